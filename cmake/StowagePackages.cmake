@@ -1,0 +1,24 @@
+# Every outside library, found once. Rooms name the targets they use; the layers test watches who does.
+find_package(absl CONFIG REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(Threads REQUIRED)
+
+if(STOWAGE_RPC)
+  find_package(Protobuf REQUIRED)
+  find_package(gRPC CONFIG REQUIRED)
+  find_package(prometheus-cpp CONFIG REQUIRED)
+endif()
+
+if(STOWAGE_TORCH)
+  find_package(Torch REQUIRED)
+  # An imported target, so that LibTorch's headers count as system headers and its flags reach only its users.
+  separate_arguments(STOWAGE_TORCH_FLAGS NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
+  add_library(stowage_libtorch INTERFACE)
+  target_include_directories(stowage_libtorch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+  target_compile_options(stowage_libtorch INTERFACE ${STOWAGE_TORCH_FLAGS})
+  target_link_libraries(stowage_libtorch INTERFACE ${TORCH_LIBRARIES})
+endif()
+
+if(STOWAGE_TESTS)
+  find_package(GTest CONFIG REQUIRED)
+endif()

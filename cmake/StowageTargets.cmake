@@ -1,0 +1,72 @@
+# One function per kind of target. Each takes the target's name, its SOURCES and its direct DEPS, nothing by
+# pattern. Every target records its direct dependencies; stowage_write_link_graph() writes them to
+# link_graph.txt, which tests/layers_test.cc holds against the layers.
+include_guard()
+
+function(_stowage_record name)
+  file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  foreach(dep IN LISTS ARGN)
+    set_property(GLOBAL APPEND_STRING PROPERTY STOWAGE_LINK_GRAPH "${room} ${name} ${dep}\n")
+  endforeach()
+  set_property(GLOBAL APPEND_STRING PROPERTY STOWAGE_LINK_GRAPH "${room} ${name} -\n")
+endfunction()
+
+function(_stowage_common name)
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE stowage_warnings)
+endfunction()
+
+# stowage_library(name SOURCES a.cc ... DEPS direct ... )
+function(stowage_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  _stowage_common(${name})
+  target_link_libraries(${name} PUBLIC ${arg_DEPS})
+  _stowage_record(${name} ${arg_DEPS})
+endfunction()
+
+# stowage_torch_library(...): the same, compiled with the precompiled torch header.
+function(stowage_torch_library name)
+  stowage_library(${name} ${ARGN})
+  target_precompile_headers(${name} REUSE_FROM stowage_torch_pch)
+endfunction()
+
+# stowage_binary(name SOURCES main.cc DEPS direct ...)
+function(stowage_binary name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  _stowage_common(${name})
+  target_link_libraries(${name} PRIVATE ${arg_DEPS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  _stowage_record(${name} ${arg_DEPS})
+endfunction()
+
+# stowage_test(name SOURCES x_test.cc DEPS direct ... [TIMEOUT s]): a GoogleTest binary, one ctest entry.
+function(stowage_test name)
+  cmake_parse_arguments(arg "TORCH;NO_MAIN" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  _stowage_common(${name})
+  target_compile_definitions(${name} PRIVATE STOWAGE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                             STOWAGE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gmock GTest::gtest)
+  if(NOT arg_NO_MAIN)
+    target_link_libraries(${name} PRIVATE GTest::gtest_main)
+  endif()
+  if(arg_TORCH)
+    # The compiler takes a precompiled header only with the -fPIC that it was made with, not with a program's -fPIE.
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${name} PRIVATE -fPIC)
+    target_precompile_headers(${name} REUSE_FROM stowage_torch_pch)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+  _stowage_record(${name} ${arg_DEPS})
+endfunction()
+
+function(stowage_write_link_graph)
+  get_property(graph GLOBAL PROPERTY STOWAGE_LINK_GRAPH)
+  file(WRITE ${PROJECT_BINARY_DIR}/link_graph.txt "${graph}")
+endfunction()

@@ -1,0 +1,100 @@
+#include "solvers/model/canonical.h"
+
+#include <cstddef>
+
+namespace stowage {
+namespace {
+
+enum ProblemTag : int64_t { kChainTag = 1, kGraphTag = 2 };
+
+// Several booleans as the bits of one integer, in the order given.
+int64_t Flags(std::initializer_list<bool> bits) {
+  int64_t value = 0;
+  int shift = 0;
+  for (const bool bit : bits) value |= static_cast<int64_t>(bit) << shift++;
+  return value;
+}
+
+void WriteOptions(const KeyOptions& options, CanonicalWriter* out) {
+  out->String(options.tenant);
+  out->Integer(static_cast<int64_t>(options.objective));
+  out->String(options.solver);
+  out->Integer(options.slots);
+}
+
+void WriteEnvironment(const Device& device, CanonicalWriter* out) {
+  out->String(device.model);
+  out->String(device.framework);
+  out->String(device.math_settings);
+  out->Integer(device.allocation_granularity.value());
+  out->Integer(device.bandwidth_class);
+  out->Integer(static_cast<int64_t>(device.duplex));
+  out->Integer(device.host_memory.value());
+}
+
+void WriteStage(const Stage& stage, CanonicalWriter* out) {
+  out->String(stage.op_kind);
+  out->Integer(stage.output.value());
+  out->Integer(stage.saved.value());
+  out->Integer(stage.output_gradient.value());
+  out->Integer(stage.transient_parameters.value());
+  out->Integer(Flags({stage.random, stage.stateful, stage.collective, stage.must_keep}));
+}
+
+void WriteProblem(const Chain& chain, CanonicalWriter* out) {
+  out->Integer(kChainTag);
+  out->Integer(chain.activation(0).value());
+  out->Integer(chain.gradient(0).value());
+  out->Integer(chain.length());
+  for (int l = 1; l <= chain.length() + 1; ++l) WriteStage(chain.stage(l), out);
+}
+
+void WriteVertex(const Vertex& v, CanonicalWriter* out) {
+  out->String(v.op_kind);
+  out->Integer(v.output.value());
+  out->Integer(v.output_gradient.value());
+  out->Integer(v.extra_saved.value());
+  out->Integer(v.transient_parameters.value());
+  out->Integer(Flags({v.backward_needs_output, v.linear_multi_input, v.random, v.stateful,
+                      v.collective, v.must_keep}));
+  out->Integer(static_cast<int64_t>(v.alias));
+  out->Integer(static_cast<int64_t>(v.inputs.size()));
+  for (const GraphInput& input : v.inputs) {
+    out->Integer(input.vertex);
+    out->Integer(Flags({input.backward_needs}));
+  }
+}
+
+void WriteProblem(const Graph& graph, CanonicalWriter* out) {
+  out->Integer(kGraphTag);
+  out->Integer(graph.size());
+  for (int p = 0; p < graph.size(); ++p) WriteVertex(graph.vertex(p), out);
+}
+
+}  // namespace
+
+void CanonicalWriter::Integer(int64_t value) {
+  const uint64_t bits = static_cast<uint64_t>(value);
+  for (int shift = 0; shift < 64; shift += 8) bytes_.push_back(static_cast<char>(bits >> shift));
+}
+
+void CanonicalWriter::String(const std::string& value) {
+  Integer(static_cast<int64_t>(value.size()));
+  bytes_ += value;
+}
+
+std::string CanonicalBytes(const Profile& profile, const KeyOptions& options) {
+  CanonicalWriter out;
+  out.String("STWG");
+  out.Integer(kEncodingVersion);
+  WriteOptions(options, &out);
+  WriteEnvironment(profile.device, &out);
+  std::visit([&out](const auto& problem) { WriteProblem(problem, &out); }, profile.problem);
+  return out.bytes();
+}
+
+PlanKey MakePlanKey(const Profile& profile, const KeyOptions& options) {
+  return PlanKey{kEncodingVersion, Sha256(CanonicalBytes(profile, options))};
+}
+
+}  // namespace stowage

@@ -1,0 +1,73 @@
+// Canonical bytes: one encoding of what must be equal for two jobs to share plans, and the key
+// hashed from it.
+//
+// Encoding version 1. Integers are 8 bytes little-endian, strings and lists a count followed by
+// their elements, booleans of one element packed into one integer. In this order:
+//   "STWG", encoding version
+//   tenant, objective, solver, slots                                                    (options
+//   that matter) device model, framework, math settings, granularity, bandwidth class, duplex, host
+//   memory      (environment) 1, input, input gradient, stages, loss      each stage: op kind,
+//   output, saved, gradient, transient, flags 2, vertices in program order                each
+//   vertex: op kind, output, gradient, extra, transient, flags,
+//                                               alias, inputs as (position, backward needs)
+// Times, overheads, measured bandwidths and names are not in it: they are noisy or for people. A
+// graph's canonical order is its program order, which is structure: the sender's numbering of the
+// vertices leaves no trace. Any change to this list is a new version.
+#ifndef STOWAGE_SOLVERS_MODEL_CANONICAL_H_
+#define STOWAGE_SOLVERS_MODEL_CANONICAL_H_
+
+#include <cstdint>
+#include <string>
+
+#include "solvers/model/digest.h"
+#include "solvers/model/problem.h"
+
+namespace stowage {
+
+inline constexpr int32_t kEncodingVersion = 1;
+
+enum class Objective { kLeastTime = 1 };
+
+// Options that change which plan comes out. Defaults mean "the planner chooses".
+struct KeyOptions {
+  std::string tenant;
+  Objective objective = Objective::kLeastTime;
+  std::string solver;
+  int64_t slots = 0;
+};
+
+struct PlanKey {
+  int32_t encoding_version = kEncodingVersion;
+  Digest digest;
+
+  friend bool operator==(const PlanKey& a, const PlanKey& b) {
+    return a.encoding_version == b.encoding_version && a.digest == b.digest;
+  }
+  friend bool operator!=(const PlanKey& a, const PlanKey& b) { return !(a == b); }
+  template <class H>
+  friend H AbslHashValue(H state, const PlanKey& key) {
+    return H::combine(std::move(state), key.encoding_version, key.digest);
+  }
+};
+
+// The bytes that the key hashes. O(size of the problem).
+std::string CanonicalBytes(const Profile& profile, const KeyOptions& options);
+
+// SHA-256 of CanonicalBytes.
+PlanKey MakePlanKey(const Profile& profile, const KeyOptions& options);
+
+// Appends integers and strings in the encoding above. Shared by everything that needs bytes to
+// hash.
+class CanonicalWriter {
+ public:
+  void Integer(int64_t value);
+  void String(const std::string& value);
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_MODEL_CANONICAL_H_

@@ -1,0 +1,91 @@
+#include "solvers/model/chain.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "solvers/model/field_checks.h"
+
+namespace stowage {
+namespace {
+
+struct Totals {
+  int64_t bytes = 0;
+  int64_t nanos = 0;
+  int64_t nanos_limit = kMaxTimeTotal;
+};
+
+void CheckTimes(const Stage& stage, Totals* totals, FieldChecks* checks) {
+  static constexpr char kWhat[] = "the sum of all times times (stages + 2)";
+  const std::pair<const char*, Nanos> times[] = {{"forward_time_ns", stage.forward_time},
+                                                 {"backward_time_ns", stage.backward_time}};
+  for (const auto& [field, time] : times) {
+    checks->NonNegative(field, time.value());
+    checks->Total(field, time.value(), totals->nanos_limit, kWhat, &totals->nanos);
+  }
+}
+
+void CheckSizes(const Stage& stage, Totals* totals, FieldChecks* checks) {
+  const std::pair<const char*, Bytes> sizes[] = {
+      {"output_bytes", stage.output},
+      {"saved_bytes", stage.saved},
+      {"output_gradient_bytes", stage.output_gradient},
+      {"forward_saving_overhead_bytes", stage.forward_saving_overhead},
+      {"forward_overhead_bytes", stage.forward_overhead},
+      {"backward_overhead_bytes", stage.backward_overhead},
+      {"transient_parameter_bytes", stage.transient_parameters},
+  };
+  for (const auto& [field, size] : sizes) {
+    checks->NonNegative(field, size.value());
+    checks->Total(field, size.value(), kMaxTotal, "the sum of all sizes", &totals->bytes);
+  }
+  checks->AtLeast("saved_bytes", stage.saved.value(), stage.output.value(), "output_bytes");
+}
+
+absl::Status CheckStage(const Stage& stage, const std::string& prefix, Totals* totals) {
+  FieldChecks checks(prefix);
+  checks.MaxLength("name", stage.name);
+  checks.MaxLength("op_kind", stage.op_kind);
+  CheckTimes(stage, totals, &checks);
+  CheckSizes(stage, totals, &checks);
+  return checks.status();
+}
+
+absl::Status CheckChain(const ChainSpec& spec) {
+  const size_t stages = spec.stages.size();
+  if (stages == 0) return FieldError("chain.stages", "[]", "must have at least one stage");
+  if (stages > Chain::kMaxStages) {
+    return FieldError("chain.stages", static_cast<int64_t>(stages),
+                      absl::StrCat("must have at most ", Chain::kMaxStages, " stages"));
+  }
+  Totals totals;
+  totals.nanos_limit = kMaxTimeTotal / static_cast<int64_t>(stages + 2);
+  FieldChecks checks("chain.");
+  checks.NonNegative("input_bytes", spec.input.value());
+  checks.NonNegative("input_gradient_bytes", spec.input_gradient.value());
+  checks.Total("input_bytes", spec.input.value(), kMaxTotal, "the sum of all sizes", &totals.bytes);
+  checks.Total("input_gradient_bytes", spec.input_gradient.value(), kMaxTotal,
+               "the sum of all sizes", &totals.bytes);
+  if (!checks.status().ok()) return checks.status();
+  for (size_t i = 0; i < stages; ++i) {
+    absl::Status status =
+        CheckStage(spec.stages[i], absl::StrCat("chain.stages[", i, "]."), &totals);
+    if (!status.ok()) return status;
+  }
+  return CheckStage(spec.loss, "chain.loss.", &totals);
+}
+
+}  // namespace
+
+absl::StatusOr<Chain> Chain::Create(ChainSpec spec) {
+  absl::Status status = CheckChain(spec);
+  if (!status.ok()) return status;
+  return Chain(std::move(spec));
+}
+
+Chain::Chain(ChainSpec spec) : spec_(std::move(spec)) {
+  for (int l = 1; l <= length() + 1; ++l) {
+    ideal_time_ += stage(l).forward_time + stage(l).backward_time;
+  }
+}
+
+}  // namespace stowage

@@ -1,0 +1,91 @@
+// A chain of stages 1..L and its loss, stage L+1: the planning problem of a sequential network.
+//
+// Sizes in bytes, times in nanoseconds. The accounting that gives the fields their meaning is the
+// referee's, in solvers/plan/simulate.h. Immutable after Create, hence safe to share between
+// threads.
+#ifndef STOWAGE_SOLVERS_MODEL_CHAIN_H_
+#define STOWAGE_SOLVERS_MODEL_CHAIN_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+struct Stage {
+  std::string name;     // label
+  std::string op_kind;  // what it computes, part of the key
+
+  Nanos forward_time;   // u_f
+  Nanos backward_time;  // u_b
+
+  Bytes output;           // a: the output activation
+  Bytes saved;            // a-bar: all that autograd saves, output included, input not; >= output
+  Bytes output_gradient;  // delta: gradient of the output
+
+  Bytes forward_saving_overhead;  // o_f+: beyond `saved` while a saving forward runs
+  Bytes forward_overhead;         // o_f0: beyond `output` while a forward that does not save runs
+  Bytes backward_overhead;  // o_b: beyond everything held while the backward runs, new gradient
+                            // included
+
+  bool random = false;      // a recompute must see the same random state
+  bool stateful = false;    // a recompute must not update state again
+  bool collective = false;  // communicates: never recomputed
+  bool must_keep = false;   // never recomputed, for the caller's own reason
+  Bytes
+      transient_parameters;  // gathered for the op and freed after it; inside the overheads already
+
+  // Whether a schedule may run this forward a second time.
+  bool recomputable() const { return !collective && !must_keep; }
+};
+
+// What Chain::Create takes. `loss` is stage L+1; left alone it costs nothing.
+struct ChainSpec {
+  std::string name;
+  Bytes input;           // a^0; counts against the budget
+  Bytes input_gradient;  // delta^0, left over at the end of the step; 0 if the input needs none
+  std::vector<Stage> stages;
+  Stage loss;
+};
+
+class Chain {
+ public:
+  static constexpr size_t kMaxStages = 100000;
+
+  // Checks every rule of the contract (proto/stowage/v1/profile.proto): INVALID_ARGUMENT made by
+  // FieldError otherwise.
+  static absl::StatusOr<Chain> Create(ChainSpec spec);
+
+  const std::string& name() const { return spec_.name; }
+
+  // L, the loss not counted.
+  int length() const { return static_cast<int>(spec_.stages.size()); }
+
+  // Stage l in 1..L+1; L+1 is the loss.
+  const Stage& stage(int l) const {
+    return l <= length() ? spec_.stages[static_cast<size_t>(l) - 1] : spec_.loss;
+  }
+
+  // Size of a^l for l in 0..L+1.
+  Bytes activation(int l) const { return l == 0 ? spec_.input : stage(l).output; }
+  // Size of delta^l for l in 0..L+1.
+  Bytes gradient(int l) const { return l == 0 ? spec_.input_gradient : stage(l).output_gradient; }
+
+  // Sum of all forward and backward times, loss included: the step without a budget.
+  Nanos ideal_time() const { return ideal_time_; }
+
+  const ChainSpec& spec() const { return spec_; }
+
+ private:
+  explicit Chain(ChainSpec spec);
+
+  ChainSpec spec_;
+  Nanos ideal_time_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_MODEL_CHAIN_H_

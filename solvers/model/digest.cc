@@ -1,0 +1,40 @@
+#include "solvers/model/digest.h"
+
+#include <openssl/evp.h>
+
+#include "absl/strings/escaping.h"
+
+namespace stowage {
+
+std::string Digest::ToBinary() const {
+  return std::string(reinterpret_cast<const char*>(bytes_.data()), kSize);
+}
+
+std::string Digest::ToHex() const { return absl::BytesToHexString(ToBinary()); }
+
+struct Hasher::Context {
+  EVP_MD_CTX* evp = EVP_MD_CTX_new();
+  ~Context() { EVP_MD_CTX_free(evp); }
+};
+
+Hasher::Hasher() : context_(std::make_unique<Context>()) {
+  EVP_DigestInit_ex(context_->evp, EVP_sha256(), nullptr);
+}
+
+Hasher::~Hasher() = default;
+
+void Hasher::Update(const void* data, size_t size) { EVP_DigestUpdate(context_->evp, data, size); }
+
+Digest Hasher::Finish() {
+  std::array<uint8_t, Digest::kSize> bytes{};
+  EVP_DigestFinal_ex(context_->evp, bytes.data(), nullptr);
+  return Digest(bytes);
+}
+
+Digest Sha256(const std::string& bytes) {
+  Hasher hasher;
+  hasher.Update(bytes.data(), bytes.size());
+  return hasher.Finish();
+}
+
+}  // namespace stowage

@@ -1,0 +1,57 @@
+// SHA-256. The only file of solvers/ that includes OpenSSL is digest.cc.
+#ifndef STOWAGE_SOLVERS_MODEL_DIGEST_H_
+#define STOWAGE_SOLVERS_MODEL_DIGEST_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace stowage {
+
+class Digest {
+ public:
+  static constexpr size_t kSize = 32;
+
+  Digest() = default;
+  explicit Digest(const std::array<uint8_t, kSize>& bytes) : bytes_(bytes) {}
+
+  const std::array<uint8_t, kSize>& bytes() const { return bytes_; }
+  std::string ToHex() const;
+  std::string ToBinary() const;
+
+  friend bool operator==(const Digest& a, const Digest& b) { return a.bytes_ == b.bytes_; }
+  friend bool operator!=(const Digest& a, const Digest& b) { return !(a == b); }
+  friend bool operator<(const Digest& a, const Digest& b) { return a.bytes_ < b.bytes_; }
+
+  template <class H>
+  friend H AbslHashValue(H state, const Digest& d) {
+    return H::combine(std::move(state), d.bytes_);
+  }
+
+ private:
+  std::array<uint8_t, kSize> bytes_{};
+};
+
+// SHA-256 of a stream of bytes. Not thread-safe; one use per object.
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(const Hasher&) = delete;
+  Hasher& operator=(const Hasher&) = delete;
+
+  void Update(const void* data, size_t size);
+  Digest Finish();
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+Digest Sha256(const std::string& bytes);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_MODEL_DIGEST_H_

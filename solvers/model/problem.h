@@ -1,0 +1,26 @@
+// What is planned: a chain or a graph, on a device.
+#ifndef STOWAGE_SOLVERS_MODEL_PROBLEM_H_
+#define STOWAGE_SOLVERS_MODEL_PROBLEM_H_
+
+#include <string>
+#include <variant>
+
+#include "solvers/model/chain.h"
+#include "solvers/model/device.h"
+#include "solvers/model/graph.h"
+
+namespace stowage {
+
+enum class CostSource { kUnspecified, kMeasured, kModelled, kBytesOnly };
+
+// A validated profile. Immutable by convention; copies share nothing.
+struct Profile {
+  std::string name;
+  Device device;
+  std::variant<Chain, Graph> problem;
+  CostSource cost_source = CostSource::kUnspecified;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_MODEL_PROBLEM_H_
