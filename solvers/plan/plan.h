@@ -1,0 +1,65 @@
+// A plan: the answer to "train this within that much memory".
+#ifndef STOWAGE_SOLVERS_PLAN_PLAN_H_
+#define STOWAGE_SOLVERS_PLAN_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/digest.h"
+#include "solvers/plan/schedule.h"
+#include "solvers/plan/simulate.h"
+
+namespace stowage {
+
+enum class PlanStatus {
+  kFound,
+  kProvenInfeasible,  // nothing of schedule_class fits; least_budget does
+  kNotFound,          // nothing found, nothing proven; see explanation
+};
+
+const char* ToString(PlanStatus status);
+
+struct Bounds {
+  Nanos store_all_makespan;
+  Bytes store_all_peak;
+  Nanos lower_bound;            // no schedule at this budget is faster
+  bool proven_optimal = false;  // fastest of schedule_class at this budget
+  std::string schedule_class;   // "memory-persistent schedules"
+  Bytes least_budget;           // smallest feasible budget of schedule_class; 0 if not known
+};
+
+struct Provenance {
+  std::string solver;
+  std::string solver_version;
+  Nanos solve_time;
+  int64_t slots = 0;  // of the solver's table; 0 when it was exact
+};
+
+struct Plan {
+  PlanStatus status = PlanStatus::kNotFound;
+  Bytes budget;
+  Schedule schedule;      // empty unless kFound
+  Simulation prediction;  // the referee's, under the costs of the profile that was asked with
+  Bounds bounds;
+  Provenance provenance;
+  // Of a graph: ids (the sender's) of the vertices that each stage runs. Empty for a chain.
+  std::vector<std::vector<int64_t>> stage_vertices;
+  int64_t revision = 1;
+  std::string explanation;
+
+  // makespan / lower bound - 1; 0 when the bound is 0.
+  double gap() const;
+};
+
+// Replays the plan's schedule on `chain`, checks it against the plan's budget and replaces the
+// prediction and the bounds that depend on costs. FAILED_PRECONDITION if the peak exceeds the
+// budget, INVALID_ARGUMENT if the schedule does not fit the chain. Plans without a schedule pass
+// unchanged.
+absl::Status Referee(const Chain& chain, Plan* plan);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_PLAN_PLAN_H_

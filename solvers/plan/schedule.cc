@@ -1,0 +1,58 @@
+#include "solvers/plan/schedule.h"
+
+#include "absl/strings/str_cat.h"
+#include "solvers/model/canonical.h"
+
+namespace stowage {
+
+bool IsForward(Op op) {
+  return op == Op::kForwardKeepAll || op == Op::kForwardKeepInput || op == Op::kForwardKeepNothing;
+}
+
+const char* ToString(Op op) {
+  switch (op) {
+    case Op::kForwardKeepAll:
+      return "forward-keep-all";
+    case Op::kForwardKeepInput:
+      return "forward-keep-input";
+    case Op::kForwardKeepNothing:
+      return "forward-keep-nothing";
+    case Op::kBackward:
+      return "backward";
+    case Op::kDiscard:
+      return "discard";
+    case Op::kReduce:
+      return "reduce";
+    case Op::kOffloadStart:
+      return "offload-start";
+    case Op::kOffloadWait:
+      return "offload-wait";
+    case Op::kPrefetchStart:
+      return "prefetch-start";
+    case Op::kPrefetchWait:
+      return "prefetch-wait";
+  }
+  return "unknown";
+}
+
+std::string ToString(const Instruction& instruction) {
+  const char* tensor = "";
+  if (!IsForward(instruction.op) && instruction.op != Op::kBackward) {
+    tensor = instruction.tensor == TensorKind::kSaved ? "saved " : "activation ";
+  }
+  return absl::StrCat(ToString(instruction.op), " ", tensor, instruction.stage);
+}
+
+Digest ScheduleDigest(const Schedule& schedule) {
+  CanonicalWriter out;
+  out.Integer(static_cast<int64_t>(schedule.size()));
+  for (const Instruction& i : schedule) {
+    out.Integer(static_cast<int64_t>(i.op));
+    out.Integer(i.stage);
+    out.Integer(static_cast<int64_t>(i.tensor));
+    out.Integer(static_cast<int64_t>(i.stream));
+  }
+  return Sha256(out.bytes());
+}
+
+}  // namespace stowage

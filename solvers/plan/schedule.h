@@ -1,0 +1,65 @@
+// The one schedule type of all solvers and executors: a list of instructions over the stages of a
+// chain.
+//
+// It expresses store-all, periodic and optimal checkpointing, nested recompute, discards, reduces
+// and transfers. An executor carries it out and decides nothing.
+#ifndef STOWAGE_SOLVERS_PLAN_SCHEDULE_H_
+#define STOWAGE_SOLVERS_PLAN_SCHEDULE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "solvers/model/digest.h"
+
+namespace stowage {
+
+enum class Op : uint8_t {
+  kForwardKeepAll,      // F_all: saves all for the backward, the input stays
+  kForwardKeepInput,    // F_ck: saves nothing, the input stays
+  kForwardKeepNothing,  // F_0: saves nothing, the input is dropped
+  kBackward,            // B
+  kDiscard,             // drops the plain or the saved tensors of a stage
+  kReduce,              // saved tensors become the plain output
+  kOffloadStart,
+  kOffloadWait,
+  kPrefetchStart,
+  kPrefetchWait,
+};
+
+enum class TensorKind : uint8_t { kActivation, kSaved };
+
+enum class Stream : uint8_t { kCompute, kToHost, kToDevice, kCommunication };
+
+struct Instruction {
+  Op op = Op::kForwardKeepAll;
+  int32_t stage = 0;                            // 1..L+1; for a discard of an activation also 0
+  TensorKind tensor = TensorKind::kActivation;  // discards and transfers only
+  Stream stream = Stream::kCompute;
+
+  friend bool operator==(const Instruction& a, const Instruction& b) {
+    return a.op == b.op && a.stage == b.stage && a.tensor == b.tensor && a.stream == b.stream;
+  }
+};
+
+using Schedule = std::vector<Instruction>;
+
+inline Instruction ForwardKeepAll(int stage) { return {Op::kForwardKeepAll, stage}; }
+inline Instruction ForwardKeepInput(int stage) { return {Op::kForwardKeepInput, stage}; }
+inline Instruction ForwardKeepNothing(int stage) { return {Op::kForwardKeepNothing, stage}; }
+inline Instruction Backward(int stage) { return {Op::kBackward, stage}; }
+inline Instruction Discard(TensorKind tensor, int stage) { return {Op::kDiscard, stage, tensor}; }
+inline Instruction Reduce(int stage) { return {Op::kReduce, stage, TensorKind::kSaved}; }
+
+bool IsForward(Op op);
+// "forward-keep-all", ...
+const char* ToString(Op op);
+// "forward-keep-all 3", "discard saved 2".
+std::string ToString(const Instruction& instruction);
+
+// SHA-256 of the canonical bytes of the schedule. Equal schedules, equal digests, on any machine.
+Digest ScheduleDigest(const Schedule& schedule);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_PLAN_SCHEDULE_H_

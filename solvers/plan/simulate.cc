@@ -1,0 +1,194 @@
+#include "solvers/plan/simulate.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+namespace {
+
+// What is held at one moment of a replay.
+class Replay {
+ public:
+  explicit Replay(const Chain& chain)
+      : chain_(chain),
+        plain_(static_cast<size_t>(chain.length()) + 2, false),
+        saved_(plain_.size(), false),
+        forwards_(plain_.size(), 0),
+        gradient_(chain.length() + 1) {
+    plain_[0] = true;
+    held_ = chain.activation(0) + chain.gradient(gradient_);
+    result_.peak = held_;
+  }
+
+  // Carries out one instruction; why not, if it is not valid.
+  absl::Status Run(size_t index, const Instruction& instruction) {
+    index_ = index;
+    running_ = held_;
+    start_ = result_.makespan;
+    absl::Status status = Dispatch(instruction);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "instruction ", index, " (", ToString(instruction), "): ", status.message()));
+    }
+    Note(running_);
+    Note(held_);
+    if (result_.makespan.value() >= kMaxTotal) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("instruction ", index, ": the makespan overflows"));
+    }
+    return status;
+  }
+
+  absl::Status Finish() const {
+    if (gradient_ == 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the schedule ends before backward ", gradient_));
+  }
+
+  TimelinePoint point() const { return {start_, result_.makespan, running_, held_}; }
+  const Simulation& result() const { return result_; }
+
+ private:
+  absl::Status Dispatch(const Instruction& i) {
+    const int last = chain_.length() + 1;
+    const bool input_allowed = i.op == Op::kDiscard && i.tensor == TensorKind::kActivation;
+    if (i.stage < (input_allowed ? 0 : 1) || i.stage > last) {
+      return absl::InvalidArgumentError(absl::StrCat("the chain's stages are 1 to ", last));
+    }
+    if (i.stream != Stream::kCompute) {
+      return absl::InvalidArgumentError("runs on the compute stream only");
+    }
+    switch (i.op) {
+      case Op::kForwardKeepAll:
+      case Op::kForwardKeepInput:
+      case Op::kForwardKeepNothing:
+        return Forward(i.op, i.stage);
+      case Op::kBackward:
+        return RunBackward(i.stage);
+      case Op::kDiscard:
+        return RunDiscard(i.tensor, i.stage);
+      case Op::kReduce:
+        return RunReduce(i.stage);
+      case Op::kOffloadStart:
+      case Op::kOffloadWait:
+      case Op::kPrefetchStart:
+      case Op::kPrefetchWait:
+        break;
+    }
+    return absl::InvalidArgumentError("transfers have no place in the chain's accounting");
+  }
+
+  bool Plain(int l) const { return plain_[static_cast<size_t>(l)]; }
+  bool Saved(int l) const { return saved_[static_cast<size_t>(l)]; }
+
+  absl::Status Forward(Op op, int l) {
+    const Stage& stage = chain_.stage(l);
+    if (op == Op::kForwardKeepNothing ? !Plain(l - 1) : !(Plain(l - 1) || Saved(l - 1))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("its input, activation ", l - 1, ", is not held"));
+    }
+    const bool saving = op == Op::kForwardKeepAll;
+    if (saving ? Saved(l) : Plain(l)) {
+      return absl::InvalidArgumentError("its result is held already");
+    }
+    int& runs = forwards_[static_cast<size_t>(l)];
+    if (runs > 0 && !stage.recomputable()) {
+      return absl::InvalidArgumentError("the stage must not be recomputed");
+    }
+    const Bytes made = saving ? stage.saved : stage.output;
+    running_ = held_ + made + (saving ? stage.forward_saving_overhead : stage.forward_overhead);
+    held_ += made;
+    (saving ? saved_ : plain_)[static_cast<size_t>(l)] = true;
+    if (op == Op::kForwardKeepNothing) DropPlain(l - 1);
+    result_.makespan += stage.forward_time;
+    if (runs++ > 0) {
+      result_.recompute_time += stage.forward_time;
+      ++result_.recomputed_forwards;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunBackward(int l) {
+    if (gradient_ != l) {
+      return absl::InvalidArgumentError(gradient_ == 0
+                                            ? std::string("all backwards have run")
+                                            : absl::StrCat("the next backward is ", gradient_));
+    }
+    if (!Saved(l)) return absl::InvalidArgumentError("its saved tensors are not held");
+    if (!Plain(l - 1) && !Saved(l - 1)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("its input, activation ", l - 1, ", is not held"));
+    }
+    running_ = held_ + chain_.stage(l).backward_overhead;
+    held_ += chain_.gradient(l - 1);
+    held_ -= chain_.gradient(l);
+    DropSaved(l);
+    if (Plain(l - 1)) DropPlain(l - 1);
+    gradient_ = l - 1;
+    result_.makespan += chain_.stage(l).backward_time;
+    return absl::OkStatus();
+  }
+
+  absl::Status RunDiscard(TensorKind tensor, int l) {
+    const bool saved = tensor == TensorKind::kSaved;
+    if (saved ? !Saved(l) : !Plain(l)) return absl::InvalidArgumentError("the tensor is not held");
+    saved ? DropSaved(l) : DropPlain(l);
+    return absl::OkStatus();
+  }
+
+  absl::Status RunReduce(int l) {
+    if (!Saved(l)) return absl::InvalidArgumentError("its saved tensors are not held");
+    if (Plain(l)) return absl::InvalidArgumentError("its plain output is held already");
+    DropSaved(l);
+    plain_[static_cast<size_t>(l)] = true;
+    held_ += chain_.activation(l);
+    return absl::OkStatus();
+  }
+
+  void DropPlain(int l) {
+    plain_[static_cast<size_t>(l)] = false;
+    held_ -= chain_.activation(l);
+  }
+
+  void DropSaved(int l) {
+    saved_[static_cast<size_t>(l)] = false;
+    held_ -= chain_.stage(l).saved;
+  }
+
+  void Note(Bytes memory) {
+    if (memory <= result_.peak) return;
+    result_.peak = memory;
+    result_.peak_instruction = index_;
+  }
+
+  const Chain& chain_;
+  std::vector<bool> plain_;  // a^l is held
+  std::vector<bool> saved_;  // saved l is held
+  std::vector<int> forwards_;
+  int gradient_;  // the gradient that is held: delta^l, l = gradient_
+  Bytes held_;
+  Bytes running_;
+  Nanos start_;
+  size_t index_ = 0;
+  Simulation result_;
+};
+
+}  // namespace
+
+absl::StatusOr<Simulation> Simulate(const Chain& chain, const Schedule& schedule,
+                                    std::vector<TimelinePoint>* timeline) {
+  Replay replay(chain);
+  if (timeline != nullptr) timeline->clear();
+  for (size_t i = 0; i < schedule.size(); ++i) {
+    absl::Status status = replay.Run(i, schedule[i]);
+    if (!status.ok()) return status;
+    if (timeline != nullptr) timeline->push_back(replay.point());
+  }
+  absl::Status status = replay.Finish();
+  if (!status.ok()) return status;
+  return replay.result();
+}
+
+}  // namespace stowage
