@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/chain/solvers.h"
+
+namespace stowage {
+namespace {
+
+// First and last stage of a segment.
+using Segment = std::pair<int, int>;
+
+int MaxSegments(const Chain& chain) {
+  const int sqrt_bound = static_cast<int>(4.0 * std::sqrt(static_cast<double>(chain.length())));
+  return std::min(chain.length(), std::max(64, sqrt_bound));
+}
+
+// The k-1 segments that keep only their input.
+std::vector<Segment> CheckpointedSegments(const Chain& chain, int k) {
+  const int size = chain.length() / k;
+  std::vector<Segment> segments;
+  for (int i = 0; i + 1 < k; ++i) segments.push_back({i * size + 1, (i + 1) * size});
+  return segments;
+}
+
+Schedule SequentialSchedule(const Chain& chain, int k) {
+  const std::vector<Segment> segments = CheckpointedSegments(chain, k);
+  const int last = chain.length() + 1;
+  const int kept_from = segments.empty() ? 1 : segments.back().second + 1;
+  Schedule schedule;
+  for (const auto& [first, end] : segments) {
+    schedule.push_back(ForwardKeepInput(first));
+    for (int l = first + 1; l <= end; ++l) schedule.push_back(ForwardKeepNothing(l));
+  }
+  for (int l = kept_from; l <= last; ++l) schedule.push_back(ForwardKeepAll(l));
+  for (int l = last; l >= kept_from; --l) schedule.push_back(Backward(l));
+  for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
+    for (int l = segment->first; l <= segment->second; ++l) schedule.push_back(ForwardKeepAll(l));
+    for (int l = segment->second; l >= segment->first; --l) schedule.push_back(Backward(l));
+  }
+  return schedule;
+}
+
+// Whether the stages that k segments would recompute may all be.
+bool Allowed(const Chain& chain, int k) {
+  for (const auto& [first, end] : CheckpointedSegments(chain, k)) {
+    for (int l = first; l <= end; ++l) {
+      if (!chain.stage(l).recomputable()) return false;
+    }
+  }
+  return true;
+}
+
+struct Candidate {
+  int segments = 0;
+  Simulation simulation;
+};
+
+class CheckpointSequential final : public ChainSolver {
+ public:
+  const SolverInfo& info() const override { return info_; }
+
+  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
+                             const SolveOptions& options) const override {
+    absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
+    if (!all.ok()) return all.status();
+    const Candidate* best = nullptr;
+    for (const Candidate& c : *all) {
+      if (c.simulation.peak > budget) continue;
+      if (best == nullptr || c.simulation.makespan < best->simulation.makespan) best = &c;
+    }
+    Plan plan;
+    plan.bounds.schedule_class =
+        absl::StrCat(info_.schedule_class, ", 1 to ", MaxSegments(chain), " segments");
+    plan.bounds.least_budget = LeastPeak(*all);
+    if (best == nullptr) {
+      plan.status = PlanStatus::kProvenInfeasible;
+      plan.explanation = absl::StrCat("the least peak of any segment count is ",
+                                      plan.bounds.least_budget.value(), " bytes");
+      return plan;
+    }
+    plan.status = PlanStatus::kFound;
+    plan.schedule = SequentialSchedule(chain, best->segments);
+    plan.bounds.proven_optimal = true;
+    plan.explanation = absl::StrCat(best->segments, " segments");
+    return plan;
+  }
+
+  absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
+                                    const SolveOptions& options) const override {
+    absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
+    if (!all.ok()) return all.status();
+    return LeastPeak(*all);
+  }
+
+ private:
+  // One segment, which is store-all, is always among them.
+  static absl::StatusOr<std::vector<Candidate>> Candidates(const Chain& chain,
+                                                           const SolveOptions& options) {
+    std::vector<Candidate> candidates;
+    const int max_segments = MaxSegments(chain);
+    for (int k = 1; k <= max_segments; ++k) {
+      if (options.stop != nullptr) {
+        absl::Status status = options.stop->Check();
+        if (!status.ok()) return status;
+      }
+      if (!Allowed(chain, k)) continue;
+      absl::StatusOr<Simulation> simulation = Simulate(chain, SequentialSchedule(chain, k));
+      if (!simulation.ok()) return simulation.status();
+      candidates.push_back({k, *simulation});
+      if (options.progress) options.progress(static_cast<double>(k) / max_segments);
+    }
+    return candidates;
+  }
+
+  static Bytes LeastPeak(const std::vector<Candidate>& candidates) {
+    Bytes least = candidates.front().simulation.peak;
+    for (const Candidate& c : candidates) least = std::min(least, c.simulation.peak);
+    return least;
+  }
+
+  const SolverInfo info_ = {"checkpoint_sequential",
+                            "equal segments that keep only their input, the last one kept whole",
+                            "periodic schedules"};
+};
+
+}  // namespace
+
+const ChainSolver& CheckpointSequentialSolver() {
+  static const CheckpointSequential* const kSolver = new CheckpointSequential;
+  return *kSolver;
+}
+
+}  // namespace stowage

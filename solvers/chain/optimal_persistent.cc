@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/chain/persistent_exact.h"
+#include "solvers/chain/persistent_space.h"
+#include "solvers/chain/persistent_table.h"
+#include "solvers/chain/solvers.h"
+#include "solvers/model/field_error.h"
+#include "solvers/plan/store_all_schedule.h"
+
+namespace stowage {
+namespace {
+
+constexpr int64_t kMaxSlots = 1000000;
+// About a second of one core.
+constexpr int64_t kTableWork = 1000000000;
+constexpr int64_t kMinAutoSlots = 500;
+constexpr int64_t kMaxAutoSlots = 50000;
+constexpr int64_t kExactStates = 1000000;
+// What the last resort may spend where every table rounded the budget away.
+constexpr int64_t kLastResortStates = 8000000;
+
+struct Outcome {
+  std::optional<Schedule> schedule;
+  bool proven_optimal = false;
+  int64_t slots = 0;
+};
+
+// The largest number that divides every size of the chain; 1 if there is no size.
+int64_t CommonUnit(const Chain& chain) {
+  int64_t unit = std::gcd(chain.activation(0).value(), chain.gradient(0).value());
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    const Stage& s = chain.stage(l);
+    for (const Bytes size : {s.output, s.saved, s.output_gradient, s.forward_saving_overhead,
+                             s.forward_overhead, s.backward_overhead}) {
+      unit = std::gcd(unit, size.value());
+    }
+  }
+  return std::max<int64_t>(unit, 1);
+}
+
+int64_t AutoSlots(const Chain& chain, const SolveOptions& options) {
+  const int64_t stages = chain.length() + 1;
+  const double cubes =
+      static_cast<double>(stages) * static_cast<double>(stages) * static_cast<double>(stages) / 6.0;
+  const int64_t by_work =
+      static_cast<int64_t>(static_cast<double>(kTableWork) / std::max(cubes, 1.0));
+  const int64_t by_memory = options.table_limit.value() / PersistentTable::SizeBytes(stages, 0) - 1;
+  return std::min(std::clamp(by_work, kMinAutoSlots, kMaxAutoSlots), by_memory);
+}
+
+// One table. `lossless` says that the unit divides all sizes.
+absl::StatusOr<Outcome> SolveByTable(const Chain& chain, int64_t unit, int64_t slots, bool lossless,
+                                     const SolveOptions& options) {
+  const PersistentSpace space(chain, unit);
+  absl::StatusOr<PersistentTable> table = PersistentTable::Compute(space, slots, options);
+  if (!table.ok()) return table.status();
+  Outcome outcome;
+  outcome.slots = slots;
+  if (table->Excess() >= kNever) return outcome;
+  outcome.schedule = table->Backtrack();
+  outcome.proven_optimal = lossless;
+  return outcome;
+}
+
+absl::StatusOr<Outcome> SolveWithSlots(const Chain& chain, Bytes budget, int64_t slots,
+                                       const SolveOptions& options) {
+  const int64_t unit = std::max<int64_t>(budget.value() / slots, 1);
+  const int64_t capacity = std::min(slots, budget.value() / unit);
+  return SolveByTable(chain, unit, capacity, CommonUnit(chain) % unit == 0, options);
+}
+
+absl::StatusOr<Outcome> SolveExactly(const PersistentSpace& exact, const LeastMemory& least,
+                                     Bytes budget, int64_t states, const SolveOptions& options) {
+  absl::StatusOr<std::optional<Schedule>> schedule =
+      SolvePersistentExactly(exact, least, budget.value() - exact.activation(0), states, options);
+  if (!schedule.ok()) return schedule.status();
+  Outcome outcome;
+  outcome.proven_optimal = schedule->has_value();
+  outcome.schedule = std::move(*schedule);
+  return outcome;
+}
+
+// Tables of more and more slots until one of them finds a schedule or is refused for its size.
+absl::StatusOr<Outcome> SolveByGrowingTables(const Chain& chain, Bytes budget,
+                                             const SolveOptions& options) {
+  const int64_t slots_at_first = AutoSlots(chain, options);
+  const int64_t common = CommonUnit(chain);
+  if (slots_at_first > 0 && budget.value() / common <= slots_at_first) {
+    return SolveByTable(chain, common, budget.value() / common, true, options);
+  }
+  Outcome outcome;
+  for (int64_t slots = slots_at_first;
+       slots > 0 && !outcome.schedule && slots <= 8 * slots_at_first; slots *= 2) {
+    absl::StatusOr<Outcome> next = SolveWithSlots(chain, budget, slots, options);
+    if (absl::IsResourceExhausted(next.status())) break;
+    if (!next.ok()) return next.status();
+    outcome = std::move(*next);
+  }
+  return outcome;
+}
+
+// What is feasible is found: by the exact recurrence, by a table, or at last as the schedule of
+// least memory.
+absl::StatusOr<Outcome> SolveAutomatically(const Chain& chain, const PersistentSpace& exact,
+                                           const LeastMemory& least, Bytes budget,
+                                           const SolveOptions& options) {
+  absl::StatusOr<Outcome> outcome = SolveExactly(exact, least, budget, kExactStates, options);
+  if (!outcome.ok() || outcome->schedule) return outcome;
+  outcome = SolveByGrowingTables(chain, budget, options);
+  if (!outcome.ok() || outcome->schedule) return outcome;
+  outcome = SolveExactly(exact, least, budget, kLastResortStates, options);
+  if (!outcome.ok() || outcome->schedule) return outcome;
+  outcome->schedule =
+      PersistentBacktrack::Run(exact, budget.value() - exact.activation(0),
+                               [&least](int s, int t, int64_t) { return least.table(s, t).split; });
+  return outcome;
+}
+
+class OptimalPersistent final : public ChainSolver {
+ public:
+  const SolverInfo& info() const override { return info_; }
+
+  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
+                             const SolveOptions& options) const override {
+    if (options.slots < 0 || options.slots > kMaxSlots) {
+      return FieldError("options.slots", options.slots,
+                        absl::StrCat("must be in [0, ", kMaxSlots, "]"));
+    }
+    Plan plan;
+    plan.bounds.schedule_class = info_.schedule_class;
+    if (StoreAllFits(chain, budget)) return StoreAllPlan(chain, std::move(plan));
+
+    const PersistentSpace exact(chain, 1);
+    absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, options);
+    if (!least.ok()) return least.status();
+    plan.bounds.least_budget = Bytes(LeastBudgetOf(exact, *least));
+    if (budget < plan.bounds.least_budget) {
+      plan.status = PlanStatus::kProvenInfeasible;
+      plan.explanation = absl::StrCat("no memory-persistent schedule needs less than ",
+                                      plan.bounds.least_budget.value(), " bytes");
+      return plan;
+    }
+    absl::StatusOr<Outcome> outcome =
+        options.slots > 0 ? SolveWithSlots(chain, budget, options.slots, options)
+                          : SolveAutomatically(chain, exact, *least, budget, options);
+    if (!outcome.ok()) return outcome.status();
+    return Finish(*std::move(outcome), std::move(plan));
+  }
+
+  absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
+                                    const SolveOptions& options) const override {
+    const PersistentSpace exact(chain, 1);
+    absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, options);
+    if (!least.ok()) return least.status();
+    return Bytes(LeastBudgetOf(exact, *least));
+  }
+
+ private:
+  static bool StoreAllFits(const Chain& chain, Bytes budget) {
+    const absl::StatusOr<Simulation> simulation = Simulate(chain, StoreAllSchedule(chain));
+    return simulation.ok() && simulation->peak <= budget;
+  }
+
+  static Plan StoreAllPlan(const Chain& chain, Plan plan) {
+    plan.status = PlanStatus::kFound;
+    plan.schedule = StoreAllSchedule(chain);
+    plan.bounds.proven_optimal = true;
+    plan.explanation = "everything fits: nothing is recomputed";
+    return plan;
+  }
+
+  static Plan Finish(Outcome outcome, Plan plan) {
+    plan.provenance.slots = outcome.slots;
+    if (!outcome.schedule) {
+      plan.status = PlanStatus::kNotFound;
+      plan.explanation =
+          absl::StrCat("rounding to ", outcome.slots, " slots leaves no schedule; in exact bytes ",
+                       plan.bounds.least_budget.value(), " are enough: ask for more slots, or 0");
+      return plan;
+    }
+    plan.status = PlanStatus::kFound;
+    plan.schedule = *std::move(outcome.schedule);
+    plan.bounds.proven_optimal = outcome.proven_optimal;
+    plan.explanation = outcome.slots == 0
+                           ? "exact in bytes"
+                           : absl::StrCat("a table of ", outcome.slots, " memory slots");
+    return plan;
+  }
+
+  const SolverInfo info_ = {
+      "optimal_persistent",
+      "least time when everything kept stays until its backward (Beaumont et al. 2019)",
+      "memory-persistent schedules, recomputing on demand"};
+};
+
+}  // namespace
+
+const ChainSolver& OptimalPersistentSolver() {
+  static const OptimalPersistent* const kSolver = new OptimalPersistent;
+  return *kSolver;
+}
+
+}  // namespace stowage

@@ -1,0 +1,145 @@
+// What the solvers of memory-persistent schedules share: sizes, needs and prefix sums of the
+// recurrence of Beaumont et al. 2019, Theorem 1, in bytes or in slots, and the least memory of
+// every interval. Internal to solvers/chain.
+//
+// An interval (s, t) is the subproblem that starts with a^{s-1} held (outside its memory) and
+// delta^t held (inside) and ends with delta^{s-1}. Stages run from 1 to L+1.
+#ifndef STOWAGE_SOLVERS_CHAIN_PERSISTENT_SPACE_H_
+#define STOWAGE_SOLVERS_CHAIN_PERSISTENT_SPACE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/chain.h"
+#include "solvers/plan/schedule.h"
+#include "solvers/solver.h"
+
+namespace stowage {
+
+// More than any time or memory of a validated problem; two of them and a total still fit 64 bits.
+inline constexpr int64_t kNever = int64_t{1} << 61;
+
+// Sizes of a chain in units: every size divided by `unit` and rounded up by itself. unit = 1 is
+// exact.
+class PersistentSpace {
+ public:
+  PersistentSpace(const Chain& chain, int64_t unit);
+
+  int last() const { return last_; }
+  int64_t activation(int l) const { return at(activation_, l); }
+  int64_t saved(int l) const { return at(saved_, l); }
+  int64_t input_gradient() const { return at(gradient_, 0); }
+
+  // m_all(s, t): what keeping all of stage s needs when its backward comes after that of s+1..t.
+  int64_t KeepAllNeed(int s, int t) const;
+
+  // The part of m_0(s, s', t) that does not depend on t (delta^t comes on top), for s' = s+1, s+2,
+  // ... : start with FirstRunNeed(s), then fold in ExtendRunNeed for each further stage s'-1.
+  int64_t FirstRunNeed(int s) const;
+  int64_t ExtendRunNeed(int64_t need, int stage) const;
+  int64_t gradient(int l) const { return at(gradient_, l); }
+
+  // Sum of the forward times of stages s..e in ns.
+  int64_t ForwardTime(int s, int e) const {
+    return at(forward_prefix_, e) - at(forward_prefix_, s - 1);
+  }
+  // Whether stages s..e may all run their forward twice.
+  bool Recomputable(int s, int e) const { return at(kept_prefix_, e) == at(kept_prefix_, s - 1); }
+
+ private:
+  static int64_t at(const std::vector<int64_t>& v, int l) { return v[static_cast<size_t>(l)]; }
+
+  int last_;
+  std::vector<int64_t> activation_, saved_, gradient_;
+  std::vector<int64_t> saving_overhead_, plain_overhead_, backward_overhead_;
+  std::vector<int64_t> forward_prefix_, kept_prefix_;
+};
+
+// A triangular table with one value per interval s <= t.
+template <class T>
+class IntervalTable {
+ public:
+  explicit IntervalTable(int last) : last_(last), values_(Index(last, last) + 1) {}
+  T& operator()(int s, int t) { return values_[Index(s, t)]; }
+  const T& operator()(int s, int t) const { return values_[Index(s, t)]; }
+
+  static int64_t SizeBytes(int64_t last) {
+    return last * (last + 1) / 2 * static_cast<int64_t>(sizeof(T));
+  }
+
+ private:
+  // Row s holds t = s..last.
+  size_t Index(int s, int t) const {
+    const int64_t before =
+        static_cast<int64_t>(s - 1) * last_ - static_cast<int64_t>(s - 1) * (s - 2) / 2;
+    return static_cast<size_t>(before + (t - s));
+  }
+  int64_t last_;
+  std::vector<T> values_;
+};
+
+// The least memory in which any persistent schedule runs each interval, and the choice that attains
+// it.
+struct LeastMemory {
+  struct Entry {
+    int64_t memory = kNever;
+    int32_t split = 0;  // 0: keep all of stage s; else s', the checkpoint is a^{s'-1}
+  };
+  IntervalTable<Entry> table;
+};
+
+// O(L^3) time, O(L^2) memory. CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED beyond
+// options.table_limit.
+absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
+                                               const SolveOptions& options);
+
+// The smallest budget that holds any persistent schedule of the whole chain, in the space's units.
+int64_t LeastBudgetOf(const PersistentSpace& space, const LeastMemory& least);
+
+// Builds a schedule from choices: `choose(s, t, m)` returns 0 to keep all of stage s, or s' in
+// s+1..t. m is what the interval may use; it is tracked here as the recurrence does.
+class PersistentBacktrack {
+ public:
+  template <class Choose>
+  static Schedule Run(const PersistentSpace& space, int64_t memory, Choose choose);
+
+ private:
+  struct Task {
+    Instruction instruction;
+    int s = 0, t = 0;  // t = 0: emit the instruction
+    int64_t memory = 0;
+  };
+};
+
+template <class Choose>
+Schedule PersistentBacktrack::Run(const PersistentSpace& space, int64_t memory, Choose choose) {
+  Schedule schedule;
+  std::vector<Task> stack = {{{}, 1, space.last(), memory}};
+  while (!stack.empty()) {
+    const Task task = stack.back();
+    stack.pop_back();
+    if (task.t == 0) {
+      schedule.push_back(task.instruction);
+      continue;
+    }
+    const int s = task.s, t = task.t;
+    const int split = s == t ? 0 : choose(s, t, task.memory);
+    if (split == 0) {
+      schedule.push_back(ForwardKeepAll(s));
+      stack.push_back({Backward(s)});
+      if (s < t) stack.push_back({{}, s + 1, t, task.memory - space.saved(s)});
+    } else {
+      schedule.push_back(ForwardKeepInput(s));
+      for (int l = s + 1; l < split; ++l) schedule.push_back(ForwardKeepNothing(l));
+      stack.push_back({{}, s, split - 1, task.memory});
+      stack.push_back({{}, split, t, task.memory - space.activation(split - 1)});
+    }
+  }
+  return schedule;
+}
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_CHAIN_PERSISTENT_SPACE_H_

@@ -1,0 +1,30 @@
+// The solvers of chains. Each lives as long as the process; see solvers/solver.h for the interface.
+#ifndef STOWAGE_SOLVERS_CHAIN_SOLVERS_H_
+#define STOWAGE_SOLVERS_CHAIN_SOLVERS_H_
+
+#include "solvers/solver.h"
+
+namespace stowage {
+
+// Plain training: every forward keeps all. O(L).
+const ChainSolver& StoreAllSolver();
+
+// Periodic checkpointing as torch.utils.checkpoint.checkpoint_sequential does it: the first k-1
+// segments of floor(L/k) stages keep only their input, the rest is kept whole. The fastest k that
+// fits; O(L) per k tried, k up to max(64, 4 sqrt(L)).
+const ChainSolver& CheckpointSequentialSolver();
+
+// Least time among memory-persistent schedules (Beaumont et al. 2019, Theorem 1): once a tensor is
+// kept, it stays until its backward.
+//   slots = 0: exact in bytes where that is affordable (proven_optimal); else a table of as many
+//   slots as about a second
+//     of one core pays for, doubled while it finds nothing; whatever fits the exact least memory is
+//     found.
+//   slots > 0: a table of that many slots, every size rounded up. NOT_FOUND when rounding alone
+//   stands in the way.
+// Infeasible is always proven in exact bytes. O(S L^3) time, O(S L^2) memory.
+const ChainSolver& OptimalPersistentSolver();
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_CHAIN_SOLVERS_H_

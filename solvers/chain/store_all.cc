@@ -1,0 +1,48 @@
+#include "absl/strings/str_cat.h"
+#include "solvers/chain/solvers.h"
+#include "solvers/plan/store_all_schedule.h"
+
+namespace stowage {
+namespace {
+
+class StoreAll final : public ChainSolver {
+ public:
+  const SolverInfo& info() const override { return info_; }
+
+  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
+                             const SolveOptions& options) const override {
+    absl::StatusOr<Bytes> least = LeastBudget(chain, options);
+    if (!least.ok()) return least.status();
+    Plan plan;
+    plan.bounds.schedule_class = info_.schedule_class;
+    plan.bounds.least_budget = *least;
+    if (*least > budget) {
+      plan.status = PlanStatus::kProvenInfeasible;
+      plan.explanation = absl::StrCat("store-all needs ", least->value(), " bytes");
+      return plan;
+    }
+    plan.status = PlanStatus::kFound;
+    plan.schedule = StoreAllSchedule(chain);
+    plan.bounds.proven_optimal = true;
+    plan.explanation = "everything fits: nothing is recomputed";
+    return plan;
+  }
+
+  absl::StatusOr<Bytes> LeastBudget(const Chain& chain, const SolveOptions&) const override {
+    absl::StatusOr<Simulation> simulation = Simulate(chain, StoreAllSchedule(chain));
+    if (!simulation.ok()) return simulation.status();
+    return simulation->peak;
+  }
+
+ private:
+  const SolverInfo info_ = {"store_all", "plain training: every activation is kept", "store-all"};
+};
+
+}  // namespace
+
+const ChainSolver& StoreAllSolver() {
+  static const StoreAll* const kSolver = new StoreAll;
+  return *kSolver;
+}
+
+}  // namespace stowage

@@ -1,0 +1,245 @@
+#include "solvers/graph/linearize.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+namespace {
+
+constexpr int kNone = -1;
+
+size_t Index(int position) { return static_cast<size_t>(position); }
+
+// Who uses each tensor, by the position of the vertex that owns its bytes.
+struct Uses {
+  std::vector<int>
+      last_reader;  // kNone: never read; size(): read after the end (an output of the network)
+  std::vector<int> last_backward_need;  // the backward, in backward order, that is the last to need
+                                        // it: the smallest position; kNone: none does
+};
+
+Uses FindUses(const Graph& graph) {
+  const size_t n = Index(graph.size());
+  Uses uses{std::vector<int>(n, kNone), std::vector<int>(n, kNone)};
+  std::vector<bool> read(n, false);
+  const auto need = [&uses](int root, int position) {
+    int& last = uses.last_backward_need[Index(root)];
+    last = last == kNone ? position : std::min(last, position);
+  };
+  for (int p = 0; p < graph.size(); ++p) {
+    const Vertex& v = graph.vertex(p);
+    for (const GraphInput& input : v.inputs) {
+      const int reads = static_cast<int>(input.vertex);
+      const int root = graph.storage(reads);
+      read[Index(reads)] = true;
+      uses.last_reader[Index(root)] = std::max(uses.last_reader[Index(root)], p);
+      if (input.backward_needs) need(root, p);
+    }
+    if (v.backward_needs_output) need(graph.storage(p), p);
+  }
+  for (int p = 0; p < graph.size() - 1; ++p) {
+    if (!read[Index(p)]) uses.last_reader[Index(graph.storage(p))] = graph.size();
+  }
+  return uses;
+}
+
+// The one tensor that crosses each cut, by position; kNone where several do, or none.
+std::vector<int> CrossingTensor(const Graph& graph, const Uses& uses) {
+  const size_t n = Index(graph.size());
+  std::vector<int64_t> count(n + 1, 0), sum(n + 1, 0);
+  for (int root = 0; root < graph.size(); ++root) {
+    const int last = std::min(uses.last_reader[Index(root)], graph.size());
+    if (graph.storage(root) != root || last <= root) continue;
+    count[Index(root)] += 1;
+    sum[Index(root)] += root;
+    count[Index(last)] -= 1;
+    sum[Index(last)] -= root;
+  }
+  std::vector<int> crossing(n, kNone);
+  int64_t alive = 0, alive_sum = 0;
+  for (size_t p = 0; p < n; ++p) {
+    alive += count[p];
+    alive_sum += sum[p];
+    if (alive == 1) crossing[p] = static_cast<int>(alive_sum);
+  }
+  return crossing;
+}
+
+// Vertices first..last of the program, and the tensor they leave behind (kNone if they leave only
+// an older one).
+struct Segment {
+  int first;
+  int last;
+  int output;
+};
+
+std::vector<Segment> CutAtSplittingVertices(const Graph& graph, const Uses& uses) {
+  const std::vector<int> crossing = CrossingTensor(graph, uses);
+  std::vector<Segment> segments;
+  int first = 0;
+  for (int p = 0; p < graph.size(); ++p) {
+    const bool end = p == graph.size() - 1;
+    const int output = end ? graph.storage(p) : crossing[Index(p)];
+    if (end || output >= first) {
+      segments.push_back({first, p, output >= first ? output : kNone});
+      first = p + 1;
+    }
+  }
+  return segments;
+}
+
+// Replays one segment alone and derives the stage that stands for it.
+class SegmentCosts {
+ public:
+  SegmentCosts(const Graph& graph, const Uses& uses, const Segment& segment)
+      : graph_(graph), uses_(uses), segment_(segment) {}
+
+  Stage Derive() const {
+    Stage stage;
+    stage.name = graph_.vertex(segment_.last).name;
+    stage.op_kind = "segment";
+    for (int p = segment_.first; p <= segment_.last; ++p) AddVertex(graph_.vertex(p), &stage);
+    if (segment_.output != kNone) {
+      stage.output = graph_.bytes(segment_.output);
+      stage.output_gradient = graph_.vertex(segment_.output).output_gradient;
+    }
+    stage.saved = SavedBytes();
+    stage.forward_saving_overhead = ForwardPeak(true) - stage.saved;
+    stage.forward_overhead = ForwardPeak(false) - stage.output;
+    stage.backward_overhead = BackwardPeak();
+    return stage;
+  }
+
+ private:
+  static void AddVertex(const Vertex& v, Stage* stage) {
+    stage->forward_time += v.forward_time;
+    stage->backward_time += v.backward_time;
+    stage->transient_parameters += v.transient_parameters;
+    stage->random |= v.random;
+    stage->stateful |= v.stateful;
+    stage->collective |= v.collective;
+    stage->must_keep |= v.must_keep;
+  }
+
+  bool Inside(int position) const {
+    return position >= segment_.first && position <= segment_.last;
+  }
+  bool IsSaved(int root) const {
+    return root == segment_.output || uses_.last_backward_need[Index(root)] != kNone;
+  }
+
+  Bytes SavedBytes() const {
+    Bytes saved;
+    for (int p = segment_.first; p <= segment_.last; ++p) {
+      saved += graph_.vertex(p).extra_saved;
+      if (graph_.storage(p) == p && IsSaved(p)) saved += graph_.bytes(p);
+    }
+    return saved;
+  }
+
+  // The tensors that the vertex reads and the one it lives in, each once.
+  std::vector<int> Touched(int position) const {
+    std::vector<int> roots = {graph_.storage(position)};
+    for (const GraphInput& input : graph_.vertex(position).inputs) {
+      roots.push_back(graph_.storage(static_cast<int>(input.vertex)));
+    }
+    std::sort(roots.begin(), roots.end());
+    roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+    return roots;
+  }
+
+  // Whether no vertex after `position` reads the tensor. It must be one that `position` touches.
+  bool ReadLastBy(int root, int position) const {
+    return uses_.last_reader[Index(root)] <= position;
+  }
+
+  Bytes ForwardPeak(bool saving) const {
+    Bytes alive, peak;
+    for (int p = segment_.first; p <= segment_.last; ++p) {
+      const Vertex& v = graph_.vertex(p);
+      alive += graph_.bytes(p);
+      if (saving) alive += v.extra_saved;
+      peak = std::max(peak, alive + (saving ? v.forward_saving_overhead : v.forward_overhead));
+      for (const int root : Touched(p)) {
+        const bool stays = root == segment_.output || (saving && IsSaved(root));
+        if (Inside(root) && !stays && ReadLastBy(root, p)) alive -= graph_.bytes(root);
+      }
+    }
+    return peak;
+  }
+
+  // Above what is held before the backward: the saved tensors, the output's gradient, the input.
+  Bytes BackwardPeak() const {
+    Bytes above, peak;
+    // Gradients held of tensors made inside, and of any made before (only the input's, by the cut).
+    std::vector<bool> has_gradient(Index(segment_.last - segment_.first + 1), false);
+    bool input_has_gradient = false;
+    if (segment_.output != kNone) has_gradient[Index(segment_.output - segment_.first)] = true;
+    for (int p = segment_.last; p >= segment_.first; --p) {
+      for (const GraphInput& input : graph_.vertex(p).inputs) {
+        const int root = graph_.storage(static_cast<int>(input.vertex));
+        const bool held =
+            Inside(root) ? has_gradient[Index(root - segment_.first)] : input_has_gradient;
+        if (held) continue;
+        if (Inside(root)) {
+          has_gradient[Index(root - segment_.first)] = true;
+        } else {
+          input_has_gradient = true;
+        }
+        above += graph_.vertex(root).output_gradient;
+      }
+      peak = std::max(peak, above + graph_.vertex(p).backward_overhead);
+      above -= FreedAfterBackward(p);
+      if (graph_.storage(p) == p && has_gradient[Index(p - segment_.first)]) {
+        above -= graph_.vertex(p).output_gradient;
+      }
+    }
+    return peak;
+  }
+
+  // Saved bytes that no backward after that of `position` needs.
+  Bytes FreedAfterBackward(int position) const {
+    Bytes freed = graph_.vertex(position).extra_saved;
+    for (const int root : Touched(position)) {
+      if (Inside(root) && uses_.last_backward_need[Index(root)] == position)
+        freed += graph_.bytes(root);
+    }
+    return freed;
+  }
+
+  const Graph& graph_;
+  const Uses& uses_;
+  const Segment& segment_;
+};
+
+// Whether the segment is just the first vertex, an input of the graph: that is a^0 and no stage.
+bool IsChainInput(const Graph& graph, const Segment& segment) {
+  return segment.first == 0 && segment.last == 0 && graph.size() > 1 &&
+         graph.vertex(0).inputs.empty();
+}
+
+}  // namespace
+
+absl::StatusOr<LinearizedGraph> Linearize(const Graph& graph) {
+  const Uses uses = FindUses(graph);
+  ChainSpec spec;
+  spec.name = graph.name();
+  std::vector<std::vector<int64_t>> stage_vertices;
+  for (const Segment& segment : CutAtSplittingVertices(graph, uses)) {
+    if (IsChainInput(graph, segment)) {
+      spec.input = graph.bytes(0);
+      spec.input_gradient = graph.vertex(0).output_gradient;
+      continue;
+    }
+    spec.stages.push_back(SegmentCosts(graph, uses, segment).Derive());
+    std::vector<int64_t>& ids = stage_vertices.emplace_back();
+    for (int p = segment.first; p <= segment.last; ++p) ids.push_back(graph.vertex(p).id);
+  }
+  absl::StatusOr<Chain> chain = Chain::Create(std::move(spec));
+  if (!chain.ok()) return chain.status();
+  return LinearizedGraph{*std::move(chain), std::move(stage_vertices)};
+}
+
+}  // namespace stowage

@@ -1,0 +1,38 @@
+// Cuts a graph at its splitting vertices into a chain whose stages are segments of the program, so
+// that chain solvers plan graphs.
+//
+// A position of the program order is a cut when one tensor alone crosses it. A stage runs the
+// vertices between two cuts; its output is the tensor that crosses the second one. Sizes and
+// overheads of a stage follow from the liveness inside it:
+//   saved     what the segment's backwards need of it (outputs, inputs made inside, extras), and
+//   its output; overheads the most that is alive at once while it runs forward (saving or not) or
+//   backward, above what is counted already.
+// A gradient lives from its first contribution to the end of the backward of the op that made its
+// tensor; saved tensors are freed after the last backward that needs them. A view or an in-place
+// result adds no bytes. The vertices before the first cut are the input of the chain together with
+// what they read: an input of the graph that only the first segment reads becomes a^0 when it is
+// the first vertex, else it lives inside the first stage.
+#ifndef STOWAGE_SOLVERS_GRAPH_LINEARIZE_H_
+#define STOWAGE_SOLVERS_GRAPH_LINEARIZE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/graph.h"
+
+namespace stowage {
+
+struct LinearizedGraph {
+  Chain chain;
+  // Ids (the sender's) of the vertices that stages 1..L run, in program order.
+  std::vector<std::vector<int64_t>> stage_vertices;
+};
+
+// O(V log V + E). INVALID_ARGUMENT if the derived chain breaks a limit of Chain::Create.
+absl::StatusOr<LinearizedGraph> Linearize(const Graph& graph);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_GRAPH_LINEARIZE_H_

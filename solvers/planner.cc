@@ -1,0 +1,119 @@
+#include "solvers/planner.h"
+
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "solvers/chain/solvers.h"
+#include "solvers/graph/linearize.h"
+#include "solvers/model/field_error.h"
+#include "solvers/plan/store_all_schedule.h"
+
+namespace stowage {
+namespace {
+
+absl::StatusOr<const ChainSolver*> FindSolver(const std::string& name) {
+  for (const ChainSolver* solver : AllSolvers()) {
+    if (solver->info().name == name) return solver;
+  }
+  const std::string names = absl::StrJoin(
+      AllSolvers(), ", ",
+      [](std::string* out, const ChainSolver* solver) { *out += solver->info().name; });
+  return FieldError("options.solver", '"' + name + '"',
+                    absl::StrCat("must be empty or one of ", names));
+}
+
+// The planner's own choice: store-all when it fits, else the optimum; periodic checkpointing only
+// for chains too long for the optimum's tables.
+absl::StatusOr<Plan> SolveByChoice(const Chain& chain, Bytes budget, const SolveOptions& options) {
+  absl::StatusOr<Plan> plan = Plan();
+  for (const ChainSolver* solver :
+       {&StoreAllSolver(), &OptimalPersistentSolver(), &CheckpointSequentialSolver()}) {
+    plan = solver->Solve(chain, budget, options);
+    if (plan.ok()) plan->provenance.solver = solver->info().name;
+    const bool store_all_too_big =
+        solver == &StoreAllSolver() && plan.ok() && plan->status != PlanStatus::kFound;
+    const bool too_long = absl::IsResourceExhausted(plan.status());
+    if (!store_all_too_big && !too_long) return plan;
+  }
+  return plan;
+}
+
+absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget, const PlanOptions& options) {
+  if (options.solver.empty()) return SolveByChoice(chain, budget, options.solve);
+  absl::StatusOr<const ChainSolver*> solver = FindSolver(options.solver);
+  if (!solver.ok()) return solver.status();
+  absl::StatusOr<Plan> plan = (*solver)->Solve(chain, budget, options.solve);
+  if (plan.ok()) plan->provenance.solver = options.solver;
+  return plan;
+}
+
+}  // namespace
+
+const std::vector<const ChainSolver*>& AllSolvers() {
+  static const auto* const kSolvers = new std::vector<const ChainSolver*>{
+      &StoreAllSolver(), &CheckpointSequentialSolver(), &OptimalPersistentSolver()};
+  return *kSolvers;
+}
+
+absl::StatusOr<Chain> PlanningChain(const Profile& profile,
+                                    std::vector<std::vector<int64_t>>* stage_vertices) {
+  if (stage_vertices != nullptr) stage_vertices->clear();
+  if (const Chain* chain = std::get_if<Chain>(&profile.problem)) return *chain;
+  absl::StatusOr<LinearizedGraph> linear = Linearize(std::get<Graph>(profile.problem));
+  if (!linear.ok()) return linear.status();
+  if (stage_vertices != nullptr) *stage_vertices = std::move(linear->stage_vertices);
+  return std::move(linear->chain);
+}
+
+absl::StatusOr<Bytes> ResolveBudget(const Chain& chain, const Budget& budget,
+                                    const PlanOptions& options) {
+  absl::Status status = ValidateBudget(budget);
+  if (!status.ok()) return status;
+  if (const Bytes* bytes = std::get_if<Bytes>(&budget)) return *bytes;
+  if (const auto* share = std::get_if<ShareOfStoreAll>(&budget)) {
+    absl::StatusOr<Bytes> peak = StoreAllSolver().LeastBudget(chain, options.solve);
+    if (!peak.ok() || share->share == 1.0) return peak;
+    return Bytes(
+        static_cast<int64_t>(std::floor(share->share * static_cast<double>(peak->value()))));
+  }
+  absl::StatusOr<const ChainSolver*> solver =
+      options.solver.empty() ? &OptimalPersistentSolver() : FindSolver(options.solver);
+  if (!solver.ok()) return solver.status();
+  return (*solver)->LeastBudget(chain, options.solve);
+}
+
+absl::StatusOr<Plan> MakeChainPlan(const Chain& chain, Bytes budget, const PlanOptions& options) {
+  absl::Status status = ValidateBudget(budget);
+  if (!status.ok()) return status;
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<Plan> plan = Solve(chain, budget, options);
+  if (!plan.ok()) return plan.status();
+  plan->budget = budget;
+  plan->provenance.solver_version = kSolverVersion;
+  plan->provenance.solve_time = Nanos(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
+          .count());
+  status = Referee(chain, &*plan);
+  if (!status.ok()) {
+    return absl::InternalError(absl::StrCat("the referee refused a plan of ",
+                                            plan->provenance.solver, ": ", status.message()));
+  }
+  return plan;
+}
+
+absl::StatusOr<Plan> MakePlan(const Profile& profile, const Budget& budget,
+                              const PlanOptions& options) {
+  std::vector<std::vector<int64_t>> stage_vertices;
+  absl::StatusOr<Chain> chain = PlanningChain(profile, &stage_vertices);
+  if (!chain.ok()) return chain.status();
+  absl::StatusOr<Bytes> bytes = ResolveBudget(*chain, budget, options);
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<Plan> plan = MakeChainPlan(*chain, *bytes, options);
+  if (plan.ok()) plan->stage_vertices = std::move(stage_vertices);
+  return plan;
+}
+
+}  // namespace stowage

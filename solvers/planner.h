@@ -1,0 +1,51 @@
+// The facade of the solver library: a profile and a budget in, a refereed plan out.
+#ifndef STOWAGE_SOLVERS_PLANNER_H_
+#define STOWAGE_SOLVERS_PLANNER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/budget.h"
+#include "solvers/model/canonical.h"
+#include "solvers/model/problem.h"
+#include "solvers/plan/plan.h"
+#include "solvers/solver.h"
+
+namespace stowage {
+
+inline constexpr char kSolverVersion[] = "0.1.0";
+
+// All solvers there are, in the order `stowage solvers` lists them. Lives as long as the process.
+const std::vector<const ChainSolver*>& AllSolvers();
+
+struct PlanOptions {
+  // Name of a solver; empty: store-all whenever it fits, else the optimal persistent solver.
+  std::string solver;
+  SolveOptions solve;
+};
+
+// The chain that a profile is planned on: the chain itself, or a graph cut at its splitting
+// vertices (solvers/graph/linearize.h). `stage_vertices`, if given, gets the vertices of each stage
+// (ids of the sender).
+absl::StatusOr<Chain> PlanningChain(const Profile& profile,
+                                    std::vector<std::vector<int64_t>>* stage_vertices = nullptr);
+
+// Budget in bytes: a share by the store-all peak under the profile's costs, "least" by the named
+// solver's class.
+absl::StatusOr<Bytes> ResolveBudget(const Chain& chain, const Budget& budget,
+                                    const PlanOptions& options);
+
+// Plans. Every plan that comes back FOUND was accepted by the referee within the budget. Errors:
+// INVALID_ARGUMENT (unknown solver, bad budget or options), CANCELLED, DEADLINE_EXCEEDED,
+// RESOURCE_EXHAUSTED. Thread-safe.
+absl::StatusOr<Plan> MakePlan(const Profile& profile, const Budget& budget,
+                              const PlanOptions& options);
+
+// The same for a chain and a budget already resolved: what MakePlan does after PlanningChain and
+// ResolveBudget.
+absl::StatusOr<Plan> MakeChainPlan(const Chain& chain, Bytes budget, const PlanOptions& options);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_PLANNER_H_

@@ -1,0 +1,77 @@
+// What every solver is: a chain and a budget in, a plan out.
+#ifndef STOWAGE_SOLVERS_SOLVER_H_
+#define STOWAGE_SOLVERS_SOLVER_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/chain.h"
+#include "solvers/plan/plan.h"
+
+namespace stowage {
+
+// Tells a running solve to stop: by a flag that any thread may set, by a deadline, or both.
+// Thread-safe.
+class StopToken {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  StopToken() = default;
+  explicit StopToken(Clock::time_point deadline) : deadline_(deadline) {}
+
+  void RequestStop() { stopped_.store(true, std::memory_order_relaxed); }
+  bool deadline_passed() const { return deadline_ && Clock::now() >= *deadline_; }
+  bool stop_requested() const { return stopped_.load(std::memory_order_relaxed); }
+  // OK, CANCELLED or DEADLINE_EXCEEDED. Costs one clock read: solvers call it every few
+  // milliseconds.
+  absl::Status Check() const;
+
+ private:
+  std::atomic<bool> stopped_{false};
+  std::optional<Clock::time_point> deadline_;
+};
+
+struct SolveOptions {
+  // Slots of a discretised table; 0 lets the solver choose.
+  int64_t slots = 0;
+  // Refuse (RESOURCE_EXHAUSTED) rather than use more memory than this for tables.
+  Bytes table_limit{int64_t{4} << 30};
+  // Polled at least every 50 ms; may be null.
+  const StopToken* stop = nullptr;
+  // Called now and then with the share done, in [0, 1], on the solving thread; may be empty.
+  std::function<void(double)> progress;
+};
+
+struct SolverInfo {
+  std::string name;            // "optimal_persistent"
+  std::string description;     // one line
+  std::string schedule_class;  // the class that it is optimal, or just valid, in
+};
+
+// Stateless and thread-safe: one object serves any number of concurrent solves.
+class ChainSolver {
+ public:
+  virtual ~ChainSolver() = default;
+  virtual const SolverInfo& info() const = 0;
+
+  // Fills status, schedule, bounds.{proven_optimal, schedule_class, least_budget}, provenance.slots
+  // and explanation; the planner adds the rest and lets the referee judge. Errors: CANCELLED,
+  // DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INVALID_ARGUMENT for options. An infeasible budget is a
+  // plan, not an error.
+  virtual absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
+                                     const SolveOptions& options) const = 0;
+
+  // The smallest budget that Solve finds a schedule for, exactly; of the class named in info().
+  virtual absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
+                                            const SolveOptions& options) const = 0;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_SOLVER_H_

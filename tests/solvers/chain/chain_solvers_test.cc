@@ -1,0 +1,133 @@
+// What every chain solver must do, whatever its class.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "solvers/plan/store_all_schedule.h"
+#include "solvers/planner.h"
+#include "tests/solvers/naive_replay.h"
+#include "tests/solvers/random_chain.h"
+
+namespace stowage {
+namespace {
+
+class ChainSolvers : public ::testing::TestWithParam<const ChainSolver*> {
+ protected:
+  const ChainSolver& solver() const { return *GetParam(); }
+};
+
+TEST_P(ChainSolvers, PlansAreValidAndWithinBudget) {
+  std::mt19937_64 rng(20);
+  for (int i = 0; i < 200; ++i) {
+    testing::RandomChainOptions options;
+    options.with_flags = i % 4 == 0;
+    const Chain chain = testing::RandomChain(1 + i % 12, options, &rng);
+    const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
+    for (const double share : {0.3, 0.5, 0.7, 0.9, 1.0, 2.0}) {
+      const Bytes budget(static_cast<int64_t>(share * static_cast<double>(all)));
+      const absl::StatusOr<Plan> plan = solver().Solve(chain, budget, {});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_EQ(plan->status == PlanStatus::kFound, budget >= *solver().LeastBudget(chain, {}))
+          << testing::Describe(chain);
+      if (plan->status != PlanStatus::kFound) continue;
+      const testing::NaiveResult naive = testing::NaiveReplay(chain, plan->schedule);
+      EXPECT_TRUE(naive.valid) << testing::Describe(chain);
+      EXPECT_LE(naive.peak, budget.value()) << testing::Describe(chain);
+      EXPECT_FALSE(plan->bounds.schedule_class.empty());
+    }
+  }
+}
+
+TEST_P(ChainSolvers, LeastBudgetIsExact) {
+  std::mt19937_64 rng(21);
+  for (int i = 0; i < 100; ++i) {
+    const Chain chain = testing::RandomChain(1 + i % 9, {}, &rng);
+    const Bytes least = *solver().LeastBudget(chain, {});
+    const absl::StatusOr<Plan> plan = solver().Solve(chain, least, {});
+    ASSERT_TRUE(plan.ok());
+    ASSERT_EQ(plan->status, PlanStatus::kFound) << testing::Describe(chain);
+    EXPECT_EQ(Simulate(chain, plan->schedule)->peak, least) << testing::Describe(chain);
+    if (least == Bytes(0)) continue;
+    const absl::StatusOr<Plan> below = solver().Solve(chain, least - Bytes(1), {});
+    EXPECT_EQ(below->status, PlanStatus::kProvenInfeasible);
+    EXPECT_EQ(below->bounds.least_budget, least);
+    EXPECT_TRUE(below->schedule.empty());
+  }
+}
+
+TEST_P(ChainSolvers, StoresAllWheneverItFits) {
+  std::mt19937_64 rng(22);
+  for (int i = 0; i < 100; ++i) {
+    const Chain chain = testing::RandomChain(1 + i % 9, {}, &rng);
+    const Bytes all = Simulate(chain, StoreAllSchedule(chain))->peak;
+    EXPECT_EQ(solver().Solve(chain, all, {})->schedule, StoreAllSchedule(chain))
+        << testing::Describe(chain);
+  }
+}
+
+TEST_P(ChainSolvers, HandlesChainsThatCostNothing) {
+  ChainSpec spec;
+  spec.stages.resize(3);
+  const Chain chain = *Chain::Create(spec);
+  const absl::StatusOr<Plan> plan = solver().Solve(chain, Bytes(0), {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->status, PlanStatus::kFound);
+}
+
+TEST_P(ChainSolvers, HandlesTheLargestSizes) {
+  ChainSpec spec;
+  spec.stages.resize(2);
+  spec.stages[0].output = spec.stages[0].saved = Bytes(kMaxTotal / 4);
+  const Chain chain = *Chain::Create(spec);
+  EXPECT_TRUE(solver().Solve(chain, Bytes(kMaxTotal / 8), {}).ok());
+  EXPECT_TRUE(solver().Solve(chain, Bytes(kMaxTotal), {}).ok());
+  EXPECT_TRUE(solver().Solve(chain, Bytes(INT64_MAX), {}).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ChainSolvers, ::testing::ValuesIn(AllSolvers()),
+                         [](const auto& param) { return param.param->info().name; });
+
+TEST(CheckpointSequential, MatchesItsClosedFormOnEqualStages) {
+  ChainSpec spec;
+  Stage s;
+  s.forward_time = s.backward_time = Nanos(1);
+  s.output = s.saved = Bytes(1);
+  spec.stages.assign(16, s);
+  const Chain chain = *Chain::Create(spec);
+  // With k segments of 16/k stages: k - 1 kept inputs but one (a^0 has no bytes), one segment kept
+  // whole, and no gradients.
+  for (const int k : {2, 4, 8}) {
+    const int64_t peak = k - 1 + 16 / k;
+    const absl::StatusOr<Plan> plan =
+        MakeChainPlan(chain, Bytes(peak), PlanOptions{"checkpoint_sequential", {}});
+    ASSERT_TRUE(plan.ok());
+    ASSERT_EQ(plan->status, PlanStatus::kFound) << k;
+    EXPECT_LE(plan->prediction.peak.value(), peak);
+    EXPECT_LE(plan->prediction.makespan.value(), 32 + (k - 1) * (16 / k));
+  }
+}
+
+TEST(OptimalPersistent, IsNeverSlowerThanPeriodicCheckpointing) {
+  std::mt19937_64 rng(23);
+  int strictly = 0;
+  for (int i = 0; i < 150; ++i) {
+    const Chain chain = testing::RandomChain(10, {}, &rng);
+    const Bytes least = *ResolveBudget(chain, LeastBudget{}, PlanOptions{"optimal_persistent", {}});
+    for (int64_t budget = least.value(); budget < 2 * least.value(); budget += 3) {
+      const absl::StatusOr<Plan> periodic =
+          MakeChainPlan(chain, Bytes(budget), PlanOptions{"checkpoint_sequential", {}});
+      const absl::StatusOr<Plan> optimal =
+          MakeChainPlan(chain, Bytes(budget), PlanOptions{"optimal_persistent", {}});
+      ASSERT_EQ(optimal->status, PlanStatus::kFound);
+      if (periodic->status != PlanStatus::kFound) continue;
+      EXPECT_LE(optimal->prediction.makespan, periodic->prediction.makespan)
+          << testing::Describe(chain);
+      strictly += optimal->prediction.makespan < periodic->prediction.makespan ? 1 : 0;
+    }
+  }
+  EXPECT_GT(strictly, 100);
+}
+
+}  // namespace
+}  // namespace stowage

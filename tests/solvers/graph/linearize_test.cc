@@ -1,0 +1,142 @@
+#include "solvers/graph/linearize.h"
+
+#include <gtest/gtest.h>
+
+#include "solvers/plan/simulate.h"
+#include "solvers/plan/store_all_schedule.h"
+
+namespace stowage {
+namespace {
+
+Vertex Op(int64_t id, std::vector<GraphInput> inputs, int64_t bytes) {
+  Vertex v;
+  v.id = v.program_order = id;
+  v.inputs = std::move(inputs);
+  v.output = v.output_gradient = Bytes(bytes);
+  v.forward_time = Nanos(10 + id);
+  v.backward_time = Nanos(20 + id);
+  return v;
+}
+
+LinearizedGraph LinearizeOk(std::vector<Vertex> vertices) {
+  GraphSpec spec;
+  spec.vertices = std::move(vertices);
+  const absl::StatusOr<Graph> graph = Graph::Create(spec);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  absl::StatusOr<LinearizedGraph> linear = Linearize(*graph);
+  EXPECT_TRUE(linear.ok()) << linear.status();
+  return *std::move(linear);
+}
+
+using Ids = std::vector<std::vector<int64_t>>;
+
+// A chain is the graph whose every stage is one op: the accounting of both is the same.
+TEST(Linearize, APathIsItsOwnChain) {
+  Vertex input = Op(0, {}, 100);
+  input.output_gradient = Bytes(0);
+  Vertex conv = Op(1, {{0, true}}, 30);
+  conv.extra_saved = Bytes(7);
+  conv.forward_saving_overhead = Bytes(11);
+  conv.forward_overhead = Bytes(13);
+  conv.backward_overhead = Bytes(17);
+  Vertex relu = Op(2, {{1, false}}, 30);
+  relu.backward_needs_output = true;
+  const LinearizedGraph linear = LinearizeOk({input, conv, relu});
+  EXPECT_EQ(linear.stage_vertices, (Ids{{1}, {2}}));
+  EXPECT_EQ(linear.chain.activation(0), Bytes(100));
+  EXPECT_EQ(linear.chain.gradient(0), Bytes(0));
+  const Stage& s = linear.chain.stage(1);
+  EXPECT_EQ(s.forward_time, Nanos(11));
+  EXPECT_EQ(s.backward_time, Nanos(21));
+  EXPECT_EQ(s.output, Bytes(30));
+  EXPECT_EQ(s.saved, Bytes(37));
+  EXPECT_EQ(s.output_gradient, Bytes(30));
+  EXPECT_EQ(s.forward_saving_overhead, Bytes(11));
+  EXPECT_EQ(s.forward_overhead, Bytes(13));
+  EXPECT_EQ(s.backward_overhead, Bytes(17));
+  // The gradient of the first op's output is part of what the second one's backward holds.
+  EXPECT_EQ(linear.chain.stage(2).backward_overhead, Bytes(30));
+}
+
+// x -> a -> b -> add(x, b): the skip keeps the block in one stage.
+TEST(Linearize, ASkipConnectionIsOneStage) {
+  const Vertex input = Op(0, {}, 8);
+  const Vertex a = Op(1, {{0, true}}, 16);
+  const Vertex b = Op(2, {{1, true}}, 32);
+  Vertex sum = Op(3, {{0, false}, {2, false}}, 64);
+  sum.linear_multi_input = true;
+  const LinearizedGraph linear = LinearizeOk({input, a, b, sum, Op(4, {{3, true}}, 128)});
+  EXPECT_EQ(linear.stage_vertices, (Ids{{1, 2, 3}, {4}}));
+  const Stage& s = linear.chain.stage(1);
+  EXPECT_EQ(s.output, Bytes(64));
+  EXPECT_EQ(s.saved, Bytes(16 + 64));               // b is not needed by any backward
+  EXPECT_EQ(s.forward_saving_overhead, Bytes(32));  // b until the sum has run
+  EXPECT_EQ(s.forward_overhead, Bytes(32));         // b beside the sum
+  // The most is at the sum: gradients of x and b beside its own. That one (64) has gone when a's
+  // (16) comes.
+  EXPECT_EQ(s.backward_overhead, Bytes(8 + 32));
+  EXPECT_EQ(s.forward_time, Nanos(11 + 12 + 13));
+}
+
+TEST(Linearize, AliasesAddNoBytes) {
+  const Vertex input = Op(0, {}, 8);
+  const Vertex conv = Op(1, {{0, true}}, 16);
+  Vertex relu = Op(2, {{1, false}}, 16);
+  relu.alias = AliasKind::kInPlace;
+  relu.backward_needs_output = true;
+  const Vertex last = Op(3, {{2, true}}, 4);
+  const LinearizedGraph linear = LinearizeOk({input, conv, relu, last});
+  // After conv alone its tensor crosses; the alias joins the next stage and adds nothing to it.
+  EXPECT_EQ(linear.chain.stage(1).output, Bytes(16));
+  Bytes saved;
+  for (int l = 1; l <= linear.chain.length(); ++l) saved += linear.chain.stage(l).saved;
+  EXPECT_EQ(saved, Bytes(16 + 4));
+}
+
+TEST(Linearize, EveryVertexIsInOneStageAndTimesAddUp) {
+  const LinearizedGraph linear =
+      LinearizeOk({Op(0, {}, 1), Op(1, {{0, true}}, 2), Op(2, {{0, true}}, 3),
+                   Op(3, {{1, true}, {2, true}}, 4), Op(4, {{3, true}}, 5)});
+  EXPECT_EQ(linear.stage_vertices, (Ids{{1, 2, 3}, {4}}));
+  EXPECT_EQ(linear.chain.ideal_time(), Nanos(11 + 12 + 13 + 14 + 21 + 22 + 23 + 24));
+  EXPECT_TRUE(Simulate(linear.chain, StoreAllSchedule(linear.chain)).ok());
+}
+
+TEST(Linearize, FlagsOfAnyVertexHoldForTheStage) {
+  Vertex a = Op(1, {{0, true}}, 2), b = Op(2, {{0, true}}, 2);
+  a.random = true;
+  b.collective = true;
+  const LinearizedGraph linear =
+      LinearizeOk({Op(0, {}, 1), a, b, Op(3, {{1, true}, {2, true}}, 2)});
+  EXPECT_TRUE(linear.chain.stage(1).random);
+  EXPECT_FALSE(linear.chain.stage(1).recomputable());
+  EXPECT_FALSE(linear.chain.stage(1).stateful);
+}
+
+// Outputs of the network that nothing reads live to the end, so nothing after them is a cut.
+TEST(Linearize, UnreadOutputsStayAlive) {
+  const LinearizedGraph linear =
+      LinearizeOk({Op(0, {}, 1), Op(1, {{0, true}}, 2), Op(2, {{0, true}}, 3),
+                   Op(3, {{2, true}}, 4), Op(4, {{3, true}}, 5)});
+  EXPECT_EQ(linear.stage_vertices, (Ids{{1, 2, 3, 4}}));
+}
+
+TEST(Linearize, ASingleVertexIsAChain) {
+  EXPECT_EQ(LinearizeOk({Op(0, {}, 3)}).stage_vertices, (Ids{{0}}));
+}
+
+// Wide and long graphs must not take quadratic time.
+TEST(Linearize, StaysFastOnWideGraphs) {
+  constexpr int64_t kWidth = 200000;
+  std::vector<Vertex> vertices = {Op(0, {}, 1)};
+  std::vector<GraphInput> all;
+  for (int64_t i = 1; i <= kWidth; ++i) {
+    vertices.push_back(Op(i, {{0, true}}, 1));
+    all.push_back({i, true});
+  }
+  vertices.push_back(Op(kWidth + 1, all, 1));
+  EXPECT_EQ(LinearizeOk(std::move(vertices)).chain.length(), 1);
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,162 @@
+#include "tests/solvers/persistent_search.h"
+
+#include <algorithm>
+#include <optional>
+#include <queue>
+#include <set>
+#include <tuple>
+#include <vector>
+
+namespace stowage::testing {
+namespace {
+
+// What is held, as bit sets over stages; `fresh` is the stage whose plain output the last operation
+// made, or -1.
+struct State {
+  uint32_t plain = 1;  // a^0
+  uint32_t saved = 0;
+  uint32_t ran = 0;
+  int gradient = 0;
+  int fresh = -1;
+
+  auto Key() const { return std::tie(plain, saved, ran, gradient, fresh); }
+  friend bool operator<(const State& a, const State& b) { return a.Key() < b.Key(); }
+};
+
+struct Step {
+  State next;
+  int64_t time;
+  int64_t running;  // memory while it runs
+};
+
+class Search {
+ public:
+  Search(const Chain& chain, Recompute recompute)
+      : chain_(chain), loss_(chain.length() + 1), recompute_(recompute) {}
+
+  // Least time within `budget`, by Dijkstra's algorithm over what is held.
+  std::optional<int64_t> LeastTime(int64_t budget) const {
+    using Item = std::pair<int64_t, State>;
+    std::priority_queue<Item, std::vector<Item>, std::greater<Item>> open;
+    std::set<State> closed;
+    State start;
+    start.gradient = loss_;
+    if (Memory(start) <= budget) open.push({0, start});
+    while (!open.empty()) {
+      const auto [time, state] = open.top();
+      open.pop();
+      if (state.gradient == 0) return time;
+      if (!closed.insert(state).second) continue;
+      for (const Step& step : Steps(state)) {
+        if (step.running > budget || Memory(step.next) > budget) continue;
+        if (closed.count(step.next) == 0) open.push({time + step.time, step.next});
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Every memory that any state or operation can take: where the least time may change.
+  std::set<int64_t> Memories() const {
+    std::set<int64_t> memories;
+    std::set<State> seen;
+    State start;
+    start.gradient = loss_;
+    std::vector<State> todo = {start};
+    while (!todo.empty()) {
+      const State state = todo.back();
+      todo.pop_back();
+      if (!seen.insert(state).second) continue;
+      memories.insert(Memory(state));
+      if (state.gradient == 0) continue;
+      for (const Step& step : Steps(state)) {
+        memories.insert(step.running);
+        todo.push_back(step.next);
+      }
+    }
+    return memories;
+  }
+
+ private:
+  static bool Has(uint32_t set, int l) { return (set >> l & 1u) != 0; }
+
+  int64_t Memory(const State& s) const {
+    int64_t sum = chain_.gradient(s.gradient).value();
+    for (int l = 0; l <= loss_; ++l) {
+      if (Has(s.plain, l)) sum += chain_.activation(l).value();
+      if (l > 0 && Has(s.saved, l)) sum += chain_.stage(l).saved.value();
+    }
+    return sum;
+  }
+
+  std::vector<Step> Steps(const State& s) const {
+    std::vector<Step> steps;
+    for (int l = 1; l <= s.gradient; ++l) {
+      if (!Has(s.plain, l - 1) && !Has(s.saved, l - 1)) continue;
+      if (recompute_ == Recompute::kAnyTime || !HoldsBetween(s, l, s.gradient - 1))
+        AddForwards(s, l, &steps);
+      if (l == s.gradient && Has(s.saved, l)) steps.push_back(RunBackward(s, l));
+    }
+    return steps;
+  }
+
+  static bool HoldsBetween(const State& s, int first, int last) {
+    for (int l = first; l <= last; ++l) {
+      if (Has(s.plain, l) || Has(s.saved, l)) return true;
+    }
+    return false;
+  }
+
+  void AddForwards(const State& s, int l, std::vector<Step>* steps) const {
+    const Stage& stage = chain_.stage(l);
+    if (Has(s.ran, l) && !stage.recomputable()) return;
+    State next = s;
+    if (!stage.recomputable()) next.ran |= 1u << l;
+    if (!Has(s.saved, l)) {
+      State all = next;
+      all.saved |= 1u << l;
+      all.fresh = -1;
+      steps->push_back({all, stage.forward_time.value(),
+                        Memory(s) + stage.saved.value() + stage.forward_saving_overhead.value()});
+    }
+    if (Has(s.plain, l)) return;
+    next.plain |= 1u << l;
+    next.fresh = l;
+    const int64_t running = Memory(s) + stage.output.value() + stage.forward_overhead.value();
+    steps->push_back({next, stage.forward_time.value(), running});
+    if (s.fresh == l - 1) {
+      next.plain &= ~(1u << (l - 1));
+      steps->push_back({next, stage.forward_time.value(), running});
+    }
+  }
+
+  Step RunBackward(const State& s, int l) const {
+    State next = s;
+    next.saved &= ~(1u << l);
+    next.plain &= ~(1u << (l - 1));
+    next.gradient = l - 1;
+    next.fresh = -1;
+    return {next, chain_.stage(l).backward_time.value(),
+            Memory(s) + chain_.stage(l).backward_overhead.value()};
+  }
+
+  const Chain& chain_;
+  const int loss_;
+  const Recompute recompute_;
+};
+
+}  // namespace
+
+std::map<int64_t, int64_t> PersistentFrontier(const Chain& chain, Recompute recompute) {
+  const Search search(chain, recompute);
+  std::map<int64_t, int64_t> frontier;
+  std::optional<int64_t> before;
+  for (const int64_t budget : search.Memories()) {
+    const std::optional<int64_t> time = search.LeastTime(budget);
+    if (time && time != before) frontier[budget] = *time;
+    before = time;
+    if (time == chain.ideal_time().value()) break;
+  }
+  return frontier;
+}
+
+}  // namespace stowage::testing

@@ -1,0 +1,107 @@
+#include "solvers/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "solvers/model/field_error.h"
+#include "tests/solvers/random_chain.h"
+
+namespace stowage {
+namespace {
+
+Profile RandomProfile(int length, uint64_t seed) {
+  std::mt19937_64 rng(seed);
+  return Profile{"random", Device(), testing::RandomChain(length, {}, &rng)};
+}
+
+TEST(Planner, ListsItsSolvers) {
+  std::vector<std::string> names;
+  for (const ChainSolver* solver : AllSolvers()) names.push_back(solver->info().name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"store_all", "checkpoint_sequential", "optimal_persistent"}));
+}
+
+TEST(Planner, FillsInWhatAPlanCarries) {
+  const absl::StatusOr<Plan> plan = MakePlan(RandomProfile(10, 1), ShareOfStoreAll{0.8}, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->status, PlanStatus::kFound);
+  EXPECT_EQ(plan->provenance.solver, "optimal_persistent");
+  EXPECT_EQ(plan->provenance.solver_version, kSolverVersion);
+  EXPECT_GT(plan->provenance.solve_time, Nanos(0));
+  EXPECT_EQ(plan->budget.value(),
+            static_cast<int64_t>(0.8 * static_cast<double>(plan->bounds.store_all_peak.value())));
+  EXPECT_LE(plan->prediction.peak, plan->budget);
+  EXPECT_GE(plan->prediction.makespan, plan->bounds.lower_bound);
+  EXPECT_GE(plan->gap(), 0.0);
+  EXPECT_GT(plan->prediction.recomputed_forwards, 0);
+}
+
+TEST(Planner, StoresAllWhenItFits) {
+  const absl::StatusOr<Plan> plan = MakePlan(RandomProfile(10, 2), ShareOfStoreAll{1.0}, {});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->provenance.solver, "store_all");
+  EXPECT_EQ(plan->prediction.recomputed_forwards, 0);
+  EXPECT_EQ(plan->prediction.makespan, plan->bounds.store_all_makespan);
+}
+
+TEST(Planner, ResolvesTheLeastBudget) {
+  const Profile profile = RandomProfile(10, 3);
+  const absl::StatusOr<Plan> least = MakePlan(profile, LeastBudget{}, {});
+  ASSERT_TRUE(least.ok());
+  ASSERT_EQ(least->status, PlanStatus::kFound);
+  EXPECT_EQ(least->prediction.peak, least->budget);
+  const absl::StatusOr<Plan> below = MakePlan(profile, least->budget - Bytes(1), {});
+  ASSERT_EQ(below->status, PlanStatus::kProvenInfeasible);
+  EXPECT_EQ(below->bounds.least_budget, least->budget);
+  EXPECT_TRUE(below->schedule.empty());
+  // The least of a class is that class's own.
+  PlanOptions store_all;
+  store_all.solver = "store_all";
+  EXPECT_EQ(MakePlan(profile, LeastBudget{}, store_all)->budget, least->bounds.store_all_peak);
+}
+
+TEST(Planner, NamesWhatIsWrongWithARequest) {
+  const Profile profile = RandomProfile(3, 4);
+  PlanOptions unknown;
+  unknown.solver = "magic";
+  EXPECT_EQ(GetFieldViolation(MakePlan(profile, Bytes(5), unknown).status())->field,
+            "options.solver");
+  EXPECT_EQ(GetFieldViolation(MakePlan(profile, LeastBudget{}, unknown).status())->field,
+            "options.solver");
+  EXPECT_EQ(GetFieldViolation(MakePlan(profile, Bytes(-5), {}).status())->field, "budget.bytes");
+  EXPECT_EQ(GetFieldViolation(MakePlan(profile, ShareOfStoreAll{2.0}, {}).status())->field,
+            "budget.share_of_store_all");
+}
+
+// A chain too long for the optimum's tables is still planned, and says by what.
+TEST(Planner, FallsBackToPeriodicCheckpointingOnVeryLongChains) {
+  PlanOptions options;
+  options.solve.table_limit = Bytes(1000);
+  const absl::StatusOr<Plan> plan = MakePlan(RandomProfile(60, 5), ShareOfStoreAll{0.7}, options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->provenance.solver, "checkpoint_sequential");
+}
+
+TEST(Planner, PlansGraphsOverTheirSegments) {
+  GraphSpec spec;
+  for (int64_t id = 0; id < 9; ++id) {
+    Vertex v;
+    v.id = 100 + id;
+    v.program_order = id;
+    v.output = v.output_gradient = Bytes(10);
+    v.forward_time = v.backward_time = Nanos(5);
+    if (id > 0) v.inputs = {{99 + id, true}};
+    spec.vertices.push_back(v);
+  }
+  const Profile profile{"path", Device(), *Graph::Create(spec)};
+  const absl::StatusOr<Plan> plan = MakePlan(profile, ShareOfStoreAll{0.7}, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->status, PlanStatus::kFound);
+  EXPECT_EQ(plan->stage_vertices.size(), 8u);
+  EXPECT_EQ(plan->stage_vertices[0], std::vector<int64_t>{101});
+  EXPECT_GT(plan->prediction.recomputed_forwards, 0);
+}
+
+}  // namespace
+}  // namespace stowage
