@@ -4,12 +4,14 @@
 // Encoding version 1. Integers are 8 bytes little-endian, strings and lists a count followed by
 // their elements, booleans of one element packed into one integer. In this order:
 //   "STWG", encoding version
-//   tenant, objective, solver, slots                                                    (options
-//   that matter) device model, framework, math settings, granularity, bandwidth class, duplex, host
-//   memory      (environment) 1, input, input gradient, stages, loss      each stage: op kind,
-//   output, saved, gradient, transient, flags 2, vertices in program order                each
-//   vertex: op kind, output, gradient, extra, transient, flags,
-//                                               alias, inputs as (position, backward needs)
+//   options that matter: tenant, objective, solver, slots
+//   environment: device model, framework, math settings, granularity, bandwidth class, duplex,
+//     host memory
+//   of a chain: 1, input, input gradient, number of stages, each stage, the loss;
+//     a stage: op kind, output, saved, gradient, transient, flags
+//   of a graph: 2, number of vertices, each vertex in program order;
+//     a vertex: op kind, output, gradient, extra, transient, flags, alias, number of inputs,
+//     each input as (position, backward needs)
 // Times, overheads, measured bandwidths and names are not in it: they are noisy or for people. A
 // graph's canonical order is its program order, which is structure: the sender's numbering of the
 // vertices leaves no trace. Any change to this list is a new version.

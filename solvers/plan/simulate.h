@@ -6,17 +6,14 @@
 // that does not kept apart). Held is what is stored: a^0 and the seed gradient delta^{L+1} from the
 // start, and below.
 //
-//   op                   needs                                 while it runs           afterwards
-//   forward-keep-all l     a^{l-1} or saved l-1                  held + saved + o_f+     + saved l
-//   forward-keep-input l   same                                  held + a + o_f0         + a^l
-//   forward-keep-nothing l plain a^{l-1}                         held + a + o_f0         + a^l, -
-//   a^{l-1} backward l             delta^l, saved l, a^{l-1} or saved l-1   held + o_b           -
-//   delta^l, - saved l,
-//                                                                                       - plain
-//                                                                                       a^{l-1}, +
-//                                                                                       delta^{l-1}
-//   discard                the tensor                            held                    - the
-//   tensor reduce l               saved l                               held saved l becomes a^l
+//   op                     needs                      while it runs        afterwards
+//   forward-keep-all l     a^{l-1} or saved l-1       held + saved + o_f+  + saved l
+//   forward-keep-input l   a^{l-1} or saved l-1       held + a + o_f0      + a^l
+//   forward-keep-nothing l plain a^{l-1}              held + a + o_f0      + a^l, - a^{l-1}
+//   backward l             delta^l, saved l, and      held + o_b           + delta^{l-1}, - delta^l,
+//                          a^{l-1} or saved l-1                            - saved l, - plain a^{l-1}
+//   discard                the tensor                 held                 - the tensor
+//   reduce l               saved l                    held                 saved l becomes a^l
 //
 // The peak is the maximum over ops and over the states between them. A tensor that is held may not
 // be computed again, a stage that must be kept may not run forward twice, backwards run once each

@@ -1,0 +1,25 @@
+// A second connection for when the first cannot be reached: UNAVAILABLE from the primary (put a
+// retrying connection there) sends the call to the fallback. Every other answer of the primary
+// stands, errors included: a server that says no is not away, and one that still thinks at the
+// deadline has used up the time that a second try would need.
+#ifndef STOWAGE_CLIENT_RPC_FALLBACK_CONNECTION_H_
+#define STOWAGE_CLIENT_RPC_FALLBACK_CONNECTION_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "client/rpc/plan_connection.h"
+
+namespace stowage {
+
+// `said` is called at the first fall-back only, however often it happens, with one sentence for
+// people: "stowaged at X is not reachable (...): falling back to local planning". On the calling
+// thread; may be empty.
+std::unique_ptr<PlanConnection> MakeFallbackConnection(
+    std::unique_ptr<PlanConnection> primary, std::unique_ptr<PlanConnection> fallback,
+    std::function<void(const std::string&)> said);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_RPC_FALLBACK_CONNECTION_H_

@@ -1,0 +1,35 @@
+#include <google/protobuf/util/json_util.h>
+
+#include "absl/strings/str_cat.h"
+#include "proto/codec/codec.h"
+#include "proto/codec/utf8.h"
+
+namespace stowage {
+namespace {
+
+std::string Print(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  // Fails for a malformed Any or Timestamp only; the messages printed here hold neither.
+  (void)google::protobuf::util::MessageToJsonString(message, &json, options);
+  return json;
+}
+
+}  // namespace
+
+std::string ToJson(const v1::Profile& message) { return Print(message); }
+
+std::string ToJson(const v1::Plan& message) { return Print(message); }
+
+absl::StatusOr<v1::Profile> ProfileFromJson(const std::string& json) {
+  v1::Profile profile;
+  const auto status = google::protobuf::util::JsonStringToMessage(json, &profile);
+  if (status.ok()) return profile;
+  const std::string words(status.message().data(), status.message().size());
+  return absl::InvalidArgumentError(absl::StrCat(
+      "not the JSON mapping of ", profile.GetDescriptor()->full_name(), ": ", ToValidUtf8(words)));
+}
+
+}  // namespace stowage

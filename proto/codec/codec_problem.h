@@ -1,0 +1,24 @@
+// Chains and graphs between the contract and the solver library. Internal to proto/codec: codec.h
+// is what others use.
+#ifndef STOWAGE_PROTO_CODEC_CODEC_PROBLEM_H_
+#define STOWAGE_PROTO_CODEC_CODEC_PROBLEM_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/graph.h"
+#include "stowage/v1/profile.pb.h"
+
+namespace stowage {
+
+void WriteChain(const Chain& chain, v1::Chain* out);
+ChainSpec ReadChain(const v1::Chain& message, const std::string& name);
+
+void WriteGraph(const Graph& graph, v1::Graph* out);
+// Fails for an enum value that this version does not know; all other rules are Graph::Create's.
+absl::StatusOr<GraphSpec> ReadGraph(const v1::Graph& message, const std::string& name);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_PROTO_CODEC_CODEC_PROBLEM_H_

@@ -1,0 +1,142 @@
+#include "proto/codec/grpc_status.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "proto/codec/utf8.h"
+#include "solvers/model/field_error.h"
+
+namespace stowage {
+namespace {
+
+constexpr char kReasonPayload[] = "stowage/reason";
+constexpr char kRetryPayload[] = "stowage/retry_delay_ns";
+constexpr int64_t kNanosPerSecond = 1000000000;
+
+// gRPC refuses trailers above 8 KiB altogether, so long texts are cut. A message travels twice,
+// once percent-encoded.
+constexpr size_t kMaxMessage = 1024;
+constexpr size_t kMaxPart = 512;
+
+std::string Clip(const std::string& text, size_t limit) {
+  return ToValidUtf8(text.size() <= limit ? text : text.substr(0, limit - 3) + "...");
+}
+
+void AddBadRequest(const absl::Status& status, google::rpc::Status* out) {
+  const auto violation = GetFieldViolation(status);
+  if (!violation) return;
+  google::rpc::BadRequest detail;
+  auto* entry = detail.add_field_violations();
+  entry->set_field(Clip(violation->field, kMaxPart));
+  entry->set_description(
+      absl::StrCat(Clip(violation->value, kMaxPart), ": ", Clip(violation->rule, kMaxPart)));
+  out->add_details()->PackFrom(detail);
+}
+
+void AddErrorInfo(const absl::Status& status, google::rpc::Status* out) {
+  const std::string reason = GetReason(status);
+  if (reason.empty()) return;
+  google::rpc::ErrorInfo detail;
+  detail.set_reason(Clip(reason, kMaxPart));
+  detail.set_domain(kErrorDomain);
+  out->add_details()->PackFrom(detail);
+}
+
+void AddRetryInfo(const absl::Status& status, google::rpc::Status* out) {
+  const auto delay = GetRetryDelay(status);
+  if (!delay) return;
+  google::rpc::RetryInfo detail;
+  detail.mutable_retry_delay()->set_seconds(delay->count() / kNanosPerSecond);
+  detail.mutable_retry_delay()->set_nanos(static_cast<int32_t>(delay->count() % kNanosPerSecond));
+  out->add_details()->PackFrom(detail);
+}
+
+// FieldError makes the code INVALID_ARGUMENT and the message from the parts; a server's own words
+// go first.
+absl::Status WithViolation(const absl::Status& status, const google::rpc::BadRequest& detail) {
+  if (status.code() != absl::StatusCode::kInvalidArgument || detail.field_violations().empty()) {
+    return status;
+  }
+  const auto& entry = detail.field_violations(0);
+  // Values may hold anything; no rule holds ": ", hence the last one divides.
+  const std::string& text = entry.description();
+  const size_t divide = text.rfind(": ");
+  const bool divided = divide != std::string::npos;
+  const absl::Status parts = FieldError(entry.field(), divided ? text.substr(0, divide) : "",
+                                        divided ? text.substr(divide + 2) : text);
+  absl::Status merged = status;
+  parts.ForEachPayload([&merged](absl::string_view url, const absl::Cord& payload) {
+    merged.SetPayload(url, payload);
+  });
+  return merged;
+}
+
+absl::Status WithDetail(const absl::Status& status, const google::protobuf::Any& any) {
+  google::rpc::BadRequest bad_request;
+  if (any.UnpackTo(&bad_request)) return WithViolation(status, bad_request);
+  google::rpc::ErrorInfo info;
+  if (any.UnpackTo(&info)) {
+    return info.domain() == kErrorDomain ? WithReason(status, info.reason()) : status;
+  }
+  google::rpc::RetryInfo retry;
+  if (!any.UnpackTo(&retry)) return status;
+  // A day bounds what a hostile or broken server may ask for, and keeps the sum from overflowing.
+  static constexpr int64_t kMaxSeconds = 86400;
+  const int64_t seconds = retry.retry_delay().seconds();
+  if (seconds < 0 || seconds > kMaxSeconds || retry.retry_delay().nanos() < 0) return status;
+  return WithRetryDelay(status, std::chrono::seconds(seconds) +
+                                    std::chrono::nanoseconds(retry.retry_delay().nanos()));
+}
+
+}  // namespace
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  google::rpc::Status rich;
+  rich.set_code(static_cast<int>(status.code()));
+  rich.set_message(Clip(std::string(status.message()), kMaxMessage));
+  AddBadRequest(status, &rich);
+  AddErrorInfo(status, &rich);
+  AddRetryInfo(status, &rich);
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), rich.message(),
+                      rich.details().empty() ? "" : rich.SerializeAsString());
+}
+
+absl::Status FromGrpcStatus(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  google::rpc::Status rich;
+  if (!rich.ParseFromString(status.error_details())) return result;
+  for (const google::protobuf::Any& any : rich.details()) result = WithDetail(result, any);
+  return result;
+}
+
+absl::Status WithReason(absl::Status status, const std::string& reason) {
+  status.SetPayload(kReasonPayload, absl::Cord(reason));
+  return status;
+}
+
+std::string GetReason(const absl::Status& status) {
+  const auto reason = status.GetPayload(kReasonPayload);
+  return reason ? std::string(*reason) : "";
+}
+
+absl::Status WithRetryDelay(absl::Status status, std::chrono::nanoseconds delay) {
+  status.SetPayload(kRetryPayload, absl::Cord(absl::StrCat(delay.count())));
+  return status;
+}
+
+std::optional<std::chrono::nanoseconds> GetRetryDelay(const absl::Status& status) {
+  const auto payload = status.GetPayload(kRetryPayload);
+  int64_t nanos = 0;
+  if (!payload || !absl::SimpleAtoi(std::string(*payload), &nanos)) return std::nullopt;
+  return std::chrono::nanoseconds(nanos);
+}
+
+}  // namespace stowage

@@ -1,0 +1,50 @@
+#include "solvers/base/flag_parser.h"
+
+#include <algorithm>
+
+#include "absl/flags/reflection.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+namespace {
+
+absl::Status SetFlag(const std::string& name, const std::string& value) {
+  std::string error;
+  if (absl::FindCommandLineFlag(name)->ParseFrom(value, &error)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--", name, "=", value, ": ", error));
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
+                                const std::vector<std::string>& names) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--help" || argument == "-h") return true;
+    const size_t equals = argument.find('=');
+    const bool is_flag = absl::StartsWith(argument, "--");
+    const std::string name = argument.substr(0, equals).substr(is_flag ? 2 : 0);
+    if (!is_flag || std::find(names.begin(), names.end(), name) == names.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("unknown argument ", argument));
+    }
+    if (equals == std::string::npos && i + 1 == arguments.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(argument, ": value missing"));
+    }
+    const std::string value =
+        equals != std::string::npos ? argument.substr(equals + 1) : arguments[++i];
+    if (absl::Status status = SetFlag(name, value); !status.ok()) return status;
+  }
+  return false;
+}
+
+std::string FlagHelp(const std::vector<std::string>& names) {
+  std::string help;
+  for (const std::string& name : names) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    absl::StrAppend(&help, "  --", name, "=", flag->DefaultValue(), "\n      ", flag->Help(), "\n");
+  }
+  return help;
+}
+
+}  // namespace stowage

@@ -1,0 +1,26 @@
+// Reads a command line into Abseil's flags. Abseil's own parser ends the process with code 1 for
+// --help and errors alike, and lists flags of linked libraries; programs here want 0, a code of
+// their own for mistakes, and their own flags only. Of both binaries, hence in the one room below
+// both.
+#ifndef STOWAGE_SOLVERS_BASE_FLAG_PARSER_H_
+#define STOWAGE_SOLVERS_BASE_FLAG_PARSER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace stowage {
+
+// Sets the flags among `names` that `arguments` (without the program's name) give, as --name=value
+// or --name value. True when
+// --help was asked for. INVALID_ARGUMENT for anything else.
+absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
+                                const std::vector<std::string>& names);
+
+// What --help prints: one paragraph per flag, with its default.
+std::string FlagHelp(const std::vector<std::string>& names);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_BASE_FLAG_PARSER_H_

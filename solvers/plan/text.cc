@@ -1,0 +1,86 @@
+#include "solvers/plan/text.h"
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace stowage {
+namespace {
+
+// Last index of the run of like instructions that starts at `first`: same op and tensor, stages one
+// up or one down each.
+size_t EndOfRun(const Schedule& schedule, size_t first) {
+  size_t last = first;
+  int step = 0;
+  while (last + 1 < schedule.size()) {
+    const Instruction& a = schedule[last];
+    const Instruction& b = schedule[last + 1];
+    const int next = b.stage - a.stage;
+    const bool like = a.op == b.op && a.tensor == b.tensor && a.stream == b.stream;
+    if (!like || std::abs(next) != 1 || (step != 0 && next != step)) break;
+    step = next;
+    ++last;
+  }
+  return last;
+}
+
+std::string Percent(double ratio) { return absl::StrFormat("%.1f%%", 100.0 * ratio); }
+
+double Ratio(int64_t a, int64_t b) {
+  return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
+}
+
+std::string Line(const char* label, const std::string& value) {
+  return absl::StrFormat("  %-14s %s\n", label, value);
+}
+
+std::string BudgetText(const Plan& plan) {
+  return absl::StrCat(ToString(plan.budget), " (",
+                      Percent(Ratio(plan.budget.value(), plan.bounds.store_all_peak.value())),
+                      " of the ", ToString(plan.bounds.store_all_peak),
+                      " that storing everything needs)");
+}
+
+}  // namespace
+
+std::string ScheduleText(const Schedule& schedule) {
+  std::string text;
+  for (size_t first = 0; first < schedule.size();) {
+    const size_t last = EndOfRun(schedule, first);
+    absl::StrAppend(&text, "    ", ToString(schedule[first]));
+    if (last > first) absl::StrAppend(&text, "-", schedule[last].stage);
+    text += '\n';
+    first = last + 1;
+  }
+  return text;
+}
+
+std::string PlanText(const Plan& plan) {
+  const Simulation& p = plan.prediction;
+  const Bounds& b = plan.bounds;
+  std::string text = absl::StrCat("plan: ", ToString(plan.status), "\n");
+  text += Line("budget", BudgetText(plan));
+  if (plan.status == PlanStatus::kFound) {
+    text += Line("peak", ToString(p.peak));
+    const double overhead = Ratio(p.makespan.value(), b.store_all_makespan.value());
+    text += Line("step", absl::StrCat(ToString(p.makespan), " (+",
+                                      Percent(overhead > 0.0 ? overhead - 1.0 : 0.0), " over ",
+                                      ToString(b.store_all_makespan), " without a budget)"));
+    text += Line("recomputed",
+                 absl::StrCat(p.recomputed_forwards, " forwards, ", ToString(p.recompute_time)));
+    text += Line("lower bound",
+                 absl::StrCat(ToString(b.lower_bound), " (gap ", Percent(plan.gap()), ")"));
+    text += Line("optimal", absl::StrCat(b.proven_optimal ? "proven among " : "not proven among ",
+                                         b.schedule_class));
+  } else if (plan.status == PlanStatus::kProvenInfeasible) {
+    text += Line("least budget", absl::StrCat(b.least_budget.value(), " bytes (",
+                                              ToString(b.least_budget), ") of ", b.schedule_class));
+  }
+  text += Line("solver",
+               absl::StrCat(plan.provenance.solver, " ", plan.provenance.solver_version, " in ",
+                            ToString(plan.provenance.solve_time), ": ", plan.explanation));
+  return text;
+}
+
+}  // namespace stowage

@@ -1,0 +1,20 @@
+// Plans and schedules as text for people.
+#ifndef STOWAGE_SOLVERS_PLAN_TEXT_H_
+#define STOWAGE_SOLVERS_PLAN_TEXT_H_
+
+#include <string>
+
+#include "solvers/plan/plan.h"
+
+namespace stowage {
+
+// One line per run of like instructions: "forward-keep-all 3-7", "backward 21-18".
+std::string ScheduleText(const Schedule& schedule);
+
+// A few lines: status, budget, peak, time and overhead, bound, what is recomputed, by whom it was
+// planned. Without the schedule.
+std::string PlanText(const Plan& plan);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_PLAN_TEXT_H_

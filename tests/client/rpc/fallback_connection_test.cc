@@ -1,0 +1,185 @@
+#include "client/rpc/fallback_connection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "client/rpc/connect.h"
+#include "client/rpc/local_connection.h"
+#include "client/rpc/mock_plan_connection.h"
+#include "tests/client/rpc/fake_server.h"
+
+namespace stowage {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::NiceMock;
+using testing::Return;
+
+using Clock = CallOptions::Clock;
+
+class FallbackConnectionTest : public testing::Test {
+ protected:
+  FallbackConnectionTest() {
+    auto primary = std::make_unique<NiceMock<MockPlanConnection>>();
+    auto second = std::make_unique<NiceMock<MockPlanConnection>>();
+    primary_ = primary.get();
+    second_ = second.get();
+    ON_CALL(*primary_, name).WillByDefault(Return("P"));
+    ON_CALL(*second_, name).WillByDefault(Return("S"));
+    connection_ =
+        MakeFallbackConnection(std::move(primary), std::move(second),
+                               [this](const std::string& words) { said_.push_back(words); });
+  }
+
+  absl::StatusOr<PlanReply> Compute() {
+    return connection_->ComputePlan(SmallProfile(), Budget(LeastBudget{}), {}, {});
+  }
+
+  MockPlanConnection* primary_;
+  MockPlanConnection* second_;
+  std::vector<std::string> said_;
+  std::unique_ptr<PlanConnection> connection_;
+};
+
+PlanReply LocalReply() { return PlanReply{Plan(), PlanKey(), PlanSource::kLocal}; }
+
+TEST_F(FallbackConnectionTest, UnavailableFallsBackAndIsSaidOnce) {
+  EXPECT_CALL(*primary_, ComputePlan)
+      .Times(3)
+      .WillRepeatedly(Return(absl::UnavailableError("away")));
+  EXPECT_CALL(*second_, ComputePlan).Times(3).WillRepeatedly(Return(LocalReply()));
+  for (int i = 0; i < 3; ++i) {
+    const auto reply = Compute();
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_EQ(reply->source, PlanSource::kLocal);
+  }
+  EXPECT_THAT(said_, ElementsAre("P is not reachable (away): falling back to S"));
+}
+
+TEST_F(FallbackConnectionTest, EveryCallFallsBack) {
+  EXPECT_CALL(*primary_, GetPlan).WillOnce(Return(absl::UnavailableError("away")));
+  EXPECT_CALL(*second_, GetPlan).WillOnce(Return(absl::NotFoundError("no cache")));
+  EXPECT_CALL(*primary_, GetCapabilities).WillOnce(Return(absl::UnavailableError("away")));
+  EXPECT_CALL(*second_, GetCapabilities).WillOnce(Return(Capabilities()));
+  EXPECT_TRUE(
+      absl::IsNotFound(connection_->GetPlan({PlanKey()}, Budget(LeastBudget{}), {}).status()));
+  EXPECT_TRUE(connection_->GetCapabilities({}).ok());
+}
+
+TEST_F(FallbackConnectionTest, AnswersOfThePrimaryStand) {
+  EXPECT_CALL(*second_, ComputePlan).Times(0);
+  EXPECT_CALL(*primary_, ComputePlan)
+      .WillOnce(Return(PlanReply{Plan(), PlanKey(), PlanSource::kCache}))
+      .WillOnce(Return(absl::InvalidArgumentError("no")))
+      .WillOnce(Return(absl::ResourceExhaustedError("busy")))
+      .WillOnce(Return(absl::DeadlineExceededError("late")))
+      .WillOnce(Return(absl::InternalError("bug")));
+  EXPECT_EQ(Compute()->source, PlanSource::kCache);
+  EXPECT_TRUE(absl::IsInvalidArgument(Compute().status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(Compute().status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Compute().status()));
+  EXPECT_TRUE(absl::IsInternal(Compute().status()));
+  EXPECT_TRUE(said_.empty());
+}
+
+TEST_F(FallbackConnectionTest, ServerThatIsBackIsUsedAgain) {
+  EXPECT_CALL(*primary_, ComputePlan)
+      .WillOnce(Return(absl::UnavailableError("away")))
+      .WillOnce(Return(PlanReply{Plan(), PlanKey(), PlanSource::kCache}));
+  EXPECT_CALL(*second_, ComputePlan).WillOnce(Return(LocalReply()));
+  EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+  EXPECT_EQ(Compute()->source, PlanSource::kCache);
+}
+
+TEST_F(FallbackConnectionTest, NameTellsBoth) { EXPECT_EQ(connection_->name(), "P, or else S"); }
+
+TEST(LocalConnection, Plans) {
+  const auto local = MakeLocalConnection();
+  const auto reply = local->ComputePlan(SmallProfile(), Budget(ShareOfStoreAll{0.8}), {}, {});
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->plan.status, PlanStatus::kFound);
+  EXPECT_LE(reply->plan.prediction.peak, reply->plan.budget);
+  EXPECT_EQ(reply->source, PlanSource::kLocal);
+  EXPECT_EQ(reply->key, MakePlanKey(SmallProfile(), {}));
+}
+
+TEST(LocalConnection, TakesSolverFromTheOptions) {
+  const auto local = MakeLocalConnection();
+  KeyOptions options;
+  options.solver = "store_all";
+  const auto reply = local->ComputePlan(SmallProfile(), Budget(Bytes(10)), options, {});
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->plan.status, PlanStatus::kProvenInfeasible);
+  EXPECT_EQ(reply->plan.provenance.solver, "store_all");
+  options.solver = "no such solver";
+  const auto unknown = local->ComputePlan(SmallProfile(), Budget(Bytes(10)), options, {});
+  EXPECT_TRUE(absl::IsInvalidArgument(unknown.status())) << unknown.status();
+}
+
+TEST(LocalConnection, HasNoCacheAndKnowsItsSolvers) {
+  const auto local = MakeLocalConnection();
+  EXPECT_TRUE(absl::IsNotFound(local->GetPlan({PlanKey()}, Budget(LeastBudget{}), {}).status()));
+  const auto capabilities = local->GetCapabilities({});
+  ASSERT_TRUE(capabilities.ok());
+  EXPECT_GE(capabilities->solvers.size(), 3u);
+  EXPECT_EQ(local->name(), "local planning");
+}
+
+TEST(LocalConnection, DeadlineReachesTheSolver) {
+  CallOptions options;
+  options.deadline = Clock::now() + milliseconds(100);
+  const Profile large = SmallProfile(3000);
+  const auto start = Clock::now();
+  const auto reply =
+      MakeLocalConnection()->ComputePlan(large, Budget(ShareOfStoreAll{0.3}), {}, options);
+  EXPECT_FALSE(reply.ok());
+  EXPECT_LT(Clock::now() - start, milliseconds(1100));
+}
+
+TEST(Connect, PlansHereAfterBoundedRetriesWhenTheServerIsAway) {
+  SocketAddress address;
+  std::vector<std::string> said;
+  GrpcOptions options;
+  options.address = address.uri();
+  const auto connection =
+      Connect(options, [&said](const std::string& words) { said.push_back(words); });
+  const auto start = Clock::now();
+  for (int i = 0; i < 2; ++i) {
+    const auto reply = connection->ComputePlan(SmallProfile(), Budget(ShareOfStoreAll{0.8}), {},
+                                               CallOptions::Within(seconds(20)));
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_EQ(reply->source, PlanSource::kLocal);
+    EXPECT_EQ(reply->plan.status, PlanStatus::kFound);
+  }
+  const auto took = Clock::now() - start;
+  EXPECT_GE(took, milliseconds(2 * 7 * 70));  // three waits each, at the least of their jitter
+  EXPECT_LT(took, seconds(5));
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], testing::HasSubstr("falling back to local planning"));
+  EXPECT_THAT(said[0], testing::HasSubstr(address.uri()));
+}
+
+TEST(Connect, WithoutAnAddressPlansHereAndSaysNothing) {
+  bool said = false;
+  const auto connection = Connect(GrpcOptions(), [&said](const std::string&) { said = true; });
+  const auto reply = connection->ComputePlan(SmallProfile(), Budget(ShareOfStoreAll{0.8}), {}, {});
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->source, PlanSource::kLocal);
+  EXPECT_FALSE(said);
+}
+
+TEST(PlanSource, Names) {
+  EXPECT_STREQ(ToString(PlanSource::kCache), "cache");
+  EXPECT_STREQ(ToString(PlanSource::kSolved), "solved");
+  EXPECT_STREQ(ToString(PlanSource::kShared), "shared");
+  EXPECT_STREQ(ToString(PlanSource::kLocal), "local");
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,126 @@
+#include <gmock/gmock.h>
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <string>
+
+#include "proto/codec/codec.h"
+#include "tests/proto/samples.h"
+
+namespace stowage {
+namespace {
+
+using google::protobuf::util::MessageDifferencer;
+using testing::HasSubstr;
+
+std::string ReadData(const std::string& name) {
+  std::ifstream file(std::string(STOWAGE_SOURCE_DIR) + "/tests/data/" + name);
+  EXPECT_TRUE(file.good()) << name;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(Json, WritesTheGoldenFiles) {
+  EXPECT_EQ(ToJson(SampleChainProfile()), ReadData("profile_chain.json"));
+  EXPECT_EQ(ToJson(SampleGraphProfile()), ReadData("profile_graph.json"));
+  EXPECT_EQ(ToJson(SamplePlan()), ReadData("plan.json"));
+}
+
+TEST(Json, ReadsTheGoldenFiles) {
+  const auto chain = ProfileFromJson(ReadData("profile_chain.json"));
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_TRUE(MessageDifferencer::Equals(*chain, SampleChainProfile()));
+  const auto graph = ProfileFromJson(ReadData("profile_graph.json"));
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_TRUE(MessageDifferencer::Equals(*graph, SampleGraphProfile()));
+}
+
+TEST(Json, TakesNumbersAndLowerCamelNamesToo) {
+  const auto profile =
+      ProfileFromJson(R"({"chain": {"inputBytes": 7, "stages": [{"forward_time_ns": "8"}]}})");
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_EQ(profile->chain().input_bytes(), 7);
+  EXPECT_EQ(profile->chain().stages(0).forward_time_ns(), 8);
+}
+
+void ExpectRefused(const std::string& json, const std::string& words) {
+  const auto profile = ProfileFromJson(json);
+  ASSERT_FALSE(profile.ok()) << json.substr(0, 80);
+  EXPECT_EQ(profile.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(profile.status().message()),
+              HasSubstr("not the JSON mapping of stowage.v1.Profile: "));
+  EXPECT_THAT(std::string(profile.status().message()), HasSubstr(words));
+}
+
+TEST(Json, RefusesWhatIsNoProfile) {
+  ExpectRefused("", "Unexpected end of string");
+  ExpectRefused("{", "Expected");
+  ExpectRefused("[]", "");
+  ExpectRefused("{} {}", "");
+  ExpectRefused(R"({"flavour": 1})", "flavour");
+  ExpectRefused(R"({"chain": {"stages": [{"saved_byte": 1}]}})", "saved_byte");
+  ExpectRefused(R"({"chain": {}, "graph": {}})", "oneof");
+  ExpectRefused(R"({"chain": {"input_bytes": "many"}})", "many");
+  ExpectRefused(R"({"chain": {"input_bytes": 1.5}})", "1.5");
+  ExpectRefused(R"({"chain": {"input_bytes": 9223372036854775808}})", "9223372036854775808");
+  ExpectRefused(R"({"chain": {"input_bytes": NaN}})", "");
+  ExpectRefused(R"({"cost_source": "COST_SOURCE_GUESSED"})", "COST_SOURCE_GUESSED");
+  ExpectRefused("{\"name\": \"\xff\xfe\"}", "UTF-8");
+}
+
+TEST(Json, DeepNestingIsRefusedAndNotFollowed) {
+  ExpectRefused(std::string(1000000, '['), "");
+  std::string objects;
+  for (int i = 0; i < 100000; ++i) objects += R"({"chain":)";
+  ExpectRefused(objects, "");
+}
+
+// Cuts, overwrites and repeats parts of a valid text.
+std::string Damage(std::string text, std::mt19937* random) {
+  static constexpr char kBytes[] = "{}[]\",:0123456789-eE.\\u\0\xff null";
+  const auto below = [random](size_t n) {
+    return std::uniform_int_distribution<size_t>(0, n - 1)(*random);
+  };
+  const size_t changes = 1 + below(3);
+  for (size_t i = 0; i < changes && !text.empty(); ++i) {
+    const size_t at = below(text.size());
+    switch (below(3)) {
+      case 0:
+        text[at] = kBytes[below(sizeof(kBytes) - 1)];
+        break;
+      case 1:
+        text.erase(at, 1 + below(20));
+        break;
+      default:
+        text.insert(at, text.substr(below(text.size()), below(40)));
+    }
+  }
+  return text;
+}
+
+TEST(Json, DamagedTextsAreReadOrRefused) {
+  std::mt19937 random(20240501);
+  int refused = 0;
+  int read = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const std::string& whole = ReadData(i % 2 == 0 ? "profile_chain.json" : "profile_graph.json");
+    const auto message = ProfileFromJson(Damage(whole, &random));
+    if (!message.ok()) {
+      EXPECT_EQ(message.status().code(), absl::StatusCode::kInvalidArgument);
+      ++refused;
+      continue;
+    }
+    ++read;
+    const auto profile = FromProto(*message);
+    EXPECT_TRUE(profile.ok() || absl::IsInvalidArgument(profile.status())) << profile.status();
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(read, 50);
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,55 @@
+#include "solvers/plan/text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "solvers/plan/store_all_schedule.h"
+
+namespace stowage {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Text, RunsOfLikeInstructionsShareALine) {
+  EXPECT_EQ(ScheduleText({ForwardKeepInput(1), ForwardKeepNothing(2), ForwardKeepNothing(3),
+                          ForwardKeepAll(4), Backward(4), Discard(TensorKind::kSaved, 2)}),
+            "    forward-keep-input 1\n"
+            "    forward-keep-nothing 2-3\n"
+            "    forward-keep-all 4\n"
+            "    backward 4\n"
+            "    discard saved 2\n");
+  EXPECT_EQ(ScheduleText({Backward(3), Backward(2), Backward(1)}), "    backward 3-1\n");
+  // Up, then down: two runs.
+  EXPECT_EQ(ScheduleText({ForwardKeepInput(1), ForwardKeepInput(2), ForwardKeepInput(1)}),
+            "    forward-keep-input 1-2\n    forward-keep-input 1\n");
+}
+
+TEST(Text, APlanSaysWhatItCosts) {
+  Plan plan;
+  plan.status = PlanStatus::kFound;
+  plan.budget = Bytes(512);
+  plan.prediction.makespan = Nanos(1200);
+  plan.prediction.peak = Bytes(500);
+  plan.prediction.recomputed_forwards = 3;
+  plan.bounds.store_all_makespan = plan.bounds.lower_bound = Nanos(1000);
+  plan.bounds.store_all_peak = Bytes(1024);
+  plan.bounds.schedule_class = "some class";
+  const std::string text = PlanText(plan);
+  for (const char* part : {"found", "512 B (50.0% of the 1.00 KiB", "+20.0% over 1.0 us",
+                           "3 forwards", "gap 20.0%", "not proven among some class"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+}
+
+TEST(Text, AnInfeasiblePlanNamesTheLeastBudget) {
+  Plan plan;
+  plan.status = PlanStatus::kProvenInfeasible;
+  plan.bounds.least_budget = Bytes(4096);
+  plan.bounds.schedule_class = "some class";
+  EXPECT_THAT(PlanText(plan), HasSubstr("4096 bytes (4.00 KiB) of some class"));
+  EXPECT_THAT(PlanText(plan), Not(HasSubstr("step")));
+}
+
+}  // namespace
+}  // namespace stowage
