@@ -1,0 +1,85 @@
+#include "server/cache/memory_plan_store.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+
+size_t MemoryPlanStore::KeyHash::operator()(const PlanKey& key) const {
+  // Any 8 bytes of a SHA-256 are as good as a hash of all of them.
+  size_t hash = 0;
+  std::memcpy(&hash, key.digest.bytes().data(), sizeof(hash));
+  return hash;
+}
+
+void MemoryPlanStore::Shard::Remove(std::list<Node>::iterator node) {
+  charged -= node->charge;
+  index.erase(node->key);
+  recent.erase(node);
+}
+
+MemoryPlanStore::MemoryPlanStore(Bytes capacity, size_t shards)
+    : shard_capacity_(capacity.value() / static_cast<int64_t>(shards)) {
+  for (size_t i = 0; i < shards; ++i) shards_.push_back(std::make_unique<Shard>());
+}
+
+MemoryPlanStore::Shard& MemoryPlanStore::ShardOf(const PlanKey& key) {
+  // Not the bytes that KeyHash takes: a shard's keys must spread over its buckets.
+  return *shards_[key.digest.bytes().back() % shards_.size()];
+}
+
+std::shared_ptr<const PlanEntry> MemoryPlanStore::Get(const PlanKey& key, Access access) {
+  Shard& shard = ShardOf(key);
+  std::lock_guard<std::mutex> lock(shard.mutex);
+  const auto found = shard.index.find(key);
+  if (found == shard.index.end()) return nullptr;
+  if (access == Access::kLookup) {
+    shard.recent.splice(shard.recent.begin(), shard.recent, found->second);
+  }
+  return found->second->entry;
+}
+
+absl::Status MemoryPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
+  const Bytes charge = ChargeOf(*entry);
+  if (charge > shard_capacity_) {
+    return absl::ResourceExhaustedError(absl::StrCat("an entry of ", charge.value(),
+                                                     " bytes is over the limit of ",
+                                                     shard_capacity_.value(), " bytes"));
+  }
+  Shard& shard = ShardOf(key);
+  std::lock_guard<std::mutex> lock(shard.mutex);
+  const auto found = shard.index.find(key);
+  if (found != shard.index.end()) shard.Remove(found->second);
+  shard.recent.push_front(Node{key, std::move(entry), charge});
+  shard.index[key] = shard.recent.begin();
+  shard.charged += charge;
+  while (shard.charged > shard_capacity_) {
+    shard.Remove(std::prev(shard.recent.end()));
+    ++shard.evicted;
+  }
+  return absl::OkStatus();
+}
+
+bool MemoryPlanStore::Erase(const PlanKey& key) {
+  Shard& shard = ShardOf(key);
+  std::lock_guard<std::mutex> lock(shard.mutex);
+  const auto found = shard.index.find(key);
+  if (found == shard.index.end()) return false;
+  shard.Remove(found->second);
+  return true;
+}
+
+PlanStoreStats MemoryPlanStore::stats() const {
+  PlanStoreStats total;
+  for (const auto& shard : shards_) {
+    std::lock_guard<std::mutex> lock(shard->mutex);
+    total.entries += static_cast<int64_t>(shard->index.size());
+    total.charged += shard->charged;
+    total.evicted += shard->evicted;
+  }
+  return total;
+}
+
+}  // namespace stowage

@@ -1,0 +1,54 @@
+// Plans in memory: sharded by key, the least recently looked-up entry of a shard goes first,
+// bounded by bytes charged.
+#ifndef STOWAGE_SERVER_CACHE_MEMORY_PLAN_STORE_H_
+#define STOWAGE_SERVER_CACHE_MEMORY_PLAN_STORE_H_
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "server/cache/plan_store.h"
+
+namespace stowage {
+
+class MemoryPlanStore final : public PlanStore {
+ public:
+  // Each shard holds capacity / shards. `shards` >= 1.
+  explicit MemoryPlanStore(Bytes capacity, size_t shards = 8);
+
+  std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
+  absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
+  bool Erase(const PlanKey& key) override;
+  PlanStoreStats stats() const override;
+
+ private:
+  struct KeyHash {
+    size_t operator()(const PlanKey& key) const;
+  };
+  struct Node {
+    PlanKey key;
+    std::shared_ptr<const PlanEntry> entry;
+    Bytes charge;
+  };
+  struct Shard {
+    mutable std::mutex mutex;
+    std::list<Node> recent;  // the most recently looked up first
+    std::unordered_map<PlanKey, std::list<Node>::iterator, KeyHash> index;
+    Bytes charged;
+    int64_t evicted = 0;
+
+    void Remove(std::list<Node>::iterator node);
+  };
+
+  Shard& ShardOf(const PlanKey& key);
+
+  const Bytes shard_capacity_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_CACHE_MEMORY_PLAN_STORE_H_

@@ -1,0 +1,34 @@
+// A store that counts what another one does: lookups that hit and miss, and its size.
+#ifndef STOWAGE_SERVER_CACHE_METRICS_PLAN_STORE_H_
+#define STOWAGE_SERVER_CACHE_METRICS_PLAN_STORE_H_
+
+#include <memory>
+#include <mutex>
+
+#include "server/cache/plan_store.h"
+#include "server/metrics/server_metrics.h"
+
+namespace stowage {
+
+class MetricsPlanStore final : public PlanStore {
+ public:
+  // `metrics` outlives this object.
+  MetricsPlanStore(std::unique_ptr<PlanStore> store, ServerMetrics* metrics);
+
+  std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
+  absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
+  bool Erase(const PlanKey& key) override;
+  PlanStoreStats stats() const override;
+
+ private:
+  void PublishSize();
+
+  const std::unique_ptr<PlanStore> store_;
+  ServerMetrics* const metrics_;
+  std::mutex publish_mutex_;  // so that the last size published is the last one read
+  int64_t published_evictions_ = 0;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_CACHE_METRICS_PLAN_STORE_H_

@@ -1,0 +1,31 @@
+#include "server/cache/plan_entry.h"
+
+namespace stowage {
+namespace {
+
+size_t ChargeOf(const Chain& chain) {
+  size_t bytes = sizeof(Chain) + chain.name().capacity();
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    bytes += sizeof(Stage) + chain.stage(l).name.capacity() + chain.stage(l).op_kind.capacity();
+  }
+  return bytes;
+}
+
+size_t ChargeOf(const Plan& plan) {
+  return sizeof(Plan) + plan.schedule.capacity() * sizeof(Instruction) +
+         plan.explanation.capacity() + plan.bounds.schedule_class.capacity() +
+         plan.provenance.solver.capacity() + plan.provenance.solver_version.capacity();
+}
+
+}  // namespace
+
+Bytes ChargeOf(const PlanEntry& entry) {
+  // List node, hash node, control block and allocator headers of one entry.
+  constexpr size_t kBookkeeping = 256;
+  size_t bytes = sizeof(PlanEntry) + kBookkeeping + entry.canonical.capacity();
+  if (entry.reference) bytes += ChargeOf(*entry.reference);
+  for (const auto& plan : entry.plans) bytes += sizeof(plan) + ChargeOf(*plan);
+  return Bytes(static_cast<int64_t>(bytes));
+}
+
+}  // namespace stowage

@@ -1,0 +1,44 @@
+// Where plan entries live. The smallest interface that memory, a file and a remote cache can all
+// keep.
+#ifndef STOWAGE_SERVER_CACHE_PLAN_STORE_H_
+#define STOWAGE_SERVER_CACHE_PLAN_STORE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "server/cache/plan_entry.h"
+
+namespace stowage {
+
+struct PlanStoreStats {
+  int64_t entries = 0;
+  Bytes charged;
+  int64_t evicted = 0;  // since the start
+};
+
+// Why an entry is read: a lookup serves a request (it is counted, and keeps the entry from being
+// evicted), a peek only prepares a Put or looks again for the same request.
+enum class Access { kLookup, kPeek };
+
+// Thread-safe.
+class PlanStore {
+ public:
+  virtual ~PlanStore() = default;
+
+  // The entry, or null: unknown key, evicted, or the store failed.
+  virtual std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) = 0;
+
+  // Replaces what is under the key. RESOURCE_EXHAUSTED when the entry alone is over the store's
+  // limit: then what was there before stays.
+  virtual absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) = 0;
+
+  // False when there was nothing.
+  virtual bool Erase(const PlanKey& key) = 0;
+
+  virtual PlanStoreStats stats() const = 0;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_CACHE_PLAN_STORE_H_

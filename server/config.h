@@ -1,0 +1,31 @@
+// What the command line of stowaged says.
+#ifndef STOWAGE_SERVER_CONFIG_H_
+#define STOWAGE_SERVER_CONFIG_H_
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/planning/planning_service.h"
+#include "server/rpc/rpc_server.h"
+
+namespace stowage {
+
+struct ServerConfig {
+  RpcServerOptions rpc;
+  std::string metrics_listen;  // empty: no endpoint
+  PlanningOptions planning;
+  Bytes cache_capacity;
+  std::chrono::nanoseconds drain_timeout{};
+};
+
+// All flags of stowaged, in the order --help lists them.
+const std::vector<std::string>& FlagNames();
+
+// The flags' values, checked. INVALID_ARGUMENT that names flag, value and rule.
+absl::StatusOr<ServerConfig> ConfigFromFlags();
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_CONFIG_H_

@@ -1,0 +1,40 @@
+// What ComputePlan takes and gives.
+#ifndef STOWAGE_SERVER_PLANNING_COMPUTE_PLAN_H_
+#define STOWAGE_SERVER_PLANNING_COMPUTE_PLAN_H_
+
+#include <chrono>
+#include <functional>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/budget.h"
+#include "solvers/model/canonical.h"
+#include "solvers/model/problem.h"
+#include "solvers/plan/plan.h"
+
+namespace stowage {
+
+struct ComputeRequest {
+  Profile profile;
+  Budget budget;
+  KeyOptions options;
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+};
+
+enum class PlanSource {
+  kCache,
+  kSolved,  // for this request
+  kShared,  // for an identical request that came earlier
+};
+
+struct ComputeAnswer {
+  Plan plan;
+  PlanKey key;
+  PlanSource source = PlanSource::kCache;
+};
+
+using ComputeCallback = std::function<void(absl::StatusOr<ComputeAnswer>)>;
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_COMPUTE_PLAN_H_

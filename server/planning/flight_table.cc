@@ -1,0 +1,75 @@
+#include "server/planning/flight_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stowage {
+
+FlightTable::Key FlightTable::KeyOf(const Flight& flight) {
+  std::optional<int64_t> budget;
+  if (flight.budget) budget = flight.budget->value();
+  return Key(flight.problem->key.digest, budget);
+}
+
+FlightTable::Joined FlightTable::Join(const std::shared_ptr<PlanCall>& call) {
+  auto flight = std::make_shared<Flight>();
+  flight->problem = call->problem;
+  flight->budget = call->budget;
+  flight->leader = call->id;
+
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (call->left_) return {};
+  auto [slot, fresh] = listed_.try_emplace(KeyOf(*flight), flight);
+  if (!fresh && slot->second->problem->canonical == call->problem->canonical) {
+    call->flight_ = slot->second;
+    slot->second->calls_.push_back(call);
+    return {slot->second, false};
+  }
+  // Equal digests over different canonical bytes fly apart: the second one unlisted, for its caller
+  // alone.
+  flight->listed_ = fresh;
+  flight->id = next_id_++;
+  flight->calls_.push_back(call);
+  call->flight_ = flight;
+  all_.emplace(flight->id, flight);
+  return {flight, true};
+}
+
+std::shared_ptr<Flight> FlightTable::Leave(const std::shared_ptr<PlanCall>& call) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  call->left_ = true;
+  std::shared_ptr<Flight> flight = std::exchange(call->flight_, nullptr);
+  if (!flight) return nullptr;
+  auto& calls = flight->calls_;
+  calls.erase(std::remove(calls.begin(), calls.end(), call), calls.end());
+  if (!calls.empty()) return nullptr;
+  flight->stop.RequestStop();
+  LandLocked(flight);
+  return flight;
+}
+
+std::vector<std::shared_ptr<PlanCall>> FlightTable::Land(const std::shared_ptr<Flight>& flight) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return LandLocked(flight);
+}
+
+std::vector<std::shared_ptr<PlanCall>> FlightTable::LandAll() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::shared_ptr<PlanCall>> waiting;
+  while (!all_.empty()) {
+    const std::shared_ptr<Flight> flight = all_.begin()->second;
+    flight->stop.RequestStop();
+    for (auto& call : LandLocked(flight)) waiting.push_back(std::move(call));
+  }
+  return waiting;
+}
+
+std::vector<std::shared_ptr<PlanCall>> FlightTable::LandLocked(
+    const std::shared_ptr<Flight>& flight) {
+  if (all_.erase(flight->id) == 0) return {};
+  if (flight->listed_) listed_.erase(KeyOf(*flight));
+  for (const auto& call : flight->calls_) call->flight_ = nullptr;
+  return std::exchange(flight->calls_, {});
+}
+
+}  // namespace stowage

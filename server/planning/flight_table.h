@@ -1,0 +1,93 @@
+// Single flight: who waits for which solve.
+//
+// A flight is one solve for a problem and a budget. Callers of equal canonical bytes and budget
+// share it; it is stopped when the last of them has left, so its deadline is the latest of theirs.
+#ifndef STOWAGE_SERVER_PLANNING_FLIGHT_TABLE_H_
+#define STOWAGE_SERVER_PLANNING_FLIGHT_TABLE_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "server/planning/compute_plan.h"
+#include "server/planning/planning_problem.h"
+
+namespace stowage {
+
+struct Flight;
+
+// One caller of ComputePlan until it is answered.
+class PlanCall {
+ public:
+  PlanCall(uint64_t call_id, std::optional<std::chrono::steady_clock::time_point> call_deadline,
+           ComputeCallback callback)
+      : id(call_id), deadline(call_deadline), done(std::move(callback)) {}
+
+  const uint64_t id;
+  const std::optional<std::chrono::steady_clock::time_point> deadline;
+  ComputeCallback done;
+  std::atomic<bool> answered{false};  // whoever sets it calls `done`
+  std::shared_ptr<const PlanningProblem> problem;
+  bool least = false;           // asks for the least budget
+  std::optional<Bytes> budget;  // nothing while "least" is not resolved
+
+ private:
+  friend class FlightTable;
+  std::shared_ptr<Flight> flight_;
+  bool left_ = false;
+};
+
+struct Flight {
+  uint64_t id = 0;
+  std::shared_ptr<const PlanningProblem> problem;  // of the caller that started it
+  std::optional<Bytes> budget;                     // nothing: "least", to be resolved by the flight
+  uint64_t leader = 0;                             // id of the call that started it
+  StopToken stop;
+
+ private:
+  friend class FlightTable;
+  std::vector<std::shared_ptr<PlanCall>> calls_;
+  bool listed_ = false;
+};
+
+// Thread-safe.
+class FlightTable {
+ public:
+  struct Joined {
+    std::shared_ptr<Flight> flight;  // null: the call has left already
+    bool created = false;            // the caller has to start it
+  };
+  Joined Join(const std::shared_ptr<PlanCall>& call);
+
+  // Takes the call out for good. Returns its flight if it was the last one there: that flight has
+  // been told to stop.
+  std::shared_ptr<Flight> Leave(const std::shared_ptr<PlanCall>& call);
+
+  // Ends a flight; returns who still waits for it.
+  std::vector<std::shared_ptr<PlanCall>> Land(const std::shared_ptr<Flight>& flight);
+
+  // Tells all flights to stop and ends them; returns who waited.
+  std::vector<std::shared_ptr<PlanCall>> LandAll();
+
+ private:
+  using Key = std::tuple<Digest, std::optional<int64_t>>;
+
+  static Key KeyOf(const Flight& flight);
+  std::vector<std::shared_ptr<PlanCall>> LandLocked(const std::shared_ptr<Flight>& flight);
+
+  std::mutex mutex_;
+  std::map<Key, std::shared_ptr<Flight>> listed_;
+  std::map<uint64_t, std::shared_ptr<Flight>> all_;
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_FLIGHT_TABLE_H_

@@ -1,0 +1,31 @@
+// The seam between the server and the solver library.
+#ifndef STOWAGE_SERVER_PLANNING_PLAN_SOLVER_H_
+#define STOWAGE_SERVER_PLANNING_PLAN_SOLVER_H_
+
+#include "absl/status/statusor.h"
+#include "solvers/planner.h"
+
+namespace stowage {
+
+// Thread-safe. Both obey options.solve.stop.
+class PlanSolver {
+ public:
+  virtual ~PlanSolver() = default;
+  virtual absl::StatusOr<Bytes> Resolve(const Chain& chain, const Budget& budget,
+                                        const PlanOptions& options) const = 0;
+  virtual absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
+                                     const PlanOptions& options) const = 0;
+};
+
+// The solver library itself.
+class LibraryPlanSolver final : public PlanSolver {
+ public:
+  absl::StatusOr<Bytes> Resolve(const Chain& chain, const Budget& budget,
+                                const PlanOptions& options) const override;
+  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
+                             const PlanOptions& options) const override;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_PLAN_SOLVER_H_

@@ -1,0 +1,56 @@
+#include "server/planning/planning_error.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+namespace {
+
+constexpr char kReason[] = "stowage/planning_reason";
+constexpr char kRetryAfter[] = "stowage/planning_retry_after_ns";
+
+absl::Status WithPlanningReason(absl::Status status, const std::string& reason) {
+  status.SetPayload(kReason, absl::Cord(reason));
+  return status;
+}
+
+}  // namespace
+
+absl::Status PlanNotCachedError() {
+  return WithPlanningReason(absl::NotFoundError("no plan is cached for these keys and this budget"),
+                            "PLAN_NOT_CACHED");
+}
+
+absl::Status QueueFullError(size_t limit, std::chrono::nanoseconds retry_after) {
+  absl::Status status =
+      WithPlanningReason(absl::ResourceExhaustedError(
+                             absl::StrCat("all ", limit, " places of the solve queue are taken")),
+                         "QUEUE_FULL");
+  status.SetPayload(kRetryAfter, absl::Cord(absl::StrCat(retry_after.count())));
+  return status;
+}
+
+absl::Status DrainingError() {
+  return WithPlanningReason(absl::UnavailableError("the server is shutting down"), "DRAINING");
+}
+
+absl::Status CallCancelledError() { return absl::CancelledError("the caller cancelled"); }
+
+absl::Status CallDeadlineError() {
+  return absl::DeadlineExceededError("the caller's deadline passed before a plan was found");
+}
+
+std::string PlanningReason(const absl::Status& status) {
+  const auto reason = status.GetPayload(kReason);
+  return reason ? std::string(*reason) : "";
+}
+
+std::optional<std::chrono::nanoseconds> PlanningRetryAfter(const absl::Status& status) {
+  const auto payload = status.GetPayload(kRetryAfter);
+  int64_t nanos = 0;
+  if (!payload || !absl::SimpleAtoi(std::string(*payload), &nanos)) return std::nullopt;
+  return std::chrono::nanoseconds(nanos);
+}
+
+}  // namespace stowage

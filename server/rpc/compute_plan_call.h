@@ -1,0 +1,40 @@
+// One ComputePlan on the wire, from its handler's return to its answer.
+//
+// Planning answers exactly once, whoever is first: the solve, the deadline or OnCancel. That answer
+// is the one Finish. gRPC calls OnDone after Finish and after OnCancel, and nothing later: there
+// the call deletes itself.
+#ifndef STOWAGE_SERVER_RPC_COMPUTE_PLAN_CALL_H_
+#define STOWAGE_SERVER_RPC_COMPUTE_PLAN_CALL_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "server/planning/planning_service.h"
+#include "server/rpc/rpc_record.h"
+#include "stowage/v1/plan_service.pb.h"
+
+namespace stowage {
+
+class ComputePlanCall final : public grpc::ServerUnaryReactor {
+ public:
+  // Starts at once. `response` is gRPC's and lives until OnDone.
+  ComputePlanCall(const absl::StatusOr<ComputeRequest>& request, PlanningService* planning,
+                  const RpcRecord& record, v1::ComputePlanResponse* response);
+
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  void Answer(const absl::StatusOr<ComputeAnswer>& answer);
+
+  PlanningService* const planning_;
+  const RpcRecord record_;
+  v1::ComputePlanResponse* const response_;
+  std::shared_ptr<PlanCall> call_;  // null when the request was refused
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_COMPUTE_PLAN_CALL_H_

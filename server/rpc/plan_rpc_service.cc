@@ -1,0 +1,175 @@
+#include "server/rpc/plan_rpc_service.h"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "proto/codec/codec.h"
+#include "server/rpc/compute_plan_call.h"
+#include "server/rpc/rpc_record.h"
+#include "server/rpc/rpc_status.h"
+#include "solvers/model/field_error.h"
+#include "solvers/planner.h"
+
+namespace stowage {
+namespace {
+
+using grpc::CallbackServerContext;
+using grpc::ServerUnaryReactor;
+
+// A stream that ends before its first message.
+class RefusedWatch final : public grpc::ServerWriteReactor<v1::WatchPlanResponse> {
+ public:
+  explicit RefusedWatch(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+ServerUnaryReactor* FinishNow(CallbackServerContext* context, const grpc::Status& status) {
+  ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
+}
+
+// The codec calls it key.digest; here it is one of several.
+absl::Status KeyError(int index, const absl::Status& status) {
+  const std::optional<FieldViolation> violation = GetFieldViolation(status);
+  if (!violation) return status;
+  const std::string below = violation->field.substr(std::string("key").size());
+  return FieldError(absl::StrCat("keys[", index, "]", below), violation->value, violation->rule);
+}
+
+std::optional<std::chrono::steady_clock::time_point> DeadlineOf(
+    const CallbackServerContext& context) {
+  const auto deadline = context.deadline();
+  if (deadline == std::chrono::system_clock::time_point::max()) return std::nullopt;
+  // Beyond a year the sum with the other clock's now could overflow, and nobody waits that long.
+  const auto left = deadline - std::chrono::system_clock::now();
+  if (left > std::chrono::hours(24 * 365)) return std::nullopt;
+  return std::chrono::steady_clock::now() + left;
+}
+
+}  // namespace
+
+PlanRpcService::PlanRpcService(const RequestLimits& limits, const std::string& version,
+                               PlanningService* planning, ServerMetrics* metrics)
+    : limits_(limits), version_(version), planning_(planning), metrics_(metrics) {}
+
+ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
+                                            const v1::GetPlanRequest* request,
+                                            v1::GetPlanResponse* response) {
+  const RpcRecord record(Rpc::kGetPlan, metrics_);
+  return FinishNow(context, record.Handled(ToWireStatus(FillPlan(*request, response))));
+}
+
+absl::Status PlanRpcService::FillPlan(const v1::GetPlanRequest& request,
+                                      v1::GetPlanResponse* response) {
+  if (absl::Status status = CheckLimits(request); !status.ok()) return status;
+  std::vector<PlanKey> keys;
+  for (int i = 0; i < request.keys_size(); ++i) {
+    const absl::StatusOr<PlanKey> key = FromProto(request.keys(i));
+    if (!key.ok()) return KeyError(i, key.status());
+    keys.push_back(*key);
+  }
+  const absl::StatusOr<Budget> budget = FromProto(request.budget());
+  if (!budget.ok()) return budget.status();
+  const absl::StatusOr<CachedPlan> cached = planning_->GetPlan(keys, *budget);
+  if (!cached.ok()) return cached.status();
+  *response->mutable_plan() = ToProto(*cached->plan);
+  response->mutable_plan()->set_budget_bytes(cached->budget.value());
+  *response->mutable_key() = ToProto(cached->key);
+  return absl::OkStatus();
+}
+
+ServerUnaryReactor* PlanRpcService::ComputePlan(CallbackServerContext* context,
+                                                const v1::ComputePlanRequest* request,
+                                                v1::ComputePlanResponse* response) {
+  const RpcRecord record(Rpc::kComputePlan, metrics_);
+  return new ComputePlanCall(ToComputeRequest(*context, *request), planning_, record, response);
+}
+
+absl::StatusOr<ComputeRequest> PlanRpcService::ToComputeRequest(
+    const CallbackServerContext& context, const v1::ComputePlanRequest& request) const {
+  if (absl::Status status = CheckLimits(request, limits_); !status.ok()) return status;
+  absl::StatusOr<Profile> profile = FromProto(request.profile());
+  if (!profile.ok()) return profile.status();
+  const absl::StatusOr<Budget> budget = FromProto(request.budget());
+  if (!budget.ok()) return budget.status();
+  const absl::StatusOr<KeyOptions> options = FromProto(request.options(), "");
+  if (!options.ok()) return options.status();
+  return ComputeRequest{*std::move(profile), *budget, *options, DeadlineOf(context)};
+}
+
+ServerUnaryReactor* PlanRpcService::GetCapabilities(CallbackServerContext* context,
+                                                    const v1::GetCapabilitiesRequest*,
+                                                    v1::GetCapabilitiesResponse* response) {
+  const RpcRecord record(Rpc::kGetCapabilities, metrics_);
+  response->set_server_version(version_);
+  response->set_key_encoding_version(kEncodingVersion);
+  for (const ChainSolver* solver : AllSolvers()) {
+    v1::SolverInfo* info = response->add_solvers();
+    info->set_name(solver->info().name);
+    info->set_description(solver->info().description);
+    info->set_schedule_class(solver->info().schedule_class);
+  }
+  response->set_max_message_bytes(limits_.max_message_bytes);
+  response->set_max_stages(limits_.max_stages);
+  response->set_max_vertices(limits_.max_vertices);
+  for (const Rpc rpc : {Rpc::kGetPlan, Rpc::kComputePlan, Rpc::kGetCapabilities}) {
+    response->add_implemented_rpcs(ToString(rpc));
+  }
+  return FinishNow(context, record.Handled(grpc::Status::OK));
+}
+
+ServerUnaryReactor* PlanRpcService::Refuse(CallbackServerContext* context, Rpc rpc) {
+  const RpcRecord record(rpc, metrics_);
+  return FinishNow(context, record.Handled(NotImplemented(rpc)));
+}
+
+grpc::ServerWriteReactor<v1::WatchPlanResponse>* PlanRpcService::WatchPlan(
+    CallbackServerContext*, const v1::WatchPlanRequest*) {
+  const RpcRecord record(Rpc::kWatchPlan, metrics_);
+  return new RefusedWatch(record.Handled(NotImplemented(Rpc::kWatchPlan)));
+}
+
+ServerUnaryReactor* PlanRpcService::GetFrontier(CallbackServerContext* context,
+                                                const v1::GetFrontierRequest*,
+                                                v1::GetFrontierResponse*) {
+  return Refuse(context, Rpc::kGetFrontier);
+}
+
+ServerUnaryReactor* PlanRpcService::FitBatch(CallbackServerContext* context,
+                                             const v1::FitBatchRequest*, v1::FitBatchResponse*) {
+  return Refuse(context, Rpc::kFitBatch);
+}
+
+ServerUnaryReactor* PlanRpcService::ExplainPlan(CallbackServerContext* context,
+                                                const v1::ExplainPlanRequest*,
+                                                v1::ExplainPlanResponse*) {
+  return Refuse(context, Rpc::kExplainPlan);
+}
+
+ServerUnaryReactor* PlanRpcService::ReportExecution(CallbackServerContext* context,
+                                                    const v1::ReportExecutionRequest*,
+                                                    v1::ReportExecutionResponse*) {
+  return Refuse(context, Rpc::kReportExecution);
+}
+
+ServerUnaryReactor* PlanRpcService::ListPlans(CallbackServerContext* context,
+                                              const v1::ListPlansRequest*, v1::ListPlansResponse*) {
+  return Refuse(context, Rpc::kListPlans);
+}
+
+ServerUnaryReactor* PlanRpcService::PinPlan(CallbackServerContext* context,
+                                            const v1::PinPlanRequest*, v1::PinPlanResponse*) {
+  return Refuse(context, Rpc::kPinPlan);
+}
+
+ServerUnaryReactor* PlanRpcService::DeletePlan(CallbackServerContext* context,
+                                               const v1::DeletePlanRequest*,
+                                               v1::DeletePlanResponse*) {
+  return Refuse(context, Rpc::kDeletePlan);
+}
+
+}  // namespace stowage

@@ -1,0 +1,32 @@
+#include "server/rpc/request_limits.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/model/field_error.h"
+
+namespace stowage {
+namespace {
+
+absl::Status AtMost(const std::string& field, int64_t count, int64_t limit) {
+  if (count <= limit) return absl::OkStatus();
+  return FieldError(field, absl::StrCat(count, " elements"),
+                    absl::StrCat("must have at most ", limit, " on this server"));
+}
+
+}  // namespace
+
+absl::Status CheckLimits(const v1::GetPlanRequest& request) {
+  if (request.keys().empty()) return FieldError("keys", "empty", "must have at least 1 element");
+  return AtMost("keys", request.keys_size(), kMaxKeysPerRequest);
+}
+
+absl::Status CheckLimits(const v1::ComputePlanRequest& request, const RequestLimits& limits) {
+  const v1::Profile& profile = request.profile();
+  absl::Status status =
+      AtMost("profile.chain.stages", profile.chain().stages_size(), limits.max_stages);
+  if (!status.ok()) return status;
+  return AtMost("profile.graph.vertices", profile.graph().vertices_size(), limits.max_vertices);
+}
+
+}  // namespace stowage

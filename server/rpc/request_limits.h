@@ -1,0 +1,28 @@
+// What a request may weigh on this server, checked by count before anything is converted.
+#ifndef STOWAGE_SERVER_RPC_REQUEST_LIMITS_H_
+#define STOWAGE_SERVER_RPC_REQUEST_LIMITS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/graph.h"
+#include "stowage/v1/plan_service.pb.h"
+
+namespace stowage {
+
+inline constexpr int kMaxKeysPerRequest = 16;
+
+struct RequestLimits {
+  int64_t max_message_bytes = int64_t{16} << 20;
+  int64_t max_stages = 10000;     // at most Chain::kMaxStages
+  int64_t max_vertices = 100000;  // at most Graph::kMaxVertices
+};
+
+// OK, or INVALID_ARGUMENT made by FieldError that names the limit.
+absl::Status CheckLimits(const v1::GetPlanRequest& request);
+absl::Status CheckLimits(const v1::ComputePlanRequest& request, const RequestLimits& limits);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_REQUEST_LIMITS_H_

@@ -1,0 +1,22 @@
+// Errors of the server as statuses on the wire: google.rpc.Status with BadRequest, ErrorInfo and
+// RetryInfo in the trailer grpc-status-details-bin. Every error of this server takes this way.
+#ifndef STOWAGE_SERVER_RPC_RPC_STATUS_H_
+#define STOWAGE_SERVER_RPC_RPC_STATUS_H_
+
+#include <grpcpp/support/status.h>
+
+#include "absl/status/status.h"
+#include "server/metrics/server_metrics.h"
+
+namespace stowage {
+
+// Every error carries a reason: its own (PLAN_NOT_CACHED, QUEUE_FULL, DRAINING), else the name of
+// its code.
+grpc::Status ToWireStatus(const absl::Status& status);
+
+// UNIMPLEMENTED, reason NOT_IMPLEMENTED.
+grpc::Status NotImplemented(Rpc rpc);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_RPC_STATUS_H_

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Talks to stowaged through grpclib, whose HTTP/2 stack is not gRPC's: health, reflection, a plan.
+
+    interop_test.py STOWAGED PROTO_DIRECTORY
+
+Needs protoc and two Python packages, in a virtual environment at $STOWAGE_PYTHON_VENV or build/python:
+
+    python3 -m venv build/python && build/python/bin/pip install grpclib protobuf==4.21.12
+
+(the major version of protobuf belongs to protoc 3.21). Exits with 77, "skipped", where one of them is missing.
+"""
+import asyncio
+import importlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+STAGES = 6
+
+# grpc.health.v1 and grpc.reflection.v1alpha, as far as they are asked here. Field numbers are those of the standard files.
+HEALTH = """syntax = "proto3"; package grpc.health.v1;
+message HealthCheckRequest { string service = 1; }
+message HealthCheckResponse { int32 status = 1; }
+"""
+REFLECTION = """syntax = "proto3"; package grpc.reflection.v1alpha;
+message ServerReflectionRequest { string host = 1; string list_services = 7; }
+message ServiceResponse { string name = 1; }
+message ListServiceResponse { repeated ServiceResponse service = 1; }
+message ServerReflectionResponse { ListServiceResponse list_services_response = 6; }
+"""
+
+
+def skip(reason):
+    print("skipped:", reason)
+    sys.exit(SKIPPED)
+
+
+def use_environment():
+    """Starts again with the Python of $STOWAGE_PYTHON_VENV, if that is set and not what runs already."""
+    environment = os.environ.get("STOWAGE_PYTHON_VENV")
+    if environment and pathlib.Path(environment).resolve() != pathlib.Path(sys.prefix).resolve():
+        python = os.path.join(environment, "bin", "python3")
+        if not os.access(python, os.X_OK):
+            skip(f"no {python}")
+        os.execv(python, [python] + sys.argv)
+
+
+def generate(protos, folder):
+    """Python code of the contract, of the day: nothing generated is kept."""
+    (folder / "health.proto").write_text(HEALTH)
+    (folder / "reflection.proto").write_text(REFLECTION)
+    roots = [str(protos), str(protos / "third_party"), str(folder)]
+    names = [str(p.relative_to(protos)) for p in sorted((protos / "stowage" / "v1").glob("*.proto"))]
+    names += ["health.proto", "reflection.proto"]
+    command = ["protoc", f"--python_out={folder}"] + [f"-I{root}" for root in roots] + names
+    subprocess.run(command, check=True)
+    sys.path.insert(0, str(folder))
+
+
+def start(stowaged):
+    server = subprocess.Popen([stowaged, "--listen=127.0.0.1:0", "--metrics_listen="],
+                              stdout=subprocess.PIPE, text=True)
+    line = server.stdout.readline()
+    ready = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+), metrics on none\n", line)
+    assert ready, f"not a ready line: {line!r}"
+    return server, int(ready.group(1))
+
+
+def profile(service):
+    """Six stages of 100 bytes, which autograd makes 300."""
+    request = service.ComputePlanRequest()
+    chain = request.profile.chain
+    chain.input_bytes = 100
+    for index in range(STAGES):
+        chain.stages.add(op_kind=f"op{index}", forward_time_ns=10, backward_time_ns=20, output_bytes=100,
+                         saved_bytes=300, output_gradient_bytes=100, backward_overhead_bytes=100)
+    request.budget.bytes = 1500
+    return request
+
+
+async def unary(channel, path, request, response_type):
+    from grpclib.client import UnaryUnaryMethod
+    return await UnaryUnaryMethod(channel, path, type(request), response_type)(request, timeout=20)
+
+
+async def check_health(channel):
+    health = importlib.import_module("health_pb2")
+    for name in ("", "stowage.v1.PlanService"):
+        answer = await unary(channel, "/grpc.health.v1.Health/Check",
+                             health.HealthCheckRequest(service=name), health.HealthCheckResponse)
+        assert answer.status == 1, f"health of {name!r} is {answer.status}, not SERVING"
+    print("health: SERVING")
+
+
+async def check_reflection(channel):
+    from grpclib.client import StreamStreamMethod
+    reflection = importlib.import_module("reflection_pb2")
+    method = StreamStreamMethod(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                                reflection.ServerReflectionRequest, reflection.ServerReflectionResponse)
+    answers = await method([reflection.ServerReflectionRequest(list_services="*")], timeout=20)
+    names = {service.name for service in answers[0].list_services_response.service}
+    expected = {"stowage.v1.PlanService", "grpc.health.v1.Health"}
+    assert expected <= names, f"reflection lists {names}"
+    print("reflection:", ", ".join(sorted(names)))
+
+
+async def check_plan(channel):
+    service = importlib.import_module("stowage.v1.plan_service_pb2")
+    plan = importlib.import_module("stowage.v1.plan_pb2")
+    path = "/stowage.v1.PlanService/"
+    request = profile(service)
+    computed = await unary(channel, path + "ComputePlan", request, service.ComputePlanResponse)
+    assert computed.plan.status == plan.PLAN_STATUS_FOUND, computed
+    assert computed.source == service.PLAN_SOURCE_SOLVED, computed.source
+    assert 0 < computed.plan.prediction.peak_bytes <= 1500, computed.plan.prediction
+    ops = [instruction.op for instruction in computed.plan.schedule.instructions]
+    # The loss is one stage more.
+    assert ops.count(plan.OP_BACKWARD) == STAGES + 1, ops
+    assert computed.plan.prediction.recomputed_forwards > 0, "a budget below store-all recomputes"
+    lookup = service.GetPlanRequest(keys=[computed.key], budget=request.budget)
+    got = await unary(channel, path + "GetPlan", lookup, service.GetPlanResponse)
+    assert got.plan == computed.plan, "the cache answers something else"
+    print("plan: peak", got.plan.prediction.peak_bytes, "makespan", got.plan.prediction.makespan_ns)
+
+
+async def check_error(channel):
+    from grpclib.const import Status
+    from grpclib.exceptions import GRPCError
+    service = importlib.import_module("stowage.v1.plan_service_pb2")
+    request = profile(service)
+    request.profile.chain.stages[2].saved_bytes = -1
+    try:
+        await unary(channel, "/stowage.v1.PlanService/ComputePlan", request, service.ComputePlanResponse)
+    except GRPCError as error:
+        assert error.status is Status.INVALID_ARGUMENT, error
+        assert "profile.chain.stages[2].saved_bytes" in error.message, error
+        print("error:", error.message)
+    else:
+        raise AssertionError("a negative size was accepted")
+
+
+async def check_all(port):
+    from grpclib.client import Channel
+    async with Channel("127.0.0.1", port) as channel:
+        await check_health(channel)
+        await check_reflection(channel)
+        await check_plan(channel)
+        await check_error(channel)
+
+
+def main():
+    use_environment()
+    try:
+        importlib.import_module("grpclib")
+        importlib.import_module("google.protobuf")
+    except ImportError as error:
+        skip(f"{error}; the head of this file says how to install it")
+    if not shutil.which("protoc"):
+        skip("no protoc")
+    stowaged, protos = sys.argv[1], pathlib.Path(sys.argv[2])
+    with tempfile.TemporaryDirectory() as folder:
+        generate(protos, pathlib.Path(folder))
+        server, port = start(stowaged)
+        try:
+            asyncio.run(check_all(port))
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(20) == 0, f"stowaged ended with {server.returncode}"
+        finally:
+            server.kill()
+    print("passed")
+
+
+if __name__ == "__main__":
+    main()

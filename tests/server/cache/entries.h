@@ -1,0 +1,35 @@
+// Keys and entries for the tests of stores.
+#ifndef STOWAGE_TESTS_SERVER_CACHE_ENTRIES_H_
+#define STOWAGE_TESTS_SERVER_CACHE_ENTRIES_H_
+
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "server/cache/plan_entry.h"
+#include "tests/server/support/profiles.h"
+
+namespace stowage::testing {
+
+inline PlanKey KeyOf(const std::string& text) { return PlanKey{kEncodingVersion, Sha256(text)}; }
+
+// An entry of about `bytes` more than an empty one.
+inline std::shared_ptr<const PlanEntry> EntryOf(const std::string& canonical, size_t bytes = 0) {
+  auto entry = std::make_shared<PlanEntry>();
+  entry->canonical = canonical;
+  entry->reference =
+      std::make_shared<const Chain>(std::get<Chain>(ChainProfile(ProfileShape{}).problem));
+  entry->least_budget = Bytes(42);
+  Plan plan;
+  plan.status = PlanStatus::kFound;
+  plan.budget = Bytes(1000);
+  plan.revision = 7;
+  plan.schedule = {ForwardKeepAll(1), Backward(1)};
+  plan.explanation = std::string(bytes, 'x');
+  entry->plans.push_back(std::make_shared<const Plan>(plan));
+  return entry;
+}
+
+}  // namespace stowage::testing
+
+#endif  // STOWAGE_TESTS_SERVER_CACHE_ENTRIES_H_

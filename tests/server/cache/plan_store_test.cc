@@ -1,0 +1,57 @@
+#include <gtest/gtest.h>
+
+#include "server/cache/memory_plan_store.h"
+#include "server/cache/metrics_plan_store.h"
+#include "tests/server/cache/plan_store_conformance.h"
+#include "tests/server/support/counting_metrics.h"
+
+namespace stowage::testing {
+namespace {
+
+constexpr Bytes kAmple{64 << 20};
+
+std::unique_ptr<PlanStore> Memory() { return std::make_unique<MemoryPlanStore>(kAmple); }
+
+std::unique_ptr<PlanStore> OneShard() { return std::make_unique<MemoryPlanStore>(kAmple, 1); }
+
+std::unique_ptr<PlanStore> Counted() {
+  static NoMetrics no_metrics;
+  return std::make_unique<MetricsPlanStore>(Memory(), &no_metrics);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, PlanStoreConformance,
+                         ::testing::Values(StoreFactory{"Memory", Memory},
+                                           StoreFactory{"MemoryOneShard", OneShard},
+                                           StoreFactory{"Metrics", Counted}),
+                         [](const auto& store) { return store.param.name; });
+
+TEST(MetricsPlanStore, CountsLookupsButNotPeeks) {
+  CountingMetrics metrics;
+  MetricsPlanStore store(Memory(), &metrics);
+  store.Get(KeyOf("a"), Access::kLookup);
+  store.Get(KeyOf("a"), Access::kPeek);
+  ASSERT_TRUE(store.Put(KeyOf("a"), EntryOf("a")).ok());
+  store.Get(KeyOf("a"), Access::kLookup);
+  store.Get(KeyOf("a"), Access::kLookup);
+  store.Get(KeyOf("a"), Access::kPeek);
+  EXPECT_EQ(metrics.cache_misses, 1);
+  EXPECT_EQ(metrics.cache_hits, 2);
+}
+
+TEST(MetricsPlanStore, PublishesSizeAndEvictions) {
+  CountingMetrics metrics;
+  const Bytes one = ChargeOf(*EntryOf("a"));
+  MetricsPlanStore store(std::make_unique<MemoryPlanStore>(one + one, 1), &metrics);
+  for (const char* name : {"a", "b", "c"}) {
+    ASSERT_TRUE(store.Put(KeyOf(name), EntryOf(name)).ok());
+  }
+  EXPECT_EQ(metrics.cache_entries, 2);
+  EXPECT_EQ(metrics.cache_bytes, 2 * one.value());
+  EXPECT_EQ(metrics.cache_evictions, 1);
+  store.Erase(KeyOf("c"));
+  EXPECT_EQ(metrics.cache_entries, 1);
+  EXPECT_EQ(metrics.cache_evictions, 1);
+}
+
+}  // namespace
+}  // namespace stowage::testing

@@ -1,0 +1,112 @@
+#include "server/metrics/prometheus_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace stowage {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+class PrometheusMetricsTest : public ::testing::Test {
+ protected:
+  PrometheusMetrics metrics_{{"store_all", "optimal_persistent"}, "1.2.3"};
+};
+
+TEST_F(PrometheusMetricsTest, CountsRpcsByMethodAndCode) {
+  metrics_.RpcStarted(Rpc::kGetPlan);
+  metrics_.RpcStarted(Rpc::kGetPlan);
+  metrics_.RpcHandled(Rpc::kGetPlan, 5, 0.002);
+  const std::string text = metrics_.Text();
+  const std::string labels =
+      "grpc_method=\"GetPlan\",grpc_service=\"stowage.v1.PlanService\",grpc_type=\"unary\"";
+  EXPECT_THAT(text, HasSubstr("grpc_server_started_total{" + labels + "} 2"));
+  EXPECT_THAT(text,
+              HasSubstr("grpc_server_handled_total{grpc_code=\"NotFound\"," + labels + "} 1"));
+  EXPECT_THAT(text, HasSubstr("grpc_server_handled_total{grpc_code=\"OK\"," + labels + "} 0"));
+  EXPECT_THAT(text, HasSubstr("grpc_server_handling_seconds_count{" + labels + "} 1"));
+  EXPECT_THAT(text,
+              HasSubstr("grpc_server_handling_seconds_bucket{" + labels + ",le=\"0.0025\"} 1"));
+  EXPECT_THAT(text,
+              HasSubstr("grpc_server_handling_seconds_bucket{" + labels + ",le=\"0.001\"} 0"));
+}
+
+TEST_F(PrometheusMetricsTest, ACodeThatIsNoneCountsAsUnknown) {
+  metrics_.RpcHandled(Rpc::kFitBatch, 99, 0);
+  EXPECT_THAT(metrics_.Text(),
+              HasSubstr("{grpc_code=\"Unknown\",grpc_method=\"FitBatch\","
+                        "grpc_service=\"stowage.v1.PlanService\",grpc_type=\"unary\"} 1"));
+}
+
+TEST_F(PrometheusMetricsTest, CountsTheCache) {
+  metrics_.CacheLookup(true);
+  metrics_.CacheLookup(false);
+  metrics_.CacheLookup(false);
+  metrics_.CacheEvicted(3);
+  metrics_.CacheSize(7, 12345);
+  const std::string text = metrics_.Text();
+  EXPECT_THAT(text, HasSubstr("\nstowage_cache_hits_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nstowage_cache_misses_total 2\n"));
+  EXPECT_THAT(text, HasSubstr("\nstowage_cache_evictions_total 3\n"));
+  EXPECT_THAT(text, HasSubstr("\nstowage_cache_entries 7\n"));
+  EXPECT_THAT(text, HasSubstr("\nstowage_cache_bytes 12345\n"));
+}
+
+TEST_F(PrometheusMetricsTest, CountsSolvesBySolverAndOutcome) {
+  metrics_.Solved("store_all", SolveOutcome::kFound, 0.5);
+  metrics_.Solved("nobody knows it", SolveOutcome::kError, 0.5);
+  const std::string text = metrics_.Text();
+  EXPECT_THAT(text, HasSubstr("stowage_solves_total{outcome=\"found\",solver=\"store_all\"} 1"));
+  EXPECT_THAT(text, HasSubstr("stowage_solves_total{outcome=\"error\",solver=\"other\"} 1"));
+  EXPECT_THAT(text, HasSubstr("stowage_solve_seconds_sum{solver=\"store_all\"} 0.5"));
+  EXPECT_THAT(text, Not(HasSubstr("nobody")));
+}
+
+TEST_F(PrometheusMetricsTest, ObservesPlansAndTheQueue) {
+  metrics_.PlanQuality(1.25, 0.25);
+  metrics_.PlanLookedUp(PlanLookup::kRefused);
+  metrics_.PlanRefused();
+  metrics_.FlightJoined();
+  metrics_.QueueDepth(4);
+  metrics_.QueueRefused();
+  const std::string text = metrics_.Text();
+  EXPECT_THAT(text, HasSubstr("stowage_plan_overhead_ratio_sum 1.25"));
+  EXPECT_THAT(text, HasSubstr("stowage_plan_gap_ratio_sum 0.25"));
+  EXPECT_THAT(text, HasSubstr("stowage_plan_lookups_total{result=\"refused\"} 1"));
+  EXPECT_THAT(text, HasSubstr("\nstowage_plans_refused_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nstowage_flight_joins_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nstowage_queue_jobs 4\n"));
+  EXPECT_THAT(text, HasSubstr("\nstowage_queue_refusals_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_build_info{version=\"1.2.3\"} 1"));
+}
+
+TEST_F(PrometheusMetricsTest, CountsFromManyThreads) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this] {
+      for (int i = 0; i < 1000; ++i) metrics_.RpcStarted(Rpc::kComputePlan);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(metrics_.Text(), HasSubstr("grpc_server_started_total{grpc_method=\"ComputePlan\","
+                                         "grpc_service=\"stowage.v1.PlanService\","
+                                         "grpc_type=\"unary\"} 4000"));
+}
+
+TEST_F(PrometheusMetricsTest, ServesOnAFreePortAndSaysWhenOneIsTaken) {
+  const absl::StatusOr<std::string> bound = metrics_.Serve("127.0.0.1:0");
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_THAT(*bound, MatchesRegex("127\\.0\\.0\\.1:[1-9][0-9]*"));
+  PrometheusMetrics other({}, "1.2.3");
+  const absl::Status taken = other.Serve(*bound).status();
+  EXPECT_TRUE(absl::IsUnavailable(taken));
+  EXPECT_THAT(std::string(taken.message()), HasSubstr(*bound));
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,179 @@
+// Full queue, deadlines, cancellation, drain.
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "server/planning/planning_error.h"
+#include "tests/server/planning/planning_fixture.h"
+
+namespace stowage::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Bytes kTight{1500};
+
+Profile ProfileOfLength(int stages) {
+  ProfileShape shape;
+  shape.stages = stages;
+  return ChainProfile(shape);
+}
+
+PlanningOptions OneThread(size_t queue_limit) {
+  PlanningOptions options;
+  options.solver_threads = 1;
+  options.queue_limit = queue_limit;
+  return options;
+}
+
+TEST(PlanningLimits, AFullQueueRefusesWithATimeToRetryAfter) {
+  PlanningFixture fixture(true, OneThread(1));
+  fixture.Ask(0, ProfileOfLength(5), kTight);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.Ask(1, ProfileOfLength(6), kTight);
+  fixture.Ask(2, ProfileOfLength(7), kTight);
+  const absl::Status refused = fixture.answers.WaitFor(2).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_EQ(PlanningReason(refused), "QUEUE_FULL");
+  ASSERT_TRUE(PlanningRetryAfter(refused).has_value());
+  EXPECT_GE(*PlanningRetryAfter(refused), milliseconds(100));
+  EXPECT_EQ(fixture.metrics.queue_refusals, 1);
+  EXPECT_EQ(fixture.metrics.queue_depth, 1);
+  // Who asks for what is queued already takes no place.
+  fixture.Ask(3, ProfileOfLength(6), kTight);
+  fixture.solver.Release();
+  for (const int i : {0, 1, 3}) EXPECT_TRUE(fixture.answers.WaitFor(i).ok());
+}
+
+TEST(PlanningLimits, ACancelledCallGivesItsPlaceInTheQueueBack) {
+  PlanningFixture fixture(true, OneThread(1));
+  fixture.Ask(0, ProfileOfLength(5), kTight);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  const auto queued = fixture.Ask(1, ProfileOfLength(6), kTight);
+  fixture.service->Cancel(queued);
+  EXPECT_TRUE(absl::IsCancelled(fixture.answers.WaitFor(1).status()));
+  fixture.Ask(2, ProfileOfLength(7), kTight);
+  fixture.solver.Release();
+  EXPECT_TRUE(fixture.answers.WaitFor(2).ok());
+  EXPECT_EQ(fixture.solver.started(), 2);
+}
+
+TEST(PlanningLimits, ADeadlineThatPassesIsAnsweredPromptlyAndStopsTheSolve) {
+  PlanningFixture fixture(true);
+  const auto start = Clock::now();
+  fixture.Ask(0, ChainProfile({}), kTight, start + milliseconds(50));
+  const absl::Status status = fixture.answers.WaitFor(0).status();
+  const auto took = Clock::now() - start;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_GE(took, milliseconds(50));
+  EXPECT_LT(took, seconds(2));
+  EXPECT_TRUE(fixture.solver.WaitUntilStopped(1));
+}
+
+TEST(PlanningLimits, EachWaiterHasItsOwnDeadline) {
+  PlanningFixture fixture(true);
+  fixture.Ask(0, ChainProfile({}), kTight, Clock::now() + milliseconds(40));
+  fixture.Ask(1, ChainProfile({}), kTight, Clock::now() + seconds(60));
+  fixture.Ask(2, ChainProfile({}), kTight);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(fixture.answers.WaitFor(0).status()));
+  EXPECT_FALSE(fixture.answers.Has(1));
+  EXPECT_EQ(fixture.solver.stopped(), 0);
+  fixture.solver.Release();
+  EXPECT_TRUE(fixture.answers.WaitFor(1).ok());
+  EXPECT_TRUE(fixture.answers.WaitFor(2).ok());
+}
+
+TEST(PlanningLimits, APassedDeadlineStartsNothing) {
+  PlanningFixture fixture(false);
+  fixture.Ask(0, ChainProfile({}), kTight, Clock::now() - seconds(1));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(fixture.answers.WaitFor(0).status()));
+  EXPECT_EQ(fixture.solver.started(), 0);
+}
+
+TEST(PlanningLimits, ACancelAfterTheAnswerChangesNothing) {
+  PlanningFixture fixture(false);
+  const auto call = fixture.Ask(0, ChainProfile({}), kTight);
+  ASSERT_TRUE(fixture.answers.WaitFor(0).ok());
+  fixture.service->Cancel(call);
+  fixture.service->Cancel(call);
+  EXPECT_EQ(fixture.answers.callbacks(), 1u);
+}
+
+TEST(PlanningLimits, DrainRefusesNewCallsAndFinishesOpenOnes) {
+  PlanningFixture fixture(true, OneThread(4));
+  fixture.Ask(0, ProfileOfLength(5), kTight);
+  fixture.Ask(1, ProfileOfLength(6), kTight);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  DrainResult result;
+  std::thread drain([&] { result = fixture.service->Drain(Clock::now() + seconds(20)); });
+  absl::Status refused;
+  for (int i = 10; !absl::IsUnavailable(refused) && i < 1000; ++i) {
+    const auto call = fixture.Ask(i, ProfileOfLength(5), kTight);
+    if (fixture.answers.Has(i)) refused = fixture.answers.WaitFor(i).status();
+    fixture.service->Cancel(call);
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_EQ(PlanningReason(refused), "DRAINING");
+  fixture.solver.Release();
+  drain.join();
+  EXPECT_TRUE(fixture.answers.WaitFor(0).ok());
+  EXPECT_TRUE(fixture.answers.WaitFor(1).ok());
+  EXPECT_GE(result.finished, 2);
+  EXPECT_EQ(result.abandoned, 0);
+}
+
+TEST(PlanningLimits, DrainGivesUpAtItsDeadline) {
+  PlanningFixture fixture(true, OneThread(4));
+  fixture.Ask(0, ProfileOfLength(5), kTight);
+  fixture.Ask(1, ProfileOfLength(6), kTight);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  const auto start = Clock::now();
+  const DrainResult result = fixture.service->Drain(start + milliseconds(50));
+  EXPECT_LT(Clock::now() - start, seconds(5));
+  EXPECT_EQ(result.finished, 0);
+  EXPECT_EQ(result.abandoned, 2);
+  for (const int i : {0, 1}) {
+    EXPECT_TRUE(absl::IsUnavailable(fixture.answers.WaitFor(i).status()));
+  }
+  EXPECT_EQ(fixture.solver.stopped(), 1);
+}
+
+TEST(PlanningLimits, TheDestructorAnswersWhatIsOpen) {
+  PlanningFixture fixture(true, OneThread(4));
+  fixture.Ask(0, ProfileOfLength(5), kTight, Clock::now() + seconds(60));
+  fixture.Ask(1, ProfileOfLength(6), kTight, Clock::now() + seconds(60));
+  fixture.service.reset();
+  EXPECT_EQ(fixture.answers.callbacks(), 2u);
+  EXPECT_TRUE(absl::IsUnavailable(fixture.answers.WaitFor(1).status()));
+}
+
+TEST(PlanningLimits, EveryCallIsAnsweredOnceWhateverRaces) {
+  constexpr int kThreads = 8;
+  constexpr int kCalls = 60;
+  PlanningFixture fixture(false, OneThread(2));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&fixture, t] {
+      for (int i = 0; i < kCalls; ++i) {
+        const int index = t * kCalls + i;
+        std::optional<Clock::time_point> deadline;
+        if (i % 3 == 0) deadline = Clock::now() + std::chrono::microseconds(50 * (i % 7));
+        const auto call =
+            fixture.Ask(index, ProfileOfLength(3 + index % 5), Bytes(1000 + index % 50), deadline);
+        if (i % 4 == 0) fixture.service->Cancel(call);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 0; i < kThreads * kCalls; ++i) {
+    EXPECT_FALSE(absl::IsDataLoss(fixture.answers.WaitFor(i).status())) << i;
+  }
+  fixture.service->Drain(Clock::now() + seconds(10));
+  EXPECT_EQ(fixture.answers.callbacks(), static_cast<size_t>(kThreads * kCalls));
+}
+
+}  // namespace
+}  // namespace stowage::testing

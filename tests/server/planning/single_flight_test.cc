@@ -1,0 +1,158 @@
+// One solve for all who ask the same at once.
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "tests/server/planning/planning_fixture.h"
+
+namespace stowage::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr Bytes kTight{1500};
+
+TEST(SingleFlight, AHundredThreadsAskOneUnknownKeyAndOneSolveAnswersThem) {
+  constexpr int kCallers = 100;
+  PlanningFixture fixture(true);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kCallers; ++i) {
+    threads.emplace_back([&fixture, i] {
+      ProfileShape jittered;
+      jittered.forward_time += i % 5;
+      fixture.Ask(i, ChainProfile(jittered), kTight);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(fixture.metrics.flights_joined, kCallers - 1);
+  fixture.solver.Release();
+  int solved = 0;
+  for (int i = 0; i < kCallers; ++i) {
+    const auto answer = fixture.answers.WaitFor(i);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->plan.status, PlanStatus::kFound);
+    EXPECT_NE(answer->source, PlanSource::kCache);
+    if (answer->source == PlanSource::kSolved) ++solved;
+  }
+  EXPECT_EQ(solved, 1);
+  EXPECT_EQ(fixture.solver.started(), 1);
+  EXPECT_EQ(fixture.answers.callbacks(), static_cast<size_t>(kCallers));
+}
+
+TEST(SingleFlight, ThreadsThatArriveWhileTheFlightLandsStillSolveOnce) {
+  // No hold: the solve ends while others are between their lookup and their joining.
+  for (int round = 0; round < 20; ++round) {
+    PlanningFixture fixture(false);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 16; ++i) {
+      threads.emplace_back([&fixture, i] { fixture.Ask(i, ChainProfile({}), kTight); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (int i = 0; i < 16; ++i) ASSERT_TRUE(fixture.answers.WaitFor(i).ok());
+    EXPECT_EQ(fixture.solver.started(), 1);
+  }
+}
+
+TEST(SingleFlight, OtherBudgetsFlyApart) {
+  PlanningFixture fixture(true);
+  fixture.Ask(0, ChainProfile({}), kTight);
+  fixture.Ask(1, ChainProfile({}), kTight - Bytes(100));
+  EXPECT_TRUE(fixture.solver.WaitUntilStarted(2));
+  fixture.solver.Release();
+  EXPECT_TRUE(fixture.answers.WaitFor(0).ok());
+  EXPECT_TRUE(fixture.answers.WaitFor(1).ok());
+  EXPECT_EQ(fixture.metrics.flights_joined, 0);
+}
+
+TEST(SingleFlight, EqualDigestsOfDifferentProblemsFlyApart) {
+  PlanningOptions options;
+  options.digest = [](const std::string&) { return Digest(); };
+  PlanningFixture fixture(true, options);
+  ProfileShape other;
+  other.stages = 7;
+  fixture.Ask(0, ChainProfile({}), kTight);
+  fixture.Ask(1, ChainProfile(other), kTight);
+  EXPECT_TRUE(fixture.solver.WaitUntilStarted(2));
+  fixture.solver.Release();
+  for (const int i : {0, 1}) {
+    const auto answer = fixture.answers.WaitFor(i);
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(answer->source, PlanSource::kSolved);
+  }
+}
+
+TEST(SingleFlight, AWaiterWhoseOverheadsBreakTheSharedPlanGetsItsOwn) {
+  PlanningFixture probe(false);
+  const Bytes budget = probe.Compute(ChainProfile({}), kTight)->plan.prediction.peak;
+  PlanningFixture fixture(true);
+  ProfileShape heavy;
+  heavy.overhead = 60;
+  fixture.Ask(0, ChainProfile({}), budget);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.Ask(1, ChainProfile(heavy), budget);
+  fixture.Ask(2, ChainProfile(heavy), budget);
+  EXPECT_EQ(fixture.metrics.flights_joined, 2);
+  fixture.solver.Release();
+  for (const int i : {0, 1, 2}) {
+    const auto answer = fixture.answers.WaitFor(i);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_LE(answer->plan.prediction.peak, budget);
+  }
+  EXPECT_EQ(fixture.solver.started(), 2);
+  EXPECT_GE(fixture.metrics.plans_refused, 2);
+}
+
+TEST(SingleFlight, TheSolveGoesOnUntilTheLastWaiterHasLeft) {
+  PlanningFixture fixture(true);
+  const auto first = fixture.Ask(0, ChainProfile({}), kTight);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  const auto second = fixture.Ask(1, ChainProfile({}), kTight);
+  fixture.service->Cancel(first);
+  EXPECT_TRUE(absl::IsCancelled(fixture.answers.WaitFor(0).status()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(fixture.solver.stopped(), 0);
+  fixture.service->Cancel(second);
+  EXPECT_TRUE(absl::IsCancelled(fixture.answers.WaitFor(1).status()));
+  EXPECT_TRUE(fixture.solver.WaitUntilStopped(1));
+  EXPECT_EQ(fixture.answers.callbacks(), 2u);
+}
+
+TEST(SingleFlight, AnAbandonedFlightIsNotJoined) {
+  PlanningFixture fixture(true);
+  fixture.service->Cancel(fixture.Ask(0, ChainProfile({}), kTight));
+  fixture.Ask(1, ChainProfile({}), kTight);
+  fixture.solver.Release();
+  const auto answer = fixture.answers.WaitFor(1);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->source, PlanSource::kSolved);
+}
+
+TEST(SingleFlight, WhoStaysGetsThePlanAfterTheFirstHasLeft) {
+  PlanningFixture fixture(true);
+  const auto first = fixture.Ask(0, ChainProfile({}), kTight);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.Ask(1, ChainProfile({}), kTight, Clock::now() + std::chrono::seconds(30));
+  fixture.service->Cancel(first);
+  fixture.solver.Release();
+  const auto answer = fixture.answers.WaitFor(1);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->source, PlanSource::kShared);
+}
+
+TEST(SingleFlight, AFailureReachesEveryWaiterAndIsNotCached) {
+  PlanningFixture fixture(true);
+  fixture.solver.FailWith(absl::ResourceExhaustedError("tables too large"));
+  fixture.Ask(0, ChainProfile({}), kTight);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.Ask(1, ChainProfile({}), kTight);
+  fixture.solver.Release();
+  EXPECT_TRUE(absl::IsResourceExhausted(fixture.answers.WaitFor(0).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(fixture.answers.WaitFor(1).status()));
+  EXPECT_EQ(fixture.metrics.Solves(SolveOutcome::kError), 1);
+  fixture.solver.FailWith(absl::OkStatus());
+  EXPECT_TRUE(fixture.Compute(ChainProfile({}), kTight).ok());
+}
+
+}  // namespace
+}  // namespace stowage::testing

@@ -1,0 +1,215 @@
+// The built binary: ready line, flags, ports, signals.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <future>
+#include <regex>
+#include <thread>
+
+#include "proto/codec/codec.h"
+#include "stowage/v1/plan_service.grpc.pb.h"
+#include "tests/server/process/child_process.h"
+#include "tests/server/support/profiles.h"
+
+namespace stowage::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+const char* const kFreePorts[] = {"--listen=127.0.0.1:0", "--metrics_listen=127.0.0.1:0"};
+
+std::vector<std::string> Command(const std::vector<std::string>& flags) {
+  std::vector<std::string> command = {STOWAGED_BINARY};
+  command.insert(command.end(), flags.begin(), flags.end());
+  return command;
+}
+
+std::vector<std::string> FreePorts() { return Command({kFreePorts[0], kFreePorts[1]}); }
+
+// The two addresses of the ready line.
+std::pair<std::string, std::string> Ready(ChildProcess* child) {
+  const std::string line = child->ReadUntil("\n");
+  std::smatch parts;
+  const std::regex format("listening on (\\S+), metrics on (\\S+)\n");
+  if (!std::regex_match(line, parts, format)) {
+    ADD_FAILURE() << "not a ready line: " << line;
+    return {};
+  }
+  return {parts[1], parts[2]};
+}
+
+std::unique_ptr<v1::PlanService::Stub> Connect(const std::string& address) {
+  return v1::PlanService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+}
+
+// So many stages of different sizes that the exact optimum takes longer than any test waits for.
+v1::ComputePlanRequest SlowRequest() {
+  ProfileShape shape;
+  shape.stages = 2000;
+  shape.output = 1000003;
+  v1::ComputePlanRequest request;
+  *request.mutable_profile() = ToProto(ChainProfile(shape));
+  for (int i = 0; i < shape.stages; ++i) {
+    auto* stage = request.mutable_profile()->mutable_chain()->mutable_stages(i);
+    stage->set_output_bytes(stage->output_bytes() + 7919 * (i % 97));
+    stage->set_saved_bytes(stage->saved_bytes() + 7919 * (i % 89));
+  }
+  request.mutable_options()->set_solver("optimal_persistent");
+  request.mutable_options()->set_slots(3000);
+  request.mutable_budget()->set_share_of_store_all(0.5);
+  return request;
+}
+
+struct SlowCall {
+  explicit SlowCall(const std::string& address)
+      : stub(Connect(address)), result(std::async(std::launch::async, [this] {
+          return stub->ComputePlan(&context, request, &response);
+        })) {}
+
+  v1::ComputePlanRequest request = SlowRequest();
+  v1::ComputePlanResponse response;
+  grpc::ClientContext context;
+  std::unique_ptr<v1::PlanService::Stub> stub;
+  std::future<grpc::Status> result;
+};
+
+TEST(Stowaged, SaysWhenItIsReadyAnswersAndEndsCleanlyOnSigterm) {
+  ChildProcess child(FreePorts());
+  const auto [address, metrics] = Ready(&child);
+  EXPECT_THAT(address, MatchesRegex("127\\.0\\.0\\.1:[1-9][0-9]*"));
+  EXPECT_THAT(metrics, MatchesRegex("127\\.0\\.0\\.1:[1-9][0-9]*"));
+  v1::ComputePlanRequest request;
+  *request.mutable_profile() = ToProto(ChainProfile({}));
+  request.mutable_budget()->set_bytes(1500);
+  v1::ComputePlanResponse response;
+  grpc::ClientContext context;
+  const grpc::Status status = Connect(address)->ComputePlan(&context, request, &response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.plan().status(), v1::PLAN_STATUS_FOUND);
+  child.Signal(SIGTERM);
+  const std::string rest = child.ReadUntil("abandoned\n");
+  EXPECT_THAT(rest, HasSubstr("SIGTERM: draining"));
+  // The call may count as open for a moment after its client has the answer.
+  EXPECT_THAT(rest, ContainsRegex("drained: [01] open calls answered, 0 abandoned"));
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+TEST(Stowaged, ListensOnAUnixSocketWithoutMetrics) {
+  const std::string path = ::testing::TempDir() + "stowaged_test_" + std::to_string(getpid());
+  ChildProcess child(Command({"--listen", "unix:" + path, "--metrics_listen="}));
+  const auto [address, metrics] = Ready(&child);
+  EXPECT_EQ(address, "unix:" + path);
+  EXPECT_EQ(metrics, "none");
+  v1::GetCapabilitiesResponse response;
+  grpc::ClientContext context;
+  EXPECT_TRUE(Connect(address)->GetCapabilities(&context, {}, &response).ok());
+  child.Signal(SIGINT);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+TEST(Stowaged, ACallInFlightIsAnsweredBeforeItEnds) {
+  std::vector<std::string> command = FreePorts();
+  command.emplace_back("--drain_timeout=300ms");
+  ChildProcess child(command);
+  const auto [address, metrics] = Ready(&child);
+  SlowCall call(address);
+  ASSERT_EQ(call.result.wait_for(milliseconds(500)), std::future_status::timeout);
+  child.Signal(SIGTERM);
+  EXPECT_THAT(child.ReadUntil("abandoned\n"), HasSubstr("0 open calls answered, 1 abandoned"));
+  EXPECT_EQ(child.Wait(), 0);
+  EXPECT_EQ(call.result.get().error_code(), grpc::UNAVAILABLE);
+}
+
+TEST(Stowaged, ADrainWaitsForACallThatEndsInTime) {
+  ChildProcess child(FreePorts());
+  const auto [address, metrics] = Ready(&child);
+  SlowCall call(address);
+  ASSERT_EQ(call.result.wait_for(milliseconds(500)), std::future_status::timeout);
+  child.Signal(SIGTERM);
+  EXPECT_THAT(child.ReadUntil("\n"), HasSubstr("draining"));
+  std::this_thread::sleep_for(milliseconds(100));
+  call.context.TryCancel();
+  EXPECT_THAT(child.ReadUntil("abandoned\n"), HasSubstr("1 open calls answered, 0 abandoned"));
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+TEST(Stowaged, ASecondSignalEndsItAtOnce) {
+  ChildProcess child(FreePorts());
+  const auto [address, metrics] = Ready(&child);
+  SlowCall call(address);
+  ASSERT_EQ(call.result.wait_for(milliseconds(500)), std::future_status::timeout);
+  child.Signal(SIGTERM);
+  EXPECT_THAT(child.ReadUntil("\n"), HasSubstr("draining"));
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.Wait(seconds(2)), 128 + SIGTERM);
+  EXPECT_FALSE(call.result.get().ok());
+}
+
+TEST(Stowaged, HelpListsEveryFlag) {
+  ChildProcess child(Command({"--help"}));
+  const std::string help = child.ReadUntil("no such text");
+  for (const char* flag :
+       {"listen", "metrics_listen", "solver_threads", "queue_limit", "cache_bytes",
+        "max_message_bytes", "max_stages", "max_vertices", "drain_timeout"}) {
+    EXPECT_THAT(help, HasSubstr(std::string("--") + flag + "="));
+  }
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+struct BadFlag {
+  const char* argument;
+  const char* says;
+};
+
+class StowagedBadFlags : public ::testing::TestWithParam<BadFlag> {};
+
+TEST_P(StowagedBadFlags, EndsWithCode2AndSaysWhy) {
+  ChildProcess child(Command({GetParam().argument}));
+  EXPECT_THAT(child.ReadUntil("lists the flags\n"), HasSubstr(GetParam().says));
+  EXPECT_EQ(child.Wait(), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Flags, StowagedBadFlags,
+    ::testing::Values(BadFlag{"--no_such_flag=1", "unknown argument --no_such_flag=1"},
+                      BadFlag{"word", "unknown argument word"},
+                      BadFlag{"--help_me", "unknown argument"},
+                      BadFlag{"--listen", "--listen: value missing"},
+                      BadFlag{"--listen=nowhere", "--listen=nowhere: must be HOST:PORT"},
+                      BadFlag{"--listen=127.0.0.1:70000", "port in [0, 65535]"},
+                      BadFlag{"--listen=unix:", "unix socket must have 1 to 107 bytes"},
+                      BadFlag{"--metrics_listen=7071", "--metrics_listen=7071: must be HOST:PORT"},
+                      BadFlag{"--solver_threads=-1", "must be in [0, 1024]"},
+                      BadFlag{"--queue_limit=0", "must be in [1, 1000000]"},
+                      BadFlag{"--queue_limit=many", "--queue_limit=many"},
+                      BadFlag{"--cache_bytes=1", "--cache_bytes=1: must be in"},
+                      BadFlag{"--max_message_bytes=1", "--max_message_bytes=1: must be in"},
+                      BadFlag{"--max_stages=100001", "must be in [1, 100000]"},
+                      BadFlag{"--max_vertices=0", "must be in [1, 1000000]"},
+                      BadFlag{"--drain_timeout=-1s", "--drain_timeout=-1s: must be in [0, 24h]"},
+                      BadFlag{"--drain_timeout=soon", "--drain_timeout=soon"}));
+
+TEST(Stowaged, APortInUseIsSaidAndEndsWithCode1) {
+  ChildProcess child(FreePorts());
+  const auto [address, metrics] = Ready(&child);
+  ChildProcess same_port(Command({"--listen=" + address, "--metrics_listen="}));
+  EXPECT_THAT(same_port.ReadUntil("not valid\n"),
+              HasSubstr("cannot listen on " + address + ": port in use"));
+  EXPECT_EQ(same_port.Wait(), 1);
+  ChildProcess same_metrics(Command({"--listen=127.0.0.1:0", "--metrics_listen=" + metrics}));
+  EXPECT_THAT(same_metrics.ReadUntil("not valid"),
+              HasSubstr("cannot serve metrics on " + metrics + ": port in use"));
+  EXPECT_EQ(same_metrics.Wait(), 1);
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+}  // namespace
+}  // namespace stowage::testing

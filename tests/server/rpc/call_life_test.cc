@@ -1,0 +1,142 @@
+// Deadlines, cancellation, health, drain.
+#include <grpcpp/health_check_service_interface.h>
+
+#include <future>
+#include <thread>
+
+#include "tests/server/rpc/rpc_fixture.h"
+
+namespace stowage::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr int64_t kTight = 1500;
+
+// grpc.health.v1 by hand: field 1 of request is the service, field 1 of the answer its status.
+std::string HealthOf(const std::shared_ptr<grpc::Channel>& channel, const std::string& service) {
+  std::string request;
+  if (!service.empty()) {
+    request = std::string("\x0a") + static_cast<char>(service.size()) + service;
+  }
+  grpc::ByteBuffer response;
+  const grpc::Status status = RawCall(channel, "/grpc.health.v1.Health/Check", request, &response);
+  if (!status.ok()) return "error " + status.error_message();
+  grpc::Slice answer;
+  if (!response.DumpToSingleSlice(&answer).ok() || answer.size() < 2) return "UNKNOWN";
+  return answer.begin()[1] == 1 ? "SERVING" : "NOT_SERVING";
+}
+
+TEST(CallLife, ADeadlineStopsTheSolve) {
+  RpcFixture fixture(true);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + milliseconds(150));
+  v1::ComputePlanResponse response;
+  const auto start = std::chrono::steady_clock::now();
+  const grpc::Status status =
+      fixture.stub->ComputePlan(&context, ComputeRequestFor(ChainProfile({}), kTight), &response);
+  EXPECT_EQ(status.error_code(), grpc::DEADLINE_EXCEEDED);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(5));
+  EXPECT_TRUE(fixture.solver.WaitUntilStopped(1));
+}
+
+TEST(CallLife, ACancelledCallStopsTheSolve) {
+  RpcFixture fixture(true);
+  grpc::ClientContext context;
+  v1::ComputePlanResponse response;
+  auto call = std::async(std::launch::async, [&] {
+    return fixture.stub->ComputePlan(&context, ComputeRequestFor(ChainProfile({}), kTight),
+                                     &response);
+  });
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  context.TryCancel();
+  EXPECT_EQ(call.get().error_code(), grpc::CANCELLED);
+  EXPECT_TRUE(fixture.solver.WaitUntilStopped(1));
+  // The server is as it was.
+  fixture.solver.Release();
+  EXPECT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &response).ok());
+}
+
+TEST(CallLife, OneOfTwoWaitersCancels) {
+  RpcFixture fixture(true);
+  grpc::ClientContext cancelled_context;
+  v1::ComputePlanResponse cancelled_response;
+  v1::ComputePlanResponse response;
+  const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTight);
+  auto cancelled = std::async(std::launch::async, [&] {
+    return fixture.stub->ComputePlan(&cancelled_context, request, &cancelled_response);
+  });
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  auto stays = std::async(std::launch::async, [&] { return fixture.Compute(request, &response); });
+  while (fixture.metrics.flights_joined < 1) std::this_thread::sleep_for(milliseconds(1));
+  cancelled_context.TryCancel();
+  EXPECT_EQ(cancelled.get().error_code(), grpc::CANCELLED);
+  fixture.solver.Release();
+  EXPECT_TRUE(stays.get().ok());
+  EXPECT_EQ(response.source(), v1::PLAN_SOURCE_SHARED);
+  EXPECT_EQ(fixture.solver.started(), 1);
+}
+
+TEST(CallLife, CancelsThatRaceWithAnswersNeverBreakTheServer) {
+  RpcFixture fixture;
+  for (int i = 0; i < 60; ++i) {
+    grpc::ClientContext context;
+    v1::ComputePlanResponse response;
+    auto call = std::async(std::launch::async, [&] {
+      return fixture.stub->ComputePlan(&context, ComputeRequestFor(ChainProfile({}), kTight - i),
+                                       &response);
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(20 * i));
+    context.TryCancel();
+    const grpc::Status status = call.get();
+    EXPECT_TRUE(status.ok() || status.error_code() == grpc::CANCELLED) << status.error_message();
+  }
+  v1::ComputePlanResponse response;
+  EXPECT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &response).ok());
+}
+
+TEST(CallLife, HealthSaysServingUntilTheDrain) {
+  RpcFixture fixture;
+  EXPECT_EQ(HealthOf(fixture.channel, ""), "SERVING");
+  EXPECT_EQ(HealthOf(fixture.channel, "stowage.v1.PlanService"), "SERVING");
+  fixture.server->SetNotServing();
+  EXPECT_EQ(HealthOf(fixture.channel, ""), "NOT_SERVING");
+  EXPECT_EQ(HealthOf(fixture.channel, "stowage.v1.PlanService"), "NOT_SERVING");
+}
+
+TEST(CallLife, ADrainAnswersOpenCallsAndRefusesNewOnes) {
+  RpcFixture fixture(true);
+  v1::ComputePlanResponse open_response;
+  auto open = std::async(std::launch::async, [&] {
+    return fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &open_response);
+  });
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  auto drained = std::async(std::launch::async, [&] {
+    return fixture.service.Drain(PlanningService::Clock::now() + seconds(20));
+  });
+  absl::Status refused;
+  while (!absl::IsUnavailable(refused)) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + milliseconds(200));
+    v1::ComputePlanResponse response;
+    refused = FromGrpcStatus(fixture.stub->ComputePlan(
+        &context, ComputeRequestFor(ChainProfile({}), kTight - 1), &response));
+  }
+  EXPECT_EQ(GetReason(refused), "DRAINING");
+  fixture.solver.Release();
+  EXPECT_TRUE(open.get().ok());
+  EXPECT_GE(drained.get().finished, 1);
+  fixture.server->Shutdown(std::chrono::system_clock::now() + seconds(1));
+}
+
+TEST(CallLife, AnAddressThatCannotBeBoundIsAnError) {
+  RpcFixture fixture;
+  RpcServerOptions options;
+  options.listen = "unix:/nonexistent/directory/socket";
+  const auto started = RpcServer::Start(options, &fixture.service, &fixture.metrics);
+  EXPECT_TRUE(absl::IsUnavailable(started.status()));
+}
+
+}  // namespace
+}  // namespace stowage::testing

@@ -1,0 +1,172 @@
+// What every RPC answers.
+#include <gmock/gmock.h>
+
+#include "tests/server/rpc/rpc_fixture.h"
+
+namespace stowage::testing {
+namespace {
+
+constexpr int64_t kTight = 1500;
+
+TEST(PlanRpc, ComputeThenGet) {
+  RpcFixture fixture;
+  v1::ComputePlanResponse computed;
+  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &computed).ok());
+  EXPECT_EQ(computed.source(), v1::PLAN_SOURCE_SOLVED);
+  EXPECT_EQ(computed.plan().status(), v1::PLAN_STATUS_FOUND);
+  EXPECT_EQ(computed.plan().budget_bytes(), kTight);
+  EXPECT_LE(computed.plan().prediction().peak_bytes(), kTight);
+  EXPECT_GT(computed.plan().schedule().instructions_size(), 12);
+  EXPECT_EQ(computed.key().digest(), MakePlanKey(ChainProfile({}), KeyOptions()).digest.ToBinary());
+
+  v1::GetPlanRequest request;
+  v1::PlanKey* unknown = request.add_keys();
+  unknown->set_encoding_version(kEncodingVersion);
+  unknown->set_digest(std::string(32, 'u'));
+  *request.add_keys() = computed.key();
+  request.mutable_budget()->set_bytes(kTight);
+  v1::GetPlanResponse got;
+  ASSERT_TRUE(fixture.Get(request, &got).ok());
+  EXPECT_EQ(got.key().digest(), computed.key().digest());
+  EXPECT_EQ(got.plan().digest(), computed.plan().digest());
+  EXPECT_EQ(got.plan().schedule().SerializeAsString(),
+            computed.plan().schedule().SerializeAsString());
+
+  // A budget between the plan's peak and its own is answered as asked.
+  request.mutable_budget()->set_bytes(computed.plan().prediction().peak_bytes());
+  ASSERT_TRUE(fixture.Get(request, &got).ok());
+  EXPECT_EQ(got.plan().budget_bytes(), computed.plan().prediction().peak_bytes());
+
+  v1::ComputePlanResponse again;
+  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &again).ok());
+  EXPECT_EQ(again.source(), v1::PLAN_SOURCE_CACHE);
+  EXPECT_EQ(fixture.metrics.rpcs_started, 4);
+  EXPECT_EQ(fixture.metrics.rpcs_handled[grpc::OK], 4);
+}
+
+TEST(PlanRpc, GraphPlansNameTheSendersVertices) {
+  RpcFixture fixture;
+  v1::ComputePlanResponse computed;
+  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(GraphProfile(8, 70, 10), 100000), &computed).ok());
+  ASSERT_GT(computed.plan().stage_vertices_size(), 0);
+  for (const auto& stage : computed.plan().stage_vertices()) {
+    for (const int64_t id : stage.vertex_ids()) {
+      EXPECT_GE(id, 70);
+      EXPECT_EQ(id % 10, 0);
+    }
+  }
+}
+
+TEST(PlanRpc, AnUnknownKeyIsNotFoundWithItsReason) {
+  RpcFixture fixture;
+  v1::GetPlanRequest request;
+  request.add_keys()->set_digest(std::string(32, 'u'));
+  request.mutable_keys(0)->set_encoding_version(kEncodingVersion);
+  request.mutable_budget()->set_bytes(kTight);
+  v1::GetPlanResponse response;
+  const absl::Status status = fixture.Get(request, &response);
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_EQ(GetReason(status), kReasonPlanNotCached);
+  EXPECT_EQ(fixture.metrics.rpcs_handled[grpc::NOT_FOUND], 1);
+}
+
+TEST(PlanRpc, AnInfeasibleBudgetIsAnAnswerWithTheLeastOne) {
+  RpcFixture fixture;
+  v1::ComputePlanResponse response;
+  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), 5), &response).ok());
+  EXPECT_EQ(response.plan().status(), v1::PLAN_STATUS_PROVEN_INFEASIBLE);
+  EXPECT_EQ(response.plan().bounds().least_budget_bytes(), LeastPeak(ChainProfile({})).value());
+  EXPECT_EQ(response.plan().schedule().instructions_size(), 0);
+}
+
+TEST(PlanRpc, CapabilitiesSayWhatThereIs) {
+  RequestLimits limits;
+  limits.max_stages = 77;
+  RpcFixture fixture(false, limits);
+  grpc::ClientContext context;
+  v1::GetCapabilitiesResponse response;
+  ASSERT_TRUE(
+      fixture.stub->GetCapabilities(&context, v1::GetCapabilitiesRequest(), &response).ok());
+  EXPECT_EQ(response.server_version(), "9.8.7");
+  EXPECT_EQ(response.key_encoding_version(), kEncodingVersion);
+  EXPECT_EQ(response.max_stages(), 77);
+  EXPECT_EQ(response.max_message_bytes(), limits.max_message_bytes);
+  EXPECT_EQ(response.max_vertices(), limits.max_vertices);
+  EXPECT_THAT(response.implemented_rpcs(),
+              ::testing::UnorderedElementsAre("GetPlan", "ComputePlan", "GetCapabilities"));
+  std::vector<std::string> names;
+  for (const auto& solver : response.solvers()) {
+    names.push_back(solver.name());
+    EXPECT_NE(solver.description(), "");
+    EXPECT_NE(solver.schedule_class(), "");
+  }
+  EXPECT_THAT(names, ::testing::Contains("optimal_persistent"));
+}
+
+template <class Request, class Response>
+absl::Status Call(v1::PlanService::Stub* stub,
+                  grpc::Status (v1::PlanService::Stub::*method)(grpc::ClientContext*,
+                                                                const Request&, Response*)) {
+  grpc::ClientContext context;
+  Response response;
+  return FromGrpcStatus((stub->*method)(&context, Request(), &response));
+}
+
+void ExpectNotImplemented(const absl::Status& status) {
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_EQ(GetReason(status), kReasonNotImplemented);
+}
+
+TEST(PlanRpc, WhatComesLaterIsUnimplementedWithItsReason) {
+  RpcFixture fixture;
+  using Stub = v1::PlanService::Stub;
+  Stub* stub = fixture.stub.get();
+  ExpectNotImplemented(Call(stub, &Stub::GetFrontier));
+  ExpectNotImplemented(Call(stub, &Stub::FitBatch));
+  ExpectNotImplemented(Call(stub, &Stub::ExplainPlan));
+  ExpectNotImplemented(Call(stub, &Stub::ReportExecution));
+  ExpectNotImplemented(Call(stub, &Stub::ListPlans));
+  ExpectNotImplemented(Call(stub, &Stub::PinPlan));
+  ExpectNotImplemented(Call(stub, &Stub::DeletePlan));
+  grpc::ClientContext context;
+  const auto stream = stub->WatchPlan(&context, v1::WatchPlanRequest());
+  v1::WatchPlanResponse response;
+  EXPECT_FALSE(stream->Read(&response));
+  ExpectNotImplemented(FromGrpcStatus(stream->Finish()));
+  EXPECT_EQ(fixture.metrics.rpcs_handled[grpc::UNIMPLEMENTED], 8);
+}
+
+TEST(PlanRpc, AFullQueueSaysWhenToRetry) {
+  PlanningOptions planning;
+  planning.solver_threads = 1;
+  planning.queue_limit = 1;
+  RpcFixture fixture(true, RequestLimits(), planning);
+  std::vector<v1::ComputePlanResponse> responses(2);
+  grpc::CompletionQueue queue;
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientAsyncResponseReader<v1::ComputePlanResponse>>> calls;
+  std::vector<grpc::Status> statuses(2);
+  for (int i = 0; i < 2; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    calls.push_back(fixture.stub->AsyncComputePlan(
+        contexts.back().get(), ComputeRequestFor(ChainProfile({}), kTight - i), &queue));
+    calls.back()->Finish(&responses[i], &statuses[i], nullptr);
+    // One on the thread, then one in the queue.
+    while (i == 0 ? fixture.solver.started() < 1 : fixture.metrics.queue_depth < 1) usleep(1000);
+  }
+  v1::ComputePlanResponse response;
+  const absl::Status refused =
+      fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight - 50), &response);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_EQ(GetReason(refused), "QUEUE_FULL");
+  ASSERT_TRUE(GetRetryDelay(refused).has_value());
+  EXPECT_GE(*GetRetryDelay(refused), std::chrono::milliseconds(100));
+  fixture.solver.Release();
+  void* tag = nullptr;
+  bool ok = false;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_TRUE(statuses[0].ok() && statuses[1].ok());
+}
+
+}  // namespace
+}  // namespace stowage::testing

@@ -1,0 +1,99 @@
+// A real server on a unix socket, with a solver that the test holds, and a client.
+#ifndef STOWAGE_TESTS_SERVER_RPC_RPC_FIXTURE_H_
+#define STOWAGE_TESTS_SERVER_RPC_RPC_FIXTURE_H_
+
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <string>
+
+#include "proto/codec/codec.h"
+#include "proto/codec/grpc_status.h"
+#include "server/cache/memory_plan_store.h"
+#include "server/cache/metrics_plan_store.h"
+#include "server/planning/planning_service.h"
+#include "server/rpc/rpc_server.h"
+#include "solvers/model/field_error.h"
+#include "tests/server/support/counting_metrics.h"
+#include "tests/server/support/fake_solver.h"
+#include "tests/server/support/profiles.h"
+
+namespace stowage::testing {
+
+class RpcFixture {
+ public:
+  explicit RpcFixture(bool held = false, const RequestLimits& limits = RequestLimits(),
+                      const PlanningOptions& planning = PlanningOptions())
+      : solver(held),
+        store(std::make_unique<MemoryPlanStore>(Bytes(64 << 20)), &metrics),
+        service(planning, &store, &solver, &metrics) {
+    static std::atomic<int> next{0};
+    RpcServerOptions options;
+    options.listen = "unix:" + ::testing::TempDir() + "stowage_rpc_" + std::to_string(getpid()) +
+                     "_" + std::to_string(next++);
+    options.version = "9.8.7";
+    options.limits = limits;
+    auto started = RpcServer::Start(options, &service, &metrics);
+    if (!started.ok()) {
+      ADD_FAILURE() << started.status();
+      return;
+    }
+    server = *std::move(started);
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    channel =
+        grpc::CreateCustomChannel(server->address(), grpc::InsecureChannelCredentials(), arguments);
+    stub = v1::PlanService::NewStub(channel);
+  }
+
+  absl::Status Compute(const v1::ComputePlanRequest& request, v1::ComputePlanResponse* response) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    return FromGrpcStatus(stub->ComputePlan(&context, request, response));
+  }
+
+  absl::Status Get(const v1::GetPlanRequest& request, v1::GetPlanResponse* response) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    return FromGrpcStatus(stub->GetPlan(&context, request, response));
+  }
+
+  CountingMetrics metrics;
+  FakeSolver solver;
+  MetricsPlanStore store;
+  PlanningService service;
+  std::unique_ptr<RpcServer> server;
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::PlanService::Stub> stub;
+};
+
+// A unary call of bytes.
+inline grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel,
+                            const std::string& method, const std::string& request,
+                            grpc::ByteBuffer* response) {
+  grpc::Slice slice(request);
+  const grpc::ByteBuffer buffer(&slice, 1);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  std::promise<grpc::Status> done;
+  grpc::GenericStub(channel).UnaryCall(
+      &context, method, grpc::StubOptions(), &buffer, response,
+      [&done](const grpc::Status& status) { done.set_value(status); });
+  return done.get_future().get();
+}
+
+inline v1::ComputePlanRequest ComputeRequestFor(const Profile& profile, int64_t budget_bytes) {
+  v1::ComputePlanRequest request;
+  *request.mutable_profile() = ToProto(profile);
+  request.mutable_budget()->set_bytes(budget_bytes);
+  return request;
+}
+
+}  // namespace stowage::testing
+
+#endif  // STOWAGE_TESTS_SERVER_RPC_RPC_FIXTURE_H_

@@ -1,0 +1,53 @@
+// ServerMetrics that tests read.
+#ifndef STOWAGE_TESTS_SERVER_SUPPORT_COUNTING_METRICS_H_
+#define STOWAGE_TESTS_SERVER_SUPPORT_COUNTING_METRICS_H_
+
+#include <array>
+#include <atomic>
+
+#include "server/metrics/server_metrics.h"
+
+namespace stowage::testing {
+
+class CountingMetrics final : public ServerMetrics {
+ public:
+  void RpcStarted(Rpc) override { ++rpcs_started; }
+  void RpcHandled(Rpc, int code, double) override { ++rpcs_handled[static_cast<size_t>(code)]; }
+  void CacheLookup(bool hit) override { ++(hit ? cache_hits : cache_misses); }
+  void CacheEvicted(int64_t entries) override { cache_evictions += entries; }
+  void CacheSize(int64_t entries, int64_t bytes) override {
+    cache_entries = entries;
+    cache_bytes = bytes;
+  }
+  void PlanLookedUp(PlanLookup lookup) override { ++lookups[static_cast<size_t>(lookup)]; }
+  void PlanRefused() override { ++plans_refused; }
+  void Solved(const std::string&, SolveOutcome outcome, double) override {
+    ++solves[static_cast<size_t>(outcome)];
+  }
+  void PlanQuality(double, double) override { ++qualities; }
+  void FlightJoined() override { ++flights_joined; }
+  void QueueDepth(int64_t jobs) override { queue_depth = jobs; }
+  void QueueRefused() override { ++queue_refusals; }
+
+  int64_t Lookups(PlanLookup lookup) const { return lookups[static_cast<size_t>(lookup)]; }
+  int64_t Solves(SolveOutcome outcome) const { return solves[static_cast<size_t>(outcome)]; }
+
+  std::atomic<int64_t> rpcs_started{0};
+  std::array<std::atomic<int64_t>, 17> rpcs_handled{};
+  std::atomic<int64_t> cache_hits{0};
+  std::atomic<int64_t> cache_misses{0};
+  std::atomic<int64_t> cache_evictions{0};
+  std::atomic<int64_t> cache_entries{0};
+  std::atomic<int64_t> cache_bytes{0};
+  std::array<std::atomic<int64_t>, kPlanLookupCount> lookups{};
+  std::atomic<int64_t> plans_refused{0};
+  std::array<std::atomic<int64_t>, kSolveOutcomeCount> solves{};
+  std::atomic<int64_t> qualities{0};
+  std::atomic<int64_t> flights_joined{0};
+  std::atomic<int64_t> queue_depth{0};
+  std::atomic<int64_t> queue_refusals{0};
+};
+
+}  // namespace stowage::testing
+
+#endif  // STOWAGE_TESTS_SERVER_SUPPORT_COUNTING_METRICS_H_

@@ -1,0 +1,64 @@
+#include "tests/server/support/fake_solver.h"
+
+namespace stowage::testing {
+namespace {
+
+constexpr std::chrono::seconds kPatience{10};
+
+}  // namespace
+
+absl::StatusOr<Bytes> FakeSolver::Resolve(const Chain& chain, const Budget& budget,
+                                          const PlanOptions& options) const {
+  return ResolveBudget(chain, budget, options);
+}
+
+absl::StatusOr<Plan> FakeSolver::Solve(const Chain& chain, Bytes budget,
+                                       const PlanOptions& options) const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  ++started_;
+  changed_.notify_all();
+  while (held_) {
+    changed_.wait_for(lock, std::chrono::milliseconds(5));
+    if (options.solve.stop->stop_requested()) {
+      ++stopped_;
+      changed_.notify_all();
+      return options.solve.stop->Check();
+    }
+  }
+  if (!failure_.ok()) return failure_;
+  lock.unlock();
+  return MakeChainPlan(chain, budget, options);
+}
+
+void FakeSolver::Release() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  held_ = false;
+  changed_.notify_all();
+}
+
+void FakeSolver::FailWith(const absl::Status& status) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  failure_ = status;
+}
+
+bool FakeSolver::WaitUntilStarted(int solves) const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_for(lock, kPatience, [&] { return started_ >= solves; });
+}
+
+bool FakeSolver::WaitUntilStopped(int solves) const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_for(lock, kPatience, [&] { return stopped_ >= solves; });
+}
+
+int FakeSolver::started() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return started_;
+}
+
+int FakeSolver::stopped() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return stopped_;
+}
+
+}  // namespace stowage::testing

@@ -1,0 +1,45 @@
+// A solver that tests hold back: every solve waits until it is released or told to stop, then the
+// library solves.
+#ifndef STOWAGE_TESTS_SERVER_SUPPORT_FAKE_SOLVER_H_
+#define STOWAGE_TESTS_SERVER_SUPPORT_FAKE_SOLVER_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "server/planning/plan_solver.h"
+
+namespace stowage::testing {
+
+class FakeSolver final : public PlanSolver {
+ public:
+  // `held`: solves wait until Release.
+  explicit FakeSolver(bool held) : held_(held) {}
+
+  absl::StatusOr<Bytes> Resolve(const Chain& chain, const Budget& budget,
+                                const PlanOptions& options) const override;
+  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
+                             const PlanOptions& options) const override;
+
+  void Release();
+  // Makes every solve from now on end with `status`.
+  void FailWith(const absl::Status& status);
+
+  // False when fewer than that many have begun (or were stopped) after 10 s.
+  bool WaitUntilStarted(int solves) const;
+  bool WaitUntilStopped(int solves) const;
+  int started() const;
+  int stopped() const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  bool held_;
+  absl::Status failure_;
+  mutable int started_ = 0;
+  mutable int stopped_ = 0;
+};
+
+}  // namespace stowage::testing
+
+#endif  // STOWAGE_TESTS_SERVER_SUPPORT_FAKE_SOLVER_H_

@@ -1,0 +1,34 @@
+// Profiles for the tests of the server.
+#ifndef STOWAGE_TESTS_SERVER_SUPPORT_PROFILES_H_
+#define STOWAGE_TESTS_SERVER_SUPPORT_PROFILES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "solvers/model/problem.h"
+
+namespace stowage::testing {
+
+struct ProfileShape {
+  int stages = 6;
+  int64_t output = 100;       // bytes, structure
+  int64_t overhead = 0;       // bytes of each of the three overheads
+  int64_t forward_time = 10;  // ns
+};
+
+// A chain whose plans recompute when the budget is below store-all. Any two of equal stages and
+// output have one key.
+Profile ChainProfile(const ProfileShape& shape);
+
+// A graph of `vertices` in a row; vertex i has the id first_id + i * step.
+Profile GraphProfile(int vertices, int64_t first_id, int64_t step);
+
+// Peak of store-all on the profile.
+Bytes StoreAllPeak(const Profile& profile);
+
+// The least budget of any memory-persistent schedule.
+Bytes LeastPeak(const Profile& profile);
+
+}  // namespace stowage::testing
+
+#endif  // STOWAGE_TESTS_SERVER_SUPPORT_PROFILES_H_
