@@ -15,7 +15,8 @@ if(STOWAGE_TORCH)
   separate_arguments(STOWAGE_TORCH_FLAGS NATIVE_COMMAND "${TORCH_CXX_FLAGS}")
   add_library(stowage_libtorch INTERFACE)
   target_include_directories(stowage_libtorch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
-  target_compile_options(stowage_libtorch INTERFACE ${STOWAGE_TORCH_FLAGS})
+  # -pthread, because gRPC brings it: a precompiled header is good only for users with its very flags.
+  target_compile_options(stowage_libtorch INTERFACE ${STOWAGE_TORCH_FLAGS} -pthread)
   target_link_libraries(stowage_libtorch INTERFACE ${TORCH_LIBRARIES})
 endif()
 

@@ -1,0 +1,43 @@
+// Measures what every stage of a model costs: the profile that a plan is made from.
+#ifndef STOWAGE_CLIENT_TORCH_CHAIN_PROFILER_H_
+#define STOWAGE_CLIENT_TORCH_CHAIN_PROFILER_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "client/torch/chain_model.h"
+#include "client/torch/memory_meter.h"
+#include "solvers/model/problem.h"
+
+namespace stowage {
+
+struct ProfileOptions {
+  int warmup = 1;   // passes that are not counted
+  int repeats = 5;  // passes whose times' medians are taken
+  // One pass after the warm-up, for the bytes; times are 0.
+  bool bytes_only = false;
+  // Null: the installed TrackingAllocator.
+  MemoryMeter* meter = nullptr;
+  // Called on this thread with the share done, in (0, 1]; may be empty.
+  std::function<void(double)> progress;
+};
+
+// A chain profile. Bytes are exact for this input, overheads the largest seen, times medians over
+// whole passes. Parameters, their gradients, buffers and random state are afterwards what they were
+// before. For its own use the profiler holds a second set of gradients meanwhile.
+//
+// INVALID_ARGUMENT: the model has no stage or no loss, cannot run on these tensors, breaks a rule
+// of ChainModel (the message names the stage), or options out of range. FAILED_PRECONDITION:
+// nothing measures memory, or the bytes of a stage change from run to run. RESOURCE_EXHAUSTED: out
+// of memory. Not thread-safe: nothing else may allocate tensors meanwhile.
+absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const at::Tensor& input,
+                                     const at::Tensor& target, const ProfileOptions& options = {});
+
+// This device as profiles name it: framework version and math settings of LibTorch at this moment.
+Device DescribeDevice();
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_CHAIN_PROFILER_H_

@@ -1,0 +1,24 @@
+// How much device memory tensors hold: what profiler and executor measure with. One implementation
+// per kind of device.
+#ifndef STOWAGE_CLIENT_TORCH_MEMORY_METER_H_
+#define STOWAGE_CLIENT_TORCH_MEMORY_METER_H_
+
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+// Thread-safe.
+class MemoryMeter {
+ public:
+  virtual ~MemoryMeter() = default;
+
+  // Live bytes at this moment.
+  virtual Bytes current() const = 0;
+  // Most live bytes since the last ResetPeak.
+  virtual Bytes peak() const = 0;
+  virtual void ResetPeak() = 0;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_MEMORY_METER_H_

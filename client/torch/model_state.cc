@@ -1,0 +1,70 @@
+#include "client/torch/model_state.h"
+
+#include <ATen/Functions.h>
+#include <c10/core/GradMode.h>
+
+#include <cstring>
+#include <mutex>
+
+namespace stowage {
+namespace {
+
+at::CPUGeneratorImpl* DefaultGenerator() {
+  return at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
+}
+
+// A contiguous tensor over memory that LibTorch did not allocate.
+at::Tensor View(const std::vector<char>& bytes, const at::Tensor& like) {
+  return at::from_blob(const_cast<char*>(bytes.data()), like.sizes(), like.options());
+}
+
+}  // namespace
+
+RandomState RandomState::Capture() {
+  Generator* generator = DefaultGenerator();
+  std::lock_guard<std::mutex> lock(generator->mutex_);
+  RandomState state;
+  state.engine_ = generator->engine();
+  state.float_sample_ = generator->next_float_normal_sample();
+  state.double_sample_ = generator->next_double_normal_sample();
+  return state;
+}
+
+void RandomState::Restore() const {
+  Generator* generator = DefaultGenerator();
+  std::lock_guard<std::mutex> lock(generator->mutex_);
+  generator->set_engine(engine_);
+  generator->set_next_float_normal_sample(float_sample_);
+  generator->set_next_double_normal_sample(double_sample_);
+}
+
+bool operator==(const RandomState& a, const RandomState& b) {
+  const at::mt19937_data_pod x = a.engine_.data();
+  const at::mt19937_data_pod y = b.engine_.data();
+  return x.seed_ == y.seed_ && x.left_ == y.left_ && x.seeded_ == y.seeded_ && x.next_ == y.next_ &&
+         x.state_ == y.state_ && a.float_sample_ == b.float_sample_ &&
+         a.double_sample_ == b.double_sample_;
+}
+
+BufferState BufferState::Capture(const std::vector<at::Tensor>& buffers) {
+  const at::NoGradGuard no_grad;
+  BufferState state;
+  state.buffers_ = buffers;
+  for (const at::Tensor& buffer : buffers) {
+    state.bytes_.emplace_back(static_cast<size_t>(buffer.nbytes()));
+    View(state.bytes_.back(), buffer).copy_(buffer);
+  }
+  return state;
+}
+
+void BufferState::Restore() const {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    // variable_data has a version counter of its own; a plain copy_ would make saved tensors look
+    // overwritten.
+    const at::Tensor target = buffers_[i].variable_data();
+    target.copy_(View(bytes_[i], target));
+  }
+}
+
+}  // namespace stowage

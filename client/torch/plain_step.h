@@ -1,0 +1,23 @@
+// A training step as everyone writes it: one graph over the whole model, one backward. The
+// reference that schedules are measured against.
+#ifndef STOWAGE_CLIENT_TORCH_PLAIN_STEP_H_
+#define STOWAGE_CLIENT_TORCH_PLAIN_STEP_H_
+
+#include <ATen/core/Tensor.h>
+
+#include "absl/status/statusor.h"
+#include "client/torch/chain_model.h"
+#include "client/torch/memory_meter.h"
+#include "client/torch/step_report.h"
+
+namespace stowage {
+
+// Adds to the parameters' gradients. Counts every stage as one keep-all forward and one backward.
+// Errors and what they leave: as ChainExecutor::Step. `meter` null: the installed
+// TrackingAllocator. Not thread-safe.
+absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& input,
+                                     const at::Tensor& target, MemoryMeter* meter = nullptr);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_PLAIN_STEP_H_

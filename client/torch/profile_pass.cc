@@ -1,0 +1,140 @@
+#include "client/torch/profile_pass.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "client/torch/model_state.h"
+#include "client/torch/stage_runner.h"
+#include "client/torch/torch_status.h"
+
+namespace stowage {
+namespace {
+
+// Time, memory kept and highest memory of one run.
+struct Cost {
+  Nanos time;
+  Bytes kept;
+  Bytes peak;  // above the start
+
+  Bytes overhead() const { return peak - kept; }
+};
+
+template <class Run>
+Cost Measure(MemoryMeter* meter, const Run& run) {
+  using Clock = std::chrono::steady_clock;
+  const Bytes before = meter->current();
+  meter->ResetPeak();
+  const Clock::time_point start = Clock::now();
+  run();
+  const auto time = Clock::now() - start;
+  return {Nanos(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count()),
+          meter->current() - before, meter->peak() - before};
+}
+
+// Whether a forward drew random numbers or updated buffers.
+class Watch {
+ public:
+  explicit Watch(const std::vector<at::Tensor>& buffers)
+      : random_(RandomState::Capture()), buffers_(BufferState::Capture(buffers)) {}
+
+  bool RandomChanged() const { return RandomState::Capture() != random_; }
+  bool BuffersChanged() const { return BufferState::Capture(buffers_.tensors()) != buffers_; }
+
+ private:
+  RandomState random_;
+  BufferState buffers_;
+};
+
+class Pass {
+ public:
+  Pass(const ChainModel& model, const at::Tensor& input, const at::Tensor& target,
+       MemoryMeter* meter, const std::function<void()>& stage_done)
+      : model_(model),
+        meter_(meter),
+        stage_done_(stage_done),
+        runner_(&model),
+        activations_(static_cast<size_t>(model.length()) + 2),
+        samples_(activations_.size()),
+        storage_bytes_(activations_.size()) {
+    activations_[0] = input;
+    runner_.BeginStep(target);
+  }
+
+  absl::StatusOr<std::vector<StageSample>> Run() {
+    const int last = model_.length() + 1;
+    int l = 1;
+    try {
+      for (; l <= last; ++l) Forward(l);
+      activation(last).reset();
+      for (l = last; l >= 1; --l) SaveAndBackward(l);
+    } catch (...) {
+      return CurrentExceptionToStatus(model_.Describe(l), absl::StatusCode::kInvalidArgument);
+    }
+    return std::move(samples_);
+  }
+
+ private:
+  at::Tensor& activation(int l) { return activations_[static_cast<size_t>(l)]; }
+  StageSample& sample(int l) { return samples_[static_cast<size_t>(l)]; }
+  size_t& storage_bytes(int l) { return storage_bytes_[static_cast<size_t>(l)]; }
+
+  void Forward(int l) {
+    const Watch watch(model_.buffers());
+    const Cost cost =
+        Measure(meter_, [&] { activation(l) = runner_.Forward(l, activation(l - 1)); });
+    sample(l).forward_time = cost.time;
+    sample(l).output = cost.kept;
+    sample(l).forward_overhead = cost.overhead();
+    sample(l).random = watch.RandomChanged();
+    sample(l).stateful = watch.BuffersChanged();
+    storage_bytes(l) = activation(l).storage().nbytes();
+    if (stage_done_) stage_done_();
+  }
+
+  void SaveAndBackward(int l) {
+    const Bytes before = meter_->current();
+    SavedForward saved;
+    const Cost forward =
+        Measure(meter_, [&] { saved = runner_.ForwardSaving(l, activation(l - 1)); });
+    sample(l).forward_saving_time = forward.time;
+    sample(l).saved = forward.kept;
+    sample(l).forward_saving_overhead = forward.overhead();
+    if (saved.output.storage().nbytes() != storage_bytes(l)) {
+      throw StageRuleError("its output takes other memory with a graph than without");
+    }
+
+    const Cost backward = Measure(meter_, [&] {
+      gradient_ = runner_.Backward(l, saved, std::move(gradient_));
+      saved = {};
+    });
+    sample(l).backward_time = backward.time;
+    sample(l).backward_overhead = backward.peak;
+    // The gradient of the input took the place of that of the output.
+    sample(l - 1).output_gradient = meter_->current() - before + sample(l).output_gradient;
+    if (l > 1) activation(l - 1).reset();
+    if (stage_done_) stage_done_();
+  }
+
+  const ChainModel& model_;
+  MemoryMeter* meter_;
+  const std::function<void()>& stage_done_;
+  StageRunner runner_;
+  std::vector<at::Tensor> activations_;
+  std::vector<StageSample> samples_;
+  std::vector<size_t> storage_bytes_;  // of the outputs
+  at::Tensor gradient_;                // of the output of the stage whose backward is next
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<StageSample>> RunProfilePass(const ChainModel& model,
+                                                        const at::Tensor& input,
+                                                        const at::Tensor& target,
+                                                        MemoryMeter* meter,
+                                                        const std::function<void()>& stage_done) {
+  const StateGuard restore(model.buffers());
+  return Pass(model, input, target, meter, stage_done).Run();
+}
+
+}  // namespace stowage

@@ -1,0 +1,46 @@
+// One pass over a chain that runs every stage in each of its three ways and measures time and
+// memory.
+#ifndef STOWAGE_CLIENT_TORCH_PROFILE_PASS_H_
+#define STOWAGE_CLIENT_TORCH_PROFILE_PASS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/torch/chain_model.h"
+#include "client/torch/memory_meter.h"
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+// The fields are those of Stage (solvers/model/chain.h), with the times of both forwards.
+struct StageSample {
+  Nanos forward_time;
+  Nanos forward_saving_time;
+  Nanos backward_time;
+  Bytes output;
+  Bytes saved;
+  Bytes output_gradient;
+  Bytes forward_saving_overhead;
+  Bytes forward_overhead;
+  Bytes backward_overhead;
+  bool random = false;
+  bool stateful = false;
+};
+
+// Samples of stages 1..L+1 at their numbers; at 0 only output_gradient has a meaning. Holds all
+// activations, but the saved tensors of one stage at a time. Buffers and random state are left as
+// they were, gradients are added to. `stage_done`, if given, is called 2 (L + 1) times.
+// INVALID_ARGUMENT, naming the stage, if the model cannot run on these tensors; RESOURCE_EXHAUSTED
+// out of memory.
+absl::StatusOr<std::vector<StageSample>> RunProfilePass(const ChainModel& model,
+                                                        const at::Tensor& input,
+                                                        const at::Tensor& target,
+                                                        MemoryMeter* meter,
+                                                        const std::function<void()>& stage_done);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_PROFILE_PASS_H_

@@ -1,0 +1,62 @@
+// The three primitive ways to run a stage. Profiler and executor both go through here, so that what
+// one measures is what the other does.
+//
+// Within a step the first forward of a stage draws from the random generator and updates buffers; a
+// forward of the same stage again is a recompute: it sees the random state of the first, and leaves
+// generator and buffers as it found them, also when an exception flies. Functions throw what
+// LibTorch and the stages throw, and StageRuleError. Not thread-safe.
+#ifndef STOWAGE_CLIENT_TORCH_STAGE_RUNNER_H_
+#define STOWAGE_CLIENT_TORCH_STAGE_RUNNER_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <vector>
+
+#include "client/torch/chain_model.h"
+#include "client/torch/model_state.h"
+
+namespace stowage {
+
+// What a saving forward leaves: the graph hangs on the output; the input is its leaf and shares the
+// activation's storage.
+struct SavedForward {
+  at::Tensor input;
+  at::Tensor output;
+};
+
+class StageRunner {
+ public:
+  // The model must outlive the runner.
+  explicit StageRunner(const ChainModel* model) : model_(model) {}
+
+  // Forgets which stages have run. `target` goes to the loss.
+  void BeginStep(at::Tensor target);
+
+  // Stage l in 1..L+1, without a graph. The output owns its storage.
+  at::Tensor Forward(int l, const at::Tensor& input);
+  // The same with a graph.
+  SavedForward ForwardSaving(int l, const at::Tensor& input);
+  // Uses up the graph, adds to the parameters' gradients, returns the gradient of the input;
+  // undefined if there is none. An undefined `gradient` means that nothing flows back, except into
+  // a scalar loss, which starts with 1.
+  at::Tensor Backward(int l, const SavedForward& saved, at::Tensor gradient);
+
+  int forwards() const { return forwards_; }
+  int recomputed_forwards() const { return recomputed_forwards_; }
+
+ private:
+  at::Tensor Call(int l, const at::Tensor& input);
+  at::Tensor CallOnce(int l, const at::Tensor& input);
+
+  const ChainModel* model_;
+  at::Tensor target_;
+  std::vector<std::optional<RandomState>> first_run_;  // by stage, set before its first forward
+  std::vector<bool> needs_input_gradient_;
+  int forwards_ = 0;
+  int recomputed_forwards_ = 0;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_STAGE_RUNNER_H_

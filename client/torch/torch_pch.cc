@@ -1,0 +1,1 @@
+// Holds the precompiled header of <torch/torch.h>; every target that includes LibTorch reuses it.

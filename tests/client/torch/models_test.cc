@@ -1,0 +1,118 @@
+#include "client/models/models.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+#include "client/torch/model_state.h"
+#include "client/torch/plain_step.h"
+#include "client/torch/state_digest.h"
+
+namespace stowage {
+namespace {
+
+struct Figures {
+  const char* name;
+  int64_t parameters;
+  int stages;
+};
+
+// The parameter counts are those that torchvision documents.
+constexpr Figures kFigures[] = {{"resnet18", 11689512, 12},
+                                {"resnet34", 21797672, 20},
+                                {"resnet50", 25557032, 20},
+                                {"resnet101", 44549160, 37},
+                                {"resnet152", 60192808, 54}};
+
+TEST(ModelsTest, ParameterAndStageCounts) {
+  std::vector<std::string> names;
+  for (const Figures& figures : kFigures) {
+    SCOPED_TRACE(figures.name);
+    names.emplace_back(figures.name);
+    auto model = MakeModel(figures.name);
+    ASSERT_TRUE(model.ok()) << model.status();
+    int64_t parameters = 0;
+    for (const at::Tensor& parameter : model->parameters()) parameters += parameter.numel();
+    EXPECT_EQ(parameters, figures.parameters);
+    EXPECT_EQ(model->length(), figures.stages);
+    EXPECT_EQ(model->name(), figures.name);
+  }
+  EXPECT_EQ(ModelNames(), names);
+}
+
+TEST(ModelsTest, StagesOfResNet50) {
+  const ChainModel model = MakeModel("resnet50").value();
+  EXPECT_EQ(model.stage(1).name, "conv1");
+  EXPECT_EQ(model.stage(2).name, "bn1relu");
+  EXPECT_EQ(model.stage(3).name, "maxpool");
+  EXPECT_EQ(model.stage(4).name, "layer1.0");
+  EXPECT_EQ(model.stage(19).name, "layer4.2");
+  EXPECT_EQ(model.stage(20).name, "head");
+  EXPECT_EQ(model.loss_op_kind(), "cross_entropy");
+}
+
+TEST(ModelsTest, ShapesOfResNet50) {
+  const ChainModel model = MakeModel("resnet50").value();
+  const torch::NoGradGuard no_grad;
+  at::Tensor x = MakeImageSample(1, 64, 1000, 1)->input;
+  std::vector<std::vector<int64_t>> shapes;
+  for (int l = 1; l <= model.length(); ++l) {
+    x = model.stage(l).forward(x);
+    if (l <= 4 || l == 7 || l == 11 || l == 17 || l == 20) shapes.push_back(x.sizes().vec());
+  }
+  const std::vector<std::vector<int64_t>> expected = {
+      {1, 64, 32, 32}, {1, 64, 32, 32}, {1, 64, 16, 16}, {1, 256, 16, 16},
+      {1, 512, 8, 8},  {1, 1024, 4, 4}, {1, 2048, 2, 2}, {1, 1000}};
+  EXPECT_EQ(shapes, expected);
+}
+
+TEST(ModelsTest, ConvolutionsStartWithKaimingFanOut) {
+  const ChainModel model = MakeModel("resnet18").value();
+  const at::Tensor conv1 = model.stage(1).parameters[0];
+  // sqrt(2 / (64 * 7 * 7))
+  EXPECT_NEAR(conv1.std().item<double>(), 0.02525, 0.001);
+  EXPECT_NEAR(conv1.mean().item<double>(), 0, 0.001);
+  const std::vector<at::Tensor>& norm = model.stage(2).parameters;
+  EXPECT_TRUE(norm[0].eq(1).all().item<bool>());
+  EXPECT_TRUE(norm[1].eq(0).all().item<bool>());
+}
+
+TEST(ModelsTest, TheSeedDecidesAndTheCallersRandomStateStays) {
+  const RandomState before = RandomState::Capture();
+  ModelOptions options;
+  options.classes = 10;
+  options.seed = 1;
+  const Digest one = ParameterDigest(MakeModel("resnet18", options).value());
+  EXPECT_EQ(ParameterDigest(MakeModel("resnet18", options).value()), one);
+  options.seed = 2;
+  EXPECT_NE(ParameterDigest(MakeModel("resnet18", options).value()), one);
+  EXPECT_TRUE(MakeImageSample(2, 8, 10, 3)->input.equal(MakeImageSample(2, 8, 10, 3)->input));
+  EXPECT_TRUE(RandomState::Capture() == before);
+}
+
+TEST(ModelsTest, EveryParameterGetsAGradient) {
+  ModelOptions options;
+  options.classes = 10;
+  const ChainModel model = MakeModel("resnet50", options).value();
+  const Sample sample = MakeImageSample(2, 32, options.classes, 4).value();
+  ASSERT_TRUE(PlainStep(model, sample.input, sample.target).ok());
+  for (const at::Tensor& parameter : model.parameters()) {
+    EXPECT_TRUE(parameter.grad().ne(0).any().item<bool>());
+  }
+}
+
+TEST(ModelsTest, BadArgumentsAreRefused) {
+  const absl::Status unknown = MakeModel("resnet51").status();
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(unknown.message()), testing::HasSubstr("resnet18, resnet34, resnet50"));
+  ModelOptions options;
+  options.classes = 0;
+  EXPECT_EQ(MakeModel("resnet18", options).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(MakeImageSample(0, 8, 10, 3).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,24 @@
+// Random schedules that the referee accepts, of all the shapes that an executor must be able to
+// carry out.
+#ifndef STOWAGE_TESTS_CLIENT_TORCH_RANDOM_SCHEDULE_H_
+#define STOWAGE_TESTS_CLIENT_TORCH_RANDOM_SCHEDULE_H_
+
+#include <random>
+
+#include "solvers/model/chain.h"
+#include "solvers/plan/schedule.h"
+
+namespace stowage {
+
+// A random memory-persistent schedule: at each level keep all of a stage, or checkpoint and
+// recompute.
+Schedule RandomPersistentSchedule(const Chain& chain, std::mt19937* random);
+
+// Inserts up to `count` random pairs of instructions that throw something away and make it again,
+// or make something and throw it away: discards and reduces of plain and saved tensors, also while
+// the graph of the next stage needs them.
+Schedule Disturb(const Chain& chain, Schedule schedule, int count, std::mt19937* random);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_CLIENT_TORCH_RANDOM_SCHEDULE_H_

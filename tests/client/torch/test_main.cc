@@ -1,0 +1,12 @@
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "client/torch/tracking_allocator.h"
+
+int main(int argc, char** argv) {
+  stowage::TrackingAllocator::Install();
+  // One thread: what runs in parallel may reach another peak each time, and adds in another order.
+  at::set_num_threads(1);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,126 @@
+#include "tests/client/torch/test_networks.h"
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <utility>
+
+#include "client/models/models.h"
+
+namespace stowage {
+namespace {
+
+namespace nn = torch::nn;
+
+nn::Conv2d Conv(int64_t in, int64_t out, int64_t stride = 1) {
+  return nn::Conv2d(nn::Conv2dOptions(in, out, 3).stride(stride).padding(1));
+}
+
+at::Tensor Relu(const at::Tensor& x) { return x.relu(); }
+at::Tensor Flatten(const at::Tensor& x) { return x.flatten(1); }
+at::Tensor Pool(const at::Tensor& x) { return at::max_pool2d(x, {2, 2}); }
+
+at::Tensor CrossEntropy(const at::Tensor& output, const at::Tensor& target) {
+  return nn::functional::cross_entropy(output, target);
+}
+
+TestNetwork WithImages(ChainModel model) {
+  model.SetLoss("cross_entropy", CrossEntropy);
+  return {std::move(model), torch::randn({3, 3, 16, 16}), torch::randint(10, {3}, torch::kLong)};
+}
+
+TestNetwork PlainCnn() {
+  ChainModel model("plain_cnn");
+  model.AddStage("conv1", "conv2d", Conv(3, 8));
+  model.AddFunction("relu1", "relu", Relu);
+  model.AddStage("conv2", "conv2d_relu", nn::Sequential(Conv(8, 16), nn::ReLU()));
+  model.AddFunction("pool", "max_pool2d", Pool);
+  model.AddStage("conv3", "conv2d_relu", nn::Sequential(Conv(16, 12, 2), nn::ReLU()));
+  model.AddFunction("flatten", "flatten", Flatten);
+  model.AddStage("fc", "linear", nn::Linear(12 * 4 * 4, 10));
+  return WithImages(std::move(model));
+}
+
+struct ResidualImpl : nn::Module {
+  explicit ResidualImpl(int64_t channels) {
+    conv = register_module("conv", Conv(channels, channels));
+    bn = register_module("bn", nn::BatchNorm2d(channels));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    return at::dropout(bn(conv(x)).relu_(), 0.2, /*train=*/true) + x;
+  }
+  nn::Conv2d conv{nullptr};
+  nn::BatchNorm2d bn{nullptr};
+};
+
+TestNetwork NormCnn() {
+  const nn::ReLU relu(nn::ReLUOptions(/*inplace=*/true));
+  ChainModel model("norm_cnn");
+  model.AddStage("conv1", "conv2d", Conv(3, 8));
+  model.AddStage("bn1relu", "batch_norm_relu", nn::Sequential(nn::BatchNorm2d(8), relu));
+  model.AddStage("drop", "dropout", nn::Dropout(0.3));
+  model.AddStage("residual1", "residual", std::make_shared<ResidualImpl>(8));
+  model.AddStage("block", "conv_bn_relu",
+                 nn::Sequential(Conv(8, 16, 2), nn::BatchNorm2d(16), relu, nn::Dropout2d(0.1)));
+  model.AddStage("residual2", "residual", std::make_shared<ResidualImpl>(16));
+  model.AddFunction("pool", "max_pool2d", Pool);
+  model.AddStage("head", "linear", nn::Sequential(nn::Flatten(), nn::Linear(16 * 4 * 4, 10)));
+  return WithImages(std::move(model));
+}
+
+TestNetwork Mlp() {
+  ChainModel model("mlp");
+  model.AddStage("embed", "embedding", nn::Embedding(50, 16));
+  model.AddFunction("flatten", "flatten", Flatten);
+  model.AddStage("fc1", "linear", nn::Linear(6 * 16, 64));
+  model.AddStage("bn", "batch_norm", nn::BatchNorm1d(64));
+  model.AddStage("drop", "gelu_dropout", nn::Sequential(nn::GELU(), nn::Dropout(0.5)));
+  nn::Linear frozen(64, 32);
+  for (const at::Tensor& parameter : frozen->parameters()) parameter.set_requires_grad(false);
+  model.AddStage("frozen", "linear", frozen);
+  model.AddFunction("twice", "add", [](const at::Tensor& x) { return x + x; });
+  model.AddStage("fc2", "linear_tanh", nn::Sequential(nn::Linear(32, 10), nn::Tanh()));
+  model.SetLoss("cross_entropy", CrossEntropy);
+  return {std::move(model), torch::randint(50, {5, 6}, torch::kLong),
+          torch::randint(10, {5}, torch::kLong)};
+}
+
+TestNetwork FrozenPrefix() {
+  ChainModel model("frozen_prefix");
+  nn::Conv2d frozen = Conv(3, 8);
+  for (const at::Tensor& parameter : frozen->parameters()) parameter.set_requires_grad(false);
+  model.AddFunction("scale", "mul", [](const at::Tensor& x) { return x * 0.5; });
+  model.AddStage("frozen", "conv2d", frozen);
+  model.AddStage("drop", "dropout", nn::Dropout(0.3));
+  model.AddStage("conv2", "conv2d_relu", nn::Sequential(Conv(8, 8, 2), nn::ReLU()));
+  model.AddStage("head", "linear", nn::Sequential(nn::Flatten(), nn::Linear(8 * 8 * 8, 10)));
+  return WithImages(std::move(model));
+}
+
+TestNetwork ResNet18() {
+  ModelOptions options;
+  options.classes = 10;
+  ChainModel model = MakeModel("resnet18", options).value();
+  Sample sample = MakeImageSample(/*batch=*/2, /*side=*/32, options.classes, /*seed=*/7).value();
+  return {std::move(model), sample.input, sample.target};
+}
+
+}  // namespace
+
+const std::vector<std::string>& TestNetworkNames() {
+  static const auto* const names =
+      new std::vector<std::string>{"plain_cnn", "norm_cnn", "mlp", "frozen_prefix", "resnet18"};
+  return *names;
+}
+
+TestNetwork MakeTestNetwork(const std::string& name) {
+  torch::manual_seed(1234);
+  if (name == "plain_cnn") return PlainCnn();
+  if (name == "norm_cnn") return NormCnn();
+  if (name == "mlp") return Mlp();
+  if (name == "frozen_prefix") return FrozenPrefix();
+  TORCH_CHECK(name == "resnet18", "there is no test network ", name);
+  return ResNet18();
+}
+
+}  // namespace stowage

@@ -1,0 +1,31 @@
+// Small networks that together have what makes exact accounting and exact recompute hard.
+#ifndef STOWAGE_TESTS_CLIENT_TORCH_TEST_NETWORKS_H_
+#define STOWAGE_TESTS_CLIENT_TORCH_TEST_NETWORKS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "client/torch/chain_model.h"
+
+namespace stowage {
+
+struct TestNetwork {
+  ChainModel model;
+  at::Tensor input;
+  at::Tensor target;
+};
+
+// "plain_cnn": convolutions, pooling, a flatten stage that is a view of its input.
+// "norm_cnn": batch norm, dropout, in-place ReLU, a residual stage.
+// "mlp": integer input, embedding, batch norm, dropout, a frozen stage between trained ones.
+// "frozen_prefix": the first stages have nothing to train.
+// "resnet18": the reference network on 32x32 images.
+// The same parameters and data at each call; LibTorch's generator is seeded by it.
+TestNetwork MakeTestNetwork(const std::string& name);
+const std::vector<std::string>& TestNetworkNames();
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_CLIENT_TORCH_TEST_NETWORKS_H_
