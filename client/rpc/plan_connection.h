@@ -4,7 +4,8 @@
 // Value types only: nothing of gRPC or protobuf shows. Errors, beside those of each call:
 //   INVALID_ARGUMENT    made by FieldError where a field is to blame
 //   RESOURCE_EXHAUSTED  a message over a limit (named), or a busy server (GetRetryDelay in
-//   proto/codec/grpc_status.h) DEADLINE_EXCEEDED, CANCELLED, UNAVAILABLE (the message holds a hint)
+//                       proto/codec/grpc_status.h)
+//   DEADLINE_EXCEEDED, CANCELLED, UNAVAILABLE (the message holds a hint)
 // All connections are thread-safe, and no call outlasts its deadline by more than what a thread
 // needs to wake up.
 #ifndef STOWAGE_CLIENT_RPC_PLAN_CONNECTION_H_

@@ -1,12 +1,10 @@
 // Which plans of an entry answer a budget.
 //
-//   a plan solved for budget b with peak p            every B with p <= B <= b: the best at b is as
-//   good at B if it fits;
-//                                                     every B >= p if it recomputes nothing: no
-//                                                     schedule is faster
-//   proven infeasible with least budget m             every B < m
-//   not found                                         its own budget: nothing was proven about any
-//   other
+//   a plan solved for budget b with peak p   every B with p <= B <= b: the best at b is as good
+//                                            at B if it fits; every B >= p if it recomputes
+//                                            nothing: no schedule is faster
+//   proven infeasible with least budget m    every B < m
+//   not found                                its own budget: nothing was proven about any other
 #ifndef STOWAGE_SERVER_PLANNING_PLAN_LOOKUP_H_
 #define STOWAGE_SERVER_PLANNING_PLAN_LOOKUP_H_
 

@@ -17,11 +17,10 @@ const ChainSolver& CheckpointSequentialSolver();
 // Least time among memory-persistent schedules (Beaumont et al. 2019, Theorem 1): once a tensor is
 // kept, it stays until its backward.
 //   slots = 0: exact in bytes where that is affordable (proven_optimal); else a table of as many
-//   slots as about a second
-//     of one core pays for, doubled while it finds nothing; whatever fits the exact least memory is
-//     found.
+//     slots as about a second of one core pays for, doubled while it finds nothing; whatever fits
+//     the exact least memory is found.
 //   slots > 0: a table of that many slots, every size rounded up. NOT_FOUND when rounding alone
-//   stands in the way.
+//     stands in the way.
 // Infeasible is always proven in exact bytes. O(S L^3) time, O(S L^2) memory.
 const ChainSolver& OptimalPersistentSolver();
 

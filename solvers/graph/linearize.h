@@ -4,9 +4,10 @@
 // A position of the program order is a cut when one tensor alone crosses it. A stage runs the
 // vertices between two cuts; its output is the tensor that crosses the second one. Sizes and
 // overheads of a stage follow from the liveness inside it:
-//   saved     what the segment's backwards need of it (outputs, inputs made inside, extras), and
-//   its output; overheads the most that is alive at once while it runs forward (saving or not) or
-//   backward, above what is counted already.
+//   saved      what the segment's backwards need of it (outputs, inputs made inside, extras), and
+//              its output;
+//   overheads  the most that is alive at once while it runs forward (saving or not) or backward,
+//              above what is counted already.
 // A gradient lives from its first contribution to the end of the backward of the op that made its
 // tensor; saved tensors are freed after the last backward that needs them. A view or an in-place
 // result adds no bytes. The vertices before the first cut are the input of the chain together with

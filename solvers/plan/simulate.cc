@@ -19,7 +19,6 @@ class Replay {
         gradient_(chain.length() + 1) {
     plain_[0] = true;
     held_ = chain.activation(0) + chain.gradient(gradient_);
-    result_.peak = held_;
   }
 
   // Carries out one instruction; why not, if it is not valid.

@@ -1,0 +1,18 @@
+// Whole files, with errors that name them.
+#ifndef STOWAGE_CLIENT_CLI_FILES_H_
+#define STOWAGE_CLIENT_CLI_FILES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace stowage {
+
+// INVALID_ARGUMENT if it cannot be read: a path is input like any other.
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+absl::Status WriteFile(const std::string& path, const std::string& content);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_CLI_FILES_H_

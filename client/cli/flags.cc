@@ -1,0 +1,83 @@
+#include "client/cli/flags.h"
+
+#include <ATen/Parallel.h>
+
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/torch/tracking_allocator.h"
+#include "solvers/model/field_error.h"
+
+ABSL_FLAG(std::string, model, "resnet50",
+          "reference network: resnet18, resnet34, resnet50, resnet101, resnet152");
+ABSL_FLAG(int64_t, batch, 4, "images per step");
+ABSL_FLAG(int64_t, image_size, 224, "height and width of the images");
+ABSL_FLAG(int64_t, classes, 1000, "classes of the network's head");
+ABSL_FLAG(uint64_t, seed, 0, "seed of parameters and images");
+ABSL_FLAG(int, threads, 0, "threads of LibTorch; 0 leaves it to LibTorch");
+ABSL_FLAG(int, repeats, 5, "passes that the times of a profile are the medians of");
+ABSL_FLAG(int, steps, 3, "training steps per budget");
+ABSL_FLAG(std::string, out, "", "file to write; empty writes to standard output");
+ABSL_FLAG(std::string, profile, "", "profile file (the contract's JSON mapping, chain or graph)");
+ABSL_FLAG(std::string, budget, "",
+          "memory for activations: bytes (\"8GiB\"), a share of what storing everything needs "
+          "(\"60%\"), or \"least\"");
+ABSL_FLAG(std::string, budgets, "80%,60%,40%,least", "budgets to train under, separated by commas");
+ABSL_FLAG(std::string, solver, "", "solver, see `stowage solvers`; empty lets the planner choose");
+ABSL_FLAG(int64_t, slots, 0, "slots of the solver's table; 0 lets the solver choose");
+ABSL_FLAG(std::string, server, "",
+          "stowaged to ask (\"host:port\", \"unix:/path\"); empty plans in this process");
+ABSL_FLAG(absl::Duration, timeout, absl::Seconds(60), "time for one plan");
+ABSL_FLAG(std::string, format, "text", "text or json");
+
+namespace stowage {
+
+absl::StatusOr<Workload> WorkloadFromFlags() {
+  TrackingAllocator::Install();
+  const int threads = absl::GetFlag(FLAGS_threads);
+  if (threads < 0) return FieldError("--threads", threads, "must be >= 0");
+  if (threads > 0) at::set_num_threads(threads);
+  const int64_t classes = absl::GetFlag(FLAGS_classes);
+  const uint64_t seed = absl::GetFlag(FLAGS_seed);
+  absl::StatusOr<ChainModel> model =
+      MakeModel(absl::GetFlag(FLAGS_model), ModelOptions{classes, seed});
+  if (!model.ok()) return model.status();
+  absl::StatusOr<Sample> sample =
+      MakeImageSample(absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_image_size), classes, seed);
+  if (!sample.ok()) return sample.status();
+  return Workload{*std::move(model), *std::move(sample)};
+}
+
+absl::StatusOr<std::vector<Budget>> BudgetsFromFlag() {
+  std::vector<Budget> budgets;
+  const std::vector<std::string> texts =
+      absl::StrSplit(absl::GetFlag(FLAGS_budgets), ',', absl::SkipWhitespace());
+  for (const std::string& text : texts) {
+    absl::StatusOr<Budget> budget = ParseBudget(text);
+    if (!budget.ok()) return budget.status();
+    budgets.push_back(*budget);
+  }
+  if (budgets.empty()) return FieldError("--budgets", "\"\"", "must name at least one budget");
+  return budgets;
+}
+
+absl::StatusOr<CallOptions> CallOptionsFromFlags() {
+  const absl::Duration timeout = absl::GetFlag(FLAGS_timeout);
+  if (timeout <= absl::ZeroDuration() || timeout > absl::Hours(24)) {
+    return FieldError("--timeout", absl::FormatDuration(timeout), "must be in (0, 24h]");
+  }
+  return CallOptions::Within(absl::ToChronoNanoseconds(timeout));
+}
+
+absl::StatusOr<bool> JsonFromFlag() {
+  const std::string format = absl::GetFlag(FLAGS_format);
+  if (format != "text" && format != "json")
+    return FieldError("--format", format, "must be text or json");
+  return format == "json";
+}
+
+void Say(const std::string& what) { std::cerr << "stowage: " << what << std::endl; }
+
+}  // namespace stowage

@@ -1,0 +1,67 @@
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/files.h"
+#include "client/cli/flags.h"
+#include "client/rpc/connect.h"
+#include "proto/codec/codec.h"
+#include "solvers/model/field_error.h"
+#include "solvers/plan/text.h"
+
+namespace stowage {
+namespace {
+
+absl::StatusOr<Profile> ProfileFromFlag() {
+  const std::string path = absl::GetFlag(FLAGS_profile);
+  if (path.empty()) return FieldError("--profile", "\"\"", "must name a profile file");
+  absl::StatusOr<std::string> json = ReadFile(path);
+  if (!json.ok()) return json.status();
+  absl::StatusOr<v1::Profile> message = ProfileFromJson(*json);
+  if (!message.ok()) return message.status();
+  return FromProto(*message);
+}
+
+absl::StatusOr<PlanReply> Ask() {
+  absl::StatusOr<Profile> profile = ProfileFromFlag();
+  if (!profile.ok()) return profile.status();
+  absl::StatusOr<Budget> budget = ParseBudget(absl::GetFlag(FLAGS_budget));
+  if (!budget.ok()) return budget.status();
+  absl::StatusOr<CallOptions> call = CallOptionsFromFlags();
+  if (!call.ok()) return call.status();
+  KeyOptions key;
+  key.solver = absl::GetFlag(FLAGS_solver);
+  key.slots = absl::GetFlag(FLAGS_slots);
+  GrpcOptions server;
+  server.address = absl::GetFlag(FLAGS_server);
+  return Connect(server, Say)->ComputePlan(*profile, *budget, key, *call);
+}
+
+int Run() {
+  const absl::StatusOr<bool> json = JsonFromFlag();
+  if (!json.ok()) return Fail(json.status());
+  const absl::StatusOr<PlanReply> reply = Ask();
+  if (!reply.ok()) return Fail(reply.status());
+  if (*json) {
+    std::cout << ToJson(ToProto(reply->plan));
+  } else {
+    std::cout << PlanText(reply->plan) << "  source         " << ToString(reply->source) << "\n";
+    if (reply->plan.status == PlanStatus::kFound) {
+      std::cout << "  schedule\n" << ScheduleText(reply->plan.schedule);
+    }
+  }
+  return ExitCodeOf(reply->plan.status);
+}
+
+}  // namespace
+
+Command PlanCommand() {
+  return {"plan",
+          "plan a profile within a budget, with a server or in this process",
+          {"profile", "budget", "solver", "slots", "server", "timeout", "format"},
+          Run};
+}
+
+}  // namespace stowage

@@ -1,0 +1,68 @@
+// Trains a model plain and by plans, from the same start on the same batch, and holds one against
+// the other bit for bit.
+#ifndef STOWAGE_CLIENT_CLI_TRAINING_COMPARISON_H_
+#define STOWAGE_CLIENT_CLI_TRAINING_COMPARISON_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/models/models.h"
+#include "client/torch/chain_model.h"
+#include "client/torch/step_report.h"
+#include "solvers/model/digest.h"
+
+namespace stowage {
+
+// What one training run was like, step by step.
+struct Trajectory {
+  std::vector<StepReport> steps;
+  std::vector<Digest> gradients;  // after each step
+  Digest parameters;              // at the end, after the optimizer's last step
+  Digest buffers;
+
+  Bytes peak() const;  // the highest of all steps
+  Nanos median_time() const;
+};
+
+// How two runs of as many steps compare.
+struct Equality {
+  bool loss = false;
+  bool gradients = false;
+  bool state = false;  // parameters and buffers at the end
+
+  bool all() const { return loss && gradients && state; }
+};
+Equality Compare(const Trajectory& a, const Trajectory& b);
+
+using StepFunction =
+    std::function<absl::StatusOr<StepReport>(const at::Tensor& input, const at::Tensor& target)>;
+
+// Trains one model again and again from where it was at construction. Not thread-safe.
+class TrainingComparison {
+ public:
+  // Both must outlive this. `seed` is the random state that every run starts from.
+  TrainingComparison(const ChainModel* model, const Sample* sample, uint64_t seed);
+
+  // Back to the start, then `steps` of stochastic gradient descent with momentum, each by `step`.
+  absl::StatusOr<Trajectory> Train(int steps, const StepFunction& step) const;
+
+  // One more step under a limit 64 bytes below `peak`, which must fail with the allocator's own
+  // out-of-memory error, then one without a limit, whose gradients must be those of a plain step at
+  // the same point. OK, or what was not so.
+  absl::Status CheckLimit(Bytes peak, const StepFunction& step) const;
+
+ private:
+  void Restore() const;
+
+  const ChainModel* model_;
+  const Sample* sample_;
+  uint64_t seed_;
+  std::vector<at::Tensor> parameters_, buffers_;  // copies of the start
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_CLI_TRAINING_COMPARISON_H_

@@ -1,0 +1,189 @@
+#include "client/agent/agent.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+#include "client/rpc/local_connection.h"
+#include "client/rpc/mock_plan_connection.h"
+#include "client/torch/plain_step.h"
+#include "client/torch/state_digest.h"
+#include "solvers/planner.h"
+#include "tests/client/torch/test_networks.h"
+
+namespace stowage {
+namespace {
+
+using ::testing::_;
+using ::testing::NiceMock;
+using ::testing::Return;
+
+class AgentTest : public ::testing::Test {
+ protected:
+  AgentTest() { options_.profile.repeats = 2; }
+
+  Agent LocalAgent() { return Agent(&network_.model, options_); }
+
+  // The profile and plan that this model gets when it is planned here.
+  AdoptedPlan LocalPlan(const Budget& budget) {
+    Agent agent = LocalAgent();
+    const absl::StatusOr<AdoptedPlan> adopted = agent.Plan(network_.input, network_.target, budget);
+    EXPECT_TRUE(adopted.ok()) << adopted.status();
+    return *adopted;
+  }
+
+  TestNetwork network_ = MakeTestNetwork("norm_cnn");
+  AgentOptions options_;
+};
+
+TEST_F(AgentTest, PlansAndStepsWithinTheBudgetLikePlainTraining) {
+  Agent agent = LocalAgent();
+  const absl::StatusOr<AdoptedPlan> adopted =
+      agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
+  EXPECT_EQ(adopted->source, PlanSource::kLocal);
+  EXPECT_TRUE(adopted->profiled);
+
+  TestNetwork plain = MakeTestNetwork("norm_cnn");
+  const absl::StatusOr<StepReport> expected = PlainStep(plain.model, plain.input, plain.target);
+  network_ = MakeTestNetwork("norm_cnn");  // the same start, random state included
+  const absl::StatusOr<StepReport> step = agent.Step(network_.input, network_.target);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(step->loss, expected->loss);
+  EXPECT_EQ(GradientDigest(network_.model), GradientDigest(plain.model));
+  EXPECT_LE(step->peak, adopted->plan.budget);
+  EXPECT_EQ(step->peak, adopted->plan.prediction.peak);
+  EXPECT_EQ(step->recomputed_forwards, adopted->plan.prediction.recomputed_forwards);
+  EXPECT_GT(step->recomputed_forwards, 0);
+}
+
+TEST_F(AgentTest, HasNoStepWithoutAPlan) {
+  Agent agent = LocalAgent();
+  EXPECT_EQ(agent.Step(network_.input, network_.target).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  const absl::StatusOr<AdoptedPlan> infeasible =
+      agent.Plan(network_.input, network_.target, Bytes(1));
+  ASSERT_TRUE(infeasible.ok()) << infeasible.status();
+  EXPECT_EQ(infeasible->plan.status, PlanStatus::kProvenInfeasible);
+  EXPECT_GT(infeasible->plan.bounds.least_budget, Bytes(1));
+  EXPECT_EQ(agent.Step(network_.input, network_.target).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(AgentTest, TheLeastBudgetThatAnInfeasibleAnswerNamesIsFeasible) {
+  Agent agent = LocalAgent();
+  const absl::StatusOr<AdoptedPlan> infeasible =
+      agent.Plan(network_.input, network_.target, Bytes(1));
+  const Bytes least = infeasible->plan.bounds.least_budget;
+  ASSERT_EQ(agent.Plan(network_.input, network_.target, least)->plan.status, PlanStatus::kFound);
+  const absl::StatusOr<StepReport> step = agent.Step(network_.input, network_.target);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(step->peak, least);
+}
+
+TEST_F(AgentTest, ACachedPlanNeedsNoTimedProfile) {
+  const AdoptedPlan known = LocalPlan(ShareOfStoreAll{0.7});
+  auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  EXPECT_CALL(*connection, GetPlan(_, _, _))
+      .WillOnce(Return(PlanReply{known.plan, known.key, PlanSource::kCache}));
+  EXPECT_CALL(*connection, ComputePlan(_, _, _, _)).Times(0);
+  Agent agent(&network_.model, std::move(connection), options_);
+  const absl::StatusOr<AdoptedPlan> adopted =
+      agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  EXPECT_EQ(adopted->source, PlanSource::kCache);
+  EXPECT_FALSE(adopted->profiled);
+  EXPECT_EQ(agent.profile()->cost_source, CostSource::kBytesOnly);
+  // The peak is this job's own, the time the one of whoever planned.
+  EXPECT_EQ(adopted->plan.prediction.makespan, known.plan.prediction.makespan);
+  EXPECT_TRUE(agent.Step(network_.input, network_.target).ok());
+}
+
+// A cached plan that needs more than this job's budget, whatever it says of itself, is no plan.
+TEST_F(AgentTest, ACachedPlanThatDoesNotFitIsComputedAnew) {
+  AdoptedPlan too_large = LocalPlan(ShareOfStoreAll{1.0});
+  auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  EXPECT_CALL(*connection, GetPlan(_, _, _))
+      .WillOnce(Return(PlanReply{too_large.plan, too_large.key, PlanSource::kCache}));
+  EXPECT_CALL(*connection, ComputePlan(_, _, _, _))
+      .WillOnce(
+          [](const Profile& profile, const Budget& budget, const KeyOptions&, const CallOptions&) {
+            return absl::StatusOr<PlanReply>(
+                PlanReply{*MakePlan(profile, budget, {}), PlanKey(), PlanSource::kSolved});
+          });
+  Agent agent(&network_.model, std::move(connection), options_);
+  const absl::StatusOr<AdoptedPlan> adopted =
+      agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.6});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  EXPECT_EQ(adopted->source, PlanSource::kSolved);
+  EXPECT_TRUE(adopted->profiled);
+}
+
+// A server that answers with a plan over the budget is not obeyed.
+TEST_F(AgentTest, ASolvedPlanThatDoesNotFitIsRefused) {
+  AdoptedPlan too_large = LocalPlan(ShareOfStoreAll{1.0});
+  auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  ON_CALL(*connection, GetPlan(_, _, _)).WillByDefault(Return(absl::NotFoundError("none")));
+  ON_CALL(*connection, ComputePlan(_, _, _, _))
+      .WillByDefault(Return(PlanReply{too_large.plan, too_large.key, PlanSource::kSolved}));
+  Agent agent(&network_.model, std::move(connection), options_);
+  EXPECT_EQ(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.6}).status().code(),
+            absl::StatusCode::kInternal);
+  EXPECT_EQ(agent.Step(network_.input, network_.target).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(AgentTest, AsksByTheKeyOfItsStructure) {
+  auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  std::vector<PlanKey> asked;
+  Profile sent{"", Device(), *Chain::Create([] {
+                 ChainSpec spec;
+                 spec.stages.resize(1);
+                 return spec;
+               }())};
+  ON_CALL(*connection, GetPlan(_, _, _))
+      .WillByDefault([&asked](const std::vector<PlanKey>& keys, const Budget&, const CallOptions&) {
+        asked = keys;
+        return absl::StatusOr<PlanReply>(absl::NotFoundError("none"));
+      });
+  ON_CALL(*connection, ComputePlan(_, _, _, _))
+      .WillByDefault([&sent](const Profile& profile, const Budget& budget, const KeyOptions&,
+                             const CallOptions&) {
+        sent = profile;
+        return absl::StatusOr<PlanReply>(
+            PlanReply{*MakePlan(profile, budget, {}), PlanKey(), PlanSource::kSolved});
+      });
+  Agent agent(&network_.model, std::move(connection), options_);
+  ASSERT_TRUE(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).ok());
+  // The bytes-only profile and the timed one share their key.
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0], MakePlanKey(sent, options_.plan));
+  EXPECT_EQ(sent.cost_source, CostSource::kMeasured);
+}
+
+TEST_F(AgentTest, ErrorsOfTheServerPassThrough) {
+  auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  ON_CALL(*connection, GetPlan(_, _, _)).WillByDefault(Return(absl::PermissionDeniedError("no")));
+  Agent agent(&network_.model, std::move(connection), options_);
+  EXPECT_EQ(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).status().code(),
+            absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(AgentTest, ReplansForAnotherShapeOfInput) {
+  Agent agent = LocalAgent();
+  ASSERT_TRUE(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).ok());
+  const Bytes before = std::get<Chain>(agent.profile()->problem).activation(0);
+  const at::Tensor fewer = network_.input.narrow(0, 0, 2).contiguous();
+  const at::Tensor fewer_targets = network_.target.narrow(0, 0, 2).contiguous();
+  ASSERT_LT(fewer.nbytes(), network_.input.nbytes());
+  ASSERT_TRUE(agent.Plan(fewer, fewer_targets, ShareOfStoreAll{0.8}).ok());
+  EXPECT_LT(std::get<Chain>(agent.profile()->problem).activation(0), before);
+  const absl::StatusOr<StepReport> step = agent.Step(fewer, fewer_targets);
+  EXPECT_TRUE(step.ok()) << step.status();
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,235 @@
+// The `stowage` command as a user meets it: a process, its output and its exit code.
+#include <gmock/gmock.h>
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "client/cli/exit_code.h"
+#include "proto/codec/codec.h"
+#include "solvers/plan/simulate.h"
+#include "tests/server/process/child_process.h"
+
+namespace stowage {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Result {
+  int code = -1;
+  std::string out;  // standard output; standard error too where asked for
+};
+
+Result Stowage(const std::string& arguments, bool with_errors = false) {
+  const std::string command =
+      std::string(STOWAGE_BINARY) + " " + arguments + (with_errors ? " 2>&1" : " 2>/dev/null");
+  Result result;
+  FILE* pipe = popen(command.c_str(), "r");
+  char buffer[4096];
+  for (size_t n; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) result.out.append(buffer, n);
+  const int status = pclose(pipe);
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+std::string Data(const std::string& file) {
+  return std::string(STOWAGE_SOURCE_DIR) + "/tests/data/" + file;
+}
+
+v1::Plan PlanFromJson(const std::string& json) {
+  v1::Plan plan;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json, &plan).ok()) << json;
+  return plan;
+}
+
+// A real stowaged on a free port.
+class Server {
+ public:
+  Server() : process_({STOWAGED_BINARY, "--listen=127.0.0.1:0", "--metrics_listen="}) {
+    const std::string ready = process_.ReadUntil(", metrics on");
+    const size_t start = ready.find("127.0.0.1:");
+    address_ = ready.substr(start, ready.find(',', start) - start);
+  }
+  const std::string& address() const { return address_; }
+  int Stop() {
+    process_.Signal(SIGTERM);
+    return process_.Wait();
+  }
+
+ private:
+  testing::ChildProcess process_;
+  std::string address_;
+};
+
+TEST(Cli, HelpIsComplete) {
+  const Result help = Stowage("--help");
+  EXPECT_EQ(help.code, kExitOk);
+  for (const char* command : {"profile", "plan", "run", "solvers"}) {
+    EXPECT_THAT(help.out, HasSubstr(command));
+    EXPECT_EQ(Stowage(std::string(command) + " --help").code, kExitOk);
+  }
+  EXPECT_THAT(Stowage("plan --help").out, HasSubstr("--budget"));
+  EXPECT_THAT(Stowage("plan --help").out, Not(HasSubstr("--batch")));
+}
+
+TEST(Cli, WrongUsageSaysWhatAndExitsWithTwo) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "usage"},
+      {"dance", "unknown command dance"},
+      {"plan --tempo=5", "unknown argument --tempo"},
+      {"plan --budget=50%", "--profile"},
+      {"plan --profile=/nonexistent --budget=50%", "/nonexistent"},
+      {"plan --profile=/ --budget=50%", "cannot read /"},
+      {"plan --budget=50% --profile=" STOWAGE_SOURCE_DIR "/README.md", "JSON"},
+      {"run --steps=0", "--steps"},
+      {"run --budgets=150%", "budget"},
+      {"run --budgets=,", "--budgets"},
+      {"run --model=skynet", "skynet"},
+      {"run --batch=0", "must be"},
+      {"profile --threads=-1", "--threads"},
+  };
+  for (const auto& [arguments, why] : cases) {
+    const Result result = Stowage(arguments, true);
+    EXPECT_EQ(result.code, kExitUsage) << arguments << "\n" << result.out;
+    EXPECT_THAT(result.out, HasSubstr(why)) << arguments;
+  }
+  const std::string plan = "plan --profile=" + Data("chain_resnet50.json");
+  for (const char* rest :
+       {"", " --budget=much", " --budget=-5", " --budget=50% --solver=magic",
+        " --budget=50% --format=xml", " --budget=50% --timeout=0s", " --budget=50% --slots=-3"}) {
+    EXPECT_EQ(Stowage(plan + rest).code, kExitUsage) << rest;
+  }
+}
+
+TEST(Cli, ListsTheSolvers) {
+  const Result result = Stowage("solvers");
+  EXPECT_EQ(result.code, kExitOk);
+  for (const char* name : {"store_all", "checkpoint_sequential", "optimal_persistent"}) {
+    EXPECT_THAT(result.out, HasSubstr(name));
+  }
+}
+
+TEST(Cli, PlansAProfileInJson) {
+  const Result result = Stowage("plan --format=json --slots=500 --budget=50% --profile=" +
+                                Data("chain_resnet50.json"));
+  ASSERT_EQ(result.code, kExitOk);
+  const v1::Plan plan = PlanFromJson(result.out);
+  EXPECT_EQ(plan.status(), v1::PLAN_STATUS_FOUND);
+  EXPECT_EQ(plan.prediction().makespan_ns(), 275554387);
+  EXPECT_LE(plan.prediction().peak_bytes(), 5574966784 / 2);
+  EXPECT_EQ(plan.bounds().lower_bound_ns(), 247346263);
+  EXPECT_GT(plan.schedule().instructions_size(), 42);
+}
+
+TEST(Cli, PlansAProfileInText) {
+  const Result result = Stowage("plan --budget=2GiB --profile=" + Data("chain_resnet50.json"));
+  EXPECT_EQ(result.code, kExitOk);
+  for (const char* part : {"plan: found", "2.00 GiB", "recomputed", "optimal_persistent",
+                           "source         local", "forward-keep", "backward"}) {
+    EXPECT_THAT(result.out, HasSubstr(part));
+  }
+}
+
+TEST(Cli, PlansAGraph) {
+  for (const char* file : {"graph_resnet50.json", "graph_vit_b_16.json"}) {
+    const Result result = Stowage("plan --format=json --budget=50% --profile=" + Data(file));
+    ASSERT_EQ(result.code, kExitOk) << file;
+    const v1::Plan plan = PlanFromJson(result.out);
+    EXPECT_EQ(plan.status(), v1::PLAN_STATUS_FOUND);
+    EXPECT_GT(plan.stage_vertices_size(), 10);
+    EXPECT_GT(plan.prediction().recomputed_forwards(), 0);
+  }
+}
+
+TEST(Cli, EverySolverIsReachedByName) {
+  for (const char* solver : {"store_all", "checkpoint_sequential", "optimal_persistent"}) {
+    const Result result = Stowage(std::string("plan --format=json --budget=100% --solver=") +
+                                  solver + " --profile=" + Data("chain_gpt_24.json"));
+    ASSERT_EQ(result.code, kExitOk) << solver;
+    EXPECT_EQ(PlanFromJson(result.out).provenance().solver(), solver);
+  }
+}
+
+TEST(Cli, AnInfeasibleBudgetExitsWithThreeAndNamesTheLeast) {
+  const std::string profile = " --profile=" + Data("chain_resnet50.json");
+  const Result result = Stowage("plan --format=json --budget=1000" + profile);
+  EXPECT_EQ(result.code, kExitInfeasible);
+  const v1::Plan plan = PlanFromJson(result.out);
+  EXPECT_EQ(plan.status(), v1::PLAN_STATUS_PROVEN_INFEASIBLE);
+  const int64_t least = plan.bounds().least_budget_bytes();
+  EXPECT_EQ(Stowage("plan --budget=" + std::to_string(least) + profile).code, kExitOk);
+  EXPECT_EQ(Stowage("plan --budget=" + std::to_string(least - 1) + profile).code, kExitInfeasible);
+  const Result text = Stowage("plan --budget=1000" + profile);
+  EXPECT_THAT(text.out, HasSubstr(std::to_string(least) + " bytes"));
+}
+
+TEST(Cli, TheDeadlineHolds) {
+  const Result result = Stowage(
+      "plan --timeout=50ms --slots=5000 --budget=50% --profile=" + Data("chain_gpt_339.json"),
+      true);
+  EXPECT_EQ(result.code, kExitDeadline) << result.out;
+}
+
+TEST(Cli, PlansWithAServerAndGetsTheSecondPlanFromItsCache) {
+  Server server;
+  const std::string command = "plan --budget=40% --profile=" + Data("chain_resnet50.json") +
+                              " --server=" + server.address();
+  const Result solved = Stowage(command, true);
+  EXPECT_EQ(solved.code, kExitOk) << solved.out;
+  EXPECT_THAT(solved.out, HasSubstr("source         solved"));
+  const Result cached = Stowage(command, true);
+  EXPECT_THAT(cached.out, HasSubstr("source         cache"));
+  // In process or by the service: the same plan.
+  const std::string local =
+      "plan --format=json --budget=40% --profile=" + Data("chain_resnet50.json");
+  const v1::Plan here = PlanFromJson(Stowage(local).out);
+  const v1::Plan there = PlanFromJson(Stowage(local + " --server=" + server.address()).out);
+  EXPECT_EQ(here.digest(), there.digest());
+  EXPECT_EQ(Stowage("plan --budget=1000 --profile=" + Data("chain_resnet50.json") +
+                    " --server=" + server.address())
+                .code,
+            kExitInfeasible);
+  EXPECT_EQ(server.Stop(), 0);
+}
+
+TEST(Cli, WithoutTheServerItPlansHereAndSaysSoOnce) {
+  const Result result = Stowage(
+      "plan --budget=40% --profile=" + Data("chain_resnet50.json") + " --server=127.0.0.1:1", true);
+  EXPECT_EQ(result.code, kExitOk) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("falling back to local planning"));
+  EXPECT_THAT(result.out, HasSubstr("source         local"));
+  const size_t first = result.out.find("falling back");
+  EXPECT_EQ(result.out.find("falling back", first + 1), std::string::npos);
+}
+
+TEST(Cli, ProfilesANetworkThatCanThenBePlanned) {
+  const std::string file = ::testing::TempDir() + "/profile.json";
+  const std::string network = "--model=resnet18 --image_size=32 --batch=2 --threads=1";
+  const Result profiled = Stowage("profile --repeats=2 " + network + " --out=" + file, true);
+  ASSERT_EQ(profiled.code, kExitOk) << profiled.out;
+  EXPECT_THAT(profiled.out, HasSubstr("stages"));
+  EXPECT_EQ(Stowage("plan --budget=90% --profile=" + file).code, kExitOk);
+  EXPECT_EQ(Stowage("profile --repeats=2 " + network + " --out=/nonexistent/x.json", true).code,
+            kExitUsage);
+}
+
+TEST(Cli, RunTrainsWithinBudgetsAsPlainTrainingDoes) {
+  const Result result = Stowage(
+      "run --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 "
+      "--budgets=70%,least,1KiB",
+      true);
+  EXPECT_EQ(result.code, kExitOk) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("local"));
+  EXPECT_THAT(result.out, HasSubstr("proven infeasible"));
+  EXPECT_THAT(result.out, Not(HasSubstr("NO")));
+}
+
+}  // namespace
+}  // namespace stowage

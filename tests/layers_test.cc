@@ -1,0 +1,193 @@
+// Holds includes and links against the layers: who may use whom is the table below, and nothing
+// else.
+//
+// Includes are read from the sources, links from link_graph.txt, which CMake writes
+// (cmake/StowageTargets.cmake).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A room and what its files may include and its targets may link, apart from the standard library
+// and Abseil. The longest matching prefix decides. Outside libraries are written in angle brackets.
+struct Room {
+  std::string path;
+  std::set<std::string> may_use;
+};
+
+const std::vector<Room>& Rooms() {
+  static const auto* const kRooms = new std::vector<Room>{
+      {"proto/codec", {"proto", "solvers/model", "solvers/plan", "<protobuf>", "<grpc>"}},
+      {"proto", {"<protobuf>", "<grpc>"}},
+      {"solvers/base", {}},
+      {"solvers/model", {"<openssl>"}},
+      {"solvers/plan", {"solvers/model"}},
+      {"solvers/chain", {"solvers/model", "solvers/plan", "solvers"}},
+      {"solvers/graph", {"solvers/model", "solvers/plan", "solvers"}},
+      {"solvers", {"solvers/model", "solvers/plan", "solvers/chain", "solvers/graph"}},
+      {"server/planning",
+       {"solvers", "solvers/model", "solvers/plan", "server/cache", "server/metrics"}},
+      {"server/cache", {"solvers", "solvers/model", "solvers/plan", "server/metrics"}},
+      {"server/metrics", {"<prometheus>"}},
+      {"server/rpc",
+       {"proto", "proto/codec", "solvers", "solvers/model", "solvers/plan", "server/planning",
+        "server/metrics", "<grpc>", "<protobuf>"}},
+      {"server",
+       {"server/cache", "server/metrics", "server/planning", "server/rpc", "solvers",
+        "solvers/base", "solvers/model"}},
+      {"client/torch", {"solvers/model", "solvers/plan", "<torch>"}},
+      {"client/models", {"client/torch", "solvers/model", "<torch>"}},
+      {"client/rpc",
+       {"proto", "proto/codec", "solvers", "solvers/model", "solvers/plan", "<grpc>",
+        "<protobuf>"}},
+      {"client/agent",
+       {"client/torch", "client/rpc", "solvers", "solvers/model", "solvers/plan", "<torch>"}},
+      {"client/cli",
+       {"client/agent", "client/models", "client/torch", "client/rpc", "proto", "proto/codec",
+        "solvers", "solvers/base", "solvers/model", "solvers/plan", "<torch>"}},
+  };
+  return *kRooms;
+}
+
+const Room* RoomOf(const std::string& path) {
+  const Room* best = nullptr;
+  for (const Room& room : Rooms()) {
+    const bool inside = path == room.path || path.rfind(room.path + "/", 0) == 0;
+    if (inside && (best == nullptr || room.path.size() > best->path.size())) best = &room;
+  }
+  return best;
+}
+
+// The library that an include of something outside the tree belongs to; "" for the standard
+// library, the system and Abseil.
+std::string LibraryOfInclude(const std::string& include) {
+  static const std::pair<const char*, const char*> kPrefixes[] = {
+      {"torch/", "<torch>"},
+      {"ATen/", "<torch>"},
+      {"c10/", "<torch>"},
+      {"grpc/", "<grpc>"},
+      {"grpcpp/", "<grpc>"},
+      {"google/", "<protobuf>"},
+      {"prometheus/", "<prometheus>"},
+      {"openssl/", "<openssl>"},
+      {"sqlite3", "<sqlite>"},
+      {"hiredis", "<hiredis>"},
+      {"gtest/", "<gtest>"},
+      {"gmock/", "<gmock>"},
+  };
+  for (const auto& [prefix, library] : kPrefixes) {
+    if (include.rfind(prefix, 0) == 0) return library;
+  }
+  return "";
+}
+
+std::string LibraryOfTarget(const std::string& target) {
+  static const std::pair<const char*, const char*> kPrefixes[] = {
+      {"gRPC::", "<grpc>"},
+      {"protobuf::", "<protobuf>"},
+      {"prometheus-cpp::", "<prometheus>"},
+      {"stowage_libtorch", "<torch>"},
+      {"OpenSSL::", "<openssl>"},
+      {"absl::", ""},
+      {"Threads::", ""},
+  };
+  for (const auto& [prefix, library] : kPrefixes) {
+    if (target.rfind(prefix, 0) == 0) return library;
+  }
+  return "<unknown " + target + ">";
+}
+
+std::string RelativeTo(const fs::path& path, const fs::path& root) {
+  return fs::relative(path, root).generic_string();
+}
+
+std::vector<fs::path> SourceFiles() {
+  static const std::set<std::string> kEndings = {".h", ".cc", ".cu"};
+  std::vector<fs::path> files;
+  for (const char* top : {"proto", "solvers", "server", "client"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(STOWAGE_SOURCE_DIR) / top)) {
+      if (kEndings.count(entry.path().extension().string()) > 0) files.push_back(entry.path());
+    }
+  }
+  return files;
+}
+
+std::vector<std::string> IncludesOf(const fs::path& file) {
+  static const std::regex kInclude(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
+  std::ifstream in(file);
+  std::vector<std::string> includes;
+  std::smatch match;
+  for (std::string line; std::getline(in, line);) {
+    if (std::regex_search(line, match, kInclude)) includes.push_back(match[1]);
+  }
+  return includes;
+}
+
+// What an include crosses into; "" when it stays in its room or belongs to everyone.
+std::string IncludedRoom(const std::string& include) {
+  if (include.rfind("stowage/v1/", 0) == 0) return "proto";
+  const Room* room = RoomOf(include);
+  return room != nullptr ? room->path : LibraryOfInclude(include);
+}
+
+TEST(Layers, IncludesStayWithinThem) {
+  const std::vector<fs::path> files = SourceFiles();
+  ASSERT_GT(files.size(), 20u);
+  for (const fs::path& file : files) {
+    const std::string name = RelativeTo(file, STOWAGE_SOURCE_DIR);
+    const Room* room = RoomOf(name);
+    ASSERT_NE(room, nullptr) << name << " is in no room of the layers' table";
+    for (const std::string& include : IncludesOf(file)) {
+      const std::string used = IncludedRoom(include);
+      // A mock header is for tests of users.
+      const bool mock = name.find("/mock_") != std::string::npos && used == "<gmock>";
+      EXPECT_TRUE(used.empty() || used == room->path || room->may_use.count(used) > 0 || mock)
+          << name << " includes " << include << ": " << room->path << " may not use " << used;
+    }
+  }
+}
+
+TEST(Layers, OneFileKnowsTheCryptographyLibrary) {
+  std::vector<std::string> users;
+  for (const fs::path& file : SourceFiles()) {
+    for (const std::string& include : IncludesOf(file)) {
+      if (LibraryOfInclude(include) == "<openssl>")
+        users.push_back(RelativeTo(file, STOWAGE_SOURCE_DIR));
+    }
+  }
+  EXPECT_EQ(users, std::vector<std::string>{"solvers/model/digest.cc"});
+}
+
+TEST(Layers, LinksStayWithinThem) {
+  std::ifstream in(fs::path(STOWAGE_BINARY_DIR) / "link_graph.txt");
+  std::map<std::string, std::string> room_of_target;
+  std::vector<std::pair<std::string, std::string>> links;
+  for (std::string room, target, dep; in >> room >> target >> dep;) {
+    room_of_target[target] = room;
+    if (dep != "-") links.push_back({target, dep});
+  }
+  ASSERT_GT(links.size(), 10u) << "link_graph.txt is missing or empty";
+  for (const auto& [target, dep] : links) {
+    const std::string& directory = room_of_target[target];
+    const Room* room = RoomOf(directory);
+    if (room == nullptr) continue;  // tests may use everything
+    const auto found = room_of_target.find(dep);
+    const Room* used_room = found != room_of_target.end() ? RoomOf(found->second) : nullptr;
+    const std::string used = used_room != nullptr ? used_room->path : LibraryOfTarget(dep);
+    EXPECT_TRUE(used.empty() || used == room->path || room->may_use.count(used) > 0)
+        << target << " links " << dep << ": " << room->path << " may not use " << used;
+  }
+}
+
+}  // namespace
