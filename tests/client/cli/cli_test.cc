@@ -211,7 +211,7 @@ TEST(Cli, WithoutTheServerItPlansHereAndSaysSoOnce) {
 
 TEST(Cli, ProfilesANetworkThatCanThenBePlanned) {
   const std::string file = ::testing::TempDir() + "/profile.json";
-  const std::string network = "--model=resnet18 --image_size=32 --batch=2 --threads=1";
+  const std::string network = "--model=resnet18 --image_size=64 --batch=4 --threads=1";
   const Result profiled = Stowage("profile --repeats=2 " + network + " --out=" + file, true);
   ASSERT_EQ(profiled.code, kExitOk) << profiled.out;
   EXPECT_THAT(profiled.out, HasSubstr("stages"));
