@@ -79,8 +79,12 @@ absl::StatusOr<Bytes> ResolveBudget(const Chain& chain, const Budget& budget,
     return Bytes(
         static_cast<int64_t>(std::floor(share->share * static_cast<double>(peak->value()))));
   }
-  absl::StatusOr<const ChainSolver*> solver =
-      options.solver.empty() ? &OptimalPersistentSolver() : FindSolver(options.solver);
+  if (options.solver.empty()) {
+    absl::StatusOr<Bytes> least = OptimalPersistentSolver().LeastBudget(chain, options.solve);
+    if (!absl::IsResourceExhausted(least.status())) return least;
+    return CheckpointSequentialSolver().LeastBudget(chain, options.solve);
+  }
+  absl::StatusOr<const ChainSolver*> solver = FindSolver(options.solver);
   if (!solver.ok()) return solver.status();
   return (*solver)->LeastBudget(chain, options.solve);
 }

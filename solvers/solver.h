@@ -37,6 +37,25 @@ class StopToken {
   std::optional<Clock::time_point> deadline_;
 };
 
+// Checks a token often enough (every few milliseconds) and no oftener: solvers report the steps of
+// their innermost loops. Not thread-safe.
+class StopPoll {
+ public:
+  explicit StopPoll(const StopToken* stop) : stop_(stop) {}
+  absl::Status Spend(int64_t steps) {
+    spent_ += steps;
+    if (spent_ < kStepsPerCheck) return absl::OkStatus();
+    spent_ = 0;
+    return stop_ == nullptr ? absl::OkStatus() : stop_->Check();
+  }
+
+ private:
+  static constexpr int64_t kStepsPerCheck = 1 << 20;
+
+  const StopToken* stop_;
+  int64_t spent_ = kStepsPerCheck;  // a solve that is stopped already does nothing
+};
+
 struct SolveOptions {
   // Slots of a discretised table; 0 lets the solver choose.
   int64_t slots = 0;

@@ -11,7 +11,7 @@
 #include "solvers/model/field_error.h"
 
 ABSL_FLAG(std::string, model, "resnet50",
-          "reference network: resnet18, resnet34, resnet50, resnet101, resnet152");
+          "reference network, such as resnet18 or resnet50; a wrong name lists them all");
 ABSL_FLAG(int64_t, batch, 4, "images per step");
 ABSL_FLAG(int64_t, image_size, 224, "height and width of the images");
 ABSL_FLAG(int64_t, classes, 1000, "classes of the network's head");

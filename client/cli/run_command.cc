@@ -23,6 +23,7 @@ std::string Mebibytes(Bytes bytes) {
 std::string Seconds(Nanos nanos) {
   return absl::StrFormat("%.3f", static_cast<double>(nanos.value()) / 1e9);
 }
+std::string Steps(int steps) { return absl::StrCat(steps, steps == 1 ? " step" : " steps"); }
 const char* YesNo(bool yes) { return yes ? "yes" : "NO"; }
 
 // One line of the table, and what is wrong with it.
@@ -170,7 +171,7 @@ int Run() {
   if (!workload.ok()) return Fail(workload.status());
 
   Say(absl::StrCat(workload->model.name(), ": ", workload->model.length(), " stages; training ",
-                   steps, " steps without a budget, then profiling"));
+                   Steps(steps), " without a budget, then profiling"));
   BudgetRuns runs(*std::move(workload), *options, absl::GetFlag(FLAGS_seed), steps);
   absl::Status status = runs.Prepare();
   if (!status.ok()) return Fail(status);
@@ -181,7 +182,7 @@ int Run() {
   std::vector<std::string> faults;
   bool any_found = false;
   for (const Budget& budget : *budgets) {
-    Say(absl::StrCat("training ", steps, " steps within ", ToString(budget)));
+    Say(absl::StrCat("training ", Steps(steps), " within ", ToString(budget)));
     absl::StatusOr<Row> row = runs.RunBudget(budget);
     if (!row.ok()) return Fail(row.status());
     any_found |= !row->cells.back().empty();

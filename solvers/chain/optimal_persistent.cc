@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,18 +16,22 @@ namespace stowage {
 namespace {
 
 constexpr int64_t kMaxSlots = 1000000;
-// About a second of one core.
-constexpr int64_t kTableWork = 1000000000;
+// Some seconds of one core.
+constexpr int64_t kTableSteps = 4000000000;
+// Fewer slots than this round too much away to be of use on a long chain.
 constexpr int64_t kMinAutoSlots = 500;
 constexpr int64_t kMaxAutoSlots = 50000;
-constexpr int64_t kExactStates = 1000000;
-// What the last resort may spend where every table rounded the budget away.
-constexpr int64_t kLastResortStates = 8000000;
+// The exact recurrence is tried for about a second, and once more, for longer, where every table
+// rounded the budget away.
+constexpr ExactLimits kFirstTry = {1000000, 20000000};
+constexpr ExactLimits kLastTry = {8000000, 200000000};
+constexpr int64_t kBytesPerState = 100;
 
 struct Outcome {
   std::optional<Schedule> schedule;
   bool proven_optimal = false;
   int64_t slots = 0;
+  std::string explanation;
 };
 
 // The largest number that divides every size of the chain; 1 if there is no size.
@@ -42,17 +47,18 @@ int64_t CommonUnit(const Chain& chain) {
   return std::max<int64_t>(unit, 1);
 }
 
+// 0 where a table of any use is too large.
 int64_t AutoSlots(const Chain& chain, const SolveOptions& options) {
-  const int64_t stages = chain.length() + 1;
-  const double cubes =
-      static_cast<double>(stages) * static_cast<double>(stages) * static_cast<double>(stages) / 6.0;
-  const int64_t by_work =
-      static_cast<int64_t>(static_cast<double>(kTableWork) / std::max(cubes, 1.0));
-  const int64_t by_memory = options.table_limit.value() / PersistentTable::SizeBytes(stages, 0) - 1;
-  return std::min(std::clamp(by_work, kMinAutoSlots, kMaxAutoSlots), by_memory);
+  const double stages = chain.length() + 1;
+  const double rows_by_splits = std::max(stages * stages * stages / 6.0, 1.0);
+  const int64_t by_work = static_cast<int64_t>(static_cast<double>(kTableSteps) / rows_by_splits);
+  const int64_t by_memory =
+      options.table_limit.value() / PersistentTable::SizeBytes(chain.length() + 1, 0) - 1;
+  const int64_t slots = std::min({by_work, by_memory, kMaxAutoSlots});
+  return slots < kMinAutoSlots ? 0 : slots;
 }
 
-// One table. `lossless` says that the unit divides all sizes.
+// One table. `lossless` says that the unit divides all sizes and no memory is left out.
 absl::StatusOr<Outcome> SolveByTable(const Chain& chain, int64_t unit, int64_t slots, bool lossless,
                                      const SolveOptions& options) {
   const PersistentSpace space(chain, unit);
@@ -60,27 +66,31 @@ absl::StatusOr<Outcome> SolveByTable(const Chain& chain, int64_t unit, int64_t s
   if (!table.ok()) return table.status();
   Outcome outcome;
   outcome.slots = slots;
+  outcome.explanation = absl::StrCat("a table of ", slots, " memory slots");
   if (table->Excess() >= kNever) return outcome;
   outcome.schedule = table->Backtrack();
   outcome.proven_optimal = lossless;
   return outcome;
 }
 
+// `slots` or, where the budget is no multiple, up to twice as many: no memory is left out.
 absl::StatusOr<Outcome> SolveWithSlots(const Chain& chain, Bytes budget, int64_t slots,
                                        const SolveOptions& options) {
   const int64_t unit = std::max<int64_t>(budget.value() / slots, 1);
-  const int64_t capacity = std::min(slots, budget.value() / unit);
-  return SolveByTable(chain, unit, capacity, CommonUnit(chain) % unit == 0, options);
+  return SolveByTable(chain, unit, budget.value() / unit, CommonUnit(chain) % unit == 0, options);
 }
 
 absl::StatusOr<Outcome> SolveExactly(const PersistentSpace& exact, const LeastMemory& least,
-                                     Bytes budget, int64_t states, const SolveOptions& options) {
+                                     Bytes budget, ExactLimits limits,
+                                     const SolveOptions& options) {
+  limits.states = std::min(limits.states, options.table_limit.value() / kBytesPerState);
   absl::StatusOr<std::optional<Schedule>> schedule =
-      SolvePersistentExactly(exact, least, budget.value() - exact.activation(0), states, options);
+      SolvePersistentExactly(exact, least, budget.value() - exact.activation(0), limits, options);
   if (!schedule.ok()) return schedule.status();
   Outcome outcome;
   outcome.proven_optimal = schedule->has_value();
   outcome.schedule = std::move(*schedule);
+  outcome.explanation = "exact in bytes";
   return outcome;
 }
 
@@ -88,36 +98,55 @@ absl::StatusOr<Outcome> SolveExactly(const PersistentSpace& exact, const LeastMe
 absl::StatusOr<Outcome> SolveByGrowingTables(const Chain& chain, Bytes budget,
                                              const SolveOptions& options) {
   const int64_t slots_at_first = AutoSlots(chain, options);
+  if (slots_at_first == 0) return Outcome();
   const int64_t common = CommonUnit(chain);
-  if (slots_at_first > 0 && budget.value() / common <= slots_at_first) {
+  if (budget.value() / common <= slots_at_first) {
     return SolveByTable(chain, common, budget.value() / common, true, options);
   }
   Outcome outcome;
-  for (int64_t slots = slots_at_first;
-       slots > 0 && !outcome.schedule && slots <= 8 * slots_at_first; slots *= 2) {
+  for (const int64_t slots : {slots_at_first, 2 * slots_at_first}) {
     absl::StatusOr<Outcome> next = SolveWithSlots(chain, budget, slots, options);
     if (absl::IsResourceExhausted(next.status())) break;
     if (!next.ok()) return next.status();
     outcome = std::move(*next);
+    if (outcome.schedule) break;
   }
   return outcome;
 }
 
-// What is feasible is found: by the exact recurrence, by a table, or at last as the schedule of
-// least memory.
+// Two schedules that cost next to nothing to find: the one of least memory, and the best periodic
+// one, which is persistent too. The faster that fits.
+absl::StatusOr<Outcome> SolveCheaply(const Chain& chain, const PersistentSpace& exact,
+                                     const LeastMemory& least, Bytes budget,
+                                     const SolveOptions& options) {
+  Outcome outcome;
+  outcome.schedule =
+      PersistentBacktrack::Run(exact, budget.value() - exact.activation(0),
+                               [&least](int s, int t, int64_t) { return least.table(s, t).split; });
+  outcome.explanation = "the schedule of least memory, not optimised for time";
+  absl::StatusOr<Plan> periodic = CheckpointSequentialSolver().Solve(chain, budget, options);
+  if (!periodic.ok()) return periodic.status();
+  if (periodic->status != PlanStatus::kFound) return outcome;
+  const absl::StatusOr<Simulation> a = Simulate(chain, *outcome.schedule);
+  const absl::StatusOr<Simulation> b = Simulate(chain, periodic->schedule);
+  if (a.ok() && b.ok() && b->makespan < a->makespan) {
+    outcome.schedule = std::move(periodic->schedule);
+    outcome.explanation = absl::StrCat("the best periodic schedule: ", periodic->explanation);
+  }
+  return outcome;
+}
+
+// What is feasible is found: by the exact recurrence, by a table, or at last cheaply.
 absl::StatusOr<Outcome> SolveAutomatically(const Chain& chain, const PersistentSpace& exact,
                                            const LeastMemory& least, Bytes budget,
                                            const SolveOptions& options) {
-  absl::StatusOr<Outcome> outcome = SolveExactly(exact, least, budget, kExactStates, options);
+  absl::StatusOr<Outcome> outcome = SolveExactly(exact, least, budget, kFirstTry, options);
   if (!outcome.ok() || outcome->schedule) return outcome;
   outcome = SolveByGrowingTables(chain, budget, options);
   if (!outcome.ok() || outcome->schedule) return outcome;
-  outcome = SolveExactly(exact, least, budget, kLastResortStates, options);
+  if (outcome->slots > 0) outcome = SolveExactly(exact, least, budget, kLastTry, options);
   if (!outcome.ok() || outcome->schedule) return outcome;
-  outcome->schedule =
-      PersistentBacktrack::Run(exact, budget.value() - exact.activation(0),
-                               [&least](int s, int t, int64_t) { return least.table(s, t).split; });
-  return outcome;
+  return SolveCheaply(chain, exact, least, budget, options);
 }
 
 class OptimalPersistent final : public ChainSolver {
@@ -144,9 +173,11 @@ class OptimalPersistent final : public ChainSolver {
                                       plan.bounds.least_budget.value(), " bytes");
       return plan;
     }
-    absl::StatusOr<Outcome> outcome =
-        options.slots > 0 ? SolveWithSlots(chain, budget, options.slots, options)
-                          : SolveAutomatically(chain, exact, *least, budget, options);
+    SolveOptions rest = options;
+    rest.table_limit -= Bytes(IntervalTable<LeastMemory::Entry>::SizeBytes(exact.last()));
+    absl::StatusOr<Outcome> outcome = options.slots > 0
+                                          ? SolveWithSlots(chain, budget, options.slots, rest)
+                                          : SolveAutomatically(chain, exact, *least, budget, rest);
     if (!outcome.ok()) return outcome.status();
     return Finish(*std::move(outcome), std::move(plan));
   }
@@ -185,9 +216,7 @@ class OptimalPersistent final : public ChainSolver {
     plan.status = PlanStatus::kFound;
     plan.schedule = *std::move(outcome.schedule);
     plan.bounds.proven_optimal = outcome.proven_optimal;
-    plan.explanation = outcome.slots == 0
-                           ? "exact in bytes"
-                           : absl::StrCat("a table of ", outcome.slots, " memory slots");
+    plan.explanation = std::move(outcome.explanation);
     return plan;
   }
 

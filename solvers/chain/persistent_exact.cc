@@ -33,13 +33,13 @@ struct Choice {
 
 class ExactSolver {
  public:
-  ExactSolver(const PersistentSpace& space, const LeastMemory& least, int64_t state_limit,
+  ExactSolver(const PersistentSpace& space, const LeastMemory& least, const ExactLimits& limits,
               const SolveOptions& options)
       : space_(space),
         least_(least),
         all_kept_(space.last()),
-        state_limit_(state_limit),
-        options_(options) {
+        limits_(limits),
+        poll_(options.stop) {
     for (int t = 1; t <= space.last(); ++t) {
       all_kept_(t, t) = space.KeepAllNeed(t, t);
       for (int s = t - 1; s >= 1; --s) {
@@ -56,8 +56,10 @@ class ExactSolver {
     const State state{s, t, memory};
     if (const auto found = choices_.find(state); found != choices_.end())
       return found->second.excess;
-    if (!KeepGoing()) return kNever;
+    if (++states_ > limits_.states) exhausted_ = true;
+    if (Over()) return kNever;
     const Choice choice = Best(s, t, memory);
+    if (Over()) return kNever;
     choices_[state] = choice;
     return choice.excess;
   }
@@ -80,6 +82,8 @@ class ExactSolver {
     for (int split = s + 1; split <= t && space_.Recomputable(s, split - 1); ++split) {
       if (split > s + 1) run_need = space_.ExtendRunNeed(run_need, split - 1);
       if (memory < space_.gradient(t) + run_need) break;  // the need grows with the split
+      Step();
+      if (Over()) break;
       const int64_t run = space_.ForwardTime(s, split - 1);
       if (run >= best.excess) break;  // so does the time
       const int64_t right = Solve(split, t, memory - space_.activation(split - 1));
@@ -90,20 +94,22 @@ class ExactSolver {
     return best;
   }
 
-  bool KeepGoing() {
-    if (exhausted_ || !status_.ok()) return false;
-    exhausted_ = ++states_ > state_limit_;
-    if (states_ % 1024 == 0 && options_.stop != nullptr) status_ = options_.stop->Check();
-    return !exhausted_ && status_.ok();
+  void Step() {
+    if (++steps_ > limits_.steps) exhausted_ = true;
+    // A step with its look-up takes as long as some tens of the poll's.
+    if (status_.ok()) status_ = poll_.Spend(32);
   }
+
+  bool Over() const { return exhausted_ || !status_.ok(); }
 
   const PersistentSpace& space_;
   const LeastMemory& least_;
   IntervalTable<int64_t> all_kept_;
-  const int64_t state_limit_;
-  const SolveOptions& options_;
+  const ExactLimits limits_;
+  StopPoll poll_;
   absl::flat_hash_map<State, Choice> choices_;
   int64_t states_ = 0;
+  int64_t steps_ = 0;
   bool exhausted_ = false;
   absl::Status status_;
 };
@@ -112,10 +118,11 @@ class ExactSolver {
 
 absl::StatusOr<std::optional<Schedule>> SolvePersistentExactly(const PersistentSpace& space,
                                                                const LeastMemory& least,
-                                                               int64_t memory, int64_t state_limit,
+                                                               int64_t memory,
+                                                               const ExactLimits& limits,
                                                                const SolveOptions& options) {
   if (space.last() > kMaxStages) return std::optional<Schedule>();
-  ExactSolver solver(space, least, state_limit, options);
+  ExactSolver solver(space, least, limits, options);
   solver.Solve(1, space.last(), memory);
   if (!solver.status().ok()) return solver.status();
   if (solver.exhausted()) return std::optional<Schedule>();

@@ -18,12 +18,19 @@
 
 namespace stowage {
 
+// What the search may spend before it gives up.
+struct ExactLimits {
+  int64_t states;  // about 80 bytes each
+  int64_t steps;   // splits looked at, each with a look-up
+};
+
 // A schedule of least time within `memory` (a^0 not included), which must be at least the least
-// memory of (1, L+1). Nothing if more than `state_limit` states would be needed. CANCELLED,
-// DEADLINE_EXCEEDED. `space` must have unit 1.
+// memory of (1, L+1). Nothing if that is beyond the limits. CANCELLED, DEADLINE_EXCEEDED. `space`
+// must have unit 1.
 absl::StatusOr<std::optional<Schedule>> SolvePersistentExactly(const PersistentSpace& space,
                                                                const LeastMemory& least,
-                                                               int64_t memory, int64_t state_limit,
+                                                               int64_t memory,
+                                                               const ExactLimits& limits,
                                                                const SolveOptions& options);
 
 }  // namespace stowage

@@ -7,6 +7,9 @@
 namespace stowage {
 namespace {
 
+// Some seconds of one core.
+constexpr double kMaxLeastMemorySteps = 5e9;
+
 LeastMemory::Entry LeastOf(const PersistentSpace& space,
                            const IntervalTable<LeastMemory::Entry>& table, int s, int t) {
   LeastMemory::Entry best;
@@ -69,18 +72,19 @@ absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
                                                const SolveOptions& options) {
   const int last = space.last();
   const int64_t bytes = IntervalTable<LeastMemory::Entry>::SizeBytes(last);
-  if (bytes > options.table_limit.value()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the least memory of ", last, " stages needs a table of ", bytes,
-                     " bytes, the limit is ", options.table_limit.value()));
+  const double steps = static_cast<double>(last) * last * last / 6.0;
+  if (bytes > options.table_limit.value() || steps > kMaxLeastMemorySteps) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the least memory of ", last, " stages takes ", bytes, " bytes of ",
+        options.table_limit.value(), " and ", steps, " steps of ", kMaxLeastMemorySteps));
   }
   LeastMemory least{IntervalTable<LeastMemory::Entry>(last)};
+  StopPoll poll(options.stop);
   for (int length = 0; length < last; ++length) {
     for (int s = 1; s + length <= last; ++s) {
-      if (s % 256 == 1 && options.stop != nullptr) {
-        absl::Status status = options.stop->Check();
-        if (!status.ok()) return status;
-      }
+      // Tables of long chains miss the caches: a step there is worth some of the poll's.
+      absl::Status status = poll.Spend(8 * (length + 1));
+      if (!status.ok()) return status;
       least.table(s, s + length) = LeastOf(space, least.table, s, s + length);
     }
   }

@@ -18,7 +18,8 @@
 
 namespace stowage {
 
-// More than any time or memory of a validated problem; two of them and a total still fit 64 bits.
+// More than any time above the ideal of a validated problem; two of them and a total still fit 64
+// bits.
 inline constexpr int64_t kNever = int64_t{1} << 61;
 
 // Sizes of a chain in units: every size divided by `unit` and rounded up by itself. unit = 1 is
@@ -65,6 +66,7 @@ class IntervalTable {
   T& operator()(int s, int t) { return values_[Index(s, t)]; }
   const T& operator()(int s, int t) const { return values_[Index(s, t)]; }
 
+  // What a table for `last` stages, the loss included, takes.
   static int64_t SizeBytes(int64_t last) {
     return last * (last + 1) / 2 * static_cast<int64_t>(sizeof(T));
   }
@@ -84,14 +86,14 @@ class IntervalTable {
 // it.
 struct LeastMemory {
   struct Entry {
-    int64_t memory = kNever;
+    int64_t memory = 0;
     int32_t split = 0;  // 0: keep all of stage s; else s', the checkpoint is a^{s'-1}
   };
   IntervalTable<Entry> table;
 };
 
-// O(L^3) time, O(L^2) memory. CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED beyond
-// options.table_limit.
+// O(L^3) time, O(L^2) memory. CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED beyond
+// options.table_limit and for chains of so many stages (some thousands) that it would take minutes.
 absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
                                                const SolveOptions& options);
 

@@ -22,12 +22,12 @@ void MinPlus(int64_t* __restrict row, const int64_t* __restrict shifted,
 PersistentTable::PersistentTable(const PersistentSpace& space, int64_t slots)
     : space_(space),
       slots_(slots),
-      values_(static_cast<size_t>(SizeBytes(space.last(), slots) / 8), kNever) {}
+      values_(new int64_t[static_cast<size_t>(SizeBytes(space.last(), slots) / 8)]) {}
 
 const int64_t* PersistentTable::Row(int s, int t) const {
   const int64_t before =
       static_cast<int64_t>(s - 1) * space_.last() - static_cast<int64_t>(s - 1) * (s - 2) / 2;
-  return values_.data() + (before + (t - s)) * (slots_ + 1);
+  return values_.get() + (before + (t - s)) * (slots_ + 1);
 }
 
 int64_t* PersistentTable::Row(int s, int t) {
@@ -36,6 +36,7 @@ int64_t* PersistentTable::Row(int s, int t) {
 
 void PersistentTable::ComputeRow(int s, int t) {
   int64_t* row = Row(s, t);
+  std::fill(row, row + slots_ + 1, kNever);
   const int64_t keep_from = std::max(space_.KeepAllNeed(s, t), space_.saved(s));
   if (s == t) {
     for (int64_t m = keep_from; m <= slots_; ++m) row[m] = 0;
@@ -67,13 +68,12 @@ absl::StatusOr<PersistentTable> PersistentTable::Compute(const PersistentSpace& 
                                                      options.table_limit.value(), " bytes"));
   }
   PersistentTable table(space, slots);
+  StopPoll poll(options.stop);
   int64_t done = 0;
   for (int length = 0; length < last; ++length) {
     for (int s = 1; s + length <= last; ++s) {
-      if (options.stop != nullptr) {
-        absl::Status status = options.stop->Check();
-        if (!status.ok()) return status;
-      }
+      absl::Status status = poll.Spend((length + 1) * (slots + 1));
+      if (!status.ok()) return status;
       table.ComputeRow(s, s + length);
     }
     done += last - length;

@@ -8,7 +8,7 @@
 #define STOWAGE_SOLVERS_CHAIN_PERSISTENT_TABLE_H_
 
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "solvers/chain/persistent_space.h"
@@ -45,7 +45,7 @@ class PersistentTable {
 
   const PersistentSpace& space_;
   int64_t slots_;
-  std::vector<int64_t> values_;
+  std::unique_ptr<int64_t[]> values_;  // each row is filled when it is computed
 };
 
 }  // namespace stowage

@@ -11,16 +11,19 @@ const ChainSolver& StoreAllSolver();
 
 // Periodic checkpointing as torch.utils.checkpoint.checkpoint_sequential does it: the first k-1
 // segments of floor(L/k) stages keep only their input, the rest is kept whole. The fastest k that
-// fits; O(L) per k tried, k up to max(64, 4 sqrt(L)).
+// fits; O(L) per k tried, k up to max(64, 2 sqrt(L)).
 const ChainSolver& CheckpointSequentialSolver();
 
 // Least time among memory-persistent schedules (Beaumont et al. 2019, Theorem 1): once a tensor is
 // kept, it stays until its backward.
 //   slots = 0: exact in bytes where that is affordable (proven_optimal); else a table of as many
-//     slots as about a second of one core pays for, doubled while it finds nothing; whatever fits
-//     the exact least memory is found.
-//   slots > 0: a table of that many slots, every size rounded up. NOT_FOUND when rounding alone
-//     stands in the way.
+//     slots as some seconds of one core pay for; on chains too long for one (several hundred
+//     stages), or where rounding leaves nothing, the schedule of least memory or the best periodic
+//     one. Whatever fits the exact least memory is found.
+//   slots > 0: a table of that many slots (up to twice as many, so that no memory is left out),
+//     every size rounded up. NOT_FOUND when rounding alone stands in the way.
+// Ties prefer keeping over recomputing, then the earlier split; equal input gives equal plans.
+// Refuses (RESOURCE_EXHAUSTED) chains of more than some 3,000 stages.
 // Infeasible is always proven in exact bytes. O(S L^3) time, O(S L^2) memory.
 const ChainSolver& OptimalPersistentSolver();
 

@@ -14,6 +14,8 @@ size_t Index(int position) { return static_cast<size_t>(position); }
 
 // Who uses each tensor, by the position of the vertex that owns its bytes.
 struct Uses {
+  // The last vertex that writes over it in place; kNone: none does.
+  std::vector<int> last_writer;
   std::vector<int>
       last_reader;  // kNone: never read; size(): read after the end (an output of the network)
   std::vector<int> last_backward_need;  // the backward, in backward order, that is the last to need
@@ -22,7 +24,7 @@ struct Uses {
 
 Uses FindUses(const Graph& graph) {
   const size_t n = Index(graph.size());
-  Uses uses{std::vector<int>(n, kNone), std::vector<int>(n, kNone)};
+  Uses uses{std::vector<int>(n, kNone), std::vector<int>(n, kNone), std::vector<int>(n, kNone)};
   std::vector<bool> read(n, false);
   const auto need = [&uses](int root, int position) {
     int& last = uses.last_backward_need[Index(root)];
@@ -38,6 +40,7 @@ Uses FindUses(const Graph& graph) {
       if (input.backward_needs) need(root, p);
     }
     if (v.backward_needs_output) need(graph.storage(p), p);
+    if (v.alias == AliasKind::kInPlace) uses.last_writer[Index(graph.storage(p))] = p;
   }
   for (int p = 0; p < graph.size() - 1; ++p) {
     if (!read[Index(p)]) uses.last_reader[Index(graph.storage(p))] = graph.size();
@@ -82,7 +85,9 @@ std::vector<Segment> CutAtSplittingVertices(const Graph& graph, const Uses& uses
   for (int p = 0; p < graph.size(); ++p) {
     const bool end = p == graph.size() - 1;
     const int output = end ? graph.storage(p) : crossing[Index(p)];
-    if (end || output >= first) {
+    // A tensor that is written over later cannot be the input of a stage that runs twice.
+    const bool final_value = end || output == kNone || uses.last_writer[Index(output)] <= p;
+    if (end || (output >= first && final_value)) {
       segments.push_back({first, p, output >= first ? output : kNone});
       first = p + 1;
     }

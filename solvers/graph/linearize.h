@@ -1,7 +1,8 @@
 // Cuts a graph at its splitting vertices into a chain whose stages are segments of the program, so
 // that chain solvers plan graphs.
 //
-// A position of the program order is a cut when one tensor alone crosses it. A stage runs the
+// A position of the program order is a cut when one tensor alone crosses it, and nothing after it
+// writes over that tensor in place. A stage runs the
 // vertices between two cuts; its output is the tensor that crosses the second one. Sizes and
 // overheads of a stage follow from the liveness inside it:
 //   saved      what the segment's backwards need of it (outputs, inputs made inside, extras), and

@@ -35,7 +35,7 @@ struct Provenance {
   std::string solver;
   std::string solver_version;
   Nanos solve_time;
-  int64_t slots = 0;  // of the solver's table; 0 when it was exact
+  int64_t slots = 0;  // of the solver's table; 0 without one
 };
 
 struct Plan {

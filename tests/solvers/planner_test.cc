@@ -83,6 +83,23 @@ TEST(Planner, FallsBackToPeriodicCheckpointingOnVeryLongChains) {
   EXPECT_EQ(plan->provenance.solver, "checkpoint_sequential");
 }
 
+TEST(Planner, PlansTheLongestChainsToo) {
+  ChainSpec spec;
+  Stage s;
+  s.output = s.saved = Bytes(1000);
+  s.forward_time = s.backward_time = Nanos(10);
+  const std::pair<size_t, Budget> cases[] = {{20000, LeastBudget{}},
+                                             {Chain::kMaxStages, ShareOfStoreAll{0.5}}};
+  for (const auto& [length, budget] : cases) {
+    spec.stages.assign(length, s);
+    const absl::StatusOr<Plan> plan =
+        MakePlan(Profile{"long", Device(), *Chain::Create(spec)}, budget, {});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->status, PlanStatus::kFound);
+    EXPECT_EQ(plan->provenance.solver, "checkpoint_sequential");
+  }
+}
+
 TEST(Planner, PlansGraphsOverTheirSegments) {
   GraphSpec spec;
   for (int64_t id = 0; id < 9; ++id) {

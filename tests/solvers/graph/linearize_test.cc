@@ -86,11 +86,21 @@ TEST(Linearize, AliasesAddNoBytes) {
   relu.backward_needs_output = true;
   const Vertex last = Op(3, {{2, true}}, 4);
   const LinearizedGraph linear = LinearizeOk({input, conv, relu, last});
-  // After conv alone its tensor crosses; the alias joins the next stage and adds nothing to it.
+  // No cut between conv and what writes over it: recomputing the relu alone would apply it twice.
+  EXPECT_EQ(linear.stage_vertices, (Ids{{1, 2}, {3}}));
   EXPECT_EQ(linear.chain.stage(1).output, Bytes(16));
-  Bytes saved;
-  for (int l = 1; l <= linear.chain.length(); ++l) saved += linear.chain.stage(l).saved;
-  EXPECT_EQ(saved, Bytes(16 + 4));
+  EXPECT_EQ(linear.chain.stage(1).saved, Bytes(16));
+  EXPECT_EQ(linear.chain.stage(1).forward_overhead, Bytes(0));
+}
+
+// A view writes nothing, so the cut before it stays.
+TEST(Linearize, ViewsDoNotMoveTheCut) {
+  Vertex view = Op(2, {{1, false}}, 16);
+  view.alias = AliasKind::kView;
+  const LinearizedGraph linear =
+      LinearizeOk({Op(0, {}, 8), Op(1, {{0, true}}, 16), view, Op(3, {{2, true}}, 4)});
+  EXPECT_EQ(linear.stage_vertices, (Ids{{1}, {2, 3}}));
+  EXPECT_EQ(linear.chain.stage(2).saved, Bytes(4));
 }
 
 TEST(Linearize, EveryVertexIsInOneStageAndTimesAddUp) {
