@@ -34,7 +34,7 @@ struct AgentOptions {
   // Of stowaged: "host:port" or "unix:/path". Empty plans in this process.
   GrpcOptions server;
   RetryPolicy retry;
-  // For one plan, the profiling not counted.
+  // For one plan, all of its requests together; the profiling not counted.
   std::chrono::milliseconds plan_timeout{60000};
   ProfileOptions profile;
   // Solver and slots, both part of the key. The defaults leave them to the planner.
@@ -82,12 +82,13 @@ class Agent {
  private:
   absl::Status Measure(const at::Tensor& input, const at::Tensor& target, bool bytes_only);
   absl::Status EnsureBytes(const at::Tensor& input, const at::Tensor& target);
-  absl::StatusOr<Bytes> Resolve(const Budget& budget) const;
+  absl::StatusOr<Bytes> Resolve(const Budget& budget, const CallOptions& call) const;
   // A cached plan that the referee accepts here; nothing if there is none.
-  absl::StatusOr<std::optional<PlanReply>> FromCache(Bytes budget, const CallOptions& call);
+  absl::StatusOr<std::optional<PlanReply>> FromCache(const Budget& budget, const CallOptions& call,
+                                                     AdoptedPlan* adopted);
   absl::StatusOr<PlanReply> Compute(const at::Tensor& input, const at::Tensor& target,
-                                    const Budget& budget, AdoptedPlan* adopted);
-  absl::Status Adopt(const stowage::Plan& plan);
+                                    const Budget& budget, CallOptions call, AdoptedPlan* adopted);
+  absl::Status Adopt(const stowage::Plan& plan, const at::Tensor& input, const at::Tensor& target);
 
   const Chain& chain() const { return std::get<Chain>(profile_->problem); }
 

@@ -10,6 +10,7 @@
 #include "proto/codec/codec.h"
 #include "solvers/model/field_error.h"
 #include "solvers/plan/text.h"
+#include "solvers/planner.h"
 
 namespace stowage {
 namespace {
@@ -36,7 +37,22 @@ absl::StatusOr<PlanReply> Ask() {
   key.slots = absl::GetFlag(FLAGS_slots);
   GrpcOptions server;
   server.address = absl::GetFlag(FLAGS_server);
-  return Connect(server, Say)->ComputePlan(*profile, *budget, key, *call);
+
+  const absl::StatusOr<Chain> chain = PlanningChain(*profile);
+  if (!chain.ok()) return chain.status();
+  const StopToken stop(call->deadline);
+  PlanOptions options;
+  options.solver = key.solver;
+  options.solve.stop = &stop;
+  const absl::StatusOr<Bytes> bytes = ResolveBudget(*chain, *budget, options);
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<PlanReply> reply = Connect(server, Say)->ComputePlan(*profile, *bytes, key, *call);
+  if (!reply.ok()) return reply.status();
+  // No plan is shown that the referee has not accepted here, wherever it came from.
+  reply->plan.budget = *bytes;
+  const absl::Status status = Referee(*chain, &reply->plan);
+  if (!status.ok()) return status;
+  return reply;
 }
 
 int Run() {

@@ -153,11 +153,11 @@ absl::StatusOr<AgentOptions> AgentOptionsFromFlags() {
   return options;
 }
 
-int Report(const Table& table, const std::vector<std::string>& faults, bool any_found) {
+int Report(const Table& table, const std::vector<std::string>& faults, bool all_found) {
   std::cout << table.ToString() << std::flush;
   for (const std::string& fault : faults) Say(fault);
   if (!faults.empty()) return kExitFailure;
-  return any_found ? kExitOk : kExitInfeasible;
+  return all_found ? kExitOk : kExitInfeasible;
 }
 
 int Run() {
@@ -180,16 +180,16 @@ int Run() {
   Table table = MakeTable();
   table.AddRow(runs.PlainRow().cells);
   std::vector<std::string> faults;
-  bool any_found = false;
+  bool all_found = true;
   for (const Budget& budget : *budgets) {
     Say(absl::StrCat("training ", Steps(steps), " within ", ToString(budget)));
     absl::StatusOr<Row> row = runs.RunBudget(budget);
     if (!row.ok()) return Fail(row.status());
-    any_found |= !row->cells.back().empty();
+    all_found &= !row->cells.back().empty();
     faults.insert(faults.end(), row->faults.begin(), row->faults.end());
     table.AddRow(std::move(row->cells));
   }
-  return Report(table, faults, any_found);
+  return Report(table, faults, all_found);
 }
 
 }  // namespace

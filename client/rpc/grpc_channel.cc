@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,9 @@ grpc::ChannelArguments Arguments(const GrpcOptions& options) {
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limit));
   // Connections shared between channels share their backoff too: see Discard.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // A peer that is gone without a word is noticed within seconds, not at the deadline of a call.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
   // A planner is a neighbour; a proxy set for the way out of the cluster does not lead to it.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return arguments;
@@ -41,7 +45,9 @@ grpc::ChannelArguments Arguments(const GrpcOptions& options) {
 
 GrpcChannel::~GrpcChannel() {
   // Tearing a channel down takes threads that a forked child does not have: there it is left alone.
-  if (channel_ && InForkedChild()) new std::shared_ptr<grpc::Channel>(std::move(channel_));
+  if (channel_ && InForkedChild()) {
+    new (std::nothrow) std::shared_ptr<grpc::Channel>(std::move(channel_));
+  }
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Connect(Clock::time_point deadline) {

@@ -19,7 +19,7 @@ struct GrpcOptions {
   // How long to wait for a connection; of a call with a deadline at most half of what is left, so
   // that time remains to plan without the server.
   std::chrono::milliseconds connect_timeout{2000};
-  // For calls without a deadline.
+  // For each attempt of a call without a deadline.
   std::chrono::milliseconds default_timeout{120000};
 };
 

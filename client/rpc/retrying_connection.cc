@@ -22,11 +22,20 @@ class Backoff {
   // How long to wait after `error`; nothing if trying again is of no use.
   std::optional<nanoseconds> After(const absl::Status& error) {
     if (absl::IsUnavailable(error)) return Grow();
-    if (absl::IsResourceExhausted(error)) return GetRetryDelay(error);
+    if (absl::IsResourceExhausted(error)) return AsAsked(error);
     return std::nullopt;
   }
 
  private:
+  // A server gives all whom it sheds the same delay: they must not come back in step either.
+  std::optional<nanoseconds> AsAsked(const absl::Status& error) const {
+    const auto asked = GetRetryDelay(error);
+    if (!asked) return std::nullopt;
+    const nanoseconds delay = std::min<nanoseconds>(*asked, policy_.max_server_delay);
+    return delay + nanoseconds(static_cast<int64_t>(static_cast<double>(delay.count()) *
+                                                    policy_.jitter * uniform_()));
+  }
+
   nanoseconds Grow() {
     const auto base = static_cast<double>(next_.count());
     const auto limit = static_cast<double>(nanoseconds(policy_.max_backoff).count());

@@ -18,7 +18,9 @@ struct RetryPolicy {
   std::chrono::milliseconds initial_backoff{100};
   std::chrono::milliseconds max_backoff{2000};
   double multiplier = 2.0;
-  // Each wait is drawn from backoff * [1 - jitter, 1 + jitter], so that a fleet does not come back
+  // The longest wait that a server may ask for; what it asks for grows by up to `jitter`.
+  std::chrono::milliseconds max_server_delay{10000};
+  // Each wait of our own is drawn from backoff * [1 - jitter, 1 + jitter], so that a fleet does not come back
   // in step.
   double jitter = 0.3;
 };

@@ -51,16 +51,18 @@ struct ChainExecutor::StepState {
 };
 
 ChainExecutor::ChainExecutor(const ChainModel* model, Chain chain, Schedule schedule,
-                             Simulation prediction, MemoryMeter* meter)
+                             Simulation prediction, MemoryMeter* meter,
+                             std::optional<BatchShape> batch)
     : model_(model),
       chain_(std::move(chain)),
       schedule_(std::move(schedule)),
       prediction_(prediction),
-      meter_(meter) {}
+      meter_(meter),
+      batch_(std::move(batch)) {}
 
-absl::StatusOr<std::unique_ptr<ChainExecutor>> ChainExecutor::Create(const ChainModel* model,
-                                                                     Chain chain, Schedule schedule,
-                                                                     MemoryMeter* meter) {
+absl::StatusOr<std::unique_ptr<ChainExecutor>> ChainExecutor::Create(
+    const ChainModel* model, Chain chain, Schedule schedule, MemoryMeter* meter,
+    std::optional<BatchShape> batch) {
   absl::Status status = CheckTransfers(schedule);
   if (status.ok()) status = CheckChain(*model, chain);
   if (!status.ok()) return status;
@@ -68,8 +70,9 @@ absl::StatusOr<std::unique_ptr<ChainExecutor>> ChainExecutor::Create(const Chain
   if (!prediction.ok()) return prediction.status();
   absl::StatusOr<MemoryMeter*> used_meter = MeterOrInstalled(meter);
   if (!used_meter.ok()) return used_meter.status();
-  return std::unique_ptr<ChainExecutor>(new ChainExecutor(
-      model, std::move(chain), std::move(schedule), *std::move(prediction), *used_meter));
+  return std::unique_ptr<ChainExecutor>(
+      new ChainExecutor(model, std::move(chain), std::move(schedule), *std::move(prediction),
+                        *used_meter, std::move(batch)));
 }
 
 void ChainExecutor::RunForward(const Instruction& instruction, StepState* state) {
@@ -126,19 +129,29 @@ absl::Status ChainExecutor::RunAll(StepState* state) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StepReport> ChainExecutor::Step(const at::Tensor& input, const at::Tensor& target) {
+absl::Status ChainExecutor::CheckBatch(const at::Tensor& input, const at::Tensor& target) const {
   if (!input.defined()) return absl::InvalidArgumentError("the input is an undefined tensor");
+  if (batch_) {
+    absl::Status status = batch_->CheckFits(input, target);
+    if (!status.ok()) return status;
+  }
   const Bytes input_bytes(static_cast<int64_t>(input.nbytes()));
   if (input_bytes > chain_.activation(0)) {
     return absl::InvalidArgumentError(absl::StrCat("the input has ", input_bytes.value(),
                                                    " bytes, the profile's ",
                                                    chain_.activation(0).value()));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepReport> ChainExecutor::Step(const at::Tensor& input, const at::Tensor& target) {
+  absl::Status fits = CheckBatch(input, target);
+  if (!fits.ok()) return fits;
   try {
     model_->EnsureGradients();
     StateGuard before(model_->buffers());
     StepState state{StageRunner(model_), HeldTensors(model_->length() + 1, input), {}, {}};
-    const StepMeter step(meter_, input_bytes);
+    const StepMeter step(meter_, Bytes(static_cast<int64_t>(input.nbytes())));
     state.runner.BeginStep(target);
     absl::Status status = RunAll(&state);
     if (!status.ok()) return status;

@@ -5,9 +5,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/torch/batch_shape.h"
 #include "client/torch/chain_model.h"
 #include "client/torch/held_tensors.h"
 #include "client/torch/memory_meter.h"
@@ -26,18 +28,21 @@ class ChainExecutor {
   // INVALID_ARGUMENT: the chain is not that of the model, or the referee does not accept the
   // schedule on it. UNIMPLEMENTED: the schedule has transfers; the message names the first.
   // FAILED_PRECONDITION: nothing measures memory.
-  static absl::StatusOr<std::unique_ptr<ChainExecutor>> Create(const ChainModel* model, Chain chain,
-                                                               Schedule schedule,
-                                                               MemoryMeter* meter = nullptr);
+  //
+  // `batch` is what the chain was profiled with; without it Step knows only the input's bytes.
+  static absl::StatusOr<std::unique_ptr<ChainExecutor>> Create(
+      const ChainModel* model, Chain chain, Schedule schedule, MemoryMeter* meter = nullptr,
+      std::optional<BatchShape> batch = std::nullopt);
 
   // One step: adds to the parameters' gradients what a plain step adds, updates buffers and random
   // state as it does.
   //
-  // INVALID_ARGUMENT, before anything runs, for an input that is larger than the profile's.
-  // RESOURCE_EXHAUSTED if the device ran out of memory, INTERNAL for any other exception of a
-  // stage; the message names instruction and stage. After such an error nothing of the step is
-  // held, buffers and random state are what they were before it, and the gradients are undefined:
-  // zero them (ChainModel::ZeroGradients); then the next step is as good as any.
+  // INVALID_ARGUMENT, before anything runs, for an input that is larger than the profile's or a
+  // batch that does not fit into the one of Create. RESOURCE_EXHAUSTED if the device ran out of
+  // memory, INVALID_ARGUMENT for a stage that breaks a rule of ChainModel, INTERNAL for any other
+  // exception of a stage; the message names instruction and stage. After such an error nothing of
+  // the step is held, buffers and random state are what they were before it, and the gradients are
+  // undefined: zero them (ChainModel::ZeroGradients); then the next step is as good as any.
   absl::StatusOr<StepReport> Step(const at::Tensor& input, const at::Tensor& target);
 
   // What the referee says about the schedule under the profile's costs.
@@ -47,7 +52,8 @@ class ChainExecutor {
   struct StepState;
 
   ChainExecutor(const ChainModel* model, Chain chain, Schedule schedule, Simulation prediction,
-                MemoryMeter* meter);
+                MemoryMeter* meter, std::optional<BatchShape> batch);
+  absl::Status CheckBatch(const at::Tensor& input, const at::Tensor& target) const;
   void RunForward(const Instruction& instruction, StepState* state);
   void Run(const Instruction& instruction, StepState* state);
   absl::Status RunAll(StepState* state);
@@ -57,6 +63,7 @@ class ChainExecutor {
   Schedule schedule_;
   Simulation prediction_;
   MemoryMeter* meter_;
+  std::optional<BatchShape> batch_;
 };
 
 }  // namespace stowage

@@ -17,8 +17,9 @@
 
 namespace stowage {
 
-// The forward of one stage. It must not write over its input, and the tensor that it returns must
-// be one that it made, not one that it keeps between calls.
+// The forward of one stage. It must not write over its input. The tensor that it returns must be one
+// that it made, or a view of its input, of a parameter or of a buffer; not one that it keeps between
+// calls. It trains and updates nothing that its stage does not list.
 using StageFunction = std::function<at::Tensor(const at::Tensor& input)>;
 using LossFunction = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
 
@@ -28,7 +29,8 @@ struct ModelStage {
   StageFunction forward;
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> buffers;
-  // Known to draw random numbers or to update buffers. The profiler also finds both by looking.
+  // Known to draw random numbers or to update buffers. The profiler also finds both by looking. A
+  // stateful stage that lists no buffers is never recomputed: what it changes cannot be put back.
   bool random = false;
   bool stateful = false;
   // Must not run forward twice in a step, for a reason of the caller's.

@@ -17,15 +17,16 @@
 namespace stowage {
 namespace {
 
-// Lays the gradients of a model aside and gives it new ones for a while.
+// Lays the gradients of a model aside for a while. Giving it new ones is the caller's: that can run
+// out of memory, and a constructor that throws would never put the old ones back.
 class GradientsAside {
  public:
   explicit GradientsAside(const ChainModel& model) : parameters_(model.parameters()) {
+    gradients_.reserve(parameters_.size());
     for (const at::Tensor& parameter : parameters_) {
       gradients_.push_back(parameter.grad());
       parameter.mutable_grad().reset();
     }
-    model.EnsureGradients();
   }
   ~GradientsAside() {
     for (size_t i = 0; i < gradients_.size(); ++i) parameters_[i].mutable_grad() = gradients_[i];
@@ -133,7 +134,9 @@ absl::StatusOr<Chain> MakeChain(const ChainModel& model, const at::Tensor& input
     stage->op_kind = described.op_kind;
     stage->random |= described.random;
     stage->stateful |= described.stateful;
-    stage->must_keep = described.must_keep;
+    // What it changes is nowhere listed, so a recompute could not be undone.
+    const bool hidden_state = stage->stateful && described.buffers.empty();
+    stage->must_keep = described.must_keep || hidden_state;
     spec.stages.push_back(*std::move(stage));
   }
   return Chain::Create(std::move(spec));
@@ -161,6 +164,7 @@ absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const at::Tensor& 
   if (!meter.ok()) return meter.status();
   try {
     const GradientsAside aside(model);
+    model.EnsureGradients();
     absl::StatusOr<Passes> passes = RunPasses(model, input, target, *meter, options);
     if (!passes.ok()) return passes.status();
     absl::StatusOr<Chain> chain = MakeChain(model, input, *passes, !options.bytes_only);

@@ -37,7 +37,6 @@ class BufferState {
   // Writes the contents back, past autograd's version counters: the values that a graph saved are
   // the same again.
   void Restore() const;
-  const std::vector<at::Tensor>& tensors() const { return buffers_; }
 
   friend bool operator==(const BufferState& a, const BufferState& b) {
     return a.bytes_ == b.bytes_;

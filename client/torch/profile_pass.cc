@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "client/torch/buffer_watch.h"
 #include "client/torch/model_state.h"
 #include "client/torch/stage_runner.h"
 #include "client/torch/torch_status.h"
@@ -32,19 +33,11 @@ Cost Measure(MemoryMeter* meter, const Run& run) {
           meter->current() - before, meter->peak() - before};
 }
 
-// Whether a forward drew random numbers or updated buffers.
-class Watch {
- public:
-  explicit Watch(const std::vector<at::Tensor>& buffers)
-      : random_(RandomState::Capture()), buffers_(BufferState::Capture(buffers)) {}
-
-  bool RandomChanged() const { return RandomState::Capture() != random_; }
-  bool BuffersChanged() const { return BufferState::Capture(buffers_.tensors()) != buffers_; }
-
- private:
-  RandomState random_;
-  BufferState buffers_;
-};
+// A stage that allocated less than its output takes hands out memory that lives on without it.
+void CheckOwnsOutput(const at::Tensor& output, Bytes kept) {
+  if (kept >= Bytes(static_cast<int64_t>(output.storage().nbytes()))) return;
+  throw StageRuleError("it returns a tensor that it keeps between calls");
+}
 
 class Pass {
  public:
@@ -54,6 +47,7 @@ class Pass {
         meter_(meter),
         stage_done_(stage_done),
         runner_(&model),
+        buffers_(model),
         activations_(static_cast<size_t>(model.length()) + 2),
         samples_(activations_.size()),
         storage_bytes_(activations_.size()) {
@@ -68,6 +62,7 @@ class Pass {
       for (; l <= last; ++l) Forward(l);
       activation(last).reset();
       for (l = last; l >= 1; --l) SaveAndBackward(l);
+      for (l = 1; l <= last; ++l) buffers_.CheckUntouched(l);
     } catch (...) {
       return CurrentExceptionToStatus(model_.Describe(l), absl::StatusCode::kInvalidArgument);
     }
@@ -80,14 +75,16 @@ class Pass {
   size_t& storage_bytes(int l) { return storage_bytes_[static_cast<size_t>(l)]; }
 
   void Forward(int l) {
-    const Watch watch(model_.buffers());
+    buffers_.CheckUntouched(l);
+    const RandomState random = RandomState::Capture();
     const Cost cost =
         Measure(meter_, [&] { activation(l) = runner_.Forward(l, activation(l - 1)); });
     sample(l).forward_time = cost.time;
     sample(l).output = cost.kept;
     sample(l).forward_overhead = cost.overhead();
-    sample(l).random = watch.RandomChanged();
-    sample(l).stateful = watch.BuffersChanged();
+    sample(l).random = RandomState::Capture() != random;
+    sample(l).stateful = buffers_.TakeChanges(l);
+    CheckOwnsOutput(activation(l), cost.kept);
     storage_bytes(l) = activation(l).storage().nbytes();
     if (stage_done_) stage_done_();
   }
@@ -100,6 +97,7 @@ class Pass {
     sample(l).forward_saving_time = forward.time;
     sample(l).saved = forward.kept;
     sample(l).forward_saving_overhead = forward.overhead();
+    CheckOwnsOutput(saved.output, forward.kept);
     if (saved.output.storage().nbytes() != storage_bytes(l)) {
       throw StageRuleError("its output takes other memory with a graph than without");
     }
@@ -120,6 +118,7 @@ class Pass {
   MemoryMeter* meter_;
   const std::function<void()>& stage_done_;
   StageRunner runner_;
+  BufferWatch buffers_;
   std::vector<at::Tensor> activations_;
   std::vector<StageSample> samples_;
   std::vector<size_t> storage_bytes_;  // of the outputs

@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "client/torch/torch_status.h"
@@ -11,8 +12,14 @@
 namespace stowage {
 namespace {
 
-bool SharesStorage(const at::Tensor& a, const at::Tensor& b) {
-  return a.has_storage() && b.has_storage() && a.storage().is_alias_of(b.storage());
+// Null if it has none.
+const c10::StorageImpl* StorageOf(const at::Tensor& tensor) {
+  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+}
+
+void InsertStorages(const std::vector<at::Tensor>& tensors,
+                    std::unordered_set<const c10::StorageImpl*>* storages) {
+  for (const at::Tensor& tensor : tensors) storages->insert(StorageOf(tensor));
 }
 
 }  // namespace
@@ -25,33 +32,52 @@ void StageRunner::BeginStep(at::Tensor target) {
   for (int l = 1; l <= stages; ++l) {
     needs_input_gradient_[static_cast<size_t>(l)] = model_->NeedsInputGradient(l);
   }
+  model_storages_.clear();
+  InsertStorages(model_->parameters(), &model_storages_);
+  InsertStorages(model_->buffers(), &model_storages_);
   forwards_ = 0;
   recomputed_forwards_ = 0;
+}
+
+const std::vector<at::Tensor>& StageRunner::BuffersOf(int l) const {
+  static const auto* const none = new std::vector<at::Tensor>();
+  return l > model_->length() ? *none : model_->stage(l).buffers;
+}
+
+// The loss has no parameters of its own.
+bool StageRunner::MayRequireGradient(int l) const {
+  return needs_input_gradient_[static_cast<size_t>(std::min(l, model_->length())) + 1];
+}
+
+// A view of the input would keep the input alive where the plan lets it go; one of a parameter or
+// buffer would take that along when the plan lets the output go.
+bool StageRunner::OwnsStorage(const at::Tensor& output, const at::Tensor& input) const {
+  const c10::StorageImpl* storage = StorageOf(output);
+  return storage == nullptr || (storage != StorageOf(input) && model_storages_.count(storage) == 0);
 }
 
 at::Tensor StageRunner::CallOnce(int l, const at::Tensor& input) {
   const bool is_loss = l > model_->length();
   const int64_t version = input._version();
-  at::Tensor output = is_loss ? model_->loss()(input, target_) : model_->stage(l).forward(input);
+  const at::Tensor output =
+      is_loss ? model_->loss()(input, target_) : model_->stage(l).forward(input);
   if (!output.defined()) throw StageRuleError("its forward returned no tensor");
   if (input._version() != version) throw StageRuleError("it writes over its input");
   if (is_loss && output.numel() != 1) throw StageRuleError("the loss must be a scalar");
-  // A view of the input would keep the input alive where the plan lets it go.
-  if (SharesStorage(output, input)) output = output.clone();
-  return output;
+  return OwnsStorage(output, input) ? output : output.clone();
 }
 
 at::Tensor StageRunner::Call(int l, const at::Tensor& input) {
-  std::optional<RandomState>& first = first_run_[static_cast<size_t>(l)];
+  std::optional<StageState>& first = first_run_[static_cast<size_t>(l)];
   ++forwards_;
   if (!first) {
-    first = RandomState::Capture();
+    first = StageState{RandomState::Capture(), BufferState::Capture(BuffersOf(l))};
     return CallOnce(l, input);
   }
   ++recomputed_forwards_;
-  static const std::vector<at::Tensor> kNoBuffers;
-  const StateGuard guard(l > model_->length() ? kNoBuffers : model_->stage(l).buffers);
-  first->Restore();
+  const StateGuard guard(BuffersOf(l));
+  first->random.Restore();
+  first->buffers.Restore();
   return CallOnce(l, input);
 }
 
@@ -69,6 +95,10 @@ SavedForward StageRunner::ForwardSaving(int l, const at::Tensor& input) {
     saved.input.requires_grad_();
   }
   saved.output = Call(l, saved.input);
+  // Nothing would flow back to them: later stages give no gradient where nothing listed trains.
+  if (saved.output.requires_grad() && !MayRequireGradient(l)) {
+    throw StageRuleError("it trains parameters that the stage does not list");
+  }
   return saved;
 }
 

@@ -2,8 +2,8 @@
 // one measures is what the other does.
 //
 // Within a step the first forward of a stage draws from the random generator and updates buffers; a
-// forward of the same stage again is a recompute: it sees the random state of the first, and leaves
-// generator and buffers as it found them, also when an exception flies. Functions throw what
+// forward of the same stage again is a recompute: it sees random state and buffers of the first, and
+// leaves generator and buffers as it found them, also when an exception flies. Functions throw what
 // LibTorch and the stages throw, and StageRuleError. Not thread-safe.
 #ifndef STOWAGE_CLIENT_TORCH_STAGE_RUNNER_H_
 #define STOWAGE_CLIENT_TORCH_STAGE_RUNNER_H_
@@ -11,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "client/torch/chain_model.h"
@@ -46,12 +47,22 @@ class StageRunner {
   int recomputed_forwards() const { return recomputed_forwards_; }
 
  private:
+  // What a stage sees besides its input.
+  struct StageState {
+    RandomState random;
+    BufferState buffers;
+  };
+
+  const std::vector<at::Tensor>& BuffersOf(int l) const;
+  bool MayRequireGradient(int l) const;
+  bool OwnsStorage(const at::Tensor& output, const at::Tensor& input) const;
   at::Tensor Call(int l, const at::Tensor& input);
   at::Tensor CallOnce(int l, const at::Tensor& input);
 
   const ChainModel* model_;
   at::Tensor target_;
-  std::vector<std::optional<RandomState>> first_run_;  // by stage, set before its first forward
+  std::unordered_set<const c10::StorageImpl*> model_storages_;  // of parameters and buffers
+  std::vector<std::optional<StageState>> first_run_;  // by stage, set before its first forward
   std::vector<bool> needs_input_gradient_;
   int forwards_ = 0;
   int recomputed_forwards_ = 0;

@@ -99,7 +99,36 @@ TEST_F(AgentTest, ACachedPlanNeedsNoTimedProfile) {
   EXPECT_EQ(agent.profile()->cost_source, CostSource::kBytesOnly);
   // The peak is this job's own, the time the one of whoever planned.
   EXPECT_EQ(adopted->plan.prediction.makespan, known.plan.prediction.makespan);
+  // What was proven under another job's costs is not proven under these.
+  EXPECT_FALSE(adopted->plan.bounds.proven_optimal);
   EXPECT_TRUE(agent.Step(network_.input, network_.target).ok());
+}
+
+// What did not fit another job's overheads may fit this one's.
+TEST_F(AgentTest, ACachedNonPlanIsNoAnswer) {
+  AdoptedPlan infeasible = LocalPlan(Bytes(1));
+  ASSERT_EQ(infeasible.plan.status, PlanStatus::kProvenInfeasible);
+  auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  EXPECT_CALL(*connection, GetPlan(_, _, _))
+      .WillOnce(Return(PlanReply{infeasible.plan, infeasible.key, PlanSource::kCache}));
+  EXPECT_CALL(*connection, ComputePlan(_, _, _, _))
+      .WillOnce(
+          [](const Profile& profile, const Budget& budget, const KeyOptions&, const CallOptions&) {
+            return absl::StatusOr<PlanReply>(
+                PlanReply{*MakePlan(profile, budget, {}), PlanKey(), PlanSource::kSolved});
+          });
+  Agent agent(&network_.model, std::move(connection), options_);
+  const absl::StatusOr<AdoptedPlan> adopted =
+      agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  EXPECT_EQ(adopted->plan.status, PlanStatus::kFound);
+}
+
+TEST_F(AgentTest, OneTimeoutHoldsForAllRequestsOfAPlan) {
+  options_.plan_timeout = std::chrono::milliseconds(-1);
+  Agent expired = LocalAgent();
+  EXPECT_EQ(expired.Plan(network_.input, network_.target, LeastBudget{}).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
 }
 
 // A cached plan that needs more than this job's budget, whatever it says of itself, is no plan.

@@ -119,8 +119,24 @@ TEST_F(RetryingConnectionTest, BusyServerIsAskedAgainWhenItSaid) {
   EXPECT_CALL(*inner_, GetPlan)
       .WillOnce(Return(WithRetryDelay(absl::ResourceExhaustedError("busy"), milliseconds(1234))))
       .WillOnce(Return(PlanReply()));
+  uniform_ = 0;
   EXPECT_TRUE(Get().ok());
   EXPECT_THAT(waits_, ElementsAre(milliseconds(1234)));
+}
+
+// A server gives all whom it sheds the same delay; they must not come back in step, nor wait a day.
+TEST_F(RetryingConnectionTest, AskedWaitsAreSpreadAndBounded) {
+  RetryPolicy policy;
+  policy.jitter = 0.5;
+  policy.max_server_delay = milliseconds(4000);
+  Make(policy);
+  EXPECT_CALL(*inner_, GetPlan)
+      .WillOnce(Return(WithRetryDelay(absl::ResourceExhaustedError("busy"), milliseconds(1000))))
+      .WillOnce(Return(WithRetryDelay(absl::ResourceExhaustedError("busy"), std::chrono::hours(24))))
+      .WillOnce(Return(PlanReply()));
+  uniform_ = 0.5;
+  EXPECT_TRUE(Get().ok());
+  EXPECT_THAT(waits_, ElementsAre(milliseconds(1250), milliseconds(5000)));
 }
 
 TEST_F(RetryingConnectionTest, BusyServerIsNotAskedForEver) {

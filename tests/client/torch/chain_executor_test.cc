@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "client/torch/batch_shape.h"
 #include "client/torch/chain_profiler.h"
 #include "client/torch/model_state.h"
 #include "client/torch/plain_step.h"
@@ -182,6 +183,31 @@ TEST_F(ChainExecutorTest, ASmallerBatchRunsWithinThePrediction) {
   EXPECT_LT(report->peak, executor->prediction().peak);
 }
 
+TEST_F(ChainExecutorTest, ABatchOfAnotherShapeIsRefused) {
+  auto executor = ChainExecutor::Create(&network_.model, chain_, StoreAllSchedule(chain_), nullptr,
+                                        BatchShape::Of(network_.input, network_.target))
+                      .value();
+  const at::Tensor target = network_.target;
+  const auto error = [&](const at::Tensor& input, const at::Tensor& labels) {
+    const absl::Status status = executor->Step(input, labels).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  // No more bytes than planned, but a larger side.
+  EXPECT_EQ(error(torch::zeros({1, 3, 16, 48}), target.narrow(0, 0, 1)),
+            "the input is Float[1, 3, 16, 48], the plan is for Float[3, 3, 16, 16] at most");
+  EXPECT_THAT(error(torch::zeros({3, 3, 16, 16}, torch::kHalf), target), HasSubstr("Half["));
+  EXPECT_THAT(error(torch::zeros({3, 3, 16}), target), HasSubstr("the input is Float[3, 3, 16],"));
+  EXPECT_EQ(error(network_.input, torch::zeros({4}, torch::kLong)),
+            "the target is Long[4], the plan is for Long[3] at most");
+  EXPECT_THAT(error(network_.input, torch::zeros({3})), HasSubstr("the target is Float[3]"));
+  EXPECT_THAT(error(network_.input, at::Tensor()),
+              HasSubstr("the target is undefined, the plan is for Long[3]"));
+  ExpectStateUntouched();
+  ExpectLikePlain(executor.get());
+  EXPECT_TRUE(executor->Step(network_.input.narrow(0, 0, 2), target.narrow(0, 0, 2)).ok());
+}
+
 TEST_F(ChainExecutorTest, AWrongShapeIsAnErrorThatNamesTheStage) {
   auto executor = Make(StoreAllSchedule(chain_));
   const Bytes live = meter_->current();
@@ -235,6 +261,22 @@ TEST(ChainExecutorExceptionTest, AnyExceptionLeavesACleanState) {
   network.model.ZeroGradients();
   EXPECT_EQ(PlainStep(network.model, network.input, network.target)->loss, loss);
   EXPECT_EQ(GradientDigest(network.model), gradients);
+}
+
+// The chain of a profile that somebody else made.
+TEST(ChainExecutorExceptionTest, AStageThatTrainsWhatItDoesNotListIsRefused) {
+  ChainModel model("hidden");
+  const at::Tensor weight = torch::ones({4});
+  model.AddFunction("hidden", "mul", [weight](const at::Tensor& x) { return x * weight; });
+  model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+  const TestNetwork network{std::move(model), torch::randn({2, 4}), torch::zeros({1})};
+  const Chain chain = ProfiledChain(network);
+  weight.requires_grad_();
+  auto executor = ChainExecutor::Create(&network.model, chain, StoreAllSchedule(chain)).value();
+  const absl::Status status = executor->Step(network.input, network.target).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("stage 1 (hidden, mul): it trains parameters that the stage does not"));
 }
 
 TEST(StateDigestTest, SeesEveryBit) {

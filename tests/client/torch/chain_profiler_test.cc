@@ -221,5 +221,18 @@ TEST(ChainProfilerTest, OutOfMemoryIsResourceExhausted) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("stage "));
 }
 
+TEST(ChainProfilerTest, OutOfMemoryBeforeTheFirstPassLosesNoGradient) {
+  const TestNetwork network = MakeTestNetwork("plain_cnn");
+  for (const at::Tensor& parameter : network.model.parameters()) parameter.mutable_grad().fill_(3);
+  const Digest gradients = GradientDigest(network.model);
+  TrackingAllocator* meter = TrackingAllocator::Get();
+  meter->SetLimit(meter->current() + Bytes(1));
+  const absl::Status status =
+      ProfileChain(network.model, network.input, network.target, BytesOnly()).status();
+  meter->ClearLimit();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_EQ(GradientDigest(network.model), gradients);
+}
+
 }  // namespace
 }  // namespace stowage

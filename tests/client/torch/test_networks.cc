@@ -97,6 +97,50 @@ TestNetwork FrozenPrefix() {
   return WithImages(std::move(model));
 }
 
+TestNetwork OwnTensors() {
+  ModelStage positions;
+  positions.name = "positions";
+  positions.op_kind = "narrow";
+  const at::Tensor table = torch::randn({16, 8});
+  positions.buffers = {table};
+  positions.forward = [table](const at::Tensor& x) { return table.narrow(0, 0, x.size(0)); };
+  ModelStage token;
+  token.name = "token";
+  token.op_kind = "expand";
+  const at::Tensor weight = torch::randn({1, 8}).requires_grad_();
+  token.parameters = {weight};
+  token.forward = [weight](const at::Tensor& x) { return weight.expand({x.size(0), 8}); };
+  ChainModel model("own_tensors");
+  model.AddStage(std::move(positions));
+  model.AddStage("fc1", "linear", nn::Linear(8, 8));
+  model.AddStage(std::move(token));
+  model.AddStage("fc2", "linear_tanh", nn::Sequential(nn::Linear(8, 10), nn::Tanh()));
+  model.SetLoss("cross_entropy", CrossEntropy);
+  return {std::move(model), torch::randn({5, 4}), torch::randint(10, {5}, torch::kLong)};
+}
+
+struct MovingScaleImpl : nn::Module {
+  MovingScaleImpl() { scale = register_buffer("scale", torch::rand({32}) + 1); }
+  at::Tensor forward(const at::Tensor& x) {
+    // A copy: autograd refuses a backward through what was overwritten.
+    at::Tensor y = x * scale.clone();
+    scale.mul_(0.9);
+    return y;
+  }
+  at::Tensor scale;
+};
+
+TestNetwork MovingScale() {
+  ChainModel model("moving_scale");
+  model.AddStage("fc1", "linear_tanh", nn::Sequential(nn::Linear(16, 32), nn::Tanh()));
+  model.AddStage("scale1", "moving_scale", std::make_shared<MovingScaleImpl>());
+  model.AddStage("fc2", "linear_tanh", nn::Sequential(nn::Linear(32, 32), nn::Tanh()));
+  model.AddStage("scale2", "moving_scale", std::make_shared<MovingScaleImpl>());
+  model.AddStage("fc3", "linear", nn::Linear(32, 10));
+  model.SetLoss("cross_entropy", CrossEntropy);
+  return {std::move(model), torch::randn({5, 16}), torch::randint(10, {5}, torch::kLong)};
+}
+
 TestNetwork ResNet18() {
   ModelOptions options;
   options.classes = 10;
@@ -108,8 +152,8 @@ TestNetwork ResNet18() {
 }  // namespace
 
 const std::vector<std::string>& TestNetworkNames() {
-  static const auto* const names =
-      new std::vector<std::string>{"plain_cnn", "norm_cnn", "mlp", "frozen_prefix", "resnet18"};
+  static const auto* const names = new std::vector<std::string>{
+      "plain_cnn", "norm_cnn", "mlp", "frozen_prefix", "own_tensors", "moving_scale", "resnet18"};
   return *names;
 }
 
@@ -119,6 +163,8 @@ TestNetwork MakeTestNetwork(const std::string& name) {
   if (name == "norm_cnn") return NormCnn();
   if (name == "mlp") return Mlp();
   if (name == "frozen_prefix") return FrozenPrefix();
+  if (name == "own_tensors") return OwnTensors();
+  if (name == "moving_scale") return MovingScale();
   TORCH_CHECK(name == "resnet18", "there is no test network ", name);
   return ResNet18();
 }

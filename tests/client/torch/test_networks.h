@@ -21,6 +21,8 @@ struct TestNetwork {
 // "norm_cnn": batch norm, dropout, in-place ReLU, a residual stage.
 // "mlp": integer input, embedding, batch norm, dropout, a frozen stage between trained ones.
 // "frozen_prefix": the first stages have nothing to train.
+// "own_tensors": stages that return views of a buffer and of a parameter.
+// "moving_scale": a stage whose output depends on a buffer that it updates.
 // "resnet18": the reference network on 32x32 images.
 // The same parameters and data at each call; LibTorch's generator is seeded by it.
 TestNetwork MakeTestNetwork(const std::string& name);

@@ -1,0 +1,36 @@
+// The batch that a plan was made for: a step may be smaller in every dimension, not of another
+// form. Fewer but longer sequences have no more bytes of input and yet need more memory inside.
+#ifndef STOWAGE_CLIENT_TORCH_BATCH_SHAPE_H_
+#define STOWAGE_CLIENT_TORCH_BATCH_SHAPE_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace stowage {
+
+// Type and sizes of a tensor; of an undefined one, Undefined and none.
+struct TensorShape {
+  static TensorShape Of(const at::Tensor& tensor);
+
+  at::ScalarType type = at::ScalarType::Undefined;
+  std::vector<int64_t> sizes;
+};
+
+struct BatchShape {
+  static BatchShape Of(const at::Tensor& input, const at::Tensor& target);
+
+  // INVALID_ARGUMENT unless input and target each have the planned type, the planned number of
+  // dimensions and no dimension larger than planned.
+  absl::Status CheckFits(const at::Tensor& input, const at::Tensor& target) const;
+
+  TensorShape input;
+  TensorShape target;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_BATCH_SHAPE_H_
