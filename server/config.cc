@@ -17,12 +17,21 @@ ABSL_FLAG(std::string, metrics_listen, "127.0.0.1:7071",
           "address of the Prometheus endpoint, HOST:PORT; empty disables it");
 ABSL_FLAG(int, solver_threads, 0, "threads that solve; 0 for one per processor");
 ABSL_FLAG(int64_t, queue_limit, 256, "solves that may wait for a thread; more are refused");
+ABSL_FLAG(int64_t, solver_memory_bytes, int64_t{4} << 30,
+          "memory for the tables of all solver threads together, in bytes");
+ABSL_FLAG(absl::Duration, max_solve_time, absl::Minutes(10),
+          "how long a solve may take, queue included, for callers without a deadline");
+ABSL_FLAG(int64_t, max_open_calls, 10000,
+          "most calls of ComputePlan open at once, those that share a solve included");
 ABSL_FLAG(int64_t, cache_bytes, int64_t{256} << 20, "memory for cached plans, in bytes");
-ABSL_FLAG(int64_t, max_message_bytes, int64_t{16} << 20, "largest request, in bytes");
-ABSL_FLAG(int64_t, max_stages, 10000, "most stages of a chain");
+ABSL_FLAG(int64_t, max_message_bytes, int64_t{16} << 20, "largest request or answer, in bytes");
+ABSL_FLAG(int64_t, max_stages, 10000,
+          "most stages of a chain, also of one that a graph is cut into");
 ABSL_FLAG(int64_t, max_vertices, 100000, "most vertices of a graph");
-ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),
-          "how long SIGTERM waits for open calls, as \"30s\" or \"500ms\"");
+ABSL_FLAG(
+    absl::Duration, drain_timeout, absl::Seconds(30),
+    "how long SIGTERM waits for open calls, as \"30s\" or \"500ms\"; stopping solves, handing "
+    "answers over and closing endpoints may take 3 s more");
 
 namespace stowage {
 namespace {
@@ -72,6 +81,8 @@ absl::Status CheckNumbers() {
   const Rule rules[] = {
       {"solver_threads", absl::GetFlag(FLAGS_solver_threads), 0, 1024},
       {"queue_limit", absl::GetFlag(FLAGS_queue_limit), 1, 1000000},
+      {"solver_memory_bytes", absl::GetFlag(FLAGS_solver_memory_bytes), int64_t{1} << 20, kAny},
+      {"max_open_calls", absl::GetFlag(FLAGS_max_open_calls), 1, 1000000000},
       {"cache_bytes", absl::GetFlag(FLAGS_cache_bytes), int64_t{1} << 20, kAny},
       {"max_message_bytes", absl::GetFlag(FLAGS_max_message_bytes), 1024,
        std::numeric_limits<int>::max()},
@@ -85,10 +96,18 @@ absl::Status CheckNumbers() {
   return absl::OkStatus();
 }
 
-absl::Status CheckDrainTimeout() {
-  const absl::Duration timeout = absl::GetFlag(FLAGS_drain_timeout);
-  if (timeout >= absl::ZeroDuration() && timeout <= absl::Hours(24)) return absl::OkStatus();
-  return FlagError("drain_timeout", absl::FormatDuration(timeout), "must be in [0, 24h]");
+absl::Status CheckDuration(const std::string& flag, absl::Duration value, absl::Duration least) {
+  if (value >= least && value <= absl::Hours(24)) return absl::OkStatus();
+  return FlagError(flag, absl::FormatDuration(value),
+                   absl::StrCat("must be in [", absl::FormatDuration(least), ", 24h]"));
+}
+
+absl::Status CheckDurations() {
+  absl::Status status =
+      CheckDuration("drain_timeout", absl::GetFlag(FLAGS_drain_timeout), absl::ZeroDuration());
+  if (!status.ok()) return status;
+  return CheckDuration("max_solve_time", absl::GetFlag(FLAGS_max_solve_time),
+                       absl::Milliseconds(1));
 }
 
 int SolverThreads() {
@@ -100,14 +119,15 @@ int SolverThreads() {
 
 const std::vector<std::string>& FlagNames() {
   static const auto* const kNames =
-      new std::vector<std::string>{"listen",      "metrics_listen", "solver_threads",
-                                   "queue_limit", "cache_bytes",    "max_message_bytes",
-                                   "max_stages",  "max_vertices",   "drain_timeout"};
+      new std::vector<std::string>{"listen",         "metrics_listen",      "solver_threads",
+                                   "queue_limit",    "solver_memory_bytes", "max_solve_time",
+                                   "max_open_calls", "cache_bytes",         "max_message_bytes",
+                                   "max_stages",     "max_vertices",        "drain_timeout"};
   return *kNames;
 }
 
 absl::StatusOr<ServerConfig> ConfigFromFlags() {
-  for (const auto& check : {CheckAddresses, CheckNumbers, CheckDrainTimeout}) {
+  for (const auto& check : {CheckAddresses, CheckNumbers, CheckDurations}) {
     if (absl::Status status = check(); !status.ok()) return status;
   }
   ServerConfig config;
@@ -118,6 +138,10 @@ absl::StatusOr<ServerConfig> ConfigFromFlags() {
   config.metrics_listen = absl::GetFlag(FLAGS_metrics_listen);
   config.planning.solver_threads = SolverThreads();
   config.planning.queue_limit = static_cast<size_t>(absl::GetFlag(FLAGS_queue_limit));
+  config.planning.solver_memory = Bytes(absl::GetFlag(FLAGS_solver_memory_bytes));
+  config.planning.max_solve_time = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_max_solve_time));
+  config.planning.max_open_calls = absl::GetFlag(FLAGS_max_open_calls);
+  config.planning.max_stages = absl::GetFlag(FLAGS_max_stages);
   config.cache_capacity = Bytes(absl::GetFlag(FLAGS_cache_bytes));
   config.drain_timeout = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_drain_timeout));
   return config;

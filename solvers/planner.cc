@@ -1,7 +1,6 @@
 #include "solvers/planner.h"
 
 #include <chrono>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -75,9 +74,8 @@ absl::StatusOr<Bytes> ResolveBudget(const Chain& chain, const Budget& budget,
   if (const Bytes* bytes = std::get_if<Bytes>(&budget)) return *bytes;
   if (const auto* share = std::get_if<ShareOfStoreAll>(&budget)) {
     absl::StatusOr<Bytes> peak = StoreAllSolver().LeastBudget(chain, options.solve);
-    if (!peak.ok() || share->share == 1.0) return peak;
-    return Bytes(
-        static_cast<int64_t>(std::floor(share->share * static_cast<double>(peak->value()))));
+    if (!peak.ok()) return peak.status();
+    return ShareOf(*share, *peak);
   }
   if (options.solver.empty()) {
     absl::StatusOr<Bytes> least = OptimalPersistentSolver().LeastBudget(chain, options.solve);

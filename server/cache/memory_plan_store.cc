@@ -6,6 +6,17 @@
 #include "absl/strings/str_cat.h"
 
 namespace stowage {
+namespace {
+
+// With as many of the newest plans as fit the capacity, at least one.
+std::shared_ptr<const PlanEntry> WithoutOldestPlans(PlanEntry entry, Bytes capacity) {
+  while (entry.plans.size() > 1 && ChargeOf(entry) > capacity) {
+    entry.plans.erase(entry.plans.begin());
+  }
+  return std::make_shared<const PlanEntry>(std::move(entry));
+}
+
+}  // namespace
 
 size_t MemoryPlanStore::KeyHash::operator()(const PlanKey& key) const {
   // Any 8 bytes of a SHA-256 are as good as a hash of all of them.
@@ -42,7 +53,11 @@ std::shared_ptr<const PlanEntry> MemoryPlanStore::Get(const PlanKey& key, Access
 }
 
 absl::Status MemoryPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
-  const Bytes charge = ChargeOf(*entry);
+  Bytes charge = ChargeOf(*entry);
+  if (charge > shard_capacity_ && entry->plans.size() > 1) {
+    entry = WithoutOldestPlans(*entry, shard_capacity_);
+    charge = ChargeOf(*entry);
+  }
   if (charge > shard_capacity_) {
     return absl::ResourceExhaustedError(absl::StrCat("an entry of ", charge.value(),
                                                      " bytes is over the limit of ",

@@ -15,6 +15,7 @@ std::shared_ptr<const PlanEntry> MetricsPlanStore::Get(const PlanKey& key, Acces
 
 absl::Status MetricsPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
   absl::Status status = store_->Put(key, std::move(entry));
+  if (!status.ok()) metrics_->CacheRefused();
   PublishSize();
   return status;
 }

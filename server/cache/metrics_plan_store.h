@@ -1,4 +1,5 @@
-// A store that counts what another one does: lookups that hit and miss, and its size.
+// A store that counts what another one does: lookups that hit and miss, refusals, and its
+// size.
 #ifndef STOWAGE_SERVER_CACHE_METRICS_PLAN_STORE_H_
 #define STOWAGE_SERVER_CACHE_METRICS_PLAN_STORE_H_
 

@@ -19,11 +19,11 @@ namespace stowage {
 struct PlanEntry {
   // Equal digests do not prove equal problems; equal canonical bytes do.
   std::string canonical;
-  // Options of the key, to resolve budgets with.
-  KeyOptions options;
   // The planning chain of the profile that was solved: every plan below was refereed under its
   // costs.
   std::shared_ptr<const Chain> reference;
+  // What store-all takes under them.
+  Simulation store_all;
   // What "least" resolves to under the reference costs, once it was asked for.
   std::optional<Bytes> least_budget;
   // In the order they were solved, at most one per budget. Without stage_vertices: each caller

@@ -29,8 +29,9 @@ class PlanStore {
   // The entry, or null: unknown key, evicted, or the store failed.
   virtual std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) = 0;
 
-  // Replaces what is under the key. RESOURCE_EXHAUSTED when the entry alone is over the store's
-  // limit: then what was there before stays.
+  // Replaces what is under the key. An entry that alone is over the store's limit is kept without
+  // its oldest plans; RESOURCE_EXHAUSTED when it is too large with its newest one alone: then what
+  // was there before stays.
   virtual absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) = 0;
 
   // False when there was nothing.

@@ -37,7 +37,8 @@ PrometheusMetrics::Families::Families(const std::vector<std::string>& solver_nam
               "Requests that waited for a solve that an identical request had started.");
   queue_jobs = Gauge("stowage_queue_jobs", "Solves that wait for a solver thread.");
   queue_refusals =
-      Counter("stowage_queue_refusals_total", "Requests refused because the queue was full.");
+      Counter("stowage_queue_refusals_total",
+              "Requests refused because the queue was full or too many calls were open.");
   BuildGauge()
       .Name("stowage_build_info")
       .Help("Always 1; the labels say which build runs.")
@@ -88,6 +89,8 @@ void PrometheusMetrics::Families::AddCache() {
   cache_misses = Counter("stowage_cache_misses_total", "Lookups of a key that found no entry.");
   cache_evictions =
       Counter("stowage_cache_evictions_total", "Entries dropped to stay within the limit.");
+  cache_refusals = Counter("stowage_cache_refusals_total",
+                           "Entries not cached because even one plan of them is over the limit.");
   cache_entries = Gauge("stowage_cache_entries", "Entries in the plan cache.");
   cache_bytes = Gauge("stowage_cache_bytes", "Bytes charged for the entries in the plan cache.");
 }

@@ -38,6 +38,7 @@ struct PrometheusMetrics::Families {
   prometheus::Counter* cache_hits = nullptr;
   prometheus::Counter* cache_misses = nullptr;
   prometheus::Counter* cache_evictions = nullptr;
+  prometheus::Counter* cache_refusals = nullptr;
   prometheus::Gauge* cache_entries = nullptr;
   prometheus::Gauge* cache_bytes = nullptr;
   std::array<prometheus::Counter*, kPlanLookupCount> plan_lookups{};

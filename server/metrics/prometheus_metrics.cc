@@ -62,6 +62,8 @@ void PrometheusMetrics::CacheEvicted(int64_t entries) {
   families_->cache_evictions->Increment(static_cast<double>(entries));
 }
 
+void PrometheusMetrics::CacheRefused() { families_->cache_refusals->Increment(); }
+
 void PrometheusMetrics::CacheSize(int64_t entries, int64_t bytes) {
   families_->cache_entries->Set(static_cast<double>(entries));
   families_->cache_bytes->Set(static_cast<double>(bytes));

@@ -29,6 +29,7 @@ class PrometheusMetrics final : public ServerMetrics {
   void RpcHandled(Rpc rpc, int code, double seconds) override;
   void CacheLookup(bool hit) override;
   void CacheEvicted(int64_t entries) override;
+  void CacheRefused() override;
   void CacheSize(int64_t entries, int64_t bytes) override;
   void PlanLookedUp(PlanLookup lookup) override;
   void PlanRefused() override;

@@ -54,6 +54,8 @@ class ServerMetrics {
 
   virtual void CacheLookup(bool hit) = 0;
   virtual void CacheEvicted(int64_t entries) = 0;
+  // An entry that is over the cache's limit even with its newest plan alone.
+  virtual void CacheRefused() = 0;
   virtual void CacheSize(int64_t entries, int64_t bytes) = 0;
 
   virtual void PlanLookedUp(PlanLookup lookup) = 0;
@@ -76,6 +78,7 @@ class NoMetrics final : public ServerMetrics {
   void RpcHandled(Rpc, int, double) override {}
   void CacheLookup(bool) override {}
   void CacheEvicted(int64_t) override {}
+  void CacheRefused() override {}
   void CacheSize(int64_t, int64_t) override {}
   void PlanLookedUp(PlanLookup) override {}
   void PlanRefused() override {}

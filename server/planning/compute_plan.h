@@ -21,7 +21,7 @@ struct ComputeRequest {
   std::optional<std::chrono::steady_clock::time_point> deadline;
 };
 
-enum class PlanSource {
+enum class AnswerSource {
   kCache,
   kSolved,  // for this request
   kShared,  // for an identical request that came earlier
@@ -30,7 +30,7 @@ enum class PlanSource {
 struct ComputeAnswer {
   Plan plan;
   PlanKey key;
-  PlanSource source = PlanSource::kCache;
+  AnswerSource source = AnswerSource::kCache;
 };
 
 using ComputeCallback = std::function<void(absl::StatusOr<ComputeAnswer>)>;

@@ -15,6 +15,7 @@ DeadlineTimer::~DeadlineTimer() {
 
 void DeadlineTimer::Schedule(uint64_t id, Clock::time_point when, std::function<void()> function) {
   std::lock_guard<std::mutex> lock(mutex_);
+  CancelLocked(id);
   pending_.emplace(Position(when, id), std::move(function));
   when_.emplace(id, when);
   if (pending_.begin()->first.second == id) wake_.notify_one();
@@ -22,6 +23,10 @@ void DeadlineTimer::Schedule(uint64_t id, Clock::time_point when, std::function<
 
 void DeadlineTimer::Cancel(uint64_t id) {
   std::lock_guard<std::mutex> lock(mutex_);
+  CancelLocked(id);
+}
+
+void DeadlineTimer::CancelLocked(uint64_t id) {
   const auto found = when_.find(id);
   if (found == when_.end()) return;
   pending_.erase(Position(found->second, id));

@@ -22,7 +22,7 @@ class DeadlineTimer {
   DeadlineTimer();
   ~DeadlineTimer();
 
-  // At most one function per id.
+  // At most one function per id: a second one replaces the first.
   void Schedule(uint64_t id, Clock::time_point when, std::function<void()> function);
   // No effect when there is none, or when it is being called.
   void Cancel(uint64_t id);
@@ -30,6 +30,7 @@ class DeadlineTimer {
  private:
   using Position = std::pair<Clock::time_point, uint64_t>;
 
+  void CancelLocked(uint64_t id);
   void Run();
 
   std::mutex mutex_;

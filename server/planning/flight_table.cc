@@ -20,7 +20,8 @@ FlightTable::Joined FlightTable::Join(const std::shared_ptr<PlanCall>& call) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (call->left_) return {};
   auto [slot, fresh] = listed_.try_emplace(KeyOf(*flight), flight);
-  if (!fresh && slot->second->problem->canonical == call->problem->canonical) {
+  if (!fresh && *slot->second->problem->canonical == *call->problem->canonical) {
+    call->problem->canonical = slot->second->problem->canonical;
     call->flight_ = slot->second;
     slot->second->calls_.push_back(call);
     return {slot->second, false};

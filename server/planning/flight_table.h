@@ -33,10 +33,10 @@ class PlanCall {
   const uint64_t id;
   const std::optional<std::chrono::steady_clock::time_point> deadline;
   ComputeCallback done;
-  std::atomic<bool> answered{false};  // whoever sets it calls `done`
-  std::shared_ptr<const PlanningProblem> problem;
-  bool least = false;           // asks for the least budget
-  std::optional<Bytes> budget;  // nothing while "least" is not resolved
+  std::atomic<bool> answered{false};         // whoever sets it calls `done`
+  std::shared_ptr<PlanningProblem> problem;  // changed by nobody but FlightTable::Join
+  bool least = false;                        // asks for the least budget
+  std::optional<Bytes> budget;               // nothing while "least" is not resolved
 
  private:
   friend class FlightTable;
@@ -49,6 +49,7 @@ struct Flight {
   std::shared_ptr<const PlanningProblem> problem;  // of the caller that started it
   std::optional<Bytes> budget;                     // nothing: "least", to be resolved by the flight
   uint64_t leader = 0;                             // id of the call that started it
+  const std::chrono::steady_clock::time_point created = std::chrono::steady_clock::now();
   StopToken stop;
 
  private:
@@ -64,6 +65,7 @@ class FlightTable {
     std::shared_ptr<Flight> flight;  // null: the call has left already
     bool created = false;            // the caller has to start it
   };
+  // A call that joins gives its canonical bytes up for the equal ones of the flight.
   Joined Join(const std::shared_ptr<PlanCall>& call);
 
   // Takes the call out for good. Returns its flight if it was the last one there: that flight has

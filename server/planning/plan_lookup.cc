@@ -1,6 +1,9 @@
 #include "server/planning/plan_lookup.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "server/planning/plan_under.h"
 
 namespace stowage {
 namespace {
@@ -18,7 +21,7 @@ bool Serves(const Plan& plan, Bytes budget) {
   switch (plan.status) {
     case PlanStatus::kFound:
       return plan.prediction.peak <= budget &&
-             (budget <= plan.budget || plan.prediction.makespan == plan.bounds.store_all_makespan);
+             (budget <= plan.budget || plan.prediction.recomputed_forwards == 0);
     case PlanStatus::kProvenInfeasible:
       return budget < plan.bounds.least_budget;
     case PlanStatus::kNotFound:
@@ -33,6 +36,30 @@ std::vector<std::shared_ptr<const Plan>> PlansServing(const PlanEntry& entry, By
                [budget](const std::shared_ptr<const Plan>& plan) { return Serves(*plan, budget); });
   std::stable_sort(serving.begin(), serving.end(), Before);
   return serving;
+}
+
+Found BestAccepted(const PlanningProblem& problem, const PlanEntry& entry, Bytes budget) {
+  Found found;
+  found.outcome = PlanLookup::kCollision;
+  if (entry.canonical != *problem.canonical) return found;
+  found.outcome = PlanLookup::kNoBudget;
+  int judged = 0;
+  for (const auto& candidate : PlansServing(entry, budget)) {
+    if (judged++ == kMaxJudged) break;
+    std::optional<Plan> plan =
+        PlanUnder(*problem.chain, problem.store_all, *entry.reference, *candidate, budget);
+    if (!plan) {
+      ++found.refused;
+      continue;
+    }
+    const bool better =
+        !found.plan || (plan->status == PlanStatus::kFound &&
+                        plan->prediction.makespan < found.plan->prediction.makespan);
+    if (better) found.plan = std::move(plan);
+  }
+  if (found.refused > 0) found.outcome = PlanLookup::kRefused;
+  if (found.plan) found.outcome = PlanLookup::kHit;
+  return found;
 }
 
 }  // namespace stowage

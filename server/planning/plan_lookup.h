@@ -2,16 +2,20 @@
 //
 //   a plan solved for budget b with peak p   every B with p <= B <= b: the best at b is as good
 //                                            at B if it fits; every B >= p if it recomputes
-//                                            nothing: no schedule is faster
+//                                            nothing: no schedule is faster. (Equal makespans do
+//                                            not say so: times may be 0.)
 //   proven infeasible with least budget m    every B < m
 //   not found                                its own budget: nothing was proven about any other
 #ifndef STOWAGE_SERVER_PLANNING_PLAN_LOOKUP_H_
 #define STOWAGE_SERVER_PLANNING_PLAN_LOOKUP_H_
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "server/cache/plan_entry.h"
+#include "server/metrics/server_metrics.h"
+#include "server/planning/planning_problem.h"
 
 namespace stowage {
 
@@ -19,6 +23,19 @@ bool Serves(const Plan& plan, Bytes budget);
 
 // All that serve, the fastest first, then those without a schedule.
 std::vector<std::shared_ptr<const Plan>> PlansServing(const PlanEntry& entry, Bytes budget);
+
+// What a search of one entry found.
+struct Found {
+  std::optional<Plan> plan;
+  PlanLookup outcome = PlanLookup::kNoEntry;
+  int refused = 0;  // plans that serve the budget, but not under the caller's costs
+};
+
+// Plans that a search judges at most: each one is a replay.
+inline constexpr int kMaxJudged = 4;
+
+// Of the first plans that serve the budget, the fastest under the caller's own costs.
+Found BestAccepted(const PlanningProblem& problem, const PlanEntry& entry, Bytes budget);
 
 }  // namespace stowage
 

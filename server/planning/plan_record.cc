@@ -10,9 +10,9 @@ namespace {
 
 PlanEntry NewEntry(const PlanningProblem& problem) {
   PlanEntry entry;
-  entry.canonical = problem.canonical;
-  entry.options = problem.options;
+  entry.canonical = *problem.canonical;
   entry.reference = problem.chain;
+  entry.store_all = problem.store_all;
   return entry;
 }
 
@@ -20,7 +20,8 @@ PlanEntry NewEntry(const PlanningProblem& problem) {
 PlanEntry Rebased(const PlanEntry& old, const PlanningProblem& problem) {
   PlanEntry entry = NewEntry(problem);
   for (const auto& plan : old.plans) {
-    std::optional<Plan> judged = PlanUnder(*problem.chain, *old.reference, *plan, plan->budget);
+    std::optional<Plan> judged =
+        PlanUnder(*problem.chain, problem.store_all, *old.reference, *plan, plan->budget);
     if (judged) entry.plans.push_back(std::make_shared<const Plan>(*std::move(judged)));
   }
   if (SameOverheads(*problem.chain, *old.reference)) entry.least_budget = old.least_budget;
@@ -42,30 +43,38 @@ int64_t RevisionAt(const PlanEntry& entry, Bytes budget) {
   return 0;
 }
 
+// The entry that `stored` goes to, with `stored` as judged under its reference; see Record.
+std::optional<PlanEntry> EntryFor(const PlanEntry* old, const PlanningProblem& problem,
+                                  Plan* stored) {
+  if (problem.chain->ideal_time() == Nanos(0)) return std::nullopt;
+  if (!old) return NewEntry(problem);
+  std::optional<Plan> judged =
+      PlanUnder(*old->reference, old->store_all, *problem.chain, *stored, stored->budget);
+  if (judged) {
+    *stored = *std::move(judged);
+    return *old;
+  }
+  const bool rebases =
+      stored->status == PlanStatus::kFound && OverheadsAtLeast(*problem.chain, *old->reference);
+  return rebases ? std::make_optional(Rebased(*old, problem)) : std::nullopt;
+}
+
 }  // namespace
 
-PlanEntry Record(const PlanEntry* old, SolvedPlan* solved) {
+std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved) {
   const PlanningProblem& problem = *solved->problem;
   const Bytes budget = solved->plan.budget;
   solved->plan.revision = (old ? RevisionAt(*old, budget) : 0) + 1;
 
   Plan stored = solved->plan;
   stored.stage_vertices.clear();
-  PlanEntry entry;
-  if (!old) {
-    entry = NewEntry(problem);
-  } else if (std::optional<Plan> judged =
-                 PlanUnder(*old->reference, *problem.chain, stored, budget)) {
-    entry = *old;
-    stored = *std::move(judged);
-  } else {
-    entry = Rebased(*old, problem);
-  }
-  RemovePlanFor(budget, &entry);
-  entry.plans.push_back(std::make_shared<const Plan>(std::move(stored)));
-  if (entry.plans.size() > kMaxPlansPerEntry) entry.plans.erase(entry.plans.begin());
-  if (solved->least && SameOverheads(*entry.reference, *problem.chain)) {
-    entry.least_budget = budget;
+  std::optional<PlanEntry> entry = EntryFor(old, problem, &stored);
+  if (!entry) return std::nullopt;
+  RemovePlanFor(budget, &*entry);
+  entry->plans.push_back(std::make_shared<const Plan>(std::move(stored)));
+  if (entry->plans.size() > kMaxPlansPerEntry) entry->plans.erase(entry->plans.begin());
+  if (solved->least && SameOverheads(*entry->reference, *problem.chain)) {
+    entry->least_budget = budget;
   }
   return entry;
 }

@@ -20,10 +20,20 @@ struct SolvedPlan {
 };
 
 // The entry that replaces `old` (null: there was none, or one of other canonical bytes). The plan
-// takes the place of one of equal budget and gets the next revision, written to solved->plan. The
-// costs of reference stay, unless the plan does not hold under them: then the new costs become the
-// reference, and old plans stay as far as they hold under these.
-PlanEntry Record(const PlanEntry* old, SolvedPlan* solved);
+// takes the place of one of equal budget; it gets the next revision, written to solved->plan.
+//
+// The costs of reference stay where the plan holds under them. Where a schedule does not, the
+// caller's costs become the reference only if all their overheads are at least those of the old
+// one, and old plans stay as far as they hold under these. So the reference moves towards larger
+// overheads alone: plans that hold under them hold for most callers, and one caller of small
+// overheads cannot take the plans of all others away.
+//
+// Nothing, the plan answers its caller and is not kept, when
+// - its schedule does not hold under the reference, and the caller's overheads are not all at least
+//   the reference's;
+// - it has no schedule, and the caller's overheads differ: nothing follows for the others;
+// - the profile has no times: then every schedule is as good as any other, but not for the others.
+std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved);
 
 }  // namespace stowage
 

@@ -27,19 +27,33 @@ bool SameTimes(const Chain& a, const Chain& b) {
   });
 }
 
-std::optional<Plan> PlanUnder(const Chain& caller, const Chain& reference, const Plan& plan,
-                              Bytes budget) {
+bool OverheadsAtLeast(const Chain& a, const Chain& b) {
+  return AllStages(a, b, [](const Stage& x, const Stage& y) {
+    return x.forward_saving_overhead >= y.forward_saving_overhead &&
+           x.forward_overhead >= y.forward_overhead && x.backward_overhead >= y.backward_overhead;
+  });
+}
+
+std::optional<Plan> PlanUnder(const Chain& caller, const Simulation& store_all,
+                              const Chain& reference, const Plan& plan, Bytes budget) {
   const bool same_overheads = SameOverheads(caller, reference);
   if (plan.status != PlanStatus::kFound && !same_overheads) return std::nullopt;
   Plan judged = plan;
   judged.budget = budget;
-  if (!Referee(caller, &judged).ok()) return std::nullopt;
+  judged.bounds.store_all_makespan = store_all.makespan;
+  judged.bounds.store_all_peak = store_all.peak;
+  judged.bounds.lower_bound = caller.ideal_time();
   if (!same_overheads) judged.bounds.least_budget = Bytes(0);
-  const bool same_costs = same_overheads && SameTimes(caller, reference);
+  if (plan.status != PlanStatus::kFound) return judged;
+
+  const absl::StatusOr<Simulation> simulation = Simulate(caller, plan.schedule);
+  if (!simulation.ok() || simulation->peak > budget) return std::nullopt;
+  judged.prediction = *simulation;
+  const bool recomputes = simulation->recomputed_forwards > 0;
+  if (recomputes && !same_overheads && store_all.peak <= budget) return std::nullopt;
   // What was optimal under other costs need not be under these, unless nothing is recomputed.
-  if (!same_costs && judged.prediction.makespan != caller.ideal_time()) {
-    judged.bounds.proven_optimal = false;
-  }
+  const bool same_costs = same_overheads && SameTimes(caller, reference);
+  if (recomputes && !same_costs) judged.bounds.proven_optimal = false;
   return judged;
 }
 

@@ -15,6 +15,13 @@ absl::Status WithPlanningReason(absl::Status status, const std::string& reason) 
   return status;
 }
 
+absl::Status Exhausted(const std::string& message, const std::string& reason,
+                       std::chrono::nanoseconds retry_after) {
+  absl::Status status = WithPlanningReason(absl::ResourceExhaustedError(message), reason);
+  status.SetPayload(kRetryAfter, absl::Cord(absl::StrCat(retry_after.count())));
+  return status;
+}
+
 }  // namespace
 
 absl::Status PlanNotCachedError() {
@@ -23,12 +30,19 @@ absl::Status PlanNotCachedError() {
 }
 
 absl::Status QueueFullError(size_t limit, std::chrono::nanoseconds retry_after) {
-  absl::Status status =
-      WithPlanningReason(absl::ResourceExhaustedError(
-                             absl::StrCat("all ", limit, " places of the solve queue are taken")),
-                         "QUEUE_FULL");
-  status.SetPayload(kRetryAfter, absl::Cord(absl::StrCat(retry_after.count())));
-  return status;
+  return Exhausted(absl::StrCat("all ", limit, " places of the solve queue are taken"),
+                   "QUEUE_FULL", retry_after);
+}
+
+absl::Status TooManyCallsError(int64_t limit, std::chrono::nanoseconds retry_after) {
+  return Exhausted(absl::StrCat("all ", limit, " calls that may be open at once are"),
+                   "TOO_MANY_CALLS", retry_after);
+}
+
+absl::Status OutOfMemoryError() {
+  return WithPlanningReason(
+      absl::ResourceExhaustedError("the server has not enough memory for this solve"),
+      "OUT_OF_MEMORY");
 }
 
 absl::Status DrainingError() {
@@ -39,6 +53,14 @@ absl::Status CallCancelledError() { return absl::CancelledError("the caller canc
 
 absl::Status CallDeadlineError() {
   return absl::DeadlineExceededError("the caller's deadline passed before a plan was found");
+}
+
+absl::Status SolveTimeError(std::chrono::nanoseconds limit) {
+  const std::chrono::duration<double> seconds = limit;
+  return WithPlanningReason(
+      absl::DeadlineExceededError(absl::StrCat("no plan was found within ", seconds.count(),
+                                               " s; a deadline of the caller may be longer")),
+      "SOLVE_TIME");
 }
 
 std::string PlanningReason(const absl::Status& status) {

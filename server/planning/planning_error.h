@@ -4,6 +4,8 @@
 #define STOWAGE_SERVER_PLANNING_PLANNING_ERROR_H_
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -13,13 +15,18 @@ namespace stowage {
 
 // NOT_FOUND, PLAN_NOT_CACHED: no key has a plan that serves the budget.
 absl::Status PlanNotCachedError();
-// RESOURCE_EXHAUSTED, QUEUE_FULL.
+// RESOURCE_EXHAUSTED, QUEUE_FULL and TOO_MANY_CALLS: with a time to retry after, for waiting helps.
 absl::Status QueueFullError(size_t limit, std::chrono::nanoseconds retry_after);
+absl::Status TooManyCallsError(int64_t limit, std::chrono::nanoseconds retry_after);
+// RESOURCE_EXHAUSTED, OUT_OF_MEMORY: a solve needed more than the process can get.
+absl::Status OutOfMemoryError();
 // UNAVAILABLE, DRAINING: this server is going away; another one may answer.
 absl::Status DrainingError();
 // CANCELLED and DEADLINE_EXCEEDED, of one caller.
 absl::Status CallCancelledError();
 absl::Status CallDeadlineError();
+// DEADLINE_EXCEEDED, SOLVE_TIME: the server's own bound, for callers that set no deadline.
+absl::Status SolveTimeError(std::chrono::nanoseconds limit);
 
 // "" when the status has none.
 std::string PlanningReason(const absl::Status& status);

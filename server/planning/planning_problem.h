@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
 #include "solvers/planner.h"
@@ -19,7 +21,10 @@ namespace stowage {
 struct PlanningProblem {
   std::shared_ptr<const Chain> chain;  // what the profile is planned on, under the caller's costs
   std::vector<std::vector<int64_t>> stage_vertices;  // the caller's own ids; empty for a chain
-  std::string canonical;
+  // What store-all takes on it: replayed once for all that is judged under these costs.
+  Simulation store_all;
+  // Shared with the others of a flight: a long chain's bytes need not wait once per caller.
+  std::shared_ptr<const std::string> canonical;
   PlanKey key;
   KeyOptions options;
 };
@@ -27,11 +32,15 @@ struct PlanningProblem {
 // Sha256, or in tests a function with collisions.
 using DigestFunction = std::function<Digest(const std::string&)>;
 
-// O(size of the profile). INVALID_ARGUMENT when a graph cannot be planned as a chain.
-absl::StatusOr<std::shared_ptr<const PlanningProblem>> MakePlanningProblem(
-    const Profile& profile, const KeyOptions& options, const DigestFunction& digest);
+// O(size of the profile). INVALID_ARGUMENT made by FieldError: no such solver, or the graph cannot
+// be planned as a chain of at most `max_stages`.
+absl::StatusOr<std::shared_ptr<PlanningProblem>> MakePlanningProblem(const Profile& profile,
+                                                                     const KeyOptions& options,
+                                                                     const DigestFunction& digest,
+                                                                     int64_t max_stages);
 
-PlanOptions ToPlanOptions(const KeyOptions& options, const StopToken* stop);
+// The budget in bytes without a solver; nothing for "least", which needs one.
+std::optional<Bytes> WithoutSolver(const Budget& budget, Bytes store_all_peak);
 
 }  // namespace stowage
 

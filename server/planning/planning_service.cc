@@ -1,6 +1,8 @@
 #include "server/planning/planning_service.h"
 
 #include <algorithm>
+#include <new>
+#include <type_traits>
 #include <utility>
 
 #include "server/planning/plan_lookup.h"
@@ -25,25 +27,20 @@ SolveOutcome OutcomeOf(const absl::StatusOr<Plan>& plan) {
   return SolveOutcome::kError;
 }
 
-// What a search of one entry found.
-struct Found {
-  std::optional<Plan> plan;
-  PlanLookup outcome = PlanLookup::kNoEntry;
-  int refused = 0;  // plans that serve the budget, but not under the caller's costs
-};
-
-Found FirstAccepted(const PlanningProblem& problem, const PlanEntry& entry, Bytes budget) {
-  Found found;
-  found.outcome = PlanLookup::kCollision;
-  if (entry.canonical != problem.canonical) return found;
-  found.outcome = PlanLookup::kNoBudget;
-  for (const auto& plan : PlansServing(entry, budget)) {
-    found.plan = PlanUnder(*problem.chain, *entry.reference, *plan, budget);
-    found.outcome = found.plan ? PlanLookup::kHit : PlanLookup::kRefused;
-    if (found.plan) return found;
-    ++found.refused;
+// The solver library reports by status; what throws is the allocator, when tables are large.
+template <class Function>
+std::invoke_result_t<Function> CatchingBadAlloc(const Function& function) {
+  try {
+    return function();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemoryError();
   }
-  return found;
+}
+
+// Bytes that one solve may use for tables.
+Bytes TableLimit(const PlanningOptions& options) {
+  constexpr Bytes kLeast{1 << 20};
+  return std::max(kLeast, Bytes(options.solver_memory.value() / options.solver_threads));
 }
 
 }  // namespace
@@ -66,16 +63,12 @@ absl::StatusOr<CachedPlan> PlanningService::GetPlan(const std::vector<PlanKey>& 
     const std::shared_ptr<const PlanEntry> entry = store_->Get(key, Access::kLookup);
     if (!entry) continue;
     outcome = PlanLookup::kNoBudget;
-    std::optional<Bytes> bytes = entry->least_budget;
-    if (!std::holds_alternative<LeastBudget>(budget)) {
-      const absl::StatusOr<Bytes> resolved =
-          solver_->Resolve(*entry->reference, budget, ToPlanOptions(entry->options, nullptr));
-      if (!resolved.ok()) return resolved.status();
-      bytes = *resolved;
-    }
+    std::optional<Bytes> bytes = WithoutSolver(budget, entry->store_all.peak);
+    if (!bytes) bytes = entry->least_budget;
     if (!bytes) continue;
     const auto plans = PlansServing(*entry, *bytes);
-    if (plans.empty()) continue;
+    // That there is no schedule holds under the reference costs; who asks has named none.
+    if (plans.empty() || plans.front()->status != PlanStatus::kFound) continue;
     metrics_->PlanLookedUp(PlanLookup::kHit);
     return CachedPlan{plans.front(), *bytes, key};
   }
@@ -86,27 +79,18 @@ absl::StatusOr<CachedPlan> PlanningService::GetPlan(const std::vector<PlanKey>& 
 std::shared_ptr<PlanCall> PlanningService::ComputePlan(const ComputeRequest& request,
                                                        ComputeCallback done) {
   auto call = std::make_shared<PlanCall>(next_call_++, request.deadline, std::move(done));
-  if (!Accept()) {
+  if (absl::Status accepted = Accept(); !accepted.ok()) {
     call->answered = true;
-    call->done(DrainingError());
+    call->done(accepted);
     return call;
   }
-  absl::StatusOr<std::shared_ptr<const PlanningProblem>> problem =
-      MakePlanningProblem(request.profile, request.options, options_.digest);
-  absl::Status valid = problem.ok() ? ValidateBudget(request.budget) : problem.status();
+  absl::StatusOr<std::shared_ptr<PlanningProblem>> problem =
+      MakePlanningProblem(request.profile, request.options, options_.digest, options_.max_stages);
+  const absl::Status valid = problem.ok() ? ValidateBudget(request.budget) : problem.status();
   if (valid.ok()) {
     call->problem = *std::move(problem);
     call->least = std::holds_alternative<LeastBudget>(request.budget);
-  }
-  if (valid.ok() && !call->least) {
-    // Bytes and shares cost no more than one replay of store-all; only "least" needs a solver's
-    // thread.
-    const absl::StatusOr<Bytes> bytes = solver_->Resolve(*call->problem->chain, request.budget,
-                                                         ToPlanOptions(request.options, nullptr));
-    if (bytes.ok()) call->budget = *bytes;
-    valid = bytes.status();
-  }
-  if (valid.ok()) {
+    call->budget = WithoutSolver(request.budget, call->problem->store_all.peak);
     Proceed(call, Access::kLookup);
   } else {
     Answer(call, valid);
@@ -118,7 +102,7 @@ void PlanningService::Proceed(const std::shared_ptr<PlanCall>& call, Access acce
   if (call->least) ResolveFromEntry(call.get());
   if (call->budget) {
     if (std::optional<Plan> plan = FindCached(*call->problem, *call->budget, access)) {
-      return AnswerPlan(call, *std::move(plan), PlanSource::kCache);
+      return AnswerPlan(call, *std::move(plan), AnswerSource::kCache);
     }
   }
   if (call->deadline && access == Access::kLookup) {
@@ -133,6 +117,7 @@ void PlanningService::Proceed(const std::shared_ptr<PlanCall>& call, Access acce
 void PlanningService::Start(const std::shared_ptr<PlanCall>& call) {
   const FlightTable::Joined joined = flights_.Join(call);
   if (!joined.flight) return;
+  if (!call->deadline) BoundSolveTime(call, *joined.flight);
   if (!joined.created) return metrics_->FlightJoined();
   const std::shared_ptr<Flight>& flight = joined.flight;
   if (pool_.TrySubmit(flight->id, [this, flight] { Run(flight); })) return;
@@ -140,30 +125,49 @@ void PlanningService::Start(const std::shared_ptr<PlanCall>& call) {
   for (const auto& waiting : flights_.Land(flight)) Answer(waiting, Refusal());
 }
 
+void PlanningService::BoundSolveTime(const std::shared_ptr<PlanCall>& call, const Flight& flight) {
+  timer_.Schedule(call->id, flight.created + options_.max_solve_time,
+                  [this, weak = std::weak_ptr<PlanCall>(call)] {
+                    if (const auto late = weak.lock()) {
+                      Leave(late, SolveTimeError(options_.max_solve_time));
+                    }
+                  });
+  if (call->answered) timer_.Cancel(call->id);  // the flight landed meanwhile
+}
+
+PlanOptions PlanningService::OptionsFor(const Flight& flight) const {
+  PlanOptions plan_options;
+  plan_options.solver = flight.problem->options.solver;
+  plan_options.solve.slots = flight.problem->options.slots;
+  plan_options.solve.table_limit = TableLimit(options_);
+  plan_options.solve.stop = &flight.stop;
+  return plan_options;
+}
+
 void PlanningService::Run(const std::shared_ptr<Flight>& flight) {
   if (flight->stop.stop_requested()) return;
-  PlanSource source = PlanSource::kSolved;
-  absl::StatusOr<Plan> plan = PlanFor(*flight, &source);
+  AnswerSource source = AnswerSource::kSolved;
+  absl::StatusOr<Plan> plan = CatchingBadAlloc([&] { return PlanFor(*flight, &source); });
   if (plan.ok()) return Distribute(flight, *plan, source);
   for (const auto& call : flights_.Land(flight)) Answer(call, plan.status());
 }
 
-absl::StatusOr<Plan> PlanningService::PlanFor(const Flight& flight, PlanSource* source) {
+absl::StatusOr<Plan> PlanningService::PlanFor(const Flight& flight, AnswerSource* source) {
   const PlanningProblem& problem = *flight.problem;
   Access access = Access::kPeek;
   std::optional<Bytes> budget = flight.budget;
   if (!budget) {
-    const absl::StatusOr<Bytes> least = solver_->Resolve(
-        *problem.chain, LeastBudget{}, ToPlanOptions(problem.options, &flight.stop));
+    const absl::StatusOr<Bytes> least =
+        solver_->Resolve(*problem.chain, LeastBudget{}, OptionsFor(flight));
     if (!least.ok()) return least.status();
     budget = *least;
     access = Access::kLookup;
   }
   // Between the caller's lookup and this flight another one may have landed: one solve per
   // question.
-  *source = PlanSource::kCache;
+  *source = AnswerSource::kCache;
   if (std::optional<Plan> cached = FindCached(problem, *budget, access)) return *std::move(cached);
-  *source = PlanSource::kSolved;
+  *source = AnswerSource::kSolved;
   absl::StatusOr<Plan> plan = Solve(flight, *budget);
   if (!plan.ok()) return plan;
   SolvedPlan solved{flight.problem, *std::move(plan), !flight.budget.has_value()};
@@ -175,7 +179,7 @@ absl::StatusOr<Plan> PlanningService::Solve(const Flight& flight, Bytes budget) 
   const PlanningProblem& problem = *flight.problem;
   const Clock::time_point start = Clock::now();
   absl::StatusOr<Plan> plan =
-      solver_->Solve(*problem.chain, budget, ToPlanOptions(problem.options, &flight.stop));
+      CatchingBadAlloc([&] { return solver_->Solve(*problem.chain, budget, OptionsFor(flight)); });
   const auto took = std::chrono::nanoseconds(Clock::now() - start);
   mean_solve_ns_ = (mean_solve_ns_ * 7 + took.count()) / 8;
   metrics_->Solved(plan.ok() ? plan->provenance.solver : problem.options.solver, OutcomeOf(plan),
@@ -190,21 +194,24 @@ absl::StatusOr<Plan> PlanningService::Solve(const Flight& flight, Bytes budget) 
 }
 
 void PlanningService::Distribute(const std::shared_ptr<Flight>& flight, const Plan& plan,
-                                 PlanSource source) {
+                                 AnswerSource source) {
   const Chain& solved_under = *flight->problem->chain;
   for (const auto& call : flights_.Land(flight)) {
     const Chain& chain = *call->problem->chain;
     const bool leads = call->id == flight->leader;
-    // "Least" means something else to a caller of other overheads.
-    const bool same_question = call->budget || SameOverheads(chain, solved_under);
+    // "Least" means something else to a caller of other overheads, and a plan that was made without
+    // times is no answer to who has some.
+    const bool timeless = solved_under.ideal_time() == Nanos(0) && chain.ideal_time() > Nanos(0);
+    const bool same_question = !timeless && (call->budget || SameOverheads(chain, solved_under));
     std::optional<Plan> judged;
     if (same_question) {
-      judged = PlanUnder(chain, solved_under, plan, call->budget.value_or(plan.budget));
+      judged = PlanUnder(chain, call->problem->store_all, solved_under, plan,
+                         call->budget.value_or(plan.budget));
       if (!judged) metrics_->PlanRefused();
     }
     if (judged) {
-      const bool shared = source == PlanSource::kSolved && !leads;
-      AnswerPlan(call, *std::move(judged), shared ? PlanSource::kShared : source);
+      const bool shared = source == AnswerSource::kSolved && !leads;
+      AnswerPlan(call, *std::move(judged), shared ? AnswerSource::kShared : source);
     } else if (leads) {
       Answer(call,
              absl::InternalError("the referee refused a plan under the costs it was made for"));
@@ -227,7 +234,7 @@ void PlanningService::Leave(const std::shared_ptr<PlanCall>& call, const absl::S
 
 void PlanningService::ResolveFromEntry(PlanCall* call) {
   const auto entry = store_->Get(call->problem->key, Access::kPeek);
-  if (!entry || !entry->least_budget || entry->canonical != call->problem->canonical) return;
+  if (!entry || !entry->least_budget || entry->canonical != *call->problem->canonical) return;
   if (SameOverheads(*entry->reference, *call->problem->chain)) call->budget = entry->least_budget;
 }
 
@@ -235,7 +242,7 @@ std::optional<Plan> PlanningService::FindCached(const PlanningProblem& problem, 
                                                 Access access) {
   Found found;
   if (const auto entry = store_->Get(problem.key, access)) {
-    found = FirstAccepted(problem, *entry, budget);
+    found = BestAccepted(problem, *entry, budget);
   }
   if (access == Access::kLookup) {
     metrics_->PlanLookedUp(found.outcome);
@@ -248,20 +255,26 @@ void PlanningService::Store(SolvedPlan* solved) {
   const PlanKey& key = solved->problem->key;
   std::lock_guard<std::mutex> lock(record_mutex_);
   std::shared_ptr<const PlanEntry> old = store_->Get(key, Access::kPeek);
-  if (old && old->canonical != solved->problem->canonical) old = nullptr;
-  auto entry = std::make_shared<const PlanEntry>(Record(old.get(), solved));
+  if (old && old->canonical != *solved->problem->canonical) old = nullptr;
+  std::optional<PlanEntry> entry = Record(old.get(), solved);
+  if (!entry) return;
   // An entry that the store cannot hold costs later hits, not this answer.
-  store_->Put(key, std::move(entry)).IgnoreError();
+  store_->Put(key, std::make_shared<const PlanEntry>(*std::move(entry))).IgnoreError();
 }
 
-bool PlanningService::Accept() {
+absl::Status PlanningService::Accept() {
   std::lock_guard<std::mutex> lock(open_mutex_);
-  if (accepting_) ++open_calls_;
-  return accepting_;
+  if (!accepting_) return DrainingError();
+  if (open_calls_ >= options_.max_open_calls) {
+    metrics_->QueueRefused();
+    return TooManyCallsError(options_.max_open_calls, RetryAfter());
+  }
+  ++open_calls_;
+  return absl::OkStatus();
 }
 
 void PlanningService::AnswerPlan(const std::shared_ptr<PlanCall>& call, Plan plan,
-                                 PlanSource source) {
+                                 AnswerSource source) {
   plan.stage_vertices = call->problem->stage_vertices;
   Answer(call, ComputeAnswer{std::move(plan), call->problem->key, source});
 }
@@ -277,13 +290,14 @@ void PlanningService::Answer(const std::shared_ptr<PlanCall>& call,
 }
 
 absl::Status PlanningService::Refusal() const {
-  if (stopping_) return DrainingError();
+  return stopping_ ? DrainingError() : QueueFullError(options_.queue_limit, RetryAfter());
+}
+
+std::chrono::nanoseconds PlanningService::RetryAfter() const {
   using std::chrono::nanoseconds;
   const nanoseconds drained(mean_solve_ns_ * static_cast<int64_t>(options_.queue_limit) /
                             options_.solver_threads);
-  return QueueFullError(
-      options_.queue_limit,
-      std::clamp<nanoseconds>(drained, std::chrono::milliseconds(100), std::chrono::seconds(30)));
+  return std::clamp<nanoseconds>(drained, std::chrono::milliseconds(100), std::chrono::seconds(30));
 }
 
 DrainResult PlanningService::Drain(Clock::time_point deadline) {

@@ -34,6 +34,12 @@ namespace stowage {
 struct PlanningOptions {
   int solver_threads = 2;    // >= 1
   size_t queue_limit = 256;  // >= 1; solves that may wait for a thread
+  // For the tables of all threads together; each solve gets its share, at least 1 MiB.
+  Bytes solver_memory{int64_t{4} << 30};
+  // How long a flight may take, queue included, for callers without a deadline.
+  std::chrono::nanoseconds max_solve_time = std::chrono::minutes(10);
+  int64_t max_open_calls = 10000;  // of ComputePlan, who joined a flight included
+  int64_t max_stages = static_cast<int64_t>(Chain::kMaxStages);  // of a chain cut from a graph
   DigestFunction digest = Sha256;
 };
 
@@ -57,14 +63,15 @@ class PlanningService {
                   ServerMetrics* metrics);
   ~PlanningService();
 
-  // The first key with a plan that serves the budget; shares and "least" mean those of the entry's
-  // reference costs. The plan carries no stage_vertices: a key does not say how its sender numbers
+  // The first key with a schedule that serves the budget; shares and "least" mean those of the
+  // entry's reference costs, and so does the prediction. That a budget is infeasible is no answer
+  // here: it may be feasible under the caller's costs, which ComputePlan is told. The plan carries no stage_vertices: a key does not say how its sender numbers
   // them. NOT_FOUND, or INVALID_ARGUMENT for the budget.
   absl::StatusOr<CachedPlan> GetPlan(const std::vector<PlanKey>& keys, const Budget& budget);
 
   // Answers with a plan refereed under the caller's own costs, or: INVALID_ARGUMENT, CANCELLED,
-  // DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED (queue full, with a time to retry after; or the solver's
-  // tables), UNAVAILABLE (draining).
+  // DEADLINE_EXCEEDED (the caller's, or max_solve_time), RESOURCE_EXHAUSTED (queue full or too many
+  // calls, with a time to retry after; or the solver's memory), UNAVAILABLE (draining).
   std::shared_ptr<PlanCall> ComputePlan(const ComputeRequest& request, ComputeCallback done);
 
   // Answers the call with CANCELLED unless it has been answered. The solve goes on while anybody
@@ -81,21 +88,27 @@ class PlanningService {
  private:
   void Proceed(const std::shared_ptr<PlanCall>& call, Access access);
   void Start(const std::shared_ptr<PlanCall>& call);
+  // Answers a call without a deadline when its flight has taken max_solve_time.
+  void BoundSolveTime(const std::shared_ptr<PlanCall>& call, const Flight& flight);
+  PlanOptions OptionsFor(const Flight& flight) const;
   void Run(const std::shared_ptr<Flight>& flight);
   // The plan for a flight, from the cache or a solver, recorded in the store.
-  absl::StatusOr<Plan> PlanFor(const Flight& flight, PlanSource* source);
+  absl::StatusOr<Plan> PlanFor(const Flight& flight, AnswerSource* source);
   absl::StatusOr<Plan> Solve(const Flight& flight, Bytes budget);
-  void Distribute(const std::shared_ptr<Flight>& flight, const Plan& plan, PlanSource source);
+  void Distribute(const std::shared_ptr<Flight>& flight, const Plan& plan, AnswerSource source);
   void Leave(const std::shared_ptr<PlanCall>& call, const absl::Status& status);
 
   void ResolveFromEntry(PlanCall* call);
   std::optional<Plan> FindCached(const PlanningProblem& problem, Bytes budget, Access access);
   void Store(SolvedPlan* solved);
 
-  bool Accept();
-  void AnswerPlan(const std::shared_ptr<PlanCall>& call, Plan plan, PlanSource source);
+  // Counts a call as open, or says why not.
+  absl::Status Accept();
+  void AnswerPlan(const std::shared_ptr<PlanCall>& call, Plan plan, AnswerSource source);
   void Answer(const std::shared_ptr<PlanCall>& call, absl::StatusOr<ComputeAnswer> answer);
   absl::Status Refusal() const;
+  // When the queue, were it full, has probably drained.
+  std::chrono::nanoseconds RetryAfter() const;
 
   const PlanningOptions options_;
   PlanStore* const store_;

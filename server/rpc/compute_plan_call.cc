@@ -8,13 +8,13 @@
 namespace stowage {
 namespace {
 
-v1::PlanSource SourceToProto(PlanSource source) {
+v1::PlanSource SourceToProto(AnswerSource source) {
   switch (source) {
-    case PlanSource::kCache:
+    case AnswerSource::kCache:
       return v1::PLAN_SOURCE_CACHE;
-    case PlanSource::kSolved:
+    case AnswerSource::kSolved:
       return v1::PLAN_SOURCE_SOLVED;
-    case PlanSource::kShared:
+    case AnswerSource::kShared:
       return v1::PLAN_SOURCE_SHARED;
   }
   return v1::PLAN_SOURCE_UNSPECIFIED;
@@ -24,8 +24,8 @@ v1::PlanSource SourceToProto(PlanSource source) {
 
 ComputePlanCall::ComputePlanCall(const absl::StatusOr<ComputeRequest>& request,
                                  PlanningService* planning, const RpcRecord& record,
-                                 v1::ComputePlanResponse* response)
-    : planning_(planning), record_(record), response_(response) {
+                                 const RequestLimits& limits, v1::ComputePlanResponse* response)
+    : planning_(planning), record_(record), limits_(limits), response_(response) {
   if (!request.ok()) {
     Answer(request.status());
     return;
@@ -42,12 +42,14 @@ void ComputePlanCall::OnCancel() {
 void ComputePlanCall::OnDone() { delete this; }
 
 void ComputePlanCall::Answer(const absl::StatusOr<ComputeAnswer>& answer) {
-  if (answer.ok()) {
+  absl::Status status = answer.status();
+  if (status.ok()) {
     *response_->mutable_plan() = ToProto(answer->plan);
     *response_->mutable_key() = ToProto(answer->key);
     response_->set_source(SourceToProto(answer->source));
+    status = CheckSize(*response_, limits_);
   }
-  Finish(record_.Handled(ToWireStatus(answer.status())));
+  Finish(record_.Handled(ToWireStatus(status)));
 }
 
 }  // namespace stowage

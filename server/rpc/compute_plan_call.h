@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/planning/planning_service.h"
+#include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
 #include "stowage/v1/plan_service.pb.h"
 
@@ -21,7 +22,8 @@ class ComputePlanCall final : public grpc::ServerUnaryReactor {
  public:
   // Starts at once. `response` is gRPC's and lives until OnDone.
   ComputePlanCall(const absl::StatusOr<ComputeRequest>& request, PlanningService* planning,
-                  const RpcRecord& record, v1::ComputePlanResponse* response);
+                  const RpcRecord& record, const RequestLimits& limits,
+                  v1::ComputePlanResponse* response);
 
   void OnCancel() override;
   void OnDone() override;
@@ -31,6 +33,7 @@ class ComputePlanCall final : public grpc::ServerUnaryReactor {
 
   PlanningService* const planning_;
   const RpcRecord record_;
+  const RequestLimits limits_;
   v1::ComputePlanResponse* const response_;
   std::shared_ptr<PlanCall> call_;  // null when the request was refused
 };

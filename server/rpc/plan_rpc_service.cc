@@ -79,14 +79,15 @@ absl::Status PlanRpcService::FillPlan(const v1::GetPlanRequest& request,
   *response->mutable_plan() = ToProto(*cached->plan);
   response->mutable_plan()->set_budget_bytes(cached->budget.value());
   *response->mutable_key() = ToProto(cached->key);
-  return absl::OkStatus();
+  return CheckSize(*response, limits_);
 }
 
 ServerUnaryReactor* PlanRpcService::ComputePlan(CallbackServerContext* context,
                                                 const v1::ComputePlanRequest* request,
                                                 v1::ComputePlanResponse* response) {
   const RpcRecord record(Rpc::kComputePlan, metrics_);
-  return new ComputePlanCall(ToComputeRequest(*context, *request), planning_, record, response);
+  return new ComputePlanCall(ToComputeRequest(*context, *request), planning_, record, limits_,
+                             response);
 }
 
 absl::StatusOr<ComputeRequest> PlanRpcService::ToComputeRequest(

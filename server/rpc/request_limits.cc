@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "proto/codec/grpc_status.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {
@@ -27,6 +28,15 @@ absl::Status CheckLimits(const v1::ComputePlanRequest& request, const RequestLim
       AtMost("profile.chain.stages", profile.chain().stages_size(), limits.max_stages);
   if (!status.ok()) return status;
   return AtMost("profile.graph.vertices", profile.graph().vertices_size(), limits.max_vertices);
+}
+
+absl::Status CheckSize(const google::protobuf::MessageLite& response, const RequestLimits& limits) {
+  const size_t bytes = response.ByteSizeLong();
+  if (bytes <= static_cast<size_t>(limits.max_message_bytes)) return absl::OkStatus();
+  return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                        "the answer has ", bytes, " bytes, over this server's limit of ",
+                        limits.max_message_bytes, " bytes for a message")),
+                    "RESPONSE_TOO_LARGE");
 }
 
 }  // namespace stowage

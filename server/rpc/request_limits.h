@@ -1,6 +1,9 @@
-// What a request may weigh on this server, checked by count before anything is converted.
+// What a request may weigh on this server, checked by count before anything is converted, and what
+// an answer may.
 #ifndef STOWAGE_SERVER_RPC_REQUEST_LIMITS_H_
 #define STOWAGE_SERVER_RPC_REQUEST_LIMITS_H_
+
+#include <google/protobuf/message_lite.h>
 
 #include <cstdint>
 
@@ -14,14 +17,17 @@ namespace stowage {
 inline constexpr int kMaxKeysPerRequest = 16;
 
 struct RequestLimits {
-  int64_t max_message_bytes = int64_t{16} << 20;
-  int64_t max_stages = 10000;     // at most Chain::kMaxStages
-  int64_t max_vertices = 100000;  // at most Graph::kMaxVertices
+  int64_t max_message_bytes = int64_t{16} << 20;  // of a request and of an answer
+  int64_t max_stages = 10000;                     // at most Chain::kMaxStages
+  int64_t max_vertices = 100000;                  // at most Graph::kMaxVertices
 };
 
 // OK, or INVALID_ARGUMENT made by FieldError that names the limit.
 absl::Status CheckLimits(const v1::GetPlanRequest& request);
 absl::Status CheckLimits(const v1::ComputePlanRequest& request, const RequestLimits& limits);
+
+// OK, or RESOURCE_EXHAUSTED, RESPONSE_TOO_LARGE that names the limit. Waiting does not help.
+absl::Status CheckSize(const google::protobuf::MessageLite& response, const RequestLimits& limits);
 
 }  // namespace stowage
 

@@ -83,7 +83,7 @@ absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
   for (int length = 0; length < last; ++length) {
     for (int s = 1; s + length <= last; ++s) {
       // Tables of long chains miss the caches: a step there is worth some of the poll's.
-      absl::Status status = poll.Spend(8 * (length + 1));
+      absl::Status status = poll.Spend(int64_t{8} * (length + 1));
       if (!status.ok()) return status;
       least.table(s, s + length) = LeastOf(space, least.table, s, s + length);
     }

@@ -46,6 +46,13 @@ absl::StatusOr<Budget> Checked(const std::string& text, Budget budget) {
 
 }  // namespace
 
+Bytes ShareOf(const ShareOfStoreAll& share, Bytes store_all_peak) {
+  // Exact where a double is not: peaks beyond 2^53.
+  if (share.share == 1.0) return store_all_peak;
+  const double bytes = share.share * static_cast<double>(store_all_peak.value());
+  return Bytes(static_cast<int64_t>(std::floor(bytes)));
+}
+
 absl::Status ValidateBudget(const Budget& budget) {
   if (const Bytes* bytes = std::get_if<Bytes>(&budget)) {
     if (bytes->value() < 0) return FieldError("budget.bytes", bytes->value(), "must be >= 0");

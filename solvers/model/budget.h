@@ -15,6 +15,9 @@ struct ShareOfStoreAll {
   double share = 1.0;
 };
 
+// That share of this peak, rounded down.
+Bytes ShareOf(const ShareOfStoreAll& share, Bytes store_all_peak);
+
 // The least budget that any schedule of the solver's class fits.
 struct LeastBudget {};
 

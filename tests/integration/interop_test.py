@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Talks to stowaged through grpclib, whose HTTP/2 stack is not gRPC's: health, reflection, a plan.
+"""Talks to stowaged through grpclib, whose HTTP/2 stack is not gRPC's: health, reflection, a plan, pings.
 
     interop_test.py STOWAGED PROTO_DIRECTORY
 
@@ -145,13 +145,53 @@ async def check_error(channel):
         raise AssertionError("a negative size was accepted")
 
 
+async def events_of_idle_connection(port, pings, interval):
+    """What the server sends on a connection without calls that pings it so often."""
+    from h2.config import H2Configuration
+    from h2.connection import H2Connection
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    connection = H2Connection(H2Configuration(client_side=True))
+    connection.initiate_connection()
+    writer.write(connection.data_to_send())
+    events = []
+
+    async def receive():
+        while data := await reader.read(65536):
+            events.extend(connection.receive_data(data))
+            writer.write(connection.data_to_send())
+
+    receiver = asyncio.create_task(receive())
+    for number in range(pings):
+        connection.ping(number.to_bytes(8, "big"))
+        writer.write(connection.data_to_send())
+        await asyncio.sleep(interval)
+    await asyncio.sleep(1 if pings else interval)
+    receiver.cancel()
+    writer.close()
+    return events
+
+
+async def check_pings(port):
+    """Four pings 10 s apart are welcome, where gRPC's default would end the connection; a silent client is pinged."""
+    from h2.events import ConnectionTerminated, PingAckReceived, PingReceived
+    events, silent = await asyncio.gather(events_of_idle_connection(port, pings=4, interval=10.2),
+                                          events_of_idle_connection(port, pings=0, interval=23))
+    assert not any(isinstance(event, ConnectionTerminated) for event in events), f"ended: {events}"
+    acknowledged = sum(isinstance(event, PingAckReceived) for event in events)
+    assert acknowledged == 4, f"not every ping was answered: {events}"
+    assert any(isinstance(event, PingReceived) for event in silent), f"the server does not ping: {silent}"
+    print("pings: taken and sent")
+
+
 async def check_all(port):
     from grpclib.client import Channel
+    pings = asyncio.create_task(check_pings(port))
     async with Channel("127.0.0.1", port) as channel:
         await check_health(channel)
         await check_reflection(channel)
         await check_plan(channel)
         await check_error(channel)
+    await pings
 
 
 def main():

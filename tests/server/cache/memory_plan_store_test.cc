@@ -51,6 +51,26 @@ TEST(MemoryPlanStore, AnEntryOverTheLimitIsRefusedAndDropsNothing) {
   EXPECT_EQ(store.stats().evicted, 0);
 }
 
+TEST(MemoryPlanStore, AnEntryOverTheLimitIsKeptWithoutItsOldestPlans) {
+  auto large = std::make_shared<PlanEntry>(*EntryOf("a", 1000));
+  const auto plan = large->plans[0];
+  for (int64_t budget = 1; budget <= 5; ++budget) {
+    auto next = std::make_shared<Plan>(*plan);
+    next->budget = Bytes(budget);
+    large->plans.push_back(next);
+  }
+  PlanEntry three = *large;
+  three.plans.erase(three.plans.begin(), three.plans.begin() + 3);
+  MemoryPlanStore store(ChargeOf(three) + Bytes(10), 1);
+  ASSERT_TRUE(store.Put(KeyOf("a"), large).ok());
+  const auto kept = store.Get(KeyOf("a"), Access::kPeek);
+  ASSERT_NE(kept, nullptr);
+  ASSERT_EQ(kept->plans.size(), 3u);
+  EXPECT_EQ(kept->plans.front()->budget, Bytes(3));
+  EXPECT_EQ(kept->plans.back()->budget, Bytes(5));
+  EXPECT_EQ(large->plans.size(), 6u);
+}
+
 TEST(MemoryPlanStore, NeverChargesMoreThanItsCapacity) {
   const Bytes one = ChargeOf(*EntryOf("a"));
   const Bytes capacity(40 * one.value());

@@ -38,6 +38,16 @@ TEST(MetricsPlanStore, CountsLookupsButNotPeeks) {
   EXPECT_EQ(metrics.cache_hits, 2);
 }
 
+TEST(MetricsPlanStore, CountsWhatItCouldNotKeep) {
+  CountingMetrics metrics;
+  const Bytes one = ChargeOf(*EntryOf("a"));
+  MetricsPlanStore store(std::make_unique<MemoryPlanStore>(one, 1), &metrics);
+  ASSERT_TRUE(store.Put(KeyOf("a"), EntryOf("a")).ok());
+  EXPECT_EQ(metrics.cache_refusals, 0);
+  EXPECT_FALSE(store.Put(KeyOf("b"), EntryOf("b", 1000)).ok());
+  EXPECT_EQ(metrics.cache_refusals, 1);
+}
+
 TEST(MetricsPlanStore, PublishesSizeAndEvictions) {
   CountingMetrics metrics;
   const Bytes one = ChargeOf(*EntryOf("a"));

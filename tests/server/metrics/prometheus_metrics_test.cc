@@ -48,11 +48,13 @@ TEST_F(PrometheusMetricsTest, CountsTheCache) {
   metrics_.CacheLookup(false);
   metrics_.CacheLookup(false);
   metrics_.CacheEvicted(3);
+  metrics_.CacheRefused();
   metrics_.CacheSize(7, 12345);
   const std::string text = metrics_.Text();
   EXPECT_THAT(text, HasSubstr("\nstowage_cache_hits_total 1\n"));
   EXPECT_THAT(text, HasSubstr("\nstowage_cache_misses_total 2\n"));
   EXPECT_THAT(text, HasSubstr("\nstowage_cache_evictions_total 3\n"));
+  EXPECT_THAT(text, HasSubstr("\nstowage_cache_refusals_total 1\n"));
   EXPECT_THAT(text, HasSubstr("\nstowage_cache_entries 7\n"));
   EXPECT_THAT(text, HasSubstr("\nstowage_cache_bytes 12345\n"));
 }

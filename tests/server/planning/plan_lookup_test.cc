@@ -3,16 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <utility>
+#include <variant>
+
+#include "tests/server/support/profiles.h"
 
 namespace stowage {
 namespace {
 
-std::shared_ptr<const Plan> Found(int64_t budget, int64_t peak, int64_t makespan) {
+std::shared_ptr<const Plan> Solved(int64_t budget, int64_t peak, int64_t makespan,
+                                   int recomputed = 1) {
   Plan plan;
   plan.status = PlanStatus::kFound;
   plan.budget = Bytes(budget);
   plan.prediction.peak = Bytes(peak);
   plan.prediction.makespan = Nanos(makespan);
+  plan.prediction.recomputed_forwards = recomputed;
   plan.bounds.store_all_makespan = Nanos(50);
   return std::make_shared<const Plan>(plan);
 }
@@ -26,7 +31,7 @@ std::shared_ptr<const Plan> Without(PlanStatus status, int64_t budget, int64_t l
 }
 
 TEST(PlanLookup, APlanServesFromItsPeakToItsBudget) {
-  const auto plan = Found(100, 80, 60);
+  const auto plan = Solved(100, 80, 60);
   EXPECT_FALSE(Serves(*plan, Bytes(79)));
   EXPECT_TRUE(Serves(*plan, Bytes(80)));
   EXPECT_TRUE(Serves(*plan, Bytes(100)));
@@ -34,9 +39,16 @@ TEST(PlanLookup, APlanServesFromItsPeakToItsBudget) {
 }
 
 TEST(PlanLookup, APlanWithoutRecomputeServesEveryLargerBudget) {
-  const auto plan = Found(100, 80, 50);
+  const auto plan = Solved(100, 80, 50, 0);
   EXPECT_FALSE(Serves(*plan, Bytes(79)));
   EXPECT_TRUE(Serves(*plan, Bytes(1000000)));
+}
+
+TEST(PlanLookup, APlanThatRecomputesInNoTimeServesNoLargerBudget) {
+  const auto plan = Solved(100, 80, 50, 2);
+  ASSERT_EQ(plan->prediction.makespan, plan->bounds.store_all_makespan);
+  EXPECT_TRUE(Serves(*plan, Bytes(100)));
+  EXPECT_FALSE(Serves(*plan, Bytes(101)));
 }
 
 TEST(PlanLookup, ProvenInfeasibleServesBelowTheLeastBudget) {
@@ -55,14 +67,66 @@ TEST(PlanLookup, NotFoundServesItsOwnBudgetAlone) {
 
 TEST(PlanLookup, TheFastestComesFirstAndSchedulesBeforeRefusals) {
   PlanEntry entry;
-  entry.plans = {Without(PlanStatus::kNotFound, 90, 0), Found(100, 80, 70), Found(95, 85, 60),
-                 Found(70, 60, 55)};
+  entry.plans = {Without(PlanStatus::kNotFound, 90, 0), Solved(100, 80, 70), Solved(95, 85, 60),
+                 Solved(70, 60, 55)};
   const auto serving = PlansServing(entry, Bytes(90));
   ASSERT_EQ(serving.size(), 3u);
   EXPECT_EQ(serving[0], entry.plans[2]);
   EXPECT_EQ(serving[1], entry.plans[1]);
   EXPECT_EQ(serving[2], entry.plans[0]);
   EXPECT_TRUE(PlansServing(entry, Bytes(75)).empty());
+}
+
+// A problem, its first stage's forward taking `first_forward`.
+std::shared_ptr<PlanningProblem> ProblemWith(int64_t first_forward) {
+  ChainSpec spec = std::get<Chain>(testing::ChainProfile({}).problem).spec();
+  spec.stages[0].forward_time = Nanos(first_forward);
+  const Profile profile{"test", Device(), *Chain::Create(spec), CostSource::kMeasured};
+  return *MakePlanningProblem(profile, KeyOptions(), Sha256, Chain::kMaxStages);
+}
+
+// Store-all, but for one stage that runs forward twice.
+std::shared_ptr<const Plan> Recomputing(int stage, const Chain& chain) {
+  auto plan = std::make_shared<Plan>();
+  plan->status = PlanStatus::kFound;
+  plan->budget = Bytes(100000);
+  const int last = chain.length() + 1;
+  for (int l = 1; l <= last; ++l) {
+    plan->schedule.push_back(l == stage ? ForwardKeepInput(l) : ForwardKeepAll(l));
+  }
+  for (int l = last; l >= 1; --l) {
+    if (l == stage) plan->schedule.push_back(ForwardKeepAll(l));
+    plan->schedule.push_back(Backward(l));
+  }
+  EXPECT_TRUE(Referee(chain, plan.get()).ok());
+  return plan;
+}
+
+TEST(BestAccepted, IsTheFastestUnderTheCallersOwnTimes) {
+  const auto reference = ProblemWith(1);
+  const auto caller = ProblemWith(1000);
+  PlanEntry entry;
+  entry.canonical = *reference->canonical;
+  entry.reference = reference->chain;
+  entry.plans = {Recomputing(1, *reference->chain), Recomputing(3, *reference->chain)};
+  const Found ours = BestAccepted(*reference, entry, Bytes(100000));
+  const Found theirs = BestAccepted(*caller, entry, Bytes(100000));
+  ASSERT_TRUE(ours.plan && theirs.plan);
+  EXPECT_EQ(ours.plan->schedule, entry.plans[0]->schedule);
+  EXPECT_EQ(theirs.plan->schedule, entry.plans[1]->schedule);
+  EXPECT_EQ(theirs.outcome, PlanLookup::kHit);
+}
+
+TEST(BestAccepted, JudgesNoMoreThanItsLimit) {
+  const auto problem = ProblemWith(1);
+  PlanEntry entry;
+  entry.canonical = *problem->canonical;
+  entry.reference = problem->chain;
+  for (int i = 0; i <= kMaxJudged; ++i) entry.plans.push_back(Solved(100, 80, 60));
+  const Found found = BestAccepted(*problem, entry, Bytes(90));
+  EXPECT_FALSE(found.plan.has_value());
+  EXPECT_EQ(found.outcome, PlanLookup::kRefused);
+  EXPECT_EQ(found.refused, kMaxJudged);
 }
 
 }  // namespace

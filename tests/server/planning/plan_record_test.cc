@@ -11,13 +11,20 @@ namespace {
 using Problem = std::shared_ptr<const PlanningProblem>;
 
 Problem ProblemOf(const ProfileShape& shape) {
-  return *MakePlanningProblem(ChainProfile(shape), KeyOptions(), Sha256);
+  return *MakePlanningProblem(ChainProfile(shape), KeyOptions(), Sha256, Chain::kMaxStages);
 }
 
-Problem WithOverhead(int64_t overhead) {
+ProfileShape Shape(int64_t overhead) {
   ProfileShape shape;
   shape.overhead = overhead;
-  return ProblemOf(shape);
+  return shape;
+}
+
+Problem WithOverhead(int64_t overhead) { return ProblemOf(Shape(overhead)); }
+
+std::optional<Plan> Under(const Problem& caller, const Problem& reference, const Plan& plan,
+                          Bytes budget) {
+  return PlanUnder(*caller->chain, caller->store_all, *reference->chain, plan, budget);
 }
 
 SolvedPlan Solved(const Problem& problem, Bytes budget) {
@@ -31,8 +38,8 @@ TEST(PlanRecord, TheKeyIsTheOneEverybodyComputes) {
 TEST(PlanRecord, TheFirstPlanBringsItsCostsAsReference) {
   const Problem problem = ProblemOf({});
   SolvedPlan solved = Solved(problem, Bytes(1500));
-  const PlanEntry entry = Record(nullptr, &solved);
-  EXPECT_EQ(entry.canonical, problem->canonical);
+  const PlanEntry entry = *Record(nullptr, &solved);
+  EXPECT_EQ(entry.canonical, *problem->canonical);
   EXPECT_EQ(entry.reference, problem->chain);
   ASSERT_EQ(entry.plans.size(), 1u);
   EXPECT_EQ(entry.plans[0]->revision, 1);
@@ -42,13 +49,13 @@ TEST(PlanRecord, TheFirstPlanBringsItsCostsAsReference) {
 TEST(PlanRecord, APlanOfEqualBudgetIsReplacedByTheNextRevision) {
   const Problem problem = ProblemOf({});
   SolvedPlan solved = Solved(problem, Bytes(1500));
-  const PlanEntry first = Record(nullptr, &solved);
+  const PlanEntry first = *Record(nullptr, &solved);
   SolvedPlan other = Solved(problem, Bytes(1600));
-  const PlanEntry second = Record(&first, &other);
+  const PlanEntry second = *Record(&first, &other);
   EXPECT_EQ(second.plans.size(), 2u);
   EXPECT_EQ(other.plan.revision, 1);
   SolvedPlan again = Solved(problem, Bytes(1500));
-  const PlanEntry third = Record(&second, &again);
+  const PlanEntry third = *Record(&second, &again);
   EXPECT_EQ(third.plans.size(), 2u);
   EXPECT_EQ(again.plan.revision, 2);
 }
@@ -58,7 +65,7 @@ TEST(PlanRecord, ALeastBudgetIsRemembered) {
   const Bytes least = LeastPeak(ChainProfile({}));
   SolvedPlan solved = Solved(problem, least);
   solved.least = true;
-  const PlanEntry entry = Record(nullptr, &solved);
+  const PlanEntry entry = *Record(nullptr, &solved);
   EXPECT_EQ(entry.least_budget, least);
 }
 
@@ -66,43 +73,78 @@ TEST(PlanRecord, CostsUnderWhichThePlanHoldsStayTheReference) {
   const Problem large = WithOverhead(50);
   const Problem small = WithOverhead(0);
   SolvedPlan first = Solved(small, StoreAllPeak(ChainProfile({})));
-  const PlanEntry before = Record(nullptr, &first);
+  const PlanEntry before = *Record(nullptr, &first);
   SolvedPlan second = Solved(large, Bytes(1500));
-  const PlanEntry after = Record(&before, &second);
+  const PlanEntry after = *Record(&before, &second);
   EXPECT_EQ(after.reference, small->chain);
   EXPECT_EQ(after.plans.size(), 2u);
   EXPECT_LT(after.plans[1]->prediction.peak, second.plan.prediction.peak);
 }
 
-TEST(PlanRecord, CostsUnderWhichItDoesNotHoldGiveWay) {
+TEST(PlanRecord, SmallerOverheadsDoNotBecomeTheReference) {
   const Problem large = WithOverhead(50);
   const Problem small = WithOverhead(0);
   const Bytes peak = StoreAllPeak(ChainProfile({}));
   SolvedPlan first = Solved(large, Bytes(1500));
-  SolvedPlan roomy = Solved(large, peak + Bytes(1000));
-  const PlanEntry one = Record(nullptr, &first);
-  const PlanEntry before = Record(&one, &roomy);
+  const PlanEntry before = *Record(nullptr, &first);
   // Store-all at its exact peak without overheads does not fit with them.
   SolvedPlan tight = Solved(small, peak);
   ASSERT_EQ(tight.plan.prediction.peak, peak);
-  const PlanEntry after = Record(&before, &tight);
-  EXPECT_EQ(after.reference, small->chain);
-  EXPECT_EQ(after.plans.size(), 3u);
+  EXPECT_FALSE(Record(&before, &tight).has_value());
+}
+
+TEST(PlanRecord, LargerOverheadsBecomeTheReferenceWhereThePlanDoesNotHold) {
+  const Problem large = WithOverhead(50);
+  const Problem small = WithOverhead(0);
+  const Bytes peak = StoreAllPeak(ChainProfile({}));
+  SolvedPlan first = Solved(small, Bytes(1500));
+  SolvedPlan tight = Solved(small, peak);
+  SolvedPlan roomy = Solved(small, peak + Bytes(1000));
+  const PlanEntry one = *Record(nullptr, &first);
+  const PlanEntry two = *Record(&one, &tight);
+  const PlanEntry before = *Record(&two, &roomy);
+  // What recomputes here is no answer under the reference, where store-all fits.
+  SolvedPlan heavy = Solved(large, peak);
+  ASSERT_GT(heavy.plan.prediction.recomputed_forwards, 0);
+  const PlanEntry after = *Record(&before, &heavy);
+  EXPECT_EQ(after.reference, large->chain);
+  EXPECT_EQ(after.store_all.peak, StoreAllPeak(ChainProfile(Shape(50))));
   for (const auto& plan : after.plans) {
     Plan copy = *plan;
-    EXPECT_TRUE(Referee(*small->chain, &copy).ok());
+    EXPECT_TRUE(Referee(*large->chain, &copy).ok());
     EXPECT_EQ(copy.prediction.peak, plan->prediction.peak);
   }
+  // Store-all with room to spare stays, store-all at its old peak does not.
+  EXPECT_EQ(after.plans.back()->revision, 2);
+  EXPECT_EQ(after.plans[after.plans.size() - 2]->budget, peak + Bytes(1000));
+}
+
+TEST(PlanRecord, ThatNothingFitsLargerOverheadsChangesNothing) {
+  const Problem small = WithOverhead(0);
+  const Problem large = WithOverhead(5000);
+  SolvedPlan first = Solved(small, Bytes(1500));
+  const PlanEntry before = *Record(nullptr, &first);
+  SolvedPlan infeasible = Solved(large, Bytes(1500));
+  ASSERT_EQ(infeasible.plan.status, PlanStatus::kProvenInfeasible);
+  EXPECT_FALSE(Record(&before, &infeasible).has_value());
+}
+
+TEST(PlanRecord, AProfileWithoutTimesLeavesNothing) {
+  ProfileShape shape;
+  shape.timed = false;
+  SolvedPlan solved = Solved(ProblemOf(shape), Bytes(1500));
+  ASSERT_EQ(solved.plan.status, PlanStatus::kFound);
+  EXPECT_FALSE(Record(nullptr, &solved).has_value());
 }
 
 TEST(PlanRecord, PlansPerEntryAreBounded) {
   const Problem problem = ProblemOf({});
   SolvedPlan solved = Solved(problem, Bytes(1500));
-  PlanEntry entry = Record(nullptr, &solved);
+  PlanEntry entry = *Record(nullptr, &solved);
   for (size_t i = 1; i <= kMaxPlansPerEntry; ++i) {
     SolvedPlan next = solved;
     next.plan.budget = Bytes(1500 + static_cast<int64_t>(i));
-    entry = Record(&entry, &next);
+    entry = *Record(&entry, &next);
   }
   EXPECT_EQ(entry.plans.size(), kMaxPlansPerEntry);
   EXPECT_EQ(entry.plans.front()->budget, Bytes(1501));
@@ -116,8 +158,8 @@ TEST(PlanUnder, OptimalUnderOtherTimesIsNotClaimedOptimalUnderThese) {
   const Plan plan = Solved(reference, Bytes(1500)).plan;
   ASSERT_TRUE(plan.bounds.proven_optimal);
   ASSERT_GT(plan.prediction.recomputed_forwards, 0);
-  const auto same = PlanUnder(*reference->chain, *reference->chain, plan, Bytes(1500));
-  const auto other = PlanUnder(*caller->chain, *reference->chain, plan, Bytes(1500));
+  const auto same = Under(reference, reference, plan, Bytes(1500));
+  const auto other = Under(caller, reference, plan, Bytes(1500));
   ASSERT_TRUE(same && other);
   EXPECT_TRUE(same->bounds.proven_optimal);
   EXPECT_FALSE(other->bounds.proven_optimal);
@@ -129,8 +171,36 @@ TEST(PlanUnder, InfeasibleUnderOtherOverheadsSaysNothing) {
   const Problem large = WithOverhead(50);
   const Plan plan = Solved(large, Bytes(10)).plan;
   ASSERT_EQ(plan.status, PlanStatus::kProvenInfeasible);
-  EXPECT_FALSE(PlanUnder(*small->chain, *large->chain, plan, Bytes(10)).has_value());
-  EXPECT_TRUE(PlanUnder(*large->chain, *large->chain, plan, Bytes(10)).has_value());
+  EXPECT_FALSE(Under(small, large, plan, Bytes(10)).has_value());
+  EXPECT_TRUE(Under(large, large, plan, Bytes(10)).has_value());
+}
+
+TEST(PlanUnder, WhatRecomputesIsNoAnswerWhereStoreAllFits) {
+  const Problem small = WithOverhead(0);
+  const Problem large = WithOverhead(50);
+  const Bytes peak = StoreAllPeak(ChainProfile({}));
+  const Plan plan = Solved(large, peak).plan;
+  ASSERT_GT(plan.prediction.recomputed_forwards, 0);
+  EXPECT_FALSE(Under(small, large, plan, peak).has_value());
+  EXPECT_TRUE(Under(small, large, plan, peak - Bytes(1)).has_value());
+  EXPECT_TRUE(Under(large, large, plan, peak).has_value());
+}
+
+TEST(PlanUnder, SaysWhatTheRefereeSays) {
+  const Problem caller = WithOverhead(20);
+  const Problem reference = WithOverhead(50);
+  const Plan plan = Solved(reference, Bytes(1500)).plan;
+  const auto judged = Under(caller, reference, plan, Bytes(1499));
+  ASSERT_TRUE(judged.has_value());
+  Plan refereed = plan;
+  refereed.budget = Bytes(1499);
+  ASSERT_TRUE(Referee(*caller->chain, &refereed).ok());
+  EXPECT_EQ(judged->prediction.peak, refereed.prediction.peak);
+  EXPECT_EQ(judged->prediction.makespan, refereed.prediction.makespan);
+  EXPECT_EQ(judged->bounds.store_all_peak, refereed.bounds.store_all_peak);
+  EXPECT_EQ(judged->bounds.store_all_makespan, refereed.bounds.store_all_makespan);
+  EXPECT_EQ(judged->bounds.lower_bound, refereed.bounds.lower_bound);
+  EXPECT_FALSE(Under(caller, reference, plan, refereed.prediction.peak - Bytes(1)).has_value());
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ TEST(PlanReuse, TheFirstQuestionIsSolvedTheSecondIsNot) {
   const auto first = fixture.Compute(ChainProfile({}), kTight);
   const auto second = fixture.Compute(ChainProfile({}), kTight);
   ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_EQ(first->source, PlanSource::kSolved);
-  EXPECT_EQ(second->source, PlanSource::kCache);
+  EXPECT_EQ(first->source, AnswerSource::kSolved);
+  EXPECT_EQ(second->source, AnswerSource::kCache);
   EXPECT_EQ(first->key, MakePlanKey(ChainProfile({}), KeyOptions()));
   EXPECT_EQ(first->plan.schedule, second->plan.schedule);
   EXPECT_LE(first->plan.prediction.peak, kTight);
@@ -34,7 +34,7 @@ TEST(PlanReuse, JitteredTimesHitAndArePredictedAnew) {
   jittered.forward_time += 2;
   const auto second = fixture.Compute(ChainProfile(jittered), kTight);
   ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_EQ(second->source, PlanSource::kCache);
+  EXPECT_EQ(second->source, AnswerSource::kCache);
   EXPECT_EQ(second->plan.schedule, first->plan.schedule);
   EXPECT_GT(second->plan.prediction.makespan, first->plan.prediction.makespan);
   EXPECT_EQ(fixture.solver.started(), 1);
@@ -49,14 +49,14 @@ TEST(PlanReuse, OverheadsThatBreakTheBudgetAreSolvedAnewAndReplace) {
   heavy.overhead = 60;
   const auto second = fixture.Compute(ChainProfile(heavy), budget);
   ASSERT_TRUE(second.ok());
-  EXPECT_EQ(second->source, PlanSource::kSolved);
+  EXPECT_EQ(second->source, AnswerSource::kSolved);
   EXPECT_LE(second->plan.prediction.peak, budget);
   EXPECT_EQ(fixture.solver.started(), 2);
   EXPECT_EQ(fixture.metrics.plans_refused, 1);
   EXPECT_EQ(fixture.metrics.Lookups(PlanLookup::kRefused), 1);
   const auto third = fixture.Compute(ChainProfile(heavy), budget);
   ASSERT_TRUE(third.ok());
-  EXPECT_EQ(third->source, PlanSource::kCache);
+  EXPECT_EQ(third->source, AnswerSource::kCache);
   EXPECT_EQ(third->plan.schedule, second->plan.schedule);
   EXPECT_EQ(fixture.solver.started(), 2);
 }
@@ -78,11 +78,11 @@ TEST(PlanReuse, ABudgetBetweenPeakAndBudgetOfAPlanIsServedByIt) {
   ASSERT_LT(peak, Bytes(1599));
   const auto served = fixture.Compute(ChainProfile({}), peak);
   ASSERT_TRUE(served.ok());
-  EXPECT_EQ(served->source, PlanSource::kCache);
+  EXPECT_EQ(served->source, AnswerSource::kCache);
   EXPECT_EQ(served->plan.budget, peak);
   const auto below = fixture.Compute(ChainProfile({}), peak - Bytes(1));
   ASSERT_TRUE(below.ok());
-  EXPECT_EQ(below->source, PlanSource::kSolved);
+  EXPECT_EQ(below->source, AnswerSource::kSolved);
 }
 
 TEST(PlanReuse, InfeasibleIsAnAnswerThatServesBelowTheLeastBudget) {
@@ -94,7 +94,7 @@ TEST(PlanReuse, InfeasibleIsAnAnswerThatServesBelowTheLeastBudget) {
   EXPECT_EQ(first->plan.bounds.least_budget, least);
   const auto second = fixture.Compute(ChainProfile({}), Bytes(5));
   ASSERT_TRUE(second.ok());
-  EXPECT_EQ(second->source, PlanSource::kCache);
+  EXPECT_EQ(second->source, AnswerSource::kCache);
   EXPECT_EQ(second->plan.budget, Bytes(5));
   EXPECT_EQ(fixture.solver.started(), 1);
   const auto feasible = fixture.Compute(ChainProfile({}), least);
@@ -108,7 +108,7 @@ TEST(PlanReuse, LeastIsSolvedOnceAndThenKnown) {
   const auto second = fixture.Compute(ChainProfile({}), LeastBudget{});
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(first->plan.budget, LeastPeak(ChainProfile({})));
-  EXPECT_EQ(second->source, PlanSource::kCache);
+  EXPECT_EQ(second->source, AnswerSource::kCache);
   EXPECT_EQ(second->plan.budget, first->plan.budget);
   EXPECT_EQ(fixture.solver.started(), 1);
   EXPECT_EQ(fixture.metrics.cache_misses, 1);
@@ -121,7 +121,7 @@ TEST(PlanReuse, GraphPlansNameTheCallersOwnVertices) {
   const auto first = fixture.Compute(GraphProfile(8, 0, 1), budget);
   const auto second = fixture.Compute(GraphProfile(8, 500, 10), budget);
   ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_EQ(second->source, PlanSource::kCache);
+  EXPECT_EQ(second->source, AnswerSource::kCache);
   const auto& ours = first->plan.stage_vertices;
   const auto& theirs = second->plan.stage_vertices;
   ASSERT_FALSE(ours.empty());
@@ -143,10 +143,63 @@ TEST(PlanReuse, EqualDigestsOfDifferentProblemsAreAMissThatIsCounted) {
   ASSERT_TRUE(fixture.Compute(ChainProfile({}), kTight).ok());
   const auto answer = fixture.Compute(ChainProfile(other), kTight);
   ASSERT_TRUE(answer.ok());
-  EXPECT_EQ(answer->source, PlanSource::kSolved);
+  EXPECT_EQ(answer->source, AnswerSource::kSolved);
   EXPECT_EQ(fixture.metrics.Lookups(PlanLookup::kCollision), 1);
   Plan plan = answer->plan;
   EXPECT_TRUE(Referee(std::get<Chain>(ChainProfile(other).problem), &plan).ok());
+}
+
+TEST(PlanReuse, ThatNothingFitsOneCallerTakesNothingFromTheOthers) {
+  PlanningFixture fixture(false);
+  ASSERT_TRUE(fixture.Compute(ChainProfile({}), kTight).ok());
+  ProfileShape heavy;
+  heavy.overhead = 5000;
+  const auto infeasible = fixture.Compute(ChainProfile(heavy), kTight);
+  ASSERT_TRUE(infeasible.ok());
+  EXPECT_EQ(infeasible->plan.status, PlanStatus::kProvenInfeasible);
+  const auto again = fixture.Compute(ChainProfile({}), kTight);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->source, AnswerSource::kCache);
+  EXPECT_EQ(again->plan.status, PlanStatus::kFound);
+}
+
+TEST(PlanReuse, WhatWasMadeWithoutTimesIsNotKept) {
+  PlanningFixture fixture(false);
+  ProfileShape bytes_only;
+  bytes_only.timed = false;
+  for (int round = 0; round < 2; ++round) {
+    const auto answer = fixture.Compute(ChainProfile(bytes_only), kTight);
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(answer->plan.status, PlanStatus::kFound);
+    EXPECT_EQ(answer->source, AnswerSource::kSolved);
+  }
+  EXPECT_EQ(fixture.store.stats().entries, 0);
+}
+
+TEST(PlanReuse, StoreAllWinsWheneverItFitsTheCaller) {
+  PlanningFixture fixture(false);
+  const Bytes peak = StoreAllPeak(ChainProfile({}));
+  ProfileShape heavy;
+  heavy.overhead = 50;
+  const auto theirs = fixture.Compute(ChainProfile(heavy), peak);
+  ASSERT_TRUE(theirs.ok());
+  ASSERT_GT(theirs->plan.prediction.recomputed_forwards, 0);
+  const auto ours = fixture.Compute(ChainProfile({}), peak);
+  ASSERT_TRUE(ours.ok());
+  EXPECT_EQ(ours->plan.prediction.recomputed_forwards, 0);
+  // Nor does ours take the plan of the larger overheads away.
+  const auto again = fixture.Compute(ChainProfile(heavy), peak);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->source, AnswerSource::kCache);
+}
+
+TEST(GetPlan, ThatNothingFitsIsNoAnswer) {
+  PlanningFixture fixture(false);
+  const PlanKey key = MakePlanKey(ChainProfile({}), KeyOptions());
+  const auto computed = fixture.Compute(ChainProfile({}), Bytes(5));
+  ASSERT_TRUE(computed.ok());
+  ASSERT_EQ(computed->plan.status, PlanStatus::kProvenInfeasible);
+  EXPECT_TRUE(absl::IsNotFound(fixture.service->GetPlan({key}, Bytes(5)).status()));
 }
 
 TEST(GetPlan, TheFirstKeyWithAPlanAnswers) {
@@ -183,6 +236,7 @@ TEST(GetPlan, SharesAndLeastMeanTheReferenceCosts) {
   const auto by_share = fixture.service->GetPlan({key}, share);
   ASSERT_TRUE(by_share.ok());
   EXPECT_EQ(by_share->budget.value(), StoreAllPeak(profile).value() * 6 / 10);
+  EXPECT_EQ(fixture.solver.resolved(), 0) << "a share asks no solver";
   EXPECT_TRUE(absl::IsNotFound(fixture.service->GetPlan({key}, LeastBudget{}).status()));
   ASSERT_TRUE(fixture.Compute(profile, LeastBudget{}).ok());
   const auto by_least = fixture.service->GetPlan({key}, LeastBudget{});

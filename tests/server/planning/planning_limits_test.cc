@@ -48,6 +48,91 @@ TEST(PlanningLimits, AFullQueueRefusesWithATimeToRetryAfter) {
   for (const int i : {0, 1, 3}) EXPECT_TRUE(fixture.answers.WaitFor(i).ok());
 }
 
+TEST(PlanningLimits, TooManyOpenCallsAreRefusedAlsoIfTheyWouldShareASolve) {
+  PlanningOptions options;
+  options.max_open_calls = 2;
+  PlanningFixture fixture(true, options);
+  fixture.Ask(0, ChainProfile({}), kTight);
+  fixture.Ask(1, ChainProfile({}), kTight);
+  fixture.Ask(2, ChainProfile({}), kTight);
+  const absl::Status refused = fixture.answers.WaitFor(2).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_EQ(PlanningReason(refused), "TOO_MANY_CALLS");
+  EXPECT_TRUE(PlanningRetryAfter(refused).has_value());
+  EXPECT_EQ(fixture.metrics.queue_refusals, 1);
+  fixture.solver.Release();
+  for (const int i : {0, 1}) EXPECT_TRUE(fixture.answers.WaitFor(i).ok());
+  // The places are free again, a moment after the answers.
+  const auto patience = Clock::now() + seconds(10);
+  while (!fixture.Compute(ChainProfile({}), kTight).ok() && Clock::now() < patience) {
+  }
+  EXPECT_LT(Clock::now(), patience);
+}
+
+TEST(PlanningLimits, EachSolveGetsItsShareOfTheMemory) {
+  PlanningOptions options;
+  options.solver_threads = 4;
+  options.solver_memory = Bytes(40 << 20);
+  PlanningFixture fixture(false, options);
+  ASSERT_TRUE(fixture.Compute(ChainProfile({}), kTight).ok());
+  EXPECT_EQ(fixture.solver.table_limit(), Bytes(10 << 20));
+  options.solver_memory = Bytes(1 << 20);
+  PlanningFixture small(false, options);
+  ASSERT_TRUE(small.Compute(ChainProfile({}), kTight).ok());
+  EXPECT_EQ(small.solver.table_limit(), Bytes(1 << 20));
+}
+
+TEST(PlanningLimits, ASolveThatGetsNoMemoryIsAnErrorForItsWaitersAlone) {
+  PlanningFixture fixture(true, OneThread(4));
+  fixture.Ask(0, ChainProfile({}), kTight);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.Ask(1, ChainProfile({}), kTight);
+  fixture.solver.ThrowBadAlloc();
+  fixture.solver.Release();
+  for (const int i : {0, 1}) {
+    const absl::Status status = fixture.answers.WaitFor(i).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_EQ(PlanningReason(status), "OUT_OF_MEMORY");
+    EXPECT_FALSE(PlanningRetryAfter(status).has_value());
+  }
+  EXPECT_EQ(fixture.metrics.Solves(SolveOutcome::kError), 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(fixture.Compute(ChainProfile({}), kTight).status()));
+}
+
+TEST(PlanningLimits, AnUnknownSolverIsRefusedBeforeTheQueue) {
+  PlanningFixture fixture(true);
+  KeyOptions options;
+  options.solver = "no such solver";
+  fixture.service->ComputePlan(ComputeRequest{ChainProfile({}), kTight, options, std::nullopt},
+                               fixture.answers.Of(0));
+  ASSERT_TRUE(fixture.answers.Has(0));
+  EXPECT_TRUE(absl::IsInvalidArgument(fixture.answers.WaitFor(0).status()));
+  EXPECT_EQ(fixture.solver.started(), 0);
+}
+
+TEST(PlanningLimits, ASolveEndsWhenItsTimeIsUpAndNobodyHasADeadline) {
+  PlanningOptions options;
+  options.max_solve_time = milliseconds(50);
+  PlanningFixture fixture(true, options);
+  fixture.Ask(0, ChainProfile({}), kTight);
+  const absl::Status status = fixture.answers.WaitFor(0).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_EQ(PlanningReason(status), "SOLVE_TIME");
+  EXPECT_TRUE(fixture.solver.WaitUntilStopped(1));
+}
+
+TEST(PlanningLimits, ADeadlineOfTheCallerMayBeLongerThanTheServersTime) {
+  PlanningOptions options;
+  options.max_solve_time = milliseconds(50);
+  PlanningFixture fixture(true, options);
+  fixture.Ask(0, ChainProfile({}), kTight, Clock::now() + seconds(60));
+  fixture.Ask(1, ChainProfile({}), kTight);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(fixture.answers.WaitFor(1).status()));
+  EXPECT_EQ(fixture.solver.stopped(), 0);
+  fixture.solver.Release();
+  EXPECT_TRUE(fixture.answers.WaitFor(0).ok());
+}
+
 TEST(PlanningLimits, ACancelledCallGivesItsPlaceInTheQueueBack) {
   PlanningFixture fixture(true, OneThread(1));
   fixture.Ask(0, ProfileOfLength(5), kTight);

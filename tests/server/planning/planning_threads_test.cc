@@ -81,6 +81,20 @@ TEST(DeadlineTimer, CallsInOrderOfTimeAndNotBefore) {
   EXPECT_GE(first_call, start + milliseconds(20));
 }
 
+TEST(DeadlineTimer, ASecondFunctionOfAnIdReplacesTheFirst) {
+  DeadlineTimer timer;
+  std::promise<void> last;
+  std::string order;
+  timer.Schedule(1, Clock::now() + milliseconds(10), [&] { order += "x"; });
+  timer.Schedule(1, Clock::now() + milliseconds(20), [&] { order += "a"; });
+  timer.Schedule(2, Clock::now() + milliseconds(40), [&] {
+    order += "b";
+    last.set_value();
+  });
+  last.get_future().wait();
+  EXPECT_EQ(order, "ab");
+}
+
 TEST(DeadlineTimer, AFunctionMaySchedule) {
   DeadlineTimer timer;
   std::promise<void> second;

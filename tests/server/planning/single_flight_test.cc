@@ -32,8 +32,8 @@ TEST(SingleFlight, AHundredThreadsAskOneUnknownKeyAndOneSolveAnswersThem) {
     const auto answer = fixture.answers.WaitFor(i);
     ASSERT_TRUE(answer.ok()) << answer.status();
     EXPECT_EQ(answer->plan.status, PlanStatus::kFound);
-    EXPECT_NE(answer->source, PlanSource::kCache);
-    if (answer->source == PlanSource::kSolved) ++solved;
+    EXPECT_NE(answer->source, AnswerSource::kCache);
+    if (answer->source == AnswerSource::kSolved) ++solved;
   }
   EXPECT_EQ(solved, 1);
   EXPECT_EQ(fixture.solver.started(), 1);
@@ -78,7 +78,7 @@ TEST(SingleFlight, EqualDigestsOfDifferentProblemsFlyApart) {
   for (const int i : {0, 1}) {
     const auto answer = fixture.answers.WaitFor(i);
     ASSERT_TRUE(answer.ok());
-    EXPECT_EQ(answer->source, PlanSource::kSolved);
+    EXPECT_EQ(answer->source, AnswerSource::kSolved);
   }
 }
 
@@ -103,6 +103,37 @@ TEST(SingleFlight, AWaiterWhoseOverheadsBreakTheSharedPlanGetsItsOwn) {
   EXPECT_GE(fixture.metrics.plans_refused, 2);
 }
 
+TEST(SingleFlight, AWaiterWithTimesIsNotAnsweredByAPlanThatWasMadeWithoutAny) {
+  PlanningFixture fixture(true);
+  ProfileShape bytes_only;
+  bytes_only.timed = false;
+  fixture.Ask(0, ChainProfile(bytes_only), kTight);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  fixture.Ask(1, ChainProfile({}), kTight);
+  EXPECT_EQ(fixture.metrics.flights_joined, 1);
+  fixture.solver.Release();
+  for (const int i : {0, 1}) {
+    const auto answer = fixture.answers.WaitFor(i);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->source, AnswerSource::kSolved);
+  }
+}
+
+TEST(SingleFlight, AJoinerGivesItsCanonicalBytesUp) {
+  FlightTable flights;
+  std::vector<std::shared_ptr<PlanCall>> calls;
+  for (uint64_t id = 0; id < 2; ++id) {
+    calls.push_back(std::make_shared<PlanCall>(id, std::nullopt, ComputeCallback()));
+    calls.back()->problem =
+        *MakePlanningProblem(ChainProfile({}), KeyOptions(), Sha256, Chain::kMaxStages);
+    calls.back()->budget = kTight;
+  }
+  ASSERT_NE(calls[0]->problem->canonical, calls[1]->problem->canonical);
+  EXPECT_TRUE(flights.Join(calls[0]).created);
+  EXPECT_FALSE(flights.Join(calls[1]).created);
+  EXPECT_EQ(calls[0]->problem->canonical, calls[1]->problem->canonical);
+}
+
 TEST(SingleFlight, TheSolveGoesOnUntilTheLastWaiterHasLeft) {
   PlanningFixture fixture(true);
   const auto first = fixture.Ask(0, ChainProfile({}), kTight);
@@ -125,7 +156,7 @@ TEST(SingleFlight, AnAbandonedFlightIsNotJoined) {
   fixture.solver.Release();
   const auto answer = fixture.answers.WaitFor(1);
   ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_EQ(answer->source, PlanSource::kSolved);
+  EXPECT_EQ(answer->source, AnswerSource::kSolved);
 }
 
 TEST(SingleFlight, WhoStaysGetsThePlanAfterTheFirstHasLeft) {
@@ -137,7 +168,7 @@ TEST(SingleFlight, WhoStaysGetsThePlanAfterTheFirstHasLeft) {
   fixture.solver.Release();
   const auto answer = fixture.answers.WaitFor(1);
   ASSERT_TRUE(answer.ok());
-  EXPECT_EQ(answer->source, PlanSource::kShared);
+  EXPECT_EQ(answer->source, AnswerSource::kShared);
 }
 
 TEST(SingleFlight, AFailureReachesEveryWaiterAndIsNotCached) {

@@ -31,7 +31,10 @@ std::vector<std::string> Command(const std::vector<std::string>& flags) {
   return command;
 }
 
-std::vector<std::string> FreePorts() { return Command({kFreePorts[0], kFreePorts[1]}); }
+// One thread, which has all of the solvers' memory whatever the machine.
+std::vector<std::string> FreePorts() {
+  return Command({kFreePorts[0], kFreePorts[1], "--solver_threads=1"});
+}
 
 // The two addresses of the ready line.
 std::pair<std::string, std::string> Ready(ChildProcess* child) {
@@ -49,10 +52,10 @@ std::unique_ptr<v1::PlanService::Stub> Connect(const std::string& address) {
   return v1::PlanService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
 }
 
-// So many stages of different sizes that the exact optimum takes longer than any test waits for.
-v1::ComputePlanRequest SlowRequest() {
+// Stages of different sizes, so that only a large table knows the optimum.
+v1::ComputePlanRequest TableRequest(int stages, int64_t slots) {
   ProfileShape shape;
-  shape.stages = 2000;
+  shape.stages = stages;
   shape.output = 1000003;
   v1::ComputePlanRequest request;
   *request.mutable_profile() = ToProto(ChainProfile(shape));
@@ -62,18 +65,22 @@ v1::ComputePlanRequest SlowRequest() {
     stage->set_saved_bytes(stage->saved_bytes() + 7919 * (i % 89));
   }
   request.mutable_options()->set_solver("optimal_persistent");
-  request.mutable_options()->set_slots(3000);
+  request.mutable_options()->set_slots(slots);
   request.mutable_budget()->set_share_of_store_all(0.5);
   return request;
 }
 
-struct SlowCall {
-  explicit SlowCall(const std::string& address)
-      : stub(Connect(address)), result(std::async(std::launch::async, [this] {
-          return stub->ComputePlan(&context, request, &response);
-        })) {}
+// A table that takes longer than any test waits for.
+v1::ComputePlanRequest EndlessRequest() { return TableRequest(400, 3000); }
 
-  v1::ComputePlanRequest request = SlowRequest();
+struct OpenCall {
+  OpenCall(const std::string& address, v1::ComputePlanRequest asked)
+      : request(std::move(asked)),
+        stub(Connect(address)),
+        result(std::async(std::launch::async,
+                          [this] { return stub->ComputePlan(&context, request, &response); })) {}
+
+  v1::ComputePlanRequest request;
   v1::ComputePlanResponse response;
   grpc::ClientContext context;
   std::unique_ptr<v1::PlanService::Stub> stub;
@@ -114,12 +121,12 @@ TEST(Stowaged, ListensOnAUnixSocketWithoutMetrics) {
   EXPECT_EQ(child.Wait(), 0);
 }
 
-TEST(Stowaged, ACallInFlightIsAnsweredBeforeItEnds) {
+TEST(Stowaged, ACallStillOpenAtTheDrainTimeoutIsAbandoned) {
   std::vector<std::string> command = FreePorts();
   command.emplace_back("--drain_timeout=300ms");
   ChildProcess child(command);
   const auto [address, metrics] = Ready(&child);
-  SlowCall call(address);
+  OpenCall call(address, EndlessRequest());
   ASSERT_EQ(call.result.wait_for(milliseconds(500)), std::future_status::timeout);
   child.Signal(SIGTERM);
   EXPECT_THAT(child.ReadUntil("abandoned\n"), HasSubstr("0 open calls answered, 1 abandoned"));
@@ -127,10 +134,27 @@ TEST(Stowaged, ACallInFlightIsAnsweredBeforeItEnds) {
   EXPECT_EQ(call.result.get().error_code(), grpc::UNAVAILABLE);
 }
 
-TEST(Stowaged, ADrainWaitsForACallThatEndsInTime) {
+TEST(Stowaged, ADrainWaitsForAPlan) {
   ChildProcess child(FreePorts());
   const auto [address, metrics] = Ready(&child);
-  SlowCall call(address);
+  // A solve of some seconds.
+  OpenCall call(address, TableRequest(150, 4000));
+  ASSERT_EQ(call.result.wait_for(milliseconds(200)), std::future_status::timeout);
+  child.Signal(SIGTERM);
+  EXPECT_THAT(child.ReadUntil("\n"), HasSubstr("draining"));
+  EXPECT_EQ(call.result.wait_for(seconds(0)), std::future_status::timeout);
+  EXPECT_EQ(child.Wait(seconds(60)), 0);
+  EXPECT_THAT(child.ReadUntil("abandoned\n"), HasSubstr("1 open calls answered, 0 abandoned"));
+  const grpc::Status status = call.result.get();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(call.response.plan().status(), v1::PLAN_STATUS_FOUND);
+  EXPECT_EQ(call.response.source(), v1::PLAN_SOURCE_SOLVED);
+}
+
+TEST(Stowaged, ADrainEndsWhenTheLastOpenCallIsCancelled) {
+  ChildProcess child(FreePorts());
+  const auto [address, metrics] = Ready(&child);
+  OpenCall call(address, EndlessRequest());
   ASSERT_EQ(call.result.wait_for(milliseconds(500)), std::future_status::timeout);
   child.Signal(SIGTERM);
   EXPECT_THAT(child.ReadUntil("\n"), HasSubstr("draining"));
@@ -140,10 +164,53 @@ TEST(Stowaged, ADrainWaitsForACallThatEndsInTime) {
   EXPECT_EQ(child.Wait(), 0);
 }
 
+TEST(Stowaged, AFlagBoundsASolveOfACallWithoutADeadline) {
+  std::vector<std::string> command = FreePorts();
+  command.emplace_back("--max_solve_time=300ms");
+  ChildProcess child(command);
+  const auto [address, metrics] = Ready(&child);
+  OpenCall call(address, EndlessRequest());
+  ASSERT_EQ(call.result.wait_for(seconds(10)), std::future_status::ready);
+  const grpc::Status status = call.result.get();
+  EXPECT_EQ(status.error_code(), grpc::DEADLINE_EXCEEDED);
+  EXPECT_THAT(status.error_message(), HasSubstr("within 0.3 s"));
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+TEST(Stowaged, AFlagBoundsTheMemoryOfASolve) {
+  std::vector<std::string> command = FreePorts();
+  command.emplace_back("--solver_memory_bytes=1048576");
+  ChildProcess child(command);
+  const auto [address, metrics] = Ready(&child);
+  OpenCall call(address, TableRequest(150, 4000));
+  ASSERT_EQ(call.result.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(call.result.get().error_code(), grpc::RESOURCE_EXHAUSTED);
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+TEST(Stowaged, AFlagBoundsTheStagesThatAGraphIsCutInto) {
+  std::vector<std::string> command = FreePorts();
+  command.emplace_back("--max_stages=5");
+  ChildProcess child(command);
+  const auto [address, metrics] = Ready(&child);
+  v1::ComputePlanRequest request;
+  *request.mutable_profile() = ToProto(GraphProfile(20, 0, 1));
+  request.mutable_budget()->set_bytes(100000);
+  v1::ComputePlanResponse response;
+  grpc::ClientContext context;
+  const grpc::Status status = Connect(address)->ComputePlan(&context, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("at most 5 stages"));
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
 TEST(Stowaged, ASecondSignalEndsItAtOnce) {
   ChildProcess child(FreePorts());
   const auto [address, metrics] = Ready(&child);
-  SlowCall call(address);
+  OpenCall call(address, EndlessRequest());
   ASSERT_EQ(call.result.wait_for(milliseconds(500)), std::future_status::timeout);
   child.Signal(SIGTERM);
   EXPECT_THAT(child.ReadUntil("\n"), HasSubstr("draining"));
@@ -155,9 +222,9 @@ TEST(Stowaged, ASecondSignalEndsItAtOnce) {
 TEST(Stowaged, HelpListsEveryFlag) {
   ChildProcess child(Command({"--help"}));
   const std::string help = child.ReadUntil("no such text");
-  for (const char* flag :
-       {"listen", "metrics_listen", "solver_threads", "queue_limit", "cache_bytes",
-        "max_message_bytes", "max_stages", "max_vertices", "drain_timeout"}) {
+  for (const char* flag : {"listen", "metrics_listen", "solver_threads", "queue_limit",
+                           "solver_memory_bytes", "max_solve_time", "max_open_calls", "cache_bytes",
+                           "max_message_bytes", "max_stages", "max_vertices", "drain_timeout"}) {
     EXPECT_THAT(help, HasSubstr(std::string("--") + flag + "="));
   }
   EXPECT_EQ(child.Wait(), 0);
@@ -190,6 +257,9 @@ INSTANTIATE_TEST_SUITE_P(
                       BadFlag{"--queue_limit=0", "must be in [1, 1000000]"},
                       BadFlag{"--queue_limit=many", "--queue_limit=many"},
                       BadFlag{"--cache_bytes=1", "--cache_bytes=1: must be in"},
+                      BadFlag{"--solver_memory_bytes=1", "--solver_memory_bytes=1: must be in"},
+                      BadFlag{"--max_solve_time=0", "--max_solve_time=0: must be in [1ms, 24h]"},
+                      BadFlag{"--max_open_calls=0", "--max_open_calls=0: must be in [1,"},
                       BadFlag{"--max_message_bytes=1", "--max_message_bytes=1: must be in"},
                       BadFlag{"--max_stages=100001", "must be in [1, 100000]"},
                       BadFlag{"--max_vertices=0", "must be in [1, 1000000]"},

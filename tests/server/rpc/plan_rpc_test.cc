@@ -103,6 +103,25 @@ TEST(PlanRpc, CapabilitiesSayWhatThereIs) {
   EXPECT_THAT(names, ::testing::Contains("optimal_persistent"));
 }
 
+TEST(PlanRpc, AnAnswerOverTheLimitNamesTheLimit) {
+  ProfileShape shape;
+  shape.stages = 60;
+  const Profile profile = ChainProfile(shape);
+  const v1::ComputePlanRequest request = ComputeRequestFor(profile, LeastPeak(profile).value());
+  v1::ComputePlanResponse response;
+  ASSERT_TRUE(RpcFixture().Compute(request, &response).ok());
+  RequestLimits limits;
+  limits.max_message_bytes = static_cast<int64_t>(request.ByteSizeLong());
+  ASSERT_GT(response.ByteSizeLong(), request.ByteSizeLong());
+  RpcFixture fixture(false, limits);
+  const absl::Status status = fixture.Compute(request, &response);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(GetReason(status), "RESPONSE_TOO_LARGE");
+  EXPECT_FALSE(GetRetryDelay(status).has_value());
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::HasSubstr(std::to_string(limits.max_message_bytes)));
+}
+
 template <class Request, class Response>
 absl::Status Call(v1::PlanService::Stub* stub,
                   grpc::Status (v1::PlanService::Stub::*method)(grpc::ClientContext*,

@@ -15,6 +15,7 @@ class CountingMetrics final : public ServerMetrics {
   void RpcHandled(Rpc, int code, double) override { ++rpcs_handled[static_cast<size_t>(code)]; }
   void CacheLookup(bool hit) override { ++(hit ? cache_hits : cache_misses); }
   void CacheEvicted(int64_t entries) override { cache_evictions += entries; }
+  void CacheRefused() override { ++cache_refusals; }
   void CacheSize(int64_t entries, int64_t bytes) override {
     cache_entries = entries;
     cache_bytes = bytes;
@@ -37,6 +38,7 @@ class CountingMetrics final : public ServerMetrics {
   std::atomic<int64_t> cache_hits{0};
   std::atomic<int64_t> cache_misses{0};
   std::atomic<int64_t> cache_evictions{0};
+  std::atomic<int64_t> cache_refusals{0};
   std::atomic<int64_t> cache_entries{0};
   std::atomic<int64_t> cache_bytes{0};
   std::array<std::atomic<int64_t>, kPlanLookupCount> lookups{};

@@ -1,5 +1,7 @@
 #include "tests/server/support/fake_solver.h"
 
+#include <new>
+
 namespace stowage::testing {
 namespace {
 
@@ -9,6 +11,10 @@ constexpr std::chrono::seconds kPatience{10};
 
 absl::StatusOr<Bytes> FakeSolver::Resolve(const Chain& chain, const Budget& budget,
                                           const PlanOptions& options) const {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++resolved_;
+  }
   return ResolveBudget(chain, budget, options);
 }
 
@@ -16,6 +22,7 @@ absl::StatusOr<Plan> FakeSolver::Solve(const Chain& chain, Bytes budget,
                                        const PlanOptions& options) const {
   std::unique_lock<std::mutex> lock(mutex_);
   ++started_;
+  table_limit_ = options.solve.table_limit;
   changed_.notify_all();
   while (held_) {
     changed_.wait_for(lock, std::chrono::milliseconds(5));
@@ -25,6 +32,7 @@ absl::StatusOr<Plan> FakeSolver::Solve(const Chain& chain, Bytes budget,
       return options.solve.stop->Check();
     }
   }
+  if (throws_) throw std::bad_alloc();
   if (!failure_.ok()) return failure_;
   lock.unlock();
   return MakeChainPlan(chain, budget, options);
@@ -39,6 +47,11 @@ void FakeSolver::Release() {
 void FakeSolver::FailWith(const absl::Status& status) {
   std::lock_guard<std::mutex> lock(mutex_);
   failure_ = status;
+}
+
+void FakeSolver::ThrowBadAlloc() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  throws_ = true;
 }
 
 bool FakeSolver::WaitUntilStarted(int solves) const {
@@ -59,6 +72,16 @@ int FakeSolver::started() const {
 int FakeSolver::stopped() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return stopped_;
+}
+
+int FakeSolver::resolved() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return resolved_;
+}
+
+Bytes FakeSolver::table_limit() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return table_limit_;
 }
 
 }  // namespace stowage::testing

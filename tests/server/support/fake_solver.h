@@ -24,20 +24,28 @@ class FakeSolver final : public PlanSolver {
   void Release();
   // Makes every solve from now on end with `status`.
   void FailWith(const absl::Status& status);
+  // Makes every solve from now on end as if the allocator had nothing left.
+  void ThrowBadAlloc();
 
   // False when fewer than that many have begun (or were stopped) after 10 s.
   bool WaitUntilStarted(int solves) const;
   bool WaitUntilStopped(int solves) const;
   int started() const;
   int stopped() const;
+  int resolved() const;  // budgets
+  // Of the last solve that began.
+  Bytes table_limit() const;
 
  private:
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   bool held_;
   absl::Status failure_;
+  bool throws_ = false;
+  mutable Bytes table_limit_;
   mutable int started_ = 0;
   mutable int stopped_ = 0;
+  mutable int resolved_ = 0;
 };
 
 }  // namespace stowage::testing

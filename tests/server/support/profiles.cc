@@ -26,8 +26,8 @@ Profile ChainProfile(const ProfileShape& shape) {
   for (int i = 0; i < shape.stages; ++i) {
     Stage stage;
     stage.op_kind = "op" + std::to_string(i);
-    stage.forward_time = Nanos(shape.forward_time + i);
-    stage.backward_time = Nanos(2 * shape.forward_time);
+    if (shape.timed) stage.forward_time = Nanos(shape.forward_time + i);
+    if (shape.timed) stage.backward_time = Nanos(2 * shape.forward_time);
     stage.output = Bytes(shape.output);
     stage.saved = Bytes(3 * shape.output);
     stage.output_gradient = Bytes(shape.output);

@@ -14,6 +14,7 @@ struct ProfileShape {
   int64_t output = 100;       // bytes, structure
   int64_t overhead = 0;       // bytes of each of the three overheads
   int64_t forward_time = 10;  // ns
+  bool timed = true;          // else all times are 0
 };
 
 // A chain whose plans recompute when the budget is below store-all. Any two of equal stages and

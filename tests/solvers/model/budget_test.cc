@@ -44,6 +44,11 @@ TEST(Budget, Validates) {
   EXPECT_TRUE(ValidateBudget(LeastBudget{}).ok());
 }
 
+TEST(Budget, SharesRoundDownAndTheWholeIsExact) {
+  EXPECT_EQ(ShareOf({0.5}, Bytes(5)), Bytes(2));
+  EXPECT_EQ(ShareOf({1.0}, Bytes((int64_t{1} << 60) + 1)), Bytes((int64_t{1} << 60) + 1));
+}
+
 TEST(Budget, ReadableText) {
   EXPECT_EQ(ToString(Budget(ShareOfStoreAll{0.6})), "60%");
   EXPECT_EQ(ToString(Budget(Bytes(1024))), "1.00 KiB");
