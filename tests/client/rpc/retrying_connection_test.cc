@@ -132,7 +132,8 @@ TEST_F(RetryingConnectionTest, AskedWaitsAreSpreadAndBounded) {
   Make(policy);
   EXPECT_CALL(*inner_, GetPlan)
       .WillOnce(Return(WithRetryDelay(absl::ResourceExhaustedError("busy"), milliseconds(1000))))
-      .WillOnce(Return(WithRetryDelay(absl::ResourceExhaustedError("busy"), std::chrono::hours(24))))
+      .WillOnce(
+          Return(WithRetryDelay(absl::ResourceExhaustedError("busy"), std::chrono::hours(24))))
       .WillOnce(Return(PlanReply()));
   uniform_ = 0.5;
   EXPECT_TRUE(Get().ok());
