@@ -20,6 +20,12 @@ using ::testing::_;
 using ::testing::NiceMock;
 using ::testing::Return;
 
+// What a server does: plans the profile that it is sent.
+absl::StatusOr<PlanReply> SolveHere(const Profile& profile, const Budget& budget, const KeyOptions&,
+                                    const CallOptions&) {
+  return PlanReply{*MakePlan(profile, budget, {}), PlanKey(), PlanSource::kSolved};
+}
+
 class AgentTest : public ::testing::Test {
  protected:
   AgentTest() { options_.profile.repeats = 2; }
@@ -111,12 +117,7 @@ TEST_F(AgentTest, ACachedNonPlanIsNoAnswer) {
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
   EXPECT_CALL(*connection, GetPlan(_, _, _))
       .WillOnce(Return(PlanReply{infeasible.plan, infeasible.key, PlanSource::kCache}));
-  EXPECT_CALL(*connection, ComputePlan(_, _, _, _))
-      .WillOnce(
-          [](const Profile& profile, const Budget& budget, const KeyOptions&, const CallOptions&) {
-            return absl::StatusOr<PlanReply>(
-                PlanReply{*MakePlan(profile, budget, {}), PlanKey(), PlanSource::kSolved});
-          });
+  EXPECT_CALL(*connection, ComputePlan(_, _, _, _)).WillOnce(SolveHere);
   Agent agent(&network_.model, std::move(connection), options_);
   const absl::StatusOr<AdoptedPlan> adopted =
       agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7});
@@ -137,12 +138,7 @@ TEST_F(AgentTest, ACachedPlanThatDoesNotFitIsComputedAnew) {
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
   EXPECT_CALL(*connection, GetPlan(_, _, _))
       .WillOnce(Return(PlanReply{too_large.plan, too_large.key, PlanSource::kCache}));
-  EXPECT_CALL(*connection, ComputePlan(_, _, _, _))
-      .WillOnce(
-          [](const Profile& profile, const Budget& budget, const KeyOptions&, const CallOptions&) {
-            return absl::StatusOr<PlanReply>(
-                PlanReply{*MakePlan(profile, budget, {}), PlanKey(), PlanSource::kSolved});
-          });
+  EXPECT_CALL(*connection, ComputePlan(_, _, _, _)).WillOnce(SolveHere);
   Agent agent(&network_.model, std::move(connection), options_);
   const absl::StatusOr<AdoptedPlan> adopted =
       agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.6});
@@ -179,11 +175,10 @@ TEST_F(AgentTest, AsksByTheKeyOfItsStructure) {
         return absl::StatusOr<PlanReply>(absl::NotFoundError("none"));
       });
   ON_CALL(*connection, ComputePlan(_, _, _, _))
-      .WillByDefault([&sent](const Profile& profile, const Budget& budget, const KeyOptions&,
-                             const CallOptions&) {
+      .WillByDefault([&sent](const Profile& profile, const Budget& budget, const KeyOptions& key,
+                             const CallOptions& call) {
         sent = profile;
-        return absl::StatusOr<PlanReply>(
-            PlanReply{*MakePlan(profile, budget, {}), PlanKey(), PlanSource::kSolved});
+        return SolveHere(profile, budget, key, call);
       });
   Agent agent(&network_.model, std::move(connection), options_);
   ASSERT_TRUE(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).ok());
