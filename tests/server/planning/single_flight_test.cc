@@ -132,6 +132,8 @@ TEST(SingleFlight, AJoinerGivesItsCanonicalBytesUp) {
   EXPECT_TRUE(flights.Join(calls[0]).created);
   EXPECT_FALSE(flights.Join(calls[1]).created);
   EXPECT_EQ(calls[0]->problem->canonical, calls[1]->problem->canonical);
+  // Flight and waiters hold each other until it lands.
+  EXPECT_EQ(flights.LandAll().size(), 2u);
 }
 
 TEST(SingleFlight, TheSolveGoesOnUntilTheLastWaiterHasLeft) {
