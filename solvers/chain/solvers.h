@@ -15,7 +15,8 @@ const ChainSolver& StoreAllSolver();
 const ChainSolver& CheckpointSequentialSolver();
 
 // Least time among memory-persistent schedules (Beaumont et al. 2019, Theorem 1): once a tensor is
-// kept, it stays until its backward.
+// kept, it stays until its backward; and nothing is recomputed ahead of the backward that needs it.
+// (Without that second rule there can be a faster one: solvers/chain/README.md.)
 //   slots = 0: exact in bytes where that is affordable (proven_optimal); else a table of as many
 //     slots as some seconds of one core pay for; on chains too long for one (several hundred
 //     stages), or where rounding leaves nothing, the schedule of least memory or the best periodic

@@ -2,9 +2,9 @@
 // that chain solvers plan graphs.
 //
 // A position of the program order is a cut when one tensor alone crosses it, and nothing after it
-// writes over that tensor in place. A stage runs the
-// vertices between two cuts; its output is the tensor that crosses the second one. Sizes and
-// overheads of a stage follow from the liveness inside it:
+// writes over that tensor in place. A stage runs the vertices between two cuts; its output is the
+// tensor that crosses the second one. Sizes and overheads of a stage follow from the liveness
+// inside it:
 //   saved      what the segment's backwards need of it (outputs, inputs made inside, extras), and
 //              its output;
 //   overheads  the most that is alive at once while it runs forward (saving or not) or backward,
