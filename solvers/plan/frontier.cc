@@ -1,0 +1,190 @@
+#include "solvers/plan/frontier.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/plan/schedule_code.h"
+#include "solvers/plan/varint.h"
+
+namespace stowage {
+namespace {
+
+constexpr uint64_t kVersion = 1;
+constexpr int64_t kMaxText = 1 << 12;
+constexpr int64_t kMaxInstructions = int64_t{1} << 26;
+
+using Point = Frontier::Point;
+
+// The first point whose peak is over the budget.
+std::vector<Point>::const_iterator FirstOver(const std::vector<Point>& points, Bytes budget) {
+  return std::upper_bound(points.begin(), points.end(), budget,
+                          [](Bytes b, const Point& point) { return b < point.peak; });
+}
+
+void AppendText(const std::string& text, std::string* out) {
+  AppendVarint(text.size(), out);
+  *out += text;
+}
+
+bool ReadText(VarintReader* in, int64_t max, std::string* text) {
+  int64_t size = 0;
+  return in->Count(max, &size) && in->String(size, text);
+}
+
+bool ReadInfo(VarintReader* in, FrontierInfo* info) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  uint8_t exact = 0;
+  int64_t least = 0;
+  if (!ReadText(in, kMaxText, &info->solver) || !ReadText(in, kMaxText, &info->schedule_class) ||
+      !in->Count(kMax, &least) || !in->Byte(&exact) || exact > 1 ||
+      !in->Count(kMax, &info->slots)) {
+    return false;
+  }
+  info->least_budget = Bytes(least);
+  info->exact = exact != 0;
+  return true;
+}
+
+// Peaks and makespans are stored as steps from the point before.
+bool ReadPoint(VarintReader* in, bool first, int64_t instructions_max, Point* point) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  int64_t peak_step = 0, makespan_step = 0;
+  if (!in->Count(kMax - point->peak.value(), &peak_step) ||
+      !in->Count(first ? kMax : point->makespan.value(), &makespan_step) ||
+      (!first && (peak_step == 0 || makespan_step == 0))) {
+    return false;
+  }
+  point->peak += Bytes(peak_step);
+  point->makespan = Nanos(first ? makespan_step : point->makespan.value() - makespan_step);
+  return ReadText(in, instructions_max, &point->schedule);
+}
+
+}  // namespace
+
+const Frontier::Point* Frontier::At(Bytes budget) const {
+  const auto over = FirstOver(points_, budget);
+  return over == points_.begin() ? nullptr : &*(over - 1);
+}
+
+absl::StatusOr<Plan> Frontier::PlanAt(Bytes budget) const {
+  Plan plan;
+  plan.budget = budget;
+  plan.bounds.schedule_class = info_.schedule_class;
+  plan.bounds.least_budget = info_.least_budget;
+  plan.provenance.solver = info_.solver;
+  plan.provenance.slots = info_.slots;
+  const Point* point = At(budget);
+  if (point == nullptr) {
+    const bool proven = budget < info_.least_budget;
+    plan.status = proven ? PlanStatus::kProvenInfeasible : PlanStatus::kNotFound;
+    plan.explanation =
+        proven
+            ? absl::StrCat("no schedule of the class needs less than ", info_.least_budget.value(),
+                           " bytes")
+            : absl::StrCat("the frontier begins at ",
+                           points_.empty() ? std::string("no point")
+                                           : absl::StrCat(points_.front().peak.value(), " bytes"));
+    return plan;
+  }
+  absl::StatusOr<Schedule> schedule = DecodeSchedule(point->schedule, kMaxInstructions);
+  if (!schedule.ok()) return absl::InternalError(schedule.status().message());
+  plan.status = PlanStatus::kFound;
+  plan.schedule = *std::move(schedule);
+  plan.bounds.proven_optimal = info_.exact;
+  plan.explanation = absl::StrCat("one of ", points_.size(), " points of a frontier");
+  return plan;
+}
+
+std::string Frontier::Encode() const {
+  std::string bytes;
+  AppendVarint(kVersion, &bytes);
+  AppendText(info_.solver, &bytes);
+  AppendText(info_.schedule_class, &bytes);
+  AppendVarint(static_cast<uint64_t>(info_.least_budget.value()), &bytes);
+  bytes.push_back(info_.exact ? 1 : 0);
+  AppendVarint(static_cast<uint64_t>(info_.slots), &bytes);
+  AppendVarint(points_.size(), &bytes);
+  Point previous;
+  for (const Point& point : points_) {
+    const bool first = &point == &points_.front();
+    AppendVarint(static_cast<uint64_t>((point.peak - previous.peak).value()), &bytes);
+    AppendVarint(static_cast<uint64_t>(
+                     (first ? point.makespan : previous.makespan - point.makespan).value()),
+                 &bytes);
+    AppendText(point.schedule, &bytes);
+    previous = point;
+  }
+  return bytes;
+}
+
+absl::StatusOr<Frontier> Frontier::Decode(const std::string& bytes) {
+  const absl::Status malformed = absl::InvalidArgumentError("the encoded frontier is malformed");
+  VarintReader in(bytes);
+  Frontier frontier;
+  uint64_t version = 0;
+  int64_t count = 0;
+  if (!in.Varint(&version)) return malformed;
+  if (version != kVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the encoded frontier has version ", version, ", not ", kVersion));
+  }
+  const int64_t size = static_cast<int64_t>(bytes.size());
+  if (!ReadInfo(&in, &frontier.info_) || !in.Count(size, &count)) return malformed;
+  Point point;
+  for (int64_t i = 0; i < count; ++i) {
+    if (!ReadPoint(&in, i == 0, size, &point)) return malformed;
+    const absl::StatusOr<Schedule> schedule = DecodeSchedule(point.schedule, kMaxInstructions);
+    if (!schedule.ok() || EncodeSchedule(*schedule) != point.schedule) return malformed;
+    frontier.points_.push_back(point);
+  }
+  if (!in.done()) return malformed;
+  return frontier;
+}
+
+absl::Status FrontierBuilder::Add(const Schedule& schedule) {
+  const absl::StatusOr<Simulation> simulation = Simulate(chain_, schedule);
+  if (!simulation.ok()) {
+    return absl::InternalError(
+        absl::StrCat("the referee refused a point of a frontier: ", simulation.status().message()));
+  }
+  if (MakespanAt(simulation->peak) <= simulation->makespan) return absl::OkStatus();
+  Insert({simulation->peak, simulation->makespan, EncodeSchedule(schedule)});
+  return absl::OkStatus();
+}
+
+void FrontierBuilder::Add(const Frontier& frontier) {
+  for (const Point& point : frontier.points()) Insert(point);
+}
+
+Nanos FrontierBuilder::MakespanAt(Bytes budget) const {
+  const auto over = FirstOver(points_, budget);
+  return over == points_.begin() ? Nanos(std::numeric_limits<int64_t>::max())
+                                 : (over - 1)->makespan;
+}
+
+void FrontierBuilder::Insert(Frontier::Point point) {
+  if (MakespanAt(point.peak) <= point.makespan) return;
+  const auto at = std::lower_bound(points_.begin(), points_.end(), point.peak,
+                                   [](const Point& p, Bytes peak) { return p.peak < peak; });
+  const auto slower = std::find_if(
+      at, points_.end(), [&point](const Point& p) { return p.makespan < point.makespan; });
+  points_.insert(points_.erase(at, slower), std::move(point));
+}
+
+Frontier FrontierBuilder::Build(FrontierInfo info, double tolerance) const {
+  Frontier frontier;
+  frontier.info_ = std::move(info);
+  for (const Point& point : points_) {
+    const bool last = &point == &points_.back();
+    if (!frontier.points_.empty() && !last) {
+      const double kept = static_cast<double>(frontier.points_.back().makespan.value());
+      if (static_cast<double>(point.makespan.value()) > kept * (1.0 - tolerance)) continue;
+    }
+    frontier.points_.push_back(point);
+  }
+  return frontier;
+}
+
+}  // namespace stowage

@@ -1,0 +1,87 @@
+// A frontier: what a solver can do at every budget, as one object that a cache can keep.
+//
+// Its points are schedules that the referee has replayed in exact bytes, none of them dominated:
+// peaks rise, makespans fall. More budget is never slower, because a budget gets the fastest point
+// whose peak it holds. Plans are made from it on demand.
+#ifndef STOWAGE_SOLVERS_PLAN_FRONTIER_H_
+#define STOWAGE_SOLVERS_PLAN_FRONTIER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "solvers/model/chain.h"
+#include "solvers/plan/plan.h"
+#include "solvers/plan/schedule.h"
+
+namespace stowage {
+
+struct FrontierInfo {
+  std::string solver;
+  std::string schedule_class;
+  Bytes least_budget;  // below it, nothing of the class fits: proven
+  bool exact = false;  // at every budget, no schedule of the class is faster
+  int64_t slots = 0;   // the most slots of any table behind it; 0 without one
+};
+
+class Frontier {
+ public:
+  struct Point {
+    Bytes peak;
+    Nanos makespan;
+    std::string schedule;  // solvers/plan/schedule_code.h
+  };
+
+  const FrontierInfo& info() const { return info_; }
+  // Peaks strictly rise, makespans strictly fall.
+  const std::vector<Point>& points() const { return points_; }
+
+  // The fastest point that fits, or null. O(log points).
+  const Point* At(Bytes budget) const;
+
+  // The plan for a budget: FOUND with the schedule of At(budget), PROVEN_INFEASIBLE below
+  // info().least_budget, NOT_FOUND between it and the first point. Not refereed yet: the caller does
+  // it, under the costs that hold for it. INTERNAL if the point's schedule does not decode.
+  absl::StatusOr<Plan> PlanAt(Bytes budget) const;
+
+  // Versioned bytes, a few hundred per point. Decode takes only what Encode wrote: INVALID_ARGUMENT
+  // otherwise. What is decoded has not been refereed.
+  std::string Encode() const;
+  static absl::StatusOr<Frontier> Decode(const std::string& bytes);
+
+ private:
+  friend class FrontierBuilder;
+  FrontierInfo info_;
+  std::vector<Point> points_;
+};
+
+// Collects schedules of one chain. Not thread-safe; the chain must outlive it.
+class FrontierBuilder {
+ public:
+  explicit FrontierBuilder(const Chain& chain) : chain_(chain) {}
+
+  // Replays the schedule. INTERNAL if the referee refuses it: solvers add valid ones only.
+  // O(instructions).
+  absl::Status Add(const Schedule& schedule);
+  // Every point of another frontier of the same chain.
+  void Add(const Frontier& frontier);
+
+  // The makespan that is known for a budget so far; Nanos(INT64_MAX) if none fits. O(log points).
+  Nanos MakespanAt(Bytes budget) const;
+
+  // Drops points that are faster than a smaller one by less than the share `tolerance`, the fastest
+  // excepted.
+  Frontier Build(FrontierInfo info, double tolerance = 0.0) const;
+
+ private:
+  void Insert(Frontier::Point point);
+
+  const Chain& chain_;
+  std::vector<Frontier::Point> points_;  // as in Frontier
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_PLAN_FRONTIER_H_

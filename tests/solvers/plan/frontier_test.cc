@@ -1,0 +1,148 @@
+#include "solvers/plan/frontier.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "solvers/plan/store_all_schedule.h"
+#include "tests/solvers/random_chain.h"
+
+namespace stowage {
+namespace {
+
+FrontierInfo Info(Bytes least) {
+  FrontierInfo info;
+  info.solver = "drawn";
+  info.schedule_class = "whatever the dice say";
+  info.least_budget = least;
+  info.slots = 7;
+  return info;
+}
+
+Frontier DrawnFrontier(const Chain& chain, int draws, std::mt19937_64* rng) {
+  FrontierBuilder builder(chain);
+  for (int i = 0; i < draws; ++i) {
+    EXPECT_TRUE(builder.Add(testing::RandomSchedule(chain, rng)).ok());
+  }
+  EXPECT_TRUE(builder.Add(StoreAllSchedule(chain)).ok());
+  return builder.Build(Info(Bytes(1)));
+}
+
+TEST(Frontier, HoldsTheBestOfWhatWasAddedAtEveryBudget) {
+  std::mt19937_64 rng(1);
+  for (int i = 0; i < 100; ++i) {
+    const Chain chain = testing::RandomChain(2 + i % 6, {}, &rng);
+    FrontierBuilder builder(chain);
+    std::vector<Simulation> added;
+    for (int k = 0; k < 60; ++k) {
+      const Schedule schedule = testing::RandomSchedule(chain, &rng);
+      ASSERT_TRUE(builder.Add(schedule).ok());
+      added.push_back(*Simulate(chain, schedule));
+    }
+    const Frontier frontier = builder.Build(Info(Bytes(0)));
+    for (size_t k = 1; k < frontier.points().size(); ++k) {
+      EXPECT_LT(frontier.points()[k - 1].peak, frontier.points()[k].peak);
+      EXPECT_GT(frontier.points()[k - 1].makespan, frontier.points()[k].makespan);
+    }
+    for (const Simulation& s : added) {
+      int64_t best = INT64_MAX;
+      for (const Simulation& other : added) {
+        if (other.peak <= s.peak) best = std::min(best, other.makespan.value());
+      }
+      ASSERT_NE(frontier.At(s.peak), nullptr);
+      EXPECT_EQ(frontier.At(s.peak)->makespan.value(), best);
+      EXPECT_EQ(builder.MakespanAt(s.peak).value(), best);
+    }
+  }
+}
+
+TEST(Frontier, MakesPlansThatTheRefereeAccepts) {
+  std::mt19937_64 rng(2);
+  const Chain chain = testing::RandomChain(6, {}, &rng);
+  const Frontier frontier = DrawnFrontier(chain, 200, &rng);
+  ASSERT_GT(frontier.points().size(), 3u);
+  for (const Frontier::Point& point : frontier.points()) {
+    absl::StatusOr<Plan> plan = frontier.PlanAt(point.peak);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ASSERT_EQ(plan->status, PlanStatus::kFound);
+    ASSERT_TRUE(Referee(chain, &*plan).ok());
+    EXPECT_EQ(plan->prediction.makespan, point.makespan);
+    EXPECT_EQ(plan->prediction.peak, point.peak);
+  }
+}
+
+TEST(Frontier, SaysInfeasibleOnlyBelowTheProvenLeast) {
+  std::mt19937_64 rng(3);
+  const Chain chain = testing::RandomChain(6, {}, &rng);
+  FrontierBuilder builder(chain);
+  ASSERT_TRUE(builder.Add(StoreAllSchedule(chain)).ok());
+  const Bytes peak = Simulate(chain, StoreAllSchedule(chain))->peak;
+  const Frontier frontier = builder.Build(Info(peak - Bytes(2)));
+  EXPECT_EQ(frontier.PlanAt(peak)->status, PlanStatus::kFound);
+  EXPECT_EQ(frontier.PlanAt(peak - Bytes(1))->status, PlanStatus::kNotFound);
+  EXPECT_EQ(frontier.PlanAt(peak - Bytes(2))->status, PlanStatus::kNotFound);
+  EXPECT_EQ(frontier.PlanAt(peak - Bytes(3))->status, PlanStatus::kProvenInfeasible);
+  EXPECT_EQ(frontier.PlanAt(peak - Bytes(3))->bounds.least_budget, peak - Bytes(2));
+}
+
+TEST(Frontier, ThinningLosesNoMoreThanItsTolerance) {
+  std::mt19937_64 rng(4);
+  testing::RandomChainOptions options;
+  options.max_time = 1000;
+  const Chain chain = testing::RandomChain(7, options, &rng);
+  FrontierBuilder builder(chain);
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_TRUE(builder.Add(testing::RandomSchedule(chain, &rng)).ok());
+  }
+  const Frontier all = builder.Build(Info(Bytes(0)));
+  const Frontier thin = builder.Build(Info(Bytes(0)), 0.05);
+  EXPECT_LT(thin.points().size(), all.points().size());
+  EXPECT_EQ(thin.points().back().makespan, all.points().back().makespan);
+  for (const Frontier::Point& point : all.points()) {
+    EXPECT_GE(static_cast<double>(point.makespan.value()),
+              0.95 * static_cast<double>(thin.At(point.peak)->makespan.value()));
+  }
+}
+
+TEST(Frontier, RoundTripsThroughItsBytes) {
+  std::mt19937_64 rng(5);
+  for (int i = 0; i < 50; ++i) {
+    const Chain chain = testing::RandomChain(1 + i % 8, {}, &rng);
+    const Frontier frontier = DrawnFrontier(chain, i, &rng);
+    const std::string bytes = frontier.Encode();
+    const absl::StatusOr<Frontier> back = Frontier::Decode(bytes);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(back->Encode(), bytes);
+    EXPECT_EQ(back->info().schedule_class, "whatever the dice say");
+    EXPECT_EQ(back->points().size(), frontier.points().size());
+  }
+}
+
+TEST(Frontier, RefusesTruncatedAndFlippedBytesOrKeepsTheirOrder) {
+  std::mt19937_64 rng(6);
+  const Chain chain = testing::RandomChain(5, {}, &rng);
+  const std::string bytes = DrawnFrontier(chain, 50, &rng).Encode();
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(Frontier::Decode(bytes.substr(0, size)).ok()) << size;
+  }
+  for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    std::string flipped = bytes;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
+    const absl::StatusOr<Frontier> frontier = Frontier::Decode(flipped);
+    if (!frontier.ok()) continue;
+    EXPECT_EQ(frontier->Encode(), flipped);
+    for (size_t k = 1; k < frontier->points().size(); ++k) {
+      EXPECT_LT(frontier->points()[k - 1].peak, frontier->points()[k].peak);
+    }
+  }
+}
+
+TEST(FrontierBuilder, RefusesWhatTheRefereeRefuses) {
+  std::mt19937_64 rng(7);
+  const Chain chain = testing::RandomChain(3, {}, &rng);
+  FrontierBuilder builder(chain);
+  EXPECT_EQ(builder.Add(Schedule{Backward(1)}).code(), absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace stowage
