@@ -118,4 +118,22 @@ absl::StatusOr<Plan> MakePlan(const Profile& profile, const Budget& budget,
   return plan;
 }
 
+absl::StatusOr<Frontier> MakeChainFrontier(const Chain& chain, const PlanOptions& options) {
+  if (options.solver.empty()) {
+    absl::StatusOr<Frontier> optimal =
+        OptimalPersistentSolver().SolveFrontier(chain, options.solve);
+    if (!absl::IsResourceExhausted(optimal.status())) return optimal;
+    return CheckpointSequentialSolver().SolveFrontier(chain, options.solve);
+  }
+  absl::StatusOr<const ChainSolver*> solver = FindSolver(options.solver);
+  if (!solver.ok()) return solver.status();
+  return (*solver)->SolveFrontier(chain, options.solve);
+}
+
+absl::StatusOr<Frontier> MakeFrontier(const Profile& profile, const PlanOptions& options) {
+  absl::StatusOr<Chain> chain = PlanningChain(profile);
+  if (!chain.ok()) return chain.status();
+  return MakeChainFrontier(*chain, options);
+}
+
 }  // namespace stowage

@@ -9,6 +9,7 @@
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
+#include "solvers/plan/frontier.h"
 #include "solvers/plan/plan.h"
 #include "solvers/solver.h"
 
@@ -45,6 +46,11 @@ absl::StatusOr<Plan> MakePlan(const Profile& profile, const Budget& budget,
 // The same for a chain and a budget already resolved: what MakePlan does after PlanningChain and
 // ResolveBudget.
 absl::StatusOr<Plan> MakeChainPlan(const Chain& chain, Bytes budget, const PlanOptions& options);
+
+// All budgets at once (solvers/plan/frontier.h). Without a solver's name: the optimal persistent
+// solver's frontier, or periodic checkpointing's for a chain too long for it. Errors as for MakePlan.
+absl::StatusOr<Frontier> MakeFrontier(const Profile& profile, const PlanOptions& options);
+absl::StatusOr<Frontier> MakeChainFrontier(const Chain& chain, const PlanOptions& options);
 
 }  // namespace stowage
 

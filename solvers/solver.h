@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
+#include "solvers/plan/frontier.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
@@ -61,6 +62,7 @@ struct SolveOptions {
   int64_t slots = 0;
   // Refuse (RESOURCE_EXHAUSTED) rather than use more memory than this for tables.
   Bytes table_limit{int64_t{4} << 30};
+  int threads = 1;  // Threads that a solver may use; results do not depend on it.
   // Polled at least every 50 ms; may be null.
   const StopToken* stop = nullptr;
   // Called now and then with the share done, in [0, 1], on the solving thread; may be empty.
@@ -85,6 +87,13 @@ class ChainSolver {
   // plan, not an error.
   virtual absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
                                      const SolveOptions& options) const = 0;
+
+  // All budgets at once: the points at which the solver's makespan changes, as far as its precision
+  // goes. What it has at a budget is valid there, and never slower than at a smaller one. The last
+  // point is as fast as store-all (and is it, unless some recomputing costs no time), the first is
+  // the least budget's (LeastBudget). Errors as for Solve.
+  virtual absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
+                                                 const SolveOptions& options) const = 0;
 
   // The smallest budget that Solve finds a schedule for, exactly; of the class named in info().
   virtual absl::StatusOr<Bytes> LeastBudget(const Chain& chain,

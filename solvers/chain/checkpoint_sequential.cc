@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -79,8 +80,7 @@ class CheckpointSequential final : public ChainSolver {
       if (best == nullptr || Better(c.simulation, best->simulation)) best = &c;
     }
     Plan plan;
-    plan.bounds.schedule_class =
-        absl::StrCat(info_.schedule_class, ", 1 to ", MaxSegments(chain), " segments");
+    plan.bounds.schedule_class = ClassFor(chain);
     plan.bounds.least_budget = LeastPeak(*all);
     if (best == nullptr) {
       plan.status = PlanStatus::kProvenInfeasible;
@@ -95,6 +95,19 @@ class CheckpointSequential final : public ChainSolver {
     return plan;
   }
 
+  absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
+                                         const SolveOptions& options) const override {
+    absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
+    if (!all.ok()) return all.status();
+    FrontierBuilder builder(chain);
+    for (const Candidate& c : *all) {
+      absl::Status status = builder.Add(SequentialSchedule(chain, c.segments));
+      if (!status.ok()) return status;
+    }
+    return builder.Build({info_.name, ClassFor(chain), LeastPeak(*all), /*exact=*/true,
+                          /*slots=*/0});
+  }
+
   absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
                                     const SolveOptions& options) const override {
     absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
@@ -103,6 +116,10 @@ class CheckpointSequential final : public ChainSolver {
   }
 
  private:
+  std::string ClassFor(const Chain& chain) const {
+    return absl::StrCat(info_.schedule_class, ", 1 to ", MaxSegments(chain), " segments");
+  }
+
   // One segment, which is store-all, is always among them.
   static absl::StatusOr<std::vector<Candidate>> Candidates(const Chain& chain,
                                                            const SolveOptions& options) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ constexpr int64_t kMaxAutoSlots = 50000;
 constexpr ExactLimits kFirstTry = {1000000, 20000000};
 constexpr ExactLimits kLastTry = {8000000, 200000000};
 constexpr int64_t kBytesPerState = 100;
+// Budgets that a frontier is made of, from the least to store-all's.
+constexpr int kGrid = 32;
 
 struct Outcome {
   std::optional<Schedule> schedule;
@@ -180,6 +183,33 @@ class OptimalPersistent final : public ChainSolver {
                                           : SolveAutomatically(chain, exact, *least, budget, rest);
     if (!outcome.ok()) return outcome.status();
     return Finish(*std::move(outcome), std::move(plan));
+  }
+
+  absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
+                                         const SolveOptions& options) const override {
+    absl::StatusOr<Bytes> least = LeastBudget(chain, options);
+    if (!least.ok()) return least.status();
+    FrontierBuilder builder(chain);
+    absl::Status status = builder.Add(StoreAllSchedule(chain));
+    if (!status.ok()) return status;
+    absl::StatusOr<Frontier> periodic = CheckpointSequentialSolver().SolveFrontier(chain, options);
+    if (!periodic.ok()) return periodic.status();
+    builder.Add(*periodic);
+    const double all = static_cast<double>(periodic->points().back().peak.value());
+    const double first = std::max(static_cast<double>(least->value()), 1.0);
+    FrontierInfo frontier = {info_.name, info_.schedule_class, *least, /*exact=*/false,
+                             /*slots=*/0};
+    for (int i = 0; i < kGrid; ++i) {
+      const Bytes budget(
+          i == 0 ? least->value()
+                 : static_cast<int64_t>(first * std::pow(all / first, double{1} * i / kGrid)));
+      absl::StatusOr<Plan> plan = Solve(chain, std::max(budget, *least), options);
+      if (!plan.ok()) return plan.status();
+      frontier.slots = std::max(frontier.slots, plan->provenance.slots);
+      if (plan->status == PlanStatus::kFound) status = builder.Add(plan->schedule);
+      if (!status.ok()) return status;
+    }
+    return builder.Build(std::move(frontier));
   }
 
   absl::StatusOr<Bytes> LeastBudget(const Chain& chain,

@@ -28,6 +28,16 @@ class StoreAll final : public ChainSolver {
     return plan;
   }
 
+  absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
+                                         const SolveOptions& options) const override {
+    absl::StatusOr<Bytes> least = LeastBudget(chain, options);
+    if (!least.ok()) return least.status();
+    FrontierBuilder builder(chain);
+    absl::Status status = builder.Add(StoreAllSchedule(chain));
+    if (!status.ok()) return status;
+    return builder.Build({info_.name, info_.schedule_class, *least, /*exact=*/true, /*slots=*/0});
+  }
+
   absl::StatusOr<Bytes> LeastBudget(const Chain& chain, const SolveOptions&) const override {
     absl::StatusOr<Simulation> simulation = Simulate(chain, StoreAllSchedule(chain));
     if (!simulation.ok()) return simulation.status();

@@ -74,6 +74,23 @@ TEST(Planner, NamesWhatIsWrongWithARequest) {
             "budget.share_of_store_all");
 }
 
+TEST(Planner, MakesFrontiers) {
+  const Profile profile = RandomProfile(10, 6);
+  const Chain& chain = std::get<Chain>(profile.problem);
+  const absl::StatusOr<Frontier> frontier = MakeFrontier(profile, {});
+  ASSERT_TRUE(frontier.ok()) << frontier.status();
+  EXPECT_EQ(frontier->info().solver, "optimal_persistent");
+  EXPECT_EQ(frontier->Encode(), MakeChainFrontier(chain, {})->Encode());
+  PlanOptions options;
+  options.solver = "checkpoint_sequential";
+  EXPECT_EQ(MakeFrontier(profile, options)->info().solver, "checkpoint_sequential");
+  options.solver = "magic";
+  EXPECT_EQ(GetFieldViolation(MakeFrontier(profile, options).status())->field, "options.solver");
+  options.solver = "";
+  options.solve.table_limit = Bytes(10);
+  EXPECT_EQ(MakeFrontier(profile, options)->info().solver, "checkpoint_sequential");
+}
+
 // A chain too long for the optimum's tables is still planned, and says by what.
 TEST(Planner, FallsBackToPeriodicCheckpointingOnVeryLongChains) {
   PlanOptions options;

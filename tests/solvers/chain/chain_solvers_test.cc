@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "solvers/chain/solvers.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "solvers/planner.h"
 #include "tests/solvers/naive_replay.h"
@@ -83,6 +84,64 @@ TEST_P(ChainSolvers, HandlesTheLargestSizes) {
   EXPECT_TRUE(solver().Solve(chain, Bytes(kMaxTotal / 8), {}).ok());
   EXPECT_TRUE(solver().Solve(chain, Bytes(kMaxTotal), {}).ok());
   EXPECT_TRUE(solver().Solve(chain, Bytes(INT64_MAX), {}).ok());
+}
+
+TEST_P(ChainSolvers, FrontiersReachFromTheLeastBudgetToStoreAll) {
+  std::mt19937_64 rng(24);
+  for (int i = 0; i < 60; ++i) {
+    testing::RandomChainOptions options;
+    options.with_flags = i % 4 == 0;
+    const Chain chain = testing::RandomChain(1 + i % 12, options, &rng);
+    const absl::StatusOr<Frontier> frontier = solver().SolveFrontier(chain, {});
+    ASSERT_TRUE(frontier.ok()) << frontier.status();
+    const Bytes least = *solver().LeastBudget(chain, {});
+    EXPECT_EQ(frontier->info().solver, solver().info().name);
+    EXPECT_EQ(frontier->info().least_budget, least);
+    ASSERT_FALSE(frontier->points().empty());
+    EXPECT_EQ(frontier->points().front().peak, least) << testing::Describe(chain);
+    const Simulation all = *Simulate(chain, StoreAllSchedule(chain));
+    // Less than store-all's peak only where recomputing costs no time.
+    EXPECT_LE(frontier->points().back().peak, all.peak) << testing::Describe(chain);
+    EXPECT_EQ(frontier->points().back().makespan, all.makespan) << testing::Describe(chain);
+  }
+}
+
+TEST_P(ChainSolvers, FrontierPointsReplayExactlyAndAreNotSlowerThanPlans) {
+  std::mt19937_64 rng(25);
+  for (int i = 0; i < 40; ++i) {
+    testing::RandomChainOptions options;
+    options.with_flags = i % 4 == 0;
+    const Chain chain = testing::RandomChain(1 + i % 12, options, &rng);
+    const Frontier frontier = *solver().SolveFrontier(chain, {});
+    int64_t before = INT64_MAX;
+    for (const Frontier::Point& point : frontier.points()) {
+      absl::StatusOr<Plan> plan = frontier.PlanAt(point.peak);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      const testing::NaiveResult naive = testing::NaiveReplay(chain, plan->schedule);
+      EXPECT_TRUE(naive.valid) << testing::Describe(chain);
+      EXPECT_EQ(naive.peak, point.peak.value()) << testing::Describe(chain);
+      EXPECT_EQ(naive.makespan, point.makespan.value()) << testing::Describe(chain);
+      EXPECT_LT(point.makespan.value(), before);
+      before = point.makespan.value();
+      absl::StatusOr<Plan> single = solver().Solve(chain, point.peak, {});
+      ASSERT_TRUE(single.ok()) << single.status();
+      ASSERT_EQ(single->status, PlanStatus::kFound);
+      if (!frontier.info().exact) continue;
+      EXPECT_EQ(Simulate(chain, single->schedule)->makespan, point.makespan)
+          << testing::Describe(chain);
+    }
+  }
+}
+
+TEST_P(ChainSolvers, FrontiersStopWhenToldTo) {
+  if (&solver() == &StoreAllSolver()) GTEST_SKIP() << "one replay: there is nothing to stop";
+  std::mt19937_64 rng(26);
+  const Chain chain = testing::RandomChain(100, {}, &rng);
+  StopToken cancelled;
+  cancelled.RequestStop();
+  SolveOptions options;
+  options.stop = &cancelled;
+  EXPECT_EQ(solver().SolveFrontier(chain, options).status().code(), absl::StatusCode::kCancelled);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ChainSolvers, ::testing::ValuesIn(AllSolvers()),
