@@ -22,3 +22,7 @@ if(STOWAGE_SANITIZE)
   add_compile_options(-fsanitize=${STOWAGE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${STOWAGE_SANITIZE})
 endif()
+
+if(STOWAGE_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "absl/strings/escaping.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/random_chain.h"
 
@@ -116,6 +117,45 @@ TEST(Frontier, RoundTripsThroughItsBytes) {
     EXPECT_EQ(back->info().schedule_class, "whatever the dice say");
     EXPECT_EQ(back->points().size(), frontier.points().size());
   }
+}
+
+TEST(Frontier, GoldenBytes) {
+  ChainSpec spec;
+  Stage stage;
+  stage.forward_time = Nanos(3);
+  stage.backward_time = Nanos(4);
+  stage.output = stage.output_gradient = Bytes(100);
+  stage.saved = Bytes(300);
+  spec.input = Bytes(10);
+  spec.stages.assign(2, stage);
+  const Chain chain = *Chain::Create(spec);
+  FrontierBuilder builder(chain);
+  ASSERT_TRUE(builder.Add(StoreAllSchedule(chain)).ok());
+  ASSERT_TRUE(builder
+                  .Add({ForwardKeepInput(1), ForwardKeepAll(2), ForwardKeepAll(3), Backward(3),
+                        Backward(2), ForwardKeepAll(1), Backward(1)})
+                  .ok());
+  const std::string bytes = builder.Build(Info(Bytes(510))).Encode();
+  const std::string expected(
+      "\x01"  // version
+      "\x05"
+      "drawn"
+      "\x15"
+      "whatever the dice say"
+      "\xfe\x03"          // least budget 510
+      "\x00\x07"          // not exact, 7 slots
+      "\x02"              // two points
+      "\xfe\x03\x11\x0f"  // peak 510, makespan 17, 15 bytes of schedule
+      "\x01\x02\x00"
+      "\x00\x02\x01"
+      "\x23\x00\x01"
+      "\x00\x01\x00"
+      "\x03\x00\x00"
+      "\xc8\x01\x03\x06"  // 200 bytes more, 3 ns less, 6 bytes of schedule
+      "\x00\x02\x02"
+      "\x23\x00\x02",
+      63);
+  EXPECT_EQ(absl::BytesToHexString(bytes), absl::BytesToHexString(expected));
 }
 
 TEST(Frontier, RefusesTruncatedAndFlippedBytesOrKeepsTheirOrder) {

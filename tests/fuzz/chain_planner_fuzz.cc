@@ -1,0 +1,138 @@
+// Arbitrary chains, budgets and options through the facade: whatever comes in, the answer is a plan
+// that two referees accept, a proof, or an error of the documented kinds.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "solvers/plan/store_all_schedule.h"
+#include "solvers/planner.h"
+#include "tests/fuzz/byte_source.h"
+#include "tests/fuzz/require.h"
+#include "tests/solvers/naive_replay.h"
+#include "tests/solvers/random_chain.h"
+
+namespace stowage {
+namespace {
+
+using testing::ByteSource;
+using testing::Require;
+
+constexpr int kMaxStages = 14;
+
+Stage DrawStage(ByteSource* in) {
+  Stage stage;
+  stage.forward_time = Nanos(in->Quantity());
+  stage.backward_time = Nanos(in->Quantity());
+  stage.output = Bytes(in->Quantity());
+  // Mostly a legal one, or few chains would come through.
+  const int64_t more = in->Quantity();
+  const bool legal = more >= 0 && stage.output.value() <= INT64_MAX - more;
+  stage.saved = legal ? stage.output + Bytes(more) : Bytes(more);
+  stage.output_gradient = in->OneIn(3) ? Bytes(in->Quantity()) : stage.output;
+  if (in->OneIn(2)) {
+    stage.forward_saving_overhead = Bytes(in->Quantity());
+    stage.forward_overhead = Bytes(in->Quantity());
+    stage.backward_overhead = Bytes(in->Quantity());
+  }
+  stage.must_keep = in->OneIn(8);
+  stage.collective = in->OneIn(16);
+  return stage;
+}
+
+ChainSpec DrawChain(ByteSource* in) {
+  in->set_wildness(in->Below(3));
+  ChainSpec spec;
+  spec.input = Bytes(in->Quantity());
+  spec.input_gradient = in->OneIn(3) ? Bytes(in->Quantity()) : Bytes(0);
+  const int stages = in->Below(kMaxStages + 1);
+  for (int i = 0; i < stages; ++i) {
+    // Equal runs take paths of their own.
+    spec.stages.push_back(i > 0 && in->OneIn(3) ? spec.stages.back() : DrawStage(in));
+  }
+  if (in->OneIn(2)) spec.loss = DrawStage(in);
+  return spec;
+}
+
+Bytes DrawBudget(const Chain& chain, ByteSource* in) {
+  const int64_t store_all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
+  switch (in->Below(4)) {
+    case 0:
+      return Bytes(in->Quantity());
+    case 1:
+      return Bytes(store_all + in->Below(5) - 2);
+    default:
+      return Bytes(store_all / 256 * in->Byte() + store_all % 256 * in->Byte() / 256);
+  }
+}
+
+PlanOptions DrawOptions(ByteSource* in) {
+  PlanOptions options;
+  const int solver = in->Below(static_cast<int>(AllSolvers().size()) + 1);
+  if (solver > 0) options.solver = AllSolvers()[static_cast<size_t>(solver) - 1]->info().name;
+  if (in->OneIn(3)) options.solve.slots = in->OneIn(8) ? in->Quantity() : in->Below(200);
+  if (in->OneIn(8)) options.solve.table_limit = Bytes(in->Quantity());
+  options.solve.threads = 1 + in->Below(2);
+  return options;
+}
+
+bool Documented(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
+}
+
+void CheckPlan(const Chain& chain, Bytes budget, const Plan& plan) {
+  const std::string detail = testing::Describe(chain);
+  if (plan.status == PlanStatus::kProvenInfeasible) {
+    Require(budget < plan.bounds.least_budget, "infeasible below the least budget only", detail);
+    return;
+  }
+  if (plan.status == PlanStatus::kNotFound) return;
+  const testing::NaiveResult naive = testing::NaiveReplay(chain, plan.schedule);
+  Require(naive.valid, "the schedule is valid", detail);
+  Require(naive.peak == plan.prediction.peak.value(), "both referees see one peak", detail);
+  Require(naive.peak <= budget.value(), "the peak is within the budget", detail);
+  Require(naive.makespan == plan.prediction.makespan.value(), "both see one makespan", detail);
+  Require(plan.bounds.lower_bound <= plan.prediction.makespan, "the bound is one", detail);
+  const bool all_fits = plan.bounds.store_all_peak <= budget;
+  Require(!all_fits || plan.prediction.recomputed_forwards == 0, "what fits is stored", detail);
+}
+
+void CheckFrontier(const Chain& chain, const Frontier& frontier) {
+  const std::string detail = testing::Describe(chain);
+  const absl::StatusOr<Frontier> back = Frontier::Decode(frontier.Encode());
+  Require(back.ok() && back->points().size() == frontier.points().size(), "it decodes", detail);
+  for (const Frontier::Point& point : back->points()) {
+    absl::StatusOr<Plan> plan = back->PlanAt(point.peak);
+    Require(plan.ok() && Referee(chain, &*plan).ok(), "every point is a plan", detail);
+    Require(plan->prediction.makespan == point.makespan, "its makespan is exact", detail);
+    CheckPlan(chain, point.peak, *plan);
+  }
+}
+
+void Fuzz(ByteSource* in) {
+  const absl::StatusOr<Chain> chain = Chain::Create(DrawChain(in));
+  if (!chain.ok()) {
+    Require(absl::IsInvalidArgument(chain.status()), "bad chains are bad arguments");
+    return;
+  }
+  const PlanOptions options = DrawOptions(in);
+  const Bytes budget = DrawBudget(*chain, in);
+  const absl::StatusOr<Plan> plan = MakeChainPlan(*chain, budget, options);
+  const std::string detail = testing::Describe(*chain);
+  Require(plan.ok() || Documented(plan.status()), "errors are documented",
+          plan.status().ToString() + "\n" + detail);
+  if (plan.ok()) CheckPlan(*chain, budget, *plan);
+  if (!in->OneIn(4)) return;
+  const absl::StatusOr<Frontier> frontier = MakeChainFrontier(*chain, options);
+  Require(frontier.ok() || Documented(frontier.status()), "errors are documented",
+          frontier.status().ToString() + "\n" + detail);
+  if (frontier.ok()) CheckFrontier(*chain, *frontier);
+}
+
+}  // namespace
+}  // namespace stowage
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  stowage::testing::ByteSource in(data, size);
+  stowage::Fuzz(&in);
+  return 0;
+}
