@@ -1,5 +1,7 @@
 #include "server/planning/plan_under.h"
 
+#include "solvers/plan/lower_bound.h"
+
 namespace stowage {
 namespace {
 
@@ -42,7 +44,7 @@ std::optional<Plan> PlanUnder(const Chain& caller, const Simulation& store_all,
   judged.budget = budget;
   judged.bounds.store_all_makespan = store_all.makespan;
   judged.bounds.store_all_peak = store_all.peak;
-  judged.bounds.lower_bound = caller.ideal_time();
+  judged.bounds.lower_bound = MakespanLowerBound(caller, budget);
   if (!same_overheads) judged.bounds.least_budget = Bytes(0);
   if (plan.status != PlanStatus::kFound) return judged;
 

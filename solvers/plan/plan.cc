@@ -1,6 +1,7 @@
 #include "solvers/plan/plan.h"
 
 #include "absl/strings/str_cat.h"
+#include "solvers/plan/lower_bound.h"
 #include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
@@ -28,7 +29,7 @@ absl::Status Referee(const Chain& chain, Plan* plan) {
   if (!store_all.ok()) return store_all.status();
   plan->bounds.store_all_makespan = store_all->makespan;
   plan->bounds.store_all_peak = store_all->peak;
-  plan->bounds.lower_bound = chain.ideal_time();
+  plan->bounds.lower_bound = MakespanLowerBound(chain, plan->budget);
   if (plan->status != PlanStatus::kFound) return absl::OkStatus();
 
   absl::StatusOr<Simulation> simulation = Simulate(chain, plan->schedule);
