@@ -32,10 +32,12 @@ const std::vector<Room>& Rooms() {
       {"proto", {"<protobuf>", "<grpc>"}},
       {"solvers/base", {}},
       {"solvers/model", {"<openssl>"}},
+      {"solvers/networks", {"solvers/model"}},
       {"solvers/plan", {"solvers/model"}},
       {"solvers/chain", {"solvers/model", "solvers/plan", "solvers"}},
       {"solvers/graph", {"solvers/model", "solvers/plan", "solvers"}},
-      {"solvers", {"solvers/model", "solvers/plan", "solvers/chain", "solvers/graph"}},
+      {"solvers",
+       {"solvers/model", "solvers/networks", "solvers/plan", "solvers/chain", "solvers/graph"}},
       {"server/planning",
        {"solvers", "solvers/model", "solvers/plan", "server/cache", "server/metrics"}},
       {"server/cache", {"solvers", "solvers/model", "solvers/plan", "server/metrics"}},
@@ -55,7 +57,7 @@ const std::vector<Room>& Rooms() {
        {"client/torch", "client/rpc", "solvers", "solvers/model", "solvers/plan", "<torch>"}},
       {"client/cli",
        {"client/agent", "client/models", "client/torch", "client/rpc", "proto", "proto/codec",
-        "solvers", "solvers/base", "solvers/model", "solvers/plan", "<torch>"}},
+        "solvers", "solvers/base", "solvers/model", "solvers/networks", "solvers/plan", "<torch>"}},
   };
   return *kRooms;
 }

@@ -1,0 +1,27 @@
+// The families of networks, one file each. Every function returns NOT_FOUND for a name that is none
+// of its own; see MakeNetwork (networks.h) for the other errors.
+#ifndef STOWAGE_SOLVERS_NETWORKS_FAMILIES_H_
+#define STOWAGE_SOLVERS_NETWORKS_FAMILIES_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/networks/networks.h"
+
+namespace stowage {
+
+std::vector<NetworkInfo> ResNets();
+absl::StatusOr<Network> MakeResNet(const NetworkOptions& options);
+
+std::vector<NetworkInfo> DenseNets();
+absl::StatusOr<Network> MakeDenseNet(const NetworkOptions& options);
+
+std::vector<NetworkInfo> Inceptions();
+absl::StatusOr<Network> MakeInception(const NetworkOptions& options);
+
+std::vector<NetworkInfo> Vggs();
+absl::StatusOr<Network> MakeVgg(const NetworkOptions& options);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_NETWORKS_FAMILIES_H_

@@ -1,0 +1,80 @@
+// A network as the ops that a framework runs, with the shapes of their tensors, grouped into the
+// stages of a chain.
+//
+// Only shapes: no weights, no values. Ops stand in program order and keep their edges. Op 0 is the
+// input of the network. A stage is a run of consecutive ops that reads, beside its own ops, only
+// the last op of the stage before it; the last stage is the loss. Made by NetworkBuilder, which
+// checks all of this.
+#ifndef STOWAGE_SOLVERS_NETWORKS_NETWORK_H_
+#define STOWAGE_SOLVERS_NETWORKS_NETWORK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+using Shape = std::vector<int64_t>;
+
+enum class OpKind {
+  kInput,
+  kConv2d,
+  kLinear,
+  kMatmul,     // of two activations, batched
+  kBatchNorm,  // in training: statistics of the batch
+  kLayerNorm,
+  kRelu,
+  kGelu,
+  kSoftmax,
+  kMaxPool,
+  kAvgPool,
+  kAdaptiveAvgPool,
+  kGlobalAvgPool,  // to one pixel
+  kDropout,
+  kAdd,
+  kCat,        // along the channels
+  kFlatten,    // a view
+  kTranspose,  // copied into a new tensor
+  kEmbedding,
+  kLogSoftmax,
+  kNllLoss,
+};
+
+struct NetworkOp {
+  OpKind kind = OpKind::kInput;
+  std::vector<size_t> inputs;       // ops that it reads, each before it
+  Shape shape;                      // of the output
+  Bytes bytes;                      // of the output
+  bool in_place = false;            // writes over its first input
+  std::vector<int64_t> parameters;  // elements of each parameter; float32
+
+  // Whether the output is no memory of its own but that of the first input.
+  bool shares_input() const { return in_place || kind == OpKind::kFlatten; }
+  // Elements of the output.
+  int64_t elements() const;
+  Bytes parameter_bytes() const;
+};
+
+struct NetworkStage {
+  std::string name;
+  std::string op_kind;
+  size_t first_op = 0;
+  size_t end_op = 0;  // one beyond the last
+};
+
+struct Network {
+  std::string name;
+  std::vector<NetworkOp> ops;
+  std::vector<NetworkStage> stages;  // 1..L at index 0..L-1, then the loss
+};
+
+inline constexpr int64_t kFloatBytes = 4;
+
+int64_t Elements(const Shape& shape);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_NETWORKS_NETWORK_H_

@@ -1,0 +1,85 @@
+// Builds a Network op by op. Shapes are computed and checked on the way; the first error is kept
+// and comes out of Build, so that the description of a network reads without error handling.
+#ifndef STOWAGE_SOLVERS_NETWORKS_NETWORK_BUILDER_H_
+#define STOWAGE_SOLVERS_NETWORKS_NETWORK_BUILDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "solvers/networks/network.h"
+
+namespace stowage {
+
+// What a convolution or a pooling looks at, and how it moves.
+struct Window {
+  int64_t height = 1;
+  int64_t width = 1;
+  int64_t stride = 1;
+  int64_t pad_height = 0;
+  int64_t pad_width = 0;
+
+  static Window Square(int64_t side, int64_t stride = 1, int64_t pad = 0) {
+    return {side, side, stride, pad, pad};
+  }
+};
+
+// Every op function adds an op that reads op `x` and returns the new op's index. Images are
+// [batch, channels, height, width], sequences [batch, length, width]. Not thread-safe.
+class NetworkBuilder {
+ public:
+  NetworkBuilder(std::string name, Shape input, int64_t element_bytes);
+
+  // The op added last: the input of what comes next.
+  size_t last() const { return network_.ops.size() - 1; }
+  const Shape& shape(size_t op) const { return network_.ops[op].shape; }
+  int64_t channels(size_t op) const { return network_.ops[op].shape[1]; }
+
+  size_t Conv2d(size_t x, int64_t channels, const Window& window, bool bias = false);
+  size_t BatchNorm(size_t x);
+  size_t LayerNorm(size_t x);
+  size_t Relu(size_t x);  // in place
+  size_t Gelu(size_t x);
+  size_t Softmax(size_t x);
+  size_t MaxPool(size_t x, const Window& window);
+  size_t AvgPool(size_t x, const Window& window);
+  size_t AdaptiveAvgPool(size_t x, int64_t side);
+  size_t GlobalAvgPool(size_t x);
+  size_t Dropout(size_t x);
+  // x += y.
+  size_t AddInPlace(size_t x, size_t y);
+  size_t Cat(const std::vector<size_t>& parts);
+  // All dimensions but the first become one.
+  size_t Flatten(size_t x);
+  // On the last dimension; with bias.
+  size_t Linear(size_t x, int64_t features);
+  size_t Transpose(size_t x, Shape shape);
+  // [b, m, k] by a [b, k, n] or its transpose.
+  size_t Matmul(size_t x, size_t y, int64_t columns);
+  size_t Embedding(size_t x, int64_t vocabulary, int64_t width);
+
+  // The ops added since the last stage ended are a stage.
+  void EndStage(std::string name, std::string op_kind);
+
+  // Adds cross-entropy over the last op's last dimension as the loss and hands the network over.
+  // INVALID_ARGUMENT if a window is larger than its image or a tensor beyond 2^48 elements.
+  absl::StatusOr<Network> Build() &&;
+
+ private:
+  size_t Add(OpKind kind, std::vector<size_t> inputs, Shape shape,
+             std::vector<int64_t> parameters = {});
+  // Output shape of a window over the image x.
+  Shape Slide(size_t x, int64_t channels, const Window& window);
+  void Fail(const std::string& message);
+
+  Network network_;
+  size_t stage_start_ = 1;
+  absl::Status status_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_NETWORKS_NETWORK_BUILDER_H_

@@ -1,0 +1,68 @@
+// The reference networks of the checkpointing literature as planning problems, without a framework
+// and without a device: exact bytes from shapes, times modelled.
+//
+// Bytes are those that the profiler of client/torch measures on the same network with LibTorch 1.13
+// on the CPU, in float32 and in training mode, up to the workspace of convolutions
+// (solvers/networks/op_rules.h). Times are modelled (solvers/networks/roofline.h) and never
+// anything else.
+#ifndef STOWAGE_SOLVERS_NETWORKS_NETWORKS_H_
+#define STOWAGE_SOLVERS_NETWORKS_NETWORKS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/problem.h"
+#include "solvers/networks/network.h"
+#include "solvers/networks/roofline.h"
+
+namespace stowage {
+
+struct NetworkInfo {
+  std::string name;         // "resnet50"
+  std::string description;  // one line
+};
+
+// All networks of fixed depth, in the order in which they are listed to people.
+const std::vector<NetworkInfo>& AllNetworks();
+
+struct NetworkOptions {
+  std::string name;     // one of AllNetworks()
+  int64_t image = 224;  // pixels on a side
+  int64_t batch = 1;
+  int64_t classes = 1000;
+};
+
+// INVALID_ARGUMENT: unknown name (the message lists all), an argument < 1, an image too small for
+// the network, tensors too large to count. O(ops).
+absl::StatusOr<Network> MakeNetwork(const NetworkOptions& options);
+
+// A decoder as in GPT-2: embedding, `layers` equal stages of causal attention and a feed-forward
+// part four times as wide, then norm and output layer over the vocabulary. No dropout.
+struct DecoderOptions {
+  int64_t layers = 24;
+  int64_t width = 1600;
+  int64_t heads = 25;  // divides width
+  int64_t length = 1024;
+  int64_t vocabulary = 50257;
+  int64_t batch = 8;
+};
+
+// INVALID_ARGUMENT: an argument < 1, heads that do not divide the width, tensors too large to
+// count.
+absl::StatusOr<Network> MakeDecoder(const DecoderOptions& options);
+
+// The network as a chain: its stages one by one. Errors: those of Chain::Create.
+absl::StatusOr<Chain> ChainOf(const Network& network, const DeviceModel& device);
+
+// MakeNetwork and ChainOf in one.
+absl::StatusOr<Chain> NetworkChain(const NetworkOptions& options, const DeviceModel& device);
+
+// The chain as a profile whose costs are marked as modelled.
+Profile ModelledProfile(Chain chain, const DeviceModel& device);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_NETWORKS_NETWORKS_H_

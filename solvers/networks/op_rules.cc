@@ -1,0 +1,70 @@
+#include "solvers/networks/op_rules.h"
+
+namespace stowage {
+namespace {
+
+constexpr int64_t kIndexBytes = 8;
+
+Bytes Floats(int64_t elements) { return Bytes(elements * kFloatBytes); }
+
+}  // namespace
+
+OpRules RulesOf(const NetworkOp& op) {
+  OpRules rules;
+  switch (op.kind) {
+    case OpKind::kInput:
+    case OpKind::kGlobalAvgPool:  // the backward of a mean needs the shape alone
+      break;
+    case OpKind::kConv2d:
+      rules.saves_inputs = true;
+      rules.wants_dense_gradient = true;
+      break;
+    case OpKind::kLinear:
+    case OpKind::kMatmul:
+    case OpKind::kGelu:
+    case OpKind::kEmbedding:
+      rules.saves_inputs = true;
+      break;
+    case OpKind::kAvgPool:
+    case OpKind::kAdaptiveAvgPool:
+      rules.saves_inputs = true;
+      rules.wants_dense_gradient = true;
+      break;
+    case OpKind::kBatchNorm:
+      rules.saves_inputs = true;
+      rules.extra = Floats(2 * op.shape[1]);  // mean and inverse deviation
+      rules.wants_dense_gradient = true;
+      break;
+    case OpKind::kLayerNorm:
+      rules.saves_inputs = true;
+      rules.extra = Floats(2 * op.elements() / op.shape.back());
+      break;
+    case OpKind::kRelu:
+    case OpKind::kSoftmax:
+    case OpKind::kLogSoftmax:
+      rules.saves_output = true;
+      break;
+    case OpKind::kMaxPool:
+      rules.saves_inputs = true;
+      rules.extra = Bytes(op.elements() * kIndexBytes);
+      rules.wants_dense_gradient = true;
+      break;
+    case OpKind::kDropout:
+      rules.extra = op.bytes;  // the mask, already scaled
+      break;
+    case OpKind::kAdd:
+    case OpKind::kCat:
+    case OpKind::kFlatten:
+      rules.passes_gradient = true;
+      break;
+    case OpKind::kTranspose:
+      break;
+    case OpKind::kNllLoss:
+      rules.saves_inputs = true;
+      rules.extra = Floats(1);  // the total weight
+      break;
+  }
+  return rules;
+}
+
+}  // namespace stowage

@@ -1,0 +1,141 @@
+#include "solvers/networks/roofline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/networks/op_rules.h"
+
+namespace stowage {
+namespace {
+
+constexpr double kNanosPerSecond = 1e9;
+
+struct Work {
+  double flops = 0;
+  double bytes = 0;
+  int kernels = 0;
+};
+
+struct OpWork {
+  Work forward;
+  Work backward;
+};
+
+double Number(Bytes bytes) { return static_cast<double>(bytes.value()); }
+
+// A multiplication and an addition per weight and output element that it takes part in.
+double MatrixFlops(const Network& network, const NetworkOp& op) {
+  const auto outputs = static_cast<double>(op.elements());
+  if (op.kind == OpKind::kMatmul) {
+    return 2 * outputs * static_cast<double>(network.ops[op.inputs.front()].shape.back());
+  }
+  const int64_t columns = op.kind == OpKind::kConv2d ? op.shape[1] : op.shape.back();
+  return 2 * outputs * static_cast<double>(op.parameters.front() / columns);
+}
+
+// `needs_input_gradient`: whether the op before has something to train.
+OpWork WorkOf(const Network& network, const NetworkOp& op, bool needs_input_gradient) {
+  const double out = Number(op.bytes);
+  const double extra = Number(RulesOf(op).extra);
+  double in = 0;
+  for (const size_t input : op.inputs) in += Number(network.ops[input].bytes);
+  switch (op.kind) {
+    case OpKind::kInput:
+    case OpKind::kFlatten:
+      return {};
+    case OpKind::kConv2d:
+    case OpKind::kLinear:
+    case OpKind::kMatmul: {
+      const double flops = MatrixFlops(network, op);
+      const double traffic = in + out + Number(op.parameter_bytes());
+      // One product for each operand's gradient.
+      const int products = needs_input_gradient ? 2 : 1;
+      return {{flops, traffic, 1}, {products * flops, products * traffic, products}};
+    }
+    // Reads its input for the statistics and again to apply them; both gradients likewise.
+    case OpKind::kBatchNorm:
+    case OpKind::kLayerNorm:
+      return {{0, 3 * in, 2}, {0, 5 * in, 2}};
+    case OpKind::kRelu:
+    case OpKind::kGelu:
+    case OpKind::kSoftmax:
+    case OpKind::kLogSoftmax:
+      return {{0, in + out, 1}, {0, 2 * out + in, 1}};
+    case OpKind::kMaxPool:
+    case OpKind::kDropout:
+      return {{0, in + out + extra, 1}, {0, in + out + extra, 1}};
+    case OpKind::kAvgPool:
+    case OpKind::kAdaptiveAvgPool:
+    case OpKind::kGlobalAvgPool:
+    case OpKind::kTranspose:
+    case OpKind::kNllLoss:
+      return {{0, in + out, 1}, {0, in + out, 1}};
+    case OpKind::kAdd:
+    case OpKind::kCat:
+      return {{0, in + out, 1}, {}};
+    case OpKind::kEmbedding:
+      return {{0, in + 2 * out, 1}, {0, Number(op.parameter_bytes()) + 2 * out, 2}};
+  }
+  return {};
+}
+
+// Gradients of a tensor that several ops of the stage read are added up.
+Work GradientSums(const Network& network, const NetworkStage& stage) {
+  // Of the stage's input and ops.
+  const size_t input_op = stage.first_op - 1;
+  std::vector<int> readers(stage.end_op - input_op, 0);
+  Work work;
+  for (size_t i = stage.first_op; i < stage.end_op; ++i) {
+    for (const size_t input : network.ops[i].inputs) {
+      if (++readers[input - input_op] == 1) continue;
+      work.bytes += 3 * Number(network.ops[input].bytes);
+      work.kernels += 1;
+    }
+  }
+  return work;
+}
+
+double SecondsFor(const Work& work, const DeviceModel& device) {
+  const double arithmetic =
+      work.flops / (device.peak_flops_per_second * device.arithmetic_efficiency);
+  const double traffic = work.bytes / (device.peak_bytes_per_second * device.bandwidth_efficiency);
+  const double overhead = static_cast<double>(device.kernel_overhead.value()) / kNanosPerSecond;
+  return std::max(arithmetic, traffic) + overhead * work.kernels;
+}
+
+Nanos RoundUp(double seconds) {
+  return Nanos(static_cast<int64_t>(std::ceil(seconds * kNanosPerSecond)));
+}
+
+}  // namespace
+
+const DeviceModel& ModelledV100() {
+  static const auto* const kModel =
+      new DeviceModel{"V100 16 GB", 14e12, 900e9, 0.6, 0.75, Nanos(5000), Bytes(int64_t{16} << 30)};
+  return *kModel;
+}
+
+Device DescribeModel(const DeviceModel& model) {
+  Device device;
+  device.model = absl::StrCat("modelled ", model.name);
+  device.framework = "none";
+  device.math_settings = "float32";
+  device.memory = model.memory;
+  return device;
+}
+
+StageTimes ModelledTimes(const Network& network, size_t stage, const DeviceModel& device) {
+  const NetworkStage& range = network.stages[stage];
+  double forward = 0;
+  double backward = SecondsFor(GradientSums(network, range), device);
+  for (size_t i = range.first_op; i < range.end_op; ++i) {
+    const OpWork work = WorkOf(network, network.ops[i], i > 1);
+    forward += SecondsFor(work.forward, device);
+    backward += SecondsFor(work.backward, device);
+  }
+  return {RoundUp(forward), RoundUp(backward)};
+}
+
+}  // namespace stowage

@@ -1,0 +1,167 @@
+#include "solvers/networks/networks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+
+NetworkOptions Options(const std::string& name, int64_t image = 224, int64_t batch = 1) {
+  NetworkOptions options;
+  options.name = name;
+  options.image = image;
+  options.batch = batch;
+  return options;
+}
+
+Chain MustChain(const NetworkOptions& options) {
+  absl::StatusOr<Chain> chain = NetworkChain(options, ModelledV100());
+  EXPECT_TRUE(chain.ok()) << chain.status();
+  return *std::move(chain);
+}
+
+int64_t ParametersOf(const Network& network) {
+  int64_t parameters = 0;
+  for (const NetworkOp& op : network.ops) parameters += op.parameter_bytes().value() / kFloatBytes;
+  return parameters;
+}
+
+// Trained parameters as torchvision's documentation states them; Inception without its auxiliary
+// classifier (27,161,264 with it).
+TEST(NetworksTest, ParametersAreThePublishedNumbers) {
+  const std::map<std::string, int64_t> published = {
+      {"resnet18", 11689512},     {"resnet34", 21797672},    {"resnet50", 25557032},
+      {"resnet101", 44549160},    {"resnet152", 60192808},   {"densenet121", 7978856},
+      {"densenet161", 28681000},  {"densenet169", 14149480}, {"densenet201", 20013928},
+      {"inception_v3", 23834568}, {"vgg11", 132863336},      {"vgg13", 133047848},
+      {"vgg16", 138357544},       {"vgg19", 143667240},
+  };
+  for (const auto& [name, parameters] : published) {
+    EXPECT_EQ(ParametersOf(MakeNetwork(Options(name)).value()), parameters) << name;
+  }
+}
+
+TEST(NetworksTest, EveryNetworkIsAChainAtEverySize) {
+  for (const NetworkInfo& info : AllNetworks()) {
+    for (const int64_t image : {224, 500, 1000}) {
+      SCOPED_TRACE(info.name);
+      const Chain chain = MustChain(Options(info.name, image, 2));
+      EXPECT_EQ(chain.name(), info.name);
+      EXPECT_EQ(chain.activation(0), Bytes(2 * 3 * image * image * 4));
+      EXPECT_EQ(chain.stage(chain.length()).output, Bytes(2 * 1000 * 4));
+      for (int l = 1; l <= chain.length(); ++l) {
+        EXPECT_GT(chain.stage(l).forward_time, Nanos(0)) << l;
+        EXPECT_GT(chain.stage(l).backward_time, Nanos(0)) << l;
+        EXPECT_EQ(chain.stage(l).output_gradient, chain.stage(l).output) << l;
+      }
+    }
+  }
+}
+
+// A bottleneck by hand: widths 64, 64 and 256 on 56 x 56 pixels, 256 channels in.
+TEST(NetworksTest, ABottleneckSavesWhatItsOpsSave) {
+  const Chain chain = MustChain(Options("resnet50"));
+  const Stage& block = chain.stage(5);
+  ASSERT_EQ(block.name, "layer1.1");
+  const int64_t narrow = 64 * 56 * 56 * 4;
+  const int64_t wide = 256 * 56 * 56 * 4;
+  const int64_t statistics = 2 * (64 + 64 + 256) * 4;
+  EXPECT_EQ(block.output, Bytes(wide));
+  // Three convolutions' outputs, two activations, the block's output.
+  EXPECT_EQ(block.saved, Bytes(4 * narrow + 2 * wide + statistics));
+  EXPECT_TRUE(block.stateful);
+  EXPECT_FALSE(block.random);
+}
+
+// "225 GiB" and "1.1 images/s" are what Beaumont et al. 2019 estimate for it, storing everything.
+TEST(NetworksTest, ResNet1001IsThatOfTheCheckpointingLiterature) {
+  const Chain chain = MustChain(Options("resnet1001", 224, 8));
+  Bytes saved = chain.activation(0);
+  for (const Stage& stage : chain.spec().stages) saved += stage.saved;
+  EXPECT_NEAR(static_cast<double>(saved.value()) / (int64_t{1} << 30), 225, 5);
+  const double images_per_second = 8e9 / static_cast<double>(chain.ideal_time().value());
+  EXPECT_NEAR(images_per_second, 1.1, 0.4);
+}
+
+TEST(NetworksTest, DropoutIsRandom) {
+  const Chain chain = MustChain(Options("vgg16"));
+  const Stage& hidden = chain.stage(chain.length() - 1);
+  EXPECT_EQ(hidden.op_kind, "linear_relu_dropout");
+  EXPECT_TRUE(hidden.random);
+  EXPECT_FALSE(hidden.stateful);
+}
+
+TEST(NetworksTest, BytesGrowWithTheBatch) {
+  const Chain one = MustChain(Options("densenet121", 224, 1));
+  const Chain four = MustChain(Options("densenet121", 224, 4));
+  for (int l = 1; l <= one.length(); ++l) {
+    EXPECT_EQ(four.stage(l).output.value(), 4 * one.stage(l).output.value());
+    EXPECT_GT(four.stage(l).saved.value(), 3 * one.stage(l).saved.value());
+    EXPECT_LE(four.stage(l).saved.value(), 4 * one.stage(l).saved.value());
+  }
+}
+
+TEST(NetworksTest, DecoderLayersAreAllAlike) {
+  DecoderOptions options;
+  options.layers = 12;
+  const Chain chain = ChainOf(MakeDecoder(options).value(), ModelledV100()).value();
+  ASSERT_EQ(chain.length(), 14);
+  for (int l = 3; l <= 13; ++l) {
+    EXPECT_EQ(chain.stage(l).saved, chain.stage(2).saved);
+    EXPECT_EQ(chain.stage(l).backward_overhead, chain.stage(2).backward_overhead);
+    EXPECT_EQ(chain.stage(l).forward_time, chain.stage(2).forward_time);
+  }
+}
+
+TEST(NetworksTest, AFasterDeviceIsFaster) {
+  DeviceModel fast = ModelledV100();
+  fast.peak_flops_per_second *= 2;
+  fast.peak_bytes_per_second *= 2;
+  const Chain slow_chain = MustChain(Options("resnet18", 224, 8));
+  const Chain fast_chain = NetworkChain(Options("resnet18", 224, 8), fast).value();
+  EXPECT_LT(fast_chain.ideal_time(), slow_chain.ideal_time());
+  // Kernels' fixed cost does not shrink.
+  EXPECT_GT(2 * fast_chain.ideal_time().value(), slow_chain.ideal_time().value());
+}
+
+TEST(NetworksTest, AProfileSaysThatItsTimesAreModelled) {
+  const Profile profile = ModelledProfile(MustChain(Options("resnet18")), ModelledV100());
+  EXPECT_EQ(profile.cost_source, CostSource::kModelled);
+  EXPECT_EQ(profile.name, "resnet18");
+  EXPECT_THAT(profile.device.model, HasSubstr("modelled"));
+  EXPECT_TRUE(ValidateDevice(profile.device).ok());
+}
+
+absl::Status ErrorOf(const NetworkOptions& options) {
+  return NetworkChain(options, ModelledV100()).status();
+}
+
+TEST(NetworksTest, BadOptionsAreRefused) {
+  const absl::Status unknown = ErrorOf(Options("resnet19"));
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr("'resnet19'; there are resnet18, "));
+  EXPECT_EQ(ErrorOf(Options("resnet18", 0)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf(Options("resnet18", 224, -1)).code(), absl::StatusCode::kInvalidArgument);
+  const absl::Status small = ErrorOf(Options("inception_v3", 32));
+  EXPECT_EQ(small.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(small.message()), HasSubstr("too small for a window"));
+  const absl::Status large = ErrorOf(Options("vgg11", int64_t{1} << 40, int64_t{1} << 40));
+  EXPECT_EQ(large.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(large.message()), HasSubstr("the product <= 2^48"));
+  DecoderOptions decoder;
+  decoder.heads = 7;
+  EXPECT_THAT(std::string(MakeDecoder(decoder).status().message()),
+              HasSubstr("heads (7) must divide the width (1600)"));
+  decoder.heads = 0;
+  EXPECT_EQ(MakeDecoder(decoder).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace stowage
