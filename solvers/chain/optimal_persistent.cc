@@ -56,7 +56,7 @@ int64_t AutoSlots(const Chain& chain, const SolveOptions& options) {
   const double rows_by_splits = std::max(stages * stages * stages / 6.0, 1.0);
   const int64_t by_work = static_cast<int64_t>(static_cast<double>(kTableSteps) / rows_by_splits);
   const int64_t by_memory =
-      options.table_limit.value() / PersistentTable::SizeBytes(chain.length() + 1, 0) - 1;
+      options.table_limit.value() / (int64_t{4} * (chain.length() + 1) * (chain.length() + 2));
   const int64_t slots = std::min({by_work, by_memory, kMaxAutoSlots});
   return slots < kMinAutoSlots ? 0 : slots;
 }
@@ -70,8 +70,8 @@ absl::StatusOr<Outcome> SolveByTable(const Chain& chain, int64_t unit, int64_t s
   Outcome outcome;
   outcome.slots = slots;
   outcome.explanation = absl::StrCat("a table of ", slots, " memory slots");
-  if (table->Excess() >= kNever) return outcome;
-  outcome.schedule = table->Backtrack();
+  if (table->Excess(slots) >= kNever) return outcome;
+  outcome.schedule = table->Backtrack(slots);
   outcome.proven_optimal = lossless;
   return outcome;
 }

@@ -1,33 +1,6 @@
 #include "solvers/chain/persistent_space.h"
 
-#include <algorithm>
-
-#include "absl/strings/str_cat.h"
-
 namespace stowage {
-namespace {
-
-// Some seconds of one core.
-constexpr double kMaxLeastMemorySteps = 5e9;
-
-LeastMemory::Entry LeastOf(const PersistentSpace& space,
-                           const IntervalTable<LeastMemory::Entry>& table, int s, int t) {
-  LeastMemory::Entry best;
-  best.memory = space.KeepAllNeed(s, t);
-  if (s == t) return best;
-  best.memory = std::max(best.memory, space.saved(s) + table(s + 1, t).memory);
-  int64_t run_need = space.FirstRunNeed(s);
-  for (int split = s + 1; split <= t && space.Recomputable(s, split - 1); ++split) {
-    if (split > s + 1) run_need = space.ExtendRunNeed(run_need, split - 1);
-    const int64_t inner = space.activation(split - 1) + table(split, t).memory;
-    const int64_t need =
-        std::max({space.gradient(t) + run_need, inner, table(s, split - 1).memory});
-    if (need < best.memory) best = {need, split};
-  }
-  return best;
-}
-
-}  // namespace
 
 PersistentSpace::PersistentSpace(const Chain& chain, int64_t unit) : last_(chain.length() + 1) {
   const auto slots = [unit](Bytes size) {
@@ -55,9 +28,12 @@ PersistentSpace::PersistentSpace(const Chain& chain, int64_t unit) : last_(chain
   }
 }
 
-int64_t PersistentSpace::KeepAllNeed(int s, int t) const {
-  return std::max(gradient(t) + saved(s) + at(saving_overhead_, s),
-                  gradient(s) + saved(s) + at(backward_overhead_, s));
+bool PersistentSpace::SameStage(int a, int b) const {
+  return ForwardTime(a, a) == ForwardTime(b, b) && Recomputable(a, a) == Recomputable(b, b) &&
+         activation(a) == activation(b) && saved(a) == saved(b) && gradient(a) == gradient(b) &&
+         at(saving_overhead_, a) == at(saving_overhead_, b) &&
+         at(plain_overhead_, a) == at(plain_overhead_, b) &&
+         at(backward_overhead_, a) == at(backward_overhead_, b);
 }
 
 int64_t PersistentSpace::FirstRunNeed(int s) const {
@@ -66,29 +42,6 @@ int64_t PersistentSpace::FirstRunNeed(int s) const {
 
 int64_t PersistentSpace::ExtendRunNeed(int64_t need, int stage) const {
   return std::max(need, activation(stage - 1) + activation(stage) + at(plain_overhead_, stage));
-}
-
-absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
-                                               const SolveOptions& options) {
-  const int last = space.last();
-  const int64_t bytes = IntervalTable<LeastMemory::Entry>::SizeBytes(last);
-  const double steps = static_cast<double>(last) * last * last / 6.0;
-  if (bytes > options.table_limit.value() || steps > kMaxLeastMemorySteps) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the least memory of ", last, " stages takes ", bytes, " bytes of ",
-        options.table_limit.value(), " and ", steps, " steps of ", kMaxLeastMemorySteps));
-  }
-  LeastMemory least{IntervalTable<LeastMemory::Entry>(last)};
-  StopPoll poll(options.stop);
-  for (int length = 0; length < last; ++length) {
-    for (int s = 1; s + length <= last; ++s) {
-      // Tables of long chains miss the caches: a step there is worth some of the poll's.
-      absl::Status status = poll.Spend(int64_t{8} * (length + 1));
-      if (!status.ok()) return status;
-      least.table(s, s + length) = LeastOf(space, least.table, s, s + length);
-    }
-  }
-  return least;
 }
 
 int64_t LeastBudgetOf(const PersistentSpace& space, const LeastMemory& least) {

@@ -7,6 +7,7 @@
 #ifndef STOWAGE_SOLVERS_CHAIN_PERSISTENT_SPACE_H_
 #define STOWAGE_SOLVERS_CHAIN_PERSISTENT_SPACE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -34,7 +35,12 @@ class PersistentSpace {
   int64_t input_gradient() const { return at(gradient_, 0); }
 
   // m_all(s, t): what keeping all of stage s needs when its backward comes after that of s+1..t.
-  int64_t KeepAllNeed(int s, int t) const;
+  int64_t KeepAllNeed(int s, int t) const {
+    return std::max(gradient(t) + SavingNeed(s), BackwardNeed(s));
+  }
+  // Its two parts: the forward that saves (delta^t comes on top) and the backward.
+  int64_t SavingNeed(int s) const { return saved(s) + at(saving_overhead_, s); }
+  int64_t BackwardNeed(int s) const { return gradient(s) + saved(s) + at(backward_overhead_, s); }
 
   // The part of m_0(s, s', t) that does not depend on t (delta^t comes on top), for s' = s+1, s+2,
   // ... : start with FirstRunNeed(s), then fold in ExtendRunNeed for each further stage s'-1.
@@ -48,6 +54,9 @@ class PersistentSpace {
   }
   // Whether stages s..e may all run their forward twice.
   bool Recomputable(int s, int e) const { return at(kept_prefix_, e) == at(kept_prefix_, s - 1); }
+
+  // Whether two stages are the same to the recurrence: all of (s, t) depends on stages s..t alone.
+  bool SameStage(int a, int b) const;
 
  private:
   static int64_t at(const std::vector<int64_t>& v, int l) { return v[static_cast<size_t>(l)]; }

@@ -1,112 +1,172 @@
 #include "solvers/chain/persistent_table.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/chain/persistent_engine.h"
+#include "solvers/chain/persistent_slots.h"
+#include "solvers/chain/stage_repeats.h"
 
 namespace stowage {
 namespace {
 
-// row[m] = min(row[m], constant + shifted[m] + fixed[m]) over [0, count). Rows never overlap, which
-// lets it vectorise.
-void MinPlus(int64_t* __restrict row, const int64_t* __restrict shifted,
-             const int64_t* __restrict fixed, int64_t constant, int64_t count) {
-  for (int64_t m = 0; m < count; ++m) {
-    const int64_t candidate = constant + shifted[m] + fixed[m];
-    row[m] = candidate < row[m] ? candidate : row[m];
+// A step of the engine of rows takes so many times one of the engine of tiles.
+constexpr int64_t kRowCost = 6;
+
+// Sum of the lengths of all intervals, and of those that are no repeat.
+struct Lengths {
+  int64_t all = 0;
+  int64_t distinct = 0;
+};
+
+Lengths SumOfLengths(const std::vector<StageRepeat>& repeats) {
+  Lengths sum;
+  const int64_t last = static_cast<int64_t>(repeats.size()) - 1;
+  const auto up_to = [](int64_t length) { return length * (length + 1) / 2; };
+  for (int64_t s = 1; s <= last; ++s) {
+    const int64_t longest = up_to(last - s + 1);
+    sum.all += longest;
+    sum.distinct += longest - up_to(repeats[static_cast<size_t>(s)].length);
   }
+  return sum;
+}
+
+bool RowsAreFaster(const std::vector<StageRepeat>& repeats) {
+  const Lengths sum = SumOfLengths(repeats);
+  return sum.distinct * kRowCost < sum.all;
 }
 
 }  // namespace
 
-PersistentTable::PersistentTable(const PersistentSpace& space, int64_t slots)
-    : space_(space),
-      slots_(slots),
-      values_(new int64_t[static_cast<size_t>(SizeBytes(space.last(), slots) / 8)]) {}
-
-const int64_t* PersistentTable::Row(int s, int t) const {
-  const int64_t before =
-      static_cast<int64_t>(s - 1) * space_.last() - static_cast<int64_t>(s - 1) * (s - 2) / 2;
-  return values_.get() + (before + (t - s)) * (slots_ + 1);
+PersistentTable::PersistentTable(const PersistentSpace& space) : space_(space) {
+  int64_t unit = 0;
+  for (int s = 1; s <= space.last(); ++s) unit = std::gcd(unit, space.ForwardTime(s, s));
+  time_unit_ = std::max<int64_t>(unit, 1);
+  for (int s = 0; s <= space.last(); ++s) forward_.push_back(space.ForwardTime(1, s) / time_unit_);
 }
 
-int64_t* PersistentTable::Row(int s, int t) {
-  return const_cast<int64_t*>(static_cast<const PersistentTable*>(this)->Row(s, t));
-}
-
-void PersistentTable::ComputeRow(int s, int t) {
-  int64_t* row = Row(s, t);
-  std::fill(row, row + slots_ + 1, kNever);
-  const int64_t keep_from = std::max(space_.KeepAllNeed(s, t), space_.saved(s));
-  if (s == t) {
-    for (int64_t m = keep_from; m <= slots_; ++m) row[m] = 0;
-    return;
-  }
-  const int64_t* inner = Row(s + 1, t);
-  for (int64_t m = keep_from; m <= slots_; ++m) row[m] = inner[m - space_.saved(s)];
-
-  int64_t run_need = space_.FirstRunNeed(s);
-  for (int split = s + 1; split <= t && space_.Recomputable(s, split - 1); ++split) {
-    if (split > s + 1) run_need = space_.ExtendRunNeed(run_need, split - 1);
-    const int64_t kept = space_.activation(split - 1);
-    const int64_t from = std::max(space_.gradient(t) + run_need, kept);
-    if (from > slots_) break;  // the need grows with the split
-    MinPlus(row + from, Row(split, t) + (from - kept), Row(s, split - 1) + from,
-            space_.ForwardTime(s, split - 1), slots_ - from + 1);
-  }
-  for (int64_t m = 0; m <= slots_; ++m) row[m] = std::min(row[m], kNever);
-}
+PersistentTable::PersistentTable(PersistentTable&&) noexcept = default;
+PersistentTable& PersistentTable::operator=(PersistentTable&&) noexcept = default;
+PersistentTable::~PersistentTable() = default;
 
 absl::StatusOr<PersistentTable> PersistentTable::Compute(const PersistentSpace& space,
-                                                         int64_t slots,
-                                                         const SolveOptions& options) {
-  const int last = space.last();
-  const int64_t rows = static_cast<int64_t>(last) * (last + 1) / 2;
-  if (rows > options.table_limit.value() / 8 / (slots + 1)) {
-    return absl::ResourceExhaustedError(absl::StrCat("a table of ", slots, " slots for ", last,
-                                                     " stages is over the limit of ",
-                                                     options.table_limit.value(), " bytes"));
+                                                         int64_t slots, const SolveOptions& options,
+                                                         const TableTuning& tuning) {
+  if (slots < 0 || slots > PersistentSlots::kMaxSlots) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a table has 0 to ", PersistentSlots::kMaxSlots, " slots, not ", slots));
   }
-  PersistentTable table(space, slots);
-  StopPoll poll(options.stop);
-  int64_t done = 0;
-  for (int length = 0; length < last; ++length) {
-    for (int s = 1; s + length <= last; ++s) {
-      absl::Status status = poll.Spend((length + 1) * (slots + 1));
-      if (!status.ok()) return status;
-      table.ComputeRow(s, s + length);
-    }
-    done += last - length;
-    if (options.progress) options.progress(static_cast<double>(done) / static_cast<double>(rows));
+  const absl::StatusOr<LeastMemory> least = ComputeLeastMemory(space, options);
+  if (!least.ok()) return least.status();
+  PersistentTable table(space);
+  const int64_t total = table.forward_.back();
+  absl::StatusOr<int64_t> left = slots;  // the most memory that has no value yet
+  if (tuning.value == TableTuning::Value::kBest && FitsValues<int32_t>(total))
+    left = table.Extend<int32_t>(*least, *left, options, tuning);
+  if (left.ok() && *left >= 0 && tuning.value != TableTuning::Value::kWide &&
+      FitsValues<double>(total)) {
+    left = table.Extend<double>(*least, *left, options, tuning);
   }
+  if (left.ok() && *left >= 0) left = table.Extend<int64_t>(*least, *left, options, tuning);
+  if (!left.ok()) return left.status();
   return table;
 }
 
-int64_t PersistentTable::Excess() const {
-  const int64_t memory = slots_ - space_.activation(0);
-  return memory < 0 ? kNever : Row(1, space_.last())[memory];
+// Adds a part for memories up to `slots`. Returns the most memory that runs the chain and is beyond
+// T, or -1.
+template <class T>
+absl::StatusOr<int64_t> PersistentTable::Extend(const LeastMemory& least, int64_t slots,
+                                                const SolveOptions& options,
+                                                const TableTuning& tuning) {
+  const PersistentSlots in_slots(space_, slots);
+  const LiveSlots live(in_slots, least);
+  const std::vector<StageRepeat> repeats = FindStageRepeats(space_);
+  const EngineInput input{in_slots, live, repeats, forward_};
+  const MinPlusKernels& kernels = tuning.kernels != nullptr ? *tuning.kernels : BestKernels();
+  const bool rows = tuning.engine == TableTuning::Engine::kBest
+                        ? RowsAreFaster(repeats)
+                        : tuning.engine == TableTuning::Engine::kRows;
+  SolveOptions rest = options;
+  rest.table_limit -= Bytes(bytes());
+  absl::StatusOr<std::unique_ptr<PersistentEngine>> engine =
+      rows ? ComputeRows<T>(input, kernels, rest) : ComputeTiles<T>(input, kernels, rest);
+  if (!engine.ok()) return engine.status();
+  parts_.push_back({slots, std::move(*engine)});
+
+  int64_t memory = space_.activation(0) + least.table(1, space_.last()).memory;
+  int64_t beyond = -1;
+  for (; memory <= slots && Excess(memory) >= kNever; ++memory) beyond = memory;
+  return beyond;
 }
 
-int PersistentTable::Choose(int s, int t, int64_t m) const {
-  const int64_t value = Row(s, t)[m];
+int64_t PersistentTable::bytes() const {
+  int64_t sum = 0;
+  for (const Part& part : parts_) sum += part.engine->bytes();
+  return sum;
+}
+
+const PersistentEngine& PersistentTable::EngineFor(int64_t memory) const {
+  size_t part = parts_.size() - 1;
+  while (part > 0 && parts_[part].slots < memory) --part;
+  return *parts_[part].engine;
+}
+
+int64_t PersistentTable::Excess(int64_t memory) const {
+  const int64_t inner = memory - space_.activation(0);
+  if (inner < 0) return kNever;
+  const int64_t value = EngineFor(memory).Value(0, space_.last() - 1, inner);
+  return value < kNever ? value * time_unit_ : kNever;
+}
+
+int PersistentTable::Choose(const PersistentEngine& engine, int s, int t, int64_t m) const {
+  // The engine counts stages from 0.
+  const int64_t value = engine.Value(s - 1, t - 1, m);
   if (m >= std::max(space_.KeepAllNeed(s, t), space_.saved(s)) &&
-      Row(s + 1, t)[m - space_.saved(s)] == value) {
+      engine.Value(s, t - 1, m - space_.saved(s)) == value) {
     return 0;
   }
   int64_t run_need = space_.FirstRunNeed(s);
   for (int split = s + 1; split <= t; ++split) {
     if (split > s + 1) run_need = space_.ExtendRunNeed(run_need, split - 1);
     const int64_t kept = space_.activation(split - 1);
-    if (m < std::max(space_.gradient(t) + run_need, kept)) continue;
-    if (space_.ForwardTime(s, split - 1) + Row(split, t)[m - kept] + Row(s, split - 1)[m] == value)
+    if (m < space_.gradient(t) + run_need) break;  // the need grows with the split
+    if (m < kept) continue;
+    const int64_t run =
+        forward_[static_cast<size_t>(split - 1)] - forward_[static_cast<size_t>(s - 1)];
+    if (run + engine.Value(split - 1, t - 1, m - kept) + engine.Value(s - 1, split - 2, m) == value)
       return split;
   }
   return 0;
 }
 
-Schedule PersistentTable::Backtrack() const {
-  return PersistentBacktrack::Run(space_, slots_ - space_.activation(0),
-                                  [this](int s, int t, int64_t m) { return Choose(s, t, m); });
+Schedule PersistentTable::Backtrack(int64_t memory) const {
+  const PersistentEngine& engine = EngineFor(memory);
+  return PersistentBacktrack::Run(
+      space_, memory - space_.activation(0),
+      [this, &engine](int s, int t, int64_t m) { return Choose(engine, s, t, m); });
+}
+
+TableEstimate PersistentTable::Estimate(const PersistentSpace& space, int64_t slots) {
+  // From the memory at which everything is kept down to what one stage needs.
+  const std::vector<StageRepeat> repeats = FindStageRepeats(space);
+  const bool rows = RowsAreFaster(repeats);
+  TableEstimate estimate{0, 0};
+  for (int t = 1; t <= space.last(); ++t) {
+    int64_t all_kept = 0, least = 0;
+    for (int s = t; s >= 1; --s) {
+      const int64_t need = space.KeepAllNeed(s, t);
+      all_kept = std::max(need, std::min(space.saved(s) + all_kept, slots + 1));
+      least = std::max(least, std::min(space.BackwardNeed(s), slots + 1));
+      if (rows && t - s + 1 <= repeats[static_cast<size_t>(s)].length) continue;
+      const int64_t live = std::max<int64_t>(std::min(all_kept, slots + 1) - least, 0);
+      estimate.bytes += live * 4;
+      estimate.steps += static_cast<double>(live) * (t - s + 8) * (rows ? kRowCost : 1) / 16;
+    }
+  }
+  return estimate;
 }
 
 }  // namespace stowage

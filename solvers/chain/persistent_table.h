@@ -1,51 +1,93 @@
-// The discretised dynamic program of Beaumont et al. 2019, Theorem 1: one row of memory slots per
-// interval, laid out [s][t][m] with m contiguous, so that every term of the recurrence is a min of
-// shifted rows. Internal to solvers/chain.
+// The discretised dynamic program of Beaumont et al. 2019, Theorem 1: one table that answers every
+// budget up to its number of memory slots. Internal to solvers/chain.
 //
-// Time O(S L^3 / 6), memory 8 (S + 1) (L + 1)(L + 2) / 2 bytes. Values are times above the ideal in
-// ns.
+// O(S L^3 / 6) time at worst and O(S L^2 / 2) memory; what is out of reach, kept whole, or repeats
+// costs neither. Values are times above the ideal: in 32 bits where they fit, and for the low
+// memories where they do not, in a second, smaller table of a wider type. Results depend neither on
+// the number of threads nor on the machine's instruction set. Immutable, hence safe to share between
+// threads.
 #ifndef STOWAGE_SOLVERS_CHAIN_PERSISTENT_TABLE_H_
 #define STOWAGE_SOLVERS_CHAIN_PERSISTENT_TABLE_H_
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "solvers/chain/min_plus_dispatch.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/plan/schedule.h"
 #include "solvers/solver.h"
 
 namespace stowage {
 
+class PersistentEngine;
+
+// What a table takes, roughly and quickly; real ones take less.
+struct TableEstimate {
+  int64_t bytes;
+  double steps;  // about a nanosecond each on one thread with AVX-512
+};
+
+// How to compute a table. Changes how long it takes, never a result: for tests and benchmarks.
+struct TableTuning {
+  enum class Engine { kBest, kTiles, kRows };
+  enum class Value { kBest, kReal, kWide };  // at least this wide
+
+  const MinPlusKernels* kernels = nullptr;  // null: the best that the machine runs
+  Engine engine = Engine::kBest;
+  Value value = Value::kBest;
+};
+
 class PersistentTable {
  public:
-  // What a table for `stages` stages (loss included) and `slots` slots needs.
-  static int64_t SizeBytes(int64_t stages, int64_t slots) {
-    return stages * (stages + 1) / 2 * (slots + 1) * 8;
-  }
-
-  // `space` must be in slots and outlive the table. CANCELLED, DEADLINE_EXCEEDED,
-  // RESOURCE_EXHAUSTED.
+  // `space` must be in slots. CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED beyond
+  // options.table_limit, and where the machine has no memory left.
   static absl::StatusOr<PersistentTable> Compute(const PersistentSpace& space, int64_t slots,
-                                                 const SolveOptions& options);
+                                                 const SolveOptions& options) {
+    return Compute(space, slots, options, TableTuning());
+  }
+  static absl::StatusOr<PersistentTable> Compute(const PersistentSpace& space, int64_t slots,
+                                                 const SolveOptions& options,
+                                                 const TableTuning& tuning);
 
-  // Least time above the ideal of the whole chain within `slots` (a^0 included); kNever if none
-  // fits.
-  int64_t Excess() const;
-  // A schedule that attains Excess(). Ties prefer keeping, then the earlier split.
-  Schedule Backtrack() const;
+  // O(L^2).
+  static TableEstimate Estimate(const PersistentSpace& space, int64_t slots);
+
+  PersistentTable(PersistentTable&&) noexcept;
+  PersistentTable& operator=(PersistentTable&&) noexcept;
+  ~PersistentTable();
+
+  // Least time above the ideal (ns) of the whole chain within `memory` slots, a^0 included, for
+  // 0 <= memory <= slots; kNever if nothing fits.
+  int64_t Excess(int64_t memory) const;
+
+  // A schedule that attains Excess(memory), which must not be kNever. Ties prefer keeping, then the
+  // earlier split.
+  Schedule Backtrack(int64_t memory) const;
+
+  // Of all values kept.
+  int64_t bytes() const;
 
  private:
-  PersistentTable(const PersistentSpace& space, int64_t slots);
+  // A table for the memories up to `slots` that fit no earlier part.
+  struct Part {
+    int64_t slots;
+    std::unique_ptr<const PersistentEngine> engine;
+  };
 
-  int64_t* Row(int s, int t);
-  const int64_t* Row(int s, int t) const;
-  void ComputeRow(int s, int t);
-  int Choose(int s, int t, int64_t m) const;
+  explicit PersistentTable(const PersistentSpace& space);
 
-  const PersistentSpace& space_;
-  int64_t slots_;
-  std::unique_ptr<int64_t[]> values_;  // each row is filled when it is computed
+  template <class T>
+  absl::StatusOr<int64_t> Extend(const LeastMemory& least, int64_t slots,
+                                 const SolveOptions& options, const TableTuning& tuning);
+  const PersistentEngine& EngineFor(int64_t memory) const;
+  int Choose(const PersistentEngine& engine, int s, int t, int64_t m) const;
+
+  PersistentSpace space_;
+  int64_t time_unit_ = 1;         // ns
+  std::vector<int64_t> forward_;  // forward time of the stages before s, in time units
+  std::vector<Part> parts_;       // fewer slots and wider values each
 };
 
 }  // namespace stowage

@@ -1,0 +1,154 @@
+// ComputeLeastMemory of persistent_space.h.
+//
+// s downwards, t upwards, the splits of one interval by vector instructions. What repeats a later
+// interval is copied.
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/chain/min_plus_dispatch.h"
+#include "solvers/chain/persistent_space.h"
+#include "solvers/chain/stage_repeats.h"
+
+namespace stowage {
+namespace {
+
+// Some seconds of one core.
+constexpr double kMaxSteps = 2e10;
+// Sums below it are exact as double.
+constexpr double kMaxReal = 4503599627370496.0;
+
+// T holds every sum of sizes exactly.
+template <class T>
+class LeastMemoryBuilder {
+ public:
+  LeastMemoryBuilder(const PersistentSpace& space, const MinPlusKernel<T>& kernel,
+                     const std::vector<StageRepeat>& repeats)
+      : space_(space), kernel_(kernel), last_(space.last()), repeats_(repeats) {}
+
+  static int64_t ScratchBytes(int64_t last) {
+    return last * (last + 1) / 2 * static_cast<int64_t>(sizeof(T));
+  }
+
+  absl::Status Build(const SolveOptions& options, LeastMemory* least) {
+    const size_t count = static_cast<size_t>(last_) + 2;
+    inner_.reset(new (std::nothrow) T[static_cast<size_t>(Column(last_ + 1))]);
+    if (inner_ == nullptr) return absl::ResourceExhaustedError("out of memory: least memory");
+    run_need_.resize(count);
+    row_.resize(count);
+    StopPoll poll(options.stop);
+    for (int s = last_; s >= 1; --s) {
+      FillRunNeed(s);
+      const StageRepeat repeat = repeats_[static_cast<size_t>(s)];
+      for (int t = s; t <= last_; ++t) {
+        const int length = t - s + 1;
+        const bool repeated = length <= repeat.length;
+        absl::Status status = poll.Spend(repeated ? 8 : 16 + length);
+        if (!status.ok()) return status;
+        LeastMemory::Entry& entry = least->table(s, t);
+        if (repeated) {
+          entry = least->table(repeat.stage, repeat.stage + length - 1);
+          if (entry.split > 0) entry.split -= repeat.stage - s;
+        } else {
+          entry = Best(*least, s, t);
+        }
+        row_[static_cast<size_t>(t)] = static_cast<T>(entry.memory);
+        inner_[static_cast<size_t>(Column(t) + s - 1)] =
+            static_cast<T>(space_.activation(s - 1) + entry.memory);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Column t of inner_ holds a^{s-1} + least(s, t) for s = 1..t.
+  static int64_t Column(int64_t t) { return t * (t - 1) / 2; }
+
+  // The part of m_0(s, s', t) without delta^t, for the splits s' that are allowed at all.
+  void FillRunNeed(int s) {
+    int64_t need = space_.FirstRunNeed(s);
+    split_end_ = s + 1;
+    while (split_end_ <= last_ && space_.Recomputable(s, split_end_ - 1)) {
+      if (split_end_ > s + 1) need = space_.ExtendRunNeed(need, split_end_ - 1);
+      run_need_[static_cast<size_t>(split_end_++)] = static_cast<T>(need);
+    }
+  }
+
+  LeastMemory::Entry Best(const LeastMemory& least, int s, int t) const {
+    LeastMemory::Entry best;
+    best.memory = space_.KeepAllNeed(s, t);
+    if (s == t) return best;
+    best.memory = std::max(best.memory, space_.saved(s) + least.table(s + 1, t).memory);
+    const T keep = static_cast<T>(best.memory);
+    const T gradient = static_cast<T>(space_.gradient(t));
+    const T* need = run_need_.data();
+    // The need grows with the split.
+    const int64_t end =
+        std::partition_point(need + s + 1, need + std::min(split_end_, t + 1),
+                             [gradient, keep](T value) { return value + gradient < keep; }) -
+        need;
+    const T* inner = inner_.get() + Column(t) - 1;
+    const T value = kernel_.min_max(keep, need + s + 1, gradient, row_.data() + s, inner + s + 1,
+                                    end - (s + 1));
+    if (!(value < keep)) return best;
+    best.memory = static_cast<int64_t>(value);
+    int64_t split = s + 1;
+    while (std::max({need[split] + gradient, row_[static_cast<size_t>(split - 1)], inner[split]}) >
+           value) {
+      ++split;
+    }
+    best.split = static_cast<int32_t>(split);
+    return best;
+  }
+
+  const PersistentSpace& space_;
+  const MinPlusKernel<T>& kernel_;
+  const int last_;
+  const std::vector<StageRepeat>& repeats_;
+  std::unique_ptr<T[]> inner_;
+  std::vector<T> run_need_;  // of row s, by split
+  std::vector<T> row_;       // least(s, t) of row s, by t
+  int split_end_ = 0;
+};
+
+// No sum of sizes in the recurrence is larger.
+double LargestSum(const PersistentSpace& space) {
+  double sum = static_cast<double>(space.activation(0));
+  for (int s = 1; s <= space.last(); ++s) {
+    sum += static_cast<double>(space.SavingNeed(s)) + static_cast<double>(space.BackwardNeed(s)) +
+           static_cast<double>(space.FirstRunNeed(s)) + static_cast<double>(space.activation(s));
+  }
+  return 2 * sum;
+}
+
+}  // namespace
+
+absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
+                                               const SolveOptions& options) {
+  const int64_t last = space.last();
+  const int64_t bytes = IntervalTable<LeastMemory::Entry>::SizeBytes(last) +
+                        LeastMemoryBuilder<int64_t>::ScratchBytes(last);
+  const auto refuse = [&](double steps) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the least memory of ", last, " stages takes ", bytes, " bytes, the limit is ",
+        options.table_limit.value(), ", and ", steps, " steps, the limit is ", kMaxSteps));
+  };
+  if (bytes > options.table_limit.value()) return refuse(0.0);
+  const std::vector<StageRepeat> repeats = FindStageRepeats(space);
+  // A third of the longest interval is their mean.
+  const double steps =
+      static_cast<double>(DistinctIntervals(repeats)) * static_cast<double>(last) / 3;
+  if (steps > kMaxSteps) return refuse(steps);
+  LeastMemory least{IntervalTable<LeastMemory::Entry>(static_cast<int>(last))};
+  absl::Status status =
+      LargestSum(space) < kMaxReal
+          ? LeastMemoryBuilder<double>(space, BestKernels().real, repeats).Build(options, &least)
+          : LeastMemoryBuilder<int64_t>(space, BestKernels().wide, repeats).Build(options, &least);
+  if (!status.ok()) return status;
+  return least;
+}
+
+}  // namespace stowage

@@ -1,0 +1,34 @@
+// The loops of min_plus_kernel.h for the machine that runs. Internal to solvers/chain.
+#ifndef STOWAGE_SOLVERS_CHAIN_MIN_PLUS_DISPATCH_H_
+#define STOWAGE_SOLVERS_CHAIN_MIN_PLUS_DISPATCH_H_
+
+#include <vector>
+
+#include "solvers/chain/min_plus_kernel.h"
+
+namespace stowage {
+
+// All that this machine can run, the best last.
+std::vector<const MinPlusKernels*> UsableKernels();
+
+// The best one, chosen once. Thread-safe.
+const MinPlusKernels& BestKernels();
+
+template <class T>
+const MinPlusKernel<T>& KernelFor(const MinPlusKernels& kernels);
+template <>
+inline const MinPlusKernel<int32_t>& KernelFor(const MinPlusKernels& kernels) {
+  return kernels.narrow;
+}
+template <>
+inline const MinPlusKernel<double>& KernelFor(const MinPlusKernels& kernels) {
+  return kernels.real;
+}
+template <>
+inline const MinPlusKernel<int64_t>& KernelFor(const MinPlusKernels& kernels) {
+  return kernels.wide;
+}
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_CHAIN_MIN_PLUS_DISPATCH_H_

@@ -1,0 +1,28 @@
+// Where the stages of a chain repeat: the recurrence gives equal intervals equal values. Internal
+// to solvers/chain.
+#ifndef STOWAGE_SOLVERS_CHAIN_STAGE_REPEATS_H_
+#define STOWAGE_SOLVERS_CHAIN_STAGE_REPEATS_H_
+
+#include <vector>
+
+#include "solvers/chain/persistent_space.h"
+
+namespace stowage {
+
+// The `length` stages from `stage` on are the same, one by one, as those from here on. Length 0:
+// none.
+struct StageRepeat {
+  int stage = 0;
+  int length = 0;
+};
+
+// For every stage s in 1..L+1 the longest repeat at a later stage, at index s. O(L^2) time, O(L)
+// memory.
+std::vector<StageRepeat> FindStageRepeats(const PersistentSpace& space);
+
+// Intervals (s, t) that are no repeat of a later one: the ones that have to be computed.
+int64_t DistinctIntervals(const std::vector<StageRepeat>& repeats);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_CHAIN_STAGE_REPEATS_H_

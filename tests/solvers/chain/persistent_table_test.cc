@@ -1,0 +1,345 @@
+// The table against the plain recurrence, for every engine, type of value, instruction set of this
+// machine and number of threads.
+#include "solvers/chain/persistent_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "solvers/chain/min_plus_dispatch.h"
+#include "solvers/plan/simulate.h"
+#include "tests/solvers/random_chain.h"
+#include "tests/solvers/reference_recurrence.h"
+
+namespace stowage {
+namespace {
+
+using ::stowage::testing::Describe;
+using ::stowage::testing::RandomChain;
+using ::stowage::testing::RandomChainOptions;
+using ::stowage::testing::ReferenceRecurrence;
+
+struct Way {
+  TableTuning tuning;
+  int threads;
+  std::string name;
+};
+
+std::vector<Way> AllWays() {
+  using Engine = TableTuning::Engine;
+  using Value = TableTuning::Value;
+  std::vector<Way> ways;
+  for (const MinPlusKernels* kernels : UsableKernels()) {
+    for (const Value value : {Value::kBest, Value::kReal, Value::kWide}) {
+      const std::string name =
+          std::string(kernels->name) + " value " + std::to_string(static_cast<int>(value));
+      ways.push_back({{kernels, Engine::kRows, value}, 1, name + " rows"});
+      for (const int threads : {1, 2, 5}) {
+        ways.push_back({{kernels, Engine::kTiles, value},
+                        threads,
+                        name + " tiles, threads " + std::to_string(threads)});
+      }
+    }
+  }
+  return ways;
+}
+
+PersistentTable TableOf(const Chain& chain, int64_t unit, int64_t slots, const Way& way) {
+  SolveOptions options;
+  options.threads = way.threads;
+  absl::StatusOr<PersistentTable> table =
+      PersistentTable::Compute(PersistentSpace(chain, unit), slots, options, way.tuning);
+  EXPECT_TRUE(table.ok()) << table.status();
+  return *std::move(table);
+}
+
+void ExpectReference(const Chain& chain, int64_t unit, int64_t slots,
+                     const std::vector<Way>& ways) {
+  const ReferenceRecurrence reference(chain, unit, slots);
+  std::vector<int64_t> expected;
+  for (int64_t m = 0; m <= slots; ++m) expected.push_back(reference.Excess(m).value_or(kNever));
+  for (const Way& way : ways) {
+    const PersistentTable table = TableOf(chain, unit, slots, way);
+    std::vector<int64_t> excess;
+    for (int64_t m = 0; m <= slots; ++m) excess.push_back(table.Excess(m));
+    ASSERT_EQ(excess, expected) << way.name << " slots " << slots << " unit " << unit << " "
+                                << Describe(chain);
+  }
+}
+
+// Some slots more than keeping everything takes.
+int64_t EnoughSlots(const Chain& chain) {
+  int64_t sum = chain.activation(0).value();
+  int64_t most = 0;
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    const Stage& s = chain.stage(l);
+    sum += s.saved.value();
+    most = std::max(most, s.output_gradient.value() + s.forward_saving_overhead.value() +
+                              s.backward_overhead.value());
+  }
+  return sum + 2 * most + 3;
+}
+
+TEST(PersistentTable, EqualsTheRecurrenceAtEveryMemory) {
+  std::mt19937_64 rng(1);
+  const std::vector<Way> ways = AllWays();
+  for (int round = 0; round < 150; ++round) {
+    RandomChainOptions options;
+    options.max_size = round % 5 == 0 ? 0 : 1 << (round % 6);
+    options.max_time = round % 7 == 0 ? 0 : 1 + round % 40;
+    options.with_loss = round % 3 != 0;
+    options.with_flags = round % 2 == 0;
+    options.with_input_gradient = round % 4 == 0;
+    const Chain chain = RandomChain(1 + round % 33, options, &rng);
+    const int64_t slots = EnoughSlots(chain);
+    ASSERT_NO_FATAL_FAILURE(ExpectReference(chain, 1, round % 3 == 1 ? slots / 2 : slots, ways));
+  }
+}
+
+TEST(PersistentTable, EqualsTheRecurrenceOnLongChains) {
+  std::mt19937_64 rng(2);
+  for (const int length : {70, 131}) {
+    RandomChainOptions options;
+    options.max_size = 40;
+    options.max_time = 1000;
+    options.with_flags = length == 70;
+    const Chain chain = RandomChain(length, options, &rng);
+    // About a third of what keeping everything takes.
+    const int64_t slots = 113;
+    const int64_t unit = EnoughSlots(chain) / 3 / slots;
+    ASSERT_NO_FATAL_FAILURE(ExpectReference(chain, unit, slots, AllWays()));
+  }
+}
+
+// Long times: low memories are beyond 32 bits, or all are.
+TEST(PersistentTable, WidensValuesWhereTheyNeedIt) {
+  std::mt19937_64 rng(3);
+  for (const int max_time : {30000000, 200000000, 2000000000}) {
+    RandomChainOptions options;
+    options.max_size = 3;
+    options.max_time = max_time;
+    const Chain chain = RandomChain(40, options, &rng);
+    ASSERT_NO_FATAL_FAILURE(ExpectReference(chain, 1, EnoughSlots(chain), AllWays()));
+  }
+}
+
+// The same with times at the end of what a double holds, and past it.
+TEST(PersistentTable, WidensValuesToSixtyFourBits) {
+  std::mt19937_64 rng(4);
+  struct Case {
+    int length;
+    int64_t time;
+  };
+  for (const Case c : {Case{30, int64_t{1} << 46}, Case{4, int64_t{1} << 51}}) {
+    RandomChainOptions options;
+    options.max_size = 3;
+    options.with_loss = false;
+    ChainSpec spec = RandomChain(c.length, options, &rng).spec();
+    for (Stage& stage : spec.stages) {
+      stage.forward_time = Nanos(c.time + stage.forward_time.value());
+      stage.backward_time = Nanos(0);
+    }
+    const absl::StatusOr<Chain> chain = Chain::Create(spec);
+    ASSERT_TRUE(chain.ok()) << chain.status();
+    ASSERT_NO_FATAL_FAILURE(ExpectReference(*chain, 1, EnoughSlots(*chain), AllWays()));
+  }
+}
+
+Chain PeriodicChain(int length, int period, std::mt19937_64* rng) {
+  RandomChainOptions options;
+  options.max_size = 6;
+  options.with_flags = true;
+  ChainSpec spec = RandomChain(period + 2, options, rng).spec();
+  const Stage head = spec.stages.back();
+  spec.stages.pop_back();
+  for (int l = period + 1; l < length - 1; ++l)
+    spec.stages.push_back(spec.stages[static_cast<size_t>(l - period)]);
+  spec.stages.push_back(head);
+  return *Chain::Create(spec);
+}
+
+TEST(PersistentTable, EqualsTheRecurrenceWhereStagesRepeat) {
+  std::mt19937_64 rng(5);
+  for (const int period : {1, 2, 3, 5}) {
+    const Chain chain = PeriodicChain(47, period, &rng);
+    ASSERT_NO_FATAL_FAILURE(ExpectReference(chain, 1, EnoughSlots(chain), AllWays()));
+  }
+}
+
+TEST(PersistentTable, BacktracksWhatItPromises) {
+  std::mt19937_64 rng(6);
+  for (int round = 0; round < 40; ++round) {
+    RandomChainOptions options;
+    options.max_size = 9;
+    options.with_flags = round % 2 == 0;
+    const Chain chain =
+        round % 4 == 0 ? PeriodicChain(25, 2, &rng) : RandomChain(2 + round, options, &rng);
+    const int64_t slots = EnoughSlots(chain);
+    std::vector<Schedule> first;
+    for (const Way& way : AllWays()) {
+      const PersistentTable table = TableOf(chain, 1, slots, way);
+      std::vector<Schedule> schedules;
+      for (int64_t memory = 0; memory <= slots; memory += 7) {
+        if (table.Excess(memory) == kNever) continue;
+        schedules.push_back(table.Backtrack(memory));
+        const absl::StatusOr<Simulation> simulation = Simulate(chain, schedules.back());
+        ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(chain);
+        EXPECT_EQ(simulation->makespan.value(), chain.ideal_time().value() + table.Excess(memory));
+        EXPECT_LE(simulation->peak.value(), std::max(memory, chain.gradient(0).value()));
+      }
+      if (first.empty()) first = schedules;
+      ASSERT_TRUE(schedules == first) << way.name;
+    }
+    EXPECT_FALSE(first.empty());
+  }
+}
+
+TEST(PersistentTable, TiesKeep) {
+  ChainSpec spec;
+  for (int l = 0; l < 30; ++l) {
+    Stage stage;  // no time: recomputing would be free
+    stage.output = Bytes(1);
+    stage.saved = Bytes(2);
+    spec.stages.push_back(stage);
+  }
+  const Chain chain = *Chain::Create(spec);
+  const PersistentTable table = TableOf(chain, 1, 100, AllWays().back());
+  EXPECT_EQ(table.Excess(100), 0);
+  for (const Instruction& instruction : table.Backtrack(100))
+    EXPECT_FALSE(instruction == ForwardKeepInput(instruction.stage));
+}
+
+TEST(PersistentTable, RefusesWhatIsTooLarge) {
+  std::mt19937_64 rng(7);
+  const Chain chain = RandomChain(100, RandomChainOptions(), &rng);
+  SolveOptions options;
+  options.table_limit = Bytes(300000);
+  const PersistentSpace space(chain, 1);
+  for (const auto engine : {TableTuning::Engine::kTiles, TableTuning::Engine::kRows}) {
+    TableTuning tuning;
+    tuning.engine = engine;
+    const auto table = PersistentTable::Compute(space, 1000, options, tuning);
+    ASSERT_EQ(table.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_NE(table.status().message().find("the limit is 300000"), absl::string_view::npos)
+        << table.status();
+  }
+  for (const int64_t slots : {int64_t{-1}, int64_t{1} << 60}) {
+    EXPECT_EQ(PersistentTable::Compute(space, slots, SolveOptions()).status().code(),
+              absl::StatusCode::kResourceExhausted);
+  }
+}
+
+TEST(PersistentTable, EstimatesWhatItTakes) {
+  std::mt19937_64 rng(8);
+  RandomChainOptions options;
+  options.max_size = 50;
+  for (const int length : {60, 200}) {
+    const PersistentSpace space(RandomChain(length, options, &rng), 1);
+    const TableEstimate estimate = PersistentTable::Estimate(space, 500);
+    const auto table = PersistentTable::Compute(space, 500, SolveOptions());
+    ASSERT_TRUE(table.ok()) << table.status();
+    EXPECT_GT(estimate.bytes, table->bytes() / 2);
+    EXPECT_LT(estimate.bytes, table->bytes() * 3);
+    EXPECT_GT(estimate.steps, 0);
+  }
+}
+
+TEST(PersistentTable, StopsAndReportsProgress) {
+  std::mt19937_64 rng(9);
+  RandomChainOptions chain_options;
+  chain_options.max_size = 50;
+  const PersistentSpace space(RandomChain(150, chain_options, &rng), 1);
+  for (const auto engine : {TableTuning::Engine::kTiles, TableTuning::Engine::kRows}) {
+    for (const int threads : {1, 2}) {
+      TableTuning tuning;
+      tuning.engine = engine;
+      StopToken stop;
+      SolveOptions options;
+      options.threads = threads;
+      options.stop = &stop;
+      std::vector<double> shares;
+      options.progress = [&shares](double share) { shares.push_back(share); };
+      EXPECT_TRUE(PersistentTable::Compute(space, 1000, options, tuning).ok());
+      ASSERT_GT(shares.size(), 5u);
+      EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+      EXPECT_GE(shares.front(), 0);
+      EXPECT_EQ(shares.back(), 1);
+
+      // From the middle of the work.
+      options.progress = [&stop](double share) {
+        if (share > 0.3) stop.RequestStop();
+      };
+      EXPECT_TRUE(
+          absl::IsCancelled(PersistentTable::Compute(space, 4000, options, tuning).status()));
+      const StopToken late(StopToken::Clock::now() + std::chrono::milliseconds(30));
+      options.stop = &late;
+      options.progress = nullptr;
+      EXPECT_TRUE(absl::IsDeadlineExceeded(
+          PersistentTable::Compute(space, 40000, options, tuning).status()));
+    }
+  }
+}
+
+// The table's own feasibility, found by another recurrence.
+TEST(LeastMemory, IsTheFirstMemoryWithAValue) {
+  std::mt19937_64 rng(10);
+  for (int round = 0; round < 200; ++round) {
+    RandomChainOptions options;
+    options.max_size = 8;
+    options.with_flags = round % 2 == 0;
+    const Chain chain = round % 3 == 0 ? PeriodicChain(20, 1 + round % 5, &rng)
+                                       : RandomChain(1 + round % 30, options, &rng);
+    const PersistentSpace space(chain, 1);
+    const absl::StatusOr<LeastMemory> least = ComputeLeastMemory(space, SolveOptions());
+    ASSERT_TRUE(least.ok());
+    const int64_t memory = least->table(1, space.last()).memory;
+    const ReferenceRecurrence reference(chain, 1, space.activation(0) + memory);
+    EXPECT_TRUE(reference.Excess(space.activation(0) + memory).has_value()) << Describe(chain);
+    EXPECT_FALSE(reference.Excess(space.activation(0) + memory - 1).has_value()) << Describe(chain);
+
+    // The splits attain it.
+    const Schedule schedule = PersistentBacktrack::Run(
+        space, memory, [&least](int s, int t, int64_t) { return least->table(s, t).split; });
+    const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule);
+    ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(chain);
+    EXPECT_LE(simulation->peak.value(), LeastBudgetOf(space, *least)) << Describe(chain);
+  }
+}
+
+// Scaled by more than a double holds, the choices stay the same.
+TEST(LeastMemory, IsExactForHugeSizes) {
+  std::mt19937_64 rng(11);
+  for (int round = 0; round < 50; ++round) {
+    const Chain chain = RandomChain(1 + round % 20, RandomChainOptions(), &rng);
+    constexpr int64_t kScale = (int64_t{1} << 49) + 1;
+    const auto scale = [](Bytes* size) { *size = Bytes(size->value() * kScale); };
+    ChainSpec spec = chain.spec();
+    scale(&spec.input);
+    spec.stages.push_back(spec.loss);
+    for (Stage& s : spec.stages) {
+      for (Bytes* size : {&s.output, &s.saved, &s.output_gradient, &s.forward_saving_overhead,
+                          &s.forward_overhead, &s.backward_overhead}) {
+        scale(size);
+      }
+    }
+    spec.loss = spec.stages.back();
+    spec.stages.pop_back();
+    const absl::StatusOr<Chain> scaled = Chain::Create(spec);
+    ASSERT_TRUE(scaled.ok()) << scaled.status();
+    const auto small = ComputeLeastMemory(PersistentSpace(chain, 1), SolveOptions());
+    const auto large = ComputeLeastMemory(PersistentSpace(*scaled, 1), SolveOptions());
+    ASSERT_TRUE(small.ok() && large.ok());
+    for (int s = 1; s <= chain.length() + 1; ++s) {
+      for (int t = s; t <= chain.length() + 1; ++t) {
+        EXPECT_EQ(large->table(s, t).memory, small->table(s, t).memory * kScale);
+        EXPECT_EQ(large->table(s, t).split, small->table(s, t).split);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stowage
