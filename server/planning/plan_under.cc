@@ -1,5 +1,7 @@
 #include "server/planning/plan_under.h"
 
+#include <algorithm>
+
 #include "solvers/plan/lower_bound.h"
 
 namespace stowage {
@@ -53,8 +55,11 @@ std::optional<Plan> PlanUnder(const Chain& caller, const Simulation& store_all,
   judged.prediction = *simulation;
   const bool recomputes = simulation->recomputed_forwards > 0;
   if (recomputes && !same_overheads && store_all.peak <= budget) return std::nullopt;
-  // What was optimal under other costs need not be under these, unless nothing is recomputed.
   const bool same_costs = same_overheads && SameTimes(caller, reference);
+  if (same_costs && budget <= plan.budget) {
+    judged.bounds.lower_bound = std::max(judged.bounds.lower_bound, plan.bounds.lower_bound);
+  }
+  // What was optimal under other costs need not be under these, unless nothing is recomputed.
   if (recomputes && !same_costs) judged.bounds.proven_optimal = false;
   return judged;
 }

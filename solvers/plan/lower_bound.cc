@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/numeric/int128.h"
+#include "solvers/plan/bound_needs.h"
 
 namespace stowage {
 namespace {
@@ -43,37 +44,15 @@ class FractionalTime {
   absl::int128 sum_ = 0;
 };
 
-// delta^j for j in l..L+1, the least of them.
-std::vector<int64_t> LeastGradientsFrom(const Chain& chain) {
-  const int last = chain.length() + 1;
-  std::vector<int64_t> least(static_cast<size_t>(last) + 1);
-  int64_t running = chain.gradient(last).value();
-  for (int l = last; l >= 0; --l) {
-    running = std::min(running, chain.gradient(l).value());
-    least[static_cast<size_t>(l)] = running;
-  }
-  return least;
-}
-
-// need_l: what is held, beside the saved tensors of earlier stages, at some moment when those that
-// are never dropped are all held.
-int64_t Need(const Chain& chain, int l, int64_t least_gradient) {
-  const Stage& s = chain.stage(l);
-  const int64_t gradient = chain.gradient(l).value();
-  const int64_t forward = least_gradient + s.saved.value() + s.forward_saving_overhead.value();
-  const int64_t backward = gradient + s.saved.value() + s.backward_overhead.value();
-  return chain.activation(0).value() + std::max(forward, backward);
-}
-
 }  // namespace
 
 Nanos MakespanLowerBound(const Chain& chain, Bytes budget) {
-  const std::vector<int64_t> least_gradient = LeastGradientsFrom(chain);
+  const std::vector<int64_t> needs = MomentNeeds(chain);
   std::priority_queue<Candidate, std::vector<Candidate>, CostsMore> candidates;
   FractionalTime repeated;
   int64_t held = 0;  // saved tensors of the stages before l that are not given up
   for (int l = 1; l <= chain.length() + 1; ++l) {
-    int64_t excess = held + Need(chain, l, least_gradient[static_cast<size_t>(l)]) - budget.value();
+    int64_t excess = held + needs[static_cast<size_t>(l)] - budget.value();
     while (excess > 0 && !candidates.empty()) {
       Candidate c = candidates.top();
       candidates.pop();

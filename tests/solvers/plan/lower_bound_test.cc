@@ -22,37 +22,51 @@ testing::RandomChainOptions Varied(int i) {
   return options;
 }
 
-TEST(MakespanLowerBound, IsTheIdealTimeWhereEverythingFits) {
+struct Bound {
+  const char* name;
+  Nanos (*of)(const Chain&, Bytes);
+};
+
+class LowerBounds : public ::testing::TestWithParam<Bound> {
+ protected:
+  static Nanos Of(const Chain& chain, Bytes budget) { return GetParam().of(chain, budget); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Both, LowerBounds,
+                         ::testing::Values(Bound{"Relaxed", MakespanLowerBound},
+                                           Bound{"Strong", StrongMakespanLowerBound}),
+                         [](const auto& param) { return param.param.name; });
+
+TEST_P(LowerBounds, IsTheIdealTimeWhereEverythingFits) {
   std::mt19937_64 rng(1);
   for (int i = 0; i < 500; ++i) {
     const Chain chain = testing::RandomChain(1 + i % 20, Varied(i), &rng);
-    EXPECT_EQ(MakespanLowerBound(chain, StoreAllPeak(chain)), chain.ideal_time())
-        << testing::Describe(chain);
-    EXPECT_EQ(MakespanLowerBound(chain, Bytes(INT64_MAX)), chain.ideal_time());
+    EXPECT_EQ(Of(chain, StoreAllPeak(chain)), chain.ideal_time()) << testing::Describe(chain);
+    EXPECT_EQ(Of(chain, Bytes(INT64_MAX)), chain.ideal_time());
   }
 }
 
-TEST(MakespanLowerBound, NeverRisesWithTheBudget) {
+TEST_P(LowerBounds, NeverRisesWithTheBudget) {
   std::mt19937_64 rng(2);
-  for (int i = 0; i < 200; ++i) {
-    const Chain chain = testing::RandomChain(1 + i % 20, Varied(i), &rng);
-    Nanos before = MakespanLowerBound(chain, Bytes(0));
+  for (int i = 0; i < 40; ++i) {
+    const Chain chain = testing::RandomChain(1 + i % 12, Varied(i), &rng);
+    Nanos before = Of(chain, Bytes(0));
     for (Bytes budget(1); budget <= StoreAllPeak(chain); budget += Bytes(1)) {
-      const Nanos bound = MakespanLowerBound(chain, budget);
+      const Nanos bound = Of(chain, budget);
       ASSERT_LE(bound, before) << budget.value() << '\n' << testing::Describe(chain);
       before = bound;
     }
   }
 }
 
-TEST(MakespanLowerBound, IsNeverAboveAPersistentOptimum) {
+TEST_P(LowerBounds, IsNeverAboveAPersistentOptimum) {
   std::mt19937_64 rng(3);
   int64_t points = 0, tight = 0;
   for (int i = 0; i < 300; ++i) {
     const Chain chain = testing::RandomChain(1 + i % 4, Varied(i), &rng);
     for (const auto& [peak, makespan] :
          testing::PersistentFrontier(chain, testing::Recompute::kAnyTime)) {
-      const int64_t bound = MakespanLowerBound(chain, Bytes(peak)).value();
+      const int64_t bound = Of(chain, Bytes(peak)).value();
       ASSERT_LE(bound, makespan) << peak << '\n' << testing::Describe(chain);
       ++points;
       tight += bound == makespan ? 1 : 0;
@@ -63,25 +77,66 @@ TEST(MakespanLowerBound, IsNeverAboveAPersistentOptimum) {
   EXPECT_GT(tight * 3, points);
 }
 
-TEST(MakespanLowerBound, IsNeverAboveAnySchedule) {
+TEST_P(LowerBounds, IsNeverAboveAnySchedule) {
   std::mt19937_64 rng(4);
-  for (int i = 0; i < 20000; ++i) {
+  for (int i = 0; i < 3000; ++i) {
     const Chain chain = testing::RandomChain(1 + i % 9, Varied(i), &rng);
     const Simulation simulation = *Simulate(chain, testing::RandomSchedule(chain, &rng));
-    ASSERT_LE(MakespanLowerBound(chain, simulation.peak), simulation.makespan)
-        << testing::Describe(chain);
+    ASSERT_LE(Of(chain, simulation.peak), simulation.makespan) << testing::Describe(chain);
   }
 }
 
-TEST(MakespanLowerBound, HoldsForTheLargestSizesAndTimes) {
+TEST_P(LowerBounds, HoldForTheLargestSizesAndTimes) {
   ChainSpec spec;
   spec.stages.resize(2);
   spec.stages[0].output = spec.stages[0].saved = Bytes(kMaxTotal / 4);
   spec.stages[0].forward_time = Nanos(kMaxTimeTotal / 8);
   const Chain chain = *Chain::Create(spec);
-  EXPECT_EQ(MakespanLowerBound(chain, Bytes(0)), chain.ideal_time() + Nanos(kMaxTimeTotal / 8));
-  EXPECT_EQ(MakespanLowerBound(chain, Bytes(kMaxTotal / 8)),
-            chain.ideal_time() + Nanos(kMaxTimeTotal / 16));
+  const Nanos ideal = chain.ideal_time();
+  EXPECT_GE(Of(chain, Bytes(0)), ideal + Nanos(kMaxTimeTotal / 8));
+  EXPECT_GE(Of(chain, Bytes(kMaxTotal / 8)), ideal + Nanos(kMaxTimeTotal / 16));
+  EXPECT_EQ(Of(chain, Bytes(kMaxTotal / 4)), ideal);
+}
+
+// Ten equal stages of 10 bytes, of which 5 bytes are too many.
+TEST(MakespanLowerBound, TakesFractionsOfStages) {
+  ChainSpec spec;
+  Stage s;
+  s.forward_time = s.backward_time = Nanos(100);
+  s.saved = Bytes(10);
+  spec.stages.assign(10, s);
+  const Chain chain = *Chain::Create(spec);
+  EXPECT_EQ(MakespanLowerBound(chain, Bytes(95)), chain.ideal_time() + Nanos(50));
+  EXPECT_EQ(StrongMakespanLowerBound(chain, Bytes(95)), chain.ideal_time() + Nanos(100));
+}
+
+// A stage of much memory and little time, which may not be repeated.
+TEST(MakespanLowerBound, CountsStagesThatMustBeKept) {
+  ChainSpec spec;
+  spec.stages.resize(3);
+  for (Stage& s : spec.stages) {
+    s.forward_time = Nanos(10);
+    s.saved = Bytes(10);
+  }
+  spec.stages[0].must_keep = true;
+  spec.stages[0].forward_time = Nanos(1);
+  const Chain chain = *Chain::Create(spec);
+  EXPECT_EQ(MakespanLowerBound(chain, Bytes(20)), chain.ideal_time() + Nanos(10));
+  EXPECT_EQ(StrongMakespanLowerBound(chain, Bytes(20)), chain.ideal_time() + Nanos(10));
+}
+
+TEST(StrongMakespanLowerBound, IsAtLeastTheRelaxedOne) {
+  std::mt19937_64 rng(5);
+  int better = 0;
+  for (int i = 0; i < 200; ++i) {
+    const Chain chain = testing::RandomChain(1 + i % 20, Varied(i), &rng);
+    const Bytes budget(StoreAllPeak(chain).value() * (i % 10) / 10);
+    const Nanos relaxed = MakespanLowerBound(chain, budget);
+    const Nanos strong = StrongMakespanLowerBound(chain, budget);
+    EXPECT_GE(strong, relaxed);
+    better += strong > relaxed ? 1 : 0;
+  }
+  EXPECT_GT(better, 100);
 }
 
 }  // namespace
