@@ -43,9 +43,9 @@ size_t Attention(NetworkBuilder* net, size_t x, const DecoderOptions& options) {
 
 void AddLayer(NetworkBuilder* net, const DecoderOptions& options) {
   const size_t x = net->last();
-  const size_t y = net->AddInPlace(Attention(net, net->LayerNorm(x), options), x);
+  const size_t y = net->Add(Attention(net, net->LayerNorm(x), options), x);
   const size_t wide = net->Gelu(net->Linear(net->LayerNorm(y), kFeedForwardFactor * options.width));
-  net->AddInPlace(net->Linear(wide, options.width), y);
+  net->Add(net->Linear(wide, options.width), y);
 }
 
 }  // namespace

@@ -43,11 +43,25 @@ enum class OpKind {
   kNllLoss,
 };
 
+// What a convolution or a pooling looks at, and how it moves.
+struct Window {
+  int64_t height = 1;
+  int64_t width = 1;
+  int64_t stride = 1;
+  int64_t pad_height = 0;
+  int64_t pad_width = 0;
+
+  static Window Square(int64_t side, int64_t stride = 1, int64_t pad = 0) {
+    return {side, side, stride, pad, pad};
+  }
+};
+
 struct NetworkOp {
   OpKind kind = OpKind::kInput;
   std::vector<size_t> inputs;       // ops that it reads, each before it
   Shape shape;                      // of the output
   Bytes bytes;                      // of the output
+  Window window;                    // of convolutions and poolings
   bool in_place = false;            // writes over its first input
   std::vector<int64_t> parameters;  // elements of each parameter; float32
 

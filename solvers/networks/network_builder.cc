@@ -24,7 +24,7 @@ bool IsSmallEnough(const Shape& shape) {
 
 NetworkBuilder::NetworkBuilder(std::string name, Shape input, int64_t element_bytes) {
   network_.name = std::move(name);
-  Add(OpKind::kInput, {}, std::move(input));
+  AddOp(OpKind::kInput, {}, std::move(input));
   NetworkOp& op = network_.ops.back();
   op.bytes = Bytes(op.elements() * element_bytes);
 }
@@ -35,8 +35,8 @@ void NetworkBuilder::Fail(const std::string& message) {
   }
 }
 
-size_t NetworkBuilder::Add(OpKind kind, std::vector<size_t> inputs, Shape shape,
-                           std::vector<int64_t> parameters) {
+size_t NetworkBuilder::AddOp(OpKind kind, std::vector<size_t> inputs, Shape shape,
+                             std::vector<int64_t> parameters) {
   if (!IsSmallEnough(shape)) {
     Fail(absl::StrCat("a tensor of [", absl::StrJoin(shape, ", "),
                       "] elements: every dimension must be >= 1 and the product <= 2^48"));
@@ -56,63 +56,70 @@ size_t NetworkBuilder::Add(OpKind kind, std::vector<size_t> inputs, Shape shape,
   return last();
 }
 
-Shape NetworkBuilder::Slide(size_t x, int64_t channels, const Window& window) {
+size_t NetworkBuilder::Slide(OpKind kind, size_t x, int64_t channels, const Window& window,
+                             std::vector<int64_t> parameters) {
   const Shape& image = shape(x);
-  const int64_t height = image[2] + 2 * window.pad_height - window.height;
-  const int64_t width = image[3] + 2 * window.pad_width - window.width;
+  int64_t height = image[2] + 2 * window.pad_height - window.height;
+  int64_t width = image[3] + 2 * window.pad_width - window.width;
   if (height < 0 || width < 0) {
     Fail(absl::StrCat("an image of ", image[2], " x ", image[3], " is too small for a window of ",
                       window.height, " x ", window.width));
-    return {image[0], channels, 1, 1};
+    height = width = 0;
   }
-  return {image[0], channels, height / window.stride + 1, width / window.stride + 1};
+  const size_t op =
+      AddOp(kind, {x}, {image[0], channels, height / window.stride + 1, width / window.stride + 1},
+            std::move(parameters));
+  network_.ops[op].window = window;
+  return op;
 }
 
 size_t NetworkBuilder::Conv2d(size_t x, int64_t channels, const Window& window, bool bias) {
   std::vector<int64_t> parameters = {channels * this->channels(x) * window.height * window.width};
   if (bias) parameters.push_back(channels);
-  return Add(OpKind::kConv2d, {x}, Slide(x, channels, window), std::move(parameters));
+  return Slide(OpKind::kConv2d, x, channels, window, std::move(parameters));
 }
 
 size_t NetworkBuilder::BatchNorm(size_t x) {
-  return Add(OpKind::kBatchNorm, {x}, shape(x), {channels(x), channels(x)});
+  return AddOp(OpKind::kBatchNorm, {x}, shape(x), {channels(x), channels(x)});
 }
 
 size_t NetworkBuilder::LayerNorm(size_t x) {
   const int64_t width = shape(x).back();
-  return Add(OpKind::kLayerNorm, {x}, shape(x), {width, width});
+  return AddOp(OpKind::kLayerNorm, {x}, shape(x), {width, width});
 }
 
 size_t NetworkBuilder::Relu(size_t x) {
-  const size_t op = Add(OpKind::kRelu, {x}, shape(x));
+  const size_t op = AddOp(OpKind::kRelu, {x}, shape(x));
   network_.ops[op].in_place = true;
   return op;
 }
 
-size_t NetworkBuilder::Gelu(size_t x) { return Add(OpKind::kGelu, {x}, shape(x)); }
+size_t NetworkBuilder::Gelu(size_t x) { return AddOp(OpKind::kGelu, {x}, shape(x)); }
 
-size_t NetworkBuilder::Softmax(size_t x) { return Add(OpKind::kSoftmax, {x}, shape(x)); }
+size_t NetworkBuilder::Softmax(size_t x) { return AddOp(OpKind::kSoftmax, {x}, shape(x)); }
 
 size_t NetworkBuilder::MaxPool(size_t x, const Window& window) {
-  return Add(OpKind::kMaxPool, {x}, Slide(x, channels(x), window));
+  return Slide(OpKind::kMaxPool, x, channels(x), window);
 }
 
 size_t NetworkBuilder::AvgPool(size_t x, const Window& window) {
-  return Add(OpKind::kAvgPool, {x}, Slide(x, channels(x), window));
+  return Slide(OpKind::kAvgPool, x, channels(x), window);
 }
 
 size_t NetworkBuilder::AdaptiveAvgPool(size_t x, int64_t side) {
-  return Add(OpKind::kAdaptiveAvgPool, {x}, {shape(x)[0], channels(x), side, side});
+  return AddOp(OpKind::kAdaptiveAvgPool, {x}, {shape(x)[0], channels(x), side, side});
 }
 
 size_t NetworkBuilder::GlobalAvgPool(size_t x) {
-  return Add(OpKind::kGlobalAvgPool, {x}, {shape(x)[0], channels(x), 1, 1});
+  return AddOp(OpKind::kGlobalAvgPool, {x}, {shape(x)[0], channels(x), 1, 1});
 }
 
-size_t NetworkBuilder::Dropout(size_t x) { return Add(OpKind::kDropout, {x}, shape(x)); }
+size_t NetworkBuilder::Dropout(size_t x) { return AddOp(OpKind::kDropout, {x}, shape(x)); }
+
+size_t NetworkBuilder::Add(size_t x, size_t y) { return AddOp(OpKind::kAdd, {x, y}, shape(x)); }
 
 size_t NetworkBuilder::AddInPlace(size_t x, size_t y) {
-  const size_t op = Add(OpKind::kAdd, {x, y}, shape(x));
+  const size_t op = Add(x, y);
   network_.ops[op].in_place = true;
   return op;
 }
@@ -121,35 +128,35 @@ size_t NetworkBuilder::Cat(const std::vector<size_t>& parts) {
   Shape shape = this->shape(parts.front());
   shape[1] = 0;
   for (const size_t part : parts) shape[1] += channels(part);
-  return Add(OpKind::kCat, parts, std::move(shape));
+  return AddOp(OpKind::kCat, parts, std::move(shape));
 }
 
 size_t NetworkBuilder::Flatten(size_t x) {
   const int64_t batch = shape(x)[0];
-  return Add(OpKind::kFlatten, {x}, {batch, Elements(shape(x)) / batch});
+  return AddOp(OpKind::kFlatten, {x}, {batch, Elements(shape(x)) / batch});
 }
 
 size_t NetworkBuilder::Linear(size_t x, int64_t features) {
   Shape shape = this->shape(x);
   const int64_t weights = shape.back() * features;
   shape.back() = features;
-  return Add(OpKind::kLinear, {x}, std::move(shape), {weights, features});
+  return AddOp(OpKind::kLinear, {x}, std::move(shape), {weights, features});
 }
 
 size_t NetworkBuilder::Transpose(size_t x, Shape shape) {
-  return Add(OpKind::kTranspose, {x}, std::move(shape));
+  return AddOp(OpKind::kTranspose, {x}, std::move(shape));
 }
 
 size_t NetworkBuilder::Matmul(size_t x, size_t y, int64_t columns) {
   Shape shape = this->shape(x);
   shape.back() = columns;
-  return Add(OpKind::kMatmul, {x, y}, std::move(shape));
+  return AddOp(OpKind::kMatmul, {x, y}, std::move(shape));
 }
 
 size_t NetworkBuilder::Embedding(size_t x, int64_t vocabulary, int64_t width) {
   Shape shape = this->shape(x);
   shape.push_back(width);
-  return Add(OpKind::kEmbedding, {x}, std::move(shape), {vocabulary * width});
+  return AddOp(OpKind::kEmbedding, {x}, std::move(shape), {vocabulary * width});
 }
 
 void NetworkBuilder::EndStage(std::string name, std::string op_kind) {
@@ -164,8 +171,8 @@ void NetworkBuilder::EndStage(std::string name, std::string op_kind) {
 }
 
 absl::StatusOr<Network> NetworkBuilder::Build() && {
-  const size_t scores = Add(OpKind::kLogSoftmax, {last()}, shape(last()));
-  Add(OpKind::kNllLoss, {scores}, {1});
+  const size_t scores = AddOp(OpKind::kLogSoftmax, {last()}, shape(last()));
+  AddOp(OpKind::kNllLoss, {scores}, {1});
   EndStage("loss", "cross_entropy");
   if (!status_.ok()) return status_;
   return std::move(network_);

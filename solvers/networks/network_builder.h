@@ -14,19 +14,6 @@
 
 namespace stowage {
 
-// What a convolution or a pooling looks at, and how it moves.
-struct Window {
-  int64_t height = 1;
-  int64_t width = 1;
-  int64_t stride = 1;
-  int64_t pad_height = 0;
-  int64_t pad_width = 0;
-
-  static Window Square(int64_t side, int64_t stride = 1, int64_t pad = 0) {
-    return {side, side, stride, pad, pad};
-  }
-};
-
 // Every op function adds an op that reads op `x` and returns the new op's index. Images are
 // [batch, channels, height, width], sequences [batch, length, width]. Not thread-safe.
 class NetworkBuilder {
@@ -49,6 +36,7 @@ class NetworkBuilder {
   size_t AdaptiveAvgPool(size_t x, int64_t side);
   size_t GlobalAvgPool(size_t x);
   size_t Dropout(size_t x);
+  size_t Add(size_t x, size_t y);
   // x += y.
   size_t AddInPlace(size_t x, size_t y);
   size_t Cat(const std::vector<size_t>& parts);
@@ -69,10 +57,11 @@ class NetworkBuilder {
   absl::StatusOr<Network> Build() &&;
 
  private:
-  size_t Add(OpKind kind, std::vector<size_t> inputs, Shape shape,
-             std::vector<int64_t> parameters = {});
-  // Output shape of a window over the image x.
-  Shape Slide(size_t x, int64_t channels, const Window& window);
+  size_t AddOp(OpKind kind, std::vector<size_t> inputs, Shape shape,
+               std::vector<int64_t> parameters = {});
+  // An op that slides a window over the image x.
+  size_t Slide(OpKind kind, size_t x, int64_t channels, const Window& window,
+               std::vector<int64_t> parameters = {});
   void Fail(const std::string& message);
 
   Network network_;

@@ -33,7 +33,8 @@ OpRules RulesOf(const NetworkOp& op) {
     case OpKind::kBatchNorm:
       rules.saves_inputs = true;
       rules.extra = Floats(2 * op.shape[1]);  // mean and inverse deviation
-      rules.wants_dense_gradient = true;
+      rules.forward_temporary = Floats(2 * op.shape[1]);
+      rules.backward_temporary = op.bytes;  // the CPU kernel makes its result twice
       break;
     case OpKind::kLayerNorm:
       rules.saves_inputs = true;

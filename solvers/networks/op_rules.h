@@ -3,7 +3,7 @@
 // The rules are those of LibTorch 1.13 on the CPU in float32, as its allocator shows them (the
 // tests compare them); later versions and other devices differ in small things, such as a dropout
 // mask of one byte per element. Not in them, because shapes do not say it: the workspace that a
-// convolution library takes while it runs.
+// convolution takes while it runs.
 #ifndef STOWAGE_SOLVERS_NETWORKS_OP_RULES_H_
 #define STOWAGE_SOLVERS_NETWORKS_OP_RULES_H_
 

@@ -49,7 +49,6 @@ class Storages {
     Storage& released = storages_[storage];
     if (--released.holders == 0 && !released.foreign) account_->Give(released.bytes);
   }
-  bool HasOneHolder(size_t storage) const { return storages_[storage].holders == 1; }
 
  private:
   Account* account_;
@@ -60,7 +59,7 @@ class Storages {
 struct Gradient {
   bool defined = false;
   size_t storage = 0;
-  bool slice = false;  // part of a larger tensor
+  bool slice = false;  // pieces of a larger tensor, not side by side
 };
 
 class StageWalk {
@@ -170,7 +169,9 @@ class StageWalk {
     if (!NeedsGradient(input)) return {};
     if (!rules.passes_gradient) return {true, storages_.New(ops_[input].bytes), false};
     storages_.Hold(of_output.storage);
-    return {true, of_output.storage, of_output.slice || op.kind == OpKind::kCat};
+    // The channels of a single image lie side by side.
+    const bool slices = op.kind == OpKind::kCat && op.shape.front() > 1;
+    return {true, of_output.storage, of_output.slice || slices};
   }
 
   void Accumulate(size_t op, const Gradient& more) {
@@ -179,13 +180,10 @@ class StageWalk {
       sum = more;
       return;
     }
-    const bool in_place = !sum.slice && storages_.HasOneHolder(sum.storage);
-    if (!in_place) {
-      const size_t added = storages_.New(ops_[op].bytes);
-      storages_.Release(sum.storage);
-      sum = {true, added, false};
-    }
+    const size_t added = storages_.New(ops_[op].bytes);
+    storages_.Release(sum.storage);
     storages_.Release(more.storage);
+    sum = {true, added, false};
   }
 
   const std::vector<NetworkOp>& ops_;

@@ -2,10 +2,10 @@
 // saved, and what is alive at once while the stage runs in each of its three ways.
 //
 // The forward frees a tensor after its last reader in the stage. The backward visits the ops in
-// reverse, frees what an op saved as soon as the op is done, and adds up the gradients of a tensor
-// with several readers in place where nothing else holds the first of them. The gradient of the
-// output stays until the stage is done, as its owner holds it; gradients of parameters live until
-// they are added to those that exist already.
+// reverse, frees what an op saved as soon as the op is done, and adds the gradients of a tensor with
+// several readers up into new memory. The gradient of the output stays until the stage is done, as
+// its owner holds it; gradients of parameters live until they are added to those that exist
+// already.
 #ifndef STOWAGE_SOLVERS_NETWORKS_STAGE_MEMORY_H_
 #define STOWAGE_SOLVERS_NETWORKS_STAGE_MEMORY_H_
 

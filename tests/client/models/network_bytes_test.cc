@@ -1,0 +1,159 @@
+// Holds the bytes that solvers/networks derives from shapes to those that the profiler measures.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client/models/models.h"
+#include "client/torch/chain_profiler.h"
+#include "solvers/networks/networks.h"
+#include "tests/client/models/network_model.h"
+
+namespace stowage {
+namespace {
+
+Chain Measure(const ChainModel& model, const at::Tensor& input, const at::Tensor& target) {
+  ProfileOptions options;
+  options.bytes_only = true;
+  options.warmup = 0;
+  auto profile = ProfileChain(model, input, target, options);
+  EXPECT_TRUE(profile.ok()) << profile.status();
+  return std::get<Chain>(std::move(profile->problem));
+}
+
+Chain Describe(const Network& network) { return ChainOf(network, ModelledV100()).value(); }
+
+NetworkOptions Images(const std::string& name, int64_t side, int64_t batch) {
+  NetworkOptions options;
+  options.name = name;
+  options.image = side;
+  options.batch = batch;
+  options.classes = 10;
+  return options;
+}
+
+Network Described(const std::string& name, int64_t side, int64_t batch) {
+  return MakeNetwork(Images(name, side, batch)).value();
+}
+
+Network SmallDecoder(int64_t length) {
+  DecoderOptions options;
+  options.layers = 2;
+  options.width = 32;
+  options.heads = 4;
+  options.length = length;
+  options.vocabulary = 50;
+  options.batch = 3;
+  return MakeDecoder(options).value();
+}
+
+bool Convolves(const Network& network, int l) {
+  const NetworkStage& stage = network.stages[static_cast<size_t>(l) - 1];
+  for (size_t i = stage.first_op; i < stage.end_op; ++i) {
+    if (network.ops[i].kind == OpKind::kConv2d) return true;
+  }
+  return false;
+}
+
+void ExpectSameTensors(const Chain& measured, const Chain& described) {
+  EXPECT_EQ(measured.activation(0), described.activation(0));
+  EXPECT_EQ(measured.gradient(0), described.gradient(0));
+  ASSERT_EQ(measured.length(), described.length());
+  for (int l = 1; l <= measured.length() + 1; ++l) {
+    const Stage& a = measured.stage(l);
+    const Stage& b = described.stage(l);
+    SCOPED_TRACE(b.name);
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.op_kind, b.op_kind);
+    EXPECT_EQ(a.output.value(), b.output.value());
+    EXPECT_EQ(a.saved.value(), b.saved.value());
+    EXPECT_EQ(a.output_gradient.value(), b.output_gradient.value());
+    EXPECT_EQ(a.random, b.random);
+    EXPECT_EQ(a.stateful, b.stateful);
+    EXPECT_EQ(a.must_keep, b.must_keep);
+  }
+}
+
+void ExpectSameOverheads(const Stage& a, const Stage& b) {
+  SCOPED_TRACE(b.name);
+  EXPECT_EQ(a.forward_saving_overhead.value(), b.forward_saving_overhead.value());
+  EXPECT_EQ(a.forward_overhead.value(), b.forward_overhead.value());
+  EXPECT_EQ(a.backward_overhead.value(), b.backward_overhead.value());
+}
+
+// A convolution's workspace comes on top of what the shapes say.
+void ExpectOverheadsOf(const Network& network, const Chain& measured, const Chain& described) {
+  for (int l = 1; l <= measured.length() + 1; ++l) {
+    const Stage& a = measured.stage(l);
+    const Stage& b = described.stage(l);
+    if (!Convolves(network, l)) {
+      ExpectSameOverheads(a, b);
+      continue;
+    }
+    SCOPED_TRACE(b.name);
+    EXPECT_GE(a.forward_saving_overhead, b.forward_saving_overhead);
+    EXPECT_GE(a.forward_overhead, b.forward_overhead);
+    EXPECT_GE(a.backward_overhead, b.backward_overhead);
+  }
+}
+
+// Without a convolution's workspace every byte of every stage follows from the shapes.
+TEST(NetworkBytesTest, EveryByteButWorkspaceFollowsFromShapes) {
+  const std::vector<Network> networks = {
+      Described("resnet18", 40, 2),
+      Described("resnet50", 64, 3),
+      Described("resnet200", 33, 2),
+      Described("densenet121", 40, 2),
+      Described("densenet161", 64, 1),
+      Described("vgg11", 64, 2),
+      Described("inception_v3", 80, 2),
+      Described("inception_v3", 107, 1),
+      SmallDecoder(16),
+      SmallDecoder(5),
+  };
+  for (const Network& network : networks) {
+    SCOPED_TRACE(network.name);
+    const Chain measured =
+        Measure(ModelOf(network, Convolutions::kHollow), InputOf(network), TargetOf(network));
+    const Chain described = Describe(network);
+    ExpectSameTensors(measured, described);
+    for (int l = 1; l <= measured.length() + 1; ++l) {
+      ExpectSameOverheads(measured.stage(l), described.stage(l));
+    }
+  }
+}
+
+TEST(NetworkBytesTest, RealConvolutionsSaveTheSame) {
+  for (const char* name : {"resnet34", "densenet121", "inception_v3", "vgg11"}) {
+    SCOPED_TRACE(name);
+    const Network network = Described(name, /*side=*/80, /*batch=*/1);
+    const Chain measured =
+        Measure(ModelOf(network, Convolutions::kReal), InputOf(network), TargetOf(network));
+    const Chain described = Describe(network);
+    ExpectSameTensors(measured, described);
+    ExpectOverheadsOf(network, measured, described);
+  }
+}
+
+// These are written by hand in client/models, so that the descriptions are tested and not only the
+// rules.
+TEST(NetworkBytesTest, TheResNetsOfTheClientSaveTheSame) {
+  for (const char* name : {"resnet18", "resnet50"}) {
+    SCOPED_TRACE(name);
+    ModelOptions options;
+    options.classes = 10;
+    const ChainModel model = MakeModel(name, options).value();
+    const Sample sample = MakeImageSample(/*batch=*/2, /*side=*/64, options.classes, 7).value();
+    const Network network = Described(name, 64, 2);
+    const Chain measured = Measure(model, sample.input, sample.target);
+    const Chain described = Describe(network);
+    ExpectSameTensors(measured, described);
+    ExpectOverheadsOf(network, measured, described);
+  }
+}
+
+}  // namespace
+}  // namespace stowage
