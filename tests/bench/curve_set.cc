@@ -1,0 +1,96 @@
+#include "tests/bench/curve_set.h"
+
+#include <time.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/planner.h"
+
+namespace stowage {
+namespace {
+
+Nanos ThreadCpu() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return Nanos(int64_t{now.tv_sec} * 1000000000 + now.tv_nsec);
+}
+
+void AddCurve(const Chain& chain, const ChainSolver& solver, ConfigurationCurves* curves) {
+  const Nanos start = ThreadCpu();
+  absl::StatusOr<Frontier> frontier = solver.SolveFrontier(chain, SolveOptions());
+  const std::string& name = solver.info().name;
+  if (!frontier.ok()) {
+    curves->failures.push_back(absl::StrCat(name, ": ", frontier.status().ToString()));
+    return;
+  }
+  curves->curves.push_back({name, *std::move(frontier), ThreadCpu() - start});
+}
+
+}  // namespace
+
+absl::StatusOr<ConfigurationCurves> ComputeCurves(const Configuration& configuration,
+                                                  const DeviceModel& device) {
+  NetworkOptions options;
+  options.name = configuration.network;
+  options.image = configuration.image;
+  options.batch = configuration.batch;
+  absl::StatusOr<Network> network = MakeNetwork(options);
+  if (!network.ok()) return network.status();
+  absl::StatusOr<Chain> chain = ChainOf(*network, device);
+  if (!chain.ok()) return chain.status();
+  absl::StatusOr<Bytes> store_all = ResolveBudget(*chain, ShareOfStoreAll{1.0}, PlanOptions());
+  if (!store_all.ok()) return store_all.status();
+
+  ConfigurationCurves curves;
+  curves.configuration = configuration;
+  curves.length = chain->length();
+  for (const NetworkOp& op : network->ops) curves.parameters += op.parameter_bytes();
+  curves.ideal = chain->ideal_time();
+  curves.store_all_peak = *store_all;
+  for (const ChainSolver* solver : AllSolvers()) AddCurve(*chain, *solver, &curves);
+  return curves;
+}
+
+absl::StatusOr<std::vector<ConfigurationCurves>> ComputeAllCurves(
+    const std::vector<Configuration>& configurations, const DeviceModel& device, int threads,
+    void (*done)(const ConfigurationCurves&)) {
+  std::vector<std::optional<ConfigurationCurves>> results(configurations.size());
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  absl::Status status;
+  const auto work = [&] {
+    for (size_t i = next++; i < configurations.size(); i = next++) {
+      absl::StatusOr<ConfigurationCurves> curves = ComputeCurves(configurations[i], device);
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (!curves.ok()) {
+        status.Update(curves.status());
+        next = configurations.size();
+        return;
+      }
+      if (done != nullptr) done(*curves);
+      results[i] = *std::move(curves);
+    }
+  };
+  std::vector<std::thread> pool;
+  for (int t = 1; t < threads; ++t) pool.emplace_back(work);
+  work();
+  for (std::thread& thread : pool) thread.join();
+  if (!status.ok()) return status;
+  std::vector<ConfigurationCurves> all;
+  for (std::optional<ConfigurationCurves>& result : results) all.push_back(*std::move(result));
+  return all;
+}
+
+const Frontier* CurveOf(const ConfigurationCurves& curves, const std::string& strategy) {
+  for (const StrategyCurve& curve : curves.curves) {
+    if (curve.strategy == strategy) return &curve.frontier;
+  }
+  return nullptr;
+}
+
+}  // namespace stowage

@@ -1,0 +1,211 @@
+#include "tests/bench/svg_plot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+
+namespace stowage {
+namespace {
+
+constexpr double kPanelWidth = 460;
+constexpr double kPanelHeight = 320;
+constexpr double kHeader = 70;  // title and legend
+constexpr double kLeft = 70;    // of a panel, to its axis
+constexpr double kRight = 20;
+constexpr double kTop = 34;
+constexpr double kBottom = 52;
+constexpr size_t kMarkersUpTo = 40;
+
+// Told apart by people who do not see all colours (Okabe & Ito 2008).
+constexpr const char* kColours[] = {"#000000", "#d55e00", "#0072b2", "#009e73",
+                                    "#cc79a7", "#e69f00", "#56b4e9", "#999999"};
+
+struct Style {
+  std::string label;
+  const char* colour = kColours[0];
+  size_t shape = 0;
+};
+
+std::string Escape(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
+}
+
+std::string Text(double x, double y, const std::string& text, const std::string& attributes = "") {
+  return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" %s>%s</text>\n", x, y, attributes,
+                         Escape(text));
+}
+
+std::string Line(double x1, double y1, double x2, double y2, const char* colour) {
+  return absl::StrFormat("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n",
+                         x1, y1, x2, y2, colour);
+}
+
+std::string Marker(double x, double y, const Style& style) {
+  constexpr double kSize = 3.5;
+  switch (style.shape % 4) {
+    case 0:
+      return absl::StrFormat(
+          "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x - kSize,
+          y - kSize, 2 * kSize, 2 * kSize, style.colour);
+    case 1:
+      return absl::StrFormat(
+          "<path d=\"M%.1f %.1fl%.1f %.1fm0 %.1fl%.1f %.1f\" stroke=\"%s\" "
+          "stroke-width=\"1.5\"/>\n",
+          x - kSize, y - kSize, 2 * kSize, 2 * kSize, -2 * kSize, -2 * kSize, 2 * kSize,
+          style.colour);
+    case 2:
+      return absl::StrFormat("<path d=\"M%.1f %.1fl%.1f %.1fh%.1fz\" fill=\"%s\"/>\n", x, y - kSize,
+                             kSize, 2 * kSize, -2 * kSize, style.colour);
+    default:
+      return absl::StrFormat("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\"/>\n", x, y,
+                             kSize, style.colour);
+  }
+}
+
+// One per label, in the order in which the panels bring them up.
+std::vector<Style> StylesOf(const std::vector<Panel>& panels) {
+  std::vector<Style> styles;
+  for (const Panel& panel : panels) {
+    for (const Series& series : panel.series) {
+      const auto known = std::find_if(styles.begin(), styles.end(), [&](const Style& style) {
+        return style.label == series.label;
+      });
+      if (known != styles.end()) continue;
+      const size_t index = styles.size();
+      styles.push_back({series.label, kColours[index % std::size(kColours)], index});
+    }
+  }
+  return styles;
+}
+
+class PanelWriter {
+ public:
+  PanelWriter(const Panel& panel, const std::vector<Style>& styles, double left, double top)
+      : panel_(panel), styles_(styles), left_(left), top_(top) {}
+
+  std::string Write() {
+    PlotPoint largest;
+    for (const Series& series : panel_.series) {
+      for (const PlotPoint& point : series.points) {
+        largest = {std::max(largest.x, point.x), std::max(largest.y, point.y)};
+      }
+    }
+    std::string svg = Text(left_ + kPanelWidth / 2, top_ + 20, panel_.title,
+                           "text-anchor=\"middle\" font-weight=\"bold\"");
+    if (largest.x <= 0 || largest.y <= 0) return svg;
+    x_ticks_ = Ticks(largest.x, 6);
+    y_ticks_ = Ticks(largest.y, 6);
+    svg += Axes();
+    for (const Series& series : panel_.series) svg += Curve(series);
+    return svg;
+  }
+
+ private:
+  double X(double x) const {
+    return left_ + kLeft + x / x_ticks_.back() * (kPanelWidth - kLeft - kRight);
+  }
+  double Y(double y) const {
+    return top_ + kPanelHeight - kBottom - y / y_ticks_.back() * (kPanelHeight - kTop - kBottom);
+  }
+
+  std::string Axes() const {
+    std::string svg;
+    for (const double tick : x_ticks_) {
+      svg += Line(X(tick), Y(0), X(tick), Y(y_ticks_.back()), "#e4e4e4");
+      svg += Text(X(tick), Y(0) + 16, absl::StrCat(tick), "text-anchor=\"middle\"");
+    }
+    for (const double tick : y_ticks_) {
+      svg += Line(X(0), Y(tick), X(x_ticks_.back()), Y(tick), "#e4e4e4");
+      svg += Text(X(0) - 6, Y(tick) + 4, absl::StrCat(tick), "text-anchor=\"end\"");
+    }
+    svg += Line(X(0), Y(0), X(x_ticks_.back()), Y(0), "#000000");
+    svg += Line(X(0), Y(0), X(0), Y(y_ticks_.back()), "#000000");
+    svg +=
+        Text((X(0) + X(x_ticks_.back())) / 2, Y(0) + 38, panel_.x_label, "text-anchor=\"middle\"");
+    const double x = left_ + 16;
+    const double y = (Y(0) + Y(y_ticks_.back())) / 2;
+    svg +=
+        Text(x, y, panel_.y_label,
+             absl::StrFormat("text-anchor=\"middle\" transform=\"rotate(-90 %.1f %.1f)\"", x, y));
+    return svg;
+  }
+
+  std::string Curve(const Series& series) const {
+    if (series.points.empty()) return "";
+    const Style& style = *std::find_if(styles_.begin(), styles_.end(),
+                                       [&](const Style& s) { return s.label == series.label; });
+    std::string path =
+        absl::StrFormat("M%.1f %.1f", X(series.points.front().x), Y(series.points.front().y));
+    for (const PlotPoint& point : series.points) {
+      absl::StrAppendFormat(&path, "H%.1fV%.1f", X(point.x), Y(point.y));
+    }
+    // It holds for any larger budget.
+    absl::StrAppendFormat(&path, "H%.1f", X(x_ticks_.back()));
+    std::string svg = absl::StrFormat(
+        "<path d=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.3\"/>\n", path, style.colour);
+    if (series.points.size() > kMarkersUpTo) return svg;
+    for (const PlotPoint& point : series.points) svg += Marker(X(point.x), Y(point.y), style);
+    return svg;
+  }
+
+  const Panel& panel_;
+  const std::vector<Style>& styles_;
+  double left_;
+  double top_;
+  std::vector<double> x_ticks_;
+  std::vector<double> y_ticks_;
+};
+
+std::string Legend(const std::vector<Style>& styles) {
+  constexpr double kCharacter = 6.8;
+  std::string svg;
+  double x = 20;
+  for (const Style& style : styles) {
+    svg += Line(x, 50, x + 24, 50, style.colour);
+    svg += Marker(x + 12, 50, style);
+    svg += Text(x + 30, 54, style.label);
+    x += 50 + kCharacter * static_cast<double>(style.label.size());
+  }
+  return svg;
+}
+
+}  // namespace
+
+std::vector<double> Ticks(double top, int count) {
+  const double rough = top / count;
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  double step = 10 * power;
+  for (const double factor : {5.0, 2.0, 1.0}) {
+    if (factor * power >= rough * (1 - 1e-9)) step = factor * power;
+  }
+  std::vector<double> ticks;
+  for (int i = 0; ticks.empty() || ticks.back() < top * (1 - 1e-9); ++i) ticks.push_back(i * step);
+  return ticks;
+}
+
+std::string RenderSvg(const std::string& title, const std::vector<Panel>& panels) {
+  const size_t columns = std::min<size_t>(2, std::max<size_t>(1, panels.size()));
+  const size_t rows = (panels.size() + columns - 1) / columns;
+  const std::vector<Style> styles = StylesOf(panels);
+  const double width = 2 * kPanelWidth;  // room for the legend even with one panel
+  const double height = kHeader + static_cast<double>(rows) * kPanelHeight;
+  std::string svg = absl::StrFormat(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+      "viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
+      width, height, width, height);
+  svg += Text(20, 26, title, "font-size=\"16\" font-weight=\"bold\"");
+  svg += Legend(styles);
+  for (size_t i = 0; i < panels.size(); ++i) {
+    const double left = static_cast<double>(i % columns) * kPanelWidth;
+    const double top = kHeader + static_cast<double>(i / columns) * kPanelHeight;
+    svg += PanelWriter(panels[i], styles, left, top).Write();
+  }
+  return svg + "</svg>\n";
+}
+
+}  // namespace stowage
