@@ -5,26 +5,27 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
-#include <new>
 
 namespace stowage {
 
-struct AlignedDelete {
-  static constexpr std::align_val_t kAlignment{64};
-  void operator()(void* memory) const { ::operator delete(memory, kAlignment); }
+struct FreeDelete {
+  void operator()(void* memory) const { std::free(memory); }
 };
 
 // Values are not initialised. T is a number.
 template <class T>
-using AlignedArray = std::unique_ptr<T[], AlignedDelete>;
+using AlignedArray = std::unique_ptr<T[], FreeDelete>;
 
-// nullptr where there is no memory.
+// `bytes` at the start of a cache line; where there are many, in huge pages if the system has them:
+// touching small ones for the first time takes as long as filling them several times. nullptr where
+// there is no memory.
+void* AllocateAligned(size_t bytes);
+
 template <class T>
 AlignedArray<T> NewAlignedArray(int64_t count) {
-  const size_t bytes = static_cast<size_t>(count) * sizeof(T);
-  return AlignedArray<T>(
-      static_cast<T*>(::operator new(bytes, AlignedDelete::kAlignment, std::nothrow)));
+  return AlignedArray<T>(static_cast<T*>(AllocateAligned(static_cast<size_t>(count) * sizeof(T))));
 }
 
 }  // namespace stowage

@@ -4,11 +4,10 @@
 // interval is copied.
 #include <algorithm>
 #include <cstddef>
-#include <memory>
-#include <new>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/chain/aligned_array.h"
 #include "solvers/chain/min_plus_dispatch.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/stage_repeats.h"
@@ -20,6 +19,9 @@ namespace {
 constexpr double kMaxSteps = 2e10;
 // Sums below it are exact as double.
 constexpr double kMaxReal = 4503599627370496.0;
+
+// Splits whose least is found before the best one is looked for.
+constexpr int64_t kBlock = 64;
 
 // T holds every sum of sizes exactly.
 template <class T>
@@ -35,7 +37,7 @@ class LeastMemoryBuilder {
 
   absl::Status Build(const SolveOptions& options, LeastMemory* least) {
     const size_t count = static_cast<size_t>(last_) + 2;
-    inner_.reset(new (std::nothrow) T[static_cast<size_t>(Column(last_ + 1))]);
+    inner_ = NewAlignedArray<T>(Column(last_ + 1));
     if (inner_ == nullptr) return absl::ResourceExhaustedError("out of memory: least memory");
     run_need_.resize(count);
     row_.resize(count);
@@ -91,11 +93,17 @@ class LeastMemoryBuilder {
                              [gradient, keep](T value) { return value + gradient < keep; }) -
         need;
     const T* inner = inner_.get() + Column(t) - 1;
-    const T value = kernel_.min_max(keep, need + s + 1, gradient, row_.data() + s, inner + s + 1,
-                                    end - (s + 1));
-    if (!(value < keep)) return best;
+    T value = keep;
+    int64_t split = 0;  // first in the first block that attains the value
+    for (int64_t block = s + 1; block < end; block += kBlock) {
+      const T least_of_block =
+          kernel_.min_max(value, need + block, gradient, row_.data() + block - 1, inner + block,
+                          std::min(kBlock, end - block));
+      if (least_of_block < value) split = block;
+      value = least_of_block;
+    }
+    if (split == 0) return best;
     best.memory = static_cast<int64_t>(value);
-    int64_t split = s + 1;
     while (std::max({need[split] + gradient, row_[static_cast<size_t>(split - 1)], inner[split]}) >
            value) {
       ++split;
@@ -108,7 +116,7 @@ class LeastMemoryBuilder {
   const MinPlusKernel<T>& kernel_;
   const int last_;
   const std::vector<StageRepeat>& repeats_;
-  std::unique_ptr<T[]> inner_;
+  AlignedArray<T> inner_;
   std::vector<T> run_need_;  // of row s, by split
   std::vector<T> row_;       // least(s, t) of row s, by t
   int split_end_ = 0;
