@@ -22,4 +22,5 @@ endif()
 
 if(STOWAGE_TESTS)
   find_package(GTest CONFIG REQUIRED)
+  find_package(benchmark CONFIG QUIET)  # timed figures only
 endif()
