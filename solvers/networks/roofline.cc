@@ -113,7 +113,7 @@ Nanos RoundUp(double seconds) {
 
 const DeviceModel& ModelledV100() {
   static const auto* const kModel =
-      new DeviceModel{"V100 16 GB", 14e12, 900e9, 0.6, 0.75, Nanos(5000), Bytes(int64_t{16} << 30)};
+      new DeviceModel{"V100 16 GB", 14e12, 900e9, 0.9, 0.85, Nanos(5000), Bytes(int64_t{16} << 30)};
   return *kModel;
 }
 
