@@ -6,51 +6,22 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/chain/segments.h"
 #include "solvers/chain/solvers.h"
 
 namespace stowage {
 namespace {
-
-// First and last stage of a segment.
-using Segment = std::pair<int, int>;
 
 int MaxSegments(const Chain& chain) {
   const int sqrt_bound = static_cast<int>(2.0 * std::sqrt(static_cast<double>(chain.length())));
   return std::min(chain.length(), std::max(64, sqrt_bound));
 }
 
-// The k-1 segments that keep only their input.
-std::vector<Segment> CheckpointedSegments(const Chain& chain, int k) {
-  const int size = chain.length() / k;
-  std::vector<Segment> segments;
-  for (int i = 0; i + 1 < k; ++i) segments.push_back({i * size + 1, (i + 1) * size});
-  return segments;
-}
-
-Schedule SequentialSchedule(const Chain& chain, int k) {
-  const std::vector<Segment> segments = CheckpointedSegments(chain, k);
-  const int last = chain.length() + 1;
-  const int kept_from = segments.empty() ? 1 : segments.back().second + 1;
-  Schedule schedule;
-  for (const auto& [first, end] : segments) {
-    schedule.push_back(ForwardKeepInput(first));
-    for (int l = first + 1; l <= end; ++l) schedule.push_back(ForwardKeepNothing(l));
-  }
-  for (int l = kept_from; l <= last; ++l) schedule.push_back(ForwardKeepAll(l));
-  for (int l = last; l >= kept_from; --l) schedule.push_back(Backward(l));
-  for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
-    for (int l = segment->first; l <= segment->second; ++l) schedule.push_back(ForwardKeepAll(l));
-    for (int l = segment->second; l >= segment->first; --l) schedule.push_back(Backward(l));
-  }
-  return schedule;
-}
-
 // Whether the stages that k segments would recompute may all be.
 bool Allowed(const Chain& chain, int k) {
-  for (const auto& [first, end] : CheckpointedSegments(chain, k)) {
-    for (int l = first; l <= end; ++l) {
-      if (!chain.stage(l).recomputable()) return false;
-    }
+  const SegmentEnds ends = SequentialSegments(chain, k);
+  for (int l = 1; !ends.empty() && l <= ends.back(); ++l) {
+    if (!chain.stage(l).recomputable()) return false;
   }
   return true;
 }
