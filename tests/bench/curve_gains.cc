@@ -1,10 +1,7 @@
 #include "tests/bench/curve_gains.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
-
-#include "solvers/plan/schedule.h"
+#include <tuple>
 
 namespace stowage {
 namespace {
@@ -15,36 +12,26 @@ double Gain(Nanos theirs, Nanos ours) {
   return static_cast<double>(theirs.value()) / static_cast<double>(ours.value()) - 1;
 }
 
-// The fastest run of 2 to 2 sqrt(L) segments that fits, or null.
-const Frontier::Point* BestRun(const ConfigurationCurves& curves, const Frontier& sequential,
-                               Bytes memory) {
-  const int most = std::max(2, static_cast<int>(2 * std::sqrt(curves.length)));
-  const Frontier::Point* best = nullptr;
-  for (const Frontier::Point& point : sequential.points()) {
-    if (point.peak > memory) break;
-    const int segments = SegmentsOf(sequential, point);
-    if (segments >= 2 && segments <= most) best = &point;
+// The fastest run that fits, or null; of equally fast ones that with the lower peak.
+const SequentialRun* BestRun(const ConfigurationCurves& curves, Bytes memory) {
+  const SequentialRun* best = nullptr;
+  for (const SequentialRun& run : curves.runs) {
+    if (run.peak > memory) continue;
+    if (best == nullptr ||
+        std::tie(run.makespan, run.peak) < std::tie(best->makespan, best->peak)) {
+      best = &run;
+    }
   }
   return best;
 }
 
 }  // namespace
 
-int SegmentsOf(const Frontier& frontier, const Frontier::Point& point) {
-  const absl::StatusOr<Plan> plan = frontier.PlanAt(point.peak);
-  if (!plan.ok()) return 0;
-  return 1 + static_cast<int>(
-                 std::count_if(plan->schedule.begin(), plan->schedule.end(),
-                               [](const Instruction& i) { return i.op == Op::kForwardKeepInput; }));
-}
-
 std::optional<double> GainOverBestRun(const ConfigurationCurves& curves,
                                       const std::string& strategy, Bytes memory) {
-  const Frontier* sequential = CurveOf(curves, kSequential);
   const Frontier* ours = CurveOf(curves, strategy);
-  if (sequential == nullptr || ours == nullptr) return std::nullopt;
-  const Frontier::Point* run = BestRun(curves, *sequential, memory);
-  if (run == nullptr) return std::nullopt;
+  const SequentialRun* run = BestRun(curves, memory);
+  if (ours == nullptr || run == nullptr) return std::nullopt;
   const Frontier::Point* point = ours->At(run->peak);
   if (point == nullptr) return std::nullopt;
   return Gain(run->makespan, point->makespan);

@@ -12,9 +12,6 @@ namespace stowage {
 
 inline constexpr char kSequential[] = "checkpoint_sequential";
 
-// Segments of a point of checkpoint_sequential's curve: one more than it keeps inputs.
-int SegmentsOf(const Frontier& frontier, const Frontier::Point& point);
-
 // As Beaumont et al. 2019, section 5.4, define it: the highest throughput that 2 to 2 sqrt(L)
 // segments reach within `memory`, against the strategy at that run's peak. 0.1 is 10% more
 // throughput; no value where either is missing.

@@ -19,27 +19,55 @@ double ImagesPerSecond(const Configuration& configuration, Nanos makespan) {
   return 1e9 * static_cast<double>(configuration.batch) / static_cast<double>(makespan.value());
 }
 
-std::string ParameterOf(const Frontier& frontier, const Frontier::Point& point) {
-  const FrontierInfo& info = frontier.info();
-  if (info.solver == kSequential) return absl::StrCat("segments=", SegmentsOf(frontier, point));
-  return info.slots > 0 ? absl::StrCat("slots=", info.slots) : "";
+void AppendRow(const ConfigurationCurves& curves, const std::string& strategy,
+               const std::string& parameter, Bytes budget, Bytes peak, Nanos makespan,
+               std::string* csv) {
+  const Configuration& c = curves.configuration;
+  absl::StrAppendFormat(csv, "%s,%d,%d,%s,%s,%d,%d,%d,%.4f,%d,modelled\n", c.network, c.image,
+                        c.batch, strategy, parameter, budget.value(), peak.value(),
+                        makespan.value(), ImagesPerSecond(c, makespan), curves.ideal.value());
 }
 
-void AppendRows(const ConfigurationCurves& curves, const StrategyCurve& curve, std::string* csv) {
-  const Configuration& c = curves.configuration;
+void AppendRuns(const ConfigurationCurves& curves, std::string* csv) {
+  for (const SequentialRun& run : curves.runs) {
+    AppendRow(curves, kSequential, absl::StrCat("segments=", run.segments), run.peak, run.peak,
+              run.makespan, csv);
+  }
+}
+
+void AppendCurve(const ConfigurationCurves& curves, const StrategyCurve& curve, std::string* csv) {
+  const Frontier& frontier = curve.frontier;
+  const int64_t slots = frontier.info().slots;
+  const std::string parameter = slots > 0 ? absl::StrCat("slots=", slots) : "";
   std::vector<Bytes> budgets = BudgetGrid(curves);
-  if (curve.frontier.points().size() <= budgets.size()) {
+  if (frontier.points().size() <= budgets.size()) {
     budgets.clear();
-    for (const Frontier::Point& point : curve.frontier.points()) budgets.push_back(point.peak);
+    for (const Frontier::Point& point : frontier.points()) budgets.push_back(point.peak);
   }
   for (const Bytes budget : budgets) {
-    const Frontier::Point* point = curve.frontier.At(budget);
+    const Frontier::Point* point = frontier.At(budget);
     if (point == nullptr) continue;
-    absl::StrAppendFormat(csv, "%s,%d,%d,%s,%s,%d,%d,%d,%.4f,%d,modelled\n", c.network, c.image,
-                          c.batch, curve.strategy, ParameterOf(curve.frontier, *point),
-                          budget.value(), point->peak.value(), point->makespan.value(),
-                          ImagesPerSecond(c, point->makespan), curves.ideal.value());
+    AppendRow(curves, curve.strategy, parameter, budget, point->peak, point->makespan, csv);
   }
+}
+
+PlotPoint PlotPointOf(const Configuration& configuration, Bytes peak, Nanos makespan) {
+  return {static_cast<double>(peak.value()) / kGib, ImagesPerSecond(configuration, makespan)};
+}
+
+Series SeriesOf(const ConfigurationCurves& curves, const StrategyCurve& curve) {
+  Series series;
+  series.label = curve.strategy;
+  if (curve.strategy == kSequential) {
+    for (const SequentialRun& run : curves.runs) {
+      series.crosses.push_back(PlotPointOf(curves.configuration, run.peak, run.makespan));
+    }
+    return series;
+  }
+  for (const Frontier::Point& point : curve.frontier.points()) {
+    series.steps.push_back(PlotPointOf(curves.configuration, point.peak, point.makespan));
+  }
+  return series;
 }
 
 Panel PanelOf(const ConfigurationCurves& curves) {
@@ -47,15 +75,7 @@ Panel PanelOf(const ConfigurationCurves& curves) {
   panel.title = absl::StrCat("batch ", curves.configuration.batch);
   panel.x_label = "memory for activations [GiB]";
   panel.y_label = "modelled throughput [images/s]";
-  for (const StrategyCurve& curve : curves.curves) {
-    Series series;
-    series.label = curve.strategy;
-    for (const Frontier::Point& point : curve.frontier.points()) {
-      series.points.push_back({static_cast<double>(point.peak.value()) / kGib,
-                               ImagesPerSecond(curves.configuration, point.makespan)});
-    }
-    panel.series.push_back(std::move(series));
-  }
+  for (const StrategyCurve& curve : curves.curves) panel.series.push_back(SeriesOf(curves, curve));
   return panel;
 }
 
@@ -81,16 +101,37 @@ Bytes ActivationMemory(const ConfigurationCurves& curves, const DeviceModel& dev
   return device.memory - curves.parameters - curves.parameters;
 }
 
-std::vector<std::string> StrategiesOf(const std::vector<ConfigurationCurves>& all) {
+// Those that have a choice of budgets and are not what the others are held against.
+std::vector<std::string> ComparedStrategies(const std::vector<ConfigurationCurves>& all) {
   std::vector<std::string> strategies;
   for (const ConfigurationCurves& curves : all) {
     for (const StrategyCurve& curve : curves.curves) {
-      if (std::find(strategies.begin(), strategies.end(), curve.strategy) == strategies.end()) {
+      const bool known =
+          std::find(strategies.begin(), strategies.end(), curve.strategy) != strategies.end();
+      const bool one_point = curve.frontier.points().size() < 2;
+      if (!known && !one_point && curve.strategy != kSequential) {
         strategies.push_back(curve.strategy);
       }
     }
   }
   return strategies;
+}
+
+// A row of the summary: the means over the configurations of one network, or of all if it is empty.
+std::string SummaryRow(const std::vector<ConfigurationCurves>& all, const std::string& strategy,
+                       const std::string& network, const DeviceModel& device) {
+  constexpr Bytes kUnlimited(std::numeric_limits<int64_t>::max());
+  Mean best;
+  Mean on_device;
+  Mean curve;
+  for (const ConfigurationCurves& curves : all) {
+    if (!network.empty() && curves.configuration.network != network) continue;
+    best.Add(GainOverBestRun(curves, strategy, kUnlimited));
+    on_device.Add(GainOverBestRun(curves, strategy, ActivationMemory(curves, device)));
+    curve.Add(GainOverCurve(curves, strategy));
+  }
+  return absl::StrFormat("%-24s %20s %20s %20s\n", network.empty() ? "all" : network, best.AsGain(),
+                         on_device.AsGain(), curve.AsGain());
 }
 
 }  // namespace
@@ -100,7 +141,13 @@ std::string CurvesAsCsv(const std::vector<ConfigurationCurves>& all) {
       "network,image,batch,strategy,parameter,budget_bytes,peak_bytes,makespan_ns,"
       "images_per_second,ideal_ns,costs\n";
   for (const ConfigurationCurves& curves : all) {
-    for (const StrategyCurve& curve : curves.curves) AppendRows(curves, curve, &csv);
+    for (const StrategyCurve& curve : curves.curves) {
+      if (curve.strategy == kSequential) {
+        AppendRuns(curves, &csv);
+      } else {
+        AppendCurve(curves, curve, &csv);
+      }
+    }
   }
   return csv;
 }
@@ -115,22 +162,20 @@ std::string CurvesAsSvg(const std::vector<ConfigurationCurves>& batches) {
 
 std::string GainSummary(const std::vector<ConfigurationCurves>& all, const DeviceModel& device) {
   std::string text = absl::StrFormat(
-      "Mean throughput gain over %s (number of configurations), modelled costs, %s\n"
-      "%-24s %20s %20s %20s\n",
-      kSequential, device.name, "", "over its best run", "best run on device", "whole curve");
-  constexpr Bytes kUnlimited(std::numeric_limits<int64_t>::max());
-  for (const std::string& strategy : StrategiesOf(all)) {
-    if (strategy == kSequential) continue;
-    Mean best;
-    Mean on_device;
-    Mean curve;
-    for (const ConfigurationCurves& curves : all) {
-      best.Add(GainOverBestRun(curves, strategy, kUnlimited));
-      on_device.Add(GainOverBestRun(curves, strategy, ActivationMemory(curves, device)));
-      curve.Add(GainOverCurve(curves, strategy));
+      "Mean throughput gain over %s (and of how many configurations). Modelled costs, %s.\n",
+      kSequential, device.name);
+  std::vector<std::string> networks;
+  for (const ConfigurationCurves& curves : all) {
+    const std::string& network = curves.configuration.network;
+    if (networks.empty() || networks.back() != network) networks.push_back(network);
+  }
+  networks.emplace_back();
+  for (const std::string& strategy : ComparedStrategies(all)) {
+    absl::StrAppendFormat(&text, "\n%-24s %20s %20s %20s\n", strategy, "over its best run",
+                          "best run on device", "whole curve");
+    for (const std::string& network : networks) {
+      text += SummaryRow(all, strategy, network, device);
     }
-    absl::StrAppendFormat(&text, "%-24s %20s %20s %20s\n", strategy, best.AsGain(),
-                          on_device.AsGain(), curve.AsGain());
   }
   return text;
 }

@@ -9,15 +9,15 @@
 
 namespace stowage {
 
-// A header and a row per strategy and budget: every point of a curve that has few, the budget grid
-// (curve_gains.h) of one that has many.
+// A header and a row per strategy and budget: every run of checkpoint_sequential, every point of a
+// curve that has few, the budget grid (curve_gains.h) of one that has many.
 std::string CurvesAsCsv(const std::vector<ConfigurationCurves>& all);
 
 // Throughput against memory, a panel per batch. All of one network and image size.
 std::string CurvesAsSvg(const std::vector<ConfigurationCurves>& batches);
 
-// The mean gains of every strategy over checkpoint_sequential, and how many configurations each is
-// the mean of.
+// The mean gains of every strategy over checkpoint_sequential by network and over all, and how many
+// configurations each is the mean of.
 std::string GainSummary(const std::vector<ConfigurationCurves>& all, const DeviceModel& device);
 
 }  // namespace stowage

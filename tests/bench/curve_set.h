@@ -26,6 +26,13 @@ struct StrategyCurve {
   Nanos solve_cpu;  // of the thread that solved
 };
 
+// checkpoint_sequential with a number of segments; others may be better in both.
+struct SequentialRun {
+  int segments = 0;
+  Bytes peak;
+  Nanos makespan;
+};
+
 struct ConfigurationCurves {
   Configuration configuration;
   int length = 0;    // stages
@@ -33,6 +40,7 @@ struct ConfigurationCurves {
   Nanos ideal;       // makespan without a budget
   Bytes store_all_peak;
   std::vector<StrategyCurve> curves;  // in the order of the registry
+  std::vector<SequentialRun> runs;    // of 2 to 2 sqrt(L) segments
   std::vector<std::string> failures;  // "strategy: why", for those without a curve
 };
 

@@ -28,6 +28,7 @@ struct Style {
   std::string label;
   const char* colour = kColours[0];
   size_t shape = 0;
+  bool crosses = false;  // and no steps
 };
 
 std::string Escape(const std::string& text) {
@@ -44,25 +45,28 @@ std::string Line(double x1, double y1, double x2, double y2, const char* colour)
                          x1, y1, x2, y2, colour);
 }
 
+constexpr double kMarkerSize = 3.5;
+
+std::string Cross(double x, double y, const char* colour) {
+  constexpr double kAcross = 2 * kMarkerSize;
+  return absl::StrFormat(
+      "<path d=\"M%.1f %.1fl%.1f %.1fm0 %.1fl%.1f %.1f\" stroke=\"%s\" stroke-width=\"1.5\"/>\n",
+      x - kMarkerSize, y - kMarkerSize, kAcross, kAcross, -kAcross, -kAcross, kAcross, colour);
+}
+
 std::string Marker(double x, double y, const Style& style) {
-  constexpr double kSize = 3.5;
-  switch (style.shape % 4) {
+  constexpr double kAcross = 2 * kMarkerSize;
+  switch (style.shape % 3) {
     case 0:
       return absl::StrFormat(
-          "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x - kSize,
-          y - kSize, 2 * kSize, 2 * kSize, style.colour);
+          "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n",
+          x - kMarkerSize, y - kMarkerSize, kAcross, kAcross, style.colour);
     case 1:
-      return absl::StrFormat(
-          "<path d=\"M%.1f %.1fl%.1f %.1fm0 %.1fl%.1f %.1f\" stroke=\"%s\" "
-          "stroke-width=\"1.5\"/>\n",
-          x - kSize, y - kSize, 2 * kSize, 2 * kSize, -2 * kSize, -2 * kSize, 2 * kSize,
-          style.colour);
-    case 2:
-      return absl::StrFormat("<path d=\"M%.1f %.1fl%.1f %.1fh%.1fz\" fill=\"%s\"/>\n", x, y - kSize,
-                             kSize, 2 * kSize, -2 * kSize, style.colour);
-    default:
       return absl::StrFormat("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\"/>\n", x, y,
-                             kSize, style.colour);
+                             kMarkerSize, style.colour);
+    default:
+      return absl::StrFormat("<path d=\"M%.1f %.1fl%.1f %.1fh%.1fz\" fill=\"%s\"/>\n", x,
+                             y - kMarkerSize, kMarkerSize, kAcross, -kAcross, style.colour);
   }
 }
 
@@ -76,7 +80,8 @@ std::vector<Style> StylesOf(const std::vector<Panel>& panels) {
       });
       if (known != styles.end()) continue;
       const size_t index = styles.size();
-      styles.push_back({series.label, kColours[index % std::size(kColours)], index});
+      const bool crosses = series.steps.empty() && !series.crosses.empty();
+      styles.push_back({series.label, kColours[index % std::size(kColours)], index, crosses});
     }
   }
   return styles;
@@ -90,8 +95,10 @@ class PanelWriter {
   std::string Write() {
     PlotPoint largest;
     for (const Series& series : panel_.series) {
-      for (const PlotPoint& point : series.points) {
-        largest = {std::max(largest.x, point.x), std::max(largest.y, point.y)};
+      for (const std::vector<PlotPoint>* points : {&series.steps, &series.crosses}) {
+        for (const PlotPoint& point : *points) {
+          largest = {std::max(largest.x, point.x), std::max(largest.y, point.y)};
+        }
       }
     }
     std::string svg = Text(left_ + kPanelWidth / 2, top_ + 20, panel_.title,
@@ -100,7 +107,7 @@ class PanelWriter {
     x_ticks_ = Ticks(largest.x, 6);
     y_ticks_ = Ticks(largest.y, 6);
     svg += Axes();
-    for (const Series& series : panel_.series) svg += Curve(series);
+    for (const Series& series : panel_.series) svg += Steps(series) + Crosses(series);
     return svg;
   }
 
@@ -134,21 +141,33 @@ class PanelWriter {
     return svg;
   }
 
-  std::string Curve(const Series& series) const {
-    if (series.points.empty()) return "";
-    const Style& style = *std::find_if(styles_.begin(), styles_.end(),
-                                       [&](const Style& s) { return s.label == series.label; });
-    std::string path =
-        absl::StrFormat("M%.1f %.1f", X(series.points.front().x), Y(series.points.front().y));
-    for (const PlotPoint& point : series.points) {
+  const Style& StyleOf(const Series& series) const {
+    return *std::find_if(styles_.begin(), styles_.end(),
+                         [&](const Style& style) { return style.label == series.label; });
+  }
+
+  std::string Steps(const Series& series) const {
+    if (series.steps.empty()) return "";
+    const Style& style = StyleOf(series);
+    const PlotPoint& first = series.steps.front();
+    std::string path = absl::StrFormat("M%.1f %.1f", X(first.x), Y(first.y));
+    for (const PlotPoint& point : series.steps) {
       absl::StrAppendFormat(&path, "H%.1fV%.1f", X(point.x), Y(point.y));
     }
     // It holds for any larger budget.
     absl::StrAppendFormat(&path, "H%.1f", X(x_ticks_.back()));
     std::string svg = absl::StrFormat(
         "<path d=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.3\"/>\n", path, style.colour);
-    if (series.points.size() > kMarkersUpTo) return svg;
-    for (const PlotPoint& point : series.points) svg += Marker(X(point.x), Y(point.y), style);
+    if (series.steps.size() > kMarkersUpTo) return svg;
+    for (const PlotPoint& point : series.steps) svg += Marker(X(point.x), Y(point.y), style);
+    return svg;
+  }
+
+  std::string Crosses(const Series& series) const {
+    std::string svg;
+    for (const PlotPoint& point : series.crosses) {
+      svg += Cross(X(point.x), Y(point.y), StyleOf(series).colour);
+    }
     return svg;
   }
 
@@ -165,8 +184,11 @@ std::string Legend(const std::vector<Style>& styles) {
   std::string svg;
   double x = 20;
   for (const Style& style : styles) {
-    svg += Line(x, 50, x + 24, 50, style.colour);
-    svg += Marker(x + 12, 50, style);
+    if (style.crosses) {
+      svg += Cross(x + 12, 50, style.colour);
+    } else {
+      svg += Line(x, 50, x + 24, 50, style.colour) + Marker(x + 12, 50, style);
+    }
     svg += Text(x + 30, 54, style.label);
     x += 50 + kCharacter * static_cast<double>(style.label.size());
   }

@@ -12,11 +12,12 @@ struct PlotPoint {
   double y = 0;
 };
 
-// Steps: what holds at a point holds up to the next one. Points by rising x. A series of few points
-// gets a marker at each.
 struct Series {
   std::string label;  // equal labels, equal colours in all panels
-  std::vector<PlotPoint> points;
+  // Steps, by rising x: what holds at a point holds up to the next one. Up to 40 points get a
+  // marker each.
+  std::vector<PlotPoint> steps = {};
+  std::vector<PlotPoint> crosses = {};  // each on its own
 };
 
 struct Panel {
