@@ -61,7 +61,8 @@ void Bound(const Chain& chain, Plan* plan) {
 
 const std::vector<const ChainSolver*>& AllSolvers() {
   static const auto* const kSolvers = new std::vector<const ChainSolver*>{
-      &StoreAllSolver(), &CheckpointSequentialSolver(), &OptimalPersistentSolver()};
+      &StoreAllSolver(), &CheckpointSequentialSolver(), &ChenSqrtSolver(), &ChenGreedySolver(),
+      &OptimalPersistentSolver()};
   return *kSolvers;
 }
 

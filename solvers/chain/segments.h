@@ -6,6 +6,7 @@
 #ifndef STOWAGE_SOLVERS_CHAIN_SEGMENTS_H_
 #define STOWAGE_SOLVERS_CHAIN_SEGMENTS_H_
 
+#include <utility>
 #include <vector>
 
 #include "solvers/model/chain.h"
@@ -26,6 +27,49 @@ Schedule SegmentedSchedule(const Chain& chain, const SegmentEnds& ends);
 inline Schedule SequentialSchedule(const Chain& chain, int k) {
   return SegmentedSchedule(chain, SequentialSegments(chain, k));
 }
+
+// What the referee says of a segmented schedule.
+struct SegmentedCost {
+  Nanos makespan;
+  Bytes peak;
+  int recomputed_forwards = 0;
+};
+
+// Peaks of stretches that are kept whole to the end of the chain: one per chain, shared by its
+// SegmentedCosts. O(L) to make.
+class TailPeaks {
+ public:
+  explicit TailPeaks(const Chain& chain);
+  const Chain& chain() const { return *chain_; }
+  // Of stages first..L+1, above what is held below them.
+  Bytes From(int first) const { return peaks_[static_cast<size_t>(first)]; }
+
+ private:
+  const Chain* chain_;  // must outlive this
+  std::vector<Bytes> peaks_;
+};
+
+// The cost of a segmentation that grows by segments at its end. Not thread-safe.
+class SegmentedCosts {
+ public:
+  // Starts with store-all. `tails` must outlive this.
+  explicit SegmentedCosts(const TailPeaks& tails);
+
+  // Adds the segment that ends with stage `end` <= L. False, and nothing added, if a stage of it
+  // must not be recomputed. O(length of the segment).
+  bool Add(int end);
+
+  // All stages after the last segment being the tail. O(1).
+  SegmentedCost Cost() const;
+
+ private:
+  const TailPeaks& tails_;
+  const Chain& chain_;
+  int end_ = 0;        // of the last segment
+  Bytes checkpoints_;  // a^0 and the inputs of the segments and of the tail
+  Bytes peak_;         // of everything but the tail
+  Nanos recompute_;
+};
 
 }  // namespace stowage
 

@@ -10,9 +10,16 @@ namespace stowage {
 const ChainSolver& StoreAllSolver();
 
 // Periodic checkpointing as torch.utils.checkpoint.checkpoint_sequential does it: the first k-1
-// segments of floor(L/k) stages keep only their input, the rest is kept whole. The fastest k that
-// fits; O(L) per k tried, k up to max(64, 2 sqrt(L)).
+// segments of floor(L/k) stages keep only their input, the rest is kept whole. The fastest k of all
+// in 1..L that fits; O(L sqrt(L)). SequentialSchedule in solvers/chain/segments.h is the one of a
+// given k.
 const ChainSolver& CheckpointSequentialSolver();
+
+// Chen et al. 2016: store-all where it fits, else segments that keep only their input and are all
+// recomputed, the last one too: sqrt(L) segments of equal length, O(L); or segments that end where
+// what they would save exceeds a bound (their Algorithm 3), the best of 257 bounds, O(L) for each.
+const ChainSolver& ChenSqrtSolver();
+const ChainSolver& ChenGreedySolver();
 
 // Least time among memory-persistent schedules (Beaumont et al. 2019, Theorem 1): once a tensor is
 // kept, it stays until its backward; and nothing is recomputed ahead of the backward that needs it.
