@@ -61,8 +61,9 @@ void Bound(const Chain& chain, Plan* plan) {
 
 const std::vector<const ChainSolver*>& AllSolvers() {
   static const auto* const kSolvers = new std::vector<const ChainSolver*>{
-      &StoreAllSolver(), &CheckpointSequentialSolver(), &ChenSqrtSolver(), &ChenGreedySolver(),
-      &OptimalPersistentSolver()};
+      &StoreAllSolver(),   &CheckpointSequentialSolver(), &ChenSqrtSolver(),
+      &ChenGreedySolver(), &OptimalPersistentSolver(),    &BeyondPersistentSolver(),
+  };
   return *kSolvers;
 }
 

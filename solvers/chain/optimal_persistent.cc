@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,19 +35,6 @@ struct Outcome {
   int64_t slots = 0;
   std::string explanation;
 };
-
-// The largest number that divides every size of the chain; 1 if there is no size.
-int64_t CommonUnit(const Chain& chain) {
-  int64_t unit = std::gcd(chain.activation(0).value(), chain.gradient(0).value());
-  for (int l = 1; l <= chain.length() + 1; ++l) {
-    const Stage& s = chain.stage(l);
-    for (const Bytes size : {s.output, s.saved, s.output_gradient, s.forward_saving_overhead,
-                             s.forward_overhead, s.backward_overhead}) {
-      unit = std::gcd(unit, size.value());
-    }
-  }
-  return std::max<int64_t>(unit, 1);
-}
 
 // 0 where a table of any use is too large.
 int64_t AutoSlots(const Chain& chain, const SolveOptions& options) {

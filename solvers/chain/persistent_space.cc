@@ -1,5 +1,7 @@
 #include "solvers/chain/persistent_space.h"
 
+#include <numeric>
+
 namespace stowage {
 
 PersistentSpace::PersistentSpace(const Chain& chain, int64_t unit) : last_(chain.length() + 1) {
@@ -42,6 +44,18 @@ int64_t PersistentSpace::FirstRunNeed(int s) const {
 
 int64_t PersistentSpace::ExtendRunNeed(int64_t need, int stage) const {
   return std::max(need, activation(stage - 1) + activation(stage) + at(plain_overhead_, stage));
+}
+
+int64_t CommonUnit(const Chain& chain) {
+  int64_t unit = std::gcd(chain.activation(0).value(), chain.gradient(0).value());
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    const Stage& s = chain.stage(l);
+    for (const Bytes size : {s.output, s.saved, s.output_gradient, s.forward_saving_overhead,
+                             s.forward_overhead, s.backward_overhead}) {
+      unit = std::gcd(unit, size.value());
+    }
+  }
+  return std::max<int64_t>(unit, 1);
 }
 
 int64_t LeastBudgetOf(const PersistentSpace& space, const LeastMemory& least) {

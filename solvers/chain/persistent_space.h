@@ -67,6 +67,9 @@ class PersistentSpace {
   std::vector<int64_t> forward_prefix_, kept_prefix_;
 };
 
+// The largest number that divides every size of the chain; 1 if there is no size.
+int64_t CommonUnit(const Chain& chain);
+
 // A triangular table with one value per interval s <= t.
 template <class T>
 class IntervalTable {

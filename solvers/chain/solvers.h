@@ -35,6 +35,17 @@ const ChainSolver& ChenGreedySolver();
 // Infeasible is always proven in exact bytes. O(S L^3) time, O(S L^2) memory.
 const ChainSolver& OptimalPersistentSolver();
 
+// Beyond the theorem: a stage's saved tensors may be kept without its input, which is computed again
+// for its backward; on chains of up to 31 stages checkpoints may also be dropped before their
+// backward, or moved to a later stage. Never slower than OptimalPersistentSolver at the same
+// options: the faster of both is returned. Optimal in its class (proven_optimal) where a table needs
+// no rounding, a good schedule elsewhere; whatever fits the class's exact least memory is found.
+//   slots as above.
+// Ties prefer persistent schedules. Refuses (RESOURCE_EXHAUSTED) chains of more than some 1,000
+// stages. O(S L^3) time, O(S L^2) memory; with moving checkpoints O(S L^4) and O(S L^3). The
+// recurrence is described in beyond_recurrence.h.
+const ChainSolver& BeyondPersistentSolver();
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SOLVERS_CHAIN_SOLVERS_H_

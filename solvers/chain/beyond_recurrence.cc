@@ -1,0 +1,225 @@
+#include "solvers/chain/beyond_recurrence.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace stowage {
+namespace {
+
+using Visit = absl::FunctionRef<bool(const Alternative&)>;
+
+// What is held of stage t from the start: its gradient, and what is saved of it.
+int64_t HeldAtTop(const PersistentSpace& space, const Subchain& x) {
+  return space.gradient(x.last) + (x.saved ? space.saved(x.last) : 0);
+}
+
+// Whether `x` may save all of stage k: that has not been done yet.
+bool MaySave(const Subchain& x, int k) { return !(x.saved && k == x.last); }
+
+// What is above stage k in `x`.
+Subchain Above(const Subchain& x, int k) {
+  return k < x.last ? Subchain{k + 1, x.last, x.saved} : Subchain();
+}
+
+void VisitSingleStage(const PersistentSpace& space, const Subchain& x, Visit visit) {
+  Alternative a;
+  a.need = x.saved ? space.BackwardNeed(x.last) : space.KeepAllNeed(x.last, x.last);
+  if (!x.saved) a.save = x.last;
+  a.backward = x.last;
+  visit(a);
+}
+
+void VisitFixed(const PersistentSpace& space, bool moving, const Subchain& x, Visit visit) {
+  const int s = x.first;
+  const int64_t top = HeldAtTop(space, x);
+  Alternative keep;
+  keep.need = std::max(top + space.SavingNeed(s), space.BackwardNeed(s));
+  keep.held = space.saved(s);
+  keep.save = keep.backward = s;
+  keep.upper = Above(x, s);
+  if (!visit(keep)) return;
+
+  int64_t run_need = space.FirstRunNeed(s);
+  for (int k = s + 1; k <= x.last && space.Recomputable(s, k - 1); ++k) {
+    if (k > s + 1) run_need = space.ExtendRunNeed(run_need, k - 1);
+    const int64_t input = space.activation(k - 1);
+    Alternative run;
+    run.need = top + run_need;
+    run.run_first = s;
+    run.run_last = k - 1;
+
+    Alternative split = run;  // a^{k-1} is a checkpoint until its backward
+    split.held = input;
+    split.upper = {k, x.last, x.saved};
+    split.lower = {s, k - 1};
+    if (!visit(split)) return;
+
+    if (MaySave(x, k)) {
+      Alternative save = run;
+      save.need = std::max(run.need, top + input + space.SavingNeed(k));
+      save.held = space.saved(k);
+      save.save = k;
+      save.drop_before = k - 1;
+      save.upper = Above(x, k);
+      save.lower = {s, k, true};
+      if (!visit(save)) return;
+    }
+    if (moving) {
+      run.upper = {s, x.last, x.saved, k};
+      if (!visit(run)) return;
+    }
+  }
+}
+
+// The movable checkpoint stays and another one, a^{k-1} or saved k, is made from it for the stages
+// behind. Then it goes, or stays for what remains.
+bool VisitWithAnother(Alternative another, const Subchain& lower, int c, Visit visit) {
+  another.lower = lower;
+  another.lower.movable = c;
+  if (!visit(another)) return false;
+  another.lower.movable = 0;
+  another.drop_between = c - 1;
+  return visit(another);
+}
+
+void VisitMovable(const PersistentSpace& space, const Subchain& x, Visit visit) {
+  const int s = x.first, c = x.movable;
+  const int64_t top = HeldAtTop(space, x);
+  const int64_t here = space.activation(c - 1);
+  Alternative stay;  // until its backward
+  stay.held = here;
+  stay.upper = {c, x.last, x.saved};
+  stay.lower = {s, c - 1};
+  if (!visit(stay)) return;
+
+  if (MaySave(x, c)) {
+    Alternative save;
+    save.need = top + here + space.SavingNeed(c);
+    save.held = space.saved(c);
+    save.save = c;
+    save.drop_before = c - 1;
+    save.upper = Above(x, c);
+    save.lower = {s, c, true};
+    if (!visit(save)) return;
+  }
+  const int64_t first_need = here + space.FirstRunNeed(c);
+  int64_t run_need = space.FirstRunNeed(c);
+  for (int k = c + 1; k <= x.last && space.Recomputable(c, k - 1); ++k) {
+    if (k > c + 1) run_need = space.ExtendRunNeed(run_need, k - 1);
+    const int64_t input = space.activation(k - 1);
+    Alternative run;
+    run.run_first = c;
+    run.run_last = k - 1;
+
+    Alternative move = run;
+    move.need = top + std::max(first_need, run_need);
+    move.drop_first_input = true;
+    move.upper = {s, x.last, x.saved, k};
+    if (!visit(move)) return;
+
+    run.need = top + here + run_need;
+    Alternative plain = run;
+    plain.held = here + input;
+    plain.upper = {k, x.last, x.saved};
+    if (!VisitWithAnother(plain, {s, k - 1}, c, visit)) return;
+
+    if (!MaySave(x, k)) continue;
+    run.need = std::max(run.need, top + here + input + space.SavingNeed(k));
+    run.held = here + space.saved(k);
+    run.save = k;
+    run.drop_before = k - 1;
+    run.upper = Above(x, k);
+    if (!VisitWithAnother(run, {s, k, true}, c, visit)) return;
+  }
+}
+
+void AppendForwards(const Alternative& a, Schedule* schedule) {
+  for (int l = a.run_first; l <= a.run_last; ++l) {
+    const bool keep_input = l == a.run_first && !a.drop_first_input;
+    schedule->push_back(keep_input ? ForwardKeepInput(l) : ForwardKeepNothing(l));
+  }
+  if (a.save > 0) schedule->push_back(ForwardKeepAll(a.save));
+  if (a.drop_before > 0) schedule->push_back(Discard(TensorKind::kActivation, a.drop_before));
+}
+
+}  // namespace
+
+void ForEachAlternative(const PersistentSpace& space, bool moving, const Subchain& x, Visit visit) {
+  if (x.movable > 0) {
+    VisitMovable(space, x, visit);
+  } else if (x.first == x.last) {
+    VisitSingleStage(space, x, visit);
+  } else {
+    VisitFixed(space, moving, x, visit);
+  }
+}
+
+SubchainIndex::SubchainIndex(const PersistentSpace& space, bool moving)
+    : last_(space.last()),
+      moving_(moving),
+      repeats_(FindStageRepeats(space)),
+      begin_(space.last()) {
+  for (int s = last_; s >= 1; --s) {
+    const StageRepeat& repeat = repeats_[static_cast<size_t>(s)];
+    for (int t = s; t <= last_; ++t) {
+      if (t - s < repeat.length) {
+        begin_(s, t) = begin_(repeat.stage, repeat.stage + t - s);
+        continue;
+      }
+      const int64_t rest = t - s;
+      begin_(s, t) = size_;
+      size_ += moving ? 2 + 2 * rest : 2;
+      // Two or three for every later stage, and of a movable checkpoint five.
+      alternatives_ += static_cast<double>(moving ? 6 * rest + 5 * rest * rest : 4 * rest + 2);
+    }
+  }
+}
+
+void SubchainIndex::ForEach(absl::FunctionRef<bool(const Subchain&)> visit) const {
+  for (int length = 0; length < last_; ++length) {
+    for (int s = 1; s + length <= last_; ++s) {
+      if (length < repeats_[static_cast<size_t>(s)].length) continue;
+      if (!VisitInterval(s, s + length, visit)) return;
+    }
+  }
+}
+
+bool SubchainIndex::VisitInterval(int s, int t,
+                                  absl::FunctionRef<bool(const Subchain&)> visit) const {
+  for (const bool saved : {true, false}) {
+    for (int c = moving_ ? t : s; c > s; --c) {
+      if (!visit({s, t, saved, c})) return false;
+    }
+    if (!visit({s, t, saved, 0})) return false;
+  }
+  return true;
+}
+
+Schedule BuildSchedule(int last, int64_t memory,
+                       absl::FunctionRef<Alternative(const Subchain&, int64_t)> choose) {
+  struct Task {
+    Subchain subchain;  // empty: emit the instruction
+    int64_t memory;
+    Instruction instruction;
+  };
+  Schedule schedule;
+  std::vector<Task> stack = {{{1, last}, memory, {}}};
+  while (!stack.empty()) {
+    const Task task = stack.back();
+    stack.pop_back();
+    if (task.subchain.empty()) {
+      schedule.push_back(task.instruction);
+      continue;
+    }
+    const Alternative a = choose(task.subchain, task.memory);
+    AppendForwards(a, &schedule);
+    if (a.backward > 0) stack.push_back({{}, 0, Backward(a.backward)});
+    if (!a.lower.empty()) stack.push_back({a.lower, task.memory, {}});
+    if (a.drop_between > 0)
+      stack.push_back({{}, 0, Discard(TensorKind::kActivation, a.drop_between)});
+    if (!a.upper.empty()) stack.push_back({a.upper, task.memory - a.held, {}});
+  }
+  return schedule;
+}
+
+}  // namespace stowage
