@@ -61,8 +61,10 @@ void Bound(const Chain& chain, Plan* plan) {
 
 const std::vector<const ChainSolver*>& AllSolvers() {
   static const auto* const kSolvers = new std::vector<const ChainSolver*>{
-      &StoreAllSolver(),   &CheckpointSequentialSolver(), &ChenSqrtSolver(),
-      &ChenGreedySolver(), &OptimalPersistentSolver(),    &BeyondPersistentSolver(),
+      &StoreAllSolver(),         &CheckpointSequentialSolver(),
+      &ChenSqrtSolver(),         &ChenGreedySolver(),
+      &RevolveSolver(),          &OptimalPersistentSolver(),
+      &BeyondPersistentSolver(),
   };
   return *kSolvers;
 }

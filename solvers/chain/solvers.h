@@ -21,6 +21,15 @@ const ChainSolver& CheckpointSequentialSolver();
 const ChainSolver& ChenSqrtSolver();
 const ChainSolver& ChenGreedySolver();
 
+// Revolve (Griewank & Walther 2000) for stages of any sizes and times: store-all where it fits, else
+// the least time when only checkpoints are kept ahead: each stage saves right before its backward.
+//   slots = 0: exact in bytes (proven_optimal) where step functions of at most 4,096 steps, fewer
+//     on long chains, hold all; else the best of the steps kept.
+//   slots > 0: step functions of that many steps.
+// O(L^3 slots) time at worst; RESOURCE_EXHAUSTED where that is minutes. On equal stages it meets
+// the closed form of solvers/chain/binomial.h.
+const ChainSolver& RevolveSolver();
+
 // Least time among memory-persistent schedules (Beaumont et al. 2019, Theorem 1): once a tensor is
 // kept, it stays until its backward; and nothing is recomputed ahead of the backward that needs it.
 // (Without that second rule there can be a faster one: solvers/chain/README.md.)

@@ -31,8 +31,8 @@ struct Step {
 
 class Search {
  public:
-  Search(const Chain& chain, Recompute recompute)
-      : chain_(chain), loss_(chain.length() + 1), recompute_(recompute) {}
+  Search(const Chain& chain, Recompute recompute, Saving saving)
+      : chain_(chain), loss_(chain.length() + 1), recompute_(recompute), saving_(saving) {}
 
   // Least time within `budget`, by Dijkstra's algorithm over what is held.
   std::optional<int64_t> LeastTime(int64_t budget) const {
@@ -111,7 +111,7 @@ class Search {
     if (Has(s.ran, l) && !stage.recomputable()) return;
     State next = s;
     if (!stage.recomputable()) next.ran |= 1u << l;
-    if (!Has(s.saved, l)) {
+    if (!Has(s.saved, l) && (saving_ == Saving::kAhead || l == s.gradient)) {
       State all = next;
       all.saved |= 1u << l;
       all.fresh = -1;
@@ -142,12 +142,14 @@ class Search {
   const Chain& chain_;
   const int loss_;
   const Recompute recompute_;
+  const Saving saving_;
 };
 
 }  // namespace
 
-std::map<int64_t, int64_t> PersistentFrontier(const Chain& chain, Recompute recompute) {
-  const Search search(chain, recompute);
+std::map<int64_t, int64_t> PersistentFrontier(const Chain& chain, Recompute recompute,
+                                              Saving saving) {
+  const Search search(chain, recompute, saving);
   std::map<int64_t, int64_t> frontier;
   std::optional<int64_t> before;
   for (const int64_t budget : search.Memories()) {

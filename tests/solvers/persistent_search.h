@@ -15,10 +15,13 @@
 namespace stowage::testing {
 
 enum class Recompute { kOnDemand, kAnyTime };
+// When the forward that saves a stage may run: always, or only when its backward is the next.
+enum class Saving { kAhead, kJustInTime };
 
 // Peak -> least makespan with that peak or less, for every peak at which the makespan changes.
 std::map<int64_t, int64_t> PersistentFrontier(const Chain& chain,
-                                              Recompute recompute = Recompute::kOnDemand);
+                                              Recompute recompute = Recompute::kOnDemand,
+                                              Saving saving = Saving::kAhead);
 
 }  // namespace stowage::testing
 

@@ -18,9 +18,9 @@ Profile RandomProfile(int length, uint64_t seed) {
 TEST(Planner, ListsItsSolvers) {
   std::vector<std::string> names;
   for (const ChainSolver* solver : AllSolvers()) names.push_back(solver->info().name);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"store_all", "checkpoint_sequential", "chen_sqrt",
-                                      "chen_greedy", "optimal_persistent", "beyond_persistent"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"store_all", "checkpoint_sequential", "chen_sqrt",
+                                             "chen_greedy", "revolve", "optimal_persistent",
+                                             "beyond_persistent"}));
 }
 
 TEST(Planner, FillsInWhatAPlanCarries) {

@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/chain/persistent_space.h"
+#include "solvers/chain/revolve_rows.h"
+#include "solvers/chain/solvers.h"
+#include "solvers/model/field_error.h"
+#include "solvers/plan/store_all_schedule.h"
+
+namespace stowage {
+namespace {
+
+constexpr int64_t kMaxSteps = 1000000;
+
+// What a solve starts from.
+struct Setting {
+  PersistentSpace space;
+  Schedule store_all;
+  Bytes store_all_peak;
+  Bytes least;  // budget
+
+  // What rows may use within a budget.
+  int64_t Memory(Bytes budget) const { return budget.value() - space.activation(0); }
+};
+
+absl::StatusOr<Setting> Prepare(const Chain& chain, const SolveOptions& options) {
+  if (options.slots < 0 || options.slots > kMaxSteps) {
+    return FieldError("options.slots", options.slots,
+                      absl::StrCat("must be in [0, ", kMaxSteps, "]"));
+  }
+  Setting setting = {PersistentSpace(chain, 1), StoreAllSchedule(chain), Bytes(), Bytes()};
+  absl::StatusOr<Simulation> simulation = Simulate(chain, setting.store_all);
+  if (!simulation.ok()) return simulation.status();
+  setting.store_all_peak = setting.least = simulation->peak;
+  SolveOptions quiet = options;
+  quiet.progress = nullptr;
+  absl::StatusOr<RevolveRows> rows =
+      RevolveRows::Compute(setting.space, setting.Memory(simulation->peak), 1, quiet);
+  if (!rows.ok()) return rows.status();
+  if (!rows->Whole().empty()) {
+    const Bytes memory(setting.space.activation(0) + rows->Whole().front().memory);
+    // Beside the recurrence: delta^0 alone is left at the end.
+    setting.least = std::min(setting.least, std::max(memory, chain.gradient(0)));
+  }
+  return setting;
+}
+
+absl::StatusOr<RevolveRows> RowsWithin(const Setting& setting, Bytes budget,
+                                       const SolveOptions& options) {
+  const int64_t steps =
+      options.slots > 0 ? options.slots : RevolveRows::AffordableSteps(setting.space, options);
+  return RevolveRows::Compute(setting.space, setting.Memory(budget), steps, options);
+}
+
+class Revolve final : public ChainSolver {
+ public:
+  const SolverInfo& info() const override { return info_; }
+
+  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
+                             const SolveOptions& options) const override {
+    absl::StatusOr<Setting> setting = Prepare(chain, options);
+    if (!setting.ok()) return setting.status();
+    Plan plan;
+    plan.bounds.schedule_class = info_.schedule_class;
+    plan.bounds.least_budget = setting->least;
+    if (budget < setting->least) {
+      plan.status = PlanStatus::kProvenInfeasible;
+      plan.explanation =
+          absl::StrCat("saving nothing ahead needs ", setting->least.value(), " bytes");
+      return plan;
+    }
+    plan.status = PlanStatus::kFound;
+    if (budget >= setting->store_all_peak) {
+      plan.schedule = std::move(setting->store_all);
+      plan.bounds.proven_optimal = true;
+      plan.explanation = "everything fits: nothing is recomputed";
+      return plan;
+    }
+    absl::StatusOr<RevolveRows> rows = RowsWithin(*setting, budget, options);
+    if (!rows.ok()) return rows.status();
+    plan.schedule = rows->Backtrack(setting->Memory(budget));
+    plan.bounds.proven_optimal = rows->exact();
+    plan.explanation = rows->exact() ? "exact in bytes" : "in exact bytes, from thinned rows";
+    return plan;
+  }
+
+  absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
+                                         const SolveOptions& options) const override {
+    absl::StatusOr<Setting> setting = Prepare(chain, options);
+    if (!setting.ok()) return setting.status();
+    absl::StatusOr<RevolveRows> rows = RowsWithin(*setting, setting->store_all_peak, options);
+    if (!rows.ok()) return rows.status();
+    FrontierBuilder builder(chain);
+    absl::Status status = builder.Add(setting->store_all);
+    for (const RevolveRows::Step& step : rows->Whole()) {
+      if (status.ok()) status = builder.Add(rows->Backtrack(step.memory));
+      if (status.ok() && options.stop != nullptr) status = options.stop->Check();
+      if (!status.ok()) return status;
+    }
+    return builder.Build({info_.name, info_.schedule_class, setting->least, rows->exact(),
+                          /*slots=*/0});
+  }
+
+  absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
+                                    const SolveOptions& options) const override {
+    absl::StatusOr<Setting> setting = Prepare(chain, options);
+    if (!setting.ok()) return setting.status();
+    return setting->least;
+  }
+
+ private:
+  const SolverInfo info_ = {"revolve",
+                            "least time when only checkpoints are kept (Griewank & Walther 2000)",
+                            "store-all, or schedules that save nothing ahead"};
+};
+
+}  // namespace
+
+const ChainSolver& RevolveSolver() {
+  static const Revolve* const kSolver = new Revolve;
+  return *kSolver;
+}
+
+}  // namespace stowage
