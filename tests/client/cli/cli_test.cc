@@ -125,7 +125,7 @@ TEST(Cli, PlansAProfileInJson) {
   EXPECT_EQ(plan.status(), v1::PLAN_STATUS_FOUND);
   EXPECT_EQ(plan.prediction().makespan_ns(), 275554387);
   EXPECT_LE(plan.prediction().peak_bytes(), 5574966784 / 2);
-  EXPECT_EQ(plan.bounds().lower_bound_ns(), 247346263);
+  EXPECT_EQ(plan.bounds().lower_bound_ns(), 272481962);
   EXPECT_GT(plan.schedule().instructions_size(), 42);
 }
 
