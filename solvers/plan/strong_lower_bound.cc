@@ -26,12 +26,12 @@ struct State {
 class StateSet {
  public:
   explicit StateSet(int64_t max_memory)
-      : buckets_(kBuckets),
-        per_byte_(static_cast<double>(kBuckets) / (static_cast<double>(max_memory) + 1.0)) {}
+      : buckets_(static_cast<size_t>(std::min(max_memory + 1, kMaxBuckets))),
+        per_byte_(static_cast<double>(buckets_.size()) / (static_cast<double>(max_memory) + 1.0)) {}
 
   void Add(State state) {
     const double position = static_cast<double>(state.memory) * per_byte_;
-    Bucket& bucket = buckets_[std::min(static_cast<size_t>(position), kBuckets - 1)];
+    Bucket& bucket = buckets_[std::min(static_cast<size_t>(position), buckets_.size() - 1)];
     for (State& held : bucket) {
       if (held.time == kNone || held.time == state.time || &held == &bucket.back()) {
         Merge(state, &held);
@@ -58,7 +58,7 @@ class StateSet {
   }
 
  private:
-  static constexpr size_t kBuckets = 1024;
+  static constexpr int64_t kMaxBuckets = 1024;
   using Bucket = std::array<State, 4>;  // times rise; those that are not used come last
 
   static bool NoWorse(const State& a, const State& b) {

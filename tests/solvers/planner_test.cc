@@ -38,6 +38,26 @@ TEST(Planner, FillsInWhatAPlanCarries) {
   EXPECT_GT(plan->prediction.recomputed_forwards, 0);
 }
 
+// Ten equal stages of 10 bytes, the best of which gives up two.
+TEST(Planner, SaysWhenNoScheduleOfAnyClassIsFaster) {
+  ChainSpec spec;
+  Stage s;
+  s.forward_time = s.backward_time = Nanos(100);
+  s.output = Bytes(1);
+  s.saved = Bytes(10);
+  spec.stages.assign(10, s);
+  const Profile profile{"equal", Device(), *Chain::Create(spec)};
+  const PlanOptions periodic{"checkpoint_sequential", {}};
+  const absl::StatusOr<Plan> plan = MakePlan(profile, Bytes(82), periodic);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_GT(plan->bounds.lower_bound, plan->bounds.store_all_makespan);
+  const absl::StatusOr<Plan> best = MakePlan(profile, Bytes(82), {});
+  ASSERT_TRUE(best.ok()) << best.status();
+  EXPECT_EQ(best->gap(), 0.0);
+  EXPECT_TRUE(best->bounds.proven_optimal);
+  EXPECT_EQ(best->prediction.makespan, best->bounds.lower_bound);
+}
+
 TEST(Planner, StoresAllWhenItFits) {
   const absl::StatusOr<Plan> plan = MakePlan(RandomProfile(10, 2), ShareOfStoreAll{1.0}, {});
   ASSERT_TRUE(plan.ok());

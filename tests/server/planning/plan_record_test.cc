@@ -186,6 +186,20 @@ TEST(PlanUnder, WhatRecomputesIsNoAnswerWhereStoreAllFits) {
   EXPECT_TRUE(Under(large, large, plan, peak).has_value());
 }
 
+TEST(PlanUnder, KeepsABetterBoundWhereItHolds) {
+  const Problem reference = ProblemOf({});
+  const Problem caller = WithOverhead(20);
+  Plan plan = Solved(reference, Bytes(1500)).plan;
+  plan.bounds.lower_bound = plan.prediction.makespan;
+  const auto at = [&plan](const Problem& who, const Problem& whose, int64_t budget) {
+    return Under(who, whose, plan, Bytes(budget))->bounds.lower_bound;
+  };
+  EXPECT_EQ(at(reference, reference, 1500), plan.bounds.lower_bound);
+  EXPECT_EQ(at(reference, reference, plan.prediction.peak.value()), plan.bounds.lower_bound);
+  EXPECT_LT(at(reference, reference, 1501), plan.bounds.lower_bound);
+  EXPECT_LT(at(caller, reference, 1500), plan.bounds.lower_bound);
+}
+
 TEST(PlanUnder, SaysWhatTheRefereeSays) {
   const Problem caller = WithOverhead(20);
   const Problem reference = WithOverhead(50);

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <map>
 #include <random>
+#include <string>
 
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"
-#include "tests/solvers/persistent_search.h"
 #include "tests/solvers/random_chain.h"
+#include "tests/solvers/schedule_search.h"
 
 namespace stowage {
 namespace {
@@ -59,25 +62,7 @@ TEST_P(LowerBounds, NeverRisesWithTheBudget) {
   }
 }
 
-TEST_P(LowerBounds, IsNeverAboveAPersistentOptimum) {
-  std::mt19937_64 rng(3);
-  int64_t points = 0, tight = 0;
-  for (int i = 0; i < 300; ++i) {
-    const Chain chain = testing::RandomChain(1 + i % 4, Varied(i), &rng);
-    for (const auto& [peak, makespan] :
-         testing::PersistentFrontier(chain, testing::Recompute::kAnyTime)) {
-      const int64_t bound = Of(chain, Bytes(peak)).value();
-      ASSERT_LE(bound, makespan) << peak << '\n' << testing::Describe(chain);
-      ++points;
-      tight += bound == makespan ? 1 : 0;
-    }
-  }
-  RecordProperty("points", std::to_string(points));
-  RecordProperty("tight", std::to_string(tight));
-  EXPECT_GT(tight * 3, points);
-}
-
-TEST_P(LowerBounds, IsNeverAboveAnySchedule) {
+TEST_P(LowerBounds, IsNeverAboveARandomSchedule) {
   std::mt19937_64 rng(4);
   for (int i = 0; i < 3000; ++i) {
     const Chain chain = testing::RandomChain(1 + i % 9, Varied(i), &rng);
@@ -96,6 +81,46 @@ TEST_P(LowerBounds, HoldForTheLargestSizesAndTimes) {
   EXPECT_GE(Of(chain, Bytes(0)), ideal + Nanos(kMaxTimeTotal / 8));
   EXPECT_GE(Of(chain, Bytes(kMaxTotal / 8)), ideal + Nanos(kMaxTimeTotal / 16));
   EXPECT_EQ(Of(chain, Bytes(kMaxTotal / 4)), ideal);
+}
+
+// How often a bound is met, of the budgets at which something has to be recomputed.
+struct Tightness {
+  int64_t budgets = 0, relaxed = 0, strong = 0;
+
+  void Count(const Chain& chain, int64_t budget, int64_t fastest) {
+    const int64_t weak_bound = MakespanLowerBound(chain, Bytes(budget)).value();
+    const int64_t strong_bound = StrongMakespanLowerBound(chain, Bytes(budget)).value();
+    ASSERT_LE(weak_bound, fastest) << budget << '\n' << testing::Describe(chain);
+    ASSERT_LE(strong_bound, fastest) << budget << '\n' << testing::Describe(chain);
+    if (fastest == chain.ideal_time().value()) return;
+    ++budgets;
+    relaxed += weak_bound == fastest ? 1 : 0;
+    strong += strong_bound == fastest ? 1 : 0;
+  }
+};
+
+// Against an exhaustive search over all schedules, at both ends of every range of budgets in which
+// the least makespan is the same.
+TEST(LowerBoundsAgainstSearch, AreNeverAboveTheFastestSchedule) {
+  std::mt19937_64 rng(3);
+  Tightness tightness;
+  for (int i = 0; i < 1500; ++i) {
+    testing::RandomChainOptions options = Varied(i);
+    options.max_time = i % 2 == 0 ? 6 : 1;
+    const int length = i == 0 ? 5 : i % 100 == 0 ? 4 : 1 + i % 3;
+    const Chain chain = testing::RandomChain(length, options, &rng);
+    const std::map<int64_t, int64_t> frontier = testing::ScheduleFrontier(chain);
+    for (auto point = frontier.begin(); point != frontier.end(); ++point) {
+      const auto next = std::next(point);
+      tightness.Count(chain, point->first, point->second);
+      if (next != frontier.end()) tightness.Count(chain, next->first - 1, point->second);
+    }
+  }
+  RecordProperty("budgets", std::to_string(tightness.budgets));
+  RecordProperty("relaxed", std::to_string(tightness.relaxed));
+  RecordProperty("strong", std::to_string(tightness.strong));
+  EXPECT_GT(tightness.relaxed * 4, tightness.budgets);
+  EXPECT_GT(tightness.strong * 5, tightness.budgets * 3);
 }
 
 // Ten equal stages of 10 bytes, of which 5 bytes are too many.
