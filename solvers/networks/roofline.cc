@@ -32,7 +32,8 @@ double MatrixFlops(const Network& network, const NetworkOp& op) {
     return 2 * outputs * static_cast<double>(network.ops[op.inputs.front()].shape.back());
   }
   const int64_t columns = op.kind == OpKind::kConv2d ? op.shape[1] : op.shape.back();
-  return 2 * outputs * static_cast<double>(op.parameters.front() / columns);
+  const int64_t weights_per_output = op.parameters.front() / columns;
+  return 2 * outputs * static_cast<double>(weights_per_output);
 }
 
 // `needs_input_gradient`: whether the op before has something to train.

@@ -154,6 +154,7 @@ std::string CurvesAsCsv(const std::vector<ConfigurationCurves>& all) {
 
 std::string CurvesAsSvg(const std::vector<ConfigurationCurves>& batches) {
   std::vector<Panel> panels;
+  panels.reserve(batches.size());
   for (const ConfigurationCurves& curves : batches) panels.push_back(PanelOf(curves));
   const Configuration& first = batches.front().configuration;
   return RenderSvg(absl::StrFormat("%s, %d x %d pixels", first.network, first.image, first.image),

@@ -101,6 +101,7 @@ absl::StatusOr<std::vector<ConfigurationCurves>> ComputeAllCurves(
   for (std::thread& thread : pool) thread.join();
   if (!status.ok()) return status;
   std::vector<ConfigurationCurves> all;
+  all.reserve(results.size());
   for (std::optional<ConfigurationCurves>& result : results) all.push_back(*std::move(result));
   return all;
 }

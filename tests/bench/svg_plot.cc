@@ -223,8 +223,9 @@ std::string RenderSvg(const std::string& title, const std::vector<Panel>& panels
   svg += Text(20, 26, title, "font-size=\"16\" font-weight=\"bold\"");
   svg += Legend(styles);
   for (size_t i = 0; i < panels.size(); ++i) {
+    const size_t row = i / columns;
     const double left = static_cast<double>(i % columns) * kPanelWidth;
-    const double top = kHeader + static_cast<double>(i / columns) * kPanelHeight;
+    const double top = kHeader + static_cast<double>(row) * kPanelHeight;
     svg += PanelWriter(panels[i], styles, left, top).Write();
   }
   return svg + "</svg>\n";
