@@ -24,6 +24,8 @@ ABSL_FLAG(std::string, networks, "", "names with commas between; all if empty");
 ABSL_FLAG(std::string, images, "224,500,1000", "pixels on a side");
 ABSL_FLAG(std::string, batches, "",
           "images per step; if empty, three sizes that go with the network and the image");
+ABSL_FLAG(int64_t, slots, 0,
+          "slots of the solvers' tables, such as the 500 of Beaumont et al. 2019; 0: their choice");
 ABSL_FLAG(int32_t, threads, 2, "configurations that are solved at once");
 
 namespace stowage {
@@ -114,8 +116,10 @@ absl::Status WriteFiles(const std::vector<ConfigurationCurves>& all, const std::
 absl::Status Run() {
   const auto configurations = ConfigurationsFromFlags();
   if (!configurations.ok()) return configurations.status();
-  const auto all = ComputeAllCurves(*configurations, ModelledV100(), absl::GetFlag(FLAGS_threads),
-                                    PrintProgress);
+  SolveOptions options;
+  options.slots = absl::GetFlag(FLAGS_slots);
+  const auto all = ComputeAllCurves(*configurations, ModelledV100(), options,
+                                    absl::GetFlag(FLAGS_threads), PrintProgress);
   if (!all.ok()) return all.status();
   const std::string summary = GainSummary(*all, ModelledV100());
   std::printf("\n%s", summary.c_str());
@@ -123,7 +127,8 @@ absl::Status Run() {
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  const std::vector<std::string> flags = {"out", "networks", "images", "batches", "threads"};
+  const std::vector<std::string> flags = {"out",     "networks", "images",
+                                          "batches", "slots",    "threads"};
   const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
   if (help.ok() && *help) {
     std::printf("usage: chain_curves [flags]\n\n%s", FlagHelp(flags).c_str());

@@ -24,9 +24,10 @@ Nanos ThreadCpu() {
   return Nanos(int64_t{now.tv_sec} * 1000000000 + now.tv_nsec);
 }
 
-void AddCurve(const Chain& chain, const ChainSolver& solver, ConfigurationCurves* curves) {
+void AddCurve(const Chain& chain, const ChainSolver& solver, const SolveOptions& options,
+              ConfigurationCurves* curves) {
   const Nanos start = ThreadCpu();
-  absl::StatusOr<Frontier> frontier = solver.SolveFrontier(chain, SolveOptions());
+  absl::StatusOr<Frontier> frontier = solver.SolveFrontier(chain, options);
   const std::string& name = solver.info().name;
   if (!frontier.ok()) {
     curves->failures.push_back(absl::StrCat(name, ": ", frontier.status().ToString()));
@@ -50,12 +51,13 @@ absl::StatusOr<std::vector<SequentialRun>> SequentialRuns(const Chain& chain) {
 }  // namespace
 
 absl::StatusOr<ConfigurationCurves> ComputeCurves(const Configuration& configuration,
-                                                  const DeviceModel& device) {
-  NetworkOptions options;
-  options.name = configuration.network;
-  options.image = configuration.image;
-  options.batch = configuration.batch;
-  absl::StatusOr<Network> network = MakeNetwork(options);
+                                                  const DeviceModel& device,
+                                                  const SolveOptions& options) {
+  NetworkOptions network_options;
+  network_options.name = configuration.network;
+  network_options.image = configuration.image;
+  network_options.batch = configuration.batch;
+  absl::StatusOr<Network> network = MakeNetwork(network_options);
   if (!network.ok()) return network.status();
   absl::StatusOr<Chain> chain = ChainOf(*network, device);
   if (!chain.ok()) return chain.status();
@@ -71,20 +73,21 @@ absl::StatusOr<ConfigurationCurves> ComputeCurves(const Configuration& configura
   curves.ideal = chain->ideal_time();
   curves.store_all_peak = *store_all;
   curves.runs = *std::move(runs);
-  for (const ChainSolver* solver : AllSolvers()) AddCurve(*chain, *solver, &curves);
+  for (const ChainSolver* solver : AllSolvers()) AddCurve(*chain, *solver, options, &curves);
   return curves;
 }
 
 absl::StatusOr<std::vector<ConfigurationCurves>> ComputeAllCurves(
-    const std::vector<Configuration>& configurations, const DeviceModel& device, int threads,
-    void (*done)(const ConfigurationCurves&)) {
+    const std::vector<Configuration>& configurations, const DeviceModel& device,
+    const SolveOptions& options, int threads, void (*done)(const ConfigurationCurves&)) {
   std::vector<std::optional<ConfigurationCurves>> results(configurations.size());
   std::atomic<size_t> next{0};
   std::mutex mutex;
   absl::Status status;
   const auto work = [&] {
     for (size_t i = next++; i < configurations.size(); i = next++) {
-      absl::StatusOr<ConfigurationCurves> curves = ComputeCurves(configurations[i], device);
+      absl::StatusOr<ConfigurationCurves> curves =
+          ComputeCurves(configurations[i], device, options);
       const std::lock_guard<std::mutex> lock(mutex);
       if (!curves.ok()) {
         status.Update(curves.status());

@@ -11,6 +11,7 @@
 #include "solvers/model/units.h"
 #include "solvers/networks/networks.h"
 #include "solvers/plan/frontier.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
@@ -46,13 +47,14 @@ struct ConfigurationCurves {
 
 // INVALID_ARGUMENT if the network cannot be made so.
 absl::StatusOr<ConfigurationCurves> ComputeCurves(const Configuration& configuration,
-                                                  const DeviceModel& device);
+                                                  const DeviceModel& device,
+                                                  const SolveOptions& options = {});
 
 // Of all configurations, on `threads` threads, in the order given; the first error ends it.
 // `done`, if not null, is told each configuration when it is finished, one at a time.
 absl::StatusOr<std::vector<ConfigurationCurves>> ComputeAllCurves(
-    const std::vector<Configuration>& configurations, const DeviceModel& device, int threads,
-    void (*done)(const ConfigurationCurves&));
+    const std::vector<Configuration>& configurations, const DeviceModel& device,
+    const SolveOptions& options, int threads, void (*done)(const ConfigurationCurves&));
 
 // The curve of a strategy, or null.
 const Frontier* CurveOf(const ConfigurationCurves& curves, const std::string& strategy);

@@ -89,14 +89,14 @@ TEST(CurvesTest, CsvSaysWhatItIs) {
 TEST(CurvesTest, ResultsDoNotDependOnThreads) {
   const std::vector<Configuration> configurations = {
       {"resnet18", 64, 1}, {"vgg11", 64, 1}, {"resnet34", 64, 1}};
-  const auto one = ComputeAllCurves(configurations, ModelledV100(), 1, nullptr).value();
-  const auto two = ComputeAllCurves(configurations, ModelledV100(), 2, nullptr).value();
+  const auto one = ComputeAllCurves(configurations, ModelledV100(), {}, 1, nullptr).value();
+  const auto two = ComputeAllCurves(configurations, ModelledV100(), {}, 2, nullptr).value();
   EXPECT_EQ(CurvesAsCsv(one), CurvesAsCsv(two));
   EXPECT_EQ(GainSummary(one, ModelledV100()), GainSummary(two, ModelledV100()));
 }
 
 TEST(CurvesTest, AnUnknownNetworkIsAnError) {
-  EXPECT_EQ(ComputeAllCurves({{"none", 64, 1}}, ModelledV100(), 2, nullptr).status().code(),
+  EXPECT_EQ(ComputeAllCurves({{"none", 64, 1}}, ModelledV100(), {}, 2, nullptr).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
