@@ -28,8 +28,12 @@ template <class T>
 class LeastMemoryBuilder {
  public:
   LeastMemoryBuilder(const PersistentSpace& space, const MinPlusKernel<T>& kernel,
-                     const std::vector<StageRepeat>& repeats)
-      : space_(space), kernel_(kernel), last_(space.last()), repeats_(repeats) {}
+                     const std::vector<StageRepeat>& repeats, bool with_splits)
+      : with_splits_(with_splits),
+        space_(space),
+        kernel_(kernel),
+        last_(space.last()),
+        repeats_(repeats) {}
 
   static int64_t ScratchBytes(int64_t last) {
     return last * (last + 1) / 2 * static_cast<int64_t>(sizeof(T));
@@ -79,6 +83,13 @@ class LeastMemoryBuilder {
     }
   }
 
+  // The first split in [begin, end) that needs `limit` or more: the need grows with the split.
+  int64_t EndOfNeed(int begin, int end, T limit) const {
+    const T* need = run_need_.data();
+    if (begin >= end || need[end - 1] < limit) return std::max(begin, end);
+    return std::lower_bound(need + begin, need + end, limit) - need;
+  }
+
   LeastMemory::Entry Best(const LeastMemory& least, int s, int t) const {
     LeastMemory::Entry best;
     best.memory = space_.KeepAllNeed(s, t);
@@ -87,11 +98,7 @@ class LeastMemoryBuilder {
     const T keep = static_cast<T>(best.memory);
     const T gradient = static_cast<T>(space_.gradient(t));
     const T* need = run_need_.data();
-    // The need grows with the split.
-    const int64_t end =
-        std::partition_point(need + s + 1, need + std::min(split_end_, t + 1),
-                             [gradient, keep](T value) { return value + gradient < keep; }) -
-        need;
+    const int64_t end = EndOfNeed(s + 1, std::min(split_end_, t + 1), keep - gradient);
     const T* inner = inner_.get() + Column(t) - 1;
     T value = keep;
     int64_t split = 0;  // first in the first block that attains the value
@@ -102,8 +109,8 @@ class LeastMemoryBuilder {
       if (least_of_block < value) split = block;
       value = least_of_block;
     }
-    if (split == 0) return best;
     best.memory = static_cast<int64_t>(value);
+    if (split == 0 || !with_splits_) return best;
     while (std::max({need[split] + gradient, row_[static_cast<size_t>(split - 1)], inner[split]}) >
            value) {
       ++split;
@@ -112,6 +119,7 @@ class LeastMemoryBuilder {
     return best;
   }
 
+  const bool with_splits_;
   const PersistentSpace& space_;
   const MinPlusKernel<T>& kernel_;
   const int last_;
@@ -135,7 +143,7 @@ double LargestSum(const PersistentSpace& space) {
 }  // namespace
 
 absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
-                                               const SolveOptions& options) {
+                                               const SolveOptions& options, bool with_splits) {
   const int64_t last = space.last();
   const int64_t bytes = IntervalTable<LeastMemory::Entry>::SizeBytes(last) +
                         LeastMemoryBuilder<int64_t>::ScratchBytes(last);
@@ -153,8 +161,10 @@ absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
   LeastMemory least{IntervalTable<LeastMemory::Entry>(static_cast<int>(last))};
   absl::Status status =
       LargestSum(space) < kMaxReal
-          ? LeastMemoryBuilder<double>(space, BestKernels().real, repeats).Build(options, &least)
-          : LeastMemoryBuilder<int64_t>(space, BestKernels().wide, repeats).Build(options, &least);
+          ? LeastMemoryBuilder<double>(space, BestKernels().real, repeats, with_splits)
+                .Build(options, &least)
+          : LeastMemoryBuilder<int64_t>(space, BestKernels().wide, repeats, with_splits)
+                .Build(options, &least);
   if (!status.ok()) return status;
   return least;
 }

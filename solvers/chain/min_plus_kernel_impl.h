@@ -220,15 +220,21 @@ struct Loops {
   }
 
   static T MinMax(T start, const T* need, T constant, const T* a, const T* b, int64_t count) {
-    Register best = V::Set(start);
+    // Two of them, so that one's latency hides behind the other.
+    Register best[2] = {V::Set(start), V::Set(start)};
     const Register plus = V::Set(constant);
+    const auto fold = [&](int64_t at, Register* into) {
+      const Register sides = V::Max(V::LoadAny(a + at), V::LoadAny(b + at));
+      *into = V::Min(*into, V::Max(V::Add(V::LoadAny(need + at), plus), sides));
+    };
     int64_t i = 0;
-    for (; i + V::kLanes <= count; i += V::kLanes) {
-      const Register sides = V::Max(V::LoadAny(a + i), V::LoadAny(b + i));
-      best = V::Min(best, V::Max(V::Add(V::LoadAny(need + i), plus), sides));
+    for (; i + 2 * V::kLanes <= count; i += 2 * V::kLanes) {
+      fold(i, &best[0]);
+      fold(i + V::kLanes, &best[1]);
     }
+    for (; i + V::kLanes <= count; i += V::kLanes) fold(i, &best[0]);
     alignas(kChunkBytes) T lanes[V::kLanes];
-    V::Store(lanes, best);
+    V::Store(lanes, V::Min(best[0], best[1]));
     T least = lanes[0];
     for (int lane = 1; lane < V::kLanes; ++lane) least = lanes[lane] < least ? lanes[lane] : least;
     for (; i < count; ++i) {

@@ -104,10 +104,12 @@ struct LeastMemory {
   IntervalTable<Entry> table;
 };
 
-// O(L^3) time, O(L^2) memory. CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED beyond
-// options.table_limit and for chains of so many stages (some thousands) that it would take minutes.
+// O(L^3) time, less where stages repeat, and O(L^2) memory. Without splits, which is faster, they
+// are all 0. CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED beyond options.table_limit and for
+// chains of so many stages (some thousands) that it would take long.
 absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
-                                               const SolveOptions& options);
+                                               const SolveOptions& options,
+                                               bool with_splits = true);
 
 // The smallest budget that holds any persistent schedule of the whole chain, in the space's units.
 int64_t LeastBudgetOf(const PersistentSpace& space, const LeastMemory& least);

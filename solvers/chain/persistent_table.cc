@@ -13,30 +13,25 @@
 namespace stowage {
 namespace {
 
-// A step of the engine of rows takes so many times one of the engine of tiles.
-constexpr int64_t kRowCost = 6;
-
-// Sum of the lengths of all intervals, and of those that are no repeat.
-struct Lengths {
-  int64_t all = 0;
-  int64_t distinct = 0;
-};
-
-Lengths SumOfLengths(const std::vector<StageRepeat>& repeats) {
-  Lengths sum;
-  const int64_t last = static_cast<int64_t>(repeats.size()) - 1;
-  const auto up_to = [](int64_t length) { return length * (length + 1) / 2; };
-  for (int64_t s = 1; s <= last; ++s) {
-    const int64_t longest = up_to(last - s + 1);
-    sum.all += longest;
-    sum.distinct += longest - up_to(repeats[static_cast<size_t>(s)].length);
-  }
-  return sum;
+// What the engines take for an interval, in steps of a vector, as measured: a split of a row is
+// dearer than one of a tile, but tiles take longer to set up.
+double RowSteps(int64_t intervals, int64_t splits) {
+  return 4.0 * static_cast<double>(splits) + 10.0 * static_cast<double>(intervals);
+}
+double TileSteps(int64_t intervals, int64_t splits) {
+  return static_cast<double>(splits) + 24.0 * static_cast<double>(intervals);
 }
 
 bool RowsAreFaster(const std::vector<StageRepeat>& repeats) {
-  const Lengths sum = SumOfLengths(repeats);
-  return sum.distinct * kRowCost < sum.all;
+  const int64_t last = static_cast<int64_t>(repeats.size()) - 1;
+  int64_t all = 0, distinct = 0;  // splits
+  const auto up_to = [](int64_t length) { return length * (length + 1) / 2; };
+  for (int64_t s = 1; s <= last; ++s) {
+    const int64_t splits = up_to(last - s + 1);
+    all += splits;
+    distinct += splits - up_to(repeats[static_cast<size_t>(s)].length);
+  }
+  return RowSteps(DistinctIntervals(repeats), distinct) < TileSteps(up_to(last), all);
 }
 
 }  // namespace
@@ -59,7 +54,8 @@ absl::StatusOr<PersistentTable> PersistentTable::Compute(const PersistentSpace& 
     return absl::ResourceExhaustedError(
         absl::StrCat("a table has 0 to ", PersistentSlots::kMaxSlots, " slots, not ", slots));
   }
-  const absl::StatusOr<LeastMemory> least = ComputeLeastMemory(space, options);
+  const absl::StatusOr<LeastMemory> least =
+      ComputeLeastMemory(space, options, /*with_splits=*/false);
   if (!least.ok()) return least.status();
   PersistentTable table(space);
   const int64_t total = table.forward_.back();
@@ -163,7 +159,8 @@ TableEstimate PersistentTable::Estimate(const PersistentSpace& space, int64_t sl
       if (rows && t - s + 1 <= repeats[static_cast<size_t>(s)].length) continue;
       const int64_t live = std::max<int64_t>(std::min(all_kept, slots + 1) - least, 0);
       estimate.bytes += live * 4;
-      estimate.steps += static_cast<double>(live) * (t - s + 8) * (rows ? kRowCost : 1) / 16;
+      const double vectors = static_cast<double>(live) / kLanes<int32_t> + 1;
+      estimate.steps += vectors * (rows ? RowSteps(1, t - s) : TileSteps(1, t - s));
     }
   }
   return estimate;
