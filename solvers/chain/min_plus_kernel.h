@@ -54,6 +54,9 @@ struct TileJob {
   int stages;        // rows and columns from here on are padding
   int first_memory;  // of the chunk
 
+  // No padding, not on the diagonal, and all that follows below is allowed in every row and lane.
+  bool free;
+
   // Splits begin..free_end are allowed in every row and lane, up to masked_end in some. From
   // zero_begin on the right side is 0 and not stored.
   int begin, free_end, masked_end, zero_begin;

@@ -159,6 +159,41 @@ struct Loops {
     }
   }
 
+  // FinishRow where every lane of every row may do everything: most tiles.
+  static void FinishFreeRow(const TileJob<T>& job, int r, const T* best) {
+    alignas(kChunkBytes) T kept[kTile * kWidth];
+    V::Shift(job.keep[r], kept);
+    const T* forward = job.forward + job.t0 + 1;
+    const T before = job.forward[job.s0 + r];
+    T* out = job.out + r * kStride;
+    T* left_out = job.left + static_cast<int64_t>(job.t0 + 1) * kStride + r * kWidth;
+    for (int lane = 0; lane < kWidth; lane += V::kLanes) {
+      Register value[kTile];
+      for (int c = 0; c < kTile; ++c) {
+        value[c] = V::Min(V::Load(best + (r * kTile + c) * kWidth + lane),
+                          V::Load(kept + c * kWidth + lane));
+      }
+      for (int split = r + 1; split < kTile; ++split) {
+        const Register left =
+            V::Load(job.left + static_cast<int64_t>(job.s0 + split) * kStride + r * kWidth + lane);
+        const T* right = job.right_tile + split * kStride + lane;
+        for (int c = 0; c < kTile; ++c)
+          value[c] = V::Min(value[c], V::Add(left, V::Load(right + c * kWidth)));
+      }
+      Register left[kTile];  // for splits t0+1 and on
+      for (int c = 0; c < kTile; ++c) {
+        for (int d = 0; d < c; ++d) {
+          const T* right = job.diagonal_right + (d + 1) * kStride + c * kWidth + lane;
+          value[c] = V::Min(value[c], V::Add(left[d], V::Load(right)));
+        }
+        left[c] = V::Min(V::Add(value[c], V::Set(forward[c] - before)), V::Set(kNeverAs<T>));
+        V::Store(out + c * kWidth + lane, value[c]);
+        V::Store(left_out + c * kStride + lane, left[c]);
+      }
+    }
+    V::Shift(job.own[r], job.right_tile + r * kStride);
+  }
+
   static void ComputeTile(const TileJob<T>& job) {
     alignas(kChunkBytes) T best[kTileValues<T>];
     for (int i = 0; i < kTileValues<T>; i += kWidth) {
@@ -176,7 +211,13 @@ struct Loops {
                   best);
     }
     if (job.free_end < job.masked_end) MaskedSplits(job, best);
-    for (int r = kTile - 1; r >= 0; --r) FinishRow(job, r, best);
+    for (int r = kTile - 1; r >= 0; --r) {
+      if (job.free) {
+        FinishFreeRow(job, r, best);
+      } else {
+        FinishRow(job, r, best);
+      }
+    }
   }
 
   static void ShiftTile(const ShiftedRow<T>* rows, T* right_tile) {

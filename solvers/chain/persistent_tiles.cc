@@ -6,6 +6,7 @@
 // first block of the next chunk, each a column behind the other.
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -50,12 +51,25 @@ class TileSolver {
       : slots_(input.slots),
         kernel_(kernel),
         store_(*store),
-        options_(options),
         columns_(store->live().columns()),
         blocks_((columns_ + kBlockRows - 1) / kBlockRows),
         forward_(input.forward.begin(), input.forward.end()),
         penalty_(NewAlignedArray<T>((kWidth + 1) * kWidth)),
-        crew_(store->live().chunks() * blocks_, options) {}
+        crew_(store->live().chunks() * blocks_, options) {
+    needs_.resize(static_cast<size_t>(columns_));
+    // Padding shifts by nothing.
+    saved_.resize(needs_.size() * kTile);
+    input_.resize(needs_.size() * kTile);
+    for (size_t s = 0; s < forward_.size() - 1; ++s) {
+      Needs& needs = needs_[s / kTile];
+      needs.most_gradient = std::max(needs.most_gradient, slots_.gradient[s]);
+      needs.least_gradient = std::min(needs.least_gradient, slots_.gradient[s]);
+      needs.saving = std::max(needs.saving, slots_.saving_need[s]);
+      needs.backward = std::max(needs.backward, slots_.backward_need[s]);
+      saved_[s] = {slots_.saved[s] / kWidth, slots_.saved[s] % kWidth};
+      input_[s] = {slots_.input[s] / kWidth, slots_.input[s] % kWidth};
+    }
+  }
 
   // Beside the table.
   static int64_t ScratchBytes(int columns, int threads) {
@@ -82,6 +96,17 @@ class TileSolver {
     T* values;
     int alive;   // the last split that is not all never
     int filled;  // the last split that is written
+  };
+
+  // What the four stages of a row or column of tiles need at most, and the least gradient.
+  struct Needs {
+    int32_t most_gradient = 0, least_gradient = std::numeric_limits<int32_t>::max();
+    int32_t saving = 0, backward = 0;
+  };
+
+  // So many slots as chunks and lanes.
+  struct Shift {
+    int chunks, lanes;
   };
 
   static absl::Status NoMemory() {
@@ -113,6 +138,7 @@ class TileSolver {
       const int none = (first + r) * kTile;
       rows[r] = {left + r * LeftRowValues(columns_), none, none};
     }
+    TileJob<T> job = JobOf(chunk);
     // The right sides of an older chunk give way to this one's.
     const int older = (chunk - kOpenChunks + 1) * blocks_ - 1;
     absl::Status status = older < 0 ? absl::OkStatus() : member->WaitFor(older, columns_);
@@ -120,7 +146,7 @@ class TileSolver {
       if (column >= end) status = member->WaitFor(task - 1, column + 1);
       if (status.ok() && chunk > 0) status = member->WaitFor(task - blocks_, column + 1);
       for (int row = std::min(end - 1, column); row >= first && status.ok(); --row) {
-        status = member->Spend(32 + RunTile(chunk, row, column, &rows[row - first]));
+        status = member->Spend(32 + RunTile(chunk, row, column, &rows[row - first], &job));
       }
       member->Report(task, column + 1);
     }
@@ -128,25 +154,25 @@ class TileSolver {
   }
 
   // Returns the number of steps.
-  int64_t RunTile(int chunk, int row, int column, LeftRow* left) {
+  int64_t RunTile(int chunk, int row, int column, LeftRow* left, TileJob<T>* job) {
     const LiveTiles::Column& live = store_.live().at(chunk, column);
     if (row < live.first) return 0;
     FillGap(column, left);
-    TileJob<T> job = Job(chunk, row, column, left->values);
+    SetPlace(row, column, live, left->values, job);
     int64_t steps = 0;
     if (row <= live.last) {
-      SetSplits(chunk, row, column, *left, &job);
-      SetKeep(chunk, row, column, &job);
-      SetOwn(chunk, row, column, &job);
-      job.before = store_.Tile(chunk - 1, row, column);
-      job.out = store_.Stored(chunk, row, column);
-      kernel_.compute_tile(job);
-      steps = int64_t{kTile} * kTile * (job.free_end - job.begin);
+      SetSplits(chunk, row, column, live, *left, job);
+      SetKeep(chunk, row, column, job);
+      SetOwn(chunk, row, column, job);
+      job->before = store_.Tile(chunk - 1, row, column);
+      job->out = store_.Stored(chunk, row, column);
+      kernel_.compute_tile(*job);
+      steps = int64_t{kTile} * kTile * (job->free_end - job->begin);
     } else {
-      kernel_.fill_left(job);
+      kernel_.fill_left(*job);
       if (row <= live.right_last) {
-        SetOwn(chunk, row, column, &job);
-        kernel_.shift_tile(job.own, job.right_tile);
+        SetOwn(chunk, row, column, job);
+        kernel_.shift_tile(job->own, job->right_tile);
       }
     }
     left->alive = left->filled = kTile * (column + 1);
@@ -159,31 +185,44 @@ class TileSolver {
       std::copy(store_.never(), store_.never() + kStride, left->values + split * kStride);
   }
 
-  TileJob<T> Job(int chunk, int row, int column, T* left) {
+  // What all tiles of a chunk have in common.
+  TileJob<T> JobOf(int chunk) const {
     TileJob<T> job;
-    job.s0 = row * kTile;
-    job.t0 = column * kTile;
     job.stages = slots_.stages;
     job.first_memory = chunk * kWidth;
     job.forward = forward_.data();
     job.gradient = slots_.gradient.data();
     job.saving_need = slots_.saving_need.data();
     job.backward_need = slots_.backward_need.data();
-    for (int r = 0; r < kTile; ++r)
-      job.run_need[r] = slots_.RunNeed(std::min(job.s0 + r, slots_.stages - 1));
     job.penalty = penalty_.get();
-    job.left = left;
-    T* right = right_[static_cast<size_t>(chunk % kOpenChunks)].get() + RightColumn(column);
-    job.right = right;
-    job.right_tile = right + row * int64_t{kTileValues<T>};
-    const bool zero = column > store_.live().at(chunk, column).right_last;
-    job.diagonal_right = zero ? store_.zero() : right + column * int64_t{kTileValues<T>};
     return job;
   }
 
+  void SetPlace(int row, int column, const LiveTiles::Column& live, T* left,
+                TileJob<T>* job) const {
+    job->s0 = row * kTile;
+    job->t0 = column * kTile;
+    job->left = left;
+    T* right = right_[static_cast<size_t>(job->first_memory / kWidth % kOpenChunks)].get() +
+               RightColumn(column);
+    job->right = right;
+    job->right_tile = right + row * int64_t{kTileValues<T>};
+    job->diagonal_right =
+        column > live.right_last ? store_.zero() : right + column * int64_t{kTileValues<T>};
+  }
+
   // The splits with both sides outside this tile, and neither out of reach.
-  void SetSplits(int chunk, int row, int column, const LeftRow& left, TileJob<T>* job) const {
-    const LiveTiles::Column& live = store_.live().at(chunk, column);
+  void SetSplits(int chunk, int row, int column, const LiveTiles::Column& live, const LeftRow& left,
+                 TileJob<T>* job) const {
+    for (int r = 0; r < kTile; ++r)
+      job->run_need[r] = slots_.RunNeed(std::min(job->s0 + r, slots_.stages - 1));
+    const Needs& rows = needs_[static_cast<size_t>(row)];
+    const Needs& columns = needs_[static_cast<size_t>(column)];
+    const int last_split = job->t0 + kTile - 1;
+    job->free =
+        row < column && last_split < slots_.stages &&
+        std::max({columns.most_gradient + std::max(job->run_need[0][last_split], rows.saving),
+                  rows.backward}) <= job->first_memory;
     job->begin = std::max(row + 1, live.first) * kTile;
     job->zero_begin = (live.right_last + 1) * kTile;
     int end = std::min(column * kTile, left.alive) + 1;
@@ -192,13 +231,15 @@ class TileSolver {
       job->free_end = job->masked_end = job->begin;
       return;
     }
+    if (job->free) {
+      job->free_end = job->masked_end = end;
+      return;
+    }
     // The first row needs the most; every row's need grows with the split.
-    const auto [least, most] =
-        std::minmax_element(slots_.gradient.begin() + job->t0,
-                            slots_.gradient.begin() + std::min(job->t0 + kTile, job->stages));
-    job->free_end = EndOfNeed(job->run_need[0], job->begin, end, job->first_memory - *most);
+    job->free_end =
+        EndOfNeed(job->run_need[0], job->begin, end, job->first_memory - columns.most_gradient);
     job->masked_end = EndOfNeed(job->run_need[kTile - 1], job->free_end, end,
-                                job->first_memory + kWidth - 1 - *least);
+                                job->first_memory + kWidth - 1 - columns.least_gradient);
   }
 
   static int EndOfNeed(const int32_t* need, int begin, int end, int memory) {
@@ -221,38 +262,40 @@ class TileSolver {
         forward_.begin());
   }
 
-  // Row `stage` of a tile, `shift` slots up.
-  ShiftedRow<T> Shifted(int chunk, int stage, int column, int32_t shift) const {
-    const int down = shift / kWidth;
+  // Row `stage` of its tile in a column, some slots up.
+  ShiftedRow<T> Shifted(int chunk, int stage, int column, const Shift& by) const {
+    const int row = stage / kTile;
     const int64_t at = (stage % kTile) * kStride;
-    return {store_.Tile(chunk - down - 1, stage / kTile, column) + at,
-            store_.Tile(chunk - down, stage / kTile, column) + at, shift % kWidth};
+    return {store_.Tile(chunk - by.chunks - 1, row, column) + at,
+            store_.Tile(chunk - by.chunks, row, column) + at, by.lanes};
   }
 
   void SetKeep(int chunk, int row, int column, TileJob<T>* job) const {
     for (int r = 0; r < kTile; ++r) {
       const int s = row * kTile + r;
-      const bool inside = s < slots_.stages && (s + 1) / kTile <= column;
-      job->keep[r] = inside ? Shifted(chunk, s + 1, column, slots_.saved[static_cast<size_t>(s)])
-                            : ShiftedRow<T>{store_.never(), store_.never(), 0};
+      if (s < slots_.stages && (s + 1) / kTile <= column) {
+        job->keep[r] = Shifted(chunk, s + 1, column, saved_[static_cast<size_t>(s)]);
+      } else {
+        job->keep[r] = {store_.never(), store_.never(), 0};
+      }
     }
   }
 
   void SetOwn(int chunk, int row, int column, TileJob<T>* job) const {
     for (int r = 0; r < kTile; ++r) {
       const int s = row * kTile + r;
-      const int32_t shift = s < slots_.stages ? slots_.input[static_cast<size_t>(s)] : 0;
-      job->own[r] = Shifted(chunk, s, column, shift);
+      job->own[r] = Shifted(chunk, s, column, input_[static_cast<size_t>(s)]);
     }
   }
 
   const PersistentSlots& slots_;
   const MinPlusKernel<T>& kernel_;
   TileStore<T>& store_;
-  const SolveOptions& options_;
   const int columns_;
   const int blocks_;
   const std::vector<T> forward_;
+  std::vector<Needs> needs_;          // by row or column of tiles
+  std::vector<Shift> saved_, input_;  // by stage
   AlignedArray<T> penalty_;
   AlignedArray<T> right_[kOpenChunks];
   TaskCrew crew_;
