@@ -50,13 +50,6 @@ absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget, const PlanOptions& 
   return plan;
 }
 
-// A fresh plan gets the better bound. A schedule that meets it is the fastest of any class.
-void Bound(const Chain& chain, Plan* plan) {
-  plan->bounds.lower_bound = StrongMakespanLowerBound(chain, plan->budget);
-  if (plan->status != PlanStatus::kFound) return;
-  if (plan->prediction.makespan <= plan->bounds.lower_bound) plan->bounds.proven_optimal = true;
-}
-
 }  // namespace
 
 const std::vector<const ChainSolver*>& AllSolvers() {
@@ -99,6 +92,12 @@ absl::StatusOr<Bytes> ResolveBudget(const Chain& chain, const Budget& budget,
   return (*solver)->LeastBudget(chain, options.solve);
 }
 
+void TightenBound(const Chain& chain, Plan* plan) {
+  plan->bounds.lower_bound = StrongMakespanLowerBound(chain, plan->budget);
+  if (plan->status != PlanStatus::kFound) return;
+  if (plan->prediction.makespan <= plan->bounds.lower_bound) plan->bounds.proven_optimal = true;
+}
+
 absl::StatusOr<Plan> MakeChainPlan(const Chain& chain, Bytes budget, const PlanOptions& options) {
   absl::Status status = ValidateBudget(budget);
   if (!status.ok()) return status;
@@ -115,7 +114,7 @@ absl::StatusOr<Plan> MakeChainPlan(const Chain& chain, Bytes budget, const PlanO
     return absl::InternalError(absl::StrCat("the referee refused a plan of ",
                                             plan->provenance.solver, ": ", status.message()));
   }
-  Bound(chain, &*plan);
+  TightenBound(chain, &*plan);
   return plan;
 }
 

@@ -47,6 +47,11 @@ absl::StatusOr<Plan> MakePlan(const Profile& profile, const Budget& budget,
 // ResolveBudget.
 absl::StatusOr<Plan> MakeChainPlan(const Chain& chain, Bytes budget, const PlanOptions& options);
 
+// Replaces a refereed plan's bound by the stronger one (solvers/plan/lower_bound.h): for plans that
+// are made or taken over once, not for every answer of a cache; it takes milliseconds. A schedule
+// that meets the bound is the fastest of any class.
+void TightenBound(const Chain& chain, Plan* plan);
+
 // All budgets at once (solvers/plan/frontier.h). Without a solver's name: the optimal persistent
 // solver's frontier, or periodic checkpointing's for a chain too long for it. Errors as for MakePlan.
 absl::StatusOr<Frontier> MakeFrontier(const Profile& profile, const PlanOptions& options);

@@ -28,7 +28,9 @@ std::string Signature(const at::Tensor& input, const at::Tensor& target) {
 // Judges a plan by this job's own profile and budget, whatever it says of itself.
 absl::Status RefereeHere(const Chain& chain, Bytes budget, Plan* plan) {
   plan->budget = budget;
-  return Referee(chain, plan);
+  absl::Status status = Referee(chain, plan);
+  if (status.ok()) TightenBound(chain, plan);
+  return status;
 }
 
 // The same for a plan made for the costs of another job. What was proven there is not proven here.

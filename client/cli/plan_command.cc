@@ -52,6 +52,7 @@ absl::StatusOr<PlanReply> Ask() {
   reply->plan.budget = *bytes;
   const absl::Status status = Referee(*chain, &reply->plan);
   if (!status.ok()) return status;
+  TightenBound(*chain, &reply->plan);
   return reply;
 }
 
