@@ -13,7 +13,7 @@ constexpr size_t kHugePage = size_t{1} << 21;
 }  // namespace
 
 void* AllocateAligned(size_t bytes) {
-  const size_t alignment = bytes >= 2 * kHugePage ? kHugePage : kCacheLine;
+  const size_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
   const size_t whole = (bytes / alignment + 1) * alignment;
   if (whole < bytes) return nullptr;
   void* memory = std::aligned_alloc(alignment, whole);

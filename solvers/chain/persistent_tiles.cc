@@ -19,7 +19,7 @@ namespace stowage {
 namespace {
 
 // Rows of tiles in a block. Their left sides stay in the cache while the columns pass.
-constexpr int kBlockRows = 4;
+constexpr int kBlockRows = 8;
 // Right sides are kept for so many chunks at a time.
 constexpr int kOpenChunks = 2;
 
