@@ -146,24 +146,28 @@ Schedule PersistentTable::Backtrack(int64_t memory) const {
 }
 
 TableEstimate PersistentTable::Estimate(const PersistentSpace& space, int64_t slots) {
-  // From the memory at which everything is kept down to what one stage needs.
   const std::vector<StageRepeat> repeats = FindStageRepeats(space);
   const bool rows = RowsAreFaster(repeats);
-  TableEstimate estimate{0, 0};
+  const bool narrow = FitsValues<int32_t>(PersistentTable(space).forward_.back());
+  const int64_t lanes = narrow ? kLanes<int32_t> : kLanes<double>;
+  const auto cut = [slots](int64_t size) { return std::min(size, slots + 1); };
+  // The right sides of the tiles of two chunks, or the numbers of the rows.
+  int64_t values = int64_t{space.last()} * space.last() * (rows ? 1 : lanes);
+  double steps = 0;
   for (int t = 1; t <= space.last(); ++t) {
     int64_t all_kept = 0, least = 0;
     for (int s = t; s >= 1; --s) {
-      const int64_t need = space.KeepAllNeed(s, t);
-      all_kept = std::max(need, std::min(space.saved(s) + all_kept, slots + 1));
-      least = std::max(least, std::min(space.BackwardNeed(s), slots + 1));
+      all_kept = cut(std::max(space.KeepAllNeed(s, t), cut(space.saved(s)) + all_kept));
+      least = std::max(least, cut(space.BackwardNeed(s)));
       if (rows && t - s + 1 <= repeats[static_cast<size_t>(s)].length) continue;
-      const int64_t live = std::max<int64_t>(std::min(all_kept, slots + 1) - least, 0);
-      estimate.bytes += live * 4;
-      const double vectors = static_cast<double>(live) / kLanes<int32_t> + 1;
-      estimate.steps += vectors * (rows ? RowSteps(1, t - s) : TileSteps(1, t - s));
+      const int64_t live = std::max<int64_t>(all_kept - least, 0);
+      // Tiles and chunks are kept whole.
+      values += rows || live == 0 ? live : live + 3 * lanes;
+      const double vectors = static_cast<double>(live) / static_cast<double>(lanes) + 1;
+      steps += vectors * (rows ? RowSteps(1, t - s) : TileSteps(1, t - s));
     }
   }
-  return estimate;
+  return {values * kChunkBytes / lanes, steps};
 }
 
 }  // namespace stowage

@@ -23,10 +23,10 @@ namespace stowage {
 
 class PersistentEngine;
 
-// What a table takes, roughly and quickly; real ones take less.
+// What a table takes, from the memories that keep everything and those that one stage alone needs.
 struct TableEstimate {
-  int64_t bytes;
-  double steps;  // about a nanosecond each on one thread with AVX-512
+  int64_t bytes;  // scratch included; a second, wider part is not
+  double steps;   // up to a nanosecond each on one thread with AVX-512
 };
 
 // How to compute a table. Changes how long it takes, never a result: for tests and benchmarks.
