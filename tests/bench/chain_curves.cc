@@ -23,11 +23,10 @@ ABSL_FLAG(std::string, out, "curves", "directory for the files; made if need be"
 ABSL_FLAG(std::string, networks, "", "names with commas between; all if empty");
 ABSL_FLAG(std::string, images, "224,500,1000", "pixels on a side");
 ABSL_FLAG(std::string, batches, "",
-          "images per step; if empty, three sizes that go with the network and the image");
+          "images per step; if empty, sizes that go with the network and the image");
 ABSL_FLAG(int64_t, slots, 500,
           "slots of the solvers' tables, by default those of Beaumont et al. 2019; 0: the solvers' "
-          "choice, "
-          "finer and many times slower");
+          "choice, finer and many times slower");
 ABSL_FLAG(int32_t, threads, 2, "configurations that are solved at once");
 
 namespace stowage {
@@ -47,7 +46,7 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text) {
   return numbers;
 }
 
-// Powers of two, the larger the image the fewer; a network a hundred times as large gets one size.
+// Powers of two: the larger the image, the smaller; fewer for the network that takes longest.
 std::vector<int64_t> UsualBatches(const std::string& network, int64_t image) {
   if (network == "resnet1001")
     return image > 224 ? std::vector<int64_t>{1} : std::vector<int64_t>{1, 2, 4, 8};
