@@ -181,16 +181,23 @@ class PanelWriter {
 
 std::string Legend(const std::vector<Style>& styles) {
   constexpr double kCharacter = 6.8;
+  constexpr double kRow = 18;
   std::string svg;
   double x = 20;
+  double y = 46;
   for (const Style& style : styles) {
-    if (style.crosses) {
-      svg += Cross(x + 12, 50, style.colour);
-    } else {
-      svg += Line(x, 50, x + 24, 50, style.colour) + Marker(x + 12, 50, style);
+    const double width = 50 + kCharacter * static_cast<double>(style.label.size());
+    if (x + width > 2 * kPanelWidth) {
+      x = 20;
+      y += kRow;
     }
-    svg += Text(x + 30, 54, style.label);
-    x += 50 + kCharacter * static_cast<double>(style.label.size());
+    if (style.crosses) {
+      svg += Cross(x + 12, y, style.colour);
+    } else {
+      svg += Line(x, y, x + 24, y, style.colour) + Marker(x + 12, y, style);
+    }
+    svg += Text(x + 30, y + 4, style.label);
+    x += width;
   }
   return svg;
 }
