@@ -1,12 +1,16 @@
 #include "solvers/chain/persistent_space.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace stowage {
 
-PersistentSpace::PersistentSpace(const Chain& chain, int64_t unit) : last_(chain.length() + 1) {
-  const auto slots = [unit](Bytes size) {
-    return size.value() / unit + (size.value() % unit != 0 ? 1 : 0);
+PersistentSpace::PersistentSpace(const Chain& chain, int64_t unit, Rounding rounding)
+    : last_(chain.length() + 1) {
+  const auto slots = [unit, rounding](Bytes size) {
+    const int64_t rest = size.value() % unit;
+    const bool up = rounding == Rounding::kUp ? rest != 0 : rest >= unit - rest;
+    return size.value() / unit + (up ? 1 : 0);
   };
   const size_t count = static_cast<size_t>(last_) + 1;
   for (std::vector<int64_t>* v :

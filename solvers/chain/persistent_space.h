@@ -23,11 +23,14 @@ namespace stowage {
 // bits.
 inline constexpr int64_t kNever = int64_t{1} << 61;
 
-// Sizes of a chain in units: every size divided by `unit` and rounded up by itself. unit = 1 is
-// exact.
+// Up: what fits in units fits in bytes. Nearest: it may not, but errors of many sizes cancel, so
+// that schedules made with it are better ones, once replayed in bytes.
+enum class Rounding { kUp, kNearest };
+
+// Sizes of a chain in units: every size divided by `unit` and rounded by itself. unit = 1 is exact.
 class PersistentSpace {
  public:
-  PersistentSpace(const Chain& chain, int64_t unit);
+  PersistentSpace(const Chain& chain, int64_t unit, Rounding rounding = Rounding::kUp);
 
   int last() const { return last_; }
   int64_t activation(int l) const { return at(activation_, l); }

@@ -117,6 +117,15 @@ int64_t PersistentTable::Excess(int64_t memory) const {
   return value < kNever ? value * time_unit_ : kNever;
 }
 
+int64_t PersistentTable::IntervalExcess(int s, int t, int64_t memory) const {
+  for (const Part& part : parts_) {
+    const int64_t m = std::min(memory, part.slots - space_.activation(s - 1));
+    const int64_t value = m < 0 ? kNever : part.engine->Value(s - 1, t - 1, m);
+    if (value < kNever) return value * time_unit_;
+  }
+  return kNever;
+}
+
 int PersistentTable::Choose(const PersistentEngine& engine, int s, int t, int64_t m) const {
   // The engine counts stages from 0.
   const int64_t value = engine.Value(s - 1, t - 1, m);

@@ -62,6 +62,9 @@ class PersistentTable {
   // 0 <= memory <= slots; kNever if nothing fits.
   int64_t Excess(int64_t memory) const;
 
+  // The same for the interval (s, t) within `memory` slots, a^{s-1} not included.
+  int64_t IntervalExcess(int s, int t, int64_t memory) const;
+
   // A schedule that attains Excess(memory), which must not be kNever. Ties prefer keeping, then the
   // earlier split.
   Schedule Backtrack(int64_t memory) const;

@@ -1,9 +1,7 @@
 #include "tests/solvers/persistent_search.h"
 
 #include <algorithm>
-#include <optional>
 #include <queue>
-#include <set>
 #include <tuple>
 #include <vector>
 
@@ -21,6 +19,7 @@ struct State {
 
   auto Key() const { return std::tie(plain, saved, ran, gradient, fresh); }
   friend bool operator<(const State& a, const State& b) { return a.Key() < b.Key(); }
+  friend bool operator>(const State& a, const State& b) { return b < a; }
 };
 
 struct Step {
@@ -34,46 +33,35 @@ class Search {
   Search(const Chain& chain, Recompute recompute, Saving saving)
       : chain_(chain), loss_(chain.length() + 1), recompute_(recompute), saving_(saving) {}
 
-  // Least time within `budget`, by Dijkstra's algorithm over what is held.
-  std::optional<int64_t> LeastTime(int64_t budget) const {
-    using Item = std::pair<int64_t, State>;
-    std::priority_queue<Item, std::vector<Item>, std::greater<Item>> open;
-    std::set<State> closed;
+  // Dijkstra's algorithm over what is held, with a label (time, peak) for every peak that a state
+  // is reached with at less time than with any smaller one.
+  std::map<int64_t, int64_t> Frontier() const {
+    using Label = std::tuple<int64_t, int64_t, State>;  // time, peak, state
+    std::priority_queue<Label, std::vector<Label>, std::greater<Label>> open;
+    std::map<State, int64_t> least_peak;
+    std::map<int64_t, int64_t> frontier;
     State start;
     start.gradient = loss_;
-    if (Memory(start) <= budget) open.push({0, start});
+    open.push({0, Memory(start), start});
     while (!open.empty()) {
-      const auto [time, state] = open.top();
+      const auto [time, peak, state] = open.top();
       open.pop();
-      if (state.gradient == 0) return time;
-      if (!closed.insert(state).second) continue;
+      // Times come in order: a label is worth its while only if its peak is the least so far.
+      const auto [known, is_new] = least_peak.insert({state, peak});
+      if (!is_new && known->second <= peak) continue;
+      known->second = peak;
+      if (state.gradient == 0) {
+        if (frontier.empty() || peak < frontier.begin()->first) frontier[peak] = time;
+        continue;
+      }
       for (const Step& step : Steps(state)) {
-        if (step.running > budget || Memory(step.next) > budget) continue;
-        if (closed.count(step.next) == 0) open.push({time + step.time, step.next});
+        const int64_t next_peak = std::max({peak, step.running, Memory(step.next)});
+        const auto next = least_peak.find(step.next);
+        if (next != least_peak.end() && next->second <= next_peak) continue;
+        open.push({time + step.time, next_peak, step.next});
       }
     }
-    return std::nullopt;
-  }
-
-  // Every memory that any state or operation can take: where the least time may change.
-  std::set<int64_t> Memories() const {
-    std::set<int64_t> memories;
-    std::set<State> seen;
-    State start;
-    start.gradient = loss_;
-    std::vector<State> todo = {start};
-    while (!todo.empty()) {
-      const State state = todo.back();
-      todo.pop_back();
-      if (!seen.insert(state).second) continue;
-      memories.insert(Memory(state));
-      if (state.gradient == 0) continue;
-      for (const Step& step : Steps(state)) {
-        memories.insert(step.running);
-        todo.push_back(step.next);
-      }
-    }
-    return memories;
+    return frontier;
   }
 
  private:
@@ -149,16 +137,7 @@ class Search {
 
 std::map<int64_t, int64_t> PersistentFrontier(const Chain& chain, Recompute recompute,
                                               Saving saving) {
-  const Search search(chain, recompute, saving);
-  std::map<int64_t, int64_t> frontier;
-  std::optional<int64_t> before;
-  for (const int64_t budget : search.Memories()) {
-    const std::optional<int64_t> time = search.LeastTime(budget);
-    if (time && time != before) frontier[budget] = *time;
-    before = time;
-    if (time == chain.ideal_time().value()) break;
-  }
-  return frontier;
+  return Search(chain, recompute, saving).Frontier();
 }
 
 }  // namespace stowage::testing

@@ -4,7 +4,6 @@
 #include <map>
 #include <random>
 
-#include "solvers/chain/persistent_exact.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/plan/simulate.h"
@@ -174,23 +173,6 @@ TEST(OptimalPersistent, ScheduleOfLeastMemoryAttainsIt) {
     ASSERT_TRUE(simulation.ok()) << simulation.status();
     EXPECT_EQ(simulation->peak.value(), LeastBudgetOf(exact, *least)) << testing::Describe(chain);
   }
-}
-
-TEST(OptimalPersistent, GivesUpTheExactRecurrenceAtItsLimit) {
-  std::mt19937_64 rng(6);
-  testing::RandomChainOptions options;
-  options.max_size = 100000;
-  const Chain chain = testing::RandomChain(14, options, &rng);
-  const PersistentSpace exact(chain, 1);
-  const absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, {});
-  const int64_t memory = least->table(1, exact.last()).memory * 3 / 2;
-  const auto cut = SolvePersistentExactly(exact, *least, memory, ExactLimits{5, 1000000}, {});
-  ASSERT_TRUE(cut.ok());
-  EXPECT_FALSE(cut->has_value());
-  EXPECT_FALSE(
-      SolvePersistentExactly(exact, *least, memory, ExactLimits{1000000, 5}, {})->has_value());
-  EXPECT_TRUE(SolvePersistentExactly(exact, *least, memory, ExactLimits{10000000, 100000000}, {})
-                  ->has_value());
 }
 
 TEST(OptimalPersistent, CoarseSlotsSayNotFoundRatherThanInfeasible) {

@@ -1,0 +1,226 @@
+#include "solvers/chain/persistent_frontier.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "solvers/chain/persistent_guide.h"
+#include "solvers/chain/persistent_table.h"
+#include "solvers/chain/solvers.h"
+#include "solvers/plan/simulate.h"
+#include "solvers/plan/store_all_schedule.h"
+
+namespace stowage {
+namespace {
+
+// Work of the exact steps, for 100 stages and fewer and at most: 0.3 s and 3 s.
+constexpr double kStepWork = 4e7;
+constexpr double kMostStepWork = 4e8;
+// Work of all tables of a chain, likewise: 0.2 s and 8 s.
+constexpr double kTableWork = 2e8;
+constexpr double kMostTableWork = 8e9;
+// Fewer slots are of no use, more gain nothing that would be seen.
+constexpr int64_t kMinSlots = 64;
+constexpr int64_t kMaxSlots = 4096;
+// Budgets of an octave that get a schedule of their own, beside the table's.
+constexpr int kGuidedBudgets = 64;
+// A table's value that is better by less than this share of the ideal time is not worth a replay.
+constexpr double kWorthwhile = 1e-5;
+
+// Budgets that share a table.
+struct BudgetRange {
+  double low, high;
+};
+
+double Scaled(double work, double most, int stages) {
+  const double ratio = std::max(stages / 100.0, 1.0);
+  return std::min(work * ratio * ratio * ratio, most);
+}
+
+// From the least budget to store-all's peak, equally wide as ratios, an octave at most.
+std::vector<BudgetRange> BudgetRanges(const PersistentProblem& problem) {
+  const double least = static_cast<double>(std::max(problem.least_budget.value(), int64_t{1}));
+  const double ratio = static_cast<double>(problem.store_all_peak.value()) / least;
+  const int count = std::max(1, static_cast<int>(std::ceil(std::log2(ratio))));
+  std::vector<BudgetRange> ranges;
+  for (int i = 0; i < count; ++i) {
+    ranges.push_back({least * std::pow(ratio, i / static_cast<double>(count)),
+                      least * std::pow(ratio, (i + 1) / static_cast<double>(count))});
+  }
+  return ranges;
+}
+
+Schedule LeastMemorySchedule(const PersistentProblem& problem) {
+  const LeastMemory& least = problem.least;
+  return PersistentBacktrack::Run(
+      problem.exact, 0, [&least](int s, int t, int64_t) { return least.table(s, t).split; });
+}
+
+absl::Status AddCheapSchedules(const PersistentProblem& problem, const SolveOptions& options,
+                               FrontierBuilder* builder) {
+  absl::Status status = builder->Add(LeastMemorySchedule(problem));
+  if (!status.ok()) return status;
+  // Store-all is periodic, too.
+  absl::StatusOr<Frontier> periodic =
+      CheckpointSequentialSolver().SolveFrontier(problem.chain, options);
+  if (!periodic.ok()) return periodic.status();
+  builder->Add(*periodic);
+  return absl::OkStatus();
+}
+
+// A table for budgets up to `memory` bytes.
+struct TablePlan {
+  int64_t unit = 1;
+  int64_t slots = 0;
+
+  static TablePlan For(double memory, int64_t unit) {
+    // What needs `memory` in bytes may need a little more in units.
+    constexpr double kMargin = 1.0 + 1.0 / 64;
+    return {unit, static_cast<int64_t>(std::ceil(memory * kMargin / static_cast<double>(unit)))};
+  }
+};
+
+// As many slots as the work and the memory allow; none if that is too few.
+TablePlan PlanTable(const PersistentProblem& problem, double memory, double work,
+                    const SolveOptions& options) {
+  const int64_t common = CommonUnit(problem.chain);
+  const auto with_slots = [memory, common](int64_t slots) {
+    return TablePlan::For(
+        memory, std::max(common, static_cast<int64_t>(memory / static_cast<double>(slots))));
+  };
+  if (options.slots > 0) return with_slots(options.slots);
+  const double bytes = std::max(static_cast<double>(options.table_limit.value()), 1.0);
+  for (int64_t slots = kMaxSlots; slots >= kMinSlots;) {
+    const TablePlan plan = with_slots(slots);
+    const PersistentSpace space(problem.chain, plan.unit, Rounding::kNearest);
+    const TableEstimate estimate = PersistentTable::Estimate(space, plan.slots);
+    const double over =
+        std::max(estimate.steps / work, static_cast<double>(estimate.bytes) / bytes);
+    if (over <= 1.0) return plan;
+    slots = static_cast<int64_t>(static_cast<double>(slots) * std::min(0.8, 0.98 / over));
+  }
+  return {};
+}
+
+// What making a schedule costs, in steps of a poll.
+int64_t WorkOfSchedule(const PersistentProblem& problem) {
+  return int64_t{10} * problem.chain.length() * problem.chain.length();
+}
+
+// The table's own schedules, at every memory where its value changes.
+absl::Status AddTableSchedules(const PersistentProblem& problem, const PersistentTable& table,
+                               const TablePlan& plan, const BudgetRange& range, bool lossless,
+                               StopPoll* poll, FrontierBuilder* builder) {
+  constexpr double kBelow = 1.0 - 1.0 / 64;
+  const double worthwhile =
+      lossless ? 0.0 : kWorthwhile * static_cast<double>(problem.chain.ideal_time().value());
+  const int64_t first =
+      lossless ? 0 : static_cast<int64_t>(range.low * kBelow / static_cast<double>(plan.unit));
+  int64_t before = kNever;
+  for (int64_t memory = first; memory <= plan.slots; ++memory) {
+    const int64_t excess = table.Excess(memory);
+    if (excess >= before) continue;
+    if (before < kNever && static_cast<double>(before - excess) < worthwhile && excess > 0)
+      continue;
+    before = excess;
+    absl::Status status = poll->Spend(WorkOfSchedule(problem));
+    if (status.ok()) status = builder->Add(table.Backtrack(memory));
+    if (!status.ok()) return status;
+    if (excess == 0) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddGuidedSchedules(const PersistentProblem& problem, const PersistentTable& table,
+                                int64_t unit, const BudgetRange& range, StopPoll* poll,
+                                FrontierBuilder* builder) {
+  int64_t before = 0;
+  for (int i = 0; i < kGuidedBudgets; ++i) {
+    const double budget =
+        range.low * std::pow(range.high / range.low, i / static_cast<double>(kGuidedBudgets));
+    const int64_t bytes = std::max(static_cast<int64_t>(budget), problem.least_budget.value());
+    if (bytes == before) continue;
+    before = bytes;
+    absl::Status status = poll->Spend(WorkOfSchedule(problem));
+    if (!status.ok()) return status;
+    status = builder->Add(GuidedSchedule(problem.exact, problem.least, table, unit,
+                                         bytes - problem.chain.activation(0).value()));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// One table's work. Tables over the limits are left out.
+absl::Status AddRange(const PersistentProblem& problem, const BudgetRange& range,
+                      const TablePlan& plan, bool lossless, const SolveOptions& options,
+                      TableSummary* summary, FrontierBuilder* builder) {
+  const PersistentSpace space(problem.chain, plan.unit, Rounding::kNearest);
+  absl::StatusOr<PersistentTable> table = PersistentTable::Compute(space, plan.slots, options);
+  if (absl::IsResourceExhausted(table.status())) return absl::OkStatus();
+  if (!table.ok()) return table.status();
+  summary->slots = std::max(summary->slots, plan.slots);
+  summary->lossless = lossless;
+  StopPoll poll(options.stop);
+  absl::Status status = AddTableSchedules(problem, *table, plan, range, lossless, &poll, builder);
+  if (!status.ok() || lossless) return status;
+  return AddGuidedSchedules(problem, *table, plan.unit, range, &poll, builder);
+}
+
+// Progress of one of several parts.
+SolveOptions PartOf(const SolveOptions& options, size_t part, size_t parts) {
+  SolveOptions inner = options;
+  if (!options.progress) return inner;
+  inner.progress = [&options, part, parts](double share) {
+    options.progress((static_cast<double>(part) + share) / static_cast<double>(parts));
+  };
+  return inner;
+}
+
+}  // namespace
+
+absl::StatusOr<PersistentProblem> MakePersistentProblem(const Chain& chain,
+                                                        const SolveOptions& options) {
+  PersistentSpace exact(chain, 1);
+  absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, options);
+  if (!least.ok()) return least.status();
+  const absl::StatusOr<Simulation> all = Simulate(chain, StoreAllSchedule(chain));
+  if (!all.ok()) return all.status();
+  const Bytes least_budget(LeastBudgetOf(exact, *least));
+  return PersistentProblem{chain, std::move(exact), *std::move(least), least_budget, all->peak};
+}
+
+absl::StatusOr<std::optional<PersistentSteps>> ExactSteps(const PersistentProblem& problem,
+                                                          const SolveOptions& options) {
+  const double work = Scaled(kStepWork, kMostStepWork, problem.chain.length());
+  return PersistentSteps::Compute(
+      problem.exact, problem.store_all_peak.value() - problem.chain.activation(0).value(),
+      {static_cast<int64_t>(work), options.table_limit.value()}, options);
+}
+
+absl::StatusOr<TableSummary> AddSchedules(const PersistentProblem& problem, Bytes budget,
+                                          const SolveOptions& options, FrontierBuilder* builder) {
+  absl::Status status = AddCheapSchedules(problem, options, builder);
+  if (!status.ok()) return status;
+  TableSummary summary;
+  const std::vector<BudgetRange> ranges = BudgetRanges(problem);
+  const double work = Scaled(kTableWork, kMostTableWork, problem.chain.length());
+  const BudgetRange all = {ranges.front().low, ranges.back().high};
+  TablePlan plan = PlanTable(problem, all.high, work, options);
+  if (plan.slots > 0 && CommonUnit(problem.chain) % plan.unit == 0) {
+    status = AddRange(problem, all, plan, /*lossless=*/true, options, &summary, builder);
+    if (!status.ok()) return status;
+    if (summary.lossless) return summary;
+  }
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (ranges[i].low > static_cast<double>(budget.value())) break;
+    plan = PlanTable(problem, ranges[i].high, work / static_cast<double>(ranges.size()), options);
+    if (plan.slots == 0) continue;
+    status = AddRange(problem, ranges[i], plan, /*lossless=*/false,
+                      PartOf(options, i, ranges.size()), &summary, builder);
+    if (!status.ok()) return status;
+  }
+  return summary;
+}
+
+}  // namespace stowage
