@@ -71,7 +71,7 @@ v1::ComputePlanRequest TableRequest(int stages, int64_t slots) {
 }
 
 // A table that takes longer than any test waits for.
-v1::ComputePlanRequest EndlessRequest() { return TableRequest(400, 3000); }
+v1::ComputePlanRequest EndlessRequest() { return TableRequest(1200, 1000); }
 
 struct OpenCall {
   OpenCall(const std::string& address, v1::ComputePlanRequest asked)
@@ -138,7 +138,7 @@ TEST(Stowaged, ADrainWaitsForAPlan) {
   ChildProcess child(FreePorts());
   const auto [address, metrics] = Ready(&child);
   // A solve of some seconds.
-  OpenCall call(address, TableRequest(150, 4000));
+  OpenCall call(address, TableRequest(900, 600));
   ASSERT_EQ(call.result.wait_for(milliseconds(200)), std::future_status::timeout);
   child.Signal(SIGTERM);
   EXPECT_THAT(child.ReadUntil("\n"), HasSubstr("draining"));
@@ -183,7 +183,7 @@ TEST(Stowaged, AFlagBoundsTheMemoryOfASolve) {
   command.emplace_back("--solver_memory_bytes=1048576");
   ChildProcess child(command);
   const auto [address, metrics] = Ready(&child);
-  OpenCall call(address, TableRequest(150, 4000));
+  OpenCall call(address, TableRequest(900, 600));
   ASSERT_EQ(call.result.wait_for(seconds(10)), std::future_status::ready);
   EXPECT_EQ(call.result.get().error_code(), grpc::RESOURCE_EXHAUSTED);
   child.Signal(SIGTERM);
