@@ -20,14 +20,18 @@ namespace stowage {
 namespace {
 
 constexpr int64_t kMaxSlots = 1000000;
-constexpr int64_t kMaxAutoSlots = 50000;
-// Some seconds of one core: ranges of rows that matter are a small part of all.
-constexpr double kTableSteps = 1.5e10;
-// Stages with the loss. Moving checkpoints gain on short chains only, where the table of L^3 rows
-// is small.
-constexpr int kMaxMoving = 32;
+constexpr double kMinAutoSlots = 100;
+constexpr double kMaxAutoSlots = 50000;
+// What a table may take of one core, and what an alternative takes of it: something for itself, and
+// for every slot. Measured on random chains of 339 stages.
+constexpr double kTableNanos = 7e9;
+constexpr double kNanosPerAlternative = 130;
+constexpr double kNanosPerSlot = 0.05;
+// Stages with the loss. Moving checkpoints closed what was left of the gap to the optimum on chains
+// of a few stages, and gained nothing on networks of 20 and more.
+constexpr int kMaxMoving = 16;
 // A frontier is made of tables for store-all's peak, half of it, ... and of so many budgets each.
-constexpr int kMaxTables = 4;
+constexpr int kMaxTables = 3;
 constexpr int kBudgetsPerTable = 100;
 
 bool Moving(const Chain& chain) { return chain.length() + 1 <= kMaxMoving; }
@@ -41,16 +45,38 @@ struct Table {
   bool lossless = false;  // nothing was rounded
 };
 
-int64_t AutoSlots(const BeyondExtents& extents) {
-  const double slots = kTableSteps / extents.index.alternatives();
-  return static_cast<int64_t>(std::clamp<double>(slots, 1, kMaxAutoSlots));
+// As many as the time and the table limit allow.
+int64_t AutoSlots(const BeyondExtents& extents, Bytes budget, const SolveOptions& options) {
+  const double by_time =
+      (kTableNanos / extents.index.alternatives() - kNanosPerAlternative) / kNanosPerSlot;
+  double widths = 0;  // of all rows, as shares of the slots
+  for (const BeyondExtents::Extent& e : extents.extents) {
+    const int64_t width = std::min(e.all_kept, budget.value()) - e.least;
+    widths +=
+        static_cast<double>(std::max<int64_t>(width, 0)) / static_cast<double>(budget.value());
+  }
+  const double by_memory = 0.8 * static_cast<double>(options.table_limit.value()) /
+                           (BeyondTable::kMaxBytesPerValue * std::max(widths, 1.0));
+  return static_cast<int64_t>(
+      std::clamp<double>(std::min(by_time, by_memory), kMinAutoSlots, kMaxAutoSlots));
+}
+
+// The options of one part of a solve: its progress is the part's share of the whole.
+SolveOptions Part(const SolveOptions& options, double begin, double end) {
+  SolveOptions part = options;
+  if (options.progress) {
+    part.progress = [&options, begin, end](double share) {
+      options.progress(begin + share * (end - begin));
+    };
+  }
+  return part;
 }
 
 // A table for all budgets up to `budget`, in the sizes' common unit if that takes no more slots than
 // allowed.
 absl::StatusOr<Table> MakeTable(const Chain& chain, const BeyondExtents& extents, Bytes budget,
                                 const SolveOptions& options) {
-  const int64_t slots = options.slots > 0 ? options.slots : AutoSlots(extents);
+  const int64_t slots = options.slots > 0 ? options.slots : AutoSlots(extents, budget, options);
   const int64_t common = CommonUnit(chain);
   Table result;
   result.unit = common;
@@ -142,7 +168,8 @@ class BeyondPersistent final : public ChainSolver {
     const PersistentSpace exact(chain, 1);
     absl::StatusOr<BeyondExtents> extents = ComputeExtents(exact, Moving(chain), options);
     if (!extents.ok()) return extents.status();
-    absl::StatusOr<Frontier> persistent = OptimalPersistentSolver().SolveFrontier(chain, options);
+    absl::StatusOr<Frontier> persistent =
+        OptimalPersistentSolver().SolveFrontier(chain, Part(options, 0, 0.5));
     if (!persistent.ok()) return persistent.status();
     FrontierBuilder builder(chain);
     builder.Add(*persistent);
@@ -152,7 +179,9 @@ class BeyondPersistent final : public ChainSolver {
                          /*exact=*/false, /*slots=*/0};
     Bytes budget = persistent->points().back().peak;
     for (int i = 0; i < kMaxTables && budget > info.least_budget; ++i) {
-      const absl::StatusOr<Table> table = MakeTable(chain, *extents, budget, options);
+      const absl::StatusOr<Table> table =
+          MakeTable(chain, *extents, budget,
+                    Part(options, 0.5 + 0.5 * i / kMaxTables, 0.5 + 0.5 * (i + 1) / kMaxTables));
       if (absl::IsResourceExhausted(table.status())) break;
       if (!table.ok()) return table.status();
       info.slots = std::max(info.slots, table->slots);
@@ -189,7 +218,8 @@ class BeyondPersistent final : public ChainSolver {
                                     const BeyondExtents& extents, Bytes budget,
                                     const SolveOptions& options, Plan* plan) {
     Best best(chain, budget);
-    absl::StatusOr<Plan> persistent = OptimalPersistentSolver().Solve(chain, budget, options);
+    absl::StatusOr<Plan> persistent =
+        OptimalPersistentSolver().Solve(chain, budget, Part(options, 0, 0.5));
     if (!persistent.ok() && !absl::IsResourceExhausted(persistent.status()))
       return persistent.status();
     absl::Status status;
@@ -198,7 +228,7 @@ class BeyondPersistent final : public ChainSolver {
                           absl::StrCat("nothing beat a persistent one: ", persistent->explanation));
       if (!status.ok()) return status;
     }
-    const absl::StatusOr<Table> table = MakeTable(chain, extents, budget, options);
+    const absl::StatusOr<Table> table = MakeTable(chain, extents, budget, Part(options, 0.5, 1));
     if (!table.ok() && !absl::IsResourceExhausted(table.status())) return table.status();
     if (table.ok() && table->table->Excess(table->slots) < kNever) {
       plan->provenance.slots = table->slots;

@@ -24,6 +24,8 @@ namespace stowage {
 
 class BeyondTable {
  public:
+  static constexpr int kMaxBytesPerValue = 8;
+
   virtual ~BeyondTable() = default;
 
   // `space` in slots; it must outlive the table. CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED

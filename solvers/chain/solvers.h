@@ -45,7 +45,7 @@ const ChainSolver& RevolveSolver();
 const ChainSolver& OptimalPersistentSolver();
 
 // Beyond the theorem: a stage's saved tensors may be kept without its input, which is computed again
-// for its backward; on chains of up to 31 stages checkpoints may also be dropped before their
+// for its backward; on chains of up to 15 stages checkpoints may also be dropped before their
 // backward, or moved to a later stage. Never slower than OptimalPersistentSolver at the same
 // options: the faster of both is returned. Optimal in its class (proven_optimal) where a table needs
 // no rounding, a good schedule elsewhere; whatever fits the class's exact least memory is found.

@@ -2,10 +2,14 @@
 
 #include <cstdint>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
+#include "solvers/chain/beyond_table.h"
+#include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/naive_replay.h"
@@ -54,6 +58,17 @@ Chain NetworkLikeChain(int length, std::mt19937_64* rng) {
     s.backward_overhead = input_gradient + Bytes(draw(0, 1));
     input_gradient = s.output_gradient;
     spec.stages.push_back(s);
+  }
+  return *Chain::Create(std::move(spec));
+}
+
+// A chain of stages drawn from two: intervals repeat.
+Chain RepetitiveChain(int length, std::mt19937_64* rng) {
+  const Chain kinds = RandomChain(2, {}, rng);
+  ChainSpec spec = kinds.spec();
+  spec.stages.clear();
+  for (int l = 0; l < length; ++l) {
+    spec.stages.push_back(kinds.stage(std::uniform_int_distribution<int>(1, 2)(*rng)));
   }
   return *Chain::Create(std::move(spec));
 }
@@ -183,7 +198,8 @@ TEST(BeyondPersistent, ClosesTheGapOfNetworkLikeChains) {
   std::mt19937_64 rng(42);
   Gap sum;
   for (int i = 0; i < 60; ++i) AddGaps(NetworkLikeChain(3 + i % 3, &rng), 4, &sum);
-  Report("network-like chains", sum);
+  for (int i = 0; i < 30; ++i) AddGaps(RepetitiveChain(4, &rng), 4, &sum);
+  Report("network-like and repetitive chains", sum);
   EXPECT_GT(sum.pairs, 40);
   EXPECT_GE(sum.Share(), 0.98);
 }
@@ -223,6 +239,38 @@ TEST(BeyondPersistent, NeedsNoMoreThanPersistentSchedulesAndSometimesLess) {
     less += beyond < persistent ? 1 : 0;
   }
   EXPECT_GT(less, 5);
+}
+
+TEST(BeyondTable, SchedulesTakeExactlyWhatItClaims) {
+  std::mt19937_64 rng(48);
+  int64_t schedules = 0;
+  for (int i = 0; i < 400; ++i) {
+    testing::RandomChainOptions options;
+    options.with_flags = i % 5 == 0;
+    options.with_input_gradient = i % 3 == 0;
+    const int length = 1 + i % 10;
+    const Chain chain =
+        i % 4 == 0 ? RepetitiveChain(length, &rng) : RandomChain(length, options, &rng);
+    const PersistentSpace space(chain, 1);
+    const int64_t all = StoreAllPeak(chain);
+    const auto fixed = BeyondTable::Compute(space, /*moving=*/false, all, {});
+    const auto moving = BeyondTable::Compute(space, /*moving=*/true, all, {});
+    ASSERT_TRUE(fixed.ok() && moving.ok());
+    for (int64_t budget = 0; budget <= all; ++budget) {
+      EXPECT_LE((*moving)->Excess(budget), (*fixed)->Excess(budget)) << Describe(chain);
+      for (const BeyondTable* table : {fixed->get(), moving->get()}) {
+        if (table->Excess(budget) == kNever) continue;
+        const testing::NaiveResult naive = testing::NaiveReplay(chain, table->Backtrack(budget));
+        ASSERT_TRUE(naive.valid) << Describe(chain) << "\nbudget " << budget;
+        ASSERT_LE(naive.peak, budget) << Describe(chain);
+        ASSERT_EQ(naive.makespan, chain.ideal_time().value() + table->Excess(budget))
+            << Describe(chain) << "\nbudget " << budget;
+        ++schedules;
+      }
+    }
+    EXPECT_EQ((*moving)->Excess(all), 0);
+  }
+  EXPECT_GT(schedules, 10000);
 }
 
 TEST(BeyondPersistent, ProofsHold) {
