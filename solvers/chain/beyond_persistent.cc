@@ -1,12 +1,10 @@
 // The solver over the recurrence of beyond_recurrence.h. Ideas tried and what they gained: README.md
 // beside this file.
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/beyond_extents.h"
@@ -14,7 +12,6 @@
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
 namespace {
@@ -32,7 +29,10 @@ constexpr double kNanosPerSlot = 0.05;
 constexpr int kMaxMoving = 16;
 // A frontier is made of tables for store-all's peak, half of it, ... and of so many budgets each.
 constexpr int kMaxTables = 3;
-constexpr int kBudgetsPerTable = 100;
+constexpr int64_t kBudgetsPerTable = 100;
+// Or one table for all of them, where it rounds nothing and its schedules, of O(L^2) each, are made
+// in some seconds.
+constexpr int64_t kBudgetsByStages = 50000000;
 
 bool Moving(const Chain& chain) { return chain.length() + 1 <= kMaxMoving; }
 
@@ -93,11 +93,6 @@ absl::StatusOr<Table> MakeTable(const Chain& chain, const BeyondExtents& extents
   return result;
 }
 
-bool StoreAllFits(const Chain& chain, Bytes budget) {
-  const absl::StatusOr<Simulation> simulation = Simulate(chain, StoreAllSchedule(chain));
-  return simulation.ok() && simulation->peak <= budget;
-}
-
 // The fastest of the schedules offered that fit; the first among equals.
 class Best {
  public:
@@ -136,15 +131,13 @@ class BeyondPersistent final : public ChainSolver {
                              const SolveOptions& options) const override {
     absl::Status status = CheckOptions(options);
     if (!status.ok()) return status;
+    absl::StatusOr<Plan> store_all = StoreAllSolver().Solve(chain, budget, options);
+    if (!store_all.ok()) return store_all.status();
     Plan plan;
+    if (store_all->status == PlanStatus::kFound) plan = *std::move(store_all);
     plan.bounds.schedule_class = ClassFor(chain);
-    if (StoreAllFits(chain, budget)) {
-      plan.status = PlanStatus::kFound;
-      plan.schedule = StoreAllSchedule(chain);
-      plan.bounds.proven_optimal = true;
-      plan.explanation = "everything fits: nothing is recomputed";
-      return plan;
-    }
+    plan.bounds.least_budget = Bytes(0);
+    if (plan.status == PlanStatus::kFound) return plan;
     const PersistentSpace exact(chain, 1);
     absl::StatusOr<BeyondExtents> extents = ComputeExtents(exact, Moving(chain), options);
     if (!extents.ok()) return extents.status();
@@ -177,6 +170,7 @@ class BeyondPersistent final : public ChainSolver {
     if (!status.ok()) return status;
     FrontierInfo info = {info_.name, ClassFor(chain), Bytes(LeastBudgetOf(exact, *extents)),
                          /*exact=*/false, /*slots=*/0};
+    const int64_t stages = exact.last();
     Bytes budget = persistent->points().back().peak;
     for (int i = 0; i < kMaxTables && budget > info.least_budget; ++i) {
       const absl::StatusOr<Table> table =
@@ -185,10 +179,11 @@ class BeyondPersistent final : public ChainSolver {
       if (absl::IsResourceExhausted(table.status())) break;
       if (!table.ok()) return table.status();
       info.slots = std::max(info.slots, table->slots);
-      status = AddAll(*table, options, &builder);
+      const bool every = table->lossless && table->slots <= kBudgetsByStages / stages / stages;
+      status = AddAll(*table, every ? table->slots : kBudgetsPerTable, options, &builder);
       if (!status.ok()) return status;
-      info.exact = table->lossless;
-      if (info.exact) break;
+      info.exact = every;
+      if (every) break;
       budget = Bytes(budget.value() / 2);
     }
     return builder.Build(std::move(info));
@@ -244,14 +239,14 @@ class BeyondPersistent final : public ChainSolver {
     return absl::OkStatus();
   }
 
-  // What the table has at every budget where it changes, or at some of them.
-  static absl::Status AddAll(const Table& table, const SolveOptions& options,
+  // What the table has at about so many budgets.
+  static absl::Status AddAll(const Table& table, int64_t budgets, const SolveOptions& options,
                              FrontierBuilder* builder) {
     StopPoll poll(options.stop);
-    const int64_t step = table.lossless ? 1 : std::max<int64_t>(table.slots / kBudgetsPerTable, 1);
+    const int64_t step = std::max<int64_t>(table.slots / std::max<int64_t>(budgets, 1), 1);
     int64_t before = kNever;
     for (int64_t m = table.slots % step; m <= table.slots; m += step) {
-      absl::Status status = poll.Spend(1 << 18);
+      absl::Status status = poll.Spend(1 << 20);
       if (!status.ok()) return status;
       const int64_t excess = table.table->Excess(m);
       if (excess >= before) continue;
