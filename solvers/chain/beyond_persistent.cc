@@ -27,10 +27,12 @@ constexpr double kNanosPerSlot = 0.05;
 // Stages with the loss. Moving checkpoints closed what was left of the gap to the optimum on chains
 // of a few stages, and gained nothing on networks of 20 and more.
 constexpr int kMaxMoving = 16;
-// A frontier is made of tables for store-all's peak, half of it, ... and of so many budgets each.
+// A frontier is made of tables for store-all's peak, half of it, ... as many as its time allows, and
+// of so many budgets each;
+constexpr double kFrontierNanos = 1.2e10;
 constexpr int kMaxTables = 3;
 constexpr int64_t kBudgetsPerTable = 100;
-// Or one table for all of them, where it rounds nothing and its schedules, of O(L^2) each, are made
+// or of one table for all of them, where it rounds nothing and its schedules, of O(L^2) each, are made
 // in some seconds.
 constexpr int64_t kBudgetsByStages = 50000000;
 
@@ -46,9 +48,10 @@ struct Table {
 };
 
 // As many as the time and the table limit allow.
-int64_t AutoSlots(const BeyondExtents& extents, Bytes budget, const SolveOptions& options) {
+int64_t AutoSlots(const BeyondExtents& extents, Bytes budget, double nanos,
+                  const SolveOptions& options) {
   const double by_time =
-      (kTableNanos / extents.index.alternatives() - kNanosPerAlternative) / kNanosPerSlot;
+      (nanos / extents.index.alternatives() - kNanosPerAlternative) / kNanosPerSlot;
   double widths = 0;  // of all rows, as shares of the slots
   for (const BeyondExtents::Extent& e : extents.extents) {
     const int64_t width = std::min(e.all_kept, budget.value()) - e.least;
@@ -75,8 +78,9 @@ SolveOptions Part(const SolveOptions& options, double begin, double end) {
 // A table for all budgets up to `budget`, in the sizes' common unit if that takes no more slots than
 // allowed.
 absl::StatusOr<Table> MakeTable(const Chain& chain, const BeyondExtents& extents, Bytes budget,
-                                const SolveOptions& options) {
-  const int64_t slots = options.slots > 0 ? options.slots : AutoSlots(extents, budget, options);
+                                double nanos, const SolveOptions& options) {
+  const int64_t slots =
+      options.slots > 0 ? options.slots : AutoSlots(extents, budget, nanos, options);
   const int64_t common = CommonUnit(chain);
   Table result;
   result.unit = common;
@@ -171,11 +175,14 @@ class BeyondPersistent final : public ChainSolver {
     FrontierInfo info = {info_.name, ClassFor(chain), Bytes(LeastBudgetOf(exact, *extents)),
                          /*exact=*/false, /*slots=*/0};
     const int64_t stages = exact.last();
+    const double least_nanos = 2 * kNanosPerAlternative * extents->index.alternatives();
+    const int tables =
+        static_cast<int>(std::clamp<double>(kFrontierNanos / least_nanos, 1, kMaxTables));
     Bytes budget = persistent->points().back().peak;
-    for (int i = 0; i < kMaxTables && budget > info.least_budget; ++i) {
+    for (int i = 0; i < tables && budget > info.least_budget; ++i) {
       const absl::StatusOr<Table> table =
-          MakeTable(chain, *extents, budget,
-                    Part(options, 0.5 + 0.5 * i / kMaxTables, 0.5 + 0.5 * (i + 1) / kMaxTables));
+          MakeTable(chain, *extents, budget, std::min(kTableNanos, kFrontierNanos / tables),
+                    Part(options, 0.5 + 0.5 * i / tables, 0.5 + 0.5 * (i + 1) / tables));
       if (absl::IsResourceExhausted(table.status())) break;
       if (!table.ok()) return table.status();
       info.slots = std::max(info.slots, table->slots);
@@ -223,7 +230,8 @@ class BeyondPersistent final : public ChainSolver {
                           absl::StrCat("nothing beat a persistent one: ", persistent->explanation));
       if (!status.ok()) return status;
     }
-    const absl::StatusOr<Table> table = MakeTable(chain, extents, budget, Part(options, 0.5, 1));
+    const absl::StatusOr<Table> table =
+        MakeTable(chain, extents, budget, kTableNanos, Part(options, 0.5, 1));
     if (!table.ok() && !absl::IsResourceExhausted(table.status())) return table.status();
     if (table.ok() && table->table->Excess(table->slots) < kNever) {
       plan->provenance.slots = table->slots;
