@@ -14,8 +14,8 @@
 namespace stowage {
 namespace {
 
-// Work of the exact steps, for 100 stages and fewer and at most: 0.3 s and 3 s.
-constexpr double kStepWork = 4e7;
+// Work of the exact steps, for 100 stages and fewer and at most: 0.2 s and 3 s.
+constexpr double kStepWork = 2.5e7;
 constexpr double kMostStepWork = 4e8;
 // Work of all tables of a chain, likewise: 0.2 s and 8 s.
 constexpr double kTableWork = 2e8;

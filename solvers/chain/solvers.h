@@ -33,15 +33,18 @@ const ChainSolver& RevolveSolver();
 // Least time among memory-persistent schedules (Beaumont et al. 2019, Theorem 1): once a tensor is
 // kept, it stays until its backward; and nothing is recomputed ahead of the backward that needs it.
 // (Without that second rule there can be a faster one: solvers/chain/README.md.)
-//   slots = 0: exact in bytes where that is affordable (proven_optimal); else a table of as many
-//     slots as some seconds of one core pay for; on chains too long for one (several hundred
-//     stages), or where rounding leaves nothing, the schedule of least memory or the best periodic
-//     one. Whatever fits the exact least memory is found.
-//   slots > 0: a table of that many slots (up to twice as many, so that no memory is left out),
-//     every size rounded up. NOT_FOUND when rounding alone stands in the way.
-// Ties prefer keeping over recomputing, then the earlier split; equal input gives equal plans.
+//   slots = 0: exact in bytes (proven_optimal) where that takes a fraction of a second: most
+//     networks of up to 100 stages, longer ones whose stages repeat. Else the best of what tables
+//     of each octave of budgets propose, judged in bytes; on chains too long for tables, the
+//     schedule of least memory or the best periodic one. Whatever fits the exact least memory is
+//     found, and more budget is never slower. Single budgets cost as much as a frontier of all.
+//   slots > 0: for a budget a table of that many slots (up to twice as many, so that no memory is
+//     left out), every size rounded up: NOT_FOUND when rounding alone stands in the way. For a
+//     frontier the tables of each octave have so many.
+// Frontiers have 600 points at most.
+// Ties prefer keeping over recomputing; equal input gives equal plans.
 // Refuses (RESOURCE_EXHAUSTED) chains of more than some 3,000 stages.
-// Infeasible is always proven in exact bytes. O(S L^3) time, O(S L^2) memory.
+// Infeasible is always proven in exact bytes. Tables take O(S L^3) time and O(S L^2) memory.
 const ChainSolver& OptimalPersistentSolver();
 
 // Beyond the theorem: a stage's saved tensors may be kept without its input, which is computed again
