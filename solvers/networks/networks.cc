@@ -74,6 +74,8 @@ absl::StatusOr<Network> MakeNetwork(const NetworkOptions& options) {
 }
 
 absl::StatusOr<Chain> ChainOf(const Network& network, const DeviceModel& device) {
+  absl::Status status = ValidateDeviceModel(device);
+  if (!status.ok()) return status;
   ChainSpec spec;
   spec.name = network.name;
   spec.input = network.ops.front().bytes;

@@ -54,7 +54,8 @@ struct DecoderOptions {
 // count.
 absl::StatusOr<Network> MakeDecoder(const DecoderOptions& options);
 
-// The network as a chain: its stages one by one. Errors: those of Chain::Create.
+// The network as a chain: its stages one by one. Errors: those of ValidateDeviceModel and of
+// Chain::Create.
 absl::StatusOr<Chain> ChainOf(const Network& network, const DeviceModel& device);
 
 // MakeNetwork and ChainOf in one.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/model/field_error.h"
 #include "solvers/networks/op_rules.h"
 
 namespace stowage {
@@ -106,8 +108,18 @@ double SecondsFor(const Work& work, const DeviceModel& device) {
   return std::max(arithmetic, traffic) + overhead * work.kernels;
 }
 
+// Times beyond what a chain may have are cut there: Chain::Create refuses them.
 Nanos RoundUp(double seconds) {
-  return Nanos(static_cast<int64_t>(std::ceil(seconds * kNanosPerSecond)));
+  const double nanos = std::ceil(seconds * kNanosPerSecond);
+  return Nanos(nanos < static_cast<double>(kMaxTimeTotal) ? static_cast<int64_t>(nanos)
+                                                          : kMaxTimeTotal);
+}
+
+absl::Status CheckRange(const char* field, double value, double most) {
+  if (value > 0 && value <= most) return absl::OkStatus();
+  return FieldError(
+      field, absl::StrCat(value),
+      std::isinf(most) ? std::string("must be > 0") : absl::StrCat("must be in (0, ", most, "]"));
 }
 
 }  // namespace
@@ -116,6 +128,21 @@ const DeviceModel& ModelledV100() {
   static const auto* const kModel =
       new DeviceModel{"V100 16 GB", 14e12, 900e9, 0.9, 0.85, Nanos(5000), Bytes(int64_t{16} << 30)};
   return *kModel;
+}
+
+absl::Status ValidateDeviceModel(const DeviceModel& model) {
+  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  if (model.kernel_overhead < Nanos(0)) {
+    return FieldError("device.kernel_overhead_ns", model.kernel_overhead.value(), "must be >= 0");
+  }
+  for (const absl::Status& status :
+       {CheckRange("device.peak_flops_per_second", model.peak_flops_per_second, kNoLimit),
+        CheckRange("device.peak_bytes_per_second", model.peak_bytes_per_second, kNoLimit),
+        CheckRange("device.arithmetic_efficiency", model.arithmetic_efficiency, 1),
+        CheckRange("device.bandwidth_efficiency", model.bandwidth_efficiency, 1)}) {
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 Device DescribeModel(const DeviceModel& model) {

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "solvers/model/device.h"
 #include "solvers/model/units.h"
 #include "solvers/networks/network.h"
@@ -26,6 +27,10 @@ struct DeviceModel {
 // peaks are reached: with these, ResNet-1001 and ResNet-101 train as fast as Beaumont et al. 2019
 // state (section 5.4).
 const DeviceModel& ModelledV100();
+
+// INVALID_ARGUMENT unless both peaks are above 0, efficiencies in (0, 1] and the overhead not
+// negative.
+absl::Status ValidateDeviceModel(const DeviceModel& model);
 
 // The device of a modelled profile: its name says that it is a model.
 Device DescribeModel(const DeviceModel& model);

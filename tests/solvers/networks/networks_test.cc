@@ -163,5 +163,26 @@ TEST(NetworksTest, BadOptionsAreRefused) {
   EXPECT_EQ(MakeDecoder(decoder).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(NetworksTest, BadDevicesAreRefused) {
+  const auto refused = [](const DeviceModel& device, const char* field) {
+    const absl::Status status = NetworkChain(Options("resnet18"), device).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(field));
+  };
+  refused(DeviceModel(), "device.peak_flops_per_second = 0");
+  DeviceModel device = ModelledV100();
+  device.peak_bytes_per_second = -1;
+  refused(device, "device.peak_bytes_per_second");
+  device = ModelledV100();
+  device.bandwidth_efficiency = 1.5;
+  refused(device, "device.bandwidth_efficiency = 1.5");
+  device = ModelledV100();
+  device.kernel_overhead = Nanos(-1);
+  refused(device, "device.kernel_overhead_ns = -1");
+  device = ModelledV100();
+  device.peak_flops_per_second = 1e-9;
+  refused(device, "forward_time_ns");
+}
+
 }  // namespace
 }  // namespace stowage
