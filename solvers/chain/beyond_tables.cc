@@ -1,0 +1,166 @@
+#include "solvers/chain/beyond_tables.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "solvers/chain/solvers.h"
+
+namespace stowage {
+namespace {
+
+constexpr int64_t kMostSlots = 1000000;
+// What a table that rounds nothing may take of one core, and what an alternative takes of it:
+// something for itself, and for every slot. Measured on random chains of 339 stages.
+constexpr double kTableNanos = 2e9;
+constexpr double kNanosPerAlternative = 130;
+constexpr double kNanosPerSlot = 0.05;
+constexpr int64_t kMaxLosslessSlots = 50000;
+// Where sizes are rounded, to nearest: the referee says what each schedule really needs. So few slots
+// that a table of a long chain takes hardly more than its alternatives' own time.
+constexpr int64_t kRoundedSlots = 4000;
+constexpr int64_t kLeastRoundedSlots = 100;
+// Stages with the loss. Moving checkpoints closed what was left of the gap to the optimum on chains
+// of a few stages, and gained nothing on networks of 20 and more.
+constexpr int kMaxMoving = 16;
+// Rounded tables are for store-all's peak, half of it, ... as many as their time allows; each gives
+// schedules for about so many budgets.
+constexpr double kFrontierNanos = 1e10;
+constexpr int kMaxTables = 4;
+constexpr int64_t kBudgetsPerTable = 200;
+// A table that rounds nothing gives them for all budgets where these, of O(L^2) each, take seconds.
+constexpr int64_t kBudgetsByStages = 50000000;
+
+// As many slots for all budgets up to `budget` as the time and the table limit allow.
+int64_t AffordableSlots(const BeyondProblem& problem, Bytes budget, double nanos,
+                        const SolveOptions& options) {
+  const double by_time =
+      (nanos / problem.extents.index.alternatives() - kNanosPerAlternative) / kNanosPerSlot;
+  double widths = 0;  // of all rows, as shares of the slots
+  const double whole = static_cast<double>(std::max<int64_t>(budget.value(), 1));
+  for (const BeyondExtents::Extent& e : problem.extents.extents) {
+    const int64_t width = std::min(e.all_kept, budget.value()) - e.least;
+    widths += static_cast<double>(std::max<int64_t>(width, 0)) / whole;
+  }
+  const double by_memory = 0.8 * static_cast<double>(options.table_limit.value()) /
+                           (BeyondTable::kMaxBytesPerValue * std::max(widths, 1.0));
+  return static_cast<int64_t>(std::clamp<double>(std::min(by_time, by_memory), 0, kMostSlots));
+}
+
+absl::StatusOr<SizedTable> MakeTable(const Chain& chain, int64_t unit, int64_t slots,
+                                     Rounding rounding, const SolveOptions& options) {
+  SizedTable result;
+  result.slots = slots;
+  result.space = std::make_unique<PersistentSpace>(chain, unit, rounding);
+  absl::StatusOr<std::unique_ptr<BeyondTable>> table =
+      BeyondTable::Compute(*result.space, CheckpointsMove(chain), slots, options);
+  if (!table.ok()) return table.status();
+  result.table = *std::move(table);
+  result.lossless = CommonUnit(chain) % unit == 0 && result.table->time_unit() == 1;
+  return result;
+}
+
+// What the table has at about so many budgets from `from` slots on.
+absl::Status AddBudgets(const SizedTable& table, int64_t from, int64_t budgets,
+                        const SolveOptions& options, FrontierBuilder* builder) {
+  StopPoll poll(options.stop);
+  const int64_t step = std::max<int64_t>((table.slots - from) / std::max<int64_t>(budgets, 1), 1);
+  int64_t before = kNever;
+  for (int64_t m = from + (table.slots - from) % step; m <= table.slots; m += step) {
+    absl::Status status = poll.Spend(1 << 20);
+    if (!status.ok()) return status;
+    const int64_t excess = table.table->Excess(m);
+    if (excess >= before) continue;
+    before = excess;
+    status = builder->Add(table.table->Backtrack(m));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool CheckpointsMove(const Chain& chain) { return chain.length() + 1 <= kMaxMoving; }
+
+absl::StatusOr<BeyondProblem> MakeBeyondProblem(const Chain& chain, const SolveOptions& options) {
+  PersistentSpace exact(chain, 1);
+  absl::StatusOr<BeyondExtents> extents = ComputeExtents(exact, CheckpointsMove(chain), options);
+  if (!extents.ok()) return extents.status();
+  const absl::StatusOr<Bytes> peak = StoreAllSolver().LeastBudget(chain, options);
+  if (!peak.ok()) return peak.status();
+  return BeyondProblem{chain, std::move(exact), *std::move(extents), *peak};
+}
+
+bool LosslessIsAffordable(const BeyondProblem& problem, const SolveOptions& options) {
+  const int64_t slots = std::min(
+      AffordableSlots(problem, problem.store_all_peak, kTableNanos, options), kMaxLosslessSlots);
+  return problem.store_all_peak.value() / CommonUnit(problem.chain) <= slots;
+}
+
+absl::StatusOr<SizedTable> LosslessTable(const Chain& chain, Bytes budget,
+                                         const SolveOptions& options) {
+  const int64_t unit = CommonUnit(chain);
+  return MakeTable(chain, unit, budget.value() / unit, Rounding::kUp, options);
+}
+
+absl::StatusOr<SizedTable> TableOfSlots(const Chain& chain, Bytes budget, int64_t slots,
+                                        const SolveOptions& options) {
+  const int64_t common = CommonUnit(chain);
+  if (budget.value() / common <= slots) return LosslessTable(chain, budget, options);
+  const int64_t unit = std::max<int64_t>(budget.value() / slots, 1);
+  return MakeTable(chain, unit, budget.value() / unit, Rounding::kUp, options);
+}
+
+SolveOptions PartOf(const SolveOptions& options, double begin, double end) {
+  SolveOptions part = options;
+  if (options.progress) {
+    part.progress = [&options, begin, end](double share) {
+      options.progress(begin + share * (end - begin));
+    };
+  }
+  return part;
+}
+
+absl::Status AddLossless(const BeyondProblem& problem, const SolveOptions& options,
+                         FrontierBuilder* builder, FrontierInfo* info) {
+  const absl::StatusOr<SizedTable> table =
+      LosslessTable(problem.chain, problem.store_all_peak, options);
+  if (absl::IsResourceExhausted(table.status())) return absl::OkStatus();
+  if (!table.ok()) return table.status();
+  const int64_t stages = problem.exact.last();
+  const bool all = table->slots <= kBudgetsByStages / stages / stages;
+  info->slots = table->slots;
+  info->exact = all && table->lossless;
+  return AddBudgets(*table, 0, all ? table->slots : kMaxTables * kBudgetsPerTable, options,
+                    builder);
+}
+
+// Tables for store-all's peak, half of it, and so on.
+absl::Status AddRounded(const BeyondProblem& problem, const SolveOptions& options,
+                        FrontierBuilder* builder, FrontierInfo* info) {
+  const double alternatives = problem.extents.index.alternatives();
+  const int tables = static_cast<int>(std::clamp<double>(
+      kFrontierNanos / (2 * kNanosPerAlternative * alternatives), 1, kMaxTables));
+  Bytes budget = problem.store_all_peak;
+  for (int i = 0; i < tables && budget > info->least_budget; ++i) {
+    const SolveOptions part = PartOf(options, 0.5 + 0.5 * i / tables, 0.5 + 0.5 * (i + 1) / tables);
+    const int64_t affordable =
+        std::clamp(AffordableSlots(problem, budget, kFrontierNanos / tables, options),
+                   kLeastRoundedSlots, kRoundedSlots);
+    const absl::StatusOr<SizedTable> table =
+        options.slots > 0
+            ? TableOfSlots(problem.chain, budget, options.slots, part)
+            : MakeTable(problem.chain, std::max<int64_t>(budget.value() / affordable, 1),
+                        affordable, Rounding::kNearest, part);
+    if (absl::IsResourceExhausted(table.status())) break;
+    if (!table.ok()) return table.status();
+    info->slots = std::max(info->slots, table->slots);
+    // A little below half too: what a schedule really needs may be more than its slots.
+    const int64_t from = i + 1 == tables ? 0 : table->slots * 2 / 5;
+    absl::Status status = AddBudgets(*table, from, kBudgetsPerTable, options, builder);
+    if (!status.ok()) return status;
+    budget = Bytes(budget.value() / 2);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace stowage
