@@ -25,20 +25,38 @@ absl::StatusOr<const ChainSolver*> FindSolver(const std::string& name) {
                     absl::StrCat("must be empty or one of ", names));
 }
 
-// The planner's own choice: store-all when it fits, else the optimum; periodic checkpointing only
-// for chains too long for the optimum's tables.
-absl::StatusOr<Plan> SolveByChoice(const Chain& chain, Bytes budget, const SolveOptions& options) {
-  absl::StatusOr<Plan> plan = Plan();
-  for (const ChainSolver* solver :
-       {&StoreAllSolver(), &OptimalPersistentSolver(), &CheckpointSequentialSolver()}) {
-    plan = solver->Solve(chain, budget, options);
-    if (plan.ok()) plan->provenance.solver = solver->info().name;
-    const bool store_all_too_big =
-        solver == &StoreAllSolver() && plan.ok() && plan->status != PlanStatus::kFound;
-    const bool too_long = absl::IsResourceExhausted(plan.status());
-    if (!store_all_too_big && !too_long) return plan;
+// Longer chains get the optimal persistent solver: going beyond takes it more than some seconds.
+constexpr int kMaxStagesBeyond = 128;
+
+// The planner's own choice, best first; the next one where a chain is too long for the one before.
+std::vector<const ChainSolver*> Choice(const Chain& chain) {
+  std::vector<const ChainSolver*> solvers = {&OptimalPersistentSolver(),
+                                             &CheckpointSequentialSolver()};
+  if (chain.length() <= kMaxStagesBeyond) {
+    solvers.insert(solvers.begin(), &BeyondPersistentSolver());
   }
-  return plan;
+  return solvers;
+}
+
+// What the first of `solvers` says that the chain is not too long for.
+template <class Ask>
+auto FirstAnswer(const std::vector<const ChainSolver*>& solvers, Ask ask) {
+  auto answer = ask(*solvers.front());
+  for (size_t i = 1; i < solvers.size() && absl::IsResourceExhausted(answer.status()); ++i) {
+    answer = ask(*solvers[i]);
+  }
+  return answer;
+}
+
+absl::StatusOr<Plan> SolveByChoice(const Chain& chain, Bytes budget, const SolveOptions& options) {
+  const auto solve = [&](const ChainSolver& solver) {
+    absl::StatusOr<Plan> plan = solver.Solve(chain, budget, options);
+    if (plan.ok()) plan->provenance.solver = solver.info().name;
+    return plan;
+  };
+  absl::StatusOr<Plan> store_all = solve(StoreAllSolver());
+  if (!store_all.ok() || store_all->status == PlanStatus::kFound) return store_all;
+  return FirstAnswer(Choice(chain), solve);
 }
 
 absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget, const PlanOptions& options) {
@@ -83,9 +101,9 @@ absl::StatusOr<Bytes> ResolveBudget(const Chain& chain, const Budget& budget,
     return ShareOf(*share, *peak);
   }
   if (options.solver.empty()) {
-    absl::StatusOr<Bytes> least = OptimalPersistentSolver().LeastBudget(chain, options.solve);
-    if (!absl::IsResourceExhausted(least.status())) return least;
-    return CheckpointSequentialSolver().LeastBudget(chain, options.solve);
+    return FirstAnswer(Choice(chain), [&](const ChainSolver& solver) {
+      return solver.LeastBudget(chain, options.solve);
+    });
   }
   absl::StatusOr<const ChainSolver*> solver = FindSolver(options.solver);
   if (!solver.ok()) return solver.status();
@@ -132,10 +150,9 @@ absl::StatusOr<Plan> MakePlan(const Profile& profile, const Budget& budget,
 
 absl::StatusOr<Frontier> MakeChainFrontier(const Chain& chain, const PlanOptions& options) {
   if (options.solver.empty()) {
-    absl::StatusOr<Frontier> optimal =
-        OptimalPersistentSolver().SolveFrontier(chain, options.solve);
-    if (!absl::IsResourceExhausted(optimal.status())) return optimal;
-    return CheckpointSequentialSolver().SolveFrontier(chain, options.solve);
+    return FirstAnswer(Choice(chain), [&](const ChainSolver& solver) {
+      return solver.SolveFrontier(chain, options.solve);
+    });
   }
   absl::StatusOr<const ChainSolver*> solver = FindSolver(options.solver);
   if (!solver.ok()) return solver.status();

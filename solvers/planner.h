@@ -21,7 +21,8 @@ inline constexpr char kSolverVersion[] = "0.1.0";
 const std::vector<const ChainSolver*>& AllSolvers();
 
 struct PlanOptions {
-  // Name of a solver; empty: store-all whenever it fits, else the optimal persistent solver.
+  // Name of a solver. Empty: store-all whenever it fits, else beyond_persistent on chains of up to
+  // 128 stages, optimal_persistent on longer ones, checkpoint_sequential on those too long for it.
   std::string solver;
   SolveOptions solve;
 };
@@ -52,8 +53,8 @@ absl::StatusOr<Plan> MakeChainPlan(const Chain& chain, Bytes budget, const PlanO
 // that meets the bound is the fastest of any class.
 void TightenBound(const Chain& chain, Plan* plan);
 
-// All budgets at once (solvers/plan/frontier.h). Without a solver's name: the optimal persistent
-// solver's frontier, or periodic checkpointing's for a chain too long for it. Errors as for MakePlan.
+// All budgets at once (solvers/plan/frontier.h), by the same choice of a solver. Errors as for
+// MakePlan.
 absl::StatusOr<Frontier> MakeFrontier(const Profile& profile, const PlanOptions& options);
 absl::StatusOr<Frontier> MakeChainFrontier(const Chain& chain, const PlanOptions& options);
 

@@ -27,7 +27,7 @@ TEST(Planner, FillsInWhatAPlanCarries) {
   const absl::StatusOr<Plan> plan = MakePlan(RandomProfile(10, 1), ShareOfStoreAll{0.8}, {});
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->status, PlanStatus::kFound);
-  EXPECT_EQ(plan->provenance.solver, "optimal_persistent");
+  EXPECT_EQ(plan->provenance.solver, "beyond_persistent");
   EXPECT_EQ(plan->provenance.solver_version, kSolverVersion);
   EXPECT_GT(plan->provenance.solve_time, Nanos(0));
   EXPECT_EQ(plan->budget.value(),
@@ -100,7 +100,7 @@ TEST(Planner, MakesFrontiers) {
   const Chain& chain = std::get<Chain>(profile.problem);
   const absl::StatusOr<Frontier> frontier = MakeFrontier(profile, {});
   ASSERT_TRUE(frontier.ok()) << frontier.status();
-  EXPECT_EQ(frontier->info().solver, "optimal_persistent");
+  EXPECT_EQ(frontier->info().solver, "beyond_persistent");
   EXPECT_EQ(frontier->Encode(), MakeChainFrontier(chain, {})->Encode());
   PlanOptions options;
   options.solver = "checkpoint_sequential";

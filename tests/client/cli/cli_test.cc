@@ -112,7 +112,8 @@ TEST(Cli, WrongUsageSaysWhatAndExitsWithTwo) {
 TEST(Cli, ListsTheSolvers) {
   const Result result = Stowage("solvers");
   EXPECT_EQ(result.code, kExitOk);
-  for (const char* name : {"store_all", "checkpoint_sequential", "optimal_persistent"}) {
+  for (const char* name : {"store_all", "checkpoint_sequential", "chen_sqrt", "chen_greedy",
+                           "revolve", "optimal_persistent", "beyond_persistent"}) {
     EXPECT_THAT(result.out, HasSubstr(name));
   }
 }
@@ -132,7 +133,7 @@ TEST(Cli, PlansAProfileInJson) {
 TEST(Cli, PlansAProfileInText) {
   const Result result = Stowage("plan --budget=2GiB --profile=" + Data("chain_resnet50.json"));
   EXPECT_EQ(result.code, kExitOk);
-  for (const char* part : {"plan: found", "2.00 GiB", "recomputed", "optimal_persistent",
+  for (const char* part : {"plan: found", "2.00 GiB", "recomputed", "beyond_persistent",
                            "source         local", "forward-keep", "backward"}) {
     EXPECT_THAT(result.out, HasSubstr(part));
   }
@@ -150,7 +151,8 @@ TEST(Cli, PlansAGraph) {
 }
 
 TEST(Cli, EverySolverIsReachedByName) {
-  for (const char* solver : {"store_all", "checkpoint_sequential", "optimal_persistent"}) {
+  for (const char* solver : {"store_all", "checkpoint_sequential", "chen_sqrt", "chen_greedy",
+                             "revolve", "optimal_persistent", "beyond_persistent"}) {
     const Result result = Stowage(std::string("plan --format=json --budget=100% --solver=") +
                                   solver + " --profile=" + Data("chain_gpt_24.json"));
     ASSERT_EQ(result.code, kExitOk) << solver;

@@ -189,7 +189,9 @@ TEST(PlanUnder, WhatRecomputesIsNoAnswerWhereStoreAllFits) {
 TEST(PlanUnder, KeepsABetterBoundWhereItHolds) {
   const Problem reference = ProblemOf({});
   const Problem caller = WithOverhead(20);
-  Plan plan = Solved(reference, Bytes(1500)).plan;
+  // A plan that is far from the fastest.
+  Plan plan = *MakeChainPlan(*reference->chain, Bytes(1500), PlanOptions{"chen_sqrt", {}});
+  ASSERT_EQ(plan.status, PlanStatus::kFound);
   plan.bounds.lower_bound = plan.prediction.makespan;
   const auto at = [&plan](const Problem& who, const Problem& whose, int64_t budget) {
     return Under(who, whose, plan, Bytes(budget))->bounds.lower_bound;
