@@ -86,6 +86,103 @@ TEST_P(ChainSolvers, HandlesTheLargestSizes) {
   EXPECT_TRUE(solver().Solve(chain, Bytes(INT64_MAX), {}).ok());
 }
 
+TEST_P(ChainSolvers, MoreBudgetIsNeverSlower) {
+  std::mt19937_64 rng(26);
+  testing::RandomChainOptions options;
+  options.max_size = 1000;
+  options.max_time = 1000;
+  for (const int length : {4, 9, 17, 40}) {
+    const Chain chain = testing::RandomChain(length, options, &rng);
+    const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
+    const int64_t least = solver().LeastBudget(chain, {})->value();
+    Nanos before(INT64_MAX);
+    for (int i = 0; i <= 12; ++i) {
+      const Bytes budget(least + (all - least) * i / 12);
+      const absl::StatusOr<Plan> plan = solver().Solve(chain, budget, {});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      ASSERT_EQ(plan->status, PlanStatus::kFound) << testing::Describe(chain);
+      const Nanos makespan = Simulate(chain, plan->schedule)->makespan;
+      EXPECT_LE(makespan, before) << "at " << budget.value() << " of " << testing::Describe(chain);
+      before = makespan;
+    }
+    EXPECT_EQ(before, chain.ideal_time());
+  }
+}
+
+TEST_P(ChainSolvers, EqualInputGivesEqualPlansAndFrontiersWhateverTheThreads) {
+  std::mt19937_64 rng(27);
+  testing::RandomChainOptions random;
+  random.max_size = 100000;
+  random.max_time = 1000;
+  for (const int length : {6, 30, 60}) {
+    const Chain chain = testing::RandomChain(length, random, &rng);
+    const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
+    const Bytes budget(std::max(all * 6 / 10, solver().LeastBudget(chain, {})->value()));
+    SolveOptions options;
+    const Schedule first = solver().Solve(chain, budget, options)->schedule;
+    const std::string frontier = solver().SolveFrontier(chain, options)->Encode();
+    options.threads = 2;
+    EXPECT_EQ(solver().Solve(chain, budget, options)->schedule, first);
+    EXPECT_EQ(solver().SolveFrontier(chain, options)->Encode(), frontier);
+  }
+}
+
+TEST_P(ChainSolvers, AnswersEveryBudgetOfOneStage) {
+  ChainSpec spec;
+  Stage stage;
+  stage.forward_time = stage.backward_time = Nanos(5);
+  stage.output = stage.output_gradient = Bytes(10);
+  stage.saved = Bytes(30);
+  spec.input = Bytes(7);
+  spec.stages.push_back(stage);
+  const Chain chain = *Chain::Create(spec);
+  const Bytes all = Simulate(chain, StoreAllSchedule(chain))->peak;
+  for (const Bytes budget : {Bytes(0), Bytes(1), all - Bytes(1)}) {
+    const absl::StatusOr<Plan> plan = solver().Solve(chain, budget, {});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->status, PlanStatus::kProvenInfeasible) << budget.value();
+    EXPECT_EQ(plan->bounds.least_budget, all);
+  }
+  for (const Bytes budget : {all, all + Bytes(1), Bytes(INT64_MAX)}) {
+    EXPECT_EQ(solver().Solve(chain, budget, {})->schedule, StoreAllSchedule(chain));
+  }
+}
+
+TEST_P(ChainSolvers, ProvesThatAStageLargerThanTheBudgetDoesNotFit) {
+  std::mt19937_64 rng(28);
+  ChainSpec spec = testing::RandomChain(12, {}, &rng).spec();
+  spec.stages[5].saved = Bytes(1000);
+  const Chain chain = *Chain::Create(spec);
+  const absl::StatusOr<Plan> plan = solver().Solve(chain, Bytes(999), {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->status, PlanStatus::kProvenInfeasible);
+  EXPECT_GE(plan->bounds.least_budget, Bytes(1000));
+}
+
+TEST_P(ChainSolvers, PlansStagesThatTakeNoTimeOrNoBytes) {
+  std::mt19937_64 rng(29);
+  for (const bool no_time : {true, false}) {
+    ChainSpec spec = testing::RandomChain(9, {}, &rng).spec();
+    for (Stage& stage : spec.stages) {
+      if (no_time) {
+        stage.forward_time = stage.backward_time = Nanos(0);
+      } else {
+        const Nanos forward = stage.forward_time, backward = stage.backward_time;
+        stage = Stage();
+        stage.forward_time = forward;
+        stage.backward_time = backward;
+      }
+    }
+    const Chain chain = *Chain::Create(spec);
+    const Bytes least = *solver().LeastBudget(chain, {});
+    const absl::StatusOr<Plan> plan = solver().Solve(chain, least, {});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ASSERT_EQ(plan->status, PlanStatus::kFound);
+    EXPECT_LE(Simulate(chain, plan->schedule)->peak, least);
+    EXPECT_TRUE(solver().SolveFrontier(chain, {}).ok());
+  }
+}
+
 TEST_P(ChainSolvers, FrontiersReachFromTheLeastBudgetToStoreAll) {
   std::mt19937_64 rng(24);
   for (int i = 0; i < 60; ++i) {
