@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kVersion = 1;
 constexpr int64_t kMaxText = 1 << 12;
-constexpr int64_t kMaxInstructions = int64_t{1} << 26;
+constexpr int64_t kMaxInstructions = int64_t{1} << 24;
 
 using Point = Frontier::Point;
 
@@ -135,8 +135,7 @@ absl::StatusOr<Frontier> Frontier::Decode(const std::string& bytes) {
   Point point;
   for (int64_t i = 0; i < count; ++i) {
     if (!ReadPoint(&in, i == 0, size, &point)) return malformed;
-    const absl::StatusOr<Schedule> schedule = DecodeSchedule(point.schedule, kMaxInstructions);
-    if (!schedule.ok() || EncodeSchedule(*schedule) != point.schedule) return malformed;
+    if (!CheckScheduleCode(point.schedule, kMaxInstructions).ok()) return malformed;
     frontier.points_.push_back(point);
   }
   if (!in.done()) return malformed;

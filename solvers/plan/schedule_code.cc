@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "solvers/plan/varint.h"
 
 namespace stowage {
@@ -29,10 +28,62 @@ bool FromHead(uint8_t head, Instruction* instruction) {
   return true;
 }
 
-absl::Status Malformed(size_t instructions) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("the encoded schedule is malformed after ", instructions, " instructions"));
+// A run of instructions as it is stored.
+struct Run {
+  Instruction first;
+  int64_t last = 0;   // stage of the last instruction
+  int64_t count = 0;  // 0: none
+  bool falls = false;
+
+  int64_t step() const { return falls ? -1 : 1; }
+};
+
+// Whether EncodeSchedule would have gone on with `run` instead of starting `next`.
+bool GoesOn(const Run& run, const Run& next) {
+  if (run.count == 0 || !Alike(run.first, next.first)) return false;
+  const int64_t change = next.first.stage - run.last;
+  return run.count == 1 ? change == 1 || change == -1 : change == run.step();
 }
+
+// Reads run after run; only what EncodeSchedule writes.
+class RunReader {
+ public:
+  RunReader(const std::string& code, int64_t max_instructions)
+      : in_(code), room_(max_instructions) {}
+
+  bool done() const { return in_.done(); }
+
+  absl::Status Next(Run* run) {
+    Run next;
+    uint8_t head = 0;
+    uint64_t difference = 0;
+    int64_t more = 0;
+    if (!in_.Byte(&head) || !FromHead(head, &next.first) || !in_.Varint(&difference) ||
+        difference > uint64_t{4} * kMaxStage || !in_.Count(room_ - 1, &more)) {
+      return Malformed();
+    }
+    next.count = more + 1;
+    next.falls = (head >> 5 & 1) != 0;
+    const int64_t first = before_.last + UnZigZag(difference);
+    next.last = first + next.step() * more;
+    if (first < 0 || next.last < 0 || first > kMaxStage || next.last > kMaxStage)
+      return Malformed();
+    next.first.stage = static_cast<int32_t>(first);
+    if ((next.falls && more == 0) || GoesOn(before_, next)) return Malformed();
+    room_ -= next.count;
+    before_ = *run = next;
+    return absl::OkStatus();
+  }
+
+ private:
+  static absl::Status Malformed() {
+    return absl::InvalidArgumentError("the encoded schedule is malformed");
+  }
+
+  VarintReader in_;
+  int64_t room_;
+  Run before_;
+};
 
 }  // namespace
 
@@ -58,32 +109,28 @@ std::string EncodeSchedule(const Schedule& schedule) {
 
 absl::StatusOr<Schedule> DecodeSchedule(const std::string& code, int64_t max_instructions) {
   Schedule schedule;
-  VarintReader in(code);
-  int64_t previous = 0;
+  RunReader in(code, max_instructions);
+  Run run;
   while (!in.done()) {
-    uint8_t head = 0;
-    uint64_t difference = 0;
-    int64_t more = 0;
-    Instruction instruction;
-    const int64_t room = max_instructions - static_cast<int64_t>(schedule.size()) - 1;
-    if (!in.Byte(&head) || !FromHead(head, &instruction) || !in.Varint(&difference) ||
-        difference > uint64_t{4} * kMaxStage || !in.Count(room, &more)) {
-      return Malformed(schedule.size());
-    }
-    const int64_t step = (head >> 5 & 1) != 0 ? -1 : 1;
-    const int64_t first = previous + UnZigZag(difference);
-    const int64_t last = first + step * more;
-    if (first < 0 || last < 0 || first > kMaxStage || last > kMaxStage) {
-      return Malformed(schedule.size());
-    }
-    for (int64_t stage = first;; stage += step) {
-      instruction.stage = static_cast<int32_t>(stage);
+    absl::Status status = in.Next(&run);
+    if (!status.ok()) return status;
+    Instruction instruction = run.first;
+    for (int64_t i = 0; i < run.count; ++i) {
+      instruction.stage = static_cast<int32_t>(run.first.stage + run.step() * i);
       schedule.push_back(instruction);
-      if (stage == last) break;
     }
-    previous = last;
   }
   return schedule;
+}
+
+absl::Status CheckScheduleCode(const std::string& code, int64_t max_instructions) {
+  RunReader in(code, max_instructions);
+  Run run;
+  while (!in.done()) {
+    absl::Status status = in.Next(&run);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace stowage

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "solvers/plan/schedule.h"
 
@@ -20,8 +21,12 @@ namespace stowage {
 // O(instructions).
 std::string EncodeSchedule(const Schedule& schedule);
 
-// INVALID_ARGUMENT for bytes that no schedule of at most `max_instructions` encodes to.
+// Takes only what EncodeSchedule writes for at most `max_instructions`: INVALID_ARGUMENT otherwise.
 absl::StatusOr<Schedule> DecodeSchedule(const std::string& code, int64_t max_instructions);
+
+// Whether DecodeSchedule would take it. A few bytes may stand for many instructions: this takes no
+// memory and O(bytes).
+absl::Status CheckScheduleCode(const std::string& code, int64_t max_instructions);
 
 }  // namespace stowage
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/varint.h"
 #include "tests/solvers/random_chain.h"
 
 namespace stowage {
@@ -175,6 +176,28 @@ TEST(Frontier, RefusesTruncatedAndFlippedBytesOrKeepsTheirOrder) {
       EXPECT_LT(frontier->points()[k - 1].peak, frontier->points()[k].peak);
     }
   }
+}
+
+// Each point is a few bytes that stand for millions of instructions: checked, not unpacked.
+TEST(Frontier, DecodesManyLongSchedulesWithoutUnpackingThem) {
+  ChainSpec spec;
+  spec.stages.resize(1);
+  const Chain chain = *Chain::Create(spec);
+  std::string bytes = FrontierBuilder(chain).Build(FrontierInfo()).Encode();
+  bytes.pop_back();  // no points
+  const int points = 1000;
+  AppendVarint(points, &bytes);
+  std::string schedule("\x00\x02", 2);
+  AppendVarint((1 << 24) - 1, &schedule);
+  for (int i = 0; i < points; ++i) {
+    AppendVarint(i == 0 ? 0 : 1, &bytes);
+    AppendVarint(i == 0 ? points : 1, &bytes);
+    AppendVarint(schedule.size(), &bytes);
+    bytes += schedule;
+  }
+  const absl::StatusOr<Frontier> frontier = Frontier::Decode(bytes);
+  ASSERT_TRUE(frontier.ok()) << frontier.status();
+  EXPECT_EQ(frontier->points().size(), static_cast<size_t>(points));
 }
 
 TEST(FrontierBuilder, RefusesWhatTheRefereeRefuses) {
