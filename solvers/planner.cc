@@ -1,6 +1,7 @@
 #include "solvers/planner.h"
 
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,16 +26,26 @@ absl::StatusOr<const ChainSolver*> FindSolver(const std::string& name) {
                     absl::StrCat("must be empty or one of ", names));
 }
 
+// Calls `solve`; memory that cannot be had is an answer, too.
+template <class Solve>
+auto WithinMemory(Solve solve) -> decltype(solve()) {
+  try {
+    return solve();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("the machine has not the memory that this solve takes");
+  }
+}
+
 // Longer chains get the optimal persistent solver: going beyond takes it more than some seconds.
 constexpr int kMaxStagesBeyond = 128;
 
 // The planner's own choice, best first; the next one where a chain is too long for the one before.
-std::vector<const ChainSolver*> Choice(const Chain& chain) {
-  std::vector<const ChainSolver*> solvers = {&OptimalPersistentSolver(),
-                                             &CheckpointSequentialSolver()};
-  if (chain.length() <= kMaxStagesBeyond) {
-    solvers.insert(solvers.begin(), &BeyondPersistentSolver());
-  }
+// Who asks for slots wants a table, or to hear that it is too large.
+std::vector<const ChainSolver*> Choice(const Chain& chain, const SolveOptions& options) {
+  std::vector<const ChainSolver*> solvers;
+  if (chain.length() <= kMaxStagesBeyond) solvers.push_back(&BeyondPersistentSolver());
+  solvers.push_back(&OptimalPersistentSolver());
+  if (options.slots == 0) solvers.push_back(&CheckpointSequentialSolver());
   return solvers;
 }
 
@@ -56,7 +67,7 @@ absl::StatusOr<Plan> SolveByChoice(const Chain& chain, Bytes budget, const Solve
   };
   absl::StatusOr<Plan> store_all = solve(StoreAllSolver());
   if (!store_all.ok() || store_all->status == PlanStatus::kFound) return store_all;
-  return FirstAnswer(Choice(chain), solve);
+  return FirstAnswer(Choice(chain, options), solve);
 }
 
 absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget, const PlanOptions& options) {
@@ -66,6 +77,17 @@ absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget, const PlanOptions& 
   absl::StatusOr<Plan> plan = (*solver)->Solve(chain, budget, options.solve);
   if (plan.ok()) plan->provenance.solver = options.solver;
   return plan;
+}
+
+absl::StatusOr<Frontier> SolveFrontier(const Chain& chain, const PlanOptions& options) {
+  if (options.solver.empty()) {
+    return FirstAnswer(Choice(chain, options.solve), [&](const ChainSolver& solver) {
+      return solver.SolveFrontier(chain, options.solve);
+    });
+  }
+  absl::StatusOr<const ChainSolver*> solver = FindSolver(options.solver);
+  if (!solver.ok()) return solver.status();
+  return (*solver)->SolveFrontier(chain, options.solve);
 }
 
 }  // namespace
@@ -101,7 +123,7 @@ absl::StatusOr<Bytes> ResolveBudget(const Chain& chain, const Budget& budget,
     return ShareOf(*share, *peak);
   }
   if (options.solver.empty()) {
-    return FirstAnswer(Choice(chain), [&](const ChainSolver& solver) {
+    return FirstAnswer(Choice(chain, options.solve), [&](const ChainSolver& solver) {
       return solver.LeastBudget(chain, options.solve);
     });
   }
@@ -118,9 +140,10 @@ void TightenBound(const Chain& chain, Plan* plan) {
 
 absl::StatusOr<Plan> MakeChainPlan(const Chain& chain, Bytes budget, const PlanOptions& options) {
   absl::Status status = ValidateBudget(budget);
+  if (status.ok()) status = ValidateSolveOptions(options.solve);
   if (!status.ok()) return status;
   const auto start = std::chrono::steady_clock::now();
-  absl::StatusOr<Plan> plan = Solve(chain, budget, options);
+  absl::StatusOr<Plan> plan = WithinMemory([&] { return Solve(chain, budget, options); });
   if (!plan.ok()) return plan.status();
   plan->budget = budget;
   plan->provenance.solver_version = kSolverVersion;
@@ -149,14 +172,9 @@ absl::StatusOr<Plan> MakePlan(const Profile& profile, const Budget& budget,
 }
 
 absl::StatusOr<Frontier> MakeChainFrontier(const Chain& chain, const PlanOptions& options) {
-  if (options.solver.empty()) {
-    return FirstAnswer(Choice(chain), [&](const ChainSolver& solver) {
-      return solver.SolveFrontier(chain, options.solve);
-    });
-  }
-  absl::StatusOr<const ChainSolver*> solver = FindSolver(options.solver);
-  if (!solver.ok()) return solver.status();
-  return (*solver)->SolveFrontier(chain, options.solve);
+  absl::Status status = ValidateSolveOptions(options.solve);
+  if (!status.ok()) return status;
+  return WithinMemory([&] { return SolveFrontier(chain, options); });
 }
 
 absl::StatusOr<Frontier> MakeFrontier(const Profile& profile, const PlanOptions& options) {

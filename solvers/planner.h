@@ -22,7 +22,8 @@ const std::vector<const ChainSolver*>& AllSolvers();
 
 struct PlanOptions {
   // Name of a solver. Empty: store-all whenever it fits, else beyond_persistent on chains of up to
-  // 128 stages, optimal_persistent on longer ones, checkpoint_sequential on those too long for it.
+  // 128 stages, optimal_persistent on longer ones, checkpoint_sequential on those too
+  // long for it (unless slots are asked for: then the refusal is the answer).
   std::string solver;
   SolveOptions solve;
 };

@@ -1,10 +1,23 @@
 #include "solvers/solver.h"
 
+#include "absl/strings/str_cat.h"
+#include "solvers/model/field_error.h"
+
 namespace stowage {
 
 absl::Status StopToken::Check() const {
   if (stop_requested()) return absl::CancelledError("the solve was cancelled");
   if (deadline_passed()) return absl::DeadlineExceededError("the solve reached its deadline");
+  return absl::OkStatus();
+}
+
+absl::Status ValidateSolveOptions(const SolveOptions& options) {
+  constexpr int64_t kMaxSlots = 1000000;
+  if (options.slots < 0 || options.slots > kMaxSlots) {
+    return FieldError("options.slots", options.slots,
+                      absl::StrCat("must be in [0, ", kMaxSlots, "]"));
+  }
+  if (options.threads < 1) return FieldError("options.threads", options.threads, "must be >= 1");
   return absl::OkStatus();
 }
 

@@ -69,6 +69,9 @@ struct SolveOptions {
   std::function<void(double)> progress;
 };
 
+// INVALID_ARGUMENT unless slots are in [0, 1,000,000] and there is a thread.
+absl::Status ValidateSolveOptions(const SolveOptions& options);
+
 struct SolverInfo {
   std::string name;            // "optimal_persistent"
   std::string description;     // one line

@@ -95,6 +95,35 @@ TEST(Planner, NamesWhatIsWrongWithARequest) {
             "budget.share_of_store_all");
 }
 
+TEST(Planner, ChecksOptionsWhateverTheSolver) {
+  const Profile profile = RandomProfile(3, 4);
+  for (const char* solver : {"", "store_all", "checkpoint_sequential", "beyond_persistent"}) {
+    for (const int64_t slots : {int64_t{-1}, int64_t{1000001}}) {
+      PlanOptions options;
+      options.solver = solver;
+      options.solve.slots = slots;
+      EXPECT_EQ(GetFieldViolation(MakePlan(profile, Bytes(5), options).status())->field,
+                "options.slots");
+      EXPECT_EQ(GetFieldViolation(MakeFrontier(profile, options).status())->field, "options.slots");
+    }
+    PlanOptions options;
+    options.solver = solver;
+    options.solve.threads = 0;
+    EXPECT_EQ(GetFieldViolation(MakePlan(profile, Bytes(5), options).status())->field,
+              "options.threads");
+  }
+}
+
+// Who asks for a table hears that it is too large; nothing else is put in its place.
+TEST(Planner, RefusesTheSlotsAskedForWhereTheyDoNotFit) {
+  PlanOptions options;
+  options.solve.slots = 1000000;
+  options.solve.table_limit = Bytes(1 << 20);
+  const absl::Status status =
+      MakePlan(RandomProfile(60, 5), ShareOfStoreAll{0.7}, options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+}
+
 TEST(Planner, MakesFrontiers) {
   const Profile profile = RandomProfile(10, 6);
   const Chain& chain = std::get<Chain>(profile.problem);

@@ -119,8 +119,9 @@ TEST(Cli, ListsTheSolvers) {
 }
 
 TEST(Cli, PlansAProfileInJson) {
-  const Result result = Stowage("plan --format=json --slots=500 --budget=50% --profile=" +
-                                Data("chain_resnet50.json"));
+  const Result result =
+      Stowage("plan --format=json --solver=optimal_persistent --slots=500 --budget=50% --profile=" +
+              Data("chain_resnet50.json"));
   ASSERT_EQ(result.code, kExitOk);
   const v1::Plan plan = PlanFromJson(result.out);
   EXPECT_EQ(plan.status(), v1::PLAN_STATUS_FOUND);
