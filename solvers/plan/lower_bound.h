@@ -35,7 +35,7 @@ namespace stowage {
 Nanos MakespanLowerBound(const Chain& chain, Bytes budget);
 
 // At least MakespanLowerBound, and exact about stages being whole. Where it proves that no schedule
-// fits: the ideal time and twice all forwards that may be repeated. O(L), some 50 microseconds per
+// fits: the ideal time and twice all forwards that may be repeated. O(L), some 100 microseconds per
 // stage; chains of more than 1,000 stages get MakespanLowerBound.
 Nanos StrongMakespanLowerBound(const Chain& chain, Bytes budget);
 

@@ -42,6 +42,12 @@ std::string BudgetText(const Plan& plan) {
                       " that storing everything needs)");
 }
 
+std::string OptimalityText(const Plan& plan) {
+  const Bounds& b = plan.bounds;
+  if (plan.prediction.makespan <= b.lower_bound) return "no schedule of any class is faster";
+  return absl::StrCat(b.proven_optimal ? "proven among " : "not proven among ", b.schedule_class);
+}
+
 }  // namespace
 
 std::string ScheduleText(const Schedule& schedule) {
@@ -71,8 +77,7 @@ std::string PlanText(const Plan& plan) {
                  absl::StrCat(p.recomputed_forwards, " forwards, ", ToString(p.recompute_time)));
     text += Line("lower bound",
                  absl::StrCat(ToString(b.lower_bound), " (gap ", Percent(plan.gap()), ")"));
-    text += Line("optimal", absl::StrCat(b.proven_optimal ? "proven among " : "not proven among ",
-                                         b.schedule_class));
+    text += Line("optimal", OptimalityText(plan));
   } else if (plan.status == PlanStatus::kProvenInfeasible) {
     text += Line("least budget", absl::StrCat(b.least_budget.value(), " bytes (",
                                               ToString(b.least_budget), ") of ", b.schedule_class));

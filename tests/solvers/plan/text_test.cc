@@ -40,6 +40,11 @@ TEST(Text, APlanSaysWhatItCosts) {
                            "3 forwards", "gap 20.0%", "not proven among some class"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
+  plan.bounds.proven_optimal = true;
+  EXPECT_THAT(PlanText(plan), HasSubstr(" proven among some class"));
+  EXPECT_THAT(PlanText(plan), Not(HasSubstr("not proven")));
+  plan.bounds.lower_bound = plan.prediction.makespan;
+  EXPECT_THAT(PlanText(plan), HasSubstr("no schedule of any class is faster"));
 }
 
 TEST(Text, AnInfeasiblePlanNamesTheLeastBudget) {
