@@ -68,10 +68,10 @@ void AgainstReference(benchmark::State& state, const TableTuning& tuning) {
   double table_least = reference_least;
   double bytes = 0;
   for (auto _ : state) {
-    int64_t expected = kNever;
+    int64_t expected = stowage::kNever;
     reference_least = std::min(reference_least, Timed(CpuSeconds, [&] {
                                  const ReferenceRecurrence reference(chain, unit, slots);
-                                 expected = reference.Excess(slots).value_or(kNever);
+                                 expected = reference.Excess(slots).value_or(stowage::kNever);
                                }));
     const double begin = CpuSeconds();
     const PersistentTable table = TableOf(space, slots, 1, tuning);
