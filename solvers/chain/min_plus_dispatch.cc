@@ -3,7 +3,8 @@
 namespace stowage {
 
 std::vector<const MinPlusKernels*> UsableKernels() {
-  std::vector<const MinPlusKernels*> usable = {&kGenericKernels};
+  std::vector<const MinPlusKernels*> usable;
+  usable.push_back(&kGenericKernels);
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2")) usable.push_back(&kAvx2Kernels);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
