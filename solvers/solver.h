@@ -85,9 +85,9 @@ class ChainSolver {
   virtual const SolverInfo& info() const = 0;
 
   // Fills status, schedule, bounds.{proven_optimal, schedule_class, least_budget}, provenance.slots
-  // and explanation; the planner adds the rest and lets the referee judge. Errors: CANCELLED,
-  // DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INVALID_ARGUMENT for options. An infeasible budget is a
-  // plan, not an error.
+  // and explanation; the planner adds the rest and lets the referee judge. least_budget may be 0
+  // where everything fits: then it was not needed. Errors: CANCELLED, DEADLINE_EXCEEDED,
+  // RESOURCE_EXHAUSTED, INVALID_ARGUMENT for options. An infeasible budget is a plan, not an error.
   virtual absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
                                      const SolveOptions& options) const = 0;
 
