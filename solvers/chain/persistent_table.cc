@@ -9,6 +9,7 @@
 #include "solvers/chain/persistent_engine.h"
 #include "solvers/chain/persistent_slots.h"
 #include "solvers/chain/stage_repeats.h"
+#include "solvers/chain/tile_store.h"
 
 namespace stowage {
 namespace {
@@ -176,7 +177,8 @@ TableEstimate PersistentTable::Estimate(const PersistentSpace& space, int64_t sl
       steps += vectors * (rows ? RowSteps(1, t - s) : TileSteps(1, t - s));
     }
   }
-  return {values * kChunkBytes / lanes, steps};
+  const int64_t index_bytes = rows ? 0 : LiveTiles::Bytes(space.last(), slots, lanes);
+  return {index_bytes + values * kChunkBytes / lanes, steps};
 }
 
 }  // namespace stowage

@@ -23,6 +23,11 @@ constexpr int kBlockRows = 8;
 // Right sides are kept for so many chunks at a time.
 constexpr int kOpenChunks = 2;
 
+// Steps of a poll, each a vector or less.
+constexpr int64_t kStepsPerSplit = int64_t{kTile} * kTile;
+constexpr int64_t kStepsPerMaskedSplit = 8 * kStepsPerSplit;
+constexpr int64_t kStepsPerTile = 256;
+
 template <class T>
 class Tiles final : public PersistentEngine {
  public:
@@ -52,10 +57,10 @@ class TileSolver {
         kernel_(kernel),
         store_(*store),
         columns_(store->live().columns()),
-        blocks_((columns_ + kBlockRows - 1) / kBlockRows),
+        blocks_(Blocks(columns_)),
         forward_(input.forward.begin(), input.forward.end()),
         penalty_(NewAlignedArray<T>((kWidth + 1) * kWidth)),
-        crew_(store->live().chunks() * blocks_, options) {
+        crew_(static_cast<int>(Tasks(store->live())), options) {
     needs_.resize(static_cast<size_t>(columns_));
     // Padding shifts by nothing.
     saved_.resize(needs_.size() * kTile);
@@ -69,6 +74,11 @@ class TileSolver {
       saved_[s] = {slots_.saved[s] / kWidth, slots_.saved[s] % kWidth};
       input_[s] = {slots_.input[s] / kWidth, slots_.input[s] % kWidth};
     }
+  }
+
+  // One per chunk and block of rows.
+  static int64_t Tasks(const LiveTiles& live) {
+    return int64_t{live.chunks()} * Blocks(live.columns());
   }
 
   // Beside the table.
@@ -112,6 +122,7 @@ class TileSolver {
   static absl::Status NoMemory() {
     return absl::ResourceExhaustedError("no memory for a table's scratch");
   }
+  static int Blocks(int columns) { return (columns + kBlockRows - 1) / kBlockRows; }
   static int64_t LeftRowValues(int columns) { return (columns * kTile + 1) * kStride; }
   static int64_t LeftValues(int columns) { return kBlockRows * LeftRowValues(columns); }
   static int64_t RightColumn(int64_t column) { return column * (column + 1) / 2 * kTileValues<T>; }
@@ -146,7 +157,8 @@ class TileSolver {
       if (column >= end) status = member->WaitFor(task - 1, column + 1);
       if (status.ok() && chunk > 0) status = member->WaitFor(task - blocks_, column + 1);
       for (int row = std::min(end - 1, column); row >= first && status.ok(); --row) {
-        status = member->Spend(32 + RunTile(chunk, row, column, &rows[row - first], &job));
+        status =
+            member->Spend(kStepsPerTile + RunTile(chunk, row, column, &rows[row - first], &job));
       }
       member->Report(task, column + 1);
     }
@@ -157,9 +169,8 @@ class TileSolver {
   int64_t RunTile(int chunk, int row, int column, LeftRow* left, TileJob<T>* job) {
     const LiveTiles::Column& live = store_.live().at(chunk, column);
     if (row < live.first) return 0;
-    FillGap(column, left);
+    int64_t steps = kTile * int64_t{FillGap(column, left)};
     SetPlace(row, column, live, left->values, job);
-    int64_t steps = 0;
     if (row <= live.last) {
       SetSplits(chunk, row, column, live, *left, job);
       SetKeep(chunk, row, column, job);
@@ -167,7 +178,8 @@ class TileSolver {
       job->before = store_.Tile(chunk - 1, row, column);
       job->out = store_.Stored(chunk, row, column);
       kernel_.compute_tile(*job);
-      steps = int64_t{kTile} * kTile * (job->free_end - job->begin);
+      steps += kStepsPerSplit * (job->free_end - job->begin) +
+               kStepsPerMaskedSplit * (job->masked_end - job->free_end);
     } else {
       kernel_.fill_left(*job);
       if (row <= live.right_last) {
@@ -179,10 +191,12 @@ class TileSolver {
     return steps;
   }
 
-  // Tiles out of reach between two that are not.
-  void FillGap(int column, LeftRow* left) {
-    for (int split = left->filled + 1; split <= kTile * column; ++split)
+  // Tiles out of reach between two that are not. Returns the number of splits.
+  int FillGap(int column, LeftRow* left) {
+    const int begin = left->filled + 1, end = kTile * column + 1;
+    for (int split = begin; split < end; ++split)
       std::copy(store_.never(), store_.never() + kStride, left->values + split * kStride);
+    return std::max(end - begin, 0);
   }
 
   // What all tiles of a chunk have in common.
@@ -307,10 +321,16 @@ template <class T>
 absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles(const EngineInput& input,
                                                                const MinPlusKernels& kernels,
                                                                const SolveOptions& options) {
+  const int64_t index_bytes = LiveTiles::Bytes(input.slots.stages, input.slots.slots, kLanes<T>);
+  absl::Status status = CheckTableSize(input.slots, index_bytes, options);
+  if (!status.ok()) return status;
   LiveTiles live(input.slots, input.live, kLanes<T>);
-  const int64_t bytes = TileStore<T>::Bytes(live) +
+  if (TileSolver<T>::Tasks(live) > std::numeric_limits<int>::max()) {
+    return absl::ResourceExhaustedError("a table of more blocks of tiles than are counted");
+  }
+  const int64_t bytes = index_bytes + TileStore<T>::Bytes(live) +
                         TileSolver<T>::ScratchBytes(live.columns(), TaskCrew::Threads(options));
-  absl::Status status = CheckTableSize(input.slots, bytes, options);
+  status = CheckTableSize(input.slots, bytes, options);
   if (!status.ok()) return status;
   auto tiles = std::make_unique<Tiles<T>>(TileStore<T>(std::move(live)));
   if (!tiles->Allocate()) return NoMemoryForTable(bytes);

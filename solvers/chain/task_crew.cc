@@ -73,6 +73,7 @@ absl::Status TaskCrew::Run(const std::function<absl::Status(Member*)>& work) {
   const size_t others = static_cast<size_t>(Threads(options_)) - 1;
   std::vector<absl::Status> statuses(others);
   std::vector<std::thread> threads;
+  threads.reserve(others);  // nothing may throw between the first thread and its join
   for (size_t i = 0; i < others; ++i) {
     try {
       threads.emplace_back([this, &work, &statuses, i] { statuses[i] = RunMember(work, false); });

@@ -25,15 +25,19 @@ class LiveTiles {
 
   LiveTiles(const PersistentSlots& slots, const LiveSlots& live, int lanes);
 
+  // What an object takes, the tiles not included.
+  static int64_t Bytes(int64_t stages, int64_t slots, int64_t lanes);
+
   int chunks() const { return chunks_; }
   int columns() const { return columns_; }
   int64_t tiles() const { return tiles_; }
-  const Column& at(int chunk, int column) const {
-    return table_[static_cast<size_t>(chunk) * static_cast<size_t>(columns_) +
-                  static_cast<size_t>(column)];
-  }
+  const Column& at(int chunk, int column) const { return table_[Index(chunk, column)]; }
 
  private:
+  size_t Index(int chunk, int column) const {
+    return static_cast<size_t>(chunk) * static_cast<size_t>(columns_) + static_cast<size_t>(column);
+  }
+  Column& At(int chunk, int column) { return table_[Index(chunk, column)]; }
   void AddRows(const PersistentSlots& slots, const LiveSlots& live, int t, int lanes);
 
   int chunks_;
