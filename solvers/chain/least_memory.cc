@@ -15,8 +15,9 @@
 namespace stowage {
 namespace {
 
-// Some seconds of one core.
-constexpr double kMaxSteps = 2e10;
+// Some seconds of one core. Tables and schedules grow with the square of the stages even where all
+// of them are equal.
+constexpr int64_t kMaxStages = 4096;
 // Sums below it are exact as double.
 constexpr double kMaxReal = 4503599627370496.0;
 
@@ -145,19 +146,18 @@ double LargestSum(const PersistentSpace& space) {
 absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
                                                const SolveOptions& options, bool with_splits) {
   const int64_t last = space.last();
+  if (last > kMaxStages + 1) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the least memory of ", last - 1, " stages: the limit is ", kMaxStages));
+  }
   const int64_t bytes = IntervalTable<LeastMemory::Entry>::SizeBytes(last) +
                         LeastMemoryBuilder<int64_t>::ScratchBytes(last);
-  const auto refuse = [&](double steps) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the least memory of ", last, " stages takes ", bytes, " bytes, the limit is ",
-        options.table_limit.value(), ", and ", steps, " steps, the limit is ", kMaxSteps));
-  };
-  if (bytes > options.table_limit.value()) return refuse(0.0);
+  if (bytes > options.table_limit.value()) {
+    return absl::ResourceExhaustedError(absl::StrCat("the least memory of ", last, " stages takes ",
+                                                     bytes, " bytes; the limit is ",
+                                                     options.table_limit.value()));
+  }
   const std::vector<StageRepeat> repeats = FindStageRepeats(space);
-  // A third of the longest interval is their mean.
-  const double steps =
-      static_cast<double>(DistinctIntervals(repeats)) * static_cast<double>(last) / 3;
-  if (steps > kMaxSteps) return refuse(steps);
   LeastMemory least{IntervalTable<LeastMemory::Entry>(static_cast<int>(last))};
   absl::Status status =
       LargestSum(space) < kMaxReal

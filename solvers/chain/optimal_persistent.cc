@@ -8,6 +8,7 @@
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/persistent_steps.h"
 #include "solvers/chain/persistent_table.h"
+#include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/model/field_error.h"
 #include "solvers/plan/lower_bound.h"
@@ -75,6 +76,11 @@ absl::StatusOr<Outcome> SolveAutomatically(const PersistentProblem& problem, Byt
   outcome.explanation = summary->slots > 0
                             ? absl::StrCat("tables of up to ", summary->slots, " memory slots")
                             : "the best of a few schedules that cost next to nothing to find";
+  if (summary->left_out) {
+    absl::StrAppend(&outcome.explanation, summary->slots > 0 ? "; for some budgets" : ":",
+                    " no table within ", options.table_limit.value(),
+                    " bytes and the work that the solver allows itself");
+  }
   return outcome;
 }
 
@@ -106,6 +112,31 @@ class OptimalPersistent final : public ChainSolver {
 
   absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
                              const SolveOptions& options) const override {
+    RisingProgress progress(options.progress);
+    absl::StatusOr<Plan> plan = SolveBudget(chain, budget, progress.Part(options, 0.0, 1.0));
+    if (plan.ok()) progress.Report(1.0);
+    return plan;
+  }
+
+  absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
+                                         const SolveOptions& options) const override {
+    RisingProgress progress(options.progress);
+    absl::StatusOr<Frontier> frontier = SolveAll(chain, progress.Part(options, 0.0, 1.0));
+    if (frontier.ok()) progress.Report(1.0);
+    return frontier;
+  }
+
+  absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
+                                    const SolveOptions& options) const override {
+    const PersistentSpace exact(chain, 1);
+    absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, options);
+    if (!least.ok()) return least.status();
+    return Bytes(LeastBudgetOf(exact, *least));
+  }
+
+ private:
+  absl::StatusOr<Plan> SolveBudget(const Chain& chain, Bytes budget,
+                                   const SolveOptions& options) const {
     absl::Status status = CheckSlots(options);
     if (!status.ok()) return status;
     Plan plan;
@@ -121,6 +152,8 @@ class OptimalPersistent final : public ChainSolver {
                                       plan.bounds.least_budget.value(), " bytes");
       return plan;
     }
+    status = CheckScheduleSize(*problem);
+    if (!status.ok()) return status;
     const SolveOptions rest = WithoutLeastMemory(chain, options);
     absl::StatusOr<Outcome> outcome = options.slots > 0
                                           ? SolveWithSlots(chain, budget, options.slots, rest)
@@ -129,12 +162,13 @@ class OptimalPersistent final : public ChainSolver {
     return Finish(*std::move(outcome), std::move(plan));
   }
 
-  absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
-                                         const SolveOptions& options) const override {
+  absl::StatusOr<Frontier> SolveAll(const Chain& chain, const SolveOptions& options) const {
     absl::Status status = CheckSlots(options);
     if (!status.ok()) return status;
     absl::StatusOr<PersistentProblem> problem = MakePersistentProblem(chain, options);
     if (!problem.ok()) return problem.status();
+    status = CheckScheduleSize(*problem);
+    if (!status.ok()) return status;
     const SolveOptions rest = WithoutLeastMemory(chain, options);
     FrontierInfo frontier;
     frontier.solver = info_.name;
@@ -158,15 +192,6 @@ class OptimalPersistent final : public ChainSolver {
     return BuildCompact(builder, std::move(frontier));
   }
 
-  absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
-                                    const SolveOptions& options) const override {
-    const PersistentSpace exact(chain, 1);
-    absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, options);
-    if (!least.ok()) return least.status();
-    return Bytes(LeastBudgetOf(exact, *least));
-  }
-
- private:
   static absl::Status CheckSlots(const SolveOptions& options) {
     if (options.slots >= 0 && options.slots <= kMaxSlots) return absl::OkStatus();
     return FieldError("options.slots", options.slots,

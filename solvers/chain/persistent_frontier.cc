@@ -1,12 +1,13 @@
 #include "solvers/chain/persistent_frontier.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "solvers/chain/persistent_guide.h"
 #include "solvers/chain/persistent_table.h"
+#include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"
@@ -23,14 +24,17 @@ constexpr double kMostTableWork = 8e9;
 // Fewer slots are of no use, more gain nothing that would be seen.
 constexpr int64_t kMinSlots = 64;
 constexpr int64_t kMaxSlots = 4096;
+// Of a schedule: longer ones take long to replay, and a frontier of them much memory.
+constexpr int64_t kMaxInstructions = int64_t{1} << 22;
 // Budgets of an octave that get a schedule of their own, beside the table's.
-constexpr int kGuidedBudgets = 64;
+constexpr int64_t kGuidedBudgets = 64;
 // A table's value that is better by less than this share of the ideal time is not worth a replay.
 constexpr double kWorthwhile = 1e-5;
 
-// Budgets that share a table.
+// Budgets that share a table. All arithmetic on budgets is in whole numbers: which schedules there
+// are must not depend on how a machine rounds.
 struct BudgetRange {
-  double low, high;
+  int64_t low, high;
 };
 
 double Scaled(double work, double most, int stages) {
@@ -38,16 +42,14 @@ double Scaled(double work, double most, int stages) {
   return std::min(work * ratio * ratio * ratio, most);
 }
 
-// From the least budget to store-all's peak, equally wide as ratios, an octave at most.
+// From the least budget to store-all's peak: octaves downwards, the lowest one cut off.
 std::vector<BudgetRange> BudgetRanges(const PersistentProblem& problem) {
-  const double least = static_cast<double>(std::max(problem.least_budget.value(), int64_t{1}));
-  const double ratio = static_cast<double>(problem.store_all_peak.value()) / least;
-  const int count = std::max(1, static_cast<int>(std::ceil(std::log2(ratio))));
+  const int64_t least = std::max(problem.least_budget.value(), int64_t{1});
+  int64_t high = std::max(problem.store_all_peak.value(), least);
   std::vector<BudgetRange> ranges;
-  for (int i = 0; i < count; ++i) {
-    ranges.push_back({least * std::pow(ratio, i / static_cast<double>(count)),
-                      least * std::pow(ratio, (i + 1) / static_cast<double>(count))});
-  }
+  for (; high / 2 > least; high /= 2) ranges.push_back({high / 2, high});
+  ranges.push_back({least, high});
+  std::reverse(ranges.begin(), ranges.end());
   return ranges;
 }
 
@@ -62,11 +64,18 @@ absl::Status AddCheapSchedules(const PersistentProblem& problem, const SolveOpti
   absl::Status status = builder->Add(LeastMemorySchedule(problem));
   if (!status.ok()) return status;
   // Store-all is periodic, too.
+  SolveOptions quiet = options;
+  quiet.progress = nullptr;  // the tables' is the solve's
   absl::StatusOr<Frontier> periodic =
-      CheckpointSequentialSolver().SolveFrontier(problem.chain, options);
+      CheckpointSequentialSolver().SolveFrontier(problem.chain, quiet);
   if (!periodic.ok()) return periodic.status();
   builder->Add(*periodic);
   return absl::OkStatus();
+}
+
+// What making a schedule or an estimate costs, in steps of a poll.
+int64_t WorkOfSchedule(const PersistentProblem& problem) {
+  return int64_t{10} * problem.chain.length() * problem.chain.length();
 }
 
 // A table for budgets up to `memory` bytes.
@@ -74,24 +83,25 @@ struct TablePlan {
   int64_t unit = 1;
   int64_t slots = 0;
 
-  static TablePlan For(double memory, int64_t unit) {
+  static TablePlan For(int64_t memory, int64_t unit) {
     // What needs `memory` in bytes may need a little more in units.
-    constexpr double kMargin = 1.0 + 1.0 / 64;
-    return {unit, static_cast<int64_t>(std::ceil(memory * kMargin / static_cast<double>(unit)))};
+    const int64_t margin = memory / 64;
+    return {unit, (memory + margin + unit - 1) / unit};
   }
 };
 
 // As many slots as the work and the memory allow; none if that is too few.
-TablePlan PlanTable(const PersistentProblem& problem, double memory, double work,
-                    const SolveOptions& options) {
+absl::StatusOr<TablePlan> PlanTable(const PersistentProblem& problem, int64_t memory, double work,
+                                    const SolveOptions& options, StopPoll* poll) {
   const int64_t common = CommonUnit(problem.chain);
   const auto with_slots = [memory, common](int64_t slots) {
-    return TablePlan::For(
-        memory, std::max(common, static_cast<int64_t>(memory / static_cast<double>(slots))));
+    return TablePlan::For(memory, std::max(common, memory / slots));
   };
   if (options.slots > 0) return with_slots(options.slots);
   const double bytes = std::max(static_cast<double>(options.table_limit.value()), 1.0);
   for (int64_t slots = kMaxSlots; slots >= kMinSlots;) {
+    absl::Status status = poll->Spend(WorkOfSchedule(problem));
+    if (!status.ok()) return status;
     const TablePlan plan = with_slots(slots);
     const PersistentSpace space(problem.chain, plan.unit, Rounding::kNearest);
     const TableEstimate estimate = PersistentTable::Estimate(space, plan.slots);
@@ -100,23 +110,16 @@ TablePlan PlanTable(const PersistentProblem& problem, double memory, double work
     if (over <= 1.0) return plan;
     slots = static_cast<int64_t>(static_cast<double>(slots) * std::min(0.8, 0.98 / over));
   }
-  return {};
-}
-
-// What making a schedule costs, in steps of a poll.
-int64_t WorkOfSchedule(const PersistentProblem& problem) {
-  return int64_t{10} * problem.chain.length() * problem.chain.length();
+  return TablePlan{};
 }
 
 // The table's own schedules, at every memory where its value changes.
 absl::Status AddTableSchedules(const PersistentProblem& problem, const PersistentTable& table,
                                const TablePlan& plan, const BudgetRange& range, bool lossless,
                                StopPoll* poll, FrontierBuilder* builder) {
-  constexpr double kBelow = 1.0 - 1.0 / 64;
   const double worthwhile =
       lossless ? 0.0 : kWorthwhile * static_cast<double>(problem.chain.ideal_time().value());
-  const int64_t first =
-      lossless ? 0 : static_cast<int64_t>(range.low * kBelow / static_cast<double>(plan.unit));
+  const int64_t first = lossless ? 0 : (range.low - range.low / 64) / plan.unit;
   int64_t before = kNever;
   for (int64_t memory = first; memory <= plan.slots; ++memory) {
     const int64_t excess = table.Excess(memory);
@@ -135,11 +138,11 @@ absl::Status AddTableSchedules(const PersistentProblem& problem, const Persisten
 absl::Status AddGuidedSchedules(const PersistentProblem& problem, const PersistentTable& table,
                                 int64_t unit, const BudgetRange& range, StopPoll* poll,
                                 FrontierBuilder* builder) {
-  int64_t before = 0;
-  for (int i = 0; i < kGuidedBudgets; ++i) {
-    const double budget =
-        range.low * std::pow(range.high / range.low, i / static_cast<double>(kGuidedBudgets));
-    const int64_t bytes = std::max(static_cast<int64_t>(budget), problem.least_budget.value());
+  int64_t before = -1;
+  for (int64_t i = 0; i < kGuidedBudgets; ++i) {
+    const int64_t width = range.high - range.low;
+    const int64_t bytes =
+        range.low + width / kGuidedBudgets * i + width % kGuidedBudgets * i / kGuidedBudgets;
     if (bytes == before) continue;
     before = bytes;
     absl::Status status = poll->Spend(WorkOfSchedule(problem));
@@ -157,7 +160,10 @@ absl::Status AddRange(const PersistentProblem& problem, const BudgetRange& range
                       TableSummary* summary, FrontierBuilder* builder) {
   const PersistentSpace space(problem.chain, plan.unit, Rounding::kNearest);
   absl::StatusOr<PersistentTable> table = PersistentTable::Compute(space, plan.slots, options);
-  if (absl::IsResourceExhausted(table.status())) return absl::OkStatus();
+  if (absl::IsResourceExhausted(table.status())) {
+    summary->left_out = summary->left_out || !lossless;
+    return absl::OkStatus();
+  }
   if (!table.ok()) return table.status();
   summary->slots = std::max(summary->slots, plan.slots);
   summary->lossless = lossless;
@@ -165,16 +171,6 @@ absl::Status AddRange(const PersistentProblem& problem, const BudgetRange& range
   absl::Status status = AddTableSchedules(problem, *table, plan, range, lossless, &poll, builder);
   if (!status.ok() || lossless) return status;
   return AddGuidedSchedules(problem, *table, plan.unit, range, &poll, builder);
-}
-
-// Progress of one of several parts.
-SolveOptions PartOf(const SolveOptions& options, size_t part, size_t parts) {
-  SolveOptions inner = options;
-  if (!options.progress) return inner;
-  inner.progress = [&options, part, parts](double share) {
-    options.progress((static_cast<double>(part) + share) / static_cast<double>(parts));
-  };
-  return inner;
 }
 
 }  // namespace
@@ -190,6 +186,32 @@ absl::StatusOr<PersistentProblem> MakePersistentProblem(const Chain& chain,
   return PersistentProblem{chain, std::move(exact), *std::move(least), least_budget, all->peak};
 }
 
+absl::Status CheckScheduleSize(const PersistentProblem& problem) {
+  struct Interval {
+    int s, t;
+  };
+  std::vector<Interval> stack = {{1, problem.exact.last()}};
+  for (int64_t instructions = 0; !stack.empty();) {
+    const auto [s, t] = stack.back();
+    stack.pop_back();
+    const int split = s == t ? 0 : problem.least.table(s, t).split;
+    // Keep: a forward and a backward. Else the forwards up to the checkpoint.
+    instructions += split == 0 ? 2 : split - s;
+    if (instructions > kMaxInstructions) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("schedules of little memory of ", problem.chain.length(),
+                       " stages have more than ", kMaxInstructions, " instructions"));
+    }
+    if (split > 0) {
+      stack.push_back({s, split - 1});
+      stack.push_back({split, t});
+    } else if (s < t) {
+      stack.push_back({s + 1, t});
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<PersistentSteps>> ExactSteps(const PersistentProblem& problem,
                                                           const SolveOptions& options) {
   const double work = Scaled(kStepWork, kMostStepWork, problem.chain.length());
@@ -203,21 +225,32 @@ absl::StatusOr<TableSummary> AddSchedules(const PersistentProblem& problem, Byte
   absl::Status status = AddCheapSchedules(problem, options, builder);
   if (!status.ok()) return status;
   TableSummary summary;
+  RisingProgress progress(options.progress);
+  StopPoll poll(options.stop);
   const std::vector<BudgetRange> ranges = BudgetRanges(problem);
+  const double share = 1.0 / static_cast<double>(ranges.size() + 1);
   const double work = Scaled(kTableWork, kMostTableWork, problem.chain.length());
   const BudgetRange all = {ranges.front().low, ranges.back().high};
-  TablePlan plan = PlanTable(problem, all.high, work, options);
-  if (plan.slots > 0 && CommonUnit(problem.chain) % plan.unit == 0) {
-    status = AddRange(problem, all, plan, /*lossless=*/true, options, &summary, builder);
+  absl::StatusOr<TablePlan> plan = PlanTable(problem, all.high, work, options, &poll);
+  if (!plan.ok()) return plan.status();
+  if (plan->slots > 0 && CommonUnit(problem.chain) % plan->unit == 0) {
+    status = AddRange(problem, all, *plan, /*lossless=*/true, progress.Part(options, 0.0, share),
+                      &summary, builder);
     if (!status.ok()) return status;
     if (summary.lossless) return summary;
   }
   for (size_t i = 0; i < ranges.size(); ++i) {
-    if (ranges[i].low > static_cast<double>(budget.value())) break;
-    plan = PlanTable(problem, ranges[i].high, work / static_cast<double>(ranges.size()), options);
-    if (plan.slots == 0) continue;
-    status = AddRange(problem, ranges[i], plan, /*lossless=*/false,
-                      PartOf(options, i, ranges.size()), &summary, builder);
+    if (ranges[i].low > budget.value()) break;
+    plan = PlanTable(problem, ranges[i].high, work / static_cast<double>(ranges.size()), options,
+                     &poll);
+    if (!plan.ok()) return plan.status();
+    if (plan->slots == 0) {
+      summary.left_out = true;
+      continue;
+    }
+    const double before = share * static_cast<double>(i + 1);
+    status = AddRange(problem, ranges[i], *plan, /*lossless=*/false,
+                      progress.Part(options, before, before + share), &summary, builder);
     if (!status.ok()) return status;
   }
   return summary;

@@ -41,6 +41,10 @@ struct PersistentProblem {
 absl::StatusOr<PersistentProblem> MakePersistentProblem(const Chain& chain,
                                                         const SolveOptions& options);
 
+// RESOURCE_EXHAUSTED where schedules are too long to be kept: the one of least memory is the longest,
+// or nearly. O(instructions).
+absl::Status CheckScheduleSize(const PersistentProblem& problem);
+
 // Exact for all budgets; nothing where that would take more than a fraction of a second (more for
 // long chains). CANCELLED, DEADLINE_EXCEEDED.
 absl::StatusOr<std::optional<PersistentSteps>> ExactSteps(const PersistentProblem& problem,
@@ -49,6 +53,7 @@ absl::StatusOr<std::optional<PersistentSteps>> ExactSteps(const PersistentProble
 struct TableSummary {
   int64_t slots = 0;      // the most of any table; 0 if none was of use
   bool lossless = false;  // nothing was rounded: no schedule of the class is faster
+  bool left_out = false;  // a range of budgets got no table: it would be over the limits
 };
 
 // Adds what cheap schedules and tables have for budgets up to `budget`, and for some beyond.

@@ -109,7 +109,7 @@ struct LeastMemory {
 
 // O(L^3) time, less where stages repeat, and O(L^2) memory. Without splits, which is faster, they
 // are all 0. CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED beyond options.table_limit and for
-// chains of so many stages (some thousands) that it would take long.
+// chains of more than 4,096 stages.
 absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
                                                const SolveOptions& options,
                                                bool with_splits = true);
