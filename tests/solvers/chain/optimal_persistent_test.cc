@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <random>
+#include <vector>
 
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
@@ -282,44 +284,6 @@ TEST(OptimalPersistent, RecomputingAheadOfDemandIsAnotherClass) {
   const Chain chain = *Chain::Create(spec);
   EXPECT_EQ(SolveChecked(chain, 16, kExact).prediction.makespan, Nanos(20));
   EXPECT_EQ(testing::PersistentFrontier(chain, testing::Recompute::kAnyTime).at(16), 19);
-}
-
-TEST(OptimalPersistent, StopsWhenToldTo) {
-  std::mt19937_64 rng(9);
-  testing::RandomChainOptions random;
-  random.max_size = 1 << 20;
-  const Chain chain = testing::RandomChain(300, random, &rng);
-  const Bytes budget(OptimalPersistentSolver().LeastBudget(chain, {})->value() * 2);
-  StopToken cancelled;
-  cancelled.RequestStop();
-  SolveOptions options;
-  options.stop = &cancelled;
-  EXPECT_EQ(OptimalPersistentSolver().Solve(chain, budget, options).status().code(),
-            absl::StatusCode::kCancelled);
-  const StopToken late(StopToken::Clock::now() + std::chrono::milliseconds(20));
-  options.stop = &late;
-  const auto start = StopToken::Clock::now();
-  EXPECT_EQ(OptimalPersistentSolver().Solve(chain, budget, options).status().code(),
-            absl::StatusCode::kDeadlineExceeded);
-  EXPECT_LT(StopToken::Clock::now() - start, std::chrono::milliseconds(500));
-}
-
-TEST(OptimalPersistent, RefusesTablesOverTheLimitAndBadSlots) {
-  std::mt19937_64 rng(10);
-  testing::RandomChainOptions random;
-  random.max_size = 1 << 20;
-  const Chain chain = testing::RandomChain(100, random, &rng);
-  const Bytes budget(OptimalPersistentSolver().LeastBudget(chain, {})->value() * 2);
-  SolveOptions options;
-  options.slots = 1000;
-  options.table_limit = Bytes(1 << 20);
-  EXPECT_EQ(OptimalPersistentSolver().Solve(chain, budget, options).status().code(),
-            absl::StatusCode::kResourceExhausted);
-  for (const int64_t slots : {int64_t{-1}, int64_t{1000001}}) {
-    options.slots = slots;
-    EXPECT_EQ(OptimalPersistentSolver().Solve(chain, budget, options).status().code(),
-              absl::StatusCode::kInvalidArgument);
-  }
 }
 
 }  // namespace

@@ -233,6 +233,20 @@ TEST(PersistentTable, RefusesWhatIsTooLarge) {
   }
 }
 
+// A table of mostly empty chunks: what lists them counts.
+TEST(PersistentTable, CountsTheIndexOfItsTiles) {
+  std::mt19937_64 rng(12);
+  const PersistentSpace space(RandomChain(100, RandomChainOptions(), &rng), 1);
+  constexpr int64_t kSlots = 1000000;
+  TableTuning tuning;
+  tuning.engine = TableTuning::Engine::kTiles;
+  SolveOptions options;
+  options.table_limit = Bytes(kSlots);  // an index takes 24 bytes per 16 slots and 4 stages
+  EXPECT_EQ(PersistentTable::Compute(space, kSlots, options, tuning).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_GT(PersistentTable::Estimate(space, kSlots).bytes, kSlots);
+}
+
 TEST(PersistentTable, EstimatesWhatItTakes) {
   std::mt19937_64 rng(8);
   RandomChainOptions options;

@@ -1,0 +1,180 @@
+// What a caller sees of optimal_persistent beside its plans: stops, progress and refusals.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "solvers/chain/solvers.h"
+#include "solvers/plan/simulate.h"
+#include "solvers/plan/store_all_schedule.h"
+#include "tests/solvers/random_chain.h"
+
+namespace stowage {
+namespace {
+
+TEST(OptimalPersistentLimits, StopsWhenToldTo) {
+  std::mt19937_64 rng(9);
+  testing::RandomChainOptions random;
+  random.max_size = 1 << 20;
+  const Chain chain = testing::RandomChain(300, random, &rng);
+  const Bytes budget(OptimalPersistentSolver().LeastBudget(chain, {})->value() * 2);
+  StopToken cancelled;
+  cancelled.RequestStop();
+  SolveOptions options;
+  options.stop = &cancelled;
+  EXPECT_EQ(OptimalPersistentSolver().Solve(chain, budget, options).status().code(),
+            absl::StatusCode::kCancelled);
+  const StopToken late(StopToken::Clock::now() + std::chrono::milliseconds(20));
+  options.stop = &late;
+  const auto start = StopToken::Clock::now();
+  EXPECT_EQ(OptimalPersistentSolver().Solve(chain, budget, options).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_LT(StopToken::Clock::now() - start, std::chrono::milliseconds(500));
+}
+
+// CPU time of the solving thread between the request to stop, made from another thread after
+// `after` milliseconds of it, and the end. Slow machines are not slower in it.
+TEST(OptimalPersistentLimits, StopsSoonOnLongChains) {
+  std::mt19937_64 rng(9);
+  testing::RandomChainOptions random;
+  random.max_size = 1 << 20;
+  const Chain chain = testing::RandomChain(1000, random, &rng);
+  const Bytes budget(OptimalPersistentSolver().LeastBudget(chain, {})->value() * 2);
+  clockid_t clock;
+  ASSERT_EQ(pthread_getcpuclockid(pthread_self(), &clock), 0);
+  const auto now = [clock] {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
+  };
+  for (const double after : {50.0, 300.0, 500.0, 700.0, 900.0}) {
+    StopToken stop;
+    SolveOptions options;
+    options.slots = 500;
+    options.stop = &stop;
+    const double end = now() + after;
+    double requested = 0;
+    std::thread canceller([&] {
+      while (now() < end) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      stop.RequestStop();
+      requested = now();
+    });
+    const absl::Status status = OptimalPersistentSolver().Solve(chain, budget, options).status();
+    const double done = now();
+    while (now() < end) continue;  // lets the canceller end where the solve was faster
+    canceller.join();
+    if (status.ok()) break;
+    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+    EXPECT_LT(done - requested, 200.0) << "stopped after " << after << " ms";
+  }
+}
+
+TEST(OptimalPersistentLimits, ProgressNeverFallsAndEndsAtOne) {
+  std::mt19937_64 rng(13);
+  testing::RandomChainOptions random;
+  random.max_size = 1 << 20;
+  const Chain tables = testing::RandomChain(150, random, &rng);
+  const Chain exact = testing::RandomChain(10, random, &rng);
+  std::vector<double> shares;
+  SolveOptions options;
+  options.progress = [&shares](double share) { shares.push_back(share); };
+  const auto check = [&shares](size_t least) {
+    ASSERT_GE(shares.size(), least);
+    EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+    EXPECT_GE(shares.front(), 0.0);
+    EXPECT_EQ(shares.back(), 1.0);
+    shares.clear();
+  };
+  for (const Chain* chain : {&tables, &exact}) {
+    const size_t least = chain == &tables ? 20 : 1;
+    const Bytes budget(OptimalPersistentSolver().LeastBudget(*chain, {})->value() * 3 / 2);
+    ASSERT_TRUE(OptimalPersistentSolver().Solve(*chain, budget, options).ok());
+    check(least);
+    ASSERT_TRUE(OptimalPersistentSolver().SolveFrontier(*chain, options).ok());
+    check(least);
+  }
+  // Everything fits.
+  ASSERT_TRUE(OptimalPersistentSolver().Solve(exact, Bytes(int64_t{1} << 40), options).ok());
+  check(1);
+}
+
+Chain EqualStages(int length) {
+  ChainSpec spec;
+  Stage stage;
+  stage.forward_time = stage.backward_time = Nanos(1);
+  stage.output = stage.output_gradient = stage.saved = Bytes(1);
+  spec.stages.assign(static_cast<size_t>(length), stage);
+  return *Chain::Create(spec);
+}
+
+// Of little memory, schedules of equal stages have L^2 / 2 instructions.
+TEST(OptimalPersistentLimits, RefusesSchedulesTooLongToKeep) {
+  const Chain long_chain = EqualStages(3500);
+  const absl::StatusOr<Bytes> least = OptimalPersistentSolver().LeastBudget(long_chain, {});
+  ASSERT_TRUE(least.ok()) << least.status();
+  EXPECT_EQ(OptimalPersistentSolver().Solve(long_chain, *least, {}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(OptimalPersistentSolver().SolveFrontier(long_chain, {}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(OptimalPersistentSolver().Solve(long_chain, *least - Bytes(1), {})->status,
+            PlanStatus::kProvenInfeasible);
+  EXPECT_EQ(OptimalPersistentSolver().LeastBudget(EqualStages(15000), {}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+// Nothing has a size, and a table is asked for all the same.
+TEST(OptimalPersistentLimits, ChainsWithoutSizesGetAFrontier) {
+  ChainSpec spec;
+  spec.stages.resize(4);
+  for (Stage& stage : spec.stages) stage.forward_time = Nanos(3);
+  SolveOptions options;
+  options.slots = 10;
+  const Chain chain = *Chain::Create(spec);
+  const absl::StatusOr<Frontier> frontier = OptimalPersistentSolver().SolveFrontier(chain, options);
+  ASSERT_TRUE(frontier.ok()) << frontier.status();
+  ASSERT_EQ(frontier->points().size(), 1u);
+  EXPECT_EQ(frontier->points()[0].makespan, Simulate(chain, StoreAllSchedule(chain))->makespan);
+}
+
+TEST(OptimalPersistentLimits, SaysWhereTheLimitLeftTablesOut) {
+  std::mt19937_64 rng(14);
+  testing::RandomChainOptions random;
+  random.max_size = 1 << 20;
+  const Chain chain = testing::RandomChain(150, random, &rng);
+  const Bytes budget(OptimalPersistentSolver().LeastBudget(chain, {})->value() * 3 / 2);
+  SolveOptions options;
+  const std::string free = OptimalPersistentSolver().Solve(chain, budget, options)->explanation;
+  EXPECT_EQ(free.find("no table"), std::string::npos) << free;
+  options.table_limit = Bytes(600000);
+  const absl::StatusOr<Plan> plan = OptimalPersistentSolver().Solve(chain, budget, options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_NE(plan->explanation.find("no table within"), std::string::npos) << plan->explanation;
+}
+
+TEST(OptimalPersistentLimits, RefusesTablesOverTheLimitAndBadSlots) {
+  std::mt19937_64 rng(10);
+  testing::RandomChainOptions random;
+  random.max_size = 1 << 20;
+  const Chain chain = testing::RandomChain(100, random, &rng);
+  const Bytes budget(OptimalPersistentSolver().LeastBudget(chain, {})->value() * 2);
+  SolveOptions options;
+  options.slots = 1000;
+  options.table_limit = Bytes(1 << 20);
+  EXPECT_EQ(OptimalPersistentSolver().Solve(chain, budget, options).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  for (const int64_t slots : {int64_t{-1}, int64_t{1000001}}) {
+    options.slots = slots;
+    EXPECT_EQ(OptimalPersistentSolver().Solve(chain, budget, options).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace stowage
