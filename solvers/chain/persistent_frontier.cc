@@ -25,7 +25,7 @@ constexpr double kMostTableWork = 8e9;
 constexpr int64_t kMinSlots = 64;
 constexpr int64_t kMaxSlots = 4096;
 // Of a schedule: longer ones take long to replay, and a frontier of them much memory.
-constexpr int64_t kMaxInstructions = int64_t{1} << 22;
+constexpr int64_t kMaxInstructions = int64_t{1} << 21;
 // Budgets of an octave that get a schedule of their own, beside the table's.
 constexpr int64_t kGuidedBudgets = 64;
 // A table's value that is better by less than this share of the ideal time is not worth a replay.
@@ -59,9 +59,18 @@ Schedule LeastMemorySchedule(const PersistentProblem& problem) {
       problem.exact, 0, [&least](int s, int t, int64_t) { return least.table(s, t).split; });
 }
 
+// What making a schedule or an estimate costs, in steps of a poll.
+int64_t WorkOfSchedule(const PersistentProblem& problem) {
+  return int64_t{10} * problem.chain.length() * problem.chain.length();
+}
+
 absl::Status AddCheapSchedules(const PersistentProblem& problem, const SolveOptions& options,
                                FrontierBuilder* builder) {
-  absl::Status status = builder->Add(LeastMemorySchedule(problem));
+  const Schedule least = LeastMemorySchedule(problem);
+  StopPoll poll(options.stop);  // making it takes long enough to look up before the replay
+  absl::Status status = poll.Spend(1);
+  if (status.ok()) status = builder->Add(least);
+  if (status.ok()) status = poll.Spend(WorkOfSchedule(problem));
   if (!status.ok()) return status;
   // Store-all is periodic, too.
   SolveOptions quiet = options;
@@ -71,11 +80,6 @@ absl::Status AddCheapSchedules(const PersistentProblem& problem, const SolveOpti
   if (!periodic.ok()) return periodic.status();
   builder->Add(*periodic);
   return absl::OkStatus();
-}
-
-// What making a schedule or an estimate costs, in steps of a poll.
-int64_t WorkOfSchedule(const PersistentProblem& problem) {
-  return int64_t{10} * problem.chain.length() * problem.chain.length();
 }
 
 // A table for budgets up to `memory` bytes.

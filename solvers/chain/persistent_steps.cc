@@ -4,8 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "solvers/chain/stage_repeats.h"
-
 namespace stowage {
 namespace {
 
@@ -161,9 +159,9 @@ class LowerEnvelope {
 
 }  // namespace
 
-PersistentSteps::PersistentSteps(const PersistentSpace& space, int64_t memory)
+PersistentSteps::PersistentSteps(const PersistentSpace& space, int64_t memory,
+                                 const std::vector<StageRepeat>& repeats)
     : space_(&space), memory_(memory), row_of_(space.last()) {
-  const std::vector<StageRepeat> repeats = FindStageRepeats(space);
   int32_t rows = 0;
   for (int s = space.last(); s >= 1; --s) {
     const StageRepeat& repeat = repeats[static_cast<size_t>(s)];
@@ -213,7 +211,11 @@ absl::StatusOr<std::optional<PersistentSteps>> PersistentSteps::Compute(
   const int last = space.last();
   if (IntervalTable<int32_t>::SizeBytes(last) > limits.bytes)
     return std::optional<PersistentSteps>();
-  PersistentSteps steps(space, memory);
+  const std::vector<StageRepeat> repeats = FindStageRepeats(space);
+  // Every split of every row is looked at; a third of the longest interval is their mean.
+  const double least_work = static_cast<double>(DistinctIntervals(repeats)) * last / 3;
+  if (least_work > static_cast<double>(limits.work)) return std::optional<PersistentSteps>();
+  PersistentSteps steps(space, memory, repeats);
   std::vector<bool> done(steps.rows_.size());
   StopPoll poll(options.stop);
   int64_t work = 0, bytes = IntervalTable<int32_t>::SizeBytes(last);

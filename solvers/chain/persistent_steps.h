@@ -20,6 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/chain/persistent_space.h"
+#include "solvers/chain/stage_repeats.h"
 #include "solvers/plan/schedule.h"
 #include "solvers/solver.h"
 
@@ -58,7 +59,8 @@ class PersistentSteps {
   Schedule Backtrack(int64_t memory) const;
 
  private:
-  PersistentSteps(const PersistentSpace& space, int64_t memory);
+  PersistentSteps(const PersistentSpace& space, int64_t memory,
+                  const std::vector<StageRepeat>& repeats);
 
   const Row& RowOf(int s, int t) const { return rows_[static_cast<size_t>(row_of_(s, t))]; }
   Row ComputeRow(int s, int t, int64_t* work) const;

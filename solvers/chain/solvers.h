@@ -44,7 +44,7 @@ const ChainSolver& RevolveSolver();
 // Frontiers have 600 points at most.
 // Ties prefer keeping over recomputing; equal input gives equal plans.
 // Refuses (RESOURCE_EXHAUSTED) chains of more than 4,096 stages, and those whose schedule of least
-// memory has more than some 4 million instructions: from 2,900 equal stages on.
+// memory has more than some 2 million instructions: from 2,050 equal stages on.
 // Infeasible is always proven in exact bytes. Tables take O(S L^3) time and O(S L^2) memory.
 const ChainSolver& OptimalPersistentSolver();
 
