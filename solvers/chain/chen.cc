@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -93,16 +94,21 @@ class ChenGreedy final : public Chen {
       largest = std::max(largest, chain.stage(l).saved.value());
       total += chain.stage(l).saved.value();
     }
+    total = std::max(total, largest);
+    // Roots and products round alike on all machines; powers may not.
+    double root = static_cast<double>(total) / static_cast<double>(largest);
+    for (int grid = kGrid; grid > 1; grid /= 2) root = std::sqrt(root);
     std::vector<int64_t> bounds;
     SegmentEnds before;
-    const double ratio =
-        static_cast<double>(std::max(total, largest)) / static_cast<double>(largest);
-    for (int i = 0; i <= kGrid; ++i) {
-      const double factor = std::pow(ratio, static_cast<double>(i) / kGrid);
-      const int64_t bound = static_cast<int64_t>(static_cast<double>(largest) * factor);
-      SegmentEnds ends = Segments(chain, bound);
+    StopPoll poll(options.stop);
+    double bound = static_cast<double>(largest);
+    for (int i = 0; i <= kGrid; ++i, bound *= root) {
+      absl::Status status = poll.Spend(16 * int64_t{chain.length()});
+      if (!status.ok()) return status;
+      const int64_t bytes = i == kGrid ? total : static_cast<int64_t>(bound);
+      SegmentEnds ends = Segments(chain, bytes);
       if (ends == before) continue;
-      bounds.push_back(bound);
+      bounds.push_back(bytes);
       before = std::move(ends);
     }
     return CandidatesOf(chain, bounds, options);
@@ -128,7 +134,7 @@ class ChenGreedy final : public Chen {
   }
 
  private:
-  static constexpr int kGrid = 256;
+  static constexpr int kGrid = 256;  // a power of two
   const SolverInfo info_ = {
       "chen_greedy", "segments by a bound on their memory, all recomputed (Chen et al. 2016)",
       "store-all, or greedy segments of a grid of bounds"};

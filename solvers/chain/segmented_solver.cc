@@ -21,6 +21,9 @@ Bytes LeastPeak(const Candidates& candidates) {
   return least;
 }
 
+// About what an encoded schedule of so many segments takes: each is a few runs of a few bytes.
+int64_t EncodedBytes(size_t segments) { return 16 * (static_cast<int64_t>(segments) + 2); }
+
 }  // namespace
 
 absl::StatusOr<Plan> SegmentedSolver::Solve(const Chain& chain, Bytes budget,
@@ -58,17 +61,27 @@ absl::StatusOr<Frontier> SegmentedSolver::SolveFrontier(const Chain& chain,
   std::sort(all->begin(), all->end(), [](const Candidate& a, const Candidate& b) {
     return a.cost.peak != b.cost.peak ? a.cost.peak < b.cost.peak : Better(a.cost, b.cost);
   });
-  FrontierBuilder builder(chain);
-  const Candidate* fastest = nullptr;
+  std::vector<Candidate> best;
+  std::vector<PointCost> costs;
+  StopPoll poll(options.stop);
   for (const Candidate& c : *all) {
-    if (fastest != nullptr && c.cost.makespan >= fastest->cost.makespan) continue;
-    fastest = &c;
-    absl::Status status = builder.Add(SegmentedSchedule(chain, Segments(chain, c.parameter)));
-    if (!status.ok()) return status;
-    if (options.stop != nullptr) status = options.stop->Check();
+    if (!best.empty() && c.cost.makespan >= best.back().cost.makespan) continue;
+    const SegmentEnds ends = Segments(chain, c.parameter);
+    best.push_back(c);
+    costs.push_back({c.cost.makespan, EncodedBytes(ends.size())});
+    absl::Status status = poll.Spend(16 * static_cast<int64_t>(chain.length()));
     if (!status.ok()) return status;
   }
-  return builder.Build({info().name, info().schedule_class, least, /*exact=*/true, /*slots=*/0});
+  // Schedules of long chains are large: only those are made that are kept.
+  const std::vector<size_t> chosen = ChooseCompact(costs);
+  FrontierBuilder builder(chain);
+  for (const size_t i : chosen) {
+    absl::Status status = builder.Add(SegmentedSchedule(chain, Segments(chain, best[i].parameter)));
+    if (status.ok() && options.stop != nullptr) status = options.stop->Check();
+    if (!status.ok()) return status;
+  }
+  return builder.BuildCompact({info().name, info().schedule_class, least,
+                               /*exact=*/chosen.size() == best.size(), /*slots=*/0});
 }
 
 absl::StatusOr<Bytes> SegmentedSolver::LeastBudget(const Chain& chain,

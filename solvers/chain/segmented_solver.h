@@ -18,6 +18,7 @@ class SegmentedSolver : public ChainSolver {
  public:
   absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
                              const SolveOptions& options) const final;
+  // Compact (solvers/plan/frontier.h).
   absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
                                          const SolveOptions& options) const final;
   absl::StatusOr<Bytes> LeastBudget(const Chain& chain, const SolveOptions& options) const final;

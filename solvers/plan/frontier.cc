@@ -14,6 +14,11 @@ namespace {
 constexpr uint64_t kVersion = 1;
 constexpr int64_t kMaxText = 1 << 12;
 constexpr int64_t kMaxInstructions = int64_t{1} << 24;
+constexpr size_t kMostPoints = 600;
+constexpr int64_t kMostBytes = int64_t{16} << 20;
+// The first shares of the makespan that thinning tries, each so much larger than the one before.
+constexpr double kLeastTolerance = 1e-5;
+constexpr double kToleranceStep = 1.25;
 
 using Point = Frontier::Point;
 
@@ -61,7 +66,35 @@ bool ReadPoint(VarintReader* in, bool first, int64_t instructions_max, Point* po
   return ReadText(in, instructions_max, &point->schedule);
 }
 
+// What Build keeps; nothing where that is over the limits of a compact frontier.
+std::vector<size_t> ChooseWithin(const std::vector<PointCost>& points, double tolerance) {
+  std::vector<size_t> chosen;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (!chosen.empty() && i + 1 < points.size()) {
+      const double kept = static_cast<double>(points[chosen.back()].makespan.value());
+      if (static_cast<double>(points[i].makespan.value()) > kept * (1.0 - tolerance)) continue;
+    }
+    chosen.push_back(i);
+    bytes += points[i].bytes;
+    if (chosen.size() > kMostPoints || bytes > kMostBytes) return {};
+  }
+  return chosen;
+}
+
 }  // namespace
+
+std::vector<size_t> ChooseCompact(const std::vector<PointCost>& points) {
+  if (points.empty()) return {};
+  std::vector<size_t> chosen = ChooseWithin(points, 0.0);
+  for (double tolerance = kLeastTolerance; chosen.empty() && tolerance < 1.0;
+       tolerance *= kToleranceStep) {
+    chosen = ChooseWithin(points, tolerance);
+  }
+  if (!chosen.empty()) return chosen;
+  if (points.size() == 1) return {0};
+  return {0, points.size() - 1};
+}
 
 const Frontier::Point* Frontier::At(Bytes budget) const {
   const auto over = FirstOver(points_, budget);
@@ -183,6 +216,20 @@ Frontier FrontierBuilder::Build(FrontierInfo info, double tolerance) const {
     }
     frontier.points_.push_back(point);
   }
+  return frontier;
+}
+
+Frontier FrontierBuilder::BuildCompact(FrontierInfo info) const {
+  std::vector<PointCost> costs;
+  costs.reserve(points_.size());
+  for (const Point& point : points_) {
+    costs.push_back({point.makespan, static_cast<int64_t>(point.schedule.size())});
+  }
+  const std::vector<size_t> chosen = ChooseCompact(costs);
+  Frontier frontier;
+  frontier.info_ = std::move(info);
+  frontier.info_.exact = frontier.info_.exact && chosen.size() == points_.size();
+  for (const size_t i : chosen) frontier.points_.push_back(points_[i]);
   return frontier;
 }
 

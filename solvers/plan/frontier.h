@@ -6,6 +6,7 @@
 #ifndef STOWAGE_SOLVERS_PLAN_FRONTIER_H_
 #define STOWAGE_SOLVERS_PLAN_FRONTIER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -57,6 +58,18 @@ class Frontier {
   std::vector<Point> points_;
 };
 
+// What a point costs, before or after its schedule is made.
+struct PointCost {
+  Nanos makespan;
+  int64_t bytes = 0;  // of its encoded schedule
+};
+
+// Which of the points of a frontier, in its order, are kept where it shall be small: all, if they
+// are at most 600 and their schedules take at most 16 MiB. Else those that are faster than the one
+// kept before by some share of the makespan, the least that leaves no more; the first and the last
+// always. Rising indices. O(points).
+std::vector<size_t> ChooseCompact(const std::vector<PointCost>& points);
+
 // Collects schedules of one chain. Not thread-safe; the chain must outlive it.
 class FrontierBuilder {
  public:
@@ -74,6 +87,9 @@ class FrontierBuilder {
   // Drops points that are faster than a smaller one by less than the share `tolerance`, the fastest
   // excepted.
   Frontier Build(FrontierInfo info, double tolerance = 0.0) const;
+  // The points of ChooseCompact: what a cache would want to keep. Exact only if info says so and
+  // that is all of them.
+  Frontier BuildCompact(FrontierInfo info) const;
 
  private:
   void Insert(Frontier::Point point);

@@ -98,6 +98,30 @@ Chain EqualStages(int length) {
   return *Chain::Create(spec);
 }
 
+// Thousands of points, each of megabytes, are for no cache.
+TEST(SegmentedSolvers, FrontiersOfLongChainsAreCompact) {
+  std::mt19937_64 rng(4);
+  std::uniform_int_distribution<int64_t> draw(1, 1000000);
+  ChainSpec spec;
+  spec.stages.resize(60000);
+  for (Stage& stage : spec.stages) {
+    stage.forward_time = Nanos(draw(rng));
+    stage.output = Bytes(draw(rng) / 10);
+    stage.saved = stage.output + Bytes(draw(rng));
+  }
+  const Chain chain = *Chain::Create(spec);
+  for (const ChainSolver* solver :
+       {&CheckpointSequentialSolver(), &ChenSqrtSolver(), &ChenGreedySolver()}) {
+    const absl::StatusOr<Frontier> frontier = solver->SolveFrontier(chain, {});
+    ASSERT_TRUE(frontier.ok()) << frontier.status();
+    EXPECT_LE(frontier->points().size(), 600u);
+    EXPECT_LE(frontier->Encode().size(), size_t{17} << 20) << solver->info().name;
+    EXPECT_EQ(frontier->points().front().peak, *solver->LeastBudget(chain, {}));
+    EXPECT_EQ(frontier->points().back().makespan, chain.ideal_time());
+  }
+  EXPECT_FALSE(CheckpointSequentialSolver().SolveFrontier(chain, {})->info().exact);
+}
+
 // Segments of sqrt(L) equal stages: their inputs but a^0, and one segment (Chen et al. 2016).
 TEST(ChenSqrt, NeedsTwiceTheRootOfTheLength) {
   for (const int root : {2, 5, 10, 30}) {

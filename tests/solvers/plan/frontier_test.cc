@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <random>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "solvers/plan/store_all_schedule.h"
@@ -104,6 +107,74 @@ TEST(Frontier, ThinningLosesNoMoreThanItsTolerance) {
     EXPECT_GE(static_cast<double>(point.makespan.value()),
               0.95 * static_cast<double>(thin.At(point.peak)->makespan.value()));
   }
+}
+
+std::vector<PointCost> Costs(int count, int64_t bytes) {
+  std::vector<PointCost> costs;
+  for (int i = 0; i < count; ++i) costs.push_back({Nanos(1000000 - 100 * i), bytes});
+  return costs;
+}
+
+TEST(ChooseCompact, KeepsAllOfASmallFrontier) {
+  EXPECT_TRUE(ChooseCompact({}).empty());
+  EXPECT_EQ(ChooseCompact(Costs(1, int64_t{1} << 40)), (std::vector<size_t>{0}));
+  EXPECT_EQ(ChooseCompact(Costs(600, 100)).size(), 600u);
+}
+
+TEST(ChooseCompact, BoundsPointsAndBytesAndKeepsBothEnds) {
+  for (const int64_t bytes : {int64_t{1}, int64_t{100000}, int64_t{1} << 22, int64_t{1} << 40}) {
+    const std::vector<PointCost> costs = Costs(5000, bytes);
+    const std::vector<size_t> chosen = ChooseCompact(costs);
+    ASSERT_GE(chosen.size(), 2u);
+    EXPECT_EQ(chosen.front(), 0u);
+    EXPECT_EQ(chosen.back(), costs.size() - 1);
+    EXPECT_LE(chosen.size(), 600u);
+    if (bytes <= int64_t{1} << 23) {
+      EXPECT_LE(static_cast<int64_t>(chosen.size()) * bytes, int64_t{16} << 20);
+    }
+    // No more is lost than need be.
+    EXPECT_GT(chosen.size(), bytes <= 100000 ? 100u : 1u);
+    for (size_t i = 1; i < chosen.size(); ++i) EXPECT_LT(chosen[i - 1], chosen[i]);
+  }
+}
+
+TEST(Frontier, IsExactWhenCompactOnlyIfNothingIsLeftOut) {
+  ChainSpec spec;
+  Stage stage;
+  stage.forward_time = Nanos(1);
+  stage.saved = stage.output = Bytes(1);
+  spec.stages.assign(900, stage);
+  for (size_t l = 0; l < spec.stages.size(); ++l) {
+    spec.stages[l].saved = Bytes(1 + static_cast<int64_t>(l));
+  }
+  const Chain chain = *Chain::Create(spec);
+  FrontierBuilder builder(chain);
+  FrontierInfo info = Info(Bytes(0));
+  info.exact = true;
+  // Stages 1..k do not save at first.
+  for (int k = 0; k <= 800; ++k) {
+    Schedule schedule;
+    for (int l = 1; l <= k; ++l) {
+      schedule.push_back(l == 1 ? ForwardKeepInput(l) : ForwardKeepNothing(l));
+    }
+    for (int l = k + 1; l <= 901; ++l) schedule.push_back(ForwardKeepAll(l));
+    for (int l = 901; l > k; --l) schedule.push_back(Backward(l));
+    for (int l = 1; l <= k; ++l) schedule.push_back(ForwardKeepAll(l));
+    for (int l = k; l >= 1; --l) schedule.push_back(Backward(l));
+    ASSERT_TRUE(builder.Add(schedule).ok());
+    if (k == 100) {
+      EXPECT_TRUE(builder.BuildCompact(info).info().exact);
+      EXPECT_EQ(builder.BuildCompact(info).Encode(), builder.Build(info).Encode());
+    }
+  }
+  const Frontier all = builder.Build(info), compact = builder.BuildCompact(info);
+  ASSERT_GT(all.points().size(), 600u);
+  EXPECT_LE(compact.points().size(), 600u);
+  EXPECT_GT(compact.points().size(), 100u);
+  EXPECT_TRUE(all.info().exact);
+  EXPECT_FALSE(compact.info().exact);
+  EXPECT_EQ(compact.points().front().peak, all.points().front().peak);
+  EXPECT_EQ(compact.points().back().makespan, all.points().back().makespan);
 }
 
 TEST(Frontier, RoundTripsThroughItsBytes) {
