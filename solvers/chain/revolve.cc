@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/persistent_space.h"
+#include "solvers/chain/revolve_intervals.h"
 #include "solvers/chain/revolve_rows.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/model/field_error.h"
@@ -16,6 +19,7 @@ constexpr int64_t kMaxSteps = 1000000;
 // What a solve starts from.
 struct Setting {
   PersistentSpace space;
+  RevolveIntervals intervals;
   Schedule store_all;
   Bytes store_all_peak;
   Bytes least;  // budget
@@ -29,14 +33,18 @@ absl::StatusOr<Setting> Prepare(const Chain& chain, const SolveOptions& options)
     return FieldError("options.slots", options.slots,
                       absl::StrCat("must be in [0, ", kMaxSteps, "]"));
   }
-  Setting setting = {PersistentSpace(chain, 1), StoreAllSchedule(chain), Bytes(), Bytes()};
+  PersistentSpace space(chain, 1);
+  absl::StatusOr<RevolveIntervals> intervals = RevolveIntervals::Find(space, options);
+  if (!intervals.ok()) return intervals.status();
+  Setting setting = {std::move(space), *std::move(intervals), StoreAllSchedule(chain), Bytes(),
+                     Bytes()};
   absl::StatusOr<Simulation> simulation = Simulate(chain, setting.store_all);
   if (!simulation.ok()) return simulation.status();
   setting.store_all_peak = setting.least = simulation->peak;
   SolveOptions quiet = options;
   quiet.progress = nullptr;
-  absl::StatusOr<RevolveRows> rows =
-      RevolveRows::Compute(setting.space, setting.Memory(simulation->peak), 1, quiet);
+  absl::StatusOr<RevolveRows> rows = RevolveRows::Compute(
+      setting.space, setting.intervals, setting.Memory(simulation->peak), 1, quiet);
   if (!rows.ok()) return rows.status();
   if (!rows->Whole().empty()) {
     const Bytes memory(setting.space.activation(0) + rows->Whole().front().memory);
@@ -48,9 +56,11 @@ absl::StatusOr<Setting> Prepare(const Chain& chain, const SolveOptions& options)
 
 absl::StatusOr<RevolveRows> RowsWithin(const Setting& setting, Bytes budget,
                                        const SolveOptions& options) {
-  const int64_t steps =
-      options.slots > 0 ? options.slots : RevolveRows::AffordableSteps(setting.space, options);
-  return RevolveRows::Compute(setting.space, setting.Memory(budget), steps, options);
+  const int64_t steps = options.slots > 0
+                            ? options.slots
+                            : setting.intervals.AffordableSteps(sizeof(RevolveRows::Step), options);
+  return RevolveRows::Compute(setting.space, setting.intervals, setting.Memory(budget), steps,
+                              options);
 }
 
 class Revolve final : public ChainSolver {
@@ -91,15 +101,21 @@ class Revolve final : public ChainSolver {
     if (!setting.ok()) return setting.status();
     absl::StatusOr<RevolveRows> rows = RowsWithin(*setting, setting->store_all_peak, options);
     if (!rows.ok()) return rows.status();
+    std::vector<PointCost> costs;
+    for (const RevolveRows::Step& step : rows->Whole()) {
+      costs.push_back({chain.ideal_time() + Nanos(step.excess)});
+    }
+    const std::vector<size_t> chosen = ChooseCompact(costs);
     FrontierBuilder builder(chain);
     absl::Status status = builder.Add(setting->store_all);
-    for (const RevolveRows::Step& step : rows->Whole()) {
-      if (status.ok()) status = builder.Add(rows->Backtrack(step.memory));
+    for (const size_t i : chosen) {
+      if (status.ok()) status = builder.Add(rows->Backtrack(rows->Whole()[i].memory));
       if (status.ok() && options.stop != nullptr) status = options.stop->Check();
       if (!status.ok()) return status;
     }
-    return builder.Build({info_.name, info_.schedule_class, setting->least, rows->exact(),
-                          /*slots=*/0});
+    const bool exact = rows->exact() && chosen.size() == costs.size();
+    return builder.BuildCompact({info_.name, info_.schedule_class, setting->least, exact,
+                                 /*slots=*/0});
   }
 
   absl::StatusOr<Bytes> LeastBudget(const Chain& chain,

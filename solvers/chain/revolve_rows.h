@@ -13,9 +13,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "solvers/chain/persistent_space.h"
-#include "solvers/chain/stage_repeats.h"
+#include "solvers/chain/revolve_intervals.h"
 #include "solvers/plan/schedule.h"
 #include "solvers/solver.h"
 
@@ -23,23 +24,23 @@ namespace stowage {
 
 class RevolveRows {
  public:
-  // From `memory` on, the least time above the ideal is `excess`, in bytes and ns.
+  // From `memory` on, the least time above the ideal is `excess`, in bytes and ns. It is attained by
+  // running `run` stages to a checkpoint; 0 in rows of one stage.
   struct Step {
     int64_t memory;
     int64_t excess;
+    int32_t run;
   };
   // Memory rises, excess falls. Before the first step nothing fits.
   using Row = std::vector<Step>;
 
   // Memories up to `memory` (a^0 not included). max_steps >= 1; with 1 only the least memories are
-  // right. `space` must have unit 1 and outlive the result. O(L^3 max_steps) time and O(L^2
-  // max_steps) memory at worst. CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED beyond
-  // options.table_limit, or minutes.
-  static absl::StatusOr<RevolveRows> Compute(const PersistentSpace& space, int64_t memory,
+  // right. `space` must have unit 1; it and its `intervals` must outlive the result. O(L^3
+  // max_steps) time and O(L^2 max_steps) memory at worst. CANCELLED, DEADLINE_EXCEEDED;
+  // RESOURCE_EXHAUSTED beyond options.table_limit, or minutes.
+  static absl::StatusOr<RevolveRows> Compute(const PersistentSpace& space,
+                                             const RevolveIntervals& intervals, int64_t memory,
                                              int64_t max_steps, const SolveOptions& options);
-
-  // As many steps as some seconds and options.table_limit allow.
-  static int64_t AffordableSteps(const PersistentSpace& space, const SolveOptions& options);
 
   // The whole chain's.
   const Row& Whole() const { return RowOf(1, space_->last()); }
@@ -50,19 +51,17 @@ class RevolveRows {
   Schedule Backtrack(int64_t memory) const;
 
  private:
-  explicit RevolveRows(const PersistentSpace& space);
+  RevolveRows(const PersistentSpace& space, const RevolveIntervals& intervals)
+      : space_(&space), intervals_(&intervals), rows_(static_cast<size_t>(intervals.count())) {}
 
-  // The interval whose row (s, t) shares.
-  void Distinct(int* s, int* t) const;
-  const Row& RowOf(int s, int t) const;
-  // Splits of all distinct intervals.
-  int64_t Splits() const;
-  Row ComputeRow(int s, int t, int64_t memory, int64_t* work) const;
-  int Choose(int s, int t, int64_t memory) const;
+  const Row& RowOf(int s, int t) const { return rows_[(*intervals_)(s, t)]; }
+  // The steps of one interval, thinned where they are more than max_steps.
+  absl::Status ComputeRow(int s, int t, int64_t memory, size_t max_steps, StopPoll* poll, Row* row);
+  void ThinTo(size_t count, Row* row);
 
   const PersistentSpace* space_;
-  std::vector<StageRepeat> repeats_;
-  IntervalTable<Row> rows_;
+  const RevolveIntervals* intervals_;
+  std::vector<Row> rows_;  // by interval
   bool exact_ = true;
 };
 

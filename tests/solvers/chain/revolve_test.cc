@@ -142,10 +142,12 @@ TEST(RevolveRows, KeepToTheirLimits) {
   const PersistentSpace space(chain, 1);
   SolveOptions options;
   options.table_limit = Bytes(1000);
-  EXPECT_TRUE(absl::IsResourceExhausted(RevolveRows::Compute(space, 1000, 8, options).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(RevolveIntervals::Find(space, options).status()));
+  const RevolveIntervals intervals = *RevolveIntervals::Find(space, {});
   options.table_limit = Bytes(60 * 61 / 2 * 40);
-  EXPECT_TRUE(absl::IsResourceExhausted(RevolveRows::Compute(space, 1000, 100, options).status()));
-  EXPECT_TRUE(RevolveRows::Compute(space, 1000, 1, {}).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      RevolveRows::Compute(space, intervals, 1000, 100, options).status()));
+  EXPECT_TRUE(RevolveRows::Compute(space, intervals, 1000, 1, {}).ok());
 }
 
 TEST(Revolve, RefusesSlotsOutOfRange) {
