@@ -9,7 +9,7 @@ namespace stowage {
 namespace {
 
 // Some ten seconds of one core.
-constexpr double kMaxAlternatives = 1e9;
+constexpr double kMaxAlternatives = 5e8;
 
 BeyondExtents::Extent ExtentOf(const PersistentSpace& space, const BeyondExtents& known,
                                const Subchain& x) {
@@ -37,10 +37,13 @@ BeyondExtents::Extent ExtentOf(const PersistentSpace& space, const BeyondExtents
 
 absl::StatusOr<BeyondExtents> ComputeExtents(const PersistentSpace& space, bool moving,
                                              const SolveOptions& options) {
-  const double intervals = 0.5 * space.last() * space.last();
-  if (intervals * sizeof(int64_t) > static_cast<double>(options.table_limit.value()) / 2) {
+  StopPoll poll(options.stop);
+  absl::Status status = poll.Spend(0);
+  if (!status.ok()) return status;
+  // At the least there is an interval of every length.
+  if (2.0 * space.last() * space.last() > kMaxAlternatives) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(space.last(), " stages are too many for a table of their intervals"));
+        absl::StrCat(space.last(), " stages are too many for a recurrence of all their intervals"));
   }
   BeyondExtents result{moving, SubchainIndex(space, moving), {}};
   const SubchainIndex& index = result.index;
@@ -51,8 +54,6 @@ absl::StatusOr<BeyondExtents> ComputeExtents(const PersistentSpace& space, bool 
                      kMaxAlternatives, ", and their subchains take ", bytes, " bytes"));
   }
   result.extents.resize(static_cast<size_t>(index.size()));
-  StopPoll poll(options.stop);
-  absl::Status status;
   index.ForEach([&](const Subchain& x) {
     // An alternative takes as long as some tens of the poll's steps.
     status = poll.Spend(int64_t{64} * (x.last - x.first + 1));

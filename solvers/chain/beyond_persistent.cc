@@ -10,6 +10,7 @@
 #include "solvers/chain/beyond_tables.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/model/field_error.h"
+#include "solvers/plan/lower_bound.h"
 
 namespace stowage {
 namespace {
@@ -30,6 +31,9 @@ class Best {
     explanation_ = std::move(explanation);
     return absl::OkStatus();
   }
+
+  // More than any schedule's where none fits.
+  Nanos makespan() const { return schedule_ ? makespan_ : Nanos(kNever); }
 
   void MoveTo(Plan* plan) {
     plan->status = PlanStatus::kFound;
@@ -119,6 +123,12 @@ class BeyondPersistent final : public ChainSolver {
       status = best.Offer(std::move(persistent->schedule),
                           absl::StrCat("nothing beat a persistent one: ", persistent->explanation));
       if (!status.ok()) return status;
+      if (best.makespan() <= StrongMakespanLowerBound(chain, budget)) {
+        best.MoveTo(plan);
+        plan->bounds.proven_optimal = true;
+        plan->provenance.slots = persistent->provenance.slots;
+        return absl::OkStatus();
+      }
     }
     const SolveOptions rest = PartOf(options, 0.5, 1);
     const absl::StatusOr<SizedTable> table = options.slots > 0
@@ -165,7 +175,7 @@ class BeyondPersistent final : public ChainSolver {
                  ? AddLossless(problem, PartOf(options, 0.5, 1), &builder, &info)
                  : AddRounded(problem, options, &builder, &info);
     if (!status.ok()) return status;
-    return builder.Build(std::move(info));
+    return builder.BuildCompact(std::move(info));
   }
 
   const SolverInfo info_ = {

@@ -142,6 +142,13 @@ void AppendForwards(const Alternative& a, Schedule* schedule) {
   if (a.drop_before > 0) schedule->push_back(Discard(TensorKind::kActivation, a.drop_before));
 }
 
+// About how many the intervals of up to `lengths` stages from one stage have: two or three for every
+// later stage, and of a movable checkpoint five.
+double Alternatives(bool moving, int64_t lengths) {
+  const double n = static_cast<double>(lengths);
+  return moving ? 3 * n * (n - 1) + 5 * n * (n - 1) * (2 * n - 1) / 6 : 2 * n * n;
+}
+
 }  // namespace
 
 void ForEachAlternative(const PersistentSpace& space, bool moving, const Subchain& x, Visit visit) {
@@ -158,20 +165,13 @@ SubchainIndex::SubchainIndex(const PersistentSpace& space, bool moving)
     : last_(space.last()),
       moving_(moving),
       repeats_(FindStageRepeats(space)),
-      begin_(space.last()) {
+      begin_(static_cast<size_t>(space.last()) + 1) {
   for (int s = last_; s >= 1; --s) {
-    const StageRepeat& repeat = repeats_[static_cast<size_t>(s)];
-    for (int t = s; t <= last_; ++t) {
-      if (t - s < repeat.length) {
-        begin_(s, t) = begin_(repeat.stage, repeat.stage + t - s);
-        continue;
-      }
-      const int64_t rest = t - s;
-      begin_(s, t) = size_;
-      size_ += moving ? 2 + 2 * rest : 2;
-      // Two or three for every later stage, and of a movable checkpoint five.
-      alternatives_ += static_cast<double>(moving ? 6 * rest + 5 * rest * rest : 4 * rest + 2);
-    }
+    const int64_t shared = repeats_[static_cast<size_t>(s)].length;
+    const int64_t all = last_ - s + 1;
+    begin_[static_cast<size_t>(s)] = size_ - Shorter(shared);
+    size_ += Shorter(all) - Shorter(shared);
+    alternatives_ += Alternatives(moving, all) - Alternatives(moving, shared);
   }
 }
 

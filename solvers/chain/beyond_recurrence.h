@@ -20,6 +20,7 @@
 #ifndef STOWAGE_SOLVERS_CHAIN_BEYOND_RECURRENCE_H_
 #define STOWAGE_SOLVERS_CHAIN_BEYOND_RECURRENCE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -66,7 +67,7 @@ void ForEachAlternative(const PersistentSpace& space, bool moving, const Subchai
 // the same values.
 class SubchainIndex {
  public:
-  // O(L^2).
+  // O(L^2) time, O(L) memory.
   SubchainIndex(const PersistentSpace& space, bool moving);
 
   int64_t size() const { return size_; }
@@ -75,7 +76,7 @@ class SubchainIndex {
 
   int64_t operator()(const Subchain& x) const {
     const int64_t place = x.movable == 0 ? 0 : x.movable - x.first;
-    return begin_(x.first, x.last) + 2 * place + (x.saved ? 1 : 0);
+    return Begin(x.first, x.last) + 2 * place + (x.saved ? 1 : 0);
   }
 
   // Calls visit(subchain) once for every number, those that an alternative refers to before those
@@ -83,6 +84,18 @@ class SubchainIndex {
   void ForEach(absl::FunctionRef<bool(const Subchain&)> visit) const;
 
  private:
+  // The number of an interval's first subchain.
+  int64_t Begin(int s, int t) const {
+    for (;;) {
+      const StageRepeat& repeat = repeats_[static_cast<size_t>(s)];
+      if (t - s >= repeat.length) return begin_[static_cast<size_t>(s)] + Shorter(t - s);
+      t += repeat.stage - s;
+      s = repeat.stage;
+    }
+  }
+  // How many subchains the intervals from one stage have that end less than `rest` stages later.
+  int64_t Shorter(int64_t rest) const { return moving_ ? rest * (rest + 1) : 2 * rest; }
+
   bool VisitInterval(int s, int t, absl::FunctionRef<bool(const Subchain&)> visit) const;
 
   int last_;
@@ -90,7 +103,7 @@ class SubchainIndex {
   std::vector<StageRepeat> repeats_;
   int64_t size_ = 0;
   double alternatives_ = 0;
-  IntervalTable<int64_t> begin_;
+  std::vector<int64_t> begin_;  // by first stage: where all its intervals would begin
 };
 
 // The schedule of stages 1..last within `memory` (a^0 not included) made of choices: choose(x, m)

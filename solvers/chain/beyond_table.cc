@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/chain/aligned_array.h"
 #include "solvers/chain/min_plus_dispatch.h"
 
 namespace stowage {
@@ -40,12 +41,18 @@ class Table final : public BeyondTable {
   }
 
   absl::Status Compute(const SolveOptions& options) {
-    if (values_count_ > options.table_limit.value() / static_cast<int64_t>(sizeof(T))) {
+    const int64_t left = options.table_limit.value() -
+                         BytesBesideValues(static_cast<int64_t>(extents_.extents.size()));
+    if (values_count_ > left / static_cast<int64_t>(sizeof(T))) {
       return absl::ResourceExhaustedError(
           absl::StrCat("a table of ", slots_, " slots for ", space_.last(),
                        " stages is over the limit of ", options.table_limit.value(), " bytes"));
     }
-    values_.reset(new T[static_cast<size_t>(values_count_)]);
+    values_ = NewAlignedArray<T>(values_count_);
+    if (values_ == nullptr) {
+      return absl::ResourceExhaustedError(absl::StrCat("no memory for a table of ", slots_,
+                                                       " slots for ", space_.last(), " stages"));
+    }
     StopPoll poll(options.stop);
     absl::Status status;
     int64_t done = 0;
@@ -150,7 +157,7 @@ class Table final : public BeyondTable {
   std::vector<T> forward_;  // of stages 1..l
   std::vector<Row> rows_;   // by index
   int64_t values_count_ = 0;
-  std::unique_ptr<T[]> values_;  // each row is filled when it is computed
+  AlignedArray<T> values_;  // each row is filled when it is computed
 };
 
 template <class T>
@@ -166,6 +173,11 @@ absl::StatusOr<std::unique_ptr<BeyondTable>> ComputeIn(const PersistentSpace& sp
 }
 
 }  // namespace
+
+int64_t BeyondTable::BytesBesideValues(int64_t subchains) {
+  constexpr size_t kRow = 3 * sizeof(int64_t);
+  return subchains * static_cast<int64_t>(kRow + 2 * sizeof(BeyondExtents::Extent));
+}
 
 absl::StatusOr<std::unique_ptr<BeyondTable>> BeyondTable::Compute(const PersistentSpace& space,
                                                                   bool moving, int64_t slots,

@@ -26,6 +26,10 @@ class BeyondTable {
  public:
   static constexpr int kMaxBytesPerValue = 8;
 
+  // What a table for a chain of so many subchains takes beside its values, the extents in bytes that
+  // a solve has for itself among it.
+  static int64_t BytesBesideValues(int64_t subchains);
+
   virtual ~BeyondTable() = default;
 
   // `space` in slots; it must outlive the table. CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED

@@ -41,7 +41,9 @@ int64_t AffordableSlots(const BeyondProblem& problem, Bytes budget, double nanos
     const int64_t width = std::min(e.all_kept, budget.value()) - e.least;
     widths += static_cast<double>(std::max<int64_t>(width, 0)) / whole;
   }
-  const double by_memory = 0.8 * static_cast<double>(options.table_limit.value()) /
+  const int64_t beside =
+      BeyondTable::BytesBesideValues(static_cast<int64_t>(problem.extents.extents.size()));
+  const double by_memory = 0.8 * static_cast<double>(options.table_limit.value() - beside) /
                            (BeyondTable::kMaxBytesPerValue * std::max(widths, 1.0));
   return static_cast<int64_t>(std::clamp<double>(std::min(by_time, by_memory), 0, kMostSlots));
 }
@@ -144,8 +146,8 @@ absl::Status AddRounded(const BeyondProblem& problem, const SolveOptions& option
   for (int i = 0; i < tables && budget > info->least_budget; ++i) {
     const SolveOptions part = PartOf(options, 0.5 + 0.5 * i / tables, 0.5 + 0.5 * (i + 1) / tables);
     const int64_t affordable =
-        std::clamp(AffordableSlots(problem, budget, kFrontierNanos / tables, options),
-                   kLeastRoundedSlots, kRoundedSlots);
+        std::min(AffordableSlots(problem, budget, kFrontierNanos / tables, options), kRoundedSlots);
+    if (options.slots == 0 && affordable < kLeastRoundedSlots) break;
     const absl::StatusOr<SizedTable> table =
         options.slots > 0
             ? TableOfSlots(problem.chain, budget, options.slots, part)
