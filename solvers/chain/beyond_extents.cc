@@ -8,8 +8,8 @@
 namespace stowage {
 namespace {
 
-// Some ten seconds of one core.
-constexpr double kMaxAlternatives = 5e8;
+// Some five seconds of one core.
+constexpr double kMaxAlternatives = 1.5e8;
 
 BeyondExtents::Extent ExtentOf(const PersistentSpace& space, const BeyondExtents& known,
                                const Subchain& x) {
@@ -46,6 +46,8 @@ absl::StatusOr<BeyondExtents> ComputeExtents(const PersistentSpace& space, bool 
         absl::StrCat(space.last(), " stages are too many for a recurrence of all their intervals"));
   }
   BeyondExtents result{moving, SubchainIndex(space, moving), {}};
+  if (options.stop != nullptr) status = options.stop->Check();
+  if (!status.ok()) return status;
   const SubchainIndex& index = result.index;
   const int64_t bytes = index.size() * static_cast<int64_t>(sizeof(BeyondExtents::Extent));
   if (index.alternatives() > kMaxAlternatives || bytes > options.table_limit.value() / 2) {

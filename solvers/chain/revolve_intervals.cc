@@ -48,6 +48,8 @@ absl::StatusOr<RevolveIntervals> RevolveIntervals::Find(const PersistentSpace& s
     return TooLong(space.last());
   }
   RevolveIntervals intervals(space);
+  if (options.stop != nullptr) status = options.stop->Check();
+  if (!status.ok()) return status;
   if (intervals.Nanos(kMinSteps) > kMostNanos) return TooLong(space.last());
   if (intervals.count_ > options.table_limit.value() / kRowBytes) {
     return absl::ResourceExhaustedError(absl::StrCat("rows for ", space.last(),
