@@ -9,13 +9,11 @@
 #include "solvers/chain/beyond_extents.h"
 #include "solvers/chain/beyond_tables.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/model/field_error.h"
 #include "solvers/plan/lower_bound.h"
 
 namespace stowage {
 namespace {
 
-constexpr int64_t kMaxSlots = 1000000;
 // The fastest of the schedules offered that fit; the first among equals.
 class Best {
  public:
@@ -55,7 +53,7 @@ class BeyondPersistent final : public ChainSolver {
 
   absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
                              const SolveOptions& options) const override {
-    absl::Status status = CheckOptions(options);
+    absl::Status status = ValidateSolveOptions(options);
     if (!status.ok()) return status;
     absl::StatusOr<Plan> store_all = StoreAllSolver().Solve(chain, budget, options);
     if (!store_all.ok()) return store_all.status();
@@ -83,7 +81,7 @@ class BeyondPersistent final : public ChainSolver {
 
   absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
                                          const SolveOptions& options) const override {
-    absl::Status status = CheckOptions(options);
+    absl::Status status = ValidateSolveOptions(options);
     if (!status.ok()) return status;
     absl::StatusOr<BeyondProblem> problem = MakeBeyondProblem(chain, options);
     if (!problem.ok()) return problem.status();
@@ -99,12 +97,6 @@ class BeyondPersistent final : public ChainSolver {
   }
 
  private:
-  static absl::Status CheckOptions(const SolveOptions& options) {
-    if (options.slots >= 0 && options.slots <= kMaxSlots) return absl::OkStatus();
-    return FieldError("options.slots", options.slots,
-                      absl::StrCat("must be in [0, ", kMaxSlots, "]"));
-  }
-
   std::string ClassFor(const Chain& chain) const {
     return absl::StrCat(info_.schedule_class, CheckpointsMove(chain) ? ", moving checkpoints" : "");
   }

@@ -10,17 +10,11 @@
 #include "solvers/chain/persistent_table.h"
 #include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/model/field_error.h"
 #include "solvers/plan/lower_bound.h"
 #include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
 namespace {
-
-constexpr int64_t kMaxSlots = 1000000;
-// A frontier of more points is thinned, by this share of the makespan or by more.
-constexpr size_t kMaxPoints = 600;
-constexpr double kLeastTolerance = 1e-5;
 
 struct Outcome {
   std::optional<Schedule> schedule;
@@ -97,15 +91,6 @@ absl::Status AddSteps(const PersistentSteps& steps, const SolveOptions& options,
   return absl::OkStatus();
 }
 
-// All points, or as many as a cache would want to keep: then none is proven any more.
-Frontier BuildCompact(const FrontierBuilder& builder, FrontierInfo info) {
-  Frontier frontier = builder.Build(info);
-  info.exact = false;
-  for (double tolerance = kLeastTolerance; frontier.points().size() > kMaxPoints; tolerance *= 1.25)
-    frontier = builder.Build(info, tolerance);
-  return frontier;
-}
-
 class OptimalPersistent final : public ChainSolver {
  public:
   const SolverInfo& info() const override { return info_; }
@@ -137,7 +122,7 @@ class OptimalPersistent final : public ChainSolver {
  private:
   absl::StatusOr<Plan> SolveBudget(const Chain& chain, Bytes budget,
                                    const SolveOptions& options) const {
-    absl::Status status = CheckSlots(options);
+    absl::Status status = ValidateSolveOptions(options);
     if (!status.ok()) return status;
     Plan plan;
     plan.bounds.schedule_class = info_.schedule_class;
@@ -163,7 +148,7 @@ class OptimalPersistent final : public ChainSolver {
   }
 
   absl::StatusOr<Frontier> SolveAll(const Chain& chain, const SolveOptions& options) const {
-    absl::Status status = CheckSlots(options);
+    absl::Status status = ValidateSolveOptions(options);
     if (!status.ok()) return status;
     absl::StatusOr<PersistentProblem> problem = MakePersistentProblem(chain, options);
     if (!problem.ok()) return problem.status();
@@ -189,13 +174,7 @@ class OptimalPersistent final : public ChainSolver {
       frontier.exact = summary->lossless;
       frontier.slots = summary->slots;
     }
-    return BuildCompact(builder, std::move(frontier));
-  }
-
-  static absl::Status CheckSlots(const SolveOptions& options) {
-    if (options.slots >= 0 && options.slots <= kMaxSlots) return absl::OkStatus();
-    return FieldError("options.slots", options.slots,
-                      absl::StrCat("must be in [0, ", kMaxSlots, "]"));
+    return builder.BuildCompact(std::move(frontier));
   }
 
   static SolveOptions WithoutLeastMemory(const Chain& chain, SolveOptions options) {

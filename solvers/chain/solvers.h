@@ -54,8 +54,8 @@ const ChainSolver& OptimalPersistentSolver();
 // options: the faster of both is returned. Optimal in its class (proven_optimal) where a table needs
 // no rounding, a good schedule elsewhere; whatever fits the class's exact least memory is found.
 //   slots as above.
-// Ties prefer persistent schedules. Refuses (RESOURCE_EXHAUSTED) chains of more than some 1,000
-// stages. O(S L^3) time, O(S L^2) memory; with moving checkpoints O(S L^4) and O(S L^3). The
+// Ties prefer persistent schedules. Refuses (RESOURCE_EXHAUSTED) chains of more than some 600
+// stages that do not repeat. O(S L^3) time, O(S L^2) memory; with moving checkpoints O(S L^4) and O(S L^3). The
 // recurrence is described in beyond_recurrence.h.
 const ChainSolver& BeyondPersistentSolver();
 

@@ -1,4 +1,5 @@
 #include "solvers/planner.h"
+#include "solvers/plan/store_all_schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -119,8 +120,12 @@ TEST(Planner, RefusesTheSlotsAskedForWhereTheyDoNotFit) {
   PlanOptions options;
   options.solve.slots = 1000000;
   options.solve.table_limit = Bytes(1 << 20);
-  const absl::Status status =
-      MakePlan(RandomProfile(60, 5), ShareOfStoreAll{0.7}, options).status();
+  std::mt19937_64 rng(5);
+  testing::RandomChainOptions random;
+  random.max_size = 1000000;
+  const Chain chain = testing::RandomChain(60, random, &rng);
+  const Bytes budget(Simulate(chain, StoreAllSchedule(chain))->peak.value() / 10 * 7);
+  const absl::Status status = MakeChainPlan(chain, budget, options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
 }
 
