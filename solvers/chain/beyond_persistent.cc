@@ -101,6 +101,11 @@ class BeyondPersistent final : public ChainSolver {
     return absl::StrCat(info_.schedule_class, CheckpointsMove(chain) ? ", moving checkpoints" : "");
   }
 
+  // A table that is too large is done without, unless it was asked for.
+  static bool MayDoWithout(const absl::Status& status, const SolveOptions& options) {
+    return absl::IsResourceExhausted(status) && options.slots == 0;
+  }
+
   // Of a table's schedule, the optimal persistent one and the one of least memory, the fastest.
   static absl::Status SolveByOneTable(const BeyondProblem& problem, Bytes budget,
                                       const SolveOptions& options, Plan* plan) {
@@ -108,8 +113,7 @@ class BeyondPersistent final : public ChainSolver {
     Best best(chain, budget);
     absl::StatusOr<Plan> persistent =
         OptimalPersistentSolver().Solve(chain, budget, PartOf(options, 0, 0.5));
-    if (!persistent.ok() && !absl::IsResourceExhausted(persistent.status()))
-      return persistent.status();
+    if (!persistent.ok() && !MayDoWithout(persistent.status(), options)) return persistent.status();
     absl::Status status;
     if (persistent.ok() && persistent->status == PlanStatus::kFound) {
       status = best.Offer(std::move(persistent->schedule),
@@ -126,7 +130,7 @@ class BeyondPersistent final : public ChainSolver {
     const absl::StatusOr<SizedTable> table = options.slots > 0
                                                  ? TableOfSlots(chain, budget, options.slots, rest)
                                                  : LosslessTable(chain, budget, rest);
-    if (!table.ok() && !absl::IsResourceExhausted(table.status())) return table.status();
+    if (!table.ok() && !MayDoWithout(table.status(), options)) return table.status();
     if (table.ok() && table->table->Excess(table->slots) < kNever) {
       plan->provenance.slots = table->slots;
       plan->bounds.proven_optimal = table->lossless;

@@ -19,7 +19,6 @@ struct State {
 
   auto Key() const { return std::tie(plain, saved, ran, gradient, fresh); }
   friend bool operator<(const State& a, const State& b) { return a.Key() < b.Key(); }
-  friend bool operator>(const State& a, const State& b) { return b < a; }
 };
 
 struct Step {

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "solvers/model/field_error.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/random_chain.h"
 
 namespace stowage {
