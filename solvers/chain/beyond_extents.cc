@@ -41,7 +41,8 @@ absl::StatusOr<BeyondExtents> ComputeExtents(const PersistentSpace& space, bool 
   absl::Status status = poll.Spend(0);
   if (!status.ok()) return status;
   // At the least there is an interval of every length.
-  if (2.0 * space.last() * space.last() > kMaxAlternatives) {
+  if (space.last() > kMaxIntervalStages + 1 ||
+      2.0 * space.last() * space.last() > kMaxAlternatives) {
     return absl::ResourceExhaustedError(
         absl::StrCat(space.last(), " stages are too many for a recurrence of all their intervals"));
   }

@@ -15,9 +15,6 @@
 namespace stowage {
 namespace {
 
-// Some seconds of one core. Tables and schedules grow with the square of the stages even where all
-// of them are equal.
-constexpr int64_t kMaxStages = 4096;
 // Sums below it are exact as double.
 constexpr double kMaxReal = 4503599627370496.0;
 
@@ -146,9 +143,9 @@ double LargestSum(const PersistentSpace& space) {
 absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
                                                const SolveOptions& options, bool with_splits) {
   const int64_t last = space.last();
-  if (last > kMaxStages + 1) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the least memory of ", last - 1, " stages: the limit is ", kMaxStages));
+  if (last > kMaxIntervalStages + 1) {
+    return absl::ResourceExhaustedError(absl::StrCat("the least memory of ", last - 1,
+                                                     " stages: the limit is ", kMaxIntervalStages));
   }
   const int64_t bytes = IntervalTable<LeastMemory::Entry>::SizeBytes(last) +
                         LeastMemoryBuilder<int64_t>::ScratchBytes(last);

@@ -34,12 +34,15 @@ PersistentSpace::PersistentSpace(const Chain& chain, int64_t unit, Rounding roun
   }
 }
 
-bool PersistentSpace::SameStage(int a, int b) const {
-  return ForwardTime(a, a) == ForwardTime(b, b) && Recomputable(a, a) == Recomputable(b, b) &&
-         activation(a) == activation(b) && saved(a) == saved(b) && gradient(a) == gradient(b) &&
-         at(saving_overhead_, a) == at(saving_overhead_, b) &&
-         at(plain_overhead_, a) == at(plain_overhead_, b) &&
-         at(backward_overhead_, a) == at(backward_overhead_, b);
+std::array<int64_t, 8> PersistentSpace::StageKey(int s) const {
+  return {ForwardTime(s, s),
+          Recomputable(s, s) ? 1 : 0,
+          activation(s),
+          saved(s),
+          gradient(s),
+          at(saving_overhead_, s),
+          at(plain_overhead_, s),
+          at(backward_overhead_, s)};
 }
 
 int64_t PersistentSpace::FirstRunNeed(int s) const {

@@ -8,6 +8,7 @@
 #define STOWAGE_SOLVERS_CHAIN_PERSISTENT_SPACE_H_
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -25,6 +26,10 @@ inline constexpr int64_t kNever = int64_t{1} << 61;
 
 // Up: what fits in units fits in bytes. Nearest: it may not, but errors of many sizes cancel, so
 // that schedules made with it are better ones, once replayed in bytes.
+// The most stages that any recurrence over intervals takes: its tables and schedules grow with the
+// square of them even where all are equal.
+inline constexpr int kMaxIntervalStages = 4096;
+
 enum class Rounding { kUp, kNearest };
 
 // Sizes of a chain in units: every size divided by `unit` and rounded by itself. unit = 1 is exact.
@@ -58,8 +63,9 @@ class PersistentSpace {
   // Whether stages s..e may all run their forward twice.
   bool Recomputable(int s, int e) const { return at(kept_prefix_, e) == at(kept_prefix_, s - 1); }
 
-  // Whether two stages are the same to the recurrence: all of (s, t) depends on stages s..t alone.
-  bool SameStage(int a, int b) const;
+  // All that the recurrence knows of a stage: two of equal keys are the same to it, and all of (s, t)
+  // depends on stages s..t alone.
+  std::array<int64_t, 8> StageKey(int s) const;
 
  private:
   static int64_t at(const std::vector<int64_t>& v, int l) { return v[static_cast<size_t>(l)]; }

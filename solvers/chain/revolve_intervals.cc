@@ -44,7 +44,8 @@ absl::StatusOr<RevolveIntervals> RevolveIntervals::Find(const PersistentSpace& s
   if (!status.ok()) return status;
   // At the least there is an interval of every length.
   const double length = space.last();
-  if (length * length / 2 * (kNanosPerSplit + kMinSteps * kNanosPerStep) > kMostNanos) {
+  if (space.last() > kMaxIntervalStages + 1 ||
+      length * length / 2 * (kNanosPerSplit + kMinSteps * kNanosPerStep) > kMostNanos) {
     return TooLong(space.last());
   }
   RevolveIntervals intervals(space);

@@ -1,6 +1,9 @@
 #include "solvers/chain/stage_repeats.h"
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 
 namespace stowage {
 namespace {
@@ -8,12 +11,10 @@ namespace {
 // Numbers equal stages alike.
 std::vector<int> ClassesOf(const PersistentSpace& space) {
   std::vector<int> classes(static_cast<size_t>(space.last()) + 1);
-  std::vector<int> first_of_class;
+  std::map<std::array<int64_t, 8>, int> numbers;
   for (int s = 1; s <= space.last(); ++s) {
-    size_t c = 0;
-    while (c < first_of_class.size() && !space.SameStage(first_of_class[c], s)) ++c;
-    if (c == first_of_class.size()) first_of_class.push_back(s);
-    classes[static_cast<size_t>(s)] = static_cast<int>(c);
+    const int next = static_cast<int>(numbers.size());
+    classes[static_cast<size_t>(s)] = numbers.insert({space.StageKey(s), next}).first->second;
   }
   return classes;
 }
