@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/beyond_extents.h"
 #include "solvers/chain/beyond_tables.h"
+#include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/plan/lower_bound.h"
 
@@ -72,9 +73,7 @@ class BeyondPersistent final : public ChainSolver {
                        plan.bounds.least_budget.value(), " bytes");
       return plan;
     }
-    status = options.slots > 0 || LosslessIsAffordable(*problem, options)
-                 ? SolveByOneTable(*problem, budget, options, &plan)
-                 : SolveByFrontier(*problem, budget, options, &plan);
+    status = SolveFeasible(*problem, budget, options, &plan);
     if (!status.ok()) return status;
     return plan;
   }
@@ -106,60 +105,73 @@ class BeyondPersistent final : public ChainSolver {
     return absl::IsResourceExhausted(status) && options.slots == 0;
   }
 
-  // Of a table's schedule, the optimal persistent one and the one of least memory, the fastest.
-  static absl::Status SolveByOneTable(const BeyondProblem& problem, Bytes budget,
-                                      const SolveOptions& options, Plan* plan) {
-    const Chain& chain = problem.chain;
-    Best best(chain, budget);
+  // Of the optimal persistent schedule, what goes beyond it and the schedule of least memory, the
+  // fastest. Each of them is never slower with more budget.
+  absl::Status SolveFeasible(const BeyondProblem& problem, Bytes budget,
+                             const SolveOptions& options, Plan* plan) const {
+    RisingProgress progress(options.progress);
+    Best best(problem.chain, budget);
     absl::StatusOr<Plan> persistent =
-        OptimalPersistentSolver().Solve(chain, budget, PartOf(options, 0, 0.5));
+        OptimalPersistentSolver().Solve(problem.chain, budget, progress.Part(options, 0.0, 0.3));
     if (!persistent.ok() && !MayDoWithout(persistent.status(), options)) return persistent.status();
-    absl::Status status;
+    bool done = false;
     if (persistent.ok() && persistent->status == PlanStatus::kFound) {
-      status = best.Offer(std::move(persistent->schedule),
-                          absl::StrCat("nothing beat a persistent one: ", persistent->explanation));
+      plan->provenance.slots = persistent->provenance.slots;
+      absl::Status status =
+          best.Offer(std::move(persistent->schedule),
+                     absl::StrCat("nothing beat a persistent one: ", persistent->explanation));
       if (!status.ok()) return status;
-      if (best.makespan() <= StrongMakespanLowerBound(chain, budget)) {
-        best.MoveTo(plan);
-        plan->bounds.proven_optimal = true;
-        plan->provenance.slots = persistent->provenance.slots;
-        return absl::OkStatus();
+      done = best.makespan() <= StrongMakespanLowerBound(problem.chain, budget);
+      plan->bounds.proven_optimal = done;
+    }
+    if (!done) {
+      const SolveOptions rest = progress.Part(options, 0.3, 1.0);
+      absl::Status status = options.slots > 0 || LosslessIsAffordable(problem, options)
+                                ? OfferOfOneTable(problem, budget, rest, &best, plan)
+                                : OfferOfFrontier(problem, budget, rest, &best, plan);
+      if (status.ok()) {
+        status = best.Offer(problem.least_schedule(),
+                            "the schedule of least memory, not optimised for time");
       }
-    }
-    const SolveOptions rest = PartOf(options, 0.5, 1);
-    const absl::StatusOr<SizedTable> table = options.slots > 0
-                                                 ? TableOfSlots(chain, budget, options.slots, rest)
-                                                 : LosslessTable(chain, budget, rest);
-    if (!table.ok() && !MayDoWithout(table.status(), options)) return table.status();
-    if (table.ok() && table->table->Excess(table->slots) < kNever) {
-      plan->provenance.slots = table->slots;
-      plan->bounds.proven_optimal = table->lossless;
-      status = best.Offer(table->table->Backtrack(table->slots),
-                          absl::StrCat("a table of ", table->slots, " memory slots"));
       if (!status.ok()) return status;
     }
-    status = best.Offer(problem.least_schedule(),
-                        "the schedule of least memory, not optimised for time");
-    if (!status.ok()) return status;
     best.MoveTo(plan);
+    progress.Report(1.0);
     return absl::OkStatus();
   }
 
+  static absl::Status OfferOfOneTable(const BeyondProblem& problem, Bytes budget,
+                                      const SolveOptions& options, Best* best, Plan* plan) {
+    const absl::StatusOr<SizedTable> table =
+        options.slots > 0 ? TableOfSlots(problem.chain, budget, options.slots, options)
+                          : LosslessTable(problem.chain, budget, options);
+    if (!table.ok()) {
+      return MayDoWithout(table.status(), options) ? absl::OkStatus() : table.status();
+    }
+    if (table->table->Excess(table->slots) >= kNever) return absl::OkStatus();
+    plan->provenance.slots = table->slots;
+    plan->bounds.proven_optimal = table->lossless;
+    return best->Offer(table->table->Backtrack(table->slots),
+                       absl::StrCat("a table of ", table->slots, " memory slots"));
+  }
+
   // Rounded tables depend on the chain alone, so that more budget is never slower.
-  absl::Status SolveByFrontier(const BeyondProblem& problem, Bytes budget,
-                               const SolveOptions& options, Plan* plan) const {
+  absl::Status OfferOfFrontier(const BeyondProblem& problem, Bytes budget,
+                               const SolveOptions& options, Best* best, Plan* plan) const {
     absl::StatusOr<Frontier> frontier = FrontierOf(problem, options);
     if (!frontier.ok()) return frontier.status();
     absl::StatusOr<Plan> found = frontier->PlanAt(budget);
     if (!found.ok()) return found.status();
-    *plan = *std::move(found);
-    return absl::OkStatus();
+    if (found->status != PlanStatus::kFound) return absl::OkStatus();
+    plan->provenance.slots = found->provenance.slots;
+    return best->Offer(std::move(found->schedule), std::move(found->explanation));
   }
 
   absl::StatusOr<Frontier> FrontierOf(const BeyondProblem& problem,
                                       const SolveOptions& options) const {
+    RisingProgress progress(options.progress);
     absl::StatusOr<Frontier> persistent =
-        OptimalPersistentSolver().SolveFrontier(problem.chain, PartOf(options, 0, 0.5));
+        OptimalPersistentSolver().SolveFrontier(problem.chain, progress.Part(options, 0.0, 0.5));
     if (!persistent.ok()) return persistent.status();
     FrontierBuilder builder(problem.chain);
     builder.Add(*persistent);
@@ -167,10 +179,12 @@ class BeyondPersistent final : public ChainSolver {
     if (!status.ok()) return status;
     FrontierInfo info = {info_.name, ClassFor(problem.chain), problem.least_budget(),
                          /*exact=*/false, /*slots=*/0};
+    const SolveOptions rest = progress.Part(options, 0.5, 1.0);
     status = options.slots == 0 && LosslessIsAffordable(problem, options)
-                 ? AddLossless(problem, PartOf(options, 0.5, 1), &builder, &info)
-                 : AddRounded(problem, options, &builder, &info);
+                 ? AddLossless(problem, rest, &builder, &info)
+                 : AddRounded(problem, rest, &builder, &info);
     if (!status.ok()) return status;
+    progress.Report(1.0);
     return builder.BuildCompact(std::move(info));
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
 
 namespace stowage {
@@ -112,16 +113,6 @@ absl::StatusOr<SizedTable> TableOfSlots(const Chain& chain, Bytes budget, int64_
   return MakeTable(chain, unit, budget.value() / unit, Rounding::kUp, options);
 }
 
-SolveOptions PartOf(const SolveOptions& options, double begin, double end) {
-  SolveOptions part = options;
-  if (options.progress) {
-    part.progress = [&options, begin, end](double share) {
-      options.progress(begin + share * (end - begin));
-    };
-  }
-  return part;
-}
-
 absl::Status AddLossless(const BeyondProblem& problem, const SolveOptions& options,
                          FrontierBuilder* builder, FrontierInfo* info) {
   const absl::StatusOr<SizedTable> table =
@@ -142,9 +133,11 @@ absl::Status AddRounded(const BeyondProblem& problem, const SolveOptions& option
   const double alternatives = problem.extents.index.alternatives();
   const int tables = static_cast<int>(std::clamp<double>(
       kFrontierNanos / (2 * kNanosPerAlternative * alternatives), 1, kMaxTables));
+  RisingProgress progress(options.progress);
   Bytes budget = problem.store_all_peak;
   for (int i = 0; i < tables && budget > info->least_budget; ++i) {
-    const SolveOptions part = PartOf(options, 0.5 + 0.5 * i / tables, 0.5 + 0.5 * (i + 1) / tables);
+    const SolveOptions part =
+        progress.Part(options, double{1} * i / tables, double{1} * (i + 1) / tables);
     const int64_t affordable =
         std::min(AffordableSlots(problem, budget, kFrontierNanos / tables, options), kRoundedSlots);
     if (options.slots == 0 && affordable < kLeastRoundedSlots) break;

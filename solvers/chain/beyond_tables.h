@@ -53,10 +53,6 @@ absl::StatusOr<SizedTable> LosslessTable(const Chain& chain, Bytes budget,
 absl::StatusOr<SizedTable> TableOfSlots(const Chain& chain, Bytes budget, int64_t slots,
                                         const SolveOptions& options);
 
-// The options of one part of a solve: its progress is the part's share of the whole. `options` must
-// outlive it.
-SolveOptions PartOf(const SolveOptions& options, double begin, double end);
-
 // Adds what one lossless table has, or several rounded ones, and notes it in `info`. CANCELLED,
 // DEADLINE_EXCEEDED; what is too large for the table limit adds nothing.
 absl::Status AddLossless(const BeyondProblem& problem, const SolveOptions& options,

@@ -230,6 +230,31 @@ TEST_P(ChainSolvers, FrontierPointsReplayExactlyAndAreNotSlowerThanPlans) {
   }
 }
 
+TEST_P(ChainSolvers, ProgressRisesToOne) {
+  if (&solver() == &StoreAllSolver()) GTEST_SKIP() << "one replay: there is nothing to report";
+  std::mt19937_64 rng(30);
+  testing::RandomChainOptions random;
+  random.max_size = 100000;
+  random.max_time = 1000;
+  for (const int length : {8, 60}) {
+    const Chain chain = testing::RandomChain(length, random, &rng);
+    const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
+    const Bytes budget(std::max(all * 6 / 10, solver().LeastBudget(chain, {})->value()));
+    double last = 0.0;
+    SolveOptions options;
+    options.progress = [&last](double share) {
+      EXPECT_GE(share, last);
+      EXPECT_LE(share, 1.0);
+      last = share;
+    };
+    ASSERT_TRUE(solver().Solve(chain, budget, options).ok());
+    EXPECT_EQ(last, 1.0);
+    last = 0.0;
+    ASSERT_TRUE(solver().SolveFrontier(chain, options).ok());
+    EXPECT_EQ(last, 1.0);
+  }
+}
+
 TEST_P(ChainSolvers, FrontiersStopWhenToldTo) {
   if (&solver() == &StoreAllSolver()) GTEST_SKIP() << "one replay: there is nothing to stop";
   std::mt19937_64 rng(26);
