@@ -1,0 +1,203 @@
+#include "solvers/graph/checkpoint_set.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/model/field_error.h"
+
+namespace stowage {
+namespace {
+
+size_t Index(int v) { return static_cast<size_t>(v); }
+
+// Weakly connected parts of what lies between checkpoints.
+class Parts {
+ public:
+  explicit Parts(int size) : parent_(Index(size)) { std::iota(parent_.begin(), parent_.end(), 0); }
+
+  int Root(int v) {
+    while (parent_[Index(v)] != v) {
+      parent_[Index(v)] = parent_[Index(parent_[Index(v)])];
+      v = parent_[Index(v)];
+    }
+    return v;
+  }
+  // The smaller vertex leads, so that parts are numbered by their first vertices.
+  void Join(int a, int b) {
+    a = Root(a);
+    b = Root(b);
+    parent_[Index(std::max(a, b))] = std::min(a, b);
+  }
+
+ private:
+  std::vector<int> parent_;
+};
+
+absl::StatusOr<std::vector<bool>> Members(const CheckpointGraph& graph,
+                                          const std::vector<int>& checkpoints) {
+  std::vector<bool> kept(Index(graph.size()), false);
+  for (const int v : checkpoints) {
+    if (v < 0 || v >= graph.size()) {
+      return FieldError("checkpoints", v, "must be a vertex of the graph");
+    }
+    if (kept[Index(v)]) return FieldError("checkpoints", v, "must be named once");
+    kept[Index(v)] = true;
+  }
+  for (int v = 0; v < graph.size(); ++v) {
+    const bool end = v == graph.source() || v == graph.target();
+    if (kept[Index(v)] || !(end || graph.must_keep(v))) continue;
+    return FieldError("checkpoints", absl::StrCat("without ", v),
+                      end ? "must hold the source and the target" : "must hold what must be kept");
+  }
+  return kept;
+}
+
+Segmentation Split(const CheckpointGraph& graph, const std::vector<bool>& kept) {
+  Parts parts(graph.size());
+  for (int v = 0; v < graph.size(); ++v) {
+    if (kept[Index(v)]) continue;
+    for (const int u : graph.inputs(v)) {
+      if (!kept[Index(u)]) parts.Join(u, v);
+    }
+  }
+  Segmentation result;
+  result.segment_of.assign(Index(graph.size()), Segmentation::kCheckpoint);
+  for (int v = 0; v < graph.size(); ++v) {
+    if (kept[Index(v)]) continue;
+    const int root = parts.Root(v);
+    int& segment = result.segment_of[Index(v)];
+    if (root == v) {
+      segment = static_cast<int>(result.segment_bytes.size());
+      result.segment_bytes.push_back(Bytes(0));
+    } else {
+      segment = result.segment_of[Index(root)];
+    }
+    result.segment_bytes[Index(segment)] += graph.bytes(v);
+  }
+  return result;
+}
+
+// A checkpoint whose op needs its inputs holds all of them while any segment that feeds it runs
+// backward. What two such ops share may count twice, but never more than there is.
+void AddNeededInputs(const CheckpointGraph& graph, int checkpoint, Segmentation* segmentation) {
+  std::vector<std::pair<int, int64_t>> fed;  // segment, bytes of it that the op reads
+  int64_t all = 0;
+  for (const int u : graph.inputs(checkpoint)) {
+    const int segment = segmentation->segment_of[Index(u)];
+    if (segment == Segmentation::kCheckpoint) continue;
+    fed.push_back({segment, graph.bytes(u).value()});
+    all += graph.bytes(u).value();
+  }
+  std::sort(fed.begin(), fed.end());
+  for (size_t begin = 0; begin < fed.size();) {
+    int64_t own = 0;
+    size_t end = begin;
+    for (; end < fed.size() && fed[end].first == fed[begin].first; ++end) own += fed[end].second;
+    Bytes& bytes = segmentation->segment_bytes[Index(fed[begin].first)];
+    bytes = std::min(bytes + Bytes(all - own), graph.total());
+    begin = end;
+  }
+}
+
+absl::Status CheckTwoEndPoints(const CheckpointGraph& graph, const Segmentation& segmentation) {
+  constexpr int kNone = -1;
+  const size_t segments = segmentation.segment_bytes.size();
+  std::vector<int> start(segments, kNone), end(segments, kNone);
+  const auto meet = [](int checkpoint, int* known) {
+    if (*known == kNone) *known = checkpoint;
+    return *known == checkpoint;
+  };
+  for (int v = 0; v < graph.size(); ++v) {
+    for (const int u : graph.inputs(v)) {
+      const int from = segmentation.segment_of[Index(u)];
+      const int to = segmentation.segment_of[Index(v)];
+      const bool enters = from == Segmentation::kCheckpoint && to != from;
+      const bool leaves = to == Segmentation::kCheckpoint && from != to;
+      if ((enters && !meet(u, &start[Index(to)])) || (leaves && !meet(v, &end[Index(from)]))) {
+        return FieldError(
+            "checkpoints", absl::StrCat("... ", enters ? u : v, " ..."),
+            absl::StrCat("the segment of vertex ", enters ? v : u, " must ",
+                         enters ? "read one checkpoint, reads " : "be read by one, is by ",
+                         enters ? start[Index(to)] : end[Index(from)], " too"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Sorts checkpoints and segments topologically.
+absl::Status CheckAcyclic(const CheckpointGraph& graph, const Segmentation& segmentation) {
+  const int segments = static_cast<int>(segmentation.segment_bytes.size());
+  const auto node = [&](int v) {
+    const int segment = segmentation.segment_of[Index(v)];
+    return segment == Segmentation::kCheckpoint ? segments + v : segment;
+  };
+  std::vector<std::vector<int>> members(Index(segments));
+  std::vector<int64_t> waits(Index(segments + graph.size()), 0);
+  for (int v = 0; v < graph.size(); ++v) {
+    if (node(v) < segments) members[Index(node(v))].push_back(v);
+    for (const int u : graph.inputs(v)) waits[Index(node(v))] += node(u) != node(v) ? 1 : 0;
+  }
+  std::vector<int> ready = {node(graph.source())};
+  int64_t done = 0;
+  const auto finish = [&](int v) {
+    ++done;
+    for (const int r : graph.readers(v)) {
+      if (node(r) != node(v) && --waits[Index(node(r))] == 0) ready.push_back(node(r));
+    }
+  };
+  while (!ready.empty()) {
+    const int next = ready.back();
+    ready.pop_back();
+    if (next >= segments) {
+      finish(next - segments);
+    } else {
+      for (const int v : members[Index(next)]) finish(v);
+    }
+  }
+  if (done == graph.size()) return absl::OkStatus();
+  const auto stuck = std::find_if(waits.begin(), waits.end(), [](int64_t w) { return w > 0; });
+  const int first = static_cast<int>(stuck - waits.begin());
+  const int v = first >= segments ? first - segments : members[Index(first)].front();
+  return FieldError("checkpoints", absl::StrCat("around vertex ", v),
+                    "must not leave a segment that waits for itself");
+}
+
+}  // namespace
+
+bool IsBetter(const CheckpointSet& a, const CheckpointSet& b) {
+  if (a.objective() != b.objective()) return a.objective() < b.objective();
+  if (a.checkpoints.size() != b.checkpoints.size()) {
+    return a.checkpoints.size() < b.checkpoints.size();
+  }
+  return a.checkpoints < b.checkpoints;
+}
+
+absl::StatusOr<CheckpointSet> JudgeCheckpoints(const CheckpointGraph& graph,
+                                               std::vector<int> checkpoints, SegmentRule rule,
+                                               Segmentation* segmentation) {
+  const absl::StatusOr<std::vector<bool>> kept = Members(graph, checkpoints);
+  if (!kept.ok()) return kept.status();
+  Segmentation split = Split(graph, *kept);
+  const absl::Status status = rule == SegmentRule::kTwoEndPoints ? CheckTwoEndPoints(graph, split)
+                                                                 : CheckAcyclic(graph, split);
+  if (!status.ok()) return status;
+
+  CheckpointSet set;
+  std::sort(checkpoints.begin(), checkpoints.end());
+  set.checkpoints = std::move(checkpoints);
+  for (const int v : set.checkpoints) {
+    set.checkpoint_bytes += graph.bytes(v);
+    if (graph.needs_inputs(v)) AddNeededInputs(graph, v, &split);
+  }
+  for (const Bytes bytes : split.segment_bytes) {
+    set.segment_bytes = std::max(set.segment_bytes, bytes);
+  }
+  if (segmentation != nullptr) *segmentation = std::move(split);
+  return set;
+}
+
+}  // namespace stowage

@@ -1,0 +1,52 @@
+// A set of checkpoints and what it costs: the objective of Feng & Huang 2018.
+//
+//   objective(R) = sum of the bytes of R + the largest segment
+//
+// R holds the source, the target and whatever must be kept. Without R the graph falls into weakly
+// connected parts, the segments; one costs the bytes of its vertices, and what ops in R that need
+// their inputs hold of other segments beside it. Two rules say which sets are allowed:
+//   two end points      every segment reads one checkpoint and is read by one (the paper's rule);
+//   several end points  any, as long as the graph of checkpoints and segments has no cycle (Kusumoto
+//                       et al. 2019 grow lower sets, which is the same).
+#ifndef STOWAGE_SOLVERS_GRAPH_CHECKPOINT_SET_H_
+#define STOWAGE_SOLVERS_GRAPH_CHECKPOINT_SET_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/graph/checkpoint_graph.h"
+
+namespace stowage {
+
+enum class SegmentRule { kTwoEndPoints, kSeveralEndPoints };
+
+struct CheckpointSet {
+  std::vector<int> checkpoints;  // rising
+  Bytes checkpoint_bytes;
+  Bytes segment_bytes;  // of the largest segment; 0 without one
+
+  Bytes objective() const { return checkpoint_bytes + segment_bytes; }
+};
+
+// The order in which equally good sets are preferred: the smaller objective, then fewer
+// checkpoints, then the smaller indices. What makes solutions reproducible.
+bool IsBetter(const CheckpointSet& a, const CheckpointSet& b);
+
+// The segments of a set: `segment_of[v]` is the segment's number (0.. in the order of their first
+// vertices) or kCheckpoint.
+struct Segmentation {
+  static constexpr int kCheckpoint = -1;
+  std::vector<int> segment_of;
+  std::vector<Bytes> segment_bytes;
+};
+
+// Judges a set: what no solver's answer leaves the library without. `checkpoints` in any order.
+// INVALID_ARGUMENT that names the vertex: not in the graph, twice, a vertex missing that must be
+// kept, a segment that breaks the rule. O((V + E) log V).
+absl::StatusOr<CheckpointSet> JudgeCheckpoints(const CheckpointGraph& graph,
+                                               std::vector<int> checkpoints, SegmentRule rule,
+                                               Segmentation* segmentation = nullptr);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_GRAPH_CHECKPOINT_SET_H_

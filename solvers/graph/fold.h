@@ -1,0 +1,36 @@
+// Folds views and in-place results into the tensor they live in, so that solvers see tensors that
+// each have bytes of their own.
+//
+// A folded vertex runs the ops of its members one after the other, in program order, at the place of
+// the last one that writes: between two members nothing else reads the tensor, so nothing can tell.
+// Where something else does read a value that is written over later, the value cannot come back
+// once it is gone: the versions stay vertices of their own (the later ones of no bytes, and what
+// reads them holds the first one too), and they and that reader must be kept.
+#ifndef STOWAGE_SOLVERS_GRAPH_FOLD_H_
+#define STOWAGE_SOLVERS_GRAPH_FOLD_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/graph.h"
+#include "solvers/plan/schedule.h"
+
+namespace stowage {
+
+struct FoldedGraph {
+  Graph graph;  // without aliases; ids are positions
+  // Positions in the original's program order of the vertices that each one runs, rising.
+  std::vector<std::vector<int>> members;
+};
+
+// O(V log V + E). Sizes and times are sums over the members; overheads are what the members have at
+// most at once beyond those sums (never less than the truth).
+absl::StatusOr<FoldedGraph> FoldAliases(const Graph& graph);
+
+// Forwards and backwards of the folded graph as those of the original; discards are left out
+// (solvers/plan/graph_liveness.h puts them in). O(result).
+Schedule UnfoldCompute(const FoldedGraph& folded, const Schedule& schedule);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_GRAPH_FOLD_H_
