@@ -1,6 +1,7 @@
 #include "solvers/graph/fold.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -210,8 +211,19 @@ absl::StatusOr<FoldedGraph> FoldAliases(const Graph& graph) {
 
 Schedule UnfoldCompute(const FoldedGraph& folded, const Schedule& schedule) {
   Schedule unfolded;
+  std::vector<bool> has_run(folded.members.size(), false);
+  size_t first_runs = 0;  // where the first runs at the end of `unfolded` begin
+  const auto by_position = [](const Instruction& a, const Instruction& b) {
+    return a.stage < b.stage;
+  };
+  const auto end_first_runs = [&] {
+    std::sort(unfolded.begin() + static_cast<std::ptrdiff_t>(first_runs), unfolded.end(),
+              by_position);
+  };
   for (const Instruction& i : schedule) {
     if (i.op == Op::kDiscard) continue;
+    const bool first_run = IsForward(i.op) && !has_run[Index(i.stage - 1)];
+    if (!first_run) end_first_runs();
     const std::vector<int>& members = folded.members[Index(i.stage - 1)];
     const auto add = [&](int position) {
       Instruction run = i;
@@ -223,7 +235,10 @@ Schedule UnfoldCompute(const FoldedGraph& folded, const Schedule& schedule) {
     } else {
       std::for_each(members.begin(), members.end(), add);
     }
+    has_run[Index(i.stage - 1)] = true;
+    if (!first_run) first_runs = unfolded.size();
   }
+  end_first_runs();
   return unfolded;
 }
 

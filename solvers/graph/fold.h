@@ -28,7 +28,11 @@ struct FoldedGraph {
 absl::StatusOr<FoldedGraph> FoldAliases(const Graph& graph);
 
 // Forwards and backwards of the folded graph as those of the original; discards are left out
-// (solvers/plan/graph_liveness.h puts them in). O(result).
+// (solvers/plan/graph_liveness.h puts them in). First runs that follow each other run in the
+// original's program order, so that random and stateful ops keep theirs even where a member stands
+// far before the write that its group waits for (a residual block adds in place, after the other
+// branch has run). Such a tensor is then held longer than the folded graph knows: only the original
+// graph's referee has the last word. O(result log result).
 Schedule UnfoldCompute(const FoldedGraph& folded, const Schedule& schedule);
 
 }  // namespace stowage
