@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/schedule_code.h"
 #include "solvers/plan/varint.h"
 
@@ -175,8 +176,14 @@ absl::StatusOr<Frontier> Frontier::Decode(const std::string& bytes) {
   return frontier;
 }
 
+FrontierBuilder::FrontierBuilder(const Chain& chain)
+    : referee_([&chain](const Schedule& schedule) { return Simulate(chain, schedule); }) {}
+
+FrontierBuilder::FrontierBuilder(const Graph& graph)
+    : referee_([&graph](const Schedule& schedule) { return SimulateGraph(graph, schedule); }) {}
+
 absl::Status FrontierBuilder::Add(const Schedule& schedule) {
-  const absl::StatusOr<Simulation> simulation = Simulate(chain_, schedule);
+  const absl::StatusOr<Simulation> simulation = referee_(schedule);
   if (!simulation.ok()) {
     return absl::InternalError(
         absl::StrCat("the referee refused a point of a frontier: ", simulation.status().message()));

@@ -8,12 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
+#include "solvers/model/graph.h"
 #include "solvers/plan/plan.h"
 #include "solvers/plan/schedule.h"
 
@@ -70,15 +72,16 @@ struct PointCost {
 // always. Rising indices. O(points).
 std::vector<size_t> ChooseCompact(const std::vector<PointCost>& points);
 
-// Collects schedules of one chain. Not thread-safe; the chain must outlive it.
+// Collects schedules of one chain or graph. Not thread-safe; the chain or graph must outlive it.
 class FrontierBuilder {
  public:
-  explicit FrontierBuilder(const Chain& chain) : chain_(chain) {}
+  explicit FrontierBuilder(const Chain& chain);
+  explicit FrontierBuilder(const Graph& graph);
 
   // Replays the schedule. INTERNAL if the referee refuses it: solvers add valid ones only.
   // O(instructions).
   absl::Status Add(const Schedule& schedule);
-  // Every point of another frontier of the same chain.
+  // Every point of another frontier of the same chain or graph.
   void Add(const Frontier& frontier);
 
   // The makespan that is known for a budget so far; Nanos(INT64_MAX) if none fits. O(log points).
@@ -94,7 +97,7 @@ class FrontierBuilder {
  private:
   void Insert(Frontier::Point point);
 
-  const Chain& chain_;
+  std::function<absl::StatusOr<Simulation>(const Schedule&)> referee_;
   std::vector<Frontier::Point> points_;  // as in Frontier
 };
 

@@ -1,6 +1,9 @@
 #include "solvers/plan/plan.h"
 
 #include "absl/strings/str_cat.h"
+#include "solvers/plan/graph_lower_bound.h"
+#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/lower_bound.h"
 #include "solvers/plan/store_all_schedule.h"
 
@@ -24,15 +27,20 @@ double Plan::gap() const {
   return static_cast<double>(prediction.makespan.value()) / static_cast<double>(bound) - 1.0;
 }
 
-absl::Status Referee(const Chain& chain, Plan* plan) {
-  absl::StatusOr<Simulation> store_all = Simulate(chain, StoreAllSchedule(chain));
+namespace {
+
+// `simulate` is the referee of the plan's problem.
+template <class Simulate>
+absl::Status RefereeWith(const Simulate& simulate, const Schedule& store_all_schedule,
+                         Nanos lower_bound, Plan* plan) {
+  const absl::StatusOr<Simulation> store_all = simulate(store_all_schedule);
   if (!store_all.ok()) return store_all.status();
   plan->bounds.store_all_makespan = store_all->makespan;
   plan->bounds.store_all_peak = store_all->peak;
-  plan->bounds.lower_bound = MakespanLowerBound(chain, plan->budget);
+  plan->bounds.lower_bound = lower_bound;
   if (plan->status != PlanStatus::kFound) return absl::OkStatus();
 
-  absl::StatusOr<Simulation> simulation = Simulate(chain, plan->schedule);
+  const absl::StatusOr<Simulation> simulation = simulate(plan->schedule);
   if (!simulation.ok()) return simulation.status();
   if (simulation->peak > plan->budget) {
     return absl::FailedPreconditionError(
@@ -41,6 +49,18 @@ absl::Status Referee(const Chain& chain, Plan* plan) {
   }
   plan->prediction = *simulation;
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Referee(const Chain& chain, Plan* plan) {
+  return RefereeWith([&chain](const Schedule& s) { return Simulate(chain, s); },
+                     StoreAllSchedule(chain), MakespanLowerBound(chain, plan->budget), plan);
+}
+
+absl::Status Referee(const Graph& graph, Plan* plan) {
+  return RefereeWith([&graph](const Schedule& s) { return SimulateGraph(graph, s); },
+                     StoreAllSchedule(graph), MakespanLowerBound(graph, plan->budget), plan);
 }
 
 }  // namespace stowage

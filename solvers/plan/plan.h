@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "solvers/model/chain.h"
 #include "solvers/model/digest.h"
+#include "solvers/model/graph.h"
 #include "solvers/plan/schedule.h"
 #include "solvers/plan/simulate.h"
 
@@ -45,7 +46,8 @@ struct Plan {
   Simulation prediction;  // the referee's, under the costs of the profile that was asked with
   Bounds bounds;
   Provenance provenance;
-  // Of a graph: ids (the sender's) of the vertices that each stage runs. Empty for a chain.
+  // Of a graph: ids (the sender's) of the vertices that each stage runs; one each where the schedule
+  // is over the graph's own vertices. Empty for a chain.
   std::vector<std::vector<int64_t>> stage_vertices;
   int64_t revision = 1;
   std::string explanation;
@@ -59,6 +61,8 @@ struct Plan {
 // budget, INVALID_ARGUMENT if the schedule does not fit the chain. Plans without a schedule pass
 // unchanged.
 absl::Status Referee(const Chain& chain, Plan* plan);
+// The same for a schedule over the vertices of a graph.
+absl::Status Referee(const Graph& graph, Plan* plan);
 
 }  // namespace stowage
 

@@ -1,17 +1,17 @@
 #include "solvers/plan/simulate.h"
 
-#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/plan/replay.h"
 
 namespace stowage {
 namespace {
 
 // What is held at one moment of a replay.
-class Replay {
+class ChainReplay : public Replay {
  public:
-  explicit Replay(const Chain& chain)
+  explicit ChainReplay(const Chain& chain)
       : chain_(chain),
         plain_(static_cast<size_t>(chain.length()) + 2, false),
         saved_(plain_.size(), false),
@@ -21,43 +21,18 @@ class Replay {
     held_ = chain.activation(0) + chain.gradient(gradient_);
   }
 
-  // Carries out one instruction; why not, if it is not valid.
-  absl::Status Run(size_t index, const Instruction& instruction) {
-    index_ = index;
-    running_ = held_;
-    start_ = result_.makespan;
-    absl::Status status = Dispatch(instruction);
-    if (!status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "instruction ", index, " (", ToString(instruction), "): ", status.message()));
-    }
-    Note(running_);
-    Note(held_);
-    if (result_.makespan.value() >= kMaxTotal) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("instruction ", index, ": the makespan overflows"));
-    }
-    return status;
-  }
-
-  absl::Status Finish() const {
+ private:
+  absl::Status Finish() const override {
     if (gradient_ == 0) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("the schedule ends before backward ", gradient_));
   }
 
-  TimelinePoint point() const { return {start_, result_.makespan, running_, held_}; }
-  const Simulation& result() const { return result_; }
-
- private:
-  absl::Status Dispatch(const Instruction& i) {
+  absl::Status Dispatch(const Instruction& i) override {
     const int last = chain_.length() + 1;
     const bool input_allowed = i.op == Op::kDiscard && i.tensor == TensorKind::kActivation;
     if (i.stage < (input_allowed ? 0 : 1) || i.stage > last) {
       return absl::InvalidArgumentError(absl::StrCat("the chain's stages are 1 to ", last));
-    }
-    if (i.stream != Stream::kCompute) {
-      return absl::InvalidArgumentError("runs on the compute stream only");
     }
     switch (i.op) {
       case Op::kForwardKeepAll:
@@ -101,11 +76,7 @@ class Replay {
     held_ += made;
     (saving ? saved_ : plain_)[static_cast<size_t>(l)] = true;
     if (op == Op::kForwardKeepNothing) DropPlain(l - 1);
-    result_.makespan += stage.forward_time;
-    if (runs++ > 0) {
-      result_.recompute_time += stage.forward_time;
-      ++result_.recomputed_forwards;
-    }
+    AddForward(stage.forward_time, runs++ > 0);
     return absl::OkStatus();
   }
 
@@ -156,38 +127,18 @@ class Replay {
     held_ -= chain_.stage(l).saved;
   }
 
-  void Note(Bytes memory) {
-    if (memory <= result_.peak) return;
-    result_.peak = memory;
-    result_.peak_instruction = index_;
-  }
-
   const Chain& chain_;
   std::vector<bool> plain_;  // a^l is held
   std::vector<bool> saved_;  // saved l is held
   std::vector<int> forwards_;
   int gradient_;  // the gradient that is held: delta^l, l = gradient_
-  Bytes held_;
-  Bytes running_;
-  Nanos start_;
-  size_t index_ = 0;
-  Simulation result_;
 };
 
 }  // namespace
 
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Schedule& schedule,
                                     std::vector<TimelinePoint>* timeline) {
-  Replay replay(chain);
-  if (timeline != nullptr) timeline->clear();
-  for (size_t i = 0; i < schedule.size(); ++i) {
-    absl::Status status = replay.Run(i, schedule[i]);
-    if (!status.ok()) return status;
-    if (timeline != nullptr) timeline->push_back(replay.point());
-  }
-  absl::Status status = replay.Finish();
-  if (!status.ok()) return status;
-  return replay.result();
+  return ChainReplay(chain).Run(schedule, timeline);
 }
 
 }  // namespace stowage

@@ -1,0 +1,250 @@
+#include "solvers/plan/graph_simulate.h"
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/plan/graph_versions.h"
+#include "solvers/plan/replay.h"
+
+namespace stowage {
+namespace {
+
+constexpr int kNotHeld = -1;
+
+size_t Index(int position) { return static_cast<size_t>(position); }
+
+bool FirstRunsInOrder(const Vertex& v) { return v.random || v.stateful || v.collective; }
+
+// Vertices are named to people by the number that instructions have.
+std::string Number(int position) { return absl::StrCat("vertex ", position + 1); }
+
+class GraphReplay : public Replay {
+ public:
+  explicit GraphReplay(const Graph& graph)
+      : graph_(graph),
+        versions_(graph),
+        version_(Index(graph.size()), kNotHeld),
+        extras_(version_.size(), false),
+        gradient_(version_.size(), false),
+        ran_(version_.size(), false),
+        ran_backward_(version_.size(), false),
+        waits_for_(version_.size(), 0) {
+    for (int p = 0; p < graph.size(); ++p) {
+      const Vertex& v = graph.vertex(p);
+      for (const GraphInput& input : v.inputs) ++waits_for_[Index(Position(input))];
+      if (FirstRunsInOrder(v)) ordered_.push_back(p);
+    }
+  }
+
+ private:
+  static int Position(const GraphInput& input) { return static_cast<int>(input.vertex); }
+
+  absl::Status Finish() const override {
+    for (int p = graph_.size() - 1; p >= 0; --p) {
+      if (!ran_backward_[Index(p)]) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the schedule ends before backward ", p + 1));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Dispatch(const Instruction& i) override {
+    if (i.stage < 1 || i.stage > graph_.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the graph's vertices are 1 to ", graph_.size()));
+    }
+    const int p = i.stage - 1;
+    switch (i.op) {
+      case Op::kForwardKeepAll:
+      case Op::kForwardKeepInput:
+        return Forward(i.op == Op::kForwardKeepAll, p);
+      case Op::kBackward:
+        return RunBackward(p);
+      case Op::kDiscard:
+        return i.tensor == TensorKind::kSaved ? DiscardExtras(p) : DiscardTensor(p);
+      case Op::kForwardKeepNothing:
+      case Op::kReduce:
+      case Op::kOffloadStart:
+      case Op::kOffloadWait:
+      case Op::kPrefetchStart:
+      case Op::kPrefetchWait:
+        break;
+    }
+    return absl::InvalidArgumentError("the op has no place in the graph's accounting");
+  }
+
+  // Whether `position` is there, in whatever version.
+  bool OutputHeld(int position) const {
+    return ran_[Index(position)] && version_[Index(graph_.storage(position))] != kNotHeld;
+  }
+
+  absl::Status CheckHeld(const std::string& what, int position, int version) const {
+    if (!OutputHeld(position)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ", ", Number(position), ", is not held"));
+    }
+    const int held = version_[Index(graph_.storage(position))];
+    if (held != version) {
+      return absl::InvalidArgumentError(absl::StrCat(what, ", ", Number(position), ", is held as ",
+                                                     Number(held), " left it, and needed as ",
+                                                     Number(version), " did"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckInputs(int p, bool backward) const {
+    const std::vector<GraphInput>& inputs = graph_.vertex(p).inputs;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      if (backward && !inputs[k].backward_needs) continue;
+      absl::Status status = CheckHeld("its input", Position(inputs[k]), versions_.read(p, k));
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckMayRun(int p) const {
+    const Vertex& v = graph_.vertex(p);
+    if (ran_[Index(p)]) {
+      if (Recomputable(v)) return absl::OkStatus();
+      return absl::InvalidArgumentError("the vertex must not be recomputed");
+    }
+    if (FirstRunsInOrder(v) && ordered_[next_ordered_] != p) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Number(ordered_[next_ordered_]),
+                       " has not run, and first runs that are random, stateful or collective are "
+                       "in program order"));
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether what the forward makes is not there already.
+  absl::Status CheckNew(bool saving, int p) const {
+    const Vertex& v = graph_.vertex(p);
+    if (saving && extras_[Index(p)]) {
+      return absl::InvalidArgumentError("its extras are held already");
+    }
+    const bool renews = saving && v.extra_saved > Bytes(0);
+    // One in place has consumed its input if its output is held.
+    if (v.alias != AliasKind::kInPlace && OutputHeld(p) && !renews) {
+      return absl::InvalidArgumentError("its output is held already");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Forward(bool saving, int p) {
+    absl::Status status = CheckMayRun(p);
+    if (status.ok()) status = CheckInputs(p, false);
+    if (status.ok()) status = CheckNew(saving, p);
+    if (!status.ok()) return status;
+    const Vertex& v = graph_.vertex(p);
+    const Bytes extras = saving ? v.extra_saved : Bytes(0);
+    running_ = held_ + graph_.bytes(p) + extras +
+               (saving ? v.forward_saving_overhead : v.forward_overhead);
+    held_ += extras;
+    if (extras > Bytes(0)) extras_[Index(p)] = true;
+    int& version = version_[Index(graph_.storage(p))];
+    if (v.alias == AliasKind::kInPlace) version = p;
+    if (version == kNotHeld) {
+      version = p;
+      held_ += graph_.bytes(p);
+    }
+    AddForward(v.forward_time, ran_[Index(p)]);
+    if (!ran_[Index(p)] && FirstRunsInOrder(v)) ++next_ordered_;
+    ran_[Index(p)] = true;
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckBackward(int p) const {
+    const Vertex& v = graph_.vertex(p);
+    if (ran_backward_[Index(p)]) return absl::InvalidArgumentError("it has run already");
+    if (!ran_[Index(p)]) return absl::InvalidArgumentError("its forward has not run");
+    if (waits_for_[Index(p)] > 0) {
+      return absl::InvalidArgumentError("a vertex that reads it has not run backward");
+    }
+    if (v.extra_saved > Bytes(0) && !extras_[Index(p)]) {
+      return absl::InvalidArgumentError("its extras are not held");
+    }
+    absl::Status status = CheckInputs(p, true);
+    if (status.ok() && v.backward_needs_output) {
+      status = CheckHeld("its output", p, versions_.made(p));
+    }
+    return status;
+  }
+
+  absl::Status RunBackward(int p) {
+    absl::Status status = CheckBackward(p);
+    if (!status.ok()) return status;
+    if (!seeded_) Seed();
+    const Vertex& v = graph_.vertex(p);
+    for (const GraphInput& input : v.inputs) {
+      MakeGradient(graph_.storage(Position(input)));
+      --waits_for_[Index(Position(input))];
+    }
+    running_ = held_ + v.backward_overhead;
+    if (extras_[Index(p)]) DropExtras(p);
+    if (graph_.storage(p) == p) held_ -= v.output_gradient;
+    ran_backward_[Index(p)] = true;
+    result_.makespan += v.backward_time;
+    return absl::OkStatus();
+  }
+
+  void Seed() {
+    const std::vector<bool> seeds = SeedStorages(graph_);
+    for (int p = 0; p < graph_.size(); ++p) {
+      if (seeds[Index(p)]) MakeGradient(p);
+    }
+    seeded_ = true;
+  }
+
+  void MakeGradient(int storage) {
+    if (gradient_[Index(storage)]) return;
+    gradient_[Index(storage)] = true;
+    held_ += graph_.vertex(storage).output_gradient;
+  }
+
+  absl::Status DiscardTensor(int p) {
+    if (graph_.storage(p) != p) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("its tensor belongs to ", Number(graph_.storage(p))));
+    }
+    int& version = version_[Index(p)];
+    if (version == kNotHeld) return absl::InvalidArgumentError("the tensor is not held");
+    version = kNotHeld;
+    held_ -= graph_.bytes(p);
+    return absl::OkStatus();
+  }
+
+  absl::Status DiscardExtras(int p) {
+    if (!extras_[Index(p)]) return absl::InvalidArgumentError("its extras are not held");
+    DropExtras(p);
+    return absl::OkStatus();
+  }
+
+  void DropExtras(int p) {
+    extras_[Index(p)] = false;
+    held_ -= graph_.vertex(p).extra_saved;
+  }
+
+  const Graph& graph_;
+  const GraphVersions versions_;
+  std::vector<int> version_;    // that is held, by owner of the storage
+  std::vector<bool> extras_;    // are held
+  std::vector<bool> gradient_;  // has been made, by owner of the storage
+  std::vector<bool> ran_;
+  std::vector<bool> ran_backward_;
+  std::vector<int> waits_for_;  // edges to readers that have not run backward
+  std::vector<int> ordered_;    // whose first runs are in this order
+  size_t next_ordered_ = 0;
+  bool seeded_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<Simulation> SimulateGraph(const Graph& graph, const Schedule& schedule,
+                                         std::vector<TimelinePoint>* timeline) {
+  return GraphReplay(graph).Run(schedule, timeline);
+}
+
+}  // namespace stowage

@@ -1,0 +1,52 @@
+#include "solvers/plan/replay.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+
+absl::StatusOr<Simulation> Replay::Run(const Schedule& schedule,
+                                       std::vector<TimelinePoint>* timeline) {
+  if (timeline != nullptr) timeline->clear();
+  for (size_t i = 0; i < schedule.size(); ++i) {
+    const Nanos start = result_.makespan;
+    absl::Status status = Step(i, schedule[i]);
+    if (!status.ok()) return status;
+    if (timeline != nullptr) timeline->push_back({start, result_.makespan, running_, held_});
+  }
+  absl::Status status = Finish();
+  if (!status.ok()) return status;
+  return result_;
+}
+
+absl::Status Replay::Step(size_t index, const Instruction& instruction) {
+  running_ = held_;
+  absl::Status status = instruction.stream == Stream::kCompute
+                            ? Dispatch(instruction)
+                            : absl::InvalidArgumentError("runs on the compute stream only");
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("instruction ", index, " (", ToString(instruction), "): ", status.message()));
+  }
+  Note(running_, index);
+  Note(held_, index);
+  if (result_.makespan.value() >= kMaxTotal) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("instruction ", index, ": the makespan overflows"));
+  }
+  return status;
+}
+
+void Replay::AddForward(Nanos time, bool repeated) {
+  result_.makespan += time;
+  if (!repeated) return;
+  result_.recompute_time += time;
+  ++result_.recomputed_forwards;
+}
+
+void Replay::Note(Bytes memory, size_t index) {
+  if (memory <= result_.peak) return;
+  result_.peak = memory;
+  result_.peak_instruction = index;
+}
+
+}  // namespace stowage

@@ -1,0 +1,45 @@
+// What the referees of chains and of graphs share: the loop over a schedule and its books.
+// Internal to solvers/plan/simulate.h and graph_simulate.h.
+#ifndef STOWAGE_SOLVERS_PLAN_REPLAY_H_
+#define STOWAGE_SOLVERS_PLAN_REPLAY_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "solvers/plan/schedule.h"
+#include "solvers/plan/simulate.h"
+
+namespace stowage {
+
+// Replays one schedule, once.
+class Replay {
+ public:
+  virtual ~Replay() = default;
+
+  // As Simulate.
+  absl::StatusOr<Simulation> Run(const Schedule& schedule, std::vector<TimelinePoint>* timeline);
+
+ protected:
+  // Carries out one instruction on the compute stream; why not, if it is not valid. Finds held_ in
+  // running_ and leaves there what the instruction takes while it runs.
+  virtual absl::Status Dispatch(const Instruction& instruction) = 0;
+  // Whether the schedule may end here.
+  virtual absl::Status Finish() const = 0;
+
+  // Adds the time of a forward, and to what is recomputed if it repeats one.
+  void AddForward(Nanos time, bool repeated);
+
+  Bytes held_;
+  Bytes running_;
+  Simulation result_;
+
+ private:
+  absl::Status Step(size_t index, const Instruction& instruction);
+  void Note(Bytes memory, size_t index);
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_PLAN_REPLAY_H_
