@@ -46,10 +46,10 @@ class InceptionBuilder {
   }
   size_t Halve(size_t x, int64_t channels) { return Convolve(x, channels, Window::Square(3, 2)); }
   size_t Row(size_t x, int64_t channels, int64_t width) {
-    return Convolve(x, channels, {1, width, 1, 0, width / 2});
+    return Convolve(x, channels, {1, width, 1, 1, 0, width / 2});
   }
   size_t Column(size_t x, int64_t channels, int64_t height) {
-    return Convolve(x, channels, {height, 1, 1, height / 2, 0});
+    return Convolve(x, channels, {height, 1, 1, 1, height / 2, 0});
   }
   size_t PooledBranch(size_t x, int64_t channels) {
     return One(net_.AvgPool(x, Window::Square(3, 1, 1)), channels);

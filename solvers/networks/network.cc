@@ -8,6 +8,57 @@ int64_t Elements(const Shape& shape) {
   return elements;
 }
 
+const char* NameOf(OpKind kind) {
+  switch (kind) {
+    case OpKind::kInput:
+      return "Input";
+    case OpKind::kConv2d:
+      return "Conv2d";
+    case OpKind::kLinear:
+      return "Linear";
+    case OpKind::kMatmul:
+      return "Matmul";
+    case OpKind::kBatchNorm:
+      return "BatchNorm2d";
+    case OpKind::kLayerNorm:
+      return "LayerNorm";
+    case OpKind::kRelu:
+      return "ReLU";
+    case OpKind::kGelu:
+      return "GELU";
+    case OpKind::kSoftmax:
+      return "Softmax";
+    case OpKind::kMaxPool:
+      return "MaxPool2d";
+    case OpKind::kAvgPool:
+      return "AvgPool2d";
+    case OpKind::kAdaptiveAvgPool:
+    case OpKind::kGlobalAvgPool:
+      return "AdaptiveAvgPool2d";
+    case OpKind::kDropout:
+      return "Dropout";
+    case OpKind::kAdd:
+      return "Add";
+    case OpKind::kCat:
+      return "Cat";
+    case OpKind::kFlatten:
+      return "Flatten";
+    case OpKind::kIdentity:
+      return "Identity";
+    case OpKind::kSlice:
+      return "Slice";
+    case OpKind::kTranspose:
+      return "Transpose";
+    case OpKind::kEmbedding:
+      return "Embedding";
+    case OpKind::kLogSoftmax:
+      return "LogSoftmax";
+    case OpKind::kNllLoss:
+      return "NLLLoss";
+  }
+  return "";
+}
+
 int64_t NetworkOp::elements() const { return Elements(shape); }
 
 Bytes NetworkOp::parameter_bytes() const {

@@ -37,6 +37,8 @@ enum class OpKind {
   kAdd,
   kCat,        // along the channels
   kFlatten,    // a view
+  kIdentity,   // its input itself
+  kSlice,      // an image without its first row and column; a view
   kTranspose,  // copied into a new tensor
   kEmbedding,
   kLogSoftmax,
@@ -47,12 +49,14 @@ enum class OpKind {
 struct Window {
   int64_t height = 1;
   int64_t width = 1;
-  int64_t stride = 1;
+  int64_t stride_height = 1;
+  int64_t stride_width = 1;
   int64_t pad_height = 0;
   int64_t pad_width = 0;
+  int64_t dilation = 1;  // of convolutions alone
 
   static Window Square(int64_t side, int64_t stride = 1, int64_t pad = 0) {
-    return {side, side, stride, pad, pad};
+    return {side, side, stride, stride, pad, pad};
   }
 };
 
@@ -65,8 +69,11 @@ struct NetworkOp {
   bool in_place = false;            // writes over its first input
   std::vector<int64_t> parameters;  // elements of each parameter; float32
 
+  bool is_view() const {
+    return kind == OpKind::kFlatten || kind == OpKind::kIdentity || kind == OpKind::kSlice;
+  }
   // Whether the output is no memory of its own but that of the first input.
-  bool shares_input() const { return in_place || kind == OpKind::kFlatten; }
+  bool shares_input() const { return in_place || is_view(); }
   // Elements of the output.
   int64_t elements() const;
   Bytes parameter_bytes() const;
@@ -88,6 +95,9 @@ struct Network {
 inline constexpr int64_t kFloatBytes = 4;
 
 int64_t Elements(const Shape& shape);
+
+// "Conv2d", "BatchNorm2d": the names of LibTorch's modules where there is one.
+const char* NameOf(OpKind kind);
 
 }  // namespace stowage
 

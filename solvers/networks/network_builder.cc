@@ -29,6 +29,18 @@ NetworkBuilder::NetworkBuilder(std::string name, Shape input, int64_t element_by
   op.bytes = Bytes(op.elements() * element_bytes);
 }
 
+// Their channels may differ.
+void NetworkBuilder::RequireSameSize(size_t x, size_t y) {
+  const Shape& a = shape(x);
+  const Shape& b = shape(y);
+  for (size_t dimension = 2; dimension < a.size(); ++dimension) {
+    if (a[dimension] == b[dimension]) continue;
+    Fail(absl::StrCat("images of ", absl::StrJoin(a, " x "), " and ", absl::StrJoin(b, " x "),
+                      " cannot be joined: the size of the input does not halve evenly"));
+    return;
+  }
+}
+
 void NetworkBuilder::Fail(const std::string& message) {
   if (status_.ok()) {
     status_ = absl::InvalidArgumentError(absl::StrCat(network_.name, ": ", message));
@@ -59,16 +71,19 @@ size_t NetworkBuilder::AddOp(OpKind kind, std::vector<size_t> inputs, Shape shap
 size_t NetworkBuilder::Slide(OpKind kind, size_t x, int64_t channels, const Window& window,
                              std::vector<int64_t> parameters) {
   const Shape& image = shape(x);
-  int64_t height = image[2] + 2 * window.pad_height - window.height;
-  int64_t width = image[3] + 2 * window.pad_width - window.width;
+  const int64_t window_height = (window.height - 1) * window.dilation + 1;
+  const int64_t window_width = (window.width - 1) * window.dilation + 1;
+  int64_t height = image[2] + 2 * window.pad_height - window_height;
+  int64_t width = image[3] + 2 * window.pad_width - window_width;
   if (height < 0 || width < 0) {
     Fail(absl::StrCat("an image of ", image[2], " x ", image[3], " is too small for a window of ",
-                      window.height, " x ", window.width));
+                      window_height, " x ", window_width));
     height = width = 0;
   }
-  const size_t op =
-      AddOp(kind, {x}, {image[0], channels, height / window.stride + 1, width / window.stride + 1},
-            std::move(parameters));
+  const size_t op = AddOp(
+      kind, {x},
+      {image[0], channels, height / window.stride_height + 1, width / window.stride_width + 1},
+      std::move(parameters));
   network_.ops[op].window = window;
   return op;
 }
@@ -77,6 +92,11 @@ size_t NetworkBuilder::Conv2d(size_t x, int64_t channels, const Window& window, 
   std::vector<int64_t> parameters = {channels * this->channels(x) * window.height * window.width};
   if (bias) parameters.push_back(channels);
   return Slide(OpKind::kConv2d, x, channels, window, std::move(parameters));
+}
+
+size_t NetworkBuilder::DepthwiseConv2d(size_t x, const Window& window) {
+  return Slide(OpKind::kConv2d, x, channels(x), window,
+               {channels(x) * window.height * window.width});
 }
 
 size_t NetworkBuilder::BatchNorm(size_t x) {
@@ -89,10 +109,12 @@ size_t NetworkBuilder::LayerNorm(size_t x) {
 }
 
 size_t NetworkBuilder::Relu(size_t x) {
-  const size_t op = AddOp(OpKind::kRelu, {x}, shape(x));
+  const size_t op = ReluCopy(x);
   network_.ops[op].in_place = true;
   return op;
 }
+
+size_t NetworkBuilder::ReluCopy(size_t x) { return AddOp(OpKind::kRelu, {x}, shape(x)); }
 
 size_t NetworkBuilder::Gelu(size_t x) { return AddOp(OpKind::kGelu, {x}, shape(x)); }
 
@@ -116,7 +138,10 @@ size_t NetworkBuilder::GlobalAvgPool(size_t x) {
 
 size_t NetworkBuilder::Dropout(size_t x) { return AddOp(OpKind::kDropout, {x}, shape(x)); }
 
-size_t NetworkBuilder::Add(size_t x, size_t y) { return AddOp(OpKind::kAdd, {x, y}, shape(x)); }
+size_t NetworkBuilder::Add(size_t x, size_t y) {
+  RequireSameSize(x, y);
+  return AddOp(OpKind::kAdd, {x, y}, shape(x));
+}
 
 size_t NetworkBuilder::AddInPlace(size_t x, size_t y) {
   const size_t op = Add(x, y);
@@ -127,13 +152,23 @@ size_t NetworkBuilder::AddInPlace(size_t x, size_t y) {
 size_t NetworkBuilder::Cat(const std::vector<size_t>& parts) {
   Shape shape = this->shape(parts.front());
   shape[1] = 0;
-  for (const size_t part : parts) shape[1] += channels(part);
+  for (const size_t part : parts) {
+    RequireSameSize(parts.front(), part);
+    shape[1] += channels(part);
+  }
   return AddOp(OpKind::kCat, parts, std::move(shape));
 }
 
 size_t NetworkBuilder::Flatten(size_t x) {
   const int64_t batch = shape(x)[0];
   return AddOp(OpKind::kFlatten, {x}, {batch, Elements(shape(x)) / batch});
+}
+
+size_t NetworkBuilder::Identity(size_t x) { return AddOp(OpKind::kIdentity, {x}, shape(x)); }
+
+size_t NetworkBuilder::Slice(size_t x) {
+  const Shape& image = shape(x);
+  return AddOp(OpKind::kSlice, {x}, {image[0], image[1], image[2] - 1, image[3] - 1});
 }
 
 size_t NetworkBuilder::Linear(size_t x, int64_t features) {

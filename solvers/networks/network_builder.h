@@ -26,9 +26,12 @@ class NetworkBuilder {
   int64_t channels(size_t op) const { return network_.ops[op].shape[1]; }
 
   size_t Conv2d(size_t x, int64_t channels, const Window& window, bool bias = false);
+  // Every channel is convolved alone.
+  size_t DepthwiseConv2d(size_t x, const Window& window);
   size_t BatchNorm(size_t x);
   size_t LayerNorm(size_t x);
   size_t Relu(size_t x);  // in place
+  size_t ReluCopy(size_t x);
   size_t Gelu(size_t x);
   size_t Softmax(size_t x);
   size_t MaxPool(size_t x, const Window& window);
@@ -39,9 +42,13 @@ class NetworkBuilder {
   size_t Add(size_t x, size_t y);
   // x += y.
   size_t AddInPlace(size_t x, size_t y);
+  // Parts of equal height and width, else the error of Build.
   size_t Cat(const std::vector<size_t>& parts);
   // All dimensions but the first become one.
   size_t Flatten(size_t x);
+  size_t Identity(size_t x);
+  // The image without its first row and column.
+  size_t Slice(size_t x);
   // On the last dimension; with bias.
   size_t Linear(size_t x, int64_t features);
   size_t Transpose(size_t x, Shape shape);
@@ -53,7 +60,8 @@ class NetworkBuilder {
   void EndStage(std::string name, std::string op_kind);
 
   // Adds cross-entropy over the last op's last dimension as the loss and hands the network over.
-  // INVALID_ARGUMENT if a window is larger than its image or a tensor beyond 2^48 elements.
+  // INVALID_ARGUMENT if a window is larger than its image, a tensor beyond 2^48 elements, or images
+  // of different sizes are added or concatenated.
   absl::StatusOr<Network> Build() &&;
 
  private:
@@ -62,6 +70,7 @@ class NetworkBuilder {
   // An op that slides a window over the image x.
   size_t Slide(OpKind kind, size_t x, int64_t channels, const Window& window,
                std::vector<int64_t> parameters = {});
+  void RequireSameSize(size_t x, size_t y);
   void Fail(const std::string& message);
 
   Network network_;

@@ -29,9 +29,10 @@ bool HasOp(const Network& network, const NetworkStage& stage, OpKind kind) {
 }
 
 Stage MakeStage(const Network& network, size_t index, const StageMemory& memory,
-                const DeviceModel& device) {
+                const std::vector<OpTimes>& op_times) {
   const NetworkStage& described = network.stages[index];
-  const StageTimes times = ModelledTimes(network, index, device);
+  OpTimes times;
+  for (size_t i = described.first_op; i < described.end_op; ++i) times += op_times[i];
   Stage stage;
   stage.name = described.name;
   stage.op_kind = described.op_kind;
@@ -79,10 +80,11 @@ absl::StatusOr<Chain> ChainOf(const Network& network, const DeviceModel& device)
   ChainSpec spec;
   spec.name = network.name;
   spec.input = network.ops.front().bytes;
+  const std::vector<OpTimes> times = ModelledTimes(network, device);
   for (size_t i = 0; i < network.stages.size(); ++i) {
     const StageMemory memory = MemoryOfStage(network, i);
     if (i > 0) spec.stages[i - 1].output_gradient = memory.input_gradient;
-    Stage stage = MakeStage(network, i, memory, device);
+    Stage stage = MakeStage(network, i, memory, times);
     if (i + 1 < network.stages.size()) {
       spec.stages.push_back(std::move(stage));
     } else {
@@ -101,6 +103,11 @@ absl::StatusOr<Chain> NetworkChain(const NetworkOptions& options, const DeviceMo
 Profile ModelledProfile(Chain chain, const DeviceModel& device) {
   std::string name = chain.name();
   return Profile{std::move(name), DescribeModel(device), std::move(chain), CostSource::kModelled};
+}
+
+Profile ModelledProfile(Graph graph, const DeviceModel& device) {
+  std::string name = graph.name();
+  return Profile{std::move(name), DescribeModel(device), std::move(graph), CostSource::kModelled};
 }
 
 }  // namespace stowage

@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
+#include "solvers/model/graph.h"
 #include "solvers/model/problem.h"
 #include "solvers/networks/network.h"
 #include "solvers/networks/roofline.h"
@@ -23,6 +24,7 @@ namespace stowage {
 struct NetworkInfo {
   std::string name;         // "resnet50"
   std::string description;  // one line
+  bool chain = true;        // it has several stages of like size: worth planning as a chain
 };
 
 // All networks of fixed depth, in the order in which they are listed to people.
@@ -61,8 +63,9 @@ absl::StatusOr<Chain> ChainOf(const Network& network, const DeviceModel& device)
 // MakeNetwork and ChainOf in one.
 absl::StatusOr<Chain> NetworkChain(const NetworkOptions& options, const DeviceModel& device);
 
-// The chain as a profile whose costs are marked as modelled.
+// The chain or graph as a profile whose costs are marked as modelled.
 Profile ModelledProfile(Chain chain, const DeviceModel& device);
+Profile ModelledProfile(Graph graph, const DeviceModel& device);
 
 }  // namespace stowage
 

@@ -56,8 +56,10 @@ OpRules RulesOf(const NetworkOp& op) {
     case OpKind::kAdd:
     case OpKind::kCat:
     case OpKind::kFlatten:
+    case OpKind::kIdentity:
       rules.passes_gradient = true;
       break;
+    case OpKind::kSlice:  // its backward fills a tensor of its own with zeros around it
     case OpKind::kTranspose:
       break;
     case OpKind::kNllLoss:

@@ -47,7 +47,10 @@ OpWork WorkOf(const Network& network, const NetworkOp& op, bool needs_input_grad
   switch (op.kind) {
     case OpKind::kInput:
     case OpKind::kFlatten:
+    case OpKind::kIdentity:
       return {};
+    case OpKind::kSlice:
+      return {{}, {0, in + out, 1}};
     case OpKind::kConv2d:
     case OpKind::kLinear:
     case OpKind::kMatmul: {
@@ -84,21 +87,8 @@ OpWork WorkOf(const Network& network, const NetworkOp& op, bool needs_input_grad
   return {};
 }
 
-// Gradients of a tensor that several ops of the stage read are added up.
-Work GradientSums(const Network& network, const NetworkStage& stage) {
-  // Of the stage's input and ops.
-  const size_t input_op = stage.first_op - 1;
-  std::vector<int> readers(stage.end_op - input_op, 0);
-  Work work;
-  for (size_t i = stage.first_op; i < stage.end_op; ++i) {
-    for (const size_t input : network.ops[i].inputs) {
-      if (++readers[input - input_op] == 1) continue;
-      work.bytes += 3 * Number(network.ops[input].bytes);
-      work.kernels += 1;
-    }
-  }
-  return work;
-}
+// Gradients of a tensor that several ops read are added up.
+Work GradientSum(const NetworkOp& read) { return {0, 3 * Number(read.bytes), 1}; }
 
 double SecondsFor(const Work& work, const DeviceModel& device) {
   const double arithmetic =
@@ -108,7 +98,6 @@ double SecondsFor(const Work& work, const DeviceModel& device) {
   return std::max(arithmetic, traffic) + overhead * work.kernels;
 }
 
-// Times beyond what a chain may have are cut there: Chain::Create refuses them.
 Nanos RoundUp(double seconds) {
   const double nanos = std::ceil(seconds * kNanosPerSecond);
   return Nanos(nanos < static_cast<double>(kMaxTimeTotal) ? static_cast<int64_t>(nanos)
@@ -154,16 +143,37 @@ Device DescribeModel(const DeviceModel& model) {
   return device;
 }
 
-StageTimes ModelledTimes(const Network& network, size_t stage, const DeviceModel& device) {
-  const NetworkStage& range = network.stages[stage];
-  double forward = 0;
-  double backward = SecondsFor(GradientSums(network, range), device);
-  for (size_t i = range.first_op; i < range.end_op; ++i) {
-    const OpWork work = WorkOf(network, network.ops[i], i > 1);
-    forward += SecondsFor(work.forward, device);
-    backward += SecondsFor(work.backward, device);
+OpTimes& OpTimes::operator+=(const OpTimes& more) {
+  forward = std::min(forward + more.forward, Nanos(kMaxTimeTotal));
+  backward = std::min(backward + more.backward, Nanos(kMaxTimeTotal));
+  return *this;
+}
+
+std::vector<OpTimes> ModelledTimes(const Network& network, const DeviceModel& device) {
+  const size_t count = network.ops.size();
+  std::vector<OpTimes> times(count);
+  std::vector<bool> read_later(count, false);
+  for (size_t i = count; i-- > 0;) {
+    const NetworkOp& op = network.ops[i];
+    const OpWork work = WorkOf(network, op, i > 1);
+    double backward = SecondsFor(work.backward, device);
+    for (const size_t input : op.inputs) {
+      if (read_later[input]) backward += SecondsFor(GradientSum(network.ops[input]), device);
+      read_later[input] = true;
+    }
+    times[i] = {RoundUp(SecondsFor(work.forward, device)), RoundUp(backward)};
   }
-  return {RoundUp(forward), RoundUp(backward)};
+  return times;
+}
+
+std::vector<OpFlops> FlopsOf(const Network& network) {
+  std::vector<OpFlops> flops;
+  flops.reserve(network.ops.size());
+  for (size_t i = 0; i < network.ops.size(); ++i) {
+    const OpWork work = WorkOf(network, network.ops[i], i > 1);
+    flops.push_back({work.forward.flops, work.backward.flops});
+  }
+  return flops;
 }
 
 }  // namespace stowage

@@ -5,6 +5,7 @@
 #define STOWAGE_SOLVERS_NETWORKS_ROOFLINE_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "solvers/model/device.h"
@@ -35,13 +36,25 @@ absl::Status ValidateDeviceModel(const DeviceModel& model);
 // The device of a modelled profile: its name says that it is a model.
 Device DescribeModel(const DeviceModel& model);
 
-struct StageTimes {
+struct OpTimes {
   Nanos forward;
-  Nanos backward;
+  Nanos backward;  // with the addition of its gradients to those of later readers
+
+  OpTimes& operator+=(const OpTimes& more);
 };
 
-// Of network.stages[stage].
-StageTimes ModelledTimes(const Network& network, size_t stage, const DeviceModel& device);
+// Of every op. Times beyond what a problem may have are cut there, sums too: Chain::Create and
+// Graph::Create refuse them. O(ops + edges).
+std::vector<OpTimes> ModelledTimes(const Network& network, const DeviceModel& device);
+
+// Operations of matrix products, convolutions among them: a multiplication and an addition are two.
+struct OpFlops {
+  double forward = 0;
+  double backward = 0;
+};
+
+// Of every op. O(ops + edges).
+std::vector<OpFlops> FlopsOf(const Network& network);
 
 }  // namespace stowage
 

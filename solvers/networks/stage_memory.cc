@@ -3,76 +3,20 @@
 #include <algorithm>
 #include <vector>
 
+#include "solvers/networks/gradient_walk.h"
 #include "solvers/networks/op_rules.h"
 
 namespace stowage {
 namespace {
 
-// Live bytes above the start, and the most there were.
-class Account {
- public:
-  void Take(Bytes bytes) {
-    live_ += bytes;
-    peak_ = std::max(peak_, live_);
-  }
-  void Give(Bytes bytes) { live_ -= bytes; }
-  Bytes live() const { return live_; }
-  Bytes peak() const { return peak_; }
-
- private:
-  Bytes live_;
-  Bytes peak_;
-};
-
-// Memory that several may hold; it goes back to the account with the last of them.
-struct Storage {
-  Bytes bytes;
-  int holders = 0;
-  bool foreign = false;  // not of this account: the stage's input, the gradient of its output
-};
-
-class Storages {
- public:
-  explicit Storages(Account* account) : account_(account) {}
-
-  size_t New(Bytes bytes) {
-    account_->Take(bytes);
-    storages_.push_back({bytes, 1, false});
-    return storages_.size() - 1;
-  }
-  size_t Foreign(Bytes bytes) {
-    storages_.push_back({bytes, 1, true});
-    return storages_.size() - 1;
-  }
-  void Hold(size_t storage) { ++storages_[storage].holders; }
-  void Release(size_t storage) {
-    Storage& released = storages_[storage];
-    if (--released.holders == 0 && !released.foreign) account_->Give(released.bytes);
-  }
-
- private:
-  Account* account_;
-  std::vector<Storage> storages_;
-};
-
-// The gradient of one op's output as far as it is known.
-struct Gradient {
-  bool defined = false;
-  size_t storage = 0;
-  bool slice = false;  // pieces of a larger tensor, not side by side
-};
-
 class StageWalk {
  public:
   StageWalk(const Network& network, size_t stage)
-      : ops_(network.ops),
+      : network_(network),
+        ops_(network.ops),
         stage_(network.stages[stage]),
-        has_trained_before_(stage > 0),
-        is_loss_(stage + 1 == network.stages.size()),
         storages_(&account_),
-        storage_(stage_.end_op - input_op()),
-        gradients_(storage_.size()) {
-    // Inputs of a network need no gradient, and every network trains its first op.
+        storage_(stage_.end_op - input_op()) {
     storage(input_op()) = storages_.Foreign(ops_[input_op()].bytes);
   }
 
@@ -87,19 +31,18 @@ class StageWalk {
   // After a saving forward. Returns the most memory above that at the start.
   Bytes Backward() {
     account_ = Account();
-    const size_t last = stage_.end_op - 1;
-    const Bytes seed = ops_[last].bytes;
-    gradient(last) = {true, is_loss_ ? storages_.New(seed) : storages_.Foreign(seed), false};
-    storages_.Hold(gradient(last).storage);  // its owner's
-    for (size_t i = last; i >= stage_.first_op; --i) RunBackward(i);
+    GradientWalk gradients(network_, stage_.first_op, stage_.end_op, &account_, &storages_);
+    for (size_t i = stage_.end_op; i-- > stage_.first_op;) {
+      gradients.Compute(i);
+      ReleaseSaved(i, RulesOf(ops_[i]));
+      gradients.AddUp(i);
+    }
     return account_.peak();
   }
 
  private:
   size_t input_op() const { return stage_.first_op - 1; }
   size_t& storage(size_t op) { return storage_[op - input_op()]; }
-  Gradient& gradient(size_t op) { return gradients_[op - input_op()]; }
-  bool NeedsGradient(size_t op) const { return op >= stage_.first_op || has_trained_before_; }
 
   bool IsLastReader(size_t reader, size_t input) const {
     for (size_t i = reader + 1; i < stage_.end_op; ++i) {
@@ -142,58 +85,12 @@ class StageWalk {
     for (const size_t input : ops_[i].inputs) storages_.Release(storage(input));
   }
 
-  void RunBackward(size_t i) {
-    const NetworkOp& op = ops_[i];
-    const OpRules rules = RulesOf(op);
-    const Gradient of_output = gradient(i);
-    const bool copies = of_output.slice && rules.wants_dense_gradient;
-    Bytes temporary = rules.backward_temporary;
-    if (copies) temporary += op.bytes;
-
-    std::vector<Gradient> of_inputs;
-    for (const size_t input : op.inputs)
-      of_inputs.push_back(InputGradient(op, rules, input, of_output));
-    account_.Take(op.parameter_bytes());
-    account_.Take(temporary);
-    account_.Give(temporary);
-    storages_.Release(of_output.storage);
-    ReleaseSaved(i, rules);
-    for (size_t k = 0; k < op.inputs.size(); ++k) {
-      if (of_inputs[k].defined) Accumulate(op.inputs[k], of_inputs[k]);
-    }
-    account_.Give(op.parameter_bytes());
-  }
-
-  Gradient InputGradient(const NetworkOp& op, const OpRules& rules, size_t input,
-                         const Gradient& of_output) {
-    if (!NeedsGradient(input)) return {};
-    if (!rules.passes_gradient) return {true, storages_.New(ops_[input].bytes), false};
-    storages_.Hold(of_output.storage);
-    // The channels of a single image lie side by side.
-    const bool slices = op.kind == OpKind::kCat && op.shape.front() > 1;
-    return {true, of_output.storage, of_output.slice || slices};
-  }
-
-  void Accumulate(size_t op, const Gradient& more) {
-    Gradient& sum = gradient(op);
-    if (!sum.defined) {
-      sum = more;
-      return;
-    }
-    const size_t added = storages_.New(ops_[op].bytes);
-    storages_.Release(sum.storage);
-    storages_.Release(more.storage);
-    sum = {true, added, false};
-  }
-
+  const Network& network_;
   const std::vector<NetworkOp>& ops_;
   const NetworkStage& stage_;
-  const bool has_trained_before_;
-  const bool is_loss_;
   Account account_;
   Storages storages_;
-  std::vector<size_t> storage_;      // by op, the stage's input first
-  std::vector<Gradient> gradients_;  // likewise
+  std::vector<size_t> storage_;  // by op, the stage's input first
 };
 
 }  // namespace

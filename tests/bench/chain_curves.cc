@@ -59,7 +59,9 @@ absl::StatusOr<std::vector<Configuration>> ConfigurationsFromFlags() {
   std::vector<std::string> networks =
       absl::StrSplit(absl::GetFlag(FLAGS_networks), ',', absl::SkipEmpty());
   if (networks.empty()) {
-    for (const NetworkInfo& info : AllNetworks()) networks.push_back(info.name);
+    for (const NetworkInfo& info : AllNetworks()) {
+      if (info.chain) networks.push_back(info.name);
+    }
   }
   const auto images = ParseNumbers(absl::GetFlag(FLAGS_images));
   if (!images.ok()) return images.status();

@@ -40,12 +40,12 @@ struct OpTensors {
   std::vector<at::Tensor> statistics;  // running mean and variance
 };
 
-Shape WeightShape(const Network& network, const NetworkOp& op) {
+Shape WeightShape(const NetworkOp& op) {
   const int64_t elements = op.parameters.front();
   switch (op.kind) {
     case OpKind::kConv2d: {
-      const int64_t channels = network.ops[op.inputs.front()].shape[1];
-      return {op.shape[1], channels, op.window.height, op.window.width};
+      const int64_t in = elements / (op.shape[1] * op.window.height * op.window.width);
+      return {op.shape[1], in, op.window.height, op.window.width};
     }
     case OpKind::kLinear:
       return {op.shape.back(), elements / op.shape.back()};
@@ -56,10 +56,10 @@ Shape WeightShape(const Network& network, const NetworkOp& op) {
   }
 }
 
-OpTensors MakeTensors(const Network& network, const NetworkOp& op) {
+OpTensors MakeTensors(const NetworkOp& op) {
   OpTensors tensors;
   if (op.parameters.empty()) return tensors;
-  tensors.weight = torch::full(WeightShape(network, op), 0.01).requires_grad_();
+  tensors.weight = torch::full(WeightShape(op), 0.01).requires_grad_();
   if (op.parameters.size() > 1) tensors.bias = torch::zeros({op.parameters[1]}).requires_grad_();
   if (op.kind == OpKind::kBatchNorm) {
     tensors.statistics = {torch::zeros({op.shape[1]}), torch::ones({op.shape[1]})};
@@ -84,7 +84,7 @@ class StageOps {
       : convolutions_(convolutions), first_(stage.first_op) {
     for (size_t i = stage.first_op; i < stage.end_op; ++i) {
       ops_.push_back(network.ops[i]);
-      tensors_.push_back(MakeTensors(network, network.ops[i]));
+      tensors_.push_back(MakeTensors(network.ops[i]));
     }
     last_reader_.resize(ops_.size() + 1, ops_.size());
     for (size_t k = 0; k < ops_.size(); ++k) {
@@ -130,8 +130,10 @@ class StageOps {
       const at::Tensor bias = tensors.bias.defined() ? tensors.bias : at::empty({0});
       return HollowConvolution::apply(x, tensors.weight, bias, op.shape);
     }
-    return at::conv2d(x, tensors.weight, tensors.bias, op.window.stride,
-                      {op.window.pad_height, op.window.pad_width});
+    const Window& window = op.window;
+    return at::conv2d(x, tensors.weight, tensors.bias, {window.stride_height, window.stride_width},
+                      {window.pad_height, window.pad_width}, window.dilation,
+                      /*groups=*/x.size(1) / tensors.weight.size(1));
   }
 
   at::Tensor Run(size_t k, const std::vector<at::Tensor>& values) const {
@@ -141,6 +143,7 @@ class StageOps {
     const at::Tensor& y = values[Slot(op.inputs.back())];
     const Window& window = op.window;
     const std::vector<int64_t> kernel = {window.height, window.width};
+    const std::vector<int64_t> stride = {window.stride_height, window.stride_width};
     const std::vector<int64_t> pad = {window.pad_height, window.pad_width};
     switch (op.kind) {
       case OpKind::kConv2d:
@@ -155,15 +158,15 @@ class StageOps {
       case OpKind::kLayerNorm:
         return at::layer_norm(x, {op.shape.back()}, own.weight, own.bias);
       case OpKind::kRelu:
-        return at::relu_(const_cast<at::Tensor&>(x));
+        return op.in_place ? at::relu_(const_cast<at::Tensor&>(x)) : at::relu(x);
       case OpKind::kGelu:
         return at::gelu(x);
       case OpKind::kSoftmax:
         return at::softmax(x, -1);
       case OpKind::kMaxPool:
-        return at::max_pool2d(x, kernel, window.stride, pad);
+        return at::max_pool2d(x, kernel, stride, pad);
       case OpKind::kAvgPool:
-        return at::avg_pool2d(x, kernel, window.stride, pad);
+        return at::avg_pool2d(x, kernel, stride, pad);
       case OpKind::kAdaptiveAvgPool:
         return at::adaptive_avg_pool2d(x, {op.shape[2], op.shape[3]});
       case OpKind::kGlobalAvgPool:
@@ -176,6 +179,10 @@ class StageOps {
         return Concatenate(op, values);
       case OpKind::kFlatten:
         return x.flatten(1);
+      case OpKind::kIdentity:
+        return x;
+      case OpKind::kSlice:
+        return x.slice(2, 1).slice(3, 1);
       case OpKind::kTranspose:
         return SplitOrJoinHeads(x, op.shape);
       case OpKind::kEmbedding:
