@@ -1,11 +1,13 @@
 // Huang et al. 2017, "Densely connected convolutional networks", as torchvision builds them, cut
 // into a chain: every dense layer is a stage that hands on its input with its own channels
-// appended.
+// appended. The "_full_cat" ones are as torchvision runs them: every layer concatenates its block's
+// tensors anew, so that a dense block is a stage.
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "solvers/networks/families.h"
 #include "solvers/networks/network_builder.h"
 
@@ -13,6 +15,7 @@ namespace stowage {
 namespace {
 
 constexpr int64_t kBottleneckFactor = 4;
+constexpr char kFullCat[] = "_full_cat";
 
 struct Architecture {
   const char* name;
@@ -31,12 +34,26 @@ const std::vector<Architecture>& Architectures() {
   return *kArchitectures;
 }
 
-void AddDenseLayer(NetworkBuilder* net, int64_t growth) {
-  const size_t x = net->last();
+// The channels that a layer adds.
+size_t DenseLayer(NetworkBuilder* net, size_t x, int64_t growth) {
   size_t y = net->Relu(net->BatchNorm(x));
   y = net->Conv2d(y, kBottleneckFactor * growth, Window::Square(1));
-  y = net->Conv2d(net->Relu(net->BatchNorm(y)), growth, Window::Square(3, 1, 1));
-  net->Cat({x, y});
+  return net->Conv2d(net->Relu(net->BatchNorm(y)), growth, Window::Square(3, 1, 1));
+}
+
+void AddLayerStages(NetworkBuilder* net, const std::string& block, int layers, int64_t growth) {
+  for (int i = 0; i < layers; ++i) {
+    const size_t x = net->last();
+    net->Cat({x, DenseLayer(net, x, growth)});
+    net->EndStage(absl::StrCat(block, ".", i), "dense_layer");
+  }
+}
+
+void AddBlockStage(NetworkBuilder* net, const std::string& block, int layers, int64_t growth) {
+  std::vector<size_t> parts = {net->last()};
+  for (int i = 0; i < layers; ++i) parts.push_back(DenseLayer(net, net->Cat(parts), growth));
+  net->Cat(parts);
+  net->EndStage(block, "dense_block");
 }
 
 void AddTransition(NetworkBuilder* net) {
@@ -45,9 +62,9 @@ void AddTransition(NetworkBuilder* net) {
   net->AvgPool(net->Conv2d(y, channels, Window::Square(1)), Window::Square(2, 2));
 }
 
-absl::StatusOr<Network> Build(const Architecture& architecture, const NetworkOptions& options) {
-  NetworkBuilder net(architecture.name, {options.batch, 3, options.image, options.image},
-                     kFloatBytes);
+absl::StatusOr<Network> Build(const Architecture& architecture, const NetworkOptions& options,
+                              bool full_cat) {
+  NetworkBuilder net(options.name, {options.batch, 3, options.image, options.image}, kFloatBytes);
   net.Conv2d(net.last(), architecture.stem_channels, Window::Square(7, 2, 3));
   net.EndStage("conv0", "conv2d");
   net.Relu(net.BatchNorm(net.last()));
@@ -55,10 +72,8 @@ absl::StatusOr<Network> Build(const Architecture& architecture, const NetworkOpt
   net.MaxPool(net.last(), Window::Square(3, 2, 1));
   net.EndStage("pool0", "max_pool2d");
   for (size_t block = 0; block < architecture.layers.size(); ++block) {
-    for (int i = 0; i < architecture.layers[block]; ++i) {
-      AddDenseLayer(&net, architecture.growth);
-      net.EndStage(absl::StrCat("block", block + 1, ".", i), "dense_layer");
-    }
+    const auto add = full_cat ? AddBlockStage : AddLayerStages;
+    add(&net, absl::StrCat("block", block + 1), architecture.layers[block], architecture.growth);
     if (block + 1 == architecture.layers.size()) continue;
     AddTransition(&net);
     net.EndStage(absl::StrCat("transition", block + 1), "dense_transition");
@@ -77,12 +92,17 @@ std::vector<NetworkInfo> DenseNets() {
   for (const Architecture& architecture : Architectures()) {
     infos.push_back({architecture.name, "densely connected, a stage per dense layer"});
   }
+  for (const Architecture& architecture : Architectures()) {
+    infos.push_back({absl::StrCat(architecture.name, kFullCat),
+                     "densely connected, a stage per dense block", /*chain=*/false});
+  }
   return infos;
 }
 
 absl::StatusOr<Network> MakeDenseNet(const NetworkOptions& options) {
   for (const Architecture& architecture : Architectures()) {
-    if (options.name == architecture.name) return Build(architecture, options);
+    if (absl::StripSuffix(options.name, kFullCat) != architecture.name) continue;
+    return Build(architecture, options, /*full_cat=*/options.name != architecture.name);
   }
   return absl::NotFoundError(options.name);
 }

@@ -22,6 +22,12 @@ absl::StatusOr<Network> MakeInception(const NetworkOptions& options);
 std::vector<NetworkInfo> Vggs();
 absl::StatusOr<Network> MakeVgg(const NetworkOptions& options);
 
+std::vector<NetworkInfo> AlexNets();
+absl::StatusOr<Network> MakeAlexNet(const NetworkOptions& options);
+
+std::vector<NetworkInfo> CellNetworks();
+absl::StatusOr<Network> MakeCellNetwork(const NetworkOptions& options);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SOLVERS_NETWORKS_FAMILIES_H_

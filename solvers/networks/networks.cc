@@ -12,7 +12,8 @@ namespace stowage {
 namespace {
 
 using Family = absl::StatusOr<Network> (*)(const NetworkOptions&);
-constexpr Family kFamilies[] = {MakeResNet, MakeDenseNet, MakeInception, MakeVgg};
+constexpr Family kFamilies[] = {MakeResNet, MakeDenseNet, MakeInception,
+                                MakeVgg,    MakeAlexNet,  MakeCellNetwork};
 
 absl::Status UnknownName(const std::string& name) {
   const auto append_name = [](std::string* out, const NetworkInfo& info) {
@@ -53,7 +54,8 @@ Stage MakeStage(const Network& network, size_t index, const StageMemory& memory,
 const std::vector<NetworkInfo>& AllNetworks() {
   static const auto* const kNetworks = [] {
     auto* networks = new std::vector<NetworkInfo>;
-    for (std::vector<NetworkInfo> family : {ResNets(), DenseNets(), Inceptions(), Vggs()}) {
+    for (std::vector<NetworkInfo> family :
+         {ResNets(), DenseNets(), Inceptions(), Vggs(), AlexNets(), CellNetworks()}) {
       for (NetworkInfo& info : family) networks->push_back(std::move(info));
     }
     return networks;
