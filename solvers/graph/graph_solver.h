@@ -1,4 +1,4 @@
-// What every solver of the budget question on graphs is: a graph and a budget in, a plan out.
+// What every solver of arbitrary graphs within a budget is: a graph and a budget in, a plan out.
 #ifndef STOWAGE_SOLVERS_GRAPH_GRAPH_SOLVER_H_
 #define STOWAGE_SOLVERS_GRAPH_GRAPH_SOLVER_H_
 
@@ -10,19 +10,21 @@
 
 namespace stowage {
 
-// The counterpart of ChainSolver (solvers/solver.h), with the same contract for options, errors and
-// what Solve fills in. Schedules are over vertices, as solvers/plan/graph_simulate.h says. Stateless
-// and thread-safe: one object serves any number of concurrent solves.
+// Stateless and thread-safe: one object serves any number of concurrent solves. Schedules are over
+// vertices (solvers/plan/graph_simulate.h).
 class GraphSolver {
  public:
   virtual ~GraphSolver() = default;
   virtual const SolverInfo& info() const = 0;
 
+  // Fills what ChainSolver::Solve does; Plan.stage_vertices is the planner's. Errors: CANCELLED,
+  // DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INVALID_ARGUMENT for options. An infeasible budget is a
+  // plan, not an error: PROVEN_INFEASIBLE only where some compute alone needs more at once.
   virtual absl::StatusOr<Plan> Solve(const Graph& graph, Bytes budget,
                                      const SolveOptions& options) const = 0;
 
-  // What the solver has at a budget, and never slower than at a smaller one. The last point is as
-  // fast as store-all.
+  // All budgets at once; what Solve has at a budget is the point of this at that budget. The last
+  // point is as fast as store-all. info().least_budget is proven: no schedule needs less.
   virtual absl::StatusOr<Frontier> SolveFrontier(const Graph& graph,
                                                  const SolveOptions& options) const = 0;
 
