@@ -1,0 +1,258 @@
+#include "solvers/graph/division_tree.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "solvers/graph/triconnected_components.h"
+
+namespace stowage {
+namespace {
+
+constexpr int kNone = -1;
+
+size_t Index(int i) { return static_cast<size_t>(i); }
+
+DivisionKind DivisionKindOf(ComponentKind kind) {
+  switch (kind) {
+    case ComponentKind::kCycle:
+      return DivisionKind::kLinear;
+    case ComponentKind::kBond:
+      return DivisionKind::kBranch;
+    case ComponentKind::kRigid:
+      break;
+  }
+  return DivisionKind::kRigid;
+}
+
+// The components as a tree: each hangs on the edge that it shares with its parent.
+class HungComponents {
+ public:
+  HungComponents(const TriconnectedComponents& parts, int reference) : parts_(parts) {
+    above_.assign(Index(parts.size()), kNone);
+    first_inside_.assign(Index(parts.size()), std::numeric_limits<int>::max());
+    root_ = parts.components_of[Index(reference)].first;
+    above_[Index(root_)] = reference;
+    order_.push_back(root_);
+    for (size_t k = 0; k < order_.size(); ++k) {
+      for (const int e : parts.edges_of(order_[k])) {
+        const int below = Below(order_[k], e);
+        if (below == kNone) continue;
+        above_[Index(below)] = e;
+        order_.push_back(below);
+      }
+    }
+    for (size_t k = order_.size(); k-- > 0;) FindFirstInside(order_[k]);
+  }
+
+  int root() const { return root_; }
+  int above(int c) const { return above_[Index(c)]; }
+  // The component under edge `e` of `c`; kNone if it is a given edge or the one above.
+  int Below(int c, int e) const {
+    if (e == above_[Index(c)]) return kNone;
+    const auto& [one, other] = parts_.components_of[Index(e)];
+    return one == c ? other : one;
+  }
+  // The smallest vertex inside; kNone comes before all for a given edge.
+  int FirstInside(int c) const { return c == kNone ? kNone : first_inside_[Index(c)]; }
+
+ private:
+  void FindFirstInside(int c) {
+    const auto& [start, end] = parts_.edges[Index(above_[Index(c)])];
+    int& first = first_inside_[Index(c)];
+    for (const int e : parts_.edges_of(c)) {
+      const auto& [a, b] = parts_.edges[Index(e)];
+      for (const int v : {a, b}) {
+        if (v != start && v != end) first = std::min(first, v);
+      }
+      const int below = Below(c, e);
+      if (below != kNone) first = std::min(first, first_inside_[Index(below)]);
+    }
+  }
+
+  const TriconnectedComponents& parts_;
+  int root_;
+  std::vector<int> above_;
+  std::vector<int> first_inside_;
+  std::vector<int> order_;
+};
+
+}  // namespace
+
+class DivisionTreeBuilder {
+ public:
+  explicit DivisionTreeBuilder(const CheckpointGraph& graph) : graph_(graph) {}
+
+  absl::StatusOr<DivisionTree> Build(StopPoll* poll) {
+    if (graph_.size() < 3) {
+      AddNode(kNone, {graph_.source(), graph_.target(), kNone, kNone});
+    } else {
+      const absl::Status status = Divide(poll);
+      if (!status.ok()) return status;
+    }
+    absl::Status status = PlaceVertices(poll);
+    if (!status.ok()) return status;
+    return std::move(tree_);
+  }
+
+ private:
+  struct Child {
+    int start;
+    int end;
+    int first_inside;
+    int component;  // kNone: an edge
+  };
+
+  void AddNode(int parent, const Child& child) {
+    DivisionNode node;
+    node.start = child.start;
+    node.end = child.end;
+    node.parent = parent;
+    tree_.nodes_.push_back(node);
+    component_.push_back(child.component);
+  }
+
+  absl::Status Divide(StopPoll* poll) {
+    std::vector<std::pair<int, int>> edges = {{graph_.source(), graph_.target()}};
+    bool direct = false;
+    for (int v = 0; v < graph_.size(); ++v) {
+      for (const int u : graph_.inputs(v)) {
+        const bool is_direct = u == graph_.source() && v == graph_.target();
+        direct |= is_direct;
+        if (!is_direct) edges.push_back({u, v});
+      }
+    }
+    const absl::StatusOr<TriconnectedComponents> parts =
+        FindTriconnectedComponents(graph_.size(), std::move(edges), poll);
+    if (!parts.ok()) return parts.status();
+    const HungComponents hung(*parts, 0);
+    StartAtRoot(hung.root(), direct && parts->kinds[Index(hung.root())] != ComponentKind::kBond);
+    std::vector<Child> children;
+    for (int n = first_divided_; n < tree_.size(); ++n) {
+      const int component = component_[Index(n)];
+      if (component == kNone) continue;
+      CollectChildren(*parts, hung, component, &children);
+      const bool add_direct = direct && n == DivisionTree::kRoot;
+      if (add_direct) children.push_back({graph_.source(), graph_.target(), kNone, kNone});
+      AddChildren(n, DivisionKindOf(parts->kinds[Index(component)]), &children);
+      const absl::Status status = poll->Spend(static_cast<int64_t>(children.size()) << 6);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // A direct edge from source to target, left out so far, is a branch beside all the rest.
+  void StartAtRoot(int component, bool beside_edge) {
+    const Child whole = {graph_.source(), graph_.target(), graph_.source() + 1, component};
+    AddNode(kNone, whole);
+    if (!beside_edge) return;
+    component_[0] = kNone;
+    std::vector<Child> children = {{whole.start, whole.end, kNone, kNone}, whole};
+    AddChildren(DivisionTree::kRoot, DivisionKind::kBranch, &children);
+    first_divided_ = 1;
+  }
+
+  static void CollectChildren(const TriconnectedComponents& parts, const HungComponents& hung,
+                              int component, std::vector<Child>* children) {
+    children->clear();
+    for (const int e : parts.edges_of(component)) {
+      if (e == hung.above(component)) continue;
+      const auto& [a, b] = parts.edges[Index(e)];
+      const int below = hung.Below(component, e);
+      children->push_back({std::min(a, b), std::max(a, b), hung.FirstInside(below), below});
+    }
+  }
+
+  void AddChildren(int n, DivisionKind kind, std::vector<Child>* children) {
+    std::sort(children->begin(), children->end(), [](const Child& a, const Child& b) {
+      return std::tie(a.start, a.end, a.first_inside) < std::tie(b.start, b.end, b.first_inside);
+    });
+    DivisionNode& node = tree_.nodes_[Index(n)];
+    node.kind = kind;
+    node.first_child = tree_.size();
+    node.child_count = static_cast<int>(children->size());
+    for (const Child& child : *children) AddNode(n, child);
+  }
+
+  // The vertices that begin a child of the node, other than its start, rising.
+  std::vector<int> Connecting(const DivisionNode& node) const {
+    std::vector<int> connecting;
+    for (int c = node.first_child; c < node.first_child + node.child_count; ++c) {
+      const int v = tree_.node(c).start;
+      if (v != node.start && (connecting.empty() || connecting.back() != v)) {
+        connecting.push_back(v);
+      }
+    }
+    return connecting;
+  }
+
+  absl::Status PlaceVertices(StopPoll* poll) {
+    const size_t size = Index(tree_.size());
+    std::vector<int> inside(size, 0);
+    std::vector<std::vector<int>> connecting(size);
+    for (int n = tree_.size() - 1; n >= 0; --n) {
+      DivisionNode& node = tree_.nodes_[Index(n)];
+      connecting[Index(n)] = Connecting(node);
+      inside[Index(n)] += static_cast<int>(connecting[Index(n)].size());
+      for (const int v : connecting[Index(n)]) node.bytes += graph_.bytes(v);
+      if (node.parent != kNone) {
+        inside[Index(node.parent)] += inside[Index(n)];
+        tree_.nodes_[Index(node.parent)].bytes += node.bytes;
+      }
+      const absl::Status status = poll->Spend(1 << 6);
+      if (!status.ok()) return status;
+    }
+    tree_.spans_.resize(size);
+    tree_.inside_.resize(Index(inside[0]));
+    for (int n = 0; n < tree_.size(); ++n) {
+      DivisionTree::InteriorSpan& span = tree_.spans_[Index(n)];
+      const std::vector<int>& own = connecting[Index(n)];
+      std::copy(own.begin(), own.end(), tree_.inside_.begin() + span.begin);
+      span.own_end = span.begin + static_cast<int>(own.size());
+      span.end = span.begin + inside[Index(n)];
+      int next = span.own_end;
+      const DivisionNode& node = tree_.node(n);
+      for (int c = node.first_child; c < node.first_child + node.child_count; ++c) {
+        tree_.spans_[Index(c)].begin = next;
+        next += inside[Index(c)];
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const CheckpointGraph& graph_;
+  DivisionTree tree_;
+  std::vector<int> component_;  // of each node
+  int first_divided_ = 0;
+};
+
+absl::StatusOr<DivisionTree> DivisionTree::Build(const CheckpointGraph& graph, StopPoll* poll) {
+  return DivisionTreeBuilder(graph).Build(poll);
+}
+
+int DivisionTree::depth() const {
+  std::vector<int> level(nodes_.size(), 0);
+  int deepest = 0;
+  for (int n = 1; n < size(); ++n) {
+    level[Index(n)] = level[Index(node(n).parent)] + 1;
+    deepest = std::max(deepest, level[Index(n)]);
+  }
+  return deepest;
+}
+
+const char* ToString(DivisionKind kind) {
+  switch (kind) {
+    case DivisionKind::kEdge:
+      return "edge";
+    case DivisionKind::kLinear:
+      return "linear";
+    case DivisionKind::kBranch:
+      return "branch";
+    case DivisionKind::kRigid:
+      break;
+  }
+  return "rigid";
+}
+
+}  // namespace stowage
