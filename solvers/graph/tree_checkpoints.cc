@@ -1,0 +1,76 @@
+// Feng & Huang 2018, algorithm 6, for any graph.
+#include <algorithm>
+#include <utility>
+
+#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/division_costs.h"
+#include "solvers/graph/division_search.h"
+#include "solvers/graph/division_tree.h"
+#include "solvers/graph/limit_sweep.h"
+
+namespace stowage {
+namespace {
+
+struct Judged {
+  CheckpointSet set;
+  Bytes objective;  // as the search counts
+};
+
+absl::StatusOr<Judged> SolveCounting(const CheckpointGraph& graph, const DivisionTree& tree,
+                                     NeededInputs needed, const SolveOptions& options) {
+  const DivisionCosts costs = CostsOf(graph, tree, needed);
+  DivisionSearch search(graph, tree, costs);
+  absl::StatusOr<SweepResult> result = SweepLimits(graph.total().value(), &search, options);
+  if (!result.ok()) return result.status();
+  absl::StatusOr<CheckpointSet> set =
+      JudgeCheckpoints(graph, std::move(result->checkpoints), SegmentRule::kTwoEndPoints);
+  if (!set.ok()) return set.status();
+  return Judged{*std::move(set), Bytes(result->objective)};
+}
+
+bool NeedsInputs(const CheckpointGraph& graph) {
+  for (int v = 0; v < graph.size(); ++v) {
+    if (graph.needs_inputs(v)) return true;
+  }
+  return false;
+}
+
+class DivisionTreeCheckpoints : public CheckpointSolver {
+ public:
+  const SolverInfo& info() const override {
+    static const auto* const kInfo = new SolverInfo{
+        "division_tree", "least memory of segments with two end points, on the division tree",
+        "two_end_points"};
+    return *kInfo;
+  }
+  SegmentRule rule() const override { return SegmentRule::kTwoEndPoints; }
+
+  absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
+                                         const SolveOptions& options) const override {
+    const absl::Status valid = ValidateSolveOptions(options);
+    if (!valid.ok()) return valid;
+    StopPoll poll(options.stop);
+    const absl::StatusOr<DivisionTree> tree = DivisionTree::Build(graph, &poll);
+    if (!tree.ok()) return tree.status();
+    absl::StatusOr<Judged> least = SolveCounting(graph, *tree, NeededInputs::kIgnored, options);
+    if (!least.ok()) return least.status();
+    CheckpointAnswer answer{std::move(least->set), least->objective, false};
+    if (NeedsInputs(graph)) {
+      absl::StatusOr<Judged> charged =
+          SolveCounting(graph, *tree, NeededInputs::kAllCharged, options);
+      if (!charged.ok()) return charged.status();
+      if (IsBetter(charged->set, answer.set)) answer.set = std::move(charged->set);
+    }
+    answer.optimal = answer.set.objective() == answer.lower_bound;
+    return answer;
+  }
+};
+
+}  // namespace
+
+const CheckpointSolver& DivisionTreeSolver() {
+  static const auto* const kSolver = new DivisionTreeCheckpoints;
+  return *kSolver;
+}
+
+}  // namespace stowage
