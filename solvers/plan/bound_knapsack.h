@@ -23,8 +23,9 @@ class BoundKnapsack {
   // 0 < `bytes` <= `whole`, of the results of an op: repeating it takes `time` and brings back all
   // of them, so that each byte costs time / whole.
   void Add(int64_t bytes, int64_t time, int64_t whole);
-  // Gives up what is held over `room`, or all there is. O(log items) for each item given up.
-  void Require(int64_t room);
+  // Gives up what is held over `room`, or all there is; the time per byte of the dearest item that
+  // it gave of, 0 without one. O(log items) for each item given up.
+  double Require(int64_t room);
 
   // The time of all that has been given up; makespans are whole.
   int64_t RoundedUp() const;

@@ -21,7 +21,9 @@
 // StrongMakespanLowerBound takes the stages from 1 to L+1: kept, run twice in a segment, or run
 // more often, which is taken to need no memory; and at each moment the input, a^{l-1}, unless it is
 // among what is counted already. States are (memory, time, memory in the segment); those of nearly
-// equal memory are merged into one that is no worse than any of them.
+// equal memory are merged into one that is no worse than any of them. The prices of memory at the
+// optimum of MakespanLowerBound (its dual) say what a state has to repeat at least; those that
+// cannot end within a limit are left out, and a limit within which nothing ends is a bound.
 #ifndef STOWAGE_SOLVERS_PLAN_LOWER_BOUND_H_
 #define STOWAGE_SOLVERS_PLAN_LOWER_BOUND_H_
 
@@ -35,8 +37,9 @@ namespace stowage {
 Nanos MakespanLowerBound(const Chain& chain, Bytes budget);
 
 // At least MakespanLowerBound, and exact about stages being whole. Where it proves that no schedule
-// fits: the ideal time and twice all forwards that may be repeated. O(L), some 100 microseconds per
-// stage; chains of more than 1,000 stages get MakespanLowerBound.
+// fits: the ideal time and twice all forwards that may be repeated. The work is limited, to some 20
+// milliseconds beside MakespanLowerBound: where that does not do (from some 300 stages on, or where
+// budgets are small), it is what is proven by then. At half of store-all 50 stages take 0.5 ms.
 Nanos StrongMakespanLowerBound(const Chain& chain, Bytes budget);
 
 }  // namespace stowage

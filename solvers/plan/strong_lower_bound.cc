@@ -1,18 +1,24 @@
+// StrongMakespanLowerBound of solvers/plan/lower_bound.h: a search over the stages that leaves out
+// what cannot end within a limit, with limits that rise until something does. What a state has to
+// repeat at least is known from the prices of the relaxed bound, which is close: few states are
+// left, and a limit under which there are none is a bound itself.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "solvers/plan/bound_needs.h"
 #include "solvers/plan/lower_bound.h"
+#include "solvers/plan/relaxed_lower_bound.h"
 
 namespace stowage {
 namespace {
 
-constexpr int kMaxStages = 1000;
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
 // Stages below l are decided.
@@ -29,9 +35,18 @@ class StateSet {
       : buckets_(static_cast<size_t>(std::min(max_memory + 1, kMaxBuckets))),
         per_byte_(static_cast<double>(buckets_.size()) / (static_cast<double>(max_memory) + 1.0)) {}
 
+  void Clear() { used_.fill(0); }
+
   void Add(State state) {
     const double position = static_cast<double>(state.memory) * per_byte_;
-    Bucket& bucket = buckets_[std::min(static_cast<size_t>(position), buckets_.size() - 1)];
+    const size_t index = std::min(static_cast<size_t>(position), buckets_.size() - 1);
+    Bucket& bucket = buckets_[index];
+    uint64_t& used = used_[index / kWordBits];
+    const uint64_t bit = uint64_t{1} << index % kWordBits;
+    if ((used & bit) == 0) {
+      used |= bit;
+      bucket.fill(State());
+    }
     for (State& held : bucket) {
       if (held.time == kNone || held.time == state.time || &held == &bucket.back()) {
         Merge(state, &held);
@@ -46,20 +61,25 @@ class StateSet {
   template <class Use>
   void ForEach(Use use) const {
     State fastest, leanest;
-    for (const Bucket& bucket : buckets_) {
-      for (const State& state : bucket) {
-        if (state.time == kNone) break;
-        if (NoWorse(fastest, state) || NoWorse(leanest, state)) continue;
-        use(state);
-        if (state.time < fastest.time) fastest = state;
-        if (state.segment < leanest.segment) leanest = state;
+    for (size_t word = 0; word < used_.size(); ++word) {
+      for (uint64_t bits = used_[word]; bits != 0; bits &= bits - 1) {
+        for (const State& state : buckets_[word * kWordBits + LowestBit(bits)]) {
+          if (state.time == kNone) break;
+          if (NoWorse(fastest, state) || NoWorse(leanest, state)) continue;
+          use(state);
+          if (state.time < fastest.time) fastest = state;
+          if (state.segment < leanest.segment) leanest = state;
+        }
       }
     }
   }
 
  private:
   static constexpr int64_t kMaxBuckets = 1024;
+  static constexpr size_t kWordBits = 64;
   using Bucket = std::array<State, 4>;  // times rise; those that are not used come last
+
+  static size_t LowestBit(uint64_t bits) { return static_cast<size_t>(__builtin_ctzll(bits)); }
 
   static bool NoWorse(const State& a, const State& b) {
     return a.memory <= b.memory && a.time <= b.time && a.segment <= b.segment;
@@ -72,6 +92,7 @@ class StateSet {
   }
 
   std::vector<Bucket> buckets_;
+  std::array<uint64_t, kMaxBuckets / kWordBits> used_ = {};  // a bit for each bucket
   double per_byte_;
 };
 
@@ -81,53 +102,117 @@ enum Way : size_t { kKept, kTwice, kMore };
 class Search {
  public:
   Search(const Chain& chain, int64_t budget)
-      : chain_(chain), budget_(budget), needs_(MomentNeeds(chain)) {
+      : chain_(chain),
+        budget_(budget),
+        needs_(MomentNeeds(chain)),
+        relaxed_(RelaxLowerBound(chain, Bytes(budget), needs_)) {
+    int64_t max_memory = 0;
     for (int l = 1; l <= chain.length() + 1; ++l) {
-      max_memory_ += Saved(l);
+      max_memory += Saved(l);
       if (chain.stage(l).recomputable()) max_time_ += 2 * Time(l);
     }
+    max_memory = std::min(max_memory, std::max<int64_t>(budget, 0));  // no state holds more
+    states_.assign(2, States{StateSet(max_memory), StateSet(max_memory), StateSet(max_memory)});
+    FillRest();
   }
 
-  // The least time of repeated forwards.
+  // The least time of repeated forwards, or what is proven of it when the work is used up.
   int64_t Run() {
-    States states = None();
-    states[kKept].Add({0, 0, kNone});
-    for (int l = 1; l <= chain_.length() + 1; ++l) {
-      States next = None();
-      for (const Way way : {kKept, kTwice, kMore}) {
-        states[way].ForEach([&](const State& state) { Extend(l, way, state, &next); });
-      }
-      states = std::move(next);
+    int64_t proven = relaxed_.repeated.value();
+    int64_t step = std::max<int64_t>(max_time_ / (kFirstStep * chain_.length()), 1);
+    while (proven < max_time_) {
+      limit_ = std::min(max_time_ - 1, proven + step);
+      const std::optional<int64_t> least = LeastWithinLimit();
+      if (work_ >= kMaxWork) return proven;
+      if (least) return std::max(proven, *least);
+      if (!over_limit_) return max_time_;
+      proven = limit_ + 1;
+      step *= kStepGrowth;
     }
-    int64_t least = max_time_;
-    for (const StateSet& set : states) {
-      set.ForEach([&least](const State& state) { least = std::min(least, state.time); });
-    }
-    return least;
+    return max_time_;
   }
 
  private:
   using States = std::array<StateSet, 3>;
 
-  States None() const {
-    return {StateSet(max_memory_), StateSet(max_memory_), StateSet(max_memory_)};
-  }
+  // The first limit is above the relaxed bound by this share of a stage's mean time, twice.
+  static constexpr int64_t kFirstStep = 4;
+  static constexpr int64_t kStepGrowth = 2;
+  // States looked at: some 40 ns each.
+  static constexpr int64_t kMaxWork = 500000;
+  // What sums of doubles may be wrong by, many times over.
+  static constexpr double kRounding = 1e-9;
+
   int64_t Saved(int l) const { return chain_.stage(l).saved.value(); }
   int64_t Time(int l) const { return chain_.stage(l).forward_time.value(); }
   int64_t Activation(int l) const { return chain_.activation(l).value(); }
+  double Price(int l) const { return relaxed_.prices[static_cast<size_t>(l)]; }
 
-  void Extend(int l, Way before, const State& state, States* next) const {
+  // The dual of the relaxed bound for the stages from l on, where m bytes are held of those below:
+  // Price(l-1) * m + rest_[l].
+  void FillRest() {
+    const int last = chain_.length() + 1;
+    rest_.resize(static_cast<size_t>(last) + 2);
+    double sum = 0, magnitude = 0;
+    for (int l = last; l >= 1; --l) {
+      const double kept = Price(l) * static_cast<double>(Saved(l));
+      const double moment =
+          (Price(l - 1) - Price(l)) * static_cast<double>(needs_[static_cast<size_t>(l)] - budget_);
+      const double cost =
+          chain_.stage(l).recomputable() ? std::min(kept, static_cast<double>(Time(l))) : kept;
+      sum += cost + moment;
+      magnitude += kept + std::abs(moment) + static_cast<double>(Time(l));
+      rest_[static_cast<size_t>(l)] = sum - kRounding * magnitude;
+    }
+  }
+
+  std::optional<int64_t> LeastWithinLimit() {
+    States* states = &states_[0];
+    States* next = &states_[1];
+    for (StateSet& set : *states) set.Clear();
+    over_limit_ = false;
+    (*states)[kKept].Add({0, 0, kNone});
+    for (int l = 1; l <= chain_.length() + 1 && work_ < kMaxWork; ++l) {
+      ++work_;
+      for (StateSet& set : *next) set.Clear();
+      for (const Way way : {kKept, kTwice, kMore}) {
+        (*states)[way].ForEach([&](const State& state) { Extend(l, way, state, next); });
+      }
+      std::swap(states, next);
+    }
+    int64_t least = kNone;
+    for (const StateSet& set : *states) {
+      set.ForEach([&least](const State& state) { least = std::min(least, state.time); });
+    }
+    return least == kNone ? std::nullopt : std::optional(least);
+  }
+
+  // Adds a state before stage l, if it can end within the limit.
+  void Add(int l, const State& state, StateSet* set) {
+    const double rest = Price(l - 1) * static_cast<double>(state.memory) * (1 - kRounding) +
+                        rest_[static_cast<size_t>(l)];
+    if (static_cast<double>(state.time) * (1 - kRounding) + std::max(rest, 0.0) >
+        static_cast<double>(limit_)) {
+      over_limit_ = true;
+      return;
+    }
+    set->Add(state);
+  }
+
+  void Extend(int l, Way before, const State& state, States* next) {
+    ++work_;
     const int64_t need = needs_[static_cast<size_t>(l)];
     const bool may_repeat = chain_.stage(l).recomputable();
     if (before == kTwice && may_repeat && state.segment + need <= budget_) {
-      (*next)[kTwice].Add({state.memory, state.time + Time(l), state.segment + Saved(l)});
+      Add(l + 1, {state.memory, state.time + Time(l), state.segment + Saved(l)}, &(*next)[kTwice]);
     }
     if (state.memory + need + Input(l, before) > budget_) return;
-    (*next)[kKept].Add({state.memory + Saved(l), state.time, kNone});
+    Add(l + 1, {state.memory + Saved(l), state.time, kNone}, &(*next)[kKept]);
     if (!may_repeat) return;
     const int64_t link = before == kTwice ? Link(l - 1) : 0;
-    (*next)[kTwice].Add({state.memory + link, state.time + Time(l), state.memory + Saved(l)});
-    (*next)[kMore].Add({state.memory, state.time + 2 * Time(l), kNone});
+    Add(l + 1, {state.memory + link, state.time + Time(l), state.memory + Saved(l)},
+        &(*next)[kTwice]);
+    Add(l + 1, {state.memory, state.time + 2 * Time(l), kNone}, &(*next)[kMore]);
   }
 
   // What is held between the segments that end with i and start with i+1 until backward i+1.
@@ -145,16 +230,19 @@ class Search {
   const Chain& chain_;
   const int64_t budget_;
   const std::vector<int64_t> needs_;
-  int64_t max_memory_ = 0;
+  const RelaxedLowerBound relaxed_;
+  std::vector<double> rest_;  // by stage
   int64_t max_time_ = 0;
+  int64_t limit_ = 0;
+  bool over_limit_ = false;  // a state was left out for it
+  int64_t work_ = 0;
+  std::vector<States> states_;  // of this stage and the next one
 };
 
 }  // namespace
 
 Nanos StrongMakespanLowerBound(const Chain& chain, Bytes budget) {
-  const Nanos bound = MakespanLowerBound(chain, budget);
-  if (chain.length() > kMaxStages) return bound;
-  return std::max(bound, chain.ideal_time() + Nanos(Search(chain, budget.value()).Run()));
+  return chain.ideal_time() + Nanos(Search(chain, budget.value()).Run());
 }
 
 }  // namespace stowage

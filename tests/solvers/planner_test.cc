@@ -1,11 +1,11 @@
 #include "solvers/planner.h"
-#include "solvers/plan/store_all_schedule.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "solvers/model/field_error.h"
+#include "solvers/plan/lower_bound.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/random_chain.h"
 
@@ -58,6 +58,26 @@ TEST(Planner, SaysWhenNoScheduleOfAnyClassIsFaster) {
   EXPECT_EQ(best->gap(), 0.0);
   EXPECT_TRUE(best->bounds.proven_optimal);
   EXPECT_EQ(best->prediction.makespan, best->bounds.lower_bound);
+}
+
+// Sizes that the bound's search has to round, on chains too long for an exhaustive one.
+TEST(Planner, NoPlanIsFasterThanTheBound) {
+  std::mt19937_64 rng(3);
+  for (int i = 0; i < 40; ++i) {
+    testing::RandomChainOptions sizes = testing::VariedOptions(i);
+    sizes.max_size = i % 2 == 0 ? 1000000 : 100;
+    sizes.max_time = 1000;
+    const Chain chain = testing::RandomChain(8 + i, sizes, &rng);
+    const absl::StatusOr<Frontier> frontier = MakeChainFrontier(chain, {});
+    ASSERT_TRUE(frontier.ok()) << frontier.status();
+    const size_t count = frontier->points().size();
+    for (size_t k = 0; k < count; k += 1 + count / 50) {
+      const Frontier::Point& point = frontier->points()[k];
+      ASSERT_LE(StrongMakespanLowerBound(chain, point.peak), point.makespan)
+          << point.peak.value() << '\n'
+          << testing::Describe(chain);
+    }
+  }
 }
 
 TEST(Planner, StoresAllWhenItFits) {

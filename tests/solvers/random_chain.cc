@@ -76,6 +76,14 @@ void MaybeDrop(const Chain& chain, Held* held, std::mt19937_64* rng, Schedule* s
 
 }  // namespace
 
+RandomChainOptions VariedOptions(int i) {
+  RandomChainOptions options;
+  options.with_loss = i % 3 != 0;
+  options.with_flags = i % 4 == 0;
+  options.with_input_gradient = i % 5 == 0;
+  return options;
+}
+
 Chain RandomChain(int length, const RandomChainOptions& options, std::mt19937_64* rng) {
   ChainSpec spec;
   spec.input = Bytes(Draw(0, options.max_size, rng));

@@ -19,6 +19,9 @@ struct RandomChainOptions {
   bool with_input_gradient = false;
 };
 
+// With and without a loss, flags and an input gradient, in turns.
+RandomChainOptions VariedOptions(int i);
+
 Chain RandomChain(int length, const RandomChainOptions& options, std::mt19937_64* rng);
 
 // A valid schedule drawn from everything the referee allows on chains: nested recompute,

@@ -17,14 +17,6 @@
 namespace stowage {
 namespace {
 
-testing::RandomChainOptions Varied(int i) {
-  testing::RandomChainOptions options;
-  options.with_loss = i % 3 != 0;
-  options.with_flags = i % 4 == 0;
-  options.with_input_gradient = i % 5 == 0;
-  return options;
-}
-
 // What the solver's class can do at every peak: nothing saved ahead, or store-all.
 std::map<int64_t, int64_t> ClassFrontier(const Chain& chain) {
   std::map<int64_t, int64_t> frontier = testing::PersistentFrontier(
@@ -42,7 +34,7 @@ TEST(Revolve, IsTheBestOfItsClassAtEveryBudget) {
   std::mt19937_64 rng(1);
   int64_t points = 0;
   for (int i = 0; i < 400; ++i) {
-    const Chain chain = testing::RandomChain(1 + i % 5, Varied(i), &rng);
+    const Chain chain = testing::RandomChain(1 + i % 5, testing::VariedOptions(i), &rng);
     const Frontier frontier = *RevolveSolver().SolveFrontier(chain, {});
     EXPECT_TRUE(frontier.info().exact);
     std::map<int64_t, int64_t> found;

@@ -13,14 +13,6 @@
 namespace stowage {
 namespace {
 
-testing::RandomChainOptions Varied(int i) {
-  testing::RandomChainOptions options;
-  options.with_loss = i % 3 != 0;
-  options.with_flags = i % 4 == 0;
-  options.with_input_gradient = i % 5 == 0;
-  return options;
-}
-
 SegmentEnds RandomEnds(const Chain& chain, std::mt19937_64* rng) {
   SegmentEnds ends;
   for (int l = 1; l <= chain.length(); ++l) {
@@ -34,7 +26,7 @@ TEST(SegmentedCosts, AreTheReferees) {
   std::mt19937_64 rng(1);
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
-    const Chain chain = testing::RandomChain(1 + i % 15, Varied(i), &rng);
+    const Chain chain = testing::RandomChain(1 + i % 15, testing::VariedOptions(i), &rng);
     const SegmentEnds ends = RandomEnds(chain, &rng);
     const TailPeaks tails(chain);
     SegmentedCosts costs(tails);
@@ -72,7 +64,7 @@ TEST(SequentialSegments, LeaveTheRestToTheLastOne) {
 TEST(CheckpointSequential, IsTheBestOfAllSegmentCounts) {
   std::mt19937_64 rng(3);
   for (int i = 0; i < 60; ++i) {
-    const Chain chain = testing::RandomChain(1 + i, Varied(i), &rng);
+    const Chain chain = testing::RandomChain(1 + i, testing::VariedOptions(i), &rng);
     const Frontier frontier = *CheckpointSequentialSolver().SolveFrontier(chain, {});
     FrontierBuilder each(chain);
     for (int k = 1; k <= chain.length(); ++k) {

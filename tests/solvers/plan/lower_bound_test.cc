@@ -17,14 +17,6 @@ namespace {
 
 Bytes StoreAllPeak(const Chain& chain) { return Simulate(chain, StoreAllSchedule(chain))->peak; }
 
-testing::RandomChainOptions Varied(int i) {
-  testing::RandomChainOptions options;
-  options.with_loss = i % 3 != 0;
-  options.with_flags = i % 4 == 0;
-  options.with_input_gradient = i % 5 == 0;
-  return options;
-}
-
 struct Bound {
   const char* name;
   Nanos (*of)(const Chain&, Bytes);
@@ -43,7 +35,7 @@ INSTANTIATE_TEST_SUITE_P(Both, LowerBounds,
 TEST_P(LowerBounds, IsTheIdealTimeWhereEverythingFits) {
   std::mt19937_64 rng(1);
   for (int i = 0; i < 500; ++i) {
-    const Chain chain = testing::RandomChain(1 + i % 20, Varied(i), &rng);
+    const Chain chain = testing::RandomChain(1 + i % 20, testing::VariedOptions(i), &rng);
     EXPECT_EQ(Of(chain, StoreAllPeak(chain)), chain.ideal_time()) << testing::Describe(chain);
     EXPECT_EQ(Of(chain, Bytes(INT64_MAX)), chain.ideal_time());
   }
@@ -52,7 +44,7 @@ TEST_P(LowerBounds, IsTheIdealTimeWhereEverythingFits) {
 TEST_P(LowerBounds, NeverRisesWithTheBudget) {
   std::mt19937_64 rng(2);
   for (int i = 0; i < 40; ++i) {
-    const Chain chain = testing::RandomChain(1 + i % 12, Varied(i), &rng);
+    const Chain chain = testing::RandomChain(1 + i % 12, testing::VariedOptions(i), &rng);
     Nanos before = Of(chain, Bytes(0));
     for (Bytes budget(1); budget <= StoreAllPeak(chain); budget += Bytes(1)) {
       const Nanos bound = Of(chain, budget);
@@ -65,7 +57,7 @@ TEST_P(LowerBounds, NeverRisesWithTheBudget) {
 TEST_P(LowerBounds, IsNeverAboveARandomSchedule) {
   std::mt19937_64 rng(4);
   for (int i = 0; i < 3000; ++i) {
-    const Chain chain = testing::RandomChain(1 + i % 9, Varied(i), &rng);
+    const Chain chain = testing::RandomChain(1 + i % 9, testing::VariedOptions(i), &rng);
     const Simulation simulation = *Simulate(chain, testing::RandomSchedule(chain, &rng));
     ASSERT_LE(Of(chain, simulation.peak), simulation.makespan) << testing::Describe(chain);
   }
@@ -105,7 +97,7 @@ TEST(LowerBoundsAgainstSearch, AreNeverAboveTheFastestSchedule) {
   std::mt19937_64 rng(3);
   Tightness tightness;
   for (int i = 0; i < 1500; ++i) {
-    testing::RandomChainOptions options = Varied(i);
+    testing::RandomChainOptions options = testing::VariedOptions(i);
     options.max_time = i % 2 == 0 ? 6 : 1;
     const int length = i == 0 ? 5 : i % 100 == 0 ? 4 : 1 + i % 3;
     const Chain chain = testing::RandomChain(length, options, &rng);
@@ -154,7 +146,7 @@ TEST(StrongMakespanLowerBound, IsAtLeastTheRelaxedOne) {
   std::mt19937_64 rng(5);
   int better = 0;
   for (int i = 0; i < 200; ++i) {
-    const Chain chain = testing::RandomChain(1 + i % 20, Varied(i), &rng);
+    const Chain chain = testing::RandomChain(1 + i % 20, testing::VariedOptions(i), &rng);
     const Bytes budget(StoreAllPeak(chain).value() * (i % 10) / 10);
     const Nanos relaxed = MakespanLowerBound(chain, budget);
     const Nanos strong = StrongMakespanLowerBound(chain, budget);
