@@ -13,7 +13,6 @@ GradientWalk::GradientWalk(const Network& network, size_t first, size_t end, Acc
   const Bytes seed = ops_[last].bytes;
   const bool is_loss = end == ops_.size();
   gradient(last) = {true, is_loss ? storages_->New(seed) : storages_->Foreign(seed), false};
-  storages_->Hold(gradient(last).storage);  // its owner's
 }
 
 void GradientWalk::Compute(size_t i) {

@@ -70,10 +70,12 @@ class Storages {
 // gradient, the last op of the network starts its own.
 class GradientWalk {
  public:
-  // Takes the gradient of the last op, for its owner; of a stage it is its owner's memory and not
-  // the account's.
+  // Starts with the gradient of the last op. Of a stage it is its owner's memory and not the
+  // account's.
   GradientWalk(const Network& network, size_t first, size_t end, Account* account,
                Storages* storages);
+  // The last op's gradient stays when its backward is done.
+  void KeepFirstGradient() { storages_->Hold(gradients_.back().storage); }
 
   // The backward of op i up to where it has read what it saved. Ops come in reverse order, each
   // once.

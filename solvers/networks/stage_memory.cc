@@ -32,6 +32,7 @@ class StageWalk {
   Bytes Backward() {
     account_ = Account();
     GradientWalk gradients(network_, stage_.first_op, stage_.end_op, &account_, &storages_);
+    gradients.KeepFirstGradient();
     for (size_t i = stage_.end_op; i-- > stage_.first_op;) {
       gradients.Compute(i);
       ReleaseSaved(i, RulesOf(ops_[i]));

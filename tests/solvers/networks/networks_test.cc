@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <variant>
 
 namespace stowage {
@@ -41,11 +42,34 @@ TEST(NetworksTest, ParametersAreThePublishedNumbers) {
       {"resnet101", 44549160},    {"resnet152", 60192808},   {"densenet121", 7978856},
       {"densenet161", 28681000},  {"densenet169", 14149480}, {"densenet201", 20013928},
       {"inception_v3", 23834568}, {"vgg11", 132863336},      {"vgg13", 133047848},
-      {"vgg16", 138357544},       {"vgg19", 143667240},
+      {"vgg16", 138357544},       {"vgg19", 143667240},      {"alexnet", 61100840},
   };
   for (const auto& [name, parameters] : published) {
     EXPECT_EQ(ParametersOf(MakeNetwork(Options(name)).value()), parameters) << name;
   }
+}
+
+// In millions, as Liu et al. 2019 state them (Table 1). Their NASNet-A has fewer channels.
+TEST(NetworksTest, CellNetworksAreAsLargeAsPublished) {
+  for (const auto& [name, millions] : {std::pair("amoebanet_a", 3.2), std::pair("darts_v2", 3.3)}) {
+    NetworkOptions options = Options(name, 32);
+    options.classes = 10;
+    const int64_t parameters = ParametersOf(MakeNetwork(options).value());
+    EXPECT_NEAR(static_cast<double>(parameters) / 1e6, millions, 0.06) << name;
+  }
+}
+
+// Concatenating differently trains the same.
+TEST(NetworksTest, FullConcatenationsHaveTheSameParameters) {
+  EXPECT_EQ(ParametersOf(MakeNetwork(Options("densenet169_full_cat")).value()),
+            ParametersOf(MakeNetwork(Options("densenet169")).value()));
+}
+
+TEST(NetworksTest, CellNetworksNeedImagesThatHalveTwice) {
+  const absl::Status odd = MakeNetwork(Options("nasnet_a", 33)).status();
+  EXPECT_EQ(odd.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(odd.message()), HasSubstr("does not halve evenly"));
+  EXPECT_TRUE(MakeNetwork(Options("nasnet_a", 36)).ok());
 }
 
 TEST(NetworksTest, EveryNetworkIsAChainAtEverySize) {
