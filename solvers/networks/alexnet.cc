@@ -1,5 +1,5 @@
-// Krizhevsky 2014, "One weird trick for parallelizing convolutional neural networks", as torchvision
-// builds it.
+// Krizhevsky 2014, "One weird trick for parallelizing convolutional neural networks", as
+// torchvision builds it.
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -16,8 +16,8 @@
 
 namespace stowage {
 
-// Vertex i is op i; it is named after its stage, its op and its place in the stage. Errors: those of
-// ValidateDeviceModel and of Graph::Create. O(ops + edges).
+// Vertex i is op i; it is named after its stage, its op and its place in the stage. Errors: those
+// of ValidateDeviceModel and of Graph::Create. O(ops + edges).
 absl::StatusOr<Graph> GraphOf(const Network& network, const DeviceModel& device);
 
 }  // namespace stowage

@@ -13,7 +13,9 @@ OpRules RulesOf(const NetworkOp& op) {
   OpRules rules;
   switch (op.kind) {
     case OpKind::kInput:
+      break;
     case OpKind::kGlobalAvgPool:  // the backward of a mean needs the shape alone
+      rules.backward_temporary = Floats(1) + Bytes(kIndexBytes);  // the divisor, in both types
       break;
     case OpKind::kConv2d:
       rules.saves_inputs = true;

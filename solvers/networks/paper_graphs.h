@@ -1,5 +1,5 @@
-// The networks of Feng and Huang 2018 ("Optimal gradient checkpoint search for arbitrary computation
-// graphs", Table 2) as that paper counts them, at its batch sizes.
+// The networks of Feng and Huang 2018 ("Optimal gradient checkpoint search for arbitrary
+// computation graphs", Table 2) as that paper counts them, at its batch sizes.
 //
 // A vertex is a tensor that its graphs count: in-place activations live in what they overwrite,
 // flattened, sliced and dropped-out tensors in what they are made from, and the loss is left out.

@@ -109,7 +109,6 @@ TEST(NetworkBytesTest, EveryByteButWorkspaceFollowsFromShapes) {
       Described("densenet121", 40, 2),
       Described("densenet161", 64, 1),
       Described("vgg11", 64, 2),
-      Described("alexnet", 80, 2),
       Described("densenet121_full_cat", 40, 2),
       Described("nasnet_a", 16, 2),
       Described("amoebanet_a", 16, 2),
