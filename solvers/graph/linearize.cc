@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "solvers/plan/graph_versions.h"
 
 namespace stowage {
 namespace {
@@ -125,7 +125,7 @@ class SegmentCosts {
     stage->random |= v.random;
     stage->stateful |= v.stateful;
     stage->collective |= v.collective;
-    stage->must_keep |= v.must_keep;
+    stage->must_keep |= v.must_keep || v.inputs.empty();
   }
 
   bool Inside(int position) const {
@@ -182,18 +182,28 @@ class SegmentCosts {
     std::vector<bool> has_gradient(Index(segment_.last - segment_.first + 1), false);
     bool input_has_gradient = false;
     if (segment_.output != kNone) has_gradient[Index(segment_.output - segment_.first)] = true;
+    const auto add_gradient = [&](int root) {
+      const bool held =
+          Inside(root) ? has_gradient[Index(root - segment_.first)] : input_has_gradient;
+      if (held) return;
+      if (Inside(root)) {
+        has_gradient[Index(root - segment_.first)] = true;
+      } else {
+        input_has_gradient = true;
+      }
+      above += graph_.vertex(root).output_gradient;
+    };
+    if (segment_.last == graph_.size() - 1) {
+      // Those of all outputs of the network are there from the first backward on. No cut is after
+      // an output, but one that is the last segment's input.
+      const std::vector<bool> seeds = SeedStorages(graph_);
+      for (int p = 0; p < graph_.size(); ++p) {
+        if (seeds[Index(p)]) add_gradient(p);
+      }
+    }
     for (int p = segment_.last; p >= segment_.first; --p) {
       for (const GraphInput& input : graph_.vertex(p).inputs) {
-        const int root = graph_.storage(static_cast<int>(input.vertex));
-        const bool held =
-            Inside(root) ? has_gradient[Index(root - segment_.first)] : input_has_gradient;
-        if (held) continue;
-        if (Inside(root)) {
-          has_gradient[Index(root - segment_.first)] = true;
-        } else {
-          input_has_gradient = true;
-        }
-        above += graph_.vertex(root).output_gradient;
+        add_gradient(graph_.storage(static_cast<int>(input.vertex)));
       }
       peak = std::max(peak, above + graph_.vertex(p).backward_overhead);
       above -= FreedAfterBackward(p);
@@ -219,10 +229,13 @@ class SegmentCosts {
   const Segment& segment_;
 };
 
-// Whether the segment is just the first vertex, an input of the graph: that is a^0 and no stage.
+// Whether the segment is just the first vertex, an input of the graph, and takes nothing but its
+// output: that is a^0 and no stage.
 bool IsChainInput(const Graph& graph, const Segment& segment) {
-  return segment.first == 0 && segment.last == 0 && graph.size() > 1 &&
-         graph.vertex(0).inputs.empty();
+  const Vertex& v = graph.vertex(0);
+  const Bytes besides =
+      v.extra_saved + v.forward_overhead + v.forward_saving_overhead + v.backward_overhead;
+  return segment.first == 0 && segment.last == 0 && graph.size() > 1 && besides == Bytes(0);
 }
 
 }  // namespace
@@ -232,6 +245,7 @@ absl::StatusOr<LinearizedGraph> Linearize(const Graph& graph) {
   ChainSpec spec;
   spec.name = graph.name();
   std::vector<std::vector<int64_t>> stage_vertices;
+  std::vector<int> stage_begin;
   for (const Segment& segment : CutAtSplittingVertices(graph, uses)) {
     if (IsChainInput(graph, segment)) {
       spec.input = graph.bytes(0);
@@ -241,10 +255,12 @@ absl::StatusOr<LinearizedGraph> Linearize(const Graph& graph) {
     spec.stages.push_back(SegmentCosts(graph, uses, segment).Derive());
     std::vector<int64_t>& ids = stage_vertices.emplace_back();
     for (int p = segment.first; p <= segment.last; ++p) ids.push_back(graph.vertex(p).id);
+    stage_begin.push_back(segment.first);
   }
+  stage_begin.push_back(graph.size());
   absl::StatusOr<Chain> chain = Chain::Create(std::move(spec));
   if (!chain.ok()) return chain.status();
-  return LinearizedGraph{*std::move(chain), std::move(stage_vertices)};
+  return LinearizedGraph{*std::move(chain), std::move(stage_vertices), std::move(stage_begin)};
 }
 
 }  // namespace stowage

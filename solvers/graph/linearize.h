@@ -11,9 +11,9 @@
 //              above what is counted already.
 // A gradient lives from its first contribution to the end of the backward of the op that made its
 // tensor; saved tensors are freed after the last backward that needs them. A view or an in-place
-// result adds no bytes. The vertices before the first cut are the input of the chain together with
-// what they read: an input of the graph that only the first segment reads becomes a^0 when it is
-// the first vertex, else it lives inside the first stage.
+// result adds no bytes. The first vertex alone is a^0, the input of the chain, if it takes nothing
+// but its output; its times do not count then. A stage with any other source (no inputs: fed from
+// outside) must be kept, because nothing makes the source a second time.
 #ifndef STOWAGE_SOLVERS_GRAPH_LINEARIZE_H_
 #define STOWAGE_SOLVERS_GRAPH_LINEARIZE_H_
 
@@ -30,6 +30,9 @@ struct LinearizedGraph {
   Chain chain;
   // Ids (the sender's) of the vertices that stages 1..L run, in program order.
   std::vector<std::vector<int64_t>> stage_vertices;
+  // Where stages begin, by position: stage l runs the vertices stage_begin[l - 1] to stage_begin[l]
+  // - 1. Those before stage_begin[0] are a^0. L + 1 entries.
+  std::vector<int> stage_begin;
 };
 
 // O(V log V + E). INVALID_ARGUMENT if the derived chain breaks a limit of Chain::Create.

@@ -1,11 +1,8 @@
 #include "tests/solvers/schedule_search.h"
 
-#include <algorithm>
-#include <functional>
-#include <queue>
-#include <unordered_map>
-#include <utility>
 #include <vector>
+
+#include "tests/solvers/state_search.h"
 
 namespace stowage::testing {
 namespace {
@@ -13,7 +10,7 @@ namespace {
 constexpr int kBits = 12;  // stages with a^0 and the loss
 
 // What is held, as bit sets over stages, which stages that must be kept have run, and the gradient.
-struct State {
+struct HeldInChain {
   uint32_t plain = 1;  // a^0
   uint32_t saved = 0;
   uint32_t ran = 0;
@@ -25,82 +22,23 @@ struct State {
   }
 };
 
-struct Step {
-  State next;
-  Instruction instruction;
-  int64_t time;
-  int64_t running;  // memory while it runs
-};
-
 bool Has(uint32_t set, int l) { return (set >> l & 1u) != 0; }
 uint32_t Bit(int l) { return 1u << l; }
 
-class Search {
+class ChainRules {
  public:
-  Search(const Chain& chain, int64_t budget)
-      : chain_(chain), loss_(chain.length() + 1), budget_(budget) {}
+  using State = HeldInChain;
+  using Step = SearchStep<State>;
 
-  std::optional<FastestSchedule> Run() {
+  explicit ChainRules(const Chain& chain) : chain_(chain), loss_(chain.length() + 1) {}
+
+  State Start() const {
     State start;
     start.gradient = loss_;
-    if (Memory(start) > budget_) return std::nullopt;
-    Reach({start, {}, 0, 0}, 0, start.Key());
-    while (!open_.empty()) {
-      const auto [time, key] = open_.top();
-      open_.pop();
-      const Reached& reached = reached_.at(key);
-      if (reached.time < time) continue;
-      const State state = reached.step.next;
-      if (state.gradient == 0) return FastestSchedule{time, Path(key)};
-      for (const Step& step : Steps(state)) {
-        if (step.running <= budget_ && Memory(step.next) <= budget_) {
-          Reach(step, time + step.time, key);
-        }
-      }
-    }
-    return std::nullopt;
+    return start;
   }
 
-  // The least memory above `budget` that any state or operation within reach takes.
-  std::optional<int64_t> NextMemory() const {
-    std::optional<int64_t> least;
-    for (const auto& [key, reached] : reached_) {
-      const State& state = reached.step.next;
-      if (state.gradient == 0) continue;
-      for (const Step& step : Steps(state)) {
-        const int64_t memory = std::max(step.running, Memory(step.next));
-        if (memory > budget_ && (!least || memory < *least)) least = memory;
-      }
-    }
-    return least;
-  }
-
- private:
-  struct Reached {
-    Step step;  // the last
-    int64_t time;
-    uint64_t before;
-  };
-
-  void Reach(const Step& step, int64_t time, uint64_t before) {
-    const uint64_t key = step.next.Key();
-    const auto [it, is_new] = reached_.try_emplace(key, Reached{step, time, before});
-    if (!is_new) {
-      if (it->second.time <= time) return;
-      it->second = {step, time, before};
-    }
-    open_.push({time, key});
-  }
-
-  Schedule Path(uint64_t key) const {
-    Schedule schedule;
-    for (const Reached* r = &reached_.at(key); r->before != key; r = &reached_.at(key)) {
-      schedule.push_back(r->step.instruction);
-      key = r->before;
-    }
-    std::reverse(schedule.begin(), schedule.end());
-    return schedule;
-  }
+  bool Done(const State& s) const { return s.gradient == 0; }
 
   int64_t Memory(const State& s) const {
     int64_t sum = chain_.gradient(s.gradient).value();
@@ -121,6 +59,7 @@ class Search {
     return steps;
   }
 
+ private:
   void AddDrops(const State& s, int l, std::vector<Step>* steps) const {
     if (Has(s.plain, l)) {
       State next = s;
@@ -164,35 +103,20 @@ class Search {
                       held + stage.saved.value() + stage.forward_saving_overhead.value()});
   }
 
-  using Item = std::pair<int64_t, uint64_t>;
-
   const Chain& chain_;
   const int loss_;
-  const int64_t budget_;
-  std::priority_queue<Item, std::vector<Item>, std::greater<Item>> open_;
-  std::unordered_map<uint64_t, Reached> reached_;
 };
 
 }  // namespace
 
 std::optional<FastestSchedule> SearchSchedules(const Chain& chain, int64_t budget) {
-  return Search(chain, budget).Run();
+  const ChainRules rules(chain);
+  return StateSearch<ChainRules>(rules, budget).Run();
 }
 
 std::map<int64_t, int64_t> ScheduleFrontier(const Chain& chain) {
-  std::map<int64_t, int64_t> frontier;
-  std::optional<int64_t> before;
-  std::optional<int64_t> budget =
-      chain.activation(0).value() + chain.gradient(chain.length() + 1).value();
-  while (budget) {
-    Search search(chain, *budget);
-    const std::optional<FastestSchedule> fastest = search.Run();
-    if (fastest && before != fastest->makespan) frontier[*budget] = fastest->makespan;
-    if (fastest) before = fastest->makespan;
-    if (before == chain.ideal_time().value()) break;
-    budget = search.NextMemory();
-  }
-  return frontier;
+  const ChainRules rules(chain);
+  return SearchFrontier(rules, rules.Memory(rules.Start()), chain.ideal_time().value());
 }
 
 }  // namespace stowage::testing

@@ -131,6 +131,44 @@ TEST(Linearize, UnreadOutputsStayAlive) {
   EXPECT_EQ(linear.stage_vertices, (Ids{{1, 2, 3, 4}}));
 }
 
+// Their gradients are there together from the first backward on, though nothing inside makes them.
+TEST(Linearize, UnreadOutputsHaveGradients) {
+  const LinearizedGraph inside = LinearizeOk(
+      {Op(0, {}, 1), Op(1, {{0, true}}, 2), Op(2, {{0, true}}, 4), Op(3, {{2, true}}, 8)});
+  EXPECT_EQ(inside.stage_vertices, (Ids{{1, 2, 3}}));
+  EXPECT_EQ(inside.chain.stage(1).backward_overhead, Bytes(2 + 4));
+  // 1 is the last segment's input.
+  const LinearizedGraph before =
+      LinearizeOk({Op(0, {}, 1), Op(1, {{0, true}}, 2), Op(2, {}, 4), Op(3, {{2, true}}, 8)});
+  EXPECT_EQ(before.stage_vertices, (Ids{{1}, {2, 3}}));
+  EXPECT_EQ(before.chain.stage(2).backward_overhead, Bytes(2 + 4));
+}
+
+// A second input of the network comes from outside once.
+TEST(Linearize, AStageWithASourceMustBeKept) {
+  const LinearizedGraph linear =
+      LinearizeOk({Op(0, {}, 1), Op(1, {{0, true}}, 2), Op(2, {}, 4),
+                   Op(3, {{1, true}, {2, true}}, 8), Op(4, {{3, true}}, 16)});
+  EXPECT_EQ(linear.stage_vertices, (Ids{{1}, {2, 3}, {4}}));
+  EXPECT_TRUE(linear.chain.stage(1).recomputable());
+  EXPECT_FALSE(linear.chain.stage(2).recomputable());
+  EXPECT_TRUE(linear.chain.stage(3).recomputable());
+}
+
+// a^0 is bytes and nothing else.
+TEST(Linearize, AnInputThatTakesMoreThanItsOutputIsAStage) {
+  for (Bytes Vertex::*field : {&Vertex::extra_saved, &Vertex::forward_saving_overhead,
+                               &Vertex::forward_overhead, &Vertex::backward_overhead}) {
+    Vertex input = Op(0, {}, 1);
+    input.*field = Bytes(3);
+    const LinearizedGraph linear = LinearizeOk({input, Op(1, {{0, true}}, 2)});
+    EXPECT_EQ(linear.stage_vertices, (Ids{{0}, {1}}));
+    EXPECT_EQ(linear.stage_begin, (std::vector<int>{0, 1, 2}));
+    EXPECT_EQ(linear.chain.activation(0), Bytes(0));
+    EXPECT_FALSE(linear.chain.stage(1).recomputable());
+  }
+}
+
 TEST(Linearize, ASingleVertexIsAChain) {
   EXPECT_EQ(LinearizeOk({Op(0, {}, 3)}).stage_vertices, (Ids{{0}}));
 }

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "solvers/plan/graph_store_all.h"
+#include "tests/solvers/chain_as_graph.h"
 #include "tests/solvers/naive_graph_replay.h"
+#include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"
 
 namespace stowage {
@@ -411,6 +413,35 @@ TEST(SimulateGraph, AgreesWithANaiveReplayOnBrokenSchedules) {
   }
   EXPECT_GT(valid, 500);
   EXPECT_GT(invalid, 5000);
+}
+
+// A chain is the graph whose every stage is one op.
+TEST(SimulateGraph, AgreesWithTheChainsReferee) {
+  std::mt19937_64 rng(9);
+  int compared = 0, recomputing = 0;
+  for (int round = 0; round < 6000; ++round) {
+    testing::RandomChainOptions options;
+    options.with_flags = round % 3 == 0;
+    options.with_input_gradient = true;
+    const Chain chain =
+        testing::ComparableChain(testing::RandomChain(1 + round % 6, options, &rng));
+    const Schedule schedule = testing::RandomSchedule(chain, &rng);
+    const Schedule translated = testing::ScheduleAsGraph(chain, schedule);
+    if (translated.empty()) continue;
+    const absl::StatusOr<Simulation> want = Simulate(chain, schedule);
+    const absl::StatusOr<Simulation> got = SimulateGraph(testing::ChainAsGraph(chain), translated);
+    ASSERT_EQ(got.ok(), want.ok()) << got.status() << want.status() << testing::Describe(chain);
+    if (!want.ok()) continue;
+    EXPECT_EQ(got->makespan, want->makespan);
+    EXPECT_EQ(got->recompute_time, want->recompute_time);
+    EXPECT_EQ(got->recomputed_forwards, want->recomputed_forwards);
+    EXPECT_EQ(got->peak, want->peak) << testing::Describe(chain) << "\n"
+                                     << testing::Describe(translated);
+    ++compared;
+    recomputing += want->recomputed_forwards > 0 ? 1 : 0;
+  }
+  EXPECT_GT(compared, 1500);
+  EXPECT_GT(recomputing, 500);
 }
 
 }  // namespace

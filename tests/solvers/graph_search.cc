@@ -1,0 +1,168 @@
+#include "tests/solvers/graph_search.h"
+
+#include <vector>
+
+#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/graph_store_all.h"
+#include "tests/solvers/state_search.h"
+
+namespace stowage::testing {
+namespace {
+
+constexpr int kBits = 12;  // vertices
+
+bool Has(uint32_t set, int p) { return (set >> p & 1u) != 0; }
+uint32_t Bit(int p) { return 1u << p; }
+
+// Bit sets over vertices.
+struct HeldInGraph {
+  uint32_t tensors = 0;
+  uint32_t extras = 0;
+  uint32_t ran = 0;
+  uint32_t done = 0;  // backward
+
+  uint64_t Key() const {
+    return tensors | uint64_t{extras} << kBits | uint64_t{ran} << (2 * kBits) |
+           uint64_t{done} << (3 * kBits);
+  }
+};
+
+class GraphRules {
+ public:
+  using State = HeldInGraph;
+  using Step = SearchStep<State>;
+
+  explicit GraphRules(const Graph& graph)
+      : graph_(graph), readers_(static_cast<size_t>(graph.size()), 0) {
+    for (int p = 0; p < graph.size(); ++p) {
+      for (const GraphInput& input : graph.vertex(p).inputs) {
+        readers_[static_cast<size_t>(input.vertex)] |= Bit(p);
+      }
+    }
+  }
+
+  State Start() const { return {}; }
+  bool Done(const State& s) const { return s.done == Bit(graph_.size()) - 1; }
+
+  int64_t Memory(const State& s) const {
+    Bytes sum;
+    for (int p = 0; p < graph_.size(); ++p) {
+      const Vertex& v = graph_.vertex(p);
+      if (Has(s.tensors, p)) sum += v.output;
+      if (Has(s.extras, p)) sum += v.extra_saved;
+      const uint32_t readers = readers_[static_cast<size_t>(p)];
+      const bool contributed = ((readers == 0 ? ~0u : readers) & s.done) != 0;
+      if (contributed && !Has(s.done, p)) sum += v.output_gradient;
+    }
+    return sum.value();
+  }
+
+  std::vector<Step> Steps(const State& s) const {
+    std::vector<Step> steps;
+    for (int p = 0; p < graph_.size(); ++p) {
+      AddDrops(s, p, &steps);
+      // What is made of a vertex after its backward nothing can use.
+      if (Has(s.done, p)) continue;
+      if (MayRun(s, p)) AddForwards(s, p, &steps);
+      if (MayRunBackward(s, p)) AddBackward(s, p, &steps);
+    }
+    return steps;
+  }
+
+ private:
+  void AddDrops(const State& s, int p, std::vector<Step>* steps) const {
+    State next = s;
+    if (Has(s.tensors, p)) {
+      next.tensors &= ~Bit(p);
+      steps->push_back({next, Discard(TensorKind::kActivation, p + 1), 0, Memory(s)});
+    }
+    if (!Has(s.extras, p)) return;
+    next = s;
+    next.extras &= ~Bit(p);
+    steps->push_back({next, Discard(TensorKind::kSaved, p + 1), 0, Memory(s)});
+  }
+
+  static bool InOrder(const Vertex& v) { return v.random || v.stateful || v.collective; }
+
+  bool MayRun(const State& s, int p) const {
+    const Vertex& v = graph_.vertex(p);
+    for (const GraphInput& input : v.inputs) {
+      if (!Has(s.tensors, static_cast<int>(input.vertex))) return false;
+    }
+    if (Has(s.ran, p)) return !v.collective && !v.must_keep && !v.inputs.empty();
+    for (int q = 0; q < p; ++q) {
+      if (InOrder(v) && InOrder(graph_.vertex(q)) && !Has(s.ran, q)) return false;
+    }
+    return true;
+  }
+
+  void AddForwards(const State& s, int p, std::vector<Step>* steps) const {
+    const Vertex& v = graph_.vertex(p);
+    const int64_t running = Memory(s) + v.output.value();
+    const int64_t time = v.forward_time.value();
+    State next = s;
+    next.ran |= Bit(p);
+    next.tensors |= Bit(p);
+    if (!Has(s.tensors, p)) {
+      steps->push_back({next, ForwardKeepInput(p + 1), time, running + v.forward_overhead.value()});
+    }
+    const bool has_extras = v.extra_saved > Bytes(0);
+    if (Has(s.extras, p) || (Has(s.tensors, p) && !has_extras)) return;
+    if (has_extras) next.extras |= Bit(p);
+    steps->push_back({next, ForwardKeepAll(p + 1), time,
+                      running + (v.extra_saved + v.forward_saving_overhead).value()});
+  }
+
+  bool MayRunBackward(const State& s, int p) const {
+    const Vertex& v = graph_.vertex(p);
+    const uint32_t readers = readers_[static_cast<size_t>(p)];
+    if (!Has(s.ran, p) || (readers & ~s.done) != 0) return false;
+    if (v.extra_saved > Bytes(0) && !Has(s.extras, p)) return false;
+    if (v.backward_needs_output && !Has(s.tensors, p)) return false;
+    for (const GraphInput& input : v.inputs) {
+      if (input.backward_needs && !Has(s.tensors, static_cast<int>(input.vertex))) return false;
+    }
+    return true;
+  }
+
+  void AddBackward(const State& s, int p, std::vector<Step>* steps) const {
+    const Vertex& v = graph_.vertex(p);
+    State next = s;
+    next.extras &= ~Bit(p);
+    next.done |= Bit(p);
+    // Everything that is there afterwards is there while it runs, and what it drops.
+    const Bytes running =
+        Bytes(Memory(next)) + v.extra_saved + v.output_gradient + v.backward_overhead;
+    steps->push_back({next, Backward(p + 1), v.backward_time.value(), running.value()});
+  }
+
+  const Graph& graph_;
+  std::vector<uint32_t> readers_;
+};
+
+}  // namespace
+
+std::optional<FastestSchedule> SearchGraphSchedules(const Graph& graph, int64_t budget) {
+  const GraphRules rules(graph);
+  return StateSearch<GraphRules>(rules, budget).Run();
+}
+
+int64_t LeastGraphPeak(const Graph& graph) {
+  int64_t least = 0;
+  int64_t enough = SimulateGraph(graph, StoreAllSchedule(graph))->peak.value();
+  while (least < enough) {
+    const int64_t budget = least + (enough - least) / 2;
+    if (SearchGraphSchedules(graph, budget)) {
+      enough = budget;
+    } else {
+      least = budget + 1;
+    }
+  }
+  return enough;
+}
+
+std::map<int64_t, int64_t> GraphScheduleFrontier(const Graph& graph) {
+  return SearchFrontier(GraphRules(graph), LeastGraphPeak(graph), graph.ideal_time().value());
+}
+
+}  // namespace stowage::testing
