@@ -55,31 +55,6 @@ absl::StatusOr<std::vector<bool>> Members(const CheckpointGraph& graph,
   return kept;
 }
 
-Segmentation Split(const CheckpointGraph& graph, const std::vector<bool>& kept) {
-  Parts parts(graph.size());
-  for (int v = 0; v < graph.size(); ++v) {
-    if (kept[Index(v)]) continue;
-    for (const int u : graph.inputs(v)) {
-      if (!kept[Index(u)]) parts.Join(u, v);
-    }
-  }
-  Segmentation result;
-  result.segment_of.assign(Index(graph.size()), Segmentation::kCheckpoint);
-  for (int v = 0; v < graph.size(); ++v) {
-    if (kept[Index(v)]) continue;
-    const int root = parts.Root(v);
-    int& segment = result.segment_of[Index(v)];
-    if (root == v) {
-      segment = static_cast<int>(result.segment_bytes.size());
-      result.segment_bytes.push_back(Bytes(0));
-    } else {
-      segment = result.segment_of[Index(root)];
-    }
-    result.segment_bytes[Index(segment)] += graph.bytes(v);
-  }
-  return result;
-}
-
 // A checkpoint whose op needs its inputs holds all of them while any segment that feeds it runs
 // backward. What two such ops share may count twice, but never more than there is.
 void AddNeededInputs(const CheckpointGraph& graph, int checkpoint, Segmentation* segmentation) {
@@ -168,6 +143,31 @@ absl::Status CheckAcyclic(const CheckpointGraph& graph, const Segmentation& segm
 
 }  // namespace
 
+Segmentation SplitAtCheckpoints(const CheckpointGraph& graph, const std::vector<bool>& kept) {
+  Parts parts(graph.size());
+  for (int v = 0; v < graph.size(); ++v) {
+    if (kept[Index(v)]) continue;
+    for (const int u : graph.inputs(v)) {
+      if (!kept[Index(u)]) parts.Join(u, v);
+    }
+  }
+  Segmentation result;
+  result.segment_of.assign(Index(graph.size()), Segmentation::kCheckpoint);
+  for (int v = 0; v < graph.size(); ++v) {
+    if (kept[Index(v)]) continue;
+    const int root = parts.Root(v);
+    int& segment = result.segment_of[Index(v)];
+    if (root == v) {
+      segment = static_cast<int>(result.segment_bytes.size());
+      result.segment_bytes.push_back(Bytes(0));
+    } else {
+      segment = result.segment_of[Index(root)];
+    }
+    result.segment_bytes[Index(segment)] += graph.bytes(v);
+  }
+  return result;
+}
+
 bool IsBetter(const CheckpointSet& a, const CheckpointSet& b) {
   if (a.objective() != b.objective()) return a.objective() < b.objective();
   if (a.checkpoints.size() != b.checkpoints.size()) {
@@ -181,7 +181,7 @@ absl::StatusOr<CheckpointSet> JudgeCheckpoints(const CheckpointGraph& graph,
                                                Segmentation* segmentation) {
   const absl::StatusOr<std::vector<bool>> kept = Members(graph, checkpoints);
   if (!kept.ok()) return kept.status();
-  Segmentation split = Split(graph, *kept);
+  Segmentation split = SplitAtCheckpoints(graph, *kept);
   const absl::Status status = rule == SegmentRule::kTwoEndPoints ? CheckTwoEndPoints(graph, split)
                                                                  : CheckAcyclic(graph, split);
   if (!status.ok()) return status;

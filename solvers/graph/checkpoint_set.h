@@ -40,6 +40,10 @@ struct Segmentation {
   std::vector<Bytes> segment_bytes;
 };
 
+// The segments between the vertices that are kept, whatever any rule says, without what is needed
+// of other segments. O((V + E) log V).
+Segmentation SplitAtCheckpoints(const CheckpointGraph& graph, const std::vector<bool>& kept);
+
 // Judges a set: what no solver's answer leaves the library without. `checkpoints` in any order.
 // INVALID_ARGUMENT that names the vertex: not in the graph, twice, a vertex missing that must be
 // kept, a segment that breaks the rule. O((V + E) log V).

@@ -5,11 +5,11 @@
 namespace stowage {
 
 const std::vector<const CheckpointSolver*>& AllCheckpointSolvers() {
-  static const auto* const kSolvers = new std::vector<const CheckpointSolver*>{
-      &DivisionTreeSolver(),
-      &LinearCheckpointSolver(),
+  static const auto* const kAll = new std::vector<const CheckpointSolver*>{
+      &StoreAllCheckpointSolver(), &ChenSqrtCheckpointSolver(), &ChenGreedyCheckpointSolver(),
+      &RandomCheckpointSolver(),   &SeveralEndsSolver(),
   };
-  return *kSolvers;
+  return *kAll;
 }
 
 }  // namespace stowage

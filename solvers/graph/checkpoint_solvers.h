@@ -1,5 +1,5 @@
-// The solvers of the checkpoint objective, by name. AllCheckpointSolvers (checkpoint_solver.h) lists
-// them.
+// The solvers of the checkpoint objective. Each lives as long as the process; see
+// checkpoint_solver.h for the interface.
 #ifndef STOWAGE_SOLVERS_GRAPH_CHECKPOINT_SOLVERS_H_
 #define STOWAGE_SOLVERS_GRAPH_CHECKPOINT_SOLVERS_H_
 
@@ -7,15 +7,28 @@
 
 namespace stowage {
 
-// Feng & Huang 2018, algorithms 2 to 6: the optimum of sets whose segments have two end points, for
-// any graph. Where ops need their inputs, the better of two searches that count too little and too
-// much, and optimal only if that meets the bound of the first. Of equally good sets the one with
-// fewer checkpoints is preferred among those that the search meets; equal graphs have equal
-// answers. A limit costs O(V), and seldom more than some hundred are tried.
-const CheckpointSolver& DivisionTreeSolver();
-// Feng & Huang 2018, algorithm 1: the same for graphs that are one path; FAILED_PRECONDITION for
-// others.
-const CheckpointSolver& LinearCheckpointSolver();
+// Keeps every vertex. O(V + E).
+const CheckpointSolver& StoreAllCheckpointSolver();
+
+// Chen et al. 2016 on the splitting vertices (R "Chen manual" of Feng & Huang): sqrt(n) segments of
+// equally many of them; or segments that end where their bytes exceed a bound (their Algorithm 3),
+// the best of 257 bounds. What must be kept is added, and what the two-endpoint rule asks for then.
+// O(V + E) for each bound.
+const CheckpointSolver& ChenSqrtCheckpointSolver();
+const CheckpointSolver& ChenGreedyCheckpointSolver();
+
+// The best of 10 valid draws of 1 to 5 checkpoints beside the end points, redrawn until valid or
+// after 10,000 tries in all, fewer on graphs of more than some 10,000 vertices and edges. The same
+// draws for the same graph. Where no draw is valid, the end points alone, and what must be kept.
+const CheckpointSolver& RandomCheckpointSolver();
+
+// Any segments whose graph has no cycle: a search along a topological order of the graph
+// (frontier_search.h) from the best set of the other solvers. Optimal where it says so: on any graph
+// of up to some 20 vertices, and on larger ones that are narrow; else as good as a fixed amount of
+// work made it, and never worse than those sets. The lower bound is that of a path (path_bound.h).
+// About a second at worst, whatever the graph; graphs of more than 64 vertices open at once, or of
+// more than 100,000, get the best set of the other solvers.
+const CheckpointSolver& SeveralEndsSolver();
 
 }  // namespace stowage
 

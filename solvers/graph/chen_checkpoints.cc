@@ -1,0 +1,128 @@
+// Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", on the splitting vertices.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/repair.h"
+#include "solvers/graph/splitting_vertices.h"
+
+namespace stowage {
+namespace {
+
+constexpr int kBounds = 257;
+
+size_t Index(int v) { return static_cast<size_t>(v); }
+
+// The best of the sets that a subclass proposes.
+class ChenCheckpoints : public CheckpointSolver {
+ public:
+  SegmentRule rule() const override { return SegmentRule::kTwoEndPoints; }
+
+  absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
+                                         const SolveOptions& options) const override {
+    absl::Status status = ValidateSolveOptions(options);
+    if (!status.ok()) return status;
+    StopPoll poll(options.stop);
+    CheckpointAnswer answer;
+    std::vector<std::vector<int>> sets = Proposals(graph);
+    sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
+    for (size_t i = 0; i < sets.size(); ++i) {
+      status = poll.Spend(32 * (int64_t{graph.size()} + static_cast<int64_t>(graph.edge_count())));
+      if (!status.ok()) return status;
+      CheckpointSet set = RepairCheckpoints(graph, sets[i]);
+      if (i == 0 || IsBetter(set, answer.set)) answer.set = std::move(set);
+      if (options.progress) {
+        options.progress(static_cast<double>(i + 1) / static_cast<double>(sets.size()));
+      }
+    }
+    return answer;
+  }
+
+ protected:
+  // At least one.
+  virtual std::vector<std::vector<int>> Proposals(const CheckpointGraph& graph) const = 0;
+};
+
+class ChenSqrtCheckpoints final : public ChenCheckpoints {
+ public:
+  const SolverInfo& info() const override { return info_; }
+
+ protected:
+  std::vector<std::vector<int>> Proposals(const CheckpointGraph& graph) const override {
+    const std::vector<int> splitting = SplittingVertices(graph);
+    const size_t stages = splitting.size() - 1;
+    const auto segments = static_cast<size_t>(std::lround(std::sqrt(static_cast<double>(stages))));
+    std::vector<int> ends;
+    for (size_t i = 1; i < segments; ++i) ends.push_back(splitting[i * stages / segments]);
+    return {std::move(ends)};
+  }
+
+ private:
+  const SolverInfo info_ = {
+      "chen_sqrt_checkpoints",
+      "sqrt(n) segments of equally many splitting vertices (Chen et al. 2016)",
+      "splitting vertices"};
+};
+
+class ChenGreedyCheckpoints final : public ChenCheckpoints {
+ public:
+  const SolverInfo& info() const override { return info_; }
+
+ protected:
+  // Bounds from the whole graph down to the largest part that no splitting vertex divides, each the
+  // same share of the one before: what matters is relative.
+  std::vector<std::vector<int>> Proposals(const CheckpointGraph& graph) const override {
+    const std::vector<int> splitting = SplittingVertices(graph);
+    std::vector<int64_t> up_to(Index(graph.size()) + 1, 0);
+    for (int v = 0; v < graph.size(); ++v) {
+      up_to[Index(v) + 1] = up_to[Index(v)] + graph.bytes(v).value();
+    }
+    int64_t part = 1;
+    for (size_t i = 1; i < splitting.size(); ++i) {
+      part = std::max(part, up_to[Index(splitting[i])] - up_to[Index(splitting[i - 1]) + 1]);
+    }
+    const double all = std::max(static_cast<double>(graph.total().value()), 1.0);
+    std::vector<std::vector<int>> sets;
+    for (int b = 0; b < kBounds; ++b) {
+      const double share = std::pow(static_cast<double>(part) / all, b / (kBounds - 1.0));
+      sets.push_back(EndsUnder(all * share, splitting, up_to));
+    }
+    return sets;
+  }
+
+ private:
+  // A segment ends where its bytes, the end's included, exceed the bound.
+  static std::vector<int> EndsUnder(double bound, const std::vector<int>& splitting,
+                                    const std::vector<int64_t>& up_to) {
+    std::vector<int> ends;
+    int64_t begin = 0;
+    for (const int v : splitting) {
+      if (static_cast<double>(up_to[Index(v) + 1] - begin) <= bound) continue;
+      ends.push_back(v);
+      begin = up_to[Index(v) + 1];
+    }
+    return ends;
+  }
+
+  const SolverInfo info_ = {
+      "chen_greedy_checkpoints",
+      "segments of splitting vertices up to a bound, the best of 257 bounds (Chen et al. 2016)",
+      "splitting vertices"};
+};
+
+}  // namespace
+
+const CheckpointSolver& ChenSqrtCheckpointSolver() {
+  static const auto* const kSolver = new ChenSqrtCheckpoints;
+  return *kSolver;
+}
+
+const CheckpointSolver& ChenGreedyCheckpointSolver() {
+  static const auto* const kSolver = new ChenGreedyCheckpoints;
+  return *kSolver;
+}
+
+}  // namespace stowage

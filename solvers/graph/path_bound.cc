@@ -1,0 +1,90 @@
+#include "solvers/graph/path_bound.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <queue>
+#include <tuple>
+
+namespace stowage {
+namespace {
+
+constexpr int kNone = -1;
+constexpr int kNarrowings = 256;
+
+size_t Index(int v) { return static_cast<size_t>(v); }
+
+std::vector<int> HeaviestPath(const CheckpointGraph& graph) {
+  std::vector<int64_t> heaviest(Index(graph.size()), 0);
+  std::vector<int> before(Index(graph.size()), kNone);
+  for (int v = 0; v < graph.size(); ++v) {
+    for (const int u : graph.inputs(v)) {
+      int& known = before[Index(v)];
+      if (known == kNone || heaviest[Index(u)] > heaviest[Index(known)]) known = u;
+    }
+    const int u = before[Index(v)];
+    heaviest[Index(v)] = graph.bytes(v).value() + (u == kNone ? 0 : heaviest[Index(u)]);
+  }
+  std::vector<int> path;
+  for (int v = graph.target(); v != kNone; v = before[Index(v)]) path.push_back(v);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace
+
+PathBound::PathBound(const CheckpointGraph& graph) : path_(HeaviestPath(graph)) {
+  const auto kept = [&graph](int v) {
+    return v == graph.source() || v == graph.target() || graph.must_keep(v);
+  };
+  for (int v = 0; v < graph.size(); ++v) {
+    if (kept(v)) kept_off_path_ += graph.bytes(v).value();
+  }
+  for (const int v : path_) {
+    bytes_.push_back(graph.bytes(v).value());
+    must_keep_.push_back(kept(v));
+    if (kept(v)) kept_off_path_ -= graph.bytes(v).value();
+  }
+}
+
+std::vector<int64_t> PathBound::LeastCheckpoints(int64_t limit) const {
+  const size_t length = path_.size();
+  std::vector<int64_t> least(length + 1, 0);
+  std::vector<int64_t> after(length + 1, 0);  // bytes of path()[i..]
+  // Where the next checkpoint may be: rising positions, from the back, of falling cost.
+  std::vector<size_t> window(length);
+  size_t first = 0, last = 0;
+  const auto cost = [&](size_t k) { return bytes_[k] + least[k + 1]; };
+  for (size_t i = length; i-- > 0;) {
+    after[i] = after[i + 1] + bytes_[i];
+    if (must_keep_[i]) first = last;
+    while (last > first && cost(window[last - 1]) >= cost(i)) --last;
+    window[last++] = i;
+    while (after[i] - after[window[first]] > limit) ++first;
+    least[i] = cost(window[first]);
+  }
+  return least;
+}
+
+int64_t PathBound::LeastObjective() const {
+  // Intervals (above, limit] of the largest run, by what every set in them costs at least.
+  using Interval = std::tuple<int64_t, int64_t, int64_t>;  // cost, above, limit
+  std::priority_queue<Interval, std::vector<Interval>, std::greater<Interval>> open;
+  int64_t total = 0;
+  for (const int64_t bytes : bytes_) total += bytes;
+  const auto add = [&](int64_t above, int64_t limit) {
+    if (limit > above) open.push({LeastCheckpoints(limit).front() + above + 1, above, limit});
+  };
+  add(-1, total);
+  for (int i = 0; i < kNarrowings; ++i) {
+    const auto [cost, above, limit] = open.top();
+    if (limit - above <= std::max<int64_t>(cost / 1000, 1)) break;
+    open.pop();
+    const int64_t middle = above + (limit - above) / 2;
+    add(above, middle);
+    add(middle, limit);
+  }
+  return std::get<0>(open.top()) + kept_off_path_;
+}
+
+}  // namespace stowage

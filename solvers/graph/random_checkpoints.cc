@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/repair.h"
+
+namespace stowage {
+namespace {
+
+constexpr uint64_t kSeed = 2018;
+constexpr int kDraws = 10;
+constexpr uint64_t kMostCheckpoints = 5;
+constexpr int64_t kMostTries = 10000;
+constexpr int64_t kMostVertices = 100000000;  // and edges looked at, in all tries
+
+class RandomCheckpoints final : public CheckpointSolver {
+ public:
+  const SolverInfo& info() const override { return info_; }
+  SegmentRule rule() const override { return SegmentRule::kTwoEndPoints; }
+
+  absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
+                                         const SolveOptions& options) const override {
+    absl::Status status = ValidateSolveOptions(options);
+    if (!status.ok()) return status;
+    StopPoll poll(options.stop);
+    const int64_t size = graph.size() + static_cast<int64_t>(graph.edge_count());
+    const int64_t tries = std::min(kMostTries, kMostVertices / size + kDraws);
+    std::mt19937_64 rng(kSeed);
+    CheckpointAnswer answer;
+    int valid = 0;
+    for (int64_t i = 0; i < tries && valid < kDraws; ++i) {
+      status = poll.Spend(16 * size);
+      if (!status.ok()) return status;
+      absl::StatusOr<CheckpointSet> set = JudgeCheckpoints(graph, Draw(graph, &rng), rule());
+      if (!set.ok()) continue;
+      if (valid == 0 || IsBetter(*set, answer.set)) answer.set = *std::move(set);
+      ++valid;
+    }
+    if (valid == 0) answer.set = RepairCheckpoints(graph, {});
+    return answer;
+  }
+
+ private:
+  // The same on every platform: the remainder's bias is nothing here, the order of draws is fixed.
+  static std::vector<int> Draw(const CheckpointGraph& graph, std::mt19937_64* rng) {
+    std::vector<int> set = {graph.source(), graph.target()};
+    for (int v = 0; v < graph.size(); ++v) {
+      if (graph.must_keep(v)) set.push_back(v);
+    }
+    const uint64_t count = 1 + (*rng)() % kMostCheckpoints;
+    for (uint64_t i = 0; i < count; ++i) {
+      set.push_back(static_cast<int>((*rng)() % static_cast<uint64_t>(graph.size())));
+    }
+    std::sort(set.begin(), set.end());
+    set.erase(std::unique(set.begin(), set.end()), set.end());
+    return set;
+  }
+
+  const SolverInfo info_ = {"random_checkpoints",
+                            "the best of 10 valid draws of 1 to 5 checkpoints",
+                            "two end points per segment"};
+};
+
+}  // namespace
+
+const CheckpointSolver& RandomCheckpointSolver() {
+  static const auto* const kSolver = new RandomCheckpoints;
+  return *kSolver;
+}
+
+}  // namespace stowage

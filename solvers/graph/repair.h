@@ -1,0 +1,20 @@
+// Makes a set of checkpoints one that a rule allows.
+#ifndef STOWAGE_SOLVERS_GRAPH_REPAIR_H_
+#define STOWAGE_SOLVERS_GRAPH_REPAIR_H_
+
+#include <vector>
+
+#include "solvers/graph/checkpoint_graph.h"
+#include "solvers/graph/checkpoint_set.h"
+
+namespace stowage {
+
+// `checkpoints` in any order (repetitions count once), the source, the target and what must be kept,
+// and for segments with several first or last checkpoints the vertices next to these, until every
+// segment has two end points: both rules allow the result. A segment that takes many rounds is kept
+// whole. O((V + E) log V).
+CheckpointSet RepairCheckpoints(const CheckpointGraph& graph, const std::vector<int>& checkpoints);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_GRAPH_REPAIR_H_
