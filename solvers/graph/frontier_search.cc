@@ -12,6 +12,8 @@ namespace stowage {
 namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+// Making a state takes as long as comparing so many.
+constexpr int64_t kWorkPerState = 20;
 
 size_t Index(int v) { return static_cast<size_t>(v); }
 
@@ -152,10 +154,10 @@ absl::StatusOr<FrontierSearchResult> FrontierSearch::Run(const FrontierSearchLim
       }
       kept.Keep(graph_, order_, step);
       add(std::move(kept), {s, true});
-      work += 2;
+      work += 2 * kWorkPerState;
     }
     result.work += work;
-    const absl::Status status = poll->Spend(32 * work);
+    const absl::Status status = poll->Spend(2 * work);
     if (!status.ok()) return status;
     next.Settle();
     if (next.size() == 0) return result;

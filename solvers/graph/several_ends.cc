@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "solvers/graph/band_search.h"
 #include "solvers/graph/checkpoint_solvers.h"
 #include "solvers/graph/frontier_order.h"
 #include "solvers/graph/frontier_search.h"
@@ -13,9 +14,9 @@ namespace stowage {
 namespace {
 
 constexpr int kMostVertices = 100000;
-constexpr int64_t kWork = 3000000;  // states looked at: about a second
-constexpr size_t kFirstWidth = 16;
-constexpr size_t kWidthFactor = 4;
+// Steps of some 10 ns.
+constexpr int64_t kWork = 50000000;
+constexpr int64_t kWorkPerVertex = 5000;
 
 // Those whose sets the search starts from.
 std::vector<const CheckpointSolver*> Starts() {
@@ -52,43 +53,13 @@ class SeveralEnds final : public CheckpointSolver {
     if (order) {
       StopPoll poll(options.stop);
       const FrontierSearch search(graph, bound, *std::move(order));
-      absl::Status status = Search(graph, search, options, &poll, &answer);
+      BandSearch bands(graph, bound, search, &answer);
+      const absl::Status status =
+          bands.Run(kWork + kWorkPerVertex * graph.size(), &poll, options.progress);
       if (!status.ok()) return status;
     }
-    if (answer.optimal) answer.lower_bound = answer.set.objective();
     answer.optimal = answer.set.objective() <= answer.lower_bound;
     return answer;
-  }
-
-  // Wider and wider, as long as the work lasts.
-  absl::Status Search(const CheckpointGraph& graph, const FrontierSearch& search,
-                      const SolveOptions& options, StopPoll* poll, CheckpointAnswer* answer) const {
-    FrontierSearchLimits limits;
-    limits.work = kWork;
-    for (limits.width = kFirstWidth; limits.work > 0 && !answer->optimal;
-         limits.width *= kWidthFactor) {
-      const CheckpointSet& best = answer->set;
-      limits.known = best.objective().value();
-      limits.limit = limits.known - 1;
-      limits.segment_rate =
-          best.checkpoint_bytes.value() /
-          std::max<double>(1.0,
-                           static_cast<double>((graph.total() - best.checkpoint_bytes).value()));
-      absl::StatusOr<FrontierSearchResult> found = search.Run(limits, poll);
-      if (!found.ok()) return found.status();
-      limits.work -= found->work;
-      answer->optimal = found->complete;
-      if (!found->checkpoints.empty()) {
-        absl::StatusOr<CheckpointSet> set =
-            JudgeCheckpoints(graph, std::move(found->checkpoints), rule());
-        if (!set.ok()) return set.status();
-        answer->set = *std::move(set);
-      }
-      if (options.progress) {
-        options.progress(1.0 - static_cast<double>(std::max<int64_t>(limits.work, 0)) / kWork);
-      }
-    }
-    return absl::OkStatus();
   }
 
   const SolverInfo info_ = {"several_ends",
