@@ -12,8 +12,8 @@ const CheckpointSolver& StoreAllCheckpointSolver();
 
 // Chen et al. 2016 on the splitting vertices (R "Chen manual" of Feng & Huang): sqrt(n) segments of
 // equally many of them; or segments that end where their bytes exceed a bound (their Algorithm 3),
-// the best of 257 bounds. What must be kept is added, and what the two-endpoint rule asks for then.
-// O(V + E) for each bound.
+// the best of 257 bounds, fewer where vertices and edges are more than some 60,000. What must be kept
+// is added, and what the two-endpoint rule asks for then. O(V + E) for each bound.
 const CheckpointSolver& ChenSqrtCheckpointSolver();
 const CheckpointSolver& ChenGreedyCheckpointSolver();
 

@@ -12,7 +12,9 @@
 namespace stowage {
 namespace {
 
-constexpr int kBounds = 257;
+constexpr int64_t kMostBounds = 257;
+constexpr int64_t kFewestBounds = 9;
+constexpr int64_t kMostVertices = 16000000;  // and edges looked at, for all bounds
 
 size_t Index(int v) { return static_cast<size_t>(v); }
 
@@ -84,10 +86,13 @@ class ChenGreedyCheckpoints final : public ChenCheckpoints {
     for (size_t i = 1; i < splitting.size(); ++i) {
       part = std::max(part, up_to[Index(splitting[i])] - up_to[Index(splitting[i - 1]) + 1]);
     }
+    const int64_t size = graph.size() + static_cast<int64_t>(graph.edge_count());
+    const int64_t bounds = std::clamp(kMostVertices / size, kFewestBounds, kMostBounds);
     const double all = std::max(static_cast<double>(graph.total().value()), 1.0);
     std::vector<std::vector<int>> sets;
-    for (int b = 0; b < kBounds; ++b) {
-      const double share = std::pow(static_cast<double>(part) / all, b / (kBounds - 1.0));
+    for (int64_t b = 0; b < bounds; ++b) {
+      const double step = static_cast<double>(b) / static_cast<double>(bounds - 1);
+      const double share = std::pow(static_cast<double>(part) / all, step);
       sets.push_back(EndsUnder(all * share, splitting, up_to));
     }
     return sets;

@@ -10,7 +10,7 @@ namespace stowage {
 namespace {
 
 // Choosing the next vertex looks at so many that are ready, the longest waiting first.
-constexpr size_t kChoices = 256;
+constexpr size_t kChoices = 64;
 
 size_t Index(int v) { return static_cast<size_t>(v); }
 uint64_t Bit(int slot) { return uint64_t{1} << slot; }

@@ -26,7 +26,7 @@ struct FrontierOrder {
 };
 
 // The narrower of the graph's own order and one that takes next what leaves the smallest frontier;
-// nothing if both have more than kMaxSlots open at once. O(256 (V + E)).
+// nothing if both have more than kMaxSlots open at once. O(64 (V + E)).
 std::optional<FrontierOrder> MakeFrontierOrder(const CheckpointGraph& graph);
 
 }  // namespace stowage

@@ -66,7 +66,7 @@ std::vector<int64_t> PathBound::LeastCheckpoints(int64_t limit) const {
   return least;
 }
 
-int64_t PathBound::LeastObjective() const {
+absl::StatusOr<int64_t> PathBound::LeastObjective(StopPoll* poll) const {
   // Intervals (above, limit] of the largest run, by what every set in them costs at least.
   using Interval = std::tuple<int64_t, int64_t, int64_t>;  // cost, above, limit
   std::priority_queue<Interval, std::vector<Interval>, std::greater<Interval>> open;
@@ -80,6 +80,8 @@ int64_t PathBound::LeastObjective() const {
     const auto [cost, above, limit] = open.top();
     if (limit - above <= std::max<int64_t>(cost / 1000, 1)) break;
     open.pop();
+    const absl::Status status = poll->Spend(8 * static_cast<int64_t>(path_.size()));
+    if (!status.ok()) return status;
     const int64_t middle = above + (limit - above) / 2;
     add(above, middle);
     add(middle, limit);

@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "solvers/graph/checkpoint_graph.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
@@ -29,8 +31,8 @@ class PathBound {
   std::vector<int64_t> LeastCheckpoints(int64_t limit) const;
 
   // No allowed set has a smaller objective. Narrows intervals of limits until the bound is within a
-  // thousandth of the path's optimum, or after 256 steps: O(256 length).
-  int64_t LeastObjective() const;
+  // thousandth of the path's optimum, or after 256 steps: O(256 length). Fails as the token says.
+  absl::StatusOr<int64_t> LeastObjective(StopPoll* poll) const;
 
   // Bytes of the checkpoints off the path that every set has.
   int64_t kept_off_path() const { return kept_off_path_; }

@@ -46,12 +46,14 @@ class SeveralEnds final : public CheckpointSolver {
  private:
   absl::StatusOr<CheckpointAnswer> Improve(const CheckpointGraph& graph, CheckpointSet best,
                                            const SolveOptions& options) const {
+    StopPoll poll(options.stop);
     const PathBound bound(graph);
-    CheckpointAnswer answer = {std::move(best), Bytes(bound.LeastObjective()), false};
+    const absl::StatusOr<int64_t> least = bound.LeastObjective(&poll);
+    if (!least.ok()) return least.status();
+    CheckpointAnswer answer = {std::move(best), Bytes(*least), false};
     std::optional<FrontierOrder> order;
     if (graph.size() <= kMostVertices) order = MakeFrontierOrder(graph);
     if (order) {
-      StopPoll poll(options.stop);
       const FrontierSearch search(graph, bound, *std::move(order));
       BandSearch bands(graph, bound, search, &answer);
       const absl::Status status =
