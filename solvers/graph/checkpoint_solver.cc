@@ -6,8 +6,13 @@ namespace stowage {
 
 const std::vector<const CheckpointSolver*>& AllCheckpointSolvers() {
   static const auto* const kAll = new std::vector<const CheckpointSolver*>{
-      &StoreAllCheckpointSolver(), &ChenSqrtCheckpointSolver(), &ChenGreedyCheckpointSolver(),
-      &RandomCheckpointSolver(),   &SeveralEndsSolver(),
+      &StoreAllCheckpointSolver(),    //
+      &RandomCheckpointSolver(),      //
+      &ChenSqrtCheckpointSolver(),    //
+      &ChenGreedyCheckpointSolver(),  //
+      &LinearCheckpointSolver(),      //
+      &DivisionTreeSolver(),          //
+      &SeveralEndsSolver(),
   };
   return *kAll;
 }

@@ -22,6 +22,17 @@ const CheckpointSolver& ChenGreedyCheckpointSolver();
 // draws for the same graph. Where no draw is valid, the end points alone, and what must be kept.
 const CheckpointSolver& RandomCheckpointSolver();
 
+// Feng & Huang 2018, algorithms 2 to 6: the optimum of sets whose segments have two end points, for
+// any graph. Where ops need their inputs, the better of two searches that count too little and too
+// much, and optimal only if that meets the bound of the first. Of equally good sets the one with
+// fewer checkpoints is preferred among those that the search meets; equal graphs have equal
+// answers. A limit costs O(V), and seldom more than some hundred are tried.
+const CheckpointSolver& DivisionTreeSolver();
+
+// Feng & Huang 2018, algorithm 1: the same for graphs that are one path; FAILED_PRECONDITION for
+// others.
+const CheckpointSolver& LinearCheckpointSolver();
+
 // Any segments whose graph has no cycle: a search along a topological order of the graph
 // (frontier_search.h) from the best set of the other solvers. Optimal where it says so: on any graph
 // of up to some 20 vertices, and on larger ones that are narrow; else as good as a fixed amount of

@@ -20,7 +20,7 @@ constexpr int64_t kWorkPerVertex = 5000;
 
 // Those whose sets the search starts from.
 std::vector<const CheckpointSolver*> Starts() {
-  return {&StoreAllCheckpointSolver(), &ChenGreedyCheckpointSolver()};
+  return {&StoreAllCheckpointSolver(), &ChenGreedyCheckpointSolver(), &DivisionTreeSolver()};
 }
 
 class SeveralEnds final : public CheckpointSolver {

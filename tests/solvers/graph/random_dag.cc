@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/solvers/graph/small_graphs.h"
 
 namespace stowage::testing {
 namespace {
@@ -14,20 +15,13 @@ int Draw(int below, std::mt19937_64* rng) {
   return std::uniform_int_distribution<int>(0, below - 1)(*rng);
 }
 
-std::vector<Bytes> DrawBytes(int size, int max_bytes, std::mt19937_64* rng) {
-  std::vector<Bytes> bytes;
-  for (int v = 0; v < size; ++v) bytes.emplace_back(Draw(max_bytes + 1, rng));
-  return bytes;
-}
-
 }  // namespace
 
 CheckpointGraph RandomDag(int size, const RandomDagOptions& options, std::mt19937_64* rng) {
-  CheckpointGraphSpec spec;
-  spec.bytes = DrawBytes(size, options.max_bytes, rng);
+  EdgeList edges;
   std::vector<bool> read(static_cast<size_t>(size), false);
   const auto add = [&](int from, int to) {
-    spec.edges.push_back({from, to});
+    edges.push_back({from, to});
     read[static_cast<size_t>(from)] = true;
   };
   std::bernoulli_distribution edge(options.density), flag(0.2);
@@ -46,28 +40,12 @@ CheckpointGraph RandomDag(int size, const RandomDagOptions& options, std::mt1993
     const int last = std::min<int64_t>(size - 1, int64_t{v} + options.longest_edge);
     add(v, v + 1 + Draw(last - v, rng));
   }
+  CheckpointGraphSpec spec = SpecOf(size, edges, RandomBytes(size, 0, options.max_bytes, rng));
   for (int v = 0; v < size && options.with_flags; ++v) {
     spec.must_keep.push_back(flag(*rng));
     spec.needs_inputs.push_back(flag(*rng));
   }
-  return *CheckpointGraph::Create(std::move(spec));
-}
-
-void ForEachDag(int size, std::mt19937_64* rng,
-                const std::function<void(const CheckpointGraph&)>& use) {
-  std::vector<std::pair<int, int>> pairs;
-  for (int to = 1; to < size; ++to) {
-    for (int from = 0; from < to; ++from) pairs.push_back({from, to});
-  }
-  for (uint32_t mask = 0; mask < uint32_t{1} << pairs.size(); ++mask) {
-    CheckpointGraphSpec spec;
-    for (size_t e = 0; e < pairs.size(); ++e) {
-      if ((mask >> e & 1) != 0) spec.edges.push_back(pairs[e]);
-    }
-    spec.bytes = DrawBytes(size, 9, rng);
-    const auto graph = CheckpointGraph::Create(std::move(spec));
-    if (graph.ok()) use(*graph);  // the others have several sources or targets
-  }
+  return GraphOf(std::move(spec));
 }
 
 std::string Describe(const CheckpointGraph& graph) {

@@ -1,9 +1,7 @@
-// Random and enumerated graphs of the checkpoint objective.
+// Random graphs of the checkpoint objective, of any width and with flags.
 #ifndef STOWAGE_TESTS_SOLVERS_GRAPH_RANDOM_DAG_H_
 #define STOWAGE_TESTS_SOLVERS_GRAPH_RANDOM_DAG_H_
 
-#include <cstdint>
-#include <functional>
 #include <random>
 #include <string>
 
@@ -20,10 +18,6 @@ struct RandomDagOptions {
 
 // Every vertex on a path from the first to the last one. At least one vertex.
 CheckpointGraph RandomDag(int size, const RandomDagOptions& options, std::mt19937_64* rng);
-
-// Calls with every graph of so many vertices in topological order (2 at least), sizes drawn.
-void ForEachDag(int size, std::mt19937_64* rng,
-                const std::function<void(const CheckpointGraph&)>& use);
 
 // "l=[1,2,3] edges=01,12 keep=1 needs=": to reproduce a failure.
 std::string Describe(const CheckpointGraph& graph);

@@ -7,6 +7,7 @@
 #include "solvers/graph/checkpoint_solvers.h"
 #include "tests/solvers/graph/brute_force_several_ends.h"
 #include "tests/solvers/graph/random_dag.h"
+#include "tests/solvers/graph/small_graphs.h"
 
 namespace stowage::testing {
 namespace {
@@ -25,7 +26,8 @@ TEST(SeveralEnds, EqualsBruteForceOnAllSmallDags) {
   std::mt19937_64 rng(1);
   int graphs = 0;
   for (int size = 2; size <= 6; ++size) {
-    ForEachDag(size, &rng, [&](const CheckpointGraph& graph) {
+    ForEachDag(size, [&](const EdgeList& edges) {
+      const CheckpointGraph graph = GraphOf(SpecOf(size, edges, RandomBytes(size, 0, 9, &rng)));
       ++graphs;
       ASSERT_EQ(Exact(graph), BestObjective(graph, SegmentRule::kSeveralEndPoints))
           << Describe(graph);
