@@ -9,6 +9,7 @@
 #include "solvers/chain/persistent_table.h"
 #include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
+#include "solvers/chain/stage_repeats.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"
 
@@ -18,16 +19,20 @@ namespace {
 // Work of the exact steps, for 100 stages and fewer and at most: 0.2 s and 3 s.
 constexpr double kStepWork = 2.5e7;
 constexpr double kMostStepWork = 4e8;
-// Work of all tables of a chain, likewise: 0.2 s and 8 s.
+// Work of all tables of a chain, likewise: 0.2 s and 8 s, 6 s where stages repeat.
 constexpr double kTableWork = 2e8;
 constexpr double kMostTableWork = 8e9;
+constexpr double kMostRepeatingTableWork = 6e9;
 // Fewer slots are of no use, more gain nothing that would be seen.
 constexpr int64_t kMinSlots = 64;
 constexpr int64_t kMaxSlots = 4096;
 // Of a schedule: longer ones take long to replay, and a frontier of them much memory.
 constexpr int64_t kMaxInstructions = int64_t{1} << 21;
-// Budgets of an octave that get a schedule of their own, beside the table's.
+// Budgets of an octave that get a schedule of their own, beside the table's; on chains of more than
+// kGuidedStages fewer, as each takes longer.
 constexpr int64_t kGuidedBudgets = 64;
+constexpr int64_t kFewestGuidedBudgets = 8;
+constexpr int64_t kGuidedStages = 200;
 // A table's value that is better by less than this share of the ideal time is not worth a replay.
 constexpr double kWorthwhile = 1e-5;
 
@@ -94,6 +99,10 @@ struct TablePlan {
   }
 };
 
+PersistentSpace SpaceInUnits(const PersistentProblem& problem, int64_t unit) {
+  return {problem.chain, unit, problem.repeats ? Rounding::kUp : Rounding::kNearest};
+}
+
 // As many slots as the work and the memory allow; none if that is too few.
 absl::StatusOr<TablePlan> PlanTable(const PersistentProblem& problem, int64_t memory, double work,
                                     const SolveOptions& options, StopPoll* poll) {
@@ -107,7 +116,7 @@ absl::StatusOr<TablePlan> PlanTable(const PersistentProblem& problem, int64_t me
     absl::Status status = poll->Spend(WorkOfSchedule(problem));
     if (!status.ok()) return status;
     const TablePlan plan = with_slots(slots);
-    const PersistentSpace space(problem.chain, plan.unit, Rounding::kNearest);
+    const PersistentSpace space = SpaceInUnits(problem, plan.unit);
     const TableEstimate estimate = PersistentTable::Estimate(space, plan.slots);
     const double over =
         std::max(estimate.steps / work, static_cast<double>(estimate.bytes) / bytes);
@@ -139,14 +148,20 @@ absl::Status AddTableSchedules(const PersistentProblem& problem, const Persisten
   return absl::OkStatus();
 }
 
+int64_t GuidedBudgets(int64_t stages) {
+  const int64_t afforded =
+      kGuidedBudgets * kGuidedStages * kGuidedStages / std::max<int64_t>(stages * stages, 1);
+  return std::clamp(afforded, kFewestGuidedBudgets, kGuidedBudgets);
+}
+
 absl::Status AddGuidedSchedules(const PersistentProblem& problem, const PersistentTable& table,
                                 int64_t unit, const BudgetRange& range, StopPoll* poll,
                                 FrontierBuilder* builder) {
+  const int64_t budgets = GuidedBudgets(problem.chain.length());
   int64_t before = -1;
-  for (int64_t i = 0; i < kGuidedBudgets; ++i) {
+  for (int64_t i = 0; i < budgets; ++i) {
     const int64_t width = range.high - range.low;
-    const int64_t bytes =
-        range.low + width / kGuidedBudgets * i + width % kGuidedBudgets * i / kGuidedBudgets;
+    const int64_t bytes = range.low + width / budgets * i + width % budgets * i / budgets;
     if (bytes == before) continue;
     before = bytes;
     absl::Status status = poll->Spend(WorkOfSchedule(problem));
@@ -162,7 +177,7 @@ absl::Status AddGuidedSchedules(const PersistentProblem& problem, const Persiste
 absl::Status AddRange(const PersistentProblem& problem, const BudgetRange& range,
                       const TablePlan& plan, bool lossless, const SolveOptions& options,
                       TableSummary* summary, FrontierBuilder* builder) {
-  const PersistentSpace space(problem.chain, plan.unit, Rounding::kNearest);
+  const PersistentSpace space = SpaceInUnits(problem, plan.unit);
   absl::StatusOr<PersistentTable> table = PersistentTable::Compute(space, plan.slots, options);
   if (absl::IsResourceExhausted(table.status())) {
     summary->left_out = summary->left_out || !lossless;
@@ -177,6 +192,12 @@ absl::Status AddRange(const PersistentProblem& problem, const BudgetRange& range
   return AddGuidedSchedules(problem, *table, plan.unit, range, &poll, builder);
 }
 
+// A quarter of the intervals or more.
+bool ManyRepeat(const PersistentSpace& exact) {
+  const int64_t last = exact.last();
+  return DistinctIntervals(FindStageRepeats(exact)) <= 3 * (last * (last + 1) / 2) / 4;
+}
+
 }  // namespace
 
 absl::StatusOr<PersistentProblem> MakePersistentProblem(const Chain& chain,
@@ -187,7 +208,9 @@ absl::StatusOr<PersistentProblem> MakePersistentProblem(const Chain& chain,
   const absl::StatusOr<Simulation> all = Simulate(chain, StoreAllSchedule(chain));
   if (!all.ok()) return all.status();
   const Bytes least_budget(LeastBudgetOf(exact, *least));
-  return PersistentProblem{chain, std::move(exact), *std::move(least), least_budget, all->peak};
+  const bool repeats = ManyRepeat(exact);
+  return PersistentProblem{chain,        std::move(exact), *std::move(least),
+                           least_budget, all->peak,        repeats};
 }
 
 absl::Status CheckScheduleSize(const PersistentProblem& problem) {
@@ -233,7 +256,8 @@ absl::StatusOr<TableSummary> AddSchedules(const PersistentProblem& problem, Byte
   StopPoll poll(options.stop);
   const std::vector<BudgetRange> ranges = BudgetRanges(problem);
   const double share = 1.0 / static_cast<double>(ranges.size() + 1);
-  const double work = Scaled(kTableWork, kMostTableWork, problem.chain.length());
+  const double work = Scaled(kTableWork, problem.repeats ? kMostRepeatingTableWork : kMostTableWork,
+                             problem.chain.length());
   const BudgetRange all = {ranges.front().low, ranges.back().high};
   absl::StatusOr<TablePlan> plan = PlanTable(problem, all.high, work, options, &poll);
   if (!plan.ok()) return plan.status();

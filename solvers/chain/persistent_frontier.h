@@ -2,8 +2,9 @@
 //
 // Two ways. Exact steps (persistent_steps.h) where the chain is not too long for them. Else tables
 // (persistent_table.h), whose rounding does not make a budget lose what it could have:
-//  - sizes are rounded to nearest, so that errors cancel; a table only proposes schedules, for every
-//    memory at which its value changes, and the referee says what each really needs;
+//  - sizes are rounded to nearest, so that errors cancel, or upwards where stages repeat: the errors
+//    of equal stages add up. A table only proposes schedules, for every memory at which its value
+//    changes, and the referee says what each really needs;
 //  - one table per range of budgets, at most an octave wide, with a unit of its own;
 //  - beside them, schedules for a grid of budgets that follow the table but track memory in bytes
 //    (persistent_guide.h): near the least budget they are what fits.
@@ -35,6 +36,7 @@ struct PersistentProblem {
   LeastMemory least;
   Bytes least_budget;
   Bytes store_all_peak;
+  bool repeats;  // many of its intervals are alike
 };
 
 // O(L^3) time. Errors of ComputeLeastMemory.
