@@ -92,7 +92,9 @@ class ChainSolver {
                                      const SolveOptions& options) const = 0;
 
   // All budgets at once: the points at which the solver's makespan changes, as far as its precision
-  // goes. What it has at a budget is valid there, and never slower than at a smaller one. The last
+  // goes; where they are too many to keep, less some that gain little (ChooseCompact in
+  // solvers/plan/frontier.h): a budget may then get up to that share of the makespan more than from
+  // Solve. What it has at a budget is valid there, and never slower than at a smaller one. The last
   // point is as fast as store-all (and is it, unless some recomputing costs no time), the first is
   // the least budget's (LeastBudget). Errors as for Solve.
   virtual absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,

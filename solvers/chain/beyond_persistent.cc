@@ -10,6 +10,7 @@
 #include "solvers/chain/beyond_tables.h"
 #include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
+#include "solvers/chain/store_all_plan.h"
 #include "solvers/plan/lower_bound.h"
 
 namespace stowage {
@@ -56,13 +57,9 @@ class BeyondPersistent final : public ChainSolver {
                              const SolveOptions& options) const override {
     absl::Status status = ValidateSolveOptions(options);
     if (!status.ok()) return status;
-    absl::StatusOr<Plan> store_all = StoreAllSolver().Solve(chain, budget, options);
-    if (!store_all.ok()) return store_all.status();
     Plan plan;
-    if (store_all->status == PlanStatus::kFound) plan = *std::move(store_all);
     plan.bounds.schedule_class = ClassFor(chain);
-    plan.bounds.least_budget = Bytes(0);
-    if (plan.status == PlanStatus::kFound) return plan;
+    if (PlanStoreAll(chain, budget, &plan)) return plan;
     absl::StatusOr<BeyondProblem> problem = MakeBeyondProblem(chain, options);
     if (!problem.ok()) return problem.status();
     plan.bounds.least_budget = problem->least_budget();

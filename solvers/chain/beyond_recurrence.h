@@ -86,12 +86,8 @@ class SubchainIndex {
  private:
   // The number of an interval's first subchain.
   int64_t Begin(int s, int t) const {
-    for (;;) {
-      const StageRepeat& repeat = repeats_[static_cast<size_t>(s)];
-      if (t - s >= repeat.length) return begin_[static_cast<size_t>(s)] + Shorter(t - s);
-      t += repeat.stage - s;
-      s = repeat.stage;
-    }
+    MoveToDistinct(repeats_, &s, &t);
+    return begin_[static_cast<size_t>(s)] + Shorter(t - s);
   }
   // How many subchains the intervals from one stage have that end less than `rest` stages later.
   int64_t Shorter(int64_t rest) const { return moving_ ? rest * (rest + 1) : 2 * rest; }

@@ -10,8 +10,8 @@
 #include "solvers/chain/persistent_table.h"
 #include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
+#include "solvers/chain/store_all_plan.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
 namespace {
@@ -126,7 +126,7 @@ class OptimalPersistent final : public ChainSolver {
     if (!status.ok()) return status;
     Plan plan;
     plan.bounds.schedule_class = info_.schedule_class;
-    if (StoreAllFits(chain, budget)) return StoreAllPlan(chain, std::move(plan));
+    if (PlanStoreAll(chain, budget, &plan)) return plan;
 
     absl::StatusOr<PersistentProblem> problem = MakePersistentProblem(chain, options);
     if (!problem.ok()) return problem.status();
@@ -180,19 +180,6 @@ class OptimalPersistent final : public ChainSolver {
   static SolveOptions WithoutLeastMemory(const Chain& chain, SolveOptions options) {
     options.table_limit -= Bytes(IntervalTable<LeastMemory::Entry>::SizeBytes(chain.length() + 1));
     return options;
-  }
-
-  static bool StoreAllFits(const Chain& chain, Bytes budget) {
-    const absl::StatusOr<Simulation> simulation = Simulate(chain, StoreAllSchedule(chain));
-    return simulation.ok() && simulation->peak <= budget;
-  }
-
-  static Plan StoreAllPlan(const Chain& chain, Plan plan) {
-    plan.status = PlanStatus::kFound;
-    plan.schedule = StoreAllSchedule(chain);
-    plan.bounds.proven_optimal = true;
-    plan.explanation = "everything fits: nothing is recomputed";
-    return plan;
   }
 
   static Plan Finish(Outcome outcome, Plan plan) {

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "solvers/chain/step_row.h"
+
 namespace stowage {
 namespace {
 
@@ -20,15 +22,14 @@ double AllowedShare(int length, int last) {
   return std::min(1.0, kCertain + 2.5 * x * x);
 }
 
-// The step that holds at `memory`; the row must begin at or below it.
-size_t StepAt(const Row& row, int64_t memory) {
-  const auto over = std::upper_bound(row.begin(), row.end(), memory,
-                                     [](int64_t m, const Step& step) { return m < step.memory; });
-  return static_cast<size_t>(over - row.begin()) - 1;
+// Of the step that holds at `memory`; the row's size if none does.
+size_t IndexAt(const Row& row, int64_t memory) {
+  return static_cast<size_t>(StepAt(row, memory) - row.begin());
 }
 
 int64_t ExcessAt(const Row& row, int64_t memory) {
-  return row.empty() || memory < row.front().memory ? kNever : row[StepAt(row, memory)].excess;
+  const auto step = StepAt(row, memory);
+  return step == row.end() ? kNever : step->excess;
 }
 
 // One choice of the recurrence: `right` runs with the checkpoint kept beside it, `left` afterwards.
@@ -69,9 +70,9 @@ class LowerEnvelope {
     ++work_;
     if (from >= end) return;
     better_.clear();
-    Compare(split, {from, end, StepAt(split.right, from - split.kept),
-                    StepAt(split.right, end - 1 - split.kept), StepAt(split.left, from),
-                    StepAt(split.left, end - 1), RowStepAt(from)});
+    Compare(split, {from, end, IndexAt(split.right, from - split.kept),
+                    IndexAt(split.right, end - 1 - split.kept), IndexAt(split.left, from),
+                    IndexAt(split.left, end - 1), IndexAt(row_, from)});
     if (!better_.empty()) Merge();
   }
 
@@ -80,9 +81,6 @@ class LowerEnvelope {
   // A range costs some binary searches.
   static constexpr int64_t kWorkPerRange = 8;
 
-  size_t RowStepAt(int64_t memory) const {
-    return row_.empty() || memory < row_.front().memory ? row_.size() : StepAt(row_, memory);
-  }
   int64_t RowExcess(size_t k) const { return k < row_.size() ? row_[k].excess : kNever; }
 
   // Appends to better_ where the choice beats the row. A range whose end cannot beat the row at its
@@ -102,18 +100,18 @@ class LowerEnvelope {
     if (rights >= lefts) {
       high.i = range.i + (rights + 1) / 2;
       high.from = split.RightAt(high.i);
-      high.j = StepAt(split.left, high.from);
+      high.j = IndexAt(split.left, high.from);
       low.i_end = high.i - 1;
-      low.j_end = StepAt(split.left, high.from - 1);
+      low.j_end = IndexAt(split.left, high.from - 1);
     } else {
       high.j = range.j + (lefts + 1) / 2;
       high.from = split.LeftAt(high.j);
-      high.i = StepAt(split.right, high.from - split.kept);
+      high.i = IndexAt(split.right, high.from - split.kept);
       low.j_end = high.j - 1;
-      low.i_end = StepAt(split.right, high.from - 1 - split.kept);
+      low.i_end = IndexAt(split.right, high.from - 1 - split.kept);
     }
     low.end = high.from;
-    high.k = RowStepAt(high.from);
+    high.k = IndexAt(row_, high.from);
     Compare(split, low);
     Compare(split, high);
   }
@@ -239,7 +237,7 @@ absl::StatusOr<std::optional<PersistentSteps>> PersistentSteps::Compute(
 
 int PersistentSteps::Choose(int s, int t, int64_t memory) const {
   const Row& row = RowOf(s, t);
-  const Step& step = row[StepAt(row, memory)];
+  const Step& step = *StepAt(row, memory);
   if (memory >= std::max(space_->KeepAllNeed(s, t), space_->saved(s)) &&
       ExcessAt(RowOf(s + 1, t), memory - space_->saved(s)) == step.excess) {
     return 0;

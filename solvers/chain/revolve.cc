@@ -8,6 +8,7 @@
 #include "solvers/chain/revolve_intervals.h"
 #include "solvers/chain/revolve_rows.h"
 #include "solvers/chain/solvers.h"
+#include "solvers/chain/store_all_plan.h"
 #include "solvers/model/field_error.h"
 #include "solvers/plan/store_all_schedule.h"
 
@@ -80,15 +81,10 @@ class Revolve final : public ChainSolver {
           absl::StrCat("saving nothing ahead needs ", setting->least.value(), " bytes");
       return plan;
     }
-    plan.status = PlanStatus::kFound;
-    if (budget >= setting->store_all_peak) {
-      plan.schedule = std::move(setting->store_all);
-      plan.bounds.proven_optimal = true;
-      plan.explanation = "everything fits: nothing is recomputed";
-      return plan;
-    }
+    if (PlanStoreAll(chain, budget, &plan)) return plan;
     absl::StatusOr<RevolveRows> rows = RowsWithin(*setting, budget, options);
     if (!rows.ok()) return rows.status();
+    plan.status = PlanStatus::kFound;
     plan.schedule = rows->Backtrack(setting->Memory(budget));
     plan.bounds.proven_optimal = rows->exact();
     plan.explanation = rows->exact() ? "exact in bytes" : "in exact bytes, from thinned rows";

@@ -61,12 +61,8 @@ absl::StatusOr<RevolveIntervals> RevolveIntervals::Find(const PersistentSpace& s
 }
 
 size_t RevolveIntervals::operator()(int s, int t) const {
-  for (;;) {
-    const StageRepeat& repeat = repeats_[static_cast<size_t>(s)];
-    if (t - s >= repeat.length) return static_cast<size_t>(begin_[static_cast<size_t>(s)] + t);
-    t += repeat.stage - s;
-    s = repeat.stage;
-  }
+  MoveToDistinct(repeats_, &s, &t);
+  return static_cast<size_t>(begin_[static_cast<size_t>(s)] + t);
 }
 
 double RevolveIntervals::Nanos(int64_t steps) const {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/chain/step_row.h"
 
 namespace stowage {
 namespace {
@@ -15,12 +16,6 @@ using Row = RevolveRows::Row;
 using Step = RevolveRows::Step;
 
 constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
-// The last step at or below `memory`, or the row's end.
-Row::const_iterator StepAt(const Row& row, int64_t memory) {
-  const auto over = std::upper_bound(row.begin(), row.end(), memory,
-                                     [](int64_t m, const Step& step) { return m < step.memory; });
-  return over == row.begin() ? row.end() : over - 1;
-}
 
 // What remains when `stages` have run, for memories in [from, end): the sum of two rows and
 // `run`, with the memory of `right` raised by `kept`. Both rows must hold at `from`.

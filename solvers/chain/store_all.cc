@@ -1,5 +1,8 @@
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/solvers.h"
+#include "solvers/chain/store_all_plan.h"
 #include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
@@ -16,15 +19,9 @@ class StoreAll final : public ChainSolver {
     Plan plan;
     plan.bounds.schedule_class = info_.schedule_class;
     plan.bounds.least_budget = *least;
-    if (*least > budget) {
-      plan.status = PlanStatus::kProvenInfeasible;
-      plan.explanation = absl::StrCat("store-all needs ", least->value(), " bytes");
-      return plan;
-    }
-    plan.status = PlanStatus::kFound;
-    plan.schedule = StoreAllSchedule(chain);
-    plan.bounds.proven_optimal = true;
-    plan.explanation = "everything fits: nothing is recomputed";
+    if (PlanStoreAll(chain, budget, &plan)) return plan;
+    plan.status = PlanStatus::kProvenInfeasible;
+    plan.explanation = absl::StrCat("store-all needs ", least->value(), " bytes");
     return plan;
   }
 
@@ -49,6 +46,17 @@ class StoreAll final : public ChainSolver {
 };
 
 }  // namespace
+
+bool PlanStoreAll(const Chain& chain, Bytes budget, Plan* plan) {
+  Schedule schedule = StoreAllSchedule(chain);
+  const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule);
+  if (!simulation.ok() || simulation->peak > budget) return false;
+  plan->status = PlanStatus::kFound;
+  plan->schedule = std::move(schedule);
+  plan->bounds.proven_optimal = true;
+  plan->explanation = "everything fits: nothing is recomputed";
+  return true;
+}
 
 const ChainSolver& StoreAllSolver() {
   static const StoreAll* const kSolver = new StoreAll;

@@ -153,24 +153,5 @@ TEST(Revolve, RefusesSlotsOutOfRange) {
   }
 }
 
-// Thousands of stages that have nothing in common: known from their number, or from their repeats.
-TEST(Revolve, RefusesChainsThatWouldTakeMinutes) {
-  std::mt19937_64 rng(50);
-  for (const int length : {2000, 100000}) {
-    ChainSpec spec;
-    spec.stages.resize(static_cast<size_t>(length));
-    for (Stage& stage : spec.stages) {
-      stage.forward_time = Nanos(static_cast<int64_t>(rng() % 1000));
-      stage.output = Bytes(static_cast<int64_t>(rng() % 1000));
-      stage.saved = stage.output + Bytes(static_cast<int64_t>(rng() % 1000));
-    }
-    const Chain chain = *Chain::Create(spec);
-    EXPECT_TRUE(
-        absl::IsResourceExhausted(RevolveSolver().Solve(chain, Bytes(1000000), {}).status()));
-    EXPECT_TRUE(absl::IsResourceExhausted(RevolveSolver().SolveFrontier(chain, {}).status()));
-    EXPECT_TRUE(absl::IsResourceExhausted(RevolveSolver().LeastBudget(chain, {}).status()));
-  }
-}
-
 }  // namespace
 }  // namespace stowage
