@@ -4,12 +4,12 @@
 
 namespace stowage {
 
-absl::Status CheckTableSize(const PersistentSlots& slots, int64_t bytes,
+absl::Status CheckTableSize(int64_t stages, int64_t slots, int64_t bytes,
                             const SolveOptions& options) {
   if (bytes <= options.table_limit.value()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("a table of ", slots.slots, " slots for ", slots.stages, " stages takes ", bytes,
-                   " bytes; the limit is ", options.table_limit.value()));
+  return absl::ResourceExhaustedError(absl::StrCat("a table of ", slots, " slots for ", stages,
+                                                   " stages takes ", bytes, " bytes; the limit is ",
+                                                   options.table_limit.value()));
 }
 
 absl::Status NoMemoryForTable(int64_t bytes) {

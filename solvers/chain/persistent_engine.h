@@ -31,6 +31,7 @@ struct EngineInput {
   const LiveSlots& live;
   const std::vector<StageRepeat>& repeats;
   std::vector<int64_t> forward;  // forward time of the stages before s, in units of time
+  int64_t bytes_beside;          // of the table: what is held beside the engine
 };
 
 // The largest sum of forward times that a type of value takes.
@@ -39,8 +40,8 @@ bool FitsValues(int64_t forward_total) {
   return forward_total < static_cast<int64_t>(kNeverAs<T>);
 }
 
-// RESOURCE_EXHAUSTED if `bytes` are over the limit of a table.
-absl::Status CheckTableSize(const PersistentSlots& slots, int64_t bytes,
+// RESOURCE_EXHAUSTED if `bytes` in all are over the limit of a table.
+absl::Status CheckTableSize(int64_t stages, int64_t slots, int64_t bytes,
                             const SolveOptions& options);
 absl::Status NoMemoryForTable(int64_t bytes);
 

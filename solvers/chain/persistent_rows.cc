@@ -24,8 +24,21 @@ template <class T>
 class Rows final : public PersistentEngine {
  public:
   explicit Rows(const EngineInput& input) : ids_(input.slots.stages) {
+    ranges_.reserve(static_cast<size_t>(DistinctIntervals(input.repeats)));
+  }
+
+  // What an object takes without its values.
+  static int64_t IndexBytes(const EngineInput& input) {
+    return IntervalTable<int32_t>::SizeBytes(input.slots.stages) +
+           DistinctIntervals(input.repeats) * static_cast<int64_t>(sizeof(RowRange));
+  }
+
+  // Numbers the rows. CANCELLED, DEADLINE_EXCEEDED.
+  absl::Status Number(const EngineInput& input, StopPoll* poll) {
     const int stages = input.slots.stages;
     for (int s = stages - 1; s >= 0; --s) {
+      absl::Status status = poll->Spend(int64_t{8} * (stages - s));
+      if (!status.ok()) return status;
       const StageRepeat repeat = input.repeats[static_cast<size_t>(s) + 1];
       for (int t = s; t < stages; ++t) {
         const int length = t - s + 1;
@@ -40,6 +53,7 @@ class Rows final : public PersistentEngine {
         count_ += end - begin;
       }
     }
+    return absl::OkStatus();
   }
 
   bool Allocate() {
@@ -173,8 +187,15 @@ template <class T>
 absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeRows(const EngineInput& input,
                                                               const MinPlusKernels& kernels,
                                                               const SolveOptions& options) {
+  const PersistentSlots& slots = input.slots;
+  const int64_t beside = input.bytes_beside + Rows<T>::IndexBytes(input);
+  absl::Status status = CheckTableSize(slots.stages, slots.slots, beside, options);
+  if (!status.ok()) return status;
   auto rows = std::make_unique<Rows<T>>(input);
-  absl::Status status = CheckTableSize(input.slots, rows->bytes(), options);
+  StopPoll poll(options.stop);
+  status = rows->Number(input, &poll);
+  if (!status.ok()) return status;
+  status = CheckTableSize(slots.stages, slots.slots, beside + rows->bytes(), options);
   if (!status.ok()) return status;
   if (!rows->Allocate()) return NoMemoryForTable(rows->bytes());
   status = RowSolver<T>(input, KernelFor<T>(kernels), rows.get()).Run(options);

@@ -33,9 +33,12 @@ void PersistentSlots::FillRunNeeds(const PersistentSpace& space) {
   }
 }
 
-LiveSlots::LiveSlots(const PersistentSlots& slots, const LeastMemory& least)
-    : table_(slots.stages) {
+absl::StatusOr<LiveSlots> LiveSlots::Compute(const PersistentSlots& slots, const LeastMemory& least,
+                                             StopPoll* poll) {
+  LiveSlots live(slots.stages);
   for (int t = 0; t < slots.stages; ++t) {
+    absl::Status status = poll->Spend(int64_t{16} * (t + 1));
+    if (!status.ok()) return status;
     const size_t ti = static_cast<size_t>(t);
     int32_t inner = 0;
     for (int s = t; s >= 0; --s) {
@@ -44,10 +47,11 @@ LiveSlots::LiveSlots(const PersistentSlots& slots, const LeastMemory& least)
           std::max(slots.gradient[ti] + slots.saving_need[i], slots.backward_need[i]);
       inner = std::min(std::max(need, slots.saved[i] + inner), slots.slots + 1);
       const int64_t memory = least.table(s + 1, t + 1).memory;
-      table_(s + 1, t + 1) = {static_cast<int32_t>(std::min<int64_t>(memory, slots.slots + 1)),
-                              inner};
+      live.table_(s + 1, t + 1) = {static_cast<int32_t>(std::min<int64_t>(memory, slots.slots + 1)),
+                                   inner};
     }
   }
+  return live;
 }
 
 }  // namespace stowage

@@ -8,13 +8,20 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "solvers/chain/persistent_space.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
 struct PersistentSlots {
   // `space` in slots.
   PersistentSlots(const PersistentSpace& space, int64_t slots);
+
+  // What an object takes, but for O(L).
+  static int64_t SizeBytes(int64_t stages) {
+    return stages * (stages + 1) / 2 * static_cast<int64_t>(sizeof(int32_t));
+  }
 
   // More slots than this are refused: sums of two sizes stay within 32 bits.
   static constexpr int64_t kMaxSlots = int64_t{1} << 28;
@@ -42,7 +49,11 @@ struct PersistentSlots {
 // falls.
 class LiveSlots {
  public:
-  LiveSlots(const PersistentSlots& slots, const LeastMemory& least);
+  // CANCELLED, DEADLINE_EXCEEDED. O(L^2).
+  static absl::StatusOr<LiveSlots> Compute(const PersistentSlots& slots, const LeastMemory& least,
+                                           StopPoll* poll);
+
+  static int64_t SizeBytes(int64_t stages) { return IntervalTable<Range>::SizeBytes(stages); }
 
   int32_t least(int s, int t) const { return table_(s + 1, t + 1).least; }
   int32_t all_kept(int s, int t) const { return table_(s + 1, t + 1).all_kept; }
@@ -51,6 +62,9 @@ class LiveSlots {
   struct Range {
     int32_t least, all_kept;
   };
+
+  explicit LiveSlots(int stages) : table_(stages) {}
+
   IntervalTable<Range> table_;
 };
 

@@ -35,6 +35,12 @@ bool RowsAreFaster(const std::vector<StageRepeat>& repeats) {
   return RowSteps(DistinctIntervals(repeats), distinct) < TileSteps(up_to(last), all);
 }
 
+// What is held while a table is computed, beside the values.
+int64_t SetUpBytes(int64_t stages) {
+  return IntervalTable<LeastMemory::Entry>::SizeBytes(stages) + PersistentSlots::SizeBytes(stages) +
+         LiveSlots::SizeBytes(stages);
+}
+
 }  // namespace
 
 PersistentTable::PersistentTable(const PersistentSpace& space) : space_(space) {
@@ -78,18 +84,21 @@ template <class T>
 absl::StatusOr<int64_t> PersistentTable::Extend(const LeastMemory& least, int64_t slots,
                                                 const SolveOptions& options,
                                                 const TableTuning& tuning) {
+  const int64_t beside = SetUpBytes(space_.last()) + bytes();
+  absl::Status status = CheckTableSize(space_.last(), slots, beside, options);
+  if (!status.ok()) return status;
   const PersistentSlots in_slots(space_, slots);
-  const LiveSlots live(in_slots, least);
+  StopPoll poll(options.stop);
+  const absl::StatusOr<LiveSlots> live = LiveSlots::Compute(in_slots, least, &poll);
+  if (!live.ok()) return live.status();
   const std::vector<StageRepeat> repeats = FindStageRepeats(space_);
-  const EngineInput input{in_slots, live, repeats, forward_};
+  const EngineInput input{in_slots, *live, repeats, forward_, beside};
   const MinPlusKernels& kernels = tuning.kernels != nullptr ? *tuning.kernels : BestKernels();
   const bool rows = tuning.engine == TableTuning::Engine::kBest
                         ? RowsAreFaster(repeats)
                         : tuning.engine == TableTuning::Engine::kRows;
-  SolveOptions rest = options;
-  rest.table_limit -= Bytes(bytes());
   absl::StatusOr<std::unique_ptr<PersistentEngine>> engine =
-      rows ? ComputeRows<T>(input, kernels, rest) : ComputeTiles<T>(input, kernels, rest);
+      rows ? ComputeRows<T>(input, kernels, options) : ComputeTiles<T>(input, kernels, options);
   if (!engine.ok()) return engine.status();
   parts_.push_back({slots, std::move(*engine)});
 
@@ -178,7 +187,7 @@ TableEstimate PersistentTable::Estimate(const PersistentSpace& space, int64_t sl
     }
   }
   const int64_t index_bytes = rows ? 0 : LiveTiles::Bytes(space.last(), slots, lanes);
-  return {index_bytes + values * kChunkBytes / lanes, steps};
+  return {SetUpBytes(space.last()) + index_bytes + values * kChunkBytes / lanes, steps};
 }
 
 }  // namespace stowage

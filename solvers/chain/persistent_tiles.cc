@@ -322,17 +322,21 @@ absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles(const EngineInput
                                                                const MinPlusKernels& kernels,
                                                                const SolveOptions& options) {
   const int64_t index_bytes = LiveTiles::Bytes(input.slots.stages, input.slots.slots, kLanes<T>);
-  absl::Status status = CheckTableSize(input.slots, index_bytes, options);
+  const PersistentSlots& slots = input.slots;
+  absl::Status status =
+      CheckTableSize(slots.stages, slots.slots, input.bytes_beside + index_bytes, options);
   if (!status.ok()) return status;
-  LiveTiles live(input.slots, input.live, kLanes<T>);
-  if (TileSolver<T>::Tasks(live) > std::numeric_limits<int>::max()) {
+  StopPoll poll(options.stop);
+  absl::StatusOr<LiveTiles> live = LiveTiles::Find(slots, input.live, kLanes<T>, &poll);
+  if (!live.ok()) return live.status();
+  if (TileSolver<T>::Tasks(*live) > std::numeric_limits<int>::max()) {
     return absl::ResourceExhaustedError("a table of more blocks of tiles than are counted");
   }
-  const int64_t bytes = index_bytes + TileStore<T>::Bytes(live) +
-                        TileSolver<T>::ScratchBytes(live.columns(), TaskCrew::Threads(options));
-  status = CheckTableSize(input.slots, bytes, options);
+  const int64_t bytes = index_bytes + TileStore<T>::Bytes(*live) +
+                        TileSolver<T>::ScratchBytes(live->columns(), TaskCrew::Threads(options));
+  status = CheckTableSize(slots.stages, slots.slots, input.bytes_beside + bytes, options);
   if (!status.ok()) return status;
-  auto tiles = std::make_unique<Tiles<T>>(TileStore<T>(std::move(live)));
+  auto tiles = std::make_unique<Tiles<T>>(TileStore<T>(*std::move(live)));
   if (!tiles->Allocate()) return NoMemoryForTable(bytes);
   status = TileSolver<T>(input, KernelFor<T>(kernels), &tiles->store(), options).Run();
   if (!status.ok()) return status;

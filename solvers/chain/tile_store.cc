@@ -9,20 +9,28 @@ int64_t LiveTiles::Bytes(int64_t stages, int64_t slots, int64_t lanes) {
   return (slots / lanes + 1) * columns * static_cast<int64_t>(sizeof(Column));
 }
 
-LiveTiles::LiveTiles(const PersistentSlots& slots, const LiveSlots& live, int lanes)
-    : chunks_(slots.slots / lanes + 1),
-      columns_((slots.stages + kTile - 1) / kTile),
-      table_(static_cast<size_t>(chunks_) * static_cast<size_t>(columns_)) {
-  for (int chunk = 0; chunk < chunks_; ++chunk) {
-    for (int column = 0; column < columns_; ++column) {
-      At(chunk, column) = {column + 1, -1, -1, 0};
+absl::StatusOr<LiveTiles> LiveTiles::Find(const PersistentSlots& slots, const LiveSlots& live,
+                                          int lanes, StopPoll* poll) {
+  LiveTiles tiles(slots.slots / lanes + 1, (slots.stages + kTile - 1) / kTile);
+  for (int chunk = 0; chunk < tiles.chunks_; ++chunk) {
+    absl::Status status = poll->Spend(int64_t{4} * tiles.columns_);
+    if (!status.ok()) return status;
+    for (int column = 0; column < tiles.columns_; ++column) {
+      tiles.At(chunk, column) = {column + 1, -1, -1, 0};
     }
   }
-  for (int t = 0; t < slots.stages; ++t) AddRows(slots, live, t, lanes);
-  for (Column& column : table_) {
-    column.begin = tiles_;
-    tiles_ += std::max(column.last - column.first + 1, 0);
+  for (int t = 0; t < slots.stages; ++t) {
+    absl::Status status = poll->Spend(int64_t{16} * tiles.chunks_);
+    if (!status.ok()) return status;
+    tiles.AddRows(slots, live, t, lanes);
   }
+  for (Column& column : tiles.table_) {
+    absl::Status status = poll->Spend(4);
+    if (!status.ok()) return status;
+    column.begin = tiles.tiles_;
+    tiles.tiles_ += std::max(column.last - column.first + 1, 0);
+  }
+  return tiles;
 }
 
 // Rows (0..t, t) of all chunks: as memory grows, more of them are in reach and more are 0.

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "solvers/chain/aligned_array.h"
 #include "solvers/chain/min_plus_kernel.h"
 #include "solvers/chain/persistent_slots.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
@@ -23,7 +25,9 @@ class LiveTiles {
     int64_t begin;       // tiles stored before this column
   };
 
-  LiveTiles(const PersistentSlots& slots, const LiveSlots& live, int lanes);
+  // CANCELLED, DEADLINE_EXCEEDED. O(chunks L).
+  static absl::StatusOr<LiveTiles> Find(const PersistentSlots& slots, const LiveSlots& live,
+                                        int lanes, StopPoll* poll);
 
   // What an object takes, the tiles not included.
   static int64_t Bytes(int64_t stages, int64_t slots, int64_t lanes);
@@ -34,6 +38,11 @@ class LiveTiles {
   const Column& at(int chunk, int column) const { return table_[Index(chunk, column)]; }
 
  private:
+  LiveTiles(int chunks, int columns)
+      : chunks_(chunks),
+        columns_(columns),
+        table_(static_cast<size_t>(chunks) * static_cast<size_t>(columns)) {}
+
   size_t Index(int chunk, int column) const {
     return static_cast<size_t>(chunk) * static_cast<size_t>(columns_) + static_cast<size_t>(column);
   }
