@@ -93,6 +93,19 @@ Chain RandomChain(int length, const RandomChainOptions& options, std::mt19937_64
   return *Chain::Create(std::move(spec));
 }
 
+Chain PeriodicChain(int length, int period, std::mt19937_64* rng) {
+  RandomChainOptions options;
+  options.max_size = 6;
+  options.with_flags = true;
+  ChainSpec spec = RandomChain(period + 2, options, rng).spec();
+  const Stage head = spec.stages.back();
+  spec.stages.pop_back();
+  for (int l = period + 1; l < length - 1; ++l)
+    spec.stages.push_back(spec.stages[static_cast<size_t>(l - period)]);
+  spec.stages.push_back(head);
+  return *Chain::Create(spec);
+}
+
 Schedule RandomSchedule(const Chain& chain, std::mt19937_64* rng) {
   const int last = chain.length() + 1;
   const std::vector<bool> none(static_cast<size_t>(last) + 1, false);

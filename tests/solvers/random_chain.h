@@ -24,6 +24,9 @@ RandomChainOptions VariedOptions(int i);
 
 Chain RandomChain(int length, const RandomChainOptions& options, std::mt19937_64* rng);
 
+// `period` random stages over and over, and a last one of its own; some must be kept.
+Chain PeriodicChain(int length, int period, std::mt19937_64* rng);
+
 // A valid schedule drawn from everything the referee allows on chains: nested recompute,
 // duplicates, discards, reduces.
 Schedule RandomSchedule(const Chain& chain, std::mt19937_64* rng);

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 
 #include "proto/codec/codec.h"
 #include "solvers/planner.h"
+#include "tests/solvers/reference_recurrence.h"
 
 namespace stowage {
 namespace {
@@ -97,6 +99,42 @@ INSTANTIATE_TEST_SUITE_P(
       const std::string file = param.param.file;
       return file.substr(0, file.find('.'));
     });
+
+// Every profile of a real network against the recurrence as published, at the same slots; graphs as
+// the chains that they are cut into.
+class Profiles : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Profiles, TablesEqualTheRecurrence) {
+  const absl::StatusOr<Chain> chain = PlanningChain(ReadProfile(GetParam()));
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  PlanOptions options;
+  options.solver = "optimal_persistent";
+  options.solve.slots = 500;
+  for (const double share : kShares) {
+    if (chain->length() > 100 && share != 0.5) continue;  // the recurrence takes seconds
+    const absl::StatusOr<Bytes> budget = ResolveBudget(*chain, ShareOfStoreAll{share}, options);
+    ASSERT_TRUE(budget.ok()) << budget.status();
+    const absl::StatusOr<Plan> plan = MakeChainPlan(*chain, *budget, options);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const int64_t unit = budget->value() / options.solve.slots;
+    const int64_t slots = budget->value() / unit;
+    const std::optional<int64_t> excess =
+        testing::ReferenceRecurrence(*chain, unit, slots).Excess(slots);
+    ASSERT_EQ(plan->status == PlanStatus::kFound, excess.has_value()) << share;
+    if (!excess) continue;
+    EXPECT_EQ(plan->prediction.makespan - chain->ideal_time(), Nanos(*excess)) << share;
+    EXPECT_GT(*excess, 0) << share;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, Profiles,
+                         ::testing::Values("chain_resnet50.json", "chain_gpt_24.json",
+                                           "chain_rand_L50_s1.json", "chain_gpt_339.json",
+                                           "graph_resnet50.json", "graph_vit_b_16.json"),
+                         [](const auto& param) {
+                           const std::string file = param.param;
+                           return file.substr(0, file.find('.'));
+                         });
 
 }  // namespace
 }  // namespace stowage
