@@ -25,8 +25,7 @@ ABSL_FLAG(int64_t, max_open_calls, 10000,
           "most calls of ComputePlan open at once, those that share a solve included");
 ABSL_FLAG(int64_t, cache_bytes, int64_t{256} << 20, "memory for cached plans, in bytes");
 ABSL_FLAG(int64_t, max_message_bytes, int64_t{16} << 20, "largest request or answer, in bytes");
-ABSL_FLAG(int64_t, max_stages, 10000,
-          "most stages of a chain, also of one that a graph is cut into");
+ABSL_FLAG(int64_t, max_stages, 10000, "most stages of a chain");
 ABSL_FLAG(int64_t, max_vertices, 100000, "most vertices of a graph");
 ABSL_FLAG(
     absl::Duration, drain_timeout, absl::Seconds(30),
@@ -141,7 +140,6 @@ absl::StatusOr<ServerConfig> ConfigFromFlags() {
   config.planning.solver_memory = Bytes(absl::GetFlag(FLAGS_solver_memory_bytes));
   config.planning.max_solve_time = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_max_solve_time));
   config.planning.max_open_calls = absl::GetFlag(FLAGS_max_open_calls);
-  config.planning.max_stages = absl::GetFlag(FLAGS_max_stages);
   config.cache_capacity = Bytes(absl::GetFlag(FLAGS_cache_bytes));
   config.drain_timeout = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_drain_timeout));
   return config;

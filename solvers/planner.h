@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "solvers/graph/graph_solver.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
@@ -17,25 +18,32 @@ namespace stowage {
 
 inline constexpr char kSolverVersion[] = "0.1.0";
 
-// All solvers there are, in the order `stowage solvers` lists them. Lives as long as the process.
+// All solvers of chains, in the order `stowage solvers` lists them. Lives as long as the process.
 const std::vector<const ChainSolver*>& AllSolvers();
 
+// The same for graphs: the solvers made for them, then every chain solver on the chain that a graph
+// is cut into at its splitting vertices (solvers/graph/linearized_solver.h).
+const std::vector<const GraphSolver*>& AllGraphSolvers();
+
+// INVALID_ARGUMENT made by FieldError unless the name is empty or that of a solver for the problem's
+// kind.
+absl::Status CheckSolverName(const Problem& problem, const std::string& name);
+
 struct PlanOptions {
-  // Name of a solver. Empty: store-all whenever it fits, else beyond_persistent on chains of up to
-  // 128 stages, optimal_persistent on longer ones, checkpoint_sequential on those too
-  // long for it (unless slots are asked for: then the refusal is the answer).
+  // Name of a solver for the problem's kind. Empty: the planner chooses (solvers/chain_choice.h,
+  // solvers/graph_choice.h).
   std::string solver;
   SolveOptions solve;
 };
 
-// The chain that a profile is planned on: the chain itself, or a graph cut at its splitting
-// vertices (solvers/graph/linearize.h). `stage_vertices`, if given, gets the vertices of each stage
-// (ids of the sender).
-absl::StatusOr<Chain> PlanningChain(const Profile& profile,
-                                    std::vector<std::vector<int64_t>>* stage_vertices = nullptr);
+// What the numbers of a plan's instructions mean to the sender (Plan.stage_vertices): of a graph,
+// the id of each vertex in program order; of a chain nothing, its stages are numbered.
+std::vector<std::vector<int64_t>> StepVertices(const Problem& problem);
 
-// Budget in bytes: a share by the store-all peak under the profile's costs, "least" by the named
+// Budget in bytes: a share by the store-all peak under the problem's costs, "least" by the named
 // solver's class.
+absl::StatusOr<Bytes> ResolveBudget(const Problem& problem, const Budget& budget,
+                                    const PlanOptions& options);
 absl::StatusOr<Bytes> ResolveBudget(const Chain& chain, const Budget& budget,
                                     const PlanOptions& options);
 
@@ -45,18 +53,20 @@ absl::StatusOr<Bytes> ResolveBudget(const Chain& chain, const Budget& budget,
 absl::StatusOr<Plan> MakePlan(const Profile& profile, const Budget& budget,
                               const PlanOptions& options);
 
-// The same for a chain and a budget already resolved: what MakePlan does after PlanningChain and
-// ResolveBudget.
+// The same for a budget that is resolved already; Plan.stage_vertices is left empty.
+absl::StatusOr<Plan> MakePlan(const Problem& problem, Bytes budget, const PlanOptions& options);
 absl::StatusOr<Plan> MakeChainPlan(const Chain& chain, Bytes budget, const PlanOptions& options);
 
-// Replaces a refereed plan's bound by the stronger one (solvers/plan/lower_bound.h): for plans that
-// are made or taken over once, not for every answer of a cache; it takes milliseconds. A schedule
-// that meets the bound is the fastest of any class.
+// Replaces a refereed plan's bound by the strongest there is (solvers/plan/lower_bound.h,
+// graph_lower_bound.h): for plans that are made or taken over once, not for every answer of a cache;
+// it takes milliseconds. A schedule that meets the bound is the fastest of any class.
 void TightenBound(const Chain& chain, Plan* plan);
+void TightenBound(const Graph& graph, Plan* plan);
+void TightenBound(const Problem& problem, Plan* plan);
 
 // All budgets at once (solvers/plan/frontier.h), by the same choice of a solver. Errors as for
 // MakePlan.
-absl::StatusOr<Frontier> MakeFrontier(const Profile& profile, const PlanOptions& options);
+absl::StatusOr<Frontier> MakeFrontier(const Problem& problem, const PlanOptions& options);
 absl::StatusOr<Frontier> MakeChainFrontier(const Chain& chain, const PlanOptions& options);
 
 }  // namespace stowage

@@ -9,6 +9,7 @@
 #include "client/rpc/connect.h"
 #include "proto/codec/codec.h"
 #include "solvers/model/field_error.h"
+#include "solvers/plan/problem_referee.h"
 #include "solvers/plan/text.h"
 #include "solvers/planner.h"
 
@@ -38,21 +39,19 @@ absl::StatusOr<PlanReply> Ask() {
   GrpcOptions server;
   server.address = absl::GetFlag(FLAGS_server);
 
-  const absl::StatusOr<Chain> chain = PlanningChain(*profile);
-  if (!chain.ok()) return chain.status();
   const StopToken stop(call->deadline);
   PlanOptions options;
   options.solver = key.solver;
   options.solve.stop = &stop;
-  const absl::StatusOr<Bytes> bytes = ResolveBudget(*chain, *budget, options);
+  const absl::StatusOr<Bytes> bytes = ResolveBudget(profile->problem, *budget, options);
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<PlanReply> reply = Connect(server, Say)->ComputePlan(*profile, *bytes, key, *call);
   if (!reply.ok()) return reply.status();
   // No plan is shown that the referee has not accepted here, wherever it came from.
   reply->plan.budget = *bytes;
-  const absl::Status status = Referee(*chain, &reply->plan);
+  const absl::Status status = Referee(profile->problem, &reply->plan);
   if (!status.ok()) return status;
-  TightenBound(*chain, &reply->plan);
+  TightenBound(profile->problem, &reply->plan);
   return reply;
 }
 

@@ -11,6 +11,16 @@ size_t ChargeOf(const Chain& chain) {
   return bytes;
 }
 
+size_t ChargeOf(const Graph& graph) {
+  size_t bytes = sizeof(Graph) + graph.name().capacity();
+  for (int p = 0; p < graph.size(); ++p) {
+    const Vertex& v = graph.vertex(p);
+    bytes += sizeof(Vertex) + sizeof(int) + v.name.capacity() + v.op_kind.capacity() +
+             v.inputs.capacity() * sizeof(GraphInput);
+  }
+  return bytes;
+}
+
 size_t ChargeOf(const Plan& plan) {
   return sizeof(Plan) + plan.schedule.capacity() * sizeof(Instruction) +
          plan.explanation.capacity() + plan.bounds.schedule_class.capacity() +
@@ -23,7 +33,9 @@ Bytes ChargeOf(const PlanEntry& entry) {
   // List node, hash node, control block and allocator headers of one entry.
   constexpr size_t kBookkeeping = 256;
   size_t bytes = sizeof(PlanEntry) + kBookkeeping + entry.canonical.capacity();
-  if (entry.reference) bytes += ChargeOf(*entry.reference);
+  if (entry.reference) {
+    bytes += std::visit([](const auto& kind) { return ChargeOf(kind); }, *entry.reference);
+  }
   for (const auto& plan : entry.plans) bytes += sizeof(plan) + ChargeOf(*plan);
   return Bytes(static_cast<int64_t>(bytes));
 }

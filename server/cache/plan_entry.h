@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "solvers/model/canonical.h"
-#include "solvers/model/chain.h"
+#include "solvers/model/problem.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
@@ -19,9 +19,8 @@ namespace stowage {
 struct PlanEntry {
   // Equal digests do not prove equal problems; equal canonical bytes do.
   std::string canonical;
-  // The planning chain of the profile that was solved: every plan below was refereed under its
-  // costs.
-  std::shared_ptr<const Chain> reference;
+  // The problem that was solved: every plan below was refereed under its costs.
+  std::shared_ptr<const Problem> reference;
   // What store-all takes under them.
   Simulation store_all;
   // What "least" resolves to under the reference costs, once it was asked for.

@@ -47,7 +47,7 @@ Found BestAccepted(const PlanningProblem& problem, const PlanEntry& entry, Bytes
   for (const auto& candidate : PlansServing(entry, budget)) {
     if (judged++ == kMaxJudged) break;
     std::optional<Plan> plan =
-        PlanUnder(*problem.chain, problem.store_all, *entry.reference, *candidate, budget);
+        PlanUnder(*problem.costs, problem.store_all, *entry.reference, *candidate, budget);
     if (!plan) {
       ++found.refused;
       continue;

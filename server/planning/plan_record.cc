@@ -11,7 +11,7 @@ namespace {
 PlanEntry NewEntry(const PlanningProblem& problem) {
   PlanEntry entry;
   entry.canonical = *problem.canonical;
-  entry.reference = problem.chain;
+  entry.reference = problem.costs;
   entry.store_all = problem.store_all;
   return entry;
 }
@@ -21,10 +21,10 @@ PlanEntry Rebased(const PlanEntry& old, const PlanningProblem& problem) {
   PlanEntry entry = NewEntry(problem);
   for (const auto& plan : old.plans) {
     std::optional<Plan> judged =
-        PlanUnder(*problem.chain, problem.store_all, *old.reference, *plan, plan->budget);
+        PlanUnder(*problem.costs, problem.store_all, *old.reference, *plan, plan->budget);
     if (judged) entry.plans.push_back(std::make_shared<const Plan>(*std::move(judged)));
   }
-  if (SameOverheads(*problem.chain, *old.reference)) entry.least_budget = old.least_budget;
+  if (SameOverheads(*problem.costs, *old.reference)) entry.least_budget = old.least_budget;
   return entry;
 }
 
@@ -46,16 +46,16 @@ int64_t RevisionAt(const PlanEntry& entry, Bytes budget) {
 // The entry that `stored` goes to, with `stored` as judged under its reference; see Record.
 std::optional<PlanEntry> EntryFor(const PlanEntry* old, const PlanningProblem& problem,
                                   Plan* stored) {
-  if (problem.chain->ideal_time() == Nanos(0)) return std::nullopt;
+  if (IdealTime(*problem.costs) == Nanos(0)) return std::nullopt;
   if (!old) return NewEntry(problem);
   std::optional<Plan> judged =
-      PlanUnder(*old->reference, old->store_all, *problem.chain, *stored, stored->budget);
+      PlanUnder(*old->reference, old->store_all, *problem.costs, *stored, stored->budget);
   if (judged) {
     *stored = *std::move(judged);
     return *old;
   }
   const bool rebases =
-      stored->status == PlanStatus::kFound && OverheadsAtLeast(*problem.chain, *old->reference);
+      stored->status == PlanStatus::kFound && OverheadsAtLeast(*problem.costs, *old->reference);
   return rebases ? std::make_optional(Rebased(*old, problem)) : std::nullopt;
 }
 
@@ -73,7 +73,7 @@ std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved) {
   RemovePlanFor(budget, &*entry);
   entry->plans.push_back(std::make_shared<const Plan>(std::move(stored)));
   if (entry->plans.size() > kMaxPlansPerEntry) entry->plans.erase(entry->plans.begin());
-  if (solved->least && SameOverheads(*entry->reference, *problem.chain)) {
+  if (solved->least && SameOverheads(*entry->reference, *problem.costs)) {
     entry->least_budget = budget;
   }
   return entry;

@@ -2,14 +2,14 @@
 
 namespace stowage {
 
-absl::StatusOr<Bytes> LibraryPlanSolver::Resolve(const Chain& chain, const Budget& budget,
+absl::StatusOr<Bytes> LibraryPlanSolver::Resolve(const Problem& problem, const Budget& budget,
                                                  const PlanOptions& options) const {
-  return ResolveBudget(chain, budget, options);
+  return ResolveBudget(problem, budget, options);
 }
 
-absl::StatusOr<Plan> LibraryPlanSolver::Solve(const Chain& chain, Bytes budget,
+absl::StatusOr<Plan> LibraryPlanSolver::Solve(const Problem& problem, Bytes budget,
                                               const PlanOptions& options) const {
-  return MakeChainPlan(chain, budget, options);
+  return MakePlan(problem, budget, options);
 }
 
 }  // namespace stowage

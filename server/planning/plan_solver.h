@@ -11,18 +11,18 @@ namespace stowage {
 class PlanSolver {
  public:
   virtual ~PlanSolver() = default;
-  virtual absl::StatusOr<Bytes> Resolve(const Chain& chain, const Budget& budget,
+  virtual absl::StatusOr<Bytes> Resolve(const Problem& problem, const Budget& budget,
                                         const PlanOptions& options) const = 0;
-  virtual absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
+  virtual absl::StatusOr<Plan> Solve(const Problem& problem, Bytes budget,
                                      const PlanOptions& options) const = 0;
 };
 
 // The solver library itself.
 class LibraryPlanSolver final : public PlanSolver {
  public:
-  absl::StatusOr<Bytes> Resolve(const Chain& chain, const Budget& budget,
+  absl::StatusOr<Bytes> Resolve(const Problem& problem, const Budget& budget,
                                 const PlanOptions& options) const override;
-  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
+  absl::StatusOr<Plan> Solve(const Problem& problem, Bytes budget,
                              const PlanOptions& options) const override;
 };
 

@@ -2,44 +2,55 @@
 
 #include <algorithm>
 
-#include "solvers/plan/lower_bound.h"
+#include "solvers/plan/problem_referee.h"
 
 namespace stowage {
 namespace {
 
+// Both problems are of the same kind and size.
 template <class Same>
-bool AllStages(const Chain& a, const Chain& b, Same same) {
-  if (a.length() != b.length()) return false;
-  for (int l = 1; l <= a.length() + 1; ++l) {
-    if (!same(a.stage(l), b.stage(l))) return false;
+bool AllSteps(const Problem& a, const Problem& b, Same same) {
+  if (const Graph* x = std::get_if<Graph>(&a)) {
+    const Graph* y = std::get_if<Graph>(&b);
+    if (y == nullptr || x->size() != y->size()) return false;
+    for (int p = 0; p < x->size(); ++p) {
+      if (!same(x->vertex(p), y->vertex(p))) return false;
+    }
+    return true;
+  }
+  const Chain& x = std::get<Chain>(a);
+  const Chain* y = std::get_if<Chain>(&b);
+  if (y == nullptr || x.length() != y->length()) return false;
+  for (int l = 1; l <= x.length() + 1; ++l) {
+    if (!same(x.stage(l), y->stage(l))) return false;
   }
   return true;
 }
 
 }  // namespace
 
-bool SameOverheads(const Chain& a, const Chain& b) {
-  return AllStages(a, b, [](const Stage& x, const Stage& y) {
+bool SameOverheads(const Problem& a, const Problem& b) {
+  return AllSteps(a, b, [](const auto& x, const auto& y) {
     return x.forward_saving_overhead == y.forward_saving_overhead &&
            x.forward_overhead == y.forward_overhead && x.backward_overhead == y.backward_overhead;
   });
 }
 
-bool SameTimes(const Chain& a, const Chain& b) {
-  return AllStages(a, b, [](const Stage& x, const Stage& y) {
+bool SameTimes(const Problem& a, const Problem& b) {
+  return AllSteps(a, b, [](const auto& x, const auto& y) {
     return x.forward_time == y.forward_time && x.backward_time == y.backward_time;
   });
 }
 
-bool OverheadsAtLeast(const Chain& a, const Chain& b) {
-  return AllStages(a, b, [](const Stage& x, const Stage& y) {
+bool OverheadsAtLeast(const Problem& a, const Problem& b) {
+  return AllSteps(a, b, [](const auto& x, const auto& y) {
     return x.forward_saving_overhead >= y.forward_saving_overhead &&
            x.forward_overhead >= y.forward_overhead && x.backward_overhead >= y.backward_overhead;
   });
 }
 
-std::optional<Plan> PlanUnder(const Chain& caller, const Simulation& store_all,
-                              const Chain& reference, const Plan& plan, Bytes budget) {
+std::optional<Plan> PlanUnder(const Problem& caller, const Simulation& store_all,
+                              const Problem& reference, const Plan& plan, Bytes budget) {
   const bool same_overheads = SameOverheads(caller, reference);
   if (plan.status != PlanStatus::kFound && !same_overheads) return std::nullopt;
   Plan judged = plan;

@@ -4,16 +4,16 @@
 
 #include <optional>
 
-#include "solvers/model/chain.h"
+#include "solvers/model/problem.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
 
-// Both chains have the same structure (equal canonical bytes): only times and overheads may differ.
-bool SameOverheads(const Chain& a, const Chain& b);
-bool SameTimes(const Chain& a, const Chain& b);
+// Both problems have the same structure (equal canonical bytes): only times and overheads may differ.
+bool SameOverheads(const Problem& a, const Problem& b);
+bool SameTimes(const Problem& a, const Problem& b);
 // Every overhead of `a` is at least that of `b`.
-bool OverheadsAtLeast(const Chain& a, const Chain& b);
+bool OverheadsAtLeast(const Problem& a, const Problem& b);
 
 // `plan`, made under the costs of `reference`, as an answer for `budget` under the costs of
 // `caller`: refereed anew, and claiming no more than still holds. `store_all` is what store-all
@@ -22,8 +22,8 @@ bool OverheadsAtLeast(const Chain& a, const Chain& b);
 // - it recomputes and store-all fits, because the caller's overheads are smaller: store-all wins
 //   whenever it fits;
 // - it says that there is no schedule and the overheads differ: nothing is known for this caller.
-std::optional<Plan> PlanUnder(const Chain& caller, const Simulation& store_all,
-                              const Chain& reference, const Plan& plan, Bytes budget);
+std::optional<Plan> PlanUnder(const Problem& caller, const Simulation& store_all,
+                              const Problem& reference, const Plan& plan, Bytes budget);
 
 }  // namespace stowage
 

@@ -19,7 +19,7 @@
 namespace stowage {
 
 struct PlanningProblem {
-  std::shared_ptr<const Chain> chain;  // what the profile is planned on, under the caller's costs
+  std::shared_ptr<const Problem> costs;              // what is planned, under the caller's costs
   std::vector<std::vector<int64_t>> stage_vertices;  // the caller's own ids; empty for a chain
   // What store-all takes on it: replayed once for all that is judged under these costs.
   Simulation store_all;
@@ -32,12 +32,11 @@ struct PlanningProblem {
 // Sha256, or in tests a function with collisions.
 using DigestFunction = std::function<Digest(const std::string&)>;
 
-// O(size of the profile). INVALID_ARGUMENT made by FieldError: no such solver, or the graph cannot
-// be planned as a chain of at most `max_stages`.
+// O(size of the profile). INVALID_ARGUMENT made by FieldError: no such solver, or a graph that not
+// even plain training could run.
 absl::StatusOr<std::shared_ptr<PlanningProblem>> MakePlanningProblem(const Profile& profile,
                                                                      const KeyOptions& options,
-                                                                     const DigestFunction& digest,
-                                                                     int64_t max_stages);
+                                                                     const DigestFunction& digest);
 
 // The budget in bytes without a solver; nothing for "least", which needs one.
 std::optional<Bytes> WithoutSolver(const Budget& budget, Bytes store_all_peak);

@@ -85,7 +85,7 @@ std::shared_ptr<PlanCall> PlanningService::ComputePlan(const ComputeRequest& req
     return call;
   }
   absl::StatusOr<std::shared_ptr<PlanningProblem>> problem =
-      MakePlanningProblem(request.profile, request.options, options_.digest, options_.max_stages);
+      MakePlanningProblem(request.profile, request.options, options_.digest);
   const absl::Status valid = problem.ok() ? ValidateBudget(request.budget) : problem.status();
   if (valid.ok()) {
     call->problem = *std::move(problem);
@@ -158,7 +158,7 @@ absl::StatusOr<Plan> PlanningService::PlanFor(const Flight& flight, AnswerSource
   std::optional<Bytes> budget = flight.budget;
   if (!budget) {
     const absl::StatusOr<Bytes> least =
-        solver_->Resolve(*problem.chain, LeastBudget{}, OptionsFor(flight));
+        solver_->Resolve(*problem.costs, LeastBudget{}, OptionsFor(flight));
     if (!least.ok()) return least.status();
     budget = *least;
     access = Access::kLookup;
@@ -179,12 +179,12 @@ absl::StatusOr<Plan> PlanningService::Solve(const Flight& flight, Bytes budget) 
   const PlanningProblem& problem = *flight.problem;
   const Clock::time_point start = Clock::now();
   absl::StatusOr<Plan> plan =
-      CatchingBadAlloc([&] { return solver_->Solve(*problem.chain, budget, OptionsFor(flight)); });
+      CatchingBadAlloc([&] { return solver_->Solve(*problem.costs, budget, OptionsFor(flight)); });
   const auto took = std::chrono::nanoseconds(Clock::now() - start);
   mean_solve_ns_ = (mean_solve_ns_ * 7 + took.count()) / 8;
   metrics_->Solved(plan.ok() ? plan->provenance.solver : problem.options.solver, OutcomeOf(plan),
                    std::chrono::duration<double>(took).count());
-  const Nanos ideal = problem.chain->ideal_time();
+  const Nanos ideal = IdealTime(*problem.costs);
   if (plan.ok() && plan->status == PlanStatus::kFound && ideal > Nanos(0)) {
     metrics_->PlanQuality(
         static_cast<double>(plan->prediction.makespan.value()) / static_cast<double>(ideal.value()),
@@ -195,17 +195,17 @@ absl::StatusOr<Plan> PlanningService::Solve(const Flight& flight, Bytes budget) 
 
 void PlanningService::Distribute(const std::shared_ptr<Flight>& flight, const Plan& plan,
                                  AnswerSource source) {
-  const Chain& solved_under = *flight->problem->chain;
+  const Problem& solved_under = *flight->problem->costs;
   for (const auto& call : flights_.Land(flight)) {
-    const Chain& chain = *call->problem->chain;
+    const Problem& asked = *call->problem->costs;
     const bool leads = call->id == flight->leader;
     // "Least" means something else to a caller of other overheads, and a plan that was made without
     // times is no answer to who has some.
-    const bool timeless = solved_under.ideal_time() == Nanos(0) && chain.ideal_time() > Nanos(0);
-    const bool same_question = !timeless && (call->budget || SameOverheads(chain, solved_under));
+    const bool timeless = IdealTime(solved_under) == Nanos(0) && IdealTime(asked) > Nanos(0);
+    const bool same_question = !timeless && (call->budget || SameOverheads(asked, solved_under));
     std::optional<Plan> judged;
     if (same_question) {
-      judged = PlanUnder(chain, call->problem->store_all, solved_under, plan,
+      judged = PlanUnder(asked, call->problem->store_all, solved_under, plan,
                          call->budget.value_or(plan.budget));
       if (!judged) metrics_->PlanRefused();
     }
@@ -235,7 +235,7 @@ void PlanningService::Leave(const std::shared_ptr<PlanCall>& call, const absl::S
 void PlanningService::ResolveFromEntry(PlanCall* call) {
   const auto entry = store_->Get(call->problem->key, Access::kPeek);
   if (!entry || !entry->least_budget || entry->canonical != *call->problem->canonical) return;
-  if (SameOverheads(*entry->reference, *call->problem->chain)) call->budget = entry->least_budget;
+  if (SameOverheads(*entry->reference, *call->problem->costs)) call->budget = entry->least_budget;
 }
 
 std::optional<Plan> PlanningService::FindCached(const PlanningProblem& problem, Bytes budget,

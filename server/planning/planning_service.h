@@ -39,7 +39,6 @@ struct PlanningOptions {
   // How long a flight may take, queue included, for callers without a deadline.
   std::chrono::nanoseconds max_solve_time = std::chrono::minutes(10);
   int64_t max_open_calls = 10000;  // of ComputePlan, who joined a flight included
-  int64_t max_stages = static_cast<int64_t>(Chain::kMaxStages);  // of a chain cut from a graph
   DigestFunction digest = Sha256;
 };
 

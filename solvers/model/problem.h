@@ -11,13 +11,19 @@
 
 namespace stowage {
 
+// Immutable, hence safe to share between threads.
+using Problem = std::variant<Chain, Graph>;
+
+// Sum of all forward and backward times: the step without a budget.
+Nanos IdealTime(const Problem& problem);
+
 enum class CostSource { kUnspecified, kMeasured, kModelled, kBytesOnly };
 
 // A validated profile. Immutable by convention; copies share nothing.
 struct Profile {
   std::string name;
   Device device;
-  std::variant<Chain, Graph> problem;
+  Problem problem;
   CostSource cost_source = CostSource::kUnspecified;
 };
 

@@ -46,8 +46,8 @@ struct Plan {
   Simulation prediction;  // the referee's, under the costs of the profile that was asked with
   Bounds bounds;
   Provenance provenance;
-  // Of a graph: ids (the sender's) of the vertices that each stage runs; one each where the schedule
-  // is over the graph's own vertices. Empty for a chain.
+  // Of a graph: entry p holds the id (the sender's) of the vertex that instructions call stage p + 1.
+  // Empty for a chain.
   std::vector<std::vector<int64_t>> stage_vertices;
   int64_t revision = 1;
   std::string explanation;

@@ -126,7 +126,8 @@ TEST(Planner, ChecksOptionsWhateverTheSolver) {
       options.solve.slots = slots;
       EXPECT_EQ(GetFieldViolation(MakePlan(profile, Bytes(5), options).status())->field,
                 "options.slots");
-      EXPECT_EQ(GetFieldViolation(MakeFrontier(profile, options).status())->field, "options.slots");
+      EXPECT_EQ(GetFieldViolation(MakeFrontier(profile.problem, options).status())->field,
+                "options.slots");
     }
     PlanOptions options;
     options.solver = solver;
@@ -153,18 +154,19 @@ TEST(Planner, RefusesTheSlotsAskedForWhereTheyDoNotFit) {
 TEST(Planner, MakesFrontiers) {
   const Profile profile = RandomProfile(10, 6);
   const Chain& chain = std::get<Chain>(profile.problem);
-  const absl::StatusOr<Frontier> frontier = MakeFrontier(profile, {});
+  const absl::StatusOr<Frontier> frontier = MakeFrontier(profile.problem, {});
   ASSERT_TRUE(frontier.ok()) << frontier.status();
   EXPECT_EQ(frontier->info().solver, "beyond_persistent");
   EXPECT_EQ(frontier->Encode(), MakeChainFrontier(chain, {})->Encode());
   PlanOptions options;
   options.solver = "checkpoint_sequential";
-  EXPECT_EQ(MakeFrontier(profile, options)->info().solver, "checkpoint_sequential");
+  EXPECT_EQ(MakeFrontier(profile.problem, options)->info().solver, "checkpoint_sequential");
   options.solver = "magic";
-  EXPECT_EQ(GetFieldViolation(MakeFrontier(profile, options).status())->field, "options.solver");
+  EXPECT_EQ(GetFieldViolation(MakeFrontier(profile.problem, options).status())->field,
+            "options.solver");
   options.solver = "";
   options.solve.table_limit = Bytes(10);
-  EXPECT_EQ(MakeFrontier(profile, options)->info().solver, "checkpoint_sequential");
+  EXPECT_EQ(MakeFrontier(profile.problem, options)->info().solver, "checkpoint_sequential");
 }
 
 // A chain too long for the optimum's tables is still planned, and says by what.
@@ -193,7 +195,7 @@ TEST(Planner, PlansTheLongestChainsToo) {
   }
 }
 
-TEST(Planner, PlansGraphsOverTheirSegments) {
+TEST(Planner, PlansGraphsOverTheirVertices) {
   GraphSpec spec;
   for (int64_t id = 0; id < 9; ++id) {
     Vertex v;
@@ -208,8 +210,8 @@ TEST(Planner, PlansGraphsOverTheirSegments) {
   const absl::StatusOr<Plan> plan = MakePlan(profile, ShareOfStoreAll{0.7}, {});
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->status, PlanStatus::kFound);
-  EXPECT_EQ(plan->stage_vertices.size(), 8u);
-  EXPECT_EQ(plan->stage_vertices[0], std::vector<int64_t>{101});
+  EXPECT_EQ(plan->stage_vertices.size(), 9u);
+  EXPECT_EQ(plan->stage_vertices[1], std::vector<int64_t>{101});
   EXPECT_GT(plan->prediction.recomputed_forwards, 0);
 }
 

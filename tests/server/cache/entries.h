@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <string>
-#include <variant>
 
 #include "server/cache/plan_entry.h"
 #include "tests/server/support/profiles.h"
@@ -17,8 +16,7 @@ inline PlanKey KeyOf(const std::string& text) { return PlanKey{kEncodingVersion,
 inline std::shared_ptr<const PlanEntry> EntryOf(const std::string& canonical, size_t bytes = 0) {
   auto entry = std::make_shared<PlanEntry>();
   entry->canonical = canonical;
-  entry->reference =
-      std::make_shared<const Chain>(std::get<Chain>(ChainProfile(ProfileShape{}).problem));
+  entry->reference = std::make_shared<const Problem>(ChainProfile(ProfileShape{}).problem);
   entry->least_budget = Bytes(42);
   Plan plan;
   plan.status = PlanStatus::kFound;

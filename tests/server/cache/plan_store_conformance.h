@@ -40,8 +40,9 @@ TEST_P(PlanStoreConformance, WhatIsPutComesBackWhole) {
     ASSERT_NE(entry, nullptr);
     EXPECT_EQ(entry->canonical, "canonical a");
     EXPECT_EQ(entry->least_budget, Bytes(42));
-    EXPECT_EQ(entry->reference->length(), ProfileShape{}.stages);
-    EXPECT_EQ(entry->reference->stage(2).forward_time, Nanos(11));
+    const Chain& chain = std::get<Chain>(*entry->reference);
+    EXPECT_EQ(chain.length(), ProfileShape{}.stages);
+    EXPECT_EQ(chain.stage(2).forward_time, Nanos(11));
     ASSERT_EQ(entry->plans.size(), 1u);
     EXPECT_EQ(entry->plans[0]->budget, Bytes(1000));
     EXPECT_EQ(entry->plans[0]->revision, 7);

@@ -82,7 +82,7 @@ std::shared_ptr<PlanningProblem> ProblemWith(int64_t first_forward) {
   ChainSpec spec = std::get<Chain>(testing::ChainProfile({}).problem).spec();
   spec.stages[0].forward_time = Nanos(first_forward);
   const Profile profile{"test", Device(), *Chain::Create(spec), CostSource::kMeasured};
-  return *MakePlanningProblem(profile, KeyOptions(), Sha256, Chain::kMaxStages);
+  return *MakePlanningProblem(profile, KeyOptions(), Sha256);
 }
 
 // Store-all, but for one stage that runs forward twice.
@@ -107,8 +107,9 @@ TEST(BestAccepted, IsTheFastestUnderTheCallersOwnTimes) {
   const auto caller = ProblemWith(1000);
   PlanEntry entry;
   entry.canonical = *reference->canonical;
-  entry.reference = reference->chain;
-  entry.plans = {Recomputing(1, *reference->chain), Recomputing(3, *reference->chain)};
+  entry.reference = reference->costs;
+  entry.plans = {Recomputing(1, std::get<Chain>(*reference->costs)),
+                 Recomputing(3, std::get<Chain>(*reference->costs))};
   const Found ours = BestAccepted(*reference, entry, Bytes(100000));
   const Found theirs = BestAccepted(*caller, entry, Bytes(100000));
   ASSERT_TRUE(ours.plan && theirs.plan);
@@ -121,7 +122,7 @@ TEST(BestAccepted, JudgesNoMoreThanItsLimit) {
   const auto problem = ProblemWith(1);
   PlanEntry entry;
   entry.canonical = *problem->canonical;
-  entry.reference = problem->chain;
+  entry.reference = problem->costs;
   for (int i = 0; i <= kMaxJudged; ++i) entry.plans.push_back(Solved(100, 80, 60));
   const Found found = BestAccepted(*problem, entry, Bytes(90));
   EXPECT_FALSE(found.plan.has_value());

@@ -3,15 +3,16 @@
 #include <gtest/gtest.h>
 
 #include "server/planning/plan_under.h"
+#include "solvers/plan/problem_referee.h"
 #include "tests/server/support/profiles.h"
 
 namespace stowage::testing {
 namespace {
 
-using Problem = std::shared_ptr<const PlanningProblem>;
+using Asked = std::shared_ptr<const PlanningProblem>;
 
-Problem ProblemOf(const ProfileShape& shape) {
-  return *MakePlanningProblem(ChainProfile(shape), KeyOptions(), Sha256, Chain::kMaxStages);
+Asked ProblemOf(const ProfileShape& shape) {
+  return *MakePlanningProblem(ChainProfile(shape), KeyOptions(), Sha256);
 }
 
 ProfileShape Shape(int64_t overhead) {
@@ -20,15 +21,15 @@ ProfileShape Shape(int64_t overhead) {
   return shape;
 }
 
-Problem WithOverhead(int64_t overhead) { return ProblemOf(Shape(overhead)); }
+Asked WithOverhead(int64_t overhead) { return ProblemOf(Shape(overhead)); }
 
-std::optional<Plan> Under(const Problem& caller, const Problem& reference, const Plan& plan,
+std::optional<Plan> Under(const Asked& caller, const Asked& reference, const Plan& plan,
                           Bytes budget) {
-  return PlanUnder(*caller->chain, caller->store_all, *reference->chain, plan, budget);
+  return PlanUnder(*caller->costs, caller->store_all, *reference->costs, plan, budget);
 }
 
-SolvedPlan Solved(const Problem& problem, Bytes budget) {
-  return SolvedPlan{problem, *MakeChainPlan(*problem->chain, budget, PlanOptions()), false};
+SolvedPlan Solved(const Asked& problem, Bytes budget) {
+  return SolvedPlan{problem, *MakePlan(*problem->costs, budget, PlanOptions()), false};
 }
 
 TEST(PlanRecord, TheKeyIsTheOneEverybodyComputes) {
@@ -36,18 +37,18 @@ TEST(PlanRecord, TheKeyIsTheOneEverybodyComputes) {
 }
 
 TEST(PlanRecord, TheFirstPlanBringsItsCostsAsReference) {
-  const Problem problem = ProblemOf({});
+  const Asked problem = ProblemOf({});
   SolvedPlan solved = Solved(problem, Bytes(1500));
   const PlanEntry entry = *Record(nullptr, &solved);
   EXPECT_EQ(entry.canonical, *problem->canonical);
-  EXPECT_EQ(entry.reference, problem->chain);
+  EXPECT_EQ(entry.reference, problem->costs);
   ASSERT_EQ(entry.plans.size(), 1u);
   EXPECT_EQ(entry.plans[0]->revision, 1);
   EXPECT_FALSE(entry.least_budget.has_value());
 }
 
 TEST(PlanRecord, APlanOfEqualBudgetIsReplacedByTheNextRevision) {
-  const Problem problem = ProblemOf({});
+  const Asked problem = ProblemOf({});
   SolvedPlan solved = Solved(problem, Bytes(1500));
   const PlanEntry first = *Record(nullptr, &solved);
   SolvedPlan other = Solved(problem, Bytes(1600));
@@ -61,7 +62,7 @@ TEST(PlanRecord, APlanOfEqualBudgetIsReplacedByTheNextRevision) {
 }
 
 TEST(PlanRecord, ALeastBudgetIsRemembered) {
-  const Problem problem = ProblemOf({});
+  const Asked problem = ProblemOf({});
   const Bytes least = LeastPeak(ChainProfile({}));
   SolvedPlan solved = Solved(problem, least);
   solved.least = true;
@@ -70,20 +71,20 @@ TEST(PlanRecord, ALeastBudgetIsRemembered) {
 }
 
 TEST(PlanRecord, CostsUnderWhichThePlanHoldsStayTheReference) {
-  const Problem large = WithOverhead(50);
-  const Problem small = WithOverhead(0);
+  const Asked large = WithOverhead(50);
+  const Asked small = WithOverhead(0);
   SolvedPlan first = Solved(small, StoreAllPeak(ChainProfile({})));
   const PlanEntry before = *Record(nullptr, &first);
   SolvedPlan second = Solved(large, Bytes(1500));
   const PlanEntry after = *Record(&before, &second);
-  EXPECT_EQ(after.reference, small->chain);
+  EXPECT_EQ(after.reference, small->costs);
   EXPECT_EQ(after.plans.size(), 2u);
   EXPECT_LT(after.plans[1]->prediction.peak, second.plan.prediction.peak);
 }
 
 TEST(PlanRecord, SmallerOverheadsDoNotBecomeTheReference) {
-  const Problem large = WithOverhead(50);
-  const Problem small = WithOverhead(0);
+  const Asked large = WithOverhead(50);
+  const Asked small = WithOverhead(0);
   const Bytes peak = StoreAllPeak(ChainProfile({}));
   SolvedPlan first = Solved(large, Bytes(1500));
   const PlanEntry before = *Record(nullptr, &first);
@@ -94,8 +95,8 @@ TEST(PlanRecord, SmallerOverheadsDoNotBecomeTheReference) {
 }
 
 TEST(PlanRecord, LargerOverheadsBecomeTheReferenceWhereThePlanDoesNotHold) {
-  const Problem large = WithOverhead(50);
-  const Problem small = WithOverhead(0);
+  const Asked large = WithOverhead(50);
+  const Asked small = WithOverhead(0);
   const Bytes peak = StoreAllPeak(ChainProfile({}));
   SolvedPlan first = Solved(small, Bytes(1500));
   SolvedPlan tight = Solved(small, peak);
@@ -107,11 +108,11 @@ TEST(PlanRecord, LargerOverheadsBecomeTheReferenceWhereThePlanDoesNotHold) {
   SolvedPlan heavy = Solved(large, peak);
   ASSERT_GT(heavy.plan.prediction.recomputed_forwards, 0);
   const PlanEntry after = *Record(&before, &heavy);
-  EXPECT_EQ(after.reference, large->chain);
+  EXPECT_EQ(after.reference, large->costs);
   EXPECT_EQ(after.store_all.peak, StoreAllPeak(ChainProfile(Shape(50))));
   for (const auto& plan : after.plans) {
     Plan copy = *plan;
-    EXPECT_TRUE(Referee(*large->chain, &copy).ok());
+    EXPECT_TRUE(Referee(*large->costs, &copy).ok());
     EXPECT_EQ(copy.prediction.peak, plan->prediction.peak);
   }
   // Store-all with room to spare stays, store-all at its old peak does not.
@@ -120,8 +121,8 @@ TEST(PlanRecord, LargerOverheadsBecomeTheReferenceWhereThePlanDoesNotHold) {
 }
 
 TEST(PlanRecord, ThatNothingFitsLargerOverheadsChangesNothing) {
-  const Problem small = WithOverhead(0);
-  const Problem large = WithOverhead(5000);
+  const Asked small = WithOverhead(0);
+  const Asked large = WithOverhead(5000);
   SolvedPlan first = Solved(small, Bytes(1500));
   const PlanEntry before = *Record(nullptr, &first);
   SolvedPlan infeasible = Solved(large, Bytes(1500));
@@ -138,7 +139,7 @@ TEST(PlanRecord, AProfileWithoutTimesLeavesNothing) {
 }
 
 TEST(PlanRecord, PlansPerEntryAreBounded) {
-  const Problem problem = ProblemOf({});
+  const Asked problem = ProblemOf({});
   SolvedPlan solved = Solved(problem, Bytes(1500));
   PlanEntry entry = *Record(nullptr, &solved);
   for (size_t i = 1; i <= kMaxPlansPerEntry; ++i) {
@@ -151,10 +152,10 @@ TEST(PlanRecord, PlansPerEntryAreBounded) {
 }
 
 TEST(PlanUnder, OptimalUnderOtherTimesIsNotClaimedOptimalUnderThese) {
-  const Problem reference = ProblemOf({});
+  const Asked reference = ProblemOf({});
   ProfileShape jittered;
   jittered.forward_time += 3;
-  const Problem caller = ProblemOf(jittered);
+  const Asked caller = ProblemOf(jittered);
   const Plan plan = Solved(reference, Bytes(1500)).plan;
   ASSERT_TRUE(plan.bounds.proven_optimal);
   ASSERT_GT(plan.prediction.recomputed_forwards, 0);
@@ -167,8 +168,8 @@ TEST(PlanUnder, OptimalUnderOtherTimesIsNotClaimedOptimalUnderThese) {
 }
 
 TEST(PlanUnder, InfeasibleUnderOtherOverheadsSaysNothing) {
-  const Problem small = WithOverhead(0);
-  const Problem large = WithOverhead(50);
+  const Asked small = WithOverhead(0);
+  const Asked large = WithOverhead(50);
   const Plan plan = Solved(large, Bytes(10)).plan;
   ASSERT_EQ(plan.status, PlanStatus::kProvenInfeasible);
   EXPECT_FALSE(Under(small, large, plan, Bytes(10)).has_value());
@@ -176,8 +177,8 @@ TEST(PlanUnder, InfeasibleUnderOtherOverheadsSaysNothing) {
 }
 
 TEST(PlanUnder, WhatRecomputesIsNoAnswerWhereStoreAllFits) {
-  const Problem small = WithOverhead(0);
-  const Problem large = WithOverhead(50);
+  const Asked small = WithOverhead(0);
+  const Asked large = WithOverhead(50);
   const Bytes peak = StoreAllPeak(ChainProfile({}));
   const Plan plan = Solved(large, peak).plan;
   ASSERT_GT(plan.prediction.recomputed_forwards, 0);
@@ -187,13 +188,13 @@ TEST(PlanUnder, WhatRecomputesIsNoAnswerWhereStoreAllFits) {
 }
 
 TEST(PlanUnder, KeepsABetterBoundWhereItHolds) {
-  const Problem reference = ProblemOf({});
-  const Problem caller = WithOverhead(20);
+  const Asked reference = ProblemOf({});
+  const Asked caller = WithOverhead(20);
   // A plan that is far from the fastest.
-  Plan plan = *MakeChainPlan(*reference->chain, Bytes(1500), PlanOptions{"chen_sqrt", {}});
+  Plan plan = *MakePlan(*reference->costs, Bytes(1500), PlanOptions{"chen_sqrt", {}});
   ASSERT_EQ(plan.status, PlanStatus::kFound);
   plan.bounds.lower_bound = plan.prediction.makespan;
-  const auto at = [&plan](const Problem& who, const Problem& whose, int64_t budget) {
+  const auto at = [&plan](const Asked& who, const Asked& whose, int64_t budget) {
     return Under(who, whose, plan, Bytes(budget))->bounds.lower_bound;
   };
   EXPECT_EQ(at(reference, reference, 1500), plan.bounds.lower_bound);
@@ -203,14 +204,14 @@ TEST(PlanUnder, KeepsABetterBoundWhereItHolds) {
 }
 
 TEST(PlanUnder, SaysWhatTheRefereeSays) {
-  const Problem caller = WithOverhead(20);
-  const Problem reference = WithOverhead(50);
+  const Asked caller = WithOverhead(20);
+  const Asked reference = WithOverhead(50);
   const Plan plan = Solved(reference, Bytes(1500)).plan;
   const auto judged = Under(caller, reference, plan, Bytes(1499));
   ASSERT_TRUE(judged.has_value());
   Plan refereed = plan;
   refereed.budget = Bytes(1499);
-  ASSERT_TRUE(Referee(*caller->chain, &refereed).ok());
+  ASSERT_TRUE(Referee(*caller->costs, &refereed).ok());
   EXPECT_EQ(judged->prediction.peak, refereed.prediction.peak);
   EXPECT_EQ(judged->prediction.makespan, refereed.prediction.makespan);
   EXPECT_EQ(judged->bounds.store_all_peak, refereed.bounds.store_all_peak);

@@ -8,24 +8,24 @@
 namespace stowage::testing {
 namespace {
 
-absl::StatusOr<std::shared_ptr<PlanningProblem>> Make(const Profile& profile, int64_t max_stages,
+absl::StatusOr<std::shared_ptr<PlanningProblem>> Make(const Profile& profile,
                                                       const std::string& solver = "") {
   KeyOptions options;
   options.solver = solver;
-  return MakePlanningProblem(profile, options, Sha256, max_stages);
+  return MakePlanningProblem(profile, options, Sha256);
 }
 
 TEST(PlanningProblem, KnowsWhatStoreAllTakes) {
-  const auto problem = Make(ChainProfile({}), 10);
+  const auto problem = Make(ChainProfile({}));
   ASSERT_TRUE(problem.ok()) << problem.status();
   EXPECT_EQ((*problem)->store_all.peak, StoreAllPeak(ChainProfile({})));
 }
 
 TEST(PlanningProblem, SharesAreWhatThePlannerSays) {
-  const auto problem = Make(ChainProfile({}), 10);
+  const auto problem = Make(ChainProfile({}));
   ASSERT_TRUE(problem.ok()) << problem.status();
   for (const double share : {0.001, 0.1, 1.0 / 3, 0.6, 0.999, 1.0}) {
-    const auto bytes = ResolveBudget(*(*problem)->chain, ShareOfStoreAll{share}, PlanOptions());
+    const auto bytes = ResolveBudget(*(*problem)->costs, ShareOfStoreAll{share}, PlanOptions());
     ASSERT_TRUE(bytes.ok());
     EXPECT_EQ(WithoutSolver(ShareOfStoreAll{share}, (*problem)->store_all.peak), *bytes) << share;
   }
@@ -33,34 +33,40 @@ TEST(PlanningProblem, SharesAreWhatThePlannerSays) {
   EXPECT_FALSE(WithoutSolver(LeastBudget{}, Bytes(100)).has_value());
 }
 
-TEST(PlanningProblem, AGraphThatSplitsIntoTooManyStagesIsRefused) {
-  const auto whole = Make(GraphProfile(20, 0, 1), 1000);
-  ASSERT_TRUE(whole.ok()) << whole.status();
-  const int stages = (*whole)->chain->length();
-  ASSERT_GT(stages, 1);
-  EXPECT_TRUE(Make(GraphProfile(20, 0, 1), stages).ok());
-  const auto violation = GetFieldViolation(Make(GraphProfile(20, 0, 1), stages - 1).status());
-  ASSERT_TRUE(violation.has_value());
-  EXPECT_EQ(violation->field, "profile.graph");
-  EXPECT_EQ(violation->value, std::to_string(stages) + " stages");
-  EXPECT_EQ(violation->rule, "must split into at most " + std::to_string(stages - 1) + " stages");
+TEST(PlanningProblem, AGraphsStepsAreItsVerticesByTheCallersIds) {
+  const auto problem = Make(GraphProfile(3, 500, 10));
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  EXPECT_EQ((*problem)->stage_vertices, (std::vector<std::vector<int64_t>>{{500}, {510}, {520}}));
+  EXPECT_TRUE(Make(ChainProfile({})).value()->stage_vertices.empty());
 }
 
-TEST(PlanningProblem, AnErrorOfTheCutIsOneOfTheGraph) {
-  const int vertices = static_cast<int>(Chain::kMaxStages) + 5;
-  const auto violation = GetFieldViolation(Make(GraphProfile(vertices, 0, 1), 10).status());
+// The second op overwrites what the first one's backward needs: frameworks refuse that, too.
+TEST(PlanningProblem, AGraphThatPlainTrainingCannotRunIsRefused) {
+  GraphSpec spec;
+  for (int64_t id = 0; id < 3; ++id) {
+    Vertex v;
+    v.id = v.program_order = id;
+    v.output = v.output_gradient = Bytes(8);
+    if (id > 0) v.inputs = {{id - 1, false}};
+    spec.vertices.push_back(v);
+  }
+  spec.vertices[1].backward_needs_output = true;
+  spec.vertices[2].alias = AliasKind::kInPlace;
+  Profile profile = GraphProfile(1, 0, 1);
+  profile.problem = Graph::Create(std::move(spec)).value();
+  const auto violation = GetFieldViolation(Make(profile).status());
   ASSERT_TRUE(violation.has_value());
-  EXPECT_EQ(violation->field, "profile.graph");
-  EXPECT_NE(violation->value.find("chain.stages"), std::string::npos) << violation->value;
+  EXPECT_EQ(violation->field, "profile");
+  EXPECT_EQ(violation->rule, "must be a step that can run without a budget");
 }
 
 TEST(PlanningProblem, AnUnknownSolverIsRefused) {
-  const auto violation = GetFieldViolation(Make(ChainProfile({}), 10, "no such one").status());
+  const auto violation = GetFieldViolation(Make(ChainProfile({}), "no such one").status());
   ASSERT_TRUE(violation.has_value());
   EXPECT_EQ(violation->field, "options.solver");
   EXPECT_EQ(violation->value, "\"no such one\"");
   EXPECT_NE(violation->rule.find("optimal_persistent"), std::string::npos);
-  EXPECT_TRUE(Make(ChainProfile({}), 10, "store_all").ok());
+  EXPECT_TRUE(Make(ChainProfile({}), "store_all").ok());
 }
 
 }  // namespace

@@ -124,8 +124,7 @@ TEST(SingleFlight, AJoinerGivesItsCanonicalBytesUp) {
   std::vector<std::shared_ptr<PlanCall>> calls;
   for (uint64_t id = 0; id < 2; ++id) {
     calls.push_back(std::make_shared<PlanCall>(id, std::nullopt, ComputeCallback()));
-    calls.back()->problem =
-        *MakePlanningProblem(ChainProfile({}), KeyOptions(), Sha256, Chain::kMaxStages);
+    calls.back()->problem = *MakePlanningProblem(ChainProfile({}), KeyOptions(), Sha256);
     calls.back()->budget = kTight;
   }
   ASSERT_NE(calls[0]->problem->canonical, calls[1]->problem->canonical);

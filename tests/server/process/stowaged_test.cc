@@ -190,9 +190,9 @@ TEST(Stowaged, AFlagBoundsTheMemoryOfASolve) {
   EXPECT_EQ(child.Wait(), 0);
 }
 
-TEST(Stowaged, AFlagBoundsTheStagesThatAGraphIsCutInto) {
+TEST(Stowaged, AFlagBoundsTheVerticesOfAGraph) {
   std::vector<std::string> command = FreePorts();
-  command.emplace_back("--max_stages=5");
+  command.emplace_back("--max_vertices=5");
   ChildProcess child(command);
   const auto [address, metrics] = Ready(&child);
   v1::ComputePlanRequest request;
@@ -202,7 +202,7 @@ TEST(Stowaged, AFlagBoundsTheStagesThatAGraphIsCutInto) {
   grpc::ClientContext context;
   const grpc::Status status = Connect(address)->ComputePlan(&context, request, &response);
   EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
-  EXPECT_THAT(status.error_message(), HasSubstr("at most 5 stages"));
+  EXPECT_THAT(status.error_message(), HasSubstr("must have at most 5 on this server"));
   child.Signal(SIGTERM);
   EXPECT_EQ(child.Wait(), 0);
 }

@@ -48,13 +48,7 @@ class BadInput : public ::testing::Test {
     return limits;
   }
 
-  static PlanningOptions Planning() {
-    PlanningOptions planning;
-    planning.max_stages = Limits().max_stages;
-    return planning;
-  }
-
-  RpcFixture fixture_{false, Limits(), Planning()};
+  RpcFixture fixture_{false, Limits()};
 };
 
 TEST_F(BadInput, NegativeBytes) {
@@ -129,7 +123,6 @@ TEST_F(BadInput, MoreThanThisServerTakes) {
                   "21 elements");
   ExpectViolation(ComputeRequestFor(GraphProfile(31, 0, 1), 1500), "profile.graph.vertices",
                   "31 elements");
-  ExpectViolation(ComputeRequestFor(GraphProfile(25, 0, 1), 1500), "profile.graph", "24 stages");
 }
 
 TEST_F(BadInput, KeysOfALookup) {

@@ -9,16 +9,16 @@ constexpr std::chrono::seconds kPatience{10};
 
 }  // namespace
 
-absl::StatusOr<Bytes> FakeSolver::Resolve(const Chain& chain, const Budget& budget,
+absl::StatusOr<Bytes> FakeSolver::Resolve(const Problem& problem, const Budget& budget,
                                           const PlanOptions& options) const {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     ++resolved_;
   }
-  return ResolveBudget(chain, budget, options);
+  return ResolveBudget(problem, budget, options);
 }
 
-absl::StatusOr<Plan> FakeSolver::Solve(const Chain& chain, Bytes budget,
+absl::StatusOr<Plan> FakeSolver::Solve(const Problem& problem, Bytes budget,
                                        const PlanOptions& options) const {
   std::unique_lock<std::mutex> lock(mutex_);
   ++started_;
@@ -35,7 +35,7 @@ absl::StatusOr<Plan> FakeSolver::Solve(const Chain& chain, Bytes budget,
   if (throws_) throw std::bad_alloc();
   if (!failure_.ok()) return failure_;
   lock.unlock();
-  return MakeChainPlan(chain, budget, options);
+  return MakePlan(problem, budget, options);
 }
 
 void FakeSolver::Release() {

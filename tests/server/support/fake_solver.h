@@ -16,9 +16,9 @@ class FakeSolver final : public PlanSolver {
   // `held`: solves wait until Release.
   explicit FakeSolver(bool held) : held_(held) {}
 
-  absl::StatusOr<Bytes> Resolve(const Chain& chain, const Budget& budget,
+  absl::StatusOr<Bytes> Resolve(const Problem& problem, const Budget& budget,
                                 const PlanOptions& options) const override;
-  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
+  absl::StatusOr<Plan> Solve(const Problem& problem, Bytes budget,
                              const PlanOptions& options) const override;
 
   void Release();

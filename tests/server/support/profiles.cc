@@ -59,11 +59,11 @@ Profile GraphProfile(int vertices, int64_t first_id, int64_t step) {
 }
 
 Bytes StoreAllPeak(const Profile& profile) {
-  return Must(ResolveBudget(Must(PlanningChain(profile)), ShareOfStoreAll{1.0}, PlanOptions()));
+  return Must(ResolveBudget(profile.problem, ShareOfStoreAll{1.0}, PlanOptions()));
 }
 
 Bytes LeastPeak(const Profile& profile) {
-  return Must(ResolveBudget(Must(PlanningChain(profile)), LeastBudget{}, PlanOptions()));
+  return Must(ResolveBudget(profile.problem, LeastBudget{}, PlanOptions()));
 }
 
 }  // namespace stowage::testing

@@ -1,0 +1,22 @@
+// The referee for whatever is planned: of a chain that of chains (simulate.h), of a graph that of
+// graphs (graph_simulate.h). A schedule's instructions name the chain's stages, or the graph's
+// vertices by position in program order plus 1.
+#ifndef STOWAGE_SOLVERS_PLAN_PROBLEM_REFEREE_H_
+#define STOWAGE_SOLVERS_PLAN_PROBLEM_REFEREE_H_
+
+#include "absl/status/statusor.h"
+#include "solvers/model/problem.h"
+#include "solvers/plan/plan.h"
+#include "solvers/plan/schedule.h"
+#include "solvers/plan/simulate.h"
+
+namespace stowage {
+
+absl::StatusOr<Simulation> Simulate(const Problem& problem, const Schedule& schedule);
+Schedule StoreAllSchedule(const Problem& problem);
+Nanos MakespanLowerBound(const Problem& problem, Bytes budget);
+absl::Status Referee(const Problem& problem, Plan* plan);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_PLAN_PROBLEM_REFEREE_H_
