@@ -59,20 +59,13 @@ DivisionCosts CostsOf(const CheckpointGraph& graph, const DivisionTree& tree, Ne
   for (int n = 0; n < tree.size(); ++n) costs.whole.push_back(tree.node(n).bytes.value());
   if (needed == NeededInputs::kAllCharged) ChargeNeededInputs(graph, tree, &costs.whole);
 
-  costs.largest.assign(costs.whole.size(), 0);
   costs.must_open.assign(costs.whole.size(), false);
   for (int n = tree.size() - 1; n >= 0; --n) {
     const DivisionNode& node = tree.node(n);
     for (const int v : tree.connecting(n)) {
       if (graph.must_keep(v)) costs.must_open[Index(n)] = true;
     }
-    if (node.kind != DivisionKind::kBranch) costs.largest[Index(n)] = costs.whole[Index(n)];
-    if (node.parent < 0) continue;
-    if (costs.must_open[Index(n)]) costs.must_open[Index(node.parent)] = true;
-    if (tree.node(node.parent).kind == DivisionKind::kBranch) {
-      int64_t& largest = costs.largest[Index(node.parent)];
-      largest = std::max(largest, costs.whole[Index(n)]);
-    }
+    if (node.parent >= 0 && costs.must_open[Index(n)]) costs.must_open[Index(node.parent)] = true;
   }
   return costs;
 }

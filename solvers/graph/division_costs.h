@@ -21,9 +21,6 @@ enum class NeededInputs {
 struct DivisionCosts {
   // As one segment; or, of a Linear node, as the last part of one.
   std::vector<int64_t> whole;
-  // Of the largest segment if just the two ends are checkpoints: branches are segments by
-  // themselves.
-  std::vector<int64_t> largest;
   // Something inside must be kept, so the node cannot be inside a segment.
   std::vector<bool> must_open;
 };

@@ -1,6 +1,7 @@
 #include "solvers/graph/division_search.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace stowage {
 namespace {
@@ -12,6 +13,10 @@ size_t Index(int i) { return static_cast<size_t>(i); }
 DivisionSearch::DivisionSearch(const CheckpointGraph& graph, const DivisionTree& tree,
                                const DivisionCosts& costs)
     : graph_(graph), tree_(tree), costs_(costs) {
+  next_closed_.assign(Index(tree.size()), 0);
+  kept_.assign(Index(tree.size()), {});
+  is_open_.assign(Index(tree.size()), false);
+  SortChildren();
   MakeStops();
 }
 
@@ -30,81 +35,142 @@ void DivisionSearch::MakeStops() {
   }
 }
 
-LimitedSet DivisionSearch::Under(int64_t limit, std::vector<int>* checkpoints) {
+void DivisionSearch::SortChildren() {
+  largest_first_.resize(Index(tree_.size()));
+  std::iota(largest_first_.begin(), largest_first_.end(), 0);
+  const auto opens_first = [this](int a, int b) {
+    const bool a_must = costs_.must_open[Index(a)], b_must = costs_.must_open[Index(b)];
+    return a_must != b_must ? a_must : costs_.whole[Index(a)] > costs_.whole[Index(b)];
+  };
+  for (int n = 0; n < tree_.size(); ++n) {
+    const DivisionNode& node = tree_.node(n);
+    if (node.child_count == 0 || node.kind == DivisionKind::kLinear) continue;
+    const auto first = largest_first_.begin() + node.first_child;
+    std::stable_sort(first, first + node.child_count, opens_first);
+  }
+}
+
+void DivisionSearch::Restart() {
+  for (const int n : open_) is_open_[Index(n)] = false;
+  open_.clear();
+  segments_ = {};
   set_ = {};
-  set_.found = true;
-  checkpoints_ = checkpoints;
-  if (checkpoints != nullptr) checkpoints->clear();
-  steps_ = 1;
+  sum_ = &set_.kept;
   Keep(graph_.source());
   if (graph_.target() != graph_.source()) Keep(graph_.target());
-  open_.clear();
-  if (Opens(DivisionTree::kRoot, limit)) {
-    open_.push_back(DivisionTree::kRoot);
-  } else {
-    set_.largest = costs_.largest[Index(DivisionTree::kRoot)];
+}
+
+LimitedSet DivisionSearch::Under(int64_t limit) {
+  steps_ = 1;
+  if (limit_ < 0 || limit > limit_) Restart();
+  limit_ = limit;
+  if (open_.empty()) {
+    set_.largest = costs_.whole[DivisionTree::kRoot];
+    if (Opens(DivisionTree::kRoot, limit)) Open(DivisionTree::kRoot);
   }
-  while (!open_.empty() && set_.found) {
-    const int n = open_.back();
-    open_.pop_back();
-    const DivisionNode& node = tree_.node(n);
-    steps_ += node.child_count;
-    if (node.kind == DivisionKind::kLinear) {
-      OpenLinear(n, limit);
-      continue;
-    }
-    for (const int v : tree_.connecting(n)) Keep(v);
-    for (int c = node.first_child; c < node.first_child + node.child_count; ++c) {
-      if (Opens(c, limit)) {
-        open_.push_back(c);
-      } else {
-        set_.largest = std::max(set_.largest, costs_.largest[Index(c)]);
-      }
-    }
+  while (!segments_.empty() && segments_.top().cost > limit) {
+    const int n = segments_.top().node;
+    segments_.pop();
+    Visit(n, limit);
   }
-  if (checkpoints != nullptr) std::sort(checkpoints->begin(), checkpoints->end());
+  while (!waiting_.empty()) {
+    const int n = waiting_.back();
+    waiting_.pop_back();
+    Visit(n, limit);
+  }
+  if (!open_.empty()) set_.largest = segments_.empty() ? 0 : segments_.top().cost;
   return set_;
 }
 
-void DivisionSearch::Keep(int v) {
-  set_.kept.bytes += graph_.bytes(v).value();
-  ++set_.kept.count;
-  if (checkpoints_ != nullptr) checkpoints_->push_back(v);
+void DivisionSearch::Open(int n) {
+  if (is_open_[Index(n)]) return;
+  is_open_[Index(n)] = true;
+  open_.push_back(n);
+  waiting_.push_back(n);
+  kept_[Index(n)] = {};
+  const DivisionNode& node = tree_.node(n);
+  next_closed_[Index(n)] = node.first_child;
+  if (node.kind == DivisionKind::kLinear) return;
+  sum_ = &set_.kept;
+  for (const int v : tree_.connecting(n)) Keep(v);
+  steps_ += node.child_count;
 }
 
-void DivisionSearch::OpenLinear(int n, int64_t limit) {
+void DivisionSearch::Visit(int n, int64_t limit) {
+  ++steps_;
+  const bool linear = tree_.node(n).kind == DivisionKind::kLinear;
+  const int64_t largest = linear ? VisitLinear(n, limit) : VisitBranches(n, limit);
+  if (largest > 0) segments_.push({largest, n});
+}
+
+int64_t DivisionSearch::VisitBranches(int n, int64_t limit) {
   const DivisionNode& node = tree_.node(n);
+  int& next = next_closed_[Index(n)];
+  for (; next < node.first_child + node.child_count; ++next) {
+    const int child = largest_first_[Index(next)];
+    if (!Opens(child, limit)) return costs_.whole[Index(child)];
+    Open(child);
+  }
+  return 0;
+}
+
+int64_t DivisionSearch::VisitLinear(int n, int64_t limit) {
+  KeptBytes& kept = kept_[Index(n)];
+  set_.kept.bytes -= kept.bytes;
+  set_.kept.count -= kept.count;
+  kept = {};
+  const DivisionNode& node = tree_.node(n);
+  steps_ += node.child_count;
   const size_t last = Index(node.child_count);
+  int64_t largest = 0;
   size_t from = 0;
-  for (size_t k = 0; k < last && set_.found; ++k) {
+  for (size_t k = 0; k < last; ++k) {
     const int child = node.first_child + static_cast<int>(k);
     if (!Opens(child, limit)) continue;
-    open_.push_back(child);
+    Open(child);
+    sum_ = &kept;
     // The ends of the child are stops k and k + 1; the first may be the end of the one before.
-    SolveRun(node, from, k, limit);
+    largest = std::max(largest, SolveRun(node, from, k, limit));
     if (k > from) Keep(tree_.node(child).start);
     if (k + 1 < last) Keep(tree_.node(child).end);
     from = k + 1;
   }
-  if (set_.found) SolveRun(node, from, last, limit);
+  sum_ = &kept;
+  largest = std::max(largest, SolveRun(node, from, last, limit));
+  set_.kept.bytes += kept.bytes;
+  set_.kept.count += kept.count;
+  return largest;
 }
 
-void DivisionSearch::SolveRun(const DivisionNode& node, size_t from, size_t to, int64_t limit) {
-  if (from >= to) return;
+int64_t DivisionSearch::SolveRun(const DivisionNode& node, size_t from, size_t to, int64_t limit) {
+  if (from >= to) return 0;
   const size_t first = first_stop_[Index(tree_.node(node.first_child).parent)] + from;
   const absl::Span<const LinearStop> stops(stops_.data() + first, to - from + 1);
-  if (!linear_.Solve(stops, limit)) {
-    set_.found = false;
-    return;
-  }
+  linear_.Solve(stops, limit);
+  int64_t largest = 0;
   for (size_t stop = stops.size() - 1; stop != 0; stop = linear_.previous(stop)) {
     const size_t previous = linear_.previous(stop);
-    const int child = node.first_child + static_cast<int>(from + previous);
-    set_.largest =
-        std::max(set_.largest, stop == previous + 1 ? costs_.largest[Index(child)]
-                                                    : stops[previous].Until(stops[stop]));
-    if (previous != 0) Keep(tree_.node(child).start);
+    largest = std::max(largest, stops[previous].Until(stops[stop]));
+    if (previous != 0) Keep(tree_.node(node.first_child + static_cast<int>(from + previous)).start);
   }
+  return largest;
+}
+
+void DivisionSearch::Keep(int v) {
+  sum_->bytes += graph_.bytes(v).value();
+  ++sum_->count;
+  if (checkpoints_ != nullptr) checkpoints_->push_back(v);
+}
+
+std::vector<int> DivisionSearch::Checkpoints() {
+  std::vector<int> checkpoints;
+  const int64_t limit = limit_;
+  checkpoints_ = &checkpoints;
+  limit_ = -1;
+  Under(limit);
+  checkpoints_ = nullptr;
+  std::sort(checkpoints.begin(), checkpoints.end());
+  return checkpoints;
 }
 
 }  // namespace stowage

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <queue>
 #include <vector>
 
 #include "solvers/graph/checkpoint_graph.h"
@@ -19,14 +20,13 @@
 namespace stowage {
 
 struct LimitedSet {
-  bool found = false;
   KeptBytes kept;
-  int64_t largest = 0;  // segment; at most the limit
+  int64_t largest = 0;  // segment, branches between the same two checkpoints counted as one
 
   int64_t objective() const { return kept.bytes + largest; }
 };
 
-// Keeps its arrays from one limit to the next. Not thread-safe.
+// Keeps what it found under a limit for the next one. Not thread-safe.
 class DivisionSearch {
  public:
   // All must outlive the search.
@@ -34,29 +34,54 @@ class DivisionSearch {
                  const DivisionCosts& costs);
 
   // The set of least bytes, and among those of fewest checkpoints, with no segment over the limit.
-  // `checkpoints`, unless null, gets its vertices, rising. O(nodes opened and their children).
-  LimitedSet Under(int64_t limit, std::vector<int>* checkpoints);
+  // A limit below the last one costs O(log V) for every node that opens and every open node that
+  // has a segment over the limit, and O(children) for each of them that is Linear; any other limit
+  // starts anew.
+  LimitedSet Under(int64_t limit);
+  // Of the last limit, rising. O(nodes open and their children + V log V).
+  std::vector<int> Checkpoints();
 
-  // What the last search looked at.
+  // Nodes looked at under the last limit.
   int64_t steps() const { return steps_; }
 
  private:
+  struct Segment {
+    int64_t cost;
+    int node;  // open, and the largest segment within it has this cost
+
+    friend bool operator<(const Segment& a, const Segment& b) { return a.cost < b.cost; }
+  };
+
+  void SortChildren();
   void MakeStops();
+  void Restart();
   bool Opens(int n, int64_t limit) const {
     return costs_.must_open[static_cast<size_t>(n)] || costs_.whole[static_cast<size_t>(n)] > limit;
   }
+  void Open(int n);
+  void Visit(int n, int64_t limit);
+  // Largest segment within an open node.
+  int64_t VisitBranches(int n, int64_t limit);
+  int64_t VisitLinear(int n, int64_t limit);
+  int64_t SolveRun(const DivisionNode& node, size_t from, size_t to, int64_t limit);
   void Keep(int v);
-  void OpenLinear(int n, int64_t limit);
-  void SolveRun(const DivisionNode& node, size_t from, size_t to, int64_t limit);
 
   const CheckpointGraph& graph_;
   const DivisionTree& tree_;
   const DivisionCosts& costs_;
   std::vector<LinearStop> stops_;   // of all Linear nodes
   std::vector<size_t> first_stop_;  // by node
+  std::vector<int> largest_first_;  // children of a Branch or Rigid node: those to open come first
+  std::vector<int> next_closed_;    // by node: place among largest_first_ of the next to open
+  std::vector<KeptBytes> kept_;     // by Linear node, while it is open
+  std::vector<bool> is_open_;
+  std::vector<int> open_;     // all that are, and
+  std::vector<int> waiting_;  // those opened but not visited yet
+  std::priority_queue<Segment> segments_;
   LinearCheckpoints linear_;
-  std::vector<int> open_;
   LimitedSet set_;
+  int64_t limit_ = -1;
+  KeptBytes* sum_ = nullptr;  // where Keep counts
   std::vector<int>* checkpoints_ = nullptr;
   int64_t steps_ = 0;
 };

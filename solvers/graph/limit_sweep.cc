@@ -15,7 +15,8 @@ class LimitSweep {
     if (status.ok()) status = Sweep();
     if (!status.ok()) return status;
     SweepResult result;
-    search_->Under(best_limit_, &result.checkpoints);
+    search_->Under(best_limit_);
+    result.checkpoints = search_->Checkpoints();
     result.objective = best_.objective();
     result.limits_tried = tried_;
     if (options_.progress) options_.progress(1.0);
@@ -24,9 +25,9 @@ class LimitSweep {
 
  private:
   absl::Status Try(int64_t limit) {
-    current_ = search_->Under(limit, nullptr);
+    current_ = search_->Under(limit);
     ++tried_;
-    if (current_.found && (best_limit_ < 0 || Improves())) {
+    if (best_limit_ < 0 || Improves()) {
       best_ = current_;
       best_limit_ = limit;
     }
@@ -43,7 +44,7 @@ class LimitSweep {
     absl::Status status = Try(most_);
     for (int64_t limit = most_ / 4 * 3; status.ok() && limit > 0; limit = limit / 4 * 3) {
       status = Try(limit);
-      if (!current_.found || current_.kept.bytes >= best_.objective()) {
+      if (current_.kept.bytes >= best_.objective()) {
         too_small_ = limit;
         break;
       }
@@ -56,7 +57,6 @@ class LimitSweep {
     while (limit > too_small_) {
       const absl::Status status = Try(limit);
       if (!status.ok()) return status;
-      if (!current_.found) break;
       const int64_t known = std::min(current_.largest, best_.objective() - current_.kept.bytes);
       if (known <= 0) break;
       limit = std::min(limit, known) - 1;

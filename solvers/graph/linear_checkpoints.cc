@@ -2,7 +2,7 @@
 
 namespace stowage {
 
-bool LinearCheckpoints::Solve(absl::Span<const LinearStop> stops, int64_t limit) {
+void LinearCheckpoints::Solve(absl::Span<const LinearStop> stops, int64_t limit) {
   last_ = stops.size() - 1;
   best_.resize(stops.size());
   via_.resize(stops.size());
@@ -20,12 +20,10 @@ bool LinearCheckpoints::Solve(absl::Span<const LinearStop> stops, int64_t limit)
     while (tail > head && entering < through(window_[tail - 1])) --tail;
     window_[tail++] = stop - 1;
     // What is out of reach now is out of reach of all later stops.
-    while (head < tail && stops[window_[head]].Until(stops[stop]) > limit) ++head;
-    if (head == tail) return false;
+    while (stops[window_[head]].Until(stops[stop]) > limit) ++head;
     via_[stop] = window_[head];
     best_[stop] = through(window_[head]);
   }
-  return true;
 }
 
 }  // namespace stowage

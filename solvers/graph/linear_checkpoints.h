@@ -39,16 +39,14 @@ class LinearCheckpoints {
  public:
   // Finds which stops to keep so that no segment between two kept ones exceeds the limit: the least
   // bytes; then the fewest; then, from the last backwards, the earliest. The first and the last stop
-  // are always kept and do not count. False if that cannot be: consecutive stops are too far apart.
+  // are always kept and do not count. No two consecutive stops may be further apart than the limit.
   // O(stops).
-  bool Solve(absl::Span<const LinearStop> stops, int64_t limit);
+  void Solve(absl::Span<const LinearStop> stops, int64_t limit);
 
-  // Of the last solve, which must have succeeded.
+  // Of the last solve.
   const KeptBytes& kept() const { return best_[last_]; }
   // The stop kept before `stop`, another that is kept or the last.
   size_t previous(size_t stop) const { return via_[stop]; }
-  // The least to keep in front of a stop if it is kept.
-  const KeptBytes& kept_before(size_t stop) const { return best_[stop]; }
 
  private:
   size_t last_ = 0;
