@@ -19,7 +19,6 @@ class LimitSweep {
     result.checkpoints = search_->Checkpoints();
     result.objective = best_.objective();
     result.limits_tried = tried_;
-    if (options_.progress) options_.progress(1.0);
     return result;
   }
 
@@ -60,11 +59,17 @@ class LimitSweep {
       const int64_t known = std::min(current_.largest, best_.objective() - current_.kept.bytes);
       if (known <= 0) break;
       limit = std::min(limit, known) - 1;
-      if (options_.progress && most_ > 0) {
-        options_.progress(1.0 - static_cast<double>(limit) / static_cast<double>(most_));
-      }
+      ReportProgress(limit);
     }
     return absl::OkStatus();
+  }
+
+  // At most some hundred times: there may be as many limits as vertices.
+  void ReportProgress(int64_t limit) {
+    const int64_t step = most_ / 256 + 1;
+    if (!options_.progress || limit > reported_ - step) return;
+    reported_ = limit;
+    options_.progress(1.0 - static_cast<double>(limit) / static_cast<double>(most_));
   }
 
   const int64_t most_;
@@ -76,6 +81,7 @@ class LimitSweep {
   int64_t best_limit_ = -1;
   int64_t too_small_ = -1;
   int64_t tried_ = 0;
+  int64_t reported_ = most_;
 };
 
 }  // namespace

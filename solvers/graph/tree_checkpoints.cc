@@ -35,6 +35,17 @@ bool NeedsInputs(const CheckpointGraph& graph) {
   return false;
 }
 
+// Options under which progress runs from `begin` to `end`.
+SolveOptions WithProgress(const SolveOptions& options, double begin, double end) {
+  SolveOptions part = options;
+  if (options.progress) {
+    part.progress = [report = options.progress, begin, end](double share) {
+      report(begin + share * (end - begin));
+    };
+  }
+  return part;
+}
+
 class DivisionTreeCheckpoints : public CheckpointSolver {
  public:
   const SolverInfo& info() const override {
@@ -52,15 +63,18 @@ class DivisionTreeCheckpoints : public CheckpointSolver {
     StopPoll poll(options.stop);
     const absl::StatusOr<DivisionTree> tree = DivisionTree::Build(graph, &poll);
     if (!tree.ok()) return tree.status();
-    absl::StatusOr<Judged> least = SolveCounting(graph, *tree, NeededInputs::kIgnored, options);
+    const bool twice = NeedsInputs(graph);
+    absl::StatusOr<Judged> least = SolveCounting(graph, *tree, NeededInputs::kIgnored,
+                                                 WithProgress(options, 0.0, twice ? 0.5 : 1.0));
     if (!least.ok()) return least.status();
     CheckpointAnswer answer{std::move(least->set), least->objective, false};
-    if (NeedsInputs(graph)) {
+    if (twice) {
       absl::StatusOr<Judged> charged =
-          SolveCounting(graph, *tree, NeededInputs::kAllCharged, options);
+          SolveCounting(graph, *tree, NeededInputs::kAllCharged, WithProgress(options, 0.5, 1.0));
       if (!charged.ok()) return charged.status();
       if (IsBetter(charged->set, answer.set)) answer.set = std::move(charged->set);
     }
+    if (options.progress) options.progress(1.0);
     answer.optimal = answer.set.objective() == answer.lower_bound;
     return answer;
   }
