@@ -30,10 +30,13 @@ struct PaperGraph {
   FoldRules rules;
 };
 
-// In the order of that paper's tables, variants after the network that they are of: "resnet50_jit"
-// is ResNet-50 as a traced module shows it, the "_full_cat" ones are DenseNets whose layers each
-// concatenate everything before them in their block, as a trace of torchvision shows them; the
-// paper's concatenate layer by layer.
+// In the order of that paper's tables, variants at the end of each family:
+//   alexnet_folded_pool  without the pooling that changes nothing: the twelve vertices of the
+//                        paper's tables, where the graph that its code makes has thirteen
+//   resnet50_jit         as a traced module shows it, with the flattened tensor
+//   *_full_cat           DenseNets whose layers each concatenate everything before them in their
+//                        block, as a trace of torchvision shows them; the paper's concatenate
+//                        layer by layer
 const std::vector<PaperGraph>& PaperGraphs();
 
 // Vertices have bytes of outputs, modelled times and flags; no gradients, overheads or aliases. A
