@@ -138,7 +138,8 @@ TEST_P(Profiles, TablesEqualTheRecurrence) {
 INSTANTIATE_TEST_SUITE_P(Networks, Profiles,
                          ::testing::Values("chain_resnet50.json", "chain_gpt_24.json",
                                            "chain_rand_L50_s1.json", "chain_gpt_339.json",
-                                           "graph_resnet50.json", "graph_vit_b_16.json"),
+                                           "graph_resnet50.json", "graph_inception_v3.json",
+                                           "graph_vit_b_16.json"),
                          [](const auto& param) {
                            const std::string file = param.param;
                            return file.substr(0, file.find('.'));
