@@ -24,9 +24,10 @@ const CheckpointSolver& RandomCheckpointSolver();
 
 // Feng & Huang 2018, algorithms 2 to 6: the optimum of sets whose segments have two end points, for
 // any graph. Where ops need their inputs, the better of two searches that count too little and too
-// much, and optimal only if that meets the bound of the first. Of equally good sets the one with
-// fewer checkpoints is preferred among those that the search meets; equal graphs have equal
-// answers. A limit costs O(V), and seldom more than some hundred are tried.
+// much, and optimal only if that meets the bound of the first. Of equally good sets that the search
+// meets, the one with fewer checkpoints; equal graphs have equal answers, but another as good and
+// as small may exist. O((V + E) log V) and, for each limit tried, what changes under it, at most
+// O(V): as a rule some hundred limits, in the worst case as many as there are sums of sizes.
 const CheckpointSolver& DivisionTreeSolver();
 
 // Feng & Huang 2018, algorithm 1: the same for graphs that are one path; FAILED_PRECONDITION for

@@ -1,7 +1,8 @@
 #include "solvers/graph/split_components.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <initializer_list>
+#include <utility>
 
 #include "solvers/graph/linked_lists.h"
 #include "solvers/graph/palm_tree.h"
@@ -40,11 +41,9 @@ class SplitSearch {
   };
 
   void Enter(int v) { path_.push_back({v, kNone, out_.front(v), arcs_at_[Index(v)], kNone}); }
-  // Whether a tree arc was taken.
   bool TakeNextArc(Frame* frame);
   void FinishTreeArc(Frame* frame);
   void OpenCandidate(int low, int h, int b);
-  // Splits off what pairs {v, b} cut off below v; returns the vertex now below v.
   int SplitTypeTwo(Frame* frame, int w);
   bool IsTypeTwo(int v, int w) const {
     return v != 1 && (candidates_.back().a == v || IsSerial(w));
@@ -85,6 +84,10 @@ class SplitSearch {
   }
   void Put(int edge) { result_.members.push_back(edge); }
   void CloseComponent() { result_.first.push_back(result_.members.size()); }
+  void PutComponent(std::initializer_list<int> edges) {
+    for (const int edge : edges) Put(edge);
+    CloseComponent();
+  }
   void PlaceArc(int item, int edge) {
     out_.set_value(item, edge);
     item_of_[Index(edge)] = item;
@@ -166,6 +169,7 @@ void SplitSearch::OpenCandidate(int low, int h, int b) {
   candidates_.push_back({h, low, b});
 }
 
+// Whether a tree arc was taken.
 bool SplitSearch::TakeNextArc(Frame* frame) {
   const int v = frame->v;
   while (frame->next != kNone) {
@@ -216,10 +220,7 @@ int SplitSearch::SplitSerial(int v, int* parallel) {
   const int edge = NewVirtualEdge(v, x);
   --degree_[Index(x)];
   --degree_[Index(v)];
-  Put(above);
-  Put(below);
-  Put(edge);
-  CloseComponent();
+  PutComponent({above, below, edge});
   if (!edges_.empty() && from_[Index(edges_.back())] == x && to_[Index(edges_.back())] == v) {
     *parallel = PopEdge();
     Unlink(*parallel);
@@ -256,6 +257,7 @@ int SplitSearch::SplitCandidate(const Frame& frame, int* parallel) {
   return edge;
 }
 
+// Splits off what pairs {v, b} cut off below v. Returns the vertex now below v.
 int SplitSearch::SplitTypeTwo(Frame* frame, int w) {
   const int v = frame->v;
   while (IsTypeTwo(v, w)) {
@@ -269,10 +271,7 @@ int SplitSearch::SplitTypeTwo(Frame* frame, int w) {
     const int x = to_[Index(edge)];
     if (parallel != kNone) {
       const int bond = NewVirtualEdge(v, x);
-      Put(parallel);
-      Put(edge);
-      Put(bond);
-      CloseComponent();
+      PutComponent({parallel, edge, bond});
       --degree_[Index(x)];
       --degree_[Index(v)];
       edge = bond;
@@ -308,10 +307,7 @@ void SplitSearch::SplitTypeOne(Frame* frame, int w) {
     const int parallel = PopEdge();
     if (item_of_[Index(parallel)] != frame->item) Unlink(parallel);
     const int bond = NewVirtualEdge(v, low);
-    Put(parallel);
-    Put(edge);
-    Put(bond);
-    CloseComponent();
+    PutComponent({parallel, edge, bond});
     high_of_[Index(bond)] = high_of_[Index(parallel)];
     CountDegree(parallel, -1);
     edge = bond;
@@ -329,10 +325,7 @@ void SplitSearch::SplitTypeOne(Frame* frame, int w) {
   out_.Erase(frame->item);
   const int arc = tree_arc_[Index(v)];
   const int bond = NewVirtualEdge(low, v);
-  Put(edge);
-  Put(bond);
-  Put(arc);
-  CloseComponent();
+  PutComponent({edge, bond, arc});
   tree_arc_[Index(v)] = bond;
   PlaceArc(item_of_[Index(arc)], bond);
 }

@@ -7,6 +7,8 @@
 
 #include "solvers/graph/checkpoint_solvers.h"
 #include "solvers/graph/division_tree.h"
+#include "solvers/networks/paper_graphs.h"
+#include "solvers/networks/roofline.h"
 #include "tests/solvers/graph_file.h"
 #include "tests/solvers/random_series_parallel.h"
 
@@ -26,7 +28,6 @@ CheckpointGraph FileGraph(const std::string& name) {
   return MakeCheckpointProblem(*graph)->graph;
 }
 
-// Sizes as small_graphs would draw them, without a generator whose time counts.
 CheckpointGraph Path(int vertices, bool equal) {
   CheckpointGraphSpec spec;
   uint64_t state = 1;
@@ -46,15 +47,24 @@ void Solve(benchmark::State& state, const CheckpointSolver& solver, const Checkp
   state.counters["checkpoints"] = static_cast<double>(checkpoints);
 }
 
-void BM_Papers(benchmark::State& state, const char* name) {
+void BM_Files(benchmark::State& state, const char* name) {
   Solve(state, stowage::DivisionTreeSolver(), FileGraph(name));
 }
-BENCHMARK_CAPTURE(BM_Papers, alexnet, "alexnet")->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(BM_Papers, vgg19, "vgg19")->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(BM_Papers, resnet50, "resnet50")->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(BM_Papers, inception_v3, "inception_v3")->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(BM_Papers, densenet121, "densenet121")->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(BM_Papers, nasnet_cifar, "nasnet_cifar")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(BM_Files, alexnet, "alexnet")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(BM_Files, vgg19, "vgg19")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(BM_Files, resnet50, "resnet50")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(BM_Files, inception_v3, "inception_v3")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(BM_Files, densenet121, "densenet121")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(BM_Files, nasnet_cifar, "nasnet_cifar")->Unit(benchmark::kMicrosecond);
+
+void RegisterPapers() {
+  for (const stowage::PaperGraph& paper : stowage::PaperGraphs()) {
+    benchmark::RegisterBenchmark(("BM_Papers/" + paper.name).c_str(), [&paper](auto& state) {
+      const auto graph = stowage::MakePaperGraph(paper, stowage::ModelledV100());
+      Solve(state, stowage::DivisionTreeSolver(), MakeCheckpointProblem(*graph)->graph);
+    })->Unit(benchmark::kMicrosecond);
+  }
+}
 
 void BM_SeriesParallel(benchmark::State& state) {
   const int vertices = static_cast<int>(state.range(0));
@@ -90,7 +100,12 @@ BENCHMARK(BM_DivisionTree)
 void BM_RandomPath(benchmark::State& state) {
   Solve(state, stowage::LinearCheckpointSolver(), Path(static_cast<int>(state.range(0)), false));
 }
-BENCHMARK(BM_RandomPath)->Arg(1000)->Arg(10000)->Arg(100000)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_RandomPath)
+    ->Arg(1000)
+    ->Arg(10000)
+    ->Arg(100000)
+    ->Arg(1000000)
+    ->Unit(benchmark::kMillisecond);
 
 void BM_EqualPath(benchmark::State& state) {
   Solve(state, stowage::LinearCheckpointSolver(), Path(static_cast<int>(state.range(0)), true));
@@ -99,4 +114,8 @@ BENCHMARK(BM_EqualPath)->Arg(1000)->Arg(100000)->Arg(1000000)->Unit(benchmark::k
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  RegisterPapers();
+  benchmark::RunSpecifiedBenchmarks();
+}
