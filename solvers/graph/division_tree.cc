@@ -124,7 +124,7 @@ class DivisionTreeBuilder {
       }
     }
     const absl::StatusOr<TriconnectedComponents> parts =
-        FindTriconnectedComponents(graph_.size(), std::move(edges), poll);
+        FindTriconnectedComponents(graph_.size(), edges, poll);
     if (!parts.ok()) return parts.status();
     const HungComponents hung(*parts, 0);
     StartAtRoot(hung.root(), direct && parts->kinds[Index(hung.root())] != ComponentKind::kBond);
@@ -136,7 +136,7 @@ class DivisionTreeBuilder {
       const bool add_direct = direct && n == DivisionTree::kRoot;
       if (add_direct) children.push_back({graph_.source(), graph_.target(), kNone, kNone});
       AddChildren(n, DivisionKindOf(parts->kinds[Index(component)]), &children);
-      const absl::Status status = poll->Spend(static_cast<int64_t>(children.size()) << 6);
+      absl::Status status = poll->Spend(static_cast<int64_t>(children.size()) << 6);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -200,7 +200,7 @@ class DivisionTreeBuilder {
         inside[Index(node.parent)] += inside[Index(n)];
         tree_.nodes_[Index(node.parent)].bytes += node.bytes;
       }
-      const absl::Status status = poll->Spend(1 << 6);
+      absl::Status status = poll->Spend(1 << 6);
       if (!status.ok()) return status;
     }
     tree_.spans_.resize(size);

@@ -54,7 +54,7 @@ class LimitSweep {
   absl::Status Sweep() {
     int64_t limit = most_;
     while (limit > too_small_) {
-      const absl::Status status = Try(limit);
+      absl::Status status = Try(limit);
       if (!status.ok()) return status;
       const int64_t known = std::min(current_.largest, best_.objective() - current_.kept.bytes);
       if (known <= 0) break;

@@ -57,7 +57,7 @@ class FirstSearch {
       if (next_[Index(v)] == incidence_.first[Index(v) + 1]) {
         path.pop_back();
         if (!path.empty()) Return(path.back(), v);
-        const absl::Status status = poll->Spend(1 << 6);
+        absl::Status status = poll->Spend(1 << 6);
         if (!status.ok()) return status;
         continue;
       }

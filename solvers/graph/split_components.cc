@@ -88,10 +88,7 @@ class SplitSearch {
     for (const int edge : edges) Put(edge);
     CloseComponent();
   }
-  void PlaceArc(int item, int edge) {
-    out_.set_value(item, edge);
-    item_of_[Index(edge)] = item;
-  }
+  void PlaceArc(int item, int edge) { out_.set_value(item_of_[Index(edge)] = item, edge); }
 
   const PalmTree& tree_;
   std::vector<int> from_, to_;
@@ -149,7 +146,7 @@ absl::Status SplitSearch::Run(StopPoll* poll) {
     if (TakeNextArc(&path_.back())) continue;
     path_.pop_back();
     if (!path_.empty()) FinishTreeArc(&path_.back());
-    const absl::Status status = poll->Spend(1 << 6);
+    absl::Status status = poll->Spend(1 << 6);
     if (!status.ok()) return status;
   }
   while (!edges_.empty()) Put(PopEdge());
@@ -340,7 +337,7 @@ SplitComponents SplitSearch::TakeResult() {
 }  // namespace
 
 absl::StatusOr<SplitComponents> FindSplitComponents(int vertices,
-                                                    std::vector<std::pair<int, int>> edges,
+                                                    const std::vector<std::pair<int, int>>& edges,
                                                     StopPoll* poll) {
   const absl::StatusOr<PalmTree> tree = GrowPalmTree(vertices, edges, poll);
   if (!tree.ok()) return tree.status();

@@ -29,7 +29,7 @@ struct SplitComponents {
 // `edges` join vertices 0..vertices-1, at least 3; the graph must be biconnected and simple.
 // O(V + E). CANCELLED or DEADLINE_EXCEEDED by `poll`.
 absl::StatusOr<SplitComponents> FindSplitComponents(int vertices,
-                                                    std::vector<std::pair<int, int>> edges,
+                                                    const std::vector<std::pair<int, int>>& edges,
                                                     StopPoll* poll);
 
 }  // namespace stowage

@@ -54,8 +54,8 @@ int RootOf(std::vector<int>* parent, int c) {
 }  // namespace
 
 absl::StatusOr<TriconnectedComponents> FindTriconnectedComponents(
-    int vertices, std::vector<std::pair<int, int>> edges, StopPoll* poll) {
-  absl::StatusOr<SplitComponents> split = FindSplitComponents(vertices, std::move(edges), poll);
+    int vertices, const std::vector<std::pair<int, int>>& edges, StopPoll* poll) {
+  absl::StatusOr<SplitComponents> split = FindSplitComponents(vertices, edges, poll);
   if (!split.ok()) return split.status();
   const std::vector<ComponentKind> kinds = KindsOf(*split, vertices);
   std::vector<std::pair<int, int>> owners = OwnersOf(*split);

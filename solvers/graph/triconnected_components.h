@@ -42,7 +42,7 @@ struct TriconnectedComponents {
 // `edges` join vertices 0..vertices-1, at least 3; the graph must be biconnected and simple.
 // O(V + E). CANCELLED or DEADLINE_EXCEEDED by `poll`.
 absl::StatusOr<TriconnectedComponents> FindTriconnectedComponents(
-    int vertices, std::vector<std::pair<int, int>> edges, StopPoll* poll);
+    int vertices, const std::vector<std::pair<int, int>>& edges, StopPoll* poll);
 
 }  // namespace stowage
 
