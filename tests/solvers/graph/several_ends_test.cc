@@ -1,16 +1,29 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <random>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "solvers/graph/band_search.h"
 #include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/frontier_order.h"
+#include "solvers/graph/frontier_search.h"
+#include "solvers/graph/path_bound.h"
+#include "solvers/graph/repair.h"
+#include "tests/solvers/graph/brute_force_checkpoints.h"
 #include "tests/solvers/graph/brute_force_several_ends.h"
 #include "tests/solvers/graph/random_dag.h"
 #include "tests/solvers/graph/small_graphs.h"
+#include "tests/solvers/graph_file.h"
 
 namespace stowage::testing {
 namespace {
+
+using ::testing::ElementsAre;
 
 // The optimum of a graph small enough that the solver says so.
 int64_t Exact(const CheckpointGraph& graph) {
@@ -47,6 +60,111 @@ TEST(SeveralEnds, EqualsBruteForceOnRandomDags) {
     ASSERT_EQ(Exact(graph), BestObjective(graph, SegmentRule::kSeveralEndPoints))
         << Describe(graph);
   }
+}
+
+TEST(SeveralEnds, LongSkipsOverABlock) {
+  CheckpointGraphSpec spec;
+  for (const int64_t bytes : {5, 2, 8, 8, 8}) spec.bytes.emplace_back(bytes);
+  spec.edges = {{0, 1}, {0, 3}, {0, 4}, {1, 2}, {2, 3}, {3, 4}};
+  const CheckpointGraph graph = GraphOf(std::move(spec));
+  EXPECT_EQ(LeastObjectiveOfTwoEndPoints(graph), 31);
+  const auto answer = SeveralEndsSolver().Solve(graph, {});
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->set.objective(), Bytes(29));
+  EXPECT_THAT(answer->set.checkpoints, ElementsAre(0, 2, 4));
+}
+
+TEST(SeveralEnds, BeatsTwoEndPointsOnMostRandomDags) {
+  std::mt19937_64 rng(3);
+  int better = 0;
+  constexpr int kGraphs = 300;
+  for (int i = 0; i < kGraphs; ++i) {
+    const CheckpointGraph graph = RandomDag(8 + i % 4, RandomDagOptions(), &rng);
+    const int64_t two = LeastObjectiveOfTwoEndPoints(graph);
+    const int64_t several = Exact(graph);
+    EXPECT_LE(several, two) << Describe(graph);
+    if (several < two) ++better;
+  }
+  EXPECT_GT(better, kGraphs / 2);
+}
+
+TEST(SeveralEnds, NeverWorseThanAnyOtherSolver) {
+  std::mt19937_64 rng(4);
+  for (int i = 0; i < 10; ++i) {
+    RandomDagOptions options;
+    options.longest_edge = 2 + 10 * i;  // the last ones have more open at once than is searched
+    options.with_flags = i % 2 == 1;
+    const CheckpointGraph graph = RandomDag(150, options, &rng);
+    const auto least = SeveralEndsSolver().Solve(graph, {});
+    ASSERT_TRUE(least.ok());
+    for (const CheckpointSolver* solver : AllCheckpointSolvers()) {
+      const auto other = solver->Solve(graph, {});
+      if (!other.ok()) continue;
+      EXPECT_LE(least->set.objective(), other->set.objective()) << solver->info().name;
+    }
+  }
+}
+
+TEST(SeveralEnds, OptimaOfNetworks) {
+  const std::pair<const char*, int64_t> kOptima[] = {{"alexnet", 1737654272},
+                                                     {"vgg19", 1991239680},
+                                                     {"resnet50", 1580197888},
+                                                     {"densenet121", 733099008}};
+  for (const auto& [name, optimum] : kOptima) {
+    const auto network =
+        ReadGraphFile(absl::StrCat(STOWAGE_SOURCE_DIR, "/tests/data/", name, ".graph"));
+    ASSERT_TRUE(network.ok()) << network.status();
+    const auto problem = MakeCheckpointProblem(*network);
+    ASSERT_TRUE(problem.ok());
+    const auto answer = SeveralEndsSolver().Solve(problem->graph, {});
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(answer->set.objective(), Bytes(optimum)) << name;
+    EXPECT_TRUE(answer->optimal) << name;
+  }
+}
+
+TEST(SeveralEnds, CellNetworkFarBelowTwoEndPoints) {
+  const auto network = ReadGraphFile(STOWAGE_SOURCE_DIR "/tests/data/nasnet_cifar.graph");
+  ASSERT_TRUE(network.ok()) << network.status();
+  const auto problem = MakeCheckpointProblem(*network);
+  ASSERT_TRUE(problem.ok());
+  const auto answer = SeveralEndsSolver().Solve(problem->graph, {});
+  ASSERT_TRUE(answer.ok());
+  EXPECT_LT(answer->set.objective(), Bytes(750000000));  // 1185155584 with two end points
+  EXPECT_LE(answer->lower_bound, answer->set.objective());
+}
+
+// How good the search is where it cannot look at everything: the same with a thousandth of the work.
+TEST(BandSearch, LittleWorkComesCloseToTheOptimum) {
+  std::mt19937_64 rng(5);
+  double worst = 1, sum = 0;
+  int graphs = 0, missed = 0;
+  for (int i = 0; i < 700; ++i) {
+    RandomDagOptions options;
+    options.max_bytes = 100;
+    options.with_flags = i % 3 == 0;
+    const CheckpointGraph graph = RandomDag(8 + i % 7, options, &rng);
+    const int64_t optimum = Exact(graph);
+    CheckpointAnswer answer = {RepairCheckpoints(graph, {}), Bytes(0), false};
+    const PathBound bound(graph);
+    const FrontierSearch search(graph, bound, *MakeFrontierOrder(graph));
+    StopPoll poll(nullptr);
+    ASSERT_TRUE(BandSearch(graph, bound, search, &answer).Run(20000, &poll, {}).ok());
+    ASSERT_GE(answer.set.objective().value(), optimum) << Describe(graph);
+    ASSERT_LE(answer.lower_bound.value(), optimum) << Describe(graph);
+    const double ratio = static_cast<double>(answer.set.objective().value()) /
+                         static_cast<double>(std::max<int64_t>(optimum, 1));
+    worst = std::max(worst, ratio);
+    sum += ratio;
+    ++graphs;
+    if (ratio > 1) ++missed;
+  }
+  RecordProperty("worst", absl::StrCat(worst));
+  RecordProperty("mean", absl::StrCat(sum / graphs));
+  std::cout << "worst " << worst << ", mean " << sum / graphs << ", missed " << missed << " of "
+            << graphs << "\n";
+  EXPECT_LT(worst, 1.25);
+  EXPECT_LT(sum / graphs, 1.01);
 }
 
 }  // namespace
