@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iostream>
 #include <random>
 #include <utility>
 
@@ -134,11 +133,11 @@ TEST(SeveralEnds, CellNetworkFarBelowTwoEndPoints) {
   EXPECT_LE(answer->lower_bound, answer->set.objective());
 }
 
-// How good the search is where it cannot look at everything: the same with a thousandth of the work.
+// How good the search is where it cannot look at everything: with a part of the work.
 TEST(BandSearch, LittleWorkComesCloseToTheOptimum) {
   std::mt19937_64 rng(5);
   double worst = 1, sum = 0;
-  int graphs = 0, missed = 0;
+  int graphs = 0;
   for (int i = 0; i < 700; ++i) {
     RandomDagOptions options;
     options.max_bytes = 100;
@@ -149,7 +148,7 @@ TEST(BandSearch, LittleWorkComesCloseToTheOptimum) {
     const PathBound bound(graph);
     const FrontierSearch search(graph, bound, *MakeFrontierOrder(graph));
     StopPoll poll(nullptr);
-    ASSERT_TRUE(BandSearch(graph, bound, search, &answer).Run(20000, &poll, {}).ok());
+    ASSERT_TRUE(BandSearch(graph, bound, search, &answer).Run(200000, &poll, {}).ok());
     ASSERT_GE(answer.set.objective().value(), optimum) << Describe(graph);
     ASSERT_LE(answer.lower_bound.value(), optimum) << Describe(graph);
     const double ratio = static_cast<double>(answer.set.objective().value()) /
@@ -157,14 +156,10 @@ TEST(BandSearch, LittleWorkComesCloseToTheOptimum) {
     worst = std::max(worst, ratio);
     sum += ratio;
     ++graphs;
-    if (ratio > 1) ++missed;
   }
-  RecordProperty("worst", absl::StrCat(worst));
-  RecordProperty("mean", absl::StrCat(sum / graphs));
-  std::cout << "worst " << worst << ", mean " << sum / graphs << ", missed " << missed << " of "
-            << graphs << "\n";
-  EXPECT_LT(worst, 1.25);
-  EXPECT_LT(sum / graphs, 1.01);
+  EXPECT_GT(worst, 1) << "as good as with all the work: this tests nothing";
+  EXPECT_LT(worst, 1.2);
+  EXPECT_LT(sum / graphs, 1.002);
 }
 
 }  // namespace
