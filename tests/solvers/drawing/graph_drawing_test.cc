@@ -3,14 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <regex>
-
 #include "solvers/drawing/markup.h"
+#include "tests/solvers/drawing/markup_check.h"
 
 namespace stowage {
 namespace {
 
+using testing::CountMatches;
 using ::testing::HasSubstr;
+using testing::IsWellFormed;
 using ::testing::Not;
 
 // 0 -> 1 -> 3 -> 4, 0 -> 2 -> 3.
@@ -31,37 +32,14 @@ GraphDrawing Kept() {
   return drawing;
 }
 
-int Count(const std::string& text, const std::string& pattern) {
-  const std::regex regex(pattern);
-  return static_cast<int>(
-      std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
-}
-
-// Every element is closed in the order it was opened.
-bool IsWellFormed(const std::string& xml) {
-  const std::regex tag("<(/?)([a-z]+)[^<>]*?(/?)>");
-  std::vector<std::string> open;
-  for (std::sregex_iterator i(xml.begin(), xml.end(), tag), end; i != end; ++i) {
-    if ((*i)[3].length() > 0) continue;
-    if ((*i)[1].length() == 0) {
-      open.push_back((*i)[2]);
-    } else if (open.empty() || open.back() != (*i)[2]) {
-      return false;
-    } else {
-      open.pop_back();
-    }
-  }
-  return open.empty();
-}
-
 TEST(DrawSvg, ShowsEveryVertexAndEdge) {
   const absl::StatusOr<std::string> svg = DrawSvg(Diamond(), Kept());
   ASSERT_TRUE(svg.ok()) << svg.status();
   EXPECT_TRUE(IsWellFormed(*svg)) << *svg;
-  EXPECT_EQ(Count(*svg, "<path "), 5);
-  EXPECT_EQ(Count(*svg, "<g><title>"), 5);
-  EXPECT_EQ(Count(*svg, "fill=\"#2b3a55\""), 3);    // checkpoints
-  EXPECT_EQ(Count(*svg, "stroke=\"#c62828\""), 1);  // vertex 2 is the largest segment
+  EXPECT_EQ(CountMatches(*svg, "<path "), 5);
+  EXPECT_EQ(CountMatches(*svg, "<g><title>"), 5);
+  EXPECT_EQ(CountMatches(*svg, "fill=\"#2b3a55\""), 3);    // checkpoints
+  EXPECT_EQ(CountMatches(*svg, "stroke=\"#c62828\""), 1);  // vertex 2 is the largest segment
   EXPECT_THAT(*svg, HasSubstr("conv &amp; relu"));
   EXPECT_THAT(*svg, HasSubstr("A &lt;small&gt; &quot;net&quot;"));
   EXPECT_THAT(*svg, HasSubstr("3 checkpoints of 2.50 KiB + the largest of 2 segments, 4.00 KiB"));
@@ -93,7 +71,7 @@ TEST(DrawDot, NamesVerticesByNumberAndEscapesLabels) {
   ASSERT_TRUE(dot.ok());
   EXPECT_THAT(*dot, HasSubstr("0 [label=\"a \\\"b\\\" \\\\ c\\n1.00 KiB\""));
   EXPECT_THAT(*dot, HasSubstr("  2 -> 3;\n"));
-  EXPECT_EQ(Count(*dot, " -> "), 5);
+  EXPECT_EQ(CountMatches(*dot, " -> "), 5);
 }
 
 TEST(LabelsOf, AreTheNamesOfTheOps) {
@@ -110,7 +88,8 @@ TEST(LabelsOf, AreTheNamesOfTheOps) {
   ASSERT_TRUE(graph.ok());
   const absl::StatusOr<CheckpointProblem> problem = MakeCheckpointProblem(*graph);
   ASSERT_TRUE(problem.ok());
-  EXPECT_THAT(LabelsOf(*graph, *problem), testing::ElementsAre("inputs", "op 7", "second", "op 9"));
+  EXPECT_THAT(LabelsOf(*graph, *problem),
+              ::testing::ElementsAre("inputs", "op 7", "second", "op 9"));
 }
 
 TEST(Markup, StaysWithinItsAlphabet) {
