@@ -1,0 +1,291 @@
+// Arbitrary graphs and schedules through the library: bad graphs are refused by name, and whatever
+// comes through has checkpoints that the judge accepts, pictures, a chain, and schedules of which
+// the referee, the bound and the placement of discards agree.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "solvers/drawing/division_drawing.h"
+#include "solvers/drawing/graph_drawing.h"
+#include "solvers/graph/checkpoint_solver.h"
+#include "solvers/graph/expand.h"
+#include "solvers/graph/fold.h"
+#include "solvers/graph/linearize.h"
+#include "solvers/plan/graph_liveness.h"
+#include "solvers/plan/graph_lower_bound.h"
+#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/store_all_schedule.h"
+#include "solvers/planner.h"
+#include "tests/fuzz/byte_source.h"
+#include "tests/fuzz/require.h"
+#include "tests/solvers/naive_graph_replay.h"
+#include "tests/solvers/random_graph.h"
+
+namespace stowage {
+namespace {
+
+using testing::ByteSource;
+using testing::Describe;
+using testing::Require;
+
+constexpr int kMaxVertices = 24;
+constexpr std::chrono::seconds kDeadline(5);
+
+// Mostly the one before, or a graph is seldom more than dust.
+int64_t DrawInput(int index, int count, bool wild, ByteSource* in) {
+  if (wild && in->OneIn(32)) return in->Below(count + 2);  // itself, later ones, unknown ones
+  return in->OneIn(2) ? std::max(0, index - 1) : in->Below(std::max(1, index));
+}
+
+Vertex DrawVertex(int index, int count, bool wild, ByteSource* in) {
+  Vertex v;
+  v.id = wild && in->OneIn(64) ? in->Below(count) : index;
+  v.program_order = wild && in->OneIn(64) ? in->Quantity() : 2 * index;
+  if (in->OneIn(16)) v.name = std::string(1, static_cast<char>(in->Byte()));
+  v.output = Bytes(in->Quantity());
+  const int shape = in->Byte();
+  const int inputs = index == 0 || shape % 16 == 15 ? 0 : 1 + shape % 3;
+  for (int i = 0; i < inputs; ++i) {
+    v.inputs.push_back({DrawInput(index, count, wild, in), (shape >> (4 + i)) % 2 == 1});
+  }
+  const int flags = in->Byte();
+  if (flags < 128) return v;
+  v.output_gradient = v.output;
+  v.backward_needs_output = flags % 2 == 1;
+  v.forward_time = Nanos(in->Quantity());
+  v.backward_time = Nanos(in->Quantity());
+  if (flags < 160) return v;
+  const int kind = in->Byte();
+  if (kind % 4 == 1 && (wild || inputs > 0)) v.alias = AliasKind::kView;
+  if (kind % 4 == 2 && (wild || inputs > 0)) v.alias = AliasKind::kInPlace;
+  v.linear_multi_input = (kind & 4) != 0;
+  v.random = (kind & 8) != 0;
+  v.stateful = (kind & 16) != 0;
+  v.collective = (kind & 224) == 32;
+  v.must_keep = (kind & 224) == 64;
+  if (flags < 224) return v;
+  v.extra_saved = Bytes(in->Quantity());
+  v.forward_saving_overhead = Bytes(in->Quantity());
+  v.forward_overhead = Bytes(in->Quantity());
+  v.backward_overhead = Bytes(in->Quantity());
+  v.transient_parameters = Bytes(in->Quantity());
+  return v;
+}
+
+GraphSpec DrawGraph(ByteSource* in) {
+  const bool wild = in->OneIn(4);
+  in->set_wildness(wild ? 2 : in->Below(2));
+  GraphSpec spec;
+  const int count = in->Below(kMaxVertices + 1);
+  for (int i = 0; i < count; ++i) spec.vertices.push_back(DrawVertex(i, count, wild, in));
+  return spec;
+}
+
+// The draws of a fuzzer's schedule: first runs in an order near the program's, repeats and discards
+// anywhere, backwards mostly in reverse.
+Schedule DrawSchedule(int vertices, ByteSource* in) {
+  Schedule schedule;
+  const auto disturb = [&] {
+    const int what = in->Byte();
+    if (what < 192) return;
+    const int stage = in->Below(vertices + 2);
+    if (what < 224) {
+      schedule.push_back(what % 2 == 0 ? ForwardKeepAll(stage) : ForwardKeepInput(stage));
+    } else if (what < 248) {
+      schedule.push_back(
+          Discard(what % 2 == 0 ? TensorKind::kActivation : TensorKind::kSaved, stage));
+    } else {
+      schedule.push_back({static_cast<Op>(what - 248), stage, TensorKind::kSaved, Stream::kToHost});
+    }
+  };
+  for (int v = 1; v <= vertices; ++v) {
+    schedule.push_back(in->OneIn(3) ? ForwardKeepInput(v) : ForwardKeepAll(v));
+    disturb();
+  }
+  for (int v = vertices; v >= 1; --v) {
+    disturb();
+    schedule.push_back(Backward(v));
+  }
+  if (in->OneIn(8) && schedule.size() > 1) {
+    std::swap(schedule[static_cast<size_t>(in->Below(static_cast<int>(schedule.size())))],
+              schedule.back());
+  }
+  return schedule;
+}
+
+Schedule ComputeOf(const Schedule& schedule) {
+  Schedule compute;
+  for (const Instruction& instruction : schedule) {
+    if (IsForward(instruction.op) || instruction.op == Op::kBackward) {
+      compute.push_back(instruction);
+    }
+  }
+  return compute;
+}
+
+// Accepted or refused as documented, by both referees; what is accepted keeps to the bound.
+absl::StatusOr<Simulation> Replay(const Graph& graph, const Schedule& schedule) {
+  std::vector<TimelinePoint> timeline;
+  absl::StatusOr<Simulation> run = SimulateGraph(graph, schedule, &timeline);
+  const std::string detail = Describe(graph) + "\n" + Describe(schedule);
+  const testing::NaiveResult naive = testing::NaiveGraphReplay(graph, schedule);
+  Require(run.ok() == naive.valid, "both referees agree", run.status().ToString() + detail);
+  if (!run.ok()) {
+    Require(absl::IsInvalidArgument(run.status()), "bad schedules are bad arguments", detail);
+    return run;
+  }
+  Require(run->peak.value() == naive.peak, "both see one peak", detail);
+  Require(run->makespan.value() == naive.makespan, "both see one makespan", detail);
+  Require(timeline.size() == schedule.size(), "a point per instruction", detail);
+  Require(MakespanLowerBound(graph, run->peak) <= run->makespan, "the bound is one", detail);
+  return run;
+}
+
+// No backward needs what has been written over in place.
+bool IsTrainable(const Graph& graph) { return Replay(graph, StoreAllSchedule(graph)).ok(); }
+
+void CheckSchedules(const Graph& graph, ByteSource* in) {
+  const Schedule drawn = DrawSchedule(graph.size(), in);
+  const absl::StatusOr<Simulation> run = Replay(graph, drawn);
+  const absl::StatusOr<Simulation> placed = Replay(graph, WithDiscards(graph, ComputeOf(drawn)));
+  if (run.ok()) {
+    const std::string detail = Describe(graph);
+    Require(placed.ok(), "discards can be placed where a placement exists",
+            placed.status().ToString() + "\n" + detail);
+    Require(placed->peak <= run->peak, "no placement has a lower peak", detail);
+    Require(placed->makespan <= run->makespan, "none is faster", detail);
+  }
+}
+
+void CheckFold(const Graph& graph, const FoldedGraph& folded) {
+  const std::string detail = Describe(graph);
+  std::vector<bool> seen(static_cast<size_t>(graph.size()), false);
+  for (const std::vector<int>& members : folded.members) {
+    for (const int v : members) {
+      Require(!seen[static_cast<size_t>(v)], "every vertex is folded once", detail);
+      seen[static_cast<size_t>(v)] = true;
+    }
+  }
+  Require(std::count(seen.begin(), seen.end(), true) == graph.size(), "none is lost", detail);
+  for (int p = 0; p < folded.graph.size(); ++p) {
+    Require(folded.graph.vertex(p).alias == AliasKind::kNone, "no alias is left", detail);
+  }
+  Require(folded.graph.ideal_time() == graph.ideal_time(), "no time is lost", detail);
+  const Schedule store_all = StoreAllSchedule(folded.graph);
+  Require(Replay(folded.graph, store_all).ok(), "without aliases everything can be stored", detail);
+  const Schedule unfolded = WithDiscards(graph, UnfoldCompute(folded, store_all));
+  const absl::StatusOr<Simulation> back = Replay(graph, unfolded);
+  Require(back.ok() || !IsTrainable(graph), "store-all unfolds",
+          back.status().ToString() + "\n" + detail);
+}
+
+// Any plan of the chain is one of the graph.
+void CheckLinearized(const Graph& graph, ByteSource* in) {
+  const absl::StatusOr<LinearizedGraph> line = Linearize(graph);
+  const std::string detail = Describe(graph);
+  Require(line.ok() || absl::IsInvalidArgument(line.status()), "errors are documented", detail);
+  if (!line.ok()) return;
+  const Chain& chain = line->chain;
+  Require(line->stage_vertices.size() == static_cast<size_t>(chain.length()),
+          "every stage has its vertices", detail);
+  const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
+  const Bytes budget(all / 256 * (1 + in->Byte()));
+  const absl::StatusOr<Plan> plan = MakeChainPlan(chain, budget, PlanOptions());
+  Require(plan.ok(), "the chain is planned", plan.status().ToString() + "\n" + detail);
+  if (plan->status != PlanStatus::kFound) return;
+  const auto run = Replay(graph, ExpandSchedule(graph, *line, plan->schedule));
+  Require(run.ok() || !IsTrainable(graph), "the chain's schedule expands",
+          run.status().ToString() + "\n" + detail);
+  if (run.ok()) Require(run->peak <= plan->prediction.peak, "to no higher peak", detail);
+}
+
+struct Answered {
+  SegmentRule rule;
+  CheckpointAnswer answer;
+};
+
+void CheckPictures(const CheckpointGraph& graph, const Answered& best, const std::string& detail) {
+  GraphDrawing drawing;
+  drawing.checkpoints = best.answer.set.checkpoints;
+  drawing.rule = best.rule;
+  Require(DrawSvg(graph, drawing).ok() && DrawDot(graph, drawing).ok(), "it is drawn", detail);
+  StopPoll poll(nullptr);
+  const absl::StatusOr<DivisionTree> tree = DivisionTree::Build(graph, &poll);
+  Require(tree.ok(), "there is a division tree", detail);
+  DivisionLimits limits;
+  limits.rows = 1 + static_cast<int>(best.answer.set.objective().value() % 50);
+  Require(DrawDivisionSvg(graph, *tree, drawing, limits).ok() &&
+              DrawDivisionDot(graph, *tree, drawing).ok(),
+          "the tree is drawn", detail);
+}
+
+void CheckSolvers(const CheckpointGraph& graph, int threads, const std::string& detail) {
+  std::vector<Answered> answers;
+  for (const CheckpointSolver* solver : AllCheckpointSolvers()) {
+    const std::string who = solver->info().name + "\n" + detail;
+    const StopToken stop(StopToken::Clock::now() + kDeadline);
+    SolveOptions options;
+    options.stop = &stop;
+    options.threads = threads;
+    absl::StatusOr<CheckpointAnswer> answer = solver->Solve(graph, options);
+    if (!answer.ok()) {
+      const bool documented =
+          absl::IsFailedPrecondition(answer.status()) || absl::IsDeadlineExceeded(answer.status());
+      Require(documented, "errors are documented", answer.status().ToString() + " " + who);
+      continue;
+    }
+    const auto judged = JudgeCheckpoints(graph, answer->set.checkpoints, solver->rule());
+    Require(judged.ok(), "the judge accepts the answer", judged.status().ToString() + " " + who);
+    Require(judged->objective() == answer->set.objective(), "the objective is right", who);
+    Require(answer->lower_bound <= answer->set.objective(), "the bound is below", who);
+    answers.push_back({solver->rule(), *std::move(answer)});
+  }
+  Require(!answers.empty(), "some solver answers", detail);
+  for (const Answered& one : answers) {
+    for (const Answered& other : answers) {
+      // A set for the narrower rule is one for the wider.
+      if (one.rule == SegmentRule::kTwoEndPoints && other.rule != one.rule) continue;
+      const Bytes objective = other.answer.set.objective();
+      Require(one.answer.lower_bound <= objective, "no set is below a bound", detail);
+      Require(!one.answer.optimal || one.answer.set.objective() <= objective,
+              "nothing is better than an optimum", detail);
+    }
+  }
+  CheckPictures(graph, answers.front(), detail);
+}
+
+void Fuzz(ByteSource* in) {
+  const int threads = 1 + in->Below(2);
+  GraphSpec spec = DrawGraph(in);
+  const absl::StatusOr<Graph> graph = Graph::Create(std::move(spec));
+  if (!graph.ok()) {
+    Require(absl::IsInvalidArgument(graph.status()) &&
+                graph.status().message().find("graph.vertices") != std::string::npos,
+            "bad graphs are bad arguments that name a vertex", graph.status().ToString());
+    return;
+  }
+  CheckSchedules(*graph, in);
+  const absl::StatusOr<FoldedGraph> folded = FoldAliases(*graph);
+  Require(folded.ok() || absl::IsInvalidArgument(folded.status()), "errors are documented",
+          folded.status().ToString() + "\n" + Describe(*graph));
+  if (folded.ok()) CheckFold(*graph, *folded);
+  CheckLinearized(*graph, in);
+  const absl::StatusOr<CheckpointProblem> problem = MakeCheckpointProblem(*graph);
+  Require(problem.ok() == folded.ok(), "what folds is a problem",
+          problem.status().ToString() + "\n" + Describe(*graph));
+  if (problem.ok()) CheckSolvers(problem->graph, threads, Describe(*graph));
+}
+
+}  // namespace
+}  // namespace stowage
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  stowage::testing::ByteSource in(data, size);
+  stowage::Fuzz(&in);
+  return 0;
+}
