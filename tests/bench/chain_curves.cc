@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "solvers/networks/networks.h"
 #include "tests/bench/curve_report.h"
 #include "tests/bench/curve_set.h"
+#include "tests/bench/text_file.h"
 
 ABSL_FLAG(std::string, out, "curves", "directory for the files; made if need be");
 ABSL_FLAG(std::string, networks, "", "names with commas between; all if empty");
@@ -91,27 +91,17 @@ void PrintProgress(const ConfigurationCurves& curves) {
   std::fflush(stdout);
 }
 
-absl::Status WriteFile(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) return absl::UnavailableError(absl::StrCat("cannot write ", path.string()));
-  return absl::OkStatus();
-}
-
 absl::Status WriteFiles(const std::vector<ConfigurationCurves>& all, const std::string& summary) {
   const std::filesystem::path out = absl::GetFlag(FLAGS_out);
-  std::error_code error;
-  std::filesystem::create_directories(out, error);
-  absl::Status status = WriteFile(out / "curves.csv", CurvesAsCsv(all));
-  status.Update(WriteFile(out / "summary.txt", summary));
+  absl::Status status = WriteTextFile(out / "curves.csv", CurvesAsCsv(all));
+  status.Update(WriteTextFile(out / "summary.txt", summary));
   std::map<std::pair<std::string, int64_t>, std::vector<ConfigurationCurves>> figures;
   for (const ConfigurationCurves& curves : all) {
     figures[{curves.configuration.network, curves.configuration.image}].push_back(curves);
   }
   for (const auto& [key, batches] : figures) {
-    status.Update(
-        WriteFile(out / absl::StrCat(key.first, "_", key.second, ".svg"), CurvesAsSvg(batches)));
+    status.Update(WriteTextFile(out / absl::StrCat(key.first, "_", key.second, ".svg"),
+                                CurvesAsSvg(batches)));
   }
   return status;
 }

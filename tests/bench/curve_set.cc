@@ -1,7 +1,5 @@
 #include "tests/bench/curve_set.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -14,15 +12,10 @@
 #include "solvers/chain/segments.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/planner.h"
+#include "tests/bench/thread_cpu.h"
 
 namespace stowage {
 namespace {
-
-Nanos ThreadCpu() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return Nanos(int64_t{now.tv_sec} * 1000000000 + now.tv_nsec);
-}
 
 void AddCurve(const Chain& chain, const ChainSolver& solver, const SolveOptions& options,
               ConfigurationCurves* curves) {
