@@ -12,7 +12,18 @@ namespace {
 constexpr size_t kRanked = 32;
 constexpr size_t kReplayed = 8;
 
+// What is put in together with the best insertion is nearly as good.
+constexpr double kNearlyAsGood = 0.7;
+
 size_t Index(int i) { return static_cast<size_t>(i); }
+
+// Overload that goes for the time that comes; 0 if none goes.
+double Rate(const OrderCost& before, const OrderCost& after) {
+  if (after.overload >= before.overload) return 0.0;
+  const double gain = static_cast<double>(before.overload - after.overload);
+  const int64_t time = after.forward_time - before.forward_time;
+  return time <= 0 ? gain * 1e9 : gain / static_cast<double>(time);
+}
 
 }  // namespace
 
@@ -94,31 +105,34 @@ void OrderMoves::FindClosure(int vertex, int at, std::vector<int>* closure) {
   std::sort(closure->begin(), closure->end());
 }
 
-void OrderMoves::Insert(int at, const std::vector<int>& vertices, bool instead_of_next,
-                        ComputeOrder* order) const {
-  const ComputeOrder& from = profile_.order;
-  order->assign(from.begin(), from.begin() + at);
-  for (const int v : vertices) order->push_back({v, false});
-  if (!instead_of_next) {
-    order->insert(order->end(), from.begin() + at, from.end());
-    return;
-  }
-  std::vector<int> waiting = vertices;
-  for (size_t i = Index(at); i < from.size(); ++i) {
-    if (!from[i].backward && !waiting.empty()) {
-      const auto found = std::find(waiting.begin(), waiting.end(), from[i].vertex);
+void OrderMoves::Apply(std::vector<const Insertion*> insertions, ComputeOrder* order) const {
+  std::stable_sort(insertions.begin(), insertions.end(),
+                   [](const Insertion* a, const Insertion* b) { return a->before < b->before; });
+  order->clear();
+  std::vector<int> waiting;  // vertices whose next forward is left out
+  auto next = insertions.begin();
+  const int size = static_cast<int>(profile_.order.size());
+  for (int i = 0; i < size; ++i) {
+    for (; next != insertions.end() && (*next)->before == i; ++next) {
+      for (const int v : (*next)->vertices) {
+        order->push_back({v, false});
+        if ((*next)->instead_of_next) waiting.push_back(v);
+      }
+    }
+    const Compute& c = profile_.order[Index(i)];
+    if (!c.backward && !waiting.empty()) {
+      const auto found = std::find(waiting.begin(), waiting.end(), c.vertex);
       if (found != waiting.end()) {
         waiting.erase(found);
         continue;
       }
     }
-    order->push_back(from[i]);
+    order->push_back(c);
   }
 }
 
-bool OrderMoves::EvictOnce(int64_t target, OrderCost* cost, ComputeOrder* order) {
-  SumOverload(target);
-  FindCandidates();
+// Leaves the most promising candidates, best first.
+void OrderMoves::RankCandidates() {
   const auto by_rate = [](const Candidate& a, const Candidate& b) {
     return std::make_tuple(-a.rate, -a.gain, a.vertex, a.before) <
            std::make_tuple(-b.rate, -b.gain, b.vertex, b.before);
@@ -132,42 +146,52 @@ bool OrderMoves::EvictOnce(int64_t target, OrderCost* cost, ComputeOrder* order)
     FindClosure(c.vertex, c.before, &closure);
     int64_t time = 1;
     for (const int v : closure) time += graph_.costs(v).forward_time;
-    // Holding an input instead costs memory and no time: half way between.
+    // To hold an input instead costs memory and no time: half way between.
     const double own = static_cast<double>(graph_.costs(c.vertex).forward_time + 1);
     c.rate = 2.0 * c.gain / (own + static_cast<double>(time));
   }
   std::sort(candidates_.begin(), candidates_.end(), by_rate);
   if (candidates_.size() > kReplayed) candidates_.resize(kReplayed);
+}
 
-  bool found = false;
-  OrderCost best_cost;
-  double best_rate = 0.0;
-  ComputeOrder trial, best;
-  const auto consider = [&] {
-    const OrderCost c = evaluator_.Evaluate(trial, target);
-    if (c.overload >= cost->overload) return;
-    const double gain = static_cast<double>(cost->overload - c.overload);
-    const int64_t time = c.forward_time - cost->forward_time;
-    const double rate = time <= 0 ? gain * 1e9 : gain / static_cast<double>(time);
-    if (found && rate <= best_rate) return;
-    found = true;
-    best_rate = rate;
-    best_cost = c;
-    best.swap(trial);
-  };
+void OrderMoves::Replay(Insertion insertion, int64_t target, const OrderCost& cost,
+                        std::vector<Trial>* trials) {
+  Apply({&insertion}, &trial_order_);
+  const double rate = Rate(cost, evaluator_.Evaluate(trial_order_, target));
+  if (rate > 0.0) trials->push_back({std::move(insertion), rate});
+}
+
+bool OrderMoves::EvictSome(int64_t target, const OrderCost& cost, ComputeOrder* order) {
+  SumOverload(target);
+  FindCandidates();
+  RankCandidates();
+  std::vector<Trial> trials;
+  std::vector<int> closure;
   for (const Candidate& c : candidates_) {
-    Insert(c.before, {c.vertex}, false, &trial);
-    consider();
+    Replay({c.before, {c.vertex}, false}, target, cost, &trials);
     FindClosure(c.vertex, c.before, &closure);
     if (closure.size() == 1) continue;
-    Insert(c.before, closure, false, &trial);
-    consider();
-    Insert(c.before, closure, true, &trial);
-    consider();
+    Replay({c.before, closure, false}, target, cost, &trials);
+    Replay({c.before, closure, true}, target, cost, &trials);
   }
-  if (!found) return false;
-  *cost = best_cost;
-  order->swap(best);
+  if (trials.empty()) return false;
+  std::stable_sort(trials.begin(), trials.end(),
+                   [](const Trial& a, const Trial& b) { return a.rate > b.rate; });
+  std::vector<const Insertion*> chosen = {&trials.front().insertion};
+  Apply(chosen, order);
+  OrderCost best = evaluator_.Evaluate(*order, target);
+  for (size_t i = 1; i < trials.size() && best.overload > 0; ++i) {
+    if (trials[i].rate < kNearlyAsGood * trials.front().rate) break;
+    chosen.push_back(&trials[i].insertion);
+    Apply(chosen, &trial_order_);
+    const OrderCost together = evaluator_.Evaluate(trial_order_, target);
+    if (Rate(best, together) < kNearlyAsGood * trials.front().rate) {
+      chosen.pop_back();
+      continue;
+    }
+    best = together;
+    order->swap(trial_order_);
+  }
   return true;
 }
 
@@ -177,68 +201,87 @@ absl::Status OrderMoves::Evict(int64_t target, int64_t work_limit, ComputeOrder*
   while (cost.overload > 0 && work() < end) {
     absl::Status status = Poll();
     if (!status.ok()) return status;
-    if (!EvictOnce(target, &cost, order)) break;
+    if (!EvictSome(target, cost, order)) break;
     cost = evaluator_.EvaluateWithProfile(*order, target, &profile_);
     *order = profile_.order;
   }
   return absl::OkStatus();
 }
 
-absl::Status OrderMoves::Retain(int64_t target, int64_t work_limit, ComputeOrder* order) {
-  const int64_t end = work() + work_limit;
+bool OrderMoves::MayRetain(int64_t target, size_t index) const {
+  const int v = profile_.order[index].vertex;
+  int64_t limit = target - graph_.costs(v).output;
+  for (const OpGraph::Input& input : graph_.inputs(v)) limit += graph_.costs(input.vertex).output;
+  int before = -1;  // the last use of what is held until the repeat
+  for (const OrderProfile::Life& life : profile_.lives[Index(v)]) {
+    if (life.from >= static_cast<int>(index)) continue;
+    before = life.to;
+    break;
+  }
+  if (before < 0) return true;  // nothing was used of the run before
+  for (size_t i = index; i-- > Index(before + 1);) {
+    if (profile_.running[i] > limit) return false;
+  }
+  return true;
+}
+
+std::vector<size_t> OrderMoves::FindRepeats(int64_t target) const {
   struct Repeat {
     double rate;
     size_t index;
   };
   std::vector<Repeat> repeats;
-  std::vector<bool> ran;
-  ComputeOrder trial;
-  for (bool changed = true; changed && work() < end;) {
-    changed = false;
-    const OrderCost before = evaluator_.EvaluateWithProfile(*order, target, &profile_);
-    *order = profile_.order;
-    repeats.clear();
-    ran.assign(Index(graph_.size()), false);
-    for (size_t i = 0; i < order->size(); ++i) {
-      const Compute& c = (*order)[i];
-      if (c.backward) continue;
-      if (ran[Index(c.vertex)]) {
-        const OpGraph::Costs& costs = graph_.costs(c.vertex);
-        repeats.push_back({static_cast<double>(costs.forward_time) /
-                               static_cast<double>(costs.output + costs.extra + 1),
-                           i});
-      }
-      ran[Index(c.vertex)] = true;
+  std::vector<bool> ran(Index(graph_.size()), false);
+  for (size_t i = 0; i < profile_.order.size(); ++i) {
+    const Compute& c = profile_.order[i];
+    if (c.backward) continue;
+    if (ran[Index(c.vertex)] && MayRetain(target, i)) {
+      const OpGraph::Costs& costs = graph_.costs(c.vertex);
+      repeats.push_back({static_cast<double>(costs.forward_time) /
+                             static_cast<double>(costs.output + costs.extra + 1),
+                         i});
     }
-    std::stable_sort(repeats.begin(), repeats.end(),
-                     [](const Repeat& a, const Repeat& b) { return a.rate > b.rate; });
-    OrderCost cost = before;
-    std::vector<bool> removed(order->size(), false);
-    for (const Repeat& repeat : repeats) {
+    ran[Index(c.vertex)] = true;
+  }
+  std::stable_sort(repeats.begin(), repeats.end(),
+                   [](const Repeat& a, const Repeat& b) { return a.rate > b.rate; });
+  std::vector<size_t> indices;
+  for (const Repeat& repeat : repeats) indices.push_back(repeat.index);
+  return indices;
+}
+
+absl::Status OrderMoves::Retain(int64_t target, int64_t work_limit, ComputeOrder* order) {
+  const int64_t end = work() + work_limit;
+  std::vector<bool> removed;
+  const auto without_removed = [&] {
+    trial_order_.clear();
+    for (size_t i = 0; i < order->size(); ++i) {
+      if (!removed[i]) trial_order_.push_back((*order)[i]);
+    }
+  };
+  OrderCost cost = evaluator_.EvaluateWithProfile(*order, target, &profile_);
+  for (bool faster = true; faster && work() < end;) {
+    *order = profile_.order;
+    removed.assign(order->size(), false);
+    const int64_t time_before = cost.forward_time;
+    for (const size_t index : FindRepeats(target)) {
       if (work() >= end) break;
       absl::Status status = Poll();
       if (!status.ok()) return status;
-      removed[repeat.index] = true;
-      trial.clear();
-      for (size_t i = 0; i < order->size(); ++i) {
-        if (!removed[i]) trial.push_back((*order)[i]);
+      removed[index] = true;
+      without_removed();
+      const OrderCost without = evaluator_.Evaluate(trial_order_, target);
+      if (without.overload > cost.overload) {
+        removed[index] = false;
+      } else {
+        cost = without;
       }
-      const OrderCost c = evaluator_.Evaluate(trial, target);
-      if (c.overload > cost.overload) {
-        removed[repeat.index] = false;
-        continue;
-      }
-      cost = c;
-      changed = true;
     }
-    if (!changed) break;
-    trial.clear();
-    for (size_t i = 0; i < order->size(); ++i) {
-      if (!removed[i]) trial.push_back((*order)[i]);
-    }
-    order->swap(trial);
-    if (evaluator_.Evaluate(*order, target).forward_time >= before.forward_time) break;
+    without_removed();
+    cost = evaluator_.EvaluateWithProfile(trial_order_, target, &profile_);
+    faster = cost.forward_time < time_before;
   }
+  *order = profile_.order;
   return absl::OkStatus();
 }
 

@@ -4,12 +4,14 @@
 //   Evict    drops a tensor that waits where the order is over a target, and computes it again before
 //            its next use: the one with the least time per byte and compute that it takes off the
 //            overload, again and again until nothing is over
+//   Reorder  moves computes, where that takes something off the overload: it costs no time
 //   Retain   takes out repeats while nothing gets over the target: those with the most time per byte
 //            held first
 #ifndef STOWAGE_SOLVERS_GRAPH_BUDGET_ORDER_MOVES_H_
 #define STOWAGE_SOLVERS_GRAPH_BUDGET_ORDER_MOVES_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,10 +28,16 @@ class OrderMoves {
   // Until the peak is within the target or nothing helps, or `work_limit` is spent; the order is as
   // far as it came. CANCELLED, DEADLINE_EXCEEDED. Same for the others.
   absl::Status Evict(int64_t target, int64_t work_limit, ComputeOrder* order);
+  absl::Status Reorder(int64_t target, int64_t work_limit, ComputeOrder* order);
   absl::Status Retain(int64_t target, int64_t work_limit, ComputeOrder* order);
 
   OrderCost Cost(const ComputeOrder& order, int64_t target) {
     return evaluator_.Evaluate(order, target);
+  }
+  // The order without the forwards that nobody uses.
+  const ComputeOrder& WithoutDead(const ComputeOrder& order) {
+    evaluator_.EvaluateWithProfile(order, 0, &profile_);
+    return profile_.order;
   }
   int64_t work() const { return evaluator_.work(); }
 
@@ -50,9 +58,38 @@ class OrderMoves {
   // What must be computed before `at` for `vertex` to be: itself, and with it the inputs that are
   // not held then, in program order.
   void FindClosure(int vertex, int at, std::vector<int>* closure);
-  void Insert(int at, const std::vector<int>& vertices, bool instead_of_next,
-              ComputeOrder* order) const;
-  bool EvictOnce(int64_t target, OrderCost* cost, ComputeOrder* order);
+  // Insertions before computes of the profile's order.
+  struct Insertion {
+    int before;
+    std::vector<int> vertices;
+    bool instead_of_next;  // the next forward of each vertex is left out
+  };
+  // Of an insertion that has been replayed.
+  struct Trial {
+    Insertion insertion;
+    double rate;
+  };
+
+  void Apply(std::vector<const Insertion*> insertions, ComputeOrder* order) const;
+  void RankCandidates();
+  void Replay(Insertion insertion, int64_t target, const OrderCost& cost,
+              std::vector<Trial>* trials);
+  bool EvictSome(int64_t target, const OrderCost& cost, ComputeOrder* order);
+  // Where computes are in the profile's order.
+  struct Places {
+    std::vector<int> first_run;  // by vertex
+    std::vector<int> backward;
+    std::vector<int> ordered;  // indices of the first runs that keep their order; rising
+  };
+  Places FindPlaces() const;
+  // First and last index that the compute at `index` may have, everything else keeping its order.
+  std::pair<int, int> Range(const Places& places, int index) const;
+  // Moves the compute at `index` if that helps.
+  bool MoveOne(const Places& places, int index, int64_t target, OrderCost* cost);
+  // Whether the memory that the repeat at `index` saves may be there; true says little.
+  bool MayRetain(int64_t target, size_t index) const;
+  // Indices of the repeats that may be taken out, the most promising first.
+  std::vector<size_t> FindRepeats(int64_t target) const;
   absl::Status Poll();
 
   const OpGraph& graph_;
@@ -64,6 +101,7 @@ class OrderMoves {
   std::vector<int> over_count_;    // and of the computes that are over
   std::vector<Candidate> candidates_;
   std::vector<bool> in_closure_;
+  ComputeOrder trial_order_;
 };
 
 }  // namespace stowage

@@ -1,6 +1,7 @@
 #include "solvers/graph/budget/order_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <tuple>
@@ -11,8 +12,8 @@ namespace stowage {
 namespace {
 
 constexpr int64_t kNoTarget = std::numeric_limits<int64_t>::max();
-// Budgets that are worked on, equally far apart.
-constexpr int kTargets = 24;
+// Budgets that are worked on, each the same share below the one before.
+constexpr int kTargets = 48;
 
 // Fits better: within the target, then faster, then of a lower peak.
 bool Better(const OrderCost& a, const OrderCost& b) {
@@ -20,87 +21,82 @@ bool Better(const OrderCost& a, const OrderCost& b) {
          std::tie(b.overload, b.forward_time, b.peak);
 }
 
-// Indices of the forwards that are not the vertex's first, those that take longest first.
-std::vector<size_t> Repeats(const OpGraph& graph, const ComputeOrder& order) {
-  std::vector<bool> ran(static_cast<size_t>(graph.size()), false);
-  std::vector<size_t> repeats;
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (order[i].backward) continue;
-    const size_t v = static_cast<size_t>(order[i].vertex);
-    if (ran[v]) repeats.push_back(i);
-    ran[v] = true;
+// The order without the repeats of vertices first..last; false if there are none.
+bool WithoutRepeats(const ComputeOrder& order, int size, int first, int last, ComputeOrder* left) {
+  std::vector<bool> ran(static_cast<size_t>(size), false);
+  left->clear();
+  for (const Compute& c : order) {
+    if (!c.backward) {
+      const bool repeat = ran[static_cast<size_t>(c.vertex)];
+      ran[static_cast<size_t>(c.vertex)] = true;
+      if (repeat && first <= c.vertex && c.vertex <= last) continue;
+    }
+    left->push_back(c);
   }
-  std::stable_sort(repeats.begin(), repeats.end(), [&](size_t a, size_t b) {
-    return graph.costs(order[a].vertex).forward_time > graph.costs(order[b].vertex).forward_time;
-  });
-  return repeats;
+  return left->size() < order.size();
 }
 
 }  // namespace
 
 void OrderSearch::Offer(const ComputeOrder& order) {
-  pool_.Offer(moves_.Cost(order, kNoTarget), order);
+  pool_.Offer(moves_.Cost(order, kNoTarget), moves_.WithoutDead(order));
 }
 
 absl::Status OrderSearch::Fit(int64_t target, int64_t work, ComputeOrder* order, OrderCost* cost) {
-  absl::Status status = moves_.Evict(target, work, order);
+  absl::Status status = moves_.Reorder(target, work / 4, order);
+  if (status.ok()) status = moves_.Evict(target, work, order);
   if (!status.ok()) return status;
   *cost = moves_.Cost(*order, target);
-  pool_.Offer(*cost, *order);
-  if (cost->overload > 0) return absl::OkStatus();
+  pool_.Offer(*cost, moves_.WithoutDead(*order));
+  if (cost->overload > 0) {
+    status = moves_.Reorder(target, work / 4, order);
+    if (status.ok()) status = moves_.Evict(target, work, order);
+    if (!status.ok()) return status;
+    *cost = moves_.Cost(*order, target);
+    pool_.Offer(*cost, moves_.WithoutDead(*order));
+    if (cost->overload > 0) return absl::OkStatus();
+  }
   status = moves_.Retain(target, work, order);
   if (!status.ok()) return status;
   *cost = moves_.Cost(*order, target);
-  pool_.Offer(*cost, *order);
+  pool_.Offer(*cost, moves_.WithoutDead(*order));
   return absl::OkStatus();
 }
 
 absl::Status OrderSearch::Vary(int64_t target, int64_t end, ComputeOrder* order, OrderCost* cost) {
+  ComputeOrder trial;
   for (bool better = true; better && moves_.work() < end;) {
     better = false;
-    for (const size_t repeat : Repeats(graph_, *order)) {
-      if (moves_.work() >= end) break;
-      ComputeOrder trial = *order;
-      trial.erase(trial.begin() + static_cast<ptrdiff_t>(repeat));
-      OrderCost trial_cost;
-      absl::Status status = Fit(target, end - moves_.work(), &trial, &trial_cost);
-      if (!status.ok()) return status;
-      if (!Better(trial_cost, *cost)) continue;
-      *order = std::move(trial);
-      *cost = trial_cost;
-      better = true;
-      break;
+    for (int width = graph_.size() / 2; width > 0; width /= 2) {
+      const int step = (width + 1) / 2;
+      for (int first = 0; first < graph_.size() && moves_.work() < end; first += step) {
+        if (!WithoutRepeats(*order, graph_.size(), first, first + width - 1, &trial)) continue;
+        OrderCost trial_cost;
+        absl::Status status = Fit(target, end - moves_.work(), &trial, &trial_cost);
+        if (!status.ok()) return status;
+        if (!Better(trial_cost, *cost)) continue;
+        *order = trial;
+        *cost = trial_cost;
+        better = true;
+      }
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status OrderSearch::ImproveAt(int64_t target, int64_t work) {
-  const int64_t end = moves_.work() + work;
-  const auto left = [&] { return std::max<int64_t>(end - moves_.work(), 0); };
-  // What fits, what nearly does, and plain training.
-  std::vector<ComputeOrder> starts;
-  const std::vector<OrderPool::Entry>& entries = pool_.entries();
+absl::Status OrderSearch::FitFrom(int64_t target, size_t entry, int64_t end) {
+  if (entry >= pool_.entries().size()) return absl::OkStatus();
+  ComputeOrder order = pool_.entries()[entry].order;
+  OrderCost cost;
+  return Fit(target, std::max<int64_t>(end - moves_.work(), 0), &order, &cost);
+}
+
+absl::Status OrderSearch::VaryAt(int64_t target, int64_t end) {
   const size_t within = pool_.Within(target);
-  if (within > 0) starts.push_back(entries[within - 1].order);
-  for (size_t i = within; i < std::min(within + 2, entries.size()); ++i) {
-    starts.push_back(entries[i].order);
-  }
-  if (within + 2 < entries.size()) starts.push_back(entries.back().order);
-  bool found = false;
-  ComputeOrder best;
-  OrderCost best_cost;
-  for (ComputeOrder& start : starts) {
-    OrderCost cost;
-    absl::Status status = Fit(target, left() / 2, &start, &cost);
-    if (!status.ok()) return status;
-    if (found && !Better(cost, best_cost)) continue;
-    found = true;
-    best = std::move(start);
-    best_cost = cost;
-  }
-  if (best_cost.overload > 0) return absl::OkStatus();
-  return Vary(target, end, &best, &best_cost);
+  if (within == 0) return absl::OkStatus();
+  ComputeOrder order = pool_.entries()[within - 1].order;
+  OrderCost cost = moves_.Cost(order, target);
+  return Vary(target, end, &order, &cost);
 }
 
 absl::Status OrderSearch::Shrink(int64_t work) {
@@ -108,9 +104,12 @@ absl::Status OrderSearch::Shrink(int64_t work) {
   while (moves_.work() < end) {
     ComputeOrder order = pool_.entries().front().order;
     const int64_t peak = pool_.entries().front().peak;
-    OrderCost cost;
-    absl::Status status = Fit(peak - 1 - peak / 64, end - moves_.work(), &order, &cost);
+    const int64_t target = peak - 1 - peak / 64;
+    absl::Status status = moves_.Reorder(target, end - moves_.work(), &order);
+    if (status.ok()) status = moves_.Evict(target, end - moves_.work(), &order);
+    if (status.ok()) status = moves_.Reorder(target, end - moves_.work(), &order);
     if (!status.ok()) return status;
+    Offer(order);
     if (pool_.entries().front().peak >= peak) break;
   }
   return absl::OkStatus();
@@ -118,19 +117,33 @@ absl::Status OrderSearch::Shrink(int64_t work) {
 
 absl::Status OrderSearch::Improve(int64_t work, const std::function<void(double)>& progress) {
   const int64_t start = moves_.work();
-  const int64_t end = start + work;
-  const int64_t high = pool_.entries().back().peak;
-  absl::Status status = Shrink(work / 8);
+  absl::Status status = Shrink(work / 16);
   if (!status.ok()) return status;
-  const int64_t low = pool_.entries().front().peak;
-  for (int i = 1; i <= kTargets; ++i) {
-    const int64_t target =
-        high - static_cast<int64_t>(static_cast<double>(high - low) * i / kTargets);
-    status = ImproveAt(target, (end - moves_.work()) / (kTargets + 1 - i));
-    if (!status.ok()) return status;
-    if (progress) progress(static_cast<double>(i) / kTargets);
-  }
-  return absl::OkStatus();
+  const double high = static_cast<double>(pool_.entries().back().peak);
+  const double low = static_cast<double>(std::max<int64_t>(pool_.entries().front().peak, 1));
+  // Calls `step` with every target, highest first, and its share of the work up to `share`.
+  const auto for_targets = [&](double share, const auto& step) {
+    const int64_t end = start + static_cast<int64_t>(static_cast<double>(work) * share);
+    for (int i = 1; i <= kTargets && status.ok(); ++i) {
+      const int64_t left = std::max<int64_t>(end - moves_.work(), 0);
+      const auto target =
+          static_cast<int64_t>(high * std::pow(low / high, static_cast<double>(i) / kTargets));
+      status = step(target, moves_.work() + left / (kTargets + 1 - i));
+      if (progress) progress(static_cast<double>(moves_.work() - start) / static_cast<double>(work));
+    }
+  };
+  for_targets(0.25, [&](int64_t target, int64_t end) {
+    const size_t within = pool_.Within(target);
+    absl::Status fitted = FitFrom(target, within, end);
+    const size_t now_within = pool_.Within(target);
+    if (fitted.ok() && now_within > 0) fitted = FitFrom(target, now_within - 1, end);
+    return fitted;
+  });
+  for_targets(0.5, [&](int64_t target, int64_t end) {
+    return FitFrom(target, pool_.entries().size() - 1, end);
+  });
+  for_targets(1.0, [&](int64_t target, int64_t end) { return VaryAt(target, end); });
+  return status;
 }
 
 }  // namespace stowage

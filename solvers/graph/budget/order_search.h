@@ -27,7 +27,8 @@ class OrderSearch {
   const OrderPool& pool() const { return pool_; }
 
  private:
-  absl::Status ImproveAt(int64_t target, int64_t work);
+  absl::Status FitFrom(int64_t target, size_t entry, int64_t end);
+  absl::Status VaryAt(int64_t target, int64_t end);
   // Makes the order fit and takes back what room there is for.
   absl::Status Fit(int64_t target, int64_t work, ComputeOrder* order, OrderCost* cost);
   // Takes out one repeat after the other and makes the order fit again another way.

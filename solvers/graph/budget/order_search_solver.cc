@@ -1,16 +1,24 @@
 #include <algorithm>
-#include <limits>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
+#include "solvers/graph/budget/least_need.h"
 #include "solvers/graph/budget/order_search.h"
+#include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/budget/stage_cuts.h"
+#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/expand.h"
 #include "solvers/graph/fold.h"
 #include "solvers/graph/linearize.h"
 #include "solvers/plan/graph_liveness.h"
+#include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/schedule_code.h"
@@ -19,11 +27,23 @@ namespace stowage {
 namespace {
 
 constexpr int64_t kMaxInstructions = int64_t{1} << 24;
-constexpr int64_t kWork = 300000000;
+// Computes and edges replayed: some 8 ns each.
+constexpr int64_t kWorkPerVertex = 1200000;
+constexpr int64_t kMaxWork = 2000000000;
+// Larger graphs get proposals only.
+constexpr int kMaxSearched = 20000;
+// A chain solver proposes at most so many computes for the search.
+constexpr int64_t kMaxProposed = 20000000;
+constexpr int kMaxStagesBeyond = 128;
+// Numbers of stages that graphs are cut into, beside the graph's own.
+constexpr int kCoarsest = 24;
+constexpr int kCoarse = 64;
+constexpr int kMostStages = 200;
 
-// The planner's own choice for chains.
+size_t Index(int i) { return static_cast<size_t>(i); }
+
+// Of the solvers that suit a chain, best first, the first that it is not too long for.
 absl::StatusOr<Frontier> ChainFrontier(const Chain& chain, const SolveOptions& options) {
-  constexpr int kMaxStagesBeyond = 128;
   absl::StatusOr<Frontier> frontier = absl::ResourceExhaustedError("too long");
   if (chain.length() <= kMaxStagesBeyond) {
     frontier = BeyondPersistentSolver().SolveFrontier(chain, options);
@@ -37,120 +57,167 @@ absl::StatusOr<Frontier> ChainFrontier(const Chain& chain, const SolveOptions& o
   return frontier;
 }
 
-std::vector<bool> RecomputableOf(const Graph& graph) {
-  std::vector<bool> recomputable;
-  for (int p = 0; p < graph.size(); ++p) {
-    const Vertex& v = graph.vertex(p);
-    recomputable.push_back(!v.inputs.empty() && !v.collective && !v.must_keep);
-  }
-  return recomputable;
-}
-
 // One solve of one graph.
 class Solving {
  public:
-  Solving(const Graph& graph, const FoldedGraph& folded, const OpGraph& ops,
-          const SolveOptions& options)
+  Solving(const Graph& graph, const FoldedGraph& folded, const SolveOptions& options)
       : graph_(graph),
         folded_(folded),
-        ops_(ops),
+        ops_(folded.graph),
         options_(options),
-        search_(ops, options),
-        builder_(graph) {}
-
-  absl::Status Run() {
-    absl::Status status = builder_.Add(StoreAllSchedule(graph_));
-    if (!status.ok()) return status;
-    search_.Offer(StoreAllOrder(ops_));
-    status = AddLinearized();
-    for (const int stages : {ops_.size(), 64, 24}) {
-      if (!status.ok()) return status;
-      if (stages == ops_.size() && stages > 200) continue;
-      for (const Crossing crossing : {Crossing::kOfItsMaker, Crossing::kOfEveryStage}) {
-        if (status.ok()) status = AddCuts(stages, crossing);
-      }
+        progress_(options.progress),
+        search_(ops_, options),
+        builder_(graph),
+        group_of_(Index(graph.size())) {
+    for (size_t g = 0; g < folded.members.size(); ++g) {
+      for (const int p : folded.members[g]) group_of_[Index(p)] = static_cast<int>(g);
     }
-    if (status.ok()) status = search_.Improve(kWork, options_.progress);
-    if (!status.ok()) return status;
-    for (const OrderPool::Entry& entry : search_.pool().entries()) {
-      status = AddOrder(entry.order);
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
+    for (int v = 0; v < ops_.size(); ++v) recomputable_.push_back(ops_.costs(v).recomputable);
   }
 
-  const FrontierBuilder& builder() const { return builder_; }
+  absl::StatusOr<Frontier> Run(FrontierInfo info) {
+    absl::Status status = builder_.Add(StoreAllSchedule(graph_));
+    if (status.ok()) status = Propose();
+    if (status.ok() && ops_.size() <= kMaxSearched) {
+      const SolveOptions rest = progress_.Part(options_, kProposing, 1.0);
+      status =
+          search_.Improve(std::min(kWorkPerVertex * ops_.size(), kMaxWork), rest.progress);
+    }
+    StopPoll poll(options_.stop);
+    for (const OrderPool::Entry& entry : search_.pool().entries()) {
+      if (status.ok()) status = poll.Spend(kWorkToJudge * static_cast<int64_t>(entry.order.size()));
+      if (status.ok()) status = Judge(entry.order);
+    }
+    if (!status.ok()) return status;
+    progress_.Report(1.0);
+    return builder_.BuildCompact(std::move(info));
+  }
 
  private:
-  // Hands every point of a frontier to `take`.
-  template <class Take>
-  absl::Status ForSchedules(const Frontier& frontier, Take take) {
-    for (const Frontier::Point& point : frontier.points()) {
-      absl::StatusOr<Schedule> schedule = DecodeSchedule(point.schedule, kMaxInstructions);
-      if (!schedule.ok()) return absl::InternalError(schedule.status().message());
-      absl::Status status = take(*schedule);
-      if (!status.ok()) return status;
+  static constexpr double kProposing = 0.1;  // share of the work, about
+  static constexpr int64_t kWorkToJudge = 16;
+
+  absl::Status Propose() {
+    search_.Offer(StoreAllOrder(ops_));
+    search_.Offer(OutputByOutputOrder(ops_, false));
+    search_.Offer(OutputByOutputOrder(ops_, true));
+    absl::Status status = ProposeCheckpoints();
+    if (status.ok()) status = ProposeLinearized();
+    if (status.ok() && ops_.size() <= kMostStages) status = ProposeCuts(ops_.size());
+    for (const int stages : {kCoarse, kCoarsest}) {
+      if (status.ok()) status = ProposeCuts(stages);
     }
-    return absl::OkStatus();
+    return status;
   }
 
-  absl::Status AddLinearized() {
-    absl::StatusOr<LinearizedGraph> linear = Linearize(graph_);
-    if (!linear.ok()) return linear.status();
-    const absl::StatusOr<Frontier> frontier = ChainFrontier(linear->chain, options_);
-    if (!frontier.ok()) return frontier.status();
-    std::vector<std::vector<int>> stages;
-    int p = graph_.size();
-    for (const auto& ids : linear->stage_vertices) p -= static_cast<int>(ids.size());
-    for (const auto& ids : linear->stage_vertices) {
-      std::vector<int>& stage = stages.emplace_back();
-      for (size_t k = 0; k < ids.size(); ++k) stage.push_back(p++);
-    }
-    std::vector<int> group_of(static_cast<size_t>(graph_.size()));
-    for (size_t g = 0; g < folded_.members.size(); ++g) {
-      for (const int m : folded_.members[g]) group_of[static_cast<size_t>(m)] = static_cast<int>(g);
-    }
-    std::vector<std::vector<int>> folded_stages;
-    for (const std::vector<int>& stage : stages) {
-      std::vector<int>& of = folded_stages.emplace_back();
-      for (const int m : stage) {
-        const int g = group_of[static_cast<size_t>(m)];
-        if (folded_.members[static_cast<size_t>(g)].front() == m) of.push_back(g);
+  absl::Status ProposeCheckpoints() {
+    absl::StatusOr<CheckpointProblem> problem = MakeCheckpointProblem(graph_);
+    if (!problem.ok()) return problem.status();
+    const absl::StatusOr<CheckpointAnswer> answer =
+        DivisionTreeSolver().Solve(problem->graph, WithoutProgress());
+    if (!answer.ok()) return answer.status();
+    Segmentation segmentation;
+    const absl::StatusOr<CheckpointSet> judged =
+        JudgeCheckpoints(problem->graph, answer->set.checkpoints, SegmentRule::kTwoEndPoints,
+                         &segmentation);
+    if (!judged.ok()) return absl::InternalError(judged.status().message());
+    std::vector<int> segment_of(Index(ops_.size()), Segmentation::kCheckpoint);
+    for (int v = 0; v < problem->graph.size(); ++v) {
+      for (const int p : problem->members[Index(v)]) {
+        segment_of[Index(group_of_[Index(p)])] = segmentation.segment_of[Index(v)];
       }
-      std::sort(of.begin(), of.end());
     }
-    return ForSchedules(*frontier, [&](const Schedule& schedule) {
-      search_.Offer(ExpandStages(schedule, folded_stages, RecomputableOf(folded_.graph)));
-      const ComputeOrder order = ExpandStages(schedule, stages, RecomputableOf(graph_));
-      return builder_.Add(WithDiscards(graph_, ToSchedule(order)));
+    const ComputeOrder order = CheckpointOrder(ops_, segment_of);
+    search_.Offer(order);
+    return Judge(order);
+  }
+
+  // What the chain solver does with the graph cut at its splitting vertices. Every point counts.
+  absl::Status ProposeLinearized() {
+    const absl::StatusOr<LinearizedGraph> linear = Linearize(graph_);
+    if (!linear.ok()) return linear.status();
+    const absl::StatusOr<Frontier> frontier =
+        ChainFrontier(linear->chain, progress_.Part(options_, 0.0, kProposing / 2));
+    if (!frontier.ok()) return frontier.status();
+    std::vector<std::vector<int>> stages(linear->stage_begin.size() - 1);
+    for (int g = 0; g < ops_.size(); ++g) {
+      const auto after = std::upper_bound(linear->stage_begin.begin(), linear->stage_begin.end(),
+                                          folded_.members[Index(g)].front());
+      if (after == linear->stage_begin.begin()) continue;  // a^0
+      stages[static_cast<size_t>(after - linear->stage_begin.begin()) - 1].push_back(g);
+    }
+    absl::Status status = OfferSchedules(*frontier, stages);
+    if (!status.ok()) return status;
+    return ForSchedules(*frontier, frontier->points().size(), [&](const Schedule& schedule) {
+      return builder_.Add(ExpandSchedule(graph_, *linear, schedule));
     });
   }
 
-  absl::Status AddCuts(int stages, Crossing crossing) {
+  absl::Status ProposeCuts(int stages) {
     const std::vector<int> cuts = ChooseCuts(ops_, stages);
-    const absl::StatusOr<Chain> chain = ChainOfCuts(ops_, cuts, crossing);
-    if (!chain.ok()) return chain.status();
-    const absl::StatusOr<Frontier> frontier =
-        OptimalPersistentSolver().SolveFrontier(*chain, options_);
-    if (!frontier.ok()) return frontier.status();
-    return ForSchedules(*frontier, [&](const Schedule& schedule) {
-      search_.Offer(ExpandStages(schedule, StagesOfCuts(cuts), RecomputableOf(folded_.graph)));
+    for (const Crossing crossing : {Crossing::kOfItsMaker, Crossing::kOfEveryStage}) {
+      const absl::StatusOr<Chain> chain = ChainOfCuts(ops_, cuts, crossing);
+      if (!chain.ok()) continue;  // bytes counted many times over may be too many
+      SolveOptions options = WithoutProgress();
+      options.slots = 0;
+      const absl::StatusOr<Frontier> frontier =
+          OptimalPersistentSolver().SolveFrontier(*chain, options);
+      if (absl::IsResourceExhausted(frontier.status())) continue;
+      if (!frontier.ok()) return frontier.status();
+      absl::Status status = OfferSchedules(*frontier, StagesOfCuts(cuts));
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // Some of them where all would be too much.
+  absl::Status OfferSchedules(const Frontier& frontier,
+                              const std::vector<std::vector<int>>& stages) {
+    const auto most = static_cast<size_t>(std::max<int64_t>(kMaxProposed / ops_.size(), 2));
+    return ForSchedules(frontier, most, [&](const Schedule& schedule) {
+      search_.Offer(ExpandStages(schedule, stages, recomputable_));
       return absl::OkStatus();
     });
   }
 
-  absl::Status AddOrder(const ComputeOrder& order) {
-    Schedule schedule = ToSchedule(order);
-    schedule = UnfoldCompute(folded_, schedule);
-    return builder_.Add(WithDiscards(graph_, schedule));
+  // Hands at most `most` points of a frontier to `take`.
+  template <class Take>
+  absl::Status ForSchedules(const Frontier& frontier, size_t most, const Take& take) {
+    StopPoll poll(options_.stop);
+    const size_t step = frontier.points().size() / most + 1;
+    for (size_t i = 0; i < frontier.points().size(); i += most >= frontier.points().size() ? 1 : step) {
+      absl::StatusOr<Schedule> schedule =
+          DecodeSchedule(frontier.points()[i].schedule, kMaxInstructions);
+      if (!schedule.ok()) return absl::InternalError(schedule.status().message());
+      absl::Status status = poll.Spend(kWorkToJudge * ops_.size());
+      if (status.ok()) status = take(*schedule);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Judge(const ComputeOrder& order) {
+    const Schedule schedule = ToSchedule(order);
+    // Without aliases both graphs are the same.
+    const bool same = ops_.size() == graph_.size();
+    return builder_.Add(WithDiscards(graph_, same ? schedule : UnfoldCompute(folded_, schedule)));
+  }
+
+  SolveOptions WithoutProgress() const {
+    SolveOptions options = options_;
+    options.progress = nullptr;
+    return options;
   }
 
   const Graph& graph_;
   const FoldedGraph& folded_;
-  const OpGraph& ops_;
+  const OpGraph ops_;
   const SolveOptions& options_;
+  RisingProgress progress_;
   OrderSearch search_;
   FrontierBuilder builder_;
+  std::vector<int> group_of_;  // the folded vertex of each position
+  std::vector<bool> recomputable_;
 };
 
 class OrderSearchSolverImpl final : public GraphSolver {
@@ -159,33 +226,73 @@ class OrderSearchSolverImpl final : public GraphSolver {
 
   absl::StatusOr<Plan> Solve(const Graph& graph, Bytes budget,
                              const SolveOptions& options) const override {
-    absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
+    absl::Status status = ValidateSolveOptions(options);
+    if (!status.ok()) return status;
+    if (options.stop != nullptr) status = options.stop->Check();
+    if (!status.ok()) return status;
+    Plan plan;
+    plan.bounds.schedule_class = info_.schedule_class;
+    if (budget < LeastNeed(graph)) {
+      plan.status = PlanStatus::kProvenInfeasible;
+      plan.explanation =
+          absl::StrCat("some op alone needs ", LeastNeed(graph).value(), " bytes at once");
+      return plan;
+    }
+    Schedule store_all = StoreAllSchedule(graph);
+    const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, store_all);
+    if (simulation.ok() && simulation->peak <= budget) {
+      plan.status = PlanStatus::kFound;
+      plan.schedule = std::move(store_all);
+      plan.bounds.proven_optimal = true;
+      plan.explanation = "everything fits: nothing is recomputed";
+      return plan;
+    }
+    const absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
     if (!frontier.ok()) return frontier.status();
-    return frontier->PlanAt(budget);
+    absl::StatusOr<Plan> found = frontier->PlanAt(budget);
+    if (!found.ok()) return found.status();
+    Explain(graph, *frontier, &*found);
+    return found;
   }
 
   absl::StatusOr<Frontier> SolveFrontier(const Graph& graph,
                                          const SolveOptions& options) const override {
     absl::Status status = ValidateSolveOptions(options);
     if (!status.ok()) return status;
-    absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
+    const absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
     if (!folded.ok()) return folded.status();
-    const OpGraph ops(folded->graph);
-    Solving solving(graph, *folded, ops, options);
-    status = solving.Run();
-    if (!status.ok()) return status;
-    return solving.builder().BuildCompact({info_.name, info_.schedule_class, Bytes(0), false, 0});
+    Solving solving(graph, *folded, options);
+    return solving.Run({info_.name, info_.schedule_class, LeastNeed(graph), /*exact=*/false,
+                        /*slots=*/0});
   }
 
   absl::StatusOr<Bytes> LeastBudget(const Graph& graph,
                                     const SolveOptions& options) const override {
-    absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
+    const absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
     if (!frontier.ok()) return frontier.status();
     return frontier->points().front().peak;
   }
 
  private:
-  const SolverInfo info_ = {"order_search", "x", "all schedules"};
+  static void Explain(const Graph& graph, const Frontier& frontier, Plan* plan) {
+    const Bytes least = frontier.points().front().peak;
+    plan->bounds.least_budget = least;
+    if (plan->status == PlanStatus::kFound) {
+      plan->bounds.proven_optimal =
+          frontier.At(plan->budget)->makespan <= MakespanLowerBound(graph, plan->budget);
+      return;
+    }
+    plan->explanation =
+        absl::StrCat("store-all, checkpoints, chain solvers and a search from what they propose "
+                     "found nothing below ",
+                     least.value(), " bytes; proven is that ", LeastNeed(graph).value(),
+                     " are needed");
+  }
+
+  const SolverInfo info_ = {
+      "order_search",
+      "least time on any graph: what chain solvers propose, improved op by op",
+      "any schedule, by search"};
 };
 
 }  // namespace

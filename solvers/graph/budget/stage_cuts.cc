@@ -44,7 +44,7 @@ class StageCosts {
   Stage Derive() const {
     Stage stage;
     int64_t saved = 0, output = 0, forward = 0, forward_peak = 0, saving_overhead = 0;
-    std::vector<std::pair<int, int64_t>> dying;  // (last reader, bytes) inside the stage
+    std::vector<int64_t> freed(Index(last_ - first_ + 1), 0);  // by last reader, inside the stage
     int64_t backward_peak = 0;
     for (int v = first_; v <= last_; ++v) {
       const OpGraph::Costs& costs = graph_.costs(v);
@@ -56,10 +56,8 @@ class StageCosts {
       forward += costs.output;
       forward_peak = std::max(forward_peak, forward + costs.unsaved_overhead);
       saving_overhead = std::max(saving_overhead, costs.saving_overhead);
-      if (reader <= last_) dying.push_back({reader, costs.output});
-      for (auto& [at, bytes] : dying) {
-        if (at == v) forward -= std::exchange(bytes, 0);
-      }
+      if (reader <= last_) freed[Index(reader - first_)] += costs.output;
+      forward -= freed[Index(v - first_)];
       int64_t gradients = costs.gradient + costs.backward_overhead;
       for (const OpGraph::Input& input : graph_.inputs(v)) {
         gradients += graph_.costs(input.vertex).gradient;
