@@ -1,6 +1,6 @@
 #include "solvers/graph_choice.h"
 
-#include "solvers/chain_choice.h"
+#include "solvers/chain/chain_choice.h"
 #include "solvers/graph/linearized_solver.h"
 
 namespace stowage {

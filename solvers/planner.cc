@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/chain_choice.h"
+#include "solvers/chain/chain_choice.h"
 #include "solvers/graph/linearized_solver.h"
 #include "solvers/graph_choice.h"
 #include "solvers/model/field_error.h"

@@ -30,7 +30,7 @@ const std::vector<const GraphSolver*>& AllGraphSolvers();
 absl::Status CheckSolverName(const Problem& problem, const std::string& name);
 
 struct PlanOptions {
-  // Name of a solver for the problem's kind. Empty: the planner chooses (solvers/chain_choice.h,
+  // Name of a solver for the problem's kind. Empty: the planner chooses (solvers/chain/chain_choice.h,
   // solvers/graph_choice.h).
   std::string solver;
   SolveOptions solve;

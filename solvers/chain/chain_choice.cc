@@ -1,4 +1,4 @@
-#include "solvers/chain_choice.h"
+#include "solvers/chain/chain_choice.h"
 
 #include <vector>
 

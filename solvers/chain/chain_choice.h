@@ -4,8 +4,8 @@
 // optimal_persistent on longer ones, checkpoint_sequential on those too long for it. Who asks for
 // slots wants a table: then the refusal of optimal_persistent is the answer. Plans name the solver
 // that made them.
-#ifndef STOWAGE_SOLVERS_CHAIN_CHOICE_H_
-#define STOWAGE_SOLVERS_CHAIN_CHOICE_H_
+#ifndef STOWAGE_SOLVERS_CHAIN_CHAIN_CHOICE_H_
+#define STOWAGE_SOLVERS_CHAIN_CHAIN_CHOICE_H_
 
 #include "solvers/solver.h"
 
@@ -15,4 +15,4 @@ const ChainSolver& ChosenChainSolver();
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_CHAIN_CHOICE_H_
+#endif  // STOWAGE_SOLVERS_CHAIN_CHAIN_CHOICE_H_
