@@ -36,6 +36,8 @@ const std::vector<Room>& Rooms() {
       {"solvers/plan", {"solvers/model"}},
       {"solvers/chain", {"solvers/model", "solvers/plan", "solvers"}},
       {"solvers/graph", {"solvers/model", "solvers/plan", "solvers"}},
+      {"solvers/graph/budget",
+       {"solvers/model", "solvers/plan", "solvers/chain", "solvers/graph", "solvers"}},
       {"solvers/drawing", {"solvers/model", "solvers/graph"}},
       {"solvers",
        {"solvers/model", "solvers/networks", "solvers/plan", "solvers/chain", "solvers/graph",

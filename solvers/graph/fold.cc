@@ -46,6 +46,12 @@ StorageUses FindUses(const Graph& graph) {
   return uses;
 }
 
+// Whether the op cannot run before what else it reads has: a write, or a view that reads more than
+// what it shows.
+bool WaitsForOthers(const Vertex& v) {
+  return v.alias != AliasKind::kView || v.inputs.size() > 1;
+}
+
 // Where a storage's members fall apart: a group ends before a write that follows an outside reader.
 void AddGroups(const Graph& graph, int root, const StorageUses& uses, Groups* groups,
                std::vector<int>* pinned_readers) {
@@ -64,7 +70,7 @@ void AddGroups(const Graph& graph, int root, const StorageUses& uses, Groups* gr
   for (const int p : uses.members[Index(root)]) {
     size_t before = seen;
     while (before < readers.size() && readers[before] < p) ++before;
-    if (graph.vertex(p).alias == AliasKind::kInPlace && before > seen) {
+    if (WaitsForOthers(graph.vertex(p)) && before > seen) {
       for (; seen < before; ++seen) pinned_readers->push_back(readers[seen]);
       groups->pinned[Index(first)] = true;
       open();
@@ -91,7 +97,7 @@ Groups MakeGroups(const Graph& graph) {
 int Anchor(const Graph& graph, const std::vector<int>& members) {
   int anchor = members.front();
   for (const int p : members) {
-    if (graph.vertex(p).alias != AliasKind::kView) anchor = p;
+    if (WaitsForOthers(graph.vertex(p))) anchor = p;
   }
   return anchor;
 }

@@ -78,11 +78,11 @@ class OrderEvaluator {
   bool IsDead(int v) const;
 
   const OpGraph& graph_;
-  std::vector<int> next_use_;   // of the output; -1 if none
-  std::vector<int> extra_use_;  // of the extras
-  std::vector<int> last_use_;   // of the output's life
-  std::vector<int> runs_;       // forwards in the order not passed yet
-  std::vector<bool> live_;      // a later forward runs
+  std::vector<int> next_use_;           // of the output; -1 if none
+  std::vector<int> extra_use_;          // of the extras
+  std::vector<int> last_use_;           // of the output's life
+  std::vector<int> runs_;               // forwards in the order not passed yet
+  std::vector<bool> live_;              // a later forward runs
   std::vector<int64_t> new_gradients_;  // by compute
   std::vector<bool> has_gradient_;
   std::vector<bool> dead_;  // by compute

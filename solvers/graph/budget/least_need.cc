@@ -37,8 +37,8 @@ Bytes LeastNeed(const Graph& graph) {
     const Bytes saving = v.extra_saved + v.forward_saving_overhead;
     const Bytes beside = v.extra_saved > Bytes(0) ? saving : std::min(saving, v.forward_overhead);
     const Bytes forward = SumOf(inputs, tensor) + beside;
-    const Bytes backward = SumOf(needed, tensor) + SumOf(inputs, gradient) + v.extra_saved +
-                           v.backward_overhead;
+    const Bytes backward =
+        SumOf(needed, tensor) + SumOf(inputs, gradient) + v.extra_saved + v.backward_overhead;
     least = std::max({least, forward, backward});
   }
   return least;

@@ -61,7 +61,8 @@ std::pair<int, int> OrderMoves::Range(const Places& places, int index) const {
     const Compute& other = order[Index(i)];
     const auto reads = [&](const OpGraph::Input& input) { return input.vertex == v; };
     const absl::Span<const OpGraph::Input> inputs = graph_.inputs(other.vertex);
-    if (other.vertex == v || (!other.backward && std::any_of(inputs.begin(), inputs.end(), reads))) {
+    if (other.vertex == v ||
+        (!other.backward && std::any_of(inputs.begin(), inputs.end(), reads))) {
       high = i - 1;
     }
   }

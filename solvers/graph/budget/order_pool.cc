@@ -5,9 +5,8 @@
 namespace stowage {
 
 size_t OrderPool::Within(int64_t budget) const {
-  const auto over =
-      std::upper_bound(entries_.begin(), entries_.end(), budget,
-                       [](int64_t b, const Entry& entry) { return b < entry.peak; });
+  const auto over = std::upper_bound(entries_.begin(), entries_.end(), budget,
+                                     [](int64_t b, const Entry& entry) { return b < entry.peak; });
   return static_cast<size_t>(over - entries_.begin());
 }
 

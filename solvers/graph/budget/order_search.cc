@@ -129,7 +129,8 @@ absl::Status OrderSearch::Improve(int64_t work, const std::function<void(double)
       const auto target =
           static_cast<int64_t>(high * std::pow(low / high, static_cast<double>(i) / kTargets));
       status = step(target, moves_.work() + left / (kTargets + 1 - i));
-      if (progress) progress(static_cast<double>(moves_.work() - start) / static_cast<double>(work));
+      if (progress)
+        progress(static_cast<double>(moves_.work() - start) / static_cast<double>(work));
     }
   };
   for_targets(0.25, [&](int64_t target, int64_t end) {

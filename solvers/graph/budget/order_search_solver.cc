@@ -80,8 +80,7 @@ class Solving {
     if (status.ok()) status = Propose();
     if (status.ok() && ops_.size() <= kMaxSearched) {
       const SolveOptions rest = progress_.Part(options_, kProposing, 1.0);
-      status =
-          search_.Improve(std::min(kWorkPerVertex * ops_.size(), kMaxWork), rest.progress);
+      status = search_.Improve(std::min(kWorkPerVertex * ops_.size(), kMaxWork), rest.progress);
     }
     StopPoll poll(options_.stop);
     for (const OrderPool::Entry& entry : search_.pool().entries()) {
@@ -117,9 +116,8 @@ class Solving {
         DivisionTreeSolver().Solve(problem->graph, WithoutProgress());
     if (!answer.ok()) return answer.status();
     Segmentation segmentation;
-    const absl::StatusOr<CheckpointSet> judged =
-        JudgeCheckpoints(problem->graph, answer->set.checkpoints, SegmentRule::kTwoEndPoints,
-                         &segmentation);
+    const absl::StatusOr<CheckpointSet> judged = JudgeCheckpoints(
+        problem->graph, answer->set.checkpoints, SegmentRule::kTwoEndPoints, &segmentation);
     if (!judged.ok()) return absl::InternalError(judged.status().message());
     std::vector<int> segment_of(Index(ops_.size()), Segmentation::kCheckpoint);
     for (int v = 0; v < problem->graph.size(); ++v) {
@@ -185,7 +183,8 @@ class Solving {
   absl::Status ForSchedules(const Frontier& frontier, size_t most, const Take& take) {
     StopPoll poll(options_.stop);
     const size_t step = frontier.points().size() / most + 1;
-    for (size_t i = 0; i < frontier.points().size(); i += most >= frontier.points().size() ? 1 : step) {
+    for (size_t i = 0; i < frontier.points().size();
+         i += most >= frontier.points().size() ? 1 : step) {
       absl::StatusOr<Schedule> schedule =
           DecodeSchedule(frontier.points()[i].schedule, kMaxInstructions);
       if (!schedule.ok()) return absl::InternalError(schedule.status().message());
@@ -282,16 +281,14 @@ class OrderSearchSolverImpl final : public GraphSolver {
           frontier.At(plan->budget)->makespan <= MakespanLowerBound(graph, plan->budget);
       return;
     }
-    plan->explanation =
-        absl::StrCat("store-all, checkpoints, chain solvers and a search from what they propose "
-                     "found nothing below ",
-                     least.value(), " bytes; proven is that ", LeastNeed(graph).value(),
-                     " are needed");
+    plan->explanation = absl::StrCat(
+        "store-all, checkpoints, chain solvers and a search from what they propose "
+        "found nothing below ",
+        least.value(), " bytes; proven is that ", LeastNeed(graph).value(), " are needed");
   }
 
   const SolverInfo info_ = {
-      "order_search",
-      "least time on any graph: what chain solvers propose, improved op by op",
+      "order_search", "least time on any graph: what chain solvers propose, improved op by op",
       "any schedule, by search"};
 };
 

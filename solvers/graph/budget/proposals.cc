@@ -34,13 +34,13 @@ class OutputByOutput {
 
  private:
   void RunForward(int output) {
-    std::vector<int> needed = {output};
+    std::vector<int> needed;
     const auto need = [&](int u) {
       if (u < 0 || ran_[Index(u)]) return;
       ran_[Index(u)] = true;
       needed.push_back(u);
     };
-    ran_[Index(output)] = true;
+    need(output);
     for (size_t i = 0; i < needed.size(); ++i) {
       const int v = needed[i];
       for (const OpGraph::Input& input : graph_.inputs(v)) need(input.vertex);

@@ -38,7 +38,8 @@ bool BackwardReads(const OpGraph& graph, int v) {
 
 class StageCosts {
  public:
-  StageCosts(const OpGraph& graph, int first, int last) : graph_(graph), first_(first), last_(last) {}
+  StageCosts(const OpGraph& graph, int first, int last)
+      : graph_(graph), first_(first), last_(last) {}
 
   // Without what crosses the end but was made before.
   Stage Derive() const {
@@ -91,8 +92,8 @@ std::vector<int> ChooseCuts(const OpGraph& graph, int stages) {
   for (int v = 0; v + 1 < graph.size(); ++v) {
     bytes += graph.costs(v).output + graph.costs(v).extra + 1;
     if (best < 0 || crossing[Index(v)] < crossing[Index(best)]) best = v;
-    if (bytes < static_cast<int64_t>(static_cast<double>(total) * static_cast<double>(window) /
-                                     stages)) {
+    if (bytes <
+        static_cast<int64_t>(static_cast<double>(total) * static_cast<double>(window) / stages)) {
       continue;
     }
     cuts.push_back(best);
