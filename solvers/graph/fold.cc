@@ -137,6 +137,7 @@ class GroupVertex {
     made_.output = owns ? first.output : Bytes(0);
     made_.output_gradient = owns ? first.output_gradient : Bytes(0);
     made_.must_keep = groups_.pinned[Index(group_)];
+    made_.stateful = groups_.pinned[Index(group_)];
     made_.linear_multi_input = true;
     if (!owns) inputs_.push_back({groups_.first_version[Index(group_)], false});
     Bytes forward_saving;

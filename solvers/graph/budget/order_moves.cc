@@ -210,8 +210,8 @@ absl::Status OrderMoves::Evict(int64_t target, int64_t work_limit, ComputeOrder*
 
 bool OrderMoves::MayRetain(int64_t target, size_t index) const {
   const int v = profile_.order[index].vertex;
-  int64_t limit = target - graph_.costs(v).output;
-  for (const OpGraph::Input& input : graph_.inputs(v)) limit += graph_.costs(input.vertex).output;
+  int64_t more = graph_.costs(v).output;  // held; less what only the repeat needs, at most its inputs
+  for (const OpGraph::Input& input : graph_.inputs(v)) more -= graph_.costs(input.vertex).output;
   int before = -1;  // the last use of what is held until the repeat
   for (const OrderProfile::Life& life : profile_.lives[Index(v)]) {
     if (life.from >= static_cast<int>(index)) continue;
@@ -220,7 +220,7 @@ bool OrderMoves::MayRetain(int64_t target, size_t index) const {
   }
   if (before < 0) return true;  // nothing was used of the run before
   for (size_t i = index; i-- > Index(before + 1);) {
-    if (profile_.running[i] > limit) return false;
+    if (profile_.running[i] + more > target) return false;
   }
   return true;
 }

@@ -195,11 +195,14 @@ class Solving {
     return absl::OkStatus();
   }
 
+  // What folding makes of aliases may be an order that the original graph does not allow: a value
+  // that is written over in place before all have read it. Such an order is no answer.
   absl::Status Judge(const ComputeOrder& order) {
     const Schedule schedule = ToSchedule(order);
-    // Without aliases both graphs are the same.
     const bool same = ops_.size() == graph_.size();
-    return builder_.Add(WithDiscards(graph_, same ? schedule : UnfoldCompute(folded_, schedule)));
+    if (same) return builder_.Add(WithDiscards(graph_, schedule));
+    const Schedule unfolded = WithDiscards(graph_, UnfoldCompute(folded_, schedule));
+    return SimulateGraph(graph_, unfolded).ok() ? builder_.Add(unfolded) : absl::OkStatus();
   }
 
   SolveOptions WithoutProgress() const {
