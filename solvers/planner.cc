@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "solvers/chain/solvers.h"
 #include "solvers/chain/chain_choice.h"
+#include "solvers/chain/solvers.h"
+#include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/linearized_solver.h"
-#include "solvers/graph_choice.h"
 #include "solvers/model/field_error.h"
 #include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/graph_simulate.h"
@@ -38,7 +38,7 @@ absl::StatusOr<const ChainSolver*> SolverFor(const Chain&, const std::string& na
 }
 
 absl::StatusOr<const GraphSolver*> SolverFor(const Graph&, const std::string& name) {
-  if (name.empty()) return &ChosenGraphSolver();
+  if (name.empty()) return &OrderSearchSolver();
   return Find(AllGraphSolvers(), name);
 }
 
@@ -88,7 +88,9 @@ absl::StatusOr<Plan> Solve(const Kind& kind, Bytes budget, const PlanOptions& op
   if (!solver.ok()) return solver.status();
   absl::StatusOr<Plan> plan =
       WithinMemory([&] { return (*solver)->Solve(kind, budget, options.solve); });
-  if (plan.ok() && !options.solver.empty()) plan->provenance.solver = options.solver;
+  if (plan.ok() && plan->provenance.solver.empty()) {
+    plan->provenance.solver = (*solver)->info().name;
+  }
   return plan;
 }
 
@@ -137,7 +139,7 @@ const std::vector<const ChainSolver*>& AllSolvers() {
 
 const std::vector<const GraphSolver*>& AllGraphSolvers() {
   static const auto* const kSolvers = [] {
-    auto* solvers = new std::vector<const GraphSolver*>;
+    auto* solvers = new std::vector<const GraphSolver*>{&OrderSearchSolver()};
     for (const ChainSolver* solver : AllSolvers()) solvers->push_back(new LinearizedSolver(solver));
     return solvers;
   }();

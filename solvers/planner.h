@@ -30,8 +30,8 @@ const std::vector<const GraphSolver*>& AllGraphSolvers();
 absl::Status CheckSolverName(const Problem& problem, const std::string& name);
 
 struct PlanOptions {
-  // Name of a solver for the problem's kind. Empty: the planner chooses (solvers/chain/chain_choice.h,
-  // solvers/graph_choice.h).
+  // Name of a solver for the problem's kind. Empty: the planner chooses, for chains as
+  // solvers/chain/chain_choice.h says, for graphs order_search (solvers/graph/budget/solvers.h).
   std::string solver;
   SolveOptions solve;
 };

@@ -48,9 +48,7 @@ StorageUses FindUses(const Graph& graph) {
 
 // Whether the op cannot run before what else it reads has: a write, or a view that reads more than
 // what it shows.
-bool WaitsForOthers(const Vertex& v) {
-  return v.alias != AliasKind::kView || v.inputs.size() > 1;
-}
+bool WaitsForOthers(const Vertex& v) { return v.alias != AliasKind::kView || v.inputs.size() > 1; }
 
 // Where a storage's members fall apart: a group ends before a write that follows an outside reader.
 void AddGroups(const Graph& graph, int root, const StorageUses& uses, Groups* groups,

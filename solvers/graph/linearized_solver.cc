@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/graph/expand.h"
+#include "solvers/graph/least_need.h"
 #include "solvers/graph/linearize.h"
+#include "solvers/plan/graph_store_all.h"
 
 namespace stowage {
 namespace {
@@ -22,49 +24,49 @@ LinearizedSolver::LinearizedSolver(const ChainSolver* chain_solver)
 
 absl::StatusOr<Plan> LinearizedSolver::Solve(const Graph& graph, Bytes budget,
                                              const SolveOptions& options) const {
-  const absl::StatusOr<LinearizedGraph> linear = Linearize(graph);
-  if (!linear.ok()) return linear.status();
-  absl::StatusOr<Plan> plan = chain_solver_.Solve(linear->chain, budget, options);
+  const absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
+  if (!frontier.ok()) return frontier.status();
+  absl::StatusOr<Plan> plan = frontier->PlanAt(budget);
   if (!plan.ok()) return plan.status();
-  plan->bounds.schedule_class = info_.schedule_class;
-  plan->bounds.proven_optimal = false;
-  if (plan->status == PlanStatus::kFound) {
-    plan->schedule = ExpandSchedule(graph, *linear, plan->schedule);
-  } else if (plan->status == PlanStatus::kProvenInfeasible) {
-    plan->status = PlanStatus::kNotFound;
-    absl::StrAppend(&plan->explanation, plan->explanation.empty() ? "" : "; ",
-                    "proven for the chain of the graph's segments only, whose least budget is ",
-                    plan->bounds.least_budget.value(), " bytes");
-    plan->bounds.least_budget = Bytes(0);
+  plan->bounds.least_budget = frontier->points().front().peak;
+  if (plan->status == PlanStatus::kProvenInfeasible) {
+    plan->explanation = absl::StrCat("some op alone needs ", frontier->info().least_budget.value(),
+                                     " bytes at once");
   }
   return plan;
 }
 
 absl::StatusOr<Frontier> LinearizedSolver::SolveFrontier(const Graph& graph,
                                                          const SolveOptions& options) const {
+  absl::Status status = ValidateSolveOptions(options);
+  if (!status.ok()) return status;
   const absl::StatusOr<LinearizedGraph> linear = Linearize(graph);
   if (!linear.ok()) return linear.status();
   absl::StatusOr<Frontier> frontier = chain_solver_.SolveFrontier(linear->chain, options);
   if (!frontier.ok()) return frontier.status();
   FrontierBuilder builder(graph);
+  status = builder.Add(StoreAllSchedule(graph));
+  StopPoll poll(options.stop);
   for (const Frontier::Point& point : frontier->points()) {
+    if (status.ok()) status = poll.Spend(kStepsPerVertex * graph.size());
+    if (!status.ok()) return status;
     const absl::StatusOr<Plan> plan = frontier->PlanAt(point.peak);
     if (!plan.ok()) return plan.status();
-    const absl::Status status = builder.Add(ExpandSchedule(graph, *linear, plan->schedule));
-    if (!status.ok()) return status;
+    status = builder.Add(ExpandSchedule(graph, *linear, plan->schedule));
   }
+  if (!status.ok()) return status;
   FrontierInfo info = frontier->info();
   info.schedule_class = info_.schedule_class;
-  info.least_budget = Bytes(0);
+  info.least_budget = LeastNeed(graph);
   info.exact = false;
-  return builder.Build(std::move(info));
+  return builder.BuildCompact(std::move(info));
 }
 
 absl::StatusOr<Bytes> LinearizedSolver::LeastBudget(const Graph& graph,
                                                     const SolveOptions& options) const {
-  const absl::StatusOr<LinearizedGraph> linear = Linearize(graph);
-  if (!linear.ok()) return linear.status();
-  return chain_solver_.LeastBudget(linear->chain, options);
+  const absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
+  if (!frontier.ok()) return frontier.status();
+  return frontier->points().front().peak;
 }
 
 }  // namespace stowage

@@ -1,6 +1,6 @@
-// A chain solver as a graph solver: it plans the graph cut at its splitting vertices (linearize.h),
-// and the plan is carried over to the vertices (expand.h), where it takes no longer and needs no
-// more memory.
+// A chain solver as a graph solver: it plans the graph cut at its splitting vertices (linearize.h)
+// for all budgets, and its plans are carried over to the vertices (expand.h), where they take no
+// longer and need no more memory.
 #ifndef STOWAGE_SOLVERS_GRAPH_LINEARIZED_SOLVER_H_
 #define STOWAGE_SOLVERS_GRAPH_LINEARIZED_SOLVER_H_
 
@@ -8,7 +8,8 @@
 
 namespace stowage {
 
-// Infeasible budgets are proven for the chain only: for the graph they are not found.
+// PROVEN_INFEASIBLE below what one op alone needs (least_need.h): what the chain solver proves holds
+// for the chain only.
 class LinearizedSolver final : public GraphSolver {
  public:
   // `chain_solver` outlives this object.
@@ -22,6 +23,9 @@ class LinearizedSolver final : public GraphSolver {
   absl::StatusOr<Bytes> LeastBudget(const Graph& graph, const SolveOptions& options) const override;
 
  private:
+  // To expand and to replay, for each instruction; about.
+  static constexpr int64_t kStepsPerVertex = 32;
+
   const ChainSolver& chain_solver_;
   const SolverInfo info_;
 };

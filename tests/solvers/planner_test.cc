@@ -1,4 +1,5 @@
 #include "solvers/planner.h"
+#include "solvers/plan/graph_simulate.h"
 
 #include <gtest/gtest.h>
 
@@ -195,7 +196,7 @@ TEST(Planner, PlansTheLongestChainsToo) {
   }
 }
 
-TEST(Planner, PlansGraphsOverTheirVertices) {
+Graph Path() {
   GraphSpec spec;
   for (int64_t id = 0; id < 9; ++id) {
     Vertex v;
@@ -206,13 +207,51 @@ TEST(Planner, PlansGraphsOverTheirVertices) {
     if (id > 0) v.inputs = {{99 + id, true}};
     spec.vertices.push_back(v);
   }
-  const Profile profile{"path", Device(), *Graph::Create(spec)};
+  return *Graph::Create(spec);
+}
+
+TEST(Planner, PlansGraphsOpByOp) {
+  const Graph graph = Path();
+  const Profile profile{"path", Device(), graph};
   const absl::StatusOr<Plan> plan = MakePlan(profile, ShareOfStoreAll{0.7}, {});
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->status, PlanStatus::kFound);
-  EXPECT_EQ(plan->stage_vertices.size(), 9u);
+  EXPECT_EQ(plan->provenance.solver, "order_search");
+  ASSERT_EQ(plan->stage_vertices.size(), 9u);
   EXPECT_EQ(plan->stage_vertices[1], std::vector<int64_t>{101});
   EXPECT_GT(plan->prediction.recomputed_forwards, 0);
+  EXPECT_EQ(SimulateGraph(graph, plan->schedule)->makespan, plan->prediction.makespan);
+  EXPECT_GE(plan->prediction.makespan, plan->bounds.lower_bound);
+  const absl::StatusOr<Frontier> frontier = MakeFrontier(profile.problem, {});
+  ASSERT_TRUE(frontier.ok()) << frontier.status();
+  EXPECT_EQ(frontier->At(plan->budget)->makespan, plan->prediction.makespan);
+  const absl::StatusOr<Plan> least = MakePlan(profile, LeastBudget{}, {});
+  ASSERT_TRUE(least.ok()) << least.status();
+  EXPECT_EQ(least->budget, frontier->points().front().peak);
+  EXPECT_EQ(MakePlan(profile, least->budget - Bytes(1), {})->status, PlanStatus::kNotFound);
+}
+
+TEST(Planner, PlansGraphsByTheChainSolverThatIsNamed) {
+  const Graph graph = Path();
+  const Profile profile{"path", Device(), graph};
+  for (const std::string name : {"optimal_persistent", "checkpoint_sequential"}) {
+    const PlanOptions options{name, {}};
+    const absl::StatusOr<Plan> plan = MakePlan(profile, ShareOfStoreAll{0.7}, options);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ASSERT_EQ(plan->status, PlanStatus::kFound);
+    EXPECT_EQ(plan->provenance.solver, name);
+    EXPECT_EQ(plan->stage_vertices.size(), 9u);
+    EXPECT_EQ(SimulateGraph(graph, plan->schedule)->makespan, plan->prediction.makespan);
+    EXPECT_GE(plan->prediction.makespan, MakePlan(profile, plan->budget, {})->prediction.makespan);
+    const absl::StatusOr<Frontier> frontier = MakeFrontier(profile.problem, options);
+    ASSERT_TRUE(frontier.ok()) << frontier.status();
+    EXPECT_EQ(frontier->info().solver, name);
+    EXPECT_LE(frontier->At(plan->budget)->makespan, plan->prediction.makespan);
+    EXPECT_EQ(MakePlan(profile, LeastBudget{}, options)->status, PlanStatus::kFound);
+    EXPECT_EQ(MakePlan(profile, Bytes(1), options)->status, PlanStatus::kProvenInfeasible);
+  }
+  EXPECT_EQ(GetFieldViolation(MakePlan(profile, Bytes(5), {"no_such", {}}).status())->field,
+            "options.solver");
 }
 
 }  // namespace

@@ -210,7 +210,8 @@ absl::Status OrderMoves::Evict(int64_t target, int64_t work_limit, ComputeOrder*
 
 bool OrderMoves::MayRetain(int64_t target, size_t index) const {
   const int v = profile_.order[index].vertex;
-  int64_t more = graph_.costs(v).output;  // held; less what only the repeat needs, at most its inputs
+  int64_t more =
+      graph_.costs(v).output;  // held; less what only the repeat needs, at most its inputs
   for (const OpGraph::Input& input : graph_.inputs(v)) more -= graph_.costs(input.vertex).output;
   int before = -1;  // the last use of what is held until the repeat
   for (const OrderProfile::Life& life : profile_.lives[Index(v)]) {

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/chain/chain_choice.h"
 #include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/graph/budget/least_need.h"
+#include "solvers/graph/least_need.h"
 #include "solvers/graph/budget/order_search.h"
 #include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/budget/solvers.h"
@@ -34,28 +35,12 @@ constexpr int64_t kMaxWork = 2000000000;
 constexpr int kMaxSearched = 20000;
 // A chain solver proposes at most so many computes for the search.
 constexpr int64_t kMaxProposed = 20000000;
-constexpr int kMaxStagesBeyond = 128;
 // Numbers of stages that graphs are cut into, beside the graph's own.
 constexpr int kCoarsest = 24;
 constexpr int kCoarse = 64;
 constexpr int kMostStages = 200;
 
 size_t Index(int i) { return static_cast<size_t>(i); }
-
-// Of the solvers that suit a chain, best first, the first that it is not too long for.
-absl::StatusOr<Frontier> ChainFrontier(const Chain& chain, const SolveOptions& options) {
-  absl::StatusOr<Frontier> frontier = absl::ResourceExhaustedError("too long");
-  if (chain.length() <= kMaxStagesBeyond) {
-    frontier = BeyondPersistentSolver().SolveFrontier(chain, options);
-  }
-  if (absl::IsResourceExhausted(frontier.status())) {
-    frontier = OptimalPersistentSolver().SolveFrontier(chain, options);
-  }
-  if (absl::IsResourceExhausted(frontier.status())) {
-    frontier = CheckpointSequentialSolver().SolveFrontier(chain, options);
-  }
-  return frontier;
-}
 
 // One solve of one graph.
 class Solving {
@@ -134,8 +119,8 @@ class Solving {
   absl::Status ProposeLinearized() {
     const absl::StatusOr<LinearizedGraph> linear = Linearize(graph_);
     if (!linear.ok()) return linear.status();
-    const absl::StatusOr<Frontier> frontier =
-        ChainFrontier(linear->chain, progress_.Part(options_, 0.0, kProposing / 2));
+    const absl::StatusOr<Frontier> frontier = ChosenChainSolver().SolveFrontier(
+        linear->chain, progress_.Part(options_, 0.0, kProposing / 2));
     if (!frontier.ok()) return frontier.status();
     std::vector<std::vector<int>> stages(linear->stage_begin.size() - 1);
     for (int g = 0; g < ops_.size(); ++g) {
@@ -300,11 +285,6 @@ class OrderSearchSolverImpl final : public GraphSolver {
 const GraphSolver& OrderSearchSolver() {
   static const OrderSearchSolverImpl* const kSolver = new OrderSearchSolverImpl;
   return *kSolver;
-}
-
-const std::vector<const GraphSolver*>& AllGraphSolvers() {
-  static const auto* const kSolvers = new std::vector<const GraphSolver*>{&OrderSearchSolver()};
-  return *kSolvers;
 }
 
 }  // namespace stowage

@@ -1,9 +1,7 @@
-// The solvers of graphs within a budget. Each lives as long as the process; see
+// The solvers made for graphs within a budget. Each lives as long as the process; see
 // solvers/graph/graph_solver.h for the interface.
 #ifndef STOWAGE_SOLVERS_GRAPH_BUDGET_SOLVERS_H_
 #define STOWAGE_SOLVERS_GRAPH_BUDGET_SOLVERS_H_
-
-#include <vector>
 
 #include "solvers/graph/graph_solver.h"
 
@@ -11,7 +9,7 @@ namespace stowage {
 
 // Least time within a budget on any graph, by search over the orders in which forwards, backwards
 // and repeated forwards run (README.md beside this file). Not exact: plans come with a lower bound.
-//   - Never slower than the chain solver that suits the length (as for chains, solvers/planner.h) is
+//   - Never slower than the chain solver that suits the length (solvers/chain/chain_choice.h) is
 //     on the same graph cut at its splitting vertices, nor than training with the checkpoints of
 //     DivisionTreeSolver, nor than plain training, at the same budget.
 //   - All budgets cost as much as one: a budget gets the frontier's point, so more is never slower.
@@ -21,9 +19,6 @@ namespace stowage {
 //   - PROVEN_INFEASIBLE below what one op alone needs, else NOT_FOUND.
 // Of the options, slots and table_limit are for the chain solver; threads are not used beyond it.
 const GraphSolver& OrderSearchSolver();
-
-// All there are, in the order they are listed to people. Lives as long as the process.
-const std::vector<const GraphSolver*>& AllGraphSolvers();
 
 }  // namespace stowage
 

@@ -143,9 +143,9 @@ TEST(Fold, AVersionThatIsReadBeforeTheWriteStaysAVertexOfItsOwn) {
 
 // Vertex 3 shows vertex 1 and reads vertex 2, which reads vertex 1.
 TEST(Fold, AViewThatReadsMoreWaitsForIt) {
-  const Graph graph = MakeGraph({Op(0, {}), Op(1, {{0, true}}), Op(2, {{1, false}}),
-                                 Alias(3, AliasKind::kView, {{1, false}, {2, false}}),
-                                 Op(4, {{3, true}})});
+  const Graph graph =
+      MakeGraph({Op(0, {}), Op(1, {{0, true}}), Op(2, {{1, false}}),
+                 Alias(3, AliasKind::kView, {{1, false}, {2, false}}), Op(4, {{3, true}})});
   EXPECT_EQ(Fold(graph).members, (Members{{0}, {1}, {2}, {3}, {4}}));
   ExpectUnfolds(graph);
 }

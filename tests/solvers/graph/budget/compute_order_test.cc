@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "solvers/graph/budget/least_need.h"
+#include "solvers/graph/least_need.h"
 #include "solvers/graph/budget/order_moves.h"
 #include "solvers/graph/budget/proposals.h"
 #include "solvers/plan/graph_liveness.h"

@@ -1,7 +1,6 @@
-// What one op alone needs at once: no schedule that SimulateGraph accepts has a lower peak. Internal
-// to solvers/graph/budget.
-#ifndef STOWAGE_SOLVERS_GRAPH_BUDGET_LEAST_NEED_H_
-#define STOWAGE_SOLVERS_GRAPH_BUDGET_LEAST_NEED_H_
+// What one op alone needs at once: no schedule that SimulateGraph accepts has a lower peak.
+#ifndef STOWAGE_SOLVERS_GRAPH_LEAST_NEED_H_
+#define STOWAGE_SOLVERS_GRAPH_LEAST_NEED_H_
 
 #include "solvers/model/graph.h"
 #include "solvers/model/units.h"
@@ -14,4 +13,4 @@ Bytes LeastNeed(const Graph& graph);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_GRAPH_BUDGET_LEAST_NEED_H_
+#endif  // STOWAGE_SOLVERS_GRAPH_LEAST_NEED_H_

@@ -1,4 +1,4 @@
-#include "solvers/graph/budget/least_need.h"
+#include "solvers/graph/least_need.h"
 
 #include <algorithm>
 #include <vector>
