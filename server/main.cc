@@ -65,7 +65,7 @@ class StopSignals {
 
 std::vector<std::string> SolverNames() {
   std::vector<std::string> names;
-  for (const ChainSolver* solver : AllSolvers()) names.push_back(solver->info().name);
+  for (const SolverInfo& solver : SolverInfos()) names.push_back(solver.name);
   return names;
 }
 

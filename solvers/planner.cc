@@ -146,6 +146,13 @@ const std::vector<const GraphSolver*>& AllGraphSolvers() {
   return *kSolvers;
 }
 
+std::vector<SolverInfo> SolverInfos() {
+  std::vector<SolverInfo> infos;
+  for (const ChainSolver* solver : AllSolvers()) infos.push_back(solver->info());
+  infos.push_back(OrderSearchSolver().info());
+  return infos;
+}
+
 absl::Status CheckSolverName(const Problem& problem, const std::string& name) {
   return std::visit([&name](const auto& kind) { return SolverFor(kind, name).status(); }, problem);
 }

@@ -25,6 +25,10 @@ const std::vector<const ChainSolver*>& AllSolvers();
 // is cut into at its splitting vertices (solvers/graph/linearized_solver.h).
 const std::vector<const GraphSolver*>& AllGraphSolvers();
 
+// What people are told: every solver once, those of chains (which plan graphs as chains, too), then
+// those made for graphs.
+std::vector<SolverInfo> SolverInfos();
+
 // INVALID_ARGUMENT made by FieldError unless the name is empty or that of a solver for the problem's
 // kind.
 absl::Status CheckSolverName(const Problem& problem, const std::string& name);

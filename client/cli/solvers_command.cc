@@ -9,16 +9,14 @@ namespace stowage {
 namespace {
 
 int Run() {
-  for (const ChainSolver* solver : AllSolvers()) {
-    const SolverInfo& info = solver->info();
+  for (const SolverInfo& info : SolverInfos()) {
     std::cout << absl::StrFormat("%-22s %s\n%-22s class: %s\n", info.name, info.description, "",
                                  info.schedule_class);
   }
-  std::cout << "\nWithout --solver: store_all where everything fits; else beyond_persistent on "
-               "chains of up "
-               "to 128 stages,\noptimal_persistent on longer ones, checkpoint_sequential on those "
-               "too long "
-               "for it.\n";
+  std::cout << "\nWithout --solver: store_all where everything fits. Else, for a chain, "
+               "beyond_persistent up to 128 stages,\noptimal_persistent on longer ones, "
+               "checkpoint_sequential on those too long for it; for a graph, order_search.\n"
+               "A chain solver named for a graph plans it cut at its splitting vertices.\n";
   return kExitOk;
 }
 

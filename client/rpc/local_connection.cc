@@ -33,7 +33,7 @@ class LocalConnection : public PlanConnection {
     Capabilities capabilities;
     capabilities.server_version = kSolverVersion;
     capabilities.key_encoding_version = kEncodingVersion;
-    for (const ChainSolver* solver : AllSolvers()) capabilities.solvers.push_back(solver->info());
+    capabilities.solvers = SolverInfos();
     capabilities.max_message = Bytes(std::numeric_limits<int64_t>::max());
     capabilities.max_stages = Chain::kMaxStages;
     capabilities.max_vertices = Graph::kMaxVertices;

@@ -108,11 +108,11 @@ ServerUnaryReactor* PlanRpcService::GetCapabilities(CallbackServerContext* conte
   const RpcRecord record(Rpc::kGetCapabilities, metrics_);
   response->set_server_version(version_);
   response->set_key_encoding_version(kEncodingVersion);
-  for (const ChainSolver* solver : AllSolvers()) {
+  for (const SolverInfo& solver : SolverInfos()) {
     v1::SolverInfo* info = response->add_solvers();
-    info->set_name(solver->info().name);
-    info->set_description(solver->info().description);
-    info->set_schedule_class(solver->info().schedule_class);
+    info->set_name(solver.name);
+    info->set_description(solver.description);
+    info->set_schedule_class(solver.schedule_class);
   }
   response->set_max_message_bytes(limits_.max_message_bytes);
   response->set_max_stages(limits_.max_stages);

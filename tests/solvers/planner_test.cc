@@ -24,6 +24,10 @@ TEST(Planner, ListsItsSolvers) {
   EXPECT_EQ(names, (std::vector<std::string>{"store_all", "checkpoint_sequential", "chen_sqrt",
                                              "chen_greedy", "revolve", "optimal_persistent",
                                              "beyond_persistent"}));
+  std::vector<std::string> told;
+  for (const SolverInfo& info : SolverInfos()) told.push_back(info.name);
+  names.push_back("order_search");
+  EXPECT_EQ(told, names);
 }
 
 TEST(Planner, FillsInWhatAPlanCarries) {
