@@ -19,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int kMillion = static_cast<int>(Graph::kMaxVertices);
-constexpr std::chrono::milliseconds kDeadline(300);
+constexpr std::chrono::milliseconds kDeadline(150);
 
 Vertex Op(int64_t id, std::vector<GraphInput> inputs) {
   Vertex v;
