@@ -119,8 +119,10 @@ absl::Status OrderSearch::Improve(int64_t work, const std::function<void(double)
   const int64_t start = moves_.work();
   absl::Status status = Shrink(work / 16);
   if (!status.ok()) return status;
-  const double high = static_cast<double>(pool_.entries().back().peak);
-  const double low = static_cast<double>(std::max<int64_t>(pool_.entries().front().peak, 1));
+  // A graph without bytes has peaks of 0.
+  const auto bytes = [](int64_t peak) { return static_cast<double>(std::max<int64_t>(peak, 1)); };
+  const double low = bytes(pool_.entries().front().peak);
+  const double high = bytes(pool_.entries().back().peak);
   // Calls `step` with every target, highest first, and its share of the work up to `share`.
   const auto for_targets = [&](double share, const auto& step) {
     const int64_t end = start + static_cast<int64_t>(static_cast<double>(work) * share);
