@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string>
 
-#include "solvers/graph/budget/solvers.h"
 #include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/graph_store_all.h"
+#include "solvers/planner.h"
 #include "tests/fuzz/byte_source.h"
 #include "tests/fuzz/draw_graph.h"
 #include "tests/fuzz/require.h"
