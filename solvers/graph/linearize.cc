@@ -244,7 +244,6 @@ absl::StatusOr<LinearizedGraph> Linearize(const Graph& graph) {
   const Uses uses = FindUses(graph);
   ChainSpec spec;
   spec.name = graph.name();
-  std::vector<std::vector<int64_t>> stage_vertices;
   std::vector<int> stage_begin;
   for (const Segment& segment : CutAtSplittingVertices(graph, uses)) {
     if (IsChainInput(graph, segment)) {
@@ -253,14 +252,12 @@ absl::StatusOr<LinearizedGraph> Linearize(const Graph& graph) {
       continue;
     }
     spec.stages.push_back(SegmentCosts(graph, uses, segment).Derive());
-    std::vector<int64_t>& ids = stage_vertices.emplace_back();
-    for (int p = segment.first; p <= segment.last; ++p) ids.push_back(graph.vertex(p).id);
     stage_begin.push_back(segment.first);
   }
   stage_begin.push_back(graph.size());
   absl::StatusOr<Chain> chain = Chain::Create(std::move(spec));
   if (!chain.ok()) return chain.status();
-  return LinearizedGraph{*std::move(chain), std::move(stage_vertices), std::move(stage_begin)};
+  return LinearizedGraph{*std::move(chain), std::move(stage_begin)};
 }
 
 }  // namespace stowage

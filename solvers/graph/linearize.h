@@ -17,7 +17,6 @@
 #ifndef STOWAGE_SOLVERS_GRAPH_LINEARIZE_H_
 #define STOWAGE_SOLVERS_GRAPH_LINEARIZE_H_
 
-#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,8 +27,6 @@ namespace stowage {
 
 struct LinearizedGraph {
   Chain chain;
-  // Ids (the sender's) of the vertices that stages 1..L run, in program order.
-  std::vector<std::vector<int64_t>> stage_vertices;
   // Where stages begin, by position: stage l runs the vertices stage_begin[l - 1] to stage_begin[l]
   // - 1. Those before stage_begin[0] are a^0. L + 1 entries.
   std::vector<int> stage_begin;

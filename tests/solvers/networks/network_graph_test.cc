@@ -99,8 +99,9 @@ TEST(NetworkGraphTest, LinearisedItIsTheChain) {
     const LinearizedGraph linear = Linearize(MustGraph(network)).value();
     std::map<std::pair<size_t, size_t>, int> segments;  // by first and end op
     for (int s = 1; s <= linear.chain.length(); ++s) {
-      const std::vector<int64_t>& ids = linear.stage_vertices[static_cast<size_t>(s) - 1];
-      segments[{static_cast<size_t>(ids.front()), static_cast<size_t>(ids.back()) + 1}] = s;
+      const size_t l = static_cast<size_t>(s);
+      segments[{static_cast<size_t>(linear.stage_begin[l - 1]),
+                static_cast<size_t>(linear.stage_begin[l])}] = s;
     }
     size_t compared = 0;
     for (size_t l = 0; l < network.stages.size(); ++l) {
