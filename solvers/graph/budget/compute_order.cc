@@ -134,7 +134,7 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
       }
       --runs_[Index(v)];
       live_[Index(v)] = true;
-      cost.forward_time += costs.forward_time;
+      cost.forward_time = std::min(cost.forward_time + costs.forward_time, kMaxTotal);
       int& next = next_use_[Index(v)];
       int& extra_next = extra_use_[Index(v)];
       const bool saving = extra_next != kNone;
@@ -151,7 +151,7 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
                 (saving ? costs.extra + costs.saving_overhead : costs.unsaved_overhead);
     }
     cost.peak = std::max(cost.peak, running);
-    cost.overload += std::max<int64_t>(running - target, 0);
+    cost.overload += graph_.OverloadUnits(running - target);
     if (kProfile) profile->running[i] = running;
   }
   return cost;

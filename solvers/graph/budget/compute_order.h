@@ -35,7 +35,7 @@ Schedule ToSchedule(const ComputeOrder& order);
 struct OrderCost {
   int64_t peak = 0;
   int64_t forward_time = 0;  // of all forwards that run
-  int64_t overload = 0;      // bytes over the target, summed over the computes
+  int64_t overload = 0;      // OpGraph::OverloadUnits over the target, summed over the computes
 };
 
 // What an evaluation found out about every compute and every tensor.

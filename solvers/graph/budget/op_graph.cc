@@ -22,6 +22,9 @@ OpGraph::Costs CostsOf(const Vertex& v) {
   return costs;
 }
 
+// Orders have fewer than 2^24 computes.
+constexpr int64_t kMostUnits = int64_t{1} << 38;
+
 }  // namespace
 
 OpGraph::OpGraph(const Graph& folded) {
@@ -47,6 +50,12 @@ OpGraph::OpGraph(const Graph& folded) {
     if (readers(v).empty()) seed_gradients_ += costs(v).gradient;
   }
   ideal_time_ = folded.ideal_time().value();
+  int64_t total = 0;
+  for (const Costs& c : costs_) {
+    total += c.output + c.extra + c.gradient +
+             std::max({c.saving_overhead, c.unsaved_overhead, c.backward_overhead});
+  }
+  while (total >> unit_bits_ > kMostUnits) ++unit_bits_;
 }
 
 }  // namespace stowage

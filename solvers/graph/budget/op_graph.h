@@ -52,6 +52,11 @@ class OpGraph {
   // Gradients of the tensors that nobody reads: held from the first backward on.
   int64_t seed_gradients() const { return seed_gradients_; }
   int64_t ideal_time() const { return ideal_time_; }
+  // What is over a target, in units of which no sum over an order overflows: bytes, unless the graph
+  // has more than 256 GiB in all. Rounded up; 0 for what is not over.
+  int64_t OverloadUnits(int64_t bytes) const {
+    return bytes <= 0 ? 0 : ((bytes - 1) >> unit_bits_) + 1;
+  }
 
  private:
   std::vector<Costs> costs_;
@@ -61,6 +66,7 @@ class OpGraph {
   std::vector<size_t> first_reader_;
   int64_t seed_gradients_ = 0;
   int64_t ideal_time_ = 0;
+  int unit_bits_ = 0;
 };
 
 }  // namespace stowage

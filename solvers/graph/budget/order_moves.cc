@@ -41,7 +41,7 @@ void OrderMoves::SumOverload(int64_t target) {
   over_sum_.assign(size + 1, 0);
   over_count_.assign(size + 1, 0);
   for (size_t i = 0; i < size; ++i) {
-    const int64_t over = std::max<int64_t>(profile_.running[i] - target, 0);
+    const int64_t over = graph_.OverloadUnits(profile_.running[i] - target);
     over_sum_[i + 1] = over_sum_[i] + over;
     over_count_[i + 1] = over_count_[i] + (over > 0 ? 1 : 0);
   }
@@ -52,7 +52,7 @@ double OrderMoves::GainBetween(int from, int to, int64_t bytes) const {
   const size_t first = Index(from + 1);
   const double sum = static_cast<double>(over_sum_[Index(to)] - over_sum_[first]);
   const double count = static_cast<double>(over_count_[Index(to)] - over_count_[first]);
-  return std::min(sum, count * static_cast<double>(bytes));
+  return std::min(sum, count * static_cast<double>(graph_.OverloadUnits(bytes)));
 }
 
 void OrderMoves::FindCandidates() {
