@@ -26,7 +26,7 @@ ABSL_FLAG(int64_t, max_open_calls, 10000,
 ABSL_FLAG(int64_t, cache_bytes, int64_t{256} << 20, "memory for cached plans, in bytes");
 ABSL_FLAG(int64_t, max_message_bytes, int64_t{16} << 20, "largest request or answer, in bytes");
 ABSL_FLAG(int64_t, max_stages, 10000, "most stages of a chain");
-ABSL_FLAG(int64_t, max_vertices, 100000, "most vertices of a graph");
+ABSL_FLAG(int64_t, max_vertices, 20000, "most vertices of a graph");
 ABSL_FLAG(
     absl::Duration, drain_timeout, absl::Seconds(30),
     "how long SIGTERM waits for open calls, as \"30s\" or \"500ms\"; stopping solves, handing "

@@ -42,6 +42,7 @@ absl::StatusOr<PlanReply> Ask() {
   const StopToken stop(call->deadline);
   PlanOptions options;
   options.solver = key.solver;
+  options.solve.slots = key.slots;
   options.solve.stop = &stop;
   const absl::StatusOr<Bytes> bytes = ResolveBudget(profile->problem, *budget, options);
   if (!bytes.ok()) return bytes.status();

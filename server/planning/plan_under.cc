@@ -52,21 +52,23 @@ bool OverheadsAtLeast(const Problem& a, const Problem& b) {
 std::optional<Plan> PlanUnder(const Problem& caller, const Simulation& store_all,
                               const Problem& reference, const Plan& plan, Bytes budget) {
   const bool same_overheads = SameOverheads(caller, reference);
-  if (plan.status != PlanStatus::kFound && !same_overheads) return std::nullopt;
+  const bool same_costs = same_overheads && SameTimes(caller, reference);
+  if (plan.status == PlanStatus::kProvenInfeasible && !same_overheads) return std::nullopt;
+  if (plan.status == PlanStatus::kNotFound && !same_costs) return std::nullopt;
   Plan judged = plan;
   judged.budget = budget;
   judged.bounds.store_all_makespan = store_all.makespan;
   judged.bounds.store_all_peak = store_all.peak;
-  judged.bounds.lower_bound = MakespanLowerBound(caller, budget);
   if (!same_overheads) judged.bounds.least_budget = Bytes(0);
-  if (plan.status != PlanStatus::kFound) return judged;
-
-  const absl::StatusOr<Simulation> simulation = Simulate(caller, plan.schedule);
-  if (!simulation.ok() || simulation->peak > budget) return std::nullopt;
-  judged.prediction = *simulation;
-  const bool recomputes = simulation->recomputed_forwards > 0;
-  if (recomputes && !same_overheads && store_all.peak <= budget) return std::nullopt;
-  const bool same_costs = same_overheads && SameTimes(caller, reference);
+  bool recomputes = false;
+  if (plan.status == PlanStatus::kFound) {
+    const absl::StatusOr<Simulation> simulation = Simulate(caller, plan.schedule);
+    if (!simulation.ok() || simulation->peak > budget) return std::nullopt;
+    judged.prediction = *simulation;
+    recomputes = simulation->recomputed_forwards > 0;
+    if (recomputes && !same_overheads && store_all.peak <= budget) return std::nullopt;
+  }
+  judged.bounds.lower_bound = MakespanLowerBound(caller, budget);
   if (same_costs && budget <= plan.budget) {
     judged.bounds.lower_bound = std::max(judged.bounds.lower_bound, plan.bounds.lower_bound);
   }

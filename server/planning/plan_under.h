@@ -21,7 +21,8 @@ bool OverheadsAtLeast(const Problem& a, const Problem& b);
 // - the referee refuses it;
 // - it recomputes and store-all fits, because the caller's overheads are smaller: store-all wins
 //   whenever it fits;
-// - it says that there is no schedule and the overheads differ: nothing is known for this caller.
+// - it says that there is no schedule and the overheads differ, or that none was found and any costs
+//   differ (a search may find one under other times): nothing is known for this caller.
 std::optional<Plan> PlanUnder(const Problem& caller, const Simulation& store_all,
                               const Problem& reference, const Plan& plan, Bytes budget);
 

@@ -19,7 +19,7 @@ inline constexpr int kMaxKeysPerRequest = 16;
 struct RequestLimits {
   int64_t max_message_bytes = int64_t{16} << 20;  // of a request and of an answer
   int64_t max_stages = 10000;                     // at most Chain::kMaxStages
-  int64_t max_vertices = 100000;                  // at most Graph::kMaxVertices
+  int64_t max_vertices = 20000;                   // at most Graph::kMaxVertices
 };
 
 // OK, or INVALID_ARGUMENT made by FieldError that names the limit.

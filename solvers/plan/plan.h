@@ -17,7 +17,7 @@ namespace stowage {
 
 enum class PlanStatus {
   kFound,
-  kProvenInfeasible,  // nothing of schedule_class fits; least_budget does
+  kProvenInfeasible,  // nothing of schedule_class fits, nor anything below least_budget
   kNotFound,          // nothing found, nothing proven; see explanation
 };
 
@@ -29,7 +29,9 @@ struct Bounds {
   Nanos lower_bound;            // no schedule at this budget is faster
   bool proven_optimal = false;  // fastest of schedule_class at this budget
   std::string schedule_class;   // "memory-persistent schedules"
-  Bytes least_budget;           // smallest feasible budget of schedule_class; 0 if not known
+  // kProvenInfeasible: nothing of schedule_class fits below it; of chains, the class fits in it. Else
+  // the smallest budget that the solver has a schedule for; 0 if not known.
+  Bytes least_budget;
 };
 
 struct Provenance {

@@ -176,6 +176,46 @@ TEST(PlanUnder, InfeasibleUnderOtherOverheadsSaysNothing) {
   EXPECT_TRUE(Under(large, large, plan, Bytes(10)).has_value());
 }
 
+// A search under other times may find one.
+TEST(PlanUnder, NotFoundUnderOtherTimesSaysNothing) {
+  const Asked reference = ProblemOf({});
+  ProfileShape jittered;
+  jittered.forward_time += 3;
+  Plan plan;
+  plan.status = PlanStatus::kNotFound;
+  plan.budget = Bytes(700);
+  EXPECT_TRUE(Under(reference, reference, plan, Bytes(700)).has_value());
+  EXPECT_FALSE(Under(ProblemOf(jittered), reference, plan, Bytes(700)).has_value());
+  plan.status = PlanStatus::kProvenInfeasible;
+  EXPECT_TRUE(Under(ProblemOf(jittered), reference, plan, Bytes(700)).has_value());
+}
+
+TEST(PlanUnder, JudgesGraphsVertexByVertex) {
+  const auto problem_with = [](int64_t overhead, int64_t time) {
+    GraphSpec spec;
+    for (int64_t id = 0; id < 6; ++id) {
+      Vertex v;
+      v.id = v.program_order = id;
+      v.output = v.output_gradient = Bytes(100);
+      v.forward_time = Nanos(id == 3 ? time : 10);
+      v.backward_overhead = Bytes(id == 3 ? overhead : 0);
+      if (id > 0) v.inputs = {{id - 1, true}};
+      spec.vertices.push_back(v);
+    }
+    const Profile profile{"graph", Device(), Graph::Create(spec).value(), CostSource::kMeasured};
+    return *MakePlanningProblem(profile, KeyOptions(), Sha256);
+  };
+  const Asked reference = problem_with(0, 10);
+  const Plan plan = Solved(reference, Bytes(reference->store_all.peak.value() * 3 / 4)).plan;
+  ASSERT_EQ(plan.status, PlanStatus::kFound);
+  const auto slower = Under(problem_with(0, 500), reference, plan, plan.budget);
+  ASSERT_TRUE(slower.has_value());
+  EXPECT_GT(slower->prediction.makespan, plan.prediction.makespan);
+  EXPECT_FALSE(Under(problem_with(5000, 10), reference, plan, plan.budget).has_value());
+  // A chain of as many steps is another problem.
+  EXPECT_FALSE(SameOverheads(*reference->costs, *ProblemOf({})->costs));
+}
+
 TEST(PlanUnder, WhatRecomputesIsNoAnswerWhereStoreAllFits) {
   const Asked small = WithOverhead(0);
   const Asked large = WithOverhead(50);
