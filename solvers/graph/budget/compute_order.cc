@@ -24,7 +24,10 @@ Schedule ToSchedule(const ComputeOrder& order) {
   Schedule schedule;
   schedule.reserve(order.size());
   for (const Compute& c : order) {
-    schedule.push_back(c.backward ? Backward(c.vertex + 1) : ForwardKeepAll(c.vertex + 1));
+    const int stage = c.vertex + 1;
+    schedule.push_back(c.backward      ? Backward(stage)
+                       : c.extras_stay ? ForwardKeepInput(stage)
+                                       : ForwardKeepAll(stage));
   }
   return schedule;
 }
@@ -84,9 +87,10 @@ void OrderEvaluator::Prepare(const ComputeOrder& order) {
 }
 
 // Nobody uses what the forward makes, and another one is the first run, or may be.
-bool OrderEvaluator::IsDead(int v) const {
-  if (next_use_[Index(v)] != kNone || extra_use_[Index(v)] != kNone) return false;
-  return runs_[Index(v)] > 1 || (live_[Index(v)] && !graph_.costs(v).ordered);
+bool OrderEvaluator::IsDead(const Compute& forward) const {
+  const size_t v = Index(forward.vertex);
+  if (next_use_[v] != kNone || (extra_use_[v] != kNone && !forward.extras_stay)) return false;
+  return runs_[v] > 1 || (live_[v] && !graph_.costs(forward.vertex).ordered);
 }
 
 template <bool kProfile>
@@ -127,7 +131,7 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
       running = held + costs.backward_overhead;
       held -= new_gradients_[i];
     } else {
-      if (IsDead(v)) {
+      if (IsDead(order[i])) {
         dead_[i] = true;
         --runs_[Index(v)];
         continue;
@@ -137,7 +141,8 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
       cost.forward_time = std::min(cost.forward_time + costs.forward_time, kMaxTotal);
       int& next = next_use_[Index(v)];
       int& extra_next = extra_use_[Index(v)];
-      const bool saving = extra_next != kNone;
+      const bool waited_for = extra_next != kNone;
+      const bool saving = waited_for && !order[i].extras_stay;
       if (kProfile) {
         if (next > at + 1) profile->gaps.push_back({v, at, next, false});
         if (saving && extra_next > at + 1) profile->gaps.push_back({v, at, extra_next, true});
@@ -145,10 +150,13 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
       }
       if (next != kNone) held -= costs.output;
       if (saving) held -= costs.extra;
-      next = extra_next = kNone;
+      next = kNone;
+      if (saving) extra_next = kNone;
       for (const OpGraph::Input& input : graph_.inputs(v)) use(input.vertex, at);
       running = held + costs.output +
-                (saving ? costs.extra + costs.saving_overhead : costs.unsaved_overhead);
+                (saving       ? costs.extra + costs.saving_overhead
+                 : waited_for ? costs.staying_overhead
+                              : costs.unsaved_overhead);
     }
     cost.peak = std::max(cost.peak, running);
     cost.overload += graph_.OverloadUnits(running - target);

@@ -20,8 +20,11 @@ namespace stowage {
 struct Compute {
   int vertex;
   bool backward;
+  // Of a forward: it makes the output alone, and the extras are still those of one before it. Pays
+  // only where a forward that saves extras has the larger overhead.
+  bool extras_stay = false;
   friend bool operator==(const Compute& a, const Compute& b) {
-    return a.vertex == b.vertex && a.backward == b.backward;
+    return a.vertex == b.vertex && a.backward == b.backward && a.extras_stay == b.extras_stay;
   }
 };
 using ComputeOrder = std::vector<Compute>;
@@ -75,7 +78,7 @@ class OrderEvaluator {
   template <bool kProfile>
   OrderCost Run(const ComputeOrder& order, int64_t target, OrderProfile* profile);
   void Prepare(const ComputeOrder& order);
-  bool IsDead(int v) const;
+  bool IsDead(const Compute& forward) const;
 
   const OpGraph& graph_;
   std::vector<int> next_use_;           // of the output; -1 if none

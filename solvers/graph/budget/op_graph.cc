@@ -15,6 +15,7 @@ OpGraph::Costs CostsOf(const Vertex& v) {
   // A forward whose extras nobody uses runs in the way that takes less.
   costs.unsaved_overhead =
       std::min(v.forward_overhead, v.extra_saved + v.forward_saving_overhead).value();
+  costs.staying_overhead = v.forward_overhead.value();
   costs.backward_overhead = v.backward_overhead.value();
   costs.backward_needs_output = v.backward_needs_output;
   costs.recomputable = !v.inputs.empty() && !v.collective && !v.must_keep;

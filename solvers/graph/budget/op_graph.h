@@ -29,6 +29,7 @@ class OpGraph {
     int64_t forward_time;
     int64_t saving_overhead;   // of a forward whose extras are used
     int64_t unsaved_overhead;  // of one whose extras are not
+    int64_t staying_overhead;  // of one whose extras are those of a forward before it
     int64_t backward_overhead;
     bool backward_needs_output;
     bool recomputable;  // may run forward a second time

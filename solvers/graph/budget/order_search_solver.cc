@@ -9,6 +9,7 @@
 #include "solvers/chain/chain_choice.h"
 #include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
+#include "solvers/graph/budget/exact_orders.h"
 #include "solvers/graph/budget/order_search.h"
 #include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/budget/solvers.h"
@@ -33,12 +34,16 @@ constexpr int64_t kWorkPerVertex = 1200000;
 constexpr int64_t kMaxWork = 2000000000;
 // Larger graphs get proposals only.
 constexpr int kMaxSearched = 20000;
+// Of the exhaustive search on small graphs.
+constexpr int64_t kMaxLabels = 1 << 20;
 // A chain solver proposes at most so many computes for the search.
 constexpr int64_t kMaxProposed = 20000000;
 // Numbers of stages that graphs are cut into, beside the graph's own.
 constexpr int kCoarsest = 24;
 constexpr int kCoarse = 64;
 constexpr int kMostStages = 200;
+// The class in which small graphs are solved exactly.
+constexpr char kAnySchedule[] = "any schedule";
 
 size_t Index(int i) { return static_cast<size_t>(i); }
 
@@ -67,6 +72,8 @@ class Solving {
       const SolveOptions rest = progress_.Part(options_, kProposing, 1.0);
       status = search_.Improve(std::min(kWorkPerVertex * ops_.size(), kMaxWork), rest.progress);
     }
+    bool exact = false;
+    if (status.ok() && ops_.size() <= kMaxExactVertices) status = SearchAll(&exact);
     StopPoll poll(options_.stop);
     for (const OrderPool::Entry& entry : search_.pool().entries()) {
       if (status.ok()) status = poll.Spend(kWorkToJudge * static_cast<int64_t>(entry.order.size()));
@@ -74,6 +81,11 @@ class Solving {
     }
     if (!status.ok()) return status;
     progress_.Report(1.0);
+    if (exact) {
+      info.exact = true;
+      info.schedule_class = kAnySchedule;
+      info.least_budget = builder_.Build(info).points().front().peak;
+    }
     return builder_.BuildCompact(std::move(info));
   }
 
@@ -92,6 +104,16 @@ class Solving {
       if (status.ok()) status = ProposeCuts(stages);
     }
     return status;
+  }
+
+  // What is found for a graph folded from aliases is no proof for the graph itself.
+  absl::Status SearchAll(bool* exact) {
+    const absl::StatusOr<ExactOrders> all = SearchAllOrders(
+        ops_, search_.pool(), LeastNeed(folded_.graph).value(), kMaxLabels, options_.stop);
+    if (!all.ok()) return all.status();
+    for (const ComputeOrder& order : all->orders) search_.Offer(order);
+    *exact = all->complete && ops_.size() == graph_.size();
+    return absl::OkStatus();
   }
 
   absl::Status ProposeCheckpoints() {
@@ -266,9 +288,11 @@ class OrderSearchSolverImpl final : public GraphSolver {
     plan->bounds.least_budget = least;
     if (plan->status == PlanStatus::kFound) {
       plan->bounds.proven_optimal =
+          frontier.info().exact ||
           frontier.At(plan->budget)->makespan <= MakespanLowerBound(graph, plan->budget);
       return;
     }
+    if (plan->status == PlanStatus::kProvenInfeasible) return;
     plan->explanation = absl::StrCat(
         "store-all, checkpoints, chain solvers and a search from what they propose "
         "found nothing below ",

@@ -8,7 +8,10 @@
 namespace stowage {
 
 // Least time within a budget on any graph, by search over the orders in which forwards, backwards
-// and repeated forwards run (README.md beside this file). Not exact: plans come with a lower bound.
+// and repeated forwards run (README.md beside this file).
+//   - Exact, the least budget too, for graphs without aliases of up to some 18 vertices (a search of
+//     a million states, at most a second; it tells where it was not enough). Plans for others come
+//     with a lower bound.
 //   - Never slower than the chain solver that suits the length (solvers/chain/chain_choice.h) is
 //     on the same graph cut at its splitting vertices, nor than training with the checkpoints of
 //     DivisionTreeSolver, nor than plain training, at the same budget.
@@ -16,7 +19,8 @@ namespace stowage {
 //   - Effort is counted, some million computes per vertex, and does not depend on the machine: equal
 //     input gives equal plans. Some 3 s for 300 vertices, 15 s for 1,500 and more; beyond 20,000 the
 //     proposals are not improved.
-//   - PROVEN_INFEASIBLE below what one op alone needs, else NOT_FOUND.
+//   - PROVEN_INFEASIBLE below the least budget where that is exact, and below what one op alone
+//     needs; else NOT_FOUND.
 // Of the options, slots and table_limit are for the chain solver; threads are not used beyond it.
 const GraphSolver& OrderSearchSolver();
 

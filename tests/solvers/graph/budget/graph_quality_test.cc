@@ -1,19 +1,21 @@
-// How good the search's frontiers are: against every schedule there is on tiny graphs, and against
+// How good the search's frontiers are: against every schedule there is on small graphs, and against
 // what they must never be slower than.
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "solvers/chain/solvers.h"
+#include "solvers/graph/budget/exact_orders.h"
 #include "solvers/graph/budget/op_graph.h"
+#include "solvers/graph/budget/order_search.h"
 #include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/least_need.h"
 #include "solvers/graph/linearize.h"
 #include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_simulate.h"
 #include "tests/solvers/graph_file.h"
-#include "tests/solvers/graph_search.h"
 #include "tests/solvers/random_graph.h"
 
 namespace stowage {
@@ -48,27 +50,37 @@ Graph Timed(const std::string& file) {
   return *Graph::Create(spec);
 }
 
-TEST(GraphQuality, TinyGraphsAreMostlyExact) {
+// Of the search itself, which the solver helps out on graphs as small as these.
+TEST(GraphQuality, SmallGraphsAreMostlyExact) {
   std::mt19937_64 rng(7);
   int points = 0, equal = 0, found = 0;
   double gaps = 0.0;
   for (int i = 0; i < 120; ++i) {
-    const Graph graph = Draw(4 + i % 3, i, &rng);
-    const Frontier frontier = *OrderSearchSolver().SolveFrontier(graph, {});
-    for (const auto& [peak, makespan] : testing::GraphScheduleFrontier(graph)) {
+    const Graph graph = Draw(4 + i % 9, i, &rng);
+    const OpGraph ops(graph);
+    OrderSearch search(ops, {});
+    search.Offer(StoreAllOrder(ops));
+    ASSERT_TRUE(search.Improve(1000000 * ops.size(), nullptr).ok());
+    const ExactOrders exact =
+        *SearchAllOrders(ops, search.pool(), LeastNeed(graph).value(), 1 << 18, nullptr);
+    ASSERT_TRUE(exact.complete);
+    OrderPool best = search.pool();
+    OrderEvaluator evaluator(ops);
+    for (const ComputeOrder& order : exact.orders) best.Offer(evaluator.Evaluate(order, 0), order);
+    for (const OrderPool::Entry& point : best.entries()) {
       ++points;
-      const Frontier::Point* point = frontier.At(Bytes(peak));
-      if (point == nullptr) continue;
+      const size_t within = search.pool().Within(point.peak);
+      if (within == 0) continue;
       ++found;
-      ASSERT_GE(point->makespan.value(), makespan) << testing::Describe(graph);
-      equal += point->makespan.value() == makespan ? 1 : 0;
-      gaps += static_cast<double>(point->makespan.value()) / static_cast<double>(makespan) - 1.0;
+      const int64_t time = search.pool().entries()[within - 1].forward_time;
+      equal += time == point.forward_time ? 1 : 0;
+      gaps += static_cast<double>(time - point.forward_time) /
+              static_cast<double>(graph.ideal_time().value());
     }
   }
-  RecordProperty("points", points);
-  RecordProperty("equal", equal);
-  EXPECT_GE(equal, points * 90 / 100) << equal << " of " << points << ", found " << found;
-  EXPECT_LE(gaps / found, 0.005);
+  EXPECT_GE(equal, points * 70 / 100) << equal << " of " << points;
+  EXPECT_GE(found, points * 90 / 100) << found << " of " << points;
+  EXPECT_LE(gaps / found, 0.01) << found;
 }
 
 void ExpectNeverSlowerThanTheChainSolvers(const Graph& graph, const Frontier& frontier) {
