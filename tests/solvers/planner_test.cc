@@ -232,7 +232,7 @@ TEST(Planner, PlansGraphsOpByOp) {
   const absl::StatusOr<Plan> least = MakePlan(profile, LeastBudget{}, {});
   ASSERT_TRUE(least.ok()) << least.status();
   EXPECT_EQ(least->budget, frontier->points().front().peak);
-  EXPECT_EQ(MakePlan(profile, least->budget - Bytes(1), {})->status, PlanStatus::kNotFound);
+  EXPECT_EQ(MakePlan(profile, least->budget - Bytes(1), {})->status, PlanStatus::kProvenInfeasible);
 }
 
 TEST(Planner, PlansGraphsByTheChainSolverThatIsNamed) {
