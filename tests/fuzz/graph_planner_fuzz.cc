@@ -142,7 +142,7 @@ void CheckLinearized(const Graph& graph, ByteSource* in) {
   Require(line.ok() || absl::IsInvalidArgument(line.status()), "errors are documented", detail);
   if (!line.ok()) return;
   const Chain& chain = line->chain;
-  Require(line->stage_vertices.size() == static_cast<size_t>(chain.length()),
+  Require(line->stage_begin.size() == static_cast<size_t>(chain.length()) + 1,
           "every stage has its vertices", detail);
   const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
   const Bytes budget(all / 256 * (1 + in->Byte()));
