@@ -9,12 +9,12 @@
 #include "solvers/chain/chain_choice.h"
 #include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
+#include "solvers/graph/budget/checkpoint_training.h"
 #include "solvers/graph/budget/exact_orders.h"
 #include "solvers/graph/budget/order_search.h"
 #include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/budget/stage_cuts.h"
-#include "solvers/graph/checkpoint_solvers.h"
 #include "solvers/graph/expand.h"
 #include "solvers/graph/fold.h"
 #include "solvers/graph/least_need.h"
@@ -57,11 +57,7 @@ class Solving {
         options_(options),
         progress_(options.progress),
         search_(ops_, options),
-        builder_(graph),
-        group_of_(Index(graph.size())) {
-    for (size_t g = 0; g < folded.members.size(); ++g) {
-      for (const int p : folded.members[g]) group_of_[Index(p)] = static_cast<int>(g);
-    }
+        builder_(graph) {
     for (int v = 0; v < ops_.size(); ++v) recomputable_.push_back(ops_.costs(v).recomputable);
   }
 
@@ -117,24 +113,11 @@ class Solving {
   }
 
   absl::Status ProposeCheckpoints() {
-    absl::StatusOr<CheckpointProblem> problem = MakeCheckpointProblem(graph_);
-    if (!problem.ok()) return problem.status();
-    const absl::StatusOr<CheckpointAnswer> answer =
-        DivisionTreeSolver().Solve(problem->graph, WithoutProgress());
-    if (!answer.ok()) return answer.status();
-    Segmentation segmentation;
-    const absl::StatusOr<CheckpointSet> judged = JudgeCheckpoints(
-        problem->graph, answer->set.checkpoints, SegmentRule::kTwoEndPoints, &segmentation);
-    if (!judged.ok()) return absl::InternalError(judged.status().message());
-    std::vector<int> segment_of(Index(ops_.size()), Segmentation::kCheckpoint);
-    for (int v = 0; v < problem->graph.size(); ++v) {
-      for (const int p : problem->members[Index(v)]) {
-        segment_of[Index(group_of_[Index(p)])] = segmentation.segment_of[Index(v)];
-      }
-    }
-    const ComputeOrder order = CheckpointOrder(ops_, segment_of);
-    search_.Offer(order);
-    return Judge(order);
+    const absl::StatusOr<ComputeOrder> order =
+        CheckpointTraining(graph_, folded_, ops_, WithoutProgress());
+    if (!order.ok()) return order.status();
+    search_.Offer(*order);
+    return Judge(*order);
   }
 
   // What the chain solver does with the graph cut at its splitting vertices. Every point counts.
@@ -225,7 +208,6 @@ class Solving {
   RisingProgress progress_;
   OrderSearch search_;
   FrontierBuilder builder_;
-  std::vector<int> group_of_;  // the folded vertex of each position
   std::vector<bool> recomputable_;
 };
 

@@ -1,0 +1,40 @@
+#include "solvers/graph/budget/checkpoint_training.h"
+
+#include <cstddef>
+#include <vector>
+
+#include "solvers/graph/budget/proposals.h"
+#include "solvers/graph/checkpoint_solvers.h"
+
+namespace stowage {
+namespace {
+
+size_t Index(int i) { return static_cast<size_t>(i); }
+
+}  // namespace
+
+absl::StatusOr<ComputeOrder> CheckpointTraining(const Graph& graph, const FoldedGraph& folded,
+                                                const OpGraph& ops, const SolveOptions& options) {
+  absl::StatusOr<CheckpointProblem> problem = MakeCheckpointProblem(graph);
+  if (!problem.ok()) return problem.status();
+  const absl::StatusOr<CheckpointAnswer> answer =
+      DivisionTreeSolver().Solve(problem->graph, options);
+  if (!answer.ok()) return answer.status();
+  Segmentation segmentation;
+  const absl::StatusOr<CheckpointSet> judged = JudgeCheckpoints(
+      problem->graph, answer->set.checkpoints, SegmentRule::kTwoEndPoints, &segmentation);
+  if (!judged.ok()) return absl::InternalError(judged.status().message());
+  std::vector<int> segment_of_position(Index(graph.size()), Segmentation::kCheckpoint);
+  for (int v = 0; v < problem->graph.size(); ++v) {
+    for (const int p : problem->members[Index(v)]) {
+      segment_of_position[Index(p)] = segmentation.segment_of[Index(v)];
+    }
+  }
+  std::vector<int> segment_of;
+  for (int g = 0; g < ops.size(); ++g) {
+    segment_of.push_back(segment_of_position[Index(folded.members[Index(g)].back())]);
+  }
+  return CheckpointOrder(ops, segment_of);
+}
+
+}  // namespace stowage
