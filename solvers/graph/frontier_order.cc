@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
-#include <tuple>
-#include <utility>
 
 namespace stowage {
 namespace {
@@ -15,40 +13,70 @@ constexpr size_t kChoices = 64;
 size_t Index(int v) { return static_cast<size_t>(v); }
 uint64_t Bit(int slot) { return uint64_t{1} << slot; }
 
+// Counts, for every vertex, the inputs that it alone is still to read.
+class ClosedInputs {
+ public:
+  explicit ClosedInputs(const CheckpointGraph& graph)
+      : graph_(graph),
+        readers_(Index(graph.size()), 0),
+        all_readers_(Index(graph.size()), 0),
+        closes_(Index(graph.size()), 0) {
+    for (int u = 0; u < graph.size(); ++u) {
+      readers_[Index(u)] = static_cast<int>(graph.readers(u).size());
+      for (const int v : graph.readers(u)) all_readers_[Index(u)] ^= v;
+      if (readers_[Index(u)] == 1) ++closes_[Index(all_readers_[Index(u)])];
+    }
+  }
+
+  int of(int v) const { return closes_[Index(v)]; }
+
+  void Pass(int v) {
+    for (const int u : graph_.inputs(v)) {
+      all_readers_[Index(u)] ^= v;
+      if (--readers_[Index(u)] == 1) ++closes_[Index(all_readers_[Index(u)])];
+    }
+  }
+
+ private:
+  const CheckpointGraph& graph_;
+  std::vector<int> readers_;      // how many are to come
+  std::vector<int> all_readers_;  // that are to come, in one word: the last one is its name
+  std::vector<int> closes_;
+};
+
 // Takes what closes most; among equals what was made ready last, which keeps to one branch.
-std::vector<int> NarrowOrder(const CheckpointGraph& graph) {
-  std::vector<int> waits(Index(graph.size())), readers(Index(graph.size()));
+absl::StatusOr<std::vector<int>> NarrowOrder(const CheckpointGraph& graph, StopPoll* poll) {
+  std::vector<int> waits(Index(graph.size()));
   for (int v = 0; v < graph.size(); ++v) {
     waits[Index(v)] = static_cast<int>(graph.inputs(v).size());
-    readers[Index(v)] = static_cast<int>(graph.readers(v).size());
   }
-  const auto closes = [&](int v) {
-    return std::count_if(graph.inputs(v).begin(), graph.inputs(v).end(),
-                         [&](int u) { return readers[Index(u)] == 1; });
-  };
+  ClosedInputs closes(graph);
   std::vector<int> order, ready = {graph.source()};
   while (!ready.empty()) {
     const size_t first = ready.size() > kChoices ? ready.size() - kChoices : 0;
     size_t best = ready.size() - 1;
-    auto most = closes(ready[best]);
     for (size_t i = best; i-- > first;) {
-      const auto closed = closes(ready[i]);
-      if (closed > most) std::tie(best, most) = std::pair(i, closed);
+      if (closes.of(ready[i]) > closes.of(ready[best])) best = i;
     }
     const int v = ready[best];
     ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(best));
     order.push_back(v);
-    for (const int u : graph.inputs(v)) --readers[Index(u)];
+    closes.Pass(v);
     const auto next = graph.readers(v);
     for (size_t i = next.size(); i-- > 0;) {
       if (--waits[Index(next[i])] == 0) ready.push_back(next[i]);
     }
+    const absl::Status status =
+        poll->Spend(static_cast<int64_t>(kChoices + graph.inputs(v).size() + next.size()));
+    if (!status.ok()) return status;
   }
   return order;
 }
 
-std::optional<FrontierOrder> WithSlots(const CheckpointGraph& graph,
-                                       const std::vector<int>& order) {
+// Nothing where too many are open at once.
+absl::StatusOr<std::optional<FrontierOrder>> WithSlots(const CheckpointGraph& graph,
+                                                       const std::vector<int>& order,
+                                                       StopPoll* poll) {
   FrontierOrder result;
   std::vector<int>& slot = result.slot;
   slot.resize(Index(graph.size()));
@@ -70,19 +98,28 @@ std::optional<FrontierOrder> WithSlots(const CheckpointGraph& graph,
     if (graph.readers(v).empty()) step.ends |= Bit(step.slot);
     used &= ~step.ends;
     result.steps.push_back(step);
+    const absl::Status status = poll->Spend(static_cast<int64_t>(8 + graph.inputs(v).size()));
+    if (!status.ok()) return status;
   }
   return result;
 }
 
 }  // namespace
 
-std::optional<FrontierOrder> MakeFrontierOrder(const CheckpointGraph& graph) {
+absl::StatusOr<std::optional<FrontierOrder>> MakeFrontierOrder(const CheckpointGraph& graph,
+                                                               StopPoll* poll) {
   std::vector<int> own(Index(graph.size()));
   std::iota(own.begin(), own.end(), 0);
-  std::optional<FrontierOrder> as_given = WithSlots(graph, own);
-  std::optional<FrontierOrder> narrow = WithSlots(graph, NarrowOrder(graph));
-  if (!as_given || (narrow && narrow->widest < as_given->widest)) return narrow;
-  return as_given;
+  absl::StatusOr<std::optional<FrontierOrder>> as_given = WithSlots(graph, own, poll);
+  if (!as_given.ok()) return as_given;
+  const absl::StatusOr<std::vector<int>> order = NarrowOrder(graph, poll);
+  if (!order.ok()) return order.status();
+  absl::StatusOr<std::optional<FrontierOrder>> narrow = WithSlots(graph, *order, poll);
+  if (!narrow.ok()) return narrow;
+  const auto widest = [](const std::optional<FrontierOrder>& made) {
+    return made ? made->widest : FrontierOrder::kMaxSlots + 1;
+  };
+  return widest(*narrow) < widest(*as_given) ? narrow : as_given;
 }
 
 }  // namespace stowage

@@ -7,7 +7,9 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "solvers/graph/checkpoint_graph.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
@@ -26,8 +28,9 @@ struct FrontierOrder {
 };
 
 // The narrower of the graph's own order and one that takes next what leaves the smallest frontier;
-// nothing if both have more than kMaxSlots open at once. O(64 (V + E)).
-std::optional<FrontierOrder> MakeFrontierOrder(const CheckpointGraph& graph);
+// nothing if both have more than kMaxSlots open at once. O(64 V + E). Fails as the token says.
+absl::StatusOr<std::optional<FrontierOrder>> MakeFrontierOrder(const CheckpointGraph& graph,
+                                                               StopPoll* poll);
 
 }  // namespace stowage
 

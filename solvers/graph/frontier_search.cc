@@ -169,7 +169,7 @@ absl::StatusOr<FrontierSearchResult> FrontierSearch::Run(const FrontierSearchLim
       result.complete = false;
       next.Cut(limits.width, [&](const FrontierState& state) {
         return static_cast<double>(state.checkpoint_bytes() + state.largest()) +
-               limits.segment_rate * static_cast<double>(state.open_bytes());
+               limits.segment_rate * state.open_bytes();
       });
     }
     trail.push_back(next.origins());

@@ -54,16 +54,19 @@ void FrontierState::AddNeededInputs(const CheckpointGraph& graph, const Frontier
 }
 
 bool FrontierState::Join(const CheckpointGraph& graph, const FrontierStep& step) {
-  Segment whole = {Bit(step.slot), 0, graph.bytes(step.vertex).value()};
+  Segment whole = {Bit(step.slot), 0, 0};
+  absl::int128 bytes = graph.bytes(step.vertex).value();
   for (const Segment& segment : open_) {
     if ((segment.members & step.reads) == 0) continue;
     whole.members |= segment.members;
     whole.reach |= segment.reach;
-    whole.bytes += segment.bytes;
+    bytes += segment.bytes;
   }
   const uint64_t waits = whole.members | step.reads;
   if ((whole.reach & waits) != 0) return false;
-  if (!needs_.empty()) whole.bytes -= UniteNeeds(step.reads, whole.members);
+  if (!needs_.empty()) bytes -= UniteNeeds(step.reads, whole.members);
+  // What segments count of others may sum up to more than there is, or than an int64_t holds.
+  whole.bytes = static_cast<int64_t>(std::min<absl::int128>(bytes, kMaxTotal));
   const auto joined = [&step](const Segment& s) { return (s.members & step.reads) != 0; };
   open_.erase(std::remove_if(open_.begin(), open_.end(), joined), open_.end());
   for (Segment& segment : open_) {
@@ -75,15 +78,15 @@ bool FrontierState::Join(const CheckpointGraph& graph, const FrontierStep& step)
   return true;
 }
 
-int64_t FrontierState::UniteNeeds(uint64_t slots, uint64_t members) {
-  int64_t twice = 0;
+absl::int128 FrontierState::UniteNeeds(uint64_t slots, uint64_t members) {
+  absl::int128 twice = 0;
   for (Need& need : needs_) {
     const auto parts = std::count_if(open_.begin(), open_.end(), [&](const Segment& segment) {
       return (segment.members & slots) != 0 && (segment.members & need.segments) != 0;
     });
     if (parts == 0) continue;
     need.segments |= members;
-    twice += (parts - 1) * need.bytes;
+    twice += absl::int128(parts - 1) * need.bytes;
   }
   return twice;
 }
@@ -107,9 +110,9 @@ void FrontierState::Close(uint64_t slots) {
   needs_.erase(std::remove_if(needs_.begin(), needs_.end(), settled), needs_.end());
 }
 
-int64_t FrontierState::open_bytes() const {
-  int64_t sum = 0;
-  for (const Segment& segment : open_) sum += segment.bytes;
+double FrontierState::open_bytes() const {
+  double sum = 0;
+  for (const Segment& segment : open_) sum += static_cast<double>(segment.bytes);
   return sum;
 }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/numeric/int128.h"
 #include "solvers/graph/checkpoint_graph.h"
 #include "solvers/graph/frontier_order.h"
 
@@ -23,14 +24,16 @@ class FrontierState {
  public:
   explicit FrontierState(int64_t largest) : largest_(largest) {}
 
-  // The state after a step. Join returns false where a segment would wait for itself.
+  // The state after a step. Join returns false where a segment would wait for itself. A state whose
+  // largest() is kMaxTotal or more is beyond all limits: it has no next step.
   void Keep(const CheckpointGraph& graph, const FrontierOrder& order, const FrontierStep& step);
   bool Join(const CheckpointGraph& graph, const FrontierStep& step);
 
   int64_t checkpoint_bytes() const { return checkpoint_bytes_; }
   // Of the largest segment so far, open or not, or what the state began with.
   int64_t largest() const { return largest_; }
-  int64_t open_bytes() const;
+  // Of the open segments, each with what it needs of others: may be more than an int64_t holds.
+  double open_bytes() const;
 
   // Equal for states that agree on the slots, and hardly ever else.
   uint64_t Hash() const;
@@ -54,7 +57,7 @@ class FrontierState {
   void AddNeededInputs(const CheckpointGraph& graph, const FrontierOrder& order, int v);
   // Bytes that are counted more than once when the segments that have the slots become one, which
   // has these members.
-  int64_t UniteNeeds(uint64_t slots, uint64_t members);
+  absl::int128 UniteNeeds(uint64_t slots, uint64_t members);
   void Close(uint64_t slots);
 
   int64_t checkpoint_bytes_ = 0;

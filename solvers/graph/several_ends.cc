@@ -52,7 +52,11 @@ class SeveralEnds final : public CheckpointSolver {
     if (!least.ok()) return least.status();
     CheckpointAnswer answer = {std::move(best), Bytes(*least), false};
     std::optional<FrontierOrder> order;
-    if (graph.size() <= kMostVertices) order = MakeFrontierOrder(graph);
+    if (graph.size() <= kMostVertices) {
+      absl::StatusOr<std::optional<FrontierOrder>> made = MakeFrontierOrder(graph, &poll);
+      if (!made.ok()) return made.status();
+      order = *std::move(made);
+    }
     if (order) {
       const FrontierSearch search(graph, bound, *std::move(order));
       BandSearch bands(graph, bound, search, &answer);

@@ -147,7 +147,9 @@ TEST_P(CheckpointSolvers, SizesNearTheLimit) {
   const CheckpointAnswer chain = Solve(Chain(30, (kMaxTotal - 1) / 30));
   EXPECT_LE(chain.set.objective().value(), (kMaxTotal - 1) / 30 * 30);
   for (int i = 0; i < 20; ++i) {
-    const CheckpointGraph graph = RandomDag(12, {}, &rng);
+    RandomDagOptions options;
+    options.with_flags = i % 2 == 1;
+    const CheckpointGraph graph = RandomDag(12, options, &rng);
     const int64_t factor = (kMaxTotal - 1) / std::max<int64_t>(graph.total().value(), 1);
     EXPECT_LE(Solve(Scaled(graph, factor)).set.objective().value(), graph.total().value() * factor);
   }

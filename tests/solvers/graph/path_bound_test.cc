@@ -85,8 +85,10 @@ TEST(FrontierOrder, SlotsAreHeldFromAVertexToItsLastReader) {
     RandomDagOptions options;
     options.longest_edge = 2 + i % 20;
     const CheckpointGraph graph = RandomDag(1 + i, options, &rng);
-    const auto order = MakeFrontierOrder(graph);
-    ASSERT_TRUE(order.has_value());
+    StopPoll poll(nullptr);
+    const auto made = MakeFrontierOrder(graph, &poll);
+    ASSERT_TRUE(made.ok() && made->has_value());
+    const FrontierOrder* order = &**made;
     std::vector<int> holder(FrontierOrder::kMaxSlots, -1), left(static_cast<size_t>(graph.size()));
     int open = 0, widest = 0;
     for (const FrontierStep& step : order->steps) {
@@ -126,8 +128,9 @@ TEST(FrontierOrder, RefusesWhatIsTooWide) {
     std::vector<int64_t> bytes(static_cast<size_t>(branches) + 2, 1);
     return GraphOf(SpecOf(branches + 2, edges, bytes));
   };
-  EXPECT_TRUE(MakeFrontierOrder(fan(63)).has_value());
-  EXPECT_FALSE(MakeFrontierOrder(fan(65)).has_value());
+  StopPoll poll(nullptr);
+  EXPECT_TRUE(MakeFrontierOrder(fan(63), &poll)->has_value());
+  EXPECT_FALSE(MakeFrontierOrder(fan(65), &poll)->has_value());
 }
 
 // Whether the target is out of reach without the vertex.

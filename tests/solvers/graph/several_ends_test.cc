@@ -11,6 +11,7 @@
 #include "solvers/graph/checkpoint_solvers.h"
 #include "solvers/graph/frontier_order.h"
 #include "solvers/graph/frontier_search.h"
+#include "solvers/graph/frontier_state.h"
 #include "solvers/graph/path_bound.h"
 #include "solvers/graph/repair.h"
 #include "tests/solvers/graph/brute_force_checkpoints.h"
@@ -71,6 +72,37 @@ TEST(SeveralEnds, LongSkipsOverABlock) {
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer->set.objective(), Bytes(29));
   EXPECT_THAT(answer->set.checkpoints, ElementsAre(0, 2, 4));
+}
+
+// Three segments that each count what one checkpoint needs of the others are joined to one: what
+// they count together is more than a sum of bytes may be.
+TEST(SeveralEnds, SegmentsThatShareANeedJoinedNearTheLimit) {
+  constexpr int64_t kThird = (kMaxTotal - 10) / 3;
+  CheckpointGraphSpec spec;
+  for (const int64_t bytes :
+       {int64_t{1}, kThird, kThird, kThird, int64_t{1}, int64_t{1}, int64_t{1}}) {
+    spec.bytes.emplace_back(bytes);
+  }
+  spec.edges = {{0, 1}, {0, 2}, {0, 3}, {1, 4}, {2, 4}, {3, 4},
+                {1, 5}, {2, 5}, {3, 5}, {4, 6}, {5, 6}};
+  spec.must_keep = {false, false, false, false, true, false, false};
+  spec.needs_inputs = spec.must_keep;
+  const CheckpointGraph graph = GraphOf(std::move(spec));
+  EXPECT_EQ(Exact(graph), BestObjective(graph, SegmentRule::kSeveralEndPoints));
+
+  FrontierState state(0);
+  StopPoll poll(nullptr);
+  const FrontierOrder order = **MakeFrontierOrder(graph, &poll);
+  for (const FrontierStep& step : order.steps) {
+    const int v = step.vertex;
+    if (v == 0 || v == 4 || v == 6) {
+      state.Keep(graph, order, step);
+    } else {
+      ASSERT_TRUE(state.Join(graph, step)) << v;
+    }
+    EXPECT_GE(state.open_bytes(), 0) << v;
+  }
+  EXPECT_EQ(state.largest(), 3 * kThird + 1);
 }
 
 TEST(SeveralEnds, BeatsTwoEndPointsOnMostRandomDags) {
@@ -146,8 +178,8 @@ TEST(BandSearch, LittleWorkComesCloseToTheOptimum) {
     const int64_t optimum = Exact(graph);
     CheckpointAnswer answer = {RepairCheckpoints(graph, {}), Bytes(0), false};
     const PathBound bound(graph);
-    const FrontierSearch search(graph, bound, *MakeFrontierOrder(graph));
     StopPoll poll(nullptr);
+    const FrontierSearch search(graph, bound, **MakeFrontierOrder(graph, &poll));
     ASSERT_TRUE(BandSearch(graph, bound, search, &answer).Run(200000, &poll, {}).ok());
     ASSERT_GE(answer.set.objective().value(), optimum) << Describe(graph);
     ASSERT_LE(answer.lower_bound.value(), optimum) << Describe(graph);
