@@ -1,6 +1,7 @@
 // The tables of Feng & Huang 2018 as ours: memory ratios and solve times of every registered
 // checkpoint solver on every network there, as checkpoint_tables.md and .csv, and pictures of some
-// of the graphs with their checkpoints and division trees.
+// of the graphs with their checkpoints and division trees; checkpoint_growth.csv and .svg for graphs
+// of other sizes.
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/drawing/division_drawing.h"
 #include "solvers/graph/division_tree.h"
+#include "tests/bench/checkpoint_growth.h"
 #include "tests/bench/checkpoint_report.h"
 #include "tests/bench/checkpoint_rows.h"
 #include "tests/bench/text_file.h"
@@ -59,6 +61,14 @@ bool IsDrawn(const std::string& network) {
   return false;
 }
 
+absl::Status DrawGrowth(const fs::path& out) {
+  const absl::StatusOr<std::vector<GrowthPoint>> points = MeasureGrowth(GrowthSizes());
+  if (!points.ok()) return points.status();
+  absl::Status status = WriteTextFile(out / "checkpoint_growth.csv", GrowthCsv(*points));
+  status.Update(WriteTextFile(out / "checkpoint_growth.svg", GrowthSvg(*points)));
+  return status;
+}
+
 absl::Status Run(const fs::path& out) {
   std::vector<CheckpointRow> rows;
   absl::Status status;
@@ -72,6 +82,7 @@ absl::Status Run(const fs::path& out) {
   status.Update(WriteTextFile(out / "checkpoint_tables.md", markdown));
   status.Update(WriteTextFile(out / "checkpoint_tables.csv", CheckpointCsv(rows)));
   std::printf("%s", markdown.c_str());
+  status.Update(DrawGrowth(out));
   return status;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/bench/checkpoint_growth.h"
 #include "tests/bench/checkpoint_report.h"
 #include "tests/bench/checkpoint_rows.h"
 #include "tests/bench/paper_tables.h"
@@ -96,6 +97,17 @@ TEST(CheckpointReport, CsvHasALinePerNetworkAndSolver) {
 TEST(CheckpointReport, WithoutRowsThePapersAlone) {
   EXPECT_THAT(CheckpointMarkdown({}), HasSubstr("| vgg19 | 4788 |"));
   EXPECT_EQ(CheckpointCsv({}).find('\n') + 1, CheckpointCsv({}).size());
+}
+
+TEST(CheckpointGrowth, HasAPointPerSize) {
+  const std::vector<GrowthPoint> points = *MeasureGrowth({100, 400});
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_GE(points[1].vertices, 400);
+  EXPECT_GT(points[0].cpu, Nanos(0));
+  EXPECT_THAT(GrowthCsv(points), StartsWith("vertices,edges,cpu_ns\n10"));
+  const std::string svg = GrowthSvg(points);
+  EXPECT_THAT(svg, HasSubstr("CPU time [ms]"));
+  EXPECT_THAT(svg, HasSubstr("<path"));
 }
 
 }  // namespace
