@@ -9,7 +9,7 @@ namespace stowage {
 
 // Least time within a budget on any graph, by search over the orders in which forwards, backwards
 // and repeated forwards run (README.md beside this file).
-//   - Exact, the least budget too, for graphs without aliases of up to some 18 vertices (a search of
+//   - Exact, the least budget too, for graphs without aliases of up to some 16 vertices (a search of
 //     a million states, at most a second; it tells where it was not enough). Plans for others come
 //     with a lower bound.
 //   - Never slower than the chain solver that suits the length (solvers/chain/chain_choice.h) is
