@@ -35,7 +35,6 @@ class Tiles final : public PersistentEngine {
 
   bool Allocate() { return store_.Allocate(); }
   TileStore<T>& store() { return store_; }
-
   int64_t Value(int s, int t, int64_t m) const override {
     constexpr int64_t kWidth = kLanes<T>;
     const T* tile = store_.Tile(static_cast<int>(m / kWidth), s / kTile, t / kTile);
@@ -89,7 +88,7 @@ class TileSolver {
 
   absl::Status Run() {
     for (AlignedArray<T>& right : right_) right = NewAlignedArray<T>(RightValues(columns_));
-    if (penalty_ == nullptr || right_[0] == nullptr || right_[1] == nullptr) return NoMemory();
+    if (penalty_ == nullptr || right_[0] == nullptr || right_[1] == nullptr) return NoScratch();
     for (int from = 0; from <= kWidth; ++from) {
       for (int lane = 0; lane < kWidth; ++lane)
         penalty_[from * kWidth + lane] = lane < from ? kNeverAs<T> : T{0};
@@ -119,9 +118,7 @@ class TileSolver {
     int chunks, lanes;
   };
 
-  static absl::Status NoMemory() {
-    return absl::ResourceExhaustedError("no memory for a table's scratch");
-  }
+  absl::Status NoScratch() const { return NoMemoryForTable(ScratchBytes(columns_, 1)); }
   static int Blocks(int columns) { return (columns + kBlockRows - 1) / kBlockRows; }
   static int64_t LeftRowValues(int columns) { return (columns * kTile + 1) * kStride; }
   static int64_t LeftValues(int columns) { return kBlockRows * LeftRowValues(columns); }
@@ -131,7 +128,7 @@ class TileSolver {
   // Tasks are numbered chunk by chunk, the lowest block of rows first.
   absl::Status Work(TaskCrew::Member* member) {
     const AlignedArray<T> left = NewAlignedArray<T>(LeftValues(columns_));
-    if (left == nullptr) return NoMemory();
+    if (left == nullptr) return NoScratch();
     for (int task = member->NextTask(); task >= 0; task = member->NextTask()) {
       const int chunk = task / blocks_;
       const int block = blocks_ - 1 - task % blocks_;

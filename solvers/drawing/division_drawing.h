@@ -30,7 +30,7 @@ struct DivisionLimits {
 };
 
 // `tree` is that of `graph`. INVALID_ARGUMENT for a limit below 1, and where JudgeCheckpoints
-// refuses the checkpoints. O(V + E + nodes), without recursion.
+// refuses the checkpoints. O((V + E) log V + nodes), without recursion.
 absl::StatusOr<std::string> DrawDivisionSvg(const CheckpointGraph& graph, const DivisionTree& tree,
                                             const GraphDrawing& drawing,
                                             const DivisionLimits& limits = {});

@@ -1,4 +1,4 @@
-#include <cmath>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

@@ -1,7 +1,6 @@
 #include "solvers/drawing/layered_layout.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <string>
 
