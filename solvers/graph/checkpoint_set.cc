@@ -1,6 +1,7 @@
 #include "solvers/graph/checkpoint_set.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -78,29 +79,16 @@ void AddNeededInputs(const CheckpointGraph& graph, int checkpoint, Segmentation*
 }
 
 absl::Status CheckTwoEndPoints(const CheckpointGraph& graph, const Segmentation& segmentation) {
-  constexpr int kNone = -1;
-  const size_t segments = segmentation.segment_bytes.size();
-  std::vector<int> start(segments, kNone), end(segments, kNone);
-  const auto meet = [](int checkpoint, int* known) {
-    if (*known == kNone) *known = checkpoint;
-    return *known == checkpoint;
-  };
-  for (int v = 0; v < graph.size(); ++v) {
-    for (const int u : graph.inputs(v)) {
-      const int from = segmentation.segment_of[Index(u)];
-      const int to = segmentation.segment_of[Index(v)];
-      const bool enters = from == Segmentation::kCheckpoint && to != from;
-      const bool leaves = to == Segmentation::kCheckpoint && from != to;
-      if ((enters && !meet(u, &start[Index(to)])) || (leaves && !meet(v, &end[Index(from)]))) {
-        return FieldError(
-            "checkpoints", absl::StrCat("... ", enters ? u : v, " ..."),
-            absl::StrCat("the segment of vertex ", enters ? v : u, " must ",
-                         enters ? "read one checkpoint, reads " : "be read by one, is by ",
-                         enters ? start[Index(to)] : end[Index(from)], " too"));
-      }
-    }
-  }
-  return absl::OkStatus();
+  absl::Status status;
+  ForEachFurtherEnd(graph, segmentation, [&status](const FurtherEnd& end) {
+    status = FieldError(
+        "checkpoints", absl::StrCat("... ", end.checkpoint, " ..."),
+        absl::StrCat("the segment of vertex ", end.vertex, " must ",
+                     end.is_start ? "read one checkpoint, reads " : "be read by one, is by ",
+                     end.first, " too"));
+    return false;
+  });
+  return status;
 }
 
 // Sorts checkpoints and segments topologically.
@@ -166,6 +154,26 @@ Segmentation SplitAtCheckpoints(const CheckpointGraph& graph, const std::vector<
     result.segment_bytes[Index(segment)] += graph.bytes(v);
   }
   return result;
+}
+
+void ForEachFurtherEnd(const CheckpointGraph& graph, const Segmentation& segmentation,
+                       const std::function<bool(const FurtherEnd&)>& visit) {
+  constexpr int kNone = -1;
+  const size_t segments = segmentation.segment_bytes.size();
+  std::vector<int> start(segments, kNone), end(segments, kNone);
+  for (int v = 0; v < graph.size(); ++v) {
+    const int to = segmentation.segment_of[Index(v)];
+    for (const int u : graph.inputs(v)) {
+      const int from = segmentation.segment_of[Index(u)];
+      const bool is_start = from == Segmentation::kCheckpoint;
+      if (is_start == (to == Segmentation::kCheckpoint)) continue;
+      const int checkpoint = is_start ? u : v;
+      int& first = is_start ? start[Index(to)] : end[Index(from)];
+      if (first == kNone) first = checkpoint;
+      if (first == checkpoint) continue;
+      if (!visit({is_start ? to : from, is_start, checkpoint, first, is_start ? v : u})) return;
+    }
+  }
 }
 
 bool IsBetter(const CheckpointSet& a, const CheckpointSet& b) {

@@ -11,6 +11,7 @@
 #ifndef STOWAGE_SOLVERS_GRAPH_CHECKPOINT_SET_H_
 #define STOWAGE_SOLVERS_GRAPH_CHECKPOINT_SET_H_
 
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -43,6 +44,19 @@ struct Segmentation {
 // The segments between the vertices that are kept, whatever any rule says, without what is needed
 // of other segments. O((V + E) log V).
 Segmentation SplitAtCheckpoints(const CheckpointGraph& graph, const std::vector<bool>& kept);
+
+// Where a segment has more than one start or end point.
+struct FurtherEnd {
+  int segment;
+  bool is_start;   // the checkpoint is read by the segment, else it reads it
+  int checkpoint;  // not the first such
+  int first;       // checkpoint
+  int vertex;      // of the segment, next to the checkpoint
+};
+
+// Visits every edge to a further end, until `visit` returns false. O(V + E).
+void ForEachFurtherEnd(const CheckpointGraph& graph, const Segmentation& segmentation,
+                       const std::function<bool(const FurtherEnd&)>& visit);
 
 // Judges a set: what no solver's answer leaves the library without. `checkpoints` in any order.
 // INVALID_ARGUMENT that names the vertex: not in the graph, twice, a vertex missing that must be

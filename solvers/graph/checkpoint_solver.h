@@ -24,7 +24,8 @@ class CheckpointSolver {
   virtual const SolverInfo& info() const = 0;
   virtual SegmentRule rule() const = 0;
 
-  // Of the options, stop, progress and threads count. Errors: CANCELLED, DEADLINE_EXCEEDED,
+  // Of the options, stop counts, and progress for those solvers that take long; there is one thread,
+  // whatever the options allow. Errors: CANCELLED, DEADLINE_EXCEEDED,
   // INVALID_ARGUMENT for options; FAILED_PRECONDITION where a solver is only for some graphs (the
   // message says which). There is always an answer: source and target alone, and what must be kept,
   // with whatever the rule asks for beside it.

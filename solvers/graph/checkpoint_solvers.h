@@ -17,7 +17,8 @@ const CheckpointSolver& StoreAllCheckpointSolver();
 const CheckpointSolver& ChenSqrtCheckpointSolver();
 const CheckpointSolver& ChenGreedyCheckpointSolver();
 
-// The best of 10 valid draws of 1 to 5 checkpoints beside the end points, redrawn until valid or
+// The best of 10 valid draws of 1 to 5 vertices that are neither end points nor kept anyway, as far
+// as there are so many, each beside these; redrawn until valid or
 // after 10,000 tries in all, fewer on graphs of more than some 10,000 vertices and edges. The same
 // draws for the same graph. Where no draw is valid, the end points alone, and what must be kept.
 const CheckpointSolver& RandomCheckpointSolver();
@@ -27,7 +28,9 @@ const CheckpointSolver& RandomCheckpointSolver();
 // much, and optimal only if that meets the bound of the first. Of equally good sets that the search
 // meets, the one with fewer checkpoints; equal graphs have equal answers, but another as good and
 // as small may exist. O((V + E) log V) and, for each limit tried, what changes under it, at most
-// O(V): as a rule some hundred limits, in the worst case as many as there are sums of sizes.
+// O(V): as a rule some hundred limits. There may be as many as there are sums of sizes; after a
+// fixed amount of work, some seconds, the rest is bounded: then a very long path whose checkpoints
+// and segments trade evenly gets a set not proven optimal (paths of 40,000 vertices are).
 const CheckpointSolver& DivisionTreeSolver();
 
 // Feng & Huang 2018, algorithm 1: the same for graphs that are one path; FAILED_PRECONDITION for
@@ -38,8 +41,9 @@ const CheckpointSolver& LinearCheckpointSolver();
 // (frontier_search.h) from the best set of the other solvers. Optimal where it says so: on any graph
 // of up to some 20 vertices, and on larger ones that are narrow; else as good as a fixed amount of
 // work made it, and never worse than those sets. The lower bound is that of a path (path_bound.h).
-// About a second at worst, whatever the graph; graphs of more than 64 vertices open at once, or of
-// more than 100,000, get the best set of the other solvers.
+// Beside what the others take, about a second up to some 20,000 vertices and three at 100,000;
+// graphs of more than 64 vertices open at once, or of more than 100,000, get the best set of the
+// other solvers.
 const CheckpointSolver& SeveralEndsSolver();
 
 }  // namespace stowage

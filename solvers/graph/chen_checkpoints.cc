@@ -34,8 +34,9 @@ class ChenCheckpoints : public CheckpointSolver {
     for (size_t i = 0; i < sets.size(); ++i) {
       status = poll.Spend(32 * (int64_t{graph.size()} + static_cast<int64_t>(graph.edge_count())));
       if (!status.ok()) return status;
-      CheckpointSet set = RepairCheckpoints(graph, sets[i]);
-      if (i == 0 || IsBetter(set, answer.set)) answer.set = std::move(set);
+      absl::StatusOr<CheckpointSet> set = RepairCheckpoints(graph, sets[i], &poll);
+      if (!set.ok()) return set.status();
+      if (i == 0 || IsBetter(*set, answer.set)) answer.set = *std::move(set);
       if (options.progress) {
         options.progress(static_cast<double>(i + 1) / static_cast<double>(sets.size()));
       }
@@ -114,7 +115,8 @@ class ChenGreedyCheckpoints final : public ChenCheckpoints {
 
   const SolverInfo info_ = {
       "chen_greedy_checkpoints",
-      "segments of splitting vertices up to a bound, the best of 257 bounds (Chen et al. 2016)",
+      "segments of splitting vertices up to a bound, the best of up to 257 bounds (Chen et al. "
+      "2016)",
       "splitting vertices"};
 };
 

@@ -29,8 +29,8 @@ std::vector<int64_t> ReadFromInside(const CheckpointGraph& graph, const Division
 }
 
 // Adds what the ends' ops hold of other segments once the parent of a node is divided.
-void ChargeNeededInputs(const CheckpointGraph& graph, const DivisionTree& tree,
-                        std::vector<int64_t>* whole) {
+absl::Status ChargeNeededInputs(const CheckpointGraph& graph, const DivisionTree& tree,
+                                std::vector<int64_t>* whole, StopPoll* poll) {
   const std::vector<int64_t> read = ReadFromInside(graph, tree);
   const int64_t most = graph.total().value();
   std::vector<int64_t> beside(Index(tree.size()), 0);
@@ -49,15 +49,24 @@ void ChargeNeededInputs(const CheckpointGraph& graph, const DivisionTree& tree,
     });
     for_each_child([&](int c) { read_at[Index(tree.node(c).end)] = 0; });
     (*whole)[Index(n)] = std::min(most, (*whole)[Index(n)] + beside[Index(n)]);
+    const absl::Status status = poll->Spend(int64_t{node.child_count + 1} << 5);
+    if (!status.ok()) return status;
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-DivisionCosts CostsOf(const CheckpointGraph& graph, const DivisionTree& tree, NeededInputs needed) {
+absl::StatusOr<DivisionCosts> CostsOf(const CheckpointGraph& graph, const DivisionTree& tree,
+                                      NeededInputs needed, StopPoll* poll) {
   DivisionCosts costs;
   for (int n = 0; n < tree.size(); ++n) costs.whole.push_back(tree.node(n).bytes.value());
-  if (needed == NeededInputs::kAllCharged) ChargeNeededInputs(graph, tree, &costs.whole);
+  absl::Status status;
+  if (needed == NeededInputs::kAllCharged) {
+    status = ChargeNeededInputs(graph, tree, &costs.whole, poll);
+  }
+  if (status.ok()) status = poll->Spend(int64_t{tree.size()} << 4);
+  if (!status.ok()) return status;
 
   costs.must_open.assign(costs.whole.size(), false);
   for (int n = tree.size() - 1; n >= 0; --n) {

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "solvers/graph/checkpoint_graph.h"
 #include "solvers/graph/division_tree.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
@@ -25,8 +27,9 @@ struct DivisionCosts {
   std::vector<bool> must_open;
 };
 
-// O(V + E).
-DivisionCosts CostsOf(const CheckpointGraph& graph, const DivisionTree& tree, NeededInputs needed);
+// O(V + E). CANCELLED or DEADLINE_EXCEEDED by `poll`.
+absl::StatusOr<DivisionCosts> CostsOf(const CheckpointGraph& graph, const DivisionTree& tree,
+                                      NeededInputs needed, StopPoll* poll);
 
 }  // namespace stowage
 

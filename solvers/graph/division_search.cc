@@ -1,26 +1,36 @@
 #include "solvers/graph/division_search.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+
+#include "solvers/graph/polled_sort.h"
 
 namespace stowage {
 namespace {
+
+constexpr int kNone = -1;
+// Of a Branch or Rigid node, opened between two polls.
+constexpr int kChildrenPerVisit = 1 << 12;
 
 size_t Index(int i) { return static_cast<size_t>(i); }
 
 }  // namespace
 
 DivisionSearch::DivisionSearch(const CheckpointGraph& graph, const DivisionTree& tree,
-                               const DivisionCosts& costs)
-    : graph_(graph), tree_(tree), costs_(costs) {
-  next_closed_.assign(Index(tree.size()), 0);
+                               const DivisionCosts& costs, StopPoll* poll)
+    : graph_(graph), tree_(tree), costs_(costs), poll_(poll) {
+  closed_count_.assign(Index(tree.size()), 0);
   kept_.assign(Index(tree.size()), {});
   is_open_.assign(Index(tree.size()), false);
-  SortChildren();
+  closed_.resize(Index(tree.size()));
+  std::iota(closed_.begin(), closed_.end(), 0);
   MakeStops();
 }
 
 void DivisionSearch::MakeStops() {
+  first_stop_.reserve(Index(tree_.size()));
+  stops_.reserve(Index(tree_.size()));
   for (int n = 0; n < tree_.size(); ++n) {
     first_stop_.push_back(stops_.size());
     const DivisionNode& node = tree_.node(n);
@@ -35,24 +45,10 @@ void DivisionSearch::MakeStops() {
   }
 }
 
-void DivisionSearch::SortChildren() {
-  largest_first_.resize(Index(tree_.size()));
-  std::iota(largest_first_.begin(), largest_first_.end(), 0);
-  const auto opens_first = [this](int a, int b) {
-    const bool a_must = costs_.must_open[Index(a)], b_must = costs_.must_open[Index(b)];
-    return a_must != b_must ? a_must : costs_.whole[Index(a)] > costs_.whole[Index(b)];
-  };
-  for (int n = 0; n < tree_.size(); ++n) {
-    const DivisionNode& node = tree_.node(n);
-    if (node.child_count == 0 || node.kind == DivisionKind::kLinear) continue;
-    const auto first = largest_first_.begin() + node.first_child;
-    std::stable_sort(first, first + node.child_count, opens_first);
-  }
-}
-
 void DivisionSearch::Restart() {
   for (const int n : open_) is_open_[Index(n)] = false;
   open_.clear();
+  waiting_.clear();
   segments_ = {};
   set_ = {};
   sum_ = &set_.kept;
@@ -60,7 +56,7 @@ void DivisionSearch::Restart() {
   if (graph_.target() != graph_.source()) Keep(graph_.target());
 }
 
-LimitedSet DivisionSearch::Under(int64_t limit) {
+absl::StatusOr<LimitedSet> DivisionSearch::Under(int64_t limit) {
   steps_ = 1;
   if (limit_ < 0 || limit > limit_) Restart();
   limit_ = limit;
@@ -68,18 +64,37 @@ LimitedSet DivisionSearch::Under(int64_t limit) {
     set_.largest = costs_.whole[DivisionTree::kRoot];
     if (Opens(DivisionTree::kRoot, limit)) Open(DivisionTree::kRoot);
   }
-  while (!segments_.empty() && segments_.top().cost > limit) {
-    const int n = segments_.top().node;
-    segments_.pop();
+  absl::Status status = poll_->Spend(1 << 2);
+  for (int n = TakeNode(limit); n != kNone && status.ok(); n = TakeNode(limit)) {
+    const int64_t before = steps_;
     Visit(n, limit);
+    status = poll_->Spend((steps_ - before) << 2);
   }
-  while (!waiting_.empty()) {
-    const int n = waiting_.back();
-    waiting_.pop_back();
-    Visit(n, limit);
+  if (!status.ok()) {
+    limit_ = -1;
+    return status;
   }
   if (!open_.empty()) set_.largest = segments_.empty() ? 0 : segments_.top().cost;
   return set_;
+}
+
+int DivisionSearch::TakeNode(int64_t limit) {
+  int n = kNone;
+  if (!segments_.empty() && segments_.top().cost > limit) {
+    n = segments_.top().node;
+    segments_.pop();
+  } else if (!waiting_.empty()) {
+    n = waiting_.back();
+    waiting_.pop_back();
+  }
+  return n;
+}
+
+bool DivisionSearch::OpensLater(int a, int b) const {
+  const bool a_must = costs_.must_open[Index(a)], b_must = costs_.must_open[Index(b)];
+  if (a_must != b_must) return b_must;
+  const int64_t a_cost = costs_.whole[Index(a)], b_cost = costs_.whole[Index(b)];
+  return a_cost != b_cost ? a_cost < b_cost : a > b;
 }
 
 void DivisionSearch::Open(int n) {
@@ -89,8 +104,11 @@ void DivisionSearch::Open(int n) {
   waiting_.push_back(n);
   kept_[Index(n)] = {};
   const DivisionNode& node = tree_.node(n);
-  next_closed_[Index(n)] = node.first_child;
   if (node.kind == DivisionKind::kLinear) return;
+  closed_count_[Index(n)] = node.child_count;
+  const auto first = closed_.begin() + node.first_child;
+  std::make_heap(first, first + node.child_count,
+                 [this](int a, int b) { return OpensLater(a, b); });
   sum_ = &set_.kept;
   for (const int v : tree_.connecting(n)) Keep(v);
   steps_ += node.child_count;
@@ -104,12 +122,18 @@ void DivisionSearch::Visit(int n, int64_t limit) {
 }
 
 int64_t DivisionSearch::VisitBranches(int n, int64_t limit) {
-  const DivisionNode& node = tree_.node(n);
-  int& next = next_closed_[Index(n)];
-  for (; next < node.first_child + node.child_count; ++next) {
-    const int child = largest_first_[Index(next)];
+  const auto first = closed_.begin() + tree_.node(n).first_child;
+  int& count = closed_count_[Index(n)];
+  for (int opened = 0; count > 0; ++opened, --count) {
+    const int child = *first;
     if (!Opens(child, limit)) return costs_.whole[Index(child)];
+    if (opened == kChildrenPerVisit) {
+      steps_ += opened;
+      waiting_.push_back(n);
+      return 0;
+    }
     Open(child);
+    std::pop_heap(first, first + count, [this](int a, int b) { return OpensLater(a, b); });
   }
   return 0;
 }
@@ -162,14 +186,14 @@ void DivisionSearch::Keep(int v) {
   if (checkpoints_ != nullptr) checkpoints_->push_back(v);
 }
 
-std::vector<int> DivisionSearch::Checkpoints() {
+absl::StatusOr<std::vector<int>> DivisionSearch::Checkpoints(int64_t limit) {
   std::vector<int> checkpoints;
-  const int64_t limit = limit_;
   checkpoints_ = &checkpoints;
   limit_ = -1;
-  Under(limit);
+  absl::Status status = Under(limit).status();
   checkpoints_ = nullptr;
-  std::sort(checkpoints.begin(), checkpoints.end());
+  if (status.ok()) status = PolledSort(std::less<>(), &checkpoints, poll_);
+  if (!status.ok()) return status;
   return checkpoints;
 }
 

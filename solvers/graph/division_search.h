@@ -12,10 +12,12 @@
 #include <queue>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "solvers/graph/checkpoint_graph.h"
 #include "solvers/graph/division_costs.h"
 #include "solvers/graph/division_tree.h"
 #include "solvers/graph/linear_checkpoints.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
@@ -30,16 +32,16 @@ struct LimitedSet {
 class DivisionSearch {
  public:
   // All must outlive the search.
-  DivisionSearch(const CheckpointGraph& graph, const DivisionTree& tree,
-                 const DivisionCosts& costs);
+  DivisionSearch(const CheckpointGraph& graph, const DivisionTree& tree, const DivisionCosts& costs,
+                 StopPoll* poll);
 
   // The set of least bytes, and among those of fewest checkpoints, with no segment over the limit.
   // A limit below the last one costs O(log V) for every node that opens and every open node that
-  // has a segment over the limit, and O(children) for each of them that is Linear; any other limit
-  // starts anew.
-  LimitedSet Under(int64_t limit);
-  // Of the last limit, rising. O(nodes open and their children + V log V).
-  std::vector<int> Checkpoints();
+  // has a segment over the limit, and O(children) for each that opens or is Linear; any other limit
+  // starts anew. Fails as the token says.
+  absl::StatusOr<LimitedSet> Under(int64_t limit);
+  // That set, rising. Starts anew: O(nodes open and their children + V log V).
+  absl::StatusOr<std::vector<int>> Checkpoints(int64_t limit);
 
   // Nodes looked at under the last limit.
   int64_t steps() const { return steps_; }
@@ -52,15 +54,18 @@ class DivisionSearch {
     friend bool operator<(const Segment& a, const Segment& b) { return a.cost < b.cost; }
   };
 
-  void SortChildren();
   void MakeStops();
   void Restart();
   bool Opens(int n, int64_t limit) const {
     return costs_.must_open[static_cast<size_t>(n)] || costs_.whole[static_cast<size_t>(n)] > limit;
   }
+  // Whether, of two children of a Branch or Rigid node, the first opens at lower limits.
+  bool OpensLater(int a, int b) const;
   void Open(int n);
+  // What is to be visited next under the limit; -1 if nothing is.
+  int TakeNode(int64_t limit);
   void Visit(int n, int64_t limit);
-  // Largest segment within an open node.
+  // Largest segment within an open node; 0 also if it has to be visited again.
   int64_t VisitBranches(int n, int64_t limit);
   int64_t VisitLinear(int n, int64_t limit);
   int64_t SolveRun(const DivisionNode& node, size_t from, size_t to, int64_t limit);
@@ -69,11 +74,14 @@ class DivisionSearch {
   const CheckpointGraph& graph_;
   const DivisionTree& tree_;
   const DivisionCosts& costs_;
+  StopPoll* const poll_;
   std::vector<LinearStop> stops_;   // of all Linear nodes
   std::vector<size_t> first_stop_;  // by node
-  std::vector<int> largest_first_;  // children of a Branch or Rigid node: those to open come first
-  std::vector<int> next_closed_;    // by node: place among largest_first_ of the next to open
-  std::vector<KeptBytes> kept_;     // by Linear node, while it is open
+  // The children of an open Branch or Rigid node: those that are closed, so many, are a heap with
+  // the next to open in front.
+  std::vector<int> closed_;
+  std::vector<int> closed_count_;  // by node
+  std::vector<KeptBytes> kept_;    // by Linear node, while it is open
   std::vector<bool> is_open_;
   std::vector<int> open_;     // all that are, and
   std::vector<int> waiting_;  // those opened but not visited yet

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "solvers/graph/polled_sort.h"
 #include "solvers/graph/triconnected_components.h"
 
 namespace stowage {
@@ -29,21 +30,35 @@ DivisionKind DivisionKindOf(ComponentKind kind) {
 // The components as a tree: each hangs on the edge that it shares with its parent.
 class HungComponents {
  public:
-  HungComponents(const TriconnectedComponents& parts, int reference) : parts_(parts) {
+  explicit HungComponents(const TriconnectedComponents& parts) : parts_(parts) {
     above_.assign(Index(parts.size()), kNone);
     first_inside_.assign(Index(parts.size()), std::numeric_limits<int>::max());
-    root_ = parts.components_of[Index(reference)].first;
+  }
+
+  // Below the component that has the edge.
+  absl::Status HangOn(int reference, StopPoll* poll) {
+    const auto spend = [this, poll](int c) {
+      return poll->Spend(static_cast<int64_t>(parts_.edges_of(c).size()) << 4);
+    };
+    root_ = parts_.components_of[Index(reference)].first;
     above_[Index(root_)] = reference;
     order_.push_back(root_);
     for (size_t k = 0; k < order_.size(); ++k) {
-      for (const int e : parts.edges_of(order_[k])) {
+      for (const int e : parts_.edges_of(order_[k])) {
         const int below = Below(order_[k], e);
         if (below == kNone) continue;
         above_[Index(below)] = e;
         order_.push_back(below);
       }
+      const absl::Status status = spend(order_[k]);
+      if (!status.ok()) return status;
     }
-    for (size_t k = order_.size(); k-- > 0;) FindFirstInside(order_[k]);
+    for (size_t k = order_.size(); k-- > 0;) {
+      FindFirstInside(order_[k]);
+      const absl::Status status = spend(order_[k]);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
   }
 
   int root() const { return root_; }
@@ -72,7 +87,7 @@ class HungComponents {
   }
 
   const TriconnectedComponents& parts_;
-  int root_;
+  int root_ = kNone;
   std::vector<int> above_;
   std::vector<int> first_inside_;
   std::vector<int> order_;
@@ -123,11 +138,17 @@ class DivisionTreeBuilder {
         if (!is_direct) edges.push_back({u, v});
       }
     }
+    absl::Status status = poll->Spend(static_cast<int64_t>(edges.size()) << 3);
+    if (!status.ok()) return status;
     const absl::StatusOr<TriconnectedComponents> parts =
         FindTriconnectedComponents(graph_.size(), edges, poll);
     if (!parts.ok()) return parts.status();
-    const HungComponents hung(*parts, 0);
-    StartAtRoot(hung.root(), direct && parts->kinds[Index(hung.root())] != ComponentKind::kBond);
+    HungComponents hung(*parts);
+    status = hung.HangOn(0, poll);
+    if (!status.ok()) return status;
+    const bool beside_edge = direct && parts->kinds[Index(hung.root())] != ComponentKind::kBond;
+    status = StartAtRoot(hung.root(), beside_edge, poll);
+    if (!status.ok()) return status;
     std::vector<Child> children;
     for (int n = first_divided_; n < tree_.size(); ++n) {
       const int component = component_[Index(n)];
@@ -135,22 +156,21 @@ class DivisionTreeBuilder {
       CollectChildren(*parts, hung, component, &children);
       const bool add_direct = direct && n == DivisionTree::kRoot;
       if (add_direct) children.push_back({graph_.source(), graph_.target(), kNone, kNone});
-      AddChildren(n, DivisionKindOf(parts->kinds[Index(component)]), &children);
-      absl::Status status = poll->Spend(static_cast<int64_t>(children.size()) << 6);
+      status = AddChildren(n, DivisionKindOf(parts->kinds[Index(component)]), &children, poll);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }
 
   // A direct edge from source to target, left out so far, is a branch beside all the rest.
-  void StartAtRoot(int component, bool beside_edge) {
+  absl::Status StartAtRoot(int component, bool beside_edge, StopPoll* poll) {
     const Child whole = {graph_.source(), graph_.target(), graph_.source() + 1, component};
     AddNode(kNone, whole);
-    if (!beside_edge) return;
+    if (!beside_edge) return absl::OkStatus();
     component_[0] = kNone;
     std::vector<Child> children = {{whole.start, whole.end, kNone, kNone}, whole};
-    AddChildren(DivisionTree::kRoot, DivisionKind::kBranch, &children);
     first_divided_ = 1;
+    return AddChildren(DivisionTree::kRoot, DivisionKind::kBranch, &children, poll);
   }
 
   static void CollectChildren(const TriconnectedComponents& parts, const HungComponents& hung,
@@ -164,15 +184,18 @@ class DivisionTreeBuilder {
     }
   }
 
-  void AddChildren(int n, DivisionKind kind, std::vector<Child>* children) {
-    std::sort(children->begin(), children->end(), [](const Child& a, const Child& b) {
+  absl::Status AddChildren(int n, DivisionKind kind, std::vector<Child>* children, StopPoll* poll) {
+    const auto earlier = [](const Child& a, const Child& b) {
       return std::tie(a.start, a.end, a.first_inside) < std::tie(b.start, b.end, b.first_inside);
-    });
+    };
+    const absl::Status status = PolledSort(earlier, children, poll);
+    if (!status.ok()) return status;
     DivisionNode& node = tree_.nodes_[Index(n)];
     node.kind = kind;
     node.first_child = tree_.size();
     node.child_count = static_cast<int>(children->size());
     for (const Child& child : *children) AddNode(n, child);
+    return poll->Spend(static_cast<int64_t>(children->size()) << 6);
   }
 
   // The vertices that begin a child of the node, other than its start, rising.
@@ -217,6 +240,8 @@ class DivisionTreeBuilder {
         tree_.spans_[Index(c)].begin = next;
         next += inside[Index(c)];
       }
+      absl::Status status = poll->Spend(1 << 5);
+      if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }

@@ -39,8 +39,9 @@ class FrontierSearch {
  public:
   FrontierSearch(const CheckpointGraph& graph, const PathBound& bound, FrontierOrder order);
 
-  // O(work) time, but for the lists of states that agree; 8 bytes of memory per vertex and state of
-  // the width. Fails as the token says.
+  // O(V + work) steps of up to 64 operations, as many as segments may be open, and where ops need
+  // their inputs of up to so many more for each input; 8 bytes of memory per vertex and state of the
+  // width. Fails as the token says.
   absl::StatusOr<FrontierSearchResult> Run(const FrontierSearchLimits& limits,
                                            StopPoll* poll) const;
 

@@ -175,11 +175,17 @@ absl::StatusOr<std::vector<int>> Renumber(FirstSearch* search, PalmTree* tree, S
 
 absl::StatusOr<PalmTree> GrowPalmTree(int vertices, const std::vector<std::pair<int, int>>& edges,
                                       StopPoll* poll) {
+  // Of a phase that looks at every edge.
+  const int64_t steps = static_cast<int64_t>(edges.size()) << 4;
+  absl::Status status = poll->Spend(steps);
+  if (!status.ok()) return status;
   FirstSearch search(vertices, edges);
-  const absl::Status status = search.Run(poll);
+  status = search.Run(poll);
   if (!status.ok()) return status;
   PalmTree tree;
   SortArcs(search, &tree);
+  status = poll->Spend(steps);
+  if (!status.ok()) return status;
   absl::StatusOr<std::vector<int>> number = Renumber(&search, &tree, poll);
   if (!number.ok()) return number.status();
 
@@ -213,6 +219,8 @@ absl::StatusOr<PalmTree> GrowPalmTree(int vertices, const std::vector<std::pair<
     }
     tree.first.push_back(tree.order.size());
   }
+  status = poll->Spend(steps);
+  if (!status.ok()) return status;
   return tree;
 }
 

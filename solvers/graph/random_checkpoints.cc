@@ -28,34 +28,40 @@ class RandomCheckpoints final : public CheckpointSolver {
     StopPoll poll(options.stop);
     const int64_t size = graph.size() + static_cast<int64_t>(graph.edge_count());
     const int64_t tries = std::min(kMostTries, kMostVertices / size + kDraws);
+    std::vector<int> given, free;
+    for (int v = 0; v < graph.size(); ++v) {
+      const bool end = v == graph.source() || v == graph.target();
+      (end || graph.must_keep(v) ? given : free).push_back(v);
+    }
     std::mt19937_64 rng(kSeed);
     CheckpointAnswer answer;
     int valid = 0;
     for (int64_t i = 0; i < tries && valid < kDraws; ++i) {
       status = poll.Spend(16 * size);
       if (!status.ok()) return status;
-      absl::StatusOr<CheckpointSet> set = JudgeCheckpoints(graph, Draw(graph, &rng), rule());
+      absl::StatusOr<CheckpointSet> set = JudgeCheckpoints(graph, Draw(given, &free, &rng), rule());
       if (!set.ok()) continue;
       if (valid == 0 || IsBetter(*set, answer.set)) answer.set = *std::move(set);
       ++valid;
     }
-    if (valid == 0) answer.set = RepairCheckpoints(graph, {});
+    if (valid > 0) return answer;
+    absl::StatusOr<CheckpointSet> ends = RepairCheckpoints(graph, {}, &poll);
+    if (!ends.ok()) return ends.status();
+    answer.set = *std::move(ends);
     return answer;
   }
 
  private:
-  // The same on every platform: the remainder's bias is nothing here, the order of draws is fixed.
-  static std::vector<int> Draw(const CheckpointGraph& graph, std::mt19937_64* rng) {
-    std::vector<int> set = {graph.source(), graph.target()};
-    for (int v = 0; v < graph.size(); ++v) {
-      if (graph.must_keep(v)) set.push_back(v);
+  // Adds 1 to 5 of the free ones, which get another order, to the given ones. The same on every
+  // platform: the remainder's bias is nothing here, the order of draws is fixed.
+  static std::vector<int> Draw(const std::vector<int>& given, std::vector<int>* free,
+                               std::mt19937_64* rng) {
+    std::vector<int> set = given;
+    const size_t count = std::min<size_t>(1 + (*rng)() % kMostCheckpoints, free->size());
+    for (size_t i = 0; i < count; ++i) {
+      std::swap((*free)[i], (*free)[i + (*rng)() % (free->size() - i)]);
+      set.push_back((*free)[i]);
     }
-    const uint64_t count = 1 + (*rng)() % kMostCheckpoints;
-    for (uint64_t i = 0; i < count; ++i) {
-      set.push_back(static_cast<int>((*rng)() % static_cast<uint64_t>(graph.size())));
-    }
-    std::sort(set.begin(), set.end());
-    set.erase(std::unique(set.begin(), set.end()), set.end());
     return set;
   }
 

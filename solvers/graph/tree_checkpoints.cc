@@ -11,21 +11,26 @@
 namespace stowage {
 namespace {
 
+// Steps of some 10 ns.
+constexpr int64_t kWork = 600000000;
+
 struct Judged {
   CheckpointSet set;
-  Bytes objective;  // as the search counts
+  Bytes lower_bound;  // of all sets, as the search counts
 };
 
 absl::StatusOr<Judged> SolveCounting(const CheckpointGraph& graph, const DivisionTree& tree,
-                                     NeededInputs needed, const SolveOptions& options) {
-  const DivisionCosts costs = CostsOf(graph, tree, needed);
-  DivisionSearch search(graph, tree, costs);
-  absl::StatusOr<SweepResult> result = SweepLimits(graph.total().value(), &search, options);
+                                     NeededInputs needed, const SolveOptions& options,
+                                     StopPoll* poll) {
+  const absl::StatusOr<DivisionCosts> costs = CostsOf(graph, tree, needed, poll);
+  if (!costs.ok()) return costs.status();
+  DivisionSearch search(graph, tree, *costs, poll);
+  absl::StatusOr<SweepResult> result = SweepLimits(graph.total().value(), kWork, &search, options);
   if (!result.ok()) return result.status();
   absl::StatusOr<CheckpointSet> set =
       JudgeCheckpoints(graph, std::move(result->checkpoints), SegmentRule::kTwoEndPoints);
   if (!set.ok()) return set.status();
-  return Judged{*std::move(set), Bytes(result->objective)};
+  return Judged{*std::move(set), Bytes(result->lower_bound)};
 }
 
 bool NeedsInputs(const CheckpointGraph& graph) {
@@ -64,13 +69,13 @@ class DivisionTreeCheckpoints : public CheckpointSolver {
     const absl::StatusOr<DivisionTree> tree = DivisionTree::Build(graph, &poll);
     if (!tree.ok()) return tree.status();
     const bool twice = NeedsInputs(graph);
-    absl::StatusOr<Judged> least = SolveCounting(graph, *tree, NeededInputs::kIgnored,
-                                                 WithProgress(options, 0.0, twice ? 0.5 : 1.0));
+    absl::StatusOr<Judged> least = SolveCounting(
+        graph, *tree, NeededInputs::kIgnored, WithProgress(options, 0.0, twice ? 0.5 : 1.0), &poll);
     if (!least.ok()) return least.status();
-    CheckpointAnswer answer{std::move(least->set), least->objective, false};
+    CheckpointAnswer answer{std::move(least->set), least->lower_bound, false};
     if (twice) {
-      absl::StatusOr<Judged> charged =
-          SolveCounting(graph, *tree, NeededInputs::kAllCharged, WithProgress(options, 0.5, 1.0));
+      absl::StatusOr<Judged> charged = SolveCounting(graph, *tree, NeededInputs::kAllCharged,
+                                                     WithProgress(options, 0.5, 1.0), &poll);
       if (!charged.ok()) return charged.status();
       if (IsBetter(charged->set, answer.set)) answer.set = std::move(charged->set);
     }

@@ -1,5 +1,6 @@
 #include "solvers/graph/triconnected_components.h"
 
+#include <cstdint>
 #include <numeric>
 
 #include "solvers/graph/split_components.h"
@@ -57,8 +58,13 @@ absl::StatusOr<TriconnectedComponents> FindTriconnectedComponents(
     int vertices, const std::vector<std::pair<int, int>>& edges, StopPoll* poll) {
   absl::StatusOr<SplitComponents> split = FindSplitComponents(vertices, edges, poll);
   if (!split.ok()) return split.status();
+  const int64_t steps = static_cast<int64_t>(split->edges.size()) << 3;
+  absl::Status status = poll->Spend(steps);
+  if (!status.ok()) return status;
   const std::vector<ComponentKind> kinds = KindsOf(*split, vertices);
   std::vector<std::pair<int, int>> owners = OwnersOf(*split);
+  status = poll->Spend(steps);
+  if (!status.ok()) return status;
 
   // Bonds that meet in a virtual edge are one bond, cycles one cycle.
   std::vector<int> parent(kinds.size());
@@ -71,6 +77,8 @@ absl::StatusOr<TriconnectedComponents> FindTriconnectedComponents(
     parent[Index(RootOf(&parent, one))] = RootOf(&parent, other);
     one = other = kNone;
   }
+  status = poll->Spend(steps);
+  if (!status.ok()) return status;
 
   TriconnectedComponents result;
   std::vector<int> number(kinds.size(), kNone);

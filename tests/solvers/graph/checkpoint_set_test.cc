@@ -133,8 +133,9 @@ TEST(IsBetter, PrefersLessThenFewerThenSmallerIndices) {
 
 TEST(RepairCheckpoints, KeepsWhatIsAllowedAlready) {
   const CheckpointGraph chain = Make({1, 2, 3, 4}, {{0, 1}, {1, 2}, {2, 3}});
-  EXPECT_THAT(RepairCheckpoints(chain, {2}).checkpoints, ElementsAre(0, 2, 3));
-  EXPECT_THAT(RepairCheckpoints(chain, {}).checkpoints, ElementsAre(0, 3));
+  StopPoll poll(nullptr);
+  EXPECT_THAT(RepairCheckpoints(chain, {2}, &poll)->checkpoints, ElementsAre(0, 2, 3));
+  EXPECT_THAT(RepairCheckpoints(chain, {}, &poll)->checkpoints, ElementsAre(0, 3));
 }
 
 TEST(RepairCheckpoints, AnySetBecomesAllowedByBothRules) {
@@ -148,7 +149,8 @@ TEST(RepairCheckpoints, AnySetBecomesAllowedByBothRules) {
     for (int v = 0; v < graph.size(); ++v) {
       if (rng() % 4 == 0) set.push_back(v);
     }
-    const CheckpointSet repaired = RepairCheckpoints(graph, set);
+    StopPoll poll(nullptr);
+    const CheckpointSet repaired = *RepairCheckpoints(graph, set, &poll);
     EXPECT_TRUE(std::includes(repaired.checkpoints.begin(), repaired.checkpoints.end(), set.begin(),
                               set.end()));
     for (const SegmentRule rule : kRules) {

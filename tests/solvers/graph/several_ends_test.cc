@@ -176,9 +176,9 @@ TEST(BandSearch, LittleWorkComesCloseToTheOptimum) {
     options.with_flags = i % 3 == 0;
     const CheckpointGraph graph = RandomDag(8 + i % 7, options, &rng);
     const int64_t optimum = Exact(graph);
-    CheckpointAnswer answer = {RepairCheckpoints(graph, {}), Bytes(0), false};
-    const PathBound bound(graph);
     StopPoll poll(nullptr);
+    CheckpointAnswer answer = {*RepairCheckpoints(graph, {}, &poll), Bytes(0), false};
+    const PathBound bound(graph);
     const FrontierSearch search(graph, bound, **MakeFrontierOrder(graph, &poll));
     ASSERT_TRUE(BandSearch(graph, bound, search, &answer).Run(200000, &poll, {}).ok());
     ASSERT_GE(answer.set.objective().value(), optimum) << Describe(graph);

@@ -1,10 +1,16 @@
 // The division tree's solver against brute force.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/division_costs.h"
+#include "solvers/graph/division_search.h"
+#include "solvers/graph/division_tree.h"
+#include "solvers/graph/limit_sweep.h"
 #include "tests/solvers/graph/brute_force_checkpoints.h"
 #include "tests/solvers/graph/small_graphs.h"
 
@@ -14,8 +20,15 @@ using stowage::Bytes;
 using stowage::CheckpointAnswer;
 using stowage::CheckpointGraph;
 using stowage::CheckpointGraphSpec;
+using stowage::CostsOf;
+using stowage::DivisionSearch;
+using stowage::DivisionTree;
 using stowage::DivisionTreeSolver;
+using stowage::NeededInputs;
 using stowage::SegmentRule;
+using stowage::StopPoll;
+using stowage::SweepLimits;
+using stowage::SweepResult;
 using stowage::testing::EdgeList;
 using stowage::testing::ForEachDag;
 using stowage::testing::GraphOf;
@@ -120,6 +133,65 @@ TEST(DivisionTreeSolver, BoundsGraphsWhoseOpsNeedTheirInputs) {
   EXPECT_GT(least_found, kRounds * 9 / 10);
   RecordProperty("optimal", optimal);
   RecordProperty("least_found", least_found);
+}
+
+// Sizes that let every other limit trade as many bytes of segments for checkpoints: all are tried.
+CheckpointGraph EvenTrade(int parts, std::mt19937_64* random) {
+  std::vector<int64_t> bytes = {0};
+  const int64_t most = int64_t{8} * parts;
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t first = (most - 2 * part - 2) / 2 - static_cast<int64_t>((*random)() % 3);
+    bytes.insert(bytes.end(), {first, 2, most - 2 * part - 2 - first, 0});
+  }
+  EdgeList edges;
+  for (int v = 1; v < static_cast<int>(bytes.size()); ++v) edges.push_back({v - 1, v});
+  return GraphOf(SpecOf(static_cast<int>(bytes.size()), edges, bytes));
+}
+
+SweepResult Sweep(const CheckpointGraph& graph, int64_t work) {
+  StopPoll poll(nullptr);
+  const auto tree = DivisionTree::Build(graph, &poll);
+  const auto costs = CostsOf(graph, *tree, NeededInputs::kIgnored, &poll);
+  DivisionSearch search(graph, *tree, *costs, &poll);
+  return *SweepLimits(graph.total().value(), work, &search, {});
+}
+
+TEST(LimitSweep, WithLittleWorkBoundsWhatItDoesNotTry) {
+  std::mt19937_64 random(6);
+  int proven = 0, missed = 0;
+  constexpr int kRounds = 40;
+  for (int round = 0; round < kRounds; ++round) {
+    const CheckpointGraph graph = EvenTrade(200 + round, &random);
+    const SweepResult all = Sweep(graph, int64_t{1} << 60);
+    EXPECT_EQ(all.lower_bound, all.objective);
+    const SweepResult some = Sweep(graph, all.limits_tried * graph.size() / (2 + round % 4));
+    EXPECT_LT(some.limits_tried, all.limits_tried);
+    EXPECT_LE(some.lower_bound, all.objective);
+    EXPECT_GE(some.objective, all.objective);
+    EXPECT_GT(some.lower_bound, all.objective / 2);
+    proven += some.lower_bound == some.objective ? 1 : 0;
+    missed += some.lower_bound < some.objective ? 1 : 0;
+  }
+  EXPECT_GT(missed, 0) << "the work was enough: this tests nothing";
+  RecordProperty("proven", proven);
+}
+
+// The order in which limits are tried does not matter where the work is enough.
+TEST(LimitSweep, HalvesToTheOptimumToo) {
+  std::mt19937_64 random(7);
+  int halved = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const int vertices = 5 + round % 8;
+    const EdgeList edges = RandomDag(vertices, (round % 6) * 0.25 / vertices, &random);
+    const CheckpointGraph graph =
+        GraphOf(SpecOf(vertices, edges, RandomBytes(vertices, 0, 30, &random)));
+    const SweepResult all = Sweep(graph, int64_t{1} << 60);
+    const SweepResult some = Sweep(graph, 40);
+    ASSERT_LE(some.lower_bound, all.objective) << Show(graph);
+    ASSERT_GE(some.objective, all.objective) << Show(graph);
+    halved += some.limits_tried != all.limits_tried ? 1 : 0;
+  }
+  EXPECT_GT(halved, 100);
 }
 
 }  // namespace
