@@ -11,11 +11,6 @@
 namespace stowage {
 namespace {
 
-bool IsTransfer(Op op) {
-  return op == Op::kOffloadStart || op == Op::kOffloadWait || op == Op::kPrefetchStart ||
-         op == Op::kPrefetchWait;
-}
-
 absl::Status CheckTransfers(const Schedule& schedule) {
   for (size_t i = 0; i < schedule.size(); ++i) {
     if (!IsTransfer(schedule[i].op)) continue;

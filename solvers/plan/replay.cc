@@ -1,5 +1,7 @@
 #include "solvers/plan/replay.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace stowage {
@@ -11,24 +13,31 @@ absl::StatusOr<Simulation> Replay::Run(const Schedule& schedule,
     const Nanos start = result_.makespan;
     absl::Status status = Step(i, schedule[i]);
     if (!status.ok()) return status;
-    if (timeline != nullptr) timeline->push_back({start, result_.makespan, running_, held_});
+    if (timeline != nullptr) timeline->push_back(Point(start));
   }
   absl::Status status = Finish();
   if (!status.ok()) return status;
   return result_;
 }
 
+TimelinePoint Replay::Point(Nanos start) const {
+  const CopySpan span = copy_.value_or(CopySpan{start, result_.makespan});
+  return {span.start, span.end, running_, held_, host_};
+}
+
 absl::Status Replay::Step(size_t index, const Instruction& instruction) {
   running_ = held_;
-  absl::Status status = instruction.stream == Stream::kCompute
-                            ? Dispatch(instruction)
-                            : absl::InvalidArgumentError("runs on the compute stream only");
+  copy_.reset();
+  const bool fits =
+      instruction.stream == Stream::kCompute || instruction.stream == StreamOf(instruction.op);
+  absl::Status status = fits ? Dispatch(instruction) : WrongStream(instruction.op);
   if (!status.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("instruction ", index, " (", ToString(instruction), "): ", status.message()));
   }
   Note(running_, index);
   Note(held_, index);
+  result_.host_peak = std::max(result_.host_peak, host_);
   if (result_.makespan.value() >= kMaxTotal) {
     return absl::InvalidArgumentError(
         absl::StrCat("instruction ", index, ": the makespan overflows"));
@@ -41,6 +50,17 @@ void Replay::AddForward(Nanos time, bool repeated) {
   if (!repeated) return;
   result_.recompute_time += time;
   ++result_.recomputed_forwards;
+}
+
+absl::Status Replay::WrongStream(Op op) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("runs on the ", ToString(StreamOf(op)), " stream only"));
+}
+
+void Replay::WaitUntil(Nanos end) {
+  if (end <= result_.makespan) return;
+  result_.idle_time += end - result_.makespan;
+  result_.makespan = end;
 }
 
 void Replay::Note(Bytes memory, size_t index) {

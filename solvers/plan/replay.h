@@ -4,10 +4,12 @@
 #define STOWAGE_SOLVERS_PLAN_REPLAY_H_
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "solvers/plan/host_link.h"
 #include "solvers/plan/schedule.h"
 #include "solvers/plan/simulate.h"
 
@@ -22,21 +24,27 @@ class Replay {
   absl::StatusOr<Simulation> Run(const Schedule& schedule, std::vector<TimelinePoint>* timeline);
 
  protected:
-  // Carries out one instruction on the compute stream; why not, if it is not valid. Finds held_ in
-  // running_ and leaves there what the instruction takes while it runs.
+  // Carries out one instruction; why not, if it is not valid. Finds held_ in running_ and leaves
+  // there what the instruction takes while it runs; leaves in copy_ when a copy that it starts runs.
   virtual absl::Status Dispatch(const Instruction& instruction) = 0;
   // Whether the schedule may end here.
   virtual absl::Status Finish() const = 0;
 
   // Adds the time of a forward, and to what is recomputed if it repeats one.
   void AddForward(Nanos time, bool repeated);
+  static absl::Status WrongStream(Op op);
+  // Lets the compute stream wait until `end`.
+  void WaitUntil(Nanos end);
 
   Bytes held_;
   Bytes running_;
+  Bytes host_;
+  std::optional<CopySpan> copy_;
   Simulation result_;
 
  private:
   absl::Status Step(size_t index, const Instruction& instruction);
+  TimelinePoint Point(Nanos start) const;
   void Note(Bytes memory, size_t index);
 };
 

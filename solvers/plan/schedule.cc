@@ -9,6 +9,17 @@ bool IsForward(Op op) {
   return op == Op::kForwardKeepAll || op == Op::kForwardKeepInput || op == Op::kForwardKeepNothing;
 }
 
+bool IsTransfer(Op op) {
+  return op == Op::kOffloadStart || op == Op::kOffloadWait || op == Op::kPrefetchStart ||
+         op == Op::kPrefetchWait;
+}
+
+Stream StreamOf(Op op) {
+  if (op == Op::kOffloadStart) return Stream::kToHost;
+  if (op == Op::kPrefetchStart) return Stream::kToDevice;
+  return Stream::kCompute;
+}
+
 const char* ToString(Op op) {
   switch (op) {
     case Op::kForwardKeepAll:
@@ -31,6 +42,20 @@ const char* ToString(Op op) {
       return "prefetch-start";
     case Op::kPrefetchWait:
       return "prefetch-wait";
+  }
+  return "unknown";
+}
+
+const char* ToString(Stream stream) {
+  switch (stream) {
+    case Stream::kCompute:
+      return "compute";
+    case Stream::kToHost:
+      return "to-host";
+    case Stream::kToDevice:
+      return "to-device";
+    case Stream::kCommunication:
+      return "communication";
   }
   return "unknown";
 }

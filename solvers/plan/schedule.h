@@ -33,7 +33,7 @@ enum class Stream : uint8_t { kCompute, kToHost, kToDevice, kCommunication };
 
 struct Instruction {
   Op op = Op::kForwardKeepAll;
-  int32_t stage = 0;                            // 1..L+1; for a discard of an activation also 0
+  int32_t stage = 0;                            // 1..L+1; where an activation is named also 0
   TensorKind tensor = TensorKind::kActivation;  // discards and transfers only
   Stream stream = Stream::kCompute;
 
@@ -51,9 +51,29 @@ inline Instruction Backward(int stage) { return {Op::kBackward, stage}; }
 inline Instruction Discard(TensorKind tensor, int stage) { return {Op::kDiscard, stage, tensor}; }
 inline Instruction Reduce(int stage) { return {Op::kReduce, stage, TensorKind::kSaved}; }
 
+// Copies between device and host memory: a start puts the copy on its stream, a wait makes the
+// compute stream wait for it.
+inline Instruction OffloadStart(TensorKind tensor, int stage) {
+  return {Op::kOffloadStart, stage, tensor, Stream::kToHost};
+}
+inline Instruction OffloadWait(TensorKind tensor, int stage) {
+  return {Op::kOffloadWait, stage, tensor};
+}
+inline Instruction PrefetchStart(TensorKind tensor, int stage) {
+  return {Op::kPrefetchStart, stage, tensor, Stream::kToDevice};
+}
+inline Instruction PrefetchWait(TensorKind tensor, int stage) {
+  return {Op::kPrefetchWait, stage, tensor};
+}
+
 bool IsForward(Op op);
+bool IsTransfer(Op op);
+// The stream on which an op runs.
+Stream StreamOf(Op op);
 // "forward-keep-all", ...
 const char* ToString(Op op);
+// "compute", "to-host", ...
+const char* ToString(Stream stream);
 // "forward-keep-all 3", "discard saved 2".
 std::string ToString(const Instruction& instruction);
 

@@ -1,5 +1,6 @@
 #include "solvers/plan/simulate.h"
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -8,10 +9,15 @@
 namespace stowage {
 namespace {
 
+std::string Name(TensorKind tensor, int l) {
+  return absl::StrCat(tensor == TensorKind::kSaved ? "saved " : "activation ", l);
+}
+
 // What is held at one moment of a replay.
 class ChainReplay : public Replay {
  public:
-  explicit ChainReplay(const Chain& chain)
+  // `transfers` null: there are none.
+  explicit ChainReplay(const Chain& chain, const TransferModel* transfers)
       : chain_(chain),
         plain_(static_cast<size_t>(chain.length()) + 2, false),
         saved_(plain_.size(), false),
@@ -19,18 +25,34 @@ class ChainReplay : public Replay {
         gradient_(chain.length() + 1) {
     plain_[0] = true;
     held_ = chain.activation(0) + chain.gradient(gradient_);
+    if (transfers != nullptr) link_.emplace(*transfers, 2 * plain_.size());
   }
 
  private:
   absl::Status Finish() const override {
-    if (gradient_ == 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("the schedule ends before backward ", gradient_));
+    if (gradient_ != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the schedule ends before backward ", gradient_));
+    }
+    return link_ ? CheckCopiesEnded() : absl::OkStatus();
+  }
+
+  absl::Status CheckCopiesEnded() const {
+    for (int l = 0; l <= chain_.length() + 1; ++l) {
+      for (const TensorKind tensor : {TensorKind::kActivation, TensorKind::kSaved}) {
+        const HostLink::State state = StateOf(tensor, l);
+        if (state != HostLink::State::kLeaving && state != HostLink::State::kComing) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat("the schedule ends before the wait for ", Name(tensor, l)));
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Dispatch(const Instruction& i) override {
     const int last = chain_.length() + 1;
-    const bool input_allowed = i.op == Op::kDiscard && i.tensor == TensorKind::kActivation;
+    const bool input_allowed =
+        (i.op == Op::kDiscard || IsTransfer(i.op)) && i.tensor == TensorKind::kActivation;
     if (i.stage < (input_allowed ? 0 : 1) || i.stage > last) {
       return absl::InvalidArgumentError(absl::StrCat("the chain's stages are 1 to ", last));
     }
@@ -51,7 +73,7 @@ class ChainReplay : public Replay {
       case Op::kPrefetchWait:
         break;
     }
-    return absl::InvalidArgumentError("transfers have no place in the chain's accounting");
+    return RunTransfer(i);
   }
 
   bool Plain(int l) const { return plain_[static_cast<size_t>(l)]; }
@@ -64,9 +86,12 @@ class ChainReplay : public Replay {
           absl::StrCat("its input, activation ", l - 1, ", is not held"));
     }
     const bool saving = op == Op::kForwardKeepAll;
-    if (saving ? Saved(l) : Plain(l)) {
-      return absl::InvalidArgumentError("its result is held already");
+    absl::Status status =
+        CheckMayMake(saving ? TensorKind::kSaved : TensorKind::kActivation, l, "its result");
+    if (status.ok() && op == Op::kForwardKeepNothing) {
+      status = CheckMayDrop(TensorKind::kActivation, l - 1);
     }
+    if (!status.ok()) return status;
     int& runs = forwards_[static_cast<size_t>(l)];
     if (runs > 0 && !stage.recomputable()) {
       return absl::InvalidArgumentError("the stage must not be recomputed");
@@ -91,6 +116,9 @@ class ChainReplay : public Replay {
       return absl::InvalidArgumentError(
           absl::StrCat("its input, activation ", l - 1, ", is not held"));
     }
+    absl::Status status = CheckMayDrop(TensorKind::kSaved, l);
+    if (status.ok()) status = CheckMayDrop(TensorKind::kActivation, l - 1);
+    if (!status.ok()) return status;
     running_ = held_ + chain_.stage(l).backward_overhead;
     held_ += chain_.gradient(l - 1);
     held_ -= chain_.gradient(l);
@@ -102,19 +130,120 @@ class ChainReplay : public Replay {
   }
 
   absl::Status RunDiscard(TensorKind tensor, int l) {
-    const bool saved = tensor == TensorKind::kSaved;
-    if (saved ? !Saved(l) : !Plain(l)) return absl::InvalidArgumentError("the tensor is not held");
-    saved ? DropSaved(l) : DropPlain(l);
+    if (!Held(tensor, l)) return DiscardOnHost(tensor, l);
+    absl::Status status = CheckMayDrop(tensor, l);
+    if (status.ok()) Drop(tensor, l);
+    return status;
+  }
+
+  absl::Status DiscardOnHost(TensorKind tensor, int l) {
+    if (StateOf(tensor, l) != HostLink::State::kOnHost) {
+      return absl::InvalidArgumentError("the tensor is not held");
+    }
+    link_->Drop(Number(tensor, l), Size(tensor, l));
+    host_ = link_->host();
     return absl::OkStatus();
   }
 
   absl::Status RunReduce(int l) {
     if (!Saved(l)) return absl::InvalidArgumentError("its saved tensors are not held");
-    if (Plain(l)) return absl::InvalidArgumentError("its plain output is held already");
+    absl::Status status = CheckMayMake(TensorKind::kActivation, l, "its plain output");
+    if (status.ok()) status = CheckMayDrop(TensorKind::kSaved, l);
+    if (!status.ok()) return status;
     DropSaved(l);
     plain_[static_cast<size_t>(l)] = true;
     held_ += chain_.activation(l);
     return absl::OkStatus();
+  }
+
+  absl::Status RunTransfer(const Instruction& i) {
+    if (!link_) return absl::InvalidArgumentError("transfers need a transfer model");
+    if (i.stream != StreamOf(i.op)) return WrongStream(i.op);
+    if (i.tensor == TensorKind::kActivation && i.stage > chain_.length()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the activations that move are 0 to ", chain_.length()));
+    }
+    absl::Status status = RunCopy(i.op, i.tensor, i.stage);
+    host_ = link_->host();
+    result_.sent = link_->sent();
+    result_.fetched = link_->fetched();
+    return status;
+  }
+
+  absl::Status RunCopy(Op op, TensorKind tensor, int l) {
+    switch (op) {
+      case Op::kOffloadStart:
+        if (!Held(tensor, l)) return absl::InvalidArgumentError("the tensor is not held");
+        if (Leaves(tensor, l)) return absl::InvalidArgumentError("its offload has started already");
+        return StartCopy(op, tensor, l);
+      case Op::kOffloadWait:
+        if (!Leaves(tensor, l)) return absl::InvalidArgumentError("its offload has not started");
+        Drop(tensor, l);
+        break;
+      case Op::kPrefetchStart:
+        return Prefetch(tensor, l);
+      default:
+        if (StateOf(tensor, l) != HostLink::State::kComing) {
+          return absl::InvalidArgumentError("its prefetch has not started");
+        }
+        (tensor == TensorKind::kSaved ? saved_ : plain_)[static_cast<size_t>(l)] = true;
+    }
+    WaitUntil(link_->Wait(Number(tensor, l), Size(tensor, l)));
+    return absl::OkStatus();
+  }
+
+  absl::Status Prefetch(TensorKind tensor, int l) {
+    if (StateOf(tensor, l) != HostLink::State::kOnHost) {
+      return absl::InvalidArgumentError("the tensor is not on the host");
+    }
+    held_ += Size(tensor, l);
+    running_ = held_;
+    return StartCopy(Op::kPrefetchStart, tensor, l);
+  }
+
+  absl::Status StartCopy(Op op, TensorKind tensor, int l) {
+    const absl::StatusOr<CopySpan> copy =
+        link_->Start(StreamOf(op), Number(tensor, l), Size(tensor, l), result_.makespan);
+    if (!copy.ok()) return copy.status();
+    copy_ = *copy;
+    return absl::OkStatus();
+  }
+
+  // Whether nothing of the tensor is anywhere.
+  absl::Status CheckMayMake(TensorKind tensor, int l, const char* what) const {
+    if (Held(tensor, l)) return absl::InvalidArgumentError(absl::StrCat(what, " is held already"));
+    if (StateOf(tensor, l) == HostLink::State::kNone) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(what, " is on the host"));
+  }
+
+  absl::Status CheckMayDrop(TensorKind tensor, int l) const {
+    if (!Leaves(tensor, l)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(Name(tensor, l), " is on its way to the host"));
+  }
+
+  bool Held(TensorKind tensor, int l) const {
+    return tensor == TensorKind::kSaved ? Saved(l) : Plain(l);
+  }
+
+  Bytes Size(TensorKind tensor, int l) const {
+    return tensor == TensorKind::kSaved ? chain_.stage(l).saved : chain_.activation(l);
+  }
+
+  // The tensor's number on the link.
+  static size_t Number(TensorKind tensor, int l) {
+    return 2 * static_cast<size_t>(l) + static_cast<size_t>(tensor);
+  }
+
+  HostLink::State StateOf(TensorKind tensor, int l) const {
+    return link_ ? link_->state(Number(tensor, l)) : HostLink::State::kNone;
+  }
+
+  bool Leaves(TensorKind tensor, int l) const {
+    return StateOf(tensor, l) == HostLink::State::kLeaving;
+  }
+
+  void Drop(TensorKind tensor, int l) {
+    tensor == TensorKind::kSaved ? DropSaved(l) : DropPlain(l);
   }
 
   void DropPlain(int l) {
@@ -132,13 +261,22 @@ class ChainReplay : public Replay {
   std::vector<bool> saved_;  // saved l is held
   std::vector<int> forwards_;
   int gradient_;  // the gradient that is held: delta^l, l = gradient_
+  std::optional<HostLink> link_;
 };
 
 }  // namespace
 
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Schedule& schedule,
                                     std::vector<TimelinePoint>* timeline) {
-  return ChainReplay(chain).Run(schedule, timeline);
+  return ChainReplay(chain, nullptr).Run(schedule, timeline);
+}
+
+absl::StatusOr<Simulation> Simulate(const Chain& chain, const Schedule& schedule,
+                                    const TransferModel& transfers,
+                                    std::vector<TimelinePoint>* timeline) {
+  absl::Status status = ValidateTransferModel(transfers);
+  if (!status.ok()) return status;
+  return ChainReplay(chain, &transfers).Run(schedule, timeline);
 }
 
 }  // namespace stowage

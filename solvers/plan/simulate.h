@@ -18,6 +18,27 @@
 // The peak is the maximum over ops and over the states between them. A tensor that is held may not
 // be computed again, a stage that must be kept may not run forward twice, backwards run once each
 // from L+1 down to 1.
+//
+// Transfers move a^0..a^L and saved 1..L+1 between device and host memory, if there is a transfer
+// model. Compute runs the instructions in order; a start takes no time there and puts a copy on its
+// channel, a wait holds compute up until that copy has ended.
+//
+//   op              needs                        device memory               host memory
+//   offload-start   the tensor, of which the     held                        + the tensor
+//                   host has nothing
+//   offload-wait    that the offload started     held, then - the tensor     kept
+//   prefetch-start  the tensor on the host       + the tensor                kept
+//   prefetch-wait   that the prefetch started    held                        - the tensor
+//   discard         the tensor on the host       held                        - the tensor
+//
+// - A tensor that leaves is held, and may be read, up to its offload-wait; until then nothing may
+//   drop it. On the host, and up to its prefetch-wait, it is not held, and it may not be computed
+//   anew: its copy there is discarded first.
+// - A copy starts when compute reaches its start and the copy before it on its channel has ended; it
+//   takes the latency and its bytes over the bandwidth, rounded up. Half duplex: one channel. Full
+//   duplex: one per direction.
+// - Host memory is bounded. Every copy that starts has its wait; what is on the host may stay there.
+// - The makespan is that of compute, waits included.
 #ifndef STOWAGE_SOLVERS_PLAN_SIMULATE_H_
 #define STOWAGE_SOLVERS_PLAN_SIMULATE_H_
 
@@ -26,6 +47,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
+#include "solvers/model/transfer_model.h"
 #include "solvers/plan/schedule.h"
 
 namespace stowage {
@@ -37,19 +59,28 @@ struct Simulation {
   Nanos idle_time;       // part in which the compute stream waits
   int recomputed_forwards = 0;
   size_t peak_instruction = 0;  // the first at which the peak is reached
+  Bytes host_peak;              // of what is offloaded
+  Bytes sent;                   // to the host, all copies
+  Bytes fetched;                // from the host
 };
 
-// What one instruction did, in order.
+// What one instruction did, in order. The start of a copy spans the copy, on its channel.
 struct TimelinePoint {
   Nanos start;
   Nanos end;
   Bytes running;  // memory while it runs
   Bytes held;     // memory after it
+  Bytes host;     // host memory after it
 };
 
 // OK, or INVALID_ARGUMENT that names the first instruction that is not valid and why. `timeline`,
-// if given, is filled with one point per instruction. O(instructions + L).
+// if given, is filled with one point per instruction. Without a transfer model, no transfer is
+// valid; a transfer model that is not valid is INVALID_ARGUMENT as ValidateTransferModel has it.
+// O(instructions + L).
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Schedule& schedule,
+                                    std::vector<TimelinePoint>* timeline = nullptr);
+absl::StatusOr<Simulation> Simulate(const Chain& chain, const Schedule& schedule,
+                                    const TransferModel& transfers,
                                     std::vector<TimelinePoint>* timeline = nullptr);
 
 }  // namespace stowage
