@@ -1,11 +1,15 @@
-// A second referee, written from the accounting table alone and as plainly as possible: named
-// tensors in a map, memory summed anew at every moment. Slow on purpose.
+// A second referee, written from the accounting tables alone and as plainly as possible: named
+// tensors in maps, memory summed anew at every moment, time advanced from event to event. Slow on
+// purpose.
 #ifndef STOWAGE_TESTS_SOLVERS_NAIVE_REPLAY_H_
 #define STOWAGE_TESTS_SOLVERS_NAIVE_REPLAY_H_
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "solvers/model/chain.h"
+#include "solvers/model/transfer_model.h"
 #include "solvers/plan/schedule.h"
 
 namespace stowage::testing {
@@ -16,9 +20,17 @@ struct NaiveResult {
   int64_t peak = 0;
   int64_t recompute_time = 0;
   int recomputed_forwards = 0;
+  int64_t idle_time = 0;
+  int64_t host_peak = 0;
+  int64_t sent = 0;
+  int64_t fetched = 0;
+  // Start and end of every instruction; of a copy's start, those of the copy.
+  std::vector<std::pair<int64_t, int64_t>> spans;
 };
 
-NaiveResult NaiveReplay(const Chain& chain, const Schedule& schedule);
+// `transfers` null: no transfer is valid. Sums and copies must stay far from 64 bits.
+NaiveResult NaiveReplay(const Chain& chain, const Schedule& schedule,
+                        const TransferModel* transfers = nullptr);
 
 }  // namespace stowage::testing
 

@@ -1,0 +1,165 @@
+// The referee of schedules with transfers against the naive replay.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <random>
+#include <vector>
+
+#include "solvers/plan/schedule_code.h"
+#include "solvers/plan/simulate.h"
+#include "solvers/plan/text.h"
+#include "tests/solvers/naive_replay.h"
+#include "tests/solvers/random_chain.h"
+#include "tests/solvers/random_transfers.h"
+
+namespace stowage {
+namespace {
+
+int Draw(int low, int high, std::mt19937_64* rng) {
+  return std::uniform_int_distribution<int>(low, high)(*rng);
+}
+
+// Returns whether both call it valid.
+bool ExpectEqualToNaive(const Chain& chain, const Schedule& schedule,
+                        const TransferModel& transfers) {
+  std::vector<TimelinePoint> timeline;
+  const testing::NaiveResult naive = testing::NaiveReplay(chain, schedule, &transfers);
+  const absl::StatusOr<Simulation> s = Simulate(chain, schedule, transfers, &timeline);
+  EXPECT_EQ(s.ok(), naive.valid) << s.status() << "\n"
+                                 << testing::Describe(chain) << "\n"
+                                 << ScheduleText(schedule);
+  if (!s.ok() || !naive.valid) return false;
+  EXPECT_EQ(s->makespan.value(), naive.makespan);
+  EXPECT_EQ(s->peak.value(), naive.peak);
+  EXPECT_EQ(s->recompute_time.value(), naive.recompute_time);
+  EXPECT_EQ(s->recomputed_forwards, naive.recomputed_forwards);
+  EXPECT_EQ(s->idle_time.value(), naive.idle_time);
+  EXPECT_EQ(s->host_peak.value(), naive.host_peak);
+  EXPECT_EQ(s->sent.value(), naive.sent);
+  EXPECT_EQ(s->fetched.value(), naive.fetched);
+  for (size_t i = 0; i < schedule.size(); ++i) {
+    EXPECT_EQ(timeline[i].start.value(), naive.spans[i].first) << i;
+    EXPECT_EQ(timeline[i].end.value(), naive.spans[i].second) << i;
+  }
+  EXPECT_FALSE(::testing::Test::HasFailure()) << testing::Describe(chain) << "\n"
+                                              << ScheduleText(schedule);
+  return true;
+}
+
+struct Drawn {
+  Chain chain;
+  TransferModel transfers;
+  Schedule schedule;
+};
+
+Drawn DrawSchedule(int i, std::mt19937_64* rng) {
+  const Chain chain = testing::RandomChain(1 + i % 6, testing::VariedOptions(i), rng);
+  const TransferModel transfers = testing::RandomTransferModel(rng);
+  const Schedule base = testing::RandomSchedule(chain, rng);
+  return {chain, transfers, testing::WithRandomTransfers(chain, base, transfers, rng)};
+}
+
+TEST(Transfers, AgreeWithANaiveReplayOnRandomSchedules) {
+  std::mt19937_64 rng(1);
+  int moved = 0, waited = 0, full_duplex = 0;
+  for (int i = 0; i < 3000 && !HasFailure(); ++i) {
+    const Drawn d = DrawSchedule(i, &rng);
+    ASSERT_TRUE(ExpectEqualToNaive(d.chain, d.schedule, d.transfers));
+    const Simulation s = *Simulate(d.chain, d.schedule, d.transfers);
+    moved += s.sent > Bytes(0) ? 1 : 0;
+    waited += s.idle_time > Nanos(0) ? 1 : 0;
+    full_duplex += d.transfers.full_duplex ? 1 : 0;
+  }
+  EXPECT_GT(moved, 1500);
+  EXPECT_GT(waited, 1000);
+  EXPECT_GT(full_duplex, 1000);
+}
+
+TEST(Transfers, AgreeWithANaiveReplayOnBoundedHostMemory) {
+  std::mt19937_64 rng(2);
+  int refused = 0;
+  for (int i = 0; i < 1500 && !HasFailure(); ++i) {
+    Drawn d = DrawSchedule(i, &rng);
+    d.transfers.host_memory = Simulate(d.chain, d.schedule, d.transfers)->host_peak;
+    EXPECT_TRUE(ExpectEqualToNaive(d.chain, d.schedule, d.transfers));
+    if (d.transfers.host_memory == Bytes(0)) continue;
+    d.transfers.host_memory -= Bytes(1);
+    EXPECT_FALSE(ExpectEqualToNaive(d.chain, d.schedule, d.transfers));
+    ++refused;
+  }
+  EXPECT_GT(refused, 700);
+}
+
+// One change of one instruction, or of the order of two.
+void Break(int way, Schedule* schedule, std::mt19937_64* rng) {
+  const size_t at = static_cast<size_t>(Draw(0, static_cast<int>(schedule->size()) - 1, rng));
+  Instruction& i = (*schedule)[at];
+  switch (way) {
+    case 0:
+      schedule->erase(schedule->begin() + static_cast<std::ptrdiff_t>(at));
+      break;
+    case 1:
+      i.op = static_cast<Op>(Draw(0, 9, rng));
+      i.stream = StreamOf(i.op);
+      break;
+    case 2:
+      i.stage += Draw(0, 1, rng) == 0 ? 1 : -1;
+      break;
+    case 3:
+      i.tensor = i.tensor == TensorKind::kSaved ? TensorKind::kActivation : TensorKind::kSaved;
+      break;
+    case 4:
+      i.stream = static_cast<Stream>(Draw(0, 3, rng));
+      break;
+    case 5:
+      if (at > 0) std::swap(i, (*schedule)[at - 1]);
+      break;
+    default:
+      schedule->insert(
+          schedule->begin() + static_cast<std::ptrdiff_t>(at),
+          (*schedule)[static_cast<size_t>(Draw(0, static_cast<int>(schedule->size()) - 1, rng))]);
+  }
+}
+
+TEST(Transfers, AgreeWithANaiveReplayOnBrokenSchedules) {
+  std::mt19937_64 rng(3);
+  int valid = 0, invalid = 0;
+  for (int i = 0; i < 1500 && !HasFailure(); ++i) {
+    const Drawn d = DrawSchedule(i, &rng);
+    for (int way = 0; way < 7; ++way) {
+      Schedule broken = d.schedule;
+      Break(way, &broken, &rng);
+      ++(ExpectEqualToNaive(d.chain, broken, d.transfers) ? valid : invalid);
+    }
+  }
+  EXPECT_GT(valid, 1000);
+  EXPECT_GT(invalid, 4000);
+}
+
+TEST(Transfers, ChangeNothingWhereThereAreNone) {
+  std::mt19937_64 rng(4);
+  for (int i = 0; i < 1000; ++i) {
+    const Chain chain = testing::RandomChain(1 + i % 6, testing::VariedOptions(i), &rng);
+    const Schedule schedule = testing::RandomSchedule(chain, &rng);
+    const Simulation without = *Simulate(chain, schedule);
+    const Simulation with = *Simulate(chain, schedule, testing::RandomTransferModel(&rng));
+    EXPECT_EQ(with.makespan, without.makespan);
+    EXPECT_EQ(with.peak, without.peak);
+    EXPECT_EQ(with.peak_instruction, without.peak_instruction);
+    EXPECT_EQ(with.idle_time, Nanos(0));
+    EXPECT_EQ(with.host_peak, Bytes(0));
+  }
+}
+
+TEST(Transfers, SurviveTheScheduleCode) {
+  std::mt19937_64 rng(5);
+  for (int i = 0; i < 500; ++i) {
+    const Drawn d = DrawSchedule(i, &rng);
+    const absl::StatusOr<Schedule> back = DecodeSchedule(EncodeSchedule(d.schedule), 1 << 20);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(*back, d.schedule);
+  }
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,24 @@
+// Random links to host memory, and random transfers in schedules.
+#ifndef STOWAGE_TESTS_SOLVERS_RANDOM_TRANSFERS_H_
+#define STOWAGE_TESTS_SOLVERS_RANDOM_TRANSFERS_H_
+
+#include <random>
+
+#include "solvers/model/chain.h"
+#include "solvers/model/transfer_model.h"
+#include "solvers/plan/schedule.h"
+
+namespace stowage::testing {
+
+// Copies of a few bytes take from one to some tens of nanoseconds; both duplex modes, with and
+// without latency. Host memory for everything.
+TransferModel RandomTransferModel(std::mt19937_64* rng);
+
+// A valid schedule with transfers: `schedule`, which is valid, and offloads of what it makes, most
+// with a prefetch, the others of what is discarded on the host. Some get none.
+Schedule WithRandomTransfers(const Chain& chain, const Schedule& schedule,
+                             const TransferModel& transfers, std::mt19937_64* rng);
+
+}  // namespace stowage::testing
+
+#endif  // STOWAGE_TESTS_SOLVERS_RANDOM_TRANSFERS_H_
