@@ -179,6 +179,11 @@ absl::StatusOr<Frontier> Frontier::Decode(const std::string& bytes) {
 FrontierBuilder::FrontierBuilder(const Chain& chain)
     : referee_([&chain](const Schedule& schedule) { return Simulate(chain, schedule); }) {}
 
+FrontierBuilder::FrontierBuilder(const Chain& chain, const TransferModel& transfers)
+    : referee_([&chain, transfers](const Schedule& schedule) {
+        return Simulate(chain, schedule, transfers);
+      }) {}
+
 FrontierBuilder::FrontierBuilder(const Graph& graph)
     : referee_([&graph](const Schedule& schedule) { return SimulateGraph(graph, schedule); }) {}
 

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
 #include "solvers/model/graph.h"
+#include "solvers/model/transfer_model.h"
 #include "solvers/plan/plan.h"
 #include "solvers/plan/schedule.h"
 
@@ -76,6 +77,8 @@ std::vector<size_t> ChooseCompact(const std::vector<PointCost>& points);
 class FrontierBuilder {
  public:
   explicit FrontierBuilder(const Chain& chain);
+  // Of schedules with transfers.
+  FrontierBuilder(const Chain& chain, const TransferModel& transfers);
   explicit FrontierBuilder(const Graph& graph);
 
   // Replays the schedule. INTERNAL if the referee refuses it: solvers add valid ones only.

@@ -6,6 +6,7 @@
 #include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/lower_bound.h"
 #include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/transfer_lower_bound.h"
 
 namespace stowage {
 
@@ -56,6 +57,14 @@ absl::Status RefereeWith(const Simulate& simulate, const Schedule& store_all_sch
 absl::Status Referee(const Chain& chain, Plan* plan) {
   return RefereeWith([&chain](const Schedule& s) { return Simulate(chain, s); },
                      StoreAllSchedule(chain), MakespanLowerBound(chain, plan->budget), plan);
+}
+
+absl::Status Referee(const Chain& chain, const TransferModel& transfers, Plan* plan) {
+  absl::Status status = ValidateTransferModel(transfers);
+  if (!status.ok()) return status;
+  return RefereeWith([&](const Schedule& s) { return Simulate(chain, s, transfers); },
+                     StoreAllSchedule(chain), MakespanLowerBound(chain, transfers, plan->budget),
+                     plan);
 }
 
 absl::Status Referee(const Graph& graph, Plan* plan) {

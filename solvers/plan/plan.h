@@ -10,6 +10,7 @@
 #include "solvers/model/chain.h"
 #include "solvers/model/digest.h"
 #include "solvers/model/graph.h"
+#include "solvers/model/transfer_model.h"
 #include "solvers/plan/schedule.h"
 #include "solvers/plan/simulate.h"
 
@@ -63,6 +64,8 @@ struct Plan {
 // budget, INVALID_ARGUMENT if the schedule does not fit the chain. Plans without a schedule pass
 // unchanged.
 absl::Status Referee(const Chain& chain, Plan* plan);
+// The same where tensors may go to host memory and back.
+absl::Status Referee(const Chain& chain, const TransferModel& transfers, Plan* plan);
 // The same for a schedule over the vertices of a graph.
 absl::Status Referee(const Graph& graph, Plan* plan);
 

@@ -48,6 +48,11 @@ std::string OptimalityText(const Plan& plan) {
   return absl::StrCat(b.proven_optimal ? "proven among " : "not proven among ", b.schedule_class);
 }
 
+std::string TransfersText(const Simulation& p) {
+  return absl::StrCat(ToString(p.sent), " to the host, ", ToString(p.fetched), " back, at most ",
+                      ToString(p.host_peak), " there; ", ToString(p.idle_time), " of waiting");
+}
+
 }  // namespace
 
 std::string ScheduleText(const Schedule& schedule) {
@@ -75,6 +80,7 @@ std::string PlanText(const Plan& plan) {
                                       ToString(b.store_all_makespan), " without a budget)"));
     text += Line("recomputed",
                  absl::StrCat(p.recomputed_forwards, " forwards, ", ToString(p.recompute_time)));
+    if (p.sent > Bytes(0)) text += Line("offloaded", TransfersText(p));
     text += Line("lower bound",
                  absl::StrCat(ToString(b.lower_bound), " (gap ", Percent(plan.gap()), ")"));
     text += Line("optimal", OptimalityText(plan));

@@ -13,6 +13,27 @@ TEST(Schedule, SaysWhatAnInstructionDoes) {
   EXPECT_EQ(ToString(Reduce(2)), "reduce saved 2");
 }
 
+TEST(Schedule, OnlyStartsOfCopiesRunBesideCompute) {
+  for (int op = 0; op <= static_cast<int>(Op::kPrefetchWait); ++op) {
+    const bool transfer = op >= static_cast<int>(Op::kOffloadStart);
+    EXPECT_EQ(IsTransfer(static_cast<Op>(op)), transfer);
+    const Stream stream = StreamOf(static_cast<Op>(op));
+    if (op == static_cast<int>(Op::kOffloadStart)) {
+      EXPECT_EQ(stream, Stream::kToHost);
+    } else if (op == static_cast<int>(Op::kPrefetchStart)) {
+      EXPECT_EQ(stream, Stream::kToDevice);
+    } else {
+      EXPECT_EQ(stream, Stream::kCompute);
+    }
+  }
+  for (const Instruction& i :
+       {OffloadStart(TensorKind::kSaved, 4), OffloadWait(TensorKind::kSaved, 4),
+        PrefetchStart(TensorKind::kSaved, 4), PrefetchWait(TensorKind::kSaved, 4)}) {
+    EXPECT_EQ(i.stream, StreamOf(i.op));
+    EXPECT_EQ(ToString(i), std::string(ToString(i.op)) + " saved 4");
+  }
+}
+
 TEST(Schedule, DigestTellsSchedulesApart) {
   const Schedule base = {ForwardKeepAll(1), Backward(1)};
   Schedule other_op = base, other_stage = base, other_stream = base;

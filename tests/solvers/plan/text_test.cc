@@ -47,6 +47,29 @@ TEST(Text, APlanSaysWhatItCosts) {
   EXPECT_THAT(PlanText(plan), HasSubstr("no schedule of any class is faster"));
 }
 
+TEST(Text, TransfersNameTheirTensors) {
+  EXPECT_EQ(
+      ScheduleText({OffloadStart(TensorKind::kSaved, 1), OffloadStart(TensorKind::kSaved, 2),
+                    OffloadWait(TensorKind::kSaved, 2), PrefetchStart(TensorKind::kActivation, 0),
+                    PrefetchWait(TensorKind::kActivation, 0)}),
+      "    offload-start saved 1-2\n"
+      "    offload-wait saved 2\n"
+      "    prefetch-start activation 0\n"
+      "    prefetch-wait activation 0\n");
+}
+
+TEST(Text, APlanWithTransfersSaysWhatMoves) {
+  Plan plan;
+  plan.status = PlanStatus::kFound;
+  EXPECT_THAT(PlanText(plan), Not(HasSubstr("host")));
+  plan.prediction.sent = Bytes(2048);
+  plan.prediction.fetched = Bytes(1024);
+  plan.prediction.host_peak = Bytes(512);
+  plan.prediction.idle_time = Nanos(7);
+  EXPECT_THAT(PlanText(plan), HasSubstr("2.00 KiB to the host, 1.00 KiB back, at most 512 B there; "
+                                        "7 ns of waiting"));
+}
+
 TEST(Text, AnInfeasiblePlanNamesTheLeastBudget) {
   Plan plan;
   plan.status = PlanStatus::kProvenInfeasible;
