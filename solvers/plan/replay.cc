@@ -1,7 +1,5 @@
 #include "solvers/plan/replay.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 
 namespace stowage {
@@ -37,7 +35,6 @@ absl::Status Replay::Step(size_t index, const Instruction& instruction) {
   }
   Note(running_, index);
   Note(held_, index);
-  result_.host_peak = std::max(result_.host_peak, host_);
   if (result_.makespan.value() >= kMaxTotal) {
     return absl::InvalidArgumentError(
         absl::StrCat("instruction ", index, ": the makespan overflows"));

@@ -1,9 +1,10 @@
 #include "solvers/plan/simulate.h"
 
-#include <optional>
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/plan/host_link.h"
 #include "solvers/plan/replay.h"
 
 namespace stowage {
@@ -16,8 +17,7 @@ std::string Name(TensorKind tensor, int l) {
 // What is held at one moment of a replay.
 class ChainReplay : public Replay {
  public:
-  // `transfers` null: there are none.
-  explicit ChainReplay(const Chain& chain, const TransferModel* transfers)
+  explicit ChainReplay(const Chain& chain)
       : chain_(chain),
         plain_(static_cast<size_t>(chain.length()) + 2, false),
         saved_(plain_.size(), false),
@@ -25,37 +25,17 @@ class ChainReplay : public Replay {
         gradient_(chain.length() + 1) {
     plain_[0] = true;
     held_ = chain.activation(0) + chain.gradient(gradient_);
-    if (transfers != nullptr) link_.emplace(*transfers, 2 * plain_.size());
   }
 
- private:
+ protected:
   absl::Status Finish() const override {
-    if (gradient_ != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the schedule ends before backward ", gradient_));
-    }
-    return link_ ? CheckCopiesEnded() : absl::OkStatus();
-  }
-
-  absl::Status CheckCopiesEnded() const {
-    for (int l = 0; l <= chain_.length() + 1; ++l) {
-      for (const TensorKind tensor : {TensorKind::kActivation, TensorKind::kSaved}) {
-        const HostLink::State state = StateOf(tensor, l);
-        if (state != HostLink::State::kLeaving && state != HostLink::State::kComing) continue;
-        return absl::InvalidArgumentError(
-            absl::StrCat("the schedule ends before the wait for ", Name(tensor, l)));
-      }
-    }
-    return absl::OkStatus();
+    if (gradient_ == 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the schedule ends before backward ", gradient_));
   }
 
   absl::Status Dispatch(const Instruction& i) override {
-    const int last = chain_.length() + 1;
-    const bool input_allowed =
-        (i.op == Op::kDiscard || IsTransfer(i.op)) && i.tensor == TensorKind::kActivation;
-    if (i.stage < (input_allowed ? 0 : 1) || i.stage > last) {
-      return absl::InvalidArgumentError(absl::StrCat("the chain's stages are 1 to ", last));
-    }
+    if (!HasStage(i)) return NoSuchStage();
     switch (i.op) {
       case Op::kForwardKeepAll:
       case Op::kForwardKeepInput:
@@ -73,9 +53,40 @@ class ChainReplay : public Replay {
       case Op::kPrefetchWait:
         break;
     }
-    return RunTransfer(i);
+    return absl::InvalidArgumentError("transfers need a transfer model");
   }
 
+  bool HasStage(const Instruction& i) const {
+    if (i.stage >= 1) return i.stage <= chain_.length() + 1;
+    return i.stage == 0 && i.tensor == TensorKind::kActivation &&
+           (i.op == Op::kDiscard || IsTransfer(i.op));
+  }
+
+  absl::Status NoSuchStage() const {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the chain's stages are 1 to ", chain_.length() + 1));
+  }
+
+  bool Held(TensorKind tensor, int l) const {
+    return tensor == TensorKind::kSaved ? Saved(l) : Plain(l);
+  }
+
+  Bytes Size(TensorKind tensor, int l) const {
+    return tensor == TensorKind::kSaved ? chain_.stage(l).saved : chain_.activation(l);
+  }
+
+  // What arrives has its bytes in held_ already.
+  void Arrive(TensorKind tensor, int l) {
+    (tensor == TensorKind::kSaved ? saved_ : plain_)[static_cast<size_t>(l)] = true;
+  }
+
+  void Drop(TensorKind tensor, int l) {
+    tensor == TensorKind::kSaved ? DropSaved(l) : DropPlain(l);
+  }
+
+  const Chain& chain_;
+
+ private:
   bool Plain(int l) const { return plain_[static_cast<size_t>(l)]; }
   bool Saved(int l) const { return saved_[static_cast<size_t>(l)]; }
 
@@ -86,12 +97,9 @@ class ChainReplay : public Replay {
           absl::StrCat("its input, activation ", l - 1, ", is not held"));
     }
     const bool saving = op == Op::kForwardKeepAll;
-    absl::Status status =
-        CheckMayMake(saving ? TensorKind::kSaved : TensorKind::kActivation, l, "its result");
-    if (status.ok() && op == Op::kForwardKeepNothing) {
-      status = CheckMayDrop(TensorKind::kActivation, l - 1);
+    if (saving ? Saved(l) : Plain(l)) {
+      return absl::InvalidArgumentError("its result is held already");
     }
-    if (!status.ok()) return status;
     int& runs = forwards_[static_cast<size_t>(l)];
     if (runs > 0 && !stage.recomputable()) {
       return absl::InvalidArgumentError("the stage must not be recomputed");
@@ -116,9 +124,6 @@ class ChainReplay : public Replay {
       return absl::InvalidArgumentError(
           absl::StrCat("its input, activation ", l - 1, ", is not held"));
     }
-    absl::Status status = CheckMayDrop(TensorKind::kSaved, l);
-    if (status.ok()) status = CheckMayDrop(TensorKind::kActivation, l - 1);
-    if (!status.ok()) return status;
     running_ = held_ + chain_.stage(l).backward_overhead;
     held_ += chain_.gradient(l - 1);
     held_ -= chain_.gradient(l);
@@ -130,43 +135,79 @@ class ChainReplay : public Replay {
   }
 
   absl::Status RunDiscard(TensorKind tensor, int l) {
-    if (!Held(tensor, l)) return DiscardOnHost(tensor, l);
-    absl::Status status = CheckMayDrop(tensor, l);
-    if (status.ok()) Drop(tensor, l);
-    return status;
-  }
-
-  absl::Status DiscardOnHost(TensorKind tensor, int l) {
-    if (StateOf(tensor, l) != HostLink::State::kOnHost) {
-      return absl::InvalidArgumentError("the tensor is not held");
-    }
-    link_->Drop(Number(tensor, l), Size(tensor, l));
-    host_ = link_->host();
+    if (!Held(tensor, l)) return absl::InvalidArgumentError("the tensor is not held");
+    Drop(tensor, l);
     return absl::OkStatus();
   }
 
   absl::Status RunReduce(int l) {
     if (!Saved(l)) return absl::InvalidArgumentError("its saved tensors are not held");
-    absl::Status status = CheckMayMake(TensorKind::kActivation, l, "its plain output");
-    if (status.ok()) status = CheckMayDrop(TensorKind::kSaved, l);
-    if (!status.ok()) return status;
+    if (Plain(l)) return absl::InvalidArgumentError("its plain output is held already");
     DropSaved(l);
     plain_[static_cast<size_t>(l)] = true;
     held_ += chain_.activation(l);
     return absl::OkStatus();
   }
 
+  void DropPlain(int l) {
+    plain_[static_cast<size_t>(l)] = false;
+    held_ -= chain_.activation(l);
+  }
+
+  void DropSaved(int l) {
+    saved_[static_cast<size_t>(l)] = false;
+    held_ -= chain_.stage(l).saved;
+  }
+
+  std::vector<bool> plain_;  // a^l is held
+  std::vector<bool> saved_;  // saved l is held
+  std::vector<int> forwards_;
+  int gradient_;  // the gradient that is held: delta^l, l = gradient_
+};
+
+// The same where tensors may go to host memory and back.
+class TransferReplay : public ChainReplay {
+ public:
+  TransferReplay(const Chain& chain, const TransferModel& transfers)
+      : ChainReplay(chain), link_(transfers, 2 * static_cast<size_t>(chain.length() + 2)) {}
+
+ private:
+  absl::Status Finish() const override {
+    absl::Status status = ChainReplay::Finish();
+    for (int l = 0; status.ok() && l <= chain_.length() + 1; ++l) {
+      for (const TensorKind tensor : {TensorKind::kActivation, TensorKind::kSaved}) {
+        const HostLink::State state = StateOf(tensor, l);
+        if (state != HostLink::State::kLeaving && state != HostLink::State::kComing) continue;
+        status = absl::InvalidArgumentError(
+            absl::StrCat("the schedule ends before the wait for ", Name(tensor, l)));
+      }
+    }
+    return status;
+  }
+
+  absl::Status Dispatch(const Instruction& i) override {
+    if (!HasStage(i)) return NoSuchStage();
+    if (IsTransfer(i.op)) return RunTransfer(i);
+    if (i.op == Op::kDiscard && StateOf(i.tensor, i.stage) == HostLink::State::kOnHost) {
+      link_.Drop(Number(i.tensor, i.stage), Size(i.tensor, i.stage));
+      host_ = link_.host();
+      return absl::OkStatus();
+    }
+    absl::Status status = CheckTransfersAllow(i);
+    return status.ok() ? ChainReplay::Dispatch(i) : status;
+  }
+
   absl::Status RunTransfer(const Instruction& i) {
-    if (!link_) return absl::InvalidArgumentError("transfers need a transfer model");
     if (i.stream != StreamOf(i.op)) return WrongStream(i.op);
     if (i.tensor == TensorKind::kActivation && i.stage > chain_.length()) {
       return absl::InvalidArgumentError(
           absl::StrCat("the activations that move are 0 to ", chain_.length()));
     }
     absl::Status status = RunCopy(i.op, i.tensor, i.stage);
-    host_ = link_->host();
-    result_.sent = link_->sent();
-    result_.fetched = link_->fetched();
+    host_ = link_.host();
+    result_.host_peak = std::max(result_.host_peak, host_);
+    result_.sent = link_.sent();
+    result_.fetched = link_.fetched();
     return status;
   }
 
@@ -186,9 +227,9 @@ class ChainReplay : public Replay {
         if (StateOf(tensor, l) != HostLink::State::kComing) {
           return absl::InvalidArgumentError("its prefetch has not started");
         }
-        (tensor == TensorKind::kSaved ? saved_ : plain_)[static_cast<size_t>(l)] = true;
+        Arrive(tensor, l);
     }
-    WaitUntil(link_->Wait(Number(tensor, l), Size(tensor, l)));
+    WaitUntil(link_.Wait(Number(tensor, l), Size(tensor, l)));
     return absl::OkStatus();
   }
 
@@ -203,17 +244,43 @@ class ChainReplay : public Replay {
 
   absl::Status StartCopy(Op op, TensorKind tensor, int l) {
     const absl::StatusOr<CopySpan> copy =
-        link_->Start(StreamOf(op), Number(tensor, l), Size(tensor, l), result_.makespan);
+        link_.Start(StreamOf(op), Number(tensor, l), Size(tensor, l), result_.makespan);
     if (!copy.ok()) return copy.status();
     copy_ = *copy;
     return absl::OkStatus();
   }
 
-  // Whether nothing of the tensor is anywhere.
-  absl::Status CheckMayMake(TensorKind tensor, int l, const char* what) const {
-    if (Held(tensor, l)) return absl::InvalidArgumentError(absl::StrCat(what, " is held already"));
-    if (StateOf(tensor, l) == HostLink::State::kNone) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(what, " is on the host"));
+  // Whether an op that is no transfer leaves alone what is on its way, or on the host.
+  absl::Status CheckTransfersAllow(const Instruction& i) const {
+    constexpr TensorKind kActivation = TensorKind::kActivation;
+    constexpr TensorKind kSaved = TensorKind::kSaved;
+    const int l = i.stage;
+    switch (i.op) {
+      case Op::kForwardKeepAll:
+        return CheckMayMake(kSaved, l);
+      case Op::kForwardKeepInput:
+        return CheckMayMake(kActivation, l);
+      case Op::kForwardKeepNothing:
+        return First(CheckMayMake(kActivation, l), CheckMayDrop(kActivation, l - 1));
+      case Op::kBackward:
+        return First(CheckMayDrop(kSaved, l), CheckMayDrop(kActivation, l - 1));
+      case Op::kReduce:
+        return First(CheckMayMake(kActivation, l), CheckMayDrop(kSaved, l));
+      case Op::kDiscard:
+        return CheckMayDrop(i.tensor, l);
+      default:
+        return absl::OkStatus();
+    }
+  }
+
+  static absl::Status First(absl::Status a, absl::Status b) { return a.ok() ? b : a; }
+
+  absl::Status CheckMayMake(TensorKind tensor, int l) const {
+    const HostLink::State state = StateOf(tensor, l);
+    if (state != HostLink::State::kOnHost && state != HostLink::State::kComing) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(Name(tensor, l), " is on the host"));
   }
 
   absl::Status CheckMayDrop(TensorKind tensor, int l) const {
@@ -221,54 +288,25 @@ class ChainReplay : public Replay {
     return absl::InvalidArgumentError(absl::StrCat(Name(tensor, l), " is on its way to the host"));
   }
 
-  bool Held(TensorKind tensor, int l) const {
-    return tensor == TensorKind::kSaved ? Saved(l) : Plain(l);
-  }
-
-  Bytes Size(TensorKind tensor, int l) const {
-    return tensor == TensorKind::kSaved ? chain_.stage(l).saved : chain_.activation(l);
-  }
-
   // The tensor's number on the link.
   static size_t Number(TensorKind tensor, int l) {
     return 2 * static_cast<size_t>(l) + static_cast<size_t>(tensor);
   }
 
-  HostLink::State StateOf(TensorKind tensor, int l) const {
-    return link_ ? link_->state(Number(tensor, l)) : HostLink::State::kNone;
-  }
+  HostLink::State StateOf(TensorKind tensor, int l) const { return link_.state(Number(tensor, l)); }
 
   bool Leaves(TensorKind tensor, int l) const {
     return StateOf(tensor, l) == HostLink::State::kLeaving;
   }
 
-  void Drop(TensorKind tensor, int l) {
-    tensor == TensorKind::kSaved ? DropSaved(l) : DropPlain(l);
-  }
-
-  void DropPlain(int l) {
-    plain_[static_cast<size_t>(l)] = false;
-    held_ -= chain_.activation(l);
-  }
-
-  void DropSaved(int l) {
-    saved_[static_cast<size_t>(l)] = false;
-    held_ -= chain_.stage(l).saved;
-  }
-
-  const Chain& chain_;
-  std::vector<bool> plain_;  // a^l is held
-  std::vector<bool> saved_;  // saved l is held
-  std::vector<int> forwards_;
-  int gradient_;  // the gradient that is held: delta^l, l = gradient_
-  std::optional<HostLink> link_;
+  HostLink link_;
 };
 
 }  // namespace
 
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Schedule& schedule,
                                     std::vector<TimelinePoint>* timeline) {
-  return ChainReplay(chain, nullptr).Run(schedule, timeline);
+  return ChainReplay(chain).Run(schedule, timeline);
 }
 
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Schedule& schedule,
@@ -276,7 +314,7 @@ absl::StatusOr<Simulation> Simulate(const Chain& chain, const Schedule& schedule
                                     std::vector<TimelinePoint>* timeline) {
   absl::Status status = ValidateTransferModel(transfers);
   if (!status.ok()) return status;
-  return ChainReplay(chain, &transfers).Run(schedule, timeline);
+  return TransferReplay(chain, transfers).Run(schedule, timeline);
 }
 
 }  // namespace stowage

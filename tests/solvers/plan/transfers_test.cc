@@ -270,7 +270,7 @@ TEST(Transfers, WhatIsAwayIsNotHeld) {
     };
     refused(ForwardKeepAll(2), "activation 1, is not held");
     refused(ForwardKeepInput(2), "activation 1, is not held");
-    refused(ForwardKeepAll(1), "its result is on the host");
+    refused(ForwardKeepAll(1), "saved 1 is on the host");
     refused(Reduce(1), "saved tensors are not held");
   }
   // The same for a plain activation.
@@ -281,9 +281,9 @@ TEST(Transfers, WhatIsAwayIsNotHeld) {
   nothing.push_back(ForwardKeepNothing(2));
   ExpectRefused(nothing, "activation 1, is not held");
   again.push_back(ForwardKeepInput(1));
-  ExpectRefused(again, "its result is on the host");
+  ExpectRefused(again, "activation 1 is on the host");
   reduce.insert(reduce.end(), {ForwardKeepAll(1), Reduce(1)});
-  ExpectRefused(reduce, "its plain output is on the host");
+  ExpectRefused(reduce, "activation 1 is on the host");
   // And for what a backward needs.
   const Schedule forwards = {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3)};
   for (const auto& [stage, why] : {std::pair(3, "its saved tensors are not held"),
