@@ -282,6 +282,9 @@ TEST(Transfers, WhatIsAwayIsNotHeld) {
   ExpectRefused(nothing, "activation 1, is not held");
   again.push_back(ForwardKeepInput(1));
   ExpectRefused(again, "activation 1 is on the host");
+  ExpectRefused({ForwardKeepInput(1), ForwardKeepInput(2), OffloadStart(kActivation, 2),
+                 OffloadWait(kActivation, 2), ForwardKeepNothing(2)},
+                "activation 2 is on the host");
   reduce.insert(reduce.end(), {ForwardKeepAll(1), Reduce(1)});
   ExpectRefused(reduce, "activation 1 is on the host");
   // And for what a backward needs.
