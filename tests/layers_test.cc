@@ -36,6 +36,7 @@ const std::vector<Room>& Rooms() {
       {"solvers/plan", {"solvers/model"}},
       {"solvers/chain", {"solvers/model", "solvers/plan", "solvers"}},
       {"solvers/graph", {"solvers/model", "solvers/plan", "solvers"}},
+      {"solvers/offload", {"solvers/model", "solvers/plan", "solvers"}},
       {"solvers/graph/budget",
        {"solvers/model", "solvers/plan", "solvers/chain", "solvers/graph", "solvers"}},
       {"solvers/graph/budget",

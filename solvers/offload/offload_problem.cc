@@ -1,0 +1,156 @@
+#include "solvers/offload/offload_problem.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "solvers/model/field_error.h"
+
+namespace stowage {
+namespace {
+
+// Adds to a sum that has to stay below a limit.
+absl::Status AddBelow(const std::string& field, int64_t value, int64_t limit, const char* what,
+                      int64_t* sum) {
+  if (value >= limit - *sum) {
+    return FieldError(field, value, absl::StrCat("makes ", what, " reach or exceed ", limit));
+  }
+  *sum += value;
+  return absl::OkStatus();
+}
+
+// Every op's memory is a sum of activations and one need.
+absl::Status CheckSizes(const OffloadSpec& spec) {
+  static constexpr char kWhat[] = "the sum of the activations and what one op needs";
+  int64_t sum = 0;
+  for (size_t i = 0; i < spec.activations.size(); ++i) {
+    const std::string field = absl::StrCat("offload.activations[", i, "]");
+    const int64_t size = spec.activations[i].value();
+    if (size < 0) return FieldError(field, size, "must be >= 0");
+    absl::Status status = AddBelow(field, size, kMaxTotal, kWhat, &sum);
+    if (!status.ok()) return status;
+  }
+  for (size_t i = 0; i < spec.ops.size(); ++i) {
+    const std::string op = absl::StrCat("offload.ops[", i, "].");
+    const int64_t forward = spec.ops[i].forward_need.value();
+    const int64_t backward = spec.ops[i].backward_need.value();
+    const Bytes beside = spec.activations[i] + spec.activations[i + 1];
+    if (forward < 0) return FieldError(op + "forward_need", forward, "must be >= 0");
+    if (backward < -beside.value()) {
+      return FieldError(op + "backward_need", backward,
+                        "must not take more than the activations beside it give");
+    }
+    int64_t with_forward = sum, with_backward = sum;
+    absl::Status status = AddBelow(op + "forward_need", forward, kMaxTotal, kWhat, &with_forward);
+    if (status.ok()) {
+      status = AddBelow(op + "backward_need", backward, kMaxTotal, kWhat, &with_backward);
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTimes(const OffloadSpec& spec) {
+  static constexpr char kWhat[] = "the sum of all times and copies";
+  int64_t sum = 0;
+  const auto add = [&sum](const std::string& field, Nanos time) {
+    if (time < Nanos(0)) return FieldError(field, time.value(), "must be >= 0");
+    return AddBelow(field, time.value(), kMaxTimeTotal, kWhat, &sum);
+  };
+  absl::Status status;
+  for (size_t i = 0; i < spec.ops.size() && status.ok(); ++i) {
+    const std::string op = absl::StrCat("offload.ops[", i, "].");
+    status = add(op + "forward_time", spec.ops[i].forward_time);
+    if (status.ok()) status = add(op + "backward_time", spec.ops[i].backward_time);
+    const std::string copy = absl::StrCat("offload.activations[", i, "].copy_time");
+    if (status.ok()) status = add(copy, CopyTime(spec.link.to_host, spec.activations[i]));
+    if (status.ok()) status = add(copy, CopyTime(spec.link.to_device, spec.activations[i]));
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<OffloadProblem> OffloadProblem::Create(OffloadSpec spec) {
+  absl::Status status = ValidateTransferModel(spec.link);
+  if (!status.ok()) return status;
+  if (spec.ops.empty()) return FieldError("offload.ops", "[]", "must have at least one op");
+  if (spec.activations.size() != spec.ops.size() + 1) {
+    return FieldError("offload.activations", static_cast<int64_t>(spec.activations.size()),
+                      absl::StrCat("must be one more than the ops (", spec.ops.size(), ")"));
+  }
+  if (spec.memory < Bytes(0) || spec.memory.value() > kMaxTotal) {
+    return FieldError("offload.memory", spec.memory.value(),
+                      absl::StrCat("must be in [0, ", kMaxTotal, "]"));
+  }
+  status = CheckSizes(spec);
+  if (status.ok()) status = CheckTimes(spec);
+  if (!status.ok()) return status;
+  return OffloadProblem(std::move(spec));
+}
+
+OffloadProblem::OffloadProblem(OffloadSpec spec) : spec_(std::move(spec)) {
+  prefix_.reserve(spec_.activations.size() + 1);
+  prefix_.push_back(Bytes(0));
+  for (const Bytes size : spec_.activations) prefix_.push_back(prefix_.back() + size);
+  for (int i = 0; i < size(); ++i) {
+    peak_ = std::max(peak_, prefix(i + 2) + need(i));
+    least_memory_ = std::max(least_memory_, activation(i) + activation(i + 1) + need(i));
+    ideal_time_ += op(i).forward_time + op(i).backward_time;
+  }
+}
+
+Bytes OffloadProblem::need(int i) const {
+  return std::max(op(i).forward_need, op(i).backward_need);
+}
+
+Nanos OffloadProblem::LowerBound() const {
+  // More than all that may leave is asked for only where nothing fits.
+  const Bytes moved = std::min(excess(), prefix(size()));
+  if (moved == Bytes(0)) return ideal_time_;
+  return std::max(ideal_time_,
+                  CopyTime(spec_.link.to_host, moved) + CopyTime(spec_.link.to_device, moved));
+}
+
+bool OffloadProblem::Admits(const OffloadSet& set) const {
+  if (BytesOf(set) > spec_.link.host_memory) return false;
+  Bytes away;
+  size_t next = 0;
+  for (int i = 0; i < size(); ++i) {
+    // Activation i itself is read by op i: only what is before it can be away.
+    for (; next < set.size() && set[next] < i; ++next) away += activation(set[next]);
+    if (prefix(i + 2) - away + need(i) > memory()) return false;
+  }
+  return true;
+}
+
+Bytes OffloadProblem::BytesOf(const OffloadSet& set) const {
+  Bytes sum;
+  for (const int i : set) sum += activation(i);
+  return sum;
+}
+
+absl::StatusOr<OffloadProblem> MakeOffloadProblem(const Chain& chain, const TransferModel& link,
+                                                  Bytes memory) {
+  OffloadSpec spec;
+  spec.link = link;
+  spec.memory = memory;
+  const int last = chain.length() + 1;
+  spec.activations.push_back(chain.activation(0));
+  for (int l = 1; l <= last; ++l) spec.activations.push_back(chain.stage(l).saved);
+  for (int l = 1; l <= last; ++l) {
+    const Stage& stage = chain.stage(l);
+    OffloadOp op;
+    op.forward_time = stage.forward_time;
+    op.backward_time = stage.backward_time;
+    op.forward_need = stage.forward_saving_overhead + chain.gradient(last);
+    const Bytes dropped = stage.saved + (l == 1 ? chain.activation(0) : Bytes(0));
+    op.backward_need =
+        std::max(stage.backward_overhead + chain.gradient(l), chain.gradient(l - 1) - dropped);
+    spec.ops.push_back(op);
+  }
+  return OffloadProblem::Create(std::move(spec));
+}
+
+}  // namespace stowage

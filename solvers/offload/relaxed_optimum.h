@@ -1,0 +1,42 @@
+// The optimum when copies can be interrupted but activations move as a whole (Problem 2 of Beaumont
+// et al. 2020), and the sets that have it: exactly, or in slots of memory. Latencies are left to
+// the replay.
+#ifndef STOWAGE_SOLVERS_OFFLOAD_RELAXED_OPTIMUM_H_
+#define STOWAGE_SOLVERS_OFFLOAD_RELAXED_OPTIMUM_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/offload/offload_problem.h"
+#include "solvers/solver.h"
+
+namespace stowage {
+
+struct RelaxedOptimum {
+  std::vector<OffloadSet>
+      sets;           // of the least idle time, at most kMaxRelaxedSets; none: nothing fits
+  Nanos makespan;     // rounded up
+  int64_t slots = 0;  // 0: exact
+};
+
+inline constexpr size_t kMaxRelaxedSets = 64;
+
+// In bytes and fractions of nanoseconds. Nothing where more than some thousand states are needed for
+// an op, or where bandwidths and sizes are too odd and large for 127-bit integers; otherwise
+// complete: no sets means that none exists. On a half-duplex link the makespan is a lower bound of
+// all schedules that recompute nothing. CANCELLED, DEADLINE_EXCEEDED.
+absl::StatusOr<std::optional<RelaxedOptimum>> ExactRelaxedOptimum(const OffloadProblem& problem,
+                                                                  const SolveOptions& options);
+
+// With memory in `slots` slots: needs rounded up; what the link moves during ops, and activations,
+// rounded as partial sums, down and up. Where no set found fits in bytes, the activation that is
+// rounded down most is rounded up instead, and all is solved again (section 5.3.2 there). No sets:
+// rounding leaves none. The makespan is that of the slots. Errors as above.
+absl::StatusOr<RelaxedOptimum> SlottedRelaxedOptimum(const OffloadProblem& problem, int64_t slots,
+                                                     const SolveOptions& options);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_OFFLOAD_RELAXED_OPTIMUM_H_
