@@ -35,12 +35,8 @@ absl::Status CheckSizes(const OffloadSpec& spec) {
     const std::string op = absl::StrCat("offload.ops[", i, "].");
     const int64_t forward = spec.ops[i].forward_need.value();
     const int64_t backward = spec.ops[i].backward_need.value();
-    const Bytes beside = spec.activations[i] + spec.activations[i + 1];
     if (forward < 0) return FieldError(op + "forward_need", forward, "must be >= 0");
-    if (backward < -beside.value()) {
-      return FieldError(op + "backward_need", backward,
-                        "must not take more than the activations beside it give");
-    }
+    if (backward < 0) return FieldError(op + "backward_need", backward, "must be >= 0");
     int64_t with_forward = sum, with_backward = sum;
     absl::Status status = AddBelow(op + "forward_need", forward, kMaxTotal, kWhat, &with_forward);
     if (status.ok()) {

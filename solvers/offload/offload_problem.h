@@ -36,7 +36,7 @@ struct OffloadOp {
   Nanos forward_time;
   Nanos backward_time;
   Bytes forward_need;   // beside activations 0..i+1, while forward i runs
-  Bytes backward_need;  // the same of backward i; may be negative if the sum is not
+  Bytes backward_need;  // the same of backward i
 };
 
 struct OffloadSpec {

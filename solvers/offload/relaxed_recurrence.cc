@@ -25,6 +25,7 @@ RelaxedRecurrence<Number>::RelaxedRecurrence(const Instance& instance) : instanc
     backward_before_.push_back(backward_before_.back() + op.backward_time);
   }
   const size_t n = instance.ops.size();
+  nothing_read_ = -(prefix_[n] * instance.prefetch_time);
   host_limited_ = instance.host_memory < prefix_[n];
   most_memory_.resize(n);
   forward_rush_.resize(n);
@@ -47,6 +48,7 @@ template <class Number>
 typename RelaxedRecurrence<Number>::State RelaxedRecurrence<Number>::Initial() const {
   State state;
   state.kept = instance_.activations[0];
+  state.reading = nothing_read_;
   return state;
 }
 
@@ -82,10 +84,16 @@ std::optional<typename RelaxedRecurrence<Number>::State> RelaxedRecurrence<Numbe
     next.backlog_f = queue_f + size * instance_.offload_time - pass_f;
     next.backlog_b = size * instance_.prefetch_time + Positive<Number>(state.backlog_b - pass_b);
     next.kept = state.kept - size + made;
+    next.reading = nothing_read_;
+    if (next.backlog_f < Number(0)) {
+      next.reading = std::max<Number>(next.reading,
+                                      over_f * instance_.prefetch_time + forward_before_[at + 1]);
+    }
   } else {
     next.backlog_f = state.backlog_f - pass_f;
     next.backlog_b = state.backlog_b - pass_b;
     next.kept = state.kept + made;
+    next.reading = state.reading;
   }
   next.offloaded = offload;
   return next;
@@ -105,6 +113,7 @@ Number RelaxedRecurrence<Number>::EndIdle(const State& state) const {
   const Number unit = left_f ? instance_.offload_time : instance_.prefetch_time;
   const std::vector<Number>& before = left_f ? backward_before_ : forward_before_;
   Number idle = Positive<Number>(queue - pause);
+  if (left_b) idle = std::max<Number>(idle, queue + state.reading - forward_before_[n]);
   for (size_t j = n; j-- > 0;) {
     // Ops of the other half in which the link has a pause, for the queue of this one.
     const Number passed = before[n] - before[j + 1];
@@ -130,12 +139,13 @@ Number RelaxedRecurrence<Number>::Bound(int i, const State& state) const {
       queue_f + before * instance_.offload_time + forward_rush_[at] + forward_before_[at];
   const Number rush_b =
       queue_b + before * instance_.prefetch_time + backward_rush_[at] + backward_before_[at];
-  // All that is left to move, beside all ops that are left.
+  // All that is left to move, beside all ops that are left. If that is no more than the queues, one
+  // of them may reach into a pause of the link that the other half has had already.
   const Number more = Positive<Number>(before + most_memory_[at]);
   const Number ops =
       forward_before_[n] - forward_before_[at] + backward_before_[n] - backward_before_[at];
-  const Number link =
-      queue_f + queue_b + more * (instance_.offload_time + instance_.prefetch_time) - ops;
+  const Number queues = more > Number(0) ? queue_f + queue_b : state.backlog_f + state.backlog_b;
+  const Number link = queues + more * (instance_.offload_time + instance_.prefetch_time) - ops;
   return state.idle + std::max<Number>(Positive(rush_f) + Positive(rush_b), Positive(link));
 }
 
@@ -156,7 +166,8 @@ template <class Number>
 bool RelaxedRecurrence<Number>::Dominates(const State& a, const State& b) const {
   if (host_limited_ ? a.kept != b.kept : a.kept > b.kept) return false;
   return a.idle + Positive<Number>(a.backlog_f - b.backlog_f) +
-             Positive<Number>(a.backlog_b - b.backlog_b) <=
+             Positive<Number>(a.backlog_b - b.backlog_b) +
+             Positive<Number>(a.reading - b.reading) <=
          b.idle;
 }
 
@@ -165,7 +176,8 @@ template <class Number>
 absl::Status RelaxedRecurrence<Number>::Prune(std::vector<State>* candidates,
                                               std::vector<State>* kept, StopPoll* poll) const {
   const auto key = [](const State& s) {
-    return std::make_tuple(s.kept, s.idle, s.backlog_f, s.backlog_b, s.offloaded, s.parent);
+    return std::make_tuple(s.kept, s.idle, s.backlog_f, s.backlog_b, s.reading, s.offloaded,
+                           s.parent);
   };
   std::sort(candidates->begin(), candidates->end(),
             [&key](const State& a, const State& b) { return key(a) < key(b); });

@@ -8,15 +8,18 @@
 //   backlog_f  time that the link needs for offloads that are left, or, below zero, for how long it
 //              has had none
 //   backlog_b  the same of prefetches, in reversed time
+//   reading    of the last offload, if it ended while forward j still read its activation, which
+//              therefore stays until forward j has ended: where prefetches may reach into forward j
 //   idle       so far
 // In the paper's terms M_F = kept + what backlog_f > 0 holds, and M_B likewise: of the gradients
 // only sums with ex^B are needed, and equations 1 to 10 become those in relaxed_recurrence.cc.
 // Corrected against the print: feasibility takes positive parts of the backlogs; equation 6 has
-// ex^B; equation 9 |y_{j+1}|; equation 10 lacks -|y_{L+1}|.
+// ex^B; equation 9 |y_{j+1}|; equation 10 lacks -|y_{L+1}|, and what `reading` is for: there an
+// activation counts as gone while forward j reads it.
 //
 // Dominance: waiting turns idle time into less backlog, one for one, in each half. So a state is no
 // worse than another that keeps no less and whose idle time is no less than its own and what its
-// backlogs are greater by. Where the host's memory is limited, both must keep the same. States that
+// backlogs, and `reading`, are greater by. Where the host's memory is limited, both must keep the same. States that
 // cannot end within the idle time of a known set are left out.
 #ifndef STOWAGE_SOLVERS_OFFLOAD_RELAXED_RECURRENCE_H_
 #define STOWAGE_SOLVERS_OFFLOAD_RELAXED_RECURRENCE_H_
@@ -69,7 +72,7 @@ class RelaxedRecurrence {
   using Instance = RelaxedInstance<Number>;
 
   struct State {
-    Number kept{}, backlog_f{}, backlog_b{}, idle{};
+    Number kept{}, backlog_f{}, backlog_b{}, reading{}, idle{};
     int32_t parent = -1;
     bool offloaded = false;  // the activation of the op before
   };
@@ -106,6 +109,7 @@ class RelaxedRecurrence {
                       StopPoll* poll, RelaxedSolution<Number>* solution) const;
 
   const Instance& instance_;
+  Number nothing_read_{};  // `reading` that asks for nothing
   bool host_limited_ = false;
   std::vector<Number> prefix_;          // of activations
   std::vector<Number> forward_before_;  // time of forwards 0..i-1

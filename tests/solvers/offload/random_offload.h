@@ -1,0 +1,38 @@
+// Random problems of offloading for the tests.
+#ifndef STOWAGE_TESTS_SOLVERS_OFFLOAD_RANDOM_OFFLOAD_H_
+#define STOWAGE_TESTS_SOLVERS_OFFLOAD_RANDOM_OFFLOAD_H_
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "solvers/offload/offload_problem.h"
+
+namespace stowage::testing {
+
+struct RandomOffloadOptions {
+  int max_size = 4;
+  int max_need = 3;
+  int max_time = 4;
+  int max_latency = 0;
+  int max_halvings = 0;     // of the bandwidth of a byte in a nanosecond, each way for itself
+  bool fast_links = false;  // now and then two bytes in a nanosecond
+  bool limited_host = false;
+  bool full_duplex = false;
+};
+
+// With a memory between the least and the peak.
+OffloadProblem RandomOffload(int ops, const RandomOffloadOptions& options, std::mt19937_64* rng);
+
+// The same problem with something else.
+OffloadProblem WithMemory(const OffloadProblem& problem, Bytes memory);
+OffloadProblem WithLink(const OffloadProblem& problem, const TransferModel& link);
+
+// All sets of activations, 2^n.
+std::vector<OffloadSet> AllSets(const OffloadProblem& problem);
+
+std::string Describe(const OffloadProblem& problem, const OffloadSet& set = {});
+
+}  // namespace stowage::testing
+
+#endif  // STOWAGE_TESTS_SOLVERS_OFFLOAD_RANDOM_OFFLOAD_H_
