@@ -52,8 +52,11 @@ class DynProg final : public OffloadStrategy {
     plan->explanation = exact ? absl::StrCat("the best of ", optimum.sets.size(), " optimal sets")
                               : absl::StrCat("the best of ", optimum.sets.size(),
                                              " sets that are optimal in ", optimum.slots, " slots");
-    if (plan->status == PlanStatus::kFound) return;
+    if (exact) return;
+    // Rounding may hide what Greedy sees.
+    const bool rounded = plan->status == PlanStatus::kFound;
     Offer(problem, EagerSet(problem), plan);
+    if (rounded) return;
     plan->explanation = absl::StrCat("rounding to ", optimum.slots, " slots leaves no set; ",
                                      plan->status == PlanStatus::kFound
                                          ? "the first activations, as few as needed"

@@ -17,7 +17,7 @@ const OffloadStrategy& GreedyOffload();
 // one with the fastest replay.
 //   slots = 0: exact where a few thousand states per op hold all; else 500 slots.
 //   slots > 0: in that many slots.
-// What can fit at all is found, by Greedy's set if need be, unless the host's memory is too small
+// With slots Greedy's set is tried, too. What can fit at all is found, by Greedy's set if need be, unless the host's memory is too small
 // for that one, too.
 const OffloadStrategy& DynProgOffload();
 
