@@ -28,11 +28,15 @@ double Rate(const OrderCost& before, const OrderCost& after) {
 }  // namespace
 
 OrderMoves::OrderMoves(const OpGraph& graph, const StopToken* stop)
-    : graph_(graph), evaluator_(graph), poll_(stop), in_closure_(Index(graph.size()), false) {}
+    : graph_(graph),
+      evaluator_(graph),
+      poll_(stop),
+      in_closure_(Index(graph.size()), false),
+      left_out_(Index(graph.size()), 0) {}
 
 absl::Status OrderMoves::Poll() {
-  const int64_t steps = evaluator_.work() - polled_;
-  polled_ = evaluator_.work();
+  const int64_t steps = work() - polled_;
+  polled_ = work();
   return poll_.Spend(steps);
 }
 
@@ -83,8 +87,9 @@ void OrderMoves::FindCandidates() {
   }
 }
 
-bool OrderMoves::IsLive(int vertex, int at) const {
+bool OrderMoves::IsLive(int vertex, int at) {
   for (const OrderProfile::Life& life : profile_.lives[Index(vertex)]) {
+    ++looked_at_;
     if (life.from < at && at <= life.to) return true;
   }
   return false;
@@ -94,6 +99,7 @@ void OrderMoves::FindClosure(int vertex, int at, std::vector<int>* closure) {
   closure->assign(1, vertex);
   in_closure_[Index(vertex)] = true;
   for (size_t i = 0; i < closure->size(); ++i) {
+    looked_at_ += static_cast<int64_t>(graph_.inputs((*closure)[i]).size());
     for (const OpGraph::Input& input : graph_.inputs((*closure)[i])) {
       const int u = input.vertex;
       if (in_closure_[Index(u)] || !graph_.costs(u).recomputable || IsLive(u, at)) continue;
@@ -105,34 +111,33 @@ void OrderMoves::FindClosure(int vertex, int at, std::vector<int>* closure) {
   std::sort(closure->begin(), closure->end());
 }
 
-void OrderMoves::Apply(std::vector<const Insertion*> insertions, ComputeOrder* order) const {
+void OrderMoves::Apply(std::vector<const Insertion*> insertions, ComputeOrder* order) {
   std::stable_sort(insertions.begin(), insertions.end(),
                    [](const Insertion* a, const Insertion* b) { return a->before < b->before; });
   order->clear();
-  std::vector<int> waiting;  // vertices whose next forward is left out
   auto next = insertions.begin();
   const int size = static_cast<int>(profile_.order.size());
   for (int i = 0; i < size; ++i) {
     for (; next != insertions.end() && (*next)->before == i; ++next) {
       for (const int v : (*next)->vertices) {
         order->push_back({v, false});
-        if ((*next)->instead_of_next) waiting.push_back(v);
+        if ((*next)->instead_of_next) ++left_out_[Index(v)];
       }
     }
     const Compute& c = profile_.order[Index(i)];
-    if (!c.backward && !waiting.empty()) {
-      const auto found = std::find(waiting.begin(), waiting.end(), c.vertex);
-      if (found != waiting.end()) {
-        waiting.erase(found);
-        continue;
-      }
+    if (!c.backward && left_out_[Index(c.vertex)] > 0) {
+      --left_out_[Index(c.vertex)];
+    } else {
+      order->push_back(c);
     }
-    order->push_back(c);
+  }
+  for (const Insertion* insertion : insertions) {
+    for (const int v : insertion->vertices) left_out_[Index(v)] = 0;
   }
 }
 
 // Leaves the most promising candidates, best first.
-void OrderMoves::RankCandidates() {
+absl::Status OrderMoves::RankCandidates() {
   const auto by_rate = [](const Candidate& a, const Candidate& b) {
     return std::make_tuple(-a.rate, -a.gain, a.vertex, a.before) <
            std::make_tuple(-b.rate, -b.gain, b.vertex, b.before);
@@ -143,6 +148,8 @@ void OrderMoves::RankCandidates() {
   candidates_.resize(ranked);
   std::vector<int> closure;
   for (Candidate& c : candidates_) {
+    absl::Status status = Poll();
+    if (!status.ok()) return status;
     FindClosure(c.vertex, c.before, &closure);
     int64_t time = 1;
     for (const int v : closure) time += graph_.costs(v).forward_time;
@@ -152,6 +159,7 @@ void OrderMoves::RankCandidates() {
   }
   std::sort(candidates_.begin(), candidates_.end(), by_rate);
   if (candidates_.size() > kReplayed) candidates_.resize(kReplayed);
+  return absl::OkStatus();
 }
 
 void OrderMoves::Replay(Insertion insertion, int64_t target, const OrderCost& cost,
@@ -161,20 +169,22 @@ void OrderMoves::Replay(Insertion insertion, int64_t target, const OrderCost& co
   if (rate > 0.0) trials->push_back({std::move(insertion), rate});
 }
 
-bool OrderMoves::EvictSome(int64_t target, const OrderCost& cost, ComputeOrder* order) {
-  SumOverload(target);
-  FindCandidates();
-  RankCandidates();
-  std::vector<Trial> trials;
+absl::Status OrderMoves::ReplayCandidates(int64_t target, const OrderCost& cost,
+                                          std::vector<Trial>* trials) {
   std::vector<int> closure;
   for (const Candidate& c : candidates_) {
-    Replay({c.before, {c.vertex}, false}, target, cost, &trials);
+    absl::Status status = Poll();
+    if (!status.ok()) return status;
+    Replay({c.before, {c.vertex}, false}, target, cost, trials);
     FindClosure(c.vertex, c.before, &closure);
     if (closure.size() == 1) continue;
-    Replay({c.before, closure, false}, target, cost, &trials);
-    Replay({c.before, closure, true}, target, cost, &trials);
+    Replay({c.before, closure, false}, target, cost, trials);
+    Replay({c.before, closure, true}, target, cost, trials);
   }
-  if (trials.empty()) return false;
+  return absl::OkStatus();
+}
+
+absl::Status OrderMoves::ApplyBest(std::vector<Trial> trials, int64_t target, ComputeOrder* order) {
   std::stable_sort(trials.begin(), trials.end(),
                    [](const Trial& a, const Trial& b) { return a.rate > b.rate; });
   std::vector<const Insertion*> chosen = {&trials.front().insertion};
@@ -182,6 +192,8 @@ bool OrderMoves::EvictSome(int64_t target, const OrderCost& cost, ComputeOrder* 
   OrderCost best = evaluator_.Evaluate(*order, target);
   for (size_t i = 1; i < trials.size() && best.overload > 0; ++i) {
     if (trials[i].rate < kNearlyAsGood * trials.front().rate) break;
+    absl::Status status = Poll();
+    if (!status.ok()) return status;
     chosen.push_back(&trials[i].insertion);
     Apply(chosen, &trial_order_);
     const OrderCost together = evaluator_.Evaluate(trial_order_, target);
@@ -192,41 +204,49 @@ bool OrderMoves::EvictSome(int64_t target, const OrderCost& cost, ComputeOrder* 
     best = together;
     order->swap(trial_order_);
   }
-  return true;
+  return absl::OkStatus();
 }
 
 absl::Status OrderMoves::Evict(int64_t target, int64_t work_limit, ComputeOrder* order) {
   const int64_t end = work() + work_limit;
   OrderCost cost = evaluator_.EvaluateWithProfile(*order, target, &profile_);
-  while (cost.overload > 0 && work() < end) {
-    absl::Status status = Poll();
-    if (!status.ok()) return status;
-    if (!EvictSome(target, cost, order)) break;
+  absl::Status status = Poll();
+  while (status.ok() && cost.overload > 0 && work() < end) {
+    SumOverload(target);
+    FindCandidates();
+    status = RankCandidates();
+    std::vector<Trial> trials;
+    if (status.ok()) status = ReplayCandidates(target, cost, &trials);
+    if (!status.ok() || trials.empty()) break;
+    status = ApplyBest(std::move(trials), target, order);
     cost = evaluator_.EvaluateWithProfile(*order, target, &profile_);
     *order = profile_.order;
   }
-  return absl::OkStatus();
+  return status;
 }
 
-bool OrderMoves::MayRetain(int64_t target, size_t index) const {
+bool OrderMoves::MayRetain(int64_t target, size_t index) {
   const int v = profile_.order[index].vertex;
   int64_t more =
       graph_.costs(v).output;  // held; less what only the repeat needs, at most its inputs
   for (const OpGraph::Input& input : graph_.inputs(v)) more -= graph_.costs(input.vertex).output;
+  looked_at_ += static_cast<int64_t>(graph_.inputs(v).size());
   int before = -1;  // the last use of what is held until the repeat
   for (const OrderProfile::Life& life : profile_.lives[Index(v)]) {
+    ++looked_at_;
     if (life.from >= static_cast<int>(index)) continue;
     before = life.to;
     break;
   }
   if (before < 0) return true;  // nothing was used of the run before
   for (size_t i = index; i-- > Index(before + 1);) {
+    ++looked_at_;
     if (profile_.running[i] + more > target) return false;
   }
   return true;
 }
 
-std::vector<size_t> OrderMoves::FindRepeats(int64_t target) const {
+absl::StatusOr<std::vector<size_t>> OrderMoves::FindRepeats(int64_t target) {
   struct Repeat {
     double rate;
     size_t index;
@@ -236,6 +256,8 @@ std::vector<size_t> OrderMoves::FindRepeats(int64_t target) const {
   for (size_t i = 0; i < profile_.order.size(); ++i) {
     const Compute& c = profile_.order[i];
     if (c.backward) continue;
+    absl::Status status = Poll();
+    if (!status.ok()) return status;
     if (ran[Index(c.vertex)] && MayRetain(target, i)) {
       const OpGraph::Costs& costs = graph_.costs(c.vertex);
       repeats.push_back({static_cast<double>(costs.forward_time) /
@@ -265,7 +287,9 @@ absl::Status OrderMoves::Retain(int64_t target, int64_t work_limit, ComputeOrder
     *order = profile_.order;
     removed.assign(order->size(), false);
     const int64_t time_before = cost.forward_time;
-    for (const size_t index : FindRepeats(target)) {
+    const absl::StatusOr<std::vector<size_t>> repeats = FindRepeats(target);
+    if (!repeats.ok()) return repeats.status();
+    for (const size_t index : *repeats) {
       if (work() >= end) break;
       absl::Status status = Poll();
       if (!status.ok()) return status;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "solvers/graph/budget/compute_order.h"
 #include "solvers/solver.h"
 
@@ -39,9 +40,15 @@ class OrderMoves {
     evaluator_.EvaluateWithProfile(order, 0, &profile_);
     return profile_.order;
   }
-  int64_t work() const { return evaluator_.work(); }
+  // Computes and edges replayed so far, and what else was looked at, as far as it takes as long.
+  int64_t work() const { return evaluator_.work() + looked_at_ / kLooksPerStep; }
+  // CANCELLED, DEADLINE_EXCEEDED. To be called again within some milliseconds of work.
+  absl::Status Poll();
 
  private:
+  // To look at a compute takes an eighth of what it takes to replay it.
+  static constexpr int64_t kLooksPerStep = 8;
+
   // A forward that could be put in before a compute.
   struct Candidate {
     int vertex;
@@ -54,7 +61,7 @@ class OrderMoves {
   // Bytes that leave the overload when so many are dropped between two computes; at most.
   double GainBetween(int from, int to, int64_t bytes) const;
   void FindCandidates();
-  bool IsLive(int vertex, int at) const;
+  bool IsLive(int vertex, int at);
   // What must be computed before `at` for `vertex` to be: itself, and with it the inputs that are
   // not held then, in program order.
   void FindClosure(int vertex, int at, std::vector<int>* closure);
@@ -70,11 +77,13 @@ class OrderMoves {
     double rate;
   };
 
-  void Apply(std::vector<const Insertion*> insertions, ComputeOrder* order) const;
-  void RankCandidates();
+  void Apply(std::vector<const Insertion*> insertions, ComputeOrder* order);
+  absl::Status RankCandidates();
   void Replay(Insertion insertion, int64_t target, const OrderCost& cost,
               std::vector<Trial>* trials);
-  bool EvictSome(int64_t target, const OrderCost& cost, ComputeOrder* order);
+  absl::Status ReplayCandidates(int64_t target, const OrderCost& cost, std::vector<Trial>* trials);
+  // Applies the best trial, and what is nearly as good with it.
+  absl::Status ApplyBest(std::vector<Trial> trials, int64_t target, ComputeOrder* order);
   // Where computes are in the profile's order.
   struct Places {
     std::vector<int> first_run;  // by vertex
@@ -83,24 +92,25 @@ class OrderMoves {
   };
   Places FindPlaces() const;
   // First and last index that the compute at `index` may have, everything else keeping its order.
-  std::pair<int, int> Range(const Places& places, int index) const;
+  std::pair<int, int> Range(const Places& places, int index);
   // Moves the compute at `index` if that helps.
   bool MoveOne(const Places& places, int index, int64_t target, OrderCost* cost);
   // Whether the memory that the repeat at `index` saves may be there; true says little.
-  bool MayRetain(int64_t target, size_t index) const;
+  bool MayRetain(int64_t target, size_t index);
   // Indices of the repeats that may be taken out, the most promising first.
-  std::vector<size_t> FindRepeats(int64_t target) const;
-  absl::Status Poll();
+  absl::StatusOr<std::vector<size_t>> FindRepeats(int64_t target);
 
   const OpGraph& graph_;
   OrderEvaluator evaluator_;
   StopPoll poll_;
-  int64_t polled_ = 0;
+  int64_t polled_ = 0;     // work at the last poll
+  int64_t looked_at_ = 0;  // computes, edges and lives, besides those replayed
   OrderProfile profile_;
   std::vector<int64_t> over_sum_;  // prefix sums of the overload
   std::vector<int> over_count_;    // and of the computes that are over
   std::vector<Candidate> candidates_;
   std::vector<bool> in_closure_;
+  std::vector<int> left_out_;  // by vertex: how many of its next forwards Apply leaves out
   ComputeOrder trial_order_;
 };
 

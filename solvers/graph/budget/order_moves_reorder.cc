@@ -31,7 +31,7 @@ OrderMoves::Places OrderMoves::FindPlaces() const {
   return places;
 }
 
-std::pair<int, int> OrderMoves::Range(const Places& places, int index) const {
+std::pair<int, int> OrderMoves::Range(const Places& places, int index) {
   const ComputeOrder& order = profile_.order;
   const Compute& c = order[Index(index)];
   const int v = c.vertex;
@@ -61,6 +61,7 @@ std::pair<int, int> OrderMoves::Range(const Places& places, int index) const {
     const Compute& other = order[Index(i)];
     const auto reads = [&](const OpGraph::Input& input) { return input.vertex == v; };
     const absl::Span<const OpGraph::Input> inputs = graph_.inputs(other.vertex);
+    looked_at_ += 1 + static_cast<int64_t>(inputs.size());
     if (other.vertex == v ||
         (!other.backward && std::any_of(inputs.begin(), inputs.end(), reads))) {
       high = i - 1;
@@ -97,11 +98,13 @@ absl::Status OrderMoves::Reorder(int64_t target, int64_t work_limit, ComputeOrde
   OrderCost cost = evaluator_.EvaluateWithProfile(*order, target, &profile_);
   SumOverload(target);
   Places places = FindPlaces();
+  absl::Status status = Poll();
+  if (!status.ok()) return status;
   for (bool moved = true; moved;) {
     moved = false;
     for (int i = 0; i < static_cast<int>(profile_.order.size()); ++i) {
       if (work() >= end || cost.overload == 0) break;
-      absl::Status status = Poll();
+      status = Poll();
       if (!status.ok()) return status;
       if (!MoveOne(places, i, target, &cost)) continue;
       places = FindPlaces();

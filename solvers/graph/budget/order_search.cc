@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -23,19 +24,44 @@ bool Better(const OrderCost& a, const OrderCost& b) {
          std::tie(b.overload, b.forward_time, b.peak);
 }
 
-// The order without the repeats of vertices first..last; false if there are none.
-bool WithoutRepeats(const ComputeOrder& order, int size, int first, int last, ComputeOrder* left) {
+// Which vertices an order repeats.
+class Repeats {
+ public:
+  Repeats(const ComputeOrder& order, int size) : below_(static_cast<size_t>(size) + 1, 0) {
+    std::vector<bool> ran(static_cast<size_t>(size), false);
+    for (const Compute& c : order) {
+      if (c.backward) continue;
+      const auto v = static_cast<size_t>(c.vertex);
+      if (ran[v]) ++below_[v + 1];
+      ran[v] = true;
+    }
+    std::partial_sum(below_.begin(), below_.end(), below_.begin());
+  }
+
+  // Whether there are any of vertices first..last.
+  bool Any(int first, int last) const {
+    const size_t end = std::min(static_cast<size_t>(last) + 1, below_.size() - 1);
+    return below_[end] > below_[static_cast<size_t>(first)];
+  }
+
+ private:
+  std::vector<int64_t> below_;  // by vertex: repeats of those before it
+};
+
+// The order without the repeats of vertices first..last.
+ComputeOrder WithoutRepeats(const ComputeOrder& order, int size, int first, int last) {
   std::vector<bool> ran(static_cast<size_t>(size), false);
-  left->clear();
+  ComputeOrder left;
+  left.reserve(order.size());
   for (const Compute& c : order) {
     if (!c.backward) {
       const bool repeat = ran[static_cast<size_t>(c.vertex)];
       ran[static_cast<size_t>(c.vertex)] = true;
       if (repeat && first <= c.vertex && c.vertex <= last) continue;
     }
-    left->push_back(c);
+    left.push_back(c);
   }
-  return left->size() < order.size();
+  return left;
 }
 
 }  // namespace
@@ -66,18 +92,21 @@ absl::Status OrderSearch::Fit(int64_t target, int64_t work, ComputeOrder* order,
 }
 
 absl::Status OrderSearch::Vary(int64_t target, int64_t end, ComputeOrder* order, OrderCost* cost) {
-  ComputeOrder trial;
+  Repeats repeats(*order, graph_.size());
   for (bool better = true; better && moves_.work() < end;) {
     better = false;
     for (int width = graph_.size() / 2; width > 0; width /= 2) {
       const int step = (width + 1) / 2;
       for (int first = 0; first < graph_.size() && moves_.work() < end; first += step) {
-        if (!WithoutRepeats(*order, graph_.size(), first, first + width - 1, &trial)) continue;
+        const int last = first + width - 1;
+        if (!repeats.Any(first, last)) continue;
+        ComputeOrder trial = WithoutRepeats(*order, graph_.size(), first, last);
         OrderCost trial_cost;
         absl::Status status = Fit(target, end - moves_.work(), &trial, &trial_cost);
         if (!status.ok()) return status;
         if (!Better(trial_cost, *cost)) continue;
-        *order = trial;
+        *order = std::move(trial);
+        repeats = Repeats(*order, graph_.size());
         *cost = trial_cost;
         better = true;
       }

@@ -86,8 +86,8 @@ class Solving {
   }
 
  private:
-  static constexpr double kProposing = 0.1;  // share of the work, about
-  static constexpr int64_t kWorkToJudge = 16;
+  static constexpr double kProposing = 0.1;     // share of the work, about
+  static constexpr int64_t kWorkToJudge = 128;  // of each compute, about
 
   absl::Status Propose() {
     search_.Offer(StoreAllOrder(ops_));
