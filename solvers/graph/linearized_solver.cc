@@ -1,8 +1,10 @@
 #include "solvers/graph/linearized_solver.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/graph/easy_plan.h"
 #include "solvers/graph/expand.h"
 #include "solvers/graph/least_need.h"
 #include "solvers/graph/linearize.h"
@@ -24,15 +26,14 @@ LinearizedSolver::LinearizedSolver(const ChainSolver* chain_solver)
 
 absl::StatusOr<Plan> LinearizedSolver::Solve(const Graph& graph, Bytes budget,
                                              const SolveOptions& options) const {
+  absl::StatusOr<std::optional<Plan>> easy = EasyPlan(graph, budget, info_, options);
+  if (!easy.ok()) return easy.status();
+  if (easy->has_value()) return **std::move(easy);
   const absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
   if (!frontier.ok()) return frontier.status();
   absl::StatusOr<Plan> plan = frontier->PlanAt(budget);
   if (!plan.ok()) return plan.status();
   plan->bounds.least_budget = frontier->points().front().peak;
-  if (plan->status == PlanStatus::kProvenInfeasible) {
-    plan->explanation = absl::StrCat("some op alone needs ", frontier->info().least_budget.value(),
-                                     " bytes at once");
-  }
   return plan;
 }
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,6 +15,7 @@
 #include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/budget/stage_cuts.h"
+#include "solvers/graph/easy_plan.h"
 #include "solvers/graph/expand.h"
 #include "solvers/graph/fold.h"
 #include "solvers/graph/least_need.h"
@@ -217,27 +218,9 @@ class OrderSearchSolverImpl final : public GraphSolver {
 
   absl::StatusOr<Plan> Solve(const Graph& graph, Bytes budget,
                              const SolveOptions& options) const override {
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
-    if (options.stop != nullptr) status = options.stop->Check();
-    if (!status.ok()) return status;
-    Plan plan;
-    plan.bounds.schedule_class = info_.schedule_class;
-    if (budget < LeastNeed(graph)) {
-      plan.status = PlanStatus::kProvenInfeasible;
-      plan.explanation =
-          absl::StrCat("some op alone needs ", LeastNeed(graph).value(), " bytes at once");
-      return plan;
-    }
-    Schedule store_all = StoreAllSchedule(graph);
-    const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, store_all);
-    if (simulation.ok() && simulation->peak <= budget) {
-      plan.status = PlanStatus::kFound;
-      plan.schedule = std::move(store_all);
-      plan.bounds.proven_optimal = true;
-      plan.explanation = "everything fits: nothing is recomputed";
-      return plan;
-    }
+    absl::StatusOr<std::optional<Plan>> easy = EasyPlan(graph, budget, info_, options);
+    if (!easy.ok()) return easy.status();
+    if (easy->has_value()) return **std::move(easy);
     const absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
     if (!frontier.ok()) return frontier.status();
     absl::StatusOr<Plan> found = frontier->PlanAt(budget);

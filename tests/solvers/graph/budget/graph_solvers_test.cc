@@ -65,6 +65,22 @@ TEST_P(GraphSolvers, PlansAreValidAndWithinBudget) {
   }
 }
 
+TEST_P(GraphSolvers, WhatFitsNeedsNoSearch) {
+  const absl::StatusOr<Graph> graph =
+      testing::ReadGraphFile(STOWAGE_SOURCE_DIR "/tests/data/nasnet_cifar.graph");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  SolveOptions options;
+  options.table_limit = Bytes(1);  // no table fits
+  double done = 0.0;
+  options.progress = [&](double share) { done = share; };
+  const absl::StatusOr<Plan> plan = solver().Solve(*graph, StoreAllPeak(*graph), options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->status, PlanStatus::kFound);
+  EXPECT_TRUE(plan->bounds.proven_optimal);
+  EXPECT_EQ(SimulateGraph(*graph, plan->schedule)->recomputed_forwards, 0);
+  EXPECT_EQ(done, 0.0);
+}
+
 TEST_P(GraphSolvers, FrontierAndPlansAgree) {
   std::mt19937_64 rng(31);
   for (int i = 0; i < 60; ++i) {
@@ -94,6 +110,7 @@ TEST_P(GraphSolvers, SaysWhatIsInfeasible) {
     if (proven > Bytes(0)) {
       const absl::StatusOr<Plan> plan = solver().Solve(graph, proven - Bytes(1), {});
       EXPECT_EQ(plan->status, PlanStatus::kProvenInfeasible);
+      EXPECT_EQ(plan->bounds.least_budget, proven);
       EXPECT_TRUE(plan->schedule.empty());
     }
     if (proven >= found) continue;
