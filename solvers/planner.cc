@@ -12,10 +12,8 @@
 #include "solvers/graph/linearized_solver.h"
 #include "solvers/model/field_error.h"
 #include "solvers/plan/graph_lower_bound.h"
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/problem_referee.h"
 
 namespace stowage {
 namespace {
@@ -52,14 +50,6 @@ auto WithinMemory(Solve solve) -> decltype(solve()) {
   }
 }
 
-absl::StatusOr<Simulation> StoreAll(const Chain& chain) {
-  return Simulate(chain, StoreAllSchedule(chain));
-}
-
-absl::StatusOr<Simulation> StoreAll(const Graph& graph) {
-  return SimulateGraph(graph, StoreAllSchedule(graph));
-}
-
 void Tighten(Nanos lower_bound, Plan* plan) {
   plan->bounds.lower_bound = lower_bound;
   if (plan->status != PlanStatus::kFound) return;
@@ -72,11 +62,10 @@ absl::StatusOr<Bytes> ResolveBudgetOf(const Kind& kind, const Budget& budget,
   absl::Status status = ValidateBudget(budget);
   if (!status.ok()) return status;
   if (const Bytes* bytes = std::get_if<Bytes>(&budget)) return *bytes;
-  if (const auto* share = std::get_if<ShareOfStoreAll>(&budget)) {
-    const absl::StatusOr<Simulation> store_all = StoreAll(kind);
-    if (!store_all.ok()) return store_all.status();
-    return ShareOf(*share, store_all->peak);
-  }
+  const absl::StatusOr<Simulation> plain = PlainTraining(kind);
+  if (!plain.ok()) return plain.status();
+  if (const auto* share = std::get_if<ShareOfStoreAll>(&budget))
+    return ShareOf(*share, plain->peak);
   const auto solver = SolverFor(kind, options.solver);
   if (!solver.ok()) return solver.status();
   return WithinMemory([&] { return (*solver)->LeastBudget(kind, options.solve); });
@@ -98,6 +87,7 @@ template <class Kind>
 absl::StatusOr<Plan> MakePlanOf(const Kind& kind, Bytes budget, const PlanOptions& options) {
   absl::Status status = ValidateBudget(budget);
   if (status.ok()) status = ValidateSolveOptions(options.solve);
+  if (status.ok()) status = PlainTraining(kind).status();
   if (!status.ok()) return status;
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<Plan> plan = Solve(kind, budget, options);
@@ -119,6 +109,7 @@ absl::StatusOr<Plan> MakePlanOf(const Kind& kind, Bytes budget, const PlanOption
 template <class Kind>
 absl::StatusOr<Frontier> MakeFrontierOf(const Kind& kind, const PlanOptions& options) {
   absl::Status status = ValidateSolveOptions(options.solve);
+  if (status.ok()) status = PlainTraining(kind).status();
   if (!status.ok()) return status;
   const auto solver = SolverFor(kind, options.solver);
   if (!solver.ok()) return solver.status();

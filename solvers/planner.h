@@ -45,15 +45,16 @@ struct PlanOptions {
 std::vector<std::vector<int64_t>> StepVertices(const Problem& problem);
 
 // Budget in bytes: a share by the store-all peak under the problem's costs, "least" by the named
-// solver's class.
+// solver's class. Errors as for MakePlan; a budget in bytes is not looked at further.
 absl::StatusOr<Bytes> ResolveBudget(const Problem& problem, const Budget& budget,
                                     const PlanOptions& options);
 absl::StatusOr<Bytes> ResolveBudget(const Chain& chain, const Budget& budget,
                                     const PlanOptions& options);
 
 // Plans. Every plan that comes back FOUND was accepted by the referee within the budget. Errors:
-// INVALID_ARGUMENT (unknown solver, bad budget or options), CANCELLED, DEADLINE_EXCEEDED,
-// RESOURCE_EXHAUSTED. Thread-safe.
+// INVALID_ARGUMENT (unknown solver, bad budget or options, a graph that plain training cannot run
+// because a vertex in place writes over what a backward needs: PlainTraining in
+// solvers/plan/problem_referee.h), CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED. Thread-safe.
 absl::StatusOr<Plan> MakePlan(const Profile& profile, const Budget& budget,
                               const PlanOptions& options);
 

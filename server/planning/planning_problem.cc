@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "solvers/model/field_error.h"
 #include "solvers/plan/problem_referee.h"
 
 namespace stowage {
@@ -16,13 +14,8 @@ absl::StatusOr<std::shared_ptr<PlanningProblem>> MakePlanningProblem(const Profi
   auto problem = std::make_shared<PlanningProblem>();
   problem->costs = std::make_shared<const Problem>(profile.problem);
   problem->stage_vertices = StepVertices(*problem->costs);
-  absl::StatusOr<Simulation> store_all =
-      Simulate(*problem->costs, StoreAllSchedule(*problem->costs));
-  if (!store_all.ok()) {
-    return FieldError("profile",
-                      absl::StrCat("plain training fails: ", store_all.status().message()),
-                      "must be a step that can run without a budget");
-  }
+  const absl::StatusOr<Simulation> store_all = PlainTraining(*problem->costs);
+  if (!store_all.ok()) return store_all.status();
   problem->store_all = *store_all;
   problem->canonical = std::make_shared<const std::string>(CanonicalBytes(profile, options));
   problem->key.digest = digest(*problem->canonical);

@@ -14,6 +14,14 @@ namespace stowage {
 
 absl::StatusOr<Simulation> Simulate(const Problem& problem, const Schedule& schedule);
 Schedule StoreAllSchedule(const Problem& problem);
+
+// A step without a budget: what StoreAllSchedule takes. INVALID_ARGUMENT made by FieldError for a
+// graph on which it is no schedule: a vertex in place writes over what a backward needs. No order of
+// such a graph is planned.
+absl::StatusOr<Simulation> PlainTraining(const Problem& problem);
+absl::StatusOr<Simulation> PlainTraining(const Chain& chain);
+absl::StatusOr<Simulation> PlainTraining(const Graph& graph);
+
 Nanos MakespanLowerBound(const Problem& problem, Bytes budget);
 absl::Status Referee(const Problem& problem, Plan* plan);
 

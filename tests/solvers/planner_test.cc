@@ -235,6 +235,37 @@ TEST(Planner, PlansGraphsOpByOp) {
   EXPECT_EQ(MakePlan(profile, least->budget - Bytes(1), {})->status, PlanStatus::kProvenInfeasible);
 }
 
+TEST(Planner, RefusesGraphsThatPlainTrainingCannotRun) {
+  GraphSpec spec;
+  for (int64_t id = 0; id < 4; ++id) {
+    Vertex v;
+    v.id = v.program_order = id;
+    v.output = v.output_gradient = Bytes(10);
+    v.extra_saved = Bytes(3);
+    if (id > 0) v.inputs = {{id - 1, true}};
+    spec.vertices.push_back(v);
+  }
+  spec.vertices[2].alias = AliasKind::kInPlace;
+  spec.vertices[1].backward_needs_output = true;
+  const absl::StatusOr<Graph> graph = Graph::Create(spec);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const Problem problem(*graph);
+  for (const std::string name : {"", "store_all", "optimal_persistent"}) {
+    const PlanOptions options{name, {}};
+    std::vector<absl::Status> answers = {
+        MakeFrontier(problem, options).status(),
+        ResolveBudget(problem, ShareOfStoreAll{0.5}, options).status(),
+        ResolveBudget(problem, LeastBudget{}, options).status()};
+    for (const int64_t budget : {1, 30, 1000}) {
+      answers.push_back(MakePlan(problem, Bytes(budget), options).status());
+    }
+    for (const absl::Status& status : answers) {
+      ASSERT_TRUE(GetFieldViolation(status).has_value()) << status;
+      EXPECT_EQ(GetFieldViolation(status)->field, "profile");
+    }
+  }
+}
+
 TEST(Planner, PlansGraphsByTheChainSolverThatIsNamed) {
   const Graph graph = Path();
   const Profile profile{"path", Device(), graph};
