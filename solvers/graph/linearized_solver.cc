@@ -1,6 +1,7 @@
 #include "solvers/graph/linearized_solver.h"
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include "solvers/graph/expand.h"
 #include "solvers/graph/least_need.h"
 #include "solvers/graph/linearize.h"
+#include "solvers/model/field_error.h"
 #include "solvers/plan/graph_store_all.h"
 
 namespace stowage {
@@ -42,6 +44,11 @@ absl::StatusOr<Frontier> LinearizedSolver::SolveFrontier(const Graph& graph,
   absl::Status status = ValidateSolveOptions(options);
   if (!status.ok()) return status;
   const absl::StatusOr<LinearizedGraph> linear = Linearize(graph);
+  if (absl::IsInvalidArgument(linear.status())) {
+    return FieldError("profile.graph", std::string(linear.status().message()),
+                      "must be a chain within its limits when cut at its splitting vertices, for a "
+                      "solver of chains");
+  }
   if (!linear.ok()) return linear.status();
   absl::StatusOr<Frontier> frontier = chain_solver_.SolveFrontier(linear->chain, options);
   if (!frontier.ok()) return frontier.status();

@@ -9,7 +9,8 @@
 namespace stowage {
 
 // PROVEN_INFEASIBLE below what one op alone needs (least_need.h): what the chain solver proves holds
-// for the chain only.
+// for the chain only. INVALID_ARGUMENT for a graph of sizes whose chain, which counts some bytes more
+// than once, is beyond the limits of chains.
 class LinearizedSolver final : public GraphSolver {
  public:
   // `chain_solver` outlives this object.

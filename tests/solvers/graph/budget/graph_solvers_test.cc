@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "solvers/graph/budget/solvers.h"
+#include "solvers/graph/linearize.h"
+#include "solvers/model/field_error.h"
 #include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/graph_store_all.h"
@@ -208,6 +210,30 @@ TEST_P(GraphSolvers, HandlesTheLargestSizes) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   for (const int64_t budget : {int64_t{0}, kMaxTotal / 8, kMaxTotal, INT64_MAX}) {
     EXPECT_TRUE(solver().Solve(*graph, Bytes(budget), {}).ok());
+  }
+}
+
+TEST_P(GraphSolvers, AnswersOrRefusesGraphsThatAreTooLargeAsChains) {
+  GraphSpec spec;
+  for (int64_t id = 0; id < 40; ++id) {
+    Vertex v;
+    v.id = v.program_order = id;
+    v.output = Bytes(kMaxTotal / 50);
+    v.forward_time = Nanos(1);
+    if (id > 0) v.inputs.push_back({id - 1, true});
+    spec.vertices.push_back(v);
+  }
+  const absl::StatusOr<Graph> graph = Graph::Create(spec);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_FALSE(Linearize(*graph).ok());
+  EXPECT_TRUE(solver().Solve(*graph, StoreAllPeak(*graph), {}).ok());
+  const absl::StatusOr<Frontier> frontier = solver().SolveFrontier(*graph, {});
+  if (&solver() == &OrderSearchSolver()) {
+    ASSERT_TRUE(frontier.ok()) << frontier.status();
+    EXPECT_LE(frontier->points().front().peak, Share(StoreAllPeak(*graph), 0.5));
+  } else {
+    ASSERT_TRUE(GetFieldViolation(frontier.status()).has_value()) << frontier.status();
+    EXPECT_EQ(GetFieldViolation(frontier.status())->field, "profile.graph");
   }
 }
 
