@@ -25,8 +25,10 @@ class GraphSolver {
   virtual absl::StatusOr<Plan> Solve(const Graph& graph, Bytes budget,
                                      const SolveOptions& options) const = 0;
 
-  // All budgets at once; what Solve has at a budget is the point of this at that budget. The last
-  // point is as fast as store-all. info().least_budget is proven: no schedule needs less.
+  // All budgets at once: what Solve has at each, less, where the points are too many to keep, some
+  // that gain little (ChooseCompact in solvers/plan/frontier.h): a budget may then get up to that
+  // share of the makespan more than from Solve. The last point is as fast as store-all.
+  // info().least_budget is proven: no schedule needs less.
   virtual absl::StatusOr<Frontier> SolveFrontier(const Graph& graph,
                                                  const SolveOptions& options) const = 0;
 

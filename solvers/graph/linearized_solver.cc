@@ -31,7 +31,7 @@ absl::StatusOr<Plan> LinearizedSolver::Solve(const Graph& graph, Bytes budget,
   absl::StatusOr<std::optional<Plan>> easy = EasyPlan(graph, budget, info_, options);
   if (!easy.ok()) return easy.status();
   if (easy->has_value()) return **std::move(easy);
-  const absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
+  const absl::StatusOr<Frontier> frontier = Expanded(graph, options, /*compact=*/false);
   if (!frontier.ok()) return frontier.status();
   absl::StatusOr<Plan> plan = frontier->PlanAt(budget);
   if (!plan.ok()) return plan.status();
@@ -41,6 +41,11 @@ absl::StatusOr<Plan> LinearizedSolver::Solve(const Graph& graph, Bytes budget,
 
 absl::StatusOr<Frontier> LinearizedSolver::SolveFrontier(const Graph& graph,
                                                          const SolveOptions& options) const {
+  return Expanded(graph, options, /*compact=*/true);
+}
+
+absl::StatusOr<Frontier> LinearizedSolver::Expanded(const Graph& graph, const SolveOptions& options,
+                                                    bool compact) const {
   absl::Status status = ValidateSolveOptions(options);
   if (!status.ok()) return status;
   const absl::StatusOr<LinearizedGraph> linear = Linearize(graph);
@@ -67,7 +72,7 @@ absl::StatusOr<Frontier> LinearizedSolver::SolveFrontier(const Graph& graph,
   info.schedule_class = info_.schedule_class;
   info.least_budget = LeastNeed(graph);
   info.exact = false;
-  return builder.BuildCompact(std::move(info));
+  return compact ? builder.BuildCompact(std::move(info)) : builder.Build(std::move(info));
 }
 
 absl::StatusOr<Bytes> LinearizedSolver::LeastBudget(const Graph& graph,

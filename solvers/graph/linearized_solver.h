@@ -24,6 +24,10 @@ class LinearizedSolver final : public GraphSolver {
   absl::StatusOr<Bytes> LeastBudget(const Graph& graph, const SolveOptions& options) const override;
 
  private:
+  // The points of the chain's frontier on the graph: all, or what a cache would want to keep.
+  absl::StatusOr<Frontier> Expanded(const Graph& graph, const SolveOptions& options,
+                                    bool compact) const;
+
   // To expand and to replay, for each instruction; about.
   static constexpr int64_t kStepsPerVertex = 32;
 

@@ -62,7 +62,8 @@ class Solving {
     for (int v = 0; v < ops_.size(); ++v) recomputable_.push_back(ops_.costs(v).recomputable);
   }
 
-  absl::StatusOr<Frontier> Run(FrontierInfo info) {
+  // All points found, or those that a cache would want to keep.
+  absl::StatusOr<Frontier> Run(FrontierInfo info, bool compact) {
     absl::Status status = builder_.Add(StoreAllSchedule(graph_));
     if (status.ok()) status = Propose();
     if (status.ok() && ops_.size() <= kMaxSearched) {
@@ -83,7 +84,7 @@ class Solving {
       info.schedule_class = kAnySchedule;
       info.least_budget = builder_.Build(info).points().front().peak;
     }
-    return builder_.BuildCompact(std::move(info));
+    return compact ? builder_.BuildCompact(std::move(info)) : builder_.Build(std::move(info));
   }
 
  private:
@@ -223,7 +224,7 @@ class OrderSearchSolverImpl final : public GraphSolver {
     absl::StatusOr<std::optional<Plan>> easy = EasyPlan(graph, budget, info_, options);
     if (!easy.ok()) return easy.status();
     if (easy->has_value()) return **std::move(easy);
-    const absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
+    const absl::StatusOr<Frontier> frontier = Search(graph, options, /*compact=*/false);
     if (!frontier.ok()) return frontier.status();
     absl::StatusOr<Plan> found = frontier->PlanAt(budget);
     if (!found.ok()) return found.status();
@@ -233,13 +234,7 @@ class OrderSearchSolverImpl final : public GraphSolver {
 
   absl::StatusOr<Frontier> SolveFrontier(const Graph& graph,
                                          const SolveOptions& options) const override {
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
-    const absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
-    if (!folded.ok()) return folded.status();
-    Solving solving(graph, *folded, options);
-    return solving.Run({info_.name, info_.schedule_class, LeastNeed(graph), /*exact=*/false,
-                        /*slots=*/0});
+    return Search(graph, options, /*compact=*/true);
   }
 
   absl::StatusOr<Bytes> LeastBudget(const Graph& graph,
@@ -250,6 +245,18 @@ class OrderSearchSolverImpl final : public GraphSolver {
   }
 
  private:
+  absl::StatusOr<Frontier> Search(const Graph& graph, const SolveOptions& options,
+                                  bool compact) const {
+    absl::Status status = ValidateSolveOptions(options);
+    if (!status.ok()) return status;
+    const absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
+    if (!folded.ok()) return folded.status();
+    Solving solving(graph, *folded, options);
+    return solving.Run(
+        {info_.name, info_.schedule_class, LeastNeed(graph), /*exact=*/false, /*slots=*/0},
+        compact);
+  }
+
   static void Explain(const Graph& graph, const Frontier& frontier, Plan* plan) {
     const Bytes least = frontier.points().front().peak;
     plan->bounds.least_budget = least;
