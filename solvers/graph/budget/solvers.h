@@ -12,10 +12,15 @@ namespace stowage {
 //   - Exact, the least budget too, for graphs without aliases of up to some 16 vertices (a search of
 //     a million states, at most a second; it tells where it was not enough). Plans for others come
 //     with a lower bound.
-//   - Never slower than the chain solver that suits the length (solvers/chain/chain_choice.h) is
-//     on the same graph cut at its splitting vertices, nor than training with the checkpoints of
-//     DivisionTreeSolver, nor than plain training, at the same budget.
-//   - All budgets cost as much as one: a budget gets the frontier's point, so more is never slower.
+//   - Never slower at a budget than the frontier, there, of the chain solver that suits the length
+//     (solvers/chain/chain_choice.h) on the same graph cut at its splitting vertices: where that
+//     chain keeps within the limits of chains. A plan that the chain solver makes for one budget of
+//     a long chain alone may be finer than its frontier, and so a little faster than either.
+//   - Never slower than training with the checkpoints of DivisionTreeSolver, nor than plain
+//     training, at the same budget: but for graphs with values written over in place, where what
+//     training with those checkpoints would do may be no schedule, and is left out.
+//   - All budgets cost as much as one: a budget gets the fastest of all that was found and fits, so
+//     more is never slower.
 //   - Effort is counted, some million computes per vertex, and does not depend on the machine: equal
 //     input gives equal plans. Some 3 s for 300 vertices, 15 s for 1,500 and more; beyond 20,000 the
 //     proposals are not improved.
