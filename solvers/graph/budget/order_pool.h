@@ -11,6 +11,8 @@
 
 namespace stowage {
 
+// Keeps within a number of bytes, but for the lowest peak and the fastest order, which stay: of the
+// others, those go first that are the least faster, by their share, than the next lower peak's.
 class OrderPool {
  public:
   struct Entry {
@@ -19,7 +21,9 @@ class OrderPool {
     ComputeOrder order;
   };
 
-  // Keeps it unless an entry of no higher peak is as fast.
+  explicit OrderPool(int64_t most_bytes) : most_bytes_(most_bytes) {}
+
+  // Keeps it unless an entry of no higher peak is as fast. O(entries).
   void Offer(const OrderCost& cost, const ComputeOrder& order);
   // Peaks rise, times fall.
   const std::vector<Entry>& entries() const { return entries_; }
@@ -27,6 +31,11 @@ class OrderPool {
   size_t Within(int64_t budget) const;
 
  private:
+  // Of all orders.
+  int64_t TotalBytes() const;
+  void DropLeastGain();
+
+  int64_t most_bytes_;
   std::vector<Entry> entries_;
 };
 

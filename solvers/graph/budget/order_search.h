@@ -15,7 +15,7 @@ namespace stowage {
 class OrderSearch {
  public:
   OrderSearch(const OpGraph& graph, const SolveOptions& options)
-      : graph_(graph), moves_(graph, options.stop) {}
+      : graph_(graph), moves_(graph, options.stop), pool_(options.table_limit.value() / 4) {}
 
   // A proposal. Its first runs must follow their inputs.
   void Offer(const ComputeOrder& order);

@@ -26,7 +26,9 @@ namespace stowage {
 //     proposals are not improved.
 //   - PROVEN_INFEASIBLE below the least budget where that is exact, and below what one op alone
 //     needs; else NOT_FOUND.
-// Of the options, slots and table_limit are for the chain solver; threads are not used beyond it.
+// Of the options, slots are for the chain solver; table_limit is for the table of each chain solver,
+// and the orders that the search keeps beside it take up to a quarter of that: where more would be
+// worth it, those go that gain least. Threads are not used beyond the chain solver.
 const GraphSolver& OrderSearchSolver();
 
 }  // namespace stowage
