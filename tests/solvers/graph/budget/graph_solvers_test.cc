@@ -154,7 +154,7 @@ TEST_P(GraphSolvers, EqualInputGivesEqualFrontiersWhateverTheThreads) {
   EXPECT_EQ(solver().SolveFrontier(*graph, options)->Encode(), first);
 }
 
-TEST_P(GraphSolvers, ScalingSizesScalesTheFrontier) {
+TEST_P(GraphSolvers, ScalingSizesScalesStoreAllAndTheProvenNeed) {
   std::mt19937_64 rng(34);
   for (int i = 0; i < 30; ++i) {
     const Graph graph = Draw(2 * i, &rng);
@@ -172,6 +172,7 @@ TEST_P(GraphSolvers, ScalingSizesScalesTheFrontier) {
     const Frontier small = *solver().SolveFrontier(graph, {});
     const Frontier large = *solver().SolveFrontier(*Graph::Create(spec), {});
     EXPECT_EQ(small.points().back().peak.value() * 1000, large.points().back().peak.value());
+    EXPECT_EQ(small.points().back().makespan, large.points().back().makespan);
     EXPECT_EQ(small.info().least_budget.value() * 1000, large.info().least_budget.value());
   }
 }
