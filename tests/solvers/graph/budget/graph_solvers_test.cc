@@ -1,6 +1,7 @@
 // What every solver of graphs within a budget must do.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <thread>
@@ -249,20 +250,57 @@ TEST_P(GraphSolvers, RefusesBadOptions) {
             absl::StatusCode::kInvalidArgument);
 }
 
+// Every vertex reads the one with half its number: half of them are outputs.
+Graph ManyOutputs(int vertices) {
+  std::mt19937_64 rng(36);
+  GraphSpec spec;
+  for (int64_t id = 0; id < vertices; ++id) {
+    Vertex v;
+    v.id = v.program_order = id;
+    v.output = v.output_gradient = Bytes(static_cast<int64_t>(1000 + rng() % 9000));
+    v.forward_time = v.backward_time = Nanos(static_cast<int64_t>(1 + rng() % 100));
+    if (id > 0) v.inputs.push_back({id / 2, true});
+    spec.vertices.push_back(v);
+  }
+  spec.vertices[1].inputs[0].vertex = 0;
+  return *Graph::Create(spec);
+}
+
+// The best of some tries: others may use the machine.
+void ExpectToStopSoonAfter(std::chrono::milliseconds after, const GraphSolver& solver,
+                           const Graph& graph) {
+  constexpr std::chrono::milliseconds kSoon(150);
+  StopToken::Clock::duration late = std::chrono::hours(1);
+  for (int tries = 0; tries < 3 && late > kSoon; ++tries) {
+    const auto deadline = StopToken::Clock::now() + after;
+    const StopToken stop(deadline);
+    SolveOptions options;
+    options.stop = &stop;
+    const absl::StatusOr<Frontier> frontier = solver.SolveFrontier(graph, options);
+    if (frontier.ok()) return;  // done before
+    EXPECT_EQ(frontier.status().code(), absl::StatusCode::kDeadlineExceeded);
+    late = std::min(late, StopToken::Clock::now() - deadline);
+  }
+  EXPECT_LT(late, kSoon) << graph.size() << " vertices, told after " << after.count() << " ms";
+}
+
+TEST_P(GraphSolvers, StopsSoonAfterADeadline) {
+  const absl::StatusOr<Graph> graph =
+      testing::ReadGraphFile(STOWAGE_SOURCE_DIR "/tests/data/nasnet_cifar.graph");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const Graph many_outputs = ManyOutputs(5000);
+  for (const int after_ms : {0, 50, 700}) {
+    ExpectToStopSoonAfter(std::chrono::milliseconds(after_ms), solver(), *graph);
+  }
+  for (const int after_ms : {200, 1000}) {
+    ExpectToStopSoonAfter(std::chrono::milliseconds(after_ms), solver(), many_outputs);
+  }
+}
+
 TEST_P(GraphSolvers, StopsSoonWhenItIsTold) {
   const absl::StatusOr<Graph> graph =
       testing::ReadGraphFile(STOWAGE_SOURCE_DIR "/tests/data/nasnet_cifar.graph");
   ASSERT_TRUE(graph.ok()) << graph.status();
-  for (const int after_ms : {0, 50, 700}) {
-    const auto deadline = StopToken::Clock::now() + std::chrono::milliseconds(after_ms);
-    const StopToken stop(deadline);
-    SolveOptions options;
-    options.stop = &stop;
-    const absl::StatusOr<Frontier> frontier = solver().SolveFrontier(*graph, options);
-    if (frontier.ok()) continue;  // done before
-    EXPECT_EQ(frontier.status().code(), absl::StatusCode::kDeadlineExceeded);
-    EXPECT_LT(StopToken::Clock::now() - deadline, std::chrono::milliseconds(500));
-  }
   StopToken stop;
   SolveOptions options;
   options.stop = &stop;
