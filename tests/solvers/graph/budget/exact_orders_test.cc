@@ -32,7 +32,7 @@ Graph Draw(int vertices, int i, std::mt19937_64* rng) {
 }
 
 OrderPool StoreAllPool(const OpGraph& ops) {
-  OrderPool pool;
+  OrderPool pool(int64_t{1} << 40);
   const ComputeOrder order = StoreAllOrder(ops);
   pool.Offer(OrderEvaluator(ops).Evaluate(order, kNoTarget), order);
   return pool;
