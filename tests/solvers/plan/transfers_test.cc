@@ -138,6 +138,8 @@ TEST(Transfers, ShareOneChannelInHalfDuplexOnly) {
   const Result full = Replayed(BothWays(), link);
   // Saved 2 leaves from 230 to 40230, a^1 after it on the same channel to 40240, in both modes.
   for (const Result& r : {half, full}) {
+    EXPECT_EQ(r.timeline[2].host, Bytes(200));
+    EXPECT_EQ(r.timeline[3].host, Bytes(0));  // discarded there
     ExpectSpan(r.timeline[6], 230, 40230);
     ExpectSpan(r.timeline[8], 40230, 40240);
     ExpectSpan(r.timeline[10], 250, 40230);
