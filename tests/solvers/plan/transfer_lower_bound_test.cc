@@ -102,6 +102,7 @@ TEST(TransferLowerBound, HoldsForTheLargestNumbers) {
   EXPECT_EQ(MakespanLowerBound(chain, link, Bytes(0)), MakespanLowerBound(chain, Bytes(0)));
   EXPECT_EQ(MakespanLowerBound(chain, link, link.host_memory), chain.ideal_time());
   link.to_host = link.to_device = {std::numeric_limits<int64_t>::max(), Nanos(0)};
+  EXPECT_EQ(MakespanLowerBound(chain, link, link.host_memory), chain.ideal_time());
   EXPECT_EQ(MakespanLowerBound(chain, link, Bytes(0)), chain.ideal_time());
 }
 
