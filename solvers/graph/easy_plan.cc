@@ -21,7 +21,9 @@ absl::StatusOr<std::optional<Plan>> EasyPlan(const Graph& graph, Bytes budget,
   if (budget < least) {
     plan.status = PlanStatus::kProvenInfeasible;
     plan.bounds.least_budget = least;
-    plan.explanation = absl::StrCat("some op alone needs ", least.value(), " bytes at once");
+    plan.explanation = absl::StrCat("some op alone needs ", least.value(),
+                                    " bytes at once; the budget \"least\" asks for the smallest "
+                                    "that a schedule is found for");
     return plan;
   }
   Schedule store_all = StoreAllSchedule(graph);

@@ -19,9 +19,9 @@ class GraphSolver {
 
   // Fills what ChainSolver::Solve does; Plan.stage_vertices is the planner's. Errors: CANCELLED,
   // DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INVALID_ARGUMENT for options. An infeasible budget is a
-  // plan, not an error: PROVEN_INFEASIBLE only where some compute alone needs more at once, and then
-  // bounds.least_budget is what it needs; else it is the smallest budget that Solve found a
-  // schedule for, or 0 where everything fits.
+  // plan, not an error: PROVEN_INFEASIBLE only below a proven need, which is bounds.least_budget then
+  // and may be less than what any schedule fits in; else that is the smallest budget that Solve found
+  // a schedule for, or 0 where everything fits.
   virtual absl::StatusOr<Plan> Solve(const Graph& graph, Bytes budget,
                                      const SolveOptions& options) const = 0;
 

@@ -85,8 +85,8 @@ std::string PlanText(const Plan& plan) {
                  absl::StrCat(ToString(b.lower_bound), " (gap ", Percent(plan.gap()), ")"));
     text += Line("optimal", OptimalityText(plan));
   } else if (plan.status == PlanStatus::kProvenInfeasible) {
-    text += Line("least budget", absl::StrCat(b.least_budget.value(), " bytes (",
-                                              ToString(b.least_budget), ") of ", b.schedule_class));
+    text += Line("needs at least", absl::StrCat(b.least_budget.value(), " bytes (",
+                                                ToString(b.least_budget), "): ", b.schedule_class));
   }
   text += Line("solver",
                absl::StrCat(plan.provenance.solver, " ", plan.provenance.solver_version, " in ",
