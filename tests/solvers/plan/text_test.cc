@@ -75,7 +75,7 @@ TEST(Text, AnInfeasiblePlanNamesTheLeastBudget) {
   plan.status = PlanStatus::kProvenInfeasible;
   plan.bounds.least_budget = Bytes(4096);
   plan.bounds.schedule_class = "some class";
-  EXPECT_THAT(PlanText(plan), HasSubstr("4096 bytes (4.00 KiB) of some class"));
+  EXPECT_THAT(PlanText(plan), HasSubstr("needs at least 4096 bytes (4.00 KiB): some class"));
   EXPECT_THAT(PlanText(plan), Not(HasSubstr("step")));
 }
 
