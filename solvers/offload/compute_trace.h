@@ -1,0 +1,49 @@
+// A schedule without transfers, with whatever it recomputes, as transfers see it: what each
+// instruction takes, and which tensors lie idle around the turn from forwards to backwards.
+//
+// Bytes, nanoseconds. Immutable by convention, hence safe to share between threads.
+#ifndef STOWAGE_SOLVERS_OFFLOAD_COMPUTE_TRACE_H_
+#define STOWAGE_SOLVERS_OFFLOAD_COMPUTE_TRACE_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/units.h"
+#include "solvers/plan/schedule.h"
+
+namespace stowage {
+
+struct ComputeTrace {
+  struct Step {
+    Nanos time;
+    Bytes need;  // device memory while it runs and after it, with nothing on the host
+  };
+
+  // Held from before the turn to after it, and not read in between: it may be on the host.
+  struct Tensor {
+    TensorKind kind = TensorKind::kActivation;
+    int stage = 0;
+    Bytes bytes;
+    int made = -1;      // the step that makes it; -1: held from the start
+    int last_read = 0;  // the last step before the turn that reads it; `made` if none does
+    int next_read = 0;  // the first step from the turn on that reads or drops it
+    int dropped = 0;    // the step that drops it
+  };
+
+  std::vector<Step> steps;      // one per instruction
+  int turn = 0;                 // the first backward
+  std::vector<Tensor> tensors;  // in the order in which they may leave: by last_read, then those
+                                // that come back later first; only such as have bytes
+};
+
+// INVALID_ARGUMENT if Simulate refuses the schedule. O(instructions + L log L).
+absl::StatusOr<ComputeTrace> TraceOf(const Chain& chain, const Schedule& compute);
+
+// Internal to traces: puts the tensors into their order and leaves out those that are read without
+// a step in between.
+void SortTensors(ComputeTrace* trace);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_OFFLOAD_COMPUTE_TRACE_H_
