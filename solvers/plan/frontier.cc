@@ -187,6 +187,11 @@ FrontierBuilder::FrontierBuilder(const Chain& chain, const TransferModel& transf
 FrontierBuilder::FrontierBuilder(const Graph& graph)
     : referee_([&graph](const Schedule& schedule) { return SimulateGraph(graph, schedule); }) {}
 
+FrontierBuilder::FrontierBuilder(const Graph& graph, const TransferModel& transfers)
+    : referee_([&graph, transfers](const Schedule& schedule) {
+        return SimulateGraph(graph, schedule, transfers);
+      }) {}
+
 absl::Status FrontierBuilder::Add(const Schedule& schedule) {
   const absl::StatusOr<Simulation> simulation = referee_(schedule);
   if (!simulation.ok()) {

@@ -77,9 +77,10 @@ std::vector<size_t> ChooseCompact(const std::vector<PointCost>& points);
 class FrontierBuilder {
  public:
   explicit FrontierBuilder(const Chain& chain);
+  explicit FrontierBuilder(const Graph& graph);
   // Of schedules with transfers.
   FrontierBuilder(const Chain& chain, const TransferModel& transfers);
-  explicit FrontierBuilder(const Graph& graph);
+  FrontierBuilder(const Graph& graph, const TransferModel& transfers);
 
   // Replays the schedule. INTERNAL if the referee refuses it: solvers add valid ones only.
   // O(instructions).

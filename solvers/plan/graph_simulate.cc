@@ -6,11 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/plan/graph_versions.h"
 #include "solvers/plan/replay.h"
+#include "solvers/plan/transfer_replay.h"
 
 namespace stowage {
 namespace {
-
-constexpr int kNotHeld = -1;
 
 size_t Index(int position) { return static_cast<size_t>(position); }
 
@@ -24,7 +23,8 @@ class GraphReplay : public Replay {
   explicit GraphReplay(const Graph& graph)
       : graph_(graph),
         versions_(graph),
-        version_(Index(graph.size()), kNotHeld),
+        version_(Index(graph.size())),
+        tensors_(version_.size(), false),
         extras_(version_.size(), false),
         gradient_(version_.size(), false),
         ran_(version_.size(), false),
@@ -37,9 +37,7 @@ class GraphReplay : public Replay {
     }
   }
 
- private:
-  static int Position(const GraphInput& input) { return static_cast<int>(input.vertex); }
-
+ protected:
   absl::Status Finish() const override {
     for (int p = graph_.size() - 1; p >= 0; --p) {
       if (!ran_backward_[Index(p)]) {
@@ -51,10 +49,8 @@ class GraphReplay : public Replay {
   }
 
   absl::Status Dispatch(const Instruction& i) override {
-    if (i.stage < 1 || i.stage > graph_.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the graph's vertices are 1 to ", graph_.size()));
-    }
+    absl::Status status = CheckStage(i);
+    if (!status.ok()) return status;
     const int p = i.stage - 1;
     switch (i.op) {
       case Op::kForwardKeepAll:
@@ -63,21 +59,85 @@ class GraphReplay : public Replay {
       case Op::kBackward:
         return RunBackward(p);
       case Op::kDiscard:
-        return i.tensor == TensorKind::kSaved ? DiscardExtras(p) : DiscardTensor(p);
+        return RunDiscard(i.tensor, p);
       case Op::kForwardKeepNothing:
       case Op::kReduce:
+        break;
       case Op::kOffloadStart:
       case Op::kOffloadWait:
       case Op::kPrefetchStart:
       case Op::kPrefetchWait:
-        break;
+        return absl::InvalidArgumentError("transfers need a transfer model");
     }
     return absl::InvalidArgumentError("the op has no place in the graph's accounting");
   }
 
+  // What TransferReplay wants, by the numbers that instructions have.
+  int last() const { return graph_.size(); }
+
+  absl::Status CheckStage(const Instruction& i) const {
+    if (i.stage >= 1 && i.stage <= graph_.size()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the graph's vertices are 1 to ", graph_.size()));
+  }
+
+  absl::Status CheckMoves(TensorKind tensor, int number) const {
+    return tensor == TensorKind::kSaved ? absl::OkStatus() : CheckOwns(number - 1);
+  }
+
+  bool Held(TensorKind tensor, int number) const {
+    return (tensor == TensorKind::kSaved ? extras_ : tensors_)[Index(number - 1)];
+  }
+
+  Bytes Size(TensorKind tensor, int number) const {
+    const int p = number - 1;
+    return tensor == TensorKind::kSaved ? graph_.vertex(p).extra_saved : graph_.bytes(p);
+  }
+
+  void Drop(TensorKind tensor, int number) {
+    (tensor == TensorKind::kSaved ? extras_ : tensors_)[Index(number - 1)] = false;
+    held_ -= Size(tensor, number);
+  }
+
+  // A tensor comes back in the version in which it left.
+  void Arrive(TensorKind tensor, int number) {
+    (tensor == TensorKind::kSaved ? extras_ : tensors_)[Index(number - 1)] = true;
+  }
+
+  static std::string Name(TensorKind tensor, int number) {
+    return absl::StrCat(tensor == TensorKind::kSaved ? "the extras of " : "the tensor of ",
+                        Number(number - 1));
+  }
+
+  template <class Visit>
+  void VisitChanges(const Instruction& i, const Visit& visit) const {
+    const Vertex& v = graph_.vertex(i.stage - 1);
+    if (i.op == Op::kDiscard) return visit(TensorChange::kDropped, i.tensor, i.stage);
+    if (i.op == Op::kBackward) return visit(TensorChange::kDropped, TensorKind::kSaved, i.stage);
+    if (i.op == Op::kForwardKeepAll && v.extra_saved > Bytes(0)) {
+      visit(TensorChange::kMade, TensorKind::kSaved, i.stage);
+    }
+    // What is written over in place is there no longer.
+    const int storage = graph_.storage(i.stage - 1) + 1;
+    if (v.alias == AliasKind::kInPlace) {
+      visit(TensorChange::kDropped, TensorKind::kActivation, storage);
+    } else if (v.alias == AliasKind::kNone) {
+      visit(TensorChange::kMade, TensorKind::kActivation, storage);
+    }
+  }
+
+ private:
+  static int Position(const GraphInput& input) { return static_cast<int>(input.vertex); }
+
+  absl::Status CheckOwns(int p) const {
+    if (graph_.storage(p) == p) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("its tensor belongs to ", Number(graph_.storage(p))));
+  }
+
   // Whether `position` is there, in whatever version.
   bool OutputHeld(int position) const {
-    return ran_[Index(position)] && version_[Index(graph_.storage(position))] != kNotHeld;
+    return ran_[Index(position)] && tensors_[Index(graph_.storage(position))];
   }
 
   absl::Status CheckHeld(const std::string& what, int position, int version) const {
@@ -144,10 +204,10 @@ class GraphReplay : public Replay {
                (saving ? v.forward_saving_overhead : v.forward_overhead);
     held_ += extras;
     if (extras > Bytes(0)) extras_[Index(p)] = true;
-    int& version = version_[Index(graph_.storage(p))];
-    if (v.alias == AliasKind::kInPlace) version = p;
-    if (version == kNotHeld) {
-      version = p;
+    if (v.alias == AliasKind::kInPlace) version_[Index(graph_.storage(p))] = p;
+    if (v.alias == AliasKind::kNone && !tensors_[Index(p)]) {
+      tensors_[Index(p)] = true;
+      version_[Index(p)] = p;
       held_ += graph_.bytes(p);
     }
     AddForward(v.forward_time, ran_[Index(p)]);
@@ -183,7 +243,7 @@ class GraphReplay : public Replay {
       --waits_for_[Index(Position(input))];
     }
     running_ = held_ + v.backward_overhead;
-    if (extras_[Index(p)]) DropExtras(p);
+    if (extras_[Index(p)]) Drop(TensorKind::kSaved, p + 1);
     if (graph_.storage(p) == p) held_ -= v.output_gradient;
     ran_backward_[Index(p)] = true;
     result_.makespan += v.backward_time;
@@ -204,32 +264,21 @@ class GraphReplay : public Replay {
     held_ += graph_.vertex(storage).output_gradient;
   }
 
-  absl::Status DiscardTensor(int p) {
-    if (graph_.storage(p) != p) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("its tensor belongs to ", Number(graph_.storage(p))));
+  absl::Status RunDiscard(TensorKind tensor, int p) {
+    absl::Status status = tensor == TensorKind::kSaved ? absl::OkStatus() : CheckOwns(p);
+    if (!status.ok()) return status;
+    if (!Held(tensor, p + 1)) {
+      return absl::InvalidArgumentError(tensor == TensorKind::kSaved ? "its extras are not held"
+                                                                     : "the tensor is not held");
     }
-    int& version = version_[Index(p)];
-    if (version == kNotHeld) return absl::InvalidArgumentError("the tensor is not held");
-    version = kNotHeld;
-    held_ -= graph_.bytes(p);
+    Drop(tensor, p + 1);
     return absl::OkStatus();
-  }
-
-  absl::Status DiscardExtras(int p) {
-    if (!extras_[Index(p)]) return absl::InvalidArgumentError("its extras are not held");
-    DropExtras(p);
-    return absl::OkStatus();
-  }
-
-  void DropExtras(int p) {
-    extras_[Index(p)] = false;
-    held_ -= graph_.vertex(p).extra_saved;
   }
 
   const Graph& graph_;
   const GraphVersions versions_;
-  std::vector<int> version_;    // that is held, by owner of the storage
+  std::vector<int> version_;    // that was made last, by owner of the storage
+  std::vector<bool> tensors_;   // is held, by owner of the storage
   std::vector<bool> extras_;    // are held
   std::vector<bool> gradient_;  // has been made, by owner of the storage
   std::vector<bool> ran_;
@@ -245,6 +294,14 @@ class GraphReplay : public Replay {
 absl::StatusOr<Simulation> SimulateGraph(const Graph& graph, const Schedule& schedule,
                                          std::vector<TimelinePoint>* timeline) {
   return GraphReplay(graph).Run(schedule, timeline);
+}
+
+absl::StatusOr<Simulation> SimulateGraph(const Graph& graph, const Schedule& schedule,
+                                         const TransferModel& transfers,
+                                         std::vector<TimelinePoint>* timeline) {
+  absl::Status status = ValidateTransferModel(transfers);
+  if (!status.ok()) return status;
+  return TransferReplay<GraphReplay>(graph, transfers).Run(schedule, timeline);
 }
 
 }  // namespace stowage

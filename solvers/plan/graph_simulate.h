@@ -19,7 +19,7 @@
 //                         storage
 //   discard saved v       v's extras                  held                       - the extras
 //
-// - Nothing is freed but what this table says. There is no forward-keep-nothing, reduce or transfer.
+// - Nothing is freed but what this table says. There is no forward-keep-nothing or reduce.
 // - An input is held if its storage is, at the version that the vertex reads in program order. A
 //   vertex in place costs no bytes, consumes the version before it and leaves its own; a forward of
 //   the owner brings the first one back. A view costs no bytes; once it has run it is there whenever
@@ -35,6 +35,16 @@
 //   of a storage that no vertex of another storage reads, an output of the network, is there from
 //   the first backward of the schedule on.
 //
+// Transfers, if there is a transfer model, are those of simulate.h by the same table. They move
+// tensors (activation v, of a v that owns its storage) and extras (saved v).
+//
+// - A tensor comes back in the version in which it left. What is there with it, a view, or what was
+//   written in place, is away with it.
+// - A tensor or extras that leave are held, and may be read, up to their offload-wait; until then
+//   nothing may drop them, nor a vertex in place write over the tensor. On the host, and up to their
+//   prefetch-wait, they are not held, and may not be computed anew: what the host has of them is
+//   discarded first.
+//
 // The peak is the maximum over ops and over the states between them. A chain is the graph whose
 // every stage is one op: extras = saved - output, o_b less the new gradient.
 #ifndef STOWAGE_SOLVERS_PLAN_GRAPH_SIMULATE_H_
@@ -44,14 +54,20 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/graph.h"
+#include "solvers/model/transfer_model.h"
 #include "solvers/plan/schedule.h"
 #include "solvers/plan/simulate.h"
 
 namespace stowage {
 
 // OK, or INVALID_ARGUMENT that names the first instruction that is not valid and why. `timeline`, if
-// given, is filled with one point per instruction. O(V + E + the inputs of all instructions).
+// given, is filled with one point per instruction. Without a transfer model, no transfer is valid; a
+// transfer model that is not valid is INVALID_ARGUMENT as ValidateTransferModel has it. O(V + E + the
+// inputs of all instructions).
 absl::StatusOr<Simulation> SimulateGraph(const Graph& graph, const Schedule& schedule,
+                                         std::vector<TimelinePoint>* timeline = nullptr);
+absl::StatusOr<Simulation> SimulateGraph(const Graph& graph, const Schedule& schedule,
+                                         const TransferModel& transfers,
                                          std::vector<TimelinePoint>* timeline = nullptr);
 
 }  // namespace stowage

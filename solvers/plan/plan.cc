@@ -72,4 +72,12 @@ absl::Status Referee(const Graph& graph, Plan* plan) {
                      StoreAllSchedule(graph), MakespanLowerBound(graph, plan->budget), plan);
 }
 
+absl::Status Referee(const Graph& graph, const TransferModel& transfers, Plan* plan) {
+  absl::Status status = ValidateTransferModel(transfers);
+  if (!status.ok()) return status;
+  return RefereeWith([&](const Schedule& s) { return SimulateGraph(graph, s, transfers); },
+                     StoreAllSchedule(graph), MakespanLowerBound(graph, transfers, plan->budget),
+                     plan);
+}
+
 }  // namespace stowage

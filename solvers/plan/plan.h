@@ -64,10 +64,11 @@ struct Plan {
 // budget, INVALID_ARGUMENT if the schedule does not fit the chain. Plans without a schedule pass
 // unchanged.
 absl::Status Referee(const Chain& chain, Plan* plan);
-// The same where tensors may go to host memory and back.
-absl::Status Referee(const Chain& chain, const TransferModel& transfers, Plan* plan);
 // The same for a schedule over the vertices of a graph.
 absl::Status Referee(const Graph& graph, Plan* plan);
+// The same where tensors may go to host memory and back.
+absl::Status Referee(const Chain& chain, const TransferModel& transfers, Plan* plan);
+absl::Status Referee(const Graph& graph, const TransferModel& transfers, Plan* plan);
 
 }  // namespace stowage
 

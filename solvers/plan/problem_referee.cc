@@ -7,6 +7,7 @@
 #include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/lower_bound.h"
 #include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/transfer_lower_bound.h"
 
 namespace stowage {
 namespace {
@@ -22,6 +23,14 @@ absl::StatusOr<Simulation> OrPlainTrainingFails(absl::StatusOr<Simulation> store
 absl::StatusOr<Simulation> Simulate(const Problem& problem, const Schedule& schedule) {
   if (const Graph* graph = std::get_if<Graph>(&problem)) return SimulateGraph(*graph, schedule);
   return Simulate(std::get<Chain>(problem), schedule);
+}
+
+absl::StatusOr<Simulation> Simulate(const Problem& problem, const Schedule& schedule,
+                                    const TransferModel& transfers) {
+  if (const Graph* graph = std::get_if<Graph>(&problem)) {
+    return SimulateGraph(*graph, schedule, transfers);
+  }
+  return Simulate(std::get<Chain>(problem), schedule, transfers);
 }
 
 Schedule StoreAllSchedule(const Problem& problem) {
@@ -45,8 +54,17 @@ Nanos MakespanLowerBound(const Problem& problem, Bytes budget) {
                     problem);
 }
 
+Nanos MakespanLowerBound(const Problem& problem, const TransferModel& transfers, Bytes budget) {
+  return std::visit([&](const auto& kind) { return MakespanLowerBound(kind, transfers, budget); },
+                    problem);
+}
+
 absl::Status Referee(const Problem& problem, Plan* plan) {
   return std::visit([plan](const auto& kind) { return Referee(kind, plan); }, problem);
+}
+
+absl::Status Referee(const Problem& problem, const TransferModel& transfers, Plan* plan) {
+  return std::visit([&](const auto& kind) { return Referee(kind, transfers, plan); }, problem);
 }
 
 }  // namespace stowage

@@ -139,7 +139,7 @@ TEST(SimulateGraph, RefusesWhatTheTableDoesNotAllow) {
       {{elsewhere}, "compute stream"},
       {{ForwardKeepNothing(1)}, "no place in the graph's accounting"},
       {all + Schedule{Reduce(2)}, "no place in the graph's accounting"},
-      {{{stowage::Op::kOffloadStart, 1}}, "no place in the graph's accounting"},
+      {{{stowage::Op::kOffloadStart, 1}}, "transfers need a transfer model"},
       {{ForwardKeepAll(2)}, "instruction 0 (forward-keep-all 2): its input, vertex 1, is not held"},
       {{ForwardKeepAll(1), ForwardKeepAll(2), Discard(kActivation, 2), ForwardKeepAll(3)},
        "instruction 3 (forward-keep-all 3): its input, vertex 2, is not held"},
