@@ -104,11 +104,6 @@ class GraphReplay : public Replay {
     (tensor == TensorKind::kSaved ? extras_ : tensors_)[Index(number - 1)] = true;
   }
 
-  static std::string Name(TensorKind tensor, int number) {
-    return absl::StrCat(tensor == TensorKind::kSaved ? "the extras of " : "the tensor of ",
-                        Number(number - 1));
-  }
-
   template <class Visit>
   void VisitChanges(const Instruction& i, const Visit& visit) const {
     const Vertex& v = graph_.vertex(i.stage - 1);

@@ -1,5 +1,3 @@
-#include <string>
-
 #include "absl/strings/str_cat.h"
 #include "solvers/plan/chain_replay.h"
 #include "solvers/plan/simulate.h"
@@ -25,10 +23,6 @@ class MovableChain : public ChainReplay {
     if (tensor == TensorKind::kSaved || l <= chain_.length()) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("the activations that move are 0 to ", chain_.length()));
-  }
-
-  static std::string Name(TensorKind tensor, int l) {
-    return absl::StrCat(tensor == TensorKind::kSaved ? "saved " : "activation ", l);
   }
 
   template <class Visit>

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,7 +28,6 @@ enum class TensorChange { kMade, kDropped };
 //   Bytes Size(kind, stage) const
 //   void Drop(kind, stage)
 //   void Arrive(kind, stage)                     held again; its bytes are in held_ already
-//   std::string Name(kind, stage) const          for people
 //   void VisitChanges(instruction, visit) const  visit(change, kind, stage): what the op, if valid,
 //                                                would make or drop, or write over
 template <class Base>
@@ -47,7 +45,7 @@ class TransferReplay final : public Base {
         const HostLink::State state = StateOf(tensor, l);
         if (state != HostLink::State::kLeaving && state != HostLink::State::kComing) continue;
         status = absl::InvalidArgumentError(
-            absl::StrCat("the schedule ends before the wait for ", this->Name(tensor, l)));
+            absl::StrCat("the schedule ends before the wait for ", Name(tensor, l)));
       }
     }
     return status;
@@ -122,13 +120,18 @@ class TransferReplay final : public Base {
     const HostLink::State state = StateOf(tensor, l);
     const bool away = state == HostLink::State::kOnHost || state == HostLink::State::kComing;
     if (change == TensorChange::kMade && away) {
-      return absl::InvalidArgumentError(absl::StrCat(this->Name(tensor, l), " is on the host"));
+      return absl::InvalidArgumentError(absl::StrCat(Name(tensor, l), " is on the host"));
     }
     if (change == TensorChange::kDropped && state == HostLink::State::kLeaving) {
       return absl::InvalidArgumentError(
-          absl::StrCat(this->Name(tensor, l), " is on its way to the host"));
+          absl::StrCat(Name(tensor, l), " is on its way to the host"));
     }
     return absl::OkStatus();
+  }
+
+  // As instructions name it.
+  static std::string Name(TensorKind tensor, int l) {
+    return absl::StrCat(tensor == TensorKind::kSaved ? "saved " : "activation ", l);
   }
 
   // The tensor's number on the link.

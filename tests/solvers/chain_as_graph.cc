@@ -32,8 +32,10 @@ class Translation {
       schedule_.push_back(Backward(i.stage + 1));
       DropTensor(&saved_, l);
       if (plain_[l - 1]) DropTensor(&plain_, l - 1);
+    } else if (IsTransfer(i.op)) {
+      AddTransfer(i);
     } else {
-      if (saved && chain_.stage(i.stage).saved > chain_.stage(i.stage).output) {
+      if (saved && HasExtras(i.stage)) {
         schedule_.push_back(Discard(TensorKind::kSaved, i.stage + 1));
       }
       if (i.op == Op::kReduce) {
@@ -52,6 +54,19 @@ class Translation {
   }
 
  private:
+  // What a stage saves is two tensors of the graph. On the host it counts as held here: the chain
+  // may make the other kind of it anew, the graph may not.
+  void AddTransfer(Instruction i) {
+    const bool extras = i.tensor == TensorKind::kSaved && HasExtras(i.stage);
+    i.stage += 1;
+    i.tensor = TensorKind::kActivation;
+    schedule_.push_back(i);
+    i.tensor = TensorKind::kSaved;
+    if (extras) schedule_.push_back(i);
+  }
+
+  bool HasExtras(int l) const { return chain_.stage(l).saved > chain_.stage(l).output; }
+
   void DropTensor(std::vector<bool>* held, size_t l) {
     (*held)[l] = false;
     schedule_.push_back(Discard(TensorKind::kActivation, static_cast<int>(l) + 1));

@@ -1,11 +1,11 @@
 #include "tests/solvers/naive_graph_replay.h"
 
-#include <algorithm>
-#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "tests/solvers/naive_world.h"
 
 namespace stowage::testing {
 namespace {
@@ -14,35 +14,33 @@ namespace {
 // place. So a version is a list of positions.
 using History = std::vector<int>;
 
-class NaiveGraph {
+std::string Tensor(int p) { return "tensor" + std::to_string(p); }
+std::string Extras(int p) { return "extras" + std::to_string(p); }
+std::string Gradient(int p) { return "gradient" + std::to_string(p); }
+
+class NaiveGraph final : public NaiveWorld {
  public:
-  explicit NaiveGraph(const Graph& graph) : graph_(graph) {}
-
-  bool Step(const Instruction& i, NaiveResult* result) {
-    const int p = i.stage - 1;
-    if (p < 0 || p >= graph_.size() || i.stream != Stream::kCompute) return false;
-    if (i.op == Op::kDiscard) {
-      const bool saved = i.tensor == TensorKind::kSaved;
-      return (saved                    ? extras_.erase(p)
-              : graph_.storage(p) == p ? tensors_.erase(p)
-                                       : size_t{0}) > 0;
-    }
-    if (i.op == Op::kBackward) return Backward(p, result);
-    if (i.op != Op::kForwardKeepAll && i.op != Op::kForwardKeepInput) return false;
-    return Forward(p, i.op == Op::kForwardKeepAll, result);
-  }
-
-  int64_t Held() const {
-    int64_t sum = 0;
-    for (const auto& [p, history] : tensors_) sum += graph_.vertex(p).output.value();
-    for (const int p : extras_) sum += graph_.vertex(p).extra_saved.value();
-    for (const int p : gradients_) sum += graph_.vertex(p).output_gradient.value();
-    return sum;
-  }
-
-  bool Done() const { return static_cast<int>(backwards_.size()) == graph_.size(); }
+  NaiveGraph(const Graph& graph, const Schedule& schedule, const TransferModel* transfers)
+      : NaiveWorld(schedule, transfers), graph_(graph) {}
 
  private:
+  bool Done() const override { return static_cast<int>(backwards_.size()) == graph_.size(); }
+
+  std::string NameOf(const Instruction& i) const override {
+    return i.tensor == TensorKind::kSaved ? Extras(i.stage - 1) : Tensor(i.stage - 1);
+  }
+
+  bool Exists(const Instruction& i) const override {
+    return i.stage >= 1 && i.stage <= graph_.size();
+  }
+
+  bool Execute(const Instruction& i) override {
+    const int p = i.stage - 1;
+    if (i.op == Op::kBackward) return RunBackward(p);
+    if (i.op != Op::kForwardKeepAll && i.op != Op::kForwardKeepInput) return false;
+    return Forward(p, i.op == Op::kForwardKeepAll);
+  }
+
   // What the program has done to the bytes of u's storage when it is about to run `reader`.
   History Expected(int u, int reader) const {
     History history = {graph_.storage(u)};
@@ -53,9 +51,10 @@ class NaiveGraph {
     return history;
   }
 
-  bool Has(int u, int reader) const {
-    const auto found = tensors_.find(graph_.storage(u));
-    return found != tensors_.end() && found->second == Expected(u, reader) && ran_.count(u) > 0;
+  bool HasVersion(int u, int reader) const {
+    const int storage = graph_.storage(u);
+    return Has(Tensor(storage)) && histories_.at(storage) == Expected(u, reader) &&
+           ran_.count(u) > 0;
   }
 
   bool FirstRunIsInTurn(int p) const {
@@ -70,32 +69,32 @@ class NaiveGraph {
     return true;
   }
 
-  bool Forward(int p, bool all, NaiveResult* result) {
+  bool Forward(int p, bool all) {
     const Vertex& v = graph_.vertex(p);
     for (const GraphInput& input : v.inputs) {
-      if (!Has(static_cast<int>(input.vertex), p)) return false;
+      if (!HasVersion(static_cast<int>(input.vertex), p)) return false;
     }
     const bool again = ran_.count(p) > 0;
     if (again && (v.collective || v.must_keep || v.inputs.empty())) return false;
     if (!again && !FirstRunIsInTurn(p)) return false;
     const bool owner = v.alias == AliasKind::kNone;
-    const bool there = owner ? tensors_.count(p) > 0 : v.alias == AliasKind::kView && again;
+    const bool there = owner ? Has(Tensor(p)) : v.alias == AliasKind::kView && again;
     const bool makes_extras = all && v.extra_saved.value() > 0;
     if (there && !makes_extras) return false;
-    if (makes_extras && extras_.count(p) > 0) return false;
+    if (makes_extras && Anywhere(Extras(p))) return false;
+    if (owner && !there && Anywhere(Tensor(p))) return false;
+    const int storage = graph_.storage(p);
+    if (v.alias == AliasKind::kInPlace && Leaves(Tensor(storage))) return false;
 
-    const Bytes overhead = all ? v.forward_saving_overhead : v.forward_overhead;
-    result->peak =
-        std::max(result->peak, Held() + (owner ? v.output.value() : 0) +
-                                   (makes_extras ? v.extra_saved.value() : 0) + overhead.value());
-    if (makes_extras) extras_.insert(p);
-    if (owner && !there) tensors_[p] = {p};
-    if (v.alias == AliasKind::kInPlace) tensors_[graph_.storage(p)].push_back(p);
-    result->makespan += v.forward_time.value();
-    if (again) {
-      result->recompute_time += v.forward_time.value();
-      result->recomputed_forwards += 1;
+    if (makes_extras) held_[Extras(p)] = v.extra_saved.value();
+    if (owner && !there) {
+      held_[Tensor(p)] = v.output.value();
+      histories_[p] = {p};
     }
+    if (v.alias == AliasKind::kInPlace) histories_[storage].push_back(p);
+    const Bytes copy = owner && there ? v.output : Bytes(0);  // of the output, where it is renewed
+    Runs(v.forward_time, copy + (all ? v.forward_saving_overhead : v.forward_overhead));
+    if (again) RunsAgain(v.forward_time);
     ran_.insert(p);
     return true;
   }
@@ -110,7 +109,7 @@ class NaiveGraph {
     return graph_.storage(storage) == storage;
   }
 
-  bool Backward(int p, NaiveResult* result) {
+  bool RunBackward(int p) {
     const Vertex& v = graph_.vertex(p);
     if (backwards_.count(p) > 0 || ran_.count(p) == 0) return false;
     for (int q = 0; q < graph_.size(); ++q) {
@@ -119,43 +118,41 @@ class NaiveGraph {
       }
     }
     for (const GraphInput& input : v.inputs) {
-      if (input.backward_needs && !Has(static_cast<int>(input.vertex), p)) return false;
+      if (input.backward_needs && !HasVersion(static_cast<int>(input.vertex), p)) return false;
     }
-    if (v.backward_needs_output && !Has(p, p + 1)) return false;
-    if (v.extra_saved.value() > 0 && extras_.count(p) == 0) return false;
+    if (v.backward_needs_output && !HasVersion(p, p + 1)) return false;
+    if (v.extra_saved.value() > 0 && !Has(Extras(p))) return false;
+    if (Leaves(Extras(p))) return false;
 
     if (backwards_.empty()) {
       for (int q = 0; q < graph_.size(); ++q) {
-        if (IsOutputOfTheNetwork(q)) gradients_.insert(q);
+        if (IsOutputOfTheNetwork(q)) MakeGradient(q);
       }
     }
     for (const GraphInput& input : v.inputs) {
-      gradients_.insert(graph_.storage(static_cast<int>(input.vertex)));
+      MakeGradient(graph_.storage(static_cast<int>(input.vertex)));
     }
-    result->peak = std::max(result->peak, Held() + v.backward_overhead.value());
-    extras_.erase(p);
-    gradients_.erase(p);
+    Runs(v.backward_time, v.backward_overhead);
+    held_.erase(Extras(p));
+    held_.erase(Gradient(p));
     backwards_.insert(p);
-    result->makespan += v.backward_time.value();
     return true;
   }
 
+  void MakeGradient(int storage) {
+    held_[Gradient(storage)] = graph_.vertex(storage).output_gradient.value();
+  }
+
   const Graph& graph_;
-  std::map<int, History> tensors_;
-  std::set<int> extras_, gradients_, ran_, backwards_;
+  std::map<int, History> histories_;  // of what is held or on the host
+  std::set<int> ran_, backwards_;
 };
 
 }  // namespace
 
-NaiveResult NaiveGraphReplay(const Graph& graph, const Schedule& schedule) {
-  NaiveGraph state(graph);
-  NaiveResult result;
-  for (const Instruction& i : schedule) {
-    if (!state.Step(i, &result)) return result;
-    result.peak = std::max(result.peak, state.Held());
-  }
-  result.valid = state.Done();
-  return result;
+NaiveResult NaiveGraphReplay(const Graph& graph, const Schedule& schedule,
+                             const TransferModel* transfers) {
+  return NaiveGraph(graph, schedule, transfers).Run();
 }
 
 }  // namespace stowage::testing

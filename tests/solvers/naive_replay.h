@@ -1,6 +1,5 @@
-// A second referee, written from the accounting tables alone and as plainly as possible: named
-// tensors in maps, memory summed anew at every moment, time advanced from event to event. Slow on
-// purpose.
+// A second referee, written from the accounting tables alone and as plainly as possible
+// (naive_world.h). Slow on purpose.
 #ifndef STOWAGE_TESTS_SOLVERS_NAIVE_REPLAY_H_
 #define STOWAGE_TESTS_SOLVERS_NAIVE_REPLAY_H_
 

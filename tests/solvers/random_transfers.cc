@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
+#include "tests/solvers/naive_graph_replay.h"
 #include "tests/solvers/naive_replay.h"
 
 namespace stowage::testing {
@@ -27,12 +29,9 @@ CopyCost RandomCost(std::mt19937_64* rng) {
           Nanos(Draw(0, 1, rng) * Draw(0, 9, rng))};
 }
 
-// Puts an offload of one tensor into the schedule, each step of it a few instructions after the one
+// Puts an offload of the tensor into the schedule, each step of it a few instructions after the one
 // before. It need not fit.
-Schedule TryTransfer(const Chain& chain, Schedule schedule, std::mt19937_64* rng) {
-  const bool saved = Draw(0, 2, rng) > 0;
-  const TensorKind tensor = saved ? TensorKind::kSaved : TensorKind::kActivation;
-  const int stage = Draw(saved ? 1 : 0, chain.length() + (saved ? 1 : 0), rng);
+Schedule TryTransfer(TensorKind tensor, int stage, Schedule schedule, std::mt19937_64* rng) {
   Schedule steps = {OffloadStart(tensor, stage), OffloadWait(tensor, stage)};
   if (Draw(0, 3, rng) > 0) {
     steps.push_back(PrefetchStart(tensor, stage));
@@ -46,6 +45,24 @@ Schedule TryTransfer(const Chain& chain, Schedule schedule, std::mt19937_64* rng
   return schedule;
 }
 
+// Keeps what `is_valid` accepts. Tensors are those of stages 1..last; `has_input`: and activation 0,
+// but not the last activation.
+template <class IsValid>
+Schedule TryTransfers(int last, bool has_input, const Schedule& schedule, const IsValid& is_valid,
+                      std::mt19937_64* rng) {
+  static constexpr int kTries = 80;
+  Schedule best = schedule;
+  for (int i = 0; i < kTries; ++i) {
+    const bool saved = Draw(0, 2, rng) > 0;
+    const int shift = has_input && !saved ? 1 : 0;
+    const int stage = Draw(1 - shift, last - shift, rng);
+    Schedule next =
+        TryTransfer(saved ? TensorKind::kSaved : TensorKind::kActivation, stage, best, rng);
+    if (is_valid(next)) best = std::move(next);
+  }
+  return best;
+}
+
 }  // namespace
 
 TransferModel RandomTransferModel(std::mt19937_64* rng) {
@@ -55,13 +72,48 @@ TransferModel RandomTransferModel(std::mt19937_64* rng) {
 
 Schedule WithRandomTransfers(const Chain& chain, const Schedule& schedule,
                              const TransferModel& transfers, std::mt19937_64* rng) {
-  static constexpr int kTries = 80;
-  Schedule best = schedule;
-  for (int i = 0; i < kTries; ++i) {
-    Schedule next = TryTransfer(chain, best, rng);
-    if (NaiveReplay(chain, next, &transfers).valid) best = std::move(next);
+  const auto is_valid = [&](const Schedule& s) { return NaiveReplay(chain, s, &transfers).valid; };
+  return TryTransfers(chain.length() + 1, /*has_input=*/true, schedule, is_valid, rng);
+}
+
+Schedule WithRandomTransfers(const Graph& graph, const Schedule& schedule,
+                             const TransferModel& transfers, std::mt19937_64* rng) {
+  const auto is_valid = [&](const Schedule& s) {
+    return NaiveGraphReplay(graph, s, &transfers).valid;
+  };
+  return TryTransfers(graph.size(), /*has_input=*/false, schedule, is_valid, rng);
+}
+
+Schedule Broken(Schedule schedule, int way, std::mt19937_64* rng) {
+  const int last = static_cast<int>(schedule.size()) - 1;
+  const int at = Draw(0, last, rng);
+  Instruction& i = schedule[static_cast<size_t>(at)];
+  switch (way) {
+    case 0:
+      schedule.erase(schedule.begin() + at);
+      break;
+    case 1:
+      i.op = static_cast<Op>(Draw(0, 9, rng));
+      i.stream = StreamOf(i.op);
+      break;
+    case 2:
+      i.stage += Draw(0, 1, rng) == 0 ? 1 : -1;
+      break;
+    case 3:
+      i.tensor = i.tensor == TensorKind::kSaved ? TensorKind::kActivation : TensorKind::kSaved;
+      break;
+    case 4:
+      i.stream = static_cast<Stream>(Draw(0, 3, rng));
+      break;
+    case 5:
+      if (at > 0) std::swap(i, schedule[static_cast<size_t>(at) - 1]);
+      break;
+    default: {
+      const Instruction again = schedule[static_cast<size_t>(Draw(0, last, rng))];
+      schedule.insert(schedule.begin() + at, again);
+    }
   }
-  return best;
+  return schedule;
 }
 
 }  // namespace stowage::testing

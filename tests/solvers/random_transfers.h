@@ -5,6 +5,7 @@
 #include <random>
 
 #include "solvers/model/chain.h"
+#include "solvers/model/graph.h"
 #include "solvers/model/transfer_model.h"
 #include "solvers/plan/schedule.h"
 
@@ -18,6 +19,12 @@ TransferModel RandomTransferModel(std::mt19937_64* rng);
 // with a prefetch, the others of what is discarded on the host. Some get none.
 Schedule WithRandomTransfers(const Chain& chain, const Schedule& schedule,
                              const TransferModel& transfers, std::mt19937_64* rng);
+Schedule WithRandomTransfers(const Graph& graph, const Schedule& schedule,
+                             const TransferModel& transfers, std::mt19937_64* rng);
+
+// One change of one instruction, or of the order of two; `way` is in 0..kWaysToBreak-1.
+constexpr int kWaysToBreak = 7;
+Schedule Broken(Schedule schedule, int way, std::mt19937_64* rng);
 
 }  // namespace stowage::testing
 

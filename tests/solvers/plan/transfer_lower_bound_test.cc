@@ -6,12 +6,16 @@
 #include <random>
 
 #include "solvers/plan/frontier.h"
+#include "solvers/plan/graph_liveness.h"
+#include "solvers/plan/graph_lower_bound.h"
+#include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/lower_bound.h"
 #include "solvers/plan/plan.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "solvers/plan/text.h"
 #include "tests/solvers/random_chain.h"
+#include "tests/solvers/random_graph.h"
 #include "tests/solvers/random_transfers.h"
 
 namespace stowage {
@@ -69,6 +73,33 @@ TEST(TransferLowerBound, IsNeverAboveARandomSchedule) {
     EXPECT_LE(bound, MakespanLowerBound(chain, s.peak));
     above_ideal += bound > chain.ideal_time() ? 1 : 0;
     below_without += bound < MakespanLowerBound(chain, s.peak) ? 1 : 0;
+  }
+  EXPECT_GT(above_ideal, 20);
+  EXPECT_GT(below_without, 20);
+}
+
+TEST(TransferLowerBound, IsNeverAboveARandomScheduleOfAGraph) {
+  std::mt19937_64 rng(3);
+  int above_ideal = 0, below_without = 0;
+  for (int i = 0; i < 2000; ++i) {
+    testing::RandomGraphOptions options;
+    options.vertices = 2 + i % 8;
+    options.with_aliases = i % 3 == 0;
+    options.with_overheads = false;
+    options.reach = 1 + i % 2;
+    const Graph graph = testing::RandomGraph(options, &rng);
+    TransferModel link = testing::RandomTransferModel(&rng);
+    const Schedule base = WithDiscards(graph, testing::RandomSchedule(graph, &rng));
+    const Schedule schedule = testing::WithRandomTransfers(graph, base, link, &rng);
+    const absl::StatusOr<Simulation> s = SimulateGraph(graph, schedule, link);
+    if (!s.ok()) continue;
+    if (i % 2 == 0) link.host_memory = s->host_peak;
+    const Nanos bound = MakespanLowerBound(graph, link, s->peak);
+    ASSERT_LE(bound, s->makespan) << testing::Describe(graph) << '\n' << ScheduleText(schedule);
+    EXPECT_GE(bound, graph.ideal_time());
+    EXPECT_LE(bound, MakespanLowerBound(graph, s->peak));
+    above_ideal += bound > graph.ideal_time() ? 1 : 0;
+    below_without += bound < MakespanLowerBound(graph, s->peak) ? 1 : 0;
   }
   EXPECT_GT(above_ideal, 20);
   EXPECT_GT(below_without, 20);

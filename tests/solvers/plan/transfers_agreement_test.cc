@@ -15,10 +15,6 @@
 namespace stowage {
 namespace {
 
-int Draw(int low, int high, std::mt19937_64* rng) {
-  return std::uniform_int_distribution<int>(low, high)(*rng);
-}
-
 // Returns whether both call it valid.
 bool ExpectEqualToNaive(const Chain& chain, const Schedule& schedule,
                         const TransferModel& transfers) {
@@ -90,45 +86,13 @@ TEST(Transfers, AgreeWithANaiveReplayOnBoundedHostMemory) {
   EXPECT_GT(refused, 700);
 }
 
-// One change of one instruction, or of the order of two.
-void Break(int way, Schedule* schedule, std::mt19937_64* rng) {
-  const size_t at = static_cast<size_t>(Draw(0, static_cast<int>(schedule->size()) - 1, rng));
-  Instruction& i = (*schedule)[at];
-  switch (way) {
-    case 0:
-      schedule->erase(schedule->begin() + static_cast<std::ptrdiff_t>(at));
-      break;
-    case 1:
-      i.op = static_cast<Op>(Draw(0, 9, rng));
-      i.stream = StreamOf(i.op);
-      break;
-    case 2:
-      i.stage += Draw(0, 1, rng) == 0 ? 1 : -1;
-      break;
-    case 3:
-      i.tensor = i.tensor == TensorKind::kSaved ? TensorKind::kActivation : TensorKind::kSaved;
-      break;
-    case 4:
-      i.stream = static_cast<Stream>(Draw(0, 3, rng));
-      break;
-    case 5:
-      if (at > 0) std::swap(i, (*schedule)[at - 1]);
-      break;
-    default:
-      schedule->insert(
-          schedule->begin() + static_cast<std::ptrdiff_t>(at),
-          (*schedule)[static_cast<size_t>(Draw(0, static_cast<int>(schedule->size()) - 1, rng))]);
-  }
-}
-
 TEST(Transfers, AgreeWithANaiveReplayOnBrokenSchedules) {
   std::mt19937_64 rng(3);
   int valid = 0, invalid = 0;
   for (int i = 0; i < 1500 && !HasFailure(); ++i) {
     const Drawn d = DrawSchedule(i, &rng);
-    for (int way = 0; way < 7; ++way) {
-      Schedule broken = d.schedule;
-      Break(way, &broken, &rng);
+    for (int way = 0; way < testing::kWaysToBreak; ++way) {
+      const Schedule broken = testing::Broken(d.schedule, way, &rng);
       ++(ExpectEqualToNaive(d.chain, broken, d.transfers) ? valid : invalid);
     }
   }

@@ -1,0 +1,178 @@
+#include "tests/solvers/naive_world.h"
+
+#include <algorithm>
+
+namespace stowage::testing {
+namespace {
+
+int64_t Sum(const std::map<std::string, int64_t>& tensors) {
+  int64_t sum = 0;
+  for (const auto& [name, bytes] : tensors) sum += bytes;
+  return sum;
+}
+
+// The least whole number of nanoseconds in which the bytes get through, after the latency.
+int64_t Duration(const CopyCost& cost, int64_t bytes) {
+  const int64_t scaled = bytes * 1000000000;
+  int64_t time = scaled / cost.bytes_per_second;
+  while (time * cost.bytes_per_second < scaled) ++time;
+  return cost.latency.value() + time;
+}
+
+bool IsStart(Op op) { return op == Op::kOffloadStart || op == Op::kPrefetchStart; }
+bool IsWait(Op op) { return op == Op::kOffloadWait || op == Op::kPrefetchWait; }
+
+bool OnItsStream(const Instruction& i) {
+  Stream stream = Stream::kCompute;
+  if (i.op == Op::kOffloadStart) stream = Stream::kToHost;
+  if (i.op == Op::kPrefetchStart) stream = Stream::kToDevice;
+  return i.stream == stream;
+}
+
+}  // namespace
+
+NaiveWorld::NaiveWorld(const Schedule& schedule, const TransferModel* transfers)
+    : schedule_(schedule), transfers_(transfers) {
+  result_.spans.resize(schedule.size());
+}
+
+NaiveResult NaiveWorld::Run() {
+  NotePeak(Bytes(0));
+  while (!failed_) {
+    if (ChannelMoves(0) || ChannelMoves(1) || ComputeMoves()) continue;
+    std::optional<int64_t> next = NextEvent();
+    if (!next) break;
+    if (compute_ends_ <= now_) result_.idle_time += *next - now_;  // it is waiting
+    now_ = *next;
+  }
+  const bool ended = !failed_ && next_ == schedule_.size() && leaving_.empty() && coming_.empty();
+  result_.valid = ended && Done();
+  return result_;
+}
+
+void NaiveWorld::Runs(Nanos time, Bytes overhead) {
+  duration_ = time.value();
+  NotePeak(overhead);
+}
+
+void NaiveWorld::RunsAgain(Nanos time) {
+  result_.recompute_time += time.value();
+  result_.recomputed_forwards += 1;
+}
+
+void NaiveWorld::NotePeak(Bytes beside) {
+  result_.peak = std::max(result_.peak, Sum(held_) + Sum(coming_) + beside.value());
+}
+
+std::optional<int64_t> NaiveWorld::NextEvent() const {
+  std::optional<int64_t> next;
+  const auto consider = [&](int64_t time) {
+    if (time > now_ && (!next || time < *next)) next = time;
+  };
+  consider(compute_ends_);
+  // Copies after the last instruction keep nobody waiting.
+  if (next_ == schedule_.size()) return next;
+  for (const std::optional<int64_t>& end : channel_ends_) {
+    if (end) consider(*end);
+  }
+  return next;
+}
+
+// Ends or starts a copy that is due.
+bool NaiveWorld::ChannelMoves(size_t c) {
+  if (queues_[c].empty()) return false;
+  const Copy& copy = queues_[c].front();
+  if (!channel_ends_[c]) {
+    channel_ends_[c] = now_ + copy.duration;
+    result_.spans[copy.instruction] = {now_, *channel_ends_[c]};
+    return true;
+  }
+  if (*channel_ends_[c] > now_) return false;
+  arrived_.insert(copy.tensor);
+  channel_ends_[c].reset();
+  queues_[c].pop_front();
+  return true;
+}
+
+bool NaiveWorld::ComputeMoves() {
+  if (compute_ends_ > now_ || next_ == schedule_.size()) return false;
+  const Instruction& i = schedule_[next_];
+  if (!waited_since_) waited_since_ = now_;
+  duration_ = 0;
+  if (!OnItsStream(i) || !Exists(i)) {
+    failed_ = true;
+    return true;
+  }
+  if (IsWait(i.op) && MustWait(i)) return false;
+  if (!Carry(i)) {
+    failed_ = true;
+    return true;
+  }
+  compute_ends_ = now_ + duration_;
+  result_.makespan = compute_ends_;
+  if (!IsStart(i.op)) result_.spans[next_] = {*waited_since_, compute_ends_};
+  waited_since_.reset();
+  NotePeak(Bytes(0));
+  result_.host_peak = std::max(result_.host_peak, Sum(host_));
+  ++next_;
+  return true;
+}
+
+// Whether the copy of which the instruction is the wait goes on.
+bool NaiveWorld::MustWait(const Instruction& i) const {
+  const std::string name = NameOf(i);
+  const bool goes = i.op == Op::kOffloadWait ? leaving_.count(name) : coming_.count(name);
+  return goes && arrived_.count(name) == 0;
+}
+
+bool NaiveWorld::Carry(const Instruction& i) {
+  if (i.op == Op::kDiscard) return Discarded(NameOf(i));
+  if (!IsStart(i.op) && !IsWait(i.op)) return Execute(i);
+  return transfers_ != nullptr && Transfer(i);
+}
+
+bool NaiveWorld::Discarded(const std::string& name) {
+  if (leaving_.count(name) + coming_.count(name) > 0) return false;
+  return held_.erase(name) + host_.erase(name) > 0;
+}
+
+bool NaiveWorld::Transfer(const Instruction& i) {
+  const std::string name = NameOf(i);
+  switch (i.op) {
+    case Op::kOffloadStart: {
+      if (!Has(name) || host_.count(name) > 0) return false;
+      const int64_t bytes = held_[name];
+      leaving_.insert(name);
+      host_[name] = bytes;
+      if (Sum(host_) > transfers_->host_memory.value()) return false;
+      result_.sent += bytes;
+      Enqueue(name, 0, Duration(transfers_->to_host, bytes));
+      return true;
+    }
+    case Op::kPrefetchStart: {
+      if (host_.count(name) == 0 || leaving_.count(name) + coming_.count(name) > 0) return false;
+      const int64_t bytes = host_[name];
+      coming_[name] = bytes;
+      result_.fetched += bytes;
+      Enqueue(name, transfers_->full_duplex ? 1 : 0, Duration(transfers_->to_device, bytes));
+      return true;
+    }
+    case Op::kOffloadWait:
+      if (leaving_.erase(name) == 0) return false;
+      arrived_.erase(name);
+      held_.erase(name);
+      return true;
+    default:
+      if (coming_.erase(name) == 0) return false;
+      arrived_.erase(name);
+      held_[name] = host_[name];
+      host_.erase(name);
+      return true;
+  }
+}
+
+void NaiveWorld::Enqueue(const std::string& name, size_t channel, int64_t duration) {
+  queues_[channel].push_back({name, next_, duration});
+}
+
+}  // namespace stowage::testing
