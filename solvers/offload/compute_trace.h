@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
+#include "solvers/model/graph.h"
 #include "solvers/model/units.h"
 #include "solvers/plan/schedule.h"
 
@@ -25,24 +26,23 @@ struct ComputeTrace {
     TensorKind kind = TensorKind::kActivation;
     int stage = 0;
     Bytes bytes;
-    int made = -1;      // the step that makes it; -1: held from the start
+    int made = -1;      // the step that makes it, or writes it last; -1: held from the start
     int last_read = 0;  // the last step before the turn that reads it; `made` if none does
     int next_read = 0;  // the first step from the turn on that reads or drops it
-    int dropped = 0;    // the step that drops it
+    int dropped = 0;    // the step that drops it; the number of steps if none does
   };
 
   std::vector<Step> steps;      // one per instruction
   int turn = 0;                 // the first backward
   std::vector<Tensor> tensors;  // in the order in which they may leave: by last_read, then those
-                                // that come back later first; only such as have bytes
+                                // that come back later first; only such as have bytes, and a step
+                                // between the two reads
 };
 
-// INVALID_ARGUMENT if Simulate refuses the schedule. O(instructions + L log L).
+// INVALID_ARGUMENT if the referee refuses the schedule. O(instructions + L log L). Of a graph,
+// O(V log V + E + the inputs of all instructions).
 absl::StatusOr<ComputeTrace> TraceOf(const Chain& chain, const Schedule& compute);
-
-// Internal to traces: puts the tensors into their order and leaves out those that are read without
-// a step in between.
-void SortTensors(ComputeTrace* trace);
+absl::StatusOr<ComputeTrace> TraceOf(const Graph& graph, const Schedule& compute);
 
 }  // namespace stowage
 

@@ -5,11 +5,16 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/offload/trace_problem.h"
 #include "solvers/offload/with_transfers.h"
+#include "solvers/plan/graph_simulate.h"
 
 namespace stowage {
 
-absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
-    const Chain& chain, const Schedule& compute, const ComputeTrace& trace,
+namespace {
+
+// `simulate` is the referee, of schedules with transfers.
+template <class Simulate>
+absl::StatusOr<std::optional<TransferSchedule>> OffloadWith(
+    const Simulate& simulate, const Schedule& compute, const ComputeTrace& trace,
     const TransferModel& transfers, Bytes memory, const OffloadStrategy& strategy,
     const SolveOptions& options) {
   const absl::StatusOr<TraceProblem> problem = MakeTraceProblem(trace, transfers, memory);
@@ -19,7 +24,7 @@ absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
   if (plan->status != PlanStatus::kFound) return std::nullopt;
   TransferSchedule found;
   found.schedule = WithTransfers(compute, trace, *problem, plan->timeline);
-  absl::StatusOr<Simulation> simulation = Simulate(chain, found.schedule, transfers);
+  absl::StatusOr<Simulation> simulation = simulate(found.schedule);
   if (!simulation.ok() || simulation->peak > memory) {
     return absl::InternalError(absl::StrCat(
         "the referee refused a schedule with transfers: ",
@@ -29,12 +34,38 @@ absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
   return std::optional<TransferSchedule>(std::move(found));
 }
 
+}  // namespace
+
+absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
+    const Chain& chain, const Schedule& compute, const ComputeTrace& trace,
+    const TransferModel& transfers, Bytes memory, const OffloadStrategy& strategy,
+    const SolveOptions& options) {
+  return OffloadWith([&](const Schedule& s) { return Simulate(chain, s, transfers); }, compute,
+                     trace, transfers, memory, strategy, options);
+}
+
 absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
     const Chain& chain, const Schedule& compute, const TransferModel& transfers, Bytes memory,
     const OffloadStrategy& strategy, const SolveOptions& options) {
   const absl::StatusOr<ComputeTrace> trace = TraceOf(chain, compute);
   if (!trace.ok()) return trace.status();
   return OffloadFrom(chain, compute, *trace, transfers, memory, strategy, options);
+}
+
+absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
+    const Graph& graph, const Schedule& compute, const ComputeTrace& trace,
+    const TransferModel& transfers, Bytes memory, const OffloadStrategy& strategy,
+    const SolveOptions& options) {
+  return OffloadWith([&](const Schedule& s) { return SimulateGraph(graph, s, transfers); }, compute,
+                     trace, transfers, memory, strategy, options);
+}
+
+absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
+    const Graph& graph, const Schedule& compute, const TransferModel& transfers, Bytes memory,
+    const OffloadStrategy& strategy, const SolveOptions& options) {
+  const absl::StatusOr<ComputeTrace> trace = TraceOf(graph, compute);
+  if (!trace.ok()) return trace.status();
+  return OffloadFrom(graph, compute, *trace, transfers, memory, strategy, options);
 }
 
 }  // namespace stowage

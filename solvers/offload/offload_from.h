@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
+#include "solvers/model/graph.h"
 #include "solvers/model/transfer_model.h"
 #include "solvers/offload/compute_trace.h"
 #include "solvers/offload/offload_strategy.h"
@@ -31,6 +32,13 @@ absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
     const SolveOptions& options);
 absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
     const Chain& chain, const Schedule& compute, const TransferModel& transfers, Bytes memory,
+    const OffloadStrategy& strategy, const SolveOptions& options);
+absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
+    const Graph& graph, const Schedule& compute, const ComputeTrace& trace,
+    const TransferModel& transfers, Bytes memory, const OffloadStrategy& strategy,
+    const SolveOptions& options);
+absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
+    const Graph& graph, const Schedule& compute, const TransferModel& transfers, Bytes memory,
     const OffloadStrategy& strategy, const SolveOptions& options);
 
 }  // namespace stowage

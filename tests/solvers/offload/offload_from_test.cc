@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <optional>
 #include <random>
 
@@ -11,6 +10,7 @@
 #include "solvers/offload/trace_problem.h"
 #include "solvers/offload/with_transfers.h"
 #include "solvers/plan/store_all_schedule.h"
+#include "tests/solvers/offload/random_offload.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
 
@@ -19,28 +19,6 @@ namespace {
 
 Bytes PeakWithout(const Chain& chain, const Schedule& schedule) {
   return Simulate(chain, schedule)->peak;
-}
-
-// A set of the problem's activations that stand for tensors.
-OffloadSet RandomSet(const TraceProblem& problem, std::mt19937_64* rng) {
-  OffloadSet set;
-  for (int i = 0; i < problem.problem.size(); ++i) {
-    if (problem.tensor[static_cast<size_t>(i)] >= 0 && (*rng)() % 2 == 0) set.push_back(i);
-  }
-  return set;
-}
-
-// Whether the last offload ends, and a prefetch starts, while one op runs.
-bool OffloadsMeetPrefetches(const OffloadProblem& problem, const OffloadTimeline& timeline) {
-  if (timeline.offloads.empty()) return false;
-  const Nanos last = timeline.offloads.back().end, first = timeline.prefetches.front().start;
-  const auto meet = [&](Nanos start, Nanos time) { return start < last && first < start + time; };
-  for (int i = 0; i < problem.size(); ++i) {
-    const size_t at = static_cast<size_t>(i);
-    if (meet(timeline.forward_start[at], problem.op(i).forward_time)) return true;
-    if (meet(timeline.backward_start[at], problem.op(i).backward_time)) return true;
-  }
-  return false;
 }
 
 TEST(TraceProblem, HasTheReplayOfStoreAll) {

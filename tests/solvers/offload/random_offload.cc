@@ -91,4 +91,24 @@ std::string Describe(const OffloadProblem& problem, const OffloadSet& set) {
   return out.str();
 }
 
+OffloadSet RandomSet(const TraceProblem& problem, std::mt19937_64* rng) {
+  OffloadSet set;
+  for (int i = 0; i < problem.problem.size(); ++i) {
+    if (problem.tensor[static_cast<size_t>(i)] >= 0 && (*rng)() % 2 == 0) set.push_back(i);
+  }
+  return set;
+}
+
+bool OffloadsMeetPrefetches(const OffloadProblem& problem, const OffloadTimeline& timeline) {
+  if (timeline.offloads.empty()) return false;
+  const Nanos last = timeline.offloads.back().end, first = timeline.prefetches.front().start;
+  const auto meet = [&](Nanos start, Nanos time) { return start < last && first < start + time; };
+  for (int i = 0; i < problem.size(); ++i) {
+    const size_t at = static_cast<size_t>(i);
+    if (meet(timeline.forward_start[at], problem.op(i).forward_time)) return true;
+    if (meet(timeline.backward_start[at], problem.op(i).backward_time)) return true;
+  }
+  return false;
+}
+
 }  // namespace stowage::testing

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "solvers/offload/offload_problem.h"
+#include "solvers/offload/timeline.h"
+#include "solvers/offload/trace_problem.h"
 
 namespace stowage::testing {
 
@@ -32,6 +34,12 @@ OffloadProblem WithLink(const OffloadProblem& problem, const TransferModel& link
 std::vector<OffloadSet> AllSets(const OffloadProblem& problem);
 
 std::string Describe(const OffloadProblem& problem, const OffloadSet& set = {});
+
+// Some of the activations that stand for tensors.
+OffloadSet RandomSet(const TraceProblem& problem, std::mt19937_64* rng);
+
+// Whether the last offload ends, and a prefetch starts, while one op runs.
+bool OffloadsMeetPrefetches(const OffloadProblem& problem, const OffloadTimeline& timeline);
 
 }  // namespace stowage::testing
 
