@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/graph/polled_loop.h"
+#include "solvers/graph/polled_sort.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {
@@ -38,9 +40,11 @@ class Parts {
 };
 
 absl::StatusOr<std::vector<bool>> Members(const CheckpointGraph& graph,
-                                          const std::vector<int>& checkpoints) {
+                                          const std::vector<int>& checkpoints, StopPoll* poll) {
   std::vector<bool> kept(Index(graph.size()), false);
   for (const int v : checkpoints) {
+    absl::Status status = poll->Spend(1 << 3);
+    if (!status.ok()) return status;
     if (v < 0 || v >= graph.size()) {
       return FieldError("checkpoints", v, "must be a vertex of the graph");
     }
@@ -58,7 +62,10 @@ absl::StatusOr<std::vector<bool>> Members(const CheckpointGraph& graph,
 
 // A checkpoint whose op needs its inputs holds all of them while any segment that feeds it runs
 // backward. What two such ops share may count twice, but never more than there is.
-void AddNeededInputs(const CheckpointGraph& graph, int checkpoint, Segmentation* segmentation) {
+absl::Status AddNeededInputs(const CheckpointGraph& graph, int checkpoint,
+                             Segmentation* segmentation, StopPoll* poll) {
+  absl::Status status = poll->Spend(static_cast<int64_t>(graph.inputs(checkpoint).size() + 1) << 3);
+  if (!status.ok()) return status;
   std::vector<std::pair<int, int64_t>> fed;  // segment, bytes of it that the op reads
   int64_t all = 0;
   for (const int u : graph.inputs(checkpoint)) {
@@ -67,7 +74,8 @@ void AddNeededInputs(const CheckpointGraph& graph, int checkpoint, Segmentation*
     fed.push_back({segment, graph.bytes(u).value()});
     all += graph.bytes(u).value();
   }
-  std::sort(fed.begin(), fed.end());
+  status = PolledSort(std::less<>(), &fed, poll);
+  if (!status.ok()) return status;
   for (size_t begin = 0; begin < fed.size();) {
     int64_t own = 0;
     size_t end = begin;
@@ -76,23 +84,27 @@ void AddNeededInputs(const CheckpointGraph& graph, int checkpoint, Segmentation*
     bytes = std::min(bytes + Bytes(all - own), graph.total());
     begin = end;
   }
+  return status;
 }
 
-absl::Status CheckTwoEndPoints(const CheckpointGraph& graph, const Segmentation& segmentation) {
+absl::Status CheckTwoEndPoints(const CheckpointGraph& graph, const Segmentation& segmentation,
+                               StopPoll* poll) {
   absl::Status status;
-  ForEachFurtherEnd(graph, segmentation, [&status](const FurtherEnd& end) {
+  const auto refuse = [&status](const FurtherEnd& end) {
     status = FieldError(
         "checkpoints", absl::StrCat("... ", end.checkpoint, " ..."),
         absl::StrCat("the segment of vertex ", end.vertex, " must ",
                      end.is_start ? "read one checkpoint, reads " : "be read by one, is by ",
                      end.first, " too"));
     return false;
-  });
-  return status;
+  };
+  absl::Status visited = ForEachFurtherEnd(graph, segmentation, refuse, poll);
+  return visited.ok() ? status : visited;
 }
 
 // Sorts checkpoints and segments topologically.
-absl::Status CheckAcyclic(const CheckpointGraph& graph, const Segmentation& segmentation) {
+absl::Status CheckAcyclic(const CheckpointGraph& graph, const Segmentation& segmentation,
+                          StopPoll* poll) {
   const int segments = static_cast<int>(segmentation.segment_bytes.size());
   const auto node = [&](int v) {
     const int segment = segmentation.segment_of[Index(v)];
@@ -100,27 +112,32 @@ absl::Status CheckAcyclic(const CheckpointGraph& graph, const Segmentation& segm
   };
   std::vector<std::vector<int>> members(Index(segments));
   std::vector<int64_t> waits(Index(segments + graph.size()), 0);
-  for (int v = 0; v < graph.size(); ++v) {
+  const auto wait = [&](int v) {
     if (node(v) < segments) members[Index(node(v))].push_back(v);
     for (const int u : graph.inputs(v)) waits[Index(node(v))] += node(u) != node(v) ? 1 : 0;
-  }
+  };
+  absl::Status status = PolledVertices(graph, wait, poll);
+  if (!status.ok()) return status;
   std::vector<int> ready = {node(graph.source())};
   int64_t done = 0;
   const auto finish = [&](int v) {
     ++done;
+    status = poll->Spend(static_cast<int64_t>(graph.readers(v).size() + 1) << 3);
     for (const int r : graph.readers(v)) {
       if (node(r) != node(v) && --waits[Index(node(r))] == 0) ready.push_back(node(r));
     }
   };
-  while (!ready.empty()) {
+  while (!ready.empty() && status.ok()) {
     const int next = ready.back();
     ready.pop_back();
     if (next >= segments) {
       finish(next - segments);
     } else {
-      for (const int v : members[Index(next)]) finish(v);
+      const std::vector<int>& inside = members[Index(next)];
+      for (size_t i = 0; i < inside.size() && status.ok(); ++i) finish(inside[i]);
     }
   }
+  if (!status.ok()) return status;
   if (done == graph.size()) return absl::OkStatus();
   const auto stuck = std::find_if(waits.begin(), waits.end(), [](int64_t w) { return w > 0; });
   const int first = static_cast<int>(stuck - waits.begin());
@@ -131,20 +148,24 @@ absl::Status CheckAcyclic(const CheckpointGraph& graph, const Segmentation& segm
 
 }  // namespace
 
-Segmentation SplitAtCheckpoints(const CheckpointGraph& graph, const std::vector<bool>& kept) {
+absl::StatusOr<Segmentation> SplitAtCheckpoints(const CheckpointGraph& graph,
+                                                const std::vector<bool>& kept, StopPoll* poll) {
   Parts parts(graph.size());
-  for (int v = 0; v < graph.size(); ++v) {
-    if (kept[Index(v)]) continue;
+  const auto join = [&](int v) {
+    if (kept[Index(v)]) return;
     for (const int u : graph.inputs(v)) {
       if (!kept[Index(u)]) parts.Join(u, v);
     }
-  }
+  };
+  absl::Status status = PolledVertices(graph, join, poll);
+  if (!status.ok()) return status;
   Segmentation result;
   result.segment_of.assign(Index(graph.size()), Segmentation::kCheckpoint);
-  for (int v = 0; v < graph.size(); ++v) {
-    if (kept[Index(v)]) continue;
+  const auto place = [&](size_t i) {
+    const int v = static_cast<int>(i);
+    if (kept[i]) return;
     const int root = parts.Root(v);
-    int& segment = result.segment_of[Index(v)];
+    int& segment = result.segment_of[i];
     if (root == v) {
       segment = static_cast<int>(result.segment_bytes.size());
       result.segment_bytes.push_back(Bytes(0));
@@ -152,16 +173,21 @@ Segmentation SplitAtCheckpoints(const CheckpointGraph& graph, const std::vector<
       segment = result.segment_of[Index(root)];
     }
     result.segment_bytes[Index(segment)] += graph.bytes(v);
-  }
+  };
+  status = PolledLoop(kept.size(), 1 << 3, place, poll);
+  if (!status.ok()) return status;
   return result;
 }
 
-void ForEachFurtherEnd(const CheckpointGraph& graph, const Segmentation& segmentation,
-                       const std::function<bool(const FurtherEnd&)>& visit) {
+absl::Status ForEachFurtherEnd(const CheckpointGraph& graph, const Segmentation& segmentation,
+                               const std::function<bool(const FurtherEnd&)>& visit,
+                               StopPoll* poll) {
   constexpr int kNone = -1;
   const size_t segments = segmentation.segment_bytes.size();
   std::vector<int> start(segments, kNone), end(segments, kNone);
   for (int v = 0; v < graph.size(); ++v) {
+    absl::Status status = poll->Spend(static_cast<int64_t>(graph.inputs(v).size() + 1) << 3);
+    if (!status.ok()) return status;
     const int to = segmentation.segment_of[Index(v)];
     for (const int u : graph.inputs(v)) {
       const int from = segmentation.segment_of[Index(u)];
@@ -171,9 +197,12 @@ void ForEachFurtherEnd(const CheckpointGraph& graph, const Segmentation& segment
       int& first = is_start ? start[Index(to)] : end[Index(from)];
       if (first == kNone) first = checkpoint;
       if (first == checkpoint) continue;
-      if (!visit({is_start ? to : from, is_start, checkpoint, first, is_start ? v : u})) return;
+      if (!visit({is_start ? to : from, is_start, checkpoint, first, is_start ? v : u})) {
+        return absl::OkStatus();
+      }
     }
   }
+  return absl::OkStatus();
 }
 
 bool IsBetter(const CheckpointSet& a, const CheckpointSet& b) {
@@ -186,25 +215,29 @@ bool IsBetter(const CheckpointSet& a, const CheckpointSet& b) {
 
 absl::StatusOr<CheckpointSet> JudgeCheckpoints(const CheckpointGraph& graph,
                                                std::vector<int> checkpoints, SegmentRule rule,
-                                               Segmentation* segmentation) {
-  const absl::StatusOr<std::vector<bool>> kept = Members(graph, checkpoints);
+                                               Segmentation* segmentation, StopPoll* poll) {
+  StopPoll never(nullptr);
+  if (poll == nullptr) poll = &never;
+  const absl::StatusOr<std::vector<bool>> kept = Members(graph, checkpoints, poll);
   if (!kept.ok()) return kept.status();
-  Segmentation split = SplitAtCheckpoints(graph, *kept);
-  const absl::Status status = rule == SegmentRule::kTwoEndPoints ? CheckTwoEndPoints(graph, split)
-                                                                 : CheckAcyclic(graph, split);
+  absl::StatusOr<Segmentation> split = SplitAtCheckpoints(graph, *kept, poll);
+  if (!split.ok()) return split.status();
+  absl::Status status = rule == SegmentRule::kTwoEndPoints ? CheckTwoEndPoints(graph, *split, poll)
+                                                           : CheckAcyclic(graph, *split, poll);
+  if (status.ok()) status = PolledSort(std::less<>(), &checkpoints, poll);
   if (!status.ok()) return status;
 
   CheckpointSet set;
-  std::sort(checkpoints.begin(), checkpoints.end());
   set.checkpoints = std::move(checkpoints);
   for (const int v : set.checkpoints) {
     set.checkpoint_bytes += graph.bytes(v);
-    if (graph.needs_inputs(v)) AddNeededInputs(graph, v, &split);
+    if (graph.needs_inputs(v)) status = AddNeededInputs(graph, v, &*split, poll);
+    if (!status.ok()) return status;
   }
-  for (const Bytes bytes : split.segment_bytes) {
+  for (const Bytes bytes : split->segment_bytes) {
     set.segment_bytes = std::max(set.segment_bytes, bytes);
   }
-  if (segmentation != nullptr) *segmentation = std::move(split);
+  if (segmentation != nullptr) *segmentation = *std::move(split);
   return set;
 }
 

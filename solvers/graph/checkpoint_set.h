@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/graph/checkpoint_graph.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
@@ -42,8 +43,9 @@ struct Segmentation {
 };
 
 // The segments between the vertices that are kept, whatever any rule says, without what is needed
-// of other segments. O((V + E) log V).
-Segmentation SplitAtCheckpoints(const CheckpointGraph& graph, const std::vector<bool>& kept);
+// of other segments. O((V + E) log V). Fails as the token says.
+absl::StatusOr<Segmentation> SplitAtCheckpoints(const CheckpointGraph& graph,
+                                                const std::vector<bool>& kept, StopPoll* poll);
 
 // Where a segment has more than one start or end point.
 struct FurtherEnd {
@@ -54,16 +56,18 @@ struct FurtherEnd {
   int vertex;      // of the segment, next to the checkpoint
 };
 
-// Visits every edge to a further end, until `visit` returns false. O(V + E).
-void ForEachFurtherEnd(const CheckpointGraph& graph, const Segmentation& segmentation,
-                       const std::function<bool(const FurtherEnd&)>& visit);
+// Visits every edge to a further end, until `visit` returns false. O(V + E). Fails as the token says.
+absl::Status ForEachFurtherEnd(const CheckpointGraph& graph, const Segmentation& segmentation,
+                               const std::function<bool(const FurtherEnd&)>& visit, StopPoll* poll);
 
 // Judges a set: what no solver's answer leaves the library without. `checkpoints` in any order.
 // INVALID_ARGUMENT that names the vertex: not in the graph, twice, a vertex missing that must be
-// kept, a segment that breaks the rule. O((V + E) log V).
+// kept, a segment that breaks the rule. CANCELLED or DEADLINE_EXCEEDED by `poll`, which may be
+// null. O((V + E) log V).
 absl::StatusOr<CheckpointSet> JudgeCheckpoints(const CheckpointGraph& graph,
                                                std::vector<int> checkpoints, SegmentRule rule,
-                                               Segmentation* segmentation = nullptr);
+                                               Segmentation* segmentation = nullptr,
+                                               StopPoll* poll = nullptr);
 
 }  // namespace stowage
 

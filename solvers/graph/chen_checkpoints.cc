@@ -8,6 +8,7 @@
 #include "solvers/graph/checkpoint_solvers.h"
 #include "solvers/graph/repair.h"
 #include "solvers/graph/splitting_vertices.h"
+#include "solvers/graph/two_end_points_solver.h"
 
 namespace stowage {
 namespace {
@@ -19,22 +20,17 @@ constexpr int64_t kMostVertices = 16000000;  // and edges looked at, for all bou
 size_t Index(int v) { return static_cast<size_t>(v); }
 
 // The best of the sets that a subclass proposes.
-class ChenCheckpoints : public CheckpointSolver {
- public:
-  SegmentRule rule() const override { return SegmentRule::kTwoEndPoints; }
-
-  absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
-                                         const SolveOptions& options) const override {
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
-    StopPoll poll(options.stop);
+class ChenCheckpoints : public TwoEndPointsSolver {
+ protected:
+  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveOptions& options,
+                                        StopPoll* poll) const override {
     CheckpointAnswer answer;
-    std::vector<std::vector<int>> sets = Proposals(graph);
+    std::vector<std::vector<int>> sets;
+    const absl::Status status = Propose(graph, &sets, poll);
+    if (!status.ok()) return status;
     sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
     for (size_t i = 0; i < sets.size(); ++i) {
-      status = poll.Spend(32 * (int64_t{graph.size()} + static_cast<int64_t>(graph.edge_count())));
-      if (!status.ok()) return status;
-      absl::StatusOr<CheckpointSet> set = RepairCheckpoints(graph, sets[i], &poll);
+      absl::StatusOr<CheckpointSet> set = RepairCheckpoints(graph, sets[i], poll);
       if (!set.ok()) return set.status();
       if (i == 0 || IsBetter(*set, answer.set)) answer.set = *std::move(set);
       if (options.progress) {
@@ -44,9 +40,9 @@ class ChenCheckpoints : public CheckpointSolver {
     return answer;
   }
 
- protected:
-  // At least one.
-  virtual std::vector<std::vector<int>> Proposals(const CheckpointGraph& graph) const = 0;
+  // At least one set.
+  virtual absl::Status Propose(const CheckpointGraph& graph, std::vector<std::vector<int>>* sets,
+                               StopPoll* poll) const = 0;
 };
 
 class ChenSqrtCheckpoints final : public ChenCheckpoints {
@@ -54,13 +50,17 @@ class ChenSqrtCheckpoints final : public ChenCheckpoints {
   const SolverInfo& info() const override { return info_; }
 
  protected:
-  std::vector<std::vector<int>> Proposals(const CheckpointGraph& graph) const override {
+  absl::Status Propose(const CheckpointGraph& graph, std::vector<std::vector<int>>* sets,
+                       StopPoll* poll) const override {
     const std::vector<int> splitting = SplittingVertices(graph);
+    absl::Status status = poll->Spend(int64_t{graph.size()} << 4);
+    if (!status.ok()) return status;
     const size_t stages = splitting.size() - 1;
     const auto segments = static_cast<size_t>(std::lround(std::sqrt(static_cast<double>(stages))));
     std::vector<int> ends;
     for (size_t i = 1; i < segments; ++i) ends.push_back(splitting[i * stages / segments]);
-    return {std::move(ends)};
+    sets->push_back(std::move(ends));
+    return status;
   }
 
  private:
@@ -77,8 +77,11 @@ class ChenGreedyCheckpoints final : public ChenCheckpoints {
  protected:
   // Bounds from the whole graph down to the largest part that no splitting vertex divides, each the
   // same share of the one before: what matters is relative.
-  std::vector<std::vector<int>> Proposals(const CheckpointGraph& graph) const override {
+  absl::Status Propose(const CheckpointGraph& graph, std::vector<std::vector<int>>* sets,
+                       StopPoll* poll) const override {
     const std::vector<int> splitting = SplittingVertices(graph);
+    absl::Status status = poll->Spend(int64_t{graph.size()} << 4);
+    if (!status.ok()) return status;
     std::vector<int64_t> up_to(Index(graph.size()) + 1, 0);
     for (int v = 0; v < graph.size(); ++v) {
       up_to[Index(v) + 1] = up_to[Index(v)] + graph.bytes(v).value();
@@ -90,13 +93,13 @@ class ChenGreedyCheckpoints final : public ChenCheckpoints {
     const int64_t size = graph.size() + static_cast<int64_t>(graph.edge_count());
     const int64_t bounds = std::clamp(kMostVertices / size, kFewestBounds, kMostBounds);
     const double all = std::max(static_cast<double>(graph.total().value()), 1.0);
-    std::vector<std::vector<int>> sets;
-    for (int64_t b = 0; b < bounds; ++b) {
+    for (int64_t b = 0; b < bounds && status.ok(); ++b) {
       const double step = static_cast<double>(b) / static_cast<double>(bounds - 1);
       const double share = std::pow(static_cast<double>(part) / all, step);
-      sets.push_back(EndsUnder(all * share, splitting, up_to));
+      sets->push_back(EndsUnder(all * share, splitting, up_to));
+      status = poll->Spend(static_cast<int64_t>(splitting.size()) << 2);
     }
-    return sets;
+    return status;
   }
 
  private:

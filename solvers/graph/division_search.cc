@@ -4,14 +4,15 @@
 #include <functional>
 #include <numeric>
 
+#include "solvers/graph/polled_loop.h"
 #include "solvers/graph/polled_sort.h"
 
 namespace stowage {
 namespace {
 
 constexpr int kNone = -1;
-// Of a Branch or Rigid node, opened between two polls.
-constexpr int kChildrenPerVisit = 1 << 12;
+// Of the poll, whatever a node has inside.
+constexpr int64_t kStepsPerVisit = 1 << 5;
 
 size_t Index(int i) { return static_cast<size_t>(i); }
 
@@ -19,30 +20,39 @@ size_t Index(int i) { return static_cast<size_t>(i); }
 
 DivisionSearch::DivisionSearch(const CheckpointGraph& graph, const DivisionTree& tree,
                                const DivisionCosts& costs, StopPoll* poll)
-    : graph_(graph), tree_(tree), costs_(costs), poll_(poll) {
-  closed_count_.assign(Index(tree.size()), 0);
-  kept_.assign(Index(tree.size()), {});
-  is_open_.assign(Index(tree.size()), false);
-  closed_.resize(Index(tree.size()));
+    : graph_(graph), tree_(tree), costs_(costs), poll_(poll) {}
+
+absl::Status DivisionSearch::Prepare() {
+  const size_t nodes = Index(tree_.size());
+  closed_count_.assign(nodes, 0);
+  kept_.assign(nodes, {});
+  is_open_.assign(nodes, false);
+  absl::Status status = poll_->Spend(tree_.size());
+  if (!status.ok()) return status;
+  closed_.resize(nodes);
   std::iota(closed_.begin(), closed_.end(), 0);
-  MakeStops();
+  stops_.clear();
+  first_stop_.clear();
+  first_stop_.reserve(nodes);
+  for (int n = 0; n < tree_.size() && status.ok(); ++n) {
+    first_stop_.push_back(stops_.size());
+    status =
+        tree_.node(n).kind == DivisionKind::kLinear ? AddStops(tree_.node(n)) : poll_->Spend(1);
+  }
+  return status;
 }
 
-void DivisionSearch::MakeStops() {
-  first_stop_.reserve(Index(tree_.size()));
-  stops_.reserve(Index(tree_.size()));
-  for (int n = 0; n < tree_.size(); ++n) {
-    first_stop_.push_back(stops_.size());
-    const DivisionNode& node = tree_.node(n);
-    if (node.kind != DivisionKind::kLinear) continue;
-    int64_t before = 0;
-    for (int c = node.first_child; c < node.first_child + node.child_count; ++c) {
-      const int v = tree_.node(c).start;
-      stops_.push_back({graph_.bytes(v).value(), before, graph_.must_keep(v)});
-      before += stops_.back().bytes + costs_.whole[Index(c)];
-    }
-    stops_.push_back({graph_.bytes(node.end).value(), before, graph_.must_keep(node.end)});
-  }
+absl::Status DivisionSearch::AddStops(const DivisionNode& node) {
+  int64_t before = 0;
+  const auto add = [&](size_t k) {
+    const size_t child = Index(node.first_child) + k;
+    const int v = tree_.node(static_cast<int>(child)).start;
+    stops_.push_back({graph_.bytes(v).value(), before, graph_.must_keep(v)});
+    before += stops_.back().bytes + costs_.whole[child];
+  };
+  const absl::Status status = PolledLoop(Index(node.child_count), 1 << 2, add, poll_);
+  stops_.push_back({graph_.bytes(node.end).value(), before, graph_.must_keep(node.end)});
+  return status;
 }
 
 void DivisionSearch::Restart() {
@@ -58,17 +68,21 @@ void DivisionSearch::Restart() {
 
 absl::StatusOr<LimitedSet> DivisionSearch::Under(int64_t limit) {
   steps_ = 1;
+  absl::Status status = poll_->Spend(kStepsPerVisit);
+  if (status.ok() && first_stop_.size() != Index(tree_.size())) status = Prepare();
+  if (!status.ok()) return status;
   if (limit_ < 0 || limit > limit_) Restart();
   limit_ = limit;
   if (open_.empty()) {
     set_.largest = costs_.whole[DivisionTree::kRoot];
-    if (Opens(DivisionTree::kRoot, limit)) Open(DivisionTree::kRoot);
+    if (status.ok() && Opens(DivisionTree::kRoot, limit)) status = Open(DivisionTree::kRoot);
   }
-  absl::Status status = poll_->Spend(1 << 2);
-  for (int n = TakeNode(limit); n != kNone && status.ok(); n = TakeNode(limit)) {
+  while (status.ok()) {
+    const int n = TakeNode(limit);
+    if (n == kNone) break;
     const int64_t before = steps_;
-    Visit(n, limit);
-    status = poll_->Spend((steps_ - before) << 2);
+    status = Visit(n, limit);
+    if (status.ok()) status = poll_->Spend(kStepsPerVisit + ((steps_ - before) << 2));
   }
   if (!status.ok()) {
     limit_ = -1;
@@ -97,48 +111,47 @@ bool DivisionSearch::OpensLater(int a, int b) const {
   return a_cost != b_cost ? a_cost < b_cost : a > b;
 }
 
-void DivisionSearch::Open(int n) {
-  if (is_open_[Index(n)]) return;
+absl::Status DivisionSearch::Open(int n) {
+  if (is_open_[Index(n)]) return absl::OkStatus();
   is_open_[Index(n)] = true;
   open_.push_back(n);
   waiting_.push_back(n);
   kept_[Index(n)] = {};
   const DivisionNode& node = tree_.node(n);
-  if (node.kind == DivisionKind::kLinear) return;
+  if (node.kind == DivisionKind::kLinear) return absl::OkStatus();
   closed_count_[Index(n)] = node.child_count;
-  const auto first = closed_.begin() + node.first_child;
-  std::make_heap(first, first + node.child_count,
-                 [this](int a, int b) { return OpensLater(a, b); });
   sum_ = &set_.kept;
   for (const int v : tree_.connecting(n)) Keep(v);
   steps_ += node.child_count;
+  return PolledMakeHeap(
+      closed_.begin() + node.first_child, Index(node.child_count),
+      [this](int a, int b) { return OpensLater(a, b); }, poll_);
 }
 
-void DivisionSearch::Visit(int n, int64_t limit) {
+absl::Status DivisionSearch::Visit(int n, int64_t limit) {
   ++steps_;
   const bool linear = tree_.node(n).kind == DivisionKind::kLinear;
-  const int64_t largest = linear ? VisitLinear(n, limit) : VisitBranches(n, limit);
-  if (largest > 0) segments_.push({largest, n});
+  const absl::StatusOr<int64_t> largest = linear ? VisitLinear(n, limit) : VisitBranches(n, limit);
+  if (!largest.ok()) return largest.status();
+  if (*largest > 0) segments_.push({*largest, n});
+  return absl::OkStatus();
 }
 
-int64_t DivisionSearch::VisitBranches(int n, int64_t limit) {
+absl::StatusOr<int64_t> DivisionSearch::VisitBranches(int n, int64_t limit) {
   const auto first = closed_.begin() + tree_.node(n).first_child;
   int& count = closed_count_[Index(n)];
-  for (int opened = 0; count > 0; ++opened, --count) {
+  for (; count > 0; --count) {
     const int child = *first;
     if (!Opens(child, limit)) return costs_.whole[Index(child)];
-    if (opened == kChildrenPerVisit) {
-      steps_ += opened;
-      waiting_.push_back(n);
-      return 0;
-    }
-    Open(child);
+    absl::Status status = Open(child);
+    if (status.ok()) status = poll_->Spend(kStepsPerVisit);
+    if (!status.ok()) return status;
     std::pop_heap(first, first + count, [this](int a, int b) { return OpensLater(a, b); });
   }
   return 0;
 }
 
-int64_t DivisionSearch::VisitLinear(int n, int64_t limit) {
+absl::StatusOr<int64_t> DivisionSearch::VisitLinear(int n, int64_t limit) {
   KeptBytes& kept = kept_[Index(n)];
   set_.kept.bytes -= kept.bytes;
   set_.kept.count -= kept.count;
@@ -151,7 +164,8 @@ int64_t DivisionSearch::VisitLinear(int n, int64_t limit) {
   for (size_t k = 0; k < last; ++k) {
     const int child = node.first_child + static_cast<int>(k);
     if (!Opens(child, limit)) continue;
-    Open(child);
+    absl::Status status = Open(child);
+    if (!status.ok()) return status;
     sum_ = &kept;
     // The ends of the child are stops k and k + 1; the first may be the end of the one before.
     largest = std::max(largest, SolveRun(node, from, k, limit));

@@ -54,20 +54,22 @@ class DivisionSearch {
     friend bool operator<(const Segment& a, const Segment& b) { return a.cost < b.cost; }
   };
 
-  void MakeStops();
+  // What every limit needs, in O(V); once.
+  absl::Status Prepare();
+  absl::Status AddStops(const DivisionNode& node);
   void Restart();
   bool Opens(int n, int64_t limit) const {
     return costs_.must_open[static_cast<size_t>(n)] || costs_.whole[static_cast<size_t>(n)] > limit;
   }
   // Whether, of two children of a Branch or Rigid node, the first opens at lower limits.
   bool OpensLater(int a, int b) const;
-  void Open(int n);
+  absl::Status Open(int n);
   // What is to be visited next under the limit; -1 if nothing is.
   int TakeNode(int64_t limit);
-  void Visit(int n, int64_t limit);
-  // Largest segment within an open node; 0 also if it has to be visited again.
-  int64_t VisitBranches(int n, int64_t limit);
-  int64_t VisitLinear(int n, int64_t limit);
+  absl::Status Visit(int n, int64_t limit);
+  // Largest segment within an open node.
+  absl::StatusOr<int64_t> VisitBranches(int n, int64_t limit);
+  absl::StatusOr<int64_t> VisitLinear(int n, int64_t limit);
   int64_t SolveRun(const DivisionNode& node, size_t from, size_t to, int64_t limit);
   void Keep(int v);
 

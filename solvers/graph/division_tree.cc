@@ -1,10 +1,12 @@
 #include "solvers/graph/division_tree.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <tuple>
 #include <utility>
 
+#include "solvers/graph/polled_loop.h"
 #include "solvers/graph/polled_sort.h"
 #include "solvers/graph/triconnected_components.h"
 
@@ -12,6 +14,8 @@ namespace stowage {
 namespace {
 
 constexpr int kNone = -1;
+// Of a loop that looks at an edge of a component.
+constexpr int64_t kSteps = 1 << 3;
 
 size_t Index(int i) { return static_cast<size_t>(i); }
 
@@ -37,28 +41,24 @@ class HungComponents {
 
   // Below the component that has the edge.
   absl::Status HangOn(int reference, StopPoll* poll) {
-    const auto spend = [this, poll](int c) {
-      return poll->Spend(static_cast<int64_t>(parts_.edges_of(c).size()) << 4);
-    };
     root_ = parts_.components_of[Index(reference)].first;
     above_[Index(root_)] = reference;
     order_.push_back(root_);
-    for (size_t k = 0; k < order_.size(); ++k) {
-      for (const int e : parts_.edges_of(order_[k])) {
-        const int below = Below(order_[k], e);
-        if (below == kNone) continue;
-        above_[Index(below)] = e;
+    absl::Status status;
+    for (size_t k = 0; k < order_.size() && status.ok(); ++k) {
+      const absl::Span<const int> edges = parts_.edges_of(order_[k]);
+      const auto hang = [&](size_t i) {
+        const int below = Below(order_[k], edges[i]);
+        if (below == kNone) return;
+        above_[Index(below)] = edges[i];
         order_.push_back(below);
-      }
-      const absl::Status status = spend(order_[k]);
-      if (!status.ok()) return status;
+      };
+      status = PolledLoop(edges.size(), kSteps, hang, poll);
     }
-    for (size_t k = order_.size(); k-- > 0;) {
-      FindFirstInside(order_[k]);
-      const absl::Status status = spend(order_[k]);
-      if (!status.ok()) return status;
+    for (size_t k = order_.size(); k-- > 0 && status.ok();) {
+      status = FindFirstInside(order_[k], poll);
     }
-    return absl::OkStatus();
+    return status;
   }
 
   int root() const { return root_; }
@@ -73,17 +73,19 @@ class HungComponents {
   int FirstInside(int c) const { return c == kNone ? kNone : first_inside_[Index(c)]; }
 
  private:
-  void FindFirstInside(int c) {
+  absl::Status FindFirstInside(int c, StopPoll* poll) {
     const auto& [start, end] = parts_.edges[Index(above_[Index(c)])];
     int& first = first_inside_[Index(c)];
-    for (const int e : parts_.edges_of(c)) {
-      const auto& [a, b] = parts_.edges[Index(e)];
+    const absl::Span<const int> edges = parts_.edges_of(c);
+    const auto find = [&, start = start, end = end](size_t i) {
+      const auto& [a, b] = parts_.edges[Index(edges[i])];
       for (const int v : {a, b}) {
         if (v != start && v != end) first = std::min(first, v);
       }
-      const int below = Below(c, e);
+      const int below = Below(c, edges[i]);
       if (below != kNone) first = std::min(first, first_inside_[Index(below)]);
-    }
+    };
+    return PolledLoop(edges.size(), kSteps, find, poll);
   }
 
   const TriconnectedComponents& parts_;
@@ -131,14 +133,15 @@ class DivisionTreeBuilder {
   absl::Status Divide(StopPoll* poll) {
     std::vector<std::pair<int, int>> edges = {{graph_.source(), graph_.target()}};
     bool direct = false;
-    for (int v = 0; v < graph_.size(); ++v) {
+    const auto add_inputs = [&](int v) {
       for (const int u : graph_.inputs(v)) {
         const bool is_direct = u == graph_.source() && v == graph_.target();
         direct |= is_direct;
         if (!is_direct) edges.push_back({u, v});
       }
-    }
-    absl::Status status = poll->Spend(static_cast<int64_t>(edges.size()) << 3);
+    };
+    edges.reserve(graph_.edge_count() + 1);
+    absl::Status status = PolledVertices(graph_, add_inputs, poll);
     if (!status.ok()) return status;
     const absl::StatusOr<TriconnectedComponents> parts =
         FindTriconnectedComponents(graph_.size(), edges, poll);
@@ -147,13 +150,17 @@ class DivisionTreeBuilder {
     status = hung.HangOn(0, poll);
     if (!status.ok()) return status;
     const bool beside_edge = direct && parts->kinds[Index(hung.root())] != ComponentKind::kBond;
+    // A node for every edge, the one above aside, of every component; and the root's two.
+    tree_.nodes_.reserve(parts->members.size() + 2);
+    component_.reserve(parts->members.size() + 2);
     status = StartAtRoot(hung.root(), beside_edge, poll);
     if (!status.ok()) return status;
     std::vector<Child> children;
     for (int n = first_divided_; n < tree_.size(); ++n) {
       const int component = component_[Index(n)];
       if (component == kNone) continue;
-      CollectChildren(*parts, hung, component, &children);
+      status = CollectChildren(*parts, hung, component, &children, poll);
+      if (!status.ok()) return status;
       const bool add_direct = direct && n == DivisionTree::kRoot;
       if (add_direct) children.push_back({graph_.source(), graph_.target(), kNone, kNone});
       status = AddChildren(n, DivisionKindOf(parts->kinds[Index(component)]), &children, poll);
@@ -173,15 +180,18 @@ class DivisionTreeBuilder {
     return AddChildren(DivisionTree::kRoot, DivisionKind::kBranch, &children, poll);
   }
 
-  static void CollectChildren(const TriconnectedComponents& parts, const HungComponents& hung,
-                              int component, std::vector<Child>* children) {
+  static absl::Status CollectChildren(const TriconnectedComponents& parts,
+                                      const HungComponents& hung, int component,
+                                      std::vector<Child>* children, StopPoll* poll) {
     children->clear();
-    for (const int e : parts.edges_of(component)) {
-      if (e == hung.above(component)) continue;
-      const auto& [a, b] = parts.edges[Index(e)];
-      const int below = hung.Below(component, e);
+    const absl::Span<const int> edges = parts.edges_of(component);
+    const auto collect = [&](size_t k) {
+      if (edges[k] == hung.above(component)) return;
+      const auto& [a, b] = parts.edges[Index(edges[k])];
+      const int below = hung.Below(component, edges[k]);
       children->push_back({std::min(a, b), std::max(a, b), hung.FirstInside(below), below});
-    }
+    };
+    return PolledLoop(edges.size(), kSteps, collect, poll);
   }
 
   absl::Status AddChildren(int n, DivisionKind kind, std::vector<Child>* children, StopPoll* poll) {
@@ -194,19 +204,21 @@ class DivisionTreeBuilder {
     node.kind = kind;
     node.first_child = tree_.size();
     node.child_count = static_cast<int>(children->size());
-    for (const Child& child : *children) AddNode(n, child);
-    return poll->Spend(static_cast<int64_t>(children->size()) << 6);
+    return PolledLoop(
+        children->size(), 1 << 4, [&](size_t c) { AddNode(n, (*children)[c]); }, poll);
   }
 
   // The vertices that begin a child of the node, other than its start, rising.
-  std::vector<int> Connecting(const DivisionNode& node) const {
+  absl::StatusOr<std::vector<int>> Connecting(const DivisionNode& node, StopPoll* poll) const {
     std::vector<int> connecting;
-    for (int c = node.first_child; c < node.first_child + node.child_count; ++c) {
-      const int v = tree_.node(c).start;
+    const auto add = [&](size_t k) {
+      const int v = tree_.node(node.first_child + static_cast<int>(k)).start;
       if (v != node.start && (connecting.empty() || connecting.back() != v)) {
         connecting.push_back(v);
       }
-    }
+    };
+    const absl::Status status = PolledLoop(Index(node.child_count), kSteps, add, poll);
+    if (!status.ok()) return status;
     return connecting;
   }
 
@@ -214,21 +226,25 @@ class DivisionTreeBuilder {
     const size_t size = Index(tree_.size());
     std::vector<int> inside(size, 0);
     std::vector<std::vector<int>> connecting(size);
+    absl::Status status = poll->Spend(tree_.size());
+    if (!status.ok()) return status;
     for (int n = tree_.size() - 1; n >= 0; --n) {
       DivisionNode& node = tree_.nodes_[Index(n)];
-      connecting[Index(n)] = Connecting(node);
+      absl::StatusOr<std::vector<int>> own = Connecting(node, poll);
+      if (!own.ok()) return own.status();
+      connecting[Index(n)] = *std::move(own);
       inside[Index(n)] += static_cast<int>(connecting[Index(n)].size());
       for (const int v : connecting[Index(n)]) node.bytes += graph_.bytes(v);
       if (node.parent != kNone) {
         inside[Index(node.parent)] += inside[Index(n)];
         tree_.nodes_[Index(node.parent)].bytes += node.bytes;
       }
-      absl::Status status = poll->Spend(1 << 6);
+      status = poll->Spend(static_cast<int64_t>(connecting[Index(n)].size() + 8) << 2);
       if (!status.ok()) return status;
     }
     tree_.spans_.resize(size);
     tree_.inside_.resize(Index(inside[0]));
-    for (int n = 0; n < tree_.size(); ++n) {
+    for (int n = 0; n < tree_.size() && status.ok(); ++n) {
       DivisionTree::InteriorSpan& span = tree_.spans_[Index(n)];
       const std::vector<int>& own = connecting[Index(n)];
       std::copy(own.begin(), own.end(), tree_.inside_.begin() + span.begin);
@@ -236,14 +252,15 @@ class DivisionTreeBuilder {
       span.end = span.begin + inside[Index(n)];
       int next = span.own_end;
       const DivisionNode& node = tree_.node(n);
-      for (int c = node.first_child; c < node.first_child + node.child_count; ++c) {
-        tree_.spans_[Index(c)].begin = next;
-        next += inside[Index(c)];
-      }
-      absl::Status status = poll->Spend(1 << 5);
-      if (!status.ok()) return status;
+      const auto place = [&](size_t k) {
+        const size_t c = Index(node.first_child) + k;
+        tree_.spans_[c].begin = next;
+        next += inside[c];
+      };
+      status = PolledLoop(Index(node.child_count), kSteps, place, poll);
+      if (status.ok()) status = poll->Spend(kSteps);
     }
-    return absl::OkStatus();
+    return status;
   }
 
   const CheckpointGraph& graph_;

@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "solvers/graph/polled_loop.h"
+
 namespace stowage {
 namespace {
+
+// Of a loop that looks at an edge.
+constexpr int64_t kSteps = 1 << 3;
 
 size_t Index(int i) { return static_cast<size_t>(i); }
 
@@ -14,31 +19,34 @@ struct Incidence {
   std::vector<int> edges;
 };
 
-Incidence MakeIncidence(int vertices, const std::vector<std::pair<int, int>>& edges) {
+absl::StatusOr<Incidence> MakeIncidence(int vertices, const std::vector<std::pair<int, int>>& edges,
+                                        StopPoll* poll) {
   Incidence incidence;
-  incidence.first.assign(Index(vertices) + 2, 0);
-  for (const auto& [a, b] : edges) {
-    ++incidence.first[Index(a) + 2];
-    ++incidence.first[Index(b) + 2];
-  }
-  for (size_t v = 2; v < incidence.first.size(); ++v) {
-    incidence.first[v] += incidence.first[v - 1];
-  }
+  std::vector<size_t>& first = incidence.first;
+  first.assign(Index(vertices) + 2, 0);
+  const auto count = [&](size_t e) {
+    ++first[Index(edges[e].first) + 2];
+    ++first[Index(edges[e].second) + 2];
+  };
+  absl::Status status = PolledLoop(edges.size(), kSteps, count, poll);
+  if (!status.ok()) return status;
+  for (size_t v = 2; v < first.size(); ++v) first[v] += first[v - 1];
   incidence.edges.resize(2 * edges.size());
-  for (size_t e = 0; e < edges.size(); ++e) {
+  const auto place = [&](size_t e) {
     for (const int v : {edges[e].first, edges[e].second}) {
-      incidence.edges[incidence.first[Index(v) + 1]++] = static_cast<int>(e);
+      incidence.edges[first[Index(v) + 1]++] = static_cast<int>(e);
     }
-  }
-  incidence.first.pop_back();
+  };
+  status = PolledLoop(edges.size(), kSteps, place, poll);
+  if (!status.ok()) return status;
+  first.pop_back();
   return incidence;
 }
 
 // The first search: numbers by discovery, directs the edges and finds what subtrees reach.
 class FirstSearch {
  public:
-  FirstSearch(int vertices, const std::vector<std::pair<int, int>>& edges)
-      : edges_(edges), incidence_(MakeIncidence(vertices, edges)) {
+  FirstSearch(int vertices, const std::vector<std::pair<int, int>>& edges) : edges_(edges) {
     const size_t n = Index(vertices);
     number.assign(n, 0);
     father.assign(n, -1);
@@ -46,10 +54,14 @@ class FirstSearch {
     second_low.assign(n, 0);
     descendants.assign(n, 1);
     arcs.assign(edges.size(), PalmArc{-1, -1, false, false});
-    next_ = std::vector<size_t>(incidence_.first.begin(), incidence_.first.end() - 1);
   }
 
   absl::Status Run(StopPoll* poll) {
+    absl::StatusOr<Incidence> incidence =
+        MakeIncidence(static_cast<int>(number.size()), edges_, poll);
+    if (!incidence.ok()) return incidence.status();
+    incidence_ = *std::move(incidence);
+    next_.assign(incidence_.first.begin(), incidence_.first.end() - 1);
     std::vector<int> path;
     Discover(0, &path);
     while (!path.empty()) {
@@ -106,14 +118,14 @@ class FirstSearch {
   }
 
   const std::vector<std::pair<int, int>>& edges_;
-  const Incidence incidence_;
+  Incidence incidence_;
   std::vector<size_t> next_;
   int count_ = 0;
 };
 
 // Edges sorted by the vertex they leave and, there, by how far up they lead; of those that lead to
 // the same one, subtrees that reach a second vertex above come first and the others last.
-void SortArcs(const FirstSearch& search, PalmTree* tree) {
+absl::Status SortArcs(const FirstSearch& search, PalmTree* tree, StopPoll* poll) {
   const size_t n = search.number.size();
   const size_t m = search.arcs.size();
   const auto rank = [&search](const PalmArc& arc) {
@@ -122,17 +134,26 @@ void SortArcs(const FirstSearch& search, PalmTree* tree) {
     return 3 * Index(search.low[Index(arc.to)]) + (one ? 2 : 0);
   };
   std::vector<size_t> begin(3 * n + 5, 0);
-  for (const PalmArc& arc : search.arcs) ++begin[rank(arc) + 1];
+  const auto count = [&](size_t e) { ++begin[rank(search.arcs[e]) + 1]; };
+  absl::Status status = PolledLoop(m, kSteps, count, poll);
+  if (!status.ok()) return status;
   for (size_t r = 1; r < begin.size(); ++r) begin[r] += begin[r - 1];
   std::vector<int> ranked(m);
-  for (size_t e = 0; e < m; ++e) ranked[begin[rank(search.arcs[e])]++] = static_cast<int>(e);
+  const auto place = [&](size_t e) { ranked[begin[rank(search.arcs[e])]++] = static_cast<int>(e); };
+  status = PolledLoop(m, kSteps, place, poll);
+  if (!status.ok()) return status;
 
   tree->first.assign(n + 2, 0);
-  for (const PalmArc& arc : search.arcs) ++tree->first[Index(arc.from) + 1];
+  const auto leave = [&](size_t e) { ++tree->first[Index(search.arcs[e].from) + 1]; };
+  status = PolledLoop(m, kSteps, leave, poll);
+  if (!status.ok()) return status;
   for (size_t v = 1; v < tree->first.size(); ++v) tree->first[v] += tree->first[v - 1];
   tree->order.resize(m);
   std::vector<size_t> next(tree->first.begin(), tree->first.end());
-  for (const int e : ranked) tree->order[next[Index(search.arcs[Index(e)].from)]++] = e;
+  const auto order = [&](size_t k) {
+    tree->order[next[Index(search.arcs[Index(ranked[k])].from)]++] = ranked[k];
+  };
+  return PolledLoop(m, kSteps, order, poll);
 }
 
 // The second search, in that order: numbers the vertices anew (returned by vertex), marks where
@@ -171,55 +192,57 @@ absl::StatusOr<std::vector<int>> Renumber(FirstSearch* search, PalmTree* tree, S
   return number;
 }
 
+// Writes all that is by vertex by number, and `tree->order` in the order of numbers.
+absl::Status OrderByNumber(FirstSearch* search, const std::vector<int>& number, PalmTree* tree,
+                           StopPoll* poll) {
+  const size_t n = number.size();
+  std::vector<int> renumbered(n + 1, 0);  // by the first search's number
+  for (size_t v = 0; v < n; ++v) renumbered[Index(search->number[v])] = number[v];
+  tree->vertex.assign(n + 1, 0);
+  tree->father = tree->low = tree->second_low = tree->descendants = tree->vertex;
+  const auto place = [&](size_t v) {
+    const size_t k = Index(number[v]);
+    tree->vertex[k] = static_cast<int>(v);
+    tree->father[k] = search->father[v] < 0 ? 0 : number[Index(search->father[v])];
+    tree->low[k] = renumbered[Index(search->low[v])];
+    tree->second_low[k] = renumbered[Index(search->second_low[v])];
+    tree->descendants[k] = search->descendants[v];
+  };
+  absl::Status status = PolledLoop(n, 2 * kSteps, place, poll);
+  tree->arcs = std::move(search->arcs);
+  const auto rename = [&](size_t e) {
+    PalmArc& arc = tree->arcs[e];
+    arc.from = number[Index(arc.from)];
+    arc.to = number[Index(arc.to)];
+  };
+  if (status.ok()) status = PolledLoop(tree->arcs.size(), kSteps, rename, poll);
+  const std::vector<int> by_vertex = std::move(tree->order);
+  const std::vector<size_t> first = std::move(tree->first);
+  tree->order.clear();
+  tree->first.assign(2, 0);
+  const auto append = [&](size_t k) {
+    const size_t v = Index(tree->vertex[k + 1]);
+    tree->order.insert(tree->order.end(), by_vertex.begin() + static_cast<std::ptrdiff_t>(first[v]),
+                       by_vertex.begin() + static_cast<std::ptrdiff_t>(first[v + 1]));
+    tree->first.push_back(tree->order.size());
+  };
+  if (status.ok()) status = PolledLoop(n, 4 * kSteps, append, poll);
+  return status;
+}
+
 }  // namespace
 
 absl::StatusOr<PalmTree> GrowPalmTree(int vertices, const std::vector<std::pair<int, int>>& edges,
                                       StopPoll* poll) {
-  // Of a phase that looks at every edge.
-  const int64_t steps = static_cast<int64_t>(edges.size()) << 4;
-  absl::Status status = poll->Spend(steps);
-  if (!status.ok()) return status;
   FirstSearch search(vertices, edges);
-  status = search.Run(poll);
+  absl::Status status = search.Run(poll);
   if (!status.ok()) return status;
   PalmTree tree;
-  SortArcs(search, &tree);
-  status = poll->Spend(steps);
+  status = SortArcs(search, &tree, poll);
   if (!status.ok()) return status;
-  absl::StatusOr<std::vector<int>> number = Renumber(&search, &tree, poll);
+  const absl::StatusOr<std::vector<int>> number = Renumber(&search, &tree, poll);
   if (!number.ok()) return number.status();
-
-  const size_t n = Index(vertices);
-  std::vector<int> renumbered(n + 1, 0);  // by the first search's number
-  for (size_t v = 0; v < n; ++v) renumbered[Index(search.number[v])] = (*number)[v];
-  tree.vertex.assign(n + 1, 0);
-  tree.father = tree.low = tree.second_low = tree.descendants = tree.vertex;
-  for (size_t v = 0; v < n; ++v) {
-    const size_t k = Index((*number)[v]);
-    tree.vertex[k] = static_cast<int>(v);
-    tree.father[k] = search.father[v] < 0 ? 0 : (*number)[Index(search.father[v])];
-    tree.low[k] = renumbered[Index(search.low[v])];
-    tree.second_low[k] = renumbered[Index(search.second_low[v])];
-    tree.descendants[k] = search.descendants[v];
-  }
-  tree.arcs = std::move(search.arcs);
-  for (PalmArc& arc : tree.arcs) {
-    arc.from = (*number)[Index(arc.from)];
-    arc.to = (*number)[Index(arc.to)];
-  }
-  const std::vector<int> by_vertex = std::move(tree.order);
-  const std::vector<size_t> first = std::move(tree.first);
-  tree.order.clear();
-  tree.first.assign(1, 0);
-  for (size_t k = 0; k <= n; ++k) {
-    if (k > 0) {
-      const size_t v = Index(tree.vertex[k]);
-      tree.order.insert(tree.order.end(), by_vertex.begin() + static_cast<std::ptrdiff_t>(first[v]),
-                        by_vertex.begin() + static_cast<std::ptrdiff_t>(first[v + 1]));
-    }
-    tree.first.push_back(tree.order.size());
-  }
-  status = poll->Spend(steps);
+  status = OrderByNumber(&search, *number, &tree, poll);
   if (!status.ok()) return status;
   return tree;
 }

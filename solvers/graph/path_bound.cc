@@ -5,6 +5,9 @@
 #include <functional>
 #include <queue>
 #include <tuple>
+#include <utility>
+
+#include "solvers/graph/polled_loop.h"
 
 namespace stowage {
 namespace {
@@ -14,17 +17,19 @@ constexpr int kNarrowings = 256;
 
 size_t Index(int v) { return static_cast<size_t>(v); }
 
-std::vector<int> HeaviestPath(const CheckpointGraph& graph) {
+absl::StatusOr<std::vector<int>> HeaviestPath(const CheckpointGraph& graph, StopPoll* poll) {
   std::vector<int64_t> heaviest(Index(graph.size()), 0);
   std::vector<int> before(Index(graph.size()), kNone);
-  for (int v = 0; v < graph.size(); ++v) {
+  const auto reach = [&](int v) {
     for (const int u : graph.inputs(v)) {
       int& known = before[Index(v)];
       if (known == kNone || heaviest[Index(u)] > heaviest[Index(known)]) known = u;
     }
     const int u = before[Index(v)];
     heaviest[Index(v)] = graph.bytes(v).value() + (u == kNone ? 0 : heaviest[Index(u)]);
-  }
+  };
+  const absl::Status status = PolledVertices(graph, reach, poll);
+  if (!status.ok()) return status;
   std::vector<int> path;
   for (int v = graph.target(); v != kNone; v = before[Index(v)]) path.push_back(v);
   std::reverse(path.begin(), path.end());
@@ -33,18 +38,25 @@ std::vector<int> HeaviestPath(const CheckpointGraph& graph) {
 
 }  // namespace
 
-PathBound::PathBound(const CheckpointGraph& graph) : path_(HeaviestPath(graph)) {
+absl::StatusOr<PathBound> PathBound::Create(const CheckpointGraph& graph, StopPoll* poll) {
+  absl::StatusOr<std::vector<int>> path = HeaviestPath(graph, poll);
+  if (!path.ok()) return path.status();
+  PathBound bound;
+  bound.path_ = *std::move(path);
   const auto kept = [&graph](int v) {
     return v == graph.source() || v == graph.target() || graph.must_keep(v);
   };
   for (int v = 0; v < graph.size(); ++v) {
-    if (kept(v)) kept_off_path_ += graph.bytes(v).value();
+    if (kept(v)) bound.kept_off_path_ += graph.bytes(v).value();
   }
-  for (const int v : path_) {
-    bytes_.push_back(graph.bytes(v).value());
-    must_keep_.push_back(kept(v));
-    if (kept(v)) kept_off_path_ -= graph.bytes(v).value();
+  for (const int v : bound.path_) {
+    bound.bytes_.push_back(graph.bytes(v).value());
+    bound.must_keep_.push_back(kept(v));
+    if (kept(v)) bound.kept_off_path_ -= graph.bytes(v).value();
   }
+  const absl::Status status = poll->Spend(int64_t{graph.size()} << 3);
+  if (!status.ok()) return status;
+  return bound;
 }
 
 std::vector<int64_t> PathBound::LeastCheckpoints(int64_t limit) const {

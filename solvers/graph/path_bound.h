@@ -6,7 +6,7 @@
 // of the path (Feng & Huang 2018, Algorithm 1) bounds every rule of checkpoint_set.h, and the least
 // checkpoints of a rest of the path under a limit of the segments bound those of a partial solution.
 //
-// The path is the heaviest. Immutable after construction, hence thread-safe.
+// The path is the heaviest. Immutable, hence thread-safe.
 #ifndef STOWAGE_SOLVERS_GRAPH_PATH_BOUND_H_
 #define STOWAGE_SOLVERS_GRAPH_PATH_BOUND_H_
 
@@ -21,8 +21,8 @@ namespace stowage {
 
 class PathBound {
  public:
-  // O(V + E).
-  explicit PathBound(const CheckpointGraph& graph);
+  // O(V + E). Fails as the token says.
+  static absl::StatusOr<PathBound> Create(const CheckpointGraph& graph, StopPoll* poll);
 
   const std::vector<int>& path() const { return path_; }
 
@@ -38,6 +38,8 @@ class PathBound {
   int64_t kept_off_path() const { return kept_off_path_; }
 
  private:
+  PathBound() = default;
+
   std::vector<int> path_;
   std::vector<int64_t> bytes_;   // along the path
   std::vector<bool> must_keep_;  // along the path, its ends included

@@ -1,4 +1,4 @@
-// Sorts many items, and hears a stop token meanwhile.
+// Sorts many items or makes a heap of them, and hears a stop token meanwhile.
 #ifndef STOWAGE_SOLVERS_GRAPH_POLLED_SORT_H_
 #define STOWAGE_SOLVERS_GRAPH_POLLED_SORT_H_
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "solvers/graph/polled_loop.h"
 #include "solvers/solver.h"
 
 namespace stowage {
@@ -32,6 +33,22 @@ absl::Status PolledSort(const Less& less, std::vector<T>* items, StopPoll* poll)
     }
   }
   return status;
+}
+
+// As std::make_heap does with the `size` items from `first` on. O(n). Fails as PolledSort does.
+template <class Iterator, class Less>
+absl::Status PolledMakeHeap(Iterator first, size_t size, const Less& less, StopPoll* poll) {
+  const auto at = [first](size_t i) { return first + static_cast<std::ptrdiff_t>(i); };
+  const auto sift_down = [&](size_t k) {
+    size_t top = size / 2 - 1 - k;
+    for (size_t child = 2 * top + 1; child < size; child = 2 * top + 1) {
+      if (child + 1 < size && less(*at(child), *at(child + 1))) ++child;
+      if (!less(*at(top), *at(child))) break;
+      std::iter_swap(at(top), at(child));
+      top = child;
+    }
+  };
+  return PolledLoop(size / 2, 1 << 4, sift_down, poll);
 }
 
 }  // namespace stowage

@@ -6,6 +6,7 @@
 
 #include "solvers/graph/checkpoint_solvers.h"
 #include "solvers/graph/repair.h"
+#include "solvers/graph/two_end_points_solver.h"
 
 namespace stowage {
 namespace {
@@ -16,16 +17,13 @@ constexpr uint64_t kMostCheckpoints = 5;
 constexpr int64_t kMostTries = 10000;
 constexpr int64_t kMostVertices = 100000000;  // and edges looked at, in all tries
 
-class RandomCheckpoints final : public CheckpointSolver {
+class RandomCheckpoints final : public TwoEndPointsSolver {
  public:
   const SolverInfo& info() const override { return info_; }
-  SegmentRule rule() const override { return SegmentRule::kTwoEndPoints; }
 
-  absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
-                                         const SolveOptions& options) const override {
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
-    StopPoll poll(options.stop);
+ protected:
+  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveOptions&,
+                                        StopPoll* poll) const override {
     const int64_t size = graph.size() + static_cast<int64_t>(graph.edge_count());
     const int64_t tries = std::min(kMostTries, kMostVertices / size + kDraws);
     std::vector<int> given, free;
@@ -37,15 +35,15 @@ class RandomCheckpoints final : public CheckpointSolver {
     CheckpointAnswer answer;
     int valid = 0;
     for (int64_t i = 0; i < tries && valid < kDraws; ++i) {
-      status = poll.Spend(16 * size);
-      if (!status.ok()) return status;
-      absl::StatusOr<CheckpointSet> set = JudgeCheckpoints(graph, Draw(given, &free, &rng), rule());
-      if (!set.ok()) continue;
+      absl::StatusOr<CheckpointSet> set =
+          JudgeCheckpoints(graph, Draw(given, &free, &rng), rule(), nullptr, poll);
+      if (absl::IsInvalidArgument(set.status())) continue;
+      if (!set.ok()) return set.status();
       if (valid == 0 || IsBetter(*set, answer.set)) answer.set = *std::move(set);
       ++valid;
     }
     if (valid > 0) return answer;
-    absl::StatusOr<CheckpointSet> ends = RepairCheckpoints(graph, {}, &poll);
+    absl::StatusOr<CheckpointSet> ends = RepairCheckpoints(graph, {}, poll);
     if (!ends.ok()) return ends.status();
     answer.set = *std::move(ends);
     return answer;

@@ -1,7 +1,8 @@
 #include "solvers/graph/repair.h"
 
 #include <cstddef>
-#include <cstdint>
+
+#include "solvers/graph/polled_loop.h"
 
 namespace stowage {
 namespace {
@@ -24,21 +25,27 @@ bool NextToCheckpoint(const CheckpointGraph& graph, const Segmentation& split, i
 }
 
 // Whether anything had to be kept beside what is.
-bool KeepMore(const CheckpointGraph& graph, bool whole, std::vector<bool>* kept) {
-  const Segmentation split = SplitAtCheckpoints(graph, *kept);
-  std::vector<bool> allowed(split.segment_bytes.size(), true);
-  ForEachFurtherEnd(graph, split, [&allowed](const FurtherEnd& end) {
+absl::StatusOr<bool> KeepMore(const CheckpointGraph& graph, bool whole, std::vector<bool>* kept,
+                              StopPoll* poll) {
+  const absl::StatusOr<Segmentation> split = SplitAtCheckpoints(graph, *kept, poll);
+  if (!split.ok()) return split.status();
+  std::vector<bool> allowed(split->segment_bytes.size(), true);
+  const auto refuse = [&allowed](const FurtherEnd& end) {
     allowed[Index(end.segment)] = false;
     return true;
-  });
+  };
+  absl::Status status = ForEachFurtherEnd(graph, *split, refuse, poll);
+  if (!status.ok()) return status;
   bool more = false;
-  for (int v = 0; v < graph.size(); ++v) {
-    const int segment = split.segment_of[Index(v)];
-    if (segment == Segmentation::kCheckpoint || allowed[Index(segment)]) continue;
-    if (!whole && !NextToCheckpoint(graph, split, v)) continue;
+  const auto keep = [&](int v) {
+    const int segment = split->segment_of[Index(v)];
+    if (segment == Segmentation::kCheckpoint || allowed[Index(segment)]) return;
+    if (!whole && !NextToCheckpoint(graph, *split, v)) return;
     (*kept)[Index(v)] = true;
     more = true;
-  }
+  };
+  status = PolledVertices(graph, keep, poll);
+  if (!status.ok()) return status;
   return more;
 }
 
@@ -52,17 +59,16 @@ absl::StatusOr<CheckpointSet> RepairCheckpoints(const CheckpointGraph& graph,
   for (int v = 0; v < graph.size(); ++v) {
     if (v == graph.source() || v == graph.target() || graph.must_keep(v)) kept[Index(v)] = true;
   }
-  const int64_t size = graph.size() + static_cast<int64_t>(graph.edge_count());
-  absl::Status status = poll->Spend(16 * size);
-  for (int round = 1; status.ok() && KeepMore(graph, round > kRounds, &kept); ++round) {
-    status = poll->Spend(16 * size);
+  absl::StatusOr<bool> more = true;
+  for (int round = 1; more.ok() && *more; ++round) {
+    more = KeepMore(graph, round > kRounds, &kept, poll);
   }
-  if (!status.ok()) return status;
+  if (!more.ok()) return more.status();
   std::vector<int> all;
   for (int v = 0; v < graph.size(); ++v) {
     if (kept[Index(v)]) all.push_back(v);
   }
-  return JudgeCheckpoints(graph, std::move(all), SegmentRule::kTwoEndPoints);
+  return JudgeCheckpoints(graph, std::move(all), SegmentRule::kTwoEndPoints, nullptr, poll);
 }
 
 }  // namespace stowage

@@ -47,8 +47,9 @@ class SeveralEnds final : public CheckpointSolver {
   absl::StatusOr<CheckpointAnswer> Improve(const CheckpointGraph& graph, CheckpointSet best,
                                            const SolveOptions& options) const {
     StopPoll poll(options.stop);
-    const PathBound bound(graph);
-    const absl::StatusOr<int64_t> least = bound.LeastObjective(&poll);
+    const absl::StatusOr<PathBound> bound = PathBound::Create(graph, &poll);
+    if (!bound.ok()) return bound.status();
+    const absl::StatusOr<int64_t> least = bound->LeastObjective(&poll);
     if (!least.ok()) return least.status();
     CheckpointAnswer answer = {std::move(best), Bytes(*least), false};
     std::optional<FrontierOrder> order;
@@ -58,8 +59,8 @@ class SeveralEnds final : public CheckpointSolver {
       order = *std::move(made);
     }
     if (order) {
-      const FrontierSearch search(graph, bound, *std::move(order));
-      BandSearch bands(graph, bound, search, &answer);
+      const FrontierSearch search(graph, *bound, *std::move(order));
+      BandSearch bands(graph, *bound, search, &answer);
       const absl::Status status =
           bands.Run(kWork + kWorkPerVertex * graph.size(), &poll, options.progress);
       if (!status.ok()) return status;

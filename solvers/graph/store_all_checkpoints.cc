@@ -2,23 +2,22 @@
 #include <vector>
 
 #include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/two_end_points_solver.h"
 
 namespace stowage {
 namespace {
 
-class StoreAllCheckpoints final : public CheckpointSolver {
+class StoreAllCheckpoints final : public TwoEndPointsSolver {
  public:
   const SolverInfo& info() const override { return info_; }
-  SegmentRule rule() const override { return SegmentRule::kTwoEndPoints; }
 
-  absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
-                                         const SolveOptions& options) const override {
-    absl::Status status = ValidateSolveOptions(options);
-    if (status.ok()) status = StopPoll(options.stop).Spend(graph.size());
-    if (!status.ok()) return status;
+ protected:
+  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveOptions&,
+                                        StopPoll* poll) const override {
     std::vector<int> all(static_cast<size_t>(graph.size()));
     std::iota(all.begin(), all.end(), 0);
-    absl::StatusOr<CheckpointSet> set = JudgeCheckpoints(graph, std::move(all), rule());
+    absl::StatusOr<CheckpointSet> set =
+        JudgeCheckpoints(graph, std::move(all), rule(), nullptr, poll);
     if (!set.ok()) return set.status();
     return CheckpointAnswer{*std::move(set), Bytes(0), false};
   }

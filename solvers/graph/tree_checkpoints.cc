@@ -7,6 +7,7 @@
 #include "solvers/graph/division_search.h"
 #include "solvers/graph/division_tree.h"
 #include "solvers/graph/limit_sweep.h"
+#include "solvers/graph/two_end_points_solver.h"
 
 namespace stowage {
 namespace {
@@ -27,8 +28,8 @@ absl::StatusOr<Judged> SolveCounting(const CheckpointGraph& graph, const Divisio
   DivisionSearch search(graph, tree, *costs, poll);
   absl::StatusOr<SweepResult> result = SweepLimits(graph.total().value(), kWork, &search, options);
   if (!result.ok()) return result.status();
-  absl::StatusOr<CheckpointSet> set =
-      JudgeCheckpoints(graph, std::move(result->checkpoints), SegmentRule::kTwoEndPoints);
+  absl::StatusOr<CheckpointSet> set = JudgeCheckpoints(graph, std::move(result->checkpoints),
+                                                       SegmentRule::kTwoEndPoints, nullptr, poll);
   if (!set.ok()) return set.status();
   return Judged{*std::move(set), Bytes(result->lower_bound)};
 }
@@ -51,7 +52,7 @@ SolveOptions WithProgress(const SolveOptions& options, double begin, double end)
   return part;
 }
 
-class DivisionTreeCheckpoints : public CheckpointSolver {
+class DivisionTreeCheckpoints : public TwoEndPointsSolver {
  public:
   const SolverInfo& info() const override {
     static const auto* const kInfo = new SolverInfo{
@@ -59,23 +60,20 @@ class DivisionTreeCheckpoints : public CheckpointSolver {
         "two_end_points"};
     return *kInfo;
   }
-  SegmentRule rule() const override { return SegmentRule::kTwoEndPoints; }
 
-  absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
-                                         const SolveOptions& options) const override {
-    const absl::Status valid = ValidateSolveOptions(options);
-    if (!valid.ok()) return valid;
-    StopPoll poll(options.stop);
-    const absl::StatusOr<DivisionTree> tree = DivisionTree::Build(graph, &poll);
+ protected:
+  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveOptions& options,
+                                        StopPoll* poll) const override {
+    const absl::StatusOr<DivisionTree> tree = DivisionTree::Build(graph, poll);
     if (!tree.ok()) return tree.status();
     const bool twice = NeedsInputs(graph);
     absl::StatusOr<Judged> least = SolveCounting(
-        graph, *tree, NeededInputs::kIgnored, WithProgress(options, 0.0, twice ? 0.5 : 1.0), &poll);
+        graph, *tree, NeededInputs::kIgnored, WithProgress(options, 0.0, twice ? 0.5 : 1.0), poll);
     if (!least.ok()) return least.status();
     CheckpointAnswer answer{std::move(least->set), least->lower_bound, false};
     if (twice) {
       absl::StatusOr<Judged> charged = SolveCounting(graph, *tree, NeededInputs::kAllCharged,
-                                                     WithProgress(options, 0.5, 1.0), &poll);
+                                                     WithProgress(options, 0.5, 1.0), poll);
       if (!charged.ok()) return charged.status();
       if (IsBetter(charged->set, answer.set)) answer.set = std::move(charged->set);
     }

@@ -3,28 +3,34 @@
 #include <cstdint>
 #include <numeric>
 
+#include "solvers/graph/polled_loop.h"
 #include "solvers/graph/split_components.h"
 
 namespace stowage {
 namespace {
 
 constexpr int kNone = TriconnectedComponents::kNone;
+// Of a loop that looks at an edge, or at a component.
+constexpr int64_t kSteps = 1 << 3;
 
 size_t Index(int i) { return static_cast<size_t>(i); }
 
-std::vector<ComponentKind> KindsOf(const SplitComponents& split, int vertices) {
+absl::StatusOr<std::vector<ComponentKind>> KindsOf(const SplitComponents& split, int vertices,
+                                                   StopPoll* poll) {
   std::vector<ComponentKind> kinds;
   std::vector<int> seen_in(Index(vertices), kNone);
   for (int c = 0; c < split.size(); ++c) {
     size_t joined = 0;
-    for (size_t k = split.first[Index(c)]; k < split.first[Index(c) + 1]; ++k) {
-      const auto& [a, b] = split.edges[Index(split.members[k])];
+    const size_t first = split.first[Index(c)], edges = split.first[Index(c) + 1] - first;
+    const auto see = [&](size_t k) {
+      const auto& [a, b] = split.edges[Index(split.members[first + k])];
       for (const int v : {a, b}) {
         joined += seen_in[Index(v)] != c ? 1 : 0;
         seen_in[Index(v)] = c;
       }
-    }
-    const size_t edges = split.first[Index(c) + 1] - split.first[Index(c)];
+    };
+    const absl::Status status = PolledLoop(edges, kSteps, see, poll);
+    if (!status.ok()) return status;
     kinds.push_back(joined == 2       ? ComponentKind::kBond
                     : joined == edges ? ComponentKind::kCycle
                                       : ComponentKind::kRigid);
@@ -32,14 +38,19 @@ std::vector<ComponentKind> KindsOf(const SplitComponents& split, int vertices) {
   return kinds;
 }
 
+using Owners = std::vector<std::pair<int, int>>;
+
 // The components that each edge is in.
-std::vector<std::pair<int, int>> OwnersOf(const SplitComponents& split) {
-  std::vector<std::pair<int, int>> owners(split.edges.size(), {kNone, kNone});
+absl::StatusOr<Owners> OwnersOf(const SplitComponents& split, StopPoll* poll) {
+  Owners owners(split.edges.size(), {kNone, kNone});
   for (int c = 0; c < split.size(); ++c) {
-    for (size_t k = split.first[Index(c)]; k < split.first[Index(c) + 1]; ++k) {
-      auto& [one, other] = owners[Index(split.members[k])];
+    const size_t first = split.first[Index(c)], edges = split.first[Index(c) + 1] - first;
+    const auto own = [&](size_t k) {
+      auto& [one, other] = owners[Index(split.members[first + k])];
       (one == kNone ? one : other) = c;
-    }
+    };
+    const absl::Status status = PolledLoop(edges, kSteps, own, poll);
+    if (!status.ok()) return status;
   }
   return owners;
 }
@@ -52,59 +63,84 @@ int RootOf(std::vector<int>* parent, int c) {
   return c;
 }
 
+// Bonds that meet in a virtual edge are one bond, cycles one cycle: leaves such an edge without
+// owners. Returns what leads from a component to the one that stands for it.
+absl::StatusOr<std::vector<int>> Join(const std::vector<ComponentKind>& kinds, Owners* owners,
+                                      StopPoll* poll) {
+  std::vector<int> parent(kinds.size());
+  std::iota(parent.begin(), parent.end(), 0);
+  const auto join = [&](size_t e) {
+    auto& [one, other] = (*owners)[e];
+    if (other == kNone || kinds[Index(one)] == ComponentKind::kRigid ||
+        kinds[Index(one)] != kinds[Index(other)]) {
+      return;
+    }
+    parent[Index(RootOf(&parent, one))] = RootOf(&parent, other);
+    one = other = kNone;
+  };
+  const absl::Status status = PolledLoop(owners->size(), kSteps, join, poll);
+  if (!status.ok()) return status;
+  return parent;
+}
+
+// Lists the edges of components by `components_of`.
+absl::Status CollectMembers(TriconnectedComponents* components, StopPoll* poll) {
+  const Owners& owners = components->components_of;
+  std::vector<size_t>& first = components->first;
+  first.assign(Index(components->size()) + 2, 0);
+  const auto for_owners = [&](const auto& visit) {
+    return PolledLoop(
+        owners.size(), kSteps,
+        [&](size_t e) {
+          for (const int owner : {owners[e].first, owners[e].second}) {
+            if (owner != kNone) visit(owner, static_cast<int>(e));
+          }
+        },
+        poll);
+  };
+  absl::Status status = for_owners([&](int owner, int) { ++first[Index(owner) + 2]; });
+  for (size_t c = 2; c < first.size(); ++c) first[c] += first[c - 1];
+  if (!status.ok()) return status;
+  status = poll->Spend(static_cast<int64_t>(first.back()));
+  if (!status.ok()) return status;
+  components->members.resize(first.back());
+  status =
+      for_owners([&](int owner, int e) { components->members[first[Index(owner) + 1]++] = e; });
+  first.pop_back();
+  return status;
+}
+
 }  // namespace
 
 absl::StatusOr<TriconnectedComponents> FindTriconnectedComponents(
     int vertices, const std::vector<std::pair<int, int>>& edges, StopPoll* poll) {
   absl::StatusOr<SplitComponents> split = FindSplitComponents(vertices, edges, poll);
   if (!split.ok()) return split.status();
-  const int64_t steps = static_cast<int64_t>(split->edges.size()) << 3;
-  absl::Status status = poll->Spend(steps);
-  if (!status.ok()) return status;
-  const std::vector<ComponentKind> kinds = KindsOf(*split, vertices);
-  std::vector<std::pair<int, int>> owners = OwnersOf(*split);
-  status = poll->Spend(steps);
-  if (!status.ok()) return status;
-
-  // Bonds that meet in a virtual edge are one bond, cycles one cycle.
-  std::vector<int> parent(kinds.size());
-  std::iota(parent.begin(), parent.end(), 0);
-  for (auto& [one, other] : owners) {
-    if (other == kNone || kinds[Index(one)] == ComponentKind::kRigid ||
-        kinds[Index(one)] != kinds[Index(other)]) {
-      continue;
-    }
-    parent[Index(RootOf(&parent, one))] = RootOf(&parent, other);
-    one = other = kNone;
-  }
-  status = poll->Spend(steps);
-  if (!status.ok()) return status;
+  const absl::StatusOr<std::vector<ComponentKind>> kinds = KindsOf(*split, vertices, poll);
+  if (!kinds.ok()) return kinds.status();
+  absl::StatusOr<Owners> owners = OwnersOf(*split, poll);
+  if (!owners.ok()) return owners.status();
+  absl::StatusOr<std::vector<int>> parent = Join(*kinds, &*owners, poll);
+  if (!parent.ok()) return parent.status();
 
   TriconnectedComponents result;
-  std::vector<int> number(kinds.size(), kNone);
-  for (int c = 0; c < split->size(); ++c) {
-    if (RootOf(&parent, c) != c) continue;
-    number[Index(c)] = result.size();
-    result.kinds.push_back(kinds[Index(c)]);
-  }
-  result.first.assign(Index(result.size()) + 2, 0);
-  for (auto& [one, other] : owners) {
-    for (int* owner : {&one, &other}) {
-      if (*owner == kNone) continue;
-      *owner = number[Index(RootOf(&parent, *owner))];
-      ++result.first[Index(*owner) + 2];
+  std::vector<int> number(kinds->size(), kNone);
+  const auto count = [&](size_t c) {
+    if (RootOf(&*parent, static_cast<int>(c)) != static_cast<int>(c)) return;
+    number[c] = result.size();
+    result.kinds.push_back((*kinds)[c]);
+  };
+  absl::Status status = PolledLoop(kinds->size(), kSteps, count, poll);
+  const auto name = [&](size_t e) {
+    for (int* owner : {&(*owners)[e].first, &(*owners)[e].second}) {
+      if (*owner != kNone) *owner = number[Index(RootOf(&*parent, *owner))];
     }
-  }
-  for (size_t c = 2; c < result.first.size(); ++c) result.first[c] += result.first[c - 1];
-  result.members.resize(result.first.back());
-  for (size_t e = 0; e < owners.size(); ++e) {
-    for (const int owner : {owners[e].first, owners[e].second}) {
-      if (owner != kNone) result.members[result.first[Index(owner) + 1]++] = static_cast<int>(e);
-    }
-  }
-  result.first.pop_back();
+  };
+  if (status.ok()) status = PolledLoop(owners->size(), kSteps, name, poll);
   result.edges = std::move(split->edges);
-  result.components_of = std::move(owners);
+  result.components_of = *std::move(owners);
+  if (status.ok()) status = CollectMembers(&result, poll);
+  if (!status.ok()) return status;
   return result;
 }
 

@@ -20,10 +20,14 @@ absl::StatusOr<ComputeOrder> CheckpointTraining(const Graph& graph, const Folded
   const absl::StatusOr<CheckpointAnswer> answer =
       DivisionTreeSolver().Solve(problem->graph, options);
   if (!answer.ok()) return answer.status();
+  StopPoll poll(options.stop);
   Segmentation segmentation;
   const absl::StatusOr<CheckpointSet> judged = JudgeCheckpoints(
-      problem->graph, answer->set.checkpoints, SegmentRule::kTwoEndPoints, &segmentation);
-  if (!judged.ok()) return absl::InternalError(judged.status().message());
+      problem->graph, answer->set.checkpoints, SegmentRule::kTwoEndPoints, &segmentation, &poll);
+  if (absl::IsInvalidArgument(judged.status())) {
+    return absl::InternalError(judged.status().message());
+  }
+  if (!judged.ok()) return judged.status();
   std::vector<int> segment_of_position(Index(graph.size()), Segmentation::kCheckpoint);
   for (int v = 0; v < problem->graph.size(); ++v) {
     for (const int p : problem->members[Index(v)]) {

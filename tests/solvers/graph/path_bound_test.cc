@@ -28,6 +28,11 @@ CheckpointGraph RandomChain(int length, std::mt19937_64* rng) {
   return RandomDag(length, options, rng);
 }
 
+PathBound BoundOf(const CheckpointGraph& graph) {
+  StopPoll poll(nullptr);
+  return *PathBound::Create(graph, &poll);
+}
+
 int64_t LeastObjective(const PathBound& bound) {
   StopPoll poll(nullptr);
   return bound.LeastObjective(&poll).value_or(-1);
@@ -37,7 +42,7 @@ TEST(PathBound, LeastCheckpointsEqualBruteForceOnChains) {
   std::mt19937_64 rng(31);
   for (int i = 0; i < 200; ++i) {
     const CheckpointGraph graph = RandomChain(1 + i % 10, &rng);
-    const PathBound bound(graph);
+    const PathBound bound = BoundOf(graph);
     const int64_t limit = static_cast<int64_t>(rng() % 60);
     int64_t least = std::numeric_limits<int64_t>::max();
     for (uint32_t kept = 0; kept < uint32_t{1} << graph.size(); ++kept) {
@@ -53,8 +58,7 @@ TEST(PathBound, IsTheOptimumOfShortChains) {
   std::mt19937_64 rng(32);
   for (int i = 0; i < 200; ++i) {
     const CheckpointGraph graph = RandomChain(1 + i % 12, &rng);
-    EXPECT_EQ(LeastObjective(PathBound(graph)),
-              BestObjective(graph, SegmentRule::kSeveralEndPoints))
+    EXPECT_EQ(LeastObjective(BoundOf(graph)), BestObjective(graph, SegmentRule::kSeveralEndPoints))
         << Describe(graph);
   }
 }
@@ -66,7 +70,7 @@ TEST(PathBound, BoundsEverySetOfRandomDags) {
     options.density = 0.1 + 0.1 * (i % 5);
     options.with_flags = i % 2 == 1;
     const CheckpointGraph graph = RandomDag(1 + i % 11, options, &rng);
-    const PathBound bound(graph);
+    const PathBound bound = BoundOf(graph);
     EXPECT_LE(LeastObjective(bound), BestObjective(graph, SegmentRule::kSeveralEndPoints))
         << Describe(graph);
     const std::vector<int>& path = bound.path();

@@ -178,7 +178,7 @@ TEST(BandSearch, LittleWorkComesCloseToTheOptimum) {
     const int64_t optimum = Exact(graph);
     StopPoll poll(nullptr);
     CheckpointAnswer answer = {*RepairCheckpoints(graph, {}, &poll), Bytes(0), false};
-    const PathBound bound(graph);
+    const PathBound bound = *PathBound::Create(graph, &poll);
     const FrontierSearch search(graph, bound, **MakeFrontierOrder(graph, &poll));
     ASSERT_TRUE(BandSearch(graph, bound, search, &answer).Run(200000, &poll, {}).ok());
     ASSERT_GE(answer.set.objective().value(), optimum) << Describe(graph);
