@@ -24,17 +24,17 @@ std::string LabelOf(const DivisionTree& tree, const GraphStyle& style, const Out
 absl::StatusOr<std::string> DrawDivisionDot(const CheckpointGraph& graph, const DivisionTree& tree,
                                             const GraphDrawing& drawing,
                                             const DivisionLimits& limits) {
-  const absl::StatusOr<GraphStyle> style = StyleOf(graph, drawing);
-  if (!style.ok()) return style.status();
-  const absl::StatusOr<std::vector<OutlineRow>> rows = OutlineOf(tree, limits);
-  if (!rows.ok()) return rows.status();
+  const absl::StatusOr<DivisionSketch> sketch = SketchOf(graph, tree, drawing, limits);
+  if (!sketch.ok()) return sketch.status();
+  const GraphStyle& style = sketch->style;
+  const std::vector<OutlineRow>& rows = sketch->rows;
   std::string dot = absl::StrCat("digraph {\n  label=\"", DotEscaped(drawing.title), "\\n",
-                                 DotEscaped(style->subtitle),
+                                 DotEscaped(style.subtitle),
                                  "\";\n  labelloc=t;\n  rankdir=LR;\n  ordering=out;\n",
                                  "  node [shape=box, style=filled, fontname=Helvetica];\n");
-  for (size_t i = 0; i < rows->size(); ++i) {
-    const OutlineRow& row = (*rows)[i];
-    absl::StrAppend(&dot, "  ", i, " [label=\"", LabelOf(tree, *style, row), "\", fillcolor=\"",
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const OutlineRow& row = rows[i];
+    absl::StrAppend(&dot, "  ", i, " [label=\"", LabelOf(tree, style, row), "\", fillcolor=\"",
                     KindColour(tree, row), "\"];\n");
     if (row.parent == OutlineRow::kNone) continue;
     absl::StrAppend(&dot, "  ", row.parent, " -> ", i);

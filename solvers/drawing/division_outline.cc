@@ -160,6 +160,15 @@ absl::StatusOr<std::vector<OutlineRow>> OutlineOf(const DivisionTree& tree,
   return Outline(tree, limits).Make();
 }
 
+absl::StatusOr<DivisionSketch> SketchOf(const CheckpointGraph& graph, const DivisionTree& tree,
+                                        const GraphDrawing& drawing, const DivisionLimits& limits) {
+  absl::StatusOr<GraphStyle> style = StyleOf(graph, drawing);
+  if (!style.ok()) return style.status();
+  absl::StatusOr<std::vector<OutlineRow>> rows = OutlineOf(tree, limits);
+  if (!rows.ok()) return rows.status();
+  return DivisionSketch{*std::move(style), *std::move(rows)};
+}
+
 std::string KindOf(const DivisionTree& tree, const OutlineRow& row) {
   switch (row.form) {
     case OutlineRow::Form::kPart:

@@ -32,6 +32,16 @@ struct OutlineRow {
 absl::StatusOr<std::vector<OutlineRow>> OutlineOf(const DivisionTree& tree,
                                                   const DivisionLimits& limits);
 
+// What every picture of a division tree is made from.
+struct DivisionSketch {
+  GraphStyle style;
+  std::vector<OutlineRow> rows;
+};
+
+// Errors of OutlineOf and StyleOf.
+absl::StatusOr<DivisionSketch> SketchOf(const CheckpointGraph& graph, const DivisionTree& tree,
+                                        const GraphDrawing& drawing, const DivisionLimits& limits);
+
 // "linear", "5 edges", "and 37 more".
 std::string KindOf(const DivisionTree& tree, const OutlineRow& row);
 const char* KindColour(const DivisionTree& tree, const OutlineRow& row);

@@ -172,11 +172,9 @@ class Sheet {
 absl::StatusOr<std::string> DrawDivisionSvg(const CheckpointGraph& graph, const DivisionTree& tree,
                                             const GraphDrawing& drawing,
                                             const DivisionLimits& limits) {
-  const absl::StatusOr<GraphStyle> style = StyleOf(graph, drawing);
-  if (!style.ok()) return style.status();
-  const absl::StatusOr<std::vector<OutlineRow>> rows = OutlineOf(tree, limits);
-  if (!rows.ok()) return rows.status();
-  return Sheet(graph, tree, *style, *rows).Draw(drawing.title);
+  const absl::StatusOr<DivisionSketch> sketch = SketchOf(graph, tree, drawing, limits);
+  if (!sketch.ok()) return sketch.status();
+  return Sheet(graph, tree, sketch->style, sketch->rows).Draw(drawing.title);
 }
 
 }  // namespace stowage
