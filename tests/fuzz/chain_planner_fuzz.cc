@@ -7,6 +7,7 @@
 #include "solvers/plan/store_all_schedule.h"
 #include "solvers/planner.h"
 #include "tests/fuzz/byte_source.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/require.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
@@ -108,6 +109,8 @@ void CheckFrontier(const Chain& chain, const Frontier& frontier) {
   }
 }
 
+}  // namespace
+
 void Fuzz(ByteSource* in) {
   const absl::StatusOr<Chain> chain = Chain::Create(DrawChain(in));
   if (!chain.ok()) {
@@ -133,11 +136,4 @@ void Fuzz(ByteSource* in) {
   if (frontier.ok()) CheckFrontier(*chain, *frontier);
 }
 
-}  // namespace
 }  // namespace stowage
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  stowage::testing::ByteSource in(data, size);
-  stowage::Fuzz(&in);
-  return 0;
-}

@@ -12,6 +12,7 @@
 #include "solvers/planner.h"
 #include "tests/fuzz/byte_source.h"
 #include "tests/fuzz/draw_graph.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/require.h"
 #include "tests/solvers/naive_graph_replay.h"
 #include "tests/solvers/random_graph.h"
@@ -99,6 +100,8 @@ void CheckRefused(const Graph& graph) {
   }
 }
 
+}  // namespace
+
 void Fuzz(ByteSource* in) {
   const absl::StatusOr<Graph> graph = Graph::Create(testing::DrawGraph(kMaxVertices, in));
   if (!graph.ok()) return;
@@ -112,11 +115,4 @@ void Fuzz(ByteSource* in) {
   }
 }
 
-}  // namespace
 }  // namespace stowage
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  stowage::testing::ByteSource in(data, size);
-  stowage::Fuzz(&in);
-  return 0;
-}

@@ -23,6 +23,7 @@
 #include "solvers/planner.h"
 #include "tests/fuzz/byte_source.h"
 #include "tests/fuzz/draw_graph.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/require.h"
 #include "tests/solvers/naive_graph_replay.h"
 #include "tests/solvers/random_graph.h"
@@ -210,6 +211,8 @@ void CheckSolvers(const CheckpointGraph& graph, int threads, const std::string& 
   CheckPictures(graph, answers.front(), detail);
 }
 
+}  // namespace
+
 void Fuzz(ByteSource* in) {
   const int threads = 1 + in->Below(2);
   const absl::StatusOr<Graph> graph = Graph::Create(testing::DrawGraph(kMaxVertices, in));
@@ -231,11 +234,4 @@ void Fuzz(ByteSource* in) {
   if (problem.ok()) CheckSolvers(problem->graph, threads, Describe(*graph));
 }
 
-}  // namespace
 }  // namespace stowage
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  stowage::testing::ByteSource in(data, size);
-  stowage::Fuzz(&in);
-  return 0;
-}
