@@ -3,39 +3,28 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
 
 #include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/graph_store_all.h"
+#include "tests/solvers/graph_ops.h"
 #include "tests/solvers/random_graph.h"
 
 namespace stowage {
 namespace {
 
+using testing::MakeGraph;
 using Members = std::vector<std::vector<int>>;
 
 Vertex Op(int64_t id, std::vector<GraphInput> inputs, int64_t bytes = 8) {
-  Vertex v;
-  v.id = v.program_order = id;
-  v.inputs = std::move(inputs);
-  v.output = v.output_gradient = Bytes(bytes);
-  v.forward_time = Nanos(10 + id);
-  v.backward_time = Nanos(20 + id);
-  return v;
+  return testing::MakeOp(id, std::move(inputs), bytes);
 }
 
 Vertex Alias(int64_t id, AliasKind kind, std::vector<GraphInput> inputs) {
   Vertex v = Op(id, std::move(inputs));
   v.alias = kind;
   return v;
-}
-
-Graph MakeGraph(std::vector<Vertex> vertices) {
-  GraphSpec spec;
-  spec.vertices = std::move(vertices);
-  absl::StatusOr<Graph> graph = Graph::Create(std::move(spec));
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
 }
 
 FoldedGraph Fold(const Graph& graph) {

@@ -2,28 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"
+#include "tests/solvers/graph_ops.h"
 
 namespace stowage {
 namespace {
 
-Vertex Op(int64_t id, std::vector<GraphInput> inputs, int64_t bytes) {
-  Vertex v;
-  v.id = v.program_order = id;
-  v.inputs = std::move(inputs);
-  v.output = v.output_gradient = Bytes(bytes);
-  v.forward_time = Nanos(10 + id);
-  v.backward_time = Nanos(20 + id);
-  return v;
-}
+using testing::MakeOp;
 
 LinearizedGraph LinearizeOk(std::vector<Vertex> vertices) {
-  GraphSpec spec;
-  spec.vertices = std::move(vertices);
-  const absl::StatusOr<Graph> graph = Graph::Create(spec);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  absl::StatusOr<LinearizedGraph> linear = Linearize(*graph);
+  absl::StatusOr<LinearizedGraph> linear = Linearize(testing::MakeGraph(std::move(vertices)));
   EXPECT_TRUE(linear.ok()) << linear.status();
   return *std::move(linear);
 }
@@ -44,14 +35,14 @@ Ids StagesOf(const LinearizedGraph& linear) {
 
 // A chain is the graph whose every stage is one op: the accounting of both is the same.
 TEST(Linearize, APathIsItsOwnChain) {
-  Vertex input = Op(0, {}, 100);
+  Vertex input = MakeOp(0, {}, 100);
   input.output_gradient = Bytes(0);
-  Vertex conv = Op(1, {{0, true}}, 30);
+  Vertex conv = MakeOp(1, {{0, true}}, 30);
   conv.extra_saved = Bytes(7);
   conv.forward_saving_overhead = Bytes(11);
   conv.forward_overhead = Bytes(13);
   conv.backward_overhead = Bytes(17);
-  Vertex relu = Op(2, {{1, false}}, 30);
+  Vertex relu = MakeOp(2, {{1, false}}, 30);
   relu.backward_needs_output = true;
   const LinearizedGraph linear = LinearizeOk({input, conv, relu});
   EXPECT_EQ(StagesOf(linear), (Ids{{1}, {2}}));
@@ -72,12 +63,12 @@ TEST(Linearize, APathIsItsOwnChain) {
 
 // x -> a -> b -> add(x, b): the skip keeps the block in one stage.
 TEST(Linearize, ASkipConnectionIsOneStage) {
-  const Vertex input = Op(0, {}, 8);
-  const Vertex a = Op(1, {{0, true}}, 16);
-  const Vertex b = Op(2, {{1, true}}, 32);
-  Vertex sum = Op(3, {{0, false}, {2, false}}, 64);
+  const Vertex input = MakeOp(0, {}, 8);
+  const Vertex a = MakeOp(1, {{0, true}}, 16);
+  const Vertex b = MakeOp(2, {{1, true}}, 32);
+  Vertex sum = MakeOp(3, {{0, false}, {2, false}}, 64);
   sum.linear_multi_input = true;
-  const LinearizedGraph linear = LinearizeOk({input, a, b, sum, Op(4, {{3, true}}, 128)});
+  const LinearizedGraph linear = LinearizeOk({input, a, b, sum, MakeOp(4, {{3, true}}, 128)});
   EXPECT_EQ(StagesOf(linear), (Ids{{1, 2, 3}, {4}}));
   const Stage& s = linear.chain.stage(1);
   EXPECT_EQ(s.output, Bytes(64));
@@ -91,12 +82,12 @@ TEST(Linearize, ASkipConnectionIsOneStage) {
 }
 
 TEST(Linearize, AliasesAddNoBytes) {
-  const Vertex input = Op(0, {}, 8);
-  const Vertex conv = Op(1, {{0, true}}, 16);
-  Vertex relu = Op(2, {{1, false}}, 16);
+  const Vertex input = MakeOp(0, {}, 8);
+  const Vertex conv = MakeOp(1, {{0, true}}, 16);
+  Vertex relu = MakeOp(2, {{1, false}}, 16);
   relu.alias = AliasKind::kInPlace;
   relu.backward_needs_output = true;
-  const Vertex last = Op(3, {{2, true}}, 4);
+  const Vertex last = MakeOp(3, {{2, true}}, 4);
   const LinearizedGraph linear = LinearizeOk({input, conv, relu, last});
   // No cut between conv and what writes over it: recomputing the relu alone would apply it twice.
   EXPECT_EQ(StagesOf(linear), (Ids{{1, 2}, {3}}));
@@ -107,29 +98,29 @@ TEST(Linearize, AliasesAddNoBytes) {
 
 // A view writes nothing, so the cut before it stays.
 TEST(Linearize, ViewsDoNotMoveTheCut) {
-  Vertex view = Op(2, {{1, false}}, 16);
+  Vertex view = MakeOp(2, {{1, false}}, 16);
   view.alias = AliasKind::kView;
   const LinearizedGraph linear =
-      LinearizeOk({Op(0, {}, 8), Op(1, {{0, true}}, 16), view, Op(3, {{2, true}}, 4)});
+      LinearizeOk({MakeOp(0, {}, 8), MakeOp(1, {{0, true}}, 16), view, MakeOp(3, {{2, true}}, 4)});
   EXPECT_EQ(StagesOf(linear), (Ids{{1}, {2, 3}}));
   EXPECT_EQ(linear.chain.stage(2).saved, Bytes(4));
 }
 
 TEST(Linearize, EveryVertexIsInOneStageAndTimesAddUp) {
   const LinearizedGraph linear =
-      LinearizeOk({Op(0, {}, 1), Op(1, {{0, true}}, 2), Op(2, {{0, true}}, 3),
-                   Op(3, {{1, true}, {2, true}}, 4), Op(4, {{3, true}}, 5)});
+      LinearizeOk({MakeOp(0, {}, 1), MakeOp(1, {{0, true}}, 2), MakeOp(2, {{0, true}}, 3),
+                   MakeOp(3, {{1, true}, {2, true}}, 4), MakeOp(4, {{3, true}}, 5)});
   EXPECT_EQ(StagesOf(linear), (Ids{{1, 2, 3}, {4}}));
   EXPECT_EQ(linear.chain.ideal_time(), Nanos(11 + 12 + 13 + 14 + 21 + 22 + 23 + 24));
   EXPECT_TRUE(Simulate(linear.chain, StoreAllSchedule(linear.chain)).ok());
 }
 
 TEST(Linearize, FlagsOfAnyVertexHoldForTheStage) {
-  Vertex a = Op(1, {{0, true}}, 2), b = Op(2, {{0, true}}, 2);
+  Vertex a = MakeOp(1, {{0, true}}, 2), b = MakeOp(2, {{0, true}}, 2);
   a.random = true;
   b.collective = true;
   const LinearizedGraph linear =
-      LinearizeOk({Op(0, {}, 1), a, b, Op(3, {{1, true}, {2, true}}, 2)});
+      LinearizeOk({MakeOp(0, {}, 1), a, b, MakeOp(3, {{1, true}, {2, true}}, 2)});
   EXPECT_TRUE(linear.chain.stage(1).random);
   EXPECT_FALSE(linear.chain.stage(1).recomputable());
   EXPECT_FALSE(linear.chain.stage(1).stateful);
@@ -138,20 +129,21 @@ TEST(Linearize, FlagsOfAnyVertexHoldForTheStage) {
 // Outputs of the network that nothing reads live to the end, so nothing after them is a cut.
 TEST(Linearize, UnreadOutputsStayAlive) {
   const LinearizedGraph linear =
-      LinearizeOk({Op(0, {}, 1), Op(1, {{0, true}}, 2), Op(2, {{0, true}}, 3),
-                   Op(3, {{2, true}}, 4), Op(4, {{3, true}}, 5)});
+      LinearizeOk({MakeOp(0, {}, 1), MakeOp(1, {{0, true}}, 2), MakeOp(2, {{0, true}}, 3),
+                   MakeOp(3, {{2, true}}, 4), MakeOp(4, {{3, true}}, 5)});
   EXPECT_EQ(StagesOf(linear), (Ids{{1, 2, 3, 4}}));
 }
 
 // Their gradients are there together from the first backward on, though nothing inside makes them.
 TEST(Linearize, UnreadOutputsHaveGradients) {
-  const LinearizedGraph inside = LinearizeOk(
-      {Op(0, {}, 1), Op(1, {{0, true}}, 2), Op(2, {{0, true}}, 4), Op(3, {{2, true}}, 8)});
+  const LinearizedGraph inside =
+      LinearizeOk({MakeOp(0, {}, 1), MakeOp(1, {{0, true}}, 2), MakeOp(2, {{0, true}}, 4),
+                   MakeOp(3, {{2, true}}, 8)});
   EXPECT_EQ(StagesOf(inside), (Ids{{1, 2, 3}}));
   EXPECT_EQ(inside.chain.stage(1).backward_overhead, Bytes(2 + 4));
   // 1 is the last segment's input.
-  const LinearizedGraph before =
-      LinearizeOk({Op(0, {}, 1), Op(1, {{0, true}}, 2), Op(2, {}, 4), Op(3, {{2, true}}, 8)});
+  const LinearizedGraph before = LinearizeOk(
+      {MakeOp(0, {}, 1), MakeOp(1, {{0, true}}, 2), MakeOp(2, {}, 4), MakeOp(3, {{2, true}}, 8)});
   EXPECT_EQ(StagesOf(before), (Ids{{1}, {2, 3}}));
   EXPECT_EQ(before.chain.stage(2).backward_overhead, Bytes(2 + 4));
 }
@@ -159,8 +151,8 @@ TEST(Linearize, UnreadOutputsHaveGradients) {
 // A second input of the network comes from outside once.
 TEST(Linearize, AStageWithASourceMustBeKept) {
   const LinearizedGraph linear =
-      LinearizeOk({Op(0, {}, 1), Op(1, {{0, true}}, 2), Op(2, {}, 4),
-                   Op(3, {{1, true}, {2, true}}, 8), Op(4, {{3, true}}, 16)});
+      LinearizeOk({MakeOp(0, {}, 1), MakeOp(1, {{0, true}}, 2), MakeOp(2, {}, 4),
+                   MakeOp(3, {{1, true}, {2, true}}, 8), MakeOp(4, {{3, true}}, 16)});
   EXPECT_EQ(StagesOf(linear), (Ids{{1}, {2, 3}, {4}}));
   EXPECT_TRUE(linear.chain.stage(1).recomputable());
   EXPECT_FALSE(linear.chain.stage(2).recomputable());
@@ -171,9 +163,9 @@ TEST(Linearize, AStageWithASourceMustBeKept) {
 TEST(Linearize, AnInputThatTakesMoreThanItsOutputIsAStage) {
   for (Bytes Vertex::*field : {&Vertex::extra_saved, &Vertex::forward_saving_overhead,
                                &Vertex::forward_overhead, &Vertex::backward_overhead}) {
-    Vertex input = Op(0, {}, 1);
+    Vertex input = MakeOp(0, {}, 1);
     input.*field = Bytes(3);
-    const LinearizedGraph linear = LinearizeOk({input, Op(1, {{0, true}}, 2)});
+    const LinearizedGraph linear = LinearizeOk({input, MakeOp(1, {{0, true}}, 2)});
     EXPECT_EQ(StagesOf(linear), (Ids{{0}, {1}}));
     EXPECT_EQ(linear.stage_begin, (std::vector<int>{0, 1, 2}));
     EXPECT_EQ(linear.chain.activation(0), Bytes(0));
@@ -182,19 +174,19 @@ TEST(Linearize, AnInputThatTakesMoreThanItsOutputIsAStage) {
 }
 
 TEST(Linearize, ASingleVertexIsAChain) {
-  EXPECT_EQ(StagesOf(LinearizeOk({Op(0, {}, 3)})), (Ids{{0}}));
+  EXPECT_EQ(StagesOf(LinearizeOk({MakeOp(0, {}, 3)})), (Ids{{0}}));
 }
 
 // Wide and long graphs must not take quadratic time.
 TEST(Linearize, StaysFastOnWideGraphs) {
   constexpr int64_t kWidth = 200000;
-  std::vector<Vertex> vertices = {Op(0, {}, 1)};
+  std::vector<Vertex> vertices = {MakeOp(0, {}, 1)};
   std::vector<GraphInput> all;
   for (int64_t i = 1; i <= kWidth; ++i) {
-    vertices.push_back(Op(i, {{0, true}}, 1));
+    vertices.push_back(MakeOp(i, {{0, true}}, 1));
     all.push_back({i, true});
   }
-  vertices.push_back(Op(kWidth + 1, all, 1));
+  vertices.push_back(MakeOp(kWidth + 1, all, 1));
   EXPECT_EQ(LinearizeOk(std::move(vertices)).chain.length(), 1);
 }
 

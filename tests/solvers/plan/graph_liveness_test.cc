@@ -6,27 +6,22 @@
 
 #include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/graph_store_all.h"
+#include "tests/solvers/graph_ops.h"
 #include "tests/solvers/random_graph.h"
 
 namespace stowage {
 namespace {
 
+using testing::MakeGraph;
+
 constexpr TensorKind kActivation = TensorKind::kActivation;
 constexpr TensorKind kSaved = TensorKind::kSaved;
 
 Vertex Op(int64_t k, std::vector<GraphInput> inputs) {
-  Vertex v;
-  v.id = v.program_order = k;
-  v.inputs = std::move(inputs);
+  Vertex v = testing::MakeOp(k, std::move(inputs));
   v.output = Bytes(1);
   v.forward_time = Nanos(1);
   return v;
-}
-
-Graph Make(std::vector<Vertex> vertices) {
-  GraphSpec spec;
-  spec.vertices = std::move(vertices);
-  return *Graph::Create(std::move(spec));
 }
 
 // 1 -> 2 -> 3 -> 4, where backward 3 needs tensor 2 and extras, backward 4 its output.
@@ -39,7 +34,7 @@ std::vector<Vertex> Path() {
 }
 
 TEST(WithDiscards, DropsEachTensorAfterItsLastUse) {
-  EXPECT_EQ(StoreAllSchedule(Make(Path())),
+  EXPECT_EQ(StoreAllSchedule(MakeGraph(Path())),
             (Schedule{ForwardKeepInput(1), ForwardKeepInput(2), Discard(kActivation, 1),
                       ForwardKeepAll(3), ForwardKeepInput(4), Discard(kActivation, 3), Backward(4),
                       Discard(kActivation, 4), Backward(3), Discard(kActivation, 2), Backward(2),
@@ -70,15 +65,15 @@ TEST(WithDiscards, ATensorThatIsMadeAgainIsNotHeldBefore) {
                          Discard(kActivation, 2),
                          Backward(2),
                          Backward(1)};
-  EXPECT_EQ(WithDiscards(Make(ops), order), want);
+  EXPECT_EQ(WithDiscards(MakeGraph(ops), order), want);
   // Discards in the order do not count.
   Schedule with_discards = order;
   with_discards.insert(with_discards.begin() + 3, Discard(kSaved, 3));
-  EXPECT_EQ(WithDiscards(Make(ops), with_discards), want);
+  EXPECT_EQ(WithDiscards(MakeGraph(ops), with_discards), want);
 }
 
 TEST(WithDiscards, LeavesOutRepeatsThatNothingUses) {
-  const Graph graph = Make(Path());
+  const Graph graph = MakeGraph(Path());
   Schedule order = {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3), ForwardKeepAll(4)};
   const Schedule backwards = {Backward(4), Backward(3), Backward(2), Backward(1)};
   // 2 would be used by 3 alone, and what that makes is made anew by the last line.
@@ -101,17 +96,17 @@ TEST(WithDiscards, ExtrasThatNothingUsesAreMadeOnlyWhereThatIsCheaper) {
   const Schedule order = {
       ForwardKeepAll(1),   ForwardKeepAll(2), ForwardKeepAll(3), ForwardKeepInput(4), Backward(4),
       ForwardKeepInput(2), ForwardKeepAll(3), Backward(3),       Backward(2),         Backward(1)};
-  EXPECT_EQ(WithDiscards(Make(ops), order)[2], ForwardKeepInput(3));
+  EXPECT_EQ(WithDiscards(MakeGraph(ops), order)[2], ForwardKeepInput(3));
   ops[2].forward_overhead = Bytes(8);
-  EXPECT_EQ(WithDiscards(Make(ops), order)[2], ForwardKeepInput(3));
+  EXPECT_EQ(WithDiscards(MakeGraph(ops), order)[2], ForwardKeepInput(3));
   ops[2].forward_overhead = Bytes(9);
-  const Schedule result = WithDiscards(Make(ops), order);
+  const Schedule result = WithDiscards(MakeGraph(ops), order);
   EXPECT_EQ(result[2], ForwardKeepAll(3));
   EXPECT_EQ(result[4], Discard(kSaved, 3));
-  EXPECT_TRUE(SimulateGraph(Make(ops), result).ok());
+  EXPECT_TRUE(SimulateGraph(MakeGraph(ops), result).ok());
   ops[1].forward_overhead = Bytes(1);  // 2 has no extras to drop
-  EXPECT_EQ(WithDiscards(Make(ops), order)[1], ForwardKeepAll(2));
-  EXPECT_TRUE(SimulateGraph(Make(ops), WithDiscards(Make(ops), order)).ok());
+  EXPECT_EQ(WithDiscards(MakeGraph(ops), order)[1], ForwardKeepAll(2));
+  EXPECT_TRUE(SimulateGraph(MakeGraph(ops), WithDiscards(MakeGraph(ops), order)).ok());
 }
 
 // 2 is needed as the relu in place left it; 4 is a view of that.
@@ -121,7 +116,7 @@ TEST(WithDiscards, VersionsAndViewsOfWhatIsMadeAgain) {
   ops[2].alias = AliasKind::kInPlace;
   ops[2].backward_needs_output = true;
   ops[3].alias = AliasKind::kView;
-  const Graph graph = Make(ops);
+  const Graph graph = MakeGraph(ops);
   const Schedule order = {ForwardKeepAll(1), ForwardKeepAll(2),   ForwardKeepAll(3),
                           ForwardKeepAll(4), ForwardKeepAll(5),   ForwardKeepInput(2),
                           ForwardKeepAll(3), ForwardKeepInput(4), Backward(5),
@@ -136,7 +131,7 @@ TEST(WithDiscards, VersionsAndViewsOfWhatIsMadeAgain) {
 }
 
 TEST(WithDiscards, LeavesToTheRefereeWhatItDoesNotKnow) {
-  const Graph graph = Make({Op(0, {})});
+  const Graph graph = MakeGraph({Op(0, {})});
   for (const Instruction& i : {Reduce(1), ForwardKeepNothing(1), ForwardKeepAll(2), Backward(0)}) {
     EXPECT_EQ(WithDiscards(graph, {i}), Schedule{i});
   }

@@ -9,6 +9,7 @@
 #include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/lower_bound.h"
 #include "tests/solvers/chain_as_graph.h"
+#include "tests/solvers/graph_ops.h"
 #include "tests/solvers/graph_search.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"
@@ -16,19 +17,13 @@
 namespace stowage {
 namespace {
 
+using testing::MakeGraph;
+
 Vertex Op(int64_t k, std::vector<GraphInput> inputs, int64_t bytes, int64_t time) {
-  Vertex v;
-  v.id = v.program_order = k;
-  v.inputs = std::move(inputs);
+  Vertex v = testing::MakeOp(k, std::move(inputs));
   v.output = Bytes(bytes);
   v.forward_time = Nanos(time);
   return v;
-}
-
-Graph Make(std::vector<Vertex> vertices) {
-  GraphSpec spec;
-  spec.vertices = std::move(vertices);
-  return *Graph::Create(std::move(spec));
 }
 
 int64_t BoundAboveIdeal(const Graph& graph, int64_t budget) {
@@ -46,7 +41,7 @@ std::vector<Vertex> Small() {
 }
 
 TEST(GraphLowerBound, OneRunBringsBackOutputAndExtras) {
-  const Graph graph = Make(Small());
+  const Graph graph = MakeGraph(Small());
   EXPECT_EQ(BoundAboveIdeal(graph, 30), 0);
   EXPECT_EQ(BoundAboveIdeal(graph, 29), 1);
   EXPECT_EQ(BoundAboveIdeal(graph, 25), 5);
@@ -60,36 +55,36 @@ TEST(GraphLowerBound, CountsWhatAMomentTakes) {
   ops[1].output_gradient = Bytes(7);
   ops[2].output_gradient = Bytes(8);
   ops[2].inputs = {{1, false}, {1, false}};
-  EXPECT_EQ(BoundAboveIdeal(Make(ops), 45), 0);
-  EXPECT_EQ(BoundAboveIdeal(Make(ops), 44), 1);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(ops), 45), 0);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(ops), 44), 1);
   // What 3 needs and nobody later does: its extras, its output, its input's other version.
   ops = Small();
   ops[2].extra_saved = Bytes(3);
   ops[2].output = Bytes(5);
-  EXPECT_EQ(BoundAboveIdeal(Make(ops), 33), 0);
-  EXPECT_EQ(BoundAboveIdeal(Make(ops), 32), 1);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(ops), 33), 0);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(ops), 32), 1);
   ops[2].backward_needs_output = true;
-  EXPECT_EQ(BoundAboveIdeal(Make(ops), 38), 0);
-  EXPECT_EQ(BoundAboveIdeal(Make(ops), 37), 1);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(ops), 38), 0);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(ops), 37), 1);
   // The forward of 3 in the cheaper way, or in the one that makes its extras.
   ops = Small();
   ops[2].output = Bytes(5);
   ops[2].forward_saving_overhead = Bytes(30);
   ops[2].forward_overhead = Bytes(25);
-  EXPECT_EQ(BoundAboveIdeal(Make(ops), 40), 0);
-  EXPECT_EQ(BoundAboveIdeal(Make(ops), 39), 1);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(ops), 40), 0);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(ops), 39), 1);
   ops[2].extra_saved = Bytes(1);
-  EXPECT_EQ(BoundAboveIdeal(Make(ops), 46), 0);
-  EXPECT_EQ(BoundAboveIdeal(Make(ops), 45), 1);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(ops), 46), 0);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(ops), 45), 1);
 }
 
 TEST(GraphLowerBound, WhatCannotBeMadeAgainIsHeld) {
   std::vector<Vertex> ops = Small();
   ops[1].inputs[0].backward_needs = true;
-  EXPECT_EQ(BoundAboveIdeal(Make(ops), 31), 0);
-  EXPECT_EQ(BoundAboveIdeal(Make(ops), 30), 1);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(ops), 31), 0);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(ops), 30), 1);
   ops[1].must_keep = true;
-  EXPECT_EQ(BoundAboveIdeal(Make(ops), 0), 0);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(ops), 0), 0);
 }
 
 // Of two branches the cheaper one is given up first, though the path goes through the other.
@@ -98,7 +93,7 @@ TEST(GraphLowerBound, TakesFromAllThatIsBelow) {
                              Op(2, {{0, false}}, 10, 20), Op(3, {{1, true}, {2, true}}, 1, 0),
                              Op(4, {{3, false}}, 0, 0)};
   ops[4].backward_overhead = Bytes(10);
-  const Graph graph = Make(ops);
+  const Graph graph = MakeGraph(ops);
   EXPECT_EQ(BoundAboveIdeal(graph, 30), 0);
   EXPECT_EQ(BoundAboveIdeal(graph, 25), 10);
   EXPECT_EQ(BoundAboveIdeal(graph, 20), 20);
@@ -179,7 +174,7 @@ TEST(GraphLowerBound, HoldsForTheLargestSizesAndTimes) {
   ops[1].extra_saved = Bytes(int64_t{1} << 60);
   ops[2].backward_overhead = Bytes(int64_t{1} << 60);
   ops[1].forward_time = Nanos(int64_t{1} << 58);
-  const Graph graph = Make(ops);
+  const Graph graph = MakeGraph(ops);
   EXPECT_EQ(BoundAboveIdeal(graph, int64_t{3} << 60), 0);
   EXPECT_EQ(BoundAboveIdeal(graph, int64_t{2} << 60), int64_t{1} << 57);
   EXPECT_EQ(BoundAboveIdeal(graph, 0), int64_t{1} << 58);
@@ -196,8 +191,8 @@ TEST(GraphLowerBound, StaysFastOnLargeGraphs) {
     all.push_back({k, true});
   }
   star.push_back(Op(kSize, all, 1, 1));
-  EXPECT_EQ(BoundAboveIdeal(Make(path), kSize / 2), kSize / 2);
-  EXPECT_EQ(BoundAboveIdeal(Make(star), kSize), 0);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(path), kSize / 2), kSize / 2);
+  EXPECT_EQ(BoundAboveIdeal(MakeGraph(star), kSize), 0);
 }
 
 }  // namespace

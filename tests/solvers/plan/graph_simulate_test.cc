@@ -9,11 +9,13 @@
 #include <utility>
 
 #include "solvers/plan/graph_store_all.h"
+#include "tests/solvers/graph_ops.h"
 #include "tests/solvers/random_graph.h"
 
 namespace stowage {
 namespace {
 
+using ::stowage::testing::MakeGraph;
 using ::testing::HasSubstr;
 
 constexpr TensorKind kActivation = TensorKind::kActivation;
@@ -21,20 +23,12 @@ constexpr TensorKind kSaved = TensorKind::kSaved;
 
 // Every size of vertex k is another power of 16: peaks say what they are made of.
 Vertex Op(int64_t k, std::vector<GraphInput> inputs) {
-  Vertex v;
-  v.id = v.program_order = k;
-  v.inputs = std::move(inputs);
+  Vertex v = testing::MakeOp(k, std::move(inputs));
   v.output = Bytes(int64_t{1} << (4 * k));
   v.output_gradient = Bytes(int64_t{2} << (4 * k));
   v.forward_time = Nanos(int64_t{1} << (2 * k));
   v.backward_time = Nanos(int64_t{2} << (2 * k));
   return v;
-}
-
-Graph Make(std::vector<Vertex> vertices) {
-  GraphSpec spec;
-  spec.vertices = std::move(vertices);
-  return *Graph::Create(std::move(spec));
 }
 
 // Source 1, vertex 2 with extras reads it, vertex 3 reads 2. Backward 2 needs tensor 1, backward 3
@@ -77,7 +71,7 @@ TEST(SimulateGraph, MemoryIsWhatTheTableSays) {
   ops[1].forward_saving_overhead = Bytes(0x1000);
   ops[1].forward_overhead = Bytes(0x2000);
   ops[1].backward_overhead = Bytes(0x3000);
-  const Graph graph = Make(ops);
+  const Graph graph = MakeGraph(ops);
   const Schedule schedule = {ForwardKeepAll(1), ForwardKeepInput(2),
                              ForwardKeepAll(3), Discard(kActivation, 2),
                              Backward(3),       Discard(kActivation, 3),
@@ -109,7 +103,7 @@ TEST(SimulateGraph, TimesAndPeak) {
       ForwardsOf(3) + Schedule{Backward(3),        Discard(kActivation, 2), ForwardKeepInput(2),
                                Discard(kSaved, 2), ForwardKeepAll(2),       Backward(2),
                                Backward(1)};
-  const absl::StatusOr<Simulation> result = SimulateGraph(Make(ThreeOps()), schedule);
+  const absl::StatusOr<Simulation> result = SimulateGraph(MakeGraph(ThreeOps()), schedule);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->makespan, Nanos(3 * (1 + 4 + 16) + 2 * 4));
   EXPECT_EQ(result->recompute_time, Nanos(2 * 4));
@@ -125,7 +119,7 @@ struct BadSchedule {
 };
 
 TEST(SimulateGraph, RefusesWhatTheTableDoesNotAllow) {
-  const Graph graph = Make(ThreeOps());
+  const Graph graph = MakeGraph(ThreeOps());
   Instruction elsewhere = ForwardKeepAll(1);
   elsewhere.stream = Stream::kToHost;
   const Schedule all = ForwardsOf(3);
@@ -173,7 +167,7 @@ TEST(SimulateGraph, RefusesWhatTheTableDoesNotAllow) {
 
 // A branch whose forward comes after another branch's backward; the loss's seed is there all along.
 TEST(SimulateGraph, SeveralOutputsSeedTheirGradientsAtTheFirstBackward) {
-  const Graph graph = Make({Op(0, {}), Op(1, {{0, false}}), Op(2, {{0, false}})});
+  const Graph graph = MakeGraph({Op(0, {}), Op(1, {{0, false}}), Op(2, {{0, false}})});
   const std::vector<TimelinePoint> t =
       Timeline(graph, {ForwardKeepAll(1), ForwardKeepAll(2), Backward(2), ForwardKeepAll(3),
                        Backward(3), Backward(1)});
@@ -194,33 +188,33 @@ TEST(SimulateGraph, FirstRunsOfFlaggedVerticesKeepTheProgramsOrder) {
       const Schedule swapped = {ForwardKeepAll(1), ForwardKeepAll(3), ForwardKeepAll(2),
                                 Backward(2),       Backward(3),       Backward(1)};
       first(&ops[1]);
-      EXPECT_EQ(Refusal(Make(ops), swapped), "");
+      EXPECT_EQ(Refusal(MakeGraph(ops), swapped), "");
       second(&ops[2]);
-      EXPECT_THAT(Refusal(Make(ops), swapped), HasSubstr("vertex 2 has not run"));
+      EXPECT_THAT(Refusal(MakeGraph(ops), swapped), HasSubstr("vertex 2 has not run"));
     }
   }
   // Later runs are in any order.
   std::vector<Vertex> ops = {Op(0, {}), Op(1, {{0, false}}), Op(2, {{0, false}})};
   ops[1].random = ops[2].random = true;
-  EXPECT_EQ(
-      Refusal(Make(ops), ForwardsOf(3) + Schedule{Discard(kActivation, 2), Discard(kActivation, 3),
-                                                  ForwardKeepAll(3), ForwardKeepAll(2), Backward(2),
-                                                  Backward(3), Backward(1)}),
-      "");
+  EXPECT_EQ(Refusal(MakeGraph(ops),
+                    ForwardsOf(3) + Schedule{Discard(kActivation, 2), Discard(kActivation, 3),
+                                             ForwardKeepAll(3), ForwardKeepAll(2), Backward(2),
+                                             Backward(3), Backward(1)}),
+            "");
 }
 
 TEST(SimulateGraph, WhatMustNotBeRecomputedRunsOnce) {
   const Schedule twice = ForwardsOf(2) + Schedule{Discard(kActivation, 2), ForwardKeepAll(2),
                                                   Backward(2), Backward(1)};
   std::vector<Vertex> ops = {Op(0, {}), Op(1, {{0, false}})};
-  EXPECT_EQ(Refusal(Make(ops), twice), "");
+  EXPECT_EQ(Refusal(MakeGraph(ops), twice), "");
   ops[1].stateful = ops[1].random = true;
-  EXPECT_EQ(Refusal(Make(ops), twice), "");
+  EXPECT_EQ(Refusal(MakeGraph(ops), twice), "");
   ops[1].collective = true;
-  EXPECT_THAT(Refusal(Make(ops), twice), HasSubstr("must not be recomputed"));
+  EXPECT_THAT(Refusal(MakeGraph(ops), twice), HasSubstr("must not be recomputed"));
   ops[1].collective = false;
   ops[1].must_keep = true;
-  EXPECT_THAT(Refusal(Make(ops), twice), HasSubstr("must not be recomputed"));
+  EXPECT_THAT(Refusal(MakeGraph(ops), twice), HasSubstr("must not be recomputed"));
 }
 
 // 1 source, 2 conv, 3 relu in place over it, 4 reads the result. Written as reading `conv`, which
@@ -234,7 +228,7 @@ std::vector<Vertex> InPlace() {
 }
 
 TEST(SimulateGraph, InPlaceConsumesTheOldVersionAndCostsNothing) {
-  const Graph graph = Make(InPlace());
+  const Graph graph = MakeGraph(InPlace());
   const Schedule backwards = {Backward(4), Backward(3), Backward(2), Backward(1)};
   const std::vector<TimelinePoint> t = Timeline(graph, ForwardsOf(4) + backwards);
   EXPECT_EQ(t[2].running, Bytes(0x11));
@@ -260,17 +254,17 @@ TEST(SimulateGraph, InPlaceConsumesTheOldVersionAndCostsNothing) {
   EXPECT_EQ(Refusal(graph, again + Schedule{ForwardKeepAll(3)} + backwards), "");
   std::vector<Vertex> output_only = InPlace();
   output_only[3].inputs[0].backward_needs = false;
-  EXPECT_THAT(Refusal(Make(output_only), again + backwards),
+  EXPECT_THAT(Refusal(MakeGraph(output_only), again + backwards),
               HasSubstr("its output, vertex 3, is held as vertex 2 left it"));
 }
 
 // A backward that needs what has been written over has to have it made again.
 TEST(SimulateGraph, AVersionThatIsGoneIsMissed) {
-  const Graph graph = Make({Op(0, {}), Op(1, {{0, false}}), Op(2, {{1, true}}), [] {
-                              Vertex v = Op(3, {{1, false}});
-                              v.alias = AliasKind::kInPlace;
-                              return v;
-                            }()});
+  const Graph graph = MakeGraph({Op(0, {}), Op(1, {{0, false}}), Op(2, {{1, true}}), [] {
+                                   Vertex v = Op(3, {{1, false}});
+                                   v.alias = AliasKind::kInPlace;
+                                   return v;
+                                 }()});
   EXPECT_THAT(Refusal(graph, StoreAllSchedule(graph)), HasSubstr("needed as vertex 2 did"));
   EXPECT_EQ(
       Refusal(graph, ForwardsOf(4) + Schedule{Discard(kActivation, 2), ForwardKeepAll(2),
@@ -282,7 +276,7 @@ TEST(SimulateGraph, AViewIsThereWithItsStorage) {
   std::vector<Vertex> ops = {Op(0, {}), Op(1, {{0, false}}), Op(2, {{1, false}}),
                              Op(3, {{2, true}})};
   ops[2].alias = AliasKind::kView;
-  const Graph graph = Make(ops);
+  const Graph graph = MakeGraph(ops);
   const Schedule backwards = {Backward(4), Backward(3), Backward(2), Backward(1)};
   const std::vector<TimelinePoint> t = Timeline(graph, ForwardsOf(4) + backwards);
   EXPECT_EQ(t[2].running, Bytes(0x11));
@@ -305,7 +299,7 @@ TEST(SimulateGraph, AViewDoesNotReadItsStorageAsAnotherWould) {
                              Op(3, {{0, false}})};
   ops[2].alias = AliasKind::kView;
   const std::vector<TimelinePoint> t = Timeline(
-      Make(ops), ForwardsOf(4) + Schedule{Backward(4), Backward(3), Backward(2), Backward(1)});
+      MakeGraph(ops), ForwardsOf(4) + Schedule{Backward(4), Backward(3), Backward(2), Backward(1)});
   EXPECT_EQ(t[4].running, Bytes(0x1011 + 0x2022));
 }
 
@@ -316,7 +310,7 @@ TEST(SimulateGraph, RefusesAMakespanThatOverflows) {
   for (int i = 0; i < 40; ++i) {
     schedule = schedule + Schedule{Discard(kActivation, 2), ForwardKeepAll(2)};
   }
-  EXPECT_THAT(Refusal(Make(ops), schedule), HasSubstr("the makespan overflows"));
+  EXPECT_THAT(Refusal(MakeGraph(ops), schedule), HasSubstr("the makespan overflows"));
 }
 
 // All but the last instruction at once would be one copy of everything: sums stay in range.
@@ -327,7 +321,7 @@ TEST(SimulateGraph, LargestSizesDoNotOverflow) {
   ops[1].extra_saved = Bytes(int64_t{1} << 60);
   const Schedule schedule =
       ForwardsOf(2) + Schedule{Discard(kSaved, 2), ForwardKeepAll(2), Backward(2), Backward(1)};
-  const absl::StatusOr<Simulation> result = SimulateGraph(Make(ops), schedule);
+  const absl::StatusOr<Simulation> result = SimulateGraph(MakeGraph(ops), schedule);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->peak, Bytes((int64_t{1} << 62) + (int64_t{1} << 60) + (int64_t{1} << 56)));
 }
