@@ -14,6 +14,7 @@
 #include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/lower_bound.h"
 #include "solvers/plan/problem_referee.h"
+#include "solvers/plan/transfer_lower_bound.h"
 
 namespace stowage {
 namespace {
@@ -50,6 +51,34 @@ auto WithinMemory(Solve solve) -> decltype(solve()) {
   }
 }
 
+PlanOptions WithLinkOf(const Profile& profile, PlanOptions options) {
+  options.solve.transfers = TransfersOf(profile.device);
+  return options;
+}
+
+SolveOptions SolveOptionsOf(const PlanOptions& options) {
+  SolveOptions solve = options.solve;
+  if (options.recompute_only) solve.transfers.reset();
+  return solve;
+}
+
+template <class Kind>
+absl::Status RefereeWithin(const Kind& kind, const SolveOptions& options, Plan* plan) {
+  return options.transfers ? Referee(kind, *options.transfers, plan) : Referee(kind, plan);
+}
+
+Nanos StrongestBound(const Chain& chain, const std::optional<TransferModel>& transfers,
+                     Bytes budget) {
+  return transfers ? MakespanLowerBound(chain, *transfers, budget)
+                   : StrongMakespanLowerBound(chain, budget);
+}
+
+Nanos StrongestBound(const Graph& graph, const std::optional<TransferModel>& transfers,
+                     Bytes budget) {
+  return transfers ? MakespanLowerBound(graph, *transfers, budget)
+                   : MakespanLowerBound(graph, budget);
+}
+
 void Tighten(Nanos lower_bound, Plan* plan) {
   plan->bounds.lower_bound = lower_bound;
   if (plan->status != PlanStatus::kFound) return;
@@ -66,9 +95,12 @@ absl::StatusOr<Bytes> ResolveBudgetOf(const Kind& kind, const Budget& budget,
   if (!plain.ok()) return plain.status();
   if (const auto* share = std::get_if<ShareOfStoreAll>(&budget))
     return ShareOf(*share, plain->peak);
+  const SolveOptions solve = SolveOptionsOf(options);
+  status = ValidateSolveOptions(solve);
+  if (!status.ok()) return status;
   const auto solver = SolverFor(kind, options.solver);
   if (!solver.ok()) return solver.status();
-  return WithinMemory([&] { return (*solver)->LeastBudget(kind, options.solve); });
+  return WithinMemory([&] { return (*solver)->LeastBudget(kind, solve); });
 }
 
 template <class Kind>
@@ -76,7 +108,7 @@ absl::StatusOr<Plan> Solve(const Kind& kind, Bytes budget, const PlanOptions& op
   const auto solver = SolverFor(kind, options.solver);
   if (!solver.ok()) return solver.status();
   absl::StatusOr<Plan> plan =
-      WithinMemory([&] { return (*solver)->Solve(kind, budget, options.solve); });
+      WithinMemory([&] { return (*solver)->Solve(kind, budget, SolveOptionsOf(options)); });
   if (plan.ok() && plan->provenance.solver.empty()) {
     plan->provenance.solver = (*solver)->info().name;
   }
@@ -85,8 +117,9 @@ absl::StatusOr<Plan> Solve(const Kind& kind, Bytes budget, const PlanOptions& op
 
 template <class Kind>
 absl::StatusOr<Plan> MakePlanOf(const Kind& kind, Bytes budget, const PlanOptions& options) {
+  const SolveOptions solve = SolveOptionsOf(options);
   absl::Status status = ValidateBudget(budget);
-  if (status.ok()) status = ValidateSolveOptions(options.solve);
+  if (status.ok()) status = ValidateSolveOptions(solve);
   if (status.ok()) status = PlainTraining(kind).status();
   if (!status.ok()) return status;
   const auto start = std::chrono::steady_clock::now();
@@ -97,23 +130,24 @@ absl::StatusOr<Plan> MakePlanOf(const Kind& kind, Bytes budget, const PlanOption
   plan->provenance.solve_time = Nanos(
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
           .count());
-  status = Referee(kind, &*plan);
+  status = RefereeWithin(kind, solve, &*plan);
   if (!status.ok()) {
     return absl::InternalError(absl::StrCat("the referee refused a plan of ",
                                             plan->provenance.solver, ": ", status.message()));
   }
-  TightenBound(kind, &*plan);
+  Tighten(StrongestBound(kind, solve.transfers, budget), &*plan);
   return plan;
 }
 
 template <class Kind>
 absl::StatusOr<Frontier> MakeFrontierOf(const Kind& kind, const PlanOptions& options) {
-  absl::Status status = ValidateSolveOptions(options.solve);
+  const SolveOptions solve = SolveOptionsOf(options);
+  absl::Status status = ValidateSolveOptions(solve);
   if (status.ok()) status = PlainTraining(kind).status();
   if (!status.ok()) return status;
   const auto solver = SolverFor(kind, options.solver);
   if (!solver.ok()) return solver.status();
-  return WithinMemory([&] { return (*solver)->SolveFrontier(kind, options.solve); });
+  return WithinMemory([&] { return (*solver)->SolveFrontier(kind, solve); });
 }
 
 }  // namespace
@@ -162,17 +196,27 @@ absl::StatusOr<Bytes> ResolveBudget(const Problem& problem, const Budget& budget
                     problem);
 }
 
+absl::StatusOr<Bytes> ResolveBudget(const Profile& profile, const Budget& budget,
+                                    const PlanOptions& options) {
+  return ResolveBudget(profile.problem, budget, WithLinkOf(profile, options));
+}
+
 absl::StatusOr<Plan> MakePlan(const Problem& problem, Bytes budget, const PlanOptions& options) {
   return std::visit([&](const auto& kind) { return MakePlanOf(kind, budget, options); }, problem);
 }
 
 absl::StatusOr<Plan> MakePlan(const Profile& profile, const Budget& budget,
                               const PlanOptions& options) {
-  const absl::StatusOr<Bytes> bytes = ResolveBudget(profile.problem, budget, options);
+  const PlanOptions linked = WithLinkOf(profile, options);
+  const absl::StatusOr<Bytes> bytes = ResolveBudget(profile.problem, budget, linked);
   if (!bytes.ok()) return bytes.status();
-  absl::StatusOr<Plan> plan = MakePlan(profile.problem, *bytes, options);
+  absl::StatusOr<Plan> plan = MakePlan(profile.problem, *bytes, linked);
   if (plan.ok()) plan->stage_vertices = StepVertices(profile.problem);
   return plan;
+}
+
+absl::StatusOr<Frontier> MakeFrontier(const Profile& profile, const PlanOptions& options) {
+  return MakeFrontier(profile.problem, WithLinkOf(profile, options));
 }
 
 absl::StatusOr<Frontier> MakeFrontier(const Problem& problem, const PlanOptions& options) {
@@ -193,15 +237,14 @@ absl::StatusOr<Frontier> MakeChainFrontier(const Chain& chain, const PlanOptions
 }
 
 void TightenBound(const Chain& chain, Plan* plan) {
-  Tighten(StrongMakespanLowerBound(chain, plan->budget), plan);
+  Tighten(StrongestBound(chain, std::nullopt, plan->budget), plan);
 }
 
-void TightenBound(const Graph& graph, Plan* plan) {
-  Tighten(MakespanLowerBound(graph, plan->budget), plan);
-}
-
-void TightenBound(const Problem& problem, Plan* plan) {
-  std::visit([plan](const auto& kind) { TightenBound(kind, plan); }, problem);
+void TightenBound(const LinkedProblem& linked, Plan* plan) {
+  const auto bound = [&](const auto& kind) {
+    return StrongestBound(kind, linked.transfers, plan->budget);
+  };
+  Tighten(std::visit(bound, linked.problem), plan);
 }
 
 }  // namespace stowage

@@ -11,6 +11,7 @@
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
 #include "solvers/plan/frontier.h"
+#include "solvers/plan/linked_problem.h"
 #include "solvers/plan/plan.h"
 #include "solvers/solver.h"
 
@@ -37,7 +38,11 @@ struct PlanOptions {
   // Name of a solver for the problem's kind. Empty: the planner chooses, for chains as
   // solvers/chain/chain_choice.h says, for graphs order_search (solvers/graph/budget/solvers.h).
   std::string solver;
+  // With solve.transfers, the link that plans may use: they are judged and bounded with it, whichever
+  // solver makes them. For a profile it is set to that of the device.
   SolveOptions solve;
+  // Plans copy nothing to host memory, whatever link there is.
+  bool recompute_only = false;
 };
 
 // What the numbers of a plan's instructions mean to the sender (Plan.stage_vertices): of a graph,
@@ -46,6 +51,8 @@ std::vector<std::vector<int64_t>> StepVertices(const Problem& problem);
 
 // Budget in bytes: a share by the store-all peak under the problem's costs, "least" by the named
 // solver's class. Errors as for MakePlan; a budget in bytes is not looked at further.
+absl::StatusOr<Bytes> ResolveBudget(const Profile& profile, const Budget& budget,
+                                    const PlanOptions& options);
 absl::StatusOr<Bytes> ResolveBudget(const Problem& problem, const Budget& budget,
                                     const PlanOptions& options);
 absl::StatusOr<Bytes> ResolveBudget(const Chain& chain, const Budget& budget,
@@ -63,14 +70,15 @@ absl::StatusOr<Plan> MakePlan(const Problem& problem, Bytes budget, const PlanOp
 absl::StatusOr<Plan> MakeChainPlan(const Chain& chain, Bytes budget, const PlanOptions& options);
 
 // Replaces a refereed plan's bound by the strongest there is (solvers/plan/lower_bound.h,
-// graph_lower_bound.h): for plans that are made or taken over once, not for every answer of a cache;
-// it takes milliseconds. A schedule that meets the bound is the fastest of any class.
+// graph_lower_bound.h, transfer_lower_bound.h): for plans that are made or taken over once, not for
+// every answer of a cache; it takes milliseconds. A schedule that meets the bound is the fastest of
+// any class.
 void TightenBound(const Chain& chain, Plan* plan);
-void TightenBound(const Graph& graph, Plan* plan);
-void TightenBound(const Problem& problem, Plan* plan);
+void TightenBound(const LinkedProblem& linked, Plan* plan);
 
 // All budgets at once (solvers/plan/frontier.h), by the same choice of a solver. Errors as for
 // MakePlan.
+absl::StatusOr<Frontier> MakeFrontier(const Profile& profile, const PlanOptions& options);
 absl::StatusOr<Frontier> MakeFrontier(const Problem& problem, const PlanOptions& options);
 absl::StatusOr<Frontier> MakeChainFrontier(const Chain& chain, const PlanOptions& options);
 

@@ -1,9 +1,20 @@
 #include "solvers/solver.h"
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {
+namespace {
+
+absl::Status UnderOptions(const absl::Status& status) {
+  const std::optional<FieldViolation> violation = GetFieldViolation(status);
+  if (!violation) return status;
+  return FieldError("options." + violation->field, violation->value, violation->rule);
+}
+
+}  // namespace
 
 absl::Status StopToken::Check() const {
   if (stop_requested()) return absl::CancelledError("the solve was cancelled");
@@ -18,7 +29,8 @@ absl::Status ValidateSolveOptions(const SolveOptions& options) {
                       absl::StrCat("must be in [0, ", kMaxSlots, "]"));
   }
   if (options.threads < 1) return FieldError("options.threads", options.threads, "must be >= 1");
-  return absl::OkStatus();
+  return options.transfers ? UnderOptions(ValidateTransferModel(*options.transfers))
+                           : absl::OkStatus();
 }
 
 }  // namespace stowage

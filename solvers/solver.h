@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
+#include "solvers/model/transfer_model.h"
 #include "solvers/plan/frontier.h"
 #include "solvers/plan/plan.h"
 
@@ -63,13 +64,16 @@ struct SolveOptions {
   // Refuse (RESOURCE_EXHAUSTED) rather than use more memory than this for tables.
   Bytes table_limit{int64_t{4} << 30};
   int threads = 1;  // Threads that a solver may use; results do not depend on it.
+  // The link to host memory, if plans may use it. Solvers that copy nothing do not look at it.
+  std::optional<TransferModel> transfers;
   // Polled at least every 50 ms; may be null.
   const StopToken* stop = nullptr;
   // Called now and then with the share done, in [0, 1], on the solving thread; may be empty.
   std::function<void(double)> progress;
 };
 
-// INVALID_ARGUMENT unless slots are in [0, 1,000,000] and there is a thread.
+// INVALID_ARGUMENT unless slots are in [0, 1,000,000], there is a thread and the transfer model, if
+// given, is valid.
 absl::Status ValidateSolveOptions(const SolveOptions& options);
 
 struct SolverInfo {
