@@ -96,6 +96,7 @@ absl::StatusOr<KeyOptions> FromProto(const v1::PlanOptions& message, const std::
     return FieldError("options.slots", options.slots,
                       absl::StrCat("must be in [0, ", kMaxSlots, "]"));
   }
+  options.recompute_only = message.recompute_only();
   return options;
 }
 
@@ -104,6 +105,7 @@ v1::PlanOptions ToProto(const KeyOptions& options) {
   message.set_objective(ToWire(kObjectives, options.objective));
   message.set_solver(options.solver);
   message.set_slots(options.slots);
+  message.set_recompute_only(options.recompute_only);
   return message;
 }
 

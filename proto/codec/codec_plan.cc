@@ -24,6 +24,9 @@ void WritePrediction(const Simulation& prediction, v1::Prediction* out) {
   out->set_recompute_time_ns(prediction.recompute_time.value());
   out->set_idle_time_ns(prediction.idle_time.value());
   out->set_recomputed_forwards(prediction.recomputed_forwards);
+  out->set_host_peak_bytes(prediction.host_peak.value());
+  out->set_sent_bytes(prediction.sent.value());
+  out->set_fetched_bytes(prediction.fetched.value());
 }
 
 void WriteBounds(const Bounds& bounds, double gap, v1::Bounds* out) {
@@ -64,6 +67,9 @@ void ReadPrediction(const v1::Prediction& message, Counts* counts, Simulation* o
   out->idle_time = Nanos(counts->Read("prediction.idle_time_ns", message.idle_time_ns()));
   out->recomputed_forwards = static_cast<int>(
       counts->Read("prediction.recomputed_forwards", message.recomputed_forwards()));
+  out->host_peak = Bytes(counts->Read("prediction.host_peak_bytes", message.host_peak_bytes()));
+  out->sent = Bytes(counts->Read("prediction.sent_bytes", message.sent_bytes()));
+  out->fetched = Bytes(counts->Read("prediction.fetched_bytes", message.fetched_bytes()));
 }
 
 void ReadBounds(const v1::Bounds& message, Counts* counts, Bounds* out) {

@@ -22,14 +22,14 @@ void WriteOptions(const KeyOptions& options, CanonicalWriter* out) {
   out->Integer(options.slots);
 }
 
-void WriteEnvironment(const Device& device, CanonicalWriter* out) {
+void WriteEnvironment(const Device& device, bool recompute_only, CanonicalWriter* out) {
   out->String(device.model);
   out->String(device.framework);
   out->String(device.math_settings);
   out->Integer(device.allocation_granularity.value());
   out->Integer(device.bandwidth_class);
   out->Integer(static_cast<int64_t>(device.duplex));
-  out->Integer(device.host_memory.value());
+  out->Integer(recompute_only ? 0 : device.host_memory.value());
 }
 
 void WriteStage(const Stage& stage, CanonicalWriter* out) {
@@ -88,7 +88,7 @@ std::string CanonicalBytes(const Profile& profile, const KeyOptions& options) {
   out.String("STWG");
   out.Integer(kEncodingVersion);
   WriteOptions(options, &out);
-  WriteEnvironment(profile.device, &out);
+  WriteEnvironment(profile.device, options.recompute_only, &out);
   std::visit([&out](const auto& problem) { WriteProblem(problem, &out); }, profile.problem);
   return out.bytes();
 }

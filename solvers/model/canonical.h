@@ -6,7 +6,7 @@
 //   "STWG", encoding version
 //   options that matter: tenant, objective, solver, slots
 //   environment: device model, framework, math settings, granularity, bandwidth class, duplex,
-//     host memory
+//     host memory (0 where only recomputing is allowed: the device might as well have none)
 //   of a chain: 1, input, input gradient, number of stages, each stage, the loss;
 //     a stage: op kind, output, saved, gradient, transient, flags
 //   of a graph: 2, number of vertices, each vertex in program order;
@@ -36,6 +36,8 @@ struct KeyOptions {
   Objective objective = Objective::kLeastTime;
   std::string solver;
   int64_t slots = 0;
+  // Plans copy nothing to host memory, whatever link the device has.
+  bool recompute_only = false;
 };
 
 struct PlanKey {

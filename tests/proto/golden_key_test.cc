@@ -34,5 +34,12 @@ TEST(GoldenKey, Options) {
             "7cdbdfe1272c1337965059a406a10997b8f8c7405db9ca018324bbef319d7d2c");
 }
 
+TEST(GoldenKey, RecomputeOnly) {
+  KeyOptions options;
+  options.recompute_only = true;
+  EXPECT_EQ(KeyOf(SampleChainProfile(), options),
+            "3249afdd664a5c59fe21eadd1ac178dc7bee6fba2beb440fa2a714a4cf48f0da");
+}
+
 }  // namespace
 }  // namespace stowage

@@ -150,10 +150,12 @@ TEST(RoundTrip, KeyAndOptions) {
   KeyOptions options;
   options.solver = "store_all";
   options.slots = 1000000;
+  options.recompute_only = true;
   const auto read_options = FromProto(ToProto(options), "team-a");
   ASSERT_TRUE(read_options.ok()) << read_options.status();
   EXPECT_EQ(read_options->solver, "store_all");
   EXPECT_EQ(read_options->slots, 1000000);
+  EXPECT_TRUE(read_options->recompute_only);
   EXPECT_EQ(read_options->tenant, "team-a");
 }
 

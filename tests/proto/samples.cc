@@ -168,6 +168,9 @@ v1::Plan SamplePlan() {
   prediction->set_recompute_time_ns(90);
   prediction->set_idle_time_ns(10);
   prediction->set_recomputed_forwards(2);
+  prediction->set_host_peak_bytes(700);
+  prediction->set_sent_bytes(1500);
+  prediction->set_fetched_bytes(1400);
   FillBounds(plan.mutable_bounds());
   v1::Provenance* provenance = plan.mutable_provenance();
   provenance->set_solver("optimal_persistent");

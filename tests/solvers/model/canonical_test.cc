@@ -91,6 +91,18 @@ TEST(Canonical, EnvironmentAndOptionsChangeTheKey) {
   EXPECT_NE(MakePlanKey(base, KeyOptions{"", Objective::kLeastTime, "", 500}), KeyOf(base));
 }
 
+// Copying nothing, a job shares plans with those on devices that have no host memory.
+TEST(Canonical, WhereOnlyRecomputingIsAllowedHostMemoryDoesNotCount) {
+  const Profile without = ChainProfile(BaseChain());
+  Profile with = without;
+  with.device.host_memory = Bytes(1000);
+  KeyOptions recompute_only;
+  recompute_only.recompute_only = true;
+  EXPECT_EQ(MakePlanKey(with, recompute_only), KeyOf(without));
+  EXPECT_EQ(MakePlanKey(without, recompute_only), KeyOf(without));
+  EXPECT_NE(MakePlanKey(with, recompute_only), KeyOf(with));
+}
+
 // Moving a byte from one string to its neighbour must not give equal bytes.
 TEST(Canonical, StringsDoNotRunTogether) {
   Profile a = ChainProfile(BaseChain()), b = a;
