@@ -58,7 +58,9 @@ Agent::Agent(const ChainModel* model, AgentOptions options)
 
 Agent::Agent(const ChainModel* model, std::unique_ptr<PlanConnection> connection,
              AgentOptions options)
-    : model_(model), options_(std::move(options)), connection_(std::move(connection)) {}
+    : model_(model), options_(std::move(options)), connection_(std::move(connection)) {
+  options_.plan.recompute_only = true;
+}
 
 absl::Status Agent::Measure(const at::Tensor& input, const at::Tensor& target, bool bytes_only) {
   ProfileOptions options = options_.profile;

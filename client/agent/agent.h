@@ -37,7 +37,8 @@ struct AgentOptions {
   // For one plan, all of its requests together; the profiling not counted.
   std::chrono::milliseconds plan_timeout{60000};
   ProfileOptions profile;
-  // Solver and slots, both part of the key. The defaults leave them to the planner.
+  // Solver and slots, both part of the key. The defaults leave them to the planner. Plans always only
+  // recompute: ChainExecutor carries out no transfers.
   KeyOptions plan;
   // Told once when the server is away and planning falls back to this process; may be empty.
   std::function<void(const std::string&)> said;

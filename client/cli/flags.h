@@ -28,6 +28,7 @@ ABSL_DECLARE_FLAG(std::string, budget);
 ABSL_DECLARE_FLAG(std::string, budgets);
 ABSL_DECLARE_FLAG(std::string, solver);
 ABSL_DECLARE_FLAG(int64_t, slots);
+ABSL_DECLARE_FLAG(bool, recompute_only);
 ABSL_DECLARE_FLAG(std::string, server);
 ABSL_DECLARE_FLAG(absl::Duration, timeout);
 ABSL_DECLARE_FLAG(std::string, format);

@@ -9,7 +9,7 @@
 #include "client/rpc/connect.h"
 #include "proto/codec/codec.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/linked_problem.h"
 #include "solvers/plan/text.h"
 #include "solvers/planner.h"
 
@@ -36,6 +36,7 @@ absl::StatusOr<PlanReply> Ask() {
   KeyOptions key;
   key.solver = absl::GetFlag(FLAGS_solver);
   key.slots = absl::GetFlag(FLAGS_slots);
+  key.recompute_only = absl::GetFlag(FLAGS_recompute_only);
   GrpcOptions server;
   server.address = absl::GetFlag(FLAGS_server);
 
@@ -44,15 +45,17 @@ absl::StatusOr<PlanReply> Ask() {
   options.solver = key.solver;
   options.solve.slots = key.slots;
   options.solve.stop = &stop;
-  const absl::StatusOr<Bytes> bytes = ResolveBudget(profile->problem, *budget, options);
+  options.recompute_only = key.recompute_only;
+  const absl::StatusOr<Bytes> bytes = ResolveBudget(*profile, *budget, options);
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<PlanReply> reply = Connect(server, Say)->ComputePlan(*profile, *bytes, key, *call);
   if (!reply.ok()) return reply.status();
   // No plan is shown that the referee has not accepted here, wherever it came from.
+  const LinkedProblem linked = LinkedProblemOf(*profile, key.recompute_only);
   reply->plan.budget = *bytes;
-  const absl::Status status = Referee(profile->problem, &reply->plan);
+  const absl::Status status = Referee(linked, &reply->plan);
   if (!status.ok()) return status;
-  TightenBound(profile->problem, &reply->plan);
+  TightenBound(linked, &reply->plan);
   return reply;
 }
 
@@ -77,7 +80,7 @@ int Run() {
 Command PlanCommand() {
   return {"plan",
           "plan a profile within a budget, with a server or in this process",
-          {"profile", "budget", "solver", "slots", "server", "timeout", "format"},
+          {"profile", "budget", "solver", "slots", "recompute_only", "server", "timeout", "format"},
           Run};
 }
 

@@ -24,6 +24,7 @@ class LocalConnection : public PlanConnection {
     plan_options.solver = key_options.solver;
     plan_options.solve.slots = key_options.slots;
     plan_options.solve.stop = &stop;
+    plan_options.recompute_only = key_options.recompute_only;
     absl::StatusOr<Plan> plan = MakePlan(profile, budget, plan_options);
     if (!plan.ok()) return plan.status();
     return PlanReply{*std::move(plan), MakePlanKey(profile, key_options), PlanSource::kLocal};

@@ -34,7 +34,7 @@ Bytes ChargeOf(const PlanEntry& entry) {
   constexpr size_t kBookkeeping = 256;
   size_t bytes = sizeof(PlanEntry) + kBookkeeping + entry.canonical.capacity();
   if (entry.reference) {
-    bytes += std::visit([](const auto& kind) { return ChargeOf(kind); }, *entry.reference);
+    bytes += std::visit([](const auto& kind) { return ChargeOf(kind); }, entry.reference->problem);
   }
   for (const auto& plan : entry.plans) bytes += sizeof(plan) + ChargeOf(*plan);
   return Bytes(static_cast<int64_t>(bytes));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "solvers/model/canonical.h"
-#include "solvers/model/problem.h"
+#include "solvers/plan/linked_problem.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
@@ -19,8 +19,8 @@ namespace stowage {
 struct PlanEntry {
   // Equal digests do not prove equal problems; equal canonical bytes do.
   std::string canonical;
-  // The problem that was solved: every plan below was refereed under its costs.
-  std::shared_ptr<const Problem> reference;
+  // The problem that was solved: every plan below was refereed under its costs and with its link.
+  std::shared_ptr<const LinkedProblem> reference;
   // What store-all takes under them.
   Simulation store_all;
   // What "least" resolves to under the reference costs, once it was asked for.

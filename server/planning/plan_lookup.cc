@@ -21,7 +21,8 @@ bool Serves(const Plan& plan, Bytes budget) {
   switch (plan.status) {
     case PlanStatus::kFound:
       return plan.prediction.peak <= budget &&
-             (budget <= plan.budget || plan.prediction.recomputed_forwards == 0);
+             (budget <= plan.budget ||
+              (plan.prediction.recomputed_forwards == 0 && plan.prediction.sent == Bytes(0)));
     case PlanStatus::kProvenInfeasible:
       return budget < plan.bounds.least_budget;
     case PlanStatus::kNotFound:

@@ -1,9 +1,9 @@
 // Which plans of an entry answer a budget.
 //
 //   a plan solved for budget b with peak p   every B with p <= B <= b: the best at b is as good
-//                                            at B if it fits; every B >= p if it recomputes
-//                                            nothing: no schedule is faster. (Equal makespans do
-//                                            not say so: times may be 0.)
+//                                            at B if it fits; every B >= p if it recomputes and
+//                                            copies nothing: no schedule is faster. (Equal makespans
+//                                            do not say so: times may be 0.)
 //   proven infeasible with least budget m    every B < m
 //   not found                                its own budget: nothing was proven about any other
 #ifndef STOWAGE_SERVER_PLANNING_PLAN_LOOKUP_H_

@@ -24,7 +24,7 @@ PlanEntry Rebased(const PlanEntry& old, const PlanningProblem& problem) {
         PlanUnder(*problem.costs, problem.store_all, *old.reference, *plan, plan->budget);
     if (judged) entry.plans.push_back(std::make_shared<const Plan>(*std::move(judged)));
   }
-  if (SameOverheads(*problem.costs, *old.reference)) entry.least_budget = old.least_budget;
+  if (SameMemory(*problem.costs, *old.reference)) entry.least_budget = old.least_budget;
   return entry;
 }
 
@@ -46,7 +46,7 @@ int64_t RevisionAt(const PlanEntry& entry, Bytes budget) {
 // The entry that `stored` goes to, with `stored` as judged under its reference; see Record.
 std::optional<PlanEntry> EntryFor(const PlanEntry* old, const PlanningProblem& problem,
                                   Plan* stored) {
-  if (IdealTime(*problem.costs) == Nanos(0)) return std::nullopt;
+  if (IdealTime(problem.costs->problem) == Nanos(0)) return std::nullopt;
   if (!old) return NewEntry(problem);
   std::optional<Plan> judged =
       PlanUnder(*old->reference, old->store_all, *problem.costs, *stored, stored->budget);
@@ -55,7 +55,7 @@ std::optional<PlanEntry> EntryFor(const PlanEntry* old, const PlanningProblem& p
     return *old;
   }
   const bool rebases =
-      stored->status == PlanStatus::kFound && OverheadsAtLeast(*problem.costs, *old->reference);
+      stored->status == PlanStatus::kFound && HoldsForMore(*problem.costs, *old->reference);
   return rebases ? std::make_optional(Rebased(*old, problem)) : std::nullopt;
 }
 
@@ -73,7 +73,7 @@ std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved) {
   RemovePlanFor(budget, &*entry);
   entry->plans.push_back(std::make_shared<const Plan>(std::move(stored)));
   if (entry->plans.size() > kMaxPlansPerEntry) entry->plans.erase(entry->plans.begin());
-  if (solved->least && SameOverheads(*entry->reference, *problem.costs)) {
+  if (solved->least && SameMemory(*entry->reference, *problem.costs)) {
     entry->least_budget = budget;
   }
   return entry;

@@ -24,14 +24,15 @@ struct SolvedPlan {
 //
 // The costs of reference stay where the plan holds under them. Where a schedule does not, the
 // caller's costs become the reference only if all their overheads are at least those of the old
-// one, and old plans stay as far as they hold under these. So the reference moves towards larger
-// overheads alone: plans that hold under them hold for most callers, and one caller of small
-// overheads cannot take the plans of all others away.
+// one, and its link is about the same or the first; old plans stay as far as they hold under these.
+// So the reference moves towards larger overheads and a link alone: plans that hold under them hold
+// for most callers, and one caller of small overheads or without a link cannot take the plans of all
+// others away.
 //
 // Nothing, the plan answers its caller and is not kept, when
-// - its schedule does not hold under the reference, and the caller's overheads are not all at least
-//   the reference's;
-// - it has no schedule, and the caller's overheads differ: nothing follows for the others;
+// - its schedule does not hold under the reference, and the caller's costs do not become it;
+// - it has no schedule, and the caller's overheads differ, or the link: nothing follows for the
+//   others;
 // - the profile has no times: then every schedule is as good as any other, but not for the others.
 std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "solvers/plan/problem_referee.h"
+#include "solvers/model/transfer_model.h"
 
 namespace stowage {
 namespace {
@@ -27,18 +27,10 @@ bool AllSteps(const Problem& a, const Problem& b, Same same) {
   return true;
 }
 
-}  // namespace
-
 bool SameOverheads(const Problem& a, const Problem& b) {
   return AllSteps(a, b, [](const auto& x, const auto& y) {
     return x.forward_saving_overhead == y.forward_saving_overhead &&
            x.forward_overhead == y.forward_overhead && x.backward_overhead == y.backward_overhead;
-  });
-}
-
-bool SameTimes(const Problem& a, const Problem& b) {
-  return AllSteps(a, b, [](const auto& x, const auto& y) {
-    return x.forward_time == y.forward_time && x.backward_time == y.backward_time;
   });
 }
 
@@ -49,31 +41,88 @@ bool OverheadsAtLeast(const Problem& a, const Problem& b) {
   });
 }
 
-std::optional<Plan> PlanUnder(const Problem& caller, const Simulation& store_all,
-                              const Problem& reference, const Plan& plan, Bytes budget) {
-  const bool same_overheads = SameOverheads(caller, reference);
-  const bool same_costs = same_overheads && SameTimes(caller, reference);
-  if (plan.status == PlanStatus::kProvenInfeasible && !same_overheads) return std::nullopt;
+bool SameTimes(const Problem& a, const Problem& b) {
+  return AllSteps(a, b, [](const auto& x, const auto& y) {
+    return x.forward_time == y.forward_time && x.backward_time == y.backward_time;
+  });
+}
+
+bool SameCost(const CopyCost& a, const CopyCost& b) {
+  return a.bytes_per_second == b.bytes_per_second && a.latency == b.latency;
+}
+
+bool SameLink(const LinkedProblem& a, const LinkedProblem& b) {
+  if (!a.transfers || !b.transfers) return !a.transfers && !b.transfers;
+  return SameCost(a.transfers->to_host, b.transfers->to_host) &&
+         SameCost(a.transfers->to_device, b.transfers->to_device) &&
+         a.transfers->full_duplex == b.transfers->full_duplex &&
+         a.transfers->host_memory == b.transfers->host_memory;
+}
+
+// Measured bandwidths are noisy; beyond this ratio they are those of other links.
+bool AlikeCost(const CopyCost& a, const CopyCost& b) {
+  constexpr int64_t kMostRatio = 2;
+  const auto [less, more] = std::minmax(a.bytes_per_second, b.bytes_per_second);
+  return more / kMostRatio <= less;
+}
+
+bool AlikeLink(const TransferModel& a, const TransferModel& b) {
+  return AlikeCost(a.to_host, b.to_host) && AlikeCost(a.to_device, b.to_device);
+}
+
+// Whether what is good with the reference's link, or without one, is so for the caller. Without a
+// link of its own a caller may take what does not use the reference's.
+bool LinkServes(const LinkedProblem& caller, const LinkedProblem& reference) {
+  if (!caller.transfers) return true;
+  return reference.transfers && AlikeLink(*caller.transfers, *reference.transfers);
+}
+
+bool IsPlain(const Simulation& simulation) {
+  return simulation.recomputed_forwards == 0 && simulation.sent == Bytes(0);
+}
+
+}  // namespace
+
+bool SameMemory(const LinkedProblem& a, const LinkedProblem& b) {
+  if (!SameOverheads(a.problem, b.problem)) return false;
+  if (!a.transfers || !b.transfers) return !a.transfers && !b.transfers;
+  return a.transfers->host_memory == b.transfers->host_memory;
+}
+
+bool HoldsForMore(const LinkedProblem& a, const LinkedProblem& b) {
+  if (!OverheadsAtLeast(a.problem, b.problem)) return false;
+  if (!b.transfers) return true;
+  return a.transfers && AlikeLink(*a.transfers, *b.transfers);
+}
+
+std::optional<Plan> PlanUnder(const LinkedProblem& caller, const Simulation& store_all,
+                              const LinkedProblem& reference, const Plan& plan, Bytes budget) {
+  const bool same_overheads = SameOverheads(caller.problem, reference.problem);
+  const bool same_memory = SameMemory(caller, reference);
+  const bool same_costs =
+      same_memory && SameTimes(caller.problem, reference.problem) && SameLink(caller, reference);
+  if (plan.status == PlanStatus::kProvenInfeasible && !same_memory) return std::nullopt;
   if (plan.status == PlanStatus::kNotFound && !same_costs) return std::nullopt;
   Plan judged = plan;
   judged.budget = budget;
   judged.bounds.store_all_makespan = store_all.makespan;
   judged.bounds.store_all_peak = store_all.peak;
-  if (!same_overheads) judged.bounds.least_budget = Bytes(0);
-  bool recomputes = false;
+  if (!same_memory) judged.bounds.least_budget = Bytes(0);
+  bool plain = true;
   if (plan.status == PlanStatus::kFound) {
     const absl::StatusOr<Simulation> simulation = Simulate(caller, plan.schedule);
     if (!simulation.ok() || simulation->peak > budget) return std::nullopt;
     judged.prediction = *simulation;
-    recomputes = simulation->recomputed_forwards > 0;
-    if (recomputes && !same_overheads && store_all.peak <= budget) return std::nullopt;
+    plain = IsPlain(*simulation);
+    if (!plain && !same_overheads && store_all.peak <= budget) return std::nullopt;
+    if (!plain && !LinkServes(caller, reference)) return std::nullopt;
   }
   judged.bounds.lower_bound = MakespanLowerBound(caller, budget);
   if (same_costs && budget <= plan.budget) {
     judged.bounds.lower_bound = std::max(judged.bounds.lower_bound, plan.bounds.lower_bound);
   }
-  // What was optimal under other costs need not be under these, unless nothing is recomputed.
-  if (recomputes && !same_costs) judged.bounds.proven_optimal = false;
+  // What was optimal under other costs need not be under these, unless it is plain training.
+  if (!plain && !same_costs) judged.bounds.proven_optimal = false;
   return judged;
 }
 

@@ -5,26 +5,33 @@
 #include <optional>
 
 #include "solvers/model/problem.h"
+#include "solvers/plan/linked_problem.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
 
-// Both problems have the same structure (equal canonical bytes): only times and overheads may differ.
-bool SameOverheads(const Problem& a, const Problem& b);
-bool SameTimes(const Problem& a, const Problem& b);
-// Every overhead of `a` is at least that of `b`.
-bool OverheadsAtLeast(const Problem& a, const Problem& b);
+// Both problems have the same structure (equal canonical bytes): only times, overheads and links may
+// differ.
+
+// The same schedules fit: equal overheads, and equal host memory or no link on both.
+bool SameMemory(const LinkedProblem& a, const LinkedProblem& b);
+// What holds under `a` holds for more callers than what holds under `b`: every overhead is at least
+// as large, and the links are alike, or `a` alone has one.
+bool HoldsForMore(const LinkedProblem& a, const LinkedProblem& b);
 
 // `plan`, made under the costs of `reference`, as an answer for `budget` under the costs of
-// `caller`: refereed anew, and claiming no more than still holds. `store_all` is what store-all
-// takes under the caller's costs. Nothing when
-// - the referee refuses it;
-// - it recomputes and store-all fits, because the caller's overheads are smaller: store-all wins
-//   whenever it fits;
-// - it says that there is no schedule and the overheads differ, or that none was found and any costs
-//   differ (a search may find one under other times): nothing is known for this caller.
-std::optional<Plan> PlanUnder(const Problem& caller, const Simulation& store_all,
-                              const Problem& reference, const Plan& plan, Bytes budget);
+// `caller`: refereed anew with the caller's link, and claiming no more than still holds. `store_all`
+// is what store-all takes under the caller's costs. Nothing when
+// - the referee refuses it, say because it has transfers and the caller no link for them;
+// - it recomputes or copies and store-all fits, because the caller's overheads are smaller: store-all
+//   wins whenever it fits;
+// - it recomputes or copies, and the caller has a link where the reference had none, or one of
+//   another speed: what is good with the one is not with the other;
+// - it says that there is no schedule and the overheads differ, or the host memory, or that none was
+//   found and any costs differ (a search may find one under other times): nothing is known for this
+//   caller.
+std::optional<Plan> PlanUnder(const LinkedProblem& caller, const Simulation& store_all,
+                              const LinkedProblem& reference, const Plan& plan, Bytes budget);
 
 }  // namespace stowage
 

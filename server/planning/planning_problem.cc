@@ -12,9 +12,10 @@ absl::StatusOr<std::shared_ptr<PlanningProblem>> MakePlanningProblem(const Profi
     return status;
   }
   auto problem = std::make_shared<PlanningProblem>();
-  problem->costs = std::make_shared<const Problem>(profile.problem);
-  problem->stage_vertices = StepVertices(*problem->costs);
-  const absl::StatusOr<Simulation> store_all = PlainTraining(*problem->costs);
+  problem->costs =
+      std::make_shared<const LinkedProblem>(LinkedProblemOf(profile, options.recompute_only));
+  problem->stage_vertices = StepVertices(profile.problem);
+  const absl::StatusOr<Simulation> store_all = PlainTraining(profile.problem);
   if (!store_all.ok()) return store_all.status();
   problem->store_all = *store_all;
   problem->canonical = std::make_shared<const std::string>(CanonicalBytes(profile, options));

@@ -141,6 +141,7 @@ PlanOptions PlanningService::OptionsFor(const Flight& flight) const {
   plan_options.solve.slots = flight.problem->options.slots;
   plan_options.solve.table_limit = TableLimit(options_);
   plan_options.solve.stop = &flight.stop;
+  plan_options.solve.transfers = flight.problem->costs->transfers;
   return plan_options;
 }
 
@@ -158,7 +159,7 @@ absl::StatusOr<Plan> PlanningService::PlanFor(const Flight& flight, AnswerSource
   std::optional<Bytes> budget = flight.budget;
   if (!budget) {
     const absl::StatusOr<Bytes> least =
-        solver_->Resolve(*problem.costs, LeastBudget{}, OptionsFor(flight));
+        solver_->Resolve(problem.costs->problem, LeastBudget{}, OptionsFor(flight));
     if (!least.ok()) return least.status();
     budget = *least;
     access = Access::kLookup;
@@ -178,13 +179,13 @@ absl::StatusOr<Plan> PlanningService::PlanFor(const Flight& flight, AnswerSource
 absl::StatusOr<Plan> PlanningService::Solve(const Flight& flight, Bytes budget) {
   const PlanningProblem& problem = *flight.problem;
   const Clock::time_point start = Clock::now();
-  absl::StatusOr<Plan> plan =
-      CatchingBadAlloc([&] { return solver_->Solve(*problem.costs, budget, OptionsFor(flight)); });
+  absl::StatusOr<Plan> plan = CatchingBadAlloc(
+      [&] { return solver_->Solve(problem.costs->problem, budget, OptionsFor(flight)); });
   const auto took = std::chrono::nanoseconds(Clock::now() - start);
   mean_solve_ns_ = (mean_solve_ns_ * 7 + took.count()) / 8;
   metrics_->Solved(plan.ok() ? plan->provenance.solver : problem.options.solver, OutcomeOf(plan),
                    std::chrono::duration<double>(took).count());
-  const Nanos ideal = IdealTime(*problem.costs);
+  const Nanos ideal = IdealTime(problem.costs->problem);
   if (plan.ok() && plan->status == PlanStatus::kFound && ideal > Nanos(0)) {
     metrics_->PlanQuality(
         static_cast<double>(plan->prediction.makespan.value()) / static_cast<double>(ideal.value()),
@@ -195,14 +196,15 @@ absl::StatusOr<Plan> PlanningService::Solve(const Flight& flight, Bytes budget) 
 
 void PlanningService::Distribute(const std::shared_ptr<Flight>& flight, const Plan& plan,
                                  AnswerSource source) {
-  const Problem& solved_under = *flight->problem->costs;
+  const LinkedProblem& solved_under = *flight->problem->costs;
   for (const auto& call : flights_.Land(flight)) {
-    const Problem& asked = *call->problem->costs;
+    const LinkedProblem& asked = *call->problem->costs;
     const bool leads = call->id == flight->leader;
-    // "Least" means something else to a caller of other overheads, and a plan that was made without
-    // times is no answer to who has some.
-    const bool timeless = IdealTime(solved_under) == Nanos(0) && IdealTime(asked) > Nanos(0);
-    const bool same_question = !timeless && (call->budget || SameOverheads(asked, solved_under));
+    // "Least" means something else to a caller of other overheads or without the link, and a plan that
+    // was made without times is no answer to who has some.
+    const bool timeless =
+        IdealTime(solved_under.problem) == Nanos(0) && IdealTime(asked.problem) > Nanos(0);
+    const bool same_question = !timeless && (call->budget || SameMemory(asked, solved_under));
     std::optional<Plan> judged;
     if (same_question) {
       judged = PlanUnder(asked, call->problem->store_all, solved_under, plan,
@@ -235,7 +237,7 @@ void PlanningService::Leave(const std::shared_ptr<PlanCall>& call, const absl::S
 void PlanningService::ResolveFromEntry(PlanCall* call) {
   const auto entry = store_->Get(call->problem->key, Access::kPeek);
   if (!entry || !entry->least_budget || entry->canonical != *call->problem->canonical) return;
-  if (SameOverheads(*entry->reference, *call->problem->costs)) call->budget = entry->least_budget;
+  if (SameMemory(*entry->reference, *call->problem->costs)) call->budget = entry->least_budget;
 }
 
 std::optional<Plan> PlanningService::FindCached(const PlanningProblem& problem, Bytes budget,

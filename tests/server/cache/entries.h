@@ -3,6 +3,7 @@
 #define STOWAGE_TESTS_SERVER_CACHE_ENTRIES_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/cache/plan_entry.h"
@@ -16,7 +17,8 @@ inline PlanKey KeyOf(const std::string& text) { return PlanKey{kEncodingVersion,
 inline std::shared_ptr<const PlanEntry> EntryOf(const std::string& canonical, size_t bytes = 0) {
   auto entry = std::make_shared<PlanEntry>();
   entry->canonical = canonical;
-  entry->reference = std::make_shared<const Problem>(ChainProfile(ProfileShape{}).problem);
+  entry->reference = std::make_shared<const LinkedProblem>(
+      LinkedProblem{ChainProfile(ProfileShape{}).problem, std::nullopt});
   entry->least_budget = Bytes(42);
   Plan plan;
   plan.status = PlanStatus::kFound;

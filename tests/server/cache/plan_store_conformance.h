@@ -40,7 +40,7 @@ TEST_P(PlanStoreConformance, WhatIsPutComesBackWhole) {
     ASSERT_NE(entry, nullptr);
     EXPECT_EQ(entry->canonical, "canonical a");
     EXPECT_EQ(entry->least_budget, Bytes(42));
-    const Chain& chain = std::get<Chain>(*entry->reference);
+    const Chain& chain = std::get<Chain>(entry->reference->problem);
     EXPECT_EQ(chain.length(), ProfileShape{}.stages);
     EXPECT_EQ(chain.stage(2).forward_time, Nanos(11));
     ASSERT_EQ(entry->plans.size(), 1u);

@@ -108,8 +108,8 @@ TEST(BestAccepted, IsTheFastestUnderTheCallersOwnTimes) {
   PlanEntry entry;
   entry.canonical = *reference->canonical;
   entry.reference = reference->costs;
-  entry.plans = {Recomputing(1, std::get<Chain>(*reference->costs)),
-                 Recomputing(3, std::get<Chain>(*reference->costs))};
+  entry.plans = {Recomputing(1, std::get<Chain>(reference->costs->problem)),
+                 Recomputing(3, std::get<Chain>(reference->costs->problem))};
   const Found ours = BestAccepted(*reference, entry, Bytes(100000));
   const Found theirs = BestAccepted(*caller, entry, Bytes(100000));
   ASSERT_TRUE(ours.plan && theirs.plan);

@@ -29,7 +29,9 @@ std::optional<Plan> Under(const Asked& caller, const Asked& reference, const Pla
 }
 
 SolvedPlan Solved(const Asked& problem, Bytes budget) {
-  return SolvedPlan{problem, *MakePlan(*problem->costs, budget, PlanOptions()), false};
+  PlanOptions options;
+  options.solve.transfers = problem->costs->transfers;
+  return SolvedPlan{problem, *MakePlan(problem->costs->problem, budget, options), false};
 }
 
 TEST(PlanRecord, TheKeyIsTheOneEverybodyComputes) {
@@ -213,7 +215,7 @@ TEST(PlanUnder, JudgesGraphsVertexByVertex) {
   EXPECT_GT(slower->prediction.makespan, plan.prediction.makespan);
   EXPECT_FALSE(Under(problem_with(5000, 10), reference, plan, plan.budget).has_value());
   // A chain of as many steps is another problem.
-  EXPECT_FALSE(SameOverheads(*reference->costs, *ProblemOf({})->costs));
+  EXPECT_FALSE(SameMemory(*reference->costs, *ProblemOf({})->costs));
 }
 
 TEST(PlanUnder, WhatRecomputesIsNoAnswerWhereStoreAllFits) {
@@ -231,7 +233,7 @@ TEST(PlanUnder, KeepsABetterBoundWhereItHolds) {
   const Asked reference = ProblemOf({});
   const Asked caller = WithOverhead(20);
   // A plan that is far from the fastest.
-  Plan plan = *MakePlan(*reference->costs, Bytes(1500), PlanOptions{"chen_sqrt", {}});
+  Plan plan = *MakePlan(reference->costs->problem, Bytes(1500), PlanOptions{"chen_sqrt", {}});
   ASSERT_EQ(plan.status, PlanStatus::kFound);
   plan.bounds.lower_bound = plan.prediction.makespan;
   const auto at = [&plan](const Asked& who, const Asked& whose, int64_t budget) {

@@ -25,7 +25,8 @@ TEST(PlanningProblem, SharesAreWhatThePlannerSays) {
   const auto problem = Make(ChainProfile({}));
   ASSERT_TRUE(problem.ok()) << problem.status();
   for (const double share : {0.001, 0.1, 1.0 / 3, 0.6, 0.999, 1.0}) {
-    const auto bytes = ResolveBudget(*(*problem)->costs, ShareOfStoreAll{share}, PlanOptions());
+    const auto bytes =
+        ResolveBudget((*problem)->costs->problem, ShareOfStoreAll{share}, PlanOptions());
     ASSERT_TRUE(bytes.ok());
     EXPECT_EQ(WithoutSolver(ShareOfStoreAll{share}, (*problem)->store_all.peak), *bytes) << share;
   }

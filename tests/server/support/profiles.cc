@@ -36,7 +36,10 @@ Profile ChainProfile(const ProfileShape& shape) {
     stage.backward_overhead = Bytes(shape.output + shape.overhead);
     spec.stages.push_back(stage);
   }
-  return Profile{"test", Device(), Must(Chain::Create(std::move(spec))), CostSource::kMeasured};
+  Device device;
+  device.host_memory = Bytes(shape.host_memory);
+  device.to_host_bytes_per_second = device.to_device_bytes_per_second = shape.bandwidth;
+  return Profile{"test", device, Must(Chain::Create(std::move(spec))), CostSource::kMeasured};
 }
 
 Profile GraphProfile(int vertices, int64_t first_id, int64_t step) {

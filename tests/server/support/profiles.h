@@ -15,10 +15,12 @@ struct ProfileShape {
   int64_t overhead = 0;       // bytes of each of the three overheads
   int64_t forward_time = 10;  // ns
   bool timed = true;          // else all times are 0
+  int64_t host_memory = 0;    // bytes, environment
+  int64_t bandwidth = 0;      // bytes per second each way; 0: not measured, hence no link
 };
 
-// A chain whose plans recompute when the budget is below store-all. Any two of equal stages and
-// output have one key.
+// A chain whose plans recompute when the budget is below store-all. Any two of equal stages, output
+// and host memory have one key.
 Profile ChainProfile(const ProfileShape& shape);
 
 // A graph of `vertices` in a row; vertex i has the id first_id + i * step.

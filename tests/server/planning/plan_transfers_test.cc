@@ -1,0 +1,180 @@
+// Plans with transfers, and whose link judges them.
+#include <gtest/gtest.h>
+
+#include "server/planning/plan_lookup.h"
+#include "server/planning/plan_record.h"
+#include "server/planning/plan_under.h"
+#include "solvers/plan/problem_referee.h"
+#include "tests/server/support/profiles.h"
+
+namespace stowage::testing {
+namespace {
+
+using Asked = std::shared_ptr<const PlanningProblem>;
+
+// Copies of 300 bytes take 30 ns at this speed, three forwards.
+constexpr int64_t kSpeed = 10000000000;
+constexpr int64_t kHost = 1000;
+
+Asked WithLink(int64_t bandwidth, int64_t overhead = 0, const KeyOptions& options = {}) {
+  ProfileShape shape;
+  shape.host_memory = kHost;
+  shape.bandwidth = bandwidth;
+  shape.overhead = overhead;
+  return *MakePlanningProblem(ChainProfile(shape), options, Sha256);
+}
+
+// Store-all, but for what stage 1 saves, which is on the host around the turn.
+Schedule Offloading(const Chain& chain) {
+  const int last = chain.length() + 1;
+  Schedule schedule = {ForwardKeepAll(1), OffloadStart(TensorKind::kSaved, 1)};
+  for (int l = 2; l <= last; ++l) {
+    if (l == 6) schedule.push_back(OffloadWait(TensorKind::kSaved, 1));
+    schedule.push_back(ForwardKeepAll(l));
+  }
+  for (int l = last; l >= 1; --l) {
+    if (l == 4) schedule.push_back(PrefetchStart(TensorKind::kSaved, 1));
+    if (l == 2) schedule.push_back(PrefetchWait(TensorKind::kSaved, 1));
+    schedule.push_back(Backward(l));
+  }
+  return schedule;
+}
+
+Plan PlanOf(const Asked& problem, const Schedule& schedule) {
+  Plan plan;
+  plan.status = PlanStatus::kFound;
+  plan.schedule = schedule;
+  const absl::StatusOr<Simulation> simulation = Simulate(*problem->costs, schedule);
+  EXPECT_TRUE(simulation.ok()) << simulation.status();
+  plan.budget = simulation->peak;
+  EXPECT_TRUE(Referee(*problem->costs, &plan).ok());
+  return plan;
+}
+
+Plan PlanWithTransfers(const Asked& problem) {
+  return PlanOf(problem, Offloading(std::get<Chain>(problem->costs->problem)));
+}
+
+// One that recomputes, whatever the link.
+Plan PlanWithRecomputing(const Asked& problem) {
+  const PlanOptions options{"optimal_persistent", {}};
+  Plan plan = *MakePlan(problem->costs->problem, Bytes(1500), options);
+  EXPECT_GT(plan.prediction.recomputed_forwards, 0);
+  return plan;
+}
+
+Plan StoreAllPlan(const Asked& problem) {
+  return PlanOf(problem, StoreAllSchedule(problem->costs->problem));
+}
+
+std::optional<Plan> Under(const Asked& caller, const Asked& reference, const Plan& plan) {
+  return PlanUnder(*caller->costs, caller->store_all, *reference->costs, plan, plan.budget);
+}
+
+TEST(PlanTransfers, TheMeasuredLinkIsNotInTheKeyWhatItMayDoIs) {
+  KeyOptions recompute_only;
+  recompute_only.recompute_only = true;
+  EXPECT_EQ(WithLink(kSpeed)->key, WithLink(2 * kSpeed)->key);
+  EXPECT_EQ(WithLink(kSpeed)->key, WithLink(0)->key);
+  EXPECT_NE(WithLink(kSpeed)->key, WithLink(kSpeed, 0, recompute_only)->key);
+  EXPECT_TRUE(WithLink(kSpeed)->costs->transfers.has_value());
+  EXPECT_FALSE(WithLink(0)->costs->transfers.has_value());
+  EXPECT_FALSE(WithLink(kSpeed, 0, recompute_only)->costs->transfers.has_value());
+}
+
+TEST(PlanTransfers, TheCallersOwnLinkPredicts) {
+  const Asked reference = WithLink(kSpeed), slower = WithLink(kSpeed * 2 / 3);
+  Plan plan = PlanWithTransfers(reference);
+  plan.bounds.proven_optimal = true;
+  const auto same = Under(WithLink(kSpeed), reference, plan);
+  const auto other = Under(slower, reference, plan);
+  ASSERT_TRUE(same && other);
+  EXPECT_EQ(same->prediction.makespan, plan.prediction.makespan);
+  EXPECT_TRUE(same->bounds.proven_optimal);
+  EXPECT_EQ(same->prediction.sent, Bytes(300));
+  EXPECT_GT(other->prediction.makespan, plan.prediction.makespan);
+  EXPECT_GT(other->prediction.idle_time, plan.prediction.idle_time);
+  EXPECT_FALSE(other->bounds.proven_optimal);
+  EXPECT_EQ(other->bounds.lower_bound, MakespanLowerBound(*slower->costs, plan.budget));
+}
+
+TEST(PlanTransfers, WithoutTheLinkOrItsMemoryTransfersAreNoAnswer) {
+  const Asked reference = WithLink(kSpeed);
+  const Plan plan = PlanWithTransfers(reference);
+  EXPECT_FALSE(Under(WithLink(0), reference, plan).has_value());
+  ProfileShape little;
+  little.host_memory = 299;
+  little.bandwidth = kSpeed;
+  const Asked caller = *MakePlanningProblem(ChainProfile(little), KeyOptions(), Sha256);
+  EXPECT_FALSE(Under(caller, reference, plan).has_value());
+}
+
+TEST(PlanTransfers, WhatIsGoodWithOneLinkIsNotWithAnother) {
+  const Asked reference = WithLink(kSpeed), far = WithLink(3 * kSpeed), none = WithLink(0);
+  for (const Plan& plan : {PlanWithTransfers(reference), PlanWithRecomputing(reference)}) {
+    EXPECT_FALSE(Under(far, reference, plan).has_value());
+    EXPECT_FALSE(Under(WithLink(kSpeed / 3), reference, plan).has_value());
+    EXPECT_TRUE(Under(WithLink(2 * kSpeed), reference, plan).has_value());
+  }
+  // A link may do better than recomputing; without one there is nothing better.
+  const Plan recomputing = PlanWithRecomputing(none);
+  EXPECT_FALSE(Under(reference, none, recomputing).has_value());
+  EXPECT_TRUE(Under(none, reference, recomputing).has_value());
+  // Nothing beats plain training.
+  for (const Asked& caller : {reference, far, none}) {
+    EXPECT_TRUE(Under(caller, none, StoreAllPlan(none)).has_value());
+  }
+}
+
+TEST(PlanTransfers, WhatCopiesIsNoAnswerWhereStoreAllFits) {
+  const Asked large = WithLink(kSpeed, 50), small = WithLink(kSpeed);
+  Plan plan = PlanWithTransfers(large);
+  plan.budget = large->store_all.peak - Bytes(1);
+  ASSERT_GE(plan.budget, small->store_all.peak);
+  EXPECT_TRUE(Under(large, large, plan).has_value());
+  EXPECT_FALSE(Under(small, large, plan).has_value());
+}
+
+TEST(PlanTransfers, InfeasibleWithoutTheLinkSaysNothingWithIt) {
+  const Asked linked = WithLink(kSpeed), none = WithLink(0);
+  const Plan plan = *MakePlan(none->costs->problem, Bytes(10), PlanOptions());
+  ASSERT_EQ(plan.status, PlanStatus::kProvenInfeasible);
+  EXPECT_TRUE(Under(none, none, plan).has_value());
+  EXPECT_FALSE(Under(linked, none, plan).has_value());
+  EXPECT_FALSE(Under(none, linked, plan).has_value());
+  // The speed does not decide what fits.
+  EXPECT_TRUE(Under(WithLink(5 * kSpeed), linked, plan).has_value());
+}
+
+TEST(PlanTransfers, APlanThatCopiesServesUpToItsBudget) {
+  const Plan plan = PlanWithTransfers(WithLink(kSpeed));
+  EXPECT_TRUE(Serves(plan, plan.budget));
+  EXPECT_FALSE(Serves(plan, plan.budget + Bytes(1)));
+}
+
+TEST(PlanTransfers, ALinkBecomesTheReferenceAndStaysIt) {
+  const Asked linked = WithLink(kSpeed), none = WithLink(0);
+  SolvedPlan store_all{none, StoreAllPlan(none), false};
+  const PlanEntry one = *Record(nullptr, &store_all);
+  SolvedPlan recomputing{none, PlanWithRecomputing(none), true};
+  const PlanEntry two = *Record(&one, &recomputing);
+  ASSERT_EQ(two.plans.size(), 2u);
+  EXPECT_EQ(two.least_budget, recomputing.plan.budget);
+
+  SolvedPlan copying{linked, PlanWithTransfers(linked), false};
+  const PlanEntry three = *Record(&two, &copying);
+  EXPECT_EQ(three.reference, linked->costs);
+  EXPECT_FALSE(three.least_budget.has_value());
+  // Plain training stays; what recomputed for want of a link does not.
+  ASSERT_EQ(three.plans.size(), 2u);
+  EXPECT_EQ(three.plans[0]->schedule, store_all.plan.schedule);
+  EXPECT_EQ(three.plans[1]->schedule, copying.plan.schedule);
+
+  EXPECT_FALSE(Record(&three, &recomputing).has_value());
+  const Asked far = WithLink(10 * kSpeed);
+  SolvedPlan of_another_link{far, PlanWithTransfers(far), false};
+  EXPECT_FALSE(Record(&three, &of_another_link).has_value());
+}
+
+}  // namespace
+}  // namespace stowage::testing
