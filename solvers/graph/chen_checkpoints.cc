@@ -25,8 +25,10 @@ class ChenCheckpoints : public TwoEndPointsSolver {
   absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveOptions& options,
                                         StopPoll* poll) const override {
     CheckpointAnswer answer;
+    const std::vector<int> splitting = SplittingVertices(graph);
+    absl::Status status = poll->Spend(int64_t{graph.size()} << 4);
     std::vector<std::vector<int>> sets;
-    const absl::Status status = Propose(graph, &sets, poll);
+    if (status.ok()) status = Propose(graph, splitting, &sets, poll);
     if (!status.ok()) return status;
     sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
     for (size_t i = 0; i < sets.size(); ++i) {
@@ -41,8 +43,8 @@ class ChenCheckpoints : public TwoEndPointsSolver {
   }
 
   // At least one set.
-  virtual absl::Status Propose(const CheckpointGraph& graph, std::vector<std::vector<int>>* sets,
-                               StopPoll* poll) const = 0;
+  virtual absl::Status Propose(const CheckpointGraph& graph, const std::vector<int>& splitting,
+                               std::vector<std::vector<int>>* sets, StopPoll* poll) const = 0;
 };
 
 class ChenSqrtCheckpoints final : public ChenCheckpoints {
@@ -50,17 +52,14 @@ class ChenSqrtCheckpoints final : public ChenCheckpoints {
   const SolverInfo& info() const override { return info_; }
 
  protected:
-  absl::Status Propose(const CheckpointGraph& graph, std::vector<std::vector<int>>* sets,
-                       StopPoll* poll) const override {
-    const std::vector<int> splitting = SplittingVertices(graph);
-    absl::Status status = poll->Spend(int64_t{graph.size()} << 4);
-    if (!status.ok()) return status;
+  absl::Status Propose(const CheckpointGraph&, const std::vector<int>& splitting,
+                       std::vector<std::vector<int>>* sets, StopPoll*) const override {
     const size_t stages = splitting.size() - 1;
     const auto segments = static_cast<size_t>(std::lround(std::sqrt(static_cast<double>(stages))));
     std::vector<int> ends;
     for (size_t i = 1; i < segments; ++i) ends.push_back(splitting[i * stages / segments]);
     sets->push_back(std::move(ends));
-    return status;
+    return absl::OkStatus();
   }
 
  private:
@@ -77,11 +76,8 @@ class ChenGreedyCheckpoints final : public ChenCheckpoints {
  protected:
   // Bounds from the whole graph down to the largest part that no splitting vertex divides, each the
   // same share of the one before: what matters is relative.
-  absl::Status Propose(const CheckpointGraph& graph, std::vector<std::vector<int>>* sets,
-                       StopPoll* poll) const override {
-    const std::vector<int> splitting = SplittingVertices(graph);
-    absl::Status status = poll->Spend(int64_t{graph.size()} << 4);
-    if (!status.ok()) return status;
+  absl::Status Propose(const CheckpointGraph& graph, const std::vector<int>& splitting,
+                       std::vector<std::vector<int>>* sets, StopPoll* poll) const override {
     std::vector<int64_t> up_to(Index(graph.size()) + 1, 0);
     for (int v = 0; v < graph.size(); ++v) {
       up_to[Index(v) + 1] = up_to[Index(v)] + graph.bytes(v).value();
@@ -93,6 +89,7 @@ class ChenGreedyCheckpoints final : public ChenCheckpoints {
     const int64_t size = graph.size() + static_cast<int64_t>(graph.edge_count());
     const int64_t bounds = std::clamp(kMostVertices / size, kFewestBounds, kMostBounds);
     const double all = std::max(static_cast<double>(graph.total().value()), 1.0);
+    absl::Status status;
     for (int64_t b = 0; b < bounds && status.ok(); ++b) {
       const double step = static_cast<double>(b) / static_cast<double>(bounds - 1);
       const double share = std::pow(static_cast<double>(part) / all, step);
