@@ -1,10 +1,12 @@
 #include "solvers/offload/offload_strategy.h"
 
+#include <algorithm>
 #include <optional>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/offload/fractional_optimum.h"
 #include "solvers/offload/set_replay.h"
 
 namespace stowage {
@@ -33,6 +35,10 @@ absl::StatusOr<OffloadPlan> OffloadStrategy::Solve(const OffloadProblem& problem
                                     " bytes must be offloaded, the host takes ",
                                     problem.link().host_memory.value());
     return plan;
+  }
+  if (!problem.link().full_duplex) {
+    const std::optional<Nanos> fractional = FractionalOptimum(problem);
+    if (fractional) plan.lower_bound = std::max(plan.lower_bound, *fractional);
   }
   status = SolveHard(problem, options, &plan);
   if (!status.ok()) return status;

@@ -65,6 +65,20 @@ RelaxedInstance<Number> ExactInstance(const OffloadProblem& problem, const Exact
   return instance;
 }
 
+Nanos MakespanOf(const OffloadProblem& problem, const ExactUnit& unit, int128 idle) {
+  return problem.ideal_time() +
+         Nanos(static_cast<int64_t>((idle + unit.per_nano - 1) / unit.per_nano));
+}
+
+template <class Number>
+std::optional<Nanos> ExactMakespan(const OffloadProblem& problem, const ExactUnit& unit,
+                                   const OffloadSet& set) {
+  const RelaxedInstance<Number> instance = ExactInstance<Number>(problem, unit);
+  const std::optional<Number> idle = RelaxedRecurrence<Number>(instance).IdleOf(set);
+  if (!idle) return std::nullopt;
+  return MakespanOf(problem, unit, *idle);
+}
+
 template <class Number>
 absl::StatusOr<std::optional<RelaxedOptimum>> SolveExactly(const OffloadProblem& problem,
                                                            const ExactUnit& unit,
@@ -79,22 +93,27 @@ absl::StatusOr<std::optional<RelaxedOptimum>> SolveExactly(const OffloadProblem&
   if (!solution->complete) return std::optional<RelaxedOptimum>();
   RelaxedOptimum optimum;
   optimum.sets = std::move(solution->sets);
-  if (solution->idle) {
-    const int128 idle = *solution->idle;
-    optimum.makespan = problem.ideal_time() +
-                       Nanos(static_cast<int64_t>((idle + unit.per_nano - 1) / unit.per_nano));
-  }
+  if (solution->idle) optimum.makespan = MakespanOf(problem, unit, *solution->idle);
   return std::optional<RelaxedOptimum>(std::move(optimum));
 }
 
+constexpr double kNarrow = 4.6e18;  // 2^62
+constexpr double kWide = 8.5e37;    // 2^126
+
 }  // namespace
+
+std::optional<Nanos> ExactRelaxedMakespan(const OffloadProblem& problem, const OffloadSet& set) {
+  const ExactUnit unit = ExactUnitOf(problem.link());
+  const double largest = LargestSum(problem, unit);
+  if (largest < kNarrow) return ExactMakespan<int64_t>(problem, unit, set);
+  if (largest < kWide) return ExactMakespan<int128>(problem, unit, set);
+  return std::nullopt;
+}
 
 absl::StatusOr<std::optional<RelaxedOptimum>> ExactRelaxedOptimum(const OffloadProblem& problem,
                                                                   const SolveOptions& options) {
   const ExactUnit unit = ExactUnitOf(problem.link());
   const double largest = LargestSum(problem, unit);
-  constexpr double kNarrow = 4.6e18;  // 2^62
-  constexpr double kWide = 8.5e37;    // 2^126
   if (largest < kNarrow) return SolveExactly<int64_t>(problem, unit, options);
   if (largest < kWide) return SolveExactly<int128>(problem, unit, options);
   return std::optional<RelaxedOptimum>();

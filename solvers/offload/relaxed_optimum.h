@@ -30,6 +30,10 @@ inline constexpr size_t kMaxRelaxedSets = 64;
 absl::StatusOr<std::optional<RelaxedOptimum>> ExactRelaxedOptimum(const OffloadProblem& problem,
                                                                   const SolveOptions& options);
 
+// The makespan of one set, rounded up, when copies can be interrupted. Nothing if it does not fit, or
+// where bandwidths and sizes are too odd. O(n).
+std::optional<Nanos> ExactRelaxedMakespan(const OffloadProblem& problem, const OffloadSet& set);
+
 // With memory in `slots` slots: needs rounded up; what the link moves during ops, and activations,
 // rounded as partial sums, down and up. Where no set found fits in bytes, the activation that is
 // rounded down most is rounded up instead, and all is solved again (section 5.3.2 there). No sets:
