@@ -11,6 +11,7 @@
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/linearized_solver.h"
 #include "solvers/model/field_error.h"
+#include "solvers/offload/offload_solver.h"
 #include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/lower_bound.h"
 #include "solvers/plan/problem_referee.h"
@@ -18,6 +19,14 @@
 
 namespace stowage {
 namespace {
+
+// Those of chains that copy nothing.
+std::vector<const ChainSolver*> RecomputeSolvers() {
+  return {&StoreAllSolver(),         &CheckpointSequentialSolver(),
+          &ChenSqrtSolver(),         &ChenGreedySolver(),
+          &RevolveSolver(),          &OptimalPersistentSolver(),
+          &BeyondPersistentSolver()};
+}
 
 // The solver of that name among those for the problem's kind.
 template <class Solver>
@@ -153,19 +162,20 @@ absl::StatusOr<Frontier> MakeFrontierOf(const Kind& kind, const PlanOptions& opt
 }  // namespace
 
 const std::vector<const ChainSolver*>& AllSolvers() {
-  static const auto* const kSolvers = new std::vector<const ChainSolver*>{
-      &StoreAllSolver(),         &CheckpointSequentialSolver(),
-      &ChenSqrtSolver(),         &ChenGreedySolver(),
-      &RevolveSolver(),          &OptimalPersistentSolver(),
-      &BeyondPersistentSolver(),
-  };
+  static const auto* const kSolvers = [] {
+    auto* solvers = new std::vector<const ChainSolver*>(RecomputeSolvers());
+    solvers->insert(solvers->end(), OffloadSolvers().begin(), OffloadSolvers().end());
+    return solvers;
+  }();
   return *kSolvers;
 }
 
 const std::vector<const GraphSolver*>& AllGraphSolvers() {
   static const auto* const kSolvers = [] {
     auto* solvers = new std::vector<const GraphSolver*>{&OrderSearchSolver()};
-    for (const ChainSolver* solver : AllSolvers()) solvers->push_back(new LinearizedSolver(solver));
+    for (const ChainSolver* solver : RecomputeSolvers()) {
+      solvers->push_back(new LinearizedSolver(solver));
+    }
     return solvers;
   }();
   return *kSolvers;

@@ -22,12 +22,12 @@ inline constexpr char kSolverVersion[] = "0.1.0";
 // All solvers of chains, in the order `stowage solvers` lists them. Lives as long as the process.
 const std::vector<const ChainSolver*>& AllSolvers();
 
-// The same for graphs: the solvers made for them, then every chain solver on the chain that a graph
-// is cut into at its splitting vertices (solvers/graph/linearized_solver.h).
+// The same for graphs: the solvers made for them, then every chain solver that copies nothing on the
+// chain that a graph is cut into at its splitting vertices (solvers/graph/linearized_solver.h).
 const std::vector<const GraphSolver*>& AllGraphSolvers();
 
-// What people are told: every solver once, those of chains (which plan graphs as chains, too), then
-// those made for graphs.
+// What people are told: every solver once, those of chains (of which those that copy nothing plan
+// graphs as chains, too), then those made for graphs.
 std::vector<SolverInfo> SolverInfos();
 
 // INVALID_ARGUMENT made by FieldError unless the name is empty or that of a solver for the problem's

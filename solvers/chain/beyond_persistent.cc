@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/beyond_extents.h"
 #include "solvers/chain/beyond_tables.h"
-#include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/chain/store_all_plan.h"
 #include "solvers/plan/lower_bound.h"
+#include "solvers/rising_progress.h"
 
 namespace stowage {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
+#include "solvers/rising_progress.h"
 
 namespace stowage {
 namespace {

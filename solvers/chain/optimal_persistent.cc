@@ -8,10 +8,10 @@
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/persistent_steps.h"
 #include "solvers/chain/persistent_table.h"
-#include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/chain/store_all_plan.h"
 #include "solvers/plan/lower_bound.h"
+#include "solvers/rising_progress.h"
 
 namespace stowage {
 namespace {

@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/persistent_guide.h"
 #include "solvers/chain/persistent_table.h"
-#include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/chain/stage_repeats.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"
+#include "solvers/rising_progress.h"
 
 namespace stowage {
 namespace {

@@ -21,9 +21,10 @@ Profile RandomProfile(int length, uint64_t seed) {
 TEST(Planner, ListsItsSolvers) {
   std::vector<std::string> names;
   for (const ChainSolver* solver : AllSolvers()) names.push_back(solver->info().name);
-  EXPECT_EQ(names, (std::vector<std::string>{"store_all", "checkpoint_sequential", "chen_sqrt",
-                                             "chen_greedy", "revolve", "optimal_persistent",
-                                             "beyond_persistent"}));
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "store_all", "checkpoint_sequential", "chen_sqrt", "chen_greedy", "revolve",
+                       "optimal_persistent", "beyond_persistent", "offload_dynprog",
+                       "offload_greedy", "offload_vdnn", "offload_tflms", "offload_autoswap"}));
   std::vector<std::string> told;
   for (const SolverInfo& info : SolverInfos()) told.push_back(info.name);
   names.push_back("order_search");
@@ -140,6 +141,79 @@ TEST(Planner, ChecksOptionsWhateverTheSolver) {
     EXPECT_EQ(GetFieldViolation(MakePlan(profile, Bytes(5), options).status())->field,
               "options.threads");
   }
+}
+
+Profile LinkedProfile(int length, uint64_t seed) {
+  Profile profile = RandomProfile(length, seed);
+  profile.device.host_memory = Bytes(1000000);
+  profile.device.to_host_bytes_per_second = profile.device.to_device_bytes_per_second = 2000000000;
+  return profile;
+}
+
+TEST(Planner, ChecksTheLinkWhateverTheSolver) {
+  const Profile profile = RandomProfile(3, 4);
+  for (const char* solver : {"", "store_all", "offload_greedy"}) {
+    PlanOptions options;
+    options.solver = solver;
+    options.solve.transfers = TransferModel();
+    const std::string field = "options.transfers.to_host.bytes_per_second";
+    EXPECT_EQ(GetFieldViolation(MakePlan(profile.problem, Bytes(5), options).status())->field,
+              field);
+    EXPECT_EQ(GetFieldViolation(MakeFrontier(profile.problem, options).status())->field, field);
+    EXPECT_EQ(
+        GetFieldViolation(ResolveBudget(profile.problem, LeastBudget{}, options).status())->field,
+        field);
+    // What may not be used is not looked at.
+    options.recompute_only = true;
+    EXPECT_TRUE(MakePlan(profile.problem, Bytes(5), options).ok());
+  }
+}
+
+TEST(Planner, UsesTheLinkOfAProfilesDevice) {
+  const Profile profile = LinkedProfile(10, 1);
+  PlanOptions options;
+  options.solver = "offload_greedy";
+  const Plan store_all = *MakePlan(profile, ShareOfStoreAll{1.0}, options);
+  EXPECT_EQ(store_all.prediction.sent, Bytes(0));
+  const absl::StatusOr<Plan> plan = MakePlan(profile, ShareOfStoreAll{0.8}, options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->status, PlanStatus::kFound);
+  EXPECT_GT(plan->prediction.sent, Bytes(0));
+  EXPECT_EQ(plan->prediction.fetched, plan->prediction.sent);
+  EXPECT_EQ(plan->prediction.recomputed_forwards, 0);
+  EXPECT_LE(plan->prediction.host_peak, profile.device.host_memory);
+  EXPECT_GE(plan->prediction.makespan, plan->bounds.lower_bound);
+  EXPECT_EQ(MakeFrontier(profile, options)->At(plan->prediction.peak)->makespan,
+            MakeFrontier(profile, options)->At(plan->budget)->makespan);
+  EXPECT_LT(*ResolveBudget(profile, LeastBudget{}, options), store_all.prediction.peak);
+
+  Plan again = *plan;
+  const LinkedProblem linked = LinkedProblemOf(profile, /*recompute_only=*/false);
+  EXPECT_TRUE(Referee(linked, &again).ok());
+  EXPECT_FALSE(Referee(LinkedProblemOf(profile, /*recompute_only=*/true), &again).ok());
+  again.bounds = Bounds();
+  TightenBound(linked, &again);
+  EXPECT_EQ(again.bounds.lower_bound, plan->bounds.lower_bound);
+}
+
+TEST(Planner, CopiesNothingWhereOnlyRecomputingIsAllowed) {
+  const Profile profile = LinkedProfile(10, 1);
+  PlanOptions options;
+  options.solver = "offload_greedy";
+  options.recompute_only = true;
+  const absl::StatusOr<Plan> plan = MakePlan(profile, ShareOfStoreAll{0.8}, options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->status, PlanStatus::kProvenInfeasible);
+  EXPECT_EQ(plan->bounds.least_budget, plan->bounds.store_all_peak);
+  EXPECT_EQ(*ResolveBudget(profile, LeastBudget{}, options), plan->bounds.store_all_peak);
+  EXPECT_EQ(MakeFrontier(profile, options)->points().size(), 1u);
+  // Nor is it bounded by what copies could do.
+  options.solver = "optimal_persistent";
+  const Plan recomputing = *MakePlan(profile, ShareOfStoreAll{0.6}, options);
+  options.recompute_only = false;
+  const Plan with_link = *MakePlan(profile, ShareOfStoreAll{0.6}, options);
+  EXPECT_EQ(recomputing.schedule, with_link.schedule);
+  EXPECT_GT(recomputing.bounds.lower_bound, with_link.bounds.lower_bound);
 }
 
 // Who asks for a table hears that it is too large; nothing else is put in its place.

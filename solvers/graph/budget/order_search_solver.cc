@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/chain_choice.h"
-#include "solvers/chain/rising_progress.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/budget/checkpoint_training.h"
 #include "solvers/graph/budget/exact_orders.h"
@@ -25,6 +24,7 @@
 #include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/schedule_code.h"
+#include "solvers/rising_progress.h"
 
 namespace stowage {
 namespace {

@@ -5,7 +5,7 @@
 #include "server/planning/plan_record.h"
 #include "server/planning/plan_under.h"
 #include "solvers/plan/problem_referee.h"
-#include "tests/server/support/profiles.h"
+#include "tests/server/planning/planning_fixture.h"
 
 namespace stowage::testing {
 namespace {
@@ -174,6 +174,72 @@ TEST(PlanTransfers, ALinkBecomesTheReferenceAndStaysIt) {
   const Asked far = WithLink(10 * kSpeed);
   SolvedPlan of_another_link{far, PlanWithTransfers(far), false};
   EXPECT_FALSE(Record(&three, &of_another_link).has_value());
+}
+
+Profile LinkedProfile(int64_t bandwidth, int64_t host_memory = kHost) {
+  ProfileShape shape;
+  shape.host_memory = host_memory;
+  shape.bandwidth = bandwidth;
+  return ChainProfile(shape);
+}
+
+TEST(PlanTransfers, AreServedFromTheCacheToThoseWithTheLinkAlone) {
+  PlanningFixture fixture(false);
+  KeyOptions greedy;
+  greedy.solver = "offload_greedy";
+  const Bytes budget = StoreAllPeak(LinkedProfile(kSpeed)) - Bytes(400);
+  const auto solved = fixture.Compute(LinkedProfile(kSpeed), budget, greedy);
+  ASSERT_TRUE(solved.ok()) << solved.status();
+  ASSERT_EQ(solved->plan.status, PlanStatus::kFound);
+  EXPECT_GE(solved->plan.prediction.sent, Bytes(400));
+  EXPECT_EQ(solved->plan.prediction.recomputed_forwards, 0);
+
+  const auto cached = fixture.Compute(LinkedProfile(kSpeed * 9 / 10), budget, greedy);
+  ASSERT_TRUE(cached.ok()) << cached.status();
+  EXPECT_EQ(cached->source, AnswerSource::kCache);
+  EXPECT_EQ(cached->plan.schedule, solved->plan.schedule);
+  EXPECT_GT(cached->plan.prediction.makespan, solved->plan.prediction.makespan);
+
+  // Without the link there is no such plan; that is an answer, and one for such callers alone.
+  const auto without = fixture.Compute(LinkedProfile(0), budget, greedy);
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_EQ(without->key, solved->key);
+  EXPECT_EQ(without->source, AnswerSource::kSolved);
+  EXPECT_EQ(without->plan.status, PlanStatus::kProvenInfeasible);
+  EXPECT_EQ(fixture.Compute(LinkedProfile(kSpeed), budget, greedy)->source, AnswerSource::kCache);
+  EXPECT_EQ(fixture.solver.started(), 2);
+}
+
+TEST(PlanTransfers, AreNeverWhatWhoeverCopiesNothingGets) {
+  PlanningFixture fixture(false);
+  KeyOptions greedy, recompute_only;
+  greedy.solver = recompute_only.solver = "offload_greedy";
+  recompute_only.recompute_only = true;
+  const Bytes budget = StoreAllPeak(LinkedProfile(kSpeed)) - Bytes(400);
+  ASSERT_TRUE(fixture.Compute(LinkedProfile(kSpeed), budget, greedy).ok());
+  const PlanKey key = MakePlanKey(LinkedProfile(kSpeed), recompute_only);
+  EXPECT_TRUE(absl::IsNotFound(fixture.service->GetPlan({key}, budget).status()));
+  const auto plan = fixture.Compute(LinkedProfile(kSpeed), budget, recompute_only);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->key, key);
+  EXPECT_EQ(plan->source, AnswerSource::kSolved);
+  EXPECT_EQ(plan->plan.status, PlanStatus::kProvenInfeasible);
+  // It is the plan of a device without host memory, whose entry it shares.
+  const auto shared = fixture.Compute(LinkedProfile(kSpeed, 0), budget, greedy);
+  EXPECT_EQ(shared->source, AnswerSource::kCache);
+}
+
+TEST(PlanTransfers, TheLeastBudgetIsThatOfTheCallersLink) {
+  PlanningFixture fixture(false);
+  KeyOptions greedy;
+  greedy.solver = "offload_greedy";
+  const auto with = fixture.Compute(LinkedProfile(kSpeed), LeastBudget{}, greedy);
+  const auto without = fixture.Compute(LinkedProfile(0), LeastBudget{}, greedy);
+  ASSERT_TRUE(with.ok() && without.ok());
+  EXPECT_EQ(without->plan.budget, StoreAllPeak(LinkedProfile(0)));
+  EXPECT_LT(with->plan.budget, without->plan.budget);
+  EXPECT_EQ(fixture.Compute(LinkedProfile(2 * kSpeed), LeastBudget{}, greedy)->plan.budget,
+            with->plan.budget);
 }
 
 }  // namespace

@@ -23,10 +23,10 @@ struct PlanningFixture {
         service(std::make_unique<PlanningService>(options, &store, &solver, &metrics)) {}
 
   // Asks and waits.
-  absl::StatusOr<ComputeAnswer> Compute(const Profile& profile, const Budget& budget) {
+  absl::StatusOr<ComputeAnswer> Compute(const Profile& profile, const Budget& budget,
+                                        const KeyOptions& options = KeyOptions()) {
     const int index = next_index++;
-    service->ComputePlan(ComputeRequest{profile, budget, KeyOptions(), std::nullopt},
-                         answers.Of(index));
+    service->ComputePlan(ComputeRequest{profile, budget, options, std::nullopt}, answers.Of(index));
     return answers.WaitFor(index);
   }
 

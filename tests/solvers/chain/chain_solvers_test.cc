@@ -3,19 +3,58 @@
 
 #include <cmath>
 #include <random>
+#include <string>
+#include <tuple>
 
 #include "solvers/chain/solvers.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "solvers/planner.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
+#include "tests/solvers/random_transfers.h"
 
 namespace stowage {
 namespace {
 
-class ChainSolvers : public ::testing::TestWithParam<const ChainSolver*> {
+// A solver, and whether it may use a link to host memory.
+class ChainSolvers : public ::testing::TestWithParam<std::tuple<const ChainSolver*, bool>> {
  protected:
-  const ChainSolver& solver() const { return *GetParam(); }
+  const ChainSolver& solver() const { return *std::get<0>(GetParam()); }
+
+  // The next chain has another link.
+  void NewLink(std::mt19937_64* rng) {
+    if (std::get<1>(GetParam())) options_.transfers = testing::RandomTransferModel(rng);
+  }
+  // One per budget of a frontier: these tests take shorter chains.
+  bool MadeOfManySolves() const { return solver().info().name.rfind("offload", 0) == 0; }
+  // Of its class. TFLMS watches no memory: it may find nothing where something fits.
+  bool FindsAllThatFits() const {
+    return !options_.transfers || solver().info().name != "offload_tflms";
+  }
+  const SolveOptions& solve_options() const { return options_; }
+
+  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget) const {
+    return solver().Solve(chain, budget, options_);
+  }
+  Bytes Least(const Chain& chain) const {
+    const absl::StatusOr<Bytes> least = solver().LeastBudget(chain, options_);
+    EXPECT_TRUE(least.ok()) << least.status();
+    return least.ok() ? *least : Bytes(0);
+  }
+  Simulation Run(const Chain& chain, const Schedule& schedule) const {
+    const absl::StatusOr<Simulation> run = options_.transfers
+                                               ? Simulate(chain, schedule, *options_.transfers)
+                                               : Simulate(chain, schedule);
+    EXPECT_TRUE(run.ok()) << run.status() << testing::Describe(chain);
+    return run.ok() ? *run : Simulation();
+  }
+  testing::NaiveResult Naive(const Chain& chain, const Schedule& schedule) const {
+    return testing::NaiveReplay(chain, schedule,
+                                options_.transfers ? &*options_.transfers : nullptr);
+  }
+
+ private:
+  SolveOptions options_;
 };
 
 TEST_P(ChainSolvers, PlansAreValidAndWithinBudget) {
@@ -24,15 +63,16 @@ TEST_P(ChainSolvers, PlansAreValidAndWithinBudget) {
     testing::RandomChainOptions options;
     options.with_flags = i % 4 == 0;
     const Chain chain = testing::RandomChain(1 + i % 12, options, &rng);
+    NewLink(&rng);
     const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
     for (const double share : {0.3, 0.5, 0.7, 0.9, 1.0, 2.0}) {
       const Bytes budget(static_cast<int64_t>(share * static_cast<double>(all)));
-      const absl::StatusOr<Plan> plan = solver().Solve(chain, budget, {});
+      const absl::StatusOr<Plan> plan = Solve(chain, budget);
       ASSERT_TRUE(plan.ok()) << plan.status();
-      EXPECT_EQ(plan->status == PlanStatus::kFound, budget >= *solver().LeastBudget(chain, {}))
+      EXPECT_EQ(plan->status == PlanStatus::kFound, budget >= Least(chain))
           << testing::Describe(chain);
       if (plan->status != PlanStatus::kFound) continue;
-      const testing::NaiveResult naive = testing::NaiveReplay(chain, plan->schedule);
+      const testing::NaiveResult naive = Naive(chain, plan->schedule);
       EXPECT_TRUE(naive.valid) << testing::Describe(chain);
       EXPECT_LE(naive.peak, budget.value()) << testing::Describe(chain);
       EXPECT_FALSE(plan->bounds.schedule_class.empty());
@@ -44,15 +84,19 @@ TEST_P(ChainSolvers, LeastBudgetIsExact) {
   std::mt19937_64 rng(21);
   for (int i = 0; i < 100; ++i) {
     const Chain chain = testing::RandomChain(1 + i % 9, {}, &rng);
-    const Bytes least = *solver().LeastBudget(chain, {});
-    const absl::StatusOr<Plan> plan = solver().Solve(chain, least, {});
+    NewLink(&rng);
+    const Bytes least = Least(chain);
+    const absl::StatusOr<Plan> plan = Solve(chain, least);
     ASSERT_TRUE(plan.ok());
     ASSERT_EQ(plan->status, PlanStatus::kFound) << testing::Describe(chain);
-    EXPECT_EQ(Simulate(chain, plan->schedule)->peak, least) << testing::Describe(chain);
+    EXPECT_EQ(Run(chain, plan->schedule).peak, least) << testing::Describe(chain);
     if (least == Bytes(0)) continue;
-    const absl::StatusOr<Plan> below = solver().Solve(chain, least - Bytes(1), {});
-    EXPECT_EQ(below->status, PlanStatus::kProvenInfeasible);
-    EXPECT_EQ(below->bounds.least_budget, least);
+    const absl::StatusOr<Plan> below = Solve(chain, least - Bytes(1));
+    EXPECT_NE(below->status, PlanStatus::kFound);
+    EXPECT_TRUE(below->status == PlanStatus::kProvenInfeasible || !FindsAllThatFits());
+    if (below->status == PlanStatus::kProvenInfeasible) {
+      EXPECT_EQ(below->bounds.least_budget, least);
+    }
     EXPECT_TRUE(below->schedule.empty());
   }
 }
@@ -61,29 +105,33 @@ TEST_P(ChainSolvers, StoresAllWheneverItFits) {
   std::mt19937_64 rng(22);
   for (int i = 0; i < 100; ++i) {
     const Chain chain = testing::RandomChain(1 + i % 9, {}, &rng);
+    NewLink(&rng);
     const Bytes all = Simulate(chain, StoreAllSchedule(chain))->peak;
-    EXPECT_EQ(solver().Solve(chain, all, {})->schedule, StoreAllSchedule(chain))
-        << testing::Describe(chain);
+    EXPECT_EQ(Solve(chain, all)->schedule, StoreAllSchedule(chain)) << testing::Describe(chain);
   }
 }
 
 TEST_P(ChainSolvers, HandlesChainsThatCostNothing) {
+  std::mt19937_64 rng(31);
   ChainSpec spec;
   spec.stages.resize(3);
   const Chain chain = *Chain::Create(spec);
-  const absl::StatusOr<Plan> plan = solver().Solve(chain, Bytes(0), {});
+  NewLink(&rng);
+  const absl::StatusOr<Plan> plan = Solve(chain, Bytes(0));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->status, PlanStatus::kFound);
 }
 
 TEST_P(ChainSolvers, HandlesTheLargestSizes) {
+  std::mt19937_64 rng(31);
   ChainSpec spec;
   spec.stages.resize(2);
   spec.stages[0].output = spec.stages[0].saved = Bytes(kMaxTotal / 4);
   const Chain chain = *Chain::Create(spec);
-  EXPECT_TRUE(solver().Solve(chain, Bytes(kMaxTotal / 8), {}).ok());
-  EXPECT_TRUE(solver().Solve(chain, Bytes(kMaxTotal), {}).ok());
-  EXPECT_TRUE(solver().Solve(chain, Bytes(INT64_MAX), {}).ok());
+  NewLink(&rng);
+  EXPECT_TRUE(Solve(chain, Bytes(kMaxTotal / 8)).ok());
+  EXPECT_TRUE(Solve(chain, Bytes(kMaxTotal)).ok());
+  EXPECT_TRUE(Solve(chain, Bytes(INT64_MAX)).ok());
 }
 
 TEST_P(ChainSolvers, MoreBudgetIsNeverSlower) {
@@ -93,15 +141,16 @@ TEST_P(ChainSolvers, MoreBudgetIsNeverSlower) {
   options.max_time = 1000;
   for (const int length : {4, 9, 17, 40}) {
     const Chain chain = testing::RandomChain(length, options, &rng);
+    NewLink(&rng);
     const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
-    const int64_t least = solver().LeastBudget(chain, {})->value();
+    const int64_t least = Least(chain).value();
     Nanos before(INT64_MAX);
     for (int i = 0; i <= 12; ++i) {
       const Bytes budget(least + (all - least) * i / 12);
-      const absl::StatusOr<Plan> plan = solver().Solve(chain, budget, {});
+      const absl::StatusOr<Plan> plan = Solve(chain, budget);
       ASSERT_TRUE(plan.ok()) << plan.status();
       ASSERT_EQ(plan->status, PlanStatus::kFound) << testing::Describe(chain);
-      const Nanos makespan = Simulate(chain, plan->schedule)->makespan;
+      const Nanos makespan = Run(chain, plan->schedule).makespan;
       EXPECT_LE(makespan, before) << "at " << budget.value() << " of " << testing::Describe(chain);
       before = makespan;
     }
@@ -114,11 +163,12 @@ TEST_P(ChainSolvers, EqualInputGivesEqualPlansAndFrontiersWhateverTheThreads) {
   testing::RandomChainOptions random;
   random.max_size = 100000;
   random.max_time = 1000;
-  for (const int length : {6, 30, 60}) {
+  for (const int length : {6, MadeOfManySolves() ? 12 : 30, MadeOfManySolves() ? 20 : 60}) {
     const Chain chain = testing::RandomChain(length, random, &rng);
+    NewLink(&rng);
     const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
-    const Bytes budget(std::max(all * 6 / 10, solver().LeastBudget(chain, {})->value()));
-    SolveOptions options;
+    const Bytes budget(std::max(all * 6 / 10, Least(chain).value()));
+    SolveOptions options = solve_options();
     const Schedule first = solver().Solve(chain, budget, options)->schedule;
     const std::string frontier = solver().SolveFrontier(chain, options)->Encode();
     options.threads = 2;
@@ -128,6 +178,7 @@ TEST_P(ChainSolvers, EqualInputGivesEqualPlansAndFrontiersWhateverTheThreads) {
 }
 
 TEST_P(ChainSolvers, AnswersEveryBudgetOfOneStage) {
+  std::mt19937_64 rng(31);
   ChainSpec spec;
   Stage stage;
   stage.forward_time = stage.backward_time = Nanos(5);
@@ -136,15 +187,17 @@ TEST_P(ChainSolvers, AnswersEveryBudgetOfOneStage) {
   spec.input = Bytes(7);
   spec.stages.push_back(stage);
   const Chain chain = *Chain::Create(spec);
+  NewLink(&rng);
   const Bytes all = Simulate(chain, StoreAllSchedule(chain))->peak;
+  EXPECT_EQ(Least(chain), all);
   for (const Bytes budget : {Bytes(0), Bytes(1), all - Bytes(1)}) {
-    const absl::StatusOr<Plan> plan = solver().Solve(chain, budget, {});
+    const absl::StatusOr<Plan> plan = Solve(chain, budget);
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ(plan->status, PlanStatus::kProvenInfeasible) << budget.value();
     EXPECT_EQ(plan->bounds.least_budget, all);
   }
   for (const Bytes budget : {all, all + Bytes(1), Bytes(INT64_MAX)}) {
-    EXPECT_EQ(solver().Solve(chain, budget, {})->schedule, StoreAllSchedule(chain));
+    EXPECT_EQ(Solve(chain, budget)->schedule, StoreAllSchedule(chain));
   }
 }
 
@@ -153,7 +206,8 @@ TEST_P(ChainSolvers, ProvesThatAStageLargerThanTheBudgetDoesNotFit) {
   ChainSpec spec = testing::RandomChain(12, {}, &rng).spec();
   spec.stages[5].saved = Bytes(1000);
   const Chain chain = *Chain::Create(spec);
-  const absl::StatusOr<Plan> plan = solver().Solve(chain, Bytes(999), {});
+  NewLink(&rng);
+  const absl::StatusOr<Plan> plan = Solve(chain, Bytes(999));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->status, PlanStatus::kProvenInfeasible);
   EXPECT_GE(plan->bounds.least_budget, Bytes(1000));
@@ -174,12 +228,13 @@ TEST_P(ChainSolvers, PlansStagesThatTakeNoTimeOrNoBytes) {
       }
     }
     const Chain chain = *Chain::Create(spec);
-    const Bytes least = *solver().LeastBudget(chain, {});
-    const absl::StatusOr<Plan> plan = solver().Solve(chain, least, {});
+    NewLink(&rng);
+    const Bytes least = Least(chain);
+    const absl::StatusOr<Plan> plan = Solve(chain, least);
     ASSERT_TRUE(plan.ok()) << plan.status();
     ASSERT_EQ(plan->status, PlanStatus::kFound);
-    EXPECT_LE(Simulate(chain, plan->schedule)->peak, least);
-    EXPECT_TRUE(solver().SolveFrontier(chain, {}).ok());
+    EXPECT_LE(Run(chain, plan->schedule).peak, least);
+    EXPECT_TRUE(solver().SolveFrontier(chain, solve_options()).ok());
   }
 }
 
@@ -189,11 +244,13 @@ TEST_P(ChainSolvers, FrontiersReachFromTheLeastBudgetToStoreAll) {
     testing::RandomChainOptions options;
     options.with_flags = i % 4 == 0;
     const Chain chain = testing::RandomChain(1 + i % 12, options, &rng);
-    const absl::StatusOr<Frontier> frontier = solver().SolveFrontier(chain, {});
+    NewLink(&rng);
+    const absl::StatusOr<Frontier> frontier = solver().SolveFrontier(chain, solve_options());
     ASSERT_TRUE(frontier.ok()) << frontier.status();
-    const Bytes least = *solver().LeastBudget(chain, {});
+    const Bytes least = Least(chain);
     EXPECT_EQ(frontier->info().solver, solver().info().name);
-    EXPECT_EQ(frontier->info().least_budget, least);
+    EXPECT_LE(frontier->info().least_budget, least);
+    EXPECT_TRUE(frontier->info().least_budget == least || !FindsAllThatFits());
     ASSERT_FALSE(frontier->points().empty());
     EXPECT_EQ(frontier->points().front().peak, least) << testing::Describe(chain);
     const Simulation all = *Simulate(chain, StoreAllSchedule(chain));
@@ -209,23 +266,23 @@ TEST_P(ChainSolvers, FrontierPointsReplayExactlyAndAreNotSlowerThanPlans) {
     testing::RandomChainOptions options;
     options.with_flags = i % 4 == 0;
     const Chain chain = testing::RandomChain(1 + i % 12, options, &rng);
-    const Frontier frontier = *solver().SolveFrontier(chain, {});
+    NewLink(&rng);
+    const Frontier frontier = *solver().SolveFrontier(chain, solve_options());
     int64_t before = INT64_MAX;
     for (const Frontier::Point& point : frontier.points()) {
       absl::StatusOr<Plan> plan = frontier.PlanAt(point.peak);
       ASSERT_TRUE(plan.ok()) << plan.status();
-      const testing::NaiveResult naive = testing::NaiveReplay(chain, plan->schedule);
+      const testing::NaiveResult naive = Naive(chain, plan->schedule);
       EXPECT_TRUE(naive.valid) << testing::Describe(chain);
       EXPECT_EQ(naive.peak, point.peak.value()) << testing::Describe(chain);
       EXPECT_EQ(naive.makespan, point.makespan.value()) << testing::Describe(chain);
       EXPECT_LT(point.makespan.value(), before);
       before = point.makespan.value();
-      absl::StatusOr<Plan> single = solver().Solve(chain, point.peak, {});
+      absl::StatusOr<Plan> single = Solve(chain, point.peak);
       ASSERT_TRUE(single.ok()) << single.status();
       ASSERT_EQ(single->status, PlanStatus::kFound);
       if (!frontier.info().exact) continue;
-      EXPECT_EQ(Simulate(chain, single->schedule)->makespan, point.makespan)
-          << testing::Describe(chain);
+      EXPECT_EQ(Run(chain, single->schedule).makespan, point.makespan) << testing::Describe(chain);
     }
   }
 }
@@ -236,12 +293,13 @@ TEST_P(ChainSolvers, ProgressRisesToOne) {
   testing::RandomChainOptions random;
   random.max_size = 100000;
   random.max_time = 1000;
-  for (const int length : {8, 60}) {
+  for (const int length : {8, MadeOfManySolves() ? 20 : 60}) {
     const Chain chain = testing::RandomChain(length, random, &rng);
+    NewLink(&rng);
     const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
-    const Bytes budget(std::max(all * 6 / 10, solver().LeastBudget(chain, {})->value()));
+    const Bytes budget(std::max(all * 6 / 10, Least(chain).value()));
     double last = 0.0;
-    SolveOptions options;
+    SolveOptions options = solve_options();
     options.progress = [&last](double share) {
       EXPECT_GE(share, last);
       EXPECT_LE(share, 1.0);
@@ -259,15 +317,20 @@ TEST_P(ChainSolvers, FrontiersStopWhenToldTo) {
   if (&solver() == &StoreAllSolver()) GTEST_SKIP() << "one replay: there is nothing to stop";
   std::mt19937_64 rng(26);
   const Chain chain = testing::RandomChain(100, {}, &rng);
+  NewLink(&rng);
   StopToken cancelled;
   cancelled.RequestStop();
-  SolveOptions options;
+  SolveOptions options = solve_options();
   options.stop = &cancelled;
   EXPECT_EQ(solver().SolveFrontier(chain, options).status().code(), absl::StatusCode::kCancelled);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ChainSolvers, ::testing::ValuesIn(AllSolvers()),
-                         [](const auto& param) { return param.param->info().name; });
+INSTANTIATE_TEST_SUITE_P(All, ChainSolvers,
+                         ::testing::Combine(::testing::ValuesIn(AllSolvers()), ::testing::Bool()),
+                         [](const auto& param) {
+                           return std::get<0>(param.param)->info().name +
+                                  (std::get<1>(param.param) ? "_linked" : "");
+                         });
 
 TEST(CheckpointSequential, MatchesItsClosedFormOnEqualStages) {
   ChainSpec spec;

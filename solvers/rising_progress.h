@@ -1,7 +1,7 @@
 // Progress of a solve of several parts, some of which are given up: reported only where it rises.
-// Internal to solvers/chain.
-#ifndef STOWAGE_SOLVERS_CHAIN_RISING_PROGRESS_H_
-#define STOWAGE_SOLVERS_CHAIN_RISING_PROGRESS_H_
+// Internal to solvers.
+#ifndef STOWAGE_SOLVERS_RISING_PROGRESS_H_
+#define STOWAGE_SOLVERS_RISING_PROGRESS_H_
 
 #include <functional>
 #include <utility>
@@ -35,4 +35,4 @@ class RisingProgress {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_CHAIN_RISING_PROGRESS_H_
+#endif  // STOWAGE_SOLVERS_RISING_PROGRESS_H_
