@@ -21,6 +21,7 @@ void WriteStage(const Stage& stage, v1::Stage* out) {
   out->set_collective(stage.collective);
   out->set_must_keep(stage.must_keep);
   out->set_transient_parameter_bytes(stage.transient_parameters.value());
+  for (const Bytes bytes : stage.saved_tensors) out->add_saved_tensor_bytes(bytes.value());
 }
 
 Stage ReadStage(const v1::Stage& message) {
@@ -40,6 +41,9 @@ Stage ReadStage(const v1::Stage& message) {
   stage.collective = message.collective();
   stage.must_keep = message.must_keep();
   stage.transient_parameters = Bytes(message.transient_parameter_bytes());
+  for (const int64_t bytes : message.saved_tensor_bytes()) {
+    stage.saved_tensors.push_back(Bytes(bytes));
+  }
   return stage;
 }
 

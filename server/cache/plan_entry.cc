@@ -6,7 +6,9 @@ namespace {
 size_t ChargeOf(const Chain& chain) {
   size_t bytes = sizeof(Chain) + chain.name().capacity();
   for (int l = 1; l <= chain.length() + 1; ++l) {
-    bytes += sizeof(Stage) + chain.stage(l).name.capacity() + chain.stage(l).op_kind.capacity();
+    const Stage& stage = chain.stage(l);
+    bytes += sizeof(Stage) + stage.name.capacity() + stage.op_kind.capacity() +
+             stage.saved_tensors.capacity() * sizeof(Bytes);
   }
   return bytes;
 }

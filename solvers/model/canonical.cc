@@ -38,7 +38,11 @@ void WriteStage(const Stage& stage, CanonicalWriter* out) {
   out->Integer(stage.saved.value());
   out->Integer(stage.output_gradient.value());
   out->Integer(stage.transient_parameters.value());
-  out->Integer(Flags({stage.random, stage.stateful, stage.collective, stage.must_keep}));
+  const bool lists = !stage.saved_tensors.empty();
+  out->Integer(Flags({stage.random, stage.stateful, stage.collective, stage.must_keep, lists}));
+  if (!lists) return;
+  out->Integer(static_cast<int64_t>(stage.saved_tensors.size()));
+  for (const Bytes bytes : stage.saved_tensors) out->Integer(bytes.value());
 }
 
 void WriteProblem(const Chain& chain, CanonicalWriter* out) {

@@ -8,7 +8,8 @@
 //   environment: device model, framework, math settings, granularity, bandwidth class, duplex,
 //     host memory (0 where only recomputing is allowed: the device might as well have none)
 //   of a chain: 1, input, input gradient, number of stages, each stage, the loss;
-//     a stage: op kind, output, saved, gradient, transient, flags
+//     a stage: op kind, output, saved, gradient, transient, flags; if it lists its saved tensors, the
+//     flags say so, and the number of tensors and each one's size follow
 //   of a graph: 2, number of vertices, each vertex in program order;
 //     a vertex: op kind, output, gradient, extra, transient, flags, alias, number of inputs,
 //     each input as (position, backward needs)

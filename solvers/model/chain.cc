@@ -1,6 +1,8 @@
 #include "solvers/model/chain.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "solvers/model/field_checks.h"
@@ -41,13 +43,37 @@ void CheckSizes(const Stage& stage, Totals* totals, FieldChecks* checks) {
   checks->AtLeast("saved_bytes", stage.saved.value(), stage.output.value(), "output_bytes");
 }
 
+// The saved tensors have room beside the output.
+absl::Status CheckSavedTensors(const Stage& stage, const std::string& prefix) {
+  const size_t count = stage.saved_tensors.size();
+  if (count > Stage::kMaxSavedTensors) {
+    return FieldError(
+        absl::StrCat(prefix, "saved_tensor_bytes"), static_cast<int64_t>(count),
+        absl::StrCat("must have at most ", Stage::kMaxSavedTensors, " saved tensors"));
+  }
+  Bytes room = stage.saved - stage.output;
+  for (size_t i = 0; i < count; ++i) {
+    const Bytes bytes = stage.saved_tensors[i];
+    if (bytes >= Bytes(0) && bytes <= room) {
+      room -= bytes;
+      continue;
+    }
+    return FieldError(absl::StrCat(prefix, "saved_tensor_bytes[", i, "]"), bytes.value(),
+                      bytes < Bytes(0)
+                          ? std::string("must be >= 0")
+                          : absl::StrCat("makes their sum exceed saved_bytes - output_bytes (",
+                                         (stage.saved - stage.output).value(), ")"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckStage(const Stage& stage, const std::string& prefix, Totals* totals) {
   FieldChecks checks(prefix);
   checks.MaxLength("name", stage.name);
   checks.MaxLength("op_kind", stage.op_kind);
   CheckTimes(stage, totals, &checks);
   CheckSizes(stage, totals, &checks);
-  return checks.status();
+  return checks.status().ok() ? CheckSavedTensors(stage, prefix) : checks.status();
 }
 
 absl::Status CheckChain(const ChainSpec& spec) {
@@ -75,6 +101,11 @@ absl::Status CheckChain(const ChainSpec& spec) {
 }
 
 }  // namespace
+
+Bytes Stage::part(int k) const {
+  if (k < parts()) return saved_tensors[static_cast<size_t>(k) - 1];
+  return std::accumulate(saved_tensors.begin(), saved_tensors.end(), saved, std::minus<>());
+}
 
 absl::StatusOr<Chain> Chain::Create(ChainSpec spec) {
   absl::Status status = CheckChain(spec);

@@ -15,10 +15,8 @@
 
 namespace stowage {
 
+// What replays read comes first.
 struct Stage {
-  std::string name;     // label
-  std::string op_kind;  // what it computes, part of the key
-
   Nanos forward_time;   // u_f
   Nanos backward_time;  // u_b
 
@@ -38,8 +36,25 @@ struct Stage {
   Bytes
       transient_parameters;  // gathered for the op and freed after it; inside the overheads already
 
+  // What of `saved`, the output aside, is made of tensors that can go to host memory one by one, in
+  // the order in which they are saved. Empty: not known, `saved` goes as a whole.
+  std::vector<Bytes> saved_tensors;
+
+  std::string name;     // label
+  std::string op_kind;  // what it computes, part of the key
+
+  static constexpr size_t kMaxSavedTensors = 65534;
+
   // Whether a schedule may run this forward a second time.
   bool recomputable() const { return !collective && !must_keep; }
+
+  // The parts of `saved` that can go singly: saved tensor k is part k, and the last part is the rest,
+  // which holds the output. 0 where the tensors are not known.
+  int parts() const {
+    return saved_tensors.empty() ? 0 : static_cast<int>(saved_tensors.size()) + 1;
+  }
+  // Part k in 1..parts(). O(1), of the last one O(parts).
+  Bytes part(int k) const;
 };
 
 // What Chain::Create takes. `loss` is stage L+1; left alone it costs nothing.

@@ -20,6 +20,11 @@ TEST(GoldenKey, Chain) {
             "0f68d1708ea9bb7dafc97a7cb06e55da493bee915eb32f0e0e313a4e80051f62");
 }
 
+TEST(GoldenKey, ChainWithSavedTensors) {
+  EXPECT_EQ(KeyOf(SampleChainProfileWithSavedTensors(), KeyOptions()),
+            "258ab033a01141cc4a6896dba5bc1dcd8ed5433a9868b1e84575ce14ef8862d7");
+}
+
 TEST(GoldenKey, Graph) {
   EXPECT_EQ(KeyOf(SampleGraphProfile(), KeyOptions()),
             "e0b2fc8804e9c3c3656fec345f710b98347feaec6b86ce1880e02dd7234e381e");

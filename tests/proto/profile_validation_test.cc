@@ -121,6 +121,27 @@ TEST(ProfileValidation, Chain) {
                   "profile.chain.stages[0].saved_bytes", "1002", "must be >= output_bytes (1003)");
 }
 
+TEST(ProfileValidation, SavedTensors) {
+  const auto with_tensor = [](int64_t bytes) {
+    return ChangedChain([bytes](v1::Profile* p) {
+      p->mutable_chain()->mutable_stages(1)->add_saved_tensor_bytes(bytes);
+    });
+  };
+  const std::string field = "profile.chain.stages[1].saved_tensor_bytes[0]";
+  // Saved are 4004, of which the output is 2003.
+  EXPECT_TRUE(with_tensor(2001).ok());
+  ExpectViolation(with_tensor(2002), field, "2002",
+                  "makes their sum exceed saved_bytes - output_bytes (2001)");
+  ExpectViolation(with_tensor(kMax), field, absl::StrCat(kMax),
+                  "makes their sum exceed saved_bytes - output_bytes (2001)");
+  ExpectViolation(with_tensor(-1), field, "-1", "must be >= 0");
+  ExpectViolation(
+      ChangedChain([](v1::Profile* p) {
+        p->mutable_chain()->mutable_loss()->mutable_saved_tensor_bytes()->Resize(65535, 0);
+      }),
+      "profile.chain.loss.saved_tensor_bytes", "65535", "must have at most 65534 saved tensors");
+}
+
 TEST(ProfileValidation, TotalsOfAChainStayBelowTheLimit) {
   const std::string sizes = "makes the sum of all sizes reach or exceed 4611686018427387904";
   ExpectViolation(ChangedChain([](v1::Profile* p) { p->mutable_chain()->set_input_bytes(kMax); }),

@@ -144,6 +144,16 @@ v1::Profile SampleChainProfile() {
   return profile;
 }
 
+v1::Profile SampleChainProfileWithSavedTensors() {
+  v1::Profile profile = SampleChainProfile();
+  for (v1::Stage& stage : *profile.mutable_chain()->mutable_stages()) {
+    stage.add_saved_tensor_bytes(stage.output_bytes() / 3);
+    stage.add_saved_tensor_bytes(stage.output_bytes() / 2);
+  }
+  profile.mutable_chain()->mutable_loss()->add_saved_tensor_bytes(7);
+  return profile;
+}
+
 v1::Profile SampleGraphProfile() {
   v1::Profile profile;
   profile.set_name("sample graph");

@@ -13,6 +13,8 @@ v1::Profile SampleChainProfile();
 // Five vertices in program order: 10 and 40 are inputs, 30 reads 10, 20 reads 30 and 40, 50 is a
 // view of 20. The numbers of the program order have gaps, 10 and 40 are independent, and so are 40
 // and 30.
+// The same with saved tensors in every stage and in the loss.
+v1::Profile SampleChainProfileWithSavedTensors();
 v1::Profile SampleGraphProfile();
 
 // A plan that was found, with every op, tensor and stream in its schedule and the digest that

@@ -43,11 +43,31 @@ TEST(Canonical, StructureChangesTheKey) {
       [](ChainSpec* c) { c->stages[0].transient_parameters = Bytes(1); },
       [](ChainSpec* c) { c->loss.saved = Bytes(1); },
       [](ChainSpec* c) { c->stages.pop_back(); },
+      [](ChainSpec* c) { c->stages[0].saved_tensors = {Bytes(0)}; },
   };
   for (const auto& change : changes) {
     ChainSpec spec = BaseChain();
     change(&spec);
     EXPECT_NE(KeyOf(ChainProfile(spec)), base);
+  }
+}
+
+TEST(Canonical, SavedTensorsAreAListOfTheirStage) {
+  const auto key = [](const std::vector<Bytes>& first, const std::vector<Bytes>& second) {
+    ChainSpec spec = BaseChain();
+    spec.stages[0].saved_tensors = first;
+    spec.stages[1].saved_tensors = second;
+    return KeyOf(ChainProfile(spec));
+  };
+  const std::vector<PlanKey> keys = {key({}, {}),
+                                     key({Bytes(3)}, {}),
+                                     key({}, {Bytes(3)}),
+                                     key({Bytes(2)}, {}),
+                                     key({Bytes(3), Bytes(2)}, {}),
+                                     key({Bytes(2), Bytes(3)}, {}),
+                                     key({Bytes(3)}, {Bytes(2)})};
+  for (size_t i = 0; i < keys.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) EXPECT_NE(keys[i], keys[k]) << i << " " << k;
   }
 }
 

@@ -34,6 +34,19 @@ TEST(Chain, NumbersStagesFromOneAndTheLossLast) {
   EXPECT_EQ(chain.ideal_time(), Nanos(106));
 }
 
+TEST(Chain, SavedTensorsArePartsAndTheRestIsOne) {
+  ChainSpec spec = TwoStages();
+  spec.stages[0].saved = Bytes(10);
+  spec.stages[0].saved_tensors = {Bytes(4), Bytes(0), Bytes(3)};
+  const Chain chain = *Chain::Create(spec);
+  EXPECT_EQ(chain.stage(1).parts(), 4);
+  EXPECT_EQ(chain.stage(1).part(1), Bytes(4));
+  EXPECT_EQ(chain.stage(1).part(2), Bytes(0));
+  EXPECT_EQ(chain.stage(1).part(3), Bytes(3));
+  EXPECT_EQ(chain.stage(1).part(4), Bytes(3));
+  EXPECT_EQ(chain.stage(2).parts(), 0);
+}
+
 struct BadChain {
   std::function<void(ChainSpec*)> breaks;
   const char* field;
@@ -48,6 +61,19 @@ TEST(Chain, NamesFieldValueAndRule) {
       {[](ChainSpec* c) { c->input_gradient = Bytes(-2); }, "chain.input_gradient_bytes", "-2"},
       {[](ChainSpec* c) { c->stages[1].output = Bytes(-3); }, "chain.stages[1].output_bytes", "-3"},
       {[](ChainSpec* c) { c->stages[1].saved = Bytes(2); }, "chain.stages[1].saved_bytes", "2"},
+      {[](ChainSpec* c) {
+         c->stages[1].saved_tensors = {Bytes(0), Bytes(-1)};
+       },
+       "chain.stages[1].saved_tensor_bytes[1]", "-1"},
+      {[](ChainSpec* c) {
+         c->stages[1].saved = Bytes(6);
+         c->stages[1].saved_tensors = {Bytes(3), Bytes(0), Bytes(1)};
+       },
+       "chain.stages[1].saved_tensor_bytes[2]", "1"},
+      {[](ChainSpec* c) { c->loss.saved_tensors.assign(1, Bytes(1)); },
+       "chain.loss.saved_tensor_bytes[0]", "1"},
+      {[](ChainSpec* c) { c->loss.saved_tensors.resize(Stage::kMaxSavedTensors + 1); },
+       "chain.loss.saved_tensor_bytes", "65535"},
       {[](ChainSpec* c) { c->stages[0].forward_time = Nanos(-1); },
        "chain.stages[0].forward_time_ns", "-1"},
       {[](ChainSpec* c) { c->stages[0].backward_time = Nanos(-1); },
