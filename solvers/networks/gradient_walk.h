@@ -55,6 +55,7 @@ class Storages {
     storages_.push_back({bytes, 1, true});
     return storages_.size() - 1;
   }
+  const Storage& at(size_t storage) const { return storages_[storage]; }
   void Hold(size_t storage) { ++storages_[storage].holders; }
   void Release(size_t storage) {
     Storage& released = storages_[storage];

@@ -41,6 +41,7 @@ Stage MakeStage(const Network& network, size_t index, const StageMemory& memory,
   stage.backward_time = times.backward;
   stage.output = memory.output;
   stage.saved = memory.saved;
+  stage.saved_tensors = memory.saved_tensors;
   stage.forward_saving_overhead = memory.forward_saving_overhead;
   stage.forward_overhead = memory.forward_overhead;
   stage.backward_overhead = memory.backward_overhead;

@@ -25,6 +25,23 @@ class StageWalk {
     for (size_t i = stage_.first_op; i < stage_.end_op; ++i) RunForward(i, saving);
   }
 
+  // What a saving forward saved beside the output and what is not the stage's own, in that order.
+  std::vector<Bytes> SavedTensors() const {
+    std::vector<Bytes> sizes;
+    std::vector<size_t> seen = {storage_.back()};
+    const auto add = [&](size_t storage) {
+      if (std::count(seen.begin(), seen.end(), storage) > 0) return;
+      seen.push_back(storage);
+      if (!storages_.at(storage).foreign) sizes.push_back(storages_.at(storage).bytes);
+    };
+    for (size_t i = stage_.first_op; i < stage_.end_op; ++i) {
+      ForEachSaved(i, add);
+      const Bytes extra = RulesOf(ops_[i]).extra;
+      if (extra > Bytes(0)) sizes.push_back(extra);
+    }
+    return sizes;
+  }
+
   Bytes live() const { return account_.live(); }
   Bytes peak() const { return account_.peak(); }
 
@@ -35,7 +52,7 @@ class StageWalk {
     gradients.KeepFirstGradient();
     for (size_t i = stage_.end_op; i-- > stage_.first_op;) {
       gradients.Compute(i);
-      ReleaseSaved(i, RulesOf(ops_[i]));
+      ReleaseSaved(i);
       gradients.AddUp(i);
     }
     return account_.peak();
@@ -44,6 +61,7 @@ class StageWalk {
  private:
   size_t input_op() const { return stage_.first_op - 1; }
   size_t& storage(size_t op) { return storage_[op - input_op()]; }
+  size_t storage(size_t op) const { return storage_[op - input_op()]; }
 
   bool IsLastReader(size_t reader, size_t input) const {
     for (size_t i = reader + 1; i < stage_.end_op; ++i) {
@@ -65,7 +83,7 @@ class StageWalk {
     account_.Take(rules.extra + rules.forward_temporary);
     account_.Give(rules.forward_temporary);
     if (!saving) account_.Give(rules.extra);
-    if (saving) HoldSaved(i, rules);
+    if (saving) ForEachSaved(i, [this](size_t saved) { storages_.Hold(saved); });
     std::vector<size_t> inputs = op.inputs;
     inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
     for (const size_t input : inputs) {
@@ -73,17 +91,18 @@ class StageWalk {
     }
   }
 
-  void HoldSaved(size_t i, const OpRules& rules) {
-    if (rules.saves_output) storages_.Hold(storage(i));
+  // Calls `visit` with the storages of those of its inputs and its output that op i saves.
+  template <class Visit>
+  void ForEachSaved(size_t i, const Visit& visit) const {
+    const OpRules rules = RulesOf(ops_[i]);
+    if (rules.saves_output) visit(storage(i));
     if (!rules.saves_inputs) return;
-    for (const size_t input : ops_[i].inputs) storages_.Hold(storage(input));
+    for (const size_t input : ops_[i].inputs) visit(storage(input));
   }
 
-  void ReleaseSaved(size_t i, const OpRules& rules) {
-    account_.Give(rules.extra);
-    if (rules.saves_output) storages_.Release(storage(i));
-    if (!rules.saves_inputs) return;
-    for (const size_t input : ops_[i].inputs) storages_.Release(storage(input));
+  void ReleaseSaved(size_t i) {
+    account_.Give(RulesOf(ops_[i]).extra);
+    ForEachSaved(i, [this](size_t saved) { storages_.Release(saved); });
   }
 
   const Network& network_;
@@ -106,6 +125,7 @@ StageMemory MemoryOfStage(const Network& network, size_t stage) {
   StageWalk saving(network, stage);
   saving.Forward(/*saving=*/true);
   memory.saved = saving.live();
+  memory.saved_tensors = saving.SavedTensors();
   memory.forward_saving_overhead = saving.peak() - saving.live();
   memory.backward_overhead = saving.Backward();
   const size_t input = network.stages[stage].first_op - 1;

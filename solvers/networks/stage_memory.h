@@ -9,6 +9,8 @@
 #ifndef STOWAGE_SOLVERS_NETWORKS_STAGE_MEMORY_H_
 #define STOWAGE_SOLVERS_NETWORKS_STAGE_MEMORY_H_
 
+#include <vector>
+
 #include "solvers/model/units.h"
 #include "solvers/networks/network.h"
 
@@ -18,6 +20,7 @@ namespace stowage {
 struct StageMemory {
   Bytes output;
   Bytes saved;
+  std::vector<Bytes> saved_tensors;
   Bytes input_gradient;
   Bytes forward_saving_overhead;
   Bytes forward_overhead;

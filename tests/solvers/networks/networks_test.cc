@@ -100,11 +100,32 @@ TEST(NetworksTest, ABottleneckSavesWhatItsOpsSave) {
   EXPECT_EQ(block.output, Bytes(wide));
   // Three convolutions' outputs, two activations, the block's output.
   EXPECT_EQ(block.saved, Bytes(4 * narrow + 2 * wide + statistics));
+  // The output of a convolution and the statistics of its normalisation, then the activation.
+  const std::vector<Bytes> tensors = {Bytes(narrow), Bytes(2 * 64 * 4), Bytes(narrow),
+                                      Bytes(narrow), Bytes(2 * 64 * 4), Bytes(narrow),
+                                      Bytes(wide),   Bytes(2 * 256 * 4)};
+  EXPECT_EQ(block.saved_tensors, tensors);
   EXPECT_TRUE(block.stateful);
   EXPECT_FALSE(block.random);
 }
 
 // "225 GiB" and "1.1 images/s" are what Beaumont et al. 2019 estimate for it, storing everything.
+// Every byte that a stage saves beside its output belongs to one tensor.
+TEST(NetworksTest, SavedTensorsAreAllThatIsSaved) {
+  int stages = 0;
+  for (const NetworkInfo& info : AllNetworks()) {
+    const Chain chain = MustChain(Options(info.name));
+    for (int l = 1; l <= chain.length() + 1; ++l) {
+      const Stage& stage = chain.stage(l);
+      Bytes sum;
+      for (const Bytes bytes : stage.saved_tensors) sum += bytes;
+      EXPECT_EQ(sum, stage.saved - stage.output) << info.name << " " << stage.name;
+      stages += stage.saved_tensors.empty() ? 0 : 1;
+    }
+  }
+  EXPECT_GT(stages, 100);
+}
+
 TEST(NetworksTest, ResNet1001IsThatOfTheCheckpointingLiterature) {
   const Chain chain = MustChain(Options("resnet1001", 224, 8));
   Bytes saved = chain.activation(0);
