@@ -1,6 +1,8 @@
 #include "proto/codec/codec_schedule.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +35,8 @@ constexpr EnumMap<v1::Stream, Stream, 4> kStreams{{
     {v1::STREAM_TO_DEVICE, Stream::kToDevice},
     {v1::STREAM_COMMUNICATION, Stream::kCommunication},
 }};
+
+constexpr int32_t kMaxPart = std::numeric_limits<decltype(Instruction::part)>::max();
 
 // Discards and transfers are about a tensor of the sender's choice; for the others it follows from
 // the op.
@@ -67,6 +71,12 @@ absl::Status ReadInstruction(const v1::Instruction& message, int index, Instruct
   const auto stream = FindNative(kStreams, message.stream());
   if (!stream) return UnknownEnum(FieldOf(index, "stream"), message.stream());
   out->stream = *stream;
+  if (message.part() < 0) return FieldError(FieldOf(index, "part"), message.part(), "must be >= 0");
+  if (message.part() > kMaxPart) {
+    return FieldError(FieldOf(index, "part"), message.part(),
+                      absl::StrCat("must be <= ", kMaxPart));
+  }
+  out->part = static_cast<uint16_t>(message.part());
   return ReadTensor(message, index, out);
 }
 
@@ -79,6 +89,7 @@ void WriteSchedule(const Schedule& schedule, v1::Schedule* out) {
     message->set_op(ToWire(kOps, instruction.op));
     message->set_stage(instruction.stage);
     message->set_stream(ToWire(kStreams, instruction.stream));
+    message->set_part(instruction.part);
     // The digest covers the tensor, so one that does not follow from the op is never left out.
     if (ChoosesTensor(instruction.op) || instruction.tensor != ImpliedTensor(instruction.op)) {
       message->set_tensor(ToWire(kTensorKinds, instruction.tensor));

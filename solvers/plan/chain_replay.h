@@ -77,6 +77,9 @@ class ChainReplay : public Replay {
     (tensor == TensorKind::kSaved ? saved_ : plain_)[static_cast<size_t>(l)] = true;
   }
 
+  // The same without its bytes.
+  void HideSaved(int l) { saved_[static_cast<size_t>(l)] = false; }
+
   void Drop(TensorKind tensor, int l) {
     tensor == TensorKind::kSaved ? DropSaved(l) : DropPlain(l);
   }

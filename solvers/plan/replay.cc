@@ -26,9 +26,8 @@ TimelinePoint Replay::Point(Nanos start) const {
 absl::Status Replay::Step(size_t index, const Instruction& instruction) {
   running_ = held_;
   copy_.reset();
-  const bool fits =
-      instruction.stream == Stream::kCompute || instruction.stream == StreamOf(instruction.op);
-  absl::Status status = fits ? Dispatch(instruction) : WrongStream(instruction.op);
+  const bool usual = instruction.stream == Stream::kCompute && instruction.part == 0;
+  absl::Status status = usual ? Dispatch(instruction) : DispatchUnusual(instruction);
   if (!status.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("instruction ", index, " (", ToString(instruction), "): ", status.message()));
@@ -40,6 +39,18 @@ absl::Status Replay::Step(size_t index, const Instruction& instruction) {
         absl::StrCat("instruction ", index, ": the makespan overflows"));
   }
   return status;
+}
+
+absl::Status Replay::DispatchUnusual(const Instruction& instruction) {
+  if (instruction.stream != Stream::kCompute && instruction.stream != StreamOf(instruction.op)) {
+    return WrongStream(instruction.op);
+  }
+  const bool has_parts = moves_parts_ && IsTransfer(instruction.op);
+  return instruction.part == 0 || has_parts ? Dispatch(instruction) : NoSuchPart();
+}
+
+absl::Status Replay::NoSuchPart() {
+  return absl::InvalidArgumentError("there is no such part that could move");
 }
 
 void Replay::AddForward(Nanos time, bool repeated) {

@@ -33,17 +33,21 @@ class Replay {
   // Adds the time of a forward, and to what is recomputed if it repeats one.
   void AddForward(Nanos time, bool repeated);
   static absl::Status WrongStream(Op op);
+  static absl::Status NoSuchPart();
   // Lets the compute stream wait until `end`.
   void WaitUntil(Nanos end);
 
   Bytes held_;
   Bytes running_;
   Bytes host_;
+  bool moves_parts_ = false;  // transfers may be of a part
   std::optional<CopySpan> copy_;
   Simulation result_;
 
  private:
   absl::Status Step(size_t index, const Instruction& instruction);
+  // Dispatches what is not ordinary: on a copy stream, or of a part.
+  absl::Status DispatchUnusual(const Instruction& instruction);
   TimelinePoint Point(Nanos start) const;
   void Note(Bytes memory, size_t index);
 };

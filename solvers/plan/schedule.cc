@@ -65,7 +65,9 @@ std::string ToString(const Instruction& instruction) {
   if (!IsForward(instruction.op) && instruction.op != Op::kBackward) {
     tensor = instruction.tensor == TensorKind::kSaved ? "saved " : "activation ";
   }
-  return absl::StrCat(ToString(instruction.op), " ", tensor, instruction.stage);
+  std::string text = absl::StrCat(ToString(instruction.op), " ", tensor, instruction.stage);
+  if (instruction.part != 0) absl::StrAppend(&text, " part ", instruction.part);
+  return text;
 }
 
 Digest ScheduleDigest(const Schedule& schedule) {
@@ -74,7 +76,7 @@ Digest ScheduleDigest(const Schedule& schedule) {
   for (const Instruction& i : schedule) {
     out.Integer(static_cast<int64_t>(i.op));
     out.Integer(i.stage);
-    out.Integer(static_cast<int64_t>(i.tensor));
+    out.Integer(static_cast<int64_t>(i.tensor) | static_cast<int64_t>(i.part) << 8);
     out.Integer(static_cast<int64_t>(i.stream));
   }
   return Sha256(out.bytes());

@@ -36,9 +36,12 @@ struct Instruction {
   int32_t stage = 0;                            // 1..L+1; where an activation is named also 0
   TensorKind tensor = TensorKind::kActivation;  // discards and transfers only
   Stream stream = Stream::kCompute;
+  // Transfers of saved tensors: 0 moves all, k part k of the stage (Stage::parts).
+  uint16_t part = 0;
 
   friend bool operator==(const Instruction& a, const Instruction& b) {
-    return a.op == b.op && a.stage == b.stage && a.tensor == b.tensor && a.stream == b.stream;
+    return a.op == b.op && a.stage == b.stage && a.tensor == b.tensor && a.stream == b.stream &&
+           a.part == b.part;
   }
 };
 
@@ -52,18 +55,18 @@ inline Instruction Discard(TensorKind tensor, int stage) { return {Op::kDiscard,
 inline Instruction Reduce(int stage) { return {Op::kReduce, stage, TensorKind::kSaved}; }
 
 // Copies between device and host memory: a start puts the copy on its stream, a wait makes the
-// compute stream wait for it.
-inline Instruction OffloadStart(TensorKind tensor, int stage) {
-  return {Op::kOffloadStart, stage, tensor, Stream::kToHost};
+// compute stream wait for it. `part` is up to 65535.
+inline Instruction OffloadStart(TensorKind tensor, int stage, int part = 0) {
+  return {Op::kOffloadStart, stage, tensor, Stream::kToHost, static_cast<uint16_t>(part)};
 }
-inline Instruction OffloadWait(TensorKind tensor, int stage) {
-  return {Op::kOffloadWait, stage, tensor};
+inline Instruction OffloadWait(TensorKind tensor, int stage, int part = 0) {
+  return {Op::kOffloadWait, stage, tensor, Stream::kCompute, static_cast<uint16_t>(part)};
 }
-inline Instruction PrefetchStart(TensorKind tensor, int stage) {
-  return {Op::kPrefetchStart, stage, tensor, Stream::kToDevice};
+inline Instruction PrefetchStart(TensorKind tensor, int stage, int part = 0) {
+  return {Op::kPrefetchStart, stage, tensor, Stream::kToDevice, static_cast<uint16_t>(part)};
 }
-inline Instruction PrefetchWait(TensorKind tensor, int stage) {
-  return {Op::kPrefetchWait, stage, tensor};
+inline Instruction PrefetchWait(TensorKind tensor, int stage, int part = 0) {
+  return {Op::kPrefetchWait, stage, tensor, Stream::kCompute, static_cast<uint16_t>(part)};
 }
 
 bool IsForward(Op op);
@@ -74,7 +77,7 @@ Stream StreamOf(Op op);
 const char* ToString(Op op);
 // "compute", "to-host", ...
 const char* ToString(Stream stream);
-// "forward-keep-all 3", "discard saved 2".
+// "forward-keep-all 3", "discard saved 2", "offload-start saved 2 part 1".
 std::string ToString(const Instruction& instruction);
 
 // SHA-256 of the canonical bytes of the schedule. Equal schedules, equal digests, on any machine.

@@ -8,9 +8,11 @@ namespace stowage {
 namespace {
 
 constexpr int64_t kMaxStage = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxPart = std::numeric_limits<uint16_t>::max();
+constexpr uint8_t kPartFollows = 15;  // no head: no op has that number
 
 bool Alike(const Instruction& a, const Instruction& b) {
-  return a.op == b.op && a.tensor == b.tensor && a.stream == b.stream;
+  return a.op == b.op && a.tensor == b.tensor && a.stream == b.stream && a.part == b.part;
 }
 
 uint8_t Head(const Instruction& i, bool falls) {
@@ -55,15 +57,13 @@ class RunReader {
 
   absl::Status Next(Run* run) {
     Run next;
-    uint8_t head = 0;
     uint64_t difference = 0;
     int64_t more = 0;
-    if (!in_.Byte(&head) || !FromHead(head, &next.first) || !in_.Varint(&difference) ||
-        difference > uint64_t{4} * kMaxStage || !in_.Count(room_ - 1, &more)) {
+    if (!ReadHead(&next) || !in_.Varint(&difference) || difference > uint64_t{4} * kMaxStage ||
+        !in_.Count(room_ - 1, &more)) {
       return Malformed();
     }
     next.count = more + 1;
-    next.falls = (head >> 5 & 1) != 0;
     const int64_t first = before_.last + UnZigZag(difference);
     next.last = first + next.step() * more;
     if (first < 0 || next.last < 0 || first > kMaxStage || next.last > kMaxStage)
@@ -76,6 +76,19 @@ class RunReader {
   }
 
  private:
+  // What the instructions do, and whether their stages fall.
+  bool ReadHead(Run* run) {
+    uint8_t head = 0;
+    int64_t part = 0;
+    if (!in_.Byte(&head)) return false;
+    if (head == kPartFollows && (!in_.Count(kMaxPart, &part) || part == 0 || !in_.Byte(&head))) {
+      return false;
+    }
+    run->first.part = static_cast<uint16_t>(part);
+    run->falls = (head >> 5 & 1) != 0;
+    return FromHead(head, &run->first);
+  }
+
   static absl::Status Malformed() {
     return absl::InvalidArgumentError("the encoded schedule is malformed");
   }
@@ -97,6 +110,10 @@ std::string EncodeSchedule(const Schedule& schedule) {
       const int64_t change = int64_t{schedule[end].stage} - schedule[end - 1].stage;
       if ((change != 1 && change != -1) || (step != 0 && change != step)) break;
       step = static_cast<int>(change);
+    }
+    if (schedule[first].part != 0) {
+      code.push_back(static_cast<char>(kPartFollows));
+      AppendVarint(schedule[first].part, &code);
     }
     code.push_back(static_cast<char>(Head(schedule[first], step < 0)));
     AppendVarint(ZigZag(schedule[first].stage - previous), &code);

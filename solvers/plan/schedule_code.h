@@ -5,6 +5,7 @@
 //   head     op (bits 0-3), tensor (bit 4), direction (bit 5: stages fall), stream (bits 6-7)
 //   stage    of the first instruction, as the zigzag difference to the last one's stage
 //   count    of instructions in the run, less one; stages change by one from each to the next
+// Before a run of instructions that move a part stand the byte 15 and the part, such an integer.
 // A schedule has one encoding. It says nothing of the chain: whoever decodes lets the referee judge.
 #ifndef STOWAGE_SOLVERS_PLAN_SCHEDULE_CODE_H_
 #define STOWAGE_SOLVERS_PLAN_SCHEDULE_CODE_H_

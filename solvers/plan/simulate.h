@@ -31,6 +31,11 @@
 //   prefetch-wait   that the prefetch started    held                        - the tensor
 //   discard         the tensor on the host       held                        - the tensor
 //
+// - Where a stage lists its saved tensors, the parts of saved l (Stage::parts) go and come singly too,
+//   each by the same table. Saved l is held while its last part is, the rest with the output: a
+//   forward or a backward of stage l+1 may read that while other parts are away. Backward l needs all
+//   parts; saved l goes as a whole when all are here, and is not made anew while any is not; discard
+//   and reduce drop with it the parts that the host has, but none on its way.
 // - A tensor that leaves is held, and may be read, up to its offload-wait; until then nothing may
 //   drop it. On the host, and up to its prefetch-wait, it is not held, and it may not be computed
 //   anew: its copy there is discarded first.

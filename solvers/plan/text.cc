@@ -8,16 +8,20 @@
 namespace stowage {
 namespace {
 
-// Last index of the run of like instructions that starts at `first`: same op and tensor, stages one
-// up or one down each.
+// The number that counts up or down in a run.
+int RunNumber(const Instruction& i) { return i.part != 0 ? i.part : i.stage; }
+
+// Last index of the run of like instructions that starts at `first`: same op and tensor, stages, or
+// parts of one stage, one up or one down each.
 size_t EndOfRun(const Schedule& schedule, size_t first) {
   size_t last = first;
   int step = 0;
   while (last + 1 < schedule.size()) {
     const Instruction& a = schedule[last];
     const Instruction& b = schedule[last + 1];
-    const int next = b.stage - a.stage;
-    const bool like = a.op == b.op && a.tensor == b.tensor && a.stream == b.stream;
+    const int next = RunNumber(b) - RunNumber(a);
+    const bool counts = a.part == 0 ? b.part == 0 : b.part != 0 && a.stage == b.stage;
+    const bool like = counts && a.op == b.op && a.tensor == b.tensor && a.stream == b.stream;
     if (!like || std::abs(next) != 1 || (step != 0 && next != step)) break;
     step = next;
     ++last;
@@ -60,7 +64,7 @@ std::string ScheduleText(const Schedule& schedule) {
   for (size_t first = 0; first < schedule.size();) {
     const size_t last = EndOfRun(schedule, first);
     absl::StrAppend(&text, "    ", ToString(schedule[first]));
-    if (last > first) absl::StrAppend(&text, "-", schedule[last].stage);
+    if (last > first) absl::StrAppend(&text, "-", RunNumber(schedule[last]));
     text += '\n';
     first = last + 1;
   }

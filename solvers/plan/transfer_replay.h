@@ -31,19 +31,20 @@ enum class TensorChange { kMade, kDropped };
 //   void VisitChanges(instruction, visit) const  visit(change, kind, stage): what the op, if valid,
 //                                                would make or drop, or write over
 template <class Base>
-class TransferReplay final : public Base {
+class TransferReplay : public Base {
  public:
+  // `more`: tensors that only a subclass knows, with the numbers from Number(kActivation, last + 1)
+  // on.
   template <class Problem>
-  TransferReplay(const Problem& problem, const TransferModel& transfers)
-      : Base(problem), link_(transfers, 2 * (static_cast<size_t>(this->last()) + 1)) {}
+  TransferReplay(const Problem& problem, const TransferModel& transfers, size_t more = 0)
+      : Base(problem), link_(transfers, 2 * (static_cast<size_t>(this->last()) + 1) + more) {}
 
- private:
+ protected:
   absl::Status Finish() const override {
     absl::Status status = Base::Finish();
     for (int l = 0; status.ok() && l <= this->last(); ++l) {
       for (const TensorKind tensor : {TensorKind::kActivation, TensorKind::kSaved}) {
-        const HostLink::State state = StateOf(tensor, l);
-        if (state != HostLink::State::kLeaving && state != HostLink::State::kComing) continue;
+        if (!OnItsWay(Number(tensor, l))) continue;
         status = absl::InvalidArgumentError(
             absl::StrCat("the schedule ends before the wait for ", Name(tensor, l)));
       }
@@ -57,7 +58,7 @@ class TransferReplay final : public Base {
     if (IsTransfer(i.op)) return RunTransfer(i);
     if (i.op == Op::kDiscard && StateOf(i.tensor, i.stage) == HostLink::State::kOnHost) {
       link_.Drop(Number(i.tensor, i.stage), this->Size(i.tensor, i.stage));
-      this->host_ = link_.host();
+      NoteLink();
       return absl::OkStatus();
     }
     this->VisitChanges(i, [this, &status](TensorChange change, TensorKind tensor, int l) {
@@ -70,19 +71,60 @@ class TransferReplay final : public Base {
     if (i.stream != StreamOf(i.op)) return this->WrongStream(i.op);
     absl::Status status = this->CheckMoves(i.tensor, i.stage);
     if (status.ok()) status = RunCopy(i.op, i.tensor, i.stage);
+    NoteLink();
+    return status;
+  }
+
+  // After whatever changes what the link has.
+  void NoteLink() {
     this->host_ = link_.host();
     this->result_.host_peak = std::max(this->result_.host_peak, this->host_);
     this->result_.sent = link_.sent();
     this->result_.fetched = link_.fetched();
-    return status;
   }
 
+  absl::Status StartCopy(Op op, size_t number, Bytes bytes) {
+    const absl::StatusOr<CopySpan> copy =
+        link_.Start(StreamOf(op), number, bytes, this->result_.makespan);
+    if (!copy.ok()) return copy.status();
+    this->copy_ = *copy;
+    return absl::OkStatus();
+  }
+
+  bool OnItsWay(size_t number) const {
+    const HostLink::State state = link_.state(number);
+    return state == HostLink::State::kLeaving || state == HostLink::State::kComing;
+  }
+
+  // A tensor's number on the link.
+  static size_t Number(TensorKind tensor, int l) {
+    return 2 * static_cast<size_t>(l) + static_cast<size_t>(tensor);
+  }
+
+  HostLink::State StateOf(TensorKind tensor, int l) const { return link_.state(Number(tensor, l)); }
+
+  absl::Status CheckMayChange(TensorChange change, TensorKind tensor, int l) const {
+    const HostLink::State state = StateOf(tensor, l);
+    const bool away = state == HostLink::State::kOnHost || state == HostLink::State::kComing;
+    if (change == TensorChange::kMade && away) {
+      return absl::InvalidArgumentError(absl::StrCat(Name(tensor, l), " is on the host"));
+    }
+    if (change == TensorChange::kDropped && state == HostLink::State::kLeaving) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Name(tensor, l), " is on its way to the host"));
+    }
+    return absl::OkStatus();
+  }
+
+  HostLink link_;
+
+ private:
   absl::Status RunCopy(Op op, TensorKind tensor, int l) {
     switch (op) {
       case Op::kOffloadStart:
         if (!this->Held(tensor, l)) return absl::InvalidArgumentError("the tensor is not held");
         if (Leaves(tensor, l)) return absl::InvalidArgumentError("its offload has started already");
-        return StartCopy(op, tensor, l);
+        return StartCopy(op, Number(tensor, l), this->Size(tensor, l));
       case Op::kOffloadWait:
         if (!Leaves(tensor, l)) return absl::InvalidArgumentError("its offload has not started");
         this->Drop(tensor, l);
@@ -105,28 +147,7 @@ class TransferReplay final : public Base {
     }
     this->held_ += this->Size(tensor, l);
     this->running_ = this->held_;
-    return StartCopy(Op::kPrefetchStart, tensor, l);
-  }
-
-  absl::Status StartCopy(Op op, TensorKind tensor, int l) {
-    const absl::StatusOr<CopySpan> copy =
-        link_.Start(StreamOf(op), Number(tensor, l), this->Size(tensor, l), this->result_.makespan);
-    if (!copy.ok()) return copy.status();
-    this->copy_ = *copy;
-    return absl::OkStatus();
-  }
-
-  absl::Status CheckMayChange(TensorChange change, TensorKind tensor, int l) const {
-    const HostLink::State state = StateOf(tensor, l);
-    const bool away = state == HostLink::State::kOnHost || state == HostLink::State::kComing;
-    if (change == TensorChange::kMade && away) {
-      return absl::InvalidArgumentError(absl::StrCat(Name(tensor, l), " is on the host"));
-    }
-    if (change == TensorChange::kDropped && state == HostLink::State::kLeaving) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(Name(tensor, l), " is on its way to the host"));
-    }
-    return absl::OkStatus();
+    return StartCopy(Op::kPrefetchStart, Number(tensor, l), this->Size(tensor, l));
   }
 
   // As instructions name it.
@@ -134,18 +155,9 @@ class TransferReplay final : public Base {
     return absl::StrCat(tensor == TensorKind::kSaved ? "saved " : "activation ", l);
   }
 
-  // The tensor's number on the link.
-  static size_t Number(TensorKind tensor, int l) {
-    return 2 * static_cast<size_t>(l) + static_cast<size_t>(tensor);
-  }
-
-  HostLink::State StateOf(TensorKind tensor, int l) const { return link_.state(Number(tensor, l)); }
-
   bool Leaves(TensorKind tensor, int l) const {
     return StateOf(tensor, l) == HostLink::State::kLeaving;
   }
-
-  HostLink link_;
 };
 
 }  // namespace stowage

@@ -30,7 +30,7 @@ TEST(PlanValidation, NothingOfAPlanIsNegative) {
   EXPECT_EQ(ExpectNoNegative(SamplePlan(), prediction, "plan.prediction."), 8);
   EXPECT_EQ(ExpectNoNegative(SamplePlan(), bounds, "plan.bounds."), 4);
   EXPECT_EQ(ExpectNoNegative(SamplePlan(), provenance, "plan.provenance."), 2);
-  EXPECT_EQ(ExpectNoNegative(SamplePlan(), instruction, "plan.schedule.instructions[3]."), 1);
+  EXPECT_EQ(ExpectNoNegative(SamplePlan(), instruction, "plan.schedule.instructions[3]."), 2);
 }
 
 absl::Status WithShare(double share) {
@@ -106,6 +106,12 @@ TEST(PlanValidation, Instructions) {
   ExpectViolation(
       ChangedInstruction(9, [](auto* i) { i->set_tensor(static_cast<v1::TensorKind>(3)); }),
       last + "tensor", "3", "must be a value of stowage.v1.TensorKind that this version knows");
+}
+
+TEST(PlanValidation, PartsOfInstructions) {
+  EXPECT_TRUE(ChangedInstruction(3, [](auto* i) { i->set_part(0); }).ok());
+  ExpectViolation(ChangedInstruction(3, [](auto* i) { i->set_part(65536); }),
+                  "plan.schedule.instructions[3].part", "65536", "must be <= 65535");
 }
 
 TEST(PlanValidation, Plan) {

@@ -35,6 +35,8 @@ std::vector<Enum> ValuesOf() {
 
 TEST(RoundTrip, Chain) { ExpectRoundTrip(SampleChainProfile()); }
 
+TEST(RoundTrip, ChainWithSavedTensors) { ExpectRoundTrip(SampleChainProfileWithSavedTensors()); }
+
 TEST(RoundTrip, ChainWithoutLoss) {
   v1::Profile profile = SampleChainProfile();
   profile.mutable_chain()->clear_loss();
@@ -136,6 +138,17 @@ TEST(RoundTrip, TensorThatTheOpDoesNotImplyIsNotLost) {
   auto plan = FromProto(message);
   ASSERT_TRUE(plan.ok()) << plan.status();
   plan->schedule[0].tensor = TensorKind::kSaved;
+  const auto again = FromProto(ToProto(*plan));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->schedule, plan->schedule);
+}
+
+TEST(RoundTrip, PartsOfSavedTensors) {
+  auto plan = FromProto(SamplePlan());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (Instruction& i : plan->schedule) {
+    if (IsTransfer(i.op)) i.part = 65535;
+  }
   const auto again = FromProto(ToProto(*plan));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->schedule, plan->schedule);

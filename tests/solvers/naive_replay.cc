@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/solvers/naive_world.h"
 
@@ -10,6 +11,8 @@ namespace {
 
 std::string Plain(int l) { return "a" + std::to_string(l); }
 std::string Saved(int l) { return "saved" + std::to_string(l); }
+// In maps the parts of a stage stand in their order.
+std::string Part(int l, size_t part) { return Saved(l) + "." + std::to_string(100000 + part); }
 std::string Gradient(int l) { return "delta" + std::to_string(l); }
 
 class NaiveChain final : public NaiveWorld {
@@ -24,7 +27,69 @@ class NaiveChain final : public NaiveWorld {
   bool Done() const override { return static_cast<int>(backwards_.size()) == loss_; }
 
   std::string NameOf(const Instruction& i) const override {
+    if (i.part != 0) return Part(i.stage, i.part);
     return i.tensor == TensorKind::kSaved ? Saved(i.stage) : Plain(i.stage);
+  }
+
+  std::vector<std::string> PiecesOf(const Instruction& i) const override {
+    if (i.part != 0 || i.tensor == TensorKind::kActivation) return {NameOf(i)};
+    return Names(SavedPieces(i.stage));
+  }
+
+  std::string WholeOf(const Instruction& i) const override {
+    return i.part != 0 ? Saved(i.stage) : NameOf(i);
+  }
+
+  // Saved tensors as they are held: in parts where those are known, the last one with the output.
+  Tensors SavedPieces(int l) const {
+    if (l == 0) return {};
+    const Stage& stage = chain_.stage(l);
+    if (stage.saved_tensors.empty()) return {{Saved(l), stage.saved.value()}};
+    Tensors pieces;
+    int64_t rest = stage.saved.value();
+    size_t part = 1;
+    for (const Bytes bytes : stage.saved_tensors) {
+      pieces[Part(l, part++)] = bytes.value();
+      rest -= bytes.value();
+    }
+    pieces[Part(l, part)] = rest;
+    return pieces;
+  }
+
+  static std::vector<std::string> Names(const Tensors& pieces) {
+    std::vector<std::string> names;
+    for (const auto& [name, bytes] : pieces) names.push_back(name);
+    return names;
+  }
+
+  bool HasOutput(int l) const {
+    const std::vector<std::string> pieces = Names(SavedPieces(l));
+    return !pieces.empty() && Has(pieces.back());
+  }
+
+  // Whether all of saved l is here, and none of it on its way.
+  bool SavedHere(int l) const {
+    bool here = !OnHost(Saved(l));
+    for (const std::string& piece : Names(SavedPieces(l))) {
+      here = here && Has(piece) && !OnHost(piece);
+    }
+    return here;
+  }
+
+  bool SavedAnywhere(int l) const {
+    bool anywhere = OnHost(Saved(l));
+    for (const std::string& piece : Names(SavedPieces(l))) anywhere = anywhere || Anywhere(piece);
+    return anywhere;
+  }
+
+  bool DropSaved(int l) {
+    std::vector<std::string> names = Names(SavedPieces(l));
+    if (names.front() != Saved(l)) names.push_back(Saved(l));
+    return Vanishes(names);
+  }
+
+  bool Discarded(const Instruction& i) override {
+    return i.tensor == TensorKind::kSaved ? DropSaved(i.stage) : NaiveWorld::Discarded(i);
   }
 
   bool Exists(const Instruction& i) const override {
@@ -32,6 +97,11 @@ class NaiveChain final : public NaiveWorld {
         !IsForward(i.op) && i.op != Op::kBackward && i.op != Op::kDiscard && i.op != Op::kReduce;
     if (i.stage < 0 || i.stage > loss_) return false;
     const bool plain = i.tensor == TensorKind::kActivation;
+    if (i.part != 0) {
+      if (!transfer || plain || i.stage == 0) return false;
+      const std::vector<Bytes>& tensors = chain_.stage(i.stage).saved_tensors;
+      if (tensors.empty() || i.part > tensors.size() + 1) return false;
+    }
     if (transfer && plain && i.stage == loss_) return false;
     return i.stage > 0 || (plain && (transfer || i.op == Op::kDiscard));
   }
@@ -40,35 +110,35 @@ class NaiveChain final : public NaiveWorld {
     if (IsForward(i.op)) return Forward(i.op, i.stage);
     if (i.op == Op::kBackward) return RunBackward(i.stage);
     // A reduce.
-    if (Anywhere(Plain(i.stage)) || !Erase(Saved(i.stage))) return false;
+    if (Anywhere(Plain(i.stage)) || !HasOutput(i.stage) || !DropSaved(i.stage)) return false;
     held_[Plain(i.stage)] = chain_.stage(i.stage).output.value();
     return true;
   }
 
-  bool HasInput(int l) const { return Has(Plain(l - 1)) || Has(Saved(l - 1)); }
+  bool HasInput(int l) const { return Has(Plain(l - 1)) || HasOutput(l - 1); }
 
   bool Forward(Op op, int l) {
     const Stage& stage = chain_.stage(l);
     const bool all = op == Op::kForwardKeepAll;
     const bool drop = op == Op::kForwardKeepNothing;
-    const std::string made = all ? Saved(l) : Plain(l);
-    if (!HasInput(l) || (drop && !Has(Plain(l - 1))) || Anywhere(made)) return false;
+    if (!HasInput(l) || (drop && !Has(Plain(l - 1)))) return false;
+    if (all ? SavedAnywhere(l) : Anywhere(Plain(l))) return false;
     if (ran_.count(l) > 0) {
       if (stage.collective || stage.must_keep) return false;
       RunsAgain(stage.forward_time);
     }
     ran_.insert(l);
-    held_[made] = (all ? stage.saved : stage.output).value();
+    held_.merge(all ? SavedPieces(l) : Tensors{{Plain(l), stage.output.value()}});
     Runs(stage.forward_time, all ? stage.forward_saving_overhead : stage.forward_overhead);
     return !drop || Erase(Plain(l - 1));
   }
 
   bool RunBackward(int l) {
     const Stage& stage = chain_.stage(l);
-    if (!Has(Gradient(l)) || !Has(Saved(l)) || !HasInput(l)) return false;
+    if (!Has(Gradient(l)) || !SavedHere(l) || !HasInput(l)) return false;
     Runs(stage.backward_time, stage.backward_overhead);
     held_.erase(Gradient(l));
-    if (!Erase(Saved(l))) return false;
+    DropSaved(l);
     if (Has(Plain(l - 1)) && !Erase(Plain(l - 1))) return false;
     held_[Gradient(l - 1)] = chain_.gradient(l - 1).value();
     backwards_.insert(l);

@@ -126,22 +126,30 @@ bool NaiveWorld::MustWait(const Instruction& i) const {
 }
 
 bool NaiveWorld::Carry(const Instruction& i) {
-  if (i.op == Op::kDiscard) return Discarded(NameOf(i));
+  if (i.op == Op::kDiscard) return Discarded(i);
   if (!IsStart(i.op) && !IsWait(i.op)) return Execute(i);
   return transfers_ != nullptr && Transfer(i);
 }
 
-bool NaiveWorld::Discarded(const std::string& name) {
-  if (leaving_.count(name) + coming_.count(name) > 0) return false;
-  return held_.erase(name) + host_.erase(name) > 0;
+bool NaiveWorld::Vanishes(const std::vector<std::string>& names) {
+  size_t dropped = 0;
+  for (const std::string& name : names) {
+    if (leaving_.count(name) + coming_.count(name) > 0) return false;
+    dropped += held_.erase(name) + host_.erase(name);
+  }
+  return dropped > 0;
 }
 
 bool NaiveWorld::Transfer(const Instruction& i) {
   const std::string name = NameOf(i);
   switch (i.op) {
     case Op::kOffloadStart: {
-      if (!Has(name) || host_.count(name) > 0) return false;
-      const int64_t bytes = held_[name];
+      if (OnHost(name) || OnHost(WholeOf(i))) return false;
+      int64_t bytes = 0;
+      for (const std::string& piece : PiecesOf(i)) {
+        if (!Has(piece) || OnHost(piece)) return false;
+        bytes += held_[piece];
+      }
       leaving_.insert(name);
       host_[name] = bytes;
       if (Sum(host_) > transfers_->host_memory.value()) return false;
@@ -160,12 +168,13 @@ bool NaiveWorld::Transfer(const Instruction& i) {
     case Op::kOffloadWait:
       if (leaving_.erase(name) == 0) return false;
       arrived_.erase(name);
-      held_.erase(name);
+      away_[name].clear();
+      for (const std::string& piece : PiecesOf(i)) away_[name].insert(held_.extract(piece));
       return true;
     default:
       if (coming_.erase(name) == 0) return false;
       arrived_.erase(name);
-      held_[name] = host_[name];
+      held_.merge(away_[name]);
       host_.erase(name);
       return true;
   }

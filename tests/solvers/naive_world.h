@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "solvers/model/transfer_model.h"
 #include "solvers/plan/schedule.h"
@@ -34,6 +35,12 @@ class NaiveWorld {
   virtual bool Exists(const Instruction& i) const = 0;
   // Of the tensor that the instruction names.
   virtual std::string NameOf(const Instruction& i) const = 0;
+  // The names by which that tensor is held, more than one if it has pieces that go singly, too.
+  virtual std::vector<std::string> PiecesOf(const Instruction& i) const { return {NameOf(i)}; }
+  // The tensor that it is a piece of, or itself.
+  virtual std::string WholeOf(const Instruction& i) const { return NameOf(i); }
+  // Drops the tensor wherever it is. Whether there is one, and none of it on its way.
+  virtual bool Discarded(const Instruction& i) { return Vanishes({NameOf(i)}); }
   // An op that is neither a discard nor a transfer. Whether it is valid.
   virtual bool Execute(const Instruction& i) = 0;
   // Whether all backwards have run.
@@ -42,6 +49,9 @@ class NaiveWorld {
   bool Has(const std::string& name) const { return held_.count(name) > 0; }
   bool Leaves(const std::string& name) const { return leaving_.count(name) > 0; }
   bool Anywhere(const std::string& name) const { return Has(name) || host_.count(name) > 0; }
+  bool OnHost(const std::string& name) const { return host_.count(name) > 0; }
+  // Drops these wherever they are. Whether there are any, and none on its way.
+  bool Vanishes(const std::vector<std::string>& names);
   bool Erase(const std::string& name) { return !Leaves(name) && held_.erase(name) > 0; }
   // An op that takes so long, with `overhead` beside what is held now.
   void Runs(Nanos time, Bytes overhead);
@@ -61,7 +71,6 @@ class NaiveWorld {
   bool ComputeMoves();
   bool MustWait(const Instruction& i) const;
   bool Carry(const Instruction& i);
-  bool Discarded(const std::string& name);
   bool Transfer(const Instruction& i);
   void Enqueue(const std::string& name, size_t channel, int64_t duration);
   void NotePeak(Bytes beside);
@@ -77,6 +86,7 @@ class NaiveWorld {
   std::optional<int64_t> channel_ends_[2];  // of the first in the queue, if it runs
 
   Tensors host_, coming_;
+  std::map<std::string, Tensors> away_;  // what was held of what is on the host
   std::set<std::string> leaving_, arrived_;
   int64_t duration_ = 0;
   bool failed_ = false;

@@ -106,6 +106,21 @@ Chain PeriodicChain(int length, int period, std::mt19937_64* rng) {
   return *Chain::Create(spec);
 }
 
+Chain WithSavedTensors(const Chain& chain, std::mt19937_64* rng) {
+  ChainSpec spec = chain.spec();
+  const auto list = [rng](Stage* stage) {
+    int room = static_cast<int>((stage->saved - stage->output).value());
+    for (int n = Draw(0, 4, rng); n > 0; --n) {
+      const int bytes = Draw(0, room, rng);
+      stage->saved_tensors.push_back(Bytes(bytes));
+      room -= bytes;
+    }
+  };
+  for (Stage& stage : spec.stages) list(&stage);
+  list(&spec.loss);
+  return *Chain::Create(std::move(spec));
+}
+
 Schedule RandomSchedule(const Chain& chain, std::mt19937_64* rng) {
   const int last = chain.length() + 1;
   const std::vector<bool> none(static_cast<size_t>(last) + 1, false);
@@ -140,6 +155,7 @@ std::string Describe(const Chain& chain) {
         << " delta=" << s.output_gradient.value() << " o_f+=" << s.forward_saving_overhead.value()
         << " o_f0=" << s.forward_overhead.value() << " o_b=" << s.backward_overhead.value()
         << (s.recomputable() ? "" : " keep");
+    for (const Bytes bytes : s.saved_tensors) out << " tensor=" << bytes.value();
   }
   return out.str();
 }

@@ -27,6 +27,9 @@ Chain RandomChain(int length, const RandomChainOptions& options, std::mt19937_64
 // `period` random stages over and over, and a last one of its own; some must be kept.
 Chain PeriodicChain(int length, int period, std::mt19937_64* rng);
 
+// The same with lists of saved tensors in most stages.
+Chain WithSavedTensors(const Chain& chain, std::mt19937_64* rng);
+
 // A valid schedule drawn from everything the referee allows on chains: nested recompute,
 // duplicates, discards, reduces.
 Schedule RandomSchedule(const Chain& chain, std::mt19937_64* rng);

@@ -31,11 +31,12 @@ CopyCost RandomCost(std::mt19937_64* rng) {
 
 // Puts an offload of the tensor into the schedule, each step of it a few instructions after the one
 // before. It need not fit.
-Schedule TryTransfer(TensorKind tensor, int stage, Schedule schedule, std::mt19937_64* rng) {
-  Schedule steps = {OffloadStart(tensor, stage), OffloadWait(tensor, stage)};
+Schedule TryTransfer(TensorKind tensor, int stage, int part, Schedule schedule,
+                     std::mt19937_64* rng) {
+  Schedule steps = {OffloadStart(tensor, stage, part), OffloadWait(tensor, stage, part)};
   if (Draw(0, 3, rng) > 0) {
-    steps.push_back(PrefetchStart(tensor, stage));
-    steps.push_back(PrefetchWait(tensor, stage));
+    steps.push_back(PrefetchStart(tensor, stage, part));
+    steps.push_back(PrefetchWait(tensor, stage, part));
   }
   int at = Draw(0, static_cast<int>(schedule.size()), rng);
   for (const Instruction& step : steps) {
@@ -45,19 +46,21 @@ Schedule TryTransfer(TensorKind tensor, int stage, Schedule schedule, std::mt199
   return schedule;
 }
 
-// Keeps what `is_valid` accepts. Tensors are those of stages 1..last; `has_input`: and activation 0,
+// Keeps what `is_valid` accepts. `parts` says how many a stage has. Tensors are those of stages 1..last; `has_input`: and activation 0,
 // but not the last activation.
-template <class IsValid>
-Schedule TryTransfers(int last, bool has_input, const Schedule& schedule, const IsValid& is_valid,
-                      std::mt19937_64* rng) {
+template <class Parts, class IsValid>
+Schedule TryTransfers(int last, bool has_input, const Schedule& schedule, const Parts& parts,
+                      const IsValid& is_valid, std::mt19937_64* rng) {
   static constexpr int kTries = 80;
   Schedule best = schedule;
   for (int i = 0; i < kTries; ++i) {
     const bool saved = Draw(0, 2, rng) > 0;
     const int shift = has_input && !saved ? 1 : 0;
     const int stage = Draw(1 - shift, last - shift, rng);
+    const int count = saved ? parts(stage) : 0;
+    const int part = count > 0 ? std::max(0, Draw(-1, count, rng)) : 0;
     Schedule next =
-        TryTransfer(saved ? TensorKind::kSaved : TensorKind::kActivation, stage, best, rng);
+        TryTransfer(saved ? TensorKind::kSaved : TensorKind::kActivation, stage, part, best, rng);
     if (is_valid(next)) best = std::move(next);
   }
   return best;
@@ -73,7 +76,8 @@ TransferModel RandomTransferModel(std::mt19937_64* rng) {
 Schedule WithRandomTransfers(const Chain& chain, const Schedule& schedule,
                              const TransferModel& transfers, std::mt19937_64* rng) {
   const auto is_valid = [&](const Schedule& s) { return NaiveReplay(chain, s, &transfers).valid; };
-  return TryTransfers(chain.length() + 1, /*has_input=*/true, schedule, is_valid, rng);
+  const auto parts = [&chain](int l) { return chain.stage(l).parts(); };
+  return TryTransfers(chain.length() + 1, /*has_input=*/true, schedule, parts, is_valid, rng);
 }
 
 Schedule WithRandomTransfers(const Graph& graph, const Schedule& schedule,
@@ -81,7 +85,8 @@ Schedule WithRandomTransfers(const Graph& graph, const Schedule& schedule,
   const auto is_valid = [&](const Schedule& s) {
     return NaiveGraphReplay(graph, s, &transfers).valid;
   };
-  return TryTransfers(graph.size(), /*has_input=*/false, schedule, is_valid, rng);
+  const auto parts = [](int) { return 0; };
+  return TryTransfers(graph.size(), /*has_input=*/false, schedule, parts, is_valid, rng);
 }
 
 Schedule Broken(Schedule schedule, int way, std::mt19937_64* rng) {

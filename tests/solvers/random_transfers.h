@@ -16,7 +16,8 @@ namespace stowage::testing {
 TransferModel RandomTransferModel(std::mt19937_64* rng);
 
 // A valid schedule with transfers: `schedule`, which is valid, and offloads of what it makes, most
-// with a prefetch, the others of what is discarded on the host. Some get none.
+// with a prefetch, the others of what is discarded on the host; of parts where a stage has some. Some
+// get none.
 Schedule WithRandomTransfers(const Chain& chain, const Schedule& schedule,
                              const TransferModel& transfers, std::mt19937_64* rng);
 Schedule WithRandomTransfers(const Graph& graph, const Schedule& schedule,

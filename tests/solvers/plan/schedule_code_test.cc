@@ -46,6 +46,18 @@ TEST(ScheduleCode, RoundTripsEveryStreamAndTensor) {
   EXPECT_EQ(*DecodeSchedule(EncodeSchedule(schedule), kPlenty), schedule);
 }
 
+TEST(ScheduleCode, PartsStandBeforeTheirRuns) {
+  const Schedule schedule = {
+      OffloadStart(TensorKind::kSaved, 4, 2), OffloadWait(TensorKind::kSaved, 4, 2),
+      OffloadWait(TensorKind::kSaved, 5, 2), OffloadWait(TensorKind::kSaved, 6, 300)};
+  const std::string expected("\x0f\x02\x56\x08\x00\x0f\x02\x17\x00\x01\x0f\xac\x02\x17\x02\x00",
+                             16);
+  EXPECT_EQ(EncodeSchedule(schedule), expected);
+  EXPECT_EQ(*DecodeSchedule(expected, kPlenty), schedule);
+  const Schedule largest = {OffloadWait(TensorKind::kSaved, 1, 65535)};
+  EXPECT_EQ(*DecodeSchedule(EncodeSchedule(largest), kPlenty), largest);
+}
+
 TEST(ScheduleCode, IsShortForLongChains) {
   ChainSpec spec;
   spec.stages.resize(1000);
@@ -57,12 +69,17 @@ TEST(ScheduleCode, IsShortForLongChains) {
 TEST(ScheduleCode, RefusesWhatIsNoSchedule) {
   const auto decode = [](const std::string& code) { return DecodeSchedule(code, 100).status(); };
   EXPECT_TRUE(decode("").ok());
-  EXPECT_FALSE(decode(std::string("\x00", 1)).ok());              // cut short
-  EXPECT_FALSE(decode(std::string("\x0f\x02\x00", 3)).ok());      // no such op
-  EXPECT_FALSE(decode(std::string("\x00\x01\x00", 3)).ok());      // stage -1
-  EXPECT_FALSE(decode(std::string("\x20\x02\x05", 3)).ok());      // falls below stage 0
-  EXPECT_FALSE(decode(std::string("\x00\x02\x64", 3)).ok());      // 101 instructions
-  EXPECT_FALSE(decode(std::string("\x00\x82\x00\x00", 4)).ok());  // a longer form of 2
+  EXPECT_FALSE(decode(std::string("\x00", 1)).ok());                          // cut short
+  EXPECT_FALSE(decode(std::string("\x0f\x02\x00", 3)).ok());                  // no such op
+  EXPECT_FALSE(decode(std::string("\x00\x01\x00", 3)).ok());                  // stage -1
+  EXPECT_FALSE(decode(std::string("\x20\x02\x05", 3)).ok());                  // falls below stage 0
+  EXPECT_FALSE(decode(std::string("\x00\x02\x64", 3)).ok());                  // 101 instructions
+  EXPECT_FALSE(decode(std::string("\x00\x82\x00\x00", 4)).ok());              // a longer form of 2
+  EXPECT_FALSE(decode(std::string("\x0f\x01", 2)).ok());                      // a part of what?
+  EXPECT_FALSE(decode(std::string("\x0f\x00\x17\x02\x00", 5)).ok());          // part 0
+  EXPECT_FALSE(decode(std::string("\x0f\x80\x80\x04\x17\x02\x00", 7)).ok());  // part 65536
+  EXPECT_FALSE(decode(std::string("\x0f\x01\x0f\x01\x17\x02\x00", 7)).ok());  // two parts
+  EXPECT_TRUE(decode(std::string("\x0f\x01\x17\x02\x00", 5)).ok());
   // One encoding per schedule: no run may go on in the next, or fall with one instruction.
   EXPECT_FALSE(decode(std::string("\x00\x02\x00\x00\x02\x00", 6)).ok());
   EXPECT_FALSE(decode(std::string("\x00\x02\x01\x00\x02\x00", 6)).ok());

@@ -11,6 +11,7 @@ TEST(Schedule, SaysWhatAnInstructionDoes) {
   EXPECT_EQ(ToString(Discard(TensorKind::kSaved, 2)), "discard saved 2");
   EXPECT_EQ(ToString(Discard(TensorKind::kActivation, 0)), "discard activation 0");
   EXPECT_EQ(ToString(Reduce(2)), "reduce saved 2");
+  EXPECT_EQ(ToString(OffloadWait(TensorKind::kSaved, 2, 5)), "offload-wait saved 2 part 5");
 }
 
 TEST(Schedule, OnlyStartsOfCopiesRunBesideCompute) {
@@ -45,14 +46,24 @@ TEST(Schedule, DigestTellsSchedulesApart) {
   EXPECT_NE(ScheduleDigest(base), ScheduleDigest(other_stage));
   EXPECT_NE(ScheduleDigest(base), ScheduleDigest(other_stream));
   EXPECT_NE(ScheduleDigest(base), ScheduleDigest({}));
+  EXPECT_NE(ScheduleDigest({OffloadWait(TensorKind::kSaved, 1, 1)}),
+            ScheduleDigest({OffloadWait(TensorKind::kSaved, 1)}));
+  EXPECT_NE(ScheduleDigest({OffloadWait(TensorKind::kSaved, 1, 1)}),
+            ScheduleDigest({OffloadWait(TensorKind::kSaved, 1, 2)}));
   EXPECT_NE(ScheduleDigest({Discard(TensorKind::kSaved, 1)}),
             ScheduleDigest({Discard(TensorKind::kActivation, 1)}));
 }
+
+TEST(Schedule, InstructionsAreSmall) { EXPECT_LE(sizeof(Instruction), 12u); }
 
 // Golden: ranks of one job compare digests across builds.
 TEST(Schedule, DigestIsStable) {
   EXPECT_EQ(ScheduleDigest({ForwardKeepAll(1), Backward(1)}).ToHex(),
             "657bc505adf2257d7749d1ebdbf71e8453ce768a8c46b1e847618ca9aa79edcf");
+  EXPECT_EQ(ScheduleDigest({OffloadStart(TensorKind::kSaved, 3, 2)}).ToHex(),
+            "895bb17f20a097faea9cc327ca0f813f31b56d9f25ac50aaa8a9f2dad61a8e80");
+  EXPECT_EQ(ScheduleDigest({OffloadStart(TensorKind::kSaved, 3)}).ToHex(),
+            "725f653a732a27de2610a31d057e5e6273006ac7144641e14cfc4908cfa45ddd");
 }
 
 }  // namespace

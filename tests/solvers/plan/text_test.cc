@@ -25,6 +25,17 @@ TEST(Text, RunsOfLikeInstructionsShareALine) {
             "    forward-keep-input 1-2\n    forward-keep-input 1\n");
 }
 
+TEST(Text, PartsOfOneStageRunTogether) {
+  constexpr TensorKind kSaved = TensorKind::kSaved;
+  EXPECT_EQ(ScheduleText({OffloadStart(kSaved, 4, 1), OffloadStart(kSaved, 4, 2),
+                          OffloadStart(kSaved, 5, 3), OffloadStart(kSaved, 5),
+                          OffloadStart(kSaved, 6, 7)}),
+            "    offload-start saved 4 part 1-2\n"
+            "    offload-start saved 5 part 3\n"
+            "    offload-start saved 5\n"
+            "    offload-start saved 6 part 7\n");
+}
+
 TEST(Text, APlanSaysWhatItCosts) {
   Plan plan;
   plan.status = PlanStatus::kFound;

@@ -1,7 +1,9 @@
 // The referee of schedules with transfers against the naive replay.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <random>
 #include <vector>
 
@@ -48,8 +50,9 @@ struct Drawn {
   Schedule schedule;
 };
 
-Drawn DrawSchedule(int i, std::mt19937_64* rng) {
-  const Chain chain = testing::RandomChain(1 + i % 6, testing::VariedOptions(i), rng);
+Drawn DrawSchedule(int i, std::mt19937_64* rng, bool in_parts = false) {
+  Chain chain = testing::RandomChain(1 + i % 6, testing::VariedOptions(i), rng);
+  if (in_parts) chain = testing::WithSavedTensors(chain, rng);
   const TransferModel transfers = testing::RandomTransferModel(rng);
   const Schedule base = testing::RandomSchedule(chain, rng);
   return {chain, transfers, testing::WithRandomTransfers(chain, base, transfers, rng)};
@@ -100,6 +103,58 @@ TEST(Transfers, AgreeWithANaiveReplayOnBrokenSchedules) {
   EXPECT_GT(invalid, 4000);
 }
 
+bool MovesAPart(const Schedule& schedule) {
+  return std::any_of(schedule.begin(), schedule.end(),
+                     [](const Instruction& i) { return i.part != 0; });
+}
+
+// The part with the output.
+bool MovesTheRest(const Drawn& d) {
+  return std::any_of(d.schedule.begin(), d.schedule.end(), [&d](const Instruction& i) {
+    return i.part != 0 && i.part == d.chain.stage(i.stage).parts();
+  });
+}
+
+TEST(Transfers, AgreeWithANaiveReplayOnSchedulesThatMoveParts) {
+  std::mt19937_64 rng(6);
+  int moved = 0, rest = 0;
+  for (int i = 0; i < 1500 && !HasFailure(); ++i) {
+    const Drawn d = DrawSchedule(i, &rng, /*in_parts=*/true);
+    ASSERT_TRUE(ExpectEqualToNaive(d.chain, d.schedule, d.transfers));
+    moved += MovesAPart(d.schedule) ? 1 : 0;
+    rest += MovesTheRest(d) ? 1 : 0;
+  }
+  EXPECT_GT(moved, 500);
+  EXPECT_GT(rest, 150);
+}
+
+// Another part, or none, for an instruction that may move one.
+Schedule WithOtherPart(Schedule schedule, std::mt19937_64* rng) {
+  std::vector<size_t> saved;
+  for (size_t k = 0; k < schedule.size(); ++k) {
+    if (schedule[k].tensor == TensorKind::kSaved) saved.push_back(k);
+  }
+  if (saved.empty()) return schedule;
+  const size_t at = saved[(*rng)() % saved.size()];
+  schedule[at].part = static_cast<uint16_t>((*rng)() % 5);
+  return schedule;
+}
+
+TEST(Transfers, AgreeWithANaiveReplayOnBrokenSchedulesThatMoveParts) {
+  std::mt19937_64 rng(7);
+  int valid = 0, invalid = 0;
+  for (int i = 0; i < 700 && !HasFailure(); ++i) {
+    const Drawn d = DrawSchedule(i, &rng, /*in_parts=*/true);
+    for (int way = 0; way < testing::kWaysToBreak + 2; ++way) {
+      const Schedule broken = way < testing::kWaysToBreak ? testing::Broken(d.schedule, way, &rng)
+                                                          : WithOtherPart(d.schedule, &rng);
+      ++(ExpectEqualToNaive(d.chain, broken, d.transfers) ? valid : invalid);
+    }
+  }
+  EXPECT_GT(valid, 500);
+  EXPECT_GT(invalid, 2000);
+}
+
 TEST(Transfers, ChangeNothingWhereThereAreNone) {
   std::mt19937_64 rng(4);
   for (int i = 0; i < 1000; ++i) {
@@ -118,7 +173,7 @@ TEST(Transfers, ChangeNothingWhereThereAreNone) {
 TEST(Transfers, SurviveTheScheduleCode) {
   std::mt19937_64 rng(5);
   for (int i = 0; i < 500; ++i) {
-    const Drawn d = DrawSchedule(i, &rng);
+    const Drawn d = DrawSchedule(i, &rng, /*in_parts=*/i % 2 == 0);
     const absl::StatusOr<Schedule> back = DecodeSchedule(EncodeSchedule(d.schedule), 1 << 20);
     ASSERT_TRUE(back.ok()) << back.status();
     EXPECT_EQ(*back, d.schedule);
