@@ -37,6 +37,8 @@ const std::vector<Room>& Rooms() {
       {"solvers/chain", {"solvers/model", "solvers/plan", "solvers"}},
       {"solvers/graph", {"solvers/model", "solvers/plan", "solvers"}},
       {"solvers/offload", {"solvers/model", "solvers/plan", "solvers"}},
+      {"solvers/joint",
+       {"solvers/model", "solvers/plan", "solvers/chain", "solvers/offload", "solvers"}},
       {"solvers/graph/budget",
        {"solvers/model", "solvers/plan", "solvers/chain", "solvers/graph", "solvers"}},
       {"solvers/graph/budget",

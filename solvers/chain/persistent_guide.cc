@@ -61,9 +61,15 @@ class Guide {
 
 Schedule GuidedSchedule(const PersistentSpace& exact, const LeastMemory& least,
                         const PersistentTable& table, int64_t unit, int64_t memory) {
+  return GuidedSchedule(exact, least, table, unit, 1, exact.last(), memory);
+}
+
+Schedule GuidedSchedule(const PersistentSpace& exact, const LeastMemory& least,
+                        const PersistentTable& table, int64_t unit, int s, int t, int64_t memory) {
   const Guide guide(exact, least, table, unit);
-  return PersistentBacktrack::Run(
-      exact, memory, [&guide](int s, int t, int64_t m) { return guide.Choose(s, t, m); });
+  return PersistentBacktrack::Run(exact, s, t, memory, [&guide](int first, int last, int64_t m) {
+    return guide.Choose(first, last, m);
+  });
 }
 
 }  // namespace stowage

@@ -18,6 +18,9 @@ namespace stowage {
 // `exact` must have unit 1, `table` have slots of `unit` bytes. O(L^2) time.
 Schedule GuidedSchedule(const PersistentSpace& exact, const LeastMemory& least,
                         const PersistentTable& table, int64_t unit, int64_t memory);
+// The same of the interval (s, t), a^{s-1} not included.
+Schedule GuidedSchedule(const PersistentSpace& exact, const LeastMemory& least,
+                        const PersistentTable& table, int64_t unit, int s, int t, int64_t memory);
 
 }  // namespace stowage
 

@@ -127,8 +127,14 @@ int64_t LeastBudgetOf(const PersistentSpace& space, const LeastMemory& least);
 // s+1..t. m is what the interval may use; it is tracked here as the recurrence does.
 class PersistentBacktrack {
  public:
+  // Of the whole chain.
   template <class Choose>
-  static Schedule Run(const PersistentSpace& space, int64_t memory, Choose choose);
+  static Schedule Run(const PersistentSpace& space, int64_t memory, Choose choose) {
+    return Run(space, 1, space.last(), memory, choose);
+  }
+  // Of the interval (s, t).
+  template <class Choose>
+  static Schedule Run(const PersistentSpace& space, int s, int t, int64_t memory, Choose choose);
 
  private:
   struct Task {
@@ -139,9 +145,10 @@ class PersistentBacktrack {
 };
 
 template <class Choose>
-Schedule PersistentBacktrack::Run(const PersistentSpace& space, int64_t memory, Choose choose) {
+Schedule PersistentBacktrack::Run(const PersistentSpace& space, int s, int t, int64_t memory,
+                                  Choose choose) {
   Schedule schedule;
-  std::vector<Task> stack = {{{}, 1, space.last(), memory}};
+  std::vector<Task> stack = {{{}, s, t, memory}};
   while (!stack.empty()) {
     const Task task = stack.back();
     stack.pop_back();
@@ -149,17 +156,18 @@ Schedule PersistentBacktrack::Run(const PersistentSpace& space, int64_t memory, 
       schedule.push_back(task.instruction);
       continue;
     }
-    const int s = task.s, t = task.t;
-    const int split = s == t ? 0 : choose(s, t, task.memory);
+    const int split = task.s == task.t ? 0 : choose(task.s, task.t, task.memory);
     if (split == 0) {
-      schedule.push_back(ForwardKeepAll(s));
-      stack.push_back({Backward(s)});
-      if (s < t) stack.push_back({{}, s + 1, t, task.memory - space.saved(s)});
+      schedule.push_back(ForwardKeepAll(task.s));
+      stack.push_back({Backward(task.s)});
+      if (task.s < task.t) {
+        stack.push_back({{}, task.s + 1, task.t, task.memory - space.saved(task.s)});
+      }
     } else {
-      schedule.push_back(ForwardKeepInput(s));
-      for (int l = s + 1; l < split; ++l) schedule.push_back(ForwardKeepNothing(l));
-      stack.push_back({{}, s, split - 1, task.memory});
-      stack.push_back({{}, split, t, task.memory - space.activation(split - 1)});
+      schedule.push_back(ForwardKeepInput(task.s));
+      for (int l = task.s + 1; l < split; ++l) schedule.push_back(ForwardKeepNothing(l));
+      stack.push_back({{}, task.s, split - 1, task.memory});
+      stack.push_back({{}, split, task.t, task.memory - space.activation(split - 1)});
     }
   }
   return schedule;

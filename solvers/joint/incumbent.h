@@ -1,0 +1,79 @@
+// The fastest schedule found so far for one chain, link and memory. Internal to solvers/joint.
+#ifndef STOWAGE_SOLVERS_JOINT_INCUMBENT_H_
+#define STOWAGE_SOLVERS_JOINT_INCUMBENT_H_
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/transfer_model.h"
+#include "solvers/offload/compute_trace.h"
+#include "solvers/offload/timeline.h"
+#include "solvers/offload/trace_problem.h"
+#include "solvers/plan/schedule.h"
+#include "solvers/plan/simulate.h"
+#include "solvers/solver.h"
+
+namespace stowage {
+
+// A tensor, by what makes it.
+struct TensorName {
+  TensorKind kind;
+  int stage;
+};
+
+// Not thread-safe. The chain must outlive it.
+class Incumbent {
+ public:
+  Incumbent(const Chain& chain, const TransferModel& transfers, Bytes memory)
+      : chain_(chain), transfers_(transfers), memory_(memory) {}
+
+  const Chain& chain() const { return chain_; }
+  const TransferModel& transfers() const { return transfers_; }
+  Bytes memory() const { return memory_; }
+
+  bool found() const { return schedule_.has_value(); }
+  // More than any schedule's where none is found.
+  Nanos makespan() const { return makespan_; }
+  const Schedule& schedule() const { return *schedule_; }
+  const std::string& explanation() const { return explanation_; }
+
+  // A schedule, transfers included, if it fits. INTERNAL if the referee refuses it.
+  absl::Status Offer(const Schedule& schedule, const std::string& explanation);
+
+  // The ways to run a compute schedule that take next to no time to find: without transfers, or with
+  // the first tensors away, as few as are needed, or with those named, and more if these are too
+  // few. The least time, whether it is better than what was known or not; nothing if no way fits. A
+  // time that cannot be better is not looked for: nothing either. INTERNAL as above.
+  absl::StatusOr<std::optional<Nanos>> OfferQuickly(const Schedule& compute,
+                                                    const std::vector<TensorName>& away,
+                                                    const std::string& explanation);
+  // The set of DynProgOffload. As above; CANCELLED, DEADLINE_EXCEEDED.
+  absl::Status OfferThoroughly(const Schedule& compute, const SolveOptions& options,
+                               const std::string& explanation);
+
+ private:
+  struct Problem {
+    ComputeTrace trace;
+    TraceProblem offload;
+  };
+
+  // Nothing where no set can be better than what is known.
+  absl::StatusOr<std::optional<Problem>> ProblemOf(const Schedule& compute) const;
+  absl::Status OfferTimeline(const Schedule& compute, const Problem& problem,
+                             const OffloadTimeline& timeline, const std::string& explanation);
+
+  const Chain& chain_;
+  const TransferModel transfers_;
+  const Bytes memory_;
+  std::optional<Schedule> schedule_;
+  Nanos makespan_{kMaxTotal};
+  std::string explanation_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_JOINT_INCUMBENT_H_

@@ -1,0 +1,39 @@
+// Keeping, recomputing and offloading together, on chains: POFO's question (Beaumont et al. 2021).
+//
+// With options.transfers a plan may do all three, stage by stage; without, or where the host takes
+// nothing, it is the planner's choice of chain solver (solvers/chain/chain_choice.h). It is never
+// slower than that choice, than offloading alone (Greedy and DynProg in solvers/offload/strategies.h)
+// or than offloading from any schedule on the choice's frontier, at the same budget.
+//
+// Of a schedule without transfers the tensors that are held around the turn from forwards to
+// backwards may be on the host meanwhile (solvers/offload/offload_from.h). What is tried:
+//   - store-all, and every point of the chain solver's frontier;
+//   - what a recurrence over both questions at once proposes (joint_recurrence.h), twice, with few
+//     states and with many;
+//   - local changes to the best of these (local_search.h).
+// All of it is bounded by work, not by the clock: equal options give equal plans, unless a deadline
+// cuts the search short.
+//
+// Deadlines. Once a schedule that fits is known, a deadline that passes ends the search and the plan
+// is the best one so far; its explanation says so. Before, and for frontiers and least budgets, it is
+// DEADLINE_EXCEEDED. A stop by request is CANCELLED always.
+//
+// Bounds. The least budget is exact, of schedules of any kind, where the host takes all that leaves
+// (least_on_host.h). Where it does not, nothing is proven infeasible above that bound: NOT_FOUND, and
+// the least budget is one for which a schedule is found, perhaps not the smallest. A plan that meets
+// MakespanLowerBound (solvers/plan/transfer_lower_bound.h) is proven optimal.
+//
+// Chains too long for the recurrence (some 300 stages that differ) are left with the frontier's
+// points; those too long for any chain solver with store-all. Bytes, nanoseconds. Thread-safe.
+#ifndef STOWAGE_SOLVERS_JOINT_JOINT_SOLVER_H_
+#define STOWAGE_SOLVERS_JOINT_JOINT_SOLVER_H_
+
+#include "solvers/solver.h"
+
+namespace stowage {
+
+const ChainSolver& JointSolver();
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_JOINT_JOINT_SOLVER_H_

@@ -1,0 +1,180 @@
+#include "solvers/joint/local_search.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "solvers/joint/outline_schedule.h"
+
+namespace stowage {
+namespace {
+
+constexpr char kExplanation[] = "parts kept, recomputed and offloaded together, changed locally";
+
+class NeighbourList {
+ public:
+  NeighbourList(const Outline& outline, const SegmentCosts& costs)
+      : outline_(outline), costs_(costs) {}
+
+  std::vector<Outline> Run() {
+    for (size_t p = 0; p < outline_.size(); ++p) {
+      ChangeRoom(p);
+      FlipInput(p);
+      Split(p);
+      if (p + 1 < outline_.size()) JoinWithNext(p);
+      if (p + 2 < outline_.size()) MoveBoundary(p);
+    }
+    return std::move(neighbours_);
+  }
+
+ private:
+  static bool Runs(const OutlinePart& part) { return !part.saved || part.first < part.last; }
+
+  // Replaces `count` parts from p on.
+  void Replace(size_t p, size_t count, const std::vector<OutlinePart>& parts) {
+    Outline changed(outline_.begin(), outline_.begin() + static_cast<std::ptrdiff_t>(p));
+    changed.insert(changed.end(), parts.begin(), parts.end());
+    changed.insert(changed.end(), outline_.begin() + static_cast<std::ptrdiff_t>(p + count),
+                   outline_.end());
+    neighbours_.push_back(std::move(changed));
+  }
+
+  // The stages as one part, if they may be, with no more than the given room, if that is enough.
+  std::optional<OutlinePart> Part(int first, int last, bool saved, bool away, Bytes room) const {
+    OutlinePart part{first, last, saved, Bytes(0), away};
+    if (saved && first == last) return part;
+    if (last > costs_.last() - 1 || !costs_.MayRunTwice(first, saved ? last - 1 : last)) {
+      return std::nullopt;
+    }
+    const SegmentCosts::Options options = costs_.OptionsOf(first, last, saved);
+    if (options.begin == options.end) return std::nullopt;
+    // Room falls along the options.
+    const SegmentOption* option = options.begin;
+    while (option + 1 != options.end && option->room > room.value()) ++option;
+    part.room = Bytes(option->room);
+    return part;
+  }
+
+  void ChangeRoom(size_t p) {
+    const OutlinePart& part = outline_[p];
+    if (!Runs(part)) return;
+    const SegmentCosts::Options options = costs_.OptionsOf(part.first, part.last, part.saved);
+    const SegmentOption* at = options.begin;
+    while (at != options.end && at->room > part.room.value()) ++at;
+    for (const std::ptrdiff_t step : {-2, -1, 0, 1, 2}) {
+      const SegmentOption* option = at + step;
+      if (option < options.begin || option >= options.end) continue;
+      if (option->room == part.room.value()) continue;
+      OutlinePart changed = part;
+      changed.room = Bytes(option->room);
+      Replace(p, 1, {changed});
+    }
+  }
+
+  void FlipInput(size_t p) {
+    OutlinePart changed = outline_[p];
+    changed.input_away = !changed.input_away;
+    Replace(p, 1, {changed});
+  }
+
+  void ReplaceIfAll(size_t p, size_t count, const std::vector<std::optional<OutlinePart>>& parts) {
+    std::vector<OutlinePart> all;
+    for (const std::optional<OutlinePart>& part : parts) {
+      if (!part) return;
+      all.push_back(*part);
+    }
+    Replace(p, count, all);
+  }
+
+  // Into two parts of the same kinds, a stage that is saved and the rest, all of them saved; and the
+  // last stage saved or not.
+  void Split(size_t p) {
+    const OutlinePart& part = outline_[p];
+    if (part.first == part.last && part.last == costs_.last()) return;
+    ReplaceIfAll(p, 1, {Part(part.first, part.last, !part.saved, part.input_away, part.room)});
+    if (part.first == part.last) return;
+    for (int k = part.first; k < part.last; ++k) {
+      const auto rest = Part(k + 1, part.last, part.saved, false, part.room);
+      ReplaceIfAll(p, 1, {Part(part.first, k, false, part.input_away, part.room), rest});
+      ReplaceIfAll(p, 1, {Part(part.first, k, true, part.input_away, part.room), rest});
+    }
+    std::vector<OutlinePart> saved;
+    for (int l = part.first; l <= part.last; ++l) {
+      saved.push_back({l, l, true, Bytes(0), l == part.first && part.input_away});
+    }
+    Replace(p, 1, saved);
+  }
+
+  void JoinWithNext(size_t p) {
+    const OutlinePart& part = outline_[p];
+    const OutlinePart& next = outline_[p + 1];
+    const Bytes room = std::max(part.room, next.room);
+    for (const Bytes most : {room, Bytes(kMaxTotal)}) {
+      ReplaceIfAll(p, 2, {Part(part.first, next.last, next.saved, part.input_away, most)});
+    }
+  }
+
+  // One stage more, or less, for the part; its neighbour gets what is left.
+  void MoveBoundary(size_t p) {
+    const OutlinePart& part = outline_[p];
+    const OutlinePart& next = outline_[p + 1];
+    for (const int end : {part.last - 1, part.last + 1}) {
+      if (end < part.first || end >= next.last) continue;
+      ReplaceIfAll(p, 2,
+                   {Part(part.first, end, part.saved, part.input_away, part.room),
+                    Part(end + 1, next.last, next.saved, next.input_away, next.room)});
+    }
+  }
+
+  const Outline& outline_;
+  const SegmentCosts& costs_;
+  std::vector<Outline> neighbours_;
+};
+
+std::vector<TensorName> AwayOf(const Outline& outline) {
+  std::vector<TensorName> away;
+  for (size_t p = 0; p < outline.size(); ++p) {
+    if (!outline[p].input_away) continue;
+    const bool saved = p > 0 && outline[p - 1].saved;
+    away.push_back({saved ? TensorKind::kSaved : TensorKind::kActivation, outline[p].first - 1});
+  }
+  return away;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<Nanos>> OfferOutline(const Outline& outline, const SegmentCosts& costs,
+                                                  const std::string& explanation, Incumbent* best) {
+  return best->OfferQuickly(ComputeScheduleOf(outline, costs), AwayOf(outline), explanation);
+}
+
+std::vector<Outline> Neighbours(const Outline& outline, const SegmentCosts& costs) {
+  return NeighbourList(outline, costs).Run();
+}
+
+absl::StatusOr<Outline> ImproveLocally(Outline outline, Nanos makespan, const SegmentCosts& costs,
+                                       const SolveOptions& options, int64_t* schedules,
+                                       Incumbent* best) {
+  // Of looking at one schedule, in steps of a poll.
+  const int64_t work = int64_t{2000} * costs.last();
+  StopPoll poll(options.stop);
+  for (bool moved = true; moved && *schedules > 0;) {
+    moved = false;
+    for (Outline& neighbour : Neighbours(outline, costs)) {
+      if (--*schedules < 0) break;
+      absl::Status status = poll.Spend(work);
+      if (!status.ok()) return status;
+      const absl::StatusOr<std::optional<Nanos>> time =
+          OfferOutline(neighbour, costs, kExplanation, best);
+      if (!time.ok()) return time.status();
+      if (!time->has_value() || **time >= makespan) continue;
+      makespan = **time;
+      outline = std::move(neighbour);
+      moved = true;
+      break;
+    }
+  }
+  return outline;
+}
+
+}  // namespace stowage

@@ -1,0 +1,34 @@
+// What is decided at the top of a schedule with recomputation and transfers: its stages, in order,
+// in parts. Internal to solvers/joint.
+#ifndef STOWAGE_SOLVERS_JOINT_OUTLINE_H_
+#define STOWAGE_SOLVERS_JOINT_OUTLINE_H_
+
+#include <vector>
+
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+// Stages that run, save nothing and run again before their backwards: only the input of the first
+// is kept. The last one may be saved instead; if it is the only one, that is all.
+struct OutlinePart {
+  int first = 0;
+  int last = 0;
+  bool saved = false;  // the last stage is
+  // For the second run of the others and their backwards (SegmentCosts).
+  Bytes room;
+  // The part's input, what the part before it saved or else a^{first-1}, goes to the host.
+  bool input_away = false;
+
+  friend bool operator==(const OutlinePart& a, const OutlinePart& b) {
+    return a.first == b.first && a.last == b.last && a.saved == b.saved && a.room == b.room &&
+           a.input_away == b.input_away;
+  }
+};
+
+// The parts' stages follow one another, 1..L+1. The last part is the loss, saved.
+using Outline = std::vector<OutlinePart>;
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_JOINT_OUTLINE_H_
