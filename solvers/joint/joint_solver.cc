@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/chain_choice.h"
-#include "solvers/chain/rising_progress.h"
+#include "solvers/rising_progress.h"
 #include "solvers/chain/store_all_plan.h"
 #include "solvers/joint/incumbent.h"
 #include "solvers/joint/joint_search.h"
