@@ -9,6 +9,10 @@
 namespace stowage {
 namespace {
 
+bool IsBoolean(const std::string& name) {
+  return absl::FindCommandLineFlag(name)->IsOfType<bool>();
+}
+
 absl::Status SetFlag(const std::string& name, const std::string& value) {
   std::string error;
   if (absl::FindCommandLineFlag(name)->ParseFrom(value, &error)) return absl::OkStatus();
@@ -28,11 +32,13 @@ absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
     if (!is_flag || std::find(names.begin(), names.end(), name) == names.end()) {
       return absl::InvalidArgumentError(absl::StrCat("unknown argument ", argument));
     }
-    if (equals == std::string::npos && i + 1 == arguments.size()) {
+    const bool alone = equals == std::string::npos && IsBoolean(name);
+    if (!alone && equals == std::string::npos && i + 1 == arguments.size()) {
       return absl::InvalidArgumentError(absl::StrCat(argument, ": value missing"));
     }
-    const std::string value =
-        equals != std::string::npos ? argument.substr(equals + 1) : arguments[++i];
+    const std::string value = alone                         ? "true"
+                              : equals != std::string::npos ? argument.substr(equals + 1)
+                                                            : arguments[++i];
     if (absl::Status status = SetFlag(name, value); !status.ok()) return status;
   }
   return false;

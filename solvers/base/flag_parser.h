@@ -13,7 +13,8 @@
 namespace stowage {
 
 // Sets the flags among `names` that `arguments` (without the program's name) give, as --name=value
-// or "--name value". True when --help was asked for. INVALID_ARGUMENT for anything else.
+// or "--name value"; booleans as --name or --name=value. True when --help was asked for.
+// INVALID_ARGUMENT for anything else.
 absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
                                 const std::vector<std::string>& names);
 

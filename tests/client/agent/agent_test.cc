@@ -178,6 +178,8 @@ TEST_F(AgentTest, AsksByTheKeyOfItsStructure) {
       .WillByDefault([&sent](const Profile& profile, const Budget& budget, const KeyOptions& key,
                              const CallOptions& call) {
         sent = profile;
+        // The executor carries out no transfers.
+        EXPECT_TRUE(key.recompute_only);
         return SolveHere(profile, budget, key, call);
       });
   Agent agent(&network_.model, std::move(connection), options_);

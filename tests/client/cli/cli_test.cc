@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -113,7 +114,8 @@ TEST(Cli, ListsTheSolvers) {
   const Result result = Stowage("solvers");
   EXPECT_EQ(result.code, kExitOk);
   for (const char* name : {"store_all", "checkpoint_sequential", "chen_sqrt", "chen_greedy",
-                           "revolve", "optimal_persistent", "beyond_persistent"}) {
+                           "revolve", "optimal_persistent", "beyond_persistent", "offload_dynprog",
+                           "offload_greedy", "offload_vdnn", "offload_tflms", "offload_autoswap"}) {
     EXPECT_THAT(result.out, HasSubstr(name));
   }
 }
@@ -159,6 +161,59 @@ TEST(Cli, EverySolverIsReachedByName) {
     ASSERT_EQ(result.code, kExitOk) << solver;
     EXPECT_EQ(PlanFromJson(result.out).provenance().solver(), solver);
   }
+}
+
+// The profile of a device with a link to host memory, at the speed of PCIe 3.
+std::string LinkedProfile() {
+  std::ifstream in(Data("chain_resnet50.json"));
+  v1::Profile profile;
+  const std::string json((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json, &profile).ok());
+  profile.mutable_device()->set_host_memory_bytes(int64_t{64} << 30);
+  profile.mutable_device()->set_to_host_bytes_per_second(12200000000);
+  profile.mutable_device()->set_to_device_bytes_per_second(12200000000);
+  const std::string path = ::testing::TempDir() + "/linked.json";
+  std::ofstream(path) << ToJson(profile);
+  return path;
+}
+
+TEST(Cli, SaysWhatAPlanCopies) {
+  const std::string plan = "plan --budget=50% --solver=offload_greedy --profile=" + LinkedProfile();
+  const Result text = Stowage(plan);
+  EXPECT_EQ(text.code, kExitOk) << text.out;
+  for (const char* part : {"GiB to the host", "GiB back", "at most", "of waiting",
+                           "offload-start saved", "prefetch-wait saved"}) {
+    EXPECT_THAT(text.out, HasSubstr(part));
+  }
+  const v1::Plan json = PlanFromJson(Stowage(plan + " --format=json").out);
+  EXPECT_GT(json.prediction().sent_bytes(), 5574966784 / 2);
+  EXPECT_EQ(json.prediction().fetched_bytes(), json.prediction().sent_bytes());
+  EXPECT_EQ(json.prediction().host_peak_bytes(), json.prediction().sent_bytes());
+  EXPECT_GT(json.prediction().idle_time_ns(), 0);
+}
+
+TEST(Cli, CopiesNothingWhenTold) {
+  const std::string profile = " --profile=" + LinkedProfile();
+  EXPECT_EQ(Stowage("plan --recompute_only --budget=50% --solver=offload_greedy" + profile).code,
+            kExitInfeasible);
+  const Result recomputing = Stowage("plan --recompute_only --budget=50%" + profile);
+  EXPECT_EQ(recomputing.code, kExitOk);
+  EXPECT_THAT(recomputing.out, HasSubstr("beyond_persistent"));
+  EXPECT_THAT(recomputing.out, Not(HasSubstr("offload")));
+}
+
+TEST(Cli, AServersPlanMayCopyAndIsJudgedWithTheLink) {
+  Server server;
+  const std::string plan =
+      "plan --budget=50% --solver=offload_greedy --profile=" + LinkedProfile() +
+      " --server=" + server.address();
+  EXPECT_THAT(Stowage(plan).out, HasSubstr("source         solved"));
+  const Result cached = Stowage(plan);
+  EXPECT_EQ(cached.code, kExitOk) << cached.out;
+  EXPECT_THAT(cached.out, HasSubstr("source         cache"));
+  EXPECT_THAT(cached.out, HasSubstr("offload-start"));
+  EXPECT_EQ(Stowage(plan + " --recompute_only").code, kExitInfeasible);
+  EXPECT_EQ(server.Stop(), 0);
 }
 
 TEST(Cli, AnInfeasibleBudgetExitsWithThreeAndNamesTheLeast) {

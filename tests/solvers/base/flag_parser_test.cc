@@ -7,6 +7,7 @@
 
 ABSL_FLAG(int, tries, 3, "how often to try");
 ABSL_FLAG(std::string, word, "none", "a word");
+ABSL_FLAG(bool, loud, false, "whether to shout");
 
 namespace stowage {
 namespace {
@@ -15,7 +16,7 @@ using ::testing::HasSubstr;
 
 class FlagParser : public ::testing::Test {
  protected:
-  const std::vector<std::string> names_ = {"tries", "word"};
+  const std::vector<std::string> names_ = {"tries", "word", "loud"};
 };
 
 TEST_F(FlagParser, ReadsBothForms) {
@@ -24,6 +25,15 @@ TEST_F(FlagParser, ReadsBothForms) {
   EXPECT_EQ(absl::GetFlag(FLAGS_word), "two words");
   ASSERT_TRUE(ParseFlags({"--word=a=b"}, names_).ok());
   EXPECT_EQ(absl::GetFlag(FLAGS_word), "a=b");
+}
+
+TEST_F(FlagParser, ABooleanNeedsNoValue) {
+  ASSERT_TRUE(ParseFlags({"--loud", "--tries=7"}, names_).ok());
+  EXPECT_TRUE(absl::GetFlag(FLAGS_loud));
+  EXPECT_EQ(absl::GetFlag(FLAGS_tries), 7);
+  ASSERT_TRUE(ParseFlags({"--loud=false"}, names_).ok());
+  EXPECT_FALSE(absl::GetFlag(FLAGS_loud));
+  EXPECT_FALSE(ParseFlags({"--loud=perhaps"}, names_).ok());
 }
 
 TEST_F(FlagParser, SeesHelp) {
