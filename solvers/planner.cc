@@ -10,6 +10,7 @@
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/linearized_solver.h"
+#include "solvers/joint/joint_solver.h"
 #include "solvers/model/field_error.h"
 #include "solvers/offload/offload_solver.h"
 #include "solvers/plan/graph_lower_bound.h"
@@ -22,9 +23,9 @@ namespace {
 
 // Those of chains that copy nothing.
 std::vector<const ChainSolver*> RecomputeSolvers() {
-  return {&StoreAllSolver(),         &CheckpointSequentialSolver(),
-          &ChenSqrtSolver(),         &ChenGreedySolver(),
-          &RevolveSolver(),          &OptimalPersistentSolver(),
+  return {&StoreAllSolver(),        &CheckpointSequentialSolver(),
+          &ChenSqrtSolver(),        &ChenGreedySolver(),
+          &RevolveSolver(),         &OptimalPersistentSolver(),
           &BeyondPersistentSolver()};
 }
 
@@ -40,12 +41,12 @@ absl::StatusOr<const Solver*> Find(const std::vector<const Solver*>& all, const 
                     absl::StrCat("must be empty or one of ", names));
 }
 
-absl::StatusOr<const ChainSolver*> SolverFor(const Chain&, const std::string& name) {
-  if (name.empty()) return &ChosenChainSolver();
+absl::StatusOr<const ChainSolver*> SolverFor(const Chain&, const std::string& name, bool linked) {
+  if (name.empty()) return linked ? &JointSolver() : &ChosenChainSolver();
   return Find(AllSolvers(), name);
 }
 
-absl::StatusOr<const GraphSolver*> SolverFor(const Graph&, const std::string& name) {
+absl::StatusOr<const GraphSolver*> SolverFor(const Graph&, const std::string& name, bool) {
   if (name.empty()) return &OrderSearchSolver();
   return Find(AllGraphSolvers(), name);
 }
@@ -107,17 +108,17 @@ absl::StatusOr<Bytes> ResolveBudgetOf(const Kind& kind, const Budget& budget,
   const SolveOptions solve = SolveOptionsOf(options);
   status = ValidateSolveOptions(solve);
   if (!status.ok()) return status;
-  const auto solver = SolverFor(kind, options.solver);
+  const auto solver = SolverFor(kind, options.solver, solve.transfers.has_value());
   if (!solver.ok()) return solver.status();
   return WithinMemory([&] { return (*solver)->LeastBudget(kind, solve); });
 }
 
 template <class Kind>
-absl::StatusOr<Plan> Solve(const Kind& kind, Bytes budget, const PlanOptions& options) {
-  const auto solver = SolverFor(kind, options.solver);
+absl::StatusOr<Plan> Solve(const Kind& kind, Bytes budget, const std::string& name,
+                           const SolveOptions& options) {
+  const auto solver = SolverFor(kind, name, options.transfers.has_value());
   if (!solver.ok()) return solver.status();
-  absl::StatusOr<Plan> plan =
-      WithinMemory([&] { return (*solver)->Solve(kind, budget, SolveOptionsOf(options)); });
+  absl::StatusOr<Plan> plan = WithinMemory([&] { return (*solver)->Solve(kind, budget, options); });
   if (plan.ok() && plan->provenance.solver.empty()) {
     plan->provenance.solver = (*solver)->info().name;
   }
@@ -132,7 +133,7 @@ absl::StatusOr<Plan> MakePlanOf(const Kind& kind, Bytes budget, const PlanOption
   if (status.ok()) status = PlainTraining(kind).status();
   if (!status.ok()) return status;
   const auto start = std::chrono::steady_clock::now();
-  absl::StatusOr<Plan> plan = Solve(kind, budget, options);
+  absl::StatusOr<Plan> plan = Solve(kind, budget, options.solver, solve);
   if (!plan.ok()) return plan.status();
   plan->budget = budget;
   plan->provenance.solver_version = kSolverVersion;
@@ -154,7 +155,7 @@ absl::StatusOr<Frontier> MakeFrontierOf(const Kind& kind, const PlanOptions& opt
   absl::Status status = ValidateSolveOptions(solve);
   if (status.ok()) status = PlainTraining(kind).status();
   if (!status.ok()) return status;
-  const auto solver = SolverFor(kind, options.solver);
+  const auto solver = SolverFor(kind, options.solver, solve.transfers.has_value());
   if (!solver.ok()) return solver.status();
   return WithinMemory([&] { return (*solver)->SolveFrontier(kind, solve); });
 }
@@ -164,6 +165,7 @@ absl::StatusOr<Frontier> MakeFrontierOf(const Kind& kind, const PlanOptions& opt
 const std::vector<const ChainSolver*>& AllSolvers() {
   static const auto* const kSolvers = [] {
     auto* solvers = new std::vector<const ChainSolver*>(RecomputeSolvers());
+    solvers->push_back(&JointSolver());
     solvers->insert(solvers->end(), OffloadSolvers().begin(), OffloadSolvers().end());
     return solvers;
   }();
@@ -189,7 +191,8 @@ std::vector<SolverInfo> SolverInfos() {
 }
 
 absl::Status CheckSolverName(const Problem& problem, const std::string& name) {
-  return std::visit([&name](const auto& kind) { return SolverFor(kind, name).status(); }, problem);
+  return std::visit([&name](const auto& kind) { return SolverFor(kind, name, false).status(); },
+                    problem);
 }
 
 std::vector<std::vector<int64_t>> StepVertices(const Problem& problem) {

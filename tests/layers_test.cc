@@ -46,7 +46,7 @@ const std::vector<Room>& Rooms() {
       {"solvers/drawing", {"solvers/model", "solvers/graph"}},
       {"solvers",
        {"solvers/model", "solvers/networks", "solvers/plan", "solvers/chain", "solvers/graph",
-        "solvers/graph/budget", "solvers/offload", "solvers/drawing"}},
+        "solvers/graph/budget", "solvers/joint", "solvers/offload", "solvers/drawing"}},
       {"server/planning",
        {"solvers", "solvers/model", "solvers/plan", "server/cache", "server/metrics"}},
       {"server/cache", {"solvers", "solvers/model", "solvers/plan", "server/metrics"}},

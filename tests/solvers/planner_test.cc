@@ -23,7 +23,7 @@ TEST(Planner, ListsItsSolvers) {
   for (const ChainSolver* solver : AllSolvers()) names.push_back(solver->info().name);
   EXPECT_EQ(names, (std::vector<std::string>{
                        "store_all", "checkpoint_sequential", "chen_sqrt", "chen_greedy", "revolve",
-                       "optimal_persistent", "beyond_persistent", "offload_dynprog",
+                       "optimal_persistent", "beyond_persistent", "joint", "offload_dynprog",
                        "offload_greedy", "offload_vdnn", "offload_tflms", "offload_autoswap"}));
   std::vector<std::string> told;
   for (const SolverInfo& info : SolverInfos()) told.push_back(info.name);
