@@ -10,6 +10,7 @@
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/budget/checkpoint_training.h"
 #include "solvers/graph/budget/exact_orders.h"
+#include "solvers/graph/budget/order_frontier.h"
 #include "solvers/graph/budget/order_search.h"
 #include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/budget/solvers.h"
@@ -215,13 +216,31 @@ class Solving {
   std::vector<bool> recomputable_;
 };
 
+const SolverInfo& Info() {
+  static const auto* const kInfo = new SolverInfo{
+      "order_search", "least time on any graph: what chain solvers propose, improved op by op",
+      "any schedule, by search"};
+  return *kInfo;
+}
+
+absl::StatusOr<Frontier> Search(const Graph& graph, const SolveOptions& options, bool compact) {
+  absl::Status status = ValidateSolveOptions(options);
+  if (!status.ok()) return status;
+  const absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
+  if (!folded.ok()) return folded.status();
+  Solving solving(graph, *folded, options);
+  return solving.Run(
+      {Info().name, Info().schedule_class, LeastNeed(graph), /*exact=*/false, /*slots=*/0},
+      compact);
+}
+
 class OrderSearchSolverImpl final : public GraphSolver {
  public:
-  const SolverInfo& info() const override { return info_; }
+  const SolverInfo& info() const override { return Info(); }
 
   absl::StatusOr<Plan> Solve(const Graph& graph, Bytes budget,
                              const SolveOptions& options) const override {
-    absl::StatusOr<std::optional<Plan>> easy = EasyPlan(graph, budget, info_, options);
+    absl::StatusOr<std::optional<Plan>> easy = EasyPlan(graph, budget, Info(), options);
     if (!easy.ok()) return easy.status();
     if (easy->has_value()) return **std::move(easy);
     const absl::StatusOr<Frontier> frontier = Search(graph, options, /*compact=*/false);
@@ -245,18 +264,6 @@ class OrderSearchSolverImpl final : public GraphSolver {
   }
 
  private:
-  absl::StatusOr<Frontier> Search(const Graph& graph, const SolveOptions& options,
-                                  bool compact) const {
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
-    const absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
-    if (!folded.ok()) return folded.status();
-    Solving solving(graph, *folded, options);
-    return solving.Run(
-        {info_.name, info_.schedule_class, LeastNeed(graph), /*exact=*/false, /*slots=*/0},
-        compact);
-  }
-
   static void Explain(const Graph& graph, const Frontier& frontier, Plan* plan) {
     const Bytes least = frontier.points().front().peak;
     plan->bounds.least_budget = least;
@@ -272,13 +279,13 @@ class OrderSearchSolverImpl final : public GraphSolver {
         "found nothing below ",
         least.value(), " bytes; proven is that ", LeastNeed(graph).value(), " are needed");
   }
-
-  const SolverInfo info_ = {
-      "order_search", "least time on any graph: what chain solvers propose, improved op by op",
-      "any schedule, by search"};
 };
 
 }  // namespace
+
+absl::StatusOr<Frontier> AllOrders(const Graph& graph, const SolveOptions& options) {
+  return Search(graph, options, /*compact=*/false);
+}
 
 const GraphSolver& OrderSearchSolver() {
   static const OrderSearchSolverImpl* const kSolver = new OrderSearchSolverImpl;

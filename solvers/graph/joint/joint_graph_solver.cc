@@ -1,0 +1,270 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/chain/chain_choice.h"
+#include "solvers/graph/budget/order_frontier.h"
+#include "solvers/graph/budget/solvers.h"
+#include "solvers/graph/easy_plan.h"
+#include "solvers/graph/joint/solvers.h"
+#include "solvers/graph/joint/transfer_search.h"
+#include "solvers/graph/least_need.h"
+#include "solvers/graph/linearized_solver.h"
+#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/schedule_code.h"
+#include "solvers/plan/transfer_lower_bound.h"
+
+namespace stowage {
+namespace {
+
+constexpr int64_t kMaxInstructions = int64_t{1} << 24;
+// Budgets of a frontier.
+constexpr int64_t kBudgets = 48;
+// Instructions looked at for all budgets together: when schedules are offered, of which some are left
+// out where they would be more, and when repeats are taken out again. Some 0.4 us each.
+constexpr int64_t kMostOffered = 24000000;
+constexpr int64_t kMostRetained = 12000000;
+// Shares of the work done, about.
+constexpr double kLinearized = 0.1;
+constexpr double kOrders = 0.7;
+constexpr double kOffered = 0.8;
+
+// One solve of one graph with a link.
+class Solving {
+ public:
+  Solving(const Graph& graph, const SolveOptions& options)
+      : graph_(graph), options_(options), store_all_(StoreAllSchedule(graph)) {}
+
+  // All, one after the other. After an error, what has been found until then.
+  absl::Status SearchAt(TransferSearch* search) const {
+    absl::Status status = search->Offer(store_all_);
+    for (const auto& propose : {&Solving::Linearized, &Solving::Orders}) {
+      if (!status.ok()) return status;
+      const absl::StatusOr<Frontier> frontier = (this->*propose)();
+      status = frontier.ok() ? OfferPoints(*frontier, search) : frontier.status();
+    }
+    return status.ok() ? Refine(search) : status;
+  }
+
+  // All at budgets that are evenly spaced from the least to that of plain training, beside what
+  // order_search finds without transfers.
+  absl::StatusOr<Frontier> SearchAll(FrontierInfo info) const {
+    const absl::StatusOr<Proposals> proposals = Propose();
+    if (!proposals.ok()) return proposals.status();
+    const absl::StatusOr<Bytes> least = LeastOf(*proposals);
+    if (!least.ok()) return least.status();
+    const Bytes most = proposals->orders.points().back().peak;
+    std::vector<Bytes> budgets;
+    for (int64_t b = 0; b < kBudgets; ++b) {
+      budgets.push_back(*least + Bytes((most - *least).value() / kBudgets * b));
+    }
+    TransferSearch search = SearchFor(budgets);
+    absl::Status status = OfferAll(*proposals, &search);
+    if (status.ok()) status = Refine(&search);
+    FrontierBuilder builder(graph_, *options_.transfers);
+    builder.Add(proposals->orders);
+    for (const TransferSearch::Best& best : search.bests()) {
+      if (status.ok() && best.found()) status = builder.Add(best.schedule);
+    }
+    if (!status.ok()) return status;
+    Report(1.0);
+    return builder.BuildCompact(std::move(info));
+  }
+
+  absl::StatusOr<Bytes> LeastBudget() const {
+    const absl::StatusOr<Proposals> proposals = Propose();
+    return proposals.ok() ? LeastOf(*proposals) : proposals.status();
+  }
+
+  TransferSearch SearchFor(const std::vector<Bytes>& budgets) const {
+    return TransferSearch(graph_, *options_.transfers, budgets, options_);
+  }
+
+ private:
+  struct Proposals {
+    Frontier linearized, orders;
+  };
+
+  void Report(double share) const {
+    if (options_.progress) options_.progress(share);
+  }
+
+  SolveOptions Part(double from, double to) const {
+    SolveOptions options = options_;
+    if (!options.progress) return options;
+    options.progress = [this, from, to](double share) { Report(from + (to - from) * share); };
+    return options;
+  }
+
+  absl::StatusOr<Proposals> Propose() const {
+    absl::StatusOr<Frontier> linearized = Linearized();
+    if (!linearized.ok()) return linearized.status();
+    absl::StatusOr<Frontier> orders = Orders();
+    if (!orders.ok()) return orders.status();
+    return Proposals{*std::move(linearized), *std::move(orders)};
+  }
+
+  absl::Status OfferAll(const Proposals& proposals, TransferSearch* search) const {
+    absl::Status status = search->Offer(store_all_);
+    if (status.ok()) status = OfferPoints(proposals.linearized, search);
+    return status.ok() ? OfferPoints(proposals.orders, search) : status;
+  }
+
+  // The smallest budget at which a search finds anything.
+  absl::StatusOr<Bytes> LeastOf(const Proposals& proposals) const {
+    TransferSearch search = SearchFor({});
+    absl::Status status = OfferAll(proposals, &search);
+    if (!status.ok()) return status;
+    return search.least_budget();
+  }
+
+  // No points where a chain of the graph would be too large for one.
+  absl::StatusOr<Frontier> Linearized() const {
+    const LinearizedSolver solver(&ChosenChainSolver());
+    absl::StatusOr<Frontier> frontier = solver.SolveFrontier(graph_, Part(0.0, kLinearized));
+    if (absl::IsInvalidArgument(frontier.status())) return Frontier();
+    return frontier;
+  }
+
+  absl::StatusOr<Frontier> Orders() const { return AllOrders(graph_, Part(kLinearized, kOrders)); }
+
+  // The least memory first. Where not all of them can be looked at, those that are the fastest within
+  // a budget are.
+  absl::Status OfferPoints(const Frontier& frontier, TransferSearch* search) const {
+    const std::vector<Frontier::Point>& points = frontier.points();
+    std::vector<bool> chosen(points.size(), false);
+    const size_t each = store_all_.size() * (search->bests().size() + 1);
+    const size_t most = std::max<size_t>(static_cast<size_t>(kMostOffered) / each, 2);
+    const size_t step = points.size() / most + 1;
+    for (size_t i = 0; i < points.size(); i += step) chosen[i] = true;
+    for (const TransferSearch::Best& best : search->bests()) {
+      const Frontier::Point* within = frontier.At(best.budget);
+      if (within != nullptr) chosen[static_cast<size_t>(within - points.data())] = true;
+    }
+    for (size_t i = 0; i < points.size(); ++i) {
+      if (!chosen[i]) continue;
+      const absl::StatusOr<Schedule> schedule =
+          DecodeSchedule(points[i].schedule, kMaxInstructions);
+      if (!schedule.ok()) return absl::InternalError(schedule.status().message());
+      absl::Status status = search->Offer(*schedule);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Refine(TransferSearch* search) const {
+    const size_t budgets = search->bests().size();
+    absl::Status status;
+    for (size_t b = 0; status.ok() && b < budgets; ++b) {
+      Report(kOffered + (1.0 - kOffered) * static_cast<double>(b) / static_cast<double>(budgets));
+      status = search->OfferThoroughly(store_all_, b);
+      if (status.ok()) status = search->Retain(b, kMostRetained / static_cast<int64_t>(budgets));
+    }
+    return status;
+  }
+
+  const Graph& graph_;
+  const SolveOptions& options_;
+  const Schedule store_all_;
+};
+
+class JointGraphSolverImpl final : public GraphSolver {
+ public:
+  const SolverInfo& info() const override { return info_; }
+
+  absl::StatusOr<Plan> Solve(const Graph& graph, Bytes budget,
+                             const SolveOptions& options) const override {
+    if (!options.transfers) return WithoutLink(graph, budget, options);
+    absl::StatusOr<std::optional<Plan>> easy = EasyPlan(graph, budget, info_, options);
+    if (!easy.ok()) return easy.status();
+    if (easy->has_value()) return **std::move(easy);
+    const Solving solving(graph, options);
+    TransferSearch search = solving.SearchFor(UpTo(budget));
+    absl::Status status = solving.SearchAt(&search);
+    const bool late = absl::IsDeadlineExceeded(status) && BestOf(search).found();
+    if (!status.ok() && !late) return status;
+    if (options.progress) options.progress(1.0);
+    return PlanOf(graph, search, late, options);
+  }
+
+  absl::StatusOr<Frontier> SolveFrontier(const Graph& graph,
+                                         const SolveOptions& options) const override {
+    if (!options.transfers) return OrderSearchSolver().SolveFrontier(graph, options);
+    absl::Status status = ValidateSolveOptions(options);
+    if (!status.ok()) return status;
+    return Solving(graph, options)
+        .SearchAll({info_.name, info_.schedule_class, LeastNeed(graph), false, 0});
+  }
+
+  absl::StatusOr<Bytes> LeastBudget(const Graph& graph,
+                                    const SolveOptions& options) const override {
+    if (!options.transfers) return OrderSearchSolver().LeastBudget(graph, options);
+    absl::Status status = ValidateSolveOptions(options);
+    return status.ok() ? Solving(graph, options).LeastBudget() : status;
+  }
+
+ private:
+  // What is found in a little less memory is another place to begin from.
+  static std::vector<Bytes> UpTo(Bytes budget) {
+    const Bytes step(budget.value() / 32);
+    return {budget - step - step, budget - step, budget};
+  }
+
+  static const TransferSearch::Best& BestOf(const TransferSearch& search) {
+    return *std::min_element(search.bests().begin(), search.bests().end(),
+                             [](const TransferSearch::Best& a, const TransferSearch::Best& b) {
+                               return a.makespan < b.makespan;
+                             });
+  }
+
+  static absl::StatusOr<Plan> WithoutLink(const Graph& graph, Bytes budget,
+                                          const SolveOptions& options) {
+    absl::StatusOr<Plan> plan = OrderSearchSolver().Solve(graph, budget, options);
+    if (plan.ok()) plan->provenance.solver = OrderSearchSolver().info().name;
+    return plan;
+  }
+
+  absl::StatusOr<Plan> PlanOf(const Graph& graph, const TransferSearch& search, bool late,
+                              const SolveOptions& options) const {
+    const TransferSearch::Best& best = BestOf(search);
+    Plan plan;
+    plan.budget = search.bests().back().budget;
+    plan.bounds.schedule_class = info_.schedule_class;
+    plan.bounds.least_budget = search.least_budget();
+    if (!best.found()) {
+      plan.explanation =
+          absl::StrCat("with transfers nothing was found below ", search.least_budget().value(),
+                       " bytes; proven is that ", LeastNeed(graph).value(), " are needed");
+      return plan;
+    }
+    plan.status = PlanStatus::kFound;
+    plan.schedule = best.schedule;
+    plan.bounds.proven_optimal =
+        best.makespan <= MakespanLowerBound(graph, *options.transfers, plan.budget);
+    const absl::StatusOr<Simulation> simulation =
+        SimulateGraph(graph, best.schedule, *options.transfers);
+    if (!simulation.ok()) return absl::InternalError(simulation.status().message());
+    plan.explanation =
+        absl::StrCat(late ? "the best until the deadline: " : "", simulation->recomputed_forwards,
+                     " forwards run again, ", simulation->sent.value(), " bytes go to the host");
+    return plan;
+  }
+
+  const SolverInfo info_ = {
+      "joint", "least time on any graph that recomputes and moves tensors to host memory",
+      "any schedule with transfers, by search"};
+};
+
+}  // namespace
+
+const GraphSolver& JointGraphSolver() {
+  static const JointGraphSolverImpl* const kSolver = new JointGraphSolverImpl;
+  return *kSolver;
+}
+
+}  // namespace stowage

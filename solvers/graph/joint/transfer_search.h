@@ -1,0 +1,85 @@
+// The fastest schedules found with transfers, for some budgets. Internal to solvers/graph/joint.
+#ifndef STOWAGE_SOLVERS_GRAPH_JOINT_TRANSFER_SEARCH_H_
+#define STOWAGE_SOLVERS_GRAPH_JOINT_TRANSFER_SEARCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "solvers/model/graph.h"
+#include "solvers/model/transfer_model.h"
+#include "solvers/offload/compute_trace.h"
+#include "solvers/offload/offload_strategy.h"
+#include "solvers/plan/schedule.h"
+#include "solvers/solver.h"
+
+namespace stowage {
+
+// Not thread-safe. The graph must outlive it. Errors: CANCELLED, DEADLINE_EXCEEDED; INTERNAL for a
+// schedule that the referee refuses.
+class TransferSearch {
+ public:
+  struct Best {
+    Bytes budget;
+    Nanos makespan{std::numeric_limits<int64_t>::max()};  // where nothing is found
+    Schedule compute;                                     // without its transfers
+    Schedule schedule;                                    // empty where nothing is found
+
+    bool found() const { return !schedule.empty(); }
+  };
+
+  // Budgets rise.
+  TransferSearch(const Graph& graph, const TransferModel& link, const std::vector<Bytes>& budgets,
+                 const SolveOptions& options);
+
+  // At every budget, the schedule as it is where it fits, else with the first tensors that lie idle
+  // away, as few as are needed: of all, or of those of NestedTrace.
+  absl::Status Offer(const Schedule& compute);
+
+  // At one budget, with the tensors away that DynProg chooses, if any set can be better than what is
+  // found.
+  absl::Status OfferThoroughly(const Schedule& compute, size_t budget);
+
+  // At one budget, beginning with what is found for the one before, if that is better: takes out one
+  // repeated forward after the other, wherever that is faster. Looks at so many instructions at most.
+  absl::Status Retain(size_t budget, int64_t most_work);
+
+  const std::vector<Best>& bests() const { return bests_; }
+
+  // The smallest memory that one of the schedules offered so far takes with the first tensors away;
+  // the largest number before the first.
+  Bytes least_budget() const { return least_budget_; }
+
+ private:
+  struct Offered {
+    const Schedule& compute;
+    std::vector<ComputeTrace> traces;  // to move tensors of; the first has all
+    Nanos makespan;
+    Bytes peak;
+  };
+
+  absl::StatusOr<Offered> Trace(const Schedule& compute) const;
+  absl::Status OfferAt(const Offered& offered, Best* best);
+  // Of a change of what is found: none if it is no schedule.
+  absl::Status OfferChanged(const Schedule& compute, Best* best);
+  void Inherit(size_t budget);
+  absl::Status OfferWith(const Offered& offered, const ComputeTrace& trace,
+                         const OffloadStrategy& strategy, Best* best);
+  bool MayBeat(const Offered& offered, const Best& best) const;
+  absl::StatusOr<bool> FitsIn(const Offered& offered, Bytes memory);
+  absl::Status NoteLeast(const Offered& offered);
+
+  const Graph& graph_;
+  const TransferModel link_;
+  SolveOptions options_;  // of what is solved on the way: no progress
+  StopPoll poll_;
+  std::vector<Best> bests_;
+  Bytes least_budget_{std::numeric_limits<int64_t>::max()};
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_GRAPH_JOINT_TRANSFER_SEARCH_H_
