@@ -26,9 +26,9 @@ constexpr int64_t kMaxInstructions = int64_t{1} << 24;
 // Budgets of a frontier.
 constexpr int64_t kBudgets = 48;
 // Instructions looked at for all budgets together: when schedules are offered, of which some are left
-// out where they would be more, and when repeats are taken out again. Some 0.4 us each.
+// out where they would be more, and when repeats are taken out again. Some half a microsecond each.
 constexpr int64_t kMostOffered = 24000000;
-constexpr int64_t kMostRetained = 12000000;
+constexpr int64_t kMostRetained = 6000000;
 // Shares of the work done, about.
 constexpr double kLinearized = 0.1;
 constexpr double kOrders = 0.7;

@@ -1,13 +1,13 @@
 #include "solvers/graph/joint/transfer_search.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "solvers/graph/joint/nested_trace.h"
-#include "solvers/offload/offload_from.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/offload/trace_problem.h"
+#include "solvers/offload/with_transfers.h"
 #include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_simulate.h"
 
@@ -21,14 +21,14 @@ int64_t WorkOf(const Schedule& schedule) {
   return kWorkPerStep * static_cast<int64_t>(schedule.size());
 }
 
-// Repeated forwards, the longest ones first.
+// Repeated forwards that take time, the longest ones first.
 std::vector<size_t> FindRepeats(const Graph& graph, const Schedule& compute) {
   std::vector<bool> ran(static_cast<size_t>(graph.size()) + 1, false);
   std::vector<size_t> repeats;
   for (size_t k = 0; k < compute.size(); ++k) {
     if (!IsForward(compute[k].op)) continue;
     const size_t v = static_cast<size_t>(compute[k].stage);
-    if (ran[v]) repeats.push_back(k);
+    if (ran[v] && graph.vertex(compute[k].stage - 1).forward_time > Nanos(0)) repeats.push_back(k);
     ran[v] = true;
   }
   std::stable_sort(repeats.begin(), repeats.end(), [&](size_t a, size_t b) {
@@ -64,7 +64,7 @@ TransferSearch::TransferSearch(const Graph& graph, const TransferModel& link,
 
 absl::StatusOr<TransferSearch::Offered> TransferSearch::Trace(const Schedule& compute) const {
   absl::StatusOr<ComputeTrace> trace = TraceOf(graph_, compute);
-  if (!trace.ok()) return absl::InternalError(trace.status().message());
+  if (!trace.ok()) return trace.status();
   Offered offered = {compute, {}, Nanos(0), Bytes(0)};
   for (const ComputeTrace::Step& step : trace->steps) {
     offered.makespan += step.time;
@@ -82,7 +82,7 @@ absl::Status TransferSearch::Offer(const Schedule& compute) {
   absl::Status status = poll_.Spend(WorkOf(compute));
   if (!status.ok()) return status;
   const absl::StatusOr<Offered> offered = Trace(compute);
-  if (!offered.ok()) return offered.status();
+  if (!offered.ok()) return absl::InternalError(offered.status().message());
   for (Best& best : bests_) {
     if (status.ok()) status = OfferAt(*offered, &best);
   }
@@ -90,17 +90,17 @@ absl::Status TransferSearch::Offer(const Schedule& compute) {
 }
 
 absl::Status TransferSearch::OfferAt(const Offered& offered, Best* best) {
-  if (!MayBeat(offered, *best)) return absl::OkStatus();
   absl::Status status;
   for (const ComputeTrace& trace : offered.traces) {
-    if (status.ok()) status = OfferWith(offered, trace, GreedyOffload(), best);
+    if (status.ok() && MayBeat(offered, *best))
+      status = OfferWith(offered, trace, GreedyOffload(), best);
   }
   return status;
 }
 
 absl::Status TransferSearch::OfferThoroughly(const Schedule& compute, size_t budget) {
   const absl::StatusOr<Offered> offered = Trace(compute);
-  if (!offered.ok()) return offered.status();
+  if (!offered.ok()) return absl::InternalError(offered.status().message());
   Best* best = &bests_[budget];
   if (!MayBeat(*offered, *best)) return absl::OkStatus();
   return OfferWith(*offered, offered->traces.front(), DynProgOffload(), best);
@@ -119,17 +119,29 @@ absl::Status TransferSearch::OfferWith(const Offered& offered, const ComputeTrac
                                        const OffloadStrategy& strategy, Best* best) {
   absl::Status status = poll_.Spend(WorkOf(offered.compute));
   if (!status.ok()) return status;
-  absl::StatusOr<std::optional<TransferSchedule>> found =
-      OffloadFrom(graph_, offered.compute, trace, link_, best->budget, strategy, options_);
+  const absl::StatusOr<TraceProblem> problem = MakeTraceProblem(trace, link_, best->budget);
   // Copies that take longer than times can say are no way.
-  if (absl::IsInvalidArgument(found.status())) return absl::OkStatus();
-  if (!found.ok()) return found.status();
-  if (!found->has_value() || (*found)->prediction.makespan >= best->makespan) {
-    return absl::OkStatus();
+  if (!problem.ok()) return absl::OkStatus();
+  const absl::StatusOr<OffloadPlan> plan = strategy.Solve(problem->problem, options_);
+  if (!plan.ok()) return plan.status();
+  const bool better =
+      plan->status == PlanStatus::kFound && plan->timeline.makespan < best->makespan;
+  return better ? Take(WithTransfers(offered.compute, trace, *problem, plan->timeline),
+                       offered.compute, best)
+                : absl::OkStatus();
+}
+
+absl::Status TransferSearch::Take(Schedule schedule, const Schedule& compute, Best* best) const {
+  const absl::StatusOr<Simulation> simulation = SimulateGraph(graph_, schedule, link_);
+  if (!simulation.ok() || simulation->peak > best->budget) {
+    return absl::InternalError(absl::StrCat(
+        "the referee refused a schedule with transfers: ",
+        simulation.ok() ? "its peak is beyond the memory" : simulation.status().message()));
   }
-  best->makespan = (*found)->prediction.makespan;
-  best->compute = offered.compute;
-  best->schedule = std::move((*found)->schedule);
+  if (simulation->makespan >= best->makespan) return absl::OkStatus();
+  best->makespan = simulation->makespan;
+  best->compute = compute;
+  best->schedule = std::move(schedule);
   return absl::OkStatus();
 }
 
@@ -189,10 +201,10 @@ absl::Status TransferSearch::Retain(size_t budget, int64_t most_work) {
 
 absl::Status TransferSearch::OfferChanged(const Schedule& compute, Best* best) {
   absl::Status status = poll_.Spend(WorkOf(compute));
-  // What is written over in place may not be there any more.
-  if (!status.ok() || !SimulateGraph(graph_, compute).ok()) return status;
+  if (!status.ok()) return status;
   const absl::StatusOr<Offered> offered = Trace(compute);
-  return offered.ok() ? OfferAt(*offered, best) : offered.status();
+  // What is written over in place may not be there any more.
+  return offered.ok() ? OfferAt(*offered, best) : absl::OkStatus();
 }
 
 }  // namespace stowage

@@ -68,6 +68,8 @@ class TransferSearch {
   void Inherit(size_t budget);
   absl::Status OfferWith(const Offered& offered, const ComputeTrace& trace,
                          const OffloadStrategy& strategy, Best* best);
+  // Keeps a schedule with transfers if it is faster.
+  absl::Status Take(Schedule schedule, const Schedule& compute, Best* best) const;
   bool MayBeat(const Offered& offered, const Best& best) const;
   absl::StatusOr<bool> FitsIn(const Offered& offered, Bytes memory);
   absl::Status NoteLeast(const Offered& offered);

@@ -1,0 +1,216 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "solvers/graph/budget/solvers.h"
+#include "solvers/graph/joint/solvers.h"
+#include "solvers/graph/least_need.h"
+#include "solvers/networks/network_graph.h"
+#include "solvers/networks/networks.h"
+#include "solvers/offload/offload_from.h"
+#include "solvers/offload/strategies.h"
+#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/transfer_lower_bound.h"
+#include "tests/solvers/random_graph.h"
+#include "tests/solvers/random_transfers.h"
+
+namespace stowage {
+namespace {
+
+Graph Draw(int i, std::mt19937_64* rng) {
+  testing::RandomGraphOptions options;
+  options.vertices = 1 + i % 10;
+  options.sources = i % 3 == 0 ? 0.2 : 0.0;
+  options.with_flags = i % 2 == 0;
+  options.with_aliases = i % 4 == 1;
+  return testing::RandomGraph(options, rng);
+}
+
+SolveOptions With(const TransferModel& link) {
+  SolveOptions options;
+  options.transfers = link;
+  return options;
+}
+
+Bytes StoreAllPeak(const Graph& graph) {
+  return SimulateGraph(graph, StoreAllSchedule(graph))->peak;
+}
+
+TEST(JointGraphSolver, IsNoWorseThanEitherAlone) {
+  std::mt19937_64 rng(1);
+  int found = 0, beyond_both = 0;
+  for (int i = 0; i < 60; ++i) {
+    const Graph graph = Draw(i, &rng);
+    const TransferModel link = testing::RandomTransferModel(&rng);
+    const SolveOptions options = With(link);
+    const Frontier orders = *OrderSearchSolver().SolveFrontier(graph, {});
+    const Bytes all = StoreAllPeak(graph);
+    const Bytes least = *JointGraphSolver().LeastBudget(graph, options);
+    EXPECT_LE(least, orders.points().front().peak);
+    for (int share = 4; share <= 10; ++share) {
+      const Bytes budget(all.value() * share / 10);
+      const absl::StatusOr<Plan> plan = JointGraphSolver().Solve(graph, budget, options);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_EQ(plan->status == PlanStatus::kFound, budget >= least) << testing::Describe(graph);
+      EXPECT_EQ(plan->status == PlanStatus::kProvenInfeasible, budget < LeastNeed(graph));
+      EXPECT_FALSE(plan->explanation.empty());
+      if (plan->status != PlanStatus::kFound) continue;
+      const absl::StatusOr<Simulation> s = SimulateGraph(graph, plan->schedule, link);
+      ASSERT_TRUE(s.ok()) << s.status();
+      EXPECT_LE(s->peak, budget);
+      EXPECT_GE(s->makespan, MakespanLowerBound(graph, link, budget));
+      if (plan->bounds.proven_optimal) {
+        EXPECT_EQ(s->makespan, MakespanLowerBound(graph, link, budget));
+      }
+      const Frontier::Point* alone = orders.At(budget);
+      bool both = alone == nullptr || alone->makespan > s->makespan;
+      if (alone != nullptr) EXPECT_LE(s->makespan, alone->makespan);
+      for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
+        const auto offloading =
+            OffloadFrom(graph, StoreAllSchedule(graph), link, budget, *strategy, {});
+        ASSERT_TRUE(offloading.ok());
+        if (!offloading->has_value()) continue;
+        EXPECT_LE(s->makespan, (*offloading)->prediction.makespan);
+        both = both && s->makespan < (*offloading)->prediction.makespan;
+      }
+      ++found;
+      beyond_both += both ? 1 : 0;
+    }
+  }
+  EXPECT_GT(found, 150);
+  EXPECT_GT(beyond_both, 10);
+}
+
+TEST(JointGraphSolver, HasAFrontier) {
+  std::mt19937_64 rng(2);
+  for (int i = 0; i < 25; ++i) {
+    const Graph graph = Draw(i, &rng);
+    const TransferModel link = testing::RandomTransferModel(&rng);
+    const SolveOptions options = With(link);
+    const absl::StatusOr<Frontier> frontier = JointGraphSolver().SolveFrontier(graph, options);
+    ASSERT_TRUE(frontier.ok()) << frontier.status();
+    EXPECT_EQ(frontier->info().solver, "joint");
+    EXPECT_EQ(frontier->info().least_budget, LeastNeed(graph));
+    EXPECT_LE(frontier->points().front().peak, *JointGraphSolver().LeastBudget(graph, options));
+    EXPECT_EQ(frontier->points().back().makespan, graph.ideal_time());
+    const Frontier orders = *OrderSearchSolver().SolveFrontier(graph, {});
+    for (const Frontier::Point& point : orders.points()) {
+      EXPECT_LE(frontier->At(point.peak)->makespan, point.makespan);
+    }
+    for (const Frontier::Point& point : frontier->points()) {
+      const Simulation s = *SimulateGraph(graph, frontier->PlanAt(point.peak)->schedule, link);
+      EXPECT_EQ(s.makespan, point.makespan);
+      EXPECT_EQ(s.peak, point.peak);
+    }
+  }
+}
+
+TEST(JointGraphSolver, IsOrderSearchWithoutALink) {
+  std::mt19937_64 rng(3);
+  for (int i = 0; i < 10; ++i) {
+    const Graph graph = Draw(i, &rng);
+    const Bytes budget(StoreAllPeak(graph).value() * 7 / 10);
+    const Plan want = *OrderSearchSolver().Solve(graph, budget, {});
+    const Plan got = *JointGraphSolver().Solve(graph, budget, {});
+    EXPECT_EQ(got.status, want.status);
+    EXPECT_EQ(got.schedule, want.schedule);
+    EXPECT_EQ(got.provenance.solver, "order_search");
+    EXPECT_EQ(*JointGraphSolver().LeastBudget(graph, {}),
+              *OrderSearchSolver().LeastBudget(graph, {}));
+    EXPECT_EQ(JointGraphSolver().SolveFrontier(graph, {})->Encode(),
+              OrderSearchSolver().SolveFrontier(graph, {})->Encode());
+  }
+}
+
+TEST(JointGraphSolver, MovesNothingToAHostWithoutMemory) {
+  std::mt19937_64 rng(4);
+  for (int i = 0; i < 20; ++i) {
+    const Graph graph = Draw(i, &rng);
+    TransferModel link = testing::RandomTransferModel(&rng);
+    link.host_memory = Bytes(0);
+    const Bytes budget(StoreAllPeak(graph).value() * 8 / 10);
+    const Plan plan = *JointGraphSolver().Solve(graph, budget, With(link));
+    const Frontier orders = *OrderSearchSolver().SolveFrontier(graph, {});
+    const Frontier::Point* alone = orders.At(budget);
+    ASSERT_EQ(plan.status == PlanStatus::kFound, alone != nullptr);
+    if (alone == nullptr) continue;
+    const Simulation s = *SimulateGraph(graph, plan.schedule, link);
+    EXPECT_LE(s.makespan, alone->makespan);
+    EXPECT_EQ(s.sent, Bytes(0));
+  }
+}
+
+TEST(JointGraphSolver, RefusesBadOptions) {
+  std::mt19937_64 rng(5);
+  const Graph graph = Draw(4, &rng);
+  SolveOptions options = With(testing::RandomTransferModel(&rng));
+  options.transfers->to_host.bytes_per_second = 0;
+  for (const absl::Status& status : {JointGraphSolver().Solve(graph, Bytes(5), options).status(),
+                                     JointGraphSolver().SolveFrontier(graph, options).status(),
+                                     JointGraphSolver().LeastBudget(graph, options).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  }
+}
+
+Graph Inception() {
+  NetworkOptions options;
+  options.name = "inception_v3";
+  options.image = 299;
+  options.batch = 32;
+  return *GraphOf(*MakeNetwork(options), ModelledV100());
+}
+
+TransferModel Pcie() {
+  TransferModel link;
+  link.to_host = link.to_device = {12200000000, Nanos(10000)};
+  link.host_memory = Bytes(int64_t{64} << 30);
+  return link;
+}
+
+TEST(JointGraphSolver, IsTheSameWithAnyNumberOfThreadsAndReportsProgress) {
+  const Graph graph = Inception();
+  const Bytes budget(StoreAllPeak(graph).value() / 2);
+  SolveOptions options = With(Pcie());
+  double last = -1.0;
+  options.progress = [&last](double share) {
+    EXPECT_GE(share, last);
+    last = share;
+  };
+  const Plan one = *JointGraphSolver().Solve(graph, budget, options);
+  EXPECT_EQ(last, 1.0);
+  options.progress = nullptr;
+  options.threads = 3;
+  EXPECT_EQ(JointGraphSolver().Solve(graph, budget, options)->schedule, one.schedule);
+}
+
+TEST(JointGraphSolver, HasAPlanAtTheDeadlineAndStopsWhenCancelled) {
+  const Graph graph = Inception();
+  const Bytes budget(StoreAllPeak(graph).value() / 2);
+  SolveOptions options = With(Pcie());
+  // The search over orders takes longer.
+  const StopToken soon(StopToken::Clock::now() + std::chrono::milliseconds(900));
+  options.stop = &soon;
+  const absl::StatusOr<Plan> early = JointGraphSolver().Solve(graph, budget, options);
+  ASSERT_TRUE(early.ok()) << early.status();
+  ASSERT_EQ(early->status, PlanStatus::kFound);
+  EXPECT_LE(SimulateGraph(graph, early->schedule, Pcie())->peak, budget);
+  const StopToken passed(StopToken::Clock::now());
+  options.stop = &passed;
+  EXPECT_EQ(JointGraphSolver().Solve(graph, budget, options).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  StopToken cancelled;
+  options.stop = &cancelled;
+  std::thread canceller([&cancelled] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    cancelled.RequestStop();
+  });
+  EXPECT_EQ(JointGraphSolver().Solve(graph, budget, options).status().code(),
+            absl::StatusCode::kCancelled);
+  canceller.join();
+}
+
+}  // namespace
+}  // namespace stowage
