@@ -19,8 +19,11 @@
 namespace stowage {
 namespace {
 
-constexpr char kRecurrence[] = "parts kept, recomputed and offloaded together";
+constexpr char kJoint[] = "parts kept, recomputed and offloaded together";
+constexpr char kPoint[] = "a schedule for more memory, what is too much of it offloaded";
 constexpr int64_t kMaxInstructions = int64_t{1} << 24;
+// Of looking at one instruction of a schedule, in steps of a poll.
+constexpr int64_t kWorkPerStep = 2000;
 
 // Of stages that may run twice; the others are saved.
 Schedule CheckpointEveryStage(const Chain& chain) {
@@ -38,21 +41,21 @@ Schedule CheckpointEveryStage(const Chain& chain) {
   return schedule;
 }
 
-// The least memory in which a compute schedule runs with the first tensors away, as few as needed.
-absl::StatusOr<Bytes> LeastEagerMemory(const Chain& chain, const Schedule& compute,
-                                       const TransferModel& transfers) {
+// The least memory in which a compute schedule runs with the first tensors away, as few as needed;
+// all of it where copies take longer than times can say.
+Bytes LeastEagerMemory(const Chain& chain, const Schedule& compute,
+                       const TransferModel& transfers) {
   const absl::StatusOr<ComputeTrace> trace = TraceOf(chain, compute);
-  if (!trace.ok()) return trace.status();
-  const absl::StatusOr<TraceProblem> any = MakeTraceProblem(*trace, transfers, Bytes(0));
-  if (!any.ok()) return any.status();
+  if (!trace.ok()) return Bytes(kMaxTotal);
+  const auto problem_at = [&](Bytes memory) { return MakeTraceProblem(*trace, transfers, memory); };
+  const absl::StatusOr<TraceProblem> any = problem_at(Bytes(0));
+  if (!any.ok()) return Simulate(chain, compute)->peak;
   // Less memory takes more of the host.
   Bytes low = any->problem.least_memory(), high = std::max(any->problem.peak(), low);
   while (low < high) {
     const Bytes middle(low.value() + (high.value() - low.value()) / 2);
-    const absl::StatusOr<TraceProblem> problem = MakeTraceProblem(*trace, transfers, middle);
-    if (!problem.ok()) return problem.status();
-    const OffloadSet set = EagerSet(problem->problem);
-    if (problem->problem.BytesOf(set) <= transfers.host_memory) {
+    const OffloadProblem problem = problem_at(middle)->problem;
+    if (problem.BytesOf(EagerSet(problem)) <= transfers.host_memory) {
       high = middle;
     } else {
       low = middle + Bytes(1);
@@ -61,54 +64,7 @@ absl::StatusOr<Bytes> LeastEagerMemory(const Chain& chain, const Schedule& compu
   return low;
 }
 
-struct Rated {
-  Nanos makespan;
-  Outline outline;
-};
-
-// Proposals of the recurrence that fit, the fastest first.
-class Proposals {
- public:
-  Proposals(const SegmentCosts& costs, const SolveOptions& options, Incumbent* best)
-      : costs_(costs), options_(options), best_(best) {}
-
-  absl::Status Add(size_t states) {
-    constexpr size_t kOutlines = 128;
-    // What the recurrence takes for a little slower may be faster.
-    constexpr double kSlack = 1.2;
-    const double ideal = static_cast<double>(best_->chain().ideal_time().value());
-    const double known = static_cast<double>(best_->makespan().value()) - ideal;
-    absl::StatusOr<std::vector<Outline>> outlines =
-        ProposeOutlines(best_->chain(), best_->transfers(), costs_, best_->memory(),
-                        {states, kOutlines, kSlack * known}, options_);
-    if (!outlines.ok()) return outlines.status();
-    StopPoll poll(options_.stop);
-    for (Outline& outline : *outlines) {
-      absl::Status status = poll.Spend(int64_t{2000} * costs_.last());
-      if (!status.ok()) return status;
-      const absl::StatusOr<std::optional<Nanos>> time =
-          OfferOutline(outline, costs_, kRecurrence, best_);
-      if (!time.ok()) return time.status();
-      if (time->has_value()) rated_.push_back({**time, std::move(outline)});
-    }
-    std::stable_sort(rated_.begin(), rated_.end(),
-                     [](const Rated& a, const Rated& b) { return a.makespan < b.makespan; });
-    return absl::OkStatus();
-  }
-
-  std::vector<Rated>& rated() { return rated_; }
-
- private:
-  const SegmentCosts& costs_;
-  const SolveOptions& options_;
-  Incumbent* const best_;
-  std::vector<Rated> rated_;
-};
-
 }  // namespace
-
-JointEffort FullEffort() { return {150, 1500, 4, 12000, true}; }
-JointEffort LightEffort() { return {0, 200, 1, 1000, false}; }
 
 absl::Status OfferCheapSchedules(Incumbent* best) {
   const Chain& chain = best->chain();
@@ -125,68 +81,93 @@ absl::Status OfferCheapSchedules(Incumbent* best) {
       .status();
 }
 
-absl::StatusOr<Bytes> CheapLeastMemory(const Chain& chain, const TransferModel& transfers) {
+Bytes CheapLeastMemory(const Chain& chain, const TransferModel& transfers) {
   Bytes least(kMaxTotal);
   const absl::StatusOr<Simulation> away = Simulate(chain, LeastScheduleOnHost(chain), transfers);
   if (away.ok()) return away->peak;
   for (const Schedule& schedule : {StoreAllSchedule(chain), CheckpointEveryStage(chain)}) {
-    const absl::StatusOr<Bytes> memory = LeastEagerMemory(chain, schedule, transfers);
-    if (!memory.ok()) return memory.status();
-    least = std::min(least, *memory);
+    least = std::min(least, LeastEagerMemory(chain, schedule, transfers));
   }
   return least;
 }
 
-absl::Status OfferRecurrence(const JointEffort& effort, const SolveOptions& options,
-                             Incumbent* best) {
+absl::StatusOr<JointSearch> JointSearch::Make(const SolveOptions& options, Incumbent* best) {
   absl::StatusOr<std::optional<SegmentCosts>> costs =
       SegmentCosts::Compute(best->chain(), best->transfers(), best->memory(), options);
   if (!costs.ok()) return costs.status();
-  if (!costs->has_value()) return absl::OkStatus();
-  Proposals proposals(**costs, options, best);
-  for (const size_t states : {effort.first_states, effort.states}) {
-    if (states == 0) continue;
-    absl::Status status = proposals.Add(states);
-    if (!status.ok()) return status;
-  }
-  std::vector<Rated>& rated = proposals.rated();
-  int64_t schedules = effort.schedules;
-  for (size_t start = 0; start < rated.size() && static_cast<int>(start) < effort.starts; ++start) {
-    int64_t share = schedules / (effort.starts - static_cast<int64_t>(start));
-    schedules -= share;
-    absl::StatusOr<Outline> outline = ImproveLocally(
-        std::move(rated[start].outline), rated[start].makespan, **costs, options, &share, best);
-    if (!outline.ok()) return outline.status();
-    schedules += share;
-    if (!effort.thorough) continue;
-    absl::Status status = best->OfferThoroughly(ComputeScheduleOf(*outline, **costs), options,
-                                                "parts kept, recomputed and offloaded together");
+  return JointSearch(*std::move(costs), options, best);
+}
+
+absl::Status JointSearch::Propose(size_t states) {
+  constexpr size_t kOutlines = 128;
+  // What the recurrence takes for a little slower may be faster.
+  constexpr double kSlack = 1.2;
+  if (!costs_) return absl::OkStatus();
+  const double ideal = static_cast<double>(best_.chain().ideal_time().value());
+  const double known = static_cast<double>(best_.makespan().value()) - ideal;
+  absl::StatusOr<std::vector<Outline>> outlines =
+      ProposeOutlines(best_.chain(), best_.transfers(), *costs_, best_.memory(),
+                      {states, kOutlines, kSlack * known}, options_);
+  if (!outlines.ok()) return outlines.status();
+  for (Outline& outline : *outlines) {
+    absl::Status status = Rate(std::move(outline));
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-absl::Status OfferFrontier(const Frontier& frontier, const JointEffort& effort,
-                           const SolveOptions& options, Incumbent* best) {
-  constexpr char kExplanation[] = "a schedule for more memory, what is too much of it offloaded";
-  StopPoll poll(options.stop);
+absl::Status JointSearch::TakePoints(const Frontier& alone, bool thoroughly) {
   std::optional<Schedule> fastest;
   Nanos fastest_time(kMaxTotal);
-  for (const Frontier::Point& point : frontier.points()) {
-    if (point.peak < best->memory()) continue;
+  for (const Frontier::Point& point : alone.points()) {
     absl::StatusOr<Schedule> schedule = DecodeSchedule(point.schedule, kMaxInstructions);
     if (!schedule.ok()) return absl::InternalError(schedule.status().message());
-    absl::Status status = poll.Spend(static_cast<int64_t>(schedule->size()) * 2000);
+    absl::Status status = poll_.Spend(static_cast<int64_t>(schedule->size()) * kWorkPerStep);
     if (!status.ok()) return status;
-    const absl::StatusOr<std::optional<Nanos>> time =
-        best->OfferQuickly(*schedule, {}, kExplanation);
+    const absl::StatusOr<std::optional<Nanos>> time = best_.OfferQuickly(*schedule, {}, kPoint);
     if (!time.ok()) return time.status();
     if (!time->has_value() || **time >= fastest_time) continue;
     fastest_time = **time;
     fastest = *std::move(schedule);
   }
-  if (!fastest || !effort.thorough) return absl::OkStatus();
-  return best->OfferThoroughly(*fastest, options, kExplanation);
+  if (!fastest) return absl::OkStatus();
+  if (costs_) {
+    std::optional<Outline> outline = OutlineOf(*fastest, *costs_);
+    absl::Status status = outline ? Rate(*std::move(outline)) : absl::OkStatus();
+    if (!status.ok()) return status;
+  }
+  return thoroughly ? best_.OfferThoroughly(*fastest, options_, kPoint) : absl::OkStatus();
+}
+
+absl::Status JointSearch::Improve(int outlines, int64_t schedules, bool thoroughly) {
+  std::stable_sort(rated_.begin(), rated_.end(),
+                   [](const Rated& a, const Rated& b) { return a.makespan < b.makespan; });
+  outlines = std::min(outlines, static_cast<int>(rated_.size()));
+  for (; outlines > 0; --outlines) {
+    Rated rated = std::move(rated_.front());
+    rated_.erase(rated_.begin());
+    // What one leaves is for the others.
+    int64_t share = schedules / outlines;
+    schedules -= share;
+    const absl::StatusOr<Outline> improved =
+        ImproveLocally(std::move(rated.outline), rated.makespan, *costs_, options_, &share, &best_);
+    if (!improved.ok()) return improved.status();
+    schedules += share;
+    if (!thoroughly) continue;
+    absl::Status status =
+        best_.OfferThoroughly(ComputeScheduleOf(*improved, *costs_), options_, kJoint);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JointSearch::Rate(Outline outline) {
+  absl::Status status = poll_.Spend(int64_t{costs_->last()} * kWorkPerStep);
+  if (!status.ok()) return status;
+  const absl::StatusOr<std::optional<Nanos>> time = OfferOutline(outline, *costs_, kJoint, &best_);
+  if (!time.ok()) return time.status();
+  if (time->has_value()) rated_.push_back({**time, std::move(outline)});
+  return absl::OkStatus();
 }
 
 }  // namespace stowage

@@ -4,41 +4,62 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "solvers/joint/incumbent.h"
+#include "solvers/joint/outline.h"
+#include "solvers/joint/segment_costs.h"
 #include "solvers/plan/frontier.h"
 #include "solvers/solver.h"
 
 namespace stowage {
-
-// What one search may take. All counts are of work, none of time.
-struct JointEffort {
-  size_t first_states = 0;  // of the recurrence, the first time
-  size_t states = 0;        // and the second
-  int starts = 0;           // proposals that are changed locally
-  int64_t schedules = 0;    // that these changes may look at
-  bool thorough = false;    // DynProg's sets, too
-};
-
-JointEffort FullEffort();
-// Of one budget among many.
-JointEffort LightEffort();
 
 // Schedules that cost next to nothing to find: everything away, store-all and a checkpoint of every
 // stage. Something fits down to CheapLeastMemory.
 absl::Status OfferCheapSchedules(Incumbent* best);
 
 // The least memory that these fit. O(L log memory).
-absl::StatusOr<Bytes> CheapLeastMemory(const Chain& chain, const TransferModel& transfers);
+Bytes CheapLeastMemory(const Chain& chain, const TransferModel& transfers);
 
-// The recurrence's proposals and changes to the best of them.
-absl::Status OfferRecurrence(const JointEffort& effort, const SolveOptions& options,
-                             Incumbent* best);
+// Looks for faster schedules, by outlines and their changes. Everything is counted in work, not in
+// time. On chains too long for the costs of segments there are no outlines: only points of frontiers
+// are of use. CANCELLED, DEADLINE_EXCEEDED.
+class JointSearch {
+ public:
+  // What `options` and `best` point to must outlive it.
+  static absl::StatusOr<JointSearch> Make(const SolveOptions& options, Incumbent* best);
 
-// Every point of a chain solver's frontier.
-absl::Status OfferFrontier(const Frontier& frontier, const JointEffort& effort,
-                           const SolveOptions& options, Incumbent* best);
+  // What the recurrence proposes with so many states at a stage.
+  absl::Status Propose(size_t states);
+
+  // Every point of a frontier of schedules without transfers, what is too much of it offloaded; the
+  // best one gives an outline. `thoroughly`: DynProg's set of that, too.
+  absl::Status TakePoints(const Frontier& alone, bool thoroughly);
+
+  // Changes the best outlines that have not been changed yet, so many of them, and looks at so many
+  // schedules. `thoroughly` as above.
+  absl::Status Improve(int outlines, int64_t schedules, bool thoroughly);
+
+ private:
+  struct Rated {
+    Nanos makespan;
+    Outline outline;
+  };
+
+  JointSearch(std::optional<SegmentCosts> costs, const SolveOptions& options, Incumbent* best)
+      : costs_(std::move(costs)), options_(options), best_(*best), poll_(options.stop) {}
+
+  absl::Status Rate(Outline outline);
+
+  std::optional<SegmentCosts> costs_;
+  const SolveOptions& options_;
+  Incumbent& best_;
+  StopPoll poll_;
+  std::vector<Rated> rated_;
+};
 
 }  // namespace stowage
 

@@ -6,13 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/chain_choice.h"
-#include "solvers/rising_progress.h"
 #include "solvers/chain/store_all_plan.h"
 #include "solvers/joint/incumbent.h"
 #include "solvers/joint/joint_search.h"
 #include "solvers/joint/least_on_host.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "solvers/plan/transfer_lower_bound.h"
+#include "solvers/rising_progress.h"
 
 namespace stowage {
 namespace {
@@ -22,32 +22,61 @@ bool MayTransfer(const SolveOptions& options) {
   return options.transfers && options.transfers->host_memory > Bytes(0);
 }
 
-// All that the joint solver tries for one budget, until the bound is met.
-absl::Status Search(const SolveOptions& options, Nanos bound, Incumbent* best) {
-  RisingProgress progress(options.progress);
-  const Chain& chain = best->chain();
-  const JointEffort effort = FullEffort();
-  const auto done = [&] { return best->makespan() <= bound; };
-  absl::Status status = OfferCheapSchedules(best);
-  if (!status.ok() || done()) return status;
-  status = OfferRecurrence(effort, progress.Part(options, 0.0, 0.6), best);
-  if (!status.ok() || done()) return status;
-  progress.Report(0.6);
-  const absl::StatusOr<Plan> alone =
-      ChosenChainSolver().Solve(chain, best->memory(), progress.Part(options, 0.6, 0.7));
-  if (!alone.ok()) return alone.status();
-  if (alone->status == PlanStatus::kFound) {
-    status = best->Offer(alone->schedule, "recomputing alone");
-    if (!status.ok() || done()) return status;
+// Outlines that are changed locally, and the schedules looked at for it.
+constexpr int kChanged = 4;
+constexpr int64_t kSchedules = 12000;
+constexpr int64_t kFewSchedules = 1000;
+// Of the recurrence: what gives a good plan soon, and all.
+constexpr size_t kFewStates = 150;
+constexpr size_t kStates = 1500;
+
+// All that the joint solver tries for one budget, until the bound is met. What soon gives a good plan
+// comes first.
+class Search {
+ public:
+  Search(const SolveOptions& options, Nanos bound, Incumbent* best)
+      : options_(options), bound_(bound), best_(*best), progress_(options.progress) {}
+
+  absl::Status Run() {
+    absl::Status status = OfferCheapSchedules(&best_);
+    if (!status.ok() || Done(0.05)) return status;
+    absl::StatusOr<JointSearch> search = JointSearch::Make(options_, &best_);
+    if (!search.ok()) return search.status();
+    status = search->Propose(kFewStates);
+    if (status.ok()) status = search->Improve(1, kFewSchedules, /*thoroughly=*/false);
+    if (!status.ok() || Done(0.2)) return status;
+    const Chain& chain = best_.chain();
+    const absl::StatusOr<Frontier> alone =
+        ChosenChainSolver().SolveFrontier(chain, progress_.Part(options_, 0.2, 0.3));
+    if (alone.ok()) status = search->TakePoints(*alone, /*thoroughly=*/true);
+    if (!alone.ok() && !absl::IsResourceExhausted(alone.status())) return alone.status();
+    if (!status.ok() || Done(0.4)) return status;
+    status = search->Propose(kStates);
+    if (!status.ok() || Done(0.6)) return status;
+    status = search->Improve(kChanged, kSchedules, /*thoroughly=*/true);
+    if (!status.ok() || Done(0.8)) return status;
+    // Compact frontiers leave out a little.
+    const absl::StatusOr<Plan> plan =
+        ChosenChainSolver().Solve(chain, best_.memory(), progress_.Part(options_, 0.8, 0.9));
+    if (plan.ok() && plan->status == PlanStatus::kFound) {
+      status = best_.Offer(plan->schedule, "recomputing alone");
+    }
+    if (!plan.ok() && !absl::IsResourceExhausted(plan.status())) return plan.status();
+    if (!status.ok() || Done(0.9)) return status;
+    return best_.OfferThoroughly(StoreAllSchedule(chain), options_, "offloading alone");
   }
-  const absl::StatusOr<Frontier> frontier =
-      ChosenChainSolver().SolveFrontier(chain, progress.Part(options, 0.7, 0.8));
-  if (!frontier.ok()) return frontier.status();
-  status = OfferFrontier(*frontier, effort, options, best);
-  if (!status.ok() || done()) return status;
-  progress.Report(0.9);
-  return best->OfferThoroughly(StoreAllSchedule(chain), options, "offloading alone");
-}
+
+ private:
+  bool Done(double share) {
+    progress_.Report(share);
+    return best_.makespan() <= bound_;
+  }
+
+  const SolveOptions& options_;
+  const Nanos bound_;
+  Incumbent& best_;
+  RisingProgress progress_;
+};
 
 class Joint final : public ChainSolver {
  public:
@@ -65,15 +94,14 @@ class Joint final : public ChainSolver {
     if (budget < least) return Infeasible(chain, options, std::move(plan));
     Incumbent best(chain, *options.transfers, budget);
     const Nanos bound = MakespanLowerBound(chain, *options.transfers, budget);
-    status = Search(options, bound, &best);
+    status = Search(options, bound, &best).Run();
     const bool cut_short = absl::IsDeadlineExceeded(status);
-    const bool too_large = absl::IsResourceExhausted(status);
-    if (!status.ok() && !(best.found() && (cut_short || too_large))) return status;
+    if (!status.ok() && !(best.found() && cut_short)) return status;
     if (!best.found()) return Infeasible(chain, options, std::move(plan));
     plan.status = PlanStatus::kFound;
     plan.schedule = best.schedule();
     plan.bounds.proven_optimal = best.makespan() <= bound;
-    plan.bounds.least_budget = least;
+    if (CheapLeastMemory(chain, *options.transfers) <= least) plan.bounds.least_budget = least;
     plan.explanation = best.explanation();
     if (cut_short) absl::StrAppend(&plan.explanation, "; the deadline cut the search short");
     if (options.progress) options.progress(1.0);
@@ -112,12 +140,12 @@ class Joint final : public ChainSolver {
     absl::Status status = ValidateSolveOptions(options);
     if (!status.ok()) return status;
     if (!MayTransfer(options)) return ChosenChainSolver().LeastBudget(chain, options);
-    const absl::StatusOr<Bytes> cheap = CheapLeastMemory(chain, *options.transfers);
-    if (!cheap.ok() || *cheap <= LeastMemoryOnHost(chain)) return cheap;
+    const Bytes cheap = CheapLeastMemory(chain, *options.transfers);
+    if (cheap <= LeastMemoryOnHost(chain)) return cheap;
     const absl::StatusOr<Bytes> alone = ChosenChainSolver().LeastBudget(chain, options);
     if (absl::IsResourceExhausted(alone.status())) return cheap;
     if (!alone.ok()) return alone.status();
-    return std::min(*cheap, *alone);
+    return std::min(cheap, *alone);
   }
 
  private:
@@ -129,10 +157,11 @@ class Joint final : public ChainSolver {
     const Nanos bound = MakespanLowerBound(chain, *options.transfers, budget);
     absl::Status status = OfferCheapSchedules(&best);
     if (status.ok() && best.makespan() > bound) {
-      status = OfferRecurrence(LightEffort(), quiet, &best);
-    }
-    if (status.ok() && best.makespan() > bound) {
-      status = OfferFrontier(alone, LightEffort(), quiet, &best);
+      absl::StatusOr<JointSearch> search = JointSearch::Make(quiet, &best);
+      if (!search.ok()) return search.status();
+      status = search->TakePoints(alone, /*thoroughly=*/false);
+      if (status.ok()) status = search->Propose(kFewStates);
+      if (status.ok()) status = search->Improve(1, kFewSchedules, /*thoroughly=*/false);
     }
     if (!status.ok() || !best.found()) return status;
     return builder->Add(best.schedule());

@@ -131,6 +131,66 @@ class NeighbourList {
   std::vector<Outline> neighbours_;
 };
 
+// Where a local search is.
+class Climb {
+ public:
+  Climb(Outline outline, Nanos makespan, const SegmentCosts& costs, const SolveOptions& options,
+        int64_t* schedules, Incumbent* best)
+      : outline_(std::move(outline)),
+        makespan_(makespan),
+        costs_(costs),
+        poll_(options.stop),
+        schedules_(*schedules),
+        best_(*best) {}
+
+  // To a neighbour that is faster; false if there is none, or no more may be looked at.
+  absl::StatusOr<bool> Step() { return StepTo(Neighbours(outline_, costs_)); }
+
+  // By way of a neighbour that would be faster if it fitted.
+  absl::StatusOr<bool> StepThroughUnfit() {
+    const double now = RecomputeTimeOf(outline_, costs_);
+    for (const Outline& between : Neighbours(outline_, costs_)) {
+      if (schedules_ <= 0) return false;
+      if (RecomputeTimeOf(between, costs_) >= now) continue;
+      const absl::StatusOr<bool> moved = StepTo(Neighbours(between, costs_));
+      if (!moved.ok() || *moved) return moved;
+    }
+    return false;
+  }
+
+  Outline Take() { return std::move(outline_); }
+
+ private:
+  absl::StatusOr<bool> StepTo(std::vector<Outline> neighbours) {
+    for (Outline& neighbour : neighbours) {
+      if (schedules_ <= 0) return false;
+      const double least = RecomputeTimeOf(neighbour, costs_) +
+                           static_cast<double>(best_.chain().ideal_time().value());
+      absl::Status status = poll_.Spend(int64_t{50} * costs_.last());
+      if (!status.ok()) return status;
+      if (least >= static_cast<double>(makespan_.value())) continue;
+      --schedules_;
+      status = poll_.Spend(int64_t{2000} * costs_.last());
+      if (!status.ok()) return status;
+      const absl::StatusOr<std::optional<Nanos>> time =
+          OfferOutline(neighbour, costs_, kExplanation, &best_);
+      if (!time.ok()) return time.status();
+      if (!time->has_value() || **time >= makespan_) continue;
+      makespan_ = **time;
+      outline_ = std::move(neighbour);
+      return true;
+    }
+    return false;
+  }
+
+  Outline outline_;
+  Nanos makespan_;
+  const SegmentCosts& costs_;
+  StopPoll poll_;
+  int64_t& schedules_;
+  Incumbent& best_;
+};
+
 std::vector<TensorName> AwayOf(const Outline& outline) {
   std::vector<TensorName> away;
   for (size_t p = 0; p < outline.size(); ++p) {
@@ -155,26 +215,14 @@ std::vector<Outline> Neighbours(const Outline& outline, const SegmentCosts& cost
 absl::StatusOr<Outline> ImproveLocally(Outline outline, Nanos makespan, const SegmentCosts& costs,
                                        const SolveOptions& options, int64_t* schedules,
                                        Incumbent* best) {
-  // Of looking at one schedule, in steps of a poll.
-  const int64_t work = int64_t{2000} * costs.last();
-  StopPoll poll(options.stop);
-  for (bool moved = true; moved && *schedules > 0;) {
-    moved = false;
-    for (Outline& neighbour : Neighbours(outline, costs)) {
-      if (--*schedules < 0) break;
-      absl::Status status = poll.Spend(work);
-      if (!status.ok()) return status;
-      const absl::StatusOr<std::optional<Nanos>> time =
-          OfferOutline(neighbour, costs, kExplanation, best);
-      if (!time.ok()) return time.status();
-      if (!time->has_value() || **time >= makespan) continue;
-      makespan = **time;
-      outline = std::move(neighbour);
-      moved = true;
-      break;
-    }
+  Climb climb(std::move(outline), makespan, costs, options, schedules, best);
+  for (bool moved = true; moved;) {
+    absl::StatusOr<bool> step = climb.Step();
+    if (step.ok() && !*step) step = climb.StepThroughUnfit();
+    if (!step.ok()) return step.status();
+    moved = *step;
   }
-  return outline;
+  return climb.Take();
 }
 
 }  // namespace stowage

@@ -24,8 +24,9 @@ absl::StatusOr<std::optional<Nanos>> OfferOutline(const Outline& outline, const 
 std::vector<Outline> Neighbours(const Outline& outline, const SegmentCosts& costs);
 
 // Moves from `outline`, of the given time, to the first neighbour that is faster, again and again,
-// until none is or `schedules` have been looked at; takes these off. Returns where it ends.
-// CANCELLED, DEADLINE_EXCEEDED.
+// until none is, nor any neighbour of one that recomputes less but does not fit, or until so many
+// schedules have been looked at; takes these off. Returns where it ends. CANCELLED,
+// DEADLINE_EXCEEDED.
 absl::StatusOr<Outline> ImproveLocally(Outline outline, Nanos makespan, const SegmentCosts& costs,
                                        const SolveOptions& options, int64_t* schedules,
                                        Incumbent* best);

@@ -51,6 +51,7 @@ class SegmentCosts {
 
   // Whether stages i..j may run twice, the loss not among them.
   bool MayRunTwice(int i, int j) const { return j < last() && space_.Recomputable(i, j); }
+  int64_t ForwardTime(int i, int j) const { return space_.ForwardTime(i, j); }
   // Least room of such stages.
   Bytes LeastRoom(int i, int j) const { return Bytes(least_.table(i, j).memory); }
 

@@ -1,0 +1,284 @@
+#include "solvers/joint/joint_solver.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "solvers/chain/chain_choice.h"
+#include "solvers/joint/least_on_host.h"
+#include "solvers/offload/offload_from.h"
+#include "solvers/offload/strategies.h"
+#include "solvers/plan/simulate.h"
+#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/transfer_lower_bound.h"
+#include "tests/solvers/graph/deadline.h"
+#include "tests/solvers/naive_replay.h"
+#include "tests/solvers/random_chain.h"
+#include "tests/solvers/random_transfers.h"
+
+namespace stowage::testing {
+namespace {
+
+constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+
+Bytes StoreAllPeak(const Chain& chain) { return Simulate(chain, StoreAllSchedule(chain))->peak; }
+
+SolveOptions With(const TransferModel& link) {
+  SolveOptions options;
+  options.transfers = link;
+  return options;
+}
+
+TransferModel EvenLink(int64_t bytes_per_second, int64_t host_memory) {
+  TransferModel link;
+  link.to_host.bytes_per_second = link.to_device.bytes_per_second = bytes_per_second;
+  link.host_memory = Bytes(host_memory);
+  return link;
+}
+
+// The makespan of a plan, by the second referee; kNone if there is none.
+int64_t Makespan(const Chain& chain, const TransferModel& link, Bytes budget,
+                 const absl::StatusOr<Plan>& plan) {
+  EXPECT_TRUE(plan.ok()) << plan.status() << Describe(chain);
+  if (!plan.ok() || plan->status != PlanStatus::kFound) return kNone;
+  const NaiveResult naive = NaiveReplay(chain, plan->schedule, &link);
+  EXPECT_TRUE(naive.valid) << Describe(chain);
+  EXPECT_LE(naive.peak, budget.value()) << Describe(chain);
+  EXPECT_LE(naive.host_peak, link.host_memory.value()) << Describe(chain);
+  return naive.makespan;
+}
+
+int64_t OffloadingAlone(const Chain& chain, const TransferModel& link, Bytes budget) {
+  int64_t best = kNone;
+  for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
+    const auto found = OffloadFrom(chain, StoreAllSchedule(chain), link, budget, *strategy, {});
+    EXPECT_TRUE(found.ok()) << found.status();
+    if (found->has_value()) best = std::min(best, (*found)->prediction.makespan.value());
+  }
+  return best;
+}
+
+TEST(JointSolver, IsNeverSlowerThanEachAlone) {
+  std::mt19937_64 rng(61);
+  int faster = 0, only_joint = 0;
+  for (int i = 0; i < 250; ++i) {
+    const Chain chain = RandomChain(1 + i % 9, VariedOptions(i), &rng);
+    TransferModel link = RandomTransferModel(&rng);
+    const Bytes all = StoreAllPeak(chain);
+    if (i % 3 == 0) link.host_memory = Bytes(all.value() / 4);
+    const Bytes budget(all.value() * (2 + i % 8) / 10);
+    const absl::StatusOr<Plan> plan = JointSolver().Solve(chain, budget, With(link));
+    const int64_t joint = Makespan(chain, link, budget, plan);
+    const int64_t recomputing =
+        Makespan(chain, link, budget, ChosenChainSolver().Solve(chain, budget, {}));
+    const int64_t alone = std::min(recomputing, OffloadingAlone(chain, link, budget));
+    EXPECT_LE(joint, alone) << Describe(chain) << " budget " << budget.value();
+    if (joint == kNone) continue;
+    const int64_t bound = MakespanLowerBound(chain, link, budget).value();
+    EXPECT_GE(joint, bound);
+    EXPECT_EQ(plan->bounds.proven_optimal, joint == bound) << Describe(chain);
+    EXPECT_FALSE(plan->explanation.empty());
+    faster += alone != kNone && joint < alone ? 1 : 0;
+    only_joint += alone == kNone ? 1 : 0;
+  }
+  EXPECT_GT(faster, 30);
+  EXPECT_GT(only_joint, 10);
+}
+
+TEST(JointSolver, LeastBudgetIsProvenAndFits) {
+  std::mt19937_64 rng(62);
+  int infeasible = 0;
+  for (int i = 0; i < 60; ++i) {
+    const Chain chain = RandomChain(1 + i % 8, VariedOptions(i), &rng);
+    SolveOptions options = With(RandomTransferModel(&rng));
+    options.transfers->host_memory = Bytes(int64_t{1} << 40);
+    const absl::StatusOr<Bytes> least = JointSolver().LeastBudget(chain, options);
+    ASSERT_TRUE(least.ok()) << least.status();
+    EXPECT_EQ(*least, LeastMemoryOnHost(chain));
+    EXPECT_NE(
+        Makespan(chain, *options.transfers, *least, JointSolver().Solve(chain, *least, options)),
+        kNone)
+        << Describe(chain);
+    if (*least == Bytes(0)) continue;
+    const absl::StatusOr<Plan> below = JointSolver().Solve(chain, *least - Bytes(1), options);
+    ASSERT_TRUE(below.ok()) << below.status();
+    EXPECT_EQ(below->status, PlanStatus::kProvenInfeasible);
+    EXPECT_EQ(below->bounds.least_budget, *least);
+    EXPECT_FALSE(below->explanation.empty());
+    ++infeasible;
+  }
+  EXPECT_GT(infeasible, 40);
+}
+
+TEST(JointSolver, LeastBudgetOfASmallHostIsFound) {
+  std::mt19937_64 rng(63);
+  int between = 0;
+  for (int i = 0; i < 60; ++i) {
+    const Chain chain = RandomChain(2 + i % 7, VariedOptions(i), &rng);
+    SolveOptions options = With(RandomTransferModel(&rng));
+    options.transfers->host_memory = Bytes(1 + i % 7);
+    const absl::StatusOr<Bytes> least = JointSolver().LeastBudget(chain, options);
+    ASSERT_TRUE(least.ok()) << least.status();
+    EXPECT_LE(*least, *ChosenChainSolver().LeastBudget(chain, {}));
+    EXPECT_NE(
+        Makespan(chain, *options.transfers, *least, JointSolver().Solve(chain, *least, options)),
+        kNone)
+        << Describe(chain);
+    between += LeastMemoryOnHost(chain) < *least ? 1 : 0;
+  }
+  EXPECT_GT(between, 10);
+}
+
+TEST(JointSolver, WithoutALinkIsTheChainSolver) {
+  std::mt19937_64 rng(64);
+  for (int i = 0; i < 20; ++i) {
+    const Chain chain = RandomChain(1 + i % 8, VariedOptions(i), &rng);
+    const Bytes budget(StoreAllPeak(chain).value() * 7 / 10);
+    const absl::StatusOr<Plan> alone = ChosenChainSolver().Solve(chain, budget, {});
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    for (const SolveOptions& options : {SolveOptions(), With(EvenLink(1000000000, 0))}) {
+      const absl::StatusOr<Plan> plan = JointSolver().Solve(chain, budget, options);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_EQ(plan->status, alone->status);
+      EXPECT_EQ(plan->schedule, alone->schedule);
+      EXPECT_EQ(plan->bounds.least_budget, alone->bounds.least_budget);
+      EXPECT_EQ(JointSolver().SolveFrontier(chain, options)->Encode(),
+                ChosenChainSolver().SolveFrontier(chain, {})->Encode());
+    }
+  }
+}
+
+TEST(JointSolver, TakesLinksOfAnySpeed) {
+  std::mt19937_64 rng(65);
+  for (int i = 0; i < 40; ++i) {
+    const Chain chain = RandomChain(1 + i % 8, VariedOptions(i), &rng);
+    const Bytes budget(
+        std::max(LeastMemoryOnHost(chain).value(), StoreAllPeak(chain).value() * (4 + i % 5) / 10));
+    const TransferModel slow = EvenLink(1, int64_t{1} << 40);
+    const int64_t slowly =
+        Makespan(chain, slow, budget, JointSolver().Solve(chain, budget, With(slow)));
+    EXPECT_LE(slowly, Makespan(chain, slow, budget, ChosenChainSolver().Solve(chain, budget, {})));
+    const TransferModel fast = EvenLink(std::numeric_limits<int64_t>::max(), kMaxTotal);
+    const int64_t quickly =
+        Makespan(chain, fast, budget, JointSolver().Solve(chain, budget, With(fast)));
+    EXPECT_LE(quickly, slowly) << Describe(chain);
+  }
+}
+
+// As large as a chain may be: no sum overflows.
+TEST(JointSolver, TakesHostileNumbers) {
+  ChainSpec spec;
+  spec.input = Bytes(int64_t{1} << 57);
+  for (int l = 0; l < 6; ++l) {
+    Stage stage;
+    stage.forward_time = stage.backward_time = Nanos(int64_t{1} << 53);
+    stage.output = stage.output_gradient = Bytes(int64_t{1} << 56);
+    stage.saved = Bytes(int64_t{1} << 57);
+    spec.stages.push_back(stage);
+  }
+  const Chain chain = *Chain::Create(std::move(spec));
+  const Bytes all = StoreAllPeak(chain);
+  for (const int64_t speed : {int64_t{1}, int64_t{12200000000}, int64_t{1} << 62}) {
+    const TransferModel link = EvenLink(speed, kMaxTotal);
+    for (const int64_t budget : {all.value() / 3, all.value() / 2, all.value() - 1}) {
+      const absl::StatusOr<Plan> plan = JointSolver().Solve(chain, Bytes(budget), With(link));
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      if (plan->status != PlanStatus::kFound) continue;
+      const absl::StatusOr<Simulation> s = Simulate(chain, plan->schedule, link);
+      ASSERT_TRUE(s.ok()) << s.status();
+      EXPECT_LE(s->peak.value(), budget);
+    }
+  }
+}
+
+TEST(JointSolver, TakesSizesAndTimesOfNothing) {
+  ChainSpec spec;
+  spec.stages.resize(5);
+  const Chain nothing = *Chain::Create(spec);
+  const TransferModel link = EvenLink(1000, 1000);
+  EXPECT_EQ(Makespan(nothing, link, Bytes(0), JointSolver().Solve(nothing, Bytes(0), With(link))),
+            0);
+  EXPECT_TRUE(JointSolver().SolveFrontier(nothing, With(link)).ok());
+  for (Stage& stage : spec.stages) stage.saved = stage.output = Bytes(3);
+  const Chain timeless = *Chain::Create(spec);
+  const Bytes least = *JointSolver().LeastBudget(timeless, With(link));
+  EXPECT_NE(Makespan(timeless, link, least, JointSolver().Solve(timeless, least, With(link))),
+            kNone);
+}
+
+TEST(JointSolver, EqualOptionsGiveEqualPlans) {
+  std::mt19937_64 rng(66);
+  const Chain chain = RandomChain(25, {40, 60}, &rng);
+  SolveOptions options = With(EvenLink(1500000000, int64_t{1} << 40));
+  const Bytes budget(StoreAllPeak(chain).value() / 2);
+  const absl::StatusOr<Plan> first = JointSolver().Solve(chain, budget, options);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_EQ(first->status, PlanStatus::kFound);
+  std::vector<double> shares;
+  options.threads = 2;
+  options.progress = [&shares](double share) { shares.push_back(share); };
+  const absl::StatusOr<Plan> second = JointSolver().Solve(chain, budget, options);
+  EXPECT_EQ(first->schedule, second->schedule);
+  EXPECT_EQ(first->explanation, second->explanation);
+  ASSERT_FALSE(shares.empty());
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT_EQ(shares.back(), 1.0);
+}
+
+TEST(JointSolver, DeadlinesCutTheSearchShort) {
+  std::mt19937_64 rng(67);
+  const Chain chain = RandomChain(120, {40, 60}, &rng);
+  SolveOptions options = With(EvenLink(1500000000, int64_t{1} << 40));
+  const Bytes budget(StoreAllPeak(chain).value() / 2);
+  for (const int given : {30, 300}) {
+    const double seconds =
+        SecondsUnderDeadline(std::chrono::milliseconds(given), [&](const StopToken* stop) {
+          options.stop = stop;
+          const absl::StatusOr<Plan> plan = JointSolver().Solve(chain, budget, options);
+          EXPECT_NE(Makespan(chain, *options.transfers, budget, plan), kNone);
+          EXPECT_NE(plan->explanation.find("deadline"), std::string::npos);
+        });
+    EXPECT_LT(seconds, given / 1000.0 + kDeadlineSlack);
+  }
+}
+
+TEST(JointSolver, StopsWhenAsked) {
+  std::mt19937_64 rng(68);
+  const Chain chain = RandomChain(20, {40, 60}, &rng);
+  SolveOptions options = With(EvenLink(1500000000, int64_t{1} << 40));
+  StopToken stop;
+  stop.RequestStop();
+  options.stop = &stop;
+  const Bytes budget(StoreAllPeak(chain).value() / 2);
+  EXPECT_TRUE(absl::IsCancelled(JointSolver().Solve(chain, budget, options).status()));
+  EXPECT_TRUE(absl::IsCancelled(JointSolver().SolveFrontier(chain, options).status()));
+  const StopToken late(StopToken::Clock::now());
+  options.stop = &late;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(JointSolver().SolveFrontier(chain, options).status()));
+}
+
+TEST(JointSolver, FrontiersHaveTheLeastBudgetAndTheIdealTime) {
+  std::mt19937_64 rng(69);
+  for (int i = 0; i < 12; ++i) {
+    const Chain chain = RandomChain(1 + i, VariedOptions(i), &rng);
+    const SolveOptions options = With(RandomTransferModel(&rng));
+    const absl::StatusOr<Frontier> frontier = JointSolver().SolveFrontier(chain, options);
+    ASSERT_TRUE(frontier.ok()) << frontier.status();
+    ASSERT_FALSE(frontier->points().empty());
+    EXPECT_EQ(frontier->points().back().makespan, chain.ideal_time());
+    EXPECT_EQ(frontier->points().front().peak, *JointSolver().LeastBudget(chain, options));
+    for (const Frontier::Point& point : frontier->points()) {
+      EXPECT_EQ(Makespan(chain, *options.transfers, point.peak, frontier->PlanAt(point.peak)),
+                point.makespan.value());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stowage::testing
