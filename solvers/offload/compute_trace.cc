@@ -1,5 +1,9 @@
 #include "solvers/offload/compute_trace.h"
 
+#include <cstddef>
+#include <vector>
+
+#include "solvers/offload/part_groups.h"
 #include "solvers/offload/tensor_lives.h"
 #include "solvers/plan/simulate.h"
 
@@ -8,8 +12,11 @@ namespace {
 
 class ChainWalk {
  public:
-  ChainWalk(const Chain& chain, TensorLives* lives) : chain_(chain), lives_(*lives) {
+  ChainWalk(const Chain& chain, Granularity granularity, TensorLives* lives)
+      : chain_(chain), lives_(*lives), groups_(static_cast<size_t>(chain.length()) + 2) {
     Make(TensorKind::kActivation, 0, -1);
+    if (granularity == Granularity::kWhole) return;
+    for (int l = 1; l <= chain.length() + 1; ++l) GroupsAt(l) = PartGroupsOf(chain.stage(l));
   }
 
   void Step(int step, const Instruction& i) {
@@ -43,6 +50,9 @@ class ChainWalk {
 
  private:
   void Make(TensorKind kind, int l, int step) {
+    if (kind == TensorKind::kSaved && !GroupsAt(l).empty()) {
+      return lives_.MakeInGroups(l, GroupsAt(l), step);
+    }
     const Bytes bytes = kind == TensorKind::kSaved ? chain_.stage(l).saved : chain_.activation(l);
     lives_.Make(kind, l, bytes, step);
   }
@@ -52,18 +62,22 @@ class ChainWalk {
     lives_.Read(plain ? TensorKind::kActivation : TensorKind::kSaved, l - 1, step);
   }
 
+  std::vector<PartGroup>& GroupsAt(int l) { return groups_[static_cast<size_t>(l)]; }
+
   const Chain& chain_;
   TensorLives& lives_;
+  std::vector<std::vector<PartGroup>> groups_;  // by stage; empty: it moves as a whole
 };
 
 }  // namespace
 
-absl::StatusOr<ComputeTrace> TraceOf(const Chain& chain, const Schedule& compute) {
+absl::StatusOr<ComputeTrace> TraceOf(const Chain& chain, const Schedule& compute,
+                                     Granularity granularity) {
   std::vector<TimelinePoint> timeline;
   const absl::StatusOr<Simulation> simulation = Simulate(chain, compute, &timeline);
   if (!simulation.ok()) return simulation.status();
   TensorLives lives(compute, timeline, chain.length() + 1);
-  ChainWalk walk(chain, &lives);
+  ChainWalk walk(chain, granularity, &lives);
   for (size_t step = 0; step < compute.size(); ++step) {
     walk.Step(static_cast<int>(step), compute[step]);
   }

@@ -30,6 +30,7 @@ struct ComputeTrace {
     int last_read = 0;  // the last step before the turn that reads it; `made` if none does
     int next_read = 0;  // the first step from the turn on that reads or drops it
     int dropped = 0;    // the step that drops it; the number of steps if none does
+    std::vector<int> parts = {};  // of the stage (Stage::parts) that it is made of; empty: all
   };
 
   std::vector<Step> steps;      // one per instruction
@@ -39,9 +40,16 @@ struct ComputeTrace {
                                 // between the two reads
 };
 
-// INVALID_ARGUMENT if the referee refuses the schedule. O(instructions + L log L). Of a graph,
-// O(V log V + E + the inputs of all instructions).
-absl::StatusOr<ComputeTrace> TraceOf(const Chain& chain, const Schedule& compute);
+// What goes to the host at once.
+enum class Granularity {
+  kWhole,  // a plain activation, or all that a stage saves
+  kParts,  // a plain activation, or a few of a stage's saved tensors (part_groups.h)
+};
+
+// INVALID_ARGUMENT if the referee refuses the schedule. O(instructions + L log L + parts). Of a
+// graph, O(V log V + E + the inputs of all instructions).
+absl::StatusOr<ComputeTrace> TraceOf(const Chain& chain, const Schedule& compute,
+                                     Granularity granularity = Granularity::kWhole);
 absl::StatusOr<ComputeTrace> TraceOf(const Graph& graph, const Schedule& compute);
 
 }  // namespace stowage

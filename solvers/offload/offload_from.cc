@@ -11,6 +11,13 @@ namespace stowage {
 
 namespace {
 
+bool HasParts(const Chain& chain) {
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    if (chain.stage(l).parts() > 0) return true;
+  }
+  return false;
+}
+
 // `simulate` is the referee, of schedules with transfers.
 template <class Simulate>
 absl::StatusOr<std::optional<TransferSchedule>> OffloadWith(
@@ -47,9 +54,19 @@ absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
 absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
     const Chain& chain, const Schedule& compute, const TransferModel& transfers, Bytes memory,
     const OffloadStrategy& strategy, const SolveOptions& options) {
-  const absl::StatusOr<ComputeTrace> trace = TraceOf(chain, compute);
-  if (!trace.ok()) return trace.status();
-  return OffloadFrom(chain, compute, *trace, transfers, memory, strategy, options);
+  std::optional<TransferSchedule> best;
+  for (const Granularity granularity : {Granularity::kWhole, Granularity::kParts}) {
+    if (granularity == Granularity::kParts && !HasParts(chain)) break;
+    const absl::StatusOr<ComputeTrace> trace = TraceOf(chain, compute, granularity);
+    if (!trace.ok()) return trace.status();
+    absl::StatusOr<std::optional<TransferSchedule>> found =
+        OffloadFrom(chain, compute, *trace, transfers, memory, strategy, options);
+    if (!found.ok()) return found.status();
+    if (!found->has_value()) continue;
+    if (!best || (*found)->prediction.makespan < best->prediction.makespan)
+      best = *std::move(found);
+  }
+  return best;
 }
 
 absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(

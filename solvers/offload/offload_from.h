@@ -25,7 +25,8 @@ struct TransferSchedule {
 // The set that `strategy` chooses for the trace's problem, as a schedule; without transfers if that
 // fits. Nothing if the strategy finds no set. INVALID_ARGUMENT if the schedule is none, or has
 // transfers, or as OffloadProblem::Create; CANCELLED, DEADLINE_EXCEEDED. Thread-safe. The first also
-// takes the trace of `compute`, to be made once for many memories.
+// takes a trace of `compute`, to be made once for many memories; the second has the faster of both
+// granularities (Granularity, in compute_trace.h), of whole tensors if they are alike.
 absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(
     const Chain& chain, const Schedule& compute, const ComputeTrace& trace,
     const TransferModel& transfers, Bytes memory, const OffloadStrategy& strategy,

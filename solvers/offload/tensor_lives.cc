@@ -19,7 +19,14 @@ TensorLives::TensorLives(const Schedule& compute, const std::vector<TimelinePoin
 }
 
 void TensorLives::Make(TensorKind kind, int stage, Bytes bytes, int step) {
-  lives_[Index(kind, stage)] = {true, false, {kind, stage, bytes, step, step, 0, 0}};
+  lives_[Index(kind, stage)] = {true, false, {kind, stage, bytes, step, step, 0, 0}, nullptr};
+}
+
+void TensorLives::MakeInGroups(int stage, const std::vector<PartGroup>& groups, int step) {
+  Make(TensorKind::kSaved, stage, groups.back().bytes, step);
+  Life& life = lives_[Index(TensorKind::kSaved, stage)];
+  life.tensor.parts = groups.back().parts;
+  life.groups = &groups;
 }
 
 void TensorLives::Read(TensorKind kind, int stage, int step) {
@@ -42,8 +49,22 @@ void TensorLives::Drop(TensorKind kind, int stage, int step) {
   Read(kind, stage, step);
   life.held = false;
   if (!life.crosses) return;
+  if (life.groups != nullptr) DropGroups(life, step);
   life.tensor.dropped = step;
   trace_.tensors.push_back(life.tensor);
+}
+
+// All but the last, which nothing reads between where they are made and where they are dropped.
+void TensorLives::DropGroups(const Life& life, int step) {
+  for (size_t g = 0; g + 1 < life.groups->size(); ++g) {
+    const PartGroup& group = (*life.groups)[g];
+    ComputeTrace::Tensor tensor = life.tensor;
+    tensor.bytes = group.bytes;
+    tensor.parts = group.parts;
+    tensor.last_read = tensor.made;
+    tensor.next_read = tensor.dropped = step;
+    trace_.tensors.push_back(std::move(tensor));
+  }
 }
 
 ComputeTrace TensorLives::Finish() {
@@ -60,8 +81,8 @@ ComputeTrace TensorLives::Finish() {
   tensors.erase(std::remove_if(tensors.begin(), tensors.end(), useless), tensors.end());
   std::sort(tensors.begin(), tensors.end(),
             [](const ComputeTrace::Tensor& a, const ComputeTrace::Tensor& b) {
-              return std::tie(a.last_read, b.next_read, a.stage, a.kind) <
-                     std::tie(b.last_read, a.next_read, b.stage, b.kind);
+              return std::tie(a.last_read, b.next_read, a.stage, a.kind, a.parts) <
+                     std::tie(b.last_read, a.next_read, b.stage, b.kind, b.parts);
             });
   return std::move(trace_);
 }

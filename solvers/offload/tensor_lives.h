@@ -7,6 +7,7 @@
 
 #include "solvers/model/units.h"
 #include "solvers/offload/compute_trace.h"
+#include "solvers/offload/part_groups.h"
 #include "solvers/plan/schedule.h"
 #include "solvers/plan/simulate.h"
 
@@ -20,6 +21,9 @@ class TensorLives {
   bool Held(TensorKind kind, int stage) const { return lives_[Index(kind, stage)].held; }
   // A step of -1: held from the start.
   void Make(TensorKind kind, int stage, Bytes bytes, int step);
+  // What a stage saves, in groups (not empty), which outlive this; what Read says is of the last one
+  // alone.
+  void MakeInGroups(int stage, const std::vector<PartGroup>& groups, int step);
   void Read(TensorKind kind, int stage, int step);
   // Over what is held: it may not leave before.
   void Write(TensorKind kind, int stage, int step);
@@ -30,9 +34,12 @@ class TensorLives {
  private:
   struct Life {
     bool held = false;
-    bool crosses = false;  // made before the turn and read after it
-    ComputeTrace::Tensor tensor;
+    bool crosses = false;                            // made before the turn and read after it
+    ComputeTrace::Tensor tensor;                     // or of its last group
+    const std::vector<PartGroup>* groups = nullptr;  // null: it has none
   };
+
+  void DropGroups(const Life& life, int step);
 
   static size_t Index(TensorKind kind, int stage) {
     return 2 * static_cast<size_t>(stage) + static_cast<size_t>(kind);

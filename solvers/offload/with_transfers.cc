@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <tuple>
 #include <vector>
 
@@ -60,13 +61,13 @@ class Placement {
     if (tensor == nullptr) return;
     // Copies keep their order.
     start_ = std::max(start_, tensor->made + 1);
-    insertions_.push_back({start_, Rank::kOffloadStart, OffloadStart(tensor->kind, tensor->stage)});
+    Insert(start_, Rank::kOffloadStart, OffloadStart(tensor->kind, tensor->stage), *tensor);
     while (leaving_ < steps_.size() &&
            (steps_[leaving_].step <= tensor->last_read || steps_[leaving_].start < copy.end)) {
       ++leaving_;
     }
     freed_ = leaving_ < steps_.size() ? FreeBefore(leaving_) : tensor->next_read;
-    insertions_.push_back({freed_, Rank::kOffloadWait, OffloadWait(tensor->kind, tensor->stage)});
+    Insert(freed_, Rank::kOffloadWait, OffloadWait(tensor->kind, tensor->stage), *tensor);
   }
 
   // Steps that the problem leaves out take no more than the one before, but from the turn on than
@@ -85,10 +86,18 @@ class Placement {
     }
     const int before = coming_ < steps_.size() ? std::min(steps_[coming_].step, tensor->next_read)
                                                : tensor->next_read;
-    insertions_.push_back(
-        {before, Rank::kPrefetchStart, PrefetchStart(tensor->kind, tensor->stage)});
-    insertions_.push_back(
-        {tensor->next_read, Rank::kPrefetchWait, PrefetchWait(tensor->kind, tensor->stage)});
+    Insert(before, Rank::kPrefetchStart, PrefetchStart(tensor->kind, tensor->stage), *tensor);
+    Insert(tensor->next_read, Rank::kPrefetchWait, PrefetchWait(tensor->kind, tensor->stage),
+           *tensor);
+  }
+
+  // The instruction for all of the tensor, part by part where it is made of parts.
+  void Insert(int step, Rank rank, Instruction instruction, const ComputeTrace::Tensor& tensor) {
+    if (tensor.parts.empty()) insertions_.push_back({step, rank, instruction});
+    for (const int part : tensor.parts) {
+      instruction.part = static_cast<uint16_t>(part);
+      insertions_.push_back({step, rank, instruction});
+    }
   }
 
   const ComputeTrace& trace_;

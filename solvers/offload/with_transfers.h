@@ -15,7 +15,9 @@ namespace stowage {
 // which the timeline starts them: a step takes the same memory from its start to its end. The
 // referee accepts the result; its peak is within the problem's memory, and it takes no longer than
 // the timeline, except where the last offload ends, and a prefetch starts, within one and the same
-// step: the prefetch then waits for the end of that step. O(steps + copies log copies).
+// step: the prefetch then waits for the end of that step. A tensor of several parts goes in as many
+// copies, each with a latency of its own, which the timeline does not know. O(steps + copies log
+// copies).
 Schedule WithTransfers(const Schedule& compute, const ComputeTrace& trace,
                        const TraceProblem& problem, const OffloadTimeline& timeline);
 
