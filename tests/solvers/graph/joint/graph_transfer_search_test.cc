@@ -64,7 +64,9 @@ TEST(TransferSearch, IsNoWorseThanAnyWayOffered) {
     const Schedule store_all = StoreAllSchedule(d->graph);
     TransferSearch search(d->graph, d->link, AllBudgets(d->plain.peak), {});
     ASSERT_TRUE(search.Offer(d->compute).ok());
-    if (SimulateGraph(d->graph, store_all).ok()) ASSERT_TRUE(search.Offer(store_all).ok());
+    if (SimulateGraph(d->graph, store_all).ok()) {
+      ASSERT_TRUE(search.Offer(store_all).ok());
+    }
     for (size_t b = 0; b < search.bests().size(); ++b) {
       ASSERT_TRUE(search.OfferThoroughly(d->compute, b).ok());
       const TransferSearch::Best& best = search.bests()[b];
@@ -100,7 +102,9 @@ TEST(TransferSearch, FindsTheLeastBudgetOfABoundedHost) {
       return OffloadFrom(d->graph, d->compute, narrow, memory, GreedyOffload(), {})->has_value();
     };
     EXPECT_TRUE(fits(search.least_budget()));
-    if (search.least_budget() > Bytes(0)) EXPECT_FALSE(fits(search.least_budget() - Bytes(1)));
+    if (search.least_budget() > Bytes(0)) {
+      EXPECT_FALSE(fits(search.least_budget() - Bytes(1)));
+    }
     EXPECT_LE(wide.least_budget(), search.least_budget());
     EXPECT_LE(search.least_budget(), d->plain.peak);
     above_the_device += wide.least_budget() < search.least_budget() ? 1 : 0;

@@ -67,7 +67,9 @@ TEST(JointGraphSolver, IsNoWorseThanEitherAlone) {
       }
       const Frontier::Point* alone = orders.At(budget);
       bool both = alone == nullptr || alone->makespan > s->makespan;
-      if (alone != nullptr) EXPECT_LE(s->makespan, alone->makespan);
+      if (alone != nullptr) {
+        EXPECT_LE(s->makespan, alone->makespan);
+      }
       for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
         const auto offloading =
             OffloadFrom(graph, StoreAllSchedule(graph), link, budget, *strategy, {});
