@@ -28,7 +28,7 @@ ABSL_FLAG(std::string, budgets, "80%,60%,40%,least", "budgets to train under, se
 ABSL_FLAG(std::string, solver, "", "solver, see `stowage solvers`; empty lets the planner choose");
 ABSL_FLAG(int64_t, slots, 0, "slots of the solver's table; 0 lets the solver choose");
 ABSL_FLAG(bool, recompute_only, false,
-          "copy nothing to host memory, whatever link the profile's device has");
+          "copy nothing to host memory, whatever link to it the profile's device has");
 ABSL_FLAG(std::string, server, "",
           "stowaged to ask (\"host:port\", \"unix:/path\"); empty plans in this process");
 ABSL_FLAG(absl::Duration, timeout, absl::Seconds(60), "time for one plan");

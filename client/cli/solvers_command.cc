@@ -13,10 +13,13 @@ int Run() {
     std::cout << absl::StrFormat("%-22s %s\n%-22s class: %s\n", info.name, info.description, "",
                                  info.schedule_class);
   }
-  std::cout << "\nWithout --solver: store_all where everything fits. Else, for a chain, "
-               "beyond_persistent up to 128 stages,\noptimal_persistent on longer ones, "
-               "checkpoint_sequential on those too long for it; for a graph, order_search.\n"
-               "A chain solver named for a graph plans it cut at its splitting vertices.\n";
+  std::cout
+      << "\nWithout --solver: store_all where everything fits. Else, for a chain, joint where "
+         "the profile's device has a link\nto host memory (unless --recompute_only); without "
+         "one, beyond_persistent up to 128 stages, optimal_persistent\non longer ones, "
+         "checkpoint_sequential on those too long for it; for a graph, order_search.\n"
+         "A chain solver that copies nothing, named for a graph, plans it cut at its splitting "
+         "vertices.\n";
   return kExitOk;
 }
 

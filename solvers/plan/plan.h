@@ -30,8 +30,9 @@ struct Bounds {
   Nanos lower_bound;            // no schedule at this budget is faster
   bool proven_optimal = false;  // fastest of schedule_class at this budget
   std::string schedule_class;   // "memory-persistent schedules"
-  // kProvenInfeasible: nothing of schedule_class fits below it; of chains, the class fits in it. Else
-  // the smallest budget that the solver has a schedule for; 0 if not known.
+  // kProvenInfeasible: nothing of schedule_class fits below it; of chains, the class fits in it,
+  // unless host memory is short. Else the smallest budget that the solver has a schedule for; 0 if
+  // not known.
   Bytes least_budget;
 };
 

@@ -113,9 +113,10 @@ TEST(Cli, WrongUsageSaysWhatAndExitsWithTwo) {
 TEST(Cli, ListsTheSolvers) {
   const Result result = Stowage("solvers");
   EXPECT_EQ(result.code, kExitOk);
-  for (const char* name : {"store_all", "checkpoint_sequential", "chen_sqrt", "chen_greedy",
-                           "revolve", "optimal_persistent", "beyond_persistent", "offload_dynprog",
-                           "offload_greedy", "offload_vdnn", "offload_tflms", "offload_autoswap"}) {
+  for (const char* name :
+       {"store_all", "checkpoint_sequential", "chen_sqrt", "chen_greedy", "revolve",
+        "optimal_persistent", "beyond_persistent", "joint", "offload_dynprog", "offload_greedy",
+        "offload_vdnn", "offload_tflms", "offload_autoswap"}) {
     EXPECT_THAT(result.out, HasSubstr(name));
   }
 }
@@ -190,6 +191,17 @@ TEST(Cli, SaysWhatAPlanCopies) {
   EXPECT_EQ(json.prediction().fetched_bytes(), json.prediction().sent_bytes());
   EXPECT_EQ(json.prediction().host_peak_bytes(), json.prediction().sent_bytes());
   EXPECT_GT(json.prediction().idle_time_ns(), 0);
+}
+
+TEST(Cli, WithALinkJointPlansChains) {
+  const Result result = Stowage("plan --format=json --budget=40% --profile=" + LinkedProfile());
+  ASSERT_EQ(result.code, kExitOk);
+  const v1::Plan joint = PlanFromJson(result.out);
+  EXPECT_EQ(joint.provenance().solver(), "joint");
+  const v1::Plan recomputing = PlanFromJson(
+      Stowage("plan --format=json --budget=40% --recompute_only --profile=" + LinkedProfile()).out);
+  EXPECT_LE(joint.prediction().makespan_ns(), recomputing.prediction().makespan_ns());
+  EXPECT_EQ(recomputing.prediction().sent_bytes(), 0);
 }
 
 TEST(Cli, CopiesNothingWhenTold) {
