@@ -50,8 +50,8 @@ absl::Status Incumbent::Offer(const Schedule& schedule, const std::string& expla
 }
 
 absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(
-    const Schedule& compute) const {
-  absl::StatusOr<ComputeTrace> trace = TraceOf(chain_, compute);
+    const Schedule& compute, Granularity granularity) const {
+  absl::StatusOr<ComputeTrace> trace = TraceOf(chain_, compute, granularity);
   if (!trace.ok()) return absl::InternalError(trace.status().message());
   Nanos time;
   Bytes peak;
@@ -77,7 +77,7 @@ absl::Status Incumbent::OfferTimeline(const Schedule& compute, const Problem& pr
 absl::StatusOr<std::optional<Nanos>> Incumbent::OfferQuickly(const Schedule& compute,
                                                              const std::vector<TensorName>& away,
                                                              const std::string& explanation) {
-  const absl::StatusOr<std::optional<Problem>> problem = ProblemOf(compute);
+  const absl::StatusOr<std::optional<Problem>> problem = ProblemOf(compute, Granularity::kWhole);
   if (!problem.ok()) return problem.status();
   if (!problem->has_value()) return std::nullopt;
   const OffloadProblem& offload = (*problem)->offload.problem;
@@ -100,7 +100,17 @@ absl::StatusOr<std::optional<Nanos>> Incumbent::OfferQuickly(const Schedule& com
 
 absl::Status Incumbent::OfferThoroughly(const Schedule& compute, const SolveOptions& options,
                                         const std::string& explanation) {
-  const absl::StatusOr<std::optional<Problem>> problem = ProblemOf(compute);
+  for (const Granularity granularity : {Granularity::kWhole, Granularity::kParts}) {
+    if (granularity == Granularity::kParts && !has_parts_) break;
+    absl::Status status = OfferDynProg(compute, granularity, options, explanation);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Incumbent::OfferDynProg(const Schedule& compute, Granularity granularity,
+                                     const SolveOptions& options, const std::string& explanation) {
+  const absl::StatusOr<std::optional<Problem>> problem = ProblemOf(compute, granularity);
   if (!problem.ok() || !problem->has_value()) return problem.status();
   SolveOptions quiet = options;
   quiet.progress = nullptr;

@@ -11,6 +11,7 @@
 #include "solvers/model/chain.h"
 #include "solvers/model/transfer_model.h"
 #include "solvers/offload/compute_trace.h"
+#include "solvers/offload/part_groups.h"
 #include "solvers/offload/timeline.h"
 #include "solvers/offload/trace_problem.h"
 #include "solvers/plan/schedule.h"
@@ -29,7 +30,7 @@ struct TensorName {
 class Incumbent {
  public:
   Incumbent(const Chain& chain, const TransferModel& transfers, Bytes memory)
-      : chain_(chain), transfers_(transfers), memory_(memory) {}
+      : chain_(chain), transfers_(transfers), memory_(memory), has_parts_(HasParts(chain)) {}
 
   const Chain& chain() const { return chain_; }
   const TransferModel& transfers() const { return transfers_; }
@@ -51,7 +52,8 @@ class Incumbent {
   absl::StatusOr<std::optional<Nanos>> OfferQuickly(const Schedule& compute,
                                                     const std::vector<TensorName>& away,
                                                     const std::string& explanation);
-  // The set of DynProgOffload. As above; CANCELLED, DEADLINE_EXCEEDED.
+  // The set of DynProgOffload, of whole tensors, and of parts where stages list them. As above;
+  // CANCELLED, DEADLINE_EXCEEDED.
   absl::Status OfferThoroughly(const Schedule& compute, const SolveOptions& options,
                                const std::string& explanation);
 
@@ -62,13 +64,17 @@ class Incumbent {
   };
 
   // Nothing where no set can be better than what is known.
-  absl::StatusOr<std::optional<Problem>> ProblemOf(const Schedule& compute) const;
+  absl::StatusOr<std::optional<Problem>> ProblemOf(const Schedule& compute,
+                                                   Granularity granularity) const;
+  absl::Status OfferDynProg(const Schedule& compute, Granularity granularity,
+                            const SolveOptions& options, const std::string& explanation);
   absl::Status OfferTimeline(const Schedule& compute, const Problem& problem,
                              const OffloadTimeline& timeline, const std::string& explanation);
 
   const Chain& chain_;
   const TransferModel transfers_;
   const Bytes memory_;
+  const bool has_parts_;
   std::optional<Schedule> schedule_;
   Nanos makespan_{kMaxTotal};
   std::string explanation_;

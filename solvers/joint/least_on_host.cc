@@ -2,30 +2,43 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace stowage {
 namespace {
 
+// What moves together: of saved tensors perhaps only the part with the output, or only the others.
+enum class Piece { kWhole, kOutput, kOthers };
+
 struct Tensor {
   TensorKind kind;
   int stage;
+  Piece piece = Piece::kWhole;
 
   friend bool operator==(const Tensor& a, const Tensor& b) {
-    return a.kind == b.kind && a.stage == b.stage;
+    return a.kind == b.kind && a.stage == b.stage && a.piece == b.piece;
   }
 };
 
+// What a stage saves, piece by piece if the next one is to read the output from it.
+std::vector<Tensor> SavedOf(const Chain& chain, int l) {
+  const Stage& stage = chain.stage(l);
+  if (stage.recomputable() || stage.parts() == 0) return {{TensorKind::kSaved, l}};
+  return {{TensorKind::kSaved, l, Piece::kOthers}, {TensorKind::kSaved, l, Piece::kOutput}};
+}
+
 Tensor InputOf(const Chain& chain, int l) {
   const bool once = l > 1 && !chain.stage(l - 1).recomputable();
-  return {once ? TensorKind::kSaved : TensorKind::kActivation, l - 1};
+  return once ? SavedOf(chain, l - 1).back() : Tensor{TensorKind::kActivation, l - 1};
 }
 
 Bytes InputBytes(const Chain& chain, int l) {
   const Tensor input = InputOf(chain, l);
-  return input.kind == TensorKind::kSaved ? chain.stage(input.stage).saved
-                                          : chain.activation(input.stage);
+  if (input.kind == TensorKind::kActivation) return chain.activation(input.stage);
+  const Stage& stage = chain.stage(input.stage);
+  return input.piece == Piece::kWhole ? stage.saved : stage.part(stage.parts());
 }
 
 // What each of the forwards of a stage needs beside a gradient.
@@ -71,20 +84,20 @@ class Mover {
         ++i;
         continue;
       }
-      Append(OffloadStart(held_[i].kind, held_[i].stage));
-      Append(OffloadWait(held_[i].kind, held_[i].stage));
+      Move(Op::kOffloadStart, Op::kOffloadWait, held_[i]);
       held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
     }
     for (const Tensor& tensor : wanted) {
       if (std::find(held_.begin(), held_.end(), tensor) != held_.end()) continue;
-      Append(PrefetchStart(tensor.kind, tensor.stage));
-      Append(PrefetchWait(tensor.kind, tensor.stage));
+      Move(Op::kPrefetchStart, Op::kPrefetchWait, tensor);
       held_.push_back(tensor);
     }
   }
 
   void Append(const Instruction& instruction) { schedule_.push_back(instruction); }
-  void Make(TensorKind kind, int stage) { held_.push_back({kind, stage}); }
+  void Make(const std::vector<Tensor>& made) {
+    held_.insert(held_.end(), made.begin(), made.end());
+  }
   void Drop(const Tensor& tensor) {
     held_.erase(std::remove(held_.begin(), held_.end(), tensor), held_.end());
   }
@@ -92,7 +105,7 @@ class Mover {
   void SaveStage(int l) {
     Hold({InputOf(chain_, l)});
     Append(ForwardKeepAll(l));
-    Make(TensorKind::kSaved, l);
+    Make(SavedOf(chain_, l));
   }
 
   // The plain output, by whichever forward needs less.
@@ -104,20 +117,37 @@ class Mover {
       Append(ForwardKeepAll(l));
       Append(Reduce(l));
     }
-    Make(TensorKind::kActivation, l);
+    Make({{TensorKind::kActivation, l}});
   }
 
   void RunBackward(int l) {
-    const Tensor input = InputOf(chain_, l), saved = {TensorKind::kSaved, l};
-    Hold({input, saved});
+    const Tensor input = InputOf(chain_, l);
+    const std::vector<Tensor> saved = SavedOf(chain_, l);
+    std::vector<Tensor> read = saved;
+    read.push_back(input);
+    Hold(read);
     Append(Backward(l));
-    Drop(saved);
+    for (const Tensor& tensor : saved) Drop(tensor);
     if (input.kind == TensorKind::kActivation) Drop(input);
   }
 
   Schedule Take() { return std::move(schedule_); }
 
  private:
+  // The copies of a tensor one way, each with its wait.
+  void Move(Op start, Op wait, const Tensor& tensor) {
+    const int parts = tensor.kind == TensorKind::kSaved ? chain_.stage(tensor.stage).parts() : 0;
+    const int first = tensor.piece == Piece::kWhole    ? 0
+                      : tensor.piece == Piece::kOutput ? parts
+                                                       : 1;
+    const int last = tensor.piece == Piece::kOthers ? parts - 1 : first;
+    for (int part = first; part <= last; ++part) {
+      for (const Op op : {start, wait}) {
+        Append({op, tensor.stage, tensor.kind, StreamOf(op), static_cast<uint16_t>(part)});
+      }
+    }
+  }
+
   std::vector<Tensor> held_;
   const Chain& chain_;
   Schedule schedule_;

@@ -2,7 +2,8 @@
 // schedule that needs no more. Internal to solvers/joint.
 //
 // Whatever is away, every stage has three moments. Its input is held in each: the plain activation,
-// or what the stage before saved where that must not run again.
+// or, where the stage before must not run again, what it saved: the part with the output, if the
+// saved tensors are known one by one.
 //   - its first forward, of either kind, beside the seed gradient;
 //   - the forward that saves what its backward reads, beside some gradient of a later stage or its
 //     own; of a stage that must not run again, the seed gradient;
@@ -17,10 +18,10 @@
 
 namespace stowage {
 
-// No schedule that the referee accepts, with any link, has a smaller peak. O(L).
+// No schedule that the referee accepts, with any link, has a smaller peak. O(L + parts).
 Bytes LeastMemoryOnHost(const Chain& chain);
 
-// With that peak, where the host's memory is large enough for it. O(L).
+// With that peak, where the host's memory is large enough for it. O(L + parts).
 Schedule LeastScheduleOnHost(const Chain& chain);
 
 }  // namespace stowage

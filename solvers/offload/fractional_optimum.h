@@ -12,9 +12,10 @@
 
 namespace stowage {
 
-// The makespan, rounded up; latencies are left out. On a half-duplex link no schedule that
-// recomputes nothing is faster. Nothing where nothing fits, or where bandwidths and sizes are too odd
-// and large for 127-bit integers. O(n).
+// The makespan, rounded up; latencies are left out. On a half-duplex link no schedule is faster that
+// recomputes nothing and moves all that a stage saves at once. (Single tensors may leave before the
+// next stage has read its input.) Nothing where nothing fits, or where bandwidths and sizes are too
+// odd and large for 127-bit integers. O(n).
 std::optional<Nanos> FractionalOptimum(const OffloadProblem& problem);
 
 // The problem in which `away[i]` bytes of activation i may leave, for i in 0..n-1, and the rest

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/offload/part_groups.h"
 #include "solvers/offload/trace_problem.h"
 #include "solvers/offload/with_transfers.h"
 #include "solvers/plan/graph_simulate.h"
@@ -10,13 +11,6 @@
 namespace stowage {
 
 namespace {
-
-bool HasParts(const Chain& chain) {
-  for (int l = 1; l <= chain.length() + 1; ++l) {
-    if (chain.stage(l).parts() > 0) return true;
-  }
-  return false;
-}
 
 // `simulate` is the referee, of schedules with transfers.
 template <class Simulate>

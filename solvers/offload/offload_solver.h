@@ -1,10 +1,10 @@
 // The strategies of offloading as chain solvers: plain training within less memory, its activations
 // moved to the host as the strategy says.
 //
-// Without a link (SolveOptions::transfers) only plain training is left of the class. A schedule is
-// PROVEN_INFEASIBLE where nothing that recomputes nothing fits; with a link, and a host that has
-// less memory than all that may leave, least_budget may then be less than what such a schedule fits
-// in. Where the strategy finds nothing, or copies take longer than times can say, NOT_FOUND.
+// The class recomputes nothing and copies all that a stage saves at once; without a link
+// (SolveOptions::transfers) only plain training is left of it. A schedule is PROVEN_INFEASIBLE where
+// nothing of the class fits; with a link, and a host that has less memory than all that may leave,
+// least_budget may then be less than what such a schedule fits in. Where the strategy finds nothing, or copies take longer than times can say, NOT_FOUND.
 //
 // A plan for one budget is the strategy's for it, so it may be slower than one for less memory; a
 // frontier has none that is. It is made of 64 budgets, evenly spaced.

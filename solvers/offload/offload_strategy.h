@@ -17,7 +17,7 @@ struct OffloadPlan {
   PlanStatus status = PlanStatus::kNotFound;
   OffloadSet set;
   OffloadTimeline timeline;  // empty unless kFound
-  Nanos lower_bound;         // no schedule that recomputes nothing is faster
+  Nanos lower_bound;         // no schedule that moves these activations is faster
   int64_t slots = 0;         // of memory, where sizes were rounded
   std::string explanation;
 };

@@ -4,6 +4,13 @@
 
 namespace stowage {
 
+bool HasParts(const Chain& chain) {
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    if (chain.stage(l).parts() > 0) return true;
+  }
+  return false;
+}
+
 std::vector<PartGroup> PartGroupsOf(const Stage& stage) {
   std::vector<PartGroup> groups;
   const int last = stage.parts();

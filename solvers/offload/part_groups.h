@@ -20,6 +20,9 @@ struct PartGroup {
 // one, and always there. Empty where the stage does not list its saved tensors. O(parts).
 std::vector<PartGroup> PartGroupsOf(const Stage& stage);
 
+// Whether any stage lists its saved tensors.
+bool HasParts(const Chain& chain);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SOLVERS_OFFLOAD_PART_GROUPS_H_

@@ -26,7 +26,7 @@ inline constexpr size_t kMaxRelaxedSets = 64;
 // In bytes and fractions of nanoseconds. Nothing where more than some thousand states are needed for
 // an op, or where bandwidths and sizes are too odd and large for 127-bit integers; otherwise
 // complete: no sets means that none exists. On a half-duplex link the makespan is a lower bound of
-// all schedules that recompute nothing. CANCELLED, DEADLINE_EXCEEDED.
+// all schedules that recompute nothing and copy these tensors whole. CANCELLED, DEADLINE_EXCEEDED.
 absl::StatusOr<std::optional<RelaxedOptimum>> ExactRelaxedOptimum(const OffloadProblem& problem,
                                                                   const SolveOptions& options);
 

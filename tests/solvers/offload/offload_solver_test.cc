@@ -25,7 +25,8 @@ Bytes StoreAllPeak(const Chain& chain) { return Simulate(chain, StoreAllSchedule
 
 TEST_P(OffloadSolverTest, IsTheStrategyOfItsName) {
   EXPECT_EQ(solver().info().name, strategy().info().name);
-  EXPECT_EQ(solver().info().schedule_class, "schedules that recompute nothing");
+  EXPECT_EQ(solver().info().schedule_class,
+            "schedules that recompute nothing and copy whole tensors");
 }
 
 TEST_P(OffloadSolverTest, PlansFitBothMemoriesAndRecomputeNothing) {
