@@ -38,7 +38,8 @@ class Search {
       : options_(options), bound_(bound), best_(*best), progress_(options.progress) {}
 
   absl::Status Run() {
-    absl::Status status = OfferCheapSchedules(&best_);
+    absl::Status status = StopPoll(options_.stop).Spend(1);
+    if (status.ok()) status = OfferCheapSchedules(&best_);
     if (!status.ok() || Done(0.05)) return status;
     absl::StatusOr<JointSearch> search = JointSearch::Make(options_, &best_);
     if (!search.ok()) return search.status();

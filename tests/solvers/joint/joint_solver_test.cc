@@ -215,7 +215,7 @@ TEST(JointSolver, TakesSizesAndTimesOfNothing) {
 TEST(JointSolver, EqualOptionsGiveEqualPlans) {
   std::mt19937_64 rng(66);
   const Chain chain = RandomChain(25, {40, 60}, &rng);
-  SolveOptions options = With(EvenLink(1500000000, int64_t{1} << 40));
+  SolveOptions options = With(EvenLink(400000000, int64_t{1} << 40));
   const Bytes budget(StoreAllPeak(chain).value() / 2);
   const absl::StatusOr<Plan> first = JointSolver().Solve(chain, budget, options);
   ASSERT_TRUE(first.ok()) << first.status();
@@ -234,7 +234,7 @@ TEST(JointSolver, EqualOptionsGiveEqualPlans) {
 TEST(JointSolver, DeadlinesCutTheSearchShort) {
   std::mt19937_64 rng(67);
   const Chain chain = RandomChain(120, {40, 60}, &rng);
-  SolveOptions options = With(EvenLink(1500000000, int64_t{1} << 40));
+  SolveOptions options = With(EvenLink(400000000, int64_t{1} << 40));
   const Bytes budget(StoreAllPeak(chain).value() / 2);
   for (const int given : {30, 300}) {
     const double seconds =
@@ -251,7 +251,7 @@ TEST(JointSolver, DeadlinesCutTheSearchShort) {
 TEST(JointSolver, StopsWhenAsked) {
   std::mt19937_64 rng(68);
   const Chain chain = RandomChain(20, {40, 60}, &rng);
-  SolveOptions options = With(EvenLink(1500000000, int64_t{1} << 40));
+  SolveOptions options = With(EvenLink(400000000, int64_t{1} << 40));
   StopToken stop;
   stop.RequestStop();
   options.stop = &stop;
