@@ -9,6 +9,7 @@
 #include "solvers/chain/chain_choice.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/budget/solvers.h"
+#include "solvers/graph/joint/solvers.h"
 #include "solvers/graph/linearized_solver.h"
 #include "solvers/joint/joint_solver.h"
 #include "solvers/model/field_error.h"
@@ -46,8 +47,8 @@ absl::StatusOr<const ChainSolver*> SolverFor(const Chain&, const std::string& na
   return Find(AllSolvers(), name);
 }
 
-absl::StatusOr<const GraphSolver*> SolverFor(const Graph&, const std::string& name, bool) {
-  if (name.empty()) return &OrderSearchSolver();
+absl::StatusOr<const GraphSolver*> SolverFor(const Graph&, const std::string& name, bool linked) {
+  if (name.empty()) return linked ? &JointGraphSolver() : &OrderSearchSolver();
   return Find(AllGraphSolvers(), name);
 }
 
@@ -174,7 +175,7 @@ const std::vector<const ChainSolver*>& AllSolvers() {
 
 const std::vector<const GraphSolver*>& AllGraphSolvers() {
   static const auto* const kSolvers = [] {
-    auto* solvers = new std::vector<const GraphSolver*>{&OrderSearchSolver()};
+    auto* solvers = new std::vector<const GraphSolver*>{&OrderSearchSolver(), &JointGraphSolver()};
     for (const ChainSolver* solver : RecomputeSolvers()) {
       solvers->push_back(new LinearizedSolver(solver));
     }
