@@ -148,15 +148,17 @@ absl::Status TransferSearch::Take(Schedule schedule, const Schedule& compute, Be
 absl::StatusOr<bool> TransferSearch::FitsIn(const Offered& offered, Bytes memory) {
   Best best;
   best.budget = memory;
-  absl::Status status = OfferWith(offered, offered.traces.front(), GreedyOffload(), &best);
+  absl::Status status = OfferAt(offered, &best);
   if (!status.ok()) return status;
   return best.found();
 }
 
 absl::Status TransferSearch::NoteLeast(const Offered& offered) {
-  const absl::StatusOr<TraceProblem> problem =
-      MakeTraceProblem(offered.traces.front(), link_, Bytes(0));
-  Bytes low = problem.ok() ? problem->problem.least_memory() : offered.peak;
+  Bytes low = offered.peak;
+  for (const ComputeTrace& trace : offered.traces) {
+    const absl::StatusOr<TraceProblem> problem = MakeTraceProblem(trace, link_, Bytes(0));
+    if (problem.ok()) low = std::min(low, problem->problem.least_memory());
+  }
   if (low >= least_budget_) return absl::OkStatus();
   // More only where the host has not the memory for everything.
   Bytes high = std::min(offered.peak, least_budget_);

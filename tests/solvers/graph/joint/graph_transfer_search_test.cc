@@ -99,7 +99,8 @@ TEST(TransferSearch, FindsTheLeastBudgetOfABoundedHost) {
     ASSERT_TRUE(wide.Offer(d->compute).ok());
     ASSERT_TRUE(search.Offer(d->compute).ok());
     const auto fits = [&](Bytes memory) {
-      return OffloadFrom(d->graph, d->compute, narrow, memory, GreedyOffload(), {})->has_value();
+      TransferSearch at(d->graph, narrow, {memory}, {});
+      return at.Offer(d->compute).ok() && at.bests()[0].found();
     };
     EXPECT_TRUE(fits(search.least_budget()));
     if (search.least_budget() > Bytes(0)) {
