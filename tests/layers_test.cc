@@ -43,7 +43,7 @@ const std::vector<Room>& Rooms() {
        {"solvers/model", "solvers/plan", "solvers/chain", "solvers/graph", "solvers"}},
       {"solvers/graph/joint",
        {"solvers/model", "solvers/plan", "solvers/chain", "solvers/graph", "solvers/graph/budget",
-        "solvers/offload", "solvers"}},
+        "solvers/joint", "solvers/offload", "solvers"}},
       {"solvers/drawing", {"solvers/model", "solvers/graph"}},
       {"solvers",
        {"solvers/model", "solvers/networks", "solvers/plan", "solvers/chain", "solvers/graph",

@@ -10,10 +10,13 @@
 #include "solvers/graph/budget/order_frontier.h"
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/easy_plan.h"
+#include "solvers/graph/expand.h"
 #include "solvers/graph/joint/solvers.h"
 #include "solvers/graph/joint/transfer_search.h"
 #include "solvers/graph/least_need.h"
+#include "solvers/graph/linearize.h"
 #include "solvers/graph/linearized_solver.h"
+#include "solvers/joint/joint_solver.h"
 #include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/schedule_code.h"
@@ -48,6 +51,7 @@ class Solving {
       const absl::StatusOr<Frontier> frontier = (this->*propose)();
       status = frontier.ok() ? OfferPoints(*frontier, search) : frontier.status();
     }
+    if (status.ok()) status = OfferJointChain(search);
     return status.ok() ? Refine(search) : status;
   }
 
@@ -155,6 +159,19 @@ class Solving {
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
+  }
+
+  // What the joint solver of chains runs at the largest budget, with the graph cut at its splitting
+  // vertices; what it moves is chosen anew.
+  absl::Status OfferJointChain(TransferSearch* search) const {
+    const absl::StatusOr<LinearizedGraph> linear = Linearize(graph_);
+    if (absl::IsInvalidArgument(linear.status())) return absl::OkStatus();
+    if (!linear.ok()) return linear.status();
+    const absl::StatusOr<Plan> plan =
+        JointSolver().Solve(linear->chain, search->bests().back().budget, Part(kOrders, kOffered));
+    if (!plan.ok()) return plan.status();
+    if (plan->status != PlanStatus::kFound) return absl::OkStatus();
+    return search->Offer(ExpandSchedule(graph_, *linear, plan->schedule));
   }
 
   absl::Status Refine(TransferSearch* search) const {

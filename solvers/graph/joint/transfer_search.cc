@@ -124,11 +124,10 @@ absl::Status TransferSearch::OfferWith(const Offered& offered, const ComputeTrac
   if (!problem.ok()) return absl::OkStatus();
   const absl::StatusOr<OffloadPlan> plan = strategy.Solve(problem->problem, options_);
   if (!plan.ok()) return plan.status();
-  const bool better =
-      plan->status == PlanStatus::kFound && plan->timeline.makespan < best->makespan;
-  return better ? Take(WithTransfers(offered.compute, trace, *problem, plan->timeline),
-                       offered.compute, best)
-                : absl::OkStatus();
+  if (plan->status != PlanStatus::kFound) return absl::OkStatus();
+  // The schedule may be faster than the timeline: its copies start as soon as they can.
+  return Take(WithTransfers(offered.compute, trace, *problem, plan->timeline), offered.compute,
+              best);
 }
 
 absl::Status TransferSearch::Take(Schedule schedule, const Schedule& compute, Best* best) const {
