@@ -1,17 +1,14 @@
 #include "tests/bench/curve_set.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <mutex>
-#include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/segments.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/planner.h"
+#include "tests/bench/parallel.h"
 #include "tests/bench/thread_cpu.h"
 
 namespace stowage {
@@ -73,33 +70,12 @@ absl::StatusOr<ConfigurationCurves> ComputeCurves(const Configuration& configura
 absl::StatusOr<std::vector<ConfigurationCurves>> ComputeAllCurves(
     const std::vector<Configuration>& configurations, const DeviceModel& device,
     const SolveOptions& options, int threads, void (*done)(const ConfigurationCurves&)) {
-  std::vector<std::optional<ConfigurationCurves>> results(configurations.size());
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  absl::Status status;
-  const auto work = [&] {
-    for (size_t i = next++; i < configurations.size(); i = next++) {
-      absl::StatusOr<ConfigurationCurves> curves =
-          ComputeCurves(configurations[i], device, options);
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (!curves.ok()) {
-        status.Update(curves.status());
-        next = configurations.size();
-        return;
-      }
-      if (done != nullptr) done(*curves);
-      results[i] = *std::move(curves);
-    }
-  };
-  std::vector<std::thread> pool;
-  for (int t = 1; t < threads; ++t) pool.emplace_back(work);
-  work();
-  for (std::thread& thread : pool) thread.join();
-  if (!status.ok()) return status;
-  std::vector<ConfigurationCurves> all;
-  all.reserve(results.size());
-  for (std::optional<ConfigurationCurves>& result : results) all.push_back(*std::move(result));
-  return all;
+  return MakeAll<ConfigurationCurves>(
+      configurations.size(), threads,
+      [&](size_t i) { return ComputeCurves(configurations[i], device, options); },
+      [&](const ConfigurationCurves& curves) {
+        if (done != nullptr) done(curves);
+      });
 }
 
 const Frontier* CurveOf(const ConfigurationCurves& curves, const std::string& strategy) {

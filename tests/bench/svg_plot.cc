@@ -40,7 +40,7 @@ std::string Text(double x, double y, const std::string& text, const std::string&
                          Escape(text));
 }
 
-std::string Line(double x1, double y1, double x2, double y2, const char* colour) {
+std::string Stroke(double x1, double y1, double x2, double y2, const char* colour) {
   return absl::StrFormat("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/>\n",
                          x1, y1, x2, y2, colour);
 }
@@ -80,7 +80,7 @@ std::vector<Style> StylesOf(const std::vector<Panel>& panels) {
       });
       if (known != styles.end()) continue;
       const size_t index = styles.size();
-      const bool crosses = series.steps.empty() && !series.crosses.empty();
+      const bool crosses = series.steps.empty() && series.line.empty() && !series.crosses.empty();
       styles.push_back({series.label, kColours[index % std::size(kColours)], index, crosses});
     }
   }
@@ -95,8 +95,9 @@ class PanelWriter {
   std::string Write() {
     PlotPoint largest;
     for (const Series& series : panel_.series) {
-      for (const std::vector<PlotPoint>* points : {&series.steps, &series.crosses}) {
+      for (const std::vector<PlotPoint>* points : {&series.steps, &series.crosses, &series.line}) {
         for (const PlotPoint& point : *points) {
+          if (IsAbove(point)) continue;
           largest = {std::max(largest.x, point.x), std::max(largest.y, point.y)};
         }
       }
@@ -107,7 +108,9 @@ class PanelWriter {
     x_ticks_ = Ticks(largest.x, 6);
     y_ticks_ = Ticks(largest.y, 6);
     svg += Axes();
-    for (const Series& series : panel_.series) svg += Steps(series) + Crosses(series);
+    for (const Series& series : panel_.series) {
+      svg += Steps(series) + Line(series) + Crosses(series);
+    }
     return svg;
   }
 
@@ -122,15 +125,15 @@ class PanelWriter {
   std::string Axes() const {
     std::string svg;
     for (const double tick : x_ticks_) {
-      svg += Line(X(tick), Y(0), X(tick), Y(y_ticks_.back()), "#e4e4e4");
+      svg += Stroke(X(tick), Y(0), X(tick), Y(y_ticks_.back()), "#e4e4e4");
       svg += Text(X(tick), Y(0) + 16, absl::StrCat(tick), "text-anchor=\"middle\"");
     }
     for (const double tick : y_ticks_) {
-      svg += Line(X(0), Y(tick), X(x_ticks_.back()), Y(tick), "#e4e4e4");
+      svg += Stroke(X(0), Y(tick), X(x_ticks_.back()), Y(tick), "#e4e4e4");
       svg += Text(X(0) - 6, Y(tick) + 4, absl::StrCat(tick), "text-anchor=\"end\"");
     }
-    svg += Line(X(0), Y(0), X(x_ticks_.back()), Y(0), "#000000");
-    svg += Line(X(0), Y(0), X(0), Y(y_ticks_.back()), "#000000");
+    svg += Stroke(X(0), Y(0), X(x_ticks_.back()), Y(0), "#000000");
+    svg += Stroke(X(0), Y(0), X(0), Y(y_ticks_.back()), "#000000");
     svg +=
         Text((X(0) + X(x_ticks_.back())) / 2, Y(0) + 38, panel_.x_label, "text-anchor=\"middle\"");
     const double x = left_ + 16;
@@ -163,9 +166,32 @@ class PanelWriter {
     return svg;
   }
 
+  // Interrupted where points are left out.
+  std::string Line(const Series& series) const {
+    if (series.line.empty()) return "";
+    const Style& style = StyleOf(series);
+    std::string path, markers;
+    bool joins = false;
+    for (const PlotPoint& point : series.line) {
+      if (IsAbove(point)) {
+        joins = false;
+        continue;
+      }
+      absl::StrAppendFormat(&path, "%s%.1f %.1f", joins ? "L" : "M", X(point.x), Y(point.y));
+      markers += Marker(X(point.x), Y(point.y), style);
+      joins = true;
+    }
+    return absl::StrFormat("<path d=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.3\"/>\n",
+                           path, style.colour) +
+           markers;
+  }
+
+  bool IsAbove(const PlotPoint& point) const { return panel_.top > 0 && point.y > panel_.top; }
+
   std::string Crosses(const Series& series) const {
     std::string svg;
     for (const PlotPoint& point : series.crosses) {
+      if (IsAbove(point)) continue;
       svg += Cross(X(point.x), Y(point.y), StyleOf(series).colour);
     }
     return svg;
@@ -194,7 +220,7 @@ std::string Legend(const std::vector<Style>& styles) {
     if (style.crosses) {
       svg += Cross(x + 12, y, style.colour);
     } else {
-      svg += Line(x, y, x + 24, y, style.colour) + Marker(x + 12, y, style);
+      svg += Stroke(x, y, x + 24, y, style.colour) + Marker(x + 12, y, style);
     }
     svg += Text(x + 30, y + 4, style.label);
     x += width;

@@ -18,6 +18,7 @@ struct Series {
   // marker each.
   std::vector<PlotPoint> steps = {};
   std::vector<PlotPoint> crosses = {};  // each on its own
+  std::vector<PlotPoint> line = {};     // joined, by rising x, with a marker each
 };
 
 struct Panel {
@@ -25,6 +26,7 @@ struct Panel {
   std::string x_label;
   std::string y_label;
   std::vector<Series> series;
+  double top = 0;  // points above it are left out; 0: no limit
 };
 
 // Round numbers from 0 to the first that is not below `top` (> 0): about `count` of them, each 1, 2
