@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "solvers/plan/store_all_schedule.h"
 #include "solvers/planner.h"
 #include "tests/fuzz/byte_source.h"
+#include "tests/fuzz/draw_chain.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/require.h"
 #include "tests/solvers/naive_replay.h"
@@ -19,52 +19,6 @@ using testing::ByteSource;
 using testing::Require;
 
 constexpr int kMaxStages = 24;  // beyond 15 there are no moving checkpoints
-
-Stage DrawStage(ByteSource* in) {
-  Stage stage;
-  stage.forward_time = Nanos(in->Quantity());
-  stage.backward_time = Nanos(in->Quantity());
-  stage.output = Bytes(in->Quantity());
-  // Mostly a legal one, or few chains would come through.
-  const int64_t more = in->Quantity();
-  const bool legal = more >= 0 && stage.output.value() <= INT64_MAX - more;
-  stage.saved = legal ? stage.output + Bytes(more) : Bytes(more);
-  stage.output_gradient = in->OneIn(3) ? Bytes(in->Quantity()) : stage.output;
-  if (in->OneIn(2)) {
-    stage.forward_saving_overhead = Bytes(in->Quantity());
-    stage.forward_overhead = Bytes(in->Quantity());
-    stage.backward_overhead = Bytes(in->Quantity());
-  }
-  stage.must_keep = in->OneIn(8);
-  stage.collective = in->OneIn(16);
-  return stage;
-}
-
-ChainSpec DrawChain(ByteSource* in) {
-  in->set_wildness(in->Below(3));
-  ChainSpec spec;
-  spec.input = Bytes(in->Quantity());
-  spec.input_gradient = in->OneIn(3) ? Bytes(in->Quantity()) : Bytes(0);
-  const int stages = in->Below(kMaxStages + 1);
-  for (int i = 0; i < stages; ++i) {
-    // Equal runs take paths of their own.
-    spec.stages.push_back(i > 0 && in->OneIn(3) ? spec.stages.back() : DrawStage(in));
-  }
-  if (in->OneIn(2)) spec.loss = DrawStage(in);
-  return spec;
-}
-
-Bytes DrawBudget(const Chain& chain, ByteSource* in) {
-  const int64_t store_all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
-  switch (in->Below(4)) {
-    case 0:
-      return Bytes(in->Quantity());
-    case 1:
-      return Bytes(store_all + in->Below(5) - 2);
-    default:
-      return Bytes(store_all / 256 * in->Byte() + store_all % 256 * in->Byte() / 256);
-  }
-}
 
 PlanOptions DrawOptions(ByteSource* in) {
   PlanOptions options;
@@ -112,13 +66,13 @@ void CheckFrontier(const Chain& chain, const Frontier& frontier) {
 }  // namespace
 
 void Fuzz(ByteSource* in) {
-  const absl::StatusOr<Chain> chain = Chain::Create(DrawChain(in));
+  const absl::StatusOr<Chain> chain = Chain::Create(testing::DrawChain(kMaxStages, in));
   if (!chain.ok()) {
     Require(absl::IsInvalidArgument(chain.status()), "bad chains are bad arguments");
     return;
   }
   const PlanOptions options = DrawOptions(in);
-  const Bytes budget = DrawBudget(*chain, in);
+  const Bytes budget = testing::DrawBudget(*chain, in);
   const absl::StatusOr<Plan> plan = MakeChainPlan(*chain, budget, options);
   const std::string detail = testing::Describe(*chain);
   Require(plan.ok() || Documented(plan.status()), "errors are documented",

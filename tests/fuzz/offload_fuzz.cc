@@ -1,0 +1,222 @@
+// Arbitrary chains, links to host memory and budgets for every strategy of offloading, and through
+// the facade with that link: an answer is a plan that two referees accept and that no bound
+// contradicts, a proof that holds, or an error of the documented kinds.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/model/field_error.h"
+#include "solvers/offload/offload_from.h"
+#include "solvers/offload/strategies.h"
+#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/text.h"
+#include "solvers/plan/transfer_lower_bound.h"
+#include "solvers/planner.h"
+#include "tests/fuzz/byte_source.h"
+#include "tests/fuzz/draw_chain.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/require.h"
+#include "tests/solvers/naive_replay.h"
+#include "tests/solvers/random_chain.h"
+#include "tests/solvers/transfer_search.h"
+
+namespace stowage {
+namespace {
+
+using testing::ByteSource;
+using testing::Require;
+
+constexpr int kMaxStages = 12;
+constexpr int kMostSearched = 2;    // stages, by the exhaustive search
+constexpr int kMostSetsOf = 8;      // activations of which all sets are tried
+constexpr int64_t kSmall = 100000;  // quantities that the naive replay and the search can add up
+
+struct Case {
+  const Chain& chain;
+  const TransferModel& link;
+  Bytes budget;
+  std::string detail;
+  bool small = false;  // all quantities are
+  // If few stages and small: the least makespan there is; nothing if nothing fits.
+  std::optional<std::optional<testing::FastestSchedule>> fastest = std::nullopt;
+};
+
+std::string Describe(const Chain& chain, const TransferModel& link, Bytes budget) {
+  return absl::StrCat(testing::Describe(chain), "\nbudget ", budget.value(), ", to host ",
+                      link.to_host.bytes_per_second, " B/s after ", link.to_host.latency.value(),
+                      " ns, back ", link.to_device.bytes_per_second, " B/s after ",
+                      link.to_device.latency.value(), " ns, ", link.full_duplex ? "full" : "half",
+                      " duplex, host ", link.host_memory.value());
+}
+
+bool IsSmall(const Chain& chain, const TransferModel& link) {
+  const Simulation all = *Simulate(chain, StoreAllSchedule(chain));
+  const bool slow = std::min(link.to_host.bytes_per_second, link.to_device.bytes_per_second) < 1000;
+  return std::max({all.peak.value(), all.makespan.value(), link.to_host.latency.value(),
+                   link.to_device.latency.value()}) < kSmall &&
+         !slow;
+}
+
+void CheckSchedule(const Case& c, const Schedule& schedule, Nanos makespan) {
+  const std::string detail = c.detail + "\n" + ScheduleText(schedule);
+  const absl::StatusOr<Simulation> run = Simulate(c.chain, schedule, c.link);
+  Require(run.ok(), "the schedule is valid", run.status().ToString() + "\n" + detail);
+  Require(run->peak <= c.budget, "the peak is within the budget", detail);
+  Require(run->host_peak <= c.link.host_memory, "the host has the room", detail);
+  Require(run->makespan == makespan, "the makespan is exact", detail);
+  Require(MakespanLowerBound(c.chain, c.link, c.budget) <= makespan, "the bound is one", detail);
+  if (!c.small) return;
+  const testing::NaiveResult naive = testing::NaiveReplay(c.chain, schedule, &c.link);
+  Require(naive.valid && naive.peak == run->peak.value(), "both referees see one peak", detail);
+  Require(naive.makespan == makespan.value(), "both see one makespan", detail);
+  if (!c.fastest) return;
+  Require(c.fastest->has_value(), "nothing fits where nothing can", detail);
+  Require((*c.fastest)->makespan <= makespan.value(), "nothing is faster than all", detail);
+}
+
+bool SomeSetFits(const OffloadProblem& problem) {
+  for (int bits = 0; bits < 1 << problem.size(); ++bits) {
+    OffloadSet set;
+    for (int i = 0; i < problem.size(); ++i) {
+      if ((bits >> i & 1) != 0) set.push_back(i);
+    }
+    if (problem.Admits(set)) return true;
+  }
+  return false;
+}
+
+// How fast its schedule is, if it has one.
+std::optional<Nanos> CheckStrategy(const Case& c, const OffloadProblem& problem,
+                                   const OffloadStrategy& strategy, const SolveOptions& options) {
+  const std::string detail = strategy.info().name + "\n" + c.detail;
+  const absl::StatusOr<OffloadPlan> plan = strategy.Solve(problem, options);
+  Require(plan.ok() || absl::IsResourceExhausted(plan.status()), "errors are documented", detail);
+  if (!plan.ok()) return std::nullopt;
+  Require(!plan->explanation.empty(), "it explains itself", detail);
+  if (plan->status == PlanStatus::kProvenInfeasible && problem.size() <= kMostSetsOf) {
+    Require(!SomeSetFits(problem), "what is proven infeasible does not fit", detail);
+  }
+  const bool found = plan->status == PlanStatus::kFound;
+  if (found) {
+    const OffloadTimeline& timeline = plan->timeline;
+    Require(problem.Admits(plan->set), "its set fits", detail);
+    Require(timeline.peak == PeakOf(problem, timeline), "the peak is exact", detail);
+    Require(timeline.peak <= c.budget, "the peak is within the budget", detail);
+    Require(timeline.host_peak <= c.link.host_memory, "the host has the room", detail);
+    Require(plan->lower_bound <= timeline.makespan, "the bound of offloading is one", detail);
+  }
+  Require(found || problem.memory() < problem.peak(), "what fits is found", detail);
+  const auto schedule =
+      OffloadFrom(c.chain, StoreAllSchedule(c.chain), c.link, c.budget, strategy, options);
+  Require(schedule.ok(), "strategies have schedules", schedule.status().ToString() + detail);
+  if (!schedule->has_value()) return std::nullopt;
+  CheckSchedule(c, (*schedule)->schedule, (*schedule)->prediction.makespan);
+  return (*schedule)->prediction.makespan;
+}
+
+// The fastest of Greedy and DynProg; nothing if neither has a schedule.
+std::optional<Nanos> CheckStrategies(const Case& c, const SolveOptions& options) {
+  const absl::StatusOr<OffloadProblem> problem = MakeOffloadProblem(c.chain, c.link, c.budget);
+  Require(problem.ok() || absl::IsInvalidArgument(problem.status()), "bad problems are refused",
+          c.detail);
+  if (!problem.ok()) return std::nullopt;
+  std::optional<Nanos> fastest;
+  for (const OffloadStrategy* strategy : AllOffloadStrategies()) {
+    const std::optional<Nanos> makespan = CheckStrategy(c, *problem, *strategy, options);
+    const bool counts = strategy == &GreedyOffload() || strategy == &DynProgOffload();
+    if (makespan && counts && (!fastest || *makespan < *fastest)) fastest = makespan;
+  }
+  return fastest;
+}
+
+bool Documented(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
+}
+
+// One of the facade's solvers; how fast its plan is.
+std::optional<Nanos> CheckFacade(const Case& c, const PlanOptions& options) {
+  const std::string detail = options.solver + "\n" + c.detail;
+  const absl::StatusOr<Plan> plan = MakeChainPlan(c.chain, c.budget, options);
+  Require(plan.ok() || Documented(plan.status()), "errors are documented",
+          plan.status().ToString() + "\n" + detail);
+  if (!plan.ok()) return std::nullopt;
+  if (plan->status == PlanStatus::kProvenInfeasible) {
+    Require(c.budget < plan->bounds.least_budget, "infeasible below the least budget", detail);
+    const absl::StatusOr<Plan> least = MakeChainPlan(c.chain, plan->bounds.least_budget, options);
+    Require(least.ok() && least->status != PlanStatus::kProvenInfeasible,
+            "the least budget is not infeasible", detail);
+    // Slots may be too coarse for it.
+    Require(least->status == PlanStatus::kFound || options.solve.slots > 0, "it fits", detail);
+  }
+  if (plan->status != PlanStatus::kFound) return std::nullopt;
+  Require(plan->bounds.lower_bound <= plan->prediction.makespan, "the bound is one", detail);
+  CheckSchedule(c, plan->schedule, plan->prediction.makespan);
+  return plan->prediction.makespan;
+}
+
+// Joint is the choice where there is a link.
+void CheckJoint(const Case& c, const PlanOptions& options, std::optional<Nanos> offloading) {
+  PlanOptions both = options, recompute = options;
+  both.solver.clear();
+  recompute.solver.clear();
+  recompute.recompute_only = true;
+  const std::optional<Nanos> fastest = CheckFacade(c, both);
+  const std::optional<Nanos> alone = CheckFacade(c, recompute);
+  const auto behind = [&fastest](std::optional<Nanos> other) {
+    return other && (!fastest || *other < *fastest);
+  };
+  Require(!behind(alone), "joint is not behind recomputing", c.detail);
+  Require(!behind(offloading), "joint is not behind offloading", c.detail);
+}
+
+void CheckFrontier(const Case& c, const PlanOptions& options) {
+  const absl::StatusOr<Frontier> frontier = MakeChainFrontier(c.chain, options);
+  Require(frontier.ok() || Documented(frontier.status()), "errors are documented",
+          frontier.status().ToString() + "\n" + c.detail);
+  if (!frontier.ok()) return;
+  for (const Frontier::Point& point : frontier->points()) {
+    const absl::StatusOr<Plan> plan = frontier->PlanAt(point.peak);
+    Require(plan.ok(), "every point is a plan", c.detail);
+    Case at{c.chain, c.link, point.peak, c.detail, c.small};
+    CheckSchedule(at, plan->schedule, point.makespan);
+  }
+}
+
+PlanOptions DrawOptions(const TransferModel& link, ByteSource* in) {
+  PlanOptions options;
+  options.solve.transfers = link;
+  if (in->OneIn(3)) {
+    options.solver = AllSolvers()[in->Byte() % AllSolvers().size()]->info().name;
+  }
+  if (in->OneIn(3)) options.solve.slots = in->Below(200);
+  return options;
+}
+
+}  // namespace
+
+void Fuzz(ByteSource* in) {
+  const absl::StatusOr<Chain> chain = Chain::Create(testing::DrawChain(kMaxStages, in));
+  if (!chain.ok()) return;
+  const TransferModel link = testing::DrawLink(in);
+  const Bytes budget = testing::DrawBudget(*chain, in);
+  const PlanOptions options = DrawOptions(link, in);
+  Case c{*chain, link, budget, Describe(*chain, link, budget)};
+  if (!ValidateTransferModel(link).ok()) {
+    const absl::StatusOr<Plan> plan = MakeChainPlan(*chain, budget, options);
+    Require(absl::IsInvalidArgument(plan.status()), "bad links are bad arguments", c.detail);
+    return;
+  }
+  c.small = IsSmall(*chain, link) && budget < Bytes(kSmall);
+  if (c.small && chain->length() <= kMostSearched) {
+    c.fastest = testing::SearchTransfers(*chain, link, budget.value());
+  }
+  const std::optional<Nanos> offloading = CheckStrategies(c, options.solve);
+  if (!options.solver.empty()) CheckFacade(c, options);
+  CheckJoint(c, options, offloading);
+  if (in->OneIn(4)) CheckFrontier(c, options);
+}
+
+}  // namespace stowage
