@@ -91,7 +91,7 @@ class Slots {
   int64_t Moved(int128 bytes, int64_t* before) const {
     // Sums of nearly 126 bits leave no room for the slots; those of that size need no rounding.
     constexpr int kRoom = 20;
-    const bool large = bytes >> (126 - kRoom) != 0;
+    const bool large = (bytes >> (126 - kRoom)) != 0;
     const int128 after = large ? bytes / kNanosPerSecond * slots_ / memory_
                                : bytes * slots_ / (int128(memory_) * kNanosPerSecond);
     const int64_t capped =
