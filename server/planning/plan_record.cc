@@ -28,6 +28,19 @@ PlanEntry Rebased(const PlanEntry& old, const PlanningProblem& problem) {
   return entry;
 }
 
+// Whether the entry has a plan for the budget that is far better under its reference: what another
+// caller's costs led to must not take its place. A little slower may well hold for more callers.
+bool HasFarBetter(const PlanEntry& entry, const Plan& stored) {
+  constexpr double kFar = 1.05;
+  for (const auto& plan : entry.plans) {
+    if (plan->budget != stored.budget || plan->status != PlanStatus::kFound) continue;
+    if (stored.status != PlanStatus::kFound) return true;
+    return static_cast<double>(stored.prediction.makespan.value()) >
+           kFar * static_cast<double>(plan->prediction.makespan.value());
+  }
+  return false;
+}
+
 void RemovePlanFor(Bytes budget, PlanEntry* entry) {
   entry->plans.erase(std::remove_if(entry->plans.begin(), entry->plans.end(),
                                     [budget](const std::shared_ptr<const Plan>& plan) {
@@ -69,7 +82,7 @@ std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved) {
   Plan stored = solved->plan;
   stored.stage_vertices.clear();
   std::optional<PlanEntry> entry = EntryFor(old, problem, &stored);
-  if (!entry) return std::nullopt;
+  if (!entry || HasFarBetter(*entry, stored)) return std::nullopt;
   RemovePlanFor(budget, &*entry);
   entry->plans.push_back(std::make_shared<const Plan>(std::move(stored)));
   if (entry->plans.size() > kMaxPlansPerEntry) entry->plans.erase(entry->plans.begin());

@@ -59,22 +59,38 @@ bool SameLink(const LinkedProblem& a, const LinkedProblem& b) {
          a.transfers->host_memory == b.transfers->host_memory;
 }
 
-// Measured bandwidths are noisy; beyond this ratio they are those of other links.
-bool AlikeCost(const CopyCost& a, const CopyCost& b) {
-  constexpr int64_t kMostRatio = 2;
-  const auto [less, more] = std::minmax(a.bytes_per_second, b.bytes_per_second);
-  return more / kMostRatio <= less;
+// Of what steps save, or make.
+Bytes MeanTensor(const Problem& problem) {
+  Bytes sum;
+  int count = 0;
+  if (const Graph* graph = std::get_if<Graph>(&problem)) {
+    for (count = 0; count < graph->size(); ++count) sum += graph->vertex(count).output;
+  } else {
+    const Chain& chain = std::get<Chain>(problem);
+    for (count = 0; count <= chain.length(); ++count) sum += chain.stage(count + 1).saved;
+  }
+  return Bytes(sum.value() / std::max(count, 1) + 1);
 }
 
-bool AlikeLink(const TransferModel& a, const TransferModel& b) {
-  return AlikeCost(a.to_host, b.to_host) && AlikeCost(a.to_device, b.to_device);
+// Measured links are noisy; beyond this ratio of the times that a copy takes they are others.
+bool AlikeCost(const CopyCost& a, const CopyCost& b, Bytes bytes) {
+  constexpr int64_t kMostRatio = 2;
+  const Nanos x = CopyTime(a, bytes), y = CopyTime(b, bytes);
+  return std::max(x, y).value() / kMostRatio <= std::min(x, y).value();
+}
+
+// Both have links; equal sizes.
+bool AlikeLink(const LinkedProblem& a, const LinkedProblem& b) {
+  const Bytes bytes = MeanTensor(a.problem);
+  return AlikeCost(a.transfers->to_host, b.transfers->to_host, bytes) &&
+         AlikeCost(a.transfers->to_device, b.transfers->to_device, bytes);
 }
 
 // Whether what is good with the reference's link, or without one, is so for the caller. Without a
 // link of its own a caller may take what does not use the reference's.
 bool LinkServes(const LinkedProblem& caller, const LinkedProblem& reference) {
   if (!caller.transfers) return true;
-  return reference.transfers && AlikeLink(*caller.transfers, *reference.transfers);
+  return reference.transfers && AlikeLink(caller, reference);
 }
 
 bool IsPlain(const Simulation& simulation) {
@@ -92,7 +108,7 @@ bool SameMemory(const LinkedProblem& a, const LinkedProblem& b) {
 bool HoldsForMore(const LinkedProblem& a, const LinkedProblem& b) {
   if (!OverheadsAtLeast(a.problem, b.problem)) return false;
   if (!b.transfers) return true;
-  return a.transfers && AlikeLink(*a.transfers, *b.transfers);
+  return a.transfers && AlikeLink(a, b);
 }
 
 std::optional<Plan> PlanUnder(const LinkedProblem& caller, const Simulation& store_all,

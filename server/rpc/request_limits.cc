@@ -27,6 +27,12 @@ absl::Status CheckLimits(const v1::ComputePlanRequest& request, const RequestLim
   absl::Status status =
       AtMost("profile.chain.stages", profile.chain().stages_size(), limits.max_stages);
   if (!status.ok()) return status;
+  int64_t saved_tensors = profile.chain().loss().saved_tensor_bytes_size();
+  for (const v1::Stage& stage : profile.chain().stages()) {
+    saved_tensors += stage.saved_tensor_bytes_size();
+  }
+  status = AtMost("profile.chain.stages.saved_tensor_bytes", saved_tensors, kMaxSavedTensors);
+  if (!status.ok()) return status;
   return AtMost("profile.graph.vertices", profile.graph().vertices_size(), limits.max_vertices);
 }
 

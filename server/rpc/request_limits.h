@@ -15,6 +15,8 @@
 namespace stowage {
 
 inline constexpr int kMaxKeysPerRequest = 16;
+// Of all stages together: small on the wire, some bytes each in memory.
+inline constexpr int64_t kMaxSavedTensors = 200'000;
 
 struct RequestLimits {
   int64_t max_message_bytes = int64_t{16} << 20;  // of a request and of an answer

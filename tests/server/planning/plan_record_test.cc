@@ -49,6 +49,26 @@ TEST(PlanRecord, TheFirstPlanBringsItsCostsAsReference) {
   EXPECT_FALSE(entry.least_budget.has_value());
 }
 
+TEST(PlanRecord, AFarSlowerPlanDoesNotTakeTheirPlace) {
+  const Asked problem = ProblemOf({});
+  SolvedPlan solved = Solved(problem, Bytes(1500));
+  const PlanEntry first = *Record(nullptr, &solved);
+  ASSERT_EQ(solved.plan.status, PlanStatus::kFound);
+
+  PlanOptions options;
+  options.solver = "chen_sqrt";
+  SolvedPlan slower{problem, *MakePlan(problem->costs->problem, Bytes(1500), options), false};
+  ASSERT_EQ(slower.plan.status, PlanStatus::kFound);
+  ASSERT_GT(slower.plan.prediction.makespan.value(),
+            solved.plan.prediction.makespan.value() * 21 / 20);
+  EXPECT_FALSE(Record(&first, &slower).has_value());
+
+  SolvedPlan nothing = slower;
+  nothing.plan.status = PlanStatus::kNotFound;
+  nothing.plan.schedule.clear();
+  EXPECT_FALSE(Record(&first, &nothing).has_value());
+}
+
 TEST(PlanRecord, APlanOfEqualBudgetIsReplacedByTheNextRevision) {
   const Asked problem = ProblemOf({});
   SolvedPlan solved = Solved(problem, Bytes(1500));

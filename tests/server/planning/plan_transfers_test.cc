@@ -135,6 +135,18 @@ TEST(PlanTransfers, WhatCopiesIsNoAnswerWhereStoreAllFits) {
   EXPECT_FALSE(Under(small, large, plan).has_value());
 }
 
+TEST(PlanTransfers, ALinkOfFarLongerCopiesIsAnotherLink) {
+  ProfileShape late;
+  late.host_memory = kHost;
+  late.bandwidth = kSpeed;
+  late.latency = 50'000'000;
+  const Asked reference = WithLink(kSpeed);
+  const Asked caller = *MakePlanningProblem(ChainProfile(late), KeyOptions(), Sha256);
+  ASSERT_EQ(caller->key, reference->key);
+  EXPECT_FALSE(Under(caller, reference, PlanWithTransfers(reference)).has_value());
+  EXPECT_FALSE(Under(reference, caller, PlanWithTransfers(caller)).has_value());
+}
+
 TEST(PlanTransfers, InfeasibleWithoutTheLinkSaysNothingWithIt) {
   const Asked linked = WithLink(kSpeed), none = WithLink(0);
   const Plan plan = *MakePlan(none->costs->problem, Bytes(10), PlanOptions());

@@ -17,6 +17,7 @@ struct ProfileShape {
   bool timed = true;          // else all times are 0
   int64_t host_memory = 0;    // bytes, environment
   int64_t bandwidth = 0;      // bytes per second each way; 0: not measured, hence no link
+  int64_t latency = 0;        // ns of each copy
 };
 
 // A chain whose plans recompute when the budget is below store-all. Any two of equal stages, output
