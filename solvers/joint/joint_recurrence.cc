@@ -13,9 +13,6 @@
 namespace stowage {
 namespace {
 
-// Cells of the grid along each side.
-constexpr double kCells = 256;
-
 double Positive(double value) { return std::max(value, 0.0); }
 
 // Bytes of all that may ever be on the host at once.
@@ -25,13 +22,13 @@ int64_t MostAway(const Chain& chain) {
   return sum;
 }
 
-StateGrid GridOf(const Chain& chain, const LinkCosts& link, Bytes memory) {
+StateGrid GridOf(const Chain& chain, const LinkCosts& link, Bytes memory, double cells) {
   StateGrid grid;
-  const double bytes = std::max(static_cast<double>(memory.value()), 1.0) / kCells;
+  const double bytes = std::max(static_cast<double>(memory.value()), 1.0) / cells;
   grid.kept = bytes;
   grid.backlog = std::max(bytes * std::max(link.out.per_byte, link.in.per_byte), 1e-3);
   grid.host_limited = link.host_memory < MostAway(chain);
-  grid.host = std::max(static_cast<double>(link.host_memory) / kCells, 1.0);
+  grid.host = std::max(static_cast<double>(link.host_memory) / cells, 1.0);
   return grid;
 }
 
@@ -59,7 +56,7 @@ class Search {
         costs_(costs),
         memory_(memory.value()),
         limits_(limits),
-        grid_(GridOf(chain, link_, memory)),
+        grid_(GridOf(chain, link_, memory, limits.cells)),
         bound_(chain, link_, memory_),
         poll_(options.stop),
         seed_gradient_(chain.gradient(chain.length() + 1).value()) {

@@ -28,6 +28,7 @@ namespace stowage {
 struct JointLimits {
   size_t states = 0;      // at one stage, of each kind of input
   size_t outlines = 0;    // that come out
+  double cells = 0;       // sizes are told apart by such a share of the memory
   double most_extra = 0;  // ns beyond the ideal time: states that cannot end within it are left out
 };
 

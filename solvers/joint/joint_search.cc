@@ -24,6 +24,8 @@ constexpr char kPoint[] = "a schedule for more memory, what is too much of it of
 constexpr int64_t kMaxInstructions = int64_t{1} << 24;
 // Of looking at one instruction of a schedule, in steps of a poll.
 constexpr int64_t kWorkPerStep = 2000;
+// Longer chains get fewer schedules.
+constexpr int kStages = 100;
 
 // Of stages that may run twice; the others are saved.
 Schedule CheckpointEveryStage(const Chain& chain) {
@@ -98,16 +100,21 @@ absl::StatusOr<JointSearch> JointSearch::Make(const SolveOptions& options, Incum
   return JointSearch(*std::move(costs), options, best);
 }
 
-absl::Status JointSearch::Propose(size_t states) {
+absl::Status JointSearch::Propose(size_t states, double cells) {
+  constexpr double kPairs = 100 * 100;
+  constexpr double kFewestStates = 20;
   constexpr size_t kOutlines = 128;
   // What the recurrence takes for a little slower may be faster.
   constexpr double kSlack = 1.2;
   if (!costs_) return absl::OkStatus();
+  const double pairs = static_cast<double>(costs_->last()) * costs_->longest();
+  const double afforded = static_cast<double>(states) * std::min(1.0, kPairs / pairs);
   const double ideal = static_cast<double>(best_.chain().ideal_time().value());
   const double known = static_cast<double>(best_.makespan().value()) - ideal;
-  absl::StatusOr<std::vector<Outline>> outlines =
-      ProposeOutlines(best_.chain(), best_.transfers(), *costs_, best_.memory(),
-                      {states, kOutlines, kSlack * known}, options_);
+  absl::StatusOr<std::vector<Outline>> outlines = ProposeOutlines(
+      best_.chain(), best_.transfers(), *costs_, best_.memory(),
+      {static_cast<size_t>(std::max(afforded, kFewestStates)), kOutlines, cells, kSlack * known},
+      options_);
   if (!outlines.ok()) return outlines.status();
   for (Outline& outline : *outlines) {
     absl::Status status = Rate(std::move(outline));
@@ -143,6 +150,7 @@ absl::Status JointSearch::Improve(int outlines, int64_t schedules, bool thorough
   std::stable_sort(rated_.begin(), rated_.end(),
                    [](const Rated& a, const Rated& b) { return a.makespan < b.makespan; });
   outlines = std::min(outlines, static_cast<int>(rated_.size()));
+  if (outlines > 0) schedules = schedules * kStages / std::max(kStages, costs_->last());
   for (; outlines > 0; --outlines) {
     Rated rated = std::move(rated_.front());
     rated_.erase(rated_.begin());

@@ -32,15 +32,16 @@ class JointSearch {
   // What `options` and `best` point to must outlive it.
   static absl::StatusOr<JointSearch> Make(const SolveOptions& options, Incumbent* best);
 
-  // What the recurrence proposes with so many states at a stage.
-  absl::Status Propose(size_t states);
+  // What the recurrence proposes with so many states at a stage, fewer on long chains, in so many
+  // cells of memory. Coarse cells find more different states, fine ones better ones.
+  absl::Status Propose(size_t states, double cells);
 
   // Every point of a frontier of schedules without transfers, what is too much of it offloaded; the
   // best one gives an outline. `thoroughly`: DynProg's set of that, too.
   absl::Status TakePoints(const Frontier& alone, bool thoroughly);
 
   // Changes the best outlines that have not been changed yet, so many of them, and looks at so many
-  // schedules. `thoroughly` as above.
+  // schedules, fewer on long chains. `thoroughly` as above.
   absl::Status Improve(int outlines, int64_t schedules, bool thoroughly);
 
  private:

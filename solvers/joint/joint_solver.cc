@@ -29,6 +29,11 @@ constexpr int64_t kFewSchedules = 1000;
 // Of the recurrence: what gives a good plan soon, and all.
 constexpr size_t kFewStates = 150;
 constexpr size_t kStates = 1500;
+constexpr double kCoarseCells = 64;
+constexpr double kFineCells = 256;
+
+// DynProg takes minutes on longer chains.
+constexpr int kMostThoroughStages = 1000;
 
 // All that the joint solver tries for one budget, until the bound is met. What soon gives a good plan
 // comes first.
@@ -43,18 +48,21 @@ class Search {
     if (!status.ok() || Done(0.05)) return status;
     absl::StatusOr<JointSearch> search = JointSearch::Make(options_, &best_);
     if (!search.ok()) return search.status();
-    status = search->Propose(kFewStates);
+    status = search->Propose(kFewStates, kFineCells);
     if (status.ok()) status = search->Improve(1, kFewSchedules, /*thoroughly=*/false);
     if (!status.ok() || Done(0.2)) return status;
     const Chain& chain = best_.chain();
+    const bool thoroughly = chain.length() <= kMostThoroughStages;
     const absl::StatusOr<Frontier> alone =
         ChosenChainSolver().SolveFrontier(chain, progress_.Part(options_, 0.2, 0.3));
-    if (alone.ok()) status = search->TakePoints(*alone, /*thoroughly=*/true);
+    if (alone.ok()) status = search->TakePoints(*alone, thoroughly);
     if (!alone.ok() && !absl::IsResourceExhausted(alone.status())) return alone.status();
     if (!status.ok() || Done(0.4)) return status;
-    status = search->Propose(kStates);
+    status = search->Propose(kStates, kCoarseCells);
+    if (!status.ok() || Done(0.5)) return status;
+    status = search->Propose(kStates, kFineCells);
     if (!status.ok() || Done(0.6)) return status;
-    status = search->Improve(kChanged, kSchedules, /*thoroughly=*/true);
+    status = search->Improve(kChanged, kSchedules, thoroughly);
     if (!status.ok() || Done(0.8)) return status;
     // Compact frontiers leave out a little.
     const absl::StatusOr<Plan> plan =
@@ -63,7 +71,7 @@ class Search {
       status = best_.Offer(plan->schedule, "recomputing alone");
     }
     if (!plan.ok() && !absl::IsResourceExhausted(plan.status())) return plan.status();
-    if (!status.ok() || Done(0.9)) return status;
+    if (!status.ok() || Done(0.9) || !thoroughly) return status;
     return best_.OfferThoroughly(StoreAllSchedule(chain), options_, "offloading alone");
   }
 
@@ -161,7 +169,7 @@ class Joint final : public ChainSolver {
       absl::StatusOr<JointSearch> search = JointSearch::Make(quiet, &best);
       if (!search.ok()) return search.status();
       status = search->TakePoints(alone, /*thoroughly=*/false);
-      if (status.ok()) status = search->Propose(kFewStates);
+      if (status.ok()) status = search->Propose(kFewStates, kFineCells);
       if (status.ok()) status = search->Improve(1, kFewSchedules, /*thoroughly=*/false);
     }
     if (!status.ok() || !best.found()) return status;

@@ -8,8 +8,8 @@
 // Of a schedule without transfers the tensors that are held around the turn from forwards to
 // backwards may be on the host meanwhile (solvers/offload/offload_from.h). What is tried:
 //   - store-all, and every point of the chain solver's frontier;
-//   - what a recurrence over both questions at once proposes (joint_recurrence.h), twice, with few
-//     states and with many;
+//   - what a recurrence over both questions at once proposes (joint_recurrence.h), with few states
+//     and with many;
 //   - local changes to the best of these (local_search.h).
 // All of it is bounded by work, not by the clock: equal options give equal plans, unless a deadline
 // cuts the search short.
@@ -23,8 +23,11 @@
 // the least budget is one for which a schedule is found, perhaps not the smallest. A plan that meets
 // MakespanLowerBound (solvers/plan/transfer_lower_bound.h) is proven optimal.
 //
-// Chains too long for the recurrence (some 300 stages that differ) are left with the frontier's
-// points; those too long for any chain solver with store-all. Bytes, nanoseconds. Thread-safe.
+// Frontiers are made of the chain solver's and of a shorter search for each of 40 budgets, evenly
+// spaced from the least on: a single solve may be a little faster.
+//
+// On chains of more than 1,000 stages there is no recurrence, and of DynProg no promise: they are
+// left with the frontier's points and Greedy. Bytes, nanoseconds. Thread-safe.
 #ifndef STOWAGE_SOLVERS_JOINT_JOINT_SOLVER_H_
 #define STOWAGE_SOLVERS_JOINT_JOINT_SOLVER_H_
 

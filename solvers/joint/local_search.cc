@@ -151,6 +151,8 @@ class Climb {
     const double now = RecomputeTimeOf(outline_, costs_);
     for (const Outline& between : Neighbours(outline_, costs_)) {
       if (schedules_ <= 0) return false;
+      absl::Status status = poll_.Spend(int64_t{50} * costs_.last());
+      if (!status.ok()) return status;
       if (RecomputeTimeOf(between, costs_) >= now) continue;
       const absl::StatusOr<bool> moved = StepTo(Neighbours(between, costs_));
       if (!moved.ok() || *moved) return moved;
@@ -168,6 +170,7 @@ class Climb {
                            static_cast<double>(best_.chain().ideal_time().value());
       absl::Status status = poll_.Spend(int64_t{50} * costs_.last());
       if (!status.ok()) return status;
+      if (++looks_ % kLooks == 0) --schedules_;
       if (least >= static_cast<double>(makespan_.value())) continue;
       --schedules_;
       status = poll_.Spend(int64_t{2000} * costs_.last());
@@ -183,10 +186,14 @@ class Climb {
     return false;
   }
 
+  // Neighbours whose time alone rules them out cost as much as one schedule.
+  static constexpr int64_t kLooks = 16;
+
   Outline outline_;
   Nanos makespan_;
   const SegmentCosts& costs_;
   StopPoll poll_;
+  int64_t looks_ = 0;
   int64_t& schedules_;
   Incumbent& best_;
 };

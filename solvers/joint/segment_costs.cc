@@ -18,6 +18,18 @@ constexpr int64_t kMostStages = 1000;
 constexpr double kMostOptions = 16;
 constexpr double kFewestOptions = 3;
 
+// A schedule takes some steps for each pair of its stages.
+double OptionWork(double stages, double longest) {
+  return stages * longest * longest * longest / 6;
+}
+
+// So short that the fewest options are within the work.
+int LongestSegment(int stages) {
+  int longest = stages;
+  while (longest > 1 && OptionWork(stages, longest) * kFewestOptions > kOptionSteps) --longest;
+  return longest;
+}
+
 // As many slots as the work and the memory allow; 0 if that is too few.
 int64_t AffordableSlots(const Chain& chain, int64_t memory, const SolveOptions& options) {
   for (int64_t slots = kMostSlots; slots >= kFewestSlots; slots = slots * 3 / 4) {
@@ -144,7 +156,8 @@ absl::StatusOr<std::optional<SegmentCosts>> SegmentCosts::Compute(const Chain& c
   absl::StatusOr<LeastMemory> least = ComputeLeastMemory(PersistentSpace(chain, 1), options);
   if (absl::IsResourceExhausted(least.status())) return none;
   if (!least.ok()) return least.status();
-  SegmentCosts costs(chain, std::max<int64_t>(memory.value() / slots, 1), *std::move(least));
+  SegmentCosts costs(chain, std::max<int64_t>(memory.value() / slots, 1),
+                     LongestSegment(chain.length()), *std::move(least));
   const PersistentSpace in_slots(chain, costs.unit_, Rounding::kNearest);
   const int64_t table_slots = memory.value() / costs.unit_ + 1;
   SolveOptions quiet = options;
@@ -159,9 +172,10 @@ absl::StatusOr<std::optional<SegmentCosts>> SegmentCosts::Compute(const Chain& c
   return std::optional<SegmentCosts>(std::move(costs));
 }
 
-SegmentCosts::SegmentCosts(const Chain& chain, int64_t unit, LeastMemory least)
+SegmentCosts::SegmentCosts(const Chain& chain, int64_t unit, int longest, LeastMemory least)
     : space_(chain, 1),
       unit_(unit),
+      longest_(longest),
       least_(std::move(least)),
       spans_{IntervalTable<Span>(space_.last()), IntervalTable<Span>(space_.last())} {}
 
@@ -169,9 +183,8 @@ absl::Status SegmentCosts::FillOptions(const Chain& chain, double per_byte, int6
                                        const SolveOptions& options) {
   StopPoll poll(options.stop);
   const std::vector<StageRepeat> repeats = FindStageRepeats(space_);
-  // A schedule takes some steps for each pair of its stages.
-  const double stages = last();
-  const double work = static_cast<double>(DistinctIntervals(repeats)) * stages * stages / 6;
+  const double share = static_cast<double>(DistinctIntervals(repeats)) / last() / last() * 2;
+  const double work = std::max(OptionWork(last(), longest_) * share, 1.0);
   const auto most =
       static_cast<size_t>(std::clamp(kOptionSteps / work, kFewestOptions, kMostOptions));
   Replay replay(chain, per_byte);

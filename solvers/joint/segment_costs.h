@@ -49,8 +49,12 @@ class SegmentCosts {
 
   int last() const { return space_.last(); }
 
-  // Whether stages i..j may run twice, the loss not among them.
-  bool MayRunTwice(int i, int j) const { return j < last() && space_.Recomputable(i, j); }
+  // Whether stages i..j may run twice, the loss not among them. On long chains segments are short.
+  bool MayRunTwice(int i, int j) const {
+    return j < last() && j - i < longest_ && space_.Recomputable(i, j);
+  }
+  // Stages of a segment at most.
+  int longest() const { return longest_; }
   int64_t ForwardTime(int i, int j) const { return space_.ForwardTime(i, j); }
   // Least room of such stages.
   Bytes LeastRoom(int i, int j) const { return Bytes(least_.table(i, j).memory); }
@@ -76,7 +80,7 @@ class SegmentCosts {
   };
   class Replay;
 
-  SegmentCosts(const Chain& chain, int64_t unit, LeastMemory least);
+  SegmentCosts(const Chain& chain, int64_t unit, int longest, LeastMemory least);
 
   absl::Status FillOptions(const Chain& chain, double per_byte, int64_t slots,
                            const SolveOptions& options);
@@ -87,6 +91,7 @@ class SegmentCosts {
 
   PersistentSpace space_;  // in bytes
   int64_t unit_;           // of the table
+  int longest_;
   LeastMemory least_;
   std::optional<PersistentTable> table_;
   std::array<IntervalTable<Span>, 2> spans_;  // by whether the last stage is saved
