@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kUsageError = 2;
 constexpr int kThreads = 2;
-constexpr int kMemories = 12;
+constexpr int kMemories = 10;
 // Measured by Beaumont et al. 2020.
 constexpr int64_t kPaperBandwidth = 12200000000;
 

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr int64_t kBandwidth = 12200000000;
-const Configuration kSmall = {"resnet50", 64, 4};
+const Configuration kSmall = {"decoder_12", 0, 2};
 
 TransferCurves SmallCurves() {
   return ComputeTransferCurves(kSmall, HalfDuplexLink(kBandwidth), 5).value();
@@ -59,8 +59,8 @@ TEST(TransferCurvesTest, Reports) {
   const TransferCurves curves = SmallCurves();
   const std::string csv = TransferCsv({curves});
   EXPECT_THAT(csv, StartsWith("network,image,batch,way,memory_bytes,"));
-  EXPECT_THAT(csv, HasSubstr("\nresnet50,64,4,offload_dynprog,"));
-  EXPECT_THAT(TransferSummary({curves}), HasSubstr("| way | resnet | all |"));
+  EXPECT_THAT(csv, HasSubstr("\ndecoder_12,0,2,offload_dynprog,"));
+  EXPECT_THAT(TransferSummary({curves}), HasSubstr("| way | decoder | all |"));
   EXPECT_THAT(TransferSummary({curves}), HasSubstr("\n| offload_greedy | "));
   EXPECT_THAT(TransferSvg(curves), HasSubstr("relative makespan"));
   EXPECT_FALSE(ComputeTransferCurves({"none", 64, 1}, HalfDuplexLink(1), 2).ok());
@@ -87,8 +87,8 @@ TEST(TransferSavingsTest, FasterLinksSaveMore) {
   EXPECT_LE(static_cast<double>(recompute.At(Bytes(least))->makespan.value()), limit);
   const Frontier::Point* below = recompute.At(Bytes(least / 100 * 98));
   EXPECT_TRUE(below == nullptr || static_cast<double>(below->makespan.value()) > limit);
-  EXPECT_THAT(SavingsCsv({row}), HasSubstr("\nresnet50,4,"));
-  EXPECT_THAT(SavingsMarkdown({row}), HasSubstr("| resnet50 (4) | "));
+  EXPECT_THAT(SavingsCsv({row}), HasSubstr("\ndecoder_12,2,"));
+  EXPECT_THAT(SavingsMarkdown({row}), HasSubstr("| decoder_12 (2) | "));
 }
 
 TEST(TransferBalanceTest, FasterLinksLoseLess) {
@@ -96,8 +96,8 @@ TEST(TransferBalanceTest, FasterLinksLoseLess) {
   const size_t chain = IndexOf(row.ways, kChainWay), dynprog = IndexOf(row.ways, kDynProgWay);
   EXPECT_EQ(row.slowdowns.front()[chain], row.slowdowns.back()[chain]);
   EXPECT_LT(row.slowdowns.front()[dynprog].value(), row.slowdowns.back()[dynprog].value());
-  EXPECT_THAT(BalanceCsv({row}), HasSubstr("\nresnet50,4,32,"));
-  EXPECT_THAT(BalanceMarkdown({row}), HasSubstr("\n| resnet50 (4) | "));
+  EXPECT_THAT(BalanceCsv({row}), HasSubstr("\ndecoder_12,2,32,"));
+  EXPECT_THAT(BalanceMarkdown({row}), HasSubstr("\n| decoder_12 (2) | "));
   EXPECT_THAT(BalanceSvg({row}), HasSubstr("FLOP per transferred byte"));
 }
 

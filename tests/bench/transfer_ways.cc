@@ -16,8 +16,8 @@ namespace stowage {
 namespace {
 
 constexpr char kDecoder[] = "decoder_";
-// Of a solve; the largest networks would take some times as long.
-constexpr std::chrono::seconds kJointTime(3);
+// Of a solve, by the clock; the largest networks would take longer.
+constexpr std::chrono::seconds kJointTime(10);
 
 TransferWay RecomputeWay(const Frontier& frontier) {
   return {kChainWay, [&frontier](Bytes memory) -> Makespan {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "solvers/model/field_error.h"
 #include "solvers/offload/offload_from.h"
@@ -145,11 +146,15 @@ std::optional<Nanos> CheckFacade(const Case& c, const PlanOptions& options) {
   if (!plan.ok()) return std::nullopt;
   if (plan->status == PlanStatus::kProvenInfeasible) {
     Require(c.budget < plan->bounds.least_budget, "infeasible below the least budget", detail);
+    // Of offloading alone it is a bound; beside little host memory nothing may fit in it.
+    const bool bound_alone = absl::StartsWith(plan->provenance.solver, "offload_");
     const absl::StatusOr<Plan> least = MakeChainPlan(c.chain, plan->bounds.least_budget, options);
-    Require(least.ok() && least->status != PlanStatus::kProvenInfeasible,
+    Require(least.ok(), "the least budget is one", detail);
+    Require(bound_alone || least->status != PlanStatus::kProvenInfeasible,
             "the least budget is not infeasible", detail);
     // Slots may be too coarse for it.
-    Require(least->status == PlanStatus::kFound || options.solve.slots > 0, "it fits", detail);
+    const bool fits = least->status == PlanStatus::kFound;
+    Require(bound_alone || fits || options.solve.slots > 0, "it fits", detail);
   }
   if (plan->status != PlanStatus::kFound) return std::nullopt;
   Require(plan->bounds.lower_bound <= plan->prediction.makespan, "the bound is one", detail);
