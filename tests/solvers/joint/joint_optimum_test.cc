@@ -73,6 +73,8 @@ TEST(JointOptimum, TwoStages) {
   Compare(400, 2, 81, &gaps);
   Report("two stages", gaps);
   EXPECT_GT(gaps.pairs, 200);
+  EXPECT_GE(gaps.Share(), 0.93);
+  EXPECT_LE(gaps.Mean(), 0.04);
 }
 
 TEST(JointOptimum, ThreeStages) {
@@ -80,6 +82,8 @@ TEST(JointOptimum, ThreeStages) {
   Compare(40, 3, 82, &gaps);
   Report("three stages", gaps);
   EXPECT_GT(gaps.pairs, 20);
+  EXPECT_GE(gaps.Share(), 0.9);
+  EXPECT_LE(gaps.Mean(), 0.03);
 }
 
 }  // namespace
