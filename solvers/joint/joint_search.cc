@@ -123,27 +123,33 @@ absl::Status JointSearch::Propose(size_t states, double cells) {
   return absl::OkStatus();
 }
 
-absl::Status JointSearch::TakePoints(const Frontier& alone, bool thoroughly) {
+absl::StatusOr<std::optional<Schedule>> OfferPoints(const Frontier& alone, StopPoll* poll,
+                                                    Incumbent* best) {
   std::optional<Schedule> fastest;
   Nanos fastest_time(kMaxTotal);
   for (const Frontier::Point& point : alone.points()) {
     absl::StatusOr<Schedule> schedule = DecodeSchedule(point.schedule, kMaxInstructions);
     if (!schedule.ok()) return absl::InternalError(schedule.status().message());
-    absl::Status status = poll_.Spend(static_cast<int64_t>(schedule->size()) * kWorkPerStep);
+    absl::Status status = poll->Spend(static_cast<int64_t>(schedule->size()) * kWorkPerStep);
     if (!status.ok()) return status;
-    const absl::StatusOr<std::optional<Nanos>> time = best_.OfferQuickly(*schedule, {}, kPoint);
+    const absl::StatusOr<std::optional<Nanos>> time = best->OfferQuickly(*schedule, {}, kPoint);
     if (!time.ok()) return time.status();
     if (!time->has_value() || **time >= fastest_time) continue;
     fastest_time = **time;
     fastest = *std::move(schedule);
   }
-  if (!fastest) return absl::OkStatus();
+  return fastest;
+}
+
+absl::Status JointSearch::TakePoints(const Frontier& alone, bool thoroughly) {
+  const absl::StatusOr<std::optional<Schedule>> fastest = OfferPoints(alone, &poll_, &best_);
+  if (!fastest.ok() || !fastest->has_value()) return fastest.status();
   if (costs_) {
-    std::optional<Outline> outline = OutlineOf(*fastest, *costs_);
+    std::optional<Outline> outline = OutlineOf(**fastest, *costs_);
     absl::Status status = outline ? Rate(*std::move(outline)) : absl::OkStatus();
     if (!status.ok()) return status;
   }
-  return thoroughly ? best_.OfferThoroughly(*fastest, options_, kPoint) : absl::OkStatus();
+  return thoroughly ? best_.OfferThoroughly(**fastest, options_, kPoint) : absl::OkStatus();
 }
 
 absl::Status JointSearch::Improve(int outlines, int64_t schedules, bool thoroughly) {

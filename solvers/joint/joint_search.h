@@ -24,6 +24,12 @@ absl::Status OfferCheapSchedules(Incumbent* best);
 // The least memory that these fit. O(L log memory).
 Bytes CheapLeastMemory(const Chain& chain, const TransferModel& transfers);
 
+// Every point of a frontier of schedules without transfers, with what is too much of it offloaded
+// (Incumbent::OfferQuickly): the fastest one's compute schedule, or nothing if none can be better
+// than what is known. CANCELLED, DEADLINE_EXCEEDED.
+absl::StatusOr<std::optional<Schedule>> OfferPoints(const Frontier& alone, StopPoll* poll,
+                                                    Incumbent* best);
+
 // Looks for faster schedules, by outlines and their changes. Everything is counted in work, not in
 // time. On chains too long for the costs of segments there are no outlines: only points of frontiers
 // are of use. CANCELLED, DEADLINE_EXCEEDED.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/chain_choice.h"
+#include "solvers/chain/solvers.h"
 #include "solvers/chain/store_all_plan.h"
 #include "solvers/joint/incumbent.h"
 #include "solvers/joint/joint_search.h"
@@ -29,6 +30,7 @@ constexpr int64_t kFewSchedules = 1000;
 // Of the recurrence: what gives a good plan soon, and all.
 constexpr size_t kFewStates = 150;
 constexpr size_t kStates = 1500;
+constexpr int64_t kQuickSlots = 100;
 constexpr double kCoarseCells = 64;
 constexpr double kFineCells = 256;
 
@@ -45,6 +47,7 @@ class Search {
   absl::Status Run() {
     absl::Status status = StopPoll(options_.stop).Spend(1);
     if (status.ok()) status = OfferCheapSchedules(&best_);
+    if (status.ok()) status = OfferQuickFrontier();
     if (!status.ok() || Done(0.05)) return status;
     absl::StatusOr<JointSearch> search = JointSearch::Make(options_, &best_);
     if (!search.ok()) return search.status();
@@ -56,7 +59,7 @@ class Search {
     const absl::StatusOr<Frontier> alone =
         ChosenChainSolver().SolveFrontier(chain, progress_.Part(options_, 0.2, 0.3));
     if (alone.ok()) status = search->TakePoints(*alone, thoroughly);
-    if (!alone.ok() && !absl::IsResourceExhausted(alone.status())) return alone.status();
+    if (!alone.ok() && !MayGoWithout(alone.status())) return alone.status();
     if (!status.ok() || Done(0.4)) return status;
     status = search->Propose(kStates, kCoarseCells);
     if (!status.ok() || Done(0.5)) return status;
@@ -70,12 +73,31 @@ class Search {
     if (plan.ok() && plan->status == PlanStatus::kFound) {
       status = best_.Offer(plan->schedule, "recomputing alone");
     }
-    if (!plan.ok() && !absl::IsResourceExhausted(plan.status())) return plan.status();
+    if (!plan.ok() && !MayGoWithout(plan.status())) return plan.status();
     if (!status.ok() || Done(0.9) || !thoroughly) return status;
     return best_.OfferThoroughly(StoreAllSchedule(chain), options_, "offloading alone");
   }
 
  private:
+  // What a coarse table has at once: hardly worse than the chain solver's choice, which may take
+  // seconds.
+  absl::Status OfferQuickFrontier() {
+    SolveOptions quick = options_;
+    quick.slots = kQuickSlots;
+    quick.progress = nullptr;
+    const absl::StatusOr<Frontier> frontier =
+        OptimalPersistentSolver().SolveFrontier(best_.chain(), quick);
+    if (absl::IsResourceExhausted(frontier.status())) return absl::OkStatus();
+    if (!frontier.ok()) return frontier.status();
+    StopPoll poll(options_.stop);
+    return OfferPoints(*frontier, &poll, &best_).status();
+  }
+
+  // Chains too long for the chain solver; who asks for slots gets its refusal.
+  bool MayGoWithout(const absl::Status& status) const {
+    return absl::IsResourceExhausted(status) && options_.slots == 0;
+  }
+
   bool Done(double share) {
     progress_.Report(share);
     return best_.makespan() <= bound_;
@@ -100,13 +122,13 @@ class Joint final : public ChainSolver {
     plan.bounds.schedule_class = info_.schedule_class;
     if (PlanStoreAll(chain, budget, &plan)) return plan;
     const Bytes least = LeastMemoryOnHost(chain);
-    if (budget < least) return Infeasible(chain, options, std::move(plan));
+    if (budget < least) return Infeasible(chain, budget, options, std::move(plan));
     Incumbent best(chain, *options.transfers, budget);
     const Nanos bound = MakespanLowerBound(chain, *options.transfers, budget);
     status = Search(options, bound, &best).Run();
     const bool cut_short = absl::IsDeadlineExceeded(status);
     if (!status.ok() && !(best.found() && cut_short)) return status;
-    if (!best.found()) return Infeasible(chain, options, std::move(plan));
+    if (!best.found()) return Infeasible(chain, budget, options, std::move(plan));
     plan.status = PlanStatus::kFound;
     plan.schedule = best.schedule();
     plan.bounds.proven_optimal = best.makespan() <= bound;
@@ -135,7 +157,7 @@ class Joint final : public ChainSolver {
     constexpr int kBudgets = 40;
     const int64_t range = std::max(all->peak - *least, Bytes(0)).value();
     for (int b = 0; b < kBudgets; ++b) {
-      const Bytes budget = *least + Bytes(range / kBudgets * b);
+      const Bytes budget = *least + Bytes(range / kBudgets * b + range % kBudgets * b / kBudgets);
       status = AddBudget(chain, budget, *alone, options, &builder);
       if (!status.ok()) return status;
       progress.Report(0.1 + 0.9 * (b + 1) / kBudgets);
@@ -177,13 +199,14 @@ class Joint final : public ChainSolver {
   }
 
   // No schedule fits, or none was found.
-  absl::StatusOr<Plan> Infeasible(const Chain& chain, const SolveOptions& options,
+  absl::StatusOr<Plan> Infeasible(const Chain& chain, Bytes budget, const SolveOptions& options,
                                   Plan plan) const {
     const Bytes proven = LeastMemoryOnHost(chain);
     const absl::StatusOr<Bytes> least = LeastBudget(chain, options);
     if (!least.ok()) return least.status();
     plan.bounds.least_budget = *least;
-    if (*least == proven) {
+    if (budget < proven) {
+      plan.bounds.least_budget = proven;
       plan.status = PlanStatus::kProvenInfeasible;
       plan.explanation = absl::StrCat("no schedule needs less than ", proven.value(), " bytes");
     } else {
