@@ -64,10 +64,8 @@ class Scores {
       for (size_t place = 0; place < taken; ++place) {
         const int i = open[place];
         set.insert(std::lower_bound(set.begin(), set.end(), i), i);
-        for (size_t k = static_cast<size_t>(i) + 1; k < Return(i); ++k) {
-          over[k] -= ToDouble(problem_.activation(i));
-        }
       }
+      TakeOff(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(taken), &over);
       open.erase(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(taken));
       if (problem_.Admits(set)) break;
     }
@@ -75,6 +73,21 @@ class Scores {
   }
 
  private:
+  // Takes activations off the load while they can be absent. Whole numbers of bytes: in any order.
+  void TakeOff(std::vector<int>::const_iterator begin, std::vector<int>::const_iterator end,
+               std::vector<double>* over) const {
+    std::vector<double> rises(over->size() + 1);  // of what is absent, by place in the step
+    for (auto it = begin; it != end; ++it) {
+      rises[static_cast<size_t>(*it) + 1] += ToDouble(problem_.activation(*it));
+      rises[Return(*it)] -= ToDouble(problem_.activation(*it));
+    }
+    double absent = 0;
+    for (size_t k = 0; k < over->size(); ++k) {
+      absent += rises[k];
+      (*over)[k] -= absent;
+    }
+  }
+
   int OpAt(int k) const { return k < n_ ? k : 2 * n_ - 1 - k; }
   // Place in the step of backward i, which brings activation i back.
   size_t Return(int i) const { return static_cast<size_t>(2 * n_ - 1 - i); }
