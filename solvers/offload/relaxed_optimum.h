@@ -4,6 +4,7 @@
 #ifndef STOWAGE_SOLVERS_OFFLOAD_RELAXED_OPTIMUM_H_
 #define STOWAGE_SOLVERS_OFFLOAD_RELAXED_OPTIMUM_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -16,30 +17,39 @@ namespace stowage {
 
 struct RelaxedOptimum {
   std::vector<OffloadSet>
-      sets;           // of the least idle time, at most kMaxRelaxedSets; none: nothing fits
-  Nanos makespan;     // rounded up
-  int64_t slots = 0;  // 0: exact
+      sets;                 // of the least idle time, at most kMaxRelaxedSets; none: nothing fits
+  Nanos makespan;           // rounded up
+  int64_t slots = 0;        // 0: exact
+  int passes = 0;           // of slots: solutions of the recurrence
+  int64_t comparisons = 0;  // of states, in all passes
 };
 
 inline constexpr size_t kMaxRelaxedSets = 64;
 
-// In bytes and fractions of nanoseconds. Nothing where more than some thousand states are needed for
-// an op, or where bandwidths and sizes are too odd and large for 127-bit integers; otherwise
-// complete: no sets means that none exists. On a half-duplex link the makespan is a lower bound of
-// all schedules that recompute nothing and copy these tensors whole. CANCELLED, DEADLINE_EXCEEDED.
+// In bytes and fractions of nanoseconds. Nothing where an op needs more than some thousand states,
+// or all ops more than 2^30 comparisons of states, or where bandwidths and sizes are too odd and
+// large for 127-bit integers; otherwise complete: no sets means that none exists. On a half-duplex
+// link the makespan is a lower bound of all schedules that recompute nothing and copy these tensors
+// whole. CANCELLED, DEADLINE_EXCEEDED.
 absl::StatusOr<std::optional<RelaxedOptimum>> ExactRelaxedOptimum(const OffloadProblem& problem,
                                                                   const SolveOptions& options);
 
-// The makespan of one set, rounded up, when copies can be interrupted. Nothing if it does not fit, or
-// where bandwidths and sizes are too odd. O(n).
+// The makespan of one set, rounded up, when copies can be interrupted. Nothing if it does not fit,
+// or where bandwidths and sizes are too odd. O(n).
 std::optional<Nanos> ExactRelaxedMakespan(const OffloadProblem& problem, const OffloadSet& set);
 
 // With memory in `slots` slots: needs rounded up; what the link moves during ops, and activations,
 // rounded as partial sums, down and up. Where no set found fits in bytes, the activation that is
-// rounded down most is rounded up instead, and all is solved again (section 5.3.2 there). No sets:
-// rounding leaves none. The makespan is that of the slots. Errors as above.
+// rounded down most is rounded up instead, and all is solved again (section 5.3.2 there); after
+// MostSingleRaises(n) passes twice as many activations each time, which leaves O(log n) passes. Of
+// an op the sqrt(2^27 / n) most promising states are kept, in all passes but the first a quarter of
+// them: at most some 2^28 comparisons of states, and a sixteenth of that for each further pass. No
+// sets: rounding leaves none. The makespan is that of the slots. Errors as above.
 absl::StatusOr<RelaxedOptimum> SlottedRelaxedOptimum(const OffloadProblem& problem, int64_t slots,
                                                      const SolveOptions& options);
+
+// Passes of SlottedRelaxedOptimum that raise one activation, of n ops: all where n < 64.
+constexpr int MostSingleRaises(int n) { return 4096 / std::max(n, 1); }
 
 }  // namespace stowage
 

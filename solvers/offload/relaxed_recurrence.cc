@@ -174,7 +174,8 @@ bool RelaxedRecurrence<Number>::Dominates(const State& a, const State& b) const 
 // Of equals the first stays: it keeps where the other offloads.
 template <class Number>
 absl::Status RelaxedRecurrence<Number>::Prune(std::vector<State>* candidates,
-                                              std::vector<State>* kept, StopPoll* poll) const {
+                                              std::vector<State>* kept, int64_t* comparisons,
+                                              StopPoll* poll) const {
   const auto key = [](const State& s) {
     return std::make_tuple(s.kept, s.idle, s.backlog_f, s.backlog_b, s.reading, s.offloaded,
                            s.parent);
@@ -187,6 +188,7 @@ absl::Status RelaxedRecurrence<Number>::Prune(std::vector<State>* candidates,
   for (const State& candidate : *candidates) {
     size_t at = 0;
     while (at < order.size() && !Dominates((*kept)[order[at]], candidate)) ++at;
+    *comparisons += static_cast<int64_t>(at) + 1;
     absl::Status status = poll->Spend(static_cast<int64_t>(at) + 1);
     if (!status.ok()) return status;
     if (at < order.size()) {
@@ -280,7 +282,7 @@ absl::StatusOr<RelaxedSolution<Number>> RelaxedRecurrence<Number>::Solve(
   }
   std::vector<std::vector<State>> states(instance_.ops.size() + 1);
   states[0].push_back(Initial());
-  std::vector<State> candidates;
+  std::vector<State> candidates, to;
   for (int i = 0; i < size(); ++i) {
     const std::vector<State>& from = states[static_cast<size_t>(i)];
     candidates.clear();
@@ -293,18 +295,18 @@ absl::StatusOr<RelaxedSolution<Number>> RelaxedRecurrence<Number>::Solve(
         candidates.push_back(*next);
       }
     }
-    std::vector<State>& to = states[static_cast<size_t>(i) + 1];
-    absl::Status status = Prune(&candidates, &to, &poll);
+    absl::Status status = Prune(&candidates, &to, &solution.comparisons, &poll);
     if (!status.ok()) return status;
     solution.most_states = std::max(solution.most_states, to.size());
-    if (to.size() > limits.states) {
+    if (to.size() > limits.states || solution.comparisons > limits.comparisons) {
       solution.complete = false;
       if (!limits.beam) return solution;
       std::stable_sort(to.begin(), to.end(), [this, i](const State& a, const State& b) {
         return Bound(i + 1, a) < Bound(i + 1, b);
       });
-      to.resize(limits.states);
+      to.resize(std::min(to.size(), limits.states));
     }
+    states[static_cast<size_t>(i) + 1].assign(to.begin(), to.end());
     if (options.progress) options.progress(static_cast<double>(i + 1) / size());
   }
   absl::Status status = Finish(states, limits, &poll, &solution);

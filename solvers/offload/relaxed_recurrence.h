@@ -19,13 +19,14 @@
 //
 // Dominance: waiting turns idle time into less backlog, one for one, in each half. So a state is no
 // worse than another that keeps no less and whose idle time is no less than its own and what its
-// backlogs, and `reading`, are greater by. Where the host's memory is limited, both must keep the same. States that
-// cannot end within the idle time of a known set are left out.
+// backlogs, and `reading`, are greater by. Where the host's memory is limited, both must keep the
+// same. States that cannot end within the idle time of a known set are left out.
 #ifndef STOWAGE_SOLVERS_OFFLOAD_RELAXED_RECURRENCE_H_
 #define STOWAGE_SOLVERS_OFFLOAD_RELAXED_RECURRENCE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -53,7 +54,8 @@ struct RelaxedInstance {
 struct RelaxedLimits {
   size_t states = 0;  // of one op
   bool beam = false;  // beyond them the most promising are kept; else it is given up
-  size_t sets = 0;    // optimal sets wanted
+  int64_t comparisons = std::numeric_limits<int64_t>::max();  // beyond them it is given up
+  size_t sets = 0;                                            // optimal sets wanted
   int64_t nodes = 0;  // of the search for more than the recurrence itself has
 };
 
@@ -63,6 +65,7 @@ struct RelaxedSolution {
   std::optional<Number> idle;    // nothing: no set fits (if complete)
   std::vector<OffloadSet> sets;  // of that idle time; the recurrence's own first
   size_t most_states = 0;        // of one op
+  int64_t comparisons = 0;       // of states, for dominance
 };
 
 // For Number = int64_t or absl::int128.
@@ -98,7 +101,7 @@ class RelaxedRecurrence {
   // No schedule that goes through the state before op i has less idle time.
   Number Bound(int i, const State& state) const;
   bool Dominates(const State& a, const State& b) const;
-  absl::Status Prune(std::vector<State>* candidates, std::vector<State>* kept,
+  absl::Status Prune(std::vector<State>* candidates, std::vector<State>* kept, int64_t* comparisons,
                      StopPoll* poll) const;
   static OffloadSet Backtrack(const std::vector<std::vector<State>>& states, int32_t last);
   // Adds sets of idle time `idle`, by depth-first search with Bound.

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/numeric/int128.h"
 #include "solvers/offload/greedy.h"
@@ -47,22 +48,20 @@ class Slots {
 
   const RelaxedInstance<int64_t>& instance() const { return instance_; }
 
-  // Rounds up the activation that lacks most; whether one lacked any.
-  bool Raise() {
-    size_t least = 0;
-    int128 most = 0;
+  // Rounds up the `count` activations that lack most, the first of equals; whether one lacked any.
+  bool Raise(size_t count) {
+    std::vector<std::pair<int128, size_t>> lacks;  // negative, hence what lacks most is least
     for (int i = 0; i <= problem_.size(); ++i) {
       const size_t at = static_cast<size_t>(i);
-      const int128 lacks =
-          Scaled(problem_.activation(i)) - int128(instance_.activations[at]) * memory_;
-      if (lacks > most) {
-        most = lacks;
-        least = at;
-      }
+      const int128 spare =
+          int128(instance_.activations[at]) * memory_ - Scaled(problem_.activation(i));
+      if (spare < 0) lacks.emplace_back(spare, at);
     }
-    if (most == 0) return false;
-    ++instance_.activations[least];
-    return true;
+    count = std::min(count, lacks.size());
+    std::partial_sort(lacks.begin(), lacks.begin() + static_cast<std::ptrdiff_t>(count),
+                      lacks.end());
+    for (size_t k = 0; k < count; ++k) ++instance_.activations[lacks[k].second];
+    return count > 0;
   }
 
   // Idle time of the instance in nanoseconds, rounded up.
@@ -128,24 +127,31 @@ class Slots {
 absl::StatusOr<RelaxedOptimum> SlottedRelaxedOptimum(const OffloadProblem& problem, int64_t slots,
                                                      const SolveOptions& options) {
   using Recurrence = RelaxedRecurrence<int64_t>;
-  const RelaxedLimits limits =
+  RelaxedLimits limits =
       RelaxedLimitsOf(problem, options, sizeof(Recurrence::State), /*beam=*/true);
   RelaxedOptimum optimum;
   optimum.slots = slots;
   if (problem.memory() < problem.least_memory() || problem.memory() == Bytes(0)) return optimum;
   Slots rounded(problem, slots);
+  size_t raised = 1;
   do {
+    ++optimum.passes;
     const Recurrence recurrence(rounded.instance());
     absl::StatusOr<RelaxedSolution<int64_t>> solution =
         recurrence.Solve({EagerSet(problem)}, limits, options);
     if (!solution.ok()) return solution.status();
+    optimum.comparisons += solution->comparisons;
     for (OffloadSet& set : solution->sets) {
       if (problem.Admits(set)) optimum.sets.push_back(std::move(set));
     }
-    if (optimum.sets.empty()) continue;
-    optimum.makespan = problem.ideal_time() + rounded.TimeOf(*solution->idle);
-    return optimum;
-  } while (rounded.Raise());
+    if (!optimum.sets.empty()) {
+      optimum.makespan = problem.ideal_time() + rounded.TimeOf(*solution->idle);
+      return optimum;
+    }
+    // Sixteen passes with a quarter of the states cost as much as the first.
+    if (optimum.passes == 1) limits.states = std::max<size_t>(limits.states / 4, 1);
+    if (optimum.passes > MostSingleRaises(problem.size())) raised *= 2;
+  } while (rounded.Raise(raised));
   return optimum;
 }
 

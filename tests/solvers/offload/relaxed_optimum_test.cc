@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
+#include <cmath>
 #include <optional>
 #include <random>
 #include <vector>
@@ -188,6 +188,28 @@ TEST(SlottedRelaxedOptimum, SetsFitInBytesAndAreNearTheOptimum) {
   EXPECT_GT(count, 150);
   RecordProperty("over_exact", std::to_string(ratio / count));
   EXPECT_LE(ratio / count, 1.1);
+}
+
+// A slot or less for each activation: what the first passes choose does not fit in bytes.
+TEST(SlottedRelaxedOptimum, LongChainsTakeFewPassesAndBoundedWork) {
+  std::mt19937_64 rng(17);
+  RandomOffloadOptions options;
+  options.max_size = 100000;
+  options.max_need = 30000;
+  options.max_time = 30000;
+  for (const int n : {1000, 10000}) {
+    const OffloadProblem base = RandomOffload(n, options, &rng);
+    const OffloadProblem problem = WithMemory(base, Bytes(base.peak().value() / 5 * 2));
+    const auto slotted = SlottedRelaxedOptimum(problem, n / 4, {});
+    ASSERT_TRUE(slotted.ok());
+    ASSERT_FALSE(slotted->sets.empty());
+    EXPECT_TRUE(problem.Admits(slotted->sets[0]));
+    EXPECT_GT(slotted->passes, 5);
+    EXPECT_LE(slotted->passes, MostSingleRaises(n) + 2 + std::log2(n)) << n;
+    EXPECT_LE(static_cast<double>(slotted->comparisons),
+              std::exp2(28) * (1 + slotted->passes / 16.0))
+        << n;
+  }
 }
 
 // A prime bandwidth each way: time in fractions of nanoseconds beyond 64 bits.
