@@ -15,15 +15,17 @@ const OffloadStrategy& GreedyOffload();
 
 // Beaumont et al. 2020, section 5: of the sets that are optimal when copies can be interrupted, the
 // one with the fastest replay.
-//   slots = 0: exact where a few thousand states per op hold all; else 500 slots.
+//   slots = 0: exact where a few thousand states per op hold all; else two slots for each
+//              activation, and at least 500.
 //   slots > 0: in that many slots.
-// With slots Greedy's set is tried, too. What can fit at all is found, by Greedy's set if need be, unless the host's memory is too small
-// for that one, too.
+// With slots Greedy's set is tried, too. What can fit at all is found, by Greedy's set if need be,
+// unless the host's memory is too small for that one, too. However long the chain, fewer than 2^32
+// comparisons of states (relaxed_optimum.h), and the replays of 65 sets.
 const OffloadStrategy& DynProgOffload();
 
-// vDNN (Rhu et al. 2016; Shriram et al. 2019) as Beaumont et al. 2020 read it: all activations whose
-// ratio of forward time to size reaches a threshold, or every other one of these; the best of all
-// thresholds, of 512 where there are more.
+// vDNN (Rhu et al. 2016; Shriram et al. 2019) as Beaumont et al. 2020 read it: all activations
+// whose ratio of forward time to size reaches a threshold, or every other one of these; the best of
+// all thresholds, of 512 where there are more.
 const OffloadStrategy& VdnnOffload();
 
 // TFLMS (Le et al. 2018): the first activations, prefetched when the backward so many ops ahead

@@ -212,6 +212,21 @@ TEST(SlottedRelaxedOptimum, LongChainsTakeFewPassesAndBoundedWork) {
   }
 }
 
+// Rounding to a slot or less for each activation would choose by what it rounds away.
+TEST(SlottedRelaxedOptimum, SlotsNotAskedForGrowWithTheChain) {
+  std::mt19937_64 rng(18);
+  RandomOffloadOptions options;
+  options.max_size = 100000;
+  options.max_need = 30000;
+  options.max_time = 30000;
+  const OffloadProblem base = RandomOffload(1000, options, &rng);
+  const OffloadProblem problem = WithMemory(base, Bytes(base.peak().value() / 5 * 2));
+  SolveOptions asked;
+  asked.slots = 300;
+  EXPECT_EQ(DynProgOffload().Solve(problem, asked)->slots, 300);
+  EXPECT_EQ(DynProgOffload().Solve(problem, {})->slots, 2000);
+}
+
 // A prime bandwidth each way: time in fractions of nanoseconds beyond 64 bits.
 TEST(RelaxedOptimum, OddBandwidthsAreExact) {
   std::mt19937_64 rng(16);
