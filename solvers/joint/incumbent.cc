@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/offload/greedy.h"
+#include "solvers/offload/loosen.h"
 #include "solvers/offload/set_replay.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/offload/with_transfers.h"
@@ -47,6 +48,12 @@ absl::Status Incumbent::Offer(const Schedule& schedule, const std::string& expla
   schedule_ = schedule;
   explanation_ = explanation;
   return absl::OkStatus();
+}
+
+void Incumbent::LoosenBest() {
+  if (!found()) return;
+  // What the referee refuses changes nothing.
+  Offer(Loosen(chain_, *schedule_, transfers_, memory_), explanation_).IgnoreError();
 }
 
 absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(

@@ -45,6 +45,9 @@ class Incumbent {
   // A schedule, transfers included, if it fits. INTERNAL if the referee refuses it.
   absl::Status Offer(const Schedule& schedule, const std::string& explanation);
 
+  // Has the copies of the best schedule run beside more of what it computes.
+  void LoosenBest();
+
   // The ways to run a compute schedule that take next to no time to find: without transfers, or with
   // the first tensors away, as few as are needed, or with those named, and more if these are too
   // few. The least time, whether it is better than what was known or not; nothing if no way fits. A

@@ -74,6 +74,7 @@ absl::Status OfferCheapSchedules(Incumbent* best) {
   absl::Status status;
   if (Simulate(chain, least, best->transfers()).ok()) {
     status = best->Offer(least, "everything on the host that is not in use");
+    best->LoosenBest();
   }
   if (status.ok()) {
     status = best->OfferQuickly(StoreAllSchedule(chain), {}, "offloading alone").status();

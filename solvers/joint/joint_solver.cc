@@ -129,6 +129,7 @@ class Joint final : public ChainSolver {
     const bool cut_short = absl::IsDeadlineExceeded(status);
     if (!status.ok() && !(best.found() && cut_short)) return status;
     if (!best.found()) return Infeasible(chain, budget, options, std::move(plan));
+    best.LoosenBest();
     plan.status = PlanStatus::kFound;
     plan.schedule = best.schedule();
     plan.bounds.proven_optimal = best.makespan() <= bound;
@@ -195,6 +196,7 @@ class Joint final : public ChainSolver {
       if (status.ok()) status = search->Improve(1, kFewSchedules, /*thoroughly=*/false);
     }
     if (!status.ok() || !best.found()) return status;
+    best.LoosenBest();
     return builder->Add(best.schedule());
   }
 

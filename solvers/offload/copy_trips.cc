@@ -30,6 +30,7 @@ class TripFinder {
     for (size_t i = 0; i < schedule_.size(); ++i) {
       if (IsTransfer(schedule_[i].op)) {
         Transfer(schedule_[i]);
+        TripOf(At(ItemOf(schedule_[i]))).copies.push_back(i);
       } else {
         Compute(i);
       }

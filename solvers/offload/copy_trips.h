@@ -6,6 +6,7 @@
 #ifndef STOWAGE_SOLVERS_OFFLOAD_COPY_TRIPS_H_
 #define STOWAGE_SOLVERS_OFFLOAD_COPY_TRIPS_H_
 
+#include <cstddef>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,7 +22,8 @@ namespace stowage {
 struct CopyTrip {
   Instruction tensor;  // its kind, stage and part
   Bytes bytes;
-  std::vector<int> after;  // the trips that have to be over before this one starts
+  std::vector<size_t> copies;  // its instructions in the schedule, in order
+  std::vector<int> after;      // the trips that have to be over before this one starts
   int made = 0;
   int free_from = 0;  // after the last that reads it before it has left
   int away_by;        // before the first that finds it away and would drop it otherwise

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -15,6 +16,8 @@ namespace stowage {
 namespace {
 
 constexpr int kRounds = 3;
+// Instructions of all schedules that are looked at one change after the other.
+constexpr int64_t kWork = int64_t{1} << 20;
 
 constexpr TripRules kRules[] = {
     {OffloadRule::kSoon, PrefetchRule::kInOrder},
@@ -37,53 +40,114 @@ class Loosening {
 
   // Whether it became faster.
   bool Round() {
-    absl::StatusOr<CopyTrips> trips = FindCopyTrips(chain_, best_, transfers_);
-    if (!trips.ok()) return false;
-    trips_ = *std::move(trips);
-    stays_.assign(trips_.trips.size(), false);
-    const bool faster = TryRules();
-    return TryStays() || faster;
+    const Nanos before = makespan_;
+    if (FindTrips()) DropTrips();
+    if (FindTrips()) {
+      TryRules();
+      StayTogether();
+      StaySingly();
+    }
+    return makespan_ < before;
   }
 
   Schedule Take() { return std::move(best_); }
 
  private:
-  bool TryRules() {
-    bool faster = false;
-    for (const TripRules& rules : kRules) faster = Try(rules) || faster;
-    return faster;
-  }
-
-  bool Try(TripRules rules) {
-    std::optional<Schedule> next = ReplayTrips(trips_, stays_, transfers_, memory_, rules);
-    if (!next) return false;
-    const absl::StatusOr<Simulation> simulation = Simulate(chain_, *next, transfers_);
-    if (!simulation.ok() || simulation->peak > memory_ || simulation->makespan >= makespan_) {
-      return false;
-    }
-    makespan_ = simulation->makespan;
-    best_ = *std::move(next);
+  bool FindTrips() {
+    base_ = best_;
+    absl::StatusOr<CopyTrips> trips = FindCopyTrips(chain_, base_, transfers_);
+    if (!trips.ok()) return false;
+    trips_ = *std::move(trips);
+    stays_.assign(trips_.trips.size(), false);
     return true;
   }
 
-  // Trip by trip, those first that take the most of the link.
-  bool TryStays() {
+  // Tensors that leave are dropped instead where that is valid: others have what is read of them.
+  void DropTrips() {
+    std::vector<bool> dropped(trips_.trips.size(), false);
+    for (size_t t = 0; t < dropped.size() && HasTime(); ++t) {
+      if (trips_.trips[t].tensor.part != 0) continue;
+      dropped[t] = true;
+      // Fewer copies leave more to gain.
+      if (!Offer(Without(dropped), makespan_ + Nanos(1))) dropped[t] = false;
+    }
+  }
+
+  Schedule Without(const std::vector<bool>& dropped) const {
+    std::vector<bool> is_left_out(base_.size(), false);
+    std::vector<bool> is_discard(base_.size(), false);
+    std::vector<bool> is_on_host(trips_.compute.size(), false);  // what is dropped there
+    for (size_t t = 0; t < dropped.size(); ++t) {
+      if (!dropped[t]) continue;
+      const CopyTrip& trip = trips_.trips[t];
+      for (const size_t i : trip.copies) is_left_out[i] = true;
+      is_discard[trip.copies[1]] = true;
+      if (static_cast<size_t>(trip.dropped) < is_on_host.size()) {
+        is_on_host[static_cast<size_t>(trip.dropped)] = true;
+      }
+    }
+    Schedule schedule;
+    size_t next = 0;
+    for (size_t i = 0; i < base_.size(); ++i) {
+      const bool on_host = !IsTransfer(base_[i].op) && is_on_host[next++];
+      if (is_discard[i]) schedule.push_back(Discard(base_[i].tensor, base_[i].stage));
+      if (!is_left_out[i] && !on_host) schedule.push_back(base_[i]);
+    }
+    return schedule;
+  }
+
+  bool TryRules() {
+    bool faster = false;
+    for (const TripRules& rules : kRules) {
+      if (!HasTime()) break;
+      std::optional<Schedule> next = ReplayTrips(trips_, stays_, transfers_, memory_, rules);
+      if (next && Offer(*std::move(next), makespan_)) faster = true;
+    }
+    return faster;
+  }
+
+  // Takes the schedule if it is valid, fits and is faster than `limit`.
+  bool Offer(Schedule schedule, Nanos limit) {
+    const absl::StatusOr<Simulation> simulation = Simulate(chain_, schedule, transfers_);
+    work_ += static_cast<int64_t>(schedule.size());
+    if (!simulation.ok() || simulation->peak > memory_ || simulation->makespan >= limit) {
+      return false;
+    }
+    makespan_ = simulation->makespan;
+    best_ = std::move(schedule);
+    return true;
+  }
+
+  bool HasTime() const { return work_ < kWork; }
+
+  // As many as have room.
+  void StayTogether() {
+    for (const size_t t : BySize()) {
+      if (MayStay(t)) Stay(t, true);
+    }
+    if (TryRules()) return;
+    for (size_t t = 0; t < stays_.size(); ++t) {
+      if (stays_[t]) Stay(t, false);
+    }
+  }
+
+  void StaySingly() {
+    for (const size_t t : BySize()) {
+      if (!HasTime()) return;
+      if (stays_[t] || !MayStay(t)) continue;
+      Stay(t, true);
+      if (!TryRules()) Stay(t, false);
+    }
+  }
+
+  // Those first that take the most of the link.
+  std::vector<size_t> BySize() const {
     std::vector<size_t> order(trips_.trips.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
       return trips_.trips[a].bytes > trips_.trips[b].bytes;
     });
-    bool faster = false;
-    for (const size_t t : order) {
-      if (!MayStay(t)) continue;
-      Stay(t, true);
-      if (TryRules()) {
-        faster = true;
-      } else {
-        Stay(t, false);
-      }
-    }
-    return faster;
+    return order;
   }
 
   bool MayStay(size_t t) const {
@@ -108,6 +172,8 @@ class Loosening {
   const Bytes memory_;
   Schedule best_;
   Nanos makespan_;
+  int64_t work_ = 0;
+  Schedule base_;  // of which the trips are
   CopyTrips trips_;
   std::vector<bool> stays_;
 };
