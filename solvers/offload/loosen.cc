@@ -62,25 +62,51 @@ class Loosening {
     return true;
   }
 
-  // Tensors that leave are dropped instead where that is valid: others have what is read of them.
+  // What becomes of a trip.
+  enum class Fate { kTrip, kDrop, kStay };
+
+  // Tensors that leave are dropped instead where that is valid: others have what is read of them,
+  // as saved tensors have that of the plain output, perhaps if these stay.
   void DropTrips() {
-    std::vector<bool> dropped(trips_.trips.size(), false);
-    for (size_t t = 0; t < dropped.size() && HasTime(); ++t) {
-      if (trips_.trips[t].tensor.part != 0) continue;
-      dropped[t] = true;
-      // Fewer copies leave more to gain.
-      if (!Offer(Without(dropped), makespan_ + Nanos(1))) dropped[t] = false;
+    std::vector<Fate> fates(trips_.trips.size(), Fate::kTrip);
+    for (size_t t = 0; t < fates.size(); ++t) {
+      if (trips_.trips[t].tensor.part != 0 || fates[t] != Fate::kTrip) continue;
+      fates[t] = Fate::kDrop;
+      if (TryFates(fates)) continue;
+      std::vector<Fate> saved_stays = fates;
+      for (size_t u = 0; u < fates.size(); ++u) {
+        if (fates[u] == Fate::kTrip && IsSavedOf(u, t)) saved_stays[u] = Fate::kStay;
+      }
+      if (saved_stays != fates && TryFates(saved_stays)) {
+        fates = std::move(saved_stays);
+      } else {
+        fates[t] = Fate::kTrip;
+      }
     }
   }
 
-  Schedule Without(const std::vector<bool>& dropped) const {
+  // Whether trip u is of the saved tensors of the stage that makes the activation of trip t.
+  bool IsSavedOf(size_t u, size_t t) const {
+    const Instruction& saved = trips_.trips[u].tensor;
+    const Instruction& plain = trips_.trips[t].tensor;
+    return plain.tensor == TensorKind::kActivation && saved.tensor == TensorKind::kSaved &&
+           saved.stage == plain.stage;
+  }
+
+  // Fewer copies leave more to gain: no faster is enough.
+  bool TryFates(const std::vector<Fate>& fates) {
+    return HasTime() && Offer(WithFates(fates), makespan_ + Nanos(1));
+  }
+
+  Schedule WithFates(const std::vector<Fate>& fates) const {
     std::vector<bool> is_left_out(base_.size(), false);
     std::vector<bool> is_discard(base_.size(), false);
     std::vector<bool> is_on_host(trips_.compute.size(), false);  // what is dropped there
-    for (size_t t = 0; t < dropped.size(); ++t) {
-      if (!dropped[t]) continue;
+    for (size_t t = 0; t < fates.size(); ++t) {
+      if (fates[t] == Fate::kTrip) continue;
       const CopyTrip& trip = trips_.trips[t];
       for (const size_t i : trip.copies) is_left_out[i] = true;
+      if (fates[t] == Fate::kStay) continue;
       is_discard[trip.copies[1]] = true;
       if (static_cast<size_t>(trip.dropped) < is_on_host.size()) {
         is_on_host[static_cast<size_t>(trip.dropped)] = true;
