@@ -193,8 +193,13 @@ Schedule LeastScheduleOnHost(const Chain& chain) {
   Mover mover(chain);
   const std::vector<int>& first = saved_beside.back();
   for (int l = 1; l <= last; ++l) {
+    const bool saves = std::binary_search(first.begin(), first.end(), l);
+    // The plain output comes last, where the next stage finds it; but what is on the host cannot be
+    // saved once more, to be reduced.
+    const bool saves_first = RunsOnce(chain, l) || PlainNeed(chain, l) <= SavingNeed(chain, l);
+    if (saves && saves_first) mover.SaveStage(l);
     if (!RunsOnce(chain, l)) mover.RunStage(l);
-    if (std::binary_search(first.begin(), first.end(), l)) mover.SaveStage(l);
+    if (saves && !saves_first) mover.SaveStage(l);
   }
   for (int l = last; l >= 1; --l) {
     if (l < last) {
