@@ -38,16 +38,15 @@ class Loosening {
         best_(schedule),
         makespan_(makespan) {}
 
-  // Whether it became faster.
+  // Whether it became faster, and there is time for more.
   bool Round() {
     const Nanos before = makespan_;
     if (FindTrips()) DropTrips();
-    if (FindTrips()) {
-      TryRules();
-      StayTogether();
-      StaySingly();
-    }
-    return makespan_ < before;
+    if (!FindTrips()) return false;
+    TryRules();
+    StayTogether();
+    StaySingly();
+    return makespan_ < before && HasTime();
   }
 
   Schedule Take() { return std::move(best_); }
@@ -70,7 +69,7 @@ class Loosening {
   void DropTrips() {
     std::vector<Fate> fates(trips_.trips.size(), Fate::kTrip);
     for (size_t t = 0; t < fates.size(); ++t) {
-      if (trips_.trips[t].tensor.part != 0 || fates[t] != Fate::kTrip) continue;
+      if (fates[t] != Fate::kTrip || !MayDrop(trips_.trips[t])) continue;
       fates[t] = Fate::kDrop;
       if (TryFates(fates)) continue;
       std::vector<Fate> saved_stays = fates;
@@ -83,6 +82,22 @@ class Loosening {
         fates[t] = Fate::kTrip;
       }
     }
+  }
+
+  // Whether there may be no need of it: nothing brings it back, or it is a plain output where the
+  // stage's saved tensors hold the same.
+  bool MayDrop(const CopyTrip& trip) const {
+    if (trip.tensor.part != 0) return false;
+    if (!trip.returns) return true;
+    if (trip.tensor.tensor == TensorKind::kSaved) return false;
+    for (int j = trip.back_by; j-- > 0;) {
+      const Instruction& i = trips_.compute[static_cast<size_t>(j)];
+      if (i.stage != trip.tensor.stage) continue;
+      if (i.op == Op::kForwardKeepAll) return true;
+      const bool drops_saved = i.op == Op::kDiscard && i.tensor == TensorKind::kSaved;
+      if (drops_saved || i.op == Op::kBackward || i.op == Op::kReduce) return false;
+    }
+    return false;
   }
 
   // Whether trip u is of the saved tensors of the stage that makes the activation of trip t.
@@ -125,7 +140,7 @@ class Loosening {
   bool TryRules() {
     bool faster = false;
     for (const TripRules& rules : kRules) {
-      if (!HasTime()) break;
+      work_ += static_cast<int64_t>(base_.size());
       std::optional<Schedule> next = ReplayTrips(trips_, stays_, transfers_, memory_, rules);
       if (next && Offer(*std::move(next), makespan_)) faster = true;
     }

@@ -9,6 +9,10 @@
 namespace stowage {
 namespace {
 
+// No prefetch starts more instructions than that before it has to: that is soon enough, and keeps
+// the cost of looking for room linear.
+constexpr int kEarliest = 512;
+
 class TripReplay {
  public:
   TripReplay(const CopyTrips& trips, const std::vector<bool>& stays, const TransferModel& transfers,
@@ -192,7 +196,9 @@ class TripReplay {
   }
 
   void StartEarly(int g) {
-    const std::vector<int> candidates = on_host_;
+    const auto is_far = [this, g](int, int t) { return TripAt(t).back_by - g > kEarliest; };
+    const std::vector<int> candidates(
+        on_host_.begin(), std::upper_bound(on_host_.begin(), on_host_.end(), 0, is_far));
     for (const int t : candidates) {
       const bool just_in_time = rules_.prefetch == PrefetchRule::kJustInTime;
       if (just_in_time && g < end_ && begins_[static_cast<size_t>(g) + 1] <= StateAt(t).latest) {

@@ -35,7 +35,8 @@ struct TripRules {
 
 // `stays[t]`: trip t is not made, its tensor stays on the device; `trips.need` includes it then.
 // Nothing where the memories do not suffice this way. The referee has the last word on what comes
-// out. O(instructions + trips^2), times the instructions where prefetches find room late.
+// out. O(instructions + trips^2); the square
+// is of what is on its way or on the host at the same time.
 std::optional<Schedule> ReplayTrips(const CopyTrips& trips, const std::vector<bool>& stays,
                                     const TransferModel& transfers, Bytes memory, TripRules rules);
 
