@@ -35,8 +35,7 @@ struct TripRules {
 
 // `stays[t]`: trip t is not made, its tensor stays on the device; `trips.need` includes it then.
 // Nothing where the memories do not suffice this way. The referee has the last word on what comes
-// out. O(instructions + trips^2); the square
-// is of what is on its way or on the host at the same time.
+// out. O(instructions + trips), times what is on the host or on its way at a time.
 std::optional<Schedule> ReplayTrips(const CopyTrips& trips, const std::vector<bool>& stays,
                                     const TransferModel& transfers, Bytes memory, TripRules rules);
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -75,57 +77,142 @@ Counts CheckRandom(bool in_parts, bool tight_host) {
   return counts;
 }
 
-void Report(const char* what, const Counts& c) {
-  std::cout << what << ": " << c.waiting << " wait, " << c.faster << " faster, " << c.moves
-            << " of these with copies, " << c.parts << " with parts, " << c.again << " again\n";
-}
-
-TEST(Loosen, NeverSlowerAndWithinMemory) {
+TEST(Loosen, IsNeverSlowerAndWithinMemory) {
   const Counts counts = CheckRandom(/*in_parts=*/false, /*tight_host=*/false);
-  Report("whole", counts);
-  EXPECT_GT(counts.faster, counts.waiting / 2);
+  EXPECT_GT(counts.faster, counts.waiting * 9 / 10);
+  EXPECT_GT(counts.moves, counts.waiting / 3);
+  EXPECT_EQ(counts.again, 0);
 }
 
-TEST(Loosen, WithinHostMemory) {
+TEST(Loosen, IsWithinHostMemory) {
   const Counts counts = CheckRandom(/*in_parts=*/false, /*tight_host=*/true);
-  Report("tight", counts);
-  EXPECT_GT(counts.faster, counts.waiting / 3);
+  EXPECT_GT(counts.faster, counts.waiting * 9 / 10);
+  EXPECT_GT(counts.moves, counts.waiting / 3);
 }
 
 TEST(Loosen, MovesParts) {
   const Counts counts = CheckRandom(/*in_parts=*/true, /*tight_host=*/false);
-  Report("parts", counts);
-  EXPECT_GT(counts.faster, counts.waiting / 2);
+  EXPECT_GT(counts.faster, counts.waiting * 9 / 10);
   EXPECT_GT(counts.parts, 100);
 }
 
-// Every set of rules gives what the referee accepts, within the memory.
+// One byte a nanosecond each way.
+TransferModel Link() {
+  const CopyCost cost = {1000000000, Nanos(0)};
+  return {cost, cost, /*full_duplex=*/true, Bytes(1000)};
+}
+
+// Four stages of which forwards and backwards take 10, and save 10.
+Chain FourStages() {
+  Stage stage;
+  stage.forward_time = stage.backward_time = Nanos(10);
+  stage.output = Bytes(1);
+  stage.saved = Bytes(10);
+  ChainSpec spec;
+  spec.stages = {stage, stage, stage, stage};
+  return *Chain::Create(spec);
+}
+
+constexpr TensorKind kSaved = TensorKind::kSaved;
+
+// Each copy is followed by its wait.
+const Schedule& Slow() {
+  static const auto* const kSlow = new Schedule{ForwardKeepAll(1),
+                                                ForwardKeepAll(2),
+                                                OffloadStart(kSaved, 1),
+                                                OffloadWait(kSaved, 1),
+                                                ForwardKeepAll(3),
+                                                ForwardKeepAll(4),
+                                                ForwardKeepAll(5),
+                                                Backward(5),
+                                                Backward(4),
+                                                PrefetchStart(kSaved, 1),
+                                                PrefetchWait(kSaved, 1),
+                                                Backward(3),
+                                                Backward(2),
+                                                Backward(1)};
+  return *kSlow;
+}
+
+TEST(Loosen, HidesCopies) {
+  const Schedule want = {ForwardKeepAll(1), OffloadStart(kSaved, 1),
+                         ForwardKeepAll(2), OffloadWait(kSaved, 1),
+                         ForwardKeepAll(3), ForwardKeepAll(4),
+                         ForwardKeepAll(5), Backward(5),
+                         Backward(4),       PrefetchStart(kSaved, 1),
+                         Backward(3),       PrefetchWait(kSaved, 1),
+                         Backward(2),       Backward(1)};
+  EXPECT_EQ(Simulate(FourStages(), Slow(), Link())->makespan, Nanos(100));
+  EXPECT_EQ(Simulate(FourStages(), want, Link())->makespan, Nanos(80));
+  EXPECT_EQ(Loosen(FourStages(), Slow(), Link(), Bytes(30)), want);
+}
+
+TEST(Loosen, KeepsWhatHasRoom) {
+  TransferModel slow_link = Link();
+  slow_link.to_host.latency = Nanos(1000);
+  EXPECT_EQ(Loosen(FourStages(), Slow(), slow_link, Bytes(40)), StepsOf(Slow()));
+}
+
+TEST(Loosen, DiscardsWhatIsSaved) {
+  constexpr TensorKind kActivation = TensorKind::kActivation;
+  const Schedule schedule = {ForwardKeepInput(1),
+                             ForwardKeepInput(2),
+                             OffloadStart(kActivation, 1),
+                             OffloadWait(kActivation, 1),
+                             ForwardKeepAll(3),
+                             ForwardKeepAll(4),
+                             ForwardKeepAll(5),
+                             Backward(5),
+                             Backward(4),
+                             Backward(3),
+                             ForwardKeepAll(1),
+                             PrefetchStart(kActivation, 1),
+                             PrefetchWait(kActivation, 1),
+                             ForwardKeepAll(2),
+                             Backward(2),
+                             Backward(1)};
+  const Chain chain = FourStages();
+  const Bytes peak = Simulate(chain, schedule, Link())->peak;
+  const Schedule loosened = Loosen(chain, schedule, Link(), peak);
+  const Simulation s = *Simulate(chain, loosened, Link());
+  EXPECT_EQ(s.sent, Bytes(0));
+  EXPECT_EQ(s.idle_time, Nanos(0));
+  EXPECT_EQ(StepsOf(loosened), StepsOf(schedule));
+}
+
+TEST(Loosen, ReturnsWhatItCannotImprove) {
+  EXPECT_EQ(Loosen(FourStages(), Slow(), Link(), Bytes(29)), Slow());  // does not fit
+  Schedule broken = Slow();
+  broken.pop_back();
+  EXPECT_EQ(Loosen(FourStages(), broken, Link(), Bytes(100)), broken);
+}
+
+// What every rule gives is accepted and within the memory.
 TEST(ReplayTrips, IsValid) {
   std::mt19937_64 rng(8);
-  int replayed = 0, refused = 0, too_much = 0, none = 0;
-  for (int i = 0; i < 1500; ++i) {
+  int replayed = 0, refused = 0;
+  for (int i = 0; i < 1000; ++i) {
     const Chain chain = WithSavedTensors(RandomChain(1 + i % 6, VariedOptions(i), &rng), &rng);
     const TransferModel link = RandomTransferModel(&rng);
     const Schedule schedule = WithRandomTransfers(chain, RandomSchedule(chain, &rng), link, &rng);
     const Bytes peak = Simulate(chain, schedule, link)->peak;
     const CopyTrips trips = *FindCopyTrips(chain, schedule, link);
+    const std::vector<bool> stays(trips.trips.size(), false);
     for (const OffloadRule offload : {OffloadRule::kSoon, OffloadRule::kLate}) {
       for (const PrefetchRule prefetch :
            {PrefetchRule::kInOrder, PrefetchRule::kAsRoomAllows, PrefetchRule::kJustInTime}) {
-        const auto next = ReplayTrips(trips, std::vector<bool>(trips.trips.size()), link, peak,
-                                      {offload, prefetch});
-        none += next ? 0 : 1;
+        const std::optional<Schedule> next =
+            ReplayTrips(trips, stays, link, peak, {offload, prefetch});
+        ++(next ? replayed : refused);
         if (!next) continue;
-        ++replayed;
-        const auto s = Simulate(chain, *next, link);
-        if (!s.ok() && refused < 5) std::cout << s.status() << "\n";
-        refused += s.ok() ? 0 : 1;
-        too_much += s.ok() && s->peak > peak ? 1 : 0;
+        const NaiveResult result = NaiveReplay(chain, *next, &link);
+        ASSERT_TRUE(result.valid) << Describe(chain);
+        EXPECT_LE(result.peak, peak.value());
+        EXPECT_EQ(next->size(), schedule.size());
       }
     }
   }
-  std::cout << replayed << " replayed " << refused << " refused " << too_much << " too much "
-            << none << " none\n";
+  EXPECT_GT(replayed, 50 * refused);
 }
 
 }  // namespace
