@@ -17,7 +17,8 @@ int Run() {
       << "\nWithout --solver: store_all where everything fits. Else, for a chain, joint where "
          "the profile's device has a link\nto host memory (unless --recompute_only); without "
          "one, beyond_persistent up to 128 stages, optimal_persistent\non longer ones, "
-         "checkpoint_sequential on those too long for it; for a graph, joint or order_search likewise.\n"
+         "checkpoint_sequential on those too long for it; for a graph, joint or order_search "
+         "likewise.\n"
          "A chain solver that copies nothing, named for a graph, plans it cut at its splitting "
          "vertices.\n";
   return kExitOk;
