@@ -28,10 +28,11 @@ PlanEntry Rebased(const PlanEntry& old, const PlanningProblem& problem) {
   return entry;
 }
 
-// Whether the entry has a plan for the budget that is far better under its reference: what another
-// caller's costs led to must not take its place. A little slower may well hold for more callers.
-bool HasFarBetter(const PlanEntry& entry, const Plan& stored) {
+// Whether the entry has a plan for the budget that is far better under its reference, and fits the
+// caller, too: what times or a link of its own led to must not take its place.
+bool HasFarBetter(const PlanEntry& entry, const PlanningProblem& problem, const Plan& stored) {
   constexpr double kFar = 1.05;
+  if (!SameMemory(*problem.costs, *entry.reference)) return false;
   for (const auto& plan : entry.plans) {
     if (plan->budget != stored.budget || plan->status != PlanStatus::kFound) continue;
     if (stored.status != PlanStatus::kFound) return true;
@@ -82,7 +83,7 @@ std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved) {
   Plan stored = solved->plan;
   stored.stage_vertices.clear();
   std::optional<PlanEntry> entry = EntryFor(old, problem, &stored);
-  if (!entry || HasFarBetter(*entry, stored)) return std::nullopt;
+  if (!entry || HasFarBetter(*entry, problem, stored)) return std::nullopt;
   RemovePlanFor(budget, &*entry);
   entry->plans.push_back(std::make_shared<const Plan>(std::move(stored)));
   if (entry->plans.size() > kMaxPlansPerEntry) entry->plans.erase(entry->plans.begin());
