@@ -137,6 +137,13 @@ bool Documented(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
 }
 
+// Whether the host may not take all that could leave.
+bool HostIsShort(const Case& c, const PlanOptions& options) {
+  if (!options.solve.transfers) return false;
+  const absl::StatusOr<Simulation> all = Simulate(c.chain, StoreAllSchedule(c.chain));
+  return all.ok() && options.solve.transfers->host_memory < all->peak;
+}
+
 // One of the facade's solvers; how fast its plan is.
 std::optional<Nanos> CheckFacade(const Case& c, const PlanOptions& options) {
   const std::string detail = options.solver + "\n" + c.detail;
@@ -146,11 +153,12 @@ std::optional<Nanos> CheckFacade(const Case& c, const PlanOptions& options) {
   if (!plan.ok()) return std::nullopt;
   if (plan->status == PlanStatus::kProvenInfeasible) {
     Require(c.budget < plan->bounds.least_budget, "infeasible below the least budget", detail);
-    // Of offloading alone it is a bound; beside little host memory nothing may fit in it.
-    const bool bound_alone = absl::StartsWith(plan->provenance.solver, "offload_");
+    // Beside little host memory it is a bound, and nothing may fit in it.
+    const bool alone = absl::StartsWith(plan->provenance.solver, "offload_");
+    const bool bound_alone = alone || HostIsShort(c, options);
     const absl::StatusOr<Plan> least = MakeChainPlan(c.chain, plan->bounds.least_budget, options);
     Require(least.ok(), "the least budget is one", detail);
-    Require(bound_alone || least->status != PlanStatus::kProvenInfeasible,
+    Require(alone || least->status != PlanStatus::kProvenInfeasible,
             "the least budget is not infeasible", detail);
     // Slots may be too coarse for it.
     const bool fits = least->status == PlanStatus::kFound;
