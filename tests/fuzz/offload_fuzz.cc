@@ -137,11 +137,15 @@ bool Documented(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
 }
 
-// Whether the host may not take all that could leave.
-bool HostIsShort(const Case& c, const PlanOptions& options) {
+// Whether the host may not take all that could leave, or the link not in a time that can be said.
+bool LinkIsShort(const Case& c, const PlanOptions& options) {
   if (!options.solve.transfers) return false;
+  const TransferModel& link = *options.solve.transfers;
   const absl::StatusOr<Simulation> all = Simulate(c.chain, StoreAllSchedule(c.chain));
-  return all.ok() && options.solve.transfers->host_memory < all->peak;
+  if (!all.ok()) return false;
+  constexpr Nanos kLong(kMaxTimeTotal / 256);  // tensors may move several times
+  return link.host_memory < all->peak || CopyTime(link.to_host, all->peak) > kLong ||
+         CopyTime(link.to_device, all->peak) > kLong;
 }
 
 // One of the facade's solvers; how fast its plan is.
@@ -153,9 +157,9 @@ std::optional<Nanos> CheckFacade(const Case& c, const PlanOptions& options) {
   if (!plan.ok()) return std::nullopt;
   if (plan->status == PlanStatus::kProvenInfeasible) {
     Require(c.budget < plan->bounds.least_budget, "infeasible below the least budget", detail);
-    // Beside little host memory it is a bound, and nothing may fit in it.
+    // Beside little host memory, or a link too slow for words, it is a bound: nothing may fit in it.
     const bool alone = absl::StartsWith(plan->provenance.solver, "offload_");
-    const bool bound_alone = alone || HostIsShort(c, options);
+    const bool bound_alone = alone || LinkIsShort(c, options);
     const absl::StatusOr<Plan> least = MakeChainPlan(c.chain, plan->bounds.least_budget, options);
     Require(least.ok(), "the least budget is one", detail);
     Require(alone || least->status != PlanStatus::kProvenInfeasible,
