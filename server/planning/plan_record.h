@@ -33,6 +33,8 @@ struct SolvedPlan {
 // - its schedule does not hold under the reference, and the caller's costs do not become it;
 // - it has no schedule, and the caller's overheads differ, or the link: nothing follows for the
 //   others;
+// - the entry has a plan for the budget that fits the caller, too (SameMemory), and that is over 5%
+//   faster under the reference: what the caller's times or link led to must not replace it;
 // - the profile has no times: then every schedule is as good as any other, but not for the others.
 std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved);
 

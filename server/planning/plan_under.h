@@ -25,8 +25,9 @@ bool HoldsForMore(const LinkedProblem& a, const LinkedProblem& b);
 // - the referee refuses it, say because it has transfers and the caller no link for them;
 // - it recomputes or copies and store-all fits, because the caller's overheads are smaller: store-all
 //   wins whenever it fits;
-// - it recomputes or copies, and the caller has a link where the reference had none, or one of
-//   another speed: what is good with the one is not with the other;
+// - it recomputes or copies, and the caller has a link where the reference had none, or one on which
+//   the copy of a mean tensor, latency included, takes over twice as long or less than half: what is
+//   good with the one is not with the other;
 // - it says that there is no schedule and the overheads differ, or the host memory, or that none was
 //   found and any costs differ (a search may find one under other times): nothing is known for this
 //   caller.
