@@ -10,6 +10,7 @@
 #include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/text.h"
 #include "tests/solvers/chain_as_graph.h"
+#include "tests/solvers/naive_comparison.h"
 #include "tests/solvers/naive_graph_replay.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"
@@ -27,18 +28,7 @@ bool ExpectEqualToNaive(const Graph& graph, const Schedule& schedule,
   EXPECT_EQ(s.ok(), naive.valid) << s.status() << testing::Describe(graph) << "\n"
                                  << ScheduleText(schedule);
   if (!s.ok() || !naive.valid) return false;
-  EXPECT_EQ(s->makespan.value(), naive.makespan);
-  EXPECT_EQ(s->peak.value(), naive.peak);
-  EXPECT_EQ(s->recompute_time.value(), naive.recompute_time);
-  EXPECT_EQ(s->recomputed_forwards, naive.recomputed_forwards);
-  EXPECT_EQ(s->idle_time.value(), naive.idle_time);
-  EXPECT_EQ(s->host_peak.value(), naive.host_peak);
-  EXPECT_EQ(s->sent.value(), naive.sent);
-  EXPECT_EQ(s->fetched.value(), naive.fetched);
-  for (size_t i = 0; i < schedule.size(); ++i) {
-    EXPECT_EQ(timeline[i].start.value(), naive.spans[i].first) << i;
-    EXPECT_EQ(timeline[i].end.value(), naive.spans[i].second) << i;
-  }
+  testing::ExpectAsNaive(*s, timeline, naive);
   EXPECT_FALSE(::testing::Test::HasFailure()) << testing::Describe(graph) << "\n"
                                               << ScheduleText(schedule);
   return true;
