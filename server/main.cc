@@ -93,14 +93,15 @@ int Fail(int code, const absl::Status& status) {
 
 int Serve(const ServerConfig& config) {
   const StopSignals signals;
-  PrometheusMetrics metrics(SolverNames(), config.rpc.version);
+  PrometheusMetrics metrics({SolverNames(), {}}, config.rpc.version);
   std::string metrics_address = "none";
   if (!config.metrics_listen.empty()) {
     const absl::StatusOr<std::string> bound = metrics.Serve(config.metrics_listen);
     if (!bound.ok()) return Fail(kExitCannotListen, bound.status());
     metrics_address = *bound;
   }
-  MetricsPlanStore store(std::make_unique<MemoryPlanStore>(config.cache_capacity), &metrics);
+  MetricsPlanStore store(std::make_unique<MemoryPlanStore>(config.cache_capacity),
+                         CacheTier::kMemory, &metrics);
   const LibraryPlanSolver solver;
   PlanningService planning(config.planning, &store, &solver, &metrics);
   absl::StatusOr<std::unique_ptr<RpcServer>> server =

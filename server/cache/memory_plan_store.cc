@@ -52,6 +52,11 @@ std::shared_ptr<const PlanEntry> MemoryPlanStore::Get(const PlanKey& key, Access
   return found->second->entry;
 }
 
+std::optional<std::shared_ptr<const PlanEntry>> MemoryPlanStore::GetNow(const PlanKey& key,
+                                                                        Access access) {
+  return Get(key, access);
+}
+
 absl::Status MemoryPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
   Bytes charge = ChargeOf(*entry);
   if (charge > shard_capacity_ && entry->plans.size() > 1) {
@@ -66,7 +71,10 @@ absl::Status MemoryPlanStore::Put(const PlanKey& key, std::shared_ptr<const Plan
   Shard& shard = ShardOf(key);
   std::lock_guard<std::mutex> lock(shard.mutex);
   const auto found = shard.index.find(key);
-  if (found != shard.index.end()) shard.Remove(found->second);
+  if (found != shard.index.end()) {
+    if (found->second->entry->generation >= entry->generation) return StaleGenerationError();
+    shard.Remove(found->second);
+  }
   shard.recent.push_front(Node{key, std::move(entry), charge});
   shard.index[key] = shard.recent.begin();
   shard.charged += charge;
@@ -84,6 +92,20 @@ bool MemoryPlanStore::Erase(const PlanKey& key) {
   if (found == shard.index.end()) return false;
   shard.Remove(found->second);
   return true;
+}
+
+std::vector<PlanKey> MemoryPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
+  std::vector<PlanKey> keys;
+  for (const auto& shard : shards_) {
+    std::lock_guard<std::mutex> lock(shard->mutex);
+    for (const Node& node : shard->recent) {
+      if (!after || *after < node.key) keys.push_back(node.key);
+    }
+  }
+  const size_t count = std::min(limit, keys.size());
+  std::partial_sort(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(count), keys.end());
+  keys.resize(count);
+  return keys;
 }
 
 PlanStoreStats MemoryPlanStore::stats() const {

@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -20,8 +21,11 @@ class MemoryPlanStore final : public PlanStore {
   explicit MemoryPlanStore(Bytes capacity, size_t shards = 8);
 
   std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
+  std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
+                                                         Access access) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
   bool Erase(const PlanKey& key) override;
+  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
   PlanStoreStats stats() const override;
 
  private:

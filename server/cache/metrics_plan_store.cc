@@ -4,18 +4,27 @@
 
 namespace stowage {
 
-MetricsPlanStore::MetricsPlanStore(std::unique_ptr<PlanStore> store, ServerMetrics* metrics)
-    : store_(std::move(store)), metrics_(metrics) {}
+MetricsPlanStore::MetricsPlanStore(std::unique_ptr<PlanStore> store, CacheTier tier,
+                                   ServerMetrics* metrics)
+    : store_(std::move(store)), tier_(tier), metrics_(metrics) {}
 
 std::shared_ptr<const PlanEntry> MetricsPlanStore::Get(const PlanKey& key, Access access) {
   std::shared_ptr<const PlanEntry> entry = store_->Get(key, access);
-  if (access == Access::kLookup) metrics_->CacheLookup(entry != nullptr);
+  if (access == Access::kLookup) metrics_->CacheLookup(tier_, entry != nullptr);
+  return entry;
+}
+
+std::optional<std::shared_ptr<const PlanEntry>> MetricsPlanStore::GetNow(const PlanKey& key,
+                                                                         Access access) {
+  auto entry = store_->GetNow(key, access);
+  // Where only Get can tell, it is Get that counts.
+  if (entry && access == Access::kLookup) metrics_->CacheLookup(tier_, *entry != nullptr);
   return entry;
 }
 
 absl::Status MetricsPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
   absl::Status status = store_->Put(key, std::move(entry));
-  if (!status.ok()) metrics_->CacheRefused();
+  if (absl::IsResourceExhausted(status)) metrics_->CacheRefused(tier_);
   PublishSize();
   return status;
 }
@@ -26,13 +35,17 @@ bool MetricsPlanStore::Erase(const PlanKey& key) {
   return erased;
 }
 
+std::vector<PlanKey> MetricsPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
+  return store_->List(after, limit);
+}
+
 PlanStoreStats MetricsPlanStore::stats() const { return store_->stats(); }
 
 void MetricsPlanStore::PublishSize() {
   std::lock_guard<std::mutex> lock(publish_mutex_);
   const PlanStoreStats now = store_->stats();
-  metrics_->CacheSize(now.entries, now.charged.value());
-  metrics_->CacheEvicted(now.evicted - published_evictions_);
+  metrics_->CacheSize(tier_, now.entries, now.charged.value());
+  metrics_->CacheEvicted(tier_, now.evicted - published_evictions_);
   published_evictions_ = now.evicted;
 }
 

@@ -14,17 +14,21 @@ namespace stowage {
 class MetricsPlanStore final : public PlanStore {
  public:
   // `metrics` outlives this object.
-  MetricsPlanStore(std::unique_ptr<PlanStore> store, ServerMetrics* metrics);
+  MetricsPlanStore(std::unique_ptr<PlanStore> store, CacheTier tier, ServerMetrics* metrics);
 
   std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
+  std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
+                                                         Access access) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
   bool Erase(const PlanKey& key) override;
+  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
   PlanStoreStats stats() const override;
 
  private:
   void PublishSize();
 
   const std::unique_ptr<PlanStore> store_;
+  const CacheTier tier_;
   ServerMetrics* const metrics_;
   std::mutex publish_mutex_;  // so that the last size published is the last one read
   int64_t published_evictions_ = 0;

@@ -23,6 +23,18 @@ size_t ChargeOf(const Graph& graph) {
   return bytes;
 }
 
+size_t ChargeOf(const Problem& problem) {
+  return std::visit([](const auto& kind) { return ChargeOf(kind); }, problem);
+}
+
+size_t ChargeOf(const Frontier& frontier) {
+  size_t bytes = sizeof(Frontier);
+  for (const Frontier::Point& point : frontier.points()) {
+    bytes += sizeof(point) + point.schedule.capacity();
+  }
+  return bytes;
+}
+
 size_t ChargeOf(const Plan& plan) {
   return sizeof(Plan) + plan.schedule.capacity() * sizeof(Instruction) +
          plan.explanation.capacity() + plan.bounds.schedule_class.capacity() +
@@ -31,14 +43,22 @@ size_t ChargeOf(const Plan& plan) {
 
 }  // namespace
 
+absl::Status StaleGenerationError() {
+  return absl::AbortedError("the entry has changed since it was read");
+}
+
 Bytes ChargeOf(const PlanEntry& entry) {
   // List node, hash node, control block and allocator headers of one entry.
   constexpr size_t kBookkeeping = 256;
   size_t bytes = sizeof(PlanEntry) + kBookkeeping + entry.canonical.capacity();
-  if (entry.reference) {
-    bytes += std::visit([](const auto& kind) { return ChargeOf(kind); }, entry.reference->problem);
+  if (entry.reference) bytes += ChargeOf(entry.reference->problem);
+  for (const StoredPlan& stored : entry.plans) bytes += sizeof(stored) + ChargeOf(*stored.plan);
+  for (const CostSample& sample : entry.samples) {
+    bytes += sizeof(sample) + ChargeOf(sample.costs->problem);
   }
-  for (const auto& plan : entry.plans) bytes += sizeof(plan) + ChargeOf(*plan);
+  bytes += entry.reports.capacity() * sizeof(ReportSample);
+  if (entry.frontier) bytes += ChargeOf(*entry.frontier);
+  bytes += entry.tenant.capacity() + entry.name.capacity();
   return Bytes(static_cast<int64_t>(bytes));
 }
 

@@ -5,16 +5,49 @@
 #ifndef STOWAGE_SERVER_CACHE_PLAN_ENTRY_H_
 #define STOWAGE_SERVER_CACHE_PLAN_ENTRY_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "solvers/model/canonical.h"
+#include "solvers/plan/frontier.h"
 #include "solvers/plan/linked_problem.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
+
+// What becomes of a revision.
+enum class RevisionState {
+  kServing,  // may be handed out
+  kShadow,   // kept and judged beside the one that serves, handed out to nobody yet
+  kRetired,  // rolled back: kept for the record, never handed out again
+};
+
+// A plan with its standing. Plan::revision tells the revisions of one budget apart; without
+// stage_vertices: each caller numbers its own.
+struct StoredPlan {
+  std::shared_ptr<const Plan> plan;
+  RevisionState state = RevisionState::kServing;
+  bool pinned = false;  // serves its budget whatever later revisions say, as long as it holds
+};
+
+// Of one caller's profile, what is noisy. One per job.
+struct CostSample {
+  uint64_t job = 0;  // JobHash of who measured it
+  std::shared_ptr<const LinkedProblem> costs;
+};
+
+// Of one job's report on one revision.
+struct ReportSample {
+  uint64_t job = 0;
+  Bytes budget;
+  int64_t revision = 0;
+  double time_ratio = 0;  // measured over predicted
+  double peak_ratio = 0;
+};
 
 struct PlanEntry {
   // Equal digests do not prove equal problems; equal canonical bytes do.
@@ -25,10 +58,27 @@ struct PlanEntry {
   Simulation store_all;
   // What "least" resolves to under the reference costs, once it was asked for.
   std::optional<Bytes> least_budget;
-  // In the order they were solved, at most one per budget. Without stage_vertices: each caller
-  // numbers its own.
-  std::vector<std::shared_ptr<const Plan>> plans;
+  // In the order they were solved; of one budget, at most one per revision.
+  std::vector<StoredPlan> plans;
+  // What the reference is made of, the newest last; at most one per job.
+  std::vector<CostSample> samples;
+  // What was measured under the plans, the newest last; at most one per job and revision.
+  std::vector<ReportSample> reports;
+  // All budgets at once under the reference costs, once it was asked for; may be null.
+  std::shared_ptr<const Frontier> frontier;
+  // Whose it is: entries of one tenant are listed, pinned and deleted by that tenant alone.
+  std::string tenant;
+  // Of the network, for people.
+  std::string name;
+  // Nothing of it changes: no re-solve, no new reference, no new plan.
+  bool frozen = false;
+  // Grows by one with every change. A store that several servers share refuses a change of what
+  // another one has changed since it was read.
+  int64_t generation = 0;
 };
+
+// ABORTED: somebody else has changed the entry since it was read.
+absl::Status StaleGenerationError();
 
 // Bytes of memory that the entry holds, near enough to bound a cache by.
 Bytes ChargeOf(const PlanEntry& entry);

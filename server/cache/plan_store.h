@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "server/cache/plan_entry.h"
@@ -18,8 +20,9 @@ struct PlanStoreStats {
 };
 
 // Why an entry is read: a lookup serves a request (it is counted, and keeps the entry from being
-// evicted), a peek only prepares a Put or looks again for the same request.
-enum class Access { kLookup, kPeek };
+// evicted), a peek looks again for the same request, and what an update reads is going to be
+// replaced by a Put: where several servers share a tier, it comes from there.
+enum class Access { kLookup, kPeek, kUpdate };
 
 // Thread-safe.
 class PlanStore {
@@ -29,13 +32,22 @@ class PlanStore {
   // The entry, or null: unknown key, evicted, or the store failed.
   virtual std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) = 0;
 
-  // Replaces what is under the key. An entry that alone is over the store's limit is kept without
+  // The same for a thread that must not wait. Nothing: only Get can tell.
+  virtual std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
+                                                                 Access access) = 0;
+
+  // Replaces what is under the key. ABORTED when what is there is not of a smaller generation: read
+  // it again and change that. An entry that alone is over the store's limit is kept without
   // its oldest plans; RESOURCE_EXHAUSTED when it is too large with its newest one alone: then what
   // was there before stays.
   virtual absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) = 0;
 
   // False when there was nothing.
   virtual bool Erase(const PlanKey& key) = 0;
+
+  // At most `limit` keys in rising order, those after `after`; fewer than that only at the end. What
+  // comes and goes meanwhile may be missed.
+  virtual std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) = 0;
 
   virtual PlanStoreStats stats() const = 0;
 };

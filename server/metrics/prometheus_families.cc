@@ -25,20 +25,16 @@ const Buckets& CallSeconds() {
 
 }  // namespace
 
-PrometheusMetrics::Families::Families(const std::vector<std::string>& solver_names,
-                                      const std::string& version)
+PrometheusMetrics::Families::Families(const MetricLabels& labels, const std::string& version)
     : registry(std::make_shared<prometheus::Registry>()) {
   AddRpcs();
   AddCache();
   AddPlans();
-  AddSolvers(solver_names);
-  flights_joined =
-      Counter("stowage_flight_joins_total",
-              "Requests that waited for a solve that an identical request had started.");
-  queue_jobs = Gauge("stowage_queue_jobs", "Solves that wait for a solver thread.");
-  queue_refusals =
-      Counter("stowage_queue_refusals_total",
-              "Requests refused because the queue was full or too many calls were open.");
+  AddQuality();
+  AddReports();
+  AddTenants(labels.tenants);
+  AddSolvers(labels.solvers);
+  AddQueue();
   BuildGauge()
       .Name("stowage_build_info")
       .Help("Always 1; the labels say which build runs.")
@@ -55,6 +51,21 @@ prometheus::Counter* PrometheusMetrics::Families::Counter(const std::string& nam
 prometheus::Gauge* PrometheusMetrics::Families::Gauge(const std::string& name,
                                                       const std::string& help) {
   return &BuildGauge().Name(name).Help(help).Register(*registry).Add({});
+}
+
+prometheus::Histogram* PrometheusMetrics::Families::Histogram(const std::string& name,
+                                                              const std::string& help,
+                                                              const Buckets& buckets) {
+  return &BuildHistogram().Name(name).Help(help).Register(*registry).Add({}, buckets);
+}
+
+template <size_t N, class Name>
+void PrometheusMetrics::Families::Enumerate(const std::string& name, const std::string& help,
+                                            const std::string& label,
+                                            std::array<prometheus::Counter*, N>* children,
+                                            Name value) {
+  auto& family = BuildCounter().Name(name).Help(help).Register(*registry);
+  for (size_t i = 0; i < N; ++i) (*children)[i] = &family.Add({{label, value(i)}});
 }
 
 void PrometheusMetrics::Families::AddRpcs() {
@@ -85,37 +96,111 @@ void PrometheusMetrics::Families::AddRpcs() {
 }
 
 void PrometheusMetrics::Families::AddCache() {
-  cache_hits = Counter("stowage_cache_hits_total", "Lookups of a key that found an entry.");
-  cache_misses = Counter("stowage_cache_misses_total", "Lookups of a key that found no entry.");
-  cache_evictions =
-      Counter("stowage_cache_evictions_total", "Entries dropped to stay within the limit.");
-  cache_refusals = Counter("stowage_cache_refusals_total",
-                           "Entries not cached because even one plan of them is over the limit.");
-  cache_entries = Gauge("stowage_cache_entries", "Entries in the plan cache.");
-  cache_bytes = Gauge("stowage_cache_bytes", "Bytes charged for the entries in the plan cache.");
+  const auto counters = [this](const char* name, const char* help) {
+    return &BuildCounter().Name(name).Help(help).Register(*registry);
+  };
+  const auto gauges = [this](const char* name, const char* help) {
+    return &BuildGauge().Name(name).Help(help).Register(*registry);
+  };
+  auto* hits = counters("stowage_cache_hits_total", "Lookups of a key that found an entry.");
+  auto* misses = counters("stowage_cache_misses_total", "Lookups of a key that found no entry.");
+  auto* evictions =
+      counters("stowage_cache_evictions_total", "Entries dropped to stay within the limit.");
+  auto* refusals = counters("stowage_cache_refusals_total",
+                            "Entries not cached because even one plan of them is over the limit.");
+  auto* failures = counters("stowage_cache_failures_total",
+                            "Entries or answers of a cache tier that were not usable.");
+  auto* entries = gauges("stowage_cache_entries", "Entries in the plan cache.");
+  auto* bytes = gauges("stowage_cache_bytes", "Bytes charged for the entries in the plan cache.");
+  for (size_t i = 0; i < kCacheTierCount; ++i) {
+    prometheus::Labels labels = {{"tier", ToString(static_cast<CacheTier>(i))}};
+    tiers[i].hits = &hits->Add(labels);
+    tiers[i].misses = &misses->Add(labels);
+    tiers[i].evictions = &evictions->Add(labels);
+    tiers[i].refusals = &refusals->Add(labels);
+    tiers[i].entries = &entries->Add(labels);
+    tiers[i].bytes = &bytes->Add(labels);
+    for (size_t kind = 0; kind < kCacheFailureCount; ++kind) {
+      labels["failure"] = ToString(static_cast<CacheFailure>(kind));
+      tiers[i].failures[kind] = &failures->Add(labels);
+    }
+  }
+  Enumerate("stowage_leases_total", "Wishes to solve for all servers of a cluster, by outcome.",
+            "outcome", &leases, [](size_t i) { return ToString(static_cast<LeaseOutcome>(i)); });
 }
 
 void PrometheusMetrics::Families::AddPlans() {
-  auto& lookups = BuildCounter()
-                      .Name("stowage_plan_lookups_total")
-                      .Help("Searches for a cached plan, by result.")
-                      .Register(*registry);
-  for (size_t i = 0; i < kPlanLookupCount; ++i) {
-    plan_lookups[i] = &lookups.Add({{"result", ToString(static_cast<PlanLookup>(i))}});
-  }
+  Enumerate("stowage_plan_lookups_total", "Searches for a cached plan, by result.", "result",
+            &plan_lookups, [](size_t i) { return ToString(static_cast<PlanLookup>(i)); });
   plans_refused =
       Counter("stowage_plans_refused_total",
               "Cached or shared plans that the referee refused under a caller's costs.");
-  overhead_ratio = &BuildHistogram()
-                        .Name("stowage_plan_overhead_ratio")
-                        .Help("Predicted makespan over the time without a budget, per solve.")
-                        .Register(*registry)
-                        .Add({}, Buckets{1, 1.01, 1.02, 1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.6, 2, 4});
-  gap_ratio = &BuildHistogram()
-                   .Name("stowage_plan_gap_ratio")
-                   .Help("Predicted makespan over its lower bound, less 1, per solve.")
-                   .Register(*registry)
-                   .Add({}, Buckets{0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1, 3});
+  profilings_saved = Counter("stowage_profilings_saved_total",
+                             "Callers that got a plan by its key alone and need not profile.");
+}
+
+void PrometheusMetrics::Families::AddQuality() {
+  overhead_ratio = Histogram("stowage_plan_overhead_ratio",
+                             "Predicted makespan over the time without a budget, per solve.",
+                             {1, 1.01, 1.02, 1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.6, 2, 4});
+  gap_ratio = Histogram("stowage_plan_gap_ratio",
+                        "Predicted makespan over its lower bound, less 1, per solve.",
+                        {0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1, 3});
+  budget_use_ratio =
+      Histogram("stowage_plan_budget_use_ratio", "Predicted peak over the budget, per solve.",
+                {0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1});
+  auto& resolved = BuildCounter()
+                       .Name("stowage_resolves_total")
+                       .Help("Cached plans that were solved anew, by reason and outcome.")
+                       .Register(*registry);
+  for (size_t reason = 0; reason < kResolveReasonCount; ++reason) {
+    for (size_t outcome = 0; outcome < kSolveOutcomeCount; ++outcome) {
+      resolves[reason][outcome] =
+          &resolved.Add({{"reason", ToString(static_cast<ResolveReason>(reason))},
+                         {"outcome", ToString(static_cast<SolveOutcome>(outcome))}});
+    }
+  }
+}
+
+void PrometheusMetrics::Families::AddReports() {
+  Enumerate("stowage_reports_total", "Reports of executions, by what became of them.", "outcome",
+            &reports, [](size_t i) { return ToString(static_cast<ReportOutcome>(i)); });
+  const Buckets ratios = {0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.3, 1.5, 2};
+  measured_time_ratio =
+      Histogram("stowage_measured_time_ratio",
+                "Measured over predicted step time, per accepted report.", ratios);
+  measured_peak_ratio = Histogram("stowage_measured_peak_ratio",
+                                  "Measured over predicted peak, per accepted report.", ratios);
+  budget_violations = Counter("stowage_budget_violations_total",
+                              "Accepted reports whose measured peak was over the budget.");
+}
+
+void PrometheusMetrics::Families::AddTenants(const std::vector<std::string>& names) {
+  const auto family = [this](const char* name, const char* help) {
+    return &BuildCounter().Name(name).Help(help).Register(*registry);
+  };
+  auto* seconds = family("stowage_recompute_seconds_total",
+                         "Device time that reported steps lost to recomputing and waiting.");
+  auto* freed = family("stowage_freed_byte_steps_total",
+                       "Bytes below the peak of store-all, times the steps reported with them.");
+  auto* steps = family("stowage_reported_steps_total", "Steps that reports were about.");
+  std::vector<std::string> all = names;
+  all.emplace_back(kOtherLabel);
+  for (const std::string& name : all) {
+    const prometheus::Labels labels = {{"tenant", name}};
+    tenants[name] = {&seconds->Add(labels), &freed->Add(labels), &steps->Add(labels)};
+  }
+}
+
+void PrometheusMetrics::Families::AddQueue() {
+  flights_joined =
+      Counter("stowage_flight_joins_total",
+              "Requests that waited for a solve that an identical request had started.");
+  queue_jobs = Gauge("stowage_queue_jobs", "Solves that wait for a solver thread.");
+  queue_wait_seconds = Histogram("stowage_queue_wait_seconds",
+                                 "Time that a solve waited for a solver thread.", CallSeconds());
+  Enumerate("stowage_calls_shed_total", "Calls turned away, by reason.", "reason", &sheds,
+            [](size_t i) { return ToString(static_cast<Shed>(i)); });
 }
 
 void PrometheusMetrics::Families::AddSolvers(const std::vector<std::string>& names) {
@@ -128,7 +213,7 @@ void PrometheusMetrics::Families::AddSolvers(const std::vector<std::string>& nam
                       .Help("Time that a solve took on its thread.")
                       .Register(*registry);
   std::vector<std::string> all = names;
-  all.emplace_back("other");
+  all.emplace_back(kOtherLabel);
   for (const std::string& name : all) {
     SolverChildren& children = solvers[name];
     children.seconds = &seconds.Add({{"solver", name}}, CallSeconds());

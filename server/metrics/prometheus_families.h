@@ -19,14 +19,30 @@
 namespace stowage {
 
 inline constexpr size_t kStatusCodeCount = 17;
+// What a label says for all values that it may not take.
+inline constexpr char kOtherLabel[] = "other";
 
 struct PrometheusMetrics::Families {
-  Families(const std::vector<std::string>& solvers, const std::string& version);
+  Families(const MetricLabels& labels, const std::string& version);
 
   struct RpcChildren {
     prometheus::Counter* started = nullptr;
     std::array<prometheus::Counter*, kStatusCodeCount> handled{};
     prometheus::Histogram* seconds = nullptr;
+  };
+  struct TierChildren {
+    prometheus::Counter* hits = nullptr;
+    prometheus::Counter* misses = nullptr;
+    prometheus::Counter* evictions = nullptr;
+    prometheus::Counter* refusals = nullptr;
+    prometheus::Gauge* entries = nullptr;
+    prometheus::Gauge* bytes = nullptr;
+    std::array<prometheus::Counter*, kCacheFailureCount> failures{};
+  };
+  struct TenantChildren {
+    prometheus::Counter* recompute_seconds = nullptr;
+    prometheus::Counter* freed_byte_steps = nullptr;
+    prometheus::Counter* steps = nullptr;
   };
   struct SolverChildren {
     std::array<prometheus::Counter*, kSolveOutcomeCount> outcomes{};
@@ -35,27 +51,44 @@ struct PrometheusMetrics::Families {
 
   std::shared_ptr<prometheus::Registry> registry;
   std::array<RpcChildren, kRpcCount> rpcs;
-  prometheus::Counter* cache_hits = nullptr;
-  prometheus::Counter* cache_misses = nullptr;
-  prometheus::Counter* cache_evictions = nullptr;
-  prometheus::Counter* cache_refusals = nullptr;
-  prometheus::Gauge* cache_entries = nullptr;
-  prometheus::Gauge* cache_bytes = nullptr;
+  std::array<TierChildren, kCacheTierCount> tiers;
+  std::array<prometheus::Counter*, kLeaseOutcomeCount> leases{};
   std::array<prometheus::Counter*, kPlanLookupCount> plan_lookups{};
   prometheus::Counter* plans_refused = nullptr;
   std::map<std::string, SolverChildren> solvers;
   prometheus::Histogram* overhead_ratio = nullptr;
   prometheus::Histogram* gap_ratio = nullptr;
+  prometheus::Histogram* budget_use_ratio = nullptr;
+  prometheus::Counter* profilings_saved = nullptr;
+  std::array<prometheus::Counter*, kReportOutcomeCount> reports{};
+  prometheus::Histogram* measured_time_ratio = nullptr;
+  prometheus::Histogram* measured_peak_ratio = nullptr;
+  prometheus::Counter* budget_violations = nullptr;
+  std::map<std::string, TenantChildren> tenants;
+  std::array<std::array<prometheus::Counter*, kSolveOutcomeCount>, kResolveReasonCount> resolves{};
   prometheus::Counter* flights_joined = nullptr;
   prometheus::Gauge* queue_jobs = nullptr;
-  prometheus::Counter* queue_refusals = nullptr;
+  prometheus::Histogram* queue_wait_seconds = nullptr;
+  std::array<prometheus::Counter*, kShedCount> sheds{};
+
+  const TierChildren& Tier(CacheTier tier) const { return tiers[static_cast<size_t>(tier)]; }
 
  private:
   prometheus::Counter* Counter(const std::string& name, const std::string& help);
   prometheus::Gauge* Gauge(const std::string& name, const std::string& help);
+  prometheus::Histogram* Histogram(const std::string& name, const std::string& help,
+                                   const prometheus::Histogram::BucketBoundaries& buckets);
+  // One counter per value of an enum, in its order.
+  template <size_t N, class Name>
+  void Enumerate(const std::string& name, const std::string& help, const std::string& label,
+                 std::array<prometheus::Counter*, N>* children, Name value);
   void AddRpcs();
   void AddCache();
   void AddPlans();
+  void AddQuality();
+  void AddReports();
+  void AddTenants(const std::vector<std::string>& names);
+  void AddQueue();
   void AddSolvers(const std::vector<std::string>& names);
 };
 

@@ -15,9 +15,8 @@ struct PrometheusMetrics::Endpoint {
   prometheus::Exposer exposer;
 };
 
-PrometheusMetrics::PrometheusMetrics(const std::vector<std::string>& solvers,
-                                     const std::string& version)
-    : families_(std::make_unique<Families>(solvers, version)) {}
+PrometheusMetrics::PrometheusMetrics(const MetricLabels& labels, const std::string& version)
+    : families_(std::make_unique<Families>(labels, version)) {}
 
 PrometheusMetrics::~PrometheusMetrics() = default;
 
@@ -54,19 +53,30 @@ void PrometheusMetrics::RpcHandled(Rpc rpc, int code, double seconds) {
   children.seconds->Observe(seconds);
 }
 
-void PrometheusMetrics::CacheLookup(bool hit) {
-  (hit ? families_->cache_hits : families_->cache_misses)->Increment();
+void PrometheusMetrics::CacheLookup(CacheTier tier, bool hit) {
+  const Families::TierChildren& children = families_->Tier(tier);
+  (hit ? children.hits : children.misses)->Increment();
 }
 
-void PrometheusMetrics::CacheEvicted(int64_t entries) {
-  families_->cache_evictions->Increment(static_cast<double>(entries));
+void PrometheusMetrics::CacheEvicted(CacheTier tier, int64_t entries) {
+  families_->Tier(tier).evictions->Increment(static_cast<double>(entries));
 }
 
-void PrometheusMetrics::CacheRefused() { families_->cache_refusals->Increment(); }
+void PrometheusMetrics::CacheRefused(CacheTier tier) {
+  families_->Tier(tier).refusals->Increment();
+}
 
-void PrometheusMetrics::CacheSize(int64_t entries, int64_t bytes) {
-  families_->cache_entries->Set(static_cast<double>(entries));
-  families_->cache_bytes->Set(static_cast<double>(bytes));
+void PrometheusMetrics::CacheSize(CacheTier tier, int64_t entries, int64_t bytes) {
+  families_->Tier(tier).entries->Set(static_cast<double>(entries));
+  families_->Tier(tier).bytes->Set(static_cast<double>(bytes));
+}
+
+void PrometheusMetrics::CacheFailed(CacheTier tier, CacheFailure failure) {
+  families_->Tier(tier).failures[static_cast<size_t>(failure)]->Increment();
+}
+
+void PrometheusMetrics::Leased(LeaseOutcome outcome) {
+  families_->leases[static_cast<size_t>(outcome)]->Increment();
 }
 
 void PrometheusMetrics::PlanLookedUp(PlanLookup lookup) {
@@ -77,14 +87,40 @@ void PrometheusMetrics::PlanRefused() { families_->plans_refused->Increment(); }
 
 void PrometheusMetrics::Solved(const std::string& solver, SolveOutcome outcome, double seconds) {
   auto found = families_->solvers.find(solver);
-  if (found == families_->solvers.end()) found = families_->solvers.find("other");
+  if (found == families_->solvers.end()) found = families_->solvers.find(kOtherLabel);
   found->second.outcomes[static_cast<size_t>(outcome)]->Increment();
   found->second.seconds->Observe(seconds);
 }
 
-void PrometheusMetrics::PlanQuality(double overhead_ratio, double gap) {
+void PrometheusMetrics::PlanQuality(double overhead_ratio, double gap, double budget_use) {
   families_->overhead_ratio->Observe(overhead_ratio);
   families_->gap_ratio->Observe(gap);
+  families_->budget_use_ratio->Observe(budget_use);
+}
+
+void PrometheusMetrics::ProfilingSaved() { families_->profilings_saved->Increment(); }
+
+void PrometheusMetrics::Reported(ReportOutcome outcome) {
+  families_->reports[static_cast<size_t>(outcome)]->Increment();
+}
+
+void PrometheusMetrics::Measured(double time_ratio, double peak_ratio) {
+  families_->measured_time_ratio->Observe(time_ratio);
+  families_->measured_peak_ratio->Observe(peak_ratio);
+}
+
+void PrometheusMetrics::BudgetViolated() { families_->budget_violations->Increment(); }
+
+void PrometheusMetrics::Executed(const std::string& tenant, const ExecutionCost& cost) {
+  auto found = families_->tenants.find(tenant);
+  if (found == families_->tenants.end()) found = families_->tenants.find(kOtherLabel);
+  found->second.recompute_seconds->Increment(cost.recompute_seconds);
+  found->second.freed_byte_steps->Increment(cost.bytes_freed * cost.steps);
+  found->second.steps->Increment(cost.steps);
+}
+
+void PrometheusMetrics::Resolved(ResolveReason reason, SolveOutcome outcome) {
+  families_->resolves[static_cast<size_t>(reason)][static_cast<size_t>(outcome)]->Increment();
 }
 
 void PrometheusMetrics::FlightJoined() { families_->flights_joined->Increment(); }
@@ -93,6 +129,12 @@ void PrometheusMetrics::QueueDepth(int64_t jobs) {
   families_->queue_jobs->Set(static_cast<double>(jobs));
 }
 
-void PrometheusMetrics::QueueRefused() { families_->queue_refusals->Increment(); }
+void PrometheusMetrics::QueueWaited(double seconds) {
+  families_->queue_wait_seconds->Observe(seconds);
+}
+
+void PrometheusMetrics::CallShed(Shed reason) {
+  families_->sheds[static_cast<size_t>(reason)]->Increment();
+}
 
 }  // namespace stowage

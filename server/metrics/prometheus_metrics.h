@@ -11,10 +11,15 @@
 
 namespace stowage {
 
+// Values that labels may take; any other counts as "other", so that no label grows without bound.
+struct MetricLabels {
+  std::vector<std::string> solvers;
+  std::vector<std::string> tenants;
+};
+
 class PrometheusMetrics final : public ServerMetrics {
  public:
-  // `solvers`: names that the label "solver" may take; any other counts as "other".
-  PrometheusMetrics(const std::vector<std::string>& solvers, const std::string& version);
+  PrometheusMetrics(const MetricLabels& labels, const std::string& version);
   ~PrometheusMetrics() override;
 
   // Serves the metrics on `address` ("127.0.0.1:7071", port 0 for any) at /metrics until this
@@ -27,17 +32,26 @@ class PrometheusMetrics final : public ServerMetrics {
 
   void RpcStarted(Rpc rpc) override;
   void RpcHandled(Rpc rpc, int code, double seconds) override;
-  void CacheLookup(bool hit) override;
-  void CacheEvicted(int64_t entries) override;
-  void CacheRefused() override;
-  void CacheSize(int64_t entries, int64_t bytes) override;
+  void CacheLookup(CacheTier tier, bool hit) override;
+  void CacheEvicted(CacheTier tier, int64_t entries) override;
+  void CacheRefused(CacheTier tier) override;
+  void CacheSize(CacheTier tier, int64_t entries, int64_t bytes) override;
+  void CacheFailed(CacheTier tier, CacheFailure failure) override;
+  void Leased(LeaseOutcome outcome) override;
   void PlanLookedUp(PlanLookup lookup) override;
   void PlanRefused() override;
   void Solved(const std::string& solver, SolveOutcome outcome, double seconds) override;
-  void PlanQuality(double overhead_ratio, double gap) override;
+  void PlanQuality(double overhead_ratio, double gap, double budget_use) override;
+  void ProfilingSaved() override;
+  void Reported(ReportOutcome outcome) override;
+  void Measured(double time_ratio, double peak_ratio) override;
+  void BudgetViolated() override;
+  void Executed(const std::string& tenant, const ExecutionCost& cost) override;
+  void Resolved(ResolveReason reason, SolveOutcome outcome) override;
   void FlightJoined() override;
   void QueueDepth(int64_t jobs) override;
-  void QueueRefused() override;
+  void QueueWaited(double seconds) override;
+  void CallShed(Shed reason) override;
 
  private:
   struct Endpoint;

@@ -62,4 +62,86 @@ const char* ToString(SolveOutcome outcome) {
   return "unknown";
 }
 
+const char* ToString(CacheTier value) {
+  switch (value) {
+    case CacheTier::kMemory:
+      return "memory";
+    case CacheTier::kSqlite:
+      return "sqlite";
+    case CacheTier::kRedis:
+      return "redis";
+  }
+  return "unknown";
+}
+
+const char* ToString(CacheFailure value) {
+  switch (value) {
+    case CacheFailure::kCorrupt:
+      return "corrupt";
+    case CacheFailure::kForeign:
+      return "foreign";
+    case CacheFailure::kUnavailable:
+      return "unavailable";
+    case CacheFailure::kNotWritten:
+      return "not_written";
+  }
+  return "unknown";
+}
+
+const char* ToString(Shed value) {
+  switch (value) {
+    case Shed::kQueueFull:
+      return "queue_full";
+    case Shed::kTooManyCalls:
+      return "too_many_calls";
+    case Shed::kDeadline:
+      return "deadline";
+    case Shed::kQuota:
+      return "quota";
+  }
+  return "unknown";
+}
+
+const char* ToString(ReportOutcome value) {
+  switch (value) {
+    case ReportOutcome::kAccepted:
+      return "accepted";
+    case ReportOutcome::kAbsurd:
+      return "absurd";
+    case ReportOutcome::kOutlier:
+      return "outlier";
+    case ReportOutcome::kRepeated:
+      return "repeated";
+    case ReportOutcome::kUnknownPlan:
+      return "unknown_plan";
+  }
+  return "unknown";
+}
+
+const char* ToString(ResolveReason value) {
+  switch (value) {
+    case ResolveReason::kDrift:
+      return "drift";
+    case ResolveReason::kUpgrade:
+      return "upgrade";
+    case ResolveReason::kStale:
+      return "stale";
+  }
+  return "unknown";
+}
+
+const char* ToString(LeaseOutcome value) {
+  switch (value) {
+    case LeaseOutcome::kGranted:
+      return "granted";
+    case LeaseOutcome::kWaited:
+      return "waited";
+    case LeaseOutcome::kExpired:
+      return "expired";
+    case LeaseOutcome::kFailed:
+      return "failed";
+  }
+  return "unknown";
+}
+
 }  // namespace stowage

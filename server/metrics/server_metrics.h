@@ -44,6 +44,64 @@ enum class SolveOutcome { kFound, kProvenInfeasible, kNotFound, kCancelled, kErr
 inline constexpr size_t kSolveOutcomeCount = 5;
 const char* ToString(SolveOutcome outcome);
 
+// Where entries lie, the fastest first.
+enum class CacheTier { kMemory, kSqlite, kRedis };
+inline constexpr size_t kCacheTierCount = 3;
+const char* ToString(CacheTier value);
+
+// What went wrong in a tier. The answer goes on without it.
+enum class CacheFailure {
+  kCorrupt,      // an entry that is cut, changed or wrong was found, and dropped
+  kForeign,      // one of another format version
+  kUnavailable,  // the tier did not answer in time, or is being left alone after it did not
+  kNotWritten,   // an entry could not be written: disk full, read-only
+};
+inline constexpr size_t kCacheFailureCount = 4;
+const char* ToString(CacheFailure value);
+
+// Why a call was turned away.
+enum class Shed {
+  kQueueFull,
+  kTooManyCalls,
+  kDeadline,  // what waits already takes longer than the caller would
+  kQuota,     // of its tenant
+};
+inline constexpr size_t kShedCount = 4;
+const char* ToString(Shed value);
+
+// What became of a report.
+enum class ReportOutcome {
+  kAccepted,
+  kAbsurd,       // outside of what can be measured at all
+  kOutlier,      // far from what the other jobs say
+  kRepeated,     // the job has reported on this revision: replaced its own figures
+  kUnknownPlan,  // no such key, revision or digest
+};
+inline constexpr size_t kReportOutcomeCount = 5;
+const char* ToString(ReportOutcome value);
+
+// Why a plan that is cached was solved anew.
+enum class ResolveReason { kDrift, kUpgrade, kStale };
+inline constexpr size_t kResolveReasonCount = 3;
+const char* ToString(ResolveReason value);
+
+// What became of the wish to solve for the whole cluster.
+enum class LeaseOutcome {
+  kGranted,
+  kWaited,   // another server solved it meanwhile
+  kExpired,  // another server held it for too long
+  kFailed,   // nobody could say: solved here
+};
+inline constexpr size_t kLeaseOutcomeCount = 4;
+const char* ToString(LeaseOutcome value);
+
+// Of one execution under a plan, for one tenant.
+struct ExecutionCost {
+  double recompute_seconds = 0;  // device time lost to recomputing and waiting
+  double bytes_freed = 0;        // below what store-all takes
+  double steps = 0;
+};
+
 class ServerMetrics {
  public:
   virtual ~ServerMetrics() = default;
@@ -52,23 +110,37 @@ class ServerMetrics {
   // `code` is the number of a gRPC status code, 0..16.
   virtual void RpcHandled(Rpc rpc, int code, double seconds) = 0;
 
-  virtual void CacheLookup(bool hit) = 0;
-  virtual void CacheEvicted(int64_t entries) = 0;
+  virtual void CacheLookup(CacheTier tier, bool hit) = 0;
+  virtual void CacheEvicted(CacheTier tier, int64_t entries) = 0;
   // An entry that is over the cache's limit even with its newest plan alone.
-  virtual void CacheRefused() = 0;
-  virtual void CacheSize(int64_t entries, int64_t bytes) = 0;
+  virtual void CacheRefused(CacheTier tier) = 0;
+  virtual void CacheSize(CacheTier tier, int64_t entries, int64_t bytes) = 0;
+  virtual void CacheFailed(CacheTier tier, CacheFailure failure) = 0;
+  virtual void Leased(LeaseOutcome outcome) = 0;
 
   virtual void PlanLookedUp(PlanLookup lookup) = 0;
   // A cached or shared plan that the referee did not accept under a caller's costs.
   virtual void PlanRefused() = 0;
 
   virtual void Solved(const std::string& solver, SolveOutcome outcome, double seconds) = 0;
-  // Of a plan just solved: makespan over the time without any budget (>= 1), and makespan over
-  // lower bound, less 1 (>= 0).
-  virtual void PlanQuality(double overhead_ratio, double gap) = 0;
+  // Of a plan just solved: makespan over the time without any budget (>= 1), makespan over lower
+  // bound, less 1 (>= 0), and peak over budget (<= 1).
+  virtual void PlanQuality(double overhead_ratio, double gap, double budget_use) = 0;
+  // A caller got a plan by key alone: it need not profile.
+  virtual void ProfilingSaved() = 0;
+  virtual void Reported(ReportOutcome outcome) = 0;
+  // Of an accepted report: measured over predicted time and peak.
+  virtual void Measured(double time_ratio, double peak_ratio) = 0;
+  // A report says that the measured peak was over the budget.
+  virtual void BudgetViolated() = 0;
+  // `tenant` is one that the configuration names; all others count as "other".
+  virtual void Executed(const std::string& tenant, const ExecutionCost& cost) = 0;
+  virtual void Resolved(ResolveReason reason, SolveOutcome outcome) = 0;
   virtual void FlightJoined() = 0;
   virtual void QueueDepth(int64_t jobs) = 0;
-  virtual void QueueRefused() = 0;
+  // From submission to the start of the solve.
+  virtual void QueueWaited(double seconds) = 0;
+  virtual void CallShed(Shed reason) = 0;
 };
 
 // Counts nothing.
@@ -76,17 +148,26 @@ class NoMetrics final : public ServerMetrics {
  public:
   void RpcStarted(Rpc) override {}
   void RpcHandled(Rpc, int, double) override {}
-  void CacheLookup(bool) override {}
-  void CacheEvicted(int64_t) override {}
-  void CacheRefused() override {}
-  void CacheSize(int64_t, int64_t) override {}
+  void CacheLookup(CacheTier, bool) override {}
+  void CacheEvicted(CacheTier, int64_t) override {}
+  void CacheRefused(CacheTier) override {}
+  void CacheSize(CacheTier, int64_t, int64_t) override {}
+  void CacheFailed(CacheTier, CacheFailure) override {}
+  void Leased(LeaseOutcome) override {}
   void PlanLookedUp(PlanLookup) override {}
   void PlanRefused() override {}
   void Solved(const std::string&, SolveOutcome, double) override {}
-  void PlanQuality(double, double) override {}
+  void PlanQuality(double, double, double) override {}
+  void ProfilingSaved() override {}
+  void Reported(ReportOutcome) override {}
+  void Measured(double, double) override {}
+  void BudgetViolated() override {}
+  void Executed(const std::string&, const ExecutionCost&) override {}
+  void Resolved(ResolveReason, SolveOutcome) override {}
   void FlightJoined() override {}
   void QueueDepth(int64_t) override {}
-  void QueueRefused() override {}
+  void QueueWaited(double) override {}
+  void CallShed(Shed) override {}
 };
 
 }  // namespace stowage

@@ -33,8 +33,11 @@ bool Serves(const Plan& plan, Bytes budget) {
 
 std::vector<std::shared_ptr<const Plan>> PlansServing(const PlanEntry& entry, Bytes budget) {
   std::vector<std::shared_ptr<const Plan>> serving;
-  std::copy_if(entry.plans.begin(), entry.plans.end(), std::back_inserter(serving),
-               [budget](const std::shared_ptr<const Plan>& plan) { return Serves(*plan, budget); });
+  for (const StoredPlan& stored : entry.plans) {
+    if (stored.state == RevisionState::kServing && Serves(*stored.plan, budget)) {
+      serving.push_back(stored.plan);
+    }
+  }
   std::stable_sort(serving.begin(), serving.end(), Before);
   return serving;
 }

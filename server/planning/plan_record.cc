@@ -13,16 +13,22 @@ PlanEntry NewEntry(const PlanningProblem& problem) {
   entry.canonical = *problem.canonical;
   entry.reference = problem.costs;
   entry.store_all = problem.store_all;
+  entry.tenant = problem.options.tenant;
+  entry.name = problem.name;
   return entry;
 }
 
 // `old` with the costs of `problem` as reference, and the plans that hold under them.
 PlanEntry Rebased(const PlanEntry& old, const PlanningProblem& problem) {
   PlanEntry entry = NewEntry(problem);
-  for (const auto& plan : old.plans) {
-    std::optional<Plan> judged =
-        PlanUnder(*problem.costs, problem.store_all, *old.reference, *plan, plan->budget);
-    if (judged) entry.plans.push_back(std::make_shared<const Plan>(*std::move(judged)));
+  entry.samples = old.samples;
+  entry.reports = old.reports;
+  for (StoredPlan stored : old.plans) {
+    std::optional<Plan> judged = PlanUnder(*problem.costs, problem.store_all, *old.reference,
+                                           *stored.plan, stored.plan->budget);
+    if (!judged) continue;
+    stored.plan = std::make_shared<const Plan>(*std::move(judged));
+    entry.plans.push_back(std::move(stored));
   }
   if (SameMemory(*problem.costs, *old.reference)) entry.least_budget = old.least_budget;
   return entry;
@@ -33,7 +39,7 @@ PlanEntry Rebased(const PlanEntry& old, const PlanningProblem& problem) {
 bool HasFarBetter(const PlanEntry& entry, const PlanningProblem& problem, const Plan& stored) {
   constexpr double kFar = 1.05;
   if (!SameMemory(*problem.costs, *entry.reference)) return false;
-  for (const auto& plan : entry.plans) {
+  for (const auto& [plan, state, pinned] : entry.plans) {
     if (plan->budget != stored.budget || plan->status != PlanStatus::kFound) continue;
     if (stored.status != PlanStatus::kFound) return true;
     return static_cast<double>(stored.prediction.makespan.value()) >
@@ -43,16 +49,15 @@ bool HasFarBetter(const PlanEntry& entry, const PlanningProblem& problem, const 
 }
 
 void RemovePlanFor(Bytes budget, PlanEntry* entry) {
-  entry->plans.erase(std::remove_if(entry->plans.begin(), entry->plans.end(),
-                                    [budget](const std::shared_ptr<const Plan>& plan) {
-                                      return plan->budget == budget;
-                                    }),
-                     entry->plans.end());
+  entry->plans.erase(
+      std::remove_if(entry->plans.begin(), entry->plans.end(),
+                     [budget](const StoredPlan& kept) { return kept.plan->budget == budget; }),
+      entry->plans.end());
 }
 
 int64_t RevisionAt(const PlanEntry& entry, Bytes budget) {
-  for (const auto& plan : entry.plans) {
-    if (plan->budget == budget) return plan->revision;
+  for (const StoredPlan& kept : entry.plans) {
+    if (kept.plan->budget == budget) return kept.plan->revision;
   }
   return 0;
 }
@@ -85,7 +90,7 @@ std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved) {
   std::optional<PlanEntry> entry = EntryFor(old, problem, &stored);
   if (!entry || HasFarBetter(*entry, problem, stored)) return std::nullopt;
   RemovePlanFor(budget, &*entry);
-  entry->plans.push_back(std::make_shared<const Plan>(std::move(stored)));
+  entry->plans.push_back({std::make_shared<const Plan>(std::move(stored))});
   if (entry->plans.size() > kMaxPlansPerEntry) entry->plans.erase(entry->plans.begin());
   if (solved->least && SameMemory(*entry->reference, *problem.costs)) {
     entry->least_budget = budget;

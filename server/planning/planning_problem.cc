@@ -21,6 +21,7 @@ absl::StatusOr<std::shared_ptr<PlanningProblem>> MakePlanningProblem(const Profi
   problem->canonical = std::make_shared<const std::string>(CanonicalBytes(profile, options));
   problem->key.digest = digest(*problem->canonical);
   problem->options = options;
+  problem->name = profile.name;
   return problem;
 }
 

@@ -29,6 +29,7 @@ struct PlanningProblem {
   std::shared_ptr<const std::string> canonical;
   PlanKey key;
   KeyOptions options;
+  std::string name;  // of the network, for people
 };
 
 // Sha256, or in tests a function with collisions.

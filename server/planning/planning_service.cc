@@ -70,6 +70,7 @@ absl::StatusOr<CachedPlan> PlanningService::GetPlan(const std::vector<PlanKey>& 
     // That there is no schedule holds under the reference costs; who asks has named none.
     if (plans.empty() || plans.front()->status != PlanStatus::kFound) continue;
     metrics_->PlanLookedUp(PlanLookup::kHit);
+    metrics_->ProfilingSaved();
     return CachedPlan{plans.front(), *bytes, key};
   }
   metrics_->PlanLookedUp(outcome);
@@ -121,7 +122,7 @@ void PlanningService::Start(const std::shared_ptr<PlanCall>& call) {
   if (!joined.created) return metrics_->FlightJoined();
   const std::shared_ptr<Flight>& flight = joined.flight;
   if (pool_.TrySubmit(flight->id, [this, flight] { Run(flight); })) return;
-  if (!stopping_) metrics_->QueueRefused();
+  if (!stopping_) metrics_->CallShed(Shed::kQueueFull);
   for (const auto& waiting : flights_.Land(flight)) Answer(waiting, Refusal());
 }
 
@@ -189,7 +190,9 @@ absl::StatusOr<Plan> PlanningService::Solve(const Flight& flight, Bytes budget) 
   if (plan.ok() && plan->status == PlanStatus::kFound && ideal > Nanos(0)) {
     metrics_->PlanQuality(
         static_cast<double>(plan->prediction.makespan.value()) / static_cast<double>(ideal.value()),
-        plan->gap());
+        plan->gap(),
+        static_cast<double>(plan->prediction.peak.value()) /
+            static_cast<double>(std::max<int64_t>(budget.value(), 1)));
   }
   return plan;
 }
@@ -256,10 +259,12 @@ std::optional<Plan> PlanningService::FindCached(const PlanningProblem& problem, 
 void PlanningService::Store(SolvedPlan* solved) {
   const PlanKey& key = solved->problem->key;
   std::lock_guard<std::mutex> lock(record_mutex_);
-  std::shared_ptr<const PlanEntry> old = store_->Get(key, Access::kPeek);
+  std::shared_ptr<const PlanEntry> old = store_->Get(key, Access::kUpdate);
+  const int64_t generation = old ? old->generation : 0;
   if (old && old->canonical != *solved->problem->canonical) old = nullptr;
   std::optional<PlanEntry> entry = Record(old.get(), solved);
   if (!entry) return;
+  entry->generation = generation + 1;
   // An entry that the store cannot hold costs later hits, not this answer.
   store_->Put(key, std::make_shared<const PlanEntry>(*std::move(entry))).IgnoreError();
 }
@@ -268,7 +273,7 @@ absl::Status PlanningService::Accept() {
   std::lock_guard<std::mutex> lock(open_mutex_);
   if (!accepting_) return DrainingError();
   if (open_calls_ >= options_.max_open_calls) {
-    metrics_->QueueRefused();
+    metrics_->CallShed(Shed::kTooManyCalls);
     return TooManyCallsError(options_.max_open_calls, RetryAfter());
   }
   ++open_calls_;

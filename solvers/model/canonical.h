@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 #include "solvers/model/digest.h"
 #include "solvers/model/problem.h"
@@ -49,6 +50,9 @@ struct PlanKey {
     return a.encoding_version == b.encoding_version && a.digest == b.digest;
   }
   friend bool operator!=(const PlanKey& a, const PlanKey& b) { return !(a == b); }
+  friend bool operator<(const PlanKey& a, const PlanKey& b) {
+    return std::tie(a.encoding_version, a.digest) < std::tie(b.encoding_version, b.digest);
+  }
   template <class H>
   friend H AbslHashValue(H state, const PlanKey& key) {
     return H::combine(std::move(state), key.encoding_version, key.digest);

@@ -14,9 +14,11 @@ namespace stowage::testing {
 inline PlanKey KeyOf(const std::string& text) { return PlanKey{kEncodingVersion, Sha256(text)}; }
 
 // An entry of about `bytes` more than an empty one.
-inline std::shared_ptr<const PlanEntry> EntryOf(const std::string& canonical, size_t bytes = 0) {
+inline std::shared_ptr<const PlanEntry> EntryOf(const std::string& canonical, size_t bytes = 0,
+                                                int64_t generation = 1) {
   auto entry = std::make_shared<PlanEntry>();
   entry->canonical = canonical;
+  entry->generation = generation;
   entry->reference = std::make_shared<const LinkedProblem>(
       LinkedProblem{ChainProfile(ProfileShape{}).problem, std::nullopt});
   entry->least_budget = Bytes(42);
@@ -26,7 +28,7 @@ inline std::shared_ptr<const PlanEntry> EntryOf(const std::string& canonical, si
   plan.revision = 7;
   plan.schedule = {ForwardKeepAll(1), Backward(1)};
   plan.explanation = std::string(bytes, 'x');
-  entry->plans.push_back(std::make_shared<const Plan>(plan));
+  entry->plans.push_back({std::make_shared<const Plan>(plan)});
   return entry;
 }
 

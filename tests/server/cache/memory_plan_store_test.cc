@@ -47,17 +47,17 @@ TEST(MemoryPlanStore, AnEntryOverTheLimitIsRefusedAndDropsNothing) {
   ASSERT_TRUE(store.Put(KeyOf("a"), EntryOf("a")).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(store.Put(KeyOf("b"), EntryOf("b", 100))));
   EXPECT_TRUE(absl::IsResourceExhausted(store.Put(KeyOf("a"), EntryOf("a", 100))));
-  EXPECT_EQ(store.Get(KeyOf("a"), Access::kLookup)->plans[0]->explanation, "");
+  EXPECT_EQ(store.Get(KeyOf("a"), Access::kLookup)->plans[0].plan->explanation, "");
   EXPECT_EQ(store.stats().evicted, 0);
 }
 
 TEST(MemoryPlanStore, AnEntryOverTheLimitIsKeptWithoutItsOldestPlans) {
   auto large = std::make_shared<PlanEntry>(*EntryOf("a", 1000));
-  const auto plan = large->plans[0];
+  const auto plan = large->plans[0].plan;
   for (int64_t budget = 1; budget <= 5; ++budget) {
     auto next = std::make_shared<Plan>(*plan);
     next->budget = Bytes(budget);
-    large->plans.push_back(next);
+    large->plans.push_back({next});
   }
   PlanEntry three = *large;
   three.plans.erase(three.plans.begin(), three.plans.begin() + 3);
@@ -66,8 +66,8 @@ TEST(MemoryPlanStore, AnEntryOverTheLimitIsKeptWithoutItsOldestPlans) {
   const auto kept = store.Get(KeyOf("a"), Access::kPeek);
   ASSERT_NE(kept, nullptr);
   ASSERT_EQ(kept->plans.size(), 3u);
-  EXPECT_EQ(kept->plans.front()->budget, Bytes(3));
-  EXPECT_EQ(kept->plans.back()->budget, Bytes(5));
+  EXPECT_EQ(kept->plans.front().plan->budget, Bytes(3));
+  EXPECT_EQ(kept->plans.back().plan->budget, Bytes(5));
   EXPECT_EQ(large->plans.size(), 6u);
 }
 

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -44,9 +46,9 @@ TEST_P(PlanStoreConformance, WhatIsPutComesBackWhole) {
     EXPECT_EQ(chain.length(), ProfileShape{}.stages);
     EXPECT_EQ(chain.stage(2).forward_time, Nanos(11));
     ASSERT_EQ(entry->plans.size(), 1u);
-    EXPECT_EQ(entry->plans[0]->budget, Bytes(1000));
-    EXPECT_EQ(entry->plans[0]->revision, 7);
-    EXPECT_EQ(entry->plans[0]->schedule, (Schedule{ForwardKeepAll(1), Backward(1)}));
+    EXPECT_EQ(entry->plans[0].plan->budget, Bytes(1000));
+    EXPECT_EQ(entry->plans[0].plan->revision, 7);
+    EXPECT_EQ(entry->plans[0].plan->schedule, (Schedule{ForwardKeepAll(1), Backward(1)}));
   }
   EXPECT_EQ(store_->stats().entries, 1);
   EXPECT_EQ(store_->stats().charged, ChargeOf(*EntryOf("canonical a")));
@@ -54,10 +56,52 @@ TEST_P(PlanStoreConformance, WhatIsPutComesBackWhole) {
 
 TEST_P(PlanStoreConformance, PutReplacesAndChargesOnce) {
   ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("old", 5000)).ok());
-  ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("new")).ok());
+  ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("new", 0, 2)).ok());
   EXPECT_EQ(store_->Get(KeyOf("a"), Access::kLookup)->canonical, "new");
   EXPECT_EQ(store_->stats().entries, 1);
   EXPECT_EQ(store_->stats().charged, ChargeOf(*EntryOf("new")));
+}
+
+TEST_P(PlanStoreConformance, AChangeOfWhatHasChangedIsRefused) {
+  ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("first", 0, 5)).ok());
+  for (const int64_t generation : {4, 5}) {
+    const absl::Status refused = store_->Put(KeyOf("a"), EntryOf("late", 0, generation));
+    EXPECT_TRUE(absl::IsAborted(refused)) << refused;
+  }
+  EXPECT_EQ(store_->Get(KeyOf("a"), Access::kUpdate)->canonical, "first");
+  EXPECT_TRUE(store_->Put(KeyOf("a"), EntryOf("next", 0, 6)).ok());
+  EXPECT_EQ(store_->Get(KeyOf("a"), Access::kUpdate)->canonical, "next");
+  store_->Erase(KeyOf("a"));
+  EXPECT_TRUE(store_->Put(KeyOf("a"), EntryOf("again", 0, 1)).ok());
+}
+
+TEST_P(PlanStoreConformance, WhatIsNotWaitedForIsTheSameOrUndecided) {
+  const auto unknown = store_->GetNow(KeyOf("a"), Access::kLookup);
+  EXPECT_TRUE(!unknown || *unknown == nullptr);
+  ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("a")).ok());
+  ASSERT_NE(store_->Get(KeyOf("a"), Access::kLookup), nullptr);
+  const auto known = store_->GetNow(KeyOf("a"), Access::kLookup);
+  if (known) {
+    ASSERT_NE(*known, nullptr);
+    EXPECT_EQ((*known)->canonical, "a");
+  }
+}
+
+TEST_P(PlanStoreConformance, ListsItsKeysInOrderAndByPages) {
+  EXPECT_TRUE(store_->List(std::nullopt, 10).empty());
+  std::vector<PlanKey> keys;
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
+    keys.push_back(KeyOf(name));
+    ASSERT_TRUE(store_->Put(KeyOf(name), EntryOf(name)).ok());
+  }
+  std::sort(keys.begin(), keys.end());
+  EXPECT_EQ(store_->List(std::nullopt, 10), keys);
+  std::vector<PlanKey> paged = store_->List(std::nullopt, 2);
+  ASSERT_EQ(paged.size(), 2u);
+  for (const PlanKey& key : store_->List(paged.back(), 2)) paged.push_back(key);
+  for (const PlanKey& key : store_->List(paged.back(), 2)) paged.push_back(key);
+  EXPECT_EQ(paged, keys);
+  EXPECT_TRUE(store_->List(keys.back(), 2).empty());
 }
 
 TEST_P(PlanStoreConformance, EraseTakesOneEntryAndItsCharge) {
@@ -87,13 +131,15 @@ TEST_P(PlanStoreConformance, AnEntryOutlivesItsErasureForWhoHoldsIt) {
 TEST_P(PlanStoreConformance, ManyThreadsAtOnce) {
   constexpr int kThreads = 8;
   constexpr int kRounds = 300;
+  std::atomic<int64_t> generation{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([this, t] {
+    threads.emplace_back([this, t, &generation] {
       for (int i = 0; i < kRounds; ++i) {
         const std::string name = std::to_string((t * 7 + i) % 16);
         if (i % 3 == 0) {
-          EXPECT_TRUE(store_->Put(KeyOf(name), EntryOf(name)).ok());
+          const absl::Status put = store_->Put(KeyOf(name), EntryOf(name, 0, ++generation));
+          EXPECT_TRUE(put.ok() || absl::IsAborted(put)) << put;
         }
         if (i % 11 == 0) store_->Erase(KeyOf(name));
         const auto entry = store_->Get(KeyOf(name), Access::kLookup);

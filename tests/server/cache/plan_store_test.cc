@@ -16,7 +16,7 @@ std::unique_ptr<PlanStore> OneShard() { return std::make_unique<MemoryPlanStore>
 
 std::unique_ptr<PlanStore> Counted() {
   static NoMetrics no_metrics;
-  return std::make_unique<MetricsPlanStore>(Memory(), &no_metrics);
+  return std::make_unique<MetricsPlanStore>(Memory(), CacheTier::kMemory, &no_metrics);
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, PlanStoreConformance,
@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, PlanStoreConformance,
 
 TEST(MetricsPlanStore, CountsLookupsButNotPeeks) {
   CountingMetrics metrics;
-  MetricsPlanStore store(Memory(), &metrics);
+  MetricsPlanStore store(Memory(), CacheTier::kMemory, &metrics);
   store.Get(KeyOf("a"), Access::kLookup);
   store.Get(KeyOf("a"), Access::kPeek);
   ASSERT_TRUE(store.Put(KeyOf("a"), EntryOf("a")).ok());
@@ -41,7 +41,7 @@ TEST(MetricsPlanStore, CountsLookupsButNotPeeks) {
 TEST(MetricsPlanStore, CountsWhatItCouldNotKeep) {
   CountingMetrics metrics;
   const Bytes one = ChargeOf(*EntryOf("a"));
-  MetricsPlanStore store(std::make_unique<MemoryPlanStore>(one, 1), &metrics);
+  MetricsPlanStore store(std::make_unique<MemoryPlanStore>(one, 1), CacheTier::kMemory, &metrics);
   ASSERT_TRUE(store.Put(KeyOf("a"), EntryOf("a")).ok());
   EXPECT_EQ(metrics.cache_refusals, 0);
   EXPECT_FALSE(store.Put(KeyOf("b"), EntryOf("b", 1000)).ok());
@@ -51,7 +51,8 @@ TEST(MetricsPlanStore, CountsWhatItCouldNotKeep) {
 TEST(MetricsPlanStore, PublishesSizeAndEvictions) {
   CountingMetrics metrics;
   const Bytes one = ChargeOf(*EntryOf("a"));
-  MetricsPlanStore store(std::make_unique<MemoryPlanStore>(one + one, 1), &metrics);
+  MetricsPlanStore store(std::make_unique<MemoryPlanStore>(one + one, 1), CacheTier::kMemory,
+                         &metrics);
   for (const char* name : {"a", "b", "c"}) {
     ASSERT_TRUE(store.Put(KeyOf(name), EntryOf(name)).ok());
   }

@@ -15,7 +15,7 @@ using ::testing::Not;
 
 class PrometheusMetricsTest : public ::testing::Test {
  protected:
-  PrometheusMetrics metrics_{{"store_all", "optimal_persistent"}, "1.2.3"};
+  PrometheusMetrics metrics_{{{"store_all", "optimal_persistent"}, {"vision"}}, "1.2.3"};
 };
 
 TEST_F(PrometheusMetricsTest, CountsRpcsByMethodAndCode) {
@@ -44,19 +44,26 @@ TEST_F(PrometheusMetricsTest, ACodeThatIsNoneCountsAsUnknown) {
 }
 
 TEST_F(PrometheusMetricsTest, CountsTheCache) {
-  metrics_.CacheLookup(true);
-  metrics_.CacheLookup(false);
-  metrics_.CacheLookup(false);
-  metrics_.CacheEvicted(3);
-  metrics_.CacheRefused();
-  metrics_.CacheSize(7, 12345);
+  metrics_.CacheLookup(CacheTier::kMemory, true);
+  metrics_.CacheLookup(CacheTier::kMemory, false);
+  metrics_.CacheLookup(CacheTier::kMemory, false);
+  metrics_.CacheLookup(CacheTier::kSqlite, false);
+  metrics_.CacheEvicted(CacheTier::kMemory, 3);
+  metrics_.CacheRefused(CacheTier::kMemory);
+  metrics_.CacheSize(CacheTier::kMemory, 7, 12345);
+  metrics_.CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
+  metrics_.Leased(LeaseOutcome::kWaited);
   const std::string text = metrics_.Text();
-  EXPECT_THAT(text, HasSubstr("\nstowage_cache_hits_total 1\n"));
-  EXPECT_THAT(text, HasSubstr("\nstowage_cache_misses_total 2\n"));
-  EXPECT_THAT(text, HasSubstr("\nstowage_cache_evictions_total 3\n"));
-  EXPECT_THAT(text, HasSubstr("\nstowage_cache_refusals_total 1\n"));
-  EXPECT_THAT(text, HasSubstr("\nstowage_cache_entries 7\n"));
-  EXPECT_THAT(text, HasSubstr("\nstowage_cache_bytes 12345\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_cache_hits_total{tier=\"memory\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_cache_misses_total{tier=\"memory\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_cache_evictions_total{tier=\"memory\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_cache_refusals_total{tier=\"memory\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_cache_entries{tier=\"memory\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_cache_bytes{tier=\"memory\"} 12345\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_cache_misses_total{tier=\"sqlite\"} 1\n"));
+  EXPECT_THAT(
+      text, HasSubstr("stowage_cache_failures_total{failure=\"unavailable\",tier=\"redis\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_leases_total{outcome=\"waited\"} 1\n"));
 }
 
 TEST_F(PrometheusMetricsTest, CountsSolvesBySolverAndOutcome) {
@@ -70,12 +77,13 @@ TEST_F(PrometheusMetricsTest, CountsSolvesBySolverAndOutcome) {
 }
 
 TEST_F(PrometheusMetricsTest, ObservesPlansAndTheQueue) {
-  metrics_.PlanQuality(1.25, 0.25);
+  metrics_.PlanQuality(1.25, 0.25, 0.75);
   metrics_.PlanLookedUp(PlanLookup::kRefused);
   metrics_.PlanRefused();
   metrics_.FlightJoined();
   metrics_.QueueDepth(4);
-  metrics_.QueueRefused();
+  metrics_.QueueWaited(0.5);
+  metrics_.CallShed(Shed::kQuota);
   const std::string text = metrics_.Text();
   EXPECT_THAT(text, HasSubstr("stowage_plan_overhead_ratio_sum 1.25"));
   EXPECT_THAT(text, HasSubstr("stowage_plan_gap_ratio_sum 0.25"));
@@ -83,8 +91,31 @@ TEST_F(PrometheusMetricsTest, ObservesPlansAndTheQueue) {
   EXPECT_THAT(text, HasSubstr("\nstowage_plans_refused_total 1\n"));
   EXPECT_THAT(text, HasSubstr("\nstowage_flight_joins_total 1\n"));
   EXPECT_THAT(text, HasSubstr("\nstowage_queue_jobs 4\n"));
-  EXPECT_THAT(text, HasSubstr("\nstowage_queue_refusals_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_plan_budget_use_ratio_sum 0.75"));
+  EXPECT_THAT(text, HasSubstr("stowage_queue_wait_seconds_sum 0.5"));
+  EXPECT_THAT(text, HasSubstr("stowage_calls_shed_total{reason=\"quota\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("stowage_build_info{version=\"1.2.3\"} 1"));
+}
+
+TEST_F(PrometheusMetricsTest, CountsWhatReportsSayPerTenant) {
+  metrics_.ProfilingSaved();
+  metrics_.Reported(ReportOutcome::kOutlier);
+  metrics_.Measured(1.5, 0.5);
+  metrics_.BudgetViolated();
+  metrics_.Executed("vision", {2.5, 1000, 4});
+  metrics_.Executed("unheard of", {1, 1, 1});
+  metrics_.Resolved(ResolveReason::kDrift, SolveOutcome::kFound);
+  const std::string text = metrics_.Text();
+  EXPECT_THAT(text, HasSubstr("\nstowage_profilings_saved_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_reports_total{outcome=\"outlier\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_measured_time_ratio_sum 1.5"));
+  EXPECT_THAT(text, HasSubstr("stowage_measured_peak_ratio_sum 0.5"));
+  EXPECT_THAT(text, HasSubstr("\nstowage_budget_violations_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_recompute_seconds_total{tenant=\"vision\"} 2.5\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_freed_byte_steps_total{tenant=\"vision\"} 4000\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_reported_steps_total{tenant=\"other\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_resolves_total{outcome=\"found\",reason=\"drift\"} 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("unheard")));
 }
 
 TEST_F(PrometheusMetricsTest, CountsFromManyThreads) {

@@ -67,14 +67,26 @@ TEST(PlanLookup, NotFoundServesItsOwnBudgetAlone) {
 
 TEST(PlanLookup, TheFastestComesFirstAndSchedulesBeforeRefusals) {
   PlanEntry entry;
-  entry.plans = {Without(PlanStatus::kNotFound, 90, 0), Solved(100, 80, 70), Solved(95, 85, 60),
-                 Solved(70, 60, 55)};
+  entry.plans = {{Without(PlanStatus::kNotFound, 90, 0)},
+                 {Solved(100, 80, 70)},
+                 {Solved(95, 85, 60)},
+                 {Solved(70, 60, 55)}};
   const auto serving = PlansServing(entry, Bytes(90));
   ASSERT_EQ(serving.size(), 3u);
-  EXPECT_EQ(serving[0], entry.plans[2]);
-  EXPECT_EQ(serving[1], entry.plans[1]);
-  EXPECT_EQ(serving[2], entry.plans[0]);
+  EXPECT_EQ(serving[0], entry.plans[2].plan);
+  EXPECT_EQ(serving[1], entry.plans[1].plan);
+  EXPECT_EQ(serving[2], entry.plans[0].plan);
   EXPECT_TRUE(PlansServing(entry, Bytes(75)).empty());
+}
+
+TEST(PlanLookup, WhatWaitsInShadowOrWasRolledBackServesNobody) {
+  PlanEntry entry;
+  entry.plans = {{Solved(100, 80, 70)}, {Solved(100, 80, 50)}, {Solved(100, 80, 60)}};
+  entry.plans[1].state = RevisionState::kShadow;
+  entry.plans[2].state = RevisionState::kRetired;
+  const auto serving = PlansServing(entry, Bytes(90));
+  ASSERT_EQ(serving.size(), 1u);
+  EXPECT_EQ(serving[0], entry.plans[0].plan);
 }
 
 // A problem, its first stage's forward taking `first_forward`.
@@ -108,13 +120,13 @@ TEST(BestAccepted, IsTheFastestUnderTheCallersOwnTimes) {
   PlanEntry entry;
   entry.canonical = *reference->canonical;
   entry.reference = reference->costs;
-  entry.plans = {Recomputing(1, std::get<Chain>(reference->costs->problem)),
-                 Recomputing(3, std::get<Chain>(reference->costs->problem))};
+  entry.plans = {{Recomputing(1, std::get<Chain>(reference->costs->problem))},
+                 {Recomputing(3, std::get<Chain>(reference->costs->problem))}};
   const Found ours = BestAccepted(*reference, entry, Bytes(100000));
   const Found theirs = BestAccepted(*caller, entry, Bytes(100000));
   ASSERT_TRUE(ours.plan && theirs.plan);
-  EXPECT_EQ(ours.plan->schedule, entry.plans[0]->schedule);
-  EXPECT_EQ(theirs.plan->schedule, entry.plans[1]->schedule);
+  EXPECT_EQ(ours.plan->schedule, entry.plans[0].plan->schedule);
+  EXPECT_EQ(theirs.plan->schedule, entry.plans[1].plan->schedule);
   EXPECT_EQ(theirs.outcome, PlanLookup::kHit);
 }
 
@@ -123,7 +135,7 @@ TEST(BestAccepted, JudgesNoMoreThanItsLimit) {
   PlanEntry entry;
   entry.canonical = *problem->canonical;
   entry.reference = problem->costs;
-  for (int i = 0; i <= kMaxJudged; ++i) entry.plans.push_back(Solved(100, 80, 60));
+  for (int i = 0; i <= kMaxJudged; ++i) entry.plans.push_back({Solved(100, 80, 60)});
   const Found found = BestAccepted(*problem, entry, Bytes(90));
   EXPECT_FALSE(found.plan.has_value());
   EXPECT_EQ(found.outcome, PlanLookup::kRefused);

@@ -45,7 +45,7 @@ TEST(PlanRecord, TheFirstPlanBringsItsCostsAsReference) {
   EXPECT_EQ(entry.canonical, *problem->canonical);
   EXPECT_EQ(entry.reference, problem->costs);
   ASSERT_EQ(entry.plans.size(), 1u);
-  EXPECT_EQ(entry.plans[0]->revision, 1);
+  EXPECT_EQ(entry.plans[0].plan->revision, 1);
   EXPECT_FALSE(entry.least_budget.has_value());
 }
 
@@ -101,7 +101,7 @@ TEST(PlanRecord, CostsUnderWhichThePlanHoldsStayTheReference) {
   const PlanEntry after = *Record(&before, &second);
   EXPECT_EQ(after.reference, small->costs);
   EXPECT_EQ(after.plans.size(), 2u);
-  EXPECT_LT(after.plans[1]->prediction.peak, second.plan.prediction.peak);
+  EXPECT_LT(after.plans[1].plan->prediction.peak, second.plan.prediction.peak);
 }
 
 TEST(PlanRecord, SmallerOverheadsDoNotBecomeTheReference) {
@@ -132,14 +132,14 @@ TEST(PlanRecord, LargerOverheadsBecomeTheReferenceWhereThePlanDoesNotHold) {
   const PlanEntry after = *Record(&before, &heavy);
   EXPECT_EQ(after.reference, large->costs);
   EXPECT_EQ(after.store_all.peak, StoreAllPeak(ChainProfile(Shape(50))));
-  for (const auto& plan : after.plans) {
+  for (const auto& [plan, state, pinned] : after.plans) {
     Plan copy = *plan;
     EXPECT_TRUE(Referee(*large->costs, &copy).ok());
     EXPECT_EQ(copy.prediction.peak, plan->prediction.peak);
   }
   // Store-all with room to spare stays, store-all at its old peak does not.
-  EXPECT_EQ(after.plans.back()->revision, 2);
-  EXPECT_EQ(after.plans[after.plans.size() - 2]->budget, peak + Bytes(1000));
+  EXPECT_EQ(after.plans.back().plan->revision, 2);
+  EXPECT_EQ(after.plans[after.plans.size() - 2].plan->budget, peak + Bytes(1000));
 }
 
 TEST(PlanRecord, ThatNothingFitsLargerOverheadsChangesNothing) {
@@ -170,7 +170,7 @@ TEST(PlanRecord, PlansPerEntryAreBounded) {
     entry = *Record(&entry, &next);
   }
   EXPECT_EQ(entry.plans.size(), kMaxPlansPerEntry);
-  EXPECT_EQ(entry.plans.front()->budget, Bytes(1501));
+  EXPECT_EQ(entry.plans.front().plan->budget, Bytes(1501));
 }
 
 TEST(PlanUnder, OptimalUnderOtherTimesIsNotClaimedOptimalUnderThese) {

@@ -179,8 +179,8 @@ TEST(PlanTransfers, ALinkBecomesTheReferenceAndStaysIt) {
   EXPECT_FALSE(three.least_budget.has_value());
   // Plain training stays; what recomputed for want of a link does not.
   ASSERT_EQ(three.plans.size(), 2u);
-  EXPECT_EQ(three.plans[0]->schedule, store_all.plan.schedule);
-  EXPECT_EQ(three.plans[1]->schedule, copying.plan.schedule);
+  EXPECT_EQ(three.plans[0].plan->schedule, store_all.plan.schedule);
+  EXPECT_EQ(three.plans[1].plan->schedule, copying.plan.schedule);
 
   EXPECT_FALSE(Record(&three, &recomputing).has_value());
   const Asked far = WithLink(10 * kSpeed);

@@ -19,7 +19,7 @@ namespace stowage::testing {
 struct PlanningFixture {
   explicit PlanningFixture(bool held, const PlanningOptions& options = PlanningOptions())
       : solver(held),
-        store(std::make_unique<MemoryPlanStore>(Bytes(64 << 20)), &metrics),
+        store(std::make_unique<MemoryPlanStore>(Bytes(64 << 20)), CacheTier::kMemory, &metrics),
         service(std::make_unique<PlanningService>(options, &store, &solver, &metrics)) {}
 
   // Asks and waits.

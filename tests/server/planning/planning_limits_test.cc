@@ -40,7 +40,7 @@ TEST(PlanningLimits, AFullQueueRefusesWithATimeToRetryAfter) {
   EXPECT_EQ(PlanningReason(refused), "QUEUE_FULL");
   ASSERT_TRUE(PlanningRetryAfter(refused).has_value());
   EXPECT_GE(*PlanningRetryAfter(refused), milliseconds(100));
-  EXPECT_EQ(fixture.metrics.queue_refusals, 1);
+  EXPECT_EQ(fixture.metrics.Sheds(Shed::kQueueFull), 1);
   EXPECT_EQ(fixture.metrics.queue_depth, 1);
   // Who asks for what is queued already takes no place.
   fixture.Ask(3, ProfileOfLength(6), kTight);
@@ -59,7 +59,7 @@ TEST(PlanningLimits, TooManyOpenCallsAreRefusedAlsoIfTheyWouldShareASolve) {
   EXPECT_TRUE(absl::IsResourceExhausted(refused));
   EXPECT_EQ(PlanningReason(refused), "TOO_MANY_CALLS");
   EXPECT_TRUE(PlanningRetryAfter(refused).has_value());
-  EXPECT_EQ(fixture.metrics.queue_refusals, 1);
+  EXPECT_EQ(fixture.metrics.Sheds(Shed::kTooManyCalls), 1);
   fixture.solver.Release();
   for (const int i : {0, 1}) EXPECT_TRUE(fixture.answers.WaitFor(i).ok());
   // The places are free again, a moment after the answers.

@@ -30,7 +30,7 @@ class RpcFixture {
   explicit RpcFixture(bool held = false, const RequestLimits& limits = RequestLimits(),
                       const PlanningOptions& planning = PlanningOptions())
       : solver(held),
-        store(std::make_unique<MemoryPlanStore>(Bytes(64 << 20)), &metrics),
+        store(std::make_unique<MemoryPlanStore>(Bytes(64 << 20)), CacheTier::kMemory, &metrics),
         service(planning, &store, &solver, &metrics) {
     static std::atomic<int> next{0};
     RpcServerOptions options;

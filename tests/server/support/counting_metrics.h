@@ -13,24 +13,38 @@ class CountingMetrics final : public ServerMetrics {
  public:
   void RpcStarted(Rpc) override { ++rpcs_started; }
   void RpcHandled(Rpc, int code, double) override { ++rpcs_handled[static_cast<size_t>(code)]; }
-  void CacheLookup(bool hit) override { ++(hit ? cache_hits : cache_misses); }
-  void CacheEvicted(int64_t entries) override { cache_evictions += entries; }
-  void CacheRefused() override { ++cache_refusals; }
-  void CacheSize(int64_t entries, int64_t bytes) override {
+  void CacheLookup(CacheTier, bool hit) override { ++(hit ? cache_hits : cache_misses); }
+  void CacheEvicted(CacheTier, int64_t entries) override { cache_evictions += entries; }
+  void CacheRefused(CacheTier) override { ++cache_refusals; }
+  void CacheSize(CacheTier, int64_t entries, int64_t bytes) override {
     cache_entries = entries;
     cache_bytes = bytes;
   }
+  void CacheFailed(CacheTier, CacheFailure failure) override {
+    ++cache_failures[static_cast<size_t>(failure)];
+  }
+  void Leased(LeaseOutcome outcome) override { ++leases[static_cast<size_t>(outcome)]; }
   void PlanLookedUp(PlanLookup lookup) override { ++lookups[static_cast<size_t>(lookup)]; }
   void PlanRefused() override { ++plans_refused; }
   void Solved(const std::string&, SolveOutcome outcome, double) override {
     ++solves[static_cast<size_t>(outcome)];
   }
-  void PlanQuality(double, double) override { ++qualities; }
+  void PlanQuality(double, double, double) override { ++qualities; }
+  void ProfilingSaved() override { ++profilings_saved; }
+  void Reported(ReportOutcome outcome) override { ++reports[static_cast<size_t>(outcome)]; }
+  void Measured(double, double) override { ++measured; }
+  void BudgetViolated() override { ++budget_violations; }
+  void Executed(const std::string&, const ExecutionCost&) override { ++executions; }
+  void Resolved(ResolveReason reason, SolveOutcome) override {
+    ++resolves[static_cast<size_t>(reason)];
+  }
   void FlightJoined() override { ++flights_joined; }
   void QueueDepth(int64_t jobs) override { queue_depth = jobs; }
-  void QueueRefused() override { ++queue_refusals; }
+  void QueueWaited(double) override { ++queue_waits; }
+  void CallShed(Shed reason) override { ++sheds[static_cast<size_t>(reason)]; }
 
   int64_t Lookups(PlanLookup lookup) const { return lookups[static_cast<size_t>(lookup)]; }
+  int64_t Sheds(Shed reason) const { return sheds[static_cast<size_t>(reason)]; }
   int64_t Solves(SolveOutcome outcome) const { return solves[static_cast<size_t>(outcome)]; }
 
   std::atomic<int64_t> rpcs_started{0};
@@ -41,13 +55,22 @@ class CountingMetrics final : public ServerMetrics {
   std::atomic<int64_t> cache_refusals{0};
   std::atomic<int64_t> cache_entries{0};
   std::atomic<int64_t> cache_bytes{0};
+  std::array<std::atomic<int64_t>, kCacheFailureCount> cache_failures{};
+  std::array<std::atomic<int64_t>, kLeaseOutcomeCount> leases{};
   std::array<std::atomic<int64_t>, kPlanLookupCount> lookups{};
   std::atomic<int64_t> plans_refused{0};
   std::array<std::atomic<int64_t>, kSolveOutcomeCount> solves{};
   std::atomic<int64_t> qualities{0};
+  std::atomic<int64_t> profilings_saved{0};
+  std::array<std::atomic<int64_t>, kReportOutcomeCount> reports{};
+  std::atomic<int64_t> measured{0};
+  std::atomic<int64_t> budget_violations{0};
+  std::atomic<int64_t> executions{0};
+  std::array<std::atomic<int64_t>, kResolveReasonCount> resolves{};
   std::atomic<int64_t> flights_joined{0};
   std::atomic<int64_t> queue_depth{0};
-  std::atomic<int64_t> queue_refusals{0};
+  std::atomic<int64_t> queue_waits{0};
+  std::array<std::atomic<int64_t>, kShedCount> sheds{};
 };
 
 }  // namespace stowage::testing
