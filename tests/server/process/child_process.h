@@ -24,6 +24,7 @@ class ChildProcess {
   std::string ReadUntil(const std::string& text);
 
   void Signal(int number);
+  pid_t pid() const { return pid_; }
 
   // Exit code; 128 + signal when a signal ended it; -1 when it still runs after `patience`.
   int Wait(std::chrono::milliseconds patience = std::chrono::seconds(20));

@@ -1,0 +1,45 @@
+#include "tests/bench/load/echo_server.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include "stowage/v1/plan_service.grpc.pb.h"
+#include "tests/bench/load/call_driver.h"
+
+namespace stowage {
+namespace {
+
+class Echo final : public v1::PlanService::WithRawCallbackMethod_GetPlan<v1::PlanService::Service> {
+ public:
+  explicit Echo(size_t reply_bytes) : reply_(ToByteBuffer(std::string(reply_bytes, 'x'))) {}
+
+  grpc::ServerUnaryReactor* GetPlan(grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
+                                    grpc::ByteBuffer* response) override {
+    *response = reply_;
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+ private:
+  const grpc::ByteBuffer reply_;
+};
+
+}  // namespace
+
+void RunEchoServer(size_t reply_bytes) {
+  Echo echo(reply_bytes);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&echo);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  std::cout << "listening on 127.0.0.1:" << port << std::endl;
+  server->Wait();
+  std::abort();
+}
+
+}  // namespace stowage

@@ -1,0 +1,249 @@
+#include "tests/bench/load/mixed_load.h"
+
+#include <signal.h>
+
+#include <cstdio>
+#include <map>
+#include <random>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "tests/bench/load/answer_check.h"
+#include "tests/bench/load/call_driver.h"
+#include "tests/bench/load/service_process.h"
+
+namespace stowage {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr char kService[] = "/stowage.v1.PlanService/";
+constexpr double kLateSeconds = 0.1;
+
+// Networks that the load asks for; the first ask of each is a miss.
+constexpr int kNetworks = 40;
+constexpr int kStages = 40;
+
+class Mixed {
+ public:
+  Mixed(const MixedOptions& options, ServiceProcess* service)
+      : options_(options),
+        service_(service),
+        driver_(service->address(), 4),
+        draw_(options.seed),
+        keys_(kNetworks) {}
+
+  void Run() {
+    const auto start = CallDriver::Clock::now();
+    double next_fault = 5, warm = options_.seconds / 10;
+    for (double now = 0; now < options_.seconds;) {
+      while (driver_.open() < options_.in_flight) StartOne();
+      driver_.Poll(milliseconds(20));
+      now = std::chrono::duration<double>(CallDriver::Clock::now() - start).count();
+      if (options_.fault && now >= next_fault) {
+        options_.fault(now);
+        next_fault += 5;
+      }
+      if (warm > 0 && now >= warm) {
+        warm_bytes_ = service_->resident_bytes();
+        warm = 0;
+      }
+    }
+    driver_.Finish();
+  }
+
+  absl::Status Report() {
+    const int64_t end_bytes = service_->resident_bytes();
+    for (const auto& [what, count] : counts_) {
+      std::printf("%-40s %lld\n", what.c_str(), static_cast<long long>(count));
+    }
+    std::printf("wrong answers %lld, late answers %lld (worst %.3f s after the deadline)\n",
+                static_cast<long long>(wrong_), static_cast<long long>(late_), worst_late_);
+    const double growth =
+        static_cast<double>(end_bytes) / static_cast<double>(std::max<int64_t>(warm_bytes_, 1)) - 1;
+    std::printf("resident %.1f MB after a tenth of the time, %.1f MB at the end (%+.1f%%)\n",
+                1e-6 * static_cast<double>(warm_bytes_), 1e-6 * static_cast<double>(end_bytes),
+                100 * growth);
+    if (wrong_ > 0) return absl::InternalError(absl::StrCat("a wrong answer: ", first_wrong_));
+    if (late_ > 0) return absl::InternalError("an answer was late");
+    if (growth > 0.05) return absl::InternalError("memory grew by more than 5%");
+    return absl::OkStatus();
+  }
+
+ private:
+  int Below(int limit) { return std::uniform_int_distribution<int>(0, limit - 1)(draw_); }
+
+  void StartOne() {
+    const int kind = Below(1000);
+    // What is solved takes a thousand times as long as a hit: it must not fill all places.
+    const bool solves_enough = solving_ >= options_.in_flight / 4;
+    if (kind < 950 || solves_enough) return StartHit();
+    if (kind < 970) return StartCompute("miss", kNetworks + misses_++, milliseconds(20000));
+    if (kind < 980) return StartReport();
+    if (kind < 990) return StartCancel();
+    StartBad();
+  }
+
+  void Count(const std::string& kind, const CallResult& result, milliseconds timeout) {
+    ++counts_[absl::StrCat(kind, " code ", result.status.error_code())];
+    const double late = result.seconds - std::chrono::duration<double>(timeout).count();
+    worst_late_ = std::max(worst_late_, late);
+    if (late > kLateSeconds) ++late_;
+  }
+
+  void Wrong(const std::string& why) {
+    if (wrong_++ == 0) first_wrong_ = why;
+  }
+
+  // By key where the network is known, else by profile: as an agent does.
+  void StartHit() {
+    const int network = Below(kNetworks);
+    if (keys_[static_cast<size_t>(network)].empty()) {
+      return StartCompute("first", network, milliseconds(20000));
+    }
+    const milliseconds timeout(2000);
+    driver_.Start(absl::StrCat(kService, "GetPlan"), keys_[static_cast<size_t>(network)], timeout,
+                  [this, timeout, network](const CallResult& result) {
+                    Count("hit", result, timeout);
+                    if (!result.status.ok()) {
+                      keys_[static_cast<size_t>(network)].clear();
+                      return;
+                    }
+                    v1::GetPlanResponse got;
+                    v1::ComputePlanResponse as_computed;
+                    if (!got.ParseFromString(result.reply)) return Wrong("does not parse");
+                    *as_computed.mutable_plan() = got.plan();
+                    const absl::Status right = CheckAnswer(PlanRequest(kStages, network, 0.5),
+                                                           as_computed.SerializeAsString());
+                    if (!right.ok()) Wrong(std::string(right.message()));
+                  });
+  }
+
+  void StartCompute(const std::string& kind, int network, milliseconds timeout) {
+    const v1::ComputePlanRequest request = PlanRequest(kStages, network, 0.5);
+    ++solving_;
+    driver_.Start(absl::StrCat(kService, "ComputePlan"), request.SerializeAsString(), timeout,
+                  [this, kind, request, network, timeout](const CallResult& result) {
+                    --solving_;
+                    Count(kind, result, timeout);
+                    if (!result.status.ok()) return;
+                    const absl::Status right = CheckAnswer(request, result.reply);
+                    if (!right.ok()) return Wrong(std::string(right.message()));
+                    if (network < kNetworks) Remember(network, result.reply);
+                  });
+  }
+
+  void Remember(int network, const std::string& reply) {
+    v1::ComputePlanResponse computed;
+    v1::GetPlanRequest get;
+    if (!computed.ParseFromString(reply)) return;
+    *get.add_keys() = computed.key();
+    get.mutable_budget()->set_share_of_store_all(0.5);
+    keys_[static_cast<size_t>(network)] = get.SerializeAsString();
+    last_ = computed;
+  }
+
+  void StartReport() {
+    v1::ReportExecutionRequest report;
+    *report.mutable_key() = last_.key();
+    report.set_plan_digest(last_.plan().digest());
+    report.set_revision(last_.plan().revision());
+    report.set_budget_bytes(last_.plan().budget_bytes());
+    report.set_steps(100);
+    report.set_job(absl::StrCat("job-", Below(50)));
+    const double jitter = 0.95 + 0.001 * Below(100);
+    report.set_measured_step_time_ns(static_cast<int64_t>(
+        jitter * static_cast<double>(last_.plan().prediction().makespan_ns())));
+    report.set_measured_peak_bytes(last_.plan().prediction().peak_bytes());
+    const milliseconds timeout(2000);
+    driver_.Start(absl::StrCat(kService, "ReportExecution"), report.SerializeAsString(), timeout,
+                  [this, timeout](const CallResult& result) { Count("report", result, timeout); });
+  }
+
+  void StartCancel() {
+    const v1::ComputePlanRequest request = PlanRequest(200, 1000000 + Below(1 << 20), 0.4);
+    ++solving_;
+    driver_.StartAndCancel(absl::StrCat(kService, "ComputePlan"), request.SerializeAsString(),
+                           milliseconds(Below(30)), [this](const CallResult& result) {
+                             --solving_;
+                             Count("cancelled", result, milliseconds(60000));
+                           });
+  }
+
+  void StartBad() {
+    std::string bytes = PlanRequest(kStages, Below(kNetworks), 0.5).SerializeAsString();
+    for (int i = 0; i < 4; ++i) {
+      bytes[static_cast<size_t>(Below(static_cast<int>(bytes.size())))] ^=
+          static_cast<char>(1 << Below(8));
+    }
+    const milliseconds timeout(20000);
+    driver_.Start(absl::StrCat(kService, "ComputePlan"), bytes, timeout,
+                  [this, timeout](const CallResult& result) { Count("bad", result, timeout); });
+  }
+
+  const MixedOptions& options_;
+  ServiceProcess* const service_;
+  CallDriver driver_;
+  std::mt19937_64 draw_;
+  std::vector<std::string> keys_;  // GetPlan requests, empty while unknown
+  v1::ComputePlanResponse last_;
+  int misses_ = 0;
+  int solving_ = 0;
+  std::map<std::string, int64_t> counts_;
+  int64_t wrong_ = 0;
+  std::string first_wrong_;
+  int64_t late_ = 0;
+  double worst_late_ = 0;
+  int64_t warm_bytes_ = 0;
+};
+
+}  // namespace
+
+absl::Status RunMixed(const MixedOptions& options) {
+  absl::StatusOr<ServiceProcess> service = ServiceProcess::Start(options.stowaged);
+  if (!service.ok()) return service.status();
+  Mixed mixed(options, &*service);
+  mixed.Run();
+  return mixed.Report();
+}
+
+absl::Status RunDrain(const std::vector<std::string>& stowaged) {
+  absl::StatusOr<ServiceProcess> service = ServiceProcess::Start(stowaged);
+  if (!service.ok()) return service.status();
+  CallDriver driver(service->address(), 4);
+  std::map<int, int64_t> codes;
+  std::string unexpected;
+  const auto count = [&](const CallResult& result) {
+    ++codes[result.status.error_code()];
+    const bool expected =
+        result.status.ok() || result.status.error_code() == grpc::StatusCode::UNAVAILABLE;
+    if (!expected) unexpected = result.status.error_message();
+  };
+  const auto end = CallDriver::Clock::now() + std::chrono::seconds(3);
+  const auto drain = CallDriver::Clock::now() + std::chrono::seconds(1);
+  bool draining = false;
+  for (int seed = 0; CallDriver::Clock::now() < end;) {
+    while (driver.open() < 64) {
+      driver.Start(absl::StrCat(kService, "ComputePlan"),
+                   PlanRequest(kStages, seed++, 0.5).SerializeAsString(), milliseconds(30000),
+                   count);
+    }
+    driver.Poll(milliseconds(20));
+    if (!draining && CallDriver::Clock::now() >= drain) {
+      draining = true;
+      service->process().Signal(SIGTERM);
+    }
+  }
+  driver.Finish();
+  const int exit_code = service->process().Wait(std::chrono::seconds(40));
+  for (const auto& [code, calls] : codes) {
+    std::printf("code %d: %lld calls\n", code, static_cast<long long>(calls));
+  }
+  std::printf("exit code %d\n", exit_code);
+  if (!unexpected.empty()) return absl::InternalError(absl::StrCat("a call got: ", unexpected));
+  if (exit_code != 0) return absl::InternalError("the service did not end by itself");
+  return absl::OkStatus();
+}
+
+}  // namespace stowage

@@ -1,0 +1,105 @@
+// The load generator of the service: see README.md.
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_split.h"
+#include "solvers/base/flag_parser.h"
+#include "tests/bench/load/echo_server.h"
+#include "tests/bench/load/herd_load.h"
+#include "tests/bench/load/hit_load.h"
+#include "tests/bench/load/mixed_load.h"
+
+ABSL_FLAG(std::string, scenario, "hits", "hits, herd, mixed or drain");
+ABSL_FLAG(std::string, stowaged, STOWAGED_BINARY, "the service's binary");
+ABSL_FLAG(std::string, flags, "", "more flags for it, separated by spaces");
+ABSL_FLAG(int, stages, 50, "hits, herd: stages of the chain");
+ABSL_FLAG(int, rounds, 20, "hits: rounds that alternate between echo and service");
+ABSL_FLAG(int, calls, 500, "hits: calls one after the other in a round");
+ABSL_FLAG(double, burst_seconds, 1, "hits: seconds with 16 in flight in a round");
+ABSL_FLAG(int, callers, 1000, "herd: callers at once");
+ABSL_FLAG(int, connections, 8, "herd: connections to each replica");
+ABSL_FLAG(int, replicas, 1, "herd: servers that the callers are spread over");
+ABSL_FLAG(double, seconds, 600, "mixed: how long");
+ABSL_FLAG(int64_t, seed, 1, "mixed: of what is drawn");
+ABSL_FLAG(int64_t, echo, 0, "internal: serve as the echo with replies of so many bytes");
+
+namespace stowage {
+namespace {
+
+std::vector<std::string> Command() {
+  std::vector<std::string> command = {absl::GetFlag(FLAGS_stowaged), "--listen=127.0.0.1:0",
+                                      "--metrics_listen=127.0.0.1:0"};
+  for (const auto& flag : absl::StrSplit(absl::GetFlag(FLAGS_flags), ' ', absl::SkipEmpty())) {
+    command.emplace_back(flag);
+  }
+  return command;
+}
+
+std::string OwnBinary() {
+  char path[PATH_MAX] = {};
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+  return std::string(path, static_cast<size_t>(length > 0 ? length : 0));
+}
+
+absl::Status Run(const std::string& scenario) {
+  if (scenario == "hits") {
+    HitOptions options{OwnBinary(), Command()};
+    options.stages = absl::GetFlag(FLAGS_stages);
+    options.rounds = absl::GetFlag(FLAGS_rounds);
+    options.calls_per_round = absl::GetFlag(FLAGS_calls);
+    options.seconds_per_burst = absl::GetFlag(FLAGS_burst_seconds);
+    return RunHits(options);
+  }
+  if (scenario == "herd") {
+    HerdOptions options;
+    options.stowaged.assign(static_cast<size_t>(absl::GetFlag(FLAGS_replicas)), Command());
+    options.callers = absl::GetFlag(FLAGS_callers);
+    options.connections = absl::GetFlag(FLAGS_connections);
+    options.stages = absl::GetFlag(FLAGS_stages);
+    return RunHerd(options);
+  }
+  if (scenario == "mixed") {
+    MixedOptions options;
+    options.stowaged = Command();
+    // Small, so that it is full soon: what grows after that is a leak.
+    options.stowaged.push_back("--cache_bytes=4194304");
+    options.seconds = absl::GetFlag(FLAGS_seconds);
+    options.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
+    return RunMixed(options);
+  }
+  if (scenario == "drain") return RunDrain(Command());
+  return absl::InvalidArgumentError("--scenario must be hits, herd, mixed or drain");
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  const std::vector<std::string> flags = {
+      "scenario", "stowaged",    "flags",    "stages",  "rounds", "calls", "burst_seconds",
+      "callers",  "connections", "replicas", "seconds", "seed",   "echo"};
+  const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
+  if (help.ok() && *help) {
+    std::printf("usage: service_load [flags]\n\n%s", FlagHelp(flags).c_str());
+    return EXIT_SUCCESS;
+  }
+  if (help.ok() && absl::GetFlag(FLAGS_echo) > 0) {
+    RunEchoServer(static_cast<size_t>(absl::GetFlag(FLAGS_echo)));
+  }
+  const absl::Status status = help.ok() ? Run(absl::GetFlag(FLAGS_scenario)) : help.status();
+  if (status.ok()) return EXIT_SUCCESS;
+  std::fprintf(stderr, "service_load: %s\n", std::string(status.message()).c_str());
+  return EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace stowage
+
+int main(int argc, char** argv) {
+  return stowage::Main(std::vector<std::string>(argv + 1, argv + argc));
+}
