@@ -1,6 +1,9 @@
 #include "solvers/model/canonical.h"
 
 #include <cstddef>
+#include <optional>
+
+#include "solvers/model/transfer_model.h"
 
 namespace stowage {
 namespace {
@@ -22,12 +25,19 @@ void WriteOptions(const KeyOptions& options, CanonicalWriter* out) {
   out->Integer(options.slots);
 }
 
+// A stated class goes before a measured link.
+int32_t LinkClass(const Device& device, bool recompute_only) {
+  if (device.bandwidth_class != 0 || recompute_only) return device.bandwidth_class;
+  const std::optional<TransferModel> transfers = TransfersOf(device);
+  return transfers ? BandwidthClassOf(*transfers) : 0;
+}
+
 void WriteEnvironment(const Device& device, bool recompute_only, CanonicalWriter* out) {
   out->String(device.model);
   out->String(device.framework);
   out->String(device.math_settings);
   out->Integer(device.allocation_granularity.value());
-  out->Integer(device.bandwidth_class);
+  out->Integer(LinkClass(device, recompute_only));
   out->Integer(static_cast<int64_t>(device.duplex));
   out->Integer(recompute_only ? 0 : device.host_memory.value());
 }

@@ -18,7 +18,7 @@ struct Device {
   std::string framework;
   std::string math_settings;
   Bytes allocation_granularity{1};
-  int32_t bandwidth_class = 0;  // coarse ratio of transfer to compute, [0, 63]; 0 unknown
+  int32_t bandwidth_class = 0;  // coarse ratio of transfer to compute, [0, 63]; 0: not stated
   Duplex duplex = Duplex::kUnspecified;
   Bytes host_memory;
   int64_t to_host_bytes_per_second = 0;

@@ -42,6 +42,18 @@ std::optional<TransferModel> TransfersOf(const Device& device) {
   return transfers;
 }
 
+int32_t BandwidthClassOf(const TransferModel& transfers) {
+  static constexpr int32_t kMiddleClass = 128;
+  static constexpr double kMiddle = 12e9, kSquareRootOfTwo = 1.4142135623730951;
+  // Halving and doubling are exact, so every machine finds the same class.
+  double speed = static_cast<double>(
+      std::min(transfers.to_host.bytes_per_second, transfers.to_device.bytes_per_second));
+  int32_t exponent = 0;
+  for (; speed >= kMiddle * kSquareRootOfTwo; speed /= 2) ++exponent;
+  for (; speed < kMiddle / kSquareRootOfTwo; speed *= 2) --exponent;
+  return kMiddleClass + exponent;
+}
+
 Nanos CopyTime(const CopyCost& cost, Bytes bytes) {
   static constexpr int64_t kNanosPerSecond = 1000000000;
   const absl::int128 bandwidth = cost.bytes_per_second;

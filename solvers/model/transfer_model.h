@@ -35,6 +35,12 @@ absl::Status ValidateTransferModel(const TransferModel& transfers);
 // memory. A duplex that is not specified is half: a plan for it holds on both.
 std::optional<TransferModel> TransfersOf(const Device& device);
 
+// The class of links of about this speed: links of one class share plans. Of the slower direction, the
+// nearest of 12 GB/s times a power of two as factors go: classes 128 + k, from 8.5 to 17 GB/s for
+// k = 0. So what 16 lanes of each generation of PCIe measure, 12, 24 or 48 GB/s, lies in the middle of
+// its class, and jitter of 40% up or 29% down stays in it. Never a class that a device states.
+int32_t BandwidthClassOf(const TransferModel& transfers);
+
 // latency + ceil(bytes / bandwidth), for bytes >= 0 and a valid cost. What would reach kMaxTotal is
 // kMaxTotal.
 Nanos CopyTime(const CopyCost& cost, Bytes bytes);

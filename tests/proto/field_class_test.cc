@@ -161,6 +161,10 @@ TEST(FieldClass, EveryLeafHasOneAndNoMessageHas) {
 TEST(FieldClass, SaysWhetherTheKeySeesAField) {
   auto varied = Walk(SampleChainProfile()).varied();
   const auto of_graph = Walk(SampleGraphProfile()).varied();
+  // Nor does the bandwidth count where its class follows from it.
+  v1::Profile unstated = SampleChainProfile();
+  unstated.mutable_device()->clear_bandwidth_class();
+  EXPECT_GT(Walk(unstated).varied().size(), 20u);
   varied.insert(of_graph.begin(), of_graph.end());
   for (const FieldDescriptor* field : LeavesOfProfile()) {
     const bool by_hand = VariedByHand().count(field->full_name()) > 0;

@@ -39,6 +39,25 @@ TEST(GoldenKey, Options) {
             "7cdbdfe1272c1337965059a406a10997b8f8c7405db9ca018324bbef319d7d2c");
 }
 
+// The class of the link, where the device states none.
+TEST(GoldenKey, Links) {
+  const auto key = [](int64_t to_host, int64_t to_device) {
+    v1::Profile profile = SampleChainProfile();
+    profile.mutable_device()->clear_bandwidth_class();
+    profile.mutable_device()->set_to_host_bytes_per_second(to_host);
+    profile.mutable_device()->set_to_device_bytes_per_second(to_device);
+    return KeyOf(profile, KeyOptions());
+  };
+  EXPECT_EQ(key(11000000000, 12000000000),
+            "91eb4783d75f843891d468d8535de36bf60dd2684e97f5973a7abf9c7b5cd437");
+  EXPECT_EQ(key(26000000000, 24000000000),
+            "faa97bce19d0a1611d6cf00461189eea74b64bffb1a16cba9bcd618917580622");
+  EXPECT_EQ(key(55000000000, 55000000000),
+            "09f20fa07ace6d2df23ebf31bf7414c1d41d17453e91c1be58953d7421dace33");
+  EXPECT_EQ(key(0, 12000000000),
+            "fb279448a37f2f049d5155c2fcff0a8da2e6ac7e9308bd20b7e93c834a85f78d");
+}
+
 TEST(GoldenKey, RecomputeOnly) {
   KeyOptions options;
   options.recompute_only = true;

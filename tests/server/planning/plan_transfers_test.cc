@@ -15,11 +15,14 @@ using Asked = std::shared_ptr<const PlanningProblem>;
 // Copies of 300 bytes take 30 ns at this speed, three forwards.
 constexpr int64_t kSpeed = 10000000000;
 constexpr int64_t kHost = 1000;
+// Stated, so that all of these have one key.
+constexpr int32_t kClass = 1;
 
 Asked WithLink(int64_t bandwidth, int64_t overhead = 0, const KeyOptions& options = {}) {
   ProfileShape shape;
   shape.host_memory = kHost;
   shape.bandwidth = bandwidth;
+  shape.link_class = kClass;
   shape.overhead = overhead;
   return *MakePlanningProblem(ChainProfile(shape), options, Sha256);
 }
@@ -71,7 +74,7 @@ std::optional<Plan> Under(const Asked& caller, const Asked& reference, const Pla
   return PlanUnder(*caller->costs, caller->store_all, *reference->costs, plan, plan.budget);
 }
 
-TEST(PlanTransfers, TheMeasuredLinkIsNotInTheKeyWhatItMayDoIs) {
+TEST(PlanTransfers, WhereAClassIsStatedTheMeasuredLinkIsNotInTheKey) {
   KeyOptions recompute_only;
   recompute_only.recompute_only = true;
   EXPECT_EQ(WithLink(kSpeed)->key, WithLink(2 * kSpeed)->key);
@@ -80,6 +83,22 @@ TEST(PlanTransfers, TheMeasuredLinkIsNotInTheKeyWhatItMayDoIs) {
   EXPECT_TRUE(WithLink(kSpeed)->costs->transfers.has_value());
   EXPECT_FALSE(WithLink(0)->costs->transfers.has_value());
   EXPECT_FALSE(WithLink(kSpeed, 0, recompute_only)->costs->transfers.has_value());
+}
+
+TEST(PlanTransfers, ElseCallersOfAFarFasterLinkHaveAnEntryOfTheirOwn) {
+  PlanningFixture fixture(false);
+  ProfileShape shape;
+  shape.host_memory = kHost;
+  shape.bandwidth = kSpeed;
+  const Budget budget = Bytes(1500);
+  ASSERT_TRUE(fixture.Compute(ChainProfile(shape), budget).ok());
+  shape.bandwidth = kSpeed * 5 / 4;
+  EXPECT_EQ(fixture.Compute(ChainProfile(shape), budget)->source, AnswerSource::kCache);
+  shape.bandwidth = kSpeed * 4;
+  EXPECT_EQ(fixture.Compute(ChainProfile(shape), budget)->source, AnswerSource::kSolved);
+  shape.bandwidth = kSpeed * 5;
+  EXPECT_EQ(fixture.Compute(ChainProfile(shape), budget)->source, AnswerSource::kCache);
+  EXPECT_EQ(fixture.solver.started(), 2);
 }
 
 TEST(PlanTransfers, TheCallersOwnLinkPredicts) {
@@ -105,6 +124,7 @@ TEST(PlanTransfers, WithoutTheLinkOrItsMemoryTransfersAreNoAnswer) {
   ProfileShape little;
   little.host_memory = 299;
   little.bandwidth = kSpeed;
+  little.link_class = kClass;
   const Asked caller = *MakePlanningProblem(ChainProfile(little), KeyOptions(), Sha256);
   EXPECT_FALSE(Under(caller, reference, plan).has_value());
 }
@@ -139,6 +159,7 @@ TEST(PlanTransfers, ALinkOfFarLongerCopiesIsAnotherLink) {
   ProfileShape late;
   late.host_memory = kHost;
   late.bandwidth = kSpeed;
+  late.link_class = kClass;
   late.latency = 50'000'000;
   const Asked reference = WithLink(kSpeed);
   const Asked caller = *MakePlanningProblem(ChainProfile(late), KeyOptions(), Sha256);
@@ -192,6 +213,7 @@ Profile LinkedProfile(int64_t bandwidth, int64_t host_memory = kHost) {
   ProfileShape shape;
   shape.host_memory = host_memory;
   shape.bandwidth = bandwidth;
+  shape.link_class = kClass;
   return ChainProfile(shape);
 }
 

@@ -38,6 +38,7 @@ Profile ChainProfile(const ProfileShape& shape) {
   }
   Device device;
   device.host_memory = Bytes(shape.host_memory);
+  device.bandwidth_class = shape.link_class;
   device.to_host_bytes_per_second = device.to_device_bytes_per_second = shape.bandwidth;
   device.to_host_latency = device.to_device_latency = Nanos(shape.latency);
   return Profile{"test", device, Must(Chain::Create(std::move(spec))), CostSource::kMeasured};

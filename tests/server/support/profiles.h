@@ -18,10 +18,11 @@ struct ProfileShape {
   int64_t host_memory = 0;    // bytes, environment
   int64_t bandwidth = 0;      // bytes per second each way; 0: not measured, hence no link
   int64_t latency = 0;        // ns of each copy
+  int32_t link_class = 0;     // stated; 0: the key goes by the bandwidth
 };
 
-// A chain whose plans recompute when the budget is below store-all. Any two of equal stages, output
-// and host memory have one key.
+// A chain whose plans recompute when the budget is below store-all. Any two of equal stages, output,
+// host memory and class of the link have one key.
 Profile ChainProfile(const ProfileShape& shape);
 
 // A graph of `vertices` in a row; vertex i has the id first_id + i * step.

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <random>
 
 namespace stowage {
 namespace {
@@ -123,6 +125,26 @@ TEST(Canonical, WhereOnlyRecomputingIsAllowedHostMemoryDoesNotCount) {
   EXPECT_NE(MakePlanKey(with, recompute_only), KeyOf(with));
 }
 
+TEST(Canonical, TheClassOfALinkFollowsFromItWhereNoneIsStated) {
+  Profile slow = ChainProfile(BaseChain());
+  slow.device.host_memory = Bytes(1000);
+  slow.device.to_host_bytes_per_second = slow.device.to_device_bytes_per_second = 12000000000;
+  Profile fast = slow, jittered = slow, one_way = slow, none = slow;
+  fast.device.to_host_bytes_per_second = fast.device.to_device_bytes_per_second = 24000000000;
+  jittered.device.to_host_bytes_per_second = 10000000000;
+  one_way.device.to_host_bytes_per_second = 0;
+  none.device.to_host_bytes_per_second = none.device.to_device_bytes_per_second = 0;
+  EXPECT_EQ(KeyOf(jittered), KeyOf(slow));
+  EXPECT_EQ(KeyOf(one_way), KeyOf(none));
+  EXPECT_NE(KeyOf(slow), KeyOf(none));
+  EXPECT_NE(KeyOf(slow), KeyOf(fast));
+  KeyOptions recompute_only;
+  recompute_only.recompute_only = true;
+  EXPECT_EQ(MakePlanKey(slow, recompute_only), MakePlanKey(fast, recompute_only));
+  slow.device.bandwidth_class = fast.device.bandwidth_class = 5;
+  EXPECT_EQ(KeyOf(slow), KeyOf(fast));
+}
+
 // Moving a byte from one string to its neighbour must not give equal bytes.
 TEST(Canonical, StringsDoNotRunTogether) {
   Profile a = ChainProfile(BaseChain()), b = a;
@@ -181,6 +203,60 @@ TEST(Canonical, GraphsAlikeToColourRefinementKeepTheirOwnKeys) {
   };
   EXPECT_NE(KeyOf(rings({{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 0}})),
             KeyOf(rings({{0, 1}, {1, 2}, {2, 0}, {3, 4}, {4, 5}, {5, 3}})));
+}
+
+// Any two positions swapped in the list, any ids, any gaps in the program order.
+TEST(Canonical, NoRenumberingOfARandomGraphLeavesATrace) {
+  std::mt19937_64 rng(6);
+  const auto below = [&rng](int64_t n) {
+    return std::uniform_int_distribution<int64_t>(0, n - 1)(rng);
+  };
+  for (int round = 0; round < 200; ++round) {
+    GraphSpec spec;
+    const int64_t size = 2 + below(30);
+    for (int64_t id = 0; id < size; ++id) {
+      Vertex v;
+      v.id = v.program_order = id;
+      v.op_kind = below(2) == 0 ? "conv" : "add";
+      v.output = Bytes(below(3));
+      for (int64_t reads = below(3); reads > 0 && id > 0; --reads) {
+        v.inputs.push_back({below(id), below(2) == 0});
+      }
+      spec.vertices.push_back(v);
+    }
+    std::vector<int64_t> ids(static_cast<size_t>(size));
+    for (int64_t id = 0; id < size; ++id) ids[static_cast<size_t>(id)] = 7 + 13 * id;
+    std::shuffle(ids.begin(), ids.end(), rng);
+    const auto renamed = [&ids](int64_t id) { return ids[static_cast<size_t>(id)]; };
+    GraphSpec other = spec;
+    int64_t gap = 0;
+    for (Vertex& v : other.vertices) {
+      v.id = renamed(v.id);
+      v.program_order += (gap += below(5));
+      for (GraphInput& input : v.inputs) input.vertex = renamed(input.vertex);
+    }
+    std::shuffle(other.vertices.begin(), other.vertices.end(), rng);
+    EXPECT_EQ(CanonicalBytes(GraphProfile(other), {}), CanonicalBytes(GraphProfile(spec), {}));
+  }
+}
+
+// Every input of both is read by three and every sum reads three, so refinement by degrees, colours or numbers of
+// walks finds one class on each side: cubic bipartite graphs on 8 + 8 vertices, the circulant with
+// steps 0, 1, 3 (connected) against two copies of K4,4 less a matching.
+TEST(Canonical, RegularGraphsKeepTheirOwnKeys) {
+  const auto cubic = [](const std::function<int64_t(int64_t, int64_t)>& read) {
+    GraphSpec spec;
+    for (int64_t id = 0; id < 16; ++id) {
+      Vertex v;
+      v.id = v.program_order = id;
+      for (int64_t k = 0; id >= 8 && k < 3; ++k) v.inputs.push_back({read(id - 8, k), true});
+      spec.vertices.push_back(v);
+    }
+    return KeyOf(GraphProfile(spec));
+  };
+  const int64_t steps[] = {0, 1, 3};
+  EXPECT_NE(cubic([&steps](int64_t sum, int64_t k) { return (sum + steps[k]) % 8; }),
+            cubic([](int64_t sum, int64_t k) { return sum / 4 * 4 + (sum % 4 + k + 1) % 4; }));
 }
 
 // Golden: the encoding of a version never changes.

@@ -34,6 +34,36 @@ TEST(TransferModel, IsWhatTheDeviceSays) {
   EXPECT_FALSE(transfers->full_duplex);
 }
 
+int32_t ClassAt(int64_t to_host, int64_t to_device) {
+  Device device = Linked();
+  device.to_host_bytes_per_second = to_host;
+  device.to_device_bytes_per_second = to_device;
+  return BandwidthClassOf(*TransfersOf(device));
+}
+
+TEST(TransferModel, ClassesAreFactorsOfTwoOfTheSlowerDirection) {
+  constexpr int64_t kGiga = 1000000000;
+  EXPECT_EQ(ClassAt(12 * kGiga, 12 * kGiga), 128);
+  EXPECT_EQ(ClassAt(12 * kGiga, 24 * kGiga), 128);
+  EXPECT_EQ(ClassAt(50 * kGiga, 24 * kGiga), 129);
+  EXPECT_EQ(ClassAt(48 * kGiga, 50 * kGiga), 130);
+  EXPECT_EQ(ClassAt(3 * kGiga, 3 * kGiga), 126);
+  EXPECT_EQ(ClassAt(16970562748, kMost), 128);
+  EXPECT_EQ(ClassAt(16970562749, kMost), 129);
+  // Beyond those that a device states, at both ends.
+  EXPECT_EQ(ClassAt(1, 1), 95);
+  EXPECT_EQ(ClassAt(kMost, kMost), 157);
+}
+
+TEST(TransferModel, JitterOfALinkStaysInItsClass) {
+  for (const int64_t lanes : {12, 24, 48}) {
+    for (const int64_t percent : {80, 90, 95, 105, 110, 120}) {
+      const int64_t speed = lanes * 10000000 * percent;
+      EXPECT_EQ(ClassAt(speed, speed), ClassAt(lanes * 1000000000, lanes * 1000000000));
+    }
+  }
+}
+
 TEST(TransferModel, DuplexIsFullOnlyIfTheDeviceSaysSo) {
   Device device = Linked();
   device.duplex = Duplex::kHalf;
