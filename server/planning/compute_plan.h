@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "server/planning/plan_cache.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
@@ -19,6 +20,7 @@ struct ComputeRequest {
   Budget budget;
   KeyOptions options;
   std::optional<std::chrono::steady_clock::time_point> deadline;
+  MayWait may_wait = MayWait::kNo;  // of the thread that asks
 };
 
 enum class AnswerSource {
@@ -34,6 +36,7 @@ struct ComputeAnswer {
 };
 
 using ComputeCallback = std::function<void(absl::StatusOr<ComputeAnswer>)>;
+using CachedPlanCallback = std::function<void(absl::StatusOr<CachedPlan>)>;
 
 }  // namespace stowage
 

@@ -1,80 +1,48 @@
 #include "server/planning/planning_service.h"
 
 #include <algorithm>
-#include <new>
-#include <type_traits>
 #include <utility>
 
-#include "server/planning/plan_lookup.h"
 #include "server/planning/plan_under.h"
 #include "server/planning/planning_error.h"
 
 namespace stowage {
-namespace {
-
-SolveOutcome OutcomeOf(const absl::StatusOr<Plan>& plan) {
-  if (!plan.ok()) {
-    return absl::IsCancelled(plan.status()) ? SolveOutcome::kCancelled : SolveOutcome::kError;
-  }
-  switch (plan->status) {
-    case PlanStatus::kFound:
-      return SolveOutcome::kFound;
-    case PlanStatus::kProvenInfeasible:
-      return SolveOutcome::kProvenInfeasible;
-    case PlanStatus::kNotFound:
-      return SolveOutcome::kNotFound;
-  }
-  return SolveOutcome::kError;
-}
-
-// The solver library reports by status; what throws is the allocator, when tables are large.
-template <class Function>
-std::invoke_result_t<Function> CatchingBadAlloc(const Function& function) {
-  try {
-    return function();
-  } catch (const std::bad_alloc&) {
-    return OutOfMemoryError();
-  }
-}
-
-// Bytes that one solve may use for tables.
-Bytes TableLimit(const PlanningOptions& options) {
-  constexpr Bytes kLeast{1 << 20};
-  return std::max(kLeast, Bytes(options.solver_memory.value() / options.solver_threads));
-}
-
-}  // namespace
 
 PlanningService::PlanningService(const PlanningOptions& options, PlanStore* store,
                                  const PlanSolver* solver, ServerMetrics* metrics)
     : options_(options),
-      store_(store),
-      solver_(solver),
       metrics_(metrics),
-      pool_(options.solver_threads, options.queue_limit, metrics) {}
+      open_(options.max_open_calls),
+      cache_(store, metrics),
+      solving_(options, &cache_, solver, metrics),
+      pool_(options.solver_threads, options.queue_limit, metrics),
+      intake_(options.intake_threads, options.intake_limit) {}
 
 PlanningService::~PlanningService() { Stop(); }
 
 absl::StatusOr<CachedPlan> PlanningService::GetPlan(const std::vector<PlanKey>& keys,
                                                     const Budget& budget) {
-  if (absl::Status valid = ValidateBudget(budget); !valid.ok()) return valid;
-  PlanLookup outcome = PlanLookup::kNoEntry;
-  for (const PlanKey& key : keys) {
-    const std::shared_ptr<const PlanEntry> entry = store_->Get(key, Access::kLookup);
-    if (!entry) continue;
-    outcome = PlanLookup::kNoBudget;
-    std::optional<Bytes> bytes = WithoutSolver(budget, entry->store_all.peak);
-    if (!bytes) bytes = entry->least_budget;
-    if (!bytes) continue;
-    const auto plans = PlansServing(*entry, *bytes);
-    // That there is no schedule holds under the reference costs; who asks has named none.
-    if (plans.empty() || plans.front()->status != PlanStatus::kFound) continue;
-    metrics_->PlanLookedUp(PlanLookup::kHit);
-    metrics_->ProfilingSaved();
-    return CachedPlan{plans.front(), *bytes, key};
+  size_t next = 0;
+  return *cache_.FirstServing(keys, budget, MayWait::kYes, &next);
+}
+
+void PlanningService::GetPlanAsync(const std::vector<PlanKey>& keys, const Budget& budget,
+                                   CachedPlanCallback done) {
+  size_t next = 0;
+  if (auto plan = cache_.FirstServing(keys, budget, MayWait::kNo, &next)) {
+    return done(*std::move(plan));
   }
-  metrics_->PlanLookedUp(outcome);
-  return PlanNotCachedError();
+  const absl::Status deferred = Defer([this, keys, budget, next, done]() mutable {
+    done(*cache_.FirstServing(keys, budget, MayWait::kYes, &next));
+  });
+  if (!deferred.ok()) done(deferred);
+}
+
+absl::Status PlanningService::Defer(std::function<void()> task) {
+  if (intake_.TrySubmit(std::move(task))) return absl::OkStatus();
+  if (stopping_) return DrainingError();
+  metrics_->CallShed(Shed::kTooManyCalls);
+  return TooManyCallsError(static_cast<int64_t>(intake_.queue_limit()), RetryAfter());
 }
 
 std::shared_ptr<PlanCall> PlanningService::ComputePlan(const ComputeRequest& request,
@@ -92,30 +60,50 @@ std::shared_ptr<PlanCall> PlanningService::ComputePlan(const ComputeRequest& req
     call->problem = *std::move(problem);
     call->least = std::holds_alternative<LeastBudget>(request.budget);
     call->budget = WithoutSolver(request.budget, call->problem->store_all.peak);
-    Proceed(call, Access::kLookup);
+    Proceed(call, Access::kLookup, request.may_wait);
   } else {
     Answer(call, valid);
   }
   return call;
 }
 
-void PlanningService::Proceed(const std::shared_ptr<PlanCall>& call, Access access) {
-  if (call->least) ResolveFromEntry(call.get());
-  if (call->budget) {
-    if (std::optional<Plan> plan = FindCached(*call->problem, *call->budget, access)) {
-      return AnswerPlan(call, *std::move(plan), AnswerSource::kCache);
-    }
+void PlanningService::Proceed(const std::shared_ptr<PlanCall>& call, Access access, MayWait wait) {
+  if (!AnswerFromCache(call, access, wait)) {
+    if (access == Access::kLookup) WatchDeadline(call);
+    const absl::Status deferred =
+        Defer([this, call, access] { Proceed(call, access, MayWait::kYes); });
+    if (!deferred.ok()) Answer(call, deferred);
+    return;
   }
-  if (call->deadline && access == Access::kLookup) {
-    if (*call->deadline <= Clock::now()) return Answer(call, CallDeadlineError());
-    timer_.Schedule(call->id, *call->deadline, [this, weak = std::weak_ptr<PlanCall>(call)] {
-      if (const auto expired = weak.lock()) Leave(expired, CallDeadlineError());
-    });
+  if (call->answered) return;
+  if (access == Access::kLookup) WatchDeadline(call);
+  if (!call->answered) Start(call);
+}
+
+bool PlanningService::AnswerFromCache(const std::shared_ptr<PlanCall>& call, Access access,
+                                      MayWait wait) {
+  if (call->least) {
+    const auto least = cache_.FindLeast(*call->problem, wait);
+    if (!least) return false;
+    if (*least) call->budget = *least;
   }
-  Start(call);
+  if (!call->budget) return true;
+  auto plan = cache_.Find(*call->problem, *call->budget, access, wait);
+  if (!plan) return false;
+  if (*plan) AnswerPlan(call, **std::move(plan), AnswerSource::kCache);
+  return true;
+}
+
+void PlanningService::WatchDeadline(const std::shared_ptr<PlanCall>& call) {
+  if (!call->deadline) return;
+  if (*call->deadline <= Clock::now()) return Answer(call, CallDeadlineError());
+  timer_.Schedule(call->id, *call->deadline, [this, weak = std::weak_ptr<PlanCall>(call)] {
+    if (const auto expired = weak.lock()) Leave(expired, CallDeadlineError());
+  });
 }
 
 void PlanningService::Start(const std::shared_ptr<PlanCall>& call) {
+  if (stopping_) return Answer(call, DrainingError());
   const FlightTable::Joined joined = flights_.Join(call);
   if (!joined.flight) return;
   if (!call->deadline) BoundSolveTime(call, *joined.flight);
@@ -136,65 +124,12 @@ void PlanningService::BoundSolveTime(const std::shared_ptr<PlanCall>& call, cons
   if (call->answered) timer_.Cancel(call->id);  // the flight landed meanwhile
 }
 
-PlanOptions PlanningService::OptionsFor(const Flight& flight) const {
-  PlanOptions plan_options;
-  plan_options.solver = flight.problem->options.solver;
-  plan_options.solve.slots = flight.problem->options.slots;
-  plan_options.solve.table_limit = TableLimit(options_);
-  plan_options.solve.stop = &flight.stop;
-  plan_options.solve.transfers = flight.problem->costs->transfers;
-  return plan_options;
-}
-
 void PlanningService::Run(const std::shared_ptr<Flight>& flight) {
   if (flight->stop.stop_requested()) return;
   AnswerSource source = AnswerSource::kSolved;
-  absl::StatusOr<Plan> plan = CatchingBadAlloc([&] { return PlanFor(*flight, &source); });
+  const absl::StatusOr<Plan> plan = solving_.PlanFor(*flight, &source);
   if (plan.ok()) return Distribute(flight, *plan, source);
   for (const auto& call : flights_.Land(flight)) Answer(call, plan.status());
-}
-
-absl::StatusOr<Plan> PlanningService::PlanFor(const Flight& flight, AnswerSource* source) {
-  const PlanningProblem& problem = *flight.problem;
-  Access access = Access::kPeek;
-  std::optional<Bytes> budget = flight.budget;
-  if (!budget) {
-    const absl::StatusOr<Bytes> least =
-        solver_->Resolve(problem.costs->problem, LeastBudget{}, OptionsFor(flight));
-    if (!least.ok()) return least.status();
-    budget = *least;
-    access = Access::kLookup;
-  }
-  // Between the caller's lookup and this flight another one may have landed: one solve per
-  // question.
-  *source = AnswerSource::kCache;
-  if (std::optional<Plan> cached = FindCached(problem, *budget, access)) return *std::move(cached);
-  *source = AnswerSource::kSolved;
-  absl::StatusOr<Plan> plan = Solve(flight, *budget);
-  if (!plan.ok()) return plan;
-  SolvedPlan solved{flight.problem, *std::move(plan), !flight.budget.has_value()};
-  Store(&solved);
-  return std::move(solved.plan);
-}
-
-absl::StatusOr<Plan> PlanningService::Solve(const Flight& flight, Bytes budget) {
-  const PlanningProblem& problem = *flight.problem;
-  const Clock::time_point start = Clock::now();
-  absl::StatusOr<Plan> plan = CatchingBadAlloc(
-      [&] { return solver_->Solve(problem.costs->problem, budget, OptionsFor(flight)); });
-  const auto took = std::chrono::nanoseconds(Clock::now() - start);
-  mean_solve_ns_ = (mean_solve_ns_ * 7 + took.count()) / 8;
-  metrics_->Solved(plan.ok() ? plan->provenance.solver : problem.options.solver, OutcomeOf(plan),
-                   std::chrono::duration<double>(took).count());
-  const Nanos ideal = IdealTime(problem.costs->problem);
-  if (plan.ok() && plan->status == PlanStatus::kFound && ideal > Nanos(0)) {
-    metrics_->PlanQuality(
-        static_cast<double>(plan->prediction.makespan.value()) / static_cast<double>(ideal.value()),
-        plan->gap(),
-        static_cast<double>(plan->prediction.peak.value()) /
-            static_cast<double>(std::max<int64_t>(budget.value(), 1)));
-  }
-  return plan;
 }
 
 void PlanningService::Distribute(const std::shared_ptr<Flight>& flight, const Plan& plan,
@@ -221,7 +156,7 @@ void PlanningService::Distribute(const std::shared_ptr<Flight>& flight, const Pl
       Answer(call,
              absl::InternalError("the referee refused a plan under the costs it was made for"));
     } else {
-      Proceed(call, Access::kPeek);
+      Proceed(call, Access::kPeek, MayWait::kYes);
     }
   }
 }
@@ -237,47 +172,17 @@ void PlanningService::Leave(const std::shared_ptr<PlanCall>& call, const absl::S
   Answer(call, status);
 }
 
-void PlanningService::ResolveFromEntry(PlanCall* call) {
-  const auto entry = store_->Get(call->problem->key, Access::kPeek);
-  if (!entry || !entry->least_budget || entry->canonical != *call->problem->canonical) return;
-  if (SameMemory(*entry->reference, *call->problem->costs)) call->budget = entry->least_budget;
-}
-
-std::optional<Plan> PlanningService::FindCached(const PlanningProblem& problem, Bytes budget,
-                                                Access access) {
-  Found found;
-  if (const auto entry = store_->Get(problem.key, access)) {
-    found = BestAccepted(problem, *entry, budget);
-  }
-  if (access == Access::kLookup) {
-    metrics_->PlanLookedUp(found.outcome);
-    for (int i = 0; i < found.refused; ++i) metrics_->PlanRefused();
-  }
-  return std::move(found.plan);
-}
-
-void PlanningService::Store(SolvedPlan* solved) {
-  const PlanKey& key = solved->problem->key;
-  std::lock_guard<std::mutex> lock(record_mutex_);
-  std::shared_ptr<const PlanEntry> old = store_->Get(key, Access::kUpdate);
-  const int64_t generation = old ? old->generation : 0;
-  if (old && old->canonical != *solved->problem->canonical) old = nullptr;
-  std::optional<PlanEntry> entry = Record(old.get(), solved);
-  if (!entry) return;
-  entry->generation = generation + 1;
-  // An entry that the store cannot hold costs later hits, not this answer.
-  store_->Put(key, std::make_shared<const PlanEntry>(*std::move(entry))).IgnoreError();
-}
-
 absl::Status PlanningService::Accept() {
-  std::lock_guard<std::mutex> lock(open_mutex_);
-  if (!accepting_) return DrainingError();
-  if (open_calls_ >= options_.max_open_calls) {
-    metrics_->CallShed(Shed::kTooManyCalls);
-    return TooManyCallsError(options_.max_open_calls, RetryAfter());
+  switch (open_.TryEnter()) {
+    case OpenCalls::Accepted::kYes:
+      return absl::OkStatus();
+    case OpenCalls::Accepted::kClosed:
+      return DrainingError();
+    case OpenCalls::Accepted::kTooMany:
+      break;
   }
-  ++open_calls_;
-  return absl::OkStatus();
+  metrics_->CallShed(Shed::kTooManyCalls);
+  return TooManyCallsError(options_.max_open_calls, RetryAfter());
 }
 
 void PlanningService::AnswerPlan(const std::shared_ptr<PlanCall>& call, Plan plan,
@@ -292,8 +197,7 @@ void PlanningService::Answer(const std::shared_ptr<PlanCall>& call,
   timer_.Cancel(call->id);
   const ComputeCallback done = std::move(call->done);
   done(std::move(answer));
-  std::lock_guard<std::mutex> lock(open_mutex_);
-  if (--open_calls_ == 0) all_answered_.notify_all();
+  open_.Left();
 }
 
 absl::Status PlanningService::Refusal() const {
@@ -302,32 +206,22 @@ absl::Status PlanningService::Refusal() const {
 
 std::chrono::nanoseconds PlanningService::RetryAfter() const {
   using std::chrono::nanoseconds;
-  const nanoseconds drained(mean_solve_ns_ * static_cast<int64_t>(options_.queue_limit) /
-                            options_.solver_threads);
+  const nanoseconds drained = solving_.mean_solve_time() *
+                              static_cast<int64_t>(options_.queue_limit) / options_.solver_threads;
   return std::clamp<nanoseconds>(drained, std::chrono::milliseconds(100), std::chrono::seconds(30));
 }
 
 DrainResult PlanningService::Drain(Clock::time_point deadline) {
-  DrainResult result;
-  {
-    std::unique_lock<std::mutex> lock(open_mutex_);
-    accepting_ = false;
-    result.finished = open_calls_;
-    all_answered_.wait_until(lock, deadline, [this] { return open_calls_ == 0; });
-    result.abandoned = open_calls_;
-    result.finished -= result.abandoned;
-  }
+  const DrainResult result = open_.Drain(deadline);
   Stop();
   return result;
 }
 
 void PlanningService::Stop() {
-  {
-    std::lock_guard<std::mutex> lock(open_mutex_);
-    accepting_ = false;
-  }
+  open_.Close();
   stopping_ = true;
   for (const auto& call : flights_.LandAll()) Answer(call, DrainingError());
+  intake_.Stop();
   pool_.Stop();
   // A call that was handed back while the pool stopped may have opened one more flight.
   for (const auto& call : flights_.LandAll()) Answer(call, DrainingError());

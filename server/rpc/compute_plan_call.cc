@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "proto/codec/codec.h"
+#include "server/planning/planning_error.h"
 #include "server/rpc/rpc_status.h"
 
 namespace stowage {
@@ -22,22 +23,37 @@ v1::PlanSource SourceToProto(AnswerSource source) {
 
 }  // namespace
 
-ComputePlanCall::ComputePlanCall(const absl::StatusOr<ComputeRequest>& request,
+ComputePlanCall::ComputePlanCall(const v1::ComputePlanRequest* request, CallDeadline deadline,
                                  PlanningService* planning, const RpcRecord& record,
                                  const RequestLimits& limits, v1::ComputePlanResponse* response)
-    : planning_(planning), record_(record), limits_(limits), response_(response) {
-  if (!request.ok()) {
-    Answer(request.status());
+    : request_(request),
+      deadline_(deadline),
+      planning_(planning),
+      record_(record),
+      limits_(limits),
+      response_(response),
+      handle_(planning) {
+  if (!IsLarge(*request)) {
+    Begin(MayWait::kNo);
     return;
   }
-  // gRPC calls OnCancel only after the handler has returned: call_ is set by then.
-  call_ = planning_->ComputePlan(
-      *request, [this](const absl::StatusOr<ComputeAnswer>& answer) { Answer(answer); });
+  const absl::Status deferred = planning->Defer([this] { Begin(MayWait::kYes); });
+  if (!deferred.ok()) Answer(deferred);
 }
 
-void ComputePlanCall::OnCancel() {
-  if (call_) planning_->Cancel(call_);
+void ComputePlanCall::Begin(MayWait wait) {
+  if (handle_.cancelled()) return Answer(CallCancelledError());
+  absl::StatusOr<ComputeRequest> request = ToComputeRequest(*request_, limits_);
+  if (!request.ok()) return Answer(request.status());
+  request->deadline = deadline_;
+  request->may_wait = wait;
+  // The answer may end this object before ComputePlan returns.
+  const CallHandle handle = handle_;
+  handle.Set(planning_->ComputePlan(
+      *request, [this](const absl::StatusOr<ComputeAnswer>& answer) { Answer(answer); }));
 }
+
+void ComputePlanCall::OnCancel() { handle_.Cancel(); }
 
 void ComputePlanCall::OnDone() { delete this; }
 

@@ -1,6 +1,5 @@
 #include "server/rpc/plan_rpc_service.h"
 
-#include <chrono>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/codec/codec.h"
 #include "server/rpc/compute_plan_call.h"
+#include "server/rpc/compute_request.h"
 #include "server/rpc/rpc_record.h"
 #include "server/rpc/rpc_status.h"
 #include "solvers/model/field_error.h"
@@ -40,14 +40,23 @@ absl::Status KeyError(int index, const absl::Status& status) {
   return FieldError(absl::StrCat("keys[", index, "]", below), violation->value, violation->rule);
 }
 
-std::optional<std::chrono::steady_clock::time_point> DeadlineOf(
-    const CallbackServerContext& context) {
-  const auto deadline = context.deadline();
-  if (deadline == std::chrono::system_clock::time_point::max()) return std::nullopt;
-  // Beyond a year the sum with the other clock's now could overflow, and nobody waits that long.
-  const auto left = deadline - std::chrono::system_clock::now();
-  if (left > std::chrono::hours(24 * 365)) return std::nullopt;
-  return std::chrono::steady_clock::now() + left;
+struct KeysAndBudget {
+  std::vector<PlanKey> keys;
+  Budget budget;
+};
+
+absl::StatusOr<KeysAndBudget> Convert(const v1::GetPlanRequest& request) {
+  if (absl::Status status = CheckLimits(request); !status.ok()) return status;
+  KeysAndBudget asked;
+  for (int i = 0; i < request.keys_size(); ++i) {
+    const absl::StatusOr<PlanKey> key = FromProto(request.keys(i));
+    if (!key.ok()) return KeyError(i, key.status());
+    asked.keys.push_back(*key);
+  }
+  const absl::StatusOr<Budget> budget = FromProto(request.budget());
+  if (!budget.ok()) return budget.status();
+  asked.budget = *budget;
+  return asked;
 }
 
 }  // namespace
@@ -60,25 +69,22 @@ ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
                                             const v1::GetPlanRequest* request,
                                             v1::GetPlanResponse* response) {
   const RpcRecord record(Rpc::kGetPlan, metrics_);
-  return FinishNow(context, record.Handled(ToWireStatus(FillPlan(*request, response))));
+  const absl::StatusOr<KeysAndBudget> asked = Convert(*request);
+  if (!asked.ok()) return FinishNow(context, record.Handled(ToWireStatus(asked.status())));
+  ServerUnaryReactor* reactor = context->DefaultReactor();
+  planning_->GetPlanAsync(
+      asked->keys, asked->budget,
+      [this, reactor, record, response](const absl::StatusOr<CachedPlan>& cached) {
+        const absl::Status status = cached.ok() ? Fill(*cached, response) : cached.status();
+        reactor->Finish(record.Handled(ToWireStatus(status)));
+      });
+  return reactor;
 }
 
-absl::Status PlanRpcService::FillPlan(const v1::GetPlanRequest& request,
-                                      v1::GetPlanResponse* response) {
-  if (absl::Status status = CheckLimits(request); !status.ok()) return status;
-  std::vector<PlanKey> keys;
-  for (int i = 0; i < request.keys_size(); ++i) {
-    const absl::StatusOr<PlanKey> key = FromProto(request.keys(i));
-    if (!key.ok()) return KeyError(i, key.status());
-    keys.push_back(*key);
-  }
-  const absl::StatusOr<Budget> budget = FromProto(request.budget());
-  if (!budget.ok()) return budget.status();
-  const absl::StatusOr<CachedPlan> cached = planning_->GetPlan(keys, *budget);
-  if (!cached.ok()) return cached.status();
-  *response->mutable_plan() = ToProto(*cached->plan);
-  response->mutable_plan()->set_budget_bytes(cached->budget.value());
-  *response->mutable_key() = ToProto(cached->key);
+absl::Status PlanRpcService::Fill(const CachedPlan& cached, v1::GetPlanResponse* response) const {
+  *response->mutable_plan() = ToProto(*cached.plan);
+  response->mutable_plan()->set_budget_bytes(cached.budget.value());
+  *response->mutable_key() = ToProto(cached.key);
   return CheckSize(*response, limits_);
 }
 
@@ -86,20 +92,7 @@ ServerUnaryReactor* PlanRpcService::ComputePlan(CallbackServerContext* context,
                                                 const v1::ComputePlanRequest* request,
                                                 v1::ComputePlanResponse* response) {
   const RpcRecord record(Rpc::kComputePlan, metrics_);
-  return new ComputePlanCall(ToComputeRequest(*context, *request), planning_, record, limits_,
-                             response);
-}
-
-absl::StatusOr<ComputeRequest> PlanRpcService::ToComputeRequest(
-    const CallbackServerContext& context, const v1::ComputePlanRequest& request) const {
-  if (absl::Status status = CheckLimits(request, limits_); !status.ok()) return status;
-  absl::StatusOr<Profile> profile = FromProto(request.profile());
-  if (!profile.ok()) return profile.status();
-  const absl::StatusOr<Budget> budget = FromProto(request.budget());
-  if (!budget.ok()) return budget.status();
-  const absl::StatusOr<KeyOptions> options = FromProto(request.options(), "");
-  if (!options.ok()) return options.status();
-  return ComputeRequest{*std::move(profile), *budget, *options, DeadlineOf(context)};
+  return new ComputePlanCall(request, DeadlineOf(*context), planning_, record, limits_, response);
 }
 
 ServerUnaryReactor* PlanRpcService::GetCapabilities(CallbackServerContext* context,

@@ -55,9 +55,7 @@ class PlanRpcService final : public v1::PlanService::CallbackService {
                                        v1::DeletePlanResponse* response) override;
 
  private:
-  absl::Status FillPlan(const v1::GetPlanRequest& request, v1::GetPlanResponse* response);
-  absl::StatusOr<ComputeRequest> ToComputeRequest(const grpc::CallbackServerContext& context,
-                                                  const v1::ComputePlanRequest& request) const;
+  absl::Status Fill(const CachedPlan& cached, v1::GetPlanResponse* response) const;
   grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, Rpc rpc);
 
   const RequestLimits limits_;

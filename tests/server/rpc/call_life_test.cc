@@ -58,6 +58,29 @@ TEST(CallLife, ACancelledCallStopsTheSolve) {
   EXPECT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &response).ok());
 }
 
+TEST(CallLife, LargeRequestsAreConvertedElsewhereAndMayBeCancelled) {
+  ProfileShape shape;
+  shape.stages = 1500;
+  v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile(shape), 100000);
+  ASSERT_GT(request.ByteSizeLong(), size_t{64} << 10);
+  RpcFixture fixture;
+  v1::ComputePlanResponse response;
+  request.mutable_budget()->set_share_of_store_all(1.0);
+  ASSERT_TRUE(fixture.Compute(request, &response).ok());
+  EXPECT_EQ(response.source(), v1::PLAN_SOURCE_SOLVED);
+  ASSERT_TRUE(fixture.Compute(request, &response).ok());
+  EXPECT_EQ(response.source(), v1::PLAN_SOURCE_CACHE);
+  for (int i = 0; i < 30; ++i) {
+    grpc::ClientContext context;
+    auto call = std::async(std::launch::async,
+                           [&] { return fixture.stub->ComputePlan(&context, request, &response); });
+    std::this_thread::sleep_for(std::chrono::microseconds(100 * i));
+    context.TryCancel();
+    const grpc::Status status = call.get();
+    EXPECT_TRUE(status.ok() || status.error_code() == grpc::CANCELLED) << status.error_message();
+  }
+}
+
 TEST(CallLife, OneOfTwoWaitersCancels) {
   RpcFixture fixture(true);
   grpc::ClientContext cancelled_context;

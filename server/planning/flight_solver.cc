@@ -1,0 +1,113 @@
+#include "server/planning/flight_solver.h"
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "server/planning/planning_error.h"
+
+namespace stowage {
+namespace {
+
+SolveOutcome OutcomeOf(const absl::StatusOr<Plan>& plan) {
+  if (!plan.ok()) {
+    return absl::IsCancelled(plan.status()) ? SolveOutcome::kCancelled : SolveOutcome::kError;
+  }
+  switch (plan->status) {
+    case PlanStatus::kFound:
+      return SolveOutcome::kFound;
+    case PlanStatus::kProvenInfeasible:
+      return SolveOutcome::kProvenInfeasible;
+    case PlanStatus::kNotFound:
+      return SolveOutcome::kNotFound;
+  }
+  return SolveOutcome::kError;
+}
+
+// The solver library reports by status; what throws is the allocator, when tables are large.
+template <class Function>
+std::invoke_result_t<Function> CatchingBadAlloc(const Function& function) {
+  try {
+    return function();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemoryError();
+  }
+}
+
+// Bytes that one solve may use for tables.
+Bytes TableLimit(const PlanningOptions& options) {
+  constexpr Bytes kLeast{1 << 20};
+  return std::max(kLeast, Bytes(options.solver_memory.value() / options.solver_threads));
+}
+
+}  // namespace
+
+FlightSolver::FlightSolver(const PlanningOptions& options, PlanCache* cache,
+                           const PlanSolver* solver, ServerMetrics* metrics)
+    : table_limit_(TableLimit(options)), cache_(cache), solver_(solver), metrics_(metrics) {}
+
+PlanOptions FlightSolver::OptionsFor(const Flight& flight) const {
+  PlanOptions plan_options;
+  plan_options.solver = flight.problem->options.solver;
+  plan_options.solve.slots = flight.problem->options.slots;
+  plan_options.solve.table_limit = table_limit_;
+  plan_options.solve.stop = &flight.stop;
+  plan_options.solve.transfers = flight.problem->costs->transfers;
+  return plan_options;
+}
+
+absl::StatusOr<Plan> FlightSolver::PlanFor(const Flight& flight, AnswerSource* source) {
+  return CatchingBadAlloc([&] { return FindOrSolve(flight, source); });
+}
+
+absl::StatusOr<Plan> FlightSolver::FindOrSolve(const Flight& flight, AnswerSource* source) {
+  const PlanningProblem& problem = *flight.problem;
+  Access access = Access::kPeek;
+  std::optional<Bytes> budget = flight.budget;
+  if (!budget) {
+    const absl::StatusOr<Bytes> least =
+        solver_->Resolve(problem.costs->problem, LeastBudget{}, OptionsFor(flight));
+    if (!least.ok()) return least.status();
+    budget = *least;
+    access = Access::kLookup;
+  }
+  // Between the caller's lookup and this flight another one may have landed: one solve per
+  // question.
+  *source = AnswerSource::kCache;
+  auto cached = cache_->Find(problem, *budget, access, MayWait::kYes);
+  if (cached && *cached) return **std::move(cached);
+  *source = AnswerSource::kSolved;
+  absl::StatusOr<Plan> plan = Solve(flight, *budget);
+  if (!plan.ok()) return plan;
+  SolvedPlan solved{flight.problem, *std::move(plan), !flight.budget.has_value()};
+  cache_->Keep(&solved);
+  return std::move(solved.plan);
+}
+
+absl::StatusOr<Plan> FlightSolver::Solve(const Flight& flight, Bytes budget) {
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<Plan> plan = CatchingBadAlloc(
+      [&] { return solver_->Solve(flight.problem->costs->problem, budget, OptionsFor(flight)); });
+  const auto took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start);
+  mean_solve_ns_ = (mean_solve_ns_ * 7 + took.count()) / 8;
+  Count(flight, plan, took);
+  return plan;
+}
+
+void FlightSolver::Count(const Flight& flight, const absl::StatusOr<Plan>& plan,
+                         std::chrono::nanoseconds took) {
+  const PlanningProblem& problem = *flight.problem;
+  metrics_->Solved(plan.ok() ? plan->provenance.solver : problem.options.solver, OutcomeOf(plan),
+                   std::chrono::duration<double>(took).count());
+  const Nanos ideal = IdealTime(problem.costs->problem);
+  if (!plan.ok() || plan->status != PlanStatus::kFound || ideal == Nanos(0)) return;
+  metrics_->PlanQuality(
+      static_cast<double>(plan->prediction.makespan.value()) / static_cast<double>(ideal.value()),
+      plan->gap(),
+      static_cast<double>(plan->prediction.peak.value()) /
+          static_cast<double>(std::max<int64_t>(plan->budget.value(), 1)));
+}
+
+}  // namespace stowage

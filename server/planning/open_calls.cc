@@ -1,0 +1,34 @@
+#include "server/planning/open_calls.h"
+
+namespace stowage {
+
+OpenCalls::Accepted OpenCalls::TryEnter() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (closed_) return Accepted::kClosed;
+  if (open_ >= limit_) return Accepted::kTooMany;
+  ++open_;
+  return Accepted::kYes;
+}
+
+void OpenCalls::Left() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (--open_ == 0) none_.notify_all();
+}
+
+void OpenCalls::Close() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  closed_ = true;
+}
+
+DrainResult OpenCalls::Drain(std::chrono::steady_clock::time_point deadline) {
+  DrainResult result;
+  std::unique_lock<std::mutex> lock(mutex_);
+  closed_ = true;
+  result.finished = open_;
+  none_.wait_until(lock, deadline, [this] { return open_ == 0; });
+  result.abandoned = open_;
+  result.finished -= result.abandoned;
+  return result;
+}
+
+}  // namespace stowage

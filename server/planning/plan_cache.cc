@@ -1,0 +1,93 @@
+#include "server/planning/plan_cache.h"
+
+#include <utility>
+
+#include "server/planning/plan_lookup.h"
+#include "server/planning/plan_under.h"
+#include "server/planning/planning_error.h"
+
+namespace stowage {
+namespace {
+
+// A schedule of the entry for the budget, whose shares and "least" mean those under its reference.
+std::optional<CachedPlan> ServingIn(const PlanEntry& entry, const PlanKey& key,
+                                    const Budget& budget) {
+  std::optional<Bytes> bytes = WithoutSolver(budget, entry.store_all.peak);
+  if (!bytes) bytes = entry.least_budget;
+  if (!bytes) return std::nullopt;
+  const auto plans = PlansServing(entry, *bytes);
+  // That there is no schedule holds under the reference costs; who asks has named none.
+  if (plans.empty() || plans.front()->status != PlanStatus::kFound) return std::nullopt;
+  return CachedPlan{plans.front(), *bytes, key};
+}
+
+}  // namespace
+
+std::optional<std::shared_ptr<const PlanEntry>> PlanCache::Get(const PlanKey& key, Access access,
+                                                               MayWait wait) const {
+  return wait == MayWait::kYes ? store_->Get(key, access) : store_->GetNow(key, access);
+}
+
+std::optional<absl::StatusOr<CachedPlan>> PlanCache::FirstServing(const std::vector<PlanKey>& keys,
+                                                                  const Budget& budget,
+                                                                  MayWait wait,
+                                                                  size_t* next) const {
+  if (absl::Status valid = ValidateBudget(budget); !valid.ok()) return valid;
+  PlanLookup outcome = PlanLookup::kNoEntry;
+  for (; *next < keys.size(); ++*next) {
+    const auto entry = Get(keys[*next], Access::kLookup, wait);
+    if (!entry) return std::nullopt;
+    if (!*entry) continue;
+    outcome = PlanLookup::kNoBudget;
+    std::optional<CachedPlan> serving = ServingIn(**entry, keys[*next], budget);
+    if (!serving) continue;
+    metrics_->PlanLookedUp(PlanLookup::kHit);
+    metrics_->ProfilingSaved();
+    return *std::move(serving);
+  }
+  metrics_->PlanLookedUp(outcome);
+  return PlanNotCachedError();
+}
+
+std::optional<std::optional<Plan>> PlanCache::Find(const PlanningProblem& problem, Bytes budget,
+                                                   Access access, MayWait wait) const {
+  const auto entry = Get(problem.key, access, wait);
+  if (!entry) return std::nullopt;
+  Found found;
+  if (*entry) found = BestAccepted(problem, **entry, budget);
+  if (access == Access::kLookup) {
+    metrics_->PlanLookedUp(found.outcome);
+    for (int i = 0; i < found.refused; ++i) metrics_->PlanRefused();
+  }
+  return std::move(found.plan);
+}
+
+std::optional<std::optional<Bytes>> PlanCache::FindLeast(const PlanningProblem& problem,
+                                                         MayWait wait) const {
+  const auto found = Get(problem.key, Access::kPeek, wait);
+  if (!found) return std::nullopt;
+  const PlanEntry* entry = found->get();
+  const bool known = entry != nullptr && entry->canonical == *problem.canonical &&
+                     SameMemory(*entry->reference, *problem.costs);
+  return known ? entry->least_budget : std::nullopt;
+}
+
+void PlanCache::Keep(SolvedPlan* solved) {
+  constexpr int kAttempts = 3;
+  const PlanKey& key = solved->problem->key;
+  std::lock_guard<std::mutex> lock(record_mutex_);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::shared_ptr<const PlanEntry> old = store_->Get(key, Access::kUpdate);
+    const int64_t generation = old ? old->generation : 0;
+    if (old && old->canonical != *solved->problem->canonical) old = nullptr;
+    std::optional<PlanEntry> entry = Record(old.get(), solved);
+    if (!entry) return;
+    entry->generation = generation + 1;
+    // An entry that the store cannot hold costs later hits, not this answer; one that another server
+    // has changed meanwhile is changed anew.
+    const absl::Status put = store_->Put(key, std::make_shared<const PlanEntry>(*std::move(entry)));
+    if (!absl::IsAborted(put)) return;
+  }
+}
+
+}  // namespace stowage

@@ -1,0 +1,61 @@
+// The store as planning sees it: searches that are judged and counted, and changes of one entry at a
+// time.
+#ifndef STOWAGE_SERVER_PLANNING_PLAN_CACHE_H_
+#define STOWAGE_SERVER_PLANNING_PLAN_CACHE_H_
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/cache/plan_store.h"
+#include "server/metrics/server_metrics.h"
+#include "server/planning/plan_record.h"
+#include "server/planning/planning_problem.h"
+
+namespace stowage {
+
+struct CachedPlan {
+  std::shared_ptr<const Plan> plan;  // its own budget may differ from the one below
+  Bytes budget;                      // what was asked for, in bytes
+  PlanKey key;
+};
+
+// Whether the calling thread may wait for a slow store.
+enum class MayWait { kNo, kYes };
+
+// Thread-safe.
+class PlanCache {
+ public:
+  // Both pointers outlive this object.
+  PlanCache(PlanStore* store, ServerMetrics* metrics) : store_(store), metrics_(metrics) {}
+
+  // The first of the keys, from `*next` on, with a schedule that serves the budget; NOT_FOUND without
+  // one. Nothing, with `*next` at the key in question: only a thread that may wait can tell.
+  std::optional<absl::StatusOr<CachedPlan>> FirstServing(const std::vector<PlanKey>& keys,
+                                                         const Budget& budget, MayWait wait,
+                                                         size_t* next) const;
+
+  // The best plan under the caller's costs, or an empty one inside. Nothing: as above.
+  std::optional<std::optional<Plan>> Find(const PlanningProblem& problem, Bytes budget,
+                                          Access access, MayWait wait) const;
+  // What "least" is for the caller, as far as the entry says. Nothing: as above.
+  std::optional<std::optional<Bytes>> FindLeast(const PlanningProblem& problem, MayWait wait) const;
+
+  // Keeps a solved plan as Record says.
+  void Keep(SolvedPlan* solved);
+
+ private:
+  std::optional<std::shared_ptr<const PlanEntry>> Get(const PlanKey& key, Access access,
+                                                      MayWait wait) const;
+
+  PlanStore* const store_;
+  ServerMetrics* const metrics_;
+  std::mutex record_mutex_;  // one change of an entry at a time: none is lost
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_PLAN_CACHE_H_

@@ -1,0 +1,29 @@
+// What planning may use.
+#ifndef STOWAGE_SERVER_PLANNING_PLANNING_OPTIONS_H_
+#define STOWAGE_SERVER_PLANNING_PLANNING_OPTIONS_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "server/planning/planning_problem.h"
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+struct PlanningOptions {
+  int solver_threads = 2;    // >= 1
+  size_t queue_limit = 256;  // >= 1; solves that may wait for a thread
+  int intake_threads = 2;    // >= 1; for large requests and slow stores
+  size_t intake_limit = 4096;
+  // For the tables of all threads together; each solve gets its share, at least 1 MiB.
+  Bytes solver_memory{int64_t{4} << 30};
+  // How long a flight may take, queue included, for callers without a deadline.
+  std::chrono::nanoseconds max_solve_time = std::chrono::minutes(10);
+  int64_t max_open_calls = 10000;  // of ComputePlan, who joined a flight included
+  DigestFunction digest = Sha256;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_PLANNING_OPTIONS_H_

@@ -1,0 +1,32 @@
+// From requests on the wire to those of planning.
+#ifndef STOWAGE_SERVER_RPC_COMPUTE_REQUEST_H_
+#define STOWAGE_SERVER_RPC_COMPUTE_REQUEST_H_
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <chrono>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "server/planning/compute_plan.h"
+#include "server/rpc/request_limits.h"
+#include "stowage/v1/plan_service.pb.h"
+
+namespace stowage {
+
+using CallDeadline = std::optional<std::chrono::steady_clock::time_point>;
+
+CallDeadline DeadlineOf(const grpc::CallbackServerContext& context);
+
+// Converting it, its canonical bytes and its first replay take over a millisecond: not for gRPC's few
+// threads.
+bool IsLarge(const google::protobuf::MessageLite& request);
+
+// Checked against the limits, converted. INVALID_ARGUMENT made by FieldError.
+absl::StatusOr<ComputeRequest> ToComputeRequest(const v1::ComputePlanRequest& request,
+                                                const RequestLimits& limits);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_COMPUTE_REQUEST_H_

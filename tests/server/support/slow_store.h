@@ -1,0 +1,64 @@
+// A store whose answers take until the test lets them through: a remote one that is slow.
+#ifndef STOWAGE_TESTS_SERVER_SUPPORT_SLOW_STORE_H_
+#define STOWAGE_TESTS_SERVER_SUPPORT_SLOW_STORE_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "server/cache/memory_plan_store.h"
+
+namespace stowage::testing {
+
+class SlowStore final : public PlanStore {
+ public:
+  SlowStore() : store_(Bytes(64 << 20)) {}
+
+  std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !held_; });
+    return store_.Get(key, access);
+  }
+  std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey&, Access) override {
+    return std::nullopt;
+  }
+  absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override {
+    return store_.Put(key, std::move(entry));
+  }
+  bool Erase(const PlanKey& key) override { return store_.Erase(key); }
+  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
+    return store_.List(after, limit);
+  }
+  PlanStoreStats stats() const override { return store_.stats(); }
+
+  void Hold() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    held_ = true;
+  }
+  void Release() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    held_ = false;
+    changed_.notify_all();
+  }
+  // False when fewer lookups have begun after 10 s.
+  bool WaitUntilAsked(int lookups) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return waiting_ >= lookups; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool held_ = false;
+  int waiting_ = 0;
+  MemoryPlanStore store_;
+};
+
+}  // namespace stowage::testing
+
+#endif  // STOWAGE_TESTS_SERVER_SUPPORT_SLOW_STORE_H_
