@@ -1,12 +1,12 @@
-// What the command line of stowaged says.
+// What the flags of stowaged say, as the options of its parts.
 #ifndef STOWAGE_SERVER_CONFIG_H_
 #define STOWAGE_SERVER_CONFIG_H_
 
 #include <chrono>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/config_sources.h"
 #include "server/planning/planning_service.h"
 #include "server/rpc/rpc_server.h"
 
@@ -20,11 +20,8 @@ struct ServerConfig {
   std::chrono::nanoseconds drain_timeout{};
 };
 
-// All flags of stowaged, in the order --help lists them.
-const std::vector<std::string>& FlagNames();
-
 // The flags' values, checked. INVALID_ARGUMENT that names flag, value and rule.
-absl::StatusOr<ServerConfig> ConfigFromFlags();
+absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources);
 
 }  // namespace stowage
 

@@ -11,11 +11,13 @@
 #include <thread>
 #include <vector>
 
+#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "server/cache/memory_plan_store.h"
 #include "server/cache/metrics_plan_store.h"
 #include "server/config.h"
+#include "server/config_flags.h"
 #include "server/metrics/prometheus_metrics.h"
 #include "server/planning/plan_solver.h"
 #include "server/planning/planning_service.h"
@@ -113,17 +115,28 @@ int Serve(const ServerConfig& config) {
   return 0;
 }
 
+int PrintHelp() {
+  std::cout << "stowaged " << STOWAGE_VERSION << ": plans for the memory of training, over gRPC\n\n"
+            << FlagHelp(FlagNames());
+  return 0;
+}
+
 int Main(const std::vector<std::string>& arguments) {
-  const absl::StatusOr<bool> help = ParseFlags(arguments, FlagNames());
-  if (!help.ok()) return Fail(kExitBadFlags, help.status());
-  if (*help) {
-    std::cout << "stowaged " << STOWAGE_VERSION
-              << ": plans for the memory of training, over gRPC\n\n"
-              << FlagHelp(FlagNames());
+  const absl::StatusOr<CommandLine> line = ReadCommandLine(arguments, FlagNames());
+  if (!line.ok()) return Fail(kExitBadFlags, line.status());
+  if (line->help) return PrintHelp();
+  const absl::StatusOr<ConfigSources> sources = ConfigSources::Apply(*line, ProcessEnvironment);
+  if (!sources.ok()) return Fail(kExitBadFlags, sources.status());
+  if (absl::GetFlag(FLAGS_version)) {
+    std::cout << "stowaged " << STOWAGE_VERSION << "\n";
     return 0;
   }
-  absl::StatusOr<ServerConfig> config = ConfigFromFlags();
+  absl::StatusOr<ServerConfig> config = ConfigFromFlags(*sources);
   if (!config.ok()) return Fail(kExitBadFlags, config.status());
+  if (absl::GetFlag(FLAGS_check_config)) {
+    std::cout << EffectiveConfig(*sources);
+    return 0;
+  }
   config->rpc.version = STOWAGE_VERSION;
   return Serve(*config);
 }

@@ -13,19 +13,17 @@ bool IsBoolean(const std::string& name) {
   return absl::FindCommandLineFlag(name)->IsOfType<bool>();
 }
 
-absl::Status SetFlag(const std::string& name, const std::string& value) {
-  std::string error;
-  if (absl::FindCommandLineFlag(name)->ParseFrom(value, &error)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--", name, "=", value, ": ", error));
-}
-
 }  // namespace
 
-absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
-                                const std::vector<std::string>& names) {
+absl::StatusOr<CommandLine> ReadCommandLine(const std::vector<std::string>& arguments,
+                                            const std::vector<std::string>& names) {
+  CommandLine line;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    if (argument == "--help" || argument == "-h") return true;
+    if (argument == "--help" || argument == "-h") {
+      line.help = true;
+      return line;
+    }
     const size_t equals = argument.find('=');
     const bool is_flag = absl::StartsWith(argument, "--");
     const std::string name = argument.substr(0, equals).substr(is_flag ? 2 : 0);
@@ -39,9 +37,25 @@ absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
     const std::string value = alone                         ? "true"
                               : equals != std::string::npos ? argument.substr(equals + 1)
                                                             : arguments[++i];
-    if (absl::Status status = SetFlag(name, value); !status.ok()) return status;
+    line.values.push_back({name, value});
   }
-  return false;
+  return line;
+}
+
+absl::Status SetFlag(const FlagValue& flag, const std::string& origin) {
+  std::string error;
+  if (absl::FindCommandLineFlag(flag.name)->ParseFrom(flag.value, &error)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(origin, "=", flag.value, ": ", error));
+}
+
+absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
+                                const std::vector<std::string>& names) {
+  const absl::StatusOr<CommandLine> line = ReadCommandLine(arguments, names);
+  if (!line.ok()) return line.status();
+  for (const FlagValue& flag : line->values) {
+    if (absl::Status status = SetFlag(flag, "--" + flag.name); !status.ok()) return status;
+  }
+  return line->help;
 }
 
 std::string FlagHelp(const std::vector<std::string>& names) {

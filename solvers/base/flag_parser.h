@@ -12,6 +12,24 @@
 
 namespace stowage {
 
+struct FlagValue {
+  std::string name;
+  std::string value;
+};
+
+struct CommandLine {
+  bool help = false;              // --help was asked for: what follows it was not read
+  std::vector<FlagValue> values;  // in their order
+};
+
+// Reads as ParseFlags does, and sets nothing: values are not looked at.
+absl::StatusOr<CommandLine> ReadCommandLine(const std::vector<std::string>& arguments,
+                                            const std::vector<std::string>& names);
+
+// Sets one flag that exists. INVALID_ARGUMENT that begins with `origin`, which says where the value
+// was given.
+absl::Status SetFlag(const FlagValue& flag, const std::string& origin);
+
 // Sets the flags among `names` that `arguments` (without the program's name) give, as --name=value
 // or "--name value"; booleans as --name or --name=value. True when --help was asked for.
 // INVALID_ARGUMENT for anything else.

@@ -1,0 +1,107 @@
+#include "server/config_checks.h"
+
+#include <cstdint>
+#include <limits>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "server/config_flags.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/graph.h"
+
+namespace stowage {
+namespace {
+
+absl::Status InRange(const ConfigSources& sources, const std::string& flag, int64_t value,
+                     int64_t least, int64_t most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return FlagError(sources, flag, absl::StrCat(value),
+                   absl::StrCat("must be in [", least, ", ", most, "]"));
+}
+
+absl::Status CheckHostPort(const ConfigSources& sources, const std::string& flag,
+                           const std::string& address) {
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  const bool valid = colon != std::string::npos && colon > 0 &&
+                     absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= 0 &&
+                     port <= 65535;
+  return valid ? absl::OkStatus()
+               : FlagError(sources, flag, address, "must be HOST:PORT, port in [0, 65535]");
+}
+
+absl::Status CheckListen(const ConfigSources& sources, const std::string& address) {
+  if (!absl::StartsWith(address, "unix:")) return CheckHostPort(sources, "listen", address);
+  // sun_path holds 108 bytes, the last of them 0.
+  const size_t length = address.size() - std::string("unix:").size();
+  if (length >= 1 && length <= 107) return absl::OkStatus();
+  return FlagError(sources, "listen", address,
+                   "the path of a unix socket must have 1 to 107 bytes");
+}
+
+absl::Status CheckAddresses(const ConfigSources& sources) {
+  const std::string metrics = absl::GetFlag(FLAGS_metrics_listen);
+  absl::Status status = CheckListen(sources, absl::GetFlag(FLAGS_listen));
+  if (status.ok() && !metrics.empty()) status = CheckHostPort(sources, "metrics_listen", metrics);
+  return status;
+}
+
+absl::Status CheckNumbers(const ConfigSources& sources) {
+  struct Rule {
+    const char* flag;
+    int64_t value;
+    int64_t least;
+    int64_t most;
+  };
+  constexpr int64_t kAny = int64_t{1} << 50;
+  const Rule rules[] = {
+      {"solver_threads", absl::GetFlag(FLAGS_solver_threads), 0, 1024},
+      {"queue_limit", absl::GetFlag(FLAGS_queue_limit), 1, 1000000},
+      {"solver_memory_bytes", absl::GetFlag(FLAGS_solver_memory_bytes), int64_t{1} << 20, kAny},
+      {"max_open_calls", absl::GetFlag(FLAGS_max_open_calls), 1, 1000000000},
+      {"cache_bytes", absl::GetFlag(FLAGS_cache_bytes), int64_t{1} << 20, kAny},
+      {"max_message_bytes", absl::GetFlag(FLAGS_max_message_bytes), 1024,
+       std::numeric_limits<int>::max()},
+      {"max_stages", absl::GetFlag(FLAGS_max_stages), 1, Chain::kMaxStages},
+      {"max_vertices", absl::GetFlag(FLAGS_max_vertices), 1, Graph::kMaxVertices},
+  };
+  for (const Rule& rule : rules) {
+    absl::Status status = InRange(sources, rule.flag, rule.value, rule.least, rule.most);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDuration(const ConfigSources& sources, const std::string& flag,
+                           absl::Duration value, absl::Duration least) {
+  if (value >= least && value <= absl::Hours(24)) return absl::OkStatus();
+  return FlagError(sources, flag, absl::FormatDuration(value),
+                   absl::StrCat("must be in [", absl::FormatDuration(least), ", 24h]"));
+}
+
+absl::Status CheckDurations(const ConfigSources& sources) {
+  absl::Status status = CheckDuration(sources, "drain_timeout", absl::GetFlag(FLAGS_drain_timeout),
+                                      absl::ZeroDuration());
+  if (!status.ok()) return status;
+  return CheckDuration(sources, "max_solve_time", absl::GetFlag(FLAGS_max_solve_time),
+                       absl::Milliseconds(1));
+}
+
+}  // namespace
+
+absl::Status FlagError(const ConfigSources& sources, const std::string& flag,
+                       const std::string& value, const std::string& rule) {
+  return absl::InvalidArgumentError(absl::StrCat(sources.Describe(flag), "=", value, ": ", rule));
+}
+
+absl::Status CheckFlags(const ConfigSources& sources) {
+  for (const auto& check : {CheckAddresses, CheckNumbers, CheckDurations}) {
+    if (absl::Status status = check(sources); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace stowage

@@ -1,0 +1,21 @@
+// What the values of the flags must be, each by itself.
+#ifndef STOWAGE_SERVER_CONFIG_CHECKS_H_
+#define STOWAGE_SERVER_CONFIG_CHECKS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/config_sources.h"
+
+namespace stowage {
+
+// INVALID_ARGUMENT that says where the flag was set, its value and the rule.
+absl::Status FlagError(const ConfigSources& sources, const std::string& flag,
+                       const std::string& value, const std::string& rule);
+
+// OK, or the error of the first flag that is not within its bounds.
+absl::Status CheckFlags(const ConfigSources& sources);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_CONFIG_CHECKS_H_

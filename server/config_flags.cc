@@ -1,0 +1,46 @@
+#include "server/config_flags.h"
+
+#include "absl/flags/flag.h"
+
+ABSL_FLAG(bool, version, false, "prints version and build, and ends");
+ABSL_FLAG(
+    bool, check_config, false,
+    "checks the whole configuration, prints it as a configuration file and ends: code 0, or 2 "
+    "when something is wrong; opens no port and changes nothing");
+ABSL_FLAG(std::string, config, "",
+          "a file of lines NAME = VALUE, the names those of these flags; the environment "
+          "(STOWAGED_ and the name in capitals) goes before it, the command line before both");
+
+ABSL_FLAG(std::string, listen, "127.0.0.1:7070",
+          "address of the service: HOST:PORT (port 0 for any) or unix:PATH");
+ABSL_FLAG(std::string, metrics_listen, "127.0.0.1:7071",
+          "address of the Prometheus endpoint, HOST:PORT; empty disables it");
+ABSL_FLAG(int, solver_threads, 0, "threads that solve; 0 for one per processor");
+ABSL_FLAG(int64_t, queue_limit, 256, "solves that may wait for a thread; more are refused");
+ABSL_FLAG(int64_t, solver_memory_bytes, int64_t{4} << 30,
+          "memory for the tables of all solver threads together, in bytes");
+ABSL_FLAG(absl::Duration, max_solve_time, absl::Minutes(10),
+          "how long a solve may take, queue included, for callers without a deadline");
+ABSL_FLAG(int64_t, max_open_calls, 10000,
+          "most calls of ComputePlan open at once, those that share a solve included");
+ABSL_FLAG(int64_t, cache_bytes, int64_t{256} << 20, "memory for cached plans, in bytes");
+ABSL_FLAG(int64_t, max_message_bytes, int64_t{16} << 20, "largest request or answer, in bytes");
+ABSL_FLAG(int64_t, max_stages, 10000, "most stages of a chain");
+ABSL_FLAG(int64_t, max_vertices, 20000, "most vertices of a graph");
+ABSL_FLAG(
+    absl::Duration, drain_timeout, absl::Seconds(30),
+    "how long SIGTERM waits for open calls, as \"30s\" or \"500ms\"; stopping solves, handing "
+    "answers over and closing endpoints may take 3 s more");
+
+namespace stowage {
+
+const std::vector<std::string>& FlagNames() {
+  static const auto* const kNames = new std::vector<std::string>{
+      "version",        "check_config",   "config",       "listen",
+      "metrics_listen", "solver_threads", "queue_limit",  "solver_memory_bytes",
+      "max_solve_time", "max_open_calls", "cache_bytes",  "max_message_bytes",
+      "max_stages",     "max_vertices",   "drain_timeout"};
+  return *kNames;
+}
+
+}  // namespace stowage

@@ -1,0 +1,38 @@
+// The flags of stowaged. Only server/config*.cc read them; what they mean is in operating.md.
+#ifndef STOWAGE_SERVER_CONFIG_FLAGS_H_
+#define STOWAGE_SERVER_CONFIG_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/flags/declare.h"
+#include "absl/time/time.h"
+
+// Of the command line alone.
+ABSL_DECLARE_FLAG(bool, version);
+ABSL_DECLARE_FLAG(bool, check_config);
+// Not in the file that it names.
+ABSL_DECLARE_FLAG(std::string, config);
+
+ABSL_DECLARE_FLAG(std::string, listen);
+ABSL_DECLARE_FLAG(std::string, metrics_listen);
+ABSL_DECLARE_FLAG(int, solver_threads);
+ABSL_DECLARE_FLAG(int64_t, queue_limit);
+ABSL_DECLARE_FLAG(int64_t, solver_memory_bytes);
+ABSL_DECLARE_FLAG(absl::Duration, max_solve_time);
+ABSL_DECLARE_FLAG(int64_t, max_open_calls);
+ABSL_DECLARE_FLAG(int64_t, cache_bytes);
+ABSL_DECLARE_FLAG(int64_t, max_message_bytes);
+ABSL_DECLARE_FLAG(int64_t, max_stages);
+ABSL_DECLARE_FLAG(int64_t, max_vertices);
+ABSL_DECLARE_FLAG(absl::Duration, drain_timeout);
+
+namespace stowage {
+
+// All of them, in the order --help lists them.
+const std::vector<std::string>& FlagNames();
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_CONFIG_FLAGS_H_
