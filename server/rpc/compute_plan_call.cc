@@ -63,7 +63,7 @@ void ComputePlanCall::Answer(const absl::StatusOr<ComputeAnswer>& answer) {
     *response_->mutable_plan() = ToProto(answer->plan);
     *response_->mutable_key() = ToProto(answer->key);
     response_->set_source(SourceToProto(answer->source));
-    status = CheckSize(*response_, limits_);
+    status = CheckSize(response_->ByteSizeLong(), limits_);
   }
   Finish(record_.Handled(ToWireStatus(status)));
 }

@@ -8,6 +8,7 @@
 #include "proto/codec/codec.h"
 #include "server/rpc/compute_plan_call.h"
 #include "server/rpc/compute_request.h"
+#include "server/rpc/get_plan_bytes.h"
 #include "server/rpc/rpc_record.h"
 #include "server/rpc/rpc_status.h"
 #include "solvers/model/field_error.h"
@@ -18,6 +19,9 @@ namespace {
 
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
+
+// Of the plans that are handed out now: thousands of them.
+constexpr Bytes kReplyBytes{int64_t{32} << 20};
 
 // A stream that ends before its first message.
 class RefusedWatch final : public grpc::ServerWriteReactor<v1::WatchPlanResponse> {
@@ -45,7 +49,9 @@ struct KeysAndBudget {
   Budget budget;
 };
 
-absl::StatusOr<KeysAndBudget> Convert(const v1::GetPlanRequest& request) {
+absl::StatusOr<KeysAndBudget> Convert(const grpc::ByteBuffer& bytes) {
+  v1::GetPlanRequest request;
+  if (absl::Status status = ParseRequest(bytes, &request); !status.ok()) return status;
   if (absl::Status status = CheckLimits(request); !status.ok()) return status;
   KeysAndBudget asked;
   for (int i = 0; i < request.keys_size(); ++i) {
@@ -63,11 +69,15 @@ absl::StatusOr<KeysAndBudget> Convert(const v1::GetPlanRequest& request) {
 
 PlanRpcService::PlanRpcService(const RequestLimits& limits, const std::string& version,
                                PlanningService* planning, ServerMetrics* metrics)
-    : limits_(limits), version_(version), planning_(planning), metrics_(metrics) {}
+    : limits_(limits),
+      version_(version),
+      planning_(planning),
+      metrics_(metrics),
+      replies_(kReplyBytes) {}
 
 ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
-                                            const v1::GetPlanRequest* request,
-                                            v1::GetPlanResponse* response) {
+                                            const grpc::ByteBuffer* request,
+                                            grpc::ByteBuffer* response) {
   const RpcRecord record(Rpc::kGetPlan, metrics_);
   const absl::StatusOr<KeysAndBudget> asked = Convert(*request);
   if (!asked.ok()) return FinishNow(context, record.Handled(ToWireStatus(asked.status())));
@@ -81,11 +91,9 @@ ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
   return reactor;
 }
 
-absl::Status PlanRpcService::Fill(const CachedPlan& cached, v1::GetPlanResponse* response) const {
-  *response->mutable_plan() = ToProto(*cached.plan);
-  response->mutable_plan()->set_budget_bytes(cached.budget.value());
-  *response->mutable_key() = ToProto(cached.key);
-  return CheckSize(*response, limits_);
+absl::Status PlanRpcService::Fill(const CachedPlan& cached, grpc::ByteBuffer* response) {
+  *response = GetPlanReply(cached, &replies_);
+  return CheckSize(response->Length(), limits_);
 }
 
 ServerUnaryReactor* PlanRpcService::ComputePlan(CallbackServerContext* context,

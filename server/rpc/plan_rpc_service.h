@@ -9,20 +9,25 @@
 #include "absl/status/statusor.h"
 #include "server/metrics/server_metrics.h"
 #include "server/planning/planning_service.h"
+#include "server/rpc/reply_cache.h"
 #include "server/rpc/request_limits.h"
 #include "stowage/v1/plan_service.grpc.pb.h"
 
 namespace stowage {
 
-class PlanRpcService final : public v1::PlanService::CallbackService {
+// GetPlan is the hot path: its messages stay bytes.
+using PlanServiceBase =
+    v1::PlanService::WithRawCallbackMethod_GetPlan<v1::PlanService::CallbackService>;
+
+class PlanRpcService final : public PlanServiceBase {
  public:
   // Both pointers outlive this object.
   PlanRpcService(const RequestLimits& limits, const std::string& version, PlanningService* planning,
                  ServerMetrics* metrics);
 
   grpc::ServerUnaryReactor* GetPlan(grpc::CallbackServerContext* context,
-                                    const v1::GetPlanRequest* request,
-                                    v1::GetPlanResponse* response) override;
+                                    const grpc::ByteBuffer* request,
+                                    grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* ComputePlan(grpc::CallbackServerContext* context,
                                         const v1::ComputePlanRequest* request,
                                         v1::ComputePlanResponse* response) override;
@@ -55,13 +60,14 @@ class PlanRpcService final : public v1::PlanService::CallbackService {
                                        v1::DeletePlanResponse* response) override;
 
  private:
-  absl::Status Fill(const CachedPlan& cached, v1::GetPlanResponse* response) const;
+  absl::Status Fill(const CachedPlan& cached, grpc::ByteBuffer* response);
   grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, Rpc rpc);
 
   const RequestLimits limits_;
   const std::string version_;
   PlanningService* const planning_;
   ServerMetrics* const metrics_;
+  ReplyCache replies_;
 };
 
 }  // namespace stowage

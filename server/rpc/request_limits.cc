@@ -36,11 +36,10 @@ absl::Status CheckLimits(const v1::ComputePlanRequest& request, const RequestLim
   return AtMost("profile.graph.vertices", profile.graph().vertices_size(), limits.max_vertices);
 }
 
-absl::Status CheckSize(const google::protobuf::MessageLite& response, const RequestLimits& limits) {
-  const size_t bytes = response.ByteSizeLong();
-  if (bytes <= static_cast<size_t>(limits.max_message_bytes)) return absl::OkStatus();
+absl::Status CheckSize(size_t response_bytes, const RequestLimits& limits) {
+  if (response_bytes <= static_cast<size_t>(limits.max_message_bytes)) return absl::OkStatus();
   return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                        "the answer has ", bytes, " bytes, over this server's limit of ",
+                        "the answer has ", response_bytes, " bytes, over this server's limit of ",
                         limits.max_message_bytes, " bytes for a message")),
                     "RESPONSE_TOO_LARGE");
 }

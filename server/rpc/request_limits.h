@@ -3,8 +3,7 @@
 #ifndef STOWAGE_SERVER_RPC_REQUEST_LIMITS_H_
 #define STOWAGE_SERVER_RPC_REQUEST_LIMITS_H_
 
-#include <google/protobuf/message_lite.h>
-
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -29,7 +28,7 @@ absl::Status CheckLimits(const v1::GetPlanRequest& request);
 absl::Status CheckLimits(const v1::ComputePlanRequest& request, const RequestLimits& limits);
 
 // OK, or RESOURCE_EXHAUSTED, RESPONSE_TOO_LARGE that names the limit. Waiting does not help.
-absl::Status CheckSize(const google::protobuf::MessageLite& response, const RequestLimits& limits);
+absl::Status CheckSize(size_t response_bytes, const RequestLimits& limits);
 
 }  // namespace stowage
 

@@ -1,0 +1,53 @@
+// Plans as bytes of the contract, kept for as long as they are handed out: a hit is mostly the
+// writing of its answer, and that is the same each time but for the budget that was asked with.
+#ifndef STOWAGE_SERVER_RPC_REPLY_CACHE_H_
+#define STOWAGE_SERVER_RPC_REPLY_CACHE_H_
+
+#include <grpcpp/support/slice.h>
+
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "solvers/model/units.h"
+#include "solvers/plan/plan.h"
+
+namespace stowage {
+
+// Thread-safe.
+class ReplyCache {
+ public:
+  // Holds at most `capacity` bytes; what was written first goes first.
+  explicit ReplyCache(Bytes capacity);
+
+  // The fields of v1::Plan but budget_bytes. The slice shares its bytes. O(1) unless the plan is not
+  // here, else O(size of the plan).
+  grpc::Slice PlanFields(const std::shared_ptr<const Plan>& plan);
+
+  Bytes held() const;
+
+ private:
+  struct Written {
+    std::weak_ptr<const Plan> plan;  // another plan may live at the same address one day
+    grpc::Slice fields;
+  };
+  struct Shard {
+    mutable std::mutex mutex;
+    std::unordered_map<const Plan*, Written> written;
+    std::deque<const Plan*> order;
+    size_t bytes = 0;
+  };
+
+  Shard& ShardOf(const Plan* plan);
+  void Keep(const std::shared_ptr<const Plan>& plan, const grpc::Slice& fields);
+
+  const size_t shard_capacity_;
+  std::array<Shard, 8> shards_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_REPLY_CACHE_H_
