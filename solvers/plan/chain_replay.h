@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/model/chain.h"
 #include "solvers/plan/replay.h"
+#include "solvers/plan/tensor_uses.h"
 
 namespace stowage {
 
@@ -57,6 +58,18 @@ class ChainReplay : public Replay {
         break;
     }
     return absl::InvalidArgumentError("transfers need a transfer model");
+  }
+
+  absl::Status CheckCollective(int l) const override {
+    if (l < 1 || l > chain_.length() + 1) return NoSuchStage();
+    if (chain_.stage(l).collective) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "only stages that are collective run on the communication stream");
+  }
+
+  TensorUses UsesNow(const Instruction& i) const override {
+    const bool has_input = i.stage >= 1 && i.stage <= chain_.length() + 1;
+    return UsesOf(chain_, i, has_input && Plain(i.stage - 1));
   }
 
   absl::Status NoSuchStage() const {

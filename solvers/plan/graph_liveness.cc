@@ -87,12 +87,17 @@ class ReverseSweep {
     uses_extras_[Index(p)] = v.extra_saved > Bytes(0);
     UseInputs(p, true);
     if (v.backward_needs_output) Use(p, versions_.made(p));
-    backwards_.push_back(i);
+    backwards_.push_back(OnCompute(i));
+  }
+
+  static Instruction OnCompute(Instruction i) {
+    i.stream = Stream::kCompute;
+    return i;
   }
 
   void AddForward(const Instruction& i) {
     const int p = i.stage - 1;
-    Instruction forward = i;
+    Instruction forward = OnCompute(i);
     if (!uses_extras_[Index(p)]) {
       forward.op = WithoutExtras(p);
     } else if (i.op == Op::kForwardKeepAll) {

@@ -8,7 +8,8 @@
 namespace stowage {
 
 // `compute` is the order of forwards and backwards, a forward that keeps all wherever a backward
-// shall use the extras that it makes; discards in it do not count. The result
+// shall use the extras that it makes; discards in it do not count, and all of it runs on the compute
+// stream. The result
 // - drops every tensor right after its last use before it is made again, hence never holds one that
 //   is made anew;
 // - leaves out repeated forwards none of whose results is used before it is made again, and of

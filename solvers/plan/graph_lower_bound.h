@@ -1,5 +1,6 @@
 // A lower bound on the makespan within a budget: no schedule that SimulateGraph accepts and whose
-// peak is within the budget is faster.
+// peak is within the budget is faster, unless it puts ops on the communication stream, and then by no
+// more than their time.
 //
 // Moments. While v runs backward, and while the forward runs that makes the extras which that
 // backward uses (any forward of v if it has none), every ancestor of v has run forward before, and

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/plan/graph_versions.h"
 #include "solvers/plan/replay.h"
+#include "solvers/plan/tensor_uses.h"
 #include "solvers/plan/transfer_replay.h"
 
 namespace stowage {
@@ -72,14 +73,21 @@ class GraphReplay : public Replay {
     return absl::InvalidArgumentError("the op has no place in the graph's accounting");
   }
 
+  absl::Status CheckCollective(int number) const override {
+    absl::Status status = CheckNumber(number);
+    if (!status.ok() || graph_.vertex(number - 1).collective) return status;
+    return absl::InvalidArgumentError(
+        "only vertices that are collective run on the communication stream");
+  }
+
+  TensorUses UsesNow(const Instruction& i) const override {
+    return UsesOf(graph_, i, CheckNumber(i.stage).ok() && tensors_[Index(i.stage - 1)]);
+  }
+
   // What TransferReplay wants, by the numbers that instructions have.
   int last() const { return graph_.size(); }
 
-  absl::Status CheckStage(const Instruction& i) const {
-    if (i.stage >= 1 && i.stage <= graph_.size()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("the graph's vertices are 1 to ", graph_.size()));
-  }
+  absl::Status CheckStage(const Instruction& i) const { return CheckNumber(i.stage); }
 
   absl::Status CheckMoves(TensorKind tensor, int number) const {
     return tensor == TensorKind::kSaved ? absl::OkStatus() : CheckOwns(number - 1);
@@ -122,6 +130,12 @@ class GraphReplay : public Replay {
   }
 
  private:
+  absl::Status CheckNumber(int number) const {
+    if (number >= 1 && number <= graph_.size()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the graph's vertices are 1 to ", graph_.size()));
+  }
+
   static int Position(const GraphInput& input) { return static_cast<int>(input.vertex); }
 
   absl::Status CheckOwns(int p) const {

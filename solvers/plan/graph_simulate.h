@@ -45,6 +45,17 @@
 //   prefetch-wait, they are not held, and may not be computed anew: what the host has of them is
 //   discarded first.
 //
+// Communication is that of simulate.h: a forward or a backward of a collective vertex may be put on
+// the communication stream. Tensors are, for who waits for whom,
+//
+// - the storages. A forward reads those of its inputs and writes its own, but a view, or one that
+//   renews extras, which reads it; a backward reads what it needs of inputs and output;
+// - that a vertex has run forward: the forward writes it, its readers and its backward read it. So
+//   two that only read a storage do not wait for each other, and a view's readers wait for the view;
+// - extras: a keep-all and a backward write those of their vertex;
+// - gradients: a backward writes that of its own storage and those of its inputs, also where it adds
+//   to what is there.
+//
 // The peak is the maximum over ops and over the states between them. A chain is the graph whose
 // every stage is one op: extras = saved - output, o_b less the new gradient.
 #ifndef STOWAGE_SOLVERS_PLAN_GRAPH_SIMULATE_H_

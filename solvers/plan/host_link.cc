@@ -9,7 +9,8 @@ namespace stowage {
 HostLink::HostLink(const TransferModel& transfers, size_t tensors)
     : transfers_(transfers), state_(tensors, State::kNone), end_(tensors) {}
 
-absl::StatusOr<CopySpan> HostLink::Start(Stream direction, size_t tensor, Bytes bytes, Nanos now) {
+absl::StatusOr<StreamSpan> HostLink::Start(Stream direction, size_t tensor, Bytes bytes,
+                                           Nanos now) {
   const bool leaves = direction == Stream::kToHost;
   if (leaves && bytes > transfers_.host_memory - host_) {
     return absl::InvalidArgumentError(
@@ -18,7 +19,7 @@ absl::StatusOr<CopySpan> HostLink::Start(Stream direction, size_t tensor, Bytes 
   }
   Bytes& moved = leaves ? sent_ : fetched_;
   Nanos& free = free_[transfers_.full_duplex && !leaves ? 1 : 0];
-  CopySpan span;
+  StreamSpan span;
   span.start = std::max(now, free);
   span.end = span.start + CopyTime(leaves ? transfers_.to_host : transfers_.to_device, bytes);
   // Each sum is of two numbers up to kMaxTotal, of which one is below it: no overflow before here.

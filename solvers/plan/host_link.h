@@ -16,14 +16,9 @@
 #include "solvers/model/transfer_model.h"
 #include "solvers/model/units.h"
 #include "solvers/plan/schedule.h"
+#include "solvers/plan/stream_span.h"
 
 namespace stowage {
-
-// When a copy runs.
-struct CopySpan {
-  Nanos start;
-  Nanos end;
-};
 
 class HostLink {
  public:
@@ -38,7 +33,7 @@ class HostLink {
   // Starts a copy, to the host of a tensor in kNone, to the device of one in kOnHost: when `now` has
   // come and the copy before it on its channel has ended. INVALID_ARGUMENT if host memory does not
   // hold it, or a sum overflows.
-  absl::StatusOr<CopySpan> Start(Stream direction, size_t tensor, Bytes bytes, Nanos now);
+  absl::StatusOr<StreamSpan> Start(Stream direction, size_t tensor, Bytes bytes, Nanos now);
   // Ends the copy of a tensor in kLeaving or kComing: when that is.
   Nanos Wait(size_t tensor, Bytes bytes);
   // Drops what the host holds of a tensor in kOnHost.

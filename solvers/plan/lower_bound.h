@@ -1,5 +1,6 @@
 // Lower bounds on the makespan within a budget: no schedule that the referee accepts on the chain,
-// of whatever class, and whose peak is within the budget is faster.
+// of whatever class, and whose peak is within the budget is faster. Schedules are those that put
+// nothing on the communication stream: one that does is faster by no more than its time there.
 //
 // Moments. The forward that last saves stage l, and the backward of stage l, need need_l beside
 // what is held of stages below l: a^0 (nothing brings it back, and backward 1 needs it), saved_l, a

@@ -1,5 +1,7 @@
 #include "solvers/plan/plan.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/graph_simulate.h"
@@ -49,6 +51,7 @@ absl::Status RefereeWith(const Simulate& simulate, const Schedule& store_all_sch
                      " bytes exceeds the budget of ", plan->budget.value(), " bytes"));
   }
   plan->prediction = *simulation;
+  plan->bounds.lower_bound -= std::min(lower_bound, simulation->communication_time);
   return absl::OkStatus();
 }
 

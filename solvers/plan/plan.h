@@ -27,7 +27,9 @@ const char* ToString(PlanStatus status);
 struct Bounds {
   Nanos store_all_makespan;
   Bytes store_all_peak;
-  Nanos lower_bound;            // no schedule at this budget is faster
+  // No schedule at this budget is faster that has no more time on the communication stream than the
+  // plan (solvers' plans: none).
+  Nanos lower_bound;
   bool proven_optimal = false;  // fastest of schedule_class at this budget
   std::string schedule_class;   // "memory-persistent schedules"
   // kProvenInfeasible: nothing of schedule_class fits below it; of chains, the class fits in it,

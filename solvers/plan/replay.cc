@@ -1,5 +1,7 @@
 #include "solvers/plan/replay.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace stowage {
@@ -8,25 +10,27 @@ absl::StatusOr<Simulation> Replay::Run(const Schedule& schedule,
                                        std::vector<TimelinePoint>* timeline) {
   if (timeline != nullptr) timeline->clear();
   for (size_t i = 0; i < schedule.size(); ++i) {
-    const Nanos start = result_.makespan;
     absl::Status status = Step(i, schedule[i]);
     if (!status.ok()) return status;
-    if (timeline != nullptr) timeline->push_back(Point(start));
+    if (timeline != nullptr) timeline->push_back(Point());
   }
   absl::Status status = Finish();
   if (!status.ok()) return status;
+  Observe(communication_.WaitForAll());
   return result_;
 }
 
-TimelinePoint Replay::Point(Nanos start) const {
-  const CopySpan span = copy_.value_or(CopySpan{start, result_.makespan});
+TimelinePoint Replay::Point() const {
+  const StreamSpan span = beside_.value_or(StreamSpan{start_, result_.makespan});
   return {span.start, span.end, running_, held_, host_};
 }
 
 absl::Status Replay::Step(size_t index, const Instruction& instruction) {
   running_ = held_;
-  copy_.reset();
-  const bool usual = instruction.stream == Stream::kCompute && instruction.part == 0;
+  start_ = result_.makespan;
+  beside_.reset();
+  const bool usual =
+      instruction.stream == Stream::kCompute && instruction.part == 0 && !communication_.busy();
   absl::Status status = usual ? Dispatch(instruction) : DispatchUnusual(instruction);
   if (!status.ok()) {
     return absl::InvalidArgumentError(
@@ -42,11 +46,42 @@ absl::Status Replay::Step(size_t index, const Instruction& instruction) {
 }
 
 absl::Status Replay::DispatchUnusual(const Instruction& instruction) {
+  if (instruction.stream == Stream::kCommunication) return Communicate(instruction);
   if (instruction.stream != Stream::kCompute && instruction.stream != StreamOf(instruction.op)) {
     return WrongStream(instruction.op);
   }
   const bool has_parts = moves_parts_ && IsTransfer(instruction.op);
-  return instruction.part == 0 || has_parts ? Dispatch(instruction) : NoSuchPart();
+  if (instruction.part != 0 && !has_parts) return NoSuchPart();
+  if (communication_.busy()) Observe(communication_.WaitFor(UsesNow(instruction)));
+  return Dispatch(instruction);
+}
+
+absl::Status Replay::Communicate(const Instruction& instruction) {
+  const bool is_op = IsForward(instruction.op) || instruction.op == Op::kBackward;
+  if (!is_op) return WrongStream(instruction.op);
+  if (instruction.part != 0) return NoSuchPart();
+  absl::Status status = CheckCollective(instruction.stage);
+  if (!status.ok()) return status;
+  const Nanos now = result_.makespan;
+  const TensorUses uses = UsesNow(instruction);
+  status = Dispatch(instruction);
+  if (!status.ok()) return status;
+  const Nanos time = result_.makespan - now;
+  running_ = std::max(running_, held_);
+  const absl::StatusOr<StreamSpan> span = communication_.Start(uses, now, time, running_ - held_);
+  if (!span.ok()) return span.status();
+  held_ = running_;
+  beside_ = *span;
+  result_.makespan = now;
+  result_.communication_time += time;
+  return absl::OkStatus();
+}
+
+void Replay::Observe(const CommunicationStream::Ended& ended) {
+  WaitUntil(ended.end);
+  held_ -= ended.kept;
+  running_ = held_;
+  start_ = result_.makespan;
 }
 
 absl::Status Replay::NoSuchPart() {

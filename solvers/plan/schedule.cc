@@ -65,9 +65,22 @@ std::string ToString(const Instruction& instruction) {
   if (!IsForward(instruction.op) && instruction.op != Op::kBackward) {
     tensor = instruction.tensor == TensorKind::kSaved ? "saved " : "activation ";
   }
-  std::string text = absl::StrCat(ToString(instruction.op), " ", tensor, instruction.stage);
+  const std::string stream = instruction.stream == Stream::kCommunication
+                                 ? absl::StrCat(ToString(instruction.stream), ": ")
+                                 : "";
+  std::string text = absl::StrCat(stream, ToString(instruction.op), " ", tensor, instruction.stage);
   if (instruction.part != 0) absl::StrAppend(&text, " part ", instruction.part);
   return text;
+}
+
+absl::Status CheckNoCommunication(const Schedule& schedule) {
+  for (size_t i = 0; i < schedule.size(); ++i) {
+    if (schedule[i].stream != Stream::kCommunication) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("instruction ", i, " (", ToString(schedule[i]),
+                     "): must run on the compute stream here"));
+  }
+  return absl::OkStatus();
 }
 
 Digest ScheduleDigest(const Schedule& schedule) {

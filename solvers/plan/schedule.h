@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "solvers/model/digest.h"
 
 namespace stowage {
@@ -71,14 +72,18 @@ inline Instruction PrefetchWait(TensorKind tensor, int stage, int part = 0) {
 
 bool IsForward(Op op);
 bool IsTransfer(Op op);
-// The stream on which an op runs.
+// The stream on which an op runs, unless a forward or a backward is put on kCommunication.
 Stream StreamOf(Op op);
 // "forward-keep-all", ...
 const char* ToString(Op op);
 // "compute", "to-host", ...
 const char* ToString(Stream stream);
-// "forward-keep-all 3", "discard saved 2", "offload-start saved 2 part 1".
+// "forward-keep-all 3", "discard saved 2", "offload-start saved 2 part 1",
+// "communication: backward 3".
 std::string ToString(const Instruction& instruction);
+
+// INVALID_ARGUMENT that names the first instruction on the communication stream, if there is any.
+absl::Status CheckNoCommunication(const Schedule& schedule);
 
 // SHA-256 of the canonical bytes of the schedule. Equal schedules, equal digests, on any machine.
 Digest ScheduleDigest(const Schedule& schedule);

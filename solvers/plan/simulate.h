@@ -44,6 +44,26 @@
 //   duplex: one per direction.
 // - Host memory is bounded. Every copy that starts has its wait; what is on the host may stay there.
 // - The makespan is that of compute, waits included.
+//
+// Communication. A forward or a backward of a collective stage may be put on the communication stream
+// (Instruction::stream), nothing else may. What it needs and what it leaves behind is as above, from
+// when compute reaches it. What differs is time, and memory until compute has waited for it:
+//
+// - It starts when compute reaches it and the op before it on its stream has ended; compute goes on
+//   at once. Copies run beside it and take nothing from it.
+// - An instruction of any other stream waits until it has ended if it reads a tensor that the op
+//   writes, or writes one that the op reads or writes. To make, to drop and to offload-wait is to
+//   write, to offload-start is to read. The wait is idle time; the instruction starts after it.
+// - Tensors are a^l, saved l part by part, and gradients. A forward or a backward of l reads the
+//   plain a^{l-1} where it is held, else of saved l-1 the last part, which has the output.
+// - While it runs it takes the memory that the table says, or what it leaves behind if that is more.
+//   It keeps that much, overheads and what it drops included, until an instruction waits for it, or
+//   for one after it on its stream. One that finds it ended waits no time, yet frees as much: what
+//   memory a schedule takes does not depend on times.
+// - The makespan includes the end of the last one, the idle time the wait for it.
+//
+// The same schedule with all on compute takes no less time, at most communication_time more, and has
+// no higher peak.
 #ifndef STOWAGE_SOLVERS_PLAN_SIMULATE_H_
 #define STOWAGE_SOLVERS_PLAN_SIMULATE_H_
 
@@ -67,13 +87,15 @@ struct Simulation {
   Bytes host_peak;              // of what is offloaded
   Bytes sent;                   // to the host, all copies
   Bytes fetched;                // from the host
+  Nanos communication_time;     // of what runs on the communication stream
 };
 
-// What one instruction did, in order. The start of a copy spans the copy, on its channel.
+// What one instruction did, in order. The start of a copy spans the copy, on its channel; a
+// communication its time on its stream.
 struct TimelinePoint {
   Nanos start;
   Nanos end;
-  Bytes running;  // memory while it runs
+  Bytes running;  // memory while it runs; of a communication, what compute leaves to it
   Bytes held;     // memory after it
   Bytes host;     // host memory after it
 };

@@ -20,8 +20,9 @@
 namespace stowage {
 
 // No schedule that the referee accepts on the chain, or the graph, with a valid `transfers`, and whose
-// peak is within the budget, is faster. At least the ideal time, at most the bound without transfers,
-// and of the complexity of that one times the bits of a size.
+// peak is within the budget, is faster, or by no more than its time on the communication stream. At
+// least the ideal time, at most the bound without transfers, and of the complexity of that one times
+// the bits of a size.
 Nanos MakespanLowerBound(const Chain& chain, const TransferModel& transfers, Bytes budget);
 Nanos MakespanLowerBound(const Graph& graph, const TransferModel& transfers, Bytes budget);
 

@@ -84,10 +84,10 @@ class TransferReplay : public Base {
   }
 
   absl::Status StartCopy(Op op, size_t number, Bytes bytes) {
-    const absl::StatusOr<CopySpan> copy =
+    const absl::StatusOr<StreamSpan> copy =
         link_.Start(StreamOf(op), number, bytes, this->result_.makespan);
     if (!copy.ok()) return copy.status();
-    this->copy_ = *copy;
+    this->beside_ = *copy;
     return absl::OkStatus();
   }
 
