@@ -233,6 +233,7 @@ Schedule UnfoldCompute(const FoldedGraph& folded, const Schedule& schedule) {
     const auto add = [&](int position) {
       Instruction run = i;
       run.stage = position + 1;
+      run.stream = Stream::kCompute;
       unfolded.push_back(run);
     };
     if (i.op == Op::kBackward) {

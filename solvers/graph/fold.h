@@ -28,8 +28,8 @@ struct FoldedGraph {
 // most at once beyond those sums (never less than the truth).
 absl::StatusOr<FoldedGraph> FoldAliases(const Graph& graph);
 
-// Forwards and backwards of the folded graph as those of the original; discards are left out
-// (solvers/plan/graph_liveness.h puts them in). First runs that follow each other run in the
+// Forwards and backwards of the folded graph as those of the original, all on the compute stream;
+// discards are left out (solvers/plan/graph_liveness.h puts them in). First runs that follow each other run in the
 // original's program order, so that random and stateful ops keep theirs even where a member stands
 // far before the write that its group waits for (a residual block adds in place, after the other
 // branch has run). Such a tensor is then held longer than the folded graph knows: only the original

@@ -73,6 +73,8 @@ class ChainWalk {
 
 absl::StatusOr<ComputeTrace> TraceOf(const Chain& chain, const Schedule& compute,
                                      Granularity granularity) {
+  absl::Status status = CheckNoCommunication(compute);
+  if (!status.ok()) return status;
   std::vector<TimelinePoint> timeline;
   const absl::StatusOr<Simulation> simulation = Simulate(chain, compute, &timeline);
   if (!simulation.ok()) return simulation.status();

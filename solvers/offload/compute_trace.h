@@ -46,7 +46,7 @@ enum class Granularity {
   kParts,  // a plain activation, or a few of a stage's saved tensors (part_groups.h)
 };
 
-// INVALID_ARGUMENT if the referee refuses the schedule. O(instructions + L log L + parts). Of a
+// INVALID_ARGUMENT if the referee refuses the schedule, or part of it communicates beside compute. O(instructions + L log L + parts). Of a
 // graph, O(V log V + E + the inputs of all instructions).
 absl::StatusOr<ComputeTrace> TraceOf(const Chain& chain, const Schedule& compute,
                                      Granularity granularity = Granularity::kWhole);

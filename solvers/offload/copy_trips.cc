@@ -234,6 +234,8 @@ class TripFinder {
 
 absl::StatusOr<CopyTrips> FindCopyTrips(const Chain& chain, const Schedule& schedule,
                                         const TransferModel& transfers) {
+  absl::Status status = CheckNoCommunication(schedule);
+  if (!status.ok()) return status;
   std::vector<TimelinePoint> timeline;
   const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule, transfers, &timeline);
   if (!simulation.ok()) return simulation.status();

@@ -40,7 +40,7 @@ struct CopyTrips {
   std::vector<CopyTrip> trips;  // in the order of their offload starts
 };
 
-// INVALID_ARGUMENT as Simulate. O(instructions + stages + parts).
+// INVALID_ARGUMENT as Simulate, and if part of the schedule communicates beside compute. O(instructions + stages + parts).
 absl::StatusOr<CopyTrips> FindCopyTrips(const Chain& chain, const Schedule& schedule,
                                         const TransferModel& transfers);
 

@@ -61,6 +61,8 @@ class GraphWalk {
 }  // namespace
 
 absl::StatusOr<ComputeTrace> TraceOf(const Graph& graph, const Schedule& compute) {
+  absl::Status status = CheckNoCommunication(compute);
+  if (!status.ok()) return status;
   std::vector<TimelinePoint> timeline;
   const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, compute, &timeline);
   if (!simulation.ok()) return simulation.status();

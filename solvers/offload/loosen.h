@@ -10,7 +10,8 @@
 namespace stowage {
 
 // A schedule that is at least as fast by Simulate, with a peak of at most `memory`: `schedule` itself
-// if nothing faster is found, or if it is not valid or does not fit. It has the forwards, backwards
+// if nothing faster is found, or if it is not valid, does not fit or communicates beside compute. It
+// has the forwards, backwards
 // and reduces of `schedule` in their order, and its copies, of whole tensors and of parts, where they
 // are of use:
 // - offloads start when their tensor is made, or when it is read no more, and end when its room is
