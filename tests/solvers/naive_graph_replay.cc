@@ -16,6 +16,7 @@ using History = std::vector<int>;
 
 std::string Tensor(int p) { return "tensor" + std::to_string(p); }
 std::string Extras(int p) { return "extras" + std::to_string(p); }
+std::string Ran(int p) { return "ran" + std::to_string(p); }
 std::string Gradient(int p) { return "gradient" + std::to_string(p); }
 
 class NaiveGraph final : public NaiveWorld {
@@ -32,6 +33,33 @@ class NaiveGraph final : public NaiveWorld {
 
   bool Exists(const Instruction& i) const override {
     return i.stage >= 1 && i.stage <= graph_.size();
+  }
+
+  bool IsCollective(const Instruction& i) const override {
+    return graph_.vertex(i.stage - 1).collective;
+  }
+
+  void Touch(const Instruction& i, NameSet* reads, NameSet* writes) const override {
+    const int p = i.stage - 1;
+    const Vertex& v = graph_.vertex(p);
+    const bool backward = i.op == Op::kBackward;
+    for (const GraphInput& input : v.inputs) {
+      const int u = static_cast<int>(input.vertex);
+      if (!backward || input.backward_needs) reads->insert(Tensor(graph_.storage(u)));
+      if (!backward) reads->insert(Ran(u));
+      if (backward) writes->insert(Gradient(graph_.storage(u)));
+    }
+    if (i.op != Op::kForwardKeepInput) writes->insert(Extras(p));
+    if (backward) {
+      writes->insert(Gradient(graph_.storage(p)));
+      reads->insert(Ran(p));
+      if (v.backward_needs_output) reads->insert(Tensor(graph_.storage(p)));
+      return;
+    }
+    writes->insert(Ran(p));
+    const bool renews = v.alias == AliasKind::kNone && Has(Tensor(p));
+    if (v.alias != AliasKind::kView && !renews) writes->insert(Tensor(graph_.storage(p)));
+    if (renews) reads->insert(Tensor(p));
   }
 
   bool Execute(const Instruction& i) override {

@@ -115,6 +115,26 @@ class NaiveChain final : public NaiveWorld {
     return true;
   }
 
+  bool IsCollective(const Instruction& i) const override {
+    return chain_.stage(i.stage).collective;
+  }
+
+  void Touch(const Instruction& i, NameSet* reads, NameSet* writes) const override {
+    const int l = i.stage;
+    if (i.op != Op::kForwardKeepInput && i.op != Op::kForwardKeepNothing) {
+      for (const std::string& piece : Names(SavedPieces(l))) writes->insert(piece);
+    }
+    if (i.op != Op::kForwardKeepAll && i.op != Op::kBackward) writes->insert(Plain(l));
+    if (i.op == Op::kReduce) return;
+    if (Has(Plain(l - 1))) {
+      const bool drops = i.op == Op::kForwardKeepNothing || i.op == Op::kBackward;
+      (drops ? writes : reads)->insert(Plain(l - 1));
+    } else if (l > 1) {
+      reads->insert(Names(SavedPieces(l - 1)).back());
+    }
+    if (i.op == Op::kBackward) writes->insert({Gradient(l), Gradient(l - 1)});
+  }
+
   bool HasInput(int l) const { return Has(Plain(l - 1)) || HasOutput(l - 1); }
 
   bool Forward(Op op, int l) {

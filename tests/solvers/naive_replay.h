@@ -23,7 +23,9 @@ struct NaiveResult {
   int64_t host_peak = 0;
   int64_t sent = 0;
   int64_t fetched = 0;
-  // Start and end of every instruction; of a copy's start, those of the copy.
+  int64_t communication_time = 0;
+  // Start and end of every instruction; of a copy's start, those of the copy; of a communication,
+  // those on its stream.
   std::vector<std::pair<int64_t, int64_t>> spans;
 };
 

@@ -1,6 +1,7 @@
 #include "tests/solvers/naive_world.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stowage::testing {
 namespace {
@@ -29,6 +30,10 @@ bool OnItsStream(const Instruction& i) {
   return i.stream == stream;
 }
 
+bool Meet(const std::set<std::string>& a, const std::set<std::string>& b) {
+  return std::any_of(a.begin(), a.end(), [&b](const std::string& name) { return b.count(name); });
+}
+
 }  // namespace
 
 NaiveWorld::NaiveWorld(const Schedule& schedule, const TransferModel* transfers)
@@ -39,12 +44,13 @@ NaiveWorld::NaiveWorld(const Schedule& schedule, const TransferModel* transfers)
 NaiveResult NaiveWorld::Run() {
   NotePeak(Bytes(0));
   while (!failed_) {
-    if (ChannelMoves(0) || ChannelMoves(1) || ComputeMoves()) continue;
+    if (ChannelMoves(0) || ChannelMoves(1) || CommunicationMoves() || ComputeMoves()) continue;
     std::optional<int64_t> next = NextEvent();
     if (!next) break;
     if (compute_ends_ <= now_) result_.idle_time += *next - now_;  // it is waiting
     now_ = *next;
   }
+  result_.makespan = std::max(result_.makespan, now_);  // communication may end it
   const bool ended = !failed_ && next_ == schedule_.size() && leaving_.empty() && coming_.empty();
   result_.valid = ended && Done();
   return result_;
@@ -61,7 +67,14 @@ void NaiveWorld::RunsAgain(Nanos time) {
 }
 
 void NaiveWorld::NotePeak(Bytes beside) {
-  result_.peak = std::max(result_.peak, Sum(held_) + Sum(coming_) + beside.value());
+  most_ = std::max(most_, Taken() + beside.value());
+  result_.peak = std::max(result_.peak, most_);
+}
+
+int64_t NaiveWorld::Taken() const {
+  int64_t taken = Sum(held_) + Sum(coming_);
+  for (const Communication& c : communications_) taken += c.kept;
+  return taken;
 }
 
 std::optional<int64_t> NaiveWorld::NextEvent() const {
@@ -70,6 +83,7 @@ std::optional<int64_t> NaiveWorld::NextEvent() const {
     if (time > now_ && (!next || time < *next)) next = time;
   };
   consider(compute_ends_);
+  if (communication_ends_) consider(*communication_ends_);
   // Copies after the last instruction keep nobody waiting.
   if (next_ == schedule_.size()) return next;
   for (const std::optional<int64_t>& end : channel_ends_) {
@@ -94,15 +108,33 @@ bool NaiveWorld::ChannelMoves(size_t c) {
   return true;
 }
 
+// The same of a communication.
+bool NaiveWorld::CommunicationMoves() {
+  if (communicated_ == communications_.size()) return false;
+  const Communication& next = communications_[communicated_];
+  if (!communication_ends_) {
+    communication_ends_ = now_ + next.duration;
+    result_.spans[next.instruction] = {now_, *communication_ends_};
+    return true;
+  }
+  if (*communication_ends_ > now_) return false;
+  communication_ends_.reset();
+  ++communicated_;
+  return true;
+}
+
 bool NaiveWorld::ComputeMoves() {
   if (compute_ends_ > now_ || next_ == schedule_.size()) return false;
   const Instruction& i = schedule_[next_];
-  if (!waited_since_) waited_since_ = now_;
-  duration_ = 0;
-  if (!OnItsStream(i) || !Exists(i)) {
+  duration_ = most_ = 0;
+  const bool communicates = i.stream == Stream::kCommunication;
+  if (!Exists(i) || (communicates ? !MayCommunicate(i) : !OnItsStream(i))) {
     failed_ = true;
     return true;
   }
+  if (communicates) return Communicate(i);
+  if (!Observes(i)) return false;
+  if (!waited_since_) waited_since_ = now_;
   if (IsWait(i.op) && MustWait(i)) return false;
   if (!Carry(i)) {
     failed_ = true;
@@ -112,9 +144,54 @@ bool NaiveWorld::ComputeMoves() {
   result_.makespan = compute_ends_;
   if (!IsStart(i.op)) result_.spans[next_] = {*waited_since_, compute_ends_};
   waited_since_.reset();
+  EndInstruction();
+  return true;
+}
+
+void NaiveWorld::EndInstruction() {
   NotePeak(Bytes(0));
   result_.host_peak = std::max(result_.host_peak, Sum(host_));
   ++next_;
+}
+
+bool NaiveWorld::MayCommunicate(const Instruction& i) const {
+  return i.part == 0 && (IsForward(i.op) || i.op == Op::kBackward) && IsCollective(i);
+}
+
+void NaiveWorld::NamesOf(const Instruction& i, NameSet* reads, NameSet* writes) const {
+  if (IsForward(i.op) || i.op == Op::kBackward || i.op == Op::kReduce) {
+    return Touch(i, reads, writes);
+  }
+  NameSet* names = i.op == Op::kOffloadStart ? reads : writes;
+  for (const std::string& piece : PiecesOf(i)) names->insert(piece);
+}
+
+bool NaiveWorld::Observes(const Instruction& i) {
+  NameSet reads, writes;
+  NamesOf(i, &reads, &writes);
+  size_t observed = communications_.size();
+  for (; observed > 0; --observed) {
+    const Communication& c = communications_[observed - 1];
+    if (Meet(reads, c.writes) || Meet(writes, c.reads) || Meet(writes, c.writes)) break;
+  }
+  if (observed > communicated_) return false;
+  communications_.erase(communications_.begin(),
+                        communications_.begin() + static_cast<std::ptrdiff_t>(observed));
+  communicated_ -= observed;
+  return true;
+}
+
+bool NaiveWorld::Communicate(const Instruction& i) {
+  Communication communication;
+  NamesOf(i, &communication.reads, &communication.writes);
+  failed_ = !Carry(i);
+  if (failed_) return true;
+  EndInstruction();
+  communication.instruction = next_ - 1;
+  communication.duration = duration_;
+  communication.kept = most_ - Taken();
+  result_.communication_time += duration_;
+  communications_.push_back(std::move(communication));
   return true;
 }
 

@@ -34,6 +34,7 @@ class GraphDraw {
       Vertex v = Costs(p);
       if (p > 0 && !Chance(o_.sources, rng_)) AddInputs(p, &v);
       if (o_.with_flags) AddFlags(&v);
+      if (o_.collectives > 0.0) v.collective = v.collective || Chance(o_.collectives, rng_);
       if (o_.with_aliases && !v.inputs.empty()) MakeAlias(&v);
       Record(p, v);
       spec_.vertices.push_back(v);

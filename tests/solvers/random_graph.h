@@ -23,6 +23,7 @@ struct RandomGraphOptions {
   bool with_overheads = true;  // of forwards and backwards
   bool with_aliases = false;   // views and in-place vertices
   bool with_flags = false;     // random, stateful, collective, must-keep vertices
+  double collectives = 0.0;    // probability that a vertex is collective, beside those
 };
 
 // A vertex in place is drawn only where no backward needs what it writes over: training frameworks

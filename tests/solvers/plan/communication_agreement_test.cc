@@ -1,0 +1,183 @@
+// The referees of schedules with communications beside compute and copies: against naive replays, and
+// against the same schedules with everything on compute.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/simulate.h"
+#include "solvers/plan/text.h"
+#include "tests/solvers/naive_comparison.h"
+#include "tests/solvers/naive_graph_replay.h"
+#include "tests/solvers/naive_replay.h"
+#include "tests/solvers/random_chain.h"
+#include "tests/solvers/random_communication.h"
+#include "tests/solvers/random_graph.h"
+#include "tests/solvers/random_transfers.h"
+
+namespace stowage {
+namespace {
+
+using Timeline = std::vector<TimelinePoint>;
+
+// Either kind of problem by the same names.
+absl::StatusOr<Simulation> Judge(const Chain& chain, const Schedule& schedule,
+                                 const TransferModel& link, Timeline* timeline = nullptr) {
+  return Simulate(chain, schedule, link, timeline);
+}
+absl::StatusOr<Simulation> Judge(const Graph& graph, const Schedule& schedule,
+                                 const TransferModel& link, Timeline* timeline = nullptr) {
+  return SimulateGraph(graph, schedule, link, timeline);
+}
+testing::NaiveResult Naive(const Chain& chain, const Schedule& schedule,
+                           const TransferModel& link) {
+  return testing::NaiveReplay(chain, schedule, &link);
+}
+testing::NaiveResult Naive(const Graph& graph, const Schedule& schedule,
+                           const TransferModel& link) {
+  return testing::NaiveGraphReplay(graph, schedule, &link);
+}
+
+template <class Problem>
+struct Drawn {
+  Problem problem;
+  TransferModel link;
+  Schedule schedule;
+};
+
+Drawn<Chain> DrawChain(int i, std::mt19937_64* rng) {
+  Chain chain = testing::RandomChain(1 + i % 7, testing::VariedOptions(i), rng);
+  if (i % 4 == 0) chain = testing::WithSavedTensors(chain, rng);
+  Schedule schedule = testing::RandomSchedule(chain, rng);
+  chain = testing::WithCollectives(chain, schedule, rng);
+  const TransferModel link = testing::RandomTransferModel(rng);
+  if (i % 3 != 0) schedule = testing::WithRandomTransfers(chain, schedule, link, rng);
+  schedule = testing::WithRandomCommunication(chain, std::move(schedule), rng);
+  return {chain, link, schedule};
+}
+
+Drawn<Graph> DrawGraph(int i, std::mt19937_64* rng) {
+  testing::RandomGraphOptions options;
+  options.vertices = 2 + i % 7;
+  options.with_aliases = i % 4 != 0;
+  options.with_flags = i % 5 == 0;
+  options.sources = i % 3 == 0 ? 0.2 : 0.0;
+  options.collectives = 0.2 + 0.1 * (i % 6);
+  const Graph graph = testing::RandomGraph(options, rng);
+  Schedule schedule = testing::RandomSchedule(graph, rng);
+  const TransferModel link = testing::RandomTransferModel(rng);
+  if (i % 3 != 0) schedule = testing::WithRandomTransfers(graph, schedule, link, rng);
+  return {graph, link, testing::WithRandomCommunication(graph, std::move(schedule), rng)};
+}
+
+// Returns whether both call it valid.
+template <class Problem>
+bool ExpectAgreement(const Problem& problem, const Schedule& schedule, const TransferModel& link) {
+  Timeline timeline;
+  const testing::NaiveResult naive = Naive(problem, schedule, link);
+  const absl::StatusOr<Simulation> s = Judge(problem, schedule, link, &timeline);
+  EXPECT_EQ(s.ok(), naive.valid) << s.status();
+  if (s.ok() && naive.valid) testing::ExpectAsNaive(*s, timeline, naive);
+  EXPECT_FALSE(::testing::Test::HasFailure()) << testing::Describe(problem) << "\n"
+                                              << ScheduleText(schedule);
+  return s.ok() && naive.valid;
+}
+
+struct Seen {
+  int valid = 0, invalid = 0;
+  int faster = 0;      // than all on compute
+  int waited = 0;      // longer than with the copies alone
+  int larger = 0;      // in its peak
+  int at_the_end = 0;  // compute is done before communication is
+};
+
+// What holds beside the same schedule with everything on compute.
+template <class Problem>
+void ExpectNoSlowerThanOnCompute(const Drawn<Problem>& d, Seen* seen) {
+  Timeline timeline;
+  const Simulation with = *Judge(d.problem, d.schedule, d.link, &timeline);
+  const absl::StatusOr<Simulation> on_compute =
+      Judge(d.problem, testing::WithoutCommunication(d.schedule), d.link);
+  ASSERT_TRUE(on_compute.ok()) << on_compute.status();
+  EXPECT_LE(with.makespan, on_compute->makespan);
+  EXPECT_LE(on_compute->makespan, with.makespan + with.communication_time);
+  EXPECT_GE(with.peak, on_compute->peak);
+  EXPECT_EQ(with.recompute_time, on_compute->recompute_time);
+  EXPECT_EQ(with.host_peak, on_compute->host_peak);
+  EXPECT_EQ(with.sent, on_compute->sent);
+  EXPECT_EQ(with.fetched, on_compute->fetched);
+  seen->faster += with.makespan < on_compute->makespan ? 1 : 0;
+  seen->waited += with.idle_time > on_compute->idle_time ? 1 : 0;
+  seen->larger += with.peak > on_compute->peak ? 1 : 0;
+  Nanos compute_end;
+  for (size_t i = 0; i < timeline.size(); ++i) {
+    if (d.schedule[i].stream == Stream::kCompute) compute_end = timeline[i].end;
+  }
+  seen->at_the_end += with.makespan > compute_end ? 1 : 0;
+}
+
+template <class Draw>
+Seen CompareMany(int count, const Draw& draw, int seed) {
+  std::mt19937_64 rng(static_cast<uint64_t>(seed));
+  Seen seen;
+  for (int i = 0; i < count && !::testing::Test::HasFailure(); ++i) {
+    const auto d = draw(i, &rng);
+    if (!ExpectAgreement(d.problem, d.schedule, d.link)) continue;
+    ++seen.valid;
+    ExpectNoSlowerThanOnCompute(d, &seen);
+  }
+  return seen;
+}
+
+TEST(Communication, AgreesWithANaiveReplayOnChains) {
+  const Seen seen = CompareMany(4000, DrawChain, 1);
+  EXPECT_EQ(seen.valid, 4000);
+  EXPECT_GT(seen.faster, 500);
+  EXPECT_GT(seen.waited, 1000);
+  EXPECT_GT(seen.larger, 500);
+  EXPECT_GT(seen.at_the_end, 200);
+}
+
+TEST(Communication, AgreesWithANaiveReplayOnGraphs) {
+  const Seen seen = CompareMany(4000, DrawGraph, 2);
+  EXPECT_GT(seen.valid, 3000);
+  EXPECT_GT(seen.faster, 1000);
+  EXPECT_GT(seen.waited, 1000);
+  EXPECT_GT(seen.larger, 500);
+  EXPECT_GT(seen.at_the_end, 200);
+}
+
+template <class Draw>
+Seen CompareBroken(int count, const Draw& draw, int seed) {
+  std::mt19937_64 rng(static_cast<uint64_t>(seed));
+  Seen seen;
+  for (int i = 0; i < count && !::testing::Test::HasFailure(); ++i) {
+    const auto d = draw(i, &rng);
+    for (int way = 0; way < testing::kWaysToBreak + 2; ++way) {
+      const Schedule broken = way < testing::kWaysToBreak
+                                  ? testing::Broken(d.schedule, way, &rng)
+                                  : testing::WithOtherStream(d.schedule, &rng);
+      ++(ExpectAgreement(d.problem, broken, d.link) ? seen.valid : seen.invalid);
+    }
+  }
+  return seen;
+}
+
+TEST(Communication, AgreesWithANaiveReplayOnBrokenChainSchedules) {
+  const Seen seen = CompareBroken(1000, DrawChain, 3);
+  EXPECT_GT(seen.valid, 1000);
+  EXPECT_GT(seen.invalid, 4000);
+}
+
+TEST(Communication, AgreesWithANaiveReplayOnBrokenGraphSchedules) {
+  const Seen seen = CompareBroken(1000, DrawGraph, 4);
+  EXPECT_GT(seen.valid, 1000);
+  EXPECT_GT(seen.invalid, 4000);
+}
+
+}  // namespace
+}  // namespace stowage
