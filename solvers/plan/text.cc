@@ -79,12 +79,18 @@ std::string PlanText(const Plan& plan) {
   if (plan.status == PlanStatus::kFound) {
     text += Line("peak", ToString(p.peak));
     const double overhead = Ratio(p.makespan.value(), b.store_all_makespan.value());
-    text += Line("step", absl::StrCat(ToString(p.makespan), " (+",
-                                      Percent(overhead > 0.0 ? overhead - 1.0 : 0.0), " over ",
-                                      ToString(b.store_all_makespan), " without a budget)"));
+    text +=
+        Line("step", absl::StrFormat("%s (%+.1f%% over %s without a budget)", ToString(p.makespan),
+                                     overhead > 0.0 ? 100.0 * (overhead - 1.0) : 0.0,
+                                     ToString(b.store_all_makespan)));
     text += Line("recomputed",
                  absl::StrCat(p.recomputed_forwards, " forwards, ", ToString(p.recompute_time)));
     if (p.sent > Bytes(0)) text += Line("offloaded", TransfersText(p));
+    if (p.communication_time > Nanos(0)) {
+      text += Line("communication",
+                   absl::StrCat(ToString(p.communication_time), " on a stream of its own; ",
+                                ToString(p.idle_time), " of waiting"));
+    }
     text += Line("lower bound",
                  absl::StrCat(ToString(b.lower_bound), " (gap ", Percent(plan.gap()), ")"));
     text += Line("optimal", OptimalityText(plan));

@@ -69,6 +69,27 @@ TEST(Text, TransfersNameTheirTensors) {
       "    prefetch-wait activation 0\n");
 }
 
+TEST(Text, CommunicationsNameTheirStream) {
+  Schedule schedule = {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3), ForwardKeepAll(4)};
+  schedule[1].stream = schedule[2].stream = Stream::kCommunication;
+  EXPECT_EQ(ScheduleText(schedule),
+            "    forward-keep-all 1\n"
+            "    communication: forward-keep-all 2-3\n"
+            "    forward-keep-all 4\n");
+}
+
+TEST(Text, APlanThatCommunicatesBesideComputeSaysSo) {
+  Plan plan;
+  plan.status = PlanStatus::kFound;
+  EXPECT_THAT(PlanText(plan), Not(HasSubstr("communication")));
+  plan.prediction.makespan = Nanos(900);
+  plan.bounds.store_all_makespan = Nanos(1000);
+  plan.prediction.communication_time = Nanos(300);
+  plan.prediction.idle_time = Nanos(7);
+  EXPECT_THAT(PlanText(plan), HasSubstr("(-10.0% over"));
+  EXPECT_THAT(PlanText(plan), HasSubstr("300 ns on a stream of its own; 7 ns of waiting"));
+}
+
 TEST(Text, APlanWithTransfersSaysWhatMoves) {
   Plan plan;
   plan.status = PlanStatus::kFound;
