@@ -63,7 +63,8 @@
 // - The makespan includes the end of the last one, the idle time the wait for it.
 //
 // The same schedule with all on compute takes no less time, at most communication_time more, and has
-// no higher peak.
+// no higher peak. With one op less there it may be faster: an op may have to wait for one that it has
+// nothing to do with.
 #ifndef STOWAGE_SOLVERS_PLAN_SIMULATE_H_
 #define STOWAGE_SOLVERS_PLAN_SIMULATE_H_
 

@@ -11,6 +11,7 @@
 #include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/text.h"
+#include "solvers/plan/transfer_lower_bound.h"
 #include "tests/solvers/naive_comparison.h"
 #include "tests/solvers/naive_graph_replay.h"
 #include "tests/solvers/naive_replay.h"
@@ -106,6 +107,8 @@ void ExpectNoSlowerThanOnCompute(const Drawn<Problem>& d, Seen* seen) {
   EXPECT_LE(with.makespan, on_compute->makespan);
   EXPECT_LE(on_compute->makespan, with.makespan + with.communication_time);
   EXPECT_GE(with.peak, on_compute->peak);
+  EXPECT_GE(with.makespan + with.communication_time,
+            MakespanLowerBound(d.problem, d.link, with.peak));
   EXPECT_EQ(with.recompute_time, on_compute->recompute_time);
   EXPECT_EQ(with.host_peak, on_compute->host_peak);
   EXPECT_EQ(with.sent, on_compute->sent);
@@ -149,6 +152,44 @@ TEST(Communication, AgreesWithANaiveReplayOnGraphs) {
   EXPECT_GT(seen.waited, 1000);
   EXPECT_GT(seen.larger, 500);
   EXPECT_GT(seen.at_the_end, 200);
+}
+
+// Every choice of what is on the stream, of one order. With one op there it is never slower than with
+// none; with one more it may be, behind another.
+template <class Draw>
+void TryAllChoices(int count, const Draw& draw, int seed, int* slower_with_more) {
+  std::mt19937_64 rng(static_cast<uint64_t>(seed));
+  for (int round = 0; round < count && !::testing::Test::HasFailure(); ++round) {
+    auto d = draw(round, &rng);
+    std::vector<size_t> there;
+    for (size_t i = 0; i < d.schedule.size(); ++i) {
+      if (d.schedule[i].stream == Stream::kCommunication) there.push_back(i);
+    }
+    if (there.size() > 7 || !Judge(d.problem, d.schedule, d.link).ok()) continue;
+    std::vector<Nanos> makespan;
+    for (size_t choice = 0; choice < size_t{1} << there.size(); ++choice) {
+      for (size_t k = 0; k < there.size(); ++k) {
+        const bool moved = (choice >> k & 1) != 0;
+        d.schedule[there[k]].stream = moved ? Stream::kCommunication : Stream::kCompute;
+      }
+      const absl::StatusOr<Simulation> s = Judge(d.problem, d.schedule, d.link);
+      ASSERT_TRUE(s.ok()) << s.status();
+      makespan.push_back(s->makespan);
+      EXPECT_LE(s->makespan, makespan.front());
+      for (size_t k = 0; k < there.size(); ++k) {
+        const size_t less = choice & ~(size_t{1} << k);
+        *slower_with_more += makespan[less] < s->makespan ? 1 : 0;
+      }
+    }
+  }
+}
+
+TEST(Communication, IsNoSlowerThanNoneWhateverIsChosen) {
+  int slower_on_chains = 0, slower_on_graphs = 0;
+  TryAllChoices(500, DrawChain, 5, &slower_on_chains);
+  TryAllChoices(1000, DrawGraph, 6, &slower_on_graphs);
+  EXPECT_GT(slower_on_graphs, 0);
+  EXPECT_EQ(slower_on_chains, 0);
 }
 
 template <class Draw>
