@@ -76,9 +76,8 @@ std::string ToString(const Instruction& instruction) {
 absl::Status CheckNoCommunication(const Schedule& schedule) {
   for (size_t i = 0; i < schedule.size(); ++i) {
     if (schedule[i].stream != Stream::kCommunication) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("instruction ", i, " (", ToString(schedule[i]),
-                     "): must run on the compute stream here"));
+    return absl::InvalidArgumentError(absl::StrCat("instruction ", i, " (", ToString(schedule[i]),
+                                                   "): must run on the compute stream here"));
   }
   return absl::OkStatus();
 }
