@@ -26,7 +26,8 @@ class ChainExecutor {
  public:
   // `chain` is the model's profile, `meter` null for the installed TrackingAllocator.
   // INVALID_ARGUMENT: the chain is not that of the model, or the referee does not accept the
-  // schedule on it. UNIMPLEMENTED: the schedule has transfers; the message names the first.
+  // schedule on it. UNIMPLEMENTED: the schedule has transfers, or communication beside compute; the
+  // message names the first.
   // FAILED_PRECONDITION: nothing measures memory.
   //
   // `batch` is what the chain was profiled with; without it Step knows only the input's bytes.

@@ -142,6 +142,15 @@ TEST_F(ChainExecutorTest, TransfersAreUnimplemented) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("instruction 3 (offload-start"));
 }
 
+TEST_F(ChainExecutorTest, CommunicationBesideComputeIsUnimplemented) {
+  Schedule schedule = StoreAllSchedule(chain_);
+  schedule[1].stream = Stream::kCommunication;
+  const absl::Status status = CreateError(chain_, schedule);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("instruction 1 (communication: forward-keep-all 2): communication beside"));
+}
+
 TEST_F(ChainExecutorTest, AScheduleThatTheRefereeRefusesIsRefused) {
   Schedule schedule = StoreAllSchedule(chain_);
   schedule.pop_back();
