@@ -9,6 +9,7 @@
 #include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/graph_store_all.h"
 #include "tests/solvers/graph_ops.h"
+#include "tests/solvers/random_communication.h"
 #include "tests/solvers/random_graph.h"
 
 namespace stowage {
@@ -168,6 +169,28 @@ TEST(Fold, FirstRunsOfRandomOpsKeepTheirOrder) {
       MakeGraph({Op(0, {}), before, between,
                  Alias(3, AliasKind::kInPlace, {{1, false}, {2, false}}), Op(4, {{3, true}})});
   ExpectUnfolds(graph);
+}
+
+// A folded vertex may be collective where a member is not.
+TEST(Fold, WhatCommunicatesUnfoldsOnCompute) {
+  std::mt19937_64 rng(12);
+  int communicating = 0;
+  for (int i = 0; i < 300; ++i) {
+    testing::RandomGraphOptions options;
+    options.vertices = 3 + i % 8;
+    options.with_aliases = true;
+    options.collectives = 0.3;
+    const Graph graph = testing::RandomGraph(options, &rng);
+    const FoldedGraph folded = Fold(graph);
+    const Schedule schedule = testing::WithRandomCommunication(
+        folded.graph, testing::RandomSchedule(folded.graph, &rng), &rng);
+    ASSERT_TRUE(SimulateGraph(folded.graph, schedule).ok());
+    communicating += CheckNoCommunication(schedule).ok() ? 0 : 1;
+    const Schedule unfolded = UnfoldCompute(folded, schedule);
+    EXPECT_TRUE(CheckNoCommunication(unfolded).ok());
+    EXPECT_TRUE(SimulateGraph(graph, WithDiscards(graph, unfolded)).ok());
+  }
+  EXPECT_GT(communicating, 200);
 }
 
 TEST(Fold, CostsAreSumsOfTheMembers) {

@@ -224,6 +224,20 @@ TEST(GraphOffload, KeepsAScheduleThatFitsAndRefusesOneWithTransfers) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST(GraphTrace, RefusesWhatCommunicatesBesideCompute) {
+  std::mt19937_64 rng(4);
+  RandomGraphOptions options;
+  options.collectives = 1.0;
+  const Graph graph = RandomGraph(options, &rng);
+  Schedule compute = StoreAllSchedule(graph);
+  EXPECT_TRUE(TraceOf(graph, compute).ok());
+  compute[1].stream = Stream::kCommunication;
+  ASSERT_TRUE(SimulateGraph(graph, compute).ok());
+  const absl::Status status = TraceOf(graph, compute).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status, CheckNoCommunication(compute));
+}
+
 // A stage of the chain saves two tensors of the graph, at least as fine to move.
 TEST(GraphOffload, NeedsNoMoreThanTheChain) {
   std::mt19937_64 rng(5);

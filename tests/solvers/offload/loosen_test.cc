@@ -14,6 +14,7 @@
 #include "solvers/plan/simulate.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
+#include "tests/solvers/random_communication.h"
 #include "tests/solvers/random_transfers.h"
 
 namespace stowage::testing {
@@ -185,6 +186,25 @@ TEST(Loosen, ReturnsWhatItCannotImprove) {
   Schedule broken = Slow();
   broken.pop_back();
   EXPECT_EQ(Loosen(FourStages(), broken, Link(), Bytes(100)), broken);
+}
+
+TEST(Loosen, ReturnsWhatCommunicatesBesideCompute) {
+  std::mt19937_64 rng(9);
+  int waiting = 0;
+  for (int i = 0; i < 300; ++i) {
+    const Chain plain = RandomChain(2 + i % 5, VariedOptions(i), &rng);
+    const TransferModel link = RandomTransferModel(&rng);
+    const Schedule base = WithRandomTransfers(plain, RandomSchedule(plain, &rng), link, &rng);
+    const Chain chain = WithCollectives(plain, base, &rng);
+    const Schedule schedule = WithRandomCommunication(chain, base, &rng);
+    if (CheckNoCommunication(schedule).ok()) continue;
+    const Simulation before = *Simulate(chain, schedule, link);
+    EXPECT_EQ(Loosen(chain, schedule, link, before.peak), schedule);
+    EXPECT_EQ(FindCopyTrips(chain, schedule, link).status().code(),
+              absl::StatusCode::kInvalidArgument);
+    waiting += before.idle_time > Nanos(0) ? 1 : 0;
+  }
+  EXPECT_GT(waiting, 50);
 }
 
 // What every rule gives is accepted and within the memory.

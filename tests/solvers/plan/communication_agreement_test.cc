@@ -61,6 +61,20 @@ Drawn<Chain> DrawChain(int i, std::mt19937_64* rng) {
   return {chain, link, schedule};
 }
 
+// First forwards keep the output alone, here and there, and a later one makes the extras beside it.
+Schedule WithRenewedExtras(const Graph& graph, Schedule schedule, std::mt19937_64* rng) {
+  for (int tries = 3 * graph.size(); tries > 0; --tries) {
+    const size_t at = (*rng)() % schedule.size();
+    if (schedule[at].op != Op::kForwardKeepAll) continue;
+    Schedule changed = schedule;
+    changed[at].op = Op::kForwardKeepInput;
+    const size_t later = at + 1 + (*rng)() % (schedule.size() - at);
+    changed.insert(changed.begin() + static_cast<std::ptrdiff_t>(later), schedule[at]);
+    if (SimulateGraph(graph, changed).ok()) schedule = std::move(changed);
+  }
+  return schedule;
+}
+
 Drawn<Graph> DrawGraph(int i, std::mt19937_64* rng) {
   testing::RandomGraphOptions options;
   options.vertices = 2 + i % 7;
@@ -70,6 +84,7 @@ Drawn<Graph> DrawGraph(int i, std::mt19937_64* rng) {
   options.collectives = 0.2 + 0.1 * (i % 6);
   const Graph graph = testing::RandomGraph(options, rng);
   Schedule schedule = testing::RandomSchedule(graph, rng);
+  if (i % 2 == 0) schedule = WithRenewedExtras(graph, std::move(schedule), rng);
   const TransferModel link = testing::RandomTransferModel(rng);
   if (i % 3 != 0) schedule = testing::WithRandomTransfers(graph, schedule, link, rng);
   return {graph, link, testing::WithRandomCommunication(graph, std::move(schedule), rng)};

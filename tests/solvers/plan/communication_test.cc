@@ -181,6 +181,23 @@ TEST(Communication, HoldsUpReadersOfWhatItWritesOver) {
   EXPECT_EQ(t[5].start, Nanos(90));
 }
 
+// A second run for the extras leaves the output alone, and 3 reads only that.
+TEST(Communication, DoesNotHoldUpARenewalOfExtras) {
+  GraphSpec spec;
+  spec.vertices = {Op(1, {}, 1, 0), Op(2, {1}, 10, 0), Op(3, {2}, 0, 0)};
+  spec.vertices[1].extra_saved = Bytes(100);
+  spec.vertices[2].collective = true;
+  const Schedule schedule = {
+      ForwardKeepAll(1), ForwardKeepInput(2), Communicating(ForwardKeepAll(3)),
+      ForwardKeepAll(2), Backward(3),         Backward(2),
+      Backward(1)};
+  Timeline t;
+  ASSERT_TRUE(SimulateGraph(*Graph::Create(spec), schedule, &t).ok());
+  EXPECT_EQ(t[2].start, Nanos(20));
+  EXPECT_EQ(t[3].start, Nanos(20));
+  EXPECT_EQ(t[3].running, Bytes(1 + 10 + 10 + 100));
+}
+
 TEST(Communication, RunsBesideCopies) {
   const Schedule forwards = {ForwardKeepAll(1), Communicating(ForwardKeepAll(2)),
                              // Reading what 2 reads.
