@@ -81,7 +81,9 @@ class GraphReplay : public Replay {
   }
 
   TensorUses UsesNow(const Instruction& i) const override {
-    return UsesOf(graph_, i, CheckNumber(i.stage).ok() && tensors_[Index(i.stage - 1)]);
+    if (!CheckNumber(i.stage).ok()) return {};
+    const size_t p = Index(i.stage - 1);
+    return UsesOf(graph_, i, ran_[p], tensors_[p]);
   }
 
   // What TransferReplay wants, by the numbers that instructions have.

@@ -50,8 +50,9 @@
 //
 // - the storages. A forward reads those of its inputs and writes its own, but a view, or one that
 //   renews extras, which reads it; a backward reads what it needs of inputs and output;
-// - that a vertex has run forward: the forward writes it, its readers and its backward read it. So
-//   two that only read a storage do not wait for each other, and a view's readers wait for the view;
+// - that a vertex has run forward: its first forward writes it, its readers and its backward read
+//   it. So two that only read a storage do not wait for each other, and a view's readers wait for
+//   the view;
 // - extras: a keep-all and a backward write those of their vertex;
 // - gradients: a backward writes that of its own storage and those of its inputs, also where it adds
 //   to what is there.

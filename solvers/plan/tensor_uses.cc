@@ -73,8 +73,12 @@ class ChainUses {
 
 class GraphUses {
  public:
-  GraphUses(const Graph& graph, const Instruction& instruction, bool output_held)
-      : graph_(graph), i_(instruction), p_(instruction.stage - 1), output_held_(output_held) {}
+  GraphUses(const Graph& graph, const Instruction& instruction, bool has_run, bool output_held)
+      : graph_(graph),
+        i_(instruction),
+        p_(instruction.stage - 1),
+        has_run_(has_run),
+        output_held_(output_held) {}
 
   TensorUses Find() {
     if (IsForward(i_.op)) {
@@ -103,7 +107,7 @@ class GraphUses {
   void Forward() {
     const Vertex& v = graph_.vertex(p_);
     for (const GraphInput& input : v.inputs) ReadOutput(static_cast<int>(input.vertex));
-    Use(kRun, p_, true);
+    if (!has_run_) Use(kRun, p_, true);
     if (i_.op == Op::kForwardKeepAll) Use(kExtras, p_, true);
     if (v.alias == AliasKind::kInPlace) Use(kTensor, graph_.storage(p_), true);
     if (v.alias == AliasKind::kNone) Use(kTensor, p_, !output_held_);
@@ -125,6 +129,7 @@ class GraphUses {
   const Graph& graph_;
   const Instruction& i_;
   const int p_;
+  const bool has_run_;
   const bool output_held_;
   TensorUses uses_;
 };
@@ -136,9 +141,10 @@ TensorUses UsesOf(const Chain& chain, const Instruction& instruction, bool input
   return ChainUses(chain, instruction, input_held).Find();
 }
 
-TensorUses UsesOf(const Graph& graph, const Instruction& instruction, bool output_held) {
+TensorUses UsesOf(const Graph& graph, const Instruction& instruction, bool has_run,
+                  bool output_held) {
   if (instruction.stage < 1 || instruction.stage > graph.size()) return {};
-  return GraphUses(graph, instruction, output_held).Find();
+  return GraphUses(graph, instruction, has_run, output_held).Find();
 }
 
 }  // namespace stowage

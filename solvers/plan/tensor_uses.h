@@ -25,8 +25,10 @@ using TensorUses = std::vector<TensorUse>;
 // `input_held`: whether the plain input of the stage is. The numbers are below 3L + 9.
 TensorUses UsesOf(const Chain& chain, const Instruction& instruction, bool input_held);
 
-// `output_held`: whether the storage that the vertex owns is. The numbers are below 4V. O(inputs).
-TensorUses UsesOf(const Graph& graph, const Instruction& instruction, bool output_held);
+// `has_run`: whether the vertex has run forward; `output_held`: whether the storage that it owns is.
+// The numbers are below 4V. O(inputs).
+TensorUses UsesOf(const Graph& graph, const Instruction& instruction, bool has_run,
+                  bool output_held);
 
 }  // namespace stowage
 

@@ -56,7 +56,7 @@ class NaiveGraph final : public NaiveWorld {
       if (v.backward_needs_output) reads->insert(Tensor(graph_.storage(p)));
       return;
     }
-    writes->insert(Ran(p));
+    if (ran_.count(p) == 0) writes->insert(Ran(p));
     const bool renews = v.alias == AliasKind::kNone && Has(Tensor(p));
     if (v.alias != AliasKind::kView && !renews) writes->insert(Tensor(graph_.storage(p)));
     if (renews) reads->insert(Tensor(p));
