@@ -67,8 +67,11 @@ absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(
     peak = std::max(peak, step.need);
   }
   const Bytes excess = std::max(peak - memory_, Bytes(0));
-  const Nanos link = CopyTime(transfers_.to_host, excess) + CopyTime(transfers_.to_device, excess);
-  if (time >= makespan_ || (excess > Bytes(0) && link >= makespan_)) return std::nullopt;
+  // Each copy may take all that times can say: their sum is not made.
+  const Nanos there = CopyTime(transfers_.to_host, excess);
+  const bool copies_take_longer =
+      there >= makespan_ || CopyTime(transfers_.to_device, excess) >= makespan_ - there;
+  if (time >= makespan_ || (excess > Bytes(0) && copies_take_longer)) return std::nullopt;
   absl::StatusOr<TraceProblem> offload = MakeTraceProblem(*trace, transfers_, memory_);
   if (!offload.ok()) return std::nullopt;  // copies take longer than times can say
   return Problem{*std::move(trace), *std::move(offload)};

@@ -71,6 +71,7 @@ class Search {
     for (int i = 1; i <= last; ++i) {
       FillRuns(i);
       for (const bool saved : {false, true}) {
+        if (saved && i == 1) continue;  // no stage saves a^0
         absl::Status status = Decide(i, saved);
         if (!status.ok()) return status;
       }

@@ -14,10 +14,12 @@ namespace {
 using Tensor = ComputeTrace::Tensor;
 
 bool MostlyLatency(const Tensor& tensor, const TransferModel& link) {
-  const Nanos latency = link.to_host.latency + link.to_device.latency;
-  const Nanos copies =
-      CopyTime(link.to_host, tensor.bytes) + CopyTime(link.to_device, tensor.bytes);
-  return copies < latency + latency;
+  double latency = 0, copies = 0;  // sums of the longest times are no times
+  for (const CopyCost& cost : {link.to_host, link.to_device}) {
+    latency += static_cast<double>(cost.latency.value());
+    copies += static_cast<double>(CopyTime(cost, tensor.bytes).value());
+  }
+  return copies < 2 * latency;
 }
 
 // Ends of sequences whose tensors are read again in the opposite order: by the step of the last one's
