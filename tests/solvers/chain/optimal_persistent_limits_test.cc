@@ -176,5 +176,20 @@ TEST(OptimalPersistentLimits, RefusesTablesOverTheLimitAndBadSlots) {
   }
 }
 
+// Thousands of stages that have nothing in common: known from their number, or from their repeats.
+TEST(RecurrencesOverIntervals, RefuseChainsThatWouldTakeMinutes) {
+  std::mt19937_64 rng(50);
+  testing::RandomChainOptions sizes;
+  sizes.max_size = sizes.max_time = 1000;
+  for (const int length : {2000, 100000}) {
+    const Chain chain = testing::RandomChain(length, sizes, &rng);
+    for (const ChainSolver* solver : {&RevolveSolver(), &BeyondPersistentSolver()}) {
+      EXPECT_TRUE(absl::IsResourceExhausted(solver->Solve(chain, Bytes(1000000), {}).status()));
+      EXPECT_TRUE(absl::IsResourceExhausted(solver->SolveFrontier(chain, {}).status()));
+      EXPECT_TRUE(absl::IsResourceExhausted(solver->LeastBudget(chain, {}).status()));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stowage

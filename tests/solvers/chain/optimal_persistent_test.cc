@@ -286,5 +286,25 @@ TEST(OptimalPersistent, RecomputingAheadOfDemandIsAnotherClass) {
   EXPECT_EQ(testing::PersistentFrontier(chain, testing::Recompute::kAnyTime).at(16), 19);
 }
 
+TEST(OptimalPersistent, IsNeverSlowerThanPeriodicCheckpointing) {
+  std::mt19937_64 rng(23);
+  int strictly = 0;
+  for (int i = 0; i < 150; ++i) {
+    const Chain chain = testing::RandomChain(10, {}, &rng);
+    const Bytes least = *OptimalPersistentSolver().LeastBudget(chain, {});
+    for (int64_t budget = least.value(); budget < 2 * least.value(); budget += 3) {
+      const absl::StatusOr<Plan> periodic =
+          CheckpointSequentialSolver().Solve(chain, Bytes(budget), {});
+      const Plan optimal = SolveChecked(chain, budget, kExact);
+      ASSERT_EQ(optimal.status, PlanStatus::kFound);
+      if (periodic->status != PlanStatus::kFound) continue;
+      const Nanos makespan = Simulate(chain, periodic->schedule)->makespan;
+      EXPECT_LE(optimal.prediction.makespan, makespan) << testing::Describe(chain);
+      strictly += optimal.prediction.makespan < makespan ? 1 : 0;
+    }
+  }
+  EXPECT_GT(strictly, 100);
+}
+
 }  // namespace
 }  // namespace stowage

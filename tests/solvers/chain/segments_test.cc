@@ -151,5 +151,26 @@ TEST(SegmentedSolvers, RecomputeNothingThatMustBeKept) {
   EXPECT_LT(*CheckpointSequentialSolver().LeastBudget(chain, {}), Bytes(9));
 }
 
+TEST(CheckpointSequential, MatchesItsClosedFormOnEqualStages) {
+  ChainSpec spec;
+  Stage s;
+  s.forward_time = s.backward_time = Nanos(1);
+  s.output = s.saved = Bytes(1);
+  spec.stages.assign(16, s);
+  const Chain chain = *Chain::Create(spec);
+  // With k segments of 16/k stages: k - 1 kept inputs but one (a^0 has no bytes), one segment kept
+  // whole, and no gradients.
+  for (const int k : {2, 4, 8}) {
+    const int64_t peak = k - 1 + 16 / k;
+    const absl::StatusOr<Plan> plan = CheckpointSequentialSolver().Solve(chain, Bytes(peak), {});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ASSERT_EQ(plan->status, PlanStatus::kFound) << k;
+    const testing::NaiveResult naive = testing::NaiveReplay(chain, plan->schedule);
+    EXPECT_TRUE(naive.valid);
+    EXPECT_LE(naive.peak, peak);
+    EXPECT_LE(naive.makespan, 32 + (k - 1) * (16 / k));
+  }
+}
+
 }  // namespace
 }  // namespace stowage

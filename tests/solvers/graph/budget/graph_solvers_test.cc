@@ -1,47 +1,22 @@
-// What every solver of graphs within a budget must do.
+// What every solver of graphs within a budget must do: its plans.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <chrono>
+#include <cstdint>
 #include <random>
-#include <thread>
+#include <vector>
 
-#include "solvers/graph/budget/solvers.h"
-#include "solvers/graph/joint/solvers.h"
 #include "solvers/graph/linearize.h"
 #include "solvers/model/field_error.h"
 #include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
-#include "solvers/planner.h"
+#include "tests/solvers/graph/budget/graph_solver_cases.h"
 #include "tests/solvers/graph_file.h"
-#include "tests/solvers/naive_graph_replay.h"
 #include "tests/solvers/random_graph.h"
 
-namespace stowage {
+namespace stowage::testing {
 namespace {
 
-class GraphSolvers : public ::testing::TestWithParam<const GraphSolver*> {
- protected:
-  const GraphSolver& solver() const { return *GetParam(); }
-  // Not as the chain that they are cut into.
-  bool PlansGraphsAsTheyAre() const {
-    return &solver() == &OrderSearchSolver() || &solver() == &JointGraphSolver();
-  }
-};
-
-Graph Draw(int i, std::mt19937_64* rng) {
-  testing::RandomGraphOptions options;
-  options.vertices = 1 + i % 14;
-  options.sources = i % 3 == 0 ? 0.2 : 0.0;
-  options.with_flags = i % 2 == 0;
-  options.with_aliases = i % 4 == 1;
-  return testing::RandomGraph(options, rng);
-}
-
-Bytes StoreAllPeak(const Graph& graph) {
-  return SimulateGraph(graph, StoreAllSchedule(graph))->peak;
-}
+class GraphSolvers : public GraphSolverTest {};
 
 Bytes Share(Bytes bytes, double share) {
   return Bytes(static_cast<int64_t>(static_cast<double>(bytes.value()) * share));
@@ -50,7 +25,7 @@ Bytes Share(Bytes bytes, double share) {
 TEST_P(GraphSolvers, PlansAreValidAndWithinBudget) {
   std::mt19937_64 rng(30);
   for (int i = 0; i < 120; ++i) {
-    const Graph graph = Draw(i, &rng);
+    const Graph graph = DrawGraph(i, &rng);
     const Bytes all = StoreAllPeak(graph);
     const Bytes least = *solver().LeastBudget(graph, {});
     Nanos before(INT64_MAX);
@@ -58,12 +33,12 @@ TEST_P(GraphSolvers, PlansAreValidAndWithinBudget) {
       const Bytes budget = Share(all, share);
       const absl::StatusOr<Plan> plan = solver().Solve(graph, budget, {});
       ASSERT_TRUE(plan.ok()) << plan.status();
-      EXPECT_EQ(plan->status == PlanStatus::kFound, budget >= least) << testing::Describe(graph);
+      EXPECT_EQ(plan->status == PlanStatus::kFound, budget >= least) << Describe(graph);
       EXPECT_FALSE(plan->bounds.schedule_class.empty());
       EXPECT_FALSE(plan->explanation.empty());
       if (plan->status != PlanStatus::kFound) continue;
       const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, plan->schedule);
-      ASSERT_TRUE(simulation.ok()) << simulation.status() << testing::Describe(graph);
+      ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(graph);
       EXPECT_LE(simulation->peak, budget);
       EXPECT_LE(simulation->makespan, before);
       EXPECT_GE(simulation->makespan, MakespanLowerBound(graph, budget));
@@ -75,7 +50,7 @@ TEST_P(GraphSolvers, PlansAreValidAndWithinBudget) {
 
 TEST_P(GraphSolvers, WhatFitsNeedsNoSearch) {
   const absl::StatusOr<Graph> graph =
-      testing::ReadGraphFile(STOWAGE_SOURCE_DIR "/tests/data/nasnet_cifar.graph");
+      ReadGraphFile(STOWAGE_SOURCE_DIR "/tests/data/nasnet_cifar.graph");
   ASSERT_TRUE(graph.ok()) << graph.status();
   SolveOptions options;
   options.table_limit = Bytes(1);  // no table fits
@@ -89,30 +64,11 @@ TEST_P(GraphSolvers, WhatFitsNeedsNoSearch) {
   EXPECT_EQ(done, 0.0);
 }
 
-TEST_P(GraphSolvers, FrontierAndPlansAgree) {
-  std::mt19937_64 rng(31);
-  for (int i = 0; i < 60; ++i) {
-    const Graph graph = Draw(i, &rng);
-    const absl::StatusOr<Frontier> frontier = solver().SolveFrontier(graph, {});
-    ASSERT_TRUE(frontier.ok()) << frontier.status();
-    EXPECT_EQ(frontier->points().back().makespan, graph.ideal_time());
-    EXPECT_EQ(frontier->points().front().peak, *solver().LeastBudget(graph, {}));
-    EXPECT_LE(frontier->info().least_budget, frontier->points().front().peak);
-    for (const Frontier::Point& point : frontier->points()) {
-      const Simulation simulation = *SimulateGraph(graph, frontier->PlanAt(point.peak)->schedule);
-      EXPECT_EQ(simulation.peak, point.peak);
-      EXPECT_EQ(simulation.makespan, point.makespan);
-      const absl::StatusOr<Plan> plan = solver().Solve(graph, point.peak, {});
-      EXPECT_EQ(SimulateGraph(graph, plan->schedule)->makespan, point.makespan);
-    }
-  }
-}
-
 TEST_P(GraphSolvers, SaysWhatIsInfeasible) {
   std::mt19937_64 rng(32);
   int unproven = 0;
   for (int i = 0; i < 60; ++i) {
-    const Graph graph = Draw(i, &rng);
+    const Graph graph = DrawGraph(i, &rng);
     const Frontier frontier = *solver().SolveFrontier(graph, {});
     const Bytes proven = frontier.info().least_budget, found = frontier.points().front().peak;
     if (proven > Bytes(0)) {
@@ -124,7 +80,7 @@ TEST_P(GraphSolvers, SaysWhatIsInfeasible) {
     if (proven >= found) continue;
     ++unproven;
     const absl::StatusOr<Plan> plan = solver().Solve(graph, found - Bytes(1), {});
-    EXPECT_EQ(plan->status, PlanStatus::kNotFound) << testing::Describe(graph);
+    EXPECT_EQ(plan->status, PlanStatus::kNotFound) << Describe(graph);
     EXPECT_EQ(plan->bounds.least_budget, found);
   }
   EXPECT_GT(unproven, 5);
@@ -133,7 +89,7 @@ TEST_P(GraphSolvers, SaysWhatIsInfeasible) {
 TEST_P(GraphSolvers, WhatMustBeKeptRunsOnce) {
   std::mt19937_64 rng(33);
   for (int i = 0; i < 60; ++i) {
-    const Graph graph = Draw(2 * i, &rng);
+    const Graph graph = DrawGraph(2 * i, &rng);
     const Frontier frontier = *solver().SolveFrontier(graph, {});
     const Schedule schedule = frontier.PlanAt(frontier.points().front().peak)->schedule;
     std::vector<int> runs(static_cast<size_t>(graph.size()), 0);
@@ -146,40 +102,6 @@ TEST_P(GraphSolvers, WhatMustBeKeptRunsOnce) {
         EXPECT_EQ(runs[static_cast<size_t>(p)], 1);
       }
     }
-  }
-}
-
-TEST_P(GraphSolvers, EqualInputGivesEqualFrontiersWhateverTheThreads) {
-  const absl::StatusOr<Graph> graph =
-      testing::ReadGraphFile(STOWAGE_SOURCE_DIR "/tests/data/alexnet.graph");
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  SolveOptions options;
-  const std::string first = solver().SolveFrontier(*graph, options)->Encode();
-  EXPECT_EQ(solver().SolveFrontier(*graph, options)->Encode(), first);
-  options.threads = 2;
-  EXPECT_EQ(solver().SolveFrontier(*graph, options)->Encode(), first);
-}
-
-TEST_P(GraphSolvers, ScalingSizesScalesStoreAllAndTheProvenNeed) {
-  std::mt19937_64 rng(34);
-  for (int i = 0; i < 30; ++i) {
-    const Graph graph = Draw(2 * i, &rng);
-    GraphSpec spec;
-    for (int p = 0; p < graph.size(); ++p) {
-      Vertex v = graph.vertex(p);
-      for (GraphInput& input : v.inputs)
-        input.vertex = graph.vertex(static_cast<int>(input.vertex)).id;
-      for (Bytes* bytes : {&v.output, &v.output_gradient, &v.extra_saved,
-                           &v.forward_saving_overhead, &v.forward_overhead, &v.backward_overhead}) {
-        *bytes = Bytes(bytes->value() * 1000);
-      }
-      spec.vertices.push_back(std::move(v));
-    }
-    const Frontier small = *solver().SolveFrontier(graph, {});
-    const Frontier large = *solver().SolveFrontier(*Graph::Create(spec), {});
-    EXPECT_EQ(small.points().back().peak.value() * 1000, large.points().back().peak.value());
-    EXPECT_EQ(small.points().back().makespan, large.points().back().makespan);
-    EXPECT_EQ(small.info().least_budget.value() * 1000, large.info().least_budget.value());
   }
 }
 
@@ -246,7 +168,7 @@ TEST_P(GraphSolvers, AnswersOrRefusesGraphsThatAreTooLargeAsChains) {
 
 TEST_P(GraphSolvers, RefusesBadOptions) {
   std::mt19937_64 rng(35);
-  const Graph graph = Draw(9, &rng);
+  const Graph graph = DrawGraph(9, &rng);
   SolveOptions options;
   options.threads = 0;
   EXPECT_EQ(solver().Solve(graph, Bytes(1), options).status().code(),
@@ -255,77 +177,8 @@ TEST_P(GraphSolvers, RefusesBadOptions) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Every vertex reads the one with half its number: half of them are outputs.
-Graph ManyOutputs(int vertices) {
-  std::mt19937_64 rng(36);
-  GraphSpec spec;
-  for (int64_t id = 0; id < vertices; ++id) {
-    Vertex v;
-    v.id = v.program_order = id;
-    v.output = v.output_gradient = Bytes(static_cast<int64_t>(1000 + rng() % 9000));
-    v.forward_time = v.backward_time = Nanos(static_cast<int64_t>(1 + rng() % 100));
-    if (id > 0) v.inputs.push_back({id / 2, true});
-    spec.vertices.push_back(v);
-  }
-  spec.vertices[1].inputs[0].vertex = 0;
-  return *Graph::Create(spec);
-}
-
-// The best of some tries: others may use the machine.
-void ExpectToStopSoonAfter(std::chrono::milliseconds after, const GraphSolver& solver,
-                           const Graph& graph) {
-  constexpr std::chrono::milliseconds kSoon(150);
-  StopToken::Clock::duration late = std::chrono::hours(1);
-  for (int tries = 0; tries < 3 && late > kSoon; ++tries) {
-    const auto deadline = StopToken::Clock::now() + after;
-    const StopToken stop(deadline);
-    SolveOptions options;
-    options.stop = &stop;
-    const absl::StatusOr<Frontier> frontier = solver.SolveFrontier(graph, options);
-    if (frontier.ok()) return;  // done before
-    EXPECT_EQ(frontier.status().code(), absl::StatusCode::kDeadlineExceeded);
-    late = std::min(late, StopToken::Clock::now() - deadline);
-  }
-  EXPECT_LT(late, kSoon) << graph.size() << " vertices, told after " << after.count() << " ms";
-}
-
-TEST_P(GraphSolvers, StopsSoonAfterADeadline) {
-  const absl::StatusOr<Graph> graph =
-      testing::ReadGraphFile(STOWAGE_SOURCE_DIR "/tests/data/nasnet_cifar.graph");
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  const Graph many_outputs = ManyOutputs(5000);
-  for (const int after_ms : {0, 50, 700}) {
-    ExpectToStopSoonAfter(std::chrono::milliseconds(after_ms), solver(), *graph);
-  }
-  for (const int after_ms : {200, 1000}) {
-    ExpectToStopSoonAfter(std::chrono::milliseconds(after_ms), solver(), many_outputs);
-  }
-}
-
-TEST_P(GraphSolvers, StopsSoonWhenItIsTold) {
-  const absl::StatusOr<Graph> graph =
-      testing::ReadGraphFile(STOWAGE_SOURCE_DIR "/tests/data/nasnet_cifar.graph");
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  StopToken stop;
-  SolveOptions options;
-  options.stop = &stop;
-  double last = 0.0;
-  options.progress = [&](double share) {
-    EXPECT_GE(share, last);
-    EXPECT_LE(share, 1.0);
-    last = share;
-    if (share > 0.1) stop.RequestStop();
-  };
-  const absl::Status stopped = solver().SolveFrontier(*graph, options).status();
-  // Chain solvers may be through before they say anything.
-  if (!stopped.ok() || PlansGraphsAsTheyAre()) {
-    EXPECT_EQ(stopped.code(), absl::StatusCode::kCancelled);
-    EXPECT_GT(last, 0.1);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(All, GraphSolvers, ::testing::ValuesIn(AllGraphSolvers()),
-                         [](const auto& tested) { return tested.param->info().name; });
+INSTANTIATE_TEST_SUITE_P(All, GraphSolvers, ::testing::ValuesIn(GraphSolverCases()),
+                         GraphSolverCaseName);
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::testing

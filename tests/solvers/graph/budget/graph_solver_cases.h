@@ -1,0 +1,54 @@
+// What the tests of all solvers of graphs within a budget share.
+#ifndef STOWAGE_TESTS_SOLVERS_GRAPH_BUDGET_GRAPH_SOLVER_CASES_H_
+#define STOWAGE_TESTS_SOLVERS_GRAPH_BUDGET_GRAPH_SOLVER_CASES_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "solvers/graph/budget/solvers.h"
+#include "solvers/graph/joint/solvers.h"
+#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/graph_store_all.h"
+#include "solvers/planner.h"
+#include "tests/solvers/random_graph.h"
+
+namespace stowage::testing {
+
+// Without a link, which these have not, joint is order_search (joint_graph_solver_test.cc).
+inline std::vector<const GraphSolver*> GraphSolverCases() {
+  std::vector<const GraphSolver*> solvers = AllGraphSolvers();
+  solvers.erase(std::remove(solvers.begin(), solvers.end(), &JointGraphSolver()), solvers.end());
+  return solvers;
+}
+
+inline std::string GraphSolverCaseName(const ::testing::TestParamInfo<const GraphSolver*>& info) {
+  return info.param->info().name;
+}
+
+class GraphSolverTest : public ::testing::TestWithParam<const GraphSolver*> {
+ protected:
+  const GraphSolver& solver() const { return *GetParam(); }
+  // Not as the chain that they are cut into.
+  bool PlansGraphsAsTheyAre() const { return &solver() == &OrderSearchSolver(); }
+};
+
+inline Graph DrawGraph(int i, std::mt19937_64* rng) {
+  RandomGraphOptions options;
+  options.vertices = 1 + i % 14;
+  options.sources = i % 3 == 0 ? 0.2 : 0.0;
+  options.with_flags = i % 2 == 0;
+  options.with_aliases = i % 4 == 1;
+  return RandomGraph(options, rng);
+}
+
+inline Bytes StoreAllPeak(const Graph& graph) {
+  return SimulateGraph(graph, StoreAllSchedule(graph))->peak;
+}
+
+}  // namespace stowage::testing
+
+#endif  // STOWAGE_TESTS_SOLVERS_GRAPH_BUDGET_GRAPH_SOLVER_CASES_H_
