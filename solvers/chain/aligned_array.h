@@ -5,27 +5,31 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
+#include <new>
 
 namespace stowage {
 
-struct FreeDelete {
-  void operator()(void* memory) const { std::free(memory); }
+struct AlignedDelete {
+  size_t alignment = 1;
+  void operator()(void* memory) const { ::operator delete(memory, std::align_val_t(alignment)); }
 };
 
 // Values are not initialised. T is a number.
 template <class T>
-using AlignedArray = std::unique_ptr<T[], FreeDelete>;
+using AlignedArray = std::unique_ptr<T[], AlignedDelete>;
 
-// `bytes` at the start of a cache line; where there are many, in huge pages if the system has them:
-// touching small ones for the first time takes as long as filling them several times. nullptr where
-// there is no memory.
+// At the start of a cache line; where there are many bytes, in huge pages if the system has them:
+// touching small ones for the first time takes as long as filling them several times.
+size_t AlignmentFor(size_t bytes);
+
+// `bytes` at their alignment, by operator new; nullptr where there is no memory.
 void* AllocateAligned(size_t bytes);
 
 template <class T>
 AlignedArray<T> NewAlignedArray(int64_t count) {
-  return AlignedArray<T>(static_cast<T*>(AllocateAligned(static_cast<size_t>(count) * sizeof(T))));
+  const size_t bytes = static_cast<size_t>(count) * sizeof(T);
+  return AlignedArray<T>(static_cast<T*>(AllocateAligned(bytes)), {AlignmentFor(bytes)});
 }
 
 }  // namespace stowage

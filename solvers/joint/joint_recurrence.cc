@@ -32,6 +32,29 @@ StateGrid GridOf(const Chain& chain, const LinkCosts& link, Bytes memory, double
   return grid;
 }
 
+// How the bytes of a search are divided among what has been decided and what has not.
+struct Division {
+  size_t states = 0;  // at one stage, of each kind of input; 0 if too few for a search
+  int64_t pools = 0;  // bytes of all of them
+
+  Division(int stages, int longest, const JointLimits& limits) {
+    constexpr size_t kFewestStates = 8;
+    constexpr int64_t kLeastPools = 8;  // times the least room
+    const int64_t kinds = 2 * int64_t{stages};
+    const int64_t left = limits.bytes - SuffixBound::SizeBytes(stages);
+    // While a pool is emptied, what is taken has an index, too.
+    const int64_t state_bytes = kinds * static_cast<int64_t>(sizeof(JointState)) +
+                                static_cast<int64_t>(sizeof(JointState) + sizeof(uint32_t));
+    const int64_t afforded = std::max<int64_t>(left / 2 / state_bytes, 0);
+    const size_t most = std::min(limits.states, static_cast<size_t>(afforded));
+    pools = left - static_cast<int64_t>(most) * state_bytes;
+    const int64_t open = std::min(kinds, 2 * (int64_t{longest} + 2));
+    if (most >= kFewestStates && pools >= kLeastPools * open * StatePool::least_bytes()) {
+      states = most;
+    }
+  }
+};
+
 // Forwards of stages that run and save nothing, beside what is held.
 struct Run {
   int64_t need = 0;  // most bytes
@@ -56,6 +79,7 @@ class Search {
         costs_(costs),
         memory_(memory.value()),
         limits_(limits),
+        division_(chain.length() + 1, costs.longest(), limits),
         grid_(GridOf(chain, link_, memory, limits.cells)),
         bound_(chain, link_, memory_),
         poll_(options.stop),
@@ -66,7 +90,7 @@ class Search {
   }
 
   absl::StatusOr<std::vector<Outline>> Propose() {
-    pools_[1][0].Offer(JointState());
+    Offer(1, false, JointState());
     const int last = chain_.length() + 1;
     for (int i = 1; i <= last; ++i) {
       FillRuns(i);
@@ -94,13 +118,12 @@ class Search {
   absl::Status Decide(int i, bool saved) {
     const int64_t input = Input(i, saved);
     std::vector<JointState>& states = states_[static_cast<size_t>(i)][saved ? 1 : 0];
-    absl::StatusOr<std::vector<JointState>> taken =
-        pools_[static_cast<size_t>(i)][saved ? 1 : 0].Take(
-            limits_.states, [&](JointState* state) { return FillBound(i, input, state); }, &poll_);
+    absl::StatusOr<std::vector<JointState>> taken = TakeFrom(i, saved, division_.states);
     if (!taken.ok()) return taken.status();
     states = *std::move(taken);
     for (size_t s = 0; s < states.size(); ++s) {
-      absl::Status status = poll_.Spend(static_cast<int64_t>(runs_.size() + 1) * 128);
+      absl::Status status =
+          poll_.Spend(static_cast<int64_t>(runs_.size() + 1) * 128 + std::exchange(thinned_, 0));
       if (!status.ok()) return status;
       JointState next;
       next.parent = static_cast<int32_t>(s);
@@ -153,8 +176,7 @@ class Search {
         Positive(link_.in.per_byte * static_cast<double>(over_b) + state.backlog_b);
     next.extra = state.extra + wait_f + wait_b;
     Leave(state, input, wait_f + static_cast<double>(stage.forward_time.value()),
-          wait_b + static_cast<double>(stage.backward_time.value()),
-          &pools_[static_cast<size_t>(i) + 1][1], next);
+          wait_b + static_cast<double>(stage.backward_time.value()), i + 1, true, next);
   }
 
   // Stages i..j run twice; and the same with stage j+1 saved. Whether longer ones may fit.
@@ -195,34 +217,69 @@ class Search {
     }
     next.extra += excess;
     if (next.extra > limits_.most_extra) return;
-    Leave(state, input, wait_f + run.time, again + run.backward_time + excess,
-          &pools_[static_cast<size_t>(j) + 1][saved ? 1 : 0], next);
+    Leave(state, input, wait_f + run.time, again + run.backward_time + excess, j + 1, saved, next);
   }
 
   // Of the input that stays, and of the one that leaves, while the part takes its times.
-  void Leave(const JointState& state, int64_t input, double pass_f, double pass_b, StatePool* pool,
-             JointState next) const {
+  void Leave(const JointState& state, int64_t input, double pass_f, double pass_b, int to,
+             bool saved, JointState next) {
     next.kept = state.kept + input;
     next.host = state.host;
     next.backlog_f = Positive(state.backlog_f - pass_f);
     next.backlog_b = Positive(state.backlog_b - pass_b);
-    pool->Offer(next);
+    Offer(to, saved, next);
     if (input == 0 || state.host + input > link_.host_memory) return;
     next.input_away = true;
     next.kept = state.kept;
     next.host = state.host + input;
     next.backlog_f = Positive(state.backlog_f + link_.out.Time(input) - pass_f);
     next.backlog_b += link_.in.Time(input);
-    pool->Offer(next);
+    Offer(to, saved, next);
+  }
+
+  StatePool& PoolOf(int i, bool saved) { return pools_[static_cast<size_t>(i)][saved ? 1 : 0]; }
+
+  // To what the stages before `i` leave. Where the bytes are too few, all pools give up half of
+  // theirs; then the state may be left out.
+  void Offer(int i, bool saved, const JointState& state) {
+    StatePool& pool = PoolOf(i, saved);
+    if (pool.Offer(state)) return;
+    if (pool_bytes_ + pool.grown_bytes() > division_.pools) ThinPools();
+    if (pool.Offer(state) || pool_bytes_ + pool.grown_bytes() > division_.pools) return;
+    pool_bytes_ -= pool.bytes();
+    pool.Grow();
+    pool_bytes_ += pool.bytes();
+    pool.Offer(state);
+  }
+
+  void ThinPools() {
+    constexpr int64_t kWorkPerState = 64;
+    pool_bytes_ = 0;
+    for (int i = 1; i <= chain_.length() + 2; ++i) {
+      for (const bool saved : {false, true}) {
+        StatePool& pool = PoolOf(i, saved);
+        thinned_ += static_cast<int64_t>(pool.size()) * kWorkPerState;
+        pool.Thin([&](JointState* state) { return FillBoundAt(i, saved, state); });
+        pool_bytes_ += pool.bytes();
+      }
+    }
+  }
+
+  bool FillBoundAt(int i, bool saved, JointState* state) const {
+    if (i <= chain_.length() + 1) return FillBound(i, Input(i, saved), state);
+    state->bound = state->extra + state->backlog_f + state->backlog_b;
+    return state->bound <= limits_.most_extra;
+  }
+
+  absl::StatusOr<std::vector<JointState>> TakeFrom(int i, bool saved, size_t most) {
+    StatePool& pool = PoolOf(i, saved);
+    pool_bytes_ -= pool.bytes();
+    return pool.Take(
+        most, [&](JointState* state) { return FillBoundAt(i, saved, state); }, &poll_);
   }
 
   absl::StatusOr<std::vector<Outline>> Finish(int end) {
-    const auto bound = [this](JointState* state) {
-      state->bound = state->extra + state->backlog_f + state->backlog_b;
-      return state->bound <= limits_.most_extra;
-    };
-    absl::StatusOr<std::vector<JointState>> states =
-        pools_[static_cast<size_t>(end)][1].Take(limits_.outlines, bound, &poll_);
+    absl::StatusOr<std::vector<JointState>> states = TakeFrom(end, true, limits_.outlines);
     if (!states.ok()) return states.status();
     std::vector<Outline> outlines;
     for (const JointState& state : *states) outlines.push_back(Trace(state, end));
@@ -248,6 +305,7 @@ class Search {
   const SegmentCosts& costs_;
   const int64_t memory_;
   const JointLimits limits_;
+  const Division division_;
   const StateGrid grid_;
   const SuffixBound bound_;
   StopPoll poll_;
@@ -255,6 +313,8 @@ class Search {
   std::vector<Run> runs_;                        // from the stage that is decided on
   std::vector<std::array<StatePool, 2>> pools_;  // by stage, and whether its input is saved
   std::vector<std::array<std::vector<JointState>, 2>> states_;
+  int64_t pool_bytes_ = 0;
+  int64_t thinned_ = 0;  // work of thinning that the poll does not know of yet
 };
 
 }  // namespace
@@ -264,6 +324,9 @@ absl::StatusOr<std::vector<Outline>> ProposeOutlines(const Chain& chain,
                                                      const SegmentCosts& costs, Bytes memory,
                                                      const JointLimits& limits,
                                                      const SolveOptions& options) {
+  if (Division(chain.length() + 1, costs.longest(), limits).states == 0) {
+    return std::vector<Outline>();
+  }
   return Search(chain, transfers, costs, memory, limits, options).Propose();
 }
 

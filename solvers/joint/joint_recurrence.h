@@ -14,6 +14,7 @@
 #define STOWAGE_SOLVERS_JOINT_JOINT_RECURRENCE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -26,13 +27,15 @@
 namespace stowage {
 
 struct JointLimits {
-  size_t states = 0;      // at one stage, of each kind of input
+  size_t states = 0;      // at one stage, of each kind of input; fewer where the bytes are few
   size_t outlines = 0;    // that come out
   double cells = 0;       // sizes are told apart by such a share of the memory
   double most_extra = 0;  // ns beyond the ideal time: states that cannot end within it are left out
+  int64_t bytes = 0;      // of all that is held at once, but for O(L)
 };
 
-// Best first; none if nothing was found to fit. O(states L^2) time. CANCELLED, DEADLINE_EXCEEDED.
+// Best first; none if nothing was found to fit, or if the bytes are too few for a search.
+// O(states L^2) time. CANCELLED, DEADLINE_EXCEEDED.
 absl::StatusOr<std::vector<Outline>> ProposeOutlines(const Chain& chain,
                                                      const TransferModel& transfers,
                                                      const SegmentCosts& costs, Bytes memory,

@@ -94,11 +94,12 @@ Bytes CheapLeastMemory(const Chain& chain, const TransferModel& transfers) {
   return least;
 }
 
-absl::StatusOr<JointSearch> JointSearch::Make(const SolveOptions& options, Incumbent* best) {
-  absl::StatusOr<std::optional<SegmentCosts>> costs =
-      SegmentCosts::Compute(best->chain(), best->transfers(), best->memory(), options);
-  if (!costs.ok()) return costs.status();
-  return JointSearch(*std::move(costs), options, best);
+JointSearch::JointSearch(const SegmentCosts* costs, const SolveOptions& options, Incumbent* best)
+    : costs_(costs), options_(Beside(options)), best_(*best), poll_(options.stop) {}
+
+SolveOptions JointSearch::Beside(SolveOptions options) const {
+  if (costs_ != nullptr) options.table_limit -= Bytes(costs_->bytes());
+  return options;
 }
 
 absl::Status JointSearch::Propose(size_t states, double cells) {
@@ -107,15 +108,16 @@ absl::Status JointSearch::Propose(size_t states, double cells) {
   constexpr size_t kOutlines = 128;
   // What the recurrence takes for a little slower may be faster.
   constexpr double kSlack = 1.2;
-  if (!costs_) return absl::OkStatus();
+  if (costs_ == nullptr) return absl::OkStatus();
   const double pairs = static_cast<double>(costs_->last()) * costs_->longest();
   const double afforded = static_cast<double>(states) * std::min(1.0, kPairs / pairs);
   const double ideal = static_cast<double>(best_.chain().ideal_time().value());
   const double known = static_cast<double>(best_.makespan().value()) - ideal;
-  absl::StatusOr<std::vector<Outline>> outlines = ProposeOutlines(
-      best_.chain(), best_.transfers(), *costs_, best_.memory(),
-      {static_cast<size_t>(std::max(afforded, kFewestStates)), kOutlines, cells, kSlack * known},
-      options_);
+  absl::StatusOr<std::vector<Outline>> outlines =
+      ProposeOutlines(best_.chain(), best_.transfers(), *costs_, best_.memory(),
+                      {static_cast<size_t>(std::max(afforded, kFewestStates)), kOutlines, cells,
+                       kSlack * known, options_.table_limit.value()},
+                      options_);
   if (!outlines.ok()) return outlines.status();
   for (Outline& outline : *outlines) {
     absl::Status status = Rate(std::move(outline));
@@ -145,7 +147,7 @@ absl::StatusOr<std::optional<Schedule>> OfferPoints(const Frontier& alone, StopP
 absl::Status JointSearch::TakePoints(const Frontier& alone, bool thoroughly) {
   const absl::StatusOr<std::optional<Schedule>> fastest = OfferPoints(alone, &poll_, &best_);
   if (!fastest.ok() || !fastest->has_value()) return fastest.status();
-  if (costs_) {
+  if (costs_ != nullptr) {
     std::optional<Outline> outline = OutlineOf(**fastest, *costs_);
     absl::Status status = outline ? Rate(*std::move(outline)) : absl::OkStatus();
     if (!status.ok()) return status;

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -35,8 +34,12 @@ absl::StatusOr<std::optional<Schedule>> OfferPoints(const Frontier& alone, StopP
 // are of use. CANCELLED, DEADLINE_EXCEEDED.
 class JointSearch {
  public:
-  // What `options` and `best` point to must outlive it.
-  static absl::StatusOr<JointSearch> Make(const SolveOptions& options, Incumbent* best);
+  // All that is pointed to must outlive it. `costs` are of the chain and link of `best`, for its
+  // memory or more; null where there are none. What they hold counts towards options.table_limit.
+  JointSearch(const SegmentCosts* costs, const SolveOptions& options, Incumbent* best);
+
+  // For a solve while this is held: of `options` the limit is less what it holds.
+  SolveOptions Beside(SolveOptions options) const;
 
   // What the recurrence proposes with so many states at a stage, fewer on long chains, in so many
   // cells of memory. Coarse cells find more different states, fine ones better ones.
@@ -56,13 +59,10 @@ class JointSearch {
     Outline outline;
   };
 
-  JointSearch(std::optional<SegmentCosts> costs, const SolveOptions& options, Incumbent* best)
-      : costs_(std::move(costs)), options_(options), best_(*best), poll_(options.stop) {}
-
   absl::Status Rate(Outline outline);
 
-  std::optional<SegmentCosts> costs_;
-  const SolveOptions& options_;
+  const SegmentCosts* costs_;
+  const SolveOptions options_;  // Beside itself
   Incumbent& best_;
   StopPoll poll_;
   std::vector<Rated> rated_;

@@ -1,6 +1,7 @@
 #include "solvers/joint/joint_solver.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "solvers/joint/incumbent.h"
 #include "solvers/joint/joint_search.h"
 #include "solvers/joint/least_on_host.h"
+#include "solvers/joint/segment_costs.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "solvers/plan/transfer_lower_bound.h"
 #include "solvers/rising_progress.h"
@@ -49,36 +51,53 @@ class Search {
     if (status.ok()) status = OfferCheapSchedules(&best_);
     if (status.ok()) status = OfferQuickFrontier();
     if (!status.ok() || Done(0.05)) return status;
-    absl::StatusOr<JointSearch> search = JointSearch::Make(options_, &best_);
-    if (!search.ok()) return search.status();
-    status = search->Propose(kFewStates, kFineCells);
-    if (status.ok()) status = search->Improve(1, kFewSchedules, /*thoroughly=*/false);
-    if (!status.ok() || Done(0.2)) return status;
-    const Chain& chain = best_.chain();
-    const bool thoroughly = chain.length() <= kMostThoroughStages;
-    const absl::StatusOr<Frontier> alone =
-        ChosenChainSolver().SolveFrontier(chain, progress_.Part(options_, 0.2, 0.3));
-    if (alone.ok()) status = search->TakePoints(*alone, thoroughly);
-    if (!alone.ok() && !MayGoWithout(alone.status())) return alone.status();
-    if (!status.ok() || Done(0.4)) return status;
-    status = search->Propose(kStates, kCoarseCells);
-    if (!status.ok() || Done(0.5)) return status;
-    status = search->Propose(kStates, kFineCells);
-    if (!status.ok() || Done(0.6)) return status;
-    status = search->Improve(kChanged, kSchedules, thoroughly);
-    if (!status.ok() || Done(0.8)) return status;
-    // Compact frontiers leave out a little.
-    const absl::StatusOr<Plan> plan =
-        ChosenChainSolver().Solve(chain, best_.memory(), progress_.Part(options_, 0.8, 0.9));
-    if (plan.ok() && plan->status == PlanStatus::kFound) {
-      status = best_.Offer(plan->schedule, "recomputing alone");
-    }
-    if (!plan.ok() && !MayGoWithout(plan.status())) return plan.status();
-    if (!status.ok() || Done(0.9) || !thoroughly) return status;
-    return best_.OfferThoroughly(StoreAllSchedule(chain), options_, "offloading alone");
+    status = SearchOutlines();
+    return !status.ok() || Done(0.8) ? status : OfferEachAlone();
   }
 
  private:
+  absl::Status SearchOutlines() {
+    const Chain& chain = best_.chain();
+    const absl::StatusOr<std::optional<SegmentCosts>> costs =
+        SegmentCosts::Compute(chain, best_.transfers(), best_.memory(), options_);
+    if (!costs.ok()) return costs.status();
+    JointSearch search(costs->has_value() ? &**costs : nullptr, options_, &best_);
+    absl::Status status = search.Propose(kFewStates, kFineCells);
+    if (status.ok()) status = search.Improve(1, kFewSchedules, /*thoroughly=*/false);
+    if (!status.ok() || Done(0.2)) return status;
+    status = OfferFrontier(&search);
+    if (!status.ok() || Done(0.4)) return status;
+    status = search.Propose(kStates, kCoarseCells);
+    if (!status.ok() || Done(0.5)) return status;
+    status = search.Propose(kStates, kFineCells);
+    if (!status.ok() || Done(0.6)) return status;
+    return search.Improve(kChanged, kSchedules, Thoroughly());
+  }
+
+  // Of the chain solver's choice.
+  absl::Status OfferFrontier(JointSearch* search) {
+    const absl::StatusOr<Frontier> alone = ChosenChainSolver().SolveFrontier(
+        best_.chain(), search->Beside(progress_.Part(options_, 0.2, 0.3)));
+    if (alone.ok()) return search->TakePoints(*alone, Thoroughly());
+    return MayGoWithout(alone.status()) ? absl::OkStatus() : alone.status();
+  }
+
+  // Frontiers leave out a little, and what is held beside them takes of their memory.
+  absl::Status OfferEachAlone() {
+    const Chain& chain = best_.chain();
+    const absl::StatusOr<Plan> plan =
+        ChosenChainSolver().Solve(chain, best_.memory(), progress_.Part(options_, 0.8, 0.9));
+    if (!plan.ok() && !MayGoWithout(plan.status())) return plan.status();
+    absl::Status status;
+    if (plan.ok() && plan->status == PlanStatus::kFound) {
+      status = best_.Offer(plan->schedule, "recomputing alone");
+    }
+    if (!status.ok() || Done(0.9) || !Thoroughly()) return status;
+    return best_.OfferThoroughly(StoreAllSchedule(chain), options_, "offloading alone");
+  }
+
+  bool Thoroughly() const { return best_.chain().length() <= kMostThoroughStages; }
+
   // What a coarse table has at once: hardly worse than the chain solver's choice, which may take
   // seconds.
   absl::Status OfferQuickFrontier() {
@@ -155,11 +174,16 @@ class Joint final : public ChainSolver {
     if (!least.ok()) return least.status();
     const absl::StatusOr<Simulation> all = Simulate(chain, StoreAllSchedule(chain));
     if (!all.ok()) return all.status();
+    // Those of the largest budget are of use for all.
+    const absl::StatusOr<std::optional<SegmentCosts>> costs =
+        SegmentCosts::Compute(chain, *options.transfers, all->peak, options);
+    if (!costs.ok()) return costs.status();
+    const SegmentCosts* search_costs = costs->has_value() ? &**costs : nullptr;
     constexpr int kBudgets = 40;
     const int64_t range = std::max(all->peak - *least, Bytes(0)).value();
     for (int b = 0; b < kBudgets; ++b) {
       const Bytes budget = *least + Bytes(range / kBudgets * b + range % kBudgets * b / kBudgets);
-      status = AddBudget(chain, budget, *alone, options, &builder);
+      status = AddBudget(chain, budget, *alone, search_costs, options, &builder);
       if (!status.ok()) return status;
       progress.Report(0.1 + 0.9 * (b + 1) / kBudgets);
     }
@@ -182,18 +206,18 @@ class Joint final : public ChainSolver {
 
  private:
   static absl::Status AddBudget(const Chain& chain, Bytes budget, const Frontier& alone,
-                                const SolveOptions& options, FrontierBuilder* builder) {
+                                const SegmentCosts* costs, const SolveOptions& options,
+                                FrontierBuilder* builder) {
     SolveOptions quiet = options;
     quiet.progress = nullptr;
     Incumbent best(chain, *options.transfers, budget);
     const Nanos bound = MakespanLowerBound(chain, *options.transfers, budget);
     absl::Status status = OfferCheapSchedules(&best);
     if (status.ok() && best.makespan() > bound) {
-      absl::StatusOr<JointSearch> search = JointSearch::Make(quiet, &best);
-      if (!search.ok()) return search.status();
-      status = search->TakePoints(alone, /*thoroughly=*/false);
-      if (status.ok()) status = search->Propose(kFewStates, kFineCells);
-      if (status.ok()) status = search->Improve(1, kFewSchedules, /*thoroughly=*/false);
+      JointSearch search(costs, quiet, &best);
+      status = search.TakePoints(alone, /*thoroughly=*/false);
+      if (status.ok()) status = search.Propose(kFewStates, kFineCells);
+      if (status.ok()) status = search.Improve(1, kFewSchedules, /*thoroughly=*/false);
     }
     if (!status.ok() || !best.found()) return status;
     best.LoosenBest();

@@ -27,7 +27,11 @@
 // MakespanLowerBound (solvers/plan/transfer_lower_bound.h) is proven optimal.
 //
 // Frontiers are made of the chain solver's and of a shorter search for each of 40 budgets, evenly
-// spaced from the least on: a single solve may be a little faster.
+// spaced from the least on, with one table of costs for all: a single solve may be a little faster.
+//
+// All that grows faster than the chain stays within options.table_limit. Where that is little,
+// tables are coarser, fewer states are kept, or there is no recurrence; what recomputing and
+// offloading have alone within the same limit is tried in any case.
 //
 // On chains of more than 1,000 stages there is no recurrence, and of DynProg no promise: they are
 // left with the frontier's points and Greedy. Bytes, nanoseconds. Thread-safe.

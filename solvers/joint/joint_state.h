@@ -47,24 +47,44 @@ struct StateGrid {
   bool host_limited = false;
 };
 
-// States of one stage and one kind of input. Not thread-safe.
+// States of one stage and one kind of input, in no more memory than it is given. Not thread-safe.
 class StatePool {
  public:
+  // Fills in the bound of a state and says whether it may stay.
+  using Bound = absl::FunctionRef<bool(JointState*)>;
+
   explicit StatePool(const StateGrid& grid) : grid_(grid) {}
 
-  // Of the states in one cell the one with the least extra time and backlogs stays.
-  void Offer(const JointState& state);
+  // Of the states in one cell the one with the least extra time and backlogs stays. False if there
+  // is no room for one more: nothing has changed.
+  bool Offer(const JointState& state);
 
-  // Empties the pool: at most `most` states that none other dominates, the least bound first.
-  // `bound` fills in the bound of a state and says whether it may stay. CANCELLED,
-  // DEADLINE_EXCEEDED.
-  absl::StatusOr<std::vector<JointState>> Take(size_t most,
-                                               absl::FunctionRef<bool(JointState*)> bound,
-                                               StopPoll* poll);
+  // What the room for states takes, and what it would take once grown.
+  int64_t bytes() const { return BytesFor(room_); }
+  int64_t grown_bytes() const { return BytesFor(GrownRoom()); }
+  static int64_t least_bytes() { return BytesFor(kLeastRoom); }
+  void Grow();
+  // Halves the room, where there is more than the least. The states that may not stay go; of the
+  // others, if need be, those with the largest bounds.
+  void Thin(Bound bound);
+
+  // Empties the pool, its room included: at most `most` states that none other dominates, the least
+  // bound first. CANCELLED, DEADLINE_EXCEEDED.
+  absl::StatusOr<std::vector<JointState>> Take(size_t most, Bound bound, StopPoll* poll);
+
+  size_t size() const { return states_.size(); }
 
  private:
+  static constexpr size_t kLeastRoom = 16;
+
+  // A state, and at most two places of 17 bytes each in the table of cells.
+  static int64_t BytesFor(size_t room) {
+    return static_cast<int64_t>(room * (sizeof(JointState) + 40));
+  }
+  size_t GrownRoom() const { return room_ == 0 ? kLeastRoom : 2 * room_; }
   uint64_t CellOf(const JointState& state) const;
 
+  size_t room_ = 0;  // for so many states
   StateGrid grid_;
   absl::flat_hash_map<uint64_t, uint32_t> cells_;  // index in states_
   std::vector<JointState> states_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "solvers/joint/outline_schedule.h"
 
@@ -11,20 +12,20 @@ namespace {
 
 constexpr char kExplanation[] = "parts kept, recomputed and offloaded together, changed locally";
 
-class NeighbourList {
+class NeighbourVisit {
  public:
-  NeighbourList(const Outline& outline, const SegmentCosts& costs)
-      : outline_(outline), costs_(costs) {}
+  NeighbourVisit(const Outline& outline, const SegmentCosts& costs,
+                 absl::FunctionRef<bool(const Outline&)> visit)
+      : outline_(outline), costs_(costs), visit_(visit) {}
 
-  std::vector<Outline> Run() {
-    for (size_t p = 0; p < outline_.size(); ++p) {
+  void Run() {
+    for (size_t p = 0; p < outline_.size() && more_; ++p) {
       ChangeRoom(p);
       FlipInput(p);
       Split(p);
       if (p + 1 < outline_.size()) JoinWithNext(p);
       if (p + 2 < outline_.size()) MoveBoundary(p);
     }
-    return std::move(neighbours_);
   }
 
  private:
@@ -32,11 +33,12 @@ class NeighbourList {
 
   // Replaces `count` parts from p on.
   void Replace(size_t p, size_t count, const std::vector<OutlinePart>& parts) {
+    if (!more_) return;
     Outline changed(outline_.begin(), outline_.begin() + static_cast<std::ptrdiff_t>(p));
     changed.insert(changed.end(), parts.begin(), parts.end());
     changed.insert(changed.end(), outline_.begin() + static_cast<std::ptrdiff_t>(p + count),
                    outline_.end());
-    neighbours_.push_back(std::move(changed));
+    more_ = visit_(changed);
   }
 
   // The stages as one part, if they may be, with no more than the given room, if that is enough.
@@ -126,9 +128,10 @@ class NeighbourList {
     }
   }
 
-  const Outline& outline_;
+  const Outline outline_;  // a copy: whoever looks may move on from it
   const SegmentCosts& costs_;
-  std::vector<Outline> neighbours_;
+  const absl::FunctionRef<bool(const Outline&)> visit_;
+  bool more_ = true;
 };
 
 // Where a local search is.
@@ -144,46 +147,55 @@ class Climb {
         best_(*best) {}
 
   // To a neighbour that is faster; false if there is none, or no more may be looked at.
-  absl::StatusOr<bool> Step() { return StepTo(Neighbours(outline_, costs_)); }
+  absl::StatusOr<bool> Step() { return StepFrom(outline_); }
 
   // By way of a neighbour that would be faster if it fitted.
   absl::StatusOr<bool> StepThroughUnfit() {
     const double now = RecomputeTimeOf(outline_, costs_);
-    for (const Outline& between : Neighbours(outline_, costs_)) {
+    absl::StatusOr<bool> moved = false;
+    ForEachNeighbour(outline_, costs_, [&](const Outline& between) {
       if (schedules_ <= 0) return false;
       absl::Status status = poll_.Spend(int64_t{50} * costs_.last());
-      if (!status.ok()) return status;
-      if (RecomputeTimeOf(between, costs_) >= now) continue;
-      const absl::StatusOr<bool> moved = StepTo(Neighbours(between, costs_));
-      if (!moved.ok() || *moved) return moved;
-    }
-    return false;
+      if (!status.ok()) {
+        moved = status;
+      } else if (RecomputeTimeOf(between, costs_) < now) {
+        moved = StepFrom(between);
+      }
+      return moved.ok() && !*moved;
+    });
+    return moved;
   }
 
   Outline Take() { return std::move(outline_); }
 
  private:
-  absl::StatusOr<bool> StepTo(std::vector<Outline> neighbours) {
-    for (Outline& neighbour : neighbours) {
+  absl::StatusOr<bool> StepFrom(const Outline& outline) {
+    absl::StatusOr<bool> moved = false;
+    ForEachNeighbour(outline, costs_, [&](const Outline& neighbour) {
       if (schedules_ <= 0) return false;
-      const double least = RecomputeTimeOf(neighbour, costs_) +
-                           static_cast<double>(best_.chain().ideal_time().value());
-      absl::Status status = poll_.Spend(int64_t{50} * costs_.last());
-      if (!status.ok()) return status;
-      if (++looks_ % kLooks == 0) --schedules_;
-      if (least >= static_cast<double>(makespan_.value())) continue;
-      --schedules_;
-      status = poll_.Spend(int64_t{2000} * costs_.last());
-      if (!status.ok()) return status;
-      const absl::StatusOr<std::optional<Nanos>> time =
-          OfferOutline(neighbour, costs_, kExplanation, &best_);
-      if (!time.ok()) return time.status();
-      if (!time->has_value() || **time >= makespan_) continue;
-      makespan_ = **time;
-      outline_ = std::move(neighbour);
-      return true;
-    }
-    return false;
+      moved = MoveIfFaster(neighbour);
+      return moved.ok() && !*moved;
+    });
+    return moved;
+  }
+
+  absl::StatusOr<bool> MoveIfFaster(const Outline& neighbour) {
+    const double least = RecomputeTimeOf(neighbour, costs_) +
+                         static_cast<double>(best_.chain().ideal_time().value());
+    absl::Status status = poll_.Spend(int64_t{50} * costs_.last());
+    if (!status.ok()) return status;
+    if (++looks_ % kLooks == 0) --schedules_;
+    if (least >= static_cast<double>(makespan_.value())) return false;
+    --schedules_;
+    status = poll_.Spend(int64_t{2000} * costs_.last());
+    if (!status.ok()) return status;
+    const absl::StatusOr<std::optional<Nanos>> time =
+        OfferOutline(neighbour, costs_, kExplanation, &best_);
+    if (!time.ok()) return time.status();
+    if (!time->has_value() || **time >= makespan_) return false;
+    makespan_ = **time;
+    outline_ = neighbour;
+    return true;
   }
 
   // Neighbours whose time alone rules them out cost as much as one schedule.
@@ -215,8 +227,9 @@ absl::StatusOr<std::optional<Nanos>> OfferOutline(const Outline& outline, const 
   return best->OfferQuickly(ComputeScheduleOf(outline, costs), AwayOf(outline), explanation);
 }
 
-std::vector<Outline> Neighbours(const Outline& outline, const SegmentCosts& costs) {
-  return NeighbourList(outline, costs).Run();
+void ForEachNeighbour(const Outline& outline, const SegmentCosts& costs,
+                      absl::FunctionRef<bool(const Outline&)> visit) {
+  NeighbourVisit(outline, costs, visit).Run();
 }
 
 absl::StatusOr<Outline> ImproveLocally(Outline outline, Nanos makespan, const SegmentCosts& costs,

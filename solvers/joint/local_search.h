@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "solvers/joint/incumbent.h"
 #include "solvers/joint/outline.h"
@@ -21,7 +21,9 @@ absl::StatusOr<std::optional<Nanos>> OfferOutline(const Outline& outline, const 
 
 // Outlines that differ in one part or two neighbouring ones: less or more room for a segment, a
 // stage that goes from one part to the next, parts joined or split, an input that leaves or stays.
-std::vector<Outline> Neighbours(const Outline& outline, const SegmentCosts& costs);
+// They are made one by one, until `visit` returns false: all of them take O(L^2) memory.
+void ForEachNeighbour(const Outline& outline, const SegmentCosts& costs,
+                      absl::FunctionRef<bool(const Outline&)> visit);
 
 // Moves from `outline`, of the given time, to the first neighbour that is faster, again and again,
 // until none is, nor any neighbour of one that recomputes less but does not fit, or until so many

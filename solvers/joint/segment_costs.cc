@@ -30,15 +30,28 @@ int LongestSegment(int stages) {
   return longest;
 }
 
+// Of one interval of each kind: so that the work is bounded.
+size_t MostOptions(const PersistentSpace& space, int longest) {
+  const double last = space.last();
+  const double share =
+      static_cast<double>(DistinctIntervals(FindStageRepeats(space))) / last / last * 2;
+  const double work = std::max(OptionWork(last, longest) * share, 1.0);
+  return static_cast<size_t>(std::clamp(kOptionSteps / work, kFewestOptions, kMostOptions));
+}
+
+// Intervals of `longest` stages at most, of both kinds.
+size_t OptionLists(int last, int longest) {
+  const auto n = static_cast<size_t>(last), most = static_cast<size_t>(longest);
+  return 2 * (n * most - most * (most - 1) / 2);
+}
+
 // As many slots as the work and the memory allow; 0 if that is too few.
-int64_t AffordableSlots(const Chain& chain, int64_t memory, const SolveOptions& options) {
+int64_t AffordableSlots(const Chain& chain, int64_t memory, int64_t bytes) {
   for (int64_t slots = kMostSlots; slots >= kFewestSlots; slots = slots * 3 / 4) {
     const int64_t unit = std::max<int64_t>(memory / slots, 1);
     const TableEstimate estimate = PersistentTable::Estimate(
         PersistentSpace(chain, unit, Rounding::kNearest), memory / unit + 1);
-    if (estimate.steps <= kTableSteps && estimate.bytes <= options.table_limit.value() / 2) {
-      return slots;
-    }
+    if (estimate.steps <= kTableSteps && estimate.bytes <= bytes) return slots;
   }
   return 0;
 }
@@ -151,25 +164,39 @@ absl::StatusOr<std::optional<SegmentCosts>> SegmentCosts::Compute(const Chain& c
                                                                   const SolveOptions& options) {
   std::optional<SegmentCosts> none;
   if (chain.length() > kMostStages) return none;
-  const int64_t slots = AffordableSlots(chain, memory.value(), options);
+  const PersistentSpace exact(chain, 1);
+  const int longest = LongestSegment(chain.length());
+  const size_t most = MostOptions(exact, longest);
+  const auto option_bytes =
+      static_cast<int64_t>(OptionLists(exact.last(), longest) * most * sizeof(SegmentOption));
+  SolveOptions within = options;
+  within.progress = nullptr;
+  within.table_limit = Bytes(options.table_limit.value() / 2 -
+                             IntervalTable<LeastMemory::Entry>::SizeBytes(exact.last()) -
+                             2 * IntervalTable<Span>::SizeBytes(exact.last()) - option_bytes);
+  const int64_t slots = AffordableSlots(chain, memory.value(), within.table_limit.value());
   if (slots == 0) return none;
-  absl::StatusOr<LeastMemory> least = ComputeLeastMemory(PersistentSpace(chain, 1), options);
+  absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, within);
   if (absl::IsResourceExhausted(least.status())) return none;
   if (!least.ok()) return least.status();
-  SegmentCosts costs(chain, std::max<int64_t>(memory.value() / slots, 1),
-                     LongestSegment(chain.length()), *std::move(least));
+  SegmentCosts costs(chain, std::max<int64_t>(memory.value() / slots, 1), longest,
+                     *std::move(least));
   const PersistentSpace in_slots(chain, costs.unit_, Rounding::kNearest);
   const int64_t table_slots = memory.value() / costs.unit_ + 1;
-  SolveOptions quiet = options;
-  quiet.progress = nullptr;
-  absl::StatusOr<PersistentTable> table = PersistentTable::Compute(in_slots, table_slots, quiet);
+  absl::StatusOr<PersistentTable> table = PersistentTable::Compute(in_slots, table_slots, within);
   if (absl::IsResourceExhausted(table.status())) return none;
   if (!table.ok()) return table.status();
   costs.table_.emplace(*std::move(table));
   const double per_byte = 1e9 / static_cast<double>(transfers.to_device.bytes_per_second);
-  absl::Status status = costs.FillOptions(chain, per_byte, table_slots, options);
+  absl::Status status = costs.FillOptions(chain, per_byte, table_slots, most, options);
   if (!status.ok()) return status;
   return std::optional<SegmentCosts>(std::move(costs));
+}
+
+int64_t SegmentCosts::bytes() const {
+  return IntervalTable<LeastMemory::Entry>::SizeBytes(last()) +
+         2 * IntervalTable<Span>::SizeBytes(last()) +
+         static_cast<int64_t>(options_.capacity() * sizeof(SegmentOption)) + table_->bytes();
 }
 
 SegmentCosts::SegmentCosts(const Chain& chain, int64_t unit, int longest, LeastMemory least)
@@ -180,13 +207,10 @@ SegmentCosts::SegmentCosts(const Chain& chain, int64_t unit, int longest, LeastM
       spans_{IntervalTable<Span>(space_.last()), IntervalTable<Span>(space_.last())} {}
 
 absl::Status SegmentCosts::FillOptions(const Chain& chain, double per_byte, int64_t slots,
-                                       const SolveOptions& options) {
+                                       size_t most, const SolveOptions& options) {
   StopPoll poll(options.stop);
+  options_.reserve(OptionLists(last(), longest_) * most);
   const std::vector<StageRepeat> repeats = FindStageRepeats(space_);
-  const double share = static_cast<double>(DistinctIntervals(repeats)) / last() / last() * 2;
-  const double work = std::max(OptionWork(last(), longest_) * share, 1.0);
-  const auto most =
-      static_cast<size_t>(std::clamp(kOptionSteps / work, kFewestOptions, kMostOptions));
   Replay replay(chain, per_byte);
   for (int i = last() - 1; i >= 1; --i) {
     const int repeated = repeats[static_cast<size_t>(i)].stage;

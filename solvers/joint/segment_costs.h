@@ -40,14 +40,17 @@ struct SegmentOption {
 
 class SegmentCosts {
  public:
-  // Rooms up to `memory`. Nothing for chains that are too long for a table within the options'
-  // limit and some seconds of work. CANCELLED, DEADLINE_EXCEEDED.
+  // Rooms up to `memory`. Nothing for chains that are too long for all of it to be held within half
+  // of options.table_limit, and for some seconds of work. CANCELLED, DEADLINE_EXCEEDED.
   static absl::StatusOr<std::optional<SegmentCosts>> Compute(const Chain& chain,
                                                              const TransferModel& transfers,
                                                              Bytes memory,
                                                              const SolveOptions& options);
 
   int last() const { return space_.last(); }
+
+  // What it holds, but for O(L).
+  int64_t bytes() const;
 
   // Whether stages i..j may run twice, the loss not among them. On long chains segments are short.
   bool MayRunTwice(int i, int j) const {
@@ -82,7 +85,7 @@ class SegmentCosts {
 
   SegmentCosts(const Chain& chain, int64_t unit, int longest, LeastMemory least);
 
-  absl::Status FillOptions(const Chain& chain, double per_byte, int64_t slots,
+  absl::Status FillOptions(const Chain& chain, double per_byte, int64_t slots, size_t most,
                            const SolveOptions& options);
   absl::Status AddOptions(int i, int j, bool saved, const std::vector<int64_t>& rooms,
                           Replay* replay, StopPoll* poll);

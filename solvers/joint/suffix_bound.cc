@@ -33,6 +33,7 @@ void SuffixBound::Fill(const Chain& chain, int i, Suffix* suffix) const {
     before += stage.saved;
   }
   std::vector<Recomputed>& points = suffix->recomputed;
+  points.reserve(static_cast<size_t>(peak - i) + 1);
   for (int l = i; l < peak; ++l) {
     const Stage& stage = chain.stage(l);
     if (!stage.recomputable() || stage.saved == Bytes(0)) continue;

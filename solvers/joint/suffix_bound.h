@@ -17,20 +17,26 @@
 namespace stowage {
 
 class SuffixBound {
+  // Stages recomputed so far, those that cost least per byte first.
+  struct Recomputed {
+    double bytes;
+    double time;
+  };
+
  public:
   // O(L^2 log L) time, O(L^2) memory.
   SuffixBound(const Chain& chain, const LinkCosts& link, int64_t memory);
+
+  // The most that one for so many stages, the loss included, takes, but for O(L).
+  static int64_t SizeBytes(int64_t stages) {
+    return stages * (stages + 1) / 2 * static_cast<int64_t>(sizeof(Recomputed));
+  }
 
   // Of stages i..L+1, in ns: beside `held` bytes of the stages before, with copies of `backlog` ns
   // still to be made, and `host` bytes that may still be taken there.
   double Least(int i, int64_t held, double backlog, int64_t host) const;
 
  private:
-  // Stages recomputed so far, those that cost least per byte first.
-  struct Recomputed {
-    double bytes;
-    double time;
-  };
   struct Suffix {
     int64_t need = 0;                    // bytes at the moment that needs most
     double ideal = 0;                    // time of the stages

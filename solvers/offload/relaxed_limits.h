@@ -21,12 +21,14 @@ namespace stowage {
 inline RelaxedLimits RelaxedLimitsOf(const OffloadProblem& problem, const SolveOptions& options,
                                      size_t state_bytes, bool beam) {
   constexpr size_t kStates = 4096;
+  // States not yet compared, their copies when vectors grow, and scratch of sorting.
+  constexpr size_t kRowsBeside = 12;
   constexpr int64_t kNodes = 100000;
   constexpr double kBeamPairs = 1 << 27;  // states of an op, squared, of all ops
   const auto table = static_cast<size_t>(std::max<int64_t>(options.table_limit.value(), 0));
   RelaxedLimits limits;
   limits.states = std::clamp<size_t>(
-      table / (state_bytes * static_cast<size_t>(problem.size() + 1)), 1, kStates);
+      table / (state_bytes * (static_cast<size_t>(problem.size() + 1) + kRowsBeside)), 1, kStates);
   if (beam) {
     const auto width = static_cast<size_t>(std::sqrt(kBeamPairs / problem.size()));
     limits.states = std::clamp<size_t>(width, 1, limits.states);
