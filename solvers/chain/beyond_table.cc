@@ -107,7 +107,8 @@ class Table final : public BeyondTable {
   void ComputeRow(const Subchain& x, StopPoll* poll, absl::Status* status) {
     const Row& row = RowOf(x);
     std::fill(At(row, row.begin), At(row, row.end), kNeverAs<T>);
-    *status = poll->Spend(64);
+    // Memory that is touched for the first time takes longer than to fill it.
+    *status = poll->Spend(64 + 4 * (row.end - row.begin));
     if (row.begin == row.end || !status->ok()) return;
     ForEachAlternative(space_, extents_.moving, x, [&](const Alternative& a) {
       *status = poll->Spend(64 + Relax(row, a));

@@ -50,10 +50,10 @@ absl::Status Incumbent::Offer(const Schedule& schedule, const std::string& expla
   return absl::OkStatus();
 }
 
-void Incumbent::LoosenBest() {
+void Incumbent::LoosenBest(const StopToken* stop) {
   if (!found()) return;
   // What the referee refuses changes nothing.
-  Offer(Loosen(chain_, *schedule_, transfers_, memory_), explanation_).IgnoreError();
+  Offer(Loosen(chain_, *schedule_, transfers_, memory_, stop), explanation_).IgnoreError();
 }
 
 absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(

@@ -45,8 +45,9 @@ class Incumbent {
   // A schedule, transfers included, if it fits. INTERNAL if the referee refuses it.
   absl::Status Offer(const Schedule& schedule, const std::string& explanation);
 
-  // Has the copies of the best schedule run beside more of what it computes.
-  void LoosenBest();
+  // Has the copies of the best schedule run beside more of what it computes. What a stop leaves of
+  // that: solvers/offload/loosen.h.
+  void LoosenBest(const StopToken* stop);
 
   // The ways to run a compute schedule that take next to no time to find: without transfers, or with
   // the first tensors away, as few as are needed, or with those named, and more if these are too

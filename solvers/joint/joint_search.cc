@@ -68,13 +68,13 @@ Bytes LeastEagerMemory(const Chain& chain, const Schedule& compute,
 
 }  // namespace
 
-absl::Status OfferCheapSchedules(Incumbent* best) {
+absl::Status OfferCheapSchedules(const StopToken* stop, Incumbent* best) {
   const Chain& chain = best->chain();
   const Schedule least = LeastScheduleOnHost(chain);
   absl::Status status;
   if (Simulate(chain, least, best->transfers()).ok()) {
     status = best->Offer(least, "everything on the host that is not in use");
-    best->LoosenBest();
+    best->LoosenBest(stop);
   }
   if (status.ok()) {
     status = best->OfferQuickly(StoreAllSchedule(chain), {}, "offloading alone").status();

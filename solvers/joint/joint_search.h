@@ -18,7 +18,7 @@ namespace stowage {
 
 // Schedules that cost next to nothing to find: everything away, store-all and a checkpoint of every
 // stage. Something fits down to CheapLeastMemory.
-absl::Status OfferCheapSchedules(Incumbent* best);
+absl::Status OfferCheapSchedules(const StopToken* stop, Incumbent* best);
 
 // The least memory that these fit. O(L log memory).
 Bytes CheapLeastMemory(const Chain& chain, const TransferModel& transfers);

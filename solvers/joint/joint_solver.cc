@@ -48,7 +48,7 @@ class Search {
 
   absl::Status Run() {
     absl::Status status = StopPoll(options_.stop).Spend(1);
-    if (status.ok()) status = OfferCheapSchedules(&best_);
+    if (status.ok()) status = OfferCheapSchedules(options_.stop, &best_);
     if (status.ok()) status = OfferQuickFrontier();
     if (!status.ok() || Done(0.05)) return status;
     status = SearchOutlines();
@@ -148,7 +148,8 @@ class Joint final : public ChainSolver {
     const bool cut_short = absl::IsDeadlineExceeded(status);
     if (!status.ok() && !(best.found() && cut_short)) return status;
     if (!best.found()) return Infeasible(chain, budget, options, std::move(plan));
-    best.LoosenBest();
+    best.LoosenBest(options.stop);
+    if (options.stop != nullptr && options.stop->stop_requested()) return options.stop->Check();
     plan.status = PlanStatus::kFound;
     plan.schedule = best.schedule();
     plan.bounds.proven_optimal = best.makespan() <= bound;
@@ -212,7 +213,7 @@ class Joint final : public ChainSolver {
     quiet.progress = nullptr;
     Incumbent best(chain, *options.transfers, budget);
     const Nanos bound = MakespanLowerBound(chain, *options.transfers, budget);
-    absl::Status status = OfferCheapSchedules(&best);
+    absl::Status status = OfferCheapSchedules(options.stop, &best);
     if (status.ok() && best.makespan() > bound) {
       JointSearch search(costs, quiet, &best);
       status = search.TakePoints(alone, /*thoroughly=*/false);
@@ -220,7 +221,7 @@ class Joint final : public ChainSolver {
       if (status.ok()) status = search.Improve(1, kFewSchedules, /*thoroughly=*/false);
     }
     if (!status.ok() || !best.found()) return status;
-    best.LoosenBest();
+    best.LoosenBest(options.stop);
     return builder->Add(best.schedule());
   }
 

@@ -11,8 +11,8 @@
 //   - what a recurrence over both questions at once proposes (joint_recurrence.h), with few states
 //     and with many;
 //   - local changes to the best of these (local_search.h).
-// At last the winner's copies are moved to where they hold up least (solvers/offload/loosen.h), after
-// a deadline, too: up to some 0.3 s on schedules of 20,000 instructions, and no stop is heard in it.
+// At last the winner's copies are moved to where they hold up least (solvers/offload/loosen.h):
+// after a deadline, too, but then for some 20 ms only.
 // All of it is bounded by work, not by the clock: equal options give equal plans, unless a deadline
 // cuts the search short.
 //

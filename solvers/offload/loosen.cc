@@ -18,6 +18,8 @@ namespace {
 constexpr int kRounds = 3;
 // Instructions of all schedules that are looked at one change after the other.
 constexpr int64_t kWork = int64_t{1} << 20;
+// The same once a deadline has passed: some 20 ms.
+constexpr int64_t kLateWork = int64_t{1} << 16;
 
 constexpr TripRules kRules[] = {
     {OffloadRule::kSoon, PrefetchRule::kInOrder},
@@ -31,10 +33,11 @@ constexpr TripRules kRules[] = {
 class Loosening {
  public:
   Loosening(const Chain& chain, const Schedule& schedule, const TransferModel& transfers,
-            Bytes memory, Nanos makespan)
+            Bytes memory, Nanos makespan, const StopToken* stop)
       : chain_(chain),
         transfers_(transfers),
         memory_(memory),
+        stop_(stop),
         best_(schedule),
         makespan_(makespan) {}
 
@@ -42,7 +45,7 @@ class Loosening {
   bool Round() {
     const Nanos before = makespan_;
     if (FindTrips()) DropTrips();
-    if (!FindTrips()) return false;
+    if (Stopped() || !FindTrips()) return false;
     TryRules();
     StayTogether();
     StaySingly();
@@ -140,6 +143,7 @@ class Loosening {
   bool TryRules() {
     bool faster = false;
     for (const TripRules& rules : kRules) {
+      if (Stopped()) break;
       work_ += static_cast<int64_t>(base_.size());
       std::optional<Schedule> next = ReplayTrips(trips_, stays_, transfers_, memory_, rules);
       if (next && Offer(*std::move(next), makespan_)) faster = true;
@@ -159,7 +163,14 @@ class Loosening {
     return true;
   }
 
-  bool HasTime() const { return work_ < kWork; }
+  bool HasTime() { return work_ < kWork && !Stopped(); }
+
+  // Costs as much as a clock read.
+  bool Stopped() {
+    if (stop_ == nullptr) return false;
+    if (!most_late_work_ && stop_->deadline_passed()) most_late_work_ = work_ + kLateWork;
+    return stop_->stop_requested() || (most_late_work_ && work_ >= *most_late_work_);
+  }
 
   // As many as have room.
   void StayTogether() {
@@ -211,10 +222,12 @@ class Loosening {
   const Chain& chain_;
   const TransferModel& transfers_;
   const Bytes memory_;
+  const StopToken* stop_;
   Schedule best_;
   Nanos makespan_;
   int64_t work_ = 0;
-  Schedule base_;  // of which the trips are
+  std::optional<int64_t> most_late_work_;  // once a deadline has passed
+  Schedule base_;                          // of which the trips are
   CopyTrips trips_;
   std::vector<bool> stays_;
 };
@@ -222,12 +235,12 @@ class Loosening {
 }  // namespace
 
 Schedule Loosen(const Chain& chain, const Schedule& schedule, const TransferModel& transfers,
-                Bytes memory) {
+                Bytes memory, const StopToken* stop) {
   const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule, transfers);
   if (!simulation.ok() || simulation->peak > memory || simulation->idle_time == Nanos(0)) {
     return schedule;
   }
-  Loosening loosening(chain, schedule, transfers, memory, simulation->makespan);
+  Loosening loosening(chain, schedule, transfers, memory, simulation->makespan, stop);
   for (int round = 0; round < kRounds && loosening.Round(); ++round) {
   }
   return loosening.Take();

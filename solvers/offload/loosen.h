@@ -6,6 +6,7 @@
 #include "solvers/model/chain.h"
 #include "solvers/model/transfer_model.h"
 #include "solvers/plan/schedule.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
@@ -21,10 +22,13 @@ namespace stowage {
 // - a plain output is discarded, instead of offloaded, where saved tensors hold the same when it is
 //   read; so is what never comes back.
 //
-// Deterministic, thread-safe. O(n log n) for n instructions and some 2^20 instructions of changes
-// looked at, times what is on the host at a time.
+// A stop by request ends it within some milliseconds, with what it has. A deadline that passes, or
+// has passed, leaves it some 20 ms for a few more changes.
+//
+// Deterministic but for a stop, thread-safe. O(n log n) for n instructions and some 2^20
+// instructions of changes looked at, times what is on the host at a time.
 Schedule Loosen(const Chain& chain, const Schedule& schedule, const TransferModel& transfers,
-                Bytes memory);
+                Bytes memory, const StopToken* stop);
 
 }  // namespace stowage
 

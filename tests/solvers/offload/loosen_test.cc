@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -12,6 +13,7 @@
 #include "solvers/offload/copy_trips.h"
 #include "solvers/offload/trip_replay.h"
 #include "solvers/plan/simulate.h"
+#include "tests/solvers/graph/deadline.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_communication.h"
@@ -46,7 +48,7 @@ void Check(const Chain& chain, const TransferModel& link, const Schedule& schedu
            Counts* counts) {
   const Simulation before = *Simulate(chain, schedule, link);
   const Bytes memory = before.peak + more;
-  const Schedule loosened = Loosen(chain, schedule, link, memory);
+  const Schedule loosened = Loosen(chain, schedule, link, memory, nullptr);
   const NaiveResult after = NaiveReplay(chain, loosened, &link);
   ASSERT_TRUE(after.valid) << Describe(chain);
   EXPECT_LE(after.makespan, before.makespan.value());
@@ -54,8 +56,9 @@ void Check(const Chain& chain, const TransferModel& link, const Schedule& schedu
   EXPECT_LE(after.host_peak, link.host_memory.value());
   EXPECT_LE(after.sent, before.sent.value());
   EXPECT_EQ(StepsOf(loosened), StepsOf(schedule));
-  EXPECT_EQ(Loosen(chain, schedule, link, memory), loosened);
-  const NaiveResult again = NaiveReplay(chain, Loosen(chain, loosened, link, memory), &link);
+  EXPECT_EQ(Loosen(chain, schedule, link, memory, nullptr), loosened);
+  const NaiveResult again =
+      NaiveReplay(chain, Loosen(chain, loosened, link, memory, nullptr), &link);
   EXPECT_LE(again.makespan, after.makespan);
   counts->waiting += before.idle_time > Nanos(0) ? 1 : 0;
   counts->faster += after.makespan < before.makespan.value() ? 1 : 0;
@@ -145,13 +148,54 @@ TEST(Loosen, HidesCopies) {
                          Backward(2),       Backward(1)};
   EXPECT_EQ(Simulate(FourStages(), Slow(), Link())->makespan, Nanos(100));
   EXPECT_EQ(Simulate(FourStages(), want, Link())->makespan, Nanos(80));
-  EXPECT_EQ(Loosen(FourStages(), Slow(), Link(), Bytes(30)), want);
+  EXPECT_EQ(Loosen(FourStages(), Slow(), Link(), Bytes(30), nullptr), want);
+  // A stop leaves it as it is, a deadline what takes next to no time.
+  StopToken stop;
+  const StopToken late(StopToken::Clock::now());
+  EXPECT_EQ(Loosen(FourStages(), Slow(), Link(), Bytes(30), &late), want);
+  stop.RequestStop();
+  EXPECT_EQ(Loosen(FourStages(), Slow(), Link(), Bytes(30), &stop), Slow());
+}
+
+// Every saved tensor leaves after the next forward, and comes back before its backward.
+Schedule EverythingAway(int stages) {
+  Schedule schedule;
+  for (int l = 1; l <= stages + 1; ++l) {
+    schedule.push_back(ForwardKeepAll(l));
+    if (l == 1 || l > stages) continue;
+    schedule.insert(schedule.end(), {OffloadStart(kSaved, l - 1), OffloadWait(kSaved, l - 1)});
+  }
+  schedule.push_back(Backward(stages + 1));
+  for (int l = stages; l >= 1; --l) {
+    if (l > 1) {
+      schedule.insert(schedule.end(), {PrefetchStart(kSaved, l - 1), PrefetchWait(kSaved, l - 1)});
+    }
+    schedule.push_back(Backward(l));
+  }
+  return schedule;
+}
+
+TEST(Loosen, OfLongSchedulesHearsOfADeadline) {
+  constexpr int kStages = 6000;
+  ChainSpec spec = FourStages().spec();
+  spec.stages.assign(kStages, spec.stages.front());
+  const Chain chain = *Chain::Create(spec);
+  TransferModel link = Link();
+  link.host_memory = Bytes(int64_t{1} << 40);
+  const Schedule schedule = EverythingAway(kStages);
+  const Simulation before = *Simulate(chain, schedule, link);
+  const double seconds =
+      SecondsUnderDeadline(std::chrono::milliseconds(0), [&](const StopToken* stop) {
+        const Schedule after = Loosen(chain, schedule, link, before.peak + Bytes(kStages), stop);
+        EXPECT_LT(Simulate(chain, after, link)->makespan, before.makespan);
+      });
+  EXPECT_LT(seconds, kDeadlineSlack);
 }
 
 TEST(Loosen, KeepsWhatHasRoom) {
   TransferModel slow_link = Link();
   slow_link.to_host.latency = Nanos(1000);
-  EXPECT_EQ(Loosen(FourStages(), Slow(), slow_link, Bytes(40)), StepsOf(Slow()));
+  EXPECT_EQ(Loosen(FourStages(), Slow(), slow_link, Bytes(40), nullptr), StepsOf(Slow()));
 }
 
 TEST(Loosen, DiscardsWhatIsSaved) {
@@ -174,7 +218,7 @@ TEST(Loosen, DiscardsWhatIsSaved) {
                              Backward(1)};
   const Chain chain = FourStages();
   const Bytes peak = Simulate(chain, schedule, Link())->peak;
-  const Schedule loosened = Loosen(chain, schedule, Link(), peak);
+  const Schedule loosened = Loosen(chain, schedule, Link(), peak, nullptr);
   const Simulation s = *Simulate(chain, loosened, Link());
   EXPECT_EQ(s.sent, Bytes(0));
   EXPECT_EQ(s.idle_time, Nanos(0));
@@ -182,10 +226,10 @@ TEST(Loosen, DiscardsWhatIsSaved) {
 }
 
 TEST(Loosen, ReturnsWhatItCannotImprove) {
-  EXPECT_EQ(Loosen(FourStages(), Slow(), Link(), Bytes(29)), Slow());  // does not fit
+  EXPECT_EQ(Loosen(FourStages(), Slow(), Link(), Bytes(29), nullptr), Slow());  // does not fit
   Schedule broken = Slow();
   broken.pop_back();
-  EXPECT_EQ(Loosen(FourStages(), broken, Link(), Bytes(100)), broken);
+  EXPECT_EQ(Loosen(FourStages(), broken, Link(), Bytes(100), nullptr), broken);
 }
 
 TEST(Loosen, ReturnsWhatCommunicatesBesideCompute) {
