@@ -3,20 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 namespace stowage {
-namespace {
-
-// With as many of the newest plans as fit the capacity, at least one.
-std::shared_ptr<const PlanEntry> WithoutOldestPlans(PlanEntry entry, Bytes capacity) {
-  while (entry.plans.size() > 1 && ChargeOf(entry) > capacity) {
-    entry.plans.erase(entry.plans.begin());
-  }
-  return std::make_shared<const PlanEntry>(std::move(entry));
-}
-
-}  // namespace
 
 size_t MemoryPlanStore::KeyHash::operator()(const PlanKey& key) const {
   // Any 8 bytes of a SHA-256 are as good as a hash of all of them.
@@ -58,26 +45,18 @@ std::optional<std::shared_ptr<const PlanEntry>> MemoryPlanStore::GetNow(const Pl
 }
 
 absl::Status MemoryPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
-  Bytes charge = ChargeOf(*entry);
-  if (charge > shard_capacity_ && entry->plans.size() > 1) {
-    entry = WithoutOldestPlans(*entry, shard_capacity_);
-    charge = ChargeOf(*entry);
-  }
-  if (charge > shard_capacity_) {
-    return absl::ResourceExhaustedError(absl::StrCat("an entry of ", charge.value(),
-                                                     " bytes is over the limit of ",
-                                                     shard_capacity_.value(), " bytes"));
-  }
+  absl::StatusOr<ChargedEntry> fit = FitTo(shard_capacity_, std::move(entry));
+  if (!fit.ok()) return fit.status();
   Shard& shard = ShardOf(key);
   std::lock_guard<std::mutex> lock(shard.mutex);
   const auto found = shard.index.find(key);
   if (found != shard.index.end()) {
-    if (found->second->entry->generation >= entry->generation) return StaleGenerationError();
+    if (found->second->entry->generation >= fit->entry->generation) return StaleGenerationError();
     shard.Remove(found->second);
   }
-  shard.recent.push_front(Node{key, std::move(entry), charge});
+  shard.recent.push_front(Node{key, std::move(fit->entry), fit->charge});
   shard.index[key] = shard.recent.begin();
-  shard.charged += charge;
+  shard.charged += fit->charge;
   while (shard.charged > shard_capacity_) {
     shard.Remove(std::prev(shard.recent.end()));
     ++shard.evicted;

@@ -1,5 +1,9 @@
 #include "server/cache/plan_entry.h"
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
 namespace stowage {
 namespace {
 
@@ -41,6 +45,13 @@ size_t ChargeOf(const Plan& plan) {
          plan.provenance.solver.capacity() + plan.provenance.solver_version.capacity();
 }
 
+std::shared_ptr<const PlanEntry> WithoutOldestPlans(PlanEntry entry, Bytes capacity) {
+  while (entry.plans.size() > 1 && stowage::ChargeOf(entry) > capacity) {
+    entry.plans.erase(entry.plans.begin());
+  }
+  return std::make_shared<const PlanEntry>(std::move(entry));
+}
+
 }  // namespace
 
 absl::Status StaleGenerationError() {
@@ -60,6 +71,17 @@ Bytes ChargeOf(const PlanEntry& entry) {
   if (entry.frontier) bytes += ChargeOf(*entry.frontier);
   bytes += entry.tenant.capacity() + entry.name.capacity();
   return Bytes(static_cast<int64_t>(bytes));
+}
+
+absl::StatusOr<ChargedEntry> FitTo(Bytes capacity, std::shared_ptr<const PlanEntry> entry) {
+  Bytes charge = ChargeOf(*entry);
+  if (charge > capacity && entry->plans.size() > 1) {
+    entry = WithoutOldestPlans(*entry, capacity);
+    charge = ChargeOf(*entry);
+  }
+  if (charge <= capacity) return ChargedEntry{std::move(entry), charge};
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "an entry of ", charge.value(), " bytes is over the limit of ", capacity.value(), " bytes"));
 }
 
 }  // namespace stowage

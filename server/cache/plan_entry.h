@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "solvers/model/canonical.h"
 #include "solvers/plan/frontier.h"
 #include "solvers/plan/linked_problem.h"
@@ -82,6 +83,15 @@ absl::Status StaleGenerationError();
 
 // Bytes of memory that the entry holds, near enough to bound a cache by.
 Bytes ChargeOf(const PlanEntry& entry);
+
+struct ChargedEntry {
+  std::shared_ptr<const PlanEntry> entry;
+  Bytes charge;
+};
+
+// The entry with as many of its newest plans as fit a store of `capacity`, at least one.
+// RESOURCE_EXHAUSTED when one is too many.
+absl::StatusOr<ChargedEntry> FitTo(Bytes capacity, std::shared_ptr<const PlanEntry> entry);
 
 }  // namespace stowage
 

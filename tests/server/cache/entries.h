@@ -7,13 +7,17 @@
 #include <string>
 
 #include "server/cache/plan_entry.h"
+#include "solvers/plan/problem_referee.h"
 #include "tests/server/support/profiles.h"
 
 namespace stowage::testing {
 
-inline PlanKey KeyOf(const std::string& text) { return PlanKey{kEncodingVersion, Sha256(text)}; }
+// Of the entry with these canonical bytes.
+inline PlanKey KeyOf(const std::string& canonical) {
+  return PlanKey{kEncodingVersion, Sha256(canonical)};
+}
 
-// An entry of about `bytes` more than an empty one.
+// An entry that every store serves, of about `bytes` more than the least one.
 inline std::shared_ptr<const PlanEntry> EntryOf(const std::string& canonical, size_t bytes = 0,
                                                 int64_t generation = 1) {
   auto entry = std::make_shared<PlanEntry>();
@@ -21,12 +25,16 @@ inline std::shared_ptr<const PlanEntry> EntryOf(const std::string& canonical, si
   entry->generation = generation;
   entry->reference = std::make_shared<const LinkedProblem>(
       LinkedProblem{ChainProfile(ProfileShape{}).problem, std::nullopt});
+  entry->store_all = *PlainTraining(entry->reference->problem);
   entry->least_budget = Bytes(42);
   Plan plan;
   plan.status = PlanStatus::kFound;
-  plan.budget = Bytes(1000);
+  plan.budget = entry->store_all.peak + Bytes(1000);
   plan.revision = 7;
-  plan.schedule = {ForwardKeepAll(1), Backward(1)};
+  plan.schedule = StoreAllSchedule(entry->reference->problem);
+  plan.prediction = entry->store_all;
+  plan.bounds.store_all_makespan = entry->store_all.makespan;
+  plan.bounds.store_all_peak = entry->store_all.peak;
   plan.explanation = std::string(bytes, 'x');
   entry->plans.push_back({std::make_shared<const Plan>(plan)});
   return entry;

@@ -1,0 +1,40 @@
+// Entries as bytes, for the tiers that outlive the process.
+//
+// The encoding is our own: sealed (sealed_bytes.h), and inside it, as field_code.h writes them,
+//   canonical bytes; reference (problem_code.h); the least budget, if known; plans (plan_code.h);
+//   samples: job, costs; reports: job, budget, revision, time ratio, peak ratio;
+//   the encoded frontier (solvers/plan/frontier.h), empty without one;
+//   tenant; name; frozen; generation
+// An entry has one encoding. Any change to this list is a new kEntryVersion.
+//
+// Nothing is believed that can be computed: what store-all takes and every prediction come from a
+// replay under the reference. Plan::stage_vertices is not kept (plan_entry.h). Thread-safe.
+#ifndef STOWAGE_SERVER_CACHE_ENTRY_CODEC_H_
+#define STOWAGE_SERVER_CACHE_ENTRY_CODEC_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/cache/plan_entry.h"
+#include "server/metrics/server_metrics.h"
+
+namespace stowage {
+
+inline constexpr uint32_t kEntryVersion = 1;
+
+// `entry` has a reference, and costs with every sample. O(entry).
+std::string EncodeEntry(const PlanEntry& entry);
+
+// The entry of `key`. DATA_LOSS: cut, changed, of another key (its canonical bytes do not hash to
+// this one), or the referee refuses a plan of it. UNIMPLEMENTED: of another format version. Takes
+// any bytes, and memory in proportion to what is valid among them. O(entry).
+absl::StatusOr<std::shared_ptr<const PlanEntry>> DecodeEntry(const PlanKey& key, std::string bytes);
+
+// What an error of DecodeEntry counts as.
+CacheFailure FailureOf(const absl::Status& status);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_CACHE_ENTRY_CODEC_H_

@@ -1,0 +1,24 @@
+// Stored plans as fields of what is stored. Internal to server/cache.
+//
+// Kept is what cannot be computed: state, pin, status, budget, schedule (solvers/plan/schedule_code.h),
+// the proven bounds, provenance, revision and explanation. The prediction and what store-all takes
+// come from the replay.
+#ifndef STOWAGE_SERVER_CACHE_PLAN_CODE_H_
+#define STOWAGE_SERVER_CACHE_PLAN_CODE_H_
+
+#include "server/cache/field_code.h"
+#include "server/cache/plan_entry.h"
+
+namespace stowage {
+
+void WritePlan(const StoredPlan& stored, FieldWriter* out);
+
+// A plan of `reference`, whose store-all takes `store_all`. `in` has failed where there is none, or
+// one that the referee refuses: its schedule is not valid, its peak is over its budget, or it is
+// faster than its own lower bound. O(bytes + instructions + stages).
+void ReadPlan(const LinkedProblem& reference, const Simulation& store_all, FieldReader* in,
+              StoredPlan* stored);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_CACHE_PLAN_CODE_H_
