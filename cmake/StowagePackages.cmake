@@ -1,6 +1,7 @@
 # Every outside library, found once. Rooms name the targets they use; the layers test watches who does.
 find_package(absl CONFIG REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(SQLite3 REQUIRED)
 find_package(Threads REQUIRED)
 
 if(STOWAGE_RPC)

@@ -51,7 +51,7 @@ const std::vector<Room>& Rooms() {
         "solvers/drawing"}},
       {"server/planning",
        {"solvers", "solvers/model", "solvers/plan", "server/cache", "server/metrics"}},
-      {"server/cache", {"solvers", "solvers/model", "solvers/plan", "server/metrics"}},
+      {"server/cache", {"solvers", "solvers/model", "solvers/plan", "server/metrics", "<sqlite>"}},
       {"server/metrics", {"<prometheus>"}},
       {"server/rpc",
        {"proto", "proto/codec", "solvers", "solvers/model", "solvers/plan", "server/planning",
@@ -112,6 +112,7 @@ std::string LibraryOfTarget(const std::string& target) {
       {"prometheus-cpp::", "<prometheus>"},
       {"stowage_libtorch", "<torch>"},
       {"OpenSSL::", "<openssl>"},
+      {"SQLite::", "<sqlite>"},
       {"absl::", ""},
       {"Threads::", ""},
   };

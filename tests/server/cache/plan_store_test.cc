@@ -3,6 +3,7 @@
 #include "server/cache/memory_plan_store.h"
 #include "server/cache/metrics_plan_store.h"
 #include "tests/server/cache/plan_store_conformance.h"
+#include "tests/server/cache/sqlite_files.h"
 #include "tests/server/support/counting_metrics.h"
 
 namespace stowage::testing {
@@ -19,10 +20,16 @@ std::unique_ptr<PlanStore> Counted() {
   return std::make_unique<MetricsPlanStore>(Memory(), CacheTier::kMemory, &no_metrics);
 }
 
+std::unique_ptr<PlanStore> Sqlite() { return std::make_unique<SqliteInFolder>(false); }
+
+std::unique_ptr<PlanStore> SqliteReopened() { return std::make_unique<SqliteInFolder>(true); }
+
 INSTANTIATE_TEST_SUITE_P(Stores, PlanStoreConformance,
                          ::testing::Values(StoreFactory{"Memory", Memory},
                                            StoreFactory{"MemoryOneShard", OneShard},
-                                           StoreFactory{"Metrics", Counted}),
+                                           StoreFactory{"Metrics", Counted},
+                                           StoreFactory{"Sqlite", Sqlite},
+                                           StoreFactory{"SqliteReopened", SqliteReopened}),
                          [](const auto& store) { return store.param.name; });
 
 TEST(MetricsPlanStore, CountsLookupsButNotPeeks) {

@@ -1,0 +1,176 @@
+// What only the store in a file promises: it outlives the process, evicts by lookups, and has its
+// file alone. Damage has sqlite_damage_test.cc.
+#include "server/cache/sqlite_plan_store.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/server/cache/entries.h"
+#include "tests/server/cache/full_entries.h"
+#include "tests/server/cache/sqlite_files.h"
+#include "tests/server/support/counting_metrics.h"
+
+namespace stowage::testing {
+namespace {
+
+class SqliteStore : public ::testing::Test {
+ protected:
+  std::unique_ptr<SqlitePlanStore> Opened(Bytes max_bytes = kAmpleFile) {
+    return MustOpen(path_, &metrics_, max_bytes);
+  }
+  static bool Holds(PlanStore* store, const std::string& name) {
+    return store->Get(KeyOf(name), Access::kPeek) != nullptr;
+  }
+
+  TemporaryFolder folder_;
+  const std::string path_ = folder_ / "plans";
+  CountingMetrics metrics_;
+};
+
+TEST_F(SqliteStore, EveryFieldOutlivesTheProcess) {
+  for (const PlanEntry& entry : {FullChainEntry(), FullGraphEntry()}) {
+    ASSERT_TRUE(
+        Opened()->Put(KeyOf(entry.canonical), std::make_shared<const PlanEntry>(entry)).ok());
+    const auto kept = Opened()->Get(KeyOf(entry.canonical), Access::kLookup);
+    ASSERT_NE(kept, nullptr);
+    ExpectEqualEntries(*kept, entry);
+  }
+}
+
+TEST_F(SqliteStore, TotalsOutliveTheProcess) {
+  ASSERT_TRUE(Opened()->Put(KeyOf("a"), EntryOf("a")).ok());
+  ASSERT_TRUE(Opened()->Put(KeyOf("b"), EntryOf("b", 100)).ok());
+  const PlanStoreStats stats = Opened()->stats();
+  EXPECT_EQ(stats.entries, 2);
+  EXPECT_EQ(stats.charged, ChargeOf(*EntryOf("a")) + ChargeOf(*EntryOf("b", 100)));
+}
+
+TEST_F(SqliteStore, OnlyGetCanTell) {
+  const auto store = Opened();
+  ASSERT_TRUE(store->Put(KeyOf("a"), EntryOf("a")).ok());
+  EXPECT_FALSE(store->GetNow(KeyOf("a"), Access::kLookup).has_value());
+}
+
+TEST_F(SqliteStore, TheLeastRecentlyLookedUpGoesFirst) {
+  const Bytes one = ChargeOf(*EntryOf("a"));
+  const auto store = Opened(Bytes(3 * one.value()));
+  for (const char* name : {"a", "b", "c"}) {
+    ASSERT_TRUE(store->Put(KeyOf(name), EntryOf(name)).ok());
+  }
+  store->Get(KeyOf("a"), Access::kLookup);
+  store->Get(KeyOf("b"), Access::kPeek);  // does not save b
+  ASSERT_TRUE(store->Put(KeyOf("d"), EntryOf("d")).ok());
+  EXPECT_TRUE(Holds(store.get(), "a"));
+  EXPECT_FALSE(Holds(store.get(), "b"));
+  EXPECT_TRUE(Holds(store.get(), "c"));
+  EXPECT_TRUE(Holds(store.get(), "d"));
+  EXPECT_EQ(store->stats().evicted, 1);
+  EXPECT_EQ(store->stats().entries, 3);
+}
+
+TEST_F(SqliteStore, LookupsOutliveTheProcess) {
+  const Bytes three(3 * ChargeOf(*EntryOf("a")).value());
+  for (const char* name : {"a", "b", "c"}) {
+    ASSERT_TRUE(Opened(three)->Put(KeyOf(name), EntryOf(name)).ok());
+  }
+  Opened(three)->Get(KeyOf("a"), Access::kLookup);
+  const auto store = Opened(three);
+  ASSERT_TRUE(store->Put(KeyOf("d"), EntryOf("d")).ok());
+  EXPECT_TRUE(Holds(store.get(), "a"));
+  EXPECT_FALSE(Holds(store.get(), "b"));
+}
+
+TEST_F(SqliteStore, NeverChargesMoreThanItsLimit) {
+  const Bytes limit(40 * ChargeOf(*EntryOf("a")).value());
+  const auto store = Opened(limit);
+  for (int i = 0; i < 200; ++i) {
+    const std::string name = std::to_string(i);
+    ASSERT_TRUE(store->Put(KeyOf(name), EntryOf(name, static_cast<size_t>(37 * i) % 1000)).ok());
+    ASSERT_LE(store->stats().charged, limit);
+    ASSERT_TRUE(Holds(store.get(), name));
+  }
+  EXPECT_EQ(store->stats().entries + store->stats().evicted, 200);
+  EXPECT_GT(store->stats().entries, 10);
+}
+
+TEST_F(SqliteStore, AnEntryOverTheLimitIsRefusedAndDropsNothing) {
+  const auto store = Opened(ChargeOf(*EntryOf("a")));
+  ASSERT_TRUE(store->Put(KeyOf("a"), EntryOf("a")).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(store->Put(KeyOf("b"), EntryOf("b", 100))));
+  EXPECT_TRUE(absl::IsResourceExhausted(store->Put(KeyOf("a"), EntryOf("a", 100, 2))));
+  EXPECT_TRUE(Holds(store.get(), "a"));
+}
+
+TEST_F(SqliteStore, ALowerLimitEvictsAtTheStart) {
+  for (const char* name : {"a", "b", "c", "d"}) {
+    ASSERT_TRUE(Opened()->Put(KeyOf(name), EntryOf(name, name[0] == 'd' ? 100000 : 0)).ok());
+  }
+  const Bytes two(2 * ChargeOf(*EntryOf("a")).value());
+  const auto store = Opened(two);
+  EXPECT_LE(store->stats().charged, two);
+  EXPECT_FALSE(Holds(store.get(), "a"));
+  EXPECT_TRUE(Holds(store.get(), "b"));
+  EXPECT_TRUE(Holds(store.get(), "c"));
+  EXPECT_FALSE(Holds(store.get(), "d"));  // alone over the limit
+}
+
+TEST_F(SqliteStore, LookupsAreWrittenOnceThereAreMany) {
+  constexpr int kEntries = 600;
+  const auto store = Opened();
+  for (int i = 0; i < kEntries; ++i) {
+    ASSERT_TRUE(store->Put(KeyOf(std::to_string(i)), EntryOf(std::to_string(i))).ok());
+  }
+  SqliteConnection beside = *SqliteConnection::Open(path_, std::chrono::seconds(1));
+  const auto last_used = [&beside] { return *beside.Integer("SELECT max(used) FROM entries"); };
+  const int64_t before = last_used();
+  for (int i = 0; i < 500; ++i) store->Get(KeyOf(std::to_string(i)), Access::kLookup);
+  EXPECT_EQ(last_used(), before);
+  for (int i = 500; i < kEntries; ++i) store->Get(KeyOf(std::to_string(i)), Access::kLookup);
+  EXPECT_GT(last_used(), before);
+}
+
+TEST_F(SqliteStore, ASecondOneOnTheSameFileIsRefusedAndNamesTheFirst) {
+  const auto store = Opened();
+  const std::string other = folder_ / "other";
+  std::filesystem::create_symlink(path_, other);
+  for (const std::string& path : {path_, other}) {
+    const auto second = SqlitePlanStore::Open(OptionsFor(path), &metrics_);
+    ASSERT_TRUE(absl::IsFailedPrecondition(second.status())) << second.status();
+    const std::string message(second.status().message());
+    EXPECT_NE(message.find(path_), std::string::npos) << message;
+    EXPECT_NE(message.find(absl::StrCat("process ", ::getpid())), std::string::npos) << message;
+  }
+  EXPECT_TRUE(store->Put(KeyOf("a"), EntryOf("a")).ok());
+}
+
+TEST_F(SqliteStore, AnotherProgramsDatabaseIsRefusedAndLeftAlone) {
+  SqliteConnection other = *SqliteConnection::Open(path_, std::chrono::seconds(1));
+  ASSERT_TRUE(other.Execute("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)").ok());
+  const auto refused = SqlitePlanStore::Open(OptionsFor(path_), &metrics_);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+  EXPECT_EQ(*other.Integer("SELECT count(*) FROM theirs"), 1);
+}
+
+TEST_F(SqliteStore, ANewerSchemaIsRefusedAndLeftAlone) {
+  ASSERT_TRUE(Opened()->Put(KeyOf("a"), EntryOf("a")).ok());
+  {
+    SqliteConnection newer = *SqliteConnection::Open(path_, std::chrono::seconds(1));
+    ASSERT_TRUE(newer.Execute("PRAGMA user_version = 2").ok());
+  }
+  const auto refused = SqlitePlanStore::Open(OptionsFor(path_), &metrics_);
+  ASSERT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+  EXPECT_NE(refused.status().message().find("schema version 2"), absl::string_view::npos);
+  SqliteConnection same = *SqliteConnection::Open(path_, std::chrono::seconds(1));
+  EXPECT_EQ(*same.Integer("SELECT count(*) FROM entries"), 1);
+}
+
+TEST_F(SqliteStore, AFolderThatIsNotThereIsAnError) {
+  const auto refused = SqlitePlanStore::Open(OptionsFor(folder_ / "no/such/plans"), &metrics_);
+  EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();
+}
+
+}  // namespace
+}  // namespace stowage::testing
