@@ -9,9 +9,13 @@ MetricsPlanStore::MetricsPlanStore(std::unique_ptr<PlanStore> store, CacheTier t
     : store_(std::move(store)), tier_(tier), metrics_(metrics) {}
 
 std::shared_ptr<const PlanEntry> MetricsPlanStore::Get(const PlanKey& key, Access access) {
-  std::shared_ptr<const PlanEntry> entry = store_->Get(key, access);
-  if (access == Access::kLookup) metrics_->CacheLookup(tier_, entry != nullptr);
-  return entry;
+  return Look(key, access).entry;
+}
+
+PlanAnswer MetricsPlanStore::Look(const PlanKey& key, Access access) {
+  PlanAnswer answer = store_->Look(key, access);
+  if (access == Access::kLookup) metrics_->CacheLookup(tier_, answer.entry != nullptr);
+  return answer;
 }
 
 std::optional<std::shared_ptr<const PlanEntry>> MetricsPlanStore::GetNow(const PlanKey& key,

@@ -17,6 +17,7 @@ class MetricsPlanStore final : public PlanStore {
   MetricsPlanStore(std::unique_ptr<PlanStore> store, CacheTier tier, ServerMetrics* metrics);
 
   std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
+  PlanAnswer Look(const PlanKey& key, Access access) override;
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                          Access access) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;

@@ -24,6 +24,18 @@ struct PlanStoreStats {
 // replaced by a Put: where several servers share a tier, it comes from there.
 enum class Access { kLookup, kPeek, kUpdate };
 
+// What it means that a store has no entry.
+enum class Absence {
+  kUnknown,  // never put, or evicted
+  kErased,   // taken out not long ago, by this server or another one
+  kFailed,   // the store cannot say
+};
+
+struct PlanAnswer {
+  std::shared_ptr<const PlanEntry> entry;  // null: absent
+  Absence absence = Absence::kUnknown;
+};
+
 // Thread-safe.
 class PlanStore {
  public:
@@ -32,6 +44,11 @@ class PlanStore {
   // The entry, or null: unknown key, evicted, or the store failed.
   virtual std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) = 0;
 
+  // The same, and why there is nothing.
+  virtual PlanAnswer Look(const PlanKey& key, Access access) {
+    return PlanAnswer{Get(key, access), Absence::kUnknown};
+  }
+
   // The same for a thread that must not wait. Nothing: only Get can tell.
   virtual std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                                  Access access) = 0;
@@ -39,7 +56,7 @@ class PlanStore {
   // Replaces what is under the key. ABORTED when what is there is not of a smaller generation: read
   // it again and change that. An entry that alone is over the store's limit is kept without
   // its oldest plans; RESOURCE_EXHAUSTED when it is too large with its newest one alone: then what
-  // was there before stays.
+  // was there before stays. Another error: the store failed, and has what it had before.
   virtual absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) = 0;
 
   // False when there was nothing.
