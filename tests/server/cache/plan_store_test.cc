@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
+
+#include "server/cache/faulty_plan_store.h"
 #include "server/cache/memory_plan_store.h"
 #include "server/cache/metrics_plan_store.h"
+#include "server/cache/tiered_plan_store.h"
 #include "tests/server/cache/plan_store_conformance.h"
 #include "tests/server/cache/sqlite_files.h"
 #include "tests/server/support/counting_metrics.h"
@@ -24,12 +28,33 @@ std::unique_ptr<PlanStore> Sqlite() { return std::make_unique<SqliteInFolder>(fa
 
 std::unique_ptr<PlanStore> SqliteReopened() { return std::make_unique<SqliteInFolder>(true); }
 
+std::unique_ptr<PlanStore> Tiered() {
+  return std::make_unique<TieredPlanStore>(Memory(), Memory());
+}
+
+// Nearly every Get compares.
+std::unique_ptr<PlanStore> TieredAndShared() {
+  return std::make_unique<TieredPlanStore>(Memory(), Memory(), std::chrono::microseconds(1));
+}
+
+std::unique_ptr<PlanStore> ThreeTiers() {
+  return std::make_unique<TieredPlanStore>(Memory(), Tiered());
+}
+
+std::unique_ptr<PlanStore> WithoutFaults() {
+  return std::make_unique<FaultyPlanStore>(Memory(), FaultPolicy{});
+}
+
 INSTANTIATE_TEST_SUITE_P(Stores, PlanStoreConformance,
                          ::testing::Values(StoreFactory{"Memory", Memory},
                                            StoreFactory{"MemoryOneShard", OneShard},
                                            StoreFactory{"Metrics", Counted},
                                            StoreFactory{"Sqlite", Sqlite},
-                                           StoreFactory{"SqliteReopened", SqliteReopened}),
+                                           StoreFactory{"SqliteReopened", SqliteReopened},
+                                           StoreFactory{"Tiered", Tiered},
+                                           StoreFactory{"TieredAndShared", TieredAndShared},
+                                           StoreFactory{"ThreeTiers", ThreeTiers},
+                                           StoreFactory{"WithoutFaults", WithoutFaults}),
                          [](const auto& store) { return store.param.name; });
 
 TEST(MetricsPlanStore, CountsLookupsButNotPeeks) {

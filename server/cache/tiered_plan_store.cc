@@ -1,0 +1,181 @@
+#include "server/cache/tiered_plan_store.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace stowage {
+namespace {
+
+// Of one stripe. Of a key beyond them the slow tier's entry counts, as if it were newer.
+constexpr size_t kMostAhead = 4096;
+
+}  // namespace
+
+TieredPlanStore::TieredPlanStore(std::unique_ptr<PlanStore> fast, std::unique_ptr<PlanStore> slow,
+                                 std::optional<std::chrono::nanoseconds> freshness)
+    : fast_(std::move(fast)), slow_(std::move(slow)), freshness_(freshness) {}
+
+TieredPlanStore::Stripe& TieredPlanStore::StripeOf(const PlanKey& key) {
+  return stripes_[key.digest.bytes().front() % stripes_.size()];
+}
+
+bool TieredPlanStore::IsFresh(const PlanKey& key) {
+  if (!freshness_) return true;
+  Stripe& stripe = StripeOf(key);
+  std::lock_guard<std::mutex> lock(stripe.mutex);
+  const auto found = stripe.compared.find(key);
+  return found != stripe.compared.end() && Clock::now() < found->second + *freshness_;
+}
+
+void TieredPlanStore::MarkFresh(Stripe* stripe, const PlanKey& key) {
+  if (!freshness_) return;
+  const Clock::time_point now = Clock::now();
+  stripe->compared[key] = now;
+  stripe->by_time.emplace_back(now, key);
+  while (stripe->by_time.front().first + *freshness_ <= now) {
+    const auto& [time, old] = stripe->by_time.front();
+    const auto found = stripe->compared.find(old);
+    if (found != stripe->compared.end() && found->second == time) stripe->compared.erase(found);
+    stripe->by_time.pop_front();
+  }
+}
+
+uint64_t TieredPlanStore::ErasuresOf(const PlanKey& key) {
+  Stripe& stripe = StripeOf(key);
+  std::lock_guard<std::mutex> lock(stripe.mutex);
+  return stripe.erasures;
+}
+
+std::shared_ptr<const PlanEntry> TieredPlanStore::Get(const PlanKey& key, Access access) {
+  return Look(key, access).entry;
+}
+
+PlanAnswer TieredPlanStore::Look(const PlanKey& key, Access access) {
+  if (access == Access::kUpdate) return LookSlow(key, access, fast_->Get(key, Access::kPeek));
+  std::shared_ptr<const PlanEntry> copy = fast_->Get(key, access);
+  if (copy && IsFresh(key)) return PlanAnswer{std::move(copy)};
+  return LookSlow(key, access, std::move(copy));
+}
+
+PlanAnswer TieredPlanStore::LookSlow(const PlanKey& key, Access access,
+                                     std::shared_ptr<const PlanEntry> copy) {
+  uint64_t erasures = ErasuresOf(key);
+  PlanAnswer slow = slow_->Look(key, access);
+  if (slow.entry) {
+    if (copy && copy->generation > slow.entry->generation) {
+      if (IsAhead(key)) return KeepCopy(key, std::move(copy), true);
+      // Another server has erased it and made it anew: the copy is of what was before.
+      Drop(key);
+      erasures = ErasuresOf(key);
+    }
+    Fill(key, slow.entry, erasures);
+    return slow;
+  }
+  if (slow.absence == Absence::kErased) Drop(key);
+  if (!copy || slow.absence == Absence::kErased) return slow;
+  return KeepCopy(key, std::move(copy), slow.absence == Absence::kUnknown);
+}
+
+PlanAnswer TieredPlanStore::KeepCopy(const PlanKey& key, std::shared_ptr<const PlanEntry> copy,
+                                     bool give_back) {
+  if (give_back && freshness_) {
+    const absl::Status given = slow_->Put(key, copy);
+    // Another server has changed it meanwhile: the next Get sees that.
+    if (absl::IsAborted(given)) return PlanAnswer{std::move(copy)};
+    SetAhead(key, !given.ok());
+  }
+  // Compared or not: a slow tier that is away is not asked again before its time.
+  Stripe& stripe = StripeOf(key);
+  std::lock_guard<std::mutex> lock(stripe.mutex);
+  MarkFresh(&stripe, key);
+  return PlanAnswer{std::move(copy)};
+}
+
+bool TieredPlanStore::IsAhead(const PlanKey& key) {
+  Stripe& stripe = StripeOf(key);
+  std::lock_guard<std::mutex> lock(stripe.mutex);
+  return stripe.ahead.count(key) > 0;
+}
+
+void TieredPlanStore::SetAhead(const PlanKey& key, bool ahead) {
+  Stripe& stripe = StripeOf(key);
+  std::lock_guard<std::mutex> lock(stripe.mutex);
+  if (!ahead) {
+    stripe.ahead.erase(key);
+  } else if (stripe.ahead.size() < kMostAhead) {
+    stripe.ahead.insert(key);
+  }
+}
+
+std::optional<std::shared_ptr<const PlanEntry>> TieredPlanStore::GetNow(const PlanKey& key,
+                                                                        Access access) {
+  // A peek first: what Get must decide is counted by Get alone.
+  const auto copy = fast_->GetNow(key, Access::kPeek);
+  if (!copy) return std::nullopt;
+  if (*copy) {
+    if (!IsFresh(key)) return std::nullopt;
+    return access == Access::kLookup ? fast_->GetNow(key, access) : copy;
+  }
+  return slow_->GetNow(key, access);
+}
+
+void TieredPlanStore::Fill(const PlanKey& key, const std::shared_ptr<const PlanEntry>& entry,
+                           uint64_t erasures) {
+  Stripe& stripe = StripeOf(key);
+  std::lock_guard<std::mutex> lock(stripe.mutex);
+  if (stripe.erasures != erasures) return;
+  absl::Status status = fast_->Put(key, entry);
+  if (absl::IsAborted(status)) {
+    const auto copy = fast_->Get(key, Access::kPeek);
+    if (copy && copy->generation > entry->generation) return;
+    // Equal generations of different histories: both servers changed the same one while the slow
+    // tier was away. Its history is the one that counts.
+    fast_->Erase(key);
+    status = fast_->Put(key, entry);
+  }
+  if (!status.ok()) {
+    fast_->Erase(key);
+    return;
+  }
+  MarkFresh(&stripe, key);
+}
+
+bool TieredPlanStore::Drop(const PlanKey& key) {
+  Stripe& stripe = StripeOf(key);
+  std::lock_guard<std::mutex> lock(stripe.mutex);
+  ++stripe.erasures;
+  stripe.compared.erase(key);
+  return fast_->Erase(key);
+}
+
+absl::Status TieredPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
+  const uint64_t erasures = ErasuresOf(key);
+  const absl::Status slow = slow_->Put(key, entry);
+  if (absl::IsAborted(slow)) {
+    Drop(key);
+    return slow;
+  }
+  SetAhead(key, !slow.ok());
+  if (!slow.ok()) return fast_->Put(key, std::move(entry));
+  Fill(key, entry, erasures);
+  return slow;
+}
+
+bool TieredPlanStore::Erase(const PlanKey& key) {
+  const bool slow = slow_->Erase(key);
+  const bool fast = Drop(key);
+  return slow || fast;
+}
+
+std::vector<PlanKey> TieredPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
+  const std::vector<PlanKey> fast = fast_->List(after, limit);
+  const std::vector<PlanKey> slow = slow_->List(after, limit);
+  std::vector<PlanKey> both;
+  std::set_union(fast.begin(), fast.end(), slow.begin(), slow.end(), std::back_inserter(both));
+  both.resize(std::min(both.size(), limit));
+  return both;
+}
+
+PlanStoreStats TieredPlanStore::stats() const { return slow_->stats(); }
+
+}  // namespace stowage

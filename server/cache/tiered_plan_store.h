@@ -1,0 +1,85 @@
+// A fast store in front of a slow one: memory in front of a file, or of a cache that several
+// servers share. Three tiers are two of these, one inside the other.
+//
+// The slow tier is the one that counts: what is changed is read from it, and it is written first.
+// It may fail, and it may lose entries; then the fast one's copy serves on and, where the slow
+// tier is shared, goes back into it.
+#ifndef STOWAGE_SERVER_CACHE_TIERED_PLAN_STORE_H_
+#define STOWAGE_SERVER_CACHE_TIERED_PLAN_STORE_H_
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "server/cache/plan_store.h"
+
+namespace stowage {
+
+// Thread-safe. No lock is held while the slow tier works.
+class TieredPlanStore final : public PlanStore {
+ public:
+  // `freshness` is for a slow tier that other servers change, too: a copy in the fast tier that was
+  // not compared with the slow one for that long is compared at the next Get, so changes of others
+  // arrive at most that late. With tiers nested, the times add up. Nothing: the slow tier is this
+  // server's alone, and a copy is as good as the original.
+  TieredPlanStore(std::unique_ptr<PlanStore> fast, std::unique_ptr<PlanStore> slow,
+                  std::optional<std::chrono::nanoseconds> freshness = std::nullopt);
+
+  std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
+  PlanAnswer Look(const PlanKey& key, Access access) override;
+  // Nothing, too, when the fast tier's copy must be compared first.
+  std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
+                                                         Access access) override;
+  // ABORTED from the slow tier drops the fast one's copy. Any other failure of the slow tier leaves
+  // the entry in the fast one, whose status is returned.
+  absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
+  // From both. A slow tier that is away keeps the entry, and brings it back.
+  bool Erase(const PlanKey& key) override;
+  // The keys of both.
+  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
+  // Of the slow tier.
+  PlanStoreStats stats() const override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // What happens to keys of one stripe. Its mutex is held while the fast tier is written.
+  struct Stripe {
+    std::mutex mutex;
+    uint64_t erasures = 0;
+    std::map<PlanKey, Clock::time_point> compared;  // within `freshness`
+    std::deque<std::pair<Clock::time_point, PlanKey>> by_time;
+    std::set<PlanKey> ahead;  // the slow tier failed to take what the fast one has
+  };
+
+  Stripe& StripeOf(const PlanKey& key);
+  bool IsFresh(const PlanKey& key);
+  void MarkFresh(Stripe* stripe, const PlanKey& key);
+  uint64_t ErasuresOf(const PlanKey& key);
+  PlanAnswer LookSlow(const PlanKey& key, Access access, std::shared_ptr<const PlanEntry> copy);
+  // The fast tier's copy serves on; what the slow tier has lost is given back to it.
+  PlanAnswer KeepCopy(const PlanKey& key, std::shared_ptr<const PlanEntry> copy, bool give_back);
+  bool IsAhead(const PlanKey& key);
+  void SetAhead(const PlanKey& key, bool ahead);
+  // Makes what the slow tier has the fast tier's copy, unless an Erase came in between or a newer
+  // one is there. What does not fit leaves no copy.
+  void Fill(const PlanKey& key, const std::shared_ptr<const PlanEntry>& entry, uint64_t erasures);
+  bool Drop(const PlanKey& key);
+
+  const std::unique_ptr<PlanStore> fast_;
+  const std::unique_ptr<PlanStore> slow_;
+  const std::optional<std::chrono::nanoseconds> freshness_;
+  std::array<Stripe, 16> stripes_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_CACHE_TIERED_PLAN_STORE_H_
