@@ -51,7 +51,8 @@ const std::vector<Room>& Rooms() {
         "solvers/drawing"}},
       {"server/planning",
        {"solvers", "solvers/model", "solvers/plan", "server/cache", "server/metrics"}},
-      {"server/cache", {"solvers", "solvers/model", "solvers/plan", "server/metrics", "<sqlite>"}},
+      {"server/cache",
+       {"solvers", "solvers/model", "solvers/plan", "server/metrics", "<hiredis>", "<sqlite>"}},
       {"server/metrics", {"<prometheus>"}},
       {"server/rpc",
        {"proto", "proto/codec", "solvers", "solvers/model", "solvers/plan", "server/planning",
@@ -113,6 +114,7 @@ std::string LibraryOfTarget(const std::string& target) {
       {"stowage_libtorch", "<torch>"},
       {"OpenSSL::", "<openssl>"},
       {"SQLite::", "<sqlite>"},
+      {"PkgConfig::HIREDIS", "<hiredis>"},
       {"absl::", ""},
       {"Threads::", ""},
   };
@@ -172,15 +174,23 @@ TEST(Layers, IncludesStayWithinThem) {
   }
 }
 
-TEST(Layers, OneFileKnowsTheCryptographyLibrary) {
+std::vector<std::string> UsersOf(const std::string& library) {
   std::vector<std::string> users;
   for (const fs::path& file : SourceFiles()) {
     for (const std::string& include : IncludesOf(file)) {
-      if (LibraryOfInclude(include) == "<openssl>")
+      if (LibraryOfInclude(include) == library)
         users.push_back(RelativeTo(file, STOWAGE_SOURCE_DIR));
     }
   }
-  EXPECT_EQ(users, std::vector<std::string>{"solvers/model/digest.cc"});
+  return users;
+}
+
+TEST(Layers, OneFileKnowsTheCryptographyLibrary) {
+  EXPECT_EQ(UsersOf("<openssl>"), std::vector<std::string>{"solvers/model/digest.cc"});
+}
+
+TEST(Layers, OneFileKnowsTheRedisLibrary) {
+  EXPECT_EQ(UsersOf("<hiredis>"), std::vector<std::string>{"server/cache/redis_connection.cc"});
 }
 
 TEST(Layers, LinksStayWithinThem) {

@@ -22,6 +22,8 @@ namespace stowage::testing {
 struct StoreFactory {
   std::string name;
   std::function<std::unique_ptr<PlanStore>()> make;
+  // Whether stats() says what was put into it; not where the store is a server's with other users.
+  bool sized = true;
 };
 
 class PlanStoreConformance : public ::testing::TestWithParam<StoreFactory> {
@@ -32,14 +34,19 @@ class PlanStoreConformance : public ::testing::TestWithParam<StoreFactory> {
     return entry ? entry->generation : -1;
   }
 
+  void ExpectSize(int64_t entries, Bytes charged) const {
+    if (!GetParam().sized) return;
+    EXPECT_EQ(store_->stats().entries, entries);
+    EXPECT_EQ(store_->stats().charged, charged);
+  }
+
   std::unique_ptr<PlanStore> store_ = GetParam().make();
 };
 
 TEST_P(PlanStoreConformance, AnUnknownKeyHasNoEntry) {
   EXPECT_EQ(store_->Get(KeyOf("a"), Access::kLookup), nullptr);
   EXPECT_FALSE(store_->Erase(KeyOf("a")));
-  EXPECT_EQ(store_->stats().entries, 0);
-  EXPECT_EQ(store_->stats().charged, Bytes(0));
+  ExpectSize(0, Bytes(0));
 }
 
 TEST_P(PlanStoreConformance, WhatIsPutComesBackWhole) {
@@ -58,16 +65,14 @@ TEST_P(PlanStoreConformance, WhatIsPutComesBackWhole) {
     EXPECT_EQ(entry->plans[0].plan->schedule, StoreAllSchedule(chain));
     EXPECT_EQ(entry->plans[0].plan->prediction.peak, entry->store_all.peak);
   }
-  EXPECT_EQ(store_->stats().entries, 1);
-  EXPECT_EQ(store_->stats().charged, ChargeOf(*EntryOf("a")));
+  ExpectSize(1, ChargeOf(*EntryOf("a")));
 }
 
 TEST_P(PlanStoreConformance, PutReplacesAndChargesOnce) {
   ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("a", 5000)).ok());
   ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("a", 0, 2)).ok());
   EXPECT_EQ(GenerationOf("a"), 2);
-  EXPECT_EQ(store_->stats().entries, 1);
-  EXPECT_EQ(store_->stats().charged, ChargeOf(*EntryOf("a", 0, 2)));
+  ExpectSize(1, ChargeOf(*EntryOf("a", 0, 2)));
 }
 
 TEST_P(PlanStoreConformance, AChangeOfWhatHasChangedIsRefused) {
@@ -119,7 +124,7 @@ TEST_P(PlanStoreConformance, EraseTakesOneEntryAndItsCharge) {
   EXPECT_FALSE(store_->Erase(KeyOf("a")));
   EXPECT_EQ(store_->Get(KeyOf("a"), Access::kLookup), nullptr);
   EXPECT_NE(store_->Get(KeyOf("b"), Access::kLookup), nullptr);
-  EXPECT_EQ(store_->stats().charged, ChargeOf(*EntryOf("b")));
+  ExpectSize(1, ChargeOf(*EntryOf("b")));
 }
 
 TEST_P(PlanStoreConformance, KeysOfAnotherEncodingAreOtherKeys) {
@@ -163,7 +168,9 @@ TEST_P(PlanStoreConformance, ManyThreadsAtOnce) {
   for (int i = 0; i < 16; ++i) {
     if (store_->Get(KeyOf(std::to_string(i)), Access::kPeek)) ++present;
   }
-  EXPECT_EQ(stats.entries, present);
+  if (GetParam().sized) {
+    EXPECT_EQ(stats.entries, present);
+  }
 }
 
 }  // namespace stowage::testing

@@ -10,7 +10,7 @@
 
 namespace stowage::testing {
 
-// Not thread-safe. Standard output and standard error come as one text.
+// Not thread-safe; the child ends with the thread that made it. Standard output and standard error come as one text.
 class ChildProcess {
  public:
   // arguments[0] is the binary.

@@ -1,0 +1,44 @@
+// The names that things have in Redis.
+//
+//   stowage:v1:plan:<encoding version>:<digest in hex>             hash: g generation, v sealed entry
+//   stowage:v1:gone:<encoding version>:<digest in hex>             an Erase, remembered for a while
+//   stowage:v1:lease:<encoding version>:<digest in hex>:<budget>   the token of who solves it
+//
+// "stowage" may be another prefix; v1 is the entries' format version, so that servers of two
+// formats share a Redis without reading, or replacing, each other's entries.
+#ifndef STOWAGE_SERVER_CACHE_REDIS_KEYS_H_
+#define STOWAGE_SERVER_CACHE_REDIS_KEYS_H_
+
+#include <optional>
+#include <string>
+
+#include "solvers/model/canonical.h"
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+class RedisKeys {
+ public:
+  // `prefix` is of letters, digits, '_', '-', '.' and ':' (see IsRedisPrefix).
+  explicit RedisKeys(const std::string& prefix);
+
+  std::string Plan(const PlanKey& key) const;
+  std::string Gone(const PlanKey& key) const;
+  // No budget: the least one that is feasible.
+  std::string Lease(const PlanKey& key, const std::optional<Bytes>& budget) const;
+
+  // For SCAN: matches the names of all plans, and perhaps others.
+  std::string PlanPattern() const;
+  // The key whose plan has this name; nothing when it is the name of something else.
+  std::optional<PlanKey> ParsePlan(const std::string& name) const;
+
+ private:
+  std::string base_;
+};
+
+// Whether it may be a prefix: 1..64 characters, none of which means anything in a pattern.
+bool IsRedisPrefix(const std::string& prefix);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_CACHE_REDIS_KEYS_H_

@@ -1,0 +1,80 @@
+// Plans in a Redis server that several of ours share. It may lose entries, be slow, be away: that
+// costs hits, never answers. Meant as the slow tier of a TieredPlanStore.
+//
+// An entry is a hash with its generation beside its sealed bytes, so that the server can compare
+// generations without knowing the encoding: a script does so in one step with the write (Redis runs
+// scripts alone), where WATCH and MULTI would take three round trips and a retry. An entry that is
+// not looked up expires; a lookup that finds less than half of the time left renews it, in a round
+// trip of its own, so that most lookups write nothing.
+//
+// What is no entry of ours (another type, cut, changed, of another version, refused by the referee)
+// is a miss, is counted, and is deleted unless it has changed meanwhile: a Put of a new entry must
+// not fail on its generation for ever.
+#ifndef STOWAGE_SERVER_CACHE_REDIS_PLAN_STORE_H_
+#define STOWAGE_SERVER_CACHE_REDIS_PLAN_STORE_H_
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/cache/plan_store.h"
+#include "server/cache/redis_keys.h"
+#include "server/cache/redis_pool.h"
+#include "server/metrics/server_metrics.h"
+
+namespace stowage {
+
+struct RedisStoreOptions {
+  std::string prefix = "stowage";  // see IsRedisPrefix
+  std::chrono::milliseconds time_to_live = std::chrono::hours(24 * 14);
+  // How long an Erase is remembered. Servers that looked at their own copy within that time notice
+  // it; one that did not may bring the entry back.
+  std::chrono::milliseconds remember_erased = std::chrono::hours(24);
+  Bytes largest_entry{8 << 20};  // charged, as in memory
+  // How old what stats() says may be.
+  std::chrono::milliseconds stats_age = std::chrono::seconds(1);
+};
+
+// Thread-safe. No call takes longer than RedisOptions::timeout, List and an unreadable entry's
+// deletion apart (several round trips, each that long at most).
+class RedisPlanStore final : public PlanStore {
+ public:
+  // `metrics` outlives this object.
+  RedisPlanStore(const RedisStoreOptions& options, std::shared_ptr<RedisPool> pool,
+                 ServerMetrics* metrics);
+
+  std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
+  PlanAnswer Look(const PlanKey& key, Access access) override;
+  std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
+                                                         Access access) override;
+  // UNAVAILABLE or FAILED_PRECONDITION: not written, with the reason.
+  absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
+  bool Erase(const PlanKey& key) override;
+  // Walks all keys of the database for each page: for people, not for requests.
+  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
+  // Of the whole database, everybody's keys included; `charged` is the server's memory. Evictions
+  // are Redis's own business: always 0.
+  PlanStoreStats stats() const override;
+
+ private:
+  PlanAnswer Failed(CacheFailure failure);
+  PlanAnswer Decoded(const PlanKey& key, const std::string& generation, std::string bytes);
+  PlanAnswer Absent(const PlanKey& key);
+  void Renew(const PlanKey& key);
+  void Discard(const PlanKey& key, const std::string& generation);
+
+  const RedisStoreOptions options_;
+  const RedisKeys keys_;
+  const std::shared_ptr<RedisPool> pool_;
+  ServerMetrics* const metrics_;
+  mutable std::mutex stats_mutex_;
+  mutable PlanStoreStats stats_;
+  mutable std::optional<std::chrono::steady_clock::time_point> stats_time_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_CACHE_REDIS_PLAN_STORE_H_

@@ -1,0 +1,77 @@
+#include "server/cache/redis_pool.h"
+
+#include <utility>
+
+namespace stowage {
+
+RedisPool::RedisPool(const RedisOptions& options) : options_(options), breaker_(options.breaker) {}
+
+absl::StatusOr<std::vector<RedisReply>> RedisPool::Run(const std::vector<RedisCommand>& commands) {
+  const Clock::time_point start = Clock::now();
+  if (!breaker_.Admit(start)) {
+    return absl::UnavailableError("Redis is left alone for a while after it failed");
+  }
+  auto replies = RunOnce(commands, start + options_.timeout);
+  if (absl::IsUnavailable(replies.status())) {
+    breaker_.Failed(Clock::now());
+  } else {
+    breaker_.Succeeded();
+  }
+  return replies;
+}
+
+absl::StatusOr<std::vector<RedisReply>> RedisPool::RunOnce(
+    const std::vector<RedisCommand>& commands, Clock::time_point deadline) {
+  Connection connection;
+  if (!Take(deadline, &connection)) {
+    return absl::UnavailableError("all connections to Redis are in use");
+  }
+  absl::StatusOr<std::vector<RedisReply>> replies = RunOn(&connection, commands, deadline);
+  if (!replies.ok()) connection.reset();
+  GiveBack(std::move(connection));
+  return replies;
+}
+
+absl::StatusOr<std::vector<RedisReply>> RedisPool::RunOn(Connection* connection,
+                                                         const std::vector<RedisCommand>& commands,
+                                                         Clock::time_point deadline) {
+  // One that rested may have been closed meanwhile, by a restart or an idle limit.
+  if (*connection == nullptr || !(*connection)->IsQuiet()) {
+    auto opened = RedisConnection::Open(options_.address, deadline);
+    if (!opened.ok()) return opened.status();
+    *connection = *std::move(opened);
+  }
+  auto replies = (*connection)->Run(commands, deadline, options_.largest_reply);
+  if (!replies.ok()) return replies;
+  for (const RedisReply& reply : *replies) {
+    if (absl::Status status = StatusOf(reply); absl::IsUnavailable(status)) return status;
+  }
+  return replies;
+}
+
+bool RedisPool::Take(Clock::time_point deadline, Connection* connection) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const bool free =
+      freed_.wait_until(lock, deadline, [this] { return taken_ < options_.connections; });
+  if (!free) return false;
+  ++taken_;
+  if (!resting_.empty()) {
+    // The one used last: what is not needed rests until the server closes it.
+    *connection = std::move(resting_.back());
+    resting_.pop_back();
+  }
+  return true;
+}
+
+void RedisPool::GiveBack(Connection connection) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    --taken_;
+    if (connection) resting_.push_back(std::move(connection));
+  }
+  freed_.notify_one();
+}
+
+absl::Status RedisPool::Ping() { return Run({{"PING"}}).status(); }
+
+}  // namespace stowage

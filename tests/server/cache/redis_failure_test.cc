@@ -1,0 +1,244 @@
+// What a Redis that fails in every way costs: hits, and at most its time-out.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "server/cache/memory_plan_store.h"
+#include "server/cache/redis_plan_store.h"
+#include "server/cache/tiered_plan_store.h"
+#include "tests/server/cache/entries.h"
+#include "tests/server/cache/redis_server.h"
+#include "tests/server/support/counting_metrics.h"
+
+namespace stowage::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFreshness{20};
+// The time-out, and what a loaded machine adds.
+constexpr milliseconds kTimeout{50};
+constexpr milliseconds kSlack{40};
+const PlanKey kKey = KeyOf("a");
+
+const bool kSkips = (SkipWithoutRedis(), true);
+
+// One of our servers, with its memory, at a Redis.
+struct Node {
+  explicit Node(const RedisOptions& options) : pool(std::make_shared<RedisPool>(options)) {
+    auto redis_store = std::make_unique<RedisPlanStore>(RedisStoreOptions{}, pool, &metrics);
+    redis = redis_store.get();
+    tiers = std::make_unique<TieredPlanStore>(std::make_unique<MemoryPlanStore>(Bytes(64 << 20)),
+                                              std::move(redis_store), kFreshness);
+  }
+  int64_t Failures(CacheFailure failure) const {
+    return metrics.cache_failures[static_cast<size_t>(failure)];
+  }
+  int64_t Generation() const {
+    const auto entry = tiers->Get(kKey, Access::kLookup);
+    return entry ? entry->generation : -1;
+  }
+
+  CountingMetrics metrics;
+  std::shared_ptr<RedisPool> pool;
+  RedisPlanStore* redis;
+  std::unique_ptr<TieredPlanStore> tiers;
+};
+
+Clock::duration TimeOf(const std::function<void()>& call) {
+  const Clock::time_point start = Clock::now();
+  call();
+  return Clock::now() - start;
+}
+
+void GrowStale() { std::this_thread::sleep_for(kFreshness + milliseconds(5)); }
+
+// Until the pool lets a probe pass and it succeeds.
+bool ComesBack(RedisPool* pool) {
+  const Clock::time_point patience = Clock::now() + std::chrono::seconds(5);
+  while (!pool->Ping().ok()) {
+    if (Clock::now() > patience) return false;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return true;
+}
+
+class RedisFailure : public ::testing::Test {
+ protected:
+  RedisServer server_;
+  Node node_{server_.options()};
+};
+
+TEST_F(RedisFailure, KilledCostsNoTimeAndNoAnswer) {
+  ASSERT_TRUE(node_.tiers->Put(kKey, EntryOf("a")).ok());
+  server_.Kill();
+  for (int i = 0; i < 10; ++i) {
+    GrowStale();
+    EXPECT_LT(TimeOf([this] { EXPECT_EQ(node_.Generation(), 1); }), kTimeout + kSlack);
+  }
+  EXPECT_EQ(node_.redis->Look(kKey, Access::kLookup).absence, Absence::kFailed);
+  EXPECT_TRUE(node_.tiers->Put(kKey, EntryOf("a", 0, 2)).ok());
+  EXPECT_EQ(node_.Generation(), 2);
+  EXPECT_GT(node_.Failures(CacheFailure::kUnavailable), 0);
+}
+
+TEST_F(RedisFailure, FrozenCostsItsTimeoutThreeTimesAndThenNothing) {
+  ASSERT_TRUE(node_.redis->Put(kKey, EntryOf("a")).ok());
+  server_.Freeze();
+  for (int i = 0; i < BreakerOptions{}.failures; ++i) {
+    const auto took =
+        TimeOf([this] { EXPECT_EQ(node_.redis->Get(kKey, Access::kLookup), nullptr); });
+    EXPECT_LT(took, kTimeout + kSlack);
+    EXPECT_GE(took, kTimeout - milliseconds(1));
+  }
+  ASSERT_TRUE(node_.pool->resting());
+  // A hundred within the first pause: the quickest of them shows what one costs.
+  Clock::duration least = kTimeout;
+  for (int i = 0; i < 100; ++i) {
+    least = std::min(least, TimeOf([this] { node_.redis->Get(kKey, Access::kLookup); }));
+  }
+  EXPECT_LT(least, milliseconds(1));
+  server_.Thaw();
+  ASSERT_TRUE(ComesBack(node_.pool.get()));
+  EXPECT_NE(node_.redis->Get(kKey, Access::kLookup), nullptr);
+}
+
+TEST_F(RedisFailure, ManyThreadsAtAFrozenServerWaitAtMostTheTimeout) {
+  ASSERT_TRUE(node_.redis->Put(kKey, EntryOf("a")).ok());
+  server_.Freeze();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 24; ++t) {  // more than there are connections
+    threads.emplace_back([this] {
+      EXPECT_LT(TimeOf([this] { node_.redis->Get(kKey, Access::kLookup); }), 2 * kTimeout + kSlack);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  server_.Thaw();
+  ASSERT_TRUE(ComesBack(node_.pool.get()));
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_NE(node_.redis->Get(kKey, Access::kLookup), nullptr) << "a late reply was taken";
+  }
+}
+
+TEST_F(RedisFailure, ARestartIsNotNoticed) {
+  ASSERT_TRUE(node_.redis->Put(kKey, EntryOf("a")).ok());
+  server_.Kill();
+  server_.Start();
+  EXPECT_EQ(node_.redis->Look(kKey, Access::kLookup).absence, Absence::kUnknown);
+  EXPECT_TRUE(node_.redis->Put(kKey, EntryOf("a")).ok());
+  EXPECT_NE(node_.redis->Get(kKey, Access::kLookup), nullptr);
+  EXPECT_EQ(node_.Failures(CacheFailure::kUnavailable), 0);
+}
+
+TEST_F(RedisFailure, WhatAFlushTookIsGivenBack) {
+  ASSERT_TRUE(node_.tiers->Put(kKey, EntryOf("a", 0, 4)).ok());
+  server_.Ask({"FLUSHALL"});
+  GrowStale();
+  EXPECT_EQ(node_.Generation(), 4);
+  EXPECT_EQ(node_.redis->Get(kKey, Access::kPeek)->generation, 4);
+}
+
+TEST_F(RedisFailure, WhatWasSolvedWhileItWasAwayArrives) {
+  server_.Kill();
+  ASSERT_TRUE(node_.tiers->Put(kKey, EntryOf("a")).ok());
+  server_.Start();
+  ASSERT_TRUE(ComesBack(node_.pool.get()));
+  GrowStale();
+  EXPECT_EQ(node_.Generation(), 1);
+  EXPECT_NE(node_.redis->Get(kKey, Access::kPeek), nullptr);
+}
+
+TEST_F(RedisFailure, AFullServerKeepsServing) {
+  ASSERT_TRUE(node_.tiers->Put(kKey, EntryOf("a")).ok());
+  server_.Ask({"CONFIG", "SET", "maxmemory", "1"});
+  const absl::Status refused = node_.redis->Put(KeyOf("b"), EntryOf("b"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_NE(refused.message().find("memory limit"), absl::string_view::npos) << refused;
+  EXPECT_EQ(node_.Failures(CacheFailure::kNotWritten), 1);
+  EXPECT_NE(node_.redis->Get(kKey, Access::kLookup), nullptr);
+  EXPECT_TRUE(node_.tiers->Put(KeyOf("b"), EntryOf("b")).ok());
+  EXPECT_NE(node_.tiers->Get(KeyOf("b"), Access::kLookup), nullptr);
+  for (int i = 0; i < 10; ++i) node_.redis->Put(KeyOf("b"), EntryOf("b")).IgnoreError();
+  EXPECT_FALSE(node_.pool->resting()) << "it still answers";
+}
+
+TEST_F(RedisFailure, AReadOnlyReplicaKeepsServing) {
+  ASSERT_TRUE(node_.redis->Put(kKey, EntryOf("a")).ok());
+  server_.Ask({"CONFIG", "SET", "replica-serve-stale-data", "yes"});
+  server_.Ask({"REPLICAOF", "127.0.0.1", "1"});
+  const absl::Status refused = node_.redis->Put(KeyOf("b"), EntryOf("b"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_NE(node_.redis->Get(kKey, Access::kLookup), nullptr);
+  EXPECT_FALSE(node_.pool->resting());
+}
+
+TEST_F(RedisFailure, AServerThatHidesItsDataIsAway) {
+  ASSERT_TRUE(node_.tiers->Put(kKey, EntryOf("a")).ok());
+  server_.Ask({"CONFIG", "SET", "replica-serve-stale-data", "no"});
+  server_.Ask({"REPLICAOF", "127.0.0.1", "1"});  // MASTERDOWN
+  GrowStale();
+  EXPECT_EQ(node_.Generation(), 1);
+  EXPECT_EQ(node_.redis->Look(kKey, Access::kLookup).absence, Absence::kFailed);
+}
+
+TEST_F(RedisFailure, ChangesOfAnotherServerArriveWithinTheFreshness) {
+  const Node other(server_.options());
+  ASSERT_TRUE(node_.tiers->Put(kKey, EntryOf("a")).ok());
+  EXPECT_EQ(other.Generation(), 1);
+  ASSERT_TRUE(other.tiers->Put(kKey, EntryOf("a", 0, 2)).ok());
+  EXPECT_TRUE(absl::IsAborted(node_.tiers->Put(kKey, EntryOf("a", 0, 2))));
+  EXPECT_EQ(node_.Generation(), 2);
+  ASSERT_TRUE(other.tiers->Erase(kKey));
+  GrowStale();
+  EXPECT_EQ(node_.Generation(), -1);
+}
+
+TEST(RedisPassword, IsNeededAndNeverSaid) {
+  const std::string password = "correct horse";
+  RedisServer server({"--requirepass", password});
+  for (const std::string& tried : {std::string(), std::string("battery staple"), password}) {
+    RedisOptions options = server.options();
+    options.address.password = tried;
+    const absl::Status answer = RedisPool(options).Ping();
+    EXPECT_EQ(answer.ok(), tried == password) << answer;
+    EXPECT_EQ(answer.ToString().find(password), std::string::npos);
+    EXPECT_EQ(answer.ToString().find("staple"), std::string::npos);
+    if (!answer.ok()) {
+      EXPECT_NE(answer.ToString().find("password"), std::string::npos) << answer;
+    }
+  }
+}
+
+TEST(RedisDatabase, IsTheOneThatWasNamed) {
+  RedisServer server;
+  RedisOptions options = server.options();
+  options.address.database = 3;
+  Node node(options);
+  ASSERT_TRUE(node.redis->Put(kKey, EntryOf("a")).ok());
+  EXPECT_EQ(server.Ask({"DBSIZE"}).integer, 0);
+  options.address.database = 3000;
+  EXPECT_TRUE(absl::IsUnavailable(RedisPool(options).Ping()));
+}
+
+TEST(RedisAddress, IsReadFromText) {
+  EXPECT_EQ(ParseRedisAddress("/run/redis.sock")->port, 0);
+  EXPECT_EQ(ParseRedisAddress("cache.local:6379")->host_or_path, "cache.local");
+  EXPECT_EQ(ParseRedisAddress("cache.local:6379")->port, 6379);
+  EXPECT_EQ(ParseRedisAddress("[::1]:6379")->host_or_path, "::1");
+  for (const char* wrong : {"", "cache", ":6379", "cache:", "cache:0", "cache:65536", "cache:x"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseRedisAddress(wrong).status())) << wrong;
+  }
+}
+
+TEST(RedisPrefix, HoldsNothingThatAPatternKnows) {
+  for (const char* fine : {"stowage", "team-a:stowage_2.x"}) EXPECT_TRUE(IsRedisPrefix(fine));
+  for (const char* wrong : {"", "a*", "a b", "[a]", "a?", "a\\"})
+    EXPECT_FALSE(IsRedisPrefix(wrong));
+  EXPECT_FALSE(IsRedisPrefix(std::string(65, 'a')));
+}
+
+}  // namespace
+}  // namespace stowage::testing

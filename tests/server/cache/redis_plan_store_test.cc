@@ -1,0 +1,282 @@
+#include "server/cache/redis_plan_store.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <utility>
+
+#include "server/cache/entry_codec.h"
+#include "server/cache/memory_plan_store.h"
+#include "server/cache/tiered_plan_store.h"
+#include "tests/server/cache/plan_store_conformance.h"
+#include "tests/server/cache/redis_server.h"
+#include "tests/server/support/counting_metrics.h"
+
+namespace stowage::testing {
+namespace {
+
+constexpr Bytes kAmple{64 << 20};
+const PlanKey kKey = KeyOf("a");
+
+const bool kSkips = (SkipWithoutRedis(), true);
+
+// One for all tests of this binary, which leave it as they found it.
+RedisServer* Server() {
+  static RedisServer server;  // ends with the process
+  return &server;
+}
+
+std::unique_ptr<PlanStore> Store(ServerMetrics* metrics, const RedisStoreOptions& options = {}) {
+  return std::make_unique<RedisPlanStore>(options, Server()->Pool(), metrics);
+}
+
+std::unique_ptr<PlanStore> EmptyRedis() {
+  static NoMetrics no_metrics;
+  if (!RedisServer::IsInstalled()) return nullptr;
+  Server()->Ask({"FLUSHALL"});
+  return Store(&no_metrics);
+}
+
+std::unique_ptr<PlanStore> MemoryOverRedis() {
+  return std::make_unique<TieredPlanStore>(std::make_unique<MemoryPlanStore>(kAmple), EmptyRedis(),
+                                           std::chrono::seconds(10));
+}
+
+// Nearly every Get asks Redis.
+std::unique_ptr<PlanStore> HardlyFresh() {
+  return std::make_unique<TieredPlanStore>(std::make_unique<MemoryPlanStore>(kAmple), EmptyRedis(),
+                                           std::chrono::microseconds(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, PlanStoreConformance,
+                         ::testing::Values(StoreFactory{"Redis", EmptyRedis, false},
+                                           StoreFactory{"MemoryOverRedis", MemoryOverRedis, false},
+                                           StoreFactory{"HardlyFresh", HardlyFresh, false}),
+                         [](const auto& store) { return store.param.name; });
+
+class RedisPlanStoreTest : public ::testing::Test {
+ protected:
+  RedisPlanStoreTest() { Server()->Ask({"FLUSHALL"}); }
+
+  int64_t Failures(CacheFailure failure) const {
+    return metrics_.cache_failures[static_cast<size_t>(failure)];
+  }
+  int64_t Ask(const RedisCommand& command) { return Server()->Ask(command).integer; }
+
+  const std::string name_ = RedisKeys("stowage").Plan(kKey);
+  CountingMetrics metrics_;
+  std::unique_ptr<PlanStore> store_ = Store(&metrics_);
+};
+
+TEST_F(RedisPlanStoreTest, NamesSayFormatAndEncoding) {
+  EXPECT_EQ(name_, "stowage:v" + std::to_string(kEntryVersion) +
+                       ":plan:" + std::to_string(kEncodingVersion) + ":" + kKey.digest.ToHex());
+  ASSERT_TRUE(store_->Put(kKey, EntryOf("a")).ok());
+  EXPECT_EQ(Ask({"EXISTS", name_}), 1);
+}
+
+TEST_F(RedisPlanStoreTest, WhatIsNoPlanIsNotListed) {
+  ASSERT_TRUE(store_->Put(kKey, EntryOf("a")).ok());
+  Ask({"SET", name_ + "0", "longer"});
+  Ask({"SET", "stowage:v1:plan:1:nonsense", "x"});
+  Ask({"SET", "stowage:v1:plan:x:" + kKey.digest.ToHex(), "x"});
+  Ask({"SET", "other", "x"});
+  EXPECT_EQ(store_->List(std::nullopt, 10), std::vector<PlanKey>{kKey});
+}
+
+TEST_F(RedisPlanStoreTest, ListsManyKeysByPages) {
+  std::vector<PlanKey> keys;
+  for (int i = 0; i < 2500; ++i) {
+    keys.push_back(KeyOf(std::to_string(i)));
+    Ask({"HSET", RedisKeys("stowage").Plan(keys.back()), "g", "1"});
+  }
+  std::sort(keys.begin(), keys.end());
+  std::vector<PlanKey> listed = store_->List(std::nullopt, 1200);
+  while (true) {
+    const auto page = store_->List(listed.back(), 1200);
+    listed.insert(listed.end(), page.begin(), page.end());
+    if (page.size() < 1200) break;
+  }
+  EXPECT_EQ(listed, keys);
+}
+
+TEST_F(RedisPlanStoreTest, AnEntryExpiresUnlessItIsLookedUp) {
+  RedisStoreOptions options;
+  options.time_to_live = std::chrono::milliseconds(400);
+  const auto store = Store(&metrics_, options);
+  ASSERT_TRUE(store->Put(kKey, EntryOf("a")).ok());
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    ASSERT_NE(store->Get(kKey, Access::kLookup), nullptr) << i;
+  }
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    store->Get(kKey, Access::kPeek);  // does not keep it
+  }
+  EXPECT_EQ(store->Get(kKey, Access::kPeek), nullptr);
+}
+
+TEST_F(RedisPlanStoreTest, ALookupOfAnEntryWithTimeLeftWritesNothing) {
+  ASSERT_TRUE(store_->Put(kKey, EntryOf("a")).ok());
+  Ask({"CONFIG", "RESETSTAT"});
+  for (int i = 0; i < 10; ++i) ASSERT_NE(store_->Get(kKey, Access::kLookup), nullptr);
+  const std::string commands = Server()->Ask({"INFO", "commandstats"}).text;
+  EXPECT_NE(commands.find("cmdstat_hmget:calls=10,"), std::string::npos) << commands;
+  EXPECT_EQ(commands.find("cmdstat_pexpire"), std::string::npos) << commands;
+}
+
+TEST_F(RedisPlanStoreTest, AnEraseIsToldFromAnEntryThatNeverWas) {
+  EXPECT_EQ(store_->Look(kKey, Access::kLookup).absence, Absence::kUnknown);
+  ASSERT_TRUE(store_->Put(kKey, EntryOf("a")).ok());
+  ASSERT_TRUE(store_->Erase(kKey));
+  EXPECT_EQ(store_->Look(kKey, Access::kLookup).absence, Absence::kErased);
+  ASSERT_TRUE(store_->Put(kKey, EntryOf("a")).ok());
+  Server()->Ask({"DEL", name_});
+  EXPECT_EQ(store_->Look(kKey, Access::kLookup).absence, Absence::kUnknown);
+}
+
+// What lies under the key instead of an entry, and what it is counted as.
+struct Strange {
+  const char* name;
+  std::function<std::vector<RedisCommand>(const std::string& key)> commands;
+  CacheFailure failure;
+};
+
+std::string Encoded() { return EncodeEntry(*EntryOf("a")); }
+
+std::string Changed(size_t at) {
+  std::string bytes = Encoded();
+  bytes[at] = static_cast<char>(bytes[at] ^ 4);
+  return bytes;
+}
+
+class StrangeValues : public RedisPlanStoreTest, public ::testing::WithParamInterface<Strange> {};
+
+TEST_P(StrangeValues, IsAMissCountedAndGivesWay) {
+  for (const RedisCommand& command : GetParam().commands(name_)) Server()->Ask(command);
+  EXPECT_EQ(store_->Get(kKey, Access::kLookup), nullptr);
+  EXPECT_EQ(Failures(GetParam().failure), 1);
+  EXPECT_EQ(Ask({"EXISTS", name_}), 0);
+  EXPECT_TRUE(store_->Put(kKey, EntryOf("a")).ok());
+  EXPECT_NE(store_->Get(kKey, Access::kLookup), nullptr);
+}
+
+TEST_P(StrangeValues, IsReplacedByAPut) {
+  for (const RedisCommand& command : GetParam().commands(name_)) Server()->Ask(command);
+  store_->Put(kKey, EntryOf("a", 0, 9)).IgnoreError();
+  EXPECT_NE(store_->Get(kKey, Access::kLookup), nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, StrangeValues,
+    ::testing::Values(
+        Strange{"Text",
+                [](const std::string& key) {
+                  return std::vector<RedisCommand>{{"SET", key, "hello"}};
+                },
+                CacheFailure::kCorrupt},
+        Strange{"List",
+                [](const std::string& key) {
+                  return std::vector<RedisCommand>{{"RPUSH", key, "1"}};
+                },
+                CacheFailure::kCorrupt},
+        Strange{"NoBytes",
+                [](const std::string& key) {
+                  return std::vector<RedisCommand>{{"HSET", key, "g", "1"}};
+                },
+                CacheFailure::kCorrupt},
+        Strange{"NoGeneration",
+                [](const std::string& key) {
+                  return std::vector<RedisCommand>{{"HSET", key, "v", Encoded()}};
+                },
+                CacheFailure::kCorrupt},
+        Strange{"AnotherGeneration",
+                [](const std::string& key) {
+                  return std::vector<RedisCommand>{{"HSET", key, "g", "7", "v", Encoded()}};
+                },
+                CacheFailure::kCorrupt},
+        Strange{"NoNumber",
+                [](const std::string& key) {
+                  return std::vector<RedisCommand>{{"HSET", key, "g", "x", "v", Encoded()}};
+                },
+                CacheFailure::kCorrupt},
+        Strange{"Cut",
+                [](const std::string& key) {
+                  return std::vector<RedisCommand>{
+                      {"HSET", key, "g", "1", "v", Encoded().substr(0, 100)}};
+                },
+                CacheFailure::kCorrupt},
+        Strange{"Flipped",
+                [](const std::string& key) {
+                  return std::vector<RedisCommand>{{"HSET", key, "g", "1", "v", Changed(60)}};
+                },
+                CacheFailure::kCorrupt},
+        Strange{"AnotherFormat",
+                [](const std::string& key) {
+                  return std::vector<RedisCommand>{{"HSET", key, "g", "1", "v", Changed(4)}};
+                },
+                CacheFailure::kForeign},
+        Strange{"AnotherKeys",
+                [](const std::string& key) {
+                  return std::vector<RedisCommand>{
+                      {"HSET", key, "g", "1", "v", EncodeEntry(*EntryOf("b"))}};
+                },
+                CacheFailure::kCorrupt}),
+    [](const auto& strange) { return strange.param.name; });
+
+TEST_F(RedisPlanStoreTest, AValueOverTheLimitIsAMissAndNotAnOutage) {
+  RedisOptions options = Server()->options();
+  options.largest_reply = 100000;
+  const auto pool = std::make_shared<RedisPool>(options);
+  RedisPlanStore store(RedisStoreOptions{}, pool, &metrics_);
+  for (int i = 0; i < 5; ++i) {
+    Server()->Ask({"HSET", name_, "g", "1", "v", std::string(10 << 20, 'x')});
+    EXPECT_EQ(store.Get(kKey, Access::kLookup), nullptr);
+  }
+  EXPECT_EQ(Failures(CacheFailure::kCorrupt), 5);
+  EXPECT_FALSE(pool->resting());
+  EXPECT_EQ(Ask({"EXISTS", name_}), 0);
+}
+
+TEST_F(RedisPlanStoreTest, AnEntryOverTheLimitIsRefused) {
+  RedisStoreOptions options;
+  options.largest_entry = ChargeOf(*EntryOf("a", 100));
+  const auto store = Store(&metrics_, options);
+  EXPECT_TRUE(store->Put(kKey, EntryOf("a", 100)).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(store->Put(kKey, EntryOf("a", 1000, 2))));
+  EXPECT_EQ(store->Get(kKey, Access::kLookup)->generation, 1);
+}
+
+TEST_F(RedisPlanStoreTest, StatsAreTheDatabases) {
+  RedisStoreOptions options;
+  options.stats_age = std::chrono::milliseconds(0);
+  const auto store = Store(&metrics_, options);
+  EXPECT_EQ(store->stats().entries, 0);
+  ASSERT_TRUE(store->Put(kKey, EntryOf("a")).ok());
+  EXPECT_EQ(store->stats().entries, 1);
+  EXPECT_GT(store->stats().charged, Bytes(100000));
+}
+
+TEST_F(RedisPlanStoreTest, OfManyServersThatChangeAnEntryEachChangeIsMadeOnce) {
+  constexpr int kServers = 4;
+  constexpr int64_t kChanges = 50;
+  std::vector<std::thread> servers;
+  for (int s = 0; s < kServers; ++s) {
+    servers.emplace_back([this] {
+      const auto store = Store(&metrics_);
+      for (int64_t made = 0; made < kChanges;) {
+        const auto entry = store->Get(kKey, Access::kUpdate);
+        auto next = std::make_shared<PlanEntry>(entry ? *entry : *EntryOf("a", 0, 0));
+        ++next->generation;
+        const absl::Status put = store->Put(kKey, next);
+        ASSERT_TRUE(put.ok() || absl::IsAborted(put)) << put;
+        if (put.ok()) ++made;
+      }
+    });
+  }
+  for (std::thread& server : servers) server.join();
+  EXPECT_EQ(store_->Get(kKey, Access::kPeek)->generation, kServers * kChanges);
+}
+
+}  // namespace
+}  // namespace stowage::testing
