@@ -1,0 +1,127 @@
+#include "server/cache/leased_solve.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <thread>
+#include <utility>
+
+#include "tests/server/cache/entries.h"
+#include "tests/server/support/counting_metrics.h"
+
+namespace stowage::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+const SolveQuestion kQuestion{KeyOf("a"), Bytes(100)};
+
+class Nothing final : public HeldLease {};
+
+// Answers as it was told; the last answer for ever.
+class ScriptedLease final : public SolveLease {
+ public:
+  explicit ScriptedLease(std::deque<LeaseState> states) : states_(std::move(states)) {}
+  LeaseAnswer Acquire(const SolveQuestion&) override {
+    ++asked;
+    const LeaseState state = states_.front();
+    if (states_.size() > 1) states_.pop_front();
+    return {state, state == LeaseState::kGranted ? std::make_unique<Nothing>() : nullptr};
+  }
+  int asked = 0;
+
+ private:
+  std::deque<LeaseState> states_;
+};
+
+class LeasedSolveTest : public ::testing::Test {
+ protected:
+  Turn Await(SolveLease* lease, int found_at_look, const StopToken* stop = nullptr) {
+    LeasedSolve leased(options_, lease, &metrics_);
+    return leased.Await(
+        kQuestion, [this, found_at_look] { return ++looks_ == found_at_look; }, stop);
+  }
+  int64_t Leases(LeaseOutcome outcome) const {
+    return metrics_.leases[static_cast<size_t>(outcome)];
+  }
+
+  LeasedSolveOptions options_{milliseconds(1), milliseconds(4), std::chrono::seconds(10)};
+  CountingMetrics metrics_;
+  int looks_ = 0;
+};
+
+constexpr int kNever = -1;
+
+TEST_F(LeasedSolveTest, AServerAloneLooksAtNothingAndCountsNothing) {
+  NoLease alone;
+  EXPECT_EQ(Await(&alone, kNever).turn, SolveTurn::kSolve);
+  EXPECT_EQ(looks_, 0);
+  for (const auto& count : metrics_.leases) EXPECT_EQ(count, 0);
+}
+
+TEST_F(LeasedSolveTest, WhoIsGrantedLooksOnceMoreAndSolves) {
+  ScriptedLease lease({LeaseState::kGranted});
+  const Turn turn = Await(&lease, kNever);
+  EXPECT_EQ(turn.turn, SolveTurn::kSolve);
+  EXPECT_NE(turn.held, nullptr);
+  EXPECT_EQ(looks_, 1);
+  EXPECT_EQ(Leases(LeaseOutcome::kGranted), 1);
+}
+
+TEST_F(LeasedSolveTest, WhatAnotherSolvedJustBeforeIsFound) {
+  ScriptedLease lease({LeaseState::kGranted});
+  const Turn turn = Await(&lease, 1);
+  EXPECT_EQ(turn.turn, SolveTurn::kFound);
+  EXPECT_EQ(turn.held, nullptr);
+  EXPECT_EQ(Leases(LeaseOutcome::kWaited), 1);
+  EXPECT_EQ(Leases(LeaseOutcome::kGranted), 0);
+}
+
+TEST_F(LeasedSolveTest, WhatAnotherSolvesIsWaitedFor) {
+  ScriptedLease lease({LeaseState::kTaken});
+  EXPECT_EQ(Await(&lease, 5).turn, SolveTurn::kFound);
+  EXPECT_EQ(looks_, 5);
+  EXPECT_EQ(Leases(LeaseOutcome::kWaited), 1);
+}
+
+TEST_F(LeasedSolveTest, WhenTheHolderDiesTheNextOneSolves) {
+  ScriptedLease lease({LeaseState::kTaken, LeaseState::kTaken, LeaseState::kGranted});
+  const Turn turn = Await(&lease, kNever);
+  EXPECT_EQ(turn.turn, SolveTurn::kSolve);
+  EXPECT_NE(turn.held, nullptr);
+  EXPECT_EQ(Leases(LeaseOutcome::kGranted), 1);
+}
+
+TEST_F(LeasedSolveTest, WhereNobodyCanSayItIsSolvedHere) {
+  ScriptedLease lease({LeaseState::kTaken, LeaseState::kFailed});
+  const Turn turn = Await(&lease, kNever);
+  EXPECT_EQ(turn.turn, SolveTurn::kSolve);
+  EXPECT_EQ(turn.held, nullptr);
+  EXPECT_EQ(Leases(LeaseOutcome::kFailed), 1);
+}
+
+TEST_F(LeasedSolveTest, PatienceEnds) {
+  options_.longest_wait = milliseconds(30);
+  ScriptedLease lease({LeaseState::kTaken});
+  EXPECT_EQ(Await(&lease, kNever).turn, SolveTurn::kSolve);
+  EXPECT_GT(lease.asked, 3);
+  EXPECT_EQ(Leases(LeaseOutcome::kExpired), 1);
+}
+
+TEST_F(LeasedSolveTest, AStopEndsTheWaitWithinALongPause) {
+  options_.first_pause = options_.longest_pause = std::chrono::seconds(60);
+  ScriptedLease lease({LeaseState::kTaken});
+  StopToken stop;
+  std::thread stopper([&stop] {
+    std::this_thread::sleep_for(milliseconds(50));
+    stop.RequestStop();
+  });
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(Await(&lease, kNever, &stop).turn, SolveTurn::kStopped);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  stopper.join();
+  for (const auto& count : metrics_.leases) EXPECT_EQ(count, 0);
+}
+
+}  // namespace
+}  // namespace stowage::testing
