@@ -59,7 +59,8 @@ struct PlanEntry {
   Simulation store_all;
   // What "least" resolves to under the reference costs, once it was asked for.
   std::optional<Bytes> least_budget;
-  // In the order they were solved; of one budget, at most one per revision.
+  // In the order they were solved; of one budget, at most one per revision. Which of several serves:
+  // server/planning/revisions.h.
   std::vector<StoredPlan> plans;
   // What the reference is made of, the newest last; at most one per job.
   std::vector<CostSample> samples;

@@ -1,0 +1,28 @@
+// How the costs of two callers of one structure compare.
+//
+// Pure functions, hence thread-safe. All O(steps).
+#ifndef STOWAGE_SERVER_PLANNING_COST_COMPARE_H_
+#define STOWAGE_SERVER_PLANNING_COST_COMPARE_H_
+
+#include "solvers/plan/linked_problem.h"
+
+namespace stowage {
+
+bool SameOverheads(const Problem& a, const Problem& b);
+// Every overhead of `a` is at least that of `b`.
+bool OverheadsAtLeast(const Problem& a, const Problem& b);
+bool SameTimes(const Problem& a, const Problem& b);
+// No link on both, or one of equal figures.
+bool SameLink(const LinkedProblem& a, const LinkedProblem& b);
+// The same schedules fit: equal overheads, and equal host memory or no link on both.
+bool SameMemory(const LinkedProblem& a, const LinkedProblem& b);
+
+// Of what steps save, or make; at least 1.
+Bytes MeanTensor(const Problem& problem);
+// The copy of a mean tensor, latency included, takes at most twice as long on one as on the other.
+// Both have links.
+bool AlikeLink(const LinkedProblem& a, const LinkedProblem& b);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_COST_COMPARE_H_
