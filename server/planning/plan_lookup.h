@@ -16,12 +16,15 @@
 #include "server/cache/plan_entry.h"
 #include "server/metrics/server_metrics.h"
 #include "server/planning/planning_problem.h"
+#include "server/planning/staleness.h"
 
 namespace stowage {
 
 bool Serves(const Plan& plan, Bytes budget);
 
-// All that serve, the fastest first, then those without a schedule.
+// All that serve, the fastest first, then those without a schedule. Of several revisions for one
+// budget, only the one that serves (revisions.h); a revision that is pinned for exactly this budget
+// is the only one.
 std::vector<std::shared_ptr<const Plan>> PlansServing(const PlanEntry& entry, Bytes budget);
 
 // What a search of one entry found.
@@ -29,13 +32,19 @@ struct Found {
   std::optional<Plan> plan;
   PlanLookup outcome = PlanLookup::kNoEntry;
   int refused = 0;  // plans that serve the budget, but not under the caller's costs
+  // Of the plan, or of the one that was refused for being kStale. Always kFresh where nothing may
+  // change: the entry is frozen, or the plan pinned.
+  Freshness freshness = Freshness::kFresh;
 };
 
 // Plans that a search judges at most: each one is a replay.
 inline constexpr int kMaxJudged = 4;
 
-// Of the first plans that serve the budget, the fastest under the caller's own costs.
-Found BestAccepted(const PlanningProblem& problem, const PlanEntry& entry, Bytes budget);
+// Of the first plans that serve the budget, the fastest under the caller's own costs, unless it is
+// stale under them (staleness.h). Where none of these holds under them, a revision that stands beside
+// one may.
+Found BestAccepted(const PlanningProblem& problem, const PlanEntry& entry, Bytes budget,
+                   double tolerance = kStaleTolerance);
 
 }  // namespace stowage
 

@@ -1,101 +1,116 @@
 #include "server/planning/plan_record.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "server/planning/cost_compare.h"
+#include "server/planning/entry_learning.h"
 #include "server/planning/plan_under.h"
+#include "server/planning/revisions.h"
 
 namespace stowage {
 namespace {
 
-PlanEntry NewEntry(const PlanningProblem& problem) {
+PlanEntry NewEntry(const PlanningProblem& problem, uint64_t job) {
   PlanEntry entry;
   entry.canonical = *problem.canonical;
   entry.reference = problem.costs;
   entry.store_all = problem.store_all;
+  entry.samples = {{job, problem.costs}};
   entry.tenant = problem.options.tenant;
   entry.name = problem.name;
   return entry;
 }
 
-// `old` with the costs of `problem` as reference, and the plans that hold under them.
-PlanEntry Rebased(const PlanEntry& old, const PlanningProblem& problem) {
-  PlanEntry entry = NewEntry(problem);
-  entry.samples = old.samples;
-  entry.reports = old.reports;
-  for (StoredPlan stored : old.plans) {
-    std::optional<Plan> judged = PlanUnder(*problem.costs, problem.store_all, *old.reference,
-                                           *stored.plan, stored.plan->budget);
-    if (!judged) continue;
-    stored.plan = std::make_shared<const Plan>(*std::move(judged));
-    entry.plans.push_back(std::move(stored));
-  }
-  if (SameMemory(*problem.costs, *old.reference)) entry.least_budget = old.least_budget;
-  return entry;
+bool SameVersion(const Plan& a, const Plan& b) {
+  return a.provenance.solver_version == b.provenance.solver_version;
 }
 
-// Whether the entry has a plan for the budget that is far better under its reference, and fits the
-// caller, too: what times or a link of its own led to must not take its place.
-bool HasFarBetter(const PlanEntry& entry, const PlanningProblem& problem, const Plan& stored) {
-  constexpr double kFar = 1.05;
-  if (!SameMemory(*problem.costs, *entry.reference)) return false;
-  for (const auto& [plan, state, pinned] : entry.plans) {
-    if (plan->budget != stored.budget || plan->status != PlanStatus::kFound) continue;
-    if (stored.status != PlanStatus::kFound) return true;
-    return static_cast<double>(stored.prediction.makespan.value()) >
-           kFar * static_cast<double>(plan->prediction.makespan.value());
-  }
-  return false;
+// What is new about a plan of equal schedule.
+bool ClaimsOther(const Plan& next, const Plan& now) {
+  return !SameVersion(next, now) || next.bounds.lower_bound > now.bounds.lower_bound ||
+         (next.bounds.proven_optimal && !now.bounds.proven_optimal) ||
+         next.bounds.least_budget != now.bounds.least_budget;
 }
 
-void RemovePlanFor(Bytes budget, PlanEntry* entry) {
-  entry->plans.erase(
-      std::remove_if(entry->plans.begin(), entry->plans.end(),
-                     [budget](const StoredPlan& kept) { return kept.plan->budget == budget; }),
-      entry->plans.end());
+// The revision for the budget that says the same; null when there is none.
+StoredPlan* TwinOf(const Plan& plan, PlanEntry* entry) {
+  for (StoredPlan& stored : entry->plans) {
+    const Plan& kept = *stored.plan;
+    if (kept.budget == plan.budget && kept.status == plan.status &&
+        kept.schedule == plan.schedule) {
+      return &stored;
+    }
+  }
+  return nullptr;
 }
 
-int64_t RevisionAt(const PlanEntry& entry, Bytes budget) {
-  for (const StoredPlan& kept : entry.plans) {
-    if (kept.plan->budget == budget) return kept.plan->revision;
-  }
-  return 0;
+// Where a revision that the entry does not have goes; nothing: nowhere.
+std::optional<RevisionState> PlaceOf(const Plan& plan, const PlanningProblem& asked,
+                                     const PlanEntry& entry) {
+  const StoredPlan* serving = ServingRevision(entry, plan.budget);
+  if (serving == nullptr) return RevisionState::kServing;
+  if (serving->pinned) return RevisionState::kShadow;
+  if (IsBetter(plan, *serving->plan)) return RevisionState::kServing;
+  const bool serves_asker =
+      PlanUnder(*asked.costs, asked.store_all, *entry.reference, *serving->plan, plan.budget)
+          .has_value();
+  if (!serves_asker) return RevisionState::kServing;
+  if (SameVersion(plan, *serving->plan)) return std::nullopt;
+  return RevisionState::kShadow;
 }
 
-// The entry that `stored` goes to, with `stored` as judged under its reference; see Record.
-std::optional<PlanEntry> EntryFor(const PlanEntry* old, const PlanningProblem& problem,
-                                  Plan* stored) {
-  if (IdealTime(problem.costs->problem) == Nanos(0)) return std::nullopt;
-  if (!old) return NewEntry(problem);
-  std::optional<Plan> judged =
-      PlanUnder(*old->reference, old->store_all, *problem.costs, *stored, stored->budget);
-  if (judged) {
-    *stored = *std::move(judged);
-    return *old;
+// Gives the entry the plan, as judged under its reference; false when it stays as it is.
+bool Keep(Plan plan, const PlanningProblem& asked, PlanEntry* entry) {
+  if (StoredPlan* twin = TwinOf(plan, entry)) {
+    if (twin->state == RevisionState::kRetired || !ClaimsOther(plan, *twin->plan)) return false;
+    twin->plan = std::make_shared<const Plan>(std::move(plan));
+    return true;
   }
-  const bool rebases =
-      stored->status == PlanStatus::kFound && HoldsForMore(*problem.costs, *old->reference);
-  return rebases ? std::make_optional(Rebased(*old, problem)) : std::nullopt;
+  const std::optional<RevisionState> place = PlaceOf(plan, asked, *entry);
+  if (!place) return false;
+  return AddRevision({std::make_shared<const Plan>(std::move(plan)), *place}, entry);
+}
+
+// As the entry's plans are: under the reference, without the caller's numbering.
+std::optional<Plan> AsStored(const PlanEntry& entry, const SolvedPlan& solved) {
+  const PlanningProblem& problem = *solved.problem;
+  std::optional<Plan> plan =
+      PlanUnder(*entry.reference, entry.store_all, *problem.costs, solved.plan, solved.plan.budget);
+  if (plan) plan->stage_vertices.clear();
+  return plan;
+}
+
+bool LearnLeast(const SolvedPlan& solved, PlanEntry* entry) {
+  const bool news = solved.least && entry->least_budget != solved.plan.budget &&
+                    SameMemory(*entry->reference, *solved.problem->costs);
+  if (news) entry->least_budget = solved.plan.budget;
+  return news;
+}
+
+// The revision that the plan has in the entry, or would have.
+int64_t RevisionOf(const Plan& plan, PlanEntry* entry) {
+  const StoredPlan* twin = TwinOf(plan, entry);
+  return twin != nullptr ? twin->plan->revision : NextRevision(*entry, plan.budget);
 }
 
 }  // namespace
 
 std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved) {
   const PlanningProblem& problem = *solved->problem;
-  const Bytes budget = solved->plan.budget;
-  solved->plan.revision = (old ? RevisionAt(*old, budget) : 0) + 1;
+  PlanEntry entry = old ? *old : NewEntry(problem, solved->job);
+  solved->plan.revision = RevisionOf(solved->plan, &entry);
+  if (IdealTime(problem.costs->problem) == Nanos(0) || entry.frozen) return std::nullopt;
 
-  Plan stored = solved->plan;
-  stored.stage_vertices.clear();
-  std::optional<PlanEntry> entry = EntryFor(old, problem, &stored);
-  if (!entry || HasFarBetter(*entry, problem, stored)) return std::nullopt;
-  RemovePlanFor(budget, &*entry);
-  entry->plans.push_back({std::make_shared<const Plan>(std::move(stored))});
-  if (entry->plans.size() > kMaxPlansPerEntry) entry->plans.erase(entry->plans.begin());
-  if (solved->least && SameMemory(*entry->reference, *problem.costs)) {
-    entry->least_budget = budget;
+  bool changed = old == nullptr;
+  if (std::optional<PlanEntry> learned = Learn(entry, problem, solved->job)) {
+    entry = *std::move(learned);
+    changed = true;
   }
-  return entry;
+  if (std::optional<Plan> plan = AsStored(entry, *solved)) {
+    changed |= Keep(*std::move(plan), problem, &entry);
+  }
+  changed |= LearnLeast(*solved, &entry);
+  return changed ? std::make_optional(std::move(entry)) : std::nullopt;
 }
 
 }  // namespace stowage

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SERVER_PLANNING_PLAN_RECORD_H_
 #define STOWAGE_SERVER_PLANNING_PLAN_RECORD_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -10,31 +11,31 @@
 
 namespace stowage {
 
-// Plans kept per entry; the one solved longest ago goes first.
-inline constexpr size_t kMaxPlansPerEntry = 64;
-
 struct SolvedPlan {
   std::shared_ptr<const PlanningProblem> problem;  // under whose costs it was solved
   Plan plan;
   bool least = false;  // plan.budget is what "least" resolved to
+  uint64_t job = 0;    // JobHash of who asked
 };
 
-// The entry that replaces `old` (null: there was none, or one of other canonical bytes). The plan
-// takes the place of one of equal budget; it gets the next revision, written to solved->plan.
+// The entry that replaces `old` (null: there was none, or one of other canonical bytes), or nothing:
+// the plan answers its caller and the entry stays. solved->plan gets its revision.
 //
-// The costs of reference stay where the plan holds under them. Where a schedule does not, the
-// caller's costs become the reference only if all their overheads are at least those of the old
-// one, and its link is about the same or the first; old plans stay as far as they hold under these.
-// So the reference moves towards larger overheads and a link alone: plans that hold under them hold
-// for most callers, and one caller of small overheads or without a link cannot take the plans of all
-// others away.
+// The first caller's costs are the reference. Later ones are samples of it, one per job (Learn): the
+// reference moves when several jobs agree, never for one job alone.
 //
-// Nothing, the plan answers its caller and is not kept, when
-// - its schedule does not hold under the reference, and the caller's costs do not become it;
-// - it has no schedule, and the caller's overheads differ, or the link: nothing follows for the
-//   others;
-// - the entry has a plan for the budget that fits the caller, too (SameMemory), and that is over 5%
-//   faster under the reference: what the caller's times or link led to must not replace it;
+// The plan is judged under the reference. It is kept beside the former revisions for its budget, and
+// - serves if none does, or if it is faster under the reference than the one that does: so what one
+//   caller's times, overheads or link led to takes nothing from the others;
+// - stands beside the serving one, for callers like its own, if that one does not hold under the
+//   caller's costs;
+// - waits in shadow if the serving one is pinned, or is no slower and of another solver version;
+// - brings what it proves to the revision of equal schedule, if there is one. To one that was rolled
+//   back it brings nothing.
+// It is not kept when
+// - the entry is frozen: then nothing of it changes;
+// - its schedule does not hold under the reference, or it is neither faster nor of another version;
+// - it has no schedule, and the caller's overheads differ, or the link: nothing follows for others;
 // - the profile has no times: then every schedule is as good as any other, but not for the others.
 std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved);
 

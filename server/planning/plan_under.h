@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "server/planning/cost_compare.h"
 #include "solvers/model/problem.h"
 #include "solvers/plan/linked_problem.h"
 #include "solvers/plan/plan.h"
@@ -13,14 +14,9 @@ namespace stowage {
 // Both problems have the same structure (equal canonical bytes): only times, overheads and links may
 // differ.
 
-// The same schedules fit: equal overheads, and equal host memory or no link on both.
-bool SameMemory(const LinkedProblem& a, const LinkedProblem& b);
-// What holds under `a` holds for more callers than what holds under `b`: every overhead is at least
-// as large, and the links are alike, or `a` alone has one.
-bool HoldsForMore(const LinkedProblem& a, const LinkedProblem& b);
-
 // `plan`, made under the costs of `reference`, as an answer for `budget` under the costs of
-// `caller`: refereed anew with the caller's link, and claiming no more than still holds. `store_all`
+// `caller`: refereed anew with the caller's link, and claiming no more than still holds: its bound is
+// the better one of the caller's own and of what follows from the plan's (BoundUnder). `store_all`
 // is what store-all takes under the caller's costs. Nothing when
 // - the referee refuses it, say because it has transfers and the caller no link for them;
 // - it recomputes or copies and store-all fits, because the caller's overheads are smaller: store-all

@@ -81,7 +81,7 @@ TEST(PlanLookup, TheFastestComesFirstAndSchedulesBeforeRefusals) {
 
 TEST(PlanLookup, WhatWaitsInShadowOrWasRolledBackServesNobody) {
   PlanEntry entry;
-  entry.plans = {{Solved(100, 80, 70)}, {Solved(100, 80, 50)}, {Solved(100, 80, 60)}};
+  entry.plans = {{Solved(100, 80, 70)}, {Solved(101, 80, 50)}, {Solved(102, 80, 60)}};
   entry.plans[1].state = RevisionState::kShadow;
   entry.plans[2].state = RevisionState::kRetired;
   const auto serving = PlansServing(entry, Bytes(90));
@@ -114,6 +114,12 @@ std::shared_ptr<const Plan> Recomputing(int stage, const Chain& chain) {
   return plan;
 }
 
+std::shared_ptr<const Plan> For(Bytes budget, const std::shared_ptr<const Plan>& plan) {
+  auto copy = std::make_shared<Plan>(*plan);
+  copy->budget = budget;
+  return copy;
+}
+
 TEST(BestAccepted, IsTheFastestUnderTheCallersOwnTimes) {
   const auto reference = ProblemWith(1);
   const auto caller = ProblemWith(1000);
@@ -121,7 +127,7 @@ TEST(BestAccepted, IsTheFastestUnderTheCallersOwnTimes) {
   entry.canonical = *reference->canonical;
   entry.reference = reference->costs;
   entry.plans = {{Recomputing(1, std::get<Chain>(reference->costs->problem))},
-                 {Recomputing(3, std::get<Chain>(reference->costs->problem))}};
+                 {For(Bytes(100001), Recomputing(3, std::get<Chain>(reference->costs->problem)))}};
   const Found ours = BestAccepted(*reference, entry, Bytes(100000));
   const Found theirs = BestAccepted(*caller, entry, Bytes(100000));
   ASSERT_TRUE(ours.plan && theirs.plan);
@@ -130,12 +136,40 @@ TEST(BestAccepted, IsTheFastestUnderTheCallersOwnTimes) {
   EXPECT_EQ(theirs.outcome, PlanLookup::kHit);
 }
 
+// Repeating a first stage of 1000 where it took 1: far from what a solve would reach.
+TEST(BestAccepted, IsNotWhatIsStaleUnderTheCallersTimes) {
+  const auto reference = ProblemWith(10), caller = ProblemWith(1000);
+  PlanEntry entry;
+  entry.canonical = *reference->canonical;
+  entry.reference = reference->costs;
+  entry.plans = {{Recomputing(1, std::get<Chain>(reference->costs->problem))}};
+  EXPECT_EQ(BestAccepted(*reference, entry, Bytes(100000)).freshness, Freshness::kFresh);
+  const Found found = BestAccepted(*caller, entry, Bytes(100000));
+  EXPECT_FALSE(found.plan.has_value());
+  EXPECT_EQ(found.freshness, Freshness::kStale);
+  EXPECT_EQ(found.outcome, PlanLookup::kRefused);
+  EXPECT_EQ(found.refused, 1);
+
+  const Found tolerant = BestAccepted(*caller, entry, Bytes(100000), 0.5);
+  EXPECT_TRUE(tolerant.plan.has_value());
+  EXPECT_EQ(tolerant.freshness, Freshness::kAging);
+  EXPECT_EQ(tolerant.outcome, PlanLookup::kHit);
+
+  // Where nothing may change, it is the answer.
+  PlanEntry frozen = entry, pinned = entry;
+  frozen.frozen = true;
+  pinned.plans[0].pinned = true;
+  for (const PlanEntry& kept : {frozen, pinned}) {
+    EXPECT_TRUE(BestAccepted(*caller, kept, Bytes(100000)).plan.has_value());
+  }
+}
+
 TEST(BestAccepted, JudgesNoMoreThanItsLimit) {
   const auto problem = ProblemWith(1);
   PlanEntry entry;
   entry.canonical = *problem->canonical;
   entry.reference = problem->costs;
-  for (int i = 0; i <= kMaxJudged; ++i) entry.plans.push_back({Solved(100, 80, 60)});
+  for (int i = 0; i <= kMaxJudged; ++i) entry.plans.push_back({Solved(100 + i, 80, 60)});
   const Found found = BestAccepted(*problem, entry, Bytes(90));
   EXPECT_FALSE(found.plan.has_value());
   EXPECT_EQ(found.outcome, PlanLookup::kRefused);

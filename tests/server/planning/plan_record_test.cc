@@ -2,18 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "server/planning/cost_compare.h"
+#include "server/planning/plan_lookup.h"
 #include "server/planning/plan_under.h"
-#include "solvers/plan/problem_referee.h"
-#include "tests/server/support/profiles.h"
+#include "server/planning/revisions.h"
+#include "tests/server/planning/asked.h"
 
 namespace stowage::testing {
 namespace {
-
-using Asked = std::shared_ptr<const PlanningProblem>;
-
-Asked ProblemOf(const ProfileShape& shape) {
-  return *MakePlanningProblem(ChainProfile(shape), KeyOptions(), Sha256);
-}
 
 ProfileShape Shape(int64_t overhead) {
   ProfileShape shape;
@@ -28,18 +24,12 @@ std::optional<Plan> Under(const Asked& caller, const Asked& reference, const Pla
   return PlanUnder(*caller->costs, caller->store_all, *reference->costs, plan, budget);
 }
 
-SolvedPlan Solved(const Asked& problem, Bytes budget) {
-  PlanOptions options;
-  options.solve.transfers = problem->costs->transfers;
-  return SolvedPlan{problem, *MakePlan(problem->costs->problem, budget, options), false};
-}
-
 TEST(PlanRecord, TheKeyIsTheOneEverybodyComputes) {
-  EXPECT_EQ(ProblemOf({})->key, MakePlanKey(ChainProfile({}), KeyOptions()));
+  EXPECT_EQ(ProblemOf(ProfileShape())->key, MakePlanKey(ChainProfile({}), KeyOptions()));
 }
 
 TEST(PlanRecord, TheFirstPlanBringsItsCostsAsReference) {
-  const Asked problem = ProblemOf({});
+  const Asked problem = ProblemOf(ProfileShape());
   SolvedPlan solved = Solved(problem, Bytes(1500));
   const PlanEntry entry = *Record(nullptr, &solved);
   EXPECT_EQ(entry.canonical, *problem->canonical);
@@ -50,7 +40,7 @@ TEST(PlanRecord, TheFirstPlanBringsItsCostsAsReference) {
 }
 
 TEST(PlanRecord, AFarSlowerPlanDoesNotTakeTheirPlace) {
-  const Asked problem = ProblemOf({});
+  const Asked problem = ProblemOf(ProfileShape());
   SolvedPlan solved = Solved(problem, Bytes(1500));
   const PlanEntry first = *Record(nullptr, &solved);
   ASSERT_EQ(solved.plan.status, PlanStatus::kFound);
@@ -69,22 +59,18 @@ TEST(PlanRecord, AFarSlowerPlanDoesNotTakeTheirPlace) {
   EXPECT_FALSE(Record(&first, &nothing).has_value());
 }
 
-TEST(PlanRecord, APlanOfEqualBudgetIsReplacedByTheNextRevision) {
-  const Asked problem = ProblemOf({});
+TEST(PlanRecord, EveryBudgetCountsItsOwnRevisions) {
+  const Asked problem = ProblemOf(ProfileShape());
   SolvedPlan solved = Solved(problem, Bytes(1500));
   const PlanEntry first = *Record(nullptr, &solved);
   SolvedPlan other = Solved(problem, Bytes(1600));
   const PlanEntry second = *Record(&first, &other);
   EXPECT_EQ(second.plans.size(), 2u);
   EXPECT_EQ(other.plan.revision, 1);
-  SolvedPlan again = Solved(problem, Bytes(1500));
-  const PlanEntry third = *Record(&second, &again);
-  EXPECT_EQ(third.plans.size(), 2u);
-  EXPECT_EQ(again.plan.revision, 2);
 }
 
 TEST(PlanRecord, ALeastBudgetIsRemembered) {
-  const Asked problem = ProblemOf({});
+  const Asked problem = ProblemOf(ProfileShape());
   const Bytes least = LeastPeak(ChainProfile({}));
   SolvedPlan solved = Solved(problem, least);
   solved.least = true;
@@ -116,30 +102,63 @@ TEST(PlanRecord, SmallerOverheadsDoNotBecomeTheReference) {
   EXPECT_FALSE(Record(&before, &tight).has_value());
 }
 
-TEST(PlanRecord, LargerOverheadsBecomeTheReferenceWhereThePlanDoesNotHold) {
-  const Asked large = WithOverhead(50);
-  const Asked small = WithOverhead(0);
+TEST(PlanRecord, LargerOverheadsBecomeTheReferenceWhenAQuorumHasThem) {
+  const Asked large = WithOverhead(50), small = WithOverhead(0);
   const Bytes peak = StoreAllPeak(ChainProfile({}));
-  SolvedPlan first = Solved(small, Bytes(1500));
-  SolvedPlan tight = Solved(small, peak);
-  SolvedPlan roomy = Solved(small, peak + Bytes(1000));
-  const PlanEntry one = *Record(nullptr, &first);
-  const PlanEntry two = *Record(&one, &tight);
-  const PlanEntry before = *Record(&two, &roomy);
+  PlanEntry entry = EntryFor(small, peak, 1);
   // What recomputes here is no answer under the reference, where store-all fits.
-  SolvedPlan heavy = Solved(large, peak);
+  SolvedPlan heavy = Solved(large, peak, 2);
   ASSERT_GT(heavy.plan.prediction.recomputed_forwards, 0);
-  const PlanEntry after = *Record(&before, &heavy);
-  EXPECT_EQ(after.reference, large->costs);
-  EXPECT_EQ(after.store_all.peak, StoreAllPeak(ChainProfile(Shape(50))));
-  for (const auto& [plan, state, pinned] : after.plans) {
-    Plan copy = *plan;
-    EXPECT_TRUE(Referee(*large->costs, &copy).ok());
-    EXPECT_EQ(copy.prediction.peak, plan->prediction.peak);
+  entry = *Record(&entry, &heavy);
+  EXPECT_EQ(entry.reference, small->costs);
+  EXPECT_EQ(entry.plans.size(), 1u);
+  EXPECT_FALSE(Record(&entry, &heavy).has_value()) << "the same job again";
+
+  heavy.job = 3;
+  entry = *Record(&entry, &heavy);
+  EXPECT_TRUE(SameMemory(*entry.reference, *large->costs));
+  EXPECT_EQ(entry.store_all.peak, StoreAllPeak(ChainProfile(Shape(50))));
+  // Store-all at its old peak has gone, what holds under the new reference has come.
+  ASSERT_EQ(entry.plans.size(), 1u);
+  EXPECT_EQ(entry.plans[0].plan->schedule, heavy.plan.schedule);
+}
+
+// Callers of two overheads that ask for one budget: each gets its own, in whatever order they come.
+TEST(PlanRecord, WhatHoldsForLargerOverheadsStandsBesideTheFasterOne) {
+  const Asked large = WithOverhead(50), small = WithOverhead(0);
+  const Bytes budget = Solved(small, Bytes(1500)).plan.prediction.peak;
+  PlanEntry entry = EntryFor(small, budget, 1);
+  EXPECT_FALSE(BestAccepted(*large, entry, budget).plan.has_value());
+  SolvedPlan heavy = Solved(large, budget, 2);
+  entry = *Record(&entry, &heavy);
+  ASSERT_EQ(entry.plans.size(), 2u);
+  EXPECT_GT(entry.plans[1].plan->prediction.makespan, entry.plans[0].plan->prediction.makespan);
+  EXPECT_EQ(BestAccepted(*large, entry, budget).plan->schedule, heavy.plan.schedule);
+  EXPECT_EQ(BestAccepted(*small, entry, budget).plan->schedule, entry.plans[0].plan->schedule);
+  ASSERT_EQ(PlansServing(entry, budget).size(), 1u);
+  EXPECT_EQ(PlansServing(entry, budget)[0], entry.plans[0].plan);
+}
+
+// One job, as often and with whatever it comes, leaves what the others are answered.
+TEST(PlanRecord, OneJobTakesNothingFromTheOthers) {
+  const Asked problem = ProblemOf(ProfileShape());
+  const PlanEntry before = EntryFor(problem, Bytes(1500), 1);
+  PlanEntry entry = before;
+  for (int64_t i = 0; i < 20; ++i) {
+    ProfileShape shape;
+    shape.forward_time = 1 + i * i * i;
+    shape.overhead = i % 3 * 100;
+    const Asked odd = ProblemOf(shape);
+    for (const char* solver : {"optimal_persistent", "chen_sqrt", "revolve"}) {
+      SolvedPlan solved{odd, *MakePlan(odd->costs->problem, Bytes(1500), PlanOptions{solver, {}})};
+      solved.job = 2;
+      if (auto next = Record(&entry, &solved)) entry = *std::move(next);
+    }
   }
-  // Store-all with room to spare stays, store-all at its old peak does not.
-  EXPECT_EQ(after.plans.back().plan->revision, 2);
-  EXPECT_EQ(after.plans[after.plans.size() - 2].plan->budget, peak + Bytes(1000));
+  EXPECT_EQ(entry.reference, before.reference);
+  const StoredPlan* serving = ServingRevision(entry, Bytes(1500));
+  ASSERT_NE(serving, nullptr);
+  EXPECT_EQ(serving->plan->prediction.makespan, before.plans[0].plan->prediction.makespan);
 }
 
 TEST(PlanRecord, ThatNothingFitsLargerOverheadsChangesNothing) {
@@ -161,7 +180,7 @@ TEST(PlanRecord, AProfileWithoutTimesLeavesNothing) {
 }
 
 TEST(PlanRecord, PlansPerEntryAreBounded) {
-  const Asked problem = ProblemOf({});
+  const Asked problem = ProblemOf(ProfileShape());
   SolvedPlan solved = Solved(problem, Bytes(1500));
   PlanEntry entry = *Record(nullptr, &solved);
   for (size_t i = 1; i <= kMaxPlansPerEntry; ++i) {
@@ -174,7 +193,7 @@ TEST(PlanRecord, PlansPerEntryAreBounded) {
 }
 
 TEST(PlanUnder, OptimalUnderOtherTimesIsNotClaimedOptimalUnderThese) {
-  const Asked reference = ProblemOf({});
+  const Asked reference = ProblemOf(ProfileShape());
   ProfileShape jittered;
   jittered.forward_time += 3;
   const Asked caller = ProblemOf(jittered);
@@ -200,7 +219,7 @@ TEST(PlanUnder, InfeasibleUnderOtherOverheadsSaysNothing) {
 
 // A search under other times may find one.
 TEST(PlanUnder, NotFoundUnderOtherTimesSaysNothing) {
-  const Asked reference = ProblemOf({});
+  const Asked reference = ProblemOf(ProfileShape());
   ProfileShape jittered;
   jittered.forward_time += 3;
   Plan plan;
@@ -235,7 +254,7 @@ TEST(PlanUnder, JudgesGraphsVertexByVertex) {
   EXPECT_GT(slower->prediction.makespan, plan.prediction.makespan);
   EXPECT_FALSE(Under(problem_with(5000, 10), reference, plan, plan.budget).has_value());
   // A chain of as many steps is another problem.
-  EXPECT_FALSE(SameMemory(*reference->costs, *ProblemOf({})->costs));
+  EXPECT_FALSE(SameMemory(*reference->costs, *ProblemOf(ProfileShape())->costs));
 }
 
 TEST(PlanUnder, WhatRecomputesIsNoAnswerWhereStoreAllFits) {
@@ -250,8 +269,8 @@ TEST(PlanUnder, WhatRecomputesIsNoAnswerWhereStoreAllFits) {
 }
 
 TEST(PlanUnder, KeepsABetterBoundWhereItHolds) {
-  const Asked reference = ProblemOf({});
-  const Asked caller = WithOverhead(20);
+  const Asked reference = ProblemOf(ProfileShape());
+  const Asked larger = WithOverhead(20);
   // A plan that is far from the fastest.
   Plan plan = *MakePlan(reference->costs->problem, Bytes(1500), PlanOptions{"chen_sqrt", {}});
   ASSERT_EQ(plan.status, PlanStatus::kFound);
@@ -262,7 +281,9 @@ TEST(PlanUnder, KeepsABetterBoundWhereItHolds) {
   EXPECT_EQ(at(reference, reference, 1500), plan.bounds.lower_bound);
   EXPECT_EQ(at(reference, reference, plan.prediction.peak.value()), plan.bounds.lower_bound);
   EXPECT_LT(at(reference, reference, 1501), plan.bounds.lower_bound);
-  EXPECT_LT(at(caller, reference, 1500), plan.bounds.lower_bound);
+  // What fits with larger overheads fits with these; not the other way round.
+  EXPECT_EQ(at(larger, reference, 1500), plan.bounds.lower_bound);
+  EXPECT_LT(at(reference, larger, 1500), plan.bounds.lower_bound);
 }
 
 TEST(PlanUnder, SaysWhatTheRefereeSays) {

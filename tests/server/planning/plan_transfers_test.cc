@@ -185,28 +185,33 @@ TEST(PlanTransfers, APlanThatCopiesServesUpToItsBudget) {
   EXPECT_FALSE(Serves(plan, plan.budget + Bytes(1)));
 }
 
-TEST(PlanTransfers, ALinkBecomesTheReferenceAndStaysIt) {
+TEST(PlanTransfers, ALinkBecomesTheReferenceWhenMostHaveIt) {
   const Asked linked = WithLink(kSpeed), none = WithLink(0);
-  SolvedPlan store_all{none, StoreAllPlan(none), false};
-  const PlanEntry one = *Record(nullptr, &store_all);
-  SolvedPlan recomputing{none, PlanWithRecomputing(none), true};
-  const PlanEntry two = *Record(&one, &recomputing);
-  ASSERT_EQ(two.plans.size(), 2u);
-  EXPECT_EQ(two.least_budget, recomputing.plan.budget);
+  SolvedPlan store_all{none, StoreAllPlan(none), false, 1};
+  PlanEntry entry = *Record(nullptr, &store_all);
+  SolvedPlan recomputing{none, PlanWithRecomputing(none), true, 1};
+  entry = *Record(&entry, &recomputing);
+  ASSERT_EQ(entry.plans.size(), 2u);
+  EXPECT_EQ(entry.least_budget, recomputing.plan.budget);
 
-  SolvedPlan copying{linked, PlanWithTransfers(linked), false};
-  const PlanEntry three = *Record(&two, &copying);
-  EXPECT_EQ(three.reference, linked->costs);
-  EXPECT_FALSE(three.least_budget.has_value());
+  SolvedPlan copying{linked, PlanWithTransfers(linked), false, 2};
+  entry = *Record(&entry, &copying);
+  EXPECT_EQ(entry.reference, none->costs);
+  EXPECT_EQ(entry.plans.size(), 2u);
+  copying.job = 3;
+  entry = *Record(&entry, &copying);
+  ASSERT_TRUE(entry.reference->transfers.has_value());
+  EXPECT_EQ(entry.reference->transfers->to_host.bytes_per_second, kSpeed);
+  EXPECT_FALSE(entry.least_budget.has_value());
   // Plain training stays; what recomputed for want of a link does not.
-  ASSERT_EQ(three.plans.size(), 2u);
-  EXPECT_EQ(three.plans[0].plan->schedule, store_all.plan.schedule);
-  EXPECT_EQ(three.plans[1].plan->schedule, copying.plan.schedule);
+  ASSERT_EQ(entry.plans.size(), 2u);
+  EXPECT_EQ(entry.plans[0].plan->schedule, store_all.plan.schedule);
+  EXPECT_EQ(entry.plans[1].plan->schedule, copying.plan.schedule);
 
-  EXPECT_FALSE(Record(&three, &recomputing).has_value());
+  EXPECT_FALSE(Record(&entry, &recomputing).has_value());
   const Asked far = WithLink(10 * kSpeed);
-  SolvedPlan of_another_link{far, PlanWithTransfers(far), false};
-  EXPECT_FALSE(Record(&three, &of_another_link).has_value());
+  SolvedPlan of_another_link{far, PlanWithTransfers(far), false, 3};
+  EXPECT_FALSE(Record(&entry, &of_another_link).has_value());
 }
 
 Profile LinkedProfile(int64_t bandwidth, int64_t host_memory = kHost) {

@@ -1,0 +1,75 @@
+#include "server/planning/entry_learning.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "server/planning/cost_compare.h"
+#include "server/planning/plan_under.h"
+#include "server/planning/reference_costs.h"
+#include "solvers/plan/problem_referee.h"
+
+namespace stowage {
+namespace {
+
+double Ratio(int64_t before, int64_t after) {
+  return after == 0 ? 1.0 : static_cast<double>(before) / static_cast<double>(after);
+}
+
+// Reports are ratios to a prediction, which has changed.
+void Rescale(const Plan& before, const Plan& after, std::vector<ReportSample>* reports) {
+  const Simulation &then = before.prediction, &now = after.prediction;
+  for (ReportSample& report : *reports) {
+    if (report.budget != before.budget || report.revision != before.revision) continue;
+    report.time_ratio *= Ratio(then.makespan.value(), now.makespan.value());
+    report.peak_ratio *= Ratio(then.peak.value(), now.peak.value());
+  }
+}
+
+// What was measured under plans that are gone says nothing any more.
+void DropReportsWithoutPlan(PlanEntry* entry) {
+  const auto has_no_plan = [entry](const ReportSample& report) {
+    return std::none_of(entry->plans.begin(), entry->plans.end(), [&](const StoredPlan& stored) {
+      return stored.plan->budget == report.budget && stored.plan->revision == report.revision;
+    });
+  };
+  entry->reports.erase(std::remove_if(entry->reports.begin(), entry->reports.end(), has_no_plan),
+                       entry->reports.end());
+}
+
+void MoveReference(LinkedProblem next, const Simulation& store_all, PlanEntry* entry) {
+  std::vector<StoredPlan> holding;
+  for (StoredPlan stored : entry->plans) {
+    std::optional<Plan> judged =
+        PlanUnder(next, store_all, *entry->reference, *stored.plan, stored.plan->budget);
+    if (!judged) continue;
+    Rescale(*stored.plan, *judged, &entry->reports);
+    stored.plan = std::make_shared<const Plan>(*std::move(judged));
+    holding.push_back(std::move(stored));
+  }
+  entry->plans = std::move(holding);
+  DropReportsWithoutPlan(entry);
+  if (!SameMemory(next, *entry->reference)) entry->least_budget.reset();
+  entry->frontier = nullptr;
+  entry->store_all = store_all;
+  entry->reference = std::make_shared<const LinkedProblem>(std::move(next));
+}
+
+}  // namespace
+
+std::optional<PlanEntry> Learn(const PlanEntry& entry, const PlanningProblem& problem,
+                               uint64_t job) {
+  if (JudgeSample(entry, *problem.costs, job) != SampleVerdict::kNew) return std::nullopt;
+  PlanEntry learned = entry;
+  learned.samples.push_back({job, problem.costs});
+  const size_t limit = SampleLimit(problem.costs->problem);
+  while (learned.samples.size() > limit) learned.samples.erase(learned.samples.begin());
+
+  std::optional<LinkedProblem> next = ReferenceOf(learned.samples);
+  if (!next || !MovesFrom(*learned.reference, *next)) return learned;
+  const absl::StatusOr<Simulation> store_all = PlainTraining(next->problem);
+  if (store_all.ok()) MoveReference(*std::move(next), *store_all, &learned);
+  return learned;
+}
+
+}  // namespace stowage

@@ -1,0 +1,195 @@
+#include "server/planning/reference_costs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/numeric/int128.h"
+#include "server/planning/step_pairs.h"
+
+namespace stowage {
+namespace {
+
+constexpr int64_t kFar = 4;             // times the median: no profile of the same program
+constexpr uint64_t kHeardWhenFull = 8;  // one new job in so many
+constexpr int64_t kLeastMove = 50;      // one part in so many
+
+using Costs = std::vector<const LinkedProblem*>;
+
+// The lower one of an even number. Never empty.
+template <class T>
+T Median(std::vector<T> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The largest but one.
+template <class T>
+T UpperQuantile(std::vector<T> values) {
+  const auto second =
+      values.end() - static_cast<std::ptrdiff_t>(std::min<size_t>(values.size(), 2));
+  std::nth_element(values.begin(), second, values.end());
+  return *second;
+}
+
+bool Agrees(Nanos total, Nanos median) {
+  return total.value() <= kFar * median.value() && kFar * total.value() >= median.value();
+}
+
+// Of the samples, those whose total time is near the median's.
+Costs Agreeing(const std::vector<CostSample>& samples) {
+  Costs agreeing;
+  if (samples.empty()) return agreeing;
+  std::vector<Nanos> totals;
+  for (const CostSample& sample : samples) totals.push_back(IdealTime(sample.costs->problem));
+  const Nanos median = Median(totals);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (Agrees(totals[i], median)) agreeing.push_back(samples[i].costs.get());
+  }
+  return agreeing;
+}
+
+// The costs of one step, of all samples; Step is Stage or Vertex.
+template <class Step>
+void SetCosts(const std::vector<const Step*>& measured, Step* step) {
+  const auto all = [&measured](auto member) {
+    std::vector<std::decay_t<decltype(step->*member)>> values;
+    for (const Step* sample : measured) values.push_back(sample->*member);
+    return values;
+  };
+  for (Nanos Step::*time : {&Step::forward_time, &Step::backward_time}) {
+    step->*time = Median(all(time));
+  }
+  for (Bytes Step::*overhead :
+       {&Step::forward_saving_overhead, &Step::forward_overhead, &Step::backward_overhead}) {
+    step->*overhead = UpperQuantile(all(overhead));
+  }
+}
+
+template <class Kind>
+auto StepsAt(const Costs& samples, int i) {
+  std::vector<std::decay_t<decltype(&StepAt(std::declval<const Kind&>(), 0))>> steps;
+  for (const LinkedProblem* sample : samples) {
+    steps.push_back(&StepAt(std::get<Kind>(sample->problem), i));
+  }
+  return steps;
+}
+
+absl::StatusOr<Problem> ProblemOf(const Chain& first, const Costs& samples) {
+  ChainSpec spec = first.spec();
+  for (int i = 0; i <= first.length(); ++i) {
+    Stage* stage = i < first.length() ? &spec.stages[static_cast<size_t>(i)] : &spec.loss;
+    SetCosts(StepsAt<Chain>(samples, i), stage);
+  }
+  return Chain::Create(std::move(spec));
+}
+
+// Vertices by position: each sender numbers its own.
+absl::StatusOr<Problem> ProblemOf(const Graph& first, const Costs& samples) {
+  GraphSpec spec;
+  spec.name = first.name();
+  for (int p = 0; p < first.size(); ++p) {
+    spec.vertices.push_back(first.vertex(p));
+    spec.vertices.back().id = p;
+    SetCosts(StepsAt<Graph>(samples, p), &spec.vertices.back());
+  }
+  return Graph::Create(std::move(spec));
+}
+
+CopyCost MedianCopy(const std::vector<CopyCost>& costs) {
+  std::vector<int64_t> speeds;
+  std::vector<Nanos> latencies;
+  for (const CopyCost& cost : costs) {
+    speeds.push_back(cost.bytes_per_second);
+    latencies.push_back(cost.latency);
+  }
+  return {Median(std::move(speeds)), Median(std::move(latencies))};
+}
+
+std::optional<TransferModel> LinkOf(const Costs& samples) {
+  std::vector<CopyCost> to_host, to_device;
+  std::optional<TransferModel> link;
+  for (const LinkedProblem* sample : samples) {
+    if (!sample->transfers) continue;
+    link = sample->transfers;
+    to_host.push_back(link->to_host);
+    to_device.push_back(link->to_device);
+  }
+  if (2 * to_host.size() <= samples.size()) return std::nullopt;
+  link->to_host = MedianCopy(to_host);
+  link->to_device = MedianCopy(to_device);
+  return link;
+}
+
+bool Near(int64_t a, int64_t b) {
+  return absl::int128(kLeastMove) * std::max(a - b, b - a) <= std::max(a, b);
+}
+
+bool NearCost(const CopyCost& a, const CopyCost& b) {
+  return Near(a.bytes_per_second, b.bytes_per_second) && Near(a.latency.value(), b.latency.value());
+}
+
+bool NearLink(const LinkedProblem& a, const LinkedProblem& b) {
+  if (!a.transfers || !b.transfers) return !a.transfers && !b.transfers;
+  return NearCost(a.transfers->to_host, b.transfers->to_host) &&
+         NearCost(a.transfers->to_device, b.transfers->to_device);
+}
+
+int64_t Distance(Nanos a, Nanos b) { return std::max(a, b).value() - std::min(a, b).value(); }
+
+}  // namespace
+
+uint64_t JobHash(const std::string& job) {
+  if (job.empty()) return 0;
+  const Digest digest = Sha256(job);
+  uint64_t hash = 0;
+  for (size_t i = 0; i < sizeof(hash); ++i) hash = hash << 8 | digest.bytes()[i];
+  return std::max<uint64_t>(hash, 1);
+}
+
+size_t SampleLimit(const Problem& problem) {
+  return std::clamp(kMostSampledSteps / static_cast<size_t>(StepCount(problem)), kQuorum,
+                    kMostSamples);
+}
+
+SampleVerdict JudgeSample(const PlanEntry& entry, const LinkedProblem& costs, uint64_t job) {
+  const Nanos total = IdealTime(costs.problem);
+  if (entry.frozen || total == Nanos(0)) return SampleVerdict::kUnusable;
+  for (const CostSample& sample : entry.samples) {
+    if (sample.job == job) return SampleVerdict::kKnown;
+  }
+  const bool full = entry.samples.size() >= SampleLimit(costs.problem);
+  if (full && job % kHeardWhenFull != 0) return SampleVerdict::kKnown;
+  const Costs agreeing = Agreeing(entry.samples);
+  if (agreeing.size() < kQuorum) return SampleVerdict::kNew;
+  std::vector<Nanos> totals;
+  for (const LinkedProblem* sample : agreeing) totals.push_back(IdealTime(sample->problem));
+  return Agrees(total, Median(std::move(totals))) ? SampleVerdict::kNew : SampleVerdict::kOutlier;
+}
+
+std::optional<LinkedProblem> ReferenceOf(const std::vector<CostSample>& samples) {
+  const Costs agreeing = Agreeing(samples);
+  if (agreeing.size() < kQuorum) return std::nullopt;
+  absl::StatusOr<Problem> problem =
+      std::visit([&agreeing](const auto& first) { return ProblemOf(first, agreeing); },
+                 agreeing.front()->problem);
+  // The figures are those of valid problems; their sums may still be too large for one.
+  if (!problem.ok()) return std::nullopt;
+  return LinkedProblem{*std::move(problem), LinkOf(agreeing)};
+}
+
+bool MovesFrom(const LinkedProblem& now, const LinkedProblem& next) {
+  if (!NearLink(now, next)) return true;
+  int64_t distance = 0;
+  const bool same_overheads =
+      AllSteps(now.problem, next.problem, [&distance](const auto& x, const auto& y) {
+        distance +=
+            Distance(x.forward_time, y.forward_time) + Distance(x.backward_time, y.backward_time);
+        return x.forward_saving_overhead == y.forward_saving_overhead &&
+               x.forward_overhead == y.forward_overhead &&
+               x.backward_overhead == y.backward_overhead;
+      });
+  return !same_overheads || absl::int128(kLeastMove) * distance > IdealTime(now.problem).value();
+}
+
+}  // namespace stowage

@@ -1,0 +1,56 @@
+// The costs that an entry's plans are judged by, made of what several jobs measured.
+//
+// Times of a step are the median over the jobs. Overheads are the largest but one, an upper
+// quantile: plans that hold under them hold for most jobs. The link is the median, if most jobs have
+// one. So whatever one job measures, each figure stays within the range of the others' figures.
+//
+// A job counts once, with its first profile; all jobs that do not say who they are count as one.
+// Bytes, nanoseconds. Pure functions, hence thread-safe.
+#ifndef STOWAGE_SERVER_PLANNING_REFERENCE_COSTS_H_
+#define STOWAGE_SERVER_PLANNING_REFERENCE_COSTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/cache/plan_entry.h"
+#include "server/planning/planning_problem.h"
+
+namespace stowage {
+
+// Jobs that must agree before the reference is anything but the first job's costs.
+inline constexpr size_t kQuorum = 3;
+inline constexpr size_t kMostSamples = 9;
+// Of all samples of an entry, unless that is less than a quorum.
+inline constexpr size_t kMostSampledSteps = 200000;
+
+// 0 for a job without a name.
+uint64_t JobHash(const std::string& job);
+
+// Samples that an entry for the problem keeps.
+size_t SampleLimit(const Problem& problem);
+
+enum class SampleVerdict {
+  kNew,       // tells something that the entry does not know
+  kKnown,     // the job has one; or the entry is full, and one new job in eight is heard
+  kOutlier,   // over four times what the others take in all, or under a quarter
+  kUnusable,  // the entry is frozen, or the profile has no times
+};
+
+// Cheap: O(samples).
+SampleVerdict JudgeSample(const PlanEntry& entry, const LinkedProblem& costs, uint64_t job);
+
+// What the samples agree on; nothing while fewer than a quorum of jobs do. Samples whose total time is
+// over four times the median's, or under a quarter, do not agree. The structure of all is equal.
+// O(samples x steps).
+std::optional<LinkedProblem> ReferenceOf(const std::vector<CostSample>& samples);
+
+// Whether `next` is far enough from `now` to judge all plans anew: times or link by over 2%, or any
+// overhead.
+bool MovesFrom(const LinkedProblem& now, const LinkedProblem& next);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_REFERENCE_COSTS_H_
