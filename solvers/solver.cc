@@ -16,6 +16,13 @@ absl::Status UnderOptions(const absl::Status& status) {
 
 }  // namespace
 
+void StopToken::ExtendDeadline(Clock::time_point deadline) {
+  const Clock::rep later = deadline.time_since_epoch().count();
+  Clock::rep now = deadline_.load(std::memory_order_relaxed);
+  while (now < later && !deadline_.compare_exchange_weak(now, later, std::memory_order_relaxed)) {
+  }
+}
+
 absl::Status StopToken::Check() const {
   if (stop_requested()) return absl::CancelledError("the solve was cancelled");
   if (deadline_passed()) return absl::DeadlineExceededError("the solve reached its deadline");

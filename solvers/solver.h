@@ -18,25 +18,33 @@
 
 namespace stowage {
 
-// Tells a running solve to stop: by a flag that any thread may set, by a deadline, or both.
+// Tells a running solve to stop: by a flag that any thread may set, by a deadline, or both. The
+// deadline may move while the solve runs, to a later time only.
 // Thread-safe.
 class StopToken {
  public:
   using Clock = std::chrono::steady_clock;
 
-  StopToken() = default;
-  explicit StopToken(Clock::time_point deadline) : deadline_(deadline) {}
+  StopToken() = default;  // without a deadline
+  explicit StopToken(Clock::time_point deadline) : deadline_(deadline.time_since_epoch().count()) {}
 
   void RequestStop() { stopped_.store(true, std::memory_order_relaxed); }
-  bool deadline_passed() const { return deadline_ && Clock::now() >= *deadline_; }
+  // No effect where the deadline is later already, or there is none.
+  void ExtendDeadline(Clock::time_point deadline);
+  bool deadline_passed() const {
+    const Clock::rep deadline = deadline_.load(std::memory_order_relaxed);
+    return deadline != kNone && Clock::now().time_since_epoch().count() >= deadline;
+  }
   bool stop_requested() const { return stopped_.load(std::memory_order_relaxed); }
   // OK, CANCELLED or DEADLINE_EXCEEDED. Costs one clock read: solvers call it every few
   // milliseconds.
   absl::Status Check() const;
 
  private:
+  static constexpr Clock::rep kNone = std::numeric_limits<Clock::rep>::max();
+
   std::atomic<bool> stopped_{false};
-  std::optional<Clock::time_point> deadline_;
+  std::atomic<Clock::rep> deadline_{kNone};
 };
 
 // Checks a token often enough (every few milliseconds) and no oftener: solvers report the steps of
@@ -70,6 +78,10 @@ struct SolveOptions {
   const StopToken* stop = nullptr;
   // Called now and then with the share done, in [0, 1], on the solving thread; may be empty.
   std::function<void(double)> progress;
+  // Of Solve: called on the solving thread whenever a search has found a schedule that fits and is
+  // faster than all before, long before it ends; may be empty. Solvers that do not search have one
+  // schedule, their answer.
+  std::function<void(const Schedule&)> incumbent;
 };
 
 // INVALID_ARGUMENT unless slots are in [0, 1,000,000], there is a thread and the transfer model, if

@@ -47,6 +47,7 @@ absl::Status Incumbent::Offer(const Schedule& schedule, const std::string& expla
   makespan_ = simulation->makespan;
   schedule_ = schedule;
   explanation_ = explanation;
+  if (improved_) improved_(schedule);
   return absl::OkStatus();
 }
 

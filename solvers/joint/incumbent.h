@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SOLVERS_JOINT_INCUMBENT_H_
 #define STOWAGE_SOLVERS_JOINT_INCUMBENT_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,8 +30,16 @@ struct TensorName {
 // Not thread-safe. The chain must outlive it.
 class Incumbent {
  public:
-  Incumbent(const Chain& chain, const TransferModel& transfers, Bytes memory)
-      : chain_(chain), transfers_(transfers), memory_(memory), has_parts_(HasParts(chain)) {}
+  using Improved = std::function<void(const Schedule&)>;
+
+  // `improved`, unless it is empty, hears of every schedule that is faster than those before.
+  Incumbent(const Chain& chain, const TransferModel& transfers, Bytes memory,
+            Improved improved = nullptr)
+      : chain_(chain),
+        transfers_(transfers),
+        memory_(memory),
+        has_parts_(HasParts(chain)),
+        improved_(std::move(improved)) {}
 
   const Chain& chain() const { return chain_; }
   const TransferModel& transfers() const { return transfers_; }
@@ -79,6 +88,7 @@ class Incumbent {
   const TransferModel transfers_;
   const Bytes memory_;
   const bool has_parts_;
+  const Improved improved_;
   std::optional<Schedule> schedule_;
   Nanos makespan_{kMaxTotal};
   std::string explanation_;

@@ -142,7 +142,7 @@ class Joint final : public ChainSolver {
     if (PlanStoreAll(chain, budget, &plan)) return plan;
     const Bytes least = LeastMemoryOnHost(chain);
     if (budget < least) return Infeasible(chain, budget, options, std::move(plan));
-    Incumbent best(chain, *options.transfers, budget);
+    Incumbent best(chain, *options.transfers, budget, options.incumbent);
     const Nanos bound = MakespanLowerBound(chain, *options.transfers, budget);
     status = Search(options, bound, &best).Run();
     const bool cut_short = absl::IsDeadlineExceeded(status);
@@ -154,6 +154,7 @@ class Joint final : public ChainSolver {
     plan.schedule = best.schedule();
     plan.bounds.proven_optimal = best.makespan() <= bound;
     if (CheapLeastMemory(chain, *options.transfers) <= least) plan.bounds.least_budget = least;
+    plan.search_complete = !cut_short;
     plan.explanation = best.explanation();
     if (cut_short) absl::StrAppend(&plan.explanation, "; the deadline cut the search short");
     if (options.progress) options.progress(1.0);

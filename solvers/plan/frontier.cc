@@ -207,10 +207,14 @@ void FrontierBuilder::Add(const Frontier& frontier) {
   for (const Point& point : frontier.points()) Insert(point);
 }
 
-Nanos FrontierBuilder::MakespanAt(Bytes budget) const {
+const Frontier::Point* FrontierBuilder::At(Bytes budget) const {
   const auto over = FirstOver(points_, budget);
-  return over == points_.begin() ? Nanos(std::numeric_limits<int64_t>::max())
-                                 : (over - 1)->makespan;
+  return over == points_.begin() ? nullptr : &*(over - 1);
+}
+
+Nanos FrontierBuilder::MakespanAt(Bytes budget) const {
+  const Frontier::Point* point = At(budget);
+  return point == nullptr ? Nanos(std::numeric_limits<int64_t>::max()) : point->makespan;
 }
 
 void FrontierBuilder::Insert(Frontier::Point point) {

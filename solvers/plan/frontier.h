@@ -88,6 +88,8 @@ class FrontierBuilder {
   // Every point of another frontier of the same chain or graph.
   void Add(const Frontier& frontier);
 
+  // The fastest point so far that fits, or null; until the next Add. O(log points).
+  const Frontier::Point* At(Bytes budget) const;
   // The makespan that is known for a budget so far; Nanos(INT64_MAX) if none fits. O(log points).
   Nanos MakespanAt(Bytes budget) const;
 

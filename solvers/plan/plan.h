@@ -56,6 +56,9 @@ struct Plan {
   // Empty for a chain.
   std::vector<std::vector<int64_t>> stage_vertices;
   int64_t revision = 1;
+  // False: the deadline cut the search short. The schedule is as good as any other, but a longer
+  // search may find a faster one, so it is not for keeping.
+  bool search_complete = true;
   std::string explanation;
 
   // makespan / lower bound - 1; 0 when the bound is 0.

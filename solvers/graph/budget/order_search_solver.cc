@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/chain_choice.h"
 #include "solvers/chain/solvers.h"
+#include "solvers/graph/budget/best_within.h"
 #include "solvers/graph/budget/checkpoint_training.h"
 #include "solvers/graph/budget/exact_orders.h"
 #include "solvers/graph/budget/order_frontier.h"
@@ -49,14 +51,16 @@ constexpr char kAnySchedule[] = "any schedule";
 
 size_t Index(int i) { return static_cast<size_t>(i); }
 
-// One solve of one graph.
+// One solve of one graph, at all budgets. With one named, its best schedule is there at a deadline.
 class Solving {
  public:
-  Solving(const Graph& graph, const FoldedGraph& folded, const SolveOptions& options)
+  Solving(const Graph& graph, const FoldedGraph& folded, const SolveOptions& options,
+          std::optional<Bytes> budget)
       : graph_(graph),
         folded_(folded),
         ops_(folded.graph),
         options_(options),
+        best_(budget, options.incumbent),
         progress_(options.progress),
         search_(ops_, options),
         builder_(graph) {
@@ -65,18 +69,11 @@ class Solving {
 
   // All points found, or those that a cache would want to keep.
   absl::StatusOr<Frontier> Run(FrontierInfo info, bool compact) {
-    absl::Status status = builder_.Add(StoreAllSchedule(graph_));
-    if (status.ok()) status = Propose();
-    if (status.ok() && ops_.size() <= kMaxSearched) {
-      const SolveOptions rest = progress_.Part(options_, kProposing, 1.0);
-      status = search_.Improve(std::min(kWorkPerVertex * ops_.size(), kMaxWork), rest.progress);
-    }
     bool exact = false;
-    if (status.ok() && ops_.size() <= kMaxExactVertices) status = SearchAll(&exact);
-    StopPoll poll(options_.stop);
-    for (const OrderPool::Entry& entry : search_.pool().entries()) {
-      if (status.ok()) status = poll.Spend(kWorkToJudge * static_cast<int64_t>(entry.order.size()));
-      if (status.ok()) status = Judge(entry.order);
+    absl::Status status = SearchAndJudge(&exact);
+    if (absl::IsDeadlineExceeded(status) && JudgeBest().ok() && best_.FoundIn(builder_)) {
+      cut_short_ = true;
+      return builder_.Build(std::move(info));
     }
     if (!status.ok()) return status;
     progress_.Report(1.0);
@@ -88,9 +85,48 @@ class Solving {
     return compact ? builder_.BuildCompact(std::move(info)) : builder_.Build(std::move(info));
   }
 
+  bool cut_short() const { return cut_short_; }
+
  private:
   static constexpr double kProposing = 0.1;     // share of the work, about
   static constexpr int64_t kWorkToJudge = 128;  // of each compute, about
+
+  absl::Status SearchAndJudge(bool* exact) {
+    absl::Status status = builder_.Add(StoreAllSchedule(graph_));
+    if (status.ok()) status = Propose();
+    if (status.ok() && ops_.size() <= kMaxSearched) status = Improve();
+    if (status.ok() && ops_.size() <= kMaxExactVertices) status = SearchAll(exact);
+    StopPoll poll(options_.stop);
+    for (const OrderPool::Entry& entry : search_.pool().entries()) {
+      if (status.ok()) status = poll.Spend(kWorkToJudge * static_cast<int64_t>(entry.order.size()));
+      if (status.ok()) status = Judge(entry.order);
+    }
+    return status;
+  }
+
+  absl::Status Improve() {
+    const SolveOptions rest = progress_.Part(options_, kProposing, 1.0);
+    absl::Status judged;
+    const auto after_each = [&](double share) {
+      if (rest.progress) rest.progress(share);
+      if (judged.ok()) judged = JudgeBest();
+    };
+    absl::Status status =
+        search_.Improve(std::min(kWorkPerVertex * ops_.size(), kMaxWork), after_each);
+    return status.ok() ? judged : status;
+  }
+
+  // Judges the best order of the pool for the budget, if it is news.
+  absl::Status JudgeBest() {
+    const size_t within = best_.budget() ? search_.pool().Within(best_.budget()->value()) : 0;
+    if (within > 0 && search_.pool().entries()[within - 1].forward_time < judged_) {
+      const OrderPool::Entry& entry = search_.pool().entries()[within - 1];
+      judged_ = entry.forward_time;
+      absl::Status status = Judge(entry.order);
+      if (!status.ok()) return status;
+    }
+    return best_.TellOf(builder_);
+  }
 
   absl::Status Propose() {
     search_.Offer(StoreAllOrder(ops_));
@@ -111,7 +147,7 @@ class Solving {
         ops_, search_.pool(), LeastNeed(folded_.graph).value(), kMaxLabels, options_.stop);
     if (!all.ok()) return all.status();
     for (const ComputeOrder& order : all->orders) search_.Offer(order);
-    *exact = all->complete && ops_.size() == graph_.size();
+    *exact = all->complete && !IsFolded();
     return absl::OkStatus();
   }
 
@@ -120,7 +156,8 @@ class Solving {
         CheckpointTraining(graph_, folded_, ops_, WithoutProgress());
     if (!order.ok()) return order.status();
     search_.Offer(*order);
-    return Judge(*order);
+    absl::Status status = Judge(*order);
+    return status.ok() ? JudgeBest() : status;
   }
 
   // What the chain solver does with the graph cut at its splitting vertices. Every point counts.
@@ -141,9 +178,10 @@ class Solving {
     }
     absl::Status status = OfferSchedules(*frontier, stages);
     if (!status.ok()) return status;
-    return ForSchedules(*frontier, frontier->points().size(), [&](const Schedule& schedule) {
+    status = ForSchedules(*frontier, frontier->points().size(), [&](const Schedule& schedule) {
       return builder_.Add(ExpandSchedule(graph_, *linear, schedule));
     });
+    return status.ok() ? JudgeBest() : status;
   }
 
   absl::Status ProposeCuts(int stages) {
@@ -158,6 +196,7 @@ class Solving {
       if (absl::IsResourceExhausted(frontier.status())) continue;
       if (!frontier.ok()) return frontier.status();
       absl::Status status = OfferSchedules(*frontier, StagesOfCuts(cuts));
+      if (status.ok()) status = JudgeBest();
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -193,12 +232,17 @@ class Solving {
   // What folding makes of aliases may be an order that the original graph does not allow: a value
   // that is written over in place before all have read it. Such an order is no answer.
   absl::Status Judge(const ComputeOrder& order) {
-    const Schedule schedule = ToSchedule(order);
-    const bool same = ops_.size() == graph_.size();
-    if (same) return builder_.Add(WithDiscards(graph_, schedule));
-    const Schedule unfolded = WithDiscards(graph_, UnfoldCompute(folded_, schedule));
-    return SimulateGraph(graph_, unfolded).ok() ? builder_.Add(unfolded) : absl::OkStatus();
+    const Schedule schedule = ScheduleOf(order);
+    const bool valid = !IsFolded() || SimulateGraph(graph_, schedule).ok();
+    return valid ? builder_.Add(schedule) : absl::OkStatus();
   }
+
+  Schedule ScheduleOf(const ComputeOrder& order) const {
+    const Schedule schedule = ToSchedule(order);
+    return WithDiscards(graph_, IsFolded() ? UnfoldCompute(folded_, schedule) : schedule);
+  }
+
+  bool IsFolded() const { return ops_.size() != graph_.size(); }
 
   SolveOptions WithoutProgress() const {
     SolveOptions options = options_;
@@ -210,6 +254,9 @@ class Solving {
   const FoldedGraph& folded_;
   const OpGraph ops_;
   const SolveOptions& options_;
+  BestWithin best_;
+  int64_t judged_ = std::numeric_limits<int64_t>::max();  // the least forward time so far
+  bool cut_short_ = false;
   RisingProgress progress_;
   OrderSearch search_;
   FrontierBuilder builder_;
@@ -223,15 +270,20 @@ const SolverInfo& Info() {
   return *kInfo;
 }
 
-absl::StatusOr<Frontier> Search(const Graph& graph, const SolveOptions& options, bool compact) {
+// With a budget, `cut_short` says whether the deadline ended the search.
+absl::StatusOr<Frontier> Search(const Graph& graph, const SolveOptions& options, bool compact,
+                                std::optional<Bytes> budget = std::nullopt,
+                                bool* cut_short = nullptr) {
   absl::Status status = ValidateSolveOptions(options);
   if (!status.ok()) return status;
   const absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
   if (!folded.ok()) return folded.status();
-  Solving solving(graph, *folded, options);
-  return solving.Run(
+  Solving solving(graph, *folded, options, budget);
+  absl::StatusOr<Frontier> frontier = solving.Run(
       {Info().name, Info().schedule_class, LeastNeed(graph), /*exact=*/false, /*slots=*/0},
       compact);
+  if (cut_short != nullptr) *cut_short = solving.cut_short();
+  return frontier;
 }
 
 class OrderSearchSolverImpl final : public GraphSolver {
@@ -243,11 +295,15 @@ class OrderSearchSolverImpl final : public GraphSolver {
     absl::StatusOr<std::optional<Plan>> easy = EasyPlan(graph, budget, Info(), options);
     if (!easy.ok()) return easy.status();
     if (easy->has_value()) return **std::move(easy);
-    const absl::StatusOr<Frontier> frontier = Search(graph, options, /*compact=*/false);
+    bool cut_short = false;
+    const absl::StatusOr<Frontier> frontier =
+        Search(graph, options, /*compact=*/false, budget, &cut_short);
     if (!frontier.ok()) return frontier.status();
     absl::StatusOr<Plan> found = frontier->PlanAt(budget);
     if (!found.ok()) return found.status();
     Explain(graph, *frontier, &*found);
+    found->search_complete = !cut_short;
+    if (cut_short) found->explanation = "the deadline cut the search short";
     return found;
   }
 
@@ -271,9 +327,8 @@ class OrderSearchSolverImpl final : public GraphSolver {
       plan->bounds.proven_optimal =
           frontier.info().exact ||
           frontier.At(plan->budget)->makespan <= MakespanLowerBound(graph, plan->budget);
-      return;
     }
-    if (plan->status == PlanStatus::kProvenInfeasible) return;
+    if (plan->status != PlanStatus::kNotFound) return;
     plan->explanation = absl::StrCat(
         "store-all, checkpoints, chain solvers and a search from what they propose "
         "found nothing below ",

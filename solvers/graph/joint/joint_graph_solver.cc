@@ -100,6 +100,7 @@ class Solving {
 
   SolveOptions Part(double from, double to) const {
     SolveOptions options = options_;
+    options.incumbent = nullptr;
     if (!options.progress) return options;
     options.progress = [this, from, to](double share) { Report(from + (to - from) * share); };
     return options;
@@ -202,6 +203,7 @@ class JointGraphSolverImpl final : public GraphSolver {
     if (easy->has_value()) return **std::move(easy);
     const Solving solving(graph, options);
     TransferSearch search = solving.SearchFor(UpTo(budget));
+    search.ReportTo(options.incumbent);
     absl::Status status = solving.SearchAt(&search);
     const bool late = absl::IsDeadlineExceeded(status) && BestOf(search).found();
     if (!status.ok() && !late) return status;
@@ -260,6 +262,7 @@ class JointGraphSolverImpl final : public GraphSolver {
       return plan;
     }
     plan.status = PlanStatus::kFound;
+    plan.search_complete = !late;
     plan.schedule = best.schedule;
     plan.bounds.proven_optimal =
         best.makespan <= MakespanLowerBound(graph, *options.transfers, plan.budget);

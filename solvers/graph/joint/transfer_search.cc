@@ -130,12 +130,17 @@ absl::Status TransferSearch::OfferWith(const Offered& offered, const ComputeTrac
               best);
 }
 
-absl::Status TransferSearch::Take(Schedule schedule, const Schedule& compute, Best* best) const {
+absl::Status TransferSearch::Take(Schedule schedule, const Schedule& compute, Best* best) {
   const absl::StatusOr<Simulation> simulation = SimulateGraph(graph_, schedule, link_);
   if (!simulation.ok() || simulation->peak > best->budget) {
     return absl::InternalError(absl::StrCat(
         "the referee refused a schedule with transfers: ",
         simulation.ok() ? "its peak is beyond the memory" : simulation.status().message()));
+  }
+  // Some are tried in more memory than any budget has.
+  if (improved_ && simulation->makespan < reported_ && simulation->peak <= bests_.back().budget) {
+    reported_ = simulation->makespan;
+    improved_(schedule);
   }
   if (simulation->makespan >= best->makespan) return absl::OkStatus();
   best->makespan = simulation->makespan;

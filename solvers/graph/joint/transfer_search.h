@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -34,6 +36,9 @@ class TransferSearch {
   // Budgets rise.
   TransferSearch(const Graph& graph, const TransferModel& link, const std::vector<Bytes>& budgets,
                  const SolveOptions& options);
+
+  // Hears of every schedule that is faster than all before, whichever budget it is for.
+  void ReportTo(std::function<void(const Schedule&)> improved) { improved_ = std::move(improved); }
 
   // At every budget, the schedule as it is where it fits, else with the first tensors that lie idle
   // away, as few as are needed: of all, or of those of NestedTrace.
@@ -69,7 +74,7 @@ class TransferSearch {
   absl::Status OfferWith(const Offered& offered, const ComputeTrace& trace,
                          const OffloadStrategy& strategy, Best* best);
   // Keeps a schedule with transfers if it is faster.
-  absl::Status Take(Schedule schedule, const Schedule& compute, Best* best) const;
+  absl::Status Take(Schedule schedule, const Schedule& compute, Best* best);
   bool MayBeat(const Offered& offered, const Best& best) const;
   absl::StatusOr<bool> FitsIn(const Offered& offered, Bytes memory);
   absl::Status NoteLeast(const Offered& offered);
@@ -78,6 +83,8 @@ class TransferSearch {
   const TransferModel link_;
   SolveOptions options_;  // of what is solved on the way: no progress
   StopPoll poll_;
+  std::function<void(const Schedule&)> improved_;
+  Nanos reported_{std::numeric_limits<int64_t>::max()};
   std::vector<Best> bests_;
   Bytes least_budget_{std::numeric_limits<int64_t>::max()};
 };

@@ -1,0 +1,117 @@
+// Solvers that search: what they have found is told while they search, and is there when the deadline
+// ends the search.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "solvers/graph/budget/solvers.h"
+#include "solvers/graph/joint/solvers.h"
+#include "solvers/joint/joint_solver.h"
+#include "solvers/plan/problem_referee.h"
+#include "tests/solvers/graph_file.h"
+#include "tests/solvers/random_chain.h"
+
+namespace stowage {
+namespace {
+
+using std::chrono::milliseconds;
+
+Graph Network() {
+  return *testing::ReadGraphFile(STOWAGE_SOURCE_DIR "/tests/data/nasnet_cifar.graph");
+}
+
+TransferModel Link() {
+  TransferModel link;
+  link.to_host = link.to_device = {int64_t{12} << 30, Nanos(10000)};
+  link.host_memory = Bytes(int64_t{64} << 30);
+  return link;
+}
+
+Bytes HalfOfStoreAll(const Problem& problem) {
+  return Bytes(PlainTraining(problem)->peak.value() / 2);
+}
+
+Simulation Judged(const Problem& problem, const SolveOptions& options, const Schedule& schedule) {
+  return options.transfers ? *Simulate(problem, schedule, *options.transfers)
+                           : *Simulate(problem, schedule);
+}
+
+// Hears of every incumbent: each fits and is faster than the one before. The plan is the last of them
+// or better.
+template <class Solver, class Kind>
+void ExpectFasterAndFaster(const Solver& solver, const Kind& kind, SolveOptions options,
+                           milliseconds given, bool complete) {
+  const Bytes budget = HalfOfStoreAll(kind);
+  std::vector<Nanos> told;
+  options.incumbent = [&](const Schedule& schedule) {
+    const Simulation simulation = Judged(kind, options, schedule);
+    EXPECT_LE(simulation.peak, budget);
+    told.push_back(simulation.makespan);
+  };
+  const StopToken stop(StopToken::Clock::now() + given);
+  options.stop = &stop;
+  const absl::StatusOr<Plan> plan = solver.Solve(kind, budget, options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->status, PlanStatus::kFound);
+  EXPECT_EQ(plan->search_complete, complete);
+  const Simulation judged = Judged(kind, options, plan->schedule);
+  EXPECT_LE(judged.peak, budget);
+  ASSERT_FALSE(told.empty());
+  for (size_t i = 1; i < told.size(); ++i) EXPECT_LT(told[i], told[i - 1]);
+  EXPECT_LE(judged.makespan, told.back());
+}
+
+TEST(Anytime, OrderSearchHasAPlanAtTheDeadline) {
+  ExpectFasterAndFaster(OrderSearchSolver(), Network(), SolveOptions(), milliseconds(700), false);
+}
+
+TEST(Anytime, OrderSearchIsTheSameWhoeverListens) {
+  const Graph graph = *testing::ReadGraphFile(STOWAGE_SOURCE_DIR "/tests/data/alexnet.graph");
+  const Bytes budget = HalfOfStoreAll(graph);
+  SolveOptions options;
+  const absl::StatusOr<Plan> alone = OrderSearchSolver().Solve(graph, budget, options);
+  options.incumbent = [](const Schedule&) {};
+  options.progress = [](double) {};
+  const absl::StatusOr<Plan> heard = OrderSearchSolver().Solve(graph, budget, options);
+  ASSERT_TRUE(alone.ok() && heard.ok());
+  EXPECT_EQ(alone->schedule, heard->schedule);
+  EXPECT_TRUE(alone->search_complete);
+}
+
+TEST(Anytime, JointOnGraphsHasAPlanAtTheDeadline) {
+  SolveOptions options;
+  options.transfers = Link();
+  ExpectFasterAndFaster(JointGraphSolver(), Network(), options, milliseconds(700), false);
+}
+
+TEST(Anytime, JointOnChainsTellsOfWhatItFinds) {
+  std::mt19937_64 rng(71);
+  const Chain chain = testing::RandomChain(30, {40, 60}, &rng);
+  SolveOptions options;
+  TransferModel link = Link();
+  link.to_host = link.to_device = {400000000, Nanos(0)};
+  options.transfers = link;
+  ExpectFasterAndFaster(JointSolver(), chain, options, std::chrono::minutes(1), true);
+}
+
+TEST(Anytime, ADeadlineMovesToALaterTimeOnly) {
+  const auto now = StopToken::Clock::now();
+  StopToken stop(now + milliseconds(40));
+  stop.ExtendDeadline(now);
+  EXPECT_FALSE(stop.deadline_passed());
+  std::this_thread::sleep_until(now + milliseconds(45));
+  EXPECT_TRUE(stop.deadline_passed());
+  stop.ExtendDeadline(StopToken::Clock::now() + std::chrono::hours(1));
+  EXPECT_FALSE(stop.deadline_passed());
+  EXPECT_TRUE(stop.Check().ok());
+  StopToken none;
+  none.ExtendDeadline(now);
+  EXPECT_FALSE(none.deadline_passed());
+}
+
+}  // namespace
+}  // namespace stowage
