@@ -42,6 +42,47 @@ Bytes TableLimit(const PlanningOptions& options) {
   return std::max(kLeast, Bytes(options.solver_memory.value() / options.solver_threads));
 }
 
+// From what a solver tells to the news of its flight. Plans that come faster than they can be refereed
+// wait for the next time it tells anything.
+class SearchNews {
+ public:
+  SearchNews(Flight* flight, Bytes budget, SolveOptions* options)
+      : flight_(*flight), budget_(budget) {
+    options->progress = [this](double share) { OnProgress(share); };
+    options->incumbent = [this](const Schedule& schedule) { OnSchedule(schedule); };
+  }
+  SearchNews(const SearchNews&) = delete;
+  SearchNews& operator=(const SearchNews&) = delete;
+
+ private:
+  void OnProgress(double share) {
+    flight_.news.Progressed(share);
+    Publish();
+  }
+
+  void OnSchedule(const Schedule& schedule) {
+    waiting_ = schedule;
+    Publish();
+  }
+
+  void Publish() {
+    if (!waiting_ || !flight_.news.WantsPlan()) return;
+    Plan plan;
+    plan.status = PlanStatus::kFound;
+    plan.budget = budget_;
+    plan.schedule = *std::exchange(waiting_, std::nullopt);
+    plan.search_complete = false;
+    plan.explanation = "the best so far";
+    // One that the referee refuses is no news.
+    if (!Referee(*flight_.problem->costs, &plan).ok()) return;
+    flight_.news.Found(std::make_shared<const Plan>(std::move(plan)));
+  }
+
+  Flight& flight_;
+  const Bytes budget_;
+  std::optional<Schedule> waiting_;
+};
+
 }  // namespace
 
 FlightSolver::FlightSolver(const PlanningOptions& options, PlanCache* cache,
@@ -58,17 +99,17 @@ PlanOptions FlightSolver::OptionsFor(const Flight& flight) const {
   return plan_options;
 }
 
-absl::StatusOr<Plan> FlightSolver::PlanFor(const Flight& flight, AnswerSource* source) {
+absl::StatusOr<Plan> FlightSolver::PlanFor(Flight* flight, AnswerSource* source) {
   return CatchingBadAlloc([&] { return FindOrSolve(flight, source); });
 }
 
-absl::StatusOr<Plan> FlightSolver::FindOrSolve(const Flight& flight, AnswerSource* source) {
-  const PlanningProblem& problem = *flight.problem;
+absl::StatusOr<Plan> FlightSolver::FindOrSolve(Flight* flight, AnswerSource* source) {
+  const PlanningProblem& problem = *flight->problem;
   Access access = Access::kPeek;
-  std::optional<Bytes> budget = flight.budget;
+  std::optional<Bytes> budget = flight->budget;
   if (!budget) {
     const absl::StatusOr<Bytes> least =
-        solver_->Resolve(problem.costs->problem, LeastBudget{}, OptionsFor(flight));
+        solver_->Resolve(problem.costs->problem, LeastBudget{}, OptionsFor(*flight));
     if (!least.ok()) return least.status();
     budget = *least;
     access = Access::kLookup;
@@ -80,19 +121,21 @@ absl::StatusOr<Plan> FlightSolver::FindOrSolve(const Flight& flight, AnswerSourc
   if (cached && *cached) return **std::move(cached);
   *source = AnswerSource::kSolved;
   absl::StatusOr<Plan> plan = Solve(flight, *budget);
-  if (!plan.ok()) return plan;
-  SolvedPlan solved{flight.problem, *std::move(plan), !flight.budget.has_value()};
+  if (!plan.ok() || !plan->search_complete) return plan;
+  SolvedPlan solved{flight->problem, *std::move(plan), !flight->budget.has_value()};
   cache_->Keep(&solved);
   return std::move(solved.plan);
 }
 
-absl::StatusOr<Plan> FlightSolver::Solve(const Flight& flight, Bytes budget) {
+absl::StatusOr<Plan> FlightSolver::Solve(Flight* flight, Bytes budget) {
+  PlanOptions plan_options = OptionsFor(*flight);
+  SearchNews search(flight, budget, &plan_options.solve);
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<Plan> plan = CatchingBadAlloc(
-      [&] { return solver_->Solve(flight.problem->costs->problem, budget, OptionsFor(flight)); });
+      [&] { return solver_->Solve(flight->problem->costs->problem, budget, plan_options); });
   const auto took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start);
   mean_solve_ns_ = (mean_solve_ns_ * 7 + took.count()) / 8;
-  Count(flight, plan, took);
+  Count(*flight, plan, took);
   return plan;
 }
 

@@ -24,7 +24,8 @@ class FlightSolver {
 
   // The plan for a flight, from the cache or a solver, kept where it may serve others. Errors are the
   // solver's, and RESOURCE_EXHAUSTED, OUT_OF_MEMORY.
-  absl::StatusOr<Plan> PlanFor(const Flight& flight, AnswerSource* source);
+  // While it solves, the flight's news say how far it is. A plan that its deadline cut short is not kept.
+  absl::StatusOr<Plan> PlanFor(Flight* flight, AnswerSource* source);
 
   std::chrono::nanoseconds mean_solve_time() const {
     return std::chrono::nanoseconds(mean_solve_ns_);
@@ -32,8 +33,8 @@ class FlightSolver {
 
  private:
   PlanOptions OptionsFor(const Flight& flight) const;
-  absl::StatusOr<Plan> FindOrSolve(const Flight& flight, AnswerSource* source);
-  absl::StatusOr<Plan> Solve(const Flight& flight, Bytes budget);
+  absl::StatusOr<Plan> FindOrSolve(Flight* flight, AnswerSource* source);
+  absl::StatusOr<Plan> Solve(Flight* flight, Bytes budget);
   void Count(const Flight& flight, const absl::StatusOr<Plan>& plan, std::chrono::nanoseconds took);
 
   const Bytes table_limit_;

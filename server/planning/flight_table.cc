@@ -12,7 +12,7 @@ FlightTable::Key FlightTable::KeyOf(const Flight& flight) {
 }
 
 FlightTable::Joined FlightTable::Join(const std::shared_ptr<PlanCall>& call) {
-  auto flight = std::make_shared<Flight>();
+  auto flight = std::make_shared<Flight>(call->search_until());
   flight->problem = call->problem;
   flight->budget = call->budget;
   flight->leader = call->id;
@@ -23,6 +23,7 @@ FlightTable::Joined FlightTable::Join(const std::shared_ptr<PlanCall>& call) {
   if (!fresh && *slot->second->problem->canonical == *call->problem->canonical) {
     call->problem->canonical = slot->second->problem->canonical;
     call->flight_ = slot->second;
+    slot->second->stop.ExtendDeadline(call->search_until());
     slot->second->calls_.push_back(call);
     return {slot->second, false};
   }
@@ -49,9 +50,30 @@ std::shared_ptr<Flight> FlightTable::Leave(const std::shared_ptr<PlanCall>& call
   return flight;
 }
 
+std::shared_ptr<Flight> FlightTable::FlightOf(const PlanCall& call) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return call.flight_;
+}
+
 std::vector<std::shared_ptr<PlanCall>> FlightTable::Land(const std::shared_ptr<Flight>& flight) {
   std::lock_guard<std::mutex> lock(mutex_);
   return LandLocked(flight);
+}
+
+std::vector<std::shared_ptr<PlanCall>> FlightTable::LandLate(
+    const std::shared_ptr<Flight>& flight) {
+  const auto now = PlanCall::Clock::now();
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (all_.count(flight->id) == 0) return {};
+  if (std::exchange(flight->listed_, false)) listed_.erase(KeyOf(*flight));
+  auto& calls = flight->calls_;
+  const auto stays = [now](const auto& call) { return call->search_until() <= now; };
+  const auto going = std::stable_partition(calls.begin(), calls.end(), stays);
+  std::vector<std::shared_ptr<PlanCall>> gone(going, calls.end());
+  calls.erase(going, calls.end());
+  for (const auto& call : gone) call->flight_ = nullptr;
+  if (calls.empty()) all_.erase(flight->id);
+  return gone;
 }
 
 std::vector<std::shared_ptr<PlanCall>> FlightTable::LandAll() {

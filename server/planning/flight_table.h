@@ -1,7 +1,8 @@
 // Single flight: who waits for which solve.
 //
 // A flight is one solve for a problem and a budget. Callers of equal canonical bytes and budget
-// share it; it is stopped when the last of them has left, so its deadline is the latest of theirs.
+// share it. It is stopped when the last of them has left, and its solve has a deadline of its own: the
+// latest of theirs, less the time that answers take, so that a search has its best plan by then.
 #ifndef STOWAGE_SERVER_PLANNING_FLIGHT_TABLE_H_
 #define STOWAGE_SERVER_PLANNING_FLIGHT_TABLE_H_
 
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "server/planning/compute_plan.h"
+#include "server/planning/flight_news.h"
 #include "server/planning/planning_problem.h"
 
 namespace stowage {
@@ -26,6 +28,8 @@ struct Flight;
 // One caller of ComputePlan until it is answered.
 class PlanCall {
  public:
+  using Clock = std::chrono::steady_clock;
+
   PlanCall(uint64_t call_id, std::optional<std::chrono::steady_clock::time_point> call_deadline,
            ComputeCallback callback)
       : id(call_id), deadline(call_deadline), done(std::move(callback)) {}
@@ -37,6 +41,11 @@ class PlanCall {
   std::shared_ptr<PlanningProblem> problem;  // changed by nobody but FlightTable::Join
   bool least = false;                        // asks for the least budget
   std::optional<Bytes> budget;               // nothing while "least" is not resolved
+  Clock::time_point limit{};                 // when it gets an error; set before it joins a flight
+  std::chrono::nanoseconds margin{};         // before the limit, for the answer
+
+  // Until when it would have a search go on.
+  Clock::time_point search_until() const { return limit - 2 * margin; }
 
  private:
   friend class FlightTable;
@@ -45,12 +54,14 @@ class PlanCall {
 };
 
 struct Flight {
+  explicit Flight(std::chrono::steady_clock::time_point deadline) : stop(deadline) {}
+
   uint64_t id = 0;
   std::shared_ptr<const PlanningProblem> problem;  // of the caller that started it
   std::optional<Bytes> budget;                     // nothing: "least", to be resolved by the flight
   uint64_t leader = 0;                             // id of the call that started it
-  const std::chrono::steady_clock::time_point created = std::chrono::steady_clock::now();
   StopToken stop;
+  FlightNews news;
 
  private:
   friend class FlightTable;
@@ -72,8 +83,15 @@ class FlightTable {
   // been told to stop.
   std::shared_ptr<Flight> Leave(const std::shared_ptr<PlanCall>& call);
 
+  // Of a call that waits; else null.
+  std::shared_ptr<Flight> FlightOf(const PlanCall& call) const;
+
   // Ends a flight; returns who still waits for it.
   std::vector<std::shared_ptr<PlanCall>> Land(const std::shared_ptr<Flight>& flight);
+
+  // Ends a flight whose deadline came before it found anything: nobody joins any more. Returns those
+  // who would have had it go on; the others stay with it until they leave.
+  std::vector<std::shared_ptr<PlanCall>> LandLate(const std::shared_ptr<Flight>& flight);
 
   // Tells all flights to stop and ends them; returns who waited.
   std::vector<std::shared_ptr<PlanCall>> LandAll();
@@ -84,7 +102,7 @@ class FlightTable {
   static Key KeyOf(const Flight& flight);
   std::vector<std::shared_ptr<PlanCall>> LandLocked(const std::shared_ptr<Flight>& flight);
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<Key, std::shared_ptr<Flight>> listed_;
   std::map<uint64_t, std::shared_ptr<Flight>> all_;
   uint64_t next_id_ = 1;

@@ -7,6 +7,15 @@
 #include "server/planning/planning_error.h"
 
 namespace stowage {
+namespace {
+
+// What an answer may take from the solver's thread to the caller.
+std::chrono::nanoseconds AnswerMargin(std::chrono::nanoseconds left) {
+  constexpr std::chrono::nanoseconds kMost = std::chrono::milliseconds(50);
+  return std::clamp<std::chrono::nanoseconds>(left / 20, std::chrono::nanoseconds(0), kMost);
+}
+
+}  // namespace
 
 PlanningService::PlanningService(const PlanningOptions& options, PlanStore* store,
                                  const PlanSolver* solver, ServerMetrics* metrics)
@@ -48,6 +57,9 @@ absl::Status PlanningService::Defer(std::function<void()> task) {
 std::shared_ptr<PlanCall> PlanningService::ComputePlan(const ComputeRequest& request,
                                                        ComputeCallback done) {
   auto call = std::make_shared<PlanCall>(next_call_++, request.deadline, std::move(done));
+  const Clock::time_point now = Clock::now();
+  call->limit = request.deadline.value_or(now + options_.max_solve_time);
+  call->margin = AnswerMargin(call->limit - now);
   if (absl::Status accepted = Accept(); !accepted.ok()) {
     call->answered = true;
     call->done(accepted);
@@ -69,14 +81,14 @@ std::shared_ptr<PlanCall> PlanningService::ComputePlan(const ComputeRequest& req
 
 void PlanningService::Proceed(const std::shared_ptr<PlanCall>& call, Access access, MayWait wait) {
   if (!AnswerFromCache(call, access, wait)) {
-    if (access == Access::kLookup) WatchDeadline(call);
+    if (access == Access::kLookup) WatchLimit(call);
     const absl::Status deferred =
         Defer([this, call, access] { Proceed(call, access, MayWait::kYes); });
     if (!deferred.ok()) Answer(call, deferred);
     return;
   }
   if (call->answered) return;
-  if (access == Access::kLookup) WatchDeadline(call);
+  if (access == Access::kLookup) WatchLimit(call);
   if (!call->answered) Start(call);
 }
 
@@ -94,19 +106,47 @@ bool PlanningService::AnswerFromCache(const std::shared_ptr<PlanCall>& call, Acc
   return true;
 }
 
-void PlanningService::WatchDeadline(const std::shared_ptr<PlanCall>& call) {
-  if (!call->deadline) return;
-  if (*call->deadline <= Clock::now()) return Answer(call, CallDeadlineError());
-  timer_.Schedule(call->id, *call->deadline, [this, weak = std::weak_ptr<PlanCall>(call)] {
-    if (const auto expired = weak.lock()) Leave(expired, CallDeadlineError());
+void PlanningService::WatchLimit(const std::shared_ptr<PlanCall>& call) {
+  if (call->limit <= Clock::now()) return Answer(call, LimitError(*call));
+  timer_.Schedule(call->id, call->limit - call->margin,
+                  [this, weak = std::weak_ptr<PlanCall>(call)] {
+                    const auto late = weak.lock();
+                    if (!late || late->answered) return;
+                    FailAtLimit(late);
+                    const auto flight = flights_.FlightOf(*late);
+                    if (!flight || !flight->news.latest().best) return;
+                    // Judging a plan may take milliseconds, and others are late, too.
+                    Defer([this, late, flight] { AnswerBestSoFar(late, *flight); }).IgnoreError();
+                  });
+}
+
+void PlanningService::AnswerBestSoFar(const std::shared_ptr<PlanCall>& call, const Flight& flight) {
+  if (call->answered) return;
+  std::optional<Plan> plan = AsAnswer(*call, flight, *flight.news.latest().best);
+  if (!plan) return;
+  LeaveFlight(call);
+  const bool leads = call->id == flight.leader;
+  AnswerPlan(call, *std::move(plan), leads ? AnswerSource::kSolved : AnswerSource::kShared);
+}
+
+void PlanningService::FailAtLimit(const std::shared_ptr<PlanCall>& call) {
+  timer_.Schedule(call->id, call->limit, [this, weak = std::weak_ptr<PlanCall>(call)] {
+    const auto late = weak.lock();
+    if (!late) return;
+    LeaveFlight(late);
+    Answer(late, LimitError(*late));
   });
+  if (call->answered) timer_.Cancel(call->id);  // meanwhile
+}
+
+absl::Status PlanningService::LimitError(const PlanCall& call) const {
+  return call.deadline ? CallDeadlineError() : SolveTimeError(options_.max_solve_time);
 }
 
 void PlanningService::Start(const std::shared_ptr<PlanCall>& call) {
   if (stopping_) return Answer(call, DrainingError());
   const FlightTable::Joined joined = flights_.Join(call);
   if (!joined.flight) return;
-  if (!call->deadline) BoundSolveTime(call, *joined.flight);
   if (!joined.created) return metrics_->FlightJoined();
   const std::shared_ptr<Flight>& flight = joined.flight;
   if (pool_.TrySubmit(flight->id, [this, flight] { Run(flight); })) return;
@@ -114,45 +154,46 @@ void PlanningService::Start(const std::shared_ptr<PlanCall>& call) {
   for (const auto& waiting : flights_.Land(flight)) Answer(waiting, Refusal());
 }
 
-void PlanningService::BoundSolveTime(const std::shared_ptr<PlanCall>& call, const Flight& flight) {
-  timer_.Schedule(call->id, flight.created + options_.max_solve_time,
-                  [this, weak = std::weak_ptr<PlanCall>(call)] {
-                    if (const auto late = weak.lock()) {
-                      Leave(late, SolveTimeError(options_.max_solve_time));
-                    }
-                  });
-  if (call->answered) timer_.Cancel(call->id);  // the flight landed meanwhile
-}
-
 void PlanningService::Run(const std::shared_ptr<Flight>& flight) {
   if (flight->stop.stop_requested()) return;
   AnswerSource source = AnswerSource::kSolved;
-  const absl::StatusOr<Plan> plan = solving_.PlanFor(*flight, &source);
+  const absl::StatusOr<Plan> plan = solving_.PlanFor(flight.get(), &source);
   if (plan.ok()) return Distribute(flight, *plan, source);
+  if (absl::IsDeadlineExceeded(plan.status())) {
+    // Some joined when the solve had just stopped; the others have their errors at their limits.
+    for (const auto& call : flights_.LandLate(flight)) Proceed(call, Access::kPeek, MayWait::kYes);
+    return;
+  }
   for (const auto& call : flights_.Land(flight)) Answer(call, plan.status());
+}
+
+std::optional<Plan> PlanningService::AsAnswer(const PlanCall& call, const Flight& flight,
+                                              const Plan& plan) {
+  const LinkedProblem& solved_under = *flight.problem->costs;
+  const LinkedProblem& asked = *call.problem->costs;
+  // "Least" means something else to a caller of other overheads or without the link, and a plan that
+  // was made without times is no answer to who has some.
+  const bool timeless =
+      IdealTime(solved_under.problem) == Nanos(0) && IdealTime(asked.problem) > Nanos(0);
+  const bool same_question = !timeless && (call.budget || SameMemory(asked, solved_under));
+  if (!same_question) return std::nullopt;
+  std::optional<Plan> judged = PlanUnder(asked, call.problem->store_all, solved_under, plan,
+                                         call.budget.value_or(plan.budget));
+  if (!judged) metrics_->PlanRefused();
+  return judged;
 }
 
 void PlanningService::Distribute(const std::shared_ptr<Flight>& flight, const Plan& plan,
                                  AnswerSource source) {
-  const LinkedProblem& solved_under = *flight->problem->costs;
   for (const auto& call : flights_.Land(flight)) {
-    const LinkedProblem& asked = *call->problem->costs;
     const bool leads = call->id == flight->leader;
-    // "Least" means something else to a caller of other overheads or without the link, and a plan that
-    // was made without times is no answer to who has some.
-    const bool timeless =
-        IdealTime(solved_under.problem) == Nanos(0) && IdealTime(asked.problem) > Nanos(0);
-    const bool same_question = !timeless && (call->budget || SameMemory(asked, solved_under));
+    const bool has_time = !plan.search_complete && Clock::now() < call->search_until();
     std::optional<Plan> judged;
-    if (same_question) {
-      judged = PlanUnder(asked, call->problem->store_all, solved_under, plan,
-                         call->budget.value_or(plan.budget));
-      if (!judged) metrics_->PlanRefused();
-    }
+    if (!has_time) judged = AsAnswer(*call, *flight, plan);
     if (judged) {
       const bool shared = source == AnswerSource::kSolved && !leads;
       AnswerPlan(call, *std::move(judged), shared ? AnswerSource::kShared : source);
-    } else if (leads) {
+    } else if (leads && !has_time) {
       Answer(call,
              absl::InternalError("the referee refused a plan under the costs it was made for"));
     } else {
@@ -162,14 +203,14 @@ void PlanningService::Distribute(const std::shared_ptr<Flight>& flight, const Pl
 }
 
 void PlanningService::Cancel(const std::shared_ptr<PlanCall>& call) {
-  Leave(call, CallCancelledError());
+  LeaveFlight(call);
+  Answer(call, CallCancelledError());
 }
 
-void PlanningService::Leave(const std::shared_ptr<PlanCall>& call, const absl::Status& status) {
+void PlanningService::LeaveFlight(const std::shared_ptr<PlanCall>& call) {
   if (const std::shared_ptr<Flight> abandoned = flights_.Leave(call)) {
     pool_.Withdraw(abandoned->id);
   }
-  Answer(call, status);
 }
 
 absl::Status PlanningService::Accept() {

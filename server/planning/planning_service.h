@@ -54,7 +54,8 @@ class PlanningService {
                     CachedPlanCallback done);
 
   // Answers with a plan refereed under the caller's own costs, or: INVALID_ARGUMENT, CANCELLED,
-  // DEADLINE_EXCEEDED (the caller's, or max_solve_time), RESOURCE_EXHAUSTED (queue full or too many
+  // DEADLINE_EXCEEDED (the caller's, or max_solve_time; a search that has found a plan by then answers
+  // with its best one, a little before), RESOURCE_EXHAUSTED (queue full or too many
   // calls, with a time to retry after; or the solver's memory), UNAVAILABLE (draining).
   std::shared_ptr<PlanCall> ComputePlan(const ComputeRequest& request, ComputeCallback done);
 
@@ -77,19 +78,23 @@ class PlanningService {
   void Proceed(const std::shared_ptr<PlanCall>& call, Access access, MayWait wait);
   // False when only a thread that may wait can tell; the call goes on there.
   bool AnswerFromCache(const std::shared_ptr<PlanCall>& call, Access access, MayWait wait);
-  void WatchDeadline(const std::shared_ptr<PlanCall>& call);
+  // A little before its limit a call gets the best plan so far; without one, an error at the limit.
+  void WatchLimit(const std::shared_ptr<PlanCall>& call);
+  void AnswerBestSoFar(const std::shared_ptr<PlanCall>& call, const Flight& flight);
+  void FailAtLimit(const std::shared_ptr<PlanCall>& call);
   void Start(const std::shared_ptr<PlanCall>& call);
-  // Answers a call without a deadline when its flight has taken max_solve_time.
-  void BoundSolveTime(const std::shared_ptr<PlanCall>& call, const Flight& flight);
   void Run(const std::shared_ptr<Flight>& flight);
   void Distribute(const std::shared_ptr<Flight>& flight, const Plan& plan, AnswerSource source);
-  void Leave(const std::shared_ptr<PlanCall>& call, const absl::Status& status);
+  // What a flight has, as the call's own answer.
+  std::optional<Plan> AsAnswer(const PlanCall& call, const Flight& flight, const Plan& plan);
+  void LeaveFlight(const std::shared_ptr<PlanCall>& call);
 
   // Counts a call as open, or says why not.
   absl::Status Accept();
   void AnswerPlan(const std::shared_ptr<PlanCall>& call, Plan plan, AnswerSource source);
   void Answer(const std::shared_ptr<PlanCall>& call, absl::StatusOr<ComputeAnswer> answer);
   absl::Status Refusal() const;
+  absl::Status LimitError(const PlanCall& call) const;
   // When the queue, were it full, has probably drained.
   std::chrono::nanoseconds RetryAfter() const;
 

@@ -24,13 +24,19 @@ absl::StatusOr<Plan> FakeSolver::Solve(const Problem& problem, Bytes budget,
   ++started_;
   table_limit_ = options.solve.table_limit;
   changed_.notify_all();
+  if (told_ && options.solve.incumbent) options.solve.incumbent(*told_);
   while (held_) {
     changed_.wait_for(lock, std::chrono::milliseconds(5));
-    if (options.solve.stop->stop_requested()) {
-      ++stopped_;
-      changed_.notify_all();
-      return options.solve.stop->Check();
-    }
+    const absl::Status status = options.solve.stop->Check();
+    if (status.ok()) continue;
+    ++stopped_;
+    changed_.notify_all();
+    if (!answers_at_deadline_ || !absl::IsDeadlineExceeded(status)) return status;
+    PlanOptions unhurried = options;
+    unhurried.solve.stop = nullptr;
+    absl::StatusOr<Plan> plan = MakePlan(problem, budget, unhurried);
+    if (plan.ok()) plan->search_complete = false;
+    return plan;
   }
   if (throws_) throw std::bad_alloc();
   if (!failure_.ok()) return failure_;
@@ -47,6 +53,16 @@ void FakeSolver::Release() {
 void FakeSolver::FailWith(const absl::Status& status) {
   std::lock_guard<std::mutex> lock(mutex_);
   failure_ = status;
+}
+
+void FakeSolver::TellOf(const Schedule& schedule) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  told_ = schedule;
+}
+
+void FakeSolver::AnswerAtDeadline() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  answers_at_deadline_ = true;
 }
 
 void FakeSolver::ThrowBadAlloc() {

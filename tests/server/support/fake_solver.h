@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 
 #include "server/planning/plan_solver.h"
 
@@ -24,6 +25,10 @@ class FakeSolver final : public PlanSolver {
   void Release();
   // Makes every solve from now on end with `status`.
   void FailWith(const absl::Status& status);
+  // Makes every solve from now on tell of a schedule as it begins.
+  void TellOf(const Schedule& schedule);
+  // Makes held solves answer at their deadline, as if it had cut a search short.
+  void AnswerAtDeadline();
   // Makes every solve from now on end as if the allocator had nothing left.
   void ThrowBadAlloc();
 
@@ -42,6 +47,8 @@ class FakeSolver final : public PlanSolver {
   bool held_;
   absl::Status failure_;
   bool throws_ = false;
+  bool answers_at_deadline_ = false;
+  std::optional<Schedule> told_;
   mutable Bytes table_limit_;
   mutable int started_ = 0;
   mutable int stopped_ = 0;
