@@ -85,6 +85,19 @@ class SearchNews {
 
 }  // namespace
 
+bool IsAnytime(const PlanningProblem& problem) {
+  const std::string& name = problem.options.solver;
+  const bool linked = problem.costs->transfers.has_value();
+  if (name == "joint" || name == "order_search") return linked || name == "order_search";
+  return name.empty() && (linked || std::holds_alternative<Graph>(problem.costs->problem));
+}
+
+SolveEstimate FlightSolver::Estimate(const PlanningProblem& problem,
+                                     std::optional<Bytes> budget) const {
+  if (budget && problem.store_all.peak <= *budget) return {std::chrono::nanoseconds(0), true};
+  return costs_.Estimate(problem);
+}
+
 FlightSolver::FlightSolver(const PlanningOptions& options, PlanCache* cache,
                            const PlanSolver* solver, ServerMetrics* metrics)
     : table_limit_(TableLimit(options)), cache_(cache), solver_(solver), metrics_(metrics) {}
@@ -134,7 +147,8 @@ absl::StatusOr<Plan> FlightSolver::Solve(Flight* flight, Bytes budget) {
   absl::StatusOr<Plan> plan = CatchingBadAlloc(
       [&] { return solver_->Solve(flight->problem->costs->problem, budget, plan_options); });
   const auto took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start);
-  mean_solve_ns_ = (mean_solve_ns_ * 7 + took.count()) / 8;
+  const bool trivial = flight->problem->store_all.peak <= budget;
+  if (!trivial && !absl::IsCancelled(plan.status())) costs_.Measured(*flight->problem, took);
   Count(*flight, plan, took);
   return plan;
 }

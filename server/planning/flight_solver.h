@@ -2,8 +2,8 @@
 #ifndef STOWAGE_SERVER_PLANNING_FLIGHT_SOLVER_H_
 #define STOWAGE_SERVER_PLANNING_FLIGHT_SOLVER_H_
 
-#include <atomic>
 #include <chrono>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "server/metrics/server_metrics.h"
@@ -12,8 +12,12 @@
 #include "server/planning/plan_cache.h"
 #include "server/planning/plan_solver.h"
 #include "server/planning/planning_options.h"
+#include "server/planning/solve_costs.h"
 
 namespace stowage {
+
+// Whether its solver has a plan long before it ends.
+bool IsAnytime(const PlanningProblem& problem);
 
 // Thread-safe.
 class FlightSolver {
@@ -27,9 +31,8 @@ class FlightSolver {
   // While it solves, the flight's news say how far it is. A plan that its deadline cut short is not kept.
   absl::StatusOr<Plan> PlanFor(Flight* flight, AnswerSource* source);
 
-  std::chrono::nanoseconds mean_solve_time() const {
-    return std::chrono::nanoseconds(mean_solve_ns_);
-  }
+  // How long the solve for the budget, if it is known, will probably take.
+  SolveEstimate Estimate(const PlanningProblem& problem, std::optional<Bytes> budget) const;
 
  private:
   PlanOptions OptionsFor(const Flight& flight) const;
@@ -41,7 +44,7 @@ class FlightSolver {
   PlanCache* const cache_;
   const PlanSolver* const solver_;
   ServerMetrics* const metrics_;
-  std::atomic<int64_t> mean_solve_ns_{0};
+  SolveCosts costs_;
 };
 
 }  // namespace stowage

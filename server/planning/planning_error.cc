@@ -39,6 +39,19 @@ absl::Status TooManyCallsError(int64_t limit, std::chrono::nanoseconds retry_aft
                    "TOO_MANY_CALLS", retry_after);
 }
 
+absl::Status DeadlineTooShortError(std::chrono::nanoseconds expected,
+                                   std::chrono::nanoseconds retry_after) {
+  const std::chrono::duration<double> seconds = expected;
+  return Exhausted(absl::StrCat("a plan would come in about ", seconds.count(),
+                                " s, after the caller's deadline"),
+                   "DEADLINE_TOO_SHORT", retry_after);
+}
+
+absl::Status TenantQuotaError(size_t limit, std::chrono::nanoseconds retry_after) {
+  return Exhausted(absl::StrCat("all ", limit, " solves that the tenant may have at once are"),
+                   "TENANT_QUOTA", retry_after);
+}
+
 absl::Status OutOfMemoryError() {
   return WithPlanningReason(
       absl::ResourceExhaustedError("the server has not enough memory for this solve"),

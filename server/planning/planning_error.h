@@ -18,6 +18,11 @@ absl::Status PlanNotCachedError();
 // RESOURCE_EXHAUSTED, QUEUE_FULL and TOO_MANY_CALLS: with a time to retry after, for waiting helps.
 absl::Status QueueFullError(size_t limit, std::chrono::nanoseconds retry_after);
 absl::Status TooManyCallsError(int64_t limit, std::chrono::nanoseconds retry_after);
+// RESOURCE_EXHAUSTED, DEADLINE_TOO_SHORT: what waits already takes longer than the caller would.
+absl::Status DeadlineTooShortError(std::chrono::nanoseconds expected,
+                                   std::chrono::nanoseconds retry_after);
+// RESOURCE_EXHAUSTED, TENANT_QUOTA: the tenant's share of the queue is taken.
+absl::Status TenantQuotaError(size_t limit, std::chrono::nanoseconds retry_after);
 // RESOURCE_EXHAUSTED, OUT_OF_MEMORY: a solve needed more than the process can get.
 absl::Status OutOfMemoryError();
 // UNAVAILABLE, DRAINING: this server is going away; another one may answer.

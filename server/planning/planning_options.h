@@ -14,7 +14,10 @@ namespace stowage {
 struct PlanningOptions {
   int solver_threads = 2;    // >= 1
   size_t queue_limit = 256;  // >= 1; solves that may wait for a thread
-  int intake_threads = 2;    // >= 1; for large requests and slow stores
+  // Share of the threads and of the queue that the solves of one tenant may take. Calls without a
+  // tenant have no such limit.
+  double tenant_share = 0.5;
+  int intake_threads = 2;  // >= 1; for large requests and slow stores
   size_t intake_limit = 4096;
   // For the tables of all threads together; each solve gets its share, at least 1 MiB.
   Bytes solver_memory{int64_t{4} << 30};

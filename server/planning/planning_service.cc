@@ -15,6 +15,12 @@ std::chrono::nanoseconds AnswerMargin(std::chrono::nanoseconds left) {
   return std::clamp<std::chrono::nanoseconds>(left / 20, std::chrono::nanoseconds(0), kMost);
 }
 
+size_t TenantLimit(const PlanningOptions& options) {
+  const double places =
+      static_cast<double>(options.queue_limit) + static_cast<double>(options.solver_threads);
+  return std::max<size_t>(static_cast<size_t>(places * options.tenant_share), 1);
+}
+
 }  // namespace
 
 PlanningService::PlanningService(const PlanningOptions& options, PlanStore* store,
@@ -24,7 +30,9 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
       open_(options.max_open_calls),
       cache_(store, metrics),
       solving_(options, &cache_, solver, metrics),
-      pool_(options.solver_threads, options.queue_limit, metrics),
+      pool_(
+          {options.solver_threads, options.queue_limit, options.queue_limit, TenantLimit(options)},
+          metrics),
       intake_(options.intake_threads, options.intake_limit) {}
 
 PlanningService::~PlanningService() { Stop(); }
@@ -148,10 +156,43 @@ void PlanningService::Start(const std::shared_ptr<PlanCall>& call) {
   const FlightTable::Joined joined = flights_.Join(call);
   if (!joined.flight) return;
   if (!joined.created) return metrics_->FlightJoined();
-  const std::shared_ptr<Flight>& flight = joined.flight;
-  if (pool_.TrySubmit(flight->id, [this, flight] { Run(flight); })) return;
-  if (!stopping_) metrics_->CallShed(Shed::kQueueFull);
-  for (const auto& waiting : flights_.Land(flight)) Answer(waiting, Refusal());
+  const absl::Status submitted = Submit(*call, joined.flight);
+  if (submitted.ok()) return;
+  for (const auto& waiting : flights_.Land(joined.flight)) {
+    if (waiting == call || !absl::IsResourceExhausted(submitted)) {
+      Answer(waiting, submitted);
+    } else {
+      Proceed(waiting, Access::kPeek, MayWait::kNo);  // its deadline may be longer
+    }
+  }
+}
+
+absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr<Flight>& flight) {
+  const SolveEstimate estimate = solving_.Estimate(*call.problem, call.budget);
+  if (call.deadline && estimate.measured) {
+    const std::chrono::nanoseconds left = call.limit - Clock::now();
+    std::chrono::nanoseconds expected = pool_.WaitFor(estimate.time);
+    if (!IsAnytime(*call.problem)) expected += estimate.time;
+    if (expected > left) {
+      metrics_->CallShed(Shed::kDeadline);
+      return DeadlineTooShortError(expected, RetryAfter());
+    }
+  }
+  SolveJob job{flight->id, [this, flight] { Run(flight); }, estimate.time, estimate.measured,
+               call.problem->options.tenant};
+  switch (pool_.Submit(std::move(job))) {
+    case Admission::kAccepted:
+      return absl::OkStatus();
+    case Admission::kStopped:
+      return DrainingError();
+    case Admission::kOverQuota:
+      metrics_->CallShed(Shed::kQuota);
+      return TenantQuotaError(TenantLimit(options_), RetryAfter());
+    case Admission::kQueueFull:
+      break;
+  }
+  metrics_->CallShed(Shed::kQueueFull);
+  return QueueFullError(options_.queue_limit, RetryAfter());
 }
 
 void PlanningService::Run(const std::shared_ptr<Flight>& flight) {
@@ -241,15 +282,18 @@ void PlanningService::Answer(const std::shared_ptr<PlanCall>& call,
   open_.Left();
 }
 
-absl::Status PlanningService::Refusal() const {
-  return stopping_ ? DrainingError() : QueueFullError(options_.queue_limit, RetryAfter());
+std::chrono::nanoseconds PlanningService::RetryAfter() {
+  using std::chrono::nanoseconds;
+  const auto drained = std::clamp<nanoseconds>(pool_.Backlog(), std::chrono::milliseconds(100),
+                                               std::chrono::seconds(30));
+  // Up to half of it more, evenly spread.
+  constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
+  const auto spread = static_cast<int64_t>((++refused_ * kGolden) >> 54);  // of 1024
+  return drained + drained / 2048 * spread;
 }
 
-std::chrono::nanoseconds PlanningService::RetryAfter() const {
-  using std::chrono::nanoseconds;
-  const nanoseconds drained = solving_.mean_solve_time() *
-                              static_cast<int64_t>(options_.queue_limit) / options_.solver_threads;
-  return std::clamp<nanoseconds>(drained, std::chrono::milliseconds(100), std::chrono::seconds(30));
+bool PlanningService::SubmitBackground(uint64_t id, std::function<void(const StopToken&)> job) {
+  return pool_.SubmitBackground(id, [this, job = std::move(job)] { job(background_stop_); });
 }
 
 DrainResult PlanningService::Drain(Clock::time_point deadline) {
@@ -261,6 +305,7 @@ DrainResult PlanningService::Drain(Clock::time_point deadline) {
 void PlanningService::Stop() {
   open_.Close();
   stopping_ = true;
+  background_stop_.RequestStop();
   for (const auto& call : flights_.LandAll()) Answer(call, DrainingError());
   intake_.Stop();
   pool_.Stop();

@@ -55,7 +55,7 @@ class PlanningService {
 
   // Answers with a plan refereed under the caller's own costs, or: INVALID_ARGUMENT, CANCELLED,
   // DEADLINE_EXCEEDED (the caller's, or max_solve_time; a search that has found a plan by then answers
-  // with its best one, a little before), RESOURCE_EXHAUSTED (queue full or too many
+  // with its best one, a little before), RESOURCE_EXHAUSTED (queue full, tenant's quota, deadline too short, or too many
   // calls, with a time to retry after; or the solver's memory), UNAVAILABLE (draining).
   std::shared_ptr<PlanCall> ComputePlan(const ComputeRequest& request, ComputeCallback done);
 
@@ -66,6 +66,10 @@ class PlanningService {
   // Has `task` run by a thread that may take its time, say to convert a large request.
   // RESOURCE_EXHAUSTED, or UNAVAILABLE (stopped), when it will not run.
   absl::Status Defer(std::function<void()> task);
+
+  // Has `job` run while nobody waits for a solver's thread; it stops when the token says so. False when
+  // a job of that id waits already, or too many do.
+  bool SubmitBackground(uint64_t id, std::function<void(const StopToken& stop)> job);
 
   // Refuses new calls, waits for the open ones until `deadline`, then stops.
   DrainResult Drain(Clock::time_point deadline);
@@ -93,16 +97,19 @@ class PlanningService {
   absl::Status Accept();
   void AnswerPlan(const std::shared_ptr<PlanCall>& call, Plan plan, AnswerSource source);
   void Answer(const std::shared_ptr<PlanCall>& call, absl::StatusOr<ComputeAnswer> answer);
-  absl::Status Refusal() const;
+  // Whether a flight that the call has just opened will be solved, and if not, why.
+  absl::Status Submit(const PlanCall& call, const std::shared_ptr<Flight>& flight);
   absl::Status LimitError(const PlanCall& call) const;
-  // When the queue, were it full, has probably drained.
-  std::chrono::nanoseconds RetryAfter() const;
+  // When what is queued has probably been solved; never the same for all, or all came back at once.
+  std::chrono::nanoseconds RetryAfter();
 
   const PlanningOptions options_;
   ServerMetrics* const metrics_;
 
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> next_call_{1};
+  std::atomic<uint64_t> refused_{0};
+  StopToken background_stop_;
   OpenCalls open_;
   PlanCache cache_;
   FlightSolver solving_;

@@ -3,29 +3,75 @@
 #include <algorithm>
 
 namespace stowage {
+namespace {
 
-SolverPool::SolverPool(int threads, size_t queue_limit, ServerMetrics* metrics)
-    : thread_count_(threads), queue_limit_(queue_limit), metrics_(metrics) {
-  for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { Work(); });
+using std::chrono::nanoseconds;
+
+// A job of 1 s waits for short ones that come in the next 4 s.
+constexpr int kPatience = 4;
+constexpr nanoseconds kMostEstimate = std::chrono::hours(1);
+
+template <class Queue>
+auto FindId(uint64_t id, Queue* queue) {
+  return std::find_if(queue->begin(), queue->end(),
+                      [id](const auto& entry) { return entry.second.job.id == id; });
+}
+
+}  // namespace
+
+SolverPool::SolverPool(const SolverPoolOptions& options, ServerMetrics* metrics)
+    : options_(options), metrics_(metrics) {
+  for (int i = 0; i < options.threads; ++i) workers_.emplace_back([this] { Work(); });
 }
 
 SolverPool::~SolverPool() { Stop(); }
 
-bool SolverPool::TrySubmit(uint64_t id, std::function<void()> job) {
+SolverPool::Clock::time_point SolverPool::DueTime(Clock::time_point now, nanoseconds estimate) {
+  return now + kPatience * std::min(estimate, kMostEstimate);
+}
+
+Admission SolverPool::Submit(SolveJob job) {
+  const Clock::time_point now = Clock::now();
   std::lock_guard<std::mutex> lock(mutex_);
-  if (stopped_ || queue_.size() >= queue_limit_) return false;
-  queue_.emplace_back(id, std::move(job));
+  if (stopped_) return Admission::kStopped;
+  if (queue_.size() >= options_.queue_limit) return Admission::kQueueFull;
+  if (!job.tenant.empty()) {
+    size_t& jobs = tenants_[job.tenant];
+    if (jobs >= options_.tenant_limit) return Admission::kOverQuota;
+    ++jobs;
+  }
+  const Due due(DueTime(now, job.estimate), ++submissions_);
+  queue_.emplace(due, Queued{std::move(job), now});
   metrics_->QueueDepth(static_cast<int64_t>(queue_.size()));
+  wake_.notify_one();
+  return Admission::kAccepted;
+}
+
+bool SolverPool::SubmitBackground(uint64_t id, std::function<void()> run) {
+  const Clock::time_point now = Clock::now();
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (stopped_ || background_.size() >= options_.background_limit) return false;
+  if (FindId(id, &background_) != background_.end()) return false;
+  SolveJob job;
+  job.id = id;
+  job.run = std::move(run);
+  background_.emplace(Due(now, ++submissions_), Queued{std::move(job), now});
   wake_.notify_one();
   return true;
 }
 
 void SolverPool::Withdraw(uint64_t id) {
   std::lock_guard<std::mutex> lock(mutex_);
-  queue_.erase(std::remove_if(queue_.begin(), queue_.end(),
-                              [id](const auto& queued) { return queued.first == id; }),
-               queue_.end());
+  const auto found = FindId(id, &queue_);
+  if (found == queue_.end()) return;
+  ReleaseLocked(found->second.job.tenant);
+  queue_.erase(found);
   metrics_->QueueDepth(static_cast<int64_t>(queue_.size()));
+}
+
+void SolverPool::ReleaseLocked(const std::string& tenant) {
+  const auto found = tenants_.find(tenant);
+  if (found != tenants_.end() && --found->second == 0) tenants_.erase(found);
 }
 
 void SolverPool::Stop() {
@@ -33,6 +79,7 @@ void SolverPool::Stop() {
     std::lock_guard<std::mutex> lock(mutex_);
     stopped_ = true;
     queue_.clear();
+    background_.clear();
     metrics_->QueueDepth(0);
   }
   wake_.notify_all();
@@ -41,18 +88,62 @@ void SolverPool::Stop() {
   workers_.clear();
 }
 
+nanoseconds SolverPool::WaitFor(nanoseconds estimate) const {
+  return WaitBefore(DueTime(Clock::now(), estimate));
+}
+
+nanoseconds SolverPool::Backlog() const { return WaitBefore(Clock::time_point::max()); }
+
+nanoseconds SolverPool::WaitBefore(Clock::time_point due) const {
+  const Clock::time_point now = Clock::now();
+  nanoseconds work{0};
+  std::lock_guard<std::mutex> lock(mutex_);
+  const int idle = options_.threads - static_cast<int>(running_.size());
+  if (idle > static_cast<int>(queue_.size())) return nanoseconds(0);
+  for (const auto& [submission, running] : running_) {
+    work += std::max<nanoseconds>(running.start + running.estimate - now, nanoseconds(0));
+  }
+  for (const auto& [when, queued] : queue_) {
+    if (when.first > due) break;
+    if (queued.job.measured) work += queued.job.estimate;
+  }
+  return work / options_.threads;
+}
+
+SolverPool::Queue* SolverPool::NextLocked() {
+  if (!queue_.empty()) return &queue_;
+  const int most = std::max(options_.threads / 2, 1);
+  return !background_.empty() && running_background_ < most ? &background_ : nullptr;
+}
+
+void SolverPool::RunLocked(Queue* queue, std::unique_lock<std::mutex>* lock) {
+  const bool background = queue == &background_;
+  auto next = queue->extract(queue->begin());
+  Queued& queued = next.mapped();
+  const Clock::time_point now = Clock::now();
+  running_.emplace(next.key().second,
+                   Running{queued.job.measured ? queued.job.estimate : nanoseconds(0), now});
+  if (background) {
+    ++running_background_;
+  } else {
+    metrics_->QueueDepth(static_cast<int64_t>(queue_.size()));
+    metrics_->QueueWaited(std::chrono::duration<double>(now - queued.submitted).count());
+  }
+  lock->unlock();
+  queued.job.run();
+  queued.job.run = nullptr;  // what it holds may not die under the lock
+  lock->lock();
+  running_.erase(next.key().second);
+  if (background) --running_background_;
+  ReleaseLocked(queued.job.tenant);
+}
+
 void SolverPool::Work() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
+    wake_.wait(lock, [this] { return stopped_ || NextLocked() != nullptr; });
     if (stopped_) return;
-    std::function<void()> job = std::move(queue_.front().second);
-    queue_.pop_front();
-    metrics_->QueueDepth(static_cast<int64_t>(queue_.size()));
-    lock.unlock();
-    job();
-    job = nullptr;  // what it holds may not die under the lock
-    lock.lock();
+    RunLocked(NextLocked(), &lock);
   }
 }
 

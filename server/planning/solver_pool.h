@@ -1,13 +1,21 @@
-// A fixed number of threads behind a bounded queue.
+// A fixed number of threads behind a bounded queue: short solves first, no tenant takes all of it, and
+// what nobody waits for comes last.
+//
+// A job is due a time after its submission that grows with its estimate, and the job that is due first
+// runs first. So short jobs pass long ones, but none that comes later than that passes a job that
+// waits: nothing starves. Jobs in the background run while nobody waits, on half of the threads at
+// most.
 #ifndef STOWAGE_SERVER_PLANNING_SOLVER_POOL_H_
 #define STOWAGE_SERVER_PLANNING_SOLVER_POOL_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,33 +24,77 @@
 
 namespace stowage {
 
-// Thread-safe. Jobs run in the order they were submitted, and call nothing of this class but
-// TrySubmit and Withdraw.
+struct SolveJob {
+  uint64_t id = 0;
+  std::function<void()> run;
+  std::chrono::nanoseconds estimate{0};
+  bool measured =
+      false;  // else the estimate is a guess: it says who comes first, not how long it takes
+  std::string tenant;  // empty: has no quota
+};
+
+enum class Admission { kAccepted, kQueueFull, kOverQuota, kStopped };
+
+struct SolverPoolOptions {
+  int threads = 2;                // >= 1
+  size_t queue_limit = 256;       // >= 1; jobs that may wait
+  size_t background_limit = 256;  // the same in the background
+  size_t tenant_limit = 256;      // >= 1; jobs of one tenant that may wait and run
+};
+
+// Thread-safe. Jobs call nothing of this class but Submit, SubmitBackground and Withdraw.
 class SolverPool {
  public:
-  // `threads` and `queue_limit` >= 1; `metrics` outlives this object.
-  SolverPool(int threads, size_t queue_limit, ServerMetrics* metrics);
+  using Clock = std::chrono::steady_clock;
+
+  // `metrics` outlives this object.
+  SolverPool(const SolverPoolOptions& options, ServerMetrics* metrics);
   ~SolverPool();
 
-  // False when the queue is full or the pool has stopped.
-  bool TrySubmit(uint64_t id, std::function<void()> job);
-  // Takes a job that has not started out of the queue.
+  // Ids are the caller's, none twice at a time.
+  Admission Submit(SolveJob job);
+  // False when a job of that id waits already, when too many wait, or after Stop. The ids are others
+  // than those of Submit.
+  bool SubmitBackground(uint64_t id, std::function<void()> run);
+  // Takes a job of Submit that has not started out of the queue.
   void Withdraw(uint64_t id);
   // Drops what is queued, waits for what runs. Idempotent.
   void Stop();
 
-  size_t queue_limit() const { return queue_limit_; }
-  int threads() const { return thread_count_; }
+  // How long a job of that estimate would probably wait.
+  std::chrono::nanoseconds WaitFor(std::chrono::nanoseconds estimate) const;
+  // Until what is there now has probably ended.
+  std::chrono::nanoseconds Backlog() const;
 
  private:
+  struct Queued {
+    SolveJob job;
+    Clock::time_point submitted;
+  };
+  struct Running {
+    std::chrono::nanoseconds estimate;  // 0 where it is a guess
+    Clock::time_point start;
+  };
+  using Due = std::pair<Clock::time_point, uint64_t>;  // with the submission's number
+  using Queue = std::map<Due, Queued>;
+
+  static Clock::time_point DueTime(Clock::time_point now, std::chrono::nanoseconds estimate);
+  std::chrono::nanoseconds WaitBefore(Clock::time_point due) const;
+  Queue* NextLocked();
+  void ReleaseLocked(const std::string& tenant);
+  void RunLocked(Queue* queue, std::unique_lock<std::mutex>* lock);
   void Work();
 
-  const int thread_count_;
-  const size_t queue_limit_;
+  const SolverPoolOptions options_;
   ServerMetrics* const metrics_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::pair<uint64_t, std::function<void()>>> queue_;
+  uint64_t submissions_ = 0;
+  Queue queue_;
+  Queue background_;
+  std::map<uint64_t, Running> running_;  // by submission
+  int running_background_ = 0;
+  std::map<std::string, size_t> tenants_;  // jobs that wait and run
   bool stopped_ = false;
   std::mutex join_mutex_;
   std::vector<std::thread> workers_;

@@ -16,47 +16,140 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-TEST(SolverPool, RunsInOrderAndRefusesBeyondItsLimit) {
+// A pool of one thread that is busy until the gate opens; writes down who runs.
+struct BusyPool {
+  explicit BusyPool(SolverPoolOptions options = {}) : pool(One(options), &metrics) {
+    pool.Submit(Job(0, [this] {
+      started.set_value();
+      gate.get_future().wait();
+    }));
+    started.get_future().wait();
+  }
+
+  static SolverPoolOptions One(SolverPoolOptions options) {
+    options.threads = 1;
+    return options;
+  }
+
+  static SolveJob Job(uint64_t id, std::function<void()> run) {
+    SolveJob job;
+    job.id = id;
+    job.run = std::move(run);
+    return job;
+  }
+
+  SolveJob Writing(uint64_t id, milliseconds estimate = milliseconds(0),
+                   const std::string& tenant = "") {
+    SolveJob job = Job(id, [this, id] { order += std::to_string(id); });
+    job.estimate = estimate;
+    job.measured = true;
+    job.tenant = tenant;
+    return job;
+  }
+
+  // Opens the gate and waits for all.
+  std::string Order() {
+    std::promise<void> last;
+    SolveJob job = Job(1000, [&last] { last.set_value(); });
+    job.estimate = std::chrono::minutes(50);
+    EXPECT_EQ(pool.Submit(std::move(job)), Admission::kAccepted);
+    gate.set_value();
+    last.get_future().wait();
+    pool.Stop();
+    return order;
+  }
+
   NoMetrics metrics;
-  SolverPool pool(1, 2, &metrics);
   std::promise<void> started;
   std::promise<void> gate;
-  std::promise<void> last;
   std::string order;
-  ASSERT_TRUE(pool.TrySubmit(1, [&] {
-    started.set_value();
-    gate.get_future().wait();
-    order += "1";
-  }));
-  started.get_future().wait();
-  ASSERT_TRUE(pool.TrySubmit(2, [&] { order += "2"; }));
-  ASSERT_TRUE(pool.TrySubmit(3, [&] {
-    order += "3";
-    last.set_value();
-  }));
-  EXPECT_FALSE(pool.TrySubmit(4, [&] { order += "4"; }));
-  pool.Withdraw(2);
-  gate.set_value();
-  last.get_future().wait();
-  pool.Stop();
-  EXPECT_EQ(order, "13");
+  SolverPool pool;
+};
+
+TEST(SolverPool, EqualJobsRunInOrderAndNoneBeyondTheLimit) {
+  SolverPoolOptions options;
+  options.queue_limit = 3;
+  BusyPool busy(options);
+  for (const uint64_t id : {1, 2, 3}) {
+    EXPECT_EQ(busy.pool.Submit(busy.Writing(id)), Admission::kAccepted);
+  }
+  EXPECT_EQ(busy.pool.Submit(busy.Writing(4)), Admission::kQueueFull);
+  busy.pool.Withdraw(2);
+  EXPECT_EQ(busy.Order(), "13");
+}
+
+TEST(SolverPool, ShortJobsPassLongOnesButNotForEver) {
+  BusyPool busy;
+  busy.pool.Submit(busy.Writing(1, milliseconds(20)));
+  busy.pool.Submit(busy.Writing(2));
+  busy.pool.Submit(busy.Writing(3, std::chrono::seconds(100)));
+  std::this_thread::sleep_for(milliseconds(100));  // the first one has been due for a while
+  busy.pool.Submit(busy.Writing(4));
+  EXPECT_EQ(busy.Order(), "2143");
+}
+
+TEST(SolverPool, ATenantHasItsShareAndGetsItBack) {
+  SolverPoolOptions options;
+  options.tenant_limit = 2;
+  BusyPool busy(options);
+  EXPECT_EQ(busy.pool.Submit(busy.Writing(1, milliseconds(0), "a")), Admission::kAccepted);
+  EXPECT_EQ(busy.pool.Submit(busy.Writing(2, milliseconds(0), "a")), Admission::kAccepted);
+  EXPECT_EQ(busy.pool.Submit(busy.Writing(3, milliseconds(0), "a")), Admission::kOverQuota);
+  EXPECT_EQ(busy.pool.Submit(busy.Writing(4, milliseconds(0), "b")), Admission::kAccepted);
+  busy.pool.Withdraw(1);
+  EXPECT_EQ(busy.pool.Submit(busy.Writing(5, milliseconds(0), "a")), Admission::kAccepted);
+  EXPECT_EQ(busy.Order(), "245");
+}
+
+TEST(SolverPool, TheBackgroundComesLastAndEachJobOnce) {
+  SolverPoolOptions options;
+  options.background_limit = 2;
+  BusyPool busy(options);
+  std::promise<void> ran;
+  EXPECT_TRUE(busy.pool.SubmitBackground(1, [&] { busy.order += "b"; }));
+  EXPECT_FALSE(busy.pool.SubmitBackground(1, [] {}));
+  EXPECT_TRUE(busy.pool.SubmitBackground(2, [&] { ran.set_value(); }));
+  EXPECT_FALSE(busy.pool.SubmitBackground(3, [] {}));
+  busy.pool.Submit(busy.Writing(4, std::chrono::seconds(10)));
+  busy.pool.Submit(busy.Writing(5));
+  busy.gate.set_value();
+  ran.get_future().wait();
+  busy.pool.Stop();
+  EXPECT_EQ(busy.order, "54b");
+}
+
+TEST(SolverPool, WaitsAreThoseOfWhatIsDueBefore) {
+  BusyPool busy;
+  EXPECT_EQ(busy.pool.WaitFor(milliseconds(1)), milliseconds(0));  // nothing measured yet
+  busy.pool.Submit(busy.Writing(1, milliseconds(1000)));
+  busy.pool.Submit(busy.Writing(2, milliseconds(3000)));
+  EXPECT_EQ(busy.pool.WaitFor(milliseconds(10)), milliseconds(0));
+  EXPECT_EQ(busy.pool.WaitFor(milliseconds(2000)), milliseconds(1000));
+  EXPECT_EQ(busy.pool.Backlog(), milliseconds(4000));
+  SolveJob guess = busy.Writing(3, milliseconds(100));
+  guess.measured = false;
+  busy.pool.Submit(std::move(guess));
+  EXPECT_EQ(busy.pool.Backlog(), milliseconds(4000));
+  EXPECT_EQ(busy.Order(), "312");
 }
 
 TEST(SolverPool, StopDropsWhatIsQueuedAndWaitsForWhatRuns) {
   NoMetrics metrics;
-  SolverPool pool(1, 8, &metrics);
+  SolverPool pool(BusyPool::One({}), &metrics);
   std::promise<void> started;
   std::atomic<int> done{0};
-  ASSERT_TRUE(pool.TrySubmit(1, [&] {
+  pool.Submit(BusyPool::Job(1, [&] {
     started.set_value();
     std::this_thread::sleep_for(milliseconds(30));
     ++done;
   }));
   started.get_future().wait();
-  ASSERT_TRUE(pool.TrySubmit(2, [&] { ++done; }));
+  pool.Submit(BusyPool::Job(2, [&] { ++done; }));
+  EXPECT_TRUE(pool.SubmitBackground(3, [&] { ++done; }));
   pool.Stop();
   EXPECT_EQ(done, 1);
-  EXPECT_FALSE(pool.TrySubmit(3, [] {}));
+  EXPECT_EQ(pool.Submit(BusyPool::Job(4, [] {})), Admission::kStopped);
+  EXPECT_FALSE(pool.SubmitBackground(5, [] {}));
 }
 
 TEST(DeadlineTimer, CallsInOrderOfTimeAndNotBefore) {

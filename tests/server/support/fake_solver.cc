@@ -50,6 +50,11 @@ void FakeSolver::Release() {
   changed_.notify_all();
 }
 
+void FakeSolver::Hold() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  held_ = true;
+}
+
 void FakeSolver::FailWith(const absl::Status& status) {
   std::lock_guard<std::mutex> lock(mutex_);
   failure_ = status;

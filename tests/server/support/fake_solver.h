@@ -23,6 +23,7 @@ class FakeSolver final : public PlanSolver {
                              const PlanOptions& options) const override;
 
   void Release();
+  void Hold();
   // Makes every solve from now on end with `status`.
   void FailWith(const absl::Status& status);
   // Makes every solve from now on tell of a schedule as it begins.

@@ -1,0 +1,161 @@
+// Who is turned away before a solver's thread is spent on it.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <set>
+#include <thread>
+
+#include "server/planning/planning_error.h"
+#include "server/planning/solve_costs.h"
+#include "tests/server/planning/planning_fixture.h"
+
+namespace stowage::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Bytes kTight{1500};
+
+Profile ProfileOfLength(int stages) {
+  ProfileShape shape;
+  shape.stages = stages;
+  return ChainProfile(shape);
+}
+
+std::shared_ptr<PlanningProblem> ProblemOf(const Profile& profile) {
+  return *MakePlanningProblem(profile, KeyOptions(), Sha256);
+}
+
+TEST(SolveCosts, LearnBySolverAndSize) {
+  SolveCosts costs;
+  const auto eight = ProblemOf(ProfileOfLength(8)), sixteen = ProblemOf(ProfileOfLength(16));
+  const auto graph = ProblemOf(GraphProfile(8, 1, 1));
+  EXPECT_FALSE(costs.Estimate(*eight).measured);
+  EXPECT_LT(costs.Estimate(*eight).time, costs.Estimate(*sixteen).time);
+  costs.Measured(*eight, milliseconds(100));
+  EXPECT_TRUE(costs.Estimate(*eight).measured);
+  EXPECT_EQ(costs.Estimate(*eight).time, milliseconds(100));
+  // Twice the steps: four times as long, but nobody has measured that.
+  EXPECT_EQ(costs.Estimate(*sixteen).time, milliseconds(400));
+  EXPECT_FALSE(costs.Estimate(*sixteen).measured);
+  EXPECT_FALSE(costs.Estimate(*graph).measured);
+  for (int i = 0; i < 40; ++i) costs.Measured(*eight, milliseconds(20));
+  EXPECT_LT(costs.Estimate(*eight).time, milliseconds(21));
+}
+
+// Its solves of chains of 8 to 15 stages have taken 300 ms.
+struct SlowSolves : PlanningFixture {
+  SlowSolves() : PlanningFixture(true, OneThread()) {
+    Ask(100, ProfileOfLength(8), kTight);
+    EXPECT_TRUE(solver.WaitUntilStarted(1));
+    std::this_thread::sleep_for(milliseconds(300));
+    solver.Release();
+    EXPECT_TRUE(answers.WaitFor(100).ok());
+    solver.Hold();
+  }
+
+  static PlanningOptions OneThread() {
+    PlanningOptions options;
+    options.solver_threads = 1;
+    return options;
+  }
+};
+
+TEST(Admission, ADeadlineThatNoSolveCanMeetIsRefusedAtOnce) {
+  SlowSolves fixture;
+  fixture.Ask(0, ProfileOfLength(9), kTight, Clock::now() + milliseconds(100));
+  const absl::Status refused = fixture.answers.WaitFor(0).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_EQ(PlanningReason(refused), "DEADLINE_TOO_SHORT");
+  EXPECT_TRUE(PlanningRetryAfter(refused).has_value());
+  EXPECT_EQ(fixture.metrics.Sheds(Shed::kDeadline), 1);
+  EXPECT_EQ(fixture.solver.started(), 1);
+  // Enough time, or none said, or a size that nobody has measured.
+  fixture.solver.Release();
+  fixture.Ask(1, ProfileOfLength(9), kTight, Clock::now() + seconds(30));
+  EXPECT_TRUE(fixture.answers.WaitFor(1).ok());
+  fixture.Ask(2, ProfileOfLength(10), kTight);
+  EXPECT_TRUE(fixture.answers.WaitFor(2).ok());
+  fixture.Ask(3, ProfileOfLength(20), kTight, Clock::now() + seconds(5));
+  EXPECT_TRUE(fixture.answers.WaitFor(3).ok());
+}
+
+TEST(Admission, WhatWaitsCountsToo) {
+  SlowSolves fixture;
+  for (int i = 0; i < 4; ++i) fixture.Ask(i, ProfileOfLength(9 + i), kTight);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(2));
+  fixture.Ask(4, ProfileOfLength(14), kTight, Clock::now() + milliseconds(800));
+  EXPECT_EQ(PlanningReason(fixture.answers.WaitFor(4).status()), "DEADLINE_TOO_SHORT");
+  // What needs no search passes them all, and waits for the thread alone.
+  const Bytes enough = StoreAllPeak(ProfileOfLength(13));
+  fixture.Ask(5, ProfileOfLength(13), enough, Clock::now() + milliseconds(800));
+  fixture.solver.Release();
+  EXPECT_TRUE(fixture.answers.WaitFor(5).ok());
+  EXPECT_GE(fixture.metrics.queue_waits, 1);
+}
+
+TEST(Admission, ATenantThatTakesItsShareLeavesTheOthersTheirs) {
+  PlanningOptions options;
+  options.solver_threads = 1;
+  options.queue_limit = 7;
+  options.tenant_share = 0.25;
+  PlanningFixture fixture(true, options);
+  const auto ask = [&](int index, const std::string& tenant) {
+    KeyOptions key;
+    key.tenant = tenant;
+    fixture.service->ComputePlan(
+        ComputeRequest{ProfileOfLength(5 + index), kTight, key, std::nullopt},
+        fixture.answers.Of(index));
+  };
+  for (int i = 0; i < 3; ++i) ask(i, "greedy");
+  const absl::Status refused = fixture.answers.WaitFor(2).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_EQ(PlanningReason(refused), "TENANT_QUOTA");
+  EXPECT_TRUE(PlanningRetryAfter(refused).has_value());
+  EXPECT_EQ(fixture.metrics.Sheds(Shed::kQuota), 1);
+  ask(3, "other");
+  fixture.solver.Release();
+  for (const int i : {0, 1, 3}) EXPECT_TRUE(fixture.answers.WaitFor(i).ok());
+  ask(4, "greedy");
+  EXPECT_TRUE(fixture.answers.WaitFor(4).ok());
+}
+
+TEST(Admission, TimesToRetryAfterDiffer) {
+  PlanningOptions options;
+  options.max_open_calls = 1;
+  PlanningFixture fixture(true, options);
+  fixture.Ask(0, ProfileOfLength(5), kTight);
+  std::set<std::chrono::nanoseconds> times;
+  for (int i = 1; i <= 20; ++i) {
+    fixture.Ask(i, ProfileOfLength(5), kTight);
+    const auto after = PlanningRetryAfter(fixture.answers.WaitFor(i).status());
+    ASSERT_TRUE(after.has_value());
+    EXPECT_GE(*after, milliseconds(100));
+    EXPECT_LE(*after, milliseconds(150));
+    times.insert(*after);
+  }
+  EXPECT_GE(times.size(), 15u);
+  fixture.solver.Release();
+}
+
+TEST(Admission, BackgroundJobsAreToldToStop) {
+  PlanningFixture fixture(false);
+  std::promise<void> started;
+  std::atomic<bool> stopped{false};
+  ASSERT_TRUE(fixture.service->SubmitBackground(1, [&](const StopToken& stop) {
+    started.set_value();
+    while (stop.Check().ok()) std::this_thread::sleep_for(milliseconds(1));
+    stopped = true;
+  }));
+  started.get_future().wait();
+  // Others get their answers meanwhile.
+  EXPECT_TRUE(fixture.Compute(ProfileOfLength(5), kTight).ok());
+  fixture.service->Stop();
+  EXPECT_TRUE(stopped);
+}
+
+}  // namespace
+}  // namespace stowage::testing
