@@ -1,5 +1,6 @@
 #include "client/rpc/fallback_connection.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -27,8 +28,57 @@ class FallbackConnection : public PlanConnection {
         [&](PlanConnection* to) { return to->ComputePlan(profile, budget, key_options, options); });
   }
 
+  absl::StatusOr<PlanReply> WatchPlan(const Profile& profile, const Budget& budget,
+                                      const KeyOptions& key_options,
+                                      const ProgressCallback& progress,
+                                      const CallOptions& options) override {
+    double seen = 0;
+    const ProgressCallback rising = [&seen, &progress](const PlanProgress& so_far) {
+      seen = std::max(seen, so_far.share);
+      if (progress) progress({seen, so_far.best});
+    };
+    return Call([&](PlanConnection* to) {
+      return to->WatchPlan(profile, budget, key_options, rising, options);
+    });
+  }
+
+  absl::StatusOr<FrontierReply> GetFrontier(const Profile& profile, const KeyOptions& key_options,
+                                            int max_points, const CallOptions& options) override {
+    return Call([&](PlanConnection* to) {
+      return to->GetFrontier(profile, key_options, max_points, options);
+    });
+  }
+
+  absl::StatusOr<BatchReply> FitBatch(const BatchQuery& query,
+                                      const CallOptions& options) override {
+    return Call([&](PlanConnection* to) { return to->FitBatch(query, options); });
+  }
+
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) override {
     return Call([&](PlanConnection* to) { return to->GetCapabilities(options); });
+  }
+
+  absl::StatusOr<std::string> ExplainPlan(const PlanKey& key, const Budget& budget,
+                                          const CallOptions& options) override {
+    return primary_->ExplainPlan(key, budget, options);
+  }
+
+  absl::StatusOr<ExecutionVerdict> ReportExecution(const ExecutionMeasurement& measurement,
+                                                   const CallOptions& options) override {
+    return primary_->ReportExecution(measurement, options);
+  }
+
+  absl::StatusOr<PlanPage> ListPlans(const ListQuery& query, const CallOptions& options) override {
+    return primary_->ListPlans(query, options);
+  }
+
+  absl::Status PinPlan(const PlanRevision& revision, RevisionAction action,
+                       const CallOptions& options) override {
+    return primary_->PinPlan(revision, action, options);
+  }
+
+  absl::StatusOr<bool> DeletePlan(const PlanKey& key, const CallOptions& options) override {
+    return primary_->DeletePlan(key, options);
   }
 
   std::string name() const override {

@@ -2,6 +2,10 @@
 // retrying connection there) sends the call to the fallback. Every other answer of the primary
 // stands, errors included: a server that says no is not away, and one that still thinks at the
 // deadline has used up the time that a second try would need.
+//
+// What makes plans falls back (progress of WatchPlan then stands still until the second has caught
+// up), and GetCapabilities. What a server keeps (ExplainPlan, ReportExecution, ListPlans, PinPlan,
+// DeletePlan) is the primary's alone: its error is the answer.
 #ifndef STOWAGE_CLIENT_RPC_FALLBACK_CONNECTION_H_
 #define STOWAGE_CLIENT_RPC_FALLBACK_CONNECTION_H_
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/rpc/error_hints.h"
 
 namespace stowage {
 namespace {
@@ -50,7 +51,32 @@ GrpcChannel::~GrpcChannel() {
   }
 }
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Connect(Clock::time_point deadline) {
+std::string GrpcChannel::name() const { return absl::StrCat("stowaged at ", options_.address); }
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Begin(int64_t bytes,
+                                                                  const CallOptions& options,
+                                                                  grpc::ClientContext* context) {
+  if (bytes > options_.message_limit.value()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the request has ", bytes, " bytes: ", LimitWords(options_)));
+  }
+  if (options.cancel && options.cancel->cancelled()) return absl::CancelledError("cancelled");
+  const Clock::time_point deadline =
+      options.has_deadline() ? options.deadline : Clock::now() + options_.default_timeout;
+  auto channel = Connect(deadline, options.cancel.get());
+  if (!channel.ok()) return Explain(channel.status(), options_);
+  context->set_deadline(std::chrono::system_clock::now() + (deadline - Clock::now()));
+  return channel;
+}
+
+absl::Status GrpcChannel::Failed(const std::shared_ptr<grpc::Channel>& channel,
+                                 const absl::Status& status) {
+  if (absl::IsUnavailable(status)) Discard(channel);
+  return Explain(status, options_);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Connect(Clock::time_point deadline,
+                                                                    const CancelToken* cancel) {
   if (InForkedChild()) {
     return absl::FailedPreconditionError(
         "this process was forked from one that had used gRPC already: open connections after "
@@ -59,11 +85,16 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Connect(Clock::time_
   std::shared_ptr<grpc::Channel> channel = Get();
   const Clock::duration left = std::max(deadline - Clock::now(), Clock::duration::zero());
   const auto patience = std::min<Clock::duration>(options_.connect_timeout, left / 2);
-  const auto limit = std::chrono::system_clock::now() + patience;
+  const Clock::time_point limit = Clock::now() + patience;
+  // A wait for a channel cannot be interrupted: whoever may cancel waits in slices.
+  const Clock::duration slice = cancel == nullptr ? patience : std::chrono::milliseconds(20);
   for (;;) {
     const grpc_connectivity_state state = channel->GetState(true);
     if (state == GRPC_CHANNEL_READY || state == GRPC_CHANNEL_TRANSIENT_FAILURE) return channel;
-    if (!channel->WaitForStateChange(state, limit)) break;
+    if (cancel != nullptr && cancel->cancelled()) return absl::CancelledError("cancelled");
+    const Clock::duration wait = std::min(slice, limit - Clock::now());
+    if (wait <= Clock::duration::zero()) break;
+    channel->WaitForStateChange(state, std::chrono::system_clock::now() + wait);
   }
   Discard(channel);
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(patience);

@@ -4,12 +4,17 @@
 #define STOWAGE_CLIENT_RPC_GRPC_CHANNEL_H_
 
 #include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/rpc/grpc_connection.h"
+#include "client/rpc/grpc_options.h"
+#include "client/rpc/plan_values.h"
 
 namespace stowage {
 
@@ -22,16 +27,25 @@ class GrpcChannel {
   GrpcChannel(const GrpcChannel&) = delete;
   GrpcChannel& operator=(const GrpcChannel&) = delete;
 
-  // A channel that is connected, or that failed to connect at once: a call on it then tells why.
-  // UNAVAILABLE if nothing is decided within the connect timeout, FAILED_PRECONDITION in a forked
-  // child.
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(Clock::time_point deadline);
+  // Readies a call with a request of `bytes`: the channel for it, connected or failed to connect at
+  // once (a call on it then tells why), and its deadline in `context`. RESOURCE_EXHAUSTED for a
+  // request over the limit, UNAVAILABLE if nothing is decided within the connect timeout, CANCELLED,
+  // FAILED_PRECONDITION in a forked child.
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> Begin(int64_t bytes, const CallOptions& options,
+                                                       grpc::ClientContext* context);
 
-  // Gives a channel up after its server was away. gRPC would keep refusing for its own backoff; a
-  // new channel tries at once, so that the caller's retries are real ones.
-  void Discard(const std::shared_ptr<grpc::Channel>& channel);
+  // The error of a call on `channel`, with a hint. Gives the channel up if its server was away: gRPC
+  // would keep refusing for its own backoff; a new channel tries at once, so that the caller's
+  // retries are real ones.
+  absl::Status Failed(const std::shared_ptr<grpc::Channel>& channel, const absl::Status& status);
+
+  // "stowaged at <address>".
+  std::string name() const;
 
  private:
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(Clock::time_point deadline,
+                                                         const CancelToken* cancel);
+  void Discard(const std::shared_ptr<grpc::Channel>& channel);
   std::shared_ptr<grpc::Channel> Get();
 
   const GrpcOptions options_;

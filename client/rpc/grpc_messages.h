@@ -2,9 +2,12 @@
 // client/rpc.
 //
 // An answer that breaks the contract is INTERNAL: it is not the caller's argument that is invalid.
+// Nothing that a server sends is taken on trust: numbers are in their ranges, lists in their order,
+// enums known; schedules the referee judges (answer_referee.h).
 #ifndef STOWAGE_CLIENT_RPC_GRPC_MESSAGES_H_
 #define STOWAGE_CLIENT_RPC_GRPC_MESSAGES_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,13 +16,43 @@
 
 namespace stowage {
 
-v1::GetPlanRequest MakeGetPlanRequest(const std::vector<PlanKey>& keys, const Budget& budget);
+// grpc_messages.cc: plans.
+v1::GetPlanRequest MakeGetPlanRequest(const std::vector<PlanKey>& keys, const Budget& budget,
+                                      const std::string& job);
 v1::ComputePlanRequest MakeComputePlanRequest(const Profile& profile, const Budget& budget,
-                                              const KeyOptions& key_options);
-
+                                              const KeyOptions& key_options,
+                                              const std::string& job);
+v1::WatchPlanRequest MakeWatchPlanRequest(const Profile& profile, const Budget& budget,
+                                          const KeyOptions& key_options, const std::string& job);
 absl::StatusOr<PlanReply> ReadResponse(const v1::GetPlanResponse& response);
 absl::StatusOr<PlanReply> ReadResponse(const v1::ComputePlanResponse& response);
+absl::StatusOr<PlanSource> ReadSource(v1::PlanSource source);
+absl::StatusOr<Plan> ReadPlan(const v1::Plan& message);
+absl::StatusOr<PlanKey> ReadKey(const v1::PlanKey& message);
+
+// grpc_messages_curves.cc: many plans at once, without their schedules.
+v1::GetFrontierRequest MakeGetFrontierRequest(const Profile& profile, const KeyOptions& key_options,
+                                              int max_points);
+v1::FitBatchRequest MakeFitBatchRequest(const BatchQuery& query);
+absl::StatusOr<FrontierReply> ReadResponse(const v1::GetFrontierResponse& response);
+absl::StatusOr<BatchReply> ReadResponse(const v1::FitBatchResponse& response);
+
+// grpc_messages_upkeep.cc: what a server keeps, and what it says of itself.
+v1::ExplainPlanRequest MakeExplainPlanRequest(const PlanKey& key, const Budget& budget);
+v1::ReportExecutionRequest MakeReportExecutionRequest(const ExecutionMeasurement& measurement,
+                                                      const std::string& job);
+v1::ListPlansRequest MakeListPlansRequest(const ListQuery& query);
+v1::PinPlanRequest MakePinPlanRequest(const PlanRevision& revision, RevisionAction action);
+v1::DeletePlanRequest MakeDeletePlanRequest(const PlanKey& key);
+absl::StatusOr<std::string> ReadResponse(const v1::ExplainPlanResponse& response);
+absl::StatusOr<ExecutionVerdict> ReadResponse(const v1::ReportExecutionResponse& response);
+absl::StatusOr<PlanPage> ReadResponse(const v1::ListPlansResponse& response);
+absl::StatusOr<bool> ReadResponse(const v1::PinPlanResponse& response);
+absl::StatusOr<bool> ReadResponse(const v1::DeletePlanResponse& response);
 absl::StatusOr<Capabilities> ReadResponse(const v1::GetCapabilitiesResponse& response);
+
+// INTERNAL: "the server's answer breaks the contract: ...".
+absl::Status BrokenContract(const std::string& what);
 
 }  // namespace stowage
 

@@ -1,5 +1,5 @@
-// Planning in this process, by the solvers that the server uses. Keeps no cache: GetPlan answers
-// NOT_FOUND.
+// Planning in this process, by the solvers that the server uses. Keeps nothing: no plan is found by
+// key (NOT_FOUND), lists are empty, reports UNIMPLEMENTED.
 #ifndef STOWAGE_CLIENT_RPC_LOCAL_CONNECTION_H_
 #define STOWAGE_CLIENT_RPC_LOCAL_CONNECTION_H_
 
@@ -9,8 +9,8 @@
 
 namespace stowage {
 
-// ComputePlan solves on the calling thread; CallOptions::deadline reaches the solver, which has
-// none otherwise.
+// Solves on the calling thread; deadline and cancel token reach the solver, which has no deadline
+// otherwise. FitBatch takes a server: UNIMPLEMENTED.
 std::unique_ptr<PlanConnection> MakeLocalConnection();
 
 }  // namespace stowage

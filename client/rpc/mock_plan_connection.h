@@ -20,6 +20,27 @@ class MockPlanConnection : public PlanConnection {
               (const Profile& profile, const Budget& budget, const KeyOptions& key_options,
                const CallOptions& options),
               (override));
+  MOCK_METHOD(absl::StatusOr<PlanReply>, WatchPlan,
+              (const Profile& profile, const Budget& budget, const KeyOptions& key_options,
+               const ProgressCallback& progress, const CallOptions& options),
+              (override));
+  MOCK_METHOD(absl::StatusOr<FrontierReply>, GetFrontier,
+              (const Profile& profile, const KeyOptions& key_options, int max_points,
+               const CallOptions& options),
+              (override));
+  MOCK_METHOD(absl::StatusOr<BatchReply>, FitBatch,
+              (const BatchQuery& query, const CallOptions& options), (override));
+  MOCK_METHOD(absl::StatusOr<std::string>, ExplainPlan,
+              (const PlanKey& key, const Budget& budget, const CallOptions& options), (override));
+  MOCK_METHOD(absl::StatusOr<ExecutionVerdict>, ReportExecution,
+              (const ExecutionMeasurement& measurement, const CallOptions& options), (override));
+  MOCK_METHOD(absl::StatusOr<PlanPage>, ListPlans,
+              (const ListQuery& query, const CallOptions& options), (override));
+  MOCK_METHOD(absl::Status, PinPlan,
+              (const PlanRevision& revision, RevisionAction action, const CallOptions& options),
+              (override));
+  MOCK_METHOD(absl::StatusOr<bool>, DeletePlan, (const PlanKey& key, const CallOptions& options),
+              (override));
   MOCK_METHOD(absl::StatusOr<Capabilities>, GetCapabilities, (const CallOptions& options),
               (override));
   MOCK_METHOD(std::string, name, (), (const, override));

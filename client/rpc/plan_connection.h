@@ -1,83 +1,86 @@
 // Where plans come from: a server, this process, or one behind the other. The point at which users
 // and tests put a mock (mock_plan_connection.h).
 //
-// Value types only: nothing of gRPC or protobuf shows. Errors, beside those of each call:
+// Errors, beside those of each call:
 //   INVALID_ARGUMENT    made by FieldError where a field is to blame
 //   RESOURCE_EXHAUSTED  a message over a limit (named), or a busy server (GetRetryDelay in
 //                       proto/codec/grpc_status.h)
-//   DEADLINE_EXCEEDED, CANCELLED, UNAVAILABLE (the message holds a hint)
+//   INTERNAL            a server whose answer breaks the contract, or whose plan the referee refuses
+//   UNIMPLEMENTED       a call that this server, or planning in this process, does not have
+//   UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE (the message holds a hint),
+//   DEADLINE_EXCEEDED, CANCELLED
 // All connections are thread-safe, and no call outlasts its deadline by more than what a thread
 // needs to wake up.
 #ifndef STOWAGE_CLIENT_RPC_PLAN_CONNECTION_H_
 #define STOWAGE_CLIENT_RPC_PLAN_CONNECTION_H_
 
-#include <chrono>
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/rpc/plan_values.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
-#include "solvers/plan/plan.h"
-#include "solvers/solver.h"
 
 namespace stowage {
-
-struct CallOptions {
-  using Clock = std::chrono::steady_clock;
-
-  // The latest moment to answer; max() leaves it to the connection's own default.
-  Clock::time_point deadline = Clock::time_point::max();
-
-  static CallOptions Within(Clock::duration timeout) { return {Clock::now() + timeout}; }
-  bool has_deadline() const { return deadline != Clock::time_point::max(); }
-};
-
-enum class PlanSource {
-  kCache,   // of the server
-  kSolved,  // by the server, for this call
-  kShared,  // by the server, for an identical call that came earlier
-  kLocal,   // in this process
-};
-
-// "cache", "solved", "shared", "local".
-const char* ToString(PlanSource source);
-
-struct PlanReply {
-  Plan plan;
-  PlanKey key;
-  PlanSource source = PlanSource::kLocal;
-};
-
-struct Capabilities {
-  std::string server_version;
-  int32_t key_encoding_version = 0;
-  std::vector<SolverInfo> solvers;
-  Bytes max_message;
-  int64_t max_stages = 0;
-  int64_t max_vertices = 0;
-  std::vector<std::string> implemented_rpcs;
-};
 
 class PlanConnection {
  public:
   virtual ~PlanConnection() = default;
 
   // The cached plan of the first of 1 to 16 keys that has one within the budget; NOT_FOUND if none
-  // has.
+  // has. Its prediction holds under the costs it was solved for: PlanClient referees it under the
+  // caller's.
   virtual absl::StatusOr<PlanReply> GetPlan(const std::vector<PlanKey>& keys, const Budget& budget,
                                             const CallOptions& options) = 0;
 
-  // A plan from the cache or solved now. A budget that nothing fits is a plan too: see
-  // Plan::status. The tenant of `key_options` counts in process only: a server takes it from the
-  // caller's identity.
+  // A plan from the cache or solved now, refereed here under the profile's costs. A budget that
+  // nothing fits is a plan too: see Plan::status. The tenant of `key_options` counts in process
+  // only: a server takes it from the caller's identity.
   virtual absl::StatusOr<PlanReply> ComputePlan(const Profile& profile, const Budget& budget,
                                                 const KeyOptions& key_options,
                                                 const CallOptions& options) = 0;
 
-  // Limits, solvers and versions.
+  // The same with progress on the way; `progress` may be empty. If the deadline ends the search, the
+  // best plan so far is the answer, if there is one.
+  virtual absl::StatusOr<PlanReply> WatchPlan(const Profile& profile, const Budget& budget,
+                                              const KeyOptions& key_options,
+                                              const ProgressCallback& progress,
+                                              const CallOptions& options) = 0;
+
+  // Least time for every budget, at most `max_points` of them; 0 for as many as there are.
+  virtual absl::StatusOr<FrontierReply> GetFrontier(const Profile& profile,
+                                                    const KeyOptions& key_options, int max_points,
+                                                    const CallOptions& options) = 0;
+
+  // The largest batch that a device holds, and the one with the most samples per second.
+  virtual absl::StatusOr<BatchReply> FitBatch(const BatchQuery& query,
+                                              const CallOptions& options) = 0;
+
+  // Why the plan that GetPlan would hand out is what it is, for people.
+  virtual absl::StatusOr<std::string> ExplainPlan(const PlanKey& key, const Budget& budget,
+                                                  const CallOptions& options) = 0;
+
+  // What happened when a plan was executed. With CallOptions::job, a later report on the same
+  // revision replaces the earlier one.
+  virtual absl::StatusOr<ExecutionVerdict> ReportExecution(const ExecutionMeasurement& measurement,
+                                                           const CallOptions& options) = 0;
+
+  // One page; PlanPager (plan_pager.h) turns them.
+  virtual absl::StatusOr<PlanPage> ListPlans(const ListQuery& query,
+                                             const CallOptions& options) = 0;
+
+  // NOT_FOUND if there is no such revision, FAILED_PRECONDITION if the action does not fit its
+  // state.
+  virtual absl::Status PinPlan(const PlanRevision& revision, RevisionAction action,
+                               const CallOptions& options) = 0;
+
+  // Drops all that is kept under a key; false if that was nothing.
+  virtual absl::StatusOr<bool> DeletePlan(const PlanKey& key, const CallOptions& options) = 0;
+
+  // Limits, solvers, versions, and whom the server takes the caller for.
   virtual absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) = 0;
 
   // For messages: "stowaged at unix:/run/stowage.sock", "local planning".

@@ -13,6 +13,19 @@ namespace {
 
 using std::chrono::nanoseconds;
 
+// What a second attempt may do that the first has done already.
+enum Safety {
+  kSafe,         // nothing: every attempt has the same effect
+  kWhenRefused,  // something: try again only where the server says that it did nothing
+  kNever,
+};
+
+const absl::Status& StatusOf(const absl::Status& status) { return status; }
+template <class T>
+const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+  return result.status();
+}
+
 // The waits of one call.
 class Backoff {
  public:
@@ -20,9 +33,9 @@ class Backoff {
       : policy_(policy), uniform_(uniform), next_(policy.initial_backoff) {}
 
   // How long to wait after `error`; nothing if trying again is of no use.
-  std::optional<nanoseconds> After(const absl::Status& error) {
-    if (absl::IsUnavailable(error)) return Grow();
-    if (absl::IsResourceExhausted(error)) return AsAsked(error);
+  std::optional<nanoseconds> After(const absl::Status& error, Safety safety) {
+    if (absl::IsUnavailable(error) && safety == kSafe) return Grow();
+    if (absl::IsResourceExhausted(error) && safety != kNever) return AsAsked(error);
     return std::nullopt;
   }
 
@@ -57,31 +70,82 @@ class RetryingConnection : public PlanConnection {
 
   absl::StatusOr<PlanReply> GetPlan(const std::vector<PlanKey>& keys, const Budget& budget,
                                     const CallOptions& options) override {
-    return Retry(options, [&] { return inner_->GetPlan(keys, budget, options); });
+    return Retry(kSafe, options, [&] { return inner_->GetPlan(keys, budget, options); });
   }
 
   absl::StatusOr<PlanReply> ComputePlan(const Profile& profile, const Budget& budget,
                                         const KeyOptions& key_options,
                                         const CallOptions& options) override {
-    return Retry(options,
+    return Retry(kSafe, options,
                  [&] { return inner_->ComputePlan(profile, budget, key_options, options); });
   }
 
+  absl::StatusOr<PlanReply> WatchPlan(const Profile& profile, const Budget& budget,
+                                      const KeyOptions& key_options,
+                                      const ProgressCallback& progress,
+                                      const CallOptions& options) override {
+    Safety safety = kSafe;
+    const ProgressCallback heard = [&safety, &progress](const PlanProgress& so_far) {
+      safety = kNever;
+      if (progress) progress(so_far);
+    };
+    return Retry(safety, options,
+                 [&] { return inner_->WatchPlan(profile, budget, key_options, heard, options); });
+  }
+
+  absl::StatusOr<FrontierReply> GetFrontier(const Profile& profile, const KeyOptions& key_options,
+                                            int max_points, const CallOptions& options) override {
+    return Retry(kSafe, options,
+                 [&] { return inner_->GetFrontier(profile, key_options, max_points, options); });
+  }
+
+  absl::StatusOr<BatchReply> FitBatch(const BatchQuery& query,
+                                      const CallOptions& options) override {
+    return Retry(kSafe, options, [&] { return inner_->FitBatch(query, options); });
+  }
+
+  absl::StatusOr<std::string> ExplainPlan(const PlanKey& key, const Budget& budget,
+                                          const CallOptions& options) override {
+    return Retry(kSafe, options, [&] { return inner_->ExplainPlan(key, budget, options); });
+  }
+
+  absl::StatusOr<ExecutionVerdict> ReportExecution(const ExecutionMeasurement& measurement,
+                                                   const CallOptions& options) override {
+    return Retry(options.job.empty() ? kWhenRefused : kSafe, options,
+                 [&] { return inner_->ReportExecution(measurement, options); });
+  }
+
+  absl::StatusOr<PlanPage> ListPlans(const ListQuery& query, const CallOptions& options) override {
+    return Retry(kSafe, options, [&] { return inner_->ListPlans(query, options); });
+  }
+
+  absl::Status PinPlan(const PlanRevision& revision, RevisionAction action,
+                       const CallOptions& options) override {
+    return Retry(kWhenRefused, options, [&] { return inner_->PinPlan(revision, action, options); });
+  }
+
+  absl::StatusOr<bool> DeletePlan(const PlanKey& key, const CallOptions& options) override {
+    return Retry(kWhenRefused, options, [&] { return inner_->DeletePlan(key, options); });
+  }
+
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) override {
-    return Retry(options, [&] { return inner_->GetCapabilities(options); });
+    return Retry(kSafe, options, [&] { return inner_->GetCapabilities(options); });
   }
 
   std::string name() const override { return inner_->name(); }
 
  private:
+  // `safety` is looked at after each attempt, which may change it.
   template <class Call>
-  auto Retry(const CallOptions& options, const Call& call) -> decltype(call()) {
+  auto Retry(const Safety& safety, const CallOptions& options, const Call& call)
+      -> decltype(call()) {
     Backoff backoff(policy_, environment_.uniform);
     auto result = call();
     for (int attempt = 1; attempt < policy_.max_attempts && !result.ok(); ++attempt) {
-      const std::optional<nanoseconds> wait = backoff.After(result.status());
+      const std::optional<nanoseconds> wait = backoff.After(StatusOf(result), safety);
       if (!wait || !Fits(*wait, options)) break;
-      environment_.sleep(*wait);
+      environment_.sleep(*wait, options.cancel.get());
+      if (options.cancel && options.cancel->cancelled()) return absl::CancelledError("cancelled");
       result = call();
     }
     return result;
@@ -101,7 +165,13 @@ class RetryingConnection : public PlanConnection {
 RetryEnvironment RetryEnvironment::Real() {
   RetryEnvironment real;
   real.now = [] { return CallOptions::Clock::now(); };
-  real.sleep = [](nanoseconds wait) { std::this_thread::sleep_for(wait); };
+  real.sleep = [](nanoseconds wait, const CancelToken* cancel) {
+    if (cancel == nullptr) {
+      std::this_thread::sleep_for(wait);
+    } else {
+      cancel->SleepFor(wait);
+    }
+  };
   real.uniform = [] {
     // One per thread, seeded apart: processes that start together must not retry together.
     thread_local std::minstd_rand generator{std::random_device{}()};

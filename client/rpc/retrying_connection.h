@@ -1,7 +1,16 @@
 // Tries again what a moment may cure: UNAVAILABLE, after a wait that grows and varies;
-// RESOURCE_EXHAUSTED, after the wait that the server asked for, if it did. All calls of
-// PlanConnection are idempotent. Never waits past the caller's deadline: when the wait would not
-// fit, the last error is the answer.
+// RESOURCE_EXHAUSTED, after the wait that the server asked for, if it did. Never waits past the
+// caller's deadline: when the wait would not fit, the last error is the answer.
+//
+// A call that got no answer may have been carried out, so UNAVAILABLE is tried again only where a
+// second time changes nothing:
+//   GetPlan, ComputePlan, GetFrontier, FitBatch, ExplainPlan, ListPlans, GetCapabilities
+//                           always
+//   WatchPlan               until its first message: what the caller has seen is not unsaid
+//   ReportExecution         with a job's name: its later report replaces the earlier one
+//   PinPlan, DeletePlan     never: they may undo what another one did meanwhile, and the answer to
+//                           the second would not be the answer to the first
+// RESOURCE_EXHAUSTED says that nothing was carried out: all of them are tried again.
 #ifndef STOWAGE_CLIENT_RPC_RETRYING_CONNECTION_H_
 #define STOWAGE_CLIENT_RPC_RETRYING_CONNECTION_H_
 
@@ -28,7 +37,8 @@ struct RetryPolicy {
 // What a test replaces.
 struct RetryEnvironment {
   std::function<CallOptions::Clock::time_point()> now;
-  std::function<void(std::chrono::nanoseconds)> sleep;
+  // Returns early when the token, which may be null, is cancelled.
+  std::function<void(std::chrono::nanoseconds, const CancelToken*)> sleep;
   std::function<double()> uniform;  // in [0, 1); called from any thread
 
   static RetryEnvironment Real();

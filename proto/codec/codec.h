@@ -29,6 +29,8 @@ absl::StatusOr<Budget> FromProto(const v1::Budget& message);
 
 v1::Plan ToProto(const Plan& plan);
 absl::StatusOr<Plan> FromProto(const v1::Plan& message);
+v1::PlanStatus ToProto(PlanStatus status);
+absl::StatusOr<PlanStatus> FromProto(v1::PlanStatus status);
 
 v1::PlanKey ToProto(const PlanKey& key);
 absl::StatusOr<PlanKey> FromProto(const v1::PlanKey& message);

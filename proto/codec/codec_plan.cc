@@ -155,6 +155,15 @@ v1::Plan ToProto(const Plan& plan) {
   return message;
 }
 
+v1::PlanStatus ToProto(PlanStatus status) { return ToWire(kStatuses, status); }
+
+absl::StatusOr<PlanStatus> FromProto(v1::PlanStatus status) {
+  PlanStatus native = PlanStatus::kNotFound;
+  absl::Status read = FromWire(kStatuses, "status", status, &native);
+  if (!read.ok()) return read;
+  return native;
+}
+
 absl::StatusOr<Plan> FromProto(const v1::Plan& message) {
   absl::StatusOr<Plan> plan = ReadPlan(message);
   if (!plan.ok()) return UnderField("plan.", plan.status());

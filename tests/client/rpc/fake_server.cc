@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "client/rpc/local_connection.h"
+#include "proto/codec/codec.h"
 #include "proto/codec/grpc_status.h"
 
 namespace stowage {
@@ -16,12 +18,6 @@ namespace {
 
 void HangUntilCancelled(const grpc::ServerContext& context) {
   while (!context.IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-}
-
-template <class Function, class Request, class Response>
-grpc::Status Answer(const Function& function, const Request& request, Response* response) {
-  if (!function) return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "no answer was set");
-  return ToGrpcStatus(function(request, response));
 }
 
 }  // namespace
@@ -37,9 +33,11 @@ SocketAddress::~SocketAddress() {
   rmdir(folder_.c_str());
 }
 
-FakeServer::FakeServer(const std::string& address, int max_receive_bytes) {
+FakeServer::FakeServer(const std::string& address, int max_receive_bytes,
+                       std::shared_ptr<grpc::ServerCredentials> credentials) {
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+  builder.AddListeningPort(address, credentials ? credentials : grpc::InsecureServerCredentials(),
+                           &port_);
   if (max_receive_bytes > 0) builder.SetMaxReceiveMessageSize(max_receive_bytes);
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
@@ -50,22 +48,79 @@ FakeServer::~FakeServer() {
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
 }
 
-grpc::Status FakeServer::GetPlan(grpc::ServerContext* context, const v1::GetPlanRequest* request,
-                                 v1::GetPlanResponse* response) {
+template <class Request, class Response>
+grpc::Status FakeServer::Answer(grpc::ServerContext* context,
+                                const Reply<Request, Response>& function, const Request& request,
+                                Response* response) {
   ++calls;
   if (hangs) HangUntilCancelled(*context);
-  return Answer(get_plan, *request, response);
+  if (!function) return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "no answer was set");
+  return ToGrpcStatus(function(request, response));
+}
+
+grpc::Status FakeServer::GetPlan(grpc::ServerContext* context, const v1::GetPlanRequest* request,
+                                 v1::GetPlanResponse* response) {
+  return Answer(context, get_plan, *request, response);
 }
 
 grpc::Status FakeServer::ComputePlan(grpc::ServerContext* context,
                                      const v1::ComputePlanRequest* request,
                                      v1::ComputePlanResponse* response) {
-  ++calls;
-  if (hangs) HangUntilCancelled(*context);
-  return Answer(compute_plan, *request, response);
+  return Answer(context, compute_plan, *request, response);
 }
 
-grpc::Status FakeServer::GetCapabilities(grpc::ServerContext*, const v1::GetCapabilitiesRequest*,
+grpc::Status FakeServer::GetFrontier(grpc::ServerContext* context,
+                                     const v1::GetFrontierRequest* request,
+                                     v1::GetFrontierResponse* response) {
+  return Answer(context, get_frontier, *request, response);
+}
+
+grpc::Status FakeServer::FitBatch(grpc::ServerContext* context, const v1::FitBatchRequest* request,
+                                  v1::FitBatchResponse* response) {
+  return Answer(context, fit_batch, *request, response);
+}
+
+grpc::Status FakeServer::ExplainPlan(grpc::ServerContext* context,
+                                     const v1::ExplainPlanRequest* request,
+                                     v1::ExplainPlanResponse* response) {
+  return Answer(context, explain_plan, *request, response);
+}
+
+grpc::Status FakeServer::ReportExecution(grpc::ServerContext* context,
+                                         const v1::ReportExecutionRequest* request,
+                                         v1::ReportExecutionResponse* response) {
+  return Answer(context, report_execution, *request, response);
+}
+
+grpc::Status FakeServer::ListPlans(grpc::ServerContext* context,
+                                   const v1::ListPlansRequest* request,
+                                   v1::ListPlansResponse* response) {
+  return Answer(context, list_plans, *request, response);
+}
+
+grpc::Status FakeServer::PinPlan(grpc::ServerContext* context, const v1::PinPlanRequest* request,
+                                 v1::PinPlanResponse* response) {
+  return Answer(context, pin_plan, *request, response);
+}
+
+grpc::Status FakeServer::DeletePlan(grpc::ServerContext* context,
+                                    const v1::DeletePlanRequest* request,
+                                    v1::DeletePlanResponse* response) {
+  return Answer(context, delete_plan, *request, response);
+}
+
+grpc::Status FakeServer::WatchPlan(grpc::ServerContext* context,
+                                   const v1::WatchPlanRequest* request,
+                                   grpc::ServerWriter<v1::WatchPlanResponse>* writer) {
+  ++calls;
+  const absl::Status status =
+      watch_plan ? watch_plan(*request, writer) : absl::UnimplementedError("no answer was set");
+  if (hangs) HangUntilCancelled(*context);
+  return ToGrpcStatus(status);
+}
+
+grpc::Status FakeServer::GetCapabilities(grpc::ServerContext* context,
+                                         const v1::GetCapabilitiesRequest*,
                                          v1::GetCapabilitiesResponse* response) {
   ++calls;
   response->set_server_version("9.8.7");
@@ -78,7 +133,23 @@ grpc::Status FakeServer::GetCapabilities(grpc::ServerContext*, const v1::GetCapa
   response->set_max_stages(2);
   response->set_max_vertices(3);
   response->add_implemented_rpcs("GetPlan");
-  return grpc::Status::OK;
+  return capabilities ? ToGrpcStatus(capabilities(*context, response)) : grpc::Status::OK;
+}
+
+// What the solvers of this process say, as a server's answer.
+absl::Status SolveFor(const v1::ComputePlanRequest& request, v1::ComputePlanResponse* response) {
+  const auto profile = FromProto(request.profile());
+  const auto budget = FromProto(request.budget());
+  const auto options = FromProto(request.options(), "tenant of the caller");
+  if (!profile.ok()) return profile.status();
+  if (!budget.ok()) return budget.status();
+  if (!options.ok()) return options.status();
+  const auto reply = MakeLocalConnection()->ComputePlan(*profile, *budget, *options, {});
+  if (!reply.ok()) return reply.status();
+  *response->mutable_plan() = ToProto(reply->plan);
+  *response->mutable_key() = ToProto(reply->key);
+  response->set_source(v1::PLAN_SOURCE_SHARED);
+  return absl::OkStatus();
 }
 
 Profile SmallProfile(int stages, int name_length) {

@@ -3,6 +3,7 @@
 #ifndef STOWAGE_TESTS_CLIENT_RPC_FAKE_SERVER_H_
 #define STOWAGE_TESTS_CLIENT_RPC_FAKE_SERVER_H_
 
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 
 #include <atomic>
@@ -32,28 +33,74 @@ class SocketAddress {
 
 class FakeServer final : public v1::PlanService::Service {
  public:
-  // Serves from construction to destruction. 0 leaves gRPC's own limit for messages.
-  explicit FakeServer(const std::string& address, int max_receive_bytes = 0);
+  // Serves from construction to destruction. 0 leaves gRPC's own limit for messages; null
+  // credentials are insecure ones.
+  explicit FakeServer(const std::string& address, int max_receive_bytes = 0,
+                      std::shared_ptr<grpc::ServerCredentials> credentials = nullptr);
   ~FakeServer() override;
+
+  int port() const { return port_; }  // of an address with port 0
 
   // Set before the first call; a call without its function answers UNIMPLEMENTED.
   std::function<absl::Status(const v1::GetPlanRequest&, v1::GetPlanResponse*)> get_plan;
   std::function<absl::Status(const v1::ComputePlanRequest&, v1::ComputePlanResponse*)> compute_plan;
+  std::function<absl::Status(const v1::WatchPlanRequest&,
+                             grpc::ServerWriter<v1::WatchPlanResponse>*)>
+      watch_plan;
+  std::function<absl::Status(const v1::GetFrontierRequest&, v1::GetFrontierResponse*)> get_frontier;
+  std::function<absl::Status(const v1::FitBatchRequest&, v1::FitBatchResponse*)> fit_batch;
+  std::function<absl::Status(const v1::ExplainPlanRequest&, v1::ExplainPlanResponse*)> explain_plan;
+  std::function<absl::Status(const v1::ReportExecutionRequest&, v1::ReportExecutionResponse*)>
+      report_execution;
+  std::function<absl::Status(const v1::ListPlansRequest&, v1::ListPlansResponse*)> list_plans;
+  std::function<absl::Status(const v1::PinPlanRequest&, v1::PinPlanResponse*)> pin_plan;
+  std::function<absl::Status(const v1::DeletePlanRequest&, v1::DeletePlanResponse*)> delete_plan;
+  // Changes what GetCapabilities says, or refuses; may be empty.
+  std::function<absl::Status(const grpc::ServerContext&, v1::GetCapabilitiesResponse*)>
+      capabilities;
   // Calls hang until their client gives up.
   std::atomic<bool> hangs{false};
   std::atomic<int> calls{0};
 
  private:
+  template <class Request, class Response>
+  using Reply = std::function<absl::Status(const Request&, Response*)>;
+
+  template <class Request, class Response>
+  grpc::Status Answer(grpc::ServerContext* context, const Reply<Request, Response>& function,
+                      const Request& request, Response* response);
+
   grpc::Status GetPlan(grpc::ServerContext* context, const v1::GetPlanRequest* request,
                        v1::GetPlanResponse* response) override;
   grpc::Status ComputePlan(grpc::ServerContext* context, const v1::ComputePlanRequest* request,
                            v1::ComputePlanResponse* response) override;
+  grpc::Status WatchPlan(grpc::ServerContext* context, const v1::WatchPlanRequest* request,
+                         grpc::ServerWriter<v1::WatchPlanResponse>* writer) override;
+  grpc::Status GetFrontier(grpc::ServerContext* context, const v1::GetFrontierRequest* request,
+                           v1::GetFrontierResponse* response) override;
+  grpc::Status FitBatch(grpc::ServerContext* context, const v1::FitBatchRequest* request,
+                        v1::FitBatchResponse* response) override;
+  grpc::Status ExplainPlan(grpc::ServerContext* context, const v1::ExplainPlanRequest* request,
+                           v1::ExplainPlanResponse* response) override;
+  grpc::Status ReportExecution(grpc::ServerContext* context,
+                               const v1::ReportExecutionRequest* request,
+                               v1::ReportExecutionResponse* response) override;
+  grpc::Status ListPlans(grpc::ServerContext* context, const v1::ListPlansRequest* request,
+                         v1::ListPlansResponse* response) override;
+  grpc::Status PinPlan(grpc::ServerContext* context, const v1::PinPlanRequest* request,
+                       v1::PinPlanResponse* response) override;
+  grpc::Status DeletePlan(grpc::ServerContext* context, const v1::DeletePlanRequest* request,
+                          v1::DeletePlanResponse* response) override;
   grpc::Status GetCapabilities(grpc::ServerContext* context,
                                const v1::GetCapabilitiesRequest* request,
                                v1::GetCapabilitiesResponse* response) override;
 
+  int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
+
+// What the solvers of this process say, as a server's answer.
+absl::Status SolveFor(const v1::ComputePlanRequest& request, v1::ComputePlanResponse* response);
 
 // A chain of `stages` equal stages with names of `name_length` bytes.
 Profile SmallProfile(int stages = 4, int name_length = 1);

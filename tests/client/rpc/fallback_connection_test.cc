@@ -69,7 +69,49 @@ TEST_F(FallbackConnectionTest, EveryCallFallsBack) {
   EXPECT_CALL(*second_, GetCapabilities).WillOnce(Return(Capabilities()));
   EXPECT_TRUE(
       absl::IsNotFound(connection_->GetPlan({PlanKey()}, Budget(LeastBudget{}), {}).status()));
+  EXPECT_CALL(*primary_, GetFrontier).WillOnce(Return(absl::UnavailableError("away")));
+  EXPECT_CALL(*second_, GetFrontier).WillOnce(Return(FrontierReply()));
+  EXPECT_CALL(*primary_, FitBatch).WillOnce(Return(absl::UnavailableError("away")));
+  EXPECT_CALL(*second_, FitBatch).WillOnce(Return(BatchReply()));
   EXPECT_TRUE(connection_->GetCapabilities({}).ok());
+  EXPECT_TRUE(connection_->GetFrontier(SmallProfile(), {}, 0, {}).ok());
+  EXPECT_TRUE(connection_->FitBatch({}, {}).ok());
+}
+
+TEST_F(FallbackConnectionTest, WatchingGoesOnHereAndItsProgressNeverFalls) {
+  const auto tells = [](std::vector<double> shares, absl::StatusOr<PlanReply> end) {
+    return [shares, end](const Profile&, const Budget&, const KeyOptions&,
+                         const ProgressCallback& progress, const CallOptions&) {
+      for (const double share : shares) progress({share, nullptr});
+      return end;
+    };
+  };
+  EXPECT_CALL(*primary_, WatchPlan).WillOnce(tells({0.1, 0.5}, absl::UnavailableError("away")));
+  EXPECT_CALL(*second_, WatchPlan).WillOnce(tells({0.2, 0.7}, LocalReply()));
+  std::vector<double> seen;
+  EXPECT_TRUE(connection_
+                  ->WatchPlan(SmallProfile(), LeastBudget{}, {},
+                              [&seen](const PlanProgress& so_far) { seen.push_back(so_far.share); },
+                              {})
+                  .ok());
+  EXPECT_THAT(seen, ElementsAre(0.1, 0.5, 0.5, 0.7));
+}
+
+// What a server keeps, this process has not: its error is the answer.
+TEST_F(FallbackConnectionTest, WhatAServerKeepsIsThePrimarysAlone) {
+  ON_CALL(*primary_, ExplainPlan).WillByDefault(Return(absl::UnavailableError("away")));
+  ON_CALL(*primary_, ReportExecution).WillByDefault(Return(absl::UnavailableError("away")));
+  ON_CALL(*primary_, ListPlans).WillByDefault(Return(absl::UnavailableError("away")));
+  ON_CALL(*primary_, PinPlan).WillByDefault(Return(absl::UnavailableError("away")));
+  ON_CALL(*primary_, DeletePlan).WillByDefault(Return(absl::UnavailableError("away")));
+  for (const absl::Status& status :
+       {connection_->ExplainPlan({}, LeastBudget{}, {}).status(),
+        connection_->ReportExecution({}, {}).status(), connection_->ListPlans({}, {}).status(),
+        connection_->PinPlan({}, RevisionAction::kPin, {}),
+        connection_->DeletePlan({}, {}).status()}) {
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  }
+  EXPECT_TRUE(said_.empty());
 }
 
 TEST_F(FallbackConnectionTest, AnswersOfThePrimaryStand) {

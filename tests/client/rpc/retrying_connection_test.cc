@@ -31,7 +31,7 @@ class RetryingConnectionTest : public testing::Test {
     inner_ = inner.get();
     RetryEnvironment environment;
     environment.now = [this] { return now_; };
-    environment.sleep = [this](nanoseconds wait) {
+    environment.sleep = [this](nanoseconds wait, const CancelToken*) {
       waits_.push_back(wait);
       now_ += wait;
     };
@@ -88,17 +88,109 @@ TEST_F(RetryingConnectionTest, StopsAtTheFirstAnswer) {
   EXPECT_EQ(waits_.size(), 1u);
 }
 
-TEST_F(RetryingConnectionTest, EveryCallIsRetried) {
+// Fails twice, then answers: how often a call was made says whether it was tried again.
+template <class Result>
+auto AfterTwo(const absl::Status& error, int* calls, Result result) {
+  return [error, calls, result](auto&&...) -> Result {
+    return ++*calls <= 2 ? Result(error) : result;
+  };
+}
+
+// How often each call is made when it fails twice.
+class SafetyTest : public RetryingConnectionTest {
+ protected:
+  void FailTwice(const absl::Status& error) {
+    Make();
+    const Profile profile = SmallProfile();
+    ON_CALL(*inner_, GetPlan).WillByDefault(AfterTwo(error, &get_, Reply(PlanReply())));
+    ON_CALL(*inner_, ComputePlan).WillByDefault(AfterTwo(error, &compute_, Reply(PlanReply())));
+    ON_CALL(*inner_, WatchPlan).WillByDefault(AfterTwo(error, &watch_, Reply(PlanReply())));
+    ON_CALL(*inner_, GetFrontier)
+        .WillByDefault(AfterTwo(error, &frontier_, Reply(FrontierReply())));
+    ON_CALL(*inner_, FitBatch).WillByDefault(AfterTwo(error, &batch_, Reply(BatchReply())));
+    ON_CALL(*inner_, ExplainPlan).WillByDefault(AfterTwo(error, &explain_, Reply(std::string())));
+    ON_CALL(*inner_, ReportExecution)
+        .WillByDefault(AfterTwo(error, &report_, Reply(ExecutionVerdict::kAccepted)));
+    ON_CALL(*inner_, ListPlans).WillByDefault(AfterTwo(error, &list_, Reply(PlanPage())));
+    ON_CALL(*inner_, PinPlan).WillByDefault(AfterTwo(error, &pin_, absl::OkStatus()));
+    ON_CALL(*inner_, DeletePlan).WillByDefault(AfterTwo(error, &delete_, Reply(true)));
+    ON_CALL(*inner_, GetCapabilities)
+        .WillByDefault(AfterTwo(error, &capabilities_, Reply(Capabilities())));
+    (void)connection_->GetPlan({PlanKey()}, LeastBudget{}, {});
+    (void)connection_->ComputePlan(profile, LeastBudget{}, {}, {});
+    (void)connection_->WatchPlan(profile, LeastBudget{}, {}, {}, {});
+    (void)connection_->GetFrontier(profile, {}, 0, {});
+    (void)connection_->FitBatch({}, {});
+    (void)connection_->ExplainPlan({}, LeastBudget{}, {});
+    (void)connection_->ReportExecution({}, {});
+    (void)connection_->ListPlans({}, {});
+    (void)connection_->PinPlan({}, RevisionAction::kPin, {});
+    (void)connection_->DeletePlan({}, {});
+    (void)connection_->GetCapabilities({});
+  }
+
+  std::vector<int> Reads() const {
+    return {get_, compute_, watch_, frontier_, batch_, explain_, list_, capabilities_};
+  }
+  std::vector<int> Writes() const { return {report_, pin_, delete_}; }
+
+  template <class T>
+  static absl::StatusOr<T> Reply(T value) {
+    return absl::StatusOr<T>(std::move(value));
+  }
+
+  int get_ = 0, compute_ = 0, watch_ = 0, frontier_ = 0, batch_ = 0, explain_ = 0, report_ = 0;
+  int list_ = 0, pin_ = 0, delete_ = 0, capabilities_ = 0;
+};
+
+TEST_F(SafetyTest, WithoutAnAnswerOnlyWhatIsSafeIsTriedAgain) {
+  FailTwice(absl::UnavailableError("away"));
+  EXPECT_THAT(Reads(), testing::Each(3));
+  EXPECT_THAT(Writes(), testing::Each(1));
+}
+
+TEST_F(SafetyTest, WhatWasRefusedIsTriedAgain) {
+  FailTwice(WithRetryDelay(absl::ResourceExhaustedError("busy"), milliseconds(5)));
+  EXPECT_THAT(Reads(), testing::Each(3));
+  EXPECT_THAT(Writes(), testing::Each(3));
+}
+
+TEST_F(RetryingConnectionTest, AReportWithTheNameOfItsJobIsTriedAgain) {
   Make();
-  const Profile profile = SmallProfile();
-  EXPECT_CALL(*inner_, ComputePlan)
+  EXPECT_CALL(*inner_, ReportExecution)
       .WillOnce(Return(absl::UnavailableError("away")))
-      .WillOnce(Return(PlanReply()));
-  EXPECT_CALL(*inner_, GetCapabilities)
-      .WillOnce(Return(absl::UnavailableError("away")))
-      .WillOnce(Return(Capabilities()));
-  EXPECT_TRUE(connection_->ComputePlan(profile, Budget(LeastBudget{}), {}, {}).ok());
-  EXPECT_TRUE(connection_->GetCapabilities({}).ok());
+      .WillOnce(Return(ExecutionVerdict::kAccepted));
+  CallOptions options;
+  options.job = "job";
+  EXPECT_TRUE(connection_->ReportExecution({}, options).ok());
+}
+
+// What the caller has seen is not unsaid.
+TEST_F(RetryingConnectionTest, WatchingIsNotTriedAgainOnceSomethingWasHeard) {
+  Make();
+  EXPECT_CALL(*inner_, WatchPlan)
+      .WillOnce([](const Profile&, const Budget&, const KeyOptions&,
+                   const ProgressCallback& progress, const CallOptions&) {
+        progress({0.5, nullptr});
+        return absl::UnavailableError("gone");
+      });
+  double share = 0;
+  const auto reply = connection_->WatchPlan(
+      SmallProfile(), LeastBudget{}, {},
+      [&share](const PlanProgress& progress) { share = progress.share; }, {});
+  EXPECT_TRUE(absl::IsUnavailable(reply.status())) << reply.status();
+  EXPECT_EQ(share, 0.5);
+}
+
+TEST_F(RetryingConnectionTest, ACancelledCallIsNotTriedAgain) {
+  Make();
+  CallOptions options;
+  options.cancel = std::make_shared<CancelToken>();
+  EXPECT_CALL(*inner_, GetPlan).WillOnce([&options](auto&&...) {
+    options.cancel->Cancel();
+    return absl::UnavailableError("away");
+  });
+  EXPECT_TRUE(absl::IsCancelled(Get(options)));
 }
 
 TEST_F(RetryingConnectionTest, OtherErrorsStand) {
@@ -171,7 +263,7 @@ TEST_F(RetryingConnectionTest, DeadlineReachesTheCalls) {
 TEST(RetryEnvironment, RealOneSleepsAndDraws) {
   const RetryEnvironment real = RetryEnvironment::Real();
   const auto start = real.now();
-  real.sleep(milliseconds(20));
+  real.sleep(milliseconds(20), nullptr);
   EXPECT_GE(real.now() - start, milliseconds(20));
   bool differs = false;
   const double first = real.uniform();

@@ -1,0 +1,163 @@
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/rpc/grpc_messages.h"
+#include "proto/codec/codec.h"
+#include "proto/codec/enum_map.h"
+#include "proto/codec/utf8.h"
+
+namespace stowage {
+namespace {
+
+constexpr EnumMap<v1::ReportVerdict, ExecutionVerdict, 3> kVerdicts{{
+    {v1::REPORT_VERDICT_ACCEPTED, ExecutionVerdict::kAccepted},
+    {v1::REPORT_VERDICT_OUTLIER, ExecutionVerdict::kOutlier},
+    {v1::REPORT_VERDICT_ABSURD, ExecutionVerdict::kAbsurd},
+}};
+
+constexpr EnumMap<v1::RevisionState, ListedPlan::State, 3> kStates{{
+    {v1::REVISION_STATE_SERVING, ListedPlan::State::kServing},
+    {v1::REVISION_STATE_SHADOW, ListedPlan::State::kShadow},
+    {v1::REVISION_STATE_RETIRED, ListedPlan::State::kRetired},
+}};
+
+constexpr EnumMap<v1::PinAction, RevisionAction, 6> kActions{{
+    {v1::PIN_ACTION_PIN, RevisionAction::kPin},
+    {v1::PIN_ACTION_UNPIN, RevisionAction::kUnpin},
+    {v1::PIN_ACTION_ROLL_BACK, RevisionAction::kRollBack},
+    {v1::PIN_ACTION_PROMOTE, RevisionAction::kPromote},
+    {v1::PIN_ACTION_FREEZE, RevisionAction::kFreeze},
+    {v1::PIN_ACTION_UNFREEZE, RevisionAction::kUnfreeze},
+}};
+
+bool IsRatio(double value) { return std::isfinite(value) && value >= 0; }
+
+bool InRange(const ListedPlan& plan) {
+  return plan.revision.budget >= Bytes(0) && plan.revision.revision >= 0 &&
+         plan.makespan >= Nanos(0) && plan.peak >= Bytes(0) && plan.reports >= 0 &&
+         IsRatio(plan.time_ratio) && IsRatio(plan.peak_ratio);
+}
+
+absl::StatusOr<ListedPlan> ReadSummary(const v1::PlanSummary& message) {
+  ListedPlan plan;
+  const absl::StatusOr<PlanKey> key = ReadKey(message.key());
+  if (!key.ok()) return key.status();
+  absl::Status status = FromWire(kStates, "plans.state", message.state(), &plan.state);
+  if (!status.ok()) return BrokenContract(std::string(status.message()));
+  const absl::StatusOr<PlanStatus> plan_status = FromProto(message.status());
+  if (!plan_status.ok()) return BrokenContract(std::string(plan_status.status().message()));
+  plan.status = *plan_status;
+  plan.revision = {*key, Bytes(message.budget_bytes()), message.revision()};
+  plan.name = message.name();
+  plan.pinned = message.pinned();
+  plan.frozen = message.frozen();
+  plan.makespan = Nanos(message.makespan_ns());
+  plan.peak = Bytes(message.peak_bytes());
+  plan.solver = message.solver();
+  plan.solver_version = message.solver_version();
+  plan.reports = message.reports();
+  plan.time_ratio = message.measured_time_ratio();
+  plan.peak_ratio = message.measured_peak_ratio();
+  if (!InRange(plan)) return BrokenContract("figures of a listed plan that cannot be");
+  return plan;
+}
+
+}  // namespace
+
+v1::ExplainPlanRequest MakeExplainPlanRequest(const PlanKey& key, const Budget& budget) {
+  v1::ExplainPlanRequest request;
+  *request.mutable_key() = ToProto(key);
+  *request.mutable_budget() = ToProto(budget);
+  return request;
+}
+
+v1::ReportExecutionRequest MakeReportExecutionRequest(const ExecutionMeasurement& measurement,
+                                                      const std::string& job) {
+  v1::ReportExecutionRequest request;
+  *request.mutable_key() = ToProto(measurement.key);
+  request.set_plan_digest(measurement.plan_digest.ToBinary());
+  request.set_revision(measurement.revision);
+  request.set_steps(measurement.steps);
+  request.set_measured_step_time_ns(measurement.step_time.value());
+  request.set_measured_peak_bytes(measurement.peak.value());
+  request.set_budget_bytes(measurement.budget.value());
+  request.set_job(ToValidUtf8(job));
+  return request;
+}
+
+v1::ListPlansRequest MakeListPlansRequest(const ListQuery& query) {
+  v1::ListPlansRequest request;
+  request.set_page_size(query.page_size);
+  request.set_page_token(query.page_token);
+  if (query.key) *request.mutable_key() = ToProto(*query.key);
+  return request;
+}
+
+v1::PinPlanRequest MakePinPlanRequest(const PlanRevision& revision, RevisionAction action) {
+  v1::PinPlanRequest request;
+  *request.mutable_key() = ToProto(revision.key);
+  request.set_budget_bytes(revision.budget.value());
+  request.set_revision(revision.revision);
+  request.set_action(ToWire(kActions, action));
+  return request;
+}
+
+v1::DeletePlanRequest MakeDeletePlanRequest(const PlanKey& key) {
+  v1::DeletePlanRequest request;
+  *request.mutable_key() = ToProto(key);
+  return request;
+}
+
+absl::StatusOr<std::string> ReadResponse(const v1::ExplainPlanResponse& response) {
+  return response.explanation();
+}
+
+absl::StatusOr<ExecutionVerdict> ReadResponse(const v1::ReportExecutionResponse& response) {
+  ExecutionVerdict verdict = ExecutionVerdict::kAccepted;
+  const absl::Status status = FromWire(kVerdicts, "verdict", response.verdict(), &verdict);
+  if (!status.ok()) return BrokenContract(std::string(status.message()));
+  return verdict;
+}
+
+absl::StatusOr<PlanPage> ReadResponse(const v1::ListPlansResponse& response) {
+  PlanPage page;
+  page.next_page_token = response.next_page_token();
+  for (const v1::PlanSummary& message : response.plans()) {
+    absl::StatusOr<ListedPlan> plan = ReadSummary(message);
+    if (!plan.ok()) return plan.status();
+    page.plans.push_back(*std::move(plan));
+  }
+  return page;
+}
+
+absl::StatusOr<bool> ReadResponse(const v1::PinPlanResponse&) { return true; }
+
+absl::StatusOr<bool> ReadResponse(const v1::DeletePlanResponse& response) {
+  return response.deleted();
+}
+
+absl::StatusOr<Capabilities> ReadResponse(const v1::GetCapabilitiesResponse& response) {
+  Capabilities capabilities;
+  capabilities.server_version = response.server_version();
+  capabilities.key_encoding_version = response.key_encoding_version();
+  for (const v1::SolverInfo& solver : response.solvers()) {
+    capabilities.solvers.push_back({solver.name(), solver.description(), solver.schedule_class()});
+  }
+  capabilities.max_message = Bytes(response.max_message_bytes());
+  capabilities.max_stages = response.max_stages();
+  capabilities.max_vertices = response.max_vertices();
+  capabilities.implemented_rpcs.assign(response.implemented_rpcs().begin(),
+                                       response.implemented_rpcs().end());
+  capabilities.build = response.build();
+  capabilities.identity = response.identity();
+  capabilities.tenant = response.tenant();
+  capabilities.role = response.role();
+  if (capabilities.key_encoding_version < 1 || capabilities.max_message < Bytes(0) ||
+      capabilities.max_stages < 0 || capabilities.max_vertices < 0) {
+    return BrokenContract("limits or versions that cannot be");
+  }
+  return capabilities;
+}
+
+}  // namespace stowage

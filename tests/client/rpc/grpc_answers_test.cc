@@ -1,0 +1,123 @@
+// What becomes of a server's answers, and of calls that their caller ends.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "client/rpc/grpc_connection.h"
+#include "client/rpc/local_connection.h"
+#include "solvers/model/field_error.h"
+#include "tests/client/rpc/fake_server.h"
+
+namespace stowage {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+using Clock = CallOptions::Clock;
+
+class GrpcAnswersTest : public testing::Test {
+ protected:
+  static GrpcOptions OptionsFor(const SocketAddress& address) {
+    GrpcOptions options;
+    options.address = address.uri();
+    return options;
+  }
+
+  absl::StatusOr<PlanReply> Compute(const CallOptions& options = CallOptions::Within(seconds(10))) {
+    return connection_->ComputePlan(SmallProfile(), budget_, {}, options);
+  }
+
+  SocketAddress address_;
+  std::unique_ptr<PlanConnection> connection_ = MakeGrpcConnection(OptionsFor(address_));
+  Budget budget_ = ShareOfStoreAll{0.8};
+};
+
+TEST_F(GrpcAnswersTest, AnswerThatBreaksTheContractIsInternal) {
+  FakeServer server(address_.uri());
+  server.compute_plan = [](const v1::ComputePlanRequest& request, v1::ComputePlanResponse* out) {
+    const absl::Status status = SolveFor(request, out);
+    out->mutable_plan()->set_digest("forged");
+    return status;
+  };
+  const auto reply = Compute();
+  EXPECT_TRUE(absl::IsInternal(reply.status())) << reply.status();
+  EXPECT_THAT(std::string(reply.status().message()), HasSubstr("plan.digest"));
+  EXPECT_FALSE(GetFieldViolation(reply.status()).has_value());
+}
+
+// A server that hands out another budget's plan is not obeyed.
+TEST_F(GrpcAnswersTest, PlanThatTheRefereeRefusesIsInternal) {
+  FakeServer server(address_.uri());
+  server.compute_plan = [](v1::ComputePlanRequest request, v1::ComputePlanResponse* out) {
+    request.mutable_budget()->set_share_of_store_all(1.0);
+    const absl::Status status = SolveFor(request, out);
+    out->mutable_plan()->set_budget_bytes(1);
+    out->mutable_plan()->mutable_prediction()->set_peak_bytes(1);
+    return status;
+  };
+  const auto reply = Compute();
+  EXPECT_TRUE(absl::IsInternal(reply.status())) << reply.status();
+  EXPECT_THAT(std::string(reply.status().message()), HasSubstr("referee"));
+}
+
+// Nor is it believed: what is predicted is what the caller's own profile says.
+TEST_F(GrpcAnswersTest, PredictionsAreMadeHere) {
+  FakeServer server(address_.uri());
+  server.compute_plan = [](const v1::ComputePlanRequest& request, v1::ComputePlanResponse* out) {
+    const absl::Status status = SolveFor(request, out);
+    out->mutable_plan()->mutable_prediction()->set_makespan_ns(1);
+    out->mutable_plan()->mutable_prediction()->set_peak_bytes(1);
+    out->mutable_plan()->mutable_bounds()->set_lower_bound_ns(1);
+    return status;
+  };
+  const auto reply = Compute();
+  const auto local = MakeLocalConnection()->ComputePlan(SmallProfile(), budget_, {}, {});
+  ASSERT_TRUE(reply.ok() && local.ok()) << reply.status() << local.status();
+  EXPECT_EQ(reply->plan.prediction.makespan, local->plan.prediction.makespan);
+  EXPECT_EQ(reply->plan.prediction.peak, local->plan.prediction.peak);
+  EXPECT_EQ(reply->plan.bounds.lower_bound, local->plan.bounds.lower_bound);
+}
+
+TEST_F(GrpcAnswersTest, CallsSayWhoseTheyAre) {
+  FakeServer server(address_.uri());
+  CallOptions options = CallOptions::Within(seconds(10));
+  options.job = "a job";
+  server.compute_plan = [](const v1::ComputePlanRequest& request, v1::ComputePlanResponse* out) {
+    EXPECT_EQ(request.job(), "a job");
+    return SolveFor(request, out);
+  };
+  server.get_plan = [](const v1::GetPlanRequest& request, v1::GetPlanResponse* response) {
+    EXPECT_EQ(request.job(), "a job");
+    *response->mutable_key() = request.keys(0);
+    response->mutable_plan()->set_status(v1::PLAN_STATUS_NOT_FOUND);
+    response->mutable_plan()->set_digest(ScheduleDigest({}).ToBinary());
+    response->set_profile_wanted(true);
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(Compute(options).ok());
+  const auto cached = connection_->GetPlan({PlanKey{1, Sha256("k")}}, budget_, options);
+  ASSERT_TRUE(cached.ok()) << cached.status();
+  EXPECT_TRUE(cached->profile_wanted);
+}
+
+TEST_F(GrpcAnswersTest, CancelTokenEndsACall) {
+  FakeServer server(address_.uri());
+  server.hangs = true;
+  CallOptions options = CallOptions::Within(seconds(20));
+  options.cancel = std::make_shared<CancelToken>();
+  std::thread canceller([&options] {
+    std::this_thread::sleep_for(milliseconds(100));
+    options.cancel->Cancel();
+  });
+  const auto start = Clock::now();
+  EXPECT_TRUE(absl::IsCancelled(Compute(options).status()));
+  EXPECT_LT(Clock::now() - start, seconds(5));
+  canceller.join();
+}
+
+}  // namespace
+}  // namespace stowage

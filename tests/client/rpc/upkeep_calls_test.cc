@@ -1,0 +1,237 @@
+// The calls for what a server keeps: what goes over the wire, what comes back, and what becomes
+// of an answer that breaks the contract.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <limits>
+
+#include "client/rpc/grpc_connection.h"
+#include "client/rpc/local_connection.h"
+#include "client/rpc/plan_pager.h"
+#include "proto/codec/codec.h"
+#include "proto/codec/grpc_status.h"
+#include "tests/client/rpc/expect_internal.h"
+#include "tests/client/rpc/fake_server.h"
+
+namespace stowage {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+class UpkeepCallsTest : public testing::Test {
+ protected:
+  static GrpcOptions OptionsFor(const SocketAddress& address) {
+    GrpcOptions options;
+    options.address = address.uri();
+    return options;
+  }
+
+  SocketAddress address_;
+  FakeServer server_{address_.uri()};
+  std::unique_ptr<PlanConnection> connection_ = MakeGrpcConnection(OptionsFor(address_));
+  const PlanKey key_{kEncodingVersion, Sha256("a plan")};
+  const CallOptions call_ = CallOptions::Within(seconds(10));
+};
+
+TEST_F(UpkeepCallsTest, ReportExecution) {
+  std::function<void(v1::ReportExecutionResponse*)> spoil;
+  ExecutionMeasurement measured;
+  measured.key = key_;
+  measured.plan_digest = Sha256("a schedule");
+  measured.revision = 3;
+  measured.budget = Bytes(77);
+  measured.steps = 20;
+  measured.step_time = Nanos(5);
+  measured.peak = Bytes(66);
+  server_.report_execution = [&](const v1::ReportExecutionRequest& request,
+                                 v1::ReportExecutionResponse* out) {
+    EXPECT_EQ(*FromProto(request.key()), key_);
+    EXPECT_EQ(request.plan_digest(), Sha256("a schedule").ToBinary());
+    EXPECT_EQ(request.revision(), 3);
+    EXPECT_EQ(request.budget_bytes(), 77);
+    EXPECT_EQ(request.steps(), 20);
+    EXPECT_EQ(request.measured_step_time_ns(), 5);
+    EXPECT_EQ(request.measured_peak_bytes(), 66);
+    EXPECT_EQ(request.job(), "j?");
+    out->set_verdict(v1::REPORT_VERDICT_OUTLIER);
+    if (spoil) spoil(out);
+    return absl::OkStatus();
+  };
+  CallOptions call = call_;
+  call.job = "j\xff";  // not UTF-8: a message cannot hold it
+  const auto verdict = connection_->ReportExecution(measured, call);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(*verdict, ExecutionVerdict::kOutlier);
+  EXPECT_STREQ(ToString(*verdict), "outlier");
+  using Out = v1::ReportExecutionResponse;
+  ExpectInternal<Out>([&] { return connection_->ReportExecution(measured, call).status(); }, &spoil,
+                      {[](Out* out) { out->set_verdict(v1::REPORT_VERDICT_UNSPECIFIED); },
+                       [](Out* out) { out->set_verdict(static_cast<v1::ReportVerdict>(99)); }});
+}
+
+void FillPage(const PlanKey& key, v1::ListPlansResponse* response) {
+  v1::PlanSummary* plan = response->add_plans();
+  *plan->mutable_key() = ToProto(key);
+  plan->set_name("net");
+  plan->set_budget_bytes(100);
+  plan->set_makespan_ns(10);
+  plan->set_revision(2);
+  plan->set_pinned(true);
+  plan->set_state(v1::REVISION_STATE_SHADOW);
+  plan->set_frozen(true);
+  plan->set_status(v1::PLAN_STATUS_FOUND);
+  plan->set_peak_bytes(99);
+  plan->set_solver("s");
+  plan->set_solver_version("v");
+  plan->set_reports(4);
+  plan->set_measured_time_ratio(1.5);
+  plan->set_measured_peak_ratio(0.5);
+}
+
+TEST_F(UpkeepCallsTest, ListPlansTurnsPages) {
+  std::function<void(v1::ListPlansResponse*)> spoil;
+  server_.list_plans = [&](const v1::ListPlansRequest& request, v1::ListPlansResponse* out) {
+    EXPECT_EQ(request.page_size(), 1);
+    EXPECT_TRUE(request.has_key());
+    FillPage(key_, out);
+    if (request.page_token().empty()) out->set_next_page_token("second");
+    if (spoil) spoil(out);
+    return absl::OkStatus();
+  };
+  ListQuery query;
+  query.page_size = 1;
+  query.key = key_;
+  PlanPager pager(connection_.get(), query);
+  int pages = 0;
+  for (; !pager.done() && pages < 9; ++pages) {
+    const auto plans = pager.Next(call_);
+    ASSERT_TRUE(plans.ok()) << plans.status();
+    ASSERT_EQ(plans->size(), 1u);
+    const ListedPlan& plan = plans->front();
+    EXPECT_EQ(plan.revision.key, key_);
+    EXPECT_EQ(plan.revision.budget, Bytes(100));
+    EXPECT_EQ(plan.revision.revision, 2);
+    EXPECT_EQ(plan.name, "net");
+    EXPECT_EQ(plan.status, PlanStatus::kFound);
+    EXPECT_EQ(plan.state, ListedPlan::State::kShadow);
+    EXPECT_STREQ(ToString(plan.state), "shadow");
+    EXPECT_TRUE(plan.pinned);
+    EXPECT_TRUE(plan.frozen);
+    EXPECT_EQ(plan.makespan, Nanos(10));
+    EXPECT_EQ(plan.peak, Bytes(99));
+    EXPECT_EQ(plan.solver + plan.solver_version, "sv");
+    EXPECT_EQ(plan.reports, 4);
+    EXPECT_EQ(plan.time_ratio, 1.5);
+    EXPECT_EQ(plan.peak_ratio, 0.5);
+  }
+  EXPECT_EQ(pages, 2);
+  EXPECT_TRUE(pager.Next(call_)->empty());
+
+  using Out = v1::ListPlansResponse;
+  ExpectInternal<Out>(
+      [&] { return connection_->ListPlans(query, call_).status(); }, &spoil,
+      {[](Out* out) { out->mutable_plans(0)->clear_key(); },
+       [](Out* out) { out->mutable_plans(0)->set_state(v1::REVISION_STATE_UNSPECIFIED); },
+       [](Out* out) { out->mutable_plans(0)->set_status(static_cast<v1::PlanStatus>(77)); },
+       [](Out* out) { out->mutable_plans(0)->set_budget_bytes(-1); },
+       [](Out* out) { out->mutable_plans(0)->set_reports(-1); },
+       [](Out* out) { out->mutable_plans(0)->set_measured_time_ratio(kNaN); }});
+}
+
+// A server that always names the page it has just sent would be read for ever.
+TEST_F(UpkeepCallsTest, PagesThatLeadToThemselvesEnd) {
+  server_.list_plans = [](const v1::ListPlansRequest&, v1::ListPlansResponse* out) {
+    out->set_next_page_token("again");
+    return absl::OkStatus();
+  };
+  PlanPager pager(connection_.get(), {});
+  EXPECT_TRUE(pager.Next(call_).ok());
+  EXPECT_TRUE(absl::IsInternal(pager.Next(call_).status()));
+}
+
+TEST_F(UpkeepCallsTest, PinPlan) {
+  v1::PinAction asked = v1::PIN_ACTION_UNSPECIFIED;
+  server_.pin_plan = [&](const v1::PinPlanRequest& request, v1::PinPlanResponse*) {
+    asked = request.action();
+    EXPECT_EQ(request.budget_bytes(), 5);
+    EXPECT_EQ(request.revision(), 6);
+    return asked == v1::PIN_ACTION_PROMOTE ? absl::FailedPreconditionError("not in shadow")
+                                           : absl::OkStatus();
+  };
+  const PlanRevision revision{key_, Bytes(5), 6};
+  for (const auto& [action, wire] :
+       {std::pair<RevisionAction, v1::PinAction>(RevisionAction::kPin, v1::PIN_ACTION_PIN),
+        {RevisionAction::kUnpin, v1::PIN_ACTION_UNPIN},
+        {RevisionAction::kRollBack, v1::PIN_ACTION_ROLL_BACK},
+        {RevisionAction::kFreeze, v1::PIN_ACTION_FREEZE},
+        {RevisionAction::kUnfreeze, v1::PIN_ACTION_UNFREEZE}}) {
+    EXPECT_TRUE(connection_->PinPlan(revision, action, call_).ok());
+    EXPECT_EQ(asked, wire);
+  }
+  EXPECT_EQ(connection_->PinPlan(revision, RevisionAction::kPromote, call_).code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(UpkeepCallsTest, DeleteAndExplain) {
+  server_.delete_plan = [&](const v1::DeletePlanRequest& request, v1::DeletePlanResponse* out) {
+    out->set_deleted(*FromProto(request.key()) == key_);
+    return absl::OkStatus();
+  };
+  server_.explain_plan = [&](const v1::ExplainPlanRequest& request, v1::ExplainPlanResponse* out) {
+    EXPECT_TRUE(request.budget().least());
+    EXPECT_EQ(*FromProto(request.key()), key_);
+    out->set_explanation("because");
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(*connection_->DeletePlan(key_, call_));
+  EXPECT_FALSE(*connection_->DeletePlan(PlanKey(), call_));
+  EXPECT_EQ(*connection_->ExplainPlan(key_, LeastBudget{}, call_), "because");
+}
+
+TEST_F(UpkeepCallsTest, CapabilitiesSayWhoTheCallerIs) {
+  std::function<void(v1::GetCapabilitiesResponse*)> spoil;
+  server_.capabilities = [&](const grpc::ServerContext&, v1::GetCapabilitiesResponse* out) {
+    out->set_build("b");
+    out->set_identity("i");
+    out->set_tenant("t");
+    out->set_role("r");
+    if (spoil) spoil(out);
+    return absl::OkStatus();
+  };
+  const auto reply = connection_->GetCapabilities(call_);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->build + reply->identity + reply->tenant + reply->role, "bitr");
+  using Out = v1::GetCapabilitiesResponse;
+  ExpectInternal<Out>([&] { return connection_->GetCapabilities(call_).status(); }, &spoil,
+                      {[](Out* out) { out->set_key_encoding_version(0); },
+                       [](Out* out) { out->set_max_message_bytes(-1); },
+                       [](Out* out) { out->set_max_vertices(-1); }});
+}
+
+// An older server does not know the newer calls.
+TEST_F(UpkeepCallsTest, WhatTheServerLacksIsUnimplemented) {
+  EXPECT_TRUE(absl::IsUnimplemented(connection_->FitBatch({}, call_).status()));
+  EXPECT_TRUE(absl::IsUnimplemented(connection_->ListPlans({}, call_).status()));
+  EXPECT_TRUE(absl::IsUnimplemented(
+      connection_->WatchPlan(SmallProfile(), LeastBudget{}, {}, {}, call_).status()));
+}
+
+TEST(LocalUpkeep, KeepsNothing) {
+  const auto local = MakeLocalConnection();
+  EXPECT_TRUE(absl::IsNotFound(local->ExplainPlan({}, LeastBudget{}, {}).status()));
+  EXPECT_TRUE(absl::IsNotFound(local->PinPlan({}, RevisionAction::kPin, {})));
+  EXPECT_FALSE(*local->DeletePlan({}, {}));
+  EXPECT_TRUE(local->ListPlans({}, {})->plans.empty());
+  for (const absl::Status& status :
+       {local->FitBatch({}, {}).status(), local->ReportExecution({}, {}).status()}) {
+    EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+    EXPECT_EQ(GetReason(status), kReasonNotImplemented);
+  }
+}
+
+}  // namespace
+}  // namespace stowage
