@@ -1,18 +1,14 @@
 #include "client/agent/agent.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/planner.h"
+#include "client/rpc/job_name.h"
 
 namespace stowage {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-Nanos Since(Clock::time_point start) {
-  return Nanos(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
-}
 
 // A profile holds for one shape and type of batch.
 std::string Signature(const at::Tensor& input, const at::Tensor& target) {
@@ -25,42 +21,63 @@ std::string Signature(const at::Tensor& input, const at::Tensor& target) {
   return signature;
 }
 
-// Judges a plan by this job's own profile and budget, whatever it says of itself.
-absl::Status RefereeHere(const Chain& chain, Bytes budget, Plan* plan) {
-  plan->budget = budget;
-  absl::Status status = Referee(chain, plan);
-  if (status.ok()) TightenBound(chain, plan);
-  return status;
+template <class T>
+T Median(std::vector<T> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
-// The same for a plan made for the costs of another job. What was proven there is not proven here.
-// Without own times the predicted time stays the one of whoever planned.
-absl::Status RefereeForeign(const Chain& chain, Bytes budget, bool has_times, Plan* plan) {
-  Plan judged = *plan;
-  absl::Status status = RefereeHere(chain, budget, &judged);
-  if (!status.ok()) return status;
-  if (!has_times) {
-    judged.prediction.makespan = plan->prediction.makespan;
-    judged.prediction.recompute_time = plan->prediction.recompute_time;
-    judged.bounds.store_all_makespan = plan->bounds.store_all_makespan;
-    judged.bounds.lower_bound = plan->bounds.lower_bound;
-  }
-  judged.bounds.proven_optimal = judged.prediction.recomputed_forwards == 0;
-  judged.bounds.least_budget = Bytes(0);
-  *plan = std::move(judged);
-  return absl::OkStatus();
+AgentOptions Completed(AgentOptions options) {
+  options.plan.recompute_only = true;
+  if (options.job.empty()) options.job = JobName();
+  return options;
 }
 
 }  // namespace
+
+// One batch's profiles: bytes are measured in one pass, times only when they are asked for.
+class Agent::BatchSource : public ProfileSource {
+ public:
+  BatchSource(Agent* agent, const at::Tensor& input, const at::Tensor& target)
+      : agent_(agent), input_(input), target_(target) {}
+
+  absl::StatusOr<const stowage::Profile*> Structure() override {
+    return Measured(agent_->EnsureBytes(input_, target_));
+  }
+
+  absl::StatusOr<const stowage::Profile*> Full() override {
+    const absl::Status status = agent_->EnsureBytes(input_, target_);
+    if (!status.ok() || agent_->profile_->cost_source == CostSource::kMeasured) {
+      return Measured(status);
+    }
+    profiled_ = true;
+    return Measured(agent_->Profile(input_, target_));
+  }
+
+  bool profiled() const { return profiled_; }
+
+ private:
+  absl::StatusOr<const stowage::Profile*> Measured(const absl::Status& status) const {
+    if (!status.ok()) return status;
+    return &*agent_->profile_;
+  }
+
+  Agent* const agent_;
+  const at::Tensor& input_;
+  const at::Tensor& target_;
+  bool profiled_ = false;
+};
 
 Agent::Agent(const ChainModel* model, AgentOptions options)
     : Agent(model, Connect(options.server, options.said, options.retry), options) {}
 
 Agent::Agent(const ChainModel* model, std::unique_ptr<PlanConnection> connection,
              AgentOptions options)
-    : model_(model), options_(std::move(options)), connection_(std::move(connection)) {
-  options_.plan.recompute_only = true;
-}
+    : model_(model),
+      options_(Completed(std::move(options))),
+      connection_(std::move(connection)),
+      client_(connection_.get(), {options_.plan, {}}) {}
 
 absl::Status Agent::Measure(const at::Tensor& input, const at::Tensor& target, bool bytes_only) {
   ProfileOptions options = options_.profile;
@@ -76,32 +93,49 @@ absl::Status Agent::Profile(const at::Tensor& input, const at::Tensor& target) {
   return Measure(input, target, /*bytes_only=*/false);
 }
 
+CallOptions Agent::CallWithin() const {
+  CallOptions call = CallOptions::Within(options_.plan_timeout);
+  call.job = options_.job;
+  return call;
+}
+
 absl::StatusOr<AdoptedPlan> Agent::Plan(const at::Tensor& input, const at::Tensor& target,
                                         const Budget& budget) {
   executor_.reset();
-  absl::Status status = EnsureBytes(input, target);
-  if (!status.ok()) return status;
+  BatchSource source(this, input, target);
+  absl::StatusOr<ClientPlan> answer = client_.Plan(&source, budget, CallWithin());
+  if (answer.ok()) answer->profiled = source.profiled();
+  return Adopt(std::move(answer), input, target);
+}
 
-  AdoptedPlan adopted;
-  CallOptions call = CallOptions::Within(options_.plan_timeout);
-  absl::StatusOr<std::optional<PlanReply>> cached = FromCache(budget, call, &adopted);
-  if (!cached.ok()) return cached.status();
-  absl::StatusOr<PlanReply> reply =
-      *cached ? **std::move(cached) : Compute(input, target, budget, call, &adopted);
-  if (!reply.ok()) return reply.status();
-  adopted.plan = std::move(reply->plan);
-  adopted.key = reply->key;
-  adopted.source = reply->source;
-  if (adopted.plan.status != PlanStatus::kFound) return adopted;
-  status = Adopt(adopted.plan, input, target);
+absl::StatusOr<AdoptedPlan> Agent::Refresh(const at::Tensor& input, const at::Tensor& target,
+                                           const Budget& budget) {
+  executor_.reset();
+  const absl::Status status = Profile(input, target);
   if (!status.ok()) return status;
-  return adopted;
+  BatchSource source(this, input, target);
+  return Adopt(client_.Compute(&source, budget, CallWithin()), input, target);
 }
 
 absl::StatusOr<StepReport> Agent::Step(const at::Tensor& input, const at::Tensor& target) {
   if (executor_ == nullptr)
     return absl::FailedPreconditionError("no plan has been adopted: call Plan first");
-  return executor_->Step(input, target);
+  absl::StatusOr<StepReport> report = executor_->Step(input, target);
+  if (report.ok()) {
+    step_times_.push_back(report->wall_time);
+    step_peaks_.push_back(report->peak);
+  }
+  return report;
+}
+
+absl::StatusOr<ExecutionVerdict> Agent::Report() {
+  if (step_times_.empty()) {
+    return absl::FailedPreconditionError("no step has been made by the adopted plan");
+  }
+  measured_.steps = static_cast<int64_t>(step_times_.size());
+  measured_.step_time = Median(step_times_);
+  measured_.peak = Median(step_peaks_);
+  return connection_->ReportExecution(measured_, CallWithin());
 }
 
 absl::Status Agent::EnsureBytes(const at::Tensor& input, const at::Tensor& target) {
@@ -109,68 +143,30 @@ absl::Status Agent::EnsureBytes(const at::Tensor& input, const at::Tensor& targe
   return Measure(input, target, /*bytes_only=*/true);
 }
 
-absl::StatusOr<Bytes> Agent::Resolve(const Budget& budget, const CallOptions& call) const {
-  const StopToken stop(call.deadline);
-  PlanOptions options;
-  options.solver = options_.plan.solver;
-  options.solve.stop = &stop;
-  return ResolveBudget(chain(), budget, options);
-}
-
-absl::StatusOr<std::optional<PlanReply>> Agent::FromCache(const Budget& budget,
-                                                          const CallOptions& call,
-                                                          AdoptedPlan* adopted) {
-  const absl::StatusOr<Bytes> bytes = Resolve(budget, call);
-  if (!bytes.ok()) return bytes.status();
-  const Clock::time_point start = Clock::now();
-  absl::StatusOr<PlanReply> reply =
-      connection_->GetPlan({MakePlanKey(*profile_, options_.plan)}, *bytes, call);
-  adopted->request_time = Since(start);
-  if (absl::IsNotFound(reply.status())) return std::optional<PlanReply>();
-  if (!reply.ok()) return reply.status();
-  // What did not fit another job's overheads may fit this one's; a plan that does not fit here is
-  // no plan.
-  const bool has_times = profile_->cost_source == CostSource::kMeasured;
-  if (reply->plan.status != PlanStatus::kFound ||
-      !RefereeForeign(chain(), *bytes, has_times, &reply->plan).ok()) {
-    return std::optional<PlanReply>();
-  }
-  return std::optional<PlanReply>(*std::move(reply));
-}
-
-absl::StatusOr<PlanReply> Agent::Compute(const at::Tensor& input, const at::Tensor& target,
-                                         const Budget& budget, CallOptions call,
-                                         AdoptedPlan* adopted) {
-  if (profile_->cost_source != CostSource::kMeasured) {
-    const Clock::time_point start = Clock::now();
-    absl::Status status = Profile(input, target);
-    if (!status.ok()) return status;
-    adopted->profiled = true;
-    call.deadline += Clock::now() - start;
-  }
-  // Resolved again: the timed profile has seen more runs, and its overheads are the largest of them.
-  absl::StatusOr<Bytes> bytes = Resolve(budget, call);
-  if (!bytes.ok()) return bytes.status();
-  const Clock::time_point start = Clock::now();
-  absl::StatusOr<PlanReply> reply =
-      connection_->ComputePlan(*profile_, *bytes, options_.plan, call);
-  adopted->request_time += Since(start);
-  if (!reply.ok()) return reply.status();
-  absl::Status status = RefereeHere(chain(), *bytes, &reply->plan);
-  if (!status.ok()) {
-    return absl::InternalError(absl::StrCat(
-        connection_->name(), " sent a plan that the referee refuses: ", status.message()));
-  }
-  return reply;
-}
-
-absl::Status Agent::Adopt(const stowage::Plan& plan, const at::Tensor& input,
-                          const at::Tensor& target) {
-  absl::StatusOr<std::unique_ptr<ChainExecutor>> executor = ChainExecutor::Create(
-      model_, chain(), plan.schedule, options_.profile.meter, BatchShape::Of(input, target));
+absl::StatusOr<AdoptedPlan> Agent::Adopt(absl::StatusOr<ClientPlan> answer, const at::Tensor& input,
+                                         const at::Tensor& target) {
+  step_times_.clear();
+  step_peaks_.clear();
+  if (!answer.ok()) return answer.status();
+  AdoptedPlan adopted;
+  adopted.plan = std::move(answer->reply.plan);
+  adopted.key = answer->reply.key;
+  adopted.source = answer->reply.source;
+  adopted.profile_wanted = answer->reply.profile_wanted;
+  adopted.profiled = answer->profiled;
+  adopted.request_time = answer->request_time;
+  if (adopted.plan.status != PlanStatus::kFound) return adopted;
+  absl::StatusOr<std::unique_ptr<ChainExecutor>> executor =
+      ChainExecutor::Create(model_, chain(), adopted.plan.schedule, options_.profile.meter,
+                            BatchShape::Of(input, target));
   if (!executor.ok()) return executor.status();
   executor_ = *std::move(executor);
-  return absl::OkStatus();
+  measured_ = ExecutionMeasurement();
+  measured_.key = adopted.key;
+  measured_.plan_digest = ScheduleDigest(adopted.plan.schedule);
+  measured_.revision = adopted.plan.revision;
+  measured_.budget = adopted.plan.budget;
+  return adopted;
 }
 
 }  // namespace stowage

@@ -16,10 +16,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/rpc/connect.h"
+#include "client/rpc/plan_client.h"
 #include "client/rpc/plan_connection.h"
 #include "client/torch/chain_executor.h"
 #include "client/torch/chain_model.h"
@@ -40,6 +42,8 @@ struct AgentOptions {
   // Solver and slots, both part of the key. The defaults leave them to the planner. Plans always only
   // recompute: ChainExecutor carries out no transfers.
   KeyOptions plan;
+  // Whose requests these are, see CallOptions::job; empty: JobName() (client/rpc/job_name.h).
+  std::string job;
   // Told once when the server is away and planning falls back to this process; may be empty.
   std::function<void(const std::string&)> said;
 };
@@ -52,6 +56,8 @@ struct AdoptedPlan {
   // A profile with times was measured for it; a cached plan needs only the bytes.
   bool profiled = false;
   Nanos request_time;  // what the requests took, profiling not counted
+  // The server would like a fresh profile: Refresh sends one, when there is time for it.
+  bool profile_wanted = false;
 };
 
 class Agent {
@@ -76,29 +82,39 @@ class Agent {
   // One step by the adopted plan. FAILED_PRECONDITION without one; else ChainExecutor::Step.
   absl::StatusOr<StepReport> Step(const at::Tensor& input, const at::Tensor& target);
 
+  // The same with a timed profile in any case, which the server keeps: see profile_wanted.
+  absl::StatusOr<AdoptedPlan> Refresh(const at::Tensor& input, const at::Tensor& target,
+                                      const Budget& budget);
+
+  // Tells the server what the steps by the adopted plan took, as medians over all of them so far.
+  // FAILED_PRECONDITION before the first step; else PlanConnection::ReportExecution.
+  absl::StatusOr<ExecutionVerdict> Report();
+
   // The last profile; absent before the first Profile or Plan.
   const std::optional<stowage::Profile>& profile() const { return profile_; }
   const PlanConnection& connection() const { return *connection_; }
 
  private:
+  class BatchSource;
+
   absl::Status Measure(const at::Tensor& input, const at::Tensor& target, bool bytes_only);
   absl::Status EnsureBytes(const at::Tensor& input, const at::Tensor& target);
-  absl::StatusOr<Bytes> Resolve(const Budget& budget, const CallOptions& call) const;
-  // A cached plan that the referee accepts here; nothing if there is none.
-  absl::StatusOr<std::optional<PlanReply>> FromCache(const Budget& budget, const CallOptions& call,
-                                                     AdoptedPlan* adopted);
-  absl::StatusOr<PlanReply> Compute(const at::Tensor& input, const at::Tensor& target,
-                                    const Budget& budget, CallOptions call, AdoptedPlan* adopted);
-  absl::Status Adopt(const stowage::Plan& plan, const at::Tensor& input, const at::Tensor& target);
+  CallOptions CallWithin() const;
+  absl::StatusOr<AdoptedPlan> Adopt(absl::StatusOr<ClientPlan> answer, const at::Tensor& input,
+                                    const at::Tensor& target);
 
   const Chain& chain() const { return std::get<Chain>(profile_->problem); }
 
   const ChainModel* model_;
   AgentOptions options_;
   std::unique_ptr<PlanConnection> connection_;
+  PlanClient client_;
   std::optional<stowage::Profile> profile_;
   std::string signature_;  // of the batch that profile_ was measured with
   std::unique_ptr<ChainExecutor> executor_;
+  ExecutionMeasurement measured_;  // of executor_'s plan: key, revision, digest, budget
+  std::vector<Nanos> step_times_;
+  std::vector<Bytes> step_peaks_;
 };
 
 }  // namespace stowage

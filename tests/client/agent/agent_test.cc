@@ -190,6 +190,46 @@ TEST_F(AgentTest, AsksByTheKeyOfItsStructure) {
   EXPECT_EQ(sent.cost_source, CostSource::kMeasured);
 }
 
+TEST_F(AgentTest, BudgetsAreResolvedWithTheSlotsThatWereAskedFor) {
+  options_.plan.slots = -1;
+  Agent agent = LocalAgent();
+  EXPECT_EQ(agent.Plan(network_.input, network_.target, LeastBudget{}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(AgentTest, SaysWhoseItsRequestsAreAndReportsWhatStepsTook) {
+  const AdoptedPlan known = LocalPlan(ShareOfStoreAll{0.7});
+  options_.job = "a job";
+  const auto of_job = ::testing::Field(&CallOptions::job, "a job");
+  auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  PlanReply cached{known.plan, PlanKey{1, Sha256("k")}, PlanSource::kCache};
+  cached.plan.revision = 4;
+  cached.profile_wanted = true;
+  EXPECT_CALL(*connection, GetPlan(_, _, of_job)).WillOnce(Return(cached));
+  ExecutionMeasurement sent;
+  EXPECT_CALL(*connection, ReportExecution(_, of_job))
+      .WillOnce([&sent](const ExecutionMeasurement& measurement, const CallOptions&) {
+        sent = measurement;
+        return ExecutionVerdict::kAccepted;
+      });
+  Agent agent(&network_.model, std::move(connection), options_);
+  EXPECT_EQ(agent.Report().status().code(), absl::StatusCode::kFailedPrecondition);
+  const auto adopted = agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  EXPECT_TRUE(adopted->profile_wanted);
+  EXPECT_EQ(agent.Report().status().code(), absl::StatusCode::kFailedPrecondition);
+  Bytes peak;
+  for (int i = 0; i < 3; ++i) peak = agent.Step(network_.input, network_.target)->peak;
+  ASSERT_TRUE(agent.Report().ok());
+  EXPECT_EQ(sent.key, cached.key);
+  EXPECT_EQ(sent.plan_digest, ScheduleDigest(known.plan.schedule));
+  EXPECT_EQ(sent.revision, 4);
+  EXPECT_EQ(sent.budget, adopted->plan.budget);
+  EXPECT_EQ(sent.steps, 3);
+  EXPECT_EQ(sent.peak, peak);
+  EXPECT_GT(sent.step_time, Nanos(0));
+}
+
 TEST_F(AgentTest, ErrorsOfTheServerPassThrough) {
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
   ON_CALL(*connection, GetPlan(_, _, _)).WillByDefault(Return(absl::PermissionDeniedError("no")));

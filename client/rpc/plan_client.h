@@ -1,0 +1,78 @@
+// Plans for a job, asked for in the order that costs least: by key first, which takes the structure
+// of the network alone, and with a profile only when nothing that fits is cached. Whatever comes is
+// judged by the job's own profile before it is handed on.
+#ifndef STOWAGE_CLIENT_RPC_PLAN_CLIENT_H_
+#define STOWAGE_CLIENT_RPC_PLAN_CLIENT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/rpc/plan_connection.h"
+
+namespace stowage {
+
+// What a job knows of its network. The profiles are the source's, valid until its next call.
+class ProfileSource {
+ public:
+  virtual ~ProfileSource() = default;
+
+  // Structure, with the memory that the network takes, where it can be told without running steps
+  // for times: CostSource::kBytesOnly, or whatever has been measured already.
+  virtual absl::StatusOr<const Profile*> Structure() = 0;
+
+  // With times, measured now unless that has been done. Of the same structure: it has the same key.
+  virtual absl::StatusOr<const Profile*> Full() = 0;
+};
+
+struct PlanClientOptions {
+  // Solver and slots are part of the key; so is the tenant, which the server tells unless it is set.
+  KeyOptions key;
+  // Tried after the job's own, at most 15: keys whose plans would do as well, say of the next larger
+  // shape. A plan that does not fit this job's profile is no plan, whoever it was made for.
+  std::vector<PlanKey> other_keys;
+};
+
+struct ClientPlan {
+  PlanReply reply;
+  // The full profile was asked for: nothing that fits was cached.
+  bool profiled = false;
+  Nanos request_time;  // what the requests took, profiling not counted
+};
+
+// Not thread-safe. The connection outlives it.
+class PlanClient {
+ public:
+  PlanClient(PlanConnection* connection, PlanClientOptions options)
+      : connection_(connection), options_(std::move(options)) {}
+
+  // On a hit the full profile is never asked for. The call's deadline holds for all requests
+  // together, profiling not counted. A share or "least" is one of the job's own profile. Errors:
+  // those of the source and of the connection; INTERNAL if the referee refuses a solved plan.
+  absl::StatusOr<ClientPlan> Plan(ProfileSource* source, const Budget& budget,
+                                  const CallOptions& call);
+
+  // With the full profile in any case: what PlanReply::profile_wanted asks for.
+  absl::StatusOr<ClientPlan> Compute(ProfileSource* source, const Budget& budget,
+                                     const CallOptions& call);
+
+  // The key that the server keeps this job's plans under. Asks the server for the tenant, once.
+  PlanKey KeyOf(const Profile& profile, const CallOptions& call);
+
+ private:
+  const KeyOptions& Key(const CallOptions& call);
+  absl::StatusOr<Bytes> Resolve(const Profile& profile, const Budget& budget,
+                                const CallOptions& call) const;
+  // Nothing if no plan that fits is cached.
+  absl::StatusOr<std::optional<PlanReply>> FromCache(const Profile& profile, const Budget& budget,
+                                                     const CallOptions& call, Nanos* request_time);
+
+  PlanConnection* const connection_;
+  PlanClientOptions options_;
+  bool tenant_known_ = false;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_RPC_PLAN_CLIENT_H_

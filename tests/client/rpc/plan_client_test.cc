@@ -1,0 +1,223 @@
+#include "client/rpc/plan_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "client/rpc/job_name.h"
+#include "client/rpc/local_connection.h"
+#include "client/rpc/mock_plan_connection.h"
+#include "tests/client/rpc/fake_server.h"
+
+namespace stowage {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::_;
+using testing::ElementsAre;
+using testing::Field;
+using testing::NiceMock;
+using testing::Return;
+
+using Clock = CallOptions::Clock;
+
+// A job whose structure is cheap, and which counts how often it is asked for more.
+class CountingSource : public ProfileSource {
+ public:
+  CountingSource() : full_(SmallProfile()) {
+    full_.cost_source = CostSource::kMeasured;
+    ChainSpec spec = std::get<Chain>(full_.problem).spec();
+    for (Stage& stage : spec.stages) stage.forward_time = stage.backward_time = Nanos(0);
+    structure_ = Profile{"small", Device(), *Chain::Create(spec), CostSource::kBytesOnly};
+  }
+
+  absl::StatusOr<const Profile*> Structure() override {
+    std::this_thread::sleep_for(structure_takes);
+    return &*structure_;
+  }
+  absl::StatusOr<const Profile*> Full() override {
+    ++full_profiles;
+    return &full_;
+  }
+
+  const Profile& full() const { return full_; }
+
+  int full_profiles = 0;
+  milliseconds structure_takes{0};
+
+ private:
+  Profile full_;
+  std::optional<Profile> structure_;
+};
+
+absl::StatusOr<PlanReply> SolveHere(const Profile& profile, const Budget& budget,
+                                    const KeyOptions& key, const CallOptions& call) {
+  absl::StatusOr<PlanReply> reply = MakeLocalConnection()->ComputePlan(profile, budget, key, call);
+  if (reply.ok()) reply->source = PlanSource::kSolved;
+  return reply;
+}
+
+class PlanClientTest : public testing::Test {
+ protected:
+  PlanClientTest() {
+    ON_CALL(connection_, GetCapabilities).WillByDefault(Return(Capabilities()));
+    ON_CALL(connection_, GetPlan).WillByDefault(Return(absl::NotFoundError("none")));
+    ON_CALL(connection_, ComputePlan).WillByDefault(SolveHere);
+  }
+
+  PlanReply Cached(const Budget& budget) {
+    PlanReply reply = *SolveHere(source_.full(), budget, {}, {});
+    reply.source = PlanSource::kCache;
+    return reply;
+  }
+
+  absl::StatusOr<ClientPlan> Plan(const PlanClientOptions& options = {}) {
+    return PlanClient(&connection_, options)
+        .Plan(&source_, ShareOfStoreAll{0.8}, CallOptions::Within(seconds(10)));
+  }
+
+  NiceMock<MockPlanConnection> connection_;
+  CountingSource source_;
+};
+
+TEST_F(PlanClientTest, OnAHitTheFullProfileIsNeverAskedFor) {
+  PlanReply cached = Cached(ShareOfStoreAll{0.8});
+  cached.profile_wanted = true;
+  EXPECT_CALL(connection_, GetPlan).WillOnce(Return(cached));
+  EXPECT_CALL(connection_, ComputePlan).Times(0);
+  const auto plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(source_.full_profiles, 0);
+  EXPECT_FALSE(plan->profiled);
+  EXPECT_TRUE(plan->reply.profile_wanted);
+  EXPECT_EQ(plan->reply.source, PlanSource::kCache);
+  EXPECT_EQ(plan->reply.plan.schedule, cached.plan.schedule);
+  // The times are those of whoever planned, for this job has none.
+  EXPECT_EQ(plan->reply.plan.prediction.makespan, cached.plan.prediction.makespan);
+}
+
+TEST_F(PlanClientTest, AMissIsComputedWithTheFullProfile) {
+  EXPECT_CALL(connection_,
+              ComputePlan(Field(&Profile::cost_source, CostSource::kMeasured), _, _, _))
+      .WillOnce(SolveHere);
+  const auto plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(source_.full_profiles, 1);
+  EXPECT_TRUE(plan->profiled);
+  EXPECT_EQ(plan->reply.source, PlanSource::kSolved);
+}
+
+TEST_F(PlanClientTest, AsksByTheKeyThatTheFullProfileHas) {
+  PlanClientOptions options;
+  options.key.slots = 77;
+  options.other_keys = {PlanKey{1, Sha256("the next larger shape")}};
+  std::vector<PlanKey> asked;
+  ON_CALL(connection_, GetPlan)
+      .WillByDefault([&asked](const std::vector<PlanKey>& keys, auto&&...) {
+        asked = keys;
+        return absl::StatusOr<PlanReply>(absl::NotFoundError("none"));
+      });
+  ASSERT_TRUE(Plan(options).ok());
+  EXPECT_THAT(asked, ElementsAre(MakePlanKey(source_.full(), options.key), options.other_keys[0]));
+}
+
+// The tenant is part of the key, and only the server knows it.
+TEST_F(PlanClientTest, LearnsItsTenantOnce) {
+  Capabilities capabilities;
+  capabilities.tenant = "vision";
+  EXPECT_CALL(connection_, GetCapabilities).WillOnce(Return(capabilities));
+  KeyOptions of_tenant;
+  of_tenant.tenant = "vision";
+  EXPECT_CALL(connection_, GetPlan(ElementsAre(MakePlanKey(source_.full(), of_tenant)), _, _))
+      .Times(2)
+      .WillRepeatedly(Return(absl::NotFoundError("none")));
+  PlanClient client(&connection_, {});
+  EXPECT_TRUE(client.Plan(&source_, ShareOfStoreAll{0.8}, {}).ok());
+  EXPECT_TRUE(client.Plan(&source_, ShareOfStoreAll{0.8}, {}).ok());
+}
+
+TEST_F(PlanClientTest, AServerThatDoesNotTellTheTenantIsAskedAgain) {
+  EXPECT_CALL(connection_, GetCapabilities)
+      .Times(testing::AtLeast(2))
+      .WillRepeatedly(Return(absl::InternalError("no")));
+  PlanClient client(&connection_, {});
+  EXPECT_TRUE(client.Plan(&source_, ShareOfStoreAll{0.8}, {}).ok());
+}
+
+// What is cached for a larger budget, or for nobody, is no answer.
+TEST_F(PlanClientTest, ACachedPlanThatDoesNotHoldHereIsAMiss) {
+  PlanReply nothing = Cached(Bytes(1));
+  ASSERT_EQ(nothing.plan.status, PlanStatus::kProvenInfeasible);
+  for (const PlanReply& cached : {Cached(ShareOfStoreAll{1.0}), nothing}) {
+    source_.full_profiles = 0;
+    EXPECT_CALL(connection_, GetPlan).WillOnce(Return(cached));
+    const auto plan = Plan();
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(source_.full_profiles, 1);
+    EXPECT_LE(plan->reply.plan.prediction.peak, plan->reply.plan.budget);
+  }
+}
+
+TEST_F(PlanClientTest, ASolvedPlanThatDoesNotFitIsRefused) {
+  EXPECT_CALL(connection_, ComputePlan).WillOnce(Return(Cached(ShareOfStoreAll{1.0})));
+  EXPECT_TRUE(absl::IsInternal(Plan().status()));
+}
+
+TEST_F(PlanClientTest, ErrorsOfTheServerAreAnswers) {
+  EXPECT_CALL(connection_, GetPlan).WillOnce(Return(absl::PermissionDeniedError("no")));
+  EXPECT_TRUE(absl::IsPermissionDenied(Plan().status()));
+  EXPECT_EQ(source_.full_profiles, 0);
+}
+
+TEST_F(PlanClientTest, ComputeSendsAFreshProfileInAnyCase) {
+  EXPECT_CALL(connection_, GetPlan).Times(0);
+  PlanClient client(&connection_, {});
+  const auto plan = client.Compute(&source_, ShareOfStoreAll{0.8}, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->profiled);
+}
+
+TEST_F(PlanClientTest, ProfilingIsNotTakenFromTheTimeOfTheCall) {
+  source_.structure_takes = milliseconds(60);
+  Clock::time_point deadline;
+  EXPECT_CALL(connection_, GetPlan)
+      .WillOnce([&deadline](const auto&, const auto&, const CallOptions& options) {
+        deadline = options.deadline;
+        return absl::StatusOr<PlanReply>(absl::PermissionDeniedError("seen enough"));
+      });
+  const Clock::time_point limit = Clock::now() + seconds(5);
+  CallOptions call;
+  call.deadline = limit;
+  (void)PlanClient(&connection_, {}).Plan(&source_, ShareOfStoreAll{0.8}, call);
+  EXPECT_GE(deadline - limit, milliseconds(60));
+}
+
+// A budget in shares is one of this job's own profile: servers are asked in bytes.
+TEST_F(PlanClientTest, BudgetsAreResolvedHere) {
+  EXPECT_CALL(connection_, GetPlan(_, testing::VariantWith<Bytes>(_), _));
+  EXPECT_CALL(connection_, ComputePlan(_, testing::VariantWith<Bytes>(_), _, _))
+      .WillOnce(SolveHere);
+  EXPECT_TRUE(Plan().ok());
+}
+
+TEST(JobName, IsTheLaunchersOrTellsProcessesApart) {
+  unsetenv("STOWAGE_JOB");
+  EXPECT_THAT(JobName(), testing::EndsWith(":" + std::to_string(getpid())));
+  EXPECT_LE(JobName().size(), 128u);
+  setenv("STOWAGE_JOB", "bert-7", 1);
+  EXPECT_EQ(JobName(), "bert-7");
+  setenv("STOWAGE_JOB", std::string(500, 'x').c_str(), 1);
+  EXPECT_EQ(JobName(), std::string(128, 'x'));
+  unsetenv("STOWAGE_JOB");
+}
+
+}  // namespace
+}  // namespace stowage
