@@ -1,7 +1,11 @@
 #include "client/rpc/error_hints.h"
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace stowage {
 namespace {
@@ -14,17 +18,46 @@ absl::Status Append(const absl::Status& status, const std::string& words) {
   return longer;
 }
 
+std::string AwayWords(const GrpcOptions& options) {
+  if (!options.tls.enabled) {
+    return absl::StrCat("tried without TLS; is stowaged running at ", options.address,
+                        "? a server that wants TLS looks the same; `stowage doctor` tells");
+  }
+  return absl::StrCat("tried with TLS; is stowaged running at ", options.address,
+                      "? a server without TLS, one that wants a client certificate, and a "
+                      "certificate for another name or of another CA look the same; `stowage "
+                      "doctor` tells");
+}
+
+std::string SentWords(const GrpcOptions& options) {
+  const std::string sent = CredentialsWords(options);
+  return sent.empty() ? "no credentials were sent: neither a client certificate nor a token"
+                      : absl::StrCat("sent: ", sent);
+}
+
 }  // namespace
 
 absl::Status Explain(const absl::Status& status, const GrpcOptions& options) {
-  if (absl::IsUnavailable(status)) {
-    return Append(status, absl::StrCat("is stowaged running at ", options.address,
-                                       "? a server that wants TLS looks the same"));
+  if (absl::IsUnavailable(status)) return Append(status, AwayWords(options));
+  if (absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status)) {
+    return Append(status, SentWords(options));
   }
   if (absl::IsResourceExhausted(status) && absl::StrContains(status.message(), "larger than max")) {
     return Append(status, LimitWords(options));
   }
   return status;
+}
+
+std::string CredentialsWords(const GrpcOptions& options) {
+  std::vector<std::string> sent;
+  if (!options.tls.cert_file.empty()) {
+    sent.push_back(absl::StrCat("the client certificate ", options.tls.cert_file));
+  }
+  if (!options.token.empty()) sent.push_back("a bearer token from the options");
+  if (!options.token_file.empty()) {
+    sent.push_back(absl::StrCat("the bearer token of ", options.token_file));
+  }
+  return absl::StrJoin(sent, " and ");
 }
 
 std::string LimitWords(const GrpcOptions& options) {

@@ -13,6 +13,9 @@ namespace stowage {
 // named, never shown.
 absl::Status Explain(const absl::Status& status, const GrpcOptions& options);
 
+// "the client certificate /c.pem and the bearer token of /t"; empty without any.
+std::string CredentialsWords(const GrpcOptions& options);
+
 // "this connection's limit is 4000 bytes per message".
 std::string LimitWords(const GrpcOptions& options);
 

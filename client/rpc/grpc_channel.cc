@@ -1,7 +1,6 @@
 #include "client/rpc/grpc_channel.h"
 
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 #include <unistd.h>
 
@@ -11,8 +10,10 @@
 #include <new>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/rpc/error_hints.h"
+#include "solvers/planner.h"
 
 namespace stowage {
 namespace {
@@ -27,18 +28,40 @@ bool InForkedChild() {
   return !grpc_process.compare_exchange_strong(expected, self) && expected != self;
 }
 
+// A name or a list of addresses may stand for many servers.
+bool IsMany(const std::string& address) {
+  return absl::StartsWith(address, "dns:") || absl::StartsWith(address, "ipv4:") ||
+         absl::StartsWith(address, "ipv6:");
+}
+
 grpc::ChannelArguments Arguments(const GrpcOptions& options) {
   grpc::ChannelArguments arguments;
   const int64_t limit =
       std::min<int64_t>(options.message_limit.value(), std::numeric_limits<int>::max());
   arguments.SetMaxReceiveMessageSize(static_cast<int>(limit));
+  arguments.SetMaxSendMessageSize(static_cast<int>(limit));
+  // Plans are small and compress badly; profiles are sent once.
+  arguments.SetCompressionAlgorithm(GRPC_COMPRESS_NONE);
+  arguments.SetUserAgentPrefix(absl::StrCat(
+      options.user_agent, options.user_agent.empty() ? "" : " ", "stowage/", kSolverVersion));
   // Connections shared between channels share their backoff too: see Discard.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // A peer that is gone without a word is noticed within seconds, not at the deadline of a call.
+  // A peer that is gone without a word is noticed within seconds, not at the deadline of a call: also
+  // in a solve of minutes, in which nothing is sent. Servers take a ping every 10 s.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // A replica that is back is used again within seconds, not after gRPC's two minutes.
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 5000);
   // A planner is a neighbour; a proxy set for the way out of the cluster does not lead to it.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // How calls are spread is said here, not by a text record of the name.
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  if (IsMany(options.address)) {
+    arguments.SetServiceConfigJSON(R"({"loadBalancingConfig":[{"round_robin":{}}]})");
+  }
+  if (!options.tls.server_name.empty()) arguments.SetSslTargetNameOverride(options.tls.server_name);
   return arguments;
 }
 
@@ -61,17 +84,23 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Begin(int64_t bytes,
         absl::StrCat("the request has ", bytes, " bytes: ", LimitWords(options_)));
   }
   if (options.cancel && options.cancel->cancelled()) return absl::CancelledError("cancelled");
+  if (absl::Status status = CheckGrpcOptions(options_); !status.ok()) return status;
+  const absl::StatusOr<std::string> token = token_.Get();
+  if (!token.ok()) return token.status();
   const Clock::time_point deadline =
       options.has_deadline() ? options.deadline : Clock::now() + options_.default_timeout;
   auto channel = Connect(deadline, options.cancel.get());
   if (!channel.ok()) return Explain(channel.status(), options_);
   context->set_deadline(std::chrono::system_clock::now() + (deadline - Clock::now()));
+  if (!token->empty()) context->AddMetadata("authorization", absl::StrCat("Bearer ", *token));
   return channel;
 }
 
 absl::Status GrpcChannel::Failed(const std::shared_ptr<grpc::Channel>& channel,
                                  const absl::Status& status) {
-  if (absl::IsUnavailable(status)) Discard(channel);
+  // One of many servers that is away is passed over at the next call.
+  const bool others = IsMany(options_.address) && channel->GetState(false) == GRPC_CHANNEL_READY;
+  if (absl::IsUnavailable(status) && !others) Discard(channel);
   return Explain(status, options_);
 }
 
@@ -82,7 +111,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Connect(Clock::time_
         "this process was forked from one that had used gRPC already: open connections after "
         "forking");
   }
-  std::shared_ptr<grpc::Channel> channel = Get();
+  const absl::StatusOr<std::shared_ptr<grpc::Channel>> made = Get();
+  if (!made.ok()) return made.status();
+  const std::shared_ptr<grpc::Channel> channel = *made;
   const Clock::duration left = std::max(deadline - Clock::now(), Clock::duration::zero());
   const auto patience = std::min<Clock::duration>(options_.connect_timeout, left / 2);
   const Clock::time_point limit = Clock::now() + patience;
@@ -106,11 +137,12 @@ void GrpcChannel::Discard(const std::shared_ptr<grpc::Channel>& channel) {
   if (channel_ == channel) channel_.reset();
 }
 
-std::shared_ptr<grpc::Channel> GrpcChannel::Get() {
+absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Get() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!channel_) {
-    channel_ = grpc::CreateCustomChannel(options_.address, grpc::InsecureChannelCredentials(),
-                                         Arguments(options_));
+    auto credentials = MakeChannelCredentials(options_);
+    if (!credentials.ok()) return credentials.status();
+    channel_ = grpc::CreateCustomChannel(options_.address, *credentials, Arguments(options_));
   }
   return channel_;
 }

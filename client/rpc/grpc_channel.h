@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/rpc/credentials.h"
 #include "client/rpc/grpc_options.h"
 #include "client/rpc/plan_values.h"
 
@@ -22,13 +23,14 @@ class GrpcChannel {
  public:
   using Clock = CallOptions::Clock;
 
-  explicit GrpcChannel(const GrpcOptions& options) : options_(options) {}
+  explicit GrpcChannel(const GrpcOptions& options) : options_(options), token_(options) {}
   ~GrpcChannel();
   GrpcChannel(const GrpcChannel&) = delete;
   GrpcChannel& operator=(const GrpcChannel&) = delete;
 
   // Readies a call with a request of `bytes`: the channel for it, connected or failed to connect at
-  // once (a call on it then tells why), and its deadline in `context`. RESOURCE_EXHAUSTED for a
+  // once (a call on it then tells why); deadline and token go into `context`. INVALID_ARGUMENT for
+  // options that CheckGrpcOptions refuses and files that cannot be read, RESOURCE_EXHAUSTED for a
   // request over the limit, UNAVAILABLE if nothing is decided within the connect timeout, CANCELLED,
   // FAILED_PRECONDITION in a forked child.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Begin(int64_t bytes, const CallOptions& options,
@@ -46,9 +48,10 @@ class GrpcChannel {
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(Clock::time_point deadline,
                                                          const CancelToken* cancel);
   void Discard(const std::shared_ptr<grpc::Channel>& channel);
-  std::shared_ptr<grpc::Channel> Get();
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> Get();
 
   const GrpcOptions options_;
+  BearerToken token_;
   std::mutex mutex_;
   std::shared_ptr<grpc::Channel> channel_;
 };
