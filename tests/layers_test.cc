@@ -53,6 +53,7 @@ const std::vector<Room>& Rooms() {
        {"solvers", "solvers/model", "solvers/plan", "server/cache", "server/metrics"}},
       {"server/cache",
        {"solvers", "solvers/model", "solvers/plan", "server/metrics", "<hiredis>", "<sqlite>"}},
+      {"server/log", {}},
       {"server/metrics", {"<prometheus>"}},
       {"server/rpc",
        {"proto", "proto/codec", "solvers", "solvers/model", "solvers/plan", "server/planning",

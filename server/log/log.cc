@@ -1,0 +1,63 @@
+#include "server/log/log.h"
+
+#include <unistd.h>
+
+#include <optional>
+#include <utility>
+
+namespace stowage {
+
+Log::Log(LogLevel least, Sink sink)
+    : least_(least), sink_(std::move(sink)), writer_([this] { Work(); }) {}
+
+Log::~Log() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopped_ = true;
+  }
+  wake_.notify_one();
+  writer_.join();
+}
+
+void Log::Write(LogLevel level, const char* event, const std::function<void(LogLine*)>& fill) {
+  if (level < least_) return;
+  const std::optional<int64_t> kept_back = limiter_.Admit(level, event, LogLimiter::Clock::now());
+  if (!kept_back) return;
+  LogLine line(level, event);
+  if (fill) fill(&line);
+  if (*kept_back > 0) line.Add("kept_back", *kept_back);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (queue_.size() >= kMostQueued) {
+      ++dropped_;
+      return;
+    }
+    if (dropped_ > 0) line.Add("dropped", std::exchange(dropped_, 0));
+    queue_.push_back(line.Text());
+  }
+  wake_.notify_one();
+}
+
+void Log::Work() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const std::string text = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    sink_(text);
+    lock.lock();
+  }
+}
+
+void WriteToStandardError(const std::string& text) {
+  size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t count = write(STDERR_FILENO, text.data() + written, text.size() - written);
+    if (count <= 0) return;  // nobody is there to tell
+    written += static_cast<size_t>(count);
+  }
+}
+
+}  // namespace stowage
