@@ -243,7 +243,7 @@ TEST(Loosen, ReturnsWhatCommunicatesBesideCompute) {
     const Schedule schedule = WithRandomCommunication(chain, base, &rng);
     if (CheckNoCommunication(schedule).ok()) continue;
     const Simulation before = *Simulate(chain, schedule, link);
-    EXPECT_EQ(Loosen(chain, schedule, link, before.peak), schedule);
+    EXPECT_EQ(Loosen(chain, schedule, link, before.peak, nullptr), schedule);
     EXPECT_EQ(FindCopyTrips(chain, schedule, link).status().code(),
               absl::StatusCode::kInvalidArgument);
     waiting += before.idle_time > Nanos(0) ? 1 : 0;
