@@ -1,6 +1,6 @@
 # Every outside library, found once. Rooms name the targets they use; the layers test watches who does.
 find_package(absl CONFIG REQUIRED)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 find_package(SQLite3 REQUIRED)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)

@@ -19,6 +19,7 @@ Command ProfileCommand();
 Command PlanCommand();
 Command RunCommand();
 Command SolversCommand();
+Command DoctorCommand();
 
 }  // namespace stowage
 

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/models/models.h"
+#include "client/rpc/grpc_options.h"
 #include "client/rpc/plan_connection.h"
 #include "client/torch/chain_model.h"
 #include "solvers/model/budget.h"
@@ -30,6 +31,12 @@ ABSL_DECLARE_FLAG(std::string, solver);
 ABSL_DECLARE_FLAG(int64_t, slots);
 ABSL_DECLARE_FLAG(bool, recompute_only);
 ABSL_DECLARE_FLAG(std::string, server);
+ABSL_DECLARE_FLAG(bool, tls);
+ABSL_DECLARE_FLAG(std::string, ca_file);
+ABSL_DECLARE_FLAG(std::string, cert_file);
+ABSL_DECLARE_FLAG(std::string, key_file);
+ABSL_DECLARE_FLAG(std::string, server_name);
+ABSL_DECLARE_FLAG(std::string, token_file);
 ABSL_DECLARE_FLAG(absl::Duration, timeout);
 ABSL_DECLARE_FLAG(std::string, format);
 
@@ -44,6 +51,10 @@ absl::StatusOr<Workload> WorkloadFromFlags();
 
 // --budgets, split at commas.
 absl::StatusOr<std::vector<Budget>> BudgetsFromFlag();
+
+// The flags of commands that ask a server, after a command's own `flags`; and what they say.
+std::vector<std::string> WithServerFlags(std::vector<std::string> flags);
+GrpcOptions ServerFromFlags();
 
 // --timeout as a deadline from now. INVALID_ARGUMENT unless positive.
 absl::StatusOr<CallOptions> CallOptionsFromFlags();

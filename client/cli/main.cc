@@ -13,7 +13,7 @@ using stowage::Command;
 
 std::vector<Command> Commands() {
   return {stowage::ProfileCommand(), stowage::PlanCommand(), stowage::RunCommand(),
-          stowage::SolversCommand()};
+          stowage::SolversCommand(), stowage::DoctorCommand()};
 }
 
 void PrintHelp(std::ostream& out) {

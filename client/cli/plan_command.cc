@@ -7,6 +7,7 @@
 #include "client/cli/files.h"
 #include "client/cli/flags.h"
 #include "client/rpc/connect.h"
+#include "client/rpc/job_name.h"
 #include "proto/codec/codec.h"
 #include "solvers/model/field_error.h"
 #include "solvers/plan/linked_problem.h"
@@ -37,8 +38,7 @@ absl::StatusOr<PlanReply> Ask() {
   key.solver = absl::GetFlag(FLAGS_solver);
   key.slots = absl::GetFlag(FLAGS_slots);
   key.recompute_only = absl::GetFlag(FLAGS_recompute_only);
-  GrpcOptions server;
-  server.address = absl::GetFlag(FLAGS_server);
+  call->job = JobName();
 
   const StopToken stop(call->deadline);
   PlanOptions options;
@@ -48,7 +48,8 @@ absl::StatusOr<PlanReply> Ask() {
   options.recompute_only = key.recompute_only;
   const absl::StatusOr<Bytes> bytes = ResolveBudget(*profile, *budget, options);
   if (!bytes.ok()) return bytes.status();
-  absl::StatusOr<PlanReply> reply = Connect(server, Say)->ComputePlan(*profile, *bytes, key, *call);
+  absl::StatusOr<PlanReply> reply =
+      Connect(ServerFromFlags(), Say)->ComputePlan(*profile, *bytes, key, *call);
   if (!reply.ok()) return reply.status();
   // No plan is shown that the referee has not accepted here, wherever it came from.
   const LinkedProblem linked = LinkedProblemOf(*profile, key.recompute_only);
@@ -78,9 +79,9 @@ int Run() {
 }  // namespace
 
 Command PlanCommand() {
-  return {"plan",
-          "plan a profile within a budget, with a server or in this process",
-          {"profile", "budget", "solver", "slots", "recompute_only", "server", "timeout", "format"},
+  return {"plan", "plan a profile within a budget, with a server or in this process",
+          WithServerFlags(
+              {"profile", "budget", "solver", "slots", "recompute_only", "timeout", "format"}),
           Run};
 }
 

@@ -144,7 +144,7 @@ absl::StatusOr<AgentOptions> AgentOptionsFromFlags() {
   const absl::StatusOr<CallOptions> call = CallOptionsFromFlags();
   if (!call.ok()) return call.status();
   AgentOptions options;
-  options.server.address = absl::GetFlag(FLAGS_server);
+  options.server = ServerFromFlags();
   options.plan_timeout = absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_timeout));
   options.profile.repeats = absl::GetFlag(FLAGS_repeats);
   options.plan.solver = absl::GetFlag(FLAGS_solver);
@@ -195,10 +195,9 @@ int Run() {
 }  // namespace
 
 Command RunCommand() {
-  return {"run",
-          "train a network without a budget and within budgets, and compare",
-          {"model", "batch", "image_size", "classes", "seed", "threads", "repeats", "steps",
-           "budgets", "solver", "slots", "server", "timeout"},
+  return {"run", "train a network without a budget and within budgets, and compare",
+          WithServerFlags({"model", "batch", "image_size", "classes", "seed", "threads", "repeats",
+                           "steps", "budgets", "solver", "slots", "timeout"}),
           Run};
 }
 

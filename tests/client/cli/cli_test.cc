@@ -73,7 +73,7 @@ class Server {
 TEST(Cli, HelpIsComplete) {
   const Result help = Stowage("--help");
   EXPECT_EQ(help.code, kExitOk);
-  for (const char* command : {"profile", "plan", "run", "solvers"}) {
+  for (const char* command : {"profile", "plan", "run", "solvers", "doctor"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     EXPECT_EQ(Stowage(std::string(command) + " --help").code, kExitOk);
   }
@@ -96,6 +96,7 @@ TEST(Cli, WrongUsageSaysWhatAndExitsWithTwo) {
       {"run --model=skynet", "skynet"},
       {"run --batch=0", "must be"},
       {"profile --threads=-1", "--threads"},
+      {"doctor", "--server is empty"},
   };
   for (const auto& [arguments, why] : cases) {
     const Result result = Stowage(arguments, true);
@@ -108,6 +109,13 @@ TEST(Cli, WrongUsageSaysWhatAndExitsWithTwo) {
         " --budget=50% --format=xml", " --budget=50% --timeout=0s", " --budget=50% --slots=-3"}) {
     EXPECT_EQ(Stowage(plan + rest).code, kExitUsage) << rest;
   }
+}
+
+TEST(Cli, TheDoctorSaysWhatIsWrongAndWhatToDo) {
+  const Result result = Stowage("doctor --server=unix:/tmp/no_stowaged_here");
+  EXPECT_EQ(result.code, kExitFailure);
+  EXPECT_THAT(result.out, HasSubstr("there is no socket at unix:/tmp/no_stowaged_here"));
+  EXPECT_THAT(result.out, HasSubstr("start stowaged"));
 }
 
 TEST(Cli, ListsTheSolvers) {
@@ -212,6 +220,13 @@ TEST(Cli, CopiesNothingWhenTold) {
   EXPECT_EQ(recomputing.code, kExitOk);
   EXPECT_THAT(recomputing.out, HasSubstr("beyond_persistent"));
   EXPECT_THAT(recomputing.out, Not(HasSubstr("offload")));
+}
+
+TEST(Cli, TheDoctorFindsNothingWrongWithAServer) {
+  Server server;
+  const Result result = Stowage("doctor --server=" + server.address());
+  EXPECT_EQ(result.code, kExitOk) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("good   stowaged at " + server.address()));
 }
 
 TEST(Cli, AServersPlanMayCopyAndIsJudgedWithTheLink) {
