@@ -23,7 +23,7 @@ struct TlsOptions {
 
 struct GrpcOptions {
   // "host:port", "unix:/path". "dns:///name:port" spreads calls over all addresses of the name,
-  // "ipv4:1.2.3.4:50051,1.2.3.5:50051" over these.
+  // "ipv4:1.2.3.4:7070,1.2.3.5:7070" over these.
   std::string address;
   TlsOptions tls;
   // At most one of them: a bearer token, or the file that holds it, read again when it changes. Sent

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "proto/codec/grpc_status.h"
 #include "solvers/model/field_error.h"
+#include "solvers/plan/linked_problem.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -56,6 +58,50 @@ std::vector<Frontier::Point> Thin(const std::vector<Frontier::Point>& points, si
   return thin;
 }
 
+// Tells of a solve as it goes on. Shares never fall, whatever the solver says.
+class LocalProgress {
+ public:
+  LocalProgress(const Profile& profile, const KeyOptions& key_options, Bytes budget,
+                const ProgressCallback& progress)
+      : linked_(LinkedProblemOf(profile, key_options.recompute_only)),
+        budget_(budget),
+        progress_(progress) {}
+
+  // Has the solve tell this object, which must outlive it.
+  void ListenTo(SolveOptions* options) {
+    if (!progress_) return;
+    options->progress = [this](double share) {
+      share_ = std::max(share_, share);
+      Tell();
+    };
+    options->incumbent = [this](const Schedule& schedule) { Take(schedule); };
+  }
+
+  void End(const Plan& plan) {
+    if (progress_) progress_({1.0, plan.status == PlanStatus::kFound ? &plan : nullptr});
+  }
+
+ private:
+  void Take(const Schedule& schedule) {
+    Plan plan;
+    plan.status = PlanStatus::kFound;
+    plan.budget = budget_;
+    plan.schedule = schedule;
+    if (!Referee(linked_, &plan).ok()) return;
+    plan.stage_vertices = StepVertices(linked_.problem);
+    best_ = std::move(plan);
+    Tell();
+  }
+
+  void Tell() const { progress_({share_, best_ ? &*best_ : nullptr}); }
+
+  const LinkedProblem linked_;
+  const Bytes budget_;
+  const ProgressCallback& progress_;
+  std::optional<Plan> best_;
+  double share_ = 0;
+};
+
 class LocalConnection : public PlanConnection {
  public:
   absl::StatusOr<PlanReply> GetPlan(const std::vector<PlanKey>&, const Budget&,
@@ -75,12 +121,13 @@ class LocalConnection : public PlanConnection {
                                       const CallOptions& options) override {
     const CallStop stop(options);
     PlanOptions plan_options = stop.OptionsFor(key_options);
-    if (progress) {
-      plan_options.solve.progress = [&progress](double share) { progress({share, nullptr}); };
-    }
-    absl::StatusOr<Plan> plan = MakePlan(profile, budget, plan_options);
+    const absl::StatusOr<Bytes> bytes = ResolveBudget(profile, budget, plan_options);
+    if (!bytes.ok()) return bytes.status();
+    LocalProgress told(profile, key_options, *bytes, progress);
+    told.ListenTo(&plan_options.solve);
+    absl::StatusOr<Plan> plan = MakePlan(profile, *bytes, plan_options);
     if (!plan.ok()) return plan.status();
-    if (progress) progress({1.0, plan->status == PlanStatus::kFound ? &*plan : nullptr});
+    told.End(*plan);
     return PlanReply{*std::move(plan), MakePlanKey(profile, key_options), PlanSource::kLocal};
   }
 

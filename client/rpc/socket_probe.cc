@@ -114,7 +114,7 @@ absl::StatusOr<Endpoint> ParseEndpoint(const std::string& address) {
   const size_t colon = rest.rfind(':');
   if (colon == std::string::npos || colon + 1 == rest.size() || colon == 0 ||
       (rest[0] != '[' && rest.find(':') != colon)) {
-    return FieldError("address", address, "must end with a port, as in \"host:50051\"");
+    return FieldError("address", address, "must end with a port, as in \"host:7070\"");
   }
   std::string host = rest.substr(0, colon);
   if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);

@@ -55,8 +55,9 @@ absl::StatusOr<PlanReply> WatchAnswer::Finish() {
 }
 
 std::optional<PlanReply> WatchAnswer::BestSoFar() {
-  if (!plan_ || !key_) return std::nullopt;
-  return PlanReply{*std::move(plan_), *key_, source_};
+  if (!plan_) return std::nullopt;
+  const PlanKey key = key_ ? *key_ : MakePlanKey(profile_, key_options_);
+  return PlanReply{*std::move(plan_), key, source_};
 }
 
 }  // namespace stowage

@@ -24,7 +24,8 @@ class WatchAnswer {
   // After the stream has ended well. INTERNAL if the last message was missing or had no plan.
   absl::StatusOr<PlanReply> Finish();
 
-  // After the deadline has ended the stream: the best plan so far, nothing without one.
+  // After the deadline has ended the stream: the best plan so far, nothing without one. Its key is
+  // the server's if that has been told, else the one that the options make.
   std::optional<PlanReply> BestSoFar();
 
  private:

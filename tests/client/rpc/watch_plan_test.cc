@@ -1,7 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -131,13 +134,16 @@ TEST_F(WatchPlanTest, InfeasibleIsAnAnswer) {
 
 TEST_F(WatchPlanTest, TheDeadlineLeavesTheBestPlanSoFar) {
   const Plan slow = PlanFor(ShareOfStoreAll{0.7});
-  Script({Message(0.2, slow)});
+  v1::WatchPlanResponse nameless = Message(0.2, slow);
+  nameless.clear_key();
+  Script({nameless});
   server_.hangs = true;
   const auto start = Clock::now();
   const auto reply = Watch(CallOptions::Within(milliseconds(400)));
   EXPECT_LT(Clock::now() - start, milliseconds(1500));
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_EQ(reply->plan.schedule, slow.schedule);
+  EXPECT_EQ(reply->key, MakePlanKey(SmallProfile(), {}));
 }
 
 TEST_F(WatchPlanTest, TheDeadlineIsAnErrorBeforeThereIsAPlan) {
@@ -219,22 +225,39 @@ TEST_F(WatchPlanTest, ErrorsOfTheServerPassThrough) {
   EXPECT_EQ(GetReason(reply.status()), "WHY");
 }
 
-TEST(LocalWatch, EndsWithThePlan) {
+Profile GraphProfile() {
+  std::ifstream in(STOWAGE_SOURCE_DIR "/tests/data/profile_graph.json");
+  const std::string json{std::istreambuf_iterator<char>(in), {}};
+  const auto message = ProfileFromJson(json);
+  EXPECT_TRUE(message.ok()) << message.status();
+  const auto profile = FromProto(*message);
+  EXPECT_TRUE(profile.ok()) << profile.status();
+  return *profile;
+}
+
+TEST(LocalWatch, TellsOfEveryPlanSoFarAndEndsWithTheBest) {
   Seen seen;
+  const Profile profile = GraphProfile();
   const auto local = MakeLocalConnection();
-  const auto reply =
-      local->WatchPlan(SmallProfile(), ShareOfStoreAll{0.8}, {},
-                       [&seen](const PlanProgress& so_far) {
-                         seen.shares.push_back(so_far.share);
-                         seen.makespans.push_back(
-                             so_far.best == nullptr ? 0 : so_far.best->prediction.makespan.value());
-                       },
-                       {});
+  const ProgressCallback progress = [&seen](const PlanProgress& so_far) {
+    seen.shares.push_back(so_far.share);
+    if (so_far.best == nullptr) return;
+    EXPECT_LE(so_far.best->prediction.peak, so_far.best->budget);
+    EXPECT_FALSE(so_far.best->stage_vertices.empty());
+    seen.makespans.push_back(so_far.best->prediction.makespan.value());
+  };
+  const auto reply = local->WatchPlan(profile, ShareOfStoreAll{0.9}, {}, progress, {});
   ASSERT_TRUE(reply.ok()) << reply.status();
-  ASSERT_FALSE(seen.shares.empty());
+  ASSERT_EQ(reply->plan.status, PlanStatus::kFound);
   EXPECT_TRUE(std::is_sorted(seen.shares.begin(), seen.shares.end()));
   EXPECT_EQ(seen.shares.back(), 1.0);
+  ASSERT_GT(seen.makespans.size(), 1u);  // one on the way, and the last
+  EXPECT_TRUE(std::is_sorted(seen.makespans.rbegin(), seen.makespans.rend()));
   EXPECT_EQ(seen.makespans.back(), reply->plan.prediction.makespan.value());
+  // Who listens changes nothing.
+  const auto alone = local->ComputePlan(profile, ShareOfStoreAll{0.9}, {}, {});
+  ASSERT_TRUE(alone.ok());
+  EXPECT_EQ(alone->plan.schedule, reply->plan.schedule);
 }
 
 TEST(LocalWatch, IsCancelledByItsToken) {
