@@ -2,6 +2,7 @@
 
 #include <grpcpp/client_context.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -24,8 +25,12 @@ class GrpcConnection : public PlanConnection {
 
   absl::StatusOr<PlanReply> GetPlan(const std::vector<PlanKey>& keys, const Budget& budget,
                                     const CallOptions& options) override {
-    return Call<v1::GetPlanResponse>(&Stub::GetPlan, MakeGetPlanRequest(keys, budget, options.job),
-                                     options);
+    absl::StatusOr<PlanReply> reply = Call<v1::GetPlanResponse>(
+        &Stub::GetPlan, MakeGetPlanRequest(keys, budget, options.job), options);
+    if (reply.ok() && std::find(keys.begin(), keys.end(), reply->key) == keys.end()) {
+      return BrokenContract("a plan under a key that was not asked for");
+    }
+    return reply;
   }
 
   absl::StatusOr<PlanReply> ComputePlan(const Profile& profile, const Budget& budget,

@@ -64,6 +64,19 @@ TEST_F(GrpcAnswersTest, PlanThatTheRefereeRefusesIsInternal) {
   EXPECT_THAT(std::string(reply.status().message()), HasSubstr("referee"));
 }
 
+TEST_F(GrpcAnswersTest, PlanOfAnotherKeyIsInternal) {
+  FakeServer server(address_.uri());
+  server.get_plan = [](const v1::GetPlanRequest& request, v1::GetPlanResponse* response) {
+    *response->mutable_key() = request.keys(0);
+    response->mutable_key()->set_encoding_version(2);
+    response->mutable_plan()->set_status(v1::PLAN_STATUS_NOT_FOUND);
+    response->mutable_plan()->set_digest(ScheduleDigest({}).ToBinary());
+    return absl::OkStatus();
+  };
+  const auto reply = connection_->GetPlan({PlanKey{1, Sha256("k")}}, budget_, {});
+  EXPECT_TRUE(absl::IsInternal(reply.status())) << reply.status();
+}
+
 // Nor is it believed: what is predicted is what the caller's own profile says.
 TEST_F(GrpcAnswersTest, PredictionsAreMadeHere) {
   FakeServer server(address_.uri());
