@@ -15,6 +15,21 @@ namespace {
 constexpr size_t kMostUses = 512;
 constexpr int64_t kMaxClock = int64_t{1} << 62;
 
+struct Opened {
+  std::unique_ptr<SqliteEntries> entries;
+  SqliteEntries::Totals totals;
+};
+
+absl::StatusOr<Opened> OpenWithTotals(const SqlitePlanStore::Options& options) {
+  auto entries = SqliteEntries::Open(options.file);
+  if (!entries.ok()) return entries.status();
+  // Where the file is read-only, what is over a limit stays.
+  (*entries)->RemoveOver(options.max_bytes.value()).IgnoreError();
+  const auto totals = (*entries)->ReadTotals();
+  if (!totals.ok()) return totals.status();
+  return Opened{*std::move(entries), *totals};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SqlitePlanStore>> SqlitePlanStore::Open(Options options,
@@ -46,23 +61,19 @@ SqlitePlanStore::~SqlitePlanStore() {
 }
 
 absl::Status SqlitePlanStore::OpenEntries() {
-  auto entries = SqliteEntries::Open(options_.file);
-  if (absl::IsDataLoss(entries.status())) {
+  absl::StatusOr<Opened> opened = OpenWithTotals(options_);
+  if (absl::IsDataLoss(opened.status())) {
     Count(CacheFailure::kCorrupt);
     absl::Status moved = MoveAside(options_.file.path);
     if (!moved.ok()) return moved;
-    entries = SqliteEntries::Open(options_.file);
+    opened = OpenWithTotals(options_);
   }
-  if (!entries.ok()) return entries.status();
-  // Where the file is read-only, what is over a limit stays.
-  (*entries)->RemoveOver(options_.max_bytes.value()).IgnoreError();
-  const auto totals = (*entries)->ReadTotals();
-  if (!totals.ok()) return totals.status();
-  entries_ = *std::move(entries);
+  if (!opened.ok()) return opened.status();
+  entries_ = std::move(opened->entries);
   ++opened_;
-  count_ = totals->entries;
-  charged_ = totals->charged;
-  clock_ = std::clamp<int64_t>(totals->last_used, 0, kMaxClock);
+  count_ = opened->totals.entries;
+  charged_ = opened->totals.charged;
+  clock_ = std::clamp<int64_t>(opened->totals.last_used, 0, kMaxClock);
   if (is_over(0)) InTransaction([this](Change* change) { return Evict(change); }).IgnoreError();
   return absl::OkStatus();
 }
@@ -126,10 +137,15 @@ absl::StatusOr<T> SqlitePlanStore::Read(const Reading& reading) {
 }
 
 std::shared_ptr<const PlanEntry> SqlitePlanStore::Get(const PlanKey& key, Access access) {
+  return Look(key, access).entry;
+}
+
+PlanAnswer SqlitePlanStore::Look(const PlanKey& key, Access access) {
   using Found = std::optional<SqliteEntries::Stored>;
   absl::StatusOr<Found> found =
       Read<Found>([&key](SqliteEntries* entries) { return entries->Read(key); });
-  if (!found.ok() || !*found) return nullptr;
+  if (absl::IsUnavailable(found.status())) return PlanAnswer{nullptr, Absence::kFailed};
+  if (!found.ok() || !*found) return PlanAnswer();
   const int64_t generation = (*found)->generation;
   auto entry = DecodeEntry(key, std::move((*found)->entry));
   // The generation beside the entry decides what replaces it.
@@ -139,10 +155,10 @@ std::shared_ptr<const PlanEntry> SqlitePlanStore::Get(const PlanKey& key, Access
   if (!entry.ok()) {
     Count(FailureOf(entry.status()));
     Remove(key, generation);
-    return nullptr;
+    return PlanAnswer();
   }
   if (access == Access::kLookup) Use(key);
-  return *std::move(entry);
+  return PlanAnswer{*std::move(entry)};
 }
 
 std::optional<std::shared_ptr<const PlanEntry>> SqlitePlanStore::GetNow(const PlanKey&, Access) {

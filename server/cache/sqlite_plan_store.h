@@ -46,6 +46,7 @@ class SqlitePlanStore final : public PlanStore {
   ~SqlitePlanStore() override;
 
   std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
+  PlanAnswer Look(const PlanKey& key, Access access) override;
   // Nothing: the file may have to be waited for.
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                          Access access) override;

@@ -239,6 +239,7 @@ void ExpectEqualSimulations(const Simulation& a, const Simulation& b) {
   EXPECT_EQ(a.host_peak, b.host_peak);
   EXPECT_EQ(a.sent, b.sent);
   EXPECT_EQ(a.fetched, b.fetched);
+  EXPECT_EQ(a.communication_time, b.communication_time);
 }
 
 void ExpectEqualPlans(const Plan& a, const Plan& b) {

@@ -69,6 +69,16 @@ class SqliteDamage : public ::testing::Test {
     ASSERT_TRUE(status.ok()) << status;
   }
 
+  // All but the header and what says how large it is.
+  void DamageAllButTheFirstPage() {
+    const size_t size = ReadFile(path_).size();
+    const std::string damage(size - 4096, '\x5a');
+    const int file = ::open(path_.c_str(), O_WRONLY);
+    EXPECT_EQ(::pwrite(file, damage.data(), damage.size(), 4096),
+              static_cast<ssize_t>(damage.size()));
+    ::close(file);
+  }
+
   TemporaryFolder folder_;
   const std::string path_ = folder_ / "plans";
   CountingMetrics metrics_;
@@ -110,15 +120,13 @@ TEST_F(SqliteDamage, AFileCutAnywhereServesNothingWrong) {
   Fill(20);
   const std::string whole = ReadFile(path_);
   ASSERT_GT(whole.size(), 40000u);
-  int64_t moved = 0;
   for (size_t size = 1; size < whole.size(); size += 1 + whole.size() / 23) {
     WriteFile(path_, whole.substr(0, size));
     const auto store = Opened();
     CountWhole(store.get(), 20);
     ExpectWorks(store.get());
-    moved = Failures(CacheFailure::kCorrupt);
   }
-  EXPECT_GT(moved, 0);
+  EXPECT_GT(Failures(CacheFailure::kCorrupt), 0);
 }
 
 TEST_F(SqliteDamage, BytesChangedAnywhereServeNothingWrong) {
@@ -144,15 +152,18 @@ TEST_F(SqliteDamage, BytesChangedAnywhereServeNothingWrong) {
   EXPECT_GT(Failures(CacheFailure::kCorrupt), 0);
 }
 
+TEST_F(SqliteDamage, AllButTheFirstPageDamagedIsMovedAside) {
+  Fill(50);
+  DamageAllButTheFirstPage();
+  ExpectWorks(Opened().get());
+  EXPECT_EQ(Failures(CacheFailure::kCorrupt), 1);
+  EXPECT_TRUE(fs::exists(path_ + ".corrupt-1"));
+}
+
 TEST_F(SqliteDamage, DamageFoundWhileRunningBeginsANewFile) {
   Fill(50);
   const auto store = Opened();
-  // All but the header and what says how large it is.
-  std::string bytes = ReadFile(path_);
-  std::fill(bytes.begin() + 4096, bytes.end(), '\x5a');
-  const int file = ::open(path_.c_str(), O_WRONLY);
-  ASSERT_EQ(::pwrite(file, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
-  ::close(file);
+  DamageAllButTheFirstPage();
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) threads.emplace_back([&store] { CountWhole(store.get(), 50); });
   for (std::thread& thread : threads) thread.join();
@@ -160,6 +171,25 @@ TEST_F(SqliteDamage, DamageFoundWhileRunningBeginsANewFile) {
   ExpectWorks(store.get());
   EXPECT_TRUE(fs::exists(path_ + ".corrupt-1"));
   EXPECT_EQ(store->stats().entries, 0);
+}
+
+TEST_F(SqliteDamage, WithoutAFileItCannotSayUntilOneCanBeBegun) {
+  Fill(50);
+  const auto store = Opened();
+  DamageAllButTheFirstPage();
+  // Nothing can be renamed to a folder.
+  for (int number = 1; number <= 4; ++number) {
+    fs::create_directory(path_ + ".corrupt-" + std::to_string(number));
+  }
+  EXPECT_EQ(CountWhole(store.get(), 50), 0);
+  EXPECT_EQ(store->Look(KeyOf("1"), Access::kLookup).absence, Absence::kFailed);
+  EXPECT_GT(Failures(CacheFailure::kUnavailable), 0);
+  EXPECT_TRUE(absl::IsUnavailable(store->Put(KeyOf("a"), EntryOf("a"))));
+  EXPECT_FALSE(store->Erase(KeyOf("a")));
+  EXPECT_TRUE(store->List(std::nullopt, 10).empty());
+  fs::remove(path_ + ".corrupt-1");
+  ExpectWorks(store.get());
+  EXPECT_EQ(store->Look(KeyOf("1"), Access::kLookup).absence, Absence::kUnknown);
 }
 
 TEST_F(SqliteDamage, GarbageInTheJournalServesNothingWrong) {
