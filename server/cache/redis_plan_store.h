@@ -38,8 +38,8 @@ struct RedisStoreOptions {
   std::chrono::milliseconds stats_age = std::chrono::seconds(1);
 };
 
-// Thread-safe. No call takes longer than RedisOptions::timeout, List and an unreadable entry's
-// deletion apart (several round trips, each that long at most).
+// Thread-safe. A round trip takes RedisOptions::timeout at most. A Get that finds an entry is one,
+// one that finds nothing two (was it erased?), List as many as there are thousands of keys.
 class RedisPlanStore final : public PlanStore {
  public:
   // `metrics` outlives this object.

@@ -27,6 +27,16 @@ bool TieredPlanStore::IsFresh(const PlanKey& key) {
   return found != stripe.compared.end() && Clock::now() < found->second + *freshness_;
 }
 
+bool TieredPlanStore::ClaimComparison(const PlanKey& key) {
+  if (!freshness_) return false;
+  Stripe& stripe = StripeOf(key);
+  std::lock_guard<std::mutex> lock(stripe.mutex);
+  const auto found = stripe.compared.find(key);
+  if (found != stripe.compared.end() && Clock::now() < found->second + *freshness_) return false;
+  MarkFresh(&stripe, key);
+  return true;
+}
+
 void TieredPlanStore::MarkFresh(Stripe* stripe, const PlanKey& key) {
   if (!freshness_) return;
   const Clock::time_point now = Clock::now();
@@ -53,7 +63,7 @@ std::shared_ptr<const PlanEntry> TieredPlanStore::Get(const PlanKey& key, Access
 PlanAnswer TieredPlanStore::Look(const PlanKey& key, Access access) {
   if (access == Access::kUpdate) return LookSlow(key, access, fast_->Get(key, Access::kPeek));
   std::shared_ptr<const PlanEntry> copy = fast_->Get(key, access);
-  if (copy && IsFresh(key)) return PlanAnswer{std::move(copy)};
+  if (copy && !ClaimComparison(key)) return PlanAnswer{std::move(copy)};
   return LookSlow(key, access, std::move(copy));
 }
 
@@ -80,8 +90,11 @@ PlanAnswer TieredPlanStore::KeepCopy(const PlanKey& key, std::shared_ptr<const P
                                      bool give_back) {
   if (give_back && freshness_) {
     const absl::Status given = slow_->Put(key, copy);
-    // Another server has changed it meanwhile: the next Get sees that.
-    if (absl::IsAborted(given)) return PlanAnswer{std::move(copy)};
+    if (absl::IsAborted(given)) {
+      // Another server has changed it meanwhile: the next Get reads that.
+      Drop(key);
+      return PlanAnswer{std::move(copy)};
+    }
     SetAhead(key, !given.ok());
   }
   // Compared or not: a slow tier that is away is not asked again before its time.

@@ -62,6 +62,8 @@ class TieredPlanStore final : public PlanStore {
 
   Stripe& StripeOf(const PlanKey& key);
   bool IsFresh(const PlanKey& key);
+  // Whether the copy is no longer fresh. Says so once: others serve it while one compares.
+  bool ClaimComparison(const PlanKey& key);
   void MarkFresh(Stripe* stripe, const PlanKey& key);
   uint64_t ErasuresOf(const PlanKey& key);
   PlanAnswer LookSlow(const PlanKey& key, Access access, std::shared_ptr<const PlanEntry> copy);

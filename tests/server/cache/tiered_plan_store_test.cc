@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -41,7 +42,7 @@ class View final : public PlanStore {
   }
   PlanStoreStats stats() const override { return store_->stats(); }
 
-  int looks = 0;
+  std::atomic<int> looks{0};
 
  private:
   const std::shared_ptr<PlanStore> store_;
@@ -142,6 +143,24 @@ TEST(TieredPlanStore, AFreshCopyIsNotComparedAgain) {
   ASSERT_TRUE(server.store->Put(kKey, EntryOf("a")).ok());
   for (int i = 0; i < 10; ++i) EXPECT_EQ(server.GenerationOf(kKey), 1);
   EXPECT_EQ(server.slow->looks, 0);
+}
+
+TEST(TieredPlanStore, OneCallerComparesWhileTheOthersAreServed) {
+  FaultPolicy policy;
+  policy.slow = 1;
+  policy.delay = std::chrono::milliseconds(200);
+  const auto shared =
+      std::make_shared<FaultyPlanStore>(std::make_unique<MemoryPlanStore>(kAmple), policy);
+  const Server server(shared, std::chrono::seconds(1));
+  ASSERT_TRUE(server.fast->Put(kKey, EntryOf("a")).ok());
+  ASSERT_TRUE(shared->Put(kKey, EntryOf("a", 0, 2)).ok());
+  std::thread compares([&server] { EXPECT_EQ(server.GenerationOf(kKey), 2); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(server.GenerationOf(kKey), 1);
+  EXPECT_TRUE(server.store->GetNow(kKey, Access::kLookup).has_value());
+  EXPECT_EQ(server.slow->looks, 1);
+  compares.join();
+  EXPECT_EQ(server.GenerationOf(kKey), 2);
 }
 
 TEST(TieredPlanStore, ASlowTierThatIsAwayLeavesTheCopyServing) {
