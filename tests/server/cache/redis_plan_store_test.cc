@@ -10,6 +10,7 @@
 #include "server/cache/tiered_plan_store.h"
 #include "tests/server/cache/plan_store_conformance.h"
 #include "tests/server/cache/redis_server.h"
+#include "tests/server/cache/sqlite_files.h"
 #include "tests/server/support/counting_metrics.h"
 
 namespace stowage::testing {
@@ -48,10 +49,20 @@ std::unique_ptr<PlanStore> HardlyFresh() {
                                            std::chrono::microseconds(1));
 }
 
+std::unique_ptr<PlanStore> MemoryOverFileOverRedis() {
+  return std::make_unique<TieredPlanStore>(
+      std::make_unique<MemoryPlanStore>(kAmple),
+      std::make_unique<TieredPlanStore>(std::make_unique<SqliteInFolder>(false), EmptyRedis(),
+                                        std::chrono::seconds(10)),
+      std::chrono::milliseconds(1));
+}
+
 INSTANTIATE_TEST_SUITE_P(Stores, PlanStoreConformance,
                          ::testing::Values(StoreFactory{"Redis", EmptyRedis, false},
                                            StoreFactory{"MemoryOverRedis", MemoryOverRedis, false},
-                                           StoreFactory{"HardlyFresh", HardlyFresh, false}),
+                                           StoreFactory{"HardlyFresh", HardlyFresh, false},
+                                           StoreFactory{"ThreeTiers", MemoryOverFileOverRedis,
+                                                        false}),
                          [](const auto& store) { return store.param.name; });
 
 class RedisPlanStoreTest : public ::testing::Test {
@@ -102,15 +113,15 @@ TEST_F(RedisPlanStoreTest, ListsManyKeysByPages) {
 
 TEST_F(RedisPlanStoreTest, AnEntryExpiresUnlessItIsLookedUp) {
   RedisStoreOptions options;
-  options.time_to_live = std::chrono::milliseconds(400);
+  options.time_to_live = std::chrono::seconds(1);
   const auto store = Store(&metrics_, options);
   ASSERT_TRUE(store->Put(kKey, EntryOf("a")).ok());
   for (int i = 0; i < 5; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
     ASSERT_NE(store->Get(kKey, Access::kLookup), nullptr) << i;
   }
   for (int i = 0; i < 5; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::this_thread::sleep_for(std::chrono::milliseconds(250));
     store->Get(kKey, Access::kPeek);  // does not keep it
   }
   EXPECT_EQ(store->Get(kKey, Access::kPeek), nullptr);

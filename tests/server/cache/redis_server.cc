@@ -82,6 +82,7 @@ RedisAddress RedisServer::address() const {
 RedisOptions RedisServer::options() const {
   RedisOptions options;
   options.address = address();
+  options.timeout = std::chrono::seconds(10);
   return options;
 }
 

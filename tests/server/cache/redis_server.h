@@ -28,9 +28,9 @@ class RedisServer {
   void Thaw();
 
   RedisAddress address() const;
-  // With a breaker that opens after three failures, for 200 ms at first.
-  std::shared_ptr<RedisPool> Pool() const;
+  // With patience, so that a busy machine is no failure.
   RedisOptions options() const;
+  std::shared_ptr<RedisPool> Pool() const;
   // Waits for its answer; aborts without one.
   RedisReply Ask(const RedisCommand& command) const;
 

@@ -25,6 +25,9 @@ using std::chrono::milliseconds;
 
 const SolveQuestion kQuestion{KeyOf("a"), Bytes(100)};
 
+// Long enough for a thread to wait for its turn on a busy machine.
+constexpr milliseconds kShort{1000};
+
 const bool kSkips = (SkipWithoutRedis(), true);
 
 class RedisLease : public ::testing::Test {
@@ -71,12 +74,12 @@ TEST_F(RedisLease, OfManyOneIsGranted) {
 }
 
 TEST_F(RedisLease, IsRenewedWhileItIsHeld) {
-  const auto a = Lease(milliseconds(300));
-  const auto b = Lease(milliseconds(300));
+  const auto a = Lease(kShort);
+  const auto b = Lease(kShort);
   LeaseAnswer held = a->Acquire(kQuestion);
   ASSERT_EQ(held.state, LeaseState::kGranted);
-  for (int i = 0; i < 12; ++i) {
-    std::this_thread::sleep_for(milliseconds(100));
+  for (int i = 0; i < 10; ++i) {
+    std::this_thread::sleep_for(kShort / 4);
     ASSERT_EQ(b->Acquire(kQuestion).state, LeaseState::kTaken) << i;
   }
 }
@@ -86,22 +89,22 @@ TEST_F(RedisLease, AHolderThatDiesLosesIt) {
   ASSERT_EQ(pipe(ready), 0);
   const pid_t holder = fork();  // before this process has threads
   if (holder == 0) {
-    const auto lease = Lease(milliseconds(300));
+    const auto lease = Lease(kShort);
     const LeaseAnswer held = lease->Acquire(kQuestion);
     const char granted = held.state == LeaseState::kGranted ? 'y' : 'n';
     if (write(ready[1], &granted, 1) != 1) _exit(1);
     pause();
     _exit(0);
   }
-  const auto survivor = Lease(milliseconds(300));
+  const auto survivor = Lease(kShort);
   char granted = 0;
   ASSERT_EQ(read(ready[0], &granted, 1), 1);
   EXPECT_EQ(granted, 'y');
-  std::this_thread::sleep_for(milliseconds(500));
+  std::this_thread::sleep_for(kShort + kShort / 2);
   EXPECT_EQ(survivor->Acquire(kQuestion).state, LeaseState::kTaken) << "it lives";
   kill(holder, SIGKILL);
   waitpid(holder, nullptr, 0);
-  std::this_thread::sleep_for(milliseconds(400));
+  std::this_thread::sleep_for(kShort + milliseconds(100));
   EXPECT_EQ(survivor->Acquire(kQuestion).state, LeaseState::kGranted);
 }
 

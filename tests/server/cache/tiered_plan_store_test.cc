@@ -16,7 +16,7 @@ namespace stowage::testing {
 namespace {
 
 constexpr Bytes kAmple{64 << 20};
-constexpr std::chrono::milliseconds kFreshness{30};
+constexpr std::chrono::milliseconds kFreshness{200};
 const PlanKey kKey = KeyOf("a");
 
 // A store that several others see.
@@ -148,14 +148,14 @@ TEST(TieredPlanStore, AFreshCopyIsNotComparedAgain) {
 TEST(TieredPlanStore, OneCallerComparesWhileTheOthersAreServed) {
   FaultPolicy policy;
   policy.slow = 1;
-  policy.delay = std::chrono::milliseconds(200);
+  policy.delay = std::chrono::milliseconds(500);
   const auto shared =
       std::make_shared<FaultyPlanStore>(std::make_unique<MemoryPlanStore>(kAmple), policy);
-  const Server server(shared, std::chrono::seconds(1));
+  const Server server(shared, std::chrono::hours(1));
   ASSERT_TRUE(server.fast->Put(kKey, EntryOf("a")).ok());
   ASSERT_TRUE(shared->Put(kKey, EntryOf("a", 0, 2)).ok());
   std::thread compares([&server] { EXPECT_EQ(server.GenerationOf(kKey), 2); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  while (server.slow->looks == 0) std::this_thread::yield();
   for (int i = 0; i < 10; ++i) EXPECT_EQ(server.GenerationOf(kKey), 1);
   EXPECT_TRUE(server.store->GetNow(kKey, Access::kLookup).has_value());
   EXPECT_EQ(server.slow->looks, 1);
