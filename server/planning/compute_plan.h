@@ -35,6 +35,12 @@ struct ComputeAnswer {
   AnswerSource source = AnswerSource::kCache;
 };
 
+// Of a solve that goes on.
+struct PlanUpdate {
+  double progress = 0;       // in [0, 1]
+  std::optional<Plan> plan;  // the best so far under the caller's costs, if it is news
+};
+
 using ComputeCallback = std::function<void(absl::StatusOr<ComputeAnswer>)>;
 using CachedPlanCallback = std::function<void(absl::StatusOr<CachedPlan>)>;
 

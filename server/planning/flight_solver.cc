@@ -46,8 +46,8 @@ Bytes TableLimit(const PlanningOptions& options) {
 // wait for the next time it tells anything.
 class SearchNews {
  public:
-  SearchNews(Flight* flight, Bytes budget, SolveOptions* options)
-      : flight_(*flight), budget_(budget) {
+  SearchNews(Flight* flight, const std::function<void()>& tell, Bytes budget, SolveOptions* options)
+      : flight_(*flight), tell_(tell), budget_(budget) {
     options->progress = [this](double share) { OnProgress(share); };
     options->incumbent = [this](const Schedule& schedule) { OnSchedule(schedule); };
   }
@@ -56,7 +56,7 @@ class SearchNews {
 
  private:
   void OnProgress(double share) {
-    flight_.news.Progressed(share);
+    if (flight_.news.Progressed(share)) tell_();
     Publish();
   }
 
@@ -75,10 +75,11 @@ class SearchNews {
     plan.explanation = "the best so far";
     // One that the referee refuses is no news.
     if (!Referee(*flight_.problem->costs, &plan).ok()) return;
-    flight_.news.Found(std::make_shared<const Plan>(std::move(plan)));
+    if (flight_.news.Found(std::make_shared<const Plan>(std::move(plan)))) tell_();
   }
 
   Flight& flight_;
+  const std::function<void()>& tell_;
   const Bytes budget_;
   std::optional<Schedule> waiting_;
 };
@@ -112,11 +113,13 @@ PlanOptions FlightSolver::OptionsFor(const Flight& flight) const {
   return plan_options;
 }
 
-absl::StatusOr<Plan> FlightSolver::PlanFor(Flight* flight, AnswerSource* source) {
-  return CatchingBadAlloc([&] { return FindOrSolve(flight, source); });
+absl::StatusOr<Plan> FlightSolver::PlanFor(Flight* flight, const std::function<void()>& tell,
+                                           AnswerSource* source) {
+  return CatchingBadAlloc([&] { return FindOrSolve(flight, tell, source); });
 }
 
-absl::StatusOr<Plan> FlightSolver::FindOrSolve(Flight* flight, AnswerSource* source) {
+absl::StatusOr<Plan> FlightSolver::FindOrSolve(Flight* flight, const std::function<void()>& tell,
+                                               AnswerSource* source) {
   const PlanningProblem& problem = *flight->problem;
   Access access = Access::kPeek;
   std::optional<Bytes> budget = flight->budget;
@@ -133,16 +136,17 @@ absl::StatusOr<Plan> FlightSolver::FindOrSolve(Flight* flight, AnswerSource* sou
   auto cached = cache_->Find(problem, *budget, access, MayWait::kYes);
   if (cached && *cached) return **std::move(cached);
   *source = AnswerSource::kSolved;
-  absl::StatusOr<Plan> plan = Solve(flight, *budget);
+  absl::StatusOr<Plan> plan = Solve(flight, tell, *budget);
   if (!plan.ok() || !plan->search_complete) return plan;
   SolvedPlan solved{flight->problem, *std::move(plan), !flight->budget.has_value()};
   cache_->Keep(&solved);
   return std::move(solved.plan);
 }
 
-absl::StatusOr<Plan> FlightSolver::Solve(Flight* flight, Bytes budget) {
+absl::StatusOr<Plan> FlightSolver::Solve(Flight* flight, const std::function<void()>& tell,
+                                         Bytes budget) {
   PlanOptions plan_options = OptionsFor(*flight);
-  SearchNews search(flight, budget, &plan_options.solve);
+  SearchNews search(flight, tell, budget, &plan_options.solve);
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<Plan> plan = CatchingBadAlloc(
       [&] { return solver_->Solve(flight->problem->costs->problem, budget, plan_options); });

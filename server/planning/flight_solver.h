@@ -3,6 +3,7 @@
 #define STOWAGE_SERVER_PLANNING_FLIGHT_SOLVER_H_
 
 #include <chrono>
+#include <functional>
 #include <optional>
 
 #include "absl/status/statusor.h"
@@ -28,16 +29,19 @@ class FlightSolver {
 
   // The plan for a flight, from the cache or a solver, kept where it may serve others. Errors are the
   // solver's, and RESOURCE_EXHAUSTED, OUT_OF_MEMORY.
-  // While it solves, the flight's news say how far it is. A plan that its deadline cut short is not kept.
-  absl::StatusOr<Plan> PlanFor(Flight* flight, AnswerSource* source);
+  // While it solves, the flight's news say how far it is; `tell` is called when they have changed, at
+  // most ten times a second. A plan that its deadline cut short is not kept.
+  absl::StatusOr<Plan> PlanFor(Flight* flight, const std::function<void()>& tell,
+                               AnswerSource* source);
 
   // How long the solve for the budget, if it is known, will probably take.
   SolveEstimate Estimate(const PlanningProblem& problem, std::optional<Bytes> budget) const;
 
  private:
   PlanOptions OptionsFor(const Flight& flight) const;
-  absl::StatusOr<Plan> FindOrSolve(Flight* flight, AnswerSource* source);
-  absl::StatusOr<Plan> Solve(Flight* flight, Bytes budget);
+  absl::StatusOr<Plan> FindOrSolve(Flight* flight, const std::function<void()>& tell,
+                                   AnswerSource* source);
+  absl::StatusOr<Plan> Solve(Flight* flight, const std::function<void()>& tell, Bytes budget);
   void Count(const Flight& flight, const absl::StatusOr<Plan>& plan, std::chrono::nanoseconds took);
 
   const Bytes table_limit_;

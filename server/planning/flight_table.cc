@@ -1,6 +1,7 @@
 #include "server/planning/flight_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace stowage {
@@ -48,6 +49,14 @@ std::shared_ptr<Flight> FlightTable::Leave(const std::shared_ptr<PlanCall>& call
   flight->stop.RequestStop();
   LandLocked(flight);
   return flight;
+}
+
+std::vector<std::shared_ptr<PlanCall>> FlightTable::Watchers(const Flight& flight) const {
+  std::vector<std::shared_ptr<PlanCall>> watchers;
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::copy_if(flight.calls_.begin(), flight.calls_.end(), std::back_inserter(watchers),
+               [](const auto& call) { return call->changed != nullptr; });
+  return watchers;
 }
 
 std::shared_ptr<Flight> FlightTable::FlightOf(const PlanCall& call) const {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -43,6 +44,11 @@ class PlanCall {
   std::optional<Bytes> budget;               // nothing while "least" is not resolved
   Clock::time_point limit{};                 // when it gets an error; set before it joins a flight
   std::chrono::nanoseconds margin{};         // before the limit, for the answer
+
+  std::function<void()> changed;  // told when there is news; empty: does not watch
+  // Of the news, what it was shown last; used by PlanningService::Latest alone.
+  std::shared_ptr<const Plan> shown;
+  std::optional<Nanos> shown_makespan;
 
   // Until when it would have a search go on.
   Clock::time_point search_until() const { return limit - 2 * margin; }
@@ -82,6 +88,9 @@ class FlightTable {
   // Takes the call out for good. Returns its flight if it was the last one there: that flight has
   // been told to stop.
   std::shared_ptr<Flight> Leave(const std::shared_ptr<PlanCall>& call);
+
+  // Those of its calls that watch.
+  std::vector<std::shared_ptr<PlanCall>> Watchers(const Flight& flight) const;
 
   // Of a call that waits; else null.
   std::shared_ptr<Flight> FlightOf(const PlanCall& call) const;

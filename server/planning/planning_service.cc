@@ -63,8 +63,10 @@ absl::Status PlanningService::Defer(std::function<void()> task) {
 }
 
 std::shared_ptr<PlanCall> PlanningService::ComputePlan(const ComputeRequest& request,
-                                                       ComputeCallback done) {
+                                                       ComputeCallback done,
+                                                       std::function<void()> changed) {
   auto call = std::make_shared<PlanCall>(next_call_++, request.deadline, std::move(done));
+  call->changed = std::move(changed);
   const Clock::time_point now = Clock::now();
   call->limit = request.deadline.value_or(now + options_.max_solve_time);
   call->margin = AnswerMargin(call->limit - now);
@@ -198,7 +200,10 @@ absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr
 void PlanningService::Run(const std::shared_ptr<Flight>& flight) {
   if (flight->stop.stop_requested()) return;
   AnswerSource source = AnswerSource::kSolved;
-  const absl::StatusOr<Plan> plan = solving_.PlanFor(flight.get(), &source);
+  const auto tell = [&] {
+    for (const auto& watcher : flights_.Watchers(*flight)) watcher->changed();
+  };
+  const absl::StatusOr<Plan> plan = solving_.PlanFor(flight.get(), tell, &source);
   if (plan.ok()) return Distribute(flight, *plan, source);
   if (absl::IsDeadlineExceeded(plan.status())) {
     // Some joined when the solve had just stopped; the others have their errors at their limits.
@@ -206,6 +211,25 @@ void PlanningService::Run(const std::shared_ptr<Flight>& flight) {
     return;
   }
   for (const auto& call : flights_.Land(flight)) Answer(call, plan.status());
+}
+
+PlanUpdate PlanningService::Latest(const std::shared_ptr<PlanCall>& call) {
+  PlanUpdate update;
+  const std::shared_ptr<Flight> flight = flights_.FlightOf(*call);
+  if (!flight) return update;
+  const FlightNews::Latest latest = flight->news.latest();
+  update.progress = latest.progress;
+  if (!latest.best || std::exchange(call->shown, latest.best) == latest.best) return update;
+  update.plan = AsAnswer(*call, *flight, *latest.best);
+  if (!update.plan) return update;
+  const Nanos makespan = update.plan->prediction.makespan;
+  if (call->shown_makespan && makespan >= *call->shown_makespan) {
+    update.plan.reset();
+    return update;
+  }
+  call->shown_makespan = makespan;
+  update.plan->stage_vertices = call->problem->stage_vertices;
+  return update;
 }
 
 std::optional<Plan> PlanningService::AsAnswer(const PlanCall& call, const Flight& flight,

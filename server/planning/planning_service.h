@@ -57,7 +57,13 @@ class PlanningService {
   // DEADLINE_EXCEEDED (the caller's, or max_solve_time; a search that has found a plan by then answers
   // with its best one, a little before), RESOURCE_EXHAUSTED (queue full, tenant's quota, deadline too short, or too many
   // calls, with a time to retry after; or the solver's memory), UNAVAILABLE (draining).
-  std::shared_ptr<PlanCall> ComputePlan(const ComputeRequest& request, ComputeCallback done);
+  // While a solve goes on, `changed` is called when Latest has news, at most ten times a second, and maybe
+  // once more while the answer is given; it must be quick.
+  std::shared_ptr<PlanCall> ComputePlan(const ComputeRequest& request, ComputeCallback done,
+                                        std::function<void()> changed = nullptr);
+
+  // How far the solve is that the call waits for. O(schedule); one at a time for a call.
+  PlanUpdate Latest(const std::shared_ptr<PlanCall>& call);
 
   // Answers the call with CANCELLED unless it has been answered. The solve goes on while anybody
   // else waits for it.

@@ -17,10 +17,16 @@ class CallHandle {
 
   void Set(const std::shared_ptr<PlanCall>& call) const {
     std::unique_lock<std::mutex> lock(state_->mutex);
-    state_->call = call;
+    if (!state_->forgotten) state_->call = call;
     const bool cancelled = state_->cancelled;
     lock.unlock();
     if (cancelled) state_->planning->Cancel(call);
+  }
+
+  // Null until it is set.
+  std::shared_ptr<PlanCall> call() const {
+    std::lock_guard<std::mutex> lock(state_->mutex);
+    return state_->call;
   }
 
   void Cancel() const {
@@ -29,6 +35,13 @@ class CallHandle {
     const std::shared_ptr<PlanCall> call = state_->call;
     lock.unlock();
     if (call) state_->planning->Cancel(call);
+  }
+
+  // The reactor is gone: drops the call, which may hold what holds this handle.
+  void Forget() const {
+    std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->forgotten = true;
+    state_->call = nullptr;
   }
 
   bool cancelled() const {
@@ -43,6 +56,7 @@ class CallHandle {
     std::mutex mutex;
     std::shared_ptr<PlanCall> call;
     bool cancelled = false;
+    bool forgotten = false;
   };
   std::shared_ptr<State> state_;
 };

@@ -4,25 +4,10 @@
 
 #include "proto/codec/codec.h"
 #include "server/planning/planning_error.h"
+#include "server/rpc/plan_source.h"
 #include "server/rpc/rpc_status.h"
 
 namespace stowage {
-namespace {
-
-v1::PlanSource SourceToProto(AnswerSource source) {
-  switch (source) {
-    case AnswerSource::kCache:
-      return v1::PLAN_SOURCE_CACHE;
-    case AnswerSource::kSolved:
-      return v1::PLAN_SOURCE_SOLVED;
-    case AnswerSource::kShared:
-      return v1::PLAN_SOURCE_SHARED;
-  }
-  return v1::PLAN_SOURCE_UNSPECIFIED;
-}
-
-}  // namespace
-
 ComputePlanCall::ComputePlanCall(const v1::ComputePlanRequest* request, CallDeadline deadline,
                                  PlanningService* planning, const RpcRecord& record,
                                  const RequestLimits& limits, v1::ComputePlanResponse* response)

@@ -22,16 +22,18 @@ bool IsLarge(const google::protobuf::MessageLite& request) {
   return request.ByteSizeLong() > kLargeBytes;
 }
 
-absl::StatusOr<ComputeRequest> ToComputeRequest(const v1::ComputePlanRequest& request,
+absl::StatusOr<ComputeRequest> ToComputeRequest(const v1::Profile& profile,
+                                                const v1::Budget& budget,
+                                                const v1::PlanOptions& options,
                                                 const RequestLimits& limits) {
-  if (absl::Status status = CheckLimits(request, limits); !status.ok()) return status;
-  absl::StatusOr<Profile> profile = FromProto(request.profile());
-  if (!profile.ok()) return profile.status();
-  const absl::StatusOr<Budget> budget = FromProto(request.budget());
-  if (!budget.ok()) return budget.status();
-  const absl::StatusOr<KeyOptions> options = FromProto(request.options(), "");
-  if (!options.ok()) return options.status();
-  return ComputeRequest{*std::move(profile), *budget, *options, std::nullopt};
+  if (absl::Status status = CheckLimits(profile, limits); !status.ok()) return status;
+  absl::StatusOr<Profile> converted = FromProto(profile);
+  if (!converted.ok()) return converted.status();
+  const absl::StatusOr<Budget> amount = FromProto(budget);
+  if (!amount.ok()) return amount.status();
+  const absl::StatusOr<KeyOptions> key_options = FromProto(options, "");
+  if (!key_options.ok()) return key_options.status();
+  return ComputeRequest{*std::move(converted), *amount, *key_options, std::nullopt};
 }
 
 }  // namespace stowage

@@ -24,8 +24,17 @@ CallDeadline DeadlineOf(const grpc::CallbackServerContext& context);
 bool IsLarge(const google::protobuf::MessageLite& request);
 
 // Checked against the limits, converted. INVALID_ARGUMENT made by FieldError.
-absl::StatusOr<ComputeRequest> ToComputeRequest(const v1::ComputePlanRequest& request,
+absl::StatusOr<ComputeRequest> ToComputeRequest(const v1::Profile& profile,
+                                                const v1::Budget& budget,
+                                                const v1::PlanOptions& options,
                                                 const RequestLimits& limits);
+
+// Of a request that asks for a plan.
+template <class Request>
+absl::StatusOr<ComputeRequest> ToComputeRequest(const Request& request,
+                                                const RequestLimits& limits) {
+  return ToComputeRequest(request.profile(), request.budget(), request.options(), limits);
+}
 
 }  // namespace stowage
 

@@ -11,6 +11,7 @@
 #include "server/rpc/get_plan_bytes.h"
 #include "server/rpc/rpc_record.h"
 #include "server/rpc/rpc_status.h"
+#include "server/rpc/watch_plan_call.h"
 #include "solvers/model/field_error.h"
 #include "solvers/planner.h"
 
@@ -22,13 +23,6 @@ using grpc::ServerUnaryReactor;
 
 // Of the plans that are handed out now: thousands of them.
 constexpr Bytes kReplyBytes{int64_t{32} << 20};
-
-// A stream that ends before its first message.
-class RefusedWatch final : public grpc::ServerWriteReactor<v1::WatchPlanResponse> {
- public:
-  explicit RefusedWatch(const grpc::Status& status) { Finish(status); }
-  void OnDone() override { delete this; }
-};
 
 ServerUnaryReactor* FinishNow(CallbackServerContext* context, const grpc::Status& status) {
   ServerUnaryReactor* reactor = context->DefaultReactor();
@@ -118,7 +112,7 @@ ServerUnaryReactor* PlanRpcService::GetCapabilities(CallbackServerContext* conte
   response->set_max_message_bytes(limits_.max_message_bytes);
   response->set_max_stages(limits_.max_stages);
   response->set_max_vertices(limits_.max_vertices);
-  for (const Rpc rpc : {Rpc::kGetPlan, Rpc::kComputePlan, Rpc::kGetCapabilities}) {
+  for (const Rpc rpc : {Rpc::kGetPlan, Rpc::kComputePlan, Rpc::kWatchPlan, Rpc::kGetCapabilities}) {
     response->add_implemented_rpcs(ToString(rpc));
   }
   return FinishNow(context, record.Handled(grpc::Status::OK));
@@ -130,9 +124,9 @@ ServerUnaryReactor* PlanRpcService::Refuse(CallbackServerContext* context, Rpc r
 }
 
 grpc::ServerWriteReactor<v1::WatchPlanResponse>* PlanRpcService::WatchPlan(
-    CallbackServerContext*, const v1::WatchPlanRequest*) {
+    CallbackServerContext* context, const v1::WatchPlanRequest* request) {
   const RpcRecord record(Rpc::kWatchPlan, metrics_);
-  return new RefusedWatch(record.Handled(NotImplemented(Rpc::kWatchPlan)));
+  return new WatchPlanCall(request, DeadlineOf(*context), planning_, record, limits_);
 }
 
 ServerUnaryReactor* PlanRpcService::GetFrontier(CallbackServerContext* context,

@@ -22,8 +22,7 @@ absl::Status CheckLimits(const v1::GetPlanRequest& request) {
   return AtMost("keys", request.keys_size(), kMaxKeysPerRequest);
 }
 
-absl::Status CheckLimits(const v1::ComputePlanRequest& request, const RequestLimits& limits) {
-  const v1::Profile& profile = request.profile();
+absl::Status CheckLimits(const v1::Profile& profile, const RequestLimits& limits) {
   absl::Status status =
       AtMost("profile.chain.stages", profile.chain().stages_size(), limits.max_stages);
   if (!status.ok()) return status;

@@ -25,7 +25,8 @@ struct RequestLimits {
 
 // OK, or INVALID_ARGUMENT made by FieldError that names the limit.
 absl::Status CheckLimits(const v1::GetPlanRequest& request);
-absl::Status CheckLimits(const v1::ComputePlanRequest& request, const RequestLimits& limits);
+// Of the profile of a request.
+absl::Status CheckLimits(const v1::Profile& profile, const RequestLimits& limits);
 
 // OK, or RESOURCE_EXHAUSTED, RESPONSE_TOO_LARGE that names the limit. Waiting does not help.
 absl::Status CheckSize(size_t response_bytes, const RequestLimits& limits);

@@ -60,7 +60,7 @@ TEST(CallLife, ACancelledCallStopsTheSolve) {
 
 TEST(CallLife, LargeRequestsAreConvertedElsewhereAndMayBeCancelled) {
   ProfileShape shape;
-  shape.stages = 1500;
+  shape.stages = 4000;
   v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile(shape), 100000);
   ASSERT_GT(request.ByteSizeLong(), size_t{64} << 10);
   RpcFixture fixture;

@@ -1,0 +1,144 @@
+#include "server/rpc/watch_plan_call.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "proto/codec/codec.h"
+#include "server/planning/planning_error.h"
+#include "server/rpc/plan_source.h"
+#include "server/rpc/rpc_status.h"
+
+namespace stowage {
+
+class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(WatchPlanCall* reactor, PlanningService* planning, const CallHandle& handle,
+         const RpcRecord& record, const RequestLimits& limits)
+      : reactor_(reactor), planning_(planning), handle_(handle), record_(record), limits_(limits) {}
+
+  // There is news: it is judged by a thread of the intake when nothing is on its way.
+  void Changed() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    changed_ = true;
+    PullLocked();
+  }
+
+  void Written(bool ok) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    writing_ = false;
+    if (answered_) return EndLocked();
+    broken_ = !ok;
+    PullLocked();
+    lock.unlock();
+    if (!ok) handle_.Cancel();
+  }
+
+  void Answer(const absl::StatusOr<ComputeAnswer>& answer) {
+    absl::Status status = answer.status();
+    v1::WatchPlanResponse last;
+    if (status.ok()) {
+      last.set_done(true);
+      last.set_progress(1.0);
+      *last.mutable_plan() = ToProto(answer->plan);
+      *last.mutable_key() = ToProto(answer->key);
+      last.set_source(SourceToProto(answer->source));
+      status = CheckSize(last, limits_);
+    }
+    std::lock_guard<std::mutex> lock(mutex_);
+    answered_ = true;
+    status_ = status;
+    last_ = std::move(last);
+    if (!writing_) EndLocked();
+  }
+
+ private:
+  void PullLocked() {
+    if (!changed_ || writing_ || pulling_ || answered_ || broken_) return;
+    changed_ = false;
+    pulling_ = planning_->Defer([self = shared_from_this()] { self->Pull(); }).ok();
+  }
+
+  void Pull() {
+    PlanUpdate update;
+    if (const auto call = handle_.call()) update = planning_->Latest(call);
+    v1::WatchPlanResponse message;
+    if (update.plan) *message.mutable_plan() = ToProto(*update.plan);
+    std::lock_guard<std::mutex> lock(mutex_);
+    pulling_ = false;
+    progress_ = std::max(progress_, update.progress);
+    message.set_progress(progress_);
+    if (answered_ || broken_ || !CheckSize(message, limits_).ok()) return;
+    message_ = std::move(message);
+    writing_ = true;
+    reactor_->StartWrite(&message_);
+  }
+
+  // Nothing is on its way, and nothing but this will be.
+  void EndLocked() {
+    const grpc::Status status = record_.Handled(ToWireStatus(status_));
+    if (status_.ok() && !broken_) {
+      reactor_->StartWriteAndFinish(&last_, grpc::WriteOptions(), status);
+    } else {
+      reactor_->Finish(status);
+    }
+  }
+
+  WatchPlanCall* const reactor_;  // there until EndLocked
+  PlanningService* const planning_;
+  const CallHandle handle_;
+  const RpcRecord record_;
+  const RequestLimits limits_;
+  std::mutex mutex_;
+  bool changed_ = false;
+  bool pulling_ = false;
+  bool writing_ = false;
+  bool broken_ = false;
+  bool answered_ = false;
+  double progress_ = 0;
+  absl::Status status_;
+  v1::WatchPlanResponse message_;
+  v1::WatchPlanResponse last_;
+};
+
+WatchPlanCall::WatchPlanCall(const v1::WatchPlanRequest* request, CallDeadline deadline,
+                             PlanningService* planning, const RpcRecord& record,
+                             const RequestLimits& limits)
+    : request_(request),
+      deadline_(deadline),
+      planning_(planning),
+      limits_(limits),
+      handle_(planning),
+      stream_(std::make_shared<Stream>(this, planning, handle_, record, limits)) {
+  if (!IsLarge(*request)) {
+    Begin(MayWait::kNo);
+    return;
+  }
+  const absl::Status deferred = planning->Defer([this] { Begin(MayWait::kYes); });
+  if (!deferred.ok()) stream_->Answer(deferred);
+}
+
+void WatchPlanCall::Begin(MayWait wait) {
+  // The answer may end this object before ComputePlan returns.
+  const std::shared_ptr<Stream> stream = stream_;
+  const CallHandle handle = handle_;
+  if (handle.cancelled()) return stream->Answer(CallCancelledError());
+  absl::StatusOr<ComputeRequest> request = ToComputeRequest(*request_, limits_);
+  if (!request.ok()) return stream->Answer(request.status());
+  request->deadline = deadline_;
+  request->may_wait = wait;
+  handle.Set(planning_->ComputePlan(
+      *request, [stream](const absl::StatusOr<ComputeAnswer>& answer) { stream->Answer(answer); },
+      [stream] { stream->Changed(); }));
+}
+
+void WatchPlanCall::OnWriteDone(bool ok) { stream_->Written(ok); }
+
+void WatchPlanCall::OnCancel() { handle_.Cancel(); }
+
+void WatchPlanCall::OnDone() {
+  handle_.Forget();
+  delete this;
+}
+
+}  // namespace stowage

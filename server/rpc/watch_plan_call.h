@@ -1,0 +1,49 @@
+// One WatchPlan on the wire: as ComputePlan, with messages on the way.
+//
+// One message is on its way at a time. What changes meanwhile is told once, when it has left: a slow
+// reader gets fewer messages, and neither the solver nor the server's memory notices. The last message
+// is the answer; a cancelled or broken stream leaves the solve to whoever else waits for it.
+#ifndef STOWAGE_SERVER_RPC_WATCH_PLAN_CALL_H_
+#define STOWAGE_SERVER_RPC_WATCH_PLAN_CALL_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "server/planning/planning_service.h"
+#include "server/rpc/call_handle.h"
+#include "server/rpc/compute_request.h"
+#include "server/rpc/request_limits.h"
+#include "server/rpc/rpc_record.h"
+#include "stowage/v1/plan_service.pb.h"
+
+namespace stowage {
+
+class WatchPlanCall final : public grpc::ServerWriteReactor<v1::WatchPlanResponse> {
+ public:
+  // Starts at once. `request` is gRPC's and lives until OnDone.
+  WatchPlanCall(const v1::WatchPlanRequest* request, CallDeadline deadline,
+                PlanningService* planning, const RpcRecord& record, const RequestLimits& limits);
+
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  // Outlives the reactor where the solver's thread still knows it.
+  class Stream;
+
+  void Begin(MayWait wait);
+
+  const v1::WatchPlanRequest* const request_;
+  const CallDeadline deadline_;
+  PlanningService* const planning_;
+  const RequestLimits limits_;
+  const CallHandle handle_;
+  const std::shared_ptr<Stream> stream_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_WATCH_PLAN_CALL_H_

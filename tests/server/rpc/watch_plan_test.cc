@@ -1,0 +1,156 @@
+// Progress and the best plan so far, then the answer.
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "solvers/planner.h"
+#include "tests/server/rpc/rpc_fixture.h"
+
+namespace stowage::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr int64_t kTight = 1500;
+
+v1::WatchPlanRequest WatchRequestFor(const Profile& profile, int64_t budget_bytes) {
+  v1::WatchPlanRequest request;
+  *request.mutable_profile() = ToProto(profile);
+  request.mutable_budget()->set_bytes(budget_bytes);
+  return request;
+}
+
+Schedule TightSchedule() {
+  return MakePlan(ChainProfile({}), Bytes(kTight), PlanOptions())->schedule;
+}
+
+struct Watch {
+  explicit Watch(RpcFixture* fixture, milliseconds deadline = seconds(20),
+                 const Profile& profile = ChainProfile({})) {
+    context.set_deadline(std::chrono::system_clock::now() + deadline);
+    stream = fixture->stub->WatchPlan(&context, WatchRequestFor(profile, kTight));
+  }
+
+  // Reads to the end.
+  std::vector<v1::WatchPlanResponse> Rest() {
+    std::vector<v1::WatchPlanResponse> all;
+    for (v1::WatchPlanResponse message; stream->Read(&message);) all.push_back(message);
+    status = FromGrpcStatus(stream->Finish());
+    return all;
+  }
+
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReader<v1::WatchPlanResponse>> stream;
+  absl::Status status;
+};
+
+TEST(WatchPlan, TheLastMessageIsTheAnswerOfComputePlan) {
+  RpcFixture fixture;
+  Watch solved(&fixture);
+  const auto messages = solved.Rest();
+  ASSERT_TRUE(solved.status.ok()) << solved.status;
+  ASSERT_FALSE(messages.empty());
+  for (size_t i = 0; i < messages.size(); ++i) {
+    EXPECT_EQ(messages[i].done(), i + 1 == messages.size());
+    EXPECT_GE(messages[i].progress(), messages[i > 0 ? i - 1 : 0].progress());
+  }
+  EXPECT_EQ(messages.back().source(), v1::PLAN_SOURCE_SOLVED);
+  EXPECT_EQ(messages.back().progress(), 1.0);
+  v1::ComputePlanResponse computed;
+  ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &computed).ok());
+  EXPECT_EQ(computed.source(), v1::PLAN_SOURCE_CACHE);
+  EXPECT_EQ(messages.back().plan().digest(), computed.plan().digest());
+  EXPECT_EQ(messages.back().key().digest(), computed.key().digest());
+  Watch cached(&fixture);
+  const auto at_once = cached.Rest();
+  ASSERT_EQ(at_once.size(), 1u);
+  EXPECT_EQ(at_once[0].source(), v1::PLAN_SOURCE_CACHE);
+}
+
+TEST(WatchPlan, TheBestPlanSoFarComesWhileTheSolveGoesOn) {
+  RpcFixture fixture(true);
+  fixture.solver.TellOf(TightSchedule());
+  Watch first(&fixture);
+  v1::WatchPlanResponse message;
+  ASSERT_TRUE(first.stream->Read(&message));
+  EXPECT_FALSE(message.done());
+  EXPECT_EQ(message.plan().status(), v1::PLAN_STATUS_FOUND);
+  EXPECT_LE(message.plan().prediction().peak_bytes(), kTight);
+  EXPECT_EQ(fixture.metrics.Solves(SolveOutcome::kFound), 0);
+  fixture.solver.Release();
+  const auto rest = first.Rest();
+  ASSERT_TRUE(first.status.ok()) << first.status;
+  ASSERT_FALSE(rest.empty());
+  EXPECT_TRUE(rest.back().done());
+}
+
+TEST(WatchPlan, WhoDoesNotReadHoldsNobodyUp) {
+  RpcFixture fixture(true);
+  fixture.solver.TellOf(TightSchedule());
+  Watch silent(&fixture);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  v1::ComputePlanResponse computed;
+  fixture.solver.Release();
+  EXPECT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &computed).ok());
+  const auto messages = silent.Rest();
+  ASSERT_FALSE(messages.empty());
+  EXPECT_TRUE(messages.back().done());
+}
+
+TEST(WatchPlan, WhoLeavesStopsTheSolveUnlessOthersWait) {
+  RpcFixture fixture(true);
+  fixture.solver.TellOf(TightSchedule());
+  Watch leaves(&fixture);
+  v1::WatchPlanResponse message;
+  ASSERT_TRUE(leaves.stream->Read(&message));
+  Watch stays(&fixture);
+  while (fixture.metrics.flights_joined < 1) std::this_thread::sleep_for(milliseconds(1));
+  leaves.context.TryCancel();
+  leaves.Rest();
+  EXPECT_TRUE(absl::IsCancelled(leaves.status));
+  EXPECT_EQ(fixture.solver.stopped(), 0);
+  stays.context.TryCancel();
+  stays.Rest();
+  EXPECT_TRUE(absl::IsCancelled(stays.status));
+  EXPECT_TRUE(fixture.solver.WaitUntilStopped(1));
+}
+
+TEST(WatchPlan, ADeadlineGetsTheBestPlanSoFarAsTheLastMessage) {
+  RpcFixture fixture(true);
+  fixture.solver.TellOf(TightSchedule());
+  Watch watch(&fixture, milliseconds(600));
+  const auto messages = watch.Rest();
+  ASSERT_TRUE(watch.status.ok()) << watch.status;
+  ASSERT_FALSE(messages.empty());
+  EXPECT_TRUE(messages.back().done());
+  EXPECT_EQ(messages.back().plan().status(), v1::PLAN_STATUS_FOUND);
+}
+
+TEST(WatchPlan, ErrorsAreThoseOfComputePlan) {
+  RpcFixture fixture;
+  grpc::ClientContext context;
+  auto request = WatchRequestFor(ChainProfile({}), kTight);
+  request.mutable_options()->set_solver("no such solver");
+  const auto stream = fixture.stub->WatchPlan(&context, request);
+  v1::WatchPlanResponse message;
+  EXPECT_FALSE(stream->Read(&message));
+  EXPECT_TRUE(absl::IsInvalidArgument(FromGrpcStatus(stream->Finish())));
+}
+
+TEST(WatchPlan, CancelsThatRaceWithAnswersNeverBreakTheServer) {
+  RpcFixture fixture;
+  for (int i = 0; i < 60; ++i) {
+    ProfileShape shape;
+    shape.stages = 6 + i;
+    Watch watch(&fixture, seconds(20), ChainProfile(shape));
+    std::this_thread::sleep_for(std::chrono::microseconds(40 * i));
+    watch.context.TryCancel();
+    watch.Rest();
+    EXPECT_TRUE(watch.status.ok() || absl::IsCancelled(watch.status)) << watch.status;
+  }
+}
+
+}  // namespace
+}  // namespace stowage::testing
