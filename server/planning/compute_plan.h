@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "absl/status/statusor.h"
@@ -11,6 +12,7 @@
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
+#include "solvers/plan/frontier.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
@@ -29,10 +31,14 @@ enum class AnswerSource {
   kShared,  // for an identical request that came earlier
 };
 
+// What a call asks for.
+enum class Asked { kPlan, kFrontier };
+
 struct ComputeAnswer {
   Plan plan;
   PlanKey key;
   AnswerSource source = AnswerSource::kCache;
+  std::shared_ptr<const Frontier> frontier;  // instead of a plan, where that was asked for
 };
 
 // Of a solve that goes on.

@@ -157,6 +157,25 @@ absl::StatusOr<Plan> FlightSolver::Solve(Flight* flight, const std::function<voi
   return plan;
 }
 
+absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::FrontierFor(
+    Flight* flight, const std::function<void()>& tell, AnswerSource* source) {
+  const PlanningProblem& problem = *flight->problem;
+  *source = AnswerSource::kCache;
+  const auto cached = cache_->FindFrontier(problem, MayWait::kYes);
+  if (cached && *cached) return *cached;
+  *source = AnswerSource::kSolved;
+  PlanOptions plan_options = OptionsFor(*flight);
+  plan_options.solve.progress = [&](double share) {
+    if (flight->news.Progressed(share)) tell();
+  };
+  absl::StatusOr<Frontier> frontier = CatchingBadAlloc(
+      [&] { return solver_->SolveFrontier(problem.costs->problem, plan_options); });
+  if (!frontier.ok()) return frontier.status();
+  const auto shared = std::make_shared<const Frontier>(*std::move(frontier));
+  cache_->KeepFrontier(problem, shared);
+  return shared;
+}
+
 void FlightSolver::Count(const Flight& flight, const absl::StatusOr<Plan>& plan,
                          std::chrono::nanoseconds took) {
   const PlanningProblem& problem = *flight.problem;

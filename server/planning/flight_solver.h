@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "absl/status/statusor.h"
@@ -33,6 +34,11 @@ class FlightSolver {
   // most ten times a second. A plan that its deadline cut short is not kept.
   absl::StatusOr<Plan> PlanFor(Flight* flight, const std::function<void()>& tell,
                                AnswerSource* source);
+
+  // All budgets at once; as PlanFor.
+  absl::StatusOr<std::shared_ptr<const Frontier>> FrontierFor(Flight* flight,
+                                                              const std::function<void()>& tell,
+                                                              AnswerSource* source);
 
   // How long the solve for the budget, if it is known, will probably take.
   SolveEstimate Estimate(const PlanningProblem& problem, std::optional<Bytes> budget) const;

@@ -9,12 +9,13 @@ namespace stowage {
 FlightTable::Key FlightTable::KeyOf(const Flight& flight) {
   std::optional<int64_t> budget;
   if (flight.budget) budget = flight.budget->value();
-  return Key(flight.problem->key.digest, budget);
+  return Key(flight.problem->key.digest, flight.asked, budget);
 }
 
 FlightTable::Joined FlightTable::Join(const std::shared_ptr<PlanCall>& call) {
   auto flight = std::make_shared<Flight>(call->search_until());
   flight->problem = call->problem;
+  flight->asked = call->asked;
   flight->budget = call->budget;
   flight->leader = call->id;
 

@@ -40,10 +40,11 @@ class PlanCall {
   ComputeCallback done;
   std::atomic<bool> answered{false};         // whoever sets it calls `done`
   std::shared_ptr<PlanningProblem> problem;  // changed by nobody but FlightTable::Join
-  bool least = false;                        // asks for the least budget
-  std::optional<Bytes> budget;               // nothing while "least" is not resolved
-  Clock::time_point limit{};                 // when it gets an error; set before it joins a flight
-  std::chrono::nanoseconds margin{};         // before the limit, for the answer
+  Asked asked = Asked::kPlan;
+  bool least = false;                 // asks for the least budget
+  std::optional<Bytes> budget;        // nothing while "least" is not resolved
+  Clock::time_point limit{};          // when it gets an error; set before it joins a flight
+  std::chrono::nanoseconds margin{};  // before the limit, for the answer
 
   std::function<void()> changed;  // told when there is news; empty: does not watch
   // Of the news, what it was shown last; used by PlanningService::Latest alone.
@@ -64,8 +65,9 @@ struct Flight {
 
   uint64_t id = 0;
   std::shared_ptr<const PlanningProblem> problem;  // of the caller that started it
-  std::optional<Bytes> budget;                     // nothing: "least", to be resolved by the flight
-  uint64_t leader = 0;                             // id of the call that started it
+  Asked asked = Asked::kPlan;
+  std::optional<Bytes> budget;  // nothing: "least", to be resolved by the flight
+  uint64_t leader = 0;          // id of the call that started it
   StopToken stop;
   FlightNews news;
 
@@ -106,7 +108,7 @@ class FlightTable {
   std::vector<std::shared_ptr<PlanCall>> LandAll();
 
  private:
-  using Key = std::tuple<Digest, std::optional<int64_t>>;
+  using Key = std::tuple<Digest, Asked, std::optional<int64_t>>;
 
   static Key KeyOf(const Flight& flight);
   std::vector<std::shared_ptr<PlanCall>> LandLocked(const std::shared_ptr<Flight>& flight);

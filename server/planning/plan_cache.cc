@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/planning/frontier_under.h"
 #include "server/planning/plan_lookup.h"
 #include "server/planning/plan_under.h"
 #include "server/planning/planning_error.h"
@@ -72,20 +73,48 @@ std::optional<std::optional<Bytes>> PlanCache::FindLeast(const PlanningProblem& 
   return known ? entry->least_budget : std::nullopt;
 }
 
+std::optional<std::shared_ptr<const Frontier>> PlanCache::FindFrontier(
+    const PlanningProblem& problem, MayWait wait) const {
+  const auto found = Get(problem.key, Access::kLookup, wait);
+  if (!found) return std::nullopt;
+  const PlanEntry* entry = found->get();
+  if (entry == nullptr || !entry->frontier || entry->canonical != *problem.canonical) {
+    return nullptr;
+  }
+  return FrontierUnder(*problem.costs, *entry->reference, entry->frontier);
+}
+
+void PlanCache::KeepFrontier(const PlanningProblem& problem,
+                             const std::shared_ptr<const Frontier>& frontier) {
+  if (IdealTime(problem.costs->problem) == Nanos(0)) return;
+  Change(problem, [&](const PlanEntry* old) -> std::optional<PlanEntry> {
+    PlanEntry entry = old != nullptr ? *old : NewEntry(problem);
+    if (entry.frozen) return std::nullopt;
+    entry.frontier = FrontierUnder(*entry.reference, *problem.costs, frontier);
+    if (!entry.frontier) return std::nullopt;
+    return entry;
+  });
+}
+
 void PlanCache::Keep(SolvedPlan* solved) {
+  Change(*solved->problem, [solved](const PlanEntry* old) { return Record(old, solved); });
+}
+
+void PlanCache::Change(const PlanningProblem& problem,
+                       const std::function<std::optional<PlanEntry>(const PlanEntry*)>& change) {
   constexpr int kAttempts = 3;
-  const PlanKey& key = solved->problem->key;
   std::lock_guard<std::mutex> lock(record_mutex_);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    std::shared_ptr<const PlanEntry> old = store_->Get(key, Access::kUpdate);
+    std::shared_ptr<const PlanEntry> old = store_->Get(problem.key, Access::kUpdate);
     const int64_t generation = old ? old->generation : 0;
-    if (old && old->canonical != *solved->problem->canonical) old = nullptr;
-    std::optional<PlanEntry> entry = Record(old.get(), solved);
+    if (old && old->canonical != *problem.canonical) old = nullptr;
+    std::optional<PlanEntry> entry = change(old.get());
     if (!entry) return;
     entry->generation = generation + 1;
     // An entry that the store cannot hold costs later hits, not this answer; one that another server
     // has changed meanwhile is changed anew.
-    const absl::Status put = store_->Put(key, std::make_shared<const PlanEntry>(*std::move(entry)));
+    const absl::Status put =
+        store_->Put(problem.key, std::make_shared<const PlanEntry>(*std::move(entry)));
     if (!absl::IsAborted(put)) return;
   }
 }

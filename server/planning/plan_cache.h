@@ -4,6 +4,7 @@
 #define STOWAGE_SERVER_PLANNING_PLAN_CACHE_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -44,12 +45,24 @@ class PlanCache {
   // What "least" is for the caller, as far as the entry says. Nothing: as above.
   std::optional<std::optional<Bytes>> FindLeast(const PlanningProblem& problem, MayWait wait) const;
 
+  // All budgets under the caller's costs, or null inside. Nothing: as above.
+  std::optional<std::shared_ptr<const Frontier>> FindFrontier(const PlanningProblem& problem,
+                                                              MayWait wait) const;
+
+  // Keeps what was solved for all budgets, where the entry's reference is about the caller's costs.
+  void KeepFrontier(const PlanningProblem& problem,
+                    const std::shared_ptr<const Frontier>& frontier);
   // Keeps a solved plan as Record says.
   void Keep(SolvedPlan* solved);
 
  private:
   std::optional<std::shared_ptr<const PlanEntry>> Get(const PlanKey& key, Access access,
                                                       MayWait wait) const;
+
+  // Replaces the entry by what `change` makes of it (null: there is none for these canonical bytes);
+  // nothing changes where that is nothing.
+  void Change(const PlanningProblem& problem,
+              const std::function<std::optional<PlanEntry>(const PlanEntry*)>& change);
 
   PlanStore* const store_;
   ServerMetrics* const metrics_;

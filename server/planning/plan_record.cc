@@ -8,7 +8,6 @@
 #include "server/planning/revisions.h"
 
 namespace stowage {
-namespace {
 
 PlanEntry NewEntry(const PlanningProblem& problem, uint64_t job) {
   PlanEntry entry;
@@ -20,6 +19,8 @@ PlanEntry NewEntry(const PlanningProblem& problem, uint64_t job) {
   entry.name = problem.name;
   return entry;
 }
+
+namespace {
 
 bool SameVersion(const Plan& a, const Plan& b) {
   return a.provenance.solver_version == b.provenance.solver_version;

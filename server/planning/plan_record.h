@@ -11,6 +11,9 @@
 
 namespace stowage {
 
+// An entry for the problem, of whom `job` is the first to ask, without plans.
+PlanEntry NewEntry(const PlanningProblem& problem, uint64_t job);
+
 struct SolvedPlan {
   std::shared_ptr<const PlanningProblem> problem;  // under whose costs it was solved
   Plan plan;

@@ -12,4 +12,9 @@ absl::StatusOr<Plan> LibraryPlanSolver::Solve(const Problem& problem, Bytes budg
   return MakePlan(problem, budget, options);
 }
 
+absl::StatusOr<Frontier> LibraryPlanSolver::SolveFrontier(const Problem& problem,
+                                                          const PlanOptions& options) const {
+  return MakeFrontier(problem, options);
+}
+
 }  // namespace stowage

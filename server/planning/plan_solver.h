@@ -7,7 +7,7 @@
 
 namespace stowage {
 
-// Thread-safe. Both obey options.solve.stop.
+// Thread-safe. All obey options.solve.stop.
 class PlanSolver {
  public:
   virtual ~PlanSolver() = default;
@@ -15,6 +15,8 @@ class PlanSolver {
                                         const PlanOptions& options) const = 0;
   virtual absl::StatusOr<Plan> Solve(const Problem& problem, Bytes budget,
                                      const PlanOptions& options) const = 0;
+  virtual absl::StatusOr<Frontier> SolveFrontier(const Problem& problem,
+                                                 const PlanOptions& options) const = 0;
 };
 
 // The solver library itself.
@@ -24,6 +26,8 @@ class LibraryPlanSolver final : public PlanSolver {
                                 const PlanOptions& options) const override;
   absl::StatusOr<Plan> Solve(const Problem& problem, Bytes budget,
                              const PlanOptions& options) const override;
+  absl::StatusOr<Frontier> SolveFrontier(const Problem& problem,
+                                         const PlanOptions& options) const override;
 };
 
 }  // namespace stowage

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SERVER_PLANNING_PLANNING_OPTIONS_H_
 #define STOWAGE_SERVER_PLANNING_PLANNING_OPTIONS_H_
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,13 @@ struct PlanningOptions {
   int64_t max_open_calls = 10000;  // of ComputePlan, who joined a flight included
   DigestFunction digest = Sha256;
 };
+
+// Solves of one tenant that may wait and run.
+inline size_t TenantLimit(const PlanningOptions& options) {
+  const double places =
+      static_cast<double>(options.queue_limit) + static_cast<double>(options.solver_threads);
+  return std::max<size_t>(static_cast<size_t>(places * options.tenant_share), 1);
+}
 
 }  // namespace stowage
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/planning/plan_under.h"
 #include "server/planning/planning_error.h"
 
 namespace stowage {
@@ -13,12 +12,6 @@ namespace {
 std::chrono::nanoseconds AnswerMargin(std::chrono::nanoseconds left) {
   constexpr std::chrono::nanoseconds kMost = std::chrono::milliseconds(50);
   return std::clamp<std::chrono::nanoseconds>(left / 20, std::chrono::nanoseconds(0), kMost);
-}
-
-size_t TenantLimit(const PlanningOptions& options) {
-  const double places =
-      static_cast<double>(options.queue_limit) + static_cast<double>(options.solver_threads);
-  return std::max<size_t>(static_cast<size_t>(places * options.tenant_share), 1);
 }
 
 }  // namespace
@@ -65,6 +58,17 @@ absl::Status PlanningService::Defer(std::function<void()> task) {
 std::shared_ptr<PlanCall> PlanningService::ComputePlan(const ComputeRequest& request,
                                                        ComputeCallback done,
                                                        std::function<void()> changed) {
+  return Ask(request, Asked::kPlan, std::move(done), std::move(changed));
+}
+
+std::shared_ptr<PlanCall> PlanningService::GetFrontier(const ComputeRequest& request,
+                                                       ComputeCallback done) {
+  return Ask(request, Asked::kFrontier, std::move(done), nullptr);
+}
+
+std::shared_ptr<PlanCall> PlanningService::Ask(const ComputeRequest& request, Asked asked,
+                                               ComputeCallback done,
+                                               std::function<void()> changed) {
   auto call = std::make_shared<PlanCall>(next_call_++, request.deadline, std::move(done));
   call->changed = std::move(changed);
   const Clock::time_point now = Clock::now();
@@ -80,8 +84,11 @@ std::shared_ptr<PlanCall> PlanningService::ComputePlan(const ComputeRequest& req
   const absl::Status valid = problem.ok() ? ValidateBudget(request.budget) : problem.status();
   if (valid.ok()) {
     call->problem = *std::move(problem);
-    call->least = std::holds_alternative<LeastBudget>(request.budget);
-    call->budget = WithoutSolver(request.budget, call->problem->store_all.peak);
+    call->asked = asked;
+    if (asked == Asked::kPlan) {
+      call->least = std::holds_alternative<LeastBudget>(request.budget);
+      call->budget = WithoutSolver(request.budget, call->problem->store_all.peak);
+    }
     Proceed(call, Access::kLookup, request.may_wait);
   } else {
     Answer(call, valid);
@@ -104,6 +111,14 @@ void PlanningService::Proceed(const std::shared_ptr<PlanCall>& call, Access acce
 
 bool PlanningService::AnswerFromCache(const std::shared_ptr<PlanCall>& call, Access access,
                                       MayWait wait) {
+  if (call->asked == Asked::kFrontier) {
+    auto frontier = cache_.FindFrontier(*call->problem, wait);
+    if (!frontier) return false;
+    if (*frontier) {
+      Answer(call, ComputeAnswer{Plan(), call->problem->key, AnswerSource::kCache, *frontier});
+    }
+    return true;
+  }
   if (call->least) {
     const auto least = cache_.FindLeast(*call->problem, wait);
     if (!least) return false;
@@ -130,15 +145,6 @@ void PlanningService::WatchLimit(const std::shared_ptr<PlanCall>& call) {
                   });
 }
 
-void PlanningService::AnswerBestSoFar(const std::shared_ptr<PlanCall>& call, const Flight& flight) {
-  if (call->answered) return;
-  std::optional<Plan> plan = AsAnswer(*call, flight, *flight.news.latest().best);
-  if (!plan) return;
-  LeaveFlight(call);
-  const bool leads = call->id == flight.leader;
-  AnswerPlan(call, *std::move(plan), leads ? AnswerSource::kSolved : AnswerSource::kShared);
-}
-
 void PlanningService::FailAtLimit(const std::shared_ptr<PlanCall>& call) {
   timer_.Schedule(call->id, call->limit, [this, weak = std::weak_ptr<PlanCall>(call)] {
     const auto late = weak.lock();
@@ -153,129 +159,9 @@ absl::Status PlanningService::LimitError(const PlanCall& call) const {
   return call.deadline ? CallDeadlineError() : SolveTimeError(options_.max_solve_time);
 }
 
-void PlanningService::Start(const std::shared_ptr<PlanCall>& call) {
-  if (stopping_) return Answer(call, DrainingError());
-  const FlightTable::Joined joined = flights_.Join(call);
-  if (!joined.flight) return;
-  if (!joined.created) return metrics_->FlightJoined();
-  const absl::Status submitted = Submit(*call, joined.flight);
-  if (submitted.ok()) return;
-  for (const auto& waiting : flights_.Land(joined.flight)) {
-    if (waiting == call || !absl::IsResourceExhausted(submitted)) {
-      Answer(waiting, submitted);
-    } else {
-      Proceed(waiting, Access::kPeek, MayWait::kNo);  // its deadline may be longer
-    }
-  }
-}
-
-absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr<Flight>& flight) {
-  const SolveEstimate estimate = solving_.Estimate(*call.problem, call.budget);
-  if (call.deadline && estimate.measured) {
-    const std::chrono::nanoseconds left = call.limit - Clock::now();
-    std::chrono::nanoseconds expected = pool_.WaitFor(estimate.time);
-    if (!IsAnytime(*call.problem)) expected += estimate.time;
-    if (expected > left) {
-      metrics_->CallShed(Shed::kDeadline);
-      return DeadlineTooShortError(expected, RetryAfter());
-    }
-  }
-  SolveJob job{flight->id, [this, flight] { Run(flight); }, estimate.time, estimate.measured,
-               call.problem->options.tenant};
-  switch (pool_.Submit(std::move(job))) {
-    case Admission::kAccepted:
-      return absl::OkStatus();
-    case Admission::kStopped:
-      return DrainingError();
-    case Admission::kOverQuota:
-      metrics_->CallShed(Shed::kQuota);
-      return TenantQuotaError(TenantLimit(options_), RetryAfter());
-    case Admission::kQueueFull:
-      break;
-  }
-  metrics_->CallShed(Shed::kQueueFull);
-  return QueueFullError(options_.queue_limit, RetryAfter());
-}
-
-void PlanningService::Run(const std::shared_ptr<Flight>& flight) {
-  if (flight->stop.stop_requested()) return;
-  AnswerSource source = AnswerSource::kSolved;
-  const auto tell = [&] {
-    for (const auto& watcher : flights_.Watchers(*flight)) watcher->changed();
-  };
-  const absl::StatusOr<Plan> plan = solving_.PlanFor(flight.get(), tell, &source);
-  if (plan.ok()) return Distribute(flight, *plan, source);
-  if (absl::IsDeadlineExceeded(plan.status())) {
-    // Some joined when the solve had just stopped; the others have their errors at their limits.
-    for (const auto& call : flights_.LandLate(flight)) Proceed(call, Access::kPeek, MayWait::kYes);
-    return;
-  }
-  for (const auto& call : flights_.Land(flight)) Answer(call, plan.status());
-}
-
-PlanUpdate PlanningService::Latest(const std::shared_ptr<PlanCall>& call) {
-  PlanUpdate update;
-  const std::shared_ptr<Flight> flight = flights_.FlightOf(*call);
-  if (!flight) return update;
-  const FlightNews::Latest latest = flight->news.latest();
-  update.progress = latest.progress;
-  if (!latest.best || std::exchange(call->shown, latest.best) == latest.best) return update;
-  update.plan = AsAnswer(*call, *flight, *latest.best);
-  if (!update.plan) return update;
-  const Nanos makespan = update.plan->prediction.makespan;
-  if (call->shown_makespan && makespan >= *call->shown_makespan) {
-    update.plan.reset();
-    return update;
-  }
-  call->shown_makespan = makespan;
-  update.plan->stage_vertices = call->problem->stage_vertices;
-  return update;
-}
-
-std::optional<Plan> PlanningService::AsAnswer(const PlanCall& call, const Flight& flight,
-                                              const Plan& plan) {
-  const LinkedProblem& solved_under = *flight.problem->costs;
-  const LinkedProblem& asked = *call.problem->costs;
-  // "Least" means something else to a caller of other overheads or without the link, and a plan that
-  // was made without times is no answer to who has some.
-  const bool timeless =
-      IdealTime(solved_under.problem) == Nanos(0) && IdealTime(asked.problem) > Nanos(0);
-  const bool same_question = !timeless && (call.budget || SameMemory(asked, solved_under));
-  if (!same_question) return std::nullopt;
-  std::optional<Plan> judged = PlanUnder(asked, call.problem->store_all, solved_under, plan,
-                                         call.budget.value_or(plan.budget));
-  if (!judged) metrics_->PlanRefused();
-  return judged;
-}
-
-void PlanningService::Distribute(const std::shared_ptr<Flight>& flight, const Plan& plan,
-                                 AnswerSource source) {
-  for (const auto& call : flights_.Land(flight)) {
-    const bool leads = call->id == flight->leader;
-    const bool has_time = !plan.search_complete && Clock::now() < call->search_until();
-    std::optional<Plan> judged;
-    if (!has_time) judged = AsAnswer(*call, *flight, plan);
-    if (judged) {
-      const bool shared = source == AnswerSource::kSolved && !leads;
-      AnswerPlan(call, *std::move(judged), shared ? AnswerSource::kShared : source);
-    } else if (leads && !has_time) {
-      Answer(call,
-             absl::InternalError("the referee refused a plan under the costs it was made for"));
-    } else {
-      Proceed(call, Access::kPeek, MayWait::kYes);
-    }
-  }
-}
-
 void PlanningService::Cancel(const std::shared_ptr<PlanCall>& call) {
   LeaveFlight(call);
   Answer(call, CallCancelledError());
-}
-
-void PlanningService::LeaveFlight(const std::shared_ptr<PlanCall>& call) {
-  if (const std::shared_ptr<Flight> abandoned = flights_.Leave(call)) {
-    pool_.Withdraw(abandoned->id);
-  }
 }
 
 absl::Status PlanningService::Accept() {
@@ -294,7 +180,7 @@ absl::Status PlanningService::Accept() {
 void PlanningService::AnswerPlan(const std::shared_ptr<PlanCall>& call, Plan plan,
                                  AnswerSource source) {
   plan.stage_vertices = call->problem->stage_vertices;
-  Answer(call, ComputeAnswer{std::move(plan), call->problem->key, source});
+  Answer(call, ComputeAnswer{std::move(plan), call->problem->key, source, nullptr});
 }
 
 void PlanningService::Answer(const std::shared_ptr<PlanCall>& call,

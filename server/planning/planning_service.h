@@ -62,6 +62,10 @@ class PlanningService {
   std::shared_ptr<PlanCall> ComputePlan(const ComputeRequest& request, ComputeCallback done,
                                         std::function<void()> changed = nullptr);
 
+  // All budgets at once, as an answer without a plan: cached under about the caller's costs, or solved.
+  // Errors as for ComputePlan; the request's budget is not looked at.
+  std::shared_ptr<PlanCall> GetFrontier(const ComputeRequest& request, ComputeCallback done);
+
   // How far the solve is that the call waits for. O(schedule); one at a time for a call.
   PlanUpdate Latest(const std::shared_ptr<PlanCall>& call);
 
@@ -85,6 +89,8 @@ class PlanningService {
   void Stop();
 
  private:
+  std::shared_ptr<PlanCall> Ask(const ComputeRequest& request, Asked asked, ComputeCallback done,
+                                std::function<void()> changed);
   void Proceed(const std::shared_ptr<PlanCall>& call, Access access, MayWait wait);
   // False when only a thread that may wait can tell; the call goes on there.
   bool AnswerFromCache(const std::shared_ptr<PlanCall>& call, Access access, MayWait wait);
@@ -94,6 +100,9 @@ class PlanningService {
   void FailAtLimit(const std::shared_ptr<PlanCall>& call);
   void Start(const std::shared_ptr<PlanCall>& call);
   void Run(const std::shared_ptr<Flight>& flight);
+  void RunFrontier(const std::shared_ptr<Flight>& flight);
+  // A solve has failed.
+  void Fail(const std::shared_ptr<Flight>& flight, const absl::Status& status);
   void Distribute(const std::shared_ptr<Flight>& flight, const Plan& plan, AnswerSource source);
   // What a flight has, as the call's own answer.
   std::optional<Plan> AsAnswer(const PlanCall& call, const Flight& flight, const Plan& plan);

@@ -8,6 +8,7 @@
 #include "proto/codec/codec.h"
 #include "server/rpc/compute_plan_call.h"
 #include "server/rpc/compute_request.h"
+#include "server/rpc/get_frontier_call.h"
 #include "server/rpc/get_plan_bytes.h"
 #include "server/rpc/rpc_record.h"
 #include "server/rpc/rpc_status.h"
@@ -112,7 +113,8 @@ ServerUnaryReactor* PlanRpcService::GetCapabilities(CallbackServerContext* conte
   response->set_max_message_bytes(limits_.max_message_bytes);
   response->set_max_stages(limits_.max_stages);
   response->set_max_vertices(limits_.max_vertices);
-  for (const Rpc rpc : {Rpc::kGetPlan, Rpc::kComputePlan, Rpc::kWatchPlan, Rpc::kGetCapabilities}) {
+  for (const Rpc rpc : {Rpc::kGetPlan, Rpc::kComputePlan, Rpc::kWatchPlan, Rpc::kGetFrontier,
+                        Rpc::kGetCapabilities}) {
     response->add_implemented_rpcs(ToString(rpc));
   }
   return FinishNow(context, record.Handled(grpc::Status::OK));
@@ -130,9 +132,10 @@ grpc::ServerWriteReactor<v1::WatchPlanResponse>* PlanRpcService::WatchPlan(
 }
 
 ServerUnaryReactor* PlanRpcService::GetFrontier(CallbackServerContext* context,
-                                                const v1::GetFrontierRequest*,
-                                                v1::GetFrontierResponse*) {
-  return Refuse(context, Rpc::kGetFrontier);
+                                                const v1::GetFrontierRequest* request,
+                                                v1::GetFrontierResponse* response) {
+  const RpcRecord record(Rpc::kGetFrontier, metrics_);
+  return new GetFrontierCall(request, DeadlineOf(*context), planning_, record, limits_, response);
 }
 
 ServerUnaryReactor* PlanRpcService::FitBatch(CallbackServerContext* context,

@@ -79,6 +79,37 @@ TEST(PlanRpc, AnInfeasibleBudgetIsAnAnswerWithTheLeastOne) {
   EXPECT_EQ(response.plan().schedule().instructions_size(), 0);
 }
 
+TEST(PlanRpc, AFrontierHasAsManyPointsAsAskedFor) {
+  RpcFixture fixture;
+  ProfileShape shape;
+  shape.stages = 12;
+  v1::GetFrontierRequest request;
+  *request.mutable_profile() = ToProto(ChainProfile(shape));
+  const auto get = [&](v1::GetFrontierResponse* response) {
+    grpc::ClientContext context;
+    return FromGrpcStatus(fixture.stub->GetFrontier(&context, request, response));
+  };
+  v1::GetFrontierResponse all, few;
+  ASSERT_TRUE(get(&all).ok());
+  ASSERT_GT(all.points_size(), 3);
+  EXPECT_EQ(all.points(0).budget_bytes(), LeastPeak(ChainProfile(shape)).value());
+  EXPECT_EQ(all.points(all.points_size() - 1).peak_bytes(),
+            StoreAllPeak(ChainProfile(shape)).value());
+  for (int i = 1; i < all.points_size(); ++i) {
+    EXPECT_GT(all.points(i).budget_bytes(), all.points(i - 1).budget_bytes());
+    EXPECT_LT(all.points(i).makespan_ns(), all.points(i - 1).makespan_ns());
+  }
+  EXPECT_EQ(all.key().digest().size(), 32u);
+  EXPECT_NE(all.solver(), "");
+  request.set_max_points(3);
+  ASSERT_TRUE(get(&few).ok());
+  EXPECT_LE(few.points_size(), 3);
+  EXPECT_EQ(few.points(0).budget_bytes(), all.points(0).budget_bytes());
+  EXPECT_FALSE(few.exact());
+  request.set_max_points(601);
+  EXPECT_TRUE(absl::IsInvalidArgument(get(&few)));
+}
+
 TEST(PlanRpc, CapabilitiesSayWhatThereIs) {
   RequestLimits limits;
   limits.max_stages = 77;
@@ -92,9 +123,9 @@ TEST(PlanRpc, CapabilitiesSayWhatThereIs) {
   EXPECT_EQ(response.max_stages(), 77);
   EXPECT_EQ(response.max_message_bytes(), limits.max_message_bytes);
   EXPECT_EQ(response.max_vertices(), limits.max_vertices);
-  EXPECT_THAT(
-      response.implemented_rpcs(),
-      ::testing::UnorderedElementsAre("GetPlan", "ComputePlan", "WatchPlan", "GetCapabilities"));
+  EXPECT_THAT(response.implemented_rpcs(),
+              ::testing::UnorderedElementsAre("GetPlan", "ComputePlan", "WatchPlan", "GetFrontier",
+                                              "GetCapabilities"));
   std::vector<std::string> names;
   for (const auto& solver : response.solvers()) {
     names.push_back(solver.name());
@@ -141,14 +172,13 @@ TEST(PlanRpc, WhatComesLaterIsUnimplementedWithItsReason) {
   RpcFixture fixture;
   using Stub = v1::PlanService::Stub;
   Stub* stub = fixture.stub.get();
-  ExpectNotImplemented(Call(stub, &Stub::GetFrontier));
   ExpectNotImplemented(Call(stub, &Stub::FitBatch));
   ExpectNotImplemented(Call(stub, &Stub::ExplainPlan));
   ExpectNotImplemented(Call(stub, &Stub::ReportExecution));
   ExpectNotImplemented(Call(stub, &Stub::ListPlans));
   ExpectNotImplemented(Call(stub, &Stub::PinPlan));
   ExpectNotImplemented(Call(stub, &Stub::DeletePlan));
-  EXPECT_EQ(fixture.metrics.rpcs_handled[grpc::UNIMPLEMENTED], 7);
+  EXPECT_EQ(fixture.metrics.rpcs_handled[grpc::UNIMPLEMENTED], 6);
 }
 
 TEST(PlanRpc, AFullQueueSaysWhenToRetry) {

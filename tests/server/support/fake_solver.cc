@@ -44,6 +44,24 @@ absl::StatusOr<Plan> FakeSolver::Solve(const Problem& problem, Bytes budget,
   return MakePlan(problem, budget, options);
 }
 
+absl::StatusOr<Frontier> FakeSolver::SolveFrontier(const Problem& problem,
+                                                   const PlanOptions& options) const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  ++frontiers_;
+  while (held_) {
+    changed_.wait_for(lock, std::chrono::milliseconds(5));
+    const absl::Status status = options.solve.stop->Check();
+    if (!status.ok()) return status;
+  }
+  lock.unlock();
+  return MakeFrontier(problem, options);
+}
+
+int FakeSolver::frontiers() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return frontiers_;
+}
+
 void FakeSolver::Release() {
   std::lock_guard<std::mutex> lock(mutex_);
   held_ = false;

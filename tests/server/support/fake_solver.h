@@ -22,6 +22,9 @@ class FakeSolver final : public PlanSolver {
   absl::StatusOr<Plan> Solve(const Problem& problem, Bytes budget,
                              const PlanOptions& options) const override;
 
+  absl::StatusOr<Frontier> SolveFrontier(const Problem& problem,
+                                         const PlanOptions& options) const override;
+
   void Release();
   void Hold();
   // Makes every solve from now on end with `status`.
@@ -39,6 +42,7 @@ class FakeSolver final : public PlanSolver {
   int started() const;
   int stopped() const;
   int resolved() const;  // budgets
+  int frontiers() const;
   // Of the last solve that began.
   Bytes table_limit() const;
 
@@ -54,6 +58,7 @@ class FakeSolver final : public PlanSolver {
   mutable int started_ = 0;
   mutable int stopped_ = 0;
   mutable int resolved_ = 0;
+  mutable int frontiers_ = 0;
 };
 
 }  // namespace stowage::testing

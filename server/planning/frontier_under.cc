@@ -1,0 +1,90 @@
+#include "server/planning/frontier_under.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+
+#include "server/planning/plan_under.h"
+#include "solvers/plan/schedule_code.h"
+
+namespace stowage {
+namespace {
+
+constexpr int64_t kMaxInstructions = int64_t{1} << 24;
+
+int64_t StepCount(const Chain& chain) { return chain.length() + 1; }
+int64_t StepCount(const Graph& graph) { return graph.size(); }
+const Stage& StepAt(const Chain& chain, int i) { return chain.stage(i + 1); }
+const Vertex& StepAt(const Graph& graph, int i) { return graph.vertex(i); }
+
+// The sum over all steps of the difference of their times.
+template <class Kind>
+int64_t Distance(const Kind& a, const Kind& b) {
+  int64_t sum = 0;
+  for (int i = 0; i < StepCount(a); ++i) {
+    const auto& x = StepAt(a, i);
+    const auto& y = StepAt(b, i);
+    sum += std::abs(x.forward_time.value() - y.forward_time.value()) +
+           std::abs(x.backward_time.value() - y.backward_time.value());
+  }
+  return sum;
+}
+
+// Both are of the same kind and size: their canonical bytes are equal.
+int64_t Distance(const Problem& a, const Problem& b) {
+  if (const Graph* graph = std::get_if<Graph>(&a)) return Distance(*graph, std::get<Graph>(b));
+  return Distance(std::get<Chain>(a), std::get<Chain>(b));
+}
+
+template <class Kind>
+FrontierBuilder BuilderFor(const Kind& kind, const std::optional<TransferModel>& transfers) {
+  return transfers ? FrontierBuilder(kind, *transfers) : FrontierBuilder(kind);
+}
+
+// Those that are faster than the one before by more than the share, the first and the last.
+std::vector<size_t> FasterBy(const std::vector<Frontier::Point>& points, double share) {
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const bool last = i + 1 == points.size();
+    const auto time = [&points](size_t k) {
+      return static_cast<double>(points[k].makespan.value());
+    };
+    if (chosen.empty() || last || time(i) < time(chosen.back()) * (1.0 - share)) {
+      chosen.push_back(i);
+    }
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::shared_ptr<const Frontier> FrontierUnder(const LinkedProblem& caller,
+                                              const LinkedProblem& reference,
+                                              const std::shared_ptr<const Frontier>& frontier) {
+  if (!SameMemory(caller, reference)) return nullptr;
+  const int64_t distance = Distance(caller.problem, reference.problem);
+  if (distance > IdealTime(caller.problem).value() / 4) return nullptr;
+  if (caller.transfers && !HoldsForMore(caller, reference)) return nullptr;  // of another link
+  if (distance == 0 && !caller.transfers) return frontier;
+  FrontierBuilder builder = std::visit(
+      [&](const auto& kind) { return BuilderFor(kind, caller.transfers); }, caller.problem);
+  for (const Frontier::Point& point : frontier->points()) {
+    const auto schedule = DecodeSchedule(point.schedule, kMaxInstructions);
+    if (!schedule.ok() || !builder.Add(*schedule).ok()) return nullptr;
+  }
+  FrontierInfo info = frontier->info();
+  info.exact = info.exact && distance == 0;
+  return std::make_shared<const Frontier>(builder.Build(std::move(info)));
+}
+
+std::vector<size_t> Thinned(const std::vector<Frontier::Point>& points, size_t most) {
+  std::vector<size_t> chosen = FasterBy(points, 0.0);
+  for (double share = 1e-5; chosen.size() > most && share < 1.0; share *= 1.2) {
+    chosen = FasterBy(points, share);
+  }
+  if (chosen.size() > most) chosen.resize(most);
+  return chosen;
+}
+
+}  // namespace stowage

@@ -1,0 +1,27 @@
+// A frontier that was made under one caller's costs, as another's.
+#ifndef STOWAGE_SERVER_PLANNING_FRONTIER_UNDER_H_
+#define STOWAGE_SERVER_PLANNING_FRONTIER_UNDER_H_
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "solvers/plan/frontier.h"
+#include "solvers/plan/linked_problem.h"
+
+namespace stowage {
+
+// Every point of `frontier`, made under `reference`, replayed under the costs of `caller`; itself where
+// they are equal. Null unless the same schedules fit and the times of the steps differ by at most a
+// quarter of them all: then another frontier may be far better. O(points x schedule).
+std::shared_ptr<const Frontier> FrontierUnder(const LinkedProblem& caller,
+                                              const LinkedProblem& reference,
+                                              const std::shared_ptr<const Frontier>& frontier);
+
+// At most `most` >= 1 of the points: the first, the last and those that are faster than the one kept
+// before by some share of the makespan, the least that leaves no more. Rising indices.
+std::vector<size_t> Thinned(const std::vector<Frontier::Point>& points, size_t most);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_FRONTIER_UNDER_H_

@@ -1,0 +1,167 @@
+// PlanningService, from the opening of a flight to its landing.
+#include <utility>
+
+#include "server/planning/frontier_under.h"
+#include "server/planning/plan_under.h"
+#include "server/planning/planning_error.h"
+#include "server/planning/planning_service.h"
+
+namespace stowage {
+
+void PlanningService::AnswerBestSoFar(const std::shared_ptr<PlanCall>& call, const Flight& flight) {
+  if (call->answered) return;
+  std::optional<Plan> plan = AsAnswer(*call, flight, *flight.news.latest().best);
+  if (!plan) return;
+  LeaveFlight(call);
+  const bool leads = call->id == flight.leader;
+  AnswerPlan(call, *std::move(plan), leads ? AnswerSource::kSolved : AnswerSource::kShared);
+}
+
+void PlanningService::Start(const std::shared_ptr<PlanCall>& call) {
+  if (stopping_) return Answer(call, DrainingError());
+  const FlightTable::Joined joined = flights_.Join(call);
+  if (!joined.flight) return;
+  if (!joined.created) return metrics_->FlightJoined();
+  const absl::Status submitted = Submit(*call, joined.flight);
+  if (submitted.ok()) return;
+  for (const auto& waiting : flights_.Land(joined.flight)) {
+    if (waiting == call || !absl::IsResourceExhausted(submitted)) {
+      Answer(waiting, submitted);
+    } else {
+      Proceed(waiting, Access::kPeek, MayWait::kNo);  // its deadline may be longer
+    }
+  }
+}
+
+absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr<Flight>& flight) {
+  SolveEstimate estimate = solving_.Estimate(*call.problem, call.budget);
+  // All budgets take longer than one; how much is not measured.
+  if (call.asked == Asked::kFrontier) estimate.measured = false;
+  if (call.deadline && estimate.measured) {
+    const std::chrono::nanoseconds left = call.limit - Clock::now();
+    std::chrono::nanoseconds expected = pool_.WaitFor(estimate.time);
+    if (!IsAnytime(*call.problem)) expected += estimate.time;
+    if (expected > left) {
+      metrics_->CallShed(Shed::kDeadline);
+      return DeadlineTooShortError(expected, RetryAfter());
+    }
+  }
+  SolveJob job{flight->id, [this, flight] { Run(flight); }, estimate.time, estimate.measured,
+               call.problem->options.tenant};
+  switch (pool_.Submit(std::move(job))) {
+    case Admission::kAccepted:
+      return absl::OkStatus();
+    case Admission::kStopped:
+      return DrainingError();
+    case Admission::kOverQuota:
+      metrics_->CallShed(Shed::kQuota);
+      return TenantQuotaError(TenantLimit(options_), RetryAfter());
+    case Admission::kQueueFull:
+      break;
+  }
+  metrics_->CallShed(Shed::kQueueFull);
+  return QueueFullError(options_.queue_limit, RetryAfter());
+}
+
+void PlanningService::Run(const std::shared_ptr<Flight>& flight) {
+  if (flight->stop.stop_requested()) return;
+  if (flight->asked == Asked::kFrontier) return RunFrontier(flight);
+  AnswerSource source = AnswerSource::kSolved;
+  const auto tell = [&] {
+    for (const auto& watcher : flights_.Watchers(*flight)) watcher->changed();
+  };
+  const absl::StatusOr<Plan> plan = solving_.PlanFor(flight.get(), tell, &source);
+  if (!plan.ok()) return Fail(flight, plan.status());
+  Distribute(flight, *plan, source);
+}
+
+void PlanningService::RunFrontier(const std::shared_ptr<Flight>& flight) {
+  AnswerSource source = AnswerSource::kSolved;
+  const auto frontier = solving_.FrontierFor(
+      flight.get(), [] {}, &source);
+  if (!frontier.ok()) return Fail(flight, frontier.status());
+  for (const auto& call : flights_.Land(flight)) {
+    const bool leads = call->id == flight->leader;
+    const auto own = leads
+                         ? *frontier
+                         : FrontierUnder(*call->problem->costs, *flight->problem->costs, *frontier);
+    const bool shared = source == AnswerSource::kSolved && !leads;
+    if (own) {
+      Answer(call, ComputeAnswer{Plan(), call->problem->key,
+                                 shared ? AnswerSource::kShared : source, own});
+    } else {
+      Proceed(call, Access::kPeek, MayWait::kYes);
+    }
+  }
+}
+
+void PlanningService::Fail(const std::shared_ptr<Flight>& flight, const absl::Status& status) {
+  if (absl::IsDeadlineExceeded(status)) {
+    // Some joined when the solve had just stopped; the others have their errors at their limits.
+    for (const auto& call : flights_.LandLate(flight)) Proceed(call, Access::kPeek, MayWait::kYes);
+    return;
+  }
+  for (const auto& call : flights_.Land(flight)) Answer(call, status);
+}
+
+PlanUpdate PlanningService::Latest(const std::shared_ptr<PlanCall>& call) {
+  PlanUpdate update;
+  const std::shared_ptr<Flight> flight = flights_.FlightOf(*call);
+  if (!flight) return update;
+  const FlightNews::Latest latest = flight->news.latest();
+  update.progress = latest.progress;
+  if (!latest.best || std::exchange(call->shown, latest.best) == latest.best) return update;
+  update.plan = AsAnswer(*call, *flight, *latest.best);
+  if (!update.plan) return update;
+  const Nanos makespan = update.plan->prediction.makespan;
+  if (call->shown_makespan && makespan >= *call->shown_makespan) {
+    update.plan.reset();
+    return update;
+  }
+  call->shown_makespan = makespan;
+  update.plan->stage_vertices = call->problem->stage_vertices;
+  return update;
+}
+
+std::optional<Plan> PlanningService::AsAnswer(const PlanCall& call, const Flight& flight,
+                                              const Plan& plan) {
+  const LinkedProblem& solved_under = *flight.problem->costs;
+  const LinkedProblem& asked = *call.problem->costs;
+  // "Least" means something else to a caller of other overheads or without the link, and a plan that
+  // was made without times is no answer to who has some.
+  const bool timeless =
+      IdealTime(solved_under.problem) == Nanos(0) && IdealTime(asked.problem) > Nanos(0);
+  const bool same_question = !timeless && (call.budget || SameMemory(asked, solved_under));
+  if (!same_question) return std::nullopt;
+  std::optional<Plan> judged = PlanUnder(asked, call.problem->store_all, solved_under, plan,
+                                         call.budget.value_or(plan.budget));
+  if (!judged) metrics_->PlanRefused();
+  return judged;
+}
+
+void PlanningService::Distribute(const std::shared_ptr<Flight>& flight, const Plan& plan,
+                                 AnswerSource source) {
+  for (const auto& call : flights_.Land(flight)) {
+    const bool leads = call->id == flight->leader;
+    const bool has_time = !plan.search_complete && Clock::now() < call->search_until();
+    std::optional<Plan> judged;
+    if (!has_time) judged = AsAnswer(*call, *flight, plan);
+    if (judged) {
+      const bool shared = source == AnswerSource::kSolved && !leads;
+      AnswerPlan(call, *std::move(judged), shared ? AnswerSource::kShared : source);
+    } else if (leads && !has_time) {
+      Answer(call,
+             absl::InternalError("the referee refused a plan under the costs it was made for"));
+    } else {
+      Proceed(call, Access::kPeek, MayWait::kYes);
+    }
+  }
+}
+
+void PlanningService::LeaveFlight(const std::shared_ptr<PlanCall>& call) {
+  if (const std::shared_ptr<Flight> abandoned = flights_.Leave(call)) {
+    pool_.Withdraw(abandoned->id);
+  }
+}
+
+}  // namespace stowage

@@ -1,0 +1,115 @@
+// All budgets at once: solved once, kept, and judged under each caller's own costs.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "server/planning/frontier_under.h"
+#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/schedule_code.h"
+#include "tests/server/planning/planning_fixture.h"
+
+namespace stowage::testing {
+namespace {
+
+constexpr Bytes kTight{1500};
+
+struct FrontierFixture : PlanningFixture {
+  using PlanningFixture::PlanningFixture;
+
+  void AskFrontier(int index, const Profile& profile) {
+    service->GetFrontier(ComputeRequest{profile, kTight, KeyOptions(), std::nullopt},
+                         answers.Of(index));
+  }
+  absl::StatusOr<ComputeAnswer> Get(const Profile& profile) {
+    const int index = next_index++;
+    AskFrontier(index, profile);
+    return answers.WaitFor(index);
+  }
+};
+
+// Every point is what its schedule takes on the profile.
+void ExpectTrue(const Frontier& frontier, const Profile& profile) {
+  ASSERT_FALSE(frontier.points().empty());
+  for (const Frontier::Point& point : frontier.points()) {
+    const auto simulation = Simulate(profile.problem, *DecodeSchedule(point.schedule, 1 << 20));
+    ASSERT_TRUE(simulation.ok()) << simulation.status();
+    EXPECT_EQ(simulation->peak, point.peak);
+    EXPECT_EQ(simulation->makespan, point.makespan);
+  }
+}
+
+TEST(FrontierRequest, IsSolvedOnceAndKeptBesideThePlans) {
+  FrontierFixture fixture(false);
+  const Profile profile = ChainProfile({});
+  ASSERT_TRUE(fixture.Compute(profile, kTight).ok());
+  const auto solved = fixture.Get(profile);
+  ASSERT_TRUE(solved.ok()) << solved.status();
+  EXPECT_EQ(solved->source, AnswerSource::kSolved);
+  ExpectTrue(*solved->frontier, profile);
+  EXPECT_EQ(solved->frontier->points().front().peak, LeastPeak(profile));
+  const auto cached = fixture.Get(profile);
+  ASSERT_TRUE(cached.ok());
+  EXPECT_EQ(cached->source, AnswerSource::kCache);
+  EXPECT_EQ(cached->frontier->Encode(), solved->frontier->Encode());
+  EXPECT_EQ(fixture.solver.frontiers(), 1);
+  EXPECT_EQ(fixture.Compute(profile, kTight)->source, AnswerSource::kCache);
+  EXPECT_EQ(fixture.store.stats().entries, 1);
+}
+
+TEST(FrontierRequest, OneSolveForAllWhoAskAtOnce) {
+  FrontierFixture fixture(true);
+  for (int i = 0; i < 10; ++i) {
+    ProfileShape jittered;
+    jittered.forward_time += i % 2;
+    fixture.AskFrontier(i, ChainProfile(jittered));
+  }
+  fixture.solver.Release();
+  for (int i = 0; i < 10; ++i) {
+    ProfileShape jittered;
+    jittered.forward_time += i % 2;
+    const auto answer = fixture.answers.WaitFor(i);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    ExpectTrue(*answer->frontier, ChainProfile(jittered));
+  }
+  EXPECT_EQ(fixture.solver.frontiers(), 1);
+  EXPECT_EQ(fixture.metrics.flights_joined, 9);
+}
+
+TEST(FrontierRequest, OtherMemoryOrFarOtherTimesAreSolvedAnew) {
+  FrontierFixture fixture(false);
+  ASSERT_TRUE(fixture.Get(ChainProfile({})).ok());
+  ProfileShape heavy, slow;
+  heavy.overhead = 60;
+  slow.forward_time = 1000;
+  for (const ProfileShape& shape : {heavy, slow}) {
+    const auto answer = fixture.Get(ChainProfile(shape));
+    ASSERT_TRUE(answer.ok());
+    EXPECT_EQ(answer->source, AnswerSource::kSolved);
+    ExpectTrue(*answer->frontier, ChainProfile(shape));
+  }
+  // They did not take the first one's place.
+  EXPECT_EQ(fixture.Get(ChainProfile({}))->source, AnswerSource::kCache);
+}
+
+TEST(FrontierRequest, CancelsStopTheSolve) {
+  FrontierFixture fixture(true);
+  const auto call = fixture.service->GetFrontier(
+      ComputeRequest{ChainProfile({}), kTight, KeyOptions(), std::nullopt}, fixture.answers.Of(0));
+  fixture.service->Cancel(call);
+  EXPECT_TRUE(absl::IsCancelled(fixture.answers.WaitFor(0).status()));
+}
+
+TEST(Thinned, KeepsTheEndsAndWhatGainsMost) {
+  std::vector<Frontier::Point> points;
+  for (const int64_t time : {1000, 999, 998, 500, 499, 498, 100, 99}) {
+    points.push_back({Bytes(static_cast<int64_t>(points.size())), Nanos(time), ""});
+  }
+  EXPECT_EQ(Thinned(points, 8).size(), 8u);
+  EXPECT_EQ(Thinned(points, 4), (std::vector<size_t>{0, 3, 6, 7}));
+  EXPECT_EQ(Thinned(points, 2), (std::vector<size_t>{0, 7}));
+  EXPECT_EQ(Thinned(points, 1), (std::vector<size_t>{0}));
+  EXPECT_TRUE(Thinned({}, 3).empty());
+}
+
+}  // namespace
+}  // namespace stowage::testing
