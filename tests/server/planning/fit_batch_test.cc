@@ -1,0 +1,162 @@
+// Batch sizes, against looking at every one of them.
+#include "server/planning/fit_batch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "solvers/planner.h"
+#include "tests/server/support/profiles.h"
+
+namespace stowage::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Tensors and times grow with the batch; a part of each time does not.
+Profile AtBatch(int64_t batch, int stages = 5) {
+  ProfileShape shape;
+  shape.stages = stages;
+  shape.output = 100 * batch;
+  shape.forward_time = 500 + 10 * batch;
+  return ChainProfile(shape);
+}
+
+BatchModel ModelOf(const std::vector<int64_t>& batches) {
+  std::vector<BatchProfile> profiles;
+  for (const int64_t batch : batches) profiles.push_back({batch, AtBatch(batch)});
+  return *BatchModel::Create(std::move(profiles));
+}
+
+SolveProfile Within(Bytes budget) {
+  return [budget](const Profile& profile) { return MakePlan(profile, budget, PlanOptions()); };
+}
+
+TEST(BatchModel, BetweenAndBeyondTheProfilesIsWhatTheLinesSay) {
+  const BatchModel model = ModelOf({8, 2, 16});
+  for (const int64_t batch : {1, 2, 5, 8, 13, 16, 40}) {
+    const auto profile = model.At(batch);
+    ASSERT_TRUE(profile.ok()) << profile.status();
+    const Chain& got = std::get<Chain>(profile->problem);
+    const Profile direct = AtBatch(batch);
+    const Chain& wanted = std::get<Chain>(direct.problem);
+    for (int l = 1; l <= wanted.length(); ++l) {
+      EXPECT_EQ(got.stage(l).forward_time, wanted.stage(l).forward_time);
+      EXPECT_EQ(got.stage(l).saved, wanted.stage(l).saved);
+      EXPECT_EQ(got.stage(l).backward_overhead, wanted.stage(l).backward_overhead);
+    }
+    EXPECT_EQ(model.Within(batch), batch >= 2 && batch <= 16);
+  }
+}
+
+TEST(BatchModel, RoundsUpAndNeverBelowZero) {
+  ProfileShape small, large;
+  small.output = 3;
+  small.forward_time = 100;
+  large.output = 10;
+  large.forward_time = 90;
+  const auto model = BatchModel::Create({{1, ChainProfile(small)}, {3, ChainProfile(large)}});
+  ASSERT_TRUE(model.ok());
+  const auto two = model->At(2), far = model->At(1000);
+  ASSERT_TRUE(two.ok() && far.ok());
+  EXPECT_EQ(std::get<Chain>(two->problem).stage(1).output, Bytes(7));  // 6.5
+  EXPECT_EQ(std::get<Chain>(far->problem).stage(1).forward_time, Nanos(0));
+}
+
+TEST(BatchModel, GraphsKeepTheirInputs) {
+  const auto model =
+      BatchModel::Create({{1, GraphProfile(6, 70, 10)}, {2, GraphProfile(6, 70, 10)}});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto at = model->At(7);
+  ASSERT_TRUE(at.ok()) << at.status();
+  const Graph& graph = std::get<Graph>(at->problem);
+  ASSERT_EQ(graph.size(), 6);
+  EXPECT_EQ(graph.vertex(3).id, 100);
+  EXPECT_EQ(graph.vertex(3).inputs[0].vertex, 2);
+}
+
+TEST(BatchModel, AnotherStructureIsRefusedWithItsField) {
+  const auto message = [](std::vector<BatchProfile> profiles) {
+    const absl::Status status = BatchModel::Create(std::move(profiles)).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(message({{1, AtBatch(1)}}), HasSubstr("profiles"));
+  EXPECT_THAT(message({{1, AtBatch(1)}, {1, AtBatch(2)}}), HasSubstr("profiles[1].batch_size"));
+  EXPECT_THAT(message({{1, AtBatch(1)}, {0, AtBatch(2)}}), HasSubstr("profiles[1].batch_size"));
+  EXPECT_THAT(message({{1, AtBatch(1)}, {2, AtBatch(2)}, {3, AtBatch(3, 6)}}),
+              HasSubstr("profiles[2].profile.chain.stages"));
+  EXPECT_THAT(message({{1, AtBatch(1)}, {2, GraphProfile(5, 1, 1)}}), HasSubstr("kind"));
+  ChainSpec other = std::get<Chain>(AtBatch(2).problem).spec();
+  other.stages[3].random = true;
+  Profile random = AtBatch(2);
+  random.problem = *Chain::Create(other);
+  EXPECT_THAT(message({{1, AtBatch(1)}, {2, random}}),
+              HasSubstr("profiles[1].profile.chain.stages[3].random"));
+}
+
+TEST(FitBatch, FindsWhatLookingAtEveryBatchFinds) {
+  constexpr int64_t kMost = 150;
+  const BatchModel model = ModelOf({4, 12});
+  for (const int64_t budget : {500, 1500, 6000, 20000, 70000, 1000000}) {
+    const SolveProfile solve = Within(Bytes(budget));
+    int64_t largest = 0;
+    double best = 0;
+    for (int64_t batch = 1; batch <= kMost; ++batch) {
+      const auto plan = solve(*model.At(batch));
+      ASSERT_TRUE(plan.ok());
+      if (plan->status != PlanStatus::kFound) continue;
+      largest = batch;
+      best = std::max(best, static_cast<double>(batch) * 1e9 /
+                                static_cast<double>(plan->prediction.makespan.value()));
+    }
+    const auto fit = FitBatch(model, kMost, solve);
+    ASSERT_TRUE(fit.ok()) << fit.status();
+    EXPECT_EQ(fit->largest, largest) << budget;
+    EXPECT_GE(fit->samples_per_second, 0.98 * best) << budget;
+    EXPECT_LE(fit->samples_per_second, best) << budget;
+    EXPECT_LE(fit->points.size(), 60u);
+    for (size_t i = 0; i < fit->points.size(); ++i) {
+      const BatchPoint& point = fit->points[i];
+      EXPECT_GT(point.batch_size, i == 0 ? 0 : fit->points[i - 1].batch_size);
+      EXPECT_EQ(point.fits, point.batch_size <= largest);
+      EXPECT_LE(point.peak, Bytes(budget));
+      EXPECT_EQ(point.within_profiles, point.batch_size >= 4 && point.batch_size <= 12);
+    }
+  }
+}
+
+TEST(FitBatch, ProfilesWithoutTimesTellTheLargestAlone) {
+  ProfileShape small, large;
+  small.timed = large.timed = false;
+  large.output = 200;
+  const auto model = BatchModel::Create({{1, ChainProfile(small)}, {2, ChainProfile(large)}});
+  const auto fit = FitBatch(*model, 1000, Within(Bytes(10000)));
+  ASSERT_TRUE(fit.ok()) << fit.status();
+  EXPECT_GT(fit->largest, 1);
+  EXPECT_EQ(fit->fastest, 0);
+  EXPECT_EQ(fit->samples_per_second, 0.0);
+}
+
+TEST(FitBatch, AGapIsCrossedWhereTheNextBatchesFit) {
+  const BatchModel model = ModelOf({1, 2});
+  const auto with_gap = [&](const Profile& profile) {
+    Plan plan;
+    const int64_t batch = std::get<Chain>(profile.problem).stage(1).output.value() / 100;
+    const bool fits = batch <= 20 && batch != 11;
+    plan.status = fits ? PlanStatus::kFound : PlanStatus::kProvenInfeasible;
+    plan.prediction.makespan = Nanos(1000);
+    return absl::StatusOr<Plan>(plan);
+  };
+  EXPECT_EQ(FitBatch(model, 1000, with_gap)->largest, 20);
+  EXPECT_EQ(FitBatch(model, 15, with_gap)->largest, 15);
+}
+
+TEST(FitBatch, ErrorsOfASolveAreItsErrors) {
+  const auto fails = [](const Profile&) { return absl::StatusOr<Plan>(absl::CancelledError("")); };
+  EXPECT_TRUE(absl::IsCancelled(FitBatch(ModelOf({1, 2}), 10, fails).status()));
+}
+
+}  // namespace
+}  // namespace stowage::testing
