@@ -61,11 +61,15 @@ std::optional<PlanEntry> Learn(const PlanEntry& entry, const PlanningProblem& pr
                                uint64_t job) {
   if (JudgeSample(entry, *problem.costs, job) != SampleVerdict::kNew) return std::nullopt;
   PlanEntry learned = entry;
-  learned.samples.push_back({job, problem.costs});
+  std::vector<CostSample>& samples = learned.samples;
+  samples.erase(std::remove_if(samples.begin(), samples.end(),
+                               [job](const CostSample& sample) { return sample.job == job; }),
+                samples.end());
+  samples.push_back({job, problem.costs});
   const size_t limit = SampleLimit(problem.costs->problem);
-  while (learned.samples.size() > limit) learned.samples.erase(learned.samples.begin());
+  while (samples.size() > limit) samples.erase(samples.begin());
 
-  std::optional<LinkedProblem> next = ReferenceOf(learned.samples);
+  std::optional<LinkedProblem> next = ReferenceOf(samples);
   if (!next || !MovesFrom(*learned.reference, *next)) return learned;
   const absl::StatusOr<Simulation> store_all = PlainTraining(next->problem);
   if (store_all.ok()) MoveReference(*std::move(next), *store_all, &learned);

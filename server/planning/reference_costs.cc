@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/numeric/int128.h"
+#include "server/planning/reports.h"
 #include "server/planning/step_pairs.h"
 
 namespace stowage {
@@ -155,11 +156,13 @@ size_t SampleLimit(const Problem& problem) {
 SampleVerdict JudgeSample(const PlanEntry& entry, const LinkedProblem& costs, uint64_t job) {
   const Nanos total = IdealTime(costs.problem);
   if (entry.frozen || total == Nanos(0)) return SampleVerdict::kUnusable;
-  for (const CostSample& sample : entry.samples) {
-    if (sample.job == job) return SampleVerdict::kKnown;
+  if (!ProfileWanted(entry)) {
+    for (const CostSample& sample : entry.samples) {
+      if (sample.job == job) return SampleVerdict::kKnown;
+    }
+    const bool full = entry.samples.size() >= SampleLimit(costs.problem);
+    if (full && job % kHeardWhenFull != 0) return SampleVerdict::kKnown;
   }
-  const bool full = entry.samples.size() >= SampleLimit(costs.problem);
-  if (full && job % kHeardWhenFull != 0) return SampleVerdict::kKnown;
   const Costs agreeing = Agreeing(entry.samples);
   if (agreeing.size() < kQuorum) return SampleVerdict::kNew;
   std::vector<Nanos> totals;

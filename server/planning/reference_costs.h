@@ -4,7 +4,8 @@
 // quantile: plans that hold under them hold for most jobs. The link is the median, if most jobs have
 // one. So whatever one job measures, each figure stays within the range of the others' figures.
 //
-// A job counts once, with its first profile; all jobs that do not say who they are count as one.
+// A job counts once, with its first profile, or its latest while reports say that costs have moved; all
+// jobs that do not say who they are count as one.
 // Bytes, nanoseconds. Pure functions, hence thread-safe.
 #ifndef STOWAGE_SERVER_PLANNING_REFERENCE_COSTS_H_
 #define STOWAGE_SERVER_PLANNING_REFERENCE_COSTS_H_
@@ -34,7 +35,8 @@ size_t SampleLimit(const Problem& problem);
 
 enum class SampleVerdict {
   kNew,       // tells something that the entry does not know
-  kKnown,     // the job has one; or the entry is full, and one new job in eight is heard
+  kKnown,     // the job has one; or the entry is full, and one new job in eight is heard. While
+              // reports say that costs have moved (reports.h), everybody is heard, and again
   kOutlier,   // over four times what the others take in all, or under a quarter
   kUnusable,  // the entry is frozen, or the profile has no times
 };

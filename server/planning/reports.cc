@@ -1,0 +1,165 @@
+#include "server/planning/reports.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "server/planning/reference_costs.h"
+#include "server/planning/revisions.h"
+
+namespace stowage {
+namespace {
+
+constexpr double kAbsurd = 20;
+constexpr int64_t kMostSteps = int64_t{1} << 40;
+constexpr double kOutlierDeviations = 3;
+constexpr double kNoise = 0.02;
+constexpr double kTimeDrift = 0.15;
+constexpr double kPeakDrift = 0.01;
+constexpr int kWarned = 2;  // jobs over the budget
+
+// The lower one of an even number. Never empty.
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+bool IsFar(double value, const std::vector<double>& others) {
+  const double median = Median(others);
+  std::vector<double> deviations;
+  for (const double other : others) deviations.push_back(std::abs(other - median));
+  const double spread = std::max(Median(std::move(deviations)), kNoise * median);
+  return std::abs(value - median) > kOutlierDeviations * spread;
+}
+
+bool IsOf(const ReportSample& sample, const Plan& plan) {
+  return sample.budget == plan.budget && sample.revision == plan.revision;
+}
+
+std::vector<ReportSample> ReportsOn(const PlanEntry& entry, const Plan& plan) {
+  std::vector<ReportSample> reports;
+  for (const ReportSample& sample : entry.reports) {
+    if (IsOf(sample, plan)) reports.push_back(sample);
+  }
+  return reports;
+}
+
+template <class Member>
+std::vector<double> All(const std::vector<ReportSample>& reports, Member member) {
+  std::vector<double> values;
+  for (const ReportSample& report : reports) values.push_back(report.*member);
+  return values;
+}
+
+bool IsOutlier(const ReportSample& sample, std::vector<ReportSample> others) {
+  others.erase(std::remove_if(others.begin(), others.end(),
+                              [&](const ReportSample& other) { return other.job == sample.job; }),
+               others.end());
+  if (others.size() < kQuorum) return false;
+  return IsFar(sample.time_ratio, All(others, &ReportSample::time_ratio)) ||
+         IsFar(sample.peak_ratio, All(others, &ReportSample::peak_ratio));
+}
+
+// It was handed out for a budget of the caller's, which may be smaller than its own.
+StoredPlan* Executed(const Report& report, PlanEntry* entry) {
+  for (StoredPlan& stored : entry->plans) {
+    const Plan& plan = *stored.plan;
+    if (plan.status == PlanStatus::kFound && plan.revision == report.revision &&
+        plan.prediction.peak <= report.budget &&
+        ScheduleDigest(plan.schedule) == report.plan_digest) {
+      return &stored;
+    }
+  }
+  return nullptr;
+}
+
+double Ratio(int64_t measured, int64_t predicted) {
+  return static_cast<double>(measured) / static_cast<double>(std::max<int64_t>(predicted, 1));
+}
+
+bool IsAbsurd(const Report& report, const ReportJudgement& judgement) {
+  const auto absurd = [](double ratio) { return !(ratio >= 1 / kAbsurd && ratio <= kAbsurd); };
+  return report.steps <= 0 || report.steps > kMostSteps || report.step_time <= Nanos(0) ||
+         absurd(judgement.time_ratio) || absurd(judgement.peak_ratio);
+}
+
+// False when the job had reported on the plan before.
+bool Insert(const ReportSample& sample, std::vector<ReportSample>* reports) {
+  const auto same = [&sample](const ReportSample& other) {
+    return other.job == sample.job && other.budget == sample.budget &&
+           other.revision == sample.revision;
+  };
+  const auto former = std::find_if(reports->begin(), reports->end(), same);
+  const bool first = former == reports->end();
+  if (!first) reports->erase(former);
+  reports->push_back(sample);
+  if (reports->size() > kMostReports) reports->erase(reports->begin());
+  return first;
+}
+
+bool IsOverBudget(const ReportSample& sample, const Plan& plan) {
+  return sample.peak_ratio * static_cast<double>(plan.prediction.peak.value()) >
+         static_cast<double>(plan.budget.value());
+}
+
+bool ShouldRetire(const PlanEntry& entry, const StoredPlan& stored) {
+  if (stored.pinned || entry.frozen) return false;
+  const Measurements measured = MeasurementsOf(entry, *stored.plan);
+  return measured.over_budget >= static_cast<int>(kQuorum) &&
+         2 * measured.over_budget > measured.jobs;
+}
+
+}  // namespace
+
+ReportJudgement AddReport(const PlanEntry& entry, const Report& report) {
+  ReportJudgement judgement;
+  PlanEntry changed = entry;
+  StoredPlan* executed = Executed(report, &changed);
+  if (executed == nullptr) return judgement;
+  const Plan& plan = *executed->plan;
+  judgement.plan = executed->plan;
+  judgement.time_ratio = Ratio(report.step_time.value(), plan.prediction.makespan.value());
+  judgement.peak_ratio = Ratio(report.peak.value(), plan.prediction.peak.value());
+  judgement.outcome = ReportOutcome::kAbsurd;
+  if (IsAbsurd(report, judgement)) return judgement;
+
+  const ReportSample sample{JobHash(report.job), plan.budget, plan.revision, judgement.time_ratio,
+                            judgement.peak_ratio};
+  judgement.outcome = ReportOutcome::kOutlier;
+  if (IsOutlier(sample, ReportsOn(entry, plan))) return judgement;
+  judgement.over_budget = report.peak > report.budget;
+  const bool first = Insert(sample, &changed.reports);
+  judgement.outcome = first ? ReportOutcome::kAccepted : ReportOutcome::kRepeated;
+  if (ShouldRetire(changed, *executed)) executed->state = RevisionState::kRetired;
+  judgement.entry = std::move(changed);
+  return judgement;
+}
+
+Measurements MeasurementsOf(const PlanEntry& entry, const Plan& plan) {
+  Measurements measured;
+  const std::vector<ReportSample> reports = ReportsOn(entry, plan);
+  if (reports.empty()) return measured;
+  measured.jobs = static_cast<int>(reports.size());
+  measured.time_ratio = Median(All(reports, &ReportSample::time_ratio));
+  measured.peak_ratio = Median(All(reports, &ReportSample::peak_ratio));
+  for (const ReportSample& report : reports) {
+    if (IsOverBudget(report, plan)) ++measured.over_budget;
+  }
+  const bool moved =
+      std::abs(measured.time_ratio - 1) > kTimeDrift || measured.peak_ratio > 1 + kPeakDrift;
+  measured.drifted = measured.over_budget >= kWarned || (reports.size() >= kQuorum && moved);
+  return measured;
+}
+
+bool ProfileWanted(const PlanEntry& entry) {
+  if (entry.reports.size() < kWarned || entry.frozen) return false;
+  return std::any_of(entry.plans.begin(), entry.plans.end(), [&entry](const StoredPlan& stored) {
+    return ServingRevision(entry, stored.plan->budget) == &stored &&
+           MeasurementsOf(entry, *stored.plan).drifted;
+  });
+}
+
+}  // namespace stowage

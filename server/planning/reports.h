@@ -1,0 +1,72 @@
+// What jobs measured under a plan, and what follows from it.
+//
+// A job counts once per plan, with its latest report; nothing follows from fewer than a quorum of jobs
+// (reference_costs.h), and then from medians. So one job, whatever and however often it reports,
+// changes nothing that is handed out.
+//
+// Pure functions, hence thread-safe. O(reports), of AddReport O(schedules of one revision number).
+#ifndef STOWAGE_SERVER_PLANNING_REPORTS_H_
+#define STOWAGE_SERVER_PLANNING_REPORTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/cache/plan_entry.h"
+#include "server/metrics/server_metrics.h"
+
+namespace stowage {
+
+inline constexpr size_t kMostReports = 32;  // of an entry; the oldest go first
+
+struct Report {
+  PlanKey key;
+  Digest plan_digest;  // ScheduleDigest
+  int64_t revision = 0;
+  Bytes budget;  // of the plan as it was handed out
+  int64_t steps = 0;
+  Nanos step_time;  // median over the steps
+  Bytes peak;
+  std::string job;
+  std::string tenant;
+};
+
+struct ReportJudgement {
+  ReportOutcome outcome = ReportOutcome::kUnknownPlan;
+  // The plan that was executed; null if it is unknown.
+  std::shared_ptr<const Plan> plan;
+  double time_ratio = 0;  // measured over predicted
+  double peak_ratio = 0;
+  bool over_budget = false;
+  // With the report in it; nothing when it says nothing: unknown, absurd, an outlier.
+  std::optional<PlanEntry> entry;
+};
+
+// - Absurd: no steps, no time, or a ratio beyond 20 either way.
+// - Outlier: further than three times the median deviation from the median of the other jobs, if
+//   a quorum of them has reported on the plan. Deviations below 2% are noise, and count as 2%.
+// A plan whose peak was over its budget in a quorum of jobs, the median among them, is retired, unless
+// it is pinned or the entry frozen.
+ReportJudgement AddReport(const PlanEntry& entry, const Report& report);
+
+// What the reports on one plan say together.
+struct Measurements {
+  int jobs = 0;
+  double time_ratio = 0;  // medians; 0 without reports
+  double peak_ratio = 0;
+  int over_budget = 0;  // jobs
+  bool drifted = false;
+};
+
+// Drifted: a quorum reports, and the median step takes over 15% more or less than predicted, or the
+// median peak is over 1% (what allocators round up) more; or two jobs were over the budget.
+Measurements MeasurementsOf(const PlanEntry& entry, const Plan& plan);
+
+// Whether fresh profiles would help: some plan that serves has drifted.
+bool ProfileWanted(const PlanEntry& entry);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_REPORTS_H_

@@ -1,0 +1,186 @@
+#include "server/planning/reports.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "server/planning/entry_learning.h"
+#include "server/planning/plan_lookup.h"
+#include "server/planning/reference_costs.h"
+#include "tests/server/planning/asked.h"
+
+namespace stowage::testing {
+namespace {
+
+constexpr Bytes kTight{1599};
+
+PlanEntry Entry() { return EntryFor(ProblemOf(ProfileShape()), kTight, 1); }
+
+// What a job would report whose steps and peak are as predicted, times the ratios.
+Report ReportOn(const Plan& plan, const std::string& job, double time = 1, double peak = 1) {
+  Report report;
+  report.plan_digest = ScheduleDigest(plan.schedule);
+  report.revision = plan.revision;
+  report.budget = plan.budget;
+  report.steps = 100;
+  report.step_time = Nanos(
+      static_cast<int64_t>(time * static_cast<double>(plan.prediction.makespan.value()) + 0.5));
+  report.peak =
+      Bytes(static_cast<int64_t>(peak * static_cast<double>(plan.prediction.peak.value()) + 0.5));
+  report.job = job;
+  return report;
+}
+
+ReportOutcome Add(const Report& report, PlanEntry* entry) {
+  ReportJudgement judgement = AddReport(*entry, report);
+  EXPECT_EQ(judgement.entry.has_value(), judgement.outcome == ReportOutcome::kAccepted ||
+                                             judgement.outcome == ReportOutcome::kRepeated);
+  if (judgement.entry) *entry = *std::move(judgement.entry);
+  return judgement.outcome;
+}
+
+TEST(Reports, AreOfAPlanOfTheEntry) {
+  PlanEntry entry = Entry();
+  const Plan plan = *entry.plans[0].plan;
+  Report other_revision = ReportOn(plan, "a"), other_plan = other_revision, tight = other_revision;
+  other_revision.revision = 2;
+  other_plan.plan_digest = Digest();
+  tight.budget = plan.prediction.peak - Bytes(1);
+  for (const Report& report : {other_revision, other_plan, tight}) {
+    EXPECT_EQ(Add(report, &entry), ReportOutcome::kUnknownPlan);
+  }
+  // Handed out for less than it was solved for.
+  Report smaller = ReportOn(plan, "a");
+  ASSERT_LT(plan.prediction.peak, plan.budget);
+  smaller.budget = plan.prediction.peak;
+  EXPECT_EQ(Add(smaller, &entry), ReportOutcome::kAccepted);
+  EXPECT_EQ(entry.reports[0].budget, plan.budget);
+}
+
+TEST(Reports, AbsurdOnesSayNothing) {
+  PlanEntry entry = Entry();
+  const Plan& plan = *entry.plans[0].plan;
+  Report no_steps = ReportOn(plan, "a"), negative = no_steps;
+  no_steps.steps = 0;
+  negative.step_time = Nanos(-1);
+  for (const Report& report :
+       {ReportOn(plan, "a", 21), ReportOn(plan, "a", 0.04), ReportOn(plan, "a", 1, 21),
+        ReportOn(plan, "a", 1, 0.04), no_steps, negative}) {
+    EXPECT_EQ(Add(report, &entry), ReportOutcome::kAbsurd);
+  }
+  EXPECT_TRUE(entry.reports.empty());
+}
+
+TEST(Reports, AJobsLaterReportReplacesItsEarlierOne) {
+  PlanEntry entry = Entry();
+  const Plan plan = *entry.plans[0].plan;
+  EXPECT_EQ(Add(ReportOn(plan, "a", 1.5), &entry), ReportOutcome::kAccepted);
+  EXPECT_EQ(Add(ReportOn(plan, "b"), &entry), ReportOutcome::kAccepted);
+  EXPECT_EQ(Add(ReportOn(plan, "a", 1.2), &entry), ReportOutcome::kRepeated);
+  ASSERT_EQ(entry.reports.size(), 2u);
+  EXPECT_NEAR(entry.reports[1].time_ratio, 1.2, 0.01);
+}
+
+TEST(Reports, FarFromAQuorumOfOthersIsAnOutlier) {
+  PlanEntry entry = Entry();
+  const Plan plan = *entry.plans[0].plan;
+  for (const char* job : {"a", "b", "c"}) Add(ReportOn(plan, job, 1.1), &entry);
+  EXPECT_EQ(Add(ReportOn(plan, "d", 1.5), &entry), ReportOutcome::kOutlier);
+  EXPECT_EQ(Add(ReportOn(plan, "d", 1.1, 1.5), &entry), ReportOutcome::kOutlier);
+  EXPECT_EQ(Add(ReportOn(plan, "d", 1.12), &entry), ReportOutcome::kAccepted);
+  EXPECT_EQ(entry.reports.size(), 4u);
+}
+
+TEST(Reports, AreBounded) {
+  PlanEntry entry = Entry();
+  const Plan plan = *entry.plans[0].plan;
+  for (int job = 0; job < 40; ++job) Add(ReportOn(plan, std::to_string(job)), &entry);
+  EXPECT_EQ(entry.reports.size(), kMostReports);
+  EXPECT_EQ(entry.reports.back().job, JobHash("39"));
+}
+
+TEST(Reports, AQuorumOfSlowStepsIsDrift) {
+  PlanEntry entry = Entry();
+  const Plan plan = *entry.plans[0].plan;
+  Add(ReportOn(plan, "a", 1.3), &entry);
+  Add(ReportOn(plan, "b", 1.3), &entry);
+  EXPECT_FALSE(ProfileWanted(entry));
+  Add(ReportOn(plan, "c", 1.3), &entry);
+  EXPECT_TRUE(ProfileWanted(entry));
+  const Measurements measured = MeasurementsOf(entry, plan);
+  EXPECT_EQ(measured.jobs, 3);
+  EXPECT_NEAR(measured.time_ratio, 1.3, 0.01);
+  EXPECT_EQ(measured.over_budget, 0);
+  EXPECT_EQ(PlansServing(entry, kTight).size(), 1u);
+  entry.frozen = true;
+  EXPECT_FALSE(ProfileWanted(entry));
+}
+
+TEST(Reports, ATenthIsNoDrift) {
+  PlanEntry entry = Entry();
+  const Plan plan = *entry.plans[0].plan;
+  for (const char* job : {"a", "b", "c", "d"}) Add(ReportOn(plan, job, 1.1), &entry);
+  EXPECT_FALSE(ProfileWanted(entry));
+}
+
+TEST(Reports, PeaksOverTheBudgetRetireThePlan) {
+  PlanEntry entry = Entry();
+  const Plan plan = *entry.plans[0].plan;
+  const PlanEntry pinned = [&entry] {
+    PlanEntry copy = entry;
+    copy.plans[0].pinned = true;
+    return copy;
+  }();
+  Add(ReportOn(plan, "a", 1, 1.5), &entry);
+  EXPECT_FALSE(ProfileWanted(entry));
+  Add(ReportOn(plan, "b", 1, 1.5), &entry);
+  EXPECT_TRUE(ProfileWanted(entry));
+  EXPECT_EQ(PlansServing(entry, kTight).size(), 1u);
+  EXPECT_TRUE(AddReport(entry, ReportOn(plan, "c", 1, 1.5)).over_budget);
+  Add(ReportOn(plan, "c", 1, 1.5), &entry);
+  EXPECT_TRUE(PlansServing(entry, kTight).empty());
+
+  PlanEntry held = pinned;
+  for (const char* job : {"a", "b", "c"}) Add(ReportOn(plan, job, 1, 1.5), &held);
+  EXPECT_EQ(PlansServing(held, kTight).size(), 1u);
+}
+
+// One job beside honest ones, with any figures and as often as it likes.
+TEST(Reports, OneJobChangesNothingThatIsHandedOut) {
+  std::mt19937_64 rng(31);
+  std::uniform_real_distribution<double> honest(0.9, 1.1), any(0.05, 20);
+  for (int round = 0; round < 50; ++round) {
+    PlanEntry entry = Entry();
+    const Plan plan = *entry.plans[0].plan;
+    int jobs = 0;
+    for (int i = 0; i < 40; ++i) {
+      if (rng() % 4 == 0 && jobs < round % 6) {
+        Add(ReportOn(plan, std::to_string(jobs++), honest(rng)), &entry);
+      } else {
+        Add(ReportOn(plan, "odd", any(rng), any(rng)), &entry);
+      }
+      EXPECT_FALSE(ProfileWanted(entry));
+      ASSERT_EQ(PlansServing(entry, kTight).size(), 1u);
+      EXPECT_EQ(PlansServing(entry, kTight)[0]->schedule, plan.schedule);
+    }
+  }
+}
+
+// Reports say that steps take a third longer; profiles of the same jobs say so, too.
+TEST(Reports, FreshProfilesEndTheDrift) {
+  PlanEntry entry = Entry();
+  ProfileShape slow;
+  slow.forward_time = 13;
+  for (uint64_t job = 2; job <= 3; ++job) entry = *Learn(entry, *ProblemOf(ProfileShape()), job);
+  const Plan plan = *entry.plans[0].plan;
+  EXPECT_FALSE(Learn(entry, *ProblemOf(slow), 2).has_value());
+  for (const char* job : {"a", "b", "c"}) Add(ReportOn(plan, job, 1.3), &entry);
+  ASSERT_TRUE(ProfileWanted(entry));
+  for (uint64_t job = 2; job <= 3; ++job) entry = *Learn(entry, *ProblemOf(slow), job);
+  EXPECT_EQ(entry.samples.size(), 3u);
+  EXPECT_FALSE(ProfileWanted(entry));
+  EXPECT_FALSE(Learn(entry, *ProblemOf(slow), 2).has_value());
+}
+
+}  // namespace
+}  // namespace stowage::testing
