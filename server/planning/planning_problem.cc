@@ -25,6 +25,21 @@ absl::StatusOr<std::shared_ptr<PlanningProblem>> MakePlanningProblem(const Profi
   return problem;
 }
 
+std::shared_ptr<PlanningProblem> ProblemOfEntry(const PlanKey& key, const PlanEntry& entry) {
+  const std::optional<KeyOptions> options = OptionsIn(entry.canonical);
+  if (!options) return nullptr;
+  auto problem = std::make_shared<PlanningProblem>();
+  problem->costs = entry.reference;
+  problem->stage_vertices = StepVertices(entry.reference->problem);
+  problem->store_all = entry.store_all;
+  problem->canonical = std::make_shared<const std::string>(entry.canonical);
+  problem->key = key;
+  problem->options = *options;
+  problem->options.recompute_only = !entry.reference->transfers;
+  problem->name = entry.name;
+  return problem;
+}
+
 std::optional<Bytes> WithoutSolver(const Budget& budget, Bytes store_all_peak) {
   if (const Bytes* bytes = std::get_if<Bytes>(&budget)) return *bytes;
   const auto* share = std::get_if<ShareOfStoreAll>(&budget);

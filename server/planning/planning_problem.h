@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/cache/plan_entry.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
@@ -40,6 +41,10 @@ using DigestFunction = std::function<Digest(const std::string&)>;
 absl::StatusOr<std::shared_ptr<PlanningProblem>> MakePlanningProblem(const Profile& profile,
                                                                      const KeyOptions& options,
                                                                      const DigestFunction& digest);
+
+// The question that an entry answers, under its costs of reference: to solve it anew. Null if the
+// canonical bytes are not of this version. O(canonical bytes).
+std::shared_ptr<PlanningProblem> ProblemOfEntry(const PlanKey& key, const PlanEntry& entry);
 
 // The budget in bytes without a solver; nothing for "least", which needs one.
 std::optional<Bytes> WithoutSolver(const Budget& budget, Bytes store_all_peak);

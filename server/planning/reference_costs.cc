@@ -156,6 +156,7 @@ size_t SampleLimit(const Problem& problem) {
 SampleVerdict JudgeSample(const PlanEntry& entry, const LinkedProblem& costs, uint64_t job) {
   const Nanos total = IdealTime(costs.problem);
   if (entry.frozen || total == Nanos(0)) return SampleVerdict::kUnusable;
+  if (&costs == entry.reference.get()) return SampleVerdict::kKnown;
   if (!ProfileWanted(entry)) {
     for (const CostSample& sample : entry.samples) {
       if (sample.job == job) return SampleVerdict::kKnown;

@@ -33,10 +33,11 @@ uint64_t JobHash(const std::string& job);
 // Samples that an entry for the problem keeps.
 size_t SampleLimit(const Problem& problem);
 
+// While reports say that costs have moved (reports.h), every job is heard, and again.
 enum class SampleVerdict {
-  kNew,       // tells something that the entry does not know
-  kKnown,     // the job has one; or the entry is full, and one new job in eight is heard. While
-              // reports say that costs have moved (reports.h), everybody is heard, and again
+  kNew,    // tells something that the entry does not know
+  kKnown,  // the job has one, or these are the reference; or the entry is full: then one new job in
+           // eight is heard
   kOutlier,   // over four times what the others take in all, or under a quarter
   kUnusable,  // the entry is frozen, or the profile has no times
 };

@@ -8,6 +8,8 @@
 namespace stowage {
 namespace {
 
+constexpr char kMagic[] = "STWG";
+
 enum ProblemTag : int64_t { kChainTag = 1, kGraphTag = 2 };
 
 // Several booleans as the bits of one integer, in the order given.
@@ -85,6 +87,36 @@ void WriteProblem(const Graph& graph, CanonicalWriter* out) {
   for (int p = 0; p < graph.size(); ++p) WriteVertex(graph.vertex(p), out);
 }
 
+// Takes from the front what CanonicalWriter appends; false at the end of the bytes.
+class CanonicalReader {
+ public:
+  explicit CanonicalReader(const std::string& bytes) : bytes_(bytes) {}
+
+  bool Integer(int64_t* value) {
+    if (bytes_.size() - at_ < sizeof(*value)) return false;
+    uint64_t bits = 0;
+    for (size_t i = 0; i < sizeof(*value); ++i) {
+      bits |= uint64_t{static_cast<unsigned char>(bytes_[at_ + i])} << (8 * i);
+    }
+    at_ += sizeof(*value);
+    *value = static_cast<int64_t>(bits);
+    return true;
+  }
+  bool String(std::string* value) {
+    int64_t size = 0;
+    if (!Integer(&size) || size < 0 || static_cast<uint64_t>(size) > bytes_.size() - at_) {
+      return false;
+    }
+    *value = bytes_.substr(at_, static_cast<size_t>(size));
+    at_ += static_cast<size_t>(size);
+    return true;
+  }
+
+ private:
+  const std::string& bytes_;
+  size_t at_ = 0;
+};
+
 }  // namespace
 
 void CanonicalWriter::Integer(int64_t value) {
@@ -99,12 +131,27 @@ void CanonicalWriter::String(const std::string& value) {
 
 std::string CanonicalBytes(const Profile& profile, const KeyOptions& options) {
   CanonicalWriter out;
-  out.String("STWG");
+  out.String(kMagic);
   out.Integer(kEncodingVersion);
   WriteOptions(options, &out);
   WriteEnvironment(profile.device, options.recompute_only, &out);
   std::visit([&out](const auto& problem) { WriteProblem(problem, &out); }, profile.problem);
   return out.bytes();
+}
+
+std::optional<KeyOptions> OptionsIn(const std::string& canonical) {
+  CanonicalReader in(canonical);
+  std::string magic;
+  int64_t version = 0, objective = 0;
+  KeyOptions options;
+  const bool read = in.String(&magic) && in.Integer(&version) && in.String(&options.tenant) &&
+                    in.Integer(&objective) && in.String(&options.solver) &&
+                    in.Integer(&options.slots);
+  if (!read || magic != kMagic || version != kEncodingVersion ||
+      objective != static_cast<int64_t>(Objective::kLeastTime)) {
+    return std::nullopt;
+  }
+  return options;
 }
 
 PlanKey MakePlanKey(const Profile& profile, const KeyOptions& options) {

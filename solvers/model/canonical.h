@@ -23,6 +23,7 @@
 #define STOWAGE_SOLVERS_MODEL_CANONICAL_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -64,6 +65,10 @@ struct PlanKey {
 
 // The bytes that the key hashes. O(size of the problem).
 std::string CanonicalBytes(const Profile& profile, const KeyOptions& options);
+
+// The options that canonical bytes begin with; nothing if they are not those of kEncodingVersion.
+// recompute_only is not among them: it shows in the device alone.
+std::optional<KeyOptions> OptionsIn(const std::string& canonical);
 
 // SHA-256 of CanonicalBytes.
 PlanKey MakePlanKey(const Profile& profile, const KeyOptions& options);

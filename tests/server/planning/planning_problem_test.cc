@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "solvers/model/field_error.h"
-#include "tests/server/support/profiles.h"
+#include "tests/server/planning/asked.h"
 
 namespace stowage::testing {
 namespace {
@@ -59,6 +59,27 @@ TEST(PlanningProblem, AGraphThatPlainTrainingCannotRunIsRefused) {
   ASSERT_TRUE(violation.has_value());
   EXPECT_EQ(violation->field, "profile");
   EXPECT_EQ(violation->rule, "must be a step that can run without a budget");
+}
+
+TEST(PlanningProblem, OfAnEntryIsTheQuestionThatItAnswers) {
+  KeyOptions options;
+  options.tenant = "team-a";
+  options.solver = "optimal_persistent";
+  const Asked asked = *MakePlanningProblem(ChainProfile({}), options, Sha256);
+  PlanEntry entry = EntryFor(asked, Bytes(1500), 1);
+  const auto problem = ProblemOfEntry(asked->key, entry);
+  ASSERT_NE(problem, nullptr);
+  EXPECT_EQ(problem->costs, entry.reference);
+  EXPECT_EQ(problem->key, asked->key);
+  EXPECT_EQ(*problem->canonical, *asked->canonical);
+  EXPECT_EQ(problem->options.solver, "optimal_persistent");
+  EXPECT_EQ(problem->options.tenant, "team-a");
+  EXPECT_EQ(problem->store_all.peak, asked->store_all.peak);
+  // What is solved for it is no job's profile.
+  SolvedPlan solved = Solved(problem, Bytes(1600), 7);
+  EXPECT_EQ(Record(&entry, &solved)->samples.size(), 1u);
+  entry.canonical = "of another version";
+  EXPECT_EQ(ProblemOfEntry(asked->key, entry), nullptr);
 }
 
 TEST(PlanningProblem, AnUnknownSolverIsRefused) {

@@ -145,6 +145,25 @@ TEST(Canonical, TheClassOfALinkFollowsFromItWhereNoneIsStated) {
   EXPECT_EQ(KeyOf(slow), KeyOf(fast));
 }
 
+TEST(Canonical, OptionsCanBeReadBack) {
+  const KeyOptions options{"team-a", Objective::kLeastTime, "optimal_persistent", 500};
+  const std::string bytes = CanonicalBytes(ChainProfile(BaseChain()), options);
+  const std::optional<KeyOptions> read = OptionsIn(bytes);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->tenant, options.tenant);
+  EXPECT_EQ(read->solver, options.solver);
+  EXPECT_EQ(read->slots, options.slots);
+  EXPECT_FALSE(OptionsIn("").has_value());
+  EXPECT_FALSE(OptionsIn("another encoding").has_value());
+  for (size_t size = 0; size < 60; ++size) EXPECT_FALSE(OptionsIn(bytes.substr(0, size)));
+  std::string other_version = bytes;
+  other_version[12] = 2;
+  EXPECT_FALSE(OptionsIn(other_version).has_value());
+  std::string too_long = bytes;
+  too_long[27] = 127;  // the tenant's size
+  EXPECT_FALSE(OptionsIn(too_long).has_value());
+}
+
 // Moving a byte from one string to its neighbour must not give equal bytes.
 TEST(Canonical, StringsDoNotRunTogether) {
   Profile a = ChainProfile(BaseChain()), b = a;

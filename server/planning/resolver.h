@@ -1,0 +1,101 @@
+// Solves cached plans anew in the background, at a limited rate: after costs have drifted, after an
+// upgrade, and where a plan has become stale for a caller.
+//
+// What really solves is a callback: it hands the solve to threads that have nothing better to do.
+#ifndef STOWAGE_SERVER_PLANNING_RESOLVER_H_
+#define STOWAGE_SERVER_PLANNING_RESOLVER_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "server/cache/plan_entry.h"
+#include "server/metrics/server_metrics.h"
+#include "server/planning/token_bucket.h"
+
+namespace stowage {
+
+struct ResolveWish {
+  PlanKey key;
+  Bytes budget;
+  ResolveReason reason = ResolveReason::kStale;
+};
+
+struct ResolverOptions {
+  std::chrono::nanoseconds interval =
+      std::chrono::seconds(2);  // between two solves, in the long run
+  int burst = 10;
+  size_t queue_limit = 1024;
+  // A key and budget that was solved is not solved again for so long: what a solve does not change, it
+  // will not change a moment later either.
+  std::chrono::nanoseconds rest = std::chrono::minutes(10);
+};
+
+// Which wish is next, and when. Not thread-safe; time is the caller's.
+class ResolveQueue {
+ public:
+  using Time = TokenBucket::Time;
+
+  ResolveQueue(const ResolverOptions& options, Time now);
+
+  // False when it is there already, rests, or the queue is full. An upgrade waits for all the others.
+  bool Add(const ResolveWish& wish, Time now);
+  // The next one, if there is one and the rate allows it.
+  std::optional<ResolveWish> Take(Time now);
+  // When Take has something; nothing while the queue is empty.
+  std::optional<Time> NextAt() const;
+  size_t size() const { return urgent_.size() + upgrades_.size(); }
+
+ private:
+  using Question = std::pair<PlanKey, int64_t>;
+
+  static Question QuestionOf(const ResolveWish& wish) { return {wish.key, wish.budget.value()}; }
+  void Forget(Time now);
+
+  const ResolverOptions options_;
+  TokenBucket bucket_;
+  std::deque<ResolveWish> urgent_;
+  std::deque<ResolveWish> upgrades_;
+  std::map<Question, Time> known_;  // waiting (Time::max()), or resting until
+};
+
+// Plans of the entry that another version of the solver has made, and that none of this version
+// has been held against: one wish per budget that it serves. None where the entry is frozen.
+std::vector<ResolveWish> UpgradesOf(const PlanKey& key, const PlanEntry& entry);
+
+// Thread-safe. One thread; the destructor waits for the solve that is under way.
+class Resolver {
+ public:
+  // May block for as long as the solve takes; nothing: it did not come to a solve.
+  using Solve = std::function<std::optional<SolveOutcome>(const ResolveWish& wish)>;
+
+  // `metrics` outlives this object.
+  Resolver(const ResolverOptions& options, Solve solve, ServerMetrics* metrics);
+  ~Resolver();
+
+  // Never blocks for long. False as ResolveQueue::Add.
+  bool Want(const ResolveWish& wish);
+
+ private:
+  void Run();
+
+  const Solve solve_;
+  ServerMetrics* const metrics_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  ResolveQueue queue_;
+  bool stopped_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_RESOLVER_H_

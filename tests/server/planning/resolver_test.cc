@@ -1,0 +1,139 @@
+#include "server/planning/resolver.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "server/planning/revisions.h"
+#include "tests/server/planning/asked.h"
+#include "tests/server/support/counting_metrics.h"
+
+namespace stowage::testing {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using Time = TokenBucket::Time;
+
+ResolveWish WishFor(int64_t budget, ResolveReason reason = ResolveReason::kStale) {
+  return {PlanKey{kEncodingVersion, Sha256("key")}, Bytes(budget), reason};
+}
+
+TEST(TokenBucket, GivesABurstAndThenARate) {
+  const Time start = Time() + seconds(1000);
+  TokenBucket bucket(seconds(2), 3, start);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(bucket.Take(start));
+  EXPECT_FALSE(bucket.Take(start + seconds(1)));
+  EXPECT_EQ(bucket.NextAt(), start + seconds(2));
+  EXPECT_TRUE(bucket.Take(start + seconds(2)));
+  EXPECT_FALSE(bucket.Take(start + seconds(3)));
+  // However long nobody asks, a burst is all that is saved.
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(bucket.Take(start + minutes(60)));
+  EXPECT_FALSE(bucket.Take(start + minutes(60) + seconds(1)));
+}
+
+TEST(ResolveQueue, KeepsToItsRate) {
+  const Time start = Time() + seconds(1000);
+  ResolverOptions options;
+  options.burst = 2;
+  ResolveQueue queue(options, start);
+  EXPECT_FALSE(queue.NextAt().has_value());
+  for (int64_t i = 0; i < 100; ++i) EXPECT_TRUE(queue.Add(WishFor(i), start));
+  int taken = 0;
+  for (Time now = start; now < start + seconds(60); now += seconds(1)) {
+    while (queue.Take(now)) ++taken;
+  }
+  EXPECT_EQ(taken, 2 + 29);
+  EXPECT_EQ(queue.NextAt(), start + seconds(60));
+}
+
+TEST(ResolveQueue, TakesAQuestionOnceAndLetsItRest) {
+  const Time start = Time() + seconds(1000);
+  ResolveQueue queue(ResolverOptions(), start);
+  EXPECT_TRUE(queue.Add(WishFor(1), start));
+  EXPECT_FALSE(queue.Add(WishFor(1, ResolveReason::kDrift), start));
+  EXPECT_TRUE(queue.Add(WishFor(2), start));
+  EXPECT_EQ(queue.size(), 2u);
+  EXPECT_EQ(queue.Take(start)->budget, Bytes(1));
+  EXPECT_FALSE(queue.Add(WishFor(1), start + minutes(9)));
+  EXPECT_TRUE(queue.Add(WishFor(1), start + minutes(10)));
+}
+
+TEST(ResolveQueue, IsBoundedAndUpgradesWait) {
+  const Time start = Time() + seconds(1000);
+  ResolverOptions options;
+  options.queue_limit = 3;
+  ResolveQueue queue(options, start);
+  EXPECT_TRUE(queue.Add(WishFor(1, ResolveReason::kUpgrade), start));
+  EXPECT_TRUE(queue.Add(WishFor(2, ResolveReason::kDrift), start));
+  EXPECT_TRUE(queue.Add(WishFor(3, ResolveReason::kStale), start));
+  EXPECT_FALSE(queue.Add(WishFor(4), start));
+  EXPECT_EQ(queue.Take(start)->budget, Bytes(2));
+  EXPECT_EQ(queue.Take(start)->budget, Bytes(3));
+  EXPECT_EQ(queue.Take(start)->budget, Bytes(1));
+  EXPECT_FALSE(queue.Take(start).has_value());
+}
+
+TEST(UpgradesOf, AreBudgetsThatThisVersionHasNotSolved) {
+  const PlanKey key;
+  const Asked problem = ProblemOf(ProfileShape());
+  PlanEntry entry = EntryFor(problem, Bytes(1500));
+  EXPECT_TRUE(UpgradesOf(key, entry).empty());
+  SolvedPlan old = Solved(problem, Bytes(1600));
+  old.plan.provenance.solver_version = "older";
+  entry = *Record(&entry, &old);
+  ASSERT_EQ(UpgradesOf(key, entry).size(), 1u);
+  EXPECT_EQ(UpgradesOf(key, entry)[0].budget, Bytes(1600));
+  EXPECT_EQ(UpgradesOf(key, entry)[0].reason, ResolveReason::kUpgrade);
+  EXPECT_TRUE(UpgradesOf(key, *Freeze(entry)).empty());
+  EXPECT_TRUE(UpgradesOf(key, *Pin(entry, {Bytes(1600), 1})).empty());
+  // Solved again, to the same schedule or to one that waits in shadow, it is done.
+  SolvedPlan again = Solved(problem, Bytes(1600));
+  EXPECT_TRUE(UpgradesOf(key, *Record(&entry, &again)).empty());
+  SolvedPlan slower{problem,
+                    *MakePlan(problem->costs->problem, Bytes(1600), PlanOptions{"chen_sqrt", {}})};
+  ASSERT_GT(slower.plan.prediction.makespan, again.plan.prediction.makespan);
+  EXPECT_TRUE(UpgradesOf(key, *Record(&entry, &slower)).empty());
+}
+
+TEST(Resolver, SolvesWhatIsWantedAndCountsIt) {
+  CountingMetrics metrics;
+  std::promise<Bytes> solved;
+  Resolver resolver(
+      ResolverOptions(),
+      [&solved](const ResolveWish& wish) -> std::optional<SolveOutcome> {
+        if (wish.budget == Bytes(1)) return std::nullopt;
+        solved.set_value(wish.budget);
+        return SolveOutcome::kFound;
+      },
+      &metrics);
+  EXPECT_TRUE(resolver.Want(WishFor(1)));
+  EXPECT_TRUE(resolver.Want(WishFor(2, ResolveReason::kDrift)));
+  EXPECT_EQ(solved.get_future().get(), Bytes(2));
+  while (metrics.resolves[static_cast<size_t>(ResolveReason::kDrift)] == 0) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(metrics.resolves[static_cast<size_t>(ResolveReason::kStale)], 0);
+}
+
+TEST(Resolver, StopsWithWishesWaiting) {
+  CountingMetrics metrics;
+  ResolverOptions options;
+  options.interval = minutes(10);
+  options.burst = 1;
+  int solves = 0;
+  {
+    Resolver resolver(
+        options,
+        [&solves](const ResolveWish&) {
+          ++solves;
+          return SolveOutcome::kFound;
+        },
+        &metrics);
+    for (int64_t i = 0; i < 50; ++i) EXPECT_TRUE(resolver.Want(WishFor(i)));
+  }
+  EXPECT_LE(solves, 1);
+}
+
+}  // namespace
+}  // namespace stowage::testing
