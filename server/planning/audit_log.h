@@ -1,0 +1,83 @@
+// Who got which plan, and who changed what: one JSON object per line.
+//
+// Lines are written by a thread of the log's own. Nothing waits for it: what the queue cannot hold is
+// dropped and counted, and the next line says how many. When the file is full it is renamed to
+// "<path>.1", which replaces the one before, so twice the bound is kept. Thread-safe.
+#ifndef STOWAGE_SERVER_PLANNING_AUDIT_LOG_H_
+#define STOWAGE_SERVER_PLANNING_AUDIT_LOG_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/canonical.h"
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+struct AuditEvent {
+  const char* action = "";  // a constant: "hand_out", "pin", "roll_back", "delete", "report", ...
+  std::string request_id;
+  std::string identity;  // who asked, as far as the server knows
+  std::string tenant;
+  std::string job;
+  PlanKey key;
+  Bytes budget;
+  int64_t revision = 0;
+  Digest plan_digest;   // ScheduleDigest; zeros where there is no plan
+  std::string source;   // of a plan: "cache", "solved", "shared", "key"
+  std::string outcome;  // of an action: "ok" or why not
+};
+
+// One line, with its end and the time (server/log/log_line.h). Fields that are empty are left out.
+std::string ToJsonLine(const AuditEvent& event);
+
+struct AuditOptions {
+  std::string path;
+  size_t most_bytes = size_t{64} << 20;  // of one file
+  size_t queue_limit = 16384;            // lines
+};
+
+class AuditLog {
+ public:
+  // Appends to the file. UNAVAILABLE when it cannot be opened.
+  static absl::StatusOr<std::unique_ptr<AuditLog>> Open(const AuditOptions& options);
+  // Writes what is queued.
+  ~AuditLog();
+
+  void Add(const AuditEvent& event);
+
+  // Lines that were not written: the queue was full, or the file could not be written.
+  int64_t dropped() const;
+
+ private:
+  AuditLog(const AuditOptions& options, std::FILE* file, size_t size);
+  void Run();
+  // With the mutex not held.
+  void Write(const std::deque<std::string>& lines);
+  bool WriteLine(const std::string& line);
+  void Rotate();
+  void CountDropped(int64_t lines);
+
+  const AuditOptions options_;
+  std::FILE* file_;  // of the thread alone; null while it cannot be opened
+  size_t size_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::string> queue_;
+  int64_t dropped_ = 0;
+  int64_t told_ = 0;  // of the dropped ones, how many the file says
+  bool stopped_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_AUDIT_LOG_H_
