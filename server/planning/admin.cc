@@ -1,0 +1,197 @@
+#include "server/planning/admin.h"
+
+#include <algorithm>
+
+#include "server/planning/explain.h"
+#include "server/planning/planning_error.h"
+
+namespace stowage {
+namespace {
+
+constexpr size_t kMostKeysPerPage = 10000;
+
+bool MaySee(const AdminCaller& caller, const PlanEntry& entry) {
+  return caller.all_tenants || entry.tenant == caller.tenant;
+}
+
+absl::StatusOr<PlanEntry> Changed(const PlanEntry& entry, const RevisionId& id, PinAction action) {
+  switch (action) {
+    case PinAction::kPin:
+      return Pin(entry, id);
+    case PinAction::kUnpin:
+      return Unpin(entry, id);
+    case PinAction::kRollBack:
+      return RollBack(entry, id);
+    case PinAction::kPromote:
+      return Promote(entry, id);
+    case PinAction::kFreeze:
+      return Freeze(entry);
+    case PinAction::kUnfreeze:
+      return Unfreeze(entry);
+  }
+  return absl::InvalidArgumentError("no such action");
+}
+
+const char* NameOf(PinAction action) {
+  switch (action) {
+    case PinAction::kPin:
+      return "pin";
+    case PinAction::kUnpin:
+      return "unpin";
+    case PinAction::kRollBack:
+      return "roll_back";
+    case PinAction::kPromote:
+      return "promote";
+    case PinAction::kFreeze:
+      return "freeze";
+    case PinAction::kUnfreeze:
+      return "unfreeze";
+  }
+  return "";
+}
+
+std::string OutcomeOf(const absl::Status& status) {
+  return status.ok() ? "ok" : status.ToString(absl::StatusToStringMode::kWithNoExtraData);
+}
+
+double Seconds(Nanos nanos) { return static_cast<double>(nanos.value()) / 1e9; }
+
+}  // namespace
+
+PlanAdmin::PlanAdmin(PlanStore* store, ServerMetrics* metrics, AuditLog* audit)
+    : store_(store), metrics_(metrics), audit_(audit) {}
+
+std::shared_ptr<const PlanEntry> PlanAdmin::Find(const AdminCaller& caller, const PlanKey& key,
+                                                 Access access) {
+  std::shared_ptr<const PlanEntry> entry = store_->Get(key, access);
+  return entry && MaySee(caller, *entry) ? entry : nullptr;
+}
+
+absl::Status PlanAdmin::Update(const AdminCaller& caller, const PlanKey& key,
+                               const EntryChange& change) {
+  return UpdateEntry(
+      key,
+      [&](const PlanEntry& entry) -> absl::StatusOr<std::optional<PlanEntry>> {
+        if (!MaySee(caller, entry)) return PlanNotCachedError();
+        return change(entry);
+      },
+      store_);
+}
+
+void PlanAdmin::Audit(const AdminCaller& caller, AuditEvent event) {
+  if (audit_ == nullptr) return;
+  event.request_id = caller.request_id;
+  event.identity = caller.identity;
+  event.tenant = caller.tenant;
+  audit_->Add(event);
+}
+
+EntryPage PlanAdmin::List(const AdminCaller& caller, const std::optional<PlanKey>& after,
+                          size_t limit) {
+  EntryPage page;
+  page.next_after = after;
+  for (size_t seen = 0; seen < kMostKeysPerPage && page.entries.size() < limit;) {
+    const size_t wanted = std::min(limit, kMostKeysPerPage - seen);
+    const std::vector<PlanKey> keys = store_->List(page.next_after, wanted);
+    for (const PlanKey& key : keys) {
+      if (page.entries.size() == limit) return page;
+      page.next_after = key;
+      if (auto entry = Find(caller, key, Access::kPeek)) {
+        page.entries.push_back({key, std::move(entry)});
+      }
+    }
+    seen += keys.size();
+    if (keys.size() < wanted) {
+      page.next_after.reset();
+      return page;
+    }
+  }
+  return page;
+}
+
+EntryPage PlanAdmin::ListKey(const AdminCaller& caller, const PlanKey& key) {
+  EntryPage page;
+  if (auto entry = Find(caller, key, Access::kPeek)) page.entries = {{key, std::move(entry)}};
+  return page;
+}
+
+absl::Status PlanAdmin::Pin(const AdminCaller& caller, const PlanKey& key, const RevisionId& id,
+                            PinAction action) {
+  const absl::Status status =
+      Update(caller, key, [&](const PlanEntry& entry) -> absl::StatusOr<std::optional<PlanEntry>> {
+        absl::StatusOr<PlanEntry> changed = Changed(entry, id, action);
+        if (!changed.ok()) return changed.status();
+        return *std::move(changed);
+      });
+  AuditEvent event;
+  event.action = NameOf(action);
+  event.key = key;
+  event.budget = id.budget;
+  event.revision = id.revision;
+  event.outcome = OutcomeOf(status);
+  Audit(caller, std::move(event));
+  return status;
+}
+
+bool PlanAdmin::Delete(const AdminCaller& caller, const PlanKey& key) {
+  const bool deleted = Find(caller, key, Access::kUpdate) != nullptr && store_->Erase(key);
+  AuditEvent event;
+  event.action = "delete";
+  event.key = key;
+  event.outcome = deleted ? "ok" : "nothing there";
+  Audit(caller, std::move(event));
+  return deleted;
+}
+
+absl::StatusOr<ReportOutcome> PlanAdmin::Report(const AdminCaller& caller,
+                                                const stowage::Report& report) {
+  ReportJudgement judgement;
+  std::optional<PlanEntry> judged;
+  const absl::Status status = Update(
+      caller, report.key, [&](const PlanEntry& entry) -> absl::StatusOr<std::optional<PlanEntry>> {
+        judgement = AddReport(entry, report);
+        judged = entry;
+        return std::move(judgement.entry);
+      });
+  AuditEvent event;
+  event.action = "report";
+  event.job = report.job;
+  event.key = report.key;
+  event.budget = report.budget;
+  event.revision = report.revision;
+  event.plan_digest = report.plan_digest;
+  event.outcome = status.ok() ? ToString(judgement.outcome) : OutcomeOf(status);
+  Audit(caller, std::move(event));
+  if (!status.ok() && !absl::IsNotFound(status)) return status;
+  CountReport(caller, report, judgement, judged.value_or(PlanEntry()));
+  if (judgement.outcome == ReportOutcome::kUnknownPlan) return PlanNotCachedError();
+  return judgement.outcome;
+}
+
+void PlanAdmin::CountReport(const AdminCaller& caller, const stowage::Report& report,
+                            const ReportJudgement& judgement, const PlanEntry& entry) {
+  metrics_->Reported(judgement.outcome);
+  if (judgement.outcome != ReportOutcome::kAccepted &&
+      judgement.outcome != ReportOutcome::kRepeated) {
+    return;
+  }
+  metrics_->Measured(judgement.time_ratio, judgement.peak_ratio);
+  if (judgement.over_budget) metrics_->BudgetViolated();
+  const Simulation& predicted = judgement.plan->prediction;
+  ExecutionCost cost;
+  cost.steps = static_cast<double>(report.steps);
+  cost.recompute_seconds = cost.steps * Seconds(predicted.recompute_time + predicted.idle_time);
+  cost.bytes_freed = std::max(0.0, static_cast<double>(entry.store_all.peak.value()) -
+                                       static_cast<double>(report.peak.value()));
+  metrics_->Executed(caller.tenant, cost);
+}
+
+absl::StatusOr<std::string> PlanAdmin::Explain(const AdminCaller& caller, const PlanKey& key,
+                                               const Budget& budget) {
+  if (absl::Status valid = ValidateBudget(budget); !valid.ok()) return valid;
+  const std::shared_ptr<const PlanEntry> entry = Find(caller, key, Access::kPeek);
+  if (!entry) return PlanNotCachedError();
+  return ExplainEntry(*entry, budget);
+}
+
+}  // namespace stowage

@@ -1,0 +1,92 @@
+// What people and jobs may ask of cached plans beside the plans: list, pin, delete, report, explain.
+//
+// Entries belong to tenants. To whoever is not of the tenant, nor an administrator of all, an entry is
+// not there: NOT_FOUND (reason PLAN_NOT_CACHED), as for an unknown key. Everything that changes an
+// entry, and every report, is in the audit log.
+//
+// Waits for the store: not for gRPC's threads. Thread-safe.
+#ifndef STOWAGE_SERVER_PLANNING_ADMIN_H_
+#define STOWAGE_SERVER_PLANNING_ADMIN_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/cache/plan_store.h"
+#include "server/metrics/server_metrics.h"
+#include "server/planning/audit_log.h"
+#include "server/planning/entry_update.h"
+#include "server/planning/reports.h"
+#include "server/planning/revisions.h"
+#include "solvers/model/budget.h"
+
+namespace stowage {
+
+// Who asks, as the server has found out, never as a message says.
+struct AdminCaller {
+  std::string request_id;
+  std::string identity;
+  std::string tenant;
+  bool all_tenants = false;
+};
+
+enum class PinAction { kPin, kUnpin, kRollBack, kPromote, kFreeze, kUnfreeze };
+
+struct ListedEntry {
+  PlanKey key;
+  std::shared_ptr<const PlanEntry> entry;
+};
+
+struct EntryPage {
+  std::vector<ListedEntry> entries;
+  // Where the next page starts; nothing on the last one.
+  std::optional<PlanKey> next_after;
+};
+
+class PlanAdmin {
+ public:
+  // The pointers outlive this object; `audit` may be null.
+  PlanAdmin(PlanStore* store, ServerMetrics* metrics, AuditLog* audit);
+
+  // At most `limit` entries after `after`, and no more than 10,000 keys looked at: a page may be short,
+  // or empty, and not be the last.
+  EntryPage List(const AdminCaller& caller, const std::optional<PlanKey>& after, size_t limit);
+  // That key's entry alone, if there is one.
+  EntryPage ListKey(const AdminCaller& caller, const PlanKey& key);
+
+  // As revisions.h says, NOT_FOUND and FAILED_PRECONDITION included; ABORTED when others keep changing
+  // the entry. `id` is not looked at by kFreeze and kUnfreeze.
+  absl::Status Pin(const AdminCaller& caller, const PlanKey& key, const RevisionId& id,
+                   PinAction action);
+
+  // False when there was nothing.
+  bool Delete(const AdminCaller& caller, const PlanKey& key);
+
+  // What became of the report; NOT_FOUND when nothing is known of the plan.
+  absl::StatusOr<ReportOutcome> Report(const AdminCaller& caller, const stowage::Report& report);
+
+  // Text for people. NOT_FOUND; INVALID_ARGUMENT for the budget.
+  absl::StatusOr<std::string> Explain(const AdminCaller& caller, const PlanKey& key,
+                                      const Budget& budget);
+
+ private:
+  std::shared_ptr<const PlanEntry> Find(const AdminCaller& caller, const PlanKey& key,
+                                        Access access);
+  // UpdateEntry for what is the caller's.
+  absl::Status Update(const AdminCaller& caller, const PlanKey& key, const EntryChange& change);
+  void CountReport(const AdminCaller& caller, const stowage::Report& report,
+                   const ReportJudgement& judgement, const PlanEntry& entry);
+  void Audit(const AdminCaller& caller, AuditEvent event);
+
+  PlanStore* const store_;
+  ServerMetrics* const metrics_;
+  AuditLog* const audit_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_ADMIN_H_

@@ -1,0 +1,233 @@
+#include "server/planning/admin.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "server/cache/memory_plan_store.h"
+#include "server/planning/planning_error.h"
+#include "tests/server/planning/asked.h"
+#include "tests/server/support/counting_metrics.h"
+
+namespace stowage::testing {
+namespace {
+
+constexpr Bytes kTight{1599};
+
+Asked Of(const std::string& tenant, int stages = 6) {
+  ProfileShape shape;
+  shape.stages = stages;
+  KeyOptions options;
+  options.tenant = tenant;
+  return *MakePlanningProblem(ChainProfile(shape), options, Sha256);
+}
+
+AdminCaller From(const std::string& tenant) { return {"request-1", "somebody", tenant, false}; }
+
+AdminCaller Everywhere() { return {"request-2", "root", "", true}; }
+
+// Fails puts as if others had been faster.
+class ContestedStore final : public PlanStore {
+ public:
+  explicit ContestedStore(PlanStore* store) : store_(store) {}
+  std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override {
+    return store_->Get(key, access);
+  }
+  std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
+                                                         Access access) override {
+    return store_->GetNow(key, access);
+  }
+  absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override {
+    if (refusals-- > 0) return StaleGenerationError();
+    return store_->Put(key, std::move(entry));
+  }
+  bool Erase(const PlanKey& key) override { return store_->Erase(key); }
+  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
+    return store_->List(after, limit);
+  }
+  PlanStoreStats stats() const override { return store_->stats(); }
+
+  int refusals = 0;
+
+ private:
+  PlanStore* const store_;
+};
+
+class PlanAdminTest : public ::testing::Test {
+ protected:
+  PlanKey Keep(const Asked& asked) {
+    PlanEntry entry = EntryFor(asked, kTight, 1);
+    entry.generation = 1;
+    EXPECT_TRUE(store_.Put(asked->key, std::make_shared<const PlanEntry>(entry)).ok());
+    return asked->key;
+  }
+  std::shared_ptr<const PlanEntry> At(const PlanKey& key) { return store_.Get(key, Access::kPeek); }
+
+  stowage::Report ReportOn(const PlanKey& key, const std::string& job) {
+    const Plan& plan = *At(key)->plans[0].plan;
+    stowage::Report report;
+    report.key = key;
+    report.plan_digest = ScheduleDigest(plan.schedule);
+    report.revision = plan.revision;
+    report.budget = plan.budget;
+    report.steps = 10;
+    report.step_time = plan.prediction.makespan;
+    report.peak = plan.prediction.peak;
+    report.job = job;
+    return report;
+  }
+
+  MemoryPlanStore memory_{Bytes(64 << 20)};
+  ContestedStore store_{&memory_};
+  CountingMetrics metrics_;
+  PlanAdmin admin_{&store_, &metrics_, nullptr};
+};
+
+TEST_F(PlanAdminTest, ListsPagesOfTheCallersTenant) {
+  std::set<std::string> ours;
+  for (int stages = 4; stages < 11; ++stages) {
+    ours.insert(Keep(Of("a", stages)).digest.ToHex());
+    Keep(Of("b", stages));
+  }
+  for (const size_t limit : {1, 3, 7, 100}) {
+    std::set<std::string> seen;
+    std::optional<PlanKey> after;
+    int pages = 0;
+    do {
+      const EntryPage page = admin_.List(From("a"), after, limit);
+      EXPECT_LE(page.entries.size(), limit);
+      for (const ListedEntry& listed : page.entries) {
+        EXPECT_EQ(listed.entry->tenant, "a");
+        EXPECT_TRUE(seen.insert(listed.key.digest.ToHex()).second);
+      }
+      after = page.next_after;
+    } while (after && ++pages < 100);
+    EXPECT_EQ(seen, ours) << limit;
+  }
+  EXPECT_EQ(admin_.List(Everywhere(), std::nullopt, 100).entries.size(), 14u);
+  EXPECT_TRUE(admin_.List(From("c"), std::nullopt, 100).entries.empty());
+  EXPECT_EQ(admin_.ListKey(From("a"), Of("a", 5)->key).entries.size(), 1u);
+  EXPECT_TRUE(admin_.ListKey(From("a"), Of("b", 5)->key).entries.empty());
+}
+
+TEST_F(PlanAdminTest, NothingOfAnotherTenantIsThere) {
+  const PlanKey theirs = Keep(Of("b"));
+  const auto before = At(theirs);
+  const AdminCaller caller = From("a");
+  for (const PinAction action : {PinAction::kPin, PinAction::kFreeze, PinAction::kRollBack}) {
+    EXPECT_EQ(PlanningReason(admin_.Pin(caller, theirs, {kTight, 1}, action)), "PLAN_NOT_CACHED");
+  }
+  EXPECT_FALSE(admin_.Delete(caller, theirs));
+  EXPECT_EQ(PlanningReason(admin_.Report(caller, ReportOn(theirs, "job")).status()),
+            "PLAN_NOT_CACHED");
+  EXPECT_EQ(PlanningReason(admin_.Explain(caller, theirs, kTight).status()), "PLAN_NOT_CACHED");
+  EXPECT_EQ(At(theirs), before);
+  EXPECT_TRUE(admin_.Pin(Everywhere(), theirs, {kTight, 1}, PinAction::kPin).ok());
+  EXPECT_TRUE(admin_.Delete(Everywhere(), theirs));
+}
+
+TEST_F(PlanAdminTest, ActionsChangeTheEntry) {
+  const PlanKey key = Keep(Of("a"));
+  const AdminCaller caller = From("a");
+  EXPECT_TRUE(admin_.Pin(caller, key, {kTight, 1}, PinAction::kPin).ok());
+  EXPECT_TRUE(At(key)->plans[0].pinned);
+  EXPECT_EQ(At(key)->generation, 2);
+  EXPECT_TRUE(admin_.Pin(caller, key, {kTight, 1}, PinAction::kUnpin).ok());
+  EXPECT_FALSE(At(key)->plans[0].pinned);
+  EXPECT_TRUE(admin_.Pin(caller, key, {}, PinAction::kFreeze).ok());
+  EXPECT_TRUE(At(key)->frozen);
+  EXPECT_TRUE(admin_.Pin(caller, key, {}, PinAction::kUnfreeze).ok());
+  for (const PinAction action : {PinAction::kUnpin, PinAction::kRollBack, PinAction::kPromote}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(admin_.Pin(caller, key, {kTight, 1}, action)));
+  }
+  EXPECT_TRUE(absl::IsNotFound(admin_.Pin(caller, key, {kTight, 9}, PinAction::kPin)));
+  EXPECT_EQ(At(key)->generation, 5);
+  EXPECT_TRUE(admin_.Delete(caller, key));
+  EXPECT_FALSE(admin_.Delete(caller, key));
+}
+
+TEST_F(PlanAdminTest, TriesAgainWhenOthersAreFaster) {
+  const PlanKey key = Keep(Of("a"));
+  store_.refusals = 2;
+  EXPECT_TRUE(admin_.Pin(From("a"), key, {kTight, 1}, PinAction::kPin).ok());
+  store_.refusals = 3;
+  EXPECT_TRUE(absl::IsAborted(admin_.Pin(From("a"), key, {kTight, 1}, PinAction::kUnpin)));
+  EXPECT_TRUE(At(key)->plans[0].pinned);
+}
+
+TEST_F(PlanAdminTest, ReportsAreKeptAndCounted) {
+  const PlanKey key = Keep(Of("a"));
+  stowage::Report report = ReportOn(key, "job");
+  EXPECT_EQ(*admin_.Report(From("a"), report), ReportOutcome::kAccepted);
+  EXPECT_EQ(*admin_.Report(From("a"), report), ReportOutcome::kRepeated);
+  EXPECT_EQ(At(key)->reports.size(), 1u);
+  EXPECT_EQ(metrics_.measured, 2);
+  EXPECT_EQ(metrics_.executions, 2);
+  EXPECT_EQ(metrics_.budget_violations, 0);
+  report.peak = report.budget + Bytes(1);
+  EXPECT_TRUE(admin_.Report(From("a"), report).ok());
+  EXPECT_EQ(metrics_.budget_violations, 1);
+
+  const int64_t generation = At(key)->generation;
+  report.steps = -1;
+  EXPECT_EQ(*admin_.Report(From("a"), report), ReportOutcome::kAbsurd);
+  report.revision = 9;
+  EXPECT_TRUE(absl::IsNotFound(admin_.Report(From("a"), report).status()));
+  report.key = PlanKey();
+  EXPECT_TRUE(absl::IsNotFound(admin_.Report(From("a"), report).status()));
+  EXPECT_EQ(At(key)->generation, generation);
+  EXPECT_EQ(metrics_.reports[static_cast<size_t>(ReportOutcome::kUnknownPlan)], 2);
+  EXPECT_EQ(metrics_.reports[static_cast<size_t>(ReportOutcome::kAbsurd)], 1);
+}
+
+TEST_F(PlanAdminTest, ExplainsThePlanThatAnswers) {
+  const PlanKey key = Keep(Of("a"));
+  EXPECT_TRUE(admin_.Report(From("a"), ReportOn(key, "job")).ok());
+  const Plan& plan = *At(key)->plans[0].plan;
+  const auto text = admin_.Explain(From("a"), key, kTight);
+  ASSERT_TRUE(text.ok()) << text.status();
+  for (const std::string& part :
+       {ToString(plan.prediction.makespan), ToString(plan.prediction.peak), plan.provenance.solver,
+        ToString(At(key)->store_all.peak), std::string("Revision 1 (serves)"),
+        std::string("1 jobs measured 100.0%")}) {
+    EXPECT_NE(text->find(part), std::string::npos) << part << " in\n" << *text;
+  }
+  EXPECT_TRUE(absl::IsNotFound(admin_.Explain(From("a"), key, Bytes(1)).status()));
+  EXPECT_TRUE(absl::IsNotFound(admin_.Explain(From("a"), key, LeastBudget{}).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(admin_.Explain(From("a"), key, ShareOfStoreAll{-1}).status()));
+}
+
+TEST_F(PlanAdminTest, TheAuditLogHasItAll) {
+  AuditOptions options;
+  options.path = ::testing::TempDir() + "stowage_admin_audit";
+  std::remove(options.path.c_str());
+  const PlanKey key = Keep(Of("a"));
+  {
+    const auto log = *AuditLog::Open(options);
+    PlanAdmin admin(&store_, &metrics_, log.get());
+    EXPECT_TRUE(admin.Pin(From("a"), key, {kTight, 1}, PinAction::kPin).ok());
+    EXPECT_FALSE(admin.Pin(From("b"), key, {kTight, 1}, PinAction::kRollBack).ok());
+    EXPECT_TRUE(admin.Report(From("a"), ReportOn(key, "job-7")).ok());
+    EXPECT_TRUE(admin.Delete(From("a"), key));
+  }
+  std::ifstream file(options.path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  std::remove(options.path.c_str());
+  ASSERT_EQ(lines.size(), 4u);
+  const std::vector<std::vector<std::string>> parts = {
+      {"\"pin\"", "\"request-1\"", "\"somebody\"", key.digest.ToHex(), "\"outcome\":\"ok\""},
+      {"\"roll_back\"", "\"tenant\":\"b\"", "NOT_FOUND"},
+      {"\"report\"", "\"job-7\"", "\"outcome\":\"accepted\""},
+      {"\"delete\"", "\"outcome\":\"ok\""}};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (const std::string& part : parts[i]) {
+      EXPECT_NE(lines[i].find(part), std::string::npos) << part << " in " << lines[i];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stowage::testing
