@@ -8,6 +8,7 @@
 // With transfers, let r be the least ratio over all steps and all copies. A replay is made of sums
 // and maxima, so with every cost r times that of the reference a schedule takes r times as long, and
 // no cost of the caller's is less: what is a bound of b there is one of r b here.
+// As with all bounds, schedules are those that put nothing on the communication stream (lower_bound.h).
 // Both need that what fits the caller fits under the reference: the caller's overheads are at
 // least, its host memory at most the reference's.
 //

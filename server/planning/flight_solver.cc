@@ -1,40 +1,13 @@
 #include "server/planning/flight_solver.h"
 
 #include <algorithm>
-#include <new>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
-#include "server/planning/planning_error.h"
+#include "server/planning/solve_outcome.h"
 
 namespace stowage {
 namespace {
-
-SolveOutcome OutcomeOf(const absl::StatusOr<Plan>& plan) {
-  if (!plan.ok()) {
-    return absl::IsCancelled(plan.status()) ? SolveOutcome::kCancelled : SolveOutcome::kError;
-  }
-  switch (plan->status) {
-    case PlanStatus::kFound:
-      return SolveOutcome::kFound;
-    case PlanStatus::kProvenInfeasible:
-      return SolveOutcome::kProvenInfeasible;
-    case PlanStatus::kNotFound:
-      return SolveOutcome::kNotFound;
-  }
-  return SolveOutcome::kError;
-}
-
-// The solver library reports by status; what throws is the allocator, when tables are large.
-template <class Function>
-std::invoke_result_t<Function> CatchingBadAlloc(const Function& function) {
-  try {
-    return function();
-  } catch (const std::bad_alloc&) {
-    return OutOfMemoryError();
-  }
-}
 
 // Bytes that one solve may use for tables.
 Bytes TableLimit(const PlanningOptions& options) {

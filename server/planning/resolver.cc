@@ -66,8 +66,8 @@ std::vector<ResolveWish> UpgradesOf(const PlanKey& key, const PlanEntry& entry) 
   return wishes;
 }
 
-Resolver::Resolver(const ResolverOptions& options, Solve solve, ServerMetrics* metrics)
-    : solve_(std::move(solve)), metrics_(metrics), queue_(options, Clock::now()) {
+Resolver::Resolver(const ResolverOptions& options, Solve solve)
+    : solve_(std::move(solve)), queue_(options, Clock::now()) {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -103,7 +103,7 @@ void Resolver::Run() {
       continue;
     }
     lock.unlock();
-    if (const auto outcome = solve_(*wish)) metrics_->Resolved(wish->reason, *outcome);
+    solve_(*wish);
     lock.lock();
   }
 }

@@ -1,7 +1,8 @@
 // Solves cached plans anew in the background, at a limited rate: after costs have drifted, after an
 // upgrade, and where a plan has become stale for a caller.
 //
-// What really solves is a callback: it hands the solve to threads that have nothing better to do.
+// What really solves is a callback: it hands the solve to threads that have nothing better to do, and
+// whoever solves counts it (ServerMetrics::Resolved).
 #ifndef STOWAGE_SERVER_PLANNING_RESOLVER_H_
 #define STOWAGE_SERVER_PLANNING_RESOLVER_H_
 
@@ -74,11 +75,10 @@ std::vector<ResolveWish> UpgradesOf(const PlanKey& key, const PlanEntry& entry);
 // Thread-safe. One thread; the destructor waits for the solve that is under way.
 class Resolver {
  public:
-  // May block for as long as the solve takes; nothing: it did not come to a solve.
-  using Solve = std::function<std::optional<SolveOutcome>(const ResolveWish& wish)>;
+  // Solves, or has it done; may block for as long as that takes.
+  using Solve = std::function<void(const ResolveWish& wish)>;
 
-  // `metrics` outlives this object.
-  Resolver(const ResolverOptions& options, Solve solve, ServerMetrics* metrics);
+  Resolver(const ResolverOptions& options, Solve solve);
   ~Resolver();
 
   // Never blocks for long. False as ResolveQueue::Add.
@@ -88,7 +88,6 @@ class Resolver {
   void Run();
 
   const Solve solve_;
-  ServerMetrics* const metrics_;
   std::mutex mutex_;
   std::condition_variable wake_;
   ResolveQueue queue_;

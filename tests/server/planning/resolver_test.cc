@@ -6,7 +6,6 @@
 
 #include "server/planning/revisions.h"
 #include "tests/server/planning/asked.h"
-#include "tests/server/support/counting_metrics.h"
 
 namespace stowage::testing {
 namespace {
@@ -96,40 +95,21 @@ TEST(UpgradesOf, AreBudgetsThatThisVersionHasNotSolved) {
   EXPECT_TRUE(UpgradesOf(key, *Record(&entry, &slower)).empty());
 }
 
-TEST(Resolver, SolvesWhatIsWantedAndCountsIt) {
-  CountingMetrics metrics;
+TEST(Resolver, SolvesWhatIsWanted) {
   std::promise<Bytes> solved;
-  Resolver resolver(
-      ResolverOptions(),
-      [&solved](const ResolveWish& wish) -> std::optional<SolveOutcome> {
-        if (wish.budget == Bytes(1)) return std::nullopt;
-        solved.set_value(wish.budget);
-        return SolveOutcome::kFound;
-      },
-      &metrics);
-  EXPECT_TRUE(resolver.Want(WishFor(1)));
+  Resolver resolver(ResolverOptions(),
+                    [&solved](const ResolveWish& wish) { solved.set_value(wish.budget); });
   EXPECT_TRUE(resolver.Want(WishFor(2, ResolveReason::kDrift)));
   EXPECT_EQ(solved.get_future().get(), Bytes(2));
-  while (metrics.resolves[static_cast<size_t>(ResolveReason::kDrift)] == 0) {
-    std::this_thread::yield();
-  }
-  EXPECT_EQ(metrics.resolves[static_cast<size_t>(ResolveReason::kStale)], 0);
 }
 
 TEST(Resolver, StopsWithWishesWaiting) {
-  CountingMetrics metrics;
   ResolverOptions options;
   options.interval = minutes(10);
   options.burst = 1;
   int solves = 0;
   {
-    Resolver resolver(
-        options,
-        [&solves](const ResolveWish&) {
-          ++solves;
-          return SolveOutcome::kFound;
-        },
-        &metrics);
+    Resolver resolver(options, [&solves](const ResolveWish&) { ++solves; });
     for (int64_t i = 0; i < 50; ++i) EXPECT_TRUE(resolver.Want(WishFor(i)));
   }
   EXPECT_LE(solves, 1);

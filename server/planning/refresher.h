@@ -1,0 +1,53 @@
+// What follows once a cached plan has answered: the caller's costs become a sample of the reference,
+// and a plan that ages, or that another version has made, is solved anew.
+//
+// Nothing here is done on the thread that answers: what takes time goes to threads in the background
+// through a function. Thread-safe.
+#ifndef STOWAGE_SERVER_PLANNING_REFRESHER_H_
+#define STOWAGE_SERVER_PLANNING_REFRESHER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "server/cache/plan_store.h"
+#include "server/metrics/server_metrics.h"
+#include "server/planning/plan_lookup.h"
+#include "server/planning/plan_solver.h"
+#include "server/planning/planning_problem.h"
+#include "server/planning/resolver.h"
+
+namespace stowage {
+
+class Refresher {
+ public:
+  using Job = std::function<void(const StopToken& stop)>;
+  // Has a job run when nobody waits for a thread; false when it will not run. Ids differ.
+  using Submit = std::function<bool(uint64_t id, Job job)>;
+
+  // The pointers outlive this object, and so does it what it has submitted.
+  Refresher(const ResolverOptions& options, Bytes table_limit, PlanStore* store,
+            const PlanSolver* solver, ServerMetrics* metrics, Submit submit);
+
+  // `found` answers `problem` at the budget, from `entry`. `job` is the JobHash of who asked. Cheap.
+  void Answered(const PlanningProblem& problem, uint64_t job, const PlanEntry& entry, Bytes budget,
+                const Found& found);
+
+ private:
+  void LearnFrom(const PlanningProblem& problem, uint64_t job);
+  void SolveAnew(const ResolveWish& wish, const StopToken& stop);
+  absl::StatusOr<Plan> Solve(const PlanningProblem& problem, Bytes budget,
+                             const StopToken& stop) const;
+
+  const Bytes table_limit_;
+  PlanStore* const store_;
+  const PlanSolver* const solver_;
+  ServerMetrics* const metrics_;
+  const Submit submit_;
+  std::atomic<uint64_t> next_id_{1};
+  Resolver resolver_;  // last: its thread uses all of the above
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_REFRESHER_H_

@@ -1,0 +1,42 @@
+// What became of a solve.
+#ifndef STOWAGE_SERVER_PLANNING_SOLVE_OUTCOME_H_
+#define STOWAGE_SERVER_PLANNING_SOLVE_OUTCOME_H_
+
+#include <new>
+#include <type_traits>
+
+#include "absl/status/statusor.h"
+#include "server/metrics/server_metrics.h"
+#include "server/planning/planning_error.h"
+#include "solvers/plan/plan.h"
+
+namespace stowage {
+
+inline SolveOutcome OutcomeOf(const absl::StatusOr<Plan>& plan) {
+  if (!plan.ok()) {
+    return absl::IsCancelled(plan.status()) ? SolveOutcome::kCancelled : SolveOutcome::kError;
+  }
+  switch (plan->status) {
+    case PlanStatus::kFound:
+      return SolveOutcome::kFound;
+    case PlanStatus::kProvenInfeasible:
+      return SolveOutcome::kProvenInfeasible;
+    case PlanStatus::kNotFound:
+      return SolveOutcome::kNotFound;
+  }
+  return SolveOutcome::kError;
+}
+
+// The solver library reports by status; what throws is the allocator, when tables are large.
+template <class Function>
+std::invoke_result_t<Function> CatchingBadAlloc(const Function& function) {
+  try {
+    return function();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemoryError();
+  }
+}
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_SOLVE_OUTCOME_H_

@@ -1,0 +1,144 @@
+#include "server/planning/refresher.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <mutex>
+
+#include "server/cache/memory_plan_store.h"
+#include "server/planning/revisions.h"
+#include "tests/server/planning/asked.h"
+#include "tests/server/support/counting_metrics.h"
+#include "tests/server/support/fake_solver.h"
+
+namespace stowage::testing {
+namespace {
+
+constexpr Bytes kTight{1500};
+
+class RefresherTest : public ::testing::Test {
+ protected:
+  void Keep(const Asked& asked, PlanEntry entry) {
+    entry.generation = Now(asked) ? Now(asked)->generation + 1 : 1;
+    ASSERT_TRUE(store_.Put(asked->key, std::make_shared<const PlanEntry>(std::move(entry))).ok());
+  }
+  std::shared_ptr<const PlanEntry> Now(const Asked& asked) {
+    return store_.Get(asked->key, Access::kPeek);
+  }
+  Found Answer(const Asked& asked, uint64_t job) {
+    const auto entry = Now(asked);
+    const Found found = BestAccepted(*asked, *entry, kTight);
+    refresher_.Answered(*asked, job, *entry, kTight, found);
+    return found;
+  }
+  // Runs what was submitted until there are `jobs` of them.
+  void RunJobs(int jobs) {
+    for (int done = 0; done < jobs;) {
+      Refresher::Job job;
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (submitted_.empty()) continue;
+        job = std::move(submitted_.front());
+        submitted_.pop_front();
+      }
+      job(StopToken());
+      ++done;
+    }
+  }
+  size_t waiting() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return submitted_.size();
+  }
+
+  MemoryPlanStore store_{Bytes(64 << 20)};
+  FakeSolver solver_{false};
+  CountingMetrics metrics_;
+  std::mutex mutex_;
+  std::deque<Refresher::Job> submitted_;
+  Refresher refresher_{ResolverOptions(),
+                       Bytes(1 << 20),
+                       &store_,
+                       &solver_,
+                       &metrics_,
+                       [this](uint64_t, Refresher::Job job) {
+                         std::lock_guard<std::mutex> lock(mutex_);
+                         submitted_.push_back(std::move(job));
+                         return true;
+                       }};
+};
+
+Asked Timed(int64_t forward_time) {
+  ProfileShape shape;
+  shape.forward_time = forward_time;
+  return ProblemOf(shape);
+}
+
+TEST_F(RefresherTest, NewJobsAreSamplesOnce) {
+  const Asked asked = Timed(100);
+  Keep(asked, EntryFor(asked, kTight, 1));
+  Answer(Timed(101), 1);
+  EXPECT_EQ(waiting(), 0u);
+  Answer(Timed(101), 2);
+  RunJobs(1);
+  EXPECT_EQ(Now(asked)->samples.size(), 2u);
+  EXPECT_EQ(Now(asked)->generation, 2);
+  Answer(Timed(101), 2);
+  EXPECT_EQ(waiting(), 0u);
+}
+
+TEST_F(RefresherTest, PlansAreSolvedAnewWhenTheReferenceMoves) {
+  const Asked asked = Timed(100);
+  Keep(asked, EntryFor(asked, kTight, 1));
+  for (uint64_t job = 2; job <= 3; ++job) {
+    Answer(Timed(120), job);
+    RunJobs(1);
+  }
+  ASSERT_NE(Now(asked)->reference, asked->costs);
+  RunJobs(1);
+  EXPECT_EQ(solver_.started(), 1);
+  EXPECT_EQ(metrics_.resolves[static_cast<size_t>(ResolveReason::kDrift)], 1);
+  // The same schedule is the best one, and proven so again.
+  ASSERT_EQ(Now(asked)->plans.size(), 1u);
+  EXPECT_TRUE(Now(asked)->plans[0].plan->bounds.proven_optimal);
+}
+
+TEST_F(RefresherTest, PlansOfAnotherVersionAreUpgraded) {
+  const Asked asked = Timed(100);
+  SolvedPlan old = Solved(asked, kTight, 1);
+  old.plan.provenance.solver_version = "older";
+  Keep(asked, *Record(nullptr, &old));
+  Answer(asked, 1);
+  Answer(asked, 1);
+  RunJobs(1);
+  EXPECT_EQ(metrics_.resolves[static_cast<size_t>(ResolveReason::kUpgrade)], 1);
+  EXPECT_EQ(Now(asked)->plans[0].plan->provenance.solver_version, kSolverVersion);
+  Answer(asked, 1);
+  EXPECT_EQ(waiting(), 0u);
+}
+
+TEST_F(RefresherTest, WhatIsFrozenMeanwhileStays) {
+  const Asked asked = Timed(100);
+  SolvedPlan old = Solved(asked, kTight, 1);
+  old.plan.provenance.solver_version = "older";
+  Keep(asked, *Record(nullptr, &old));
+  Answer(asked, 1);
+  Keep(asked, *Freeze(*Now(asked)));
+  RunJobs(1);
+  EXPECT_EQ(solver_.started(), 0);
+  EXPECT_EQ(Now(asked)->generation, 2);
+}
+
+TEST_F(RefresherTest, AFailedSolveChangesNothing) {
+  const Asked asked = Timed(100);
+  SolvedPlan old = Solved(asked, kTight, 1);
+  old.plan.provenance.solver_version = "older";
+  Keep(asked, *Record(nullptr, &old));
+  solver_.ThrowBadAlloc();
+  Answer(asked, 1);
+  RunJobs(1);
+  EXPECT_EQ(metrics_.resolves[static_cast<size_t>(ResolveReason::kUpgrade)], 1);
+  EXPECT_EQ(Now(asked)->generation, 1);
+}
+
+}  // namespace
+}  // namespace stowage::testing
