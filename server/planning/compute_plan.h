@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "server/planning/plan_cache.h"
@@ -23,6 +24,7 @@ struct ComputeRequest {
   KeyOptions options;
   std::optional<std::chrono::steady_clock::time_point> deadline;
   MayWait may_wait = MayWait::kNo;  // of the thread that asks
+  std::string job;                  // who asks; empty: nobody in particular
 };
 
 enum class AnswerSource {

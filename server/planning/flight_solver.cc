@@ -9,12 +9,6 @@
 namespace stowage {
 namespace {
 
-// Bytes that one solve may use for tables.
-Bytes TableLimit(const PlanningOptions& options) {
-  constexpr Bytes kLeast{1 << 20};
-  return std::max(kLeast, Bytes(options.solver_memory.value() / options.solver_threads));
-}
-
 // From what a solver tells to the news of its flight. Plans that come faster than they can be refereed
 // wait for the next time it tells anything.
 class SearchNews {
@@ -58,6 +52,11 @@ class SearchNews {
 };
 
 }  // namespace
+
+Bytes TableLimit(const PlanningOptions& options) {
+  constexpr Bytes kLeast{1 << 20};
+  return std::max(kLeast, Bytes(options.solver_memory.value() / options.solver_threads));
+}
 
 bool IsAnytime(const PlanningProblem& problem) {
   const std::string& name = problem.options.solver;
@@ -111,7 +110,8 @@ absl::StatusOr<Plan> FlightSolver::FindOrSolve(Flight* flight, const std::functi
   *source = AnswerSource::kSolved;
   absl::StatusOr<Plan> plan = Solve(flight, tell, *budget);
   if (!plan.ok() || !plan->search_complete) return plan;
-  SolvedPlan solved{flight->problem, *std::move(plan), !flight->budget.has_value()};
+  SolvedPlan solved{flight->problem, *std::move(plan), !flight->budget.has_value(),
+                    flight->problem->job};
   cache_->Keep(&solved);
   return std::move(solved.plan);
 }

@@ -18,6 +18,9 @@
 
 namespace stowage {
 
+// Bytes that one solve may use for tables.
+Bytes TableLimit(const PlanningOptions& options);
+
 // Whether its solver has a plan long before it ends.
 bool IsAnytime(const PlanningProblem& problem);
 

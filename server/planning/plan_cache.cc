@@ -60,6 +60,7 @@ std::optional<std::optional<Plan>> PlanCache::Find(const PlanningProblem& proble
     metrics_->PlanLookedUp(found.outcome);
     for (int i = 0; i < found.refused; ++i) metrics_->PlanRefused();
   }
+  if (found.plan) listener_(problem, **entry, budget, found);
   return std::move(found.plan);
 }
 
@@ -88,7 +89,7 @@ void PlanCache::KeepFrontier(const PlanningProblem& problem,
                              const std::shared_ptr<const Frontier>& frontier) {
   if (IdealTime(problem.costs->problem) == Nanos(0)) return;
   Change(problem, [&](const PlanEntry* old) -> std::optional<PlanEntry> {
-    PlanEntry entry = old != nullptr ? *old : NewEntry(problem);
+    PlanEntry entry = old != nullptr ? *old : NewEntry(problem, problem.job);
     if (entry.frozen) return std::nullopt;
     entry.frontier = FrontierUnder(*entry.reference, *problem.costs, frontier);
     if (!entry.frontier) return std::nullopt;

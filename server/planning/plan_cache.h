@@ -8,11 +8,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/cache/plan_store.h"
 #include "server/metrics/server_metrics.h"
+#include "server/planning/plan_lookup.h"
 #include "server/planning/plan_record.h"
 #include "server/planning/planning_problem.h"
 
@@ -30,8 +32,13 @@ enum class MayWait { kNo, kYes };
 // Thread-safe.
 class PlanCache {
  public:
-  // Both pointers outlive this object.
-  PlanCache(PlanStore* store, ServerMetrics* metrics) : store_(store), metrics_(metrics) {}
+  // Told of every plan that Find returns, on its thread: must be quick.
+  using Listener = std::function<void(const PlanningProblem& problem, const PlanEntry& entry,
+                                      Bytes budget, const Found& found)>;
+
+  // Both pointers outlive this object, and so does what the listener uses.
+  PlanCache(PlanStore* store, ServerMetrics* metrics, Listener listener)
+      : store_(store), metrics_(metrics), listener_(std::move(listener)) {}
 
   // The first of the keys, from `*next` on, with a schedule that serves the budget; NOT_FOUND without
   // one. Nothing, with `*next` at the key in question: only a thread that may wait can tell.
@@ -66,6 +73,7 @@ class PlanCache {
 
   PlanStore* const store_;
   ServerMetrics* const metrics_;
+  const Listener listener_;
   std::mutex record_mutex_;  // one change of an entry at a time: none is lost
 };
 

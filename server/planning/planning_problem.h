@@ -31,6 +31,7 @@ struct PlanningProblem {
   PlanKey key;
   KeyOptions options;
   std::string name;  // of the network, for people
+  uint64_t job = 0;  // JobHash of who asks
 };
 
 // Sha256, or in tests a function with collisions.

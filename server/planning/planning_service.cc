@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/planning/planning_error.h"
+#include "server/planning/reference_costs.h"
 
 namespace stowage {
 namespace {
@@ -21,11 +22,18 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
     : options_(options),
       metrics_(metrics),
       open_(options.max_open_calls),
-      cache_(store, metrics),
+      cache_(store, metrics,
+             [this](const PlanningProblem& problem, const PlanEntry& entry, Bytes budget,
+                    const Found& found) {
+               refresher_.Answered(problem, problem.job, entry, budget, found);
+             }),
       solving_(options, &cache_, solver, metrics),
       pool_(
           {options.solver_threads, options.queue_limit, options.queue_limit, TenantLimit(options)},
           metrics),
+      refresher_(
+          ResolverOptions(), TableLimit(options), store, solver, metrics,
+          [this](uint64_t id, Refresher::Job job) { return SubmitBackground(id, std::move(job)); }),
       intake_(options.intake_threads, options.intake_limit) {}
 
 PlanningService::~PlanningService() { Stop(); }
@@ -84,6 +92,7 @@ std::shared_ptr<PlanCall> PlanningService::Ask(const ComputeRequest& request, As
   const absl::Status valid = problem.ok() ? ValidateBudget(request.budget) : problem.status();
   if (valid.ok()) {
     call->problem = *std::move(problem);
+    call->problem->job = JobHash(request.job);
     call->asked = asked;
     if (asked == Asked::kPlan) {
       call->least = std::holds_alternative<LeastBudget>(request.budget);

@@ -30,6 +30,7 @@
 #include "server/planning/plan_solver.h"
 #include "server/planning/planning_options.h"
 #include "server/planning/planning_problem.h"
+#include "server/planning/refresher.h"
 #include "server/planning/solver_pool.h"
 
 namespace stowage {
@@ -130,6 +131,7 @@ class PlanningService {
   FlightSolver solving_;
   FlightTable flights_;
   SolverPool pool_;      // stopped by the destructor before anything is destroyed, as is the intake
+  Refresher refresher_;  // its thread submits to the pool
   DeadlineTimer timer_;  // its thread uses all of the above, and the intake
   Intake intake_;        // last: its threads use all of the above
 };

@@ -44,8 +44,8 @@ class Refresher {
   const PlanSolver* const solver_;
   ServerMetrics* const metrics_;
   const Submit submit_;
-  std::atomic<uint64_t> next_id_{1};
-  Resolver resolver_;  // last: its thread uses all of the above
+  std::atomic<uint64_t> next_id_{uint64_t{1} << 63};  // nobody else counts from there
+  Resolver resolver_;                                 // last: its thread uses all of the above
 };
 
 }  // namespace stowage

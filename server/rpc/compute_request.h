@@ -33,7 +33,10 @@ absl::StatusOr<ComputeRequest> ToComputeRequest(const v1::Profile& profile,
 template <class Request>
 absl::StatusOr<ComputeRequest> ToComputeRequest(const Request& request,
                                                 const RequestLimits& limits) {
-  return ToComputeRequest(request.profile(), request.budget(), request.options(), limits);
+  absl::StatusOr<ComputeRequest> converted =
+      ToComputeRequest(request.profile(), request.budget(), request.options(), limits);
+  if (converted.ok()) converted->job = request.job();
+  return converted;
 }
 
 }  // namespace stowage

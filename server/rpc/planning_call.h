@@ -44,7 +44,9 @@ class PlanningCall : public grpc::ServerUnaryReactor {
 
   // Once; this object may be gone afterwards.
   void End(const absl::Status& status) { Finish(record_.Handled(ToWireStatus(status))); }
-  void End(const google::protobuf::MessageLite& response) { End(CheckSize(response, limits_)); }
+  void End(const google::protobuf::MessageLite& response) {
+    End(CheckSize(response.ByteSizeLong(), limits_));
+  }
 
   PlanningService* const planning_;
   const RequestLimits limits_;

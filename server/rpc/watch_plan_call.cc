@@ -43,7 +43,7 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
       *last.mutable_plan() = ToProto(answer->plan);
       *last.mutable_key() = ToProto(answer->key);
       last.set_source(SourceToProto(answer->source));
-      status = CheckSize(last, limits_);
+      status = CheckSize(last.ByteSizeLong(), limits_);
     }
     std::lock_guard<std::mutex> lock(mutex_);
     answered_ = true;
@@ -68,7 +68,7 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
     pulling_ = false;
     progress_ = std::max(progress_, update.progress);
     message.set_progress(progress_);
-    if (answered_ || broken_ || !CheckSize(message, limits_).ok()) return;
+    if (answered_ || broken_ || !CheckSize(message.ByteSizeLong(), limits_).ok()) return;
     message_ = std::move(message);
     writing_ = true;
     reactor_->StartWrite(&message_);

@@ -61,6 +61,31 @@ TEST(PlanReuse, OverheadsThatBreakTheBudgetAreSolvedAnewAndKept) {
   EXPECT_EQ(fixture.solver.started(), 2);
 }
 
+// Hits tell, too: the prediction that GetPlan gives is that of several jobs' costs.
+TEST(PlanReuse, JobsThatAgreeMoveTheReference) {
+  PlanningFixture fixture(false);
+  const auto ask = [&fixture](int64_t forward_time, const std::string& job) {
+    ProfileShape shape;
+    shape.forward_time = forward_time;
+    ComputeRequest request{ChainProfile(shape), kTight, KeyOptions(), std::nullopt};
+    request.job = job;
+    const int index = fixture.next_index++;
+    fixture.service->ComputePlan(request, fixture.answers.Of(index));
+    return *fixture.answers.WaitFor(index);
+  };
+  const ComputeAnswer first = ask(100, "a");
+  const auto known = [&] {
+    return fixture.service->GetPlan({first.key}, kTight)->plan->prediction.makespan;
+  };
+  EXPECT_EQ(known(), first.plan.prediction.makespan);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(ask(120, "b").source, AnswerSource::kCache);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (known() == first.plan.prediction.makespan && std::chrono::steady_clock::now() < deadline) {
+    ask(120, "c");
+  }
+  EXPECT_EQ(known(), ask(120, "d").plan.prediction.makespan);
+}
+
 TEST(PlanReuse, AnotherStructureIsAnotherKey) {
   PlanningFixture fixture(false);
   ProfileShape other;
