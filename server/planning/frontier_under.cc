@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "server/planning/plan_under.h"
+#include "server/planning/cost_compare.h"
 #include "solvers/plan/schedule_code.h"
 
 namespace stowage {
@@ -65,7 +65,7 @@ std::shared_ptr<const Frontier> FrontierUnder(const LinkedProblem& caller,
   if (!SameMemory(caller, reference)) return nullptr;
   const int64_t distance = Distance(caller.problem, reference.problem);
   if (distance > IdealTime(caller.problem).value() / 4) return nullptr;
-  if (caller.transfers && !HoldsForMore(caller, reference)) return nullptr;  // of another link
+  if (caller.transfers && !AlikeLink(caller, reference)) return nullptr;
   if (distance == 0 && !caller.transfers) return frontier;
   FrontierBuilder builder = std::visit(
       [&](const auto& kind) { return BuilderFor(kind, caller.transfers); }, caller.problem);
