@@ -35,6 +35,7 @@ PrometheusMetrics::Families::Families(const MetricLabels& labels, const std::str
   AddTenants(labels.tenants);
   AddSolvers(labels.solvers);
   AddQueue();
+  AddFiles();
   BuildGauge()
       .Name("stowage_build_info")
       .Help("Always 1; the labels say which build runs.")
@@ -222,6 +223,12 @@ void PrometheusMetrics::Families::AddSolvers(const std::vector<std::string>& nam
       children.outcomes[i] = &solves.Add({{"solver", name}, {"outcome", ToString(outcome)}});
     }
   }
+}
+
+void PrometheusMetrics::Families::AddFiles() {
+  Enumerate("stowage_file_reloads_total",
+            "Changes of the files that say who may call, by whether they could be used.", "outcome",
+            &file_reloads, [](size_t i) { return i == 1 ? "accepted" : "refused"; });
 }
 
 }  // namespace stowage

@@ -70,6 +70,7 @@ struct PrometheusMetrics::Families {
   prometheus::Gauge* queue_jobs = nullptr;
   prometheus::Histogram* queue_wait_seconds = nullptr;
   std::array<prometheus::Counter*, kShedCount> sheds{};
+  std::array<prometheus::Counter*, 2> file_reloads{};  // refused, accepted
 
   const TierChildren& Tier(CacheTier tier) const { return tiers[static_cast<size_t>(tier)]; }
 
@@ -89,6 +90,7 @@ struct PrometheusMetrics::Families {
   void AddReports();
   void AddTenants(const std::vector<std::string>& names);
   void AddQueue();
+  void AddFiles();
   void AddSolvers(const std::vector<std::string>& names);
 };
 

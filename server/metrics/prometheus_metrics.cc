@@ -137,4 +137,8 @@ void PrometheusMetrics::CallShed(Shed reason) {
   families_->sheds[static_cast<size_t>(reason)]->Increment();
 }
 
+void PrometheusMetrics::FileReloaded(bool accepted) {
+  families_->file_reloads[accepted ? 1 : 0]->Increment();
+}
+
 }  // namespace stowage

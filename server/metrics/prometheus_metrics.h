@@ -52,6 +52,7 @@ class PrometheusMetrics final : public ServerMetrics {
   void QueueDepth(int64_t jobs) override;
   void QueueWaited(double seconds) override;
   void CallShed(Shed reason) override;
+  void FileReloaded(bool accepted) override;
 
  private:
   struct Endpoint;

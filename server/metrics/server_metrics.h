@@ -141,6 +141,8 @@ class ServerMetrics {
   // From submission to the start of the solve.
   virtual void QueueWaited(double seconds) = 0;
   virtual void CallShed(Shed reason) = 0;
+  // A watched file said something new: taken, or refused for a mistake in it.
+  virtual void FileReloaded(bool accepted) = 0;
 };
 
 // Counts nothing.
@@ -168,6 +170,7 @@ class NoMetrics final : public ServerMetrics {
   void QueueDepth(int64_t) override {}
   void QueueWaited(double) override {}
   void CallShed(Shed) override {}
+  void FileReloaded(bool) override {}
 };
 
 }  // namespace stowage

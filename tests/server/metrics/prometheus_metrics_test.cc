@@ -84,12 +84,15 @@ TEST_F(PrometheusMetricsTest, ObservesPlansAndTheQueue) {
   metrics_.QueueDepth(4);
   metrics_.QueueWaited(0.5);
   metrics_.CallShed(Shed::kQuota);
+  metrics_.FileReloaded(false);
   const std::string text = metrics_.Text();
   EXPECT_THAT(text, HasSubstr("stowage_plan_overhead_ratio_sum 1.25"));
   EXPECT_THAT(text, HasSubstr("stowage_plan_gap_ratio_sum 0.25"));
   EXPECT_THAT(text, HasSubstr("stowage_plan_lookups_total{result=\"refused\"} 1"));
   EXPECT_THAT(text, HasSubstr("\nstowage_plans_refused_total 1\n"));
   EXPECT_THAT(text, HasSubstr("\nstowage_flight_joins_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_file_reloads_total{outcome=\"refused\"} 1"));
+  EXPECT_THAT(text, HasSubstr("stowage_file_reloads_total{outcome=\"accepted\"} 0"));
   EXPECT_THAT(text, HasSubstr("\nstowage_queue_jobs 4\n"));
   EXPECT_THAT(text, HasSubstr("stowage_plan_budget_use_ratio_sum 0.75"));
   EXPECT_THAT(text, HasSubstr("stowage_queue_wait_seconds_sum 0.5"));

@@ -42,6 +42,7 @@ class CountingMetrics final : public ServerMetrics {
   void QueueDepth(int64_t jobs) override { queue_depth = jobs; }
   void QueueWaited(double) override { ++queue_waits; }
   void CallShed(Shed reason) override { ++sheds[static_cast<size_t>(reason)]; }
+  void FileReloaded(bool accepted) override { ++file_reloads[accepted ? 1 : 0]; }
 
   int64_t Lookups(PlanLookup lookup) const { return lookups[static_cast<size_t>(lookup)]; }
   int64_t Sheds(Shed reason) const { return sheds[static_cast<size_t>(reason)]; }
@@ -71,6 +72,7 @@ class CountingMetrics final : public ServerMetrics {
   std::atomic<int64_t> queue_depth{0};
   std::atomic<int64_t> queue_waits{0};
   std::array<std::atomic<int64_t>, kShedCount> sheds{};
+  std::array<std::atomic<int64_t>, 2> file_reloads{};  // refused, accepted
 };
 
 }  // namespace stowage::testing
