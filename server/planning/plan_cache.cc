@@ -31,6 +31,7 @@ std::optional<std::shared_ptr<const PlanEntry>> PlanCache::Get(const PlanKey& ke
 
 std::optional<absl::StatusOr<CachedPlan>> PlanCache::FirstServing(const std::vector<PlanKey>& keys,
                                                                   const Budget& budget,
+                                                                  const TenantScope& scope,
                                                                   MayWait wait,
                                                                   size_t* next) const {
   if (absl::Status valid = ValidateBudget(budget); !valid.ok()) return valid;
@@ -38,7 +39,7 @@ std::optional<absl::StatusOr<CachedPlan>> PlanCache::FirstServing(const std::vec
   for (; *next < keys.size(); ++*next) {
     const auto entry = Get(keys[*next], Access::kLookup, wait);
     if (!entry) return std::nullopt;
-    if (!*entry) continue;
+    if (!*entry || !Sees(scope, **entry)) continue;
     outcome = PlanLookup::kNoBudget;
     std::optional<CachedPlan> serving = ServingIn(**entry, keys[*next], budget);
     if (!serving) continue;

@@ -17,6 +17,7 @@
 #include "server/planning/plan_lookup.h"
 #include "server/planning/plan_record.h"
 #include "server/planning/planning_problem.h"
+#include "server/planning/tenant_scope.h"
 
 namespace stowage {
 
@@ -40,10 +41,11 @@ class PlanCache {
   PlanCache(PlanStore* store, ServerMetrics* metrics, Listener listener)
       : store_(store), metrics_(metrics), listener_(std::move(listener)) {}
 
-  // The first of the keys, from `*next` on, with a schedule that serves the budget; NOT_FOUND without
-  // one. Nothing, with `*next` at the key in question: only a thread that may wait can tell.
+  // The first of the keys, from `*next` on, whose entry the scope sees, with a schedule that serves
+  // the budget; NOT_FOUND without one. Nothing, with `*next` at the key in question: only a thread that may wait can tell.
   std::optional<absl::StatusOr<CachedPlan>> FirstServing(const std::vector<PlanKey>& keys,
-                                                         const Budget& budget, MayWait wait,
+                                                         const Budget& budget,
+                                                         const TenantScope& scope, MayWait wait,
                                                          size_t* next) const;
 
   // The best plan under the caller's costs, or an empty one inside. Nothing: as above.

@@ -39,19 +39,20 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
 PlanningService::~PlanningService() { Stop(); }
 
 absl::StatusOr<CachedPlan> PlanningService::GetPlan(const std::vector<PlanKey>& keys,
-                                                    const Budget& budget) {
+                                                    const Budget& budget,
+                                                    const TenantScope& scope) {
   size_t next = 0;
-  return *cache_.FirstServing(keys, budget, MayWait::kYes, &next);
+  return *cache_.FirstServing(keys, budget, scope, MayWait::kYes, &next);
 }
 
 void PlanningService::GetPlanAsync(const std::vector<PlanKey>& keys, const Budget& budget,
-                                   CachedPlanCallback done) {
+                                   CachedPlanCallback done, const TenantScope& scope) {
   size_t next = 0;
-  if (auto plan = cache_.FirstServing(keys, budget, MayWait::kNo, &next)) {
+  if (auto plan = cache_.FirstServing(keys, budget, scope, MayWait::kNo, &next)) {
     return done(*std::move(plan));
   }
-  const absl::Status deferred = Defer([this, keys, budget, next, done]() mutable {
-    done(*cache_.FirstServing(keys, budget, MayWait::kYes, &next));
+  const absl::Status deferred = Defer([this, keys, budget, scope, next, done]() mutable {
+    done(*cache_.FirstServing(keys, budget, scope, MayWait::kYes, &next));
   });
   if (!deferred.ok()) done(deferred);
 }

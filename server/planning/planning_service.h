@@ -49,10 +49,13 @@ class PlanningService {
   // here: it may be feasible under the caller's costs, which ComputePlan is told. The plan carries no
   // stage_vertices: a key does not say how its sender numbers them. NOT_FOUND, or INVALID_ARGUMENT
   // for the budget. Waits for the store.
-  absl::StatusOr<CachedPlan> GetPlan(const std::vector<PlanKey>& keys, const Budget& budget);
+  // Keys of entries that the scope does not see are keys without an entry; as it is made, the scope is
+  // the tenant of servers without identities.
+  absl::StatusOr<CachedPlan> GetPlan(const std::vector<PlanKey>& keys, const Budget& budget,
+                                     const TenantScope& scope = TenantScope(""));
   // The same without waiting; RESOURCE_EXHAUSTED when too many others wait.
-  void GetPlanAsync(const std::vector<PlanKey>& keys, const Budget& budget,
-                    CachedPlanCallback done);
+  void GetPlanAsync(const std::vector<PlanKey>& keys, const Budget& budget, CachedPlanCallback done,
+                    const TenantScope& scope = TenantScope(""));
 
   // Answers with a plan refereed under the caller's own costs, or: INVALID_ARGUMENT, CANCELLED,
   // DEADLINE_EXCEEDED (the caller's, or max_solve_time; a search that has found a plan by then answers
@@ -84,6 +87,9 @@ class PlanningService {
 
   // Refuses new calls, waits for the open ones until `deadline`, then stops.
   DrainResult Drain(Clock::time_point deadline);
+
+  // Whether the next solve would be refused for want of a place in the queue.
+  bool QueueFull() { return pool_.Full(); }
 
   // Answers all open calls with UNAVAILABLE, stops all solves and waits for the threads.
   // Idempotent.
