@@ -1,11 +1,19 @@
 #include "server/log/log.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 namespace stowage {
+namespace {
+
+constexpr int kPatienceMs = 1000;
+
+}  // namespace
 
 Log::Log(LogLevel least, Sink sink)
     : least_(least), sink_(std::move(sink)), writer_([this] { Work(); }) {}
@@ -52,9 +60,16 @@ void Log::Work() {
 }
 
 void WriteToStandardError(const std::string& text) {
+  // Of a pipe that nobody reads: one line waits for a reader, those after it do not.
+  static bool stalled = false;
   size_t written = 0;
   while (written < text.size()) {
-    const ssize_t count = write(STDERR_FILENO, text.data() + written, text.size() - written);
+    pollfd ready = {STDERR_FILENO, POLLOUT, 0};
+    stalled = poll(&ready, 1, stalled ? 0 : kPatienceMs) == 0;
+    if (stalled) return;
+    // What a pipe takes without waiting once it has room.
+    const size_t part = std::min<size_t>(text.size() - written, PIPE_BUF);
+    const ssize_t count = write(STDERR_FILENO, text.data() + written, part);
     if (count <= 0) return;  // nobody is there to tell
     written += static_cast<size_t>(count);
   }

@@ -48,7 +48,7 @@ class Log {
   std::thread writer_;  // last: uses all of the above
 };
 
-// The sink that stowaged takes.
+// The sink that stowaged takes. A line that nobody reads for a second is lost.
 void WriteToStandardError(const std::string& text);
 
 }  // namespace stowage
