@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "server/config_checks.h"
 #include "server/config_flags.h"
+#include "server/config_security.h"
 
 namespace stowage {
 namespace {
@@ -20,8 +21,16 @@ int SolverThreads() {
 }  // namespace
 
 absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
-  if (absl::Status status = CheckFlags(sources); !status.ok()) return status;
+  for (const auto& check : {CheckFlags, CheckSecurity}) {
+    if (absl::Status status = check(sources); !status.ok()) return status;
+  }
   ServerConfig config;
+  config.rpc.tls = TlsOf();
+  config.rpc.unix_socket_mode = *UnixSocketMode();
+  config.rpc.max_connection_age =
+      absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_max_connection_age));
+  config.auth = AuthOf();
+  config.log_level = *ParseLogLevel(absl::GetFlag(FLAGS_log_level));
   config.rpc.listen = absl::GetFlag(FLAGS_listen);
   config.rpc.limits.max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes);
   config.rpc.limits.max_stages = absl::GetFlag(FLAGS_max_stages);

@@ -7,20 +7,25 @@
 
 #include "absl/status/statusor.h"
 #include "server/config_sources.h"
+#include "server/log/log_line.h"
 #include "server/planning/planning_service.h"
+#include "server/rpc/authenticator.h"
 #include "server/rpc/rpc_server.h"
 
 namespace stowage {
 
 struct ServerConfig {
-  RpcServerOptions rpc;
+  RpcServerOptions rpc;  // log and authenticator are whoever starts it's to set
+  AuthOptions auth;
+  LogLevel log_level = LogLevel::kInfo;
   std::string metrics_listen;  // empty: no endpoint
   PlanningOptions planning;
   Bytes cache_capacity;
   std::chrono::nanoseconds drain_timeout{};
 };
 
-// The flags' values, checked. INVALID_ARGUMENT that names flag, value and rule.
+// The flags' values, checked, and the files that they name. INVALID_ARGUMENT that names flag, value
+// and rule, and never what is in a file.
 absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources);
 
 }  // namespace stowage

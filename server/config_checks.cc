@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "server/config_flags.h"
+#include "server/log/log_line.h"
 #include "solvers/model/chain.h"
 #include "solvers/model/graph.h"
 
@@ -86,8 +87,23 @@ absl::Status CheckDurations(const ConfigSources& sources) {
   absl::Status status = CheckDuration(sources, "drain_timeout", absl::GetFlag(FLAGS_drain_timeout),
                                       absl::ZeroDuration());
   if (!status.ok()) return status;
-  return CheckDuration(sources, "max_solve_time", absl::GetFlag(FLAGS_max_solve_time),
-                       absl::Milliseconds(1));
+  status = CheckDuration(sources, "max_solve_time", absl::GetFlag(FLAGS_max_solve_time),
+                         absl::Milliseconds(1));
+  if (!status.ok()) return status;
+  status = CheckDuration(sources, "reload_interval", absl::GetFlag(FLAGS_reload_interval),
+                         absl::Seconds(1));
+  if (!status.ok()) return status;
+  const absl::Duration age = absl::GetFlag(FLAGS_max_connection_age);
+  if (age == absl::ZeroDuration()) return absl::OkStatus();
+  return CheckDuration(sources, "max_connection_age", age, absl::Seconds(1));
+}
+
+absl::Status CheckWords(const ConfigSources& sources) {
+  const std::string level = absl::GetFlag(FLAGS_log_level);
+  if (!ParseLogLevel(level)) {
+    return FlagError(sources, "log_level", level, "must be debug, info, warning or error");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -98,7 +114,7 @@ absl::Status FlagError(const ConfigSources& sources, const std::string& flag,
 }
 
 absl::Status CheckFlags(const ConfigSources& sources) {
-  for (const auto& check : {CheckAddresses, CheckNumbers, CheckDurations}) {
+  for (const auto& check : {CheckAddresses, CheckNumbers, CheckDurations, CheckWords}) {
     if (absl::Status status = check(sources); !status.ok()) return status;
   }
   return absl::OkStatus();

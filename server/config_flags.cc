@@ -15,6 +15,33 @@ ABSL_FLAG(std::string, listen, "127.0.0.1:7070",
           "address of the service: HOST:PORT (port 0 for any) or unix:PATH");
 ABSL_FLAG(std::string, metrics_listen, "127.0.0.1:7071",
           "address of the Prometheus endpoint, HOST:PORT; empty disables it");
+ABSL_FLAG(std::string, tls_cert, "", "file of the server's certificate chain, PEM; turns TLS on");
+ABSL_FLAG(std::string, tls_key, "", "file of its private key, PEM without a passphrase");
+ABSL_FLAG(
+    std::string, tls_client_ca, "",
+    "file of the authorities of clients' certificates, PEM; without --token_file every client "
+    "must have one");
+ABSL_FLAG(std::vector<std::string>, allow_san, {},
+          "names that clients' certificates may have, commas between: DNS (first label may be *), "
+          "URI, IP address, or * for every certificate; planners of no tenant");
+ABSL_FLAG(std::string, identities_file, "",
+          "file of lines NAME TENANT ROLE [CALLED]: names as in --allow_san, and who they are");
+ABSL_FLAG(
+    std::string, token_file, "",
+    "file of lines TOKEN TENANT ROLE [CALLED], TOKEN plain or sha256:HEX: callers must bear one");
+ABSL_FLAG(absl::Duration, reload_interval, absl::Seconds(10),
+          "how often certificates, tokens and identities are read again");
+ABSL_FLAG(bool, insecure_network, false,
+          "allows an address that others reach though callers are not known or the network can "
+          "listen");
+ABSL_FLAG(std::string, unix_socket_mode, "0600",
+          "permissions of the socket of unix:PATH, octal; who may write it may call");
+ABSL_FLAG(
+    absl::Duration, max_connection_age, absl::Minutes(30),
+    "after about this time a connection takes no new calls, so that clients find servers that "
+    "came later; open calls go on; 0 for never");
+ABSL_FLAG(std::string, log_level, "info",
+          "least level that is logged: debug, info, warning, error");
 ABSL_FLAG(int, solver_threads, 0, "threads that solve; 0 for one per processor");
 ABSL_FLAG(int64_t, queue_limit, 256, "solves that may wait for a thread; more are refused");
 ABSL_FLAG(int64_t, solver_memory_bytes, int64_t{4} << 30,
@@ -35,11 +62,32 @@ ABSL_FLAG(
 namespace stowage {
 
 const std::vector<std::string>& FlagNames() {
-  static const auto* const kNames = new std::vector<std::string>{
-      "version",        "check_config",   "config",       "listen",
-      "metrics_listen", "solver_threads", "queue_limit",  "solver_memory_bytes",
-      "max_solve_time", "max_open_calls", "cache_bytes",  "max_message_bytes",
-      "max_stages",     "max_vertices",   "drain_timeout"};
+  static const auto* const kNames = new std::vector<std::string>{"version",
+                                                                 "check_config",
+                                                                 "config",
+                                                                 "listen",
+                                                                 "metrics_listen",
+                                                                 "tls_cert",
+                                                                 "tls_key",
+                                                                 "tls_client_ca",
+                                                                 "allow_san",
+                                                                 "identities_file",
+                                                                 "token_file",
+                                                                 "reload_interval",
+                                                                 "insecure_network",
+                                                                 "unix_socket_mode",
+                                                                 "max_connection_age",
+                                                                 "log_level",
+                                                                 "solver_threads",
+                                                                 "queue_limit",
+                                                                 "solver_memory_bytes",
+                                                                 "max_solve_time",
+                                                                 "max_open_calls",
+                                                                 "cache_bytes",
+                                                                 "max_message_bytes",
+                                                                 "max_stages",
+                                                                 "max_vertices",
+                                                                 "drain_timeout"};
   return *kNames;
 }
 

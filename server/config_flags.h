@@ -17,6 +17,17 @@ ABSL_DECLARE_FLAG(std::string, config);
 
 ABSL_DECLARE_FLAG(std::string, listen);
 ABSL_DECLARE_FLAG(std::string, metrics_listen);
+ABSL_DECLARE_FLAG(std::string, tls_cert);
+ABSL_DECLARE_FLAG(std::string, tls_key);
+ABSL_DECLARE_FLAG(std::string, tls_client_ca);
+ABSL_DECLARE_FLAG(std::vector<std::string>, allow_san);
+ABSL_DECLARE_FLAG(std::string, identities_file);
+ABSL_DECLARE_FLAG(std::string, token_file);
+ABSL_DECLARE_FLAG(absl::Duration, reload_interval);
+ABSL_DECLARE_FLAG(bool, insecure_network);
+ABSL_DECLARE_FLAG(std::string, unix_socket_mode);
+ABSL_DECLARE_FLAG(absl::Duration, max_connection_age);
+ABSL_DECLARE_FLAG(std::string, log_level);
 ABSL_DECLARE_FLAG(int, solver_threads);
 ABSL_DECLARE_FLAG(int64_t, queue_limit);
 ABSL_DECLARE_FLAG(int64_t, solver_memory_bytes);

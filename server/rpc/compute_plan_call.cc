@@ -16,7 +16,8 @@ ComputePlanCall::ComputePlanCall(const v1::ComputePlanRequest* request, CallDead
 }
 
 void ComputePlanCall::Begin(MayWait wait) {
-  absl::StatusOr<ComputeRequest> request = ToComputeRequest(*request_, limits_);
+  absl::StatusOr<ComputeRequest> request =
+      ToComputeRequest(*request_, limits_, record_.caller()->tenant);
   if (!request.ok()) return End(request.status());
   request->deadline = deadline_;
   request->may_wait = wait;
@@ -30,6 +31,8 @@ void ComputePlanCall::Answer(const absl::StatusOr<ComputeAnswer>& answer) {
   *response_->mutable_plan() = ToProto(answer->plan);
   *response_->mutable_key() = ToProto(answer->key);
   response_->set_source(SourceToProto(answer->source));
+  record_.SetKey(answer->key);
+  record_.SetSource(NameOf(answer->source));
   End(*response_);
 }
 

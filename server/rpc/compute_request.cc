@@ -25,13 +25,14 @@ bool IsLarge(const google::protobuf::MessageLite& request) {
 absl::StatusOr<ComputeRequest> ToComputeRequest(const v1::Profile& profile,
                                                 const v1::Budget& budget,
                                                 const v1::PlanOptions& options,
-                                                const RequestLimits& limits) {
+                                                const RequestLimits& limits,
+                                                const std::string& tenant) {
   if (absl::Status status = CheckLimits(profile, limits); !status.ok()) return status;
   absl::StatusOr<Profile> converted = FromProto(profile);
   if (!converted.ok()) return converted.status();
   const absl::StatusOr<Budget> amount = FromProto(budget);
   if (!amount.ok()) return amount.status();
-  const absl::StatusOr<KeyOptions> key_options = FromProto(options, "");
+  const absl::StatusOr<KeyOptions> key_options = FromProto(options, tenant);
   if (!key_options.ok()) return key_options.status();
   return ComputeRequest{*std::move(converted), *amount, *key_options, std::nullopt};
 }

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "server/planning/compute_plan.h"
@@ -23,18 +24,19 @@ CallDeadline DeadlineOf(const grpc::CallbackServerContext& context);
 // threads.
 bool IsLarge(const google::protobuf::MessageLite& request);
 
-// Checked against the limits, converted. INVALID_ARGUMENT made by FieldError.
+// Checked against the limits, converted, for the caller's tenant. INVALID_ARGUMENT made by FieldError.
 absl::StatusOr<ComputeRequest> ToComputeRequest(const v1::Profile& profile,
                                                 const v1::Budget& budget,
                                                 const v1::PlanOptions& options,
-                                                const RequestLimits& limits);
+                                                const RequestLimits& limits,
+                                                const std::string& tenant);
 
 // Of a request that asks for a plan.
 template <class Request>
-absl::StatusOr<ComputeRequest> ToComputeRequest(const Request& request,
-                                                const RequestLimits& limits) {
+absl::StatusOr<ComputeRequest> ToComputeRequest(const Request& request, const RequestLimits& limits,
+                                                const std::string& tenant) {
   absl::StatusOr<ComputeRequest> converted =
-      ToComputeRequest(request.profile(), request.budget(), request.options(), limits);
+      ToComputeRequest(request.profile(), request.budget(), request.options(), limits, tenant);
   if (converted.ok()) converted->job = request.job();
   return converted;
 }

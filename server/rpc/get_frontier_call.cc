@@ -47,8 +47,8 @@ void GetFrontierCall::Begin(MayWait wait) {
   }
   v1::Budget any;  // not looked at
   any.set_share_of_store_all(1.0);
-  absl::StatusOr<ComputeRequest> request =
-      ToComputeRequest(request_->profile(), any, request_->options(), limits_);
+  absl::StatusOr<ComputeRequest> request = ToComputeRequest(
+      request_->profile(), any, request_->options(), limits_, record_.caller()->tenant);
   if (!request.ok()) return End(request.status());
   request->deadline = deadline_;
   request->may_wait = wait;
@@ -62,6 +62,7 @@ void GetFrontierCall::Answer(const absl::StatusOr<ComputeAnswer>& answer) {
   const int most = request_->max_points() == 0 ? kMostPoints : request_->max_points();
   Fill(*answer->frontier, static_cast<size_t>(most), response_);
   *response_->mutable_key() = ToProto(answer->key);
+  record_.SetKey(answer->key);
   End(*response_);
 }
 

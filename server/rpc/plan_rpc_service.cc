@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/codec/codec.h"
+#include "server/rpc/build_info.h"
 #include "server/rpc/compute_plan_call.h"
 #include "server/rpc/compute_request.h"
 #include "server/rpc/get_frontier_call.h"
 #include "server/rpc/get_plan_bytes.h"
-#include "server/rpc/rpc_record.h"
 #include "server/rpc/rpc_status.h"
 #include "server/rpc/watch_plan_call.h"
 #include "solvers/model/field_error.h"
@@ -25,9 +25,10 @@ using grpc::ServerUnaryReactor;
 // Of the plans that are handed out now: thousands of them.
 constexpr Bytes kReplyBytes{int64_t{32} << 20};
 
-ServerUnaryReactor* FinishNow(CallbackServerContext* context, const grpc::Status& status) {
+ServerUnaryReactor* FinishNow(CallbackServerContext* context, const RpcRecord& record,
+                              const absl::Status& status) {
   ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(status);
+  reactor->Finish(record.Handled(ToWireStatus(status)));
   return reactor;
 }
 
@@ -63,26 +64,29 @@ absl::StatusOr<KeysAndBudget> Convert(const grpc::ByteBuffer& bytes) {
 }  // namespace
 
 PlanRpcService::PlanRpcService(const RequestLimits& limits, const std::string& version,
-                               PlanningService* planning, ServerMetrics* metrics)
+                               PlanningService* planning, const RpcMonitor& monitor)
     : limits_(limits),
       version_(version),
       planning_(planning),
-      metrics_(metrics),
+      monitor_(monitor),
       replies_(kReplyBytes) {}
 
 ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
                                             const grpc::ByteBuffer* request,
                                             grpc::ByteBuffer* response) {
-  const RpcRecord record(Rpc::kGetPlan, metrics_);
+  RpcRecord record(Rpc::kGetPlan, context, monitor_);
+  if (!record.caller().ok()) return FinishNow(context, record, record.caller().status());
   const absl::StatusOr<KeysAndBudget> asked = Convert(*request);
-  if (!asked.ok()) return FinishNow(context, record.Handled(ToWireStatus(asked.status())));
+  if (!asked.ok()) return FinishNow(context, record, asked.status());
   ServerUnaryReactor* reactor = context->DefaultReactor();
   planning_->GetPlanAsync(
       asked->keys, asked->budget,
-      [this, reactor, record, response](const absl::StatusOr<CachedPlan>& cached) {
+      [this, reactor, record, response](const absl::StatusOr<CachedPlan>& cached) mutable {
         const absl::Status status = cached.ok() ? Fill(*cached, response) : cached.status();
+        if (cached.ok()) record.SetKey(cached->key);
         reactor->Finish(record.Handled(ToWireStatus(status)));
-      });
+      },
+      record.caller()->scope());
   return reactor;
 }
 
@@ -94,15 +98,22 @@ absl::Status PlanRpcService::Fill(const CachedPlan& cached, grpc::ByteBuffer* re
 ServerUnaryReactor* PlanRpcService::ComputePlan(CallbackServerContext* context,
                                                 const v1::ComputePlanRequest* request,
                                                 v1::ComputePlanResponse* response) {
-  const RpcRecord record(Rpc::kComputePlan, metrics_);
+  const RpcRecord record(Rpc::kComputePlan, context, monitor_);
   return new ComputePlanCall(request, DeadlineOf(*context), planning_, record, limits_, response);
 }
 
 ServerUnaryReactor* PlanRpcService::GetCapabilities(CallbackServerContext* context,
                                                     const v1::GetCapabilitiesRequest*,
                                                     v1::GetCapabilitiesResponse* response) {
-  const RpcRecord record(Rpc::kGetCapabilities, metrics_);
+  const RpcRecord record(Rpc::kGetCapabilities, context, monitor_);
+  if (!record.caller().ok()) return FinishNow(context, record, record.caller().status());
   response->set_server_version(version_);
+  response->set_build(BuildInfo());
+  if (monitor_.authenticator != nullptr) {
+    response->set_identity(record.caller()->identity);
+    response->set_tenant(record.caller()->tenant);
+  }
+  response->set_role(ToString(record.caller()->role));
   response->set_key_encoding_version(kEncodingVersion);
   for (const SolverInfo& solver : SolverInfos()) {
     v1::SolverInfo* info = response->add_solvers();
@@ -117,24 +128,25 @@ ServerUnaryReactor* PlanRpcService::GetCapabilities(CallbackServerContext* conte
                         Rpc::kGetCapabilities}) {
     response->add_implemented_rpcs(ToString(rpc));
   }
-  return FinishNow(context, record.Handled(grpc::Status::OK));
+  return FinishNow(context, record, absl::OkStatus());
 }
 
 ServerUnaryReactor* PlanRpcService::Refuse(CallbackServerContext* context, Rpc rpc) {
-  const RpcRecord record(rpc, metrics_);
-  return FinishNow(context, record.Handled(NotImplemented(rpc)));
+  const RpcRecord record(rpc, context, monitor_);
+  if (!record.caller().ok()) return FinishNow(context, record, record.caller().status());
+  return FinishNow(context, record, NotImplemented(rpc));
 }
 
 grpc::ServerWriteReactor<v1::WatchPlanResponse>* PlanRpcService::WatchPlan(
     CallbackServerContext* context, const v1::WatchPlanRequest* request) {
-  const RpcRecord record(Rpc::kWatchPlan, metrics_);
+  const RpcRecord record(Rpc::kWatchPlan, context, monitor_);
   return new WatchPlanCall(request, DeadlineOf(*context), planning_, record, limits_);
 }
 
 ServerUnaryReactor* PlanRpcService::GetFrontier(CallbackServerContext* context,
                                                 const v1::GetFrontierRequest* request,
                                                 v1::GetFrontierResponse* response) {
-  const RpcRecord record(Rpc::kGetFrontier, metrics_);
+  const RpcRecord record(Rpc::kGetFrontier, context, monitor_);
   return new GetFrontierCall(request, DeadlineOf(*context), planning_, record, limits_, response);
 }
 

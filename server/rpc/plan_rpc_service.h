@@ -7,10 +7,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/metrics/server_metrics.h"
 #include "server/planning/planning_service.h"
 #include "server/rpc/reply_cache.h"
 #include "server/rpc/request_limits.h"
+#include "server/rpc/rpc_record.h"
 #include "stowage/v1/plan_service.grpc.pb.h"
 
 namespace stowage {
@@ -21,9 +21,9 @@ using PlanServiceBase =
 
 class PlanRpcService final : public PlanServiceBase {
  public:
-  // Both pointers outlive this object.
+  // The pointers outlive this object.
   PlanRpcService(const RequestLimits& limits, const std::string& version, PlanningService* planning,
-                 ServerMetrics* metrics);
+                 const RpcMonitor& monitor);
 
   grpc::ServerUnaryReactor* GetPlan(grpc::CallbackServerContext* context,
                                     const grpc::ByteBuffer* request,
@@ -66,7 +66,7 @@ class PlanRpcService final : public PlanServiceBase {
   const RequestLimits limits_;
   const std::string version_;
   PlanningService* const planning_;
-  ServerMetrics* const metrics_;
+  const RpcMonitor monitor_;
   ReplyCache replies_;
 };
 

@@ -19,6 +19,19 @@ inline v1::PlanSource SourceToProto(AnswerSource source) {
   return v1::PLAN_SOURCE_UNSPECIFIED;
 }
 
+// For the log.
+inline const char* NameOf(AnswerSource source) {
+  switch (source) {
+    case AnswerSource::kCache:
+      return "cache";
+    case AnswerSource::kSolved:
+      return "solved";
+    case AnswerSource::kShared:
+      return "shared";
+  }
+  return "unknown";
+}
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SERVER_RPC_PLAN_SOURCE_H_

@@ -28,8 +28,9 @@ class PlanningCall : public grpc::ServerUnaryReactor {
   PlanningCall(PlanningService* planning, const RpcRecord& record, const RequestLimits& limits)
       : planning_(planning), limits_(limits), handle_(planning), record_(record) {}
 
-  // Has Begin called: now, or by a thread that may take its time.
+  // Has Begin called, for a caller who may: now, or by a thread that may take its time.
   void Start(bool takes_time) {
+    if (!record_.caller().ok()) return End(record_.caller().status());
     if (!takes_time) return Begin(MayWait::kNo);
     const absl::Status deferred = planning_->Defer([this] {
       if (handle_.cancelled()) return End(CallCancelledError());
@@ -51,9 +52,7 @@ class PlanningCall : public grpc::ServerUnaryReactor {
   PlanningService* const planning_;
   const RequestLimits limits_;
   const CallHandle handle_;
-
- private:
-  const RpcRecord record_;
+  RpcRecord record_;
 };
 
 }  // namespace stowage

@@ -1,16 +1,78 @@
 #include "server/rpc/rpc_record.h"
 
-namespace stowage {
+#include <grpcpp/server_context.h>
 
-RpcRecord::RpcRecord(Rpc rpc, ServerMetrics* metrics)
-    : rpc_(rpc), metrics_(metrics), start_(std::chrono::steady_clock::now()) {
-  metrics_->RpcStarted(rpc);
+#include <utility>
+
+#include "proto/codec/grpc_status.h"
+#include "server/rpc/request_id.h"
+
+namespace stowage {
+namespace {
+
+constexpr size_t kKeyPrefixDigits = 12;
+
+absl::StatusOr<Caller> CallerOf(Rpc rpc, const grpc::CallbackServerContext& context,
+                                const Authenticator* authenticator) {
+  if (authenticator == nullptr) return Caller();
+  absl::StatusOr<Caller> caller =
+      authenticator->Authenticate(context.client_metadata(), context.auth_context().get());
+  if (!caller.ok()) return caller;
+  if (absl::Status may = CheckMayCall(*caller, rpc); !may.ok()) return may;
+  return caller;
+}
+
+// Of a call that ended with `code`: who is at fault decides.
+LogLevel LevelOf(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::UNKNOWN:
+    case grpc::INTERNAL:
+    case grpc::DATA_LOSS:
+      return LogLevel::kError;
+    case grpc::UNAUTHENTICATED:
+    case grpc::PERMISSION_DENIED:
+    case grpc::RESOURCE_EXHAUSTED:
+    case grpc::UNAVAILABLE:
+      return LogLevel::kWarning;
+    default:
+      return LogLevel::kInfo;
+  }
+}
+
+}  // namespace
+
+RpcRecord::RpcRecord(Rpc rpc, grpc::CallbackServerContext* context, const RpcMonitor& monitor)
+    : rpc_(rpc),
+      monitor_(monitor),
+      start_(std::chrono::steady_clock::now()),
+      id_(RequestIdOf(context->client_metadata())),
+      caller_(CallerOf(rpc, *context, monitor.authenticator)) {
+  context->AddTrailingMetadata(kRequestIdHeader, id_);
+  monitor_.metrics->RpcStarted(rpc);
+}
+
+void RpcRecord::SetKey(const PlanKey& key) {
+  key_prefix_ = key.digest.ToHex().substr(0, kKeyPrefixDigits);
 }
 
 grpc::Status RpcRecord::Handled(grpc::Status status) const {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
-  metrics_->RpcHandled(rpc_, static_cast<int>(status.error_code()), took.count());
+  monitor_.metrics->RpcHandled(rpc_, static_cast<int>(status.error_code()), took.count());
+  if (monitor_.log != nullptr) LogCall(status, took.count());
   return status;
+}
+
+void RpcRecord::LogCall(const grpc::Status& status, double seconds) const {
+  monitor_.log->Write(LevelOf(status.error_code()), "rpc", [&](LogLine* line) {
+    line->Add("id", id_).Add("method", std::string(ToString(rpc_)));
+    line->Add("code", int64_t{status.error_code()}).Add("ms", seconds * 1000);
+    if (!status.ok()) line->Add("reason", GetReason(FromGrpcStatus(status)));
+    if (caller_.ok() && monitor_.authenticator != nullptr) {
+      line->Add("caller", caller_->identity).Add("tenant", caller_->tenant);
+    }
+    if (!key_prefix_.empty()) line->Add("key", key_prefix_);
+    if (source_[0] != '\0') line->Add("source", std::string(source_));
+  });
 }
 
 }  // namespace stowage

@@ -1,27 +1,55 @@
-// Counts one call: started when made, handled once.
+// One call from its start to its status: who makes it, its id, what is counted and logged of it.
 #ifndef STOWAGE_SERVER_RPC_RPC_RECORD_H_
 #define STOWAGE_SERVER_RPC_RPC_RECORD_H_
 
+#include <grpcpp/support/server_callback.h>
 #include <grpcpp/support/status.h>
 
 #include <chrono>
+#include <string>
 
+#include "absl/status/statusor.h"
+#include "server/log/log.h"
 #include "server/metrics/server_metrics.h"
+#include "server/rpc/authenticator.h"
+#include "server/rpc/identity.h"
+#include "solvers/model/canonical.h"
 
 namespace stowage {
 
+// What every call is held against and told to. All outlive the server.
+struct RpcMonitor {
+  ServerMetrics* metrics = nullptr;
+  Log* log = nullptr;                            // null: nothing is logged
+  const Authenticator* authenticator = nullptr;  // null: everyone may do everything
+};
+
 class RpcRecord {
  public:
-  // `metrics` outlives this object.
-  RpcRecord(Rpc rpc, ServerMetrics* metrics);
+  // Started, and its id is in the trailing metadata that `context` sends.
+  RpcRecord(Rpc rpc, grpc::CallbackServerContext* context, const RpcMonitor& monitor);
 
-  // Returns `status`, counted. Call it once.
+  // Who calls, if they may; else UNAUTHENTICATED or PERMISSION_DENIED, which is the call's answer.
+  // No handler looks at a request before this.
+  const absl::StatusOr<Caller>& caller() const { return caller_; }
+
+  // For the log: which key answered or was asked for, and where the plan came from.
+  void SetKey(const PlanKey& key);
+  void SetSource(const char* source) { source_ = source; }
+
+  // Returns `status`, counted and logged. Call it once.
   grpc::Status Handled(grpc::Status status) const;
 
  private:
-  const Rpc rpc_;
-  ServerMetrics* const metrics_;
-  const std::chrono::steady_clock::time_point start_;
+  void LogCall(const grpc::Status& status, double seconds) const;
+
+  Rpc rpc_;
+  RpcMonitor monitor_;
+  std::chrono::steady_clock::time_point start_;
+  std::string id_;
+  absl::StatusOr<Caller> caller_;
+  std::string key_prefix_;
+  const char* source_ = "";
 };
 
 }  // namespace stowage

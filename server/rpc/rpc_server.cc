@@ -4,11 +4,13 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
+#include <sys/stat.h>
 
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/rpc/auth_processor.h"
 
 namespace stowage {
 namespace {
@@ -27,42 +29,93 @@ void KeepAlive(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10000);
 }
 
+std::shared_ptr<grpc::ServerCredentials> Credentials(const RpcServerOptions& options,
+                                                     ServerMetrics* metrics) {
+  const bool identified = options.authenticator != nullptr;
+  auto credentials = MakeServerCredentials(options.tls, options.listen, identified);
+  if (identified) {
+    credentials->SetAuthMetadataProcessor(
+        std::make_shared<AuthProcessor>(options.authenticator, metrics, options.log));
+  }
+  return credentials;
+}
+
+void LimitAge(std::chrono::milliseconds age, grpc::ServerBuilder* builder) {
+  if (age.count() == 0) return;
+  // Calls that are open then go on for as long as they take.
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, static_cast<int>(age.count()));
+}
+
+// A socket is never there with more permissions than it is going to have.
+class SocketMode {
+ public:
+  explicit SocketMode(mode_t mode) : before_(umask(~mode & 0777)) {}
+  ~SocketMode() { umask(before_); }
+  SocketMode(const SocketMode&) = delete;
+  SocketMode& operator=(const SocketMode&) = delete;
+
+ private:
+  const mode_t before_;
+};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptions& options,
                                                             PlanningService* planning,
                                                             ServerMetrics* metrics) {
+  if (options.authenticator && !options.tls.enabled() && !IsLocalAddress(options.listen)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "callers of ", options.listen, " cannot be told apart without TLS"));  // gRPC would abort
+  }
   // Both are switches of the process; a second call changes nothing.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
+  const RpcMonitor monitor{metrics, options.log, options.authenticator};
   std::unique_ptr<RpcServer> server(new RpcServer(
-      std::make_unique<PlanRpcService>(options.limits, options.version, planning, metrics)));
+      std::make_unique<PlanRpcService>(options.limits, options.version, planning, monitor)));
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(options.listen, Credentials(options, metrics), &port);
   builder.RegisterService(server->service_.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.limits.max_message_bytes));
   // Else the kernel lets two servers share one port, and neither would notice.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   KeepAlive(&builder);
-  server->server_ = builder.BuildAndStart();
+  LimitAge(options.max_connection_age, &builder);
+  {
+    const SocketMode mode(options.unix_socket_mode);
+    server->server_ = builder.BuildAndStart();
+  }
   if (!server->server_) {
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", options.listen, ": port in use or address not valid"));
   }
   server->address_ = BoundAddress(options.listen, port);
-  server->server_->GetHealthCheckService()->SetServingStatus(v1::PlanService::service_full_name(),
-                                                             true);
+  auto* const health = server->server_->GetHealthCheckService();
+  health->SetServingStatus(v1::PlanService::service_full_name(), true);
+  health->SetServingStatus(kReadyService, true);
+  server->readiness_ = std::make_unique<ReadinessWatch>(
+      [planning] { return planning->QueueFull(); },
+      [raw = server.get(), log = options.log](bool ready) { raw->SetReady(ready, log); });
   return server;
 }
 
 RpcServer::~RpcServer() { Shutdown(std::chrono::system_clock::now()); }
 
-void RpcServer::SetNotServing() { server_->GetHealthCheckService()->SetServingStatus(false); }
+void RpcServer::SetReady(bool ready, Log* log) {
+  server_->GetHealthCheckService()->SetServingStatus(kReadyService, ready);
+  if (log != nullptr) log->Write(LogLevel::kWarning, ready ? "ready" : "queue_full");
+}
+
+void RpcServer::SetNotServing() {
+  readiness_->Stop();
+  server_->GetHealthCheckService()->SetServingStatus(false);
+}
 
 void RpcServer::Shutdown(std::chrono::system_clock::time_point deadline) {
   if (!server_) return;
+  if (readiness_) readiness_->Stop();
   server_->Shutdown(deadline);
   server_->Wait();
 }

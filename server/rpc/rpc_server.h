@@ -3,6 +3,7 @@
 #define STOWAGE_SERVER_RPC_RPC_SERVER_H_
 
 #include <grpcpp/server.h>
+#include <sys/types.h>
 
 #include <chrono>
 #include <memory>
@@ -10,19 +11,32 @@
 
 #include "absl/status/statusor.h"
 #include "server/rpc/plan_rpc_service.h"
+#include "server/rpc/readiness.h"
+#include "server/rpc/tls_credentials.h"
 
 namespace stowage {
+
+// Of the health service, beside "" and stowage.v1.PlanService: whether new work should be sent here.
+inline constexpr char kReadyService[] = "stowage.v1.PlanService/ready";
 
 struct RpcServerOptions {
   std::string listen = "127.0.0.1:7070";  // or "unix:PATH"; port 0 for any
   std::string version;
   RequestLimits limits;
+  TlsOptions tls;
+  mode_t unix_socket_mode = 0600;
+  // After it, and up to a tenth more or less, a connection takes no new calls: clients that balance
+  // find servers that came later. Zero: never.
+  std::chrono::milliseconds max_connection_age{0};
+  Log* log = nullptr;  // null: nothing is logged
+  // Null: everyone may do everything. Needs TLS or an address of this machine, and a log.
+  const Authenticator* authenticator = nullptr;
 };
 
 class RpcServer {
  public:
-  // Serving when it returns. UNAVAILABLE when the address cannot be bound. Both pointers outlive
-  // the server.
+  // Serving when it returns. UNAVAILABLE when the address cannot be bound, FAILED_PRECONDITION when
+  // callers could not be told apart there. All pointers outlive the server.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(const RpcServerOptions& options,
                                                           PlanningService* planning,
                                                           ServerMetrics* metrics);
@@ -31,7 +45,7 @@ class RpcServer {
   // As bound: a port of 0 has become a number.
   const std::string& address() const { return address_; }
 
-  // Health says NOT_SERVING from now on; calls are still answered.
+  // Health says NOT_SERVING from now on, of every service; calls are still answered.
   void SetNotServing();
 
   // Refuses new calls, cancels what is open at `deadline`, waits for the handlers. Idempotent.
@@ -39,10 +53,12 @@ class RpcServer {
 
  private:
   explicit RpcServer(std::unique_ptr<PlanRpcService> service) : service_(std::move(service)) {}
+  void SetReady(bool ready, Log* log);
 
   std::unique_ptr<PlanRpcService> service_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
+  std::unique_ptr<ReadinessWatch> readiness_;  // last: its thread uses the server
 };
 
 }  // namespace stowage

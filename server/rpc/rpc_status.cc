@@ -21,11 +21,10 @@ grpc::Status ToWireStatus(const absl::Status& status) {
   return ToGrpcStatus(wire);
 }
 
-grpc::Status NotImplemented(Rpc rpc) {
-  return ToWireStatus(
-      WithReason(absl::UnimplementedError(absl::StrCat(
-                     ToString(rpc), " is not implemented by this version of the server")),
-                 kReasonNotImplemented));
+absl::Status NotImplemented(Rpc rpc) {
+  return WithReason(absl::UnimplementedError(absl::StrCat(
+                        ToString(rpc), " is not implemented by this version of the server")),
+                    kReasonNotImplemented);
 }
 
 }  // namespace stowage

@@ -15,7 +15,7 @@ namespace stowage {
 grpc::Status ToWireStatus(const absl::Status& status);
 
 // UNIMPLEMENTED, reason NOT_IMPLEMENTED.
-grpc::Status NotImplemented(Rpc rpc);
+absl::Status NotImplemented(Rpc rpc);
 
 }  // namespace stowage
 

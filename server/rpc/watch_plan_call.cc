@@ -43,6 +43,8 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
       *last.mutable_plan() = ToProto(answer->plan);
       *last.mutable_key() = ToProto(answer->key);
       last.set_source(SourceToProto(answer->source));
+      record_.SetKey(answer->key);
+      record_.SetSource(NameOf(answer->source));
       status = CheckSize(last.ByteSizeLong(), limits_);
     }
     std::lock_guard<std::mutex> lock(mutex_);
@@ -87,7 +89,7 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
   WatchPlanCall* const reactor_;  // there until EndLocked
   PlanningService* const planning_;
   const CallHandle handle_;
-  const RpcRecord record_;
+  RpcRecord record_;
   const RequestLimits limits_;
   std::mutex mutex_;
   bool changed_ = false;
@@ -109,7 +111,12 @@ WatchPlanCall::WatchPlanCall(const v1::WatchPlanRequest* request, CallDeadline d
       planning_(planning),
       limits_(limits),
       handle_(planning),
+      tenant_(record.caller().ok() ? record.caller()->tenant : ""),
       stream_(std::make_shared<Stream>(this, planning, handle_, record, limits)) {
+  if (!record.caller().ok()) {
+    stream_->Answer(record.caller().status());
+    return;
+  }
   if (!IsLarge(*request)) {
     Begin(MayWait::kNo);
     return;
@@ -123,7 +130,7 @@ void WatchPlanCall::Begin(MayWait wait) {
   const std::shared_ptr<Stream> stream = stream_;
   const CallHandle handle = handle_;
   if (handle.cancelled()) return stream->Answer(CallCancelledError());
-  absl::StatusOr<ComputeRequest> request = ToComputeRequest(*request_, limits_);
+  absl::StatusOr<ComputeRequest> request = ToComputeRequest(*request_, limits_, tenant_);
   if (!request.ok()) return stream->Answer(request.status());
   request->deadline = deadline_;
   request->may_wait = wait;

@@ -9,6 +9,7 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "server/planning/planning_service.h"
@@ -41,6 +42,7 @@ class WatchPlanCall final : public grpc::ServerWriteReactor<v1::WatchPlanRespons
   PlanningService* const planning_;
   const RequestLimits limits_;
   const CallHandle handle_;
+  const std::string tenant_;
   const std::shared_ptr<Stream> stream_;
 };
 

@@ -31,9 +31,10 @@ std::vector<std::string> Command(const std::vector<std::string>& flags) {
   return command;
 }
 
-// One thread, which has all of the solvers' memory whatever the machine.
+// One thread, which has all of the solvers' memory whatever the machine. Little is logged, so that
+// what is read is what is said on standard output.
 std::vector<std::string> FreePorts() {
-  return Command({kFreePorts[0], kFreePorts[1], "--solver_threads=1"});
+  return Command({kFreePorts[0], kFreePorts[1], "--solver_threads=1", "--log_level=error"});
 }
 
 // The two addresses of the ready line.

@@ -1,6 +1,4 @@
 // Deadlines, cancellation, health, drain.
-#include <grpcpp/health_check_service_interface.h>
-
 #include <future>
 #include <thread>
 
@@ -13,20 +11,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr int64_t kTight = 1500;
-
-// grpc.health.v1 by hand: field 1 of request is the service, field 1 of the answer its status.
-std::string HealthOf(const std::shared_ptr<grpc::Channel>& channel, const std::string& service) {
-  std::string request;
-  if (!service.empty()) {
-    request = std::string("\x0a") + static_cast<char>(service.size()) + service;
-  }
-  grpc::ByteBuffer response;
-  const grpc::Status status = RawCall(channel, "/grpc.health.v1.Health/Check", request, &response);
-  if (!status.ok()) return "error " + status.error_message();
-  grpc::Slice answer;
-  if (!response.DumpToSingleSlice(&answer).ok() || answer.size() < 2) return "UNKNOWN";
-  return answer.begin()[1] == 1 ? "SERVING" : "NOT_SERVING";
-}
 
 TEST(CallLife, ADeadlineStopsTheSolve) {
   RpcFixture fixture(true);
@@ -123,9 +107,11 @@ TEST(CallLife, HealthSaysServingUntilTheDrain) {
   RpcFixture fixture;
   EXPECT_EQ(HealthOf(fixture.channel, ""), "SERVING");
   EXPECT_EQ(HealthOf(fixture.channel, "stowage.v1.PlanService"), "SERVING");
+  EXPECT_EQ(HealthOf(fixture.channel, kReadyService), "SERVING");
   fixture.server->SetNotServing();
   EXPECT_EQ(HealthOf(fixture.channel, ""), "NOT_SERVING");
   EXPECT_EQ(HealthOf(fixture.channel, "stowage.v1.PlanService"), "NOT_SERVING");
+  EXPECT_EQ(HealthOf(fixture.channel, kReadyService), "NOT_SERVING");
 }
 
 TEST(CallLife, ADrainAnswersOpenCallsAndRefusesNewOnes) {

@@ -87,6 +87,21 @@ inline grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel,
   return done.get_future().get();
 }
 
+// grpc.health.v1 by hand: field 1 of request is the service, field 1 of the answer its status.
+inline std::string HealthOf(const std::shared_ptr<grpc::Channel>& channel,
+                            const std::string& service) {
+  std::string request;
+  if (!service.empty()) {
+    request = std::string("\x0a") + static_cast<char>(service.size()) + service;
+  }
+  grpc::ByteBuffer response;
+  const grpc::Status status = RawCall(channel, "/grpc.health.v1.Health/Check", request, &response);
+  if (!status.ok()) return "error " + status.error_message();
+  grpc::Slice answer;
+  if (!response.DumpToSingleSlice(&answer).ok() || answer.size() < 2) return "UNKNOWN";
+  return answer.begin()[1] == 1 ? "SERVING" : "NOT_SERVING";
+}
+
 inline v1::ComputePlanRequest ComputeRequestFor(const Profile& profile, int64_t budget_bytes) {
   v1::ComputePlanRequest request;
   *request.mutable_profile() = ToProto(profile);

@@ -1,0 +1,39 @@
+// The end of stowaged: signals, and what a drain does.
+#ifndef STOWAGE_SERVER_DRAIN_H_
+#define STOWAGE_SERVER_DRAIN_H_
+
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+
+#include "server/log/log.h"
+#include "server/planning/planning_service.h"
+#include "server/rpc/rpc_server.h"
+
+namespace stowage {
+
+// The signals that end the service. Blocked before gRPC starts its threads, which inherit the mask:
+// only sigwait sees them.
+class StopSignals {
+ public:
+  StopSignals();
+
+  // "SIGTERM" or "SIGINT", when one comes.
+  std::string Wait() const;
+
+  // Ends the process at once if one more comes before `done`.
+  void EndOnNext(const std::atomic<bool>& done) const;
+
+ private:
+  sigset_t set_;
+};
+
+// Waits for a signal, then: health says no, open calls are answered, at most for `timeout`.
+void DrainOnSignal(const StopSignals& signals, std::chrono::nanoseconds timeout, RpcServer* server,
+                   PlanningService* planning, Log* log);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_DRAIN_H_

@@ -1,0 +1,20 @@
+// Whether files of certificates can be used, said before a handshake fails without a word.
+#ifndef STOWAGE_SERVER_RPC_CERTIFICATE_CHECK_H_
+#define STOWAGE_SERVER_RPC_CERTIFICATE_CHECK_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace stowage {
+
+// OK, or INVALID_ARGUMENT: a file that cannot be read or holds no PEM, a key that is not the
+// certificate's, a certificate that is not valid now. Says files, never contents.
+absl::Status CheckServerCertificate(const std::string& cert_path, const std::string& key_path);
+
+// The same of a bundle of authorities: at least one certificate, the first valid now.
+absl::Status CheckAuthorities(const std::string& path);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_CERTIFICATE_CHECK_H_

@@ -1,0 +1,36 @@
+// Files that say who is who, the one of tokens and the one of certificates' names: lines of
+//
+//   CREDENTIAL TENANT ROLE [NAME]
+//
+// parted by blanks; lines that are blank or begin with # say nothing. TENANT is 1 to 64 of A-Z a-z
+// 0-9 . _ - and "-" alone is the tenant of servers without identities. ROLE is reader, planner or
+// admin. NAME (as TENANT, but any length up to 128) is how logs call it.
+//
+// Errors name file and line, and never show what is in it: the one field out of place may be a
+// secret.
+#ifndef STOWAGE_SERVER_RPC_CREDENTIAL_LINES_H_
+#define STOWAGE_SERVER_RPC_CREDENTIAL_LINES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/rpc/identity.h"
+
+namespace stowage {
+
+struct CredentialLine {
+  int number = 0;
+  std::string credential;
+  Caller caller;  // its identity is NAME, "" without one
+};
+
+// INVALID_ARGUMENT "path:line: rule".
+absl::StatusOr<std::vector<CredentialLine>> ReadCredentialLines(const std::string& path,
+                                                                const std::string& text);
+absl::Status CredentialLineError(const std::string& path, int line, const std::string& rule);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_CREDENTIAL_LINES_H_

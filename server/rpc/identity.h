@@ -1,0 +1,38 @@
+// Who calls, and what a role may do.
+//
+//   reader    GetPlan, ExplainPlan, ListPlans, GetCapabilities, of its tenant
+//   planner   and ComputePlan, WatchPlan, GetFrontier, FitBatch, ReportExecution
+//   admin     and PinPlan, DeletePlan, of every tenant
+#ifndef STOWAGE_SERVER_RPC_IDENTITY_H_
+#define STOWAGE_SERVER_RPC_IDENTITY_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/metrics/server_metrics.h"
+#include "server/planning/tenant_scope.h"
+
+namespace stowage {
+
+// Each may do what those before it may.
+enum class Role { kReader, kPlanner, kAdmin };
+// "reader", "planner", "admin".
+const char* ToString(Role role);
+std::optional<Role> ParseRole(const std::string& text);
+
+// What a server that asks for no identity takes everyone for is a Caller as it is made.
+struct Caller {
+  std::string identity;  // for logs: no secret
+  std::string tenant;
+  Role role = Role::kAdmin;
+
+  TenantScope scope() const { return role == Role::kAdmin ? TenantScope() : TenantScope(tenant); }
+};
+
+// OK, or PERMISSION_DENIED, ROLE_TOO_LOW, that names the role it takes.
+absl::Status CheckMayCall(const Caller& caller, Rpc rpc);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_IDENTITY_H_

@@ -1,0 +1,46 @@
+#include "server/rpc/tls_credentials.h"
+
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
+
+#include "absl/strings/match.h"
+
+namespace stowage {
+namespace {
+
+using grpc::experimental::FileWatcherCertificateProvider;
+using grpc::experimental::TlsServerCredentialsOptions;
+
+std::shared_ptr<grpc::ServerCredentials> Tls(const TlsOptions& tls) {
+  auto files = std::make_shared<FileWatcherCertificateProvider>(tls.key, tls.cert, tls.client_ca,
+                                                                tls.reload_seconds);
+  TlsServerCredentialsOptions options(files);
+  options.watch_identity_key_cert_pairs();
+  if (!tls.client_ca.empty()) {
+    options.watch_root_certs();
+    options.set_cert_request_type(tls.require_client_certificate
+                                      ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                                      : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  }
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+}  // namespace
+
+bool IsLocalAddress(const std::string& listen) {
+  if (absl::StartsWith(listen, "unix:")) return true;
+  const std::string host = listen.substr(0, listen.rfind(':'));
+  return host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
+}
+
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsOptions& tls,
+                                                               const std::string& listen,
+                                                               bool identified) {
+  if (tls.enabled()) return Tls(tls);
+  if (!identified) return grpc::InsecureServerCredentials();
+  return grpc::experimental::LocalServerCredentials(absl::StartsWith(listen, "unix:") ? UDS
+                                                                                      : LOCAL_TCP);
+}
+
+}  // namespace stowage

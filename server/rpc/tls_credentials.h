@@ -1,0 +1,37 @@
+// How the server's port is guarded: TLS, the kernel's word that the peer is on this machine, or
+// nothing.
+#ifndef STOWAGE_SERVER_RPC_TLS_CREDENTIALS_H_
+#define STOWAGE_SERVER_RPC_TLS_CREDENTIALS_H_
+
+#include <grpcpp/security/server_credentials.h>
+
+#include <memory>
+#include <string>
+
+namespace stowage {
+
+struct TlsOptions {
+  std::string cert;       // PEM, the server's chain; empty: no TLS
+  std::string key;        // PEM
+  std::string client_ca;  // PEM; empty: no certificates of clients
+  // Whoever has no certificate ends at the handshake. Else a token may stand for it.
+  bool require_client_certificate = true;
+  unsigned reload_seconds = 10;  // >= 1
+
+  bool enabled() const { return !cert.empty(); }
+};
+
+// Whether a listen address ("HOST:PORT" or "unix:PATH") can be reached from this machine alone.
+bool IsLocalAddress(const std::string& listen);
+
+// Files are read again every reload_seconds; connections made after that see the new ones. A
+// certificate and its key are to be replaced together, as by one renamed directory: gRPC reads them
+// as they are. Without TLS: with `identified` (callers have tokens) the credentials that gRPC calls
+// local, on which alone they can be checked; the address must be local.
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsOptions& tls,
+                                                               const std::string& listen,
+                                                               bool identified);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_TLS_CREDENTIALS_H_

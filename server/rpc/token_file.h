@@ -1,0 +1,36 @@
+// The bearer tokens of a server: a file of credential_lines.h whose credentials are tokens, plain
+// (16 to 1024 printable characters without blanks) or as sha256: and 64 hexadecimal digits.
+//
+// Tokens are kept as digests alone, and looked for by comparing the digest of what a caller sent
+// with every one of them, always whole: time says nothing about how near a guess was. O(tokens) per
+// search. Immutable, so thread-safe.
+#ifndef STOWAGE_SERVER_RPC_TOKEN_FILE_H_
+#define STOWAGE_SERVER_RPC_TOKEN_FILE_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/rpc/identity.h"
+#include "solvers/model/digest.h"
+
+namespace stowage {
+
+class TokenTable {
+ public:
+  // INVALID_ARGUMENT that names file and line, for a file without any token as well.
+  static absl::StatusOr<TokenTable> Parse(const std::string& path, const std::string& text);
+
+  // Whose token it is; null: nobody's. Lives as long as the table.
+  const Caller* Find(const std::string& token) const;
+
+  size_t size() const { return tokens_.size(); }
+
+ private:
+  std::vector<std::pair<Digest, Caller>> tokens_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_TOKEN_FILE_H_

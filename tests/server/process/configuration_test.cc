@@ -1,0 +1,185 @@
+// The built binary and its configuration: what is checked, what is refused, and that nothing secret
+// is ever said.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "stowage/v1/plan_service.grpc.pb.h"
+#include "tests/client/rpc/test_certificates.h"
+#include "tests/server/process/child_process.h"
+
+namespace stowage::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kToken[] = "a-very-secret-token";
+
+struct Outcome {
+  int code = 0;
+  std::string output;
+};
+
+Outcome RunWith(std::vector<std::string> flags) {
+  flags.insert(flags.begin(), STOWAGED_BINARY);
+  ChildProcess child(flags);
+  Outcome outcome;
+  outcome.output = child.ReadUntil("no such text");
+  outcome.code = child.Wait();
+  return outcome;
+}
+
+Outcome Check(std::vector<std::string> flags) {
+  flags.emplace_back("--check_config");
+  return RunWith(flags);
+}
+
+class ConfigurationTest : public ::testing::Test {
+ protected:
+  CredentialFolder folder_;
+  const TestAuthority authority_{"authority"};
+  const TestIdentity server_ = authority_.Issue("DNS:localhost,IP:127.0.0.1");
+  const std::string cert_ = "--tls_cert=" + folder_.Write("cert", server_.cert);
+  const std::string key_ = "--tls_key=" + folder_.Write("key", server_.key);
+  const std::string ca_ = "--tls_client_ca=" + folder_.Write("ca", authority_.cert());
+  const std::string tokens_ =
+      "--token_file=" + folder_.Write("tokens", std::string(kToken) + " vision planner jobs\n");
+};
+
+TEST_F(ConfigurationTest, ACheckedConfigurationIsPrintedAndNothingIsOpened) {
+  const std::string socket = folder_.PathOf("socket");
+  const Outcome outcome = Check({"--listen=unix:" + socket, "--queue_limit=7", tokens_});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("queue_limit = 7  # command line\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("max_stages = 10000  # default\n"));
+  struct stat status = {};
+  EXPECT_NE(stat(socket.c_str(), &status), 0);
+  const std::string file = folder_.Write("stowaged.conf", outcome.output);
+  EXPECT_EQ(Check({"--config=" + file}).code, 0);
+}
+
+TEST_F(ConfigurationTest, WhatWouldBeOpenOrAbortIsRefusedWithTheReason) {
+  struct Case {
+    std::vector<std::string> flags;
+    std::string says;
+  };
+  const std::string open = "--listen=0.0.0.0:0";
+  const std::string broken = "--token_file=" + folder_.Write("broken", std::string(kToken) + "\n");
+  const Case cases[] = {
+      {{open}, "set --tls_cert and --tls_key, and --token_file or --tls_client_ca"},
+      {{open, cert_, key_}, "set --token_file or --tls_client_ca; or --insecure_network"},
+      {{open, tokens_}, "without TLS tokens would be sent for all to read"},
+      {{open, tokens_, "--insecure_network"}, "without TLS tokens would be sent"},
+      {{cert_}, "needs --tls_key"},
+      {{key_}, "needs --tls_cert"},
+      {{ca_, "--allow_san=a"}, "needs --tls_cert"},
+      {{cert_, key_, ca_}, "--allow_san=* lets in every certificate"},
+      {{"--allow_san=a"}, "--allow_san=a: needs --tls_client_ca"},
+      {{cert_, key_, ca_, "--allow_san=a,b/c"}, "b/c: must be a DNS name"},
+      {{"--tls_cert=" + folder_.PathOf("key"), key_}, "holds no certificate in PEM"},
+      {{cert_, "--tls_key=" + folder_.PathOf("none")}, "none: cannot be read"},
+      {{broken}, "broken:1: must be CREDENTIAL TENANT ROLE [NAME]"},
+      {{"--unix_socket_mode=9"}, "must be permissions in octal"},
+      {{"--log_level=loud"}, "must be debug, info, warning or error"},
+      {{"--reload_interval=1ms"}, "must be in [1s, 24h]"},
+      {{"--max_connection_age=1ms"}, "must be in [1s, 24h]"},
+  };
+  for (const Case& c : cases) {
+    const Outcome checked = Check(c.flags);
+    EXPECT_EQ(checked.code, 2) << checked.output;
+    EXPECT_THAT(checked.output, HasSubstr(c.says));
+    EXPECT_THAT(checked.output, Not(HasSubstr(kToken)));
+    EXPECT_THAT(checked.output, Not(HasSubstr("PRIVATE KEY")));
+  }
+  // A start refuses what a check does.
+  EXPECT_EQ(RunWith({open}).code, 2);
+}
+
+TEST_F(ConfigurationTest, WhatIsGuardedOrSaidToBeTrustedIsTaken) {
+  const std::string open = "--listen=0.0.0.0:7070";
+  const std::vector<std::vector<std::string>> taken = {
+      {open, cert_, key_, tokens_}, {open, cert_, key_, ca_, "--allow_san=*.train.example"},
+      {open, "--insecure_network"}, {"--listen=127.0.0.1:0", tokens_},
+      {"--listen=[::1]:0"},
+  };
+  for (const auto& flags : taken) {
+    const Outcome outcome = Check(flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_THAT(outcome.output, Not(HasSubstr(kToken)));
+  }
+}
+
+TEST_F(ConfigurationTest, AServerWithTlsAndTokensSaysNothingSecret) {
+  ChildProcess child({STOWAGED_BINARY, "--listen=127.0.0.1:0", "--metrics_listen=", cert_, key_,
+                      tokens_, "--log_level=debug", "--reload_interval=1s"});
+  std::string said = child.ReadUntil("metrics on none\n");
+  std::smatch parts;
+  ASSERT_TRUE(std::regex_search(said, parts, std::regex("listening on (\\S+),"))) << said;
+  grpc::SslCredentialsOptions trust;
+  trust.pem_root_certs = authority_.cert();
+  const auto stub =
+      v1::PlanService::NewStub(grpc::CreateChannel(parts[1], grpc::SslCredentials(trust)));
+  const auto ask = [&stub](const std::string& token) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + token);
+    v1::GetCapabilitiesResponse response;
+    return stub->GetCapabilities(&context, {}, &response).error_code();
+  };
+  EXPECT_EQ(ask(kToken), grpc::OK);
+  EXPECT_EQ(ask("a-wrong-secret-token"), grpc::UNAUTHENTICATED);
+  folder_.Write("tokens", std::string(kToken) + " misplaced\n");
+  said += child.ReadUntil("file_refused");
+  EXPECT_EQ(ask(kToken), grpc::OK);
+  child.Signal(SIGTERM);
+  said += child.ReadUntil("no such text");
+  EXPECT_EQ(child.Wait(), 0);
+  for (const char* event : {"started", "rpc", "refused", "file_refused", "draining", "drained"}) {
+    EXPECT_THAT(said, HasSubstr(std::string("\"event\":\"") + event + "\""));
+  }
+  for (const char* secret : {kToken, "secret", "PRIVATE KEY"}) {
+    EXPECT_THAT(said, Not(HasSubstr(secret)));
+  }
+}
+
+TEST_F(ConfigurationTest, AUnixSocketHasTheModeOfItsFlag) {
+  const std::string path = folder_.PathOf("socket");
+  ChildProcess child(
+      {STOWAGED_BINARY, "--listen=unix:" + path, "--metrics_listen=", "--unix_socket_mode=0660"});
+  child.ReadUntil("metrics on none\n");
+  struct stat status = {};
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, mode_t{0660});
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+TEST(Version, SaysVersionAndBuild) {
+  const Outcome outcome = RunWith({"--version"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.output, ::testing::MatchesRegex("stowaged [0-9.]+ \\(.*gRPC 1\\..*\\)\n"));
+}
+
+TEST(OperatingPage, NamesEveryFlagThatHelpLists) {
+  std::ifstream file(std::string(STOWAGE_SOURCE_DIR) + "/server/operating.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  const std::string help = RunWith({"--help"}).output;
+  const std::regex flag("--([a-z_]+)=");
+  int flags = 0;
+  for (auto it = std::sregex_iterator(help.begin(), help.end(), flag); it != std::sregex_iterator();
+       ++it) {
+    ++flags;
+    EXPECT_THAT(page.str(), HasSubstr("`--" + it->str(1) + "`")) << "operating.md lacks it";
+  }
+  EXPECT_GE(flags, 20);
+}
+
+}  // namespace
+}  // namespace stowage::testing

@@ -1,0 +1,110 @@
+// What an operator sees: request ids, a line per call, readiness, the age of connections.
+#include <gmock/gmock.h>
+
+#include "tests/server/rpc/auth_fixture.h"
+
+namespace stowage::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kTight = 1500;
+
+std::string TrailingId(const grpc::ClientContext& context) {
+  const auto& trailers = context.GetServerTrailingMetadata();
+  const auto found = trailers.find("x-request-id");
+  return found == trailers.end() ? "" : std::string(found->second.data(), found->second.size());
+}
+
+// The id that comes back for the one sent; "" sends none.
+std::string IdFor(RpcFixture* fixture, const std::string& sent) {
+  grpc::ClientContext context;
+  if (!sent.empty()) context.AddMetadata("x-request-id", sent);
+  v1::GetCapabilitiesResponse response;
+  EXPECT_TRUE(fixture->stub->GetCapabilities(&context, {}, &response).ok());
+  return TrailingId(context);
+}
+
+TEST(RequestId, OneThatIsWellFormedComesBackOthersAreReplaced) {
+  RpcFixture fixture;
+  EXPECT_EQ(IdFor(&fixture, "job-7.rank_0"), "job-7.rank_0");
+  EXPECT_EQ(IdFor(&fixture, std::string(64, 'x')), std::string(64, 'x'));
+  const std::string first = IdFor(&fixture, "");
+  EXPECT_THAT(first, ::testing::MatchesRegex("[0-9a-f]+"));
+  EXPECT_EQ(first.size(), 16u);
+  EXPECT_NE(IdFor(&fixture, ""), first);
+  for (const std::string& bad : {std::string(65, 'x'), std::string("a b"), std::string("a\"b")}) {
+    EXPECT_NE(IdFor(&fixture, bad), bad);
+    EXPECT_EQ(IdFor(&fixture, bad).size(), 16u);
+  }
+}
+
+TEST(CallLog, ACallIsOneLineWithoutSecrets) {
+  CredentialFolder folder;
+  AuthFixture fixture(AuthFixture::WithTokens(folder.Write("tokens", TokenLines())));
+  v1::ComputePlanResponse response;
+  const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTight);
+  ASSERT_TRUE(fixture.Compute(kPlannerToken, request, &response).ok());
+  EXPECT_EQ(fixture.Compute(kReaderToken, request, &response).error_code(),
+            grpc::PERMISSION_DENIED);
+  EXPECT_EQ(fixture.Compute("a-token-of-nobody", request, &response).error_code(),
+            grpc::UNAUTHENTICATED);
+  const std::string text = fixture.kept.Wait("TOKEN_UNKNOWN");
+  EXPECT_THAT(text, ContainsRegex("\"level\":\"info\",\"event\":\"rpc\",\"id\":\"[0-9a-f]{16}\","
+                                  "\"method\":\"ComputePlan\",\"code\":0,\"ms\":[0-9.e-]+,"
+                                  "\"caller\":\"vision-jobs\",\"tenant\":\"vision\","
+                                  "\"key\":\"[0-9a-f]{12}\",\"source\":\"solved\"\\}"));
+  EXPECT_THAT(text, ContainsRegex("\"level\":\"warning\",\"event\":\"rpc\",.*\"code\":7,.*"
+                                  "\"reason\":\"ROLE_TOO_LOW\""));
+  EXPECT_THAT(text, HasSubstr("\"event\":\"refused\",\"method\":\"ComputePlan\","
+                              "\"reason\":\"TOKEN_UNKNOWN\""));
+  for (const char* secret : {kPlannerToken, kReaderToken, "a-token-of-nobody", "Bearer"}) {
+    EXPECT_THAT(text, Not(HasSubstr(secret)));
+  }
+}
+
+TEST(Readiness, AFullQueueIsToldToProbesAndBalancersUntilItHasRoom) {
+  PlanningOptions planning;
+  planning.solver_threads = 1;
+  planning.queue_limit = 1;
+  RpcFixture fixture(true, RequestLimits(), planning);
+  std::vector<std::future<absl::Status>> calls;
+  for (int64_t budget : {kTight, kTight + 1}) {
+    calls.push_back(std::async(std::launch::async, [&fixture, budget] {
+      v1::ComputePlanResponse response;
+      return fixture.Compute(ComputeRequestFor(ChainProfile({}), budget), &response);
+    }));
+    ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));  // the second waits behind the first
+  }
+  const auto wait_for = [&fixture](const std::string& status) {
+    for (int i = 0; i < 100 && HealthOf(fixture.channel, kReadyService) != status; ++i) {
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+    return HealthOf(fixture.channel, kReadyService);
+  };
+  EXPECT_EQ(wait_for("NOT_SERVING"), "NOT_SERVING");
+  // It is alive all the same.
+  EXPECT_EQ(HealthOf(fixture.channel, "stowage.v1.PlanService"), "SERVING");
+  fixture.solver.Release();
+  for (auto& call : calls) EXPECT_TRUE(call.get().ok());
+  EXPECT_EQ(wait_for("SERVING"), "SERVING");
+}
+
+TEST(ConnectionAge, AnOldConnectionTakesNoNewCallsButFinishesWhatIsOpen) {
+  CredentialFolder folder;
+  RpcServerOptions options;
+  options.max_connection_age = milliseconds(300);
+  AuthFixture fixture(AuthFixture::WithTokens(folder.Write("tokens", TokenLines())), options);
+  v1::GetCapabilitiesResponse response;
+  ASSERT_TRUE(fixture.Capabilities(kReaderToken, &response).ok());
+  ASSERT_EQ(fixture.channel->GetState(false), GRPC_CHANNEL_READY);
+  const auto patience = std::chrono::system_clock::now() + std::chrono::seconds(5);
+  EXPECT_TRUE(fixture.channel->WaitForStateChange(GRPC_CHANNEL_READY, patience));
+  EXPECT_TRUE(fixture.Capabilities(kReaderToken, &response).ok());
+}
+
+}  // namespace
+}  // namespace stowage::testing
