@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <thread>
+#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/time/time.h"
 #include "server/config_checks.h"
 #include "server/config_flags.h"
 #include "server/config_security.h"
+#include "server/config_store.h"
 
 namespace stowage {
 namespace {
@@ -24,6 +26,8 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
   for (const auto& check : {CheckFlags, CheckSecurity}) {
     if (absl::Status status = check(sources); !status.ok()) return status;
   }
+  absl::StatusOr<StoreConfig> store = StoreConfigFromFlags(sources);
+  if (!store.ok()) return store.status();
   ServerConfig config;
   config.rpc.tls = TlsOf();
   config.rpc.unix_socket_mode = *UnixSocketMode();
@@ -41,7 +45,8 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
   config.planning.solver_memory = Bytes(absl::GetFlag(FLAGS_solver_memory_bytes));
   config.planning.max_solve_time = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_max_solve_time));
   config.planning.max_open_calls = absl::GetFlag(FLAGS_max_open_calls);
-  config.cache_capacity = Bytes(absl::GetFlag(FLAGS_cache_bytes));
+  config.planning.tenant_share = absl::GetFlag(FLAGS_tenant_share);
+  config.store = *std::move(store);
   config.drain_timeout = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_drain_timeout));
   return config;
 }

@@ -11,6 +11,7 @@
 #include "server/planning/planning_service.h"
 #include "server/rpc/authenticator.h"
 #include "server/rpc/rpc_server.h"
+#include "server/stores.h"
 
 namespace stowage {
 
@@ -20,7 +21,7 @@ struct ServerConfig {
   LogLevel log_level = LogLevel::kInfo;
   std::string metrics_listen;  // empty: no endpoint
   PlanningOptions planning;
-  Bytes cache_capacity;
+  StoreConfig store;
   std::chrono::nanoseconds drain_timeout{};
 };
 

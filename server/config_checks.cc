@@ -64,6 +64,7 @@ absl::Status CheckNumbers(const ConfigSources& sources) {
       {"solver_memory_bytes", absl::GetFlag(FLAGS_solver_memory_bytes), int64_t{1} << 20, kAny},
       {"max_open_calls", absl::GetFlag(FLAGS_max_open_calls), 1, 1000000000},
       {"cache_bytes", absl::GetFlag(FLAGS_cache_bytes), int64_t{1} << 20, kAny},
+      {"sqlite_bytes", absl::GetFlag(FLAGS_sqlite_bytes), int64_t{1} << 20, kAny},
       {"max_message_bytes", absl::GetFlag(FLAGS_max_message_bytes), 1024,
        std::numeric_limits<int>::max()},
       {"max_stages", absl::GetFlag(FLAGS_max_stages), 1, Chain::kMaxStages},
@@ -98,7 +99,11 @@ absl::Status CheckDurations(const ConfigSources& sources) {
   return CheckDuration(sources, "max_connection_age", age, absl::Seconds(1));
 }
 
-absl::Status CheckWords(const ConfigSources& sources) {
+absl::Status CheckOthers(const ConfigSources& sources) {
+  const double share = absl::GetFlag(FLAGS_tenant_share);
+  if (!(share > 0 && share <= 1)) {
+    return FlagError(sources, "tenant_share", absl::StrCat(share), "must be in (0, 1]");
+  }
   const std::string level = absl::GetFlag(FLAGS_log_level);
   if (!ParseLogLevel(level)) {
     return FlagError(sources, "log_level", level, "must be debug, info, warning or error");
@@ -114,7 +119,7 @@ absl::Status FlagError(const ConfigSources& sources, const std::string& flag,
 }
 
 absl::Status CheckFlags(const ConfigSources& sources) {
-  for (const auto& check : {CheckAddresses, CheckNumbers, CheckDurations, CheckWords}) {
+  for (const auto& check : {CheckAddresses, CheckNumbers, CheckDurations, CheckOthers}) {
     if (absl::Status status = check(sources); !status.ok()) return status;
   }
   return absl::OkStatus();

@@ -50,7 +50,21 @@ ABSL_FLAG(absl::Duration, max_solve_time, absl::Minutes(10),
           "how long a solve may take, queue included, for callers without a deadline");
 ABSL_FLAG(int64_t, max_open_calls, 10000,
           "most calls of ComputePlan open at once, those that share a solve included");
+ABSL_FLAG(
+    double, tenant_share, 0.5,
+    "share of the queue and of the threads that the solves of one tenant may take, in (0, 1]");
 ABSL_FLAG(int64_t, cache_bytes, int64_t{256} << 20, "memory for cached plans, in bytes");
+ABSL_FLAG(std::string, store, "memory",
+          "where plans are kept beside memory: memory for nowhere, or sqlite:PATH, a file of this "
+          "server alone");
+ABSL_FLAG(int64_t, sqlite_bytes, int64_t{1} << 30, "most bytes of plans in that file");
+ABSL_FLAG(
+    std::string, redis, "",
+    "a Redis that servers share, behind memory and file: HOST:PORT or a socket's /PATH; empty "
+    "for none");
+ABSL_FLAG(std::string, redis_password_file, "", "file that holds its password");
+ABSL_FLAG(std::string, redis_prefix, "stowage",
+          "beginning of all keys in it: servers that share plans have the same");
 ABSL_FLAG(int64_t, max_message_bytes, int64_t{16} << 20, "largest request or answer, in bytes");
 ABSL_FLAG(int64_t, max_stages, 10000, "most stages of a chain");
 ABSL_FLAG(int64_t, max_vertices, 20000, "most vertices of a graph");
@@ -83,7 +97,13 @@ const std::vector<std::string>& FlagNames() {
                                                                  "solver_memory_bytes",
                                                                  "max_solve_time",
                                                                  "max_open_calls",
+                                                                 "tenant_share",
                                                                  "cache_bytes",
+                                                                 "store",
+                                                                 "sqlite_bytes",
+                                                                 "redis",
+                                                                 "redis_password_file",
+                                                                 "redis_prefix",
                                                                  "max_message_bytes",
                                                                  "max_stages",
                                                                  "max_vertices",

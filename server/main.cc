@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "server/cache/memory_plan_store.h"
-#include "server/cache/metrics_plan_store.h"
 #include "server/config.h"
 #include "server/config_flags.h"
 #include "server/drain.h"
@@ -18,6 +16,7 @@
 #include "server/rpc/build_info.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/rpc_server.h"
+#include "server/stores.h"
 #include "solvers/base/flag_parser.h"
 #include "solvers/planner.h"
 
@@ -67,10 +66,10 @@ int Serve(ServerConfig config) {
   }
   const auto authenticator = MakeAuthenticator(config.auth, &metrics, &log);
   if (!authenticator.ok()) return Fail(kExitBadFlags, authenticator.status());
-  MetricsPlanStore store(std::make_unique<MemoryPlanStore>(config.cache_capacity),
-                         CacheTier::kMemory, &metrics);
+  const auto store = OpenStores(config.store, &metrics);
+  if (!store.ok()) return Fail(kExitCannotListen, store.status());
   const LibraryPlanSolver solver;
-  PlanningService planning(config.planning, &store, &solver, &metrics);
+  PlanningService planning(config.planning, store->get(), &solver, &metrics);
   config.rpc.log = &log;
   config.rpc.authenticator = authenticator->get();
   absl::StatusOr<std::unique_ptr<RpcServer>> server =

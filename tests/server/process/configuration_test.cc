@@ -10,9 +10,11 @@
 #include <regex>
 #include <sstream>
 
+#include "proto/codec/codec.h"
 #include "stowage/v1/plan_service.grpc.pb.h"
 #include "tests/client/rpc/test_certificates.h"
 #include "tests/server/process/child_process.h"
+#include "tests/server/support/profiles.h"
 
 namespace stowage::testing {
 namespace {
@@ -87,6 +89,13 @@ TEST_F(ConfigurationTest, WhatWouldBeOpenOrAbortIsRefusedWithTheReason) {
       {{cert_, "--tls_key=" + folder_.PathOf("none")}, "none: cannot be read"},
       {{broken}, "broken:1: must be CREDENTIAL TENANT ROLE [NAME]"},
       {{"--unix_socket_mode=9"}, "must be permissions in octal"},
+      {{"--store=disk"}, "--store=disk: must be memory or sqlite:PATH"},
+      {{"--store=sqlite:" + folder_.PathOf("none/plans")}, "none is not there"},
+      {{"--redis=nowhere"}, "--redis=nowhere: "},
+      {{"--redis_password_file=" + folder_.PathOf("tokens")}, "needs --redis"},
+      {{"--redis=h:1", "--redis_password_file=" + folder_.PathOf("none")}, "cannot be read"},
+      {{"--redis_prefix=a*"}, "must be 1 to 64 letters"},
+      {{"--tenant_share=0"}, "--tenant_share=0: must be in (0, 1]"},
       {{"--log_level=loud"}, "must be debug, info, warning or error"},
       {{"--reload_interval=1ms"}, "must be in [1s, 24h]"},
       {{"--max_connection_age=1ms"}, "must be in [1s, 24h]"},
@@ -105,9 +114,13 @@ TEST_F(ConfigurationTest, WhatWouldBeOpenOrAbortIsRefusedWithTheReason) {
 TEST_F(ConfigurationTest, WhatIsGuardedOrSaidToBeTrustedIsTaken) {
   const std::string open = "--listen=0.0.0.0:7070";
   const std::vector<std::vector<std::string>> taken = {
-      {open, cert_, key_, tokens_}, {open, cert_, key_, ca_, "--allow_san=*.train.example"},
-      {open, "--insecure_network"}, {"--listen=127.0.0.1:0", tokens_},
+      {open, cert_, key_, tokens_},
+      {open, cert_, key_, ca_, "--allow_san=*.train.example"},
+      {open, "--insecure_network"},
+      {"--listen=127.0.0.1:0", tokens_},
       {"--listen=[::1]:0"},
+      {"--store=sqlite:" + folder_.PathOf("plans"), "--redis=127.0.0.1:1",
+       "--redis_password_file=" + folder_.Write("password", kToken)},
   };
   for (const auto& flags : taken) {
     const Outcome outcome = Check(flags);
@@ -145,6 +158,31 @@ TEST_F(ConfigurationTest, AServerWithTlsAndTokensSaysNothingSecret) {
   }
   for (const char* secret : {kToken, "secret", "PRIVATE KEY"}) {
     EXPECT_THAT(said, Not(HasSubstr(secret)));
+  }
+}
+
+// The first server's plans, after it has ended; and no second one meanwhile.
+TEST_F(ConfigurationTest, PlansInAFileOutliveTheServer) {
+  const std::vector<std::string> command = {STOWAGED_BINARY, "--listen=127.0.0.1:0",
+                                            "--metrics_listen=", "--log_level=error",
+                                            "--store=sqlite:" + folder_.PathOf("plans")};
+  for (const v1::PlanSource expected : {v1::PLAN_SOURCE_SOLVED, v1::PLAN_SOURCE_CACHE}) {
+    ChildProcess child(command);
+    const std::string said = child.ReadUntil("metrics on none\n");
+    std::smatch parts;
+    ASSERT_TRUE(std::regex_search(said, parts, std::regex("listening on (\\S+),"))) << said;
+    v1::ComputePlanRequest request;
+    *request.mutable_profile() = ToProto(ChainProfile({}));
+    request.mutable_budget()->set_bytes(1500);
+    v1::ComputePlanResponse response;
+    grpc::ClientContext context;
+    const auto stub =
+        v1::PlanService::NewStub(grpc::CreateChannel(parts[1], grpc::InsecureChannelCredentials()));
+    ASSERT_TRUE(stub->ComputePlan(&context, request, &response).ok());
+    EXPECT_EQ(response.source(), expected);
+    EXPECT_EQ(RunWith({command.begin() + 1, command.end()}).code, 1);
+    child.Signal(SIGTERM);
+    EXPECT_EQ(child.Wait(), 0);
   }
 }
 

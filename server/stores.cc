@@ -1,0 +1,61 @@
+#include "server/stores.h"
+
+#include <chrono>
+#include <utility>
+
+#include "server/cache/memory_plan_store.h"
+#include "server/cache/metrics_plan_store.h"
+#include "server/cache/redis_plan_store.h"
+#include "server/cache/redis_pool.h"
+#include "server/cache/sqlite_plan_store.h"
+#include "server/cache/tiered_plan_store.h"
+
+namespace stowage {
+namespace {
+
+// How late a change by another server may be seen, per tier in front of Redis.
+constexpr std::chrono::seconds kFreshness{5};
+
+std::unique_ptr<PlanStore> Counted(std::unique_ptr<PlanStore> store, CacheTier tier,
+                                   ServerMetrics* metrics) {
+  return std::make_unique<MetricsPlanStore>(std::move(store), tier, metrics);
+}
+
+std::unique_ptr<PlanStore> Redis(const StoreConfig& config, ServerMetrics* metrics) {
+  RedisOptions connections;
+  connections.address = *config.redis;
+  RedisStoreOptions options;
+  options.prefix = config.redis_prefix;
+  auto pool = std::make_shared<RedisPool>(connections);
+  return Counted(std::make_unique<RedisPlanStore>(options, std::move(pool), metrics),
+                 CacheTier::kRedis, metrics);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PlanStore>> OpenStores(const StoreConfig& config,
+                                                      ServerMetrics* metrics) {
+  std::optional<std::chrono::nanoseconds> freshness;
+  std::unique_ptr<PlanStore> store;
+  if (config.redis) {
+    store = Redis(config, metrics);
+    freshness = kFreshness;
+  }
+  const auto put_before = [&store, &freshness](std::unique_ptr<PlanStore> fast) {
+    store = store ? std::make_unique<TieredPlanStore>(std::move(fast), std::move(store), freshness)
+                  : std::move(fast);
+  };
+  if (!config.sqlite_path.empty()) {
+    SqlitePlanStore::Options options;
+    options.file.path = config.sqlite_path;
+    options.max_bytes = config.sqlite_bytes;
+    auto file = SqlitePlanStore::Open(std::move(options), metrics);
+    if (!file.ok()) return file.status();
+    put_before(Counted(*std::move(file), CacheTier::kSqlite, metrics));
+  }
+  put_before(
+      Counted(std::make_unique<MemoryPlanStore>(config.memory_bytes), CacheTier::kMemory, metrics));
+  return store;
+}
+
+}  // namespace stowage

@@ -1,0 +1,32 @@
+// The tiers that plans are kept in: memory, before a file of this server, before a Redis that several
+// servers share.
+#ifndef STOWAGE_SERVER_STORES_H_
+#define STOWAGE_SERVER_STORES_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/cache/plan_store.h"
+#include "server/cache/redis_connection.h"
+#include "server/metrics/server_metrics.h"
+
+namespace stowage {
+
+struct StoreConfig {
+  Bytes memory_bytes;
+  std::string sqlite_path;  // empty: no file
+  Bytes sqlite_bytes;
+  std::optional<RedisAddress> redis;
+  std::string redis_prefix;
+};
+
+// Each tier counted. The status of a file that cannot be opened, or that another process has; a
+// Redis that is away is no error: it costs hits. `metrics` outlives the store.
+absl::StatusOr<std::unique_ptr<PlanStore>> OpenStores(const StoreConfig& config,
+                                                      ServerMetrics* metrics);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_STORES_H_
