@@ -68,7 +68,7 @@ absl::Status CheckOpenness(const ConfigSources& sources) {
 }
 
 absl::Status CheckFiles(const ConfigSources& sources) {
-  const TlsOptions tls = TlsOf();
+  const ServerTlsOptions tls = TlsOf();
   const AuthOptions auth = AuthOf();
   const auto explain = [&sources](const std::string& flag, const std::string& value,
                                   const absl::Status& status) {
@@ -111,8 +111,8 @@ absl::Status CheckSecurity(const ConfigSources& sources) {
   return absl::OkStatus();
 }
 
-TlsOptions TlsOf() {
-  TlsOptions tls;
+ServerTlsOptions TlsOf() {
+  ServerTlsOptions tls;
   tls.cert = absl::GetFlag(FLAGS_tls_cert);
   tls.key = absl::GetFlag(FLAGS_tls_key);
   tls.client_ca = absl::GetFlag(FLAGS_tls_client_ca);

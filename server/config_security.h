@@ -20,7 +20,7 @@ namespace stowage {
 // OK, or INVALID_ARGUMENT. Reads the files; keeps nothing of them.
 absl::Status CheckSecurity(const ConfigSources& sources);
 
-TlsOptions TlsOf();
+ServerTlsOptions TlsOf();
 AuthOptions AuthOf();
 // Nothing: not octal, or not permissions.
 std::optional<mode_t> UnixSocketMode();

@@ -23,7 +23,7 @@ struct RpcServerOptions {
   std::string listen = "127.0.0.1:7070";  // or "unix:PATH"; port 0 for any
   std::string version;
   RequestLimits limits;
-  TlsOptions tls;
+  ServerTlsOptions tls;
   mode_t unix_socket_mode = 0600;
   // After it, and up to a tenth more or less, a connection takes no new calls: clients that balance
   // find servers that came later. Zero: never.

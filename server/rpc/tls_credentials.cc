@@ -12,7 +12,7 @@ namespace {
 using grpc::experimental::FileWatcherCertificateProvider;
 using grpc::experimental::TlsServerCredentialsOptions;
 
-std::shared_ptr<grpc::ServerCredentials> Tls(const TlsOptions& tls) {
+std::shared_ptr<grpc::ServerCredentials> Tls(const ServerTlsOptions& tls) {
   auto files = std::make_shared<FileWatcherCertificateProvider>(tls.key, tls.cert, tls.client_ca,
                                                                 tls.reload_seconds);
   TlsServerCredentialsOptions options(files);
@@ -34,7 +34,7 @@ bool IsLocalAddress(const std::string& listen) {
   return host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
 }
 
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsOptions& tls,
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const ServerTlsOptions& tls,
                                                                const std::string& listen,
                                                                bool identified) {
   if (tls.enabled()) return Tls(tls);

@@ -10,7 +10,7 @@
 
 namespace stowage {
 
-struct TlsOptions {
+struct ServerTlsOptions {
   std::string cert;       // PEM, the server's chain; empty: no TLS
   std::string key;        // PEM
   std::string client_ca;  // PEM; empty: no certificates of clients
@@ -28,7 +28,7 @@ bool IsLocalAddress(const std::string& listen);
 // certificate and its key are to be replaced together, as by one renamed directory: gRPC reads them
 // as they are. Without TLS: with `identified` (callers have tokens) the credentials that gRPC calls
 // local, on which alone they can be checked; the address must be local.
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsOptions& tls,
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const ServerTlsOptions& tls,
                                                                const std::string& listen,
                                                                bool identified);
 
