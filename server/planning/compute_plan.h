@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/planning/fit_batch.h"
 #include "server/planning/plan_cache.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
@@ -27,6 +28,12 @@ struct ComputeRequest {
   std::string job;                  // who asks; empty: nobody in particular
 };
 
+struct BatchRequest {
+  std::shared_ptr<const BatchModel> model;
+  Bytes budget;  // what the device has left for activations
+  int64_t max_batch = 65536;
+};
+
 enum class AnswerSource {
   kCache,
   kSolved,  // for this request
@@ -34,13 +41,15 @@ enum class AnswerSource {
 };
 
 // What a call asks for.
-enum class Asked { kPlan, kFrontier };
+enum class Asked { kPlan, kFrontier, kBatches };
 
 struct ComputeAnswer {
   Plan plan;
   PlanKey key;
   AnswerSource source = AnswerSource::kCache;
-  std::shared_ptr<const Frontier> frontier;  // instead of a plan, where that was asked for
+  // Instead of a plan, where that was asked for.
+  std::shared_ptr<const Frontier> frontier;
+  std::shared_ptr<const BatchFit> batches;
 };
 
 // Of a solve that goes on.

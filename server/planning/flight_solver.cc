@@ -149,6 +149,15 @@ absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::FrontierFor(
   return shared;
 }
 
+absl::StatusOr<BatchFit> FlightSolver::BatchesFor(const Flight& flight) const {
+  const BatchRequest& asked = *flight.batches;
+  const PlanOptions plan_options = OptionsFor(flight);
+  const auto solve = [&](const Profile& profile) {
+    return solver_->Solve(profile.problem, asked.budget, plan_options);
+  };
+  return CatchingBadAlloc([&] { return FitBatch(*asked.model, asked.max_batch, solve); });
+}
+
 void FlightSolver::Count(const Flight& flight, const absl::StatusOr<Plan>& plan,
                          std::chrono::nanoseconds took) {
   const PlanningProblem& problem = *flight.problem;

@@ -43,6 +43,9 @@ class FlightSolver {
                                                               const std::function<void()>& tell,
                                                               AnswerSource* source);
 
+  // The batches that fit, each under the flight's options.
+  absl::StatusOr<BatchFit> BatchesFor(const Flight& flight) const;
+
   // How long the solve for the budget, if it is known, will probably take.
   SolveEstimate Estimate(const PlanningProblem& problem, std::optional<Bytes> budget) const;
 

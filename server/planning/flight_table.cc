@@ -16,18 +16,23 @@ FlightTable::Joined FlightTable::Join(const std::shared_ptr<PlanCall>& call) {
   auto flight = std::make_shared<Flight>(call->search_until());
   flight->problem = call->problem;
   flight->asked = call->asked;
+  flight->batches = call->batches;
   flight->budget = call->budget;
   flight->leader = call->id;
 
   std::lock_guard<std::mutex> lock(mutex_);
   if (call->left_) return {};
-  auto [slot, fresh] = listed_.try_emplace(KeyOf(*flight), flight);
-  if (!fresh && *slot->second->problem->canonical == *call->problem->canonical) {
-    call->problem->canonical = slot->second->problem->canonical;
-    call->flight_ = slot->second;
-    slot->second->stop.ExtendDeadline(call->search_until());
-    slot->second->calls_.push_back(call);
-    return {slot->second, false};
+  bool fresh = false;
+  if (call->asked != Asked::kBatches) {
+    const auto [slot, added] = listed_.try_emplace(KeyOf(*flight), flight);
+    fresh = added;
+    if (!added && *slot->second->problem->canonical == *call->problem->canonical) {
+      call->problem->canonical = slot->second->problem->canonical;
+      call->flight_ = slot->second;
+      slot->second->stop.ExtendDeadline(call->search_until());
+      slot->second->calls_.push_back(call);
+      return {slot->second, false};
+    }
   }
   // Equal digests over different canonical bytes fly apart: the second one unlisted, for its caller
   // alone.

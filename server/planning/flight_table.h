@@ -41,10 +41,11 @@ class PlanCall {
   std::atomic<bool> answered{false};         // whoever sets it calls `done`
   std::shared_ptr<PlanningProblem> problem;  // changed by nobody but FlightTable::Join
   Asked asked = Asked::kPlan;
-  bool least = false;                 // asks for the least budget
-  std::optional<Bytes> budget;        // nothing while "least" is not resolved
-  Clock::time_point limit{};          // when it gets an error; set before it joins a flight
-  std::chrono::nanoseconds margin{};  // before the limit, for the answer
+  std::optional<BatchRequest> batches;  // of kBatches, which nobody shares
+  bool least = false;                   // asks for the least budget
+  std::optional<Bytes> budget;          // nothing while "least" is not resolved
+  Clock::time_point limit{};            // when it gets an error; set before it joins a flight
+  std::chrono::nanoseconds margin{};    // before the limit, for the answer
 
   std::function<void()> changed;  // told when there is news; empty: does not watch
   // Of the news, what it was shown last; used by PlanningService::Latest alone.
@@ -66,8 +67,9 @@ struct Flight {
   uint64_t id = 0;
   std::shared_ptr<const PlanningProblem> problem;  // of the caller that started it
   Asked asked = Asked::kPlan;
-  std::optional<Bytes> budget;  // nothing: "least", to be resolved by the flight
-  uint64_t leader = 0;          // id of the call that started it
+  std::optional<BatchRequest> batches;  // of kBatches, which nobody shares
+  std::optional<Bytes> budget;          // nothing: "least", to be resolved by the flight
+  uint64_t leader = 0;                  // id of the call that started it
   StopToken stop;
   FlightNews news;
 

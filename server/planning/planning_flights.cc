@@ -35,8 +35,8 @@ void PlanningService::Start(const std::shared_ptr<PlanCall>& call) {
 
 absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr<Flight>& flight) {
   SolveEstimate estimate = solving_.Estimate(*call.problem, call.budget);
-  // All budgets take longer than one; how much is not measured.
-  if (call.asked == Asked::kFrontier) estimate.measured = false;
+  // All budgets or batches take longer than one; how much is not measured.
+  if (call.asked != Asked::kPlan) estimate.measured = false;
   if (call.deadline && estimate.measured) {
     const std::chrono::nanoseconds left = call.limit - Clock::now();
     std::chrono::nanoseconds expected = pool_.WaitFor(estimate.time);
@@ -66,6 +66,7 @@ absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr
 void PlanningService::Run(const std::shared_ptr<Flight>& flight) {
   if (flight->stop.stop_requested()) return;
   if (flight->asked == Asked::kFrontier) return RunFrontier(flight);
+  if (flight->asked == Asked::kBatches) return RunBatches(flight);
   AnswerSource source = AnswerSource::kSolved;
   const auto tell = [&] {
     for (const auto& watcher : flights_.Watchers(*flight)) watcher->changed();
@@ -73,6 +74,15 @@ void PlanningService::Run(const std::shared_ptr<Flight>& flight) {
   const absl::StatusOr<Plan> plan = solving_.PlanFor(flight.get(), tell, &source);
   if (!plan.ok()) return Fail(flight, plan.status());
   Distribute(flight, *plan, source);
+}
+
+void PlanningService::RunBatches(const std::shared_ptr<Flight>& flight) {
+  absl::StatusOr<BatchFit> fit = solving_.BatchesFor(*flight);
+  if (!fit.ok()) return Fail(flight, fit.status());
+  const auto shared = std::make_shared<const BatchFit>(*std::move(fit));
+  for (const auto& call : flights_.Land(flight)) {
+    Answer(call, ComputeAnswer{Plan(), call->problem->key, AnswerSource::kSolved, nullptr, shared});
+  }
 }
 
 void PlanningService::RunFrontier(const std::shared_ptr<Flight>& flight) {
@@ -88,7 +98,7 @@ void PlanningService::RunFrontier(const std::shared_ptr<Flight>& flight) {
     const bool shared = source == AnswerSource::kSolved && !leads;
     if (own) {
       Answer(call, ComputeAnswer{Plan(), call->problem->key,
-                                 shared ? AnswerSource::kShared : source, own});
+                                 shared ? AnswerSource::kShared : source, own, nullptr});
     } else {
       Proceed(call, Access::kPeek, MayWait::kYes);
     }

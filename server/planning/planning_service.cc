@@ -75,9 +75,15 @@ std::shared_ptr<PlanCall> PlanningService::GetFrontier(const ComputeRequest& req
   return Ask(request, Asked::kFrontier, std::move(done), nullptr);
 }
 
+std::shared_ptr<PlanCall> PlanningService::FitBatches(const ComputeRequest& request,
+                                                      const BatchRequest& batches,
+                                                      ComputeCallback done) {
+  return Ask(request, Asked::kBatches, std::move(done), nullptr, batches);
+}
+
 std::shared_ptr<PlanCall> PlanningService::Ask(const ComputeRequest& request, Asked asked,
-                                               ComputeCallback done,
-                                               std::function<void()> changed) {
+                                               ComputeCallback done, std::function<void()> changed,
+                                               std::optional<BatchRequest> batches) {
   auto call = std::make_shared<PlanCall>(next_call_++, request.deadline, std::move(done));
   call->changed = std::move(changed);
   const Clock::time_point now = Clock::now();
@@ -95,6 +101,7 @@ std::shared_ptr<PlanCall> PlanningService::Ask(const ComputeRequest& request, As
     call->problem = *std::move(problem);
     call->problem->job = JobHash(request.job);
     call->asked = asked;
+    call->batches = std::move(batches);
     if (asked == Asked::kPlan) {
       call->least = std::holds_alternative<LeastBudget>(request.budget);
       call->budget = WithoutSolver(request.budget, call->problem->store_all.peak);
@@ -121,11 +128,13 @@ void PlanningService::Proceed(const std::shared_ptr<PlanCall>& call, Access acce
 
 bool PlanningService::AnswerFromCache(const std::shared_ptr<PlanCall>& call, Access access,
                                       MayWait wait) {
+  if (call->asked == Asked::kBatches) return true;
   if (call->asked == Asked::kFrontier) {
     auto frontier = cache_.FindFrontier(*call->problem, wait);
     if (!frontier) return false;
     if (*frontier) {
-      Answer(call, ComputeAnswer{Plan(), call->problem->key, AnswerSource::kCache, *frontier});
+      Answer(call,
+             ComputeAnswer{Plan(), call->problem->key, AnswerSource::kCache, *frontier, nullptr});
     }
     return true;
   }
@@ -190,7 +199,7 @@ absl::Status PlanningService::Accept() {
 void PlanningService::AnswerPlan(const std::shared_ptr<PlanCall>& call, Plan plan,
                                  AnswerSource source) {
   plan.stage_vertices = call->problem->stage_vertices;
-  Answer(call, ComputeAnswer{std::move(plan), call->problem->key, source, nullptr});
+  Answer(call, ComputeAnswer{std::move(plan), call->problem->key, source, nullptr, nullptr});
 }
 
 void PlanningService::Answer(const std::shared_ptr<PlanCall>& call,

@@ -70,6 +70,11 @@ class PlanningService {
   // Errors as for ComputePlan; the request's budget is not looked at.
   std::shared_ptr<PlanCall> GetFrontier(const ComputeRequest& request, ComputeCallback done);
 
+  // The batches that fit, as an answer without a plan; nothing of it is cached. `request` has the profile
+  // of one batch, and names what is planned. Errors as for ComputePlan.
+  std::shared_ptr<PlanCall> FitBatches(const ComputeRequest& request, const BatchRequest& batches,
+                                       ComputeCallback done);
+
   // How far the solve is that the call waits for. O(schedule); one at a time for a call.
   PlanUpdate Latest(const std::shared_ptr<PlanCall>& call);
 
@@ -97,7 +102,8 @@ class PlanningService {
 
  private:
   std::shared_ptr<PlanCall> Ask(const ComputeRequest& request, Asked asked, ComputeCallback done,
-                                std::function<void()> changed);
+                                std::function<void()> changed,
+                                std::optional<BatchRequest> batches = std::nullopt);
   void Proceed(const std::shared_ptr<PlanCall>& call, Access access, MayWait wait);
   // False when only a thread that may wait can tell; the call goes on there.
   bool AnswerFromCache(const std::shared_ptr<PlanCall>& call, Access access, MayWait wait);
@@ -107,6 +113,7 @@ class PlanningService {
   void FailAtLimit(const std::shared_ptr<PlanCall>& call);
   void Start(const std::shared_ptr<PlanCall>& call);
   void Run(const std::shared_ptr<Flight>& flight);
+  void RunBatches(const std::shared_ptr<Flight>& flight);
   void RunFrontier(const std::shared_ptr<Flight>& flight);
   // A solve has failed.
   void Fail(const std::shared_ptr<Flight>& flight, const absl::Status& status);

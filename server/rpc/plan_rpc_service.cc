@@ -9,6 +9,7 @@
 #include "server/rpc/build_info.h"
 #include "server/rpc/compute_plan_call.h"
 #include "server/rpc/compute_request.h"
+#include "server/rpc/fit_batch_call.h"
 #include "server/rpc/get_frontier_call.h"
 #include "server/rpc/get_plan_bytes.h"
 #include "server/rpc/rpc_status.h"
@@ -125,7 +126,7 @@ ServerUnaryReactor* PlanRpcService::GetCapabilities(CallbackServerContext* conte
   response->set_max_stages(limits_.max_stages);
   response->set_max_vertices(limits_.max_vertices);
   for (const Rpc rpc : {Rpc::kGetPlan, Rpc::kComputePlan, Rpc::kWatchPlan, Rpc::kGetFrontier,
-                        Rpc::kGetCapabilities}) {
+                        Rpc::kFitBatch, Rpc::kGetCapabilities}) {
     response->add_implemented_rpcs(ToString(rpc));
   }
   return FinishNow(context, record, absl::OkStatus());
@@ -151,8 +152,10 @@ ServerUnaryReactor* PlanRpcService::GetFrontier(CallbackServerContext* context,
 }
 
 ServerUnaryReactor* PlanRpcService::FitBatch(CallbackServerContext* context,
-                                             const v1::FitBatchRequest*, v1::FitBatchResponse*) {
-  return Refuse(context, Rpc::kFitBatch);
+                                             const v1::FitBatchRequest* request,
+                                             v1::FitBatchResponse* response) {
+  const RpcRecord record(Rpc::kFitBatch, context, monitor_);
+  return new FitBatchCall(request, DeadlineOf(*context), planning_, record, limits_, response);
 }
 
 ServerUnaryReactor* PlanRpcService::ExplainPlan(CallbackServerContext* context,

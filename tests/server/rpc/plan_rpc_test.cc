@@ -110,6 +110,39 @@ TEST(PlanRpc, AFrontierHasAsManyPointsAsAskedFor) {
   EXPECT_TRUE(absl::IsInvalidArgument(get(&few)));
 }
 
+TEST(PlanRpc, FitBatchLeavesWhatIsReserved) {
+  RpcFixture fixture;
+  v1::FitBatchRequest request;
+  for (const int batch : {1, 4}) {
+    ProfileShape shape;
+    shape.output = 100 * batch;
+    shape.forward_time = 500 + 10 * batch;
+    v1::BatchProfile* measured = request.add_profiles();
+    measured->set_batch_size(batch);
+    *measured->mutable_profile() = ToProto(ChainProfile(shape));
+  }
+  const auto fit = [&](v1::FitBatchResponse* response) {
+    grpc::ClientContext context;
+    return FromGrpcStatus(fixture.stub->FitBatch(&context, request, response));
+  };
+  request.set_device_budget_bytes(20 * LeastPeak(ChainProfile({})).value());
+  v1::FitBatchResponse all, less;
+  ASSERT_TRUE(fit(&all).ok());
+  EXPECT_EQ(all.largest_batch_size(), 20);
+  EXPECT_GT(all.samples_per_second(), 0);
+  EXPECT_GT(all.points_size(), 5);
+  request.set_reserved_bytes(request.device_budget_bytes() / 2);
+  ASSERT_TRUE(fit(&less).ok());
+  EXPECT_EQ(less.largest_batch_size(), 10);
+  request.set_max_batch_size(3);
+  ASSERT_TRUE(fit(&less).ok());
+  EXPECT_EQ(less.largest_batch_size(), 3);
+  request.mutable_profiles(1)->set_batch_size(1);
+  const absl::Status refused = fit(&less);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("profiles[1].batch_size"));
+}
+
 TEST(PlanRpc, CapabilitiesSayWhatThereIs) {
   RequestLimits limits;
   limits.max_stages = 77;
@@ -125,7 +158,7 @@ TEST(PlanRpc, CapabilitiesSayWhatThereIs) {
   EXPECT_EQ(response.max_vertices(), limits.max_vertices);
   EXPECT_THAT(response.implemented_rpcs(),
               ::testing::UnorderedElementsAre("GetPlan", "ComputePlan", "WatchPlan", "GetFrontier",
-                                              "GetCapabilities"));
+                                              "FitBatch", "GetCapabilities"));
   std::vector<std::string> names;
   for (const auto& solver : response.solvers()) {
     names.push_back(solver.name());
@@ -172,13 +205,12 @@ TEST(PlanRpc, WhatComesLaterIsUnimplementedWithItsReason) {
   RpcFixture fixture;
   using Stub = v1::PlanService::Stub;
   Stub* stub = fixture.stub.get();
-  ExpectNotImplemented(Call(stub, &Stub::FitBatch));
   ExpectNotImplemented(Call(stub, &Stub::ExplainPlan));
   ExpectNotImplemented(Call(stub, &Stub::ReportExecution));
   ExpectNotImplemented(Call(stub, &Stub::ListPlans));
   ExpectNotImplemented(Call(stub, &Stub::PinPlan));
   ExpectNotImplemented(Call(stub, &Stub::DeletePlan));
-  EXPECT_EQ(fixture.metrics.rpcs_handled[grpc::UNIMPLEMENTED], 6);
+  EXPECT_EQ(fixture.metrics.rpcs_handled[grpc::UNIMPLEMENTED], 5);
 }
 
 TEST(PlanRpc, AFullQueueSaysWhenToRetry) {

@@ -1,0 +1,108 @@
+#include "server/rpc/fit_batch_call.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "proto/codec/codec.h"
+#include "solvers/model/field_error.h"
+
+namespace stowage {
+namespace {
+
+constexpr int64_t kMostBatch = 1048576;
+constexpr int64_t kDefaultBatch = 65536;
+
+// An error of one of the profiles, as one of the request.
+absl::Status ProfileError(int index, const absl::Status& status) {
+  const std::optional<FieldViolation> violation = GetFieldViolation(status);
+  if (!violation) return status;
+  return FieldError(absl::StrCat("profiles[", index, "].", violation->field), violation->value,
+                    violation->rule);
+}
+
+absl::StatusOr<BatchModel> ModelOf(const v1::FitBatchRequest& request,
+                                   const RequestLimits& limits) {
+  std::vector<BatchProfile> profiles;
+  for (int i = 0; i < request.profiles_size(); ++i) {
+    const v1::BatchProfile& measured = request.profiles(i);
+    if (absl::Status status = CheckLimits(measured.profile(), limits); !status.ok()) {
+      return ProfileError(i, status);
+    }
+    absl::StatusOr<Profile> profile = FromProto(measured.profile());
+    if (!profile.ok()) return ProfileError(i, profile.status());
+    profiles.push_back({measured.batch_size(), *std::move(profile)});
+  }
+  return BatchModel::Create(std::move(profiles));
+}
+
+absl::StatusOr<BatchRequest> Convert(const v1::FitBatchRequest& request,
+                                     const RequestLimits& limits) {
+  if (request.device_budget_bytes() < 0) {
+    return FieldError("device_budget_bytes", request.device_budget_bytes(), "must be >= 0");
+  }
+  if (request.reserved_bytes() < 0 || request.reserved_bytes() > request.device_budget_bytes()) {
+    return FieldError("reserved_bytes", request.reserved_bytes(),
+                      "must be in [0, device_budget_bytes]");
+  }
+  if (request.max_batch_size() < 0 || request.max_batch_size() > kMostBatch) {
+    return FieldError("max_batch_size", request.max_batch_size(),
+                      absl::StrCat("must be in [0, ", kMostBatch, "]"));
+  }
+  absl::StatusOr<BatchModel> model = ModelOf(request, limits);
+  if (!model.ok()) return model.status();
+  const int64_t max = request.max_batch_size() == 0 ? kDefaultBatch : request.max_batch_size();
+  return BatchRequest{std::make_shared<const BatchModel>(*std::move(model)),
+                      Bytes(request.device_budget_bytes() - request.reserved_bytes()), max};
+}
+
+void Fill(const BatchFit& fit, v1::FitBatchResponse* response) {
+  response->set_largest_batch_size(fit.largest);
+  response->set_fastest_batch_size(fit.fastest);
+  response->set_samples_per_second(fit.samples_per_second);
+  for (const BatchPoint& point : fit.points) {
+    v1::BatchPoint* filled = response->add_points();
+    filled->set_batch_size(point.batch_size);
+    filled->set_makespan_ns(point.makespan.value());
+    filled->set_peak_bytes(point.peak.value());
+    filled->set_samples_per_second(point.samples_per_second);
+    filled->set_fits(point.fits);
+    filled->set_within_profiles(point.within_profiles);
+  }
+}
+
+}  // namespace
+
+FitBatchCall::FitBatchCall(const v1::FitBatchRequest* request, CallDeadline deadline,
+                           PlanningService* planning, const RpcRecord& record,
+                           const RequestLimits& limits, v1::FitBatchResponse* response)
+    : PlanningCall(planning, record, limits),
+      request_(request),
+      deadline_(deadline),
+      response_(response) {
+  Start(/*takes_time=*/true);
+}
+
+void FitBatchCall::Begin(MayWait wait) {
+  const absl::StatusOr<BatchRequest> batches = Convert(*request_, limits_);
+  if (!batches.ok()) return End(batches.status());
+  const absl::StatusOr<KeyOptions> options =
+      FromProto(request_->options(), record_.caller()->tenant);
+  if (!options.ok()) return End(options.status());
+  ComputeRequest request{batches->model->profiles().front().profile, batches->budget, *options,
+                         deadline_};
+  request.may_wait = wait;
+  const CallHandle handle = handle_;
+  handle.Set(planning_->FitBatches(
+      request, *batches, [this](const absl::StatusOr<ComputeAnswer>& answer) { Answer(answer); }));
+}
+
+void FitBatchCall::Answer(const absl::StatusOr<ComputeAnswer>& answer) {
+  if (!answer.ok()) return End(answer.status());
+  Fill(*answer->batches, response_);
+  End(*response_);
+}
+
+}  // namespace stowage
