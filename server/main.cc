@@ -66,10 +66,11 @@ int Serve(ServerConfig config) {
   }
   const auto authenticator = MakeAuthenticator(config.auth, &metrics, &log);
   if (!authenticator.ok()) return Fail(kExitBadFlags, authenticator.status());
-  const auto store = OpenStores(config.store, &metrics);
-  if (!store.ok()) return Fail(kExitCannotListen, store.status());
+  const absl::StatusOr<Stores> stores = OpenStores(config.store, &metrics);
+  if (!stores.ok()) return Fail(kExitCannotListen, stores.status());
+  config.planning.lease = stores->lease.get();
   const LibraryPlanSolver solver;
-  PlanningService planning(config.planning, store->get(), &solver, &metrics);
+  PlanningService planning(config.planning, stores->plans.get(), &solver, &metrics);
   config.rpc.log = &log;
   config.rpc.authenticator = authenticator->get();
   absl::StatusOr<std::unique_ptr<RpcServer>> server =

@@ -7,6 +7,7 @@
 #include "server/cache/metrics_plan_store.h"
 #include "server/cache/redis_plan_store.h"
 #include "server/cache/redis_pool.h"
+#include "server/cache/redis_solve_lease.h"
 #include "server/cache/sqlite_plan_store.h"
 #include "server/cache/tiered_plan_store.h"
 
@@ -21,26 +22,29 @@ std::unique_ptr<PlanStore> Counted(std::unique_ptr<PlanStore> store, CacheTier t
   return std::make_unique<MetricsPlanStore>(std::move(store), tier, metrics);
 }
 
-std::unique_ptr<PlanStore> Redis(const StoreConfig& config, ServerMetrics* metrics) {
+Stores Redis(const StoreConfig& config, ServerMetrics* metrics) {
   RedisOptions connections;
   connections.address = *config.redis;
   RedisStoreOptions options;
   options.prefix = config.redis_prefix;
+  RedisLeaseOptions lease;
+  lease.prefix = config.redis_prefix;
   auto pool = std::make_shared<RedisPool>(connections);
-  return Counted(std::make_unique<RedisPlanStore>(options, std::move(pool), metrics),
-                 CacheTier::kRedis, metrics);
+  return {
+      Counted(std::make_unique<RedisPlanStore>(options, pool, metrics), CacheTier::kRedis, metrics),
+      std::make_unique<RedisSolveLease>(lease, pool)};
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PlanStore>> OpenStores(const StoreConfig& config,
-                                                      ServerMetrics* metrics) {
+absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics) {
   std::optional<std::chrono::nanoseconds> freshness;
-  std::unique_ptr<PlanStore> store;
+  Stores stores;
   if (config.redis) {
-    store = Redis(config, metrics);
+    stores = Redis(config, metrics);
     freshness = kFreshness;
   }
+  std::unique_ptr<PlanStore>& store = stores.plans;
   const auto put_before = [&store, &freshness](std::unique_ptr<PlanStore> fast) {
     store = store ? std::make_unique<TieredPlanStore>(std::move(fast), std::move(store), freshness)
                   : std::move(fast);
@@ -55,7 +59,7 @@ absl::StatusOr<std::unique_ptr<PlanStore>> OpenStores(const StoreConfig& config,
   }
   put_before(
       Counted(std::make_unique<MemoryPlanStore>(config.memory_bytes), CacheTier::kMemory, metrics));
-  return store;
+  return stores;
 }
 
 }  // namespace stowage

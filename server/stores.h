@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "server/cache/plan_store.h"
 #include "server/cache/redis_connection.h"
+#include "server/cache/solve_lease.h"
 #include "server/metrics/server_metrics.h"
 
 namespace stowage {
@@ -22,10 +23,14 @@ struct StoreConfig {
   std::string redis_prefix;
 };
 
+struct Stores {
+  std::unique_ptr<PlanStore> plans;
+  std::unique_ptr<SolveLease> lease;  // null: no other server shares the plans
+};
+
 // Each tier counted. The status of a file that cannot be opened, or that another process has; a
-// Redis that is away is no error: it costs hits. `metrics` outlives the store.
-absl::StatusOr<std::unique_ptr<PlanStore>> OpenStores(const StoreConfig& config,
-                                                      ServerMetrics* metrics);
+// Redis that is away is no error: it costs hits. `metrics` outlives both.
+absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics);
 
 }  // namespace stowage
 

@@ -183,7 +183,6 @@ std::set<std::string> UsersOf(const std::string& library) {
       if (LibraryOfInclude(include) == library) users.insert(RelativeTo(file, STOWAGE_SOURCE_DIR));
     }
   }
-  std::sort(users.begin(), users.end());
   return users;
 }
 

@@ -73,7 +73,11 @@ SolveEstimate FlightSolver::Estimate(const PlanningProblem& problem,
 
 FlightSolver::FlightSolver(const PlanningOptions& options, PlanCache* cache,
                            const PlanSolver* solver, ServerMetrics* metrics)
-    : table_limit_(TableLimit(options)), cache_(cache), solver_(solver), metrics_(metrics) {}
+    : table_limit_(TableLimit(options)),
+      cache_(cache),
+      solver_(solver),
+      metrics_(metrics),
+      leased_({}, options.lease != nullptr ? options.lease : &alone_, metrics) {}
 
 PlanOptions FlightSolver::OptionsFor(const Flight& flight) const {
   PlanOptions plan_options;
@@ -107,6 +111,14 @@ absl::StatusOr<Plan> FlightSolver::FindOrSolve(Flight* flight, const std::functi
   *source = AnswerSource::kCache;
   auto cached = cache_->Find(problem, *budget, access, MayWait::kYes);
   if (cached && *cached) return **std::move(cached);
+  // Of several servers one solves; its lease is held until the plan is kept.
+  const auto look = [&] {
+    cached = cache_->Find(problem, *budget, Access::kUpdate, MayWait::kYes);
+    return cached && cached->has_value();
+  };
+  const Turn turn = leased_.Await({problem.key, *budget}, look, &flight->stop);
+  if (turn.turn == SolveTurn::kStopped) return flight->stop.Check();
+  if (turn.turn == SolveTurn::kFound) return **std::move(cached);
   *source = AnswerSource::kSolved;
   absl::StatusOr<Plan> plan = Solve(flight, tell, *budget);
   if (!plan.ok() || !plan->search_complete) return plan;

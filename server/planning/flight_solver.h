@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "server/cache/leased_solve.h"
+#include "server/cache/solve_lease.h"
 #include "server/metrics/server_metrics.h"
 #include "server/planning/compute_plan.h"
 #include "server/planning/flight_table.h"
@@ -60,6 +62,8 @@ class FlightSolver {
   PlanCache* const cache_;
   const PlanSolver* const solver_;
   ServerMetrics* const metrics_;
+  NoLease alone_;
+  LeasedSolve leased_;
   SolveCosts costs_;
 };
 

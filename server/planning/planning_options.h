@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "server/cache/solve_lease.h"
 #include "server/planning/planning_problem.h"
 #include "solvers/model/units.h"
 
@@ -26,6 +27,8 @@ struct PlanningOptions {
   std::chrono::nanoseconds max_solve_time = std::chrono::minutes(10);
   int64_t max_open_calls = 10000;  // of ComputePlan, who joined a flight included
   DigestFunction digest = Sha256;
+  // Who of several servers solves; null: they share nothing. Outlives the service.
+  SolveLease* lease = nullptr;
 };
 
 // Solves of one tenant that may wait and run.

@@ -69,6 +69,10 @@ class VersionedSolver final : public PlanSolver {
     if (plan.ok()) plan->provenance.solver_version = version_;
     return plan;
   }
+  absl::StatusOr<Frontier> SolveFrontier(const Problem& problem,
+                                         const PlanOptions& options) const override {
+    return library_.SolveFrontier(problem, options);
+  }
 
  private:
   const LibraryPlanSolver library_;
