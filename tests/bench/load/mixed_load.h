@@ -22,7 +22,7 @@ struct MixedOptions {
 
 // Prints calls by kind and code, wrong answers, answers later than their deadline + 100 ms, and
 // memory after a tenth of the time and at the end. INTERNAL if an answer was wrong or late, or
-// memory grew by more than 5%.
+// memory grew by more than 5% in a minute or longer.
 absl::Status RunMixed(const MixedOptions& options);
 
 // Load, then SIGTERM in the middle of it. INTERNAL unless every call that was accepted is answered
