@@ -3,11 +3,13 @@
 #include <grpc/grpc_security_constants.h>
 
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/codec/grpc_status.h"
+#include "server/rpc/credential_lines.h"
 
 namespace stowage {
 namespace {
@@ -28,6 +30,21 @@ std::vector<std::string> PropertyValues(const grpc::AuthContext* peer, const cha
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<std::string>> TenantsIn(const AuthOptions& options) {
+  std::set<std::string> tenants;
+  for (const std::string& path : {options.token_file, options.identities_file}) {
+    if (path.empty()) continue;
+    const absl::StatusOr<std::string> text = ReadSmallFile(path);
+    if (!text.ok()) return text.status();
+    const absl::StatusOr<std::vector<CredentialLine>> lines = ReadCredentialLines(path, *text);
+    if (!lines.ok()) return lines.status();
+    for (const CredentialLine& line : *lines) {
+      if (!line.caller.tenant.empty()) tenants.insert(line.caller.tenant);
+    }
+  }
+  return std::vector<std::string>(tenants.begin(), tenants.end());
+}
 
 absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::Make(const AuthOptions& options,
                                                                    ServerMetrics* metrics,

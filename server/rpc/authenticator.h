@@ -43,6 +43,9 @@ struct AuthOptions {
   bool wants_identity() const { return !token_file.empty() || client_certificates; }
 };
 
+// The tenants that both files name now, each once; not that of servers without identities. INVALID_ARGUMENT as for Authenticator::Make.
+absl::StatusOr<std::vector<std::string>> TenantsIn(const AuthOptions& options);
+
 class Authenticator {
  public:
   using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;

@@ -180,6 +180,22 @@ TEST(AuthStart, AnAddressWhereGrpcWouldAbortIsRefused) {
 }
 
 // Clients that know nothing of gRPC's local credentials, over TCP of this machine.
+TEST(AuthStart, TheTenantsOfBothFilesAreKnown) {
+  const std::string folder = ::testing::TempDir() + "tenants_" + std::to_string(getpid());
+  AuthOptions options;
+  EXPECT_TRUE(TenantsIn(options)->empty());
+  options.token_file = folder + "_tokens";
+  options.identities_file = folder + "_names";
+  EXPECT_FALSE(TenantsIn(options).ok());
+  std::ofstream(options.token_file) << "a-token-of-the-vision-team vision reader\n"
+                                       "a-token-of-whoever-runs-it - admin\n"
+                                       "another-token-of-the-team vision planner\n";
+  std::ofstream(options.identities_file) << "*.speech.example speech planner\n";
+  const auto tenants = TenantsIn(options);
+  ASSERT_TRUE(tenants.ok()) << tenants.status();
+  EXPECT_EQ(*tenants, (std::vector<std::string>{"speech", "vision"}));
+}
+
 TEST(AuthStart, TokensWorkOnALoopbackPort) {
   CredentialFolder folder;
   AuthFixture fixture(AuthFixture::WithTokens(folder.Write("tokens", TokenLines())));

@@ -119,8 +119,8 @@ Profile NetworkProfile(int network, int kind, int shape, double noise, bool time
     stage.output = Bytes(batch * static_cast<int64_t>(1000 + structure() % 9000));
     stage.saved = stage.output + Bytes(batch * static_cast<int64_t>(structure() % 20000));
     stage.output_gradient = stage.output;
-    const double forward = 1e4 * static_cast<double>(1 + structure() % 50) *
-                           static_cast<double>(batch) / (1 + kind);
+    const double forward =
+        1e4 * static_cast<double>(1 + structure() % 50) * static_cast<double>(batch) / (1 + kind);
     if (timed) {
       stage.forward_time = Nanos(static_cast<int64_t>(forward * factor(jitter)));
       stage.backward_time = Nanos(static_cast<int64_t>(2 * forward * factor(jitter)));
