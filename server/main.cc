@@ -76,7 +76,7 @@ int Serve(ServerConfig config) {
   config.rpc.log = &log;
   config.rpc.authenticator = authenticator->get();
   absl::StatusOr<std::unique_ptr<RpcServer>> server =
-      RpcServer::Start(config.rpc, &planning, &metrics);
+      RpcServer::Start(config.rpc, &planning, stores->plans.get(), &metrics);
   if (!server.ok()) return Fail(kExitCannotListen, server.status());
   std::cout << "listening on " << (*server)->address() << ", metrics on " << metrics_address
             << std::endl;

@@ -29,11 +29,16 @@ absl::StatusOr<Budget> FromProto(const v1::Budget& message);
 
 v1::Plan ToProto(const Plan& plan);
 absl::StatusOr<Plan> FromProto(const v1::Plan& message);
+// Of the schedule of a plan made by ToProto.
+Digest DigestOf(const v1::Plan& plan);
 v1::PlanStatus ToProto(PlanStatus status);
 absl::StatusOr<PlanStatus> FromProto(v1::PlanStatus status);
 
 v1::PlanKey ToProto(const PlanKey& key);
 absl::StatusOr<PlanKey> FromProto(const v1::PlanKey& message);
+
+// `field` names it in the error.
+absl::StatusOr<Digest> DigestFromProto(const std::string& field, const std::string& bytes);
 
 // `tenant` comes from the caller's identity, never from a message.
 absl::StatusOr<KeyOptions> FromProto(const v1::PlanOptions& message, const std::string& tenant);

@@ -69,14 +69,19 @@ absl::StatusOr<PlanKey> FromProto(const v1::PlanKey& message) {
   if (message.encoding_version() < 1) {
     return FieldError("key.encoding_version", message.encoding_version(), "must be >= 1");
   }
-  const std::string& digest = message.digest();
-  if (digest.size() != Digest::kSize) {
-    return FieldError("key.digest", absl::StrCat(digest.size(), " bytes"),
+  const absl::StatusOr<Digest> digest = DigestFromProto("key.digest", message.digest());
+  if (!digest.ok()) return digest.status();
+  return PlanKey{message.encoding_version(), *digest};
+}
+
+absl::StatusOr<Digest> DigestFromProto(const std::string& field, const std::string& bytes) {
+  if (bytes.size() != Digest::kSize) {
+    return FieldError(field, absl::StrCat(bytes.size(), " bytes"),
                       absl::StrCat("must have ", Digest::kSize, " bytes"));
   }
-  std::array<uint8_t, Digest::kSize> bytes{};
-  std::copy(digest.begin(), digest.end(), bytes.begin());
-  return PlanKey{message.encoding_version(), Digest(bytes)};
+  std::array<uint8_t, Digest::kSize> copied{};
+  std::copy(bytes.begin(), bytes.end(), copied.begin());
+  return Digest(copied);
 }
 
 absl::StatusOr<KeyOptions> FromProto(const v1::PlanOptions& message, const std::string& tenant) {

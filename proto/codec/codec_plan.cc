@@ -164,6 +164,8 @@ absl::StatusOr<PlanStatus> FromProto(v1::PlanStatus status) {
   return native;
 }
 
+Digest DigestOf(const v1::Plan& plan) { return *DigestFromProto("digest", plan.digest()); }
+
 absl::StatusOr<Plan> FromProto(const v1::Plan& message) {
   absl::StatusOr<Plan> plan = ReadPlan(message);
   if (!plan.ok()) return UnderField("plan.", plan.status());

@@ -6,6 +6,7 @@
 #include "server/planning/plan_lookup.h"
 #include "server/planning/plan_under.h"
 #include "server/planning/planning_error.h"
+#include "server/planning/reports.h"
 
 namespace stowage {
 namespace {
@@ -19,7 +20,7 @@ std::optional<CachedPlan> ServingIn(const PlanEntry& entry, const PlanKey& key,
   const auto plans = PlansServing(entry, *bytes);
   // That there is no schedule holds under the reference costs; who asks has named none.
   if (plans.empty() || plans.front()->status != PlanStatus::kFound) return std::nullopt;
-  return CachedPlan{plans.front(), *bytes, key};
+  return CachedPlan{plans.front(), *bytes, key, ProfileWanted(entry)};
 }
 
 }  // namespace

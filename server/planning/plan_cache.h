@@ -25,6 +25,7 @@ struct CachedPlan {
   std::shared_ptr<const Plan> plan;  // its own budget may differ from the one below
   Bytes budget;                      // what was asked for, in bytes
   PlanKey key;
+  bool profile_wanted = false;  // as reports.h says of the entry
 };
 
 // Whether the calling thread may wait for a slow store.

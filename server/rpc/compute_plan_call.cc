@@ -1,6 +1,7 @@
 #include "server/rpc/compute_plan_call.h"
 
 #include "proto/codec/codec.h"
+#include "server/rpc/hand_out.h"
 #include "server/rpc/plan_source.h"
 
 namespace stowage {
@@ -31,9 +32,11 @@ void ComputePlanCall::Answer(const absl::StatusOr<ComputeAnswer>& answer) {
   *response_->mutable_plan() = ToProto(answer->plan);
   *response_->mutable_key() = ToProto(answer->key);
   response_->set_source(SourceToProto(answer->source));
-  record_.SetKey(answer->key);
-  record_.SetSource(NameOf(answer->source));
-  End(*response_);
+  const absl::Status status = CheckSize(response_->ByteSizeLong(), limits_);
+  if (status.ok()) {
+    RecordHandOut(*answer, DigestOf(response_->plan()), request_->job(), &record_);
+  }
+  End(status);
 }
 
 }  // namespace stowage

@@ -35,6 +35,7 @@ absl::StatusOr<ComputeRequest> ToComputeRequest(const v1::Profile& profile,
 template <class Request>
 absl::StatusOr<ComputeRequest> ToComputeRequest(const Request& request, const RequestLimits& limits,
                                                 const std::string& tenant) {
+  if (absl::Status status = CheckJob(request.job()); !status.ok()) return status;
   absl::StatusOr<ComputeRequest> converted =
       ToComputeRequest(request.profile(), request.budget(), request.options(), limits, tenant);
   if (converted.ok()) converted->job = request.job();

@@ -43,12 +43,12 @@ absl::Status ParseRequest(const grpc::ByteBuffer& bytes, google::protobuf::Messa
   return absl::InvalidArgumentError("the request is not a message of this RPC");
 }
 
-grpc::ByteBuffer GetPlanReply(const CachedPlan& cached, ReplyCache* replies) {
-  const grpc::Slice plan = replies->PlanFields(cached.plan);
+grpc::ByteBuffer GetPlanReply(const CachedPlan& cached, const WrittenPlan& written) {
   v1::GetPlanResponse rest;
   *rest.mutable_key() = ToProto(cached.key);
-  const grpc::Slice slices[] = {grpc::Slice(Opening(cached.budget, plan.size())), plan,
-                                grpc::Slice(rest.SerializeAsString())};
+  rest.set_profile_wanted(cached.profile_wanted);
+  const grpc::Slice slices[] = {grpc::Slice(Opening(cached.budget, written.fields.size())),
+                                written.fields, grpc::Slice(rest.SerializeAsString())};
   return grpc::ByteBuffer(slices, 3);
 }
 

@@ -16,8 +16,8 @@ namespace stowage {
 // INVALID_ARGUMENT when the bytes are no such message: gRPC itself would say UNIMPLEMENTED.
 absl::Status ParseRequest(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* request);
 
-// The GetPlanResponse of a plan from the cache.
-grpc::ByteBuffer GetPlanReply(const CachedPlan& cached, ReplyCache* replies);
+// The GetPlanResponse of a plan from the cache, `written` as the ReplyCache has it.
+grpc::ByteBuffer GetPlanReply(const CachedPlan& cached, const WrittenPlan& written);
 
 }  // namespace stowage
 

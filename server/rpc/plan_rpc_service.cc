@@ -6,12 +6,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/codec/codec.h"
+#include "server/rpc/admin_call.h"
 #include "server/rpc/build_info.h"
 #include "server/rpc/compute_plan_call.h"
 #include "server/rpc/compute_request.h"
 #include "server/rpc/fit_batch_call.h"
 #include "server/rpc/get_frontier_call.h"
 #include "server/rpc/get_plan_bytes.h"
+#include "server/rpc/hand_out.h"
 #include "server/rpc/rpc_status.h"
 #include "server/rpc/watch_plan_call.h"
 #include "solvers/model/field_error.h"
@@ -41,16 +43,17 @@ absl::Status KeyError(int index, const absl::Status& status) {
   return FieldError(absl::StrCat("keys[", index, "]", below), violation->value, violation->rule);
 }
 
-struct KeysAndBudget {
+struct AskedByKey {
   std::vector<PlanKey> keys;
   Budget budget;
+  std::string job;
 };
 
-absl::StatusOr<KeysAndBudget> Convert(const grpc::ByteBuffer& bytes) {
+absl::StatusOr<AskedByKey> Convert(const grpc::ByteBuffer& bytes) {
   v1::GetPlanRequest request;
   if (absl::Status status = ParseRequest(bytes, &request); !status.ok()) return status;
   if (absl::Status status = CheckLimits(request); !status.ok()) return status;
-  KeysAndBudget asked;
+  AskedByKey asked;
   for (int i = 0; i < request.keys_size(); ++i) {
     const absl::StatusOr<PlanKey> key = FromProto(request.keys(i));
     if (!key.ok()) return KeyError(i, key.status());
@@ -59,17 +62,21 @@ absl::StatusOr<KeysAndBudget> Convert(const grpc::ByteBuffer& bytes) {
   const absl::StatusOr<Budget> budget = FromProto(request.budget());
   if (!budget.ok()) return budget.status();
   asked.budget = *budget;
+  asked.job = request.job();
   return asked;
 }
 
 }  // namespace
 
 PlanRpcService::PlanRpcService(const RequestLimits& limits, const std::string& version,
-                               PlanningService* planning, const RpcMonitor& monitor)
+                               PlanningService* planning, PlanStore* store,
+                               const RpcMonitor& monitor)
     : limits_(limits),
       version_(version),
       planning_(planning),
       monitor_(monitor),
+      admin_(store, monitor.metrics, monitor.audit),
+      handlers_(limits, &admin_),
       replies_(kReplyBytes) {}
 
 ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
@@ -77,23 +84,28 @@ ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
                                             grpc::ByteBuffer* response) {
   RpcRecord record(Rpc::kGetPlan, context, monitor_);
   if (!record.caller().ok()) return FinishNow(context, record, record.caller().status());
-  const absl::StatusOr<KeysAndBudget> asked = Convert(*request);
+  const absl::StatusOr<AskedByKey> asked = Convert(*request);
   if (!asked.ok()) return FinishNow(context, record, asked.status());
   ServerUnaryReactor* reactor = context->DefaultReactor();
   planning_->GetPlanAsync(
       asked->keys, asked->budget,
-      [this, reactor, record, response](const absl::StatusOr<CachedPlan>& cached) mutable {
-        const absl::Status status = cached.ok() ? Fill(*cached, response) : cached.status();
-        if (cached.ok()) record.SetKey(cached->key);
+      [this, reactor, record, response,
+       job = asked->job](const absl::StatusOr<CachedPlan>& cached) mutable {
+        const absl::Status status =
+            cached.ok() ? Fill(*cached, job, &record, response) : cached.status();
         reactor->Finish(record.Handled(ToWireStatus(status)));
       },
       record.caller()->scope());
   return reactor;
 }
 
-absl::Status PlanRpcService::Fill(const CachedPlan& cached, grpc::ByteBuffer* response) {
-  *response = GetPlanReply(cached, &replies_);
-  return CheckSize(response->Length(), limits_);
+absl::Status PlanRpcService::Fill(const CachedPlan& cached, const std::string& job,
+                                  RpcRecord* record, grpc::ByteBuffer* response) {
+  const WrittenPlan written = replies_.Write(cached.plan);
+  *response = GetPlanReply(cached, written);
+  absl::Status status = CheckSize(response->Length(), limits_);
+  if (status.ok()) RecordHandOut(cached, written.digest, job, record);
+  return status;
 }
 
 ServerUnaryReactor* PlanRpcService::ComputePlan(CallbackServerContext* context,
@@ -125,17 +137,10 @@ ServerUnaryReactor* PlanRpcService::GetCapabilities(CallbackServerContext* conte
   response->set_max_message_bytes(limits_.max_message_bytes);
   response->set_max_stages(limits_.max_stages);
   response->set_max_vertices(limits_.max_vertices);
-  for (const Rpc rpc : {Rpc::kGetPlan, Rpc::kComputePlan, Rpc::kWatchPlan, Rpc::kGetFrontier,
-                        Rpc::kFitBatch, Rpc::kGetCapabilities}) {
-    response->add_implemented_rpcs(ToString(rpc));
+  for (size_t i = 0; i < kRpcCount; ++i) {
+    response->add_implemented_rpcs(ToString(static_cast<Rpc>(i)));
   }
   return FinishNow(context, record, absl::OkStatus());
-}
-
-ServerUnaryReactor* PlanRpcService::Refuse(CallbackServerContext* context, Rpc rpc) {
-  const RpcRecord record(rpc, context, monitor_);
-  if (!record.caller().ok()) return FinishNow(context, record, record.caller().status());
-  return FinishNow(context, record, NotImplemented(rpc));
 }
 
 grpc::ServerWriteReactor<v1::WatchPlanResponse>* PlanRpcService::WatchPlan(
@@ -158,32 +163,46 @@ ServerUnaryReactor* PlanRpcService::FitBatch(CallbackServerContext* context,
   return new FitBatchCall(request, DeadlineOf(*context), planning_, record, limits_, response);
 }
 
+template <class Request, class Response>
+ServerUnaryReactor* PlanRpcService::Administer(Rpc rpc, CallbackServerContext* context,
+                                               const Request* request, Response* response) {
+  const RpcRecord record(rpc, context, monitor_);
+  return new AdminCall(
+      planning_, record, limits_,
+      [this, request, response](RpcRecord* asked) {
+        return handlers_.Handle(*request, asked, response);
+      },
+      response);
+}
+
 ServerUnaryReactor* PlanRpcService::ExplainPlan(CallbackServerContext* context,
-                                                const v1::ExplainPlanRequest*,
-                                                v1::ExplainPlanResponse*) {
-  return Refuse(context, Rpc::kExplainPlan);
+                                                const v1::ExplainPlanRequest* request,
+                                                v1::ExplainPlanResponse* response) {
+  return Administer(Rpc::kExplainPlan, context, request, response);
 }
 
 ServerUnaryReactor* PlanRpcService::ReportExecution(CallbackServerContext* context,
-                                                    const v1::ReportExecutionRequest*,
-                                                    v1::ReportExecutionResponse*) {
-  return Refuse(context, Rpc::kReportExecution);
+                                                    const v1::ReportExecutionRequest* request,
+                                                    v1::ReportExecutionResponse* response) {
+  return Administer(Rpc::kReportExecution, context, request, response);
 }
 
 ServerUnaryReactor* PlanRpcService::ListPlans(CallbackServerContext* context,
-                                              const v1::ListPlansRequest*, v1::ListPlansResponse*) {
-  return Refuse(context, Rpc::kListPlans);
+                                              const v1::ListPlansRequest* request,
+                                              v1::ListPlansResponse* response) {
+  return Administer(Rpc::kListPlans, context, request, response);
 }
 
 ServerUnaryReactor* PlanRpcService::PinPlan(CallbackServerContext* context,
-                                            const v1::PinPlanRequest*, v1::PinPlanResponse*) {
-  return Refuse(context, Rpc::kPinPlan);
+                                            const v1::PinPlanRequest* request,
+                                            v1::PinPlanResponse* response) {
+  return Administer(Rpc::kPinPlan, context, request, response);
 }
 
 ServerUnaryReactor* PlanRpcService::DeletePlan(CallbackServerContext* context,
-                                               const v1::DeletePlanRequest*,
-                                               v1::DeletePlanResponse*) {
-  return Refuse(context, Rpc::kDeletePlan);
+                                               const v1::DeletePlanRequest* request,
+                                               v1::DeletePlanResponse* response) {
+  return Administer(Rpc::kDeletePlan, context, request, response);
 }
 
 }  // namespace stowage

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/planning/admin.h"
 #include "server/planning/planning_service.h"
+#include "server/rpc/admin_handlers.h"
 #include "server/rpc/reply_cache.h"
 #include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
@@ -23,7 +25,7 @@ class PlanRpcService final : public PlanServiceBase {
  public:
   // The pointers outlive this object.
   PlanRpcService(const RequestLimits& limits, const std::string& version, PlanningService* planning,
-                 const RpcMonitor& monitor);
+                 PlanStore* store, const RpcMonitor& monitor);
 
   grpc::ServerUnaryReactor* GetPlan(grpc::CallbackServerContext* context,
                                     const grpc::ByteBuffer* request,
@@ -60,13 +62,18 @@ class PlanRpcService final : public PlanServiceBase {
                                        v1::DeletePlanResponse* response) override;
 
  private:
-  absl::Status Fill(const CachedPlan& cached, grpc::ByteBuffer* response);
-  grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, Rpc rpc);
+  absl::Status Fill(const CachedPlan& cached, const std::string& job, RpcRecord* record,
+                    grpc::ByteBuffer* response);
+  template <class Request, class Response>
+  grpc::ServerUnaryReactor* Administer(Rpc rpc, grpc::CallbackServerContext* context,
+                                       const Request* request, Response* response);
 
   const RequestLimits limits_;
   const std::string version_;
   PlanningService* const planning_;
   const RpcMonitor monitor_;
+  PlanAdmin admin_;
+  const AdminHandlers handlers_;
   ReplyCache replies_;
 };
 

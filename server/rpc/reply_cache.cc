@@ -9,7 +9,7 @@ namespace stowage {
 namespace {
 
 // Of a place in both containers, beside the bytes.
-constexpr size_t kBookkeeping = 128;
+constexpr size_t kBookkeeping = 160;
 
 bool IsSame(const std::weak_ptr<const Plan>& a, const std::shared_ptr<const Plan>& b) {
   return !a.owner_before(b) && !b.owner_before(a);
@@ -25,39 +25,39 @@ ReplyCache::Shard& ReplyCache::ShardOf(const Plan* plan) {
   return shards_[(reinterpret_cast<uintptr_t>(plan) >> 6) % shards_.size()];
 }
 
-grpc::Slice ReplyCache::PlanFields(const std::shared_ptr<const Plan>& plan) {
+WrittenPlan ReplyCache::Write(const std::shared_ptr<const Plan>& plan) {
   Shard& shard = ShardOf(plan.get());
   {
     std::lock_guard<std::mutex> lock(shard.mutex);
-    const auto found = shard.written.find(plan.get());
-    if (found != shard.written.end() && IsSame(found->second.plan, plan)) {
-      return found->second.fields;
+    const auto found = shard.kept.find(plan.get());
+    if (found != shard.kept.end() && IsSame(found->second.plan, plan)) {
+      return found->second.written;
     }
   }
   v1::Plan message = ToProto(*plan);
   message.clear_budget_bytes();
-  const grpc::Slice fields(message.SerializeAsString());
-  Keep(plan, fields);
-  return fields;
+  const WrittenPlan written{grpc::Slice(message.SerializeAsString()), DigestOf(message)};
+  Keep(plan, written);
+  return written;
 }
 
-void ReplyCache::Keep(const std::shared_ptr<const Plan>& plan, const grpc::Slice& fields) {
-  const size_t charge = fields.size() + kBookkeeping;
+void ReplyCache::Keep(const std::shared_ptr<const Plan>& plan, const WrittenPlan& written) {
+  const size_t charge = written.fields.size() + kBookkeeping;
   if (charge > shard_capacity_) return;
   Shard& shard = ShardOf(plan.get());
   std::lock_guard<std::mutex> lock(shard.mutex);
-  auto [place, fresh] = shard.written.try_emplace(plan.get());
+  auto [place, fresh] = shard.kept.try_emplace(plan.get());
   if (fresh) {
     shard.order.push_back(plan.get());
   } else {
-    shard.bytes -= place->second.fields.size() + kBookkeeping;
+    shard.bytes -= place->second.written.fields.size() + kBookkeeping;
   }
-  place->second = Written{plan, fields};
+  place->second = Kept{plan, written};
   shard.bytes += charge;
   while (shard.bytes > shard_capacity_) {
-    const auto oldest = shard.written.find(shard.order.front());
-    shard.bytes -= oldest->second.fields.size() + kBookkeeping;
-    shard.written.erase(oldest);
+    const auto oldest = shard.kept.find(shard.order.front());
+    shard.bytes -= oldest->second.written.fields.size() + kBookkeeping;
+    shard.kept.erase(oldest);
     shard.order.pop_front();
   }
 }

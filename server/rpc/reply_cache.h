@@ -12,10 +12,16 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "solvers/model/digest.h"
 #include "solvers/model/units.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
+
+struct WrittenPlan {
+  grpc::Slice fields;  // of v1::Plan but budget_bytes
+  Digest digest;       // of its schedule
+};
 
 // Thread-safe.
 class ReplyCache {
@@ -23,26 +29,25 @@ class ReplyCache {
   // Holds at most `capacity` bytes; what was written first goes first.
   explicit ReplyCache(Bytes capacity);
 
-  // The fields of v1::Plan but budget_bytes. The slice shares its bytes. O(1) unless the plan is not
-  // here, else O(size of the plan).
-  grpc::Slice PlanFields(const std::shared_ptr<const Plan>& plan);
+  // The slice shares its bytes. O(1) unless the plan is not here, else O(size of the plan).
+  WrittenPlan Write(const std::shared_ptr<const Plan>& plan);
 
   Bytes held() const;
 
  private:
-  struct Written {
+  struct Kept {
     std::weak_ptr<const Plan> plan;  // another plan may live at the same address one day
-    grpc::Slice fields;
+    WrittenPlan written;
   };
   struct Shard {
     mutable std::mutex mutex;
-    std::unordered_map<const Plan*, Written> written;
+    std::unordered_map<const Plan*, Kept> kept;
     std::deque<const Plan*> order;
     size_t bytes = 0;
   };
 
   Shard& ShardOf(const Plan* plan);
-  void Keep(const std::shared_ptr<const Plan>& plan, const grpc::Slice& fields);
+  void Keep(const std::shared_ptr<const Plan>& plan, const WrittenPlan& written);
 
   const size_t shard_capacity_;
   std::array<Shard, 8> shards_;

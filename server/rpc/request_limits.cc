@@ -1,7 +1,5 @@
 #include "server/rpc/request_limits.h"
 
-#include <string>
-
 #include "absl/strings/str_cat.h"
 #include "proto/codec/grpc_status.h"
 #include "solvers/model/field_error.h"
@@ -19,7 +17,16 @@ absl::Status AtMost(const std::string& field, int64_t count, int64_t limit) {
 
 absl::Status CheckLimits(const v1::GetPlanRequest& request) {
   if (request.keys().empty()) return FieldError("keys", "empty", "must have at least 1 element");
-  return AtMost("keys", request.keys_size(), kMaxKeysPerRequest);
+  if (absl::Status status = AtMost("keys", request.keys_size(), kMaxKeysPerRequest); !status.ok()) {
+    return status;
+  }
+  return CheckJob(request.job());
+}
+
+absl::Status CheckJob(const std::string& job) {
+  if (job.size() <= kMaxJobBytes) return absl::OkStatus();
+  return FieldError("job", absl::StrCat(job.size(), " bytes"),
+                    absl::StrCat("must have at most ", kMaxJobBytes, " bytes"));
 }
 
 absl::Status CheckLimits(const v1::Profile& profile, const RequestLimits& limits) {

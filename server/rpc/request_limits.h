@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "solvers/model/chain.h"
@@ -14,6 +15,7 @@
 namespace stowage {
 
 inline constexpr int kMaxKeysPerRequest = 16;
+inline constexpr size_t kMaxJobBytes = 128;
 // Of all stages together: small on the wire, some bytes each in memory.
 inline constexpr int64_t kMaxSavedTensors = 200'000;
 
@@ -25,6 +27,8 @@ struct RequestLimits {
 
 // OK, or INVALID_ARGUMENT made by FieldError that names the limit.
 absl::Status CheckLimits(const v1::GetPlanRequest& request);
+// Of the name that a job gives itself.
+absl::Status CheckJob(const std::string& job);
 // Of the profile of a request.
 absl::Status CheckLimits(const v1::Profile& profile, const RequestLimits& limits);
 

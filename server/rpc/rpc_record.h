@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "server/log/log.h"
 #include "server/metrics/server_metrics.h"
+#include "server/planning/audit_log.h"
 #include "server/rpc/authenticator.h"
 #include "server/rpc/identity.h"
 #include "solvers/model/canonical.h"
@@ -22,6 +23,7 @@ struct RpcMonitor {
   ServerMetrics* metrics = nullptr;
   Log* log = nullptr;                            // null: nothing is logged
   const Authenticator* authenticator = nullptr;  // null: everyone may do everything
+  AuditLog* audit = nullptr;                     // null: there is none
 };
 
 class RpcRecord {
@@ -32,6 +34,21 @@ class RpcRecord {
   // Who calls, if they may; else UNAUTHENTICATED or PERMISSION_DENIED, which is the call's answer.
   // No handler looks at a request before this.
   const absl::StatusOr<Caller>& caller() const { return caller_; }
+
+  // The caller's, or a new one.
+  const std::string& id() const { return id_; }
+
+  // Adds what `fill` makes of an event of this call, if there is an audit log.
+  template <class Fill>
+  void Audit(Fill fill) const {
+    if (monitor_.audit == nullptr || !caller_.ok()) return;
+    AuditEvent event;
+    event.request_id = id_;
+    event.identity = caller_->identity;
+    event.tenant = caller_->tenant;
+    fill(&event);
+    monitor_.audit->Add(event);
+  }
 
   // For the log: which key answered or was asked for, and where the plan came from.
   void SetKey(const PlanKey& key);

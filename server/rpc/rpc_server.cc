@@ -62,6 +62,7 @@ class SocketMode {
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptions& options,
                                                             PlanningService* planning,
+                                                            PlanStore* store,
                                                             ServerMetrics* metrics) {
   if (options.authenticator && !options.tls.enabled() && !IsLocalAddress(options.listen)) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -71,9 +72,9 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
-  const RpcMonitor monitor{metrics, options.log, options.authenticator};
+  const RpcMonitor monitor{metrics, options.log, options.authenticator, options.audit};
   std::unique_ptr<RpcServer> server(new RpcServer(
-      std::make_unique<PlanRpcService>(options.limits, options.version, planning, monitor)));
+      std::make_unique<PlanRpcService>(options.limits, options.version, planning, store, monitor)));
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(options.listen, Credentials(options, metrics), &port);

@@ -31,15 +31,17 @@ struct RpcServerOptions {
   Log* log = nullptr;  // null: nothing is logged
   // Null: everyone may do everything. Needs TLS or an address of this machine, and a log.
   const Authenticator* authenticator = nullptr;
+  AuditLog* audit = nullptr;  // null: there is none
 };
 
 class RpcServer {
  public:
   // Serving when it returns. UNAVAILABLE when the address cannot be bound, FAILED_PRECONDITION when
-  // callers could not be told apart there. All pointers outlive the server.
+  // callers could not be told apart there. `store` is that of `planning`. All pointers outlive the
+  // server.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(const RpcServerOptions& options,
                                                           PlanningService* planning,
-                                                          ServerMetrics* metrics);
+                                                          PlanStore* store, ServerMetrics* metrics);
   ~RpcServer();
 
   // As bound: a port of 0 has become a number.

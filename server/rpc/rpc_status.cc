@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "proto/codec/grpc_status.h"
 #include "server/planning/planning_error.h"
 
@@ -19,12 +18,6 @@ grpc::Status ToWireStatus(const absl::Status& status) {
     wire = WithRetryDelay(wire, *retry_after);
   }
   return ToGrpcStatus(wire);
-}
-
-absl::Status NotImplemented(Rpc rpc) {
-  return WithReason(absl::UnimplementedError(absl::StrCat(
-                        ToString(rpc), " is not implemented by this version of the server")),
-                    kReasonNotImplemented);
 }
 
 }  // namespace stowage

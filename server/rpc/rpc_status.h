@@ -6,16 +6,12 @@
 #include <grpcpp/support/status.h>
 
 #include "absl/status/status.h"
-#include "server/metrics/server_metrics.h"
 
 namespace stowage {
 
 // Every error carries a reason: its own (PLAN_NOT_CACHED, QUEUE_FULL, DRAINING), else the name of
 // its code.
 grpc::Status ToWireStatus(const absl::Status& status);
-
-// UNIMPLEMENTED, reason NOT_IMPLEMENTED.
-absl::Status NotImplemented(Rpc rpc);
 
 }  // namespace stowage
 

@@ -6,6 +6,7 @@
 
 #include "proto/codec/codec.h"
 #include "server/planning/planning_error.h"
+#include "server/rpc/hand_out.h"
 #include "server/rpc/plan_source.h"
 #include "server/rpc/rpc_status.h"
 
@@ -43,9 +44,10 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
       *last.mutable_plan() = ToProto(answer->plan);
       *last.mutable_key() = ToProto(answer->key);
       last.set_source(SourceToProto(answer->source));
-      record_.SetKey(answer->key);
-      record_.SetSource(NameOf(answer->source));
       status = CheckSize(last.ByteSizeLong(), limits_);
+    }
+    if (status.ok()) {
+      RecordHandOut(*answer, DigestOf(last.plan()), reactor_->request_->job(), &record_);
     }
     std::lock_guard<std::mutex> lock(mutex_);
     answered_ = true;

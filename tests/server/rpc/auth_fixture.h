@@ -60,7 +60,7 @@ class AuthFixture {
     if (!options.tls.enabled()) options.listen = "unix:" + folder.PathOf("socket");
     options.log = &kept.log;
     options.authenticator = authenticator.get();
-    auto started = RpcServer::Start(options, &base.service, &base.metrics);
+    auto started = RpcServer::Start(options, &base.service, &base.store, &base.metrics);
     if (!started.ok()) {
       ADD_FAILURE() << started.status();
       return;

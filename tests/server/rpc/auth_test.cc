@@ -175,7 +175,8 @@ TEST(AuthStart, AnAddressWhereGrpcWouldAbortIsRefused) {
   options.listen = "0.0.0.0:0";
   options.log = &fixture.kept.log;
   options.authenticator = fixture.authenticator.get();
-  const auto started = RpcServer::Start(options, &fixture.base.service, &fixture.base.metrics);
+  const auto started =
+      RpcServer::Start(options, &fixture.base.service, &fixture.base.store, &fixture.base.metrics);
   EXPECT_TRUE(absl::IsFailedPrecondition(started.status())) << started.status();
 }
 
@@ -203,7 +204,8 @@ TEST(AuthStart, TokensWorkOnALoopbackPort) {
   options.listen = "127.0.0.1:0";
   options.log = &fixture.kept.log;
   options.authenticator = fixture.authenticator.get();
-  const auto started = RpcServer::Start(options, &fixture.base.service, &fixture.base.metrics);
+  const auto started =
+      RpcServer::Start(options, &fixture.base.service, &fixture.base.store, &fixture.base.metrics);
   ASSERT_TRUE(started.ok()) << started.status();
   fixture.channel = grpc::CreateChannel((*started)->address(), grpc::InsecureChannelCredentials());
   v1::GetCapabilitiesResponse response;

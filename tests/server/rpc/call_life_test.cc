@@ -143,7 +143,8 @@ TEST(CallLife, AnAddressThatCannotBeBoundIsAnError) {
   RpcFixture fixture;
   RpcServerOptions options;
   options.listen = "unix:/nonexistent/directory/socket";
-  const auto started = RpcServer::Start(options, &fixture.service, &fixture.metrics);
+  const auto started =
+      RpcServer::Start(options, &fixture.service, &fixture.store, &fixture.metrics);
   EXPECT_TRUE(absl::IsUnavailable(started.status()));
 }
 

@@ -88,7 +88,7 @@ struct Replica {
     RpcServerOptions options;
     options.listen = address;
     absl::StatusOr<std::unique_ptr<RpcServer>> started =
-        RpcServer::Start(options, &service, &metrics);
+        RpcServer::Start(options, &service, &store, &metrics);
     EXPECT_TRUE(started.ok()) << started.status();
     if (started.ok()) server = *std::move(started);
   }

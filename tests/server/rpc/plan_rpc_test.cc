@@ -157,8 +157,9 @@ TEST(PlanRpc, CapabilitiesSayWhatThereIs) {
   EXPECT_EQ(response.max_message_bytes(), limits.max_message_bytes);
   EXPECT_EQ(response.max_vertices(), limits.max_vertices);
   EXPECT_THAT(response.implemented_rpcs(),
-              ::testing::UnorderedElementsAre("GetPlan", "ComputePlan", "WatchPlan", "GetFrontier",
-                                              "FitBatch", "GetCapabilities"));
+              ::testing::UnorderedElementsAre(
+                  "GetPlan", "ComputePlan", "WatchPlan", "GetFrontier", "FitBatch", "ExplainPlan",
+                  "ReportExecution", "ListPlans", "PinPlan", "DeletePlan", "GetCapabilities"));
   std::vector<std::string> names;
   for (const auto& solver : response.solvers()) {
     names.push_back(solver.name());
@@ -185,32 +186,6 @@ TEST(PlanRpc, AnAnswerOverTheLimitNamesTheLimit) {
   EXPECT_FALSE(GetRetryDelay(status).has_value());
   EXPECT_THAT(std::string(status.message()),
               ::testing::HasSubstr(std::to_string(limits.max_message_bytes)));
-}
-
-template <class Request, class Response>
-absl::Status Call(v1::PlanService::Stub* stub,
-                  grpc::Status (v1::PlanService::Stub::*method)(grpc::ClientContext*,
-                                                                const Request&, Response*)) {
-  grpc::ClientContext context;
-  Response response;
-  return FromGrpcStatus((stub->*method)(&context, Request(), &response));
-}
-
-void ExpectNotImplemented(const absl::Status& status) {
-  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
-  EXPECT_EQ(GetReason(status), kReasonNotImplemented);
-}
-
-TEST(PlanRpc, WhatComesLaterIsUnimplementedWithItsReason) {
-  RpcFixture fixture;
-  using Stub = v1::PlanService::Stub;
-  Stub* stub = fixture.stub.get();
-  ExpectNotImplemented(Call(stub, &Stub::ExplainPlan));
-  ExpectNotImplemented(Call(stub, &Stub::ReportExecution));
-  ExpectNotImplemented(Call(stub, &Stub::ListPlans));
-  ExpectNotImplemented(Call(stub, &Stub::PinPlan));
-  ExpectNotImplemented(Call(stub, &Stub::DeletePlan));
-  EXPECT_EQ(fixture.metrics.rpcs_handled[grpc::UNIMPLEMENTED], 5);
 }
 
 TEST(PlanRpc, AFullQueueSaysWhenToRetry) {

@@ -36,7 +36,7 @@ std::string Whole(const grpc::ByteBuffer& buffer) {
 
 v1::GetPlanResponse Reply(const CachedPlan& cached, ReplyCache* replies) {
   v1::GetPlanResponse response;
-  EXPECT_TRUE(response.ParseFromString(Whole(GetPlanReply(cached, replies))));
+  EXPECT_TRUE(response.ParseFromString(Whole(GetPlanReply(cached, replies->Write(cached.plan)))));
   return response;
 }
 
@@ -49,17 +49,22 @@ TEST(GetPlanReply, IsTheMessageThatTheCodecMakes) {
     *expected.mutable_plan() = ToProto(*plan);
     expected.mutable_plan()->set_budget_bytes(budget);
     *expected.mutable_key() = ToProto(key);
-    EXPECT_EQ(Reply(CachedPlan{plan, Bytes(budget), key}, &replies).SerializeAsString(),
-              expected.SerializeAsString());
+    CachedPlan cached{plan, Bytes(budget), key};
+    EXPECT_EQ(Reply(cached, &replies).SerializeAsString(), expected.SerializeAsString());
+    expected.set_profile_wanted(true);
+    cached.profile_wanted = true;
+    EXPECT_EQ(Reply(cached, &replies).SerializeAsString(), expected.SerializeAsString());
   }
 }
 
 TEST(ReplyCache, WritesAPlanOnce) {
   ReplyCache replies(Bytes(1 << 20));
   const auto plan = PlanOf(1, 500);
-  const grpc::Slice first = replies.PlanFields(plan);
-  const grpc::Slice second = replies.PlanFields(plan);
-  EXPECT_EQ(first.begin(), second.begin());
+  const WrittenPlan first = replies.Write(plan);
+  const WrittenPlan second = replies.Write(plan);
+  EXPECT_EQ(first.fields.begin(), second.fields.begin());
+  EXPECT_EQ(first.digest, ScheduleDigest(plan->schedule));
+  EXPECT_EQ(second.digest, first.digest);
 }
 
 TEST(ReplyCache, APlanAtTheAddressOfADeadOneIsAnotherPlan) {
@@ -79,12 +84,12 @@ TEST(ReplyCache, HoldsNoMoreThanItsCapacity) {
   std::vector<std::shared_ptr<const Plan>> plans;
   for (int i = 0; i < 1000; ++i) {
     plans.push_back(PlanOf(i, static_cast<size_t>(i)));
-    EXPECT_GT(replies.PlanFields(plans.back()).size(), static_cast<size_t>(i));
+    EXPECT_GT(replies.Write(plans.back()).fields.size(), static_cast<size_t>(i));
     ASSERT_LE(replies.held(), capacity);
   }
   EXPECT_GT(replies.held(), Bytes(capacity.value() / 2));
   const auto huge = PlanOf(1, 1 << 20);
-  EXPECT_GT(replies.PlanFields(huge).size(), size_t{1} << 20);
+  EXPECT_GT(replies.Write(huge).fields.size(), size_t{1} << 20);
   EXPECT_LE(replies.held(), capacity);
 }
 

@@ -38,7 +38,7 @@ class RpcFixture {
                      "_" + std::to_string(next++);
     options.version = "9.8.7";
     options.limits = limits;
-    auto started = RpcServer::Start(options, &service, &metrics);
+    auto started = RpcServer::Start(options, &service, &store, &metrics);
     if (!started.ok()) {
       ADD_FAILURE() << started.status();
       return;

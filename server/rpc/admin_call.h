@@ -1,0 +1,63 @@
+// A unary call about cached plans, from its handler's return to its answer. It waits for the store, so
+// a thread of the intake runs it.
+//
+// That thread, or the handler where the call is refused, finishes it: one Finish. What is cancelled
+// before it has begun does nothing. gRPC calls OnDone after Finish and after OnCancel, and nothing
+// later: there the call deletes itself.
+#ifndef STOWAGE_SERVER_RPC_ADMIN_CALL_H_
+#define STOWAGE_SERVER_RPC_ADMIN_CALL_H_
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <functional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "server/planning/planning_error.h"
+#include "server/planning/planning_service.h"
+#include "server/rpc/request_limits.h"
+#include "server/rpc/rpc_record.h"
+#include "server/rpc/rpc_status.h"
+
+namespace stowage {
+
+class AdminCall final : public grpc::ServerUnaryReactor {
+ public:
+  // Fills the response, for a caller who may ask.
+  using Task = std::function<absl::Status(RpcRecord* record)>;
+
+  // Starts at once. `response` is gRPC's and lives until OnDone, as does what `task` uses.
+  AdminCall(PlanningService* planning, const RpcRecord& record, const RequestLimits& limits,
+            Task task, const google::protobuf::MessageLite* response)
+      : limits_(limits), record_(record), task_(std::move(task)), response_(response) {
+    const absl::Status begun =
+        record_.caller().ok() ? planning->Defer([this] { Run(); }) : record_.caller().status();
+    if (!begun.ok()) End(begun);
+  }
+
+  void OnCancel() override { cancelled_ = true; }
+  void OnDone() override { delete this; }
+
+ private:
+  void Run() {
+    if (cancelled_) return End(CallCancelledError());
+    absl::Status status = task_(&record_);
+    if (status.ok()) status = CheckSize(response_->ByteSizeLong(), limits_);
+    End(status);
+  }
+
+  // This object may be gone afterwards.
+  void End(const absl::Status& status) { Finish(record_.Handled(ToWireStatus(status))); }
+
+  const RequestLimits limits_;
+  RpcRecord record_;
+  const Task task_;
+  const google::protobuf::MessageLite* const response_;
+  std::atomic<bool> cancelled_{false};
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_ADMIN_CALL_H_

@@ -1,0 +1,40 @@
+// From requests about cached plans to PlanAdmin, and back: list, pin, delete, report, explain.
+//
+// INVALID_ARGUMENT made by FieldError, field names as the contract spells them; else what PlanAdmin
+// says. The caller is one who may ask. All wait for the store. Thread-safe.
+#ifndef STOWAGE_SERVER_RPC_ADMIN_HANDLERS_H_
+#define STOWAGE_SERVER_RPC_ADMIN_HANDLERS_H_
+
+#include "absl/status/status.h"
+#include "server/planning/admin.h"
+#include "server/rpc/request_limits.h"
+#include "server/rpc/rpc_record.h"
+#include "stowage/v1/plan_service.pb.h"
+
+namespace stowage {
+
+class AdminHandlers {
+ public:
+  // The pointer outlives this object.
+  AdminHandlers(const RequestLimits& limits, PlanAdmin* admin) : limits_(limits), admin_(admin) {}
+
+  // Entries that would make the page larger than a message are on the next one.
+  absl::Status Handle(const v1::ListPlansRequest& request, RpcRecord* record,
+                      v1::ListPlansResponse* response) const;
+  absl::Status Handle(const v1::PinPlanRequest& request, RpcRecord* record,
+                      v1::PinPlanResponse* response) const;
+  absl::Status Handle(const v1::DeletePlanRequest& request, RpcRecord* record,
+                      v1::DeletePlanResponse* response) const;
+  absl::Status Handle(const v1::ReportExecutionRequest& request, RpcRecord* record,
+                      v1::ReportExecutionResponse* response) const;
+  absl::Status Handle(const v1::ExplainPlanRequest& request, RpcRecord* record,
+                      v1::ExplainPlanResponse* response) const;
+
+ private:
+  const RequestLimits limits_;
+  PlanAdmin* const admin_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_ADMIN_HANDLERS_H_

@@ -1,0 +1,152 @@
+// To whom cached plans are there, and what the audit log says of who got and did what.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/server/rpc/admin_calls.h"
+#include "tests/server/rpc/auth_fixture.h"
+
+namespace stowage::testing {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kTight = 1500;
+
+struct AuditFile {
+  AuditFile() : log(*AuditLog::Open({folder.PathOf("audit")})) {}
+  ~AuditFile() { std::remove(folder.PathOf("audit").c_str()); }
+  RpcServerOptions Options() const {
+    RpcServerOptions options;
+    options.audit = log.get();
+    return options;
+  }
+  // Once all of it is written.
+  std::string Text() {
+    log.reset();
+    std::ifstream file(folder.PathOf("audit"));
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+  CredentialFolder folder;
+  std::unique_ptr<AuditLog> log;
+};
+
+class AdminTenantsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fixture_ = std::make_unique<AuthFixture>(AuthFixture::WithTokens(tokens_), audit_.Options());
+    vision_ = std::make_unique<AdminCalls>(fixture_->channel, kPlannerToken);
+    speech_ = std::make_unique<AdminCalls>(fixture_->channel, kOtherToken);
+    admin_ = std::make_unique<AdminCalls>(fixture_->channel, kAdminToken);
+    v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTight);
+    request.set_job("train-17");
+    const auto ours = vision_->Compute(request);
+    const auto theirs = speech_->Compute(request);
+    ASSERT_TRUE(ours.ok() && theirs.ok());
+    ours_ = *ours;
+    theirs_ = *theirs;
+  }
+
+  CredentialFolder folder_;
+  const std::string tokens_ = folder_.Write("tokens", TokenLines());
+  AuditFile audit_;
+  std::unique_ptr<AuthFixture> fixture_;
+  std::unique_ptr<AdminCalls> vision_, speech_, admin_;
+  v1::ComputePlanResponse ours_, theirs_;
+};
+
+void ExpectSame(const absl::Status& hidden, const absl::Status& unknown) {
+  EXPECT_FALSE(hidden.ok());
+  EXPECT_EQ(hidden, unknown);  // payloads included
+}
+
+TEST_F(AdminTenantsTest, AKeyOfAnotherTenantIsAsUnknown) {
+  v1::PlanKey unknown = ours_.key();
+  unknown.set_digest(std::string(32, 'u'));
+  const v1::PlanKey& hidden = theirs_.key();
+
+  EXPECT_EQ(vision_->List()->plans_size(), 1);
+  EXPECT_EQ(vision_->List()->plans(0).key().digest(), ours_.key().digest());
+  EXPECT_EQ(vision_->List(hidden)->plans_size(), 0);
+  EXPECT_EQ(vision_->List(ours_.key())->plans_size(), 1);
+
+  EXPECT_TRUE(vision_->Explain(ExplainRequest(ours_.key(), kTight)).ok());
+  ExpectSame(vision_->Explain(ExplainRequest(hidden, kTight)).status(),
+             vision_->Explain(ExplainRequest(unknown, kTight)).status());
+
+  EXPECT_TRUE(vision_->Report(ReportRequest(ours_.plan(), ours_.key(), "job")).ok());
+  ExpectSame(vision_->Report(ReportRequest(theirs_.plan(), hidden, "job")).status(),
+             vision_->Report(ReportRequest(theirs_.plan(), unknown, "job")).status());
+  EXPECT_EQ(admin_->List(hidden)->plans(0).reports(), 0);
+}
+
+TEST_F(AdminTenantsTest, OnlyAnAdminPinsAndDeletesAndSeesEveryTenant) {
+  const auto all = admin_->List();
+  ASSERT_TRUE(all.ok()) << all.status();
+  ASSERT_EQ(all->plans_size(), 2);
+  for (const v1::PlanSummary& plan : all->plans()) {
+    const v1::PinPlanRequest pin = PinRequest(plan, v1::PIN_ACTION_PIN);
+    for (AdminCalls* calls : {vision_.get(), speech_.get()}) {
+      EXPECT_EQ(GetReason(calls->Pin(pin)), "ROLE_TOO_LOW");
+      EXPECT_EQ(GetReason(calls->Delete(plan.key()).status()), "ROLE_TOO_LOW");
+    }
+    EXPECT_TRUE(admin_->Explain(ExplainRequest(plan.key(), kTight)).ok());
+    EXPECT_TRUE(admin_->Pin(pin).ok());
+    EXPECT_TRUE(admin_->List(plan.key())->plans(0).pinned());
+    EXPECT_TRUE(admin_->Delete(plan.key())->deleted());
+  }
+  EXPECT_TRUE(admin_->Report(ReportRequest(ours_.plan(), ours_.key(), "job")).status().code() ==
+              absl::StatusCode::kNotFound);
+  EXPECT_EQ(vision_->List()->plans_size(), 0);
+}
+
+TEST_F(AdminTenantsTest, WhoGotAndDidWhatIsAudited) {
+  v1::GetPlanRequest get;
+  *get.add_keys() = ours_.key();
+  get.mutable_budget()->set_bytes(kTight);
+  get.set_job("eval-3");
+  ASSERT_TRUE(vision_->Get(get).ok());
+  v1::WatchPlanRequest watch;
+  *watch.mutable_profile() = ToProto(ChainProfile({}));
+  *watch.mutable_budget() = get.budget();
+  watch.set_job("watch-4");
+  grpc::ClientContext context;
+  AuthFixture::Prepare(&context, kPlannerToken);
+  const auto stream = fixture_->Stub()->WatchPlan(&context, watch);
+  for (v1::WatchPlanResponse message; stream->Read(&message);) {
+  }
+  ASSERT_TRUE(stream->Finish().ok());
+  ASSERT_TRUE(vision_->Report(ReportRequest(ours_.plan(), ours_.key(), "train-17")).ok());
+  ASSERT_TRUE(
+      admin_->Pin(PinRequest(admin_->List(ours_.key())->plans(0), v1::PIN_ACTION_PIN)).ok());
+  ASSERT_TRUE(admin_->Delete(theirs_.key()).ok());
+  fixture_->server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
+
+  const std::string text = audit_.Text();
+  const std::string key = FromProto(ours_.key())->digest.ToHex();
+  const std::string digest = DigestOf(ours_.plan()).ToHex();
+  const std::string who = "\"identity\":\"vision-jobs\",\"tenant\":\"vision\",";
+  const std::string plan = "\"key\":\"" + key +
+                           "\",\"budget_bytes\":1500,\"revision\":1,\"plan_digest\":\"" + digest +
+                           "\"";
+  EXPECT_THAT(text, HasSubstr(who + "\"job\":\"train-17\"," + plan + ",\"source\":\"solved\"}"));
+  EXPECT_THAT(text, HasSubstr(who + "\"job\":\"eval-3\"," + plan + ",\"source\":\"key\"}"));
+  EXPECT_THAT(text, HasSubstr(who + "\"job\":\"watch-4\"," + plan + ",\"source\":\"cache\"}"));
+  EXPECT_THAT(text, HasSubstr(who + "\"job\":\"train-17\"," + plan + ",\"outcome\":\"accepted\"}"));
+  EXPECT_THAT(text, ContainsRegex("\"event\":\"pin\".*\"identity\":\"operations\".*" + key));
+  EXPECT_THAT(text, ContainsRegex("\"event\":\"delete\".*\"identity\":\"operations\""));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7);
+  for (const char* secret : {kPlannerToken, kOtherToken, kAdminToken}) {
+    EXPECT_THAT(text, Not(HasSubstr(secret)));
+  }
+}
+
+}  // namespace
+}  // namespace stowage::testing
