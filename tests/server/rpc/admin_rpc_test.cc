@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <future>
+#include <numeric>
 #include <set>
+#include <thread>
 
 #include "tests/server/rpc/admin_calls.h"
 
@@ -270,6 +274,42 @@ TEST_F(AdminRpcTest, ExplainsWhatAnswersTheBudget) {
   ExpectField(calls_.Explain(ExplainRequest(answer.key(), -1)).status(), "budget.bytes");
   ExpectField(calls_.Explain(ExplainRequest(v1::PlanKey(), kTight)).status(),
               "key.encoding_version");
+}
+
+TEST_F(AdminRpcTest, ACancelledCallEndsOnceAndTheServerIsAsItWas) {
+  const v1::PlanKey key = Compute().key();
+  std::promise<void> release;
+  const std::shared_future<void> released = release.get_future().share();
+  for (int i = 0; i < PlanningOptions().intake_threads; ++i) {
+    ASSERT_TRUE(fixture_.service.Defer([released] { released.wait(); }).ok());
+  }
+  grpc::ClientContext context;
+  auto call = std::async(std::launch::async, [&] {
+    v1::ExplainPlanResponse response;
+    return fixture_.stub->ExplainPlan(&context, ExplainRequest(key, kTight), &response);
+  });
+  const auto wait_until = [](const std::function<bool()>& done) {
+    for (int i = 0; i < 1000 && !done(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return done();
+  };
+  ASSERT_TRUE(wait_until([&] { return fixture_.metrics.rpcs_started == 2; }));
+  context.TryCancel();
+  EXPECT_EQ(call.get().error_code(), grpc::CANCELLED);
+  release.set_value();
+  EXPECT_TRUE(calls_.Explain(ExplainRequest(key, kTight)).ok());
+  EXPECT_TRUE(wait_until([&] {
+    const auto& handled = fixture_.metrics.rpcs_handled;
+    return std::accumulate(handled.begin(), handled.end(), int64_t{0}) == 3;
+  }));
+}
+
+TEST_F(AdminRpcTest, AServerThatGoesAwaySaysSo) {
+  fixture_.service.Stop();
+  const absl::Status status = calls_.List().status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(GetReason(status), "DRAINING");
 }
 
 }  // namespace
