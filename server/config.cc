@@ -47,6 +47,7 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
   config.planning.max_open_calls = absl::GetFlag(FLAGS_max_open_calls);
   config.planning.tenant_share = absl::GetFlag(FLAGS_tenant_share);
   config.store = *std::move(store);
+  config.audit_log = absl::GetFlag(FLAGS_audit_log);
   config.drain_timeout = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_drain_timeout));
   return config;
 }

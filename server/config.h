@@ -16,12 +16,13 @@
 namespace stowage {
 
 struct ServerConfig {
-  RpcServerOptions rpc;  // log and authenticator are whoever starts it's to set
+  RpcServerOptions rpc;  // log, audit and authenticator are whoever starts it's to set
   AuthOptions auth;
   LogLevel log_level = LogLevel::kInfo;
   std::string metrics_listen;  // empty: no endpoint
   PlanningOptions planning;
   StoreConfig store;
+  std::string audit_log;  // empty: none
   std::chrono::nanoseconds drain_timeout{};
 };
 

@@ -1,6 +1,7 @@
 #include "server/config_checks.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 
 #include "absl/flags/flag.h"
@@ -108,7 +109,8 @@ absl::Status CheckOthers(const ConfigSources& sources) {
   if (!ParseLogLevel(level)) {
     return FlagError(sources, "log_level", level, "must be debug, info, warning or error");
   }
-  return absl::OkStatus();
+  const std::string audit = absl::GetFlag(FLAGS_audit_log);
+  return audit.empty() ? absl::OkStatus() : CheckFolder(sources, "audit_log", audit, audit);
 }
 
 }  // namespace
@@ -116,6 +118,14 @@ absl::Status CheckOthers(const ConfigSources& sources) {
 absl::Status FlagError(const ConfigSources& sources, const std::string& flag,
                        const std::string& value, const std::string& rule) {
   return absl::InvalidArgumentError(absl::StrCat(sources.Describe(flag), "=", value, ": ", rule));
+}
+
+absl::Status CheckFolder(const ConfigSources& sources, const std::string& flag,
+                         const std::string& value, const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
+  std::error_code error;
+  if (std::filesystem::is_directory(parent, error)) return absl::OkStatus();
+  return FlagError(sources, flag, value, "the folder " + parent.string() + " is not there");
 }
 
 absl::Status CheckFlags(const ConfigSources& sources) {

@@ -13,6 +13,10 @@ namespace stowage {
 absl::Status FlagError(const ConfigSources& sources, const std::string& flag,
                        const std::string& value, const std::string& rule);
 
+// OK, or an error that says that the folder of the file `path`, which `flag` names, is not there.
+absl::Status CheckFolder(const ConfigSources& sources, const std::string& flag,
+                         const std::string& value, const std::string& path);
+
 // OK, or the error of the first flag that is not within its bounds.
 absl::Status CheckFlags(const ConfigSources& sources);
 

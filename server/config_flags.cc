@@ -65,6 +65,10 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, redis_password_file, "", "file that holds its password");
 ABSL_FLAG(std::string, redis_prefix, "stowage",
           "beginning of all keys in it: servers that share plans have the same");
+ABSL_FLAG(
+    std::string, audit_log, "",
+    "file of one JSON line for each plan handed out, report and change of a cached plan; empty "
+    "for none");
 ABSL_FLAG(int64_t, max_message_bytes, int64_t{16} << 20, "largest request or answer, in bytes");
 ABSL_FLAG(int64_t, max_stages, 10000, "most stages of a chain");
 ABSL_FLAG(int64_t, max_vertices, 20000, "most vertices of a graph");
@@ -104,6 +108,7 @@ const std::vector<std::string>& FlagNames() {
                                                                  "redis",
                                                                  "redis_password_file",
                                                                  "redis_prefix",
+                                                                 "audit_log",
                                                                  "max_message_bytes",
                                                                  "max_stages",
                                                                  "max_vertices",

@@ -40,6 +40,7 @@ ABSL_DECLARE_FLAG(int64_t, sqlite_bytes);
 ABSL_DECLARE_FLAG(std::string, redis);
 ABSL_DECLARE_FLAG(std::string, redis_password_file);
 ABSL_DECLARE_FLAG(std::string, redis_prefix);
+ABSL_DECLARE_FLAG(std::string, audit_log);
 ABSL_DECLARE_FLAG(int64_t, max_message_bytes);
 ABSL_DECLARE_FLAG(int64_t, max_stages);
 ABSL_DECLARE_FLAG(int64_t, max_vertices);

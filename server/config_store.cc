@@ -1,6 +1,5 @@
 #include "server/config_store.h"
 
-#include <filesystem>
 #include <string>
 
 #include "absl/flags/flag.h"
@@ -23,11 +22,7 @@ absl::StatusOr<std::string> SqlitePath(const ConfigSources& sources) {
   const std::string path =
       absl::StartsWith(store, kSqlite) ? store.substr(sizeof(kSqlite) - 1) : "";
   if (path.empty()) return FlagError(sources, "store", store, "must be memory or sqlite:PATH");
-  const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
-  std::error_code error;
-  if (!std::filesystem::is_directory(parent, error)) {
-    return FlagError(sources, "store", store, "the folder " + parent.string() + " is not there");
-  }
+  if (absl::Status folder = CheckFolder(sources, "store", store, path); !folder.ok()) return folder;
   return path;
 }
 

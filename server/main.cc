@@ -10,6 +10,7 @@
 #include "server/drain.h"
 #include "server/log/log.h"
 #include "server/metrics/prometheus_metrics.h"
+#include "server/planning/audit_log.h"
 #include "server/planning/plan_solver.h"
 #include "server/planning/planning_service.h"
 #include "server/rpc/authenticator.h"
@@ -45,6 +46,14 @@ absl::StatusOr<std::unique_ptr<Authenticator>> MakeAuthenticator(const AuthOptio
   return Authenticator::Make(options, metrics, log);
 }
 
+// Null where none is kept.
+absl::StatusOr<std::unique_ptr<AuditLog>> OpenAuditLog(const std::string& path) {
+  if (path.empty()) return std::unique_ptr<AuditLog>();
+  AuditOptions options;
+  options.path = path;
+  return AuditLog::Open(options);
+}
+
 void LogStart(const ServerConfig& config, const std::string& address, Log* log) {
   log->Write(LogLevel::kInfo, "started", [&](LogLine* line) {
     line->Add("version", config.rpc.version).Add("build", BuildInfo()).Add("address", address);
@@ -71,10 +80,13 @@ int Serve(ServerConfig config) {
   const absl::StatusOr<Stores> stores = OpenStores(config.store, &metrics);
   if (!stores.ok()) return Fail(kExitCannotListen, stores.status());
   config.planning.lease = stores->lease.get();
+  const auto audit = OpenAuditLog(config.audit_log);
+  if (!audit.ok()) return Fail(kExitCannotListen, audit.status());
   const LibraryPlanSolver solver;
   PlanningService planning(config.planning, stores->plans.get(), &solver, &metrics);
   config.rpc.log = &log;
   config.rpc.authenticator = authenticator->get();
+  config.rpc.audit = audit->get();
   absl::StatusOr<std::unique_ptr<RpcServer>> server =
       RpcServer::Start(config.rpc, &planning, stores->plans.get(), &metrics);
   if (!server.ok()) return Fail(kExitCannotListen, server.status());

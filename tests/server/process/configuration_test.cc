@@ -91,6 +91,7 @@ TEST_F(ConfigurationTest, WhatWouldBeOpenOrAbortIsRefusedWithTheReason) {
       {{"--unix_socket_mode=9"}, "must be permissions in octal"},
       {{"--store=disk"}, "--store=disk: must be memory or sqlite:PATH"},
       {{"--store=sqlite:" + folder_.PathOf("none/plans")}, "none is not there"},
+      {{"--audit_log=" + folder_.PathOf("none/audit")}, "none is not there"},
       {{"--redis=nowhere"}, "--redis=nowhere: "},
       {{"--redis_password_file=" + folder_.PathOf("tokens")}, "needs --redis"},
       {{"--redis=h:1", "--redis_password_file=" + folder_.PathOf("none")}, "cannot be read"},

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <fstream>
 #include <future>
 #include <regex>
 #include <thread>
@@ -120,6 +122,30 @@ TEST(Stowaged, ListensOnAUnixSocketWithoutMetrics) {
   EXPECT_TRUE(Connect(address)->GetCapabilities(&context, {}, &response).ok());
   child.Signal(SIGINT);
   EXPECT_EQ(child.Wait(), 0);
+}
+
+TEST(Stowaged, AFlagKeepsAnAuditLog) {
+  const std::string path = ::testing::TempDir() + "stowaged_audit_" + std::to_string(getpid());
+  std::vector<std::string> command = FreePorts();
+  command.emplace_back("--audit_log=" + path);
+  ChildProcess child(command);
+  const auto [address, metrics] = Ready(&child);
+  v1::ComputePlanRequest request;
+  *request.mutable_profile() = ToProto(ChainProfile({}));
+  request.mutable_budget()->set_bytes(1500);
+  request.set_job("train-17");
+  v1::ComputePlanResponse response;
+  grpc::ClientContext context;
+  EXPECT_TRUE(Connect(address)->ComputePlan(&context, request, &response).ok());
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.Wait(), 0);
+  std::ifstream file(path);
+  std::string line;
+  EXPECT_TRUE(std::getline(file, line));
+  EXPECT_THAT(line, HasSubstr("\"event\":\"hand_out\""));
+  EXPECT_THAT(line, HasSubstr("\"job\":\"train-17\""));
+  EXPECT_FALSE(std::getline(file, line));
+  std::remove(path.c_str());
 }
 
 TEST(Stowaged, ACallStillOpenAtTheDrainTimeoutIsAbandoned) {
