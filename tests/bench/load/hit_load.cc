@@ -18,12 +18,14 @@ struct Side {
   std::vector<double> p50;
   std::vector<double> p99;
   std::vector<double> rate;
+  size_t next = 0;
 };
 
-absl::Status Serial(const std::string& request, int calls, Side* side) {
+absl::Status Serial(const std::vector<CachedRequest>& requests, int calls, Side* side) {
   std::vector<double> seconds;
   absl::Status status;
   for (int i = 0; i < calls && status.ok(); ++i) {
+    const std::string& request = requests[side->next++ % requests.size()].request;
     side->driver->Start(kGetPlan, request, kPatience, [&](const CallResult& result) {
       seconds.push_back(result.seconds);
       if (!result.status.ok()) status = absl::InternalError(result.status.error_message());
@@ -35,12 +37,13 @@ absl::Status Serial(const std::string& request, int calls, Side* side) {
   return status;
 }
 
-void Burst(const std::string& request, double seconds, Side* side) {
+void Burst(const std::vector<CachedRequest>& requests, double seconds, Side* side) {
   constexpr int kInFlight = 16;
   const auto start = CallDriver::Clock::now();
   const auto end = start + std::chrono::duration<double>(seconds);
   int64_t done = 0;
   std::function<void()> again = [&] {
+    const std::string& request = requests[side->next++ % requests.size()].request;
     side->driver->Start(kGetPlan, request, kPatience, [&](const CallResult&) {
       ++done;
       if (CallDriver::Clock::now() < end) again();
@@ -58,25 +61,29 @@ absl::Status RunHits(const HitOptions& options) {
   absl::StatusOr<ServiceProcess> service = ServiceProcess::Start(options.stowaged);
   if (!service.ok()) return service.status();
   CallDriver plans(service->address(), 1);
-  const absl::StatusOr<CachedRequest> cached = CachePlan(options.stages, &plans);
-  if (!cached.ok()) return cached.status();
+  std::vector<CachedRequest> cached;
+  for (int key = 0; key < options.keys; ++key) {
+    absl::StatusOr<CachedRequest> one = CachePlan(options.stages, key, &plans);
+    if (!one.ok()) return one.status();
+    cached.push_back(*std::move(one));
+  }
   absl::StatusOr<ServiceProcess> bare =
-      ServiceProcess::Start({options.binary, absl::StrCat("--echo=", cached->reply_bytes)});
+      ServiceProcess::Start({options.binary, absl::StrCat("--echo=", cached.front().reply_bytes)});
   if (!bare.ok()) return bare.status();
   CallDriver echoes(bare->address(), 1);
-  Side echo{&echoes, {}, {}, {}}, hit{&plans, {}, {}, {}};
+  Side echo{&echoes, {}, {}, {}, 0}, hit{&plans, {}, {}, {}, 0};
   for (int round = 0; round < options.rounds; ++round) {
     for (Side* side : {&echo, &hit}) {
-      if (absl::Status status = Serial(cached->request, options.calls_per_round, side);
-          !status.ok()) {
+      if (absl::Status status = Serial(cached, options.calls_per_round, side); !status.ok()) {
         return status;
       }
     }
-    for (Side* side : {&echo, &hit}) Burst(cached->request, options.seconds_per_burst, side);
+    for (Side* side : {&echo, &hit}) Burst(cached, options.seconds_per_burst, side);
   }
   const auto median = [](const std::vector<double>& values) { return Quantile(values, 0.5); };
-  std::printf("request %zu bytes, reply %zu bytes, %d stages\n", cached->request.size(),
-              cached->reply_bytes, options.stages);
+  std::printf("request %zu bytes, reply %zu bytes, %d stages, %d keys\n",
+              cached.front().request.size(), cached.front().reply_bytes, options.stages,
+              options.keys);
   std::printf("one after the other: echo p50 %.1f us, hit p50 %.1f us, ratio %.2f\n",
               median(echo.p50) * 1e6, median(hit.p50) * 1e6, median(hit.p50) / median(echo.p50));
   std::printf("                     echo p99 %.1f us, hit p99 %.1f us\n", median(echo.p99) * 1e6,

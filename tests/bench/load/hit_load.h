@@ -13,6 +13,7 @@ struct HitOptions {
   std::string binary;                 // of this program, for the echo
   std::vector<std::string> stowaged;  // command of the service, which listens on a free port
   int stages = 50;
+  int keys = 1;  // asked for in turn: more than a tier holds are answered by the next one
   int rounds = 20;
   int calls_per_round = 500;
   double seconds_per_burst = 1.0;

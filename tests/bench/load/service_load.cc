@@ -2,6 +2,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,13 @@
 #include "tests/bench/load/herd_load.h"
 #include "tests/bench/load/hit_load.h"
 #include "tests/bench/load/mixed_load.h"
+#include "tests/bench/load/redis_faults.h"
 
 ABSL_FLAG(std::string, scenario, "hits", "hits, herd, mixed or drain");
 ABSL_FLAG(std::string, stowaged, STOWAGED_BINARY, "the service's binary");
 ABSL_FLAG(std::string, flags, "", "more flags for it, separated by spaces");
 ABSL_FLAG(int, stages, 50, "hits, herd: stages of the chain");
+ABSL_FLAG(int, keys, 1, "hits: plans asked for in turn");
 ABSL_FLAG(int, rounds, 20, "hits: rounds that alternate between echo and service");
 ABSL_FLAG(int, calls, 500, "hits: calls one after the other in a round");
 ABSL_FLAG(double, burst_seconds, 1, "hits: seconds with 16 in flight in a round");
@@ -29,17 +32,20 @@ ABSL_FLAG(int, connections, 8, "herd: connections to each replica");
 ABSL_FLAG(int, replicas, 1, "herd: servers that the callers are spread over");
 ABSL_FLAG(double, seconds, 600, "mixed: how long");
 ABSL_FLAG(int64_t, seed, 1, "mixed: of what is drawn");
+ABSL_FLAG(bool, redis, false,
+          "a redis-server of its own for all replicas; mixed breaks and mends it every 5 s");
 ABSL_FLAG(int64_t, echo, 0, "internal: serve as the echo with replies of so many bytes");
 
 namespace stowage {
 namespace {
 
-std::vector<std::string> Command() {
+std::vector<std::string> Command(const std::unique_ptr<RedisFaults>& redis) {
   std::vector<std::string> command = {absl::GetFlag(FLAGS_stowaged), "--listen=127.0.0.1:0",
                                       "--metrics_listen=127.0.0.1:0"};
   for (const auto& flag : absl::StrSplit(absl::GetFlag(FLAGS_flags), ' ', absl::SkipEmpty())) {
     command.emplace_back(flag);
   }
+  if (redis) command.push_back(redis->flag());
   return command;
 }
 
@@ -50,9 +56,12 @@ std::string OwnBinary() {
 }
 
 absl::Status Run(const std::string& scenario) {
+  std::unique_ptr<RedisFaults> redis;
+  if (absl::GetFlag(FLAGS_redis)) redis = std::make_unique<RedisFaults>();
   if (scenario == "hits") {
-    HitOptions options{OwnBinary(), Command()};
+    HitOptions options{OwnBinary(), Command(redis)};
     options.stages = absl::GetFlag(FLAGS_stages);
+    options.keys = absl::GetFlag(FLAGS_keys);
     options.rounds = absl::GetFlag(FLAGS_rounds);
     options.calls_per_round = absl::GetFlag(FLAGS_calls);
     options.seconds_per_burst = absl::GetFlag(FLAGS_burst_seconds);
@@ -60,7 +69,7 @@ absl::Status Run(const std::string& scenario) {
   }
   if (scenario == "herd") {
     HerdOptions options;
-    options.stowaged.assign(static_cast<size_t>(absl::GetFlag(FLAGS_replicas)), Command());
+    options.stowaged.assign(static_cast<size_t>(absl::GetFlag(FLAGS_replicas)), Command(redis));
     options.callers = absl::GetFlag(FLAGS_callers);
     options.connections = absl::GetFlag(FLAGS_connections);
     options.stages = absl::GetFlag(FLAGS_stages);
@@ -68,21 +77,22 @@ absl::Status Run(const std::string& scenario) {
   }
   if (scenario == "mixed") {
     MixedOptions options;
-    options.stowaged = Command();
+    options.stowaged = Command(redis);
+    if (redis) options.fault = [&redis](double) { redis->Next(); };
     // Small, so that it is full soon: what grows after that is a leak.
     options.stowaged.push_back("--cache_bytes=4194304");
     options.seconds = absl::GetFlag(FLAGS_seconds);
     options.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
     return RunMixed(options);
   }
-  if (scenario == "drain") return RunDrain(Command());
+  if (scenario == "drain") return RunDrain(Command(redis));
   return absl::InvalidArgumentError("--scenario must be hits, herd, mixed or drain");
 }
 
 int Main(const std::vector<std::string>& arguments) {
   const std::vector<std::string> flags = {
-      "scenario", "stowaged",    "flags",    "stages",  "rounds", "calls", "burst_seconds",
-      "callers",  "connections", "replicas", "seconds", "seed",   "echo"};
+      "scenario", "stowaged",    "flags",    "stages",  "keys", "rounds", "calls", "burst_seconds",
+      "callers",  "connections", "replicas", "seconds", "seed", "redis",  "echo"};
   const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
   if (help.ok() && *help) {
     std::printf("usage: service_load [flags]\n\n%s", FlagHelp(flags).c_str());

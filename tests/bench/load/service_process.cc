@@ -108,7 +108,7 @@ v1::ComputePlanRequest PlanRequest(int stages, int seed, double share_of_store_a
   return request;
 }
 
-absl::StatusOr<CachedRequest> CachePlan(int stages, CallDriver* driver) {
+absl::StatusOr<CachedRequest> CachePlan(int stages, int seed, CallDriver* driver) {
   v1::ComputePlanResponse computed;
   absl::Status status;
   const auto keep = [&status](google::protobuf::MessageLite* message, const CallResult& result) {
@@ -117,7 +117,7 @@ absl::StatusOr<CachedRequest> CachePlan(int stages, CallDriver* driver) {
       status = absl::InternalError("the answer does not parse");
     }
   };
-  const v1::ComputePlanRequest request = PlanRequest(stages, 0, 0.5);
+  const v1::ComputePlanRequest request = PlanRequest(stages, seed, 0.5);
   driver->Start("/stowage.v1.PlanService/ComputePlan", request.SerializeAsString(),
                 std::chrono::seconds(60),
                 [&](const CallResult& result) { keep(&computed, result); });

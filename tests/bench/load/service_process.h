@@ -41,7 +41,7 @@ struct CachedRequest {
 };
 
 // Computes a plan and asks for it by key.
-absl::StatusOr<CachedRequest> CachePlan(int stages, CallDriver* driver);
+absl::StatusOr<CachedRequest> CachePlan(int stages, int seed, CallDriver* driver);
 
 }  // namespace stowage
 

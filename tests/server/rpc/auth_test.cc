@@ -1,5 +1,8 @@
 // Who may call what, and whose plans they see: tokens on a unix socket.
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "tests/server/rpc/auth_fixture.h"
 
