@@ -55,7 +55,8 @@ class FallbackConnection : public PlanConnection {
   }
 
   absl::StatusOr<Capabilities> GetCapabilities(const CallOptions& options) override {
-    return Call([&](PlanConnection* to) { return to->GetCapabilities(options); });
+    // What the server is, nobody else can say: its tenant is part of every key.
+    return primary_->GetCapabilities(options);
   }
 
   absl::StatusOr<std::string> ExplainPlan(const PlanKey& key, const Budget& budget,

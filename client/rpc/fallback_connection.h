@@ -4,7 +4,7 @@
 // deadline has used up the time that a second try would need.
 //
 // What makes plans falls back (progress of WatchPlan then stands still until the second has caught
-// up), and GetCapabilities. What a server keeps (ExplainPlan, ReportExecution, ListPlans, PinPlan,
+// up). What a server is (GetCapabilities: its tenant is part of every key) and keeps (ExplainPlan, ReportExecution, ListPlans, PinPlan,
 // DeletePlan) is the primary's alone: its error is the answer.
 #ifndef STOWAGE_CLIENT_RPC_FALLBACK_CONNECTION_H_
 #define STOWAGE_CLIENT_RPC_FALLBACK_CONNECTION_H_

@@ -78,6 +78,7 @@ PlanAnswer TieredPlanStore::LookSlow(const PlanKey& key, Access access,
       Drop(key);
       erasures = ErasuresOf(key);
     }
+    SetAhead(key, false);
     Fill(key, slow.entry, erasures);
     return slow;
   }
@@ -136,7 +137,12 @@ void TieredPlanStore::Fill(const PlanKey& key, const std::shared_ptr<const PlanE
                            uint64_t erasures) {
   Stripe& stripe = StripeOf(key);
   std::lock_guard<std::mutex> lock(stripe.mutex);
-  if (stripe.erasures != erasures) return;
+  if (stripe.erasures != erasures) {
+    // Of this key or of another one: without a copy the next Get asks, so none is never wrong.
+    if (stripe.ahead.count(key) == 0) fast_->Erase(key);
+    stripe.compared.erase(key);
+    return;
+  }
   absl::Status status = fast_->Put(key, entry);
   if (absl::IsAborted(status)) {
     const auto copy = fast_->Get(key, Access::kPeek);
@@ -158,6 +164,7 @@ bool TieredPlanStore::Drop(const PlanKey& key) {
   std::lock_guard<std::mutex> lock(stripe.mutex);
   ++stripe.erasures;
   stripe.compared.erase(key);
+  stripe.ahead.erase(key);
   return fast_->Erase(key);
 }
 

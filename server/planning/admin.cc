@@ -8,7 +8,7 @@
 namespace stowage {
 namespace {
 
-constexpr size_t kMostKeysPerPage = 10000;
+constexpr size_t kMostKeysPerPage = 1000;
 
 bool MaySee(const AdminCaller& caller, const PlanEntry& entry) {
   return caller.all_tenants || entry.tenant == caller.tenant;
@@ -91,7 +91,8 @@ EntryPage PlanAdmin::List(const AdminCaller& caller, const std::optional<PlanKey
   EntryPage page;
   page.next_after = after;
   for (size_t seen = 0; seen < kMostKeysPerPage && page.entries.size() < limit;) {
-    const size_t wanted = std::min(limit, kMostKeysPerPage - seen);
+    // In one piece however short the page is: a store may walk all of its keys for each.
+    const size_t wanted = kMostKeysPerPage - seen;
     const std::vector<PlanKey> keys = store_->List(page.next_after, wanted);
     for (const PlanKey& key : keys) {
       if (page.entries.size() == limit) return page;

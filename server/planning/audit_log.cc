@@ -131,8 +131,9 @@ bool AuditLog::WriteLine(const std::string& line) {
   if (size_ > 0 && size_ + line.size() > options_.most_bytes) Rotate();
   if (file_ == nullptr) file_ = OpenFile(options_.path, &size_);
   if (file_ == nullptr) return false;
-  size_ += line.size();
-  return std::fwrite(line.data(), 1, line.size(), file_) == line.size();
+  const size_t written = std::fwrite(line.data(), 1, line.size(), file_);
+  size_ += written;  // a full disk must not rotate what it holds away
+  return written == line.size();
 }
 
 void AuditLog::Rotate() {

@@ -117,7 +117,12 @@ absl::StatusOr<Plan> FlightSolver::FindOrSolve(Flight* flight, const std::functi
     return cached && cached->has_value();
   };
   const Turn turn = leased_.Await({problem.key, *budget}, look, &flight->stop);
-  if (turn.turn == SolveTurn::kStopped) return flight->stop.Check();
+  if (turn.turn == SolveTurn::kStopped) {
+    // One that joined meanwhile may have moved the deadline: this flight has stopped all the same.
+    const absl::Status stopped = flight->stop.Check();
+    return stopped.ok() ? absl::DeadlineExceededError("the wait for another server was stopped")
+                        : stopped;
+  }
   if (turn.turn == SolveTurn::kFound) return **std::move(cached);
   *source = AnswerSource::kSolved;
   absl::StatusOr<Plan> plan = Solve(flight, tell, *budget);

@@ -13,7 +13,7 @@ namespace stowage {
 namespace {
 
 constexpr double kAbsurd = 20;
-constexpr int64_t kMostSteps = int64_t{1} << 40;
+constexpr int64_t kMostSteps = 100'000'000;
 constexpr double kOutlierDeviations = 3;
 constexpr double kNoise = 0.02;
 constexpr double kTimeDrift = 0.15;

@@ -1,5 +1,6 @@
 #include "server/rpc/tls_credentials.h"
 
+#include <arpa/inet.h>
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
@@ -31,7 +32,11 @@ std::shared_ptr<grpc::ServerCredentials> Tls(const ServerTlsOptions& tls) {
 bool IsLocalAddress(const std::string& listen) {
   if (absl::StartsWith(listen, "unix:")) return true;
   const std::string host = listen.substr(0, listen.rfind(':'));
-  return host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
+  // A name that begins like an address may be anybody's.
+  in_addr address{};
+  const bool loopback =
+      inet_pton(AF_INET, host.c_str(), &address) == 1 && (ntohl(address.s_addr) >> 24) == 127;
+  return host == "localhost" || host == "[::1]" || loopback;
 }
 
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const ServerTlsOptions& tls,

@@ -62,18 +62,21 @@ TEST_F(FallbackConnectionTest, UnavailableFallsBackAndIsSaidOnce) {
   EXPECT_THAT(said_, ElementsAre("P is not reachable (away): falling back to S"));
 }
 
-TEST_F(FallbackConnectionTest, EveryCallFallsBack) {
+TEST_F(FallbackConnectionTest, WhatTheServerIsNobodyElseSays) {
+  EXPECT_CALL(*primary_, GetCapabilities).WillOnce(Return(absl::UnavailableError("away")));
+  EXPECT_CALL(*second_, GetCapabilities).Times(0);
+  EXPECT_TRUE(absl::IsUnavailable(connection_->GetCapabilities({}).status()));
+}
+
+TEST_F(FallbackConnectionTest, CallsThatPlanFallBack) {
   EXPECT_CALL(*primary_, GetPlan).WillOnce(Return(absl::UnavailableError("away")));
   EXPECT_CALL(*second_, GetPlan).WillOnce(Return(absl::NotFoundError("no cache")));
-  EXPECT_CALL(*primary_, GetCapabilities).WillOnce(Return(absl::UnavailableError("away")));
-  EXPECT_CALL(*second_, GetCapabilities).WillOnce(Return(Capabilities()));
   EXPECT_TRUE(
       absl::IsNotFound(connection_->GetPlan({PlanKey()}, Budget(LeastBudget{}), {}).status()));
   EXPECT_CALL(*primary_, GetFrontier).WillOnce(Return(absl::UnavailableError("away")));
   EXPECT_CALL(*second_, GetFrontier).WillOnce(Return(FrontierReply()));
   EXPECT_CALL(*primary_, FitBatch).WillOnce(Return(absl::UnavailableError("away")));
   EXPECT_CALL(*second_, FitBatch).WillOnce(Return(BatchReply()));
-  EXPECT_TRUE(connection_->GetCapabilities({}).ok());
   EXPECT_TRUE(connection_->GetFrontier(SmallProfile(), {}, 0, {}).ok());
   EXPECT_TRUE(connection_->FitBatch({}, {}).ok());
 }
