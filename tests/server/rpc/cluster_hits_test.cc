@@ -195,6 +195,7 @@ TEST(ClusterHits, NineteenOfTwentyJobsAfterTheFirstOfTheirKeyNeverProfile) {
     if (source.profilings == 0) ++hit;
   }
   RecordProperty("hits", hit);
+  RecordProperty("could_hit", could_hit);
   EXPECT_GE(could_hit, 80);
   EXPECT_GE(hit, 0.95 * could_hit) << hit << " of " << could_hit;
 }
