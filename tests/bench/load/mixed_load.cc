@@ -35,12 +35,11 @@ class Mixed {
         keys_(kNetworks) {}
 
   void Run() {
-    const auto start = CallDriver::Clock::now();
     double next_fault = 5, warm = options_.seconds / 10;
     for (double now = 0; now < options_.seconds;) {
       while (driver_.open() < options_.in_flight) StartOne();
       driver_.Poll(milliseconds(20));
-      now = std::chrono::duration<double>(CallDriver::Clock::now() - start).count();
+      now = Seconds();
       if (options_.fault && now >= next_fault) {
         options_.fault(now);
         next_fault += 5;
@@ -77,6 +76,10 @@ class Mixed {
  private:
   int Below(int limit) { return std::uniform_int_distribution<int>(0, limit - 1)(draw_); }
 
+  double Seconds() const {
+    return std::chrono::duration<double>(CallDriver::Clock::now() - start_).count();
+  }
+
   void StartOne() {
     const int kind = Below(1000);
     // What is solved takes a thousand times as long as a hit: it must not fill all places.
@@ -89,7 +92,11 @@ class Mixed {
   }
 
   void Count(const std::string& kind, const CallResult& result, milliseconds timeout) {
-    ++counts_[absl::StrCat(kind, " code ", result.status.error_code())];
+    const std::string what = absl::StrCat(kind, " code ", result.status.error_code());
+    if (++counts_[what] == 1 && !result.status.ok()) {
+      std::printf("%7.1f s: first %s: %s\n", Seconds(), what.c_str(),
+                  result.status.error_message().c_str());
+    }
     const double late = result.seconds - std::chrono::duration<double>(timeout).count();
     worst_late_ = std::max(worst_late_, late);
     if (late > kLateSeconds) ++late_;
@@ -186,6 +193,7 @@ class Mixed {
   }
 
   const MixedOptions& options_;
+  const CallDriver::Clock::time_point start_ = CallDriver::Clock::now();
   ServiceProcess* const service_;
   CallDriver driver_;
   std::mt19937_64 draw_;
