@@ -38,6 +38,11 @@ inline size_t TenantLimit(const PlanningOptions& options) {
   return std::max<size_t>(static_cast<size_t>(places * options.tenant_share), 1);
 }
 
+// Threads that the solves of one tenant may take.
+inline int TenantThreads(const PlanningOptions& options) {
+  return std::max(static_cast<int>(options.solver_threads * options.tenant_share), 1);
+}
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SERVER_PLANNING_PLANNING_OPTIONS_H_

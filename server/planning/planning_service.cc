@@ -28,9 +28,9 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
                refresher_.Answered(problem, problem.job, entry, budget, found);
              }),
       solving_(options, &cache_, solver, metrics),
-      pool_(
-          {options.solver_threads, options.queue_limit, options.queue_limit, TenantLimit(options)},
-          metrics),
+      pool_({options.solver_threads, options.queue_limit, options.queue_limit, TenantLimit(options),
+             TenantThreads(options)},
+            metrics),
       refresher_(
           ResolverOptions(), TableLimit(options), store, solver, metrics,
           [this](uint64_t id, Refresher::Job job) { return SubmitBackground(id, std::move(job)); }),

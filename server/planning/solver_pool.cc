@@ -36,7 +36,7 @@ Admission SolverPool::Submit(SolveJob job) {
   if (stopped_) return Admission::kStopped;
   if (queue_.size() >= options_.queue_limit) return Admission::kQueueFull;
   if (!job.tenant.empty()) {
-    size_t& jobs = tenants_[job.tenant];
+    size_t& jobs = tenants_[job.tenant].all;
     if (jobs >= options_.tenant_limit) return Admission::kOverQuota;
     ++jobs;
   }
@@ -76,7 +76,7 @@ void SolverPool::Withdraw(uint64_t id) {
 
 void SolverPool::ReleaseLocked(const std::string& tenant) {
   const auto found = tenants_.find(tenant);
-  if (found != tenants_.end() && --found->second == 0) tenants_.erase(found);
+  if (found != tenants_.end() && --found->second.all == 0) tenants_.erase(found);
 }
 
 void SolverPool::Stop() {
@@ -115,15 +115,23 @@ nanoseconds SolverPool::WaitBefore(Clock::time_point due) const {
   return work / options_.threads;
 }
 
-SolverPool::Queue* SolverPool::NextLocked() {
-  if (!queue_.empty()) return &queue_;
-  const int most = std::max(options_.threads / 2, 1);
-  return !background_.empty() && running_background_ < most ? &background_ : nullptr;
+bool SolverPool::MayRunLocked(const std::string& tenant) const {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() || found->second.running < options_.tenant_threads;
 }
 
-void SolverPool::RunLocked(Queue* queue, std::unique_lock<std::mutex>* lock) {
+std::optional<std::pair<SolverPool::Queue*, SolverPool::Queue::iterator>> SolverPool::NextLocked() {
+  for (auto job = queue_.begin(); job != queue_.end(); ++job) {
+    if (MayRunLocked(job->second.job.tenant)) return std::make_pair(&queue_, job);
+  }
+  const int most = std::max(options_.threads / 2, 1);
+  if (background_.empty() || running_background_ >= most) return std::nullopt;
+  return std::make_pair(&background_, background_.begin());
+}
+
+void SolverPool::RunLocked(Queue* queue, Queue::iterator job, std::unique_lock<std::mutex>* lock) {
   const bool background = queue == &background_;
-  auto next = queue->extract(queue->begin());
+  auto next = queue->extract(job);
   Queued& queued = next.mapped();
   const Clock::time_point now = Clock::now();
   running_.emplace(next.key().second,
@@ -134,21 +142,28 @@ void SolverPool::RunLocked(Queue* queue, std::unique_lock<std::mutex>* lock) {
     metrics_->QueueDepth(static_cast<int64_t>(queue_.size()));
     metrics_->QueueWaited(std::chrono::duration<double>(now - queued.submitted).count());
   }
+  const std::string tenant = queued.job.tenant;
+  if (!tenant.empty()) ++tenants_[tenant].running;
   lock->unlock();
   queued.job.run();
   queued.job.run = nullptr;  // what it holds may not die under the lock
   lock->lock();
   running_.erase(next.key().second);
   if (background) --running_background_;
-  ReleaseLocked(queued.job.tenant);
+  if (tenant.empty()) return;
+  --tenants_[tenant].running;
+  ReleaseLocked(tenant);
+  // Other threads may have passed over this tenant's jobs.
+  wake_.notify_all();
 }
 
 void SolverPool::Work() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stopped_ || NextLocked() != nullptr; });
+    wake_.wait(lock, [this] { return stopped_ || NextLocked().has_value(); });
     if (stopped_) return;
-    RunLocked(NextLocked(), &lock);
+    const auto [queue, job] = *NextLocked();
+    RunLocked(queue, job, &lock);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -40,6 +41,9 @@ struct SolverPoolOptions {
   size_t queue_limit = 256;       // >= 1; jobs that may wait
   size_t background_limit = 256;  // the same in the background
   size_t tenant_limit = 256;      // >= 1; jobs of one tenant that may wait and run
+  // >= 1; those of them that may run. Nobody can take a thread back from a long solve, so a tenant's
+  // next job waits for its own even while threads are idle.
+  int tenant_threads = 256;
 };
 
 // Thread-safe. Jobs call nothing of this class but Submit, SubmitBackground and Withdraw.
@@ -79,12 +83,18 @@ class SolverPool {
   };
   using Due = std::pair<Clock::time_point, uint64_t>;  // with the submission's number
   using Queue = std::map<Due, Queued>;
+  struct TenantJobs {
+    size_t all = 0;  // that wait and run
+    int running = 0;
+  };
 
   static Clock::time_point DueTime(Clock::time_point now, std::chrono::nanoseconds estimate);
   std::chrono::nanoseconds WaitBefore(Clock::time_point due) const;
-  Queue* NextLocked();
+  bool MayRunLocked(const std::string& tenant) const;
+  // The queue and the job in it that a free thread takes; nothing: none may run now.
+  std::optional<std::pair<Queue*, Queue::iterator>> NextLocked();
   void ReleaseLocked(const std::string& tenant);
-  void RunLocked(Queue* queue, std::unique_lock<std::mutex>* lock);
+  void RunLocked(Queue* queue, Queue::iterator job, std::unique_lock<std::mutex>* lock);
   void Work();
 
   const SolverPoolOptions options_;
@@ -96,7 +106,7 @@ class SolverPool {
   Queue background_;
   std::map<uint64_t, Running> running_;  // by submission
   int running_background_ = 0;
-  std::map<std::string, size_t> tenants_;  // jobs that wait and run
+  std::map<std::string, TenantJobs> tenants_;
   bool stopped_ = false;
   std::mutex join_mutex_;
   std::vector<std::thread> workers_;

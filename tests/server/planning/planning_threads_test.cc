@@ -1,6 +1,7 @@
 // The two rooms of threads: the solver pool and the timer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <string>
@@ -99,6 +100,38 @@ TEST(SolverPool, ATenantHasItsShareAndGetsItBack) {
   busy.pool.Withdraw(1);
   EXPECT_EQ(busy.pool.Submit(busy.Writing(5, milliseconds(0), "a")), Admission::kAccepted);
   EXPECT_EQ(busy.Order(), "245");
+}
+
+TEST(SolverPool, ATenantTakesNoMoreThanItsThreads) {
+  NoMetrics metrics;
+  SolverPoolOptions options;
+  options.threads = 2;
+  options.tenant_threads = 1;
+  std::promise<void> gate, other;
+  const std::shared_future<void> open = gate.get_future().share();
+  std::atomic<int> running{0}, most{0}, done{0};
+  SolverPool pool(options, &metrics);
+  const auto job = [&](uint64_t id, const std::string& tenant, std::function<void()> run) {
+    SolveJob made;
+    made.id = id;
+    made.tenant = tenant;
+    made.run = std::move(run);
+    return made;
+  };
+  for (uint64_t id = 1; id <= 4; ++id) {
+    pool.Submit(job(id, "a", [&] {
+      most = std::max<int>(most, ++running);
+      open.wait();
+      --running;
+      ++done;
+    }));
+  }
+  // The other thread is there for whoever else comes, at once.
+  pool.Submit(job(5, "b", [&] { other.set_value(); }));
+  EXPECT_EQ(other.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  gate.set_value();
+  while (done < 4) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_EQ(most, 1);
 }
 
 TEST(SolverPool, TheBackgroundComesLastAndEachJobOnce) {
