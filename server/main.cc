@@ -15,7 +15,7 @@
 #include "server/planning/planning_service.h"
 #include "server/rpc/authenticator.h"
 #include "server/rpc/build_info.h"
-#include "server/rpc/grpc_log.h"
+#include "server/rpc/library_log.h"
 #include "server/rpc/rpc_server.h"
 #include "server/stores.h"
 #include "solvers/base/flag_parser.h"
@@ -65,7 +65,7 @@ void LogStart(const ServerConfig& config, const std::string& address, Log* log) 
 int Serve(ServerConfig config) {
   const StopSignals signals;
   Log log(config.log_level, WriteToStandardError);
-  const GrpcLog grpc_log(&log);
+  const LibraryLog library_log(&log);
   const absl::StatusOr<std::vector<std::string>> tenants = TenantsIn(config.auth);
   if (!tenants.ok()) return Fail(kExitBadFlags, tenants.status());
   PrometheusMetrics metrics({SolverNames(), *tenants}, config.rpc.version);

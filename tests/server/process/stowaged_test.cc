@@ -14,6 +14,7 @@
 #include "proto/codec/codec.h"
 #include "stowage/v1/plan_service.grpc.pb.h"
 #include "tests/server/process/child_process.h"
+#include "tests/server/rpc/raw_call.h"
 #include "tests/server/support/profiles.h"
 
 namespace stowage::testing {
@@ -244,6 +245,28 @@ TEST(Stowaged, ASecondSignalEndsItAtOnce) {
   child.Signal(SIGTERM);
   EXPECT_EQ(child.Wait(seconds(2)), 128 + SIGTERM);
   EXPECT_FALSE(call.result.get().ok());
+}
+
+// Libraries have something to say about every such request. Were it said on the call's thread, the
+// pipe, of which nobody reads, would soon hold them all up.
+TEST(Stowaged, BadTextOfManyCallersHoldsNobodyUp) {
+  ChildProcess child(Command({kFreePorts[0], kFreePorts[1]}));
+  const auto channel = grpc::CreateChannel(Ready(&child).first, grpc::InsecureChannelCredentials());
+  v1::ComputePlanRequest request = TableRequest(3, 100);
+  request.mutable_profile()->mutable_chain()->mutable_stages(0)->set_op_kind("kind");
+  const std::string good = request.SerializeAsString();
+  std::string bad = good;
+  bad[bad.find("kind")] = '\xff';
+  grpc::ByteBuffer response;
+  for (int i = 0; i < 1000; ++i) {
+    const grpc::Status refused =
+        RawCall(channel, "/stowage.v1.PlanService/ComputePlan", bad, &response);
+    ASSERT_FALSE(refused.ok());
+    ASSERT_NE(refused.error_code(), grpc::DEADLINE_EXCEEDED);
+  }
+  const grpc::Status status =
+      RawCall(channel, "/stowage.v1.PlanService/ComputePlan", good, &response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
 TEST(Stowaged, HelpListsEveryFlag) {

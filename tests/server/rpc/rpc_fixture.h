@@ -2,13 +2,11 @@
 #ifndef STOWAGE_TESTS_SERVER_RPC_RPC_FIXTURE_H_
 #define STOWAGE_TESTS_SERVER_RPC_RPC_FIXTURE_H_
 
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <future>
 #include <memory>
 #include <string>
 
@@ -19,6 +17,7 @@
 #include "server/planning/planning_service.h"
 #include "server/rpc/rpc_server.h"
 #include "solvers/model/field_error.h"
+#include "tests/server/rpc/raw_call.h"
 #include "tests/server/support/counting_metrics.h"
 #include "tests/server/support/fake_solver.h"
 #include "tests/server/support/profiles.h"
@@ -71,21 +70,6 @@ class RpcFixture {
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::PlanService::Stub> stub;
 };
-
-// A unary call of bytes.
-inline grpc::Status RawCall(const std::shared_ptr<grpc::Channel>& channel,
-                            const std::string& method, const std::string& request,
-                            grpc::ByteBuffer* response) {
-  grpc::Slice slice(request);
-  const grpc::ByteBuffer buffer(&slice, 1);
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-  std::promise<grpc::Status> done;
-  grpc::GenericStub(channel).UnaryCall(
-      &context, method, grpc::StubOptions(), &buffer, response,
-      [&done](const grpc::Status& status) { done.set_value(status); });
-  return done.get_future().get();
-}
 
 // grpc.health.v1 by hand: field 1 of request is the service, field 1 of the answer its status.
 inline std::string HealthOf(const std::shared_ptr<grpc::Channel>& channel,
