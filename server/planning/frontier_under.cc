@@ -42,21 +42,6 @@ FrontierBuilder BuilderFor(const Kind& kind, const std::optional<TransferModel>&
   return transfers ? FrontierBuilder(kind, *transfers) : FrontierBuilder(kind);
 }
 
-// Those that are faster than the one before by more than the share, the first and the last.
-std::vector<size_t> FasterBy(const std::vector<Frontier::Point>& points, double share) {
-  std::vector<size_t> chosen;
-  for (size_t i = 0; i < points.size(); ++i) {
-    const bool last = i + 1 == points.size();
-    const auto time = [&points](size_t k) {
-      return static_cast<double>(points[k].makespan.value());
-    };
-    if (chosen.empty() || last || time(i) < time(chosen.back()) * (1.0 - share)) {
-      chosen.push_back(i);
-    }
-  }
-  return chosen;
-}
-
 }  // namespace
 
 std::shared_ptr<const Frontier> FrontierUnder(const LinkedProblem& caller,
@@ -76,15 +61,6 @@ std::shared_ptr<const Frontier> FrontierUnder(const LinkedProblem& caller,
   FrontierInfo info = frontier->info();
   info.exact = info.exact && distance == 0;
   return std::make_shared<const Frontier>(builder.Build(std::move(info)));
-}
-
-std::vector<size_t> Thinned(const std::vector<Frontier::Point>& points, size_t most) {
-  std::vector<size_t> chosen = FasterBy(points, 0.0);
-  for (double share = 1e-5; chosen.size() > most && share < 1.0; share *= 1.2) {
-    chosen = FasterBy(points, share);
-  }
-  if (chosen.size() > most) chosen.resize(most);
-  return chosen;
 }
 
 }  // namespace stowage

@@ -18,10 +18,6 @@ std::shared_ptr<const Frontier> FrontierUnder(const LinkedProblem& caller,
                                               const LinkedProblem& reference,
                                               const std::shared_ptr<const Frontier>& frontier);
 
-// At most `most` >= 1 of the points: the first, the last and those that are faster than the one kept
-// before by some share of the makespan, the least that leaves no more. Rising indices.
-std::vector<size_t> Thinned(const std::vector<Frontier::Point>& points, size_t most);
-
 }  // namespace stowage
 
 #endif  // STOWAGE_SERVER_PLANNING_FRONTIER_UNDER_H_

@@ -10,11 +10,9 @@
 namespace stowage {
 namespace {
 
-constexpr int kMostPoints = 600;
-
 void Fill(const Frontier& frontier, size_t most, v1::GetFrontierResponse* response) {
   const FrontierInfo& info = frontier.info();
-  const std::vector<size_t> chosen = Thinned(frontier.points(), most);
+  const std::vector<size_t> chosen = ChooseCompact(frontier.points(), most);
   for (const size_t i : chosen) {
     const Frontier::Point& point = frontier.points()[i];
     v1::FrontierPoint* filled = response->add_points();
@@ -41,7 +39,7 @@ GetFrontierCall::GetFrontierCall(const v1::GetFrontierRequest* request, CallDead
 }
 
 void GetFrontierCall::Begin(MayWait wait) {
-  if (request_->max_points() < 0 || request_->max_points() > kMostPoints) {
+  if (request_->max_points() < 0 || request_->max_points() > static_cast<int>(kMostPoints)) {
     return End(FieldError("max_points", request_->max_points(),
                           absl::StrCat("must be in [0, ", kMostPoints, "]")));
   }
@@ -59,7 +57,8 @@ void GetFrontierCall::Begin(MayWait wait) {
 
 void GetFrontierCall::Answer(const absl::StatusOr<ComputeAnswer>& answer) {
   if (!answer.ok()) return End(answer.status());
-  const int most = request_->max_points() == 0 ? kMostPoints : request_->max_points();
+  const int most =
+      request_->max_points() == 0 ? static_cast<int>(kMostPoints) : request_->max_points();
   Fill(*answer->frontier, static_cast<size_t>(most), response_);
   *response_->mutable_key() = ToProto(answer->key);
   record_.SetKey(answer->key);

@@ -15,7 +15,6 @@ namespace {
 constexpr uint64_t kVersion = 1;
 constexpr int64_t kMaxText = 1 << 12;
 constexpr int64_t kMaxInstructions = int64_t{1} << 24;
-constexpr size_t kMostPoints = 600;
 constexpr int64_t kMostBytes = int64_t{16} << 20;
 // The first shares of the makespan that thinning tries, each so much larger than the one before.
 constexpr double kLeastTolerance = 1e-5;
@@ -68,7 +67,8 @@ bool ReadPoint(VarintReader* in, bool first, int64_t instructions_max, Point* po
 }
 
 // What Build keeps; nothing where that is over the limits of a compact frontier.
-std::vector<size_t> ChooseWithin(const std::vector<PointCost>& points, double tolerance) {
+std::vector<size_t> ChooseWithin(const std::vector<PointCost>& points, size_t most,
+                                 double tolerance) {
   std::vector<size_t> chosen;
   int64_t bytes = 0;
   for (size_t i = 0; i < points.size(); ++i) {
@@ -78,23 +78,30 @@ std::vector<size_t> ChooseWithin(const std::vector<PointCost>& points, double to
     }
     chosen.push_back(i);
     bytes += points[i].bytes;
-    if (chosen.size() > kMostPoints || bytes > kMostBytes) return {};
+    if (chosen.size() > most || bytes > kMostBytes) return {};
   }
   return chosen;
 }
 
 }  // namespace
 
-std::vector<size_t> ChooseCompact(const std::vector<PointCost>& points) {
+std::vector<size_t> ChooseCompact(const std::vector<PointCost>& points, size_t most) {
   if (points.empty()) return {};
-  std::vector<size_t> chosen = ChooseWithin(points, 0.0);
+  std::vector<size_t> chosen = ChooseWithin(points, most, 0.0);
   for (double tolerance = kLeastTolerance; chosen.empty() && tolerance < 1.0;
        tolerance *= kToleranceStep) {
-    chosen = ChooseWithin(points, tolerance);
+    chosen = ChooseWithin(points, most, tolerance);
   }
   if (!chosen.empty()) return chosen;
-  if (points.size() == 1) return {0};
+  if (points.size() == 1 || most < 2) return {0};
   return {0, points.size() - 1};
+}
+
+std::vector<size_t> ChooseCompact(const std::vector<Frontier::Point>& points, size_t most) {
+  std::vector<PointCost> costs;
+  costs.reserve(points.size());
+  for (const Frontier::Point& point : points) costs.push_back({point.makespan, 0});
+  return ChooseCompact(costs, most);
 }
 
 const Frontier::Point* Frontier::At(Bytes budget) const {

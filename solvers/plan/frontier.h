@@ -67,11 +67,16 @@ struct PointCost {
   int64_t bytes = 0;  // of its encoded schedule
 };
 
+// Of a compact frontier.
+inline constexpr size_t kMostPoints = 600;
+
 // Which of the points of a frontier, in its order, are kept where it shall be small: all, if they
-// are at most 600 and their schedules take at most 16 MiB. Else those that are faster than the one
-// kept before by some share of the makespan, the least that leaves no more; the first and the last
-// always. Rising indices. O(points).
-std::vector<size_t> ChooseCompact(const std::vector<PointCost>& points);
+// are at most `most` >= 1 and their schedules take at most 16 MiB. Else those that are faster than the
+// one kept before by some share of the makespan, the least that leaves no more; the first always, and
+// the last where there is room for two. Rising indices. O(points).
+std::vector<size_t> ChooseCompact(const std::vector<PointCost>& points, size_t most = kMostPoints);
+// The same where the points are shown without their schedules.
+std::vector<size_t> ChooseCompact(const std::vector<Frontier::Point>& points, size_t most);
 
 // Collects schedules of one chain or graph. Not thread-safe; the chain or graph must outlive it.
 class FrontierBuilder {

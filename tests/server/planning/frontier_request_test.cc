@@ -99,17 +99,5 @@ TEST(FrontierRequest, CancelsStopTheSolve) {
   EXPECT_TRUE(absl::IsCancelled(fixture.answers.WaitFor(0).status()));
 }
 
-TEST(Thinned, KeepsTheEndsAndWhatGainsMost) {
-  std::vector<Frontier::Point> points;
-  for (const int64_t time : {1000, 999, 998, 500, 499, 498, 100, 99}) {
-    points.push_back({Bytes(static_cast<int64_t>(points.size())), Nanos(time), ""});
-  }
-  EXPECT_EQ(Thinned(points, 8).size(), 8u);
-  EXPECT_EQ(Thinned(points, 4), (std::vector<size_t>{0, 3, 6, 7}));
-  EXPECT_EQ(Thinned(points, 2), (std::vector<size_t>{0, 7}));
-  EXPECT_EQ(Thinned(points, 1), (std::vector<size_t>{0}));
-  EXPECT_TRUE(Thinned({}, 3).empty());
-}
-
 }  // namespace
 }  // namespace stowage::testing

@@ -278,5 +278,17 @@ TEST(FrontierBuilder, RefusesWhatTheRefereeRefuses) {
   EXPECT_EQ(builder.Add(Schedule{Backward(1)}).code(), absl::StatusCode::kInternal);
 }
 
+TEST(ChooseCompact, OfFewPointsKeepsTheEndsAndWhatGainsMost) {
+  std::vector<Frontier::Point> points;
+  for (const int64_t time : {1000, 999, 998, 500, 499, 498, 100, 99}) {
+    points.push_back({Bytes(static_cast<int64_t>(points.size())), Nanos(time), ""});
+  }
+  EXPECT_EQ(ChooseCompact(points, 8).size(), 8u);
+  EXPECT_EQ(ChooseCompact(points, 4), (std::vector<size_t>{0, 3, 6, 7}));
+  EXPECT_EQ(ChooseCompact(points, 2), (std::vector<size_t>{0, 7}));
+  EXPECT_EQ(ChooseCompact(points, 1), (std::vector<size_t>{0}));
+  EXPECT_TRUE(ChooseCompact(std::vector<Frontier::Point>(), 3).empty());
+}
+
 }  // namespace
 }  // namespace stowage
