@@ -6,7 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "proto/codec/grpc_status.h"
+#include "solvers/batch/fit_batch.h"
 #include "solvers/model/field_error.h"
 #include "solvers/plan/linked_problem.h"
 #include "solvers/planner.h"
@@ -40,23 +42,6 @@ class CallStop {
   StopToken stop_;
   const CancelToken::Watch watch_;
 };
-
-// The first, the last, and those of the others that gain most on the one before; at most `most`.
-std::vector<Frontier::Point> Thin(const std::vector<Frontier::Point>& points, size_t most) {
-  if (points.size() <= most) return points;
-  std::vector<size_t> kept;
-  for (size_t i = 1; i + 1 < points.size(); ++i) kept.push_back(i);
-  const auto gain = [&points](size_t i) { return points[i - 1].makespan - points[i].makespan; };
-  std::stable_sort(kept.begin(), kept.end(),
-                   [&gain](size_t a, size_t b) { return gain(a) > gain(b); });
-  kept.resize(most < 2 ? 0 : most - 2);
-  kept.push_back(points.size() - 1);
-  if (most > 1) kept.push_back(0);
-  std::sort(kept.begin(), kept.end());
-  std::vector<Frontier::Point> thin;
-  for (const size_t i : kept) thin.push_back(points[i]);
-  return thin;
-}
 
 // Tells of a solve as it goes on. Shares never fall, whatever the solver says.
 class LocalProgress {
@@ -102,6 +87,29 @@ class LocalProgress {
   double share_ = 0;
 };
 
+absl::StatusOr<BatchReply> FitBatchHere(const BatchQuery& query, const CallStop& stop) {
+  const absl::StatusOr<BatchBounds> bounds =
+      MakeBatchBounds(query.device_budget, query.reserved, query.max_batch_size);
+  if (!bounds.ok()) return bounds.status();
+  std::vector<BatchProfile> profiles;
+  for (const BatchQuery::Measured& measured : query.profiles) {
+    profiles.push_back({measured.batch_size, measured.profile});
+  }
+  const absl::StatusOr<BatchModel> model = BatchModel::Create(std::move(profiles));
+  if (!model.ok()) return model.status();
+  const PlanOptions plan_options = stop.OptionsFor(query.options);
+  const absl::StatusOr<BatchFit> fit = FitBatch(
+      *model, bounds->max_batch,
+      [&](const Profile& profile) { return MakePlan(profile, bounds->budget, plan_options); });
+  if (!fit.ok()) return fit.status();
+  BatchReply reply{fit->largest, fit->fastest, fit->samples_per_second, {}};
+  for (const BatchPoint& point : fit->points) {
+    reply.points.push_back({point.batch_size, point.makespan, point.peak, point.samples_per_second,
+                            point.fits, point.within_profiles});
+  }
+  return reply;
+}
+
 class LocalConnection : public PlanConnection {
  public:
   absl::StatusOr<PlanReply> GetPlan(const std::vector<PlanKey>&, const Budget&,
@@ -133,7 +141,10 @@ class LocalConnection : public PlanConnection {
 
   absl::StatusOr<FrontierReply> GetFrontier(const Profile& profile, const KeyOptions& key_options,
                                             int max_points, const CallOptions& options) override {
-    if (max_points < 0) return FieldError("max_points", max_points, "must be >= 0");
+    if (max_points < 0 || max_points > static_cast<int>(kMostPoints)) {
+      return FieldError("max_points", max_points,
+                        absl::StrCat("must be in [0, ", kMostPoints, "]"));
+    }
     const CallStop stop(options);
     const absl::StatusOr<Frontier> frontier = MakeFrontier(profile, stop.OptionsFor(key_options));
     if (!frontier.ok()) return frontier.status();
@@ -142,17 +153,18 @@ class LocalConnection : public PlanConnection {
     reply.solver = frontier->info().solver;
     reply.schedule_class = frontier->info().schedule_class;
     reply.least_budget = frontier->info().least_budget;
-    const size_t most =
-        max_points == 0 ? frontier->points().size() : static_cast<size_t>(max_points);
-    for (const Frontier::Point& point : Thin(frontier->points(), most)) {
+    const size_t most = max_points == 0 ? kMostPoints : static_cast<size_t>(max_points);
+    for (const size_t i : ChooseCompact(frontier->points(), most)) {
+      const Frontier::Point& point = frontier->points()[i];
       reply.points.push_back({point.peak, point.makespan, point.peak});
     }
     reply.exact = frontier->info().exact && reply.points.size() == frontier->points().size();
     return reply;
   }
 
-  absl::StatusOr<BatchReply> FitBatch(const BatchQuery&, const CallOptions&) override {
-    return NotLocal("batches are fitted by a server, not by local planning");
+  absl::StatusOr<BatchReply> FitBatch(const BatchQuery& query,
+                                      const CallOptions& options) override {
+    return FitBatchHere(query, CallStop(options));
   }
 
   absl::StatusOr<std::string> ExplainPlan(const PlanKey&, const Budget&,
@@ -183,7 +195,8 @@ class LocalConnection : public PlanConnection {
     capabilities.max_message = Bytes(std::numeric_limits<int64_t>::max());
     capabilities.max_stages = Chain::kMaxStages;
     capabilities.max_vertices = Graph::kMaxVertices;
-    capabilities.implemented_rpcs = {"ComputePlan", "WatchPlan", "GetFrontier", "GetCapabilities"};
+    capabilities.implemented_rpcs = {"ComputePlan", "WatchPlan", "GetFrontier", "FitBatch",
+                                     "GetCapabilities"};
     return capabilities;
   }
 

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "server/planning/fit_batch.h"
 #include "server/planning/plan_cache.h"
+#include "solvers/batch/fit_batch.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"

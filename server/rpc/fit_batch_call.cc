@@ -12,9 +12,6 @@
 namespace stowage {
 namespace {
 
-constexpr int64_t kMostBatch = 1048576;
-constexpr int64_t kDefaultBatch = 65536;
-
 // An error of one of the profiles, as one of the request.
 absl::Status ProfileError(int index, const absl::Status& status) {
   const std::optional<FieldViolation> violation = GetFieldViolation(status);
@@ -40,22 +37,14 @@ absl::StatusOr<BatchModel> ModelOf(const v1::FitBatchRequest& request,
 
 absl::StatusOr<BatchRequest> Convert(const v1::FitBatchRequest& request,
                                      const RequestLimits& limits) {
-  if (request.device_budget_bytes() < 0) {
-    return FieldError("device_budget_bytes", request.device_budget_bytes(), "must be >= 0");
-  }
-  if (request.reserved_bytes() < 0 || request.reserved_bytes() > request.device_budget_bytes()) {
-    return FieldError("reserved_bytes", request.reserved_bytes(),
-                      "must be in [0, device_budget_bytes]");
-  }
-  if (request.max_batch_size() < 0 || request.max_batch_size() > kMostBatch) {
-    return FieldError("max_batch_size", request.max_batch_size(),
-                      absl::StrCat("must be in [0, ", kMostBatch, "]"));
-  }
+  const absl::StatusOr<BatchBounds> bounds =
+      MakeBatchBounds(Bytes(request.device_budget_bytes()), Bytes(request.reserved_bytes()),
+                      request.max_batch_size());
+  if (!bounds.ok()) return bounds.status();
   absl::StatusOr<BatchModel> model = ModelOf(request, limits);
   if (!model.ok()) return model.status();
-  const int64_t max = request.max_batch_size() == 0 ? kDefaultBatch : request.max_batch_size();
-  return BatchRequest{std::make_shared<const BatchModel>(*std::move(model)),
-                      Bytes(request.device_budget_bytes() - request.reserved_bytes()), max};
+  return BatchRequest{std::make_shared<const BatchModel>(*std::move(model)), bounds->budget,
+                      bounds->max_batch};
 }
 
 void Fill(const BatchFit& fit, v1::FitBatchResponse* response) {

@@ -154,16 +154,18 @@ TEST(LocalCurves, Frontier) {
     const auto few = local->GetFrontier(SmallProfile(10), {}, most, {});
     ASSERT_TRUE(few.ok()) << few.status();
     ASSERT_EQ(few->points.size(), static_cast<size_t>(most));
-    EXPECT_EQ(few->points.back().budget, all->points.back().budget);
+    EXPECT_EQ(few->points.front().budget, all->points.front().budget);
     if (most > 1) {
-      EXPECT_EQ(few->points.front().budget, all->points.front().budget);
+      EXPECT_EQ(few->points.back().budget, all->points.back().budget);
     }
     EXPECT_FALSE(few->exact);
     for (int i = 1; i < most; ++i) {
       EXPECT_LT(few->points[i - 1].budget, few->points[i].budget);
     }
   }
-  EXPECT_TRUE(absl::IsInvalidArgument(local->GetFrontier(SmallProfile(), {}, -1, {}).status()));
+  for (const int most : {-1, 601}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(local->GetFrontier(SmallProfile(), {}, most, {}).status()));
+  }
 }
 
 }  // namespace

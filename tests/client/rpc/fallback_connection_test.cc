@@ -144,57 +144,6 @@ TEST_F(FallbackConnectionTest, ServerThatIsBackIsUsedAgain) {
 
 TEST_F(FallbackConnectionTest, NameTellsBoth) { EXPECT_EQ(connection_->name(), "P, or else S"); }
 
-TEST(LocalConnection, Plans) {
-  const auto local = MakeLocalConnection();
-  const auto reply = local->ComputePlan(SmallProfile(), Budget(ShareOfStoreAll{0.8}), {}, {});
-  ASSERT_TRUE(reply.ok()) << reply.status();
-  EXPECT_EQ(reply->plan.status, PlanStatus::kFound);
-  EXPECT_LE(reply->plan.prediction.peak, reply->plan.budget);
-  EXPECT_EQ(reply->source, PlanSource::kLocal);
-  EXPECT_EQ(reply->key, MakePlanKey(SmallProfile(), {}));
-}
-
-TEST(LocalConnection, TakesSolverFromTheOptions) {
-  const auto local = MakeLocalConnection();
-  KeyOptions options;
-  options.solver = "store_all";
-  const auto reply = local->ComputePlan(SmallProfile(), Budget(Bytes(10)), options, {});
-  ASSERT_TRUE(reply.ok()) << reply.status();
-  EXPECT_EQ(reply->plan.status, PlanStatus::kProvenInfeasible);
-  EXPECT_EQ(reply->plan.provenance.solver, "store_all");
-  options.solver = "no such solver";
-  const auto unknown = local->ComputePlan(SmallProfile(), Budget(Bytes(10)), options, {});
-  EXPECT_TRUE(absl::IsInvalidArgument(unknown.status())) << unknown.status();
-}
-
-TEST(LocalConnection, HasNoCacheAndKnowsItsSolvers) {
-  const auto local = MakeLocalConnection();
-  EXPECT_TRUE(absl::IsNotFound(local->GetPlan({PlanKey()}, Budget(LeastBudget{}), {}).status()));
-  const auto capabilities = local->GetCapabilities({});
-  ASSERT_TRUE(capabilities.ok());
-  EXPECT_GE(capabilities->solvers.size(), 3u);
-  EXPECT_EQ(local->name(), "local planning");
-}
-
-TEST(LocalConnection, DeadlineReachesTheSolver) {
-  CallOptions options;
-  options.deadline = Clock::now() + milliseconds(100);
-  // Stages that differ: no two rows of a table are alike.
-  ChainSpec spec = std::get<Chain>(SmallProfile(1000).problem).spec();
-  for (size_t i = 0; i < spec.stages.size(); ++i) {
-    const Bytes more(static_cast<int64_t>(7919 * (i % 97)));
-    spec.stages[i].output += more;
-    spec.stages[i].saved += more;
-  }
-  Profile large = SmallProfile();
-  large.problem = *Chain::Create(spec);
-  const auto start = Clock::now();
-  const auto reply =
-      MakeLocalConnection()->ComputePlan(large, Budget(ShareOfStoreAll{0.3}), {}, options);
-  EXPECT_FALSE(reply.ok());
-  EXPECT_LT(Clock::now() - start, milliseconds(1100));
-}
-
 TEST(Connect, PlansHereAfterBoundedRetriesWhenTheServerIsAway) {
   SocketAddress address;
   std::vector<std::string> said;

@@ -1,13 +1,13 @@
 // The batch sizes that a budget allows: the largest, and the one with the most samples per second.
-#ifndef STOWAGE_SERVER_PLANNING_FIT_BATCH_H_
-#define STOWAGE_SERVER_PLANNING_FIT_BATCH_H_
+#ifndef STOWAGE_SOLVERS_BATCH_FIT_BATCH_H_
+#define STOWAGE_SOLVERS_BATCH_FIT_BATCH_H_
 
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/planning/batch_model.h"
+#include "solvers/batch/batch_model.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
@@ -28,6 +28,18 @@ struct BatchFit {
   std::vector<BatchPoint> points;  // all batches looked at, rising
 };
 
+// What a search for batch sizes may take.
+struct BatchBounds {
+  Bytes budget;  // of one plan
+  int64_t max_batch = 0;
+};
+
+// Of a device, some of whose memory goes to parameters and the optimizer; 65536 for no max_batch_size.
+// INVALID_ARGUMENT made by FieldError, in the names of the service's contract: a device budget below 0,
+// more reserved than that, a max_batch_size not in [0, 1048576].
+absl::StatusOr<BatchBounds> MakeBatchBounds(Bytes device_budget, Bytes reserved,
+                                            int64_t max_batch_size);
+
 using SolveProfile = std::function<absl::StatusOr<Plan>(const Profile& profile)>;
 
 // Doubles the batch from 1 until a plan is no longer found, at most to `max_batch`, and bisects. That
@@ -43,4 +55,4 @@ absl::StatusOr<BatchFit> FitBatch(const BatchModel& model, int64_t max_batch,
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SERVER_PLANNING_FIT_BATCH_H_
+#endif  // STOWAGE_SOLVERS_BATCH_FIT_BATCH_H_

@@ -1,6 +1,6 @@
 // One network at any batch size, from its profiles at some.
-#ifndef STOWAGE_SERVER_PLANNING_BATCH_MODEL_H_
-#define STOWAGE_SERVER_PLANNING_BATCH_MODEL_H_
+#ifndef STOWAGE_SOLVERS_BATCH_BATCH_MODEL_H_
+#define STOWAGE_SOLVERS_BATCH_BATCH_MODEL_H_
 
 #include <cstdint>
 #include <vector>
@@ -43,4 +43,4 @@ class BatchModel {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SERVER_PLANNING_BATCH_MODEL_H_
+#endif  // STOWAGE_SOLVERS_BATCH_BATCH_MODEL_H_

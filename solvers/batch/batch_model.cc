@@ -1,4 +1,4 @@
-#include "server/planning/batch_model.h"
+#include "solvers/batch/batch_model.h"
 
 #include <algorithm>
 #include <cstddef>

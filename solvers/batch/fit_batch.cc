@@ -1,15 +1,20 @@
-#include "server/planning/fit_batch.h"
+#include "solvers/batch/fit_batch.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "solvers/model/field_error.h"
+
 namespace stowage {
 namespace {
 
 constexpr int kNeighbours = 3;
 constexpr int kMostSamples = 24;
+constexpr int64_t kMostBatch = 1048576;
+constexpr int64_t kDefaultBatch = 65536;
 
 class Search {
  public:
@@ -149,6 +154,22 @@ class Search {
 };
 
 }  // namespace
+
+absl::StatusOr<BatchBounds> MakeBatchBounds(Bytes device_budget, Bytes reserved,
+                                            int64_t max_batch_size) {
+  if (device_budget < Bytes(0)) {
+    return FieldError("device_budget_bytes", device_budget.value(), "must be >= 0");
+  }
+  if (reserved < Bytes(0) || reserved > device_budget) {
+    return FieldError("reserved_bytes", reserved.value(), "must be in [0, device_budget_bytes]");
+  }
+  if (max_batch_size < 0 || max_batch_size > kMostBatch) {
+    return FieldError("max_batch_size", max_batch_size,
+                      absl::StrCat("must be in [0, ", kMostBatch, "]"));
+  }
+  return BatchBounds{device_budget - reserved,
+                     max_batch_size == 0 ? kDefaultBatch : max_batch_size};
+}
 
 absl::StatusOr<BatchFit> FitBatch(const BatchModel& model, int64_t max_batch,
                                   const SolveProfile& solve) {

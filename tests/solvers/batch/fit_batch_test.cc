@@ -1,5 +1,5 @@
 // Batch sizes, against looking at every one of them.
-#include "server/planning/fit_batch.h"
+#include "solvers/batch/fit_batch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
