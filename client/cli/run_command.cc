@@ -72,10 +72,22 @@ class BudgetRuns {
     absl::StatusOr<Trajectory> run = training_.Train(steps_, step);
     if (!run.ok()) return run.status();
     const absl::Status limit = training_.CheckLimit(run->peak(), step);
+    TellServer();
     return FoundRow(budget, *adopted, *run, limit);
   }
 
  private:
+  // What the steps took goes into the service's figures; planning here keeps none.
+  void TellServer() {
+    const absl::StatusOr<ExecutionVerdict> verdict = agent_.Report();
+    if (verdict.ok()) {
+      Say(absl::StrCat("reported what the steps took: ", ToString(*verdict)));
+    } else if (!absl::IsUnimplemented(verdict.status())) {
+      Say(absl::StrCat("could not report what the steps took: ",
+                       std::string(verdict.status().message())));
+    }
+  }
+
   static Row InfeasibleRow(const Budget& budget, const AdoptedPlan& adopted) {
     Row row;
     row.cells = {ToString(budget), Mebibytes(adopted.plan.budget), ToString(adopted.plan.status)};

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -35,7 +36,7 @@ class Mixed {
         keys_(kNetworks) {}
 
   void Run() {
-    double next_fault = 5, warm = options_.seconds / 10;
+    double next_fault = 5, next_tenth = options_.seconds / 10;
     for (double now = 0; now < options_.seconds;) {
       while (driver_.open() < options_.in_flight) StartOne();
       driver_.Poll(milliseconds(20));
@@ -44,26 +45,29 @@ class Mixed {
         options_.fault(now);
         next_fault += 5;
       }
-      if (warm > 0 && now >= warm) {
-        warm_bytes_ = service_->resident_bytes();
-        warm = 0;
+      if (now >= next_tenth) {
+        resident_bytes_.push_back(service_->resident_bytes());
+        next_tenth += options_.seconds / 10;
       }
     }
     driver_.Finish();
   }
 
   absl::Status Report() {
-    const int64_t end_bytes = service_->resident_bytes();
+    resident_bytes_.push_back(service_->resident_bytes());
     for (const auto& [what, count] : counts_) {
       std::printf("%-40s %lld\n", what.c_str(), static_cast<long long>(count));
     }
     std::printf("wrong answers %lld, late answers %lld (worst %.3f s after the deadline)\n",
                 static_cast<long long>(wrong_), static_cast<long long>(late_), worst_late_);
-    const double growth =
-        static_cast<double>(end_bytes) / static_cast<double>(std::max<int64_t>(warm_bytes_, 1)) - 1;
-    std::printf("resident %.1f MB after a tenth of the time, %.1f MB at the end (%+.1f%%)\n",
-                1e-6 * static_cast<double>(warm_bytes_), 1e-6 * static_cast<double>(end_bytes),
-                100 * growth);
+    std::printf("resident MB after each tenth of the time:");
+    for (const int64_t bytes : resident_bytes_) {
+      std::printf(" %.1f", 1e-6 * static_cast<double>(bytes));
+    }
+    const double growth = static_cast<double>(resident_bytes_.back()) /
+                              static_cast<double>(std::max<int64_t>(resident_bytes_.front(), 1)) -
+                          1;
+    std::printf(" (%+.1f%% in all)\n", 100 * growth);
     if (wrong_ > 0) return absl::InternalError(absl::StrCat("a wrong answer: ", first_wrong_));
     if (late_ > 0) return absl::InternalError("an answer was late");
     // In less than a minute the caches and the allocator have not found their size.
@@ -206,7 +210,7 @@ class Mixed {
   std::string first_wrong_;
   int64_t late_ = 0;
   double worst_late_ = 0;
-  int64_t warm_bytes_ = 0;
+  std::vector<int64_t> resident_bytes_;  // after each tenth of the time and at the end
 };
 
 }  // namespace
@@ -223,10 +227,11 @@ absl::Status RunDrain(const std::vector<std::string>& stowaged) {
   absl::StatusOr<ServiceProcess> service = ServiceProcess::Start(stowaged);
   if (!service.ok()) return service.status();
   CallDriver driver(service->address(), 4);
-  std::map<int, int64_t> codes;
+  std::map<std::string, int64_t> answers;
   std::string unexpected;
   const auto count = [&](const CallResult& result) {
-    ++codes[result.status.error_code()];
+    ++answers[absl::StrCat("code ", result.status.error_code(), " ",
+                           result.status.error_message())];
     const bool expected =
         result.status.ok() || result.status.error_code() == grpc::StatusCode::UNAVAILABLE;
     if (!expected) unexpected = result.status.error_message();
@@ -247,11 +252,16 @@ absl::Status RunDrain(const std::vector<std::string>& stowaged) {
     }
   }
   driver.Finish();
+  const std::string said = service->process().ReadUntil("abandoned\n");
   const int exit_code = service->process().Wait(std::chrono::seconds(40));
-  for (const auto& [code, calls] : codes) {
-    std::printf("code %d: %lld calls\n", code, static_cast<long long>(calls));
+  for (const auto& [answer, calls] : answers) {
+    std::printf("%8lld calls: %s\n", static_cast<long long>(calls), answer.c_str());
   }
   std::printf("exit code %d\n", exit_code);
+  // A call that was accepted may not go unanswered: refused before it is UNAVAILABLE, too.
+  if (said.find(", 0 abandoned") == std::string::npos) {
+    return absl::InternalError(absl::StrCat("the drain says: ", said));
+  }
   if (!unexpected.empty()) return absl::InternalError(absl::StrCat("a call got: ", unexpected));
   if (exit_code != 0) return absl::InternalError("the service did not end by itself");
   return absl::OkStatus();
