@@ -51,8 +51,8 @@ absl::StatusOr<Workload> WorkloadFromFlags() {
   if (threads > 0) at::set_num_threads(threads);
   const int64_t classes = absl::GetFlag(FLAGS_classes);
   const uint64_t seed = absl::GetFlag(FLAGS_seed);
-  absl::StatusOr<ChainModel> model =
-      MakeModel(absl::GetFlag(FLAGS_model), ModelOptions{classes, seed});
+  absl::StatusOr<ChainModel> model = MakeModel(
+      absl::GetFlag(FLAGS_model), ModelOptions{classes, seed, absl::GetFlag(FLAGS_image_size)});
   if (!model.ok()) return model.status();
   absl::StatusOr<Sample> sample =
       MakeImageSample(absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_image_size), classes, seed);

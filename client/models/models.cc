@@ -3,8 +3,7 @@
 #include <torch/torch.h>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "client/models/resnet.h"
+#include "client/models/network_model.h"
 #include "client/torch/model_state.h"
 #include "client/torch/torch_status.h"
 
@@ -20,28 +19,56 @@ class SeededRandom {
   StateGuard guard_;
 };
 
+absl::StatusOr<ChainModel> Train(const absl::StatusOr<Network>& network,
+                                 const NetworkModelOptions& options, uint64_t seed) {
+  if (!network.ok()) return network.status();
+  try {
+    const SeededRandom random(seed);
+    return ChainModelOf(*network, options);
+  } catch (...) {
+    return CurrentExceptionToStatus(network->name, absl::StatusCode::kInternal);
+  }
+}
+
+// The input's tensor is made by `make`; classes are drawn for every row of `rows`.
+template <class MakeInput>
+absl::StatusOr<Sample> Draw(const MakeInput& make, const std::vector<int64_t>& rows,
+                            int64_t classes, uint64_t seed) {
+  try {
+    const SeededRandom random(seed);
+    Sample sample;
+    sample.input = make();
+    sample.target = torch::randint(classes, rows, torch::kLong);
+    return sample;
+  } catch (...) {
+    return CurrentExceptionToStatus("making a sample", absl::StatusCode::kInternal);
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string>& ModelNames() {
-  static const auto* const names = new std::vector<std::string>(ResNetNames());
+  static const auto* const names = [] {
+    auto* made = new std::vector<std::string>();
+    for (const NetworkInfo& network : AllNetworks()) made->push_back(network.name);
+    return made;
+  }();
   return *names;
 }
 
 absl::StatusOr<ChainModel> MakeModel(const std::string& name, const ModelOptions& options) {
-  if (options.classes < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("classes must be >= 1, not ", options.classes));
-  }
-  try {
-    const SeededRandom random(options.seed);
-    absl::StatusOr<ChainModel> model = MakeResNet(name, options.classes);
-    if (absl::IsNotFound(model.status())) {
-      return absl::InvalidArgumentError(absl::StrCat("there is no model '", name, "'; there are ",
-                                                     absl::StrJoin(ModelNames(), ", ")));
-    }
-    return model;
-  } catch (...) {
-    return CurrentExceptionToStatus(name, absl::StatusCode::kInternal);
-  }
+  NetworkOptions network;
+  network.name = name;
+  network.image = options.image;
+  network.classes = options.classes;
+  return Train(MakeNetwork(network), {}, options.seed);
+}
+
+absl::StatusOr<ChainModel> MakeDecoderModel(const DecoderOptions& options, bool tied_embedding,
+                                            uint64_t seed) {
+  NetworkModelOptions model;
+  model.tied_embedding = tied_embedding;
+  return Train(MakeDecoder(options), model, seed);
 }
 
 absl::StatusOr<Sample> MakeImageSample(int64_t batch, int64_t side, int64_t classes,
@@ -50,15 +77,19 @@ absl::StatusOr<Sample> MakeImageSample(int64_t batch, int64_t side, int64_t clas
     return absl::InvalidArgumentError(absl::StrCat("batch, side and classes must be >= 1, not ",
                                                    batch, ", ", side, " and ", classes));
   }
-  try {
-    const SeededRandom random(seed);
-    Sample sample;
-    sample.input = torch::randn({batch, 3, side, side});
-    sample.target = torch::randint(classes, {batch}, torch::kLong);
-    return sample;
-  } catch (...) {
-    return CurrentExceptionToStatus("making a sample", absl::StatusCode::kInternal);
+  const auto make = [&] { return torch::randn({batch, 3, side, side}); };
+  return Draw(make, {batch}, classes, seed);
+}
+
+absl::StatusOr<Sample> MakeTokenSample(int64_t batch, int64_t length, int64_t vocabulary,
+                                       uint64_t seed) {
+  if (batch < 1 || length < 1 || vocabulary < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch, length and vocabulary must be >= 1, not ", batch, ", ", length,
+                     " and ", vocabulary));
   }
+  const auto make = [&] { return torch::randint(vocabulary, {batch, length}, torch::kLong); };
+  return Draw(make, {batch, length}, vocabulary, seed);
 }
 
 }  // namespace stowage

@@ -1,5 +1,6 @@
 // Holds the bytes that solvers/networks derives from shapes to those that the profiler measures.
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include <cstdint>
 #include <string>
@@ -10,7 +11,8 @@
 #include "client/models/models.h"
 #include "client/torch/chain_profiler.h"
 #include "solvers/networks/networks.h"
-#include "tests/client/models/network_model.h"
+#include "tests/client/models/hollow_model.h"
+#include "tests/client/models/written_resnet.h"
 
 namespace stowage {
 namespace {
@@ -48,6 +50,11 @@ Network SmallDecoder(int64_t length) {
   options.vocabulary = 50;
   options.batch = 3;
   return MakeDecoder(options).value();
+}
+
+void CopyTensors(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>& to) {
+  ASSERT_EQ(from.size(), to.size());
+  for (size_t i = 0; i < from.size(); ++i) to[i].copy_(from[i]);
 }
 
 bool Convolves(const Network& network, int l) {
@@ -120,8 +127,7 @@ TEST(NetworkBytesTest, EveryByteButWorkspaceFollowsFromShapes) {
   };
   for (const Network& network : networks) {
     SCOPED_TRACE(network.name);
-    const Chain measured =
-        Measure(ModelOf(network, Convolutions::kHollow), InputOf(network), TargetOf(network));
+    const Chain measured = Measure(HollowModelOf(network), InputOf(network), TargetOf(network));
     const Chain described = Describe(network);
     ExpectSameTensors(measured, described);
     for (int l = 1; l <= measured.length() + 1; ++l) {
@@ -134,28 +140,43 @@ TEST(NetworkBytesTest, RealConvolutionsSaveTheSame) {
   for (const char* name : {"resnet34", "densenet121", "inception_v3"}) {
     SCOPED_TRACE(name);
     const Network network = Described(name, /*side=*/80, /*batch=*/1);
-    const Chain measured =
-        Measure(ModelOf(network, Convolutions::kReal), InputOf(network), TargetOf(network));
+    const Chain measured = Measure(ChainModelOf(network), InputOf(network), TargetOf(network));
     const Chain described = Describe(network);
     ExpectSameTensors(measured, described);
     ExpectOverheadsOf(network, measured, described);
   }
 }
 
-// These are written by hand in client/models, so that the descriptions are tested and not only the
-// rules.
-TEST(NetworkBytesTest, TheResNetsOfTheClientSaveTheSame) {
+// So that the descriptions are tested and not only the rules.
+TEST(NetworkBytesTest, ResNetsWrittenByHandSaveTheSame) {
   for (const char* name : {"resnet18", "resnet50"}) {
     SCOPED_TRACE(name);
-    ModelOptions options;
-    options.classes = 10;
-    const ChainModel model = MakeModel(name, options).value();
-    const Sample sample = MakeImageSample(/*batch=*/2, /*side=*/64, options.classes, 7).value();
+    const ChainModel model = WrittenResNet(name, /*classes=*/10);
+    const Sample sample = MakeImageSample(/*batch=*/2, /*side=*/64, /*classes=*/10, 7).value();
     const Network network = Described(name, 64, 2);
     const Chain measured = Measure(model, sample.input, sample.target);
     const Chain described = Describe(network);
     ExpectSameTensors(measured, described);
     ExpectOverheadsOf(network, measured, described);
+  }
+}
+
+TEST(NetworkModelTest, ResNetsWrittenByHandComputeTheSame) {
+  for (const char* name : {"resnet18", "resnet50"}) {
+    SCOPED_TRACE(name);
+    const ChainModel written = WrittenResNet(name, /*classes=*/10);
+    const ChainModel described = ChainModelOf(Described(name, 64, 2));
+    ASSERT_EQ(written.length(), described.length());
+    const Sample sample = MakeImageSample(/*batch=*/2, /*side=*/64, /*classes=*/10, 7).value();
+    const torch::NoGradGuard no_grad;
+    at::Tensor x = sample.input;
+    for (int l = 1; l <= written.length(); ++l) {
+      CopyTensors(written.stage(l).parameters, described.stage(l).parameters);
+      const at::Tensor y = written.stage(l).forward(x);
+      EXPECT_TRUE(y.equal(described.stage(l).forward(x))) << described.Describe(l);
+      x = y;
+    }
+    EXPECT_TRUE(written.loss()(x, sample.target).equal(described.loss()(x, sample.target)));
   }
 }
 

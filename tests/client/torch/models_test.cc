@@ -14,6 +14,8 @@
 namespace stowage {
 namespace {
 
+using testing::Contains;
+
 struct Figures {
   const char* name;
   int64_t parameters;
@@ -28,10 +30,9 @@ constexpr Figures kFigures[] = {{"resnet18", 11689512, 12},
                                 {"resnet152", 60192808, 54}};
 
 TEST(ModelsTest, ParameterAndStageCounts) {
-  std::vector<std::string> names;
   for (const Figures& figures : kFigures) {
     SCOPED_TRACE(figures.name);
-    names.emplace_back(figures.name);
+    EXPECT_THAT(ModelNames(), Contains(figures.name));
     auto model = MakeModel(figures.name);
     ASSERT_TRUE(model.ok()) << model.status();
     int64_t parameters = 0;
@@ -40,7 +41,6 @@ TEST(ModelsTest, ParameterAndStageCounts) {
     EXPECT_EQ(model->length(), figures.stages);
     EXPECT_EQ(model->name(), figures.name);
   }
-  EXPECT_EQ(ModelNames(), names);
 }
 
 TEST(ModelsTest, StagesOfResNet50) {
@@ -93,25 +93,91 @@ TEST(ModelsTest, TheSeedDecidesAndTheCallersRandomStateStays) {
   EXPECT_TRUE(RandomState::Capture() == before);
 }
 
+void ExpectGradients(const ChainModel& model, const Sample& sample) {
+  SCOPED_TRACE(model.name());
+  const auto step = PlainStep(model, sample.input, sample.target);
+  ASSERT_TRUE(step.ok()) << step.status();
+  for (int l = 1; l <= model.length(); ++l) {
+    for (const at::Tensor& parameter : model.stage(l).parameters) {
+      EXPECT_TRUE(parameter.grad().ne(0).any().item<bool>()) << model.Describe(l);
+    }
+  }
+}
+
 TEST(ModelsTest, EveryParameterGetsAGradient) {
-  ModelOptions options;
-  options.classes = 10;
-  const ChainModel model = MakeModel("resnet50", options).value();
-  const Sample sample = MakeImageSample(2, 32, options.classes, 4).value();
-  ASSERT_TRUE(PlainStep(model, sample.input, sample.target).ok());
-  for (const at::Tensor& parameter : model.parameters()) {
-    EXPECT_TRUE(parameter.grad().ne(0).any().item<bool>());
+  const std::pair<const char*, int64_t> networks[] = {
+      {"alexnet", 64},      {"vgg11", 32},    {"resnet50", 32},    {"densenet121", 32},
+      {"inception_v3", 80}, {"nasnet_a", 16}, {"amoebanet_a", 16}, {"darts_v2", 16}};
+  for (const auto& [name, side] : networks) {
+    ModelOptions options;
+    options.classes = 10;
+    options.image = side;
+    const auto model = MakeModel(name, options);
+    ASSERT_TRUE(model.ok()) << model.status();
+    ExpectGradients(*model, MakeImageSample(4, side, options.classes, 4).value());
+  }
+}
+
+DecoderOptions SmallDecoder() {
+  DecoderOptions options;
+  options.layers = 2;
+  options.width = 16;
+  options.heads = 4;
+  options.length = 12;
+  options.vocabulary = 30;
+  options.batch = 1;
+  return options;
+}
+
+at::Tensor Scores(const ChainModel& model, at::Tensor x) {
+  const torch::NoGradGuard no_grad;
+  for (int l = 1; l <= model.length(); ++l) x = model.stage(l).forward(x);
+  return x;
+}
+
+TEST(DecoderModelTest, APositionSeesThoseBeforeItAndNoOther) {
+  const ChainModel model = MakeDecoderModel(SmallDecoder()).value();
+  at::Tensor tokens = MakeTokenSample(2, 12, 30, 1)->input;
+  const at::Tensor before = Scores(model, tokens);
+  EXPECT_EQ(before.sizes().vec(), (std::vector<int64_t>{2, 12, 30}));
+  tokens[0][7] = (tokens[0][7] + 1) % 30;
+  const at::Tensor changed = Scores(model, tokens).ne(before).any(-1);
+  for (int position = 0; position < 12; ++position) {
+    EXPECT_EQ(changed[0][position].item<bool>(), position >= 7) << position;
+    EXPECT_FALSE(changed[1][position].item<bool>()) << position;
+  }
+}
+
+TEST(DecoderModelTest, TakesOtherBatchesAndShorterSequences) {
+  const ChainModel model = MakeDecoderModel(SmallDecoder()).value();
+  const at::Tensor tokens = MakeTokenSample(3, 12, 30, 1)->input;
+  const at::Tensor whole = Scores(model, tokens);
+  const at::Tensor part = Scores(model, tokens.slice(1, 0, 5));
+  EXPECT_TRUE(part.allclose(whole.slice(1, 0, 5), 1e-4, 1e-5));
+}
+
+TEST(DecoderModelTest, AHeadMayBeTiedToTheEmbedding) {
+  const ChainModel loose = MakeDecoderModel(SmallDecoder()).value();
+  const ChainModel tied = MakeDecoderModel(SmallDecoder(), /*tied_embedding=*/true).value();
+  EXPECT_EQ(tied.parameters().size() + 1, loose.parameters().size());
+  EXPECT_TRUE(tied.stage(1).parameters[0].is_same(tied.stage(4).parameters[2]));
+  for (const ChainModel* model : {&loose, &tied}) {
+    ExpectGradients(*model, MakeTokenSample(2, 12, 30, 1).value());
   }
 }
 
 TEST(ModelsTest, BadArgumentsAreRefused) {
   const absl::Status unknown = MakeModel("resnet51").status();
   EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(unknown.message()), testing::HasSubstr("resnet18, resnet34, resnet50"));
+  EXPECT_THAT(std::string(unknown.message()), testing::HasSubstr("resnet34"));
   ModelOptions options;
   options.classes = 0;
   EXPECT_EQ(MakeModel("resnet18", options).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(MakeImageSample(0, 8, 10, 3).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(MakeTokenSample(2, 0, 10, 3).status().code(), absl::StatusCode::kInvalidArgument);
+  DecoderOptions decoder = SmallDecoder();
+  decoder.heads = 3;
+  EXPECT_EQ(MakeDecoderModel(decoder).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "client/models/resnet.h"
+#include "tests/client/models/written_resnet.h"
 
 #include <torch/torch.h>
 
@@ -127,17 +127,11 @@ ChainModel Build(const Architecture& architecture, int64_t classes) {
 
 }  // namespace
 
-std::vector<std::string> ResNetNames() {
-  std::vector<std::string> names;
-  for (const Architecture& architecture : kArchitectures) names.emplace_back(architecture.name);
-  return names;
-}
-
-absl::StatusOr<ChainModel> MakeResNet(const std::string& name, int64_t classes) {
+ChainModel WrittenResNet(const std::string& name, int64_t classes) {
   for (const Architecture& architecture : kArchitectures) {
     if (name == architecture.name) return Build(architecture, classes);
   }
-  return absl::NotFoundError(absl::StrCat("there is no ResNet '", name, "'"));
+  TORCH_CHECK(false, "there is no ResNet '", name, "'");
 }
 
 }  // namespace stowage

@@ -1,0 +1,34 @@
+// A described network (solvers/networks) as a model that LibTorch trains.
+#ifndef STOWAGE_CLIENT_MODELS_NETWORK_MODEL_H_
+#define STOWAGE_CLIENT_MODELS_NETWORK_MODEL_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <vector>
+
+#include "client/models/network_op.h"
+#include "client/torch/chain_model.h"
+#include "solvers/networks/network.h"
+
+namespace stowage {
+
+using OpFunction = std::function<at::Tensor(const NetworkOp& op, const OpState& state,
+                                            std::vector<at::Tensor> inputs)>;
+
+struct NetworkModelOptions {
+  // The linear layer over the vocabulary shares its weight with the embedding, where there are both
+  // and their shapes agree.
+  bool tied_embedding = false;
+  // How an op is run.
+  OpFunction run_op = RunOp;
+};
+
+// Stage by stage as described; tensors inside a stage go after their last reader. The last stage, the
+// loss, is cross-entropy. Draws the parameters from LibTorch's default generator and throws what
+// LibTorch throws.
+ChainModel ChainModelOf(const Network& network, const NetworkModelOptions& options = {});
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_MODELS_NETWORK_MODEL_H_
