@@ -64,6 +64,8 @@ absl::Status CheckNumbers(const ConfigSources& sources) {
       {"queue_limit", absl::GetFlag(FLAGS_queue_limit), 1, 1000000},
       {"solver_memory_bytes", absl::GetFlag(FLAGS_solver_memory_bytes), int64_t{1} << 20, kAny},
       {"max_open_calls", absl::GetFlag(FLAGS_max_open_calls), 1, 1000000000},
+      {"request_bytes", absl::GetFlag(FLAGS_request_bytes), absl::GetFlag(FLAGS_max_message_bytes),
+       kAny},
       {"cache_bytes", absl::GetFlag(FLAGS_cache_bytes), int64_t{1} << 20, kAny},
       {"sqlite_bytes", absl::GetFlag(FLAGS_sqlite_bytes), int64_t{1} << 20, kAny},
       {"max_message_bytes", absl::GetFlag(FLAGS_max_message_bytes), 1024,

@@ -50,6 +50,9 @@ ABSL_FLAG(absl::Duration, max_solve_time, absl::Minutes(10),
           "how long a solve may take, queue included, for callers without a deadline");
 ABSL_FLAG(int64_t, max_open_calls, 10000,
           "most calls of ComputePlan open at once, those that share a solve included");
+ABSL_FLAG(int64_t, request_bytes, int64_t{256} << 20,
+          "most bytes of all requests open at once, as they came, of which memory takes about four "
+          "times as much; gRPC may have twice that for what comes and goes");
 ABSL_FLAG(
     double, tenant_share, 0.5,
     "share of the queue and of the threads that the solves of one tenant may take, in (0, 1]");
@@ -101,6 +104,7 @@ const std::vector<std::string>& FlagNames() {
                                                                  "solver_memory_bytes",
                                                                  "max_solve_time",
                                                                  "max_open_calls",
+                                                                 "request_bytes",
                                                                  "tenant_share",
                                                                  "cache_bytes",
                                                                  "store",

@@ -98,6 +98,8 @@ const char* ToString(Shed value) {
       return "deadline";
     case Shed::kQuota:
       return "quota";
+    case Shed::kRequestBytes:
+      return "request_bytes";
   }
   return "unknown";
 }

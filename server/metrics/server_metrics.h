@@ -63,10 +63,11 @@ const char* ToString(CacheFailure value);
 enum class Shed {
   kQueueFull,
   kTooManyCalls,
-  kDeadline,  // what waits already takes longer than the caller would
-  kQuota,     // of its tenant
+  kDeadline,      // what waits already takes longer than the caller would
+  kQuota,         // of its tenant
+  kRequestBytes,  // those that are open have too many
 };
-inline constexpr size_t kShedCount = 4;
+inline constexpr size_t kShedCount = 5;
 const char* ToString(Shed value);
 
 // What became of a report.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "server/planning/planning_error.h"
+
 namespace stowage {
 
 Intake::Intake(int threads, size_t queue_limit) : queue_limit_(queue_limit) {
@@ -10,10 +12,11 @@ Intake::Intake(int threads, size_t queue_limit) : queue_limit_(queue_limit) {
 
 Intake::~Intake() { Stop(); }
 
-bool Intake::TrySubmit(std::function<void()> task) {
+bool Intake::TrySubmit(IntakeTask task, IntakeLane lane) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (stopped_ || queue_.size() >= queue_limit_) return false;
-  queue_.push_back(std::move(task));
+  Queue& queue = lanes_[static_cast<size_t>(lane)];
+  if (stopped_ || queue.size() >= queue_limit_) return false;
+  queue.push_back(std::move(task));
   wake_.notify_one();
   return true;
 }
@@ -29,15 +32,26 @@ void Intake::Stop() {
   workers_.clear();
 }
 
+Intake::Queue* Intake::NextLocked() {
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    Queue& lane = lanes_[(turn_ + i) % lanes_.size()];
+    if (!lane.empty()) return &lane;
+  }
+  return nullptr;
+}
+
 void Intake::Work() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    std::function<void()> task = std::move(queue_.front());
-    queue_.pop_front();
+    wake_.wait(lock, [this] { return stopped_ || NextLocked() != nullptr; });
+    Queue* const lane = NextLocked();
+    if (lane == nullptr) return;
+    IntakeTask task = std::move(lane->front());
+    lane->pop_front();
+    turn_ = lane == &lanes_[0] ? 1 : 0;
+    const bool stopped = stopped_;
     lock.unlock();
-    task();
+    task(stopped ? DrainingError() : absl::OkStatus());
     task = nullptr;  // what it holds may not die under the lock
     lock.lock();
   }

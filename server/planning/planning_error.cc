@@ -39,6 +39,12 @@ absl::Status TooManyCallsError(int64_t limit, std::chrono::nanoseconds retry_aft
                    "TOO_MANY_CALLS", retry_after);
 }
 
+absl::Status RequestBytesError(size_t limit, std::chrono::nanoseconds retry_after) {
+  return Exhausted(absl::StrCat("the requests that are open have too many of the ", limit,
+                                " bytes they may have"),
+                   "REQUEST_BYTES", retry_after);
+}
+
 absl::Status DeadlineTooShortError(std::chrono::nanoseconds expected,
                                    std::chrono::nanoseconds retry_after) {
   const std::chrono::duration<double> seconds = expected;

@@ -18,6 +18,8 @@ absl::Status PlanNotCachedError();
 // RESOURCE_EXHAUSTED, QUEUE_FULL and TOO_MANY_CALLS: with a time to retry after, for waiting helps.
 absl::Status QueueFullError(size_t limit, std::chrono::nanoseconds retry_after);
 absl::Status TooManyCallsError(int64_t limit, std::chrono::nanoseconds retry_after);
+// RESOURCE_EXHAUSTED, REQUEST_BYTES: the open requests have too many bytes for one more.
+absl::Status RequestBytesError(size_t limit, std::chrono::nanoseconds retry_after);
 // RESOURCE_EXHAUSTED, DEADLINE_TOO_SHORT: what waits already takes longer than the caller would.
 absl::Status DeadlineTooShortError(std::chrono::nanoseconds expected,
                                    std::chrono::nanoseconds retry_after);

@@ -21,6 +21,8 @@ struct PlanningOptions {
   double tenant_share = 0.5;
   int intake_threads = 2;  // >= 1; for large requests and slow stores
   size_t intake_limit = 4096;
+  // Of the requests that are open, as they came; in memory each takes about four times that.
+  Bytes request_bytes{int64_t{256} << 20};
   // For the tables of all threads together; each solve gets its share, at least 1 MiB.
   Bytes solver_memory{int64_t{4} << 30};
   // How long a flight may take, queue included, for callers without a deadline.

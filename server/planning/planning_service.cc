@@ -22,6 +22,7 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
     : options_(options),
       metrics_(metrics),
       open_(options.max_open_calls),
+      request_bytes_(static_cast<size_t>(options.request_bytes.value())),
       cache_(store, metrics,
              [this](const PlanningProblem& problem, const PlanEntry& entry, Bytes budget,
                     const Found& found) {
@@ -51,17 +52,25 @@ void PlanningService::GetPlanAsync(const std::vector<PlanKey>& keys, const Budge
   if (auto plan = cache_.FirstServing(keys, budget, scope, MayWait::kNo, &next)) {
     return done(*std::move(plan));
   }
-  const absl::Status deferred = Defer([this, keys, budget, scope, next, done]() mutable {
-    done(*cache_.FirstServing(keys, budget, scope, MayWait::kYes, &next));
-  });
+  const absl::Status deferred =
+      Defer([this, keys, budget, scope, next, done](const absl::Status& admitted) mutable {
+        if (!admitted.ok()) return done(admitted);
+        done(*cache_.FirstServing(keys, budget, scope, MayWait::kYes, &next));
+      });
   if (!deferred.ok()) done(deferred);
 }
 
-absl::Status PlanningService::Defer(std::function<void()> task) {
-  if (intake_.TrySubmit(std::move(task))) return absl::OkStatus();
+absl::Status PlanningService::Defer(IntakeTask task, IntakeLane lane) {
+  if (intake_.TrySubmit(std::move(task), lane)) return absl::OkStatus();
   if (stopping_) return DrainingError();
-  metrics_->CallShed(Shed::kTooManyCalls);
+  if (lane == IntakeLane::kCalls) metrics_->CallShed(Shed::kTooManyCalls);
   return TooManyCallsError(static_cast<int64_t>(intake_.queue_limit()), RetryAfter());
+}
+
+absl::StatusOr<ByteBudget::Hold> PlanningService::HoldRequest(size_t bytes) {
+  if (std::optional<ByteBudget::Hold> held = request_bytes_.TryHold(bytes)) return *std::move(held);
+  metrics_->CallShed(Shed::kRequestBytes);
+  return RequestBytesError(request_bytes_.limit(), RetryAfter());
 }
 
 std::shared_ptr<PlanCall> PlanningService::ComputePlan(const ComputeRequest& request,
@@ -116,8 +125,10 @@ std::shared_ptr<PlanCall> PlanningService::Ask(const ComputeRequest& request, As
 void PlanningService::Proceed(const std::shared_ptr<PlanCall>& call, Access access, MayWait wait) {
   if (!AnswerFromCache(call, access, wait)) {
     if (access == Access::kLookup) WatchLimit(call);
-    const absl::Status deferred =
-        Defer([this, call, access] { Proceed(call, access, MayWait::kYes); });
+    const absl::Status deferred = Defer([this, call, access](const absl::Status& admitted) {
+      if (!admitted.ok()) return Answer(call, admitted);
+      Proceed(call, access, MayWait::kYes);
+    });
     if (!deferred.ok()) Answer(call, deferred);
     return;
   }
@@ -160,7 +171,9 @@ void PlanningService::WatchLimit(const std::shared_ptr<PlanCall>& call) {
                     const auto flight = flights_.FlightOf(*late);
                     if (!flight || !flight->news.latest().best) return;
                     // Judging a plan may take milliseconds, and others are late, too.
-                    Defer([this, late, flight] { AnswerBestSoFar(late, *flight); }).IgnoreError();
+                    Defer([this, late, flight](const absl::Status& admitted) {
+                      if (admitted.ok()) AnswerBestSoFar(late, *flight);
+                    }).IgnoreError();
                   });
 }
 

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "server/cache/plan_store.h"
 #include "server/metrics/server_metrics.h"
+#include "server/planning/byte_budget.h"
 #include "server/planning/compute_plan.h"
 #include "server/planning/deadline_timer.h"
 #include "server/planning/flight_solver.h"
@@ -82,9 +83,14 @@ class PlanningService {
   // else waits for it.
   void Cancel(const std::shared_ptr<PlanCall>& call);
 
-  // Has `task` run by a thread that may take its time, say to convert a large request.
-  // RESOURCE_EXHAUSTED, or UNAVAILABLE (stopped), when it will not run.
-  absl::Status Defer(std::function<void()> task);
+  // Has `task` run by a thread that may take its time, say to convert a large request; it is told
+  // UNAVAILABLE where the service has stopped before its turn. RESOURCE_EXHAUSTED, or UNAVAILABLE
+  // (stopped), when it will not run.
+  absl::Status Defer(IntakeTask task, IntakeLane lane = IntakeLane::kCalls);
+
+  // For a request of that many bytes, from its arrival until nothing of it is left; RESOURCE_EXHAUSTED
+  // when all that are open have too many. What it gives ends before the service does.
+  absl::StatusOr<ByteBudget::Hold> HoldRequest(size_t bytes);
 
   // Has `job` run while nobody waits for a solver's thread; it stops when the token says so. False when
   // a job of that id waits already, or too many do.
@@ -140,6 +146,7 @@ class PlanningService {
   std::atomic<uint64_t> refused_{0};
   StopToken background_stop_;
   OpenCalls open_;
+  ByteBudget request_bytes_;
   PlanCache cache_;
   FlightSolver solving_;
   FlightTable flights_;

@@ -11,10 +11,13 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/planning/byte_budget.h"
 #include "server/planning/planning_error.h"
 #include "server/planning/planning_service.h"
 #include "server/rpc/request_limits.h"
@@ -28,12 +31,13 @@ class AdminCall final : public grpc::ServerUnaryReactor {
   // Fills the response, for a caller who may ask.
   using Task = std::function<absl::Status(RpcRecord* record)>;
 
-  // Starts at once. `response` is gRPC's and lives until OnDone, as does what `task` uses.
+  // Starts at once. `response` is gRPC's and lives until OnDone, as does what `task` uses: a request
+  // of `bytes`.
   AdminCall(PlanningService* planning, const RpcRecord& record, const RequestLimits& limits,
-            Task task, const google::protobuf::MessageLite* response)
+            size_t bytes, Task task, const google::protobuf::MessageLite* response)
       : limits_(limits), record_(record), task_(std::move(task)), response_(response) {
     const absl::Status begun =
-        record_.caller().ok() ? planning->Defer([this] { Run(); }) : record_.caller().status();
+        record_.caller().ok() ? Start(planning, bytes) : record_.caller().status();
     if (!begun.ok()) End(begun);
   }
 
@@ -41,7 +45,15 @@ class AdminCall final : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 
  private:
-  void Run() {
+  absl::Status Start(PlanningService* planning, size_t bytes) {
+    absl::StatusOr<ByteBudget::Hold> held = planning->HoldRequest(bytes);
+    if (!held.ok()) return held.status();
+    held_ = *std::move(held);
+    return planning->Defer([this](const absl::Status& admitted) { Run(admitted); });
+  }
+
+  void Run(const absl::Status& admitted) {
+    if (!admitted.ok()) return End(admitted);
     if (cancelled_) return End(CallCancelledError());
     absl::Status status = task_(&record_);
     if (status.ok()) status = CheckSize(response_->ByteSizeLong(), limits_);
@@ -55,6 +67,7 @@ class AdminCall final : public grpc::ServerUnaryReactor {
   RpcRecord record_;
   const Task task_;
   const google::protobuf::MessageLite* const response_;
+  ByteBudget::Hold held_;  // as long as gRPC has the request
   std::atomic<bool> cancelled_{false};
 };
 

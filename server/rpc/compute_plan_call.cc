@@ -13,7 +13,8 @@ ComputePlanCall::ComputePlanCall(const v1::ComputePlanRequest* request, CallDead
       request_(request),
       deadline_(deadline),
       response_(response) {
-  Start(IsLarge(*request));
+  const size_t bytes = request->ByteSizeLong();
+  Start(bytes, IsLarge(bytes));
 }
 
 void ComputePlanCall::Begin(MayWait wait) {

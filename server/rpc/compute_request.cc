@@ -17,9 +17,9 @@ CallDeadline DeadlineOf(const grpc::CallbackServerContext& context) {
   return std::chrono::steady_clock::now() + left;
 }
 
-bool IsLarge(const google::protobuf::MessageLite& request) {
+bool IsLarge(size_t request_bytes) {
   constexpr size_t kLargeBytes = 64 << 10;
-  return request.ByteSizeLong() > kLargeBytes;
+  return request_bytes > kLargeBytes;
 }
 
 absl::StatusOr<ComputeRequest> ToComputeRequest(const v1::Profile& profile,

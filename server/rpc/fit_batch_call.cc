@@ -71,7 +71,7 @@ FitBatchCall::FitBatchCall(const v1::FitBatchRequest* request, CallDeadline dead
       request_(request),
       deadline_(deadline),
       response_(response) {
-  Start(/*takes_time=*/true);
+  Start(request->ByteSizeLong(), /*takes_time=*/true);
 }
 
 void FitBatchCall::Begin(MayWait wait) {

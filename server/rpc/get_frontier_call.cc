@@ -35,7 +35,7 @@ GetFrontierCall::GetFrontierCall(const v1::GetFrontierRequest* request, CallDead
       request_(request),
       deadline_(deadline),
       response_(response) {
-  Start(/*takes_time=*/true);
+  Start(request->ByteSizeLong(), /*takes_time=*/true);
 }
 
 void GetFrontierCall::Begin(MayWait wait) {

@@ -168,7 +168,7 @@ ServerUnaryReactor* PlanRpcService::Administer(Rpc rpc, CallbackServerContext* c
                                                const Request* request, Response* response) {
   const RpcRecord record(rpc, context, monitor_);
   return new AdminCall(
-      planning_, record, limits_,
+      planning_, record, limits_, request->ByteSizeLong(),
       [this, request, response](RpcRecord* asked) {
         return handlers_.Handle(*request, asked, response);
       },

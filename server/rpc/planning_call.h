@@ -9,7 +9,12 @@
 #include <google/protobuf/message_lite.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <cstddef>
+#include <utility>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/planning/byte_budget.h"
 #include "server/planning/planning_error.h"
 #include "server/planning/planning_service.h"
 #include "server/rpc/call_handle.h"
@@ -28,11 +33,16 @@ class PlanningCall : public grpc::ServerUnaryReactor {
   PlanningCall(PlanningService* planning, const RpcRecord& record, const RequestLimits& limits)
       : planning_(planning), limits_(limits), handle_(planning), record_(record) {}
 
-  // Has Begin called, for a caller who may: now, or by a thread that may take its time.
-  void Start(bool takes_time) {
+  // Has Begin called, for a caller who may: now, or by a thread that may take its time. `bytes` is the
+  // request's size.
+  void Start(size_t bytes, bool takes_time) {
     if (!record_.caller().ok()) return End(record_.caller().status());
+    absl::StatusOr<ByteBudget::Hold> held = planning_->HoldRequest(bytes);
+    if (!held.ok()) return End(held.status());
+    held_ = *std::move(held);
     if (!takes_time) return Begin(MayWait::kNo);
-    const absl::Status deferred = planning_->Defer([this] {
+    const absl::Status deferred = planning_->Defer([this](const absl::Status& admitted) {
+      if (!admitted.ok()) return End(admitted);
       if (handle_.cancelled()) return End(CallCancelledError());
       Begin(MayWait::kYes);
     });
@@ -53,6 +63,9 @@ class PlanningCall : public grpc::ServerUnaryReactor {
   const RequestLimits limits_;
   const CallHandle handle_;
   RpcRecord record_;
+
+ private:
+  ByteBudget::Hold held_;  // as long as gRPC has the request
 };
 
 }  // namespace stowage

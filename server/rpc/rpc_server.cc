@@ -2,6 +2,7 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 #include <sys/stat.h>
@@ -46,6 +47,13 @@ void LimitAge(std::chrono::milliseconds age, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, static_cast<int>(age.count()));
 }
 
+void LimitMemory(size_t bytes, grpc::ServerBuilder* builder) {
+  if (bytes == 0) return;
+  grpc::ResourceQuota quota("stowaged");
+  quota.Resize(bytes);
+  builder->SetResourceQuota(quota);
+}
+
 // A socket is never there with more permissions than it is going to have.
 class SocketMode {
  public:
@@ -84,6 +92,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   KeepAlive(&builder);
   LimitAge(options.max_connection_age, &builder);
+  LimitMemory(options.transport_bytes, &builder);
   {
     const SocketMode mode(options.unix_socket_mode);
     server->server_ = builder.BuildAndStart();

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,9 @@ struct RpcServerOptions {
   RequestLimits limits;
   ServerTlsOptions tls;
   mode_t unix_socket_mode = 0600;
+  // Memory that gRPC may take for all connections and what comes and goes on them; beyond it calls are
+  // refused. 0: no bound.
+  size_t transport_bytes = 0;
   // After it, and up to a tenth more or less, a connection takes no new calls: clients that balance
   // find servers that came later. Zero: never.
   std::chrono::milliseconds max_connection_age{0};

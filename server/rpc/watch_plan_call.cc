@@ -60,7 +60,11 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
   void PullLocked() {
     if (!changed_ || writing_ || pulling_ || answered_ || broken_) return;
     changed_ = false;
-    pulling_ = planning_->Defer([self = shared_from_this()] { self->Pull(); }).ok();
+    // One that is refused, or not admitted, is told of later, or never: the answer comes all the same.
+    const auto pull = [self = shared_from_this()](const absl::Status& admitted) {
+      if (admitted.ok()) self->Pull();
+    };
+    pulling_ = planning_->Defer(pull, IntakeLane::kNews).ok();
   }
 
   void Pull() {
@@ -119,11 +123,21 @@ WatchPlanCall::WatchPlanCall(const v1::WatchPlanRequest* request, CallDeadline d
     stream_->Answer(record.caller().status());
     return;
   }
-  if (!IsLarge(*request)) {
+  const size_t bytes = request->ByteSizeLong();
+  absl::StatusOr<ByteBudget::Hold> held = planning->HoldRequest(bytes);
+  if (!held.ok()) {
+    stream_->Answer(held.status());
+    return;
+  }
+  held_ = *std::move(held);
+  if (!IsLarge(bytes)) {
     Begin(MayWait::kNo);
     return;
   }
-  const absl::Status deferred = planning->Defer([this] { Begin(MayWait::kYes); });
+  const absl::Status deferred = planning->Defer([this](const absl::Status& admitted) {
+    if (!admitted.ok()) return stream_->Answer(admitted);
+    Begin(MayWait::kYes);
+  });
   if (!deferred.ok()) stream_->Answer(deferred);
 }
 

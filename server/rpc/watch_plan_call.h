@@ -44,6 +44,7 @@ class WatchPlanCall final : public grpc::ServerWriteReactor<v1::WatchPlanRespons
   const CallHandle handle_;
   const std::string tenant_;
   const std::shared_ptr<Stream> stream_;
+  ByteBudget::Hold held_;  // as long as gRPC has the request
 };
 
 }  // namespace stowage

@@ -25,28 +25,69 @@ using std::chrono::seconds;
 
 constexpr Bytes kTight{1500};
 
+// An intake of one thread that is busy until the gate opens; writes down who may run, and who may not.
+struct BusyIntake {
+  explicit BusyIntake(size_t limit = 2) : intake(1, limit) {
+    intake.TrySubmit([this](const absl::Status&) {
+      started.set_value();
+      gate.get_future().wait();
+    });
+    started.get_future().wait();
+  }
+
+  bool Submit(const std::string& name, IntakeLane lane = IntakeLane::kCalls) {
+    return intake.TrySubmit(
+        [this, name](const absl::Status& admitted) {
+          (admitted.ok() ? ran : refused) += name;
+          if (!admitted.ok()) reason = PlanningReason(admitted);
+          if (ran.size() + refused.size() == expected) ended.set_value();
+        },
+        lane);
+  }
+
+  std::promise<void> started, gate, ended;
+  std::string ran, refused, reason;
+  size_t expected = 0;
+  Intake intake;
+};
+
 TEST(Intake, RunsInOrderAndRefusesBeyondItsLimit) {
-  Intake intake(1, 2);
-  std::promise<void> started;
-  std::promise<void> gate;
-  std::string order;
-  ASSERT_TRUE(intake.TrySubmit([&] {
-    started.set_value();
-    gate.get_future().wait();
-    order += "1";
-  }));
-  started.get_future().wait();
-  EXPECT_TRUE(intake.TrySubmit([&] { order += "2"; }));
-  EXPECT_TRUE(intake.TrySubmit([&] { order += "3"; }));
-  EXPECT_FALSE(intake.TrySubmit([&] { order += "4"; }));
-  std::thread opener([&] {
-    std::this_thread::sleep_for(milliseconds(20));
-    gate.set_value();
-  });
-  intake.Stop();  // what is queued still runs
-  opener.join();
-  EXPECT_EQ(order, "123");
-  EXPECT_FALSE(intake.TrySubmit([] {}));
+  BusyIntake busy;
+  busy.expected = 2;
+  EXPECT_TRUE(busy.Submit("1"));
+  EXPECT_TRUE(busy.Submit("2"));
+  EXPECT_FALSE(busy.Submit("3"));
+  busy.gate.set_value();
+  busy.ended.get_future().wait();
+  EXPECT_EQ(busy.ran, "12");
+  busy.intake.Stop();
+  EXPECT_FALSE(busy.Submit("4"));
+}
+
+TEST(Intake, CallsAndNewsHaveTurnsAndLimitsOfTheirOwn) {
+  BusyIntake busy;
+  busy.expected = 4;
+  for (const char* name : {"a", "b"}) EXPECT_TRUE(busy.Submit(name, IntakeLane::kNews));
+  EXPECT_FALSE(busy.Submit("c", IntakeLane::kNews));
+  for (const char* name : {"1", "2"}) EXPECT_TRUE(busy.Submit(name));
+  busy.gate.set_value();
+  busy.ended.get_future().wait();
+  EXPECT_EQ(busy.ran, "a1b2");
+}
+
+TEST(Intake, WhatIsQueuedWhenItStopsIsToldAndDoesNotRun) {
+  BusyIntake busy(100000);
+  EXPECT_TRUE(busy.Submit("1"));
+  EXPECT_TRUE(busy.Submit("a", IntakeLane::kNews));
+  std::thread stopper([&busy] { busy.intake.Stop(); });
+  while (busy.intake.TrySubmit([](const absl::Status&) {})) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  busy.gate.set_value();
+  stopper.join();
+  EXPECT_EQ(busy.ran, "");
+  EXPECT_EQ(busy.refused.size(), 2u);
+  EXPECT_EQ(busy.reason, "DRAINING");
 }
 
 struct SlowFixture {

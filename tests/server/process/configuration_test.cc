@@ -97,6 +97,8 @@ TEST_F(ConfigurationTest, WhatWouldBeOpenOrAbortIsRefusedWithTheReason) {
       {{"--redis=h:1", "--redis_password_file=" + folder_.PathOf("none")}, "cannot be read"},
       {{"--redis_prefix=a*"}, "must be 1 to 64 letters"},
       {{"--tenant_share=0"}, "--tenant_share=0: must be in (0, 1]"},
+      {{"--request_bytes=20000", "--max_message_bytes=30000"},
+       "--request_bytes=20000: must be in [30000, "},
       {{"--log_level=loud"}, "must be debug, info, warning or error"},
       {{"--reload_interval=1ms"}, "must be in [1s, 24h]"},
       {{"--max_connection_age=1ms"}, "must be in [1s, 24h]"},

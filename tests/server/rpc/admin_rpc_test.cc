@@ -281,7 +281,7 @@ TEST_F(AdminRpcTest, ACancelledCallEndsOnceAndTheServerIsAsItWas) {
   std::promise<void> release;
   const std::shared_future<void> released = release.get_future().share();
   for (int i = 0; i < PlanningOptions().intake_threads; ++i) {
-    ASSERT_TRUE(fixture_.service.Defer([released] { released.wait(); }).ok());
+    ASSERT_TRUE(fixture_.service.Defer([released](const absl::Status&) { released.wait(); }).ok());
   }
   grpc::ClientContext context;
   auto call = std::async(std::launch::async, [&] {

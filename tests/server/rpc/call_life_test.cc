@@ -65,6 +65,41 @@ TEST(CallLife, LargeRequestsAreConvertedElsewhereAndMayBeCancelled) {
   }
 }
 
+TEST(CallLife, OpenRequestsAreBoundedInBytesWhateverTheyAskFor) {
+  const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTight);
+  PlanningOptions options;
+  options.request_bytes = Bytes(static_cast<int64_t>(request.ByteSizeLong() * 3 / 2));
+  RpcFixture fixture(true, RequestLimits(), options);
+  v1::ComputePlanResponse first, second;
+  auto open = std::async(std::launch::async, [&] { return fixture.Compute(request, &first); });
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  const auto expect_refused = [](const absl::Status& status) {
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_EQ(GetReason(status), "REQUEST_BYTES");
+    EXPECT_TRUE(GetRetryDelay(status).has_value());
+  };
+  expect_refused(fixture.Compute(request, &second));
+  v1::WatchPlanRequest watch;
+  *watch.mutable_profile() = request.profile();
+  grpc::ClientContext watch_context;
+  expect_refused(FromGrpcStatus(fixture.stub->WatchPlan(&watch_context, watch)->Finish()));
+  v1::ReportExecutionRequest report;
+  report.set_plan_digest(request.SerializeAsString());
+  v1::ReportExecutionResponse verdict;
+  grpc::ClientContext report_context;
+  expect_refused(FromGrpcStatus(fixture.stub->ReportExecution(&report_context, report, &verdict)));
+  EXPECT_EQ(fixture.metrics.Sheds(Shed::kRequestBytes), 3);
+  fixture.solver.Release();
+  EXPECT_TRUE(open.get().ok());
+  // There is room again, a moment after the answer.
+  absl::Status again = absl::UnknownError("");
+  for (int i = 0; i < 1000 && !again.ok(); ++i) {
+    again = fixture.Compute(request, &second);
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_TRUE(again.ok()) << again;
+}
+
 TEST(CallLife, OneOfTwoWaitersCancels) {
   RpcFixture fixture(true);
   grpc::ClientContext cancelled_context;

@@ -37,6 +37,7 @@ class RpcFixture {
                      "_" + std::to_string(next++);
     options.version = "9.8.7";
     options.limits = limits;
+    options.transport_bytes = size_t{256} << 20;
     auto started = RpcServer::Start(options, &service, &store, &metrics);
     if (!started.ok()) {
       ADD_FAILURE() << started.status();
