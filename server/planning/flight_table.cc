@@ -17,7 +17,7 @@ FlightTable::Joined FlightTable::Join(const std::shared_ptr<PlanCall>& call) {
   flight->problem = call->problem;
   flight->asked = call->asked;
   flight->batches = call->batches;
-  flight->budget = call->budget;
+  flight->budget = call->budget.get();
   flight->leader = call->id;
 
   std::lock_guard<std::mutex> lock(mutex_);

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,24 @@
 namespace stowage {
 
 struct Flight;
+
+// Bytes that become known while others look: who looks sees them or nothing. Thread-safe.
+class LateBytes {
+ public:
+  LateBytes& operator=(std::optional<Bytes> bytes) {
+    value_ = bytes ? bytes->value() : kNone;
+    return *this;
+  }
+  std::optional<Bytes> get() const {
+    const int64_t value = value_;
+    return value == kNone ? std::nullopt : std::make_optional(Bytes(value));
+  }
+
+ private:
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
+
+  std::atomic<int64_t> value_{kNone};
+};
 
 // One caller of ComputePlan until it is answered.
 class PlanCall {
@@ -43,9 +62,11 @@ class PlanCall {
   Asked asked = Asked::kPlan;
   std::optional<BatchRequest> batches;  // of kBatches, which nobody shares
   bool least = false;                   // asks for the least budget
-  std::optional<Bytes> budget;          // nothing while "least" is not resolved
-  Clock::time_point limit{};            // when it gets an error; set before it joins a flight
-  std::chrono::nanoseconds margin{};    // before the limit, for the answer
+  // Nothing while "least" is not resolved: the cache may do that when a flight has handed the call
+  // back, while Latest looks.
+  LateBytes budget;
+  Clock::time_point limit{};          // when it gets an error; set before it joins a flight
+  std::chrono::nanoseconds margin{};  // before the limit, for the answer
 
   std::function<void()> changed;  // told when there is news; empty: does not watch
   // Of the news, what it was shown last; used by PlanningService::Latest alone.

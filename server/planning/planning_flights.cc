@@ -1,4 +1,5 @@
 // PlanningService, from the opening of a flight to its landing.
+#include <optional>
 #include <utility>
 
 #include "server/planning/frontier_under.h"
@@ -34,7 +35,7 @@ void PlanningService::Start(const std::shared_ptr<PlanCall>& call) {
 }
 
 absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr<Flight>& flight) {
-  SolveEstimate estimate = solving_.Estimate(*call.problem, call.budget);
+  SolveEstimate estimate = solving_.Estimate(*call.problem, call.budget.get());
   // All budgets or batches take longer than one; how much is not measured.
   if (call.asked != Asked::kPlan) estimate.measured = false;
   if (call.deadline && estimate.measured) {
@@ -141,10 +142,11 @@ std::optional<Plan> PlanningService::AsAnswer(const PlanCall& call, const Flight
   // was made without times is no answer to who has some.
   const bool timeless =
       IdealTime(solved_under.problem) == Nanos(0) && IdealTime(asked.problem) > Nanos(0);
-  const bool same_question = !timeless && (call.budget || SameMemory(asked, solved_under));
+  const std::optional<Bytes> budget = call.budget.get();
+  const bool same_question = !timeless && (budget || SameMemory(asked, solved_under));
   if (!same_question) return std::nullopt;
-  std::optional<Plan> judged = PlanUnder(asked, call.problem->store_all, solved_under, plan,
-                                         call.budget.value_or(plan.budget));
+  std::optional<Plan> judged =
+      PlanUnder(asked, call.problem->store_all, solved_under, plan, budget.value_or(plan.budget));
   if (!judged) metrics_->PlanRefused();
   return judged;
 }

@@ -154,8 +154,9 @@ bool PlanningService::AnswerFromCache(const std::shared_ptr<PlanCall>& call, Acc
     if (!least) return false;
     if (*least) call->budget = *least;
   }
-  if (!call->budget) return true;
-  auto plan = cache_.Find(*call->problem, *call->budget, access, wait);
+  const std::optional<Bytes> budget = call->budget.get();
+  if (!budget) return true;
+  auto plan = cache_.Find(*call->problem, *budget, access, wait);
   if (!plan) return false;
   if (*plan) AnswerPlan(call, **std::move(plan), AnswerSource::kCache);
   return true;

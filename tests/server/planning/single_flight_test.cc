@@ -119,6 +119,37 @@ TEST(SingleFlight, AWaiterWithTimesIsNotAnsweredByAPlanThatWasMadeWithoutAny) {
   }
 }
 
+// Another server says what "least" is while a flight is under way that turns out to be no answer: the
+// call takes that from the cache while who watches it looks. A race of both is ThreadSanitizer's to see.
+TEST(SingleFlight, WhatLeastIsMayBecomeKnownWhileAWatcherLooks) {
+  ProfileShape shape;
+  shape.overhead = 60;
+  const Profile light = ChainProfile({}), heavy = ChainProfile(shape);
+  PlanningFixture fixture(true);
+  fixture.solver.TellOf(MakePlan(light, LeastPeak(light), PlanOptions())->schedule);
+  FakeSolver other_solver(false);
+  PlanningService other(PlanningOptions(), &fixture.store, &other_solver, &fixture.metrics);
+  const auto solve_elsewhere = [&](int index, const Budget& budget) {
+    other.ComputePlan(ComputeRequest{heavy, budget, KeyOptions(), std::nullopt},
+                      fixture.answers.Of(index));
+    return fixture.answers.WaitFor(index).ok();
+  };
+  ASSERT_TRUE(solve_elsewhere(10, Bytes(1000000)));
+  fixture.Ask(0, light, LeastBudget{});
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  const auto watched = fixture.Ask(1, heavy, LeastBudget{});
+  ASSERT_EQ(fixture.metrics.flights_joined, 1);
+  ASSERT_TRUE(solve_elsewhere(11, LeastBudget{}));
+  std::thread watcher([&] { EXPECT_FALSE(fixture.service->Latest(watched).plan.has_value()); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  fixture.solver.Release();
+  const auto answer = fixture.answers.WaitFor(1);
+  watcher.join();
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->source, AnswerSource::kCache);
+  EXPECT_EQ(answer->plan.budget, LeastPeak(heavy));
+}
+
 TEST(SingleFlight, AJoinerGivesItsCanonicalBytesUp) {
   FlightTable flights;
   std::vector<std::shared_ptr<PlanCall>> calls;
