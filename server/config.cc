@@ -44,6 +44,7 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
   config.planning.queue_limit = static_cast<size_t>(absl::GetFlag(FLAGS_queue_limit));
   config.planning.solver_memory = Bytes(absl::GetFlag(FLAGS_solver_memory_bytes));
   config.planning.max_solve_time = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_max_solve_time));
+  config.planning.max_deadline = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_max_deadline));
   config.planning.max_open_calls = absl::GetFlag(FLAGS_max_open_calls);
   config.planning.request_bytes = Bytes(absl::GetFlag(FLAGS_request_bytes));
   config.rpc.transport_bytes = 2 * static_cast<size_t>(absl::GetFlag(FLAGS_request_bytes));

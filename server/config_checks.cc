@@ -94,6 +94,9 @@ absl::Status CheckDurations(const ConfigSources& sources) {
   status = CheckDuration(sources, "max_solve_time", absl::GetFlag(FLAGS_max_solve_time),
                          absl::Milliseconds(1));
   if (!status.ok()) return status;
+  status = CheckDuration(sources, "max_deadline", absl::GetFlag(FLAGS_max_deadline),
+                         absl::Milliseconds(1));
+  if (!status.ok()) return status;
   status = CheckDuration(sources, "reload_interval", absl::GetFlag(FLAGS_reload_interval),
                          absl::Seconds(1));
   if (!status.ok()) return status;

@@ -48,6 +48,9 @@ ABSL_FLAG(int64_t, solver_memory_bytes, int64_t{4} << 30,
           "memory for the tables of all solver threads together, in bytes");
 ABSL_FLAG(absl::Duration, max_solve_time, absl::Minutes(10),
           "how long a solve may take, queue included, for callers without a deadline");
+ABSL_FLAG(
+    absl::Duration, max_deadline, absl::Minutes(30),
+    "how long a caller may have a solve go on, queue included; a later deadline counts as this");
 ABSL_FLAG(int64_t, max_open_calls, 10000,
           "most calls of ComputePlan open at once, those that share a solve included");
 ABSL_FLAG(int64_t, request_bytes, int64_t{256} << 20,
@@ -103,6 +106,7 @@ const std::vector<std::string>& FlagNames() {
                                                                  "queue_limit",
                                                                  "solver_memory_bytes",
                                                                  "max_solve_time",
+                                                                 "max_deadline",
                                                                  "max_open_calls",
                                                                  "request_bytes",
                                                                  "tenant_share",

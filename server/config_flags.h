@@ -32,6 +32,7 @@ ABSL_DECLARE_FLAG(int, solver_threads);
 ABSL_DECLARE_FLAG(int64_t, queue_limit);
 ABSL_DECLARE_FLAG(int64_t, solver_memory_bytes);
 ABSL_DECLARE_FLAG(absl::Duration, max_solve_time);
+ABSL_DECLARE_FLAG(absl::Duration, max_deadline);
 ABSL_DECLARE_FLAG(int64_t, max_open_calls);
 ABSL_DECLARE_FLAG(int64_t, request_bytes);
 ABSL_DECLARE_FLAG(double, tenant_share);

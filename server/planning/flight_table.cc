@@ -19,6 +19,7 @@ FlightTable::Joined FlightTable::Join(const std::shared_ptr<PlanCall>& call) {
   flight->batches = call->batches;
   flight->budget = call->budget.get();
   flight->leader = call->id;
+  flight->latest_ = PlanCall::Clock::now() + longest_;
 
   std::lock_guard<std::mutex> lock(mutex_);
   if (call->left_) return {};
@@ -29,7 +30,7 @@ FlightTable::Joined FlightTable::Join(const std::shared_ptr<PlanCall>& call) {
     if (!added && *slot->second->problem->canonical == *call->problem->canonical) {
       call->problem->canonical = slot->second->problem->canonical;
       call->flight_ = slot->second;
-      slot->second->stop.ExtendDeadline(call->search_until());
+      slot->second->stop.ExtendDeadline(std::min(call->search_until(), slot->second->latest_));
       slot->second->calls_.push_back(call);
       return {slot->second, false};
     }

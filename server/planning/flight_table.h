@@ -2,7 +2,9 @@
 //
 // A flight is one solve for a problem and a budget. Callers of equal canonical bytes and budget
 // share it. It is stopped when the last of them has left, and its solve has a deadline of its own: the
-// latest of theirs, less the time that answers take, so that a search has its best plan by then.
+// latest of theirs, less the time that answers take, so that a search has its best plan by then. However
+// many join, it is no later than a longest time after the start: what is not found by then is left to
+// another flight of those that have time.
 #ifndef STOWAGE_SERVER_PLANNING_FLIGHT_TABLE_H_
 #define STOWAGE_SERVER_PLANNING_FLIGHT_TABLE_H_
 
@@ -96,6 +98,7 @@ struct Flight {
 
  private:
   friend class FlightTable;
+  PlanCall::Clock::time_point latest_{};  // deadline
   std::vector<std::shared_ptr<PlanCall>> calls_;
   bool listed_ = false;
 };
@@ -103,6 +106,9 @@ struct Flight {
 // Thread-safe.
 class FlightTable {
  public:
+  explicit FlightTable(std::chrono::nanoseconds longest = std::chrono::hours(24))
+      : longest_(longest) {}
+
   struct Joined {
     std::shared_ptr<Flight> flight;  // null: the call has left already
     bool created = false;            // the caller has to start it
@@ -136,6 +142,7 @@ class FlightTable {
   static Key KeyOf(const Flight& flight);
   std::vector<std::shared_ptr<PlanCall>> LandLocked(const std::shared_ptr<Flight>& flight);
 
+  const std::chrono::nanoseconds longest_;
   mutable std::mutex mutex_;
   std::map<Key, std::shared_ptr<Flight>> listed_;
   std::map<uint64_t, std::shared_ptr<Flight>> all_;

@@ -78,7 +78,7 @@ absl::Status SolveTimeError(std::chrono::nanoseconds limit) {
   const std::chrono::duration<double> seconds = limit;
   return WithPlanningReason(
       absl::DeadlineExceededError(absl::StrCat("no plan was found within ", seconds.count(),
-                                               " s; a deadline of the caller may be longer")),
+                                               " s, the server's bound for such a call")),
       "SOLVE_TIME");
 }
 

@@ -32,7 +32,8 @@ absl::Status DrainingError();
 // CANCELLED and DEADLINE_EXCEEDED, of one caller.
 absl::Status CallCancelledError();
 absl::Status CallDeadlineError();
-// DEADLINE_EXCEEDED, SOLVE_TIME: the server's own bound, for callers that set no deadline.
+// DEADLINE_EXCEEDED, SOLVE_TIME: the server's own bounds, for callers without a deadline and for those
+// with a later one.
 absl::Status SolveTimeError(std::chrono::nanoseconds limit);
 
 // "" when the status has none.

@@ -27,6 +27,8 @@ struct PlanningOptions {
   Bytes solver_memory{int64_t{4} << 30};
   // How long a flight may take, queue included, for callers without a deadline.
   std::chrono::nanoseconds max_solve_time = std::chrono::minutes(10);
+  // How long a caller, whatever its deadline, may have a solve go on; queue included.
+  std::chrono::nanoseconds max_deadline = std::chrono::minutes(30);
   int64_t max_open_calls = 10000;  // of ComputePlan, who joined a flight included
   DigestFunction digest = Sha256;
   // Who of several servers solves; null: they share nothing. Outlives the service.

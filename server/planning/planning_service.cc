@@ -29,6 +29,7 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
                refresher_.Answered(problem, problem.job, entry, budget, found);
              }),
       solving_(options, &cache_, solver, metrics),
+      flights_(options.max_deadline),
       pool_({options.solver_threads, options.queue_limit, options.queue_limit, TenantLimit(options),
              TenantThreads(options)},
             metrics),
@@ -96,7 +97,8 @@ std::shared_ptr<PlanCall> PlanningService::Ask(const ComputeRequest& request, As
   auto call = std::make_shared<PlanCall>(next_call_++, request.deadline, std::move(done));
   call->changed = std::move(changed);
   const Clock::time_point now = Clock::now();
-  call->limit = request.deadline.value_or(now + options_.max_solve_time);
+  call->limit = std::min(request.deadline.value_or(now + options_.max_solve_time),
+                         now + options_.max_deadline);
   call->margin = AnswerMargin(call->limit - now);
   if (absl::Status accepted = Accept(); !accepted.ok()) {
     call->answered = true;
@@ -189,7 +191,10 @@ void PlanningService::FailAtLimit(const std::shared_ptr<PlanCall>& call) {
 }
 
 absl::Status PlanningService::LimitError(const PlanCall& call) const {
-  return call.deadline ? CallDeadlineError() : SolveTimeError(options_.max_solve_time);
+  if (!call.deadline) {
+    return SolveTimeError(std::min(options_.max_solve_time, options_.max_deadline));
+  }
+  return call.limit < *call.deadline ? SolveTimeError(options_.max_deadline) : CallDeadlineError();
 }
 
 void PlanningService::Cancel(const std::shared_ptr<PlanCall>& call) {

@@ -59,7 +59,7 @@ class PlanningService {
                     const TenantScope& scope = TenantScope(""));
 
   // Answers with a plan refereed under the caller's own costs, or: INVALID_ARGUMENT, CANCELLED,
-  // DEADLINE_EXCEEDED (the caller's, or max_solve_time; a search that has found a plan by then answers
+  // DEADLINE_EXCEEDED (the caller's, max_solve_time or max_deadline; a search that has found a plan by then answers
   // with its best one, a little before), RESOURCE_EXHAUSTED (queue full, tenant's quota, deadline too short, or too many
   // calls, with a time to retry after; or the solver's memory), UNAVAILABLE (draining).
   // While a solve goes on, `changed` is called when Latest has news, at most ten times a second, and maybe

@@ -1,6 +1,7 @@
 // Full queue, deadlines, cancellation, drain.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -131,6 +132,44 @@ TEST(PlanningLimits, ADeadlineOfTheCallerMayBeLongerThanTheServersTime) {
   EXPECT_EQ(fixture.solver.stopped(), 0);
   fixture.solver.Release();
   EXPECT_TRUE(fixture.answers.WaitFor(0).ok());
+}
+
+TEST(PlanningLimits, NoDeadlineOfACallerHoldsAThreadForLongerThanTheServerLets) {
+  PlanningOptions options;
+  options.max_deadline = milliseconds(50);
+  PlanningFixture fixture(true, options);
+  fixture.Ask(0, ChainProfile({}), kTight, Clock::now() + std::chrono::hours(1));
+  fixture.Ask(1, ProfileOfLength(7), kTight);
+  for (const int i : {0, 1}) {
+    const absl::Status status = fixture.answers.WaitFor(i).status();
+    EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+    EXPECT_EQ(PlanningReason(status), "SOLVE_TIME");
+  }
+  EXPECT_TRUE(fixture.solver.WaitUntilStopped(2));
+  // A caller's own deadline before that is its own.
+  fixture.Ask(2, ProfileOfLength(40), kTight, Clock::now() + milliseconds(20));
+  EXPECT_EQ(PlanningReason(fixture.answers.WaitFor(2).status()), "");
+}
+
+TEST(PlanningLimits, NorDoCallersThatJoinOneAfterAnother) {
+  PlanningOptions options;
+  options.solver_threads = 1;
+  options.max_deadline = milliseconds(400);
+  PlanningFixture fixture(true, options);
+  const auto start = Clock::now();
+  fixture.Ask(0, ChainProfile({}), kTight);
+  ASSERT_TRUE(fixture.solver.WaitUntilStarted(1));
+  std::atomic<bool> ended{false};
+  std::thread joining([&] {
+    for (int i = 1; !ended && i < 1000; ++i) {
+      fixture.Ask(i, ChainProfile({}), kTight);
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+  });
+  EXPECT_TRUE(fixture.solver.WaitUntilStopped(1));
+  EXPECT_LT(Clock::now() - start, seconds(3));
+  ended = true;
+  joining.join();
 }
 
 TEST(PlanningLimits, ACancelledCallGivesItsPlaceInTheQueueBack) {

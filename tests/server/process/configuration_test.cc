@@ -99,6 +99,7 @@ TEST_F(ConfigurationTest, WhatWouldBeOpenOrAbortIsRefusedWithTheReason) {
       {{"--tenant_share=0"}, "--tenant_share=0: must be in (0, 1]"},
       {{"--request_bytes=20000", "--max_message_bytes=30000"},
        "--request_bytes=20000: must be in [30000, "},
+      {{"--max_deadline=0"}, "--max_deadline=0: must be in [1ms, 24h]"},
       {{"--log_level=loud"}, "must be debug, info, warning or error"},
       {{"--reload_interval=1ms"}, "must be in [1s, 24h]"},
       {{"--max_connection_age=1ms"}, "must be in [1s, 24h]"},
