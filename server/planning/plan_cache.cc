@@ -106,7 +106,8 @@ void PlanCache::Keep(SolvedPlan* solved) {
 void PlanCache::Change(const PlanningProblem& problem,
                        const std::function<std::optional<PlanEntry>(const PlanEntry*)>& change) {
   constexpr int kAttempts = 3;
-  std::lock_guard<std::mutex> lock(record_mutex_);
+  const size_t stripe = problem.key.digest.bytes()[0] % record_mutexes_.size();
+  std::lock_guard<std::mutex> lock(record_mutexes_[stripe]);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::shared_ptr<const PlanEntry> old = store_->Get(problem.key, Access::kUpdate);
     const int64_t generation = old ? old->generation : 0;

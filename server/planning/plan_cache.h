@@ -3,6 +3,7 @@
 #ifndef STOWAGE_SERVER_PLANNING_PLAN_CACHE_H_
 #define STOWAGE_SERVER_PLANNING_PLAN_CACHE_H_
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -77,7 +78,9 @@ class PlanCache {
   PlanStore* const store_;
   ServerMetrics* const metrics_;
   const Listener listener_;
-  std::mutex record_mutex_;  // one change of an entry at a time: none is lost
+  // One change of an entry at a time, so that none is lost; entries of other stripes do not wait for a
+  // slow store.
+  std::array<std::mutex, 64> record_mutexes_;
 };
 
 }  // namespace stowage

@@ -155,6 +155,22 @@ TEST(SlowStores, DeadlinesAndCancelsAreAnsweredWhileTheStoreIsSilent) {
   EXPECT_EQ(fixture.answers.callbacks(), 2u);
 }
 
+TEST(SlowStores, AnEntryThatIsSlowToChangeHoldsNoOtherUp) {
+  SlowFixture fixture;
+  fixture.store.HoldChangesOf(MakePlanKey(ChainProfile({}), KeyOptions()));
+  fixture.Ask(0);
+  ASSERT_TRUE(fixture.store.WaitUntilAsked(3));  // twice for a plan, then to keep one
+  ProfileShape other;
+  other.stages = 7;
+  fixture.service->ComputePlan(
+      ComputeRequest{ChainProfile(other), kTight, KeyOptions(), std::nullopt},
+      fixture.answers.Of(1));
+  EXPECT_TRUE(fixture.answers.WaitFor(1).ok());
+  EXPECT_FALSE(fixture.answers.Has(0));
+  fixture.store.Release();
+  EXPECT_TRUE(fixture.answers.WaitFor(0).ok());
+}
+
 TEST(SlowStores, AFullIntakeRefusesWithATimeToRetryAfter) {
   PlanningOptions options;
   options.intake_threads = 1;

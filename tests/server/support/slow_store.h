@@ -21,7 +21,9 @@ class SlowStore final : public PlanStore {
     std::unique_lock<std::mutex> lock(mutex_);
     ++waiting_;
     changed_.notify_all();
-    changed_.wait(lock, [this] { return !held_; });
+    changed_.wait(lock, [&] {
+      return !held_ && !(access == Access::kUpdate && held_key_ && key == *held_key_);
+    });
     return store_.Get(key, access);
   }
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey&, Access) override {
@@ -40,9 +42,15 @@ class SlowStore final : public PlanStore {
     std::lock_guard<std::mutex> lock(mutex_);
     held_ = true;
   }
+  // Who would change that entry waits.
+  void HoldChangesOf(const PlanKey& key) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    held_key_ = key;
+  }
   void Release() {
     std::lock_guard<std::mutex> lock(mutex_);
     held_ = false;
+    held_key_.reset();
     changed_.notify_all();
   }
   // False when fewer lookups have begun after 10 s.
@@ -55,6 +63,7 @@ class SlowStore final : public PlanStore {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool held_ = false;
+  std::optional<PlanKey> held_key_;
   int waiting_ = 0;
   MemoryPlanStore store_;
 };
