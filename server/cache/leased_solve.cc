@@ -1,6 +1,7 @@
 #include "server/cache/leased_solve.h"
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -20,6 +21,21 @@ void Pause(std::chrono::nanoseconds time, const StopToken* stop) {
   }
 }
 
+// A thread that waits, or may not.
+class Waiting {
+ public:
+  Waiting(std::atomic<int>* count, int most) : count_(count), may_wait_(++*count <= most) {}
+  ~Waiting() { --*count_; }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+  bool may_wait() const { return may_wait_; }
+
+ private:
+  std::atomic<int>* const count_;
+  const bool may_wait_;
+};
+
 }  // namespace
 
 LeasedSolve::LeasedSolve(const LeasedSolveOptions& options, SolveLease* lease,
@@ -30,6 +46,7 @@ Turn LeasedSolve::Await(const SolveQuestion& question, const std::function<bool(
                         const StopToken* stop) {
   const Clock::time_point patience = Clock::now() + options_.longest_wait;
   std::chrono::nanoseconds pause = options_.first_pause;
+  std::optional<Waiting> waiting;
   while (true) {
     LeaseAnswer answer = lease_->Acquire(question);
     if (answer.state == LeaseState::kAlone) return Turn{SolveTurn::kSolve, nullptr};
@@ -44,6 +61,11 @@ Turn LeasedSolve::Await(const SolveQuestion& question, const std::function<bool(
     if (answer.state == LeaseState::kGranted) {
       metrics_->Leased(LeaseOutcome::kGranted);
       return Turn{SolveTurn::kSolve, std::move(answer.held)};
+    }
+    if (!waiting) waiting.emplace(&waiting_, options_.most_waiting);
+    if (!waiting->may_wait()) {
+      metrics_->Leased(LeaseOutcome::kCrowded);
+      return Turn{SolveTurn::kSolve, nullptr};
     }
     if (Clock::now() >= patience) {
       metrics_->Leased(LeaseOutcome::kExpired);

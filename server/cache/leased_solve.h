@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SERVER_CACHE_LEASED_SOLVE_H_
 #define STOWAGE_SERVER_CACHE_LEASED_SOLVE_H_
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -18,6 +19,9 @@ struct LeasedSolveOptions {
   std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(200);
   // For another server's solve; after that this one solves it, too.
   std::chrono::nanoseconds longest_wait = std::chrono::minutes(10);
+  // Threads that may wait at once; one more solves what another server solves, too, so that threads
+  // are left for what nobody else does.
+  int most_waiting = 1024;
 };
 
 enum class SolveTurn {
@@ -48,6 +52,7 @@ class LeasedSolve {
   const LeasedSolveOptions options_;
   SolveLease* const lease_;
   ServerMetrics* const metrics_;
+  std::atomic<int> waiting_{0};
 };
 
 }  // namespace stowage

@@ -51,6 +51,13 @@ class SearchNews {
   std::optional<Schedule> waiting_;
 };
 
+// A thread is left for what no other server solves, where there are two.
+LeasedSolveOptions Waits(const PlanningOptions& options) {
+  LeasedSolveOptions waits;
+  waits.most_waiting = std::max(options.solver_threads - 1, 1);
+  return waits;
+}
+
 }  // namespace
 
 Bytes TableLimit(const PlanningOptions& options) {
@@ -77,7 +84,7 @@ FlightSolver::FlightSolver(const PlanningOptions& options, PlanCache* cache,
       cache_(cache),
       solver_(solver),
       metrics_(metrics),
-      leased_({}, options.lease != nullptr ? options.lease : &alone_, metrics) {}
+      leased_(Waits(options), options.lease != nullptr ? options.lease : &alone_, metrics) {}
 
 PlanOptions FlightSolver::OptionsFor(const Flight& flight) const {
   PlanOptions plan_options;

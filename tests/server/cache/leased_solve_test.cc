@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <deque>
 #include <thread>
 #include <utility>
@@ -28,7 +29,7 @@ class ScriptedLease final : public SolveLease {
     if (states_.size() > 1) states_.pop_front();
     return {state, state == LeaseState::kGranted ? std::make_unique<Nothing>() : nullptr};
   }
-  int asked = 0;
+  std::atomic<int> asked{0};
 
  private:
   std::deque<LeaseState> states_;
@@ -106,6 +107,37 @@ TEST_F(LeasedSolveTest, PatienceEnds) {
   EXPECT_EQ(Await(&lease, kNever).turn, SolveTurn::kSolve);
   EXPECT_GT(lease.asked, 3);
   EXPECT_EQ(Leases(LeaseOutcome::kExpired), 1);
+}
+
+TEST_F(LeasedSolveTest, BeyondTheMostThatWaitItIsSolvedHere) {
+  options_.most_waiting = 1;
+  ScriptedLease taken({LeaseState::kTaken});
+  LeasedSolve leased(options_, &taken, &metrics_);
+  StopToken stop;
+  std::thread waits([&] {
+    EXPECT_EQ(leased
+                  .Await(
+                      kQuestion, [] { return false; }, &stop)
+                  .turn,
+              SolveTurn::kStopped);
+  });
+  while (taken.asked == 0) std::this_thread::sleep_for(milliseconds(1));
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(leased
+                .Await(
+                    kQuestion, [] { return false; }, &stop)
+                .turn,
+            SolveTurn::kSolve);
+  EXPECT_EQ(Leases(LeaseOutcome::kCrowded), 1);
+  stop.RequestStop();
+  waits.join();
+  // The place is free again.
+  StopToken passed(std::chrono::steady_clock::now());
+  EXPECT_EQ(leased
+                .Await(
+                    kQuestion, [] { return false; }, &passed)
+                .turn,
+            SolveTurn::kStopped);
 }
 
 TEST_F(LeasedSolveTest, AStopEndsTheWaitWithinALongPause) {
