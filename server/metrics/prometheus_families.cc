@@ -207,7 +207,7 @@ void PrometheusMetrics::Families::AddQueue() {
 void PrometheusMetrics::Families::AddSolvers(const std::vector<std::string>& names) {
   auto& solves = BuildCounter()
                      .Name("stowage_solves_total")
-                     .Help("Solves, by solver and outcome.")
+                     .Help("Solves of plans, of frontiers and of each batch looked at, by outcome.")
                      .Register(*registry);
   auto& seconds = BuildHistogram()
                       .Name("stowage_solve_seconds")

@@ -51,6 +51,10 @@ class SearchNews {
   std::optional<Schedule> waiting_;
 };
 
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 // A thread is left for what no other server solves, where there are two.
 LeasedSolveOptions Waits(const PlanningOptions& options) {
   LeasedSolveOptions waits;
@@ -165,8 +169,12 @@ absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::FrontierFor(
   plan_options.solve.progress = [&](double share) {
     if (flight->news.Progressed(share)) tell();
   };
+  const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<Frontier> frontier = CatchingBadAlloc(
       [&] { return solver_->SolveFrontier(problem.costs->problem, plan_options); });
+  metrics_->Solved(frontier.ok() ? frontier->info().solver : problem.options.solver,
+                   frontier.ok() ? SolveOutcome::kFound : OutcomeOf(frontier.status()),
+                   SecondsSince(start));
   if (!frontier.ok()) return frontier.status();
   const auto shared = std::make_shared<const Frontier>(*std::move(frontier));
   cache_->KeepFrontier(problem, shared);
@@ -177,7 +185,12 @@ absl::StatusOr<BatchFit> FlightSolver::BatchesFor(const Flight& flight) const {
   const BatchRequest& asked = *flight.batches;
   const PlanOptions plan_options = OptionsFor(flight);
   const auto solve = [&](const Profile& profile) {
-    return solver_->Solve(profile.problem, asked.budget, plan_options);
+    const auto start = std::chrono::steady_clock::now();
+    absl::StatusOr<Plan> plan = CatchingBadAlloc(
+        [&] { return solver_->Solve(profile.problem, asked.budget, plan_options); });
+    metrics_->Solved(plan.ok() ? plan->provenance.solver : plan_options.solver, OutcomeOf(plan),
+                     SecondsSince(start));
+    return plan;
   };
   return CatchingBadAlloc([&] { return FitBatch(*asked.model, asked.max_batch, solve); });
 }

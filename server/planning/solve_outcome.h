@@ -12,10 +12,13 @@
 
 namespace stowage {
 
+// Of one that has failed.
+inline SolveOutcome OutcomeOf(const absl::Status& status) {
+  return absl::IsCancelled(status) ? SolveOutcome::kCancelled : SolveOutcome::kError;
+}
+
 inline SolveOutcome OutcomeOf(const absl::StatusOr<Plan>& plan) {
-  if (!plan.ok()) {
-    return absl::IsCancelled(plan.status()) ? SolveOutcome::kCancelled : SolveOutcome::kError;
-  }
+  if (!plan.ok()) return OutcomeOf(plan.status());
   switch (plan->status) {
     case PlanStatus::kFound:
       return SolveOutcome::kFound;

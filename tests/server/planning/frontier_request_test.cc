@@ -52,6 +52,7 @@ TEST(FrontierRequest, IsSolvedOnceAndKeptBesideThePlans) {
   EXPECT_EQ(cached->source, AnswerSource::kCache);
   EXPECT_EQ(cached->frontier->Encode(), solved->frontier->Encode());
   EXPECT_EQ(fixture.solver.frontiers(), 1);
+  EXPECT_EQ(fixture.metrics.Solves(SolveOutcome::kFound), 2);  // the plan, and the frontier
   EXPECT_EQ(fixture.Compute(profile, kTight)->source, AnswerSource::kCache);
   EXPECT_EQ(fixture.store.stats().entries, 1);
 }
@@ -97,6 +98,24 @@ TEST(FrontierRequest, CancelsStopTheSolve) {
       ComputeRequest{ChainProfile({}), kTight, KeyOptions(), std::nullopt}, fixture.answers.Of(0));
   fixture.service->Cancel(call);
   EXPECT_TRUE(absl::IsCancelled(fixture.answers.WaitFor(0).status()));
+}
+
+TEST(FitBatches, EverySolveCounts) {
+  FrontierFixture fixture(false);
+  ProfileShape larger;
+  larger.output = 200;
+  BatchRequest batches;
+  batches.model = std::make_shared<const BatchModel>(
+      *BatchModel::Create({{1, ChainProfile({})}, {2, ChainProfile(larger)}}));
+  batches.budget = Bytes(5000);
+  fixture.service->FitBatches(ComputeRequest{ChainProfile({}), kTight, KeyOptions(), std::nullopt},
+                              batches, fixture.answers.Of(0));
+  const auto answer = fixture.answers.WaitFor(0);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  int64_t solves = 0;
+  for (const auto& count : fixture.metrics.solves) solves += count;
+  EXPECT_EQ(solves, static_cast<int64_t>(answer->batches->points.size()));
+  EXPECT_EQ(solves, fixture.solver.started());
 }
 
 }  // namespace
