@@ -46,6 +46,7 @@ std::optional<absl::StatusOr<CachedPlan>> PlanCache::FirstServing(const std::vec
     if (!serving) continue;
     metrics_->PlanLookedUp(PlanLookup::kHit);
     metrics_->ProfilingSaved();
+    key_listener_(serving->key, **entry, *serving->plan);
     return *std::move(serving);
   }
   metrics_->PlanLookedUp(outcome);

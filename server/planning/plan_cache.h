@@ -38,10 +38,16 @@ class PlanCache {
   // Told of every plan that Find returns, on its thread: must be quick.
   using Listener = std::function<void(const PlanningProblem& problem, const PlanEntry& entry,
                                       Bytes budget, const Found& found)>;
+  // The same for FirstServing.
+  using KeyListener =
+      std::function<void(const PlanKey& key, const PlanEntry& entry, const Plan& plan)>;
 
-  // Both pointers outlive this object, and so does what the listener uses.
-  PlanCache(PlanStore* store, ServerMetrics* metrics, Listener listener)
-      : store_(store), metrics_(metrics), listener_(std::move(listener)) {}
+  // Both pointers outlive this object, and so does what the listeners use.
+  PlanCache(PlanStore* store, ServerMetrics* metrics, Listener listener, KeyListener key_listener)
+      : store_(store),
+        metrics_(metrics),
+        listener_(std::move(listener)),
+        key_listener_(std::move(key_listener)) {}
 
   // The first of the keys, from `*next` on, whose entry the scope sees, with a schedule that serves
   // the budget; NOT_FOUND without one. Nothing, with `*next` at the key in question: only a thread that may wait can tell.
@@ -78,6 +84,7 @@ class PlanCache {
   PlanStore* const store_;
   ServerMetrics* const metrics_;
   const Listener listener_;
+  const KeyListener key_listener_;
   // One change of an entry at a time, so that none is lost; entries of other stripes do not wait for a
   // slow store.
   std::array<std::mutex, 64> record_mutexes_;

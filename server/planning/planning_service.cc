@@ -23,11 +23,15 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
       metrics_(metrics),
       open_(options.max_open_calls),
       request_bytes_(static_cast<size_t>(options.request_bytes.value())),
-      cache_(store, metrics,
-             [this](const PlanningProblem& problem, const PlanEntry& entry, Bytes budget,
-                    const Found& found) {
-               refresher_.Answered(problem, problem.job, entry, budget, found);
-             }),
+      cache_(
+          store, metrics,
+          [this](const PlanningProblem& problem, const PlanEntry& entry, Bytes budget,
+                 const Found& found) {
+            refresher_.Answered(problem, problem.job, entry, budget, found);
+          },
+          [this](const PlanKey& key, const PlanEntry& entry, const Plan& plan) {
+            refresher_.Served(key, entry, plan);
+          }),
       solving_(options, &cache_, solver, metrics),
       flights_(options.max_deadline),
       pool_({options.solver_threads, options.queue_limit, options.queue_limit, TenantLimit(options),

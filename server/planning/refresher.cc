@@ -33,9 +33,12 @@ void Refresher::Answered(const PlanningProblem& problem, uint64_t job, const Pla
   if (found.freshness == Freshness::kAging) {
     resolver_.Want({problem.key, budget, ResolveReason::kStale});
   }
-  if (found.plan && found.plan->provenance.solver_version != kSolverVersion) {
-    for (const ResolveWish& wish : UpgradesOf(problem.key, entry)) resolver_.Want(wish);
-  }
+  if (found.plan) Served(problem.key, entry, *found.plan);
+}
+
+void Refresher::Served(const PlanKey& key, const PlanEntry& entry, const Plan& plan) {
+  if (plan.provenance.solver_version == kSolverVersion) return;
+  for (const ResolveWish& wish : UpgradesOf(key, entry)) resolver_.Want(wish);
 }
 
 void Refresher::LearnFrom(const PlanningProblem& problem, uint64_t job) {

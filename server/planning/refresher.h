@@ -32,6 +32,8 @@ class Refresher {
   // `found` answers `problem` at the budget, from `entry`. `job` is the JobHash of who asked. Cheap.
   void Answered(const PlanningProblem& problem, uint64_t job, const PlanEntry& entry, Bytes budget,
                 const Found& found);
+  // `plan`, of `entry`, answers somebody. Cheap.
+  void Served(const PlanKey& key, const PlanEntry& entry, const Plan& plan);
 
  private:
   void LearnFrom(const PlanningProblem& problem, uint64_t job);

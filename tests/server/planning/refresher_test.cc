@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "server/cache/memory_plan_store.h"
+#include "server/planning/plan_cache.h"
 #include "server/planning/revisions.h"
 #include "tests/server/planning/asked.h"
 #include "tests/server/support/counting_metrics.h"
@@ -114,6 +115,24 @@ TEST_F(RefresherTest, PlansOfAnotherVersionAreUpgraded) {
   EXPECT_EQ(Now(asked)->plans[0].plan->provenance.solver_version, kSolverVersion);
   Answer(asked, 1);
   EXPECT_EQ(waiting(), 0u);
+}
+
+TEST_F(RefresherTest, AnAnswerByKeyAloneUpgradesThem) {
+  const Asked asked = Timed(100);
+  SolvedPlan old = Solved(asked, kTight, 1);
+  old.plan.provenance.solver_version = "older";
+  Keep(asked, *Record(nullptr, &old));
+  NoMetrics metrics;
+  PlanCache cache(
+      &store_, &metrics, [](const auto&, const auto&, Bytes, const Found&) { FAIL(); },
+      [this](const PlanKey& key, const PlanEntry& entry, const Plan& plan) {
+        refresher_.Served(key, entry, plan);
+      });
+  size_t next = 0;
+  ASSERT_TRUE(cache.FirstServing({asked->key}, kTight, TenantScope(""), MayWait::kNo, &next)->ok());
+  RunJobs(1);
+  EXPECT_EQ(metrics_.resolves[static_cast<size_t>(ResolveReason::kUpgrade)], 1);
+  EXPECT_EQ(Now(asked)->plans[0].plan->provenance.solver_version, kSolverVersion);
 }
 
 TEST_F(RefresherTest, WhatIsFrozenMeanwhileStays) {
