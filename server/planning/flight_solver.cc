@@ -160,6 +160,11 @@ absl::StatusOr<Plan> FlightSolver::Solve(Flight* flight, const std::function<voi
 
 absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::FrontierFor(
     Flight* flight, const std::function<void()>& tell, AnswerSource* source) {
+  return CatchingBadAlloc([&] { return FindOrSolveFrontier(flight, tell, source); });
+}
+
+absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::FindOrSolveFrontier(
+    Flight* flight, const std::function<void()>& tell, AnswerSource* source) {
   const PlanningProblem& problem = *flight->problem;
   *source = AnswerSource::kCache;
   const auto cached = cache_->FindFrontier(problem, MayWait::kYes);

@@ -55,6 +55,8 @@ class FlightSolver {
   PlanOptions OptionsFor(const Flight& flight) const;
   absl::StatusOr<Plan> FindOrSolve(Flight* flight, const std::function<void()>& tell,
                                    AnswerSource* source);
+  absl::StatusOr<std::shared_ptr<const Frontier>> FindOrSolveFrontier(
+      Flight* flight, const std::function<void()>& tell, AnswerSource* source);
   absl::StatusOr<Plan> Solve(Flight* flight, const std::function<void()>& tell, Bytes budget);
   void Count(const Flight& flight, const absl::StatusOr<Plan>& plan, std::chrono::nanoseconds took);
 

@@ -6,6 +6,7 @@
 #include "server/planning/plan_under.h"
 #include "server/planning/planning_error.h"
 #include "server/planning/planning_service.h"
+#include "server/planning/solve_outcome.h"
 
 namespace stowage {
 
@@ -23,13 +24,14 @@ void PlanningService::Start(const std::shared_ptr<PlanCall>& call) {
   const FlightTable::Joined joined = flights_.Join(call);
   if (!joined.flight) return;
   if (!joined.created) return metrics_->FlightJoined();
-  const absl::Status submitted = Submit(*call, joined.flight);
+  const absl::Status submitted = CatchingBadAlloc([&] { return Submit(*call, joined.flight); });
   if (submitted.ok()) return;
   for (const auto& waiting : flights_.Land(joined.flight)) {
     if (waiting == call || !absl::IsResourceExhausted(submitted)) {
       Answer(waiting, submitted);
     } else {
-      Proceed(waiting, Access::kPeek, MayWait::kNo);  // its deadline may be longer
+      // Its deadline may be longer.
+      For(waiting, [&] { Proceed(waiting, Access::kPeek, MayWait::kNo); });
     }
   }
 }
@@ -47,8 +49,14 @@ absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr
       return DeadlineTooShortError(expected, RetryAfter());
     }
   }
-  SolveJob job{flight->id, [this, flight] { Run(flight); }, estimate.time, estimate.measured,
-               call.problem->options.tenant};
+  const auto run = [this, flight] {
+    const absl::Status ran = CatchingBadAlloc([&] {
+      Run(flight);
+      return absl::OkStatus();
+    });
+    if (!ran.ok()) Fail(flight, ran);
+  };
+  SolveJob job{flight->id, run, estimate.time, estimate.measured, call.problem->options.tenant};
   switch (pool_.Submit(std::move(job))) {
     case Admission::kAccepted:
       return absl::OkStatus();
@@ -92,24 +100,28 @@ void PlanningService::RunFrontier(const std::shared_ptr<Flight>& flight) {
       flight.get(), [] {}, &source);
   if (!frontier.ok()) return Fail(flight, frontier.status());
   for (const auto& call : flights_.Land(flight)) {
-    const bool leads = call->id == flight->leader;
-    const auto own = leads
-                         ? *frontier
-                         : FrontierUnder(*call->problem->costs, *flight->problem->costs, *frontier);
-    const bool shared = source == AnswerSource::kSolved && !leads;
-    if (own) {
-      Answer(call, ComputeAnswer{Plan(), call->problem->key,
-                                 shared ? AnswerSource::kShared : source, own, nullptr});
-    } else {
-      Proceed(call, Access::kPeek, MayWait::kYes);
-    }
+    For(call, [&] { AnswerFrontier(call, *flight, *frontier, source); });
   }
+}
+
+void PlanningService::AnswerFrontier(const std::shared_ptr<PlanCall>& call, const Flight& flight,
+                                     const std::shared_ptr<const Frontier>& frontier,
+                                     AnswerSource source) {
+  const bool leads = call->id == flight.leader;
+  const auto own =
+      leads ? frontier : FrontierUnder(*call->problem->costs, *flight.problem->costs, frontier);
+  if (!own) return Proceed(call, Access::kPeek, MayWait::kYes);
+  const bool shared = source == AnswerSource::kSolved && !leads;
+  Answer(call, ComputeAnswer{Plan(), call->problem->key, shared ? AnswerSource::kShared : source,
+                             own, nullptr});
 }
 
 void PlanningService::Fail(const std::shared_ptr<Flight>& flight, const absl::Status& status) {
   if (absl::IsDeadlineExceeded(status)) {
     // Some joined when the solve had just stopped; the others have their errors at their limits.
-    for (const auto& call : flights_.LandLate(flight)) Proceed(call, Access::kPeek, MayWait::kYes);
+    for (const auto& call : flights_.LandLate(flight)) {
+      For(call, [&] { Proceed(call, Access::kPeek, MayWait::kYes); });
+    }
     return;
   }
   for (const auto& call : flights_.Land(flight)) Answer(call, status);
@@ -154,19 +166,23 @@ std::optional<Plan> PlanningService::AsAnswer(const PlanCall& call, const Flight
 void PlanningService::Distribute(const std::shared_ptr<Flight>& flight, const Plan& plan,
                                  AnswerSource source) {
   for (const auto& call : flights_.Land(flight)) {
-    const bool leads = call->id == flight->leader;
-    const bool has_time = !plan.search_complete && Clock::now() < call->search_until();
-    std::optional<Plan> judged;
-    if (!has_time) judged = AsAnswer(*call, *flight, plan);
-    if (judged) {
-      const bool shared = source == AnswerSource::kSolved && !leads;
-      AnswerPlan(call, *std::move(judged), shared ? AnswerSource::kShared : source);
-    } else if (leads && !has_time) {
-      Answer(call,
-             absl::InternalError("the referee refused a plan under the costs it was made for"));
-    } else {
-      Proceed(call, Access::kPeek, MayWait::kYes);
-    }
+    For(call, [&] { AnswerShare(call, *flight, plan, source); });
+  }
+}
+
+void PlanningService::AnswerShare(const std::shared_ptr<PlanCall>& call, const Flight& flight,
+                                  const Plan& plan, AnswerSource source) {
+  const bool leads = call->id == flight.leader;
+  const bool has_time = !plan.search_complete && Clock::now() < call->search_until();
+  std::optional<Plan> judged;
+  if (!has_time) judged = AsAnswer(*call, flight, plan);
+  if (judged) {
+    const bool shared = source == AnswerSource::kSolved && !leads;
+    AnswerPlan(call, *std::move(judged), shared ? AnswerSource::kShared : source);
+  } else if (leads && !has_time) {
+    Answer(call, absl::InternalError("the referee refused a plan under the costs it was made for"));
+  } else {
+    Proceed(call, Access::kPeek, MayWait::kYes);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "server/planning/planning_error.h"
 #include "server/planning/reference_costs.h"
+#include "server/planning/solve_outcome.h"
 
 namespace stowage {
 namespace {
@@ -48,7 +49,8 @@ absl::StatusOr<CachedPlan> PlanningService::GetPlan(const std::vector<PlanKey>& 
                                                     const Budget& budget,
                                                     const TenantScope& scope) {
   size_t next = 0;
-  return *cache_.FirstServing(keys, budget, scope, MayWait::kYes, &next);
+  return CatchingBadAlloc(
+      [&] { return *cache_.FirstServing(keys, budget, scope, MayWait::kYes, &next); });
 }
 
 void PlanningService::GetPlanAsync(const std::vector<PlanKey>& keys, const Budget& budget,
@@ -60,7 +62,8 @@ void PlanningService::GetPlanAsync(const std::vector<PlanKey>& keys, const Budge
   const absl::Status deferred =
       Defer([this, keys, budget, scope, next, done](const absl::Status& admitted) mutable {
         if (!admitted.ok()) return done(admitted);
-        done(*cache_.FirstServing(keys, budget, scope, MayWait::kYes, &next));
+        done(CatchingBadAlloc(
+            [&] { return *cache_.FirstServing(keys, budget, scope, MayWait::kYes, &next); }));
       });
   if (!deferred.ok()) done(deferred);
 }
@@ -109,23 +112,26 @@ std::shared_ptr<PlanCall> PlanningService::Ask(const ComputeRequest& request, As
     call->done(accepted);
     return call;
   }
+  For(call, [&] { Open(request, asked, std::move(batches), call); });
+  return call;
+}
+
+void PlanningService::Open(const ComputeRequest& request, Asked asked,
+                           std::optional<BatchRequest> batches,
+                           const std::shared_ptr<PlanCall>& call) {
   absl::StatusOr<std::shared_ptr<PlanningProblem>> problem =
       MakePlanningProblem(request.profile, request.options, options_.digest);
   const absl::Status valid = problem.ok() ? ValidateBudget(request.budget) : problem.status();
-  if (valid.ok()) {
-    call->problem = *std::move(problem);
-    call->problem->job = JobHash(request.job);
-    call->asked = asked;
-    call->batches = std::move(batches);
-    if (asked == Asked::kPlan) {
-      call->least = std::holds_alternative<LeastBudget>(request.budget);
-      call->budget = WithoutSolver(request.budget, call->problem->store_all.peak);
-    }
-    Proceed(call, Access::kLookup, request.may_wait);
-  } else {
-    Answer(call, valid);
+  if (!valid.ok()) return Answer(call, valid);
+  call->problem = *std::move(problem);
+  call->problem->job = JobHash(request.job);
+  call->asked = asked;
+  call->batches = std::move(batches);
+  if (asked == Asked::kPlan) {
+    call->least = std::holds_alternative<LeastBudget>(request.budget);
+    call->budget = WithoutSolver(request.budget, call->problem->store_all.peak);
   }
-  return call;
+  Proceed(call, Access::kLookup, request.may_wait);
 }
 
 void PlanningService::Proceed(const std::shared_ptr<PlanCall>& call, Access access, MayWait wait) {
@@ -133,7 +139,7 @@ void PlanningService::Proceed(const std::shared_ptr<PlanCall>& call, Access acce
     if (access == Access::kLookup) WatchLimit(call);
     const absl::Status deferred = Defer([this, call, access](const absl::Status& admitted) {
       if (!admitted.ok()) return Answer(call, admitted);
-      Proceed(call, access, MayWait::kYes);
+      For(call, [&] { Proceed(call, access, MayWait::kYes); });
     });
     if (!deferred.ok()) Answer(call, deferred);
     return;
@@ -179,7 +185,7 @@ void PlanningService::WatchLimit(const std::shared_ptr<PlanCall>& call) {
                     if (!flight || !flight->news.latest().best) return;
                     // Judging a plan may take milliseconds, and others are late, too.
                     Defer([this, late, flight](const absl::Status& admitted) {
-                      if (admitted.ok()) AnswerBestSoFar(late, *flight);
+                      if (admitted.ok()) For(late, [&] { AnswerBestSoFar(late, *flight); });
                     }).IgnoreError();
                   });
 }
@@ -245,7 +251,13 @@ std::chrono::nanoseconds PlanningService::RetryAfter() {
 }
 
 bool PlanningService::SubmitBackground(uint64_t id, std::function<void(const StopToken&)> job) {
-  return pool_.SubmitBackground(id, [this, job = std::move(job)] { job(background_stop_); });
+  return pool_.SubmitBackground(id, [this, job = std::move(job)] {
+    try {
+      job(background_stop_);
+    } catch (const std::bad_alloc&) {
+      // Nobody waits for it, and what is done in the background is wanted again.
+    }
+  });
 }
 
 DrainResult PlanningService::Drain(Clock::time_point deadline) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -29,6 +30,7 @@
 #include "server/planning/open_calls.h"
 #include "server/planning/plan_cache.h"
 #include "server/planning/plan_solver.h"
+#include "server/planning/planning_error.h"
 #include "server/planning/planning_options.h"
 #include "server/planning/planning_problem.h"
 #include "server/planning/refresher.h"
@@ -110,7 +112,20 @@ class PlanningService {
   std::shared_ptr<PlanCall> Ask(const ComputeRequest& request, Asked asked, ComputeCallback done,
                                 std::function<void()> changed,
                                 std::optional<BatchRequest> batches = std::nullopt);
+  // Fills the call in and goes on with it.
+  void Open(const ComputeRequest& request, Asked asked, std::optional<BatchRequest> batches,
+            const std::shared_ptr<PlanCall>& call);
   void Proceed(const std::shared_ptr<PlanCall>& call, Access access, MayWait wait);
+  // Does `work` for the call; where the process gets no memory for it, that is the call's answer.
+  template <class Work>
+  void For(const std::shared_ptr<PlanCall>& call, const Work& work) {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      LeaveFlight(call);
+      Answer(call, OutOfMemoryError());
+    }
+  }
   // False when only a thread that may wait can tell; the call goes on there.
   bool AnswerFromCache(const std::shared_ptr<PlanCall>& call, Access access, MayWait wait);
   // A little before its limit a call gets the best plan so far; without one, an error at the limit.
@@ -121,6 +136,11 @@ class PlanningService {
   void Run(const std::shared_ptr<Flight>& flight);
   void RunBatches(const std::shared_ptr<Flight>& flight);
   void RunFrontier(const std::shared_ptr<Flight>& flight);
+  // The call's share of what its flight has solved.
+  void AnswerFrontier(const std::shared_ptr<PlanCall>& call, const Flight& flight,
+                      const std::shared_ptr<const Frontier>& frontier, AnswerSource source);
+  void AnswerShare(const std::shared_ptr<PlanCall>& call, const Flight& flight, const Plan& plan,
+                   AnswerSource source);
   // A solve has failed.
   void Fail(const std::shared_ptr<Flight>& flight, const absl::Status& status);
   void Distribute(const std::shared_ptr<Flight>& flight, const Plan& plan, AnswerSource source);

@@ -30,7 +30,8 @@ inline SolveOutcome OutcomeOf(const absl::StatusOr<Plan>& plan) {
   return SolveOutcome::kError;
 }
 
-// The solver library reports by status; what throws is the allocator, when tables are large.
+// All report by status; what throws is the allocator, when tables or requests are large. What has no
+// answer to give is `function`'s to leave as it was.
 template <class Function>
 std::invoke_result_t<Function> CatchingBadAlloc(const Function& function) {
   try {

@@ -20,6 +20,7 @@
 #include "server/planning/byte_budget.h"
 #include "server/planning/planning_error.h"
 #include "server/planning/planning_service.h"
+#include "server/planning/solve_outcome.h"
 #include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
 #include "server/rpc/rpc_status.h"
@@ -55,7 +56,7 @@ class AdminCall final : public grpc::ServerUnaryReactor {
   void Run(const absl::Status& admitted) {
     if (!admitted.ok()) return End(admitted);
     if (cancelled_) return End(CallCancelledError());
-    absl::Status status = task_(&record_);
+    absl::Status status = CatchingBadAlloc([this] { return task_(&record_); });
     if (status.ok()) status = CheckSize(response_->ByteSizeLong(), limits_);
     End(status);
   }

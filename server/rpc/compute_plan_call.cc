@@ -1,6 +1,7 @@
 #include "server/rpc/compute_plan_call.h"
 
 #include "proto/codec/codec.h"
+#include "server/planning/solve_outcome.h"
 #include "server/rpc/hand_out.h"
 #include "server/rpc/plan_source.h"
 
@@ -30,14 +31,18 @@ void ComputePlanCall::Begin(MayWait wait) {
 
 void ComputePlanCall::Answer(const absl::StatusOr<ComputeAnswer>& answer) {
   if (!answer.ok()) return End(answer.status());
-  *response_->mutable_plan() = ToProto(answer->plan);
-  *response_->mutable_key() = ToProto(answer->key);
-  response_->set_source(SourceToProto(answer->source));
-  const absl::Status status = CheckSize(response_->ByteSizeLong(), limits_);
+  End(CatchingBadAlloc([&] { return Fill(*answer); }));
+}
+
+absl::Status ComputePlanCall::Fill(const ComputeAnswer& answer) {
+  *response_->mutable_plan() = ToProto(answer.plan);
+  *response_->mutable_key() = ToProto(answer.key);
+  response_->set_source(SourceToProto(answer.source));
+  absl::Status status = CheckSize(response_->ByteSizeLong(), limits_);
   if (status.ok()) {
-    RecordHandOut(*answer, DigestOf(response_->plan()), request_->job(), &record_);
+    RecordHandOut(answer, DigestOf(response_->plan()), request_->job(), &record_);
   }
-  End(status);
+  return status;
 }
 
 }  // namespace stowage

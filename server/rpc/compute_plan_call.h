@@ -19,6 +19,7 @@ class ComputePlanCall final : public PlanningCall {
  private:
   void Begin(MayWait wait) override;
   void Answer(const absl::StatusOr<ComputeAnswer>& answer);
+  absl::Status Fill(const ComputeAnswer& answer);
 
   const v1::ComputePlanRequest* const request_;
   const CallDeadline deadline_;

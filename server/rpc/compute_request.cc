@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "proto/codec/codec.h"
+#include "server/planning/solve_outcome.h"
 
 namespace stowage {
 
@@ -28,7 +29,7 @@ absl::StatusOr<ComputeRequest> ToComputeRequest(const v1::Profile& profile,
                                                 const RequestLimits& limits,
                                                 const std::string& tenant) {
   if (absl::Status status = CheckLimits(profile, limits); !status.ok()) return status;
-  absl::StatusOr<Profile> converted = FromProto(profile);
+  absl::StatusOr<Profile> converted = CatchingBadAlloc([&] { return FromProto(profile); });
   if (!converted.ok()) return converted.status();
   const absl::StatusOr<Budget> amount = FromProto(budget);
   if (!amount.ok()) return amount.status();

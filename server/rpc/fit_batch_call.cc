@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/codec/codec.h"
+#include "server/planning/solve_outcome.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {
@@ -75,7 +76,8 @@ FitBatchCall::FitBatchCall(const v1::FitBatchRequest* request, CallDeadline dead
 }
 
 void FitBatchCall::Begin(MayWait wait) {
-  const absl::StatusOr<BatchRequest> batches = Convert(*request_, limits_);
+  const absl::StatusOr<BatchRequest> batches =
+      CatchingBadAlloc([&] { return Convert(*request_, limits_); });
   if (!batches.ok()) return End(batches.status());
   const absl::StatusOr<KeyOptions> options =
       FromProto(request_->options(), record_.caller()->tenant);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/codec/codec.h"
+#include "server/planning/solve_outcome.h"
 #include "server/rpc/admin_call.h"
 #include "server/rpc/build_info.h"
 #include "server/rpc/compute_plan_call.h"
@@ -92,7 +93,8 @@ ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
       [this, reactor, record, response,
        job = asked->job](const absl::StatusOr<CachedPlan>& cached) mutable {
         const absl::Status status =
-            cached.ok() ? Fill(*cached, job, &record, response) : cached.status();
+            cached.ok() ? CatchingBadAlloc([&] { return Fill(*cached, job, &record, response); })
+                        : cached.status();
         reactor->Finish(record.Handled(ToWireStatus(status)));
       },
       record.caller()->scope());

@@ -6,6 +6,7 @@
 
 #include "proto/codec/codec.h"
 #include "server/planning/planning_error.h"
+#include "server/planning/solve_outcome.h"
 #include "server/rpc/hand_out.h"
 #include "server/rpc/plan_source.h"
 #include "server/rpc/rpc_status.h"
@@ -36,19 +37,9 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
   }
 
   void Answer(const absl::StatusOr<ComputeAnswer>& answer) {
-    absl::Status status = answer.status();
     v1::WatchPlanResponse last;
-    if (status.ok()) {
-      last.set_done(true);
-      last.set_progress(1.0);
-      *last.mutable_plan() = ToProto(answer->plan);
-      *last.mutable_key() = ToProto(answer->key);
-      last.set_source(SourceToProto(answer->source));
-      status = CheckSize(last.ByteSizeLong(), limits_);
-    }
-    if (status.ok()) {
-      RecordHandOut(*answer, DigestOf(last.plan()), reactor_->request_->job(), &record_);
-    }
+    const absl::Status status =
+        answer.ok() ? CatchingBadAlloc([&] { return Fill(*answer, &last); }) : answer.status();
     std::lock_guard<std::mutex> lock(mutex_);
     answered_ = true;
     status_ = status;
@@ -57,6 +48,19 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
   }
 
  private:
+  absl::Status Fill(const ComputeAnswer& answer, v1::WatchPlanResponse* last) {
+    last->set_done(true);
+    last->set_progress(1.0);
+    *last->mutable_plan() = ToProto(answer.plan);
+    *last->mutable_key() = ToProto(answer.key);
+    last->set_source(SourceToProto(answer.source));
+    absl::Status status = CheckSize(last->ByteSizeLong(), limits_);
+    if (status.ok()) {
+      RecordHandOut(answer, DigestOf(last->plan()), reactor_->request_->job(), &record_);
+    }
+    return status;
+  }
+
   void PullLocked() {
     if (!changed_ || writing_ || pulling_ || answered_ || broken_) return;
     changed_ = false;
@@ -68,18 +72,27 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
   }
 
   void Pull() {
-    PlanUpdate update;
-    if (const auto call = handle_.call()) update = planning_->Latest(call);
     v1::WatchPlanResponse message;
-    if (update.plan) *message.mutable_plan() = ToProto(*update.plan);
+    const absl::Status made = CatchingBadAlloc([&] {
+      Look(&message);
+      return absl::OkStatus();
+    });
     std::lock_guard<std::mutex> lock(mutex_);
     pulling_ = false;
-    progress_ = std::max(progress_, update.progress);
+    progress_ = std::max(progress_, message.progress());
     message.set_progress(progress_);
-    if (answered_ || broken_ || !CheckSize(message.ByteSizeLong(), limits_).ok()) return;
+    if (!made.ok() || answered_ || broken_ || !CheckSize(message.ByteSizeLong(), limits_).ok())
+      return;
     message_ = std::move(message);
     writing_ = true;
     reactor_->StartWrite(&message_);
+  }
+
+  void Look(v1::WatchPlanResponse* message) {
+    PlanUpdate update;
+    if (const auto call = handle_.call()) update = planning_->Latest(call);
+    if (update.plan) *message->mutable_plan() = ToProto(*update.plan);
+    message->set_progress(update.progress);
   }
 
   // Nothing is on its way, and nothing but this will be.

@@ -171,6 +171,19 @@ TEST(SlowStores, AnEntryThatIsSlowToChangeHoldsNoOtherUp) {
   EXPECT_TRUE(fixture.answers.WaitFor(0).ok());
 }
 
+TEST(SlowStores, NoMemoryForALookupIsAnErrorForItsCallAlone) {
+  SlowFixture fixture;
+  fixture.store.ThrowBadAlloc();
+  fixture.Ask(0);
+  const absl::Status status = fixture.answers.WaitFor(0).status();
+  EXPECT_EQ(PlanningReason(status), "OUT_OF_MEMORY") << status;
+  std::promise<absl::Status> got;
+  fixture.service->GetPlanAsync({PlanKey()}, kTight,
+                                [&got](const auto& plan) { got.set_value(plan.status()); });
+  EXPECT_EQ(PlanningReason(got.get_future().get()), "OUT_OF_MEMORY");
+  EXPECT_EQ(fixture.service->Drain(Clock::now() + seconds(10)).abandoned, 0);
+}
+
 TEST(SlowStores, AFullIntakeRefusesWithATimeToRetryAfter) {
   PlanningOptions options;
   options.intake_threads = 1;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -98,6 +99,22 @@ TEST(PlanningLimits, ASolveThatGetsNoMemoryIsAnErrorForItsWaitersAlone) {
   }
   EXPECT_EQ(fixture.metrics.Solves(SolveOutcome::kError), 1);
   EXPECT_TRUE(absl::IsResourceExhausted(fixture.Compute(ChainProfile({}), kTight).status()));
+}
+
+TEST(PlanningLimits, NoMemoryForACallBeforeItsSolveIsAnErrorForItAlone) {
+  bool full = true;
+  PlanningOptions options;
+  options.digest = [&full](const std::string& canonical) {
+    if (full) throw std::bad_alloc();
+    return Sha256(canonical);
+  };
+  PlanningFixture fixture(false, options);
+  const absl::Status status = fixture.Compute(ChainProfile({}), kTight).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(PlanningReason(status), "OUT_OF_MEMORY");
+  full = false;
+  EXPECT_TRUE(fixture.Compute(ChainProfile({}), kTight).ok());
+  EXPECT_EQ(fixture.service->Drain(Clock::now() + seconds(10)).abandoned, 0);
 }
 
 TEST(PlanningLimits, AnUnknownSolverIsRefusedBeforeTheQueue) {

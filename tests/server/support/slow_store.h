@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -24,6 +25,7 @@ class SlowStore final : public PlanStore {
     changed_.wait(lock, [&] {
       return !held_ && !(access == Access::kUpdate && held_key_ && key == *held_key_);
     });
+    if (full_) throw std::bad_alloc();
     return store_.Get(key, access);
   }
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey&, Access) override {
@@ -47,6 +49,11 @@ class SlowStore final : public PlanStore {
     std::lock_guard<std::mutex> lock(mutex_);
     held_key_ = key;
   }
+  // From now on lookups end as if the allocator had nothing left.
+  void ThrowBadAlloc() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    full_ = true;
+  }
   void Release() {
     std::lock_guard<std::mutex> lock(mutex_);
     held_ = false;
@@ -63,6 +70,7 @@ class SlowStore final : public PlanStore {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool held_ = false;
+  bool full_ = false;
   std::optional<PlanKey> held_key_;
   int waiting_ = 0;
   MemoryPlanStore store_;
