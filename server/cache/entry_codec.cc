@@ -18,6 +18,8 @@ void CodeReport(Code* code, R* report) {
   code->Field(&report->revision);
   code->Field(&report->time_ratio);
   code->Field(&report->peak_ratio);
+  code->Field(&report->steps);
+  code->Hash(&report->identity);
 }
 
 template <class Code, class E>
@@ -25,6 +27,7 @@ void CodeLabels(Code* code, E* entry) {
   code->Field(&entry->tenant);
   code->Field(&entry->name);
   code->Field(&entry->frozen);
+  code->Field(&entry->profile_wanted);
   code->Field(&entry->generation);
 }
 
@@ -43,6 +46,7 @@ void ReadReference(FieldReader* in, PlanEntry* entry) {
 
 void ReadSample(const LinkedProblem& reference, FieldReader* in, CostSample* sample) {
   in->Hash(&sample->job);
+  in->Hash(&sample->identity);
   sample->costs = ReadProblem(in);
   if (sample->costs && !AlikeInSize(sample->costs->problem, reference.problem)) in->Fail();
 }
@@ -79,6 +83,7 @@ std::string EncodeEntry(const PlanEntry& entry) {
   out.List(&entry.plans, [&out](const StoredPlan* stored) { WritePlan(*stored, &out); });
   out.List(&entry.samples, [&out](const CostSample* sample) {
     out.Hash(&sample->job);
+    out.Hash(&sample->identity);
     WriteProblem(*sample->costs, &out);
   });
   out.List(&entry.reports, [&out](const ReportSample* report) { CodeReport(&out, report); });

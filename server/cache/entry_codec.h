@@ -2,9 +2,10 @@
 //
 // The encoding is our own: sealed (sealed_bytes.h), and inside it, as field_code.h writes them,
 //   canonical bytes; reference (problem_code.h); the least budget, if known; plans (plan_code.h);
-//   samples: job, costs; reports: job, budget, revision, time ratio, peak ratio;
+//   samples: job, identity, costs;
+//   reports: job, budget, revision, time ratio, peak ratio, steps, identity;
 //   the encoded frontier (solvers/plan/frontier.h), empty without one;
-//   tenant; name; frozen; generation
+//   tenant; name; frozen; whether a profile is wanted; generation
 // An entry has one encoding. Any change to this list is a new kEntryVersion.
 //
 // Nothing is believed that can be computed: what store-all takes and every prediction come from a
@@ -22,7 +23,7 @@
 
 namespace stowage {
 
-inline constexpr uint32_t kEntryVersion = 1;
+inline constexpr uint32_t kEntryVersion = 2;
 
 // `entry` has a reference, and costs with every sample. O(entry).
 std::string EncodeEntry(const PlanEntry& entry);

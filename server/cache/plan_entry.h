@@ -39,6 +39,7 @@ struct StoredPlan {
 struct CostSample {
   uint64_t job = 0;  // JobHash of who measured it
   std::shared_ptr<const LinkedProblem> costs;
+  uint64_t identity = 0;  // IdentityHash of its caller
 };
 
 // Of one job's report on one revision.
@@ -48,6 +49,8 @@ struct ReportSample {
   int64_t revision = 0;
   double time_ratio = 0;  // measured over predicted
   double peak_ratio = 0;
+  int64_t steps = 0;      // that it is about
+  uint64_t identity = 0;  // IdentityHash of its caller
 };
 
 struct PlanEntry {
@@ -66,6 +69,8 @@ struct PlanEntry {
   std::vector<CostSample> samples;
   // What was measured under the plans, the newest last; at most one per job and revision.
   std::vector<ReportSample> reports;
+  // Reports say that costs have moved, and no profile has come since.
+  bool profile_wanted = false;
   // All budgets at once under the reference costs, once it was asked for; may be null.
   std::shared_ptr<const Frontier> frontier;
   // Whose it is: entries of one tenant are listed, pinned and deleted by that tenant alone.

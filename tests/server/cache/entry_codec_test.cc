@@ -74,16 +74,16 @@ TEST(EntryCodec, AnEntryWithNothingButItsReferenceComesBack) {
 }
 
 // These bytes are on disks: where they change, so must kEntryVersion.
-TEST(EntryCodec, TheBytesOfVersionOneAreThese) {
+TEST(EntryCodec, TheBytesOfThisVersionAreThese) {
   EXPECT_EQ(absl::BytesToHexString(EncodeEntry(SmallEntry())),
-            "53545745010000004d00000000000000036162630000000001d00f00d804d8040000000000000000"
+            "53545745020000004e00000000000000036162630000000001d00f00d804d8040000000000000000"
             "000000000000000000000000000000000000000000015401000000d80400000000000000000e0006"
-            "00020123000100000000000002096010cc6735d5041dd6996e5643dcdfcead8eaeba44d195d3ee02"
-            "38987cf8a7");
+            "000201230001000000000000000219238e8c170c8967156cd33c3b5441378f0f8914b15b15a712e3"
+            "fbd0bca723fc");
   EXPECT_EQ(Sha256(EncodeEntry(FullChainEntry())).ToHex(),
-            "6ee02e9cd2137a941306f45838c85919eca41f1966978e3e5d21b49b0b18f62b");
+            "0a12d6e694123899ec8c2020b4fb98b6b7aff853e631c980210886497960fd1b");
   EXPECT_EQ(Sha256(EncodeEntry(FullGraphEntry())).ToHex(),
-            "19b65a0959b1bd0da4ede6362916af2b72dc3b8425c2c3725756d7ec98eb5c4c");
+            "a793fc42e897b48ea5e82e53e823ebf8da8fc2767be153a7fb6e4778fd1fd562");
 }
 
 TEST(EntryCodec, CutAnywhereIsCorrupt) {

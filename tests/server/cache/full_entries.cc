@@ -138,7 +138,9 @@ PlanEntry EntryWith(LinkedProblem reference, const std::string& canonical) {
   add(PlanWithout(entry, PlanStatus::kProvenInfeasible), RevisionState::kRetired, false);
   add(PlanWithout(entry, PlanStatus::kNotFound), RevisionState::kServing, false);
   entry.least_budget = Bytes(0);
-  entry.reports = {{~uint64_t{0}, Bytes(5), -3, 1.0 / 3.0, 5e-324}, {0, Bytes(6), 4, 1e300, -0.0}};
+  entry.reports = {{~uint64_t{0}, Bytes(5), -3, 1.0 / 3.0, 5e-324, 7, ~uint64_t{1}},
+                   {0, Bytes(6), 4, 1e300, -0.0, int64_t{1} << 40, 0}};
+  entry.profile_wanted = true;
   entry.tenant = "a tenant";
   entry.name = "n\xc3\xa4me";
   entry.frozen = true;
@@ -266,7 +268,7 @@ void ExpectEqualPlans(const Plan& a, const Plan& b) {
 PlanEntry FullChainEntry() {
   PlanEntry entry = EntryWith({FullChain(0), FullLink()}, "canonical bytes");
   entry.samples = {
-      {1, std::make_shared<const LinkedProblem>(LinkedProblem{FullChain(1), FullLink()})},
+      {1, std::make_shared<const LinkedProblem>(LinkedProblem{FullChain(1), FullLink()}), 3},
       {~uint64_t{0},
        std::make_shared<const LinkedProblem>(LinkedProblem{FullChain(2), std::nullopt})}};
   FrontierBuilder builder(std::get<Chain>(entry.reference->problem), FullLink());
@@ -292,6 +294,7 @@ void ExpectEqualEntries(const PlanEntry& a, const PlanEntry& b) {
   ASSERT_EQ(a.samples.size(), b.samples.size());
   for (size_t i = 0; i < a.samples.size(); ++i) {
     EXPECT_EQ(a.samples[i].job, b.samples[i].job);
+    EXPECT_EQ(a.samples[i].identity, b.samples[i].identity);
     ExpectEqualLinked(*a.samples[i].costs, *b.samples[i].costs);
   }
   ASSERT_EQ(a.reports.size(), b.reports.size());
@@ -301,6 +304,8 @@ void ExpectEqualEntries(const PlanEntry& a, const PlanEntry& b) {
     EXPECT_EQ(a.reports[i].revision, b.reports[i].revision);
     ExpectSame(a.reports[i].time_ratio, b.reports[i].time_ratio);
     ExpectSame(a.reports[i].peak_ratio, b.reports[i].peak_ratio);
+    EXPECT_EQ(a.reports[i].steps, b.reports[i].steps);
+    EXPECT_EQ(a.reports[i].identity, b.reports[i].identity);
   }
   ASSERT_EQ(a.frontier == nullptr, b.frontier == nullptr);
   if (a.frontier) {
@@ -309,6 +314,7 @@ void ExpectEqualEntries(const PlanEntry& a, const PlanEntry& b) {
   EXPECT_EQ(a.tenant, b.tenant);
   EXPECT_EQ(a.name, b.name);
   EXPECT_EQ(a.frozen, b.frozen);
+  EXPECT_EQ(a.profile_wanted, b.profile_wanted);
   EXPECT_EQ(a.generation, b.generation);
 }
 
