@@ -180,7 +180,7 @@ void PlanAdmin::CountReport(const AdminCaller& caller, const stowage::Report& re
   if (judgement.over_budget) metrics_->BudgetViolated();
   const Simulation& predicted = judgement.plan->prediction;
   ExecutionCost cost;
-  cost.steps = static_cast<double>(report.steps);
+  cost.steps = static_cast<double>(judgement.new_steps);
   cost.recompute_seconds = cost.steps * Seconds(predicted.recompute_time + predicted.idle_time);
   cost.bytes_freed = std::max(0.0, static_cast<double>(entry.store_all.peak.value()) -
                                        static_cast<double>(report.peak.value()));

@@ -86,18 +86,21 @@ bool IsAbsurd(const Report& report, const ReportJudgement& judgement) {
          absurd(judgement.time_ratio) || absurd(judgement.peak_ratio);
 }
 
-// False when the job had reported on the plan before.
-bool Insert(const ReportSample& sample, std::vector<ReportSample>* reports) {
+// In the place of the job's former report on the plan, which it returns, if there is one.
+std::optional<ReportSample> Insert(const ReportSample& sample, std::vector<ReportSample>* reports) {
   const auto same = [&sample](const ReportSample& other) {
     return other.job == sample.job && other.budget == sample.budget &&
            other.revision == sample.revision;
   };
-  const auto former = std::find_if(reports->begin(), reports->end(), same);
-  const bool first = former == reports->end();
-  if (!first) reports->erase(former);
+  std::optional<ReportSample> former;
+  const auto found = std::find_if(reports->begin(), reports->end(), same);
+  if (found != reports->end()) {
+    former = *found;
+    reports->erase(found);
+  }
   reports->push_back(sample);
   if (reports->size() > kMostReports) reports->erase(reports->begin());
-  return first;
+  return former;
 }
 
 bool IsOverBudget(const ReportSample& sample, const Plan& plan) {
@@ -126,13 +129,14 @@ ReportJudgement AddReport(const PlanEntry& entry, const Report& report) {
   judgement.outcome = ReportOutcome::kAbsurd;
   if (IsAbsurd(report, judgement)) return judgement;
 
-  const ReportSample sample{JobHash(report.job), plan.budget, plan.revision, judgement.time_ratio,
-                            judgement.peak_ratio};
+  const ReportSample sample{JobHash(report.job),  plan.budget,          plan.revision,
+                            judgement.time_ratio, judgement.peak_ratio, report.steps};
   judgement.outcome = ReportOutcome::kOutlier;
   if (IsOutlier(sample, ReportsOn(entry, plan))) return judgement;
   judgement.over_budget = report.peak > report.budget;
-  const bool first = Insert(sample, &changed.reports);
-  judgement.outcome = first ? ReportOutcome::kAccepted : ReportOutcome::kRepeated;
+  const std::optional<ReportSample> former = Insert(sample, &changed.reports);
+  judgement.outcome = former ? ReportOutcome::kRepeated : ReportOutcome::kAccepted;
+  judgement.new_steps = std::max<int64_t>(report.steps - (former ? former->steps : 0), 0);
   if (ShouldRetire(changed, *executed)) executed->state = RevisionState::kRetired;
   judgement.entry = std::move(changed);
   return judgement;

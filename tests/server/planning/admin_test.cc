@@ -165,6 +165,13 @@ TEST_F(PlanAdminTest, ReportsAreKeptAndCounted) {
   EXPECT_EQ(metrics_.measured, 2);
   EXPECT_EQ(metrics_.executions, 2);
   EXPECT_EQ(metrics_.budget_violations, 0);
+  // A later report of the job is about the earlier one's steps, too.
+  EXPECT_EQ(metrics_.executed_steps, 10);
+  for (const int64_t steps : {25, 5, 5}) {
+    report.steps = steps;
+    EXPECT_EQ(*admin_.Report(From("a"), report), ReportOutcome::kRepeated);
+  }
+  EXPECT_EQ(metrics_.executed_steps, 25);
   report.peak = report.budget + Bytes(1);
   EXPECT_TRUE(admin_.Report(From("a"), report).ok());
   EXPECT_EQ(metrics_.budget_violations, 1);

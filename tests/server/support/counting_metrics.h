@@ -34,7 +34,10 @@ class CountingMetrics final : public ServerMetrics {
   void Reported(ReportOutcome outcome) override { ++reports[static_cast<size_t>(outcome)]; }
   void Measured(double, double) override { ++measured; }
   void BudgetViolated() override { ++budget_violations; }
-  void Executed(const std::string&, const ExecutionCost&) override { ++executions; }
+  void Executed(const std::string&, const ExecutionCost& cost) override {
+    ++executions;
+    executed_steps += static_cast<int64_t>(cost.steps);
+  }
   void Resolved(ResolveReason reason, SolveOutcome) override {
     ++resolves[static_cast<size_t>(reason)];
   }
@@ -67,6 +70,7 @@ class CountingMetrics final : public ServerMetrics {
   std::atomic<int64_t> measured{0};
   std::atomic<int64_t> budget_violations{0};
   std::atomic<int64_t> executions{0};
+  std::atomic<int64_t> executed_steps{0};
   std::array<std::atomic<int64_t>, kResolveReasonCount> resolves{};
   std::atomic<int64_t> flights_joined{0};
   std::atomic<int64_t> queue_depth{0};
