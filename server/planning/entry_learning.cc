@@ -66,6 +66,7 @@ std::optional<PlanEntry> Learn(const PlanEntry& entry, const PlanningProblem& pr
                                [job](const CostSample& sample) { return sample.job == job; }),
                 samples.end());
   samples.push_back({job, problem.costs});
+  learned.profile_wanted = false;
   const size_t limit = SampleLimit(problem.costs->problem);
   while (samples.size() > limit) samples.erase(samples.begin());
 

@@ -4,8 +4,8 @@
 // quantile: plans that hold under them hold for most jobs. The link is the median, if most jobs have
 // one. So whatever one job measures, each figure stays within the range of the others' figures.
 //
-// A job counts once, with its first profile, or its latest while reports say that costs have moved; all
-// jobs that do not say who they are count as one.
+// A job counts once, with its first profile, or with one that came when reports said that costs have
+// moved; all jobs that do not say who they are count as one.
 // Bytes, nanoseconds. Pure functions, hence thread-safe.
 #ifndef STOWAGE_SERVER_PLANNING_REFERENCE_COSTS_H_
 #define STOWAGE_SERVER_PLANNING_REFERENCE_COSTS_H_
@@ -33,7 +33,7 @@ uint64_t JobHash(const std::string& job);
 // Samples that an entry for the problem keeps.
 size_t SampleLimit(const Problem& problem);
 
-// While reports say that costs have moved (reports.h), every job is heard, and again.
+// While a fresh profile is wanted (reports.h), whoever comes next is heard, and again.
 enum class SampleVerdict {
   kNew,    // tells something that the entry does not know
   kKnown,  // the job has one, or these are the reference; or the entry is full: then one new job in

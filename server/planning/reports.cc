@@ -108,6 +108,15 @@ bool IsOverBudget(const ReportSample& sample, const Plan& plan) {
          static_cast<double>(plan.budget.value());
 }
 
+// Whether some plan that serves has drifted.
+bool HasDrifted(const PlanEntry& entry) {
+  if (entry.reports.size() < kWarned) return false;
+  return std::any_of(entry.plans.begin(), entry.plans.end(), [&entry](const StoredPlan& stored) {
+    return ServingRevision(entry, stored.plan->budget) == &stored &&
+           MeasurementsOf(entry, *stored.plan).drifted;
+  });
+}
+
 bool ShouldRetire(const PlanEntry& entry, const StoredPlan& stored) {
   if (stored.pinned || entry.frozen) return false;
   const Measurements measured = MeasurementsOf(entry, *stored.plan);
@@ -138,6 +147,7 @@ ReportJudgement AddReport(const PlanEntry& entry, const Report& report) {
   judgement.outcome = former ? ReportOutcome::kRepeated : ReportOutcome::kAccepted;
   judgement.new_steps = std::max<int64_t>(report.steps - (former ? former->steps : 0), 0);
   if (ShouldRetire(changed, *executed)) executed->state = RevisionState::kRetired;
+  changed.profile_wanted = HasDrifted(changed);
   judgement.entry = std::move(changed);
   return judgement;
 }
@@ -159,11 +169,7 @@ Measurements MeasurementsOf(const PlanEntry& entry, const Plan& plan) {
 }
 
 bool ProfileWanted(const PlanEntry& entry) {
-  if (entry.reports.size() < kWarned || entry.frozen) return false;
-  return std::any_of(entry.plans.begin(), entry.plans.end(), [&entry](const StoredPlan& stored) {
-    return ServingRevision(entry, stored.plan->budget) == &stored &&
-           MeasurementsOf(entry, *stored.plan).drifted;
-  });
+  return entry.profile_wanted && !entry.frozen && HasDrifted(entry);
 }
 
 }  // namespace stowage

@@ -145,6 +145,26 @@ TEST(Reports, PeaksOverTheBudgetRetireThePlan) {
   EXPECT_EQ(PlansServing(held, kTight).size(), 1u);
 }
 
+// What the allocator adds no profile sees: who profiles again measures what it measured before.
+TEST(Reports, AProfileIsWantedOnceHoweverOftenThePlanAnswers) {
+  PlanEntry entry = Entry();
+  const Plan plan = *entry.plans[0].plan;
+  const auto same = ProblemOf(ProfileShape());
+  entry = *Learn(entry, *same, 2);
+  for (const char* job : {"a", "b"}) Add(ReportOn(plan, job, 1, 1.5), &entry);
+  ASSERT_TRUE(ProfileWanted(entry));
+  int heard = 0;
+  for (int hit = 0; hit < 10; ++hit) {
+    if (auto learned = Learn(entry, *same, 2)) {
+      entry = *std::move(learned);
+      ++heard;
+    }
+  }
+  EXPECT_EQ(heard, 1);
+  EXPECT_TRUE(MeasurementsOf(entry, plan).drifted);
+  EXPECT_FALSE(ProfileWanted(entry));
+}
+
 // One job beside honest ones, with any figures and as often as it likes.
 TEST(Reports, OneJobChangesNothingThatIsHandedOut) {
   std::mt19937_64 rng(31);
@@ -176,7 +196,12 @@ TEST(Reports, FreshProfilesEndTheDrift) {
   EXPECT_FALSE(Learn(entry, *ProblemOf(slow), 2).has_value());
   for (const char* job : {"a", "b", "c"}) Add(ReportOn(plan, job, 1.3), &entry);
   ASSERT_TRUE(ProfileWanted(entry));
-  for (uint64_t job = 2; job <= 3; ++job) entry = *Learn(entry, *ProblemOf(slow), job);
+  entry = *Learn(entry, *ProblemOf(slow), 2);
+  EXPECT_FALSE(ProfileWanted(entry));  // until the next report says that it was not enough
+  EXPECT_FALSE(Learn(entry, *ProblemOf(slow), 3).has_value());
+  Add(ReportOn(plan, "a", 1.3), &entry);
+  ASSERT_TRUE(ProfileWanted(entry));
+  entry = *Learn(entry, *ProblemOf(slow), 3);
   EXPECT_EQ(entry.samples.size(), 3u);
   EXPECT_FALSE(ProfileWanted(entry));
   EXPECT_FALSE(Learn(entry, *ProblemOf(slow), 2).has_value());
