@@ -26,6 +26,7 @@ struct ComputeRequest {
   std::optional<std::chrono::steady_clock::time_point> deadline;
   MayWait may_wait = MayWait::kNo;  // of the thread that asks
   std::string job;                  // who asks; empty: nobody in particular
+  std::string identity;             // as the server knows it; empty: it does not
 };
 
 struct BatchRequest {

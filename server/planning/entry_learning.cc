@@ -59,13 +59,19 @@ void MoveReference(LinkedProblem next, const Simulation& store_all, PlanEntry* e
 
 std::optional<PlanEntry> Learn(const PlanEntry& entry, const PlanningProblem& problem,
                                uint64_t job) {
-  if (JudgeSample(entry, *problem.costs, job) != SampleVerdict::kNew) return std::nullopt;
+  const uint64_t identity = problem.identity;
+  if (JudgeSample(entry, *problem.costs, job, identity) != SampleVerdict::kNew) {
+    return std::nullopt;
+  }
   PlanEntry learned = entry;
   std::vector<CostSample>& samples = learned.samples;
   samples.erase(std::remove_if(samples.begin(), samples.end(),
                                [job](const CostSample& sample) { return sample.job == job; }),
                 samples.end());
-  samples.push_back({job, problem.costs});
+  if (identity != 0) {
+    MakeRoomForVoice([&](const CostSample& other) { return other.identity == identity; }, &samples);
+  }
+  samples.push_back({job, problem.costs, identity});
   learned.profile_wanted = false;
   const size_t limit = SampleLimit(problem.costs->problem);
   while (samples.size() > limit) samples.erase(samples.begin());

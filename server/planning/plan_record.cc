@@ -14,7 +14,7 @@ PlanEntry NewEntry(const PlanningProblem& problem, uint64_t job) {
   entry.canonical = *problem.canonical;
   entry.reference = problem.costs;
   entry.store_all = problem.store_all;
-  entry.samples = {{job, problem.costs}};
+  entry.samples = {{job, problem.costs, problem.identity}};
   entry.tenant = problem.options.tenant;
   entry.name = problem.name;
   return entry;

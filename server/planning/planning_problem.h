@@ -30,8 +30,9 @@ struct PlanningProblem {
   std::shared_ptr<const std::string> canonical;
   PlanKey key;
   KeyOptions options;
-  std::string name;  // of the network, for people
-  uint64_t job = 0;  // JobHash of who asks
+  std::string name;       // of the network, for people
+  uint64_t job = 0;       // JobHash of who asks
+  uint64_t identity = 0;  // IdentityHash of the same
 };
 
 // Sha256, or in tests a function with collisions.

@@ -124,7 +124,8 @@ void PlanningService::Open(const ComputeRequest& request, Asked asked,
   const absl::Status valid = problem.ok() ? ValidateBudget(request.budget) : problem.status();
   if (!valid.ok()) return Answer(call, valid);
   call->problem = *std::move(problem);
-  call->problem->job = JobHash(request.job);
+  call->problem->job = JobHash(request.job, request.identity);
+  call->problem->identity = IdentityHash(request.identity);
   call->asked = asked;
   call->batches = std::move(batches);
   if (asked == Asked::kPlan) {

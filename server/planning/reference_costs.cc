@@ -136,16 +136,24 @@ bool NearLink(const LinkedProblem& a, const LinkedProblem& b) {
          NearCost(a.transfers->to_device, b.transfers->to_device);
 }
 
+uint64_t HashOf(const std::string& text) {
+  const Digest digest = Sha256(text);
+  uint64_t hash = 0;
+  for (size_t i = 0; i < sizeof(hash); ++i) hash = hash << 8 | digest.bytes()[i];
+  return std::max<uint64_t>(hash, 1);
+}
+
 int64_t Distance(Nanos a, Nanos b) { return std::max(a, b).value() - std::min(a, b).value(); }
 
 }  // namespace
 
-uint64_t JobHash(const std::string& job) {
-  if (job.empty()) return 0;
-  const Digest digest = Sha256(job);
-  uint64_t hash = 0;
-  for (size_t i = 0; i < sizeof(hash); ++i) hash = hash << 8 | digest.bytes()[i];
-  return std::max<uint64_t>(hash, 1);
+uint64_t JobHash(const std::string& job, const std::string& identity) {
+  if (identity.empty()) return job.empty() ? 0 : HashOf(job);
+  return HashOf(Sha256(identity).ToHex() + job);
+}
+
+uint64_t IdentityHash(const std::string& identity) {
+  return identity.empty() ? 0 : HashOf(identity);
 }
 
 size_t SampleLimit(const Problem& problem) {
@@ -153,14 +161,18 @@ size_t SampleLimit(const Problem& problem) {
                     kMostSamples);
 }
 
-SampleVerdict JudgeSample(const PlanEntry& entry, const LinkedProblem& costs, uint64_t job) {
+SampleVerdict JudgeSample(const PlanEntry& entry, const LinkedProblem& costs, uint64_t job,
+                          uint64_t identity) {
   const Nanos total = IdealTime(costs.problem);
   if (entry.frozen || total == Nanos(0)) return SampleVerdict::kUnusable;
   if (&costs == entry.reference.get()) return SampleVerdict::kKnown;
   if (!ProfileWanted(entry)) {
+    size_t voices = 0;
     for (const CostSample& sample : entry.samples) {
       if (sample.job == job) return SampleVerdict::kKnown;
+      if (identity != 0 && sample.identity == identity) ++voices;
     }
+    if (voices >= kVoices) return SampleVerdict::kKnown;
     const bool full = entry.samples.size() >= SampleLimit(costs.problem);
     if (full && job % kHeardWhenFull != 0) return SampleVerdict::kKnown;
   }

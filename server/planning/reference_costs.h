@@ -10,6 +10,7 @@
 #ifndef STOWAGE_SERVER_PLANNING_REFERENCE_COSTS_H_
 #define STOWAGE_SERVER_PLANNING_REFERENCE_COSTS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -27,23 +28,39 @@ inline constexpr size_t kMostSamples = 9;
 // Of all samples of an entry, unless that is less than a quorum.
 inline constexpr size_t kMostSampledSteps = 200000;
 
-// 0 for a job without a name.
-uint64_t JobHash(const std::string& job);
+// Samples of an entry, and reports on a plan, that one identity's callers have at most, whatever names
+// their jobs give themselves: the oldest goes first.
+inline constexpr size_t kVoices = kQuorum;
+
+// Of a job, by the name that it gives itself, of a caller of that identity ("" where callers are not
+// known). 0 where there is neither.
+uint64_t JobHash(const std::string& job, const std::string& identity = "");
+// 0 for "": nothing is known, and nothing bounded.
+uint64_t IdentityHash(const std::string& identity);
+
+// Drops the oldest of those that are of the `same` identity until one more is no more than kVoices.
+template <class Sample, class Same>
+void MakeRoomForVoice(const Same& same, std::vector<Sample>* samples) {
+  while (static_cast<size_t>(std::count_if(samples->begin(), samples->end(), same)) >= kVoices) {
+    samples->erase(std::find_if(samples->begin(), samples->end(), same));
+  }
+}
 
 // Samples that an entry for the problem keeps.
 size_t SampleLimit(const Problem& problem);
 
 // While a fresh profile is wanted (reports.h), whoever comes next is heard, and again.
 enum class SampleVerdict {
-  kNew,    // tells something that the entry does not know
-  kKnown,  // the job has one, or these are the reference; or the entry is full: then one new job in
-           // eight is heard
+  kNew,  // tells something that the entry does not know
+  kKnown,  // the job has one, its identity as many as it may, or these are the reference; or the entry
+           // is full: then one new job in eight is heard
   kOutlier,   // over four times what the others take in all, or under a quarter
   kUnusable,  // the entry is frozen, or the profile has no times
 };
 
 // Cheap: O(samples).
-SampleVerdict JudgeSample(const PlanEntry& entry, const LinkedProblem& costs, uint64_t job);
+SampleVerdict JudgeSample(const PlanEntry& entry, const LinkedProblem& costs, uint64_t job,
+                          uint64_t identity = 0);
 
 // What the samples agree on; nothing while fewer than a quorum of jobs do. Samples whose total time is
 // over four times the median's, or under a quarter, do not agree. The structure of all is equal.

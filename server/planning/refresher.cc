@@ -27,7 +27,7 @@ Refresher::Refresher(const ResolverOptions& options, Bytes table_limit, PlanStor
 
 void Refresher::Answered(const PlanningProblem& problem, uint64_t job, const PlanEntry& entry,
                          Bytes budget, const Found& found) {
-  if (JudgeSample(entry, *problem.costs, job) == SampleVerdict::kNew) {
+  if (JudgeSample(entry, *problem.costs, job, problem.identity) == SampleVerdict::kNew) {
     submit_(next_id_++, [this, problem, job](const StopToken&) { LearnFrom(problem, job); });
   }
   if (found.freshness == Freshness::kAging) {

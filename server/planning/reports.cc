@@ -98,6 +98,13 @@ std::optional<ReportSample> Insert(const ReportSample& sample, std::vector<Repor
     former = *found;
     reports->erase(found);
   }
+  if (sample.identity != 0) {
+    const auto of_identity = [&sample](const ReportSample& other) {
+      return other.identity == sample.identity && other.budget == sample.budget &&
+             other.revision == sample.revision;
+    };
+    MakeRoomForVoice(of_identity, reports);
+  }
   reports->push_back(sample);
   if (reports->size() > kMostReports) reports->erase(reports->begin());
   return former;
@@ -138,8 +145,14 @@ ReportJudgement AddReport(const PlanEntry& entry, const Report& report) {
   judgement.outcome = ReportOutcome::kAbsurd;
   if (IsAbsurd(report, judgement)) return judgement;
 
-  const ReportSample sample{JobHash(report.job),  plan.budget,          plan.revision,
-                            judgement.time_ratio, judgement.peak_ratio, report.steps};
+  ReportSample sample;
+  sample.job = JobHash(report.job, report.identity);
+  sample.identity = IdentityHash(report.identity);
+  sample.budget = plan.budget;
+  sample.revision = plan.revision;
+  sample.time_ratio = judgement.time_ratio;
+  sample.peak_ratio = judgement.peak_ratio;
+  sample.steps = report.steps;
   judgement.outcome = ReportOutcome::kOutlier;
   if (IsOutlier(sample, ReportsOn(entry, plan))) return judgement;
   judgement.over_budget = report.peak > report.budget;

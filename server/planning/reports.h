@@ -1,6 +1,7 @@
 // What jobs measured under a plan, and what follows from it.
 //
-// A job counts once per plan, with its latest report; nothing follows from fewer than a quorum of jobs
+// A job counts once per plan, with its latest report, and where callers are known the jobs of one
+// identity count for no more than a quorum together; nothing follows from fewer than a quorum of jobs
 // (reference_costs.h), and then from medians. So one job, whatever and however often it reports,
 // changes nothing that is handed out.
 //
@@ -30,6 +31,7 @@ struct Report {
   Nanos step_time;  // median over the steps
   Bytes peak;
   std::string job;
+  std::string identity;  // of the caller; empty: it is not known
   std::string tenant;
 };
 

@@ -76,6 +76,7 @@ absl::StatusOr<Report> ToReport(const v1::ReportExecutionRequest& request, RpcRe
   report.step_time = Nanos(request.measured_step_time_ns());
   report.peak = Bytes(request.measured_peak_bytes());
   report.job = request.job();
+  report.identity = record->caller()->identity;
   report.tenant = record->caller()->tenant;
   return report;
 }

@@ -24,6 +24,7 @@ void ComputePlanCall::Begin(MayWait wait) {
   if (!request.ok()) return End(request.status());
   request->deadline = deadline_;
   request->may_wait = wait;
+  request->identity = record_.caller()->identity;
   const CallHandle handle = handle_;
   handle.Set(planning_->ComputePlan(
       *request, [this](const absl::StatusOr<ComputeAnswer>& answer) { Answer(answer); }));

@@ -131,6 +131,7 @@ WatchPlanCall::WatchPlanCall(const v1::WatchPlanRequest* request, CallDeadline d
       limits_(limits),
       handle_(planning),
       tenant_(record.caller().ok() ? record.caller()->tenant : ""),
+      identity_(record.caller().ok() ? record.caller()->identity : ""),
       stream_(std::make_shared<Stream>(this, planning, handle_, record, limits)) {
   if (!record.caller().ok()) {
     stream_->Answer(record.caller().status());
@@ -163,6 +164,7 @@ void WatchPlanCall::Begin(MayWait wait) {
   if (!request.ok()) return stream->Answer(request.status());
   request->deadline = deadline_;
   request->may_wait = wait;
+  request->identity = identity_;
   handle.Set(planning_->ComputePlan(
       *request, [stream](const absl::StatusOr<ComputeAnswer>& answer) { stream->Answer(answer); },
       [stream] { stream->Changed(); }));

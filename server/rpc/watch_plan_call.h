@@ -43,6 +43,7 @@ class WatchPlanCall final : public grpc::ServerWriteReactor<v1::WatchPlanRespons
   const RequestLimits limits_;
   const CallHandle handle_;
   const std::string tenant_;
+  const std::string identity_;
   const std::shared_ptr<Stream> stream_;
   ByteBudget::Hold held_;  // as long as gRPC has the request
 };

@@ -120,6 +120,10 @@ TEST(ReferenceCosts, JobsWithoutANameAreOneJob) {
   EXPECT_NE(JobHash("a"), 0u);
   EXPECT_NE(JobHash("a"), JobHash("b"));
   EXPECT_EQ(JobHash("a"), JobHash("a"));
+  EXPECT_NE(JobHash("a", "team"), JobHash("a"));
+  EXPECT_NE(JobHash("a", "team"), JobHash("a", "other"));
+  EXPECT_NE(JobHash("", "team"), 0u);
+  EXPECT_EQ(IdentityHash(""), 0u);
 }
 
 TEST(JudgeSample, HearsEachJobOnce) {
@@ -132,6 +136,34 @@ TEST(JudgeSample, HearsEachJobOnce) {
   ProfileShape timeless;
   timeless.timed = false;
   EXPECT_EQ(JudgeSample(entry, *ProblemOf(timeless)->costs, 8), SampleVerdict::kUnusable);
+}
+
+TEST(Learn, OneIdentityHasNoMoreVoicesThanAQuorum) {
+  const auto of = [](uint64_t identity, int64_t time) {
+    auto problem = std::make_shared<PlanningProblem>(*Timed(time));
+    problem->identity = identity;
+    return problem;
+  };
+  PlanEntry entry = EntryFor(of(1, 100), kTight, 1);
+  EXPECT_EQ(entry.samples[0].identity, 1u);
+  for (uint64_t job = 2; job < 20; ++job) {
+    if (auto learned = Learn(entry, *of(1, 390), job)) entry = *std::move(learned);
+  }
+  EXPECT_EQ(entry.samples.size(), kVoices);
+  EXPECT_EQ(JudgeSample(entry, *Timed(100)->costs, 30, 1), SampleVerdict::kKnown);
+  EXPECT_EQ(JudgeSample(entry, *Timed(100)->costs, 30, 2), SampleVerdict::kNew);
+  EXPECT_EQ(JudgeSample(entry, *Timed(100)->costs, 30), SampleVerdict::kNew);
+  // Heard again, its oldest voice goes, and no other's.
+  entry = *Learn(entry, *of(2, 100), 30);
+  entry.reports = std::vector<ReportSample>(3);
+  for (size_t i = 0; i < 3; ++i) {
+    entry.reports[i] = {i, kTight, entry.plans[0].plan->revision, 1.5, 1.0};
+  }
+  entry.profile_wanted = true;
+  const PlanEntry again = *Learn(entry, *of(1, 110), 31);
+  ASSERT_EQ(again.samples.size(), kVoices + 1);
+  EXPECT_EQ(again.samples[2].job, 30u);
+  EXPECT_EQ(again.samples[3].job, 31u);
 }
 
 TEST(JudgeSample, KnowsOutliersOnceAQuorumAgrees) {

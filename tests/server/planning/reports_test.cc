@@ -165,6 +165,29 @@ TEST(Reports, AProfileIsWantedOnceHoweverOftenThePlanAnswers) {
   EXPECT_FALSE(ProfileWanted(entry));
 }
 
+// Names are what jobs call themselves; who calls is what the server knows.
+TEST(Reports, OneIdentitysJobsAreNoMoreThanAQuorum) {
+  PlanEntry entry = Entry();
+  const Plan plan = *entry.plans[0].plan;
+  const auto from = [&plan](const std::string& identity, const std::string& job, double peak) {
+    Report report = ReportOn(plan, job, 1, peak);
+    report.identity = identity;
+    return report;
+  };
+  for (const char* team : {"b", "c", "d", "e"}) Add(from(team, "job", 1), &entry);
+  for (int i = 0; i < 20; ++i) Add(from("a", "fake " + std::to_string(i), 1), &entry);
+  EXPECT_EQ(entry.reports.size(), 4 + kVoices);
+  EXPECT_EQ(entry.reports.back().job, JobHash("fake 19", "a"));
+  // Alone it is heard as jobs without an identity are.
+  PlanEntry alone = Entry();
+  for (const char* job : {"1", "2", "3"}) Add(from("a", job, 1.5), &alone);
+  EXPECT_TRUE(PlansServing(alone, kTight).empty());
+  // And where nobody is known, every name is a job.
+  PlanEntry unknown = Entry();
+  for (int i = 0; i < 20; ++i) Add(from("", std::to_string(i), 1), &unknown);
+  EXPECT_EQ(unknown.reports.size(), 20u);
+}
+
 // One job beside honest ones, with any figures and as often as it likes.
 TEST(Reports, OneJobChangesNothingThatIsHandedOut) {
   std::mt19937_64 rng(31);
