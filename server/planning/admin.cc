@@ -126,6 +126,7 @@ absl::Status PlanAdmin::Pin(const AdminCaller& caller, const PlanKey& key, const
       });
   AuditEvent event;
   event.action = NameOf(action);
+  event.change = true;
   event.key = key;
   event.budget = id.budget;
   event.revision = id.revision;
@@ -138,6 +139,7 @@ bool PlanAdmin::Delete(const AdminCaller& caller, const PlanKey& key) {
   const bool deleted = Find(caller, key, Access::kUpdate) != nullptr && store_->Erase(key);
   AuditEvent event;
   event.action = "delete";
+  event.change = true;
   event.key = key;
   event.outcome = deleted ? "ok" : "nothing there";
   Audit(caller, std::move(event));

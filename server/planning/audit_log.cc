@@ -1,8 +1,5 @@
 #include "server/planning/audit_log.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,15 +24,6 @@ std::string DroppedLine(int64_t lines) {
   return LogLine(LogLevel::kWarning, "lines_dropped").Add("lines", lines).Text();
 }
 
-// At the end of the file; its size so far in *size.
-std::FILE* OpenFile(const std::string& path, size_t* size) {
-  std::FILE* file = std::fopen(path.c_str(), "ae");
-  if (file == nullptr) return nullptr;
-  std::fseek(file, 0, SEEK_END);
-  *size = static_cast<size_t>(std::max(std::ftell(file), 0L));
-  return file;
-}
-
 }  // namespace
 
 std::string ToJsonLine(const AuditEvent& event) {
@@ -54,18 +42,24 @@ std::string ToJsonLine(const AuditEvent& event) {
 }
 
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const AuditOptions& options) {
-  size_t size = 0;
-  std::FILE* file = OpenFile(options.path, &size);
-  if (file == nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot open the audit log ", options.path, ": ", std::strerror(errno)));
-  }
-  return std::unique_ptr<AuditLog>(new AuditLog(options, file, size));
+  std::unique_ptr<AuditLog> log(new AuditLog(options));
+  if (absl::Status started = log->Start(); !started.ok()) return started;
+  return log;
 }
 
-AuditLog::AuditLog(const AuditOptions& options, std::FILE* file, size_t size)
-    : options_(options), file_(file), size_(size) {
+AuditLog::AuditLog(const AuditOptions& options)
+    : options_(options),
+      file_(options.path, options.most_bytes),
+      changes_(options.path + ".changes", options.most_bytes) {}
+
+absl::Status AuditLog::Start() {
+  for (RotatingFile* file : {&file_, &changes_}) {
+    if (absl::Status opened = file->Open(); !opened.ok()) {
+      return absl::UnavailableError(absl::StrCat("cannot open the audit log ", opened.message()));
+    }
+  }
   thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
 }
 
 AuditLog::~AuditLog() {
@@ -74,19 +68,20 @@ AuditLog::~AuditLog() {
     stopped_ = true;
   }
   wake_.notify_all();
-  thread_.join();
-  if (file_ != nullptr) std::fclose(file_);
+  if (thread_.joinable()) thread_.join();
 }
 
 void AuditLog::Add(const AuditEvent& event) {
-  std::string line = ToJsonLine(event);
+  Line line{ToJsonLine(event), event.change};
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (queue_.size() >= options_.queue_limit) {
+    const size_t queued = event.change ? queued_changes_ : queue_.size() - queued_changes_;
+    if (queued >= options_.queue_limit) {
       ++dropped_;
       return;
     }
     queue_.push_back(std::move(line));
+    if (event.change) ++queued_changes_;
   }
   wake_.notify_one();
 }
@@ -106,10 +101,11 @@ void AuditLog::Run() {
   while (true) {
     wake_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    std::deque<std::string> lines;
+    std::deque<Line> lines;
     lines.swap(queue_);
+    queued_changes_ = 0;
     if (dropped_ > told_) {
-      lines.push_front(DroppedLine(dropped_ - told_));
+      lines.push_front({DroppedLine(dropped_ - told_)});
       told_ = dropped_;
     }
     lock.unlock();
@@ -118,29 +114,16 @@ void AuditLog::Run() {
   }
 }
 
-void AuditLog::Write(const std::deque<std::string>& lines) {
+void AuditLog::Write(const std::deque<Line>& lines) {
   int64_t failed = 0;
-  for (const std::string& line : lines) {
-    if (!WriteLine(line)) ++failed;
+  for (const Line& line : lines) {
+    bool written = file_.Write(line.text);
+    if (line.change) written = changes_.Write(line.text) && written;
+    if (!written) ++failed;
   }
-  if (file_ != nullptr && std::fflush(file_) != 0) failed = static_cast<int64_t>(lines.size());
+  const bool flushed = file_.Flush();
+  if (!changes_.Flush() || !flushed) failed = static_cast<int64_t>(lines.size());
   if (failed > 0) CountDropped(failed);
-}
-
-bool AuditLog::WriteLine(const std::string& line) {
-  if (size_ > 0 && size_ + line.size() > options_.most_bytes) Rotate();
-  if (file_ == nullptr) file_ = OpenFile(options_.path, &size_);
-  if (file_ == nullptr) return false;
-  const size_t written = std::fwrite(line.data(), 1, line.size(), file_);
-  size_ += written;  // a full disk must not rotate what it holds away
-  return written == line.size();
-}
-
-void AuditLog::Rotate() {
-  if (file_ != nullptr) std::fclose(file_);
-  file_ = nullptr;
-  size_ = 0;
-  std::rename(options_.path.c_str(), (options_.path + ".1").c_str());
 }
 
 }  // namespace stowage

@@ -1,15 +1,15 @@
 // Who got which plan, and who changed what: one JSON object per line.
 //
 // Lines are written by a thread of the log's own. Nothing waits for it: what the queue cannot hold is
-// dropped and counted, and the next line says how many. When the file is full it is renamed to
-// "<path>.1", which replaces the one before, so twice the bound is kept. Thread-safe.
+// dropped and counted, and the next line says how many. Jobs make any number of lines, people few: so
+// changes of cached plans have places in the queue that nothing else takes, and are in a second file,
+// "<path>.changes", too, which other lines do not rotate away (rotating_file.h). Thread-safe.
 #ifndef STOWAGE_SERVER_PLANNING_AUDIT_LOG_H_
 #define STOWAGE_SERVER_PLANNING_AUDIT_LOG_H_
 
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "server/planning/rotating_file.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/units.h"
 
@@ -34,6 +35,7 @@ struct AuditEvent {
   Digest plan_digest;   // ScheduleDigest; zeros where there is no plan
   std::string source;   // of a plan: "cache", "solved", "shared", "key"
   std::string outcome;  // of an action: "ok" or why not
+  bool change = false;  // of a cached plan, by somebody who may; done or refused
 };
 
 // One line, with its end and the time (server/log/log_line.h). Fields that are empty are left out.
@@ -42,12 +44,12 @@ std::string ToJsonLine(const AuditEvent& event);
 struct AuditOptions {
   std::string path;
   size_t most_bytes = size_t{64} << 20;  // of one file
-  size_t queue_limit = 16384;            // lines
+  size_t queue_limit = 16384;            // lines; of changes as many again
 };
 
 class AuditLog {
  public:
-  // Appends to the file. UNAVAILABLE when it cannot be opened.
+  // Appends to the files. UNAVAILABLE when one cannot be opened.
   static absl::StatusOr<std::unique_ptr<AuditLog>> Open(const AuditOptions& options);
   // Writes what is queued.
   ~AuditLog();
@@ -58,20 +60,25 @@ class AuditLog {
   int64_t dropped() const;
 
  private:
-  AuditLog(const AuditOptions& options, std::FILE* file, size_t size);
+  struct Line {
+    std::string text;
+    bool change = false;
+  };
+
+  explicit AuditLog(const AuditOptions& options);
+  absl::Status Start();
   void Run();
   // With the mutex not held.
-  void Write(const std::deque<std::string>& lines);
-  bool WriteLine(const std::string& line);
-  void Rotate();
+  void Write(const std::deque<Line>& lines);
   void CountDropped(int64_t lines);
 
   const AuditOptions options_;
-  std::FILE* file_;  // of the thread alone; null while it cannot be opened
-  size_t size_;
+  RotatingFile file_;  // both of the thread alone
+  RotatingFile changes_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::string> queue_;
+  std::deque<Line> queue_;
+  size_t queued_changes_ = 0;
   int64_t dropped_ = 0;
   int64_t told_ = 0;  // of the dropped ones, how many the file says
   bool stopped_ = false;

@@ -1,6 +1,7 @@
 #include "server/planning/audit_log.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <vector>
@@ -24,10 +25,10 @@ class AuditLogTest : public ::testing::Test {
     Remove();
   }
   void TearDown() override { Remove(); }
-  // Only what this test has made, wherever options_.path points.
+  // Only what this test has made, wherever a link there points.
   void Remove() {
     std::remove(path_.c_str());
-    std::remove((path_ + ".1").c_str());
+    for (const char* end : {".1", ".changes", ".changes.1"}) std::remove((path_ + end).c_str());
   }
   std::unique_ptr<AuditLog> Open() { return *AuditLog::Open(options_); }
 
@@ -93,7 +94,7 @@ TEST_F(AuditLogTest, IsBoundedInSize) {
 }
 
 TEST_F(AuditLogTest, DropsAndCountsWhatItCannotWrite) {
-  options_.path = "/dev/full";
+  ASSERT_EQ(symlink("/dev/full", path_.c_str()), 0);
   const auto log = Open();
   log->Add(Event("job"));
   while (log->dropped() == 0) std::this_thread::yield();
@@ -116,6 +117,25 @@ TEST_F(AuditLogTest, DropsAndCountsWhatIsTooMuch) {
     if (line.find("lines_dropped") == std::string::npos) ++written;
   }
   EXPECT_EQ(written + dropped, kLines + 1);
+}
+
+TEST_F(AuditLogTest, ChangesAreNotDroppedForHandOutsNorRotatedAway) {
+  options_.queue_limit = 100;
+  options_.most_bytes = size_t{64} << 10;
+  AuditEvent pin = Event("pin");
+  pin.action = "pin";
+  pin.change = true;
+  {
+    const auto log = Open();
+    for (int i = 0; i < 50; ++i) {
+      for (int k = 0; k < 2000; ++k) log->Add(Event("job"));
+      log->Add(pin);
+    }
+    EXPECT_GT(log->dropped(), 0);
+  }
+  const auto changes = LinesOf(path_ + ".changes");
+  ASSERT_EQ(changes.size(), 50u);
+  for (const std::string& line : changes) EXPECT_EQ(Rest(line) + "\n", Rest(ToJsonLine(pin)));
 }
 
 TEST_F(AuditLogTest, SaysWhyItCannotBeOpened) {

@@ -146,7 +146,9 @@ TEST(Stowaged, AFlagKeepsAnAuditLog) {
   EXPECT_THAT(line, HasSubstr("\"event\":\"hand_out\""));
   EXPECT_THAT(line, HasSubstr("\"job\":\"train-17\""));
   EXPECT_FALSE(std::getline(file, line));
-  std::remove(path.c_str());
+  for (const std::string& made : {path, path + ".changes"}) {
+    EXPECT_EQ(std::remove(made.c_str()), 0) << made;
+  }
 }
 
 TEST(Stowaged, ACallStillOpenAtTheDrainTimeoutIsAbandoned) {

@@ -19,7 +19,9 @@ constexpr int64_t kTight = 1500;
 
 struct AuditFile {
   AuditFile() : log(*AuditLog::Open({folder.PathOf("audit")})) {}
-  ~AuditFile() { std::remove(folder.PathOf("audit").c_str()); }
+  ~AuditFile() {
+    for (const char* name : {"audit", "audit.changes"}) std::remove(folder.PathOf(name).c_str());
+  }
   RpcServerOptions Options() const {
     RpcServerOptions options;
     options.audit = log.get();
@@ -85,6 +87,19 @@ TEST_F(AdminTenantsTest, AKeyOfAnotherTenantIsAsUnknown) {
   ExpectSame(vision_->Report(ReportRequest(theirs_.plan(), hidden, "job")).status(),
              vision_->Report(ReportRequest(theirs_.plan(), unknown, "job")).status());
   EXPECT_EQ(admin_->List(hidden)->plans(0).reports(), 0);
+}
+
+TEST_F(AdminTenantsTest, ReportsAreOfWhoCallsWhateverTheirJobsCallThemselves) {
+  const auto reports = [this] { return admin_->List(ours_.key())->plans(0).reports(); };
+  for (AdminCalls* calls : {vision_.get(), admin_.get()}) {
+    EXPECT_TRUE(calls->Report(ReportRequest(ours_.plan(), ours_.key(), "job")).ok());
+  }
+  EXPECT_EQ(reports(), 2);
+  for (int i = 0; i < 10; ++i) {
+    const std::string job = "job " + std::to_string(i);
+    EXPECT_TRUE(vision_->Report(ReportRequest(ours_.plan(), ours_.key(), job)).ok());
+  }
+  EXPECT_EQ(reports(), 4);
 }
 
 TEST_F(AdminTenantsTest, OnlyAnAdminPinsAndDeletesAndSeesEveryTenant) {
