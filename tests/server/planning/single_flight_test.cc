@@ -54,6 +54,30 @@ TEST(SingleFlight, ThreadsThatArriveWhileTheFlightLandsStillSolveOnce) {
   }
 }
 
+// Calls open flights, join them and are handed back by them while the service stops.
+TEST(SingleFlight, AStopLeavesNoCallUnansweredWhateverItDoes) {
+  constexpr int kThreads = 6, kCalls = 60;
+  for (int round = 0; round < 12; ++round) {
+    PlanningFixture fixture(false);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&fixture, t, round] {
+        for (int i = 0; i < kCalls; ++i) {
+          ProfileShape shape;
+          shape.stages = 4 + (i + round) % 7;
+          shape.overhead = t % 2 == 0 ? 0 : 60;
+          const Budget budget = i % 2 == 0 ? Budget(LeastBudget{}) : Budget(Bytes(1400 + i));
+          fixture.Ask(t * kCalls + i, ChainProfile(shape), budget);
+        }
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(round));
+    fixture.service->Stop();
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(fixture.answers.callbacks(), static_cast<size_t>(kThreads * kCalls));
+  }
+}
+
 TEST(SingleFlight, OtherBudgetsFlyApart) {
   PlanningFixture fixture(true);
   fixture.Ask(0, ChainProfile({}), kTight);
