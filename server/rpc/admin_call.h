@@ -7,7 +7,6 @@
 #ifndef STOWAGE_SERVER_RPC_ADMIN_CALL_H_
 #define STOWAGE_SERVER_RPC_ADMIN_CALL_H_
 
-#include <google/protobuf/message_lite.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <atomic>
@@ -21,7 +20,6 @@
 #include "server/planning/planning_error.h"
 #include "server/planning/planning_service.h"
 #include "server/planning/solve_outcome.h"
-#include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
 #include "server/rpc/rpc_status.h"
 
@@ -29,14 +27,12 @@ namespace stowage {
 
 class AdminCall final : public grpc::ServerUnaryReactor {
  public:
-  // Fills the response, for a caller who may ask.
+  // Writes the answer, for a caller who may ask.
   using Task = std::function<absl::Status(RpcRecord* record)>;
 
-  // Starts at once. `response` is gRPC's and lives until OnDone, as does what `task` uses: a request
-  // of `bytes`.
-  AdminCall(PlanningService* planning, const RpcRecord& record, const RequestLimits& limits,
-            size_t bytes, Task task, const google::protobuf::MessageLite* response)
-      : limits_(limits), record_(record), task_(std::move(task)), response_(response) {
+  // Starts at once. What `task` uses lives until OnDone: a request of `bytes`.
+  AdminCall(PlanningService* planning, const RpcRecord& record, size_t bytes, Task task)
+      : record_(record), task_(std::move(task)) {
     const absl::Status begun =
         record_.caller().ok() ? Start(planning, bytes) : record_.caller().status();
     if (!begun.ok()) End(begun);
@@ -56,18 +52,14 @@ class AdminCall final : public grpc::ServerUnaryReactor {
   void Run(const absl::Status& admitted) {
     if (!admitted.ok()) return End(admitted);
     if (cancelled_) return End(CallCancelledError());
-    absl::Status status = CatchingBadAlloc([this] { return task_(&record_); });
-    if (status.ok()) status = CheckSize(response_->ByteSizeLong(), limits_);
-    End(status);
+    End(CatchingBadAlloc([this] { return task_(&record_); }));
   }
 
   // This object may be gone afterwards.
   void End(const absl::Status& status) { Finish(record_.Handled(ToWireStatus(status))); }
 
-  const RequestLimits limits_;
   RpcRecord record_;
   const Task task_;
-  const google::protobuf::MessageLite* const response_;
   ByteBudget::Hold held_;  // as long as gRPC has the request
   std::atomic<bool> cancelled_{false};
 };

@@ -2,28 +2,29 @@
 #ifndef STOWAGE_SERVER_RPC_COMPUTE_PLAN_CALL_H_
 #define STOWAGE_SERVER_RPC_COMPUTE_PLAN_CALL_H_
 
+#include <string>
+
 #include "absl/status/statusor.h"
-#include "server/rpc/compute_request.h"
 #include "server/rpc/planning_call.h"
 #include "stowage/v1/plan_service.pb.h"
 
 namespace stowage {
 
-class ComputePlanCall final : public PlanningCall {
+class ComputePlanCall final : public PlanningCall<v1::ComputePlanRequest> {
  public:
-  // Starts at once. `request` and `response` are gRPC's and live until OnDone.
-  ComputePlanCall(const v1::ComputePlanRequest* request, CallDeadline deadline,
-                  PlanningService* planning, const RpcRecord& record, const RequestLimits& limits,
-                  v1::ComputePlanResponse* response);
+  // Starts at once.
+  ComputePlanCall(const CallBytes& bytes, PlanningService* planning, const RpcRecord& record,
+                  const RequestLimits& limits)
+      : PlanningCall(bytes, planning, record, limits) {
+    Start(IsLarge(*bytes.request));
+  }
 
  private:
-  void Begin(MayWait wait) override;
+  void Begin(const v1::ComputePlanRequest& request, MayWait wait) override;
   void Answer(const absl::StatusOr<ComputeAnswer>& answer);
   absl::Status Fill(const ComputeAnswer& answer);
 
-  const v1::ComputePlanRequest* const request_;
-  const CallDeadline deadline_;
-  v1::ComputePlanResponse* const response_;
+  std::string job_;
 };
 
 }  // namespace stowage

@@ -18,9 +18,9 @@ CallDeadline DeadlineOf(const grpc::CallbackServerContext& context) {
   return std::chrono::steady_clock::now() + left;
 }
 
-bool IsLarge(size_t request_bytes) {
+bool IsLarge(const grpc::ByteBuffer& request) {
   constexpr size_t kLargeBytes = 64 << 10;
-  return request_bytes > kLargeBytes;
+  return request.Length() > kLargeBytes;
 }
 
 absl::StatusOr<ComputeRequest> ToComputeRequest(const v1::Profile& profile,

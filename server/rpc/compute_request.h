@@ -2,10 +2,10 @@
 #ifndef STOWAGE_SERVER_RPC_COMPUTE_REQUEST_H_
 #define STOWAGE_SERVER_RPC_COMPUTE_REQUEST_H_
 
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <chrono>
-#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -20,9 +20,9 @@ using CallDeadline = std::optional<std::chrono::steady_clock::time_point>;
 
 CallDeadline DeadlineOf(const grpc::CallbackServerContext& context);
 
-// Converting it, its canonical bytes and its first replay take over a millisecond: not for gRPC's few
-// threads.
-bool IsLarge(size_t request_bytes);
+// Parsing and converting it, its canonical bytes and its first replay take over a millisecond: not for
+// gRPC's few threads.
+bool IsLarge(const grpc::ByteBuffer& request);
 
 // Checked against the limits, converted, for the caller's tenant. INVALID_ARGUMENT made by FieldError.
 absl::StatusOr<ComputeRequest> ToComputeRequest(const v1::Profile& profile,

@@ -65,35 +65,25 @@ void Fill(const BatchFit& fit, v1::FitBatchResponse* response) {
 
 }  // namespace
 
-FitBatchCall::FitBatchCall(const v1::FitBatchRequest* request, CallDeadline deadline,
-                           PlanningService* planning, const RpcRecord& record,
-                           const RequestLimits& limits, v1::FitBatchResponse* response)
-    : PlanningCall(planning, record, limits),
-      request_(request),
-      deadline_(deadline),
-      response_(response) {
-  Start(request->ByteSizeLong(), /*takes_time=*/true);
-}
-
-void FitBatchCall::Begin(MayWait wait) {
+void FitBatchCall::Begin(const v1::FitBatchRequest& request, MayWait wait) {
   const absl::StatusOr<BatchRequest> batches =
-      CatchingBadAlloc([&] { return Convert(*request_, limits_); });
+      CatchingBadAlloc([&] { return Convert(request, limits_); });
   if (!batches.ok()) return End(batches.status());
-  const absl::StatusOr<KeyOptions> options =
-      FromProto(request_->options(), record_.caller()->tenant);
+  const absl::StatusOr<KeyOptions> options = FromProto(request.options(), record_.caller()->tenant);
   if (!options.ok()) return End(options.status());
-  ComputeRequest request{batches->model->profiles().front().profile, batches->budget, *options,
-                         deadline_};
-  request.may_wait = wait;
+  ComputeRequest asked{batches->model->profiles().front().profile, batches->budget, *options,
+                       deadline_};
+  asked.may_wait = wait;
   const CallHandle handle = handle_;
   handle.Set(planning_->FitBatches(
-      request, *batches, [this](const absl::StatusOr<ComputeAnswer>& answer) { Answer(answer); }));
+      asked, *batches, [this](const absl::StatusOr<ComputeAnswer>& answer) { Answer(answer); }));
 }
 
 void FitBatchCall::Answer(const absl::StatusOr<ComputeAnswer>& answer) {
   if (!answer.ok()) return End(answer.status());
-  Fill(*answer->batches, response_);
-  End(*response_);
+  v1::FitBatchResponse response;
+  Fill(*answer->batches, &response);
+  End(Write(response));
 }
 
 }  // namespace stowage

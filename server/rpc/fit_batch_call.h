@@ -3,26 +3,23 @@
 #define STOWAGE_SERVER_RPC_FIT_BATCH_CALL_H_
 
 #include "absl/status/statusor.h"
-#include "server/rpc/compute_request.h"
 #include "server/rpc/planning_call.h"
 #include "stowage/v1/plan_service.pb.h"
 
 namespace stowage {
 
-class FitBatchCall final : public PlanningCall {
+class FitBatchCall final : public PlanningCall<v1::FitBatchRequest> {
  public:
-  // Starts at once. `request` and `response` are gRPC's and live until OnDone.
-  FitBatchCall(const v1::FitBatchRequest* request, CallDeadline deadline, PlanningService* planning,
-               const RpcRecord& record, const RequestLimits& limits,
-               v1::FitBatchResponse* response);
+  // Starts at once.
+  FitBatchCall(const CallBytes& bytes, PlanningService* planning, const RpcRecord& record,
+               const RequestLimits& limits)
+      : PlanningCall(bytes, planning, record, limits) {
+    Start(/*takes_time=*/true);
+  }
 
  private:
-  void Begin(MayWait wait) override;
+  void Begin(const v1::FitBatchRequest& request, MayWait wait) override;
   void Answer(const absl::StatusOr<ComputeAnswer>& answer);
-
-  const v1::FitBatchRequest* const request_;
-  const CallDeadline deadline_;
-  v1::FitBatchResponse* const response_;
 };
 
 }  // namespace stowage

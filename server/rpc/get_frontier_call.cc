@@ -28,42 +28,33 @@ void Fill(const Frontier& frontier, size_t most, v1::GetFrontierResponse* respon
 
 }  // namespace
 
-GetFrontierCall::GetFrontierCall(const v1::GetFrontierRequest* request, CallDeadline deadline,
-                                 PlanningService* planning, const RpcRecord& record,
-                                 const RequestLimits& limits, v1::GetFrontierResponse* response)
-    : PlanningCall(planning, record, limits),
-      request_(request),
-      deadline_(deadline),
-      response_(response) {
-  Start(request->ByteSizeLong(), /*takes_time=*/true);
-}
-
-void GetFrontierCall::Begin(MayWait wait) {
-  if (request_->max_points() < 0 || request_->max_points() > static_cast<int>(kMostPoints)) {
-    return End(FieldError("max_points", request_->max_points(),
+void GetFrontierCall::Begin(const v1::GetFrontierRequest& request, MayWait wait) {
+  if (request.max_points() < 0 || request.max_points() > static_cast<int>(kMostPoints)) {
+    return End(FieldError("max_points", request.max_points(),
                           absl::StrCat("must be in [0, ", kMostPoints, "]")));
   }
   v1::Budget any;  // not looked at
   any.set_share_of_store_all(1.0);
-  absl::StatusOr<ComputeRequest> request = ToComputeRequest(
-      request_->profile(), any, request_->options(), limits_, record_.caller()->tenant);
-  if (!request.ok()) return End(request.status());
-  request->deadline = deadline_;
-  request->may_wait = wait;
-  request->identity = record_.caller()->identity;
+  absl::StatusOr<ComputeRequest> asked = ToComputeRequest(request.profile(), any, request.options(),
+                                                          limits_, record_.caller()->tenant);
+  if (!asked.ok()) return End(asked.status());
+  asked->deadline = deadline_;
+  asked->may_wait = wait;
+  asked->identity = record_.caller()->identity;
+  const size_t most =
+      request.max_points() == 0 ? kMostPoints : static_cast<size_t>(request.max_points());
   const CallHandle handle = handle_;
   handle.Set(planning_->GetFrontier(
-      *request, [this](const absl::StatusOr<ComputeAnswer>& answer) { Answer(answer); }));
+      *asked, [this, most](const absl::StatusOr<ComputeAnswer>& answer) { Answer(answer, most); }));
 }
 
-void GetFrontierCall::Answer(const absl::StatusOr<ComputeAnswer>& answer) {
+void GetFrontierCall::Answer(const absl::StatusOr<ComputeAnswer>& answer, size_t most) {
   if (!answer.ok()) return End(answer.status());
-  const int most =
-      request_->max_points() == 0 ? static_cast<int>(kMostPoints) : request_->max_points();
-  Fill(*answer->frontier, static_cast<size_t>(most), response_);
-  *response_->mutable_key() = ToProto(answer->key);
+  v1::GetFrontierResponse response;
+  Fill(*answer->frontier, most, &response);
+  *response.mutable_key() = ToProto(answer->key);
   record_.SetKey(answer->key);
-  End(*response_);
+  End(Write(response));
 }
 
 }  // namespace stowage

@@ -3,26 +3,23 @@
 #define STOWAGE_SERVER_RPC_GET_FRONTIER_CALL_H_
 
 #include "absl/status/statusor.h"
-#include "server/rpc/compute_request.h"
 #include "server/rpc/planning_call.h"
 #include "stowage/v1/plan_service.pb.h"
 
 namespace stowage {
 
-class GetFrontierCall final : public PlanningCall {
+class GetFrontierCall final : public PlanningCall<v1::GetFrontierRequest> {
  public:
-  // Starts at once. `request` and `response` are gRPC's and live until OnDone.
-  GetFrontierCall(const v1::GetFrontierRequest* request, CallDeadline deadline,
-                  PlanningService* planning, const RpcRecord& record, const RequestLimits& limits,
-                  v1::GetFrontierResponse* response);
+  // Starts at once.
+  GetFrontierCall(const CallBytes& bytes, PlanningService* planning, const RpcRecord& record,
+                  const RequestLimits& limits)
+      : PlanningCall(bytes, planning, record, limits) {
+    Start(/*takes_time=*/true);
+  }
 
  private:
-  void Begin(MayWait wait) override;
-  void Answer(const absl::StatusOr<ComputeAnswer>& answer);
-
-  const v1::GetFrontierRequest* const request_;
-  const CallDeadline deadline_;
-  v1::GetFrontierResponse* const response_;
+  void Begin(const v1::GetFrontierRequest& request, MayWait wait) override;
+  void Answer(const absl::StatusOr<ComputeAnswer>& answer, size_t most);
 };
 
 }  // namespace stowage

@@ -3,7 +3,9 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/wire_format_lite.h>
-#include <grpcpp/support/proto_buffer_reader.h>
+#include <grpcpp/support/slice.h>
+
+#include <string>
 
 #include "proto/codec/codec.h"
 #include "stowage/v1/plan_service.pb.h"
@@ -35,13 +37,6 @@ std::string Opening(Bytes budget, size_t plan_fields) {
 }
 
 }  // namespace
-
-absl::Status ParseRequest(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* request) {
-  grpc::ByteBuffer mine = bytes;  // shares the slices
-  grpc::ProtoBufferReader reader(&mine);
-  if (reader.status().ok() && request->ParseFromZeroCopyStream(&reader)) return absl::OkStatus();
-  return absl::InvalidArgumentError("the request is not a message of this RPC");
-}
 
 grpc::ByteBuffer GetPlanReply(const CachedPlan& cached, const WrittenPlan& written) {
   v1::GetPlanResponse rest;

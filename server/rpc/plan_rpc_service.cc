@@ -17,12 +17,14 @@
 #include "server/rpc/hand_out.h"
 #include "server/rpc/rpc_status.h"
 #include "server/rpc/watch_plan_call.h"
+#include "server/rpc/wire_message.h"
 #include "solvers/model/field_error.h"
 #include "solvers/planner.h"
 
 namespace stowage {
 namespace {
 
+using grpc::ByteBuffer;
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
 
@@ -50,7 +52,7 @@ struct AskedByKey {
   std::string job;
 };
 
-absl::StatusOr<AskedByKey> Convert(const grpc::ByteBuffer& bytes) {
+absl::StatusOr<AskedByKey> Convert(const ByteBuffer& bytes) {
   v1::GetPlanRequest request;
   if (absl::Status status = ParseRequest(bytes, &request); !status.ok()) return status;
   if (absl::Status status = CheckLimits(request); !status.ok()) return status;
@@ -81,8 +83,7 @@ PlanRpcService::PlanRpcService(const RequestLimits& limits, const std::string& v
       replies_(kReplyBytes) {}
 
 ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
-                                            const grpc::ByteBuffer* request,
-                                            grpc::ByteBuffer* response) {
+                                            const ByteBuffer* request, ByteBuffer* response) {
   RpcRecord record(Rpc::kGetPlan, context, monitor_);
   if (!record.caller().ok()) return FinishNow(context, record, record.caller().status());
   const absl::StatusOr<AskedByKey> asked = Convert(*request);
@@ -102,7 +103,7 @@ ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
 }
 
 absl::Status PlanRpcService::Fill(const CachedPlan& cached, const std::string& job,
-                                  RpcRecord* record, grpc::ByteBuffer* response) {
+                                  RpcRecord* record, ByteBuffer* response) {
   const WrittenPlan written = replies_.Write(cached.plan);
   *response = GetPlanReply(cached, written);
   absl::Status status = CheckSize(response->Length(), limits_);
@@ -110,101 +111,113 @@ absl::Status PlanRpcService::Fill(const CachedPlan& cached, const std::string& j
   return status;
 }
 
+template <class Call>
+ServerUnaryReactor* PlanRpcService::StartPlanning(Rpc rpc, CallbackServerContext* context,
+                                                  const ByteBuffer* request, ByteBuffer* response) {
+  const RpcRecord record(rpc, context, monitor_);
+  return new Call({request, response, DeadlineOf(*context)}, planning_, record, limits_);
+}
+
 ServerUnaryReactor* PlanRpcService::ComputePlan(CallbackServerContext* context,
-                                                const v1::ComputePlanRequest* request,
-                                                v1::ComputePlanResponse* response) {
-  const RpcRecord record(Rpc::kComputePlan, context, monitor_);
-  return new ComputePlanCall(request, DeadlineOf(*context), planning_, record, limits_, response);
+                                                const ByteBuffer* request, ByteBuffer* response) {
+  return StartPlanning<ComputePlanCall>(Rpc::kComputePlan, context, request, response);
 }
 
-ServerUnaryReactor* PlanRpcService::GetCapabilities(CallbackServerContext* context,
-                                                    const v1::GetCapabilitiesRequest*,
-                                                    v1::GetCapabilitiesResponse* response) {
-  const RpcRecord record(Rpc::kGetCapabilities, context, monitor_);
-  if (!record.caller().ok()) return FinishNow(context, record, record.caller().status());
-  response->set_server_version(version_);
-  response->set_build(BuildInfo());
-  if (monitor_.authenticator != nullptr) {
-    response->set_identity(record.caller()->identity);
-    response->set_tenant(record.caller()->tenant);
-  }
-  response->set_role(ToString(record.caller()->role));
-  response->set_key_encoding_version(kEncodingVersion);
-  for (const SolverInfo& solver : SolverInfos()) {
-    v1::SolverInfo* info = response->add_solvers();
-    info->set_name(solver.name);
-    info->set_description(solver.description);
-    info->set_schedule_class(solver.schedule_class);
-  }
-  response->set_max_message_bytes(limits_.max_message_bytes);
-  response->set_max_stages(limits_.max_stages);
-  response->set_max_vertices(limits_.max_vertices);
-  for (size_t i = 0; i < kRpcCount; ++i) {
-    response->add_implemented_rpcs(ToString(static_cast<Rpc>(i)));
-  }
-  return FinishNow(context, record, absl::OkStatus());
+ServerUnaryReactor* PlanRpcService::GetFrontier(CallbackServerContext* context,
+                                                const ByteBuffer* request, ByteBuffer* response) {
+  return StartPlanning<GetFrontierCall>(Rpc::kGetFrontier, context, request, response);
 }
 
-grpc::ServerWriteReactor<v1::WatchPlanResponse>* PlanRpcService::WatchPlan(
-    CallbackServerContext* context, const v1::WatchPlanRequest* request) {
+ServerUnaryReactor* PlanRpcService::FitBatch(CallbackServerContext* context,
+                                             const ByteBuffer* request, ByteBuffer* response) {
+  return StartPlanning<FitBatchCall>(Rpc::kFitBatch, context, request, response);
+}
+
+grpc::ServerWriteReactor<ByteBuffer>* PlanRpcService::WatchPlan(CallbackServerContext* context,
+                                                                const ByteBuffer* request) {
   const RpcRecord record(Rpc::kWatchPlan, context, monitor_);
   return new WatchPlanCall(request, DeadlineOf(*context), planning_, record, limits_);
 }
 
-ServerUnaryReactor* PlanRpcService::GetFrontier(CallbackServerContext* context,
-                                                const v1::GetFrontierRequest* request,
-                                                v1::GetFrontierResponse* response) {
-  const RpcRecord record(Rpc::kGetFrontier, context, monitor_);
-  return new GetFrontierCall(request, DeadlineOf(*context), planning_, record, limits_, response);
+ServerUnaryReactor* PlanRpcService::GetCapabilities(CallbackServerContext* context,
+                                                    const ByteBuffer* request,
+                                                    ByteBuffer* response) {
+  const RpcRecord record(Rpc::kGetCapabilities, context, monitor_);
+  if (!record.caller().ok()) return FinishNow(context, record, record.caller().status());
+  v1::GetCapabilitiesRequest asked;
+  absl::Status status = ParseRequest(*request, &asked);
+  if (status.ok()) status = WriteAnswer(CapabilitiesFor(*record.caller()), limits_, response);
+  return FinishNow(context, record, status);
 }
 
-ServerUnaryReactor* PlanRpcService::FitBatch(CallbackServerContext* context,
-                                             const v1::FitBatchRequest* request,
-                                             v1::FitBatchResponse* response) {
-  const RpcRecord record(Rpc::kFitBatch, context, monitor_);
-  return new FitBatchCall(request, DeadlineOf(*context), planning_, record, limits_, response);
+v1::GetCapabilitiesResponse PlanRpcService::CapabilitiesFor(const Caller& caller) const {
+  v1::GetCapabilitiesResponse response;
+  response.set_server_version(version_);
+  response.set_build(BuildInfo());
+  if (monitor_.authenticator != nullptr) {
+    response.set_identity(caller.identity);
+    response.set_tenant(caller.tenant);
+  }
+  response.set_role(ToString(caller.role));
+  response.set_key_encoding_version(kEncodingVersion);
+  for (const SolverInfo& solver : SolverInfos()) {
+    v1::SolverInfo* info = response.add_solvers();
+    info->set_name(solver.name);
+    info->set_description(solver.description);
+    info->set_schedule_class(solver.schedule_class);
+  }
+  response.set_max_message_bytes(limits_.max_message_bytes);
+  response.set_max_stages(limits_.max_stages);
+  response.set_max_vertices(limits_.max_vertices);
+  for (size_t i = 0; i < kRpcCount; ++i) {
+    response.add_implemented_rpcs(ToString(static_cast<Rpc>(i)));
+  }
+  return response;
 }
 
 template <class Request, class Response>
 ServerUnaryReactor* PlanRpcService::Administer(Rpc rpc, CallbackServerContext* context,
-                                               const Request* request, Response* response) {
+                                               const ByteBuffer* request, ByteBuffer* response) {
   const RpcRecord record(rpc, context, monitor_);
-  return new AdminCall(
-      planning_, record, limits_, request->ByteSizeLong(),
-      [this, request, response](RpcRecord* asked) {
-        return handlers_.Handle(*request, asked, response);
-      },
-      response);
+  return new AdminCall(planning_, record, request->Length(),
+                       [this, request, response](RpcRecord* asking) {
+                         Request asked;
+                         Response answer;
+                         absl::Status status = ParseRequest(*request, &asked);
+                         if (status.ok()) status = handlers_.Handle(asked, asking, &answer);
+                         return status.ok() ? WriteAnswer(answer, limits_, response) : status;
+                       });
 }
 
 ServerUnaryReactor* PlanRpcService::ExplainPlan(CallbackServerContext* context,
-                                                const v1::ExplainPlanRequest* request,
-                                                v1::ExplainPlanResponse* response) {
-  return Administer(Rpc::kExplainPlan, context, request, response);
+                                                const ByteBuffer* request, ByteBuffer* response) {
+  return Administer<v1::ExplainPlanRequest, v1::ExplainPlanResponse>(Rpc::kExplainPlan, context,
+                                                                     request, response);
 }
 
 ServerUnaryReactor* PlanRpcService::ReportExecution(CallbackServerContext* context,
-                                                    const v1::ReportExecutionRequest* request,
-                                                    v1::ReportExecutionResponse* response) {
-  return Administer(Rpc::kReportExecution, context, request, response);
+                                                    const ByteBuffer* request,
+                                                    ByteBuffer* response) {
+  return Administer<v1::ReportExecutionRequest, v1::ReportExecutionResponse>(
+      Rpc::kReportExecution, context, request, response);
 }
 
 ServerUnaryReactor* PlanRpcService::ListPlans(CallbackServerContext* context,
-                                              const v1::ListPlansRequest* request,
-                                              v1::ListPlansResponse* response) {
-  return Administer(Rpc::kListPlans, context, request, response);
+                                              const ByteBuffer* request, ByteBuffer* response) {
+  return Administer<v1::ListPlansRequest, v1::ListPlansResponse>(Rpc::kListPlans, context, request,
+                                                                 response);
 }
 
 ServerUnaryReactor* PlanRpcService::PinPlan(CallbackServerContext* context,
-                                            const v1::PinPlanRequest* request,
-                                            v1::PinPlanResponse* response) {
-  return Administer(Rpc::kPinPlan, context, request, response);
+                                            const ByteBuffer* request, ByteBuffer* response) {
+  return Administer<v1::PinPlanRequest, v1::PinPlanResponse>(Rpc::kPinPlan, context, request,
+                                                             response);
 }
 
 ServerUnaryReactor* PlanRpcService::DeletePlan(CallbackServerContext* context,
-                                               const v1::DeletePlanRequest* request,
-                                               v1::DeletePlanResponse* response) {
-  return Administer(Rpc::kDeletePlan, context, request, response);
+                                               const ByteBuffer* request, ByteBuffer* response) {
+  return Administer<v1::DeletePlanRequest, v1::DeletePlanResponse>(Rpc::kDeletePlan, context,
+                                                                   request, response);
 }
 
 }  // namespace stowage

@@ -17,9 +17,19 @@
 
 namespace stowage {
 
-// GetPlan is the hot path: its messages stay bytes.
-using PlanServiceBase =
-    v1::PlanService::WithRawCallbackMethod_GetPlan<v1::PlanService::CallbackService>;
+// Every RPC takes and gives bytes (wire_message.h): a test goes through all that the contract has.
+using PlanServiceBase = v1::PlanService::WithRawCallbackMethod_GetCapabilities<
+    v1::PlanService::WithRawCallbackMethod_DeletePlan<
+        v1::PlanService::WithRawCallbackMethod_PinPlan<
+            v1::PlanService::WithRawCallbackMethod_ListPlans<
+                v1::PlanService::WithRawCallbackMethod_ReportExecution<
+                    v1::PlanService::WithRawCallbackMethod_ExplainPlan<
+                        v1::PlanService::WithRawCallbackMethod_FitBatch<
+                            v1::PlanService::WithRawCallbackMethod_GetFrontier<
+                                v1::PlanService::WithRawCallbackMethod_WatchPlan<
+                                    v1::PlanService::WithRawCallbackMethod_ComputePlan<
+                                        v1::PlanService::WithRawCallbackMethod_GetPlan<
+                                            v1::PlanService::Service>>>>>>>>>>>;
 
 class PlanRpcService final : public PlanServiceBase {
  public:
@@ -31,42 +41,48 @@ class PlanRpcService final : public PlanServiceBase {
                                     const grpc::ByteBuffer* request,
                                     grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* ComputePlan(grpc::CallbackServerContext* context,
-                                        const v1::ComputePlanRequest* request,
-                                        v1::ComputePlanResponse* response) override;
-  grpc::ServerUnaryReactor* GetCapabilities(grpc::CallbackServerContext* context,
-                                            const v1::GetCapabilitiesRequest* request,
-                                            v1::GetCapabilitiesResponse* response) override;
-
-  grpc::ServerWriteReactor<v1::WatchPlanResponse>* WatchPlan(
-      grpc::CallbackServerContext* context, const v1::WatchPlanRequest* request) override;
+                                        const grpc::ByteBuffer* request,
+                                        grpc::ByteBuffer* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* WatchPlan(grpc::CallbackServerContext* context,
+                                                        const grpc::ByteBuffer* request) override;
   grpc::ServerUnaryReactor* GetFrontier(grpc::CallbackServerContext* context,
-                                        const v1::GetFrontierRequest* request,
-                                        v1::GetFrontierResponse* response) override;
+                                        const grpc::ByteBuffer* request,
+                                        grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* FitBatch(grpc::CallbackServerContext* context,
-                                     const v1::FitBatchRequest* request,
-                                     v1::FitBatchResponse* response) override;
+                                     const grpc::ByteBuffer* request,
+                                     grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* ExplainPlan(grpc::CallbackServerContext* context,
-                                        const v1::ExplainPlanRequest* request,
-                                        v1::ExplainPlanResponse* response) override;
+                                        const grpc::ByteBuffer* request,
+                                        grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* ReportExecution(grpc::CallbackServerContext* context,
-                                            const v1::ReportExecutionRequest* request,
-                                            v1::ReportExecutionResponse* response) override;
+                                            const grpc::ByteBuffer* request,
+                                            grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* ListPlans(grpc::CallbackServerContext* context,
-                                      const v1::ListPlansRequest* request,
-                                      v1::ListPlansResponse* response) override;
+                                      const grpc::ByteBuffer* request,
+                                      grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* PinPlan(grpc::CallbackServerContext* context,
-                                    const v1::PinPlanRequest* request,
-                                    v1::PinPlanResponse* response) override;
+                                    const grpc::ByteBuffer* request,
+                                    grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* DeletePlan(grpc::CallbackServerContext* context,
-                                       const v1::DeletePlanRequest* request,
-                                       v1::DeletePlanResponse* response) override;
+                                       const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* GetCapabilities(grpc::CallbackServerContext* context,
+                                            const grpc::ByteBuffer* request,
+                                            grpc::ByteBuffer* response) override;
 
  private:
   absl::Status Fill(const CachedPlan& cached, const std::string& job, RpcRecord* record,
                     grpc::ByteBuffer* response);
+  v1::GetCapabilitiesResponse CapabilitiesFor(const Caller& caller) const;
+  // A call that is one of planning.
+  template <class Call>
+  grpc::ServerUnaryReactor* StartPlanning(Rpc rpc, grpc::CallbackServerContext* context,
+                                          const grpc::ByteBuffer* request,
+                                          grpc::ByteBuffer* response);
+  // A call that the handlers answer.
   template <class Request, class Response>
   grpc::ServerUnaryReactor* Administer(Rpc rpc, grpc::CallbackServerContext* context,
-                                       const Request* request, Response* response);
+                                       const grpc::ByteBuffer* request, grpc::ByteBuffer* response);
 
   const RequestLimits limits_;
   const std::string version_;

@@ -9,7 +9,6 @@
 #include <google/protobuf/message_lite.h>
 #include <grpcpp/support/server_callback.h>
 
-#include <cstddef>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -17,54 +16,82 @@
 #include "server/planning/byte_budget.h"
 #include "server/planning/planning_error.h"
 #include "server/planning/planning_service.h"
+#include "server/planning/solve_outcome.h"
 #include "server/rpc/call_handle.h"
+#include "server/rpc/compute_request.h"
 #include "server/rpc/request_limits.h"
 #include "server/rpc/rpc_record.h"
 #include "server/rpc/rpc_status.h"
+#include "server/rpc/wire_message.h"
 
 namespace stowage {
 
+// Of one call. All but the deadline are gRPC's and live until OnDone.
+struct CallBytes {
+  const grpc::ByteBuffer* request;
+  grpc::ByteBuffer* response;
+  CallDeadline deadline;
+};
+
+template <class Request>
 class PlanningCall : public grpc::ServerUnaryReactor {
  public:
   void OnCancel() override { handle_.Cancel(); }
   void OnDone() override { delete this; }
 
  protected:
-  PlanningCall(PlanningService* planning, const RpcRecord& record, const RequestLimits& limits)
-      : planning_(planning), limits_(limits), handle_(planning), record_(record) {}
+  PlanningCall(const CallBytes& bytes, PlanningService* planning, const RpcRecord& record,
+               const RequestLimits& limits)
+      : deadline_(bytes.deadline),
+        planning_(planning),
+        limits_(limits),
+        handle_(planning),
+        record_(record),
+        request_(bytes.request),
+        response_(bytes.response) {}
 
-  // Has Begin called, for a caller who may: now, or by a thread that may take its time. `bytes` is the
-  // request's size.
-  void Start(size_t bytes, bool takes_time) {
+  // Has Begin called, for a caller who may: now, or by a thread that may take its time.
+  void Start(bool takes_time) {
     if (!record_.caller().ok()) return End(record_.caller().status());
-    absl::StatusOr<ByteBudget::Hold> held = planning_->HoldRequest(bytes);
+    absl::StatusOr<ByteBudget::Hold> held = planning_->HoldRequest(request_->Length());
     if (!held.ok()) return End(held.status());
     held_ = *std::move(held);
-    if (!takes_time) return Begin(MayWait::kNo);
+    if (!takes_time) return Parse(MayWait::kNo);
     const absl::Status deferred = planning_->Defer([this](const absl::Status& admitted) {
       if (!admitted.ok()) return End(admitted);
       if (handle_.cancelled()) return End(CallCancelledError());
-      Begin(MayWait::kYes);
+      Parse(MayWait::kYes);
     });
     if (!deferred.ok()) End(deferred);
   }
 
   // Asks planning and sets a copy of the handle: the answer may end this object before planning
-  // returns.
-  virtual void Begin(MayWait wait) = 0;
+  // returns. The request is gone afterwards.
+  virtual void Begin(const Request& request, MayWait wait) = 0;
 
   // Once; this object may be gone afterwards.
-  void End(const absl::Status& status) { Finish(record_.Handled(ToWireStatus(status))); }
-  void End(const google::protobuf::MessageLite& response) {
-    End(CheckSize(response.ByteSizeLong(), limits_));
+  void End(const absl::Status& status) { this->Finish(record_.Handled(ToWireStatus(status))); }
+  // OK, or why it cannot be sent. What follows is End.
+  absl::Status Write(const google::protobuf::MessageLite& response) {
+    return WriteAnswer(response, limits_, response_);
   }
 
+  const CallDeadline deadline_;
   PlanningService* const planning_;
   const RequestLimits limits_;
   const CallHandle handle_;
   RpcRecord record_;
 
  private:
+  void Parse(MayWait wait) {
+    Request request;
+    const absl::Status parsed = CatchingBadAlloc([&] { return ParseRequest(*request_, &request); });
+    if (!parsed.ok()) return End(parsed);
+    Begin(request, wait);
+  }
+
+  const grpc::ByteBuffer* const request_;
+  grpc::ByteBuffer* const response_;
   ByteBudget::Hold held_;  // as long as gRPC has the request
 };
 

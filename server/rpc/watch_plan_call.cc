@@ -10,6 +10,7 @@
 #include "server/rpc/hand_out.h"
 #include "server/rpc/plan_source.h"
 #include "server/rpc/rpc_status.h"
+#include "server/rpc/wire_message.h"
 
 namespace stowage {
 
@@ -37,27 +38,26 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
   }
 
   void Answer(const absl::StatusOr<ComputeAnswer>& answer) {
-    v1::WatchPlanResponse last;
+    grpc::ByteBuffer last;
     const absl::Status status =
         answer.ok() ? CatchingBadAlloc([&] { return Fill(*answer, &last); }) : answer.status();
     std::lock_guard<std::mutex> lock(mutex_);
     answered_ = true;
     status_ = status;
-    last_ = std::move(last);
+    last_.Swap(&last);
     if (!writing_) EndLocked();
   }
 
  private:
-  absl::Status Fill(const ComputeAnswer& answer, v1::WatchPlanResponse* last) {
-    last->set_done(true);
-    last->set_progress(1.0);
-    *last->mutable_plan() = ToProto(answer.plan);
-    *last->mutable_key() = ToProto(answer.key);
-    last->set_source(SourceToProto(answer.source));
-    absl::Status status = CheckSize(last->ByteSizeLong(), limits_);
-    if (status.ok()) {
-      RecordHandOut(answer, DigestOf(last->plan()), reactor_->request_->job(), &record_);
-    }
+  absl::Status Fill(const ComputeAnswer& answer, grpc::ByteBuffer* bytes) {
+    v1::WatchPlanResponse last;
+    last.set_done(true);
+    last.set_progress(1.0);
+    *last.mutable_plan() = ToProto(answer.plan);
+    *last.mutable_key() = ToProto(answer.key);
+    last.set_source(SourceToProto(answer.source));
+    absl::Status status = WriteAnswer(last, limits_, bytes);
+    if (status.ok()) RecordHandOut(answer, DigestOf(last.plan()), reactor_->job_, &record_);
     return status;
   }
 
@@ -81,9 +81,9 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
     pulling_ = false;
     progress_ = std::max(progress_, message.progress());
     message.set_progress(progress_);
-    if (!made.ok() || answered_ || broken_ || !CheckSize(message.ByteSizeLong(), limits_).ok())
-      return;
-    message_ = std::move(message);
+    grpc::ByteBuffer bytes;
+    if (!made.ok() || answered_ || broken_ || !WriteAnswer(message, limits_, &bytes).ok()) return;
+    message_.Swap(&bytes);
     writing_ = true;
     reactor_->StartWrite(&message_);
   }
@@ -118,11 +118,11 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
   bool answered_ = false;
   double progress_ = 0;
   absl::Status status_;
-  v1::WatchPlanResponse message_;
-  v1::WatchPlanResponse last_;
+  grpc::ByteBuffer message_;
+  grpc::ByteBuffer last_;
 };
 
-WatchPlanCall::WatchPlanCall(const v1::WatchPlanRequest* request, CallDeadline deadline,
+WatchPlanCall::WatchPlanCall(const grpc::ByteBuffer* request, CallDeadline deadline,
                              PlanningService* planning, const RpcRecord& record,
                              const RequestLimits& limits)
     : request_(request),
@@ -137,14 +137,13 @@ WatchPlanCall::WatchPlanCall(const v1::WatchPlanRequest* request, CallDeadline d
     stream_->Answer(record.caller().status());
     return;
   }
-  const size_t bytes = request->ByteSizeLong();
-  absl::StatusOr<ByteBudget::Hold> held = planning->HoldRequest(bytes);
+  absl::StatusOr<ByteBudget::Hold> held = planning->HoldRequest(request->Length());
   if (!held.ok()) {
     stream_->Answer(held.status());
     return;
   }
   held_ = *std::move(held);
-  if (!IsLarge(bytes)) {
+  if (!IsLarge(*request)) {
     Begin(MayWait::kNo);
     return;
   }
@@ -160,8 +159,12 @@ void WatchPlanCall::Begin(MayWait wait) {
   const std::shared_ptr<Stream> stream = stream_;
   const CallHandle handle = handle_;
   if (handle.cancelled()) return stream->Answer(CallCancelledError());
-  absl::StatusOr<ComputeRequest> request = ToComputeRequest(*request_, limits_, tenant_);
+  v1::WatchPlanRequest message;
+  const absl::Status parsed = CatchingBadAlloc([&] { return ParseRequest(*request_, &message); });
+  if (!parsed.ok()) return stream->Answer(parsed);
+  absl::StatusOr<ComputeRequest> request = ToComputeRequest(message, limits_, tenant_);
   if (!request.ok()) return stream->Answer(request.status());
+  job_ = request->job;
   request->deadline = deadline_;
   request->may_wait = wait;
   request->identity = identity_;

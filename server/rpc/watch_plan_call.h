@@ -21,11 +21,11 @@
 
 namespace stowage {
 
-class WatchPlanCall final : public grpc::ServerWriteReactor<v1::WatchPlanResponse> {
+class WatchPlanCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   // Starts at once. `request` is gRPC's and lives until OnDone.
-  WatchPlanCall(const v1::WatchPlanRequest* request, CallDeadline deadline,
-                PlanningService* planning, const RpcRecord& record, const RequestLimits& limits);
+  WatchPlanCall(const grpc::ByteBuffer* request, CallDeadline deadline, PlanningService* planning,
+                const RpcRecord& record, const RequestLimits& limits);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -37,13 +37,14 @@ class WatchPlanCall final : public grpc::ServerWriteReactor<v1::WatchPlanRespons
 
   void Begin(MayWait wait);
 
-  const v1::WatchPlanRequest* const request_;
+  const grpc::ByteBuffer* const request_;
   const CallDeadline deadline_;
   PlanningService* const planning_;
   const RequestLimits limits_;
   const CallHandle handle_;
   const std::string tenant_;
   const std::string identity_;
+  std::string job_;
   const std::shared_ptr<Stream> stream_;
   ByteBudget::Hold held_;  // as long as gRPC has the request
 };

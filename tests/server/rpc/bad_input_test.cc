@@ -180,13 +180,45 @@ TEST_F(BadInput, TheDetailsAreGoogleRpcStatus) {
   EXPECT_TRUE(has_info);
 }
 
-TEST_F(BadInput, BytesThatAreNoMessageEndTheCallNotTheServer) {
-  grpc::ByteBuffer response;
-  const grpc::Status status = RawCall(fixture_.channel, "/stowage.v1.PlanService/ComputePlan",
-                                      "\xff\xff\xff not protobuf", &response);
-  EXPECT_FALSE(status.ok());
+TEST_F(BadInput, BytesThatAreNoMessageAreTheCallersFaultWhateverTheRpc) {
+  const auto* const service = v1::PlanKey::descriptor()->file()->FindServiceByName("PlanService");
+  ASSERT_EQ(service->method_count(), static_cast<int>(kRpcCount));
+  for (int i = 0; i < service->method_count(); ++i) {
+    const auto* const method = service->method(i);
+    SCOPED_TRACE(method->name());
+    grpc::ByteBuffer response;
+    const absl::Status status =
+        FromGrpcStatus(RawCall(fixture_.channel, "/stowage.v1.PlanService/" + method->name(),
+                               "\xff\xff\xff not protobuf", &response));
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    const auto violation = GetFieldViolation(status);
+    ASSERT_TRUE(violation.has_value()) << status;
+    EXPECT_EQ(violation->field, "request");
+    EXPECT_EQ(violation->value, "16 bytes");
+    EXPECT_EQ(violation->rule, "must be the bytes of a " + method->input_type()->full_name());
+    EXPECT_EQ(fixture_.metrics.rpcs_started, i + 1);
+    EXPECT_EQ(fixture_.metrics.rpcs_handled[grpc::INVALID_ARGUMENT], i + 1);
+  }
   v1::ComputePlanResponse good;
   EXPECT_TRUE(fixture_.Compute(Good(), &good).ok());
+}
+
+// Half a message of more than a thread of gRPC's parses itself.
+TEST_F(BadInput, ALargeMessageThatIsCutIsTheCallersFault) {
+  RequestLimits limits;
+  limits.max_message_bytes = 1 << 20;
+  RpcFixture fixture(false, limits);
+  v1::ComputePlanRequest request = Good();
+  request.mutable_profile()->set_name(std::string(200000, 'n'));
+  const std::string bytes = request.SerializeAsString().substr(0, 150000);
+  for (const char* method : {"ComputePlan", "WatchPlan", "GetFrontier", "FitBatch"}) {
+    grpc::ByteBuffer response;
+    const absl::Status status = FromGrpcStatus(RawCall(
+        fixture.channel, std::string("/stowage.v1.PlanService/") + method, bytes, &response));
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << method << status;
+    ASSERT_TRUE(GetFieldViolation(status).has_value()) << status;
+    EXPECT_EQ(GetFieldViolation(status)->value, "150000 bytes");
+  }
 }
 
 }  // namespace

@@ -110,16 +110,5 @@ TEST(ReplyCache, ManyThreadsAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(ParseRequest, WhatIsNoMessageIsTheCallersFault) {
-  const grpc::Slice garbage("\xff\xff\xff\xff");
-  v1::GetPlanRequest request;
-  EXPECT_TRUE(absl::IsInvalidArgument(ParseRequest(grpc::ByteBuffer(&garbage, 1), &request)));
-  request.add_keys()->set_encoding_version(4);
-  const grpc::Slice good(request.SerializeAsString());
-  v1::GetPlanRequest parsed;
-  EXPECT_TRUE(ParseRequest(grpc::ByteBuffer(&good, 1), &parsed).ok());
-  EXPECT_EQ(parsed.keys(0).encoding_version(), 4);
-}
-
 }  // namespace
 }  // namespace stowage::testing

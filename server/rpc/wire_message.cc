@@ -1,0 +1,30 @@
+#include "server/rpc/wire_message.h"
+
+#include <grpcpp/support/proto_buffer_reader.h>
+#include <grpcpp/support/proto_buffer_writer.h>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/model/field_error.h"
+
+namespace stowage {
+
+absl::Status ParseRequest(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* request) {
+  grpc::ByteBuffer mine = bytes;  // shares the slices
+  grpc::ProtoBufferReader reader(&mine);
+  if (reader.status().ok() && request->ParseFromZeroCopyStream(&reader)) return absl::OkStatus();
+  return FieldError("request", absl::StrCat(bytes.Length(), " bytes"),
+                    absl::StrCat("must be the bytes of a ", request->GetTypeName()));
+}
+
+absl::Status WriteAnswer(const google::protobuf::MessageLite& answer, const RequestLimits& limits,
+                         grpc::ByteBuffer* bytes) {
+  const size_t size = answer.ByteSizeLong();
+  if (absl::Status status = CheckSize(size, limits); !status.ok()) return status;
+  // Slices no larger than gRPC makes them for messages.
+  grpc::ProtoBufferWriter writer(bytes, grpc::kProtoBufferWriterMaxBufferLength,
+                                 static_cast<int>(size));
+  if (answer.SerializeToZeroCopyStream(&writer)) return absl::OkStatus();
+  return absl::InternalError("the answer could not be written");
+}
+
+}  // namespace stowage
