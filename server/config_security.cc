@@ -77,10 +77,10 @@ absl::Status CheckFiles(const ConfigSources& sources) {
   };
   absl::Status status;
   if (tls.enabled()) {
-    status = explain("tls_cert", tls.cert, CheckServerCertificate(tls.cert, tls.key));
+    status = explain("tls_cert", tls.cert, ReadServerCertificate(tls.cert, tls.key).status());
   }
   if (status.ok() && !tls.client_ca.empty()) {
-    status = explain("tls_client_ca", tls.client_ca, CheckAuthorities(tls.client_ca));
+    status = explain("tls_client_ca", tls.client_ca, ReadAuthorities(tls.client_ca).status());
   }
   if (status.ok() && !auth.token_file.empty()) {
     const auto text = ReadSmallFile(auth.token_file);
@@ -117,8 +117,7 @@ ServerTlsOptions TlsOf() {
   tls.key = absl::GetFlag(FLAGS_tls_key);
   tls.client_ca = absl::GetFlag(FLAGS_tls_client_ca);
   tls.require_client_certificate = absl::GetFlag(FLAGS_token_file).empty();
-  tls.reload_seconds =
-      static_cast<unsigned>(absl::ToInt64Seconds(absl::GetFlag(FLAGS_reload_interval)));
+  tls.reload_interval = absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_reload_interval));
   return tls;
 }
 

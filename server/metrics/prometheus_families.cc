@@ -226,9 +226,10 @@ void PrometheusMetrics::Families::AddSolvers(const std::vector<std::string>& nam
 }
 
 void PrometheusMetrics::Families::AddFiles() {
-  Enumerate("stowage_file_reloads_total",
-            "Changes of the files that say who may call, by whether they could be used.", "outcome",
-            &file_reloads, [](size_t i) { return i == 1 ? "accepted" : "refused"; });
+  Enumerate(
+      "stowage_file_reloads_total",
+      "Changes of the files of certificates, tokens and identities, by whether they could be used.",
+      "outcome", &file_reloads, [](size_t i) { return i == 1 ? "accepted" : "refused"; });
 }
 
 }  // namespace stowage

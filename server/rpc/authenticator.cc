@@ -90,20 +90,9 @@ absl::Status Authenticator::UseIdentities(const std::string& text) {
 std::unique_ptr<FileWatcher> Authenticator::Watch(
     const std::string& path, const std::string& text,
     absl::Status (Authenticator::*use)(const std::string&)) {
-  return std::make_unique<FileWatcher>(
-      path, text, options_.reload_interval,
-      [this, path, use](const absl::StatusOr<std::string>& changed) {
-        const absl::Status status = changed.ok() ? (this->*use)(*changed) : changed.status();
-        metrics_->FileReloaded(status.ok());
-        if (status.ok()) {
-          log_->Write(LogLevel::kInfo, "file_reloaded",
-                      [&path](LogLine* line) { line->Add("file", path); });
-          return;
-        }
-        log_->Write(LogLevel::kError, "file_refused", [&](LogLine* line) {
-          line->Add("file", path).Add("error", std::string(status.message()));
-        });
-      });
+  const WatchedFile file{path, [path] { return ReadSmallFile(path); },
+                         [this, use](const std::string& changed) { return (this->*use)(changed); }};
+  return std::make_unique<FileWatcher>(file, text, options_.reload_interval, metrics_, log_);
 }
 
 absl::StatusOr<Caller> Authenticator::Authenticate(const Metadata& metadata,

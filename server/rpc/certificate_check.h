@@ -4,16 +4,18 @@
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace stowage {
 
-// OK, or INVALID_ARGUMENT: a file that cannot be read or holds no PEM, a key that is not the
-// certificate's, a certificate that is not valid now. Says files, never contents.
-absl::Status CheckServerCertificate(const std::string& cert_path, const std::string& key_path);
+// The server's chain and its key, as one text in PEM: what was looked at is what is used. INVALID_ARGUMENT: a
+// file that cannot be read or holds no PEM, a key that is not the certificate's, a certificate that is
+// not valid now. Says files, never contents.
+absl::StatusOr<std::string> ReadServerCertificate(const std::string& cert_path,
+                                                  const std::string& key_path);
 
 // The same of a bundle of authorities: at least one certificate, the first valid now.
-absl::Status CheckAuthorities(const std::string& path);
+absl::StatusOr<std::string> ReadAuthorities(const std::string& path);
 
 }  // namespace stowage
 

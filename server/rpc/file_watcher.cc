@@ -31,9 +31,9 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path) {
   return text;
 }
 
-FileWatcher::FileWatcher(const std::string& path, const std::string& known,
-                         std::chrono::milliseconds interval, Changed changed)
-    : path_(path), interval_(interval), changed_(std::move(changed)), last_(known), thread_([this] {
+FileWatcher::FileWatcher(const WatchedFile& file, const std::string& known,
+                         std::chrono::milliseconds interval, ServerMetrics* metrics, Log* log)
+    : file_(file), interval_(interval), metrics_(metrics), log_(log), last_(known), thread_([this] {
         Watch();
       }) {}
 
@@ -50,14 +50,27 @@ void FileWatcher::Watch() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!wake_.wait_for(lock, interval_, [this] { return stopped_; })) {
     lock.unlock();
-    absl::StatusOr<std::string> text = ReadSmallFile(path_);
-    const bool same = text.ok() == last_.ok() && (!text.ok() || *text == *last_);
-    if (!same) {
-      changed_(text);
+    absl::StatusOr<std::string> text = file_.read();
+    if (text != last_) {
+      Changed(text);
       last_ = std::move(text);
     }
     lock.lock();
   }
+}
+
+void FileWatcher::Changed(const absl::StatusOr<std::string>& text) {
+  const absl::Status status = text.ok() ? file_.use(*text) : text.status();
+  metrics_->FileReloaded(status.ok());
+  if (log_ == nullptr) return;
+  if (status.ok()) {
+    log_->Write(LogLevel::kInfo, "file_reloaded",
+                [this](LogLine* line) { line->Add("file", file_.name); });
+    return;
+  }
+  log_->Write(LogLevel::kError, "file_refused", [&](LogLine* line) {
+    line->Add("file", file_.name).Add("error", std::string(status.message()));
+  });
 }
 
 }  // namespace stowage

@@ -1,5 +1,5 @@
-// Tells when a small file says something new: reads it again and again, for that works on every
-// file system and through every way of replacing a file.
+// Tells when small files say something new: reads them again and again, for that works on every file
+// system and through every way of replacing a file.
 #ifndef STOWAGE_SERVER_RPC_FILE_WATCHER_H_
 #define STOWAGE_SERVER_RPC_FILE_WATCHER_H_
 
@@ -11,28 +11,39 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "server/log/log.h"
+#include "server/metrics/server_metrics.h"
 
 namespace stowage {
 
 // All of a file of at most 16 MiB. INVALID_ARGUMENT that names it and why it cannot be read.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path);
 
+struct WatchedFile {
+  std::string name;  // for the log
+  // What it says now, or why that cannot be used.
+  std::function<absl::StatusOr<std::string>()> read;
+  // Has a new text hold from now on, unless it returns an error: then what was before holds.
+  std::function<absl::Status(const std::string& text)> use;
+};
+
+// What is taken and what is refused is counted and logged, each once.
 class FileWatcher {
  public:
-  using Changed = std::function<void(const absl::StatusOr<std::string>& text)>;
-
-  // `known` is what the caller has read already. `changed` is called on the watcher's thread with
-  // the new text, or once with the error when the file can no longer be read.
-  FileWatcher(const std::string& path, const std::string& known, std::chrono::milliseconds interval,
-              Changed changed);
+  // `known` is the text that holds already; a null log is told nothing. The functions are called on
+  // the watcher's thread; the pointers outlive it.
+  FileWatcher(const WatchedFile& file, const std::string& known, std::chrono::milliseconds interval,
+              ServerMetrics* metrics, Log* log);
   ~FileWatcher();
 
  private:
   void Watch();
+  void Changed(const absl::StatusOr<std::string>& text);
 
-  const std::string path_;
+  const WatchedFile file_;
   const std::chrono::milliseconds interval_;
-  const Changed changed_;
+  ServerMetrics* const metrics_;
+  Log* const log_;
   absl::StatusOr<std::string> last_;
   std::mutex mutex_;
   std::condition_variable wake_;

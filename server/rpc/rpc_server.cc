@@ -31,9 +31,10 @@ void KeepAlive(grpc::ServerBuilder* builder) {
 }
 
 std::shared_ptr<grpc::ServerCredentials> Credentials(const RpcServerOptions& options,
+                                                     const ServerCertificates* certificates,
                                                      ServerMetrics* metrics) {
   const bool identified = options.authenticator != nullptr;
-  auto credentials = MakeServerCredentials(options.tls, options.listen, identified);
+  auto credentials = MakeServerCredentials(options.tls, certificates, options.listen, identified);
   if (identified) {
     credentials->SetAuthMetadataProcessor(
         std::make_shared<AuthProcessor>(options.authenticator, metrics, options.log));
@@ -83,9 +84,15 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   const RpcMonitor monitor{metrics, options.log, options.authenticator, options.audit};
   std::unique_ptr<RpcServer> server(new RpcServer(
       std::make_unique<PlanRpcService>(options.limits, options.version, planning, store, monitor)));
+  if (options.tls.enabled()) {
+    auto certificates = ServerCertificates::Make(options.tls, metrics, options.log);
+    if (!certificates.ok()) return certificates.status();
+    server->certificates_ = *std::move(certificates);
+  }
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options.listen, Credentials(options, metrics), &port);
+  builder.AddListeningPort(options.listen,
+                           Credentials(options, server->certificates_.get(), metrics), &port);
   builder.RegisterService(server->service_.get());
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.limits.max_message_bytes));
   // Else the kernel lets two servers share one port, and neither would notice.

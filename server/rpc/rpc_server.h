@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "server/rpc/plan_rpc_service.h"
 #include "server/rpc/readiness.h"
+#include "server/rpc/server_certificates.h"
 #include "server/rpc/tls_credentials.h"
 
 namespace stowage {
@@ -41,7 +42,7 @@ struct RpcServerOptions {
 class RpcServer {
  public:
   // Serving when it returns. UNAVAILABLE when the address cannot be bound, FAILED_PRECONDITION when
-  // callers could not be told apart there. `store` is that of `planning`. All pointers outlive the
+  // callers could not be told apart there, else as ServerCertificates::Make. `store` is that of `planning`. All pointers outlive the
   // server.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(const RpcServerOptions& options,
                                                           PlanningService* planning,
@@ -62,6 +63,7 @@ class RpcServer {
   void SetReady(bool ready, Log* log);
 
   std::unique_ptr<PlanRpcService> service_;
+  std::unique_ptr<ServerCertificates> certificates_;  // null without TLS
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
   std::unique_ptr<ReadinessWatch> readiness_;  // last: its thread uses the server

@@ -2,21 +2,19 @@
 
 #include <arpa/inet.h>
 #include <grpc/grpc_security_constants.h>
-#include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include "absl/strings/match.h"
+#include "server/rpc/server_certificates.h"
 
 namespace stowage {
 namespace {
 
-using grpc::experimental::FileWatcherCertificateProvider;
 using grpc::experimental::TlsServerCredentialsOptions;
 
-std::shared_ptr<grpc::ServerCredentials> Tls(const ServerTlsOptions& tls) {
-  auto files = std::make_shared<FileWatcherCertificateProvider>(tls.key, tls.cert, tls.client_ca,
-                                                                tls.reload_seconds);
-  TlsServerCredentialsOptions options(files);
+std::shared_ptr<grpc::ServerCredentials> Tls(const ServerTlsOptions& tls,
+                                             const ServerCertificates& certificates) {
+  TlsServerCredentialsOptions options(certificates.provider());
   options.watch_identity_key_cert_pairs();
   if (!tls.client_ca.empty()) {
     options.watch_root_certs();
@@ -39,10 +37,10 @@ bool IsLocalAddress(const std::string& listen) {
   return host == "localhost" || host == "[::1]" || loopback;
 }
 
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const ServerTlsOptions& tls,
-                                                               const std::string& listen,
-                                                               bool identified) {
-  if (tls.enabled()) return Tls(tls);
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
+    const ServerTlsOptions& tls, const ServerCertificates* certificates, const std::string& listen,
+    bool identified) {
+  if (certificates != nullptr) return Tls(tls, *certificates);
   if (!identified) return grpc::InsecureServerCredentials();
   return grpc::experimental::LocalServerCredentials(absl::StartsWith(listen, "unix:") ? UDS
                                                                                       : LOCAL_TCP);

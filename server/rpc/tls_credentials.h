@@ -5,6 +5,7 @@
 
 #include <grpcpp/security/server_credentials.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -16,7 +17,7 @@ struct ServerTlsOptions {
   std::string client_ca;  // PEM; empty: no certificates of clients
   // Whoever has no certificate ends at the handshake. Else a token may stand for it.
   bool require_client_certificate = true;
-  unsigned reload_seconds = 10;  // >= 1
+  std::chrono::milliseconds reload_interval = std::chrono::seconds(10);
 
   bool enabled() const { return !cert.empty(); }
 };
@@ -24,13 +25,13 @@ struct ServerTlsOptions {
 // Whether a listen address ("HOST:PORT" or "unix:PATH") can be reached from this machine alone.
 bool IsLocalAddress(const std::string& listen);
 
-// Files are read again every reload_seconds; connections made after that see the new ones. A
-// certificate and its key are to be replaced together, as by one renamed directory: gRPC reads them
-// as they are. Without TLS: with `identified` (callers have tokens) the credentials that gRPC calls
-// local, on which alone they can be checked; the address must be local.
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const ServerTlsOptions& tls,
-                                                               const std::string& listen,
-                                                               bool identified);
+class ServerCertificates;
+
+// With TLS, for which `certificates` are; else null. Without it: with `identified` (callers have tokens)
+// the credentials that gRPC calls local, on which alone they can be checked; the address must be local.
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
+    const ServerTlsOptions& tls, const ServerCertificates* certificates, const std::string& listen,
+    bool identified);
 
 }  // namespace stowage
 

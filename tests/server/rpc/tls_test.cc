@@ -21,7 +21,7 @@ class TlsTest : public ::testing::Test {
     options.tls.cert = cert_;
     options.tls.key = key_;
     if (client_certificates) options.tls.client_ca = folder_.Write("ca", authority_.cert());
-    options.tls.reload_seconds = 1;
+    options.tls.reload_interval = std::chrono::milliseconds(50);
     return options;
   }
 
@@ -44,6 +44,15 @@ class TlsTest : public ::testing::Test {
                    const std::string& token, v1::GetCapabilitiesResponse* response) {
     fixture->channel = Connect(*fixture, authority, own);
     return fixture->Capabilities(token, response);
+  }
+
+  // Whether a server of `authority` is there within 5 s.
+  bool Sees(AuthFixture* fixture, const TestAuthority& authority) {
+    for (int i = 0; i < 50; ++i) {
+      if (Ask(fixture, authority, {}, kReaderToken, &response_).ok()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return false;
   }
 
   CredentialFolder folder_;
@@ -144,17 +153,76 @@ TEST_F(TlsTest, NewConnectionsSeeANewCertificate) {
   const TestIdentity replacement = next.Issue(kServerNames);
   folder_.Write("key", replacement.key);
   folder_.Write("cert", replacement.cert);
-  bool seen = false;
-  for (int i = 0; i < 50 && !seen; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    seen = Ask(&fixture, next, {}, kReaderToken, &response_).ok();
-  }
-  EXPECT_TRUE(seen);
+  EXPECT_TRUE(Sees(&fixture, next));
   EXPECT_EQ(Ask(&fixture, authority_, {}, kReaderToken, &response_).error_code(),
             grpc::UNAVAILABLE);
   // What is connected stays so.
   fixture.channel = before;
   EXPECT_TRUE(fixture.Capabilities(kReaderToken, &response_).ok());
+}
+
+// As where one of the two is replaced before the other.
+TEST_F(TlsTest, ACertificateBesideTheKeyOfAnotherIsRefusedAndTheOldPairStays) {
+  AuthFixture fixture(AuthFixture::WithTokens(folder_.Write("tokens", TokenLines())),
+                      Options(false));
+  const TestAuthority next("next");
+  const TestIdentity replacement = next.Issue(kServerNames);
+  folder_.Write("cert", replacement.cert);
+  const std::string refused = fixture.kept.Wait("file_refused");
+  EXPECT_THAT(refused, HasSubstr("is not the key of"));
+  EXPECT_EQ(fixture.base.metrics.file_reloads[0], 1);
+  // Longer than gRPC takes to see what it is given.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  const grpc::Status still = Ask(&fixture, authority_, {}, kReaderToken, &response_);
+  EXPECT_TRUE(still.ok()) << still.error_message();
+  folder_.Write("key", replacement.key);
+  EXPECT_THAT(fixture.kept.Wait("file_reloaded"), HasSubstr("file_reloaded"));
+  EXPECT_EQ(fixture.base.metrics.file_reloads[1], 1);
+  EXPECT_TRUE(Sees(&fixture, next));
+  EXPECT_THAT(fixture.kept.Text(), Not(HasSubstr("PRIVATE KEY")));
+}
+
+TEST_F(TlsTest, AuthoritiesThatAreNoneAreRefusedAndTheOldOnesStay) {
+  AuthOptions auth;
+  auth.client_certificates = true;
+  auth.allow_san = {"*"};
+  AuthFixture fixture(auth, Options(true));
+  folder_.Write("ca", "no certificate at all");
+  EXPECT_THAT(fixture.kept.Wait("file_refused"), HasSubstr("holds no certificate in PEM"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  const TestIdentity own = authority_.Issue("DNS:job.train.test");
+  EXPECT_TRUE(Ask(&fixture, authority_, own, "", &response_).ok());
+  const TestAuthority other("other");
+  folder_.Write("ca", other.cert());
+  EXPECT_THAT(fixture.kept.Wait("file_reloaded"), HasSubstr("file_reloaded"));
+  bool seen = false;
+  for (int i = 0; i < 50 && !seen; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    seen = Ask(&fixture, authority_, other.Issue("DNS:job.train.test"), "", &response_).ok();
+  }
+  EXPECT_TRUE(seen);
+}
+
+// Each file holds what the other one is for as well.
+TEST_F(TlsTest, FilesThatHoldBothCertificateAndKey) {
+  const TestIdentity other = authority_.Issue("DNS:another.test");
+  folder_.Write("cert", other.key + server_.cert);
+  folder_.Write("key", other.cert + server_.key);
+  AuthFixture fixture(AuthFixture::WithTokens(folder_.Write("tokens", TokenLines())),
+                      Options(false));
+  const grpc::Status status = Ask(&fixture, authority_, {}, kReaderToken, &response_);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST_F(TlsTest, AServerWhoseCertificateIsNoneDoesNotStart) {
+  AuthFixture fixture(AuthFixture::WithTokens(folder_.Write("tokens", TokenLines())));
+  RpcServerOptions options = Options(false);
+  options.tls.key = folder_.Write("other.key", authority_.Issue(kServerNames).key);
+  options.log = &fixture.kept.log;
+  options.authenticator = fixture.authenticator.get();
+  const auto started =
+      RpcServer::Start(options, &fixture.base.service, &fixture.base.store, &fixture.base.metrics);
+  EXPECT_TRUE(absl::IsInvalidArgument(started.status())) << started.status();
 }
 
 TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
@@ -163,18 +231,20 @@ TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
   past.until = -60;
   const TestIdentity expired = authority_.Issue(kServerNames, past);
   const std::string old = folder_.Write("old", expired.cert);
-  EXPECT_TRUE(CheckServerCertificate(cert_, key_).ok());
-  EXPECT_TRUE(CheckAuthorities(folder_.Write("ca", authority_.cert())).ok());
-  const auto says = [](const absl::Status& status) { return status.ToString(); };
-  EXPECT_THAT(says(CheckServerCertificate(cert_, other)),
+  EXPECT_TRUE(ReadServerCertificate(cert_, key_).ok());
+  EXPECT_TRUE(ReadAuthorities(folder_.Write("ca", authority_.cert())).ok());
+  const auto says = [](const absl::StatusOr<std::string>& read) {
+    return read.status().ToString();
+  };
+  EXPECT_THAT(says(ReadServerCertificate(cert_, other)),
               HasSubstr(other + ": is not the key of " + cert_));
-  EXPECT_THAT(says(CheckServerCertificate(folder_.PathOf("none"), key_)),
+  EXPECT_THAT(says(ReadServerCertificate(folder_.PathOf("none"), key_)),
               HasSubstr("none: cannot be read"));
-  EXPECT_THAT(says(CheckServerCertificate(key_, key_)), HasSubstr("holds no certificate in PEM"));
-  EXPECT_THAT(says(CheckServerCertificate(cert_, cert_)), HasSubstr("holds no private key in PEM"));
-  EXPECT_THAT(says(CheckServerCertificate(old, folder_.Write("old.key", expired.key))),
+  EXPECT_THAT(says(ReadServerCertificate(key_, key_)), HasSubstr("holds no certificate in PEM"));
+  EXPECT_THAT(says(ReadServerCertificate(cert_, cert_)), HasSubstr("holds no private key in PEM"));
+  EXPECT_THAT(says(ReadServerCertificate(old, folder_.Write("old.key", expired.key))),
               HasSubstr(old + ": the certificate has expired"));
-  EXPECT_THAT(says(CheckAuthorities(key_)), HasSubstr("holds no certificate"));
+  EXPECT_THAT(says(ReadAuthorities(key_)), HasSubstr("holds no certificate"));
 }
 
 }  // namespace
