@@ -66,9 +66,7 @@ int Serve(ServerConfig config) {
   const StopSignals signals;
   Log log(config.log_level, WriteToStandardError);
   const LibraryLog library_log(&log);
-  const absl::StatusOr<std::vector<std::string>> tenants = TenantsIn(config.auth);
-  if (!tenants.ok()) return Fail(kExitBadFlags, tenants.status());
-  PrometheusMetrics metrics({SolverNames(), *tenants}, config.rpc.version);
+  PrometheusMetrics metrics(SolverNames(), config.rpc.version);
   std::string metrics_address = "none";
   if (!config.metrics_listen.empty()) {
     const absl::StatusOr<std::string> bound = metrics.Serve(config.metrics_listen);

@@ -25,15 +25,16 @@ const Buckets& CallSeconds() {
 
 }  // namespace
 
-PrometheusMetrics::Families::Families(const MetricLabels& labels, const std::string& version)
+PrometheusMetrics::Families::Families(const std::vector<std::string>& solver_names,
+                                      const std::string& version)
     : registry(std::make_shared<prometheus::Registry>()) {
   AddRpcs();
   AddCache();
   AddPlans();
   AddQuality();
   AddReports();
-  AddTenants(labels.tenants);
-  AddSolvers(labels.solvers);
+  AddTenants();
+  AddSolvers(solver_names);
   AddQueue();
   AddFiles();
   BuildGauge()
@@ -176,21 +177,30 @@ void PrometheusMetrics::Families::AddReports() {
                               "Accepted reports whose measured peak was over the budget.");
 }
 
-void PrometheusMetrics::Families::AddTenants(const std::vector<std::string>& names) {
+void PrometheusMetrics::Families::AddTenants() {
   const auto family = [this](const char* name, const char* help) {
     return &BuildCounter().Name(name).Help(help).Register(*registry);
   };
-  auto* seconds = family("stowage_recompute_seconds_total",
-                         "Device time that reported steps lost to recomputing and waiting.");
-  auto* freed = family("stowage_freed_byte_steps_total",
-                       "Bytes below the peak of store-all, times the steps reported with them.");
-  auto* steps = family("stowage_reported_steps_total", "Steps that reports were about.");
-  std::vector<std::string> all = names;
-  all.emplace_back(kOtherLabel);
-  for (const std::string& name : all) {
-    const prometheus::Labels labels = {{"tenant", name}};
-    tenants[name] = {&seconds->Add(labels), &freed->Add(labels), &steps->Add(labels)};
-  }
+  recompute_seconds_ = family("stowage_recompute_seconds_total",
+                              "Device time that reported steps lost to recomputing and waiting.");
+  freed_byte_steps_ =
+      family("stowage_freed_byte_steps_total",
+             "Bytes below the peak of store-all, times the steps reported with them.");
+  reported_steps_ = family("stowage_reported_steps_total", "Steps that reports were about.");
+  AddTenant(kOtherLabel);
+}
+
+void PrometheusMetrics::Families::AddTenant(const std::string& name) {
+  const prometheus::Labels labels = {{"tenant", name}};
+  tenants[name] = {&recompute_seconds_->Add(labels), &freed_byte_steps_->Add(labels),
+                   &reported_steps_->Add(labels)};
+}
+
+PrometheusMetrics::Families::TenantChildren PrometheusMetrics::Families::Tenant(
+    const std::string& name) const {
+  std::lock_guard<std::mutex> lock(tenants_mutex);
+  const auto found = tenants.find(name);
+  return found != tenants.end() ? found->second : tenants.at(kOtherLabel);
 }
 
 void PrometheusMetrics::Families::AddQueue() {

@@ -1,9 +1,10 @@
 // The families of PrometheusMetrics with all their children. Family::Add takes a lock: every child
-// is made once, here, and kept as a pointer. Private to server/metrics.
+// is made once, here (those of tenants when they are named), and kept as a pointer. Private to server/metrics.
 #ifndef STOWAGE_SERVER_METRICS_PROMETHEUS_FAMILIES_H_
 #define STOWAGE_SERVER_METRICS_PROMETHEUS_FAMILIES_H_
 
 #include <prometheus/counter.h>
+#include <prometheus/family.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
@@ -11,6 +12,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,7 @@ inline constexpr size_t kStatusCodeCount = 17;
 inline constexpr char kOtherLabel[] = "other";
 
 struct PrometheusMetrics::Families {
-  Families(const MetricLabels& labels, const std::string& version);
+  Families(const std::vector<std::string>& solver_names, const std::string& version);
 
   struct RpcChildren {
     prometheus::Counter* started = nullptr;
@@ -64,7 +66,8 @@ struct PrometheusMetrics::Families {
   prometheus::Histogram* measured_time_ratio = nullptr;
   prometheus::Histogram* measured_peak_ratio = nullptr;
   prometheus::Counter* budget_violations = nullptr;
-  std::map<std::string, TenantChildren> tenants;
+  mutable std::mutex tenants_mutex;
+  std::map<std::string, TenantChildren> tenants;  // "other" among them
   std::array<std::array<prometheus::Counter*, kSolveOutcomeCount>, kResolveReasonCount> resolves{};
   prometheus::Counter* flights_joined = nullptr;
   prometheus::Gauge* queue_jobs = nullptr;
@@ -74,7 +77,16 @@ struct PrometheusMetrics::Families {
 
   const TierChildren& Tier(CacheTier tier) const { return tiers[static_cast<size_t>(tier)]; }
 
+  // The tenant's, or those of "other".
+  TenantChildren Tenant(const std::string& name) const;
+  // A new one. Under tenants_mutex.
+  void AddTenant(const std::string& name);
+
  private:
+  prometheus::Family<prometheus::Counter>* recompute_seconds_ = nullptr;
+  prometheus::Family<prometheus::Counter>* freed_byte_steps_ = nullptr;
+  prometheus::Family<prometheus::Counter>* reported_steps_ = nullptr;
+
   prometheus::Counter* Counter(const std::string& name, const std::string& help);
   prometheus::Gauge* Gauge(const std::string& name, const std::string& help);
   prometheus::Histogram* Histogram(const std::string& name, const std::string& help,
@@ -88,7 +100,7 @@ struct PrometheusMetrics::Families {
   void AddPlans();
   void AddQuality();
   void AddReports();
-  void AddTenants(const std::vector<std::string>& names);
+  void AddTenants();
   void AddQueue();
   void AddFiles();
   void AddSolvers(const std::vector<std::string>& names);

@@ -15,8 +15,9 @@ struct PrometheusMetrics::Endpoint {
   prometheus::Exposer exposer;
 };
 
-PrometheusMetrics::PrometheusMetrics(const MetricLabels& labels, const std::string& version)
-    : families_(std::make_unique<Families>(labels, version)) {}
+PrometheusMetrics::PrometheusMetrics(const std::vector<std::string>& solvers,
+                                     const std::string& version)
+    : families_(std::make_unique<Families>(solvers, version)) {}
 
 PrometheusMetrics::~PrometheusMetrics() = default;
 
@@ -111,12 +112,19 @@ void PrometheusMetrics::Measured(double time_ratio, double peak_ratio) {
 
 void PrometheusMetrics::BudgetViolated() { families_->budget_violations->Increment(); }
 
+void PrometheusMetrics::TenantsNamed(const std::vector<std::string>& tenants) {
+  std::lock_guard<std::mutex> lock(families_->tenants_mutex);
+  for (const std::string& tenant : tenants) {
+    const bool has_room = families_->tenants.size() <= kMostTenantLabels;  // and "other"
+    if (has_room && families_->tenants.count(tenant) == 0) families_->AddTenant(tenant);
+  }
+}
+
 void PrometheusMetrics::Executed(const std::string& tenant, const ExecutionCost& cost) {
-  auto found = families_->tenants.find(tenant);
-  if (found == families_->tenants.end()) found = families_->tenants.find(kOtherLabel);
-  found->second.recompute_seconds->Increment(cost.recompute_seconds);
-  found->second.freed_byte_steps->Increment(cost.bytes_freed * cost.steps);
-  found->second.steps->Increment(cost.steps);
+  const Families::TenantChildren children = families_->Tenant(tenant);
+  children.recompute_seconds->Increment(cost.recompute_seconds);
+  children.freed_byte_steps->Increment(cost.bytes_freed * cost.steps);
+  children.steps->Increment(cost.steps);
 }
 
 void PrometheusMetrics::Resolved(ResolveReason reason, SolveOutcome outcome) {

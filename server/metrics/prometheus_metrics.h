@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SERVER_METRICS_PROMETHEUS_METRICS_H_
 #define STOWAGE_SERVER_METRICS_PROMETHEUS_METRICS_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,15 +12,14 @@
 
 namespace stowage {
 
-// Values that labels may take; any other counts as "other", so that no label grows without bound.
-struct MetricLabels {
-  std::vector<std::string> solvers;
-  std::vector<std::string> tenants;
-};
+// Tenants that have labels of their own, over the life of the process.
+inline constexpr size_t kMostTenantLabels = 1000;
 
+// Labels take the values that they are told; any other counts as "other", and so do tenants beyond
+// the limit: no label grows without bound.
 class PrometheusMetrics final : public ServerMetrics {
  public:
-  PrometheusMetrics(const MetricLabels& labels, const std::string& version);
+  PrometheusMetrics(const std::vector<std::string>& solvers, const std::string& version);
   ~PrometheusMetrics() override;
 
   // Serves the metrics on `address` ("127.0.0.1:7071", port 0 for any) at /metrics until this
@@ -46,6 +46,7 @@ class PrometheusMetrics final : public ServerMetrics {
   void Reported(ReportOutcome outcome) override;
   void Measured(double time_ratio, double peak_ratio) override;
   void BudgetViolated() override;
+  void TenantsNamed(const std::vector<std::string>& tenants) override;
   void Executed(const std::string& tenant, const ExecutionCost& cost) override;
   void Resolved(ResolveReason reason, SolveOutcome outcome) override;
   void FlightJoined() override;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace stowage {
 
@@ -135,7 +136,9 @@ class ServerMetrics {
   virtual void Measured(double time_ratio, double peak_ratio) = 0;
   // A report says that the measured peak was over the budget.
   virtual void BudgetViolated() = 0;
-  // `tenant` is one that the configuration names; all others count as "other".
+  // Whom the configuration names now, beside those whom it named before.
+  virtual void TenantsNamed(const std::vector<std::string>& tenants) = 0;
+  // A tenant that nobody has named counts as "other".
   virtual void Executed(const std::string& tenant, const ExecutionCost& cost) = 0;
   virtual void Resolved(ResolveReason reason, SolveOutcome outcome) = 0;
   virtual void FlightJoined() = 0;
@@ -166,6 +169,7 @@ class NoMetrics final : public ServerMetrics {
   void Reported(ReportOutcome) override {}
   void Measured(double, double) override {}
   void BudgetViolated() override {}
+  void TenantsNamed(const std::vector<std::string>&) override {}
   void Executed(const std::string&, const ExecutionCost&) override {}
   void Resolved(ResolveReason, SolveOutcome) override {}
   void FlightJoined() override {}

@@ -3,13 +3,11 @@
 #include <grpc/grpc_security_constants.h>
 
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/codec/grpc_status.h"
-#include "server/rpc/credential_lines.h"
 
 namespace stowage {
 namespace {
@@ -30,21 +28,6 @@ std::vector<std::string> PropertyValues(const grpc::AuthContext* peer, const cha
 }
 
 }  // namespace
-
-absl::StatusOr<std::vector<std::string>> TenantsIn(const AuthOptions& options) {
-  std::set<std::string> tenants;
-  for (const std::string& path : {options.token_file, options.identities_file}) {
-    if (path.empty()) continue;
-    const absl::StatusOr<std::string> text = ReadSmallFile(path);
-    if (!text.ok()) return text.status();
-    const absl::StatusOr<std::vector<CredentialLine>> lines = ReadCredentialLines(path, *text);
-    if (!lines.ok()) return lines.status();
-    for (const CredentialLine& line : *lines) {
-      if (!line.caller.tenant.empty()) tenants.insert(line.caller.tenant);
-    }
-  }
-  return std::vector<std::string>(tenants.begin(), tenants.end());
-}
 
 absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::Make(const AuthOptions& options,
                                                                    ServerMetrics* metrics,
@@ -71,6 +54,7 @@ absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::Make(const AuthOpt
 absl::Status Authenticator::UseTokens(const std::string& text) {
   absl::StatusOr<TokenTable> table = TokenTable::Parse(options_.token_file, text);
   if (!table.ok()) return table.status();
+  metrics_->TenantsNamed(table->tenants());
   auto tokens = std::make_shared<const TokenTable>(*std::move(table));
   std::lock_guard<std::mutex> lock(mutex_);
   tokens_ = std::move(tokens);
@@ -81,6 +65,7 @@ absl::Status Authenticator::UseIdentities(const std::string& text) {
   absl::StatusOr<SanTable> table =
       SanTable::Parse(options_.allow_san, options_.identities_file, text);
   if (!table.ok()) return table.status();
+  metrics_->TenantsNamed(table->tenants());
   auto names = std::make_shared<const SanTable>(*std::move(table));
   std::lock_guard<std::mutex> lock(mutex_);
   names_ = std::move(names);

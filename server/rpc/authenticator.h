@@ -1,7 +1,7 @@
 // Says who calls: by bearer token, else by the certificate of the connection.
 //
-// Both files are watched: a new text holds from the next call on; one with a mistake changes
-// nothing, is logged and counted. Errors are UNAUTHENTICATED with a reason, and say what was wrong,
+// Both files are watched: a new text holds from the next call on, and the metrics are told the tenants
+// that it names; one with a mistake changes nothing, is logged and counted. Errors are UNAUTHENTICATED with a reason, and say what was wrong,
 // never what was sent:
 //
 //   TOKEN_MISSING             no token, and no certificate that could stand for it
@@ -42,9 +42,6 @@ struct AuthOptions {
 
   bool wants_identity() const { return !token_file.empty() || client_certificates; }
 };
-
-// The tenants that both files name now, each once; not that of servers without identities. INVALID_ARGUMENT as for Authenticator::Make.
-absl::StatusOr<std::vector<std::string>> TenantsIn(const AuthOptions& options);
 
 class Authenticator {
  public:

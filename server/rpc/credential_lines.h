@@ -12,6 +12,7 @@
 #define STOWAGE_SERVER_RPC_CREDENTIAL_LINES_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,6 +30,17 @@ struct CredentialLine {
 // INVALID_ARGUMENT "path:line: rule".
 absl::StatusOr<std::vector<CredentialLine>> ReadCredentialLines(const std::string& path,
                                                                 const std::string& text);
+
+// Of what the lines became; without the tenant of servers without identities.
+template <class Credential>
+std::vector<std::string> TenantsOf(const std::vector<std::pair<Credential, Caller>>& callers) {
+  std::vector<std::string> tenants;
+  for (const auto& [credential, caller] : callers) {
+    if (!caller.tenant.empty()) tenants.push_back(caller.tenant);
+  }
+  return tenants;
+}
+
 absl::Status CredentialLineError(const std::string& path, int line, const std::string& rule);
 
 }  // namespace stowage

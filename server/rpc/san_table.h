@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/rpc/credential_lines.h"
 #include "server/rpc/identity.h"
 
 namespace stowage {
@@ -50,6 +51,9 @@ class SanTable {
 
   // Nothing: not let in. The identity is the line's name, if it has one, else the name that matched.
   std::optional<Caller> Find(const CertificateNames& names) const;
+
+  // Each that the file names, as often as it does.
+  std::vector<std::string> tenants() const { return TenantsOf(patterns_); }
 
  private:
   std::vector<std::pair<SanPattern, Caller>> patterns_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/rpc/credential_lines.h"
 #include "server/rpc/identity.h"
 #include "solvers/model/digest.h"
 
@@ -24,6 +25,9 @@ class TokenTable {
 
   // Whose token it is; null: nobody's. Lives as long as the table.
   const Caller* Find(const std::string& token) const;
+
+  // Each that the file names, as often as it does.
+  std::vector<std::string> tenants() const { return TenantsOf(tokens_); }
 
   size_t size() const { return tokens_.size(); }
 

@@ -15,7 +15,7 @@ using ::testing::Not;
 
 class PrometheusMetricsTest : public ::testing::Test {
  protected:
-  PrometheusMetrics metrics_{{{"store_all", "optimal_persistent"}, {"vision"}}, "1.2.3"};
+  PrometheusMetrics metrics_{{"store_all", "optimal_persistent"}, "1.2.3"};
 };
 
 TEST_F(PrometheusMetricsTest, CountsRpcsByMethodAndCode) {
@@ -105,6 +105,7 @@ TEST_F(PrometheusMetricsTest, CountsWhatReportsSayPerTenant) {
   metrics_.Reported(ReportOutcome::kOutlier);
   metrics_.Measured(1.5, 0.5);
   metrics_.BudgetViolated();
+  metrics_.TenantsNamed({"vision"});
   metrics_.Executed("vision", {2.5, 1000, 4});
   metrics_.Executed("unheard of", {1, 1, 1});
   metrics_.Resolved(ResolveReason::kDrift, SolveOutcome::kFound);
@@ -119,6 +120,31 @@ TEST_F(PrometheusMetricsTest, CountsWhatReportsSayPerTenant) {
   EXPECT_THAT(text, HasSubstr("stowage_reported_steps_total{tenant=\"other\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("stowage_resolves_total{outcome=\"found\",reason=\"drift\"} 1\n"));
   EXPECT_THAT(text, Not(HasSubstr("unheard")));
+}
+
+TEST_F(PrometheusMetricsTest, ATenantThatIsNamedLaterHasALabelFromThenOn) {
+  metrics_.Executed("speech", {1, 1, 1});
+  metrics_.TenantsNamed({"vision", "vision"});
+  metrics_.TenantsNamed({"speech"});
+  metrics_.Executed("speech", {1, 1, 2});
+  // Gone from the configuration, not from what has been counted.
+  metrics_.Executed("vision", {1, 1, 4});
+  const std::string text = metrics_.Text();
+  EXPECT_THAT(text, HasSubstr("stowage_reported_steps_total{tenant=\"other\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_reported_steps_total{tenant=\"speech\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_reported_steps_total{tenant=\"vision\"} 4\n"));
+}
+
+TEST_F(PrometheusMetricsTest, TenantsBeyondTheLimitHaveNoLabels) {
+  std::vector<std::string> tenants;
+  for (size_t i = 0; i < kMostTenantLabels + 5; ++i) tenants.push_back("t" + std::to_string(i));
+  metrics_.TenantsNamed(tenants);
+  metrics_.Executed("t" + std::to_string(kMostTenantLabels - 1), {1, 1, 2});
+  metrics_.Executed("t" + std::to_string(kMostTenantLabels), {1, 1, 4});
+  const std::string text = metrics_.Text();
+  EXPECT_THAT(text, HasSubstr("stowage_reported_steps_total{tenant=\"t999\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_reported_steps_total{tenant=\"other\"} 4\n"));
+  EXPECT_THAT(text, Not(HasSubstr("tenant=\"t1000\"")));
 }
 
 TEST_F(PrometheusMetricsTest, CountsFromManyThreads) {

@@ -1,8 +1,6 @@
 // Who may call what, and whose plans they see: tokens on a unix socket.
 #include <gmock/gmock.h>
-#include <unistd.h>
-
-#include <fstream>
+#include <set>
 
 #include "tests/server/rpc/auth_fixture.h"
 
@@ -183,23 +181,24 @@ TEST(AuthStart, AnAddressWhereGrpcWouldAbortIsRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(started.status())) << started.status();
 }
 
-// Clients that know nothing of gRPC's local credentials, over TCP of this machine.
-TEST(AuthStart, TheTenantsOfBothFilesAreKnown) {
-  const std::string folder = ::testing::TempDir() + "tenants_" + std::to_string(getpid());
+TEST(AuthStart, TheMetricsKnowTheTenantsOfBothFilesAlsoOfNewOnes) {
+  CredentialFolder folder;
   AuthOptions options;
-  EXPECT_TRUE(TenantsIn(options)->empty());
-  options.token_file = folder + "_tokens";
-  options.identities_file = folder + "_names";
-  EXPECT_FALSE(TenantsIn(options).ok());
-  std::ofstream(options.token_file) << "a-token-of-the-vision-team vision reader\n"
-                                       "a-token-of-whoever-runs-it - admin\n"
-                                       "another-token-of-the-team vision planner\n";
-  std::ofstream(options.identities_file) << "*.speech.example speech planner\n";
-  const auto tenants = TenantsIn(options);
-  ASSERT_TRUE(tenants.ok()) << tenants.status();
-  EXPECT_EQ(*tenants, (std::vector<std::string>{"speech", "vision"}));
+  options.token_file = folder.Write("tokens", TokenLines());
+  options.client_certificates = true;
+  options.identities_file = folder.Write("names", "*.text.example text planner\n");
+  options.reload_interval = std::chrono::milliseconds(20);
+  CountingMetrics metrics;
+  KeptLog kept;
+  const auto authenticator = Authenticator::Make(options, &metrics, &kept.log);
+  ASSERT_TRUE(authenticator.ok()) << authenticator.status();
+  EXPECT_EQ(metrics.Tenants(), (std::set<std::string>{"speech", "text", "vision"}));
+  folder.Write("tokens", "a-token-of-a-new-team robots reader\n");
+  EXPECT_THAT(kept.Wait("file_reloaded"), HasSubstr("file_reloaded"));
+  EXPECT_EQ(metrics.Tenants(), (std::set<std::string>{"robots", "speech", "text", "vision"}));
 }
 
+// Clients that know nothing of gRPC's local credentials, over TCP of this machine.
 TEST(AuthStart, TokensWorkOnALoopbackPort) {
   CredentialFolder folder;
   AuthFixture fixture(AuthFixture::WithTokens(folder.Write("tokens", TokenLines())));

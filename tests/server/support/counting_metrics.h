@@ -4,6 +4,10 @@
 
 #include <array>
 #include <atomic>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "server/metrics/server_metrics.h"
 
@@ -34,6 +38,10 @@ class CountingMetrics final : public ServerMetrics {
   void Reported(ReportOutcome outcome) override { ++reports[static_cast<size_t>(outcome)]; }
   void Measured(double, double) override { ++measured; }
   void BudgetViolated() override { ++budget_violations; }
+  void TenantsNamed(const std::vector<std::string>& tenants) override {
+    std::lock_guard<std::mutex> lock(tenants_mutex_);
+    tenants_.insert(tenants.begin(), tenants.end());
+  }
   void Executed(const std::string&, const ExecutionCost& cost) override {
     ++executions;
     executed_steps += static_cast<int64_t>(cost.steps);
@@ -47,6 +55,11 @@ class CountingMetrics final : public ServerMetrics {
   void CallShed(Shed reason) override { ++sheds[static_cast<size_t>(reason)]; }
   void FileReloaded(bool accepted) override { ++file_reloads[accepted ? 1 : 0]; }
 
+  // All that were ever named.
+  std::set<std::string> Tenants() const {
+    std::lock_guard<std::mutex> lock(tenants_mutex_);
+    return tenants_;
+  }
   int64_t Lookups(PlanLookup lookup) const { return lookups[static_cast<size_t>(lookup)]; }
   int64_t Sheds(Shed reason) const { return sheds[static_cast<size_t>(reason)]; }
   int64_t Solves(SolveOutcome outcome) const { return solves[static_cast<size_t>(outcome)]; }
@@ -77,6 +90,10 @@ class CountingMetrics final : public ServerMetrics {
   std::atomic<int64_t> queue_waits{0};
   std::array<std::atomic<int64_t>, kShedCount> sheds{};
   std::array<std::atomic<int64_t>, 2> file_reloads{};  // refused, accepted
+
+ private:
+  mutable std::mutex tenants_mutex_;
+  std::set<std::string> tenants_;
 };
 
 }  // namespace stowage::testing
