@@ -52,13 +52,14 @@ ABSL_FLAG(
     absl::Duration, max_deadline, absl::Minutes(30),
     "how long a caller may have a solve go on, queue included; a later deadline counts as this");
 ABSL_FLAG(int64_t, max_open_calls, 10000,
-          "most calls of ComputePlan open at once, those that share a solve included");
+          "most calls of ComputePlan, WatchPlan, GetFrontier and FitBatch open at once, those that "
+          "share a solve included");
 ABSL_FLAG(int64_t, request_bytes, int64_t{256} << 20,
           "most bytes of all requests open at once, as they came, of which memory takes about four "
           "times as much; gRPC may have twice that for what comes and goes");
 ABSL_FLAG(
     double, tenant_share, 0.5,
-    "share of the queue and of the threads that the solves of one tenant may take, in (0, 1]");
+    "share of the queue, of the threads and of the open calls that one tenant may take, in (0, 1]");
 ABSL_FLAG(int64_t, cache_bytes, int64_t{256} << 20, "memory for cached plans, in bytes");
 ABSL_FLAG(std::string, store, "memory",
           "where plans are kept beside memory: memory for nowhere, or sqlite:PATH, a file of this "

@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -52,11 +53,13 @@ class PlanCall {
  public:
   using Clock = std::chrono::steady_clock;
 
-  PlanCall(uint64_t call_id, std::optional<std::chrono::steady_clock::time_point> call_deadline,
+  PlanCall(uint64_t call_id, const std::string& of_tenant,
+           std::optional<std::chrono::steady_clock::time_point> call_deadline,
            ComputeCallback callback)
-      : id(call_id), deadline(call_deadline), done(std::move(callback)) {}
+      : id(call_id), tenant(of_tenant), deadline(call_deadline), done(std::move(callback)) {}
 
   const uint64_t id;
+  const std::string tenant;
   const std::optional<std::chrono::steady_clock::time_point> deadline;
   ComputeCallback done;
   std::atomic<bool> answered{false};         // whoever sets it calls `done`

@@ -2,16 +2,23 @@
 
 namespace stowage {
 
-OpenCalls::Accepted OpenCalls::TryEnter() {
+OpenCalls::Accepted OpenCalls::TryEnter(const std::string& tenant) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (closed_) return Accepted::kClosed;
   if (open_ >= limit_) return Accepted::kTooMany;
+  if (!tenant.empty()) {
+    int64_t& open = of_tenants_[tenant];  // at its limit it was there already
+    if (open >= tenant_limit_) return Accepted::kTooManyOfTenant;
+    ++open;
+  }
   ++open_;
   return Accepted::kYes;
 }
 
-void OpenCalls::Left() {
+void OpenCalls::Left(const std::string& tenant) {
   std::lock_guard<std::mutex> lock(mutex_);
+  const auto of_tenant = of_tenants_.find(tenant);
+  if (of_tenant != of_tenants_.end() && --of_tenant->second == 0) of_tenants_.erase(of_tenant);
   if (--open_ == 0) none_.notify_all();
 }
 

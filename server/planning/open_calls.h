@@ -5,7 +5,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <mutex>
+#include <string>
 
 namespace stowage {
 
@@ -14,16 +16,17 @@ struct DrainResult {
   int64_t abandoned = 0;  // calls that got UNAVAILABLE at the deadline
 };
 
-// Thread-safe.
+// Thread-safe. O(log tenants) a call.
 class OpenCalls {
  public:
-  enum class Accepted { kYes, kTooMany, kClosed };
+  enum class Accepted { kYes, kTooMany, kTooManyOfTenant, kClosed };
 
-  explicit OpenCalls(int64_t limit) : limit_(limit) {}
+  // Of all together and of one tenant; callers without a tenant ("") have no limit of their own.
+  OpenCalls(int64_t limit, int64_t tenant_limit) : limit_(limit), tenant_limit_(tenant_limit) {}
 
-  // After kYes, Left is called once.
-  Accepted TryEnter();
-  void Left();
+  // After kYes, Left is called once, for the same tenant.
+  Accepted TryEnter(const std::string& tenant);
+  void Left(const std::string& tenant);
   // Nobody enters any more.
   void Close();
   // Closes and waits until nobody is there, or until the deadline.
@@ -31,9 +34,11 @@ class OpenCalls {
 
  private:
   const int64_t limit_;
+  const int64_t tenant_limit_;
   std::mutex mutex_;
   std::condition_variable none_;
   int64_t open_ = 0;
+  std::map<std::string, int64_t> of_tenants_;  // those with open calls
   bool closed_ = false;
 };
 

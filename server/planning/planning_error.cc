@@ -58,6 +58,11 @@ absl::Status TenantQuotaError(size_t limit, std::chrono::nanoseconds retry_after
                    "TENANT_QUOTA", retry_after);
 }
 
+absl::Status TenantCallsError(int64_t limit, std::chrono::nanoseconds retry_after) {
+  return Exhausted(absl::StrCat("all ", limit, " calls that the tenant may have open at once are"),
+                   "TENANT_QUOTA", retry_after);
+}
+
 absl::Status OutOfMemoryError() {
   return WithPlanningReason(
       absl::ResourceExhaustedError("the server has not enough memory for this solve"),

@@ -25,6 +25,8 @@ absl::Status DeadlineTooShortError(std::chrono::nanoseconds expected,
                                    std::chrono::nanoseconds retry_after);
 // RESOURCE_EXHAUSTED, TENANT_QUOTA: the tenant's share of the queue is taken.
 absl::Status TenantQuotaError(size_t limit, std::chrono::nanoseconds retry_after);
+// RESOURCE_EXHAUSTED, TENANT_QUOTA: the tenant's share of the open calls is taken.
+absl::Status TenantCallsError(int64_t limit, std::chrono::nanoseconds retry_after);
 // RESOURCE_EXHAUSTED, OUT_OF_MEMORY: a solve needed more than the process can get.
 absl::Status OutOfMemoryError();
 // UNAVAILABLE, DRAINING: this server is going away; another one may answer.

@@ -16,8 +16,8 @@ namespace stowage {
 struct PlanningOptions {
   int solver_threads = 2;    // >= 1
   size_t queue_limit = 256;  // >= 1; solves that may wait for a thread
-  // Share of the threads and of the queue that the solves of one tenant may take. Calls without a
-  // tenant have no such limit.
+  // Share of the threads and of the queue that the solves of one tenant may take, and of the calls
+  // that may be open. Calls without a tenant have no such limit.
   double tenant_share = 0.5;
   int intake_threads = 2;  // >= 1; for large requests and slow stores
   size_t intake_limit = 4096;
@@ -45,6 +45,12 @@ inline size_t TenantLimit(const PlanningOptions& options) {
 // Threads that the solves of one tenant may take.
 inline int TenantThreads(const PlanningOptions& options) {
   return std::max(static_cast<int>(options.solver_threads * options.tenant_share), 1);
+}
+
+// Calls of one tenant that may be open.
+inline int64_t TenantCalls(const PlanningOptions& options) {
+  const double share = static_cast<double>(options.max_open_calls) * options.tenant_share;
+  return std::max<int64_t>(static_cast<int64_t>(share), 1);
 }
 
 }  // namespace stowage

@@ -22,7 +22,7 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
                                  const PlanSolver* solver, ServerMetrics* metrics)
     : options_(options),
       metrics_(metrics),
-      open_(options.max_open_calls),
+      open_(options.max_open_calls, TenantCalls(options)),
       request_bytes_(static_cast<size_t>(options.request_bytes.value())),
       cache_(
           store, metrics,
@@ -101,13 +101,14 @@ std::shared_ptr<PlanCall> PlanningService::FitBatches(const ComputeRequest& requ
 std::shared_ptr<PlanCall> PlanningService::Ask(const ComputeRequest& request, Asked asked,
                                                ComputeCallback done, std::function<void()> changed,
                                                std::optional<BatchRequest> batches) {
-  auto call = std::make_shared<PlanCall>(next_call_++, request.deadline, std::move(done));
+  auto call = std::make_shared<PlanCall>(next_call_++, request.options.tenant, request.deadline,
+                                         std::move(done));
   call->changed = std::move(changed);
   const Clock::time_point now = Clock::now();
   call->limit = std::min(request.deadline.value_or(now + options_.max_solve_time),
                          now + options_.max_deadline);
   call->margin = AnswerMargin(call->limit - now);
-  if (absl::Status accepted = Accept(); !accepted.ok()) {
+  if (absl::Status accepted = Accept(call->tenant); !accepted.ok()) {
     call->answered = true;
     call->done(accepted);
     return call;
@@ -213,12 +214,15 @@ void PlanningService::Cancel(const std::shared_ptr<PlanCall>& call) {
   Answer(call, CallCancelledError());
 }
 
-absl::Status PlanningService::Accept() {
-  switch (open_.TryEnter()) {
+absl::Status PlanningService::Accept(const std::string& tenant) {
+  switch (open_.TryEnter(tenant)) {
     case OpenCalls::Accepted::kYes:
       return absl::OkStatus();
     case OpenCalls::Accepted::kClosed:
       return DrainingError();
+    case OpenCalls::Accepted::kTooManyOfTenant:
+      metrics_->CallShed(Shed::kQuota);
+      return TenantCallsError(TenantCalls(options_), RetryAfter());
     case OpenCalls::Accepted::kTooMany:
       break;
   }
@@ -238,7 +242,7 @@ void PlanningService::Answer(const std::shared_ptr<PlanCall>& call,
   timer_.Cancel(call->id);
   const ComputeCallback done = std::move(call->done);
   done(std::move(answer));
-  open_.Left();
+  open_.Left(call->tenant);
 }
 
 std::chrono::nanoseconds PlanningService::RetryAfter() {

@@ -16,6 +16,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -149,7 +150,7 @@ class PlanningService {
   void LeaveFlight(const std::shared_ptr<PlanCall>& call);
 
   // Counts a call as open, or says why not.
-  absl::Status Accept();
+  absl::Status Accept(const std::string& tenant);
   void AnswerPlan(const std::shared_ptr<PlanCall>& call, Plan plan, AnswerSource source);
   void Answer(const std::shared_ptr<PlanCall>& call, absl::StatusOr<ComputeAnswer> answer);
   // Whether a flight that the call has just opened will be solved, and if not, why.

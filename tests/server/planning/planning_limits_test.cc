@@ -71,6 +71,36 @@ TEST(PlanningLimits, TooManyOpenCallsAreRefusedAlsoIfTheyWouldShareASolve) {
   EXPECT_LT(Clock::now(), patience);
 }
 
+// Callers who join one flight take no more of the queue, but each is an open call.
+TEST(PlanningLimits, OneTenantHasItsShareOfTheOpenCallsAndNoMore) {
+  PlanningOptions options;
+  options.max_open_calls = 4;
+  options.tenant_share = 0.5;
+  PlanningFixture fixture(true, options);
+  const auto ask = [&fixture](int index, const std::string& tenant) {
+    ComputeRequest request{ChainProfile({}), kTight, KeyOptions(), std::nullopt};
+    request.options.tenant = tenant;
+    fixture.service->ComputePlan(request, fixture.answers.Of(index));
+  };
+  for (const int i : {0, 1, 2}) ask(i, "vision");
+  const absl::Status refused = fixture.answers.WaitFor(2).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_EQ(PlanningReason(refused), "TENANT_QUOTA");
+  EXPECT_TRUE(PlanningRetryAfter(refused).has_value());
+  EXPECT_EQ(fixture.metrics.Sheds(Shed::kQuota), 1);
+  ask(3, "speech");
+  ask(4, "");
+  fixture.solver.Release();
+  for (const int i : {0, 1, 3, 4}) EXPECT_TRUE(fixture.answers.WaitFor(i).ok()) << i;
+  // The tenant's places are free again, a moment after the answers.
+  const auto patience = Clock::now() + seconds(10);
+  int next = 5;
+  do {
+    ask(++next, "vision");
+  } while (!fixture.answers.WaitFor(next).ok() && Clock::now() < patience);
+  EXPECT_LT(Clock::now(), patience);
+}
+
 TEST(PlanningLimits, EachSolveGetsItsShareOfTheMemory) {
   PlanningOptions options;
   options.solver_threads = 4;
