@@ -83,8 +83,13 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Begin(int64_t bytes,
     return absl::ResourceExhaustedError(
         absl::StrCat("the request has ", bytes, " bytes: ", LimitWords(options_)));
   }
-  if (options.cancel && options.cancel->cancelled()) return absl::CancelledError("cancelled");
   if (absl::Status status = CheckGrpcOptions(options_); !status.ok()) return status;
+  if (InForkedChild()) {
+    return absl::FailedPreconditionError(
+        "this process was forked from one that had used gRPC already: open connections after "
+        "forking");
+  }
+  if (options.cancel && options.cancel->cancelled()) return absl::CancelledError("cancelled");
   const absl::StatusOr<std::string> token = token_.Get();
   if (!token.ok()) return token.status();
   const Clock::time_point deadline =
@@ -106,11 +111,6 @@ absl::Status GrpcChannel::Failed(const std::shared_ptr<grpc::Channel>& channel,
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Connect(Clock::time_point deadline,
                                                                     const CancelToken* cancel) {
-  if (InForkedChild()) {
-    return absl::FailedPreconditionError(
-        "this process was forked from one that had used gRPC already: open connections after "
-        "forking");
-  }
   const absl::StatusOr<std::shared_ptr<grpc::Channel>> made = Get();
   if (!made.ok()) return made.status();
   const std::shared_ptr<grpc::Channel> channel = *made;

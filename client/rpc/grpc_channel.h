@@ -32,7 +32,8 @@ class GrpcChannel {
   // once (a call on it then tells why); deadline and token go into `context`. INVALID_ARGUMENT for
   // options that CheckGrpcOptions refuses and files that cannot be read, RESOURCE_EXHAUSTED for a
   // request over the limit, UNAVAILABLE if nothing is decided within the connect timeout, CANCELLED,
-  // FAILED_PRECONDITION in a forked child.
+  // FAILED_PRECONDITION in a forked child (which may have inherited locks that nobody opens: none is
+  // taken before).
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Begin(int64_t bytes, const CallOptions& options,
                                                        grpc::ClientContext* context);
 

@@ -1,13 +1,16 @@
 #include "client/rpc/grpc_connection.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 #include "client/rpc/local_connection.h"
@@ -15,6 +18,7 @@
 #include "proto/codec/grpc_status.h"
 #include "solvers/model/field_error.h"
 #include "tests/client/rpc/fake_server.h"
+#include "tests/client/rpc/test_certificates.h"
 
 namespace stowage {
 namespace {
@@ -269,6 +273,33 @@ TEST_F(GrpcConnectionTest, ForkedChildIsRefusedAtOnce) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_TRUE(Compute().ok());
+}
+
+// Another thread may hold a lock when the process forks: in the child nobody opens it.
+TEST_F(GrpcConnectionTest, ForkedChildWaitsForNoLockOfItsParent) {
+  FakeServer server(address_.uri());
+  CredentialFolder folder;
+  GrpcOptions options = OptionsFor(address_);
+  options.token_file = folder.PathOf("token");
+  ASSERT_EQ(mkfifo(options.token_file.c_str(), 0600), 0);
+  connection_ = MakeGrpcConnection(options);
+  absl::Status of_parent;
+  std::thread parent([&] { of_parent = connection_->GetCapabilities({}).status(); });
+  int token = -1;  // opens once the other thread reads, which it does under the lock of the token
+  while (token < 0) token = open(options.token_file.c_str(), O_WRONLY | O_NONBLOCK);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(10);
+    _exit(absl::IsFailedPrecondition(connection_->GetCapabilities({}).status()) ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(write(token, "a-token", 7), 7);
+  close(token);
+  parent.join();
+  EXPECT_TRUE(of_parent.ok()) << of_parent;
+  std::remove(options.token_file.c_str());
 }
 
 TEST_F(GrpcConnectionTest, ManyThreadsShareAConnection) {
