@@ -65,6 +65,16 @@ grpc::ChannelArguments Arguments(const GrpcOptions& options) {
   return arguments;
 }
 
+// How long to wait for a connection.
+GrpcChannel::Clock::duration Patience(const GrpcOptions& options,
+                                      GrpcChannel::Clock::time_point deadline,
+                                      GrpcChannel::Clock::time_point reach_by) {
+  using Duration = GrpcChannel::Clock::duration;
+  const auto now = GrpcChannel::Clock::now();
+  const auto limit = std::min(now + (deadline - now) / 2, reach_by);
+  return std::clamp<Duration>(limit - now, Duration::zero(), options.connect_timeout);
+}
+
 }  // namespace
 
 GrpcChannel::~GrpcChannel() {
@@ -94,7 +104,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Begin(int64_t bytes,
   if (!token.ok()) return token.status();
   const Clock::time_point deadline =
       options.has_deadline() ? options.deadline : Clock::now() + options_.default_timeout;
-  auto channel = Connect(deadline, options.cancel.get());
+  auto channel = Connect(Patience(options_, deadline, options.reach_by), options.cancel.get());
   if (!channel.ok()) return Explain(channel.status(), options_);
   context->set_deadline(std::chrono::system_clock::now() + (deadline - Clock::now()));
   if (!token->empty()) context->AddMetadata("authorization", absl::StrCat("Bearer ", *token));
@@ -109,13 +119,11 @@ absl::Status GrpcChannel::Failed(const std::shared_ptr<grpc::Channel>& channel,
   return Explain(status, options_);
 }
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Connect(Clock::time_point deadline,
+absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Connect(Clock::duration patience,
                                                                     const CancelToken* cancel) {
   const absl::StatusOr<std::shared_ptr<grpc::Channel>> made = Get();
   if (!made.ok()) return made.status();
   const std::shared_ptr<grpc::Channel> channel = *made;
-  const Clock::duration left = std::max(deadline - Clock::now(), Clock::duration::zero());
-  const auto patience = std::min<Clock::duration>(options_.connect_timeout, left / 2);
   const Clock::time_point limit = Clock::now() + patience;
   // A wait for a channel cannot be interrupted: whoever may cancel waits in slices.
   const Clock::duration slice = cancel == nullptr ? patience : std::chrono::milliseconds(20);

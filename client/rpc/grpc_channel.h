@@ -46,7 +46,7 @@ class GrpcChannel {
   std::string name() const;
 
  private:
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(Clock::time_point deadline,
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(Clock::duration patience,
                                                          const CancelToken* cancel);
   void Discard(const std::shared_ptr<grpc::Channel>& channel);
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Get();

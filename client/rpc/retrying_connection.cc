@@ -142,8 +142,9 @@ class RetryingConnection : public PlanConnection {
     Backoff backoff(policy_, environment_.uniform);
     auto result = call();
     for (int attempt = 1; attempt < policy_.max_attempts && !result.ok(); ++attempt) {
-      const std::optional<nanoseconds> wait = backoff.After(StatusOf(result), safety);
-      if (!wait || !Fits(*wait, options)) break;
+      const absl::Status& error = StatusOf(result);
+      const std::optional<nanoseconds> wait = backoff.After(error, safety);
+      if (!wait || !Fits(*wait, error, options)) break;
       environment_.sleep(*wait, options.cancel.get());
       if (options.cancel && options.cancel->cancelled()) return absl::CancelledError("cancelled");
       result = call();
@@ -151,8 +152,10 @@ class RetryingConnection : public PlanConnection {
     return result;
   }
 
-  bool Fits(nanoseconds wait, const CallOptions& options) const {
-    return !options.has_deadline() || wait < options.deadline - environment_.now();
+  bool Fits(nanoseconds wait, const absl::Status& error, const CallOptions& options) const {
+    CallOptions::Clock::time_point limit = options.deadline;
+    if (absl::IsUnavailable(error)) limit = std::min(limit, options.reach_by);
+    return limit == CallOptions::Clock::time_point::max() || wait < limit - environment_.now();
   }
 
   const std::unique_ptr<PlanConnection> inner_;

@@ -3,9 +3,12 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -32,6 +35,19 @@ SocketAddress::~SocketAddress() {
   unlink(path().c_str());
   rmdir(folder_.c_str());
 }
+
+SilentListener::SilentListener(const SocketAddress& address)
+    : fd_(socket(AF_UNIX, SOCK_STREAM, 0)) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  address.path().copy(name.sun_path, sizeof(name.sun_path) - 1);
+  if (bind(fd_, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) != 0 ||
+      listen(fd_, 8) != 0) {
+    std::abort();
+  }
+}
+
+SilentListener::~SilentListener() { close(fd_); }
 
 FakeServer::FakeServer(const std::string& address, int max_receive_bytes,
                        std::shared_ptr<grpc::ServerCredentials> credentials) {

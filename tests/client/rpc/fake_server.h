@@ -31,6 +31,18 @@ class SocketAddress {
   std::string folder_;
 };
 
+// Takes connections and never says a word, like a server that waits for TLS.
+class SilentListener {
+ public:
+  explicit SilentListener(const SocketAddress& address);
+  ~SilentListener();
+  SilentListener(const SilentListener&) = delete;
+  SilentListener& operator=(const SilentListener&) = delete;
+
+ private:
+  const int fd_;
+};
+
 class FakeServer final : public v1::PlanService::Service {
  public:
   // Serves from construction to destruction. 0 leaves gRPC's own limit for messages; null

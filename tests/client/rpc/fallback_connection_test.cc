@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "client/rpc/connect.h"
-#include "client/rpc/local_connection.h"
+#include "client/rpc/grpc_connection.h"
 #include "client/rpc/mock_plan_connection.h"
+#include "client/rpc/retrying_connection.h"
 #include "tests/client/rpc/fake_server.h"
 
 namespace stowage {
@@ -32,17 +33,23 @@ class FallbackConnectionTest : public testing::Test {
     second_ = second.get();
     ON_CALL(*primary_, name).WillByDefault(Return("P"));
     ON_CALL(*second_, name).WillByDefault(Return("S"));
-    connection_ =
-        MakeFallbackConnection(std::move(primary), std::move(second),
-                               [this](const std::string& words) { said_.push_back(words); });
+    FallbackPolicy policy;
+    policy.now = [this] { return now_; };
+    connection_ = MakeFallbackConnection(
+        std::move(primary), std::move(second),
+        [this](const std::string& words) { said_.push_back(words); }, policy);
   }
 
   absl::StatusOr<PlanReply> Compute() {
     return connection_->ComputePlan(SmallProfile(), Budget(LeastBudget{}), {}, {});
   }
 
+  // The primary has been left alone long enough to be asked again.
+  void Pass() { now_ += std::chrono::minutes(2); }
+
   MockPlanConnection* primary_;
   MockPlanConnection* second_;
+  Clock::time_point now_ = Clock::now();
   std::vector<std::string> said_;
   std::unique_ptr<PlanConnection> connection_;
 };
@@ -58,6 +65,7 @@ TEST_F(FallbackConnectionTest, UnavailableFallsBackAndIsSaidOnce) {
     const auto reply = Compute();
     ASSERT_TRUE(reply.ok()) << reply.status();
     EXPECT_EQ(reply->source, PlanSource::kLocal);
+    Pass();
   }
   EXPECT_THAT(said_, ElementsAre("P is not reachable (away): falling back to S"));
 }
@@ -73,11 +81,13 @@ TEST_F(FallbackConnectionTest, CallsThatPlanFallBack) {
   EXPECT_CALL(*second_, GetPlan).WillOnce(Return(absl::NotFoundError("no cache")));
   EXPECT_TRUE(
       absl::IsNotFound(connection_->GetPlan({PlanKey()}, Budget(LeastBudget{}), {}).status()));
+  Pass();
   EXPECT_CALL(*primary_, GetFrontier).WillOnce(Return(absl::UnavailableError("away")));
   EXPECT_CALL(*second_, GetFrontier).WillOnce(Return(FrontierReply()));
   EXPECT_CALL(*primary_, FitBatch).WillOnce(Return(absl::UnavailableError("away")));
   EXPECT_CALL(*second_, FitBatch).WillOnce(Return(BatchReply()));
   EXPECT_TRUE(connection_->GetFrontier(SmallProfile(), {}, 0, {}).ok());
+  Pass();
   EXPECT_TRUE(connection_->FitBatch({}, {}).ok());
 }
 
@@ -139,7 +149,110 @@ TEST_F(FallbackConnectionTest, ServerThatIsBackIsUsedAgain) {
       .WillOnce(Return(PlanReply{Plan(), PlanKey(), PlanSource::kCache}));
   EXPECT_CALL(*second_, ComputePlan).WillOnce(Return(LocalReply()));
   EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+  Pass();
   EXPECT_EQ(Compute()->source, PlanSource::kCache);
+}
+
+TEST_F(FallbackConnectionTest, OneThatIsAwayIsAskedAfterPausesThatGrow) {
+  EXPECT_CALL(*second_, ComputePlan).WillRepeatedly(Return(LocalReply()));
+  std::vector<int64_t> asked;
+  const Clock::time_point start = now_;
+  ON_CALL(*primary_, ComputePlan).WillByDefault([&](auto&&...) {
+    asked.push_back((now_ - start) / seconds(1));
+    return absl::StatusOr<PlanReply>(absl::UnavailableError("away"));
+  });
+  for (int second = 0; second < 200; ++second) {
+    EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+    now_ += seconds(1);
+  }
+  EXPECT_THAT(asked, ElementsAre(0, 5, 15, 35, 75, 135, 195));
+  // Once it is back, all calls are its own, and its next absence begins with a short pause.
+  Pass();
+  EXPECT_CALL(*primary_, ComputePlan)
+      .WillOnce(Return(PlanReply{Plan(), PlanKey(), PlanSource::kCache}))
+      .WillOnce(Return(PlanReply{Plan(), PlanKey(), PlanSource::kCache}))
+      .WillOnce(Return(absl::UnavailableError("away")))
+      .WillOnce(Return(PlanReply{Plan(), PlanKey(), PlanSource::kCache}));
+  EXPECT_EQ(Compute()->source, PlanSource::kCache);
+  EXPECT_EQ(Compute()->source, PlanSource::kCache);
+  EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+  now_ += seconds(5);
+  EXPECT_EQ(Compute()->source, PlanSource::kCache);
+}
+
+TEST_F(FallbackConnectionTest, OneCallAtATimeFindsOutWhetherItIsBack) {
+  EXPECT_CALL(*second_, ComputePlan).Times(2).WillRepeatedly(Return(LocalReply()));
+  EXPECT_CALL(*primary_, ComputePlan)
+      .WillOnce(Return(absl::UnavailableError("away")))
+      .WillOnce([&](auto&&...) {
+        EXPECT_EQ(Compute()->source, PlanSource::kLocal);  // another one meanwhile
+        return absl::StatusOr<PlanReply>(PlanReply{Plan(), PlanKey(), PlanSource::kCache});
+      });
+  EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+  Pass();
+  EXPECT_EQ(Compute()->source, PlanSource::kCache);
+}
+
+TEST_F(FallbackConnectionTest, AQuarterOfTheTimeIsForReachingThePrimaryAndAMomentOnceItIsAway) {
+  std::vector<Clock::duration> within;
+  ON_CALL(*primary_, ComputePlan)
+      .WillByDefault([&](auto&, auto&, auto&, const CallOptions& options) {
+        within.push_back(options.reach_by - now_);
+        EXPECT_EQ(options.deadline, now_ + seconds(60));
+        return absl::StatusOr<PlanReply>(absl::UnavailableError("away"));
+      });
+  EXPECT_CALL(*second_, ComputePlan)
+      .Times(2)
+      .WillRepeatedly([&](auto&, auto&, auto&, const CallOptions& options) {
+        EXPECT_EQ(options.reach_by, Clock::time_point::max());
+        return absl::StatusOr<PlanReply>(LocalReply());
+      });
+  for (int i = 0; i < 2; ++i) {
+    CallOptions options;
+    options.deadline = now_ + seconds(60);
+    EXPECT_TRUE(connection_->ComputePlan(SmallProfile(), LeastBudget{}, {}, options).ok());
+    Pass();
+  }
+  EXPECT_THAT(within, ElementsAre(seconds(15), seconds(1)));
+}
+
+TEST_F(FallbackConnectionTest, WhatAServerKeepsIsAskedForWhetherOrNotItIsAway) {
+  EXPECT_CALL(*primary_, ComputePlan).WillOnce(Return(absl::UnavailableError("away")));
+  EXPECT_CALL(*second_, ComputePlan).WillOnce(Return(LocalReply()));
+  EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+  EXPECT_CALL(*primary_, GetCapabilities).Times(0);
+  EXPECT_TRUE(absl::IsUnavailable(connection_->GetCapabilities({}).status()));
+  // Its answer says that it is back.
+  EXPECT_CALL(*primary_, ReportExecution).WillOnce(Return(ExecutionVerdict::kAccepted));
+  EXPECT_TRUE(connection_->ReportExecution({}, {}).ok());
+  EXPECT_CALL(*primary_, GetCapabilities).WillOnce(Return(Capabilities()));
+  EXPECT_TRUE(connection_->GetCapabilities({}).ok());
+}
+
+TEST_F(FallbackConnectionTest, ACallInAHurrySaysNothingOfThePrimary) {
+  EXPECT_CALL(*second_, ComputePlan).WillOnce(Return(LocalReply()));
+  EXPECT_CALL(*primary_, ComputePlan)
+      .WillOnce([&](auto&, auto&, auto&, const CallOptions& options) {
+        EXPECT_EQ(options.reach_by, now_ + milliseconds(100));
+        now_ += milliseconds(100);
+        return absl::StatusOr<PlanReply>(absl::UnavailableError("no connection within 100 ms"));
+      })
+      .WillOnce(Return(PlanReply{Plan(), PlanKey(), PlanSource::kCache}));
+  CallOptions hurry;
+  hurry.deadline = now_ + milliseconds(400);
+  EXPECT_TRUE(connection_->ComputePlan(SmallProfile(), LeastBudget{}, {}, hurry).ok());
+  EXPECT_EQ(Compute()->source, PlanSource::kCache);
+}
+
+TEST_F(FallbackConnectionTest, ACallThatIsCancelledSaysNothingOfThePrimary) {
+  EXPECT_CALL(*second_, ComputePlan).Times(2).WillRepeatedly(Return(LocalReply()));
+  EXPECT_CALL(*primary_, ComputePlan)
+      .WillOnce(Return(absl::UnavailableError("away")))
+      .WillOnce(Return(absl::CancelledError("enough")));
+  EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+  now_ += seconds(5);
+  EXPECT_TRUE(absl::IsCancelled(Compute().status()));
+  EXPECT_EQ(Compute()->source, PlanSource::kLocal);
 }
 
 TEST_F(FallbackConnectionTest, NameTellsBoth) { EXPECT_EQ(connection_->name(), "P, or else S"); }
@@ -151,20 +264,41 @@ TEST(Connect, PlansHereAfterBoundedRetriesWhenTheServerIsAway) {
   options.address = address.uri();
   const auto connection =
       Connect(options, [&said](const std::string& words) { said.push_back(words); });
-  const auto start = Clock::now();
+  std::vector<Clock::duration> took;
   for (int i = 0; i < 2; ++i) {
+    const auto start = Clock::now();
     const auto reply = connection->ComputePlan(SmallProfile(), Budget(ShareOfStoreAll{0.8}), {},
                                                CallOptions::Within(seconds(20)));
     ASSERT_TRUE(reply.ok()) << reply.status();
     EXPECT_EQ(reply->source, PlanSource::kLocal);
     EXPECT_EQ(reply->plan.status, PlanStatus::kFound);
+    took.push_back(Clock::now() - start);
   }
-  const auto took = Clock::now() - start;
-  EXPECT_GE(took, milliseconds(2 * 7 * 70));  // three waits each, at the least of their jitter
-  EXPECT_LT(took, seconds(5));
+  EXPECT_GE(took[0], milliseconds(7 * 70));  // three waits, at the least of their jitter
+  EXPECT_LT(took[0], seconds(5));
+  EXPECT_LT(took[1], milliseconds(7 * 70));  // none
   ASSERT_EQ(said.size(), 1u);
   EXPECT_THAT(said[0], testing::HasSubstr("falling back to local planning"));
   EXPECT_THAT(said[0], testing::HasSubstr(address.uri()));
+}
+
+TEST(Connect, AServerThatDoesNotAnswerLeavesTimeToPlanHere) {
+  SocketAddress address;
+  const SilentListener silent(address);
+  GrpcOptions options;
+  options.address = address.uri();
+  auto second = std::make_unique<NiceMock<MockPlanConnection>>();
+  Clock::duration left{};
+  ON_CALL(*second, ComputePlan).WillByDefault([&](auto&, auto&, auto&, const CallOptions& call) {
+    left = call.deadline - Clock::now();
+    return absl::StatusOr<PlanReply>(LocalReply());
+  });
+  const auto connection = MakeFallbackConnection(
+      MakeRetryingConnection(MakeGrpcConnection(options)), std::move(second), nullptr);
+  EXPECT_TRUE(
+      connection->ComputePlan(SmallProfile(), LeastBudget{}, {}, CallOptions::Within(seconds(2)))
+          .ok());
+  EXPECT_GT(left, milliseconds(1200));  // 1500, but for the time that waking up takes
 }
 
 TEST(Connect, WithoutAnAddressPlansHereAndSaysNothing) {

@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,22 +137,6 @@ TEST_F(GrpcConnectionTest, DefaultTimeoutHoldsWithoutADeadline) {
   connection_ = MakeGrpcConnection(options);
   EXPECT_TRUE(absl::IsDeadlineExceeded(Compute({}).status()));
 }
-
-// Takes connections and never says a word, like a server that waits for TLS.
-class SilentListener {
- public:
-  explicit SilentListener(const SocketAddress& address) : fd_(socket(AF_UNIX, SOCK_STREAM, 0)) {
-    sockaddr_un name{};
-    name.sun_family = AF_UNIX;
-    address.path().copy(name.sun_path, sizeof(name.sun_path) - 1);
-    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&name), sizeof(name)), 0);
-    EXPECT_EQ(listen(fd_, 8), 0);
-  }
-  ~SilentListener() { close(fd_); }
-
- private:
-  int fd_;
-};
 
 TEST_F(GrpcConnectionTest, ConnectTimeoutHoldsAgainstAListenerThatIsSilent) {
   SilentListener listener(address_);

@@ -88,6 +88,20 @@ TEST_F(RetryingConnectionTest, StopsAtTheFirstAnswer) {
   EXPECT_EQ(waits_.size(), 1u);
 }
 
+TEST_F(RetryingConnectionTest, AServerThatIsAwayIsTriedAgainUntilItShouldHaveBeenReached) {
+  Make();
+  CallOptions options;
+  options.reach_by = now_ + milliseconds(200);
+  EXPECT_CALL(*inner_, GetPlan).Times(2).WillRepeatedly(Return(absl::UnavailableError("away")));
+  EXPECT_TRUE(absl::IsUnavailable(Get(options)));
+  EXPECT_THAT(waits_, ElementsAre(milliseconds(100)));
+  // One that is busy has been reached.
+  EXPECT_CALL(*inner_, GetPlan)
+      .WillOnce(Return(WithRetryDelay(absl::ResourceExhaustedError("busy"), milliseconds(500))))
+      .WillOnce(Return(PlanReply()));
+  EXPECT_TRUE(Get(options).ok());
+}
+
 // Fails twice, then answers: how often a call was made says whether it was tried again.
 template <class Result>
 auto AfterTwo(const absl::Status& error, int* calls, Result result) {
