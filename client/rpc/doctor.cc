@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/rpc/credentials.h"
@@ -20,44 +22,47 @@ std::string Printable(std::string text) {
   return text;
 }
 
-bool Unreachable(Examination* examination, const absl::Status& status) {
-  const std::string& address = examination->server.address;
-  const std::string words(status.message());
-  if (absl::IsNotFound(status) && IsUnixAddress(address)) {
-    return examination->Wrong(absl::StrCat("there is no socket at ", address, ": ", words),
-                              "start stowaged, or give the path that it listens at");
+// One of several servers that an address stands for.
+struct Replica {
+  std::string address;
+  Diagnosis diagnosis;
+  bool connects = false;  // calls go past one that does not
+};
+
+Replica LookAt(const std::string& address, const Examination& all) {
+  GrpcOptions server = all.server;
+  server.address = address;
+  // Certificates are for the name, whichever address they are shown at.
+  if (server.tls.enabled && server.tls.server_name.empty() &&
+      absl::StartsWith(all.server.address, "dns:")) {
+    server.tls.server_name = ParseEndpoint(all.server.address)->host;
   }
-  if (absl::IsNotFound(status)) {
-    return examination->Wrong(absl::StrCat("the name in ", address, " is unknown: ", words),
-                              "look at its spelling, and at the DNS of this machine or pod");
-  }
-  if (absl::IsPermissionDenied(status)) {
-    return examination->Wrong(absl::StrCat("this user may not open ", address, ": ", words),
-                              "give it the right to read and write the socket");
-  }
-  if (absl::IsDeadlineExceeded(status)) {
-    return examination->Wrong(
-        absl::StrCat("nothing answers at ", address, " within ",
-                     examination->options.patience.count(), " ms"),
-        "look at the address, and at firewalls and network policies on the way");
-  }
-  return examination->Wrong(absl::StrCat("nothing listens at ", address, ": ", words),
-                            "start stowaged there, or give the port that it listens at");
+  Examination examination(server, all.options);
+  const bool connects = CheckPeer(&examination) && CheckTls(&examination);
+  if (connects) CheckService(&examination);
+  return {address, std::move(examination.diagnosis), connects};
 }
 
-bool Stranger(Examination* examination, PeerKind peer) {
-  const std::string& address = examination->server.address;
-  if (peer == PeerKind::kMetrics) {
-    return examination->Wrong(absl::StrCat(address, " is a port for metrics, not for plans"),
-                              "give the port of stowaged's RPCs instead of the one for metrics");
+// What is wrong with one that calls go past is a note, as long as there are others.
+void Report(const Replica& replica, bool others, Examination* all) {
+  for (const Finding& finding : replica.diagnosis.findings) {
+    const bool passed_over = finding.kind == Finding::Kind::kWrong && !replica.connects && others;
+    const bool named = absl::StrContains(finding.what, replica.address);
+    all->Add(passed_over ? Finding::Kind::kNote : finding.kind,
+             absl::StrCat(named ? "" : absl::StrCat(replica.address, ": "), finding.what,
+                          passed_over ? "; calls go to the others" : ""),
+             finding.remedy);
   }
-  if (peer == PeerKind::kHttp1) {
-    return examination->Wrong(absl::StrCat(address, " is a web server, not stowaged"),
-                              "give the port that stowaged listens at");
-  }
-  return examination->Wrong(
-      absl::StrCat("what listens at ", address, " takes connections and says nothing"),
-      "give the port that stowaged listens at; if it is, it hangs: restart it");
+}
+
+void LookAtEach(const std::vector<std::string>& addresses, Examination* all) {
+  all->Good(absl::StrCat(all->server.address, " stands for ", addresses.size(),
+                         " servers: ", absl::StrJoin(addresses, ", ")));
+  std::vector<Replica> replicas;
+  for (const std::string& address : addresses) replicas.push_back(LookAt(address, *all));
+  const bool others = std::any_of(replicas.begin(), replicas.end(),
+                                  [](const Replica& replica) { return replica.connects; });
+  for (const Replica& replica : replicas) Report(replica, others, all);
 }
 
 }  // namespace
@@ -74,14 +79,14 @@ void Examination::Add(Finding::Kind kind, const std::string& what, const std::st
 bool CheckOptions(Examination* examination) {
   const GrpcOptions& server = examination->server;
   absl::Status status = CheckGrpcOptions(server);
-  if (status.ok()) status = ParseEndpoint(server.address).status();
+  if (status.ok()) status = Replicas(server.address).status();
   if (status.ok()) status = ReadTlsFiles(server.tls).status();
   if (status.ok()) status = BearerToken(server).Get().status();
   if (status.ok()) return true;
   return examination->Wrong(std::string(status.message()), "mend the option or the file");
 }
 
-bool CheckEnvironment(Examination* examination) {
+void CheckEnvironment(Examination* examination) {
   std::vector<std::string> proxies;
   for (const char* name :
        {"grpc_proxy", "https_proxy", "http_proxy", "HTTPS_PROXY", "HTTP_PROXY"}) {
@@ -93,35 +98,19 @@ bool CheckEnvironment(Examination* examination) {
         absl::StrCat(absl::StrJoin(proxies, ", "), " name a proxy: calls to stowaged go past it"),
         "if the server is to be had through the proxy alone, run stowaged on this side of it");
   }
-  return true;
-}
-
-bool CheckPeer(Examination* examination) {
-  const GrpcOptions& server = examination->server;
-  const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(server.address);
-  const absl::StatusOr<PeerKind> peer = ProbePeer(*endpoint, examination->options.patience);
-  if (!peer.ok()) return Unreachable(examination, peer.status());
-  switch (*peer) {
-    case PeerKind::kHttp2:
-      if (!server.tls.enabled) return true;
-      return examination->Wrong(absl::StrCat(server.address, " speaks without TLS"),
-                                "switch TLS off here, or on at the server");
-    case PeerKind::kTls:
-      if (server.tls.enabled) return true;
-      return examination->Wrong(absl::StrCat(server.address, " does not speak without TLS"),
-                                "switch TLS on, with the CA that signed the server's certificate");
-    case PeerKind::kHttp1:
-    case PeerKind::kMetrics:
-    case PeerKind::kSilent:
-      break;
-  }
-  return Stranger(examination, *peer);
 }
 
 Diagnosis Diagnose(const GrpcOptions& server, const DoctorOptions& options) {
   Examination examination(server, options);
-  for (const auto check : {CheckOptions, CheckEnvironment, CheckPeer, CheckTls, CheckService}) {
-    if (!check(&examination)) break;
+  if (!CheckOptions(&examination)) return std::move(examination.diagnosis);
+  CheckEnvironment(&examination);
+  const absl::StatusOr<std::vector<std::string>> addresses = Replicas(server.address);
+  if (addresses->size() > 1) {
+    LookAtEach(*addresses, &examination);
+  } else {
+    for (const auto check : {CheckPeer, CheckTls, CheckService}) {
+      if (!check(&examination)) break;
+    }
   }
   return std::move(examination.diagnosis);
 }

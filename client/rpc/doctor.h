@@ -36,7 +36,9 @@ struct DoctorOptions {
 };
 
 // Looks from the bottom up and stops at the first thing that is wrong, for what lies above it cannot
-// work: options and files, the name, the socket, who listens, TLS, the caller's rights, versions.
+// work: options and files, the name, the socket, who listens, TLS, the caller's rights, versions. Where
+// calls are spread over several addresses, looks at each and says at which something is wrong; one that
+// cannot be connected to is worth a note while others can.
 // Blocks; never fails. Prints nothing that is secret. Thread-safe.
 Diagnosis Diagnose(const GrpcOptions& server, const DoctorOptions& options = {});
 

@@ -25,18 +25,18 @@ class Examination {
     return false;
   }
 
+  // What servers and certificates say goes to a terminal: control characters are replaced.
+  void Add(Finding::Kind kind, const std::string& what, const std::string& remedy);
+
   const GrpcOptions& server;
   const DoctorOptions& options;
   Diagnosis diagnosis;
-
- private:
-  // What servers and certificates say goes to a terminal: control characters are replaced.
-  void Add(Finding::Kind kind, const std::string& what, const std::string& remedy);
 };
 
-// doctor.cc: options, files, environment, the socket and who listens there.
+// doctor.cc: options, files, environment.
 bool CheckOptions(Examination* examination);
-bool CheckEnvironment(Examination* examination);
+void CheckEnvironment(Examination* examination);
+// doctor_peer.cc: the socket and who listens there.
 bool CheckPeer(Examination* examination);
 // doctor_tls.cc
 bool CheckTls(Examination* examination);

@@ -10,7 +10,6 @@
 #include <new>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/rpc/error_hints.h"
 #include "solvers/planner.h"
@@ -26,12 +25,6 @@ bool InForkedChild() {
   pid_t expected = 0;
   const pid_t self = getpid();
   return !grpc_process.compare_exchange_strong(expected, self) && expected != self;
-}
-
-// A name or a list of addresses may stand for many servers.
-bool IsMany(const std::string& address) {
-  return absl::StartsWith(address, "dns:") || absl::StartsWith(address, "ipv4:") ||
-         absl::StartsWith(address, "ipv6:");
 }
 
 grpc::ChannelArguments Arguments(const GrpcOptions& options) {
@@ -58,7 +51,7 @@ grpc::ChannelArguments Arguments(const GrpcOptions& options) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // How calls are spread is said here, not by a text record of the name.
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  if (IsMany(options.address)) {
+  if (IsSpread(options.address)) {
     arguments.SetServiceConfigJSON(R"({"loadBalancingConfig":[{"round_robin":{}}]})");
   }
   if (!options.tls.server_name.empty()) arguments.SetSslTargetNameOverride(options.tls.server_name);
@@ -114,7 +107,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> GrpcChannel::Begin(int64_t bytes,
 absl::Status GrpcChannel::Failed(const std::shared_ptr<grpc::Channel>& channel,
                                  const absl::Status& status) {
   // One of many servers that is away is passed over at the next call.
-  const bool others = IsMany(options_.address) && channel->GetState(false) == GRPC_CHANNEL_READY;
+  const bool others = IsSpread(options_.address) && channel->GetState(false) == GRPC_CHANNEL_READY;
   if (absl::IsUnavailable(status) && !others) Discard(channel);
   return Explain(status, options_);
 }

@@ -5,6 +5,11 @@
 
 namespace stowage {
 
+bool IsSpread(const std::string& address) {
+  return absl::StartsWith(address, "dns:") || absl::StartsWith(address, "ipv4:") ||
+         absl::StartsWith(address, "ipv6:");
+}
+
 bool IsUnixAddress(const std::string& address) {
   return absl::StartsWith(address, "unix:") || absl::StartsWith(address, "unix-abstract:");
 }

@@ -46,6 +46,9 @@ struct GrpcOptions {
 // to the network. Reads no file.
 absl::Status CheckGrpcOptions(const GrpcOptions& options);
 
+// "dns:...", "ipv4:..." and "ipv6:...": a name or a list of addresses that calls are spread over.
+bool IsSpread(const std::string& address);
+
 // "unix:/path" and "unix-abstract:name": what is sent stays on this machine.
 bool IsUnixAddress(const std::string& address);
 

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "client/rpc/grpc_options.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {
@@ -76,6 +78,32 @@ absl::StatusOr<int> OpenTcp(const Endpoint& endpoint, milliseconds patience) {
   return fd;
 }
 
+std::string AddressOf(const sockaddr* name, socklen_t size) {
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (getnameinfo(name, size, host, sizeof(host), port, sizeof(port),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "";
+  }
+  return name->sa_family == AF_INET6 ? absl::StrCat("[", host, "]:", port)
+                                     : absl::StrCat(host, ":", port);
+}
+
+std::vector<std::string> Resolve(const Endpoint& endpoint) {
+  std::vector<std::string> addresses;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(endpoint.host.c_str(), endpoint.port.c_str(), &hints, &found) != 0) return {};
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    const std::string address = AddressOf(one->ai_addr, one->ai_addrlen);
+    const bool known = std::find(addresses.begin(), addresses.end(), address) != addresses.end();
+    if (!address.empty() && !known) addresses.push_back(address);
+  }
+  freeaddrinfo(found);
+  return addresses;
+}
+
 bool IsMetrics(const Endpoint& endpoint, milliseconds patience) {
   const absl::StatusOr<ProbeSocket> socket = ProbeSocket::Connect(endpoint, patience);
   if (!socket.ok()) return false;
@@ -119,6 +147,21 @@ absl::StatusOr<Endpoint> ParseEndpoint(const std::string& address) {
   std::string host = rest.substr(0, colon);
   if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   return Endpoint{host, rest.substr(colon + 1), ""};
+}
+
+absl::StatusOr<std::vector<std::string>> Replicas(const std::string& address) {
+  const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(address);
+  if (!endpoint.ok()) return endpoint.status();
+  std::vector<std::string> replicas;
+  if (absl::StartsWith(address, "dns:")) {
+    replicas = Resolve(*endpoint);
+  } else if (IsSpread(address)) {
+    replicas = absl::StrSplit(address.substr(address.find(':') + 1), ',');
+    for (const std::string& one : replicas) {
+      if (absl::Status status = ParseEndpoint(one).status(); !status.ok()) return status;
+    }
+  }
+  return replicas.size() > 1 ? replicas : std::vector<std::string>{address};
 }
 
 absl::StatusOr<ProbeSocket> ProbeSocket::Connect(const Endpoint& endpoint, milliseconds patience) {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,6 +22,11 @@ struct Endpoint {
 // "host:port", "[::1]:port", "dns:///host:port", "ipv4:..." (its first), "unix:/path".
 // INVALID_ARGUMENT for an address without a port.
 absl::StatusOr<Endpoint> ParseEndpoint(const std::string& address);
+
+// Those that calls to `address` are spread over, each an address of its own: the parts of a list, what a
+// name of "dns:" stands for. Else, and for a name that is unknown, `address` alone. Waits for the
+// resolver of this machine. Errors of ParseEndpoint for each.
+absl::StatusOr<std::vector<std::string>> Replicas(const std::string& address);
 
 // Closed by its destructor.
 class ProbeSocket {
