@@ -133,6 +133,7 @@ absl::StatusOr<Plan> ReadPlan(const v1::Plan& message) {
     plan.stage_vertices.emplace_back(stage.vertex_ids().begin(), stage.vertex_ids().end());
   }
   plan.explanation = message.explanation();
+  plan.search_complete = message.search_complete();
   return plan;
 }
 
@@ -152,6 +153,7 @@ v1::Plan ToProto(const Plan& plan) {
   message.set_digest(ScheduleDigest(plan.schedule).ToBinary());
   message.set_revision(plan.revision);
   message.set_explanation(plan.explanation);
+  message.set_search_complete(plan.search_complete);
   return message;
 }
 

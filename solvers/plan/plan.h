@@ -56,8 +56,8 @@ struct Plan {
   // Empty for a chain.
   std::vector<std::vector<int64_t>> stage_vertices;
   int64_t revision = 1;
-  // False: the deadline cut the search short. The schedule is as good as any other, but a longer
-  // search may find a faster one, so it is not for keeping.
+  // False: the deadline cut the search short, or nobody said that it did not. The schedule is as good as
+  // any other, but a longer search may find a faster one, so it is not for keeping.
   bool search_complete = true;
   std::string explanation;
 

@@ -103,6 +103,15 @@ TEST(RoundTrip, Budget) {
 
 TEST(RoundTrip, PlanFound) { ExpectRoundTrip(SamplePlan()); }
 
+// An older server does not say that its search was complete: that it was is not known.
+TEST(RoundTrip, PlanWhoseSearchWasCutShort) {
+  v1::Plan plan = SamplePlan();
+  ASSERT_TRUE(FromProto(plan)->search_complete);
+  plan.clear_search_complete();
+  EXPECT_FALSE(FromProto(plan)->search_complete);
+  ExpectRoundTrip(plan);
+}
+
 TEST(RoundTrip, SampleScheduleHoldsEveryOpTensorAndStream) {
   std::vector<int> ops, tensors, streams;
   const v1::Plan plan = SamplePlan();

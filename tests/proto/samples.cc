@@ -192,6 +192,7 @@ v1::Plan SamplePlan() {
   plan.set_digest(ScheduleDigest(ScheduleOfSample()).ToBinary());
   plan.set_revision(3);
   plan.set_explanation("recomputes stage 2");
+  plan.set_search_complete(true);
   return plan;
 }
 

@@ -57,6 +57,7 @@ TEST(WatchPlan, TheLastMessageIsTheAnswerOfComputePlan) {
     EXPECT_GE(messages[i].progress(), messages[i > 0 ? i - 1 : 0].progress());
   }
   EXPECT_EQ(messages.back().source(), v1::PLAN_SOURCE_SOLVED);
+  EXPECT_TRUE(messages.back().plan().search_complete());
   EXPECT_EQ(messages.back().progress(), 1.0);
   v1::ComputePlanResponse computed;
   ASSERT_TRUE(fixture.Compute(ComputeRequestFor(ChainProfile({}), kTight), &computed).ok());
@@ -78,6 +79,7 @@ TEST(WatchPlan, TheBestPlanSoFarComesWhileTheSolveGoesOn) {
   EXPECT_FALSE(message.done());
   EXPECT_EQ(message.plan().status(), v1::PLAN_STATUS_FOUND);
   EXPECT_LE(message.plan().prediction().peak_bytes(), kTight);
+  EXPECT_FALSE(message.plan().search_complete());
   EXPECT_EQ(fixture.metrics.Solves(SolveOutcome::kFound), 0);
   fixture.solver.Release();
   const auto rest = first.Rest();
@@ -126,6 +128,7 @@ TEST(WatchPlan, ADeadlineGetsTheBestPlanSoFarAsTheLastMessage) {
   ASSERT_FALSE(messages.empty());
   EXPECT_TRUE(messages.back().done());
   EXPECT_EQ(messages.back().plan().status(), v1::PLAN_STATUS_FOUND);
+  EXPECT_FALSE(messages.back().plan().search_complete());
 }
 
 TEST(WatchPlan, ErrorsAreThoseOfComputePlan) {
