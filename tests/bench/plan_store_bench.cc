@@ -2,10 +2,8 @@
 // chain. Names say stages, plans, and samples of costs. Counters: bytes of the entry, and the
 // instructions of all its plans.
 #include <benchmark/benchmark.h>
-#include <stdlib.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -14,6 +12,7 @@
 #include "solvers/plan/problem_referee.h"
 #include "solvers/planner.h"
 #include "tests/bench/bench_chains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace {
 
@@ -96,10 +95,9 @@ void DecodeCreates(benchmark::State& state) {
 
 // A folder of its own, and in it the file.
 struct File {
-  File() { options.file.path = std::string(::mkdtemp(folder.data())) + "/plans"; }
-  ~File() { std::filesystem::remove_all(folder); }
+  File() { options.file.path = folder / "plans"; }
 
-  std::string folder = std::filesystem::temp_directory_path() / "stowage-bench-XXXXXX";
+  const testing::TemporaryFolder folder;
   SqlitePlanStore::Options options;
 };
 

@@ -25,17 +25,6 @@ void HangUntilCancelled(const grpc::ServerContext& context) {
 
 }  // namespace
 
-SocketAddress::SocketAddress() {
-  std::string pattern = "/tmp/stowage_rpc_XXXXXX";
-  if (mkdtemp(pattern.data()) == nullptr) abort();
-  folder_ = pattern;
-}
-
-SocketAddress::~SocketAddress() {
-  unlink(path().c_str());
-  rmdir(folder_.c_str());
-}
-
 SilentListener::SilentListener(const SocketAddress& address)
     : fd_(socket(AF_UNIX, SOCK_STREAM, 0)) {
   sockaddr_un name{};

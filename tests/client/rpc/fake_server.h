@@ -13,22 +13,18 @@
 
 #include "client/rpc/plan_connection.h"
 #include "stowage/v1/plan_service.grpc.pb.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stowage {
 
 // A unix socket's address in a new folder, which goes away with this object.
 class SocketAddress {
  public:
-  SocketAddress();
-  ~SocketAddress();
-  SocketAddress(const SocketAddress&) = delete;
-  SocketAddress& operator=(const SocketAddress&) = delete;
-
-  std::string path() const { return folder_ + "/socket"; }
+  std::string path() const { return folder_ / "socket"; }
   std::string uri() const { return "unix:" + path(); }
 
  private:
-  std::string folder_;
+  const testing::TemporaryFolder folder_;
 };
 
 // Takes connections and never says a word, like a server that waits for TLS.

@@ -6,7 +6,6 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -107,22 +106,10 @@ std::shared_ptr<grpc::ServerCredentials> TlsServer(const TestIdentity& identity,
   return grpc::SslServerCredentials(options);
 }
 
-CredentialFolder::CredentialFolder() {
-  std::string pattern = "/tmp/stowage_credentials_XXXXXX";
-  if (mkdtemp(pattern.data()) == nullptr) abort();
-  folder_ = pattern;
-}
-
-CredentialFolder::~CredentialFolder() {
-  for (const std::string& name : names_) unlink(PathOf(name).c_str());
-  rmdir(folder_.c_str());
-}
-
 std::string CredentialFolder::Write(const std::string& name, const std::string& text) {
   const std::string path = PathOf(name);
   std::ofstream(path + ".new") << text;
   if (std::rename((path + ".new").c_str(), path.c_str()) != 0) abort();
-  names_.push_back(name);
   return path;
 }
 

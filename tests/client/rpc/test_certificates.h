@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary_folder.h"
+
 namespace stowage {
 
 struct TestIdentity {
@@ -46,18 +48,12 @@ std::shared_ptr<grpc::ServerCredentials> TlsServer(const TestIdentity& identity,
 // A folder of files, which goes away with this object.
 class CredentialFolder {
  public:
-  CredentialFolder();
-  ~CredentialFolder();
-  CredentialFolder(const CredentialFolder&) = delete;
-  CredentialFolder& operator=(const CredentialFolder&) = delete;
-
   // Writes a file, or replaces it at once as those who rotate credentials do; its path.
   std::string Write(const std::string& name, const std::string& text);
-  std::string PathOf(const std::string& name) const { return folder_ + "/" + name; }
+  std::string PathOf(const std::string& name) const { return folder_ / name; }
 
  private:
-  std::string folder_;
-  std::vector<std::string> names_;
+  const testing::TemporaryFolder folder_;
 };
 
 }  // namespace stowage

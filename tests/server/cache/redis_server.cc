@@ -6,18 +6,11 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <utility>
 
 namespace stowage::testing {
 namespace {
-
-std::string NewFolder() {
-  std::string folder = ::testing::TempDir() + "stowage_redis_XXXXXX";
-  if (mkdtemp(folder.data()) == nullptr) std::abort();
-  return folder;
-}
 
 class RedisIsThere final : public ::testing::Environment {
  public:
@@ -30,16 +23,11 @@ class RedisIsThere final : public ::testing::Environment {
 
 }  // namespace
 
-RedisServer::RedisServer(std::vector<std::string> arguments)
-    : folder_(NewFolder()), arguments_(std::move(arguments)) {
+RedisServer::RedisServer(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
   Start();
 }
 
-RedisServer::~RedisServer() {
-  process_.reset();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
+RedisServer::~RedisServer() = default;
 
 bool RedisServer::IsInstalled() { return access(REDIS_SERVER_BINARY, X_OK) == 0; }
 
@@ -50,7 +38,7 @@ void RedisServer::Start() {
                                         "--unixsocket",
                                         address().host_or_path,
                                         "--dir",
-                                        folder_,
+                                        folder_.path(),
                                         "--save",
                                         "",
                                         "--appendonly",
@@ -75,7 +63,7 @@ void RedisServer::Thaw() { process_->Signal(SIGCONT); }
 
 RedisAddress RedisServer::address() const {
   RedisAddress address;
-  address.host_or_path = folder_ + "/socket";
+  address.host_or_path = folder_ / "socket";
   return address;
 }
 

@@ -9,6 +9,7 @@
 
 #include "server/cache/redis_pool.h"
 #include "tests/server/process/child_process.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stowage::testing {
 
@@ -35,7 +36,7 @@ class RedisServer {
   RedisReply Ask(const RedisCommand& command) const;
 
  private:
-  const std::string folder_;
+  const TemporaryFolder folder_;  // outlives the process
   const std::vector<std::string> arguments_;
   std::unique_ptr<ChildProcess> process_;
 };

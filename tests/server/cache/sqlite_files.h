@@ -3,9 +3,7 @@
 #define STOWAGE_TESTS_SERVER_CACHE_SQLITE_FILES_H_
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -16,30 +14,9 @@
 #include <vector>
 
 #include "server/cache/sqlite_plan_store.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stowage::testing {
-
-// A new folder that goes with this object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "stowage-XXXXXX";
-    const char* made = ::mkdtemp(pattern.data());
-    EXPECT_NE(made, nullptr);
-    if (made != nullptr) path_ = made;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 constexpr Bytes kAmpleFile{64 << 20};
 
