@@ -61,9 +61,11 @@ ABSL_FLAG(
     double, tenant_share, 0.5,
     "share of the queue, of the threads and of the open calls that one tenant may take, in (0, 1]");
 ABSL_FLAG(int64_t, cache_bytes, int64_t{256} << 20, "memory for cached plans, in bytes");
-ABSL_FLAG(std::string, store, "memory",
-          "where plans are kept beside memory: memory for nowhere, or sqlite:PATH, a file of this "
-          "server alone");
+ABSL_FLAG(
+    std::string, store, "sqlite",
+    "where plans are kept beside memory: sqlite:PATH, a file of this server alone; sqlite for "
+    "plans.db in $STATE_DIRECTORY, else $XDG_STATE_HOME/stowage, else ~/.local/state/stowage; or "
+    "memory for nowhere");
 ABSL_FLAG(int64_t, sqlite_bytes, int64_t{1} << 30, "most bytes of plans in that file");
 ABSL_FLAG(
     std::string, redis, "",

@@ -9,21 +9,34 @@
 #include "server/config_checks.h"
 #include "server/config_flags.h"
 #include "server/rpc/file_watcher.h"
+#include "server/state_folder.h"
 
 namespace stowage {
 namespace {
 
-constexpr char kSqlite[] = "sqlite:";
+constexpr char kSqlite[] = "sqlite";
+constexpr char kSqliteAt[] = "sqlite:";
 
-// The path of the file; "" for memory alone.
-absl::StatusOr<std::string> SqlitePath(const ConfigSources& sources) {
+// Where the file of plans is; nothing changes for memory alone.
+absl::Status ReadStore(const ConfigSources& sources, StoreConfig* config) {
   const std::string store = absl::GetFlag(FLAGS_store);
-  if (store == "memory") return std::string();
-  const std::string path =
-      absl::StartsWith(store, kSqlite) ? store.substr(sizeof(kSqlite) - 1) : "";
-  if (path.empty()) return FlagError(sources, "store", store, "must be memory or sqlite:PATH");
-  if (absl::Status folder = CheckFolder(sources, "store", store, path); !folder.ok()) return folder;
-  return path;
+  if (store == "memory") return absl::OkStatus();
+  if (store == kSqlite) {
+    const std::optional<std::string> folder = StateFolder(ProcessEnvironment);
+    if (!folder) {
+      return FlagError(sources, "store", store,
+                       "neither STATE_DIRECTORY, XDG_STATE_HOME nor HOME says where the file is to "
+                       "be: set --store=sqlite:PATH or --store=memory");
+    }
+    config->state_folder = *folder;
+    config->sqlite_path = *folder + "/plans.db";
+    return absl::OkStatus();
+  }
+  if (absl::StartsWith(store, kSqliteAt)) config->sqlite_path = store.substr(sizeof(kSqliteAt) - 1);
+  if (config->sqlite_path.empty()) {
+    return FlagError(sources, "store", store, "must be sqlite, sqlite:PATH or memory");
+  }
+  return CheckFolder(sources, "store", store, config->sqlite_path);
 }
 
 absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) {
@@ -51,13 +64,11 @@ absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) 
 }  // namespace
 
 absl::StatusOr<StoreConfig> StoreConfigFromFlags(const ConfigSources& sources) {
-  const absl::StatusOr<std::string> path = SqlitePath(sources);
-  if (!path.ok()) return path.status();
+  StoreConfig config;
+  if (absl::Status status = ReadStore(sources, &config); !status.ok()) return status;
   absl::StatusOr<std::optional<RedisAddress>> redis = Redis(sources);
   if (!redis.ok()) return redis.status();
-  StoreConfig config;
   config.memory_bytes = Bytes(absl::GetFlag(FLAGS_cache_bytes));
-  config.sqlite_path = *path;
   config.sqlite_bytes = Bytes(absl::GetFlag(FLAGS_sqlite_bytes));
   config.redis = *std::move(redis);
   config.redis_prefix = absl::GetFlag(FLAGS_redis_prefix);

@@ -9,7 +9,8 @@
 namespace stowage {
 
 // INVALID_ARGUMENT that names flag, value and rule: an address or path that cannot be one, a folder
-// that is not there, a file of a password that cannot be read. Opens no store.
+// that is not there, or not known where it would be, a file of a password that cannot be read. Opens
+// no store and makes no folder.
 absl::StatusOr<StoreConfig> StoreConfigFromFlags(const ConfigSources& sources);
 
 }  // namespace stowage

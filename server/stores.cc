@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/cache/memory_plan_store.h"
 #include "server/cache/metrics_plan_store.h"
 #include "server/cache/redis_plan_store.h"
@@ -10,6 +11,7 @@
 #include "server/cache/redis_solve_lease.h"
 #include "server/cache/sqlite_plan_store.h"
 #include "server/cache/tiered_plan_store.h"
+#include "server/state_folder.h"
 
 namespace stowage {
 namespace {
@@ -35,6 +37,22 @@ Stores Redis(const StoreConfig& config, ServerMetrics* metrics) {
       std::make_unique<RedisSolveLease>(lease, pool)};
 }
 
+absl::StatusOr<std::unique_ptr<PlanStore>> File(const StoreConfig& config, ServerMetrics* metrics) {
+  absl::Status made;
+  if (!config.state_folder.empty()) made = MakeStateFolder(config.state_folder);
+  SqlitePlanStore::Options options;
+  options.file.path = config.sqlite_path;
+  options.max_bytes = config.sqlite_bytes;
+  auto file = made.ok() ? SqlitePlanStore::Open(std::move(options), metrics) : made;
+  if (file.ok()) return Counted(*std::move(file), CacheTier::kSqlite, metrics);
+  if (config.state_folder.empty()) return file.status();
+  // Nobody has chosen this file: two servers of one user meet here, or a user who has no home.
+  return absl::Status(
+      file.status().code(),
+      absl::StrCat(file.status().message(), "; ", config.sqlite_path, " is what --store=sqlite, ",
+                   "the default, means here: set --store=sqlite:PATH or --store=memory"));
+}
+
 }  // namespace
 
 absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics) {
@@ -50,12 +68,9 @@ absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metr
                   : std::move(fast);
   };
   if (!config.sqlite_path.empty()) {
-    SqlitePlanStore::Options options;
-    options.file.path = config.sqlite_path;
-    options.max_bytes = config.sqlite_bytes;
-    auto file = SqlitePlanStore::Open(std::move(options), metrics);
+    auto file = File(config, metrics);
     if (!file.ok()) return file.status();
-    put_before(Counted(*std::move(file), CacheTier::kSqlite, metrics));
+    put_before(*std::move(file));
   }
   put_before(
       Counted(std::make_unique<MemoryPlanStore>(config.memory_bytes), CacheTier::kMemory, metrics));

@@ -17,7 +17,8 @@ namespace stowage {
 
 struct StoreConfig {
   Bytes memory_bytes;
-  std::string sqlite_path;  // empty: no file
+  std::string sqlite_path;   // empty: no file
+  std::string state_folder;  // of that file, to be made where it is not there; empty: it is there
   Bytes sqlite_bytes;
   std::optional<RedisAddress> redis;
   std::string redis_prefix;

@@ -64,7 +64,7 @@ def generate(protos, folder):
 
 
 def start(stowaged):
-    server = subprocess.Popen([stowaged, "--listen=127.0.0.1:0", "--metrics_listen="],
+    server = subprocess.Popen([stowaged, "--store=memory", "--listen=127.0.0.1:0", "--metrics_listen="],
                               stdout=subprocess.PIPE, text=True)
     line = server.stdout.readline()
     ready = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+), metrics on none\n", line)

@@ -40,8 +40,8 @@ namespace stowage {
 namespace {
 
 std::vector<std::string> Command(const std::unique_ptr<RedisFaults>& redis) {
-  std::vector<std::string> command = {absl::GetFlag(FLAGS_stowaged), "--listen=127.0.0.1:0",
-                                      "--metrics_listen=127.0.0.1:0"};
+  std::vector<std::string> command = {absl::GetFlag(FLAGS_stowaged), "--store=memory",
+                                      "--listen=127.0.0.1:0", "--metrics_listen=127.0.0.1:0"};
   for (const auto& flag : absl::StrSplit(absl::GetFlag(FLAGS_flags), ' ', absl::SkipEmpty())) {
     command.emplace_back(flag);
   }

@@ -54,7 +54,8 @@ v1::Plan PlanFromJson(const std::string& json) {
 // A real stowaged on a free port.
 class Server {
  public:
-  Server() : process_({STOWAGED_BINARY, "--listen=127.0.0.1:0", "--metrics_listen="}) {
+  Server()
+      : process_({STOWAGED_BINARY, "--store=memory", "--listen=127.0.0.1:0", "--metrics_listen="}) {
     const std::string ready = process_.ReadUntil(", metrics on");
     const size_t start = ready.find("127.0.0.1:");
     address_ = ready.substr(start, ready.find(',', start) - start);

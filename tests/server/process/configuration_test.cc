@@ -6,7 +6,9 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <regex>
 #include <sstream>
 
@@ -15,6 +17,7 @@
 #include "tests/client/rpc/test_certificates.h"
 #include "tests/server/process/child_process.h"
 #include "tests/server/support/profiles.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stowage::testing {
 namespace {
@@ -29,19 +32,49 @@ struct Outcome {
   std::string output;
 };
 
-Outcome RunWith(std::vector<std::string> flags) {
-  flags.insert(flags.begin(), STOWAGED_BINARY);
-  ChildProcess child(flags);
+// Of two equal flags the last one counts.
+std::vector<std::string> Command(const std::vector<std::string>& flags) {
+  std::vector<std::string> command = {STOWAGED_BINARY, "--store=memory"};
+  command.insert(command.end(), flags.begin(), flags.end());
+  return command;
+}
+
+Outcome RunCommand(const std::vector<std::string>& command) {
+  ChildProcess child(command);
   Outcome outcome;
   outcome.output = child.ReadUntil("no such text");
   outcome.code = child.Wait();
   return outcome;
 }
 
+Outcome RunWith(const std::vector<std::string>& flags) { return RunCommand(Command(flags)); }
+
 Outcome Check(std::vector<std::string> flags) {
   flags.emplace_back("--check_config");
   return RunWith(flags);
 }
+
+// A variable of this process and its children, until it goes.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const std::string& value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    setenv(name, value.c_str(), 1);
+  }
+  ~ScopedVariable() {
+    if (before_) {
+      setenv(name_, before_->c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  const char* const name_;
+  std::optional<std::string> before_;
+};
 
 class ConfigurationTest : public ::testing::Test {
  protected:
@@ -89,7 +122,8 @@ TEST_F(ConfigurationTest, WhatWouldBeOpenOrAbortIsRefusedWithTheReason) {
       {{cert_, "--tls_key=" + folder_.PathOf("none")}, "none: cannot be read"},
       {{broken}, "broken:1: must be CREDENTIAL TENANT ROLE [NAME]"},
       {{"--unix_socket_mode=9"}, "must be permissions in octal"},
-      {{"--store=disk"}, "--store=disk: must be memory or sqlite:PATH"},
+      {{"--store=disk"}, "--store=disk: must be sqlite, sqlite:PATH or memory"},
+      {{"--store=sqlite:"}, "--store=sqlite:: must be sqlite, sqlite:PATH or memory"},
       {{"--store=sqlite:" + folder_.PathOf("none/plans")}, "none is not there"},
       {{"--audit_log=" + folder_.PathOf("none/audit")}, "none is not there"},
       {{"--redis=nowhere"}, "--redis=nowhere: "},
@@ -134,8 +168,8 @@ TEST_F(ConfigurationTest, WhatIsGuardedOrSaidToBeTrustedIsTaken) {
 }
 
 TEST_F(ConfigurationTest, AServerWithTlsAndTokensSaysNothingSecret) {
-  ChildProcess child({STOWAGED_BINARY, "--listen=127.0.0.1:0", "--metrics_listen=", cert_, key_,
-                      tokens_, "--log_level=debug", "--reload_interval=1s"});
+  ChildProcess child(Command({"--listen=127.0.0.1:0", "--metrics_listen=", cert_, key_, tokens_,
+                              "--log_level=debug", "--reload_interval=1s"}));
   std::string said = child.ReadUntil("metrics on none\n");
   std::smatch parts;
   ASSERT_TRUE(std::regex_search(said, parts, std::regex("listening on (\\S+),"))) << said;
@@ -184,16 +218,55 @@ TEST_F(ConfigurationTest, PlansInAFileOutliveTheServer) {
         v1::PlanService::NewStub(grpc::CreateChannel(parts[1], grpc::InsecureChannelCredentials()));
     ASSERT_TRUE(stub->ComputePlan(&context, request, &response).ok());
     EXPECT_EQ(response.source(), expected);
-    EXPECT_EQ(RunWith({command.begin() + 1, command.end()}).code, 1);
+    EXPECT_EQ(RunCommand(command).code, 1);
     child.Signal(SIGTERM);
     EXPECT_EQ(child.Wait(), 0);
   }
 }
 
+// What a server does that nobody has told where.
+TEST_F(ConfigurationTest, PlansAreInTheStateFolderUnlessAFlagSaysOtherwise) {
+  const TemporaryFolder home;
+  const std::vector<std::string> command = {STOWAGED_BINARY, "--listen=127.0.0.1:0",
+                                            "--metrics_listen=", "--log_level=error"};
+  const ScopedVariable state("STATE_DIRECTORY", home / "state");
+  EXPECT_EQ(RunCommand({STOWAGED_BINARY, "--check_config"}).code, 0);
+  struct stat status = {};
+  EXPECT_NE(stat((home / "state").c_str(), &status), 0) << "a check makes nothing";
+  ChildProcess child(command);
+  const std::string said = child.ReadUntil("metrics on none\n");
+  EXPECT_THAT(said, HasSubstr("listening on"));
+  ASSERT_EQ(stat((home / "state").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, mode_t{0700});
+  EXPECT_EQ(stat((home / "state/plans.db").c_str(), &status), 0);
+  const Outcome second = RunCommand(command);
+  EXPECT_EQ(second.code, 1);
+  EXPECT_THAT(second.output, HasSubstr("is locked by process " + std::to_string(child.pid())));
+  EXPECT_THAT(second.output, HasSubstr("set --store=sqlite:PATH or --store=memory"));
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.Wait(), 0);
+}
+
+TEST_F(ConfigurationTest, AStateFolderThatCannotBeIsRefusedWithTheReason) {
+  const std::vector<std::string> command = {STOWAGED_BINARY, "--listen=127.0.0.1:0",
+                                            "--metrics_listen="};
+  {
+    const ScopedVariable state("STATE_DIRECTORY", folder_.Write("file", "") + "/state");
+    const Outcome outcome = RunCommand(command);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.output, HasSubstr("cannot make the folder"));
+    EXPECT_THAT(outcome.output, HasSubstr("--store=memory"));
+  }
+  const ScopedVariable state("STATE_DIRECTORY", ""), xdg("XDG_STATE_HOME", ""), home("HOME", "");
+  const Outcome outcome = RunCommand(command);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.output, HasSubstr("set --store=sqlite:PATH or --store=memory"));
+}
+
 TEST_F(ConfigurationTest, AUnixSocketHasTheModeOfItsFlag) {
   const std::string path = folder_.PathOf("socket");
   ChildProcess child(
-      {STOWAGED_BINARY, "--listen=unix:" + path, "--metrics_listen=", "--unix_socket_mode=0660"});
+      Command({"--listen=unix:" + path, "--metrics_listen=", "--unix_socket_mode=0660"}));
   child.ReadUntil("metrics on none\n");
   struct stat status = {};
   ASSERT_EQ(stat(path.c_str(), &status), 0);

@@ -28,8 +28,9 @@ using ::testing::MatchesRegex;
 
 const char* const kFreePorts[] = {"--listen=127.0.0.1:0", "--metrics_listen=127.0.0.1:0"};
 
+// In memory: servers of several tests run at once, and none has another one's plans.
 std::vector<std::string> Command(const std::vector<std::string>& flags) {
-  std::vector<std::string> command = {STOWAGED_BINARY};
+  std::vector<std::string> command = {STOWAGED_BINARY, "--store=memory"};
   command.insert(command.end(), flags.begin(), flags.end());
   return command;
 }
