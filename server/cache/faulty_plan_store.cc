@@ -13,6 +13,8 @@ void FlipBit(std::string* bytes, size_t at) {
   byte = static_cast<char>(byte ^ (1 << (at % 8)));
 }
 
+absl::Status FailedOnPurpose() { return absl::UnavailableError("the store failed on purpose"); }
+
 }  // namespace
 
 FaultyPlanStore::FaultyPlanStore(std::unique_ptr<PlanStore> store, const FaultPolicy& policy)
@@ -88,22 +90,34 @@ std::shared_ptr<const PlanEntry> FaultyPlanStore::Flip(const PlanEntry& entry) {
   return flipped;
 }
 
-absl::Status FaultyPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
+template <class Do>
+absl::Status FaultyPlanStore::Write(const PlanKey& key,
+                                    const std::shared_ptr<const PlanEntry>& entry,
+                                    const Do& write) {
   MaybeWait();
-  if (out_ || Strikes(Fault::kFailedPut, policy_.failed_put)) {
-    return absl::UnavailableError("the store failed on purpose");
-  }
-  absl::Status status = store_->Put(key, entry);
+  if (out_ || Strikes(Fault::kFailedPut, policy_.failed_put)) return FailedOnPurpose();
+  absl::Status status = write();
   if (status.ok() && policy_.stale > 0) {
     std::lock_guard<std::mutex> lock(mutex_);
-    before_[key] = std::exchange(last_[key], std::move(entry));
+    before_[key] = std::exchange(last_[key], entry);
   }
   return status;
 }
 
-bool FaultyPlanStore::Erase(const PlanKey& key) {
+absl::Status FaultyPlanStore::Replace(const PlanKey& key, int64_t read,
+                                      std::shared_ptr<const PlanEntry> entry,
+                                      Durability durability) {
+  return Write(key, entry, [&] { return store_->Replace(key, read, entry, durability); });
+}
+
+absl::Status FaultyPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
+  return Write(key, entry, [&] { return store_->Put(key, entry); });
+}
+
+absl::StatusOr<bool> FaultyPlanStore::Erase(const PlanKey& key) {
   MaybeWait();
-  return !out_ && store_->Erase(key);
+  if (out_) return FailedOnPurpose();
+  return store_->Erase(key);
 }
 
 std::vector<PlanKey> FaultyPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {

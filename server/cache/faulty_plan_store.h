@@ -26,7 +26,7 @@ namespace stowage {
 struct FaultPolicy {
   uint64_t seed = 1;
   double miss = 0;        // Get: nothing, as if the store had failed
-  double failed_put = 0;  // Put: UNAVAILABLE, and nothing is written
+  double failed_put = 0;  // Put, Replace: UNAVAILABLE, and nothing is written
   double stale = 0;       // Get: what was under the key before the last Put
   double flipped = 0;     // Get: the entry with one thing in it changed
   double slow = 0;        // any: `delay` late
@@ -41,7 +41,7 @@ class FaultyPlanStore final : public PlanStore {
  public:
   FaultyPlanStore(std::unique_ptr<PlanStore> store, const FaultPolicy& policy);
 
-  // While it is out every Get and Put fails, and an Erase does nothing.
+  // While it is out everything fails.
   void SetOut(bool out) { out_ = out; }
   int64_t injected(Fault fault) const { return injected_[static_cast<size_t>(fault)]; }
 
@@ -49,14 +49,19 @@ class FaultyPlanStore final : public PlanStore {
   PlanAnswer Look(const PlanKey& key, Access access) override;
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                          Access access) override;
+  absl::Status Replace(const PlanKey& key, int64_t read, std::shared_ptr<const PlanEntry> entry,
+                       Durability durability) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
-  bool Erase(const PlanKey& key) override;
+  absl::StatusOr<bool> Erase(const PlanKey& key) override;
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
   PlanStoreStats stats() const override;
 
  private:
   bool Strikes(Fault fault, double probability);
   void MaybeWait();
+  template <class Do>
+  absl::Status Write(const PlanKey& key, const std::shared_ptr<const PlanEntry>& entry,
+                     const Do& write);
   // What becomes of an entry on its way out; null stays null.
   std::shared_ptr<const PlanEntry> Spoil(const PlanKey& key,
                                          std::shared_ptr<const PlanEntry> entry);

@@ -44,16 +44,17 @@ std::optional<std::shared_ptr<const PlanEntry>> MemoryPlanStore::GetNow(const Pl
   return Get(key, access);
 }
 
-absl::Status MemoryPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
+template <class MayReplace>
+absl::Status MemoryPlanStore::Write(const PlanKey& key, std::shared_ptr<const PlanEntry> entry,
+                                    const MayReplace& may_replace) {
   absl::StatusOr<ChargedEntry> fit = FitTo(shard_capacity_, std::move(entry));
   if (!fit.ok()) return fit.status();
   Shard& shard = ShardOf(key);
   std::lock_guard<std::mutex> lock(shard.mutex);
   const auto found = shard.index.find(key);
-  if (found != shard.index.end()) {
-    if (found->second->entry->generation >= fit->entry->generation) return StaleGenerationError();
-    shard.Remove(found->second);
-  }
+  const bool there = found != shard.index.end();
+  if (!may_replace(there ? found->second->entry->generation : 0)) return StaleGenerationError();
+  if (there) shard.Remove(found->second);
   shard.recent.push_front(Node{key, std::move(fit->entry), fit->charge});
   shard.index[key] = shard.recent.begin();
   shard.charged += fit->charge;
@@ -64,7 +65,18 @@ absl::Status MemoryPlanStore::Put(const PlanKey& key, std::shared_ptr<const Plan
   return absl::OkStatus();
 }
 
-bool MemoryPlanStore::Erase(const PlanKey& key) {
+absl::Status MemoryPlanStore::Replace(const PlanKey& key, int64_t read,
+                                      std::shared_ptr<const PlanEntry> entry, Durability) {
+  return Write(key, std::move(entry), [read](int64_t there) { return there == read; });
+}
+
+absl::Status MemoryPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
+  const int64_t generation = entry->generation;
+  return Write(key, std::move(entry),
+               [generation](int64_t there) { return there == 0 || IsNewer(generation, there); });
+}
+
+absl::StatusOr<bool> MemoryPlanStore::Erase(const PlanKey& key) {
   Shard& shard = ShardOf(key);
   std::lock_guard<std::mutex> lock(shard.mutex);
   const auto found = shard.index.find(key);

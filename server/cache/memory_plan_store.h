@@ -23,8 +23,10 @@ class MemoryPlanStore final : public PlanStore {
   std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                          Access access) override;
+  absl::Status Replace(const PlanKey& key, int64_t read, std::shared_ptr<const PlanEntry> entry,
+                       Durability durability) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
-  bool Erase(const PlanKey& key) override;
+  absl::StatusOr<bool> Erase(const PlanKey& key) override;
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
   PlanStoreStats stats() const override;
 
@@ -48,6 +50,10 @@ class MemoryPlanStore final : public PlanStore {
   };
 
   Shard& ShardOf(const PlanKey& key);
+  // Where what is there, of generation 0 when there is nothing, may be replaced.
+  template <class MayReplace>
+  absl::Status Write(const PlanKey& key, std::shared_ptr<const PlanEntry> entry,
+                     const MayReplace& may_replace);
 
   const Bytes shard_capacity_;
   std::vector<std::unique_ptr<Shard>> shards_;

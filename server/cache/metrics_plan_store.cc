@@ -26,15 +26,24 @@ std::optional<std::shared_ptr<const PlanEntry>> MetricsPlanStore::GetNow(const P
   return entry;
 }
 
-absl::Status MetricsPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
-  absl::Status status = store_->Put(key, std::move(entry));
+absl::Status MetricsPlanStore::Written(absl::Status status) {
   if (absl::IsResourceExhausted(status)) metrics_->CacheRefused(tier_);
   PublishSize();
   return status;
 }
 
-bool MetricsPlanStore::Erase(const PlanKey& key) {
-  const bool erased = store_->Erase(key);
+absl::Status MetricsPlanStore::Replace(const PlanKey& key, int64_t read,
+                                       std::shared_ptr<const PlanEntry> entry,
+                                       Durability durability) {
+  return Written(store_->Replace(key, read, std::move(entry), durability));
+}
+
+absl::Status MetricsPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
+  return Written(store_->Put(key, std::move(entry)));
+}
+
+absl::StatusOr<bool> MetricsPlanStore::Erase(const PlanKey& key) {
+  absl::StatusOr<bool> erased = store_->Erase(key);
   PublishSize();
   return erased;
 }

@@ -20,12 +20,15 @@ class MetricsPlanStore final : public PlanStore {
   PlanAnswer Look(const PlanKey& key, Access access) override;
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                          Access access) override;
+  absl::Status Replace(const PlanKey& key, int64_t read, std::shared_ptr<const PlanEntry> entry,
+                       Durability durability) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
-  bool Erase(const PlanKey& key) override;
+  absl::StatusOr<bool> Erase(const PlanKey& key) override;
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
   PlanStoreStats stats() const override;
 
  private:
+  absl::Status Written(absl::Status status);
   void PublishSize();
 
   const std::unique_ptr<PlanStore> store_;

@@ -1,5 +1,6 @@
 #include "server/cache/plan_entry.h"
 
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -53,6 +54,11 @@ std::shared_ptr<const PlanEntry> WithoutOldestPlans(PlanEntry entry, Bytes capac
 }
 
 }  // namespace
+
+int64_t FirstGeneration() {
+  thread_local std::random_device random;
+  return int64_t{random()} * kChangesPerHistory + 1;
+}
 
 absl::Status StaleGenerationError() {
   return absl::AbortedError("the entry has changed since it was read");

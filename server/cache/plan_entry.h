@@ -79,10 +79,22 @@ struct PlanEntry {
   std::string name;
   // Nothing of it changes: no re-solve, no new reference, no new plan.
   bool frozen = false;
-  // Grows by one with every change. A store that several servers share refuses a change of what
-  // another one has changed since it was read.
+  // Of a history: from FirstGeneration it grows by one with every change. A store refuses a change of
+  // what somebody else has changed since it was read.
   int64_t generation = 0;
 };
+
+// The low part of a generation counts changes; the rest tells histories apart: what is made anew
+// after it was erased or lost begins another one. Exact as a double, so that Redis can compare.
+inline constexpr int64_t kChangesPerHistory = int64_t{1} << 20;
+
+// Of a history that no other entry has, near enough.
+int64_t FirstGeneration();
+
+// Whether `a` comes after `b` in one history. Of two histories neither is newer.
+inline bool IsNewer(int64_t a, int64_t b) {
+  return a > b && a / kChangesPerHistory == b / kChangesPerHistory;
+}
 
 // ABORTED: somebody else has changed the entry since it was read.
 absl::Status StaleGenerationError();

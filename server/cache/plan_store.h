@@ -36,6 +36,12 @@ struct PlanAnswer {
   Absence absence = Absence::kUnknown;
 };
 
+// Where a change must have arrived to be one.
+enum class Durability {
+  kBestEffort,  // in any tier: what is lost is solved or measured anew
+  kRequired,    // in all of them, or nowhere: somebody is told that it is done
+};
+
 // Thread-safe.
 class PlanStore {
  public:
@@ -53,14 +59,20 @@ class PlanStore {
   virtual std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                                  Access access) = 0;
 
-  // Replaces what is under the key. ABORTED when what is there is not of a smaller generation: read
-  // it again and change that. An entry that alone is over the store's limit is kept without
-  // its oldest plans; RESOURCE_EXHAUSTED when it is too large with its newest one alone: then what
-  // was there before stays. Another error: the store failed, and has what it had before.
+  // Changes what was read: `read` is its generation, 0 for nothing. ABORTED when that is not what is
+  // there any more: read it again and change that. So no change undoes another one, or an Erase. An
+  // entry that alone is over the store's limit is kept without its oldest plans; RESOURCE_EXHAUSTED
+  // when it is too large with its newest one alone: then what was there before stays. Another error:
+  // the store failed, and has what it had before.
+  virtual absl::Status Replace(const PlanKey& key, int64_t read,
+                               std::shared_ptr<const PlanEntry> entry, Durability durability) = 0;
+
+  // The copy of an entry that another store has: fills a gap, or replaces what is older (IsNewer).
+  // ABORTED where it does not, or where the store remembers that the key was erased; else as Replace.
   virtual absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) = 0;
 
-  // False when there was nothing.
-  virtual bool Erase(const PlanKey& key) = 0;
+  // Whether there was something. An error: it may still be there, or come back.
+  virtual absl::StatusOr<bool> Erase(const PlanKey& key) = 0;
 
   // At most `limit` keys in rising order, those after `after`; fewer than that only at the end. What
   // comes and goes meanwhile may be missed.

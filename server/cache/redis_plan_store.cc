@@ -12,21 +12,36 @@
 namespace stowage {
 namespace {
 
-// KEYS: plan, gone. ARGV: generation, bytes, milliseconds to live. 0: what is there is not older.
-// Numbers of Lua are exact up to 2^53, which no generation reaches. Redis checks its memory limit at
-// a script's first write only, so nothing is deleted needlessly before the large one.
-constexpr char kPut[] = R"(
+// KEYS: plan, gone. ARGV: generation, bytes, milliseconds to live, changes per history, rule: the
+// generation that must be there (0 for nothing), or "copy". 0: the rule forbids it. Numbers of Lua
+// are exact up to 2^53. Redis checks its memory limit at a script's first write only, so nothing is
+// deleted needlessly before the large one.
+constexpr char kWrite[] = R"(
 local kind = redis.call('TYPE', KEYS[1]).ok
-if kind == 'hash' then
-  local there = tonumber(redis.call('HGET', KEYS[1], 'g') or '')
-  if there and there >= tonumber(ARGV[1]) then return 0 end
-elseif kind ~= 'none' then
-  redis.call('DEL', KEYS[1])
+local there = kind == 'hash' and tonumber(redis.call('HGET', KEYS[1], 'g') or '') or 0
+if ARGV[5] == 'copy' then
+  local new, changes = tonumber(ARGV[1]), tonumber(ARGV[4])
+  local newer = new > there and math.floor(new / changes) == math.floor(there / changes)
+  if there ~= 0 and not newer then return 0 end
+  if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
+elseif there ~= tonumber(ARGV[5]) then
+  return 0
 end
+if kind ~= 'hash' and kind ~= 'none' then redis.call('DEL', KEYS[1]) end
 redis.call('HSET', KEYS[1], 'g', ARGV[1], 'v', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('DEL', KEYS[2])
 return 1
+)";
+
+constexpr char kCopyRule[] = "copy";
+
+// KEYS: plan, gone. ARGV: milliseconds to remember it. The note comes after what frees memory, so
+// that a full server takes it.
+constexpr char kErase[] = R"(
+local erased = redis.call('DEL', KEYS[1])
+redis.call('SET', KEYS[2], '1', 'PX', ARGV[1])
+return erased
 )";
 
 // KEYS: plan. ARGV: the generation that was read, or nothing.
@@ -127,12 +142,23 @@ std::optional<std::shared_ptr<const PlanEntry>> RedisPlanStore::GetNow(const Pla
   return std::nullopt;
 }
 
+absl::Status RedisPlanStore::Replace(const PlanKey& key, int64_t read,
+                                     std::shared_ptr<const PlanEntry> entry, Durability) {
+  return Write(key, std::move(entry), absl::StrCat(read));
+}
+
 absl::Status RedisPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
+  return Write(key, std::move(entry), kCopyRule);
+}
+
+absl::Status RedisPlanStore::Write(const PlanKey& key, std::shared_ptr<const PlanEntry> entry,
+                                   const std::string& rule) {
   auto fit = FitTo(options_.largest_entry, std::move(entry));
   if (!fit.ok()) return fit.status();
-  const auto replies = pool_->Run(
-      {{"EVAL", kPut, "2", keys_.Plan(key), keys_.Gone(key), absl::StrCat(fit->entry->generation),
-        EncodeEntry(*fit->entry), Milliseconds(options_.time_to_live)}});
+  const auto replies =
+      pool_->Run({{"EVAL", kWrite, "2", keys_.Plan(key), keys_.Gone(key),
+                   absl::StrCat(fit->entry->generation), EncodeEntry(*fit->entry),
+                   Milliseconds(options_.time_to_live), absl::StrCat(kChangesPerHistory), rule}});
   if (!replies.ok()) {
     metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
     return replies.status();
@@ -144,19 +170,18 @@ absl::Status RedisPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanE
   return replies->front().integer == 1 ? absl::OkStatus() : StaleGenerationError();
 }
 
-bool RedisPlanStore::Erase(const PlanKey& key) {
-  // The note first: who reads in between sees the entry, not its absence without a reason.
-  const auto replies =
-      pool_->Run({{"SET", keys_.Gone(key), "1", "PX", Milliseconds(options_.remember_erased)},
-                  {"DEL", keys_.Plan(key)}});
+absl::StatusOr<bool> RedisPlanStore::Erase(const PlanKey& key) {
+  const auto replies = pool_->Run({{"EVAL", kErase, "2", keys_.Plan(key), keys_.Gone(key),
+                                    Milliseconds(options_.remember_erased)}});
   if (!replies.ok()) {
     metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
-    return false;
+    return replies.status();
   }
-  if (!StatusOf(replies->front()).ok() || !StatusOf(replies->back()).ok()) {
+  if (absl::Status refused = StatusOf(replies->front()); !refused.ok()) {
     metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kNotWritten);
+    return absl::UnavailableError(refused.message());
   }
-  return replies->back().integer == 1;
+  return replies->front().integer == 1;
 }
 
 std::vector<PlanKey> RedisPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {

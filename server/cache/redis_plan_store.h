@@ -51,8 +51,10 @@ class RedisPlanStore final : public PlanStore {
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                          Access access) override;
   // UNAVAILABLE or FAILED_PRECONDITION: not written, with the reason.
+  absl::Status Replace(const PlanKey& key, int64_t read, std::shared_ptr<const PlanEntry> entry,
+                       Durability durability) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
-  bool Erase(const PlanKey& key) override;
+  absl::StatusOr<bool> Erase(const PlanKey& key) override;
   // Walks all keys of the database for each page: for people, not for requests.
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
   // Of the whole database, everybody's keys included; `charged` is the server's memory. Evictions
@@ -63,6 +65,9 @@ class RedisPlanStore final : public PlanStore {
   PlanAnswer Failed(CacheFailure failure);
   PlanAnswer Decoded(const PlanKey& key, const std::string& generation, std::string bytes);
   PlanAnswer Absent(const PlanKey& key);
+  // The script's `rule`: see there.
+  absl::Status Write(const PlanKey& key, std::shared_ptr<const PlanEntry> entry,
+                     const std::string& rule);
   void Renew(const PlanKey& key);
   void Discard(const PlanKey& key, const std::string& generation);
 

@@ -154,7 +154,7 @@ PlanAnswer SqlitePlanStore::Look(const PlanKey& key, Access access) {
   }
   if (!entry.ok()) {
     Count(FailureOf(entry.status()));
-    Remove(key, generation);
+    Remove(key, generation).status().IgnoreError();
     return PlanAnswer();
   }
   if (access == Access::kLookup) Use(key);
@@ -165,20 +165,36 @@ std::optional<std::shared_ptr<const PlanEntry>> SqlitePlanStore::GetNow(const Pl
   return std::nullopt;
 }
 
+absl::Status SqlitePlanStore::Replace(const PlanKey& key, int64_t read,
+                                      std::shared_ptr<const PlanEntry> entry, Durability) {
+  return WriteEntry(key, std::move(entry), [read](int64_t there) { return there == read; });
+}
+
 absl::Status SqlitePlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
+  const int64_t generation = entry->generation;
+  return WriteEntry(key, std::move(entry), [generation](int64_t there) {
+    return there == 0 || IsNewer(generation, there);
+  });
+}
+
+template <class MayReplace>
+absl::Status SqlitePlanStore::WriteEntry(const PlanKey& key, std::shared_ptr<const PlanEntry> entry,
+                                         const MayReplace& may_replace) {
   const absl::StatusOr<ChargedEntry> fit = FitTo(options_.max_bytes, std::move(entry));
   if (!fit.ok()) return fit.status();
   const std::string bytes = EncodeEntry(*fit->entry);
   std::lock_guard<std::mutex> writing(write_mutex_);
-  return Write([&](Change* change) { return Replace(key, *fit, bytes, change); });
+  return Write([&](Change* change) { return WriteRow(key, *fit, bytes, may_replace, change); });
 }
 
-absl::Status SqlitePlanStore::Replace(const PlanKey& key, const ChargedEntry& entry,
-                                      const std::string& bytes, Change* change) {
+template <class MayReplace>
+absl::Status SqlitePlanStore::WriteRow(const PlanKey& key, const ChargedEntry& entry,
+                                       const std::string& bytes, const MayReplace& may_replace,
+                                       Change* change) {
   const auto there = entries_->Find(key);
   if (!there.ok()) return there.status();
   const std::optional<SqliteEntries::Row>& row = *there;
-  if (row && row->generation >= entry.entry->generation) return StaleGenerationError();
+  if (!may_replace(row ? row->generation : 0)) return StaleGenerationError();
   change->entries = row ? 0 : 1;
   change->charged = entry.charge.value() - (row ? row->charge : 0);
   // Before the entry is used itself: then it is not what goes.
@@ -202,9 +218,12 @@ absl::Status SqlitePlanStore::Evict(Change* change) {
   return absl::OkStatus();
 }
 
-bool SqlitePlanStore::Erase(const PlanKey& key) { return Remove(key, std::nullopt); }
+absl::StatusOr<bool> SqlitePlanStore::Erase(const PlanKey& key) {
+  return Remove(key, std::nullopt);
+}
 
-bool SqlitePlanStore::Remove(const PlanKey& key, std::optional<int64_t> generation) {
+absl::StatusOr<bool> SqlitePlanStore::Remove(const PlanKey& key,
+                                             std::optional<int64_t> generation) {
   bool removed = false;
   std::lock_guard<std::mutex> writing(write_mutex_);
   const absl::Status status = Write([&](Change* change) {
@@ -217,7 +236,8 @@ bool SqlitePlanStore::Remove(const PlanKey& key, std::optional<int64_t> generati
     removed = true;
     return entries_->Remove(row->id);
   });
-  return status.ok() && removed;
+  if (!status.ok()) return status;
+  return removed;
 }
 
 void SqlitePlanStore::Use(const PlanKey& key) {

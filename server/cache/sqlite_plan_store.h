@@ -51,8 +51,10 @@ class SqlitePlanStore final : public PlanStore {
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                          Access access) override;
   // Beside what every store says, UNAVAILABLE: it could not be written.
+  absl::Status Replace(const PlanKey& key, int64_t read, std::shared_ptr<const PlanEntry> entry,
+                       Durability durability) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
-  bool Erase(const PlanKey& key) override;
+  absl::StatusOr<bool> Erase(const PlanKey& key) override;
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
   PlanStoreStats stats() const override;
 
@@ -73,15 +75,20 @@ class SqlitePlanStore final : public PlanStore {
   absl::Status InTransaction(const Work& work);
   template <class Work>
   absl::Status Write(const Work& work);
-  absl::Status Replace(const PlanKey& key, const ChargedEntry& entry, const std::string& bytes,
-                       Change* change);
+  // Where what is there, of generation 0 when there is nothing, may be replaced.
+  template <class MayReplace>
+  absl::Status WriteEntry(const PlanKey& key, std::shared_ptr<const PlanEntry> entry,
+                          const MayReplace& may_replace);
+  template <class MayReplace>
+  absl::Status WriteRow(const PlanKey& key, const ChargedEntry& entry, const std::string& bytes,
+                        const MayReplace& may_replace, Change* change);
   absl::Status Evict(Change* change);
   absl::Status WriteUses();
 
   template <class T, class Reading>
   absl::StatusOr<T> Read(const Reading& reading);
   // Whatever is there, or only what is of that generation.
-  bool Remove(const PlanKey& key, std::optional<int64_t> generation);
+  absl::StatusOr<bool> Remove(const PlanKey& key, std::optional<int64_t> generation);
   void Use(const PlanKey& key);
   void Count(CacheFailure failure) { metrics_->CacheFailed(CacheTier::kSqlite, failure); }
   bool is_over(int64_t more) const { return charged_ + more > options_.max_bytes.value(); }

@@ -61,39 +61,36 @@ std::shared_ptr<const PlanEntry> TieredPlanStore::Get(const PlanKey& key, Access
 }
 
 PlanAnswer TieredPlanStore::Look(const PlanKey& key, Access access) {
-  if (access == Access::kUpdate) return LookSlow(key, access, fast_->Get(key, Access::kPeek));
-  std::shared_ptr<const PlanEntry> copy = fast_->Get(key, access);
-  if (copy && !ClaimComparison(key)) return PlanAnswer{std::move(copy)};
-  return LookSlow(key, access, std::move(copy));
+  const uint64_t erasures = ErasuresOf(key);
+  const bool update = access == Access::kUpdate;
+  std::shared_ptr<const PlanEntry> copy = fast_->Get(key, update ? Access::kPeek : access);
+  if (copy && !update && !ClaimComparison(key)) return PlanAnswer{std::move(copy)};
+  return LookSlow(key, access, std::move(copy), erasures);
 }
 
 PlanAnswer TieredPlanStore::LookSlow(const PlanKey& key, Access access,
-                                     std::shared_ptr<const PlanEntry> copy) {
-  uint64_t erasures = ErasuresOf(key);
+                                     std::shared_ptr<const PlanEntry> copy, uint64_t erasures) {
   PlanAnswer slow = slow_->Look(key, access);
   if (slow.entry) {
-    if (copy && copy->generation > slow.entry->generation) {
-      if (IsAhead(key)) return KeepCopy(key, std::move(copy), true);
-      // Another server has erased it and made it anew: the copy is of what was before.
-      Drop(key);
-      erasures = ErasuresOf(key);
+    if (copy && IsNewer(copy->generation, slow.entry->generation)) {
+      return KeepCopy(key, std::move(copy), true, erasures);
     }
     SetAhead(key, false);
     Fill(key, slow.entry, erasures);
     return slow;
   }
-  if (slow.absence == Absence::kErased) Drop(key);
+  if (slow.absence == Absence::kErased) Drop(key).status().IgnoreError();
   if (!copy || slow.absence == Absence::kErased) return slow;
-  return KeepCopy(key, std::move(copy), slow.absence == Absence::kUnknown);
+  return KeepCopy(key, std::move(copy), slow.absence == Absence::kUnknown, erasures);
 }
 
 PlanAnswer TieredPlanStore::KeepCopy(const PlanKey& key, std::shared_ptr<const PlanEntry> copy,
-                                     bool give_back) {
-  if (give_back && freshness_) {
-    const absl::Status given = slow_->Put(key, copy);
+                                     bool give_back, uint64_t erasures) {
+  if (give_back) {
+    const absl::Status given = GiveBack(key, copy, erasures);
     if (absl::IsAborted(given)) {
-      // Another server has changed it meanwhile: the next Get reads that.
-      Drop(key);
+      // Somebody has changed or erased it meanwhile: the next Get reads that.
+      Drop(key).status().IgnoreError();
       return PlanAnswer{std::move(copy)};
     }
     SetAhead(key, !given.ok());
@@ -103,6 +100,13 @@ PlanAnswer TieredPlanStore::KeepCopy(const PlanKey& key, std::shared_ptr<const P
   std::lock_guard<std::mutex> lock(stripe.mutex);
   MarkFresh(&stripe, key);
   return PlanAnswer{std::move(copy)};
+}
+
+absl::Status TieredPlanStore::GiveBack(const PlanKey& key,
+                                       const std::shared_ptr<const PlanEntry>& copy,
+                                       uint64_t erasures) {
+  std::lock_guard<std::mutex> upkeep(StripeOf(key).upkeep);
+  return ErasuresOf(key) == erasures ? slow_->Put(key, copy) : StaleGenerationError();
 }
 
 bool TieredPlanStore::IsAhead(const PlanKey& key) {
@@ -139,27 +143,27 @@ void TieredPlanStore::Fill(const PlanKey& key, const std::shared_ptr<const PlanE
   std::lock_guard<std::mutex> lock(stripe.mutex);
   if (stripe.erasures != erasures) {
     // Of this key or of another one: without a copy the next Get asks, so none is never wrong.
-    if (stripe.ahead.count(key) == 0) fast_->Erase(key);
+    if (stripe.ahead.count(key) == 0) fast_->Erase(key).status().IgnoreError();
     stripe.compared.erase(key);
     return;
   }
   absl::Status status = fast_->Put(key, entry);
   if (absl::IsAborted(status)) {
     const auto copy = fast_->Get(key, Access::kPeek);
-    if (copy && copy->generation > entry->generation) return;
-    // Equal generations of different histories: both servers changed the same one while the slow
-    // tier was away. Its history is the one that counts.
-    fast_->Erase(key);
+    if (copy && IsNewer(copy->generation, entry->generation)) return;
+    // Another history, or both servers changed the same generation while the slow tier was away: it
+    // is the one that counts.
+    fast_->Erase(key).status().IgnoreError();
     status = fast_->Put(key, entry);
   }
   if (!status.ok()) {
-    fast_->Erase(key);
+    fast_->Erase(key).status().IgnoreError();
     return;
   }
   MarkFresh(&stripe, key);
 }
 
-bool TieredPlanStore::Drop(const PlanKey& key) {
+absl::StatusOr<bool> TieredPlanStore::Drop(const PlanKey& key) {
   Stripe& stripe = StripeOf(key);
   std::lock_guard<std::mutex> lock(stripe.mutex);
   ++stripe.erasures;
@@ -168,23 +172,50 @@ bool TieredPlanStore::Drop(const PlanKey& key) {
   return fast_->Erase(key);
 }
 
-absl::Status TieredPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
-  const uint64_t erasures = ErasuresOf(key);
-  const absl::Status slow = slow_->Put(key, entry);
+absl::Status TieredPlanStore::Written(const PlanKey& key,
+                                      const std::shared_ptr<const PlanEntry>& entry,
+                                      uint64_t erasures, const absl::Status& slow,
+                                      const std::function<absl::Status()>& write_fast) {
   if (absl::IsAborted(slow)) {
-    Drop(key);
+    Drop(key).status().IgnoreError();
     return slow;
   }
   SetAhead(key, !slow.ok());
-  if (!slow.ok()) return fast_->Put(key, std::move(entry));
+  if (!slow.ok()) return write_fast();
   Fill(key, entry, erasures);
   return slow;
 }
 
-bool TieredPlanStore::Erase(const PlanKey& key) {
-  const bool slow = slow_->Erase(key);
-  const bool fast = Drop(key);
-  return slow || fast;
+absl::Status TieredPlanStore::Replace(const PlanKey& key, int64_t read,
+                                      std::shared_ptr<const PlanEntry> entry,
+                                      Durability durability) {
+  const uint64_t erasures = ErasuresOf(key);
+  const bool ahead = IsAhead(key);
+  if (ahead && durability == Durability::kRequired) {
+    return absl::UnavailableError("what is to be changed could not be written itself");
+  }
+  // Of what it has failed to take the slow tier has an older generation than was read, or none.
+  const absl::Status slow =
+      ahead ? slow_->Put(key, entry) : slow_->Replace(key, read, entry, durability);
+  const bool refused = !slow.ok() && !absl::IsAborted(slow);
+  if (refused && durability == Durability::kRequired) return slow;
+  return Written(key, entry, erasures, slow,
+                 [&] { return fast_->Replace(key, read, entry, durability); });
+}
+
+absl::Status TieredPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
+  const uint64_t erasures = ErasuresOf(key);
+  const absl::Status slow = slow_->Put(key, entry);
+  return Written(key, entry, erasures, slow, [&] { return fast_->Put(key, entry); });
+}
+
+absl::StatusOr<bool> TieredPlanStore::Erase(const PlanKey& key) {
+  std::lock_guard<std::mutex> upkeep(StripeOf(key).upkeep);
+  const absl::StatusOr<bool> slow = slow_->Erase(key);
+  if (!slow.ok()) return slow;
+  const absl::StatusOr<bool> fast = Drop(key);
+  if (!fast.ok()) return fast;
+  return *slow || *fast;
 }
 
 std::vector<PlanKey> TieredPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {

@@ -2,8 +2,8 @@
 // servers share. Three tiers are two of these, one inside the other.
 //
 // The slow tier is the one that counts: what is changed is read from it, and it is written first.
-// It may fail, and it may lose entries; then the fast one's copy serves on and, where the slow
-// tier is shared, goes back into it.
+// It may fail, and it may lose entries; then the fast one's copy serves on, and goes back into it
+// where the slow tier is shared, or the entry is to be changed.
 #ifndef STOWAGE_SERVER_CACHE_TIERED_PLAN_STORE_H_
 #define STOWAGE_SERVER_CACHE_TIERED_PLAN_STORE_H_
 
@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,7 +24,8 @@
 
 namespace stowage {
 
-// Thread-safe. No lock is held while the slow tier works.
+// Thread-safe. No lock is held while the slow tier works, but by those who erase from it or give
+// back to it.
 class TieredPlanStore final : public PlanStore {
  public:
   // `freshness` is for a slow tier that other servers change, too: a copy in the fast tier that was
@@ -38,11 +40,14 @@ class TieredPlanStore final : public PlanStore {
   // Nothing, too, when the fast tier's copy must be compared first.
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
                                                          Access access) override;
-  // ABORTED from the slow tier drops the fast one's copy. Any other failure of the slow tier leaves
-  // the entry in the fast one, whose status is returned.
+  // ABORTED from the slow tier drops the fast one's copy. After another failure of the slow tier a
+  // change that must not be lost has not happened; any other one is in the fast tier, whose status is
+  // returned.
+  absl::Status Replace(const PlanKey& key, int64_t read, std::shared_ptr<const PlanEntry> entry,
+                       Durability durability) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
-  // From both. A slow tier that is away keeps the entry, and brings it back.
-  bool Erase(const PlanKey& key) override;
+  // From both; from none if the slow tier fails.
+  absl::StatusOr<bool> Erase(const PlanKey& key) override;
   // The keys of both.
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
   // Of the slow tier.
@@ -58,6 +63,9 @@ class TieredPlanStore final : public PlanStore {
     std::map<PlanKey, Clock::time_point> compared;  // within `freshness`
     std::deque<std::pair<Clock::time_point, PlanKey>> by_time;
     std::set<PlanKey> ahead;  // the slow tier failed to take what the fast one has
+    // Held, before the other one, by who erases from the slow tier or gives back to it: what is
+    // erased does not come back.
+    std::mutex upkeep;
   };
 
   Stripe& StripeOf(const PlanKey& key);
@@ -66,15 +74,24 @@ class TieredPlanStore final : public PlanStore {
   bool ClaimComparison(const PlanKey& key);
   void MarkFresh(Stripe* stripe, const PlanKey& key);
   uint64_t ErasuresOf(const PlanKey& key);
-  PlanAnswer LookSlow(const PlanKey& key, Access access, std::shared_ptr<const PlanEntry> copy);
+  // `erasures` is of before the copy was read.
+  PlanAnswer LookSlow(const PlanKey& key, Access access, std::shared_ptr<const PlanEntry> copy,
+                      uint64_t erasures);
   // The fast tier's copy serves on; what the slow tier has lost is given back to it.
-  PlanAnswer KeepCopy(const PlanKey& key, std::shared_ptr<const PlanEntry> copy, bool give_back);
+  PlanAnswer KeepCopy(const PlanKey& key, std::shared_ptr<const PlanEntry> copy, bool give_back,
+                      uint64_t erasures);
+  absl::Status GiveBack(const PlanKey& key, const std::shared_ptr<const PlanEntry>& copy,
+                        uint64_t erasures);
+  // What follows for the fast tier from what a write of the slow one says.
+  absl::Status Written(const PlanKey& key, const std::shared_ptr<const PlanEntry>& entry,
+                       uint64_t erasures, const absl::Status& slow,
+                       const std::function<absl::Status()>& write_fast);
   bool IsAhead(const PlanKey& key);
   void SetAhead(const PlanKey& key, bool ahead);
   // Makes what the slow tier has the fast tier's copy, unless an Erase came in between or a newer
   // one is there. What does not fit leaves no copy.
   void Fill(const PlanKey& key, const std::shared_ptr<const PlanEntry>& entry, uint64_t erasures);
-  bool Drop(const PlanKey& key);
+  absl::StatusOr<bool> Drop(const PlanKey& key);
 
   const std::unique_ptr<PlanStore> fast_;
   const std::unique_ptr<PlanStore> slow_;

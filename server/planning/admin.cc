@@ -67,10 +67,10 @@ std::shared_ptr<const PlanEntry> PlanAdmin::Find(const AdminCaller& caller, cons
   return entry && MaySee(caller, *entry) ? entry : nullptr;
 }
 
-absl::Status PlanAdmin::Update(const AdminCaller& caller, const PlanKey& key,
+absl::Status PlanAdmin::Update(const AdminCaller& caller, const PlanKey& key, Durability durability,
                                const EntryChange& change) {
   return UpdateEntry(
-      key,
+      key, durability,
       [&](const PlanEntry& entry) -> absl::StatusOr<std::optional<PlanEntry>> {
         if (!MaySee(caller, entry)) return PlanNotCachedError();
         return change(entry);
@@ -119,11 +119,12 @@ EntryPage PlanAdmin::ListKey(const AdminCaller& caller, const PlanKey& key) {
 absl::Status PlanAdmin::Pin(const AdminCaller& caller, const PlanKey& key, const RevisionId& id,
                             PinAction action) {
   const absl::Status status =
-      Update(caller, key, [&](const PlanEntry& entry) -> absl::StatusOr<std::optional<PlanEntry>> {
-        absl::StatusOr<PlanEntry> changed = Changed(entry, id, action);
-        if (!changed.ok()) return changed.status();
-        return *std::move(changed);
-      });
+      Update(caller, key, Durability::kRequired,
+             [&](const PlanEntry& entry) -> absl::StatusOr<std::optional<PlanEntry>> {
+               absl::StatusOr<PlanEntry> changed = Changed(entry, id, action);
+               if (!changed.ok()) return changed.status();
+               return *std::move(changed);
+             });
   AuditEvent event;
   event.action = NameOf(action);
   event.change = true;
@@ -135,13 +136,22 @@ absl::Status PlanAdmin::Pin(const AdminCaller& caller, const PlanKey& key, const
   return status;
 }
 
-bool PlanAdmin::Delete(const AdminCaller& caller, const PlanKey& key) {
-  const bool deleted = Find(caller, key, Access::kUpdate) != nullptr && store_->Erase(key);
+absl::StatusOr<bool> PlanAdmin::EraseSeen(const AdminCaller& caller, const PlanKey& key) {
+  const PlanAnswer found = store_->Look(key, Access::kUpdate);
+  if (!found.entry && found.absence == Absence::kFailed) return AbsentError(found.absence);
+  if (!found.entry || !MaySee(caller, *found.entry)) return false;
+  absl::StatusOr<bool> erased = store_->Erase(key);
+  if (!erased.ok()) return StoreUnavailableError(std::string(erased.status().message()));
+  return erased;
+}
+
+absl::StatusOr<bool> PlanAdmin::Delete(const AdminCaller& caller, const PlanKey& key) {
+  absl::StatusOr<bool> deleted = EraseSeen(caller, key);
   AuditEvent event;
   event.action = "delete";
   event.change = true;
   event.key = key;
-  event.outcome = deleted ? "ok" : "nothing there";
+  event.outcome = deleted.ok() && !*deleted ? "nothing there" : OutcomeOf(deleted.status());
   Audit(caller, std::move(event));
   return deleted;
 }
@@ -150,12 +160,13 @@ absl::StatusOr<ReportOutcome> PlanAdmin::Report(const AdminCaller& caller,
                                                 const stowage::Report& report) {
   ReportJudgement judgement;
   std::optional<PlanEntry> judged;
-  const absl::Status status = Update(
-      caller, report.key, [&](const PlanEntry& entry) -> absl::StatusOr<std::optional<PlanEntry>> {
-        judgement = AddReport(entry, report);
-        judged = entry;
-        return std::move(judgement.entry);
-      });
+  const absl::Status status =
+      Update(caller, report.key, Durability::kBestEffort,
+             [&](const PlanEntry& entry) -> absl::StatusOr<std::optional<PlanEntry>> {
+               judgement = AddReport(entry, report);
+               judged = entry;
+               return std::move(judgement.entry);
+             });
   AuditEvent event;
   event.action = "report";
   event.job = report.job;

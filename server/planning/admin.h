@@ -59,12 +59,14 @@ class PlanAdmin {
   EntryPage ListKey(const AdminCaller& caller, const PlanKey& key);
 
   // As revisions.h says, NOT_FOUND and FAILED_PRECONDITION included; ABORTED when others keep changing
-  // the entry. `id` is not looked at by kFreeze and kUnfreeze.
+  // the entry; UNAVAILABLE (reason STORE_UNAVAILABLE) when a tier of the store could not take it: then
+  // it has not happened. `id` is not looked at by kFreeze and kUnfreeze.
   absl::Status Pin(const AdminCaller& caller, const PlanKey& key, const RevisionId& id,
                    PinAction action);
 
-  // False when there was nothing.
-  bool Delete(const AdminCaller& caller, const PlanKey& key);
+  // False when there was nothing. UNAVAILABLE (reason STORE_UNAVAILABLE) when a tier could not be
+  // asked: the entry may still be there, or come back.
+  absl::StatusOr<bool> Delete(const AdminCaller& caller, const PlanKey& key);
 
   // What became of the report; NOT_FOUND when nothing is known of the plan.
   absl::StatusOr<ReportOutcome> Report(const AdminCaller& caller, const stowage::Report& report);
@@ -77,7 +79,9 @@ class PlanAdmin {
   std::shared_ptr<const PlanEntry> Find(const AdminCaller& caller, const PlanKey& key,
                                         Access access);
   // UpdateEntry for what is the caller's.
-  absl::Status Update(const AdminCaller& caller, const PlanKey& key, const EntryChange& change);
+  absl::Status Update(const AdminCaller& caller, const PlanKey& key, Durability durability,
+                      const EntryChange& change);
+  absl::StatusOr<bool> EraseSeen(const AdminCaller& caller, const PlanKey& key);
   void CountReport(const AdminCaller& caller, const stowage::Report& report,
                    const ReportJudgement& judgement, const PlanEntry& entry);
   void Audit(const AdminCaller& caller, AuditEvent event);

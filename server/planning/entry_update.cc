@@ -1,26 +1,36 @@
 #include "server/planning/entry_update.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "server/planning/planning_error.h"
 
 namespace stowage {
 
-absl::Status UpdateEntry(const PlanKey& key, const EntryChange& change, PlanStore* store) {
+absl::Status AbsentError(Absence absence) {
+  return absence == Absence::kFailed ? StoreUnavailableError("a tier does not answer")
+                                     : PlanNotCachedError();
+}
+
+absl::Status UpdateEntry(const PlanKey& key, Durability durability, const EntryChange& change,
+                         PlanStore* store) {
   constexpr int kAttempts = 3;
   absl::Status put = StaleGenerationError();
   for (int attempt = 0; attempt < kAttempts && absl::IsAborted(put); ++attempt) {
-    const std::shared_ptr<const PlanEntry> old = store->Get(key, Access::kUpdate);
-    if (!old) return PlanNotCachedError();
+    const PlanAnswer found = store->Look(key, Access::kUpdate);
+    if (!found.entry) return AbsentError(found.absence);
+    const std::shared_ptr<const PlanEntry>& old = found.entry;
     absl::StatusOr<std::optional<PlanEntry>> changed = change(*old);
     if (!changed.ok()) return changed.status();
     if (!changed->has_value()) return absl::OkStatus();
     PlanEntry entry = **std::move(changed);
     entry.generation = old->generation + 1;
-    put = store->Put(key, std::make_shared<const PlanEntry>(std::move(entry)));
+    put = store->Replace(key, old->generation, std::make_shared<const PlanEntry>(std::move(entry)),
+                         durability);
   }
-  return put;
+  if (put.ok() || absl::IsAborted(put) || absl::IsResourceExhausted(put)) return put;
+  return StoreUnavailableError(std::string(put.message()));
 }
 
 }  // namespace stowage

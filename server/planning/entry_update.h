@@ -13,9 +13,15 @@ namespace stowage {
 // The changed entry; nothing when there is nothing to change. May be called several times.
 using EntryChange = std::function<absl::StatusOr<std::optional<PlanEntry>>(const PlanEntry& entry)>;
 
-// Reads, changes and replaces, again if somebody else was faster: ABORTED after three times. NOT_FOUND
-// (reason PLAN_NOT_CACHED) without an entry; else the change's error, or the store's. Thread-safe.
-absl::Status UpdateEntry(const PlanKey& key, const EntryChange& change, PlanStore* store);
+// What it means for who needs an entry that there is none: NOT_FOUND (reason PLAN_NOT_CACHED), or
+// UNAVAILABLE (reason STORE_UNAVAILABLE) when the store cannot say.
+absl::Status AbsentError(Absence absence);
+
+// Reads, changes and replaces, again if somebody else was faster: ABORTED after three times.
+// AbsentError without an entry; else the change's error, RESOURCE_EXHAUSTED for an entry that is too
+// large, or UNAVAILABLE (reason STORE_UNAVAILABLE) when the store failed. Thread-safe.
+absl::Status UpdateEntry(const PlanKey& key, Durability durability, const EntryChange& change,
+                         PlanStore* store);
 
 }  // namespace stowage
 

@@ -111,15 +111,16 @@ void PlanCache::Change(const PlanningProblem& problem,
   std::lock_guard<std::mutex> lock(record_mutexes_[stripe]);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::shared_ptr<const PlanEntry> old = store_->Get(problem.key, Access::kUpdate);
-    const int64_t generation = old ? old->generation : 0;
+    const int64_t read = old ? old->generation : 0;
     if (old && old->canonical != *problem.canonical) old = nullptr;
     std::optional<PlanEntry> entry = change(old.get());
     if (!entry) return;
-    entry->generation = generation + 1;
+    entry->generation = read == 0 ? FirstGeneration() : read + 1;
     // An entry that the store cannot hold costs later hits, not this answer; one that another server
     // has changed meanwhile is changed anew.
     const absl::Status put =
-        store_->Put(problem.key, std::make_shared<const PlanEntry>(*std::move(entry)));
+        store_->Replace(problem.key, read, std::make_shared<const PlanEntry>(*std::move(entry)),
+                        Durability::kBestEffort);
     if (!absl::IsAborted(put)) return;
   }
 }

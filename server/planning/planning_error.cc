@@ -29,6 +29,12 @@ absl::Status PlanNotCachedError() {
                             "PLAN_NOT_CACHED");
 }
 
+absl::Status StoreUnavailableError(const std::string& why) {
+  return WithPlanningReason(
+      absl::UnavailableError(absl::StrCat("plans cannot be changed everywhere now: ", why)),
+      "STORE_UNAVAILABLE");
+}
+
 absl::Status QueueFullError(size_t limit, std::chrono::nanoseconds retry_after) {
   return Exhausted(absl::StrCat("all ", limit, " places of the solve queue are taken"),
                    "QUEUE_FULL", retry_after);

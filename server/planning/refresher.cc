@@ -52,7 +52,7 @@ void Refresher::LearnFrom(const PlanningProblem& problem, uint64_t job) {
     return learned;
   };
   // What is not learned now is learned from the next caller.
-  if (!UpdateEntry(problem.key, learn, store_).ok()) return;
+  if (!UpdateEntry(problem.key, Durability::kBestEffort, learn, store_).ok()) return;
   for (const Bytes budget : moved) {
     resolver_.Want({problem.key, budget, ResolveReason::kDrift});
   }
@@ -80,7 +80,7 @@ void Refresher::SolveAnew(const ResolveWish& wish, const StopToken& stop) {
   SolvedPlan solved{problem, *std::move(plan), false};
   // Another server's change of the entry meanwhile goes before; an entry that has gone stays away.
   UpdateEntry(
-      wish.key,
+      wish.key, Durability::kBestEffort,
       [&](const PlanEntry& now) -> absl::StatusOr<std::optional<PlanEntry>> {
         if (now.canonical != entry->canonical) return std::nullopt;
         return Record(&now, &solved);

@@ -140,7 +140,9 @@ absl::Status AdminHandlers::Handle(const v1::DeletePlanRequest& request, RpcReco
                                    v1::DeletePlanResponse* response) const {
   const absl::StatusOr<PlanKey> key = KeyOf(request.key(), record);
   if (!key.ok()) return key.status();
-  response->set_deleted(admin_->Delete(CallerOf(*record), *key));
+  const absl::StatusOr<bool> deleted = admin_->Delete(CallerOf(*record), *key);
+  if (!deleted.ok()) return deleted.status();
+  response->set_deleted(*deleted);
   return absl::OkStatus();
 }
 

@@ -106,7 +106,7 @@ TEST(FaultyPlanStore, AnOutageEnds) {
   EXPECT_EQ(store.Look(kKey, Access::kLookup).absence, Absence::kFailed);
   EXPECT_FALSE(store.GetNow(kKey, Access::kLookup).has_value());
   EXPECT_TRUE(absl::IsUnavailable(store.Put(kKey, EntryOf("a", 0, 2))));
-  EXPECT_FALSE(store.Erase(kKey));
+  EXPECT_TRUE(absl::IsUnavailable(store.Erase(kKey).status()));
   store.SetOut(false);
   EXPECT_EQ(store.Get(kKey, Access::kLookup)->generation, 1);
 }

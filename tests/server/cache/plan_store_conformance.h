@@ -45,7 +45,7 @@ class PlanStoreConformance : public ::testing::TestWithParam<StoreFactory> {
 
 TEST_P(PlanStoreConformance, AnUnknownKeyHasNoEntry) {
   EXPECT_EQ(store_->Get(KeyOf("a"), Access::kLookup), nullptr);
-  EXPECT_FALSE(store_->Erase(KeyOf("a")));
+  EXPECT_FALSE(*store_->Erase(KeyOf("a")));
   ExpectSize(0, Bytes(0));
 }
 
@@ -84,8 +84,35 @@ TEST_P(PlanStoreConformance, AChangeOfWhatHasChangedIsRefused) {
   EXPECT_EQ(store_->Get(KeyOf("a"), Access::kUpdate)->plans[0].plan->explanation.size(), 10u);
   EXPECT_TRUE(store_->Put(KeyOf("a"), EntryOf("a", 0, 6)).ok());
   EXPECT_EQ(GenerationOf("a"), 6);
-  store_->Erase(KeyOf("a"));
-  EXPECT_TRUE(store_->Put(KeyOf("a"), EntryOf("a", 0, 1)).ok());
+}
+
+TEST_P(PlanStoreConformance, AChangeIsOfWhatWasRead) {
+  const auto change = [this](int64_t read, int64_t generation) {
+    return store_->Replace(KeyOf("a"), read, EntryOf("a", 0, generation), Durability::kRequired);
+  };
+  EXPECT_TRUE(absl::IsAborted(change(1, 2))) << "there is nothing";
+  EXPECT_TRUE(change(0, 1).ok());
+  EXPECT_TRUE(absl::IsAborted(change(0, 7)));
+  EXPECT_TRUE(change(1, 2).ok());
+  EXPECT_TRUE(absl::IsAborted(change(1, 2)));
+  EXPECT_EQ(GenerationOf("a"), 2);
+  ASSERT_TRUE(*store_->Erase(KeyOf("a")));
+  EXPECT_TRUE(absl::IsAborted(change(2, 3))) << "it would undo the erasure";
+  EXPECT_EQ(GenerationOf("a"), -1);
+  const int64_t anew = FirstGeneration();
+  EXPECT_TRUE(change(0, anew).ok());
+  EXPECT_TRUE(absl::IsAborted(change(2, 3)));
+  EXPECT_EQ(GenerationOf("a"), anew);
+  ExpectSize(1, ChargeOf(*EntryOf("a")));
+}
+
+TEST_P(PlanStoreConformance, ACopyOfAnotherHistoryIsRefused) {
+  const int64_t there = 3 * kChangesPerHistory + 1;
+  ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("a", 0, there)).ok());
+  for (const int64_t other : {there + kChangesPerHistory, there - kChangesPerHistory}) {
+    EXPECT_TRUE(absl::IsAborted(store_->Put(KeyOf("a"), EntryOf("a", 0, other)))) << other;
+  }
+  EXPECT_TRUE(store_->Put(KeyOf("a"), EntryOf("a", 0, there + 1)).ok());
 }
 
 TEST_P(PlanStoreConformance, WhatIsNotWaitedForIsTheSameOrUndecided) {
@@ -120,8 +147,8 @@ TEST_P(PlanStoreConformance, ListsItsKeysInOrderAndByPages) {
 TEST_P(PlanStoreConformance, EraseTakesOneEntryAndItsCharge) {
   ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("a")).ok());
   ASSERT_TRUE(store_->Put(KeyOf("b"), EntryOf("b")).ok());
-  EXPECT_TRUE(store_->Erase(KeyOf("a")));
-  EXPECT_FALSE(store_->Erase(KeyOf("a")));
+  EXPECT_TRUE(*store_->Erase(KeyOf("a")));
+  EXPECT_FALSE(*store_->Erase(KeyOf("a")));
   EXPECT_EQ(store_->Get(KeyOf("a"), Access::kLookup), nullptr);
   EXPECT_NE(store_->Get(KeyOf("b"), Access::kLookup), nullptr);
   ExpectSize(1, ChargeOf(*EntryOf("b")));
@@ -137,7 +164,7 @@ TEST_P(PlanStoreConformance, KeysOfAnotherEncodingAreOtherKeys) {
 TEST_P(PlanStoreConformance, AnEntryOutlivesItsErasureForWhoHoldsIt) {
   ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("a")).ok());
   const auto held = store_->Get(KeyOf("a"), Access::kLookup);
-  store_->Erase(KeyOf("a"));
+  ASSERT_TRUE(*store_->Erase(KeyOf("a")));
   EXPECT_EQ(held->canonical, "a");
 }
 
@@ -154,7 +181,9 @@ TEST_P(PlanStoreConformance, ManyThreadsAtOnce) {
           const absl::Status put = store_->Put(KeyOf(name), EntryOf(name, 0, ++generation));
           EXPECT_TRUE(put.ok() || absl::IsAborted(put)) << put;
         }
-        if (i % 11 == 0) store_->Erase(KeyOf(name));
+        if (i % 11 == 0) {
+          EXPECT_TRUE(store_->Erase(KeyOf(name)).ok());
+        }
         const auto entry = store_->Get(KeyOf(name), Access::kLookup);
         if (entry) {
           EXPECT_EQ(entry->canonical, name);

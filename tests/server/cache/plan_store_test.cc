@@ -91,7 +91,7 @@ TEST(MetricsPlanStore, PublishesSizeAndEvictions) {
   EXPECT_EQ(metrics.cache_entries, 2);
   EXPECT_EQ(metrics.cache_bytes, 2 * one.value());
   EXPECT_EQ(metrics.cache_evictions, 1);
-  store.Erase(KeyOf("c"));
+  ASSERT_TRUE(*store.Erase(KeyOf("c")));
   EXPECT_EQ(metrics.cache_entries, 1);
   EXPECT_EQ(metrics.cache_evictions, 1);
 }

@@ -210,7 +210,7 @@ TEST_F(RedisFailure, ChangesOfAnotherServerArriveWithinTheFreshness) {
   ASSERT_TRUE(other.tiers->Put(kKey, EntryOf("a", 0, 2)).ok());
   EXPECT_TRUE(absl::IsAborted(node_.tiers->Put(kKey, EntryOf("a", 0, 2))));
   EXPECT_EQ(node_.Generation(), 2);
-  ASSERT_TRUE(other.tiers->Erase(kKey));
+  ASSERT_TRUE(*other.tiers->Erase(kKey));
   GrowStale();
   EXPECT_EQ(node_.Generation(), -1);
 }

@@ -139,9 +139,10 @@ TEST_F(RedisPlanStoreTest, ALookupOfAnEntryWithTimeLeftWritesNothing) {
 TEST_F(RedisPlanStoreTest, AnEraseIsToldFromAnEntryThatNeverWas) {
   EXPECT_EQ(store_->Look(kKey, Access::kLookup).absence, Absence::kUnknown);
   ASSERT_TRUE(store_->Put(kKey, EntryOf("a")).ok());
-  ASSERT_TRUE(store_->Erase(kKey));
+  ASSERT_TRUE(*store_->Erase(kKey));
   EXPECT_EQ(store_->Look(kKey, Access::kLookup).absence, Absence::kErased);
-  ASSERT_TRUE(store_->Put(kKey, EntryOf("a")).ok());
+  EXPECT_TRUE(absl::IsAborted(store_->Put(kKey, EntryOf("a")))) << "a copy of another server";
+  ASSERT_TRUE(store_->Replace(kKey, 0, EntryOf("a"), Durability::kBestEffort).ok());
   Server()->Ask({"DEL", name_});
   EXPECT_EQ(store_->Look(kKey, Access::kLookup).absence, Absence::kUnknown);
 }

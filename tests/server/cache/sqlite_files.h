@@ -72,7 +72,12 @@ class SqliteInFolder final : public PlanStore {
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override {
     return Call([&](PlanStore* store) { return store->Put(key, std::move(entry)); });
   }
-  bool Erase(const PlanKey& key) override {
+  absl::Status Replace(const PlanKey& key, int64_t read, std::shared_ptr<const PlanEntry> entry,
+                       Durability durability) override {
+    return Call(
+        [&](PlanStore* store) { return store->Replace(key, read, std::move(entry), durability); });
+  }
+  absl::StatusOr<bool> Erase(const PlanKey& key) override {
     return Call([&](PlanStore* store) { return store->Erase(key); });
   }
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {

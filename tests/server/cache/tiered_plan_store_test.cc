@@ -11,52 +11,25 @@
 #include "server/cache/metrics_plan_store.h"
 #include "tests/server/cache/entries.h"
 #include "tests/server/support/counting_metrics.h"
+#include "tests/server/support/forwarding_store.h"
 
 namespace stowage::testing {
 namespace {
 
 constexpr Bytes kAmple{64 << 20};
 constexpr std::chrono::milliseconds kFreshness{200};
+constexpr std::optional<std::chrono::nanoseconds> kForever = std::chrono::hours(1);
 const PlanKey kKey = KeyOf("a");
-
-// A store that several others see.
-class View final : public PlanStore {
- public:
-  explicit View(std::shared_ptr<PlanStore> store) : store_(std::move(store)) {}
-  std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override {
-    return Look(key, access).entry;
-  }
-  PlanAnswer Look(const PlanKey& key, Access access) override {
-    ++looks;
-    return store_->Look(key, access);
-  }
-  std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey&, Access) override {
-    return std::nullopt;
-  }
-  absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override {
-    return store_->Put(key, std::move(entry));
-  }
-  bool Erase(const PlanKey& key) override { return store_->Erase(key); }
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
-    return store_->List(after, limit);
-  }
-  PlanStoreStats stats() const override { return store_->stats(); }
-
-  std::atomic<int> looks{0};
-
- private:
-  const std::shared_ptr<PlanStore> store_;
-};
 
 // A server: a tiered store, and hands on its tiers.
 struct Server {
   explicit Server(const std::shared_ptr<PlanStore>& shared,
                   std::optional<std::chrono::nanoseconds> freshness = std::nullopt) {
     auto memory = std::make_unique<MemoryPlanStore>(kAmple);
-    auto view = std::make_unique<View>(shared);
+    auto remote = std::make_unique<RemoteStore>(shared);
     fast = memory.get();
-    slow = view.get();
-    store = std::make_unique<TieredPlanStore>(std::move(memory), std::move(view), freshness);
+    slow = remote.get();
+    store = std::make_unique<TieredPlanStore>(std::move(memory), std::move(remote), freshness);
   }
   int64_t GenerationOf(const PlanKey& key, Access access = Access::kLookup) const {
     const auto entry = store->Get(key, access);
@@ -64,7 +37,7 @@ struct Server {
   }
 
   MemoryPlanStore* fast;
-  View* slow;
+  RemoteStore* slow;
   std::unique_ptr<TieredPlanStore> store;
 };
 
@@ -94,7 +67,7 @@ TEST(TieredPlanStore, WhatIsNotDecidedNowIsCountedOnce) {
   TieredPlanStore store(
       std::make_unique<MetricsPlanStore>(std::make_unique<MemoryPlanStore>(kAmple),
                                          CacheTier::kMemory, &metrics),
-      std::make_unique<View>(shared));
+      std::make_unique<RemoteStore>(shared));
   EXPECT_FALSE(store.GetNow(kKey, Access::kLookup).has_value());
   EXPECT_EQ(metrics.cache_misses, 0);
   store.Get(kKey, Access::kLookup);
@@ -197,21 +170,41 @@ TEST(TieredPlanStore, WhatTheSlowTierLostIsGivenBackToIt) {
   const auto shared = Shared();
   const Server server(shared, kFreshness);
   ASSERT_TRUE(server.store->Put(kKey, EntryOf("a", 0, 3)).ok());
-  ASSERT_TRUE(shared->Erase(kKey));  // of memory: nobody remembers that it was
+  ASSERT_TRUE(*shared->Erase(kKey));  // of memory: nobody remembers that it was
   GrowStale();
   EXPECT_EQ(server.GenerationOf(kKey), 3);
   EXPECT_EQ(shared->Get(kKey, Access::kPeek)->generation, 3);
 }
 
-TEST(TieredPlanStore, WhatWasMadeAnewReplacesAnOlderHistory) {
+// Wherever its generations begin, and also while the copy is ahead of what was there before.
+TEST(TieredPlanStore, WhatWasMadeAnewReplacesAnotherHistory) {
+  for (const int64_t anew : {2 * kChangesPerHistory + 1, 4 * kChangesPerHistory + 1}) {
+    for (const bool ahead : {false, true}) {
+      const auto shared = Shared();
+      const Server server(shared, kFreshness);
+      const int64_t old = 3 * kChangesPerHistory + 5;
+      ASSERT_TRUE(server.store->Put(kKey, EntryOf("a", 0, old)).ok());
+      shared->SetOut(ahead);
+      ASSERT_TRUE(
+          server.store->Replace(kKey, old, EntryOf("a", 0, old + 1), Durability::kBestEffort).ok());
+      shared->SetOut(false);
+      ASSERT_TRUE(*shared->Erase(kKey));
+      ASSERT_TRUE(shared->Put(kKey, EntryOf("a", 0, anew)).ok());
+      GrowStale();
+      EXPECT_EQ(server.GenerationOf(kKey), anew);
+      EXPECT_EQ(shared->Get(kKey, Access::kPeek)->generation, anew);
+    }
+  }
+}
+
+// As after a restart of this server, which had changed it while the slow tier was away.
+TEST(TieredPlanStore, WhatIsNewerInOneHistoryGoesIntoTheSlowTier) {
   const auto shared = Shared();
   const Server server(shared, kFreshness);
-  ASSERT_TRUE(server.store->Put(kKey, EntryOf("a", 0, 5)).ok());
-  shared->Erase(kKey);
-  ASSERT_TRUE(shared->Put(kKey, EntryOf("a", 0, 1)).ok());
-  GrowStale();
-  EXPECT_EQ(server.GenerationOf(kKey), 1);
-  EXPECT_EQ(shared->Get(kKey, Access::kPeek)->generation, 1);
+  ASSERT_TRUE(shared->Put(kKey, EntryOf("a", 0, 5)).ok());
+  ASSERT_TRUE(server.fast->Put(kKey, EntryOf("a", 0, 6)).ok());
+  EXPECT_EQ(server.GenerationOf(kKey), 6);
+  EXPECT_EQ(shared->Get(kKey, Access::kPeek)->generation, 6);
 }
 
 TEST(TieredPlanStore, OfTwoHistoriesTheSlowTiersCounts) {
@@ -230,7 +223,8 @@ TEST(TieredPlanStore, OfTwoHistoriesTheSlowTiersCounts) {
 TEST(TieredPlanStore, WhatDoesNotFitTheFastTierIsServedFromTheSlowOne) {
   const auto shared = Shared();
   const Bytes one = ChargeOf(*EntryOf("a"));
-  TieredPlanStore store(std::make_unique<MemoryPlanStore>(one, 1), std::make_unique<View>(shared));
+  TieredPlanStore store(std::make_unique<MemoryPlanStore>(one, 1),
+                        std::make_unique<RemoteStore>(shared));
   ASSERT_TRUE(store.Put(kKey, EntryOf("a")).ok());
   ASSERT_TRUE(store.Put(kKey, EntryOf("a", 1000, 2)).ok());
   EXPECT_EQ(store.Get(kKey, Access::kLookup)->generation, 2);
@@ -251,27 +245,19 @@ TEST(TieredPlanStore, ListsTheKeysOfBoth) {
 }
 
 // An Erase between a read of the slow tier and the fill of the fast one.
-class EraseDuringLook final : public PlanStore {
+class EraseDuringLook final : public ForwardingStore {
  public:
-  std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override {
-    auto entry = store_.Get(key, access);
+  EraseDuringLook() : ForwardingStore(std::make_shared<MemoryPlanStore>(kAmple)) {}
+  PlanAnswer Look(const PlanKey& key, Access access) override {
+    PlanAnswer answer = ForwardingStore::Look(key, access);
     if (during) std::exchange(during, nullptr)();
-    return entry;
+    return answer;
   }
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey&, Access) override {
     return std::nullopt;
   }
-  absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override {
-    return store_.Put(key, std::move(entry));
-  }
-  bool Erase(const PlanKey& key) override { return store_.Erase(key); }
-  std::vector<PlanKey> List(const std::optional<PlanKey>&, size_t) override { return {}; }
-  PlanStoreStats stats() const override { return store_.stats(); }
 
   std::function<void()> during;
-
- private:
-  MemoryPlanStore store_{kAmple};
 };
 
 TEST(TieredPlanStore, AnEraseDuringAReadLeavesNoCopy) {
@@ -279,8 +265,83 @@ TEST(TieredPlanStore, AnEraseDuringAReadLeavesNoCopy) {
   EraseDuringLook* const slow_tier = slow.get();
   ASSERT_TRUE(slow->Put(kKey, EntryOf("a")).ok());
   TieredPlanStore store(std::make_unique<MemoryPlanStore>(kAmple), std::move(slow));
-  slow_tier->during = [&store] { EXPECT_TRUE(store.Erase(kKey)); };
+  slow_tier->during = [&store] { EXPECT_TRUE(*store.Erase(kKey)); };
   EXPECT_NE(store.Get(kKey, Access::kLookup), nullptr) << "read before it was erased";
+  EXPECT_EQ(store.Get(kKey, Access::kLookup), nullptr);
+}
+
+TEST(TieredPlanStore, AChangeThatMustNotBeLostIsInBothTiersOrNowhere) {
+  for (const auto& freshness : {std::optional<std::chrono::nanoseconds>(), kForever}) {
+    const auto shared = Shared();
+    const Server server(shared, freshness);
+    ASSERT_TRUE(server.store->Put(kKey, EntryOf("a")).ok());
+    shared->SetOut(true);
+    const auto change = [&](int64_t read, Durability durability) {
+      return server.store->Replace(kKey, read, EntryOf("a", 0, read + 1), durability);
+    };
+    EXPECT_TRUE(absl::IsUnavailable(change(1, Durability::kRequired)));
+    EXPECT_EQ(server.GenerationOf(kKey), 1) << "nor in the fast one";
+    EXPECT_TRUE(change(1, Durability::kBestEffort).ok());
+    EXPECT_EQ(server.GenerationOf(kKey), 2);
+    EXPECT_TRUE(absl::IsUnavailable(change(2, Durability::kRequired)));
+    EXPECT_TRUE(change(2, Durability::kBestEffort).ok());
+    shared->SetOut(false);
+    ASSERT_EQ(server.GenerationOf(kKey, Access::kUpdate), 3);
+    EXPECT_TRUE(change(3, Durability::kRequired).ok());
+    EXPECT_EQ(server.GenerationOf(kKey), 4);
+    EXPECT_EQ(shared->Get(kKey, Access::kPeek)->generation, 4);
+  }
+}
+
+TEST(TieredPlanStore, AnEraseThatMissesATierIsAnErrorAndTakesNothing) {
+  const auto shared = Shared();
+  const Server server(shared);
+  ASSERT_TRUE(server.store->Put(kKey, EntryOf("a")).ok());
+  shared->SetOut(true);
+  EXPECT_TRUE(absl::IsUnavailable(server.store->Erase(kKey).status()));
+  EXPECT_EQ(server.GenerationOf(kKey), 1) << "it would come back";
+  shared->SetOut(false);
+  EXPECT_TRUE(*server.store->Erase(kKey));
+  EXPECT_FALSE(*server.store->Erase(kKey));
+}
+
+TEST(TieredPlanStore, AChangeOfWhatWasErasedMeanwhileDoesNotBringItBack) {
+  const auto shared = Shared();
+  const Server server(shared);
+  const auto change = [&](int64_t read) {
+    return server.store->Replace(kKey, read, EntryOf("a", 0, read + 1), Durability::kBestEffort);
+  };
+  ASSERT_TRUE(change(0).ok());
+  ASSERT_EQ(server.GenerationOf(kKey, Access::kUpdate), 1);
+  ASSERT_TRUE(*server.store->Erase(kKey));
+  EXPECT_TRUE(absl::IsAborted(change(1)));
+  EXPECT_EQ(server.GenerationOf(kKey), -1);
+  EXPECT_EQ(shared->Get(kKey, Access::kPeek), nullptr);
+}
+
+// A file that has evicted what is hot in memory.
+TEST(TieredPlanStore, WhatTheSlowTierHasLetGoIsChangedInBoth) {
+  const auto shared = Shared();
+  const Server server(shared);
+  ASSERT_TRUE(server.store->Put(kKey, EntryOf("a", 0, 3)).ok());
+  ASSERT_TRUE(*shared->Erase(kKey));
+  EXPECT_EQ(server.GenerationOf(kKey), 3);
+  EXPECT_EQ(shared->Get(kKey, Access::kPeek), nullptr) << "a lookup leaves it so";
+  ASSERT_EQ(server.GenerationOf(kKey, Access::kUpdate), 3);
+  EXPECT_TRUE(server.store->Replace(kKey, 3, EntryOf("a", 0, 4), Durability::kRequired).ok());
+  EXPECT_EQ(shared->Get(kKey, Access::kPeek)->generation, 4);
+}
+
+// A copy that is given back while the entry is erased.
+TEST(TieredPlanStore, AnEraseDuringAnUpdateIsNotUndoneByGivingBack) {
+  auto slow = std::make_unique<EraseDuringLook>();
+  EraseDuringLook* const slow_tier = slow.get();
+  TieredPlanStore store(std::make_unique<MemoryPlanStore>(kAmple), std::move(slow));
+  ASSERT_TRUE(store.Put(kKey, EntryOf("a")).ok());
+  ASSERT_TRUE(*slow_tier->Erase(kKey)) << "evicted";
+  slow_tier->during = [&store] { EXPECT_TRUE(*store.Erase(kKey)); };
+  store.Get(kKey, Access::kUpdate);
+  EXPECT_EQ(slow_tier->Get(kKey, Access::kPeek), nullptr);
   EXPECT_EQ(store.Get(kKey, Access::kLookup), nullptr);
 }
 

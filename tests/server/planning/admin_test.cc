@@ -27,31 +27,17 @@ AdminCaller From(const std::string& tenant) { return {"request-1", "somebody", t
 
 AdminCaller Everywhere() { return {"request-2", "root", "", true}; }
 
-// Fails puts as if others had been faster.
-class ContestedStore final : public PlanStore {
+// Refuses changes as if others had been faster.
+class ContestedStore final : public ForwardingStore {
  public:
-  explicit ContestedStore(PlanStore* store) : store_(store) {}
-  std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override {
-    return store_->Get(key, access);
-  }
-  std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey& key,
-                                                         Access access) override {
-    return store_->GetNow(key, access);
-  }
-  absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override {
+  explicit ContestedStore(PlanStore* store) : ForwardingStore(Borrowed(store)) {}
+  absl::Status Replace(const PlanKey& key, int64_t read, std::shared_ptr<const PlanEntry> entry,
+                       Durability durability) override {
     if (refusals-- > 0) return StaleGenerationError();
-    return store_->Put(key, std::move(entry));
+    return ForwardingStore::Replace(key, read, std::move(entry), durability);
   }
-  bool Erase(const PlanKey& key) override { return store_->Erase(key); }
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
-    return store_->List(after, limit);
-  }
-  PlanStoreStats stats() const override { return store_->stats(); }
 
   int refusals = 0;
-
- private:
-  PlanStore* const store_;
 };
 
 class PlanAdminTest : public ::testing::Test {
@@ -118,13 +104,13 @@ TEST_F(PlanAdminTest, NothingOfAnotherTenantIsThere) {
   for (const PinAction action : {PinAction::kPin, PinAction::kFreeze, PinAction::kRollBack}) {
     EXPECT_EQ(PlanningReason(admin_.Pin(caller, theirs, {kTight, 1}, action)), "PLAN_NOT_CACHED");
   }
-  EXPECT_FALSE(admin_.Delete(caller, theirs));
+  EXPECT_FALSE(*admin_.Delete(caller, theirs));
   EXPECT_EQ(PlanningReason(admin_.Report(caller, ReportOn(theirs, "job")).status()),
             "PLAN_NOT_CACHED");
   EXPECT_EQ(PlanningReason(admin_.Explain(caller, theirs, kTight).status()), "PLAN_NOT_CACHED");
   EXPECT_EQ(At(theirs), before);
   EXPECT_TRUE(admin_.Pin(Everywhere(), theirs, {kTight, 1}, PinAction::kPin).ok());
-  EXPECT_TRUE(admin_.Delete(Everywhere(), theirs));
+  EXPECT_TRUE(*admin_.Delete(Everywhere(), theirs));
 }
 
 TEST_F(PlanAdminTest, ActionsChangeTheEntry) {
@@ -143,8 +129,8 @@ TEST_F(PlanAdminTest, ActionsChangeTheEntry) {
   }
   EXPECT_TRUE(absl::IsNotFound(admin_.Pin(caller, key, {kTight, 9}, PinAction::kPin)));
   EXPECT_EQ(At(key)->generation, 5);
-  EXPECT_TRUE(admin_.Delete(caller, key));
-  EXPECT_FALSE(admin_.Delete(caller, key));
+  EXPECT_TRUE(*admin_.Delete(caller, key));
+  EXPECT_FALSE(*admin_.Delete(caller, key));
 }
 
 TEST_F(PlanAdminTest, TriesAgainWhenOthersAreFaster) {
@@ -217,7 +203,7 @@ TEST_F(PlanAdminTest, TheAuditLogHasItAll) {
     EXPECT_TRUE(admin.Pin(From("a"), key, {kTight, 1}, PinAction::kPin).ok());
     EXPECT_FALSE(admin.Pin(From("b"), key, {kTight, 1}, PinAction::kRollBack).ok());
     EXPECT_TRUE(admin.Report(From("a"), ReportOn(key, "job-7")).ok());
-    EXPECT_TRUE(admin.Delete(From("a"), key));
+    EXPECT_TRUE(*admin.Delete(From("a"), key));
   }
   std::ifstream file(options.path);
   std::vector<std::string> lines;

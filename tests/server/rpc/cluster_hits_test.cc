@@ -22,6 +22,7 @@
 #include "server/rpc/rpc_server.h"
 #include "solvers/planner.h"
 #include "tests/server/support/counting_metrics.h"
+#include "tests/server/support/forwarding_store.h"
 
 namespace stowage::testing {
 namespace {
@@ -30,30 +31,6 @@ constexpr int kNetworks = 20;
 constexpr int kDeviceKinds = 3;
 constexpr int kShapes = 2;
 constexpr int kJobs = 200;
-
-// What several servers share, seen from one of them.
-class Shared final : public PlanStore {
- public:
-  explicit Shared(PlanStore* store) : store_(store) {}
-
-  std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override {
-    return store_->Get(key, access);
-  }
-  std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey&, Access) override {
-    return std::nullopt;  // it is on another machine
-  }
-  absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override {
-    return store_->Put(key, std::move(entry));
-  }
-  bool Erase(const PlanKey& key) override { return store_->Erase(key); }
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
-    return store_->List(after, limit);
-  }
-  PlanStoreStats stats() const override { return store_->stats(); }
-
- private:
-  PlanStore* const store_;
-};
 
 // The library, under another version's name after an upgrade.
 class VersionedSolver final : public PlanSolver {
@@ -82,8 +59,8 @@ class VersionedSolver final : public PlanSolver {
 struct Replica {
   Replica(const std::string& address, const std::string& version, PlanStore* shared)
       : solver(version),
-        store(std::make_unique<MemoryPlanStore>(Bytes(64 << 20)), std::make_unique<Shared>(shared),
-              std::chrono::milliseconds(50)),
+        store(std::make_unique<MemoryPlanStore>(Bytes(64 << 20)),
+              std::make_unique<RemoteStore>(Borrowed(shared)), std::chrono::milliseconds(50)),
         service(PlanningOptions(), &store, &solver, &metrics) {
     RpcServerOptions options;
     options.listen = address;

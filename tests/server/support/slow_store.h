@@ -11,14 +11,15 @@
 #include <vector>
 
 #include "server/cache/memory_plan_store.h"
+#include "tests/server/support/forwarding_store.h"
 
 namespace stowage::testing {
 
-class SlowStore final : public PlanStore {
+class SlowStore final : public ForwardingStore {
  public:
-  SlowStore() : store_(Bytes(64 << 20)) {}
+  SlowStore() : ForwardingStore(std::make_shared<MemoryPlanStore>(Bytes(64 << 20))) {}
 
-  std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override {
+  PlanAnswer Look(const PlanKey& key, Access access) override {
     std::unique_lock<std::mutex> lock(mutex_);
     ++waiting_;
     changed_.notify_all();
@@ -26,19 +27,11 @@ class SlowStore final : public PlanStore {
       return !held_ && !(access == Access::kUpdate && held_key_ && key == *held_key_);
     });
     if (full_) throw std::bad_alloc();
-    return store_.Get(key, access);
+    return ForwardingStore::Look(key, access);
   }
   std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey&, Access) override {
     return std::nullopt;
   }
-  absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override {
-    return store_.Put(key, std::move(entry));
-  }
-  bool Erase(const PlanKey& key) override { return store_.Erase(key); }
-  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
-    return store_.List(after, limit);
-  }
-  PlanStoreStats stats() const override { return store_.stats(); }
 
   void Hold() {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -73,7 +66,6 @@ class SlowStore final : public PlanStore {
   bool full_ = false;
   std::optional<PlanKey> held_key_;
   int waiting_ = 0;
-  MemoryPlanStore store_;
 };
 
 }  // namespace stowage::testing
