@@ -3,11 +3,18 @@
 #include <algorithm>
 #include <iterator>
 
+#include "server/cache/entry_codec.h"
+
 namespace stowage {
 namespace {
 
 // Of one stripe. Of a key beyond them the slow tier's entry counts, as if it were newer.
 constexpr size_t kMostAhead = 4096;
+
+// Two servers may have made one generation differently while the slow tier was away.
+bool Same(const PlanEntry& a, const PlanEntry& b) {
+  return a.generation == b.generation && EncodeEntry(a) == EncodeEntry(b);
+}
 
 }  // namespace
 
@@ -76,7 +83,9 @@ PlanAnswer TieredPlanStore::LookSlow(const PlanKey& key, Access access,
       return KeepCopy(key, std::move(copy), true, erasures);
     }
     SetAhead(key, false);
-    Fill(key, slow.entry, erasures);
+    if (!copy || !Same(*copy, *slow.entry) || !Confirm(key, erasures)) {
+      Fill(key, slow.entry, erasures);
+    }
     return slow;
   }
   if (slow.absence == Absence::kErased) Drop(key).status().IgnoreError();
@@ -135,6 +144,14 @@ std::optional<std::shared_ptr<const PlanEntry>> TieredPlanStore::GetNow(const Pl
     return access == Access::kLookup ? fast_->GetNow(key, access) : copy;
   }
   return slow_->GetNow(key, access);
+}
+
+bool TieredPlanStore::Confirm(const PlanKey& key, uint64_t erasures) {
+  Stripe& stripe = StripeOf(key);
+  std::lock_guard<std::mutex> lock(stripe.mutex);
+  if (stripe.erasures != erasures) return false;
+  MarkFresh(&stripe, key);
+  return true;
 }
 
 void TieredPlanStore::Fill(const PlanKey& key, const std::shared_ptr<const PlanEntry>& entry,

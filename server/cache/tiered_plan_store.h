@@ -88,6 +88,8 @@ class TieredPlanStore final : public PlanStore {
                        const std::function<absl::Status()>& write_fast);
   bool IsAhead(const PlanKey& key);
   void SetAhead(const PlanKey& key, bool ahead);
+  // The fast tier's copy is what the slow one has, unless an Erase came in between: then false.
+  bool Confirm(const PlanKey& key, uint64_t erasures);
   // Makes what the slow tier has the fast tier's copy, unless an Erase came in between or a newer
   // one is there. What does not fit leaves no copy.
   void Fill(const PlanKey& key, const std::shared_ptr<const PlanEntry>& entry, uint64_t erasures);

@@ -118,6 +118,36 @@ TEST(TieredPlanStore, AFreshCopyIsNotComparedAgain) {
   EXPECT_EQ(server.slow->looks, 0);
 }
 
+// A file in front of Redis would be written at each comparison.
+TEST(TieredPlanStore, ACopyThatIsTheSameIsNotWrittenAgain) {
+  class Counted final : public ForwardingStore {
+   public:
+    using ForwardingStore::ForwardingStore;
+    absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override {
+      ++writes;
+      return ForwardingStore::Put(key, std::move(entry));
+    }
+    absl::StatusOr<bool> Erase(const PlanKey& key) override {
+      ++writes;
+      return ForwardingStore::Erase(key);
+    }
+    int writes = 0;
+  };
+  const auto shared = Shared();
+  auto fast = std::make_unique<Counted>(std::make_shared<MemoryPlanStore>(kAmple));
+  const Counted* const counted = fast.get();
+  TieredPlanStore store(std::move(fast), std::make_unique<RemoteStore>(shared),
+                        std::chrono::nanoseconds(1));
+  ASSERT_TRUE(store.Put(kKey, EntryOf("a")).ok());
+  const int writes = counted->writes;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(store.Get(kKey, Access::kLookup)->generation, 1);
+  EXPECT_EQ(counted->writes, writes);
+  ASSERT_TRUE(*shared->Erase(kKey));
+  ASSERT_TRUE(shared->Put(kKey, EntryOf("a", 10)).ok());
+  EXPECT_EQ(store.Get(kKey, Access::kLookup)->plans[0].plan->explanation.size(), 10u);
+  EXPECT_GT(counted->writes, writes);
+}
+
 TEST(TieredPlanStore, OneCallerComparesWhileTheOthersAreServed) {
   FaultPolicy policy;
   policy.slow = 1;
