@@ -25,6 +25,7 @@ class MetricsPlanStore final : public PlanStore {
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
+  void Used(const std::vector<PlanKey>& keys) override { store_->Used(keys); }
   PlanStoreStats stats() const override;
 
  private:

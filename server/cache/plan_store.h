@@ -20,9 +20,10 @@ struct PlanStoreStats {
 };
 
 // Why an entry is read: a lookup serves a request (it is counted, and keeps the entry from being
-// evicted), a peek looks again for the same request, and what an update reads is going to be
-// replaced by a Put: where several servers share a tier, it comes from there.
-enum class Access { kLookup, kPeek, kUpdate };
+// evicted), a peek looks again for the same request, what an update reads is going to be replaced:
+// where several servers share a tier, it comes from there. A visit goes over entries that nobody
+// asked for: no tier keeps more, or less, for it.
+enum class Access { kLookup, kPeek, kUpdate, kVisit };
 
 // What it means that a store has no entry.
 enum class Absence {
@@ -77,6 +78,10 @@ class PlanStore {
   // At most `limit` keys in rising order, those after `after`; fewer than that only at the end. What
   // comes and goes meanwhile may be missed.
   virtual std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) = 0;
+
+  // These were looked up in a store before this one: as good as a lookup against being evicted, but
+  // nothing is read. Whoever evicts nothing does nothing.
+  virtual void Used(const std::vector<PlanKey>& /*keys*/) {}
 
   virtual PlanStoreStats stats() const = 0;
 };

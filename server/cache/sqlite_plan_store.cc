@@ -251,6 +251,10 @@ void SqlitePlanStore::Use(const PlanKey& key) {
   if (writing) Write([this](Change*) { return WriteUses(); }).IgnoreError();
 }
 
+void SqlitePlanStore::Used(const std::vector<PlanKey>& keys) {
+  for (const PlanKey& key : keys) Use(key);
+}
+
 absl::Status SqlitePlanStore::WriteUses() {
   std::unordered_map<PlanKey, int64_t, absl::Hash<PlanKey>> uses;
   {

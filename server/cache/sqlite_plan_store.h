@@ -56,6 +56,7 @@ class SqlitePlanStore final : public PlanStore {
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
+  void Used(const std::vector<PlanKey>& keys) override;
   PlanStoreStats stats() const override;
 
  private:

@@ -11,6 +11,9 @@ namespace {
 // Of one stripe. Of a key beyond them the slow tier's entry counts, as if it were newer.
 constexpr size_t kMostAhead = 4096;
 
+// Of one stripe: those beyond them are not told to the slow tier.
+constexpr size_t kMostUsed = 4096;
+
 // Two servers may have made one generation differently while the slow tier was away.
 bool Same(const PlanEntry& a, const PlanEntry& b) {
   return a.generation == b.generation && EncodeEntry(a) == EncodeEntry(b);
@@ -21,6 +24,8 @@ bool Same(const PlanEntry& a, const PlanEntry& b) {
 TieredPlanStore::TieredPlanStore(std::unique_ptr<PlanStore> fast, std::unique_ptr<PlanStore> slow,
                                  std::optional<std::chrono::nanoseconds> freshness)
     : fast_(std::move(fast)), slow_(std::move(slow)), freshness_(freshness) {}
+
+TieredPlanStore::~TieredPlanStore() { TellUses(); }
 
 TieredPlanStore::Stripe& TieredPlanStore::StripeOf(const PlanKey& key) {
   return stripes_[key.digest.bytes().front() % stripes_.size()];
@@ -67,11 +72,46 @@ std::shared_ptr<const PlanEntry> TieredPlanStore::Get(const PlanKey& key, Access
   return Look(key, access).entry;
 }
 
+void TieredPlanStore::NoteUse(const PlanKey& key) {
+  if (freshness_) return;
+  Stripe& stripe = StripeOf(key);
+  std::lock_guard<std::mutex> lock(stripe.mutex);
+  if (stripe.used.size() < kMostUsed) stripe.used.insert(key);
+}
+
+void TieredPlanStore::TellUses() {
+  std::vector<PlanKey> used;
+  for (Stripe& stripe : stripes_) {
+    std::lock_guard<std::mutex> lock(stripe.mutex);
+    used.insert(used.end(), stripe.used.begin(), stripe.used.end());
+    stripe.used.clear();
+  }
+  if (!used.empty()) slow_->Used(used);
+}
+
+void TieredPlanStore::Used(const std::vector<PlanKey>& keys) {
+  fast_->Used(keys);
+  slow_->Used(keys);
+}
+
+PlanAnswer TieredPlanStore::Visit(const PlanKey& key) {
+  std::shared_ptr<const PlanEntry> copy = fast_->Get(key, Access::kVisit);
+  if (copy && IsFresh(key)) return PlanAnswer{std::move(copy)};
+  PlanAnswer slow = slow_->Look(key, Access::kVisit);
+  const bool older = slow.entry ? copy && IsNewer(copy->generation, slow.entry->generation)
+                                : slow.absence != Absence::kErased;
+  return older ? PlanAnswer{std::move(copy), slow.absence} : slow;
+}
+
 PlanAnswer TieredPlanStore::Look(const PlanKey& key, Access access) {
+  if (access == Access::kVisit) return Visit(key);
   const uint64_t erasures = ErasuresOf(key);
   const bool update = access == Access::kUpdate;
   std::shared_ptr<const PlanEntry> copy = fast_->Get(key, update ? Access::kPeek : access);
-  if (copy && !update && !ClaimComparison(key)) return PlanAnswer{std::move(copy)};
+  if (copy && !update && !ClaimComparison(key)) {
+    if (access == Access::kLookup) NoteUse(key);
+    return PlanAnswer{std::move(copy)};
+  }
   return LookSlow(key, access, std::move(copy), erasures);
 }
 
@@ -141,7 +181,9 @@ std::optional<std::shared_ptr<const PlanEntry>> TieredPlanStore::GetNow(const Pl
   if (!copy) return std::nullopt;
   if (*copy) {
     if (!IsFresh(key)) return std::nullopt;
-    return access == Access::kLookup ? fast_->GetNow(key, access) : copy;
+    if (access != Access::kLookup) return copy;
+    NoteUse(key);
+    return fast_->GetNow(key, access);
   }
   return slow_->GetNow(key, access);
 }
@@ -207,6 +249,7 @@ absl::Status TieredPlanStore::Replace(const PlanKey& key, int64_t read,
                                       std::shared_ptr<const PlanEntry> entry,
                                       Durability durability) {
   const uint64_t erasures = ErasuresOf(key);
+  TellUses();
   const bool ahead = IsAhead(key);
   if (ahead && durability == Durability::kRequired) {
     return absl::UnavailableError("what is to be changed could not be written itself");
@@ -221,6 +264,7 @@ absl::Status TieredPlanStore::Replace(const PlanKey& key, int64_t read,
 }
 
 absl::Status TieredPlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
+  TellUses();
   const uint64_t erasures = ErasuresOf(key);
   const absl::Status slow = slow_->Put(key, entry);
   return Written(key, entry, erasures, slow, [&] { return fast_->Put(key, entry); });

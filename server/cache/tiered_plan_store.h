@@ -17,9 +17,11 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "server/cache/plan_store.h"
 
 namespace stowage {
@@ -34,6 +36,7 @@ class TieredPlanStore final : public PlanStore {
   // server's alone, and a copy is as good as the original.
   TieredPlanStore(std::unique_ptr<PlanStore> fast, std::unique_ptr<PlanStore> slow,
                   std::optional<std::chrono::nanoseconds> freshness = std::nullopt);
+  ~TieredPlanStore() override;
 
   std::shared_ptr<const PlanEntry> Get(const PlanKey& key, Access access) override;
   PlanAnswer Look(const PlanKey& key, Access access) override;
@@ -50,6 +53,7 @@ class TieredPlanStore final : public PlanStore {
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
   // The keys of both.
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
+  void Used(const std::vector<PlanKey>& keys) override;
   // Of the slow tier.
   PlanStoreStats stats() const override;
 
@@ -62,6 +66,9 @@ class TieredPlanStore final : public PlanStore {
     uint64_t erasures = 0;
     std::map<PlanKey, Clock::time_point> compared;  // within `freshness`
     std::deque<std::pair<Clock::time_point, PlanKey>> by_time;
+    // Looked up in the fast tier, not yet told to the slow one; without `freshness`, for comparing is
+    // a lookup, too.
+    std::unordered_set<PlanKey, absl::Hash<PlanKey>> used;
     std::set<PlanKey> ahead;  // the slow tier failed to take what the fast one has
     // Held, before the other one, by who erases from the slow tier or gives back to it: what is
     // erased does not come back.
@@ -74,6 +81,10 @@ class TieredPlanStore final : public PlanStore {
   bool ClaimComparison(const PlanKey& key);
   void MarkFresh(Stripe* stripe, const PlanKey& key);
   uint64_t ErasuresOf(const PlanKey& key);
+  void NoteUse(const PlanKey& key);
+  // Before what may evict entries there: in between it need not know.
+  void TellUses();
+  PlanAnswer Visit(const PlanKey& key);
   // `erasures` is of before the copy was read.
   PlanAnswer LookSlow(const PlanKey& key, Access access, std::shared_ptr<const PlanEntry> copy,
                       uint64_t erasures);

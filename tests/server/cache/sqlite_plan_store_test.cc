@@ -8,6 +8,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "server/cache/memory_plan_store.h"
+#include "server/cache/tiered_plan_store.h"
 #include "tests/server/cache/entries.h"
 #include "tests/server/cache/full_entries.h"
 #include "tests/server/cache/sqlite_files.h"
@@ -69,6 +71,30 @@ TEST_F(SqliteStore, TheLeastRecentlyLookedUpGoesFirst) {
   EXPECT_TRUE(Holds(store.get(), "d"));
   EXPECT_EQ(store->stats().evicted, 1);
   EXPECT_EQ(store->stats().entries, 3);
+}
+
+// Before it is a tier that answers, so that the file sees no lookup of what is hot.
+TEST_F(SqliteStore, WhatMemoryServesIsNotEvicted) {
+  const Bytes one = ChargeOf(*EntryOf("a"));
+  for (const bool waits : {false, true}) {
+    auto file = Opened(Bytes(3 * one.value()));
+    SqlitePlanStore* const store = file.get();
+    TieredPlanStore tiers(std::make_unique<MemoryPlanStore>(Bytes(1 << 20)), std::move(file));
+    for (const char* name : {"a", "b", "c"}) {
+      tiers.Erase(KeyOf(name)).status().IgnoreError();
+      ASSERT_TRUE(tiers.Put(KeyOf(name), EntryOf(name)).ok());
+    }
+    if (waits) {
+      EXPECT_NE(tiers.Get(KeyOf("a"), Access::kLookup), nullptr);
+    } else {
+      EXPECT_TRUE(tiers.GetNow(KeyOf("a"), Access::kLookup).has_value());
+    }
+    tiers.Get(KeyOf("b"), Access::kVisit);  // does not save b
+    ASSERT_TRUE(tiers.Replace(KeyOf("d"), 0, EntryOf("d"), Durability::kBestEffort).ok());
+    EXPECT_TRUE(Holds(store, "a"));
+    EXPECT_FALSE(Holds(store, "b"));
+    ASSERT_TRUE(*tiers.Erase(KeyOf("d")));
+  }
 }
 
 TEST_F(SqliteStore, LookupsOutliveTheProcess) {

@@ -261,6 +261,23 @@ TEST(TieredPlanStore, WhatDoesNotFitTheFastTierIsServedFromTheSlowOne) {
   EXPECT_FALSE(store.GetNow(kKey, Access::kLookup).has_value()) << "an old copy must not serve";
 }
 
+TEST(TieredPlanStore, AVisitSeesWhatCountsAndLeavesBothAsTheyAre) {
+  const auto shared = Shared();
+  const Server server(shared, kFreshness);
+  ASSERT_TRUE(shared->Put(KeyOf("b"), EntryOf("b")).ok());
+  EXPECT_EQ(server.GenerationOf(KeyOf("b"), Access::kVisit), 1);
+  EXPECT_EQ(server.fast->stats().entries, 0);
+  ASSERT_TRUE(server.store->Put(kKey, EntryOf("a")).ok());
+  ASSERT_TRUE(shared->Put(kKey, EntryOf("a", 0, 2)).ok());
+  EXPECT_EQ(server.GenerationOf(kKey, Access::kVisit), 1) << "it may be that old";
+  GrowStale();
+  EXPECT_EQ(server.GenerationOf(kKey, Access::kVisit), 2);
+  EXPECT_EQ(server.fast->Get(kKey, Access::kPeek)->generation, 1);
+  shared->SetOut(true);
+  EXPECT_EQ(server.GenerationOf(kKey, Access::kVisit), 1);
+  EXPECT_EQ(server.GenerationOf(KeyOf("b"), Access::kVisit), -1);
+}
+
 TEST(TieredPlanStore, ListsTheKeysOfBoth) {
   const auto shared = Shared();
   const Server server(shared);

@@ -41,6 +41,7 @@ class ForwardingStore : public PlanStore {
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
     return store_->List(after, limit);
   }
+  void Used(const std::vector<PlanKey>& keys) override { store_->Used(keys); }
   PlanStoreStats stats() const override { return store_->stats(); }
 
  private:
