@@ -1,6 +1,8 @@
 #include "server/planning/admin.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 
 #include "server/planning/explain.h"
 #include "server/planning/planning_error.h"
@@ -54,6 +56,26 @@ std::string OutcomeOf(const absl::Status& status) {
   return status.ok() ? "ok" : status.ToString(absl::StatusToStringMode::kWithNoExtraData);
 }
 
+// The key with the first bytes of its digest alone.
+PlanKey Coarsened(const PlanKey& key, size_t bytes) {
+  std::array<uint8_t, Digest::kSize> digest{};
+  std::copy_n(key.digest.bytes().begin(), bytes, digest.begin());
+  return PlanKey{key.encoding_version, Digest(digest)};
+}
+
+// After which key the next page starts when all from `first` to `last` were looked at. It is the
+// caller's to see, so it is one of theirs, or two bytes of a digest and zeros (more where thousands
+// of keys begin alike): digests are spread evenly, so that says nothing of another tenant's keys. The
+// few between there and `last` are looked at again.
+PlanKey NextStart(const std::vector<ListedEntry>& theirs, const PlanKey& first,
+                  const PlanKey& last) {
+  for (size_t bytes = 2;; ++bytes) {
+    const PlanKey start = Coarsened(last, bytes);
+    if (!theirs.empty() && !(theirs.back().key < start)) return theirs.back().key;
+    if (!(start < first)) return start;
+  }
+}
+
 double Seconds(Nanos nanos) { return static_cast<double>(nanos.value()) / 1e9; }
 
 }  // namespace
@@ -61,9 +83,8 @@ double Seconds(Nanos nanos) { return static_cast<double>(nanos.value()) / 1e9; }
 PlanAdmin::PlanAdmin(PlanStore* store, ServerMetrics* metrics, AuditLog* audit)
     : store_(store), metrics_(metrics), audit_(audit) {}
 
-std::shared_ptr<const PlanEntry> PlanAdmin::Find(const AdminCaller& caller, const PlanKey& key,
-                                                 Access access) {
-  std::shared_ptr<const PlanEntry> entry = store_->Get(key, access);
+std::shared_ptr<const PlanEntry> PlanAdmin::Find(const AdminCaller& caller, const PlanKey& key) {
+  std::shared_ptr<const PlanEntry> entry = store_->Get(key, Access::kVisit);
   return entry && MaySee(caller, *entry) ? entry : nullptr;
 }
 
@@ -89,30 +110,31 @@ void PlanAdmin::Audit(const AdminCaller& caller, AuditEvent event) {
 EntryPage PlanAdmin::List(const AdminCaller& caller, const std::optional<PlanKey>& after,
                           size_t limit) {
   EntryPage page;
-  page.next_after = after;
-  for (size_t seen = 0; seen < kMostKeysPerPage && page.entries.size() < limit;) {
+  std::optional<PlanKey> first, last;  // that were looked at
+  for (size_t seen = 0; seen < kMostKeysPerPage;) {
     // In one piece however short the page is: a store may walk all of its keys for each.
     const size_t wanted = kMostKeysPerPage - seen;
-    const std::vector<PlanKey> keys = store_->List(page.next_after, wanted);
+    const std::vector<PlanKey> keys = store_->List(last ? last : after, wanted);
     for (const PlanKey& key : keys) {
-      if (page.entries.size() == limit) return page;
-      page.next_after = key;
-      if (auto entry = Find(caller, key, Access::kPeek)) {
-        page.entries.push_back({key, std::move(entry)});
+      if (page.entries.size() == limit) {
+        page.next_after = page.entries.back().key;
+        return page;
       }
+      if (caller.stop != nullptr && !caller.stop->Check().ok()) return page;
+      if (!first) first = key;
+      last = key;
+      if (auto entry = Find(caller, key)) page.entries.push_back({key, std::move(entry)});
     }
     seen += keys.size();
-    if (keys.size() < wanted) {
-      page.next_after.reset();
-      return page;
-    }
+    if (keys.size() < wanted) return page;
   }
+  page.next_after = NextStart(page.entries, *first, *last);
   return page;
 }
 
 EntryPage PlanAdmin::ListKey(const AdminCaller& caller, const PlanKey& key) {
   EntryPage page;
-  if (auto entry = Find(caller, key, Access::kPeek)) page.entries = {{key, std::move(entry)}};
+  if (auto entry = Find(caller, key)) page.entries = {{key, std::move(entry)}};
   return page;
 }
 
@@ -203,7 +225,7 @@ void PlanAdmin::CountReport(const AdminCaller& caller, const stowage::Report& re
 absl::StatusOr<std::string> PlanAdmin::Explain(const AdminCaller& caller, const PlanKey& key,
                                                const Budget& budget) {
   if (absl::Status valid = ValidateBudget(budget); !valid.ok()) return valid;
-  const std::shared_ptr<const PlanEntry> entry = Find(caller, key, Access::kPeek);
+  const std::shared_ptr<const PlanEntry> entry = Find(caller, key);
   if (!entry) return PlanNotCachedError();
   return ExplainEntry(*entry, budget);
 }

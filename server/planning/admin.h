@@ -23,6 +23,7 @@
 #include "server/planning/reports.h"
 #include "server/planning/revisions.h"
 #include "solvers/model/budget.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
@@ -32,6 +33,7 @@ struct AdminCaller {
   std::string identity;
   std::string tenant;
   bool all_tenants = false;
+  const StopToken* stop = nullptr;  // of the call, if it may end before its answer
 };
 
 enum class PinAction { kPin, kUnpin, kRollBack, kPromote, kFreeze, kUnfreeze };
@@ -52,8 +54,9 @@ class PlanAdmin {
   // The pointers outlive this object; `audit` may be null.
   PlanAdmin(PlanStore* store, ServerMetrics* metrics, AuditLog* audit);
 
-  // At most `limit` entries after `after`, and no more than 10,000 keys looked at: a page may be short,
-  // or empty, and not be the last.
+  // At most `limit` entries after `after`, and no more than 1,000 keys looked at: a page may be short,
+  // or empty, and not be the last; it is cut short when the caller's token says so. Where the next one
+  // starts says no key of others, but about where among all of them a store has got to.
   EntryPage List(const AdminCaller& caller, const std::optional<PlanKey>& after, size_t limit);
   // That key's entry alone, if there is one.
   EntryPage ListKey(const AdminCaller& caller, const PlanKey& key);
@@ -76,8 +79,8 @@ class PlanAdmin {
                                       const Budget& budget);
 
  private:
-  std::shared_ptr<const PlanEntry> Find(const AdminCaller& caller, const PlanKey& key,
-                                        Access access);
+  // What the caller may see, for people: nothing of it is kept in memory.
+  std::shared_ptr<const PlanEntry> Find(const AdminCaller& caller, const PlanKey& key);
   // UpdateEntry for what is the caller's.
   absl::Status Update(const AdminCaller& caller, const PlanKey& key, Durability durability,
                       const EntryChange& change);

@@ -9,7 +9,6 @@
 
 #include <grpcpp/support/server_callback.h>
 
-#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <utility>
@@ -22,13 +21,14 @@
 #include "server/planning/solve_outcome.h"
 #include "server/rpc/rpc_record.h"
 #include "server/rpc/rpc_status.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
 class AdminCall final : public grpc::ServerUnaryReactor {
  public:
-  // Writes the answer, for a caller who may ask.
-  using Task = std::function<absl::Status(RpcRecord* record)>;
+  // Writes the answer, for a caller who may ask. Once the token says so nobody waits for it.
+  using Task = std::function<absl::Status(const StopToken& stop, RpcRecord* record)>;
 
   // Starts at once. What `task` uses lives until OnDone: a request of `bytes`.
   AdminCall(PlanningService* planning, const RpcRecord& record, size_t bytes, Task task)
@@ -38,7 +38,8 @@ class AdminCall final : public grpc::ServerUnaryReactor {
     if (!begun.ok()) End(begun);
   }
 
-  void OnCancel() override { cancelled_ = true; }
+  // Also at the call's deadline.
+  void OnCancel() override { stop_.RequestStop(); }
   void OnDone() override { delete this; }
 
  private:
@@ -51,8 +52,8 @@ class AdminCall final : public grpc::ServerUnaryReactor {
 
   void Run(const absl::Status& admitted) {
     if (!admitted.ok()) return End(admitted);
-    if (cancelled_) return End(CallCancelledError());
-    End(CatchingBadAlloc([this] { return task_(&record_); }));
+    if (stop_.stop_requested()) return End(CallCancelledError());
+    End(CatchingBadAlloc([this] { return task_(stop_, &record_); }));
   }
 
   // This object may be gone afterwards.
@@ -61,7 +62,7 @@ class AdminCall final : public grpc::ServerUnaryReactor {
   RpcRecord record_;
   const Task task_;
   ByteBudget::Hold held_;  // as long as gRPC has the request
-  std::atomic<bool> cancelled_{false};
+  StopToken stop_;
 };
 
 }  // namespace stowage

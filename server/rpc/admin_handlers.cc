@@ -26,9 +26,9 @@ constexpr EnumMap<v1::PinAction, PinAction, 7> kActions{{
     {v1::PIN_ACTION_UNFREEZE, PinAction::kUnfreeze},
 }};
 
-AdminCaller CallerOf(const RpcRecord& record) {
+AdminCaller CallerOf(const RpcRecord& record, const StopToken& stop) {
   const Caller& caller = *record.caller();
-  return AdminCaller{record.id(), caller.identity, caller.tenant, !caller.scope()};
+  return AdminCaller{record.id(), caller.identity, caller.tenant, !caller.scope(), &stop};
 }
 
 // Converted, and told to the record.
@@ -99,8 +99,8 @@ v1::ReportVerdict ToProto(ReportOutcome outcome) {
 
 }  // namespace
 
-absl::Status AdminHandlers::Handle(const v1::ListPlansRequest& request, RpcRecord* record,
-                                   v1::ListPlansResponse* response) const {
+absl::Status AdminHandlers::Handle(const v1::ListPlansRequest& request, const StopToken& stop,
+                                   RpcRecord* record, v1::ListPlansResponse* response) const {
   if (request.page_size() < 0 || request.page_size() > kMostPerPage) {
     return FieldError("page_size", request.page_size(),
                       absl::StrCat("must be in [0, ", kMostPerPage, "]"));
@@ -110,59 +110,60 @@ absl::Status AdminHandlers::Handle(const v1::ListPlansRequest& request, RpcRecor
   if (request.has_key()) {
     const absl::StatusOr<PlanKey> key = KeyOf(request.key(), record);
     if (!key.ok()) return key.status();
-    FillPage(admin_->ListKey(CallerOf(*record), *key), limits_, response);
+    FillPage(admin_->ListKey(CallerOf(*record, stop), *key), limits_, response);
     return absl::OkStatus();
   }
   const int32_t size = request.page_size() == 0 ? kDefaultPerPage : request.page_size();
-  FillPage(admin_->List(CallerOf(*record), *after, static_cast<size_t>(size)), limits_, response);
+  FillPage(admin_->List(CallerOf(*record, stop), *after, static_cast<size_t>(size)), limits_,
+           response);
   return absl::OkStatus();
 }
 
-absl::Status AdminHandlers::Handle(const v1::PinPlanRequest& request, RpcRecord* record,
-                                   v1::PinPlanResponse*) const {
+absl::Status AdminHandlers::Handle(const v1::PinPlanRequest& request, const StopToken& stop,
+                                   RpcRecord* record, v1::PinPlanResponse*) const {
   const absl::StatusOr<PlanKey> key = KeyOf(request.key(), record);
   if (!key.ok()) return key.status();
   PinAction action = PinAction::kPin;
   absl::Status status = FromWire(kActions, "action", request.action(), &action);
   if (!status.ok()) return status;
   if (action == PinAction::kFreeze || action == PinAction::kUnfreeze) {
-    return admin_->Pin(CallerOf(*record), *key, RevisionId(), action);
+    return admin_->Pin(CallerOf(*record, stop), *key, RevisionId(), action);
   }
   status = AtLeast("budget_bytes", request.budget_bytes(), 0);
   if (!status.ok()) return status;
   status = AtLeast("revision", request.revision(), 1);
   if (!status.ok()) return status;
-  return admin_->Pin(CallerOf(*record), *key,
+  return admin_->Pin(CallerOf(*record, stop), *key,
                      RevisionId{Bytes(request.budget_bytes()), request.revision()}, action);
 }
 
-absl::Status AdminHandlers::Handle(const v1::DeletePlanRequest& request, RpcRecord* record,
-                                   v1::DeletePlanResponse* response) const {
+absl::Status AdminHandlers::Handle(const v1::DeletePlanRequest& request, const StopToken& stop,
+                                   RpcRecord* record, v1::DeletePlanResponse* response) const {
   const absl::StatusOr<PlanKey> key = KeyOf(request.key(), record);
   if (!key.ok()) return key.status();
-  const absl::StatusOr<bool> deleted = admin_->Delete(CallerOf(*record), *key);
+  const absl::StatusOr<bool> deleted = admin_->Delete(CallerOf(*record, stop), *key);
   if (!deleted.ok()) return deleted.status();
   response->set_deleted(*deleted);
   return absl::OkStatus();
 }
 
-absl::Status AdminHandlers::Handle(const v1::ReportExecutionRequest& request, RpcRecord* record,
-                                   v1::ReportExecutionResponse* response) const {
+absl::Status AdminHandlers::Handle(const v1::ReportExecutionRequest& request, const StopToken& stop,
+                                   RpcRecord* record, v1::ReportExecutionResponse* response) const {
   const absl::StatusOr<Report> report = ToReport(request, record);
   if (!report.ok()) return report.status();
-  const absl::StatusOr<ReportOutcome> outcome = admin_->Report(CallerOf(*record), *report);
+  const absl::StatusOr<ReportOutcome> outcome = admin_->Report(CallerOf(*record, stop), *report);
   if (!outcome.ok()) return outcome.status();
   response->set_verdict(ToProto(*outcome));
   return absl::OkStatus();
 }
 
-absl::Status AdminHandlers::Handle(const v1::ExplainPlanRequest& request, RpcRecord* record,
-                                   v1::ExplainPlanResponse* response) const {
+absl::Status AdminHandlers::Handle(const v1::ExplainPlanRequest& request, const StopToken& stop,
+                                   RpcRecord* record, v1::ExplainPlanResponse* response) const {
   const absl::StatusOr<PlanKey> key = KeyOf(request.key(), record);
   if (!key.ok()) return key.status();
   const absl::StatusOr<Budget> budget = FromProto(request.budget());
   if (!budget.ok()) return budget.status();
-  absl::StatusOr<std::string> text = admin_->Explain(CallerOf(*record), *key, *budget);
+  absl::StatusOr<std::string> text = admin_->Explain(CallerOf(*record, stop), *key, *budget);
   if (!text.ok()) return text.status();
   response->set_explanation(*std::move(text));
   return absl::OkStatus();

@@ -1,7 +1,8 @@
 // From requests about cached plans to PlanAdmin, and back: list, pin, delete, report, explain.
 //
 // INVALID_ARGUMENT made by FieldError, field names as the contract spells them; else what PlanAdmin
-// says. The caller is one who may ask. All wait for the store. Thread-safe.
+// says. The caller is one who may ask; `stop` says when nobody waits any more. All wait for the store.
+// Thread-safe.
 #ifndef STOWAGE_SERVER_RPC_ADMIN_HANDLERS_H_
 #define STOWAGE_SERVER_RPC_ADMIN_HANDLERS_H_
 
@@ -19,16 +20,16 @@ class AdminHandlers {
   AdminHandlers(const RequestLimits& limits, PlanAdmin* admin) : limits_(limits), admin_(admin) {}
 
   // Entries that would make the page larger than a message are on the next one.
-  absl::Status Handle(const v1::ListPlansRequest& request, RpcRecord* record,
+  absl::Status Handle(const v1::ListPlansRequest& request, const StopToken& stop, RpcRecord* record,
                       v1::ListPlansResponse* response) const;
-  absl::Status Handle(const v1::PinPlanRequest& request, RpcRecord* record,
+  absl::Status Handle(const v1::PinPlanRequest& request, const StopToken& stop, RpcRecord* record,
                       v1::PinPlanResponse* response) const;
-  absl::Status Handle(const v1::DeletePlanRequest& request, RpcRecord* record,
-                      v1::DeletePlanResponse* response) const;
-  absl::Status Handle(const v1::ReportExecutionRequest& request, RpcRecord* record,
-                      v1::ReportExecutionResponse* response) const;
-  absl::Status Handle(const v1::ExplainPlanRequest& request, RpcRecord* record,
-                      v1::ExplainPlanResponse* response) const;
+  absl::Status Handle(const v1::DeletePlanRequest& request, const StopToken& stop,
+                      RpcRecord* record, v1::DeletePlanResponse* response) const;
+  absl::Status Handle(const v1::ReportExecutionRequest& request, const StopToken& stop,
+                      RpcRecord* record, v1::ReportExecutionResponse* response) const;
+  absl::Status Handle(const v1::ExplainPlanRequest& request, const StopToken& stop,
+                      RpcRecord* record, v1::ExplainPlanResponse* response) const;
 
  private:
   const RequestLimits limits_;

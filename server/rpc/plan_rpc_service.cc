@@ -180,11 +180,11 @@ ServerUnaryReactor* PlanRpcService::Administer(Rpc rpc, CallbackServerContext* c
                                                const ByteBuffer* request, ByteBuffer* response) {
   const RpcRecord record(rpc, context, monitor_);
   return new AdminCall(planning_, record, request->Length(),
-                       [this, request, response](RpcRecord* asking) {
+                       [this, request, response](const StopToken& stop, RpcRecord* asking) {
                          Request asked;
                          Response answer;
                          absl::Status status = ParseRequest(*request, &asked);
-                         if (status.ok()) status = handlers_.Handle(asked, asking, &answer);
+                         if (status.ok()) status = handlers_.Handle(asked, stop, asking, &answer);
                          return status.ok() ? WriteAnswer(answer, limits_, response) : status;
                        });
 }

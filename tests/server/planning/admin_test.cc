@@ -2,13 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <functional>
 #include <set>
 
+#include "server/cache/faulty_plan_store.h"
 #include "server/cache/memory_plan_store.h"
+#include "server/cache/tiered_plan_store.h"
 #include "server/planning/planning_error.h"
 #include "tests/server/planning/asked.h"
 #include "tests/server/support/counting_metrics.h"
+#include "tests/server/support/forwarding_store.h"
 
 namespace stowage::testing {
 namespace {
@@ -95,6 +100,103 @@ TEST_F(PlanAdminTest, ListsPagesOfTheCallersTenant) {
   EXPECT_TRUE(admin_.List(From("c"), std::nullopt, 100).entries.empty());
   EXPECT_EQ(admin_.ListKey(From("a"), Of("a", 5)->key).entries.size(), 1u);
   EXPECT_TRUE(admin_.ListKey(From("a"), Of("b", 5)->key).entries.empty());
+}
+
+// Thousands of keys, evenly spread, of which every 700th is of tenant "a".
+class LargeStore final : public ForwardingStore {
+ public:
+  explicit LargeStore(PlanEntry entry)
+      : ForwardingStore(std::make_shared<MemoryPlanStore>(Bytes(1 << 20))) {
+    entry.tenant = "a";
+    ours_ = std::make_shared<const PlanEntry>(entry);
+    entry.tenant = "b";
+    theirs_ = std::make_shared<const PlanEntry>(entry);
+    for (int i = 0; i < 5000; ++i) {
+      keys.push_back({kEncodingVersion, Sha256(std::to_string(i))});
+      if (i % 700 == 0) ours.insert(keys.back());
+    }
+    std::sort(keys.begin(), keys.end());
+  }
+  PlanAnswer Look(const PlanKey& key, Access access) override {
+    EXPECT_EQ(access, Access::kVisit);
+    ++looks;
+    if (during) during();
+    return PlanAnswer{ours.count(key) > 0 ? ours_ : theirs_};
+  }
+  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
+    const auto begin = after ? std::upper_bound(keys.begin(), keys.end(), *after) : keys.begin();
+    const auto count = std::min(limit, static_cast<size_t>(keys.end() - begin));
+    return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+  }
+
+  std::vector<PlanKey> keys;
+  std::set<PlanKey> ours;
+  std::function<void()> during;
+  int looks = 0;
+
+ private:
+  std::shared_ptr<const PlanEntry> ours_, theirs_;
+};
+
+TEST_F(PlanAdminTest, WhereThePageAfterStartsSaysNoKeyOfAnotherTenant) {
+  LargeStore store(EntryFor(Of("a"), kTight, 1));
+  PlanAdmin admin(&store, &metrics_, nullptr);
+  for (const size_t limit : {1, 2, 100}) {
+    std::set<PlanKey> seen;
+    std::optional<PlanKey> after;
+    int pages = 0;
+    store.looks = 0;
+    do {
+      const EntryPage page = admin.List(From("a"), after, limit);
+      for (const ListedEntry& listed : page.entries) EXPECT_TRUE(seen.insert(listed.key).second);
+      after = page.next_after;
+      if (!after || store.ours.count(*after) > 0) continue;
+      const auto& digest = after->digest.bytes();
+      EXPECT_TRUE(std::all_of(digest.begin() + 2, digest.end(), [](uint8_t b) { return b == 0; }));
+    } while (after && ++pages < 100);
+    EXPECT_EQ(seen, store.ours);
+    EXPECT_GE(pages, 4) << "a page looks at a thousand keys";
+    EXPECT_LT(store.looks, 5500) << "hardly any key is looked at twice";
+  }
+}
+
+TEST_F(PlanAdminTest, AListOfACallThatIsOverEnds) {
+  LargeStore store(EntryFor(Of("a"), kTight, 1));
+  PlanAdmin admin(&store, &metrics_, nullptr);
+  StopToken stop;
+  store.during = [&] {
+    if (store.looks == 10) stop.RequestStop();
+  };
+  AdminCaller caller = From("a");
+  caller.stop = &stop;
+  admin.List(caller, std::nullopt, 100);
+  EXPECT_EQ(store.looks, 10);
+}
+
+TEST_F(PlanAdminTest, WhatATierCannotTakeIsNotSaidToBeDone) {
+  const PlanKey key = Keep(Of("a"));
+  FaultyPlanStore store(std::make_unique<ForwardingStore>(Borrowed(&store_)), FaultPolicy{});
+  TieredPlanStore tiers(std::make_unique<MemoryPlanStore>(Bytes(1 << 20)),
+                        std::make_unique<ForwardingStore>(Borrowed(&store)));
+  PlanAdmin admin(&tiers, &metrics_, nullptr);
+  const AdminCaller caller = From("a");
+  for (const bool cached : {false, true}) {
+    if (cached) {
+      EXPECT_NE(tiers.Get(key, Access::kLookup), nullptr);
+    }
+    store.SetOut(true);
+    const auto refused = [](const absl::Status& status) {
+      EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+      EXPECT_EQ(PlanningReason(status), "STORE_UNAVAILABLE");
+    };
+    refused(admin.Pin(caller, key, {kTight, 1}, PinAction::kPin));
+    refused(admin.Delete(caller, key).status());
+    store.SetOut(false);
+    EXPECT_FALSE(At(key)->plans[0].pinned);
+  }
+  EXPECT_TRUE(admin.Pin(caller, key, {kTight, 1}, PinAction::kPin).ok());
+  EXPECT_TRUE(*admin.Delete(caller, key));
+  EXPECT_EQ(At(key), nullptr);
 }
 
 TEST_F(PlanAdminTest, NothingOfAnotherTenantIsThere) {
