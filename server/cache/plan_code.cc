@@ -42,8 +42,18 @@ int64_t MostInstructions(const std::string& code, const Problem& problem) {
   return std::min(kMaxInstructions, bytes * (SizeOf(problem) + 1));
 }
 
+// That nothing fits cannot be replayed. But it is said of a budget below the least one, and plain
+// training is a schedule that fits where it does.
+bool IsConsistent(const Plan& plan) {
+  if (!plan.schedule.empty()) return false;
+  return plan.status != PlanStatus::kProvenInfeasible ||
+         (plan.budget < plan.bounds.least_budget &&
+          plan.bounds.least_budget <= plan.bounds.store_all_peak);
+}
+
+// `plan` knows what store-all takes.
 bool RefereeAccepts(const LinkedProblem& reference, Plan* plan) {
-  if (plan->status != PlanStatus::kFound) return plan->schedule.empty();
+  if (plan->status != PlanStatus::kFound) return IsConsistent(*plan);
   const absl::StatusOr<Simulation> simulation = Simulate(reference, plan->schedule);
   if (!simulation.ok() || simulation->peak > plan->budget ||
       simulation->makespan < plan->bounds.lower_bound) {

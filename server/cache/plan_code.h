@@ -15,7 +15,8 @@ void WritePlan(const StoredPlan& stored, FieldWriter* out);
 
 // A plan of `reference`, whose store-all takes `store_all`. `in` has failed where there is none, or
 // one that the referee refuses: its schedule is not valid, its peak is over its budget, or it is
-// faster than its own lower bound. O(bytes + instructions + stages).
+// faster than its own lower bound; or one that says that nothing fits of a budget that is not below
+// the least one it names, or below which plain training fits. O(bytes + instructions + stages).
 void ReadPlan(const LinkedProblem& reference, const Simulation& store_all, FieldReader* in,
               StoredPlan* stored);
 

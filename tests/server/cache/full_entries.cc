@@ -122,6 +122,7 @@ Plan PlanWithout(const PlanEntry& entry, PlanStatus status) {
   plan.schedule.clear();
   plan.prediction = Simulation();
   plan.budget = Bytes(17);
+  plan.bounds.least_budget = Bytes(18);
   return plan;
 }
 
