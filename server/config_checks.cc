@@ -80,29 +80,32 @@ absl::Status CheckNumbers(const ConfigSources& sources) {
   return absl::OkStatus();
 }
 
-absl::Status CheckDuration(const ConfigSources& sources, const std::string& flag,
-                           absl::Duration value, absl::Duration least) {
-  if (value >= least && value <= absl::Hours(24)) return absl::OkStatus();
-  return FlagError(sources, flag, absl::FormatDuration(value),
-                   absl::StrCat("must be in [", absl::FormatDuration(least), ", 24h]"));
-}
-
 absl::Status CheckDurations(const ConfigSources& sources) {
-  absl::Status status = CheckDuration(sources, "drain_timeout", absl::GetFlag(FLAGS_drain_timeout),
-                                      absl::ZeroDuration());
-  if (!status.ok()) return status;
-  status = CheckDuration(sources, "max_solve_time", absl::GetFlag(FLAGS_max_solve_time),
-                         absl::Milliseconds(1));
-  if (!status.ok()) return status;
-  status = CheckDuration(sources, "max_deadline", absl::GetFlag(FLAGS_max_deadline),
-                         absl::Milliseconds(1));
-  if (!status.ok()) return status;
-  status = CheckDuration(sources, "reload_interval", absl::GetFlag(FLAGS_reload_interval),
-                         absl::Seconds(1));
-  if (!status.ok()) return status;
+  struct Rule {
+    const char* flag;
+    absl::Duration value;
+    absl::Duration least;
+    absl::Duration most;
+  };
+  constexpr absl::Duration kDay = absl::Hours(24);
   const absl::Duration age = absl::GetFlag(FLAGS_max_connection_age);
-  if (age == absl::ZeroDuration()) return absl::OkStatus();
-  return CheckDuration(sources, "max_connection_age", age, absl::Seconds(1));
+  const Rule rules[] = {
+      {"drain_timeout", absl::GetFlag(FLAGS_drain_timeout), absl::ZeroDuration(), kDay},
+      {"max_solve_time", absl::GetFlag(FLAGS_max_solve_time), absl::Milliseconds(1), kDay},
+      {"max_deadline", absl::GetFlag(FLAGS_max_deadline), absl::Milliseconds(1), kDay},
+      {"reload_interval", absl::GetFlag(FLAGS_reload_interval), absl::Seconds(1), kDay},
+      {"redis_timeout", absl::GetFlag(FLAGS_redis_timeout), absl::Milliseconds(1),
+       absl::Seconds(10)},
+      {"redis_ttl", absl::GetFlag(FLAGS_redis_ttl), absl::Minutes(1), 365 * kDay},
+      {"max_connection_age", age == absl::ZeroDuration() ? kDay : age, absl::Seconds(1), kDay},
+  };
+  for (const Rule& rule : rules) {
+    if (rule.value >= rule.least && rule.value <= rule.most) continue;
+    return FlagError(sources, rule.flag, absl::FormatDuration(rule.value),
+                     absl::StrCat("must be in [", absl::FormatDuration(rule.least), ", ",
+                                  absl::FormatDuration(rule.most), "]"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckOthers(const ConfigSources& sources) {

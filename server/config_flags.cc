@@ -71,7 +71,12 @@ ABSL_FLAG(
     std::string, redis, "",
     "a Redis that servers share, behind memory and file: HOST:PORT or a socket's /PATH; empty "
     "for none");
+ABSL_FLAG(std::string, redis_user, "", "user of it that the password is of; empty for the default");
 ABSL_FLAG(std::string, redis_password_file, "", "file that holds its password");
+ABSL_FLAG(absl::Duration, redis_timeout, absl::Milliseconds(50),
+          "how long it may not answer; bytes that move have 8 MiB/s beside that");
+ABSL_FLAG(absl::Duration, redis_ttl, absl::Hours(24 * 14),
+          "how long it keeps an entry that nobody looks up");
 ABSL_FLAG(std::string, redis_prefix, "stowage",
           "beginning of all keys in it: servers that share plans have the same");
 ABSL_FLAG(
@@ -117,7 +122,10 @@ const std::vector<std::string>& FlagNames() {
                                                                  "store",
                                                                  "sqlite_bytes",
                                                                  "redis",
+                                                                 "redis_user",
                                                                  "redis_password_file",
+                                                                 "redis_timeout",
+                                                                 "redis_ttl",
                                                                  "redis_prefix",
                                                                  "audit_log",
                                                                  "max_message_bytes",

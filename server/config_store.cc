@@ -5,6 +5,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/time/time.h"
 #include "server/cache/redis_keys.h"
 #include "server/config_checks.h"
 #include "server/config_flags.h"
@@ -42,10 +43,14 @@ absl::Status ReadStore(const ConfigSources& sources, StoreConfig* config) {
 absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) {
   const std::string text = absl::GetFlag(FLAGS_redis);
   const std::string password_file = absl::GetFlag(FLAGS_redis_password_file);
-  if (text.empty() && password_file.empty()) return std::optional<RedisAddress>();
-  if (text.empty()) {
+  const std::string user = absl::GetFlag(FLAGS_redis_user);
+  if (text.empty() && !password_file.empty()) {
     return FlagError(sources, "redis_password_file", password_file, "needs --redis");
   }
+  if (!user.empty() && password_file.empty()) {
+    return FlagError(sources, "redis_user", user, "needs --redis_password_file");
+  }
+  if (text.empty()) return std::optional<RedisAddress>();
   absl::StatusOr<RedisAddress> address = ParseRedisAddress(text);
   if (!address.ok()) {
     return FlagError(sources, "redis", text, std::string(address.status().message()));
@@ -58,6 +63,7 @@ absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) 
     }
     address->password = std::string(absl::StripAsciiWhitespace(*password));
   }
+  address->user = user;
   return std::optional<RedisAddress>(*std::move(address));
 }
 
@@ -71,6 +77,8 @@ absl::StatusOr<StoreConfig> StoreConfigFromFlags(const ConfigSources& sources) {
   config.memory_bytes = Bytes(absl::GetFlag(FLAGS_cache_bytes));
   config.sqlite_bytes = Bytes(absl::GetFlag(FLAGS_sqlite_bytes));
   config.redis = *std::move(redis);
+  config.redis_timeout = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_redis_timeout));
+  config.redis_time_to_live = absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_redis_ttl));
   config.redis_prefix = absl::GetFlag(FLAGS_redis_prefix);
   if (!IsRedisPrefix(config.redis_prefix)) {
     return FlagError(sources, "redis_prefix", config.redis_prefix,

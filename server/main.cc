@@ -62,6 +62,15 @@ void LogStart(const ServerConfig& config, const std::string& address, Log* log) 
   });
 }
 
+void WarnOfOpenRedis(const StoreConfig& config, Log* log) {
+  if (!IsRedisOpen(config)) return;
+  log->Write(LogLevel::kWarning, "redis_open", [&](LogLine* line) {
+    line->Add("host", config.redis->host_or_path);
+    line->Add("reason", std::string("all who reach it may read, change and delete plans: set "
+                                    "--redis_password_file, and keep it on a network of its own"));
+  });
+}
+
 int Serve(ServerConfig config) {
   const StopSignals signals;
   Log log(config.log_level, WriteToStandardError);
@@ -78,6 +87,7 @@ int Serve(ServerConfig config) {
   const absl::StatusOr<Stores> stores = OpenStores(config.store, &metrics);
   if (!stores.ok()) return Fail(kExitCannotListen, stores.status());
   config.planning.lease = stores->lease.get();
+  WarnOfOpenRedis(config.store, &log);
   const auto audit = OpenAuditLog(config.audit_log);
   if (!audit.ok()) return Fail(kExitCannotListen, audit.status());
   const LibraryPlanSolver solver;

@@ -11,6 +11,7 @@
 #include "server/cache/redis_solve_lease.h"
 #include "server/cache/sqlite_plan_store.h"
 #include "server/cache/tiered_plan_store.h"
+#include "server/rpc/tls_credentials.h"
 #include "server/state_folder.h"
 
 namespace stowage {
@@ -27,7 +28,9 @@ std::unique_ptr<PlanStore> Counted(std::unique_ptr<PlanStore> store, CacheTier t
 Stores Redis(const StoreConfig& config, ServerMetrics* metrics) {
   RedisOptions connections;
   connections.address = *config.redis;
+  connections.timeout = config.redis_timeout;
   RedisStoreOptions options;
+  options.time_to_live = config.redis_time_to_live;
   options.prefix = config.redis_prefix;
   RedisLeaseOptions lease;
   lease.prefix = config.redis_prefix;
@@ -54,6 +57,13 @@ absl::StatusOr<std::unique_ptr<PlanStore>> File(const StoreConfig& config, Serve
 }
 
 }  // namespace
+
+bool IsRedisOpen(const StoreConfig& config) {
+  if (!config.redis || config.redis->port == 0 || !config.redis->password.empty()) return false;
+  const std::string& host = config.redis->host_or_path;
+  const bool is_ipv6 = host.find(':') != std::string::npos;
+  return !IsLocalAddress(is_ipv6 ? absl::StrCat("[", host, "]:0") : absl::StrCat(host, ":0"));
+}
 
 absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics) {
   std::optional<std::chrono::nanoseconds> freshness;

@@ -3,6 +3,7 @@
 #ifndef STOWAGE_SERVER_STORES_H_
 #define STOWAGE_SERVER_STORES_H_
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@ struct StoreConfig {
   std::string state_folder;  // of that file, to be made where it is not there; empty: it is there
   Bytes sqlite_bytes;
   std::optional<RedisAddress> redis;
+  std::chrono::nanoseconds redis_timeout{};
+  std::chrono::milliseconds redis_time_to_live{};
   std::string redis_prefix;
 };
 
@@ -28,6 +31,10 @@ struct Stores {
   std::unique_ptr<PlanStore> plans;
   std::unique_ptr<SolveLease> lease;  // null: no other server shares the plans
 };
+
+// Whether everyone who reaches its host may read and write the Redis: it is of another machine, and
+// has no password. (What goes there is plain text also where it has one.)
+bool IsRedisOpen(const StoreConfig& config);
 
 // Each tier counted. The status of a file that cannot be opened, or that another process has; a
 // Redis that is away is no error: it costs hits. `metrics` outlives both.

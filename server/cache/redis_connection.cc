@@ -98,6 +98,10 @@ constexpr std::array<Meaning, 14> kMeanings = {{
     {"NOREPLICAS", absl::StatusCode::kFailedPrecondition, "Redis has too few replicas to write"},
 }};
 
+Clock::duration TimeOf(ssize_t bytes, int64_t rate) {
+  return std::chrono::nanoseconds(int64_t{bytes} * 1'000'000'000 / rate);
+}
+
 timeval TimevalUntil(Clock::time_point deadline) {
   const int64_t left = std::max(1, MillisecondsUntil(deadline));
   timeval time{};
@@ -182,7 +186,7 @@ absl::StatusOr<std::vector<RedisReply>> RedisConnection::Run(
     const std::vector<RedisCommand>& commands, Clock::time_point deadline, size_t largest) {
   std::string bytes;
   for (const RedisCommand& command : commands) AppendFormatted(command, &bytes);
-  if (absl::Status sent = Send(bytes, deadline); !sent.ok()) return sent;
+  if (absl::Status sent = Send(bytes, &deadline); !sent.ok()) return sent;
   std::vector<RedisReply> replies;
   while (replies.size() < commands.size()) {
     void* raw = nullptr;
@@ -196,20 +200,21 @@ absl::StatusOr<std::vector<RedisReply>> RedisConnection::Run(
     if (context_->reader->len > largest) {
       return absl::ResourceExhaustedError("a reply of Redis is over the limit");
     }
-    if (absl::Status received = Receive(deadline); !received.ok()) return received;
+    if (absl::Status received = Receive(&deadline); !received.ok()) return received;
   }
   return replies;
 }
 
-absl::Status RedisConnection::Send(const std::string& bytes, Clock::time_point deadline) {
+absl::Status RedisConnection::Send(const std::string& bytes, Clock::time_point* deadline) {
   size_t sent = 0;
   while (sent < bytes.size()) {
     const ssize_t now =
         send(context_->fd, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (now > 0) {
       sent += static_cast<size_t>(now);
+      *deadline += TimeOf(now, kLeastRate);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (absl::Status ready = WaitFor(POLLOUT, deadline); !ready.ok()) return ready;
+      if (absl::Status ready = WaitFor(POLLOUT, *deadline); !ready.ok()) return ready;
     } else if (errno != EINTR) {
       return Broken();
     }
@@ -217,14 +222,15 @@ absl::Status RedisConnection::Send(const std::string& bytes, Clock::time_point d
   return absl::OkStatus();
 }
 
-absl::Status RedisConnection::Receive(Clock::time_point deadline) {
+absl::Status RedisConnection::Receive(Clock::time_point* deadline) {
   std::array<char, 64 << 10> buffer;
   while (true) {
-    // The wait comes first: a reply is hardly ever there yet, and a stream of bytes without an end
-    // has the same deadline.
-    if (absl::Status ready = WaitFor(POLLIN, deadline); !ready.ok()) return ready;
+    // The wait comes first: a reply is hardly ever there yet, and a trickle of bytes without an end
+    // has a deadline, too.
+    if (absl::Status ready = WaitFor(POLLIN, *deadline); !ready.ok()) return ready;
     const ssize_t size = recv(context_->fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (size > 0) {
+      *deadline += TimeOf(size, kLeastRate);
       const bool fed =
           redisReaderFeed(context_->reader, buffer.data(), static_cast<size_t>(size)) == REDIS_OK;
       return fed ? absl::OkStatus() : Broken();

@@ -61,8 +61,9 @@ class RedisConnection {
   RedisConnection(const RedisConnection&) = delete;
   RedisConnection& operator=(const RedisConnection&) = delete;
 
-  // Sends all commands at once and returns a reply to each. UNAVAILABLE: no answer in time, or the
-  // connection broke. RESOURCE_EXHAUSTED: the replies are over `largest` bytes. After an error of
+  // Sends all commands at once and returns a reply to each. `deadline` moves by what the bytes take
+  // that have passed, at kLeastRate: a large entry is late only when nothing moves. UNAVAILABLE: no
+  // answer in time, or the connection broke. RESOURCE_EXHAUSTED: the replies are over `largest` bytes. After an error of
   // either kind the connection is of no further use: a late reply would be taken for the next one.
   absl::StatusOr<std::vector<RedisReply>> Run(const std::vector<RedisCommand>& commands,
                                               Clock::time_point deadline, size_t largest);
@@ -75,11 +76,14 @@ class RedisConnection {
     void operator()(redisContext* context) const;
   };
 
+  static constexpr int64_t kLeastRate = int64_t{8} << 20;  // bytes per second
+
   explicit RedisConnection(redisContext* context) : context_(context) {}
 
   absl::Status Introduce(const RedisAddress& address, Clock::time_point deadline);
-  absl::Status Send(const std::string& bytes, Clock::time_point deadline);
-  absl::Status Receive(Clock::time_point deadline);
+  // Both move the deadline.
+  absl::Status Send(const std::string& bytes, Clock::time_point* deadline);
+  absl::Status Receive(Clock::time_point* deadline);
   absl::Status WaitFor(short events, Clock::time_point deadline);
 
   std::unique_ptr<redisContext, Free> context_;

@@ -129,6 +129,9 @@ TEST_F(ConfigurationTest, WhatWouldBeOpenOrAbortIsRefusedWithTheReason) {
       {{"--redis=nowhere"}, "--redis=nowhere: "},
       {{"--redis_password_file=" + folder_.PathOf("tokens")}, "needs --redis"},
       {{"--redis=h:1", "--redis_password_file=" + folder_.PathOf("none")}, "cannot be read"},
+      {{"--redis=h:1", "--redis_user=u"}, "--redis_user=u: needs --redis_password_file"},
+      {{"--redis_timeout=0"}, "--redis_timeout=0: must be in [1ms, 10s]"},
+      {{"--redis_ttl=1s"}, "--redis_ttl=1s: must be in [1m, 8760h]"},
       {{"--redis_prefix=a*"}, "must be 1 to 64 letters"},
       {{"--tenant_share=0"}, "--tenant_share=0: must be in (0, 1]"},
       {{"--request_bytes=20000", "--max_message_bytes=30000"},
@@ -157,7 +160,8 @@ TEST_F(ConfigurationTest, WhatIsGuardedOrSaidToBeTrustedIsTaken) {
       {open, "--insecure_network"},
       {"--listen=127.0.0.1:0", tokens_},
       {"--listen=[::1]:0"},
-      {"--store=sqlite:" + folder_.PathOf("plans"), "--redis=127.0.0.1:1",
+      {"--store=sqlite:" + folder_.PathOf("plans"), "--redis=127.0.0.1:1", "--redis_user=stowage",
+       "--redis_timeout=200ms", "--redis_ttl=72h",
        "--redis_password_file=" + folder_.Write("password", kToken)},
   };
   for (const auto& flags : taken) {
@@ -261,6 +265,24 @@ TEST_F(ConfigurationTest, AStateFolderThatCannotBeIsRefusedWithTheReason) {
   const Outcome outcome = RunCommand(command);
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.output, HasSubstr("set --store=sqlite:PATH or --store=memory"));
+}
+
+TEST_F(ConfigurationTest, ARedisOfAnotherMachineWithoutAPasswordIsWarnedOf) {
+  const std::string password = "--redis_password_file=" + folder_.Write("password", kToken);
+  const std::vector<std::pair<std::vector<std::string>, bool>> cases = {
+      {{"--redis=192.0.2.1:6379"}, true},  {{"--redis=192.0.2.1:6379", password}, false},
+      {{"--redis=127.0.0.1:1"}, false},    {{"--redis=[::1]:1"}, false},
+      {{"--redis=[2001:db8::1]:1"}, true}, {{"--redis=/run/none"}, false},
+  };
+  for (const auto& [flags, warned] : cases) {
+    std::vector<std::string> all = Command({"--listen=127.0.0.1:0", "--metrics_listen="});
+    all.insert(all.end(), flags.begin(), flags.end());
+    ChildProcess child(all);
+    const std::string said = child.ReadUntil("\"event\":\"started\"");
+    EXPECT_EQ(said.find("redis_open") != std::string::npos, warned) << said;
+    child.Signal(SIGTERM);
+    EXPECT_EQ(child.Wait(), 0);
+  }
 }
 
 TEST_F(ConfigurationTest, AUnixSocketHasTheModeOfItsFlag) {
