@@ -1,10 +1,12 @@
 #include "server/planning/refresher.h"
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "server/planning/entry_learning.h"
 #include "server/planning/entry_update.h"
 #include "server/planning/plan_record.h"
@@ -37,8 +39,16 @@ void Refresher::Answered(const PlanningProblem& problem, uint64_t job, const Pla
 }
 
 void Refresher::Served(const PlanKey& key, const PlanEntry& entry, const Plan& plan) {
-  if (plan.provenance.solver_version == kSolverVersion) return;
+  if (plan.provenance.solver_version == kSolverVersion || ToldLately(key, entry)) return;
   for (const ResolveWish& wish : UpgradesOf(key, entry)) resolver_.Want(wish);
+}
+
+bool Refresher::ToldLately(const PlanKey& key, const PlanEntry& entry) {
+  using Period = std::chrono::duration<int64_t, std::ratio<10>>;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const int64_t period = std::chrono::duration_cast<Period>(now).count();
+  const uint64_t mark = absl::HashOf(key, entry.generation, period) | 1;
+  return told_[absl::HashOf(key) % told_.size()].exchange(mark) == mark;
 }
 
 void Refresher::LearnFrom(const PlanningProblem& problem, uint64_t job) {

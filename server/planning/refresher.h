@@ -6,6 +6,7 @@
 #ifndef STOWAGE_SERVER_PLANNING_REFRESHER_H_
 #define STOWAGE_SERVER_PLANNING_REFRESHER_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -32,10 +33,12 @@ class Refresher {
   // `found` answers `problem` at the budget, from `entry`. `job` is the JobHash of who asked. Cheap.
   void Answered(const PlanningProblem& problem, uint64_t job, const PlanEntry& entry, Bytes budget,
                 const Found& found);
-  // `plan`, of `entry`, answers somebody. Cheap.
+  // `plan`, of `entry`, answers somebody. O(1) but once in ten seconds for an entry as it is.
   void Served(const PlanKey& key, const PlanEntry& entry, const Plan& plan);
 
  private:
+  // Whether the same entry was told of lately; it is from now on.
+  bool ToldLately(const PlanKey& key, const PlanEntry& entry);
   void LearnFrom(const PlanningProblem& problem, uint64_t job);
   void SolveAnew(const ResolveWish& wish, const StopToken& stop);
   absl::StatusOr<Plan> Solve(const PlanningProblem& problem, Bytes budget,
@@ -46,6 +49,8 @@ class Refresher {
   const PlanSolver* const solver_;
   ServerMetrics* const metrics_;
   const Submit submit_;
+  // By key; 0: none. Whom a race or an equal place costs its turn is told of again.
+  std::array<std::atomic<uint64_t>, 4096> told_{};
   std::atomic<uint64_t> next_id_{uint64_t{1} << 63};  // nobody else counts from there
   Resolver resolver_;                                 // last: its thread uses all of the above
 };
