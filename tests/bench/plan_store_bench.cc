@@ -97,7 +97,7 @@ void DecodeCreates(benchmark::State& state) {
 struct File {
   File() { options.file.path = folder / "plans"; }
 
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   SqlitePlanStore::Options options;
 };
 

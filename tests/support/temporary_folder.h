@@ -9,7 +9,7 @@
 #include <string>
 #include <system_error>
 
-namespace stowage::testing {
+namespace stowage {
 
 class TemporaryFolder {
  public:
@@ -34,6 +34,6 @@ class TemporaryFolder {
   std::string path_;
 };
 
-}  // namespace stowage::testing
+}  // namespace stowage
 
 #endif  // STOWAGE_TESTS_SUPPORT_TEMPORARY_FOLDER_H_

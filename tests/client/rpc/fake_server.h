@@ -24,7 +24,7 @@ class SocketAddress {
   std::string uri() const { return "unix:" + path(); }
 
  private:
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 // Takes connections and never says a word, like a server that waits for TLS.

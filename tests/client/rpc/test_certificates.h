@@ -53,7 +53,7 @@ class CredentialFolder {
   std::string PathOf(const std::string& name) const { return folder_ / name; }
 
  private:
-  const testing::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 }  // namespace stowage

@@ -81,9 +81,9 @@ TEST(EntryCodec, TheBytesOfThisVersionAreThese) {
             "000201230001000000000000000219238e8c170c8967156cd33c3b5441378f0f8914b15b15a712e3"
             "fbd0bca723fc");
   EXPECT_EQ(Sha256(EncodeEntry(FullChainEntry())).ToHex(),
-            "0a12d6e694123899ec8c2020b4fb98b6b7aff853e631c980210886497960fd1b");
+            "dddde87204a157c4e223fa2f0ce2e994eb1a9d224046f941cc1ee238f608915e");
   EXPECT_EQ(Sha256(EncodeEntry(FullGraphEntry())).ToHex(),
-            "a793fc42e897b48ea5e82e53e823ebf8da8fc2767be153a7fb6e4778fd1fd562");
+            "bf0c8ee8aaea5e9387ec26c5f929646f9a8554d0ce3fab4544149b44ee8520b0");
 }
 
 TEST(EntryCodec, CutAnywhereIsCorrupt) {
@@ -143,6 +143,27 @@ TEST(EntryCodec, PlansThatTheRefereeRefusesAreCorrupt) {
   ExpectCorrupt(with_plan([](Plan* plan) {
     plan->schedule.insert(plan->schedule.begin(), OffloadStart(TensorKind::kActivation, 0));
   }));
+}
+
+TEST(EntryCodec, ThatNothingFitsMustNotContradictItselfOrPlainTraining) {
+  const auto infeasible = [](Bytes budget, Bytes least) {
+    return AfterChange([=](PlanEntry* entry) {
+      Plan plan = *entry->plans[0].plan;
+      plan.status = PlanStatus::kProvenInfeasible;
+      plan.schedule.clear();
+      plan.budget = budget;
+      plan.bounds.least_budget = least;
+      entry->plans[0].plan = std::make_shared<const Plan>(plan);
+    });
+  };
+  const Bytes fits = SmallEntry().store_all.peak;
+  const Bytes one(1);
+  EXPECT_TRUE(infeasible(fits - one, fits).ok());
+  EXPECT_TRUE(infeasible(Bytes(0), one).ok());
+  ExpectCorrupt(infeasible(fits - one, fits - one));
+  ExpectCorrupt(infeasible(fits - one, Bytes(0)));
+  ExpectCorrupt(infeasible(fits - one, fits + one));
+  ExpectCorrupt(infeasible(fits, fits));
 }
 
 TEST(EntryCodec, WhatIsPredictedIsComputedAnew) {
