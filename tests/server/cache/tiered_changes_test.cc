@@ -1,0 +1,159 @@
+// What is changed, made anew and erased in tiers, and that nothing of it is undone or only half done.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+
+#include "server/cache/tiered_plan_store.h"
+#include "tests/server/cache/tiered_server.h"
+
+namespace stowage::testing {
+namespace {
+
+// Wherever its generations begin, and also while the copy is ahead of what was there before.
+TEST(TieredChanges, WhatWasMadeAnewReplacesAnotherHistory) {
+  for (const int64_t anew : {2 * kChangesPerHistory + 1, 4 * kChangesPerHistory + 1}) {
+    for (const bool ahead : {false, true}) {
+      const auto shared = Shared();
+      const Server server(shared, kFreshness);
+      const int64_t old = 3 * kChangesPerHistory + 5;
+      ASSERT_TRUE(server.store->Put(kKey, EntryOf("a", 0, old)).ok());
+      shared->SetOut(ahead);
+      ASSERT_TRUE(
+          server.store->Replace(kKey, old, EntryOf("a", 0, old + 1), Durability::kBestEffort).ok());
+      shared->SetOut(false);
+      ASSERT_TRUE(*shared->Erase(kKey));
+      ASSERT_TRUE(shared->Put(kKey, EntryOf("a", 0, anew)).ok());
+      GrowStale();
+      EXPECT_EQ(server.GenerationOf(kKey), anew);
+      EXPECT_EQ(shared->Get(kKey, Access::kPeek)->generation, anew);
+    }
+  }
+}
+
+// As after a restart of this server, which had changed it while the slow tier was away.
+TEST(TieredChanges, WhatIsNewerInOneHistoryGoesIntoTheSlowTier) {
+  const auto shared = Shared();
+  const Server server(shared, kFreshness);
+  ASSERT_TRUE(shared->Put(kKey, EntryOf("a", 0, 5)).ok());
+  ASSERT_TRUE(server.fast->Put(kKey, EntryOf("a", 0, 6)).ok());
+  EXPECT_EQ(server.GenerationOf(kKey), 6);
+  EXPECT_EQ(shared->Get(kKey, Access::kPeek)->generation, 6);
+}
+
+TEST(TieredChanges, OfTwoHistoriesTheSlowTiersCounts) {
+  const auto shared = Shared();
+  const Server server(shared, kFreshness);
+  ASSERT_TRUE(server.store->Put(kKey, EntryOf("a")).ok());
+  shared->SetOut(true);
+  ASSERT_TRUE(server.store->Put(kKey, EntryOf("a", 100, 2)).ok());
+  shared->SetOut(false);
+  ASSERT_TRUE(shared->Put(kKey, EntryOf("a", 0, 2)).ok());
+  GrowStale();
+  EXPECT_EQ(server.store->Get(kKey, Access::kLookup)->plans[0].plan->explanation, "");
+  EXPECT_EQ(server.store->Get(kKey, Access::kLookup)->plans[0].plan->explanation, "");
+}
+
+// An Erase between a read of the slow tier and the fill of the fast one.
+class EraseDuringLook final : public ForwardingStore {
+ public:
+  EraseDuringLook() : ForwardingStore(std::make_shared<MemoryPlanStore>(kAmple)) {}
+  PlanAnswer Look(const PlanKey& key, Access access) override {
+    PlanAnswer answer = ForwardingStore::Look(key, access);
+    if (during) std::exchange(during, nullptr)();
+    return answer;
+  }
+  std::optional<std::shared_ptr<const PlanEntry>> GetNow(const PlanKey&, Access) override {
+    return std::nullopt;
+  }
+
+  std::function<void()> during;
+};
+
+TEST(TieredChanges, AnEraseDuringAReadLeavesNoCopy) {
+  auto slow = std::make_unique<EraseDuringLook>();
+  EraseDuringLook* const slow_tier = slow.get();
+  ASSERT_TRUE(slow->Put(kKey, EntryOf("a")).ok());
+  TieredPlanStore store(std::make_unique<MemoryPlanStore>(kAmple), std::move(slow));
+  slow_tier->during = [&store] { EXPECT_TRUE(*store.Erase(kKey)); };
+  EXPECT_NE(store.Get(kKey, Access::kLookup), nullptr) << "read before it was erased";
+  EXPECT_EQ(store.Get(kKey, Access::kLookup), nullptr);
+}
+
+TEST(TieredChanges, AChangeThatMustNotBeLostIsInBothTiersOrNowhere) {
+  for (const auto& freshness : {std::optional<std::chrono::nanoseconds>(), kForever}) {
+    const auto shared = Shared();
+    const Server server(shared, freshness);
+    ASSERT_TRUE(server.store->Put(kKey, EntryOf("a")).ok());
+    shared->SetOut(true);
+    const auto change = [&](int64_t read, Durability durability) {
+      return server.store->Replace(kKey, read, EntryOf("a", 0, read + 1), durability);
+    };
+    EXPECT_TRUE(absl::IsUnavailable(change(1, Durability::kRequired)));
+    EXPECT_EQ(server.GenerationOf(kKey), 1) << "nor in the fast one";
+    EXPECT_TRUE(change(1, Durability::kBestEffort).ok());
+    EXPECT_EQ(server.GenerationOf(kKey), 2);
+    EXPECT_TRUE(absl::IsUnavailable(change(2, Durability::kRequired)));
+    EXPECT_TRUE(change(2, Durability::kBestEffort).ok());
+    shared->SetOut(false);
+    ASSERT_EQ(server.GenerationOf(kKey, Access::kUpdate), 3);
+    EXPECT_TRUE(change(3, Durability::kRequired).ok());
+    EXPECT_EQ(server.GenerationOf(kKey), 4);
+    EXPECT_EQ(shared->Get(kKey, Access::kPeek)->generation, 4);
+  }
+}
+
+TEST(TieredChanges, AnEraseThatMissesATierIsAnErrorAndTakesNothing) {
+  const auto shared = Shared();
+  const Server server(shared);
+  ASSERT_TRUE(server.store->Put(kKey, EntryOf("a")).ok());
+  shared->SetOut(true);
+  EXPECT_TRUE(absl::IsUnavailable(server.store->Erase(kKey).status()));
+  EXPECT_EQ(server.GenerationOf(kKey), 1) << "it would come back";
+  shared->SetOut(false);
+  EXPECT_TRUE(*server.store->Erase(kKey));
+  EXPECT_FALSE(*server.store->Erase(kKey));
+}
+
+TEST(TieredChanges, AChangeOfWhatWasErasedMeanwhileDoesNotBringItBack) {
+  const auto shared = Shared();
+  const Server server(shared);
+  const auto change = [&](int64_t read) {
+    return server.store->Replace(kKey, read, EntryOf("a", 0, read + 1), Durability::kBestEffort);
+  };
+  ASSERT_TRUE(change(0).ok());
+  ASSERT_EQ(server.GenerationOf(kKey, Access::kUpdate), 1);
+  ASSERT_TRUE(*server.store->Erase(kKey));
+  EXPECT_TRUE(absl::IsAborted(change(1)));
+  EXPECT_EQ(server.GenerationOf(kKey), -1);
+  EXPECT_EQ(shared->Get(kKey, Access::kPeek), nullptr);
+}
+
+// A file that has evicted what is hot in memory.
+TEST(TieredChanges, WhatTheSlowTierHasLetGoIsChangedInBoth) {
+  const auto shared = Shared();
+  const Server server(shared);
+  ASSERT_TRUE(server.store->Put(kKey, EntryOf("a", 0, 3)).ok());
+  ASSERT_TRUE(*shared->Erase(kKey));
+  EXPECT_EQ(server.GenerationOf(kKey), 3);
+  EXPECT_EQ(shared->Get(kKey, Access::kPeek), nullptr) << "a lookup leaves it so";
+  ASSERT_EQ(server.GenerationOf(kKey, Access::kUpdate), 3);
+  EXPECT_TRUE(server.store->Replace(kKey, 3, EntryOf("a", 0, 4), Durability::kRequired).ok());
+  EXPECT_EQ(shared->Get(kKey, Access::kPeek)->generation, 4);
+}
+
+// A copy that is given back while the entry is erased.
+TEST(TieredChanges, AnEraseDuringAnUpdateIsNotUndoneByGivingBack) {
+  auto slow = std::make_unique<EraseDuringLook>();
+  EraseDuringLook* const slow_tier = slow.get();
+  TieredPlanStore store(std::make_unique<MemoryPlanStore>(kAmple), std::move(slow));
+  ASSERT_TRUE(store.Put(kKey, EntryOf("a")).ok());
+  ASSERT_TRUE(*slow_tier->Erase(kKey)) << "evicted";
+  slow_tier->during = [&store] { EXPECT_TRUE(*store.Erase(kKey)); };
+  store.Get(kKey, Access::kUpdate);
+  EXPECT_EQ(slow_tier->Get(kKey, Access::kPeek), nullptr);
+  EXPECT_EQ(store.Get(kKey, Access::kLookup), nullptr);
+}
+
+}  // namespace
+}  // namespace stowage::testing
