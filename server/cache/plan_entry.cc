@@ -1,5 +1,7 @@
 #include "server/cache/plan_entry.h"
 
+#include <algorithm>
+#include <iterator>
 #include <random>
 #include <utility>
 
@@ -46,9 +48,14 @@ size_t ChargeOf(const Plan& plan) {
          plan.provenance.solver.capacity() + plan.provenance.solver_version.capacity();
 }
 
+// A pinned one is somebody's word.
 std::shared_ptr<const PlanEntry> WithoutOldestPlans(PlanEntry entry, Bytes capacity) {
   while (entry.plans.size() > 1 && stowage::ChargeOf(entry) > capacity) {
-    entry.plans.erase(entry.plans.begin());
+    const auto newest = std::prev(entry.plans.end());
+    const auto oldest = std::find_if(entry.plans.begin(), newest,
+                                     [](const StoredPlan& stored) { return !stored.pinned; });
+    if (oldest == newest) break;
+    entry.plans.erase(oldest);
   }
   return std::make_shared<const PlanEntry>(std::move(entry));
 }

@@ -107,8 +107,8 @@ struct ChargedEntry {
   Bytes charge;
 };
 
-// The entry with as many of its newest plans as fit a store of `capacity`, at least one.
-// RESOURCE_EXHAUSTED when one is too many.
+// The entry with as many of its newest plans as fit a store of `capacity`, at least one, and all that
+// are pinned. RESOURCE_EXHAUSTED when these are too many.
 absl::StatusOr<ChargedEntry> FitTo(Bytes capacity, std::shared_ptr<const PlanEntry> entry);
 
 }  // namespace stowage

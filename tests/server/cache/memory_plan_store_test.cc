@@ -51,7 +51,7 @@ TEST(MemoryPlanStore, AnEntryOverTheLimitIsRefusedAndDropsNothing) {
   EXPECT_EQ(store.stats().evicted, 0);
 }
 
-TEST(MemoryPlanStore, AnEntryOverTheLimitIsKeptWithoutItsOldestPlans) {
+std::shared_ptr<PlanEntry> EntryOfSixPlans() {
   auto large = std::make_shared<PlanEntry>(*EntryOf("a", 1000));
   const auto plan = large->plans[0].plan;
   for (int64_t budget = 1; budget <= 5; ++budget) {
@@ -59,6 +59,26 @@ TEST(MemoryPlanStore, AnEntryOverTheLimitIsKeptWithoutItsOldestPlans) {
     next->budget = Bytes(budget);
     large->plans.push_back({next});
   }
+  return large;
+}
+
+TEST(MemoryPlanStore, AnEntryOverTheLimitKeepsItsPinnedPlans) {
+  auto large = EntryOfSixPlans();
+  large->plans[1].pinned = large->plans[2].pinned = true;
+  PlanEntry three = *large;
+  three.plans.resize(3);
+  MemoryPlanStore store(ChargeOf(three) + Bytes(10), 1);
+  ASSERT_TRUE(store.Put(KeyOf("a"), large).ok());
+  const auto kept = store.Get(KeyOf("a"), Access::kPeek);
+  ASSERT_EQ(kept->plans.size(), 3u);
+  EXPECT_TRUE(kept->plans[0].pinned && kept->plans[1].pinned);
+  EXPECT_EQ(kept->plans[2].plan->budget, Bytes(5));
+  for (StoredPlan& stored : large->plans) stored.pinned = true;
+  EXPECT_TRUE(absl::IsResourceExhausted(store.Put(KeyOf("b"), large)));
+}
+
+TEST(MemoryPlanStore, AnEntryOverTheLimitIsKeptWithoutItsOldestPlans) {
+  auto large = EntryOfSixPlans();
   PlanEntry three = *large;
   three.plans.erase(three.plans.begin(), three.plans.begin() + 3);
   MemoryPlanStore store(ChargeOf(three) + Bytes(10), 1);
