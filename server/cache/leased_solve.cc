@@ -77,4 +77,14 @@ Turn LeasedSolve::Await(const SolveQuestion& question, const std::function<bool(
   }
 }
 
+Turn LeasedSolve::TryNow(const SolveQuestion& question, const std::function<bool()>& look) {
+  LeaseAnswer answer = lease_->Acquire(question);
+  if (answer.state == LeaseState::kAlone) return Turn{SolveTurn::kSolve, nullptr};
+  if (answer.state == LeaseState::kTaken) return Turn{SolveTurn::kFound, nullptr};
+  const bool granted = answer.state == LeaseState::kGranted;
+  if (granted && look()) return Turn{SolveTurn::kFound, nullptr};
+  metrics_->Leased(granted ? LeaseOutcome::kGranted : LeaseOutcome::kFailed);
+  return Turn{SolveTurn::kSolve, std::move(answer.held)};
+}
+
 }  // namespace stowage

@@ -48,6 +48,9 @@ class LeasedSolve {
   Turn Await(const SolveQuestion& question, const std::function<bool()>& look,
              const StopToken* stop);
 
+  // The same for work that nobody waits for: kFound, too, when another server is at it.
+  Turn TryNow(const SolveQuestion& question, const std::function<bool()>& look);
+
  private:
   const LeasedSolveOptions options_;
   SolveLease* const lease_;

@@ -33,7 +33,7 @@ std::string RedisKeys::Gone(const PlanKey& key) const {
 
 std::string RedisKeys::Lease(const PlanKey& key, const std::optional<Bytes>& budget) const {
   return absl::StrCat(base_, "lease:", Suffix(key), ":",
-                      budget ? absl::StrCat(budget->value()) : "least");
+                      budget ? absl::StrCat(budget->value()) : "all");
 }
 
 std::string RedisKeys::PlanPattern() const { return absl::StrCat(base_, kPlan, "*"); }

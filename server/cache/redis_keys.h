@@ -24,7 +24,7 @@ class RedisKeys {
 
   std::string Plan(const PlanKey& key) const;
   std::string Gone(const PlanKey& key) const;
-  // No budget: the least one that is feasible.
+  // No budget: all of them at once.
   std::string Lease(const PlanKey& key, const std::optional<Bytes>& budget) const;
 
   // For SCAN: matches the names of all plans, and perhaps others.

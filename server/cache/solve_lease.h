@@ -13,7 +13,7 @@
 
 namespace stowage {
 
-// What is solved. No budget: for the least one that is feasible.
+// What is solved. No budget: all of them at once.
 struct SolveQuestion {
   PlanKey key;
   std::optional<Bytes> budget;

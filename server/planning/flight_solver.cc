@@ -62,6 +62,13 @@ LeasedSolveOptions Waits(const PlanningOptions& options) {
   return waits;
 }
 
+// One that joined meanwhile may have moved the deadline: the flight has stopped all the same.
+absl::Status StoppedWaiting(const Flight& flight) {
+  const absl::Status stopped = flight.stop.Check();
+  return stopped.ok() ? absl::DeadlineExceededError("the wait for another server was stopped")
+                      : stopped;
+}
+
 }  // namespace
 
 Bytes TableLimit(const PlanningOptions& options) {
@@ -128,12 +135,7 @@ absl::StatusOr<Plan> FlightSolver::FindOrSolve(Flight* flight, const std::functi
     return cached && cached->has_value();
   };
   const Turn turn = leased_.Await({problem.key, *budget}, look, &flight->stop);
-  if (turn.turn == SolveTurn::kStopped) {
-    // One that joined meanwhile may have moved the deadline: this flight has stopped all the same.
-    const absl::Status stopped = flight->stop.Check();
-    return stopped.ok() ? absl::DeadlineExceededError("the wait for another server was stopped")
-                        : stopped;
-  }
+  if (turn.turn == SolveTurn::kStopped) return StoppedWaiting(*flight);
   if (turn.turn == SolveTurn::kFound) return **std::move(cached);
   *source = AnswerSource::kSolved;
   absl::StatusOr<Plan> plan = Solve(flight, tell, *budget);
@@ -167,8 +169,15 @@ absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::FindOrSolveFrontie
     Flight* flight, const std::function<void()>& tell, AnswerSource* source) {
   const PlanningProblem& problem = *flight->problem;
   *source = AnswerSource::kCache;
-  const auto cached = cache_->FindFrontier(problem, MayWait::kYes);
+  auto cached = cache_->FindFrontier(problem, Access::kLookup, MayWait::kYes);
   if (cached && *cached) return *cached;
+  const auto look = [&] {
+    cached = cache_->FindFrontier(problem, Access::kUpdate, MayWait::kYes);
+    return cached && *cached;
+  };
+  const Turn turn = leased_.Await({problem.key, std::nullopt}, look, &flight->stop);
+  if (turn.turn == SolveTurn::kStopped) return StoppedWaiting(*flight);
+  if (turn.turn == SolveTurn::kFound) return *cached;
   *source = AnswerSource::kSolved;
   PlanOptions plan_options = OptionsFor(*flight);
   plan_options.solve.progress = [&](double share) {

@@ -78,8 +78,8 @@ std::optional<std::optional<Bytes>> PlanCache::FindLeast(const PlanningProblem& 
 }
 
 std::optional<std::shared_ptr<const Frontier>> PlanCache::FindFrontier(
-    const PlanningProblem& problem, MayWait wait) const {
-  const auto found = Get(problem.key, Access::kLookup, wait);
+    const PlanningProblem& problem, Access access, MayWait wait) const {
+  const auto found = Get(problem.key, access, wait);
   if (!found) return std::nullopt;
   const PlanEntry* entry = found->get();
   if (entry == nullptr || !entry->frontier || entry->canonical != *problem.canonical) {

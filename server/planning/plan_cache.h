@@ -64,7 +64,7 @@ class PlanCache {
 
   // All budgets under the caller's costs, or null inside. Nothing: as above.
   std::optional<std::shared_ptr<const Frontier>> FindFrontier(const PlanningProblem& problem,
-                                                              MayWait wait) const;
+                                                              Access access, MayWait wait) const;
 
   // Keeps what was solved for all budgets, where the entry's reference is about the caller's costs.
   void KeepFrontier(const PlanningProblem& problem,

@@ -6,6 +6,7 @@
 #include "server/planning/entry_learning.h"
 #include "server/planning/plan_under.h"
 #include "server/planning/revisions.h"
+#include "server/planning/solver_version.h"
 
 namespace stowage {
 
@@ -22,13 +23,15 @@ PlanEntry NewEntry(const PlanningProblem& problem, uint64_t job) {
 
 namespace {
 
-bool SameVersion(const Plan& a, const Plan& b) {
-  return a.provenance.solver_version == b.provenance.solver_version;
+bool IsOfNewerVersion(const Plan& a, const Plan& b) {
+  return IsNewerVersion(a.provenance.solver_version, b.provenance.solver_version);
 }
 
-// What is new about a plan of equal schedule.
+// What is new about a plan of equal schedule. An older version's claims change no newer one's: while
+// servers of both are there, each would take the other's back.
 bool ClaimsOther(const Plan& next, const Plan& now) {
-  return !SameVersion(next, now) || next.bounds.lower_bound > now.bounds.lower_bound ||
+  if (IsOfNewerVersion(now, next)) return false;
+  return IsOfNewerVersion(next, now) || next.bounds.lower_bound > now.bounds.lower_bound ||
          (next.bounds.proven_optimal && !now.bounds.proven_optimal) ||
          next.bounds.least_budget != now.bounds.least_budget;
 }
@@ -56,7 +59,7 @@ std::optional<RevisionState> PlaceOf(const Plan& plan, const PlanningProblem& as
       PlanUnder(*asked.costs, asked.store_all, *entry.reference, *serving->plan, plan.budget)
           .has_value();
   if (!serves_asker) return RevisionState::kServing;
-  if (SameVersion(plan, *serving->plan)) return std::nullopt;
+  if (!IsOfNewerVersion(plan, *serving->plan)) return std::nullopt;
   return RevisionState::kShadow;
 }
 

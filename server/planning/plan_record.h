@@ -32,12 +32,12 @@ struct SolvedPlan {
 //   caller's times, overheads or link led to takes nothing from the others;
 // - stands beside the serving one, for callers like its own, if that one does not hold under the
 //   caller's costs;
-// - waits in shadow if the serving one is pinned, or is no slower and of another solver version;
+// - waits in shadow if the serving one is pinned, or is no slower and of an older solver version;
 // - brings what it proves to the revision of equal schedule, if there is one. To one that was rolled
 //   back it brings nothing.
 // It is not kept when
 // - the entry is frozen: then nothing of it changes;
-// - its schedule does not hold under the reference, or it is neither faster nor of another version;
+// - its schedule does not hold under the reference, or it is neither faster nor of a newer version;
 // - it has no schedule, and the caller's overheads differ, or the link: nothing follows for others;
 // - the profile has no times: then every schedule is as good as any other, but not for the others.
 std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved);

@@ -6,10 +6,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "server/cache/solve_lease.h"
 #include "server/planning/planning_problem.h"
+#include "server/planning/resolver.h"
 #include "solvers/model/units.h"
+#include "solvers/planner.h"
 
 namespace stowage {
 
@@ -33,6 +36,9 @@ struct PlanningOptions {
   DigestFunction digest = Sha256;
   // Who of several servers solves; null: they share nothing. Outlives the service.
   SolveLease* lease = nullptr;
+  // What the solver writes on its plans: those of older versions are solved anew.
+  std::string solver_version = kSolverVersion;
+  ResolverOptions background;  // how often, and how many wait
 };
 
 // Solves of one tenant that may wait and run.

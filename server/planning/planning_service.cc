@@ -39,7 +39,8 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
              TenantThreads(options)},
             metrics),
       refresher_(
-          ResolverOptions(), TableLimit(options), store, solver, metrics,
+          {options.background, TableLimit(options), options.solver_version, options.lease}, store,
+          solver, metrics,
           [this](uint64_t id, Refresher::Job job) { return SubmitBackground(id, std::move(job)); }),
       intake_(options.intake_threads, options.intake_limit) {}
 
@@ -155,7 +156,7 @@ bool PlanningService::AnswerFromCache(const std::shared_ptr<PlanCall>& call, Acc
                                       MayWait wait) {
   if (call->asked == Asked::kBatches) return true;
   if (call->asked == Asked::kFrontier) {
-    auto frontier = cache_.FindFrontier(*call->problem, wait);
+    auto frontier = cache_.FindFrontier(*call->problem, Access::kLookup, wait);
     if (!frontier) return false;
     if (*frontier) {
       Answer(call,

@@ -16,14 +16,15 @@
 
 namespace stowage {
 
-Refresher::Refresher(const ResolverOptions& options, Bytes table_limit, PlanStore* store,
-                     const PlanSolver* solver, ServerMetrics* metrics, Submit submit)
-    : table_limit_(table_limit),
+Refresher::Refresher(const RefresherOptions& options, PlanStore* store, const PlanSolver* solver,
+                     ServerMetrics* metrics, Submit submit)
+    : options_(options),
       store_(store),
       solver_(solver),
       metrics_(metrics),
       submit_(std::move(submit)),
-      resolver_(options, [this](const ResolveWish& wish) {
+      leased_({}, options.lease != nullptr ? options.lease : &alone_, metrics),
+      resolver_(options.resolver, [this](const ResolveWish& wish) {
         submit_(next_id_++, [this, wish](const StopToken& stop) { SolveAnew(wish, stop); });
       }) {}
 
@@ -39,8 +40,9 @@ void Refresher::Answered(const PlanningProblem& problem, uint64_t job, const Pla
 }
 
 void Refresher::Served(const PlanKey& key, const PlanEntry& entry, const Plan& plan) {
-  if (plan.provenance.solver_version == kSolverVersion || ToldLately(key, entry)) return;
-  for (const ResolveWish& wish : UpgradesOf(key, entry)) resolver_.Want(wish);
+  if (plan.provenance.solver_version == options_.solver_version || ToldLately(key, entry)) return;
+  for (const ResolveWish& wish : UpgradesOf(key, entry, options_.solver_version))
+    resolver_.Want(wish);
 }
 
 bool Refresher::ToldLately(const PlanKey& key, const PlanEntry& entry) {
@@ -73,15 +75,29 @@ absl::StatusOr<Plan> Refresher::Solve(const PlanningProblem& problem, Bytes budg
   PlanOptions options;
   options.solver = problem.options.solver;
   options.solve.slots = problem.options.slots;
-  options.solve.table_limit = table_limit_;
+  options.solve.table_limit = options_.table_limit;
   options.solve.stop = &stop;
   options.solve.transfers = problem.costs->transfers;
   return CatchingBadAlloc([&] { return solver_->Solve(problem.costs->problem, budget, options); });
 }
 
+std::shared_ptr<const PlanEntry> Refresher::StillWanted(const ResolveWish& wish) const {
+  std::shared_ptr<const PlanEntry> entry = store_->Get(wish.key, Access::kUpdate);
+  if (!entry || entry->frozen) return nullptr;
+  const bool upgrade = wish.reason == ResolveReason::kUpgrade;
+  if (upgrade && !NeedsUpgrade(*entry, wish.budget, options_.solver_version)) return nullptr;
+  return entry;
+}
+
 void Refresher::SolveAnew(const ResolveWish& wish, const StopToken& stop) {
-  const std::shared_ptr<const PlanEntry> entry = store_->Get(wish.key, Access::kPeek);
-  if (!entry || entry->frozen) return;
+  std::shared_ptr<const PlanEntry> entry = StillWanted(wish);
+  if (!entry) return;
+  const auto look = [&] {
+    entry = StillWanted(wish);
+    return !entry;
+  };
+  const Turn turn = leased_.TryNow({wish.key, wish.budget}, look);
+  if (turn.turn != SolveTurn::kSolve) return;
   const std::shared_ptr<PlanningProblem> problem = ProblemOfEntry(wish.key, *entry);
   if (!problem) return;
   absl::StatusOr<Plan> plan = Solve(*problem, wish.budget, stop);

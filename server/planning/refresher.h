@@ -1,5 +1,5 @@
 // What follows once a cached plan has answered: the caller's costs become a sample of the reference,
-// and a plan that ages, or that another version has made, is solved anew.
+// and a plan that ages, or that an older version has made, is solved anew, by one of several servers.
 //
 // Nothing here is done on the thread that answers: what takes time goes to threads in the background
 // through a function. Thread-safe.
@@ -10,7 +10,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
 
+#include "server/cache/leased_solve.h"
 #include "server/cache/plan_store.h"
 #include "server/metrics/server_metrics.h"
 #include "server/planning/plan_lookup.h"
@@ -20,6 +23,13 @@
 
 namespace stowage {
 
+struct RefresherOptions {
+  ResolverOptions resolver;
+  Bytes table_limit{1 << 20};  // of one solve
+  std::string solver_version = kSolverVersion;
+  SolveLease* lease = nullptr;  // null: no other server has the same plans
+};
+
 class Refresher {
  public:
   using Job = std::function<void(const StopToken& stop)>;
@@ -27,8 +37,8 @@ class Refresher {
   using Submit = std::function<bool(uint64_t id, Job job)>;
 
   // The pointers outlive this object, and so does it what it has submitted.
-  Refresher(const ResolverOptions& options, Bytes table_limit, PlanStore* store,
-            const PlanSolver* solver, ServerMetrics* metrics, Submit submit);
+  Refresher(const RefresherOptions& options, PlanStore* store, const PlanSolver* solver,
+            ServerMetrics* metrics, Submit submit);
 
   // `found` answers `problem` at the budget, from `entry`. `job` is the JobHash of who asked. Cheap.
   void Answered(const PlanningProblem& problem, uint64_t job, const PlanEntry& entry, Bytes budget,
@@ -40,15 +50,19 @@ class Refresher {
   // Whether the same entry was told of lately; it is from now on.
   bool ToldLately(const PlanKey& key, const PlanEntry& entry);
   void LearnFrom(const PlanningProblem& problem, uint64_t job);
+  // The entry, where the wish still holds: another server may have granted it, or somebody ruled it out.
+  std::shared_ptr<const PlanEntry> StillWanted(const ResolveWish& wish) const;
   void SolveAnew(const ResolveWish& wish, const StopToken& stop);
   absl::StatusOr<Plan> Solve(const PlanningProblem& problem, Bytes budget,
                              const StopToken& stop) const;
 
-  const Bytes table_limit_;
+  const RefresherOptions options_;
   PlanStore* const store_;
   const PlanSolver* const solver_;
   ServerMetrics* const metrics_;
   const Submit submit_;
+  NoLease alone_;
+  LeasedSolve leased_;
   // By key; 0: none. Whom a race or an equal place costs its turn is told of again.
   std::array<std::atomic<uint64_t>, 4096> told_{};
   std::atomic<uint64_t> next_id_{uint64_t{1} << 63};  // nobody else counts from there

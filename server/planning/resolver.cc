@@ -4,21 +4,12 @@
 #include <utility>
 
 #include "server/planning/revisions.h"
-#include "solvers/planner.h"
+#include "server/planning/solver_version.h"
 
 namespace stowage {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-bool IsOfThisVersion(const Plan& plan) { return plan.provenance.solver_version == kSolverVersion; }
-
-bool NeedsUpgrade(const PlanEntry& entry, const StoredPlan& serving) {
-  if (serving.pinned) return false;
-  return std::none_of(entry.plans.begin(), entry.plans.end(), [&serving](const StoredPlan& other) {
-    return other.plan->budget == serving.plan->budget && IsOfThisVersion(*other.plan);
-  });
-}
 
 }  // namespace
 
@@ -54,12 +45,21 @@ void ResolveQueue::Forget(Time now) {
   }
 }
 
-std::vector<ResolveWish> UpgradesOf(const PlanKey& key, const PlanEntry& entry) {
+bool NeedsUpgrade(const PlanEntry& entry, Bytes budget, const std::string& version) {
+  const StoredPlan* serving = ServingRevision(entry, budget);
+  if (entry.frozen || serving == nullptr || serving->pinned) return false;
+  return std::all_of(entry.plans.begin(), entry.plans.end(), [&](const StoredPlan& stored) {
+    return stored.plan->budget != budget ||
+           IsNewerVersion(version, stored.plan->provenance.solver_version);
+  });
+}
+
+std::vector<ResolveWish> UpgradesOf(const PlanKey& key, const PlanEntry& entry,
+                                    const std::string& version) {
   std::vector<ResolveWish> wishes;
-  if (entry.frozen) return wishes;
   for (const StoredPlan& stored : entry.plans) {
     const Bytes budget = stored.plan->budget;
-    if (ServingRevision(entry, budget) == &stored && NeedsUpgrade(entry, stored)) {
+    if (ServingRevision(entry, budget) == &stored && NeedsUpgrade(entry, budget, version)) {
       wishes.push_back({key, budget, ResolveReason::kUpgrade});
     }
   }

@@ -14,6 +14,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -68,9 +69,13 @@ class ResolveQueue {
   std::map<Question, Time> known_;  // waiting (Time::max()), or resting until
 };
 
-// Plans of the entry that another version of the solver has made, and that none of this version
-// has been held against: one wish per budget that it serves. None where the entry is frozen.
-std::vector<ResolveWish> UpgradesOf(const PlanKey& key, const PlanEntry& entry);
+// Whether an older version of the solver has made what serves the budget, and nothing of `version` or a
+// newer one has been held against it. Not where the entry is frozen, or the plan pinned.
+bool NeedsUpgrade(const PlanEntry& entry, Bytes budget, const std::string& version);
+
+// One wish per budget that needs it.
+std::vector<ResolveWish> UpgradesOf(const PlanKey& key, const PlanEntry& entry,
+                                    const std::string& version);
 
 // Thread-safe. One thread; the destructor waits for the solve that is under way.
 class Resolver {

@@ -60,6 +60,25 @@ TEST_F(LeasedSolveTest, AServerAloneLooksAtNothingAndCountsNothing) {
   for (const auto& count : metrics_.leases) EXPECT_EQ(count, 0);
 }
 
+TEST_F(LeasedSolveTest, WhatNobodyWaitsForIsLeftToWhoIsAtIt) {
+  const auto now = [this](LeaseState state, bool found) {
+    ScriptedLease lease({state});
+    const Turn turn =
+        LeasedSolve(options_, &lease, &metrics_).TryNow(kQuestion, [found] { return found; });
+    EXPECT_EQ(lease.asked, 1);
+    EXPECT_EQ(turn.held != nullptr, state == LeaseState::kGranted && !found);
+    return turn.turn;
+  };
+  EXPECT_EQ(now(LeaseState::kTaken, false), SolveTurn::kFound);
+  EXPECT_EQ(now(LeaseState::kGranted, true), SolveTurn::kFound);
+  EXPECT_EQ(Leases(LeaseOutcome::kGranted), 0);
+  EXPECT_EQ(now(LeaseState::kGranted, false), SolveTurn::kSolve);
+  EXPECT_EQ(now(LeaseState::kFailed, false), SolveTurn::kSolve);
+  EXPECT_EQ(now(LeaseState::kAlone, false), SolveTurn::kSolve);
+  EXPECT_EQ(Leases(LeaseOutcome::kGranted), 1);
+  EXPECT_EQ(Leases(LeaseOutcome::kFailed), 1);
+}
+
 TEST_F(LeasedSolveTest, WhoIsGrantedLooksOnceMoreAndSolves) {
   ScriptedLease lease({LeaseState::kGranted});
   const Turn turn = Await(&lease, kNever);

@@ -3,9 +3,12 @@
 
 #include <chrono>
 #include <functional>
+#include <string>
 #include <thread>
 
 #include "tests/server/planning/planning_fixture.h"
+#include "tests/server/support/shared_lease.h"
+#include "tests/server/support/versioned_solver.h"
 
 namespace stowage::testing {
 namespace {
@@ -51,6 +54,93 @@ TEST(ReSolves, PlansThatAreAskedForByKeyAloneAreUpgraded) {
   EXPECT_TRUE(Comes([&] { return version() == kSolverVersion; }));
   EXPECT_EQ(Resolves(fixture.metrics, ResolveReason::kUpgrade), 1);
   EXPECT_EQ(fixture.solver.started(), 2);
+}
+
+// One of several servers with one store.
+struct Replica {
+  Replica(const std::string& version, PlanStore* store, SolveLease* lease, bool held = false)
+      : library(held),
+        solver(version, &library),
+        service(Options(version, lease), store, &solver, &metrics) {}
+
+  static PlanningOptions Options(const std::string& version, SolveLease* lease) {
+    PlanningOptions options;
+    options.solver_version = version;
+    options.lease = lease;
+    return options;
+  }
+  PlanKey Compute() {
+    service.ComputePlan(ComputeRequest{ChainProfile({}), kTight, KeyOptions(), std::nullopt},
+                        answers.Of(0));
+    const auto answer = answers.WaitFor(0);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.ok() ? answer->key : PlanKey();
+  }
+  void AskFrontier(int index) {
+    service.GetFrontier(ComputeRequest{ChainProfile({}), kTight, KeyOptions(), std::nullopt},
+                        answers.Of(index));
+  }
+  std::string VersionOf(const PlanKey& key) {
+    return service.GetPlan({key}, kTight)->plan->provenance.solver_version;
+  }
+  int64_t upgrades() const { return Resolves(metrics, ResolveReason::kUpgrade); }
+
+  Answers answers;
+  CountingMetrics metrics;
+  FakeSolver library;
+  VersionedSolver solver;
+  PlanningService service;
+};
+
+TEST(ReSolves, WhileAnUpgradeRollsTheOldServerTakesNothingBack) {
+  MemoryPlanStore store(Bytes(64 << 20));
+  SharedLease lease;
+  Replica before("0.9.0", &store, &lease), after("0.10.0", &store, &lease);
+  const PlanKey key = before.Compute();
+  EXPECT_EQ(before.VersionOf(key), "0.9.0");
+  EXPECT_EQ(after.VersionOf(key), "0.9.0");
+  EXPECT_TRUE(Comes([&] { return after.VersionOf(key) == "0.10.0"; }));
+  const int64_t generation = store.Get(key, Access::kPeek)->generation;
+  EXPECT_EQ(before.VersionOf(key), "0.10.0");
+  EXPECT_EQ(before.Compute(), key);
+  // What was wished for would have been solved before this.
+  EXPECT_TRUE(before.service.SubmitBackground(7, [](const StopToken&) {}));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(before.upgrades(), 0);
+  EXPECT_EQ(after.upgrades(), 1);
+  EXPECT_EQ(store.Get(key, Access::kPeek)->generation, generation);
+}
+
+TEST(ReSolves, OfSeveralServersOneUpgrades) {
+  MemoryPlanStore store(Bytes(64 << 20));
+  SharedLease lease;
+  Replica first("0.10.0", &store, &lease, true), second("0.10.0", &store, &lease);
+  const PlanKey key = Replica("0.9.0", &store, &lease).Compute();
+  first.VersionOf(key);
+  ASSERT_TRUE(first.library.WaitUntilStarted(1));
+  // The second one's turn comes while the first one is at it.
+  second.VersionOf(key);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(second.library.started(), 0);
+  first.library.Release();
+  EXPECT_TRUE(Comes([&] { return second.VersionOf(key) == "0.10.0"; }));
+  EXPECT_EQ(first.upgrades() + second.upgrades(), 1);
+}
+
+TEST(ReSolves, OfSeveralServersOneSolvesAFrontier) {
+  MemoryPlanStore store(Bytes(64 << 20));
+  SharedLease lease;
+  Replica first("0.1.0", &store, &lease, true), second("0.1.0", &store, &lease);
+  first.AskFrontier(0);
+  ASSERT_TRUE(Comes([&] { return first.library.frontiers() == 1; }));
+  second.AskFrontier(0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  first.library.Release();
+  const auto solved = first.answers.WaitFor(0), shared = second.answers.WaitFor(0);
+  ASSERT_TRUE(solved.ok() && shared.ok()) << solved.status() << shared.status();
+  EXPECT_EQ(solved->source, AnswerSource::kSolved);
+  EXPECT_EQ(shared->source, AnswerSource::kCache);
+  EXPECT_EQ(second.library.frontiers(), 0);
 }
 
 }  // namespace

@@ -56,11 +56,7 @@ class RefresherTest : public ::testing::Test {
   CountingMetrics metrics_;
   std::mutex mutex_;
   std::deque<Refresher::Job> submitted_;
-  Refresher refresher_{ResolverOptions(),
-                       Bytes(1 << 20),
-                       &store_,
-                       &solver_,
-                       &metrics_,
+  Refresher refresher_{RefresherOptions(), &store_, &solver_, &metrics_,
                        [this](uint64_t, Refresher::Job job) {
                          std::lock_guard<std::mutex> lock(mutex_);
                          submitted_.push_back(std::move(job));

@@ -5,6 +5,7 @@
 #include <future>
 
 #include "server/planning/revisions.h"
+#include "server/planning/solver_version.h"
 #include "tests/server/planning/asked.h"
 
 namespace stowage::testing {
@@ -73,26 +74,43 @@ TEST(ResolveQueue, IsBoundedAndUpgradesWait) {
   EXPECT_FALSE(queue.Take(start).has_value());
 }
 
+TEST(IsNewerVersion, GoesByNumbersAndThenByWhatFollows) {
+  const std::vector<std::string> rising = {"newer", "older",  "0.0.9", "0.1.0-rc1", "0.1.0-rc2",
+                                           "0.1",   "0.9.12", "0.10",  "1",         "1.0.1"};
+  for (size_t i = 0; i + 1 < rising.size(); ++i) {
+    EXPECT_TRUE(IsNewerVersion(rising[i + 1], rising[i])) << rising[i];
+    EXPECT_FALSE(IsNewerVersion(rising[i], rising[i + 1])) << rising[i];
+  }
+  // A number beyond 64 bits is none.
+  EXPECT_FALSE(IsNewerVersion("99999999999999999999", "0.1"));
+  for (const std::string equal : {"0.1", "0.1.0", "0.1.0.0"}) {
+    EXPECT_FALSE(IsNewerVersion(equal, "0.1.0"));
+    EXPECT_FALSE(IsNewerVersion("0.1.0", equal));
+  }
+}
+
 TEST(UpgradesOf, AreBudgetsThatThisVersionHasNotSolved) {
   const PlanKey key;
   const Asked problem = ProblemOf(ProfileShape());
   PlanEntry entry = EntryFor(problem, Bytes(1500));
-  EXPECT_TRUE(UpgradesOf(key, entry).empty());
+  EXPECT_TRUE(UpgradesOf(key, entry, kSolverVersion).empty());
   SolvedPlan old = Solved(problem, Bytes(1600));
   old.plan.provenance.solver_version = "older";
   entry = *Record(&entry, &old);
-  ASSERT_EQ(UpgradesOf(key, entry).size(), 1u);
-  EXPECT_EQ(UpgradesOf(key, entry)[0].budget, Bytes(1600));
-  EXPECT_EQ(UpgradesOf(key, entry)[0].reason, ResolveReason::kUpgrade);
-  EXPECT_TRUE(UpgradesOf(key, *Freeze(entry)).empty());
-  EXPECT_TRUE(UpgradesOf(key, *Pin(entry, {Bytes(1600), 1})).empty());
+  ASSERT_EQ(UpgradesOf(key, entry, kSolverVersion).size(), 1u);
+  EXPECT_EQ(UpgradesOf(key, entry, kSolverVersion)[0].budget, Bytes(1600));
+  EXPECT_EQ(UpgradesOf(key, entry, kSolverVersion)[0].reason, ResolveReason::kUpgrade);
+  EXPECT_TRUE(UpgradesOf(key, *Freeze(entry), kSolverVersion).empty());
+  EXPECT_TRUE(UpgradesOf(key, *Pin(entry, {Bytes(1600), 1}), kSolverVersion).empty());
+  // Of a newer version are none.
+  EXPECT_TRUE(UpgradesOf(key, entry, "old").empty());
   // Solved again, to the same schedule or to one that waits in shadow, it is done.
   SolvedPlan again = Solved(problem, Bytes(1600));
-  EXPECT_TRUE(UpgradesOf(key, *Record(&entry, &again)).empty());
+  EXPECT_TRUE(UpgradesOf(key, *Record(&entry, &again), kSolverVersion).empty());
   SolvedPlan slower{problem,
                     *MakePlan(problem->costs->problem, Bytes(1600), PlanOptions{"chen_sqrt", {}})};
   ASSERT_GT(slower.plan.prediction.makespan, again.plan.prediction.makespan);
-  EXPECT_TRUE(UpgradesOf(key, *Record(&entry, &slower)).empty());
+  EXPECT_TRUE(UpgradesOf(key, *Record(&entry, &slower), kSolverVersion).empty());
 }
 
 TEST(Resolver, SolvesWhatIsWanted) {

@@ -165,7 +165,7 @@ TEST(RecordRevisions, AFasterPlanServesAndTheFormerStays) {
   EXPECT_FALSE(Record(&second, &slow).has_value());
   const PlanEntry back = *RollBack(second, {Bytes(1500), 2});
   EXPECT_EQ(PlansServing(back, Bytes(1500))[0]->revision, 1);
-  fast.plan.provenance.solver_version = "newer";
+  fast.plan.provenance.solver_version = "0.2.0";
   EXPECT_FALSE(Record(&back, &fast).has_value());
 }
 
@@ -174,7 +174,7 @@ TEST(RecordRevisions, WhatAnotherVersionSolvesNoFasterWaitsInShadow) {
   SolvedPlan fast = By("optimal_persistent", problem, Bytes(1500));
   const PlanEntry first = *Record(nullptr, &fast);
   SolvedPlan slow = By("chen_sqrt", problem, Bytes(1500));
-  slow.plan.provenance.solver_version = "newer";
+  slow.plan.provenance.solver_version = "0.2.0";
   const PlanEntry second = *Record(&first, &slow);
   ASSERT_EQ(second.plans.size(), 2u);
   EXPECT_EQ(second.plans[1].state, RevisionState::kShadow);
@@ -186,12 +186,23 @@ TEST(RecordRevisions, AnEqualScheduleIsNoNewRevision) {
   SolvedPlan solved = By("optimal_persistent", problem, Bytes(1500));
   const PlanEntry first = *Record(nullptr, &solved);
   EXPECT_FALSE(Record(&first, &solved).has_value());
-  solved.plan.provenance.solver_version = "newer";
+  solved.plan.provenance.solver_version = "0.2.0";
   const PlanEntry second = *Record(&first, &solved);
   ASSERT_EQ(second.plans.size(), 1u);
   EXPECT_EQ(second.plans[0].plan->revision, 1);
   EXPECT_EQ(solved.plan.revision, 1);
-  EXPECT_EQ(second.plans[0].plan->provenance.solver_version, "newer");
+  EXPECT_EQ(second.plans[0].plan->provenance.solver_version, "0.2.0");
+}
+
+TEST(RecordRevisions, AnOlderVersionTakesNothingBack) {
+  const Asked problem = ProblemOf(ProfileShape());
+  SolvedPlan fast = By("optimal_persistent", problem, Bytes(1500));
+  const PlanEntry entry = *Record(nullptr, &fast);
+  fast.plan.provenance.solver_version = "0.0.9";
+  EXPECT_FALSE(Record(&entry, &fast).has_value());
+  SolvedPlan slow = By("chen_sqrt", problem, Bytes(1500));
+  slow.plan.provenance.solver_version = "0.0.9";
+  EXPECT_FALSE(Record(&entry, &slow).has_value());
 }
 
 TEST(RecordRevisions, WhilePinnedNewOnesWaitInShadow) {
