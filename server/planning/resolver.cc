@@ -47,7 +47,7 @@ void ResolveQueue::Forget(Time now) {
 
 bool NeedsUpgrade(const PlanEntry& entry, Bytes budget, const std::string& version) {
   const StoredPlan* serving = ServingRevision(entry, budget);
-  if (entry.frozen || serving == nullptr || serving->pinned) return false;
+  if (entry.frozen || serving == nullptr) return false;
   return std::all_of(entry.plans.begin(), entry.plans.end(), [&](const StoredPlan& stored) {
     return stored.plan->budget != budget ||
            IsNewerVersion(version, stored.plan->provenance.solver_version);

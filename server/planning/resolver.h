@@ -70,7 +70,8 @@ class ResolveQueue {
 };
 
 // Whether an older version of the solver has made what serves the budget, and nothing of `version` or a
-// newer one has been held against it. Not where the entry is frozen, or the plan pinned.
+// newer one has been held against it. Not where the entry is frozen. What is pinned stays: what comes
+// of its upgrade waits in shadow, to be tried.
 bool NeedsUpgrade(const PlanEntry& entry, Bytes budget, const std::string& version);
 
 // One wish per budget that needs it.

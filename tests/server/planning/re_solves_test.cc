@@ -5,7 +5,9 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "server/planning/admin.h"
 #include "tests/server/planning/planning_fixture.h"
 #include "tests/server/support/shared_lease.h"
 #include "tests/server/support/versioned_solver.h"
@@ -56,11 +58,38 @@ TEST(ReSolves, PlansThatAreAskedForByKeyAloneAreUpgraded) {
   EXPECT_EQ(fixture.solver.started(), 2);
 }
 
+// A library whose choice of a solver is another one.
+class ChoosingSolver final : public PlanSolver {
+ public:
+  ChoosingSolver(std::string choice, const PlanSolver* solver)
+      : choice_(std::move(choice)), solver_(solver) {}
+  absl::StatusOr<Bytes> Resolve(const Problem& problem, const Budget& budget,
+                                const PlanOptions& options) const override {
+    return solver_->Resolve(problem, budget, options);
+  }
+  absl::StatusOr<Plan> Solve(const Problem& problem, Bytes budget,
+                             const PlanOptions& options) const override {
+    PlanOptions chosen = options;
+    chosen.solver = choice_;
+    return solver_->Solve(problem, budget, chosen);
+  }
+  absl::StatusOr<Frontier> SolveFrontier(const Problem& problem,
+                                         const PlanOptions& options) const override {
+    return solver_->SolveFrontier(problem, options);
+  }
+
+ private:
+  const std::string choice_;
+  const PlanSolver* const solver_;
+};
+
 // One of several servers with one store.
 struct Replica {
-  Replica(const std::string& version, PlanStore* store, SolveLease* lease, bool held = false)
+  Replica(const std::string& version, PlanStore* store, SolveLease* lease, bool held = false,
+          const std::string& choice = "")
       : library(held),
-        solver(version, &library),
+        choosing(choice, &library),
+        solver(version, &choosing),
         service(Options(version, lease), store, &solver, &metrics) {}
 
   static PlanningOptions Options(const std::string& version, SolveLease* lease) {
@@ -88,6 +117,7 @@ struct Replica {
   Answers answers;
   CountingMetrics metrics;
   FakeSolver library;
+  ChoosingSolver choosing;
   VersionedSolver solver;
   PlanningService service;
 };
@@ -125,6 +155,30 @@ TEST(ReSolves, OfSeveralServersOneUpgrades) {
   first.library.Release();
   EXPECT_TRUE(Comes([&] { return second.VersionOf(key) == "0.10.0"; }));
   EXPECT_EQ(first.upgrades() + second.upgrades(), 1);
+}
+
+TEST(ReSolves, TheUpgradeOfWhatIsPinnedIsTriedInShadowAndPromoted) {
+  MemoryPlanStore store(Bytes(64 << 20));
+  SharedLease lease;
+  const PlanKey key = Replica("0.9.0", &store, &lease, false, "chen_sqrt").Compute();
+  Replica after("0.10.0", &store, &lease);
+  PlanAdmin admin(&store, &after.metrics, nullptr);
+  const auto change = [&](int64_t revision, PinAction action) {
+    return admin.Pin(AdminCaller(), key, RevisionId{kTight, revision}, action);
+  };
+  ASSERT_TRUE(change(1, PinAction::kPin).ok());
+  EXPECT_EQ(after.VersionOf(key), "0.9.0");
+  const auto entry = [&] { return store.Get(key, Access::kPeek); };
+  ASSERT_TRUE(Comes([&] { return entry()->plans.size() == 2; }));
+  EXPECT_EQ(entry()->plans[1].state, RevisionState::kShadow);
+  EXPECT_LT(entry()->plans[1].plan->prediction.makespan,
+            entry()->plans[0].plan->prediction.makespan);
+  EXPECT_EQ(after.VersionOf(key), "0.9.0");
+  ASSERT_TRUE(change(1, PinAction::kUnpin).ok());
+  EXPECT_EQ(after.VersionOf(key), "0.9.0");
+  ASSERT_TRUE(change(2, PinAction::kPromote).ok());
+  EXPECT_EQ(after.VersionOf(key), "0.10.0");
+  EXPECT_EQ(after.upgrades(), 1);
 }
 
 TEST(ReSolves, OfSeveralServersOneSolvesAFrontier) {

@@ -101,7 +101,7 @@ TEST(UpgradesOf, AreBudgetsThatThisVersionHasNotSolved) {
   EXPECT_EQ(UpgradesOf(key, entry, kSolverVersion)[0].budget, Bytes(1600));
   EXPECT_EQ(UpgradesOf(key, entry, kSolverVersion)[0].reason, ResolveReason::kUpgrade);
   EXPECT_TRUE(UpgradesOf(key, *Freeze(entry), kSolverVersion).empty());
-  EXPECT_TRUE(UpgradesOf(key, *Pin(entry, {Bytes(1600), 1}), kSolverVersion).empty());
+  EXPECT_EQ(UpgradesOf(key, *Pin(entry, {Bytes(1600), 1}), kSolverVersion).size(), 1u);
   // Of a newer version are none.
   EXPECT_TRUE(UpgradesOf(key, entry, "old").empty());
   // Solved again, to the same schedule or to one that waits in shadow, it is done.
