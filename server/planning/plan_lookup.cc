@@ -101,12 +101,15 @@ Found BestAccepted(const PlanningProblem& problem, const PlanEntry& entry, Bytes
   found.outcome = PlanLookup::kNoBudget;
   const bool may_change = MayChange(entry, budget);
   FindFastest(problem, entry, budget, PlansServing(entry, budget), &search);
-  if (!found.plan && may_change) {
-    FindFastest(problem, entry, budget, PlansBeside(entry, budget), &search);
-  }
-  if (found.plan && found.plan->status == PlanStatus::kFound && may_change) {
+  const auto judge = [&] {
+    if (!found.plan || found.plan->status != PlanStatus::kFound || !may_change) return;
     found.freshness = FreshnessOf(
         StalenessOf(*problem.costs, *entry.reference, search.best, *found.plan), tolerance);
+  };
+  judge();
+  if (may_change && (!found.plan || found.freshness != Freshness::kFresh)) {
+    FindFastest(problem, entry, budget, PlansBeside(entry, budget), &search);
+    judge();
   }
   if (found.freshness == Freshness::kStale) {
     found.plan.reset();

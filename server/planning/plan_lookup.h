@@ -41,8 +41,8 @@ struct Found {
 inline constexpr int kMaxJudged = 4;
 
 // Of the first plans that serve the budget, the fastest under the caller's own costs, unless it is
-// stale under them (staleness.h). Where none of these holds under them, a revision that stands beside
-// one may.
+// stale under them (staleness.h). Where none of these holds under them, or it is no longer fresh, a
+// revision that stands beside one may be better.
 Found BestAccepted(const PlanningProblem& problem, const PlanEntry& entry, Bytes budget,
                    double tolerance = kStaleTolerance);
 

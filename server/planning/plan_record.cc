@@ -1,5 +1,6 @@
 #include "server/planning/plan_record.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/planning/cost_compare.h"
@@ -48,29 +49,46 @@ StoredPlan* TwinOf(const Plan& plan, PlanEntry* entry) {
   return nullptr;
 }
 
+std::optional<Plan> UnderAsked(const PlanningProblem& asked, const PlanEntry& entry,
+                               const Plan& plan) {
+  return PlanUnder(*asked.costs, asked.store_all, *entry.reference, plan, plan.budget);
+}
+
+// Whether under the asker's costs the plan is well ahead of all that the entry hands out for its budget.
+bool LeadsForAsker(const SolvedPlan& solved, const PlanEntry& entry) {
+  constexpr double kAhead = 1.02;
+  if (solved.plan.status != PlanStatus::kFound) return false;
+  const double ours = static_cast<double>(solved.plan.prediction.makespan.value());
+  return std::none_of(entry.plans.begin(), entry.plans.end(), [&](const StoredPlan& stored) {
+    if (stored.plan->budget != solved.plan.budget) return false;
+    if (stored.state != RevisionState::kServing) return false;
+    const std::optional<Plan> theirs = UnderAsked(*solved.problem, entry, *stored.plan);
+    return theirs && theirs->status == PlanStatus::kFound &&
+           static_cast<double>(theirs->prediction.makespan.value()) <= kAhead * ours;
+  });
+}
+
 // Where a revision that the entry does not have goes; nothing: nowhere.
-std::optional<RevisionState> PlaceOf(const Plan& plan, const PlanningProblem& asked,
+std::optional<RevisionState> PlaceOf(const Plan& plan, const SolvedPlan& solved,
                                      const PlanEntry& entry) {
   const StoredPlan* serving = ServingRevision(entry, plan.budget);
   if (serving == nullptr) return RevisionState::kServing;
   if (serving->pinned) return RevisionState::kShadow;
   if (IsBetter(plan, *serving->plan)) return RevisionState::kServing;
-  const bool serves_asker =
-      PlanUnder(*asked.costs, asked.store_all, *entry.reference, *serving->plan, plan.budget)
-          .has_value();
-  if (!serves_asker) return RevisionState::kServing;
+  const bool serves_asker = UnderAsked(*solved.problem, entry, *serving->plan).has_value();
+  if (!serves_asker || LeadsForAsker(solved, entry)) return RevisionState::kServing;
   if (!IsOfNewerVersion(plan, *serving->plan)) return std::nullopt;
   return RevisionState::kShadow;
 }
 
 // Gives the entry the plan, as judged under its reference; false when it stays as it is.
-bool Keep(Plan plan, const PlanningProblem& asked, PlanEntry* entry) {
+bool Keep(Plan plan, const SolvedPlan& solved, PlanEntry* entry) {
   if (StoredPlan* twin = TwinOf(plan, entry)) {
     if (twin->state == RevisionState::kRetired || !ClaimsOther(plan, *twin->plan)) return false;
     twin->plan = std::make_shared<const Plan>(std::move(plan));
     return true;
   }
-  const std::optional<RevisionState> place = PlaceOf(plan, asked, *entry);
+  const std::optional<RevisionState> place = PlaceOf(plan, solved, *entry);
   if (!place) return false;
   return AddRevision({std::make_shared<const Plan>(std::move(plan)), *place}, entry);
 }
@@ -111,7 +129,7 @@ std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved) {
     changed = true;
   }
   if (std::optional<Plan> plan = AsStored(entry, *solved)) {
-    changed |= Keep(*std::move(plan), problem, &entry);
+    changed |= Keep(*std::move(plan), *solved, &entry);
   }
   changed |= LearnLeast(*solved, &entry);
   return changed ? std::make_optional(std::move(entry)) : std::nullopt;

@@ -31,7 +31,7 @@ struct SolvedPlan {
 // - serves if none does, or if it is faster under the reference than the one that does: so what one
 //   caller's times, overheads or link led to takes nothing from the others;
 // - stands beside the serving one, for callers like its own, if that one does not hold under the
-//   caller's costs;
+//   caller's costs, or under them takes over 2% longer than this one, as do all that stand there;
 // - waits in shadow if the serving one is pinned, or is no slower and of an older solver version;
 // - brings what it proves to the revision of equal schedule, if there is one. To one that was rolled
 //   back it brings nothing.

@@ -34,7 +34,8 @@ void Refresher::Answered(const PlanningProblem& problem, uint64_t job, const Pla
     submit_(next_id_++, [this, problem, job](const StopToken&) { LearnFrom(problem, job); });
   }
   if (found.freshness == Freshness::kAging) {
-    resolver_.Want({problem.key, budget, ResolveReason::kStale});
+    resolver_.Want({problem.key, budget, ResolveReason::kStale,
+                    std::make_shared<const PlanningProblem>(problem)});
   }
   if (found.plan) Served(problem.key, entry, *found.plan);
 }
@@ -66,7 +67,7 @@ void Refresher::LearnFrom(const PlanningProblem& problem, uint64_t job) {
   // What is not learned now is learned from the next caller.
   if (!UpdateEntry(problem.key, Durability::kBestEffort, learn, store_).ok()) return;
   for (const Bytes budget : moved) {
-    resolver_.Want({problem.key, budget, ResolveReason::kDrift});
+    resolver_.Want({problem.key, budget, ResolveReason::kDrift, nullptr});
   }
 }
 
@@ -86,6 +87,10 @@ std::shared_ptr<const PlanEntry> Refresher::StillWanted(const ResolveWish& wish)
   if (!entry || entry->frozen) return nullptr;
   const bool upgrade = wish.reason == ResolveReason::kUpgrade;
   if (upgrade && !NeedsUpgrade(*entry, wish.budget, options_.solver_version)) return nullptr;
+  // The entry may have learned costs like these meanwhile, or somebody a plan for them.
+  if (wish.asked && BestAccepted(*wish.asked, *entry, wish.budget).freshness == Freshness::kFresh) {
+    return nullptr;
+  }
   return entry;
 }
 
@@ -98,12 +103,13 @@ void Refresher::SolveAnew(const ResolveWish& wish, const StopToken& stop) {
   };
   const Turn turn = leased_.TryNow({wish.key, wish.budget}, look);
   if (turn.turn != SolveTurn::kSolve) return;
-  const std::shared_ptr<PlanningProblem> problem = ProblemOfEntry(wish.key, *entry);
+  const std::shared_ptr<const PlanningProblem> problem =
+      wish.asked ? wish.asked : ProblemOfEntry(wish.key, *entry);
   if (!problem) return;
   absl::StatusOr<Plan> plan = Solve(*problem, wish.budget, stop);
   metrics_->Resolved(wish.reason, OutcomeOf(plan));
   if (!plan.ok() || !plan->search_complete) return;
-  SolvedPlan solved{problem, *std::move(plan), false};
+  SolvedPlan solved{problem, *std::move(plan), false, problem->job};
   // Another server's change of the entry meanwhile goes before; an entry that has gone stays away.
   UpdateEntry(
       wish.key, Durability::kBestEffort,

@@ -19,7 +19,9 @@ ResolveQueue::ResolveQueue(const ResolverOptions& options, Time now)
 bool ResolveQueue::Add(const ResolveWish& wish, Time now) {
   Forget(now);
   if (size() >= options_.queue_limit) return false;
+  if (wish.asked && asked_ >= options_.asked_limit) return false;
   if (!known_.emplace(QuestionOf(wish), Time::max()).second) return false;
+  if (wish.asked) ++asked_;
   (wish.reason == ResolveReason::kUpgrade ? upgrades_ : urgent_).push_back(wish);
   return true;
 }
@@ -29,6 +31,7 @@ std::optional<ResolveWish> ResolveQueue::Take(Time now) {
   std::deque<ResolveWish>& queue = urgent_.empty() ? upgrades_ : urgent_;
   ResolveWish wish = queue.front();
   queue.pop_front();
+  if (wish.asked) --asked_;
   known_[QuestionOf(wish)] = now + options_.rest;
   return wish;
 }
@@ -60,7 +63,7 @@ std::vector<ResolveWish> UpgradesOf(const PlanKey& key, const PlanEntry& entry,
   for (const StoredPlan& stored : entry.plans) {
     const Bytes budget = stored.plan->budget;
     if (ServingRevision(entry, budget) == &stored && NeedsUpgrade(entry, budget, version)) {
-      wishes.push_back({key, budget, ResolveReason::kUpgrade});
+      wishes.push_back({key, budget, ResolveReason::kUpgrade, nullptr});
     }
   }
   return wishes;

@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@
 
 #include "server/cache/plan_entry.h"
 #include "server/metrics/server_metrics.h"
+#include "server/planning/planning_problem.h"
 #include "server/planning/token_bucket.h"
 
 namespace stowage {
@@ -29,6 +31,8 @@ struct ResolveWish {
   PlanKey key;
   Bytes budget;
   ResolveReason reason = ResolveReason::kStale;
+  // Whose costs it is to be solved under; null: those of the entry's reference.
+  std::shared_ptr<const PlanningProblem> asked;
 };
 
 struct ResolverOptions {
@@ -36,6 +40,7 @@ struct ResolverOptions {
       std::chrono::seconds(2);  // between two solves, in the long run
   int burst = 10;
   size_t queue_limit = 1024;
+  size_t asked_limit = 64;  // of these, how many may have costs of their own, which take memory
   // A key and budget that was solved is not solved again for so long: what a solve does not change, it
   // will not change a moment later either.
   std::chrono::nanoseconds rest = std::chrono::minutes(10);
@@ -48,7 +53,7 @@ class ResolveQueue {
 
   ResolveQueue(const ResolverOptions& options, Time now);
 
-  // False when it is there already, rests, or the queue is full. An upgrade waits for all the others.
+  // False when it is there already, rests, or the queue is full, also of costs. An upgrade waits for all the others.
   bool Add(const ResolveWish& wish, Time now);
   // The next one, if there is one and the rate allows it.
   std::optional<ResolveWish> Take(Time now);
@@ -66,6 +71,7 @@ class ResolveQueue {
   TokenBucket bucket_;
   std::deque<ResolveWish> urgent_;
   std::deque<ResolveWish> upgrades_;
+  size_t asked_ = 0;                // that wait with costs of their own
   std::map<Question, Time> known_;  // waiting (Time::max()), or resting until
 };
 

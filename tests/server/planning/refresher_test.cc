@@ -131,6 +131,57 @@ TEST_F(RefresherTest, AnAnswerByKeyAloneUpgradesThem) {
   EXPECT_EQ(Now(asked)->plans[0].plan->provenance.solver_version, kSolverVersion);
 }
 
+// Five stages of equal size, of which a tight budget has some run again.
+Asked WithForwards(const std::vector<int64_t>& times) {
+  ChainSpec spec;
+  spec.input = Bytes(100);
+  for (const int64_t time : times) {
+    Stage stage;
+    stage.forward_time = Nanos(time);
+    stage.backward_time = Nanos(2000);
+    stage.output = stage.output_gradient = Bytes(100);
+    stage.saved = Bytes(300);
+    spec.stages.push_back(stage);
+  }
+  return ProblemOf(Problem(*Chain::Create(std::move(spec))));
+}
+
+// For a caller to whom what is repeated is dear, though not so dear that the plan is no answer.
+TEST_F(RefresherTest, WhereAPlanAgesOneForTheCallersCostsComesBesideIt) {
+  const std::vector<int64_t> usual = {1000, 990, 1000, 1000, 1000};
+  const Asked asked = WithForwards(usual);
+  const Bytes budget = asked->store_all.peak - Bytes(1);
+  Keep(asked, EntryFor(asked, budget, 1));
+  auto caller = std::make_shared<PlanningProblem>();
+  Found aging;
+  for (int64_t time = 1000; time < 4000 && aging.freshness != Freshness::kAging; time += 50) {
+    for (size_t i = 0; i < usual.size(); ++i) {
+      std::vector<int64_t> times = usual;
+      times[i] = time;
+      const Asked other = WithForwards(times);
+      const Found found = BestAccepted(*other, *Now(asked), budget);
+      if (found.freshness != Freshness::kAging) continue;
+      *caller = *other;
+      aging = found;
+    }
+  }
+  ASSERT_EQ(aging.freshness, Freshness::kAging);
+  caller->job = 2;
+  const Plan own = Solved(caller, budget).plan;
+  ASSERT_LT(own.prediction.makespan, aging.plan->prediction.makespan);
+
+  refresher_.Answered(*caller, caller->job, *Now(asked), budget, aging);
+  RunJobs(2);  // the sample, and the solve
+  EXPECT_EQ(metrics_.resolves[static_cast<size_t>(ResolveReason::kStale)], 1);
+  const Found theirs = BestAccepted(*caller, *Now(asked), budget);
+  ASSERT_TRUE(theirs.plan.has_value());
+  EXPECT_EQ(theirs.freshness, Freshness::kFresh);
+  EXPECT_EQ(theirs.plan->schedule, own.schedule);
+  const Found ours = BestAccepted(*asked, *Now(asked), budget);
+  EXPECT_EQ(ours.plan->schedule, Now(asked)->plans[0].plan->schedule);
+  EXPECT_EQ(ServingRevision(*Now(asked), budget), &Now(asked)->plans[0]);
+}
+
 TEST_F(RefresherTest, WhatIsFrozenMeanwhileStays) {
   const Asked asked = Timed(100);
   SolvedPlan old = Solved(asked, kTight, 1);

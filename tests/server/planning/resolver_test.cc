@@ -16,7 +16,7 @@ using std::chrono::seconds;
 using Time = TokenBucket::Time;
 
 ResolveWish WishFor(int64_t budget, ResolveReason reason = ResolveReason::kStale) {
-  return {PlanKey{kEncodingVersion, Sha256("key")}, Bytes(budget), reason};
+  return {PlanKey{kEncodingVersion, Sha256("key")}, Bytes(budget), reason, nullptr};
 }
 
 TEST(TokenBucket, GivesABurstAndThenARate) {
@@ -57,6 +57,24 @@ TEST(ResolveQueue, TakesAQuestionOnceAndLetsItRest) {
   EXPECT_EQ(queue.Take(start)->budget, Bytes(1));
   EXPECT_FALSE(queue.Add(WishFor(1), start + minutes(9)));
   EXPECT_TRUE(queue.Add(WishFor(1), start + minutes(10)));
+}
+
+TEST(ResolveQueue, HoldsFewCosts) {
+  const Time start = Time() + seconds(1000);
+  ResolverOptions options;
+  options.asked_limit = 2;
+  ResolveQueue queue(options, start);
+  const auto with_costs = [](int64_t budget) {
+    ResolveWish wish = WishFor(budget);
+    wish.asked = std::make_shared<const PlanningProblem>();
+    return wish;
+  };
+  EXPECT_TRUE(queue.Add(with_costs(1), start));
+  EXPECT_TRUE(queue.Add(with_costs(2), start));
+  EXPECT_FALSE(queue.Add(with_costs(3), start));
+  EXPECT_TRUE(queue.Add(WishFor(4), start));
+  EXPECT_TRUE(queue.Take(start)->asked != nullptr);
+  EXPECT_TRUE(queue.Add(with_costs(3), start));
 }
 
 TEST(ResolveQueue, IsBoundedAndUpgradesWait) {
