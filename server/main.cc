@@ -90,6 +90,7 @@ int Serve(ServerConfig config) {
   WarnOfOpenRedis(config.store, &log);
   const auto audit = OpenAuditLog(config.audit_log);
   if (!audit.ok()) return Fail(kExitCannotListen, audit.status());
+  config.planning.audit = audit->get();
   const LibraryPlanSolver solver;
   PlanningService planning(config.planning, stores->plans.get(), &solver, &metrics);
   config.rpc.log = &log;

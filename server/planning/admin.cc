@@ -197,7 +197,14 @@ absl::StatusOr<ReportOutcome> PlanAdmin::Report(const AdminCaller& caller,
   event.revision = report.revision;
   event.plan_digest = report.plan_digest;
   event.outcome = status.ok() ? ToString(judgement.outcome) : OutcomeOf(status);
-  Audit(caller, std::move(event));
+  Audit(caller, event);
+  if (status.ok() && judgement.retired) {
+    event.action = "retire";
+    event.change = true;
+    event.budget = judgement.plan->budget;
+    event.outcome = "over its budget in a quorum of jobs";
+    Audit(caller, std::move(event));
+  }
   if (!status.ok() && !absl::IsNotFound(status)) return status;
   CountReport(caller, report, judgement, judged.value_or(PlanEntry()));
   if (judgement.outcome == ReportOutcome::kUnknownPlan) return PlanNotCachedError();

@@ -24,7 +24,8 @@
 namespace stowage {
 
 struct AuditEvent {
-  const char* action = "";  // a constant: "hand_out", "pin", "roll_back", "delete", "report", ...
+  const char* action =
+      "";  // a constant: "hand_out", "pin", "roll_back", "delete", "report", "resolve", ...
   std::string request_id;
   std::string identity;  // who asked, as far as the server knows
   std::string tenant;
@@ -35,7 +36,8 @@ struct AuditEvent {
   Digest plan_digest;   // ScheduleDigest; zeros where there is no plan
   std::string source;   // of a plan: "cache", "solved", "shared", "key"
   std::string outcome;  // of an action: "ok" or why not
-  bool change = false;  // of a cached plan, by somebody who may; done or refused
+  // Of a cached plan: by somebody who may, done or refused; by what jobs report; by a re-solve.
+  bool change = false;
 };
 
 // One line, with its end and the time (server/log/log_line.h). Fields that are empty are left out.

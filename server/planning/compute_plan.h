@@ -57,6 +57,7 @@ struct ComputeAnswer {
 struct PlanUpdate {
   double progress = 0;       // in [0, 1]
   std::optional<Plan> plan;  // the best so far under the caller's costs, if it is news
+  PlanKey key;               // of what is solved
 };
 
 using ComputeCallback = std::function<void(absl::StatusOr<ComputeAnswer>)>;

@@ -129,6 +129,7 @@ void PlanningService::Fail(const std::shared_ptr<Flight>& flight, const absl::St
 
 PlanUpdate PlanningService::Latest(const std::shared_ptr<PlanCall>& call) {
   PlanUpdate update;
+  if (call->problem) update.key = call->problem->key;
   const std::shared_ptr<Flight> flight = flights_.FlightOf(*call);
   if (!flight) return update;
   const FlightNews::Latest latest = flight->news.latest();

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "server/cache/solve_lease.h"
+#include "server/planning/audit_log.h"
 #include "server/planning/planning_problem.h"
 #include "server/planning/resolver.h"
 #include "solvers/model/units.h"
@@ -39,6 +40,8 @@ struct PlanningOptions {
   // What the solver writes on its plans: those of older versions are solved anew.
   std::string solver_version = kSolverVersion;
   ResolverOptions background;  // how often, and how many wait
+  // Told of plans that are solved anew; null: there is none. Outlives the service.
+  AuditLog* audit = nullptr;
 };
 
 // Solves of one tenant that may wait and run.

@@ -39,8 +39,9 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
              TenantThreads(options)},
             metrics),
       refresher_(
-          {options.background, TableLimit(options), options.solver_version, options.lease}, store,
-          solver, metrics,
+          {options.background, TableLimit(options), options.solver_version, options.lease,
+           options.audit},
+          store, solver, metrics,
           [this](uint64_t id, Refresher::Job job) { return SubmitBackground(id, std::move(job)); }),
       intake_(options.intake_threads, options.intake_limit) {}
 

@@ -1,5 +1,6 @@
 #include "server/planning/refresher.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -9,12 +10,26 @@
 #include "absl/hash/hash.h"
 #include "server/planning/entry_learning.h"
 #include "server/planning/entry_update.h"
-#include "server/planning/plan_record.h"
 #include "server/planning/reference_costs.h"
 #include "server/planning/revisions.h"
 #include "server/planning/solve_outcome.h"
 
 namespace stowage {
+namespace {
+
+// What has become of the plan in the changed entry; null where it has brought nothing.
+const char* StandingOf(const Plan& plan, const PlanEntry& before, const PlanEntry& entry) {
+  for (const StoredPlan& stored : entry.plans) {
+    if (stored.plan->budget != plan.budget || stored.plan->revision != plan.revision) continue;
+    const auto same = [&stored](const StoredPlan& old) { return old.plan == stored.plan; };
+    if (std::any_of(before.plans.begin(), before.plans.end(), same)) return nullptr;
+    if (ServingRevision(entry, plan.budget) == &stored) return "serving";
+    return stored.state == RevisionState::kServing ? "beside" : "shadow";
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 Refresher::Refresher(const RefresherOptions& options, PlanStore* store, const PlanSolver* solver,
                      ServerMetrics* metrics, Submit submit)
@@ -110,15 +125,40 @@ void Refresher::SolveAnew(const ResolveWish& wish, const StopToken& stop) {
   metrics_->Resolved(wish.reason, OutcomeOf(plan));
   if (!plan.ok() || !plan->search_complete) return;
   SolvedPlan solved{problem, *std::move(plan), false, problem->job};
+  Keep(wish, &solved);
+}
+
+void Refresher::Keep(const ResolveWish& wish, SolvedPlan* solved) {
+  const char* standing = nullptr;
   // Another server's change of the entry meanwhile goes before; an entry that has gone stays away.
-  UpdateEntry(
+  const absl::Status updated = UpdateEntry(
       wish.key, Durability::kBestEffort,
       [&](const PlanEntry& now) -> absl::StatusOr<std::optional<PlanEntry>> {
-        if (now.canonical != entry->canonical) return std::nullopt;
-        return Record(&now, &solved);
+        standing = nullptr;
+        if (now.canonical != *solved->problem->canonical) return std::nullopt;
+        std::optional<PlanEntry> changed = Record(&now, solved);
+        if (changed) standing = StandingOf(solved->plan, now, *changed);
+        return changed;
       },
-      store_)
-      .IgnoreError();
+      store_);
+  if (updated.ok() && standing != nullptr) Audit(wish, *solved, standing);
+}
+
+void Refresher::Audit(const ResolveWish& wish, const SolvedPlan& solved,
+                      const char* standing) const {
+  if (options_.audit == nullptr) return;
+  const Plan& plan = solved.plan;
+  AuditEvent event;
+  event.action = "resolve";
+  event.change = true;
+  event.tenant = solved.problem->options.tenant;
+  event.key = wish.key;
+  event.budget = wish.budget;
+  event.revision = plan.revision;
+  if (plan.status == PlanStatus::kFound) event.plan_digest = ScheduleDigest(plan.schedule);
+  event.source = ToString(wish.reason);
+  event.outcome = standing;
+  options_.audit->Add(event);
 }
 
 }  // namespace stowage

@@ -16,7 +16,9 @@
 #include "server/cache/leased_solve.h"
 #include "server/cache/plan_store.h"
 #include "server/metrics/server_metrics.h"
+#include "server/planning/audit_log.h"
 #include "server/planning/plan_lookup.h"
+#include "server/planning/plan_record.h"
 #include "server/planning/plan_solver.h"
 #include "server/planning/planning_problem.h"
 #include "server/planning/resolver.h"
@@ -28,6 +30,7 @@ struct RefresherOptions {
   Bytes table_limit{1 << 20};  // of one solve
   std::string solver_version = kSolverVersion;
   SolveLease* lease = nullptr;  // null: no other server has the same plans
+  AuditLog* audit = nullptr;    // null: there is none
 };
 
 class Refresher {
@@ -52,6 +55,9 @@ class Refresher {
   void LearnFrom(const PlanningProblem& problem, uint64_t job);
   // The entry, where the wish still holds: another server may have granted it, or somebody ruled it out.
   std::shared_ptr<const PlanEntry> StillWanted(const ResolveWish& wish) const;
+  // The plan in the entry, if it is still there and the same question's.
+  void Keep(const ResolveWish& wish, SolvedPlan* solved);
+  void Audit(const ResolveWish& wish, const SolvedPlan& solved, const char* standing) const;
   void SolveAnew(const ResolveWish& wish, const StopToken& stop);
   absl::StatusOr<Plan> Solve(const PlanningProblem& problem, Bytes budget,
                              const StopToken& stop) const;

@@ -159,7 +159,10 @@ ReportJudgement AddReport(const PlanEntry& entry, const Report& report) {
   const std::optional<ReportSample> former = Insert(sample, &changed.reports);
   judgement.outcome = former ? ReportOutcome::kRepeated : ReportOutcome::kAccepted;
   judgement.new_steps = std::max<int64_t>(report.steps - (former ? former->steps : 0), 0);
-  if (ShouldRetire(changed, *executed)) executed->state = RevisionState::kRetired;
+  if (executed->state != RevisionState::kRetired && ShouldRetire(changed, *executed)) {
+    executed->state = RevisionState::kRetired;
+    judgement.retired = true;
+  }
   changed.profile_wanted = HasDrifted(changed);
   judgement.entry = std::move(changed);
   return judgement;

@@ -42,6 +42,7 @@ struct ReportJudgement {
   double time_ratio = 0;  // measured over predicted
   double peak_ratio = 0;
   bool over_budget = false;
+  bool retired = false;  // with this report, the plan was
   // Steps that the job's former report on the plan was not about: a later report replaces it.
   int64_t new_steps = 0;
   // With the report in it; nothing when it says nothing: unknown, absurd, an outlier.

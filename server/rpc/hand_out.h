@@ -16,6 +16,10 @@ void RecordHandOut(const CachedPlan& cached, const Digest& digest, const std::st
 void RecordHandOut(const ComputeAnswer& answer, const Digest& digest, const std::string& job,
                    RpcRecord* record);
 
+// Of one that is shown before there is an answer.
+void RecordBestSoFar(const Plan& plan, const PlanKey& key, const Digest& digest,
+                     const std::string& job, const RpcRecord& record);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SERVER_RPC_HAND_OUT_H_

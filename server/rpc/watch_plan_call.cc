@@ -73,8 +73,9 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
 
   void Pull() {
     v1::WatchPlanResponse message;
+    PlanUpdate update;
     const absl::Status made = CatchingBadAlloc([&] {
-      Look(&message);
+      Look(&update, &message);
       return absl::OkStatus();
     });
     std::lock_guard<std::mutex> lock(mutex_);
@@ -83,16 +84,23 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
     message.set_progress(progress_);
     grpc::ByteBuffer bytes;
     if (!made.ok() || answered_ || broken_ || !WriteAnswer(message, limits_, &bytes).ok()) return;
+    if (update.plan) AuditShown(update, message.plan());
     message_.Swap(&bytes);
     writing_ = true;
     reactor_->StartWrite(&message_);
   }
 
-  void Look(v1::WatchPlanResponse* message) {
-    PlanUpdate update;
-    if (const auto call = handle_.call()) update = planning_->Latest(call);
-    if (update.plan) *message->mutable_plan() = ToProto(*update.plan);
-    message->set_progress(update.progress);
+  void AuditShown(const PlanUpdate& update, const v1::Plan& plan) const {
+    CatchingBadAlloc([&] {
+      RecordBestSoFar(*update.plan, update.key, DigestOf(plan), reactor_->request_->job(), record_);
+      return absl::OkStatus();
+    }).IgnoreError();
+  }
+
+  void Look(PlanUpdate* update, v1::WatchPlanResponse* message) {
+    if (const auto call = handle_.call()) *update = planning_->Latest(call);
+    if (update->plan) *message->mutable_plan() = ToProto(*update->plan);
+    message->set_progress(update->progress);
   }
 
   // Nothing is on its way, and nothing but this will be.

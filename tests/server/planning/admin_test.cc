@@ -294,6 +294,33 @@ TEST_F(PlanAdminTest, ExplainsThePlanThatAnswers) {
       absl::IsInvalidArgument(admin_.Explain(From("a"), key, ShareOfStoreAll{-1}).status()));
 }
 
+TEST_F(PlanAdminTest, ReportsThatRetireAPlanAreAudited) {
+  AuditOptions options;
+  options.path = ::testing::TempDir() + "stowage_retire_audit";
+  const PlanKey key = Keep(Of("a"));
+  {
+    const auto log = *AuditLog::Open(options);
+    PlanAdmin admin(&store_, &metrics_, log.get());
+    for (const std::string job : {"job-1", "job-2", "job-3", "job-4"}) {
+      stowage::Report report = ReportOn(key, job);
+      report.peak = report.budget + Bytes(1);
+      EXPECT_TRUE(admin.Report(From("a"), report).ok());
+    }
+  }
+  EXPECT_EQ(At(key)->plans[0].state, RevisionState::kRetired);
+  std::vector<std::string> lines;
+  for (const std::string end : {"", ".changes"}) {
+    std::ifstream file(options.path + end);
+    for (std::string line; std::getline(file, line);) {
+      if (line.find("\"retire\"") != std::string::npos) lines.push_back(line);
+    }
+    std::remove((options.path + end).c_str());
+  }
+  ASSERT_EQ(lines.size(), 2u);  // once, in both files
+  EXPECT_NE(lines[0].find("\"revision\":1"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find(key.digest.ToHex()), std::string::npos) << lines[0];
+}
+
 TEST_F(PlanAdminTest, TheAuditLogHasItAll) {
   AuditOptions options;
   options.path = ::testing::TempDir() + "stowage_admin_audit";

@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdio>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "server/planning/admin.h"
 #include "tests/server/planning/planning_fixture.h"
@@ -44,7 +47,13 @@ int64_t Resolves(const CountingMetrics& metrics, ResolveReason reason) {
 }
 
 TEST(ReSolves, PlansThatAreAskedForByKeyAloneAreUpgraded) {
-  PlanningFixture fixture(false);
+  const std::string path = ::testing::TempDir() + "stowage_re_solves_audit";
+  AuditOptions audit;
+  audit.path = path;
+  auto log = *AuditLog::Open(audit);
+  PlanningOptions options;
+  options.audit = log.get();
+  PlanningFixture fixture(false, options);
   const auto answer = fixture.Compute(ChainProfile({}), kTight);
   ASSERT_TRUE(answer.ok()) << answer.status();
   const PlanKey key = answer->key;
@@ -56,6 +65,20 @@ TEST(ReSolves, PlansThatAreAskedForByKeyAloneAreUpgraded) {
   EXPECT_TRUE(Comes([&] { return version() == kSolverVersion; }));
   EXPECT_EQ(Resolves(fixture.metrics, ResolveReason::kUpgrade), 1);
   EXPECT_EQ(fixture.solver.started(), 2);
+
+  fixture.service.reset();
+  log.reset();  // writes what it has
+  std::ifstream file(path + ".changes");
+  std::string line;
+  EXPECT_TRUE(std::getline(file, line));
+  const std::vector<std::string> parts = {"\"resolve\"", "\"source\":\"upgrade\"",
+                                          "\"outcome\":\"serving\"", "\"revision\":1",
+                                          key.digest.ToHex()};
+  for (const std::string& part : parts) {
+    EXPECT_NE(line.find(part), std::string::npos) << part << " in " << line;
+  }
+  EXPECT_FALSE(std::getline(file, line));
+  for (const std::string end : {"", ".changes"}) std::remove((path + end).c_str());
 }
 
 // A library whose choice of a solver is another one.

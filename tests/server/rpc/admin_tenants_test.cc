@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "solvers/planner.h"
 #include "tests/server/rpc/admin_calls.h"
 #include "tests/server/rpc/auth_fixture.h"
 
@@ -161,6 +162,37 @@ TEST_F(AdminTenantsTest, WhoGotAndDidWhatIsAudited) {
   for (const char* secret : {kPlannerToken, kOtherToken, kAdminToken}) {
     EXPECT_THAT(text, Not(HasSubstr(secret)));
   }
+}
+
+TEST_F(AdminTenantsTest, WhatWasShownOnTheWayIsAudited) {
+  ProfileShape longer;
+  longer.stages = 7;
+  const Profile profile = ChainProfile(longer);
+  const Bytes budget(StoreAllPeak(profile).value() * 4 / 5);
+  fixture_->base.solver.TellOf(MakePlan(profile, budget, PlanOptions())->schedule);
+  fixture_->base.solver.Hold();
+  v1::WatchPlanRequest watch;
+  *watch.mutable_profile() = ToProto(profile);
+  watch.mutable_budget()->set_bytes(budget.value());
+  watch.set_job("watch-5");
+  grpc::ClientContext context;
+  AuthFixture::Prepare(&context, kPlannerToken);
+  const auto stream = fixture_->Stub()->WatchPlan(&context, watch);
+  v1::WatchPlanResponse shown;
+  while (stream->Read(&shown) && !shown.has_plan()) {
+  }
+  ASSERT_TRUE(shown.has_plan() && !shown.done());
+  fixture_->base.solver.Release();
+  for (v1::WatchPlanResponse message; stream->Read(&message);) {
+  }
+  ASSERT_TRUE(stream->Finish().ok());
+  fixture_->server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
+  const std::string text = audit_.Text();
+  const std::string plan =
+      "\"plan_digest\":\"" + DigestOf(shown.plan()).ToHex() + "\",\"source\":\"so_far\"}";
+  EXPECT_THAT(text,
+              ContainsRegex("\"event\":\"hand_out\".*\"tenant\":\"vision\",\"job\":\"watch-5\"," +
+                            std::string("\"key\":\"[0-9a-f]*\",\"budget_bytes\":[0-9]*,") + plan));
 }
 
 }  // namespace
