@@ -132,6 +132,9 @@ absl::StatusOr<ExecutionVerdict> Agent::Report() {
   if (step_times_.empty()) {
     return absl::FailedPreconditionError("no step has been made by the adopted plan");
   }
+  if (for_larger_) {
+    return absl::FailedPreconditionError("the adopted plan was made for a larger shape");
+  }
   measured_.steps = static_cast<int64_t>(step_times_.size());
   measured_.step_time = Median(step_times_);
   measured_.peak = Median(step_peaks_);
@@ -154,6 +157,7 @@ absl::StatusOr<AdoptedPlan> Agent::Adopt(absl::StatusOr<ClientPlan> answer, cons
   adopted.source = answer->reply.source;
   adopted.profile_wanted = answer->reply.profile_wanted;
   adopted.profiled = answer->profiled;
+  adopted.for_larger = answer->for_larger;
   adopted.request_time = answer->request_time;
   if (adopted.plan.status != PlanStatus::kFound) return adopted;
   absl::StatusOr<std::unique_ptr<ChainExecutor>> executor =
@@ -161,6 +165,7 @@ absl::StatusOr<AdoptedPlan> Agent::Adopt(absl::StatusOr<ClientPlan> answer, cons
                             BatchShape::Of(input, target));
   if (!executor.ok()) return executor.status();
   executor_ = *std::move(executor);
+  for_larger_ = adopted.for_larger;
   measured_ = ExecutionMeasurement();
   measured_.key = adopted.key;
   measured_.plan_digest = ScheduleDigest(adopted.plan.schedule);

@@ -56,6 +56,8 @@ struct AdoptedPlan {
   // A profile with times was measured for it; a cached plan needs only the bytes.
   bool profiled = false;
   Nanos request_time;  // what the requests took, profiling not counted
+  // Cached for a larger shape that this agent has planned for before: what its steps take is not reported.
+  bool for_larger = false;
   // The server would like a fresh profile: Refresh sends one, when there is time for it.
   bool profile_wanted = false;
 };
@@ -87,7 +89,8 @@ class Agent {
                                       const Budget& budget);
 
   // Tells the server what the steps by the adopted plan took, as medians over all of them so far.
-  // FAILED_PRECONDITION before the first step; else PlanConnection::ReportExecution.
+  // FAILED_PRECONDITION before the first step, or by a plan for a larger shape; else
+  // PlanConnection::ReportExecution.
   absl::StatusOr<ExecutionVerdict> Report();
 
   // The last profile; absent before the first Profile or Plan.
@@ -113,6 +116,7 @@ class Agent {
   std::string signature_;  // of the batch that profile_ was measured with
   std::unique_ptr<ChainExecutor> executor_;
   ExecutionMeasurement measured_;  // of executor_'s plan: key, revision, digest, budget
+  bool for_larger_ = false;        // it
   std::vector<Nanos> step_times_;
   std::vector<Bytes> step_peaks_;
 };

@@ -1,9 +1,12 @@
 #include "client/rpc/plan_client.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "client/rpc/answer_referee.h"
+#include "solvers/model/dominance.h"
+#include "solvers/plan/problem_referee.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -34,6 +37,15 @@ absl::Status RefereeForeign(const Profile& profile, Bytes budget, const KeyOptio
   return absl::OkStatus();
 }
 
+bool IsPlain(const Plan& plan) {
+  return plan.prediction.recomputed_forwards == 0 && plan.prediction.sent == Bytes(0);
+}
+
+bool StoreAllFits(const Profile& profile, Bytes budget) {
+  const absl::StatusOr<Simulation> store_all = PlainTraining(profile.problem);
+  return store_all.ok() && store_all->peak <= budget;
+}
+
 }  // namespace
 
 absl::StatusOr<ClientPlan> PlanClient::Plan(ProfileSource* source, const Budget& budget,
@@ -44,16 +56,13 @@ absl::StatusOr<ClientPlan> PlanClient::Plan(ProfileSource* source, const Budget&
   CallOptions rest = call;
   if (rest.has_deadline()) rest.deadline += Clock::now() - start;
 
-  ClientPlan answer;
-  absl::StatusOr<std::optional<PlanReply>> cached =
-      FromCache(**structure, budget, rest, &answer.request_time);
+  Nanos request_time;
+  absl::StatusOr<std::optional<ClientPlan>> cached =
+      FromCache(**structure, budget, rest, &request_time);
   if (!cached.ok()) return cached.status();
-  if (*cached) {
-    answer.reply = **std::move(cached);
-    return answer;
-  }
+  if (*cached) return **std::move(cached);
   absl::StatusOr<ClientPlan> computed = Compute(source, budget, rest);
-  if (computed.ok()) computed->request_time += answer.request_time;
+  if (computed.ok()) computed->request_time += request_time;
   return computed;
 }
 
@@ -77,6 +86,7 @@ absl::StatusOr<ClientPlan> PlanClient::Compute(ProfileSource* source, const Budg
   const absl::Status status = RefereeAnswer(**profile, *bytes, options_.key, &reply->plan);
   if (!status.ok()) return status;
   answer.reply = *std::move(reply);
+  Remember(**profile);
   return answer;
 }
 
@@ -105,26 +115,62 @@ absl::StatusOr<Bytes> PlanClient::Resolve(const Profile& profile, const Budget& 
   return ResolveBudget(profile, budget, options);
 }
 
-absl::StatusOr<std::optional<PlanReply>> PlanClient::FromCache(const Profile& profile,
-                                                               const Budget& budget,
-                                                               const CallOptions& call,
-                                                               Nanos* request_time) {
+std::vector<PlanKey> PlanClient::KeysFor(const Profile& profile, const CallOptions& call) {
+  constexpr size_t kMostKeys = 16;
+  std::vector<PlanKey> keys = {KeyOf(profile, call)};
+  std::vector<const Known*> larger;
+  for (const Known& known : known_) {
+    if (known.key != keys[0] && Dominates(known.problem, profile.problem)) larger.push_back(&known);
+  }
+  std::stable_sort(larger.begin(), larger.end(), [](const Known* a, const Known* b) {
+    return a->store_all_peak < b->store_all_peak;
+  });
+  for (const Known* known : larger) keys.push_back(known->key);
+  keys.insert(keys.end(), options_.other_keys.begin(), options_.other_keys.end());
+  if (keys.size() > kMostKeys) keys.resize(kMostKeys);
+  return keys;
+}
+
+void PlanClient::Remember(const Profile& profile) {
+  constexpr size_t kMostKnown = 8;
+  const absl::StatusOr<Simulation> store_all = PlainTraining(profile.problem);
+  if (!store_all.ok()) return;
+  Known next{MakePlanKey(profile, options_.key), profile.problem, store_all->peak};
+  known_.erase(std::remove_if(known_.begin(), known_.end(),
+                              [&next](const Known& known) { return known.key == next.key; }),
+               known_.end());
+  known_.push_back(std::move(next));
+  if (known_.size() > kMostKnown) known_.pop_front();
+}
+
+absl::StatusOr<std::optional<ClientPlan>> PlanClient::FromCache(const Profile& profile,
+                                                                const Budget& budget,
+                                                                const CallOptions& call,
+                                                                Nanos* request_time) {
   const absl::StatusOr<Bytes> bytes = Resolve(profile, budget, call);
   if (!bytes.ok()) return bytes.status();
   const Clock::time_point asked = Clock::now();
-  std::vector<PlanKey> keys = {KeyOf(profile, call)};
-  keys.insert(keys.end(), options_.other_keys.begin(), options_.other_keys.end());
+  const std::vector<PlanKey> keys = KeysFor(profile, call);
   absl::StatusOr<PlanReply> reply = connection_->GetPlan(keys, *bytes, call);
   *request_time = Since(asked);
-  if (absl::IsNotFound(reply.status())) return std::optional<PlanReply>();
+  if (absl::IsNotFound(reply.status())) return std::optional<ClientPlan>();
   if (!reply.ok()) return reply.status();
   // What did not fit another job's overheads may fit this one's; a plan that does not fit here is
   // no plan.
   if (reply->plan.status != PlanStatus::kFound ||
       !RefereeForeign(profile, *bytes, options_.key, &reply->plan).ok()) {
-    return std::optional<PlanReply>();
+    return std::optional<ClientPlan>();
   }
-  return std::optional<PlanReply>(*std::move(reply));
+  ClientPlan answer;
+  answer.for_larger = reply->key != keys[0];
+  // A larger shape may have to run again what this one can keep.
+  if (answer.for_larger && !IsPlain(reply->plan) && StoreAllFits(profile, *bytes)) {
+    return std::optional<ClientPlan>();
+  }
+  answer.reply = *std::move(reply);
+  answer.request_time = *request_time;
+  if (!answer.for_larger) Remember(profile);
+  return std::optional<ClientPlan>(std::move(answer));
 }
 
 }  // namespace stowage

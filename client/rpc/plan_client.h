@@ -1,9 +1,14 @@
 // Plans for a job, asked for in the order that costs least: by key first, which takes the structure
 // of the network alone, and with a profile only when nothing that fits is cached. Whatever comes is
 // judged by the job's own profile before it is handed on.
+//
+// Shapes that come in turn, a shorter sequence or the last batch of an epoch, need no plans of their own: what
+// was planned for a larger one holds for them (solvers/model/dominance.h). The client remembers the last shapes
+// it had plans for, and asks by their keys, too.
 #ifndef STOWAGE_CLIENT_RPC_PLAN_CLIENT_H_
 #define STOWAGE_CLIENT_RPC_PLAN_CLIENT_H_
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,8 +34,8 @@ class ProfileSource {
 struct PlanClientOptions {
   // Solver and slots are part of the key; so is the tenant, which the server tells unless it is set.
   KeyOptions key;
-  // Tried after the job's own, at most 15: keys whose plans would do as well, say of the next larger
-  // shape. A plan that does not fit this job's profile is no plan, whoever it was made for.
+  // Tried after the job's own and those of larger shapes that this client knows, at most 15 in all: keys whose
+  // plans would do as well, say of a bucket of lengths. A plan that does not fit this job's profile is no plan, whoever it was made for.
   std::vector<PlanKey> other_keys;
 };
 
@@ -38,6 +43,9 @@ struct ClientPlan {
   PlanReply reply;
   // The full profile was asked for: nothing that fits was cached.
   bool profiled = false;
+  // Cached for another key, one of a larger shape. What steps by it take is no measure of that shape: not
+  // to be reported.
+  bool for_larger = false;
   Nanos request_time;  // what the requests took, profiling not counted
 };
 
@@ -61,16 +69,27 @@ class PlanClient {
   PlanKey KeyOf(const Profile& profile, const CallOptions& call);
 
  private:
+  // What this client had a plan for.
+  struct Known {
+    PlanKey key;
+    Problem problem;
+    Bytes store_all_peak;
+  };
+
   const KeyOptions& Key(const CallOptions& call);
+  // The profile's, then those whose plans hold for it, the nearest first. At most 16.
+  std::vector<PlanKey> KeysFor(const Profile& profile, const CallOptions& call);
+  void Remember(const Profile& profile);
   absl::StatusOr<Bytes> Resolve(const Profile& profile, const Budget& budget,
                                 const CallOptions& call) const;
   // Nothing if no plan that fits is cached.
-  absl::StatusOr<std::optional<PlanReply>> FromCache(const Profile& profile, const Budget& budget,
-                                                     const CallOptions& call, Nanos* request_time);
+  absl::StatusOr<std::optional<ClientPlan>> FromCache(const Profile& profile, const Budget& budget,
+                                                      const CallOptions& call, Nanos* request_time);
 
   PlanConnection* const connection_;
   PlanClientOptions options_;
   bool tenant_known_ = false;
+  std::deque<Known> known_;  // the latest last
 };
 
 }  // namespace stowage

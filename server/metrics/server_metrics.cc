@@ -34,6 +34,8 @@ const char* ToString(PlanLookup lookup) {
   switch (lookup) {
     case PlanLookup::kHit:
       return "hit";
+    case PlanLookup::kDominance:
+      return "dominance";
     case PlanLookup::kNoEntry:
       return "no_entry";
     case PlanLookup::kNoBudget:

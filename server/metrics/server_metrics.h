@@ -33,12 +33,13 @@ const char* ToString(Rpc rpc);
 // What became of a search for a cached plan.
 enum class PlanLookup {
   kHit,
+  kDominance,  // a hit by a key that is not the caller's own: of a larger shape
   kNoEntry,    // the key is unknown
   kNoBudget,   // the key is known, no plan of it serves the budget
   kRefused,    // a plan serves the budget, but not under the caller's own costs
   kCollision,  // equal digests over different canonical bytes
 };
-inline constexpr size_t kPlanLookupCount = 5;
+inline constexpr size_t kPlanLookupCount = 6;
 const char* ToString(PlanLookup lookup);
 
 enum class SolveOutcome { kFound, kProvenInfeasible, kNotFound, kCancelled, kError };

@@ -44,7 +44,7 @@ std::optional<absl::StatusOr<CachedPlan>> PlanCache::FirstServing(const std::vec
     outcome = PlanLookup::kNoBudget;
     std::optional<CachedPlan> serving = ServingIn(**entry, keys[*next], budget);
     if (!serving) continue;
-    metrics_->PlanLookedUp(PlanLookup::kHit);
+    metrics_->PlanLookedUp(*next == 0 ? PlanLookup::kHit : PlanLookup::kDominance);
     metrics_->ProfilingSaved();
     key_listener_(serving->key, **entry, *serving->plan);
     return *std::move(serving);

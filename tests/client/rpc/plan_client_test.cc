@@ -16,6 +16,7 @@
 #include "client/rpc/job_name.h"
 #include "client/rpc/local_connection.h"
 #include "client/rpc/mock_plan_connection.h"
+#include "solvers/plan/problem_referee.h"
 #include "tests/client/rpc/fake_server.h"
 
 namespace stowage {
@@ -152,6 +153,86 @@ TEST_F(PlanClientTest, AServerThatDoesNotTellTheTenantIsAskedAgain) {
       .WillRepeatedly(Return(absl::InternalError("no")));
   PlanClient client(&connection_, {});
   EXPECT_TRUE(client.Plan(&source_, ShareOfStoreAll{0.8}, {}).ok());
+}
+
+// SmallProfile at another batch: sizes as many times as large.
+class BatchSource : public ProfileSource {
+ public:
+  explicit BatchSource(int64_t batch) {
+    ChainSpec spec = std::get<Chain>(SmallProfile().problem).spec();
+    spec.input = Bytes(spec.input.value() * batch);
+    for (Stage& stage : spec.stages) {
+      for (auto size : {&Stage::output, &Stage::output_gradient, &Stage::saved}) {
+        stage.*size = Bytes((stage.*size).value() * batch);
+      }
+    }
+    profile_ = Profile{"small", Device(), *Chain::Create(spec), CostSource::kModelled};
+  }
+  absl::StatusOr<const Profile*> Structure() override { return &*profile_; }
+  absl::StatusOr<const Profile*> Full() override {
+    ++full_profiles;
+    return &*profile_;
+  }
+  PlanKey key() const { return MakePlanKey(*profile_, KeyOptions()); }
+  Bytes store_all() const { return PlainTraining(profile_->problem)->peak; }
+
+  int full_profiles = 0;
+
+ private:
+  std::optional<Profile> profile_;
+};
+
+TEST_F(PlanClientTest, AsksByTheKeysOfLargerShapesThatItKnows) {
+  PlanClient client(&connection_, {});
+  BatchSource small(8), medium(12), large(16), larger(24);
+  std::vector<PlanKey> asked;
+  ON_CALL(connection_, GetPlan)
+      .WillByDefault([&asked](const std::vector<PlanKey>& keys, auto&&...) {
+        asked = keys;
+        return absl::StatusOr<PlanReply>(absl::NotFoundError("none"));
+      });
+  for (BatchSource* source : {&larger, &small, &large, &large}) {
+    ASSERT_TRUE(client.Plan(source, ShareOfStoreAll{0.8}, {}).ok());
+  }
+  ASSERT_TRUE(client.Plan(&medium, ShareOfStoreAll{0.8}, {}).ok());
+  EXPECT_THAT(asked, ElementsAre(medium.key(), large.key(), larger.key()));
+  // It keeps the last eight of them in mind.
+  for (int64_t batch = 100; batch < 108; ++batch) {
+    BatchSource source(batch);
+    ASSERT_TRUE(client.Plan(&source, ShareOfStoreAll{0.8}, {}).ok());
+  }
+  ASSERT_TRUE(client.Plan(&small, ShareOfStoreAll{0.8}, {}).ok());
+  EXPECT_EQ(asked.size(), 9u);
+  EXPECT_EQ(asked[1], BatchSource(100).key());
+}
+
+TEST_F(PlanClientTest, TakesAPlanForALargerShapeUnlessAllCanBeKept) {
+  PlanClient client(&connection_, {});
+  BatchSource small(14), large(16);
+  const Bytes budget(large.store_all().value() * 8 / 10);
+  ASSERT_LT(budget, small.store_all());
+  const auto first = client.Plan(&large, budget, {});
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_FALSE(first->for_larger);
+  ASSERT_GT(first->reply.plan.prediction.recomputed_forwards, 0);
+  PlanReply cached = first->reply;
+  cached.source = PlanSource::kCache;
+  ON_CALL(connection_, GetPlan).WillByDefault(Return(cached));
+
+  const auto taken = client.Plan(&small, budget, {});
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_TRUE(taken->for_larger);
+  EXPECT_FALSE(taken->profiled);
+  EXPECT_EQ(small.full_profiles, 0);
+  EXPECT_EQ(taken->reply.plan.schedule, cached.plan.schedule);
+  EXPECT_LT(taken->reply.plan.prediction.peak, cached.plan.prediction.peak);
+  EXPECT_LE(taken->reply.plan.prediction.peak, budget);
+
+  const auto refused = client.Plan(&small, small.store_all(), {});
+  ASSERT_TRUE(refused.ok()) << refused.status();
+  EXPECT_FALSE(refused->for_larger);
+  EXPECT_EQ(small.full_profiles, 1);
+  EXPECT_EQ(refused->reply.plan.prediction.recomputed_forwards, 0);
 }
 
 // What is cached for a larger budget, or for nobody, is no answer.
