@@ -40,7 +40,8 @@ Refresher::Refresher(const RefresherOptions& options, PlanStore* store, const Pl
       submit_(std::move(submit)),
       leased_({}, options.lease != nullptr ? options.lease : &alone_, metrics),
       resolver_(options.resolver, [this](const ResolveWish& wish) {
-        submit_(next_id_++, [this, wish](const StopToken& stop) { SolveAnew(wish, stop); });
+        const auto solve = [this, wish](const StopToken& stop) { SolveAnew(wish, stop); };
+        return StillWanted(wish) != nullptr && submit_(next_id_++, solve);
       }) {}
 
 void Refresher::Answered(const PlanningProblem& problem, uint64_t job, const PlanEntry& entry,

@@ -106,8 +106,9 @@ void Resolver::Run() {
       continue;
     }
     lock.unlock();
-    solve_(*wish);
+    const bool solved = solve_(*wish);
     lock.lock();
+    if (!solved) queue_.GiveBack();
   }
 }
 

@@ -59,6 +59,8 @@ class ResolveQueue {
   std::optional<ResolveWish> Take(Time now);
   // When Take has something; nothing while the queue is empty.
   std::optional<Time> NextAt() const;
+  // What was taken needed no solve.
+  void GiveBack() { bucket_.GiveBack(); }
   size_t size() const { return urgent_.size() + upgrades_.size(); }
 
  private:
@@ -87,8 +89,9 @@ std::vector<ResolveWish> UpgradesOf(const PlanKey& key, const PlanEntry& entry,
 // Thread-safe. One thread; the destructor waits for the solve that is under way.
 class Resolver {
  public:
-  // Solves, or has it done; may block for as long as that takes.
-  using Solve = std::function<void(const ResolveWish& wish)>;
+  // Solves, or has it done; may block for as long as that takes. False when there is nothing to solve:
+  // that does not count towards the rate.
+  using Solve = std::function<bool(const ResolveWish& wish)>;
 
   Resolver(const ResolverOptions& options, Solve solve);
   ~Resolver();

@@ -27,6 +27,9 @@ class TokenBucket {
     return true;
   }
 
+  // What a Take took was not needed.
+  void GiveBack() { empty_at_ -= interval_; }
+
  private:
   Duration interval_;
   int burst_;

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <mutex>
+#include <thread>
 
 #include "server/cache/memory_plan_store.h"
 #include "server/planning/plan_cache.h"
@@ -188,6 +189,7 @@ TEST_F(RefresherTest, WhatIsFrozenMeanwhileStays) {
   old.plan.provenance.solver_version = "older";
   Keep(asked, *Record(nullptr, &old));
   Answer(asked, 1);
+  while (waiting() == 0) std::this_thread::yield();
   Keep(asked, *Freeze(*Now(asked)));
   RunJobs(1);
   EXPECT_EQ(solver_.started(), 0);

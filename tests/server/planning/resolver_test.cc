@@ -32,6 +32,15 @@ TEST(TokenBucket, GivesABurstAndThenARate) {
   EXPECT_FALSE(bucket.Take(start + minutes(60) + seconds(1)));
 }
 
+TEST(TokenBucket, TakesBack) {
+  const Time start = Time() + seconds(1000);
+  TokenBucket bucket(seconds(2), 1, start);
+  EXPECT_TRUE(bucket.Take(start));
+  bucket.GiveBack();
+  EXPECT_TRUE(bucket.Take(start));
+  EXPECT_FALSE(bucket.Take(start));
+}
+
 TEST(ResolveQueue, KeepsToItsRate) {
   const Time start = Time() + seconds(1000);
   ResolverOptions options;
@@ -133,10 +142,29 @@ TEST(UpgradesOf, AreBudgetsThatThisVersionHasNotSolved) {
 
 TEST(Resolver, SolvesWhatIsWanted) {
   std::promise<Bytes> solved;
-  Resolver resolver(ResolverOptions(),
-                    [&solved](const ResolveWish& wish) { solved.set_value(wish.budget); });
+  Resolver resolver(ResolverOptions(), [&solved](const ResolveWish& wish) {
+    solved.set_value(wish.budget);
+    return true;
+  });
   EXPECT_TRUE(resolver.Want(WishFor(2, ResolveReason::kDrift)));
   EXPECT_EQ(solved.get_future().get(), Bytes(2));
+}
+
+// Other servers are at them, too: what one of them has done costs the others no time.
+TEST(Resolver, WhatNeedsNoSolveDoesNotCount) {
+  ResolverOptions options;
+  options.interval = minutes(10);
+  options.burst = 1;
+  std::promise<Bytes> solved;
+  Resolver resolver(options, [&solved](const ResolveWish& wish) {
+    if (wish.budget < Bytes(3)) return false;
+    solved.set_value(wish.budget);
+    return true;
+  });
+  for (int64_t i = 0; i <= 3; ++i) EXPECT_TRUE(resolver.Want(WishFor(i)));
+  auto result = solved.get_future();
+  ASSERT_EQ(result.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(result.get(), Bytes(3));
 }
 
 TEST(Resolver, StopsWithWishesWaiting) {
@@ -145,7 +173,7 @@ TEST(Resolver, StopsWithWishesWaiting) {
   options.burst = 1;
   int solves = 0;
   {
-    Resolver resolver(options, [&solves](const ResolveWish&) { ++solves; });
+    Resolver resolver(options, [&solves](const ResolveWish&) { return ++solves > 0; });
     for (int64_t i = 0; i < 50; ++i) EXPECT_TRUE(resolver.Want(WishFor(i)));
   }
   EXPECT_LE(solves, 1);
