@@ -92,7 +92,7 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
 
   void AuditShown(const PlanUpdate& update, const v1::Plan& plan) const {
     CatchingBadAlloc([&] {
-      RecordBestSoFar(*update.plan, update.key, DigestOf(plan), reactor_->request_->job(), record_);
+      RecordBestSoFar(*update.plan, update.key, DigestOf(plan), reactor_->job_, record_);
       return absl::OkStatus();
     }).IgnoreError();
   }

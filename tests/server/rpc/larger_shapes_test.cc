@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <utility>
+#include <variant>
 
 #include "client/rpc/grpc_connection.h"
 #include "client/rpc/plan_client.h"
+#include "solvers/plan/simulate.h"
 #include "tests/server/rpc/rpc_fixture.h"
 
 namespace stowage::testing {
@@ -60,7 +62,7 @@ TEST_F(LargerShapes, TheLastBatchOfAnEpochTakesThePlanOfTheOthers) {
   EXPECT_EQ(answer->reply.key, MakePlanKey(AtBatch(16), KeyOptions()));
   EXPECT_EQ(answer->reply.plan.schedule, solved->reply.plan.schedule);
   // What it takes on the smaller batch, by that one's own profile.
-  const auto own = Simulate(AtBatch(13).problem, answer->reply.plan.schedule);
+  const auto own = Simulate(std::get<Chain>(AtBatch(13).problem), answer->reply.plan.schedule);
   ASSERT_TRUE(own.ok()) << own.status();
   EXPECT_EQ(answer->reply.plan.prediction.peak, own->peak);
   EXPECT_LE(own->peak, TightBudget());
