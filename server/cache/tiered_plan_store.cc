@@ -120,7 +120,7 @@ PlanAnswer TieredPlanStore::LookSlow(const PlanKey& key, Access access,
   PlanAnswer slow = slow_->Look(key, access);
   if (slow.entry) {
     if (copy && IsNewer(copy->generation, slow.entry->generation)) {
-      return KeepCopy(key, std::move(copy), true, erasures);
+      return KeepCopy(key, std::move(copy), true);
     }
     SetAhead(key, false);
     if (!copy || !Same(*copy, *slow.entry) || !Confirm(key, erasures)) {
@@ -130,13 +130,13 @@ PlanAnswer TieredPlanStore::LookSlow(const PlanKey& key, Access access,
   }
   if (slow.absence == Absence::kErased) Drop(key).status().IgnoreError();
   if (!copy || slow.absence == Absence::kErased) return slow;
-  return KeepCopy(key, std::move(copy), slow.absence == Absence::kUnknown, erasures);
+  return KeepCopy(key, std::move(copy), slow.absence == Absence::kUnknown);
 }
 
 PlanAnswer TieredPlanStore::KeepCopy(const PlanKey& key, std::shared_ptr<const PlanEntry> copy,
-                                     bool give_back, uint64_t erasures) {
+                                     bool give_back) {
   if (give_back) {
-    const absl::Status given = GiveBack(key, copy, erasures);
+    const absl::Status given = GiveBack(key, *copy);
     if (absl::IsAborted(given)) {
       // Somebody has changed or erased it meanwhile: the next Get reads that.
       Drop(key).status().IgnoreError();
@@ -151,11 +151,11 @@ PlanAnswer TieredPlanStore::KeepCopy(const PlanKey& key, std::shared_ptr<const P
   return PlanAnswer{std::move(copy)};
 }
 
-absl::Status TieredPlanStore::GiveBack(const PlanKey& key,
-                                       const std::shared_ptr<const PlanEntry>& copy,
-                                       uint64_t erasures) {
+absl::Status TieredPlanStore::GiveBack(const PlanKey& key, const PlanEntry& copy) {
   std::lock_guard<std::mutex> upkeep(StripeOf(key).upkeep);
-  return ErasuresOf(key) == erasures ? slow_->Put(key, copy) : StaleGenerationError();
+  std::shared_ptr<const PlanEntry> now = fast_->Get(key, Access::kPeek);
+  if (!now || now->generation != copy.generation) return StaleGenerationError();
+  return slow_->Put(key, std::move(now));
 }
 
 bool TieredPlanStore::IsAhead(const PlanKey& key) {

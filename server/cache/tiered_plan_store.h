@@ -89,10 +89,9 @@ class TieredPlanStore final : public PlanStore {
   PlanAnswer LookSlow(const PlanKey& key, Access access, std::shared_ptr<const PlanEntry> copy,
                       uint64_t erasures);
   // The fast tier's copy serves on; what the slow tier has lost is given back to it.
-  PlanAnswer KeepCopy(const PlanKey& key, std::shared_ptr<const PlanEntry> copy, bool give_back,
-                      uint64_t erasures);
-  absl::Status GiveBack(const PlanKey& key, const std::shared_ptr<const PlanEntry>& copy,
-                        uint64_t erasures);
+  PlanAnswer KeepCopy(const PlanKey& key, std::shared_ptr<const PlanEntry> copy, bool give_back);
+  // ABORTED, too, when the fast tier has not that copy any more.
+  absl::Status GiveBack(const PlanKey& key, const PlanEntry& copy);
   // What follows for the fast tier from what a write of the slow one says.
   absl::Status Written(const PlanKey& key, const std::shared_ptr<const PlanEntry>& entry,
                        uint64_t erasures, const absl::Status& slow,
