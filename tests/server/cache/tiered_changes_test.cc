@@ -103,6 +103,24 @@ TEST(TieredChanges, AChangeThatMustNotBeLostIsInBothTiersOrNowhere) {
   }
 }
 
+// Memory before a file before a shared tier, of which the file comes back first.
+TEST(TieredChanges, WhatOneOfThreeTiersCannotTakeIsNowhere) {
+  const auto file = Shared(), shared = Shared();
+  TieredPlanStore store(
+      std::make_unique<MemoryPlanStore>(kAmple),
+      std::make_unique<TieredPlanStore>(std::make_unique<RemoteStore>(file),
+                                        std::make_unique<RemoteStore>(shared), kForever),
+      kForever);
+  file->SetOut(true);
+  shared->SetOut(true);
+  ASSERT_TRUE(store.Replace(kKey, 0, EntryOf("a"), Durability::kBestEffort).ok());
+  file->SetOut(false);
+  EXPECT_TRUE(
+      absl::IsUnavailable(store.Replace(kKey, 1, EntryOf("a", 0, 2), Durability::kRequired)));
+  EXPECT_EQ(store.Get(kKey, Access::kLookup)->generation, 1);
+  EXPECT_EQ(file->Get(kKey, Access::kPeek), nullptr);
+}
+
 TEST(TieredChanges, AnEraseThatMissesATierIsAnErrorAndTakesNothing) {
   const auto shared = Shared();
   const Server server(shared);
