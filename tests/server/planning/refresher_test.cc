@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -130,6 +132,27 @@ TEST_F(RefresherTest, AnAnswerByKeyAloneUpgradesThem) {
   RunJobs(1);
   EXPECT_EQ(metrics_.resolves[static_cast<size_t>(ResolveReason::kUpgrade)], 1);
   EXPECT_EQ(Now(asked)->plans[0].plan->provenance.solver_version, kSolverVersion);
+}
+
+// However many are answered with it: a walk over the entry and the queue's lock are not for each of them.
+TEST_F(RefresherTest, AnEntryIsToldOfOnceInAWhile) {
+  const Asked asked = Timed(100);
+  SolvedPlan old = Solved(asked, kTight, 1);
+  old.plan.provenance.solver_version = "older";
+  Keep(asked, *Record(nullptr, &old));
+  RefresherOptions options;
+  options.resolver.interval = std::chrono::milliseconds(1);
+  options.resolver.burst = 1000;
+  options.resolver.rest = std::chrono::nanoseconds(0);
+  std::atomic<int> submitted{0};
+  Refresher eager(options, &store_, &solver_, &metrics_,
+                  [&submitted](uint64_t, const Refresher::Job&) { return ++submitted > 0; });
+  for (int i = 0; i < 20; ++i) {
+    eager.Served(asked->key, *Now(asked), *Now(asked)->plans[0].plan);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_GE(submitted, 1);
+  EXPECT_LE(submitted, 2);  // ten seconds may just have gone by
 }
 
 // Five stages of equal size, of which a tight budget has some run again.
