@@ -21,8 +21,9 @@ ReplyCache::ReplyCache(Bytes capacity)
     : shard_capacity_(static_cast<size_t>(capacity.value()) / shards_.size()) {}
 
 ReplyCache::Shard& ReplyCache::ShardOf(const Plan* plan) {
-  // Addresses of large objects differ little in their last bits.
-  return shards_[(reinterpret_cast<uintptr_t>(plan) >> 6) % shards_.size()];
+  // Which bits of addresses differ is the allocator's business: all of them count.
+  const uint64_t mixed = reinterpret_cast<uintptr_t>(plan) * uint64_t{0x9e3779b97f4a7c15};
+  return shards_[(mixed >> 32) % shards_.size()];
 }
 
 WrittenPlan ReplyCache::Write(const std::shared_ptr<const Plan>& plan) {
