@@ -3,37 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <functional>
 #include <limits>
 
-#include "client/rpc/grpc_connection.h"
 #include "client/rpc/local_connection.h"
 #include "proto/codec/codec.h"
 #include "tests/client/rpc/expect_internal.h"
-#include "tests/client/rpc/fake_server.h"
+#include "tests/client/rpc/served_connection.h"
 
 namespace stowage {
 namespace {
 
-using std::chrono::seconds;
-
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-class CurveCallsTest : public testing::Test {
- protected:
-  static GrpcOptions OptionsFor(const SocketAddress& address) {
-    GrpcOptions options;
-    options.address = address.uri();
-    return options;
-  }
-
-  SocketAddress address_;
-  FakeServer server_{address_.uri()};
-  std::unique_ptr<PlanConnection> connection_ = MakeGrpcConnection(OptionsFor(address_));
-  const PlanKey key_{kEncodingVersion, Sha256("a plan")};
-  const CallOptions call_ = CallOptions::Within(seconds(10));
-};
+class CurveCallsTest : public ServedConnectionTest {};
 
 void FillFrontier(const PlanKey& key, v1::GetFrontierResponse* response) {
   for (int i = 0; i < 3; ++i) {

@@ -5,10 +5,9 @@
 #include <chrono>
 #include <thread>
 
-#include "client/rpc/grpc_connection.h"
 #include "client/rpc/local_connection.h"
 #include "solvers/model/field_error.h"
-#include "tests/client/rpc/fake_server.h"
+#include "tests/client/rpc/served_connection.h"
 
 namespace stowage {
 namespace {
@@ -19,22 +18,7 @@ using testing::HasSubstr;
 
 using Clock = CallOptions::Clock;
 
-class GrpcAnswersTest : public testing::Test {
- protected:
-  static GrpcOptions OptionsFor(const SocketAddress& address) {
-    GrpcOptions options;
-    options.address = address.uri();
-    return options;
-  }
-
-  absl::StatusOr<PlanReply> Compute(const CallOptions& options = CallOptions::Within(seconds(10))) {
-    return connection_->ComputePlan(SmallProfile(), budget_, {}, options);
-  }
-
-  SocketAddress address_;
-  std::unique_ptr<PlanConnection> connection_ = MakeGrpcConnection(OptionsFor(address_));
-  Budget budget_ = ShareOfStoreAll{0.8};
-};
+class GrpcAnswersTest : public ConnectionTest {};
 
 TEST_F(GrpcAnswersTest, AnswerThatBreaksTheContractIsInternal) {
   FakeServer server(address_.uri());

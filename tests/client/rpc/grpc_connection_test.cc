@@ -15,7 +15,7 @@
 #include "proto/codec/codec.h"
 #include "proto/codec/grpc_status.h"
 #include "solvers/model/field_error.h"
-#include "tests/client/rpc/fake_server.h"
+#include "tests/client/rpc/served_connection.h"
 #include "tests/client/rpc/test_certificates.h"
 
 namespace stowage {
@@ -27,22 +27,7 @@ using testing::HasSubstr;
 
 using Clock = CallOptions::Clock;
 
-GrpcOptions OptionsFor(const SocketAddress& address) {
-  GrpcOptions options;
-  options.address = address.uri();
-  return options;
-}
-
-class GrpcConnectionTest : public testing::Test {
- protected:
-  absl::StatusOr<PlanReply> Compute(const CallOptions& options = CallOptions::Within(seconds(10))) {
-    return connection_->ComputePlan(SmallProfile(), budget_, {}, options);
-  }
-
-  SocketAddress address_;
-  std::unique_ptr<PlanConnection> connection_ = MakeGrpcConnection(OptionsFor(address_));
-  Budget budget_ = ShareOfStoreAll{0.8};
-};
+class GrpcConnectionTest : public ConnectionTest {};
 
 TEST_F(GrpcConnectionTest, ComputePlan) {
   FakeServer server(address_.uri());

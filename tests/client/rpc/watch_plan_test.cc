@@ -10,11 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "client/rpc/grpc_connection.h"
 #include "client/rpc/local_connection.h"
 #include "proto/codec/codec.h"
 #include "proto/codec/grpc_status.h"
-#include "tests/client/rpc/fake_server.h"
+#include "tests/client/rpc/served_connection.h"
 
 namespace stowage {
 namespace {
@@ -33,13 +32,9 @@ struct Seen {
   std::vector<int64_t> makespans;
 };
 
-class WatchPlanTest : public testing::Test {
+class WatchPlanTest : public ServedConnectionTest {
  protected:
-  static GrpcOptions OptionsFor(const SocketAddress& address) {
-    GrpcOptions options;
-    options.address = address.uri();
-    return options;
-  }
+  WatchPlanTest() { budget_ = ShareOfStoreAll{1.0}; }
 
   absl::StatusOr<PlanReply> Watch(const CallOptions& options = CallOptions::Within(seconds(10))) {
     const ProgressCallback progress = [this](const PlanProgress& so_far) {
@@ -90,10 +85,6 @@ class WatchPlanTest : public testing::Test {
     EXPECT_THAT(std::string(reply.status().message()), HasSubstr(words));
   }
 
-  SocketAddress address_;
-  FakeServer server_{address_.uri()};
-  std::unique_ptr<PlanConnection> connection_ = MakeGrpcConnection(OptionsFor(address_));
-  Budget budget_ = ShareOfStoreAll{1.0};
   Seen seen_;
 };
 
