@@ -18,12 +18,12 @@ bool IsSame(const std::weak_ptr<const Plan>& a, const std::shared_ptr<const Plan
 }  // namespace
 
 ReplyCache::ReplyCache(Bytes capacity)
-    : shard_capacity_(static_cast<size_t>(capacity.value()) / shards_.size()) {}
+    : shard_capacity_(static_cast<size_t>(capacity.value()) / kShards) {}
 
 ReplyCache::Shard& ReplyCache::ShardOf(const Plan* plan) {
   // Which bits of addresses differ is the allocator's business: all of them count.
   const uint64_t mixed = reinterpret_cast<uintptr_t>(plan) * uint64_t{0x9e3779b97f4a7c15};
-  return shards_[(mixed >> 32) % shards_.size()];
+  return shards_[(mixed >> 32) % kShards];
 }
 
 WrittenPlan ReplyCache::Write(const std::shared_ptr<const Plan>& plan) {

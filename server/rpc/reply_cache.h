@@ -35,6 +35,8 @@ class ReplyCache {
   Bytes held() const;
 
  private:
+  static constexpr size_t kShards = 8;
+
   struct Kept {
     std::weak_ptr<const Plan> plan;  // another plan may live at the same address one day
     WrittenPlan written;
@@ -50,7 +52,7 @@ class ReplyCache {
   void Keep(const std::shared_ptr<const Plan>& plan, const WrittenPlan& written);
 
   const size_t shard_capacity_;
-  std::array<Shard, 8> shards_;
+  std::array<Shard, kShards> shards_;
 };
 
 }  // namespace stowage

@@ -148,7 +148,7 @@ TEST(ProfileValidation, TotalsOfAChainStayBelowTheLimit) {
                   "profile.chain.input_bytes", absl::StrCat(kMax), sizes);
   // Either alone is below the limit.
   const int64_t half = int64_t{1} << 61;
-  ExpectViolation(ChangedChain([half](v1::Profile* p) {
+  ExpectViolation(ChangedChain([](v1::Profile* p) {
                     p->mutable_chain()->set_input_bytes(half);
                     p->mutable_chain()->mutable_stages(1)->set_backward_overhead_bytes(half);
                   }),
