@@ -140,12 +140,12 @@ absl::StatusOr<Endpoint> ParseEndpoint(const std::string& address) {
     rest = rest.substr(0, rest.find(','));
   }
   const size_t colon = rest.rfind(':');
-  if (colon == std::string::npos || colon + 1 == rest.size() || colon == 0 ||
-      (rest[0] != '[' && rest.find(':') != colon)) {
+  std::string host = colon != std::string::npos ? rest.substr(0, colon) : "";
+  const bool in_brackets = absl::StartsWith(host, "[") && absl::EndsWith(host, "]");
+  if (in_brackets) host = host.substr(1, host.size() - 2);
+  if (host.empty() || colon + 1 == rest.size() || (!in_brackets && absl::StrContains(host, ':'))) {
     return FieldError("address", address, "must end with a port, as in \"host:7070\"");
   }
-  std::string host = rest.substr(0, colon);
-  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   return Endpoint{host, rest.substr(colon + 1), ""};
 }
 

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -121,14 +122,15 @@ absl::StatusOr<RedisAddress> ParseRedisAddress(const std::string& text) {
   const size_t colon = text.rfind(':');
   const bool whole =
       colon != std::string::npos && absl::SimpleAtoi(text.substr(colon + 1), &address.port);
-  if (!whole || colon == 0 || address.port < 1 || address.port > 65535) {
+  std::string host = text.substr(0, whole ? colon : 0);
+  if (absl::StartsWith(host, "[") && absl::EndsWith(host, "]")) {
+    host = host.substr(1, host.size() - 2);
+  }
+  if (host.empty() || address.port < 1 || address.port > 65535) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", text, "' is neither host:port nor the path of a socket"));
   }
-  address.host_or_path = text.substr(0, colon);
-  if (address.host_or_path.front() == '[' && address.host_or_path.back() == ']') {
-    address.host_or_path = address.host_or_path.substr(1, address.host_or_path.size() - 2);
-  }
+  address.host_or_path = host;
   return address;
 }
 

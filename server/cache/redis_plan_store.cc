@@ -187,12 +187,14 @@ absl::StatusOr<bool> RedisPlanStore::Erase(const PlanKey& key) {
 std::vector<PlanKey> RedisPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
   std::set<PlanKey> least;
   std::string cursor = "0";
+  // A server that is broken may never come to an end.
+  const auto deadline = std::chrono::steady_clock::now() + options_.list_time;
   do {
     const auto replies =
         pool_->Run({{"SCAN", cursor, "MATCH", keys_.PlanPattern(), "COUNT", "1000"}});
     const bool page = replies.ok() && replies->front().kind == RedisReply::Kind::kList &&
                       replies->front().list.size() == 2;
-    if (!page) {
+    if (!page || std::chrono::steady_clock::now() > deadline) {
       metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
       return {};
     }

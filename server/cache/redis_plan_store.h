@@ -34,6 +34,8 @@ struct RedisStoreOptions {
   // it; one that did not may bring the entry back.
   std::chrono::milliseconds remember_erased = std::chrono::hours(24);
   Bytes largest_entry{8 << 20};  // charged, as in memory
+  // How long a List may take: beyond it, it failed. Many millions of keys are walked in that time.
+  std::chrono::milliseconds list_time = std::chrono::seconds(10);
   // How old what stats() says may be.
   std::chrono::milliseconds stats_age = std::chrono::seconds(1);
 };

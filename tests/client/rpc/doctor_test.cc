@@ -127,7 +127,8 @@ TEST_F(DoctorTest, TheNameIsUnknown) {
 }
 
 TEST_F(DoctorTest, TheAddressHasNoPort) {
-  for (const char* address : {"localhost", "localhost:", ":50051", "::1", "dns:///name"}) {
+  for (const char* address :
+       {"localhost", "localhost:", ":50051", "[]:50051", "::1", "dns:///name"}) {
     options_.address = address;
     ExpectWrong(HasSubstr("port"));
   }

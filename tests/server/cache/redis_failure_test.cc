@@ -247,7 +247,8 @@ TEST(RedisAddress, IsReadFromText) {
   EXPECT_EQ(ParseRedisAddress("cache.local:6379")->host_or_path, "cache.local");
   EXPECT_EQ(ParseRedisAddress("cache.local:6379")->port, 6379);
   EXPECT_EQ(ParseRedisAddress("[::1]:6379")->host_or_path, "::1");
-  for (const char* wrong : {"", "cache", ":6379", "cache:", "cache:0", "cache:65536", "cache:x"}) {
+  for (const char* wrong :
+       {"", "cache", ":6379", "[]:6379", "cache:", "cache:0", "cache:65536", "cache:x"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseRedisAddress(wrong).status())) << wrong;
   }
 }
