@@ -35,6 +35,11 @@ std::string WithoutComment(const std::string& line) {
   return line;
 }
 
+// So that EffectiveConfig prints what ApplyFile reads.
+bool FileCanHold(const std::string& value) {
+  return Stripped(WithoutComment(value)) == value && value.find('\n') == std::string::npos;
+}
+
 }  // namespace
 
 std::optional<std::string> ProcessEnvironment(const std::string& name) {
@@ -47,6 +52,12 @@ std::string EnvironmentName(const std::string& flag) {
 }
 
 absl::Status ConfigSources::Set(const FlagValue& flag, const Place& place) {
+  if (!FileCanHold(flag.value)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(place.described, "=", flag.value,
+                     ": must have no blank at its ends, no line break, and no # at its start or "
+                     "after a blank"));
+  }
   if (absl::Status status = SetFlag(flag, place.described); !status.ok()) return status;
   places_[flag.name] = place;
   return absl::OkStatus();

@@ -7,7 +7,8 @@
 //   queue_limit = 64          the file that --config or STOWAGED_CONFIG names
 //
 // Lines of the file are blank, or comments from a # at their start or after a blank, or NAME =
-// VALUE. A name that is unknown or comes twice is an error.
+// VALUE. A name that is unknown or comes twice is an error, and so is, wherever it comes from, a value
+// that such a line cannot hold.
 #ifndef STOWAGE_SERVER_CONFIG_SOURCES_H_
 #define STOWAGE_SERVER_CONFIG_SOURCES_H_
 

@@ -88,6 +88,7 @@ TEST_F(ConfigSourcesTest, AMistakeInTheFileNamesFileAndLine) {
       {"max_stages 1\n", ":1: must be NAME = VALUE"},
       {"max_stages = few\n", ":1: max_stages=few: "},
       {"max_stages = 0\n", ":1: max_stages=0: must be in [1, 100000]"},
+      {"listen =#local\n", ":1: listen=#local: must have no blank at its ends"},
   };
   for (const Case& c : cases) {
     const std::string path = File(c.text);
@@ -99,6 +100,17 @@ TEST_F(ConfigSourcesTest, AMistakeInTheFileNamesFileAndLine) {
 TEST_F(ConfigSourcesTest, AMistakeIsSaidEvenWhereAnotherSourceGoesBeforeIt) {
   const std::string path = File("max_stages = few\n");
   EXPECT_THAT(ErrorOf({"--config=" + path, "--max_stages=7"}), HasSubstr(":1: max_stages=few"));
+}
+
+// It could not be printed as a file.
+TEST_F(ConfigSourcesTest, AValueThatNoFileCanHoldIsAMistakeEverywhere) {
+  for (const char* value : {"#a", "a #b", " a", "a ", "a\nb"}) {
+    EXPECT_THAT(ErrorOf({std::string("--audit_log=") + value}), HasSubstr("--audit_log=")) << value;
+    environment_ = {{"STOWAGED_AUDIT_LOG", value}};
+    EXPECT_THAT(ErrorOf({}), HasSubstr("STOWAGED_AUDIT_LOG=")) << value;
+    environment_.clear();
+  }
+  EXPECT_EQ(ErrorOf({"--audit_log=a#b c"}), "OK");
 }
 
 TEST_F(ConfigSourcesTest, AMistakeInTheEnvironmentNamesTheVariable) {
