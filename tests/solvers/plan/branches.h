@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "solvers/model/graph.h"
-#include "solvers/model/transfer_model.h"
 #include "solvers/plan/schedule.h"
 
 namespace stowage::testing {
@@ -19,15 +18,6 @@ inline Instruction Communicating(Instruction i) {
 inline Schedule operator+(Schedule a, const Schedule& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
-}
-
-// To the host a byte takes 1 ns, to the device 2 ns.
-inline TransferModel Link() {
-  TransferModel transfers;
-  transfers.to_host.bytes_per_second = 1000000000;
-  transfers.to_device.bytes_per_second = 500000000;
-  transfers.host_memory = Bytes(1000000);
-  return transfers;
 }
 
 inline Vertex Op(int64_t k, const std::vector<int64_t>& inputs, int64_t bytes, int64_t gradient) {

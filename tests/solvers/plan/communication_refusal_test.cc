@@ -15,6 +15,7 @@
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/plan/branches.h"
+#include "tests/solvers/plan/digits_chain.h"
 
 namespace stowage {
 namespace {
@@ -22,15 +23,15 @@ namespace {
 using testing::Branches;
 using testing::BranchesSchedule;
 using testing::Communicating;
+using testing::DigitsLink;
 using ::testing::HasSubstr;
-using testing::Link;
 using testing::operator+;
 
 constexpr TensorKind kActivation = TensorKind::kActivation;
 constexpr TensorKind kSaved = TensorKind::kSaved;
 
 std::string RefusalOf(const Schedule& schedule) {
-  const absl::StatusOr<Simulation> s = SimulateGraph(Branches(), schedule, Link());
+  const absl::StatusOr<Simulation> s = SimulateGraph(Branches(), schedule, DigitsLink());
   EXPECT_EQ(s.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(s.status().message());
 }
@@ -90,7 +91,7 @@ TEST(Communication, RefusesWhatOverflows) {
   spec.stages[0].collective = true;
   spec.stages[0].forward_time = Nanos(1000);
   const Chain chain = *Chain::Create(spec);
-  TransferModel late = Link();
+  TransferModel late = DigitsLink();
   late.to_host.latency = Nanos(kMaxTotal - 100);
   const Schedule schedule = {OffloadStart(kActivation, 0), OffloadWait(kActivation, 0),
                              PrefetchStart(kActivation, 0), PrefetchWait(kActivation, 0),

@@ -11,6 +11,7 @@
 #include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/simulate.h"
 #include "tests/solvers/plan/branches.h"
+#include "tests/solvers/plan/digits_chain.h"
 
 namespace stowage {
 namespace {
@@ -19,8 +20,8 @@ using testing::Branches;
 using testing::BranchesSchedule;
 using testing::BranchesSpec;
 using testing::Communicating;
+using testing::DigitsLink;
 using ::testing::HasSubstr;
-using testing::Link;
 using testing::Op;
 using testing::operator+;
 using Timeline = std::vector<TimelinePoint>;
@@ -175,7 +176,7 @@ TEST(Communication, HoldsUpReadersOfWhatItWritesOver) {
                              Backward(2),
                              Backward(1)};
   Timeline t;
-  ASSERT_TRUE(SimulateGraph(*Graph::Create(spec), schedule, Link(), &t).ok());
+  ASSERT_TRUE(SimulateGraph(*Graph::Create(spec), schedule, DigitsLink(), &t).ok());
   EXPECT_EQ(t[3].start, Nanos(20));
   EXPECT_EQ(t[4].start, Nanos(90));
   EXPECT_EQ(t[5].start, Nanos(90));
@@ -207,7 +208,8 @@ TEST(Communication, RunsBesideCopies) {
                              OffloadWait(kActivation, 1), ForwardKeepAll(5),
                              OffloadWait(kActivation, 3)};
   Timeline t;
-  const absl::StatusOr<Simulation> s = SimulateGraph(Branches(), forwards + kBackwards, Link(), &t);
+  const absl::StatusOr<Simulation> s =
+      SimulateGraph(Branches(), forwards + kBackwards, DigitsLink(), &t);
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(t[1].end, Nanos(60));
   EXPECT_EQ(t[2].start, Nanos(10));
@@ -230,7 +232,7 @@ TEST(Communication, HoldsUpCopiesOfWhatItMakes) {
                              OffloadWait(kSaved, 2),  PrefetchStart(kSaved, 2),
                              PrefetchWait(kSaved, 2)};
   Timeline t;
-  ASSERT_TRUE(SimulateGraph(Branches(), forwards + kBackwards, Link(), &t).ok());
+  ASSERT_TRUE(SimulateGraph(Branches(), forwards + kBackwards, DigitsLink(), &t).ok());
   EXPECT_EQ(t[2].start, Nanos(60));
   EXPECT_EQ(t[2].end, Nanos(160));
   EXPECT_EQ(t[2].held, Bytes(111));
@@ -256,13 +258,13 @@ TEST(Communication, OnAChainLetsCopiesStartEarlier) {
                              OffloadWait(kSaved, 1),   Backward(3),
                              PrefetchStart(kSaved, 1), Communicating(Backward(2)),
                              PrefetchWait(kSaved, 1),  Backward(1)};
-  EXPECT_THAT(std::string(Simulate(chain, schedule, Link()).status().message()),
+  EXPECT_THAT(std::string(Simulate(chain, schedule, DigitsLink()).status().message()),
               HasSubstr("instruction 7 (communication: backward 2): its input, activation 1, is "
                         "not held"));
   Schedule in_time = schedule;
   std::swap(in_time[7], in_time[8]);
   Timeline t;
-  const absl::StatusOr<Simulation> got = Simulate(chain, in_time, Link(), &t);
+  const absl::StatusOr<Simulation> got = Simulate(chain, in_time, DigitsLink(), &t);
   ASSERT_TRUE(got.ok()) << got.status();
   ExpectTimeline(t, {{0, 10, 7201, 201},
                      {10, 20, 7401, 7401},
