@@ -1,0 +1,53 @@
+// Arbitrary text as the address of a server or of a Redis: refused, or a host and its port, or a
+// path.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/rpc/socket_probe.h"
+#include "server/cache/redis_connection.h"
+#include "tests/fuzz/require.h"
+
+namespace stowage {
+namespace {
+
+using testing::Require;
+
+void CheckServer(const std::string& text) {
+  const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text);
+  if (!endpoint.ok()) {
+    Require(absl::IsInvalidArgument(endpoint.status()), "bad text is a bad argument", text);
+    return;
+  }
+  if (endpoint->path.empty()) {
+    Require(!endpoint->host.empty() && !endpoint->port.empty(), "a host has a port", text);
+  } else {
+    Require(endpoint->host.empty() && endpoint->port.empty(), "a path is alone", text);
+    Require(absl::StartsWith(text, "unix"), "a path is said to be one", text);
+  }
+}
+
+void CheckRedis(const std::string& text) {
+  const absl::StatusOr<RedisAddress> address = ParseRedisAddress(text);
+  if (!address.ok()) {
+    Require(absl::IsInvalidArgument(address.status()), "bad text is a bad argument", text);
+    return;
+  }
+  Require(!address->host_or_path.empty(), "there is a host or a path", text);
+  Require(address->port >= 0 && address->port <= 65535, "a port is one", text);
+  Require((address->port == 0) == (text[0] == '/'), "a path has no port", text);
+  Require(address->user.empty() && address->password.empty() && address->database == 0,
+          "an address says nothing else", text);
+}
+
+}  // namespace
+}  // namespace stowage
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  stowage::CheckServer(text);
+  stowage::CheckRedis(text);
+  return 0;
+}
