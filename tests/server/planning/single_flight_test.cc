@@ -144,7 +144,7 @@ TEST(SingleFlight, AWaiterWithTimesIsNotAnsweredByAPlanThatWasMadeWithoutAny) {
 }
 
 // Another server says what "least" is while a flight is under way that turns out to be no answer: the
-// call takes that from the cache while who watches it looks. A race of both is ThreadSanitizer's to see.
+// call takes that from the cache while who watches it looks.
 TEST(SingleFlight, WhatLeastIsMayBecomeKnownWhileAWatcherLooks) {
   ProfileShape shape;
   shape.overhead = 60;
