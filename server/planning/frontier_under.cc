@@ -51,7 +51,6 @@ std::shared_ptr<const Frontier> FrontierUnder(const LinkedProblem& caller,
   const int64_t distance = Distance(caller.problem, reference.problem);
   if (distance > IdealTime(caller.problem).value() / 4) return nullptr;
   if (caller.transfers && !AlikeLink(caller, reference)) return nullptr;
-  if (distance == 0 && !caller.transfers) return frontier;
   FrontierBuilder builder = std::visit(
       [&](const auto& kind) { return BuilderFor(kind, caller.transfers); }, caller.problem);
   for (const Frontier::Point& point : frontier->points()) {

@@ -11,8 +11,9 @@
 
 namespace stowage {
 
-// Every point of `frontier`, made under `reference`, replayed under the costs of `caller`; itself where
-// they are equal. Null unless the same schedules fit and the times of the steps differ by at most a
+// Every point of `frontier`, made under `reference`, replayed under the costs of `caller`, also where
+// they are equal: a frontier that comes out of a store is only what its schedules are. Null unless
+// the referee accepts them all, the same schedules fit and the times of the steps differ by at most a
 // quarter of them all: then another frontier may be far better. O(points x schedule).
 std::shared_ptr<const Frontier> FrontierUnder(const LinkedProblem& caller,
                                               const LinkedProblem& reference,
