@@ -143,6 +143,29 @@ TEST(PlanRpc, FitBatchLeavesWhatIsReserved) {
   EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("profiles[1].batch_size"));
 }
 
+// Before anything has run there are no times, yet the largest batch is known.
+TEST(PlanRpc, FitBatchFromTheStructureAlone) {
+  RpcFixture fixture;
+  v1::FitBatchRequest request;
+  for (const int batch : {1, 4}) {
+    ProfileShape shape;
+    shape.output = 100 * batch;
+    shape.timed = false;
+    Profile profile = ChainProfile(shape);
+    profile.cost_source = CostSource::kBytesOnly;
+    v1::BatchProfile* measured = request.add_profiles();
+    measured->set_batch_size(batch);
+    *measured->mutable_profile() = ToProto(profile);
+  }
+  request.set_device_budget_bytes(20 * LeastPeak(ChainProfile({})).value());
+  grpc::ClientContext context;
+  v1::FitBatchResponse fit;
+  const grpc::Status status = fixture.stub->FitBatch(&context, request, &fit);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(fit.largest_batch_size(), 20);
+  EXPECT_EQ(fit.fastest_batch_size(), 0);
+}
+
 TEST(PlanRpc, CapabilitiesSayWhatThereIs) {
   RequestLimits limits;
   limits.max_stages = 77;
