@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/rpc/job_name.h"
+#include "client/torch/median.h"
 
 namespace stowage {
 namespace {
@@ -19,13 +20,6 @@ std::string Signature(const at::Tensor& input, const at::Tensor& target) {
     signature += "]";
   }
   return signature;
-}
-
-template <class T>
-T Median(std::vector<T> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 AgentOptions Completed(AgentOptions options) {

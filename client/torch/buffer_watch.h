@@ -1,34 +1,35 @@
-// Which stages update buffers, and whether each keeps to its own: buffers that a stage does not
-// list could not be put back after a recompute.
+// Which parts of a model (stages, nodes) update buffers, and whether each keeps to its own: buffers
+// that a part does not list could not be put back after a recompute.
 #ifndef STOWAGE_CLIENT_TORCH_BUFFER_WATCH_H_
 #define STOWAGE_CLIENT_TORCH_BUFFER_WATCH_H_
 
 #include <cstddef>
 #include <vector>
 
-#include "client/torch/chain_model.h"
 #include "client/torch/model_state.h"
+#include "client/torch/model_tensors.h"
 
 namespace stowage {
 
-// Looks at the buffers of one stage at a time, so that watching all stages costs a few copies of
-// the model's buffers, however many stages there are. Not thread-safe.
+// Looks at the buffers of one part at a time, so that watching all of them costs a few copies of the
+// model's buffers, however many parts there are. Not thread-safe.
 class BufferWatch {
  public:
-  // Starts from what the buffers hold now. The model must outlive the watch.
-  explicit BufferWatch(const ChainModel& model);
+  // Starts from what the buffers hold now. `listed` are those of each part. The model must outlive
+  // the watch.
+  BufferWatch(const ModelTensors& model, const std::vector<std::vector<at::Tensor>>& listed);
 
-  // Throws StageRuleError if the buffers of stage l are not as the stages that list them left them.
-  void CheckUntouched(int l) const;
-  // To be called after stage l ran: whether it changed buffers that it lists. The loss lists none.
-  bool TakeChanges(int l);
+  // Throws StageRuleError if the buffers of a part are not as the parts that list them left them.
+  void CheckUntouched(int part) const;
+  // To be called after a part ran: whether it changed buffers that it lists.
+  bool TakeChanges(int part);
 
  private:
   BufferState Capture(size_t buffer) const;
 
   const std::vector<at::Tensor>& buffers_;
   std::vector<BufferState> known_;           // one per buffer of the model
-  std::vector<std::vector<size_t>> listed_;  // by stage, indices into buffers_
+  std::vector<std::vector<size_t>> listed_;  // by part, indices into buffers_
 };
 
 }  // namespace stowage

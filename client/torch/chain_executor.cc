@@ -5,22 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/model_state.h"
+#include "client/torch/one_stream.h"
 #include "client/torch/torch_status.h"
 #include "client/torch/tracking_allocator.h"
 
 namespace stowage {
 namespace {
-
-absl::Status CheckOneStream(const Schedule& schedule) {
-  for (size_t i = 0; i < schedule.size(); ++i) {
-    const bool transfers = IsTransfer(schedule[i].op);
-    if (!transfers && schedule[i].stream != Stream::kCommunication) continue;
-    return absl::UnimplementedError(absl::StrCat(
-        "instruction ", i, " (", ToString(schedule[i]), "): ",
-        transfers ? "transfers are" : "communication beside compute is", " not carried out here"));
-  }
-  return absl::OkStatus();
-}
 
 absl::Status CheckChain(const ChainModel& model, const Chain& chain) {
   if (!model.loss()) return absl::InvalidArgumentError("the model has no loss");

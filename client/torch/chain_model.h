@@ -1,9 +1,7 @@
 // A sequential network as the planner sees it: stages that run one after the other, and a loss.
 //
 // The stages share the tensors of the caller's modules: an optimizer over parameters() trains the
-// model. Every trainable parameter gets a zeroed gradient when its stage is added, because
-// gradients do not belong to the activation budget and so must exist before a step. Not
-// thread-safe.
+// model. Every trainable parameter gets a zeroed gradient when its stage is added. Not thread-safe.
 #ifndef STOWAGE_CLIENT_TORCH_CHAIN_MODEL_H_
 #define STOWAGE_CLIENT_TORCH_CHAIN_MODEL_H_
 
@@ -14,6 +12,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "client/torch/model_tensors.h"
 
 namespace stowage {
 
@@ -37,7 +37,7 @@ struct ModelStage {
   bool must_keep = false;
 };
 
-class ChainModel {
+class ChainModel : public ModelTensors {
  public:
   explicit ChainModel(std::string name) : name_(std::move(name)) {}
 
@@ -77,10 +77,6 @@ class ChainModel {
   // Empty until SetLoss.
   const LossFunction& loss() const { return loss_; }
 
-  // Each tensor once, in the order of its first stage.
-  const std::vector<at::Tensor>& parameters() const { return parameters_; }
-  const std::vector<at::Tensor>& buffers() const { return buffers_; }
-
   // Whether the backward of stage l (1..L+1) has to go on: some stage before it has a parameter to
   // train.
   bool NeedsInputGradient(int l) const;
@@ -88,18 +84,11 @@ class ChainModel {
   // "stage 3 (layer1.0, bottleneck)"; for L+1 "the loss (cross_entropy)".
   std::string Describe(int l) const;
 
-  // Gives every trainable parameter that has none a zeroed gradient.
-  void EnsureGradients() const;
-  // Zeroes the gradients in place.
-  void ZeroGradients() const;
-
  private:
   std::string name_;
   std::vector<ModelStage> stages_;
   std::string loss_op_kind_;
   LossFunction loss_;
-  std::vector<at::Tensor> parameters_;
-  std::vector<at::Tensor> buffers_;
 };
 
 }  // namespace stowage

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/gradients_aside.h"
+#include "client/torch/median.h"
 #include "client/torch/profile_pass.h"
 #include "client/torch/torch_status.h"
 #include "client/torch/torch_version.h"
@@ -16,28 +18,6 @@
 
 namespace stowage {
 namespace {
-
-// Lays the gradients of a model aside for a while. Giving it new ones is the caller's: that can run
-// out of memory, and a constructor that throws would never put the old ones back.
-class GradientsAside {
- public:
-  explicit GradientsAside(const ChainModel& model) : parameters_(model.parameters()) {
-    gradients_.reserve(parameters_.size());
-    for (const at::Tensor& parameter : parameters_) {
-      gradients_.push_back(parameter.grad());
-      parameter.mutable_grad().reset();
-    }
-  }
-  ~GradientsAside() {
-    for (size_t i = 0; i < gradients_.size(); ++i) parameters_[i].mutable_grad() = gradients_[i];
-  }
-  GradientsAside(const GradientsAside&) = delete;
-  GradientsAside& operator=(const GradientsAside&) = delete;
-
- private:
-  std::vector<at::Tensor> parameters_;
-  std::vector<at::Tensor> gradients_;
-};
 
 using Passes = std::vector<std::vector<StageSample>>;
 
@@ -70,12 +50,6 @@ absl::StatusOr<Passes> RunPasses(const ChainModel& model, const at::Tensor& inpu
     if (i >= options.warmup) passes.push_back(*std::move(pass));
   }
   return passes;
-}
-
-Nanos Median(std::vector<Nanos> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 bool SameBytes(const StageSample& a, const StageSample& b) {

@@ -1,10 +1,10 @@
 #include "client/torch/profile_pass.h"
 
-#include <chrono>
 #include <string>
 #include <utility>
 
 #include "client/torch/buffer_watch.h"
+#include "client/torch/cost_meter.h"
 #include "client/torch/model_state.h"
 #include "client/torch/stage_runner.h"
 #include "client/torch/torch_status.h"
@@ -12,31 +12,19 @@
 namespace stowage {
 namespace {
 
-// Time, memory kept and highest memory of one run.
-struct Cost {
-  Nanos time;
-  Bytes kept;
-  Bytes peak;  // above the start
-
-  Bytes overhead() const { return peak - kept; }
-};
-
-template <class Run>
-Cost Measure(MemoryMeter* meter, const Run& run) {
-  using Clock = std::chrono::steady_clock;
-  const Bytes before = meter->current();
-  meter->ResetPeak();
-  const Clock::time_point start = Clock::now();
-  run();
-  const auto time = Clock::now() - start;
-  return {Nanos(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count()),
-          meter->current() - before, meter->peak() - before};
-}
-
 // A stage that allocated less than its output takes hands out memory that lives on without it.
 void CheckOwnsOutput(const at::Tensor& output, Bytes kept) {
   if (kept >= Bytes(static_cast<int64_t>(output.storage().nbytes()))) return;
   throw StageRuleError("it returns a tensor that it keeps between calls");
+}
+
+// The loss lists none.
+std::vector<std::vector<at::Tensor>> BuffersByStage(const ChainModel& model) {
+  std::vector<std::vector<at::Tensor>> buffers(static_cast<size_t>(model.length()) + 2);
+  for (int l = 1; l <= model.length(); ++l) {
+    buffers[static_cast<size_t>(l)] = model.stage(l).buffers;
+  }
+  return buffers;
 }
 
 class Pass {
@@ -47,7 +35,7 @@ class Pass {
         meter_(meter),
         stage_done_(stage_done),
         runner_(&model),
-        buffers_(model),
+        buffers_(model, BuffersByStage(model)),
         activations_(static_cast<size_t>(model.length()) + 2),
         samples_(activations_.size()),
         storage_bytes_(activations_.size()) {

@@ -27,7 +27,7 @@ void InsertStorages(const std::vector<at::Tensor>& tensors,
 void StageRunner::BeginStep(at::Tensor target) {
   const int stages = model_->length() + 1;
   target_ = std::move(target);
-  first_run_.assign(static_cast<size_t>(stages) + 1, std::nullopt);
+  runs_.assign(static_cast<size_t>(stages) + 1, RepeatableForward());
   needs_input_gradient_.assign(static_cast<size_t>(stages) + 1, false);
   for (int l = 1; l <= stages; ++l) {
     needs_input_gradient_[static_cast<size_t>(l)] = model_->NeedsInputGradient(l);
@@ -68,17 +68,10 @@ at::Tensor StageRunner::CallOnce(int l, const at::Tensor& input) {
 }
 
 at::Tensor StageRunner::Call(int l, const at::Tensor& input) {
-  std::optional<StageState>& first = first_run_[static_cast<size_t>(l)];
+  RepeatableForward& run = runs_[static_cast<size_t>(l)];
   ++forwards_;
-  if (!first) {
-    first = StageState{RandomState::Capture(), BufferState::Capture(BuffersOf(l))};
-    return CallOnce(l, input);
-  }
-  ++recomputed_forwards_;
-  const StateGuard guard(BuffersOf(l));
-  first->random.Restore();
-  first->buffers.Restore();
-  return CallOnce(l, input);
+  if (run.has_run()) ++recomputed_forwards_;
+  return run.Run(BuffersOf(l), [&] { return CallOnce(l, input); });
 }
 
 at::Tensor StageRunner::Forward(int l, const at::Tensor& input) {

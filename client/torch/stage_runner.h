@@ -10,12 +10,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <optional>
 #include <unordered_set>
 #include <vector>
 
 #include "client/torch/chain_model.h"
-#include "client/torch/model_state.h"
+#include "client/torch/repeatable_forward.h"
 
 namespace stowage {
 
@@ -47,12 +46,6 @@ class StageRunner {
   int recomputed_forwards() const { return recomputed_forwards_; }
 
  private:
-  // What a stage sees besides its input.
-  struct StageState {
-    RandomState random;
-    BufferState buffers;
-  };
-
   const std::vector<at::Tensor>& BuffersOf(int l) const;
   bool MayRequireGradient(int l) const;
   bool OwnsStorage(const at::Tensor& output, const at::Tensor& input) const;
@@ -62,7 +55,7 @@ class StageRunner {
   const ChainModel* model_;
   at::Tensor target_;
   std::unordered_set<const c10::StorageImpl*> model_storages_;  // of parameters and buffers
-  std::vector<std::optional<StageState>> first_run_;  // by stage, set before its first forward
+  std::vector<RepeatableForward> runs_;                         // by stage
   std::vector<bool> needs_input_gradient_;
   int forwards_ = 0;
   int recomputed_forwards_ = 0;

@@ -24,14 +24,14 @@ Digest DigestOf(const std::vector<at::Tensor>& tensors) {
 
 }  // namespace
 
-Digest ParameterDigest(const ChainModel& model) { return DigestOf(model.parameters()); }
+Digest ParameterDigest(const ModelTensors& model) { return DigestOf(model.parameters()); }
 
-Digest GradientDigest(const ChainModel& model) {
+Digest GradientDigest(const ModelTensors& model) {
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& parameter : model.parameters()) gradients.push_back(parameter.grad());
   return DigestOf(gradients);
 }
 
-Digest BufferDigest(const ChainModel& model) { return DigestOf(model.buffers()); }
+Digest BufferDigest(const ModelTensors& model) { return DigestOf(model.buffers()); }
 
 }  // namespace stowage

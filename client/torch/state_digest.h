@@ -2,16 +2,16 @@
 #ifndef STOWAGE_CLIENT_TORCH_STATE_DIGEST_H_
 #define STOWAGE_CLIENT_TORCH_STATE_DIGEST_H_
 
-#include "client/torch/chain_model.h"
+#include "client/torch/model_tensors.h"
 #include "solvers/model/digest.h"
 
 namespace stowage {
 
 // SHA-256 over the bytes of all tensors in the order of the model. An undefined gradient counts as
 // one of no bytes.
-Digest ParameterDigest(const ChainModel& model);
-Digest GradientDigest(const ChainModel& model);
-Digest BufferDigest(const ChainModel& model);
+Digest ParameterDigest(const ModelTensors& model);
+Digest GradientDigest(const ModelTensors& model);
+Digest BufferDigest(const ModelTensors& model);
 
 }  // namespace stowage
 

@@ -119,7 +119,8 @@ TEST(StageRulesTest, WritingTheBuffersOfALaterStageIsRefused) {
   model.AddStage(Counting(count));
   model.AddStage(Owner(count));
   ExpectRefused(std::move(model),
-                "stage 3 (owner, mul): its buffers are written by a stage that does not list them");
+                "stage 3 (owner, mul): its buffers are written by a part of the model that does "
+                "not list them");
 }
 
 TEST(StageRulesTest, WritingTheBuffersOfAnEarlierStageIsRefused) {
@@ -128,7 +129,8 @@ TEST(StageRulesTest, WritingTheBuffersOfAnEarlierStageIsRefused) {
   model.AddStage(Owner(count));
   model.AddStage(Counting(count));
   ExpectRefused(std::move(model),
-                "stage 2 (owner, mul): its buffers are written by a stage that does not list them");
+                "stage 2 (owner, mul): its buffers are written by a part of the model that does "
+                "not list them");
 }
 
 TEST(StageRulesTest, ABufferMayBeListedByTwoStages) {
