@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace stowage {
@@ -26,6 +27,13 @@ std::vector<OpState> MakeStates(const Network& network, bool tied_embedding) {
   return states;
 }
 
+std::vector<at::Tensor> ParametersOf(const OpState& state) {
+  std::vector<at::Tensor> parameters;
+  if (state.weight.defined()) parameters.push_back(state.weight);
+  if (state.bias.defined()) parameters.push_back(state.bias);
+  return parameters;
+}
+
 class StageOps {
  public:
   StageOps(const Network& network, const NetworkStage& stage, const std::vector<OpState>& states,
@@ -44,8 +52,7 @@ class StageOps {
   std::vector<at::Tensor> parameters() const {
     std::vector<at::Tensor> parameters;
     for (const OpState& state : states_) {
-      if (state.weight.defined()) parameters.push_back(state.weight);
-      if (state.bias.defined()) parameters.push_back(state.bias);
+      for (at::Tensor& parameter : ParametersOf(state)) parameters.push_back(std::move(parameter));
     }
     return parameters;
   }
@@ -105,6 +112,28 @@ ChainModel ChainModelOf(const Network& network, const NetworkModelOptions& optio
     model.AddStage(std::move(stage));
   }
   model.SetLoss(network.stages.back().op_kind, CrossEntropy);
+  return model;
+}
+
+GraphModel GraphModelOf(const Network& network, const NetworkModelOptions& options) {
+  const std::vector<OpState> states = MakeStates(network, options.tied_embedding);
+  const std::vector<std::string> names = OpNames(network);
+  GraphModel model(network.name);
+  model.AddInput(names[0]);
+  for (size_t i = 1; i < network.ops.size(); ++i) {
+    const NetworkOp& op = network.ops[i];
+    ModelNode node;
+    node.name = names[i];
+    node.op_kind = NameOf(op.kind);
+    for (const size_t input : op.inputs) node.inputs.push_back(static_cast<int>(input));
+    node.parameters = ParametersOf(states[i]);
+    node.buffers = states[i].statistics;
+    node.in_place = op.in_place;
+    node.reads_target = op.kind == OpKind::kNllLoss;
+    node.forward = [op, state = states[i], run_op = options.run_op](
+                       const std::vector<at::Tensor>& inputs) { return run_op(op, state, inputs); };
+    model.AddNode(std::move(node));
+  }
   return model;
 }
 

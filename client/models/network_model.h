@@ -9,6 +9,7 @@
 
 #include "client/models/network_op.h"
 #include "client/torch/chain_model.h"
+#include "client/torch/graph_model.h"
 #include "solvers/networks/network.h"
 
 namespace stowage {
@@ -28,6 +29,10 @@ struct NetworkModelOptions {
 // loss, is cross-entropy. Draws the parameters from LibTorch's default generator and throws what
 // LibTorch throws.
 ChainModel ChainModelOf(const Network& network, const NetworkModelOptions& options = {});
+
+// Op by op: node v is op v, node 0 the input. The loss is two nodes, of which the last reads the
+// target.
+GraphModel GraphModelOf(const Network& network, const NetworkModelOptions& options = {});
 
 }  // namespace stowage
 

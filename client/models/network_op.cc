@@ -102,6 +102,9 @@ at::Tensor Pool(const NetworkOp& op, const at::Tensor& x) {
                                      : at::avg_pool2d(x, kernel, stride, pad);
 }
 
+// A row of scores per prediction.
+at::Tensor Rows(const at::Tensor& x) { return x.dim() > 2 ? x.flatten(0, -2) : x; }
+
 }  // namespace
 
 OpState MakeOpState(const Network& network, size_t op_index) {
@@ -165,12 +168,14 @@ at::Tensor RunOp(const NetworkOp& op, const OpState& state, std::vector<at::Tens
       return SplitOrJoinHeads(x, state.heads);
     case OpKind::kEmbedding:
       return at::embedding(state.weight, x);
-    case OpKind::kInput:
     case OpKind::kLogSoftmax:
+      return at::log_softmax(Rows(x), -1);
     case OpKind::kNllLoss:
+      return at::nll_loss(x, inputs[1].flatten());
+    case OpKind::kInput:
       break;
   }
-  TORCH_CHECK(false, NameOf(op.kind), " is not run as an op of a stage");
+  TORCH_CHECK(false, NameOf(op.kind), " is not an op to run");
 }
 
 }  // namespace stowage

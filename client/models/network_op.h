@@ -32,7 +32,7 @@ struct OpState {
 // Draws from LibTorch's default generator.
 OpState MakeOpState(const Network& network, size_t op);
 
-// The batch, and the length of a sequence, need not be those of the description. An op in place
+// A loss reads the target after its input. The batch, and the length of a sequence, need not be those of the description. An op in place
 // writes over the first input.
 at::Tensor RunOp(const NetworkOp& op, const OpState& state, std::vector<at::Tensor> inputs);
 

@@ -1,6 +1,10 @@
 #include "client/torch/plain_step.h"
 
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cstdint>
+#include <utility>
 
 #include "client/torch/model_state.h"
 #include "client/torch/torch_status.h"
@@ -21,7 +25,81 @@ double Train(const ChainModel& model, const at::Tensor& input, const at::Tensor&
   return value;
 }
 
+// By node, the last that reads it; itself if nobody does.
+std::vector<int> LastReaders(const GraphModel& model) {
+  std::vector<int> last;
+  for (int v = 0; v < model.size(); ++v) {
+    last.push_back(v);
+    for (const int input : model.node(v).inputs) last[static_cast<size_t>(input)] = v;
+  }
+  return last;
+}
+
+// What nobody reads and is a scalar.
+std::vector<at::Tensor> RunForward(const GraphModel& model, std::vector<at::Tensor> inputs,
+                                   const at::Tensor& target) {
+  const std::vector<int> last = LastReaders(model);
+  std::vector<at::Tensor> values(last.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    values[static_cast<size_t>(model.inputs()[i])] = inputs[i].variable_data();
+  }
+  inputs.clear();
+  std::vector<at::Tensor> losses;
+  for (int v = 0; v < model.size(); ++v) {
+    if (model.is_input(v)) continue;
+    const ModelNode& node = model.node(v);
+    std::vector<at::Tensor> read;
+    for (const int input : node.inputs) read.push_back(values[static_cast<size_t>(input)]);
+    for (const int input : node.inputs) {
+      if (last[static_cast<size_t>(input)] == v) values[static_cast<size_t>(input)].reset();
+    }
+    if (node.reads_target) read.push_back(target);
+    at::Tensor made = node.forward(read);
+    if (model.is_output(v) && made.numel() == 1) losses.push_back(made);
+    if (last[static_cast<size_t>(v)] != v) values[static_cast<size_t>(v)] = std::move(made);
+  }
+  return losses;
+}
+
+double TrainGraph(const GraphModel& model, std::vector<at::Tensor> inputs,
+                  const at::Tensor& target) {
+  const at::AutoGradMode grad(true);
+  double value = 0;
+  std::vector<at::Tensor> roots;
+  for (at::Tensor& loss : RunForward(model, std::move(inputs), target)) {
+    value += loss.item<double>();
+    if (loss.requires_grad()) roots.push_back(std::move(loss));
+  }
+  if (!roots.empty()) torch::autograd::backward(roots, {});
+  return value;
+}
+
 }  // namespace
+
+absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,
+                                          const at::Tensor& target, MemoryMeter* meter) {
+  if (!model.status().ok()) return model.status();
+  if (inputs.size() != model.inputs().size()) {
+    return absl::InvalidArgumentError("not as many inputs as the model reads");
+  }
+  absl::StatusOr<MemoryMeter*> used_meter = MeterOrInstalled(meter);
+  if (!used_meter.ok()) return used_meter.status();
+  try {
+    model.EnsureGradients();
+    StateGuard before(model.buffers());
+    int64_t input_bytes = 0;
+    for (const at::Tensor& input : inputs) input_bytes += static_cast<int64_t>(input.nbytes());
+    const StepMeter step(*used_meter, Bytes(input_bytes));
+    StepReport report;
+    report.loss = TrainGraph(model, std::move(inputs), target);
+    step.Finish(&report);
+    report.forwards = model.size() - static_cast<int>(model.inputs().size());
+    before.Dismiss();
+    return report;
+  } catch (...) {
+    return CurrentExceptionToStatus("plain training step", absl::StatusCode::kInternal);
+  }
+}
 
 absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& input,
                                      const at::Tensor& target, MemoryMeter* meter) {

@@ -5,8 +5,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "client/torch/chain_model.h"
+#include "client/torch/graph_model.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/step_report.h"
 
@@ -17,6 +20,11 @@ namespace stowage {
 // TrackingAllocator. Not thread-safe.
 absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& input,
                                      const at::Tensor& target, MemoryMeter* meter = nullptr);
+
+// The same of a model of any shape: the loss is the sum of the scalars that nobody reads, and tensors
+// go after their last reader.
+absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,
+                                          const at::Tensor& target, MemoryMeter* meter = nullptr);
 
 }  // namespace stowage
 

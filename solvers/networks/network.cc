@@ -1,5 +1,7 @@
 #include "solvers/networks/network.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace stowage {
 
 int64_t Elements(const Shape& shape) {
@@ -65,6 +67,17 @@ Bytes NetworkOp::parameter_bytes() const {
   int64_t elements = 0;
   for (const int64_t parameter : parameters) elements += parameter;
   return Bytes(elements * kFloatBytes);
+}
+
+std::vector<std::string> OpNames(const Network& network) {
+  std::vector<std::string> names = {"input"};
+  for (const NetworkStage& stage : network.stages) {
+    for (size_t i = stage.first_op; i < stage.end_op; ++i) {
+      names.push_back(
+          absl::StrCat(stage.name, "/", NameOf(network.ops[i].kind), "_", i - stage.first_op));
+    }
+  }
+  return names;
 }
 
 }  // namespace stowage

@@ -99,6 +99,9 @@ int64_t Elements(const Shape& shape);
 // "Conv2d", "BatchNorm2d": the names of LibTorch's modules where there is one.
 const char* NameOf(OpKind kind);
 
+// "layer1.0/Conv2d_3", by op: its stage, its kind and its place in the stage.
+std::vector<std::string> OpNames(const Network& network);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SOLVERS_NETWORKS_NETWORK_H_

@@ -5,24 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "solvers/networks/gradient_walk.h"
 #include "solvers/networks/op_rules.h"
 
 namespace stowage {
 namespace {
-
-// "layer1.0/Conv2d_3", by op.
-std::vector<std::string> NamesOf(const Network& network) {
-  std::vector<std::string> names = {"input"};
-  for (const NetworkStage& stage : network.stages) {
-    for (size_t i = stage.first_op; i < stage.end_op; ++i) {
-      names.push_back(
-          absl::StrCat(stage.name, "/", NameOf(network.ops[i].kind), "_", i - stage.first_op));
-    }
-  }
-  return names;
-}
 
 AliasKind AliasOf(const NetworkOp& op) {
   if (op.in_place) return AliasKind::kInPlace;
@@ -31,7 +18,7 @@ AliasKind AliasOf(const NetworkOp& op) {
 
 // Vertices without times and backward overheads.
 std::vector<Vertex> VerticesOf(const Network& network) {
-  const std::vector<std::string> names = NamesOf(network);
+  const std::vector<std::string> names = OpNames(network);
   std::vector<Vertex> vertices(network.ops.size());
   for (size_t i = 0; i < vertices.size(); ++i) {
     const NetworkOp& op = network.ops[i];

@@ -31,13 +31,13 @@ struct HollowConvolution : torch::autograd::Function<HollowConvolution> {
   }
 };
 
+}  // namespace
+
 at::Tensor RunHollow(const NetworkOp& op, const OpState& state, std::vector<at::Tensor> inputs) {
   if (op.kind != OpKind::kConv2d) return RunOp(op, state, std::move(inputs));
   const at::Tensor bias = state.bias.defined() ? state.bias : at::empty({0});
   return HollowConvolution::apply(inputs.front(), state.weight, bias, op.shape);
 }
-
-}  // namespace
 
 ChainModel HollowModelOf(const Network& network) {
   NetworkModelOptions options;

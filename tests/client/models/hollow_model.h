@@ -4,11 +4,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "client/models/network_model.h"
 
 namespace stowage {
 
-// With zeros in place of convolutions: allocates and saves what a convolution must and no more.
+// RunOp, but zeros in place of convolutions: allocates and saves what a convolution must and no more.
+at::Tensor RunHollow(const NetworkOp& op, const OpState& state, std::vector<at::Tensor> inputs);
 ChainModel HollowModelOf(const Network& network);
 
 // Random images or, for a network that starts with an embedding, token numbers.

@@ -1,0 +1,61 @@
+// Trains a model of any shape by a schedule over the vertices of its graph: carries out its
+// instructions, one by one, and decides nothing.
+#ifndef STOWAGE_CLIENT_TORCH_GRAPH_EXECUTOR_H_
+#define STOWAGE_CLIENT_TORCH_GRAPH_EXECUTOR_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/torch/graph_model.h"
+#include "client/torch/memory_meter.h"
+#include "client/torch/step_report.h"
+#include "solvers/model/graph.h"
+#include "solvers/plan/schedule.h"
+#include "solvers/plan/simulate.h"
+
+namespace stowage {
+
+// Not thread-safe. The model must outlive the executor and keep its nodes.
+class GraphExecutor {
+ public:
+  // `graph` is the model's profile, `meter` null for the installed TrackingAllocator.
+  // INVALID_ARGUMENT: the graph is not that of the model, or the referee does not accept the
+  // schedule on it. UNIMPLEMENTED: the schedule has transfers, or communication beside compute; the
+  // message names the first. FAILED_PRECONDITION: nothing measures memory.
+  static absl::StatusOr<std::unique_ptr<GraphExecutor>> Create(const GraphModel* model, Graph graph,
+                                                               Schedule schedule,
+                                                               MemoryMeter* meter = nullptr);
+
+  // One step on the model's inputs, in order: as ChainExecutor::Step, the same errors and what they
+  // leave. The loss is the sum of all scalars that nobody reads. An input that the caller holds on to
+  // stays in memory also where the plan drops it.
+  absl::StatusOr<StepReport> Step(std::vector<at::Tensor> inputs, const at::Tensor& target);
+
+  // What the referee says about the schedule under the profile's costs.
+  const Simulation& prediction() const { return prediction_; }
+
+ private:
+  struct StepState;
+
+  GraphExecutor(const GraphModel* model, Graph graph, Schedule schedule, Simulation prediction,
+                MemoryMeter* meter);
+  absl::Status CheckInputs(const std::vector<at::Tensor>& inputs) const;
+  void RunForward(const Instruction& instruction, StepState* state);
+  void RunBackward(int v, StepState* state);
+  void Run(const Instruction& instruction, StepState* state);
+  absl::Status RunAll(StepState* state);
+
+  const GraphModel* model_;
+  Graph graph_;
+  Schedule schedule_;
+  Simulation prediction_;
+  MemoryMeter* meter_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_GRAPH_EXECUTOR_H_

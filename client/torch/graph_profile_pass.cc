@@ -1,0 +1,250 @@
+#include "client/torch/graph_profile_pass.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "client/torch/buffer_watch.h"
+#include "client/torch/cost_meter.h"
+#include "client/torch/model_state.h"
+#include "client/torch/node_runner.h"
+#include "client/torch/torch_status.h"
+
+namespace stowage {
+namespace {
+
+Bytes StorageBytes(const at::Tensor& tensor) {
+  return Bytes(static_cast<int64_t>(tensor.storage().nbytes()));
+}
+
+// How many of the tensors point at the storage, each counted once.
+size_t CountAt(const c10::StorageImpl* storage, const std::vector<at::Tensor>& tensors) {
+  std::set<const c10::TensorImpl*> distinct;
+  for (const at::Tensor& tensor : tensors) {
+    if (StorageOf(tensor) == storage) distinct.insert(tensor.unsafeGetTensorImpl());
+  }
+  return distinct.size();
+}
+
+// Whether somebody beside `tensors` holds number i of them.
+bool IsHeld(const std::vector<at::Tensor>& tensors, size_t i) {
+  size_t known = 0;
+  for (const at::Tensor& other : tensors) known += other.is_same(tensors[i]) ? 1 : 0;
+  return tensors[i].use_count() > known;
+}
+
+std::vector<std::vector<at::Tensor>> BuffersByNode(const GraphModel& model) {
+  std::vector<std::vector<at::Tensor>> buffers;
+  for (int v = 0; v < model.size(); ++v) buffers.push_back(model.node(v).buffers);
+  return buffers;
+}
+
+class Pass {
+ public:
+  Pass(const GraphModel& model, const std::vector<at::Tensor>& inputs, const at::Tensor& target,
+       MemoryMeter* meter, const std::function<void()>& node_done)
+      : model_(model),
+        meter_(meter),
+        node_done_(node_done),
+        runner_(&model),
+        buffers_(model, BuffersByNode(model)),
+        samples_(static_cast<size_t>(model.size())),
+        values_(samples_.size()),
+        gradients_(samples_.size()),
+        owners_(samples_.size()),
+        has_gradient_(samples_.size(), false) {
+    for (size_t i = 0; i < inputs.size(); ++i) value(model.inputs()[i]) = inputs[i];
+    runner_.BeginStep(target);
+  }
+
+  absl::StatusOr<std::vector<NodeSample>> Run() {
+    int v = 0;
+    try {
+      for (; v < model_.size(); ++v) Forward(v);
+      for (v = model_.size() - 1; v >= 0; --v) SaveAndBackward(v);
+      for (v = 0; v < model_.size(); ++v) buffers_.CheckUntouched(v);
+    } catch (...) {
+      return CurrentExceptionToStatus(model_.Describe(v), absl::StatusCode::kInvalidArgument);
+    }
+    return std::move(samples_);
+  }
+
+ private:
+  NodeSample& sample(int v) { return samples_[static_cast<size_t>(v)]; }
+  at::Tensor& value(int v) { return values_[static_cast<size_t>(v)]; }
+  at::Tensor& gradient(int v) { return gradients_[static_cast<size_t>(v)]; }
+  // The node in whose memory node v lives.
+  int& owner(int v) { return owners_[static_cast<size_t>(v)]; }
+
+  void Done() {
+    if (node_done_) node_done_();
+  }
+
+  std::vector<at::Tensor> Inputs(int v) {
+    std::vector<at::Tensor> inputs;
+    for (const int input : model_.node(v).inputs) inputs.push_back(value(input));
+    return inputs;
+  }
+
+  void Forward(int v) {
+    owner(v) = v;
+    if (model_.is_input(v)) {
+      sample(v).output = Bytes(static_cast<int64_t>(value(v).nbytes()));
+      return Done();
+    }
+    buffers_.CheckUntouched(v);
+    const RandomState random = RandomState::Capture();
+    const std::vector<at::Tensor> inputs = Inputs(v);
+    const Cost cost = Measure(meter_, [&] { value(v) = runner_.Forward(v, inputs); });
+    NodeSample& measured = sample(v);
+    measured.forward_time = cost.time;
+    measured.forward_overhead = cost.overhead();
+    measured.random = RandomState::Capture() != random;
+    measured.stateful = buffers_.TakeChanges(v);
+    if (StorageOf(value(v)) == StorageOf(inputs[0])) {
+      measured.alias = model_.node(v).in_place ? AliasKind::kInPlace : AliasKind::kView;
+      measured.output = Bytes(static_cast<int64_t>(value(v).nbytes()));
+      owner(v) = owner(model_.node(v).inputs[0]);
+    } else {
+      measured.output = cost.kept;
+      CheckOwnsOutput(value(v), cost.kept);
+    }
+    if (runner_.needs_gradient(v)) measured.output_gradient = measured.output;
+    Done();
+  }
+
+  static void CheckOwnsOutput(const at::Tensor& output, Bytes kept) {
+    if (kept >= StorageBytes(output)) return;
+    throw StageRuleError("it returns a tensor that it keeps between calls");
+  }
+
+  // What of inputs and output the graph holds on to.
+  void FindNeeds(int v, const std::vector<size_t>& uses_before, const SavedNode& saved) {
+    NodeSample& measured = sample(v);
+    measured.needs_inputs.assign(saved.leaves.size(), false);
+    if (measured.alias == AliasKind::kView) return;
+    for (size_t i = 0; i < saved.passed.size(); ++i) {
+      measured.needs_inputs[i] = IsHeld(saved.passed, i);
+    }
+    std::vector<at::Tensor> known = saved.leaves;
+    known.insert(known.end(), saved.passed.begin(), saved.passed.end());
+    known.push_back(saved.output);
+    for (size_t i = 0; i < saved.leaves.size(); ++i) {
+      const at::Tensor& leaf = saved.leaves[i];
+      const bool held =
+          leaf.storage().use_count() > uses_before[i] + CountAt(StorageOf(leaf), known);
+      if (i == 0 && measured.alias == AliasKind::kInPlace) {
+        measured.needs_output = held;
+        measured.needs_inputs[i] = false;
+      } else if (held) {
+        measured.needs_inputs[i] = true;
+      }
+    }
+    if (measured.alias == AliasKind::kNone) {
+      // An output that was made as a view keeps what it is a view of, which is the same memory.
+      const size_t bases = saved.output.is_view() ? 1 : 0;
+      measured.needs_output = saved.output.storage().use_count() > 1 + bases;
+    }
+  }
+
+  SavedNode Save(int v) {
+    std::vector<at::Tensor> inputs = Inputs(v);
+    // What it would write over has been written over already: it works on a copy.
+    if (sample(v).alias == AliasKind::kInPlace) inputs[0] = inputs[0].clone();
+    std::vector<size_t> uses;
+    for (const at::Tensor& input : inputs) uses.push_back(input.storage().use_count());
+    SavedNode saved;
+    const Cost cost = Measure(meter_, [&] { saved = runner_.ForwardSaving(v, inputs); });
+    FindNeeds(v, uses, saved);
+    NodeSample& measured = sample(v);
+    const bool owns = measured.alias == AliasKind::kNone;
+    const Bytes output = owns ? StorageBytes(saved.output) : Bytes(0);
+    if (owns && output != StorageBytes(value(v))) {
+      throw StageRuleError("its output takes other memory with a graph than without");
+    }
+    measured.forward_saving_time = cost.time;
+    measured.forward_saving_overhead = cost.overhead();
+    measured.extra_saved = cost.kept - output;
+    // It is then always run with a graph, which holds nothing of its own.
+    if (measured.extra_saved == Bytes(0)) {
+      measured.forward_overhead =
+          std::max(measured.forward_overhead, measured.forward_saving_overhead);
+    }
+    return saved;
+  }
+
+  std::vector<at::Tensor> TakeGradients(int v) {
+    std::vector<at::Tensor> running;
+    for (const int input : model_.node(v).inputs) {
+      running.push_back(std::move(gradient(runner_.Giver(input))));
+    }
+    return running;
+  }
+
+  void PutGradients(int v, std::vector<at::Tensor> gradients) {
+    const std::vector<int>& inputs = model_.node(v).inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      const int giver = runner_.Giver(inputs[i]);
+      Bytes& most = sample(owner(giver)).output_gradient;
+      most = std::max(most, StorageBytes(gradients[i]));
+      gradient(giver) = std::move(gradients[i]);
+    }
+  }
+
+  // Bytes of the gradients that this backward makes and that were not there before.
+  Bytes NewGradients(int v) {
+    Bytes bytes;
+    for (const int input : model_.node(v).inputs) {
+      const int made = owner(input);
+      if (!gradient(runner_.Giver(input)).defined() || has_gradient_[static_cast<size_t>(made)])
+        continue;
+      has_gradient_[static_cast<size_t>(made)] = true;
+      bytes += sample(made).output_gradient;
+    }
+    return bytes;
+  }
+
+  void SaveAndBackward(int v) {
+    if (model_.is_input(v)) {
+      value(v).reset();
+      return Done();
+    }
+    SavedNode saved = Save(v);
+    at::Tensor own = runner_.Giver(v) == v ? std::move(gradient(v)) : at::Tensor();
+    std::vector<at::Tensor> running = TakeGradients(v);
+    const bool starts = model_.is_output(v) && runner_.needs_gradient(v);
+    const Cost cost = Measure(meter_, [&] {
+      running = runner_.Backward(v, std::move(saved), std::move(own), std::move(running));
+    });
+    sample(v).backward_time = cost.time;
+    PutGradients(v, std::move(running));
+    const Bytes counted = NewGradients(v) + (starts ? sample(v).output_gradient : Bytes(0));
+    sample(v).backward_overhead = std::max(Bytes(0), cost.peak - counted);
+    value(v).reset();
+    Done();
+  }
+
+  const GraphModel& model_;
+  MemoryMeter* meter_;
+  const std::function<void()>& node_done_;
+  NodeRunner runner_;
+  BufferWatch buffers_;
+  std::vector<NodeSample> samples_;
+  std::vector<at::Tensor> values_;
+  std::vector<at::Tensor> gradients_;
+  std::vector<int> owners_;
+  std::vector<bool> has_gradient_;  // by owner
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<NodeSample>> RunGraphProfilePass(
+    const GraphModel& model, const std::vector<at::Tensor>& inputs, const at::Tensor& target,
+    MemoryMeter* meter, const std::function<void()>& node_done) {
+  const StateGuard restore(model.buffers());
+  return Pass(model, inputs, target, meter, node_done).Run();
+}
+
+}  // namespace stowage

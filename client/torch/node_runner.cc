@@ -1,0 +1,176 @@
+#include "client/torch/node_runner.h"
+
+#include <ATen/Functions.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "client/torch/torch_status.h"
+
+namespace stowage {
+namespace {
+
+// The same memory as no leaf and no view of one: a node may write over it, and gradients that others
+// give to the tensor come in here. The sum of all stays here, too, as autograd has it.
+struct Passed : torch::autograd::Function<Passed> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& leaf,
+                            int64_t gradient) {
+    context->saved_data["gradient"] = gradient;
+    return leaf.variable_data();
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const int64_t address = context->saved_data["gradient"].toInt();
+    *reinterpret_cast<at::Tensor*>(address) = std::move(gradients[0]);
+    return {at::Tensor(), at::Tensor()};
+  }
+};
+
+at::Tensor WithOwnMemory(at::Tensor gradient) {
+  if (!gradient.defined()) return gradient;
+  const bool alone = gradient.use_count() == 1 && gradient.storage().use_count() == 1;
+  if (alone && gradient.storage().nbytes() <= gradient.nbytes()) return gradient;
+  if (gradient.is_non_overlapping_and_dense() || gradient.dim() < 2) return gradient.clone();
+  // A slice: of a tensor that is larger by as little as makes it one.
+  std::vector<int64_t> sizes = gradient.sizes().vec();
+  ++sizes[1];
+  at::Tensor slice = at::empty(sizes, gradient.options()).narrow(1, 0, gradient.size(1));
+  return slice.copy_(gradient);
+}
+
+void InsertStorages(const std::vector<at::Tensor>& tensors,
+                    std::unordered_set<const c10::StorageImpl*>* storages) {
+  for (const at::Tensor& tensor : tensors) storages->insert(StorageOf(tensor));
+}
+
+// The first input that is the same node as input i.
+size_t FirstLike(const ModelNode& node, size_t i) {
+  const auto same = std::find(node.inputs.begin(), node.inputs.end(), node.inputs[i]);
+  return static_cast<size_t>(same - node.inputs.begin());
+}
+
+}  // namespace
+
+const c10::StorageImpl* StorageOf(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl()
+                                                  : nullptr;
+}
+
+void NodeRunner::BeginStep(at::Tensor target) {
+  target_ = std::move(target);
+  runs_.assign(static_cast<size_t>(model_->size()), RepeatableForward());
+  needs_gradient_ = model_->NeedGradients();
+  hands_on_.assign(runs_.size(), false);
+  model_storages_.clear();
+  InsertStorages(model_->parameters(), &model_storages_);
+  InsertStorages(model_->buffers(), &model_storages_);
+  forwards_ = 0;
+  recomputed_forwards_ = 0;
+}
+
+// A view of another than the first input, or of a parameter, would keep it alive where the plan lets
+// it go.
+at::Tensor NodeRunner::OwnOrView(const ModelNode& node, at::Tensor output, const at::Tensor& first,
+                                 const std::vector<at::Tensor>& inputs) const {
+  const c10::StorageImpl* storage = StorageOf(output);
+  if (node.in_place) {
+    if (storage == StorageOf(first)) return output;
+    throw StageRuleError("it is to write over its first input, yet returns another tensor");
+  }
+  if (storage == nullptr || storage == StorageOf(first)) return output;
+  bool foreign = model_storages_.count(storage) > 0 || storage == StorageOf(target_);
+  for (const at::Tensor& input : inputs) foreign |= storage == StorageOf(input);
+  return foreign ? output.clone() : output;
+}
+
+at::Tensor NodeRunner::CallOnce(int v, std::vector<at::Tensor> inputs) {
+  const ModelNode& node = model_->node(v);
+  const size_t first_kept = node.in_place ? 1 : 0;
+  std::vector<int64_t> versions;
+  for (const at::Tensor& input : inputs) versions.push_back(input._version());
+  if (node.reads_target) inputs.push_back(target_);
+  at::Tensor output = node.forward(inputs);
+  if (!output.defined()) throw StageRuleError("its forward returned no tensor");
+  for (size_t i = first_kept; i < versions.size(); ++i) {
+    if (inputs[i]._version() != versions[i]) throw StageRuleError("it writes over an input");
+  }
+  const at::Tensor first = inputs.front();
+  hands_on_[static_cast<size_t>(v)] = !node.in_place && output.is_same(first);
+  return OwnOrView(node, std::move(output), first, inputs);
+}
+
+int NodeRunner::Giver(int v) const {
+  while (hands_on_[static_cast<size_t>(v)]) v = model_->node(v).inputs.front();
+  return v;
+}
+
+at::Tensor NodeRunner::Call(int v, const std::vector<at::Tensor>& inputs) {
+  RepeatableForward& run = runs_[static_cast<size_t>(v)];
+  ++forwards_;
+  if (run.has_run()) ++recomputed_forwards_;
+  return run.Run(model_->node(v).buffers, [&] { return CallOnce(v, inputs); });
+}
+
+at::Tensor NodeRunner::Forward(int v, const std::vector<at::Tensor>& inputs) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> plain;
+  for (const at::Tensor& input : inputs) plain.push_back(input.variable_data());
+  return Call(v, plain).variable_data();
+}
+
+at::Tensor NodeRunner::LeafOf(int input, const at::Tensor& value) const {
+  // Not detach(), whose result can hold on to the tensor that it came from.
+  at::Tensor leaf = value.variable_data();
+  if (needs_gradient(input) && at::isFloatingType(leaf.scalar_type())) leaf.requires_grad_();
+  return leaf;
+}
+
+SavedNode NodeRunner::ForwardSaving(int v, const std::vector<at::Tensor>& inputs) {
+  const at::AutoGradMode grad(true);
+  const ModelNode& node = model_->node(v);
+  SavedNode saved;
+  saved.gradients = std::make_shared<std::vector<at::Tensor>>(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const size_t first = FirstLike(node, i);
+    if (first < i) {
+      saved.leaves.push_back(saved.leaves[first]);
+      saved.passed.push_back(saved.passed[first]);
+      continue;
+    }
+    const at::Tensor leaf = LeafOf(node.inputs[i], inputs[i]);
+    saved.leaves.push_back(leaf);
+    const auto address = reinterpret_cast<int64_t>(&(*saved.gradients)[i]);
+    saved.passed.push_back(leaf.requires_grad() ? Passed::apply(leaf, address) : leaf);
+  }
+  saved.output = Call(v, saved.passed);
+  if (saved.output.requires_grad() && !needs_gradient(v)) {
+    throw StageRuleError("it trains parameters that the node does not list");
+  }
+  return saved;
+}
+
+std::vector<at::Tensor> NodeRunner::Backward(int v, SavedNode saved, at::Tensor gradient,
+                                             std::vector<at::Tensor> running) {
+  const bool starts = model_->is_output(v) && saved.output.numel() == 1;
+  if ((!gradient.defined() && !starts) || !saved.output.requires_grad()) return running;
+  std::vector<at::Tensor> roots = {saved.output};
+  std::vector<at::Tensor> given = {std::move(gradient)};
+  for (size_t i = 0; i < running.size(); ++i) {
+    if (!running[i].defined()) continue;
+    roots.push_back(saved.passed[i]);
+    given.push_back(std::move(running[i]));
+  }
+  torch::autograd::backward(roots, given);
+  running = std::move(*saved.gradients);
+  saved = {};
+  roots.clear();
+  given.clear();
+  const at::NoGradGuard no_grad;
+  for (at::Tensor& sum : running) sum = WithOwnMemory(std::move(sum));
+  return running;
+}
+
+}  // namespace stowage

@@ -1,0 +1,86 @@
+// The primitive ways to run a node of a GraphModel. Profiler and executor both go through here, so
+// that what one measures is what the other does.
+//
+// A forward of the same node again in a step is a recompute: see RepeatableForward. Functions throw
+// what LibTorch and the nodes throw, and StageRuleError. Not thread-safe.
+#ifndef STOWAGE_CLIENT_TORCH_NODE_RUNNER_H_
+#define STOWAGE_CLIENT_TORCH_NODE_RUNNER_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "client/torch/graph_model.h"
+#include "client/torch/repeatable_forward.h"
+
+namespace stowage {
+
+// What a saving forward leaves: the graph hangs on the output; leaves and passed share the storages of
+// the inputs.
+struct SavedNode {
+  // By input; equal inputs, equal tensors.
+  std::vector<at::Tensor> leaves;
+  // What the node got: the leaf itself where no gradient is asked for, else a tensor behind it, at which
+  // what other readers give comes in.
+  std::vector<at::Tensor> passed;
+  at::Tensor output;
+  // By input, where the backward leaves their gradients.
+  std::shared_ptr<std::vector<at::Tensor>> gradients;
+};
+
+class NodeRunner {
+ public:
+  // The model must outlive the runner.
+  explicit NodeRunner(const GraphModel* model) : model_(model) {}
+
+  // Forgets which nodes have run. `target` goes to the nodes that read it.
+  void BeginStep(at::Tensor target);
+
+  // `inputs` are plain tensors, one for each of the node's inputs. Without a graph.
+  at::Tensor Forward(int v, const std::vector<at::Tensor>& inputs);
+  // The same with a graph.
+  SavedNode ForwardSaving(int v, const std::vector<at::Tensor>& inputs);
+  // Uses up the graph, adds to the parameters' gradients, and returns those of the inputs: by input,
+  // once for equal ones, undefined where there is none. `running` is what other readers have given to
+  // the inputs so far, or undefined: the node's own is added to it as autograd would add it, one
+  // by one. An undefined `gradient` means that nothing flows back, except into a scalar that nobody
+  // reads, which starts with 1.
+  //
+  // Each gradient has memory of its own, which plain training may share between several, and is as
+  // contiguous, or not, as it is there: on that depends in which order kernels add up.
+  std::vector<at::Tensor> Backward(int v, SavedNode saved, at::Tensor gradient,
+                                   std::vector<at::Tensor> running);
+
+  // The node that holds the gradient of v: v itself, unless it handed its first input on as it is. Known
+  // once v has run forward.
+  int Giver(int v) const;
+
+  bool needs_gradient(int v) const { return needs_gradient_[static_cast<size_t>(v)]; }
+  int forwards() const { return forwards_; }
+  int recomputed_forwards() const { return recomputed_forwards_; }
+
+ private:
+  at::Tensor Call(int v, const std::vector<at::Tensor>& inputs);
+  at::Tensor CallOnce(int v, std::vector<at::Tensor> inputs);
+  at::Tensor LeafOf(int input, const at::Tensor& value) const;
+  at::Tensor OwnOrView(const ModelNode& node, at::Tensor output, const at::Tensor& first,
+                       const std::vector<at::Tensor>& inputs) const;
+
+  const GraphModel* model_;
+  at::Tensor target_;
+  std::unordered_set<const c10::StorageImpl*> model_storages_;  // of parameters and buffers
+  std::vector<RepeatableForward> runs_;                         // by node
+  std::vector<bool> needs_gradient_;
+  std::vector<bool> hands_on_;
+  int forwards_ = 0;
+  int recomputed_forwards_ = 0;
+};
+
+// Of a tensor without a storage null.
+const c10::StorageImpl* StorageOf(const at::Tensor& tensor);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_NODE_RUNNER_H_

@@ -1,0 +1,46 @@
+// The bytes of one tensor of a plan, and all storages that stand for them.
+//
+// An activation that is dropped and made again lies elsewhere in memory, while the graphs of its
+// readers still point at the storages that they saw. So the bytes belong to an object of this class,
+// the storages only point at them: nowhere while nothing is held, and at the new place after a
+// recompute, which gives bit for bit what they saw. Not thread-safe.
+#ifndef STOWAGE_CLIENT_TORCH_SHARED_DATA_H_
+#define STOWAGE_CLIENT_TORCH_SHARED_DATA_H_
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/StorageImpl.h>
+
+#include <vector>
+
+namespace stowage {
+
+class SharedData {
+ public:
+  SharedData() = default;
+  SharedData(SharedData&&) = default;
+  SharedData& operator=(SharedData&&) = default;
+  ~SharedData() { Free(); }
+
+  // Takes the bytes out of the tensor's storage, which from now on points at them, as do all others.
+  void Own(const at::Tensor& tensor);
+  // Holds on to a tensor of somebody else's. What comes back stands for it and, unlike the tensor,
+  // loses its bytes with Free.
+  at::Tensor Borrow(at::Tensor tensor);
+  // Frees the bytes of the tensor's storage, which are the same, and points it at these.
+  void Join(const at::Tensor& tensor);
+  void Free();
+
+  bool held() const { return held_; }
+
+ private:
+  void PointAll(void* data, c10::Device device);
+
+  c10::DataPtr data_;
+  at::Tensor borrowed_;
+  bool held_ = false;
+  std::vector<c10::intrusive_ptr<c10::StorageImpl>> storages_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_SHARED_DATA_H_
