@@ -202,7 +202,7 @@ TEST_F(AgentTest, SaysWhoseItsRequestsAreAndReportsWhatStepsTook) {
   options_.job = "a job";
   const auto of_job = ::testing::Field(&CallOptions::job, "a job");
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
-  PlanReply cached{known.plan, PlanKey{1, Sha256("k")}, PlanSource::kCache};
+  PlanReply cached{known.plan, known.key, PlanSource::kCache};
   cached.plan.revision = 4;
   cached.profile_wanted = true;
   EXPECT_CALL(*connection, GetPlan(_, _, of_job)).WillOnce(Return(cached));
