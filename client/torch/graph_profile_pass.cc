@@ -215,6 +215,8 @@ class Pass {
     at::Tensor own = runner_.Giver(v) == v ? std::move(gradient(v)) : at::Tensor();
     std::vector<at::Tensor> running = TakeGradients(v);
     const bool starts = model_.is_output(v) && runner_.needs_gradient(v);
+    // In a step it is the plan that says when the output goes.
+    const at::Tensor output = saved.output.variable_data();
     const Cost cost = Measure(meter_, [&] {
       running = runner_.Backward(v, std::move(saved), std::move(own), std::move(running));
     });

@@ -31,7 +31,9 @@ struct Passed : torch::autograd::Function<Passed> {
 
 at::Tensor WithOwnMemory(at::Tensor gradient) {
   if (!gradient.defined()) return gradient;
-  const bool alone = gradient.use_count() == 1 && gradient.storage().use_count() == 1;
+  // A view would hold on to what it is a view of.
+  gradient = gradient.variable_data();
+  const bool alone = gradient.storage().use_count() == 1;
   if (alone && gradient.storage().nbytes() <= gradient.nbytes()) return gradient;
   if (gradient.is_non_overlapping_and_dense() || gradient.dim() < 2) return gradient.clone();
   // A slice: of a tensor that is larger by as little as makes it one.
