@@ -1,4 +1,6 @@
 // stowaged: the planning service. Flags in config_flags.cc, how to run it in operating.md.
+#include <malloc.h>
+
 #include <iostream>
 #include <memory>
 #include <string>
@@ -71,7 +73,16 @@ void WarnOfOpenRedis(const StoreConfig& config, Log* log) {
   });
 }
 
+// Solves take tables of megabytes from many threads and give them back. Left to itself glibc soon takes
+// such blocks from its heaps, where they cannot go back to the system, and has many heaps.
+void KeepMemoryFlat() {
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 2 << 20);
+  mallopt(M_ARENA_MAX, 4);
+}
+
 int Serve(ServerConfig config) {
+  KeepMemoryFlat();
   const StopSignals signals;
   Log log(config.log_level, WriteToStandardError);
   const LibraryLog library_log(&log);
