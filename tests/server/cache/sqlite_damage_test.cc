@@ -262,10 +262,8 @@ TEST_F(SqliteDamage, AnEntryOfAnotherVersionIsForeignAndDropped) {
   EXPECT_EQ(store->stats().entries, 0);
 }
 
-constexpr int kCannotTell = 77;
-
-// Runs `work` in a process of its own, which may then be limited. If that ends with kCannotTell, the
-// test is skipped.
+constexpr int kCannotTell = 77;  // skips the test
+// Runs `work` in a process of its own, which may then be limited.
 void InChild(const std::function<void()>& work) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
