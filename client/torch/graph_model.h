@@ -76,8 +76,8 @@ class GraphModel : public ModelTensors {
   int AddFunction(std::string name, std::string op_kind, std::vector<int> inputs,
                   NodeFunction forward);
 
-  // OK, or INVALID_ARGUMENT about the first thing that is wrong: see AddNode; a model without a node
-  // that nobody reads and that makes a scalar to train by is found when it runs.
+  // OK, or INVALID_ARGUMENT about the first thing that is wrong: see AddNode. That a model has nothing
+  // to train by is found when it is profiled.
   absl::Status status() const { return status_; }
 
   const std::string& name() const { return name_; }

@@ -62,6 +62,12 @@ class Pass {
     int v = 0;
     try {
       for (; v < model_.size(); ++v) Forward(v);
+      if (!has_loss_) {
+        return absl::InvalidArgumentError(
+            "the model has nothing to train by: no node that nobody reads makes a scalar that "
+            "depends "
+            "on a trained parameter");
+      }
       for (v = model_.size() - 1; v >= 0; --v) SaveAndBackward(v);
       for (v = 0; v < model_.size(); ++v) buffers_.CheckUntouched(v);
     } catch (...) {
@@ -111,6 +117,7 @@ class Pass {
       CheckOwnsOutput(value(v), cost.kept);
     }
     if (runner_.needs_gradient(v)) measured.output_gradient = measured.output;
+    has_loss_ |= runner_.needs_gradient(v) && model_.is_output(v) && value(v).numel() == 1;
     Done();
   }
 
@@ -238,6 +245,7 @@ class Pass {
   std::vector<at::Tensor> gradients_;
   std::vector<int> owners_;
   std::vector<bool> has_gradient_;  // by owner
+  bool has_loss_ = false;
 };
 
 }  // namespace

@@ -220,6 +220,47 @@ TEST_P(GraphExecutorTest, PlansWithinBudgetsTrainAlike) {
   EXPECT_GT(recomputing, 0);
 }
 
+class GraphFailureTest : public GraphExecutorTest {};
+
+TEST_P(GraphFailureTest, AfterOutOfMemoryAtAnyPointTheNextStepIsRight) {
+  const Profile profile = Profiled();
+  const Graph& graph = std::get<Graph>(profile.problem);
+  const Outcome plain = Plain();
+  auto executor = GraphExecutor::Create(&graph_.model, graph, StoreAllSchedule(graph)).value();
+  TrackingAllocator* const meter = TrackingAllocator::Get();
+  const int64_t peak = executor->prediction().peak.value();
+  int failures = 0;
+  for (int64_t extra = 0; extra < peak; extra += peak / 60) {
+    Rewind();
+    std::vector<at::Tensor> inputs = Inputs();
+    const Bytes live = meter->current();
+    meter->SetLimit(live + Bytes(extra));
+    const absl::Status status = executor->Step(inputs, graph_.target).status();
+    meter->ClearLimit();
+    if (status.ok()) continue;
+    ++failures;
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_TRUE(BufferState::Capture(graph_.model.buffers()) == buffers_);
+    EXPECT_TRUE(RandomState::Capture() == random_);
+  }
+  EXPECT_GT(failures, 30);
+  ExpectLikePlain(graph, StoreAllSchedule(graph), plain);
+}
+
+TEST(ProfileGraph, AModelWithoutAScalarToTrainByIsRefused) {
+  GraphModel model("no loss");
+  const int x = model.AddInput("x");
+  model.AddModule("head", "linear", x, nn::Linear(4, 3));
+  ProfileOptions options;
+  options.bytes_only = true;
+  const absl::Status status =
+      ProfileGraph(model, {torch::ones({2, 4})}, torch::zeros({1}), options).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("nothing to train by"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Mixed, GraphFailureTest, testing::Values("mixed"));
+
 INSTANTIATE_TEST_SUITE_P(Graphs, GraphExecutorTest,
                          testing::Values("mixed", "decoder", "resnet18", "nasnet_a", "darts_v2"),
                          [](const auto& graph) { return graph.param; });
