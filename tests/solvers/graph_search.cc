@@ -1,5 +1,6 @@
 #include "tests/solvers/graph_search.h"
 
+#include <bitset>
 #include <vector>
 
 #include "solvers/plan/graph_simulate.h"
@@ -32,8 +33,8 @@ class GraphRules {
   using State = HeldInGraph;
   using Step = SearchStep<State>;
 
-  explicit GraphRules(const Graph& graph)
-      : graph_(graph), readers_(static_cast<size_t>(graph.size()), 0) {
+  GraphRules(const Graph& graph, SumOrder sums)
+      : graph_(graph), sums_(sums), readers_(static_cast<size_t>(graph.size()), 0) {
     for (int p = 0; p < graph.size(); ++p) {
       for (const GraphInput& input : graph.vertex(p).inputs) {
         readers_[static_cast<size_t>(input.vertex)] |= Bit(p);
@@ -122,6 +123,17 @@ class GraphRules {
     for (const GraphInput& input : v.inputs) {
       if (input.backward_needs && !Has(s.tensors, static_cast<int>(input.vertex))) return false;
     }
+    return sums_ == SumOrder::kAny || LastOfReadersLeft(s, p);
+  }
+
+  // Whether no later reader of a tensor with three or more has its backward still to come.
+  bool LastOfReadersLeft(const State& s, int p) const {
+    for (const GraphInput& input : graph_.vertex(p).inputs) {
+      const uint32_t readers = readers_[static_cast<size_t>(input.vertex)];
+      const bool sums = graph_.vertex(static_cast<int>(input.vertex)).output_gradient > Bytes(0) &&
+                        std::bitset<kBits>(readers).count() >= 3;
+      if (sums && (readers & ~s.done) >> (p + 1) != 0) return false;
+    }
     return true;
   }
 
@@ -137,22 +149,24 @@ class GraphRules {
   }
 
   const Graph& graph_;
+  SumOrder sums_;
   std::vector<uint32_t> readers_;
 };
 
 }  // namespace
 
-std::optional<FastestSchedule> SearchGraphSchedules(const Graph& graph, int64_t budget) {
-  const GraphRules rules(graph);
+std::optional<FastestSchedule> SearchGraphSchedules(const Graph& graph, int64_t budget,
+                                                    SumOrder sums) {
+  const GraphRules rules(graph, sums);
   return StateSearch<GraphRules>(rules, budget).Run();
 }
 
-int64_t LeastGraphPeak(const Graph& graph) {
+int64_t LeastGraphPeak(const Graph& graph, SumOrder sums) {
   int64_t least = 0;
   int64_t enough = SimulateGraph(graph, StoreAllSchedule(graph))->peak.value();
   while (least < enough) {
     const int64_t budget = least + (enough - least) / 2;
-    if (SearchGraphSchedules(graph, budget)) {
+    if (SearchGraphSchedules(graph, budget, sums)) {
       enough = budget;
     } else {
       least = budget + 1;
@@ -161,8 +175,9 @@ int64_t LeastGraphPeak(const Graph& graph) {
   return enough;
 }
 
-std::map<int64_t, int64_t> GraphScheduleFrontier(const Graph& graph) {
-  return SearchFrontier(GraphRules(graph), LeastGraphPeak(graph), graph.ideal_time().value());
+std::map<int64_t, int64_t> GraphScheduleFrontier(const Graph& graph, SumOrder sums) {
+  return SearchFrontier(GraphRules(graph, sums), LeastGraphPeak(graph, sums),
+                        graph.ideal_time().value());
 }
 
 }  // namespace stowage::testing

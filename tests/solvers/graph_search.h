@@ -15,15 +15,20 @@
 
 namespace stowage::testing {
 
+// kKept: gradients are added up in plain training's order (solvers/plan/gradient_sums.h).
+enum class SumOrder { kAny, kKept };
+
 // A fastest schedule whose peak is within the budget; nothing if none is.
-std::optional<FastestSchedule> SearchGraphSchedules(const Graph& graph, int64_t budget);
+std::optional<FastestSchedule> SearchGraphSchedules(const Graph& graph, int64_t budget,
+                                                    SumOrder sums = SumOrder::kAny);
 
 // The least peak of any schedule.
-int64_t LeastGraphPeak(const Graph& graph);
+int64_t LeastGraphPeak(const Graph& graph, SumOrder sums = SumOrder::kAny);
 
 // Peak -> least makespan with that peak or less, for every peak at which the makespan changes. The
 // first is LeastGraphPeak.
-std::map<int64_t, int64_t> GraphScheduleFrontier(const Graph& graph);
+std::map<int64_t, int64_t> GraphScheduleFrontier(const Graph& graph,
+                                                 SumOrder sums = SumOrder::kAny);
 
 }  // namespace stowage::testing
 

@@ -20,6 +20,18 @@ ComputeOrder StoreAllOrder(const OpGraph& graph) {
   return order;
 }
 
+bool KeepsGradientSums(const OpGraph& graph, const ComputeOrder& order) {
+  std::vector<bool> ran(static_cast<size_t>(graph.size()), false);
+  for (const Compute& c : order) {
+    if (!c.backward) continue;
+    const absl::Span<const int> before = graph.sums().Before(c.vertex);
+    const auto has_run = [&](int u) { return ran[static_cast<size_t>(u)]; };
+    if (!std::all_of(before.begin(), before.end(), has_run)) return false;
+    ran[static_cast<size_t>(c.vertex)] = true;
+  }
+  return true;
+}
+
 Schedule ToSchedule(const ComputeOrder& order) {
   Schedule schedule;
   schedule.reserve(order.size());

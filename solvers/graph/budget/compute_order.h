@@ -32,6 +32,9 @@ using ComputeOrder = std::vector<Compute>;
 // Forwards in program order, then backwards in reverse.
 ComputeOrder StoreAllOrder(const OpGraph& graph);
 
+// Whether gradients are added up as in plain training. Of an order with all backwards.
+bool KeepsGradientSums(const OpGraph& graph, const ComputeOrder& order);
+
 // As instructions on the same graph, without discards.
 Schedule ToSchedule(const ComputeOrder& order);
 

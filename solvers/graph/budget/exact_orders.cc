@@ -60,6 +60,7 @@ class Search {
         if (input.backward_needs) sets.needed |= Bit(input.vertex);
       }
       for (const int reader : graph.readers(v)) sets.readers |= Bit(reader);
+      for (const int later : graph.sums().After(v)) sets.later_sums |= Bit(later);
       if (graph.costs(v).backward_needs_output) sets.needed |= Bit(v);
       if (graph.costs(v).ordered) ordered_ |= Bit(v);
       sets_.push_back(sets);
@@ -108,7 +109,8 @@ class Search {
   struct Sets {
     Set inputs = 0;
     Set readers = 0;
-    Set needed = 0;  // tensors that the backward needs
+    Set needed = 0;      // tensors that the backward needs
+    Set later_sums = 0;  // whose backwards come later, for the sake of sums
   };
   struct Bound {
     int64_t peak;
@@ -230,7 +232,8 @@ class Search {
       if (running <= label.peak) return PushForward(label, at, {v, false}, true, running);
     }
     for (int v = 0; v < graph_.size(); ++v) {
-      if (!Has(s.backwards, v) && Within(sets_[Index(v)].inputs, s.backwards)) {
+      const Sets& sets = sets_[Index(v)];
+      if (!Has(s.backwards, v) && Within(sets.inputs | sets.later_sums, s.backwards)) {
         PushBackward(label, at, v);
       }
       PushForwards(label, at, v, held);

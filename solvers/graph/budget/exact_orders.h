@@ -1,4 +1,4 @@
-// All compute orders of a small graph: those that no other one beats, by exhaustive search. Internal
+// All compute orders of a small graph that keep its gradient sums (solvers/plan/gradient_sums.h): those that no other one beats, by exhaustive search. Internal
 // to solvers/graph/budget.
 //
 // Dijkstra's algorithm over what is needed, from the last compute of an order to its first. A state

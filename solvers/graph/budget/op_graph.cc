@@ -1,6 +1,7 @@
 #include "solvers/graph/budget/op_graph.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stowage {
 namespace {
@@ -28,7 +29,7 @@ constexpr int64_t kMostUnits = int64_t{1} << 38;
 
 }  // namespace
 
-OpGraph::OpGraph(const Graph& folded) {
+OpGraph::OpGraph(const Graph& folded, GradientSums sums) : sums_(std::move(sums)) {
   const size_t size = static_cast<size_t>(folded.size());
   costs_.reserve(size);
   first_reader_.assign(size + 1, 0);

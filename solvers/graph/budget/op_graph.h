@@ -11,6 +11,7 @@
 
 #include "absl/types/span.h"
 #include "solvers/model/graph.h"
+#include "solvers/plan/gradient_sums.h"
 
 namespace stowage {
 
@@ -36,8 +37,9 @@ class OpGraph {
     bool ordered;       // its first run keeps its place among those of other such vertices
   };
 
-  // `folded` must have no aliases. O(V + E).
-  explicit OpGraph(const Graph& folded);
+  // `folded` must have no aliases; `sums` are those of the graph that it was folded from. O(V + E).
+  OpGraph(const Graph& folded, GradientSums sums);
+  explicit OpGraph(const Graph& folded) : OpGraph(folded, GradientSums(folded)) {}
 
   int size() const { return static_cast<int>(costs_.size()); }
   const Costs& costs(int v) const { return costs_[static_cast<size_t>(v)]; }
@@ -49,6 +51,8 @@ class OpGraph {
     const size_t begin = first_reader_[static_cast<size_t>(v)];
     return {readers_.data() + begin, first_reader_[static_cast<size_t>(v) + 1] - begin};
   }
+  // In which order backwards have to run.
+  const GradientSums& sums() const { return sums_; }
   size_t edges() const { return inputs_.size(); }
   // Gradients of the tensors that nobody reads: held from the first backward on.
   int64_t seed_gradients() const { return seed_gradients_; }
@@ -65,6 +69,7 @@ class OpGraph {
   std::vector<size_t> first_input_;
   std::vector<int> readers_;  // rising
   std::vector<size_t> first_reader_;
+  GradientSums sums_;
   int64_t seed_gradients_ = 0;
   int64_t ideal_time_ = 0;
   int unit_bits_ = 0;

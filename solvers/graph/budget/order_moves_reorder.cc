@@ -42,6 +42,8 @@ std::pair<int, int> OrderMoves::Range(const Places& places, int index) {
     for (const OpGraph::Input& input : graph_.inputs(v)) {
       high = std::min(high, places.backward[Index(input.vertex)] - 1);
     }
+    for (const int u : graph_.sums().Before(v)) low = std::max(low, places.backward[Index(u)] + 1);
+    for (const int u : graph_.sums().After(v)) high = std::min(high, places.backward[Index(u)] - 1);
     return {low, high};
   }
   if (places.first_run[Index(v)] != index) {

@@ -67,6 +67,7 @@ ComputeOrder WithoutRepeats(const ComputeOrder& order, int size, int first, int 
 }  // namespace
 
 void OrderSearch::Offer(const ComputeOrder& order) {
+  if (!KeepsGradientSums(graph_, order)) return;
   pool_.Offer(moves_.Cost(order, kNoTarget), moves_.WithoutDead(order));
 }
 

@@ -17,7 +17,7 @@ class OrderSearch {
   OrderSearch(const OpGraph& graph, const SolveOptions& options)
       : graph_(graph), moves_(graph, options.stop), pool_(options.table_limit.value() / 4) {}
 
-  // A proposal. Its first runs must follow their inputs.
+  // A proposal. Its first runs must follow their inputs. Ignored if it does not keep gradient sums.
   void Offer(const ComputeOrder& order);
 
   // Improves what there is, for budgets between the least peak there is, or below, and the highest.

@@ -22,6 +22,7 @@
 #include "solvers/graph/fold.h"
 #include "solvers/graph/least_need.h"
 #include "solvers/graph/linearize.h"
+#include "solvers/plan/gradient_sums.h"
 #include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/graph_simulate.h"
@@ -47,7 +48,7 @@ constexpr int kCoarsest = 24;
 constexpr int kCoarse = 64;
 constexpr int kMostStages = 200;
 // The class in which small graphs are solved exactly.
-constexpr char kAnySchedule[] = "any schedule";
+constexpr char kAnySchedule[] = "any schedule with plain training's gradient sums";
 
 size_t Index(int i) { return static_cast<size_t>(i); }
 
@@ -58,7 +59,8 @@ class Solving {
           std::optional<Bytes> budget)
       : graph_(graph),
         folded_(folded),
-        ops_(folded.graph),
+        ops_(folded.graph, GradientSums(graph, folded.members)),
+        sums_(graph),
         options_(options),
         best_(budget, options.incumbent),
         progress_(options.progress),
@@ -230,10 +232,12 @@ class Solving {
   }
 
   // What folding makes of aliases may be an order that the original graph does not allow: a value
-  // that is written over in place before all have read it. Such an order is no answer.
+  // that is written over in place before all have read it, or the gradient of a view among others that
+  // a tensor adds up in another order. Such an order is no answer.
   absl::Status Judge(const ComputeOrder& order) {
     const Schedule schedule = ScheduleOf(order);
-    const bool valid = !IsFolded() || SimulateGraph(graph_, schedule).ok();
+    const bool valid =
+        sums_.KeptBy(schedule) && (!IsFolded() || SimulateGraph(graph_, schedule).ok());
     return valid ? builder_.Add(schedule) : absl::OkStatus();
   }
 
@@ -253,6 +257,7 @@ class Solving {
   const Graph& graph_;
   const FoldedGraph& folded_;
   const OpGraph ops_;
+  const GradientSums sums_;
   const SolveOptions& options_;
   BestWithin best_;
   int64_t judged_ = std::numeric_limits<int64_t>::max();  // the least forward time so far
@@ -266,7 +271,7 @@ class Solving {
 const SolverInfo& Info() {
   static const auto* const kInfo = new SolverInfo{
       "order_search", "least time on any graph: what chain solvers propose, improved op by op",
-      "any schedule, by search"};
+      "any schedule with plain training's gradient sums, by search"};
   return *kInfo;
 }
 

@@ -7,6 +7,7 @@
 
 #include "solvers/graph/linearize.h"
 #include "solvers/model/field_error.h"
+#include "solvers/plan/gradient_sums.h"
 #include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/graph_simulate.h"
 #include "tests/solvers/graph/budget/graph_solver_cases.h"
@@ -39,6 +40,7 @@ TEST_P(GraphSolvers, PlansAreValidAndWithinBudget) {
       if (plan->status != PlanStatus::kFound) continue;
       const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, plan->schedule);
       ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(graph);
+      EXPECT_TRUE(GradientSums(graph).KeptBy(plan->schedule)) << Describe(graph);
       EXPECT_LE(simulation->peak, budget);
       EXPECT_LE(simulation->makespan, before);
       EXPECT_GE(simulation->makespan, MakespanLowerBound(graph, budget));

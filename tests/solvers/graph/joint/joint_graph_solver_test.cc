@@ -11,6 +11,7 @@
 #include "solvers/networks/networks.h"
 #include "solvers/offload/offload_from.h"
 #include "solvers/offload/strategies.h"
+#include "solvers/plan/gradient_sums.h"
 #include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/transfer_lower_bound.h"
@@ -60,6 +61,7 @@ TEST(JointGraphSolver, IsNoWorseThanEitherAlone) {
       if (plan->status != PlanStatus::kFound) continue;
       const absl::StatusOr<Simulation> s = SimulateGraph(graph, plan->schedule, link);
       ASSERT_TRUE(s.ok()) << s.status();
+      EXPECT_TRUE(GradientSums(graph).KeptBy(plan->schedule)) << testing::Describe(graph);
       EXPECT_LE(s->peak, budget);
       EXPECT_GE(s->makespan, MakespanLowerBound(graph, link, budget));
       if (plan->bounds.proven_optimal) {

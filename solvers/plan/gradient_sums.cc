@@ -1,0 +1,88 @@
+#include "solvers/plan/gradient_sums.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace stowage {
+namespace {
+
+size_t Index(int i) { return static_cast<size_t>(i); }
+
+// By vertex, each once, rising.
+std::vector<std::vector<int>> ReadersOf(const Graph& graph) {
+  std::vector<std::vector<int>> readers(Index(graph.size()));
+  for (int v = 0; v < graph.size(); ++v) {
+    for (const GraphInput& input : graph.vertex(v).inputs) {
+      std::vector<int>& of_input = readers[static_cast<size_t>(input.vertex)];
+      if (of_input.empty() || of_input.back() != v) of_input.push_back(v);
+    }
+  }
+  return readers;
+}
+
+std::vector<int> EachAlone(int vertices) {
+  std::vector<int> group_of(Index(vertices));
+  std::iota(group_of.begin(), group_of.end(), 0);
+  return group_of;
+}
+
+std::vector<int> GroupOf(int vertices, const std::vector<std::vector<int>>& groups) {
+  std::vector<int> group_of(Index(vertices), -1);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (const int v : groups[g]) group_of[Index(v)] = static_cast<int>(g);
+  }
+  return group_of;
+}
+
+}  // namespace
+
+GradientSums::Lists::Lists(int vertices, const std::vector<Pair>& pairs)
+    : first_(Index(vertices) + 1, 0), others_(pairs.size()) {
+  for (const Pair& pair : pairs) ++first_[Index(pair.vertex) + 1];
+  for (size_t v = 0; v < Index(vertices); ++v) first_[v + 1] += first_[v];
+  std::vector<size_t> next(first_.begin(), first_.end() - 1);
+  for (const Pair& pair : pairs) others_[next[Index(pair.vertex)]++] = pair.other;
+}
+
+GradientSums::GradientSums(const Graph& graph)
+    : GradientSums(graph, EachAlone(graph.size()), graph.size()) {}
+
+GradientSums::GradientSums(const Graph& graph, const std::vector<std::vector<int>>& groups)
+    : GradientSums(graph, GroupOf(graph.size(), groups), static_cast<int>(groups.size())) {}
+
+GradientSums::GradientSums(const Graph& graph, const std::vector<int>& group_of, int groups) {
+  std::vector<Pair> before, after;
+  const std::vector<std::vector<int>> readers_of = ReadersOf(graph);
+  for (int v = 0; v < graph.size(); ++v) {
+    const std::vector<int>& readers = readers_of[Index(v)];
+    if (readers.size() < 3 || graph.vertex(v).output_gradient == Bytes(0)) continue;
+    int last = -1;
+    for (const int reader : readers) {
+      const int group = group_of[Index(reader)];
+      if (group == group_of[Index(v)]) continue;  // runs with v, hence after all others
+      if (last >= 0 && last < group) {
+        before.push_back({last, group});
+        after.push_back({group, last});
+      }
+      last = std::max(last, group);
+    }
+  }
+  before_ = Lists(groups, before);
+  after_ = Lists(groups, after);
+}
+
+bool GradientSums::KeptBy(const Schedule& schedule) const {
+  std::vector<bool> ran;
+  for (const Instruction& i : schedule) {
+    if (i.op != Op::kBackward) continue;
+    const size_t v = Index(i.stage - 1);
+    const absl::Span<const int> before = Before(i.stage - 1);
+    const auto has_run = [&](int u) { return Index(u) < ran.size() && ran[Index(u)]; };
+    if (!std::all_of(before.begin(), before.end(), has_run)) return false;
+    if (ran.size() <= v) ran.resize(v + 1, false);
+    ran[v] = true;
+  }
+  return true;
+}
+
+}  // namespace stowage

@@ -1,0 +1,66 @@
+// In which order backwards have to run so that gradients come out bit for bit as in plain training.
+//
+// A tensor that several vertices read gets a gradient from each, and they are added up as they come.
+// Plain training runs backwards in reverse program order. Two summands may come in either order, as
+// addition commutes; three or more may not, as it does not associate in floating point. So of a tensor that has a gradient and
+// three readers or more, the readers' backwards run in reverse program order: a rule of solvers,
+// not of the referee, since a schedule that breaks it still computes gradients, rounded differently.
+#ifndef STOWAGE_SOLVERS_PLAN_GRADIENT_SUMS_H_
+#define STOWAGE_SOLVERS_PLAN_GRADIENT_SUMS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "solvers/model/graph.h"
+#include "solvers/plan/schedule.h"
+
+namespace stowage {
+
+// Immutable, hence safe to share between threads.
+class GradientSums {
+ public:
+  // O(V + E).
+  explicit GradientSums(const Graph& graph);
+  // The same in terms of groups of vertices whose backwards run one after the other, in reverse: groups
+  // by position, each with its members, rising. A group that reads a tensor before another one does,
+  // yet comes after it, is not held to anything: see KeptBy for the last word. O(V + E).
+  GradientSums(const Graph& graph, const std::vector<std::vector<int>>& groups);
+
+  // Vertices whose backwards run before that of v; the rest follows from these.
+  absl::Span<const int> Before(int v) const { return before_.Of(v); }
+  // Vertices whose backwards run after that of v.
+  absl::Span<const int> After(int v) const { return after_.Of(v); }
+
+  // Of a valid schedule of the graph. O(V + E + instructions).
+  bool KeptBy(const Schedule& schedule) const;
+
+ private:
+  struct Pair {
+    int vertex;
+    int other;
+  };
+  // Others by vertex.
+  class Lists {
+   public:
+    Lists() = default;
+    Lists(int vertices, const std::vector<Pair>& pairs);
+    absl::Span<const int> Of(int v) const {
+      const size_t begin = first_[static_cast<size_t>(v)];
+      return {others_.data() + begin, first_[static_cast<size_t>(v) + 1] - begin};
+    }
+
+   private:
+    std::vector<size_t> first_;
+    std::vector<int> others_;
+  };
+
+  GradientSums(const Graph& graph, const std::vector<int>& group_of, int groups);
+
+  Lists before_;
+  Lists after_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_PLAN_GRADIENT_SUMS_H_
