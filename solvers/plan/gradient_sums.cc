@@ -8,12 +8,17 @@ namespace {
 
 size_t Index(int i) { return static_cast<size_t>(i); }
 
-// By vertex, each once, rising.
+// By vertex, each once, rising; those of a view are those of what it is a view of.
 std::vector<std::vector<int>> ReadersOf(const Graph& graph) {
   std::vector<std::vector<int>> readers(Index(graph.size()));
+  std::vector<int> seen_in(Index(graph.size()));
   for (int v = 0; v < graph.size(); ++v) {
-    for (const GraphInput& input : graph.vertex(v).inputs) {
-      std::vector<int>& of_input = readers[static_cast<size_t>(input.vertex)];
+    const Vertex& vertex = graph.vertex(v);
+    const bool view = vertex.alias == AliasKind::kView;
+    seen_in[Index(v)] = view ? seen_in[static_cast<size_t>(vertex.inputs[0].vertex)] : v;
+    for (size_t i = view ? 1 : 0; i < vertex.inputs.size(); ++i) {
+      const auto input = static_cast<size_t>(vertex.inputs[i].vertex);
+      std::vector<int>& of_input = readers[Index(seen_in[input])];
       if (of_input.empty() || of_input.back() != v) of_input.push_back(v);
     }
   }

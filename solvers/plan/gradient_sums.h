@@ -2,9 +2,14 @@
 //
 // A tensor that several vertices read gets a gradient from each, and they are added up as they come.
 // Plain training runs backwards in reverse program order. Two summands may come in either order, as
-// addition commutes; three or more may not, as it does not associate in floating point. So of a tensor that has a gradient and
-// three readers or more, the readers' backwards run in reverse program order: a rule of solvers,
-// not of the referee, since a schedule that breaks it still computes gradients, rounded differently.
+// addition commutes; three or more may not, as it does not associate in floating point. So of a
+// tensor that has a gradient and three readers or more, the readers' backwards run in reverse program
+// order: a rule of solvers, not of the referee, since a schedule that breaks it still computes
+// gradients, rounded differently.
+//
+// The readers of a view count as those of the tensor: exactly right for an op that hands its input on
+// as it is, to which they then give directly. A view with a backward of its own gives at its own place;
+// it is taken to be one of the tensor's few readers, or one of views alone, as slices are.
 #ifndef STOWAGE_SOLVERS_PLAN_GRADIENT_SUMS_H_
 #define STOWAGE_SOLVERS_PLAN_GRADIENT_SUMS_H_
 

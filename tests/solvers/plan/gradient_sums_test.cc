@@ -54,6 +54,28 @@ TEST(GradientSums, OfTwoReadersCommute) {
   EXPECT_TRUE(GradientSums(graph).KeptBy(With(graph, {3, 1, 2, 0})));
 }
 
+// What hands its input on as it is has no gradient of its own to give.
+TEST(GradientSums, ReadersOfAViewAreThoseOfItsTensor) {
+  GraphSpec spec;
+  for (int v = 0; v < 6; ++v) {
+    Vertex vertex;
+    vertex.id = vertex.program_order = v;
+    vertex.output = vertex.output_gradient = Bytes(4);
+    vertex.forward_time = vertex.backward_time = Nanos(1);
+    if (v > 0) vertex.inputs = {{v == 3 ? 2 : 0, false}};  // 3 reads 0 through its view 2
+    if (v == 2) vertex.alias = AliasKind::kView;
+    if (v == 5) vertex.inputs = {{1, false}, {3, false}, {4, false}};
+    spec.vertices.push_back(vertex);
+  }
+  const Graph graph = *Graph::Create(std::move(spec));
+  const GradientSums sums(graph);
+  EXPECT_EQ(sums.Before(1), std::vector<int>{3});
+  EXPECT_EQ(sums.Before(3), std::vector<int>{4});
+  EXPECT_TRUE(sums.Before(2).empty());
+  EXPECT_TRUE(sums.KeptBy(With(graph, {5, 4, 3, 1, 2, 0})));
+  EXPECT_FALSE(sums.KeptBy(With(graph, {5, 4, 1, 3, 2, 0})));
+}
+
 TEST(GradientSums, ThereAreNoneWithoutAGradient) {
   const Graph graph = Fan(3, Bytes(0));
   EXPECT_TRUE(GradientSums(graph).KeptBy(With(graph, {4, 1, 2, 3, 0})));

@@ -13,8 +13,12 @@
 #include "solvers/graph/checkpoint_solvers.h"
 #include "solvers/graph/least_need.h"
 #include "solvers/graph/linearize.h"
+#include "solvers/networks/network_graph.h"
+#include "solvers/networks/networks.h"
+#include "solvers/plan/gradient_sums.h"
 #include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/graph_store_all.h"
 #include "tests/solvers/graph_file.h"
 #include "tests/solvers/random_graph.h"
 
@@ -125,6 +129,31 @@ TEST(GraphQuality, NeverSlowerThanChainSolversAndCheckpoints) {
     ExpectNeverSlowerThanTheChainSolvers(graph, frontier);
     ExpectNeverSlowerThanItsCheckpoints(graph, frontier);
   }
+}
+
+// Ops that hand their input on as it is stand among the many readers of what it was.
+TEST(GraphQuality, PlansCellNetworks) {
+  NetworkOptions network;
+  network.name = "darts_v2";
+  network.batch = 8;
+  const Graph graph = *GraphOf(*MakeNetwork(network), ModelledV100());
+  const Bytes all = SimulateGraph(graph, StoreAllSchedule(graph))->peak;
+  const Bytes budget(all.value() * 15 / 100);  // less than checkpoints need
+  StopToken stop;
+  SolveOptions options;
+  options.stop = &stop;
+  Schedule found;
+  options.incumbent = [&](const Schedule& schedule) {
+    found = schedule;
+    stop.RequestStop();
+  };
+  const absl::StatusOr<Plan> plan = OrderSearchSolver().Solve(graph, budget, options);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kCancelled);
+  const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, found);
+  ASSERT_TRUE(simulation.ok()) << simulation.status();
+  EXPECT_LE(simulation->peak, budget);
+  EXPECT_LE(simulation->makespan.value(), graph.ideal_time().value() * 2);
+  EXPECT_TRUE(GradientSums(graph).KeptBy(found));
 }
 
 // What is recomputed takes about half the time that the chain solver's schedules take for it.
