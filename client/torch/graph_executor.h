@@ -31,10 +31,10 @@ class GraphExecutor {
                                                                MemoryMeter* meter = nullptr);
 
   // One step on the model's inputs, in order: as ChainExecutor::Step, the same errors and what they
-  // leave; but after RESOURCE_EXHAUSTED some of the step's memory may be held a little longer. Gradients equal those of plain training bit for bit where the schedule runs the backwards in
-  // reverse program order; in another order a tensor with three readers or more adds up what they
-  // give in that order. The loss is the sum of all scalars that nobody reads. An input that the caller holds on to
-  // stays in memory also where the plan drops it.
+  // leave. Gradients equal those of plain training bit for bit where the schedule keeps the order of
+  // sums (solvers/plan/gradient_sums.h), as those of all our solvers do. The loss is the sum of all
+  // scalars that nobody reads. An input that the caller holds on to stays in memory also where the plan
+  // drops it.
   absl::StatusOr<StepReport> Step(std::vector<at::Tensor> inputs, const at::Tensor& target);
 
   // What the referee says about the schedule under the profile's costs.

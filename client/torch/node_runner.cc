@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/torch/run_backward.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {
@@ -165,7 +166,7 @@ std::vector<at::Tensor> NodeRunner::Backward(int v, SavedNode saved, at::Tensor 
     roots.push_back(saved.passed[i]);
     given.push_back(std::move(running[i]));
   }
-  torch::autograd::backward(roots, given);
+  RunBackward(roots, given);
   running = std::move(*saved.gradients);
   saved = {};
   roots.clear();

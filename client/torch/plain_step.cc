@@ -1,12 +1,12 @@
 #include "client/torch/plain_step.h"
 
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <cstdint>
 #include <utility>
 
 #include "client/torch/model_state.h"
+#include "client/torch/run_backward.h"
 #include "client/torch/torch_status.h"
 #include "client/torch/tracking_allocator.h"
 
@@ -21,7 +21,7 @@ double Train(const ChainModel& model, const at::Tensor& input, const at::Tensor&
   const at::Tensor loss = model.loss()(activation, target);
   activation.reset();
   const double value = loss.item<double>();
-  if (loss.requires_grad()) loss.backward();
+  if (loss.requires_grad()) RunBackward({loss}, {});
   return value;
 }
 
@@ -70,7 +70,7 @@ double TrainGraph(const GraphModel& model, std::vector<at::Tensor> inputs,
     value += loss.item<double>();
     if (loss.requires_grad()) roots.push_back(std::move(loss));
   }
-  if (!roots.empty()) torch::autograd::backward(roots, {});
+  if (!roots.empty()) RunBackward(roots, {});
   return value;
 }
 

@@ -2,11 +2,11 @@
 
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "client/torch/run_backward.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {
@@ -98,7 +98,7 @@ SavedForward StageRunner::ForwardSaving(int l, const at::Tensor& input) {
 at::Tensor StageRunner::Backward(int l, const SavedForward& saved, at::Tensor gradient) {
   const bool flows = gradient.defined() || l > model_->length();
   if (!flows || !saved.output.requires_grad()) return {};
-  torch::autograd::backward({saved.output}, {gradient});
+  RunBackward({saved.output}, {gradient});
   return saved.input.grad();
 }
 

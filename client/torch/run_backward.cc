@@ -1,0 +1,44 @@
+#include "client/torch/run_backward.h"
+
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <memory>
+
+namespace stowage {
+namespace {
+
+// Runs after everything else in a queue: the engine takes the youngest first, and drops what belongs
+// to a backward that is over.
+class Oldest final : public torch::autograd::Node {
+ public:
+  explicit Oldest(const at::Tensor& gradient) : Node(/*sequence_nr=*/0) {
+    add_input_metadata(gradient);
+  }
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& /*gradients*/) override {
+    return {};
+  }
+};
+
+void EmptyQueue() {
+  const at::Tensor nothing = at::empty({0});
+  torch::autograd::Engine::get_default_engine().execute(
+      {torch::autograd::Edge(std::make_shared<Oldest>(nothing), 0)}, {nothing},
+      /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/true);
+}
+
+}  // namespace
+
+void RunBackward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients) {
+  try {
+    torch::autograd::backward(roots, gradients);
+  } catch (...) {
+    EmptyQueue();
+    throw;
+  }
+}
+
+}  // namespace stowage

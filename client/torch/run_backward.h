@@ -1,0 +1,21 @@
+// A backward through autograd that leaves nothing behind when it throws.
+//
+// Backwards that were ready to run when another one threw stay in the engine's queue of the thread, with
+// the gradients that they were given, until some later backward happens to come across them: memory
+// that a step which ran out of it has to give back.
+#ifndef STOWAGE_CLIENT_TORCH_RUN_BACKWARD_H_
+#define STOWAGE_CLIENT_TORCH_RUN_BACKWARD_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace stowage {
+
+// torch::autograd::backward of `roots` from `gradients`, which are as many or none; uses up the
+// graphs. Throws what that throws.
+void RunBackward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_RUN_BACKWARD_H_
