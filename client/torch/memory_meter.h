@@ -17,6 +17,11 @@ class MemoryMeter {
   // Most live bytes since the last ResetPeak.
   virtual Bytes peak() const = 0;
   virtual void ResetPeak() = 0;
+
+  // What the allocator holds of the device for them, and its most since the last ResetPeak: more
+  // than is live where it keeps what is freed.
+  virtual Bytes reserved() const { return current(); }
+  virtual Bytes peak_reserved() const { return peak(); }
 };
 
 }  // namespace stowage

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/host_pool.h"
 
 namespace stowage {
 
@@ -13,6 +14,8 @@ absl::Status CurrentExceptionToStatus(const std::string& where, absl::StatusCode
     throw;
   } catch (const c10::OutOfMemoryError& error) {
     return absl::ResourceExhaustedError(absl::StrCat(where, ": ", error.what_without_backtrace()));
+  } catch (const HostMemoryError& error) {
+    return absl::ResourceExhaustedError(absl::StrCat(where, ": ", error.what()));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(absl::StrCat(where, ": out of host memory"));
   } catch (const StageRuleError& error) {
