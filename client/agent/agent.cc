@@ -154,9 +154,8 @@ absl::StatusOr<AdoptedPlan> Agent::Adopt(absl::StatusOr<ClientPlan> answer, cons
   adopted.for_larger = answer->for_larger;
   adopted.request_time = answer->request_time;
   if (adopted.plan.status != PlanStatus::kFound) return adopted;
-  absl::StatusOr<std::unique_ptr<ChainExecutor>> executor =
-      ChainExecutor::Create(model_, chain(), adopted.plan.schedule, options_.profile.meter,
-                            BatchShape::Of(input, target));
+  absl::StatusOr<std::unique_ptr<ChainExecutor>> executor = ChainExecutor::Create(
+      model_, chain(), adopted.plan.schedule, options_.device, BatchShape::Of(input, target));
   if (!executor.ok()) return executor.status();
   executor_ = *std::move(executor);
   for_larger_ = adopted.for_larger;

@@ -39,6 +39,8 @@ struct AgentOptions {
   // For one plan, all of its requests together; the profiling not counted.
   std::chrono::milliseconds plan_timeout{60000};
   ProfileOptions profile;
+  // That steps run on; null as ChainExecutor::Create has it.
+  ExecutionDevice* device = nullptr;
   // Solver and slots, both part of the key. The defaults leave them to the planner. Plans always only
   // recompute: ChainExecutor carries out no transfers.
   KeyOptions plan;

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/model_state.h"
-#include "client/torch/one_stream.h"
+#include "client/torch/saved_tensor_scope.h"
+#include "client/torch/step_run.h"
 #include "client/torch/torch_status.h"
-#include "client/torch/tracking_allocator.h"
 
 namespace stowage {
 namespace {
@@ -28,47 +28,81 @@ absl::Status CheckChain(const ChainModel& model, const Chain& chain) {
   return absl::OkStatus();
 }
 
+// A smaller batch saves less.
+void CheckParts(const std::vector<StoragePtr>& parts, const std::vector<Bytes>& listed) {
+  if (parts.size() != listed.size()) {
+    throw StageRuleError(absl::StrCat("its graph saves ", parts.size(),
+                                      " tensors of its own, the profile lists ", listed.size()));
+  }
+  for (size_t k = 0; k < parts.size(); ++k) {
+    const Bytes bytes(static_cast<int64_t>(parts[k]->nbytes()));
+    if (bytes <= listed[k]) continue;
+    throw StageRuleError(absl::StrCat("saved tensor ", k + 1, " has ", bytes.value(),
+                                      " bytes, in the profile ", listed[k].value()));
+  }
+}
+
 }  // namespace
 
-struct ChainExecutor::StepState {
-  StageRunner runner;
-  HeldTensors held;
-  at::Tensor gradient;  // of the activation whose backward is next
-  StepReport report;
-};
-
 ChainExecutor::ChainExecutor(const ChainModel* model, Chain chain, Schedule schedule,
-                             Simulation prediction, MemoryMeter* meter,
+                             Simulation prediction, ExecutionDevice* device,
                              std::optional<BatchShape> batch)
     : model_(model),
       chain_(std::move(chain)),
       schedule_(std::move(schedule)),
       prediction_(prediction),
-      meter_(meter),
-      batch_(std::move(batch)) {}
+      device_(device),
+      batch_(std::move(batch)),
+      moves_saved_(static_cast<size_t>(model->length()) + 2, false),
+      moves_parts_(moves_saved_.size(), false) {
+  for (const Instruction& i : schedule_) {
+    if (i.op != Op::kOffloadStart) continue;
+    const auto l = static_cast<size_t>(i.stage);
+    if (i.tensor == TensorKind::kSaved) moves_saved_[l] = true;
+    if (i.part > 0) moves_parts_[l] = true;
+    if (i.tensor == TensorKind::kActivation && l == 0) moves_input_ = true;
+  }
+}
 
 absl::StatusOr<std::unique_ptr<ChainExecutor>> ChainExecutor::Create(
-    const ChainModel* model, Chain chain, Schedule schedule, MemoryMeter* meter,
+    const ChainModel* model, Chain chain, Schedule schedule, ExecutionDevice* device,
     std::optional<BatchShape> batch) {
-  absl::Status status = CheckOneStream(schedule);
+  const absl::StatusOr<ExecutionDevice*> used = DeviceOrInstalled(device);
+  if (!used.ok()) return used.status();
+  absl::Status status = CheckCarriedOut(schedule, **used);
   if (status.ok()) status = CheckChain(*model, chain);
   if (!status.ok()) return status;
-  absl::StatusOr<Simulation> prediction = Simulate(chain, schedule);
+  const TransferModel* const link = (*used)->link();
+  absl::StatusOr<Simulation> prediction =
+      link == nullptr ? Simulate(chain, schedule) : Simulate(chain, schedule, *link);
   if (!prediction.ok()) return prediction.status();
-  absl::StatusOr<MemoryMeter*> used_meter = MeterOrInstalled(meter);
-  if (!used_meter.ok()) return used_meter.status();
-  return std::unique_ptr<ChainExecutor>(
-      new ChainExecutor(model, std::move(chain), std::move(schedule), *std::move(prediction),
-                        *used_meter, std::move(batch)));
+  return std::unique_ptr<ChainExecutor>(new ChainExecutor(
+      model, std::move(chain), std::move(schedule), *prediction, *used, std::move(batch)));
+}
+
+// What of it can go to the host, if the schedule moves anything of it.
+std::vector<StoragePtr> ChainExecutor::ForwardSaving(int l, StepState* state, SavedForward* saved) {
+  const auto run = [&] {
+    *saved = state->runner.ForwardSaving(l, state->held.Activation(l - 1));
+    return saved->output;
+  };
+  if (!moves_saved_[static_cast<size_t>(l)]) {
+    run();
+    return {};
+  }
+  std::vector<StoragePtr> parts = MovableParts(device_, run);
+  if (moves_parts_[static_cast<size_t>(l)]) CheckParts(parts, chain_.stage(l).saved_tensors);
+  return parts;
 }
 
 void ChainExecutor::RunForward(const Instruction& instruction, StepState* state) {
   const int l = instruction.stage;
-  const at::Tensor& input = state->held.Activation(l - 1);
   if (instruction.op == Op::kForwardKeepAll) {
-    state->held.PutSaved(l, state->runner.ForwardSaving(l, input));
+    SavedForward saved;
+    std::vector<StoragePtr> parts = ForwardSaving(l, state, &saved);
+    state->held.PutSaved(l, std::move(saved), std::move(parts));
   } else {
-    state->held.PutPlain(l, state->runner.Forward(l, input));
+    state->held.PutPlain(l, state->runner.Forward(l, state->held.Activation(l - 1)));
   }
   if (instruction.op == Op::kForwardKeepNothing) state->held.DropPlain(l - 1);
   if (l > model_->length()) state->report.loss = state->held.Activation(l).item<double>();
@@ -88,8 +122,7 @@ void ChainExecutor::Run(const Instruction& instruction, StepState* state) {
       state->held.DropPlain(l - 1);
       break;
     case Op::kDiscard:
-      instruction.tensor == TensorKind::kSaved ? state->held.DropSaved(l)
-                                               : state->held.DropPlain(l);
+      state->held.Discard(instruction.tensor, l);
       break;
     case Op::kReduce:
       state->held.Reduce(l);
@@ -98,22 +131,15 @@ void ChainExecutor::Run(const Instruction& instruction, StepState* state) {
     case Op::kOffloadWait:
     case Op::kPrefetchStart:
     case Op::kPrefetchWait:
-      throw std::logic_error("a transfer passed Create");
+      state->held.Transfer(instruction);
+      break;
   }
-  ++state->report.counts[static_cast<size_t>(instruction.op)];
 }
 
-absl::Status ChainExecutor::RunAll(StepState* state) {
-  for (size_t i = 0; i < schedule_.size(); ++i) {
-    try {
-      Run(schedule_[i], state);
-    } catch (...) {
-      return CurrentExceptionToStatus(absl::StrCat("instruction ", i, " (", ToString(schedule_[i]),
-                                                   "), ", model_->Describe(schedule_[i].stage)),
-                                      absl::StatusCode::kInternal);
-    }
-  }
-  return absl::OkStatus();
+absl::Status ChainExecutor::RunUpTo(size_t end, StepState* state) {
+  return RunInstructions(
+      schedule_, end, [&](const Instruction& i) { Run(i, state); },
+      [this](int l) { return model_->Describe(l); }, &state->next, &state->report);
 }
 
 absl::Status ChainExecutor::CheckBatch(const at::Tensor& input, const at::Tensor& target) const {
@@ -137,14 +163,21 @@ absl::StatusOr<StepReport> ChainExecutor::Step(const at::Tensor& input, const at
   try {
     model_->EnsureGradients();
     StateGuard before(model_->buffers());
-    StepState state{StageRunner(model_), HeldTensors(model_->length() + 1, input), {}, {}};
-    const StepMeter step(meter_, Bytes(static_cast<int64_t>(input.nbytes())));
+    const bool copies = moves_input_ && !CanLend(input, *device_);
+    StepState state{StageRunner(model_),
+                    HeldTensors(model_->length() + 1, copies ? input.clone() : input, device_)};
+    const StepMeter step(device_->meter(), Bytes(static_cast<int64_t>(input.nbytes())),
+                         device_->host());
     state.runner.BeginStep(target);
-    absl::Status status = RunAll(&state);
-    if (!status.ok()) return status;
+    absl::Status status = RunUpTo(schedule_.size(), &state);
     step.Finish(&state.report);
+    const absl::Status released = state.held.Release();
+    if (status.ok()) status = released;
+    if (!status.ok()) return status;
     state.report.forwards = state.runner.forwards();
     state.report.recomputed_forwards = state.runner.recomputed_forwards();
+    state.report.sent = state.held.trips().sent();
+    state.report.fetched = state.held.trips().fetched();
     before.Dismiss();
     return state.report;
   } catch (...) {

@@ -53,7 +53,8 @@ absl::StatusOr<Passes> RunPasses(const ChainModel& model, const at::Tensor& inpu
 }
 
 bool SameBytes(const StageSample& a, const StageSample& b) {
-  return a.output == b.output && a.saved == b.saved && a.output_gradient == b.output_gradient;
+  return a.output == b.output && a.saved == b.saved && a.saved_tensors == b.saved_tensors &&
+         a.output_gradient == b.output_gradient;
 }
 
 // The passes' samples of one stage as one stage.
@@ -65,6 +66,7 @@ absl::StatusOr<Stage> Combine(const ChainModel& model, int l, const Passes& pass
   const StageSample& first = passes.front()[static_cast<size_t>(l)];
   stage.output = first.output;
   stage.saved = first.saved;
+  stage.saved_tensors = first.saved_tensors;
   stage.output_gradient = first.output_gradient;
   for (const std::vector<StageSample>& pass : passes) {
     const StageSample& sample = pass[static_cast<size_t>(l)];

@@ -8,9 +8,9 @@
 #include "client/torch/graph_tensors.h"
 #include "client/torch/model_state.h"
 #include "client/torch/node_runner.h"
-#include "client/torch/one_stream.h"
+#include "client/torch/saved_tensor_scope.h"
+#include "client/torch/step_run.h"
 #include "client/torch/torch_status.h"
-#include "client/torch/tracking_allocator.h"
 #include "solvers/plan/graph_simulate.h"
 
 namespace stowage {
@@ -40,12 +40,6 @@ absl::Status CheckGraph(const GraphModel& model, const Graph& graph) {
   return absl::OkStatus();
 }
 
-Bytes BytesOf(const std::vector<at::Tensor>& tensors) {
-  Bytes bytes;
-  for (const at::Tensor& tensor : tensors) bytes += Bytes(static_cast<int64_t>(tensor.nbytes()));
-  return bytes;
-}
-
 }  // namespace
 
 struct GraphExecutor::StepState {
@@ -53,41 +47,67 @@ struct GraphExecutor::StepState {
   GraphTensors tensors;
   std::vector<at::Tensor> sources;  // by vertex
   StepReport report;
+  size_t next = 0;  // instruction
 };
 
 GraphExecutor::GraphExecutor(const GraphModel* model, Graph graph, Schedule schedule,
-                             Simulation prediction, MemoryMeter* meter)
+                             Simulation prediction, ExecutionDevice* device)
     : model_(model),
       graph_(std::move(graph)),
       schedule_(std::move(schedule)),
       prediction_(prediction),
-      meter_(meter) {}
+      device_(device),
+      moves_extras_(static_cast<size_t>(model->size()), false),
+      moves_source_(moves_extras_.size(), false) {
+  for (const Instruction& i : schedule_) {
+    if (i.op != Op::kOffloadStart) continue;
+    (i.tensor == TensorKind::kSaved ? moves_extras_
+                                    : moves_source_)[static_cast<size_t>(i.stage) - 1] = true;
+  }
+}
 
 absl::StatusOr<std::unique_ptr<GraphExecutor>> GraphExecutor::Create(const GraphModel* model,
                                                                      Graph graph, Schedule schedule,
-                                                                     MemoryMeter* meter) {
-  absl::Status status = CheckOneStream(schedule);
+                                                                     ExecutionDevice* device) {
+  const absl::StatusOr<ExecutionDevice*> used = DeviceOrInstalled(device);
+  if (!used.ok()) return used.status();
+  absl::Status status = CheckCarriedOut(schedule, **used);
   if (status.ok()) status = CheckGraph(*model, graph);
   if (!status.ok()) return status;
-  absl::StatusOr<Simulation> prediction = SimulateGraph(graph, schedule);
+  const TransferModel* const link = (*used)->link();
+  absl::StatusOr<Simulation> prediction =
+      link == nullptr ? SimulateGraph(graph, schedule) : SimulateGraph(graph, schedule, *link);
   if (!prediction.ok()) return prediction.status();
-  absl::StatusOr<MemoryMeter*> used_meter = MeterOrInstalled(meter);
-  if (!used_meter.ok()) return used_meter.status();
-  return std::unique_ptr<GraphExecutor>(new GraphExecutor(
-      model, std::move(graph), std::move(schedule), *std::move(prediction), *used_meter));
+  return std::unique_ptr<GraphExecutor>(
+      new GraphExecutor(model, std::move(graph), std::move(schedule), *prediction, *used));
+}
+
+void GraphExecutor::ForwardSaving(int v, StepState* state) {
+  SavedNode saved;
+  const auto run = [&] {
+    saved = state->runner.ForwardSaving(v, state->tensors.Inputs(v));
+    return graph_.storage(v) == v ? saved.output : at::Tensor();
+  };
+  std::vector<StoragePtr> extras;
+  if (moves_extras_[static_cast<size_t>(v)]) {
+    extras = MovableParts(device_, run);
+  } else {
+    run();
+  }
+  state->tensors.PutSaved(v, std::move(saved), std::move(extras));
 }
 
 void GraphExecutor::RunForward(const Instruction& instruction, StepState* state) {
   const int v = instruction.stage - 1;
   GraphTensors& tensors = state->tensors;
   if (model_->is_input(v)) {
-    tensors.PutSource(v, std::move(state->sources[static_cast<size_t>(v)]));
+    tensors.PutSource(v, std::exchange(state->sources[static_cast<size_t>(v)], {}));
     return;
   }
   const bool first = !tensors.Value(v).defined();
   // A graph that holds nothing of its own costs nothing, and the backward may want it.
   if (instruction.op == Op::kForwardKeepAll || graph_.vertex(v).extra_saved == Bytes(0)) {
-    tensors.PutSaved(v, state->runner.ForwardSaving(v, tensors.Inputs(v)));
+    ForwardSaving(v, state);
   } else {
     tensors.PutPlain(v, state->runner.Forward(v, tensors.Inputs(v)));
   }
@@ -124,31 +144,18 @@ void GraphExecutor::Run(const Instruction& instruction, StepState* state) {
       RunBackward(v, state);
       break;
     case Op::kDiscard:
-      instruction.tensor == TensorKind::kSaved ? state->tensors.DropSaved(v)
-                                               : state->tensors.DropTensor(v);
+      state->tensors.Discard(instruction.tensor, v);
       break;
-    case Op::kForwardKeepNothing:
-    case Op::kReduce:
     case Op::kOffloadStart:
     case Op::kOffloadWait:
     case Op::kPrefetchStart:
     case Op::kPrefetchWait:
+      state->tensors.Transfer(instruction);
+      break;
+    case Op::kForwardKeepNothing:
+    case Op::kReduce:
       throw std::logic_error("no instruction of graphs passed Create");
   }
-  ++state->report.counts[static_cast<size_t>(instruction.op)];
-}
-
-absl::Status GraphExecutor::RunAll(StepState* state) {
-  for (size_t i = 0; i < schedule_.size(); ++i) {
-    try {
-      Run(schedule_[i], state);
-    } catch (...) {
-      return CurrentExceptionToStatus(absl::StrCat("instruction ", i, " (", ToString(schedule_[i]),
-                                                   "), ", model_->Describe(schedule_[i].stage - 1)),
-                                      absl::StatusCode::kInternal);
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::Status GraphExecutor::CheckInputs(const std::vector<at::Tensor>& inputs) const {
@@ -178,18 +185,30 @@ absl::StatusOr<StepReport> GraphExecutor::Step(std::vector<at::Tensor> inputs,
   try {
     model_->EnsureGradients();
     StateGuard before(model_->buffers());
-    const StepMeter step(meter_, BytesOf(inputs));
-    StepState state{NodeRunner(model_), GraphTensors(&graph_), {}, {}};
+    StepState state{NodeRunner(model_), GraphTensors(&graph_, device_), {}, {}};
     state.sources.resize(static_cast<size_t>(model_->size()));
+    Bytes bytes;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      state.sources[static_cast<size_t>(model_->inputs()[i])] = std::move(inputs[i]);
+      const auto v = static_cast<size_t>(model_->inputs()[i]);
+      const bool copies = moves_source_[v] && !CanLend(inputs[i], *device_);
+      state.sources[v] = copies ? inputs[i].clone() : inputs[i];
+      bytes += Bytes(static_cast<int64_t>(inputs[i].nbytes()));
+      inputs[i].reset();
     }
+    const StepMeter step(device_->meter(), bytes, device_->host());
     state.runner.BeginStep(target);
-    absl::Status status = RunAll(&state);
-    if (!status.ok()) return status;
+    absl::Status status = RunInstructions(
+        schedule_, schedule_.size(), [&](const Instruction& i) { Run(i, &state); },
+        [this](int number) { return model_->Describe(number - 1); }, &state.next, &state.report);
     step.Finish(&state.report);
+    state.sources.clear();
+    const absl::Status released = state.tensors.Release();
+    if (status.ok()) status = released;
+    if (!status.ok()) return status;
     state.report.forwards = state.runner.forwards();
     state.report.recomputed_forwards = state.runner.recomputed_forwards();
+    state.report.sent = state.tensors.trips().sent();
+    state.report.fetched = state.tensors.trips().fetched();
     before.Dismiss();
     return state.report;
   } catch (...) {

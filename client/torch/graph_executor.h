@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/torch/execution_device.h"
 #include "client/torch/graph_model.h"
-#include "client/torch/memory_meter.h"
 #include "client/torch/step_report.h"
 #include "solvers/model/graph.h"
 #include "solvers/plan/schedule.h"
@@ -22,19 +22,17 @@ namespace stowage {
 // Not thread-safe. The model must outlive the executor and keep its nodes.
 class GraphExecutor {
  public:
-  // `graph` is the model's profile, `meter` null for the installed TrackingAllocator.
-  // INVALID_ARGUMENT: the graph is not that of the model, or the referee does not accept the
-  // schedule on it. UNIMPLEMENTED: the schedule has transfers, or communication beside compute; the
-  // message names the first. FAILED_PRECONDITION: nothing measures memory.
+  // `graph` is the model's profile; device and errors as ChainExecutor::Create has them.
   static absl::StatusOr<std::unique_ptr<GraphExecutor>> Create(const GraphModel* model, Graph graph,
                                                                Schedule schedule,
-                                                               MemoryMeter* meter = nullptr);
+                                                               ExecutionDevice* device = nullptr);
 
   // One step on the model's inputs, in order: as ChainExecutor::Step, the same errors and what they
   // leave. Gradients equal those of plain training bit for bit where the schedule keeps the order of
   // sums (solvers/plan/gradient_sums.h), as those of all our solvers do. The loss is the sum of all
   // scalars that nobody reads. An input that the caller holds on to stays in memory also where the plan
-  // drops it.
+  // drops it, but not while the plan has it on the host: its memory is taken away and given back as that of
+  // ChainExecutor::Step.
   absl::StatusOr<StepReport> Step(std::vector<at::Tensor> inputs, const at::Tensor& target);
 
   // What the referee says about the schedule under the profile's costs.
@@ -44,18 +42,21 @@ class GraphExecutor {
   struct StepState;
 
   GraphExecutor(const GraphModel* model, Graph graph, Schedule schedule, Simulation prediction,
-                MemoryMeter* meter);
+                ExecutionDevice* device);
   absl::Status CheckInputs(const std::vector<at::Tensor>& inputs) const;
+  void ForwardSaving(int v, StepState* state);
   void RunForward(const Instruction& instruction, StepState* state);
   void RunBackward(int v, StepState* state);
   void Run(const Instruction& instruction, StepState* state);
-  absl::Status RunAll(StepState* state);
 
   const GraphModel* model_;
   Graph graph_;
   Schedule schedule_;
   Simulation prediction_;
-  MemoryMeter* meter_;
+  ExecutionDevice* device_;
+  // By vertex: whether extras, or a source's tensor, move.
+  std::vector<bool> moves_extras_;
+  std::vector<bool> moves_source_;
 };
 
 }  // namespace stowage

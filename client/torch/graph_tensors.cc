@@ -6,8 +6,10 @@
 
 namespace stowage {
 
-GraphTensors::GraphTensors(const Graph* graph)
-    : graph_(*graph), vertices_(static_cast<size_t>(graph->size())) {}
+GraphTensors::GraphTensors(const Graph* graph, ExecutionDevice* device)
+    : graph_(*graph),
+      trips_(std::make_unique<HostTrips>(device)),
+      vertices_(static_cast<size_t>(graph->size())) {}
 
 std::vector<at::Tensor> GraphTensors::Inputs(int v) const {
   std::vector<at::Tensor> inputs;
@@ -17,8 +19,8 @@ std::vector<at::Tensor> GraphTensors::Inputs(int v) const {
   return inputs;
 }
 
-void GraphTensors::PutSource(int v, at::Tensor tensor) {
-  vertex(v).value = vertex(v).data.Borrow(std::move(tensor));
+void GraphTensors::PutSource(int v, const at::Tensor& tensor) {
+  vertex(v).value = vertex(v).data.Borrow(tensor);
 }
 
 // Where the graph says that v lives in the memory of its first input, the bytes are there already.
@@ -30,7 +32,7 @@ void GraphTensors::Keep(int v, const at::Tensor& output) {
     throw StageRuleError(owns ? "its output is a view of its input, which the plan does not know"
                               : "its output is no view of its input, as the plan has it");
   }
-  if (owns && kept.data.held()) {
+  if (owns && kept.data.home()) {
     kept.data.Join(output);
   } else if (owns) {
     kept.data.Own(output);
@@ -40,9 +42,40 @@ void GraphTensors::Keep(int v, const at::Tensor& output) {
 
 void GraphTensors::PutPlain(int v, const at::Tensor& output) { Keep(v, output); }
 
-void GraphTensors::PutSaved(int v, SavedNode saved) {
+void GraphTensors::PutSaved(int v, SavedNode saved, std::vector<StoragePtr> extras) {
   Keep(v, saved.output);
   vertex(v).saved = std::move(saved);
+  vertex(v).extras = std::move(extras);
+}
+
+SavedNode GraphTensors::TakeSaved(int v) {
+  // The backward frees them one by one.
+  vertex(v).extras.clear();
+  return std::move(vertex(v).saved);
+}
+
+void GraphTensors::Discard(TensorKind tensor, int v) {
+  trips_->Discard(tensor, v + 1);
+  if (tensor == TensorKind::kSaved) return DropSaved(v);
+  vertex(v).data.Free();
+}
+
+void GraphTensors::Transfer(const Instruction& i) {
+  VertexState& moved = vertex(i.stage - 1);
+  const bool saved = i.tensor == TensorKind::kSaved;
+  if (i.op == Op::kOffloadStart) {
+    const bool lent = !saved && graph_.vertex(i.stage - 1).inputs.empty();
+    trips_->StartOffload(i, saved ? moved.extras : std::vector<StoragePtr>{moved.data.home()},
+                         lent);
+    return;
+  }
+  trips_->Continue(i);
+  if (!saved) moved.data.Follow();
+}
+
+absl::Status GraphTensors::Release() {
+  vertices_.clear();
+  return trips_ ? trips_->ReturnLent() : absl::OkStatus();
 }
 
 }  // namespace stowage

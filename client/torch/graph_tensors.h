@@ -1,52 +1,68 @@
 // What an executor of graphs holds at one moment: tensors, what graphs saved, and gradients, with the
 // ownership that the referee accounts (solvers/plan/graph_simulate.h).
 //
-// The caller keeps to a schedule that the referee accepted; nothing is checked twice. Not
-// thread-safe.
+// The caller keeps to a schedule that the referee accepted; nothing is checked twice. Transfers throw
+// what HostTrips throws. Not thread-safe.
 #ifndef STOWAGE_CLIENT_TORCH_GRAPH_TENSORS_H_
 #define STOWAGE_CLIENT_TORCH_GRAPH_TENSORS_H_
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "client/torch/host_trips.h"
 #include "client/torch/node_runner.h"
 #include "client/torch/shared_data.h"
 #include "solvers/model/graph.h"
+#include "solvers/plan/schedule.h"
 
 namespace stowage {
 
 class GraphTensors {
  public:
   // The graph must outlive the object.
-  explicit GraphTensors(const Graph* graph);
+  GraphTensors(const Graph* graph, ExecutionDevice* device);
+  GraphTensors(GraphTensors&&) = default;
+  ~GraphTensors() { Release().IgnoreError(); }
 
   // The plain tensors that v reads.
   std::vector<at::Tensor> Inputs(int v) const;
   const at::Tensor& Value(int v) const { return vertex(v).value; }
 
   // The tensor of a source.
-  void PutSource(int v, at::Tensor tensor);
+  void PutSource(int v, const at::Tensor& tensor);
   // What a forward of v made. Throws StageRuleError where it is a view and the graph says it is not,
   // or the other way round.
   void PutPlain(int v, const at::Tensor& output);
-  void PutSaved(int v, SavedNode saved);
+  // `extras`: what of it can go to the host.
+  void PutSaved(int v, SavedNode saved, std::vector<StoragePtr> extras);
 
   // For the backward of v.
-  SavedNode TakeSaved(int v) { return std::move(vertex(v).saved); }
+  SavedNode TakeSaved(int v);
   // What readers have given to v so far; then there is none.
   at::Tensor TakeGradient(int v) { return std::move(vertex(v).gradient); }
   void PutGradient(int v, at::Tensor gradient) { vertex(v).gradient = std::move(gradient); }
 
-  void DropTensor(int v) { vertex(v).data.Free(); }
-  void DropSaved(int v) { vertex(v).saved = {}; }
+  void DropSaved(int v) { TakeSaved(v); }
+  // Of a tensor, or extras, that are here or on the host.
+  void Discard(TensorKind tensor, int v);
+  // A start or a wait.
+  void Transfer(const Instruction& i);
+
+  // Lets go of everything; callers who hold sources get back what is on the host of them, or the error
+  // says that one is lost.
+  absl::Status Release();
+  const HostTrips& trips() const { return *trips_; }
 
  private:
   struct VertexState {
     at::Tensor value;  // metadata, and the storage at which the bytes are
     SharedData data;   // of a vertex that owns its storage
     SavedNode saved;
+    std::vector<StoragePtr> extras;
     at::Tensor gradient;  // as far as it is known
   };
 
@@ -55,6 +71,7 @@ class GraphTensors {
   void Keep(int v, const at::Tensor& output);
 
   const Graph& graph_;
+  std::unique_ptr<HostTrips> trips_;  // null after a move
   std::vector<VertexState> vertices_;
 };
 

@@ -13,22 +13,53 @@ c10::StorageImpl* StorageOf(const at::Tensor& tensor) {
 
 }  // namespace
 
-HeldTensors::HeldTensors(int stages, at::Tensor input)
-    : plain_(static_cast<size_t>(stages) + 1), saved_(plain_.size()) {
+HeldTensors::HeldTensors(int stages, at::Tensor input, ExecutionDevice* device)
+    : trips_(std::make_unique<HostTrips>(device)),
+      plain_(static_cast<size_t>(stages) + 1),
+      saved_(plain_.size()),
+      parts_(plain_.size()) {
   plain_[0] = std::move(input);
 }
 
+HeldTensors& HeldTensors::operator=(HeldTensors&& other) {
+  Release().IgnoreError();
+  trips_ = std::move(other.trips_);
+  plain_ = std::move(other.plain_);
+  saved_ = std::move(other.saved_);
+  parts_ = std::move(other.parts_);
+  return *this;
+}
+
+bool HeldTensors::PlainHere(int l) const {
+  return plain_[static_cast<size_t>(l)].defined() && !trips_->IsAway(TensorKind::kActivation, l);
+}
+
+bool HeldTensors::OutputHere(int l) const {
+  // The part after the last saved tensor.
+  const int rest = static_cast<int>(parts_[static_cast<size_t>(l)].size()) + 1;
+  return output(l).defined() && !trips_->IsAway(TensorKind::kSaved, l) &&
+         !trips_->IsAway(TensorKind::kSaved, l, rest);
+}
+
 const at::Tensor& HeldTensors::Activation(int l) const {
-  const at::Tensor& plain = plain_[static_cast<size_t>(l)];
-  return plain.defined() ? plain : saved_[static_cast<size_t>(l)].output;
+  return PlainHere(l) ? plain_[static_cast<size_t>(l)] : output(l);
+}
+
+void HeldTensors::PutSaved(int l, SavedForward forward, std::vector<StoragePtr> parts_of_l) {
+  saved(l) = std::move(forward);
+  parts(l) = std::move(parts_of_l);
 }
 
 const SavedForward& HeldTensors::Saved(int l) {
+  // The backward frees them one by one.
+  parts(l).clear();
   c10::StorageImpl* bound = StorageOf(saved(l).input);
-  c10::StorageImpl* held = StorageOf(Activation(l - 1));
-  if (bound != held) {
+  const bool is_here = (PlainHere(l - 1) && bound == StorageOf(plain(l - 1))) ||
+                       (OutputHere(l - 1) && bound == StorageOf(output(l - 1)));
+  if (!is_here) {
     // A recomputed input, bit for bit what the graph saw. The activation owns the bytes and
     // outlives the backward.
+    const c10::StorageImpl* held = StorageOf(Activation(l - 1));
     void* data = const_cast<void*>(static_cast<const void*>(held->data()));
     bound->set_data_ptr(c10::DataPtr(data, held->device()));
   }
@@ -45,7 +76,7 @@ void HeldTensors::ReleaseFromGraph(int l, const at::Tensor& activation) {
 }
 
 void HeldTensors::DropPlain(int l) {
-  if (!plain(l).defined()) return;
+  if (!PlainHere(l)) return;
   ReleaseFromGraph(l, plain(l));
   plain(l).reset();
 }
@@ -53,11 +84,49 @@ void HeldTensors::DropPlain(int l) {
 void HeldTensors::DropSaved(int l) {
   ReleaseFromGraph(l, saved(l).output);
   saved(l) = {};
+  parts(l).clear();
 }
 
 void HeldTensors::Reduce(int l) {
   plain(l) = saved(l).output.variable_data();
+  trips_->Discard(TensorKind::kSaved, l);
   saved(l) = {};
+  parts(l).clear();
+}
+
+void HeldTensors::Discard(TensorKind tensor, int l) {
+  const bool plain_is_away = tensor == TensorKind::kActivation && !PlainHere(l);
+  trips_->Discard(tensor, l);
+  if (tensor == TensorKind::kSaved) return DropSaved(l);
+  if (plain_is_away) {
+    plain(l).reset();
+  } else {
+    DropPlain(l);
+  }
+}
+
+std::vector<StoragePtr> HeldTensors::StoragesOf(const Instruction& i) {
+  const int l = i.stage;
+  if (i.tensor == TensorKind::kActivation) return {StoragePtrOf(plain(l))};
+  const StoragePtr rest = StoragePtrOf(output(l));
+  if (i.part > parts(l).size()) return {rest};
+  if (i.part > 0) return {parts(l)[static_cast<size_t>(i.part) - 1]};
+  std::vector<StoragePtr> all = parts(l);
+  all.push_back(rest);
+  return all;
+}
+
+void HeldTensors::Transfer(const Instruction& i) {
+  if (i.op != Op::kOffloadStart) return trips_->Continue(i);
+  const bool lent = i.tensor == TensorKind::kActivation && i.stage == 0;
+  trips_->StartOffload(i, StoragesOf(i), lent);
+}
+
+absl::Status HeldTensors::Release() {
+  plain_.clear();
+  saved_.clear();
+  parts_.clear();
+  return trips_ ? trips_->ReturnLent() : absl::OkStatus();
 }
 
 }  // namespace stowage

@@ -6,6 +6,7 @@
 #include "client/torch/buffer_watch.h"
 #include "client/torch/cost_meter.h"
 #include "client/torch/model_state.h"
+#include "client/torch/saved_tensor_scope.h"
 #include "client/torch/stage_runner.h"
 #include "client/torch/torch_status.h"
 
@@ -80,8 +81,13 @@ class Pass {
   void SaveAndBackward(int l) {
     const Bytes before = meter_->current();
     SavedForward saved;
-    const Cost forward =
-        Measure(meter_, [&] { saved = runner_.ForwardSaving(l, activation(l - 1)); });
+    const Cost forward = Measure(meter_, [&] {
+      const SavedTensorScope scope;
+      saved = runner_.ForwardSaving(l, activation(l - 1));
+      for (const StoragePtr& tensor : scope.OwnedByGraph(saved.output.device())) {
+        sample(l).saved_tensors.push_back(Bytes(static_cast<int64_t>(tensor->nbytes())));
+      }
+    });
     sample(l).forward_saving_time = forward.time;
     sample(l).saved = forward.kept;
     sample(l).forward_saving_overhead = forward.overhead();

@@ -22,6 +22,7 @@ struct StageSample {
   Nanos backward_time;
   Bytes output;
   Bytes saved;
+  std::vector<Bytes> saved_tensors;  // that can go to the host one by one
   Bytes output_gradient;
   Bytes forward_saving_overhead;
   Bytes forward_overhead;

@@ -8,9 +8,10 @@
 #define STOWAGE_CLIENT_TORCH_SHARED_DATA_H_
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/StorageImpl.h>
 
 #include <vector>
+
+#include "client/torch/host_trips.h"
 
 namespace stowage {
 
@@ -25,20 +26,21 @@ class SharedData {
   void Own(const at::Tensor& tensor);
   // Holds on to a tensor of somebody else's. What comes back stands for it and, unlike the tensor,
   // loses its bytes with Free.
-  at::Tensor Borrow(at::Tensor tensor);
+  at::Tensor Borrow(const at::Tensor& tensor);
   // Frees the bytes of the tensor's storage, which are the same, and points it at these.
   void Join(const at::Tensor& tensor);
   void Free();
 
-  bool held() const { return held_; }
+  // The storage that has the bytes; null if nothing is held.
+  const StoragePtr& home() const { return home_; }
+  // After the home's bytes went somewhere else, or nowhere: all storages point there.
+  void Follow();
 
  private:
-  void PointAll(void* data, c10::Device device);
+  void PointTo(c10::StorageImpl* storage) const;
 
-  c10::DataPtr data_;
-  at::Tensor borrowed_;
-  bool held_ = false;
-  std::vector<c10::intrusive_ptr<c10::StorageImpl>> storages_;
+  StoragePtr home_;
+  std::vector<StoragePtr> storages_;
 };
 
 }  // namespace stowage

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 
+#include "client/torch/host_pool.h"
 #include "client/torch/memory_meter.h"
 #include "solvers/model/units.h"
 #include "solvers/plan/schedule.h"
@@ -17,6 +18,11 @@ struct StepReport {
   Nanos wall_time;
   // Highest memory of the step, the input counted, what was live before it not.
   Bytes peak;
+  // Most that the device's allocator held of the device meanwhile, whoever it was for.
+  Bytes peak_reserved;
+  Bytes sent;       // to host memory
+  Bytes fetched;    // from there
+  Bytes host_peak;  // most host memory of the step
   int forwards = 0;
   int recomputed_forwards = 0;
 
@@ -24,26 +30,33 @@ struct StepReport {
   std::array<int, 10> counts{};  // instructions carried out, by Op
 };
 
-// Measures from its construction on.
+// Measures from its construction on. `host` may be null.
 class StepMeter {
  public:
-  StepMeter(MemoryMeter* meter, Bytes input)
-      : meter_(meter), base_(meter->current() - input), start_(Clock::now()) {
+  StepMeter(MemoryMeter* meter, Bytes input, HostPool* host = nullptr)
+      : meter_(meter), host_(host), base_(meter->current() - input) {
     meter_->ResetPeak();
+    if (host_ == nullptr) return;
+    host_->ResetPeak();
+    host_base_ = host_->held();
   }
 
   void Finish(StepReport* report) const {
     const auto time = Clock::now() - start_;
     report->wall_time = Nanos(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
     report->peak = meter_->peak() - base_;
+    report->peak_reserved = meter_->peak_reserved();
+    if (host_ != nullptr) report->host_peak = host_->peak() - host_base_;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   MemoryMeter* meter_;
+  HostPool* host_;
   Bytes base_;
-  Clock::time_point start_;
+  Bytes host_base_;
+  Clock::time_point start_ = Clock::now();
 };
 
 }  // namespace stowage

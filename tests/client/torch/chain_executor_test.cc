@@ -133,15 +133,6 @@ TEST_F(ChainExecutorTest, CountsInstructions) {
   EXPECT_GT(report.wall_time, Nanos(0));
 }
 
-TEST_F(ChainExecutorTest, TransfersAreUnimplemented) {
-  Schedule schedule = StoreAllSchedule(chain_);
-  schedule.insert(schedule.begin() + 3,
-                  Instruction{Op::kOffloadStart, 2, TensorKind::kActivation, Stream::kToHost});
-  const absl::Status status = CreateError(chain_, schedule);
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("instruction 3 (offload-start"));
-}
-
 TEST_F(ChainExecutorTest, CommunicationBesideComputeIsUnimplemented) {
   Schedule schedule = StoreAllSchedule(chain_);
   schedule[1].stream = Stream::kCommunication;

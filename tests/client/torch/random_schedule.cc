@@ -1,5 +1,7 @@
 #include "tests/client/torch/random_schedule.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "solvers/plan/simulate.h"
@@ -63,6 +65,67 @@ Schedule Disturb(const Chain& chain, Schedule schedule, int count, std::mt19937*
     changed.insert(changed.begin() + j, second);
     changed.insert(changed.begin() + i, first);
     if (!Simulate(chain, changed).ok()) continue;
+    schedule = std::move(changed);
+    --count;
+  }
+  return schedule;
+}
+
+std::string Text(const Schedule& schedule) {
+  std::string text;
+  for (const Instruction& instruction : schedule) text += ToString(instruction) + "\n";
+  return text;
+}
+
+std::vector<Instruction> OffloadStarts(const Chain& chain) {
+  std::vector<Instruction> starts;
+  for (int l = 0; l <= chain.length(); ++l) {
+    starts.push_back(OffloadStart(TensorKind::kActivation, l));
+  }
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    for (int k = 0; k <= chain.stage(l).parts(); ++k) {
+      starts.push_back(OffloadStart(TensorKind::kSaved, l, k));
+    }
+  }
+  return starts;
+}
+
+std::vector<Instruction> OffloadStarts(const Graph& graph) {
+  std::vector<Instruction> starts;
+  for (int v = 0; v < graph.size(); ++v) {
+    if (graph.storage(v) == v) starts.push_back(OffloadStart(TensorKind::kActivation, v + 1));
+    if (graph.vertex(v).extra_saved > Bytes(0)) {
+      starts.push_back(OffloadStart(TensorKind::kSaved, v + 1));
+    }
+  }
+  return starts;
+}
+
+Schedule AddTrips(const std::vector<Instruction>& starts,
+                  const std::function<bool(const Schedule&)>& accepted, Schedule schedule,
+                  int count, std::mt19937* random) {
+  for (int attempt = 0; attempt < 400 * count && count > 0; ++attempt) {
+    const Instruction start =
+        starts[static_cast<size_t>(Pick(0, static_cast<int>(starts.size()) - 1, random))];
+    const int size = static_cast<int>(schedule.size());
+    const int low = Pick(0, size, random);
+    const int high = Pick(low, size, random);
+    std::array<int, 4> at{};
+    for (int& position : at) position = Pick(low, high, random);
+    std::sort(at.begin(), at.end());
+    Schedule changed = schedule;
+    const auto insert = [&](int position, const Instruction& instruction) {
+      changed.insert(changed.begin() + position, instruction);
+    };
+    if (Pick(0, 4, random) == 0) {
+      insert(at[2], Discard(start.tensor, start.stage));
+    } else {
+      insert(at[3], PrefetchWait(start.tensor, start.stage, start.part));
+      insert(at[2], PrefetchStart(start.tensor, start.stage, start.part));
+    }
+    insert(at[1], OffloadWait(start.tensor, start.stage, start.part));
+    insert(at[0], start);
+    if (!accepted(changed)) continue;
     schedule = std::move(changed);
     --count;
   }

@@ -1,0 +1,140 @@
+#include "client/torch/saved_tensor_scope.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/torch/torch_status.h"
+
+namespace stowage {
+
+// What was saved in one scope. Its hooks count themselves by sharing `hooks`.
+class SavedTensorRecord {
+ public:
+  struct Saved {
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+    std::shared_ptr<int> hooks;
+  };
+
+  std::shared_ptr<int> Add(const StoragePtr& storage) {
+    const auto known = std::find_if(saved_.begin(), saved_.end(), [&](const Saved& saved) {
+      return saved.storage.lock() == storage;
+    });
+    if (known != saved_.end()) return known->hooks;
+    saved_.push_back({c10::weak_intrusive_ptr<c10::StorageImpl>(storage), std::make_shared<int>()});
+    return saved_.back().hooks;
+  }
+
+  const std::vector<Saved>& saved() const { return saved_; }
+
+ private:
+  std::vector<Saved> saved_;
+};
+
+namespace {
+
+thread_local SavedTensorRecord* current_record = nullptr;
+
+class RememberingHooks final : public torch::autograd::SavedVariableHooks {
+ public:
+  explicit RememberingHooks(SavedTensorRecord* record) : record_(record) {}
+
+  void call_pack_hook(const at::Tensor& tensor) override {
+    // The graph must not hold the tensor's own node, which may hold these hooks. Unlike variable_data()
+    // this shares the version.
+    tensor_ = tensor.tensor_data();
+    version_ = tensor._version();
+    if (const StoragePtr storage = StoragePtrOf(tensor)) counted_ = record_->Add(storage);
+  }
+
+  at::Tensor call_unpack_hook() override {
+    TORCH_CHECK(tensor_._version() == version_,
+                "one of the variables needed for gradient computation has been modified by an "
+                "inplace operation: it is at version ",
+                tensor_._version(), ", saved was version ", version_);
+    return tensor_;
+  }
+
+ private:
+  SavedTensorRecord* record_;  // while packing only
+  at::Tensor tensor_;
+  int64_t version_ = 0;
+  std::shared_ptr<int> counted_;
+};
+
+class RememberingEngine final : public torch::autograd::Engine {
+ public:
+  std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    return std::make_unique<RememberingHooks>(current_record);
+  }
+};
+
+std::atomic<torch::autograd::Engine*> engine_before{nullptr};
+
+// Never destroyed: its threads, if it ever had any, would have to be stopped first.
+torch::autograd::Engine& OwnEngine() {
+  static auto* const engine = new RememberingEngine();
+  return *engine;
+}
+
+torch::autograd::Engine& EngineOfThread() {
+  return current_record != nullptr ? OwnEngine() : *engine_before.load();
+}
+
+// Also again, where an embedded Python has installed its engine since.
+void EnsureInstalled() {
+  static auto* const mutex = new std::mutex();
+  const std::lock_guard<std::mutex> lock(*mutex);
+  torch::autograd::Engine& installed = torch::autograd::Engine::get_default_engine();
+  if (&installed == &OwnEngine()) return;
+  engine_before.store(&installed);
+  torch::autograd::set_default_engine_stub(&EngineOfThread);
+}
+
+}  // namespace
+
+SavedTensorScope::SavedTensorScope()
+    : record_(std::make_shared<SavedTensorRecord>()), outer_(current_record) {
+  current_record = record_.get();
+  EnsureInstalled();
+}
+
+SavedTensorScope::~SavedTensorScope() { current_record = outer_; }
+
+std::vector<StoragePtr> SavedTensorScope::OwnedByGraph(c10::Device device) const {
+  std::vector<StoragePtr> owned;
+  for (const SavedTensorRecord::Saved& saved : record_->saved()) {
+    StoragePtr storage = saved.storage.lock();
+    if (!storage || storage->nbytes() == 0 || storage->device() != device) continue;
+    const auto holders = static_cast<size_t>(saved.hooks.use_count()) - 1;
+    if (storage.use_count() == holders + 1) owned.push_back(std::move(storage));
+  }
+  return owned;
+}
+
+std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
+                                     const std::function<at::Tensor()>& forward) {
+  const SavedTensorScope scope;
+  const Bytes before = device->meter()->current();
+  const at::Tensor output = forward();
+  std::vector<StoragePtr> parts = scope.OwnedByGraph(device->device());
+  int64_t hidden = (device->meter()->current() - before).value();
+  if (output.defined()) hidden -= static_cast<int64_t>(output.storage().nbytes());
+  for (const StoragePtr& part : parts) hidden -= static_cast<int64_t>(part->nbytes());
+  if (hidden > device->rounding().value() * static_cast<int64_t>(parts.size() + 1)) {
+    throw StageRuleError(absl::StrCat("its graph holds ", hidden,
+                                      " bytes that autograd has not saved, which cannot go to the "
+                                      "host as the plan has it"));
+  }
+  return parts;
+}
+
+}  // namespace stowage

@@ -1,0 +1,50 @@
+// Finds what the graph of a forward holds: the storages of the tensors that autograd saves for the
+// backward while an object of this class lives.
+//
+// It gives autograd hooks for what this thread saves meanwhile. They keep the tensors as autograd
+// would, check as it does that nobody has written over them since, and remember their storages. No
+// other thread sees a difference, whatever engine is installed, also that of an embedded Python, whose
+// own hooks then do not see what is saved in the scope.
+#ifndef STOWAGE_CLIENT_TORCH_SAVED_TENSOR_SCOPE_H_
+#define STOWAGE_CLIENT_TORCH_SAVED_TENSOR_SCOPE_H_
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "client/torch/execution_device.h"
+#include "client/torch/host_trips.h"
+
+namespace stowage {
+
+class SavedTensorRecord;
+
+class SavedTensorScope {
+ public:
+  SavedTensorScope();
+  ~SavedTensorScope();
+  SavedTensorScope(const SavedTensorScope&) = delete;
+  SavedTensorScope& operator=(const SavedTensorScope&) = delete;
+
+  // Storages on the device that nobody holds at this moment but the graph, by autograd's saved tensors, in
+  // the order in which they were saved first. Not among them: parameters, buffers, constants, what
+  // the caller holds of inputs and output, and what is empty.
+  std::vector<StoragePtr> OwnedByGraph(c10::Device device) const;
+
+ private:
+  std::shared_ptr<SavedTensorRecord> record_;
+  SavedTensorRecord* outer_;  // of the scope that this one is in
+};
+
+// What of the graph that `forward` makes can go to host memory, as OwnedByGraph. `forward` returns its
+// output, or nothing if that has no memory of its own. Throws StageRuleError where the graph holds
+// more than output and saved tensors.
+std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
+                                     const std::function<at::Tensor()>& forward);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_SAVED_TENSOR_SCOPE_H_

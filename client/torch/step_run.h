@@ -1,0 +1,30 @@
+// What executors of chains and of graphs have in common.
+#ifndef STOWAGE_CLIENT_TORCH_STEP_RUN_H_
+#define STOWAGE_CLIENT_TORCH_STEP_RUN_H_
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "client/torch/execution_device.h"
+#include "client/torch/step_report.h"
+#include "solvers/plan/schedule.h"
+
+namespace stowage {
+
+// UNIMPLEMENTED that names the first instruction on the communication stream, FAILED_PRECONDITION that
+// names the first transfer if the device has no link.
+absl::Status CheckCarriedOut(const Schedule& schedule, const ExecutionDevice& device);
+
+// Hands the instructions from `*next` up to, not with, `end` to `run`, one by one, and counts them. What
+// it throws comes back as a Status that names the instruction, at which `*next` stays, and what
+// `describe` says of its stage.
+absl::Status RunInstructions(const Schedule& schedule, size_t end,
+                             const std::function<void(const Instruction&)>& run,
+                             const std::function<std::string(int)>& describe, size_t* next,
+                             StepReport* report);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_STEP_RUN_H_

@@ -1,0 +1,104 @@
+// A small network, its profile, and steps by schedules held against the referee and plain training.
+#ifndef STOWAGE_TESTS_CLIENT_TORCH_CHAIN_TRAINING_H_
+#define STOWAGE_TESTS_CLIENT_TORCH_CHAIN_TRAINING_H_
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <variant>
+
+#include "client/torch/chain_executor.h"
+#include "client/torch/chain_profiler.h"
+#include "client/torch/model_state.h"
+#include "client/torch/plain_step.h"
+#include "client/torch/state_digest.h"
+#include "client/torch/tracking_allocator.h"
+#include "solvers/plan/simulate.h"
+#include "tests/client/torch/random_schedule.h"
+#include "tests/client/torch/test_networks.h"
+
+namespace stowage {
+
+// All that a step leaves behind.
+struct Outcome {
+  double loss;
+  Digest gradients;
+  Digest buffers;
+  Digest parameters;
+  RandomState random;
+};
+
+class ChainTraining {
+ protected:
+  explicit ChainTraining(const std::string& network)
+      : network_(MakeTestNetwork(network)),
+        buffers_(BufferState::Capture(network_.model.buffers())),
+        random_(RandomState::Capture()) {}
+
+  void Rewind() {
+    buffers_.Restore();
+    random_.Restore();
+    network_.model.ZeroGradients();
+  }
+
+  Outcome After(const StepReport& report) const {
+    return {report.loss, GradientDigest(network_.model), BufferDigest(network_.model),
+            ParameterDigest(network_.model), RandomState::Capture()};
+  }
+
+  void ExpectEqual(const Outcome& plain, const Outcome& planned) const {
+    EXPECT_EQ(plain.loss, planned.loss);
+    EXPECT_EQ(plain.gradients.ToHex(), planned.gradients.ToHex());
+    EXPECT_EQ(plain.buffers.ToHex(), planned.buffers.ToHex());
+    EXPECT_EQ(plain.parameters.ToHex(), planned.parameters.ToHex());
+    EXPECT_TRUE(plain.random == planned.random);
+  }
+
+  Chain Profiled() {
+    ProfileOptions options;
+    options.bytes_only = true;
+    auto profile = ProfileChain(network_.model, network_.input, network_.target, options);
+    EXPECT_TRUE(profile.ok()) << profile.status();
+    return std::get<Chain>(profile->problem);
+  }
+
+  // One step, which must do as the referee says and as plain training does.
+  StepReport ExpectExact(ChainExecutor* executor, const Schedule& schedule, const Outcome& plain) {
+    Rewind();
+    const at::Tensor input = network_.input.clone();
+    const Bytes live = TrackingAllocator::Get()->current();
+    auto report = executor->Step(input, network_.target);
+    EXPECT_TRUE(report.ok()) << report.status();
+    if (!report.ok()) return {};
+    EXPECT_EQ(TrackingAllocator::Get()->current(), live);
+    EXPECT_TRUE(input.equal(network_.input));
+    ExpectEqual(plain, After(*report));
+    const Simulation& simulated = executor->prediction();
+    EXPECT_EQ(report->peak.value(), simulated.peak.value());
+    EXPECT_EQ(report->recomputed_forwards, simulated.recomputed_forwards);
+    EXPECT_EQ(report->forwards, simulated.recomputed_forwards + network_.model.length() + 1);
+    EXPECT_EQ(report->sent, simulated.sent);
+    EXPECT_EQ(report->fetched, simulated.fetched);
+    EXPECT_EQ(report->host_peak, simulated.host_peak);
+    std::array<int, 10> counts{};
+    for (const Instruction& instruction : schedule) ++counts[static_cast<size_t>(instruction.op)];
+    EXPECT_EQ(report->counts, counts);
+    return *report;
+  }
+
+  Outcome Plain() {
+    Rewind();
+    auto report = PlainStep(network_.model, network_.input, network_.target);
+    EXPECT_TRUE(report.ok()) << report.status();
+    return After(*report);
+  }
+
+  TestNetwork network_;
+  BufferState buffers_;
+  RandomState random_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_CLIENT_TORCH_CHAIN_TRAINING_H_

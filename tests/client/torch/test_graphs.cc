@@ -1,0 +1,174 @@
+#include "tests/client/torch/test_graphs.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <array>
+#include <utility>
+
+#include "client/models/models.h"
+#include "client/models/network_model.h"
+#include "client/torch/graph_executor.h"
+#include "client/torch/graph_profiler.h"
+#include "client/torch/plain_step.h"
+#include "client/torch/state_digest.h"
+#include "client/torch/tracking_allocator.h"
+#include "solvers/networks/networks.h"
+
+namespace stowage {
+namespace {
+
+namespace nn = torch::nn;
+
+TestGraph Mixed() {
+  GraphModel model("mixed");
+  const int image = model.AddInput("image");
+  const int scale = model.AddInput("scale");
+  const auto conv = [](int64_t in, int64_t out) {
+    return nn::Conv2d(nn::Conv2dOptions(in, out, 3).padding(1));
+  };
+  const int stem = model.AddModule("stem", "conv", image, conv(3, 8));
+  const int norm = model.AddModule("norm", "batch_norm", stem, nn::BatchNorm2d(8));
+  ModelNode relu;
+  relu.name = "relu";
+  relu.op_kind = "relu_";
+  relu.inputs = {norm};
+  relu.in_place = true;
+  relu.forward = [](const std::vector<at::Tensor>& x) { return at::Tensor(x[0]).relu_(); };
+  const int active = model.AddNode(relu);
+  nn::Conv2d frozen = conv(8, 8);
+  for (at::Tensor& parameter : frozen->parameters()) parameter.requires_grad_(false);
+  const int branch = model.AddModule("frozen", "conv", active, frozen);
+  const int dropped = model.AddFunction("drop", "dropout", {branch},
+                                        [](const auto& x) { return at::dropout(x[0], 0.3, true); });
+  const int square = model.AddFunction("square", "mul", {active, active},
+                                       [](const auto& x) { return x[0] * x[1]; });
+  const int sum = model.AddFunction("sum", "addcmul", {dropped, square, active, scale},
+                                    [](const auto& x) { return x[0] + x[1] * x[3] + x[2]; });
+  ModelNode add;
+  add.name = "residual";
+  add.op_kind = "add_";
+  add.inputs = {sum, active};
+  add.in_place = true;
+  add.forward = [](const std::vector<at::Tensor>& x) { return at::Tensor(x[0]).add_(x[1]); };
+  const int residual = model.AddNode(add);
+  const int flat = model.AddFunction("flat", "flatten", {residual},
+                                     [](const auto& x) { return x[0].flatten(1); });
+  const int head = model.AddModule("head", "linear", flat, nn::Linear(8 * 16 * 16, 5));
+  model.AddFunction("probabilities", "softmax", {head},
+                    [](const auto& x) { return at::softmax(x[0].detach(), 1); });
+  ModelNode loss;
+  loss.name = "loss";
+  loss.op_kind = "cross_entropy";
+  loss.inputs = {head};
+  loss.reads_target = true;
+  loss.forward = [](const std::vector<at::Tensor>& x) {
+    return nn::functional::cross_entropy(x[0], x[1]);
+  };
+  model.AddNode(loss);
+  model.AddFunction("penalty", "mean", {square}, [](const auto& x) { return x[0].mean(); });
+  return {std::move(model),
+          {torch::randn({3, 3, 16, 16}), torch::rand({3, 1, 1, 1})},
+          torch::randint(5, {3}, torch::kLong)};
+}
+
+TestGraph FromNetwork(const Network& network, const Sample& sample) {
+  return {GraphModelOf(network), {sample.input}, sample.target};
+}
+
+TestGraph FromImages(const std::string& name, int64_t side) {
+  NetworkOptions options;
+  options.name = name;
+  options.image = side;
+  options.batch = 2;
+  options.classes = 5;
+  return FromNetwork(MakeNetwork(options).value(), MakeImageSample(2, side, 5, 1).value());
+}
+
+TestGraph Decoder() {
+  DecoderOptions options;
+  options.layers = 2;
+  options.width = 16;
+  options.heads = 2;
+  options.length = 8;
+  options.vocabulary = 20;
+  options.batch = 2;
+  return FromNetwork(MakeDecoder(options).value(), MakeTokenSample(2, 8, 20, 1).value());
+}
+
+}  // namespace
+
+TestGraph MakeTestGraph(const std::string& name) {
+  torch::manual_seed(1);
+  if (name == "mixed") return Mixed();
+  if (name == "decoder") return Decoder();
+  return FromImages(name, name == "resnet18" ? 96 : 16);
+}
+
+GraphTraining::GraphTraining(const std::string& name)
+    : graph_(MakeTestGraph(name)),
+      buffers_(BufferState::Capture(graph_.model.buffers())),
+      random_(RandomState::Capture()) {}
+
+void GraphTraining::Rewind() {
+  buffers_.Restore();
+  random_.Restore();
+  graph_.model.ZeroGradients();
+}
+
+std::vector<at::Tensor> GraphTraining::Inputs() const {
+  std::vector<at::Tensor> inputs;
+  for (const at::Tensor& input : graph_.inputs) inputs.push_back(input.clone());
+  return inputs;
+}
+
+GraphOutcome GraphTraining::After(const StepReport& report) const {
+  return {report.loss, GradientDigest(graph_.model).ToHex(), BufferDigest(graph_.model).ToHex(),
+          RandomState::Capture()};
+}
+
+GraphOutcome GraphTraining::Plain() {
+  Rewind();
+  const auto report = PlainGraphStep(graph_.model, Inputs(), graph_.target);
+  EXPECT_TRUE(report.ok()) << report.status();
+  return After(*report);
+}
+
+Profile GraphTraining::Profiled() {
+  ProfileOptions options;
+  options.bytes_only = true;
+  auto profile = ProfileGraph(graph_.model, graph_.inputs, graph_.target, options);
+  EXPECT_TRUE(profile.ok()) << profile.status();
+  return *std::move(profile);
+}
+
+StepReport GraphTraining::ExpectLikePlain(const Graph& graph, const Schedule& schedule,
+                                          const GraphOutcome& plain, ExecutionDevice* device) {
+  auto executor = GraphExecutor::Create(&graph_.model, graph, schedule, device);
+  EXPECT_TRUE(executor.ok()) << executor.status();
+  if (!executor.ok()) return {};
+  Rewind();
+  const Bytes live = TrackingAllocator::Get()->current();
+  const auto report = (*executor)->Step(Inputs(), graph_.target);
+  EXPECT_TRUE(report.ok()) << report.status();
+  if (!report.ok()) return {};
+  EXPECT_EQ(TrackingAllocator::Get()->current(), live);
+  const GraphOutcome planned = After(*report);
+  EXPECT_EQ(planned.loss, plain.loss);
+  EXPECT_EQ(planned.gradients, plain.gradients);
+  EXPECT_EQ(planned.buffers, plain.buffers);
+  EXPECT_TRUE(planned.random == plain.random);
+  const Simulation& predicted = (*executor)->prediction();
+  EXPECT_LE(report->peak, predicted.peak);
+  EXPECT_GE(static_cast<double>(report->peak.value()),
+            0.99 * static_cast<double>(predicted.peak.value()));
+  EXPECT_EQ(report->sent, predicted.sent);
+  EXPECT_EQ(report->fetched, predicted.fetched);
+  EXPECT_EQ(report->host_peak, predicted.host_peak);
+  std::array<int, 10> counts{};
+  for (const Instruction& instruction : schedule) ++counts[static_cast<size_t>(instruction.op)];
+  EXPECT_EQ(report->counts, counts);
+  return *report;
+}
+
+}  // namespace stowage

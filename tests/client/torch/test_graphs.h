@@ -1,0 +1,63 @@
+// Small networks that are no chains, their training, and steps by schedules held against the referee.
+#ifndef STOWAGE_TESTS_CLIENT_TORCH_TEST_GRAPHS_H_
+#define STOWAGE_TESTS_CLIENT_TORCH_TEST_GRAPHS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "client/torch/execution_device.h"
+#include "client/torch/graph_model.h"
+#include "client/torch/model_state.h"
+#include "client/torch/step_report.h"
+#include "solvers/model/graph.h"
+#include "solvers/model/problem.h"
+#include "solvers/plan/schedule.h"
+
+namespace stowage {
+
+struct TestGraph {
+  GraphModel model;
+  std::vector<at::Tensor> inputs;
+  at::Tensor target;
+};
+
+// "mixed": two inputs, two losses, a view, ops in place, a tensor with three readers, one read twice by
+// the same node, random and stateful nodes, a frozen one, and a node that nobody trains by.
+// "decoder", and the reference networks by their names, on small images.
+// The same parameters and data at each call; LibTorch's generator is seeded by it.
+TestGraph MakeTestGraph(const std::string& name);
+
+// All that a step leaves behind.
+struct GraphOutcome {
+  double loss = 0;
+  std::string gradients;
+  std::string buffers;
+  RandomState random = RandomState::Capture();
+};
+
+class GraphTraining {
+ protected:
+  explicit GraphTraining(const std::string& name);
+
+  void Rewind();
+  // So that nobody but the step holds them.
+  std::vector<at::Tensor> Inputs() const;
+  GraphOutcome Plain();
+  Profile Profiled();
+  // One step by the schedule, which must do as the referee says and as plain training does.
+  StepReport ExpectLikePlain(const Graph& graph, const Schedule& schedule,
+                             const GraphOutcome& plain, ExecutionDevice* device = nullptr);
+
+  TestGraph graph_;
+  BufferState buffers_;
+  RandomState random_;
+
+ private:
+  GraphOutcome After(const StepReport& report) const;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_CLIENT_TORCH_TEST_GRAPHS_H_
