@@ -21,6 +21,9 @@ if(STOWAGE_TORCH)
   # -pthread, because gRPC brings it: a precompiled header is good only for users with its very flags.
   target_compile_options(stowage_libtorch INTERFACE ${STOWAGE_TORCH_FLAGS} -pthread)
   target_link_libraries(stowage_libtorch INTERFACE ${TORCH_LIBRARIES})
+  if(TARGET torch_cuda)
+    target_compile_definitions(stowage_libtorch INTERFACE STOWAGE_TORCH_CUDA)
+  endif()
 endif()
 
 if(STOWAGE_TESTS)

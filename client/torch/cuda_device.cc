@@ -1,0 +1,160 @@
+#include "client/torch/cuda_device.h"
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "absl/strings/str_cat.h"
+#include "client/torch/torch_status.h"
+
+namespace stowage {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+cudaStream_t Raw(const c10::Stream& stream) { return c10::cuda::CUDAStream(stream).stream(); }
+
+class CudaMeter final : public MemoryMeter {
+ public:
+  explicit CudaMeter(c10::DeviceIndex index) : index_(index) {}
+
+  // The first of each statistic is the sum over the allocator's pools.
+  Bytes current() const override { return Bytes(Stats().allocated_bytes[0].current); }
+  Bytes peak() const override { return Bytes(Stats().allocated_bytes[0].peak); }
+  void ResetPeak() override { allocator::resetPeakStats(index_); }
+  Bytes reserved() const override { return Bytes(Stats().reserved_bytes[0].current); }
+  Bytes peak_reserved() const override { return Bytes(Stats().reserved_bytes[0].peak); }
+
+ private:
+  allocator::DeviceStats Stats() const { return allocator::getDeviceStats(index_); }
+
+  const c10::DeviceIndex index_;
+};
+
+class Event {
+ public:
+  Event() { C10_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
+  ~Event() { C10_CUDA_IGNORE_ERROR(cudaEventDestroy(event_)); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  void Record(cudaStream_t stream) { C10_CUDA_CHECK(cudaEventRecord(event_, stream)); }
+  // What comes on the stream waits for it.
+  cudaError_t Block(cudaStream_t stream) { return cudaStreamWaitEvent(stream, event_, 0); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+cudaError_t CopyAll(const std::vector<CopyPiece>& pieces, cudaMemcpyKind kind,
+                    cudaStream_t stream) {
+  for (const CopyPiece& piece : pieces) {
+    const cudaError_t error =
+        cudaMemcpyAsync(piece.destination, piece.source, piece.bytes, kind, stream);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
+class CudaCopy final : public DeviceCopy {
+ public:
+  CudaCopy(c10::Device device, cudaStream_t stream, const std::vector<CopyPiece>& pieces,
+           cudaMemcpyKind kind)
+      : device_(device) {
+    Event ready;
+    ready.Record(Compute());
+    C10_CUDA_CHECK(ready.Block(stream));
+    const cudaError_t error = CopyAll(pieces, kind, stream);
+    done_.Record(stream);
+    if (error == cudaSuccess) return;
+    // Some pieces may be on their way.
+    C10_CUDA_IGNORE_ERROR(done_.Block(Compute()));
+    C10_CUDA_CHECK(error);
+  }
+
+  ~CudaCopy() override {
+    if (waited_) return;
+    const c10::DeviceGuard guard(device_);
+    C10_CUDA_IGNORE_ERROR(done_.Block(Compute()));
+  }
+
+  void Wait() override {
+    const c10::DeviceGuard guard(device_);
+    C10_CUDA_CHECK(done_.Block(Compute()));
+    waited_ = true;
+  }
+
+ private:
+  cudaStream_t Compute() const { return c10::cuda::getCurrentCUDAStream(device_.index()).stream(); }
+
+  const c10::Device device_;
+  Event done_;
+  bool waited_ = false;
+};
+
+// Page-locked, so that copies from and to it run beside compute.
+HostPool::Source LockedMemory(c10::Device device) {
+  return {[device](size_t bytes) -> void* {
+            const c10::DeviceGuard guard(device);
+            void* data = nullptr;
+            if (cudaHostAlloc(&data, bytes, cudaHostAllocDefault) == cudaSuccess) return data;
+            cudaGetLastError();  // or the next call would report it
+            return nullptr;
+          },
+          [](void* data) { C10_CUDA_IGNORE_ERROR(cudaFreeHost(data)); }};
+}
+
+c10::Stream NewStream(c10::Device device) {
+  return c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()).unwrap();
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(c10::Device device, const TransferModel& link)
+    : device_(device),
+      link_(link),
+      meter_(std::make_unique<CudaMeter>(device.index())),
+      host_(link.host_memory, link.host_memory, LockedMemory(device)),
+      to_host_(NewStream(device)),
+      to_device_(link.full_duplex ? NewStream(device) : to_host_) {}
+
+// Copies that were given up may still write to the pool.
+CudaDevice::~CudaDevice() {
+  C10_CUDA_IGNORE_ERROR(cudaStreamSynchronize(Raw(to_host_)));
+  C10_CUDA_IGNORE_ERROR(cudaStreamSynchronize(Raw(to_device_)));
+}
+
+absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(int index,
+                                                               const TransferModel& link) {
+  absl::Status status = ValidateTransferModel(link);
+  if (!status.ok()) return status;
+  const int count = c10::cuda::device_count();
+  if (index < 0 || index >= count) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("there is no GPU ", index, ", their number is ", count));
+  }
+  try {
+    const c10::Device device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(index));
+    const c10::DeviceGuard guard(device);
+    // The allocator has no statistics before its first block.
+    c10::GetAllocator(c10::DeviceType::CUDA)->allocate(1);
+    return std::unique_ptr<CudaDevice>(new CudaDevice(device, link));
+  } catch (...) {
+    return CurrentExceptionToStatus(absl::StrCat("GPU ", index), absl::StatusCode::kInternal);
+  }
+}
+
+// The allocator rounds up to 512 bytes and leaves a rest of up to a MiB at a block.
+Bytes CudaDevice::rounding() const { return Bytes((int64_t{1} << 20) + 512); }
+
+std::unique_ptr<DeviceCopy> CudaDevice::StartCopy(Stream direction,
+                                                  const std::vector<CopyPiece>& pieces) {
+  const c10::DeviceGuard guard(device_);
+  const bool to_host = direction == Stream::kToHost;
+  return std::make_unique<CudaCopy>(device_, Raw(to_host ? to_host_ : to_device_), pieces,
+                                    to_host ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice);
+}
+
+}  // namespace stowage
