@@ -38,6 +38,7 @@ const std::vector<Room>& Rooms() {
       {"solvers/chain", {"solvers/model", "solvers/plan", "solvers"}},
       {"solvers/graph", {"solvers/model", "solvers/plan", "solvers"}},
       {"solvers/offload", {"solvers/model", "solvers/plan", "solvers"}},
+      {"solvers/placement", {"solvers/model", "solvers/plan", "solvers"}},
       {"solvers/joint",
        {"solvers/model", "solvers/plan", "solvers/chain", "solvers/offload", "solvers"}},
       {"solvers/graph/budget",

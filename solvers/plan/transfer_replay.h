@@ -103,6 +103,11 @@ class TransferReplay : public Base {
 
   HostLink::State StateOf(TensorKind tensor, int l) const { return link_.state(Number(tensor, l)); }
 
+  // Whether the tensor takes device memory: it is held, or on its way back.
+  bool TakesMemory(TensorKind tensor, int l) const {
+    return this->Held(tensor, l) || StateOf(tensor, l) == HostLink::State::kComing;
+  }
+
   absl::Status CheckMayChange(TensorChange change, TensorKind tensor, int l) const {
     const HostLink::State state = StateOf(tensor, l);
     const bool away = state == HostLink::State::kOnHost || state == HostLink::State::kComing;

@@ -1,0 +1,176 @@
+#include "solvers/placement/placement.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/placement/ejection.h"
+#include "solvers/placement/first_fit.h"
+
+namespace stowage {
+namespace {
+
+constexpr int64_t kMostNeighbours = 32000000;
+// A share of the effort for each target.
+constexpr int64_t kTries = 16;
+// The effort that pays, for each pair of blocks that live at the same moment.
+constexpr int64_t kEffortPerPair = 2000;
+// What may be left stranded, as a part of the live peak.
+constexpr int64_t kGoodEnough = 5000;
+
+absl::Status CheckInput(const std::vector<BlockLife>& blocks, const PlacementOptions& options) {
+  if (options.alignment < Bytes(1) || options.alignment.value() >= kMaxTotal) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("alignment: ", options.alignment.value(), " is not in [1, 2^62)"));
+  }
+  if (options.effort < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("effort: ", options.effort, " is negative"));
+  }
+  int64_t left = kMaxTotal - 1;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const BlockLife& block = blocks[i];
+    if (block.size < Bytes(1) || block.begin >= block.end) {
+      return absl::InvalidArgumentError(absl::StrCat("block ", i, ": ", block.size.value(),
+                                                     " bytes from ", block.begin, " to ", block.end,
+                                                     ": none may be empty"));
+    }
+    const int64_t most = left - (options.alignment.value() - 1);
+    if (block.size.value() > most) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("block ", i, ": the sizes add up to 2^62 bytes or more"));
+    }
+    left = most - block.size.value();
+  }
+  return absl::OkStatus();
+}
+
+std::vector<UnitBlock> InUnits(const std::vector<BlockLife>& blocks, Bytes alignment) {
+  std::vector<UnitBlock> units;
+  units.reserve(blocks.size());
+  for (const BlockLife& block : blocks) {
+    const int64_t size = (block.size.value() + alignment.value() - 1) / alignment.value();
+    units.push_back({size, block.begin, block.end});
+  }
+  return units;
+}
+
+int64_t LivePeak(const std::vector<UnitBlock>& blocks) {
+  std::vector<std::pair<int64_t, int64_t>> changes;  // ends before begins: they are negative
+  for (const UnitBlock& block : blocks) {
+    changes.emplace_back(block.begin, block.size);
+    changes.emplace_back(block.end, -block.size);
+  }
+  std::sort(changes.begin(), changes.end());
+  int64_t live = 0;
+  int64_t peak = 0;
+  for (const auto& [moment, change] : changes) peak = std::max(peak, live += change);
+  return peak;
+}
+
+// Better than a placement with a greater extent.
+class Best {
+ public:
+  explicit Best(const std::vector<UnitBlock>& blocks) : blocks_(blocks), first_fit_(blocks) {}
+
+  // Tries the order of falling keys.
+  template <class Key>
+  void TryByKey(const Key& key) {
+    std::vector<double> keys;
+    for (const UnitBlock& block : blocks_) keys.push_back(key(block));
+    TryBy([&keys](size_t a, size_t b) { return keys[a] > keys[b]; });
+  }
+
+  // Lets all fall to the lowest free offset, from the lowest on: none rises.
+  void TryFalling(const std::vector<int64_t>& offsets) {
+    TryBy([&offsets](size_t a, size_t b) { return offsets[a] < offsets[b]; });
+  }
+
+  int64_t extent() const { return extent_; }
+  const std::vector<int64_t>& offsets() const { return offsets_; }
+
+ private:
+  template <class Before>
+  void TryBy(const Before& before) {
+    std::vector<int> order(blocks_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&before](int a, int b) {
+      return before(static_cast<size_t>(a), static_cast<size_t>(b));
+    });
+    const int64_t extent = first_fit_.Place(order);
+    if (extent >= extent_) return;
+    extent_ = extent;
+    offsets_ = first_fit_.offsets();
+  }
+
+  const std::vector<UnitBlock>& blocks_;
+  FirstFit first_fit_;
+  int64_t extent_ = std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> offsets_;
+};
+
+double Size(const UnitBlock& block) { return static_cast<double>(block.size); }
+double Life(const UnitBlock& block) { return static_cast<double>(block.end - block.begin); }
+
+double Area(const UnitBlock& block) { return Size(block) * Life(block); }
+double AreaBySize(const UnitBlock& block) { return Size(block) * Area(block); }
+double Earliness(const UnitBlock& block) { return -static_cast<double>(block.begin); }
+
+void TryOrders(const StopToken* stop, Best* best) {
+  best->TryByKey(Area);
+  for (const auto key : {Size, Life, AreaBySize, Earliness}) {
+    if (stop == nullptr || stop->Check().ok()) best->TryByKey(key);
+  }
+}
+
+// The first target is the live peak. Then each cuts off a share of what is stranded: a larger one after
+// a success, a smaller one after failing with both kinds of weights.
+void Search(const std::vector<UnitBlock>& blocks, int64_t peak, const PlacementOptions& options,
+            Best* best) {
+  const int64_t good = peak + peak / kGoodEnough;
+  const int64_t pairs = CountNeighbours(blocks);
+  if (best->extent() <= good || pairs > kMostNeighbours) return;
+  const int64_t effort = std::min(options.effort, kEffortPerPair * pairs);
+  EjectionSearch search(blocks, effort, options.stop);
+  double share = 1.0;
+  bool fresh = true;
+  int failures = 1;  // of the live peak one is enough
+  while (best->extent() > good && !search.exhausted()) {
+    const auto cut = static_cast<int64_t>(static_cast<double>(best->extent() - peak) * share);
+    const int64_t target = best->extent() - std::max<int64_t>(1, cut);
+    if (search.Reach(target, best->offsets(), 1 + effort / kTries, fresh)) {
+      best->TryFalling(search.offsets());
+      share = std::min(0.5, share * 1.5);
+      failures = 0;
+      continue;
+    }
+    fresh = !fresh;
+    if (++failures % 2 == 0) share /= 2.0;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Placement> PlaceBlocks(const std::vector<BlockLife>& blocks,
+                                      const PlacementOptions& options) {
+  absl::Status status = CheckInput(blocks, options);
+  if (!status.ok()) return status;
+  if (blocks.empty()) return Placement();
+  const std::vector<UnitBlock> units = InUnits(blocks, options.alignment);
+  const int64_t peak = LivePeak(units);
+  Best best(units);
+  TryOrders(options.stop, &best);
+  Search(units, peak, options, &best);
+  Placement placement;
+  const int64_t unit = options.alignment.value();
+  for (const int64_t offset : best.offsets()) placement.offsets.push_back(Bytes(offset * unit));
+  placement.extent = Bytes(best.extent() * unit);
+  placement.live_peak = Bytes(peak * unit);
+  status = CheckPlacement(blocks, options.alignment, placement);
+  if (!status.ok()) return status;
+  return placement;
+}
+
+}  // namespace stowage

@@ -1,0 +1,61 @@
+// Offsets in one region of memory for the blocks of a static schedule: what a budget needs in order to
+// hold for reserved memory, not for live bytes alone.
+//
+// Blocks that live at the same moment do not overlap. The extent, how far the region reaches, is at
+// least the live peak; what it is more lies stranded: free at every moment, but in pieces. The least
+// extent is NP-hard to find (dynamic storage allocation, Garey & Johnson 1979, SR2). What is done:
+//   - Some orders by size, life and area put the blocks one by one where they are free for all of
+//     their life, lowest first (first_fit.h). Some order gives the least extent that way.
+//   - Below the best of these, targets are tried by throwing out what is in the way (ejection.h), until
+//     less than 1/5000 of the live peak is stranded, or the effort is spent.
+//
+// Bytes. Deterministic: equal input gives equal offsets. Thread-safe.
+#ifndef STOWAGE_SOLVERS_PLACEMENT_PLACEMENT_H_
+#define STOWAGE_SOLVERS_PLACEMENT_PLACEMENT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "solvers/model/units.h"
+#include "solvers/plan/schedule_blocks.h"
+#include "solvers/solver.h"
+
+namespace stowage {
+
+struct PlacementOptions {
+  // Offsets are multiples of it, sizes count as rounded up to it. CUDA's caching allocator has 512.
+  Bytes alignment{512};
+  // Steps of the search below the first orders, at most 2,000 for each pair of blocks that live at the
+  // same moment; 100 million take one to two seconds. Where none is left, the best placement so far is
+  // the answer.
+  int64_t effort = 200000000;
+  // Ends all early that comes after the first order, as if the effort were spent; may be null.
+  const StopToken* stop = nullptr;
+};
+
+struct Placement {
+  std::vector<Bytes> offsets;  // by block
+  Bytes extent;                // the greatest end of a block
+  Bytes live_peak;             // the greatest sum of sizes that live at one moment, as they count
+
+  // Of the extent. 0: no placement has a smaller one.
+  Bytes stranded() const { return extent - live_peak; }
+};
+
+// INVALID_ARGUMENT: an alignment below 1, a negative effort, a block of no bytes or of no life, or
+// sizes that add up to 2^62 or more. Time O(n^2 + effort); memory O(n + pairs of blocks that live at
+// the same moment). Where these are more than 32 million there is no search.
+absl::StatusOr<Placement> PlaceBlocks(const std::vector<BlockLife>& blocks,
+                                      const PlacementOptions& options = {});
+
+// OK if all of a placement is true: offsets are multiples of the alignment and not negative, nothing
+// overlaps that lives at the same moment, extent and live peak are as stated. INTERNAL that names
+// blocks and rule otherwise. What PlaceBlocks returns has passed. O(n log n).
+absl::Status CheckPlacement(const std::vector<BlockLife>& blocks, Bytes alignment,
+                            const Placement& placement);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_PLACEMENT_PLACEMENT_H_
