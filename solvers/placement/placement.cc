@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/placement/ejection.h"
 #include "solvers/placement/first_fit.h"
+#include "solvers/placement/skyline.h"
 
 namespace stowage {
 namespace {
@@ -75,17 +76,20 @@ class Best {
  public:
   explicit Best(const std::vector<UnitBlock>& blocks) : blocks_(blocks), first_fit_(blocks) {}
 
-  // Tries the order of falling keys.
+  // Tries the order of falling keys, in both ways.
   template <class Key>
   void TryByKey(const Key& key) {
     std::vector<double> keys;
     for (const UnitBlock& block : blocks_) keys.push_back(key(block));
-    TryBy([&keys](size_t a, size_t b) { return keys[a] > keys[b]; });
+    const std::vector<int> order =
+        OrderBy([&keys](size_t a, size_t b) { return keys[a] > keys[b]; });
+    Try(order);
+    TryFalling(PlaceBySkyline(blocks_, order));
   }
 
   // Lets all fall to the lowest free offset, from the lowest on: none rises.
   void TryFalling(const std::vector<int64_t>& offsets) {
-    TryBy([&offsets](size_t a, size_t b) { return offsets[a] < offsets[b]; });
+    Try(OrderBy([&offsets](size_t a, size_t b) { return offsets[a] < offsets[b]; }));
   }
 
   int64_t extent() const { return extent_; }
@@ -93,12 +97,16 @@ class Best {
 
  private:
   template <class Before>
-  void TryBy(const Before& before) {
+  std::vector<int> OrderBy(const Before& before) const {
     std::vector<int> order(blocks_.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&before](int a, int b) {
       return before(static_cast<size_t>(a), static_cast<size_t>(b));
     });
+    return order;
+  }
+
+  void Try(const std::vector<int>& order) {
     const int64_t extent = first_fit_.Place(order);
     if (extent >= extent_) return;
     extent_ = extent;

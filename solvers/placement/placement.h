@@ -4,8 +4,9 @@
 // Blocks that live at the same moment do not overlap. The extent, how far the region reaches, is at
 // least the live peak; what it is more lies stranded: free at every moment, but in pieces. The least
 // extent is NP-hard to find (dynamic storage allocation, Garey & Johnson 1979, SR2). What is done:
-//   - Some orders by size, life and area put the blocks one by one where they are free for all of
-//     their life, lowest first (first_fit.h). Some order gives the least extent that way.
+//   - In some orders, by size, life and area, blocks are put one by one at the lowest offset that is free
+//     for all of their life (first_fit.h; one of all orders gives the least extent), and from the
+//     lowest free memory up (skyline.h).
 //   - Below the best of these, targets are tried by throwing out what is in the way (ejection.h), until
 //     less than 1/5000 of the live peak is stranded, or the effort is spent.
 //

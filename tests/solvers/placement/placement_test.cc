@@ -182,7 +182,7 @@ TEST(Placement, SearchFindsWhatOrdersAloneDoNot) {
   }
   SCOPED_TRACE(std::to_string(orders) + " with orders, " + std::to_string(searched) + " searched");
   EXPECT_GT(orders, 1.1);
-  EXPECT_LT(searched - 1.0, (orders - 1.0) / 2.0);
+  EXPECT_LT(searched - 1.0, 0.7 * (orders - 1.0));
 }
 
 TEST(Placement, OfNestedLivesStrandsNothing) {
