@@ -199,6 +199,9 @@ class FallbackConnection : public PlanConnection {
       auto result = Ask(turn, options, function);
       if (!absl::IsUnavailable(result.status())) return result;
       Say(result.status());
+    } else {
+      // Found out by a call that does not fall back, GetCapabilities say.
+      Say(absl::UnavailableError("it was not a moment ago"));
     }
     return function(fallback_.get(), options);
   }

@@ -56,6 +56,17 @@ class FallbackConnectionTest : public testing::Test {
 
 PlanReply LocalReply() { return PlanReply{Plan(), PlanKey(), PlanSource::kLocal}; }
 
+// Who is left alone because another call found it away is away all the same.
+TEST_F(FallbackConnectionTest, WhatGetCapabilitiesFoundOutIsSaidAtTheFirstFallBack) {
+  EXPECT_CALL(*primary_, GetCapabilities)
+      .WillOnce(Return(absl::UnavailableError("connection refused")));
+  EXPECT_CALL(*second_, ComputePlan).WillOnce(Return(LocalReply()));
+  EXPECT_TRUE(absl::IsUnavailable(connection_->GetCapabilities({}).status()));
+  EXPECT_TRUE(said_.empty());
+  EXPECT_TRUE(Compute().ok());
+  EXPECT_EQ(said_.size(), 1u);
+}
+
 TEST_F(FallbackConnectionTest, UnavailableFallsBackAndIsSaidOnce) {
   EXPECT_CALL(*primary_, ComputePlan)
       .Times(3)
