@@ -39,7 +39,8 @@ struct GraphOutcome {
 
 class GraphTraining {
  protected:
-  explicit GraphTraining(const std::string& name);
+  explicit GraphTraining(TestGraph graph);
+  explicit GraphTraining(const std::string& name) : GraphTraining(MakeTestGraph(name)) {}
 
   void Rewind();
   // So that nobody but the step holds them.
@@ -50,12 +51,12 @@ class GraphTraining {
   StepReport ExpectLikePlain(const Graph& graph, const Schedule& schedule,
                              const GraphOutcome& plain, ExecutionDevice* device = nullptr);
 
+  // With the state as it is now.
+  GraphOutcome After(double loss) const;
+
   TestGraph graph_;
   BufferState buffers_;
   RandomState random_;
-
- private:
-  GraphOutcome After(const StepReport& report) const;
 };
 
 }  // namespace stowage
