@@ -64,7 +64,7 @@ const std::vector<Room>& Rooms() {
       {"server",
        {"server/cache", "server/log", "server/metrics", "server/planning", "server/rpc", "solvers",
         "solvers/base", "solvers/model"}},
-      {"client/torch", {"solvers/model", "solvers/plan", "<torch>"}},
+      {"client/torch", {"solvers/model", "solvers/placement", "solvers/plan", "<torch>"}},
       {"client/models", {"client/torch", "solvers/model", "solvers/networks", "<torch>"}},
       {"client/rpc",
        {"proto", "proto/codec", "solvers", "solvers/batch", "solvers/model", "solvers/plan",

@@ -3,8 +3,10 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace stowage {
 namespace {
@@ -15,6 +17,13 @@ constexpr size_t kAlignment = 64;
 constexpr uint8_t kPriority = 100;  // above every allocator that LibTorch registers itself
 
 std::atomic<TrackingAllocator*> installed{nullptr};
+thread_local BlockSource* entered = nullptr;
+
+void RaisePeak(std::atomic<int64_t>* highest, int64_t now) {
+  int64_t peak = highest->load(std::memory_order_relaxed);
+  while (now > peak && !highest->compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+}
 
 }  // namespace
 
@@ -33,45 +42,104 @@ TrackingAllocator* TrackingAllocator::Get() { return installed.load(std::memory_
 
 void TrackingAllocator::ResetPeak() {
   peak_.store(current_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  peak_reserved_.store(reserved_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
-void TrackingAllocator::Charge(int64_t size) const {
-  const int64_t now = current_.fetch_add(size, std::memory_order_relaxed) + size;
-  const int64_t limit = limit_.load(std::memory_order_relaxed);
-  if (now > limit) {
-    current_.fetch_sub(size, std::memory_order_relaxed);
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: ", size, " bytes asked for, ",
-                     now - size, " in use, limit ", limit);
+void TrackingAllocator::Add(std::shared_ptr<BlockSource> source) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  sources_.push_back(std::move(source));
+  source_count_.store(sources_.size(), std::memory_order_release);
+}
+
+void TrackingAllocator::DropDone() {
+  std::vector<std::shared_ptr<BlockSource>> done;  // destroyed when the lock is gone
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto first_done = std::stable_partition(sources_.begin(), sources_.end(),
+                                                [](const auto& source) { return !source->done(); });
+  done.assign(first_done, sources_.end());
+  sources_.erase(first_done, sources_.end());
+  source_count_.store(sources_.size(), std::memory_order_release);
+}
+
+BlockSource* TrackingAllocator::Enter(BlockSource* source) {
+  return std::exchange(entered, source);
+}
+
+bool TrackingAllocator::Reserve(Bytes size) { return TryReserve(size.value()); }
+
+void TrackingAllocator::Unreserve(Bytes size) {
+  reserved_.fetch_sub(size.value(), std::memory_order_relaxed);
+}
+
+bool TrackingAllocator::TryReserve(int64_t size) const {
+  const int64_t now = reserved_.fetch_add(size, std::memory_order_relaxed) + size;
+  if (now > limit_.load(std::memory_order_relaxed)) {
+    reserved_.fetch_sub(size, std::memory_order_relaxed);
+    return false;
   }
-  int64_t peak = peak_.load(std::memory_order_relaxed);
-  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  RaisePeak(&peak_reserved_, now);
+  return true;
+}
+
+void* TrackingAllocator::AllocateOrdinary(size_t size) const {
+  TORCH_CHECK_WITH(OutOfMemoryError,
+                   size <= static_cast<size_t>(std::numeric_limits<int64_t>::max()) - kAlignment,
+                   "out of memory: ", size, " bytes asked for");
+  TORCH_CHECK_WITH(OutOfMemoryError, TryReserve(static_cast<int64_t>(size)),
+                   "out of memory: ", size, " bytes asked for, ",
+                   reserved_.load(std::memory_order_relaxed), " in use, limit ",
+                   limit_.load(std::memory_order_relaxed));
+  void* block = nullptr;
+  if (posix_memalign(&block, kAlignment, size + kAlignment) != 0) {
+    reserved_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: the system has no ", size, " bytes");
   }
+  std::memcpy(block, &size, sizeof(size));
+  return static_cast<char*>(block) + kAlignment;
 }
 
 c10::DataPtr TrackingAllocator::allocate(size_t size) STOWAGE_ALLOCATE_CONST {
   const c10::Device device(c10::DeviceType::CPU);
   if (size == 0) return {nullptr, nullptr, &Free, device};
-  TORCH_CHECK_WITH(OutOfMemoryError,
-                   size <= static_cast<size_t>(std::numeric_limits<int64_t>::max()) - kAlignment,
-                   "out of memory: ", size, " bytes asked for");
-  Charge(static_cast<int64_t>(size));
-  void* block = nullptr;
-  if (posix_memalign(&block, kAlignment, size + kAlignment) != 0) {
-    current_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: the system has no ", size, " bytes");
+  BlockSource* const source = entered;
+  void* data = source == nullptr ? nullptr : source->Allocate(size);
+  if (data == nullptr) {
+    data = AllocateOrdinary(size);
+    if (source != nullptr) source->Allocated(data, size);
   }
-  std::memcpy(block, &size, sizeof(size));
-  void* data = static_cast<char*>(block) + kAlignment;
+  const auto bytes = static_cast<int64_t>(size);
+  RaisePeak(&peak_, current_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
   return {data, data, &Free, device};
 }
 
 void TrackingAllocator::Free(void* data) {
   if (data == nullptr) return;
+  TrackingAllocator* const allocator = Get();
+  const bool sourced = allocator->source_count_.load(std::memory_order_acquire) > 0;
+  if (const auto size = sourced ? allocator->FreeAtSource(data) : std::nullopt) {
+    allocator->current_.fetch_sub(static_cast<int64_t>(*size), std::memory_order_relaxed);
+    return;
+  }
   void* block = static_cast<char*>(data) - kAlignment;
   size_t size = 0;
   std::memcpy(&size, block, sizeof(size));
-  Get()->current_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+  allocator->current_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+  allocator->reserved_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
   std::free(block);
+}
+
+std::optional<size_t> TrackingAllocator::FreeAtSource(const void* data) {
+  std::optional<size_t> size;
+  bool done = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (size_t i = 0; i < sources_.size() && !size; ++i) {
+      size = sources_[i]->Free(data);
+      done = size && sources_[i]->done();
+    }
+  }
+  if (done) DropDone();
+  return size;
 }
 
 c10::DeleterFnPtr TrackingAllocator::raw_deleter() const { return &Free; }

@@ -3,6 +3,9 @@
 //
 // Counts exactly the bytes that were requested; its own 64 bytes per block and malloc's rounding
 // are not in the figures. Beyond the limit it throws c10::OutOfMemoryError and changes nothing.
+//
+// A region that a source holds for blocks of its own (StepArena) is reserved as a whole. What is
+// reserved beside it is what is in use; the limit is for all that is reserved, as a GPU's memory is.
 // Thread-safe, except Install.
 #ifndef STOWAGE_CLIENT_TORCH_TRACKING_ALLOCATOR_H_
 #define STOWAGE_CLIENT_TORCH_TRACKING_ALLOCATOR_H_
@@ -13,8 +16,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/torch/block_source.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/torch_version.h"
 
@@ -31,11 +39,26 @@ class TrackingAllocator final : public c10::Allocator, public MemoryMeter {
 
   Bytes current() const override { return Bytes(current_.load(std::memory_order_relaxed)); }
   Bytes peak() const override { return Bytes(peak_.load(std::memory_order_relaxed)); }
+  Bytes reserved() const override { return Bytes(reserved_.load(std::memory_order_relaxed)); }
+  Bytes peak_reserved() const override {
+    return Bytes(peak_reserved_.load(std::memory_order_relaxed));
+  }
   void ResetPeak() override;
 
-  // Live bytes that may not be exceeded from now on.
+  // Reserved bytes that may not be exceeded from now on.
   void SetLimit(Bytes limit) { limit_.store(limit.value(), std::memory_order_relaxed); }
   void ClearLimit() { limit_.store(kNoLimit, std::memory_order_relaxed); }
+
+  // Shows every block that goes to the source, until it is done.
+  void Add(std::shared_ptr<BlockSource> source);
+  // Lets go of sources that are done.
+  void DropDone();
+  // Lets the source, which was added, serve what the calling thread allocates; null: nobody does.
+  // Returns who did before.
+  static BlockSource* Enter(BlockSource* source);
+  // Whether the limit allows that many bytes more; counts them as reserved if so.
+  bool Reserve(Bytes size);
+  void Unreserve(Bytes size);
 
   c10::DataPtr allocate(size_t size) STOWAGE_ALLOCATE_CONST override;
   c10::DeleterFnPtr raw_deleter() const override;
@@ -48,12 +71,19 @@ class TrackingAllocator final : public c10::Allocator, public MemoryMeter {
 
   TrackingAllocator() = default;
   static void Free(void* data);
-  void Charge(int64_t size) const;
+  void* AllocateOrdinary(size_t size) const;
+  bool TryReserve(int64_t size) const;
+  std::optional<size_t> FreeAtSource(const void* data);
 
   // Mutable: LibTorch 1.13 declares allocate const.
   mutable std::atomic<int64_t> current_{0};
   mutable std::atomic<int64_t> peak_{0};
+  mutable std::atomic<int64_t> reserved_{0};
+  mutable std::atomic<int64_t> peak_reserved_{0};
   std::atomic<int64_t> limit_{kNoLimit};
+  std::atomic<size_t> source_count_{0};
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<BlockSource>> sources_;  // guarded by mutex_
 };
 
 // `meter`, or the installed allocator if it is null; FAILED_PRECONDITION if there is neither.
