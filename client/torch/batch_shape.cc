@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/torch/autocast_state.h"
 
 namespace stowage {
 namespace {
@@ -38,14 +39,20 @@ TensorShape TensorShape::Of(const at::Tensor& tensor) {
 }
 
 BatchShape BatchShape::Of(const at::Tensor& input, const at::Tensor& target) {
-  return {TensorShape::Of(input), TensorShape::Of(target)};
+  return {TensorShape::Of(input), TensorShape::Of(target), AutocastState::Capture().ToString()};
 }
 
-absl::Status BatchShape::CheckFits(const at::Tensor& input_tensor,
-                                   const at::Tensor& target_tensor) const {
-  absl::Status status = Check("input", input_tensor, input);
-  if (status.ok()) status = Check("target", target_tensor, target);
-  return status;
+absl::Status BatchShape::CheckInput(const at::Tensor& tensor) const {
+  const std::string now = AutocastState::Capture().ToString();
+  if (now != autocast) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("autocast is ", now, ", the plan is for ", autocast));
+  }
+  return Check("input", tensor, input);
+}
+
+absl::Status BatchShape::CheckTarget(const at::Tensor& tensor) const {
+  return Check("target", tensor, target);
 }
 
 }  // namespace stowage

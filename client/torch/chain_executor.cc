@@ -142,10 +142,10 @@ absl::Status ChainExecutor::RunUpTo(size_t end, StepState* state) {
       [this](int l) { return model_->Describe(l); }, &state->next, &state->report);
 }
 
-absl::Status ChainExecutor::CheckBatch(const at::Tensor& input, const at::Tensor& target) const {
+absl::Status ChainExecutor::CheckInput(const at::Tensor& input) const {
   if (!input.defined()) return absl::InvalidArgumentError("the input is an undefined tensor");
   if (batch_) {
-    absl::Status status = batch_->CheckFits(input, target);
+    absl::Status status = batch_->CheckInput(input);
     if (!status.ok()) return status;
   }
   const Bytes input_bytes(static_cast<int64_t>(input.nbytes()));
@@ -158,7 +158,8 @@ absl::Status ChainExecutor::CheckBatch(const at::Tensor& input, const at::Tensor
 }
 
 absl::StatusOr<StepReport> ChainExecutor::Step(const at::Tensor& input, const at::Tensor& target) {
-  absl::Status fits = CheckBatch(input, target);
+  absl::Status fits = CheckInput(input);
+  if (fits.ok() && batch_) fits = batch_->CheckTarget(target);
   if (!fits.ok()) return fits;
   try {
     model_->EnsureGradients();
@@ -166,9 +167,9 @@ absl::StatusOr<StepReport> ChainExecutor::Step(const at::Tensor& input, const at
     const bool copies = moves_input_ && !CanLend(input, *device_);
     StepState state{StageRunner(model_),
                     HeldTensors(model_->length() + 1, copies ? input.clone() : input, device_)};
+    state.runner.BeginStep(target, gradient_ready_);
     const StepMeter step(device_->meter(), Bytes(static_cast<int64_t>(input.nbytes())),
                          device_->host());
-    state.runner.BeginStep(target);
     absl::Status status = RunUpTo(schedule_.size(), &state);
     step.Finish(&state.report);
     const absl::Status released = state.held.Release();

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +16,7 @@
 #include "client/torch/chain_model.h"
 #include "client/torch/execution_device.h"
 #include "client/torch/held_tensors.h"
+#include "client/torch/parameter_gradients.h"
 #include "client/torch/stage_runner.h"
 #include "client/torch/step_report.h"
 #include "solvers/model/chain.h"
@@ -51,10 +53,17 @@ class ChainExecutor {
   // undefined: zero them (ChainModel::ZeroGradients); then the next step is as good as any.
   absl::StatusOr<StepReport> Step(const at::Tensor& input, const at::Tensor& target);
 
+  // From the next step on. It may throw; the step then fails.
+  void TellReadyGradients(OnGradientReady ready) { gradient_ready_ = std::move(ready); }
+
   // What the referee says about the schedule under the profile's costs.
   const Simulation& prediction() const { return prediction_; }
 
  private:
+  // Steps whose loss is computed by others.
+  friend class PlannedModule;
+  friend class PlannedRun;
+
   struct StepState {
     StageRunner runner;
     HeldTensors held;
@@ -65,7 +74,7 @@ class ChainExecutor {
 
   ChainExecutor(const ChainModel* model, Chain chain, Schedule schedule, Simulation prediction,
                 ExecutionDevice* device, std::optional<BatchShape> batch);
-  absl::Status CheckBatch(const at::Tensor& input, const at::Tensor& target) const;
+  absl::Status CheckInput(const at::Tensor& input) const;
   void RunForward(const Instruction& instruction, StepState* state);
   std::vector<StoragePtr> ForwardSaving(int l, StepState* state, SavedForward* saved);
   void Run(const Instruction& instruction, StepState* state);
@@ -78,6 +87,7 @@ class ChainExecutor {
   Simulation prediction_;
   ExecutionDevice* device_;
   std::optional<BatchShape> batch_;
+  OnGradientReady gradient_ready_;
   // By stage: whether saved tensors move, and whether some of them do so singly.
   std::vector<bool> moves_saved_;
   std::vector<bool> moves_parts_;

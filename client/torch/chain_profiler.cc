@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/autocast_state.h"
 #include "client/torch/gradients_aside.h"
 #include "client/torch/median.h"
 #include "client/torch/profile_pass.h"
@@ -96,6 +97,7 @@ absl::StatusOr<Chain> MakeChain(const ChainModel& model, const at::Tensor& input
   ChainSpec spec;
   spec.name = model.name();
   spec.input = Bytes(static_cast<int64_t>(input.nbytes()));
+  spec.input_gradient = passes.front().front().output_gradient;
   for (int l = 1; l <= model.length() + 1; ++l) {
     absl::StatusOr<Stage> stage = Combine(model, l, passes, with_times);
     if (!stage.ok()) return stage.status();
@@ -128,6 +130,10 @@ Device DescribeDevice() {
   device.math_settings = absl::StrCat("threads=", at::get_num_threads(),
                                       " deterministic=", context.deterministicAlgorithms() ? 1 : 0,
                                       " mkldnn=", context.userEnabledMkldnn() ? 1 : 0);
+  const AutocastState autocast = AutocastState::Capture();
+  if (autocast.enabled()) {
+    absl::StrAppend(&device.math_settings, " autocast=", autocast.ToString());
+  }
   device.allocation_granularity = Bytes(1);
   return device;
 }

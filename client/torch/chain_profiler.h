@@ -24,7 +24,8 @@ struct ProfileOptions {
   std::function<void(double)> progress;
 };
 
-// A chain profile. Bytes are exact for this input, overheads the largest seen, times medians over
+// A chain profile, under the autocast that is in force, with a gradient of the input if that requires
+// one. Bytes are exact for this input, overheads the largest seen, times medians over
 // whole passes. Parameters, their gradients, buffers and random state are afterwards what they were
 // before. For its own use the profiler holds a second set of gradients meanwhile.
 //
@@ -35,7 +36,8 @@ struct ProfileOptions {
 absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const at::Tensor& input,
                                      const at::Tensor& target, const ProfileOptions& options = {});
 
-// This device as profiles name it: framework version and math settings of LibTorch at this moment.
+// This device as profiles name it: framework version and math settings of LibTorch at this moment,
+// autocast among them.
 Device DescribeDevice();
 
 }  // namespace stowage

@@ -5,9 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/graph_tensors.h"
 #include "client/torch/model_state.h"
-#include "client/torch/node_runner.h"
 #include "client/torch/saved_tensor_scope.h"
 #include "client/torch/step_run.h"
 #include "client/torch/torch_status.h"
@@ -41,14 +39,6 @@ absl::Status CheckGraph(const GraphModel& model, const Graph& graph) {
 }
 
 }  // namespace
-
-struct GraphExecutor::StepState {
-  NodeRunner runner;
-  GraphTensors tensors;
-  std::vector<at::Tensor> sources;  // by vertex
-  StepReport report;
-  size_t next = 0;  // instruction
-};
 
 GraphExecutor::GraphExecutor(const GraphModel* model, Graph graph, Schedule schedule,
                              Simulation prediction, ExecutionDevice* device)
@@ -121,8 +111,15 @@ void GraphExecutor::RunBackward(int v, StepState* state) {
   GraphTensors& tensors = state->tensors;
   if (model_->is_input(v)) return;
   const NodeRunner& runner = state->runner;
-  if (runner.Giver(v) != v) return tensors.DropSaved(v);
+  if (runner.Giver(v) != v) {
+    state->runner.PassBackward(v);
+    return tensors.DropSaved(v);
+  }
   at::Tensor gradient = tensors.TakeGradient(v);
+  const at::Tensor& value = tensors.Value(v);
+  if (state->seed.defined() && model_->is_output(v) && value.numel() == 1) {
+    gradient = state->seed.to(value.scalar_type()).reshape(value.sizes());
+  }
   const std::vector<int>& inputs = model_->node(v).inputs;
   std::vector<at::Tensor> running;
   for (const int input : inputs) running.push_back(tensors.TakeGradient(runner.Giver(input)));
@@ -178,6 +175,25 @@ absl::Status GraphExecutor::CheckInputs(const std::vector<at::Tensor>& inputs) c
   return absl::OkStatus();
 }
 
+GraphExecutor::StepState GraphExecutor::Begin(std::vector<at::Tensor> inputs,
+                                              const at::Tensor& target) const {
+  StepState state{NodeRunner(model_), GraphTensors(&graph_, device_), {}, {}, {}};
+  state.runner.BeginStep(target, gradient_ready_);
+  state.sources.resize(static_cast<size_t>(model_->size()));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto v = static_cast<size_t>(model_->inputs()[i]);
+    const bool copies = moves_source_[v] && !CanLend(inputs[i], *device_);
+    state.sources[v] = copies ? inputs[i].clone() : std::move(inputs[i]);
+  }
+  return state;
+}
+
+absl::Status GraphExecutor::RunUpTo(size_t end, StepState* state) {
+  return RunInstructions(
+      schedule_, end, [&](const Instruction& i) { Run(i, state); },
+      [this](int number) { return model_->Describe(number - 1); }, &state->next, &state->report);
+}
+
 absl::StatusOr<StepReport> GraphExecutor::Step(std::vector<at::Tensor> inputs,
                                                const at::Tensor& target) {
   absl::Status fits = CheckInputs(inputs);
@@ -185,21 +201,11 @@ absl::StatusOr<StepReport> GraphExecutor::Step(std::vector<at::Tensor> inputs,
   try {
     model_->EnsureGradients();
     StateGuard before(model_->buffers());
-    StepState state{NodeRunner(model_), GraphTensors(&graph_, device_), {}, {}};
-    state.sources.resize(static_cast<size_t>(model_->size()));
     Bytes bytes;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const auto v = static_cast<size_t>(model_->inputs()[i]);
-      const bool copies = moves_source_[v] && !CanLend(inputs[i], *device_);
-      state.sources[v] = copies ? inputs[i].clone() : inputs[i];
-      bytes += Bytes(static_cast<int64_t>(inputs[i].nbytes()));
-      inputs[i].reset();
-    }
+    for (const at::Tensor& input : inputs) bytes += Bytes(static_cast<int64_t>(input.nbytes()));
+    StepState state = Begin(std::move(inputs), target);
     const StepMeter step(device_->meter(), bytes, device_->host());
-    state.runner.BeginStep(target);
-    absl::Status status = RunInstructions(
-        schedule_, schedule_.size(), [&](const Instruction& i) { Run(i, &state); },
-        [this](int number) { return model_->Describe(number - 1); }, &state.next, &state.report);
+    absl::Status status = RunUpTo(schedule_.size(), &state);
     step.Finish(&state.report);
     state.sources.clear();
     const absl::Status released = state.tensors.Release();

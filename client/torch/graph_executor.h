@@ -5,13 +5,18 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/torch/execution_device.h"
 #include "client/torch/graph_model.h"
+#include "client/torch/graph_tensors.h"
+#include "client/torch/node_runner.h"
+#include "client/torch/parameter_gradients.h"
 #include "client/torch/step_report.h"
 #include "solvers/model/graph.h"
 #include "solvers/plan/schedule.h"
@@ -35,11 +40,25 @@ class GraphExecutor {
   // ChainExecutor::Step.
   absl::StatusOr<StepReport> Step(std::vector<at::Tensor> inputs, const at::Tensor& target);
 
+  // As ChainExecutor::TellReadyGradients.
+  void TellReadyGradients(OnGradientReady ready) { gradient_ready_ = std::move(ready); }
+
   // What the referee says about the schedule under the profile's costs.
   const Simulation& prediction() const { return prediction_; }
 
  private:
-  struct StepState;
+  // Steps whose backward is begun by others.
+  friend class PlannedGraph;
+  friend class PlannedGraphRun;
+
+  struct StepState {
+    NodeRunner runner;
+    GraphTensors tensors;
+    std::vector<at::Tensor> sources;  // by vertex
+    StepReport report;
+    at::Tensor seed;  // what the losses' backwards start with; undefined: with 1
+    size_t next = 0;  // instruction
+  };
 
   GraphExecutor(const GraphModel* model, Graph graph, Schedule schedule, Simulation prediction,
                 ExecutionDevice* device);
@@ -48,6 +67,9 @@ class GraphExecutor {
   void RunForward(const Instruction& instruction, StepState* state);
   void RunBackward(int v, StepState* state);
   void Run(const Instruction& instruction, StepState* state);
+  StepState Begin(std::vector<at::Tensor> inputs, const at::Tensor& target) const;
+  // Instructions up to, not with, `end`.
+  absl::Status RunUpTo(size_t end, StepState* state);
 
   const GraphModel* model_;
   Graph graph_;
@@ -57,6 +79,7 @@ class GraphExecutor {
   // By vertex: whether extras, or a source's tensor, move.
   std::vector<bool> moves_extras_;
   std::vector<bool> moves_source_;
+  OnGradientReady gradient_ready_;
 };
 
 }  // namespace stowage

@@ -8,10 +8,14 @@
 namespace stowage {
 namespace {
 
+bool Contains(const std::vector<at::Tensor>& tensors, const at::Tensor& tensor) {
+  const auto same = [&](const at::Tensor& other) { return other.is_same(tensor); };
+  return std::any_of(tensors.begin(), tensors.end(), same);
+}
+
 void AppendNew(const std::vector<at::Tensor>& tensors, std::vector<at::Tensor>* all) {
   for (const at::Tensor& tensor : tensors) {
-    const auto same = [&](const at::Tensor& other) { return other.is_same(tensor); };
-    if (std::none_of(all->begin(), all->end(), same)) all->push_back(tensor);
+    if (!Contains(*all, tensor)) all->push_back(tensor);
   }
 }
 
@@ -19,6 +23,11 @@ void AppendNew(const std::vector<at::Tensor>& tensors, std::vector<at::Tensor>* 
 
 void ModelTensors::AddTensors(const std::vector<at::Tensor>& parameters,
                               const std::vector<at::Tensor>& buffers) {
+  std::vector<at::Tensor> tied;
+  for (const at::Tensor& parameter : parameters) {
+    if (Contains(parameters_, parameter)) tied.push_back(parameter);
+  }
+  AppendNew(tied, &tied_parameters_);
   AppendNew(parameters, &parameters_);
   AppendNew(buffers, &buffers_);
   EnsureGradients();

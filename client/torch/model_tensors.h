@@ -14,6 +14,9 @@ class ModelTensors {
   // In the order of their first use.
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
   const std::vector<at::Tensor>& buffers() const { return buffers_; }
+  // Those of the parameters that several parts of the model use. While one that is trained has gradients
+  // of some of its parts, a step holds a second one (ParameterGradients).
+  const std::vector<at::Tensor>& tied_parameters() const { return tied_parameters_; }
 
   // Gives every trainable parameter that has none a zeroed gradient: gradients do not belong to the
   // activation budget and so must exist before a step.
@@ -29,6 +32,7 @@ class ModelTensors {
  private:
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> buffers_;
+  std::vector<at::Tensor> tied_parameters_;
 };
 
 // Whether any of them is to be trained.

@@ -2,13 +2,11 @@
 
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "client/torch/run_backward.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {
@@ -62,7 +60,7 @@ const c10::StorageImpl* StorageOf(const at::Tensor& tensor) {
                                                   : nullptr;
 }
 
-void NodeRunner::BeginStep(at::Tensor target) {
+void NodeRunner::BeginStep(at::Tensor target, OnGradientReady ready) {
   target_ = std::move(target);
   runs_.assign(static_cast<size_t>(model_->size()), RepeatableForward());
   needs_gradient_ = model_->NeedGradients();
@@ -70,6 +68,10 @@ void NodeRunner::BeginStep(at::Tensor target) {
   model_storages_.clear();
   InsertStorages(model_->parameters(), &model_storages_);
   InsertStorages(model_->buffers(), &model_storages_);
+  autocast_ = AutocastState::Capture();
+  std::vector<std::vector<at::Tensor>> parameters;
+  for (int v = 0; v < model_->size(); ++v) parameters.push_back(model_->node(v).parameters);
+  gradients_.emplace(parameters, std::move(ready));
   forwards_ = 0;
   recomputed_forwards_ = 0;
 }
@@ -114,6 +116,7 @@ at::Tensor NodeRunner::Call(int v, const std::vector<at::Tensor>& inputs) {
   RepeatableForward& run = runs_[static_cast<size_t>(v)];
   ++forwards_;
   if (run.has_run()) ++recomputed_forwards_;
+  const AutocastScope autocast(autocast_);
   return run.Run(model_->node(v).buffers, [&] { return CallOnce(v, inputs); });
 }
 
@@ -148,6 +151,7 @@ SavedNode NodeRunner::ForwardSaving(int v, const std::vector<at::Tensor>& inputs
     const auto address = reinterpret_cast<int64_t>(&(*saved.gradients)[i]);
     saved.passed.push_back(leaf.requires_grad() ? Passed::apply(leaf, address) : leaf);
   }
+  const ParameterGradients::Recording recording(&*gradients_, v);
   saved.output = Call(v, saved.passed);
   if (saved.output.requires_grad() && !needs_gradient(v)) {
     throw StageRuleError("it trains parameters that the node does not list");
@@ -157,6 +161,13 @@ SavedNode NodeRunner::ForwardSaving(int v, const std::vector<at::Tensor>& inputs
 
 std::vector<at::Tensor> NodeRunner::Backward(int v, SavedNode saved, at::Tensor gradient,
                                              std::vector<at::Tensor> running) {
+  running = BackwardOf(v, std::move(saved), std::move(gradient), std::move(running));
+  gradients_->Finish(v);
+  return running;
+}
+
+std::vector<at::Tensor> NodeRunner::BackwardOf(int v, SavedNode saved, at::Tensor gradient,
+                                               std::vector<at::Tensor> running) {
   const bool starts = model_->is_output(v) && saved.output.numel() == 1;
   if ((!gradient.defined() && !starts) || !saved.output.requires_grad()) return running;
   std::vector<at::Tensor> roots = {saved.output};
@@ -166,11 +177,12 @@ std::vector<at::Tensor> NodeRunner::Backward(int v, SavedNode saved, at::Tensor 
     roots.push_back(saved.passed[i]);
     given.push_back(std::move(running[i]));
   }
-  RunBackward(roots, given);
+  {
+    const AutocastScope off(autocast_.Off());
+    gradients_->Backward(v, std::move(roots), std::move(given));
+  }
   running = std::move(*saved.gradients);
   saved = {};
-  roots.clear();
-  given.clear();
   const at::NoGradGuard no_grad;
   for (at::Tensor& sum : running) sum = WithOwnMemory(std::move(sum));
   return running;

@@ -1,18 +1,22 @@
 // The primitive ways to run a node of a GraphModel. Profiler and executor both go through here, so
 // that what one measures is what the other does.
 //
-// A forward of the same node again in a step is a recompute: see RepeatableForward. Functions throw
-// what LibTorch and the nodes throw, and StageRuleError. Not thread-safe.
+// A forward of the same node again in a step is a recompute: see RepeatableForward. Forwards run under
+// the autocast that was in force when the step began, backwards without. Functions throw what LibTorch
+// and the nodes throw, and StageRuleError. Not thread-safe.
 #ifndef STOWAGE_CLIENT_TORCH_NODE_RUNNER_H_
 #define STOWAGE_CLIENT_TORCH_NODE_RUNNER_H_
 
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
+#include "client/torch/autocast_state.h"
 #include "client/torch/graph_model.h"
+#include "client/torch/parameter_gradients.h"
 #include "client/torch/repeatable_forward.h"
 
 namespace stowage {
@@ -36,14 +40,14 @@ class NodeRunner {
   explicit NodeRunner(const GraphModel* model) : model_(model) {}
 
   // Forgets which nodes have run. `target` goes to the nodes that read it.
-  void BeginStep(at::Tensor target);
+  void BeginStep(at::Tensor target, OnGradientReady ready = {});
 
   // `inputs` are plain tensors, one for each of the node's inputs. Without a graph.
   at::Tensor Forward(int v, const std::vector<at::Tensor>& inputs);
   // The same with a graph.
   SavedNode ForwardSaving(int v, const std::vector<at::Tensor>& inputs);
-  // Uses up the graph, adds to the parameters' gradients, and returns those of the inputs: by input,
-  // once for equal ones, undefined where there is none. `running` is what other readers have given to
+  // Uses up the graph, adds to the parameters' gradients (those of tied ones after their last
+  // backward), and returns those of the inputs: by input, once for equal ones, undefined where there is none. `running` is what other readers have given to
   // the inputs so far, or undefined: the node's own is added to it as autograd would add it, one
   // by one. An undefined `gradient` means that nothing flows back, except into a scalar that nobody
   // reads, which starts with 1.
@@ -52,6 +56,9 @@ class NodeRunner {
   // contiguous, or not, as it is there: on that depends in which order kernels add up.
   std::vector<at::Tensor> Backward(int v, SavedNode saved, at::Tensor gradient,
                                    std::vector<at::Tensor> running);
+
+  // In place of the Backward of a node that is not its own Giver.
+  void PassBackward(int v) { gradients_->Finish(v); }
 
   // The node that holds the gradient of v: v itself, unless it handed its first input on as it is. Known
   // once v has run forward.
@@ -65,6 +72,8 @@ class NodeRunner {
   at::Tensor Call(int v, const std::vector<at::Tensor>& inputs);
   at::Tensor CallOnce(int v, std::vector<at::Tensor> inputs);
   at::Tensor LeafOf(int input, const at::Tensor& value) const;
+  std::vector<at::Tensor> BackwardOf(int v, SavedNode saved, at::Tensor gradient,
+                                     std::vector<at::Tensor> running);
   at::Tensor OwnOrView(const ModelNode& node, at::Tensor output, const at::Tensor& first,
                        const std::vector<at::Tensor>& inputs) const;
 
@@ -74,6 +83,8 @@ class NodeRunner {
   std::vector<RepeatableForward> runs_;                         // by node
   std::vector<bool> needs_gradient_;
   std::vector<bool> hands_on_;
+  AutocastState autocast_;
+  std::optional<ParameterGradients> gradients_;
   int forwards_ = 0;
   int recomputed_forwards_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "client/torch/autocast_state.h"
 #include "client/torch/model_state.h"
 #include "client/torch/run_backward.h"
 #include "client/torch/torch_status.h"
@@ -15,12 +16,15 @@ namespace {
 
 // The loss, backward done.
 double Train(const ChainModel& model, const at::Tensor& input, const at::Tensor& target) {
+  const AutocastState autocast = AutocastState::Capture();
   const at::AutoGradMode grad(true);
-  at::Tensor activation = input.variable_data();
-  for (int l = 1; l <= model.length(); ++l) activation = model.stage(l).forward(activation);
-  const at::Tensor loss = model.loss()(activation, target);
-  activation.reset();
+  at::Tensor loss;
+  {
+    const AutocastScope scope(autocast);
+    loss = model.loss()(PlainForward(model, input.variable_data()), target);
+  }
   const double value = loss.item<double>();
+  const AutocastScope off(autocast.Off());
   if (loss.requires_grad()) RunBackward({loss}, {});
   return value;
 }
@@ -35,9 +39,33 @@ std::vector<int> LastReaders(const GraphModel& model) {
   return last;
 }
 
-// What nobody reads and is a scalar.
-std::vector<at::Tensor> RunForward(const GraphModel& model, std::vector<at::Tensor> inputs,
-                                   const at::Tensor& target) {
+double TrainGraph(const GraphModel& model, std::vector<at::Tensor> inputs,
+                  const at::Tensor& target) {
+  const AutocastState autocast = AutocastState::Capture();
+  const at::AutoGradMode grad(true);
+  double value = 0;
+  std::vector<at::Tensor> roots;
+  {
+    const AutocastScope scope(autocast);
+    for (at::Tensor& loss : PlainLosses(model, std::move(inputs), target)) {
+      value += loss.item<double>();
+      if (loss.requires_grad()) roots.push_back(std::move(loss));
+    }
+  }
+  const AutocastScope off(autocast.Off());
+  if (!roots.empty()) RunBackward(roots, {});
+  return value;
+}
+
+}  // namespace
+
+at::Tensor PlainForward(const ChainModel& model, at::Tensor input) {
+  for (int l = 1; l <= model.length(); ++l) input = model.stage(l).forward(input);
+  return input;
+}
+
+std::vector<at::Tensor> PlainLosses(const GraphModel& model, std::vector<at::Tensor> inputs,
+                                    const at::Tensor& target) {
   const std::vector<int> last = LastReaders(model);
   std::vector<at::Tensor> values(last.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -60,21 +88,6 @@ std::vector<at::Tensor> RunForward(const GraphModel& model, std::vector<at::Tens
   }
   return losses;
 }
-
-double TrainGraph(const GraphModel& model, std::vector<at::Tensor> inputs,
-                  const at::Tensor& target) {
-  const at::AutoGradMode grad(true);
-  double value = 0;
-  std::vector<at::Tensor> roots;
-  for (at::Tensor& loss : RunForward(model, std::move(inputs), target)) {
-    value += loss.item<double>();
-    if (loss.requires_grad()) roots.push_back(std::move(loss));
-  }
-  if (!roots.empty()) RunBackward(roots, {});
-  return value;
-}
-
-}  // namespace
 
 absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,
                                           const at::Tensor& target, MemoryMeter* meter) {

@@ -15,7 +15,8 @@
 
 namespace stowage {
 
-// Adds to the parameters' gradients. Counts every stage as one keep-all forward and one backward.
+// Adds to the parameters' gradients. Where autocast is in force the forward runs under it, as a region of
+// its own, and the backward without. Counts every stage as one keep-all forward and one backward.
 // Errors and what they leave: as ChainExecutor::Step. `meter` null: the installed
 // TrackingAllocator. Not thread-safe.
 absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& input,
@@ -25,6 +26,12 @@ absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& 
 // go after their last reader.
 absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,
                                           const at::Tensor& target, MemoryMeter* meter = nullptr);
+
+// The forwards alone, which throw what LibTorch and the model throw: the output of stage L, and what
+// nobody reads and is a scalar.
+at::Tensor PlainForward(const ChainModel& model, at::Tensor input);
+std::vector<at::Tensor> PlainLosses(const GraphModel& model, std::vector<at::Tensor> inputs,
+                                    const at::Tensor& target);
 
 }  // namespace stowage
 

@@ -41,7 +41,7 @@ class Pass {
         samples_(activations_.size()),
         storage_bytes_(activations_.size()) {
     activations_[0] = input;
-    runner_.BeginStep(target);
+    runner_.BeginStep(target, {}, input.requires_grad());
   }
 
   absl::StatusOr<std::vector<StageSample>> Run() {

@@ -23,11 +23,16 @@ class Oldest final : public torch::autograd::Node {
   }
 };
 
+void Execute(const std::vector<torch::autograd::Edge>& roots,
+             const std::vector<at::Tensor>& gradients) {
+  torch::autograd::Engine::get_default_engine().execute(roots, gradients, /*keep_graph=*/false,
+                                                        /*create_graph=*/false,
+                                                        /*accumulate_grad=*/true);
+}
+
 void EmptyQueue() {
   const at::Tensor nothing = at::empty({0});
-  torch::autograd::Engine::get_default_engine().execute(
-      {torch::autograd::Edge(std::make_shared<Oldest>(nothing), 0)}, {nothing},
-      /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/true);
+  Execute({torch::autograd::Edge(std::make_shared<Oldest>(nothing), 0)}, {nothing});
 }
 
 }  // namespace
@@ -35,6 +40,16 @@ void EmptyQueue() {
 void RunBackward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients) {
   try {
     torch::autograd::backward(roots, gradients);
+  } catch (...) {
+    EmptyQueue();
+    throw;
+  }
+}
+
+void RunBackwardAt(const std::vector<torch::autograd::Edge>& roots,
+                   const std::vector<at::Tensor>& gradients) {
+  try {
+    Execute(roots, gradients);
   } catch (...) {
     EmptyQueue();
     throw;

@@ -7,6 +7,7 @@
 #define STOWAGE_CLIENT_TORCH_RUN_BACKWARD_H_
 
 #include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
 
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace stowage {
 // torch::autograd::backward of `roots` from `gradients`, which are as many or none; uses up the
 // graphs. Throws what that throws.
 void RunBackward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients);
+// The same from places in a graph, all with a gradient.
+void RunBackwardAt(const std::vector<torch::autograd::Edge>& roots,
+                   const std::vector<at::Tensor>& gradients);
 
 }  // namespace stowage
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/torch/run_backward.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {
@@ -24,19 +23,29 @@ void InsertStorages(const std::vector<at::Tensor>& tensors,
 
 }  // namespace
 
-void StageRunner::BeginStep(at::Tensor target) {
+void StageRunner::BeginStep(at::Tensor target, OnGradientReady ready, bool input_gradient) {
   const int stages = model_->length() + 1;
   target_ = std::move(target);
   runs_.assign(static_cast<size_t>(stages) + 1, RepeatableForward());
   needs_input_gradient_.assign(static_cast<size_t>(stages) + 1, false);
   for (int l = 1; l <= stages; ++l) {
-    needs_input_gradient_[static_cast<size_t>(l)] = model_->NeedsInputGradient(l);
+    needs_input_gradient_[static_cast<size_t>(l)] = input_gradient || model_->NeedsInputGradient(l);
   }
   model_storages_.clear();
   InsertStorages(model_->parameters(), &model_storages_);
   InsertStorages(model_->buffers(), &model_storages_);
+  autocast_ = AutocastState::Capture();
+  BeginBackwards(std::move(ready));
   forwards_ = 0;
   recomputed_forwards_ = 0;
+}
+
+void StageRunner::BeginBackwards(OnGradientReady ready) {
+  std::vector<std::vector<at::Tensor>> parameters(runs_.size());
+  for (int l = 1; l <= model_->length(); ++l) {
+    parameters[static_cast<size_t>(l)] = model_->stage(l).parameters;
+  }
+  gradients_.emplace(parameters, std::move(ready));
 }
 
 const std::vector<at::Tensor>& StageRunner::BuffersOf(int l) const {
@@ -71,6 +80,7 @@ at::Tensor StageRunner::Call(int l, const at::Tensor& input) {
   RepeatableForward& run = runs_[static_cast<size_t>(l)];
   ++forwards_;
   if (run.has_run()) ++recomputed_forwards_;
+  const AutocastScope autocast(autocast_);
   return run.Run(BuffersOf(l), [&] { return CallOnce(l, input); });
 }
 
@@ -87,7 +97,10 @@ SavedForward StageRunner::ForwardSaving(int l, const at::Tensor& input) {
   if (needs_input_gradient_[static_cast<size_t>(l)] && at::isFloatingType(input.scalar_type())) {
     saved.input.requires_grad_();
   }
-  saved.output = Call(l, saved.input);
+  const ParameterGradients::Recording recording(&*gradients_, l);
+  // Autocast would remember the cast of a leaf and use it twice, where plain training casts twice.
+  const bool hides_leaf = autocast_.enabled() && saved.input.requires_grad();
+  saved.output = Call(l, hides_leaf ? at::alias(saved.input) : saved.input);
   // Nothing would flow back to them: later stages give no gradient where nothing listed trains.
   if (saved.output.requires_grad() && !MayRequireGradient(l)) {
     throw StageRuleError("it trains parameters that the stage does not list");
@@ -95,11 +108,18 @@ SavedForward StageRunner::ForwardSaving(int l, const at::Tensor& input) {
   return saved;
 }
 
-at::Tensor StageRunner::Backward(int l, const SavedForward& saved, at::Tensor gradient) {
+at::Tensor StageRunner::BackwardOf(int l, const SavedForward& saved, at::Tensor gradient) {
   const bool flows = gradient.defined() || l > model_->length();
   if (!flows || !saved.output.requires_grad()) return {};
-  RunBackward({saved.output}, {gradient});
+  const AutocastScope off(autocast_.Off());
+  gradients_->Backward(l, {saved.output}, {std::move(gradient)});
   return saved.input.grad();
+}
+
+at::Tensor StageRunner::Backward(int l, const SavedForward& saved, at::Tensor gradient) {
+  at::Tensor input_gradient = BackwardOf(l, saved, std::move(gradient));
+  gradients_->Finish(l);
+  return input_gradient;
 }
 
 }  // namespace stowage

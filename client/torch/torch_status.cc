@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <new>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/host_pool.h"
@@ -27,6 +28,12 @@ absl::Status CurrentExceptionToStatus(const std::string& where, absl::StatusCode
   } catch (...) {
     return absl::Status(other, absl::StrCat(where, ": an exception of unknown type"));
   }
+}
+
+void ThrowStatus(const absl::Status& status) {
+  const std::string message(status.message());
+  if (absl::IsResourceExhausted(status)) C10_THROW_ERROR(OutOfMemoryError, message);
+  C10_THROW_ERROR(Error, message);
 }
 
 }  // namespace stowage

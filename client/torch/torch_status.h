@@ -20,6 +20,10 @@ class StageRuleError : public std::invalid_argument {
 // for everything else.
 absl::Status CurrentExceptionToStatus(const std::string& where, absl::StatusCode other);
 
+// The way back, for what LibTorch calls: throws c10::OutOfMemoryError for RESOURCE_EXHAUSTED, else
+// c10::Error.
+[[noreturn]] void ThrowStatus(const absl::Status& status);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_CLIENT_TORCH_TORCH_STATUS_H_

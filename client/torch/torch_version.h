@@ -18,4 +18,7 @@
 #define STOWAGE_ALLOCATOR_COPIES 0
 #endif
 
+// Since 2.4 at::autocast asks for the device type; what it had for each device before is deprecated.
+#define STOWAGE_AUTOCAST_BY_DEVICE STOWAGE_TORCH_AT_LEAST(2, 4)
+
 #endif  // STOWAGE_CLIENT_TORCH_TORCH_VERSION_H_

@@ -17,43 +17,21 @@
 #include "solvers/plan/simulate.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
+#include "tests/client/torch/training_outcome.h"
 
 namespace stowage {
-
-// All that a step leaves behind.
-struct Outcome {
-  double loss;
-  Digest gradients;
-  Digest buffers;
-  Digest parameters;
-  RandomState random;
-};
 
 class ChainTraining {
  protected:
   explicit ChainTraining(const std::string& network)
       : network_(MakeTestNetwork(network)),
         buffers_(BufferState::Capture(network_.model.buffers())),
-        random_(RandomState::Capture()) {}
+        random_(RandomState::Capture()),
+        start_(network_.model) {}
 
-  void Rewind() {
-    buffers_.Restore();
-    random_.Restore();
-    network_.model.ZeroGradients();
-  }
+  void Rewind() { start_.Rewind(); }
 
-  Outcome After(const StepReport& report) const {
-    return {report.loss, GradientDigest(network_.model), BufferDigest(network_.model),
-            ParameterDigest(network_.model), RandomState::Capture()};
-  }
-
-  void ExpectEqual(const Outcome& plain, const Outcome& planned) const {
-    EXPECT_EQ(plain.loss, planned.loss);
-    EXPECT_EQ(plain.gradients.ToHex(), planned.gradients.ToHex());
-    EXPECT_EQ(plain.buffers.ToHex(), planned.buffers.ToHex());
-    EXPECT_EQ(plain.parameters.ToHex(), planned.parameters.ToHex());
-    EXPECT_TRUE(plain.random == planned.random);
-  }
+  Outcome After(const StepReport& report) const { return Outcome::Of(network_.model, report.loss); }
 
   Chain Profiled() {
     ProfileOptions options;
@@ -97,6 +75,9 @@ class ChainTraining {
   TestNetwork network_;
   BufferState buffers_;
   RandomState random_;
+
+ private:
+  Rewinder start_;
 };
 
 }  // namespace stowage

@@ -132,4 +132,15 @@ Schedule AddTrips(const std::vector<Instruction>& starts,
   return schedule;
 }
 
+Schedule RecomputeAll(const Chain& chain) {
+  Schedule schedule;
+  const int loss = chain.length() + 1;
+  for (int l = 1; l < loss; ++l) schedule.push_back(ForwardKeepInput(l));
+  for (int l = loss; l >= 1; --l) {
+    schedule.push_back(ForwardKeepAll(l));
+    schedule.push_back(Backward(l));
+  }
+  return schedule;
+}
+
 }  // namespace stowage

@@ -26,6 +26,9 @@ Schedule Disturb(const Chain& chain, Schedule schedule, int count, std::mt19937*
 // One instruction a line.
 std::string Text(const Schedule& schedule);
 
+// Everything runs without a graph first.
+Schedule RecomputeAll(const Chain& chain);
+
 // The starts of offloads of all tensors that the referee may let go: activations, saved tensors whole
 // and in parts; of a graph what vertices own and their extras.
 std::vector<Instruction> OffloadStarts(const Chain& chain);

@@ -141,6 +141,20 @@ TestNetwork MovingScale() {
   return {std::move(model), torch::randn({5, 16}), torch::randint(10, {5}, torch::kLong)};
 }
 
+TestNetwork Tied() {
+  const nn::Conv2d shared = Conv(8, 8);
+  ChainModel model("tied");
+  model.AddStage("conv1", "conv2d", Conv(3, 8));
+  model.AddStage("shared1", "conv2d", shared);
+  model.AddFunction("relu1", "relu", Relu);
+  model.AddStage("drop", "dropout", nn::Dropout(0.2));
+  model.AddStage("shared2", "conv2d_relu_conv2d", nn::Sequential(shared, nn::ReLU(), shared));
+  model.AddFunction("pool", "max_pool2d", Pool);
+  model.AddStage("shared3", "conv2d_tanh", nn::Sequential(shared, nn::Tanh()));
+  model.AddStage("head", "linear", nn::Sequential(nn::Flatten(), nn::Linear(8 * 8 * 8, 10)));
+  return WithImages(std::move(model));
+}
+
 TestNetwork ResNet18() {
   ModelOptions options;
   options.classes = 10;
@@ -152,8 +166,9 @@ TestNetwork ResNet18() {
 }  // namespace
 
 const std::vector<std::string>& TestNetworkNames() {
-  static const auto* const names = new std::vector<std::string>{
-      "plain_cnn", "norm_cnn", "mlp", "frozen_prefix", "own_tensors", "moving_scale", "resnet18"};
+  static const auto* const names =
+      new std::vector<std::string>{"plain_cnn",   "norm_cnn",     "mlp",  "frozen_prefix",
+                                   "own_tensors", "moving_scale", "tied", "resnet18"};
   return *names;
 }
 
@@ -165,6 +180,7 @@ TestNetwork MakeTestNetwork(const std::string& name) {
   if (name == "frozen_prefix") return FrozenPrefix();
   if (name == "own_tensors") return OwnTensors();
   if (name == "moving_scale") return MovingScale();
+  if (name == "tied") return Tied();
   TORCH_CHECK(name == "resnet18", "there is no test network ", name);
   return ResNet18();
 }

@@ -23,6 +23,7 @@ struct TestNetwork {
 // "frozen_prefix": the first stages have nothing to train.
 // "own_tensors": stages that return views of a buffer and of a parameter.
 // "moving_scale": a stage whose output depends on a buffer that it updates.
+// "tied": a convolution of several stages, twice in one of them.
 // "resnet18": the reference network on 32x32 images.
 // The same parameters and data at each call; LibTorch's generator is seeded by it.
 TestNetwork MakeTestNetwork(const std::string& name);

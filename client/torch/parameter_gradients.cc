@@ -1,0 +1,137 @@
+#include "client/torch/parameter_gradients.h"
+
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+
+#include "client/torch/run_backward.h"
+
+namespace stowage {
+namespace {
+
+using torch::autograd::Edge;
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+
+// Stands in for the gradient accumulator of a parameter in the graphs of its uses. Runs as early as
+// that would.
+class GradientSum : public Node {
+ public:
+  explicit GradientSum(const at::Tensor& parameter)
+      : Node(/*sequence_nr=*/UINT64_MAX), sum_(at::empty_like(parameter.variable_data())) {
+    add_input_metadata(parameter);
+  }
+
+  variable_list apply(variable_list&& gradients) override {
+    const at::Tensor& gradient = gradients[0];
+    if (!gradient.defined()) return {};
+    // What there was before is in it. Not added to zeros, which would make +0 of -0.
+    gradient.is_sparse() ? sum_.zero_().add_(gradient) : sum_.copy_(gradient);
+    has_gradient_ = true;
+    return {};
+  }
+
+  // Undefined if no gradient came.
+  at::Tensor Get() const { return has_gradient_ ? sum_ : at::Tensor(); }
+
+ private:
+  at::Tensor sum_;
+  bool has_gradient_ = false;
+};
+
+}  // namespace
+
+struct ParameterGradients::Trained {
+  explicit Trained(at::Tensor tensor) : parameter(std::move(tensor)) {}
+
+  at::Tensor parameter;
+  int parts_left = 0;
+  // Of a parameter of several parts: its own accumulator, and what stands in for it.
+  std::shared_ptr<Node> accumulator;
+  std::shared_ptr<GradientSum> sum;
+};
+
+ParameterGradients::ParameterGradients(const std::vector<std::vector<at::Tensor>>& parts,
+                                       OnGradientReady ready)
+    : uses_(parts.size()), ready_(std::move(ready)) {
+  std::unordered_map<const c10::TensorImpl*, int> index;
+  for (size_t part = 0; part < parts.size(); ++part) {
+    for (const at::Tensor& parameter : parts[part]) {
+      if (!parameter.requires_grad()) continue;
+      const auto [known, is_new] =
+          index.emplace(parameter.unsafeGetTensorImpl(), static_cast<int>(trained_.size()));
+      if (is_new) trained_.push_back(std::make_unique<Trained>(parameter));
+      std::vector<int>& uses = uses_[part];
+      if (std::find(uses.begin(), uses.end(), known->second) != uses.end()) continue;
+      uses.push_back(known->second);
+      ++trained_[static_cast<size_t>(known->second)]->parts_left;
+    }
+  }
+  for (const std::unique_ptr<Trained>& trained : trained_) {
+    if (trained->parts_left == 1) continue;
+    trained->accumulator = torch::autograd::impl::grad_accumulator(trained->parameter);
+    trained->sum = std::make_shared<GradientSum>(trained->parameter);
+  }
+}
+
+ParameterGradients::ParameterGradients(ParameterGradients&&) noexcept = default;
+ParameterGradients::~ParameterGradients() = default;
+
+ParameterGradients::Recording::Recording(ParameterGradients* gradients, int part)
+    : uses_(gradients->uses_[static_cast<size_t>(part)]), gradients_(gradients) {
+  for (const int use : uses_) {
+    const Trained& trained = *gradients_->trained_[static_cast<size_t>(use)];
+    if (trained.sum) torch::autograd::impl::set_grad_accumulator(trained.parameter, trained.sum);
+  }
+}
+
+ParameterGradients::Recording::~Recording() {
+  for (const int use : uses_) {
+    const Trained& trained = *gradients_->trained_[static_cast<size_t>(use)];
+    if (!trained.sum) continue;
+    torch::autograd::impl::set_grad_accumulator(trained.parameter, trained.accumulator);
+  }
+}
+
+// The sums so far are roots, too: the engine adds what the part gives to them as it adds it up in a graph
+// of the whole model.
+void ParameterGradients::Backward(int part, std::vector<at::Tensor> outputs,
+                                  std::vector<at::Tensor> gradients) {
+  torch::autograd::edge_list roots;
+  std::vector<at::Tensor> sums;
+  for (const int use : uses_[static_cast<size_t>(part)]) {
+    const Trained& trained = *trained_[static_cast<size_t>(use)];
+    if (!trained.sum || !trained.sum->Get().defined()) continue;
+    roots.emplace_back(trained.sum, 0);
+    sums.push_back(trained.sum->Get());
+  }
+  if (sums.empty()) return RunBackward(outputs, gradients);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    roots.push_back(torch::autograd::impl::gradient_edge(outputs[i]));
+    sums.push_back(gradients[i].defined() ? std::move(gradients[i]) : at::ones_like(outputs[i]));
+  }
+  outputs.clear();
+  gradients.clear();
+  RunBackwardAt(roots, sums);
+}
+
+void ParameterGradients::Finish(int part) {
+  const std::vector<int>& uses = uses_[static_cast<size_t>(part)];
+  for (auto use = uses.rbegin(); use != uses.rend(); ++use) {
+    Trained& trained = *trained_[static_cast<size_t>(*use)];
+    if (--trained.parts_left > 0) continue;
+    if (trained.sum) {
+      const at::Tensor sum = trained.sum->Get();
+      if (sum.defined()) RunBackwardAt({Edge(trained.accumulator, 0)}, {sum});
+    }
+    if (ready_) ready_(trained.parameter);
+  }
+}
+
+}  // namespace stowage

@@ -1,0 +1,65 @@
+// A network of any shape under autograd: see PlannedModule.
+//
+//   at::Tensor loss = planned->forward({input}, target);
+//   loss.backward();
+//
+// The losses are nodes of the model, hence part of the plan.
+#ifndef STOWAGE_CLIENT_TORCH_PLANNED_GRAPH_H_
+#define STOWAGE_CLIENT_TORCH_PLANNED_GRAPH_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/torch/graph_executor.h"
+#include "client/torch/graph_model.h"
+#include "client/torch/parameter_gradients.h"
+#include "solvers/model/graph.h"
+#include "solvers/plan/schedule.h"
+#include "solvers/plan/simulate.h"
+
+namespace stowage {
+
+// Throws, and leaves what is left, as PlannedModule. Not thread-safe. The model must outlive it and every
+// graph that hangs on what it returned.
+class PlannedGraph {
+ public:
+  // As GraphExecutor::Create, for schedules without transfers. UNIMPLEMENTED too where a
+  // backward comes before the first forward of a node that nobody reads and that trains: it could be a
+  // loss, which has to be known before the caller's backward begins.
+  static absl::StatusOr<std::unique_ptr<PlannedGraph>> Create(const GraphModel* model, Graph graph,
+                                                              Schedule schedule);
+
+  // The sum of all scalars that nobody reads. Its backward adds to the gradients of the parameters what
+  // plain training adds, times the gradient that it is given; once per forward, also if the graph is
+  // kept. Several forwards may come before the first backward. An input that the caller holds on to stays in
+  // memory also where the plan drops it; one that requires a gradient is refused.
+  //
+  // Under NoGradGuard the nodes run as they are, without a plan, and tensors go after their last reader.
+  at::Tensor forward(std::vector<at::Tensor> inputs, const at::Tensor& target);
+
+  // From the next forward on, during its backward; see ParameterGradients.
+  void TellReadyGradients(OnGradientReady ready) {
+    executor_->TellReadyGradients(std::move(ready));
+  }
+
+  // What the referee says about the schedule under the profile's costs.
+  const Simulation& prediction() const { return executor_->prediction(); }
+
+ private:
+  PlannedGraph(const GraphModel* model, std::shared_ptr<GraphExecutor> executor,
+               size_t first_backward)
+      : model_(model), executor_(std::move(executor)), first_backward_(first_backward) {}
+
+  const GraphModel* model_;
+  std::shared_ptr<GraphExecutor> executor_;
+  size_t first_backward_;  // instruction
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_PLANNED_GRAPH_H_

@@ -1,0 +1,184 @@
+#include "client/torch/planned_graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client/torch/graph_profiler.h"
+#include "client/torch/plain_step.h"
+#include "client/torch/tracking_allocator.h"
+#include "solvers/plan/graph_store_all.h"
+#include "solvers/planner.h"
+#include "tests/client/torch/autocast.h"
+#include "tests/client/torch/error_of.h"
+#include "tests/client/torch/training_outcome.h"
+
+namespace stowage {
+namespace {
+
+namespace nn = torch::nn;
+using testing::HasSubstr;
+using Forward = std::function<at::Tensor()>;
+
+// Two losses, tied weights, a tensor with three readers, dropout, statistics, an op in place.
+GraphModel TwoLosses() {
+  GraphModel model("two losses");
+  const auto conv = [](int64_t in, int64_t out) {
+    return nn::Conv2d(nn::Conv2dOptions(in, out, 3).padding(1));
+  };
+  const nn::Conv2d shared = conv(6, 6);
+  const int image = model.AddInput("image");
+  const int stem = model.AddModule("stem", "conv", image, conv(3, 6));
+  const int norm = model.AddModule("norm", "batch_norm", stem, nn::BatchNorm2d(6));
+  ModelNode relu;
+  relu.name = "relu";
+  relu.op_kind = "relu_";
+  relu.inputs = {norm};
+  relu.in_place = true;
+  relu.forward = [](const std::vector<at::Tensor>& x) { return at::Tensor(x[0]).relu_(); };
+  const int active = model.AddNode(relu);
+  const int left = model.AddModule("left", "conv", active, shared);
+  const int drop = model.AddFunction("drop", "dropout", {left},
+                                     [](const auto& x) { return at::dropout(x[0], 0.3, true); });
+  const int right = model.AddModule("right", "conv", drop, shared);
+  const int sum = model.AddFunction("sum", "add", {active, right, drop},
+                                    [](const auto& x) { return x[0] * x[1] + x[2]; });
+  const int pool = model.AddFunction("pool", "avg_pool", {sum}, [](const auto& x) {
+    return x[0].mean({2, 3});
+  });
+  const int head = model.AddModule("head", "linear", pool, nn::Linear(6, 4));
+  model.AddFunction("penalty", "mean", {drop}, [](const auto& x) { return x[0].square().mean(); });
+  ModelNode loss;
+  loss.name = "loss";
+  loss.op_kind = "cross_entropy";
+  loss.inputs = {head};
+  loss.reads_target = true;
+  loss.forward = [](const std::vector<at::Tensor>& x) {
+    return nn::functional::cross_entropy(x[0], x[1]);
+  };
+  model.AddNode(loss);
+  return model;
+}
+
+class PlannedGraphTest : public testing::TestWithParam<bool> {
+ protected:
+  PlannedGraphTest()
+      : autocast_(GetParam(), /*remember_casts=*/false),
+        model_((torch::manual_seed(5), TwoLosses())) {
+    input_ = torch::randn({3, 3, 12, 12});
+    target_ = torch::randint(4, {3}, torch::kLong);
+    ProfileOptions options;
+    options.bytes_only = true;
+    profile_ = ProfileGraph(model_, {input_}, target_, options).value();
+    start_.emplace(model_);
+  }
+
+  const Graph& graph() const { return std::get<Graph>(profile_->problem); }
+
+  Forward PlainLoop() {
+    return [this] {
+      at::Tensor sum;
+      for (const at::Tensor& loss : PlainLosses(model_, {input_.clone()}, target_)) {
+        sum = sum.defined() ? sum + loss : loss;
+      }
+      return sum;
+    };
+  }
+
+  Forward PlannedLoop(PlannedGraph* planned) {
+    return [this, planned] { return planned->forward({input_.clone()}, target_); };
+  }
+
+  // Two batches at once, then their backwards, then another, of scaled losses.
+  Outcome After(const Forward& forward) {
+    start_->Rewind();
+    const at::Tensor first = forward();
+    const at::Tensor second = forward();
+    {
+      const torch::NoGradGuard no_grad;
+      EXPECT_FALSE(forward().requires_grad());
+    }
+    const ScopedAutocast off(false);
+    (second * 0.5).backward();
+    (first * 3).backward();
+    return Outcome::Of(model_, first.item<double>());
+  }
+
+  ScopedAutocast autocast_;
+  GraphModel model_;
+  at::Tensor input_;
+  at::Tensor target_;
+  std::optional<Profile> profile_;
+  std::optional<Rewinder> start_;
+};
+
+TEST_P(PlannedGraphTest, LoopsAreThePlainOnes) {
+  const Outcome plain = After(PlainLoop());
+  ExpectGradients(model_);
+  std::vector<Schedule> schedules = {StoreAllSchedule(graph())};
+  for (const double share : {0.8, 0.6}) {
+    const auto budget = ResolveBudget(*profile_, Budget(ShareOfStoreAll{share}), PlanOptions());
+    const auto plan = MakePlan(*profile_, budget.value(), PlanOptions());
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    if (plan->status == PlanStatus::kFound) schedules.push_back(plan->schedule);
+  }
+  ASSERT_GT(schedules.size(), 1U);
+  for (const Schedule& schedule : schedules) {
+    const auto planned = PlannedGraph::Create(&model_, graph(), schedule);
+    ASSERT_TRUE(planned.ok()) << planned.status();
+    const Bytes live = TrackingAllocator::Get()->current();
+    ExpectEqual(plain, After(PlannedLoop(planned->get())));
+    EXPECT_EQ(TrackingAllocator::Get()->current(), live);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Autocast, PlannedGraphTest, testing::Bool());
+
+class PlannedGraphRulesTest : public PlannedGraphTest {};
+
+TEST_P(PlannedGraphRulesTest, WhatItCannotDoIsSaid) {
+  const auto planned = PlannedGraph::Create(&model_, graph(), StoreAllSchedule(graph())).value();
+  const Forward forward = PlannedLoop(planned.get());
+  at::Tensor loss = forward();
+  loss.backward({}, /*retain_graph=*/true);
+  EXPECT_THAT(ErrorOf([&] { loss.backward(); }), HasSubstr("a second time"));
+  EXPECT_THAT(ErrorOf([&] { planned->forward({}, target_); }), HasSubstr("there are 0 inputs"));
+  EXPECT_THAT(ErrorOf([&] { planned->forward({input_.clone().requires_grad_()}, target_); }),
+              HasSubstr("asks for a gradient"));
+  loss = forward();
+  {
+    const torch::NoGradGuard no_grad;
+    at::Tensor(model_.parameters()[0]).mul_(2);
+  }
+  EXPECT_THAT(ErrorOf([&] { loss.backward(); }), HasSubstr("parameter 0 of a planned step"));
+}
+
+TEST_P(PlannedGraphRulesTest, ALossThatComesAfterABackwardIsRefused) {
+  Schedule schedule = StoreAllSchedule(graph());
+  // The first loss is forward and backward done before the second begins.
+  const auto first = static_cast<int32_t>(graph().size()) - 1;
+  const auto step = [&](Op op, int32_t stage) {
+    return std::find_if(schedule.begin(), schedule.end(), [&](const Instruction& instruction) {
+      return instruction.op == op && instruction.stage == stage;
+    });
+  };
+  schedule.erase(step(Op::kBackward, first));
+  schedule.insert(step(Op::kForwardKeepAll, first + 1), Backward(first));
+  const absl::Status status = PlannedGraph::Create(&model_, graph(), schedule).status();
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("comes before the forward of node"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Plain, PlannedGraphRulesTest, testing::Values(false));
+
+}  // namespace
+}  // namespace stowage

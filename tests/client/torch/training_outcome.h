@@ -1,0 +1,48 @@
+// All that a training step leaves behind, to hold one way of training against another bit for bit.
+#ifndef STOWAGE_TESTS_CLIENT_TORCH_TRAINING_OUTCOME_H_
+#define STOWAGE_TESTS_CLIENT_TORCH_TRAINING_OUTCOME_H_
+
+#include <ATen/core/Tensor.h>
+
+#include "client/torch/chain_model.h"
+#include "client/torch/model_state.h"
+#include "client/torch/model_tensors.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/digest.h"
+
+namespace stowage {
+
+struct Outcome {
+  // As things are now.
+  static Outcome Of(const ModelTensors& model, double loss);
+
+  double loss;
+  Digest gradients;
+  Digest buffers;
+  Digest parameters;
+  RandomState random;
+};
+
+void ExpectEqual(const Outcome& plain, const Outcome& planned);
+
+// No parameter that is trained is without a gradient or has one of zeros.
+void ExpectGradients(const ModelTensors& model);
+
+// Takes a model back to where it was at construction: random state and buffers; gradients to zero.
+class Rewinder {
+ public:
+  explicit Rewinder(const ModelTensors& model);
+  void Rewind() const;
+
+ private:
+  const ModelTensors& model_;
+  BufferState buffers_;
+  RandomState random_;
+};
+
+// The bytes of the network on these tensors, measured; times that are made up, the same each time.
+Chain ChainWithTimes(const ChainModel& model, const at::Tensor& input, const at::Tensor& target);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_CLIENT_TORCH_TRAINING_OUTCOME_H_
