@@ -1,170 +1,218 @@
 #include "client/agent/agent.h"
 
 #include <algorithm>
-#include <cstddef>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/agent/plan_token.h"
+#include "client/rpc/connect.h"
 #include "client/rpc/job_name.h"
-#include "client/torch/median.h"
 
 namespace stowage {
 namespace {
 
-// A profile holds for one shape and type of batch.
-std::string Signature(const at::Tensor& input, const at::Tensor& target) {
-  std::string signature;
-  for (const at::Tensor* tensor : {&input, &target}) {
-    absl::StrAppend(&signature, c10::toString(tensor->scalar_type()), "[");
-    for (const int64_t size : tensor->sizes()) absl::StrAppend(&signature, size, ",");
-    signature += "]";
-  }
-  return signature;
-}
-
 AgentOptions Completed(AgentOptions options) {
+  // The executors copy nothing: no device with a link is theirs.
   options.plan.recompute_only = true;
   if (options.job.empty()) options.job = JobName();
   return options;
 }
 
+std::unique_ptr<PlanConnection> ConnectTo(const AgentOptions& options,
+                                          std::shared_ptr<EventSink> events) {
+  const auto said = [events = std::move(events)](const std::string& words) {
+    events->Emit(FellBackEvent{words});
+  };
+  return Connect(options.server, said, options.retry);
+}
+
+AdoptedPlan NotPlanned(const std::string& why) {
+  AdoptedPlan none;
+  none.plan.status = PlanStatus::kNotFound;
+  none.plan.explanation = why;
+  return none;
+}
+
+Batch BatchOf(const at::Tensor& input, const at::Tensor& target) { return {{input}, target}; }
+
 }  // namespace
 
-// One batch's profiles: bytes are measured in one pass, times only when they are asked for.
-class Agent::BatchSource : public ProfileSource {
- public:
-  BatchSource(Agent* agent, const at::Tensor& input, const at::Tensor& target)
-      : agent_(agent), input_(input), target_(target) {}
-
-  absl::StatusOr<const stowage::Profile*> Structure() override {
-    return Measured(agent_->EnsureBytes(input_, target_));
-  }
-
-  absl::StatusOr<const stowage::Profile*> Full() override {
-    const absl::Status status = agent_->EnsureBytes(input_, target_);
-    if (!status.ok() || agent_->profile_->cost_source == CostSource::kMeasured) {
-      return Measured(status);
-    }
-    profiled_ = true;
-    return Measured(agent_->Profile(input_, target_));
-  }
-
-  bool profiled() const { return profiled_; }
-
- private:
-  absl::StatusOr<const stowage::Profile*> Measured(const absl::Status& status) const {
-    if (!status.ok()) return status;
-    return &*agent_->profile_;
-  }
-
-  Agent* const agent_;
-  const at::Tensor& input_;
-  const at::Tensor& target_;
-  bool profiled_ = false;
-};
-
 Agent::Agent(const ChainModel* model, AgentOptions options)
-    : Agent(model, Connect(options.server, options.said, options.retry), options) {}
+    : Agent(MakeTrainedModel(model), nullptr, std::move(options)) {}
+
+Agent::Agent(const GraphModel* model, AgentOptions options)
+    : Agent(MakeTrainedModel(model), nullptr, std::move(options)) {}
 
 Agent::Agent(const ChainModel* model, std::unique_ptr<PlanConnection> connection,
              AgentOptions options)
-    : model_(model),
-      options_(Completed(std::move(options))),
-      connection_(std::move(connection)),
-      client_(connection_.get(), {options_.plan, {}}) {}
+    : Agent(MakeTrainedModel(model), std::move(connection), std::move(options)) {}
 
-absl::Status Agent::Measure(const at::Tensor& input, const at::Tensor& target, bool bytes_only) {
-  ProfileOptions options = options_.profile;
-  options.bytes_only = bytes_only;
-  absl::StatusOr<stowage::Profile> profile = ProfileChain(*model_, input, target, options);
-  if (!profile.ok()) return profile.status();
-  profile_ = *std::move(profile);
-  signature_ = Signature(input, target);
-  return absl::OkStatus();
+Agent::Agent(std::unique_ptr<TrainedModel> model, std::unique_ptr<PlanConnection> connection,
+             AgentOptions options)
+    : model_(std::move(model)),
+      options_(Completed(std::move(options))),
+      valid_(CheckAgentOptions(options_)),
+      events_(std::make_shared<EventSink>(options_.on_event)),
+      connection_(connection != nullptr ? std::move(connection) : ConnectTo(options_, events_)),
+      planner_(model_.get(), connection_.get(), &options_, events_.get()),
+      table_(std::max<int64_t>(options_.max_shapes, 1),
+             std::max<int64_t>(
+                 {options_.drift.window, options_.report_after, options_.shadow_every, 1})) {
+  if (options_.agreement != nullptr) {
+    agreed_.emplace(&planner_, options_.agreement.get(), &options_);
+  }
+}
+
+bool Agent::SwitchedOff() {
+  std::string by;
+  if (options_.off && options_.off()) {
+    by = "options.off";
+  } else if (!options_.off_variable.empty()) {
+    const char* value = std::getenv(options_.off_variable.c_str());
+    if (value != nullptr && *value != '\0' && std::string(value) != "0") {
+      by = absl::StrCat(options_.off_variable, "=", value);
+    }
+  }
+  if (killed_ == by.empty()) {
+    killed_ = !killed_;
+    events_->Emit(KilledEvent{killed_, by});
+  }
+  return killed_;
+}
+
+PlannedShape* Agent::Meet(const Batch& batch) {
+  BatchSignature signature = BatchSignature::Of(batch, model_->tensors());
+  PlannedShape* shape = table_.FindOrAdd(signature);
+  latest_ = std::move(signature);
+  return shape;
+}
+
+// To be planned from the start: what was there holds no more, whatever comes.
+PlannedShape* Agent::MeetAnew(const Batch& batch) {
+  PlannedShape* shape = Meet(batch);
+  shape->step.reset();
+  shape->adopted.reset();
+  shape->pending.reset();
+  return shape;
+}
+
+absl::Status Agent::Profile(const Batch& batch) {
+  if (!valid_.ok() || SwitchedOff()) return valid_;
+  return planner_.Profile(batch, Meet(batch));
+}
+
+AdoptedPlan Agent::Install(PreparedPlan prepared, PlannedShape* shape) {
+  shape->adopted = std::move(prepared.adopted);
+  shape->step = std::move(prepared.step);
+  shape->watch.Clear();
+  shape->reported = false;
+  shape->pending.reset();
+  const AdoptedPlan& adopted = *shape->adopted;
+  if (shape->step != nullptr && !options_.shadow) {
+    events_->Emit(AdoptedEvent{shape->signature.text(), adopted.key, adopted.digest,
+                               adopted.plan.revision, adopted.plan.budget,
+                               adopted.plan.prediction.makespan, adopted.plan.prediction.peak,
+                               adopted.plan.prediction.recomputed_forwards});
+  }
+  return adopted;
+}
+
+absl::StatusOr<PreparedPlan> Agent::MakePlan(const Batch& batch, const Budget& budget, bool refresh,
+                                             PlannedShape* shape) {
+  if (agreed_) {
+    return refresh ? agreed_->Refresh(batch, budget, shape) : agreed_->Plan(batch, budget, shape);
+  }
+  return refresh ? planner_.Refresh(batch, budget, shape) : planner_.Plan(batch, budget, shape);
+}
+
+absl::StatusOr<AdoptedPlan> Agent::PlanAnew(const Batch& batch, const Budget& budget,
+                                            bool refresh) {
+  if (!valid_.ok()) return valid_;
+  if (SwitchedOff()) return NotPlanned("switched off: training is plain");
+  PlannedShape* shape = MeetAnew(batch);
+  absl::StatusOr<PreparedPlan> prepared = MakePlan(batch, budget, refresh, shape);
+  if (!prepared.ok()) return prepared.status();
+  AdoptedPlan adopted = Install(*std::move(prepared), shape);
+  room_ = adopted.plan.budget;
+  return adopted;
+}
+
+absl::StatusOr<AdoptedPlan> Agent::Plan(const Batch& batch, const Budget& budget) {
+  return PlanAnew(batch, budget, /*refresh=*/false);
+}
+
+absl::StatusOr<AdoptedPlan> Agent::Refresh(const Batch& batch, const Budget& budget) {
+  return PlanAnew(batch, budget, /*refresh=*/true);
+}
+
+absl::StatusOr<AdoptedPlan> Agent::Plan(const Batch& batch) {
+  if (!valid_.ok()) return valid_;
+  room_.reset();
+  const absl::StatusOr<Budget> budget = GivenBudget();
+  if (!budget.ok()) return budget.status();
+  return Plan(batch, *budget);
+}
+
+absl::StatusOr<Budget> Agent::GivenBudget() {
+  if (room_) return Budget(*room_);
+  if (options_.budget) return *options_.budget;
+  if (!options_.device_limit) {
+    return absl::FailedPreconditionError(
+        "no plan has been adopted: call Plan first, or set options.budget or options.device_limit");
+  }
+  absl::StatusOr<DeviceBudget> shared = BudgetOfDevice(model_->tensors(), *options_.device_limit);
+  if (!shared.ok()) return shared.status();
+  events_->Emit(BudgetSharedEvent{*shared});
+  return Budget(shared->activations);
+}
+
+absl::StatusOr<AdoptedPlan> Agent::Resume(const std::string& text, const Batch& batch) {
+  if (!valid_.ok()) return valid_;
+  const absl::StatusOr<PlanToken> token = ParsePlanToken(text);
+  if (!token.ok()) return token.status();
+  absl::StatusOr<AdoptedPlan> adopted = Plan(batch, token->budget);
+  if (!adopted.ok() || killed_) return adopted;
+  const absl::StatusOr<PlanKey> key = planner_.KeyOf(batch, Meet(batch));
+  ResumedEvent event{latest_->text(), adopted->digest == token->plan, ToString(*token)};
+  if (key.ok() && *key != token->key) {
+    event.words =
+        absl::StrCat("network, batch, environment or tenant is not that of ", event.words);
+  } else if (!event.same_plan) {
+    event.words = absl::StrCat("not the schedule of ", event.words);
+  }
+  events_->Emit(event);
+  return adopted;
+}
+
+std::string Agent::Token() {
+  const PlannedShape* shape = latest_ ? table_.Find(*latest_) : nullptr;
+  if (shape == nullptr || shape->step == nullptr) return "";
+  const AdoptedPlan& adopted = *shape->adopted;
+  return ToString(PlanToken{adopted.key, adopted.digest, adopted.plan.budget});
+}
+
+const stowage::Profile* Agent::profile() {
+  const PlannedShape* shape = latest_ ? table_.Find(*latest_) : nullptr;
+  return shape != nullptr && shape->profile ? &*shape->profile : nullptr;
 }
 
 absl::Status Agent::Profile(const at::Tensor& input, const at::Tensor& target) {
-  return Measure(input, target, /*bytes_only=*/false);
-}
-
-CallOptions Agent::CallWithin() const {
-  CallOptions call = CallOptions::Within(options_.plan_timeout);
-  call.job = options_.job;
-  return call;
+  return Profile(BatchOf(input, target));
 }
 
 absl::StatusOr<AdoptedPlan> Agent::Plan(const at::Tensor& input, const at::Tensor& target,
                                         const Budget& budget) {
-  executor_.reset();
-  BatchSource source(this, input, target);
-  absl::StatusOr<ClientPlan> answer = client_.Plan(&source, budget, CallWithin());
-  if (answer.ok()) answer->profiled = source.profiled();
-  return Adopt(std::move(answer), input, target);
+  return Plan(BatchOf(input, target), budget);
 }
 
 absl::StatusOr<AdoptedPlan> Agent::Refresh(const at::Tensor& input, const at::Tensor& target,
                                            const Budget& budget) {
-  executor_.reset();
-  const absl::Status status = Profile(input, target);
-  if (!status.ok()) return status;
-  BatchSource source(this, input, target);
-  return Adopt(client_.Compute(&source, budget, CallWithin()), input, target);
+  return Refresh(BatchOf(input, target), budget);
 }
 
 absl::StatusOr<StepReport> Agent::Step(const at::Tensor& input, const at::Tensor& target) {
-  if (executor_ == nullptr)
-    return absl::FailedPreconditionError("no plan has been adopted: call Plan first");
-  absl::StatusOr<StepReport> report = executor_->Step(input, target);
-  if (report.ok()) {
-    step_times_.push_back(report->wall_time);
-    step_peaks_.push_back(report->peak);
-  }
-  return report;
-}
-
-absl::StatusOr<ExecutionVerdict> Agent::Report() {
-  if (step_times_.empty()) {
-    return absl::FailedPreconditionError("no step has been made by the adopted plan");
-  }
-  if (for_larger_) {
-    return absl::FailedPreconditionError("the adopted plan was made for a larger shape");
-  }
-  measured_.steps = static_cast<int64_t>(step_times_.size());
-  measured_.step_time = Median(step_times_);
-  measured_.peak = Median(step_peaks_);
-  return connection_->ReportExecution(measured_, CallWithin());
-}
-
-absl::Status Agent::EnsureBytes(const at::Tensor& input, const at::Tensor& target) {
-  if (profile_ && signature_ == Signature(input, target)) return absl::OkStatus();
-  return Measure(input, target, /*bytes_only=*/true);
-}
-
-absl::StatusOr<AdoptedPlan> Agent::Adopt(absl::StatusOr<ClientPlan> answer, const at::Tensor& input,
-                                         const at::Tensor& target) {
-  step_times_.clear();
-  step_peaks_.clear();
-  if (!answer.ok()) return answer.status();
-  AdoptedPlan adopted;
-  adopted.plan = std::move(answer->reply.plan);
-  adopted.key = answer->reply.key;
-  adopted.source = answer->reply.source;
-  adopted.profile_wanted = answer->reply.profile_wanted;
-  adopted.profiled = answer->profiled;
-  adopted.for_larger = answer->for_larger;
-  adopted.request_time = answer->request_time;
-  if (adopted.plan.status != PlanStatus::kFound) return adopted;
-  absl::StatusOr<std::unique_ptr<ChainExecutor>> executor = ChainExecutor::Create(
-      model_, chain(), adopted.plan.schedule, options_.device, BatchShape::Of(input, target));
-  if (!executor.ok()) return executor.status();
-  executor_ = *std::move(executor);
-  for_larger_ = adopted.for_larger;
-  measured_ = ExecutionMeasurement();
-  measured_.key = adopted.key;
-  measured_.plan_digest = ScheduleDigest(adopted.plan.schedule);
-  measured_.revision = adopted.plan.revision;
-  measured_.budget = adopted.plan.budget;
-  return adopted;
+  return Step(BatchOf(input, target));
 }
 
 }  // namespace stowage

@@ -1,9 +1,9 @@
-// What a training job holds: profiles its model, asks for a plan, checks the plan with the referee,
-// executes it.
+// What a training job holds: it measures the model, asks for plans, checks them with the referee, trains
+// by them, and sees to it that they stay true.
 //
 //   stowage::Agent agent(&model, options);
 //   auto plan = agent.Plan(input, target, *stowage::ParseBudget("60%"));
-//   auto step = agent.Step(input, target);   // as often as there are batches of this shape
+//   auto step = agent.Step(input, target);   // as often as there are batches, of this shape or another
 //
 // Not thread-safe; one agent per model and training thread.
 #ifndef STOWAGE_CLIENT_AGENT_AGENT_H_
@@ -11,116 +11,134 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <chrono>
-#include <functional>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/rpc/connect.h"
-#include "client/rpc/plan_client.h"
+#include "client/agent/adopted_plan.h"
+#include "client/agent/agent_options.h"
+#include "client/agent/agreed_planner.h"
+#include "client/agent/batch.h"
+#include "client/agent/batch_planner.h"
+#include "client/agent/event_sink.h"
+#include "client/agent/plan_table.h"
+#include "client/agent/trained_model.h"
 #include "client/rpc/plan_connection.h"
-#include "client/torch/chain_executor.h"
 #include "client/torch/chain_model.h"
-#include "client/torch/chain_profiler.h"
+#include "client/torch/graph_model.h"
+#include "client/torch/step_report.h"
 #include "solvers/model/budget.h"
-#include "solvers/model/canonical.h"
-#include "solvers/model/problem.h"
 
 namespace stowage {
 
-struct AgentOptions {
-  // Of stowaged: "host:port" or "unix:/path". Empty plans in this process.
-  GrpcOptions server;
-  RetryPolicy retry;
-  // For one plan, all of its requests together; the profiling not counted.
-  std::chrono::milliseconds plan_timeout{60000};
-  ProfileOptions profile;
-  // That steps run on; null as ChainExecutor::Create has it.
-  ExecutionDevice* device = nullptr;
-  // Solver and slots, both part of the key. The defaults leave them to the planner. Plans always only
-  // recompute: ChainExecutor carries out no transfers.
-  KeyOptions plan;
-  // Whose requests these are, see CallOptions::job; empty: JobName() (client/rpc/job_name.h).
-  std::string job;
-  // Told once when the server is away and planning falls back to this process; may be empty.
-  std::function<void(const std::string&)> said;
+// What the steps of an agent were.
+struct StepCounts {
+  int64_t planned = 0;    // by a plan for their shape
+  int64_t by_larger = 0;  // by one for a larger shape
+  int64_t shadow = 0;     // plain, in shadow mode
+  int64_t plain = 0;      // plain, switched off
 };
 
-// A plan as it was adopted (or, if infeasible, answered).
-struct AdoptedPlan {
-  Plan plan;
-  PlanKey key;
-  PlanSource source = PlanSource::kLocal;
-  // A profile with times was measured for it; a cached plan needs only the bytes.
-  bool profiled = false;
-  Nanos request_time;  // what the requests took, profiling not counted
-  // Cached for a larger shape that this agent has planned for before: what its steps take is not reported.
-  bool for_larger = false;
-  // The server would like a fresh profile: Refresh sends one, when there is time for it.
-  bool profile_wanted = false;
-};
-
+// Every call is INVALID_ARGUMENT while the options are (CheckAgentOptions).
 class Agent {
  public:
   // The model must outlive the agent. Install the TrackingAllocator first
   // (client/torch/tracking_allocator.h).
   Agent(const ChainModel* model, AgentOptions options);
-  // The same over a connection of the caller's, say a mock.
+  Agent(const GraphModel* model, AgentOptions options);
+  // The same over a connection of the caller's, say a mock; null is one to options.server.
   Agent(const ChainModel* model, std::unique_ptr<PlanConnection> connection, AgentOptions options);
+  Agent(std::unique_ptr<TrainedModel> model, std::unique_ptr<PlanConnection> connection,
+        AgentOptions options);
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
 
-  // Measures the model with times, now, whatever is known already. Plan does it by itself when it
-  // must. Errors: ProfileChain.
+  // Measures the model with times, now and thoroughly, whatever is known already. Plan does it by
+  // itself, quickly, when it must. Errors: ProfileChain, ProfileGraph.
+  absl::Status Profile(const Batch& batch);
   absl::Status Profile(const at::Tensor& input, const at::Tensor& target);
 
-  // Gets a plan: by key first, and with a timed profile only when nothing fits is cached. Adopts it
-  // if it is FOUND and the referee accepts it on this job's own profile; otherwise
-  // (PROVEN_INFEASIBLE, NOT_FOUND) there is no plan to step by. Budgets in shares are shares of
-  // this job's own profile. Errors: ProfileChain, PlanConnection, ChainExecutor::Create.
+  // Gets a plan for batches of this shape: by key first, and with a timed profile only when nothing
+  // that fits is cached. Adopts it if it is FOUND and the referee accepts it on this job's own profile;
+  // otherwise (PROVEN_INFEASIBLE, NOT_FOUND) there is no plan to step by. Budgets in shares are shares of
+  // this job's own profile. Batches of other shapes are planned within the same bytes, when they come.
+  // Switched off, the answer is NOT_FOUND, with why. Errors: ProfileChain, ProfileGraph,
+  // PlanConnection, ChainExecutor::Create, GraphExecutor::Create.
+  absl::StatusOr<AdoptedPlan> Plan(const Batch& batch, const Budget& budget);
   absl::StatusOr<AdoptedPlan> Plan(const at::Tensor& input, const at::Tensor& target,
                                    const Budget& budget);
-
-  // One step by the adopted plan. FAILED_PRECONDITION without one; else ChainExecutor::Step.
-  absl::StatusOr<StepReport> Step(const at::Tensor& input, const at::Tensor& target);
+  // Within options.budget or what is left of options.device_limit; FAILED_PRECONDITION without either.
+  absl::StatusOr<AdoptedPlan> Plan(const Batch& batch);
 
   // The same with a timed profile in any case, which the server keeps: see profile_wanted.
+  absl::StatusOr<AdoptedPlan> Refresh(const Batch& batch, const Budget& budget);
   absl::StatusOr<AdoptedPlan> Refresh(const at::Tensor& input, const at::Tensor& target,
                                       const Budget& budget);
 
-  // Tells the server what the steps by the adopted plan took, as medians over all of them so far.
-  // FAILED_PRECONDITION before the first step, or by a plan for a larger shape; else
+  // Plan within the budget of a Token that this job kept; ResumedEvent says whether the plan is still
+  // the same. INVALID_ARGUMENT for what is no token; else Plan.
+  absl::StatusOr<AdoptedPlan> Resume(const std::string& token, const Batch& batch);
+  // For the job's own checkpoint: the plan of the latest Plan or Step, see plan_token.h; empty
+  // without one.
+  std::string Token();
+
+  // One step by the plan for this shape of batch, which is made first where there is none. Adds to the
+  // parameters' gradients. FAILED_PRECONDITION where nothing fits, or nobody ever said within what;
+  // errors of Plan; else those of ChainExecutor::Step and GraphExecutor::Step and what they leave:
+  // above all, the gradients of a failed step are for the caller to zero. After RESOURCE_EXHAUSTED the
+  // next step of this shape begins with a smaller plan (OutOfMemoryOptions).
+  absl::StatusOr<StepReport> Step(Batch batch);
+  absl::StatusOr<StepReport> Step(const at::Tensor& input, const at::Tensor& target);
+
+  // Tells the server what the latest steps of the latest shape took, as medians. FAILED_PRECONDITION
+  // before the first step by its plan, or by a plan for a larger shape; else
   // PlanConnection::ReportExecution.
   absl::StatusOr<ExecutionVerdict> Report();
 
-  // The last profile; absent before the first Profile or Plan.
-  const std::optional<stowage::Profile>& profile() const { return profile_; }
+  // Of the latest shape; null before it was measured. Valid until the next call.
+  const stowage::Profile* profile();
   const PlanConnection& connection() const { return *connection_; }
+  const StepCounts& steps() const { return steps_; }
+  const EventCounts& events() const { return events_->counts(); }
+  // Shapes that had to go for others.
+  int64_t forgotten_shapes() const { return table_.evicted(); }
 
  private:
-  class BatchSource;
+  bool SwitchedOff();
+  PlannedShape* Meet(const Batch& batch);
+  absl::StatusOr<Budget> GivenBudget();
+  absl::StatusOr<AdoptedPlan> PlanAnew(const Batch& batch, const Budget& budget, bool refresh);
+  PlannedShape* MeetAnew(const Batch& batch);
+  AdoptedPlan Install(PreparedPlan prepared, PlannedShape* shape);
+  void Replan(const Batch& batch, PlannedShape* shape);
+  absl::StatusOr<PreparedPlan> MakePlan(const Batch& batch, const Budget& budget, bool refresh,
+                                        PlannedShape* shape);
+  absl::StatusOr<AdoptedPlan> PlanUnasked(const Batch& batch, PlannedShape* shape);
+  absl::Status AgreeOnReplan(const Batch& batch, PlannedShape* shape);
+  absl::StatusOr<PlannedShape*> ShapeToStepBy(const Batch& batch, PlannedShape* shape);
+  absl::StatusOr<StepReport> PlannedRun(Batch batch, bool retries, PlannedShape* by);
+  absl::StatusOr<StepReport> ShadowStep(Batch batch, PlannedShape* shape);
+  void NoteOutOfMemory(const absl::Status& status, Bytes got, bool retries, PlannedShape* shape);
+  void NoteStep(const StepReport& report, PlannedShape* shape);
+  absl::StatusOr<ExecutionVerdict> SendReport(const PlannedShape& shape);
+  void ReportByItself(PlannedShape* shape);
 
-  absl::Status Measure(const at::Tensor& input, const at::Tensor& target, bool bytes_only);
-  absl::Status EnsureBytes(const at::Tensor& input, const at::Tensor& target);
-  CallOptions CallWithin() const;
-  absl::StatusOr<AdoptedPlan> Adopt(absl::StatusOr<ClientPlan> answer, const at::Tensor& input,
-                                    const at::Tensor& target);
-
-  const Chain& chain() const { return std::get<Chain>(profile_->problem); }
-
-  const ChainModel* model_;
+  std::unique_ptr<TrainedModel> model_;
   AgentOptions options_;
+  absl::Status valid_;  // the options
+  std::shared_ptr<EventSink> events_;
   std::unique_ptr<PlanConnection> connection_;
-  PlanClient client_;
-  std::optional<stowage::Profile> profile_;
-  std::string signature_;  // of the batch that profile_ was measured with
-  std::unique_ptr<ChainExecutor> executor_;
-  ExecutionMeasurement measured_;  // of executor_'s plan: key, revision, digest, budget
-  bool for_larger_ = false;        // it
-  std::vector<Nanos> step_times_;
-  std::vector<Bytes> step_peaks_;
+  BatchPlanner planner_;
+  std::optional<AgreedPlanner> agreed_;  // with options.agreement
+  int64_t steps_since_agreement_ = 0;
+  PlanTable table_;
+  std::optional<BatchSignature> latest_;
+  std::optional<Bytes> room_;  // for shapes that Plan is not called for
+  bool killed_ = false;
+  StepCounts steps_;
 };
 
 }  // namespace stowage

@@ -54,7 +54,7 @@ class BudgetRuns {
     return agent_.Profile(workload_.sample.input, workload_.sample.target);
   }
 
-  Row PlainRow() const {
+  Row PlainRow() {
     const Chain& chain = std::get<Chain>(agent_.profile()->problem);
     return {{"none", "", "", Mebibytes(plain_.peak()), Seconds(chain.ideal_time()),
              Seconds(plain_.median_time()), "", "", "", "", "", "", ""},
@@ -161,7 +161,12 @@ absl::StatusOr<AgentOptions> AgentOptionsFromFlags() {
   options.profile.repeats = absl::GetFlag(FLAGS_repeats);
   options.plan.solver = absl::GetFlag(FLAGS_solver);
   options.plan.slots = absl::GetFlag(FLAGS_slots);
-  options.said = Say;
+  // What a plan does is to be seen as it is, not mended.
+  options.out_of_memory.tries = 0;
+  options.drift.replans = 0;
+  options.on_event = [](const AgentEvent& event) {
+    if (std::holds_alternative<FellBackEvent>(event)) Say(ToString(event));
+  };
   return options;
 }
 

@@ -3,13 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "client/rpc/local_connection.h"
 #include "client/rpc/mock_plan_connection.h"
+#include "client/torch/model_state.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/state_digest.h"
+#include "client/torch/tracking_allocator.h"
 #include "solvers/planner.h"
 #include "tests/client/torch/test_networks.h"
 
@@ -126,10 +130,28 @@ TEST_F(AgentTest, ACachedNonPlanIsNoAnswer) {
 }
 
 TEST_F(AgentTest, OneTimeoutHoldsForAllRequestsOfAPlan) {
-  options_.plan_timeout = std::chrono::milliseconds(-1);
-  Agent expired = LocalAgent();
-  EXPECT_EQ(expired.Plan(network_.input, network_.target, LeastBudget{}).status().code(),
-            absl::StatusCode::kDeadlineExceeded);
+  options_.plan_timeout = std::chrono::hours(1);
+  std::vector<CallOptions::Clock::time_point> deadlines;
+  auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  ON_CALL(*connection, GetPlan(_, _, _))
+      .WillByDefault([&](const std::vector<PlanKey>&, const Budget&, const CallOptions& call) {
+        deadlines.push_back(call.deadline);
+        return absl::StatusOr<PlanReply>(absl::NotFoundError("none"));
+      });
+  ON_CALL(*connection, ComputePlan(_, _, _, _))
+      .WillByDefault([&](const Profile& profile, const Budget& budget, const KeyOptions& key,
+                         const CallOptions& call) {
+        deadlines.push_back(call.deadline);
+        return SolveHere(profile, budget, key, call);
+      });
+  Agent agent(&network_.model, std::move(connection), options_);
+  const auto start = CallOptions::Clock::now();
+  ASSERT_TRUE(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).ok());
+  const auto took = CallOptions::Clock::now() - start;
+  ASSERT_EQ(deadlines.size(), 2u);
+  // Profiling between the two is not counted.
+  EXPECT_GE(deadlines[1], deadlines[0]);
+  EXPECT_LE(deadlines[1], start + std::chrono::hours(1) + took);
 }
 
 // A cached plan that needs more than this job's budget, whatever it says of itself, is no plan.
@@ -228,6 +250,29 @@ TEST_F(AgentTest, SaysWhoseItsRequestsAreAndReportsWhatStepsTook) {
   EXPECT_EQ(sent.steps, 3);
   EXPECT_EQ(sent.peak, peak);
   EXPECT_GT(sent.step_time, Nanos(0));
+}
+
+// A limit of the device below what the plan takes: the step fails, is made again within less, and has
+// lost nothing.
+TEST_F(AgentTest, AfterOutOfMemoryTheStepIsMadeWithinLess) {
+  options_.out_of_memory.retry_step = true;
+  Agent agent = LocalAgent();
+  ASSERT_EQ(agent.Plan(network_.input, network_.target, ShareOfStoreAll{1.0})->plan.status,
+            PlanStatus::kFound);
+  const RandomState start = RandomState::Capture();
+  TestNetwork plain = MakeTestNetwork("norm_cnn");
+  const absl::StatusOr<StepReport> expected = PlainStep(plain.model, plain.input, plain.target);
+  start.Restore();
+  const Bytes input(static_cast<int64_t>(network_.input.nbytes()));
+  TrackingAllocator* allocator = TrackingAllocator::Get();
+  allocator->SetLimit(allocator->current() - input + Bytes(expected->peak.value() * 95 / 100));
+  const absl::StatusOr<StepReport> step = agent.Step(network_.input, network_.target);
+  allocator->ClearLimit();
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(agent.events().of<OutOfMemoryEvent>(), 1);
+  EXPECT_GT(step->recomputed_forwards, 0);
+  EXPECT_EQ(step->loss, expected->loss);
+  EXPECT_EQ(GradientDigest(network_.model), GradientDigest(plain.model));
 }
 
 TEST_F(AgentTest, ErrorsOfTheServerPassThrough) {

@@ -1,0 +1,151 @@
+// What an agent did and why, as it happens: for logs and figures.
+#ifndef STOWAGE_CLIENT_AGENT_AGENT_EVENT_H_
+#define STOWAGE_CLIENT_AGENT_AGENT_EVENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "client/agent/device_budget.h"
+#include "client/rpc/plan_values.h"
+#include "solvers/model/budget.h"
+#include "solvers/model/canonical.h"
+#include "solvers/model/digest.h"
+#include "solvers/model/problem.h"
+#include "solvers/model/units.h"
+#include "solvers/plan/plan.h"
+
+namespace stowage {
+
+// `batch` is BatchSignature::text() of the batch that it is about.
+
+// The device's memory was divided: the sum.
+struct BudgetSharedEvent {
+  DeviceBudget budget;
+};
+
+struct ProfileTakenEvent {
+  std::string batch;
+  CostSource costs = CostSource::kUnspecified;  // kBytesOnly, or kMeasured with times
+  Nanos time;
+};
+
+// A cached plan was found by key: nothing was timed for it.
+struct CacheHitEvent {
+  std::string batch;
+  PlanKey key;
+  bool for_larger = false;  // of a larger shape
+  Nanos request_time;
+};
+
+// There was none, and a plan was asked for with a profile. Not always one that fits: see status.
+struct PlannedEvent {
+  std::string batch;
+  PlanSource source = PlanSource::kLocal;
+  PlanStatus status = PlanStatus::kNotFound;
+  Bytes budget;
+  Bytes least_budget;  // where status is kProvenInfeasible
+  std::string solver;
+  Nanos request_time;
+};
+
+// The referee accepted it, and the next steps go by it.
+struct AdoptedEvent {
+  std::string batch;
+  PlanKey key;
+  Digest plan;
+  int64_t revision = 1;
+  Bytes budget;
+  Nanos makespan;
+  Bytes peak;
+  int recomputed_forwards = 0;
+};
+
+// The server is away: this process plans. Once.
+struct FellBackEvent {
+  std::string words;
+};
+
+enum class ReplanReason { kTime, kPeak, kOutOfMemory };
+// "step time", "peak", "out of memory".
+const char* ToString(ReplanReason reason);
+
+// The next step begins with making another plan.
+struct ReplanEvent {
+  std::string batch;
+  ReplanReason reason = ReplanReason::kTime;
+  std::string words;  // what was measured, what was predicted
+  Bytes budget;
+};
+
+// Training goes on without what should have been planned: by the plan that there was, or plain.
+struct PlanFailedEvent {
+  std::string batch;
+  absl::Status status;
+};
+
+struct OutOfMemoryEvent {
+  std::string batch;
+  Bytes wanted;  // the plan's peak
+  Bytes got;     // the most that the step held before it failed
+  bool retried = false;
+  std::string message;
+};
+
+// Shadow mode: medians of plain steps beside what was predicted.
+struct ShadowEvent {
+  std::string batch;
+  int64_t steps = 0;
+  Nanos measured_time;
+  Bytes measured_peak;
+  Nanos plain_time;  // predicted for plain training
+  Bytes plain_peak;
+  Nanos planned_time;  // predicted for steps by the plan
+  Bytes planned_peak;
+};
+
+// From this step on training is plain, or by plans again.
+struct KilledEvent {
+  bool killed = true;
+  std::string by;
+};
+
+struct ReportSentEvent {
+  std::string batch;
+  int64_t steps = 0;
+  Nanos step_time;
+  Bytes peak;
+  ExecutionVerdict verdict = ExecutionVerdict::kAccepted;
+};
+
+struct ReportRefusedEvent {
+  std::string batch;
+  absl::Status status;
+};
+
+// A job came back: by the plan that it had, or by another one and why.
+struct ResumedEvent {
+  std::string batch;
+  bool same_plan = false;
+  std::string words;
+};
+
+using AgentEvent =
+    std::variant<BudgetSharedEvent, ProfileTakenEvent, CacheHitEvent, PlannedEvent, AdoptedEvent,
+                 FellBackEvent, ReplanEvent, PlanFailedEvent, OutOfMemoryEvent, ShadowEvent,
+                 KilledEvent, ReportSentEvent, ReportRefusedEvent, ResumedEvent>;
+
+// "cache_hit", "out_of_memory", ...: of each type, for figures.
+const char* KindOf(const AgentEvent& event);
+
+// One line for people; of BudgetSharedEvent several.
+std::string ToString(const AgentEvent& event);
+
+// On the agent's thread, before what it is about goes on. It must not call the agent.
+using EventCallback = std::function<void(const AgentEvent&)>;
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_AGENT_AGENT_EVENT_H_

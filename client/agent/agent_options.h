@@ -1,0 +1,104 @@
+// Everything that a job can say to its agent, in one struct.
+#ifndef STOWAGE_CLIENT_AGENT_AGENT_OPTIONS_H_
+#define STOWAGE_CLIENT_AGENT_AGENT_OPTIONS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "client/agent/agent_event.h"
+#include "client/agent/device_budget.h"
+#include "client/agent/plan_agreement.h"
+#include "client/rpc/connect.h"
+#include "client/torch/chain_profiler.h"
+#include "client/torch/execution_device.h"
+#include "solvers/model/budget.h"
+#include "solvers/model/canonical.h"
+
+namespace stowage {
+
+// When steps are no longer what was predicted, the model is profiled thoroughly and planned anew.
+struct DriftOptions {
+  int64_t window = 50;  // steps whose medians are looked at, each time so many are made
+  // Shares of the prediction: the median step time is off by more, either way; the median peak is
+  // higher by more. 0 looks at neither.
+  double time = 0.3;
+  double peak = 0.05;
+  int replans = 2;  // for each shape; then it stays as it is
+};
+
+// When a step by a plan runs out of memory, the next plan is to take less. What there was lies between
+// what the step had got and what the plan takes; it is taken to be at least `factor` of the latter, and
+// the next budget is `factor` of it. Nothing zeroes the gradients of the failed step but retry_step.
+struct OutOfMemoryOptions {
+  double factor = 0.9;
+  int tries = 3;  // smaller plans for each shape; 0 makes none
+  // Zeroes the gradients, plans within less and makes the step once more: only for jobs whose every
+  // step starts from zeroed gradients. The inputs of a graph then stay in memory during its steps.
+  bool retry_step = false;
+};
+
+struct AgentOptions {
+  // Of stowaged: "host:port" or "unix:/path". Empty plans in this process.
+  GrpcOptions server;
+  RetryPolicy retry;
+  // For one plan, all of its requests together, the profiling not counted; for one report.
+  std::chrono::milliseconds plan_timeout{60000};
+  std::chrono::milliseconds report_timeout{2000};
+  // Whose requests these are, see CallOptions::job; empty: JobName() (client/rpc/job_name.h).
+  std::string job;
+
+  // Of Profile and Refresh, and after drift. `bytes_only` is the agent's own.
+  ProfileOptions profile;
+  // That planned steps run on; null as ChainExecutor::Create has it.
+  ExecutionDevice* device = nullptr;
+  // Passes for times when nothing is cached and the job waits for its first plan. The pass for the
+  // bytes comes before them, so none is for warming up.
+  int first_repeats = 1;
+  // Solver and slots, both part of the key. The defaults leave them to the planner. Plans always only
+  // recompute: the executors are given no link to host memory.
+  KeyOptions plan;
+
+  // For Plan without a budget, and for Step before any Plan. At most one of the two.
+  std::optional<Budget> budget;
+  std::optional<DeviceLimit> device_limit;
+
+  // Shapes of batches that are remembered, with their plans.
+  int64_t max_shapes = 32;
+  // A new shape is served by the plan for a larger one, where there is one, for so many steps; then it
+  // is worth a plan of its own. 0: at once. Where ranks agree, it is served so for good.
+  int64_t steps_by_larger = 2;
+
+  // Report is called by itself after so many steps by a plan of a server; 0: never.
+  int64_t report_after = 20;
+  DriftOptions drift;
+  OutOfMemoryOptions out_of_memory;
+
+  // Plans and predicts, but trains plain, and tells after every `shadow_every` steps of a shape.
+  bool shadow = false;
+  int64_t shadow_every = 20;
+
+  // Of a job with many ranks, which plan as one: Plan, Refresh and Resume are then calls of all ranks,
+  // Step plans nothing by itself, and what one rank finds out (DriftOptions, OutOfMemoryOptions) leads to
+  // another plan of all every `drift.window` steps, which all ranks make alike. The kill switch is for all
+  // ranks or none. Null: this rank is alone.
+  std::shared_ptr<PlanAgreement> agreement;
+
+  // The kill switch, asked before each step: as long as it says true, or the environment variable is set
+  // to anything but "" and "0", training is plain and nothing is profiled or asked. Both may be empty.
+  std::function<bool()> off;
+  std::string off_variable = "STOWAGE_OFF";
+
+  EventCallback on_event;
+};
+
+// OK, or INVALID_ARGUMENT made by FieldError with names below "options.".
+absl::Status CheckAgentOptions(const AgentOptions& options);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_AGENT_AGENT_OPTIONS_H_

@@ -1,0 +1,62 @@
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/agent/agent.h"
+
+namespace stowage {
+namespace {
+
+// "<shape>\n<reason>\n<bytes>"; without a wish "<shape>".
+std::string WishOf(const PlannedShape& shape) {
+  if (!shape.pending) return shape.signature.text();
+  return absl::StrCat(shape.signature.text(), "\n", static_cast<int>(shape.pending->reason), "\n",
+                      shape.pending->budget.value());
+}
+
+struct Wish {
+  std::string shape;
+  std::optional<PendingReplan> replan;
+};
+
+Wish ParseWish(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, '\n');
+  int reason = 0;
+  int64_t budget = 0;
+  if (parts.size() != 3 || !absl::SimpleAtoi(parts[1], &reason) ||
+      !absl::SimpleAtoi(parts[2], &budget)) {
+    return {parts[0], std::nullopt};
+  }
+  return {parts[0], PendingReplan{static_cast<ReplanReason>(reason), Bytes(budget)}};
+}
+
+}  // namespace
+
+// At the same steps on all ranks: what one of them wants, all do, within the least that any wants.
+absl::Status Agent::AgreeOnReplan(const Batch& batch, PlannedShape* shape) {
+  if (++steps_since_agreement_ < options_.drift.window) return absl::OkStatus();
+  steps_since_agreement_ = 0;
+  const absl::StatusOr<std::vector<std::string>> all = options_.agreement->Gather(WishOf(*shape));
+  if (!all.ok()) return all.status();
+  std::optional<PendingReplan> agreed;
+  for (const std::string& text : *all) {
+    const Wish wish = ParseWish(text);
+    // Ranks at different shapes have no plan in common: another time.
+    if (wish.shape != shape->signature.text()) return absl::OkStatus();
+    if (!wish.replan) continue;
+    if (!agreed) agreed = wish.replan;
+    agreed->reason = std::max(agreed->reason, wish.replan->reason);
+    agreed->budget = std::min(agreed->budget, wish.replan->budget);
+  }
+  if (!agreed) return absl::OkStatus();
+  shape->pending = agreed;
+  if (room_) room_ = std::min(*room_, agreed->budget);
+  Replan(batch, shape);
+  return absl::OkStatus();
+}
+
+}  // namespace stowage

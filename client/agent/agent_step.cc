@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/agent/agent.h"
+#include "client/agent/out_of_memory.h"
+#include "client/agent/step_watch.h"
+#include "client/torch/tracking_allocator.h"
+
+namespace stowage {
+namespace {
+
+absl::Status NothingFits(const PlannedShape& shape) {
+  const Plan& plan = shape.adopted->plan;
+  return absl::FailedPreconditionError(absl::StrCat(shape.signature.text(), ": no plan within ",
+                                                    ToString(plan.budget), " (",
+                                                    ToString(plan.status), ")"));
+}
+
+}  // namespace
+
+absl::StatusOr<StepReport> Agent::Step(Batch batch) {
+  if (!valid_.ok()) return valid_;
+  if (SwitchedOff()) {
+    ++steps_.plain;
+    return model_->PlainStep(std::move(batch), options_.profile.meter);
+  }
+  PlannedShape* shape = Meet(batch);
+  if (options_.shadow) return ShadowStep(std::move(batch), shape);
+  if (agreed_) {
+    const absl::Status status = AgreeOnReplan(batch, shape);
+    if (!status.ok()) return status;
+  }
+  absl::StatusOr<PlannedShape*> by = ShapeToStepBy(batch, shape);
+  if (!by.ok()) return by.status();
+  std::optional<Batch> kept;
+  if (options_.out_of_memory.retry_step) kept = batch;
+  absl::StatusOr<StepReport> report = PlannedRun(std::move(batch), kept.has_value(), *by);
+  if (kept && absl::IsResourceExhausted(report.status()) && (*by)->pending) {
+    model_->tensors().ZeroGradients();
+    by = ShapeToStepBy(*kept, shape);  // within less
+    if (!by.ok()) return by.status();
+    report = PlannedRun(*std::move(kept), /*retries=*/false, *by);
+  }
+  if (!report.ok()) return report;
+  ++(*by == shape ? steps_.planned : steps_.by_larger);
+  if (*by == shape) NoteStep(*report, shape);
+  return report;
+}
+
+absl::StatusOr<PlannedShape*> Agent::ShapeToStepBy(const Batch& batch, PlannedShape* shape) {
+  if (shape->pending && !agreed_) Replan(batch, shape);
+  if (shape->step != nullptr) return shape;
+  if (shape->adopted) return NothingFits(*shape);
+  if (agreed_ || shape->served_by_larger < options_.steps_by_larger) {
+    if (PlannedShape* larger = table_.Larger(shape->signature)) {
+      ++shape->served_by_larger;
+      return table_.Find(larger->signature);  // it was used
+    }
+  }
+  const absl::StatusOr<AdoptedPlan> adopted = PlanUnasked(batch, shape);
+  if (!adopted.ok()) return adopted.status();
+  if (shape->step == nullptr) return NothingFits(*shape);
+  return shape;
+}
+
+// For a shape that Plan was not called for.
+absl::StatusOr<AdoptedPlan> Agent::PlanUnasked(const Batch& batch, PlannedShape* shape) {
+  if (agreed_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        shape->signature.text(), ": no rank plans alone: call Plan for this shape on all of them"));
+  }
+  const absl::StatusOr<Budget> budget = GivenBudget();
+  if (!budget.ok()) return budget.status();
+  absl::StatusOr<PreparedPlan> prepared = MakePlan(batch, *budget, /*refresh=*/false, shape);
+  if (!prepared.ok()) return prepared.status();
+  AdoptedPlan adopted = Install(*std::move(prepared), shape);
+  if (!room_) room_ = adopted.plan.budget;
+  return adopted;
+}
+
+void Agent::Replan(const Batch& batch, PlannedShape* shape) {
+  const PendingReplan pending = *shape->pending;
+  shape->pending.reset();
+  absl::StatusOr<PreparedPlan> prepared =
+      MakePlan(batch, pending.budget, pending.reason != ReplanReason::kOutOfMemory, shape);
+  absl::Status status = prepared.status();
+  if (status.ok() && prepared->step == nullptr) {
+    const stowage::Plan& plan = prepared->adopted.plan;
+    status =
+        absl::NotFoundError(absl::StrCat(ToString(plan.status), " within ", ToString(plan.budget)));
+  }
+  if (!status.ok()) {
+    events_->Emit(PlanFailedEvent{shape->signature.text(), status});
+    return;
+  }
+  Install(*std::move(prepared), shape);
+}
+
+absl::StatusOr<StepReport> Agent::PlannedRun(Batch batch, bool retries, PlannedShape* by) {
+  const absl::StatusOr<MemoryMeter*> meter = MeterOrInstalled(options_.profile.meter);
+  if (!meter.ok()) return meter.status();
+  const Bytes before = (*meter)->current() - InputBytes(batch);
+  absl::StatusOr<StepReport> report = by->step->Run(std::move(batch));
+  if (absl::IsResourceExhausted(report.status())) {
+    NoteOutOfMemory(report.status(), (*meter)->peak() - before, retries, by);
+  }
+  return report;
+}
+
+void Agent::NoteOutOfMemory(const absl::Status& status, Bytes got, bool retries,
+                            PlannedShape* shape) {
+  const OutOfMemoryOptions& options = options_.out_of_memory;
+  const Bytes wanted = shape->adopted->plan.prediction.peak;
+  const bool again = shape->pending || shape->smaller_plans < options.tries;
+  const std::string batch = shape->signature.text();
+  events_->Emit(
+      OutOfMemoryEvent{batch, wanted, got, again && retries, std::string(status.message())});
+  if (!again) return;
+  if (!shape->pending) ++shape->smaller_plans;
+  const Bytes less = SmallerBudget(wanted, got, options.factor);
+  shape->pending = PendingReplan{ReplanReason::kOutOfMemory, less};
+  if (room_) room_ = std::min(*room_, less);
+  events_->Emit(ReplanEvent{batch, ReplanReason::kOutOfMemory,
+                            absl::StrCat("the step held ", ToString(got), " of ", ToString(wanted)),
+                            less});
+}
+
+void Agent::NoteStep(const StepReport& report, PlannedShape* shape) {
+  shape->watch.Add(report);
+  ReportByItself(shape);
+  // What was predicted for a larger shape is no prediction for this one.
+  if (shape->adopted->for_larger || shape->replans >= options_.drift.replans) return;
+  const std::optional<Drift> drift =
+      DriftOf(shape->watch, shape->adopted->plan.prediction, options_.drift);
+  if (!drift) return;
+  ++shape->replans;
+  const Bytes budget = shape->adopted->plan.budget;
+  shape->pending = PendingReplan{drift->reason, budget};
+  events_->Emit(ReplanEvent{shape->signature.text(), drift->reason, drift->words, budget});
+}
+
+absl::StatusOr<StepReport> Agent::ShadowStep(Batch batch, PlannedShape* shape) {
+  if (!shape->adopted && !shape->shadowed) {
+    shape->shadowed = true;
+    const absl::Status status = PlanUnasked(batch, shape).status();
+    if (!status.ok()) events_->Emit(PlanFailedEvent{shape->signature.text(), status});
+  }
+  absl::StatusOr<StepReport> report = model_->PlainStep(std::move(batch), options_.profile.meter);
+  if (!report.ok()) return report;
+  ++steps_.shadow;
+  StepWatch& watch = shape->watch;
+  watch.Add(*report);
+  if (shape->step != nullptr && watch.steps() % options_.shadow_every == 0) {
+    const stowage::Plan& plan = shape->adopted->plan;
+    events_->Emit(
+        ShadowEvent{shape->signature.text(), watch.steps(), watch.MedianTime(options_.shadow_every),
+                    watch.MedianPeak(options_.shadow_every), plan.bounds.store_all_makespan,
+                    plan.bounds.store_all_peak, plan.prediction.makespan, plan.prediction.peak});
+  }
+  return report;
+}
+
+absl::StatusOr<ExecutionVerdict> Agent::SendReport(const PlannedShape& shape) {
+  const AdoptedPlan& adopted = *shape.adopted;
+  ExecutionMeasurement measured;
+  measured.key = adopted.key;
+  measured.plan_digest = adopted.digest;
+  measured.revision = adopted.plan.revision;
+  measured.budget = adopted.plan.budget;
+  measured.steps = shape.watch.steps();
+  measured.step_time = shape.watch.MedianTime(measured.steps);
+  measured.peak = shape.watch.MedianPeak(measured.steps);
+  absl::StatusOr<ExecutionVerdict> verdict =
+      connection_->ReportExecution(measured, planner_.CallWithin(options_.report_timeout));
+  if (verdict.ok()) {
+    events_->Emit(ReportSentEvent{shape.signature.text(), measured.steps, measured.step_time,
+                                  measured.peak, *verdict});
+  } else {
+    events_->Emit(ReportRefusedEvent{shape.signature.text(), verdict.status()});
+  }
+  return verdict;
+}
+
+void Agent::ReportByItself(PlannedShape* shape) {
+  if (shape->reported || shape->watch.steps() != options_.report_after) return;
+  // Nobody keeps a plan that was made here; what a plan for a larger shape takes is no measure of it.
+  if (shape->adopted->source == PlanSource::kLocal || shape->adopted->for_larger) return;
+  shape->reported = true;
+  // An event tells if it went wrong: training does not depend on it.
+  (void)SendReport(*shape);
+}
+
+absl::StatusOr<ExecutionVerdict> Agent::Report() {
+  if (!valid_.ok()) return valid_;
+  const PlannedShape* shape = latest_ ? table_.Find(*latest_) : nullptr;
+  if (options_.shadow || shape == nullptr || shape->step == nullptr || shape->watch.steps() == 0) {
+    return absl::FailedPreconditionError("no step has been made by the adopted plan");
+  }
+  if (shape->adopted->for_larger) {
+    return absl::FailedPreconditionError("the adopted plan was made for a larger shape");
+  }
+  return SendReport(*shape);
+}
+
+}  // namespace stowage

@@ -1,0 +1,40 @@
+// What the ranks of a job tell each other to plan as one: the key, the budget and the costs of each, and
+// the plan of the one that asked. Texts for PlanAgreement::Gather.
+#ifndef STOWAGE_CLIENT_AGENT_AGREED_TERMS_H_
+#define STOWAGE_CLIENT_AGENT_AGREED_TERMS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/agent/plan_agreement.h"
+#include "client/rpc/plan_client.h"
+#include "solvers/model/problem.h"
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+// Gather where a rank may have failed: then all get its error, INTERNAL that names the rank.
+absl::StatusOr<std::vector<std::string>> GatherOrFail(PlanAgreement* agreement,
+                                                      const absl::StatusOr<std::string>& mine);
+
+struct AgreedTerms {
+  Profile profile;  // this rank's, with the greatest costs (times, overheads) of all
+  Bytes budget;     // the least
+};
+
+// All ranks at once, each with its own. FAILED_PRECONDITION if they train different things: their
+// structure or environment differs.
+absl::StatusOr<AgreedTerms> AgreeOnTerms(PlanAgreement* agreement,
+                                         const absl::StatusOr<AgreedTerms>& mine);
+
+// A plan, or the answer that there is none, for ranks that have the same terms: predictions and bounds
+// are not in it.
+std::string EncodeAnswer(const ClientPlan& answer);
+// INTERNAL unless EncodeAnswer wrote it and the referee accepts the schedule under the terms.
+absl::StatusOr<ClientPlan> DecodeAnswer(const std::string& text, const AgreedTerms& terms);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_AGENT_AGREED_TERMS_H_

@@ -1,0 +1,53 @@
+// What one step trains on, and what of it a plan depends on.
+#ifndef STOWAGE_CLIENT_AGENT_BATCH_H_
+#define STOWAGE_CLIENT_AGENT_BATCH_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "client/torch/batch_shape.h"
+#include "client/torch/model_tensors.h"
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+struct Batch {
+  // One for a chain; for a graph those of GraphModel::inputs(), in order.
+  std::vector<at::Tensor> inputs;
+  at::Tensor target;
+  // Whatever else the caller switches that changes what the model computes, in any words: modules
+  // set to eval(), say. Which parameters train and whether autocast is on is seen without it.
+  std::string mode = {};
+};
+
+Bytes InputBytes(const Batch& batch);
+
+// Types and sizes of a batch, what of the model trains, autocast, and the mode: a profile holds for one
+// signature.
+class BatchSignature {
+ public:
+  // O(dimensions + parameters): microseconds.
+  static BatchSignature Of(const Batch& batch, const ModelTensors& model);
+
+  // "Float[8,3,32,32] -> Long[8]" and what else there is; equal for equal signatures only.
+  const std::string& text() const { return text_; }
+
+  // Whether a plan for `planned` holds: it differs in sizes alone, and no size is larger.
+  bool FitsInto(const BatchSignature& planned) const;
+
+  friend bool operator==(const BatchSignature& a, const BatchSignature& b) {
+    return a.text_ == b.text_;
+  }
+  friend bool operator!=(const BatchSignature& a, const BatchSignature& b) { return !(a == b); }
+
+ private:
+  std::string text_;
+  std::string other_;                // what is no size
+  std::vector<TensorShape> shapes_;  // of the inputs, then the target
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_AGENT_BATCH_H_

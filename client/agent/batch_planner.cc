@@ -1,0 +1,136 @@
+#include "client/agent/batch_planner.h"
+
+#include <utility>
+
+namespace stowage {
+
+// One batch's profiles: bytes are measured in one pass, times only when they are asked for.
+class BatchPlanner::Source : public ProfileSource {
+ public:
+  Source(BatchPlanner* planner, const Batch& batch, PlannedShape* shape)
+      : planner_(planner), batch_(batch), shape_(shape) {}
+
+  absl::StatusOr<const stowage::Profile*> Structure() override {
+    return Measured(planner_->EnsureBytes(batch_, shape_));
+  }
+
+  absl::StatusOr<const stowage::Profile*> Full() override {
+    return Measured(planner_->EnsureTimes(batch_, shape_));
+  }
+
+ private:
+  absl::StatusOr<const stowage::Profile*> Measured(const absl::Status& status) const {
+    if (!status.ok()) return status;
+    return &*shape_->profile;
+  }
+
+  BatchPlanner* const planner_;
+  const Batch& batch_;
+  PlannedShape* const shape_;
+};
+
+BatchPlanner::BatchPlanner(const TrainedModel* model, PlanConnection* connection,
+                           const AgentOptions* options, EventSink* events)
+    : model_(model), options_(options), events_(events), client_(connection, {options->plan, {}}) {}
+
+absl::Status BatchPlanner::Measure(const Batch& batch, const ProfileOptions& options,
+                                   PlannedShape* shape) {
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<stowage::Profile> profile = model_->Measure(batch, options);
+  if (!profile.ok()) return profile.status();
+  const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - start;
+  shape->profile = *std::move(profile);
+  events_->Emit(
+      ProfileTakenEvent{shape->signature.text(), shape->profile->cost_source, Nanos(time.count())});
+  return absl::OkStatus();
+}
+
+absl::Status BatchPlanner::EnsureBytes(const Batch& batch, PlannedShape* shape) {
+  if (shape->profile) return absl::OkStatus();
+  ProfileOptions options = options_->profile;
+  options.bytes_only = true;
+  options.warmup = 0;
+  return Measure(batch, options, shape);
+}
+
+absl::Status BatchPlanner::EnsureTimes(const Batch& batch, PlannedShape* shape) {
+  if (shape->profile && shape->profile->cost_source == CostSource::kMeasured) {
+    return absl::OkStatus();
+  }
+  ProfileOptions options = options_->profile;
+  options.repeats = options_->first_repeats;
+  if (shape->profile) options.warmup = 0;  // the pass for the bytes has done it
+  return Measure(batch, options, shape);
+}
+
+absl::Status BatchPlanner::Profile(const Batch& batch, PlannedShape* shape) {
+  return Measure(batch, options_->profile, shape);
+}
+
+CallOptions BatchPlanner::CallWithin(std::chrono::milliseconds timeout) const {
+  CallOptions call = CallOptions::Within(timeout);
+  call.job = options_->job;
+  return call;
+}
+
+absl::StatusOr<ClientPlan> BatchPlanner::Ask(ProfileSource* source, const Budget& budget,
+                                             bool refresh) {
+  const CallOptions call = CallWithin(options_->plan_timeout);
+  return refresh ? client_.Compute(source, budget, call) : client_.Plan(source, budget, call);
+}
+
+absl::StatusOr<PreparedPlan> BatchPlanner::Plan(const Batch& batch, const Budget& budget,
+                                                PlannedShape* shape) {
+  Source source(this, batch, shape);
+  return Prepare(Ask(&source, budget, /*refresh=*/false), batch, *shape);
+}
+
+absl::StatusOr<PreparedPlan> BatchPlanner::Refresh(const Batch& batch, const Budget& budget,
+                                                   PlannedShape* shape) {
+  const absl::Status status = Profile(batch, shape);
+  if (!status.ok()) return status;
+  Source source(this, batch, shape);
+  return Prepare(Ask(&source, budget, /*refresh=*/true), batch, *shape);
+}
+
+absl::StatusOr<PlanKey> BatchPlanner::KeyOf(const Batch& batch, PlannedShape* shape) {
+  const absl::Status status = EnsureBytes(batch, shape);
+  if (!status.ok()) return status;
+  return client_.KeyOf(*shape->profile, CallWithin(options_->plan_timeout));
+}
+
+void BatchPlanner::TellOf(const ClientPlan& answer, const PlannedShape& shape) {
+  const PlanReply& reply = answer.reply;
+  if (!answer.profiled) {
+    events_->Emit(
+        CacheHitEvent{shape.signature.text(), reply.key, answer.for_larger, answer.request_time});
+    return;
+  }
+  events_->Emit(PlannedEvent{shape.signature.text(), reply.source, reply.plan.status,
+                             reply.plan.budget, reply.plan.bounds.least_budget,
+                             reply.plan.provenance.solver, answer.request_time});
+}
+
+absl::StatusOr<PreparedPlan> BatchPlanner::Prepare(absl::StatusOr<ClientPlan> answer,
+                                                   const Batch& batch, const PlannedShape& shape) {
+  if (!answer.ok()) return answer.status();
+  TellOf(*answer, shape);
+  PreparedPlan prepared;
+  AdoptedPlan& adopted = prepared.adopted;
+  adopted.plan = std::move(answer->reply.plan);
+  adopted.key = answer->reply.key;
+  adopted.source = answer->reply.source;
+  adopted.profile_wanted = answer->reply.profile_wanted;
+  adopted.profiled = answer->profiled;
+  adopted.for_larger = answer->for_larger;
+  adopted.request_time = answer->request_time;
+  if (adopted.plan.status != PlanStatus::kFound) return prepared;
+  adopted.digest = ScheduleDigest(adopted.plan.schedule);
+  absl::StatusOr<std::unique_ptr<PlannedStep>> step =
+      model_->Prepare(shape.profile->problem, adopted.plan.schedule, batch, options_->device);
+  if (!step.ok()) return step.status();
+  prepared.step = *std::move(step);
+  return prepared;
+}
+
+}  // namespace stowage

@@ -1,0 +1,76 @@
+// Makes plans for batches of one model: measures what must be known of it, asks, and prepares steps by
+// what comes back. Keeps nothing but what it measured, in the shape that it is given.
+#ifndef STOWAGE_CLIENT_AGENT_BATCH_PLANNER_H_
+#define STOWAGE_CLIENT_AGENT_BATCH_PLANNER_H_
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/agent/adopted_plan.h"
+#include "client/agent/agent_options.h"
+#include "client/agent/batch.h"
+#include "client/agent/event_sink.h"
+#include "client/agent/plan_table.h"
+#include "client/agent/trained_model.h"
+#include "client/rpc/plan_client.h"
+#include "client/rpc/plan_connection.h"
+#include "solvers/model/budget.h"
+
+namespace stowage {
+
+struct PreparedPlan {
+  AdoptedPlan adopted;
+  std::unique_ptr<PlannedStep> step;  // null unless a plan was found
+};
+
+// Not thread-safe. All that it is made of outlives it. Events: ProfileTakenEvent, CacheHitEvent,
+// PlannedEvent.
+class BatchPlanner {
+ public:
+  BatchPlanner(const TrainedModel* model, PlanConnection* connection, const AgentOptions* options,
+               EventSink* events);
+
+  // Measures thoroughly, whatever is known already. Errors: TrainedModel::Measure.
+  absl::Status Profile(const Batch& batch, PlannedShape* shape);
+
+  // By key first; with a timed profile, the measured one or else a quick one, when nothing that fits is
+  // cached. The referee has accepted what is prepared on this job's own profile. Errors: TrainedModel,
+  // PlanConnection.
+  absl::StatusOr<PreparedPlan> Plan(const Batch& batch, const Budget& budget, PlannedShape* shape);
+
+  // With a thorough profile in any case, which a server keeps.
+  absl::StatusOr<PreparedPlan> Refresh(const Batch& batch, const Budget& budget,
+                                       PlannedShape* shape);
+
+  // What a server keeps the plans of this batch under.
+  absl::StatusOr<PlanKey> KeyOf(const Batch& batch, PlannedShape* shape);
+
+  CallOptions CallWithin(std::chrono::milliseconds timeout) const;
+
+  // The parts of the above. Measures bytes, or times as well, unless that has been done.
+  absl::Status EnsureBytes(const Batch& batch, PlannedShape* shape);
+  absl::Status EnsureTimes(const Batch& batch, PlannedShape* shape);
+  // `refresh`: with a full profile in any case.
+  absl::StatusOr<ClientPlan> Ask(ProfileSource* source, const Budget& budget, bool refresh);
+  // Tells what the answer is, and makes it ready for steps. An error stays what it is.
+  absl::StatusOr<PreparedPlan> Prepare(absl::StatusOr<ClientPlan> answer, const Batch& batch,
+                                       const PlannedShape& shape);
+
+ private:
+  class Source;
+
+  absl::Status Measure(const Batch& batch, const ProfileOptions& options, PlannedShape* shape);
+  void TellOf(const ClientPlan& answer, const PlannedShape& shape);
+
+  const TrainedModel* const model_;
+  const AgentOptions* const options_;
+  EventSink* const events_;
+  PlanClient client_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_AGENT_BATCH_PLANNER_H_

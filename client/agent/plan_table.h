@@ -1,0 +1,70 @@
+// What an agent knows of the shapes of batches that it has met, and the plans for them. Bounded: the
+// shape that was longest not met goes.
+#ifndef STOWAGE_CLIENT_AGENT_PLAN_TABLE_H_
+#define STOWAGE_CLIENT_AGENT_PLAN_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+
+#include "client/agent/adopted_plan.h"
+#include "client/agent/batch.h"
+#include "client/agent/step_watch.h"
+#include "client/agent/trained_model.h"
+#include "solvers/model/problem.h"
+
+namespace stowage {
+
+// Why and within what a shape is to be planned again.
+struct PendingReplan {
+  ReplanReason reason;
+  Bytes budget;
+};
+
+struct PlannedShape {
+  PlannedShape(BatchSignature batch, int64_t watched)
+      : signature(std::move(batch)), watch(watched) {}
+
+  BatchSignature signature;
+  std::optional<Profile> profile;      // absent until it is measured
+  std::optional<AdoptedPlan> adopted;  // absent until it was planned
+  std::unique_ptr<PlannedStep> step;   // null where there is no plan to step by
+  StepWatch watch;                     // steps by `step`; in shadow mode plain ones
+  bool shadowed = false;               // it was tried to plan it for shadow mode
+  bool reported = false;
+  int64_t served_by_larger = 0;  // steps
+  std::optional<PendingReplan> pending;
+  int replans = 0;        // because of drift
+  int smaller_plans = 0;  // because memory ran out
+};
+
+// Not thread-safe. Pointers hold until Add.
+class PlanTable {
+ public:
+  // `watched` as StepWatch takes it; both at least 1.
+  PlanTable(int64_t capacity, int64_t watched)
+      : capacity_(static_cast<size_t>(capacity)), watched_(watched) {}
+
+  // Null if it is not known. O(capacity).
+  PlannedShape* Find(const BatchSignature& signature);
+  PlannedShape* FindOrAdd(const BatchSignature& signature);
+
+  // The shape that this one fits into and that has a plan to step by, no replan pending; of several the one
+  // that takes the least memory. Null if there is none. Not the shape itself.
+  PlannedShape* Larger(const BatchSignature& signature);
+
+  int64_t evicted() const { return evicted_; }
+  size_t size() const { return shapes_.size(); }
+
+ private:
+  size_t capacity_;
+  int64_t watched_;
+  int64_t evicted_ = 0;
+  std::list<PlannedShape> shapes_;  // the latest first
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_AGENT_PLAN_TABLE_H_

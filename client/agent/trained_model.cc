@@ -1,0 +1,119 @@
+#include "client/agent/trained_model.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "client/torch/batch_shape.h"
+#include "client/torch/chain_executor.h"
+#include "client/torch/graph_executor.h"
+#include "client/torch/graph_profiler.h"
+#include "client/torch/plain_step.h"
+
+namespace stowage {
+namespace {
+
+absl::Status CheckOneInput(const Batch& batch) {
+  if (batch.inputs.size() == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("there are ", batch.inputs.size(), " inputs, a chain reads one"));
+}
+
+class PlannedChain : public PlannedStep {
+ public:
+  explicit PlannedChain(std::unique_ptr<ChainExecutor> executor) : executor_(std::move(executor)) {}
+
+  absl::StatusOr<StepReport> Run(Batch batch) override {
+    absl::Status status = CheckOneInput(batch);
+    if (!status.ok()) return status;
+    return executor_->Step(batch.inputs[0], batch.target);
+  }
+
+ private:
+  std::unique_ptr<ChainExecutor> executor_;
+};
+
+class TrainedChain : public TrainedModel {
+ public:
+  explicit TrainedChain(const ChainModel* model) : model_(model) {}
+
+  const ModelTensors& tensors() const override { return *model_; }
+
+  absl::StatusOr<Profile> Measure(const Batch& batch,
+                                  const ProfileOptions& options) const override {
+    absl::Status status = CheckOneInput(batch);
+    if (!status.ok()) return status;
+    return ProfileChain(*model_, batch.inputs[0], batch.target, options);
+  }
+
+  absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const override {
+    absl::Status status = CheckOneInput(batch);
+    if (!status.ok()) return status;
+    return stowage::PlainStep(*model_, batch.inputs[0], batch.target, meter);
+  }
+
+  absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
+                                                       const Schedule& schedule, const Batch& batch,
+                                                       ExecutionDevice* device) const override {
+    absl::StatusOr<std::unique_ptr<ChainExecutor>> executor =
+        ChainExecutor::Create(model_, std::get<Chain>(problem), schedule, device,
+                              BatchShape::Of(batch.inputs[0], batch.target));
+    if (!executor.ok()) return executor.status();
+    return std::make_unique<PlannedChain>(*std::move(executor));
+  }
+
+ private:
+  const ChainModel* const model_;
+};
+
+class PlannedGraph : public PlannedStep {
+ public:
+  explicit PlannedGraph(std::unique_ptr<GraphExecutor> executor) : executor_(std::move(executor)) {}
+
+  absl::StatusOr<StepReport> Run(Batch batch) override {
+    return executor_->Step(std::move(batch.inputs), batch.target);
+  }
+
+ private:
+  std::unique_ptr<GraphExecutor> executor_;
+};
+
+class TrainedGraph : public TrainedModel {
+ public:
+  explicit TrainedGraph(const GraphModel* model) : model_(model) {}
+
+  const ModelTensors& tensors() const override { return *model_; }
+
+  absl::StatusOr<Profile> Measure(const Batch& batch,
+                                  const ProfileOptions& options) const override {
+    return ProfileGraph(*model_, batch.inputs, batch.target, options);
+  }
+
+  absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const override {
+    return PlainGraphStep(*model_, std::move(batch.inputs), batch.target, meter);
+  }
+
+  absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
+                                                       const Schedule& schedule, const Batch&,
+                                                       ExecutionDevice* device) const override {
+    absl::StatusOr<std::unique_ptr<GraphExecutor>> executor =
+        GraphExecutor::Create(model_, std::get<Graph>(problem), schedule, device);
+    if (!executor.ok()) return executor.status();
+    return std::make_unique<PlannedGraph>(*std::move(executor));
+  }
+
+ private:
+  const GraphModel* const model_;
+};
+
+}  // namespace
+
+std::unique_ptr<TrainedModel> MakeTrainedModel(const ChainModel* model) {
+  return std::make_unique<TrainedChain>(model);
+}
+
+std::unique_ptr<TrainedModel> MakeTrainedModel(const GraphModel* model) {
+  return std::make_unique<TrainedGraph>(model);
+}
+
+}  // namespace stowage

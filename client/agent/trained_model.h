@@ -1,0 +1,57 @@
+// What an agent trains, whatever its shape: measured, executed by a schedule, or trained plain.
+#ifndef STOWAGE_CLIENT_AGENT_TRAINED_MODEL_H_
+#define STOWAGE_CLIENT_AGENT_TRAINED_MODEL_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "client/agent/batch.h"
+#include "client/torch/chain_model.h"
+#include "client/torch/chain_profiler.h"
+#include "client/torch/execution_device.h"
+#include "client/torch/graph_model.h"
+#include "client/torch/memory_meter.h"
+#include "client/torch/model_tensors.h"
+#include "client/torch/step_report.h"
+#include "solvers/model/problem.h"
+#include "solvers/plan/schedule.h"
+
+namespace stowage {
+
+// Trains by one schedule. Not thread-safe.
+class PlannedStep {
+ public:
+  virtual ~PlannedStep() = default;
+  // As ChainExecutor::Step and GraphExecutor::Step.
+  virtual absl::StatusOr<StepReport> Run(Batch batch) = 0;
+};
+
+// Not thread-safe. All errors are those of client/torch, and INVALID_ARGUMENT for a batch with another
+// number of inputs than the model reads.
+class TrainedModel {
+ public:
+  virtual ~TrainedModel() = default;
+
+  virtual const ModelTensors& tensors() const = 0;
+
+  virtual absl::StatusOr<Profile> Measure(const Batch& batch,
+                                          const ProfileOptions& options) const = 0;
+
+  // A step of plain training.
+  virtual absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const = 0;
+
+  // Steps by `schedule`, which the referee must accept on `problem`, for batches no larger than this
+  // one; `device` as ChainExecutor::Create has it.
+  virtual absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
+                                                               const Schedule& schedule,
+                                                               const Batch& batch,
+                                                               ExecutionDevice* device) const = 0;
+};
+
+// The model must outlive what is made of it.
+std::unique_ptr<TrainedModel> MakeTrainedModel(const ChainModel* model);
+std::unique_ptr<TrainedModel> MakeTrainedModel(const GraphModel* model);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_AGENT_TRAINED_MODEL_H_

@@ -1,0 +1,349 @@
+// What an agent decides, on a model that only pretends to train.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/agent/agent.h"
+#include "client/agent/plan_token.h"
+#include "solvers/plan/problem_referee.h"
+#include "solvers/planner.h"
+#include "tests/client/agent/fake_training.h"
+
+namespace stowage {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class AgentLifeTest : public ::testing::Test {
+ protected:
+  AgentLifeTest() {
+    options_.profile.meter = &world_.meter;
+    options_.report_after = 0;
+    options_.drift.window = 4;
+    options_.on_event = [this](const AgentEvent& event) {
+      kinds_.push_back(KindOf(event));
+      lines_.push_back(ToString(event));
+      events_.push_back(event);
+    };
+  }
+
+  std::unique_ptr<Agent> MakeAgent() {
+    return std::make_unique<Agent>(std::make_unique<FakeModel>(&world_), service_.Connect(),
+                                   options_);
+  }
+
+  template <class Event>
+  const Event& Last() const {
+    for (auto event = events_.rbegin(); event != events_.rend(); ++event) {
+      if (const Event* found = std::get_if<Event>(&*event)) return *found;
+    }
+    throw std::logic_error("there was no such event");
+  }
+
+  void StepOften(Agent* agent, int steps, int64_t n = 4) {
+    for (int i = 0; i < steps; ++i) {
+      const absl::StatusOr<StepReport> report = agent->Step(FakeBatch(n));
+      ASSERT_TRUE(report.ok()) << report.status();
+    }
+  }
+
+  Bytes StoreAll(int64_t n) const {
+    return PlainTraining(FakeProfile(FakeBatch(n), CostSource::kMeasured).problem)->peak;
+  }
+
+  FakeWorld world_;
+  FakeService service_;
+  AgentOptions options_;
+  std::vector<std::string> kinds_, lines_;
+  std::vector<AgentEvent> events_;
+};
+
+TEST_F(AgentLifeTest, TellsWhatItDoesInOrder) {
+  auto first = MakeAgent();
+  ASSERT_TRUE(first->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+  EXPECT_THAT(kinds_, ElementsAre("profile_taken", "profile_taken", "planned", "adopted"));
+  EXPECT_THAT(world_.measured, ElementsAre(CostSource::kBytesOnly, CostSource::kMeasured));
+  EXPECT_EQ(Last<AdoptedEvent>().budget, Last<PlannedEvent>().budget);
+  EXPECT_LE(Last<AdoptedEvent>().peak, Last<AdoptedEvent>().budget);
+  EXPECT_GT(Last<AdoptedEvent>().recomputed_forwards, 0);
+  // The next job of this structure times nothing.
+  kinds_.clear();
+  auto second = MakeAgent();
+  ASSERT_TRUE(second->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+  EXPECT_THAT(kinds_, ElementsAre("profile_taken", "cache_hit", "adopted"));
+  EXPECT_EQ(world_.measured.back(), CostSource::kBytesOnly);
+  EXPECT_EQ(second->events().of<CacheHitEvent>(), 1);
+}
+
+TEST_F(AgentLifeTest, EveryShapeHasAPlanWithinTheSameBytes) {
+  auto agent = MakeAgent();
+  const auto large = agent->Plan(FakeBatch(8), ShareOfStoreAll{0.6});
+  ASSERT_EQ(large->plan.status, PlanStatus::kFound);
+  // For two steps the larger plan serves; then the shape gets its own, which keeps all.
+  EXPECT_GT(agent->Step(FakeBatch(4))->recomputed_forwards, 0);
+  EXPECT_GT(agent->Step(FakeBatch(4))->recomputed_forwards, 0);
+  EXPECT_EQ(service_.computed, 1);
+  EXPECT_EQ(agent->Step(FakeBatch(4))->recomputed_forwards, 0);
+  EXPECT_EQ(agent->steps().by_larger, 2);
+  EXPECT_EQ(agent->steps().planned, 1);
+  EXPECT_EQ(Last<AdoptedEvent>().budget, large->plan.budget);
+  // A larger one has none to serve it, and less room for each of its samples.
+  EXPECT_GT(agent->Step(FakeBatch(9))->recomputed_forwards,
+            large->plan.prediction.recomputed_forwards - 1);
+  EXPECT_EQ(Last<AdoptedEvent>().budget, large->plan.budget);
+  EXPECT_EQ(agent->steps().planned, 2);
+}
+
+TEST_F(AgentLifeTest, ALargerPlanServesNoOtherMode) {
+  options_.steps_by_larger = 100;
+  auto agent = MakeAgent();
+  ASSERT_TRUE(agent->Plan(FakeBatch(8), ShareOfStoreAll{0.7}).ok());
+  Batch other = FakeBatch(4);
+  other.mode = "eval";
+  ASSERT_TRUE(agent->Step(other).ok());
+  EXPECT_EQ(agent->steps().by_larger, 0);
+  ASSERT_TRUE(agent->Step(FakeBatch(4)).ok());
+  EXPECT_EQ(agent->steps().by_larger, 1);
+}
+
+TEST_F(AgentLifeTest, ForgetsTheShapeThatWasLongestNotMet) {
+  options_.max_shapes = 2;
+  options_.steps_by_larger = 0;
+  options_.budget = ShareOfStoreAll{1.0};
+  auto agent = MakeAgent();
+  for (const int64_t n : {8, 6, 8, 4}) ASSERT_TRUE(agent->Step(FakeBatch(n)).ok());
+  EXPECT_EQ(agent->forgotten_shapes(), 1);
+  const size_t measured = world_.measured.size();
+  ASSERT_TRUE(agent->Step(FakeBatch(8)).ok());
+  EXPECT_EQ(world_.measured.size(), measured);
+  ASSERT_TRUE(agent->Step(FakeBatch(6)).ok());
+  EXPECT_GT(world_.measured.size(), measured);
+}
+
+TEST_F(AgentLifeTest, AnOptionSaysWithinWhatToPlan) {
+  auto unsaid = MakeAgent();
+  EXPECT_EQ(unsaid->Step(FakeBatch(4)).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(unsaid->Plan(FakeBatch(4)).status().code(), absl::StatusCode::kFailedPrecondition);
+  DeviceLimit device;
+  device.memory = StoreAll(4);
+  device.reserve = 0.25;
+  options_.device_limit = device;
+  auto agent = MakeAgent();
+  ASSERT_TRUE(agent->Step(FakeBatch(4)).ok());
+  // Sixteen bytes of parameters, as much of gradients.
+  EXPECT_EQ(Last<BudgetSharedEvent>().budget.activations,
+            Bytes(StoreAll(4).value() - StoreAll(4).value() / 4 - 32));
+  EXPECT_EQ(Last<AdoptedEvent>().budget, Last<BudgetSharedEvent>().budget.activations);
+  EXPECT_GT(Last<AdoptedEvent>().recomputed_forwards, 0);
+}
+
+TEST_F(AgentLifeTest, ReportsByItselfOnceAndSaysSo) {
+  options_.report_after = 3;
+  auto agent = MakeAgent();
+  ASSERT_TRUE(agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+  StepOften(agent.get(), 2);
+  EXPECT_TRUE(service_.reports.empty());
+  StepOften(agent.get(), 4);
+  ASSERT_EQ(service_.reports.size(), 1u);
+  EXPECT_EQ(service_.reports[0].steps, 3);
+  EXPECT_EQ(service_.reports[0].plan_digest, Last<AdoptedEvent>().plan);
+  EXPECT_EQ(Last<ReportSentEvent>().peak, Last<AdoptedEvent>().peak);
+}
+
+TEST_F(AgentLifeTest, AReportThatIsRefusedStopsNothing) {
+  options_.report_after = 1;
+  service_.report_status = absl::UnavailableError("away");
+  auto agent = MakeAgent();
+  ASSERT_TRUE(agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+  StepOften(agent.get(), 2);
+  EXPECT_EQ(agent->events().of<ReportRefusedEvent>(), 1);
+  EXPECT_THAT(lines_, Contains(HasSubstr("away")));
+}
+
+TEST_F(AgentLifeTest, PlansAnewWhenStepsTakeLonger) {
+  options_.drift.replans = 1;
+  auto agent = MakeAgent();
+  ASSERT_TRUE(agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+  world_.slower = 1.2;  // within the tolerance
+  StepOften(agent.get(), 8);
+  EXPECT_EQ(agent->events().of<ReplanEvent>(), 0);
+  world_.slower = 1.5;
+  StepOften(agent.get(), 4);
+  EXPECT_EQ(agent->events().of<ReplanEvent>(), 1);
+  EXPECT_EQ(Last<ReplanEvent>().reason, ReplanReason::kTime);
+  const size_t measured = world_.measured.size();
+  StepOften(agent.get(), 1);
+  // By the server, with a fresh profile.
+  EXPECT_EQ(world_.measured.size(), measured + 1);
+  EXPECT_EQ(service_.computed, 2);
+  EXPECT_EQ(agent->events().of<AdoptedEvent>(), 2);
+  // As often as the options say.
+  StepOften(agent.get(), 20);
+  EXPECT_EQ(agent->events().of<ReplanEvent>(), 1);
+}
+
+TEST_F(AgentLifeTest, PlansAnewWhenThePeakIsHigher) {
+  auto agent = MakeAgent();
+  ASSERT_TRUE(agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+  world_.larger = 1.1;
+  StepOften(agent.get(), 4);
+  EXPECT_EQ(Last<ReplanEvent>().reason, ReplanReason::kPeak);
+  // The old plan stays when there is no new one.
+  world_.measure_fails = true;
+  StepOften(agent.get(), 1);
+  EXPECT_THAT(lines_.back(), HasSubstr("the profiler fails"));
+  EXPECT_EQ(agent->steps().planned, 5);
+}
+
+TEST_F(AgentLifeTest, AfterOutOfMemoryTheNextStepTakesLess) {
+  auto agent = MakeAgent();
+  const auto adopted = agent->Plan(FakeBatch(4), ShareOfStoreAll{1.0});
+  const Bytes peak = adopted->plan.prediction.peak;
+  world_.room = Bytes(peak.value() * 85 / 100);
+  EXPECT_EQ(agent->Step(FakeBatch(4)).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Last<OutOfMemoryEvent>().wanted, peak);
+  EXPECT_EQ(Last<OutOfMemoryEvent>().got, world_.room);
+  EXPECT_FALSE(Last<OutOfMemoryEvent>().retried);
+  const absl::StatusOr<StepReport> report = agent->Step(FakeBatch(4));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_LE(report->peak, world_.room);
+  EXPECT_GT(report->recomputed_forwards, 0);
+  EXPECT_EQ(Last<AdoptedEvent>().budget, Last<ReplanEvent>().budget);
+  // Shapes that come later are planned within as much.
+  EXPECT_TRUE(agent->Step(FakeBatch(5)).ok());
+}
+
+TEST_F(AgentLifeTest, AStepIsMadeOnceMoreIfTheOptionsSaySo) {
+  options_.out_of_memory.retry_step = true;
+  auto agent = MakeAgent();
+  const auto adopted = agent->Plan(FakeBatch(4), ShareOfStoreAll{1.0});
+  world_.room = Bytes(adopted->plan.prediction.peak.value() * 9 / 10);
+  const absl::StatusOr<StepReport> report = agent->Step(FakeBatch(4));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_LE(report->peak, world_.room);
+  EXPECT_TRUE(Last<OutOfMemoryEvent>().retried);
+  EXPECT_EQ(agent->steps().planned, 1);
+}
+
+TEST_F(AgentLifeTest, TriesEndSomeTime) {
+  options_.out_of_memory.tries = 2;
+  auto agent = MakeAgent();
+  ASSERT_TRUE(agent->Plan(FakeBatch(4), ShareOfStoreAll{1.0}).ok());
+  world_.room = Bytes(1);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(agent->Step(FakeBatch(4)).status().code(), absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_EQ(agent->events().of<ReplanEvent>(), 2);
+  EXPECT_EQ(agent->events().of<OutOfMemoryEvent>(), 5);
+}
+
+TEST_F(AgentLifeTest, ShadowModePlansAndTrainsPlain) {
+  options_.shadow = true;
+  options_.shadow_every = 2;
+  options_.report_after = 1;
+  options_.budget = ShareOfStoreAll{0.6};
+  auto agent = MakeAgent();
+  StepOften(agent.get(), 4);
+  EXPECT_EQ(world_.plain_steps, 4);
+  EXPECT_EQ(world_.planned_steps, 0);
+  EXPECT_EQ(agent->steps().shadow, 4);
+  EXPECT_EQ(agent->events().of<ShadowEvent>(), 2);
+  EXPECT_EQ(agent->events().of<AdoptedEvent>(), 0);
+  EXPECT_TRUE(service_.reports.empty());
+  const ShadowEvent& shadow = Last<ShadowEvent>();
+  EXPECT_EQ(shadow.measured_peak, shadow.plain_peak);
+  EXPECT_EQ(shadow.measured_time, shadow.plain_time);
+  EXPECT_LE(shadow.planned_peak, Bytes(shadow.plain_peak.value() * 6 / 10));
+  EXPECT_GT(shadow.planned_time, shadow.plain_time);
+}
+
+TEST_F(AgentLifeTest, ShadowModeTrainsOnWithoutAPlan) {
+  options_.shadow = true;
+  world_.measure_fails = true;
+  options_.budget = ShareOfStoreAll{0.6};
+  auto agent = MakeAgent();
+  StepOften(agent.get(), 3);
+  EXPECT_EQ(agent->events().of<PlanFailedEvent>(), 1);
+}
+
+TEST_F(AgentLifeTest, TheKillSwitchHoldsFromTheNextStepOn) {
+  bool off = false;
+  options_.off = [&off] { return off; };
+  options_.off_variable = "STOWAGE_OFF_IN_A_TEST";
+  auto agent = MakeAgent();
+  ASSERT_TRUE(agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+  StepOften(agent.get(), 1);
+  EXPECT_EQ(world_.plain_steps, 0);
+  off = true;
+  StepOften(agent.get(), 2);
+  EXPECT_EQ(world_.plain_steps, 2);
+  EXPECT_EQ(agent->events().of<KilledEvent>(), 1);
+  // Nothing is asked, and no job ends because of it.
+  const size_t measured = world_.measured.size();
+  EXPECT_EQ(agent->Plan(FakeBatch(6), Bytes(1000))->plan.status, PlanStatus::kNotFound);
+  EXPECT_TRUE(agent->Profile(FakeBatch(6)).ok());
+  EXPECT_EQ(world_.measured.size(), measured);
+  off = false;
+  StepOften(agent.get(), 1);
+  EXPECT_FALSE(Last<KilledEvent>().killed);
+  ASSERT_EQ(setenv("STOWAGE_OFF_IN_A_TEST", "1", 1), 0);
+  StepOften(agent.get(), 1);
+  EXPECT_THAT(Last<KilledEvent>().by, HasSubstr("STOWAGE_OFF_IN_A_TEST"));
+  ASSERT_EQ(setenv("STOWAGE_OFF_IN_A_TEST", "0", 1), 0);
+  StepOften(agent.get(), 1);
+  EXPECT_EQ(agent->steps().plain, 3);
+  EXPECT_EQ(agent->steps().planned, 3);
+}
+
+TEST_F(AgentLifeTest, AJobComesBackToItsPlan) {
+  auto before = MakeAgent();
+  EXPECT_EQ(before->Token(), "");
+  const auto adopted = before->Plan(FakeBatch(4), ShareOfStoreAll{0.7});
+  const std::string token = before->Token();
+  auto after = MakeAgent();
+  const auto resumed = after->Resume(token, FakeBatch(4));
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(resumed->digest, adopted->digest);
+  EXPECT_EQ(resumed->source, PlanSource::kCache);
+  EXPECT_TRUE(Last<ResumedEvent>().same_plan);
+  EXPECT_EQ(after->Token(), token);
+  EXPECT_EQ(after->Resume("nonsense", FakeBatch(4)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(AgentLifeTest, AJobIsToldThatItsPlanIsAnother) {
+  auto before = MakeAgent();
+  ASSERT_TRUE(before->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+  // Another plan is served now under the same key.
+  auto& kept = service_.kept[Last<AdoptedEvent>().key];
+  kept = {*MakePlan(FakeProfile(FakeBatch(4), CostSource::kMeasured), ShareOfStoreAll{0.5}, {})};
+  auto after = MakeAgent();
+  ASSERT_TRUE(after->Resume(before->Token(), FakeBatch(4)).ok());
+  EXPECT_FALSE(Last<ResumedEvent>().same_plan);
+  EXPECT_THAT(Last<ResumedEvent>().words, HasSubstr("not the schedule of"));
+  ASSERT_TRUE(after->Resume(before->Token(), FakeBatch(5)).ok());
+  EXPECT_THAT(Last<ResumedEvent>().words, HasSubstr("is not that of"));
+}
+
+TEST_F(AgentLifeTest, WrongOptionsAreTheAnswerToEveryCall) {
+  options_.drift.window = 0;
+  auto agent = MakeAgent();
+  for (const absl::Status& status :
+       {agent->Plan(FakeBatch(4), Bytes(1000)).status(), agent->Step(FakeBatch(4)).status(),
+        agent->Profile(FakeBatch(4)), agent->Report().status(),
+        agent->Resume("", FakeBatch(4)).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("options.drift.window = 0: must be >= 1"));
+  }
+}
+
+}  // namespace
+}  // namespace stowage

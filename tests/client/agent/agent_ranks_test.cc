@@ -1,0 +1,242 @@
+// Ranks of a job that plan as one, each a thread of its own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "client/agent/agent.h"
+#include "client/agent/agreed_terms.h"
+#include "client/agent/plan_agreement.h"
+#include "tests/client/agent/fake_training.h"
+
+namespace stowage {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kRanks = 3;
+
+class AgentRanksTest : public ::testing::Test {
+ protected:
+  AgentRanksTest() {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = ::testing::TempDir() + "/ranks-" + test->name();
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  ~AgentRanksTest() override { std::filesystem::remove_all(folder_); }
+
+  absl::StatusOr<std::unique_ptr<PlanAgreement>> Join(
+      int rank, std::chrono::milliseconds timeout = std::chrono::seconds(20)) const {
+    return MakeFolderAgreement({folder_, rank, kRanks, timeout});
+  }
+
+  // One thread per rank.
+  static void OnAllRanks(const std::function<void(int)>& run) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank) threads.emplace_back(run, rank);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  std::unique_ptr<Agent> MakeAgent(int rank) {
+    AgentOptions options;
+    options.agreement = *Join(rank);
+    options.profile.meter = &worlds_[rank].meter;
+    options.drift.window = 4;
+    options.report_after = 0;
+    options.on_event = [this, rank](const AgentEvent& event) {
+      if (std::holds_alternative<ProfileTakenEvent>(event)) ++profiles_[rank];
+    };
+    return std::make_unique<Agent>(std::make_unique<FakeModel>(&worlds_[rank]), service_.Connect(),
+                                   options);
+  }
+
+  std::string folder_;
+  FakeWorld worlds_[kRanks];
+  FakeService service_;  // asked by rank 0 alone, so one thread at a time
+  int profiles_[kRanks] = {};
+};
+
+TEST_F(AgentRanksTest, AFolderCarriesWhatEachSaysRoundByRound) {
+  std::vector<std::string> heard[kRanks][3];
+  OnAllRanks([&](int rank) {
+    const auto agreement = Join(rank);
+    for (int round = 0; round < 3; ++round) {
+      heard[rank][round] = *(*agreement)
+                                ->Gather(std::to_string(round) + "\n" + std::string(1, '\0') + "r" +
+                                         std::to_string(rank));
+    }
+  });
+  const std::string zero(1, '\0');
+  for (const auto& of_rank : heard) {
+    for (int round = 0; round < 3; ++round) {
+      const std::string head = std::to_string(round) + "\n" + zero + "r";
+      EXPECT_THAT(of_rank[round], ElementsAre(head + "0", head + "1", head + "2"));
+    }
+  }
+  // Only the last round is left.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), kRanks);
+  EXPECT_EQ(Join(0).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(AgentRanksTest, ARankThatDoesNotComeIsNamed) {
+  const auto agreement = Join(0, std::chrono::milliseconds(50));
+  const absl::Status status = (*agreement)->Gather("alone").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 of 3"));
+  EXPECT_EQ(Join(3).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(MakeFolderAgreement({folder_ + "/none", 0, 1}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(AgentRanksTest, TermsAreTheLeastBudgetAndTheGreatestCosts) {
+  absl::StatusOr<AgreedTerms> agreed[kRanks] = {absl::UnknownError(""), absl::UnknownError(""),
+                                                absl::UnknownError("")};
+  OnAllRanks([&](int rank) {
+    const auto agreement = Join(rank);
+    Profile profile = FakeProfile(FakeBatch(4), CostSource::kMeasured);
+    ChainSpec spec = std::get<Chain>(profile.problem).spec();
+    // Each rank is the slowest at one stage.
+    spec.stages[static_cast<size_t>(rank)].forward_time = Nanos(77);
+    spec.stages[static_cast<size_t>(rank)].backward_time = Nanos(9000000);
+    spec.stages[3].backward_overhead = Bytes(10 * rank);
+    profile.problem = *Chain::Create(spec);
+    agreed[rank] = AgreeOnTerms(agreement->get(), AgreedTerms{profile, Bytes(1000 - rank)});
+  });
+  for (const absl::StatusOr<AgreedTerms>& terms : agreed) {
+    ASSERT_TRUE(terms.ok()) << terms.status();
+    EXPECT_EQ(terms->budget, Bytes(998));
+    const Chain& chain = std::get<Chain>(terms->profile.problem);
+    for (int l = 1; l <= kRanks; ++l) {
+      EXPECT_EQ(chain.stage(l).forward_time, Nanos(1000000));
+      EXPECT_EQ(chain.stage(l).backward_time, Nanos(9000000));
+    }
+    EXPECT_EQ(chain.stage(4).backward_overhead, Bytes(20));
+  }
+}
+
+TEST_F(AgentRanksTest, TermsOfGraphsKeepTheirStructure) {
+  GraphSpec spec;
+  for (int64_t v = 0; v < 3; ++v) {
+    Vertex vertex;
+    vertex.id = 10 * v;  // numbers of the sender's own
+    vertex.program_order = v;
+    vertex.op_kind = "op";
+    vertex.output = Bytes(8);
+    if (v > 0) vertex.inputs = {{10 * (v - 1), true}};
+    spec.vertices.push_back(vertex);
+  }
+  const Profile profile{"g", Device(), *Graph::Create(spec), CostSource::kMeasured};
+  absl::Status result[kRanks];
+  OnAllRanks([&](int rank) {
+    GraphSpec own = spec;
+    own.vertices[1].forward_time = Nanos(rank);
+    const Profile measured{"g", Device(), *Graph::Create(own), CostSource::kMeasured};
+    const auto agreement = Join(rank);
+    const auto terms = AgreeOnTerms(agreement->get(), AgreedTerms{measured, Bytes(100)});
+    result[rank] = terms.status();
+    if (!terms.ok()) return;
+    EXPECT_EQ(std::get<Graph>(terms->profile.problem).vertex(1).forward_time, Nanos(kRanks - 1));
+    EXPECT_EQ(MakePlanKey(terms->profile, {}), MakePlanKey(profile, {}));
+  });
+  for (const absl::Status& status : result) EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(AgentRanksTest, OneAsksAndAllAdoptTheSame) {
+  std::vector<AdoptedPlan> adopted(kRanks);
+  OnAllRanks([&](int rank) {
+    auto agent = MakeAgent(rank);
+    const auto plan = agent->Plan(FakeBatch(4), ShareOfStoreAll{0.9 - 0.1 * rank});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    adopted[static_cast<size_t>(rank)] = *plan;
+    EXPECT_TRUE(agent->Step(FakeBatch(4)).ok());
+    // A smaller batch is served for good; no rank plans alone for another.
+    EXPECT_TRUE(agent->Step(FakeBatch(2)).ok());
+    EXPECT_EQ(agent->Step(FakeBatch(5)).status().code(), absl::StatusCode::kFailedPrecondition);
+  });
+  EXPECT_EQ(service_.computed, 1);
+  for (const AdoptedPlan& plan : adopted) {
+    ASSERT_EQ(plan.plan.status, PlanStatus::kFound);
+    EXPECT_EQ(plan.digest, adopted[0].digest);
+    EXPECT_EQ(plan.key, adopted[0].key);
+    EXPECT_EQ(plan.plan.budget, adopted[2].plan.budget);
+    EXPECT_EQ(plan.plan.prediction.makespan, adopted[0].plan.prediction.makespan);
+    EXPECT_LE(plan.plan.prediction.peak, plan.plan.budget);
+  }
+  for (const int profiles : profiles_) EXPECT_EQ(profiles, 2);  // bytes, then times
+}
+
+TEST_F(AgentRanksTest, OnAHitNoRankTimesAnything) {
+  for (int job = 0; job < 2; ++job) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    for (int& profiles : profiles_) profiles = 0;
+    OnAllRanks([&](int rank) {
+      auto agent = MakeAgent(rank);
+      const auto plan = agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_EQ(plan->source, job == 0 ? PlanSource::kSolved : PlanSource::kCache);
+    });
+  }
+  for (const int profiles : profiles_) EXPECT_EQ(profiles, 1);
+  EXPECT_EQ(service_.computed, 1);
+}
+
+TEST_F(AgentRanksTest, WhatDoesNotFitFitsNobody) {
+  OnAllRanks([&](int rank) {
+    auto agent = MakeAgent(rank);
+    const auto plan = agent->Plan(FakeBatch(4), Bytes(rank == 1 ? 1 : 1000000));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->plan.status, PlanStatus::kProvenInfeasible);
+    EXPECT_GT(plan->plan.bounds.least_budget, Bytes(1));
+  });
+}
+
+TEST_F(AgentRanksTest, AnErrorOfOneIsAnErrorOfAll) {
+  worlds_[1].measure_fails = true;
+  OnAllRanks([&](int rank) {
+    auto agent = MakeAgent(rank);
+    const absl::Status status = agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the profiler fails"));
+  });
+}
+
+TEST_F(AgentRanksTest, RanksThatTrainDifferentThingsAreTold) {
+  OnAllRanks([&](int rank) {
+    auto agent = MakeAgent(rank);
+    EXPECT_EQ(agent->Plan(FakeBatch(rank == 2 ? 5 : 4), ShareOfStoreAll{0.7}).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+  });
+}
+
+// One rank runs out of memory: all go on by a smaller plan, from the same step on.
+TEST_F(AgentRanksTest, AllSwitchAtAnAgreedStep) {
+  std::vector<Digest> digests[kRanks];
+  OnAllRanks([&](int rank) {
+    auto agent = MakeAgent(rank);
+    const auto plan = agent->Plan(FakeBatch(4), ShareOfStoreAll{1.0});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    if (rank == 1) worlds_[1].room = Bytes(plan->plan.prediction.peak.value() * 85 / 100);
+    for (int step = 0; step < 6; ++step) {
+      const absl::StatusOr<StepReport> report = agent->Step(FakeBatch(4));
+      // Up to the fourth step it is the old plan.
+      EXPECT_EQ(report.ok(), rank != 1 || step >= 3) << rank << " " << step;
+      if (!report.ok()) continue;
+      EXPECT_EQ(report->recomputed_forwards > 0, step >= 3) << rank << " " << step;
+    }
+    const std::string token = agent->Token();
+    digests[rank].push_back(Sha256(token));
+  });
+  for (const auto& of_rank : digests) EXPECT_EQ(of_rank, digests[0]);
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,75 @@
+// The agent against a real stowaged.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/agent/agent.h"
+#include "tests/client/torch/test_networks.h"
+#include "tests/server/process/child_process.h"
+
+namespace stowage {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Not;
+
+class AgentServerTest : public ::testing::Test {
+ protected:
+  AgentServerTest()
+      : server_({STOWAGED_BINARY, "--store=memory", "--listen=127.0.0.1:0", "--metrics_listen="}) {
+    const std::string ready = server_.ReadUntil(", metrics on");
+    const size_t start = ready.find("127.0.0.1:");
+    options_.server.address = ready.substr(start, ready.find(',', start) - start);
+    options_.report_after = 2;
+    options_.on_event = [this](const AgentEvent& event) { kinds_.push_back(KindOf(event)); };
+  }
+
+  testing::ChildProcess server_;
+  AgentOptions options_;
+  std::vector<std::string> kinds_;
+};
+
+TEST_F(AgentServerTest, OneJobPlansTheNextHitsAndBothReport) {
+  options_.job = "first";
+  TestNetwork one = MakeTestNetwork("norm_cnn");
+  Agent first(&one.model, options_);
+  const auto solved = first.Plan(one.input, one.target, ShareOfStoreAll{0.7});
+  ASSERT_TRUE(solved.ok()) << solved.status();
+  EXPECT_EQ(solved->source, PlanSource::kSolved);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(first.Step(one.input, one.target).ok());
+  EXPECT_THAT(kinds_, Contains("report_sent"));
+
+  kinds_.clear();
+  options_.job = "second";
+  TestNetwork two = MakeTestNetwork("norm_cnn");
+  Agent second(&two.model, options_);
+  const auto cached = second.Resume(first.Token(), {{two.input}, two.target});
+  ASSERT_TRUE(cached.ok()) << cached.status();
+  EXPECT_EQ(cached->source, PlanSource::kCache);
+  EXPECT_EQ(cached->digest, solved->digest);
+  EXPECT_EQ(second.events().of<ResumedEvent>(), 1);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(second.Step(two.input, two.target).ok());
+  EXPECT_THAT(kinds_, Contains("report_sent"));
+  EXPECT_THAT(kinds_, Not(Contains("planned")));
+}
+
+TEST_F(AgentServerTest, WithoutTheServerItPlansHereAndSaysSo) {
+  server_.Signal(SIGKILL);
+  server_.Wait();
+  options_.retry.max_attempts = 1;
+  TestNetwork network = MakeTestNetwork("norm_cnn");
+  Agent agent(&network.model, options_);
+  const auto adopted = agent.Plan(network.input, network.target, ShareOfStoreAll{0.7});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  EXPECT_EQ(adopted->source, PlanSource::kLocal);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(agent.Step(network.input, network.target).ok());
+  EXPECT_EQ(agent.events().of<FellBackEvent>(), 1);
+  EXPECT_EQ(agent.events().of<ReportSentEvent>() + agent.events().of<ReportRefusedEvent>(), 0);
+}
+
+}  // namespace
+}  // namespace stowage

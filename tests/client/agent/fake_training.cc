@@ -1,0 +1,136 @@
+#include "tests/client/agent/fake_training.h"
+
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include <utility>
+
+#include "client/rpc/mock_plan_connection.h"
+#include "solvers/plan/problem_referee.h"
+#include "solvers/planner.h"
+
+namespace stowage {
+namespace {
+
+class FakeStep : public PlannedStep {
+ public:
+  FakeStep(FakeWorld* world, Simulation predicted) : world_(world), predicted_(predicted) {}
+
+  absl::StatusOr<StepReport> Run(Batch batch) override {
+    if (predicted_.peak > world_->room) {
+      // The batch was there before the step.
+      world_->meter.highest = world_->room - InputBytes(batch);
+      return absl::ResourceExhaustedError("the device is full");
+    }
+    ++world_->planned_steps;
+    StepReport report;
+    report.wall_time = Nanos(
+        static_cast<int64_t>(static_cast<double>(predicted_.makespan.value()) * world_->slower));
+    report.peak =
+        Bytes(static_cast<int64_t>(static_cast<double>(predicted_.peak.value()) * world_->larger));
+    report.recomputed_forwards = predicted_.recomputed_forwards;
+    return report;
+  }
+
+ private:
+  FakeWorld* const world_;
+  const Simulation predicted_;
+};
+
+}  // namespace
+
+FakeTensors::FakeTensors() {
+  at::Tensor parameter = torch::ones({4});
+  parameter.requires_grad_();
+  AddTensors({parameter}, {});
+  EnsureGradients();
+}
+
+Profile FakeProfile(const Batch& batch, CostSource costs) {
+  const int64_t n = batch.inputs[0].size(0);
+  const bool times = costs == CostSource::kMeasured;
+  ChainSpec spec;
+  spec.name = "fake";
+  spec.input = Bytes(100 * n);
+  for (int l = 0; l < 8; ++l) {
+    Stage stage;
+    stage.op_kind = "fake";
+    stage.output = stage.output_gradient = Bytes(100 * n);
+    stage.saved = Bytes(300 * n);
+    if (times) {
+      stage.forward_time = Nanos(1000000);
+      stage.backward_time = Nanos(2000000);
+    }
+    spec.stages.push_back(stage);
+  }
+  Device device;
+  device.model = "fake";
+  return {"fake", device, Chain::Create(std::move(spec)).value(), costs};
+}
+
+absl::StatusOr<Profile> FakeModel::Measure(const Batch& batch,
+                                           const ProfileOptions& options) const {
+  if (world_->measure_fails) return absl::InternalError("the profiler fails");
+  world_->measured.push_back(options.bytes_only ? CostSource::kBytesOnly : CostSource::kMeasured);
+  return FakeProfile(batch, world_->measured.back());
+}
+
+absl::StatusOr<StepReport> FakeModel::PlainStep(Batch batch, MemoryMeter*) const {
+  ++world_->plain_steps;
+  const Simulation plain = PlainTraining(FakeProfile(batch, CostSource::kMeasured).problem).value();
+  StepReport report;
+  report.wall_time = plain.makespan;
+  report.peak = plain.peak;
+  return report;
+}
+
+absl::StatusOr<std::unique_ptr<PlannedStep>> FakeModel::Prepare(const Problem& problem,
+                                                                const Schedule& schedule,
+                                                                const Batch&, MemoryMeter*) const {
+  absl::StatusOr<Simulation> predicted = Simulate(problem, schedule);
+  if (!predicted.ok()) return predicted.status();
+  // Of the costs as they are, whatever was measured.
+  if (predicted->makespan == Nanos(0)) predicted->makespan = Nanos(24000000);
+  return std::make_unique<FakeStep>(world_, *predicted);
+}
+
+Batch FakeBatch(int64_t n) { return {{torch::zeros({n, 2})}, torch::zeros({n})}; }
+
+std::unique_ptr<PlanConnection> FakeService::Connect() {
+  using ::testing::_;
+  auto connection = std::make_unique<::testing::NiceMock<MockPlanConnection>>();
+  ON_CALL(*connection, GetPlan(_, _, _))
+      .WillByDefault([this](const std::vector<PlanKey>& keys, const Budget& budget,
+                            const CallOptions&) -> absl::StatusOr<PlanReply> {
+        for (const PlanKey& key : keys) {
+          for (const Plan& plan : kept[key]) {
+            if (plan.prediction.peak <= std::get<Bytes>(budget)) {
+              return PlanReply{plan, key, PlanSource::kCache};
+            }
+          }
+        }
+        return absl::NotFoundError("none");
+      });
+  ON_CALL(*connection, ComputePlan(_, _, _, _))
+      .WillByDefault([this](const Profile& profile, const Budget& budget, const KeyOptions& key,
+                            const CallOptions&) -> absl::StatusOr<PlanReply> {
+        ++computed;
+        PlanOptions options;
+        options.recompute_only = key.recompute_only;
+        absl::StatusOr<Plan> plan = MakePlan(profile, budget, options);
+        if (!plan.ok()) return plan.status();
+        const PlanKey made = MakePlanKey(profile, key);
+        if (plan->status == PlanStatus::kFound) kept[made].push_back(*plan);
+        return PlanReply{*std::move(plan), made, PlanSource::kSolved};
+      });
+  ON_CALL(*connection, ReportExecution(_, _))
+      .WillByDefault([this](const ExecutionMeasurement& measured,
+                            const CallOptions&) -> absl::StatusOr<ExecutionVerdict> {
+        if (!report_status.ok()) return report_status;
+        reports.push_back(measured);
+        return ExecutionVerdict::kAccepted;
+      });
+  return connection;
+}
+
+}  // namespace stowage

@@ -1,0 +1,79 @@
+// A model that only pretends to train, on a device as large as a test says, and a service that keeps
+// plans: what an agent does is seen without waiting for it.
+#ifndef STOWAGE_TESTS_CLIENT_AGENT_FAKE_TRAINING_H_
+#define STOWAGE_TESTS_CLIENT_AGENT_FAKE_TRAINING_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "client/agent/batch.h"
+#include "client/agent/trained_model.h"
+#include "client/rpc/plan_connection.h"
+#include "client/torch/memory_meter.h"
+#include "client/torch/model_tensors.h"
+
+namespace stowage {
+
+class FakeMeter : public MemoryMeter {
+ public:
+  Bytes current() const override { return Bytes(0); }
+  Bytes peak() const override { return highest; }
+  void ResetPeak() override { highest = Bytes(0); }
+
+  Bytes highest;
+};
+
+// The world that the model trains in; it outlives the model.
+struct FakeWorld {
+  FakeMeter meter;
+  Bytes room{int64_t{1} << 40};
+  double slower = 1;  // steps than predicted
+  double larger = 1;
+  bool measure_fails = false;
+
+  std::vector<CostSource> measured;  // each Measure
+  int planned_steps = 0;
+  int plain_steps = 0;
+};
+
+struct FakeTensors : ModelTensors {
+  FakeTensors();
+};
+
+// A chain of eight stages whose bytes grow with the batch.
+Profile FakeProfile(const Batch& batch, CostSource costs);
+
+class FakeModel : public TrainedModel {
+ public:
+  explicit FakeModel(FakeWorld* world) : world_(world) {}
+
+  const ModelTensors& tensors() const override { return tensors_; }
+  absl::StatusOr<Profile> Measure(const Batch& batch, const ProfileOptions& options) const override;
+  absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const override;
+  absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
+                                                       const Schedule& schedule, const Batch& batch,
+                                                       MemoryMeter* meter) const override;
+
+ private:
+  FakeWorld* const world_;
+  FakeTensors tensors_;
+};
+
+// Of n samples.
+Batch FakeBatch(int64_t n);
+
+// What a service keeps; its connections do not outlive it.
+struct FakeService {
+  std::unique_ptr<PlanConnection> Connect();
+
+  std::map<PlanKey, std::vector<Plan>> kept;
+  std::vector<ExecutionMeasurement> reports;
+  absl::Status report_status;
+  int computed = 0;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_CLIENT_AGENT_FAKE_TRAINING_H_
