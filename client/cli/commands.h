@@ -18,6 +18,7 @@ struct Command {
 Command ProfileCommand();
 Command PlanCommand();
 Command RunCommand();
+Command VerifyCommand();
 Command SolversCommand();
 Command DoctorCommand();
 

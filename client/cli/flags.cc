@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <iostream>
+#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
@@ -41,23 +42,74 @@ ABSL_FLAG(std::string, server_name, "",
 ABSL_FLAG(std::string, token_file, "", "file of the bearer token; sent over TLS and unix sockets");
 ABSL_FLAG(absl::Duration, timeout, absl::Seconds(60), "time for one plan");
 ABSL_FLAG(std::string, format, "text", "text or json");
+ABSL_FLAG(bool, graph, false, "the network as a graph, op by op, not as a chain of stages");
 
 namespace stowage {
 
-absl::StatusOr<Workload> WorkloadFromFlags() {
+namespace {
+
+ModelOptions ModelOptionsFromFlags() {
+  return {absl::GetFlag(FLAGS_classes), absl::GetFlag(FLAGS_seed), absl::GetFlag(FLAGS_image_size)};
+}
+
+// Before anything is allocated.
+absl::Status Prepare() {
   TrackingAllocator::Install();
   const int threads = absl::GetFlag(FLAGS_threads);
   if (threads < 0) return FieldError("--threads", threads, "must be >= 0");
   if (threads > 0) at::set_num_threads(threads);
-  const int64_t classes = absl::GetFlag(FLAGS_classes);
-  const uint64_t seed = absl::GetFlag(FLAGS_seed);
-  absl::StatusOr<ChainModel> model = MakeModel(
-      absl::GetFlag(FLAGS_model), ModelOptions{classes, seed, absl::GetFlag(FLAGS_image_size)});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Sample> SampleFromFlags() {
+  return MakeImageSample(absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_image_size),
+                         absl::GetFlag(FLAGS_classes), absl::GetFlag(FLAGS_seed));
+}
+
+}  // namespace
+
+absl::StatusOr<Workload> WorkloadFromFlags() {
+  const absl::Status status = Prepare();
+  if (!status.ok()) return status;
+  absl::StatusOr<ChainModel> model = MakeModel(absl::GetFlag(FLAGS_model), ModelOptionsFromFlags());
   if (!model.ok()) return model.status();
-  absl::StatusOr<Sample> sample =
-      MakeImageSample(absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_image_size), classes, seed);
+  absl::StatusOr<Sample> sample = SampleFromFlags();
   if (!sample.ok()) return sample.status();
   return Workload{*std::move(model), *std::move(sample)};
+}
+
+absl::StatusOr<AnyWorkload> AnyWorkloadFromFlags() {
+  if (!absl::GetFlag(FLAGS_graph)) {
+    absl::StatusOr<Workload> chain = WorkloadFromFlags();
+    if (!chain.ok()) return chain.status();
+    return AnyWorkload{std::move(chain->model), std::move(chain->sample)};
+  }
+  const absl::Status status = Prepare();
+  if (!status.ok()) return status;
+  absl::StatusOr<GraphModel> model =
+      MakeGraphModel(absl::GetFlag(FLAGS_model), ModelOptionsFromFlags());
+  if (!model.ok()) return model.status();
+  absl::StatusOr<Sample> sample = SampleFromFlags();
+  if (!sample.ok()) return sample.status();
+  return AnyWorkload{*std::move(model), *std::move(sample)};
+}
+
+absl::StatusOr<AgentOptions> AgentOptionsFromFlags() {
+  const absl::StatusOr<CallOptions> call = CallOptionsFromFlags();
+  if (!call.ok()) return call.status();
+  AgentOptions options;
+  options.server = ServerFromFlags();
+  options.plan_timeout = absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_timeout));
+  options.profile.repeats = absl::GetFlag(FLAGS_repeats);
+  options.plan.solver = absl::GetFlag(FLAGS_solver);
+  options.plan.slots = absl::GetFlag(FLAGS_slots);
+  // What a plan does is to be seen as it is, not mended.
+  options.out_of_memory.tries = 0;
+  options.drift.replans = 0;
+  options.on_event = [](const AgentEvent& event) {
+    if (std::holds_alternative<FellBackEvent>(event)) Say(ToString(event));
+  };
+  return options;
 }
 
 absl::StatusOr<std::vector<Budget>> BudgetsFromFlag() {

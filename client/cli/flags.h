@@ -4,15 +4,18 @@
 
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/flags/declare.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/agent/agent_options.h"
 #include "client/models/models.h"
 #include "client/rpc/grpc_options.h"
 #include "client/rpc/plan_connection.h"
 #include "client/torch/chain_model.h"
+#include "client/torch/graph_model.h"
 #include "solvers/model/budget.h"
 
 ABSL_DECLARE_FLAG(std::string, model);
@@ -39,6 +42,7 @@ ABSL_DECLARE_FLAG(std::string, server_name);
 ABSL_DECLARE_FLAG(std::string, token_file);
 ABSL_DECLARE_FLAG(absl::Duration, timeout);
 ABSL_DECLARE_FLAG(std::string, format);
+ABSL_DECLARE_FLAG(bool, graph);
 
 namespace stowage {
 
@@ -49,12 +53,23 @@ struct Workload {
 };
 absl::StatusOr<Workload> WorkloadFromFlags();
 
+// The same with the network as a graph, op by op, where --graph says so.
+struct AnyWorkload {
+  std::variant<ChainModel, GraphModel> model;
+  Sample sample;
+};
+absl::StatusOr<AnyWorkload> AnyWorkloadFromFlags();
+
 // --budgets, split at commas.
 absl::StatusOr<std::vector<Budget>> BudgetsFromFlag();
 
 // The flags of commands that ask a server, after a command's own `flags`; and what they say.
 std::vector<std::string> WithServerFlags(std::vector<std::string> flags);
 GrpcOptions ServerFromFlags();
+
+// What an agent is told by the flags of a command that trains, all checked; a server that is away is
+// said.
+absl::StatusOr<AgentOptions> AgentOptionsFromFlags();
 
 // --timeout as a deadline from now. INVALID_ARGUMENT unless positive.
 absl::StatusOr<CallOptions> CallOptionsFromFlags();

@@ -12,8 +12,8 @@ namespace {
 using stowage::Command;
 
 std::vector<Command> Commands() {
-  return {stowage::ProfileCommand(), stowage::PlanCommand(), stowage::RunCommand(),
-          stowage::SolversCommand(), stowage::DoctorCommand()};
+  return {stowage::ProfileCommand(), stowage::PlanCommand(),    stowage::RunCommand(),
+          stowage::VerifyCommand(),  stowage::SolversCommand(), stowage::DoctorCommand()};
 }
 
 void PrintHelp(std::ostream& out) {

@@ -37,18 +37,16 @@ class BudgetRuns {
   BudgetRuns(Workload workload, AgentOptions options, uint64_t seed, int steps)
       : workload_(std::move(workload)),
         agent_(&workload_.model, std::move(options)),
-        training_(&workload_.model, &workload_.sample, seed),
+        training_(&workload_.model, &workload_.sample, seed,
+                  [this](const at::Tensor& input, const at::Tensor& target) {
+                    return PlainStep(workload_.model, input, target);
+                  }),
         steps_(steps) {}
 
   const Agent& agent() const { return agent_; }
 
   absl::Status Prepare() {
-    const StepFunction plain = [this](const at::Tensor& input, const at::Tensor& target) {
-      return PlainStep(workload_.model, input, target);
-    };
-    // A first run warms the caches of LibTorch's kernels up; the second is the reference.
-    absl::StatusOr<Trajectory> reference = training_.Train(1, plain);
-    if (reference.ok()) reference = training_.Train(steps_, plain);
+    absl::StatusOr<Trajectory> reference = training_.TrainPlain(steps_);
     if (!reference.ok()) return reference.status();
     plain_ = *std::move(reference);
     return agent_.Profile(workload_.sample.input, workload_.sample.target);
@@ -110,7 +108,7 @@ class BudgetRuns {
                  absl::StrCat(predicted.recomputed_forwards),
                  absl::StrCat(executed),
                  YesNo(equal.loss),
-                 YesNo(equal.gradients && equal.state),
+                 YesNo(equal.gradients && equal.parameters && equal.buffers && equal.random),
                  YesNo(limit.ok()),
                  ToString(adopted.source),
                  absl::StrFormat("%.1f", static_cast<double>(adopted.request_time.value()) / 1e6)};
@@ -150,24 +148,6 @@ Table MakeTable() {
                 {"64 B less", "fails, mends"},
                 {"plan", "from"},
                 {"plan", "ms"}});
-}
-
-absl::StatusOr<AgentOptions> AgentOptionsFromFlags() {
-  const absl::StatusOr<CallOptions> call = CallOptionsFromFlags();
-  if (!call.ok()) return call.status();
-  AgentOptions options;
-  options.server = ServerFromFlags();
-  options.plan_timeout = absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_timeout));
-  options.profile.repeats = absl::GetFlag(FLAGS_repeats);
-  options.plan.solver = absl::GetFlag(FLAGS_solver);
-  options.plan.slots = absl::GetFlag(FLAGS_slots);
-  // What a plan does is to be seen as it is, not mended.
-  options.out_of_memory.tries = 0;
-  options.drift.replans = 0;
-  options.on_event = [](const AgentEvent& event) {
-    if (std::holds_alternative<FellBackEvent>(event)) Say(ToString(event));
-  };
-  return options;
 }
 
 int Report(const Table& table, const std::vector<std::string>& faults, bool all_found) {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/plain_step.h"
 #include "client/torch/state_digest.h"
 #include "client/torch/tracking_allocator.h"
 
@@ -46,14 +45,18 @@ Equality Compare(const Trajectory& a, const Trajectory& b) {
       std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
                  [](const StepReport& x, const StepReport& y) { return x.loss == y.loss; });
   equality.gradients = a.gradients == b.gradients;
-  equality.state = a.parameters == b.parameters && a.buffers == b.buffers;
+  equality.parameters = a.parameters == b.parameters;
+  equality.buffers = a.buffers == b.buffers;
+  equality.random = a.random == b.random;
   return equality;
 }
 
-TrainingComparison::TrainingComparison(const ChainModel* model, const Sample* sample, uint64_t seed)
+TrainingComparison::TrainingComparison(const ModelTensors* model, const Sample* sample,
+                                       uint64_t seed, StepFunction plain)
     : model_(model),
       sample_(sample),
       seed_(seed),
+      plain_(std::move(plain)),
       parameters_(Clones(model->parameters())),
       buffers_(Clones(model->buffers())) {}
 
@@ -78,7 +81,14 @@ absl::StatusOr<Trajectory> TrainingComparison::Train(int steps, const StepFuncti
   }
   trajectory.parameters = ParameterDigest(*model_);
   trajectory.buffers = BufferDigest(*model_);
+  trajectory.random = RandomState::Capture();
   return trajectory;
+}
+
+absl::StatusOr<Trajectory> TrainingComparison::TrainPlain(int steps) const {
+  const absl::StatusOr<Trajectory> warm = Train(1, plain_);
+  if (!warm.ok()) return warm.status();
+  return Train(steps, plain_);
 }
 
 absl::Status TrainingComparison::CheckLimit(Bytes peak, const StepFunction& step) const {
@@ -99,7 +109,7 @@ absl::Status TrainingComparison::CheckLimit(Bytes peak, const StepFunction& step
   const Digest after_error = GradientDigest(*model_);
 
   Restore();
-  const absl::StatusOr<StepReport> plain = PlainStep(*model_, sample_->input, sample_->target);
+  const absl::StatusOr<StepReport> plain = plain_(sample_->input, sample_->target);
   if (!plain.ok()) return plain.status();
   if (next->loss != plain->loss || after_error != GradientDigest(*model_)) {
     return absl::InternalError("the step after an out-of-memory error differs from a plain step");

@@ -10,7 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "client/models/models.h"
-#include "client/torch/chain_model.h"
+#include "client/torch/model_state.h"
+#include "client/torch/model_tensors.h"
 #include "client/torch/step_report.h"
 #include "solvers/model/digest.h"
 
@@ -22,6 +23,7 @@ struct Trajectory {
   std::vector<Digest> gradients;  // after each step
   Digest parameters;              // at the end, after the optimizer's last step
   Digest buffers;
+  RandomState random;
 
   Bytes peak() const;  // the highest of all steps
   Nanos median_time() const;
@@ -31,9 +33,11 @@ struct Trajectory {
 struct Equality {
   bool loss = false;
   bool gradients = false;
-  bool state = false;  // parameters and buffers at the end
+  bool parameters = false;  // at the end, as the two below
+  bool buffers = false;
+  bool random = false;
 
-  bool all() const { return loss && gradients && state; }
+  bool all() const { return loss && gradients && parameters && buffers && random; }
 };
 Equality Compare(const Trajectory& a, const Trajectory& b);
 
@@ -43,8 +47,13 @@ using StepFunction =
 // Trains one model again and again from where it was at construction. Not thread-safe.
 class TrainingComparison {
  public:
-  // Both must outlive this. `seed` is the random state that every run starts from.
-  TrainingComparison(const ChainModel* model, const Sample* sample, uint64_t seed);
+  // Model and sample must outlive this. `plain` is a step of plain training; `seed` the random state that
+  // every run starts from.
+  TrainingComparison(const ModelTensors* model, const Sample* sample, uint64_t seed,
+                     StepFunction plain);
+
+  // As many steps of plain training, after one that warms the caches of LibTorch's kernels up.
+  absl::StatusOr<Trajectory> TrainPlain(int steps) const;
 
   // Back to the start, then `steps` of stochastic gradient descent with momentum, each by `step`.
   absl::StatusOr<Trajectory> Train(int steps, const StepFunction& step) const;
@@ -57,9 +66,10 @@ class TrainingComparison {
  private:
   void Restore() const;
 
-  const ChainModel* model_;
+  const ModelTensors* model_;
   const Sample* sample_;
   uint64_t seed_;
+  StepFunction plain_;
   std::vector<at::Tensor> parameters_, buffers_;  // copies of the start
 };
 

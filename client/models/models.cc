@@ -19,15 +19,26 @@ class SeededRandom {
   StateGuard guard_;
 };
 
-absl::StatusOr<ChainModel> Train(const absl::StatusOr<Network>& network,
-                                 const NetworkModelOptions& options, uint64_t seed) {
+// `make` is ChainModelOf or GraphModelOf.
+template <class Model>
+absl::StatusOr<Model> Train(Model (*make)(const Network&, const NetworkModelOptions&),
+                            const absl::StatusOr<Network>& network,
+                            const NetworkModelOptions& options, uint64_t seed) {
   if (!network.ok()) return network.status();
   try {
     const SeededRandom random(seed);
-    return ChainModelOf(*network, options);
+    return make(*network, options);
   } catch (...) {
     return CurrentExceptionToStatus(network->name, absl::StatusCode::kInternal);
   }
+}
+
+absl::StatusOr<Network> NetworkFor(const std::string& name, const ModelOptions& options) {
+  NetworkOptions network;
+  network.name = name;
+  network.image = options.image;
+  network.classes = options.classes;
+  return MakeNetwork(network);
 }
 
 // The input's tensor is made by `make`; classes are drawn for every row of `rows`.
@@ -57,18 +68,18 @@ const std::vector<std::string>& ModelNames() {
 }
 
 absl::StatusOr<ChainModel> MakeModel(const std::string& name, const ModelOptions& options) {
-  NetworkOptions network;
-  network.name = name;
-  network.image = options.image;
-  network.classes = options.classes;
-  return Train(MakeNetwork(network), {}, options.seed);
+  return Train(ChainModelOf, NetworkFor(name, options), {}, options.seed);
+}
+
+absl::StatusOr<GraphModel> MakeGraphModel(const std::string& name, const ModelOptions& options) {
+  return Train(GraphModelOf, NetworkFor(name, options), {}, options.seed);
 }
 
 absl::StatusOr<ChainModel> MakeDecoderModel(const DecoderOptions& options, bool tied_embedding,
                                             uint64_t seed) {
   NetworkModelOptions model;
   model.tied_embedding = tied_embedding;
-  return Train(MakeDecoder(options), model, seed);
+  return Train(ChainModelOf, MakeDecoder(options), model, seed);
 }
 
 absl::StatusOr<Sample> MakeImageSample(int64_t batch, int64_t side, int64_t classes,

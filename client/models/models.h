@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/torch/chain_model.h"
+#include "client/torch/graph_model.h"
 #include "solvers/networks/networks.h"
 
 namespace stowage {
@@ -26,6 +27,10 @@ const std::vector<std::string>& ModelNames();
 // In training mode, with cross-entropy as its loss. LibTorch's random state is left as it was.
 // INVALID_ARGUMENT: unknown name (the message lists all), classes < 1, an image too small.
 absl::StatusOr<ChainModel> MakeModel(const std::string& name, const ModelOptions& options = {});
+
+// The same op by op.
+absl::StatusOr<GraphModel> MakeGraphModel(const std::string& name,
+                                          const ModelOptions& options = {});
 
 // A decoder as in GPT-2, each position sees those before it. `tied_embedding`: the head's weight is
 // that of the embedding. INVALID_ARGUMENT: as MakeDecoder.

@@ -1,12 +1,18 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 #include <cstring>
+#include <functional>
 
 #include "client/cli/exit_code.h"
 #include "client/cli/table.h"
 #include "client/cli/training_comparison.h"
+#include "client/cli/verification.h"
+#include "client/cli/verification_text.h"
 #include "client/models/models.h"
 #include "client/torch/plain_step.h"
+#include "tests/client/torch/test_networks.h"
 
 namespace stowage {
 namespace {
@@ -39,7 +45,9 @@ class TrainingComparisonTest : public ::testing::Test {
 
   ChainModel model_ = *MakeModel("resnet18", ModelOptions{10, 1});
   Sample sample_ = *MakeImageSample(2, 32, 10, 1);
-  TrainingComparison training_{&model_, &sample_, 7};
+  TrainingComparison training_{
+      &model_, &sample_, 7,
+      [this](const at::Tensor& input, const at::Tensor& target) { return Plain(input, target); }};
 };
 
 TEST_F(TrainingComparisonTest, EqualRunsCompareEqual) {
@@ -81,6 +89,85 @@ TEST_F(TrainingComparisonTest, TheLimitCheckNoticesStepsThatDoNotRunOut) {
   const Bytes peak = training_.Train(1, step)->peak();
   EXPECT_TRUE(training_.CheckLimit(peak, step).ok());
   EXPECT_FALSE(training_.CheckLimit(peak + peak, step).ok());
+}
+
+class VerificationTest : public ::testing::Test {
+ protected:
+  VerificationTest() {
+    options_.profile.repeats = 1;
+    sample_.input = network_.input;
+    sample_.target = network_.target;
+  }
+
+  TestNetwork network_ = MakeTestNetwork("norm_cnn");
+  Sample sample_;
+  AgentOptions options_;
+};
+
+TEST_F(VerificationTest, FindsTrainingByPlansEqual) {
+  const auto model = MakeTrainedModel(&network_.model);
+  Agent agent(&network_.model, options_);
+  Verification verification(&agent, model.get(), &sample_, 7, 2);
+  ASSERT_TRUE(verification.Prepare().ok());
+  const absl::StatusOr<Verified> verified = verification.Verify(ShareOfStoreAll{0.7});
+  ASSERT_TRUE(verified.ok()) << verified.status();
+  EXPECT_TRUE(verified->found());
+  EXPECT_THAT(verified->faults, ::testing::IsEmpty());
+  EXPECT_GT(verified->run.steps[0].recomputed_forwards, 0);
+
+  VerificationReport report;
+  report.model = "a \"network\"";
+  report.steps = 2;
+  report.plain = verification.plain();
+  report.budgets = {*verified, *verification.Verify(Bytes(1))};
+  EXPECT_TRUE(report.equal());
+  EXPECT_FALSE(report.all_found());
+  EXPECT_THAT(ToText(report), ::testing::HasSubstr("proven infeasible"));
+  EXPECT_THAT(ToText(report), ::testing::Not(::testing::HasSubstr("NO")));
+  EXPECT_THAT(ToJson(report), ::testing::HasSubstr(R"("model": "a \"network\"")"));
+}
+
+// Each thing that may be wrong is a fault of its own.
+TEST_F(VerificationTest, FindsEveryDifference) {
+  const auto model = MakeTrainedModel(&network_.model);
+  Agent agent(&network_.model, options_);
+  Verification verification(&agent, model.get(), &sample_, 7, 2);
+  ASSERT_TRUE(verification.Prepare().ok());
+  const Verified good = *verification.Verify(ShareOfStoreAll{0.7});
+  const auto faults = [&good](const std::function<void(Verified*)>& spoil) {
+    Verified bad = good;
+    spoil(&bad);
+    return Faults(bad.adopted.plan, bad.run, bad.equal);
+  };
+  const auto one = [](const char* words) {
+    return ::testing::ElementsAre(::testing::HasSubstr(words));
+  };
+  EXPECT_THAT(faults([](Verified*) {}), ::testing::IsEmpty());
+  EXPECT_THAT(faults([](Verified* v) { v->equal.loss = false; }), one("the loss"));
+  EXPECT_THAT(faults([](Verified* v) { v->equal.gradients = false; }), one("gradients"));
+  EXPECT_THAT(faults([](Verified* v) { v->equal.parameters = false; }), one("parameters"));
+  EXPECT_THAT(faults([](Verified* v) { v->equal.buffers = false; }), one("buffers"));
+  EXPECT_THAT(faults([](Verified* v) { v->equal.random = false; }), one("random state"));
+  EXPECT_THAT(faults([](Verified* v) { v->run.steps[1].peak = v->adopted.plan.budget + Bytes(1); }),
+              one("exceeds the budget"));
+  EXPECT_THAT(faults([](Verified* v) { ++v->run.steps[1].recomputed_forwards; }), one("step 2: "));
+  EXPECT_THAT(
+      faults([](Verified* v) { ++v->run.steps[0].counts[static_cast<size_t>(Op::kOffloadStart)]; }),
+      one("1 times offload-start, 0 were planned"));
+}
+
+// The random state is part of what is compared.
+TEST_F(TrainingComparisonTest, ADrawOfARandomNumberShows) {
+  const StepFunction step = [this](const at::Tensor& x, const at::Tensor& y) {
+    return Plain(x, y);
+  };
+  const StepFunction drawing = [this](const at::Tensor& x, const at::Tensor& y) {
+    torch::rand({1});
+    return Plain(x, y);
+  };
+  const Equality equality = Compare(*training_.Train(1, step), *training_.Train(1, drawing));
+  EXPECT_FALSE(equality.random);
+  EXPECT_TRUE(equality.gradients);
 }
 
 }  // namespace

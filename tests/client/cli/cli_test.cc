@@ -1,5 +1,6 @@
 // The `stowage` command as a user meets it: a process, its output and its exit code.
 #include <gmock/gmock.h>
+#include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -74,7 +75,7 @@ class Server {
 TEST(Cli, HelpIsComplete) {
   const Result help = Stowage("--help");
   EXPECT_EQ(help.code, kExitOk);
-  for (const char* command : {"profile", "plan", "run", "solvers", "doctor"}) {
+  for (const char* command : {"profile", "plan", "run", "verify", "solvers", "doctor"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     EXPECT_EQ(Stowage(std::string(command) + " --help").code, kExitOk);
   }
@@ -97,6 +98,9 @@ TEST(Cli, WrongUsageSaysWhatAndExitsWithTwo) {
       {"run --model=skynet", "skynet"},
       {"run --batch=0", "must be"},
       {"profile --threads=-1", "--threads"},
+      {"verify --steps=0", "--steps"},
+      {"verify --graph --model=skynet", "skynet"},
+      {"verify --format=xml", "--format"},
       {"doctor", "--server is empty"},
   };
   for (const auto& [arguments, why] : cases) {
@@ -320,6 +324,26 @@ TEST(Cli, RunTrainsWithinBudgetsAsPlainTrainingDoes) {
   const Result infeasible = Stowage(run + "least,1KiB", true);
   EXPECT_EQ(infeasible.code, kExitInfeasible) << infeasible.out;
   EXPECT_THAT(infeasible.out, HasSubstr("proven infeasible"));
+}
+
+TEST(Cli, VerifyProvesThatTrainingByPlansIsPlainTraining) {
+  const std::string verify =
+      "verify --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 ";
+  const Result chain = Stowage(verify + "--budgets=100%,least");
+  EXPECT_EQ(chain.code, kExitOk) << chain.out;
+  EXPECT_THAT(chain.out, HasSubstr("resnet18 as a chain, 2 steps each"));
+  EXPECT_THAT(chain.out, Not(HasSubstr("NO")));
+  const Result graph = Stowage(verify + "--graph --budgets=98%,1KiB --format=json");
+  EXPECT_EQ(graph.code, kExitInfeasible) << graph.out;
+  google::protobuf::Struct json;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(graph.out, &json).ok()) << graph.out;
+  EXPECT_EQ(json.fields().at("form").string_value(), "graph");
+  EXPECT_TRUE(json.fields().at("equal").bool_value());
+  const auto& budget = json.fields().at("budgets").list_value().values(0).struct_value().fields();
+  EXPECT_EQ(budget.at("status").string_value(), "found");
+  const auto& recomputed = budget.at("recomputed_forwards").struct_value().fields();
+  EXPECT_GT(recomputed.at("planned").number_value(), 0);
+  EXPECT_EQ(recomputed.at("planned").number_value(), recomputed.at("executed").number_value());
 }
 
 }  // namespace

@@ -1,0 +1,108 @@
+#include "client/cli/verification.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+namespace {
+
+// The step may drop its input where the plan says so: it gets one of its own.
+Batch OwnBatch(const at::Tensor& input, const at::Tensor& target) {
+  return {{input.clone()}, target};
+}
+
+using Counts = decltype(StepReport::counts);
+
+Counts CountsOf(const Schedule& schedule) {
+  Counts counts{};
+  for (const Instruction& instruction : schedule) ++counts[static_cast<size_t>(instruction.op)];
+  return counts;
+}
+
+// What the step did against the plan; empty if it is that.
+std::string Deviation(const Plan& plan, const StepReport& step) {
+  if (step.recomputed_forwards != plan.prediction.recomputed_forwards) {
+    return absl::StrCat(step.recomputed_forwards, " forwards were repeated, ",
+                        plan.prediction.recomputed_forwards, " were planned");
+  }
+  const Counts planned = CountsOf(plan.schedule);
+  for (size_t op = 0; op < planned.size(); ++op) {
+    if (step.counts[op] == planned[op]) continue;
+    return absl::StrCat(step.counts[op], " times ", ToString(static_cast<Op>(op)), ", ",
+                        planned[op], " were planned");
+  }
+  return "";
+}
+
+}  // namespace
+
+int Transfers(const Schedule& schedule) {
+  return static_cast<int>(std::count_if(schedule.begin(), schedule.end(), [](const Instruction& i) {
+    return i.op == Op::kOffloadStart || i.op == Op::kPrefetchStart;
+  }));
+}
+
+int Transfers(const StepReport& report) {
+  return report.count(Op::kOffloadStart) + report.count(Op::kPrefetchStart);
+}
+
+std::vector<std::string> Faults(const Plan& plan, const Trajectory& run, const Equality& equal) {
+  std::vector<std::string> faults;
+  const auto expect = [&faults](bool holds, const std::string& what) {
+    if (!holds) faults.push_back(what);
+  };
+  expect(equal.loss, "the loss differs from plain training");
+  expect(equal.gradients, "gradients differ from plain training");
+  expect(equal.parameters, "parameters differ from plain training");
+  expect(equal.buffers, "buffers differ from plain training");
+  expect(equal.random, "the random state differs from plain training");
+  expect(run.peak() <= plan.budget,
+         absl::StrCat("the measured peak, ", ToString(run.peak()), ", exceeds the budget"));
+  for (size_t i = 0; i < run.steps.size(); ++i) {
+    const std::string deviation = Deviation(plan, run.steps[i]);
+    expect(deviation.empty(), absl::StrCat("step ", i + 1, ": ", deviation));
+  }
+  return faults;
+}
+
+Verification::Verification(Agent* agent, const TrainedModel* plain, const Sample* sample,
+                           uint64_t seed, int steps)
+    : agent_(agent),
+      sample_(sample),
+      steps_(steps),
+      training_(&plain->tensors(), sample, seed,
+                [plain](const at::Tensor& input, const at::Tensor& target) {
+                  return plain->PlainStep(OwnBatch(input, target), nullptr);
+                }) {}
+
+absl::Status Verification::Prepare() {
+  absl::StatusOr<Trajectory> reference = training_.TrainPlain(steps_);
+  if (!reference.ok()) return reference.status();
+  plain_run_ = *std::move(reference);
+  return agent_->Profile(sample_->input, sample_->target);
+}
+
+absl::StatusOr<Verified> Verification::Verify(const Budget& budget) {
+  absl::StatusOr<AdoptedPlan> adopted = agent_->Plan(sample_->input, sample_->target, budget);
+  if (!adopted.ok()) return adopted.status();
+  Verified verified;
+  verified.budget = budget;
+  verified.adopted = *std::move(adopted);
+  if (!verified.found()) return verified;
+  absl::StatusOr<Trajectory> run =
+      training_.Train(steps_, [this](const at::Tensor& input, const at::Tensor& target) {
+        return agent_->Step(OwnBatch(input, target));
+      });
+  if (!run.ok()) return run.status();
+  verified.run = *std::move(run);
+  verified.equal = Compare(verified.run, plain_run_);
+  verified.planned_transfers = Transfers(verified.adopted.plan.schedule);
+  verified.executed_transfers = Transfers(verified.run.steps.front());
+  verified.faults = Faults(verified.adopted.plan, verified.run, verified.equal);
+  return verified;
+}
+
+}  // namespace stowage

@@ -1,0 +1,67 @@
+// Proof that training by a plan is training: the same steps, plain and by the plan, held against each
+// other bit for bit, and what was executed against what was planned.
+#ifndef STOWAGE_CLIENT_CLI_VERIFICATION_H_
+#define STOWAGE_CLIENT_CLI_VERIFICATION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/agent/agent.h"
+#include "client/agent/trained_model.h"
+#include "client/cli/training_comparison.h"
+#include "client/models/models.h"
+#include "solvers/model/budget.h"
+#include "solvers/plan/plan.h"
+#include "solvers/plan/schedule.h"
+
+namespace stowage {
+
+// One budget.
+struct Verified {
+  Budget budget;
+  AdoptedPlan adopted;
+  // Nothing below has a meaning unless a plan was found.
+  Trajectory run;
+  Equality equal;
+  int planned_transfers = 0;
+  int executed_transfers = 0;       // of the first step
+  std::vector<std::string> faults;  // what is not as it should be, one sentence each
+
+  bool found() const { return adopted.plan.status == PlanStatus::kFound; }
+};
+
+// What is not as the plan says: peak, recomputes, every kind of instruction, in any step.
+std::vector<std::string> Faults(const Plan& plan, const Trajectory& run, const Equality& equal);
+
+// How many instructions copy a tensor to the host or back.
+int Transfers(const Schedule& schedule);
+int Transfers(const StepReport& report);
+
+// Not thread-safe.
+class Verification {
+ public:
+  // `plain` and the model of `agent` are the same; they and the sample outlive this. Steps of at least 1.
+  Verification(Agent* agent, const TrainedModel* plain, const Sample* sample, uint64_t seed,
+               int steps);
+
+  // Trains plain and profiles. Errors: those of the steps, Agent::Profile.
+  absl::Status Prepare();
+  const Trajectory& plain() const { return plain_run_; }
+
+  // Errors: Agent::Plan, Agent::Step.
+  absl::StatusOr<Verified> Verify(const Budget& budget);
+
+ private:
+  Agent* const agent_;
+  const Sample* const sample_;
+  const int steps_;
+  TrainingComparison training_;
+  Trajectory plain_run_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_CLI_VERIFICATION_H_
