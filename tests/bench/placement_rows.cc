@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kBatch = 16;
 constexpr int64_t kInceptionSide = 299;
-constexpr std::chrono::seconds kJointTime(3);
+constexpr std::chrono::seconds kJointTime(5);
 constexpr char kDecoder[] = "decoder_24";
 
 TransferModel Link() {
@@ -110,6 +110,10 @@ absl::StatusOr<PlacementRow> ComputePlacementRow(const PlacedNetwork& network) {
     options.solve.stop = &stop;
     absl::StatusOr<Plan> plan =
         frontier ? frontier->PlanAt(budget) : MakePlan(*problem, budget, options);
+    if (absl::IsDeadlineExceeded(plan.status())) {
+      row.cells.push_back(std::nullopt);
+      continue;
+    }
     if (!plan.ok()) return plan.status();
     if (frontier) {
       const Frontier::Point* const point = frontier->At(budget);

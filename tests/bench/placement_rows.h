@@ -35,10 +35,10 @@ struct PlacementCell {
 struct PlacementRow {
   PlacedNetwork network;
   std::vector<std::optional<PlacementCell>>
-      cells;  // at kPlacementShares; nothing where nothing fits
+      cells;  // at kPlacementShares; nothing where none is found
 };
 
-// Batch 16, a decoder's 8; modelled costs. A plan with transfers is what is found within three seconds.
+// Batch 16, a decoder's 8; modelled costs. A plan with transfers is what is found within five seconds.
 // INVALID_ARGUMENT: unknown name.
 absl::StatusOr<PlacementRow> ComputePlacementRow(const PlacedNetwork& network);
 

@@ -309,6 +309,39 @@ TEST_P(ArenaTrainingTest, AnotherScheduleInTheRegionOnlyDeparts) {
   }
 }
 
+TEST_P(ArenaTrainingTest, AStepThatRunsOutOfMemoryLeavesTheRegionFree) {
+  Plain();
+  const std::string plain = Digests();
+  TrackingAllocator* const meter = TrackingAllocator::Get();
+  const Bytes live = meter->current();
+  const std::unique_ptr<ChainExecutor> stored = ExecutorOf(StoreAllSchedule(*chain_));
+  const std::unique_ptr<StepArena> arena = NewArena();
+  Planned(stored.get(), arena.get());
+  ASSERT_TRUE(arena->Prepare().ok());
+  // No room for anything that departs.
+  meter->SetLimit(live + arena->report().extent);
+  std::mt19937 random(5);
+  int failures = 0;
+  for (int i = 0; i < 4; ++i) {
+    const std::unique_ptr<ChainExecutor> other =
+        ExecutorOf(Disturb(*chain_, RandomPersistentSchedule(*chain_, &random), 3, &random));
+    Rewind();
+    {
+      const ArenaScope scope(arena.get());
+      const absl::Status status = other->Step(network_.input, network_.target).status();
+      EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
+      EXPECT_EQ(status.ok(), arena->report().counts.departed == 0);
+      failures += status.ok() ? 0 : 1;
+    }
+    EXPECT_EQ(meter->current(), live);
+    Planned(stored.get(), arena.get());
+    EXPECT_EQ(Digests(), plain);
+    EXPECT_EQ(arena->report().counts.departed, 0);
+  }
+  meter->ClearLimit();
+  EXPECT_TRUE(failures > 0 || GetParam() != "resnet18");
+}
+
 INSTANTIATE_TEST_SUITE_P(Networks, ArenaTrainingTest, testing::ValuesIn(TestNetworkNames()),
                          [](const auto& network) { return network.param; });
 
