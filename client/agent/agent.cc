@@ -13,7 +13,7 @@ namespace stowage {
 namespace {
 
 AgentOptions Completed(AgentOptions options) {
-  // The executors copy nothing: no device with a link is theirs.
+  // No plans with copies yet, also where the device has a link.
   options.plan.recompute_only = true;
   if (options.job.empty()) options.job = JobName();
   return options;

@@ -54,13 +54,13 @@ struct AgentOptions {
 
   // Of Profile and Refresh, and after drift. `bytes_only` is the agent's own.
   ProfileOptions profile;
-  // That planned steps run on; null as ChainExecutor::Create has it.
+  // That steps by plans run on; null as ChainExecutor::Create has it. It must outlive the agent.
   ExecutionDevice* device = nullptr;
   // Passes for times when nothing is cached and the job waits for its first plan. The pass for the
   // bytes comes before them, so none is for warming up.
   int first_repeats = 1;
   // Solver and slots, both part of the key. The defaults leave them to the planner. Plans always only
-  // recompute: the executors are given no link to host memory.
+  // recompute, also where `device` has a link to host memory.
   KeyOptions plan;
 
   // For Plan without a budget, and for Step before any Plan. At most one of the two.

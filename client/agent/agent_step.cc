@@ -98,7 +98,8 @@ void Agent::Replan(const Batch& batch, PlannedShape* shape) {
 }
 
 absl::StatusOr<StepReport> Agent::PlannedRun(Batch batch, bool retries, PlannedShape* by) {
-  const absl::StatusOr<MemoryMeter*> meter = MeterOrInstalled(options_.profile.meter);
+  const absl::StatusOr<MemoryMeter*> meter = MeterOrInstalled(
+      options_.device != nullptr ? options_.device->meter() : options_.profile.meter);
   if (!meter.ok()) return meter.status();
   const Bytes before = (*meter)->current() - InputBytes(batch);
   absl::StatusOr<StepReport> report = by->step->Run(std::move(batch));

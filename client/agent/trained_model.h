@@ -41,7 +41,7 @@ class TrainedModel {
   virtual absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const = 0;
 
   // Steps by `schedule`, which the referee must accept on `problem`, for batches no larger than this
-  // one; `device` as ChainExecutor::Create has it.
+  // one.
   virtual absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
                                                                const Schedule& schedule,
                                                                const Batch& batch,

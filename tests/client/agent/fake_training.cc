@@ -86,7 +86,8 @@ absl::StatusOr<StepReport> FakeModel::PlainStep(Batch batch, MemoryMeter*) const
 
 absl::StatusOr<std::unique_ptr<PlannedStep>> FakeModel::Prepare(const Problem& problem,
                                                                 const Schedule& schedule,
-                                                                const Batch&, MemoryMeter*) const {
+                                                                const Batch&,
+                                                                ExecutionDevice*) const {
   absl::StatusOr<Simulation> predicted = Simulate(problem, schedule);
   if (!predicted.ok()) return predicted.status();
   // Of the costs as they are, whatever was measured.

@@ -54,7 +54,7 @@ class FakeModel : public TrainedModel {
   absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const override;
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
                                                        const Schedule& schedule, const Batch& batch,
-                                                       MemoryMeter* meter) const override;
+                                                       ExecutionDevice* device) const override;
 
  private:
   FakeWorld* const world_;
