@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "client/agent/plan_token.h"
 #include "client/rpc/connect.h"
 #include "client/rpc/job_name.h"
+#include "solvers/model/field_error.h"
+#include "solvers/plan/problem_referee.h"
 
 namespace stowage {
 namespace {
@@ -32,6 +35,21 @@ AdoptedPlan NotPlanned(const std::string& why) {
   none.plan.status = PlanStatus::kNotFound;
   none.plan.explanation = why;
   return none;
+}
+
+// What a profile's bytes depend on beside the model.
+std::string Environment(const Device& device) {
+  return absl::StrCat(device.model, ", ", device.framework, ", ", device.math_settings);
+}
+
+Bytes SourceBytes(const Problem& problem) {
+  if (const Chain* chain = std::get_if<Chain>(&problem)) return chain->activation(0);
+  const Graph& graph = std::get<Graph>(problem);
+  Bytes bytes;
+  for (int v = 0; v < graph.size(); ++v) {
+    if (graph.vertex(v).inputs.empty()) bytes += graph.vertex(v).output;
+  }
+  return bytes;
 }
 
 Batch BatchOf(const at::Tensor& input, const at::Tensor& target) { return {{input}, target}; }
@@ -100,6 +118,27 @@ PlannedShape* Agent::MeetAnew(const Batch& batch) {
 absl::Status Agent::Profile(const Batch& batch) {
   if (!valid_.ok() || SwitchedOff()) return valid_;
   return planner_.Profile(batch, Meet(batch));
+}
+
+absl::Status Agent::Know(const Batch& batch, stowage::Profile profile) {
+  if (!valid_.ok()) return valid_;
+  const Device here = model_->device();
+  if (Environment(profile.device) != Environment(here)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the profile is of ", Environment(profile.device), ", this is ", Environment(here)));
+  }
+  if (SourceBytes(profile.problem) != InputBytes(batch)) {
+    return FieldError(
+        "profile.input", SourceBytes(profile.problem).value(),
+        absl::StrCat("must be the ", InputBytes(batch).value(), " bytes of the batch's inputs"));
+  }
+  // Whether it is of this model, an executor knows.
+  const Schedule plain = StoreAllSchedule(profile.problem);
+  const absl::Status fits =
+      model_->Prepare(profile.problem, plain, batch, options_.device).status();
+  if (!fits.ok()) return fits;
+  Meet(batch)->profile = std::move(profile);
+  return absl::OkStatus();
 }
 
 AdoptedPlan Agent::Install(PreparedPlan prepared, PlannedShape* shape) {

@@ -61,6 +61,12 @@ class Agent {
   absl::Status Profile(const Batch& batch);
   absl::Status Profile(const at::Tensor& input, const at::Tensor& target);
 
+  // Takes a profile that this job has kept, of an earlier start say, for that of this shape of batch:
+  // then a plan that is cached takes milliseconds. INVALID_ARGUMENT if it is not of this model or of such
+  // a batch, FAILED_PRECONDITION if it is of another device, framework or math settings. That the code of
+  // the model is still the same is for the caller to know.
+  absl::Status Know(const Batch& batch, stowage::Profile profile);
+
   // Gets a plan for batches of this shape: by key first, and with a timed profile only when nothing
   // that fits is cached. Adopts it if it is FOUND and the referee accepts it on this job's own profile;
   // otherwise (PROVEN_INFEASIBLE, NOT_FOUND) there is no plan to step by. Budgets in shares are shares of

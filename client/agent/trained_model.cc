@@ -55,6 +55,9 @@ class TrainedChain : public TrainedModel {
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
                                                        const Schedule& schedule, const Batch& batch,
                                                        ExecutionDevice* device) const override {
+    if (!std::holds_alternative<Chain>(problem)) {
+      return absl::InvalidArgumentError("the profile is of a graph, the model is a chain");
+    }
     absl::StatusOr<std::unique_ptr<ChainExecutor>> executor =
         ChainExecutor::Create(model_, std::get<Chain>(problem), schedule, device,
                               BatchShape::Of(batch.inputs[0], batch.target));
@@ -96,6 +99,9 @@ class TrainedGraph : public TrainedModel {
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
                                                        const Schedule& schedule, const Batch&,
                                                        ExecutionDevice* device) const override {
+    if (!std::holds_alternative<Graph>(problem)) {
+      return absl::InvalidArgumentError("the profile is of a chain, the model is a graph");
+    }
     absl::StatusOr<std::unique_ptr<GraphExecutor>> executor =
         GraphExecutor::Create(model_, std::get<Graph>(problem), schedule, device);
     if (!executor.ok()) return executor.status();

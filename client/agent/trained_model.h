@@ -13,6 +13,7 @@
 #include "client/torch/memory_meter.h"
 #include "client/torch/model_tensors.h"
 #include "client/torch/step_report.h"
+#include "solvers/model/device.h"
 #include "solvers/model/problem.h"
 #include "solvers/plan/schedule.h"
 
@@ -34,6 +35,9 @@ class TrainedModel {
 
   virtual const ModelTensors& tensors() const = 0;
 
+  // As its profiles name it at this moment.
+  virtual Device device() const { return DescribeDevice(); }
+
   virtual absl::StatusOr<Profile> Measure(const Batch& batch,
                                           const ProfileOptions& options) const = 0;
 
@@ -41,7 +45,7 @@ class TrainedModel {
   virtual absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const = 0;
 
   // Steps by `schedule`, which the referee must accept on `problem`, for batches no larger than this
-  // one.
+  // one. INVALID_ARGUMENT also where `problem` is not that of the model.
   virtual absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
                                                                const Schedule& schedule,
                                                                const Batch& batch,

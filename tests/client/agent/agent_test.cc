@@ -275,6 +275,51 @@ TEST_F(AgentTest, AfterOutOfMemoryTheStepIsMadeWithinLess) {
   EXPECT_EQ(GradientDigest(network_.model), GradientDigest(plain.model));
 }
 
+// What is known from an earlier start is not measured again, and a profile of something else is refused.
+TEST_F(AgentTest, KnowsWhatItWasTold) {
+  Agent before = LocalAgent();
+  const auto planned = before.Plan(network_.input, network_.target, ShareOfStoreAll{0.7});
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  const Profile kept = *before.profile();
+  const Batch batch{{network_.input}, network_.target};
+
+  Agent after = LocalAgent();
+  ASSERT_TRUE(after.Know(batch, kept).ok());
+  const auto again = after.Plan(batch, ShareOfStoreAll{0.7});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(after.events().of<ProfileTakenEvent>(), 0);
+  EXPECT_EQ(again->digest, planned->digest);
+  EXPECT_TRUE(after.Step(batch).ok());
+
+  Profile elsewhere = kept;
+  elsewhere.device.math_settings = "threads=1000";
+  EXPECT_EQ(after.Know(batch, elsewhere).code(), absl::StatusCode::kFailedPrecondition);
+  const Batch smaller{{network_.input.narrow(0, 0, 2).contiguous()}, network_.target};
+  EXPECT_EQ(after.Know(smaller, kept).code(), absl::StatusCode::kInvalidArgument);
+  TestNetwork other = MakeTestNetwork("plain_cnn");
+  Agent another(&other.model, options_);
+  EXPECT_EQ(another.Know({{other.input}, other.target}, kept).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+// A batch that fits into a larger one's plan trains by it as it does plain.
+TEST_F(AgentTest, ASmallerBatchTrainsByThePlanForALarger) {
+  Agent agent = LocalAgent();
+  ASSERT_TRUE(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).ok());
+  const at::Tensor fewer = network_.input.narrow(0, 0, 2).contiguous();
+  const at::Tensor fewer_targets = network_.target.narrow(0, 0, 2).contiguous();
+  const RandomState start = RandomState::Capture();
+  TestNetwork plain = MakeTestNetwork("norm_cnn");
+  const absl::StatusOr<StepReport> expected = PlainStep(plain.model, fewer, fewer_targets);
+  start.Restore();
+  const absl::StatusOr<StepReport> step = agent.Step(fewer, fewer_targets);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(agent.steps().by_larger, 1);
+  EXPECT_GT(step->recomputed_forwards, 0);
+  EXPECT_EQ(step->loss, expected->loss);
+  EXPECT_EQ(GradientDigest(network_.model), GradientDigest(plain.model));
+}
+
 TEST_F(AgentTest, ErrorsOfTheServerPassThrough) {
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
   ON_CALL(*connection, GetPlan(_, _, _)).WillByDefault(Return(absl::PermissionDeniedError("no")));

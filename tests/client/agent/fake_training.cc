@@ -12,6 +12,12 @@
 namespace stowage {
 namespace {
 
+Device FakeDevice() {
+  Device device;
+  device.model = "fake";
+  return device;
+}
+
 class FakeStep : public PlannedStep {
  public:
   FakeStep(FakeWorld* world, Simulation predicted) : world_(world), predicted_(predicted) {}
@@ -39,6 +45,8 @@ class FakeStep : public PlannedStep {
 
 }  // namespace
 
+Device FakeModel::device() const { return FakeDevice(); }
+
 FakeTensors::FakeTensors() {
   at::Tensor parameter = torch::ones({4});
   parameter.requires_grad_();
@@ -51,7 +59,7 @@ Profile FakeProfile(const Batch& batch, CostSource costs) {
   const bool times = costs == CostSource::kMeasured;
   ChainSpec spec;
   spec.name = "fake";
-  spec.input = Bytes(100 * n);
+  spec.input = InputBytes(batch);
   for (int l = 0; l < 8; ++l) {
     Stage stage;
     stage.op_kind = "fake";
@@ -63,9 +71,7 @@ Profile FakeProfile(const Batch& batch, CostSource costs) {
     }
     spec.stages.push_back(stage);
   }
-  Device device;
-  device.model = "fake";
-  return {"fake", device, Chain::Create(std::move(spec)).value(), costs};
+  return {"fake", FakeDevice(), Chain::Create(std::move(spec)).value(), costs};
 }
 
 absl::StatusOr<Profile> FakeModel::Measure(const Batch& batch,

@@ -50,6 +50,7 @@ class FakeModel : public TrainedModel {
   explicit FakeModel(FakeWorld* world) : world_(world) {}
 
   const ModelTensors& tensors() const override { return tensors_; }
+  Device device() const override;
   absl::StatusOr<Profile> Measure(const Batch& batch, const ProfileOptions& options) const override;
   absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const override;
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
