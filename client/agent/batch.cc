@@ -1,6 +1,5 @@
 #include "client/agent/batch.h"
 
-#include <ATen/autocast_mode.h>
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
@@ -9,27 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/torch/torch_version.h"
+#include "client/torch/autocast_state.h"
 
 namespace stowage {
 namespace {
 
 std::string AutocastWords() {
-  std::string words;
-#if STOWAGE_TORCH_AT_LEAST(2, 4)
-  for (const at::DeviceType device : {at::kCPU, at::kCUDA}) {
-    if (!at::autocast::is_autocast_enabled(device)) continue;
-    absl::StrAppend(&words, " autocast=", c10::toString(at::autocast::get_autocast_dtype(device)));
-  }
-#else
-  if (at::autocast::is_cpu_enabled()) {
-    absl::StrAppend(&words, " autocast=", c10::toString(at::autocast::get_autocast_cpu_dtype()));
-  }
-  if (at::autocast::is_enabled()) {
-    absl::StrAppend(&words, " autocast=", c10::toString(at::autocast::get_autocast_gpu_dtype()));
-  }
-#endif
-  return words;
+  const AutocastState autocast = AutocastState::Capture();
+  return autocast.enabled() ? absl::StrCat(" autocast=", autocast.ToString()) : "";
 }
 
 // The parameters that do not train, by number; usually none.
