@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "server/planning/cost_ratios.h"
@@ -50,7 +51,11 @@ class Jitter {
   }
   TransferModel Of(TransferModel link) const {
     for (CopyCost* cost : {&link.to_host, &link.to_device}) {
-      cost->bytes_per_second = std::max<int64_t>(1, cost->bytes_per_second * Draw(2, 8) / 4);
+      // A link that takes no time stays one.
+      const int64_t quarters = Draw(2, 8);
+      if (cost->bytes_per_second <= std::numeric_limits<int64_t>::max() / 8) {
+        cost->bytes_per_second = std::max<int64_t>(1, cost->bytes_per_second * quarters / 4);
+      }
       cost->latency = Nanos(cost->latency.value() * Draw(0, 8) / 4);
     }
     return link;
