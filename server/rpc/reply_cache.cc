@@ -55,12 +55,29 @@ void ReplyCache::Keep(const std::shared_ptr<const Plan>& plan, const WrittenPlan
   }
   place->second = Kept{plan, written};
   shard.bytes += charge;
+  DropDead(&shard);
   while (shard.bytes > shard_capacity_) {
-    const auto oldest = shard.kept.find(shard.order.front());
-    shard.bytes -= oldest->second.written.fields.size() + kBookkeeping;
-    shard.kept.erase(oldest);
+    Drop(&shard, shard.kept.find(shard.order.front()));
     shard.order.pop_front();
   }
+}
+
+void ReplyCache::DropDead(Shard* shard) {
+  for (int i = 0; i < 2 && !shard->order.empty(); ++i) {
+    const Plan* const plan = shard->order.front();
+    shard->order.pop_front();
+    const auto kept = shard->kept.find(plan);
+    if (kept->second.plan.expired()) {
+      Drop(shard, kept);
+    } else {
+      shard->order.push_back(plan);
+    }
+  }
+}
+
+void ReplyCache::Drop(Shard* shard, std::unordered_map<const Plan*, Kept>::iterator kept) {
+  shard->bytes -= kept->second.written.fields.size() + kBookkeeping;
+  shard->kept.erase(kept);
 }
 
 Bytes ReplyCache::held() const {

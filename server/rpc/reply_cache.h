@@ -26,7 +26,8 @@ struct WrittenPlan {
 // Thread-safe.
 class ReplyCache {
  public:
-  // Holds at most `capacity` bytes; what was written first goes first.
+  // Holds at most `capacity` bytes, and of plans that are gone about as many as of those that are
+  // not: they go as others come.
   explicit ReplyCache(Bytes capacity);
 
   // The slice shares its bytes. O(1) unless the plan is not here, else O(size of the plan).
@@ -50,6 +51,9 @@ class ReplyCache {
 
   Shard& ShardOf(const Plan* plan);
   void Keep(const std::shared_ptr<const Plan>& plan, const WrittenPlan& written);
+  // Looks at the two places that were looked at longest ago, so that they are all seen in time.
+  static void DropDead(Shard* shard);
+  static void Drop(Shard* shard, std::unordered_map<const Plan*, Kept>::iterator kept);
 
   const size_t shard_capacity_;
   std::array<Shard, kShards> shards_;

@@ -67,6 +67,25 @@ TEST(ReplyCache, WritesAPlanOnce) {
   EXPECT_EQ(second.digest, first.digest);
 }
 
+TEST(ReplyCache, PlansThatAreGoneGo) {
+  ReplyCache replies(Bytes(1 << 30));
+  std::vector<std::shared_ptr<const Plan>> alive;
+  for (int64_t i = 0; i < 100; ++i) alive.push_back(PlanOf(i, 500));
+  for (const auto& plan : alive) replies.Write(plan);
+  const Bytes of_alive = replies.held();
+  std::vector<std::shared_ptr<const Plan>> dying;  // each at an address of its own for a while
+  for (int64_t i = 0; i < 5000; ++i) {
+    dying.push_back(PlanOf(i, 500));
+    replies.Write(dying.back());
+    if (dying.size() == 50) dying.clear();
+  }
+  EXPECT_LE(replies.held(), Bytes(of_alive.value() * 4));
+  for (const auto& plan : alive) {
+    const WrittenPlan first = replies.Write(plan);
+    EXPECT_EQ(first.fields.begin(), replies.Write(plan).fields.begin());
+  }
+}
+
 TEST(ReplyCache, APlanAtTheAddressOfADeadOneIsAnotherPlan) {
   ReplyCache replies(Bytes(1 << 20));
   // An arena of one place: the second plan lives where the first one did.
