@@ -62,11 +62,7 @@ TEST_P(RefereeAllocatorTest, ALimitAtThePeakHoldsAnd64BytesLessDoesNot) {
   TrackingAllocator* meter = TrackingAllocator::Get();
   const Chain chain = Profiled();
   const Outcome plain = Plain();
-  // What sums up the gradients of tied parameters is no activation.
-  Bytes sums;
-  for (const at::Tensor& parameter : network_.model.tied_parameters()) {
-    sums += Bytes(static_cast<int64_t>(parameter.nbytes()));
-  }
+  const Bytes sums = TiedSums(network_.model);
   std::mt19937 random(17);
   for (int i = 0; i < 5; ++i) {
     const Schedule schedule = Disturb(chain, RandomPersistentSchedule(chain, &random), i, &random);

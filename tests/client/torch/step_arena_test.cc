@@ -269,7 +269,8 @@ TEST_P(ArenaTrainingTest, EqualsPlainTrainingAndStaysInItsRegion) {
     const std::unique_ptr<ChainExecutor> executor = ExecutorOf(schedule);
     const std::unique_ptr<StepArena> arena = NewArena();
     const StepReport recorded = Planned(executor.get(), arena.get());
-    EXPECT_EQ(recorded.peak_reserved, live - chain_->activation(0) + recorded.peak);
+    EXPECT_EQ(recorded.peak_reserved,
+              live + TiedSums(network_.model) - chain_->activation(0) + recorded.peak);
     ASSERT_TRUE(arena->Prepare().ok());
     const ArenaReport planned = arena->report();
     EXPECT_EQ(planned.stranded, planned.extent - planned.live_peak);

@@ -172,6 +172,14 @@ const std::vector<std::string>& TestNetworkNames() {
   return *names;
 }
 
+Bytes TiedSums(const ModelTensors& model) {
+  Bytes sums;
+  for (const at::Tensor& parameter : model.tied_parameters()) {
+    sums += Bytes(static_cast<int64_t>(parameter.nbytes()));
+  }
+  return sums;
+}
+
 TestNetwork MakeTestNetwork(const std::string& name) {
   torch::manual_seed(1234);
   if (name == "plain_cnn") return PlainCnn();

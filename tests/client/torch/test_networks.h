@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/torch/chain_model.h"
+#include "solvers/model/units.h"
 
 namespace stowage {
 
@@ -28,6 +29,9 @@ struct TestNetwork {
 // The same parameters and data at each call; LibTorch's generator is seeded by it.
 TestNetwork MakeTestNetwork(const std::string& name);
 const std::vector<std::string>& TestNetworkNames();
+
+// What a step holds beside activations to sum up the gradients of tied parameters.
+Bytes TiedSums(const ModelTensors& model);
 
 }  // namespace stowage
 
