@@ -188,8 +188,7 @@ ScriptSample Scripted() {
             raise Exception("norm wants images")
         if self.training:
             self.steps.add_(1)
-        return torch.batch_norm(x, self.gain, self.shift, self.mean, self.variance, self.training,
-                                0.1, 1e-5, False)
+        return torch.batch_norm(x, self.gain, self.shift, self.mean, self.variance, self.training, 0.1, 1e-5, False)
 
     def forward(self, x):
         n = x.size(0)
