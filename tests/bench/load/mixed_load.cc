@@ -27,7 +27,10 @@ constexpr double kLateSeconds = 0.1;
 // Networks that the load asks for; the first ask of each is a miss.
 constexpr int kNetworks = 40;
 constexpr int kStages = 40;
-constexpr size_t kParts = 10;  // of the time
+// Plans that are asked for before the load begins: more than the cache holds, 8 KB and more each.
+constexpr int kFilling = 700;
+constexpr int kFirstFilling = 100000000;  // beyond all networks that are asked for later
+constexpr size_t kParts = 10;             // of the time
 
 class Mixed {
  public:
@@ -38,7 +41,17 @@ class Mixed {
         draw_(options.seed),
         keys_(kNetworks) {}
 
+  // The cache, so that it does not grow any more.
+  void Fill() {
+    for (int i = 0; i < kFilling; ++i) {
+      while (driver_.open() >= options_.in_flight / 4) driver_.Poll(milliseconds(20));
+      StartCompute("filling", kFirstFilling + i, milliseconds(20000));
+    }
+    driver_.Finish();
+  }
+
   void Run() {
+    start_ = CallDriver::Clock::now();
     double next_fault = 5, next_look = 0;
     for (double now = 0; now < options_.seconds;) {
       while (driver_.open() < options_.in_flight) StartOne();
@@ -66,7 +79,7 @@ class Mixed {
     for (const int64_t bytes : least_resident_) {
       std::printf(" %.1f", 1e-6 * static_cast<double>(bytes));
     }
-    // The first tenth is that of caches that fill.
+    // In the first tenth threads and connections find their number.
     const double growth = static_cast<double>(least_resident_[kParts - 1]) /
                               static_cast<double>(std::max<int64_t>(least_resident_[1], 1)) -
                           1;
@@ -207,7 +220,7 @@ class Mixed {
   }
 
   const MixedOptions& options_;
-  const CallDriver::Clock::time_point start_ = CallDriver::Clock::now();
+  CallDriver::Clock::time_point start_ = CallDriver::Clock::now();
   ServiceProcess* const service_;
   CallDriver driver_;
   std::mt19937_64 draw_;
@@ -229,6 +242,7 @@ absl::Status RunMixed(const MixedOptions& options) {
   absl::StatusOr<ServiceProcess> service = ServiceProcess::Start(options.stowaged);
   if (!service.ok()) return service.status();
   Mixed mixed(options, &*service);
+  mixed.Fill();
   mixed.Run();
   return mixed.Report();
 }

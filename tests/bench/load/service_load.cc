@@ -39,9 +39,12 @@ ABSL_FLAG(int64_t, echo, 0, "internal: serve as the echo with replies of so many
 namespace stowage {
 namespace {
 
-std::vector<std::string> Command(const std::unique_ptr<RedisFaults>& redis) {
+// `flags` of the scenario, over which those of the command line win.
+std::vector<std::string> Command(const std::unique_ptr<RedisFaults>& redis,
+                                 const std::vector<std::string>& flags = {}) {
   std::vector<std::string> command = {absl::GetFlag(FLAGS_stowaged), "--store=memory",
                                       "--listen=127.0.0.1:0", "--metrics_listen=127.0.0.1:0"};
+  command.insert(command.end(), flags.begin(), flags.end());
   for (const auto& flag : absl::StrSplit(absl::GetFlag(FLAGS_flags), ' ', absl::SkipEmpty())) {
     command.emplace_back(flag);
   }
@@ -77,10 +80,9 @@ absl::Status Run(const std::string& scenario) {
   }
   if (scenario == "mixed") {
     MixedOptions options;
-    options.stowaged = Command(redis);
+    // Small, so that the scenario fills it first: what grows after that is a leak.
+    options.stowaged = Command(redis, {"--cache_bytes=4194304"});
     if (redis) options.fault = [&redis](double) { redis->Next(); };
-    // Small, so that it is full soon: what grows after that is a leak.
-    options.stowaged.push_back("--cache_bytes=4194304");
     options.seconds = absl::GetFlag(FLAGS_seconds);
     options.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
     return RunMixed(options);
