@@ -166,7 +166,9 @@ TEST(Stowaged, ACallStillOpenAtTheDrainTimeoutIsAbandoned) {
 }
 
 TEST(Stowaged, ADrainWaitsForAPlan) {
-  ChildProcess child(FreePorts());
+  std::vector<std::string> command = FreePorts();
+  command.emplace_back("--drain_timeout=150s");  // under a sanitizer the solve takes most of a minute
+  ChildProcess child(command);
   const auto [address, metrics] = Ready(&child);
   // A solve of some seconds.
   OpenCall call(address, TableRequest(900, 600));
@@ -174,7 +176,7 @@ TEST(Stowaged, ADrainWaitsForAPlan) {
   child.Signal(SIGTERM);
   EXPECT_THAT(child.ReadUntil("\n"), HasSubstr("draining"));
   EXPECT_EQ(call.result.wait_for(seconds(0)), std::future_status::timeout);
-  EXPECT_EQ(child.Wait(seconds(60)), 0);
+  EXPECT_EQ(child.Wait(seconds(180)), 0);
   EXPECT_THAT(child.ReadUntil("abandoned\n"), HasSubstr("1 open calls answered, 0 abandoned"));
   const grpc::Status status = call.result.get();
   EXPECT_TRUE(status.ok()) << status.error_message();
