@@ -167,7 +167,8 @@ TEST(Stowaged, ACallStillOpenAtTheDrainTimeoutIsAbandoned) {
 
 TEST(Stowaged, ADrainWaitsForAPlan) {
   std::vector<std::string> command = FreePorts();
-  command.emplace_back("--drain_timeout=150s");  // under a sanitizer the solve takes most of a minute
+  command.emplace_back(
+      "--drain_timeout=150s");  // under a sanitizer the solve takes most of a minute
   ChildProcess child(command);
   const auto [address, metrics] = Ready(&child);
   // A solve of some seconds.
