@@ -19,9 +19,9 @@ absl::Status CheckOneInput(const Batch& batch) {
       absl::StrCat("there are ", batch.inputs.size(), " inputs, a chain reads one"));
 }
 
-class PlannedChain : public PlannedStep {
+class ChainSteps : public PlannedStep {
  public:
-  explicit PlannedChain(std::unique_ptr<ChainExecutor> executor) : executor_(std::move(executor)) {}
+  explicit ChainSteps(std::unique_ptr<ChainExecutor> executor) : executor_(std::move(executor)) {}
 
   absl::StatusOr<StepReport> Run(Batch batch) override {
     absl::Status status = CheckOneInput(batch);
@@ -62,16 +62,16 @@ class TrainedChain : public TrainedModel {
         ChainExecutor::Create(model_, std::get<Chain>(problem), schedule, device,
                               BatchShape::Of(batch.inputs[0], batch.target));
     if (!executor.ok()) return executor.status();
-    return std::make_unique<PlannedChain>(*std::move(executor));
+    return std::make_unique<ChainSteps>(*std::move(executor));
   }
 
  private:
   const ChainModel* const model_;
 };
 
-class PlannedGraph : public PlannedStep {
+class GraphSteps : public PlannedStep {
  public:
-  explicit PlannedGraph(std::unique_ptr<GraphExecutor> executor) : executor_(std::move(executor)) {}
+  explicit GraphSteps(std::unique_ptr<GraphExecutor> executor) : executor_(std::move(executor)) {}
 
   absl::StatusOr<StepReport> Run(Batch batch) override {
     return executor_->Step(std::move(batch.inputs), batch.target);
@@ -105,7 +105,7 @@ class TrainedGraph : public TrainedModel {
     absl::StatusOr<std::unique_ptr<GraphExecutor>> executor =
         GraphExecutor::Create(model_, std::get<Graph>(problem), schedule, device);
     if (!executor.ok()) return executor.status();
-    return std::make_unique<PlannedGraph>(*std::move(executor));
+    return std::make_unique<GraphSteps>(*std::move(executor));
   }
 
  private:

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/agent/agent.h"
+#include "client/cli/cells.h"
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/flags.h"
@@ -17,14 +18,7 @@
 namespace stowage {
 namespace {
 
-std::string Mebibytes(Bytes bytes) {
-  return absl::StrFormat("%.2f", static_cast<double>(bytes.value()) / 1048576.0);
-}
-std::string Seconds(Nanos nanos) {
-  return absl::StrFormat("%.3f", static_cast<double>(nanos.value()) / 1e9);
-}
 std::string Steps(int steps) { return absl::StrCat(steps, steps == 1 ? " step" : " steps"); }
-const char* YesNo(bool yes) { return yes ? "yes" : "NO"; }
 
 // One line of the table, and what is wrong with it.
 struct Row {

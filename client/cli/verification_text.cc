@@ -6,18 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/cells.h"
 #include "client/cli/table.h"
 
 namespace stowage {
 namespace {
-
-std::string Mebibytes(Bytes bytes) {
-  return absl::StrFormat("%.2f", static_cast<double>(bytes.value()) / 1048576.0);
-}
-std::string Seconds(Nanos nanos) {
-  return absl::StrFormat("%.3f", static_cast<double>(nanos.value()) / 1e9);
-}
-const char* YesNo(bool yes) { return yes ? "yes" : "NO"; }
 
 std::string PlannedAndExecuted(int planned, int executed) {
   return absl::StrCat(planned, " / ", executed);

@@ -1,0 +1,20 @@
+// How figures stand in the tables of the command.
+#ifndef STOWAGE_CLIENT_CLI_CELLS_H_
+#define STOWAGE_CLIENT_CLI_CELLS_H_
+
+#include <string>
+
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+// "670.50"
+std::string Mebibytes(Bytes bytes);
+// "0.910"
+std::string Seconds(Nanos nanos);
+// "yes", and "NO" so that it is seen.
+std::string YesNo(bool yes);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_CLI_CELLS_H_
