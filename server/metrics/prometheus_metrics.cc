@@ -6,12 +6,14 @@
 #include <exception>
 
 #include "absl/strings/str_cat.h"
+#include "server/metrics/process_metrics.h"
 #include "server/metrics/prometheus_families.h"
 
 namespace stowage {
 
 struct PrometheusMetrics::Endpoint {
   explicit Endpoint(const std::string& address) : exposer(address, 2) {}
+  const std::shared_ptr<ProcessMetrics> process = std::make_shared<ProcessMetrics>();
   prometheus::Exposer exposer;
 };
 
@@ -31,6 +33,7 @@ absl::StatusOr<std::string> PrometheusMetrics::Serve(const std::string& address)
                                                ")"));
   }
   endpoint_->exposer.RegisterCollectable(families_->registry);
+  endpoint_->exposer.RegisterCollectable(endpoint_->process);
   const std::vector<int> ports = endpoint_->exposer.GetListeningPorts();
   if (ports.empty()) {
     return absl::UnavailableError(absl::StrCat("cannot serve metrics on ", address));
