@@ -3,90 +3,16 @@
 
     interop_test.py STOWAGED PROTO_DIRECTORY
 
-Needs protoc and two Python packages, in a virtual environment at $STOWAGE_PYTHON_VENV or build/python:
-
-    python3 -m venv build/python && build/python/bin/pip install grpclib protobuf==4.21.12
-
-(the major version of protobuf belongs to protoc 3.21). Exits with 77, "skipped", where one of them is missing.
+Exits with 77, "skipped", where what stowaged_client.py needs is missing.
 """
 import asyncio
 import importlib
-import os
 import pathlib
-import re
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
-STAGES = 6
-
-# grpc.health.v1 and grpc.reflection.v1alpha, as far as they are asked here. Field numbers are those of the standard files.
-HEALTH = """syntax = "proto3"; package grpc.health.v1;
-message HealthCheckRequest { string service = 1; }
-message HealthCheckResponse { int32 status = 1; }
-"""
-REFLECTION = """syntax = "proto3"; package grpc.reflection.v1alpha;
-message ServerReflectionRequest { string host = 1; string list_services = 7; }
-message ServiceResponse { string name = 1; }
-message ListServiceResponse { repeated ServiceResponse service = 1; }
-message ServerReflectionResponse { ListServiceResponse list_services_response = 6; }
-"""
-
-
-def skip(reason):
-    print("skipped:", reason)
-    sys.exit(SKIPPED)
-
-
-def use_environment():
-    """Starts again with the Python of $STOWAGE_PYTHON_VENV, if that is set and not what runs already."""
-    environment = os.environ.get("STOWAGE_PYTHON_VENV")
-    if environment and pathlib.Path(environment).resolve() != pathlib.Path(sys.prefix).resolve():
-        python = os.path.join(environment, "bin", "python3")
-        if not os.access(python, os.X_OK):
-            skip(f"no {python}")
-        os.execv(python, [python] + sys.argv)
-
-
-def generate(protos, folder):
-    """Python code of the contract, of the day: nothing generated is kept."""
-    (folder / "health.proto").write_text(HEALTH)
-    (folder / "reflection.proto").write_text(REFLECTION)
-    roots = [str(protos), str(protos / "third_party"), str(folder)]
-    names = [str(p.relative_to(protos)) for p in sorted((protos / "stowage" / "v1").glob("*.proto"))]
-    names += ["health.proto", "reflection.proto"]
-    command = ["protoc", f"--python_out={folder}"] + [f"-I{root}" for root in roots] + names
-    subprocess.run(command, check=True)
-    sys.path.insert(0, str(folder))
-
-
-def start(stowaged):
-    server = subprocess.Popen([stowaged, "--store=memory", "--listen=127.0.0.1:0", "--metrics_listen="],
-                              stdout=subprocess.PIPE, text=True)
-    line = server.stdout.readline()
-    ready = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+), metrics on none\n", line)
-    assert ready, f"not a ready line: {line!r}"
-    return server, int(ready.group(1))
-
-
-def profile(service):
-    """Six stages of 100 bytes, which autograd makes 300."""
-    request = service.ComputePlanRequest()
-    chain = request.profile.chain
-    chain.input_bytes = 100
-    for index in range(STAGES):
-        chain.stages.add(op_kind=f"op{index}", forward_time_ns=10, backward_time_ns=20, output_bytes=100,
-                         saved_bytes=300, output_gradient_bytes=100, backward_overhead_bytes=100)
-    request.budget.bytes = 1500
-    return request
-
-
-async def unary(channel, path, request, response_type):
-    from grpclib.client import UnaryUnaryMethod
-    return await UnaryUnaryMethod(channel, path, type(request), response_type)(request, timeout=20)
+from stowaged_client import STAGES, generate, need_client, profile, start, unary, use_environment
 
 
 async def check_health(channel):
@@ -196,17 +122,11 @@ async def check_all(port):
 
 def main():
     use_environment()
-    try:
-        importlib.import_module("grpclib")
-        importlib.import_module("google.protobuf")
-    except ImportError as error:
-        skip(f"{error}; the head of this file says how to install it")
-    if not shutil.which("protoc"):
-        skip("no protoc")
+    need_client()
     stowaged, protos = sys.argv[1], pathlib.Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
         generate(protos, pathlib.Path(folder))
-        server, port = start(stowaged)
+        server, port, _ = start(stowaged)
         try:
             asyncio.run(check_all(port))
             server.send_signal(signal.SIGTERM)
