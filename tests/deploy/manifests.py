@@ -1,0 +1,155 @@
+"""What must hold between the resources of a rendered overlay: what one names, another is."""
+import yaml
+
+
+def of_kind(resources, *kinds):
+    return [resource for resource in resources if resource["kind"] in kinds]
+
+
+def workloads(resources):
+    return of_kind(resources, "StatefulSet", "Deployment")
+
+
+def containers(resources):
+    for workload in workloads(resources):
+        for container in workload["spec"]["template"]["spec"]["containers"]:
+            yield workload, container
+
+
+def title(resource):
+    return f"{resource['kind']} {resource['metadata']['name']}"
+
+
+def selected(selector, workload):
+    return selector.items() <= workload["spec"]["template"]["metadata"]["labels"].items()
+
+
+def quantity(text):
+    """"2Gi", "100m", 4: as a number."""
+    text = str(text)
+    for suffix, factor in {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "m": 1e-3}.items():
+        if text.endswith(suffix):
+            return float(text[:-len(suffix)]) * factor
+    return float(text)
+
+
+def check_selectors(resources):
+    """Each selector means one workload, and each workload has a policy, a budget of disruptions unless it is alone, a Service."""
+    for resource in resources:
+        spec = resource.get("spec", {})
+        selector = {"Service": lambda: spec["selector"], "PodDisruptionBudget": lambda: spec["selector"]["matchLabels"],
+                    "NetworkPolicy": lambda: spec["podSelector"]["matchLabels"],
+                    "PodMonitor": lambda: spec["selector"]["matchLabels"],
+                    "StatefulSet": lambda: spec["selector"]["matchLabels"],
+                    "Deployment": lambda: spec["selector"]["matchLabels"]}.get(resource["kind"])
+        if selector:
+            found = [workload for workload in workloads(resources) if selected(selector(), workload)]
+            assert len(found) == 1, f"{title(resource)} means {[title(one) for one in found]}"
+    for workload in workloads(resources):
+        for kind in ("Service", "NetworkPolicy"):
+            assert any(selected(one["spec"].get("selector", one["spec"].get("podSelector", {}).get("matchLabels")), workload)
+                       for one in of_kind(resources, kind)), f"{title(workload)} has no {kind}"
+        pod = workload["spec"]["template"]["spec"]
+        for spread in pod.get("topologySpreadConstraints", []):
+            assert selected(spread["labelSelector"]["matchLabels"], workload), title(workload)
+    for scaler in of_kind(resources, "HorizontalPodAutoscaler"):
+        target = scaler["spec"]["scaleTargetRef"]
+        scaled = [one for one in workloads(resources) if (one["kind"], one["metadata"]["name"]) == (target["kind"], target["name"])]
+        assert len(scaled) == 1, f"{title(scaler)} scales {target}"
+        assert "replicas" not in scaled[0]["spec"], f"{title(scaled[0])} has replicas of its own beside the autoscaler's"
+
+
+def port_names(workload):
+    return {port["name"]: port["containerPort"] for container in workload["spec"]["template"]["spec"]["containers"]
+            for port in container["ports"]}
+
+
+def check_ports(resources):
+    for workload in workloads(resources):
+        names = port_names(workload)
+        for service in of_kind(resources, "Service"):
+            if selected(service["spec"]["selector"], workload):
+                for port in service["spec"]["ports"]:
+                    assert names[port["targetPort"]] == port["port"], f"{title(service)}: {port}"
+        for policy in of_kind(resources, "NetworkPolicy"):
+            if selected(policy["spec"]["podSelector"]["matchLabels"], workload):
+                for rule in policy["spec"].get("ingress", []):
+                    assert {port["port"] for port in rule["ports"]} <= set(names), title(policy)
+        for monitor in of_kind(resources, "PodMonitor"):
+            if selected(monitor["spec"]["selector"]["matchLabels"], workload):
+                for endpoint in monitor["spec"]["podMetricsEndpoints"]:
+                    assert endpoint["port"] in names, title(monitor)
+        for container in workload["spec"]["template"]["spec"]["containers"]:
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                grpc = container.get(probe, {}).get("grpc")
+                assert grpc is None or grpc["port"] == names["grpc"], f"{title(workload)}: {probe}"
+
+
+def check_references(resources):
+    """Volumes, maps and accounts that are used are there; maps that are there are used."""
+    maps = {one["metadata"]["name"] for one in of_kind(resources, "ConfigMap")}
+    accounts = {one["metadata"]["name"] for one in of_kind(resources, "ServiceAccount")} | {"default"}
+    services = {one["metadata"]["name"] for one in of_kind(resources, "Service")}
+    used = set()
+    for workload in workloads(resources):
+        spec = workload["spec"]["template"]["spec"]
+        volumes = {volume["name"] for volume in spec["volumes"]}
+        volumes |= {claim["metadata"]["name"] for claim in workload["spec"].get("volumeClaimTemplates", [])}
+        mounted = {mount["name"] for container in spec["containers"] for mount in container["volumeMounts"]}
+        assert volumes == mounted, f"{title(workload)}: {volumes ^ mounted}"
+        used |= {volume["configMap"]["name"] for volume in spec["volumes"] if "configMap" in volume}
+        assert spec.get("serviceAccountName", "default") in accounts, title(workload)
+        assert workload["spec"].get("serviceName", next(iter(services))) in services, title(workload)
+    assert used == maps, f"maps used and there: {used ^ maps}"
+
+
+def check_hardening(resources):
+    for resource in resources:
+        assert resource["kind"] == "Namespace" or resource["metadata"].get("namespace") == "stowage", title(resource)
+    for workload, container in containers(resources):
+        where = f"{title(workload)}: {container['name']}"
+        pod = workload["spec"]["template"]["spec"]
+        assert pod["automountServiceAccountToken"] is False and pod["enableServiceLinks"] is False, where
+        assert pod["securityContext"]["runAsNonRoot"] is True and pod["securityContext"]["runAsUser"] > 0, where
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, where
+        assert container["securityContext"] == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                                                "capabilities": {"drop": ["ALL"]}}, where
+        assert {"livenessProbe", "readinessProbe"} <= set(container), where
+        assert ":" in container["image"] and not container["image"].endswith(":latest"), f"{where}: {container['image']}"
+        for amount in ("cpu", "memory"):
+            request, limit = (quantity(container["resources"][side][amount]) for side in ("requests", "limits"))
+            assert 0 < request <= limit, f"{where}: {amount}"
+    for policy in of_kind(resources, "NetworkPolicy"):
+        assert "Egress" in policy["spec"]["policyTypes"], title(policy)
+
+
+def check_memory_of_redis(resources):
+    """Redis needs room beside what it keeps: for buffers, and what it has not yet given back."""
+    for config in of_kind(resources, "ConfigMap"):
+        if "redis.conf" in config["data"]:
+            lines = dict(line.split(None, 1) for line in config["data"]["redis.conf"].splitlines() if line and line[0] != "#")
+            kept = float(lines["maxmemory"][:-2]) * {"mb": 2**20, "gb": 2**30}[lines["maxmemory"][-2:]]
+            limit = next(quantity(container["resources"]["limits"]["memory"]) for workload, container in containers(resources)
+                         if container["name"] == "redis")
+            assert kept <= 0.8 * limit, f"maxmemory {kept} of {limit}"
+            assert lines["maxmemory-policy"] == "allkeys-lru" and lines["appendonly"] == "no" and lines["save"] == '""'
+
+
+def check_all(resources):
+    for check in (check_selectors, check_ports, check_references, check_hardening, check_memory_of_redis):
+        check(resources)
+
+
+def stowaged_container(resources):
+    """The pod's specification and the container in it."""
+    return next((workload["spec"]["template"]["spec"], container) for workload, container in containers(resources)
+                if container["name"] == "stowaged")
+
+
+def pod_monitor_fields(resource):
+    """Of a custom resource that no schema here knows: just the fields that deploy/ uses, by their names in the operator's API."""
+    spec = resource["spec"]
+    assert resource["apiVersion"] == "monitoring.coreos.com/v1", resource
+    assert set(spec) == {"selector", "podMetricsEndpoints"}, yaml.safe_dump(spec)
+    for endpoint in spec["podMetricsEndpoints"]:
+        assert set(endpoint) <= {"port", "path", "interval", "scrapeTimeout"}, endpoint

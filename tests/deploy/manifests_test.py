@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""The manifests for Kubernetes: YAML's style, what Kustomize makes of them, the API's schemas, and what one says of another.
+
+    manifests_test.py DEPLOY_DIRECTORY
+
+No cluster and no kustomize: kustomize.py renders. Where there is a kubectl, its rendering must be the same. Exits with 77, "skipped",
+where a package is missing.
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
+from stowaged_client import need_packages, use_environment  # noqa: E402
+
+# The oldest with all that is used here stable, and the newest that the schemas know.
+OLDEST = "1.30"
+OVERLAYS = {"plain": 7, "redis": 12, "production": 14}
+
+
+def lint(deploy):
+    style = pathlib.Path(__file__).parent / "yamllint.yml"
+    subprocess.run([sys.executable, "-m", "yamllint", "--strict", "-c", style, deploy], check=True)
+    print("style of YAML: clean,", len(list(deploy.rglob("*.y*ml"))), "files")
+
+
+def compare_with_kubectl(folder, resources, yaml):
+    kubectl = shutil.which("kubectl")
+    if not kubectl:
+        return "rendered by kustomize.py alone"
+    text = subprocess.run([kubectl, "kustomize", folder], check=True, capture_output=True, text=True).stdout
+
+    def by_name(documents):
+        return {(one["kind"], one["metadata"]["name"]): one for one in documents}
+    theirs, ours = by_name(yaml.safe_load_all(text)), by_name(resources)
+    assert theirs.keys() == ours.keys(), f"kubectl renders {theirs.keys() ^ ours.keys()} otherwise"
+    for name, resource in theirs.items():
+        assert ours[name] == resource, f"kubectl renders {name} otherwise:\n{yaml.safe_dump(resource)}"
+    return "rendered as kubectl renders it"
+
+
+def validate(resources, kubernetes_validate):
+    import manifests
+    versions = (OLDEST, kubernetes_validate.latest_version())
+    for resource in resources:
+        if resource["kind"] == "PodMonitor":
+            manifests.pod_monitor_fields(resource)
+            continue
+        for version in versions:
+            kubernetes_validate.validate(resource, version, strict=True)
+    return f"valid for Kubernetes {versions[0]} and {versions[1]}"
+
+
+def check_that_mistakes_are_seen(resources, kubernetes_validate):
+    """The schemas refuse an unknown field; the checks between resources a name that nobody has."""
+    import copy
+
+    import manifests
+    wrong = copy.deepcopy(resources)
+    pod, container = manifests.stowaged_container(wrong)
+    container["readynessProbe"] = container["readinessProbe"]
+    try:
+        validate(wrong, kubernetes_validate)
+    except kubernetes_validate.ValidationError:
+        del container["readynessProbe"]
+    else:
+        raise AssertionError("an unknown field is not seen")
+    pod["volumes"][0]["name"] = "nobody's"
+    try:
+        manifests.check_references(wrong)
+    except AssertionError:
+        return
+    raise AssertionError("a volume that is not there is not seen")
+
+
+def main():
+    use_environment()
+    yaml, kubernetes_validate, _ = need_packages("yaml", "kubernetes_validate", "yamllint")
+    import kustomize
+    import manifests
+    deploy = pathlib.Path(sys.argv[1]).resolve()
+    lint(deploy)
+    overlays = deploy / "kubernetes" / "overlays"
+    assert {folder.name for folder in overlays.iterdir()} == set(OVERLAYS), "an overlay that is not tested"
+    for name, count in OVERLAYS.items():
+        resources = kustomize.render(overlays / name)
+        assert len(resources) == count, f"{name}: {len(resources)} resources"
+        rendered = compare_with_kubectl(overlays / name, resources, yaml)
+        valid = validate(resources, kubernetes_validate)
+        manifests.check_all(resources)
+        check_that_mistakes_are_seen(resources, kubernetes_validate)
+        print(f"{name}: {count} resources, {rendered}, {valid}")
+    print("passed")
+
+
+if __name__ == "__main__":
+    main()
