@@ -4,25 +4,12 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
-
 #include "absl/status/statusor.h"
 #include "client/torch/chain_model.h"
-#include "client/torch/memory_meter.h"
+#include "client/torch/profile_options.h"
 #include "solvers/model/problem.h"
 
 namespace stowage {
-
-struct ProfileOptions {
-  int warmup = 1;   // passes that are not counted
-  int repeats = 5;  // passes whose times' medians are taken
-  // One pass after the warm-up, for the bytes; times are 0.
-  bool bytes_only = false;
-  // Null: the installed TrackingAllocator.
-  MemoryMeter* meter = nullptr;
-  // Called on this thread with the share done, in (0, 1]; may be empty.
-  std::function<void(double)> progress;
-};
 
 // A chain profile, under the autocast that is in force, with a gradient of the input if that requires
 // one. Bytes are exact for this input, overheads the largest seen, times medians over

@@ -1,0 +1,82 @@
+#include "client/torch/chain_samples.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/torch/median.h"
+
+namespace stowage {
+namespace {
+
+bool SameBytes(const StageSample& a, const StageSample& b) {
+  return a.output == b.output && a.saved == b.saved && a.saved_tensors == b.saved_tensors &&
+         a.output_gradient == b.output_gradient;
+}
+
+// The passes' samples of one stage as one stage.
+absl::StatusOr<Stage> Combine(const ChainModel& model, int l, const Passes<StageSample>& passes,
+                              bool with_times) {
+  Stage stage;
+  std::vector<Nanos> forward;
+  std::vector<Nanos> backward;
+  const StageSample& first = passes.front()[static_cast<size_t>(l)];
+  stage.output = first.output;
+  stage.saved = first.saved;
+  stage.saved_tensors = first.saved_tensors;
+  stage.output_gradient = first.output_gradient;
+  for (const std::vector<StageSample>& pass : passes) {
+    const StageSample& sample = pass[static_cast<size_t>(l)];
+    if (!SameBytes(first, sample)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(model.Describe(l), ": its tensors change their size from run to run"));
+    }
+    stage.forward_saving_overhead =
+        std::max(stage.forward_saving_overhead, sample.forward_saving_overhead);
+    stage.forward_overhead = std::max(stage.forward_overhead, sample.forward_overhead);
+    stage.backward_overhead = std::max(stage.backward_overhead, sample.backward_overhead);
+    stage.random |= sample.random;
+    stage.stateful |= sample.stateful;
+    // A plan runs both kinds of forward and counts one time for both.
+    forward.insert(forward.end(), {sample.forward_time, sample.forward_saving_time});
+    backward.push_back(sample.backward_time);
+  }
+  if (with_times) {
+    stage.forward_time = Median(std::move(forward));
+    stage.backward_time = Median(std::move(backward));
+  }
+  return stage;
+}
+
+}  // namespace
+
+absl::StatusOr<Chain> MakeChain(const ChainModel& model, Bytes input,
+                                const Passes<StageSample>& passes, bool with_times) {
+  ChainSpec spec;
+  spec.name = model.name();
+  spec.input = input;
+  spec.input_gradient = passes.front().front().output_gradient;
+  for (int l = 1; l <= model.length() + 1; ++l) {
+    absl::StatusOr<Stage> stage = Combine(model, l, passes, with_times);
+    if (!stage.ok()) return stage.status();
+    if (l > model.length()) {
+      stage->name = "loss";
+      stage->op_kind = model.loss_op_kind();
+      spec.loss = *std::move(stage);
+      break;
+    }
+    const ModelStage& described = model.stage(l);
+    stage->name = described.name;
+    stage->op_kind = described.op_kind;
+    stage->random |= described.random;
+    stage->stateful |= described.stateful;
+    // What it changes is nowhere listed, so a recompute could not be undone.
+    const bool hidden_state = stage->stateful && described.buffers.empty();
+    stage->must_keep = described.must_keep || hidden_state;
+    spec.stages.push_back(*std::move(stage));
+  }
+  return Chain::Create(std::move(spec));
+}
+
+}  // namespace stowage
