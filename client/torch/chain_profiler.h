@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/torch/chain_model.h"
+#include "client/torch/device_description.h"
 #include "client/torch/profile_options.h"
 #include "solvers/model/problem.h"
 
@@ -22,10 +23,6 @@ namespace stowage {
 // of memory. Not thread-safe: nothing else may allocate tensors meanwhile.
 absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const at::Tensor& input,
                                      const at::Tensor& target, const ProfileOptions& options = {});
-
-// This device as profiles name it: framework version and math settings of LibTorch at this moment,
-// autocast among them.
-Device DescribeDevice();
 
 }  // namespace stowage
 

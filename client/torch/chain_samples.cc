@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/median.h"
 
 namespace stowage {
 namespace {
@@ -19,8 +18,6 @@ bool SameBytes(const StageSample& a, const StageSample& b) {
 absl::StatusOr<Stage> Combine(const ChainModel& model, int l, const Passes<StageSample>& passes,
                               bool with_times) {
   Stage stage;
-  std::vector<Nanos> forward;
-  std::vector<Nanos> backward;
   const StageSample& first = passes.front()[static_cast<size_t>(l)];
   stage.output = first.output;
   stage.saved = first.saved;
@@ -38,13 +35,11 @@ absl::StatusOr<Stage> Combine(const ChainModel& model, int l, const Passes<Stage
     stage.backward_overhead = std::max(stage.backward_overhead, sample.backward_overhead);
     stage.random |= sample.random;
     stage.stateful |= sample.stateful;
-    // A plan runs both kinds of forward and counts one time for both.
-    forward.insert(forward.end(), {sample.forward_time, sample.forward_saving_time});
-    backward.push_back(sample.backward_time);
   }
   if (with_times) {
-    stage.forward_time = Median(std::move(forward));
-    stage.backward_time = Median(std::move(backward));
+    const StageTimes times = TimesOf(passes, static_cast<size_t>(l));
+    stage.forward_time = times.forward.median;
+    stage.backward_time = times.backward.median;
   }
   return stage;
 }

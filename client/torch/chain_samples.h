@@ -5,7 +5,7 @@
 #include "absl/status/statusor.h"
 #include "client/torch/chain_model.h"
 #include "client/torch/profile_pass.h"
-#include "client/torch/profile_passes.h"
+#include "client/torch/profile_times.h"
 #include "solvers/model/chain.h"
 #include "solvers/model/units.h"
 

@@ -2,33 +2,54 @@
 #ifndef STOWAGE_CLIENT_TORCH_COST_METER_H_
 #define STOWAGE_CLIENT_TORCH_COST_METER_H_
 
-#include <chrono>
+#include <cstddef>
+#include <vector>
 
 #include "client/torch/memory_meter.h"
+#include "client/torch/stage_timer.h"
 #include "solvers/model/units.h"
 
 namespace stowage {
 
-// Time, memory kept and highest memory of one run.
+// Memory kept and highest memory of one run.
 struct Cost {
-  Nanos time;
   Bytes kept;
   Bytes peak;  // above the start
 
   Bytes overhead() const { return peak - kept; }
 };
 
-template <class Run>
-Cost Measure(MemoryMeter* meter, const Run& run) {
-  using Clock = std::chrono::steady_clock;
-  const Bytes before = meter->current();
-  meter->ResetPeak();
-  const Clock::time_point start = Clock::now();
-  run();
-  const auto time = Clock::now() - start;
-  return {Nanos(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count()),
-          meter->current() - before, meter->peak() - before};
-}
+// Bytes are known after each run, times not before Finish: to ask for them would make the device wait.
+// Not thread-safe.
+class CostMeter {
+ public:
+  CostMeter(MemoryMeter* meter, StageTimer* timer) : meter_(meter), timer_(timer) {}
+
+  // `time` is where Finish puts what `run` took.
+  template <class Run>
+  Cost Measure(const Run& run, Nanos* time) {
+    const Bytes before = meter_->current();
+    meter_->ResetPeak();
+    timer_->Start();
+    run();
+    timer_->Stop();
+    times_.push_back(time);
+    return {meter_->current() - before, meter_->peak() - before};
+  }
+
+  void Finish() {
+    const std::vector<Nanos> times = timer_->Collect();
+    for (size_t i = 0; i < times_.size(); ++i) *times_[i] = times[i];
+    times_.clear();
+  }
+
+  Bytes live() const { return meter_->current(); }
+
+ private:
+  MemoryMeter* const meter_;
+  StageTimer* const timer_;
+  std::vector<Nanos*> times_;
+};
 
 }  // namespace stowage
 

@@ -7,6 +7,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/cuda_timer.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {
@@ -148,6 +149,18 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(int index,
 
 // The allocator rounds up to 512 bytes and leaves a rest of up to a MiB at a block.
 Bytes CudaDevice::rounding() const { return Bytes((int64_t{1} << 20) + 512); }
+
+std::unique_ptr<StageTimer> CudaDevice::MakeTimer() { return MakeCudaTimer(device_); }
+
+Device CudaDevice::Hardware() const {
+  cudaDeviceProp properties;
+  C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, device_.index()));
+  Device device;
+  device.model = properties.name;
+  device.allocation_granularity = Bytes(512);
+  device.memory = Bytes(static_cast<int64_t>(properties.totalGlobalMem));
+  return device;
+}
 
 std::unique_ptr<DeviceCopy> CudaDevice::StartCopy(Stream direction,
                                                   const std::vector<CopyPiece>& pieces) {

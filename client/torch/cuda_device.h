@@ -28,6 +28,8 @@ class CudaDevice final : public ExecutionDevice {
   c10::Device device() const override { return device_; }
   MemoryMeter* meter() override { return meter_.get(); }
   Bytes rounding() const override;
+  std::unique_ptr<StageTimer> MakeTimer() override;
+  Device Hardware() const override;
   const TransferModel* link() const override { return &link_; }
   HostPool* host() override { return &host_; }
   std::unique_ptr<DeviceCopy> StartCopy(Stream direction,

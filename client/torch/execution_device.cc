@@ -20,6 +20,13 @@ class CpuWithoutLink final : public ExecutionDevice {
 
 }  // namespace
 
+Device CpuHardware() {
+  Device device;
+  device.model = "cpu";
+  device.allocation_granularity = Bytes(1);
+  return device;
+}
+
 std::unique_ptr<DeviceCopy> ExecutionDevice::StartCopy(Stream /*direction*/,
                                                        const std::vector<CopyPiece>& /*pieces*/) {
   throw std::logic_error("a copy on a device without a link");

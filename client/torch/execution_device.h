@@ -17,6 +17,8 @@
 #include "absl/status/statusor.h"
 #include "client/torch/host_pool.h"
 #include "client/torch/memory_meter.h"
+#include "client/torch/stage_timer.h"
+#include "solvers/model/device.h"
 #include "solvers/model/transfer_model.h"
 #include "solvers/plan/schedule.h"
 
@@ -38,6 +40,8 @@ class DeviceCopy {
   virtual void Wait() = 0;
 };
 
+Device CpuHardware();
+
 // Not thread-safe; outlives its copies.
 class ExecutionDevice {
  public:
@@ -47,6 +51,11 @@ class ExecutionDevice {
   virtual MemoryMeter* meter() = 0;
   // Most that the meter counts for a tensor beyond the tensor's bytes.
   virtual Bytes rounding() const { return Bytes(0); }
+
+  // The clock of compute. This device outlives it.
+  virtual std::unique_ptr<StageTimer> MakeTimer() { return MakeSteadyTimer(); }
+  // Model, granularity and memory, as profiles state them; the rest is left open.
+  virtual Device Hardware() const { return CpuHardware(); }
 
   // What copies cost, whether both directions share a channel, and how much host memory there is. Null:
   // the device copies nothing; then it has no host pool either, and StartCopy must not be called.

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "client/torch/buffer_watch.h"
-#include "client/torch/cost_meter.h"
 #include "client/torch/model_state.h"
 #include "client/torch/node_runner.h"
 #include "client/torch/torch_status.h"
@@ -43,9 +42,9 @@ std::vector<std::vector<at::Tensor>> BuffersByNode(const GraphModel& model) {
 class Pass {
  public:
   Pass(const GraphModel& model, const std::vector<at::Tensor>& inputs, const at::Tensor& target,
-       MemoryMeter* meter, const std::function<void()>& node_done)
+       CostMeter* costs, const std::function<void()>& node_done)
       : model_(model),
-        meter_(meter),
+        costs_(costs),
         node_done_(node_done),
         runner_(&model),
         buffers_(model, BuffersByNode(model)),
@@ -70,6 +69,8 @@ class Pass {
       }
       for (v = model_.size() - 1; v >= 0; --v) SaveAndBackward(v);
       for (v = 0; v < model_.size(); ++v) buffers_.CheckUntouched(v);
+      v = model_.size() - 1;
+      costs_->Finish();
     } catch (...) {
       return CurrentExceptionToStatus(model_.Describe(v), absl::StatusCode::kInvalidArgument);
     }
@@ -102,9 +103,9 @@ class Pass {
     buffers_.CheckUntouched(v);
     const RandomState random = RandomState::Capture();
     const std::vector<at::Tensor> inputs = Inputs(v);
-    const Cost cost = Measure(meter_, [&] { value(v) = runner_.Forward(v, inputs); });
     NodeSample& measured = sample(v);
-    measured.forward_time = cost.time;
+    const Cost cost =
+        costs_->Measure([&] { value(v) = runner_.Forward(v, inputs); }, &measured.forward_time);
     measured.forward_overhead = cost.overhead();
     measured.random = RandomState::Capture() != random;
     measured.stateful = buffers_.TakeChanges(v);
@@ -162,15 +163,15 @@ class Pass {
     std::vector<size_t> uses;
     for (const at::Tensor& input : inputs) uses.push_back(input.storage().use_count());
     SavedNode saved;
-    const Cost cost = Measure(meter_, [&] { saved = runner_.ForwardSaving(v, inputs); });
-    FindNeeds(v, uses, saved);
     NodeSample& measured = sample(v);
+    const Cost cost = costs_->Measure([&] { saved = runner_.ForwardSaving(v, inputs); },
+                                      &measured.forward_saving_time);
+    FindNeeds(v, uses, saved);
     const bool owns = measured.alias == AliasKind::kNone;
     const Bytes output = owns ? StorageBytes(saved.output) : Bytes(0);
     if (owns && output != StorageBytes(value(v))) {
       throw StageRuleError("its output takes other memory with a graph than without");
     }
-    measured.forward_saving_time = cost.time;
     measured.forward_saving_overhead = cost.overhead();
     measured.extra_saved = cost.kept - output;
     // It is then always run with a graph, which holds nothing of its own.
@@ -224,10 +225,11 @@ class Pass {
     const bool starts = model_.is_output(v) && runner_.needs_gradient(v);
     // In a step it is the plan that says when the output goes.
     const at::Tensor output = saved.output.variable_data();
-    const Cost cost = Measure(meter_, [&] {
-      running = runner_.Backward(v, std::move(saved), std::move(own), std::move(running));
-    });
-    sample(v).backward_time = cost.time;
+    const Cost cost = costs_->Measure(
+        [&] {
+          running = runner_.Backward(v, std::move(saved), std::move(own), std::move(running));
+        },
+        &sample(v).backward_time);
     PutGradients(v, std::move(running));
     const Bytes counted = NewGradients(v) + (starts ? sample(v).output_gradient : Bytes(0));
     sample(v).backward_overhead = std::max(Bytes(0), cost.peak - counted);
@@ -236,7 +238,7 @@ class Pass {
   }
 
   const GraphModel& model_;
-  MemoryMeter* meter_;
+  CostMeter* costs_;
   const std::function<void()>& node_done_;
   NodeRunner runner_;
   BufferWatch buffers_;
@@ -252,9 +254,18 @@ class Pass {
 
 absl::StatusOr<std::vector<NodeSample>> RunGraphProfilePass(
     const GraphModel& model, const std::vector<at::Tensor>& inputs, const at::Tensor& target,
-    MemoryMeter* meter, const std::function<void()>& node_done) {
+    CostMeter* costs, const std::function<void()>& node_done) {
   const StateGuard restore(model.buffers());
-  return Pass(model, inputs, target, meter, node_done).Run();
+  return Pass(model, inputs, target, costs, node_done).Run();
+}
+
+Bytes StoredBytes(const std::vector<NodeSample>& pass) {
+  Bytes bytes;
+  for (const NodeSample& sample : pass) {
+    bytes += sample.extra_saved;
+    if (sample.alias == AliasKind::kNone) bytes += sample.output;
+  }
+  return bytes;
 }
 
 }  // namespace stowage

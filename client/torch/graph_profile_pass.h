@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/torch/cost_meter.h"
 #include "client/torch/graph_model.h"
-#include "client/torch/memory_meter.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/units.h"
 
@@ -40,8 +40,11 @@ struct NodeSample {
 absl::StatusOr<std::vector<NodeSample>> RunGraphProfilePass(const GraphModel& model,
                                                             const std::vector<at::Tensor>& inputs,
                                                             const at::Tensor& target,
-                                                            MemoryMeter* meter,
+                                                            CostMeter* costs,
                                                             const std::function<void()>& node_done);
+
+// What a step that stores everything stores.
+Bytes StoredBytes(const std::vector<NodeSample>& pass);
 
 }  // namespace stowage
 

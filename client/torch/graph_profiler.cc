@@ -7,9 +7,10 @@
 #include "client/torch/gradients_aside.h"
 #include "client/torch/graph_profile_pass.h"
 #include "client/torch/graph_samples.h"
+#include "client/torch/model_state.h"
+#include "client/torch/plain_step.h"
 #include "client/torch/profile_passes.h"
 #include "client/torch/torch_status.h"
-#include "client/torch/tracking_allocator.h"
 
 namespace stowage {
 namespace {
@@ -25,7 +26,7 @@ absl::Status CheckRequest(const GraphModel& model, const std::vector<at::Tensor>
   for (const at::Tensor& input : inputs) {
     if (!input.defined()) return absl::InvalidArgumentError("an input is an undefined tensor");
   }
-  return CheckPasses(options);
+  return CheckPasses(options, inputs);
 }
 
 }  // namespace
@@ -34,19 +35,29 @@ absl::StatusOr<Profile> ProfileGraph(const GraphModel& model, const std::vector<
                                      const at::Tensor& target, const ProfileOptions& options) {
   absl::Status status = CheckRequest(model, inputs, options);
   if (!status.ok()) return status;
-  absl::StatusOr<MemoryMeter*> meter = MeterOrInstalled(options.meter);
-  if (!meter.ok()) return meter.status();
+  const absl::StatusOr<ProfileMeters> meters = MakeProfileMeters(options);
+  if (!meters.ok()) return meters.status();
   try {
     const GradientsAside aside(model);
     model.EnsureGradients();
-    const absl::StatusOr<Passes<NodeSample>> passes = RunPasses<NodeSample>(
-        options, 2 * model.size(), [&](const std::function<void()>& node_done) {
-          return RunGraphProfilePass(model, inputs, target, *meter, node_done);
-        });
+    CostMeter costs(meters->memory, meters->timer.get());
+    WholeSteps steps = MakeWholeSteps(options, inputs, meters->timer.get(), [&] {
+      const StateGuard restore(model.buffers());
+      return PlainGraphStep(model, inputs, target, meters->memory).status();
+    });
+    absl::StatusOr<Passes<NodeSample>> passes = RunPasses<NodeSample>(
+        options, 2 * model.size(),
+        [&](const std::function<void()>& node_done) {
+          return RunGraphProfilePass(model, inputs, target, &costs, node_done);
+        },
+        &steps);
     if (!passes.ok()) return passes.status();
+    FinishTimes(options, steps, 0, &*passes);
     absl::StatusOr<Graph> graph = MakeGraph(model, *passes, !options.bytes_only);
     if (!graph.ok()) return graph.status();
-    return Profile{model.name(), DescribeDevice(), *std::move(graph),
+    absl::StatusOr<Device> device = ProfiledDevice(options);
+    if (!device.ok()) return device.status();
+    return Profile{model.name(), *std::move(device), *std::move(graph),
                    options.bytes_only ? CostSource::kBytesOnly : CostSource::kMeasured};
   } catch (...) {
     return CurrentExceptionToStatus("profiling", absl::StatusCode::kInternal);

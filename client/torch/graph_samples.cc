@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/median.h"
 
 namespace stowage {
 namespace {
@@ -54,8 +53,6 @@ absl::StatusOr<Vertex> Combine(const GraphModel& model, int v, const Passes<Node
   Vertex vertex = VertexOf(model, v);
   const NodeSample& first = passes.front()[static_cast<size_t>(v)];
   TakeBytes(first, &vertex);
-  std::vector<Nanos> forward;
-  std::vector<Nanos> backward;
   for (const std::vector<NodeSample>& pass : passes) {
     const NodeSample& sample = pass[static_cast<size_t>(v)];
     if (!SameBytes(first, sample)) {
@@ -63,12 +60,11 @@ absl::StatusOr<Vertex> Combine(const GraphModel& model, int v, const Passes<Node
           absl::StrCat(model.Describe(v), ": its tensors change their size from run to run"));
     }
     TakeMost(sample, &vertex);
-    forward.insert(forward.end(), {sample.forward_time, sample.forward_saving_time});
-    backward.push_back(sample.backward_time);
   }
   if (with_times) {
-    vertex.forward_time = Median(std::move(forward));
-    vertex.backward_time = Median(std::move(backward));
+    const StageTimes times = TimesOf(passes, static_cast<size_t>(v));
+    vertex.forward_time = times.forward.median;
+    vertex.backward_time = times.backward.median;
   }
   // What it changes is nowhere listed, so a recompute could not be undone.
   const bool hidden_state = vertex.stateful && model.node(v).buffers.empty();

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "client/torch/buffer_watch.h"
-#include "client/torch/cost_meter.h"
 #include "client/torch/model_state.h"
 #include "client/torch/saved_tensor_scope.h"
 #include "client/torch/stage_runner.h"
@@ -30,10 +29,10 @@ std::vector<std::vector<at::Tensor>> BuffersByStage(const ChainModel& model) {
 
 class Pass {
  public:
-  Pass(const ChainModel& model, const at::Tensor& input, const at::Tensor& target,
-       MemoryMeter* meter, const std::function<void()>& stage_done)
+  Pass(const ChainModel& model, const at::Tensor& input, const at::Tensor& target, CostMeter* costs,
+       const std::function<void()>& stage_done)
       : model_(model),
-        meter_(meter),
+        costs_(costs),
         stage_done_(stage_done),
         runner_(&model),
         buffers_(model, BuffersByStage(model)),
@@ -52,6 +51,8 @@ class Pass {
       activation(last).reset();
       for (l = last; l >= 1; --l) SaveAndBackward(l);
       for (l = 1; l <= last; ++l) buffers_.CheckUntouched(l);
+      l = last;
+      costs_->Finish();
     } catch (...) {
       return CurrentExceptionToStatus(model_.Describe(l), absl::StatusCode::kInvalidArgument);
     }
@@ -66,9 +67,8 @@ class Pass {
   void Forward(int l) {
     buffers_.CheckUntouched(l);
     const RandomState random = RandomState::Capture();
-    const Cost cost =
-        Measure(meter_, [&] { activation(l) = runner_.Forward(l, activation(l - 1)); });
-    sample(l).forward_time = cost.time;
+    const Cost cost = costs_->Measure(
+        [&] { activation(l) = runner_.Forward(l, activation(l - 1)); }, &sample(l).forward_time);
     sample(l).output = cost.kept;
     sample(l).forward_overhead = cost.overhead();
     sample(l).random = RandomState::Capture() != random;
@@ -79,16 +79,17 @@ class Pass {
   }
 
   void SaveAndBackward(int l) {
-    const Bytes before = meter_->current();
+    const Bytes before = costs_->live();
     SavedForward saved;
-    const Cost forward = Measure(meter_, [&] {
-      const SavedTensorScope scope;
-      saved = runner_.ForwardSaving(l, activation(l - 1));
-      for (const StoragePtr& tensor : scope.OwnedByGraph(saved.output.device())) {
-        sample(l).saved_tensors.push_back(Bytes(static_cast<int64_t>(tensor->nbytes())));
-      }
-    });
-    sample(l).forward_saving_time = forward.time;
+    const Cost forward = costs_->Measure(
+        [&] {
+          const SavedTensorScope scope;
+          saved = runner_.ForwardSaving(l, activation(l - 1));
+          for (const StoragePtr& tensor : scope.OwnedByGraph(saved.output.device())) {
+            sample(l).saved_tensors.push_back(Bytes(static_cast<int64_t>(tensor->nbytes())));
+          }
+        },
+        &sample(l).forward_saving_time);
     sample(l).saved = forward.kept;
     sample(l).forward_saving_overhead = forward.overhead();
     CheckOwnsOutput(saved.output, forward.kept);
@@ -96,20 +97,21 @@ class Pass {
       throw StageRuleError("its output takes other memory with a graph than without");
     }
 
-    const Cost backward = Measure(meter_, [&] {
-      gradient_ = runner_.Backward(l, saved, std::move(gradient_));
-      saved = {};
-    });
-    sample(l).backward_time = backward.time;
+    const Cost backward = costs_->Measure(
+        [&] {
+          gradient_ = runner_.Backward(l, saved, std::move(gradient_));
+          saved = {};
+        },
+        &sample(l).backward_time);
     sample(l).backward_overhead = backward.peak;
     // The gradient of the input took the place of that of the output.
-    sample(l - 1).output_gradient = meter_->current() - before + sample(l).output_gradient;
+    sample(l - 1).output_gradient = costs_->live() - before + sample(l).output_gradient;
     if (l > 1) activation(l - 1).reset();
     if (stage_done_) stage_done_();
   }
 
   const ChainModel& model_;
-  MemoryMeter* meter_;
+  CostMeter* costs_;
   const std::function<void()>& stage_done_;
   StageRunner runner_;
   BufferWatch buffers_;
@@ -123,11 +125,16 @@ class Pass {
 
 absl::StatusOr<std::vector<StageSample>> RunProfilePass(const ChainModel& model,
                                                         const at::Tensor& input,
-                                                        const at::Tensor& target,
-                                                        MemoryMeter* meter,
+                                                        const at::Tensor& target, CostMeter* costs,
                                                         const std::function<void()>& stage_done) {
   const StateGuard restore(model.buffers());
-  return Pass(model, input, target, meter, stage_done).Run();
+  return Pass(model, input, target, costs, stage_done).Run();
+}
+
+Bytes StoredBytes(const std::vector<StageSample>& pass) {
+  Bytes bytes;
+  for (const StageSample& sample : pass) bytes += sample.saved;
+  return bytes;
 }
 
 }  // namespace stowage

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/torch/chain_model.h"
-#include "client/torch/memory_meter.h"
+#include "client/torch/cost_meter.h"
 #include "solvers/model/units.h"
 
 namespace stowage {
@@ -34,13 +34,16 @@ struct StageSample {
 // Samples of stages 1..L+1 at their numbers; at 0 only output_gradient has a meaning. Holds all
 // activations, but the saved tensors of one stage at a time. Buffers and random state are left as
 // they were, gradients are added to. `stage_done`, if given, is called 2 (L + 1) times.
+// Nothing asks the device to wait, or for a time, before the last stage has been given to it.
 // INVALID_ARGUMENT, naming the stage, if the model cannot run on these tensors; RESOURCE_EXHAUSTED
 // out of memory.
 absl::StatusOr<std::vector<StageSample>> RunProfilePass(const ChainModel& model,
                                                         const at::Tensor& input,
-                                                        const at::Tensor& target,
-                                                        MemoryMeter* meter,
+                                                        const at::Tensor& target, CostMeter* costs,
                                                         const std::function<void()>& stage_done);
+
+// What a step that stores everything stores.
+Bytes StoredBytes(const std::vector<StageSample>& pass);
 
 }  // namespace stowage
 

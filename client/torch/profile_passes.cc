@@ -1,0 +1,81 @@
+#include "client/torch/profile_passes.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/torch/device_description.h"
+#include "client/torch/tracking_allocator.h"
+#include "client/torch/transfer_meter.h"
+
+namespace stowage {
+namespace {
+
+// One or two say nothing about how far they can be trusted.
+constexpr int kLeastSteps = 3;
+
+std::string WhyNoSteps(const ProfileOptions& options, const std::vector<at::Tensor>& inputs) {
+  if (!options.calibrate) return "not asked for";
+  if (options.bytes_only) return "only bytes were measured";
+  if (options.repeats < kLeastSteps) {
+    return absl::StrCat("takes ", kLeastSteps, " passes at least");
+  }
+  for (const at::Tensor& input : inputs) {
+    if (input.requires_grad())
+      return "the input needs a gradient, which a plain step does not make";
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::Status CheckPasses(const ProfileOptions& options, const std::vector<at::Tensor>& inputs) {
+  if (options.warmup < 0 || options.repeats < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("warmup must be >= 0 and repeats >= 1, not ",
+                                                   options.warmup, " and ", options.repeats));
+  }
+  if (options.transfers && options.device == nullptr) {
+    return absl::InvalidArgumentError("transfers are measured on a device, and none is given");
+  }
+  const c10::Device device =
+      options.device == nullptr ? c10::Device(c10::DeviceType::CPU) : options.device->device();
+  for (const at::Tensor& input : inputs) {
+    if (input.device() == device) continue;
+    return absl::InvalidArgumentError(absl::StrCat("an input is on ", input.device().str(),
+                                                   ", the device to profile on is ", device.str()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ProfileMeters> MakeProfileMeters(const ProfileOptions& options) {
+  if (options.device != nullptr)
+    return ProfileMeters{options.device->meter(), options.device->MakeTimer()};
+  absl::StatusOr<MemoryMeter*> meter = MeterOrInstalled(options.meter);
+  if (!meter.ok()) return meter.status();
+  return ProfileMeters{*meter, MakeSteadyTimer()};
+}
+
+absl::StatusOr<Device> ProfiledDevice(const ProfileOptions& options) {
+  Device device = DescribeDevice(options.device);
+  if (!options.transfers) return device;
+  absl::StatusOr<MeasuredTransfers> measured = MeasureTransfers(options.device);
+  if (!measured.ok()) return measured.status();
+  const TransferModel& model = measured->model;
+  device.duplex = model.full_duplex ? Duplex::kFull : Duplex::kHalf;
+  device.host_memory = model.host_memory;
+  device.to_host_bytes_per_second = model.to_host.bytes_per_second;
+  device.to_host_latency = model.to_host.latency;
+  device.to_device_bytes_per_second = model.to_device.bytes_per_second;
+  device.to_device_latency = model.to_device.latency;
+  if (options.report != nullptr) options.report->transfers = *std::move(measured);
+  return device;
+}
+
+WholeSteps MakeWholeSteps(const ProfileOptions& options, const std::vector<at::Tensor>& inputs,
+                          StageTimer* timer, std::function<absl::Status()> step) {
+  std::string why_not = WhyNoSteps(options, inputs);
+  if (!why_not.empty()) return WholeSteps(std::move(why_not));
+  const bool on_host = options.device == nullptr || options.device->device().is_cpu();
+  return WholeSteps(timer, std::move(step), on_host ? FreeHostMemory() : Bytes(kMaxTotal));
+}
+
+}  // namespace stowage
