@@ -27,8 +27,6 @@ constexpr double kLateSeconds = 0.1;
 // Networks that the load asks for; the first ask of each is a miss.
 constexpr int kNetworks = 40;
 constexpr int kStages = 40;
-// Plans that are asked for before the load begins: more than the cache holds, 8 KB and more each.
-constexpr int kFilling = 700;
 constexpr int kFirstFilling = 100000000;  // beyond all networks that are asked for later
 constexpr size_t kParts = 10;             // of the time
 
@@ -43,7 +41,7 @@ class Mixed {
 
   // The cache, so that it does not grow any more.
   void Fill() {
-    for (int i = 0; i < kFilling; ++i) {
+    for (int i = 0; i < options_.filling; ++i) {
       while (driver_.open() >= options_.in_flight / 4) driver_.Poll(milliseconds(20));
       StartCompute("filling", kFirstFilling + i, milliseconds(20000));
     }

@@ -14,6 +14,8 @@ namespace stowage {
 struct MixedOptions {
   std::vector<std::string> stowaged;
   double seconds = 600;
+  // Plans asked for before the load begins. What leaks shows only if the cache is full by then.
+  int filling = 0;
   int in_flight = 16;
   uint64_t seed = 1;
   // Called now and then to break and mend what the service uses; may be empty.
