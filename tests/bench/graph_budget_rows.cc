@@ -48,19 +48,24 @@ absl::StatusOr<Way> Solve(const GraphSolver& solver, const Graph& graph, BudgetR
 
 absl::StatusOr<Way> Train(const Graph& graph, const BudgetRow& row) {
   const Nanos start = ThreadCpu();
-  const absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
-  if (!folded.ok()) return folded.status();
-  const absl::StatusOr<ComputeOrder> order =
-      CheckpointTraining(graph, *folded, OpGraph(folded->graph), {});
-  if (!order.ok()) return order.status();
+  const absl::StatusOr<Schedule> schedule = CheckpointTrainingSchedule(graph);
+  if (!schedule.ok()) return schedule.status();
   FrontierBuilder builder(graph);
-  const absl::Status status =
-      builder.Add(WithDiscards(graph, UnfoldCompute(*folded, ToSchedule(*order))));
+  const absl::Status status = builder.Add(*schedule);
   if (!status.ok()) return status;
   return WayOf(builder.Build({}), row, ThreadCpu() - start);
 }
 
 }  // namespace
+
+absl::StatusOr<Schedule> CheckpointTrainingSchedule(const Graph& graph) {
+  const absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
+  if (!folded.ok()) return folded.status();
+  const absl::StatusOr<ComputeOrder> order =
+      CheckpointTraining(graph, *folded, OpGraph(folded->graph), {});
+  if (!order.ok()) return order.status();
+  return WithDiscards(graph, UnfoldCompute(*folded, ToSchedule(*order)));
+}
 
 const std::vector<std::string>& BudgetNetworks() {
   static const auto* const kNames = new std::vector<std::string>{

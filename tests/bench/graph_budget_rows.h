@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/units.h"
+#include "solvers/plan/schedule.h"
 
 namespace stowage {
 
@@ -30,6 +31,11 @@ const std::vector<std::string>& BudgetNetworks();
 // At the batch sizes of Feng & Huang 2018; "decoder_24" is MakeDecoder's default, any other name
 // one of AllNetworks() at batch 16. INVALID_ARGUMENT: unknown name.
 absl::StatusOr<BudgetNetwork> MakeBudgetNetwork(const std::string& name);
+
+// Training with the checkpoints of Feng & Huang 2018, Algorithm 6: what CheckpointTraining
+// (solvers/graph/budget/checkpoint_training.h) does, each tensor dropped after its last use. The referee
+// may refuse it where values are written over in place.
+absl::StatusOr<Schedule> CheckpointTrainingSchedule(const Graph& graph);
 
 struct Way {
   Bytes least_peak;  // that it finds

@@ -32,6 +32,7 @@ struct PaperFigures {
   std::optional<int> f_random;
   std::optional<int> f_chen;
   int f_theirs = 0;
+  int f_time_overhead = 0;  // per cent, of their checkpoints' step over plain training's
   // FS.
   int fs_vertices = 0;
   double fs_seconds = 0;
