@@ -21,6 +21,11 @@ struct Outcome {
   Digest buffers;
   Digest parameters;
   RandomState random;
+
+  friend bool operator==(const Outcome& a, const Outcome& b) {
+    return a.loss == b.loss && a.gradients == b.gradients && a.buffers == b.buffers &&
+           a.parameters == b.parameters && a.random == b.random;
+  }
 };
 
 void ExpectEqual(const Outcome& plain, const Outcome& planned);

@@ -1,0 +1,146 @@
+#include "tests/bench/torch/trained_network.h"
+
+#include <torch/torch.h>
+
+#include <utility>
+#include <variant>
+
+#include "client/models/network_model.h"
+#include "client/torch/chain_executor.h"
+#include "client/torch/graph_executor.h"
+#include "client/torch/graph_profiler.h"
+#include "client/torch/plain_step.h"
+
+namespace stowage {
+namespace {
+
+constexpr uint64_t kSeed = 1;
+
+bool IsDecoder(const std::string& name) { return name == kDecoder || name == kTiedDecoder; }
+
+// Small, yet no smaller than the network takes.
+int64_t SmallImage(const std::string& name) {
+  if (name.rfind("inception", 0) == 0) return 96;
+  if (name.rfind("alexnet", 0) == 0) return 64;
+  // Few stages with many parameters: on smaller images the gradients of these are most of a step.
+  if (name == "resnet18" || name == "resnet34") return 96;
+  // A third of a thousand blocks, of which none makes the image smaller at the start.
+  if (name == "resnet1001") return 16;
+  return 32;
+}
+
+absl::StatusOr<Network> DescribedBy(const NetworkChoice& choice) {
+  if (IsDecoder(choice.name)) {
+    DecoderOptions decoder = choice.decoder;
+    decoder.batch = choice.batch;
+    return MakeDecoder(decoder);
+  }
+  NetworkOptions options;
+  options.name = choice.name;
+  options.image = choice.image > 0 ? choice.image : SmallImage(choice.name);
+  options.batch = choice.batch;
+  options.classes = choice.classes;
+  return MakeNetwork(options);
+}
+
+absl::StatusOr<Sample> DataFor(const NetworkChoice& choice, const Network& network) {
+  if (IsDecoder(choice.name)) {
+    return MakeTokenSample(choice.batch, choice.decoder.length, choice.decoder.vocabulary, kSeed);
+  }
+  return MakeImageSample(choice.batch, network.ops.front().shape.back(), choice.classes, kSeed);
+}
+
+}  // namespace
+
+std::vector<std::string> TrainedNames() {
+  std::vector<std::string> names = ModelNames();
+  names.emplace_back(kDecoder);
+  names.emplace_back(kTiedDecoder);
+  return names;
+}
+
+DecoderOptions NetworkChoice::SmallDecoder() {
+  DecoderOptions options;
+  options.layers = 6;
+  options.width = 64;
+  options.heads = 4;
+  options.length = 64;
+  options.vocabulary = 200;
+  return options;
+}
+
+const char* ToString(Form form) { return form == Form::kChain ? "chain" : "graph"; }
+
+absl::StatusOr<std::unique_ptr<TrainedNetwork>> TrainedNetwork::Make(const NetworkChoice& choice,
+                                                                     Form form) {
+  const absl::StatusOr<Network> network = DescribedBy(choice);
+  if (!network.ok()) return network.status();
+  absl::StatusOr<Sample> sample = DataFor(choice, *network);
+  if (!sample.ok()) return sample.status();
+  torch::manual_seed(kSeed);
+  NetworkModelOptions options;
+  options.tied_embedding = choice.name == kTiedDecoder;
+  auto made = std::unique_ptr<TrainedNetwork>(new TrainedNetwork());
+  if (form == Form::kChain) made->chain_ = ChainModelOf(*network, options);
+  if (form == Form::kGraph) made->graph_ = GraphModelOf(*network, options);
+  made->sample_ = *std::move(sample);
+  made->tensors().EnsureGradients();
+  return made;
+}
+
+const ModelTensors& TrainedNetwork::tensors() const {
+  return chain_ ? static_cast<const ModelTensors&>(*chain_) : *graph_;
+}
+
+Bytes TrainedNetwork::parameter_bytes() const {
+  Bytes bytes;
+  for (const at::Tensor& parameter : tensors().parameters()) {
+    bytes += Bytes(static_cast<int64_t>(parameter.nbytes()));
+  }
+  return bytes;
+}
+
+absl::StatusOr<Profile> TrainedNetwork::Measure(const ProfileOptions& options) const {
+  if (chain_) return ProfileChain(*chain_, sample_.input, sample_.target, options);
+  return ProfileGraph(*graph_, {sample_.input}, sample_.target, options);
+}
+
+// A graph's input goes where the plan drops it, if nobody else holds it: hence a copy for each step.
+absl::StatusOr<StepReport> TrainedNetwork::Plain() const {
+  if (chain_) return PlainStep(*chain_, sample_.input, sample_.target);
+  return PlainGraphStep(*graph_, {sample_.input.clone()}, sample_.target);
+}
+
+absl::StatusOr<Step> TrainedNetwork::Planned(const Problem& problem, const Schedule& schedule,
+                                             ExecutionDevice* device) const {
+  if (chain_) {
+    auto made = ChainExecutor::Create(&*chain_, std::get<Chain>(problem), schedule, device);
+    if (!made.ok()) return made.status();
+    return Step([this, executor = std::shared_ptr<ChainExecutor>(*std::move(made))] {
+      return executor->Step(sample_.input, sample_.target);
+    });
+  }
+  auto made = GraphExecutor::Create(&*graph_, std::get<Graph>(problem), schedule, device);
+  if (!made.ok()) return made.status();
+  return Step([this, executor = std::shared_ptr<GraphExecutor>(*std::move(made))] {
+    return executor->Step({sample_.input.clone()}, sample_.target);
+  });
+}
+
+ProfileOptions OnePass() {
+  ProfileOptions options;
+  options.repeats = 1;
+  return options;
+}
+
+int ParametersWithoutGradient(const ModelTensors& model) {
+  int without = 0;
+  for (const at::Tensor& parameter : model.parameters()) {
+    if (!parameter.requires_grad()) continue;
+    const at::Tensor& gradient = parameter.grad();
+    without += gradient.defined() && gradient.ne(0).any().item<bool>() ? 0 : 1;
+  }
+  return without;
+}
+
+}  // namespace stowage
