@@ -1,7 +1,9 @@
 #include "client/torch/saved_tensor_scope.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
@@ -70,16 +72,41 @@ class RememberingHooks final : public torch::autograd::SavedVariableHooks {
   std::shared_ptr<int> counted_;
 };
 
+std::atomic<torch::autograd::Engine*> engine_before{nullptr};
+
+// Only the hooks are other than those of the engine before. A backward that a scope's forward runs, and
+// notes on nodes for anomaly detection, are its business: Python's take the interpreter's lock and are
+// what Python expects of every node.
 class RememberingEngine final : public torch::autograd::Engine {
  public:
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
     return std::make_unique<RememberingHooks>(current_record);
   }
+
+  torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
+                                         const torch::autograd::variable_list& inputs,
+                                         bool keep_graph, bool create_graph, bool accumulate_grad,
+                                         const torch::autograd::edge_list& outputs) override {
+    return Before()->execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+  }
+
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
+      const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
+      std::shared_ptr<torch::autograd::Node> graph_root,
+      torch::autograd::InputBuffer&& input_buffer) override {
+    return Before()->execute_with_graph_task(graph_task, std::move(graph_root),
+                                             std::move(input_buffer));
+  }
+
+  std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override {
+    return Before()->make_anomaly_metadata();
+  }
+
+ private:
+  static torch::autograd::Engine* Before() { return engine_before.load(); }
 };
 
-std::atomic<torch::autograd::Engine*> engine_before{nullptr};
-
-// Never destroyed: its threads, if it ever had any, would have to be stopped first.
+// Never destroyed: others may ask for it to the end. It has no threads, since it runs nothing itself.
 torch::autograd::Engine& OwnEngine() {
   static auto* const engine = new RememberingEngine();
   return *engine;
@@ -122,6 +149,12 @@ std::vector<StoragePtr> SavedTensorScope::OwnedByGraph(c10::Device device) const
 
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
                                      const std::function<at::Tensor()>& forward) {
+  if (!at::SavedTensorDefaultHooks::is_enabled()) {
+    throw StageRuleError(absl::StrCat(
+        "what its graph holds cannot go to the host as the plan has it, since saved-tensor hooks "
+        "are forbidden here: ",
+        *at::SavedTensorDefaultHooks::get_disabled_error_message()));
+  }
   const SavedTensorScope scope;
   const Bytes before = device->meter()->current();
   const at::Tensor output = forward();

@@ -3,8 +3,9 @@
 //
 // It gives autograd hooks for what this thread saves meanwhile. They keep the tensors as autograd
 // would, check as it does that nobody has written over them since, and remember their storages. No
-// other thread sees a difference, whatever engine is installed, also that of an embedded Python, whose
-// own hooks then do not see what is saved in the scope.
+// other thread sees a difference, whatever engine is installed, also that of an embedded Python. Hooks
+// that Python has in force around a scope do not see what is saved in it, as those around an inner pair
+// of Python's own hooks do not; all else that this thread asks an engine for, the installed one does.
 #ifndef STOWAGE_CLIENT_TORCH_SAVED_TENSOR_SCOPE_H_
 #define STOWAGE_CLIENT_TORCH_SAVED_TENSOR_SCOPE_H_
 
@@ -41,7 +42,8 @@ class SavedTensorScope {
 
 // What of the graph that `forward` makes can go to host memory, as OwnedByGraph. `forward` returns its
 // output, or nothing if that has no memory of its own. Throws StageRuleError where the graph holds
-// more than output and saved tensors.
+// more than output and saved tensors, and where saved-tensor hooks are forbidden (Python's
+// disable_saved_tensors_hooks).
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
                                      const std::function<at::Tensor()>& forward);
 

@@ -1,7 +1,9 @@
 #include "client/torch/saved_tensor_scope.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 #include <torch/torch.h>
@@ -11,6 +13,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "client/torch/simulated_device.h"
+#include "client/torch/torch_status.h"
 
 namespace stowage {
 namespace {
@@ -127,7 +132,20 @@ class ForeignEngine final : public torch::autograd::Engine {
     ++asked;
     return nullptr;
   }
+  torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
+                                         const torch::autograd::variable_list& inputs,
+                                         bool keep_graph, bool create_graph, bool accumulate_grad,
+                                         const torch::autograd::edge_list& outputs) override {
+    ++executed;
+    return Engine::execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+  }
+  std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override {
+    ++notes;
+    return Engine::make_anomaly_metadata();
+  }
   int asked = 0;
+  int executed = 0;
+  int notes = 0;
 };
 
 TEST(SavedTensorScope, AnotherEngineStaysInForceOutsideOfScopes) {
@@ -144,6 +162,49 @@ TEST(SavedTensorScope, AnotherEngineStaysInForceOutsideOfScopes) {
   EXPECT_EQ(&torch::autograd::Engine::get_default_engine(), &foreign);
   x.exp().sum().backward();
   EXPECT_GT(foreign.asked, 0);
+}
+
+// As a penalty on gradients does it.
+TEST(SavedTensorScope, ABackwardInAScopeIsRunByTheEngineThatIsInstalled) {
+  auto& foreign = static_cast<ForeignEngine&>(ForeignEngine::Get());
+  torch::autograd::set_default_engine_stub(&ForeignEngine::Get);
+  const int executed = foreign.executed;
+  const int notes = foreign.notes;
+  const at::Tensor x = Leaf(8);
+  const auto penalty = [&x] {
+    const at::Tensor slope = torch::autograd::grad({x.exp().sum()}, {x}, {}, true, true)[0];
+    return slope.square().sum();
+  };
+  const at::Tensor expected = torch::autograd::grad({penalty()}, {x})[0];
+  torch::autograd::AnomalyMode::set_enabled(true);
+  at::Tensor loss;
+  {
+    const SavedTensorScope scope;
+    loss = penalty();
+    EXPECT_THAT(Sizes(scope), testing::Contains(32));
+  }
+  torch::autograd::AnomalyMode::set_enabled(false);
+  EXPECT_EQ(foreign.executed, executed + 3);
+  EXPECT_GT(foreign.notes, notes);
+  loss.backward();
+  EXPECT_TRUE(x.grad().equal(expected));
+}
+
+TEST(SavedTensorScope, WhereHooksAreForbiddenNothingCanMove) {
+  const CopyCost cost{int64_t{1} << 30, Nanos(1)};
+  const auto device =
+      SimulatedDevice::Create({cost, cost, /*full_duplex=*/true, Bytes(1 << 20)}).value();
+  const at::Tensor x = Leaf(8);
+  const auto forward = [&x] { return x.exp().exp(); };
+  EXPECT_EQ(MovableParts(device.get(), forward).size(), 1U);
+  at::SavedTensorDefaultHooks::disable("none here");
+  try {
+    MovableParts(device.get(), forward);
+    ADD_FAILURE();
+  } catch (const StageRuleError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("hooks are forbidden here: none here"));
+  }
+  at::SavedTensorDefaultHooks::enable();
 }
 
 }  // namespace
