@@ -69,6 +69,7 @@ const std::vector<Room>& Rooms() {
       {"client/rpc",
        {"proto", "proto/codec", "solvers", "solvers/batch", "solvers/model", "solvers/plan",
         "<grpc>", "<protobuf>", "<openssl>"}},
+      {"client/probe", {"client/rpc", "solvers/base", "solvers/model"}},
       {"client/agent",
        {"client/torch", "client/rpc", "solvers", "solvers/model", "solvers/plan", "<torch>"}},
       {"client/cli",

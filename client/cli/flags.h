@@ -12,8 +12,8 @@
 #include "absl/time/time.h"
 #include "client/agent/agent_options.h"
 #include "client/models/models.h"
-#include "client/rpc/grpc_options.h"
 #include "client/rpc/plan_connection.h"
+#include "client/rpc/server_flags.h"
 #include "client/torch/chain_model.h"
 #include "client/torch/graph_model.h"
 #include "solvers/model/budget.h"
@@ -33,13 +33,6 @@ ABSL_DECLARE_FLAG(std::string, budgets);
 ABSL_DECLARE_FLAG(std::string, solver);
 ABSL_DECLARE_FLAG(int64_t, slots);
 ABSL_DECLARE_FLAG(bool, recompute_only);
-ABSL_DECLARE_FLAG(std::string, server);
-ABSL_DECLARE_FLAG(bool, tls);
-ABSL_DECLARE_FLAG(std::string, ca_file);
-ABSL_DECLARE_FLAG(std::string, cert_file);
-ABSL_DECLARE_FLAG(std::string, key_file);
-ABSL_DECLARE_FLAG(std::string, server_name);
-ABSL_DECLARE_FLAG(std::string, token_file);
 ABSL_DECLARE_FLAG(absl::Duration, timeout);
 ABSL_DECLARE_FLAG(std::string, format);
 ABSL_DECLARE_FLAG(bool, graph);
@@ -62,10 +55,6 @@ absl::StatusOr<AnyWorkload> AnyWorkloadFromFlags();
 
 // --budgets, split at commas.
 absl::StatusOr<std::vector<Budget>> BudgetsFromFlag();
-
-// The flags of commands that ask a server, after a command's own `flags`; and what they say.
-std::vector<std::string> WithServerFlags(std::vector<std::string> flags);
-GrpcOptions ServerFromFlags();
 
 // What an agent is told by the flags of a command that trains, all checked; a server that is away is
 // said.
