@@ -1,6 +1,8 @@
 """What must hold between the resources of a rendered overlay: what one names, another is."""
 import yaml
 
+from settings import check_fit, conf_values_of_text, quantity, with_variables
+
 
 def of_kind(resources, *kinds):
     return [resource for resource in resources if resource["kind"] in kinds]
@@ -22,15 +24,6 @@ def title(resource):
 
 def selected(selector, workload):
     return selector.items() <= workload["spec"]["template"]["metadata"]["labels"].items()
-
-
-def quantity(text):
-    """"2Gi", "100m", 4: as a number."""
-    text = str(text)
-    for suffix, factor in {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "m": 1e-3}.items():
-        if text.endswith(suffix):
-            return float(text[:-len(suffix)]) * factor
-    return float(text)
 
 
 def check_selectors(resources):
@@ -135,8 +128,24 @@ def check_memory_of_redis(resources):
             assert lines["maxmemory-policy"] == "allkeys-lru" and lines["appendonly"] == "no" and lines["save"] == '""'
 
 
+def settings(resources):
+    """The values that stowaged is given, by its file and its variables."""
+    pod, container = stowaged_container(resources)
+    name = next(volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume)
+    text = next(one["data"]["stowaged.conf"] for one in of_kind(resources, "ConfigMap") if one["metadata"]["name"] == name)
+    return with_variables(conf_values_of_text(text), {one["name"]: one["value"] for one in container["env"] if "value" in one})
+
+
+def check_room_and_time(resources):
+    pod, container = stowaged_container(resources)
+    command = container["lifecycle"]["preStop"]["exec"]["command"]
+    assert command[0] == "sleep", command
+    check_fit(settings(resources), quantity(container["resources"]["limits"]["memory"]), pod["terminationGracePeriodSeconds"],
+              pause=float(command[1]))
+
+
 def check_all(resources):
-    for check in (check_selectors, check_ports, check_references, check_hardening, check_memory_of_redis):
+    for check in (check_selectors, check_ports, check_references, check_hardening, check_memory_of_redis, check_room_and_time):
         check(resources)
 
 
