@@ -6,6 +6,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "client/torch/shape_scope.h"
+
 namespace stowage {
 namespace {
 
@@ -48,6 +50,7 @@ bool operator==(const RandomState& a, const RandomState& b) {
 
 BufferState BufferState::Capture(const std::vector<at::Tensor>& buffers) {
   const at::NoGradGuard no_grad;
+  const RealOperations real;
   BufferState state;
   state.buffers_ = buffers;
   for (const at::Tensor& buffer : buffers) {
@@ -59,6 +62,7 @@ BufferState BufferState::Capture(const std::vector<at::Tensor>& buffers) {
 
 void BufferState::Restore() const {
   const at::NoGradGuard no_grad;
+  const RealOperations real;
   for (size_t i = 0; i < buffers_.size(); ++i) {
     // variable_data has a version counter of its own; a plain copy_ would make saved tensors look
     // overwritten.
