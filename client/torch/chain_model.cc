@@ -29,6 +29,7 @@ bool ChainModel::NeedsInputGradient(int l) const {
 }
 
 std::string ChainModel::Describe(int l) const {
+  if (l == 0) return "the input";  // where a copy names an activation
   if (l > length()) return absl::StrCat("the loss (", loss_op_kind_, ")");
   return absl::StrCat("stage ", l, " (", stage(l).name, ", ", stage(l).op_kind, ")");
 }

@@ -15,6 +15,7 @@
 #include "client/torch/chain_profiler.h"
 #include "client/torch/model_state.h"
 #include "client/torch/plain_step.h"
+#include "client/torch/simulated_device.h"
 #include "client/torch/state_digest.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/plan/store_all_schedule.h"
@@ -277,6 +278,26 @@ TEST(ChainExecutorExceptionTest, AStageThatTrainsWhatItDoesNotListIsRefused) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("stage 1 (hidden, mul): it trains parameters that the stage does not"));
+}
+
+TEST_F(ChainExecutorTest, ACopyOfTheInputThatFailsIsNamed) {
+  const CopyCost cost{int64_t{8} << 30, Nanos(1000)};
+  const auto device = SimulatedDevice::Create({cost, cost, false, Bytes(1 << 20)}).value();
+  Schedule schedule = StoreAllSchedule(chain_);
+  const TensorKind kind = TensorKind::kActivation;
+  for (const Instruction& i : {PrefetchStart(kind, 0), PrefetchWait(kind, 0)}) {
+    schedule.insert(schedule.end() - 1, i);
+  }
+  for (const Instruction& i : {OffloadWait(kind, 0), OffloadStart(kind, 0)}) {
+    schedule.insert(schedule.begin() + 1, i);
+  }
+  const auto executor =
+      ChainExecutor::Create(&network_.model, chain_, schedule, device.get()).value();
+  device->FailCopyAfter(0);
+  const absl::Status status = executor->Step(network_.input, network_.target).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("(offload-wait activation 0), the input: the simulated copy failed"));
 }
 
 TEST(StateDigestTest, SeesEveryBit) {
