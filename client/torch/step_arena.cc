@@ -1,6 +1,6 @@
 #include "client/torch/step_arena.h"
 
-#include <cstdlib>
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -8,11 +8,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace stowage {
-namespace {
-
-constexpr int64_t kLeastAlignment = 64;
-
-}  // namespace
 
 class StepArena::Recorder final : public BlockSource {
  public:
@@ -51,14 +46,11 @@ class StepArena::Recorder final : public BlockSource {
 
 class StepArena::Region final : public BlockSource {
  public:
-  // Takes over `base`, which has the plan's extent and counts as reserved.
-  Region(TrackingAllocator* allocator, void* base, ArenaPlan plan)
-      : allocator_(allocator), base_(static_cast<char*>(base)), follower_(std::move(plan)) {}
+  // Takes over `base`, which the allocator reserved.
+  Region(SourcedAllocator* allocator, void* base, Bytes size)
+      : allocator_(allocator), base_(static_cast<char*>(base)), size_(size) {}
 
-  ~Region() override {
-    allocator_->Unreserve(follower_.plan().extent);
-    std::free(base_);
-  }
+  ~Region() override { allocator_->Unreserve(base_, size_); }
 
   void* Allocate(size_t size) override {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -70,7 +62,7 @@ class StepArena::Region final : public BlockSource {
 
   std::optional<size_t> Free(const void* block) override {
     const auto* const at = static_cast<const char*>(block);
-    if (at < base_ || at >= base_ + follower_.plan().extent.value()) return std::nullopt;
+    if (at < base_ || at >= base_ + size_.value()) return std::nullopt;
     const std::lock_guard<std::mutex> lock(mutex_);
     return static_cast<size_t>(follower_.Free(at - base_));
   }
@@ -80,9 +72,10 @@ class StepArena::Region final : public BlockSource {
     return retired_ && follower_.empty();
   }
 
-  void Restart() {
+  // A step by that plan begins.
+  void Restart(std::shared_ptr<const ArenaPlan> plan) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    follower_.Restart();
+    follower_.Restart(std::move(plan));
   }
 
   void Retire() {
@@ -90,88 +83,130 @@ class StepArena::Region final : public BlockSource {
     retired_ = true;
   }
 
-  ArenaReport report() const {
+  Bytes size() const { return size_; }
+
+  TraceFollower::Counts counts() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const ArenaPlan& plan = follower_.plan();
-    return {plan.extent, plan.live_peak, plan.stranded(), follower_.counts()};
+    return follower_.counts();
   }
 
  private:
-  TrackingAllocator* const allocator_;
+  SourcedAllocator* const allocator_;
   char* const base_;
+  const Bytes size_;
   mutable std::mutex mutex_;
   TraceFollower follower_;
   bool retired_ = false;
 };
 
-absl::StatusOr<std::unique_ptr<StepArena>> StepArena::Create(const StepArenaOptions& options) {
-  TrackingAllocator* const allocator = TrackingAllocator::Get();
+absl::StatusOr<std::unique_ptr<StepArena>> StepArena::Create(const StepArenaOptions& options,
+                                                             SourcedAllocator* allocator) {
   if (allocator == nullptr) {
-    return absl::FailedPreconditionError(
-        "no allocator to serve for: call TrackingAllocator::Install at the start of main");
+    const absl::StatusOr<SourcedAllocator*> installed = InstalledAllocator();
+    if (!installed.ok()) return installed.status();
+    allocator = *installed;
   }
-  const int64_t alignment = options.alignment.value();
-  if (alignment < kLeastAlignment || (alignment & (alignment - 1)) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("alignment: ", alignment, " is not a power of two of at least 64"));
+  StepArenaOptions used = options;
+  if (used.alignment == Bytes(0)) used.alignment = allocator->granularity();
+  const int64_t alignment = used.alignment.value();
+  if (used.alignment < allocator->granularity() || (alignment & (alignment - 1)) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("alignment: ", alignment,
+                                                   " is not a power of two of at least ",
+                                                   allocator->granularity().value()));
   }
   if (options.effort < 0) {
     return absl::InvalidArgumentError(absl::StrCat("effort: ", options.effort, " is negative"));
   }
-  return std::unique_ptr<StepArena>(new StepArena(allocator, options));
+  return std::unique_ptr<StepArena>(new StepArena(allocator, used));
 }
 
 StepArena::~StepArena() { Forget(); }
 
-absl::Status StepArena::Prepare() {
+absl::Status StepArena::Prepare(Bytes most) {
   if (open_) return absl::FailedPreconditionError("a step is running in the arena");
   if (recorder_ == nullptr) return absl::FailedPreconditionError("no step was recorded");
   absl::StatusOr<ArenaPlan> plan = recorder_->trace().Plan(options_.alignment, options_.effort);
   if (!plan.ok()) return plan.status();
-  Forget();
-  if (!allocator_->Reserve(plan->extent)) {
-    return absl::ResourceExhaustedError(absl::StrCat("a region of ", plan->extent.value(),
-                                                     " bytes is beyond the allocator's limit"));
+  latest_ = std::make_shared<const ArenaPlan>(*std::move(plan));
+  if (latest_->extent > most) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the step's blocks reach over ", latest_->extent.value(), " bytes, ",
+        latest_->stranded().value(), " of them stranded; there is room for ", most.value()));
   }
-  void* base = nullptr;
-  const auto extent = static_cast<size_t>(plan->extent.value());
-  if (posix_memalign(&base, static_cast<size_t>(options_.alignment.value()), extent) != 0) {
-    allocator_->Unreserve(plan->extent);
+  const absl::Status status = Reserve(latest_->extent);
+  if (status.ok()) plans_[recorded_] = latest_;
+  return status;
+}
+
+// A region of that size at least, and large enough for every plan.
+absl::Status StepArena::Reserve(Bytes size) {
+  size = std::max(size, options_.alignment);
+  for (const auto& [kind, plan] : plans_) size = std::max(size, plan->extent);
+  if (region_ != nullptr && region_->size() >= size) return absl::OkStatus();
+  Release();
+  void* const base = allocator_->Reserve(size, options_.alignment);
+  if (base == nullptr) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("the system has no region of ", extent, " bytes"));
+        absl::StrCat("there is no region of ", size.value(), " bytes within the memory's limit"));
   }
-  region_ = std::make_shared<Region>(allocator_, base, *std::move(plan));
+  region_ = std::make_shared<Region>(allocator_, base, size);
   allocator_->Add(region_);
   return absl::OkStatus();
 }
 
-void StepArena::Forget() {
+void StepArena::Release() {
   if (open_ || region_ == nullptr) return;
   region_->Retire();
   region_ = nullptr;
   allocator_->DropDone();
 }
 
-ArenaReport StepArena::report() const {
-  return region_ == nullptr ? ArenaReport() : region_->report();
+void StepArena::Forget(Kind kind) {
+  if (!open_) plans_.erase(kind);
 }
 
-void StepArena::Begin() {
-  open_ = true;
+void StepArena::Forget() {
+  if (open_) return;
+  plans_.clear();
+  latest_ = nullptr;
+  Release();
+}
+
+ArenaReport StepArena::report() const {
+  ArenaReport report;
   if (region_ != nullptr) {
-    region_->Restart();
-    before_ = TrackingAllocator::Enter(region_.get());
-    return;
+    report.reserved = region_->size();
+    report.counts = region_->counts();
   }
-  recorder_ = std::make_shared<Recorder>();
-  allocator_->Add(recorder_);
-  before_ = TrackingAllocator::Enter(recorder_.get());
+  if (latest_ != nullptr) {
+    report.extent = latest_->extent;
+    report.live_peak = latest_->live_peak;
+    report.stranded = latest_->stranded();
+  }
+  return report;
+}
+
+void StepArena::Begin(Kind kind) {
+  const auto plan = plans_.find(kind);
+  recording_ = plan == plans_.end() || !Reserve(Bytes(0)).ok();
+  if (!recording_) {
+    latest_ = plan->second;
+    region_->Restart(latest_);
+    before_ = allocator_->Enter(region_.get());
+  } else {
+    Release();
+    recorded_ = kind;
+    recorder_ = std::make_shared<Recorder>();
+    allocator_->Add(recorder_);
+    before_ = allocator_->Enter(recorder_.get());
+  }
+  open_ = true;
 }
 
 void StepArena::End() {
-  TrackingAllocator::Enter(before_);
+  allocator_->Enter(before_);
   open_ = false;
-  if (region_ != nullptr) return;
+  if (!recording_) return;
   recorder_->Close();
   allocator_->DropDone();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace stowage {
 namespace {
@@ -11,17 +12,18 @@ constexpr size_t kLookAhead = 16;
 
 }  // namespace
 
-void TraceFollower::Restart() {
+void TraceFollower::Restart(std::shared_ptr<const ArenaPlan> plan) {
+  plan_ = std::move(plan);
   next_ = 0;
   counts_ = {};
 }
 
 const PlannedBlock* TraceFollower::Match(int64_t size) {
-  const size_t end = std::min(plan_.blocks.size(), next_ + kLookAhead);
+  const size_t end = std::min(plan_->blocks.size(), next_ + kLookAhead);
   for (size_t i = next_; i < end; ++i) {
-    if (plan_.blocks[i].size != size) continue;
+    if (plan_->blocks[i].size != size) continue;
     next_ = i + 1;
-    return &plan_.blocks[i];
+    return &plan_->blocks[i];
   }
   return nullptr;
 }

@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
-#include <utility>
 
 #include "client/torch/allocation_trace.h"
 
@@ -27,16 +27,13 @@ class TraceFollower {
     int64_t departed = 0;  // from the plan; allocated otherwise
   };
 
-  explicit TraceFollower(ArenaPlan plan) : plan_(std::move(plan)) {}
-
-  // The next step begins. Blocks that are still in use stay where they are.
-  void Restart();
-  // The offset of the next allocation, if it gets one. O(log of the blocks in use).
+  // The next step begins, by that plan. Blocks that are still in use stay where they are.
+  void Restart(std::shared_ptr<const ArenaPlan> plan);
+  // The offset of the next allocation, if it gets one. Not before Restart. O(log of the blocks in use).
   std::optional<int64_t> Allocate(int64_t size);
   // The size of the block there, which is free from now on. It must be in use.
   int64_t Free(int64_t offset);
 
-  const ArenaPlan& plan() const { return plan_; }
   const Counts& counts() const { return counts_; }
   bool empty() const { return in_use_.empty(); }
 
@@ -45,7 +42,7 @@ class TraceFollower {
   const PlannedBlock* Match(int64_t size);
   bool IsFree(int64_t offset, int64_t size) const;
 
-  ArenaPlan plan_;
+  std::shared_ptr<const ArenaPlan> plan_;
   size_t next_ = 0;
   std::map<int64_t, int64_t> in_use_;  // offset -> size
   Counts counts_;

@@ -1,5 +1,6 @@
 // Trains reference networks on small images by chain plans, their steps served from one reserved region,
-// and holds what is reserved against what is used, and the time against that of ordinary blocks.
+// and holds what is reserved against what is used, and the time against that of ordinary blocks: pairs of
+// steps, one of each kind, in turns which comes first, on one thread.
 //
 // usage: arena_steps [network...]     exit code 1 if a step fails or departs from its trace
 #include <ATen/Parallel.h>
@@ -18,6 +19,7 @@
 #include "client/torch/chain_executor.h"
 #include "client/torch/chain_profiler.h"
 #include "client/torch/step_arena.h"
+#include "client/torch/tracking_allocator.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -26,7 +28,7 @@ namespace {
 constexpr int64_t kBatch = 4;
 constexpr int64_t kClasses = 10;
 constexpr int64_t kImage = 96;
-constexpr int kSteps = 5;
+constexpr int kPairs = 15;
 constexpr double kShares[] = {1.0, 0.7, 0.5};
 constexpr const char* kNetworks[] = {"resnet18",    "resnet50",     "resnet101", "densenet121",
                                      "densenet201", "inception_v3", "vgg11"};
@@ -51,8 +53,14 @@ absl::Status Step(const ChainModel& model, const Sample& sample, ChainExecutor* 
   return absl::OkStatus();
 }
 
-double Least(const std::vector<Nanos>& times) {
-  return static_cast<double>(std::min_element(times.begin(), times.end())->value());
+// Of the pairs, in rising order.
+std::vector<double> Ratios(const std::vector<Nanos>& a, const std::vector<Nanos>& b) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < a.size(); ++i) {
+    ratios.push_back(static_cast<double>(a[i].value()) / static_cast<double>(b[i].value()));
+  }
+  std::sort(ratios.begin(), ratios.end());
+  return ratios;
 }
 
 double MiB(Bytes bytes) { return static_cast<double>(bytes.value()) / (1 << 20); }
@@ -75,22 +83,28 @@ absl::StatusOr<bool> RunPlan(const std::string& name, const ChainModel& model, c
   const auto start = std::chrono::steady_clock::now();
   status = (*arena)->Prepare();
   const std::chrono::duration<double> planning = std::chrono::steady_clock::now() - start;
-  for (int i = 0; status.ok() && i < kSteps; ++i) {
-    status = Step(model, sample, executor->get(), arena->get(), &served);
-    status.Update(Step(model, sample, executor->get(), nullptr, &ordinary));
-    if (i == 0) served.times.clear();  // the region's pages were new
+  // The region's pages are new.
+  if (status.ok()) status = Step(model, sample, executor->get(), arena->get(), &served);
+  served.times.clear();
+  ordinary.times.clear();
+  for (int i = 0; status.ok() && i < 2 * kPairs; ++i) {
+    const bool in_region = (i + i / 2) % 2 == 0;
+    status = Step(model, sample, executor->get(), in_region ? arena->get() : nullptr,
+                  in_region ? &served : &ordinary);
   }
   if (!status.ok()) return status;
+  const std::vector<double> ratios = Ratios(served.times, ordinary.times);
   const ArenaReport report = (*arena)->report();
   const double over =
       static_cast<double>(report.extent.value()) / static_cast<double>(report.live_peak.value());
   const double reserved =
       static_cast<double>(served.reserved.value()) / static_cast<double>(served.last.peak.value());
-  std::printf("| %s | %.0f%% | %lld | %.2f | %.4f | %.4f | %lld | %lld | %.2f s | %.3f |\n",
-              name.c_str(), share * 100, static_cast<long long>(report.counts.served),
-              MiB(served.last.peak), over, reserved, static_cast<long long>(report.counts.outside),
-              static_cast<long long>(report.counts.departed), planning.count(),
-              Least(served.times) / Least(ordinary.times));
+  std::printf(
+      "| %s | %.0f%% | %lld | %.2f | %.4f | %.4f | %lld | %lld | %.2f s | %.3f (%.3f to %.3f) |\n",
+      name.c_str(), share * 100, static_cast<long long>(report.counts.served),
+      MiB(served.last.peak), over, reserved, static_cast<long long>(report.counts.outside),
+      static_cast<long long>(report.counts.departed), planning.count(), ratios[kPairs / 2],
+      ratios[kPairs / 4], ratios[kPairs - 1 - kPairs / 4]);
   std::fflush(stdout);
   return report.counts.departed == 0;
 }
@@ -122,7 +136,7 @@ int Run(std::vector<std::string> names) {
   if (names.empty()) names.assign(std::begin(kNetworks), std::end(kNetworks));
   std::printf(
       "| network | budget | blocks | peak [MiB] | extent / live peak | reserved / peak | outside | "
-      "departed | planned in | step time / ordinary |\n"
+      "departed | planned in | step time / ordinary, median of pairs (quartiles) |\n"
       "|---|---|---|---|---|---|---|---|---|---|\n");
   bool good = true;
   for (const std::string& name : names) {

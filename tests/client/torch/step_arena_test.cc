@@ -20,6 +20,7 @@
 #include "client/torch/model_state.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/state_digest.h"
+#include "client/torch/tracking_allocator.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
