@@ -7,6 +7,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/cuda_event.h"
 #include "client/torch/cuda_timer.h"
 #include "client/torch/torch_status.h"
 
@@ -34,21 +35,6 @@ class CudaMeter final : public MemoryMeter {
   const c10::DeviceIndex index_;
 };
 
-class Event {
- public:
-  Event() { C10_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
-  ~Event() { C10_CUDA_IGNORE_ERROR(cudaEventDestroy(event_)); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-
-  void Record(cudaStream_t stream) { C10_CUDA_CHECK(cudaEventRecord(event_, stream)); }
-  // What comes on the stream waits for it.
-  cudaError_t Block(cudaStream_t stream) { return cudaStreamWaitEvent(stream, event_, 0); }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
 cudaError_t CopyAll(const std::vector<CopyPiece>& pieces, cudaMemcpyKind kind,
                     cudaStream_t stream) {
   for (const CopyPiece& piece : pieces) {
@@ -64,7 +50,7 @@ class CudaCopy final : public DeviceCopy {
   CudaCopy(c10::Device device, cudaStream_t stream, const std::vector<CopyPiece>& pieces,
            cudaMemcpyKind kind)
       : device_(device) {
-    Event ready;
+    CudaEvent ready;
     ready.Record(Compute());
     C10_CUDA_CHECK(ready.Block(stream));
     const cudaError_t error = CopyAll(pieces, kind, stream);
@@ -91,7 +77,7 @@ class CudaCopy final : public DeviceCopy {
   cudaStream_t Compute() const { return c10::cuda::getCurrentCUDAStream(device_.index()).stream(); }
 
   const c10::Device device_;
-  Event done_;
+  CudaEvent done_;
   bool waited_ = false;
 };
 
