@@ -76,7 +76,8 @@ Agent::Agent(std::unique_ptr<TrainedModel> model, std::unique_ptr<PlanConnection
       planner_(model_.get(), connection_.get(), &options_, events_.get()),
       table_(std::max<int64_t>(options_.max_shapes, 1),
              std::max<int64_t>(
-                 {options_.drift.window, options_.report_after, options_.shadow_every, 1})) {
+                 {options_.drift.window, options_.report_after, options_.shadow_every, 1})),
+      arenas_(options_, events_.get()) {
   if (options_.agreement != nullptr) {
     agreed_.emplace(&planner_, options_.agreement.get(), &options_);
   }
@@ -94,6 +95,7 @@ bool Agent::SwitchedOff() {
   }
   if (killed_ == by.empty()) {
     killed_ = !killed_;
+    arenas_.Release();
     events_->Emit(KilledEvent{killed_, by});
   }
   return killed_;
@@ -117,6 +119,7 @@ PlannedShape* Agent::MeetAnew(const Batch& batch) {
 
 absl::Status Agent::Profile(const Batch& batch) {
   if (!valid_.ok() || SwitchedOff()) return valid_;
+  arenas_.Release();
   return planner_.Profile(batch, Meet(batch));
 }
 
@@ -159,6 +162,7 @@ AdoptedPlan Agent::Install(PreparedPlan prepared, PlannedShape* shape) {
 
 absl::StatusOr<PreparedPlan> Agent::MakePlan(const Batch& batch, const Budget& budget, bool refresh,
                                              PlannedShape* shape) {
+  arenas_.Release();
   if (agreed_) {
     return refresh ? agreed_->Refresh(batch, budget, shape) : agreed_->Plan(batch, budget, shape);
   }
@@ -170,6 +174,7 @@ absl::StatusOr<AdoptedPlan> Agent::PlanAnew(const Batch& batch, const Budget& bu
   if (!valid_.ok()) return valid_;
   if (SwitchedOff()) return NotPlanned("switched off: training is plain");
   PlannedShape* shape = MeetAnew(batch);
+  arenas_.TryAgain();
   absl::StatusOr<PreparedPlan> prepared = MakePlan(batch, budget, refresh, shape);
   if (!prepared.ok()) return prepared.status();
   AdoptedPlan adopted = Install(*std::move(prepared), shape);

@@ -25,6 +25,7 @@
 #include "client/agent/batch_planner.h"
 #include "client/agent/event_sink.h"
 #include "client/agent/plan_table.h"
+#include "client/agent/step_arenas.h"
 #include "client/agent/trained_model.h"
 #include "client/rpc/plan_connection.h"
 #include "client/torch/chain_model.h"
@@ -109,6 +110,8 @@ class Agent {
   const PlanConnection& connection() const { return *connection_; }
   const StepCounts& steps() const { return steps_; }
   const EventCounts& events() const { return events_->counts(); }
+  // Of the latest step by a plan: allocated and reserved bytes beside what there was for it.
+  const MemoryUse& memory() const { return memory_; }
   // Shapes that had to go for others.
   int64_t forgotten_shapes() const { return table_.evicted(); }
 
@@ -126,6 +129,8 @@ class Agent {
   absl::Status AgreeOnReplan(const Batch& batch, PlannedShape* shape);
   absl::StatusOr<PlannedShape*> ShapeToStepBy(const Batch& batch, PlannedShape* shape);
   absl::StatusOr<StepReport> PlannedRun(Batch batch, bool retries, PlannedShape* by);
+  Bytes RoomForRegion(Bytes beside, Bytes input, const PlannedShape& by) const;
+  void NoteMemory(const StepReport& report, Bytes before, const PlannedShape& by);
   absl::StatusOr<StepReport> ShadowStep(Batch batch, PlannedShape* shape);
   void NoteOutOfMemory(const absl::Status& status, Bytes got, bool retries, PlannedShape* shape);
   void NoteStep(const StepReport& report, PlannedShape* shape);
@@ -141,6 +146,8 @@ class Agent {
   std::optional<AgreedPlanner> agreed_;  // with options.agreement
   int64_t steps_since_agreement_ = 0;
   PlanTable table_;
+  StepArenas arenas_;
+  MemoryUse memory_;
   std::optional<BatchSignature> latest_;
   std::optional<Bytes> room_;  // for shapes that Plan is not called for
   bool killed_ = false;

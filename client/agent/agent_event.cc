@@ -104,6 +104,16 @@ struct Words {
     return absl::StrCat(event.batch, ": resumed by ", event.same_plan ? "the same" : "another",
                         " plan: ", event.words);
   }
+
+  const char* Kind(const ArenaEvent&) const { return "arena"; }
+  std::string Line(const ArenaEvent& event) const {
+    const std::string sizes = absl::StrCat(
+        "blocks of ", ToString(event.live_peak), " at once reach over ", ToString(event.extent),
+        ", ", ToString(event.stranded), " stranded, of ", ToString(event.room));
+    if (event.used) return absl::StrCat(event.batch, ": served from one region: ", sizes);
+    return absl::StrCat(event.batch, event.batch.empty() ? "" : ": ",
+                        "steps are served from no region: ", event.why, " (", sizes, ")");
+  }
 };
 
 }  // namespace

@@ -132,10 +132,22 @@ struct ResumedEvent {
   std::string words;
 };
 
+// The blocks of a step by a plan were given places in one region, which serves the steps to come; or it is
+// not used: all steps allocate as ever, until a plan is asked for anew.
+struct ArenaEvent {
+  std::string batch;
+  bool used = false;
+  Bytes extent;     // of the region
+  Bytes live_peak;  // of its blocks
+  Bytes stranded;   // the difference
+  Bytes room;       // what there is for the region
+  std::string why;  // it is not used
+};
+
 using AgentEvent =
     std::variant<BudgetSharedEvent, ProfileTakenEvent, CacheHitEvent, PlannedEvent, AdoptedEvent,
                  FellBackEvent, ReplanEvent, PlanFailedEvent, OutOfMemoryEvent, ShadowEvent,
-                 KilledEvent, ReportSentEvent, ReportRefusedEvent, ResumedEvent>;
+                 KilledEvent, ReportSentEvent, ReportRefusedEvent, ResumedEvent, ArenaEvent>;
 
 // "cache_hit", "out_of_memory", ...: of each type, for figures.
 const char* KindOf(const AgentEvent& event);

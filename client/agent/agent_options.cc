@@ -78,6 +78,11 @@ absl::Status CheckAgentOptions(const AgentOptions& options) {
     check.Fail("out_of_memory.retry_step", "true", "must not be set where ranks agree on plans");
   }
   check.AtLeast("shadow_every", options.shadow_every, 1);
+  if (options.arena) check.AtLeast("arena.region.effort", options.arena->region.effort, 0);
+  const bool elsewhere = options.device != nullptr && !options.device->device().is_cpu();
+  if (options.arena && options.arena->allocator == nullptr && elsewhere) {
+    check.Fail("arena.allocator", "null", "must be set for a device that is not the CPU");
+  }
   return check.status();
 }
 

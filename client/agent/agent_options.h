@@ -16,6 +16,7 @@
 #include "client/rpc/connect.h"
 #include "client/torch/chain_profiler.h"
 #include "client/torch/execution_device.h"
+#include "client/torch/step_arena.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 
@@ -40,6 +41,16 @@ struct OutOfMemoryOptions {
   // Zeroes the gradients, plans within less and makes the step once more: only for jobs whose every
   // step starts from zeroed gradients. The inputs of a graph then stay in memory during its steps.
   bool retry_step = false;
+};
+
+// Steps by plans get their memory from one region, at offsets planned from the first step of each plan and
+// shape of batch (client/torch/step_arena.h): what a step reserves is then known, and held against
+// `device_limit`, or the plan's budget where there is none. Planning takes up to a second or two, once for
+// each; a region that does not fit is not used (ArenaEvent). Reserved bytes are in Agent::memory.
+struct ArenaOptions {
+  StepArenaOptions region;
+  // That serves; it must outlive the agent. Null: the installed TrackingAllocator.
+  SourcedAllocator* allocator = nullptr;
 };
 
 struct AgentOptions {
@@ -77,6 +88,9 @@ struct AgentOptions {
   int64_t report_after = 20;
   DriftOptions drift;
   OutOfMemoryOptions out_of_memory;
+
+  // Absent: steps allocate as ever.
+  std::optional<ArenaOptions> arena;
 
   // Plans and predicts, but trains plain, and tells after every `shadow_every` steps of a shape.
   bool shadow = false;

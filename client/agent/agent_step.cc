@@ -101,12 +101,37 @@ absl::StatusOr<StepReport> Agent::PlannedRun(Batch batch, bool retries, PlannedS
   const absl::StatusOr<MemoryMeter*> meter = MeterOrInstalled(
       options_.device != nullptr ? options_.device->meter() : options_.profile.meter);
   if (!meter.ok()) return meter.status();
+  // What would outlive the recorded step, and then not come again.
+  if (arenas_.used()) model_->tensors().EnsureGradients();
   const Bytes before = (*meter)->current() - InputBytes(batch);
-  absl::StatusOr<StepReport> report = by->step->Run(std::move(batch));
+  const Bytes beside = (*meter)->reserved() - arenas_.reserved();
+  const Bytes input = InputBytes(batch);
+  absl::StatusOr<StepReport> report = arenas_.Run(
+      latest_->text(), by->adopted->digest, [&] { return RoomForRegion(beside, input, *by); },
+      [&] { return by->step->Run(std::move(batch)); });
   if (absl::IsResourceExhausted(report.status())) {
     NoteOutOfMemory(report.status(), (*meter)->peak() - before, retries, by);
   }
+  if (report.ok()) NoteMemory(*report, beside - input, *by);
   return report;
+}
+
+// Where no limit of the device is known, the plan's budget is for what is reserved, too.
+Bytes Agent::RoomForRegion(Bytes beside, Bytes input, const PlannedShape& by) const {
+  if (!options_.device_limit) return by.adopted->plan.budget - input;
+  const absl::StatusOr<DeviceBudget> shared =
+      BudgetOfDevice(model_->tensors(), *options_.device_limit);
+  return shared.ok() ? stowage::RoomForRegion(*shared, beside, input) : Bytes(0);
+}
+
+void Agent::NoteMemory(const StepReport& report, Bytes before, const PlannedShape& by) {
+  memory_ = MemoryUse();
+  memory_.budget = by.adopted->plan.budget;
+  memory_.peak = report.peak;
+  memory_.reserved_peak = report.peak_reserved - before;
+  if (options_.device_limit) memory_.device_limit = options_.device_limit->memory;
+  memory_.device_peak = report.peak_reserved;
+  arenas_.Describe(&memory_);
 }
 
 void Agent::NoteOutOfMemory(const absl::Status& status, Bytes got, bool retries,

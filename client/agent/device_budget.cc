@@ -73,7 +73,7 @@ std::vector<DeviceBudget::Item> Subtracted(const ModelTensors& model, const Devi
   items.push_back({"communication buckets", limit.buckets});
   items.push_back({"other tensors of the job", limit.other});
   items.push_back(
-      {absl::StrFormat("reserve (%g%% of the device)", limit.reserve * 100), Bytes(reserve)});
+      {absl::StrFormat("reserve (%g%% of the device)", limit.reserve * 100), Bytes(reserve), true});
   return items;
 }
 

@@ -42,6 +42,7 @@ struct DeviceBudget {
   struct Item {
     std::string what;
     Bytes bytes;
+    bool reserve = false;  // DeviceLimit::reserve
   };
   Bytes device;
   std::vector<Item> subtracted;  // all of them, zeros too
