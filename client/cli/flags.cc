@@ -33,6 +33,7 @@ ABSL_FLAG(bool, recompute_only, false,
 ABSL_FLAG(absl::Duration, timeout, absl::Seconds(60), "time for one plan");
 ABSL_FLAG(std::string, format, "text", "text or json");
 ABSL_FLAG(bool, graph, false, "the network as a graph, op by op, not as a chain of stages");
+ABSL_FLAG(bool, arena, false, "serve steps by plans from one reserved region");
 
 namespace stowage {
 
@@ -96,8 +97,11 @@ absl::StatusOr<AgentOptions> AgentOptionsFromFlags() {
   // What a plan does is to be seen as it is, not mended.
   options.out_of_memory.tries = 0;
   options.drift.replans = 0;
+  if (absl::GetFlag(FLAGS_arena)) options.arena = ArenaOptions();
   options.on_event = [](const AgentEvent& event) {
-    if (std::holds_alternative<FellBackEvent>(event)) Say(ToString(event));
+    const bool said =
+        std::holds_alternative<FellBackEvent>(event) || std::holds_alternative<ArenaEvent>(event);
+    if (said) Say(ToString(event));
   };
   return options;
 }

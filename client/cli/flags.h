@@ -36,6 +36,7 @@ ABSL_DECLARE_FLAG(bool, recompute_only);
 ABSL_DECLARE_FLAG(absl::Duration, timeout);
 ABSL_DECLARE_FLAG(std::string, format);
 ABSL_DECLARE_FLAG(bool, graph);
+ABSL_DECLARE_FLAG(bool, arena);
 
 namespace stowage {
 

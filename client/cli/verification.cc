@@ -68,6 +68,12 @@ std::vector<std::string> Faults(const Plan& plan, const Trajectory& run, const E
   return faults;
 }
 
+std::vector<std::string> Faults(const MemoryUse& memory) {
+  if (!memory.served || memory.reserved_peak <= memory.budget) return {};
+  return {
+      absl::StrCat("what is reserved, ", ToString(memory.reserved_peak), ", exceeds the budget")};
+}
+
 Verification::Verification(Agent* agent, const TrainedModel* plain, const Sample* sample,
                            uint64_t seed, int steps)
     : agent_(agent),
@@ -101,7 +107,9 @@ absl::StatusOr<Verified> Verification::Verify(const Budget& budget) {
   verified.equal = Compare(verified.run, plain_run_);
   verified.planned_transfers = Transfers(verified.adopted.plan.schedule);
   verified.executed_transfers = Transfers(verified.run.steps.front());
+  verified.memory = agent_->memory();
   verified.faults = Faults(verified.adopted.plan, verified.run, verified.equal);
+  for (std::string& fault : Faults(verified.memory)) verified.faults.push_back(std::move(fault));
   return verified;
 }
 

@@ -1,6 +1,7 @@
 #include "client/cli/verification_text.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,8 @@
 namespace stowage {
 namespace {
 
+constexpr size_t kColumns = 16;
+
 std::string PlannedAndExecuted(int planned, int executed) {
   return absl::StrCat(planned, " / ", executed);
 }
@@ -21,6 +24,8 @@ Table MakeTable() {
                 {"budget", "MiB"},
                 {"peak MiB", "predicted"},
                 {"peak MiB", "measured"},
+                {"reserved", "MiB"},
+                {"stranded", "MiB"},
                 {"step s", "predicted"},
                 {"step s", "measured"},
                 {"recomputes", "plan / done"},
@@ -38,12 +43,14 @@ std::vector<std::string> RowOf(const Verified& one) {
   std::vector<std::string> cells = {ToString(one.budget), Mebibytes(plan.budget)};
   if (!one.found()) {
     cells.emplace_back(ToString(plan.status));
-    cells.resize(14);
+    cells.resize(kColumns);
     return cells;
   }
   const int executed = one.run.steps.front().recomputed_forwards;
   for (std::string cell :
        {Mebibytes(plan.prediction.peak), Mebibytes(one.run.peak()),
+        Mebibytes(one.memory.reserved_peak),
+        one.memory.served ? Mebibytes(one.memory.stranded) : std::string(),
         Seconds(plan.prediction.makespan), Seconds(one.run.median_time()),
         PlannedAndExecuted(plan.prediction.recomputed_forwards, executed),
         PlannedAndExecuted(one.planned_transfers, one.executed_transfers),
@@ -91,6 +98,13 @@ std::string Counts(int planned, int executed) {
   return Object({{"planned", absl::StrCat(planned)}, {"executed", absl::StrCat(executed)}});
 }
 
+std::string Reserved(const MemoryUse& memory) {
+  return Object({{"peak_bytes", absl::StrCat(memory.reserved_peak.value())},
+                 {"served_from_region", Bool(memory.served)},
+                 {"region_bytes", absl::StrCat(memory.extent.value())},
+                 {"stranded_bytes", absl::StrCat(memory.stranded.value())}});
+}
+
 std::string JsonOf(const Verified& one) {
   const Plan& plan = one.adopted.plan;
   Fields fields = {{"budget", Quoted(ToString(one.budget))},
@@ -104,6 +118,7 @@ std::string JsonOf(const Verified& one) {
                        {"source", Quoted(ToString(one.adopted.source))},
                        {"predicted", TimeAndPeak(plan.prediction.makespan, plan.prediction.peak)},
                        {"measured", TimeAndPeak(one.run.median_time(), one.run.peak())},
+                       {"reserved", Reserved(one.memory)},
                        {"recomputed_forwards", Counts(plan.prediction.recomputed_forwards,
                                                       one.run.steps.front().recomputed_forwards)},
                        {"transfers", Counts(one.planned_transfers, one.executed_transfers)},
@@ -131,9 +146,9 @@ bool VerificationReport::all_found() const {
 
 std::string ToText(const VerificationReport& report) {
   Table table = MakeTable();
-  std::vector<std::string> plain = {
-      "none", "", "", Mebibytes(report.plain.peak()), "", Seconds(report.plain.median_time())};
-  plain.resize(14);
+  std::vector<std::string> plain = {"none", "", "", Mebibytes(report.plain.peak()),
+                                    "",     "", "", Seconds(report.plain.median_time())};
+  plain.resize(kColumns);
   table.AddRow(std::move(plain));
   std::string faults;
   for (const Verified& one : report.budgets) {

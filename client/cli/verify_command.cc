@@ -67,7 +67,8 @@ int Run() {
 Command VerifyCommand() {
   return {"verify", "prove that training by plans is plain training, bit for bit",
           WithServerFlags({"model", "graph", "batch", "image_size", "classes", "seed", "threads",
-                           "repeats", "steps", "budgets", "solver", "slots", "timeout", "format"}),
+                           "repeats", "steps", "budgets", "solver", "slots", "timeout", "format",
+                           "arena"}),
           Run};
 }
 

@@ -333,7 +333,7 @@ TEST(Cli, VerifyProvesThatTrainingByPlansIsPlainTraining) {
   EXPECT_EQ(chain.code, kExitOk) << chain.out;
   EXPECT_THAT(chain.out, HasSubstr("resnet18 as a chain, 2 steps each"));
   EXPECT_THAT(chain.out, Not(HasSubstr("NO")));
-  const Result graph = Stowage(verify + "--graph --budgets=98%,1KiB --format=json");
+  const Result graph = Stowage(verify + "--graph --budgets=98%,1KiB --format=json --arena");
   EXPECT_EQ(graph.code, kExitInfeasible) << graph.out;
   google::protobuf::Struct json;
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(graph.out, &json).ok()) << graph.out;
@@ -344,6 +344,10 @@ TEST(Cli, VerifyProvesThatTrainingByPlansIsPlainTraining) {
   const auto& recomputed = budget.at("recomputed_forwards").struct_value().fields();
   EXPECT_GT(recomputed.at("planned").number_value(), 0);
   EXPECT_EQ(recomputed.at("planned").number_value(), recomputed.at("executed").number_value());
+  const auto& reserved = budget.at("reserved").struct_value().fields();
+  EXPECT_TRUE(reserved.at("served_from_region").bool_value()) << graph.out;
+  EXPECT_GE(reserved.at("peak_bytes").number_value(), reserved.at("region_bytes").number_value());
+  EXPECT_LE(reserved.at("peak_bytes").number_value(), budget.at("budget_bytes").number_value());
 }
 
 }  // namespace
