@@ -183,7 +183,8 @@ TEST(AgentEventTest, EveryKindHasWordsOfItsOwn) {
       {KilledEvent{}, "killed"},
       {ReportSentEvent{}, "report_sent"},
       {ReportRefusedEvent{}, "report_refused"},
-      {ResumedEvent{}, "resumed"}};
+      {ResumedEvent{}, "resumed"},
+      {ArenaEvent{}, "arena"}};
   ASSERT_EQ(events.size(), std::variant_size_v<AgentEvent>);
   for (size_t i = 0; i < events.size(); ++i) {
     EXPECT_EQ(events[i].first.index(), i);
