@@ -17,6 +17,7 @@
 #include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/graph_store_all.h"
 #include "solvers/planner.h"
+#include "tests/client/torch/autocast.h"
 #include "tests/client/torch/test_graphs.h"
 
 namespace stowage {
@@ -29,6 +30,8 @@ using testing::HasSubstr;
 class GraphExecutorTest : public testing::TestWithParam<std::string>, protected GraphTraining {
  protected:
   GraphExecutorTest() : GraphTraining(GetParam()) {}
+
+  void ExpectPlansWithinBudgetsTrainAlike();
 };
 
 TEST_P(GraphExecutorTest, StoringAllIsPlainTraining) {
@@ -37,7 +40,7 @@ TEST_P(GraphExecutorTest, StoringAllIsPlainTraining) {
   ExpectLikePlain(graph, StoreAllSchedule(graph), Plain());
 }
 
-TEST_P(GraphExecutorTest, PlansWithinBudgetsTrainAlike) {
+void GraphExecutorTest::ExpectPlansWithinBudgetsTrainAlike() {
   const Profile profile = Profiled();
   const Graph& graph = std::get<Graph>(profile.problem);
   const GraphOutcome plain = Plain();
@@ -67,6 +70,19 @@ TEST_P(GraphExecutorTest, PlansWithinBudgetsTrainAlike) {
     ExpectLikePlain(graph, schedule, plain);
   }
   EXPECT_GT(recomputing, 0);
+}
+
+TEST_P(GraphExecutorTest, PlansWithinBudgetsTrainAlike) { ExpectPlansWithinBudgetsTrainAlike(); }
+
+// The casts that graphs save are in the profile, so measured memory is as predicted.
+TEST_P(GraphExecutorTest, UnderAutocastAsWithout) {
+  // Plain training that remembers casts sums up the gradients of tied weights in the type of the cast.
+  const ScopedAutocast autocast(true, /*remember_casts=*/graph_.model.tied_parameters().empty());
+  const Profile profile = Profiled();
+  EXPECT_THAT(profile.device.math_settings, HasSubstr("autocast"));
+  const Graph& graph = std::get<Graph>(profile.problem);
+  ExpectLikePlain(graph, StoreAllSchedule(graph), Plain());
+  ExpectPlansWithinBudgetsTrainAlike();
 }
 
 class GraphFailureTest : public GraphExecutorTest {};
