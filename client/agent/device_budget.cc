@@ -15,6 +15,7 @@ struct ModelBytes {
   Bytes parameters;
   Bytes trained;    // the part of the parameters that has gradients
   Bytes allocated;  // of these gradients
+  Bytes tied;       // the part of `trained` that several parts of the model use
   Bytes buffers;
 };
 
@@ -26,6 +27,9 @@ ModelBytes Count(const ModelTensors& model) {
     if (!parameter.requires_grad()) continue;
     bytes.trained += size;
     if (parameter.grad().defined()) bytes.allocated += size;
+  }
+  for (const at::Tensor& parameter : model.tied_parameters()) {
+    if (parameter.requires_grad()) bytes.tied += Bytes(BytesOf(parameter));
   }
   for (const at::Tensor& buffer : model.buffers()) bytes.buffers += Bytes(BytesOf(buffer));
   return bytes;
@@ -62,8 +66,10 @@ std::vector<DeviceBudget::Item> Subtracted(const ModelTensors& model, const Devi
                                                            : "gradients (partly allocated)";
   const auto reserve =
       static_cast<int64_t>(static_cast<double>(limit.memory.value()) * limit.reserve);
-  std::vector<DeviceBudget::Item> items = {
-      {"parameters", bytes.parameters}, {"buffers", bytes.buffers}, {gradients, bytes.trained}};
+  std::vector<DeviceBudget::Item> items = {{"parameters", bytes.parameters},
+                                           {"buffers", bytes.buffers},
+                                           {gradients, bytes.trained},
+                                           {"sums of tied parameters' gradients", bytes.tied}};
   if (limit.optimizer_state) {
     items.push_back({"optimizer state (given)", *limit.optimizer_state});
   } else {

@@ -50,7 +50,8 @@ struct DeviceBudget {
 };
 
 // INVALID_ARGUMENT made by FieldError: CheckDeviceLimit, or nothing is left; the rule then names the item
-// that does not fit any more. Gradients count whether they are allocated already or not.
+// that does not fit any more. Gradients count whether they are allocated already or not; those of tied
+// parameters twice, as steps hold them (ParameterGradients).
 absl::StatusOr<DeviceBudget> BudgetOfDevice(const ModelTensors& model, const DeviceLimit& limit);
 
 // One line per item, the sum below.

@@ -11,94 +11,17 @@
 #include "client/agent/agent_event.h"
 #include "client/agent/agent_options.h"
 #include "client/agent/batch.h"
-#include "client/agent/device_budget.h"
 #include "client/agent/out_of_memory.h"
 #include "client/agent/plan_table.h"
 #include "client/agent/plan_token.h"
 #include "client/agent/step_watch.h"
 #include "solvers/model/field_error.h"
+#include "tests/client/agent/some_tensors.h"
 
 namespace stowage {
 namespace {
 
 using ::testing::HasSubstr;
-
-struct Tensors : ModelTensors {
-  // 400 bytes that train, 100 that do not, 40 of buffers.
-  Tensors() {
-    trained = torch::zeros({100}).requires_grad_();
-    AddTensors({trained, torch::zeros({25})}, {torch::zeros({10})});
-    trained.mutable_grad().reset();
-  }
-  at::Tensor trained;
-};
-
-int64_t ItemOf(const DeviceBudget& budget, const std::string& what) {
-  for (const DeviceBudget::Item& item : budget.subtracted) {
-    if (item.what.rfind(what, 0) == 0) return item.bytes.value();
-  }
-  return -1;
-}
-
-TEST(DeviceBudget, SubtractsEverythingElse) {
-  const Tensors model;
-  DeviceLimit limit;
-  limit.memory = Bytes(10000);
-  limit.optimizer = OptimizerKind::kAdam;
-  limit.buckets = Bytes(70);
-  limit.other = Bytes(30);
-  limit.reserve = 0.1;
-  const absl::StatusOr<DeviceBudget> budget = BudgetOfDevice(model, limit);
-  ASSERT_TRUE(budget.ok()) << budget.status();
-  EXPECT_EQ(ItemOf(*budget, "parameters"), 500);
-  EXPECT_EQ(ItemOf(*budget, "buffers"), 40);
-  EXPECT_EQ(ItemOf(*budget, "gradients (to be allocated)"), 400);
-  EXPECT_EQ(ItemOf(*budget, "optimizer state (Adam, estimated)"), 800);
-  EXPECT_EQ(ItemOf(*budget, "communication buckets"), 70);
-  EXPECT_EQ(ItemOf(*budget, "other"), 30);
-  EXPECT_EQ(ItemOf(*budget, "reserve (10% of the device)"), 1000);
-  EXPECT_EQ(budget->activations, Bytes(10000 - 500 - 40 - 400 - 800 - 70 - 30 - 1000));
-  const std::string text = ToString(*budget);
-  EXPECT_THAT(text, HasSubstr("- parameters"));
-  EXPECT_THAT(text, HasSubstr("= activations"));
-}
-
-TEST(DeviceBudget, CountsGradientsOnceAllocatedOrNot) {
-  const Tensors model;
-  DeviceLimit limit;
-  limit.memory = Bytes(10000);
-  const Bytes before = BudgetOfDevice(model, limit)->activations;
-  model.EnsureGradients();
-  const absl::StatusOr<DeviceBudget> after = BudgetOfDevice(model, limit);
-  EXPECT_EQ(after->activations, before);
-  EXPECT_EQ(ItemOf(*after, "gradients (allocated)"), 400);
-}
-
-TEST(DeviceBudget, KnowsOptimizersOrIsTold) {
-  const Tensors model;
-  DeviceLimit limit;
-  limit.memory = Bytes(10000);
-  EXPECT_EQ(ItemOf(*BudgetOfDevice(model, limit), "optimizer state"), 0);
-  limit.optimizer = OptimizerKind::kMomentum;
-  EXPECT_EQ(ItemOf(*BudgetOfDevice(model, limit), "optimizer state"), 400);
-  limit.optimizer_state = Bytes(123);
-  EXPECT_EQ(ItemOf(*BudgetOfDevice(model, limit), "optimizer state (given)"), 123);
-}
-
-TEST(DeviceBudget, NamesWhatDoesNotFit) {
-  const Tensors model;
-  DeviceLimit limit;
-  limit.memory = Bytes(1200);
-  limit.optimizer = OptimizerKind::kAdam;
-  limit.reserve = 0;
-  const absl::Status status = BudgetOfDevice(model, limit).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  ASSERT_TRUE(GetFieldViolation(status));
-  EXPECT_THAT(GetFieldViolation(status)->rule, HasSubstr("260 B, optimizer state (Adam"));
-  EXPECT_THAT(GetFieldViolation(status)->rule, HasSubstr("800 B"));
-  limit.memory = Bytes(1741);
-  EXPECT_EQ(BudgetOfDevice(model, limit)->activations, Bytes(1));
-}
 
 TEST(AgentOptionsTest, DefaultsHold) {
   const AgentOptions options;
@@ -275,7 +198,7 @@ TEST(OutOfMemory, TheNextBudgetIsBelowWhatThereWas) {
 
 BatchSignature Signature(std::vector<int64_t> sizes, const std::string& mode = "") {
   return BatchSignature::Of({{torch::zeros(sizes)}, torch::zeros({sizes[0]}, torch::kLong), mode},
-                            Tensors());
+                            SomeTensors());
 }
 
 TEST(BatchSignatureTest, HasWhatAPlanDependsOn) {
@@ -283,7 +206,7 @@ TEST(BatchSignatureTest, HasWhatAPlanDependsOn) {
   EXPECT_EQ(Signature({2, 3}), Signature({2, 3}));
   EXPECT_NE(Signature({2, 3}), Signature({2, 3}, "eval"));
   const Batch batch{{torch::zeros({2}), torch::zeros({3}, torch::kLong)}, at::Tensor()};
-  Tensors model;
+  SomeTensors model;
   EXPECT_EQ(BatchSignature::Of(batch, model).text(), "Float[2] Long[3] -> none frozen=1");
   model.trained.set_requires_grad(false);
   EXPECT_EQ(BatchSignature::Of(batch, model).text(), "Float[2] Long[3] -> none frozen=0,1");

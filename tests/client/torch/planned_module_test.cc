@@ -24,11 +24,7 @@ TEST_P(PlannedModuleTest, StepsAreThoseOfThePlainLoopWithinThePrediction) {
   for (const Schedule& schedule : schedules) {
     const auto planned = Make(schedule);
     start_.Rewind();
-    Bytes sums;
-    for (const at::Tensor& parameter : model_.tied_parameters()) {
-      sums += Bytes(static_cast<int64_t>(parameter.nbytes()));
-    }
-    const Bytes base = meter_->current() + sums - chain_.activation(0);
+    const Bytes base = meter_->current() + TiedSums(model_) - chain_.activation(0);
     meter_->ResetPeak();
     ExpectEqual(plain, AfterStep(ForwardOf(planned.get())));
     // The caller holds the loss, the engine its gradient, all the time.

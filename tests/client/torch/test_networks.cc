@@ -175,7 +175,7 @@ const std::vector<std::string>& TestNetworkNames() {
 Bytes TiedSums(const ModelTensors& model) {
   Bytes sums;
   for (const at::Tensor& parameter : model.tied_parameters()) {
-    sums += Bytes(static_cast<int64_t>(parameter.nbytes()));
+    if (parameter.requires_grad()) sums += Bytes(static_cast<int64_t>(parameter.nbytes()));
   }
   return sums;
 }
