@@ -117,7 +117,7 @@ async def odd_calls(job, number):
 
 
 async def run(cluster, seconds):
-    """Load for so many seconds; the file of tokens changes meanwhile, once for the worse."""
+    """Load for so many seconds, or longer on a slow machine; the file of tokens changes meanwhile, once for the worse."""
     from grpclib.client import Channel
     end = asyncio.get_running_loop().time() + seconds
     async with Channel("127.0.0.1", cluster.port) as channel:
@@ -131,7 +131,7 @@ async def run(cluster, seconds):
 
         async def disturb():
             number = 0
-            while asyncio.get_running_loop().time() < end:
+            while number <= MISTAKE or asyncio.get_running_loop().time() < end:
                 number += 1
                 await odd_calls(jobs[number % len(jobs)], number)
                 replace(cluster.tokens, good + ("# again\n" * number if number != MISTAKE else "not a line of tokens\n"))
