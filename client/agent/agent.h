@@ -71,7 +71,8 @@ class Agent {
   // Gets a plan for batches of this shape: by key first, and with a timed profile only when nothing
   // that fits is cached. Adopts it if it is FOUND and the referee accepts it on this job's own profile;
   // otherwise (PROVEN_INFEASIBLE, NOT_FOUND) there is no plan to step by. Budgets in shares are shares of
-  // this job's own profile. Batches of other shapes are planned within the same bytes, when they come.
+  // this job's own profile; of a plan that came by shapes alone (AgentOptions::plan_by_shapes), of what
+  // the server knows of plain training. Batches of other shapes are planned within the same bytes, when they come.
   // Switched off, the answer is NOT_FOUND, with why. Errors: ProfileChain, ProfileGraph,
   // PlanConnection, ChainExecutor::Create, GraphExecutor::Create.
   absl::StatusOr<AdoptedPlan> Plan(const Batch& batch, const Budget& budget);

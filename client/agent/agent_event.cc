@@ -18,9 +18,13 @@ struct Words {
 
   const char* Kind(const ProfileTakenEvent&) const { return "profile_taken"; }
   std::string Line(const ProfileTakenEvent& event) const {
+    if (event.from_shapes) {
+      return absl::StrCat(event.batch, ": structure told from shapes in ", ToString(event.time));
+    }
     return absl::StrCat(event.batch, ": profiled ",
                         event.costs == CostSource::kBytesOnly ? "the bytes" : "times and bytes",
-                        " in ", ToString(event.time));
+                        " in ", ToString(event.time),
+                        event.not_shapes.empty() ? "" : absl::StrCat(" (", event.not_shapes, ")"));
   }
 
   const char* Kind(const CacheHitEvent&) const { return "cache_hit"; }

@@ -30,6 +30,8 @@ struct ProfileTakenEvent {
   std::string batch;
   CostSource costs = CostSource::kUnspecified;  // kBytesOnly, or kMeasured with times
   Nanos time;
+  bool from_shapes = false;  // the structure; nothing was run
+  std::string not_shapes;    // why shapes did not do, where something was run for it
 };
 
 // A cached plan was found by key: nothing was timed for it.

@@ -65,10 +65,12 @@ struct AgentOptions {
 
   // Of Profile and Refresh, and after drift. `bytes_only` is the agent's own.
   ProfileOptions profile;
+  // Asks by structure told from shapes, see ChainFromShapes; off, by that of a measuring pass.
+  bool plan_by_shapes = true;
   // That steps by plans run on; null as ChainExecutor::Create has it. It must outlive the agent.
   ExecutionDevice* device = nullptr;
-  // Passes for times when nothing is cached and the job waits for its first plan. The pass for the
-  // bytes comes before them, so none is for warming up.
+  // Passes for times when nothing is cached and the job waits for its first plan. None is for warming up
+  // where a pass for the bytes came before them.
   int first_repeats = 1;
   // Solver and slots, both part of the key. The defaults leave them to the planner. Plans always only
   // recompute, also where `device` has a link to host memory.

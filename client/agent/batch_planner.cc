@@ -2,13 +2,25 @@
 
 #include <utility>
 
-namespace stowage {
+#include "solvers/model/canonical.h"
 
-// One batch's profiles: bytes are measured in one pass, times only when they are asked for.
+namespace stowage {
+namespace {
+
+Nanos Since(std::chrono::steady_clock::time_point start) {
+  return Nanos(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+}
+
+}  // namespace
+
+// One batch's profiles: bytes are measured in one pass, times only when they are asked for, and neither
+// if shapes do.
 class BatchPlanner::Source : public ProfileSource {
  public:
   Source(BatchPlanner* planner, const Batch& batch, PlannedShape* shape)
       : planner_(planner), batch_(batch), shape_(shape) {}
+
+  const stowage::Profile* Shapes() override { return planner_->Shapes(batch_, shape_); }
 
   absl::StatusOr<const stowage::Profile*> Structure() override {
     return Measured(planner_->EnsureBytes(batch_, shape_));
@@ -38,11 +50,37 @@ absl::Status BatchPlanner::Measure(const Batch& batch, const ProfileOptions& opt
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<stowage::Profile> profile = model_->Measure(batch, options);
   if (!profile.ok()) return profile.status();
-  const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - start;
+  const Nanos time = Since(start);
   shape->profile = *std::move(profile);
-  events_->Emit(
-      ProfileTakenEvent{shape->signature.text(), shape->profile->cost_source, Nanos(time.count())});
+  CompareWithShapes(shape);
+  events_->Emit(ProfileTakenEvent{shape->signature.text(), shape->profile->cost_source, time,
+                                  /*from_shapes=*/false, not_shapes_});
   return absl::OkStatus();
+}
+
+// Plans of a key that is not the model's would never be found again.
+void BatchPlanner::CompareWithShapes(PlannedShape* shape) {
+  if (shape->shapes && CanonicalBytes(*shape->shapes, {}) != CanonicalBytes(*shape->profile, {})) {
+    not_shapes_ = "its shapes tell another structure";
+  }
+  shape->shapes.reset();
+}
+
+const stowage::Profile* BatchPlanner::Shapes(const Batch& batch, PlannedShape* shape) {
+  const bool ran_out_of_memory = shape->smaller_plans > 0;
+  if (!options_->plan_by_shapes || shape->profile || ran_out_of_memory) return nullptr;
+  if (shape->shapes) return &*shape->shapes;
+  if (!not_shapes_.empty()) return nullptr;
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<stowage::Profile> shapes = model_->FromShapes(batch, options_->profile.meter);
+  if (!shapes.ok()) {
+    not_shapes_ = std::string(shapes.status().message());
+    return nullptr;
+  }
+  shape->shapes = *std::move(shapes);
+  events_->Emit(ProfileTakenEvent{shape->signature.text(), shape->shapes->cost_source, Since(start),
+                                  /*from_shapes=*/true, ""});
+  return &*shape->shapes;
 }
 
 absl::Status BatchPlanner::EnsureBytes(const Batch& batch, PlannedShape* shape) {
@@ -94,9 +132,13 @@ absl::StatusOr<PreparedPlan> BatchPlanner::Refresh(const Batch& batch, const Bud
 }
 
 absl::StatusOr<PlanKey> BatchPlanner::KeyOf(const Batch& batch, PlannedShape* shape) {
-  const absl::Status status = EnsureBytes(batch, shape);
-  if (!status.ok()) return status;
-  return client_.KeyOf(*shape->profile, CallWithin(options_->plan_timeout));
+  const stowage::Profile* known = Shapes(batch, shape);
+  if (known == nullptr) {
+    const absl::Status status = EnsureBytes(batch, shape);
+    if (!status.ok()) return status;
+    known = &*shape->profile;
+  }
+  return client_.KeyOf(*known, CallWithin(options_->plan_timeout));
 }
 
 void BatchPlanner::TellOf(const ClientPlan& answer, const PlannedShape& shape) {
@@ -127,7 +169,8 @@ absl::StatusOr<PreparedPlan> BatchPlanner::Prepare(absl::StatusOr<ClientPlan> an
   if (adopted.plan.status != PlanStatus::kFound) return prepared;
   adopted.digest = ScheduleDigest(adopted.plan.schedule);
   absl::StatusOr<std::unique_ptr<PlannedStep>> step =
-      model_->Prepare(shape.profile->problem, adopted.plan.schedule, batch, options_->device);
+      model_->Prepare((shape.profile ? shape.profile : shape.shapes)->problem,
+                      adopted.plan.schedule, batch, options_->device);
   if (!step.ok()) return step.status();
   prepared.step = *std::move(step);
   return prepared;

@@ -1,5 +1,10 @@
-// Makes plans for batches of one model: measures what must be known of it, asks, and prepares steps by
-// what comes back. Keeps nothing but what it measured, in the shape that it is given.
+// Makes plans for batches of one model: finds out what must be known of it, asks, and prepares steps by
+// what comes back. Keeps nothing but what it found, in the shape that it is given.
+//
+// Asking by key takes what shapes tell, in milliseconds. A plan that comes so is one that the server
+// predicts to fit under the workspaces of those who measured (client/rpc/plan_client.h); its first steps
+// are watched like all others, and drift or a lack of memory leads to a plan by what is measured here.
+// Shapes are asked no more once they were refused, or turned out to be other than what was measured.
 #ifndef STOWAGE_CLIENT_AGENT_BATCH_PLANNER_H_
 #define STOWAGE_CLIENT_AGENT_BATCH_PLANNER_H_
 
@@ -36,7 +41,7 @@ class BatchPlanner {
   // Measures thoroughly, whatever is known already. Errors: TrainedModel::Measure.
   absl::Status Profile(const Batch& batch, PlannedShape* shape);
 
-  // By key first; with a timed profile, the measured one or else a quick one, when nothing that fits is
+  // By key first, with what shapes tell unless memory ran out at this shape; with a timed profile, the measured one or else a quick one, when nothing that fits is
   // cached. The referee has accepted what is prepared on this job's own profile. Errors: TrainedModel,
   // PlanConnection.
   absl::StatusOr<PreparedPlan> Plan(const Batch& batch, const Budget& budget, PlannedShape* shape);
@@ -50,7 +55,9 @@ class BatchPlanner {
 
   CallOptions CallWithin(std::chrono::milliseconds timeout) const;
 
-  // The parts of the above. Measures bytes, or times as well, unless that has been done.
+  // The parts of the above. What is known without having run anything; null if that does not do.
+  const stowage::Profile* Shapes(const Batch& batch, PlannedShape* shape);
+  // Measures bytes, or times as well, unless that has been done.
   absl::Status EnsureBytes(const Batch& batch, PlannedShape* shape);
   absl::Status EnsureTimes(const Batch& batch, PlannedShape* shape);
   // `refresh`: with a full profile in any case.
@@ -63,12 +70,14 @@ class BatchPlanner {
   class Source;
 
   absl::Status Measure(const Batch& batch, const ProfileOptions& options, PlannedShape* shape);
+  void CompareWithShapes(PlannedShape* shape);
   void TellOf(const ClientPlan& answer, const PlannedShape& shape);
 
   const TrainedModel* const model_;
   const AgentOptions* const options_;
   EventSink* const events_;
   PlanClient client_;
+  std::string not_shapes_;  // why shapes do not tell this model's structure; empty while they do
 };
 
 }  // namespace stowage

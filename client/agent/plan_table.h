@@ -29,6 +29,7 @@ struct PlannedShape {
 
   BatchSignature signature;
   std::optional<Profile> profile;      // absent until it is measured
+  std::optional<Profile> shapes;       // told from shapes; absent when it is measured
   std::optional<AdoptedPlan> adopted;  // absent until it was planned
   std::unique_ptr<PlannedStep> step;   // null where there is no plan to step by
   StepWatch watch;                     // steps by `step`; in shadow mode plain ones

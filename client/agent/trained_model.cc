@@ -9,6 +9,7 @@
 #include "client/torch/graph_executor.h"
 #include "client/torch/graph_profiler.h"
 #include "client/torch/plain_step.h"
+#include "client/torch/shape_profiler.h"
 
 namespace stowage {
 namespace {
@@ -38,6 +39,12 @@ class TrainedChain : public TrainedModel {
   explicit TrainedChain(const ChainModel* model) : model_(model) {}
 
   const ModelTensors& tensors() const override { return *model_; }
+
+  absl::StatusOr<Profile> FromShapes(const Batch& batch, MemoryMeter* meter) const override {
+    absl::Status status = CheckOneInput(batch);
+    if (!status.ok()) return status;
+    return ChainFromShapes(*model_, batch.inputs[0], batch.target, meter);
+  }
 
   absl::StatusOr<Profile> Measure(const Batch& batch,
                                   const ProfileOptions& options) const override {
@@ -87,6 +94,10 @@ class TrainedGraph : public TrainedModel {
 
   const ModelTensors& tensors() const override { return *model_; }
 
+  absl::StatusOr<Profile> FromShapes(const Batch& batch, MemoryMeter* meter) const override {
+    return GraphFromShapes(*model_, batch.inputs, batch.target, meter);
+  }
+
   absl::StatusOr<Profile> Measure(const Batch& batch,
                                   const ProfileOptions& options) const override {
     return ProfileGraph(*model_, batch.inputs, batch.target, options);
@@ -113,6 +124,10 @@ class TrainedGraph : public TrainedModel {
 };
 
 }  // namespace
+
+absl::StatusOr<Profile> TrainedModel::FromShapes(const Batch&, MemoryMeter*) const {
+  return absl::UnimplementedError("the model has no shapes to look at");
+}
 
 std::unique_ptr<TrainedModel> MakeTrainedModel(const ChainModel* model) {
   return std::make_unique<TrainedChain>(model);

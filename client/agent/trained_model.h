@@ -38,6 +38,10 @@ class TrainedModel {
   // As its profiles name it at this moment.
   virtual Device device() const { return DescribeDevice(); }
 
+  // What Measure would find of the structure, without running anything; an error where that cannot be
+  // told. `meter` as that of ProfileOptions.
+  virtual absl::StatusOr<Profile> FromShapes(const Batch& batch, MemoryMeter* meter) const;
+
   virtual absl::StatusOr<Profile> Measure(const Batch& batch,
                                           const ProfileOptions& options) const = 0;
 

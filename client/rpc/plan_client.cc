@@ -37,6 +37,31 @@ absl::Status RefereeForeign(const Profile& profile, Bytes budget, const KeyOptio
   return absl::OkStatus();
 }
 
+// What a plan under this key is to fit in, if the job's own profile is not measured.
+Bytes BytesOf(const Budget& budget, const Plan& plan) {
+  if (const Bytes* bytes = std::get_if<Bytes>(&budget)) return *bytes;
+  return ShareOf(std::get<ShareOfStoreAll>(budget), plan.bounds.store_all_peak);
+}
+
+// Judges a plan by structure without workspaces, see plan_client.h.
+bool HoldsByShapes(const Profile& shapes, const Budget& budget, const KeyOptions& key, Plan* plan) {
+  const Bytes bytes = BytesOf(budget, *plan);
+  const Bytes peak = plan->prediction.peak;
+  const Bytes store_all_peak = plan->bounds.store_all_peak;
+  if (peak > bytes || !RefereeForeign(shapes, bytes, key, plan).ok()) return false;
+  // Costs with workspaces that say less than those without are no costs of this network.
+  if (peak < plan->prediction.peak || store_all_peak < plan->bounds.store_all_peak) return false;
+  plan->prediction.peak = peak;
+  plan->bounds.store_all_peak = store_all_peak;
+  return true;
+}
+
+// What a job does for a request beside it is not taken from the request's time.
+CallOptions Later(CallOptions call, Clock::time_point since) {
+  if (call.has_deadline()) call.deadline += Clock::now() - since;
+  return call;
+}
+
 bool IsPlain(const Plan& plan) {
   return plan.prediction.recomputed_forwards == 0 && plan.prediction.sent == Bytes(0);
 }
@@ -50,20 +75,59 @@ bool StoreAllFits(const Profile& profile, Bytes budget) {
 
 absl::StatusOr<ClientPlan> PlanClient::Plan(ProfileSource* source, const Budget& budget,
                                             const CallOptions& call) {
-  const Clock::time_point start = Clock::now();
+  Clock::time_point start = Clock::now();
+  Nanos request_time;
+  CallOptions rest = call;
+  const bool is_least = std::holds_alternative<LeastBudget>(budget);
+  if (const Profile* shapes = is_least ? nullptr : source->Shapes()) {
+    rest = Later(rest, start);
+    absl::StatusOr<ByShapes> asked = AskByShapes(*shapes, budget, rest);
+    if (!asked.ok()) return asked.status();
+    if (asked->plan) return *std::move(asked->plan);
+    request_time = asked->request_time;
+    if (asked->missed) return ComputeAfter(request_time, source, budget, rest);
+    start = Clock::now();
+  }
   const absl::StatusOr<const Profile*> structure = source->Structure();
   if (!structure.ok()) return structure.status();
-  CallOptions rest = call;
-  if (rest.has_deadline()) rest.deadline += Clock::now() - start;
-
-  Nanos request_time;
+  rest = Later(rest, start);
   absl::StatusOr<std::optional<ClientPlan>> cached =
       FromCache(**structure, budget, rest, &request_time);
   if (!cached.ok()) return cached.status();
   if (*cached) return **std::move(cached);
-  absl::StatusOr<ClientPlan> computed = Compute(source, budget, rest);
+  return ComputeAfter(request_time, source, budget, rest);
+}
+
+absl::StatusOr<ClientPlan> PlanClient::ComputeAfter(Nanos request_time, ProfileSource* source,
+                                                    const Budget& budget, const CallOptions& call) {
+  absl::StatusOr<ClientPlan> computed = Compute(source, budget, call);
   if (computed.ok()) computed->request_time += request_time;
   return computed;
+}
+
+absl::StatusOr<PlanClient::ByShapes> PlanClient::AskByShapes(const Profile& shapes,
+                                                             const Budget& budget,
+                                                             const CallOptions& call) {
+  ByShapes result;
+  const Clock::time_point start = Clock::now();
+  // The keys of larger shapes hold by the job's own workspaces, too.
+  const std::vector<PlanKey> keys = KeysFor(shapes, call);
+  absl::StatusOr<PlanReply> reply = connection_->GetPlan({keys[0]}, budget, call);
+  result.request_time = Since(start);
+  if (absl::IsNotFound(reply.status())) {
+    result.missed = keys.size() == 1;
+    return result;
+  }
+  if (!reply.ok()) return reply.status();
+  if (reply->key != keys[0] || reply->plan.status != PlanStatus::kFound ||
+      !HoldsByShapes(shapes, budget, options_.key, &reply->plan)) {
+    return result;
+  }
+  result.plan.emplace();
+  result.plan->reply = *std::move(reply);
+  result.plan->request_time = result.request_time;
+  Remember(shapes);
+  return result;
 }
 
 absl::StatusOr<ClientPlan> PlanClient::Compute(ProfileSource* source, const Budget& budget,
@@ -71,8 +135,7 @@ absl::StatusOr<ClientPlan> PlanClient::Compute(ProfileSource* source, const Budg
   const Clock::time_point start = Clock::now();
   const absl::StatusOr<const Profile*> profile = source->Full();
   if (!profile.ok()) return profile.status();
-  CallOptions rest = call;
-  if (rest.has_deadline()) rest.deadline += Clock::now() - start;
+  const CallOptions rest = Later(call, start);
 
   // Resolved anew: a timed profile has seen more runs, and its overheads are the largest of them.
   const absl::StatusOr<Bytes> bytes = Resolve(**profile, budget, rest);
@@ -152,7 +215,7 @@ absl::StatusOr<std::optional<ClientPlan>> PlanClient::FromCache(const Profile& p
   const Clock::time_point asked = Clock::now();
   const std::vector<PlanKey> keys = KeysFor(profile, call);
   absl::StatusOr<PlanReply> reply = connection_->GetPlan(keys, *bytes, call);
-  *request_time = Since(asked);
+  *request_time += Since(asked);
   if (absl::IsNotFound(reply.status())) return std::optional<ClientPlan>();
   if (!reply.ok()) return reply.status();
   // What did not fit another job's overheads may fit this one's; a plan that does not fit here is

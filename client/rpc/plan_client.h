@@ -2,6 +2,12 @@
 // of the network alone, and with a profile only when nothing that fits is cached. Whatever comes is
 // judged by the job's own profile before it is handed on.
 //
+// Structure that was told from shapes has no workspaces in it, so its own replay says too little. A plan
+// that is judged by it must hold twice: the replay within the budget, and within it the peak that the
+// server predicts under the workspaces of those who measured. The prediction stays the server's. A
+// share is then one of what plain training takes by the server's costs, for this job has not measured
+// its own. Where any of that fails, or for "least", the job measures, and judges by what it measured.
+//
 // Shapes that come in turn, a shorter sequence or the last batch of an epoch, need no plans of their own: what
 // was planned for a larger one holds for them (solvers/model/dominance.h). The client remembers the last shapes
 // it had plans for, and asks by their keys, too.
@@ -22,6 +28,10 @@ namespace stowage {
 class ProfileSource {
  public:
   virtual ~ProfileSource() = default;
+
+  // Structure without having run anything: its overheads may be too small, all else is that of the
+  // others. Null where it cannot be told so, or more is known already.
+  virtual const Profile* Shapes() { return nullptr; }
 
   // Structure, with the memory that the network takes, where it can be told without running steps
   // for times: CostSource::kBytesOnly, or whatever has been measured already.
@@ -55,9 +65,10 @@ class PlanClient {
   PlanClient(PlanConnection* connection, PlanClientOptions options)
       : connection_(connection), options_(std::move(options)) {}
 
-  // On a hit the full profile is never asked for. The call's deadline holds for all requests
-  // together, profiling not counted. A share or "least" is one of the job's own profile. Errors:
-  // those of the source and of the connection; INTERNAL if the referee refuses a solved plan.
+  // On a hit the full profile is never asked for, and mostly nothing but Shapes. The call's deadline
+  // holds for all requests together, profiling not counted. A share or "least" is one of the job's own
+  // profile; of a plan that Shapes did for, as said above. Errors: those of the source and of the
+  // connection; INTERNAL if the referee refuses a solved plan.
   absl::StatusOr<ClientPlan> Plan(ProfileSource* source, const Budget& budget,
                                   const CallOptions& call);
 
@@ -80,9 +91,19 @@ class PlanClient {
   // The profile's, then those whose plans hold for it, the nearest first. At most 16.
   std::vector<PlanKey> KeysFor(const Profile& profile, const CallOptions& call);
   void Remember(const Profile& profile);
+  // What asking by shapes came to: a plan, or that nothing is cached, or neither.
+  struct ByShapes {
+    std::optional<ClientPlan> plan;
+    bool missed = false;
+    Nanos request_time;
+  };
+  absl::StatusOr<ByShapes> AskByShapes(const Profile& shapes, const Budget& budget,
+                                       const CallOptions& call);
   absl::StatusOr<Bytes> Resolve(const Profile& profile, const Budget& budget,
                                 const CallOptions& call) const;
-  // Nothing if no plan that fits is cached.
+  absl::StatusOr<ClientPlan> ComputeAfter(Nanos request_time, ProfileSource* source,
+                                          const Budget& budget, const CallOptions& call);
+  // Nothing if no plan that fits is cached. Adds to `request_time`.
   absl::StatusOr<std::optional<ClientPlan>> FromCache(const Profile& profile, const Budget& budget,
                                                       const CallOptions& call, Nanos* request_time);
 

@@ -83,6 +83,56 @@ TEST_F(AgentLifeTest, TellsWhatItDoesInOrder) {
   EXPECT_EQ(second->events().of<CacheHitEvent>(), 1);
 }
 
+TEST_F(AgentLifeTest, AHitTakesShapesAlone) {
+  ASSERT_TRUE(MakeAgent()->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+  world_.tells_shapes = true;
+  for (const Budget& budget : {Budget(ShareOfStoreAll{0.7}), Budget(StoreAll(4))}) {
+    kinds_.clear();
+    world_.measured.clear();
+    auto agent = MakeAgent();
+    const auto adopted = agent->Plan(FakeBatch(4), budget);
+    ASSERT_TRUE(adopted.ok()) << adopted.status();
+    EXPECT_THAT(kinds_, ElementsAre("profile_taken", "cache_hit", "adopted"));
+    EXPECT_TRUE(Last<ProfileTakenEvent>().from_shapes);
+    EXPECT_THAT(lines_, Contains(HasSubstr("structure told from shapes")));
+    EXPECT_TRUE(world_.measured.empty());
+    EXPECT_EQ(agent->profile(), nullptr);
+    StepOften(agent.get(), 3);
+  }
+  options_.plan_by_shapes = false;
+  ASSERT_TRUE(MakeAgent()->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+  EXPECT_THAT(world_.measured, ElementsAre(CostSource::kBytesOnly));
+}
+
+// When the plan that came by shapes does not fit, the job measures before it asks again.
+TEST_F(AgentLifeTest, WhereMemoryRunsOutShapesDoNoMore) {
+  world_.tells_shapes = true;
+  ASSERT_TRUE(MakeAgent()->Plan(FakeBatch(4), StoreAll(4)).ok());
+  world_.measured.clear();
+  auto agent = MakeAgent();
+  ASSERT_TRUE(agent->Plan(FakeBatch(4), StoreAll(4)).ok());
+  EXPECT_TRUE(world_.measured.empty());
+  world_.room = Bytes(StoreAll(4).value() * 9 / 10);
+  EXPECT_TRUE(absl::IsResourceExhausted(agent->Step(FakeBatch(4)).status()));
+  (void)agent->Step(FakeBatch(4));
+  EXPECT_THAT(world_.measured, Contains(CostSource::kBytesOnly));
+}
+
+TEST_F(AgentLifeTest, ShapesThatAreOffAreAskedOnce) {
+  world_.tells_shapes = world_.shapes_are_off = true;
+  auto agent = MakeAgent();
+  ASSERT_TRUE(agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+  EXPECT_FALSE(Last<ProfileTakenEvent>().from_shapes);
+  EXPECT_THAT(Last<ProfileTakenEvent>().not_shapes, HasSubstr("another structure"));
+  ASSERT_TRUE(agent->Plan(FakeBatch(5), ShareOfStoreAll{0.7}).ok());
+  EXPECT_EQ(world_.told_shapes, 1);
+  // What is kept is kept under the measured key.
+  world_.measured.clear();
+  world_.tells_shapes = false;
+  ASSERT_TRUE(MakeAgent()->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+  EXPECT_THAT(world_.measured, ElementsAre(CostSource::kBytesOnly));
+}
+
 TEST_F(AgentLifeTest, EveryShapeHasAPlanWithinTheSameBytes) {
   auto agent = MakeAgent();
   const auto large = agent->Plan(FakeBatch(8), ShareOfStoreAll{0.6});

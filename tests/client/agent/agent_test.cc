@@ -106,11 +106,35 @@ TEST_F(AgentTest, ACachedPlanNeedsNoTimedProfile) {
   ASSERT_TRUE(adopted.ok()) << adopted.status();
   EXPECT_EQ(adopted->source, PlanSource::kCache);
   EXPECT_FALSE(adopted->profiled);
-  EXPECT_EQ(agent.profile()->cost_source, CostSource::kBytesOnly);
-  // The peak is this job's own, the time the one of whoever planned.
+  // Nothing was run: shapes told the key, and peak and time are those of whoever planned.
+  EXPECT_EQ(agent.profile(), nullptr);
+  EXPECT_EQ(agent.events().of<ProfileTakenEvent>(), 1);
+  EXPECT_EQ(adopted->plan.prediction.peak, known.plan.prediction.peak);
   EXPECT_EQ(adopted->plan.prediction.makespan, known.plan.prediction.makespan);
   // What was proven under another job's costs is not proven under these.
   EXPECT_FALSE(adopted->plan.bounds.proven_optimal);
+  EXPECT_TRUE(agent.Step(network_.input, network_.target).ok());
+}
+
+// Nobody can tell from shapes what depends on data.
+TEST_F(AgentTest, WhatShapesDoNotTellIsMeasured) {
+  network_.model.AddFunction("guard", "isfinite", [](const at::Tensor& x) {
+    return at::isfinite(x).all().item<bool>() ? x * 1 : x;
+  });
+  const AdoptedPlan known = LocalPlan(ShareOfStoreAll{0.7});
+  auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  EXPECT_CALL(*connection, GetPlan(_, _, _))
+      .WillOnce(Return(PlanReply{known.plan, known.key, PlanSource::kCache}));
+  std::vector<ProfileTakenEvent> taken;
+  options_.on_event = [&taken](const AgentEvent& event) {
+    if (const auto* profile = std::get_if<ProfileTakenEvent>(&event)) taken.push_back(*profile);
+  };
+  Agent agent(&network_.model, std::move(connection), options_);
+  ASSERT_TRUE(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).ok());
+  EXPECT_EQ(agent.profile()->cost_source, CostSource::kBytesOnly);
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_FALSE(taken[0].from_shapes);
+  EXPECT_THAT(taken[0].not_shapes, testing::HasSubstr("guard"));
   EXPECT_TRUE(agent.Step(network_.input, network_.target).ok());
 }
 
@@ -119,8 +143,10 @@ TEST_F(AgentTest, ACachedNonPlanIsNoAnswer) {
   AdoptedPlan infeasible = LocalPlan(Bytes(1));
   ASSERT_EQ(infeasible.plan.status, PlanStatus::kProvenInfeasible);
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  // By shapes, and by what was measured.
   EXPECT_CALL(*connection, GetPlan(_, _, _))
-      .WillOnce(Return(PlanReply{infeasible.plan, infeasible.key, PlanSource::kCache}));
+      .Times(2)
+      .WillRepeatedly(Return(PlanReply{infeasible.plan, infeasible.key, PlanSource::kCache}));
   EXPECT_CALL(*connection, ComputePlan(_, _, _, _)).WillOnce(SolveHere);
   Agent agent(&network_.model, std::move(connection), options_);
   const absl::StatusOr<AdoptedPlan> adopted =
@@ -158,8 +184,10 @@ TEST_F(AgentTest, OneTimeoutHoldsForAllRequestsOfAPlan) {
 TEST_F(AgentTest, ACachedPlanThatDoesNotFitIsComputedAnew) {
   AdoptedPlan too_large = LocalPlan(ShareOfStoreAll{1.0});
   auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  // By shapes, and by what was measured.
   EXPECT_CALL(*connection, GetPlan(_, _, _))
-      .WillOnce(Return(PlanReply{too_large.plan, too_large.key, PlanSource::kCache}));
+      .Times(2)
+      .WillRepeatedly(Return(PlanReply{too_large.plan, too_large.key, PlanSource::kCache}));
   EXPECT_CALL(*connection, ComputePlan(_, _, _, _)).WillOnce(SolveHere);
   Agent agent(&network_.model, std::move(connection), options_);
   const absl::StatusOr<AdoptedPlan> adopted =

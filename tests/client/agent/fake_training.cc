@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <utility>
+#include <variant>
 
 #include "client/rpc/mock_plan_connection.h"
 #include "solvers/plan/problem_referee.h"
@@ -43,6 +44,14 @@ class FakeStep : public PlannedStep {
   const Simulation predicted_;
 };
 
+// A share is one under the costs that the plan was made for.
+Bytes BytesOf(const Budget& budget, const Plan& plan) {
+  if (const auto* share = std::get_if<ShareOfStoreAll>(&budget)) {
+    return ShareOf(*share, plan.bounds.store_all_peak);
+  }
+  return std::get<Bytes>(budget);
+}
+
 }  // namespace
 
 Device FakeModel::device() const { return FakeDevice(); }
@@ -72,6 +81,17 @@ Profile FakeProfile(const Batch& batch, CostSource costs) {
     spec.stages.push_back(stage);
   }
   return {"fake", FakeDevice(), Chain::Create(std::move(spec)).value(), costs};
+}
+
+absl::StatusOr<Profile> FakeModel::FromShapes(const Batch& batch, MemoryMeter* meter) const {
+  if (!world_->tells_shapes) return TrainedModel::FromShapes(batch, meter);
+  ++world_->told_shapes;
+  Profile told = FakeProfile(batch, CostSource::kBytesOnly);
+  if (!world_->shapes_are_off) return told;
+  ChainSpec spec = std::get<Chain>(told.problem).spec();
+  spec.stages[0].saved += Bytes(1);
+  told.problem = Chain::Create(std::move(spec)).value();
+  return told;
 }
 
 absl::StatusOr<Profile> FakeModel::Measure(const Batch& batch,
@@ -111,7 +131,7 @@ std::unique_ptr<PlanConnection> FakeService::Connect() {
                             const CallOptions&) -> absl::StatusOr<PlanReply> {
         for (const PlanKey& key : keys) {
           for (const Plan& plan : kept[key]) {
-            if (plan.prediction.peak <= std::get<Bytes>(budget)) {
+            if (plan.prediction.peak <= BytesOf(budget, plan)) {
               return PlanReply{plan, key, PlanSource::kCache};
             }
           }

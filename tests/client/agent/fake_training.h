@@ -32,8 +32,11 @@ struct FakeWorld {
   double slower = 1;  // steps than predicted
   double larger = 1;
   bool measure_fails = false;
+  bool tells_shapes = false;  // of structure, without measuring
+  bool shapes_are_off = false;
 
   std::vector<CostSource> measured;  // each Measure
+  int told_shapes = 0;
   int planned_steps = 0;
   int plain_steps = 0;
 };
@@ -51,6 +54,7 @@ class FakeModel : public TrainedModel {
 
   const ModelTensors& tensors() const override { return tensors_; }
   Device device() const override;
+  absl::StatusOr<Profile> FromShapes(const Batch& batch, MemoryMeter* meter) const override;
   absl::StatusOr<Profile> Measure(const Batch& batch, const ProfileOptions& options) const override;
   absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const override;
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
