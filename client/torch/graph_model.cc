@@ -54,7 +54,7 @@ std::vector<bool> GraphModel::NeedGradients() const {
     const bool passes_on = std::any_of(node.inputs.begin(), node.inputs.end(), [&needs](int input) {
       return needs[static_cast<size_t>(input)];
     });
-    needs.push_back(passes_on || AnyTrains(node.parameters));
+    needs.push_back(!node.detached && (passes_on || AnyTrains(node.parameters)));
   }
   return needs;
 }

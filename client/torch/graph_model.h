@@ -34,6 +34,7 @@ struct ModelNode {
   std::vector<at::Tensor> buffers;
   bool in_place = false;
   bool reads_target = false;
+  bool detached = false;  // nothing flows back through it to its inputs, whatever they are
   // As those of ModelStage.
   bool random = false;
   bool stateful = false;

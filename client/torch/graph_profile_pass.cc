@@ -1,6 +1,7 @@
 #include "client/torch/graph_profile_pass.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -52,7 +53,7 @@ class Pass {
         values_(samples_.size()),
         gradients_(samples_.size()),
         owners_(samples_.size()),
-        has_gradient_(samples_.size(), false) {
+        held_gradients_(samples_.size()) {
     for (size_t i = 0; i < inputs.size(); ++i) value(model.inputs()[i]) = inputs[i];
     runner_.BeginStep(target);
   }
@@ -83,6 +84,7 @@ class Pass {
   at::Tensor& gradient(int v) { return gradients_[static_cast<size_t>(v)]; }
   // The node in whose memory node v lives.
   int& owner(int v) { return owners_[static_cast<size_t>(v)]; }
+  Bytes& held_gradients(int v) { return held_gradients_[static_cast<size_t>(owner(v))]; }
 
   void Done() {
     if (node_done_) node_done_();
@@ -117,7 +119,6 @@ class Pass {
       measured.output = cost.kept;
       CheckOwnsOutput(value(v), cost.kept);
     }
-    if (runner_.needs_gradient(v)) measured.output_gradient = measured.output;
     has_loss_ |= runner_.needs_gradient(v) && model_.is_output(v) && value(v).numel() == 1;
     Done();
   }
@@ -182,10 +183,16 @@ class Pass {
     return saved;
   }
 
+  at::Tensor TakeGradient(int v) {
+    at::Tensor taken = std::move(gradient(v));
+    if (taken.defined()) held_gradients(v) -= StorageBytes(taken);
+    return taken;
+  }
+
   std::vector<at::Tensor> TakeGradients(int v) {
     std::vector<at::Tensor> running;
     for (const int input : model_.node(v).inputs) {
-      running.push_back(std::move(gradient(runner_.Giver(input))));
+      running.push_back(TakeGradient(runner_.Giver(input)));
     }
     return running;
   }
@@ -195,21 +202,31 @@ class Pass {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!gradients[i].defined()) continue;
       const int giver = runner_.Giver(inputs[i]);
-      Bytes& most = sample(owner(giver)).output_gradient;
-      most = std::max(most, StorageBytes(gradients[i]));
+      const Bytes bytes = StorageBytes(gradients[i]);
+      for (const int given : {inputs[i], giver}) {
+        sample(given).output_gradient = std::max(sample(given).output_gradient, bytes);
+      }
+      held_gradients(giver) += bytes;
       gradient(giver) = std::move(gradients[i]);
     }
   }
 
-  // Bytes of the gradients that this backward makes and that were not there before.
-  Bytes NewGradients(int v) {
+  // By the memory that v reads, each once: bytes of the gradients that are held of what lives there. A
+  // view has one beside that of what it is a view of; one that a sum spread out over many elements
+  // takes the bytes of one; and to sizes, comparisons and what is detached none comes.
+  std::map<int, Bytes> HeldGradients(int v) {
+    std::map<int, Bytes> held;
+    for (const int input : model_.node(v).inputs) held[owner(input)] = held_gradients(input);
+    return held;
+  }
+
+  // Bytes that the profile counts for gradients after the backward of v and that were not there before.
+  Bytes NewGradients(int v, const std::map<int, Bytes>& before) {
     Bytes bytes;
-    for (const int input : model_.node(v).inputs) {
-      const int made = owner(input);
-      if (!gradient(runner_.Giver(input)).defined() || has_gradient_[static_cast<size_t>(made)])
-        continue;
-      has_gradient_[static_cast<size_t>(made)] = true;
-      bytes += sample(made).output_gradient;
+    for (const auto& [memory, held] : HeldGradients(v)) {
+      Bytes& most = sample(memory).output_gradient;
+      most = std::max(most, held);
+      bytes += most - std::min(most, before.at(memory));
     }
     return bytes;
   }
@@ -220,9 +237,12 @@ class Pass {
       return Done();
     }
     SavedNode saved = Save(v);
-    at::Tensor own = runner_.Giver(v) == v ? std::move(gradient(v)) : at::Tensor();
+    const std::map<int, Bytes> before = HeldGradients(v);
+    at::Tensor own = runner_.Giver(v) == v ? TakeGradient(v) : at::Tensor();
     std::vector<at::Tensor> running = TakeGradients(v);
-    const bool starts = model_.is_output(v) && runner_.needs_gradient(v);
+    const bool starts =
+        model_.is_output(v) && saved.output.requires_grad() && saved.output.numel() == 1;
+    if (starts) sample(v).output_gradient = sample(v).output;
     // In a step it is the plan that says when the output goes.
     const at::Tensor output = saved.output.variable_data();
     const Cost cost = costs_->Measure(
@@ -231,7 +251,7 @@ class Pass {
         },
         &sample(v).backward_time);
     PutGradients(v, std::move(running));
-    const Bytes counted = NewGradients(v) + (starts ? sample(v).output_gradient : Bytes(0));
+    const Bytes counted = NewGradients(v, before) + (starts ? sample(v).output_gradient : Bytes(0));
     sample(v).backward_overhead = std::max(Bytes(0), cost.peak - counted);
     value(v).reset();
     Done();
@@ -246,7 +266,7 @@ class Pass {
   std::vector<at::Tensor> values_;
   std::vector<at::Tensor> gradients_;
   std::vector<int> owners_;
-  std::vector<bool> has_gradient_;  // by owner
+  std::vector<Bytes> held_gradients_;  // by owner
   bool has_loss_ = false;
 };
 

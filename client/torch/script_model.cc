@@ -57,9 +57,13 @@ class ModelMaker {
     const auto known = shapes_.find(value);
     if (known != shapes_.end()) return known->second;
     const int of = nodes_.at(value);
-    const int node = made_.model.AddFunction(
-        absl::StrCat("shape of ", made_.model.node(of).name), "shape", {of},
-        [](const std::vector<at::Tensor>& inputs) { return ShapeOf(inputs[0]); });
+    ModelNode shape;
+    shape.name = absl::StrCat("shape of ", made_.model.node(of).name);
+    shape.op_kind = "shape";
+    shape.inputs = {of};
+    shape.detached = true;
+    shape.forward = [](const std::vector<at::Tensor>& inputs) { return ShapeOf(inputs[0]); };
+    const int node = made_.model.AddNode(std::move(shape));
     shapes_[value] = node;
     return node;
   }

@@ -125,6 +125,39 @@ TEST(ProfileGraph, AModelWithoutAScalarToTrainByIsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("nothing to train by"));
 }
 
+// All of it follows from what is trained.
+TEST(ProfileGraph, OnlyWhatAGradientComesToHasOne) {
+  GraphModel model("gate");
+  const int x = model.AddInput("x");
+  const int head = model.AddModule("head", "linear", x, nn::Linear(4, 64));
+  const int gate =
+      model.AddFunction("gate", "gt", {head}, [](const auto& in) { return in[0] > 0; });
+  ModelNode sizes;
+  sizes.name = sizes.op_kind = "zeros_like";
+  sizes.inputs = {head};
+  sizes.detached = true;
+  sizes.forward = [](const auto& in) { return at::zeros_like(in[0]); };
+  const int zeros = model.AddNode(std::move(sizes));
+  const int kept = model.AddFunction("kept", "where", {gate, head, zeros},
+                                     [](const auto& in) { return at::where(in[0], in[1], in[2]); });
+  const int loss =
+      model.AddFunction("loss", "sum", {kept}, [](const auto& in) { return in[0].square().sum(); });
+  const int best =
+      model.AddFunction("best", "argmax", {kept}, [](const auto& in) { return in[0].argmax(1); });
+  ProfileOptions options;
+  options.bytes_only = true;
+  const auto profile = ProfileGraph(model, {torch::ones({2, 4})}, torch::zeros({1}), options);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  const Graph& graph = std::get<Graph>(profile->problem);
+  for (const int v : {head, kept, loss}) {
+    EXPECT_EQ(graph.vertex(v).output_gradient, graph.vertex(v).output) << v;
+  }
+  for (const int v : {x, gate, zeros, best}) {
+    EXPECT_GT(graph.vertex(v).output, Bytes(0)) << v;
+    EXPECT_EQ(graph.vertex(v).output_gradient, Bytes(0)) << v;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Mixed, GraphFailureTest, testing::Values("mixed"));
 
 INSTANTIATE_TEST_SUITE_P(Graphs, GraphExecutorTest,

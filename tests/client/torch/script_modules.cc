@@ -1,12 +1,13 @@
 #include "tests/client/torch/script_modules.h"
 
-#include <torch/csrc/jit/frontend/resolver.h>
-#include <torch/csrc/jit/frontend/sugared_value.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+
+#include "tests/client/torch/scripted_modules.h"
 
 namespace stowage {
 namespace {
@@ -157,65 +158,14 @@ ScriptSample TraceOf(std::vector<at::Tensor> inputs, at::Tensor target) {
       std::move(inputs), std::move(target));
 }
 
-// Knows exceptions beside torch.*.
-struct Resolver : torch::jit::NativeResolver {
-  std::shared_ptr<torch::jit::SugaredValue> resolveValue(
-      const std::string& name, torch::jit::GraphFunction& method,
-      const torch::jit::SourceRange& place) override {
-    if (name == "Exception") return std::make_shared<torch::jit::ExceptionValue>(name);
-    return NativeResolver::resolveValue(name, method, place);
-  }
-};
-
-at::Tensor Trained(at::Tensor values) { return values.requires_grad_(); }
-
-ScriptSample Scripted() {
-  torch::jit::Module module("__torch__.Scripted");
-  module.register_attribute("training", c10::BoolType::get(), true);
-  module.register_attribute("slope", c10::FloatType::get(), 0.1);
-  module.register_parameter("conv", Trained(torch::randn({8, 3, 3, 3}) * 0.3), false);
-  module.register_parameter("more", Trained(torch::randn({8, 8, 3, 3}) * 0.1), false);
-  module.register_parameter("gain", Trained(torch::rand({8})), false);
-  module.register_parameter("shift", Trained(torch::rand({8})), false);
-  module.register_parameter("head", Trained(torch::randn({5, 8})), false);
-  module.register_buffer("mean", torch::zeros({8}));
-  module.register_buffer("variance", torch::ones({8}));
-  module.register_buffer("steps", torch::zeros({1}, torch::kLong));
-  module.register_buffer("mask", (torch::rand({1, 8, 1, 1}) > 0.2).to(torch::kFloat));
-  module.define(R"(
-    def norm(self, x):
-        if x.dim() != 4:
-            raise Exception("norm wants images")
-        if self.training:
-            self.steps.add_(1)
-        return torch.batch_norm(x, self.gain, self.shift, self.mean, self.variance, self.training, 0.1, 1e-5, False)
-
-    def forward(self, x):
-        n = x.size(0)
-        side = x.size(2)
-        y = torch.conv2d(x, self.conv, None, [1, 1], [1, 1])
-        y = self.norm(y) * self.mask
-        found = [y]
-        for i in range(2):
-            y = torch.leaky_relu_(torch.conv2d(y, self.more, None, [1, 1], [1, 1]), self.slope)
-            found.append(y)
-        z = torch.stack(found).sum(0)
-        z[:, 0:2].mul_(0.5)
-        if self.training:
-            z = torch.dropout(z, 0.3, True)
-        scale = torch.arange(side * side) * (1.0 / float(side))
-        z = (z.reshape([n, 8, side * side]) * scale).mean(2)
-        return torch.linear(z, self.head)
-  )",
-                std::make_shared<Resolver>());
-  return {module, {torch::randn({3, 3, 12, 12})}, torch::randint(5, {3}, torch::kLong)};
-}
-
 }  // namespace
 
 const std::vector<std::string>& ScriptSampleNames() {
-  static const auto* const kNames =
-      new std::vector<std::string>{"residual", "branches", "attention", "scripted"};
+  static const auto* const kNames = [] {
+    auto* const names = new std::vector<std::string>{"residual", "branches", "attention"};
+    names->insert(names->end(), ScriptedNames().begin(), ScriptedNames().end());
+    return names;
+  }();
   return *kNames;
 }
 
@@ -224,20 +174,11 @@ ScriptSample MakeScriptSample(const std::string& name) {
   const at::Tensor labels = torch::randint(5, {3}, torch::kLong);
   if (name == "residual") return TraceOf<Residual>({torch::randn({3, 3, 24, 24})}, labels);
   if (name == "branches") return TraceOf<Branches>({torch::randn({3, 3, 16, 16})}, labels);
-  if (name == "scripted") return Scripted();
-  return TraceOf<Attention>({torch::randint(20, {3, 8}, torch::kLong)},
-                            torch::randint(20, {24}, torch::kLong));
-}
-
-torch::jit::Module MakeScripted(const std::string& source) {
-  torch::jit::Module module("__torch__.Scripted");
-  module.register_attribute("training", c10::BoolType::get(), true);
-  module.register_parameter("w", torch::ones({4, 4}), false);
-  module.register_buffer("seen", torch::zeros({4}));
-  module.register_attribute("some", c10::ListType::ofTensors(),
-                            c10::List<at::Tensor>({torch::ones({4}, torch::requires_grad())}));
-  module.define(source);
-  return module;
+  if (name == "attention") {
+    return TraceOf<Attention>({torch::randint(20, {3, 8}, torch::kLong)},
+                              torch::randint(20, {24}, torch::kLong));
+  }
+  return MakeScriptedSample(name);
 }
 
 }  // namespace stowage

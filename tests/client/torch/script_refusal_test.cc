@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "client/torch/script_model.h"
-#include "tests/client/torch/script_modules.h"
+#include "tests/client/torch/scripted_modules.h"
 
 namespace stowage {
 namespace {
