@@ -164,7 +164,8 @@ absl::StatusOr<StepReport> ChainExecutor::Step(const at::Tensor& input, const at
   try {
     model_->EnsureGradients();
     StateGuard before(model_->buffers());
-    const bool copies = moves_input_ && !CanLend(input, *device_);
+    const bool lends = CanLend(input, *device_) && StoragePtrOf(input) != StoragePtrOf(target);
+    const bool copies = moves_input_ && !lends;
     StepState state{StageRunner(model_),
                     HeldTensors(model_->length() + 1, copies ? input.clone() : input, device_)};
     state.runner.BeginStep(target, gradient_ready_);

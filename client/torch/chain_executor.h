@@ -42,8 +42,8 @@ class ChainExecutor {
 
   // One step: adds to the parameters' gradients what a plain step adds, updates buffers and random
   // state as it does. A schedule that moves a^0 takes the input's memory away while the step runs: it
-  // is back when Step returns, elsewhere. Of an input that is part of a larger tensor, or whose memory is not
-  // the device's allocator's, it moves a copy.
+  // is back when Step returns, elsewhere. Of an input that is part of a larger tensor, that is the target as
+  // well, or whose memory is not the device's allocator's, it moves a copy.
   //
   // INVALID_ARGUMENT, before anything runs, for an input that is larger than the profile's or a
   // batch that does not fit into the one of Create. RESOURCE_EXHAUSTED if device or host ran out

@@ -81,7 +81,7 @@ class ChainModel : public ModelTensors {
   // train.
   bool NeedsInputGradient(int l) const;
 
-  // "stage 3 (layer1.0, bottleneck)"; for L+1 "the loss (cross_entropy)".
+  // "stage 3 (layer1.0, bottleneck)"; for L+1 "the loss (cross_entropy)", for 0 "the input".
   std::string Describe(int l) const;
 
  private:

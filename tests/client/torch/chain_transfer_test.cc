@@ -31,11 +31,6 @@ using testing::HasSubstr;
 constexpr TensorKind kActivation = TensorKind::kActivation;
 constexpr TensorKind kSaved = TensorKind::kSaved;
 
-TransferModel FastLink(bool full_duplex) {
-  const CopyCost cost{int64_t{8} << 30, Nanos(1000)};
-  return {cost, cost, full_duplex, Bytes(int64_t{1} << 30)};
-}
-
 std::unique_ptr<SimulatedDevice> Device(const TransferModel& link) {
   return SimulatedDevice::Create(link).value();
 }
@@ -44,14 +39,6 @@ class ChainTransferTest : public testing::TestWithParam<std::string>, protected 
  protected:
   explicit ChainTransferTest(const std::string& network = GetParam()) : ChainTraining(network) {}
   ~ChainTransferTest() override { TrackingAllocator::Get()->ClearLimit(); }
-
-  Schedule WithTrips(const Chain& chain, const Schedule& schedule, int count,
-                     std::mt19937* random) const {
-    const auto accepted = [&](const Schedule& changed) {
-      return Simulate(chain, changed, *device_->link()).ok();
-    };
-    return AddTrips(OffloadStarts(chain), accepted, schedule, count, random);
-  }
 
   std::unique_ptr<ChainExecutor> Make(const Chain& chain, const Schedule& schedule) {
     auto executor = ChainExecutor::Create(&network_.model, chain, schedule, device_.get());
@@ -80,7 +67,7 @@ TEST_P(ChainTransferTest, RandomSchedulesAreExact) {
     device_ = Device(FastLink(/*full_duplex=*/i % 2 == 1));
     const Schedule recomputing =
         Disturb(chain, RandomPersistentSchedule(chain, &random), i % 5, &random);
-    const Schedule schedule = WithTrips(chain, recomputing, 1 + i % 9, &random);
+    const Schedule schedule = WithTrips(chain, *device_->link(), recomputing, 1 + i % 9, &random);
     SCOPED_TRACE(Text(schedule));
     ExpectExact(Make(chain, schedule).get(), schedule, plain);
     EXPECT_EQ(device_->host()->held(), Bytes(0));
@@ -138,7 +125,7 @@ TEST_P(ChainTransferTest, ALimitAtThePeakHoldsAnd64BytesLessDoesNot) {
   std::mt19937 random(18);
   for (int i = 0; i < 6; ++i) {
     const Schedule schedule =
-        WithTrips(chain, RandomPersistentSchedule(chain, &random), 6, &random);
+        WithTrips(chain, *device_->link(), RandomPersistentSchedule(chain, &random), 6, &random);
     SCOPED_TRACE(Text(schedule));
     const auto executor = Make(chain, schedule);
     // ExpectExact has one more copy of the input.
@@ -166,7 +153,8 @@ class ChainTransferFailureTest : public ChainTransferTest {
  protected:
   ChainTransferFailureTest() : ChainTransferTest("norm_cnn"), chain_(Profiled()) {
     std::mt19937 random(3);
-    schedule_ = WithTrips(chain_, RandomPersistentSchedule(chain_, &random), 8, &random);
+    schedule_ =
+        WithTrips(chain_, *device_->link(), RandomPersistentSchedule(chain_, &random), 8, &random);
   }
 
   const Chain chain_;
@@ -218,14 +206,9 @@ TEST_F(ChainTransferFailureTest, WithoutALinkTransfersAreRefused) {
 }
 
 TEST_F(ChainTransferFailureTest, PartsThatTheProfileDoesNotListAreRefused) {
-  const Schedule schedule = [&] {
-    Schedule with = StoreAllSchedule(chain_);
-    for (const Instruction& i : {PrefetchWait(kSaved, 2, 1), PrefetchStart(kSaved, 2, 1),
-                                 OffloadWait(kSaved, 2, 1), OffloadStart(kSaved, 2, 1)}) {
-      with.insert(with.begin() + 2, i);
-    }
-    return with;
-  }();
+  Schedule schedule = StoreAllSchedule(chain_);
+  schedule.insert(schedule.begin() + 2, {OffloadStart(kSaved, 2, 1), OffloadWait(kSaved, 2, 1),
+                                         PrefetchStart(kSaved, 2, 1), PrefetchWait(kSaved, 2, 1)});
   ASSERT_GE(chain_.stage(2).saved_tensors.size(), 2U);
   const auto error = [&](const std::vector<Bytes>& listed) {
     ChainSpec spec = chain_.spec();
@@ -241,13 +224,18 @@ TEST_F(ChainTransferFailureTest, PartsThatTheProfileDoesNotListAreRefused) {
   EXPECT_THAT(error(smaller), HasSubstr("saved tensor 1 has "));
 }
 
+// After the first forward, up to the last backward.
+Schedule WithInputAway(const Chain& chain) {
+  Schedule schedule = StoreAllSchedule(chain);
+  schedule.insert(schedule.end() - 1,
+                  {PrefetchStart(kActivation, 0), PrefetchWait(kActivation, 0)});
+  schedule.insert(schedule.begin() + 1,
+                  {OffloadStart(kActivation, 0), OffloadWait(kActivation, 0)});
+  return schedule;
+}
+
 TEST_F(ChainTransferFailureTest, AnInputThatCannotBeLentIsCopied) {
-  Schedule schedule = StoreAllSchedule(chain_);
-  schedule.insert(schedule.end() - 1, PrefetchStart(kActivation, 0));
-  schedule.insert(schedule.end() - 1, PrefetchWait(kActivation, 0));
-  schedule.insert(schedule.begin() + 1, OffloadWait(kActivation, 0));
-  schedule.insert(schedule.begin() + 1, OffloadStart(kActivation, 0));
-  const auto executor = Make(chain_, schedule);
+  const auto executor = Make(chain_, WithInputAway(chain_));
   const Outcome plain = Plain();
   const at::Tensor larger = torch::cat({network_.input, network_.input});
   const at::Tensor input = larger.narrow(0, 0, 3);
@@ -258,6 +246,19 @@ TEST_F(ChainTransferFailureTest, AnInputThatCannotBeLentIsCopied) {
   EXPECT_EQ(report->peak, executor->prediction().peak);
   EXPECT_EQ(report->sent, chain_.activation(0));
   EXPECT_TRUE(larger.equal(torch::cat({network_.input, network_.input})));
+  device_->FailCopyAfter(0);
+  EXPECT_THAT(std::string(executor->Step(input, network_.target).status().message()),
+              HasSubstr("the input: the simulated copy failed"));
+}
+
+TEST_F(ChainTransferFailureTest, AnInputThatIsTheTargetIsCopied) {
+  ChainModel model("same again");
+  model.AddStage(network_.model.stage(1));
+  model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor& x) { return y.sum() + x.sum(); });
+  const Chain chain = ChainWithTimes(model, network_.input, network_.input);
+  auto executor = ChainExecutor::Create(&model, chain, WithInputAway(chain), device_.get()).value();
+  const auto plain = PlainStep(model, network_.input, network_.input);
+  EXPECT_EQ(executor->Step(network_.input, network_.input)->loss, plain->loss);
 }
 
 // What the stages do besides computing is up to the tests.
@@ -335,10 +336,8 @@ TEST(ChainTransfers, WhatAutogradHasNotSavedCannotMove) {
   chain.model.AddStage(stage);
   const Chain profile = chain.Profiled();
   Schedule schedule = StoreAllSchedule(profile);
-  for (const Instruction& i : {PrefetchWait(kSaved, 1), PrefetchStart(kSaved, 1),
-                               OffloadWait(kSaved, 1), OffloadStart(kSaved, 1)}) {
-    schedule.insert(schedule.begin() + 1, i);
-  }
+  schedule.insert(schedule.begin() + 1, {OffloadStart(kSaved, 1), OffloadWait(kSaved, 1),
+                                         PrefetchStart(kSaved, 1), PrefetchWait(kSaved, 1)});
   const auto device = Device(FastLink(/*full_duplex=*/false));
   auto executor = ChainExecutor::Create(&chain.model, profile, schedule, device.get()).value();
   const absl::Status status = executor->Step(chain.input, chain.target).status();

@@ -15,7 +15,6 @@
 #include "client/torch/graph_executor.h"
 #include "client/torch/simulated_device.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/graph_store_all.h"
 #include "solvers/planner.h"
 #include "tests/client/torch/random_schedule.h"
@@ -30,19 +29,11 @@ class GraphTransferTest : public testing::TestWithParam<std::string>, protected 
  protected:
   explicit GraphTransferTest(const std::string& name = GetParam())
       : GraphTraining(name), profile_(Profiled()), store_all_(StoreAllSchedule(graph())) {
-    const CopyCost cost{int64_t{8} << 30, Nanos(1000)};
-    device_ = SimulatedDevice::Create({cost, cost, true, Bytes(int64_t{1} << 30)}).value();
+    device_ = SimulatedDevice::Create(FastLink(/*full_duplex=*/true)).value();
   }
   ~GraphTransferTest() override { TrackingAllocator::Get()->ClearLimit(); }
 
   const Graph& graph() const { return std::get<Graph>(profile_.problem); }
-
-  Schedule WithTrips(const Schedule& schedule, int count, std::mt19937* random) const {
-    const auto accepted = [this](const Schedule& changed) {
-      return SimulateGraph(graph(), changed, *device_->link()).ok();
-    };
-    return AddTrips(OffloadStarts(graph()), accepted, schedule, count, random);
-  }
 
   const Profile profile_;
   const Schedule store_all_;
@@ -55,7 +46,7 @@ TEST_P(GraphTransferTest, RandomSchedulesTrainAlike) {
   const int schedules = GetParam() == "mixed" ? 60 : 6;
   int trips = 0;
   for (int i = 0; i < schedules; ++i) {
-    const Schedule schedule = WithTrips(store_all_, 2 + i % 12, &random);
+    const Schedule schedule = WithTrips(graph(), *device_->link(), store_all_, 2 + i % 12, &random);
     SCOPED_TRACE(Text(schedule));
     trips += ExpectLikePlain(graph(), schedule, plain, device_.get()).count(Op::kOffloadStart);
     EXPECT_EQ(device_->host()->held(), Bytes(0));
@@ -108,7 +99,7 @@ class GraphTransferFailureTest : public GraphTransferTest {
  protected:
   GraphTransferFailureTest() : GraphTransferTest("mixed") {
     std::mt19937 random(5);
-    schedule_ = WithTrips(store_all_, 10, &random);
+    schedule_ = WithTrips(graph(), *device_->link(), store_all_, 10, &random);
   }
 
   void ExpectUntouched(const absl::Status& status, absl::StatusCode code, const std::string& why) {

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
+#include <vector>
 
+#include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/simulate.h"
 
 namespace stowage {
@@ -47,6 +50,64 @@ std::pair<Instruction, Instruction> RandomPair(int l, std::mt19937* random) {
   }
 }
 
+// Of all tensors that the referee may let go: activations, saved tensors whole and in parts.
+std::vector<Instruction> OffloadStarts(const Chain& chain) {
+  std::vector<Instruction> starts;
+  for (int l = 0; l <= chain.length(); ++l) {
+    starts.push_back(OffloadStart(TensorKind::kActivation, l));
+  }
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    for (int k = 0; k <= chain.stage(l).parts(); ++k) {
+      starts.push_back(OffloadStart(TensorKind::kSaved, l, k));
+    }
+  }
+  return starts;
+}
+
+// What vertices own, and their extras.
+std::vector<Instruction> OffloadStarts(const Graph& graph) {
+  std::vector<Instruction> starts;
+  for (int v = 0; v < graph.size(); ++v) {
+    if (graph.storage(v) == v) starts.push_back(OffloadStart(TensorKind::kActivation, v + 1));
+    if (graph.vertex(v).extra_saved > Bytes(0)) {
+      starts.push_back(OffloadStart(TensorKind::kSaved, v + 1));
+    }
+  }
+  return starts;
+}
+
+// `accepted` is the referee's word on a schedule.
+Schedule AddTrips(const std::vector<Instruction>& starts,
+                  const std::function<bool(const Schedule&)>& accepted, Schedule schedule,
+                  int count, std::mt19937* random) {
+  for (int attempt = 0; attempt < 400 * count && count > 0; ++attempt) {
+    const Instruction start =
+        starts[static_cast<size_t>(Pick(0, static_cast<int>(starts.size()) - 1, random))];
+    const int size = static_cast<int>(schedule.size());
+    const int low = Pick(0, size, random);
+    const int high = Pick(low, size, random);
+    std::array<int, 4> at{};
+    for (int& position : at) position = Pick(low, high, random);
+    std::sort(at.begin(), at.end());
+    Schedule changed = schedule;
+    const auto insert = [&](int position, const Instruction& instruction) {
+      changed.insert(changed.begin() + position, instruction);
+    };
+    if (Pick(0, 4, random) == 0) {
+      insert(at[2], Discard(start.tensor, start.stage));
+    } else {
+      insert(at[3], PrefetchWait(start.tensor, start.stage, start.part));
+      insert(at[2], PrefetchStart(start.tensor, start.stage, start.part));
+    }
+    insert(at[1], OffloadWait(start.tensor, start.stage, start.part));
+    insert(at[0], start);
+    if (!accepted(changed)) continue;
+    schedule = std::move(changed);
+    --count;
+  }
+  return schedule;
+}
+
 }  // namespace
 
 Schedule RandomPersistentSchedule(const Chain& chain, std::mt19937* random) {
@@ -77,59 +138,25 @@ std::string Text(const Schedule& schedule) {
   return text;
 }
 
-std::vector<Instruction> OffloadStarts(const Chain& chain) {
-  std::vector<Instruction> starts;
-  for (int l = 0; l <= chain.length(); ++l) {
-    starts.push_back(OffloadStart(TensorKind::kActivation, l));
-  }
-  for (int l = 1; l <= chain.length() + 1; ++l) {
-    for (int k = 0; k <= chain.stage(l).parts(); ++k) {
-      starts.push_back(OffloadStart(TensorKind::kSaved, l, k));
-    }
-  }
-  return starts;
+TransferModel FastLink(bool full_duplex) {
+  const CopyCost cost{int64_t{8} << 30, Nanos(1000)};
+  return {cost, cost, full_duplex, Bytes(int64_t{1} << 30)};
 }
 
-std::vector<Instruction> OffloadStarts(const Graph& graph) {
-  std::vector<Instruction> starts;
-  for (int v = 0; v < graph.size(); ++v) {
-    if (graph.storage(v) == v) starts.push_back(OffloadStart(TensorKind::kActivation, v + 1));
-    if (graph.vertex(v).extra_saved > Bytes(0)) {
-      starts.push_back(OffloadStart(TensorKind::kSaved, v + 1));
-    }
-  }
-  return starts;
+Schedule WithTrips(const Chain& chain, const TransferModel& link, const Schedule& schedule,
+                   int count, std::mt19937* random) {
+  const auto accepted = [&](const Schedule& changed) {
+    return Simulate(chain, changed, link).ok();
+  };
+  return AddTrips(OffloadStarts(chain), accepted, schedule, count, random);
 }
 
-Schedule AddTrips(const std::vector<Instruction>& starts,
-                  const std::function<bool(const Schedule&)>& accepted, Schedule schedule,
-                  int count, std::mt19937* random) {
-  for (int attempt = 0; attempt < 400 * count && count > 0; ++attempt) {
-    const Instruction start =
-        starts[static_cast<size_t>(Pick(0, static_cast<int>(starts.size()) - 1, random))];
-    const int size = static_cast<int>(schedule.size());
-    const int low = Pick(0, size, random);
-    const int high = Pick(low, size, random);
-    std::array<int, 4> at{};
-    for (int& position : at) position = Pick(low, high, random);
-    std::sort(at.begin(), at.end());
-    Schedule changed = schedule;
-    const auto insert = [&](int position, const Instruction& instruction) {
-      changed.insert(changed.begin() + position, instruction);
-    };
-    if (Pick(0, 4, random) == 0) {
-      insert(at[2], Discard(start.tensor, start.stage));
-    } else {
-      insert(at[3], PrefetchWait(start.tensor, start.stage, start.part));
-      insert(at[2], PrefetchStart(start.tensor, start.stage, start.part));
-    }
-    insert(at[1], OffloadWait(start.tensor, start.stage, start.part));
-    insert(at[0], start);
-    if (!accepted(changed)) continue;
-    schedule = std::move(changed);
-    --count;
-  }
-  return schedule;
+Schedule WithTrips(const Graph& graph, const TransferModel& link, const Schedule& schedule,
+                   int count, std::mt19937* random) {
+  const auto accepted = [&](const Schedule& changed) {
+    return SimulateGraph(graph, changed, link).ok();
+  };
+  return AddTrips(OffloadStarts(graph), accepted, schedule, count, random);
 }
 
 Schedule RecomputeAll(const Chain& chain) {

@@ -3,13 +3,12 @@
 #ifndef STOWAGE_TESTS_CLIENT_TORCH_RANDOM_SCHEDULE_H_
 #define STOWAGE_TESTS_CLIENT_TORCH_RANDOM_SCHEDULE_H_
 
-#include <functional>
 #include <random>
 #include <string>
-#include <vector>
 
 #include "solvers/model/chain.h"
 #include "solvers/model/graph.h"
+#include "solvers/model/transfer_model.h"
 #include "solvers/plan/schedule.h"
 
 namespace stowage {
@@ -29,16 +28,15 @@ std::string Text(const Schedule& schedule);
 // Everything runs without a graph first.
 Schedule RecomputeAll(const Chain& chain);
 
-// The starts of offloads of all tensors that the referee may let go: activations, saved tensors whole
-// and in parts; of a graph what vertices own and their extras.
-std::vector<Instruction> OffloadStarts(const Chain& chain);
-std::vector<Instruction> OffloadStarts(const Graph& graph);
+// 8 GiB/s each way, and 1 GiB of host memory.
+TransferModel FastLink(bool full_duplex);
 
-// Inserts up to `count` random trips to the host and back, or to be discarded there, that start as
-// `starts` says. `accepted` is the referee's word on a schedule.
-Schedule AddTrips(const std::vector<Instruction>& starts,
-                  const std::function<bool(const Schedule&)>& accepted, Schedule schedule,
-                  int count, std::mt19937* random);
+// Inserts up to `count` random trips to the host and back, or to be discarded there, that the referee
+// accepts on this link.
+Schedule WithTrips(const Chain& chain, const TransferModel& link, const Schedule& schedule,
+                   int count, std::mt19937* random);
+Schedule WithTrips(const Graph& graph, const TransferModel& link, const Schedule& schedule,
+                   int count, std::mt19937* random);
 
 }  // namespace stowage
 
