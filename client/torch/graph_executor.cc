@@ -176,13 +176,16 @@ absl::Status GraphExecutor::CheckInputs(const std::vector<at::Tensor>& inputs) c
 }
 
 GraphExecutor::StepState GraphExecutor::Begin(std::vector<at::Tensor> inputs,
-                                              const at::Tensor& target) const {
+                                              const at::Tensor& target, bool lent) const {
   StepState state{NodeRunner(model_), GraphTensors(&graph_, device_), {}, {}, {}};
   state.runner.BeginStep(target, gradient_ready_);
   state.sources.resize(static_cast<size_t>(model_->size()));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto v = static_cast<size_t>(model_->inputs()[i]);
-    const bool copies = moves_source_[v] && !CanLend(inputs[i], *device_);
+    const bool is_target = StoragePtrOf(inputs[i]) == StoragePtrOf(target);
+    const bool lends =
+        CanLend(inputs[i], *device_) && (lent ? !is_target : IsSoleHolder(inputs[i]));
+    const bool copies = moves_source_[v] && !lends;
     state.sources[v] = copies ? inputs[i].clone() : std::move(inputs[i]);
   }
   return state;
@@ -203,7 +206,7 @@ absl::StatusOr<StepReport> GraphExecutor::Step(std::vector<at::Tensor> inputs,
     StateGuard before(model_->buffers());
     Bytes bytes;
     for (const at::Tensor& input : inputs) bytes += Bytes(static_cast<int64_t>(input.nbytes()));
-    StepState state = Begin(std::move(inputs), target);
+    StepState state = Begin(std::move(inputs), target, /*lent=*/true);
     const StepMeter step(device_->meter(), bytes, device_->host());
     absl::Status status = RunUpTo(schedule_.size(), &state);
     step.Finish(&state.report);

@@ -67,7 +67,8 @@ class GraphExecutor {
   void RunForward(const Instruction& instruction, StepState* state);
   void RunBackward(int v, StepState* state);
   void Run(const Instruction& instruction, StepState* state);
-  StepState Begin(std::vector<at::Tensor> inputs, const at::Tensor& target) const;
+  // `lent`: memory of inputs that others hold may be away until the step ends.
+  StepState Begin(std::vector<at::Tensor> inputs, const at::Tensor& target, bool lent) const;
   // Instructions up to, not with, `end`.
   absl::Status RunUpTo(size_t end, StepState* state);
 

@@ -36,6 +36,10 @@ bool CanLend(const at::Tensor& tensor, const ExecutionDevice& device) {
          freed_by == c10::GetAllocator(tensor.device().type())->raw_deleter();
 }
 
+bool IsSoleHolder(const at::Tensor& tensor) {
+  return tensor.use_count() == 1 && tensor.has_storage() && tensor.storage().use_count() == 1;
+}
+
 void HostTrips::StartOffload(const Instruction& i, std::vector<StoragePtr> storages, bool lent) {
   Trip trip;
   trip.lent = lent;

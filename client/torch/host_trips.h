@@ -39,6 +39,9 @@ StoragePtr StoragePtrOf(const at::Tensor& tensor);
 // of a storage, in memory of the device's allocator.
 bool CanLend(const at::Tensor& tensor, const ExecutionDevice& device);
 
+// Whether nobody holds the tensor, or its storage, but the variable that is asked about.
+bool IsSoleHolder(const at::Tensor& tensor);
+
 class HostTrips {
  public:
   // Copies nothing if the device has no link.

@@ -46,11 +46,15 @@ class PlannedBackward : public torch::autograd::Node {
 
 }  // namespace
 
-void SetBackward(const at::Tensor& output, const at::Tensor& input,
+torch::autograd::Edge EdgeTo(const at::Tensor& input) {
+  return torch::autograd::impl::gradient_edge(input);
+}
+
+void SetBackward(const at::Tensor& output, torch::autograd::Edge next,
                  std::unique_ptr<PlannedRest> rest) {
   const std::shared_ptr<PlannedBackward> node(new PlannedBackward(std::move(rest)),
                                               torch::autograd::deleteNode);
-  node->set_next_edges(torch::autograd::collect_next_edges(input));
+  node->add_next_edge(std::move(next));
   torch::autograd::impl::set_gradient_edge(output, {node, node->add_input_metadata(output)});
 }
 

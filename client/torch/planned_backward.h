@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/TensorImpl.h>
+#include <torch/csrc/autograd/edge.h>
 
 #include <cstdint>
 #include <memory>
@@ -21,10 +22,12 @@ class PlannedRest {
   virtual at::Tensor Backward(at::Tensor gradient) = 0;
 };
 
-// Makes `rest` the backward of `output`, a tensor without a graph, and `input` (may be undefined) what it
-// goes on to. It is destroyed when the graph is: after its backward unless that keeps the graph, or when
-// it fails.
-void SetBackward(const at::Tensor& output, const at::Tensor& input,
+// Where a gradient of `input` goes; nowhere if it asks for none.
+torch::autograd::Edge EdgeTo(const at::Tensor& input);
+
+// Makes `rest` the backward of `output`, a tensor without a graph, and `next` what it goes on to. It is
+// destroyed when the graph is: after its backward unless that keeps the graph, or when it fails.
+void SetBackward(const at::Tensor& output, torch::autograd::Edge next,
                  std::unique_ptr<PlannedRest> rest);
 
 // What is read by a forward and, where that runs again, in the backward. Holds none of it.

@@ -24,7 +24,7 @@ class PlannedGraphRun : public PlannedRest {
       : executor_(std::move(executor)),
         parameters_("parameter", executor_->model_->parameters()),
         inputs_("input", inputs),
-        state_(executor_->Begin(std::move(inputs), target)) {}
+        state_(executor_->Begin(std::move(inputs), target, /*lent=*/false)) {}
 
   // The loss.
   at::Tensor Forward(size_t first_backward) {
@@ -71,8 +71,9 @@ class PlannedGraphRun : public PlannedRest {
 };
 
 absl::StatusOr<std::unique_ptr<PlannedGraph>> PlannedGraph::Create(const GraphModel* model,
-                                                                   Graph graph, Schedule schedule) {
-  auto executor = GraphExecutor::Create(model, std::move(graph), std::move(schedule));
+                                                                   Graph graph, Schedule schedule,
+                                                                   ExecutionDevice* device) {
+  auto executor = GraphExecutor::Create(model, std::move(graph), std::move(schedule), device);
   if (!executor.ok()) return executor.status();
   const Schedule& carried_out = (*executor)->schedule_;
   const size_t first_backward = static_cast<size_t>(
@@ -112,7 +113,7 @@ at::Tensor PlannedGraph::forward(std::vector<at::Tensor> inputs, const at::Tenso
   model_->EnsureGradients();
   auto run = std::make_unique<PlannedGraphRun>(executor_, std::move(inputs), target);
   at::Tensor loss = run->Forward(first_backward_);
-  SetBackward(loss, at::Tensor(), std::move(run));
+  SetBackward(loss, torch::autograd::Edge(), std::move(run));
   return loss;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/torch/execution_device.h"
 #include "client/torch/graph_executor.h"
 #include "client/torch/graph_model.h"
 #include "client/torch/parameter_gradients.h"
@@ -24,20 +25,22 @@
 
 namespace stowage {
 
-// Throws, and leaves what is left, as PlannedModule. Not thread-safe. The model must outlive it and every
-// graph that hangs on what it returned.
+// Throws, and leaves what is left, as PlannedModule. Not thread-safe. Model and device must outlive it
+// and every graph that hangs on what it returned.
 class PlannedGraph {
  public:
-  // As GraphExecutor::Create, for schedules without transfers. UNIMPLEMENTED too where a
-  // backward comes before the first forward of a node that nobody reads and that trains: it could be a
-  // loss, which has to be known before the caller's backward begins.
+  // As GraphExecutor::Create. UNIMPLEMENTED too where a backward comes before the first forward of a node
+  // that nobody reads and that trains: it could be a loss, which has to be known before the caller's
+  // backward begins.
   static absl::StatusOr<std::unique_ptr<PlannedGraph>> Create(const GraphModel* model, Graph graph,
-                                                              Schedule schedule);
+                                                              Schedule schedule,
+                                                              ExecutionDevice* device = nullptr);
 
   // The sum of all scalars that nobody reads. Its backward adds to the gradients of the parameters what
   // plain training adds, times the gradient that it is given; once per forward, also if the graph is
   // kept. Several forwards may come before the first backward. An input that the caller holds on to stays in
-  // memory also where the plan drops it; one that requires a gradient is refused.
+  // memory also where the plan drops it, and the plan moves a copy; one that requires a gradient is
+  // refused.
   //
   // Under NoGradGuard the nodes run as they are, without a plan, and tensors go after their last reader.
   at::Tensor forward(std::vector<at::Tensor> inputs, const at::Tensor& target);

@@ -32,12 +32,12 @@ Schedule WithLossTogether(const Schedule& schedule, int loss, size_t* place) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PlannedModule>> PlannedModule::Create(
-    const ChainModel* model, Chain chain, const Schedule& schedule,
+    const ChainModel* model, Chain chain, const Schedule& schedule, ExecutionDevice* device,
     std::optional<BatchShape> batch) {
   size_t place = 0;
   Schedule together = WithLossTogether(schedule, chain.length() + 1, &place);
-  auto executor = ChainExecutor::Create(model, std::move(chain), std::move(together), nullptr,
-                                        std::move(batch));
+  auto executor =
+      ChainExecutor::Create(model, std::move(chain), std::move(together), device, std::move(batch));
   if (!executor.ok()) return executor.status();
   return std::unique_ptr<PlannedModule>(new PlannedModule(model, *std::move(executor), place));
 }
@@ -46,7 +46,7 @@ void PlannedModule::TellReadyGradients(OnGradientReady ready) {
   executor_->TellReadyGradients(std::move(ready));
 }
 
-at::Tensor PlannedModule::forward(const at::Tensor& input) {
+at::Tensor PlannedModule::forward(at::Tensor input) {
   const bool trains =
       at::GradMode::is_enabled() && (input.requires_grad() || AnyTrains(model_->parameters()));
   if (!trains) return PlainForward(*model_, input);
@@ -57,9 +57,10 @@ at::Tensor PlannedModule::forward(const at::Tensor& input) {
         "the input asks for a gradient, that of the profile asked for none"));
   }
   model_->EnsureGradients();
-  auto run = std::make_unique<PlannedRun>(executor_, loss_, input);
+  torch::autograd::Edge next = EdgeTo(input);
+  auto run = std::make_unique<PlannedRun>(executor_, loss_, std::move(input));
   at::Tensor output = run->Forward();
-  SetBackward(output, input, std::move(run));
+  SetBackward(output, std::move(next), std::move(run));
   return output;
 }
 

@@ -22,6 +22,7 @@
 #include "client/torch/batch_shape.h"
 #include "client/torch/chain_executor.h"
 #include "client/torch/chain_model.h"
+#include "client/torch/execution_device.h"
 #include "client/torch/parameter_gradients.h"
 #include "solvers/model/chain.h"
 #include "solvers/plan/schedule.h"
@@ -34,18 +35,20 @@ namespace stowage {
 // stage for anything else. What fails leaves nothing held, and random state and buffers as they were
 // before it; after a backward that failed zero the gradients.
 //
-// Not thread-safe. The model must outlive the module and every graph that hangs on what it returned.
+// Not thread-safe. Model and device must outlive the module and every graph that hangs on what it
+// returned.
 class PlannedModule {
  public:
-  // As ChainExecutor::Create, for schedules without transfers.
+  // As ChainExecutor::Create. What of the loss the schedule moves to the host is not moved.
   static absl::StatusOr<std::unique_ptr<PlannedModule>> Create(
       const ChainModel* model, Chain chain, const Schedule& schedule,
-      std::optional<BatchShape> batch = std::nullopt);
+      ExecutionDevice* device = nullptr, std::optional<BatchShape> batch = std::nullopt);
 
   // The output of stage L. Random state and buffers change as in plain training. Each call holds what
   // its backward needs, until that has run or the graph on the output is gone; so there may be several
   // before the first backward. The output is the caller's: what he keeps of it after the loss is memory
-  // that the plan does not have.
+  // that the plan does not have. So is an input that he keeps, where the plan has it on the host: it
+  // moves a copy then, which forward(std::move(input)) spares.
   //
   // A backward adds to the gradients of the parameters (one that has none gets a zeroed one in the
   // forward) what plain training adds, under the autocast of the forward, and gives one to the input,
@@ -55,7 +58,7 @@ class PlannedModule {
   // backward, and a gradient of gradients.
   //
   // Under NoGradGuard, or where nothing is to be trained, the stages run as they are, without a plan.
-  at::Tensor forward(const at::Tensor& input);
+  at::Tensor forward(at::Tensor input);
 
   // From the next forward on, during its backward; see ParameterGradients.
   void TellReadyGradients(OnGradientReady ready);

@@ -16,7 +16,8 @@ namespace stowage {
 class PlannedRun : public PlannedRest {
  public:
   // `loss` is the instruction at which the loss runs forward; the next one is its backward.
-  PlannedRun(std::shared_ptr<ChainExecutor> executor, size_t loss, const at::Tensor& input);
+  PlannedRun(std::shared_ptr<ChainExecutor> executor, size_t loss, at::Tensor input);
+  ~PlannedRun() override;
 
   // The output of stage L, without a graph.
   at::Tensor Forward();
@@ -29,9 +30,10 @@ class PlannedRun : public PlannedRest {
 
   std::shared_ptr<ChainExecutor> executor_;
   size_t loss_;
-  at::Tensor input_;
   TensorVersions parameters_;
   TensorVersions inputs_;
+  bool gives_input_gradient_;
+  at::Tensor input_;
   ChainExecutor::StepState state_;
   bool done_ = false;
 };

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace stowage {
@@ -12,6 +13,19 @@ StoragePtr NewStorage(size_t bytes, c10::DataPtr data) {
   return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
                                                std::move(data), /*allocator=*/nullptr,
                                                /*resizable=*/false);
+}
+
+at::Tensor OnStorage(StoragePtr storage, const at::Tensor& like) {
+  return at::empty({0}, like.options())
+      .set_(c10::Storage(std::move(storage)), like.storage_offset(), like.sizes(), like.strides());
+}
+
+using Share = std::shared_ptr<c10::DataPtr>;
+
+void DropShare(void* share) { delete static_cast<Share*>(share); }
+
+c10::DataPtr DataOf(const Share& share) {
+  return {share->get(), new Share(share), &DropShare, share->device()};
 }
 
 }  // namespace
@@ -41,9 +55,7 @@ void SharedData::Own(const at::Tensor& tensor) {
 at::Tensor SharedData::Borrow(const at::Tensor& tensor) {
   home_ = StoragePtrOf(tensor);
   const StoragePtr storage = NewStorage(home_->nbytes(), c10::DataPtr(nullptr, home_->device()));
-  const at::Tensor stands_for =
-      at::empty({0}, tensor.options())
-          .set_(c10::Storage(storage), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+  const at::Tensor stands_for = OnStorage(storage, tensor);
   storages_.push_back(storage);
   Follow();
   return stands_for;
@@ -60,6 +72,14 @@ void SharedData::Free() {
     storage->set_data_ptr(c10::DataPtr(nullptr, storage->device()));
   }
   home_.reset();
+}
+
+at::Tensor SharingBytes(const at::Tensor& tensor) {
+  const StoragePtr storage = StoragePtrOf(tensor);
+  const auto share = std::make_shared<c10::DataPtr>(
+      storage->set_data_ptr(c10::DataPtr(nullptr, storage->device())));
+  storage->set_data_ptr(DataOf(share));
+  return OnStorage(NewStorage(storage->nbytes(), DataOf(share)), tensor);
 }
 
 }  // namespace stowage

@@ -43,6 +43,9 @@ class SharedData {
   std::vector<StoragePtr> storages_;
 };
 
+// The same bytes under a storage of their own: they are freed when both storages have let go of them.
+at::Tensor SharingBytes(const at::Tensor& tensor);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_CLIENT_TORCH_SHARED_DATA_H_

@@ -1,0 +1,55 @@
+// A device whose copies are counted.
+#ifndef STOWAGE_TESTS_CLIENT_TORCH_COUNTING_DEVICE_H_
+#define STOWAGE_TESTS_CLIENT_TORCH_COUNTING_DEVICE_H_
+
+#include <memory>
+#include <vector>
+
+#include "client/torch/simulated_device.h"
+#include "solvers/model/units.h"
+#include "solvers/plan/schedule.h"
+
+namespace stowage {
+
+class CountingDevice final : public ExecutionDevice {
+ public:
+  struct Copies {
+    int count = 0;
+    Bytes bytes;
+  };
+
+  explicit CountingDevice(const TransferModel& link)
+      : device_(SimulatedDevice::Create(link).value()) {}
+
+  c10::Device device() const override { return device_->device(); }
+  MemoryMeter* meter() override { return device_->meter(); }
+  const TransferModel* link() const override { return device_->link(); }
+  HostPool* host() override { return device_->host(); }
+  std::unique_ptr<DeviceCopy> StartCopy(Stream direction,
+                                        const std::vector<CopyPiece>& pieces) override {
+    Copies* const copies = direction == Stream::kToHost ? &sent_ : &fetched_;
+    ++copies->count;
+    for (const CopyPiece& piece : pieces) {
+      copies->bytes += Bytes(static_cast<int64_t>(piece.bytes));
+    }
+    return device_->StartCopy(direction, pieces);
+  }
+
+  SimulatedDevice* simulated() { return device_.get(); }
+  const Copies& sent() const { return sent_; }
+  const Copies& fetched() const { return fetched_; }
+  // Of the copies, and of what the host pool held.
+  void Forget() {
+    sent_ = fetched_ = {};
+    device_->host()->ResetPeak();
+  }
+
+ private:
+  std::unique_ptr<SimulatedDevice> device_;
+  Copies sent_;
+  Copies fetched_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_CLIENT_TORCH_COUNTING_DEVICE_H_
