@@ -18,7 +18,7 @@
 #include "client/torch/median.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/tracking_allocator.h"
-#include "tests/server/process/child_process.h"
+#include "tests/support/stowaged_process.h"
 
 namespace stowage {
 namespace {
@@ -29,22 +29,6 @@ double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 double Seconds(Nanos nanos) { return static_cast<double>(nanos.value()) / 1e9; }
-
-// A stowaged that keeps nothing of the one before it.
-class Server {
- public:
-  Server()
-      : process_({STOWAGED_BINARY, "--store=memory", "--listen=127.0.0.1:0", "--metrics_listen="}) {
-    const std::string ready = process_.ReadUntil(", metrics on");
-    const size_t start = ready.find("127.0.0.1:");
-    address_ = ready.substr(start, ready.find(',', start) - start);
-  }
-  const std::string& address() const { return address_; }
-
- private:
-  testing::ChildProcess process_;
-  std::string address_;
-};
 
 struct Workload {
   ChainModel model;
@@ -72,7 +56,7 @@ double PlainTime(const Workload& work) {
   return Median(std::move(times));
 }
 
-AgentOptions OptionsFor(const Server& server, std::vector<AgentEvent>* events) {
+AgentOptions OptionsFor(const StowagedProcess& server, std::vector<AgentEvent>* events) {
   AgentOptions options;
   options.server.address = server.address();
   options.on_event = [events](const AgentEvent& event) { events->push_back(event); };
@@ -113,7 +97,7 @@ void MeasureSteps(const Workload& work, Agent* agent, const AdoptedPlan& adopted
 
 void Round(const Workload& work, Times* times) {
   times->plain.push_back(PlainTime(work));
-  const Server server;
+  const StowagedProcess server;
   std::vector<AgentEvent> events;
   AdoptedPlan adopted;
   {

@@ -2,14 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "client/agent/agent.h"
 #include "tests/client/torch/test_networks.h"
-#include "tests/server/process/child_process.h"
+#include "tests/support/stowaged_process.h"
 
 namespace stowage {
 namespace {
@@ -19,16 +18,13 @@ using ::testing::Not;
 
 class AgentServerTest : public ::testing::Test {
  protected:
-  AgentServerTest()
-      : server_({STOWAGED_BINARY, "--store=memory", "--listen=127.0.0.1:0", "--metrics_listen="}) {
-    const std::string ready = server_.ReadUntil(", metrics on");
-    const size_t start = ready.find("127.0.0.1:");
-    options_.server.address = ready.substr(start, ready.find(',', start) - start);
+  AgentServerTest() {
+    options_.server.address = server_.address();
     options_.report_after = 2;
     options_.on_event = [this](const AgentEvent& event) { kinds_.push_back(KindOf(event)); };
   }
 
-  testing::ChildProcess server_;
+  StowagedProcess server_;
   AgentOptions options_;
   std::vector<std::string> kinds_;
 };
@@ -58,8 +54,7 @@ TEST_F(AgentServerTest, OneJobPlansTheNextHitsAndBothReport) {
 }
 
 TEST_F(AgentServerTest, WithoutTheServerItPlansHereAndSaysSo) {
-  server_.Signal(SIGKILL);
-  server_.Wait();
+  server_.Kill();
   options_.retry.max_attempts = 1;
   TestNetwork network = MakeTestNetwork("norm_cnn");
   Agent agent(&network.model, options_);

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -17,7 +16,7 @@
 #include "client/cli/exit_code.h"
 #include "proto/codec/codec.h"
 #include "solvers/plan/simulate.h"
-#include "tests/server/process/child_process.h"
+#include "tests/support/stowaged_process.h"
 
 namespace stowage {
 namespace {
@@ -51,26 +50,6 @@ v1::Plan PlanFromJson(const std::string& json) {
   EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json, &plan).ok()) << json;
   return plan;
 }
-
-// A real stowaged on a free port.
-class Server {
- public:
-  Server()
-      : process_({STOWAGED_BINARY, "--store=memory", "--listen=127.0.0.1:0", "--metrics_listen="}) {
-    const std::string ready = process_.ReadUntil(", metrics on");
-    const size_t start = ready.find("127.0.0.1:");
-    address_ = ready.substr(start, ready.find(',', start) - start);
-  }
-  const std::string& address() const { return address_; }
-  int Stop() {
-    process_.Signal(SIGTERM);
-    return process_.Wait();
-  }
-
- private:
-  testing::ChildProcess process_;
-  std::string address_;
-};
 
 TEST(Cli, HelpIsComplete) {
   const Result help = Stowage("--help");
@@ -228,14 +207,14 @@ TEST(Cli, CopiesNothingWhenTold) {
 }
 
 TEST(Cli, TheDoctorFindsNothingWrongWithAServer) {
-  Server server;
+  StowagedProcess server;
   const Result result = Stowage("doctor --server=" + server.address());
   EXPECT_EQ(result.code, kExitOk) << result.out;
   EXPECT_THAT(result.out, HasSubstr("good   stowaged at " + server.address()));
 }
 
 TEST(Cli, AServersPlanMayCopyAndIsJudgedWithTheLink) {
-  Server server;
+  StowagedProcess server;
   const std::string plan =
       "plan --budget=50% --solver=offload_greedy --profile=" + LinkedProfile() +
       " --server=" + server.address();
@@ -272,7 +251,7 @@ TEST(Cli, TheDeadlineHolds) {
 }
 
 TEST(Cli, PlansWithAServerAndGetsTheSecondPlanFromItsCache) {
-  Server server;
+  StowagedProcess server;
   const std::string command = "plan --budget=40% --profile=" + Data("chain_resnet50.json") +
                               " --server=" + server.address();
   const Result solved = Stowage(command, true);
