@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "client/agent/device_link.h"
 #include "client/agent/plan_token.h"
 #include "client/rpc/connect.h"
 #include "client/rpc/job_name.h"
@@ -16,8 +17,7 @@ namespace stowage {
 namespace {
 
 AgentOptions Completed(AgentOptions options) {
-  // No plans with copies yet, also where the device has a link.
-  options.plan.recompute_only = true;
+  if (!HasLink(options.device)) options.plan.recompute_only = true;
   if (options.job.empty()) options.job = JobName();
   return options;
 }
@@ -140,6 +140,7 @@ absl::Status Agent::Know(const Batch& batch, stowage::Profile profile) {
   const absl::Status fits =
       model_->Prepare(profile.problem, plain, batch, options_.device).status();
   if (!fits.ok()) return fits;
+  StateLink(options_.device, &profile.device);
   Meet(batch)->profile = std::move(profile);
   return absl::OkStatus();
 }
@@ -155,7 +156,8 @@ AdoptedPlan Agent::Install(PreparedPlan prepared, PlannedShape* shape) {
     events_->Emit(AdoptedEvent{shape->signature.text(), adopted.key, adopted.digest,
                                adopted.plan.revision, adopted.plan.budget,
                                adopted.plan.prediction.makespan, adopted.plan.prediction.peak,
-                               adopted.plan.prediction.recomputed_forwards});
+                               adopted.plan.prediction.recomputed_forwards,
+                               adopted.plan.prediction.sent, adopted.plan.prediction.fetched});
   }
   return adopted;
 }

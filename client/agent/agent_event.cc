@@ -9,6 +9,12 @@ std::string Short(const Digest& digest) { return digest.ToHex().substr(0, 12); }
 
 std::string Message(const absl::Status& status) { return status.ToString(); }
 
+// Nothing of a step that copies nothing.
+std::string Copied(Bytes sent, Bytes fetched) {
+  if (sent == Bytes(0)) return "";
+  return absl::StrCat(", ", ToString(sent), " to host memory and ", ToString(fetched), " back");
+}
+
 // Kind and line of each type.
 struct Words {
   const char* Kind(const BudgetSharedEvent&) const { return "budget_shared"; }
@@ -50,7 +56,8 @@ struct Words {
     return absl::StrCat(event.batch, ": plan ", Short(event.plan), " of ", Short(event.key.digest),
                         " (revision ", event.revision, ") adopted: ", ToString(event.makespan),
                         " and ", ToString(event.peak), " of ", ToString(event.budget),
-                        " predicted, ", event.recomputed_forwards, " forwards repeated");
+                        " predicted, ", event.recomputed_forwards, " forwards repeated",
+                        Copied(event.sent, event.fetched));
   }
 
   const char* Kind(const FellBackEvent&) const { return "fell_back"; }
@@ -94,8 +101,8 @@ struct Words {
   const char* Kind(const ReportSentEvent&) const { return "report_sent"; }
   std::string Line(const ReportSentEvent& event) const {
     return absl::StrCat(event.batch, ": reported ", ToString(event.step_time), " and ",
-                        ToString(event.peak), " over ", event.steps,
-                        " steps: ", ToString(event.verdict));
+                        ToString(event.peak), Copied(event.sent, event.fetched), " over ",
+                        event.steps, " steps: ", ToString(event.verdict));
   }
 
   const char* Kind(const ReportRefusedEvent&) const { return "report_refused"; }

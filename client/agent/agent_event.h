@@ -63,6 +63,8 @@ struct AdoptedEvent {
   Nanos makespan;
   Bytes peak;
   int recomputed_forwards = 0;
+  Bytes sent;     // to host memory in a step
+  Bytes fetched;  // from there
 };
 
 // The server is away: this process plans. Once.
@@ -120,6 +122,10 @@ struct ReportSentEvent {
   Nanos step_time;
   Bytes peak;
   ExecutionVerdict verdict = ExecutionVerdict::kAccepted;
+  // Of the latest step; for the job alone.
+  int copies = 0;  // to host memory and from there
+  Bytes sent;
+  Bytes fetched;
 };
 
 struct ReportRefusedEvent {

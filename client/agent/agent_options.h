@@ -67,13 +67,15 @@ struct AgentOptions {
   ProfileOptions profile;
   // Asks by structure told from shapes, see ChainFromShapes; off, by that of a measuring pass.
   bool plan_by_shapes = true;
-  // That steps by plans run on; null as ChainExecutor::Create has it. It must outlive the agent.
+  // That steps by plans run on; null as ChainExecutor::Create has it. It must outlive the agent. Where it
+  // has a link to host memory, profiles state that and plans may copy, unless plan.recompute_only forbids
+  // it: for a stage that holds what autograd does not save, which cannot move.
   ExecutionDevice* device = nullptr;
   // Passes for times when nothing is cached and the job waits for its first plan. None is for warming up
   // where a pass for the bytes came before them.
   int first_repeats = 1;
-  // Solver and slots, both part of the key. The defaults leave them to the planner. Plans always only
-  // recompute, also where `device` has a link to host memory.
+  // Part of the key. The defaults leave solver and slots to the planner. Without a link plans only
+  // recompute.
   KeyOptions plan;
 
   // For Plan without a budget, and for Step before any Plan. At most one of the two.

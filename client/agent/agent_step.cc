@@ -200,8 +200,10 @@ absl::StatusOr<ExecutionVerdict> Agent::SendReport(const PlannedShape& shape) {
   absl::StatusOr<ExecutionVerdict> verdict =
       connection_->ReportExecution(measured, planner_.CallWithin(options_.report_timeout));
   if (verdict.ok()) {
+    const StepReport& latest = shape.watch.latest();
+    const int copies = latest.count(Op::kOffloadStart) + latest.count(Op::kPrefetchStart);
     events_->Emit(ReportSentEvent{shape.signature.text(), measured.steps, measured.step_time,
-                                  measured.peak, *verdict});
+                                  measured.peak, *verdict, copies, latest.sent, latest.fetched});
   } else {
     events_->Emit(ReportRefusedEvent{shape.signature.text(), verdict.status()});
   }

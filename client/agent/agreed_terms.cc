@@ -10,8 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "client/agent/device_link.h"
+#include "solvers/plan/linked_problem.h"
 #include "solvers/plan/plan.h"
-#include "solvers/plan/problem_referee.h"
 #include "solvers/plan/schedule_code.h"
 
 namespace stowage {
@@ -89,10 +90,35 @@ absl::StatusOr<std::vector<int64_t>> Integers(const std::string& text) {
   return values;
 }
 
-// "<what has no cost, hashed>;<budget>;<costs>".
+// The more of the first four and the less of the others, the better.
+std::vector<int64_t> LinkOf(const Device& device) {
+  return {device.to_host_bytes_per_second, device.to_device_bytes_per_second,
+          device.host_memory.value(),      device.duplex == Duplex::kFull ? 1 : 0,
+          device.to_host_latency.value(),  device.to_device_latency.value()};
+}
+
+// Of two links what both can do.
+void KeepSlower(const std::vector<int64_t>& other, Device* device) {
+  const std::vector<int64_t> own = LinkOf(*device);
+  device->to_host_bytes_per_second = std::min(own[0], other[0]);
+  device->to_device_bytes_per_second = std::min(own[1], other[1]);
+  device->host_memory = Bytes(std::min(own[2], other[2]));
+  if (other[3] == 0 && device->duplex == Duplex::kFull) device->duplex = Duplex::kHalf;
+  device->to_host_latency = Nanos(std::max(own[4], other[4]));
+  device->to_device_latency = Nanos(std::max(own[5], other[5]));
+}
+
+// Of what must be the same on all ranks. Links need not be: two of one kind may lie in different classes.
+std::string KeyOf(Profile profile) {
+  StateLink(nullptr, &profile.device);
+  return MakePlanKey(profile, {}).digest.ToHex();
+}
+
+// "<what has no cost, hashed>;<budget>;<costs>;<link>".
 std::string EncodeTerms(const AgreedTerms& terms) {
-  return absl::StrCat(MakePlanKey(terms.profile, {}).digest.ToHex(), ";", terms.budget.value(), ";",
-                      absl::StrJoin(CostsOf(terms.profile.problem), ","));
+  return absl::StrCat(KeyOf(terms.profile), ";", terms.budget.value(), ";",
+                      absl::StrJoin(CostsOf(terms.profile.problem), ","), ";",
+                      absl::StrJoin(LinkOf(terms.profile.device), ","));
 }
 
 }  // namespace
@@ -121,11 +147,11 @@ absl::StatusOr<AgreedTerms> AgreeOnTerms(PlanAgreement* agreement,
       agreement, mine.ok() ? absl::StatusOr<std::string>(EncodeTerms(*mine)) : mine.status());
   if (!all.ok()) return all.status();
   AgreedTerms agreed = *mine;
-  const std::string key = MakePlanKey(mine->profile, {}).digest.ToHex();
+  const std::string key = KeyOf(mine->profile);
   std::vector<int64_t> greatest = CostsOf(mine->profile.problem);
   for (size_t rank = 0; rank < all->size(); ++rank) {
     const std::vector<std::string> parts = absl::StrSplit((*all)[rank], ';');
-    if (parts.size() != 3) return absl::InternalError("a rank's terms are not in three parts");
+    if (parts.size() != 4) return absl::InternalError("a rank's terms are not in four parts");
     if (parts[0] != key) {
       return absl::FailedPreconditionError(
           absl::StrCat("rank ", rank, " trains another network, batch or environment than rank ",
@@ -133,9 +159,14 @@ absl::StatusOr<AgreedTerms> AgreeOnTerms(PlanAgreement* agreement,
     }
     const absl::StatusOr<std::vector<int64_t>> budget = Integers(parts[1]);
     const absl::StatusOr<std::vector<int64_t>> costs = Integers(parts[2]);
-    if (!budget.ok()) return budget.status();
-    if (!costs.ok()) return costs.status();
-    if (costs->size() != greatest.size()) return absl::InternalError("a rank has other costs");
+    const absl::StatusOr<std::vector<int64_t>> link = Integers(parts[3]);
+    for (const absl::Status& status : {budget.status(), costs.status(), link.status()}) {
+      if (!status.ok()) return status;
+    }
+    if (costs->size() != greatest.size() || link->size() != LinkOf(Device()).size()) {
+      return absl::InternalError("a rank has other costs");
+    }
+    KeepSlower(*link, &agreed.profile.device);
     agreed.budget = std::min(agreed.budget, Bytes((*budget)[0]));
     for (size_t i = 0; i < greatest.size(); ++i) {
       greatest[i] = std::max(greatest[i], (*costs)[i]);
@@ -190,7 +221,8 @@ absl::StatusOr<ClientPlan> DecodeAnswer(const std::string& text, const AgreedTer
       DecodeSchedule(text.substr(head + 1 + Digest::kSize), kMostInstructions);
   if (!schedule.ok()) return absl::InternalError(schedule.status().message());
   reply.plan.schedule = *std::move(schedule);
-  const absl::Status status = Referee(terms.profile.problem, &reply.plan);
+  const absl::Status status =
+      Referee(LinkedProblemOf(terms.profile, /*recompute_only=*/false), &reply.plan);
   if (!status.ok()) return absl::InternalError(status.message());
   return answer;
 }

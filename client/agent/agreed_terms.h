@@ -20,8 +20,10 @@ absl::StatusOr<std::vector<std::string>> GatherOrFail(PlanAgreement* agreement,
                                                       const absl::StatusOr<std::string>& mine);
 
 struct AgreedTerms {
-  Profile profile;  // this rank's, with the greatest costs (times, overheads) of all
-  Bytes budget;     // the least
+  // This rank's, with the greatest costs (times, overheads) of all and the slowest link; without a link
+  // unless all have one.
+  Profile profile;
+  Bytes budget;  // the least
 };
 
 // All ranks at once, each with its own. FAILED_PRECONDITION if they train different things: their

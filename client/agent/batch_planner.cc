@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "client/agent/device_link.h"
 #include "solvers/model/canonical.h"
 
 namespace stowage {
@@ -52,6 +53,7 @@ absl::Status BatchPlanner::Measure(const Batch& batch, const ProfileOptions& opt
   if (!profile.ok()) return profile.status();
   const Nanos time = Since(start);
   shape->profile = *std::move(profile);
+  StateLink(options_->device, &shape->profile->device);
   CompareWithShapes(shape);
   events_->Emit(ProfileTakenEvent{shape->signature.text(), shape->profile->cost_source, time,
                                   /*from_shapes=*/false, not_shapes_});
@@ -78,6 +80,7 @@ const stowage::Profile* BatchPlanner::Shapes(const Batch& batch, PlannedShape* s
     return nullptr;
   }
   shape->shapes = *std::move(shapes);
+  StateLink(options_->device, &shape->shapes->device);
   events_->Emit(ProfileTakenEvent{shape->signature.text(), shape->shapes->cost_source, Since(start),
                                   /*from_shapes=*/true, ""});
   return &*shape->shapes;

@@ -33,6 +33,7 @@ void StepWatch::Add(const StepReport& report) {
     times_[oldest] = report.wall_time;
     peaks_[oldest] = report.peak;
   }
+  latest_ = report;
   ++steps_;
 }
 

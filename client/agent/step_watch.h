@@ -26,6 +26,7 @@ class StepWatch {
   void Clear();
 
   int64_t steps() const { return steps_; }  // since Clear
+  const StepReport& latest() const { return latest_; }
   // Over the last `last` steps, or all that are kept. Not of nothing. O(last).
   Nanos MedianTime(int64_t last) const;
   Bytes MedianPeak(int64_t last) const;
@@ -36,6 +37,7 @@ class StepWatch {
 
   size_t capacity_;
   int64_t steps_ = 0;
+  StepReport latest_;
   std::vector<Nanos> times_;  // rings
   std::vector<Bytes> peaks_;
 };

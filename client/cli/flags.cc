@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/torch/tracking_allocator.h"
@@ -34,6 +35,9 @@ ABSL_FLAG(absl::Duration, timeout, absl::Seconds(60), "time for one plan");
 ABSL_FLAG(std::string, format, "text", "text or json");
 ABSL_FLAG(bool, graph, false, "the network as a graph, op by op, not as a chain of stages");
 ABSL_FLAG(bool, arena, false, "serve steps by plans from one reserved region");
+ABSL_FLAG(std::string, link, "",
+          "simulated link to host memory that plans may use, \"GB/s[:latency]\", say \"12:10us\"; "
+          "empty: none");
 
 namespace stowage {
 
@@ -117,6 +121,25 @@ absl::StatusOr<std::vector<Budget>> BudgetsFromFlag() {
   }
   if (budgets.empty()) return FieldError("--budgets", "\"\"", "must name at least one budget");
   return budgets;
+}
+
+absl::StatusOr<std::optional<TransferModel>> LinkFromFlag() {
+  constexpr Bytes kHostMemory(int64_t{1} << 40);
+  const std::string text = absl::GetFlag(FLAGS_link);
+  if (text.empty()) return std::nullopt;
+  const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
+  double speed = 0;
+  absl::Duration latency;
+  const bool parsed = absl::SimpleAtod(parts[0], &speed) &&
+                      (parts.size() == 1 || absl::ParseDuration(parts[1], &latency));
+  if (!parsed || !(speed >= 1e-6 && speed <= 1e6) || latency < absl::ZeroDuration() ||
+      latency > absl::Hours(1)) {
+    return FieldError("--link", text,
+                      "must be GB/s in [0.000001, 1000000], then \":\" and a "
+                      "latency up to 1h or nothing, such as 12 or 12:10us");
+  }
+  const CopyCost cost{static_cast<int64_t>(speed * 1e9), Nanos(absl::ToInt64Nanoseconds(latency))};
+  return TransferModel{cost, cost, /*full_duplex=*/true, kHostMemory};
 }
 
 absl::StatusOr<CallOptions> CallOptionsFromFlags() {

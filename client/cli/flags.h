@@ -3,6 +3,7 @@
 #define STOWAGE_CLIENT_CLI_FLAGS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "client/torch/chain_model.h"
 #include "client/torch/graph_model.h"
 #include "solvers/model/budget.h"
+#include "solvers/model/transfer_model.h"
 
 ABSL_DECLARE_FLAG(std::string, model);
 ABSL_DECLARE_FLAG(int64_t, batch);
@@ -37,6 +39,7 @@ ABSL_DECLARE_FLAG(absl::Duration, timeout);
 ABSL_DECLARE_FLAG(std::string, format);
 ABSL_DECLARE_FLAG(bool, graph);
 ABSL_DECLARE_FLAG(bool, arena);
+ABSL_DECLARE_FLAG(std::string, link);
 
 namespace stowage {
 
@@ -60,6 +63,10 @@ absl::StatusOr<std::vector<Budget>> BudgetsFromFlag();
 // What an agent is told by the flags of a command that trains, all checked; a server that is away is
 // said.
 absl::StatusOr<AgentOptions> AgentOptionsFromFlags();
+
+// --link, "GB/s[:latency]": the same both ways at once, to more host memory than is needed. Nothing if it is
+// empty, INVALID_ARGUMENT for anything else.
+absl::StatusOr<std::optional<TransferModel>> LinkFromFlag();
 
 // --timeout as a deadline from now. INVALID_ARGUMENT unless positive.
 absl::StatusOr<CallOptions> CallOptionsFromFlags();

@@ -34,6 +34,16 @@ std::string Deviation(const Plan& plan, const StepReport& step) {
     return absl::StrCat(step.counts[op], " times ", ToString(static_cast<Op>(op)), ", ",
                         planned[op], " were planned");
   }
+  const Simulation& predicted = plan.prediction;
+  if (step.sent != predicted.sent || step.fetched != predicted.fetched) {
+    return absl::StrCat(ToString(step.sent), " to the host and ", ToString(step.fetched),
+                        " back, planned ", ToString(predicted.sent), " and ",
+                        ToString(predicted.fetched));
+  }
+  if (step.host_peak > predicted.host_peak) {
+    return absl::StrCat(ToString(step.host_peak), " of host memory, planned ",
+                        ToString(predicted.host_peak));
+  }
   return "";
 }
 

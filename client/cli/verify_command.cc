@@ -1,5 +1,6 @@
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -12,6 +13,7 @@
 #include "client/cli/flags.h"
 #include "client/cli/verification.h"
 #include "client/cli/verification_text.h"
+#include "client/torch/simulated_device.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {
@@ -19,6 +21,13 @@ namespace {
 
 std::unique_ptr<TrainedModel> TrainedModelOf(const AnyWorkload& workload) {
   return std::visit([](const auto& model) { return MakeTrainedModel(&model); }, workload.model);
+}
+
+// None where there is no link.
+absl::StatusOr<std::unique_ptr<SimulatedDevice>> DeviceWith(
+    const std::optional<TransferModel>& link) {
+  if (!link) return nullptr;
+  return SimulatedDevice::Create(*link);
 }
 
 absl::StatusOr<VerificationReport> VerifyAll(const AnyWorkload& workload, AgentOptions options,
@@ -51,10 +60,15 @@ int Run() {
   if (!json.ok()) return Fail(json.status());
   const absl::StatusOr<std::vector<Budget>> budgets = BudgetsFromFlag();
   if (!budgets.ok()) return Fail(budgets.status());
-  const absl::StatusOr<AgentOptions> options = AgentOptionsFromFlags();
+  absl::StatusOr<AgentOptions> options = AgentOptionsFromFlags();
   if (!options.ok()) return Fail(options.status());
+  const absl::StatusOr<std::optional<TransferModel>> link = LinkFromFlag();
+  if (!link.ok()) return Fail(link.status());
   const absl::StatusOr<AnyWorkload> workload = AnyWorkloadFromFlags();
   if (!workload.ok()) return Fail(workload.status());
+  const absl::StatusOr<std::unique_ptr<SimulatedDevice>> device = DeviceWith(*link);
+  if (!device.ok()) return Fail(device.status());
+  options->device = device->get();
   const absl::StatusOr<VerificationReport> report = VerifyAll(*workload, *options, *budgets, steps);
   if (!report.ok()) return Fail(report.status());
   std::cout << (*json ? ToJson(*report) : ToText(*report)) << std::flush;
@@ -67,8 +81,8 @@ int Run() {
 Command VerifyCommand() {
   return {"verify", "prove that training by plans is plain training, bit for bit",
           WithServerFlags({"model", "graph", "batch", "image_size", "classes", "seed", "threads",
-                           "repeats", "steps", "budgets", "solver", "slots", "timeout", "format",
-                           "arena"}),
+                           "repeats", "steps", "budgets", "solver", "slots", "link", "timeout",
+                           "format", "arena"}),
           Run};
 }
 

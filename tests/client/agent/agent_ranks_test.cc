@@ -13,6 +13,7 @@
 #include "client/agent/agent.h"
 #include "client/agent/agreed_terms.h"
 #include "client/agent/plan_agreement.h"
+#include "solvers/model/transfer_model.h"
 #include "tests/client/agent/fake_training.h"
 
 namespace stowage {
@@ -88,6 +89,41 @@ TEST_F(AgentRanksTest, AFolderCarriesWhatEachSaysRoundByRound) {
 
 TEST_F(AgentRanksTest, ARankThatDoesNotComeIsNamed) {
   const auto agreement = Join(0, std::chrono::milliseconds(50));
+TEST_F(AgentRanksTest, TheLinkIsTheSlowestOfAllIfAllHaveOne) {
+  for (const bool all : {true, false}) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    absl::StatusOr<AgreedTerms> agreed[kRanks] = {absl::UnknownError(""), absl::UnknownError(""),
+                                                  absl::UnknownError("")};
+    OnAllRanks([&](int rank) {
+      const auto agreement = Join(rank);
+      Profile profile = FakeProfile(FakeBatch(4), CostSource::kMeasured);
+      Device& device = profile.device;
+      // On both sides of a class's limit.
+      device.to_host_bytes_per_second = 17000000000 + rank * 10000000;
+      device.to_device_bytes_per_second = 20000000000 - rank;
+      device.to_host_latency = Nanos(100 + rank);
+      device.to_device_latency = Nanos(200 - rank);
+      device.duplex = rank == 1 ? Duplex::kHalf : Duplex::kFull;
+      device.host_memory = Bytes(all || rank != 2 ? 5000 + rank : 0);
+      agreed[rank] = AgreeOnTerms(agreement->get(), AgreedTerms{profile, Bytes(1000)});
+    });
+    for (const absl::StatusOr<AgreedTerms>& terms : agreed) {
+      ASSERT_TRUE(terms.ok()) << terms.status();
+      const auto link = TransfersOf(terms->profile.device);
+      ASSERT_EQ(link.has_value(), all);
+      if (!all) continue;
+      EXPECT_EQ(link->to_host.bytes_per_second, 17000000000);
+      EXPECT_EQ(link->to_device.bytes_per_second, 20000000000 - (kRanks - 1));
+      EXPECT_EQ(link->to_host.latency, Nanos(100 + kRanks - 1));
+      EXPECT_EQ(link->to_device.latency, Nanos(200));
+      EXPECT_FALSE(link->full_duplex);
+      EXPECT_EQ(link->host_memory, Bytes(5000));
+      EXPECT_EQ(MakePlanKey(terms->profile, {}), MakePlanKey(agreed[0]->profile, {}));
+    }
+  }
+}
+
   const absl::Status status = (*agreement)->Gather("alone").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 of 3"));

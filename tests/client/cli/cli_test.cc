@@ -80,6 +80,9 @@ TEST(Cli, WrongUsageSaysWhatAndExitsWithTwo) {
       {"verify --steps=0", "--steps"},
       {"verify --graph --model=skynet", "skynet"},
       {"verify --format=xml", "--format"},
+      {"verify --link=fast", "--link"},
+      {"verify --link=12:soon", "--link"},
+      {"verify --link=0", "--link"},
       {"doctor", "--server is empty"},
   };
   for (const auto& [arguments, why] : cases) {
@@ -327,6 +330,20 @@ TEST(Cli, VerifyProvesThatTrainingByPlansIsPlainTraining) {
   EXPECT_TRUE(reserved.at("served_from_region").bool_value()) << graph.out;
   EXPECT_GE(reserved.at("peak_bytes").number_value(), reserved.at("region_bytes").number_value());
   EXPECT_LE(reserved.at("peak_bytes").number_value(), budget.at("budget_bytes").number_value());
+}
+
+TEST(Cli, VerifyHoldsCopiesAgainstThePlan) {
+  const Result result = Stowage(
+      "verify --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 "
+      "--link=12:10us --solver=offload_greedy --budgets=99% --format=json");
+  EXPECT_EQ(result.code, kExitOk) << result.out;
+  google::protobuf::Struct json;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(result.out, &json).ok()) << result.out;
+  EXPECT_TRUE(json.fields().at("equal").bool_value()) << result.out;
+  const auto& budget = json.fields().at("budgets").list_value().values(0).struct_value().fields();
+  const auto& copies = budget.at("transfers").struct_value().fields();
+  EXPECT_GT(copies.at("planned").number_value(), 0);
+  EXPECT_EQ(copies.at("planned").number_value(), copies.at("executed").number_value());
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+// The link to host memory of the device that steps run on, in the profiles that plans are asked for with.
+#ifndef STOWAGE_CLIENT_AGENT_DEVICE_LINK_H_
+#define STOWAGE_CLIENT_AGENT_DEVICE_LINK_H_
+
+#include "client/torch/execution_device.h"
+#include "solvers/model/device.h"
+
+namespace stowage {
+
+// Whether plans for it may copy. Null is a device without a link.
+bool HasLink(const ExecutionDevice* device);
+
+// Writes the device's link into the profile's: TransfersOf gives it back. Without one the profile's device
+// copies nothing, whatever was written there.
+void StateLink(const ExecutionDevice* device, Device* profiled);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_AGENT_DEVICE_LINK_H_

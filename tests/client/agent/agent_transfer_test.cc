@@ -1,0 +1,239 @@
+// The agent on a device with a link to host memory, against a real stowaged.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client/agent/agent.h"
+#include "client/agent/device_link.h"
+#include "client/torch/simulated_device.h"
+#include "client/torch/state_digest.h"
+#include "solvers/model/transfer_model.h"
+#include "solvers/plan/simulate.h"
+#include "solvers/plan/store_all_schedule.h"
+#include "solvers/planner.h"
+#include "tests/client/torch/random_schedule.h"
+#include "tests/client/torch/test_networks.h"
+#include "tests/client/torch/training_outcome.h"
+#include "tests/support/stowaged_process.h"
+
+namespace stowage {
+namespace {
+
+using ::testing::HasSubstr;
+
+int CopiesOf(const Schedule& schedule) {
+  return static_cast<int>(std::count_if(schedule.begin(), schedule.end(), [](const Instruction& i) {
+    return i.op == Op::kOffloadStart || i.op == Op::kPrefetchStart;
+  }));
+}
+
+// A chain whose times are made up, the same each time.
+class TimedChain : public TrainedModel {
+ public:
+  explicit TimedChain(const ChainModel* model)
+      : model_(model), measured_(MakeTrainedModel(model)) {}
+
+  const ModelTensors& tensors() const override { return measured_->tensors(); }
+  absl::StatusOr<Profile> Measure(const Batch& batch,
+                                  const ProfileOptions& options) const override {
+    absl::StatusOr<Profile> profile = measured_->Measure(batch, options);
+    if (!profile.ok() || options.bytes_only) return profile;
+    profile->problem = ChainWithTimes(*model_, batch.inputs[0], batch.target);
+    return profile;
+  }
+  absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const override {
+    return measured_->PlainStep(std::move(batch), meter);
+  }
+  absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
+                                                       const Schedule& schedule, const Batch& batch,
+                                                       ExecutionDevice* device) const override {
+    return measured_->Prepare(problem, schedule, batch, device);
+  }
+
+ private:
+  const ChainModel* const model_;
+  const std::unique_ptr<TrainedModel> measured_;
+};
+
+class AgentTransferTest : public ::testing::Test {
+ protected:
+  AgentTransferTest() : link_(FastLink(/*full_duplex=*/true)), start_(network_.model) {
+    options_.server.address = server_.address();
+    options_.drift.replans = 0;
+    options_.report_after = 2;
+    options_.plan.solver = "offload_greedy";
+    options_.on_event = [this](const AgentEvent& event) { events_.push_back(event); };
+  }
+
+  // A job of its own on this link.
+  std::unique_ptr<Agent> Start(const TransferModel& link) {
+    devices_.push_back(SimulatedDevice::Create(link).value());
+    options_.device = devices_.back().get();
+    return std::make_unique<Agent>(std::make_unique<TimedChain>(&network_.model), nullptr,
+                                   options_);
+  }
+
+  // Half way from the least that copies make possible to what storing all takes.
+  absl::StatusOr<AdoptedPlan> PlanWith(Agent* agent) {
+    PlanOptions options;
+    options.solver = "offload_greedy";
+    options.solve.transfers = link_;
+    const Chain chain = ChainWithTimes(network_.model, network_.input, network_.target);
+    const Bytes least = ResolveBudget(chain, LeastBudget{}, options).value();
+    const Bytes all = Simulate(chain, StoreAllSchedule(chain))->peak;
+    return agent->Plan(network_.input, network_.target, Bytes((least + all).value() / 2));
+  }
+
+  StowagedProcess server_;
+  TransferModel link_;
+  std::vector<std::unique_ptr<SimulatedDevice>> devices_;
+  TestNetwork network_ = MakeTestNetwork("norm_cnn");
+  AgentOptions options_;
+  std::vector<AgentEvent> events_;
+  Rewinder start_;
+};
+
+TEST_F(AgentTransferTest, PlansThatCopyAreSolvedCachedAndExecuted) {
+  start_.Rewind();
+  const auto plain =
+      MakeTrainedModel(&network_.model)->PlainStep({{network_.input}, network_.target}, nullptr);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  const Outcome expected = Outcome::Of(network_.model, plain->loss);
+  std::vector<Digest> digests;
+  for (const PlanSource source : {PlanSource::kSolved, PlanSource::kCache}) {
+    const auto agent = Start(link_);
+    const auto adopted = PlanWith(agent.get());
+    ASSERT_TRUE(adopted.ok()) << adopted.status();
+    EXPECT_EQ(adopted->source, source);
+    ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
+    digests.push_back(adopted->digest);
+    const Plan& plan = adopted->plan;
+    EXPECT_GT(CopiesOf(plan.schedule), 0);
+    const auto known = TransfersOf(agent->profile()->device);
+    ASSERT_TRUE(known.has_value());
+    EXPECT_EQ(known->to_host.bytes_per_second, link_.to_host.bytes_per_second);
+    events_.clear();
+    for (int i = 0; i < 2; ++i) {
+      start_.Rewind();
+      const auto step = agent->Step(network_.input, network_.target);
+      ASSERT_TRUE(step.ok()) << step.status();
+      ExpectEqual(expected, Outcome::Of(network_.model, step->loss));
+      EXPECT_EQ(step->peak, plan.prediction.peak);
+      EXPECT_LE(step->peak, plan.budget);
+      EXPECT_EQ(step->sent, plan.prediction.sent);
+      EXPECT_EQ(step->fetched, plan.prediction.fetched);
+      EXPECT_EQ(step->host_peak, plan.prediction.host_peak);
+    }
+    ASSERT_EQ(agent->events().of<ReportSentEvent>(), 1);
+    const auto& report = std::get<ReportSentEvent>(events_.back());
+    EXPECT_EQ(report.copies, CopiesOf(plan.schedule));
+    EXPECT_EQ(report.sent, plan.prediction.sent);
+    EXPECT_EQ(report.fetched, plan.prediction.fetched);
+    EXPECT_THAT(ToString(events_.back()), HasSubstr("to host memory and"));
+  }
+  EXPECT_EQ(digests[0], digests[1]);
+}
+
+TEST_F(AgentTransferTest, ACachedPlanIsJudgedByTheOwnLink) {
+  const auto first = PlanWith(Start(link_).get());
+  ASSERT_TRUE(first.ok()) << first.status();
+  TransferModel faster = link_;  // of the same class
+  faster.to_host.bytes_per_second += faster.to_host.bytes_per_second / 2;
+  ASSERT_EQ(BandwidthClassOf(faster), BandwidthClassOf(link_));
+  const auto agent = Start(faster);
+  // Without times of its own it would predict the first job's.
+  ASSERT_TRUE(agent->Profile(network_.input, network_.target).ok());
+  const auto second = PlanWith(agent.get());
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->source, PlanSource::kCache);
+  EXPECT_EQ(second->digest, first->digest);
+  const auto judged =
+      Simulate(std::get<Chain>(agent->profile()->problem), second->plan.schedule, faster);
+  ASSERT_TRUE(judged.ok()) << judged.status();
+  EXPECT_EQ(second->plan.prediction.makespan, judged->makespan);
+}
+
+TEST_F(AgentTransferTest, PlansKeepToTheHostMemoryThereIs) {
+  const auto first = PlanWith(Start(link_).get());
+  ASSERT_TRUE(first.ok()) << first.status();
+  const Bytes needed = first->plan.prediction.host_peak;
+  ASSERT_GT(needed, Bytes(0));
+  TransferModel less = link_;
+  less.host_memory = needed - Bytes(1);
+  const auto agent = Start(less);
+  const auto second = PlanWith(agent.get());
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_NE(second->digest, first->digest);
+  if (second->plan.status != PlanStatus::kFound) return;
+  EXPECT_LT(second->plan.prediction.host_peak, needed);
+  EXPECT_TRUE(agent->Step(network_.input, network_.target).ok());
+}
+
+TEST_F(AgentTransferTest, WithoutALinkPlansRecompute) {
+  ASSERT_TRUE(PlanWith(Start(link_).get()).ok());
+  options_.device = nullptr;
+  options_.plan.solver = "";
+  Agent agent(std::make_unique<TimedChain>(&network_.model), nullptr, options_);
+  const auto adopted = agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.8});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
+  EXPECT_EQ(CopiesOf(adopted->plan.schedule), 0);
+  EXPECT_FALSE(TransfersOf(agent.profile()->device).has_value());
+  const auto step = agent.Step(network_.input, network_.target);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_GT(step->recomputed_forwards, 0);
+}
+
+TEST_F(AgentTransferTest, CopiesMayBeForbiddenOnALink) {
+  options_.plan = {};
+  options_.plan.recompute_only = true;
+  const auto agent = Start(link_);
+  const auto adopted = agent->Plan(network_.input, network_.target, ShareOfStoreAll{0.8});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
+  EXPECT_EQ(CopiesOf(adopted->plan.schedule), 0);
+}
+
+TEST_F(AgentTransferTest, AProfileThatWasKeptGetsTheLinkOfThisDevice) {
+  const auto first = Start(link_);
+  ASSERT_TRUE(PlanWith(first.get()).ok());
+  Profile kept = *first->profile();
+  kept.device.host_memory = kept.device.host_memory + Bytes(1);
+  const auto second = Start(link_);
+  ASSERT_TRUE(second->Know({{network_.input}, network_.target}, kept).ok());
+  EXPECT_EQ(second->profile()->device.host_memory, link_.host_memory);
+  const auto adopted = PlanWith(second.get());
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  EXPECT_EQ(adopted->source, PlanSource::kCache);
+  EXPECT_GT(CopiesOf(adopted->plan.schedule), 0);
+}
+
+// What is written for one device is not left for another.
+TEST(DeviceLink, IsStatedAsItIs) {
+  TransferModel link = FastLink(/*full_duplex=*/false);
+  link.to_device = {int64_t{3} << 30, Nanos(7)};
+  const auto device = SimulatedDevice::Create(link).value();
+  Device profiled;
+  StateLink(device.get(), &profiled);
+  EXPECT_TRUE(ValidateDevice(profiled).ok());
+  const auto stated = TransfersOf(profiled);
+  ASSERT_TRUE(stated.has_value());
+  EXPECT_EQ(stated->to_host.bytes_per_second, link.to_host.bytes_per_second);
+  EXPECT_EQ(stated->to_host.latency, link.to_host.latency);
+  EXPECT_EQ(stated->to_device.bytes_per_second, link.to_device.bytes_per_second);
+  EXPECT_EQ(stated->to_device.latency, link.to_device.latency);
+  EXPECT_EQ(stated->full_duplex, link.full_duplex);
+  EXPECT_EQ(stated->host_memory, link.host_memory);
+  StateLink(nullptr, &profiled);
+  EXPECT_FALSE(TransfersOf(profiled).has_value());
+  EXPECT_EQ(profiled.duplex, Duplex::kUnspecified);
+}
+
+}  // namespace
+}  // namespace stowage
