@@ -1,5 +1,5 @@
 // How the ranks of a job speak to each other about plans, so that none plans alone: over a folder that
-// they share, or whatever the job has (a c10d store: one key per round and rank).
+// they share, over the job's c10d store (store_agreement.h), or whatever the job has (board_agreement.h).
 #ifndef STOWAGE_CLIENT_AGENT_PLAN_AGREEMENT_H_
 #define STOWAGE_CLIENT_AGENT_PLAN_AGREEMENT_H_
 
