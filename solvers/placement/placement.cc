@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/placement/coarse_sizes.h"
 #include "solvers/placement/ejection.h"
 #include "solvers/placement/first_fit.h"
 #include "solvers/placement/skyline.h"
@@ -21,6 +22,10 @@ constexpr int64_t kTries = 16;
 constexpr int64_t kEffortPerPair = 2000;
 // What may be left stranded, as a part of the live peak.
 constexpr int64_t kGoodEnough = 5000;
+// Coarse units are tried for so many blocks and more, where more than such a part of the live peak is
+// stranded without.
+constexpr size_t kManyBlocks = 256;
+constexpr int64_t kWorthCoarse = 100;
 
 absl::Status CheckInput(const std::vector<BlockLife>& blocks, const PlacementOptions& options) {
   if (options.alignment < Bytes(1) || options.alignment.value() >= kMaxTotal) {
@@ -56,19 +61,6 @@ std::vector<UnitBlock> InUnits(const std::vector<BlockLife>& blocks, Bytes align
     units.push_back({size, block.begin, block.end});
   }
   return units;
-}
-
-int64_t LivePeak(const std::vector<UnitBlock>& blocks) {
-  std::vector<std::pair<int64_t, int64_t>> changes;  // ends before begins: they are negative
-  for (const UnitBlock& block : blocks) {
-    changes.emplace_back(block.begin, block.size);
-    changes.emplace_back(block.end, -block.size);
-  }
-  std::sort(changes.begin(), changes.end());
-  int64_t live = 0;
-  int64_t peak = 0;
-  for (const auto& [moment, change] : changes) peak = std::max(peak, live += change);
-  return peak;
 }
 
 // Better than a placement with a greater extent.
@@ -135,13 +127,11 @@ void TryOrders(const StopToken* stop, Best* best) {
 
 // The first target is the live peak. Then each cuts off a share of what is stranded: a larger one after
 // a success, a smaller one after failing with both kinds of weights.
-void Search(const std::vector<UnitBlock>& blocks, int64_t peak, const PlacementOptions& options,
-            Best* best) {
+void Search(const std::vector<UnitBlock>& blocks, int64_t peak, int64_t effort,
+            const StopToken* stop, Best* best) {
   const int64_t good = peak + peak / kGoodEnough;
-  const int64_t pairs = CountNeighbours(blocks);
-  if (best->extent() <= good || pairs > kMostNeighbours) return;
-  const int64_t effort = std::min(options.effort, kEffortPerPair * pairs);
-  EjectionSearch search(blocks, effort, options.stop);
+  if (best->extent() <= good) return;
+  EjectionSearch search(blocks, effort, stop);
   double share = 1.0;
   bool fresh = true;
   int failures = 1;  // of the live peak one is enough
@@ -159,6 +149,31 @@ void Search(const std::vector<UnitBlock>& blocks, int64_t peak, const PlacementO
   }
 }
 
+// The same in coarse units; the tiny blocks then take what is left.
+void SearchCoarsely(const std::vector<UnitBlock>& blocks, int64_t peak, int64_t effort,
+                    const StopToken* stop, Best* best) {
+  const CoarseSizes coarse = FindCoarseSizes(blocks, peak);
+  if (coarse.unit == 1) return;
+  Best found(coarse.blocks);
+  TryOrders(stop, &found);
+  Search(coarse.blocks, LivePeak(coarse.blocks), effort, stop, &found);
+  std::vector<int64_t> offsets(blocks.size(), std::numeric_limits<int64_t>::max());
+  for (size_t i = 0; i < coarse.numbers.size(); ++i) {
+    offsets[coarse.numbers[i]] = found.offsets()[i] * coarse.unit;
+  }
+  best->TryFalling(offsets);
+}
+
+void SearchBothWays(const std::vector<UnitBlock>& blocks, int64_t peak,
+                    const PlacementOptions& options, Best* best) {
+  const int64_t pairs = CountNeighbours(blocks);
+  if (pairs > kMostNeighbours) return;
+  const int64_t effort = std::min(options.effort, kEffortPerPair * pairs);
+  const bool many = blocks.size() >= kManyBlocks && best->extent() > peak + peak / kWorthCoarse;
+  if (many) SearchCoarsely(blocks, peak, effort / 2, options.stop, best);
+  Search(blocks, peak, many ? effort / 2 : effort, options.stop, best);
+}
+
 }  // namespace
 
 absl::StatusOr<Placement> PlaceBlocks(const std::vector<BlockLife>& blocks,
@@ -170,7 +185,7 @@ absl::StatusOr<Placement> PlaceBlocks(const std::vector<BlockLife>& blocks,
   const int64_t peak = LivePeak(units);
   Best best(units);
   TryOrders(options.stop, &best);
-  Search(units, peak, options, &best);
+  SearchBothWays(units, peak, options, &best);
   Placement placement;
   const int64_t unit = options.alignment.value();
   for (const int64_t offset : best.offsets()) placement.offsets.push_back(Bytes(offset * unit));

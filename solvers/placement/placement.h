@@ -8,7 +8,8 @@
 //     for all of their life (first_fit.h; one of all orders gives the least extent), and from the
 //     lowest free memory up (skyline.h).
 //   - Below the best of these, targets are tried by throwing out what is in the way (ejection.h), until
-//     less than 1/5000 of the live peak is stranded, or the effort is spent.
+//     less than 1/5000 of the live peak is stranded, or the effort is spent: of many blocks first with
+//     sizes in coarse units (coarse_sizes.h), for half of it, then as they are.
 //
 // Bytes. Deterministic: equal input gives equal offsets. Thread-safe.
 #ifndef STOWAGE_SOLVERS_PLACEMENT_PLACEMENT_H_
