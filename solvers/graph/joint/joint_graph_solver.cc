@@ -11,6 +11,7 @@
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/easy_plan.h"
 #include "solvers/graph/expand.h"
+#include "solvers/graph/joint/lean_schedule.h"
 #include "solvers/graph/joint/solvers.h"
 #include "solvers/graph/joint/transfer_search.h"
 #include "solvers/graph/least_need.h"
@@ -73,7 +74,8 @@ class Solving {
     FrontierBuilder builder(graph_, *options_.transfers);
     builder.Add(proposals->orders);
     for (const TransferSearch::Best& best : search.bests()) {
-      if (status.ok() && best.found()) status = builder.Add(best.schedule);
+      if (!status.ok() || !best.found()) continue;
+      status = builder.Add(LeanSchedule(graph_, *options_.transfers, best.compute, best.schedule));
     }
     if (!status.ok()) return status;
     Report(1.0);
@@ -263,11 +265,11 @@ class JointGraphSolverImpl final : public GraphSolver {
     }
     plan.status = PlanStatus::kFound;
     plan.search_complete = !late;
-    plan.schedule = best.schedule;
+    plan.schedule = LeanSchedule(graph, *options.transfers, best.compute, best.schedule);
     plan.bounds.proven_optimal =
         best.makespan <= MakespanLowerBound(graph, *options.transfers, plan.budget);
     const absl::StatusOr<Simulation> simulation =
-        SimulateGraph(graph, best.schedule, *options.transfers);
+        SimulateGraph(graph, plan.schedule, *options.transfers);
     if (!simulation.ok()) return absl::InternalError(simulation.status().message());
     plan.explanation =
         absl::StrCat(late ? "the best until the deadline: " : "", simulation->recomputed_forwards,
