@@ -40,14 +40,14 @@ absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const at::Tensor& 
     });
     absl::StatusOr<Passes<StageSample>> passes = RunPasses<StageSample>(
         options, 2 * (model.length() + 1),
-        [&](const std::function<void()>& stage_done) {
-          return RunProfilePass(model, input, target, &costs, stage_done);
+        [&](bool watch, const std::function<void()>& stage_done) {
+          return RunProfilePass(model, input, target, &costs, watch, stage_done);
         },
         &steps);
     if (!passes.ok()) return passes.status();
     FinishTimes(options, steps, 1, &*passes);
-    absl::StatusOr<Chain> chain =
-        MakeChain(model, Bytes(static_cast<int64_t>(input.nbytes())), *passes, !options.bytes_only);
+    absl::StatusOr<Chain> chain = MakeChain(model, Bytes(static_cast<int64_t>(input.nbytes())),
+                                            *passes, !options.bytes_only, meters->rounding);
     if (!chain.ok()) return chain.status();
     absl::StatusOr<Device> device = ProfiledDevice(options);
     if (!device.ok()) return device.status();

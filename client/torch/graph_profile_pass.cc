@@ -34,21 +34,23 @@ bool IsHeld(const std::vector<at::Tensor>& tensors, size_t i) {
   return tensors[i].use_count() > known;
 }
 
-std::vector<std::vector<at::Tensor>> BuffersByNode(const GraphModel& model) {
-  std::vector<std::vector<at::Tensor>> buffers;
-  for (int v = 0; v < model.size(); ++v) buffers.push_back(model.node(v).buffers);
+std::vector<std::vector<at::Tensor>> BuffersByNode(const GraphModel& model, bool watch) {
+  std::vector<std::vector<at::Tensor>> buffers(static_cast<size_t>(model.size()));
+  for (int v = 0; watch && v < model.size(); ++v) {
+    buffers[static_cast<size_t>(v)] = model.node(v).buffers;
+  }
   return buffers;
 }
 
 class Pass {
  public:
   Pass(const GraphModel& model, const std::vector<at::Tensor>& inputs, const at::Tensor& target,
-       CostMeter* costs, const std::function<void()>& node_done)
+       CostMeter* costs, bool watch, const std::function<void()>& node_done)
       : model_(model),
         costs_(costs),
         node_done_(node_done),
         runner_(&model),
-        buffers_(model, BuffersByNode(model)),
+        buffers_(model, BuffersByNode(model, watch)),
         samples_(static_cast<size_t>(model.size())),
         values_(samples_.size()),
         gradients_(samples_.size()),
@@ -274,9 +276,9 @@ class Pass {
 
 absl::StatusOr<std::vector<NodeSample>> RunGraphProfilePass(
     const GraphModel& model, const std::vector<at::Tensor>& inputs, const at::Tensor& target,
-    CostMeter* costs, const std::function<void()>& node_done) {
+    CostMeter* costs, bool watch, const std::function<void()>& node_done) {
   const StateGuard restore(model.buffers());
-  return Pass(model, inputs, target, costs, node_done).Run();
+  return Pass(model, inputs, target, costs, watch, node_done).Run();
 }
 
 Bytes StoredBytes(const std::vector<NodeSample>& pass) {

@@ -36,11 +36,11 @@ struct NodeSample {
 
 // Holds all activations and, backward, all gradients that a step holds, but what one node saves at a
 // time. Buffers and random state are left as they were, gradients of parameters are added to.
-// `node_done`, if given, is called twice per node. Errors: as RunProfilePass.
+// `node_done`, if given, is called twice per node. `watch` and errors: as RunProfilePass.
 absl::StatusOr<std::vector<NodeSample>> RunGraphProfilePass(const GraphModel& model,
                                                             const std::vector<at::Tensor>& inputs,
                                                             const at::Tensor& target,
-                                                            CostMeter* costs,
+                                                            CostMeter* costs, bool watch,
                                                             const std::function<void()>& node_done);
 
 // What a step that stores everything stores.

@@ -47,13 +47,13 @@ absl::StatusOr<Profile> ProfileGraph(const GraphModel& model, const std::vector<
     });
     absl::StatusOr<Passes<NodeSample>> passes = RunPasses<NodeSample>(
         options, 2 * model.size(),
-        [&](const std::function<void()>& node_done) {
-          return RunGraphProfilePass(model, inputs, target, &costs, node_done);
+        [&](bool watch, const std::function<void()>& node_done) {
+          return RunGraphProfilePass(model, inputs, target, &costs, watch, node_done);
         },
         &steps);
     if (!passes.ok()) return passes.status();
     FinishTimes(options, steps, 0, &*passes);
-    absl::StatusOr<Graph> graph = MakeGraph(model, *passes, !options.bytes_only);
+    absl::StatusOr<Graph> graph = MakeGraph(model, *passes, !options.bytes_only, meters->rounding);
     if (!graph.ok()) return graph.status();
     absl::StatusOr<Device> device = ProfiledDevice(options);
     if (!device.ok()) return device.status();

@@ -9,12 +9,20 @@
 namespace stowage {
 namespace {
 
-bool SameBytes(const NodeSample& a, const NodeSample& b) {
-  return a.output == b.output && a.extra_saved == b.extra_saved && a.alias == b.alias &&
-         a.needs_inputs == b.needs_inputs && a.needs_output == b.needs_output;
+// More than any op saves beside its inputs and output.
+constexpr int64_t kMostSaved = 16;
+
+bool SameStructure(const NodeSample& a, const NodeSample& b) {
+  return a.alias == b.alias && a.needs_inputs == b.needs_inputs && a.needs_output == b.needs_output;
 }
 
-void TakeBytes(const NodeSample& sample, Vertex* vertex) {
+// False if they are not those of the vertex.
+bool TakeBytes(const NodeSample& sample, Bytes rounding, Vertex* vertex) {
+  return TakeLeast(sample.output, rounding, &vertex->output) &&
+         TakeLeast(sample.extra_saved, Bytes(rounding.value() * kMostSaved), &vertex->extra_saved);
+}
+
+void TakeStructure(const NodeSample& sample, Vertex* vertex) {
   vertex->output = sample.output;
   vertex->output_gradient = sample.output_gradient;
   vertex->extra_saved = sample.extra_saved;
@@ -49,13 +57,13 @@ Vertex VertexOf(const GraphModel& model, int v) {
 
 // The passes' samples of one node as a vertex.
 absl::StatusOr<Vertex> Combine(const GraphModel& model, int v, const Passes<NodeSample>& passes,
-                               bool with_times) {
+                               bool with_times, Bytes rounding) {
   Vertex vertex = VertexOf(model, v);
   const NodeSample& first = passes.front()[static_cast<size_t>(v)];
-  TakeBytes(first, &vertex);
+  TakeStructure(first, &vertex);
   for (const std::vector<NodeSample>& pass : passes) {
     const NodeSample& sample = pass[static_cast<size_t>(v)];
-    if (!SameBytes(first, sample)) {
+    if (!SameStructure(first, sample) || !TakeBytes(sample, rounding, &vertex)) {
       return absl::FailedPreconditionError(
           absl::StrCat(model.Describe(v), ": its tensors change their size from run to run"));
     }
@@ -75,11 +83,11 @@ absl::StatusOr<Vertex> Combine(const GraphModel& model, int v, const Passes<Node
 }  // namespace
 
 absl::StatusOr<Graph> MakeGraph(const GraphModel& model, const Passes<NodeSample>& passes,
-                                bool with_times) {
+                                bool with_times, Bytes rounding) {
   GraphSpec spec;
   spec.name = model.name();
   for (int v = 0; v < model.size(); ++v) {
-    absl::StatusOr<Vertex> vertex = Combine(model, v, passes, with_times);
+    absl::StatusOr<Vertex> vertex = Combine(model, v, passes, with_times, rounding);
     if (!vertex.ok()) return vertex.status();
     spec.vertices.push_back(*std::move(vertex));
   }

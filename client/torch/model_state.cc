@@ -17,7 +17,8 @@ at::CPUGeneratorImpl* DefaultGenerator() {
 
 // A contiguous tensor over memory that LibTorch did not allocate.
 at::Tensor View(const std::vector<char>& bytes, const at::Tensor& like) {
-  return at::from_blob(const_cast<char*>(bytes.data()), like.sizes(), like.options());
+  return at::from_blob(const_cast<char*>(bytes.data()), like.sizes(),
+                       like.options().device(at::kCPU));
 }
 
 }  // namespace

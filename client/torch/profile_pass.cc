@@ -18,10 +18,10 @@ void CheckOwnsOutput(const at::Tensor& output, Bytes kept) {
   throw StageRuleError("it returns a tensor that it keeps between calls");
 }
 
-// The loss lists none.
-std::vector<std::vector<at::Tensor>> BuffersByStage(const ChainModel& model) {
+// The loss lists none, nor does anything that is not to be watched.
+std::vector<std::vector<at::Tensor>> BuffersByStage(const ChainModel& model, bool watch) {
   std::vector<std::vector<at::Tensor>> buffers(static_cast<size_t>(model.length()) + 2);
-  for (int l = 1; l <= model.length(); ++l) {
+  for (int l = 1; watch && l <= model.length(); ++l) {
     buffers[static_cast<size_t>(l)] = model.stage(l).buffers;
   }
   return buffers;
@@ -30,12 +30,12 @@ std::vector<std::vector<at::Tensor>> BuffersByStage(const ChainModel& model) {
 class Pass {
  public:
   Pass(const ChainModel& model, const at::Tensor& input, const at::Tensor& target, CostMeter* costs,
-       const std::function<void()>& stage_done)
+       bool watch, const std::function<void()>& stage_done)
       : model_(model),
         costs_(costs),
         stage_done_(stage_done),
         runner_(&model),
-        buffers_(model, BuffersByStage(model)),
+        buffers_(model, BuffersByStage(model, watch)),
         activations_(static_cast<size_t>(model.length()) + 2),
         samples_(activations_.size()),
         storage_bytes_(activations_.size()) {
@@ -126,9 +126,10 @@ class Pass {
 absl::StatusOr<std::vector<StageSample>> RunProfilePass(const ChainModel& model,
                                                         const at::Tensor& input,
                                                         const at::Tensor& target, CostMeter* costs,
+                                                        bool watch,
                                                         const std::function<void()>& stage_done) {
   const StateGuard restore(model.buffers());
-  return Pass(model, input, target, costs, stage_done).Run();
+  return Pass(model, input, target, costs, watch, stage_done).Run();
 }
 
 Bytes StoredBytes(const std::vector<StageSample>& pass) {

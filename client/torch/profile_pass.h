@@ -34,12 +34,15 @@ struct StageSample {
 // Samples of stages 1..L+1 at their numbers; at 0 only output_gradient has a meaning. Holds all
 // activations, but the saved tensors of one stage at a time. Buffers and random state are left as
 // they were, gradients are added to. `stage_done`, if given, is called 2 (L + 1) times.
-// Nothing asks the device to wait, or for a time, before the last stage has been given to it.
+// No clock is read before the last stage has been given to the device. `watch` looks at buffers before and
+// after stages, for which the device is waited; without, no stage is found stateful or breaking a rule
+// about buffers.
 // INVALID_ARGUMENT, naming the stage, if the model cannot run on these tensors; RESOURCE_EXHAUSTED
 // out of memory.
 absl::StatusOr<std::vector<StageSample>> RunProfilePass(const ChainModel& model,
                                                         const at::Tensor& input,
                                                         const at::Tensor& target, CostMeter* costs,
+                                                        bool watch,
                                                         const std::function<void()>& stage_done);
 
 // What a step that stores everything stores.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/device_description.h"
+#include "client/torch/host_memory.h"
 #include "client/torch/tracking_allocator.h"
 #include "client/torch/transfer_meter.h"
 
@@ -48,10 +49,15 @@ absl::Status CheckPasses(const ProfileOptions& options, const std::vector<at::Te
 
 absl::StatusOr<ProfileMeters> MakeProfileMeters(const ProfileOptions& options) {
   if (options.device != nullptr)
-    return ProfileMeters{options.device->meter(), options.device->MakeTimer()};
+    return ProfileMeters{options.device->meter(), options.device->MakeTimer(),
+                         options.device->rounding()};
   absl::StatusOr<MemoryMeter*> meter = MeterOrInstalled(options.meter);
   if (!meter.ok()) return meter.status();
-  return ProfileMeters{*meter, MakeSteadyTimer()};
+  return ProfileMeters{*meter, MakeSteadyTimer(), Bytes(0)};
+}
+
+bool WatchesEveryPass(const ProfileOptions& options) {
+  return options.device == nullptr || options.device->device().is_cpu();
 }
 
 absl::StatusOr<Device> ProfiledDevice(const ProfileOptions& options) {

@@ -33,6 +33,7 @@ absl::StatusOr<Device> ProfiledDevice(const ProfileOptions& options);
 struct ProfileMeters {
   MemoryMeter* memory;
   std::unique_ptr<StageTimer> timer;
+  Bytes rounding;  // of the meter, see ExecutionDevice
 };
 absl::StatusOr<ProfileMeters> MakeProfileMeters(const ProfileOptions& options);
 
@@ -40,9 +41,13 @@ absl::StatusOr<ProfileMeters> MakeProfileMeters(const ProfileOptions& options);
 WholeSteps MakeWholeSteps(const ProfileOptions& options, const std::vector<at::Tensor>& inputs,
                           StageTimer* timer, std::function<absl::Status()> step);
 
-// The passes that count, each made by `run_pass(done)`, which calls `done` so many times, with a whole
-// step after each. A pass goes over the whole model, so that the repeats of one stage lie as far apart as
-// they can.
+// Whether every pass may look at buffers: on a GPU the first alone does, which the others then need not
+// wait for.
+bool WatchesEveryPass(const ProfileOptions& options);
+
+// The passes that count, each made by `run_pass(watch, done)`, which calls `done` so many times, with a
+// whole step after each. A pass goes over the whole model, so that the repeats of one stage lie as far
+// apart as they can.
 template <class Sample, class RunPass>
 absl::StatusOr<Passes<Sample>> RunPasses(const ProfileOptions& options, int calls_of_done,
                                          const RunPass& run_pass, WholeSteps* steps) {
@@ -58,9 +63,14 @@ absl::StatusOr<Passes<Sample>> RunPasses(const ProfileOptions& options, int call
   };
   const std::function<void()> done = [&] { advance(1); };
   Passes<Sample> passes;
+  std::vector<bool> stateful;  // found so by any pass
   for (int i = 0; i < options.warmup + counted; ++i) {
-    absl::StatusOr<std::vector<Sample>> pass = run_pass(done);
+    absl::StatusOr<std::vector<Sample>> pass = run_pass(i == 0 || WatchesEveryPass(options), done);
     if (!pass.ok()) return pass.status();
+    stateful.resize(pass->size(), false);
+    for (size_t s = 0; s < pass->size(); ++s) {
+      stateful[s] = (*pass)[s].stateful |= stateful[s];
+    }
     if (i < options.warmup) continue;
     passes.push_back(*std::move(pass));
     if (!with_steps) continue;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "client/torch/profile_report.h"
@@ -56,6 +58,14 @@ Nanos SumOfMedians(const Passes<Sample>& passes) {
     sum += times.forward.median + times.backward.median;
   }
   return sum;
+}
+
+// Takes what another pass measured for the same: the least, for a device's meter counts up to `more`
+// beyond what a tensor takes. False if that does not explain the difference.
+inline bool TakeLeast(Bytes measured, Bytes more, Bytes* least) {
+  const bool same = measured <= *least + more && *least <= measured + more;
+  *least = std::min(*least, measured);
+  return same;
 }
 
 template <class Sample>

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -60,16 +59,6 @@ Calibration WholeSteps::CalibrationOf(Nanos stages, const std::vector<Nanos>& pa
   }
   calibration.residual = Median(std::move(residuals));
   return calibration;
-}
-
-Bytes FreeHostMemory() {
-  std::ifstream in("/proc/meminfo");
-  std::string name;
-  int64_t kibibytes = 0;
-  for (std::string unit; in >> name >> kibibytes; std::getline(in, unit)) {
-    if (name == "MemAvailable:") return Bytes(kibibytes * 1024);
-  }
-  return Bytes(kMaxTotal);
 }
 
 }  // namespace stowage

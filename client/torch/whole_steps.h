@@ -38,9 +38,6 @@ class WholeSteps {
   std::vector<Nanos> times_;
 };
 
-// Host memory that can be had without swapping; all there can be where the system does not say.
-Bytes FreeHostMemory();
-
 }  // namespace stowage
 
 #endif  // STOWAGE_CLIENT_TORCH_WHOLE_STEPS_H_
