@@ -10,6 +10,8 @@ namespace stowage {
 
 // "670.50"
 std::string Mebibytes(Bytes bytes);
+// "910.250"
+std::string Milliseconds(Nanos nanos);
 // "0.910"
 std::string Seconds(Nanos nanos);
 // "yes", and "NO" so that it is seen.

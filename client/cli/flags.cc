@@ -20,9 +20,15 @@ ABSL_FLAG(int64_t, classes, 1000, "classes of the network's head");
 ABSL_FLAG(uint64_t, seed, 0, "seed of parameters and images");
 ABSL_FLAG(int, threads, 0, "threads of LibTorch; 0 leaves it to LibTorch");
 ABSL_FLAG(int, repeats, 5, "passes that the times of a profile are the medians of");
+ABSL_FLAG(bool, calibrate, true,
+          "scale the times of a profile to those of whole steps, which store all activations");
 ABSL_FLAG(int, steps, 3, "training steps per budget");
-ABSL_FLAG(std::string, out, "", "file to write; empty writes to standard output");
-ABSL_FLAG(std::string, profile, "", "profile file (the contract's JSON mapping, chain or graph)");
+ABSL_FLAG(std::string, out, "",
+          "file to write, with a table on standard output; empty writes the file there");
+ABSL_FLAG(
+    std::string, profile, "",
+    "profile file (the contract's JSON mapping, chain or graph); run and verify measure where it "
+    "is empty");
 ABSL_FLAG(std::string, budget, "",
           "memory for activations: bytes (\"8GiB\"), a share of what storing everything needs "
           "(\"60%\"), or \"least\"");

@@ -27,6 +27,7 @@ ABSL_DECLARE_FLAG(int64_t, classes);
 ABSL_DECLARE_FLAG(uint64_t, seed);
 ABSL_DECLARE_FLAG(int, threads);
 ABSL_DECLARE_FLAG(int, repeats);
+ABSL_DECLARE_FLAG(bool, calibrate);
 ABSL_DECLARE_FLAG(int, steps);
 ABSL_DECLARE_FLAG(std::string, out);
 ABSL_DECLARE_FLAG(std::string, profile);

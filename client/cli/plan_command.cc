@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/files.h"
 #include "client/cli/flags.h"
+#include "client/cli/profile_file.h"
 #include "client/rpc/connect.h"
 #include "client/rpc/job_name.h"
 #include "proto/codec/codec.h"
@@ -19,11 +19,7 @@ namespace {
 absl::StatusOr<Profile> ProfileFromFlag() {
   const std::string path = absl::GetFlag(FLAGS_profile);
   if (path.empty()) return FieldError("--profile", "\"\"", "must name a profile file");
-  absl::StatusOr<std::string> json = ReadFile(path);
-  if (!json.ok()) return json.status();
-  absl::StatusOr<v1::Profile> message = ProfileFromJson(*json);
-  if (!message.ok()) return message.status();
-  return FromProto(*message);
+  return ReadProfile(path);
 }
 
 absl::StatusOr<PlanReply> Ask() {

@@ -1,24 +1,40 @@
 #include <iostream>
+#include <memory>
+#include <string>
+#include <variant>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
+#include "client/agent/trained_model.h"
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/files.h"
 #include "client/cli/flags.h"
-#include "client/torch/chain_profiler.h"
+#include "client/cli/profile_text.h"
+#include "client/cli/progress_line.h"
+#include "client/torch/profile_options.h"
 #include "proto/codec/codec.h"
 
 namespace stowage {
 namespace {
 
-int Run() {
-  absl::StatusOr<Workload> workload = WorkloadFromFlags();
-  if (!workload.ok()) return Fail(workload.status());
+absl::StatusOr<Profile> Measure(const AnyWorkload& workload, ProfileReport* report) {
+  ProgressLine line(TerminalOrNull(), absl::StrCat("profiling ", absl::GetFlag(FLAGS_model)));
   ProfileOptions options;
   options.repeats = absl::GetFlag(FLAGS_repeats);
-  const absl::StatusOr<Profile> profile =
-      ProfileChain(workload->model, workload->sample.input, workload->sample.target, options);
+  options.calibrate = absl::GetFlag(FLAGS_calibrate);
+  options.progress = [&line](double share) { line.Show(share); };
+  options.report = report;
+  const Batch batch{{workload.sample.input}, workload.sample.target};
+  return std::visit([](const auto& model) { return MakeTrainedModel(&model); }, workload.model)
+      ->Measure(batch, options);
+}
+
+int Run() {
+  const absl::StatusOr<AnyWorkload> workload = AnyWorkloadFromFlags();
+  if (!workload.ok()) return Fail(workload.status());
+  ProfileReport report;
+  const absl::StatusOr<Profile> profile = Measure(*workload, &report);
   if (!profile.ok()) return Fail(profile.status());
 
   const std::string json = ToJson(ToProto(*profile));
@@ -29,9 +45,8 @@ int Run() {
   }
   const absl::Status status = WriteFile(out, json);
   if (!status.ok()) return Fail(status);
-  const Chain& chain = std::get<Chain>(profile->problem);
-  Say(absl::StrFormat("%s: %d stages, %s per step, written to %s", profile->name, chain.length(),
-                      ToString(chain.ideal_time()), out));
+  std::cout << ProfileText(*profile, report);
+  Say(absl::StrCat(profile->name, ": profile written to ", out));
   return kExitOk;
 }
 
@@ -40,7 +55,8 @@ int Run() {
 Command ProfileCommand() {
   return {"profile",
           "measure what every stage of a network costs in time and bytes",
-          {"model", "batch", "image_size", "classes", "seed", "threads", "repeats", "out"},
+          {"model", "graph", "batch", "image_size", "classes", "seed", "threads", "repeats",
+           "calibrate", "out"},
           Run};
 }
 

@@ -1,4 +1,5 @@
 #include <iostream>
+#include <optional>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -9,6 +10,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/flags.h"
+#include "client/cli/profile_file.h"
 #include "client/cli/table.h"
 #include "client/cli/training_comparison.h"
 #include "client/torch/plain_step.h"
@@ -39,11 +41,11 @@ class BudgetRuns {
 
   const Agent& agent() const { return agent_; }
 
-  absl::Status Prepare() {
+  absl::Status Prepare(std::optional<Profile> known) {
     absl::StatusOr<Trajectory> reference = training_.TrainPlain(steps_);
     if (!reference.ok()) return reference.status();
     plain_ = *std::move(reference);
-    return agent_.Profile(workload_.sample.input, workload_.sample.target);
+    return KnowOrProfile(&agent_, workload_.sample, std::move(known));
   }
 
   Row PlainRow() {
@@ -158,13 +160,15 @@ int Run() {
   if (!budgets.ok()) return Fail(budgets.status());
   const absl::StatusOr<AgentOptions> options = AgentOptionsFromFlags();
   if (!options.ok()) return Fail(options.status());
+  absl::StatusOr<std::optional<Profile>> known = KnownProfileFromFlag();
+  if (!known.ok()) return Fail(known.status());
   absl::StatusOr<Workload> workload = WorkloadFromFlags();
   if (!workload.ok()) return Fail(workload.status());
 
   Say(absl::StrCat(workload->model.name(), ": ", workload->model.length(), " stages; training ",
-                   Steps(steps), " without a budget, then profiling"));
+                   Steps(steps), " without a budget", *known ? "" : ", then profiling"));
   BudgetRuns runs(*std::move(workload), *options, absl::GetFlag(FLAGS_seed), steps);
-  absl::Status status = runs.Prepare();
+  absl::Status status = runs.Prepare(*std::move(known));
   if (!status.ok()) return Fail(status);
   Say(absl::StrCat("plans from ", runs.agent().connection().name()));
 
@@ -188,7 +192,7 @@ int Run() {
 Command RunCommand() {
   return {"run", "train a network without a budget and within budgets, and compare",
           WithServerFlags({"model", "batch", "image_size", "classes", "seed", "threads", "repeats",
-                           "steps", "budgets", "solver", "slots", "timeout"}),
+                           "profile", "steps", "budgets", "solver", "slots", "timeout"}),
           Run};
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/profile_file.h"
 
 namespace stowage {
 namespace {
@@ -94,11 +95,11 @@ Verification::Verification(Agent* agent, const TrainedModel* plain, const Sample
                   return plain->PlainStep(OwnBatch(input, target), nullptr);
                 }) {}
 
-absl::Status Verification::Prepare() {
+absl::Status Verification::Prepare(std::optional<Profile> known) {
   absl::StatusOr<Trajectory> reference = training_.TrainPlain(steps_);
   if (!reference.ok()) return reference.status();
   plain_run_ = *std::move(reference);
-  return agent_->Profile(sample_->input, sample_->target);
+  return KnowOrProfile(agent_, *sample_, std::move(known));
 }
 
 absl::StatusOr<Verified> Verification::Verify(const Budget& budget) {

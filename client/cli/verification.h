@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,8 +52,8 @@ class Verification {
   Verification(Agent* agent, const TrainedModel* plain, const Sample* sample, uint64_t seed,
                int steps);
 
-  // Trains plain and profiles. Errors: those of the steps, Agent::Profile.
-  absl::Status Prepare();
+  // Trains plain and profiles, unless a profile is known. Errors: those of the steps, KnowOrProfile.
+  absl::Status Prepare(std::optional<Profile> known = std::nullopt);
   const Trajectory& plain() const { return plain_run_; }
 
   // Errors: Agent::Plan, Agent::Step.

@@ -11,6 +11,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/flags.h"
+#include "client/cli/profile_file.h"
 #include "client/cli/verification.h"
 #include "client/cli/verification_text.h"
 #include "client/torch/simulated_device.h"
@@ -31,7 +32,8 @@ absl::StatusOr<std::unique_ptr<SimulatedDevice>> DeviceWith(
 }
 
 absl::StatusOr<VerificationReport> VerifyAll(const AnyWorkload& workload, AgentOptions options,
-                                             const std::vector<Budget>& budgets, int steps) {
+                                             const std::vector<Budget>& budgets, int steps,
+                                             std::optional<Profile> known) {
   const std::unique_ptr<TrainedModel> plain = TrainedModelOf(workload);
   Agent agent(TrainedModelOf(workload), nullptr, std::move(options));
   Verification verification(&agent, plain.get(), &workload.sample, absl::GetFlag(FLAGS_seed),
@@ -40,8 +42,9 @@ absl::StatusOr<VerificationReport> VerifyAll(const AnyWorkload& workload, AgentO
   report.model = absl::GetFlag(FLAGS_model);
   report.graph = std::holds_alternative<GraphModel>(workload.model);
   report.steps = steps;
-  Say(absl::StrCat("training plain, then profiling; plans from ", agent.connection().name()));
-  const absl::Status status = verification.Prepare();
+  Say(absl::StrCat("training plain", known ? "" : ", then profiling", "; plans from ",
+                   agent.connection().name()));
+  const absl::Status status = verification.Prepare(std::move(known));
   if (!status.ok()) return status;
   report.plain = verification.plain();
   for (const Budget& budget : budgets) {
@@ -64,12 +67,15 @@ int Run() {
   if (!options.ok()) return Fail(options.status());
   const absl::StatusOr<std::optional<TransferModel>> link = LinkFromFlag();
   if (!link.ok()) return Fail(link.status());
+  absl::StatusOr<std::optional<Profile>> known = KnownProfileFromFlag();
+  if (!known.ok()) return Fail(known.status());
   const absl::StatusOr<AnyWorkload> workload = AnyWorkloadFromFlags();
   if (!workload.ok()) return Fail(workload.status());
   const absl::StatusOr<std::unique_ptr<SimulatedDevice>> device = DeviceWith(*link);
   if (!device.ok()) return Fail(device.status());
   options->device = device->get();
-  const absl::StatusOr<VerificationReport> report = VerifyAll(*workload, *options, *budgets, steps);
+  const absl::StatusOr<VerificationReport> report =
+      VerifyAll(*workload, *options, *budgets, steps, *std::move(known));
   if (!report.ok()) return Fail(report.status());
   std::cout << (*json ? ToJson(*report) : ToText(*report)) << std::flush;
   if (!report->equal()) return kExitFailure;
@@ -81,8 +87,8 @@ int Run() {
 Command VerifyCommand() {
   return {"verify", "prove that training by plans is plain training, bit for bit",
           WithServerFlags({"model", "graph", "batch", "image_size", "classes", "seed", "threads",
-                           "repeats", "steps", "budgets", "solver", "slots", "link", "timeout",
-                           "format", "arena"}),
+                           "repeats", "profile", "steps", "budgets", "solver", "slots", "link",
+                           "timeout", "format", "arena"}),
           Run};
 }
 

@@ -4,8 +4,13 @@
 
 #include <cstring>
 #include <functional>
+#include <sstream>
+#include <string>
+#include <utility>
 
 #include "client/cli/exit_code.h"
+#include "client/cli/profile_text.h"
+#include "client/cli/progress_line.h"
 #include "client/cli/table.h"
 #include "client/cli/training_comparison.h"
 #include "client/cli/verification.h"
@@ -16,6 +21,8 @@
 
 namespace stowage {
 namespace {
+
+using testing::HasSubstr;
 
 TEST(ExitCode, FollowsTheStatus) {
   EXPECT_EQ(ExitCodeOf(absl::OkStatus()), 0);
@@ -35,6 +42,65 @@ TEST(Table, AlignsItsColumns) {
             "     head\n"
             "---------\n"
             "row     1\n");
+}
+
+TEST(ProgressLine, WritesOverItselfAndIsGoneAtTheEnd) {
+  std::ostringstream out;
+  {
+    ProgressLine line(&out, "working");
+    line.Show(0.101);
+    line.Show(0.109);  // nothing new
+    line.Show(1);
+    EXPECT_EQ(out.str(), "\r\033[Kworking 10%\r\033[Kworking 100%");
+  }
+  EXPECT_EQ(out.str(), "\r\033[Kworking 10%\r\033[Kworking 100%\r\033[K");
+  ProgressLine(nullptr, "silent").Show(0.5);
+}
+
+StageTimes Times(int64_t ms) {
+  const Nanos unit(1000000);
+  const auto spread = [unit](int64_t middle) {
+    return TimeSpread{Nanos((middle - 1) * unit.value()), Nanos(middle * unit.value()),
+                      Nanos((middle + 2) * unit.value()), 5};
+  };
+  return {spread(ms), spread(10 * ms)};
+}
+
+Profile OneStageProfile() {
+  ChainSpec spec;
+  Stage stage;
+  stage.name = "conv";
+  stage.forward_time = Nanos(3000000);
+  stage.backward_time = Nanos(30000000);
+  stage.output = Bytes(1 << 20);
+  stage.saved = Bytes(3 << 20);
+  stage.backward_overhead = Bytes(1 << 19);
+  spec.stages = {stage};
+  spec.loss.name = "loss";
+  return {"net", {}, Chain::Create(std::move(spec)).value(), CostSource::kMeasured};
+}
+
+TEST(ProfileText, HasEveryStageWithItsSpread) {
+  ProfileReport report;
+  report.passes = 5;
+  report.stages = {Times(3), Times(2)};
+  report.calibration.applied = true;
+  report.calibration.factor = 0.9;
+  report.calibration.stages = Nanos(36666667);
+  report.calibration.step = Nanos(33000000);
+  report.calibration.steps = 5;
+  report.calibration.residual = 0.0123;
+  const std::string text = ProfileText(OneStageProfile(), report);
+  EXPECT_THAT(text, HasSubstr("conv     3.000  2.000 - 5.000    30.000  29.000 - 32.000    1.00   "
+                              "3.00           0.50\n"));
+  EXPECT_THAT(text, HasSubstr("loss     2.000"));
+  EXPECT_THAT(text, HasSubstr("5 passes; a step takes 33.0 ms"));
+  EXPECT_THAT(text, HasSubstr("scaled by 0.900"));
+  EXPECT_THAT(text, HasSubstr("up to 1.2%"));
+  report.calibration = {};
+  report.calibration.why_not = "not asked for";
+  EXPECT_THAT(ProfileText(OneStageProfile(), report),
+              HasSubstr("not held against whole steps: not asked for\n"));
 }
 
 class TrainingComparisonTest : public ::testing::Test {

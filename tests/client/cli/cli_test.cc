@@ -75,6 +75,7 @@ TEST(Cli, WrongUsageSaysWhatAndExitsWithTwo) {
       {"run --budgets=150%", "budget"},
       {"run --budgets=,", "--budgets"},
       {"run --model=skynet", "skynet"},
+      {"verify --profile=/nonexistent", "/nonexistent"},
       {"run --batch=0", "must be"},
       {"profile --threads=-1", "--threads"},
       {"verify --steps=0", "--steps"},
@@ -290,10 +291,46 @@ TEST(Cli, ProfilesANetworkThatCanThenBePlanned) {
   const std::string network = "--model=resnet18 --image_size=64 --batch=4 --threads=1";
   const Result profiled = Stowage("profile --repeats=2 " + network + " --out=" + file, true);
   ASSERT_EQ(profiled.code, kExitOk) << profiled.out;
-  EXPECT_THAT(profiled.out, HasSubstr("stages"));
+  EXPECT_THAT(profiled.out, HasSubstr("layer1.0"));
+  EXPECT_THAT(profiled.out, HasSubstr("not held against whole steps: takes 3 passes at least"));
+  // No terminal, no progress.
+  EXPECT_THAT(profiled.out, Not(HasSubstr("%")));
   EXPECT_EQ(Stowage("plan --budget=90% --profile=" + file).code, kExitOk);
+  // Written to a file or not, it is the same thing.
+  const Result json = Stowage("profile --repeats=1 " + network);
+  std::ofstream(file) << json.out;
+  EXPECT_EQ(Stowage("plan --budget=90% --profile=" + file).code, kExitOk) << json.out;
   EXPECT_EQ(Stowage("profile --repeats=2 " + network + " --out=/nonexistent/x.json", true).code,
             kExitUsage);
+}
+
+TEST(Cli, ProfilesANetworkAsAGraphAndHoldsItAgainstWholeSteps) {
+  const std::string file = ::testing::TempDir() + "/graph.json";
+  const std::string profile =
+      "profile --graph --model=resnet18 --image_size=32 --batch=2 --threads=1 --repeats=3 --out=" +
+      file;
+  const Result with = Stowage(profile);
+  ASSERT_EQ(with.code, kExitOk) << with.out;
+  EXPECT_THAT(with.out, HasSubstr("vertex"));
+  EXPECT_THAT(with.out, HasSubstr("whole step"));
+  EXPECT_EQ(Stowage("plan --budget=100% --profile=" + file).code, kExitOk);
+  EXPECT_THAT(Stowage(profile + " --calibrate=false").out,
+              HasSubstr("not held against whole steps: not asked for"));
+}
+
+TEST(Cli, RunAndVerifyGoByASavedProfile) {
+  const std::string file = ::testing::TempDir() + "/saved.json";
+  const std::string network = " --model=resnet18 --image_size=32 --batch=2 --threads=1 ";
+  ASSERT_EQ(Stowage("profile --repeats=1 --out=" + file + network).code, kExitOk);
+  const std::string by = network + "--steps=1 --budgets=least --profile=" + file;
+  for (const char* command : {"run", "verify"}) {
+    const Result result = Stowage(command + by, true);
+    EXPECT_EQ(result.code, kExitOk) << result.out;
+    EXPECT_THAT(result.out, Not(HasSubstr("profiling")));
+    const Result other = Stowage(command + by + " --batch=3", true);
+    EXPECT_EQ(other.code, kExitUsage) << other.out;
+    EXPECT_THAT(other.out, HasSubstr("bytes of the batch's inputs"));
+  }
 }
 
 TEST(Cli, RunTrainsWithinBudgetsAsPlainTrainingDoes) {

@@ -1,0 +1,33 @@
+#include "client/cli/profile_file.h"
+
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "client/cli/files.h"
+#include "client/cli/flags.h"
+#include "proto/codec/codec.h"
+
+namespace stowage {
+
+absl::StatusOr<Profile> ReadProfile(const std::string& path) {
+  absl::StatusOr<std::string> json = ReadFile(path);
+  if (!json.ok()) return json.status();
+  absl::StatusOr<v1::Profile> message = ProfileFromJson(*json);
+  if (!message.ok()) return message.status();
+  return FromProto(*message);
+}
+
+absl::StatusOr<std::optional<Profile>> KnownProfileFromFlag() {
+  const std::string path = absl::GetFlag(FLAGS_profile);
+  if (path.empty()) return std::optional<Profile>();
+  absl::StatusOr<Profile> profile = ReadProfile(path);
+  if (!profile.ok()) return profile.status();
+  return std::optional<Profile>(*std::move(profile));
+}
+
+absl::Status KnowOrProfile(Agent* agent, const Sample& sample, std::optional<Profile> known) {
+  const Batch batch{{sample.input}, sample.target};
+  return known ? agent->Know(batch, *std::move(known)) : agent->Profile(batch);
+}
+
+}  // namespace stowage
