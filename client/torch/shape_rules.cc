@@ -253,6 +253,7 @@ const std::unordered_map<std::string, ShapeRule>& Rules() {
       {"aten::huber_loss_backward", Like<1>},
       {"aten::mse_loss_backward", Like<1>},
       {"aten::smooth_l1_loss_backward", Like<1>},
+      {"aten::hardtanh", Like<0>},
       {"aten::hardtanh_backward", Like<0>},
       {"aten::relu", Like<0>},
       {"aten::hardswish", Like<0>},
