@@ -8,12 +8,14 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
 namespace stowage {
 
-// The state of LibTorch's default CPU generator.
+// The state of LibTorch's default generators: the CPU's, and those of the CUDA GPUs that this process uses
+// (LibTorch 2.1 on).
 class RandomState {
  public:
   static RandomState Capture();
@@ -28,6 +30,13 @@ class RandomState {
   at::mt19937 engine_;
   decltype(std::declval<Generator&>().next_float_normal_sample()) float_sample_;
   decltype(std::declval<Generator&>().next_double_normal_sample()) double_sample_;
+
+  struct Gpu {
+    c10::DeviceIndex index;
+    uint64_t seed;
+    uint64_t offset;
+  };
+  std::vector<Gpu> gpus_;
 };
 
 // The contents of a list of buffers.
