@@ -47,7 +47,9 @@ absl::StatusOr<Plan> PlanFor(const Problem& problem, const AskedPlan& asked,
     if (plan.ok() && plan->status == PlanStatus::kFound) return plan;
     if (!plan.ok() && !absl::IsDeadlineExceeded(plan.status())) return plan;
   }
-  return PlanAt(problem, 1, options, patience);
+  absl::StatusOr<Plan> plan = PlanAt(problem, 1, options, patience);
+  if (absl::IsDeadlineExceeded(plan.status())) return Plan();
+  return plan;
 }
 
 int Copies(const Schedule& schedule) {

@@ -24,7 +24,8 @@ struct AskedPlan {
 TransferModel LinkFor(const Problem& problem);
 
 // The plan for that share; where there is none, for shares ever nearer to all, and at last for all.
-// Searches are cut off after `patience`. Errors: those of MakePlan.
+// Searches are cut off after `patience`: a plan that was not found where even the last had nothing by
+// then. Errors: those of MakePlan.
 absl::StatusOr<Plan> PlanFor(const Problem& problem, const AskedPlan& asked,
                              const TransferModel& link, std::chrono::milliseconds patience);
 
