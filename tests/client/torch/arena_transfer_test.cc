@@ -15,7 +15,6 @@
 #include "client/torch/graph_executor.h"
 #include "client/torch/simulated_device.h"
 #include "client/torch/step_arena.h"
-#include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "tests/client/torch/chain_training.h"
@@ -97,10 +96,7 @@ class ArenaChainTest : public testing::TestWithParam<std::string>, protected Cha
   Schedule RandomSchedule(int trips, std::mt19937* random) const {
     const Schedule schedule =
         Disturb(chain_, RandomPersistentSchedule(chain_, random), trips % 4, random);
-    const auto accepted = [this](const Schedule& changed) {
-      return Simulate(chain_, changed, *device_->link()).ok();
-    };
-    return AddTrips(OffloadStarts(chain_), accepted, schedule, trips, random);
+    return WithTrips(chain_, *device_->link(), schedule, trips, random);
   }
 
   // The caller holds on to the input, which may be away for a while.
@@ -181,12 +177,9 @@ class ArenaGraphTest : public testing::TestWithParam<std::string>, protected Gra
         graph_profile_(std::get<Graph>(Profiled().problem)),
         plain_(Plain()) {}
 
-  Schedule WithTrips(int trips, std::mt19937* random) const {
-    const auto accepted = [this](const Schedule& changed) {
-      return SimulateGraph(graph_profile_, changed, *device_->link()).ok();
-    };
-    return AddTrips(OffloadStarts(graph_profile_), accepted, StoreAllSchedule(graph_profile_),
-                    trips, random);
+  Schedule RandomSchedule(int trips, std::mt19937* random) const {
+    return WithTrips(graph_profile_, *device_->link(), StoreAllSchedule(graph_profile_), trips,
+                     random);
   }
 
   // The caller holds on to the inputs, or gives them away.
@@ -224,7 +217,7 @@ TEST_P(ArenaGraphTest, StepsWithCopiesAreServedFromTheRegion) {
   std::mt19937 random(31);
   for (int i = 0; i < (GetParam() == "mixed" ? 16 : 4); ++i) {
     device_ = Device(/*full_duplex=*/i % 2 == 1);
-    const Schedule schedule = WithTrips(i % 9, &random);
+    const Schedule schedule = RandomSchedule(i % 9, &random);
     SCOPED_TRACE(Text(schedule));
     ExpectRecordedAndServed(StepsBy(schedule, /*holds=*/i % 4 < 2));
     if (HasFailure()) return;
@@ -233,9 +226,9 @@ TEST_P(ArenaGraphTest, StepsWithCopiesAreServedFromTheRegion) {
 
 TEST_P(ArenaGraphTest, OtherCopiesInTheRegionOnlyDepart) {
   std::mt19937 random(32);
-  const std::unique_ptr<StepArena> arena = Recorded(StepsBy(WithTrips(5, &random), false));
+  const std::unique_ptr<StepArena> arena = Recorded(StepsBy(RandomSchedule(5, &random), false));
   for (int i = 0; i < 4; ++i) {
-    const Schedule schedule = WithTrips(8, &random);
+    const Schedule schedule = RandomSchedule(8, &random);
     SCOPED_TRACE(Text(schedule));
     StepsBy(schedule, /*holds=*/i % 2 == 0)(arena.get());
     EXPECT_GT(arena->report().counts.served, 0);
@@ -245,7 +238,7 @@ TEST_P(ArenaGraphTest, OtherCopiesInTheRegionOnlyDepart) {
 TEST_P(ArenaGraphTest, AfterACopyThatFailsTheRegionIsFree) {
   if (GetParam() != "mixed") GTEST_SKIP() << "as the others";
   std::mt19937 random(33);
-  const Schedule schedule = WithTrips(8, &random);
+  const Schedule schedule = RandomSchedule(8, &random);
   const StepIn step = StepsBy(schedule, /*holds=*/true);
   const std::unique_ptr<StepArena> arena = Recorded(step);
   const auto executor =
