@@ -1,5 +1,4 @@
-// The subcommands of `stowage`. Each takes its arguments without its own name and returns an exit
-// code (exit_code.h).
+// The subcommands of `stowage`.
 #ifndef STOWAGE_CLIENT_CLI_COMMANDS_H_
 #define STOWAGE_CLIENT_CLI_COMMANDS_H_
 
@@ -11,8 +10,12 @@ namespace stowage {
 struct Command {
   const char* name;
   const char* summary;
-  std::vector<std::string> flags;  // the ones of flags.h that it takes
-  int (*run)();
+  std::vector<std::string> flags;  // all that it takes, by name
+  int (*run)();                    // returns an exit code (exit_code.h)
+  // What a user may type as it stands, after "stowage "; a test runs each, in the order of main.cc.
+  std::vector<std::string> examples = {};
+  // Why this build cannot run it; empty if it can.
+  const char* missing = "";
 };
 
 Command ProfileCommand();

@@ -2,8 +2,9 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/flags.h"
+#include "client/cli/say.h"
 #include "client/rpc/doctor.h"
+#include "client/rpc/server_flags.h"
 
 namespace stowage {
 namespace {

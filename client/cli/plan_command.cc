@@ -4,23 +4,18 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/flags.h"
+#include "client/cli/plan_flags.h"
 #include "client/cli/profile_file.h"
+#include "client/cli/say.h"
 #include "client/rpc/connect.h"
 #include "client/rpc/job_name.h"
+#include "client/rpc/server_flags.h"
 #include "proto/codec/codec.h"
-#include "solvers/model/field_error.h"
 #include "solvers/plan/text.h"
 #include "solvers/planner.h"
 
 namespace stowage {
 namespace {
-
-absl::StatusOr<Profile> ProfileFromFlag() {
-  const std::string path = absl::GetFlag(FLAGS_profile);
-  if (path.empty()) return FieldError("--profile", "\"\"", "must name a profile file");
-  return ReadProfile(path);
-}
 
 absl::StatusOr<PlanReply> Ask() {
   absl::StatusOr<Profile> profile = ProfileFromFlag();
@@ -48,11 +43,11 @@ absl::StatusOr<PlanReply> Ask() {
 }
 
 int Run() {
-  const absl::StatusOr<bool> json = JsonFromFlag();
-  if (!json.ok()) return Fail(json.status());
+  const absl::StatusOr<Format> format = FormatFromFlag({Format::kText, Format::kJson});
+  if (!format.ok()) return Fail(format.status());
   const absl::StatusOr<PlanReply> reply = Ask();
   if (!reply.ok()) return Fail(reply.status());
-  if (*json) {
+  if (*format == Format::kJson) {
     std::cout << ToJson(ToProto(reply->plan));
   } else {
     std::cout << PlanText(reply->plan) << "  source         " << ToString(reply->source) << "\n";

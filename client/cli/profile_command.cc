@@ -9,9 +9,12 @@
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/files.h"
-#include "client/cli/flags.h"
+#include "client/cli/network_flags.h"
+#include "client/cli/plan_flags.h"
 #include "client/cli/profile_text.h"
 #include "client/cli/progress_line.h"
+#include "client/cli/say.h"
+#include "client/cli/training_flags.h"
 #include "client/torch/profile_options.h"
 #include "proto/codec/codec.h"
 

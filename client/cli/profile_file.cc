@@ -1,11 +1,10 @@
 #include "client/cli/profile_file.h"
 
-#include <utility>
-
 #include "absl/flags/flag.h"
 #include "client/cli/files.h"
-#include "client/cli/flags.h"
+#include "client/cli/plan_flags.h"
 #include "proto/codec/codec.h"
+#include "solvers/model/field_error.h"
 
 namespace stowage {
 
@@ -17,17 +16,10 @@ absl::StatusOr<Profile> ReadProfile(const std::string& path) {
   return FromProto(*message);
 }
 
-absl::StatusOr<std::optional<Profile>> KnownProfileFromFlag() {
+absl::StatusOr<Profile> ProfileFromFlag() {
   const std::string path = absl::GetFlag(FLAGS_profile);
-  if (path.empty()) return std::optional<Profile>();
-  absl::StatusOr<Profile> profile = ReadProfile(path);
-  if (!profile.ok()) return profile.status();
-  return std::optional<Profile>(*std::move(profile));
-}
-
-absl::Status KnowOrProfile(Agent* agent, const Sample& sample, std::optional<Profile> known) {
-  const Batch batch{{sample.input}, sample.target};
-  return known ? agent->Know(batch, *std::move(known)) : agent->Profile(batch);
+  if (path.empty()) return FieldError("--profile", "\"\"", "must name a profile file");
+  return ReadProfile(path);
 }
 
 }  // namespace stowage

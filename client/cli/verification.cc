@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/profile_file.h"
+#include "client/cli/known_profile.h"
 
 namespace stowage {
 namespace {

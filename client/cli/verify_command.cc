@@ -10,10 +10,14 @@
 #include "client/agent/trained_model.h"
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/flags.h"
-#include "client/cli/profile_file.h"
+#include "client/cli/known_profile.h"
+#include "client/cli/network_flags.h"
+#include "client/cli/plan_flags.h"
+#include "client/cli/say.h"
+#include "client/cli/training_flags.h"
 #include "client/cli/verification.h"
 #include "client/cli/verification_text.h"
+#include "client/rpc/server_flags.h"
 #include "client/torch/simulated_device.h"
 #include "solvers/model/field_error.h"
 
@@ -59,8 +63,8 @@ absl::StatusOr<VerificationReport> VerifyAll(const AnyWorkload& workload, AgentO
 int Run() {
   const int steps = absl::GetFlag(FLAGS_steps);
   if (steps < 1) return Fail(FieldError("--steps", steps, "must be >= 1"));
-  const absl::StatusOr<bool> json = JsonFromFlag();
-  if (!json.ok()) return Fail(json.status());
+  const absl::StatusOr<Format> format = FormatFromFlag({Format::kText, Format::kJson});
+  if (!format.ok()) return Fail(format.status());
   const absl::StatusOr<std::vector<Budget>> budgets = BudgetsFromFlag();
   if (!budgets.ok()) return Fail(budgets.status());
   absl::StatusOr<AgentOptions> options = AgentOptionsFromFlags();
@@ -77,7 +81,7 @@ int Run() {
   const absl::StatusOr<VerificationReport> report =
       VerifyAll(*workload, *options, *budgets, steps, *std::move(known));
   if (!report.ok()) return Fail(report.status());
-  std::cout << (*json ? ToJson(*report) : ToText(*report)) << std::flush;
+  std::cout << (*format == Format::kJson ? ToJson(*report) : ToText(*report)) << std::flush;
   if (!report->equal()) return kExitFailure;
   return report->all_found() ? kExitOk : kExitInfeasible;
 }

@@ -1,13 +1,10 @@
-// The `stowage` command as a user meets it: a process, its output and its exit code.
+// The commands of `stowage` that plan, as a user meets them: a process, its output and its exit code.
 #include <gmock/gmock.h>
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -16,6 +13,7 @@
 #include "client/cli/exit_code.h"
 #include "proto/codec/codec.h"
 #include "solvers/plan/simulate.h"
+#include "tests/client/cli/stowage_command.h"
 #include "tests/support/stowaged_process.h"
 
 namespace stowage {
@@ -23,27 +21,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-struct Result {
-  int code = -1;
-  std::string out;  // standard output; standard error too where asked for
-};
-
-Result Stowage(const std::string& arguments, bool with_errors = false) {
-  const std::string command =
-      std::string(STOWAGE_BINARY) + " " + arguments + (with_errors ? " 2>&1" : " 2>/dev/null");
-  Result result;
-  FILE* pipe = popen(command.c_str(), "r");
-  char buffer[4096];
-  for (size_t n; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) result.out.append(buffer, n);
-  const int status = pclose(pipe);
-  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return result;
-}
-
-std::string Data(const std::string& file) {
-  return std::string(STOWAGE_SOURCE_DIR) + "/tests/data/" + file;
-}
 
 v1::Plan PlanFromJson(const std::string& json) {
   v1::Plan plan;
@@ -54,7 +31,7 @@ v1::Plan PlanFromJson(const std::string& json) {
 TEST(Cli, HelpIsComplete) {
   const Result help = Stowage("--help");
   EXPECT_EQ(help.code, kExitOk);
-  for (const char* command : {"profile", "plan", "run", "verify", "solvers", "doctor"}) {
+  for (const char* command : {"plan", "solvers", "doctor"}) {
     EXPECT_THAT(help.out, HasSubstr(command));
     EXPECT_EQ(Stowage(std::string(command) + " --help").code, kExitOk);
   }
@@ -71,19 +48,6 @@ TEST(Cli, WrongUsageSaysWhatAndExitsWithTwo) {
       {"plan --profile=/nonexistent --budget=50%", "/nonexistent"},
       {"plan --profile=/ --budget=50%", "cannot read /"},
       {"plan --budget=50% --profile=" STOWAGE_SOURCE_DIR "/README.md", "JSON"},
-      {"run --steps=0", "--steps"},
-      {"run --budgets=150%", "budget"},
-      {"run --budgets=,", "--budgets"},
-      {"run --model=skynet", "skynet"},
-      {"verify --profile=/nonexistent", "/nonexistent"},
-      {"run --batch=0", "must be"},
-      {"profile --threads=-1", "--threads"},
-      {"verify --steps=0", "--steps"},
-      {"verify --graph --model=skynet", "skynet"},
-      {"verify --format=xml", "--format"},
-      {"verify --link=fast", "--link"},
-      {"verify --link=12:soon", "--link"},
-      {"verify --link=0", "--link"},
       {"doctor", "--server is empty"},
   };
   for (const auto& [arguments, why] : cases) {
@@ -284,103 +248,6 @@ TEST(Cli, WithoutTheServerItPlansHereAndSaysSoOnce) {
   EXPECT_THAT(result.out, HasSubstr("source         local"));
   const size_t first = result.out.find("falling back");
   EXPECT_EQ(result.out.find("falling back", first + 1), std::string::npos);
-}
-
-TEST(Cli, ProfilesANetworkThatCanThenBePlanned) {
-  const std::string file = ::testing::TempDir() + "/profile.json";
-  const std::string network = "--model=resnet18 --image_size=64 --batch=4 --threads=1";
-  const Result profiled = Stowage("profile --repeats=2 " + network + " --out=" + file, true);
-  ASSERT_EQ(profiled.code, kExitOk) << profiled.out;
-  EXPECT_THAT(profiled.out, HasSubstr("layer1.0"));
-  EXPECT_THAT(profiled.out, HasSubstr("not held against whole steps: takes 3 passes at least"));
-  // No terminal, no progress.
-  EXPECT_THAT(profiled.out, Not(HasSubstr("%")));
-  EXPECT_EQ(Stowage("plan --budget=90% --profile=" + file).code, kExitOk);
-  // Written to a file or not, it is the same thing.
-  const Result json = Stowage("profile --repeats=1 " + network);
-  std::ofstream(file) << json.out;
-  EXPECT_EQ(Stowage("plan --budget=90% --profile=" + file).code, kExitOk) << json.out;
-  EXPECT_EQ(Stowage("profile --repeats=2 " + network + " --out=/nonexistent/x.json", true).code,
-            kExitUsage);
-}
-
-TEST(Cli, ProfilesANetworkAsAGraphAndHoldsItAgainstWholeSteps) {
-  const std::string file = ::testing::TempDir() + "/graph.json";
-  const std::string profile =
-      "profile --graph --model=resnet18 --image_size=32 --batch=2 --threads=1 --repeats=3 --out=" +
-      file;
-  const Result with = Stowage(profile);
-  ASSERT_EQ(with.code, kExitOk) << with.out;
-  EXPECT_THAT(with.out, HasSubstr("vertex"));
-  EXPECT_THAT(with.out, HasSubstr("whole step"));
-  EXPECT_EQ(Stowage("plan --budget=100% --profile=" + file).code, kExitOk);
-  EXPECT_THAT(Stowage(profile + " --calibrate=false").out,
-              HasSubstr("not held against whole steps: not asked for"));
-}
-
-TEST(Cli, RunAndVerifyGoByASavedProfile) {
-  const std::string file = ::testing::TempDir() + "/saved.json";
-  const std::string network = " --model=resnet18 --image_size=32 --batch=2 --threads=1 ";
-  ASSERT_EQ(Stowage("profile --repeats=1 --out=" + file + network).code, kExitOk);
-  const std::string by = network + "--steps=1 --budgets=least --profile=" + file;
-  for (const char* command : {"run", "verify"}) {
-    const Result result = Stowage(command + by, true);
-    EXPECT_EQ(result.code, kExitOk) << result.out;
-    EXPECT_THAT(result.out, Not(HasSubstr("profiling")));
-    const Result other = Stowage(command + by + " --batch=3", true);
-    EXPECT_EQ(other.code, kExitUsage) << other.out;
-    EXPECT_THAT(other.out, HasSubstr("bytes of the batch's inputs"));
-  }
-}
-
-TEST(Cli, RunTrainsWithinBudgetsAsPlainTrainingDoes) {
-  const std::string run =
-      "run --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 --budgets=";
-  const Result result = Stowage(run + "100%,least", true);
-  EXPECT_EQ(result.code, kExitOk) << result.out;
-  EXPECT_THAT(result.out, HasSubstr("local"));
-  EXPECT_THAT(result.out, Not(HasSubstr("NO")));
-  const Result infeasible = Stowage(run + "least,1KiB", true);
-  EXPECT_EQ(infeasible.code, kExitInfeasible) << infeasible.out;
-  EXPECT_THAT(infeasible.out, HasSubstr("proven infeasible"));
-}
-
-TEST(Cli, VerifyProvesThatTrainingByPlansIsPlainTraining) {
-  const std::string verify =
-      "verify --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 ";
-  const Result chain = Stowage(verify + "--budgets=100%,least");
-  EXPECT_EQ(chain.code, kExitOk) << chain.out;
-  EXPECT_THAT(chain.out, HasSubstr("resnet18 as a chain, 2 steps each"));
-  EXPECT_THAT(chain.out, Not(HasSubstr("NO")));
-  const Result graph = Stowage(verify + "--graph --budgets=98%,1KiB --format=json --arena");
-  EXPECT_EQ(graph.code, kExitInfeasible) << graph.out;
-  google::protobuf::Struct json;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(graph.out, &json).ok()) << graph.out;
-  EXPECT_EQ(json.fields().at("form").string_value(), "graph");
-  EXPECT_TRUE(json.fields().at("equal").bool_value());
-  const auto& budget = json.fields().at("budgets").list_value().values(0).struct_value().fields();
-  EXPECT_EQ(budget.at("status").string_value(), "found");
-  const auto& recomputed = budget.at("recomputed_forwards").struct_value().fields();
-  EXPECT_GT(recomputed.at("planned").number_value(), 0);
-  EXPECT_EQ(recomputed.at("planned").number_value(), recomputed.at("executed").number_value());
-  const auto& reserved = budget.at("reserved").struct_value().fields();
-  EXPECT_TRUE(reserved.at("served_from_region").bool_value()) << graph.out;
-  EXPECT_GE(reserved.at("peak_bytes").number_value(), reserved.at("region_bytes").number_value());
-  EXPECT_LE(reserved.at("peak_bytes").number_value(), budget.at("budget_bytes").number_value());
-}
-
-TEST(Cli, VerifyHoldsCopiesAgainstThePlan) {
-  const Result result = Stowage(
-      "verify --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 "
-      "--link=12:10us --solver=offload_greedy --budgets=99% --format=json");
-  EXPECT_EQ(result.code, kExitOk) << result.out;
-  google::protobuf::Struct json;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(result.out, &json).ok()) << result.out;
-  EXPECT_TRUE(json.fields().at("equal").bool_value()) << result.out;
-  const auto& budget = json.fields().at("budgets").list_value().values(0).struct_value().fields();
-  const auto& copies = budget.at("transfers").struct_value().fields();
-  EXPECT_GT(copies.at("planned").number_value(), 0);
-  EXPECT_EQ(copies.at("planned").number_value(), copies.at("executed").number_value());
 }
 
 }  // namespace

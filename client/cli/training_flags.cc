@@ -1,45 +1,27 @@
-#include "client/cli/flags.h"
+#include "client/cli/training_flags.h"
 
 #include <ATen/Parallel.h>
 
-#include <iostream>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/network_flags.h"
+#include "client/cli/plan_flags.h"
+#include "client/cli/say.h"
+#include "client/rpc/server_flags.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/model/field_error.h"
 
-ABSL_FLAG(std::string, model, "resnet50",
-          "reference network, such as resnet18 or resnet50; a wrong name lists them all");
-ABSL_FLAG(int64_t, batch, 4, "images per step");
-ABSL_FLAG(int64_t, image_size, 224, "height and width of the images");
-ABSL_FLAG(int64_t, classes, 1000, "classes of the network's head");
 ABSL_FLAG(uint64_t, seed, 0, "seed of parameters and images");
 ABSL_FLAG(int, threads, 0, "threads of LibTorch; 0 leaves it to LibTorch");
 ABSL_FLAG(int, repeats, 5, "passes that the times of a profile are the medians of");
 ABSL_FLAG(bool, calibrate, true,
           "scale the times of a profile to those of whole steps, which store all activations");
 ABSL_FLAG(int, steps, 3, "training steps per budget");
-ABSL_FLAG(std::string, out, "",
-          "file to write, with a table on standard output; empty writes the file there");
-ABSL_FLAG(
-    std::string, profile, "",
-    "profile file (the contract's JSON mapping, chain or graph); run and verify measure where it "
-    "is empty");
-ABSL_FLAG(std::string, budget, "",
-          "memory for activations: bytes (\"8GiB\"), a share of what storing everything needs "
-          "(\"60%\"), or \"least\"");
-ABSL_FLAG(std::string, budgets, "80%,60%,40%,least", "budgets to train under, separated by commas");
-ABSL_FLAG(std::string, solver, "", "solver, see `stowage solvers`; empty lets the planner choose");
-ABSL_FLAG(int64_t, slots, 0, "slots of the solver's table; 0 lets the solver choose");
-ABSL_FLAG(bool, recompute_only, false,
-          "copy nothing to host memory, whatever link to it the profile's device has");
-ABSL_FLAG(absl::Duration, timeout, absl::Seconds(60), "time for one plan");
-ABSL_FLAG(std::string, format, "text", "text or json");
-ABSL_FLAG(bool, graph, false, "the network as a graph, op by op, not as a chain of stages");
 ABSL_FLAG(bool, arena, false, "serve steps by plans from one reserved region");
 ABSL_FLAG(std::string, link, "",
           "simulated link to host memory that plans may use, \"GB/s[:latency]\", say \"12:10us\"; "
@@ -116,19 +98,6 @@ absl::StatusOr<AgentOptions> AgentOptionsFromFlags() {
   return options;
 }
 
-absl::StatusOr<std::vector<Budget>> BudgetsFromFlag() {
-  std::vector<Budget> budgets;
-  const std::vector<std::string> texts =
-      absl::StrSplit(absl::GetFlag(FLAGS_budgets), ',', absl::SkipWhitespace());
-  for (const std::string& text : texts) {
-    absl::StatusOr<Budget> budget = ParseBudget(text);
-    if (!budget.ok()) return budget.status();
-    budgets.push_back(*budget);
-  }
-  if (budgets.empty()) return FieldError("--budgets", "\"\"", "must name at least one budget");
-  return budgets;
-}
-
 absl::StatusOr<std::optional<TransferModel>> LinkFromFlag() {
   constexpr Bytes kHostMemory(int64_t{1} << 40);
   const std::string text = absl::GetFlag(FLAGS_link);
@@ -147,22 +116,5 @@ absl::StatusOr<std::optional<TransferModel>> LinkFromFlag() {
   const CopyCost cost{static_cast<int64_t>(speed * 1e9), Nanos(absl::ToInt64Nanoseconds(latency))};
   return TransferModel{cost, cost, /*full_duplex=*/true, kHostMemory};
 }
-
-absl::StatusOr<CallOptions> CallOptionsFromFlags() {
-  const absl::Duration timeout = absl::GetFlag(FLAGS_timeout);
-  if (timeout <= absl::ZeroDuration() || timeout > absl::Hours(24)) {
-    return FieldError("--timeout", absl::FormatDuration(timeout), "must be in (0, 24h]");
-  }
-  return CallOptions::Within(absl::ToChronoNanoseconds(timeout));
-}
-
-absl::StatusOr<bool> JsonFromFlag() {
-  const std::string format = absl::GetFlag(FLAGS_format);
-  if (format != "text" && format != "json")
-    return FieldError("--format", format, "must be text or json");
-  return format == "json";
-}
-
-void Say(const std::string& what) { std::cerr << "stowage: " << what << std::endl; }
 
 }  // namespace stowage

@@ -4,14 +4,10 @@
 
 #include <cstring>
 #include <functional>
-#include <sstream>
 #include <string>
 #include <utility>
 
-#include "client/cli/exit_code.h"
 #include "client/cli/profile_text.h"
-#include "client/cli/progress_line.h"
-#include "client/cli/table.h"
 #include "client/cli/training_comparison.h"
 #include "client/cli/verification.h"
 #include "client/cli/verification_text.h"
@@ -23,39 +19,6 @@ namespace stowage {
 namespace {
 
 using testing::HasSubstr;
-
-TEST(ExitCode, FollowsTheStatus) {
-  EXPECT_EQ(ExitCodeOf(absl::OkStatus()), 0);
-  EXPECT_EQ(ExitCodeOf(absl::InvalidArgumentError("")), 2);
-  EXPECT_EQ(ExitCodeOf(PlanStatus::kProvenInfeasible), 3);
-  EXPECT_EQ(ExitCodeOf(PlanStatus::kNotFound), 3);
-  EXPECT_EQ(ExitCodeOf(absl::DeadlineExceededError("")), 4);
-  EXPECT_EQ(ExitCodeOf(absl::UnavailableError("")), 5);
-  EXPECT_EQ(ExitCodeOf(absl::InternalError("")), 1);
-}
-
-TEST(Table, AlignsItsColumns) {
-  Table table({{"a", ""}, {"long", "head"}});
-  table.AddRow({"row", "1"});
-  EXPECT_EQ(table.ToString(),
-            "a    long\n"
-            "     head\n"
-            "---------\n"
-            "row     1\n");
-}
-
-TEST(ProgressLine, WritesOverItselfAndIsGoneAtTheEnd) {
-  std::ostringstream out;
-  {
-    ProgressLine line(&out, "working");
-    line.Show(0.101);
-    line.Show(0.109);  // nothing new
-    line.Show(1);
-    EXPECT_EQ(out.str(), "\r\033[Kworking 10%\r\033[Kworking 100%");
-  }
-  EXPECT_EQ(out.str(), "\r\033[Kworking 10%\r\033[Kworking 100%\r\033[K");
-  ProgressLine(nullptr, "silent").Show(0.5);
-}
 
 StageTimes Times(int64_t ms) {
   const Nanos unit(1000000);

@@ -1,0 +1,76 @@
+#include "client/cli/plan_flags.h"
+
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "solvers/model/field_error.h"
+
+ABSL_FLAG(
+    std::string, profile, "",
+    "profile file (the contract's JSON mapping, chain or graph); run and verify measure where it "
+    "is empty");
+ABSL_FLAG(std::string, budget, "",
+          "memory for activations: bytes (\"8GiB\"), a share of what storing everything needs "
+          "(\"60%\"), or \"least\"");
+ABSL_FLAG(std::string, budgets, "80%,60%,40%,least", "budgets like --budget, separated by commas");
+ABSL_FLAG(std::string, solver, "", "solver, see `stowage solvers`; empty lets the planner choose");
+ABSL_FLAG(int64_t, slots, 0, "slots of the solver's table; 0 lets the solver choose");
+ABSL_FLAG(bool, recompute_only, false,
+          "copy nothing to host memory, whatever link to it the profile's device has");
+ABSL_FLAG(absl::Duration, timeout, absl::Seconds(60), "time for one plan");
+ABSL_FLAG(std::string, format, "text", "text or json; csv where what is printed is a table");
+ABSL_FLAG(std::string, out, "",
+          "file to write, with a table on standard output; empty writes the file there");
+
+namespace stowage {
+namespace {
+
+const char* NameOf(Format format) {
+  switch (format) {
+    case Format::kText:
+      return "text";
+    case Format::kJson:
+      return "json";
+    case Format::kCsv:
+      return "csv";
+  }
+  return "?";
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Budget>> BudgetsFromFlag() {
+  std::vector<Budget> budgets;
+  const std::vector<std::string> texts =
+      absl::StrSplit(absl::GetFlag(FLAGS_budgets), ',', absl::SkipWhitespace());
+  for (const std::string& text : texts) {
+    absl::StatusOr<Budget> budget = ParseBudget(text);
+    if (!budget.ok()) return budget.status();
+    budgets.push_back(*budget);
+  }
+  if (budgets.empty()) return FieldError("--budgets", "\"\"", "must name at least one budget");
+  return budgets;
+}
+
+absl::StatusOr<CallOptions> CallOptionsFromFlags() {
+  const absl::Duration timeout = absl::GetFlag(FLAGS_timeout);
+  if (timeout <= absl::ZeroDuration() || timeout > absl::Hours(24)) {
+    return FieldError("--timeout", absl::FormatDuration(timeout), "must be in (0, 24h]");
+  }
+  return CallOptions::Within(absl::ToChronoNanoseconds(timeout));
+}
+
+absl::StatusOr<Format> FormatFromFlag(std::initializer_list<Format> formats) {
+  const std::string text = absl::GetFlag(FLAGS_format);
+  for (const Format format : formats) {
+    if (text == NameOf(format)) return format;
+  }
+  const auto name = [](std::string* out, Format format) { out->append(NameOf(format)); };
+  return FieldError("--format", text,
+                    absl::StrCat("must be ", absl::StrJoin(formats, " or ", name)));
+}
+
+}  // namespace stowage

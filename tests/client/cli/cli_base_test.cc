@@ -1,0 +1,109 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "client/cli/command_line.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/plan_flags.h"
+#include "client/cli/progress_line.h"
+#include "client/cli/table.h"
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ExitCode, FollowsTheStatus) {
+  EXPECT_EQ(ExitCodeOf(absl::OkStatus()), 0);
+  EXPECT_EQ(ExitCodeOf(absl::InvalidArgumentError("")), 2);
+  EXPECT_EQ(ExitCodeOf(PlanStatus::kProvenInfeasible), 3);
+  EXPECT_EQ(ExitCodeOf(PlanStatus::kNotFound), 3);
+  EXPECT_EQ(ExitCodeOf(absl::DeadlineExceededError("")), 4);
+  EXPECT_EQ(ExitCodeOf(absl::UnavailableError("")), 5);
+  EXPECT_EQ(ExitCodeOf(absl::InternalError("")), 1);
+}
+
+TEST(Table, AlignsItsColumns) {
+  Table table({{"a", ""}, {"long", "head"}});
+  table.AddRow({"row", "1"});
+  EXPECT_EQ(table.ToString(),
+            "a    long\n"
+            "     head\n"
+            "---------\n"
+            "row     1\n");
+}
+
+TEST(ProgressLine, WritesOverItselfAndIsGoneAtTheEnd) {
+  std::ostringstream out;
+  {
+    ProgressLine line(&out, "working");
+    line.Show(0.101);
+    line.Show(0.109);  // nothing new
+    line.Show(1);
+    EXPECT_EQ(out.str(), "\r\033[Kworking 10%\r\033[Kworking 100%");
+  }
+  EXPECT_EQ(out.str(), "\r\033[Kworking 10%\r\033[Kworking 100%\r\033[K");
+  ProgressLine(nullptr, "silent").Show(0.5);
+}
+
+TEST(Format, IsOneThatTheCommandHas) {
+  absl::SetFlag(&FLAGS_format, "csv");
+  EXPECT_EQ(FormatFromFlag({Format::kText, Format::kCsv}).value(), Format::kCsv);
+  const auto refused = FormatFromFlag({Format::kText, Format::kJson});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("must be text or json"));
+  absl::SetFlag(&FLAGS_format, "text");
+}
+
+// Output and exit code of a command line over two commands, the second missing in this build.
+struct Ran {
+  int code;
+  std::string out, errors;
+};
+Ran RunLine(const std::vector<std::string>& arguments) {
+  Command missing{"train", "trains", {}, nullptr};
+  missing.missing = "this build cannot";
+  const std::vector<Command> commands = {
+      {"count",
+       "counts",
+       {"slots"},
+       [] { return static_cast<int>(absl::GetFlag(FLAGS_slots)); },
+       {"count --slots=7"}},
+      missing};
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int code = RunCommandLine(commands, arguments);
+  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+TEST(CommandLine, RunsTheCommandWithItsFlags) {
+  EXPECT_EQ(RunLine({"count", "--slots=41"}).code, 41);
+  EXPECT_EQ(RunLine({"count", "--budget=41"}).code, kExitUsage);
+  EXPECT_EQ(RunLine({"dance"}).code, kExitUsage);
+  EXPECT_EQ(RunLine({}).code, kExitUsage);
+}
+
+TEST(CommandLine, HelpIsOnStandardOutput) {
+  const Ran all = RunLine({"--help"});
+  EXPECT_EQ(all.code, kExitOk);
+  EXPECT_THAT(all.out, HasSubstr("trains (not in this build)"));
+  EXPECT_EQ(all.errors, "");
+  const Ran one = RunLine({"count", "--help"});
+  EXPECT_EQ(one.code, kExitOk);
+  EXPECT_THAT(one.out, HasSubstr("--slots"));
+  EXPECT_THAT(one.out, HasSubstr("stowage count --slots=7"));
+}
+
+TEST(CommandLine, ACommandThatThisBuildLacksSaysWhyWhateverItsFlags) {
+  const Ran ran = RunLine({"train", "--steps=3"});
+  EXPECT_EQ(ran.code, kExitUsage);
+  EXPECT_THAT(ran.errors, HasSubstr("this build cannot"));
+  EXPECT_EQ(ran.out, "");
+}
+
+}  // namespace
+}  // namespace stowage
