@@ -1,0 +1,23 @@
+// A step as a trace in the JSON format of Chrome's trace viewer, which Perfetto reads too: streams as
+// threads, instructions as slices, memory by use as counters.
+//
+// Process 1 is what is planned, process 2, where there is one, what was measured: of copies that is
+// when compute asked for them and when it had waited for them. Times are microseconds from the start of
+// the step, to the nanosecond; memory is bytes. Discards, reduces and waits that took no time are
+// instants. Events of a thread come in the order in which they run, and none overlaps another.
+#ifndef STOWAGE_SOLVERS_REPORT_CHROME_TRACE_H_
+#define STOWAGE_SOLVERS_REPORT_CHROME_TRACE_H_
+
+#include <string>
+
+#include "solvers/model/problem.h"
+#include "solvers/report/drawn_plan.h"
+
+namespace stowage {
+
+// Plain ASCII. `plan` is one of `problem`. O(instructions + stages).
+std::string ChromeTrace(const Problem& problem, const DrawnPlan& plan);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_REPORT_CHROME_TRACE_H_

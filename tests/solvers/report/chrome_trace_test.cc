@@ -1,0 +1,137 @@
+#include "solvers/report/chrome_trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <random>
+#include <utility>
+
+#include "solvers/plan/store_all_schedule.h"
+#include "tests/solvers/random_chain.h"
+#include "tests/solvers/random_transfers.h"
+#include "tests/solvers/report/json_reader.h"
+#include "tests/solvers/report/report_sample.h"
+
+namespace stowage {
+namespace {
+
+using testing::Json;
+using testing::ReadJson;
+
+// A whole number of nanoseconds, of what is written in microseconds.
+int64_t NanosOf(const Json& microseconds) {
+  EXPECT_EQ(microseconds.kind, Json::Kind::kNumber);
+  const size_t dot = microseconds.text.find('.');
+  EXPECT_EQ(microseconds.text.size(), dot + 4) << microseconds.text;
+  return std::llround(microseconds.number * 1e3);
+}
+
+// By process and thread.
+using Slices = std::map<std::pair<int, int>, std::vector<Json>>;
+
+// Checks what every trace keeps: threads are named, and their events in order, one after the other.
+Slices Check(const Json& trace) {
+  Slices slices;
+  std::map<std::pair<int, int>, std::string> threads;
+  std::map<int, int64_t> counted;
+  for (const Json& event : trace["traceEvents"].list) {
+    const int process = static_cast<int>(event["pid"].number);
+    const std::pair<int, int> thread{process, static_cast<int>(event["tid"].number)};
+    const std::string phase = event["ph"].text;
+    if (phase == "M") {
+      if (event["name"].text == "thread_name") threads[thread] = event["args"]["name"].text;
+    } else if (phase == "C") {
+      EXPECT_LE(counted[process], NanosOf(event["ts"]));
+      counted[process] = NanosOf(event["ts"]);
+      for (const auto& [name, value] : event["args"].object) EXPECT_GE(value.number, 0) << name;
+    } else {
+      EXPECT_TRUE(phase == "X" || phase == "i") << phase;
+      EXPECT_EQ(threads.count(thread), 1u);
+      slices[thread].push_back(event);
+    }
+  }
+  for (const auto& [thread, events] : slices) {
+    int64_t end = 0;
+    for (const Json& event : events) {
+      EXPECT_LE(end, NanosOf(event["ts"])) << event["name"].text;
+      end = NanosOf(event["ts"]) + (event.has("dur") ? NanosOf(event["dur"]) : 0);
+    }
+  }
+  return slices;
+}
+
+TEST(ChromeTrace, IsAsItWas) {
+  const std::string trace =
+      ChromeTrace(testing::SampleProblem().problem, testing::SampleDrawn(true));
+  std::ifstream in(std::string(STOWAGE_SOURCE_DIR) + "/tests/solvers/report/sample_trace.json");
+  const std::string golden((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_EQ(trace, golden);
+  for (const char c : trace) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
+}
+
+TEST(ChromeTrace, HasStreamsAsThreadsAndTheMeasuredStepBeside) {
+  const DrawnPlan plan = testing::SampleDrawn(true);
+  const std::optional<Json> trace = ReadJson(ChromeTrace(testing::SampleProblem().problem, plan));
+  ASSERT_TRUE(trace);
+  const Slices slices = Check(*trace);
+  ASSERT_EQ(slices.size(), 4u);  // compute, both directions; measured compute
+  EXPECT_EQ(slices.at({1, 1}).size(), plan.plan.schedule.size() - 2);
+  EXPECT_EQ(slices.at({1, 2}).size(), 1u);
+  EXPECT_EQ(slices.at({1, 3}).size(), 1u);
+  EXPECT_EQ(slices.at({2, 1}).size(), plan.plan.schedule.size());
+  const Json& last = slices.at({1, 1}).back();
+  EXPECT_EQ(NanosOf(last["ts"]) + NanosOf(last["dur"]), plan.step.simulation.makespan.value());
+  EXPECT_EQ((*trace)["otherData"]["network"].text, "sample \"net\"");
+  EXPECT_EQ(slices.at({1, 1})[1]["name"].text, "forward </script><b>'\"&, saving");
+}
+
+TEST(ChromeTrace, CountersReachThePeakAndHaveEveryUse) {
+  const DrawnPlan plan = testing::SampleDrawn(false);
+  const std::optional<Json> trace = ReadJson(ChromeTrace(testing::SampleProblem().problem, plan));
+  ASSERT_TRUE(trace);
+  double peak = 0;
+  for (const Json& event : (*trace)["traceEvents"].list) {
+    if (event["ph"].text != "C" || event["name"].text != "memory") continue;
+    EXPECT_EQ(event["args"].object.size(), kMemoryUses);
+    double sum = 0;
+    for (const auto& [name, bytes] : event["args"].object) sum += bytes.number;
+    peak = std::max(peak, sum);
+  }
+  EXPECT_EQ(peak, static_cast<double>(plan.step.simulation.peak.value()));
+}
+
+TEST(ChromeTrace, OfRandomPlansNestsAndGoesOn) {
+  std::mt19937_64 rng(6);
+  for (int i = 0; i < 100; ++i) {
+    const Chain chain = testing::RandomChain(2 + i % 6, testing::VariedOptions(i), &rng);
+    const TransferModel transfers = testing::RandomTransferModel(&rng);
+    Plan plan;
+    plan.status = PlanStatus::kFound;
+    plan.schedule =
+        testing::WithRandomTransfers(chain, testing::RandomSchedule(chain, &rng), transfers, &rng);
+    const absl::StatusOr<DrawnPlan> drawn = DrawPlan({chain, transfers}, "", plan);
+    ASSERT_TRUE(drawn.ok()) << drawn.status();
+    const std::optional<Json> trace = ReadJson(ChromeTrace(chain, *drawn));
+    ASSERT_TRUE(trace);
+    Check(*trace);
+  }
+}
+
+TEST(DrawnPlan, IsOfAPlanThatWasFoundAndOfItsMeasuredStep) {
+  Plan plan = testing::SamplePlan();
+  plan.status = PlanStatus::kNotFound;
+  EXPECT_THAT(std::string(DrawPlan(testing::SampleProblem(), "", plan).status().message()),
+              ::testing::HasSubstr("plan.status"));
+  MeasuredStep other = testing::SampleMeasured();
+  other.schedule = ScheduleDigest({});
+  EXPECT_EQ(DrawPlan(testing::SampleProblem(), "", testing::SamplePlan(), other).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,22 @@
+// What tests of pictures draw: small, with every kind of instruction.
+#ifndef STOWAGE_TESTS_SOLVERS_REPORT_REPORT_SAMPLE_H_
+#define STOWAGE_TESTS_SOLVERS_REPORT_REPORT_SAMPLE_H_
+
+#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/measured_step.h"
+#include "solvers/plan/plan.h"
+#include "solvers/report/drawn_plan.h"
+
+namespace stowage::testing {
+
+// Three stages and their loss, with a link; the second stage's name would end a script.
+LinkedProblem SampleProblem();
+// Recomputes the first stage, offloads the input.
+Plan SamplePlan();
+// Everything took a tenth longer.
+MeasuredStep SampleMeasured();
+DrawnPlan SampleDrawn(bool measured);
+
+}  // namespace stowage::testing
+
+#endif  // STOWAGE_TESTS_SOLVERS_REPORT_REPORT_SAMPLE_H_
