@@ -2,6 +2,7 @@
 # pattern. Every target records its direct dependencies; stowage_write_link_graph() writes them to
 # link_graph.txt, which tests/layers_test.cc holds against the layers.
 include_guard()
+include(StowageInstall)
 
 function(_stowage_record name)
   file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
@@ -12,8 +13,8 @@ function(_stowage_record name)
 endfunction()
 
 function(_stowage_common name)
-  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${name} PRIVATE stowage_warnings)
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:stowage_warnings>)
 endfunction()
 
 function(_stowage_program name)
@@ -30,6 +31,7 @@ function(stowage_library name)
   _stowage_common(${name})
   target_link_libraries(${name} PUBLIC ${arg_DEPS})
   _stowage_record(${name} ${arg_DEPS})
+  stowage_install_library(${name})
 endfunction()
 
 # stowage_torch_library(...): the same, compiled with the precompiled torch header.
@@ -46,6 +48,7 @@ function(stowage_binary name)
   target_link_libraries(${name} PRIVATE ${arg_DEPS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   _stowage_record(${name} ${arg_DEPS})
+  stowage_install_program(${name})
 endfunction()
 
 # stowage_test(name SOURCES x_test.cc DEPS direct ... [TIMEOUT s]): a GoogleTest binary, one ctest entry.

@@ -1,0 +1,115 @@
+# What `cmake --install` puts where, and find_package(stowage) finds. Rooms belong to components: libraries to solvers, rpc, torch and
+# agent, which are those of find_package, too; programs to server and command.
+include_guard()
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(STOWAGE_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/stowage)
+# Headers have their paths below this folder: #include "solvers/planner.h".
+set(STOWAGE_HEADER_DIR ${CMAKE_INSTALL_INCLUDEDIR}/stowage)
+
+# The component of the current room; empty for those that are not installed.
+function(_stowage_component out)
+  file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  set(component "")
+  if(room MATCHES "^solvers")
+    set(component solvers)
+  elseif(room MATCHES "^(proto|client/rpc)")
+    set(component rpc)
+  elseif(room MATCHES "^client/(torch|models)")
+    set(component torch)
+  elseif(room STREQUAL client/agent)
+    set(component agent)
+  elseif(room MATCHES "^(server|client/probe)$")
+    set(component server)
+  elseif(room STREQUAL client/cli)
+    set(component command)
+  endif()
+  set(${out} "${component}" PARENT_SCOPE)
+endfunction()
+
+# stowage_planner is stowage::planner to others; a name of its own has only what people look for under another one.
+function(stowage_install_library name)
+  _stowage_component(component)
+  if(NOT component MATCHES "^(solvers|rpc|torch|agent)$")
+    return()
+  endif()
+  string(REGEX REPLACE "^stowage_" "" export_name ${name})
+  if(name STREQUAL stowage_client_rpc)
+    set(export_name plan_client)
+  endif()
+  set_target_properties(${name} PROPERTIES EXPORT_NAME ${export_name})
+  target_compile_features(${name} INTERFACE cxx_std_17)
+  install(TARGETS ${name} EXPORT stowage-${component}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component}
+    INCLUDES DESTINATION ${STOWAGE_HEADER_DIR})
+  set_property(GLOBAL APPEND PROPERTY STOWAGE_EXPORTS ${component})
+endfunction()
+
+function(stowage_install_program name)
+  _stowage_component(component)
+  if(component)
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${component})
+  endif()
+endfunction()
+
+# Headers of rooms and the folders below them.
+function(_stowage_install_headers component)
+  foreach(room IN LISTS ARGN)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${room}/ DESTINATION ${STOWAGE_HEADER_DIR}/${room} COMPONENT ${component}
+      FILES_MATCHING PATTERN "*.h")
+  endforeach()
+endfunction()
+
+# The unit of systemd, with the prefix that is installed to in place of /usr; its user; a configuration to begin with.
+function(_stowage_install_service)
+  install(CODE "
+    file(READ \"${PROJECT_SOURCE_DIR}/deploy/systemd/stowaged.service\" unit)
+    string(REPLACE /usr/ \"\${CMAKE_INSTALL_PREFIX}/\" unit \"\${unit}\")
+    set(to \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/systemd/system/stowaged.service\")
+    message(STATUS \"Installing: \${to}\")
+    file(WRITE \"\${to}\" \"\${unit}\")
+    " COMPONENT server)
+  install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/stowage.sysusers.conf DESTINATION lib/sysusers.d RENAME stowage.conf
+    COMPONENT server)
+  install(FILES ${PROJECT_SOURCE_DIR}/server/operating.md ${PROJECT_SOURCE_DIR}/deploy/systemd/stowaged.conf
+    DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT server)
+endfunction()
+
+# After all rooms: the exports, the headers, and the package's own files, which go with solvers, as all components need these.
+function(stowage_install_package)
+  get_property(components GLOBAL PROPERTY STOWAGE_EXPORTS)
+  list(REMOVE_DUPLICATES components)
+  foreach(component IN LISTS components)
+    install(EXPORT stowage-${component} NAMESPACE stowage:: FILE stowage-${component}-targets.cmake
+      DESTINATION ${STOWAGE_PACKAGE_DIR} COMPONENT ${component})
+  endforeach()
+
+  _stowage_install_headers(solvers solvers)
+  if(STOWAGE_RPC)
+    _stowage_install_headers(rpc proto/codec client/rpc)
+    foreach(generated stowage google)
+      install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/${generated}/ DESTINATION ${STOWAGE_HEADER_DIR}/${generated} COMPONENT rpc
+        FILES_MATCHING PATTERN "*.pb.h")
+    endforeach()
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/proto/stowage DESTINATION ${CMAKE_INSTALL_DATADIR}/stowage/proto COMPONENT rpc
+      FILES_MATCHING PATTERN "*.proto")
+    _stowage_install_service()
+  endif()
+  if(STOWAGE_TORCH)
+    _stowage_install_headers(torch client/torch client/models)
+    install(FILES ${PROJECT_SOURCE_DIR}/cmake/StowageLibtorch.cmake DESTINATION ${STOWAGE_PACKAGE_DIR} COMPONENT torch)
+  endif()
+  if(STOWAGE_TORCH AND STOWAGE_RPC)
+    _stowage_install_headers(agent client/agent)
+  endif()
+
+  set(folder ${PROJECT_BINARY_DIR}/package)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/stowage-config.cmake.in ${folder}/stowage-config.cmake
+    INSTALL_DESTINATION ${STOWAGE_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
+  write_basic_package_version_file(${folder}/stowage-config-version.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${folder}/stowage-config.cmake ${folder}/stowage-config-version.cmake DESTINATION ${STOWAGE_PACKAGE_DIR}
+    COMPONENT solvers)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
+    COMPONENT solvers)
+endfunction()
