@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Every relative link of every page of the tree leads to a file, or to a heading or anchor of one.
+
+    links_test.py SOURCE_DIRECTORY
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def pages(root):
+    try:
+        listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard", "*.md"], text=True, capture_output=True, check=True)
+        names = listed.stdout.split("\n")
+    except (OSError, subprocess.CalledProcessError):  # no checkout
+        names = [path.relative_to(root) for path in root.rglob("*.md") if "build" not in path.relative_to(root).parts]
+    return [root / name for name in names if name and (root / name).exists()]
+
+
+def anchors(text):
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    found = set(re.findall(r'<a id="([^"]+)">', text))
+    for heading in re.findall(r"^#+ (.*)$", text, flags=re.M):
+        plain = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", lambda match: match.group(1) or "", heading).strip().lower()
+        found.add(re.sub(r"[^\w\- ]", "", plain).replace(" ", "-"))
+    return found
+
+
+def links(text):
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    text = re.sub(r"`[^`\n]*`", "", text)
+    return re.findall(r"\]\(([^)\s]+)\)", text)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    looked_at, wrong = 0, []
+    for page in pages(root):
+        for link in links(page.read_text()):
+            if re.match(r"[a-z]+:", link):
+                continue
+            looked_at += 1
+            name, _, anchor = link.partition("#")
+            target = (page.parent / name).resolve() if name else page
+            if not target.exists():
+                wrong.append(f"{page.relative_to(root)}: {link}: no such file")
+            elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text()):
+                wrong.append(f"{page.relative_to(root)}: {link}: no such heading")
+    assert looked_at > 10, f"only {looked_at} links were found"
+    assert not wrong, "\n".join(wrong)
+    print(looked_at, "links")
+
+
+main()
