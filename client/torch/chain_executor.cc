@@ -31,13 +31,13 @@ absl::Status CheckChain(const ChainModel& model, const Chain& chain) {
 // A smaller batch saves less.
 void CheckParts(const std::vector<StoragePtr>& parts, const std::vector<Bytes>& listed) {
   if (parts.size() != listed.size()) {
-    throw StageRuleError(absl::StrCat("its graph saves ", parts.size(),
+    throw ImmovableError(absl::StrCat("its graph saves ", parts.size(),
                                       " tensors of its own, the profile lists ", listed.size()));
   }
   for (size_t k = 0; k < parts.size(); ++k) {
     const Bytes bytes(static_cast<int64_t>(parts[k]->nbytes()));
     if (bytes <= listed[k]) continue;
-    throw StageRuleError(absl::StrCat("saved tensor ", k + 1, " has ", bytes.value(),
+    throw ImmovableError(absl::StrCat("saved tensor ", k + 1, " has ", bytes.value(),
                                       " bytes, in the profile ", listed[k].value()));
   }
 }
@@ -137,9 +137,10 @@ void ChainExecutor::Run(const Instruction& instruction, StepState* state) {
 }
 
 absl::Status ChainExecutor::RunUpTo(size_t end, StepState* state) {
-  return RunInstructions(
-      schedule_, end, [&](const Instruction& i) { Run(i, state); },
-      [this](int l) { return model_->Describe(l); }, &state->next, &state->report);
+  const InstructionRunner runner{device_, [&](const Instruction& i) { Run(i, state); },
+                                 [this](int l) { return model_->Describe(l); },
+                                 state->recorder.get()};
+  return RunInstructions(schedule_, end, runner, &state->next, &state->report);
 }
 
 absl::Status ChainExecutor::CheckInput(const at::Tensor& input) const {
@@ -169,8 +170,9 @@ absl::StatusOr<StepReport> ChainExecutor::Step(const at::Tensor& input, const at
     StepState state{StageRunner(model_),
                     HeldTensors(model_->length() + 1, copies ? input.clone() : input, device_)};
     state.runner.BeginStep(target, gradient_ready_);
-    const StepMeter step(device_->meter(), Bytes(static_cast<int64_t>(input.nbytes())),
-                         device_->host());
+    const Bytes bytes(static_cast<int64_t>(input.nbytes()));
+    if (measured_ != nullptr) state.recorder = std::make_unique<StepRecorder>(device_, bytes);
+    const StepMeter step(device_->meter(), bytes, device_->host());
     absl::Status status = RunUpTo(schedule_.size(), &state);
     step.Finish(&state.report);
     const absl::Status released = state.held.Release();
@@ -181,6 +183,7 @@ absl::StatusOr<StepReport> ChainExecutor::Step(const at::Tensor& input, const at
     state.report.sent = state.held.trips().sent();
     state.report.fetched = state.held.trips().fetched();
     before.Dismiss();
+    if (state.recorder) *measured_ = state.recorder->Finish(schedule_, state.report);
     return state.report;
   } catch (...) {
     return CurrentExceptionToStatus("training step", absl::StatusCode::kInternal);

@@ -18,8 +18,10 @@
 #include "client/torch/held_tensors.h"
 #include "client/torch/parameter_gradients.h"
 #include "client/torch/stage_runner.h"
+#include "client/torch/step_recorder.h"
 #include "client/torch/step_report.h"
 #include "solvers/model/chain.h"
+#include "solvers/plan/measured_step.h"
 #include "solvers/plan/schedule.h"
 #include "solvers/plan/simulate.h"
 
@@ -48,13 +50,18 @@ class ChainExecutor {
   // INVALID_ARGUMENT, before anything runs, for an input that is larger than the profile's or a
   // batch that does not fit into the one of Create. RESOURCE_EXHAUSTED if device or host ran out
   // of memory, INVALID_ARGUMENT for a stage that breaks a rule of ChainModel or whose saved tensors are not
-  // those of the chain, INTERNAL for any other exception of a stage and for copies that fail; the message names instruction and stage. After such an error nothing of
+  // those of the chain, INTERNAL for any other exception of a stage and for copies that fail; the message names instruction and
+  // stage, GetStepFailure (client/torch/step_failure.h) tells more. After such an error nothing of
   // the step is held, buffers and random state are what they were before it, and the gradients are
   // undefined: zero them (ChainModel::ZeroGradients); then the next step is as good as any.
   absl::StatusOr<StepReport> Step(const at::Tensor& input, const at::Tensor& target);
 
   // From the next step on. It may throw; the step then fails.
   void TellReadyGradients(OnGradientReady ready) { gradient_ready_ = std::move(ready); }
+
+  // From the next step on each Step that ends well leaves in `*step`, which outlives it, what its
+  // instructions took; null: none does. A step that is measured waits at its end for the device.
+  void MeasureInto(MeasuredStep* step) { measured_ = step; }
 
   // What the referee says about the schedule under the profile's costs.
   const Simulation& prediction() const { return prediction_; }
@@ -70,6 +77,7 @@ class ChainExecutor {
     at::Tensor gradient;  // of the activation whose backward is next
     StepReport report;
     size_t next = 0;  // instruction
+    std::unique_ptr<StepRecorder> recorder = nullptr;
   };
 
   ChainExecutor(const ChainModel* model, Chain chain, Schedule schedule, Simulation prediction,
@@ -88,6 +96,7 @@ class ChainExecutor {
   ExecutionDevice* device_;
   std::optional<BatchShape> batch_;
   OnGradientReady gradient_ready_;
+  MeasuredStep* measured_ = nullptr;
   // By stage: whether saved tensors move, and whether some of them do so singly.
   std::vector<bool> moves_saved_;
   std::vector<bool> moves_parts_;

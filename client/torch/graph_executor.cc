@@ -192,9 +192,10 @@ GraphExecutor::StepState GraphExecutor::Begin(std::vector<at::Tensor> inputs,
 }
 
 absl::Status GraphExecutor::RunUpTo(size_t end, StepState* state) {
-  return RunInstructions(
-      schedule_, end, [&](const Instruction& i) { Run(i, state); },
-      [this](int number) { return model_->Describe(number - 1); }, &state->next, &state->report);
+  const InstructionRunner runner{device_, [&](const Instruction& i) { Run(i, state); },
+                                 [this](int number) { return model_->Describe(number - 1); },
+                                 state->recorder.get()};
+  return RunInstructions(schedule_, end, runner, &state->next, &state->report);
 }
 
 absl::StatusOr<StepReport> GraphExecutor::Step(std::vector<at::Tensor> inputs,
@@ -207,6 +208,7 @@ absl::StatusOr<StepReport> GraphExecutor::Step(std::vector<at::Tensor> inputs,
     Bytes bytes;
     for (const at::Tensor& input : inputs) bytes += Bytes(static_cast<int64_t>(input.nbytes()));
     StepState state = Begin(std::move(inputs), target, /*lent=*/true);
+    if (measured_ != nullptr) state.recorder = std::make_unique<StepRecorder>(device_, bytes);
     const StepMeter step(device_->meter(), bytes, device_->host());
     absl::Status status = RunUpTo(schedule_.size(), &state);
     step.Finish(&state.report);
@@ -219,6 +221,7 @@ absl::StatusOr<StepReport> GraphExecutor::Step(std::vector<at::Tensor> inputs,
     state.report.sent = state.tensors.trips().sent();
     state.report.fetched = state.tensors.trips().fetched();
     before.Dismiss();
+    if (state.recorder) *measured_ = state.recorder->Finish(schedule_, state.report);
     return state.report;
   } catch (...) {
     return CurrentExceptionToStatus("training step", absl::StatusCode::kInternal);

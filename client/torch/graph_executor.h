@@ -17,8 +17,10 @@
 #include "client/torch/graph_tensors.h"
 #include "client/torch/node_runner.h"
 #include "client/torch/parameter_gradients.h"
+#include "client/torch/step_recorder.h"
 #include "client/torch/step_report.h"
 #include "solvers/model/graph.h"
+#include "solvers/plan/measured_step.h"
 #include "solvers/plan/schedule.h"
 #include "solvers/plan/simulate.h"
 
@@ -43,6 +45,9 @@ class GraphExecutor {
   // As ChainExecutor::TellReadyGradients.
   void TellReadyGradients(OnGradientReady ready) { gradient_ready_ = std::move(ready); }
 
+  // As ChainExecutor::MeasureInto.
+  void MeasureInto(MeasuredStep* step) { measured_ = step; }
+
   // What the referee says about the schedule under the profile's costs.
   const Simulation& prediction() const { return prediction_; }
 
@@ -58,6 +63,7 @@ class GraphExecutor {
     StepReport report;
     at::Tensor seed;  // what the losses' backwards start with; undefined: with 1
     size_t next = 0;  // instruction
+    std::unique_ptr<StepRecorder> recorder = nullptr;
   };
 
   GraphExecutor(const GraphModel* model, Graph graph, Schedule schedule, Simulation prediction,
@@ -81,6 +87,7 @@ class GraphExecutor {
   std::vector<bool> moves_extras_;
   std::vector<bool> moves_source_;
   OnGradientReady gradient_ready_;
+  MeasuredStep* measured_ = nullptr;
 };
 
 }  // namespace stowage

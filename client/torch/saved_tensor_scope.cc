@@ -150,7 +150,7 @@ std::vector<StoragePtr> SavedTensorScope::OwnedByGraph(c10::Device device) const
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
                                      const std::function<at::Tensor()>& forward) {
   if (!at::SavedTensorDefaultHooks::is_enabled()) {
-    throw StageRuleError(absl::StrCat(
+    throw ImmovableError(absl::StrCat(
         "what its graph holds cannot go to the host as the plan has it, since saved-tensor hooks "
         "are forbidden here: ",
         *at::SavedTensorDefaultHooks::get_disabled_error_message()));
@@ -163,7 +163,7 @@ std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
   if (output.defined()) hidden -= static_cast<int64_t>(output.storage().nbytes());
   for (const StoragePtr& part : parts) hidden -= static_cast<int64_t>(part->nbytes());
   if (hidden > device->rounding().value() * static_cast<int64_t>(parts.size() + 1)) {
-    throw StageRuleError(absl::StrCat("its graph holds ", hidden,
+    throw ImmovableError(absl::StrCat("its graph holds ", hidden,
                                       " bytes that autograd has not saved, which cannot go to the "
                                       "host as the plan has it"));
   }

@@ -18,10 +18,17 @@
 
 #include "client/torch/execution_device.h"
 #include "client/torch/host_trips.h"
+#include "client/torch/torch_status.h"
 
 namespace stowage {
 
 class SavedTensorRecord;
+
+// A stage whose memory cannot go to the host as the plan has it.
+class ImmovableError : public StageRuleError {
+ public:
+  using StageRuleError::StageRuleError;
+};
 
 class SavedTensorScope {
  public:
@@ -41,7 +48,7 @@ class SavedTensorScope {
 };
 
 // What of the graph that `forward` makes can go to host memory, as OwnedByGraph. `forward` returns its
-// output, or nothing if that has no memory of its own. Throws StageRuleError where the graph holds
+// output, or nothing if that has no memory of its own. Throws ImmovableError where the graph holds
 // more than output and saved tensors, and where saved-tensor hooks are forbidden (Python's
 // disable_saved_tensors_hooks).
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,

@@ -1,8 +1,11 @@
 #include "client/torch/step_run.h"
 
+#include <ATen/record_function.h>
+
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/step_failure.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {
@@ -23,19 +26,38 @@ absl::Status CheckCarriedOut(const Schedule& schedule, const ExecutionDevice& de
   return absl::OkStatus();
 }
 
-absl::Status RunInstructions(const Schedule& schedule, size_t end,
-                             const std::function<void(const Instruction&)>& run,
-                             const std::function<std::string(int)>& describe, size_t* next,
-                             StepReport* report) {
+namespace {
+
+// The name is made only for those who listen.
+void RunLabelled(const Instruction& instruction, const InstructionRunner& runner) {
+  std::string name;
+  at::RecordFunction scope(at::RecordScope::USER_SCOPE);
+  if (scope.isActive()) {
+    name =
+        absl::StrCat("stowage ", ToString(instruction), ", ", runner.describe(instruction.stage));
+    scope.before(name);
+  }
+  runner.run(instruction);
+}
+
+}  // namespace
+
+absl::Status RunInstructions(const Schedule& schedule, size_t end, const InstructionRunner& runner,
+                             size_t* next, StepReport* report) {
   for (; *next < end; ++*next) {
     const Instruction& instruction = schedule[*next];
     try {
-      run(instruction);
+      if (runner.recorder != nullptr) runner.recorder->Start();
+      RunLabelled(instruction, runner);
+      if (runner.recorder != nullptr) runner.recorder->Stop();
     } catch (...) {
-      return CurrentExceptionToStatus(
-          absl::StrCat("instruction ", *next, " (", ToString(instruction), "), ",
-                       describe(instruction.stage)),
-          absl::StatusCode::kInternal);
+      const StepFailure failure = CurrentStepFailure(*next, runner.device);
+      absl::Status status =
+          CurrentExceptionToStatus(absl::StrCat("instruction ", *next, " (", ToString(instruction),
+                                                "), ", runner.describe(instruction.stage)),
+                                   absl::StatusCode::kInternal);
+      SetStepFailure(failure, &status);
+      return status;
     }
     ++report->counts[static_cast<size_t>(instruction.op)];
   }

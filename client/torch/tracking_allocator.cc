@@ -8,6 +8,9 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "client/torch/memory_limit_error.h"
+
 namespace stowage {
 namespace {
 
@@ -23,6 +26,13 @@ void RaisePeak(std::atomic<int64_t>* highest, int64_t now) {
   int64_t peak = highest->load(std::memory_order_relaxed);
   while (now > peak && !highest->compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
+}
+
+[[noreturn]] void ThrowLimit(Bytes asked, Bytes allocated, Bytes reserved, Bytes limit) {
+  throw MemoryLimitError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
+                         absl::StrCat("out of memory: ", asked.value(), " bytes asked for, ",
+                                      reserved.value(), " in use, limit ", limit.value()),
+                         asked, allocated, reserved, limit);
 }
 
 }  // namespace
@@ -85,10 +95,10 @@ void* TrackingAllocator::AllocateOrdinary(size_t size) const {
   TORCH_CHECK_WITH(OutOfMemoryError,
                    size <= static_cast<size_t>(std::numeric_limits<int64_t>::max()) - kAlignment,
                    "out of memory: ", size, " bytes asked for");
-  TORCH_CHECK_WITH(OutOfMemoryError, TryReserve(static_cast<int64_t>(size)),
-                   "out of memory: ", size, " bytes asked for, ",
-                   reserved_.load(std::memory_order_relaxed), " in use, limit ",
-                   limit_.load(std::memory_order_relaxed));
+  if (!TryReserve(static_cast<int64_t>(size))) {
+    ThrowLimit(Bytes(static_cast<int64_t>(size)), current(), reserved(),
+               Bytes(limit_.load(std::memory_order_relaxed)));
+  }
   void* block = nullptr;
   if (posix_memalign(&block, kAlignment, size + kAlignment) != 0) {
     reserved_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);

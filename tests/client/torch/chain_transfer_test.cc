@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/torch/chain_executor.h"
 #include "client/torch/simulated_device.h"
+#include "client/torch/step_failure.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"
@@ -216,6 +217,7 @@ TEST_F(ChainTransferFailureTest, PartsThatTheProfileDoesNotListAreRefused) {
     const auto executor = Make(Chain::Create(std::move(spec)).value(), schedule);
     const absl::Status status = executor->Step(network_.input, network_.target).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_EQ(GetStepFailure(status)->fault, StepFault::kImmovable);
     return std::string(status.message());
   };
   EXPECT_THAT(error({Bytes(8)}), HasSubstr("of its own, the profile lists 1"));
@@ -343,6 +345,7 @@ TEST(ChainTransfers, WhatAutogradHasNotSavedCannotMove) {
   const absl::Status status = executor->Step(chain.input, chain.target).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("its graph holds 16384 bytes"));
+  EXPECT_EQ(GetStepFailure(status)->fault, StepFault::kImmovable);
 }
 
 }  // namespace

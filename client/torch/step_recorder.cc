@@ -1,0 +1,24 @@
+#include "client/torch/step_recorder.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace stowage {
+
+MeasuredStep StepRecorder::Finish(const Schedule& schedule, const StepReport& report) {
+  MeasuredStep step;
+  step.schedule = ScheduleDigest(schedule);
+  step.peak = report.peak;
+  step.step_time = report.wall_time;
+  Nanos end;
+  const std::vector<Nanos> times = timer_->Collect();
+  for (size_t i = 0; i < times.size(); ++i) {
+    const Nanos start = end;
+    end += std::max(times[i], Nanos(0));
+    // Whoever else trains here may have let go of something.
+    step.instructions.push_back({start, end, std::max(held_[i], Bytes(0))});
+  }
+  return step;
+}
+
+}  // namespace stowage

@@ -1,0 +1,43 @@
+// Measures a step instruction by instruction, by the device's clock.
+#ifndef STOWAGE_CLIENT_TORCH_STEP_RECORDER_H_
+#define STOWAGE_CLIENT_TORCH_STEP_RECORDER_H_
+
+#include <memory>
+#include <vector>
+
+#include "client/torch/execution_device.h"
+#include "client/torch/stage_timer.h"
+#include "client/torch/step_report.h"
+#include "solvers/plan/measured_step.h"
+#include "solvers/plan/schedule.h"
+
+namespace stowage {
+
+// Of one step, whose memory counts as StepMeter's does; the device outlives it. Instructions lie end to
+// end: what the executor does between two of them is not seen. Throws what LibTorch throws. Not
+// thread-safe.
+class StepRecorder {
+ public:
+  StepRecorder(ExecutionDevice* device, Bytes input)
+      : meter_(device->meter()), base_(meter_->current() - input), timer_(device->MakeTimer()) {}
+
+  // Around an instruction; they wait for nothing.
+  void Start() { timer_->Start(); }
+  void Stop() {
+    timer_->Stop();
+    held_.push_back(meter_->current() - base_);
+  }
+
+  // Of a step that carried the schedule out. Waits for compute.
+  MeasuredStep Finish(const Schedule& schedule, const StepReport& report);
+
+ private:
+  MemoryMeter* meter_;
+  Bytes base_;
+  std::unique_ptr<StageTimer> timer_;
+  std::vector<Bytes> held_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_STEP_RECORDER_H_

@@ -1,0 +1,248 @@
+// What an executor tells of a step beside its report: what each instruction took, its name to LibTorch's
+// profilers, and where and why a step failed.
+#include "client/torch/step_run.h"
+
+#include <ATen/record_function.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "client/torch/chain_executor.h"
+#include "client/torch/graph_executor.h"
+#include "client/torch/simulated_device.h"
+#include "client/torch/step_failure.h"
+#include "client/torch/tracking_allocator.h"
+#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/measured_step.h"
+#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/simulate.h"
+#include "solvers/plan/store_all_schedule.h"
+#include "tests/client/torch/chain_training.h"
+#include "tests/client/torch/clocked_device.h"
+#include "tests/client/torch/random_schedule.h"
+#include "tests/client/torch/test_graphs.h"
+
+namespace stowage {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class StepRunTest : public testing::Test, protected ChainTraining {
+ protected:
+  StepRunTest() : ChainTraining("norm_cnn"), chain_(Profiled()) {
+    std::mt19937 random(5);
+    schedule_ =
+        WithTrips(chain_, *device_->link(), RandomPersistentSchedule(chain_, &random), 6, &random);
+  }
+  ~StepRunTest() override { TrackingAllocator::Get()->ClearLimit(); }
+
+  std::unique_ptr<ChainExecutor> Make(const Schedule& schedule, ExecutionDevice* device) {
+    return ChainExecutor::Create(&network_.model, chain_, schedule, device).value();
+  }
+
+  // Of the step that must fail.
+  StepFailure FailureOf(ChainExecutor* executor) {
+    Rewind();
+    const absl::Status status = executor->Step(network_.input, network_.target).status();
+    const std::optional<StepFailure> failure = GetStepFailure(status);
+    EXPECT_TRUE(failure) << status;
+    if (!failure) return {};
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("instruction " + std::to_string(failure->instruction) + " ("));
+    return *failure;
+  }
+
+  std::unique_ptr<SimulatedDevice> device_ =
+      SimulatedDevice::Create(FastLink(/*full_duplex=*/false)).value();
+  const Chain chain_;
+  Schedule schedule_;
+};
+
+TEST_F(StepRunTest, MeasuresWhatTheRefereePredicts) {
+  MeasuredStep measured;
+  const auto executor = Make(schedule_, device_.get());
+  executor->MeasureInto(&measured);
+  Rewind();
+  const auto report = executor->Step(network_.input, network_.target);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_TRUE(CheckMeasuredStep(measured, schedule_).ok());
+  EXPECT_EQ(measured.peak, report->peak);
+  EXPECT_EQ(measured.step_time, report->wall_time);
+  EXPECT_LE(measured.instructions.back().end, measured.step_time);
+  std::vector<TimelinePoint> planned;
+  ASSERT_TRUE(Simulate(chain_, schedule_, *device_->link(), &planned).ok());
+  for (size_t i = 0; i < planned.size(); ++i) {
+    // The last backward drops the input, which the caller holds.
+    const Bytes callers = i + 1 < planned.size() ? Bytes(0) : chain_.activation(0);
+    EXPECT_EQ(measured.instructions[i].held_after.value(), (planned[i].held + callers).value())
+        << "instruction " << i;
+  }
+  const auto read = ParseMeasuredStep(MeasuredStepText(measured));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, measured);
+}
+
+TEST_F(StepRunTest, MeasuresNothingUnlessAskedNorOfAStepThatFails) {
+  MeasuredStep measured;
+  const auto executor = Make(schedule_, device_.get());
+  Rewind();
+  ASSERT_TRUE(executor->Step(network_.input, network_.target).ok());
+  EXPECT_EQ(measured, MeasuredStep());
+  executor->MeasureInto(&measured);
+  device_->FailCopyAfter(0);
+  Rewind();
+  EXPECT_FALSE(executor->Step(network_.input, network_.target).ok());
+  EXPECT_EQ(measured, MeasuredStep());
+  Rewind();
+  ASSERT_TRUE(executor->Step(network_.input, network_.target).ok());
+  EXPECT_EQ(measured.instructions.size(), schedule_.size());
+  measured = {};
+  executor->MeasureInto(nullptr);
+  Rewind();
+  ASSERT_TRUE(executor->Step(network_.input, network_.target).ok());
+  EXPECT_EQ(measured, MeasuredStep());
+}
+
+// Where stage l takes l; what the executor does between two instructions does not count.
+TEST(StepRun, TimesAreThoseOfTheDevicesClock) {
+  ClockedDevice device;
+  const Schedule schedule = {ForwardKeepInput(1), ForwardKeepAll(2), Discard(TensorKind::kSaved, 2),
+                             ForwardKeepAll(1)};
+  StepRecorder recorder(&device, Bytes(0));
+  const auto run = [&device](const Instruction& i) {
+    if (IsForward(i.op)) device.Advance(Nanos(i.stage));
+  };
+  size_t next = 0;
+  StepReport report;
+  const auto describe = [](int) { return std::string(); };
+  ASSERT_TRUE(
+      RunInstructions(schedule, 3, {&device, run, describe, &recorder}, &next, &report).ok());
+  device.Advance(Nanos(100));
+  ASSERT_TRUE(
+      RunInstructions(schedule, 4, {&device, run, describe, &recorder}, &next, &report).ok());
+  const MeasuredStep step = recorder.Finish(schedule, report);
+  std::vector<std::pair<int64_t, int64_t>> times;
+  for (const MeasuredInstruction& i : step.instructions) {
+    times.emplace_back(i.start.value(), i.end.value());
+  }
+  EXPECT_THAT(times,
+              ElementsAre(std::pair(0, 1), std::pair(1, 3), std::pair(3, 3), std::pair(3, 4)));
+  EXPECT_THAT(device.collected(), ElementsAre(4U));
+}
+
+class GraphStepRunTest : public testing::Test, protected GraphTraining {
+ protected:
+  GraphStepRunTest() : GraphTraining("mixed"), profile_(Profiled()) {}
+  const Profile profile_;
+};
+
+TEST_F(GraphStepRunTest, StepsOfGraphsAreMeasured) {
+  const Graph& graph = std::get<Graph>(profile_.problem);
+  const Schedule schedule = StoreAllSchedule(profile_.problem);
+  const auto executor = GraphExecutor::Create(&graph_.model, graph, schedule).value();
+  MeasuredStep measured;
+  executor->MeasureInto(&measured);
+  Rewind();
+  const auto report = executor->Step(Inputs(), graph_.target);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_TRUE(CheckMeasuredStep(measured, schedule).ok());
+  EXPECT_EQ(measured.peak, report->peak);
+  std::vector<TimelinePoint> planned;
+  ASSERT_TRUE(SimulateGraph(graph, schedule, &planned).ok());
+  // Inputs are there before the plan has them and after it, a loss goes as soon as it is read.
+  Bytes inputs;
+  for (const at::Tensor& input : graph_.inputs)
+    inputs += Bytes(static_cast<int64_t>(input.nbytes()));
+  for (size_t i = 0; i < planned.size(); ++i) {
+    const Bytes more = measured.instructions[i].held_after - planned[i].held;
+    EXPECT_LE(std::abs(more.value()), inputs.value()) << "instruction " << i;
+  }
+}
+
+std::vector<std::string>* heard = nullptr;
+
+std::unique_ptr<at::ObserverContext> Hear(const at::RecordFunction& function) {
+  const std::string name = function.name();
+  if (absl::StartsWith(name, "stowage ")) heard->push_back(name);
+  return nullptr;
+}
+
+TEST_F(StepRunTest, InstructionsHaveNamesForThoseWhoListen) {
+  const Schedule schedule = StoreAllSchedule(chain_);
+  const auto executor = Make(schedule, device_.get());
+  std::vector<std::string> names;
+  heard = &names;
+  const at::CallbackHandle handle = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(&Hear).scopes({at::RecordScope::USER_SCOPE}));
+  Rewind();
+  const absl::Status status = executor->Step(network_.input, network_.target).status();
+  at::removeCallback(handle);
+  ASSERT_TRUE(status.ok()) << status;
+  std::vector<std::string> expected;
+  for (const Instruction& i : schedule) {
+    expected.push_back("stowage " + ToString(i) + ", " + network_.model.Describe(i.stage));
+  }
+  EXPECT_EQ(names, expected);
+  Rewind();
+  ASSERT_TRUE(executor->Step(network_.input, network_.target).ok());
+  EXPECT_EQ(names.size(), expected.size());
+}
+
+TEST_F(StepRunTest, AStepWithoutDeviceMemorySaysWhereAndHowMuch) {
+  TrackingAllocator* const allocator = TrackingAllocator::Get();
+  const auto executor = Make(schedule_, device_.get());
+  Rewind();
+  const Bytes before = allocator->current() - chain_.activation(0);
+  const Bytes limit = before + executor->prediction().peak - Bytes(64);
+  allocator->SetLimit(limit);
+  const StepFailure failure = FailureOf(executor.get());
+  allocator->ClearLimit();
+  EXPECT_EQ(failure.fault, StepFault::kDeviceMemory);
+  EXPECT_EQ(failure.instruction, executor->prediction().peak_instruction);
+  EXPECT_EQ(failure.limit, limit);
+  EXPECT_EQ(failure.allocated, failure.reserved);
+  EXPECT_LE(failure.allocated, limit);
+  EXPECT_GT(failure.allocated + failure.asked, limit);
+}
+
+TEST_F(StepRunTest, AStepWithoutHostMemorySaysSo) {
+  const auto executor = Make(schedule_, device_.get());
+  const HostPool::Block others = device_->host()->Allocate(
+      static_cast<size_t>(
+          (device_->link()->host_memory - executor->prediction().host_peak).value()) +
+      1);
+  const StepFailure failure = FailureOf(executor.get());
+  EXPECT_EQ(failure.fault, StepFault::kHostMemory);
+  EXPECT_EQ(schedule_[failure.instruction].op, Op::kOffloadStart);
+}
+
+TEST_F(StepRunTest, OtherFailuresNameTheirInstruction) {
+  const auto executor = Make(schedule_, device_.get());
+  device_->FailCopyAfter(0);
+  const StepFailure failure = FailureOf(executor.get());
+  EXPECT_EQ(failure.fault, StepFault::kOther);
+  EXPECT_EQ(schedule_[failure.instruction].op, Op::kOffloadWait);
+  EXPECT_FALSE(GetStepFailure(absl::InternalError("of something else")));
+  EXPECT_FALSE(GetStepFailure(absl::OkStatus()));
+}
+
+TEST(StepFailureText, ReadsWhatTheCudaAllocatorWasAskedFor) {
+  EXPECT_EQ(AskedIn("CUDA out of memory. Tried to allocate 2.50 GiB (GPU 0; 79.15 GiB total"),
+            Bytes(int64_t{5} << 29));
+  EXPECT_EQ(AskedIn("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity"),
+            Bytes(20 << 20));
+  EXPECT_EQ(AskedIn("Tried to allocate 512 bytes (GPU 0)"), Bytes(512));
+  EXPECT_EQ(AskedIn("Tried to allocate"), Bytes(0));
+  EXPECT_EQ(AskedIn("Tried to allocate much (GPU 0)"), Bytes(0));
+  EXPECT_EQ(AskedIn("out of memory: 7 bytes asked for"), Bytes(0));
+}
+
+}  // namespace
+}  // namespace stowage
