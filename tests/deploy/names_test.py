@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
 from stowaged_client import need_packages, start, use_environment  # noqa: E402
 
 # Options of one word of the other programs that deploy/ runs: of its own scripts, of cmake, buildah, docker, redis-server, systemctl.
-OTHERS = set("help tests checks build target now from interval timeout maxmemory save appendonly requirepass image userspec bind variant "
+OTHERS = set("help tests checks build target install now from interval timeout maxmemory save appendonly requirepass image userspec bind variant "
              "include quiet rm exclude".split())
 RUN_BY_TESTS = {"main_job", "quickstart", "setup"}  # with the command `stowage`, which needs LibTorch
 METRIC = re.compile(r"(?<![:\w])(?:stowage|grpc_server|process)_\w+(?![:\w])")
