@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Every relative link of every page of the tree leads to a file, or to a heading or anchor of one.
+"""Every relative link of every page of the tree leads to a file, or to a heading or anchor of one; and what a page shows as code is run.
 
-    links_test.py SOURCE_DIRECTORY
+    pages_test.py SOURCE_DIRECTORY
 """
 import pathlib
 import re
@@ -33,8 +33,22 @@ def links(text):
     return re.findall(r"\]\(([^)\s]+)\)", text)
 
 
+def check_code(root):
+    """README.md has a test of its own (tests/client/agent); all other pages are in the CMakeLists.txt beside this."""
+    held = (root / "tests/pages/CMakeLists.txt").read_text()
+    shown = 0
+    for page in pages(root):
+        name = str(page.relative_to(root))
+        for language in set(re.findall(r"^```(cpp|sh|json|conf)\b", page.read_text(), re.M)) if name != "README.md" else ():
+            shown += 1
+            word = "stowage_page_source|stowage_page_program" if language == "cpp" else "stowage_page_shell"
+            assert re.search(rf"({word})\([^)]*\b{re.escape(name)}\b", held), f"{name}: its {language} is run by no test (tests/pages/CMakeLists.txt)"
+    assert shown >= 7, shown
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
+    check_code(root)
     looked_at, wrong = 0, []
     for page in pages(root):
         for link in links(page.read_text()):
