@@ -18,6 +18,7 @@ namespace {
 
 AgentOptions Completed(AgentOptions options) {
   if (!HasLink(options.device)) options.plan.recompute_only = true;
+  if (options.profile.device == nullptr) options.profile.device = options.device;
   if (options.job.empty()) options.job = JobName();
   return options;
 }
@@ -125,7 +126,7 @@ absl::Status Agent::Profile(const Batch& batch) {
 
 absl::Status Agent::Know(const Batch& batch, stowage::Profile profile) {
   if (!valid_.ok()) return valid_;
-  const Device here = model_->device();
+  const Device here = model_->DeviceOf(options_.device);
   if (Environment(profile.device) != Environment(here)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the profile is of ", Environment(profile.device), ", this is ", Environment(here)));
@@ -140,7 +141,7 @@ absl::Status Agent::Know(const Batch& batch, stowage::Profile profile) {
   const absl::Status fits =
       model_->Prepare(profile.problem, plain, batch, options_.device).status();
   if (!fits.ok()) return fits;
-  StateLink(options_.device, &profile.device);
+  StateLink(options_.device, planner_.host_memory(), &profile.device);
   Meet(batch)->profile = std::move(profile);
   return absl::OkStatus();
 }

@@ -32,6 +32,7 @@
 #include "client/torch/graph_model.h"
 #include "client/torch/step_report.h"
 #include "solvers/model/budget.h"
+#include "solvers/plan/measured_step.h"
 
 namespace stowage {
 
@@ -113,6 +114,9 @@ class Agent {
   const EventCounts& events() const { return events_->counts(); }
   // Of the latest step by a plan: allocated and reserved bytes beside what there was for it.
   const MemoryUse& memory() const { return memory_; }
+  // The latest step by a plan that ended well, instruction by instruction; empty before there was one
+  // and without AgentOptions::measure_steps.
+  const MeasuredStep& measured() const { return measured_; }
   // Shapes that had to go for others.
   int64_t forgotten_shapes() const { return table_.evicted(); }
 
@@ -133,7 +137,12 @@ class Agent {
   Bytes RoomForRegion(Bytes beside, Bytes input, const PlannedShape& by) const;
   void NoteMemory(const StepReport& report, Bytes before, const PlannedShape& by);
   absl::StatusOr<StepReport> ShadowStep(Batch batch, PlannedShape* shape);
-  void NoteOutOfMemory(const absl::Status& status, Bytes got, bool retries, PlannedShape* shape);
+  void NoteFailure(const absl::Status& status, Bytes device, Bytes host, bool retries,
+                   PlannedShape* shape);
+  void NoteOutOfMemory(const absl::Status& status, bool host, Bytes got, bool retries,
+                       PlannedShape* shape);
+  void NoteImmovable(const absl::Status& status, PlannedShape* shape);
+  void AskAgain(const PendingReplan& pending, const std::string& words, PlannedShape* shape);
   void NoteStep(const StepReport& report, PlannedShape* shape);
   absl::StatusOr<ExecutionVerdict> SendReport(const PlannedShape& shape);
   void ReportByItself(PlannedShape* shape);
@@ -149,6 +158,7 @@ class Agent {
   PlanTable table_;
   StepArenas arenas_;
   MemoryUse memory_;
+  MeasuredStep measured_;
   std::optional<BatchSignature> latest_;
   std::optional<Bytes> room_;  // for shapes that Plan is not called for
   bool killed_ = false;

@@ -77,9 +77,15 @@ struct Words {
 
   const char* Kind(const OutOfMemoryEvent&) const { return "out_of_memory"; }
   std::string Line(const OutOfMemoryEvent& event) const {
-    return absl::StrCat(event.batch, ": out of memory after ", ToString(event.got), " of ",
-                        ToString(event.wanted), event.retried ? ", the step is made again" : "",
-                        ": ", event.message);
+    return absl::StrCat(event.batch, ": out of ", event.host ? "host " : "", "memory after ",
+                        ToString(event.got), " of ", ToString(event.wanted),
+                        event.retried ? ", the step is made again" : "", ": ", event.message);
+  }
+
+  const char* Kind(const CopiesForbiddenEvent&) const { return "copies_forbidden"; }
+  std::string Line(const CopiesForbiddenEvent& event) const {
+    return absl::StrCat(event.batch, ": plans copy nothing to host memory from now on (",
+                        ToString(event.reason), ")");
   }
 
   const char* Kind(const ShadowEvent&) const { return "shadow"; }
@@ -137,6 +143,10 @@ const char* ToString(ReplanReason reason) {
       return "peak";
     case ReplanReason::kOutOfMemory:
       return "out of memory";
+    case ReplanReason::kHostMemory:
+      return "out of host memory";
+    case ReplanReason::kImmovable:
+      return "cannot move";
   }
   return "unknown";
 }

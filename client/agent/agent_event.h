@@ -72,8 +72,9 @@ struct FellBackEvent {
   std::string words;
 };
 
-enum class ReplanReason { kTime, kPeak, kOutOfMemory };
-// "step time", "peak", "out of memory".
+// The later, the more pressing.
+enum class ReplanReason { kTime, kPeak, kOutOfMemory, kHostMemory, kImmovable };
+// "step time", "peak", "out of memory", "out of host memory", "cannot move".
 const char* ToString(ReplanReason reason);
 
 // The next step begins with making another plan.
@@ -92,10 +93,19 @@ struct PlanFailedEvent {
 
 struct OutOfMemoryEvent {
   std::string batch;
+  bool host = false;  // host memory, for what was to leave the device
+  // Of that memory:
   Bytes wanted;  // the plan's peak
   Bytes got;     // the most that the step held before it failed
   bool retried = false;
   std::string message;
+};
+
+// From now on plans of this agent copy nothing, whatever link the device has: what a stage or vertex holds
+// cannot go to host memory (kImmovable), or too often there was too little of that (kHostMemory).
+struct CopiesForbiddenEvent {
+  std::string batch;
+  ReplanReason reason = ReplanReason::kImmovable;
 };
 
 // Shadow mode: medians of plain steps beside what was predicted.
@@ -152,10 +162,10 @@ struct ArenaEvent {
   std::string why;  // it is not used
 };
 
-using AgentEvent =
-    std::variant<BudgetSharedEvent, ProfileTakenEvent, CacheHitEvent, PlannedEvent, AdoptedEvent,
-                 FellBackEvent, ReplanEvent, PlanFailedEvent, OutOfMemoryEvent, ShadowEvent,
-                 KilledEvent, ReportSentEvent, ReportRefusedEvent, ResumedEvent, ArenaEvent>;
+using AgentEvent = std::variant<BudgetSharedEvent, ProfileTakenEvent, CacheHitEvent, PlannedEvent,
+                                AdoptedEvent, FellBackEvent, ReplanEvent, PlanFailedEvent,
+                                OutOfMemoryEvent, CopiesForbiddenEvent, ShadowEvent, KilledEvent,
+                                ReportSentEvent, ReportRefusedEvent, ResumedEvent, ArenaEvent>;
 
 // "cache_hit", "out_of_memory", ...: of each type, for figures.
 const char* KindOf(const AgentEvent& event);

@@ -35,10 +35,14 @@ struct DriftOptions {
 // When a step by a plan runs out of memory, the next plan is to take less. What there was lies between
 // what the step had got and what the plan takes; it is taken to be at least `factor` of the latter, and
 // the next budget is `factor` of it. Nothing zeroes the gradients of the failed step but retry_step.
+//
+// Where it was host memory for what was to leave the device, the budget stays: the next plans take so
+// much less of host memory, and the last of them copies nothing.
 struct OutOfMemoryOptions {
   double factor = 0.9;
   int tries = 3;  // smaller plans for each shape; 0 makes none
-  // Zeroes the gradients, plans within less and makes the step once more: only for jobs whose every
+  // Zeroes the gradients, plans within less, or without copies where something could not move, and makes
+  // the step once more: only for jobs whose every
   // step starts from zeroed gradients. The inputs of a graph then stay in memory during its steps.
   bool retry_step = false;
 };
@@ -63,13 +67,15 @@ struct AgentOptions {
   // Whose requests these are, see CallOptions::job; empty: JobName() (client/rpc/job_name.h).
   std::string job;
 
-  // Of Profile and Refresh, and after drift. `bytes_only` is the agent's own.
+  // Of Profile and Refresh, and after drift. `bytes_only` is the agent's own; without a device of its own
+  // it measures on `device`.
   ProfileOptions profile;
   // Asks by structure told from shapes, see ChainFromShapes; off, by that of a measuring pass.
   bool plan_by_shapes = true;
   // That steps by plans run on; null as ChainExecutor::Create has it. It must outlive the agent. Where it
   // has a link to host memory, profiles state that and plans may copy, unless plan.recompute_only forbids
-  // it: for a stage that holds what autograd does not save, which cannot move.
+  // it. A step fails where a stage holds what autograd does not save, which cannot move; the next plan
+  // then copies nothing (CopiesForbiddenEvent).
   ExecutionDevice* device = nullptr;
   // Passes for times when nothing is cached and the job waits for its first plan. None is for warming up
   // where a pass for the bytes came before them.
@@ -92,6 +98,10 @@ struct AgentOptions {
   int64_t report_after = 20;
   DriftOptions drift;
   OutOfMemoryOptions out_of_memory;
+
+  // Each step by a plan is measured instruction by instruction (Agent::measured): it then waits for the
+  // device at its end.
+  bool measure_steps = false;
 
   // Absent: steps allocate as ever.
   std::optional<ArenaOptions> arena;

@@ -11,11 +11,11 @@
 namespace stowage {
 namespace {
 
-// "<shape>\n<reason>\n<bytes>"; without a wish "<shape>".
+// "<shape>\n<reason>\n<bytes>\n<bytes of host memory>"; without a wish "<shape>".
 std::string WishOf(const PlannedShape& shape) {
   if (!shape.pending) return shape.signature.text();
   return absl::StrCat(shape.signature.text(), "\n", static_cast<int>(shape.pending->reason), "\n",
-                      shape.pending->budget.value());
+                      shape.pending->budget.value(), "\n", shape.pending->host_memory.value());
 }
 
 struct Wish {
@@ -27,16 +27,17 @@ Wish ParseWish(const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, '\n');
   int reason = 0;
   int64_t budget = 0;
-  if (parts.size() != 3 || !absl::SimpleAtoi(parts[1], &reason) ||
-      !absl::SimpleAtoi(parts[2], &budget)) {
+  int64_t host = 0;
+  if (parts.size() != 4 || !absl::SimpleAtoi(parts[1], &reason) ||
+      !absl::SimpleAtoi(parts[2], &budget) || !absl::SimpleAtoi(parts[3], &host)) {
     return {parts[0], std::nullopt};
   }
-  return {parts[0], PendingReplan{static_cast<ReplanReason>(reason), Bytes(budget)}};
+  return {parts[0], PendingReplan{static_cast<ReplanReason>(reason), Bytes(budget), Bytes(host)}};
 }
 
 }  // namespace
 
-// At the same steps on all ranks: what one of them wants, all do, within the least that any wants.
+// At the same steps on all ranks: what one of them wants, all do, within the least that any wants, of the device and of host memory.
 absl::Status Agent::AgreeOnReplan(const Batch& batch, PlannedShape* shape) {
   if (++steps_since_agreement_ < options_.drift.window) return absl::OkStatus();
   steps_since_agreement_ = 0;
@@ -51,6 +52,7 @@ absl::Status Agent::AgreeOnReplan(const Batch& batch, PlannedShape* shape) {
     if (!agreed) agreed = wish.replan;
     agreed->reason = std::max(agreed->reason, wish.replan->reason);
     agreed->budget = std::min(agreed->budget, wish.replan->budget);
+    agreed->host_memory = std::min(agreed->host_memory, wish.replan->host_memory);
   }
   if (!agreed) return absl::OkStatus();
   shape->pending = agreed;

@@ -5,6 +5,7 @@
 #include "client/agent/agent.h"
 #include "client/agent/out_of_memory.h"
 #include "client/agent/step_watch.h"
+#include "client/torch/step_failure.h"
 #include "client/torch/tracking_allocator.h"
 
 namespace stowage {
@@ -36,7 +37,7 @@ absl::StatusOr<StepReport> Agent::Step(Batch batch) {
   std::optional<Batch> kept;
   if (options_.out_of_memory.retry_step) kept = batch;
   absl::StatusOr<StepReport> report = PlannedRun(std::move(batch), kept.has_value(), *by);
-  if (kept && absl::IsResourceExhausted(report.status()) && (*by)->pending) {
+  if (kept && !report.ok() && (*by)->pending) {
     model_->tensors().ZeroGradients();
     by = ShapeToStepBy(*kept, shape);  // within less
     if (!by.ok()) return by.status();
@@ -82,8 +83,14 @@ absl::StatusOr<AdoptedPlan> Agent::PlanUnasked(const Batch& batch, PlannedShape*
 void Agent::Replan(const Batch& batch, PlannedShape* shape) {
   const PendingReplan pending = *shape->pending;
   shape->pending.reset();
-  absl::StatusOr<PreparedPlan> prepared =
-      MakePlan(batch, pending.budget, pending.reason != ReplanReason::kOutOfMemory, shape);
+  const bool copied = planner_.host_memory() > Bytes(0);
+  planner_.LimitHostMemory(pending.host_memory);
+  if (copied && pending.host_memory == Bytes(0)) {
+    events_->Emit(CopiesForbiddenEvent{shape->signature.text(), pending.reason});
+  }
+  const bool drifted =
+      pending.reason == ReplanReason::kTime || pending.reason == ReplanReason::kPeak;
+  absl::StatusOr<PreparedPlan> prepared = MakePlan(batch, pending.budget, drifted, shape);
   absl::Status status = prepared.status();
   if (status.ok() && prepared->step == nullptr) {
     const stowage::Plan& plan = prepared->adopted.plan;
@@ -106,11 +113,15 @@ absl::StatusOr<StepReport> Agent::PlannedRun(Batch batch, bool retries, PlannedS
   const Bytes before = (*meter)->current() - InputBytes(batch);
   const Bytes beside = (*meter)->reserved() - arenas_.reserved();
   const Bytes input = InputBytes(batch);
+  const HostPool* const host = options_.device != nullptr ? options_.device->host() : nullptr;
+  const Bytes host_before = host != nullptr ? host->held() : Bytes(0);
+  by->step->MeasureInto(options_.measure_steps ? &measured_ : nullptr);
   absl::StatusOr<StepReport> report = arenas_.Run(
       latest_->text(), by->adopted->digest, [&] { return RoomForRegion(beside, input, *by); },
       [&] { return by->step->Run(std::move(batch)); });
-  if (absl::IsResourceExhausted(report.status())) {
-    NoteOutOfMemory(report.status(), (*meter)->peak() - before, retries, by);
+  if (!report.ok()) {
+    const Bytes host_got = host != nullptr ? host->peak() - host_before : Bytes(0);
+    NoteFailure(report.status(), (*meter)->peak() - before, host_got, retries, by);
   }
   if (report.ok()) NoteMemory(*report, beside - input, *by);
   return report;
@@ -134,22 +145,48 @@ void Agent::NoteMemory(const StepReport& report, Bytes before, const PlannedShap
   arenas_.Describe(&memory_);
 }
 
-void Agent::NoteOutOfMemory(const absl::Status& status, Bytes got, bool retries,
+// What the next plan is to do about it. `device` and `host`: the most that the step held of each.
+void Agent::NoteFailure(const absl::Status& status, Bytes device, Bytes host, bool retries,
+                        PlannedShape* shape) {
+  const std::optional<StepFailure> failure = GetStepFailure(status);
+  const StepFault fault = failure ? failure->fault : StepFault::kOther;
+  if (fault == StepFault::kImmovable) return NoteImmovable(status, shape);
+  if (!absl::IsResourceExhausted(status)) return;
+  const bool of_host =
+      fault == StepFault::kHostMemory && shape->adopted->plan.prediction.host_peak > Bytes(0);
+  NoteOutOfMemory(status, of_host, of_host ? host : device, retries, shape);
+}
+
+void Agent::NoteOutOfMemory(const absl::Status& status, bool host, Bytes got, bool retries,
                             PlannedShape* shape) {
   const OutOfMemoryOptions& options = options_.out_of_memory;
-  const Bytes wanted = shape->adopted->plan.prediction.peak;
+  const stowage::Plan& plan = shape->adopted->plan;
+  const Bytes wanted = host ? plan.prediction.host_peak : plan.prediction.peak;
   const bool again = shape->pending || shape->smaller_plans < options.tries;
-  const std::string batch = shape->signature.text();
-  events_->Emit(
-      OutOfMemoryEvent{batch, wanted, got, again && retries, std::string(status.message())});
+  events_->Emit(OutOfMemoryEvent{shape->signature.text(), host, wanted, got, again && retries,
+                                 std::string(status.message())});
   if (!again) return;
   if (!shape->pending) ++shape->smaller_plans;
   const Bytes less = SmallerBudget(wanted, got, options.factor);
-  shape->pending = PendingReplan{ReplanReason::kOutOfMemory, less};
-  if (room_) room_ = std::min(*room_, less);
-  events_->Emit(ReplanEvent{batch, ReplanReason::kOutOfMemory,
-                            absl::StrCat("the step held ", ToString(got), " of ", ToString(wanted)),
-                            less});
+  PendingReplan pending{ReplanReason::kOutOfMemory, less};
+  if (host) {
+    const bool last = shape->smaller_plans >= options.tries;
+    pending = {ReplanReason::kHostMemory, plan.budget, last ? Bytes(0) : less};
+  } else if (room_) {
+    room_ = std::min(*room_, less);
+  }
+  AskAgain(pending, absl::StrCat("the step held ", ToString(got), " of ", ToString(wanted)), shape);
+}
+
+void Agent::NoteImmovable(const absl::Status& status, PlannedShape* shape) {
+  if (planner_.host_memory() == Bytes(0)) return;  // there was no other plan
+  const Bytes budget = shape->adopted->plan.budget;
+  AskAgain({ReplanReason::kImmovable, budget, Bytes(0)}, std::string(status.message()), shape);
+}
+
+void Agent::AskAgain(const PendingReplan& pending, const std::string& words, PlannedShape* shape) {
+  shape->pending = pending;
+  events_->Emit(ReplanEvent{shape->signature.text(), pending.reason, words, pending.budget});
 }
 
 void Agent::NoteStep(const StepReport& report, PlannedShape* shape) {
@@ -162,8 +199,7 @@ void Agent::NoteStep(const StepReport& report, PlannedShape* shape) {
   if (!drift) return;
   ++shape->replans;
   const Bytes budget = shape->adopted->plan.budget;
-  shape->pending = PendingReplan{drift->reason, budget};
-  events_->Emit(ReplanEvent{shape->signature.text(), drift->reason, drift->words, budget});
+  AskAgain({drift->reason, budget}, drift->words, shape);
 }
 
 absl::StatusOr<StepReport> Agent::ShadowStep(Batch batch, PlannedShape* shape) {

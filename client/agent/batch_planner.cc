@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "client/agent/device_link.h"
 #include "solvers/model/canonical.h"
 
 namespace stowage {
@@ -53,11 +52,17 @@ absl::Status BatchPlanner::Measure(const Batch& batch, const ProfileOptions& opt
   if (!profile.ok()) return profile.status();
   const Nanos time = Since(start);
   shape->profile = *std::move(profile);
-  StateLink(options_->device, &shape->profile->device);
+  StateLinkIn(&shape->profile);
+  StateLinkIn(&shape->shapes);
   CompareWithShapes(shape);
   events_->Emit(ProfileTakenEvent{shape->signature.text(), shape->profile->cost_source, time,
                                   /*from_shapes=*/false, not_shapes_});
   return absl::OkStatus();
+}
+
+// Of a profile that there is. Also of one that was taken before host memory ran short.
+void BatchPlanner::StateLinkIn(std::optional<stowage::Profile>* profile) const {
+  if (*profile) StateLink(options_->device, host_memory_, &(*profile)->device);
 }
 
 // Plans of a key that is not the model's would never be found again.
@@ -71,6 +76,7 @@ void BatchPlanner::CompareWithShapes(PlannedShape* shape) {
 const stowage::Profile* BatchPlanner::Shapes(const Batch& batch, PlannedShape* shape) {
   const bool ran_out_of_memory = shape->smaller_plans > 0;
   if (!options_->plan_by_shapes || shape->profile || ran_out_of_memory) return nullptr;
+  StateLinkIn(&shape->shapes);
   if (shape->shapes) return &*shape->shapes;
   if (!not_shapes_.empty()) return nullptr;
   const auto start = std::chrono::steady_clock::now();
@@ -80,13 +86,14 @@ const stowage::Profile* BatchPlanner::Shapes(const Batch& batch, PlannedShape* s
     return nullptr;
   }
   shape->shapes = *std::move(shapes);
-  StateLink(options_->device, &shape->shapes->device);
+  StateLinkIn(&shape->shapes);
   events_->Emit(ProfileTakenEvent{shape->signature.text(), shape->shapes->cost_source, Since(start),
                                   /*from_shapes=*/true, ""});
   return &*shape->shapes;
 }
 
 absl::Status BatchPlanner::EnsureBytes(const Batch& batch, PlannedShape* shape) {
+  StateLinkIn(&shape->profile);
   if (shape->profile) return absl::OkStatus();
   ProfileOptions options = options_->profile;
   options.bytes_only = true;
@@ -95,6 +102,7 @@ absl::Status BatchPlanner::EnsureBytes(const Batch& batch, PlannedShape* shape) 
 }
 
 absl::Status BatchPlanner::EnsureTimes(const Batch& batch, PlannedShape* shape) {
+  StateLinkIn(&shape->profile);
   if (shape->profile && shape->profile->cost_source == CostSource::kMeasured) {
     return absl::OkStatus();
   }

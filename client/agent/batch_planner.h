@@ -8,8 +8,10 @@
 #ifndef STOWAGE_CLIENT_AGENT_BATCH_PLANNER_H_
 #define STOWAGE_CLIENT_AGENT_BATCH_PLANNER_H_
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,6 +19,7 @@
 #include "client/agent/adopted_plan.h"
 #include "client/agent/agent_options.h"
 #include "client/agent/batch.h"
+#include "client/agent/device_link.h"
 #include "client/agent/event_sink.h"
 #include "client/agent/plan_table.h"
 #include "client/agent/trained_model.h"
@@ -53,6 +56,10 @@ class BatchPlanner {
   // What a server keeps the plans of this batch under.
   absl::StatusOr<PlanKey> KeyOf(const Batch& batch, PlannedShape* shape);
 
+  // Plans from now on, of all batches, use no more host memory than that; 0: they copy nothing.
+  void LimitHostMemory(Bytes limit) { host_memory_ = std::min(host_memory_, limit); }
+  Bytes host_memory() const { return host_memory_; }
+
   CallOptions CallWithin(std::chrono::milliseconds timeout) const;
 
   // The parts of the above. What is known without having run anything; null if that does not do.
@@ -71,12 +78,14 @@ class BatchPlanner {
 
   absl::Status Measure(const Batch& batch, const ProfileOptions& options, PlannedShape* shape);
   void CompareWithShapes(PlannedShape* shape);
+  void StateLinkIn(std::optional<stowage::Profile>* profile) const;
   void TellOf(const ClientPlan& answer, const PlannedShape& shape);
 
   const TrainedModel* const model_;
   const AgentOptions* const options_;
   EventSink* const events_;
   PlanClient client_;
+  Bytes host_memory_ = kAllHostMemory;
   std::string not_shapes_;  // why shapes do not tell this model's structure; empty while they do
 };
 

@@ -4,15 +4,19 @@
 
 #include "client/torch/execution_device.h"
 #include "solvers/model/device.h"
+#include "solvers/model/units.h"
 
 namespace stowage {
 
 // Whether plans for it may copy. Null is a device without a link.
 bool HasLink(const ExecutionDevice* device);
 
-// Writes the device's link into the profile's: TransfersOf gives it back. Without one the profile's device
-// copies nothing, whatever was written there.
-void StateLink(const ExecutionDevice* device, Device* profiled);
+// Of host memory, as much as the link has.
+inline constexpr Bytes kAllHostMemory(kMaxTotal);
+
+// Writes the device's link into the profile's, with no more host memory than that: TransfersOf gives it
+// back. Without a link, or host memory, the profile's device copies nothing, whatever was written there.
+void StateLink(const ExecutionDevice* device, Bytes host_memory, Device* profiled);
 
 }  // namespace stowage
 

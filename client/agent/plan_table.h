@@ -11,6 +11,7 @@
 
 #include "client/agent/adopted_plan.h"
 #include "client/agent/batch.h"
+#include "client/agent/device_link.h"
 #include "client/agent/step_watch.h"
 #include "client/agent/trained_model.h"
 #include "solvers/model/problem.h"
@@ -21,6 +22,7 @@ namespace stowage {
 struct PendingReplan {
   ReplanReason reason;
   Bytes budget;
+  Bytes host_memory = kAllHostMemory;  // that plans may use from then on; 0: they copy nothing
 };
 
 struct PlannedShape {

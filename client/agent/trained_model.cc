@@ -29,6 +29,7 @@ class ChainSteps : public PlannedStep {
     if (!status.ok()) return status;
     return executor_->Step(batch.inputs[0], batch.target);
   }
+  void MeasureInto(MeasuredStep* step) override { executor_->MeasureInto(step); }
 
  private:
   std::unique_ptr<ChainExecutor> executor_;
@@ -83,6 +84,7 @@ class GraphSteps : public PlannedStep {
   absl::StatusOr<StepReport> Run(Batch batch) override {
     return executor_->Step(std::move(batch.inputs), batch.target);
   }
+  void MeasureInto(MeasuredStep* step) override { executor_->MeasureInto(step); }
 
  private:
   std::unique_ptr<GraphExecutor> executor_;

@@ -8,6 +8,7 @@
 #include "client/agent/batch.h"
 #include "client/torch/chain_model.h"
 #include "client/torch/chain_profiler.h"
+#include "client/torch/device_description.h"
 #include "client/torch/execution_device.h"
 #include "client/torch/graph_model.h"
 #include "client/torch/memory_meter.h"
@@ -15,6 +16,7 @@
 #include "client/torch/step_report.h"
 #include "solvers/model/device.h"
 #include "solvers/model/problem.h"
+#include "solvers/plan/measured_step.h"
 #include "solvers/plan/schedule.h"
 
 namespace stowage {
@@ -25,6 +27,8 @@ class PlannedStep {
   virtual ~PlannedStep() = default;
   // As ChainExecutor::Step and GraphExecutor::Step.
   virtual absl::StatusOr<StepReport> Run(Batch batch) = 0;
+  // As ChainExecutor::MeasureInto; a step that cannot be measured leaves nothing there.
+  virtual void MeasureInto(MeasuredStep* /*step*/) {}
 };
 
 // Not thread-safe. All errors are those of client/torch, and INVALID_ARGUMENT for a batch with another
@@ -35,8 +39,8 @@ class TrainedModel {
 
   virtual const ModelTensors& tensors() const = 0;
 
-  // As its profiles name it at this moment.
-  virtual Device device() const { return DescribeDevice(); }
+  // The device that steps run on, null as in AgentOptions, as profiles name it at this moment.
+  virtual Device DeviceOf(const ExecutionDevice* device) const { return DescribeDevice(device); }
 
   // What Measure would find of the structure, without running anything; an error where that cannot be
   // told. `meter` as that of ProfileOptions.

@@ -11,9 +11,11 @@
 
 #include "client/agent/agent.h"
 #include "client/agent/plan_token.h"
+#include "client/torch/simulated_device.h"
 #include "solvers/plan/problem_referee.h"
 #include "solvers/planner.h"
 #include "tests/client/agent/fake_training.h"
+#include "tests/client/torch/random_schedule.h"
 
 namespace stowage {
 namespace {
@@ -293,6 +295,101 @@ TEST_F(AgentLifeTest, TriesEndSomeTime) {
   }
   EXPECT_EQ(agent->events().of<ReplanEvent>(), 2);
   EXPECT_EQ(agent->events().of<OutOfMemoryEvent>(), 5);
+}
+
+// Where copies take next to no time beside the stages.
+class AgentOnALinkTest : public AgentLifeTest {
+ protected:
+  AgentOnALinkTest() {
+    options_.device = device_.get();
+    options_.out_of_memory.retry_step = true;
+  }
+
+  // Its plan copies.
+  std::unique_ptr<Agent> Planned() {
+    auto agent = MakeAgent();
+    const absl::StatusOr<AdoptedPlan> adopted = agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7});
+    EXPECT_TRUE(adopted.ok()) << adopted.status();
+    EXPECT_GT(adopted->plan.prediction.sent, Bytes(0));
+    first_ = adopted->plan;
+    return agent;
+  }
+
+  std::unique_ptr<SimulatedDevice> device_ =
+      SimulatedDevice::Create(FastLink(/*full_duplex=*/true)).value();
+  stowage::Plan first_;
+};
+
+TEST_F(AgentOnALinkTest, WhereSomethingCannotMovePlansCopyNothing) {
+  world_.immovable = true;
+  auto agent = Planned();
+  const absl::StatusOr<StepReport> report = agent->Step(FakeBatch(4));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_GT(report->recomputed_forwards, 0);
+  EXPECT_EQ(agent->events().of<OutOfMemoryEvent>(), 0);
+  EXPECT_EQ(agent->events().of<CopiesForbiddenEvent>(), 1);
+  EXPECT_EQ(Last<CopiesForbiddenEvent>().reason, ReplanReason::kImmovable);
+  EXPECT_THAT(Last<ReplanEvent>().words, HasSubstr("it holds what cannot move"));
+  EXPECT_EQ(Last<AdoptedEvent>().budget, first_.budget);
+  EXPECT_EQ(Last<AdoptedEvent>().sent, Bytes(0));
+  // Nor do those of shapes that come later.
+  StepOften(agent.get(), 1, 5);
+  EXPECT_EQ(Last<AdoptedEvent>().sent, Bytes(0));
+  EXPECT_EQ(agent->events().of<CopiesForbiddenEvent>(), 1);
+}
+
+TEST_F(AgentOnALinkTest, AStepThatIsNotMadeAgainFailsOnce) {
+  options_.out_of_memory.retry_step = false;
+  world_.immovable = true;
+  auto agent = Planned();
+  EXPECT_EQ(agent->Step(FakeBatch(4)).status().code(), absl::StatusCode::kInvalidArgument);
+  StepOften(agent.get(), 2);
+  EXPECT_EQ(agent->events().of<ReplanEvent>(), 1);
+}
+
+TEST_F(AgentOnALinkTest, WithoutAnotherPlanItAsksOnce) {
+  options_.out_of_memory.retry_step = false;
+  world_.immovable = true;
+  auto agent = MakeAgent();
+  PlanOptions recompute;
+  recompute.recompute_only = true;
+  const Profile profile = FakeProfile(FakeBatch(4), CostSource::kMeasured);
+  const Bytes least = ResolveBudget(profile, LeastBudget{}, recompute).value();
+  const auto adopted = agent->Plan(FakeBatch(4), Budget(least - Bytes(1)));
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(agent->Step(FakeBatch(4)).ok());
+  EXPECT_EQ(agent->events().of<ReplanEvent>(), 1);
+  EXPECT_EQ(agent->events().of<PlanFailedEvent>(), 1);
+}
+
+TEST_F(AgentOnALinkTest, WhereHostMemoryRunsOutPlansTakeLessOfIt) {
+  auto agent = Planned();
+  world_.host_room = first_.prediction.host_peak - Bytes(1);
+  const absl::StatusOr<StepReport> report = agent->Step(FakeBatch(4));
+  ASSERT_TRUE(report.ok()) << report.status();
+  const OutOfMemoryEvent& event = Last<OutOfMemoryEvent>();
+  EXPECT_TRUE(event.host);
+  EXPECT_TRUE(event.retried);
+  EXPECT_EQ(event.wanted, first_.prediction.host_peak);
+  EXPECT_THAT(ToString(AgentEvent(event)), HasSubstr("out of host memory after "));
+  EXPECT_EQ(Last<ReplanEvent>().reason, ReplanReason::kHostMemory);
+  // The device has as much as before.
+  EXPECT_EQ(Last<AdoptedEvent>().budget, first_.budget);
+  EXPECT_LT(agent->profile()->device.host_memory, first_.prediction.host_peak);
+  EXPECT_EQ(agent->events().of<CopiesForbiddenEvent>(), 0);
+}
+
+TEST_F(AgentOnALinkTest, WhereThereIsNoHostMemoryTheLastTryCopiesNothing) {
+  options_.out_of_memory.retry_step = false;
+  world_.host_room = Bytes(0);
+  auto agent = Planned();
+  int failed = 0;
+  for (int i = 0; i < 6; ++i) failed += agent->Step(FakeBatch(4)).ok() ? 0 : 1;
+  EXPECT_GE(failed, 1);
+  EXPECT_LE(failed, options_.out_of_memory.tries);
+  EXPECT_EQ(Last<AdoptedEvent>().sent, Bytes(0));
+  EXPECT_EQ(Last<AdoptedEvent>().budget, first_.budget);
 }
 
 TEST_F(AgentLifeTest, ShadowModePlansAndTrainsPlain) {

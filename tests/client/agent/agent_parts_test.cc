@@ -102,6 +102,7 @@ TEST(AgentEventTest, EveryKindHasWordsOfItsOwn) {
       {ReplanEvent{}, "replan"},
       {PlanFailedEvent{}, "plan_failed"},
       {OutOfMemoryEvent{}, "out_of_memory"},
+      {CopiesForbiddenEvent{}, "copies_forbidden"},
       {ShadowEvent{}, "shadow"},
       {KilledEvent{}, "killed"},
       {ReportSentEvent{}, "report_sent"},

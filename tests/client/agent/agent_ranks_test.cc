@@ -13,8 +13,10 @@
 #include "client/agent/agent.h"
 #include "client/agent/agreed_terms.h"
 #include "client/agent/plan_agreement.h"
+#include "client/torch/simulated_device.h"
 #include "solvers/model/transfer_model.h"
 #include "tests/client/agent/fake_training.h"
+#include "tests/client/torch/random_schedule.h"
 
 namespace stowage {
 namespace {
@@ -44,8 +46,9 @@ class AgentRanksTest : public ::testing::Test {
     for (std::thread& thread : threads) thread.join();
   }
 
-  std::unique_ptr<Agent> MakeAgent(int rank) {
+  std::unique_ptr<Agent> MakeAgent(int rank, ExecutionDevice* device = nullptr) {
     AgentOptions options;
+    options.device = device;
     options.agreement = *Join(rank);
     options.profile.meter = &worlds_[rank].meter;
     options.drift.window = 4;
@@ -238,6 +241,29 @@ TEST_F(AgentRanksTest, AllSwitchAtAnAgreedStep) {
     digests[rank].push_back(Sha256(token));
   });
   for (const auto& of_rank : digests) EXPECT_EQ(of_rank, digests[0]);
+}
+
+// What one rank cannot move, none does.
+TEST_F(AgentRanksTest, CopiesAreForbiddenOnAllRanks) {
+  std::string tokens[kRanks];
+  int64_t forbidden[kRanks] = {};
+  OnAllRanks([&](int rank) {
+    const auto device = SimulatedDevice::Create(FastLink(/*full_duplex=*/true)).value();
+    auto agent = MakeAgent(rank, device.get());
+    const auto plan = agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_GT(plan->plan.prediction.sent, Bytes(0));
+    worlds_[rank].immovable = rank == 1;
+    for (int step = 0; step < 6; ++step) {
+      EXPECT_EQ(agent->Step(FakeBatch(4)).ok(), rank != 1 || step >= 3) << rank << " " << step;
+    }
+    forbidden[rank] = agent->events().of<CopiesForbiddenEvent>();
+    tokens[rank] = agent->Token();
+  });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(tokens[rank], tokens[0]);
+    EXPECT_EQ(forbidden[rank], 1);
+  }
 }
 
 }  // namespace

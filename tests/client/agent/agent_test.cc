@@ -330,6 +330,47 @@ TEST_F(AgentTest, KnowsWhatItWasTold) {
             absl::StatusCode::kInvalidArgument);
 }
 
+class RenamedCpu : public ExecutionDevice {
+ public:
+  c10::Device device() const override { return c10::Device(c10::DeviceType::CPU); }
+  MemoryMeter* meter() override { return TrackingAllocator::Get(); }
+  Device Hardware() const override {
+    Device device = CpuHardware();
+    device.model = "another";
+    return device;
+  }
+};
+
+// A profile is of the device that steps run on.
+TEST_F(AgentTest, KnowsWhatItWasToldOfItsDevice) {
+  RenamedCpu device;
+  const Batch batch{{network_.input}, network_.target};
+  options_.device = &device;
+  Agent before = LocalAgent();
+  ASSERT_TRUE(before.Profile(batch).ok());
+  const Profile kept = *before.profile();
+  EXPECT_EQ(kept.device.model, "another");
+  Agent after = LocalAgent();
+  const absl::Status known = after.Know(batch, kept);
+  EXPECT_TRUE(known.ok()) << known;
+  options_.device = nullptr;
+  Agent elsewhere = LocalAgent();
+  EXPECT_EQ(elsewhere.Know(batch, kept).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// The latest step, instruction by instruction.
+TEST_F(AgentTest, MeasuresStepsIfAsked) {
+  options_.measure_steps = true;
+  Agent agent = LocalAgent();
+  const auto planned = agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7});
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  EXPECT_TRUE(agent.measured().instructions.empty());
+  const auto step = agent.Step(network_.input, network_.target);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_TRUE(CheckMeasuredStep(agent.measured(), planned->plan.schedule).ok());
+  EXPECT_EQ(agent.measured().peak, step->peak);
+}
+
 // A batch that fits into a larger one's plan trains by it as it does plain.
 TEST_F(AgentTest, ASmallerBatchTrainsByThePlanForALarger) {
   Agent agent = LocalAgent();

@@ -175,6 +175,25 @@ TEST_F(AgentTransferTest, PlansKeepToTheHostMemoryThereIs) {
   EXPECT_TRUE(agent->Step(network_.input, network_.target).ok());
 }
 
+// Somebody else has taken of it what the plan counts on.
+TEST_F(AgentTransferTest, HostMemoryThatRunsOutLeadsToAPlanThatTakesLess) {
+  options_.plan.solver = "";
+  options_.out_of_memory.retry_step = true;
+  const auto agent = Start(link_);
+  const auto first = agent->Plan(network_.input, network_.target, ShareOfStoreAll{0.8});
+  ASSERT_TRUE(first.ok()) << first.status();
+  const Bytes needed = first->plan.prediction.host_peak;
+  ASSERT_GT(needed, Bytes(0));
+  const Bytes taken = link_.host_memory - needed + Bytes(1);
+  const HostPool::Block others =
+      devices_.back()->host()->Allocate(static_cast<size_t>(taken.value()));
+  const auto step = agent->Step(network_.input, network_.target);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_GE(agent->events().of<OutOfMemoryEvent>(), 1);
+  EXPECT_LT(step->host_peak, needed);
+  EXPECT_LE(step->peak, first->plan.budget);
+}
+
 TEST_F(AgentTransferTest, WithoutALinkPlansRecompute) {
   ASSERT_TRUE(PlanWith(Start(link_).get()).ok());
   options_.device = nullptr;
@@ -220,7 +239,7 @@ TEST(DeviceLink, IsStatedAsItIs) {
   link.to_device = {int64_t{3} << 30, Nanos(7)};
   const auto device = SimulatedDevice::Create(link).value();
   Device profiled;
-  StateLink(device.get(), &profiled);
+  StateLink(device.get(), kAllHostMemory, &profiled);
   EXPECT_TRUE(ValidateDevice(profiled).ok());
   const auto stated = TransfersOf(profiled);
   ASSERT_TRUE(stated.has_value());
@@ -230,7 +249,7 @@ TEST(DeviceLink, IsStatedAsItIs) {
   EXPECT_EQ(stated->to_device.latency, link.to_device.latency);
   EXPECT_EQ(stated->full_duplex, link.full_duplex);
   EXPECT_EQ(stated->host_memory, link.host_memory);
-  StateLink(nullptr, &profiled);
+  StateLink(nullptr, kAllHostMemory, &profiled);
   EXPECT_FALSE(TransfersOf(profiled).has_value());
   EXPECT_EQ(profiled.duplex, Duplex::kUnspecified);
 }

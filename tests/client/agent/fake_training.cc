@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "client/rpc/mock_plan_connection.h"
+#include "client/torch/step_failure.h"
 #include "solvers/plan/problem_referee.h"
 #include "solvers/planner.h"
 
@@ -24,6 +25,12 @@ class FakeStep : public PlannedStep {
   FakeStep(FakeWorld* world, Simulation predicted) : world_(world), predicted_(predicted) {}
 
   absl::StatusOr<StepReport> Run(Batch batch) override {
+    if (world_->immovable && predicted_.sent > Bytes(0)) {
+      return Failed(StepFault::kImmovable, absl::InvalidArgumentError("it holds what cannot move"));
+    }
+    if (predicted_.host_peak > world_->host_room) {
+      return Failed(StepFault::kHostMemory, absl::ResourceExhaustedError("the host is full"));
+    }
     if (predicted_.peak > world_->room) {
       // The batch was there before the step.
       world_->meter.highest = world_->room - InputBytes(batch);
@@ -40,6 +47,13 @@ class FakeStep : public PlannedStep {
   }
 
  private:
+  static absl::Status Failed(StepFault fault, absl::Status status) {
+    StepFailure failure;
+    failure.fault = fault;
+    SetStepFailure(failure, &status);
+    return status;
+  }
+
   FakeWorld* const world_;
   const Simulation predicted_;
 };
@@ -54,7 +68,7 @@ Bytes BytesOf(const Budget& budget, const Plan& plan) {
 
 }  // namespace
 
-Device FakeModel::device() const { return FakeDevice(); }
+Device FakeModel::DeviceOf(const ExecutionDevice*) const { return FakeDevice(); }
 
 FakeTensors::FakeTensors() {
   at::Tensor parameter = torch::ones({4});
@@ -113,8 +127,10 @@ absl::StatusOr<StepReport> FakeModel::PlainStep(Batch batch, MemoryMeter*) const
 absl::StatusOr<std::unique_ptr<PlannedStep>> FakeModel::Prepare(const Problem& problem,
                                                                 const Schedule& schedule,
                                                                 const Batch&,
-                                                                ExecutionDevice*) const {
-  absl::StatusOr<Simulation> predicted = Simulate(problem, schedule);
+                                                                ExecutionDevice* device) const {
+  const TransferModel* const link = device == nullptr ? nullptr : device->link();
+  absl::StatusOr<Simulation> predicted =
+      link == nullptr ? Simulate(problem, schedule) : Simulate(problem, schedule, *link);
   if (!predicted.ok()) return predicted.status();
   // Of the costs as they are, whatever was measured.
   if (predicted->makespan == Nanos(0)) predicted->makespan = Nanos(24000000);

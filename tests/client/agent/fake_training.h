@@ -29,7 +29,9 @@ class FakeMeter : public MemoryMeter {
 struct FakeWorld {
   FakeMeter meter;
   Bytes room{int64_t{1} << 40};
-  double slower = 1;  // steps than predicted
+  Bytes host_room{int64_t{1} << 40};
+  bool immovable = false;  // what its steps hold
+  double slower = 1;       // steps than predicted
   double larger = 1;
   bool measure_fails = false;
   bool tells_shapes = false;  // of structure, without measuring
@@ -53,7 +55,7 @@ class FakeModel : public TrainedModel {
   explicit FakeModel(FakeWorld* world) : world_(world) {}
 
   const ModelTensors& tensors() const override { return tensors_; }
-  Device device() const override;
+  Device DeviceOf(const ExecutionDevice* device) const override;
   absl::StatusOr<Profile> FromShapes(const Batch& batch, MemoryMeter* meter) const override;
   absl::StatusOr<Profile> Measure(const Batch& batch, const ProfileOptions& options) const override;
   absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const override;
