@@ -52,11 +52,12 @@ Results ContiguousLike(const Arguments& a) {
   return {Contiguous(TensorAt(a, kArgument))};
 }
 
-// (input, target, reduction, delta)
-Results HuberLoss(const Arguments& a) {
-  const at::Tensor input = TensorAt(a, 0);
-  const bool reduces = a[2].toInt() != 0;
-  return {reduces ? at::empty({}, input.options()) : at::empty_like(input)};
+// Of an argument's type, and like it unless another argument asks for a mean or sum.
+template <size_t kArgument, size_t kReduction>
+Results Loss(const Arguments& a) {
+  const at::Tensor like = TensorAt(a, kArgument);
+  const bool reduces = a[kReduction].toInt() != 0;
+  return {reduces ? at::empty({}, like.options()) : at::empty_like(like)};
 }
 
 // (input, target, weight, reduction): the loss lies in the memory of what it is the mean or sum of.
@@ -249,7 +250,8 @@ const std::unordered_map<std::string, ShapeRule>& Rules() {
       {"aten::log_sigmoid_backward", Like<0>},
       {"aten::binary_cross_entropy", BinaryCrossEntropy},
       {"aten::binary_cross_entropy_backward", Like<1>},
-      {"aten::huber_loss", HuberLoss},
+      {"aten::binary_cross_entropy_with_logits", Loss<1, 4>},
+      {"aten::huber_loss", Loss<0, 2>},
       {"aten::huber_loss_backward", Like<1>},
       {"aten::mse_loss_backward", Like<1>},
       {"aten::smooth_l1_loss_backward", Like<1>},

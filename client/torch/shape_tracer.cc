@@ -97,6 +97,20 @@ void Draw(const c10::OperatorHandle& op, const Arguments& arguments) {
   impl->random();
 }
 
+[[noreturn]] void RefuseUnknown(const std::string& name) {
+  C10_THROW_ERROR(Error, name + " has no known shape without data");
+}
+
+// Asking beforehand whether it has a kernel would not do: from 2.x on each has one, which throws, and what
+// an operation is composed of may have none.
+void CallOnMeta(const c10::OperatorHandle& op, const std::string& name, torch::jit::Stack* stack) {
+  try {
+    op.callBoxed(stack);
+  } catch (const c10::NotImplementedError&) {
+    RefuseUnknown(name);
+  }
+}
+
 // Another number than the element is now.
 void Change(const at::Tensor& buffer) {
   if (buffer.numel() == 0) return;
@@ -169,9 +183,7 @@ ShapeTracer::Results ShapeTracer::RunForShapes(const c10::OperatorHandle& op,
                                                const Arguments& arguments) {
   const std::string name = NameOf(op);
   const ShapeRule rule = FindShapeRule(name);
-  TORCH_CHECK(!ReplacesMemory(op.schema().name()) &&
-                  (rule != nullptr || op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta)),
-              name, " has no known shape without data");
+  if (ReplacesMemory(op.schema().name())) RefuseUnknown(name);
   const c10::impl::ForceDispatchKeyGuard keys(BelowAutograd());
   StandIns stand_ins(memory_.get());
   Arguments stack;
@@ -180,7 +192,7 @@ ShapeTracer::Results ShapeTracer::RunForShapes(const c10::OperatorHandle& op,
     const std::vector<at::Tensor> made = rule(stack);
     stack.assign(made.begin(), made.end());
   } else {
-    op.callBoxed(&stack);
+    CallOnMeta(op, name, &stack);
   }
   for (c10::IValue& result : stack) result = stand_ins.Back(result);
   return stack;

@@ -203,6 +203,12 @@ TEST(ShapeRulesTest, Losses) {
        [](const Tensors& x) -> Tensors {
          return {F::binary_cross_entropy_with_logits(x[0], x[1].detach())};
        }},
+      {"binary of logits, weighted, unreduced",
+       {numbers, shares, torch::rand({5}), torch::rand({5})},
+       [](const Tensors& x) -> Tensors {
+         return {at::binary_cross_entropy_with_logits(x[0], x[1].detach(), x[2].detach(),
+                                                      x[3].detach(), 0)};
+       }},
       {"squares",
        {numbers, shares},
        [](const Tensors& x) -> Tensors { return {at::mse_loss(x[0], x[1])}; }},
