@@ -16,6 +16,10 @@ struct Command {
   std::vector<std::string> examples = {};
   // Why this build cannot run it; empty if it can.
   const char* missing = "";
+  // What arguments before all flags are the values of, in this order: `stowage cache get KEY`.
+  std::vector<std::string> operands = {};
+  // Of a group, `stowage cache ls`, which has nothing else but name and summary; a group in a group is not read.
+  std::vector<Command> commands = {};
 };
 
 Command ProfileCommand();
@@ -24,6 +28,7 @@ Command RunCommand();
 Command VerifyCommand();
 Command SolversCommand();
 Command DoctorCommand();
+Command CacheCommand();
 
 }  // namespace stowage
 

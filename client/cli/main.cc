@@ -15,6 +15,7 @@ std::vector<stowage::Command> Commands() {
       stowage::VerifyCommand(),   //
       stowage::SolversCommand(),  //
       stowage::DoctorCommand(),   //
+      stowage::CacheCommand(),    //
   };
 }
 

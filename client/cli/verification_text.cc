@@ -5,9 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "client/cli/cells.h"
+#include "client/cli/json_text.h"
 #include "client/cli/table.h"
 
 namespace stowage {
@@ -62,74 +61,48 @@ std::vector<std::string> RowOf(const Verified& one) {
   return cells;
 }
 
-std::string Quoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&quoted, "\\u%04x", static_cast<unsigned>(c));
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
-using Fields = std::vector<std::pair<std::string, std::string>>;
-
-// Values are JSON already.
-std::string Object(const Fields& fields) {
-  return absl::StrCat("{",
-                      absl::StrJoin(fields, ", ",
-                                    [](std::string* out, const auto& field) {
-                                      absl::StrAppend(out, Quoted(field.first), ": ", field.second);
-                                    }),
-                      "}");
-}
-
-std::string Bool(bool value) { return value ? "true" : "false"; }
-
 std::string TimeAndPeak(Nanos time, Bytes peak) {
-  return Object(
+  return JsonObject(
       {{"step_time_ns", absl::StrCat(time.value())}, {"peak_bytes", absl::StrCat(peak.value())}});
 }
 
 std::string Counts(int planned, int executed) {
-  return Object({{"planned", absl::StrCat(planned)}, {"executed", absl::StrCat(executed)}});
+  return JsonObject({{"planned", absl::StrCat(planned)}, {"executed", absl::StrCat(executed)}});
 }
 
 std::string Reserved(const MemoryUse& memory) {
-  return Object({{"peak_bytes", absl::StrCat(memory.reserved_peak.value())},
-                 {"served_from_region", Bool(memory.served)},
-                 {"region_bytes", absl::StrCat(memory.extent.value())},
-                 {"stranded_bytes", absl::StrCat(memory.stranded.value())}});
+  return JsonObject({{"peak_bytes", absl::StrCat(memory.reserved_peak.value())},
+                     {"served_from_region", JsonBool(memory.served)},
+                     {"region_bytes", absl::StrCat(memory.extent.value())},
+                     {"stranded_bytes", absl::StrCat(memory.stranded.value())}});
 }
 
 std::string JsonOf(const Verified& one) {
   const Plan& plan = one.adopted.plan;
-  Fields fields = {{"budget", Quoted(ToString(one.budget))},
-                   {"budget_bytes", absl::StrCat(plan.budget.value())},
-                   {"status", Quoted(ToString(plan.status))}};
-  if (!one.found()) return Object(fields);
+  JsonFields fields = {{"budget", JsonString(ToString(one.budget))},
+                       {"budget_bytes", absl::StrCat(plan.budget.value())},
+                       {"status", JsonString(ToString(plan.status))}};
+  if (!one.found()) return JsonObject(fields);
   std::vector<std::string> faults;
-  for (const std::string& fault : one.faults) faults.push_back(Quoted(fault));
-  const Fields more = {{"plan", Quoted(one.adopted.digest.ToHex())},
-                       {"solver", Quoted(plan.provenance.solver)},
-                       {"source", Quoted(ToString(one.adopted.source))},
-                       {"predicted", TimeAndPeak(plan.prediction.makespan, plan.prediction.peak)},
-                       {"measured", TimeAndPeak(one.run.median_time(), one.run.peak())},
-                       {"reserved", Reserved(one.memory)},
-                       {"recomputed_forwards", Counts(plan.prediction.recomputed_forwards,
-                                                      one.run.steps.front().recomputed_forwards)},
-                       {"transfers", Counts(one.planned_transfers, one.executed_transfers)},
-                       {"equal", Object({{"loss", Bool(one.equal.loss)},
-                                         {"gradients", Bool(one.equal.gradients)},
-                                         {"parameters", Bool(one.equal.parameters)},
-                                         {"buffers", Bool(one.equal.buffers)},
-                                         {"random_state", Bool(one.equal.random)}})},
-                       {"faults", absl::StrCat("[", absl::StrJoin(faults, ", "), "]")}};
+  for (const std::string& fault : one.faults) faults.push_back(JsonString(fault));
+  const JsonFields more = {
+      {"plan", JsonString(one.adopted.digest.ToHex())},
+      {"solver", JsonString(plan.provenance.solver)},
+      {"source", JsonString(ToString(one.adopted.source))},
+      {"predicted", TimeAndPeak(plan.prediction.makespan, plan.prediction.peak)},
+      {"measured", TimeAndPeak(one.run.median_time(), one.run.peak())},
+      {"reserved", Reserved(one.memory)},
+      {"recomputed_forwards",
+       Counts(plan.prediction.recomputed_forwards, one.run.steps.front().recomputed_forwards)},
+      {"transfers", Counts(one.planned_transfers, one.executed_transfers)},
+      {"equal", JsonObject({{"loss", JsonBool(one.equal.loss)},
+                            {"gradients", JsonBool(one.equal.gradients)},
+                            {"parameters", JsonBool(one.equal.parameters)},
+                            {"buffers", JsonBool(one.equal.buffers)},
+                            {"random_state", JsonBool(one.equal.random)}})},
+      {"faults", JsonArray(faults)}};
   fields.insert(fields.end(), more.begin(), more.end());
-  return Object(fields);
+  return JsonObject(fields);
 }
 
 }  // namespace
@@ -165,12 +138,12 @@ std::string ToJson(const VerificationReport& report) {
   std::vector<std::string> budgets;
   for (const Verified& one : report.budgets) budgets.push_back(JsonOf(one));
   return absl::StrCat(
-      Object({{"model", Quoted(report.model)},
-              {"form", Quoted(report.graph ? "graph" : "chain")},
-              {"steps", absl::StrCat(report.steps)},
-              {"plain", TimeAndPeak(report.plain.median_time(), report.plain.peak())},
-              {"budgets", absl::StrCat("[", absl::StrJoin(budgets, ", "), "]")},
-              {"equal", Bool(report.equal())}}),
+      JsonObject({{"model", JsonString(report.model)},
+                  {"form", JsonString(report.graph ? "graph" : "chain")},
+                  {"steps", absl::StrCat(report.steps)},
+                  {"plain", TimeAndPeak(report.plain.median_time(), report.plain.peak())},
+                  {"budgets", JsonArray(budgets)},
+                  {"equal", JsonBool(report.equal())}}),
       "\n");
 }
 

@@ -5,11 +5,25 @@
 
 namespace stowage {
 
-StowagedProcess::StowagedProcess()
-    : process_({STOWAGED_BINARY, "--store=memory", "--listen=127.0.0.1:0", "--metrics_listen="}) {
+namespace {
+
+std::vector<std::string> Arguments(const std::vector<std::string>& flags) {
+  std::vector<std::string> arguments = {STOWAGED_BINARY, "--store=memory", "--listen=127.0.0.1:0",
+                                        "--metrics_listen="};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  return arguments;
+}
+
+}  // namespace
+
+StowagedProcess::StowagedProcess(const std::vector<std::string>& flags)
+    : process_(Arguments(flags)) {
+  const std::string before = "listening on ";
   const std::string ready = process_.ReadUntil(", metrics on");
-  const size_t start = ready.find("127.0.0.1:");
-  if (start != std::string::npos) address_ = ready.substr(start, ready.find(',', start) - start);
+  const size_t start = ready.find(before);
+  if (start == std::string::npos) return;
+  const size_t address = start + before.size();
+  address_ = ready.substr(address, ready.find(',', address) - address);
 }
 
 int StowagedProcess::Stop() {

@@ -3,16 +3,18 @@
 #define STOWAGE_TESTS_SUPPORT_STOWAGED_PROCESS_H_
 
 #include <string>
+#include <vector>
 
 #include "tests/server/process/child_process.h"
 
 namespace stowage {
 
-// It keeps plans in memory alone, and ends with the object.
+// It ends with the object.
 class StowagedProcess {
  public:
-  // Returns when it listens; the address is empty if it does not.
-  StowagedProcess();
+  // Keeps plans in memory alone and listens on this machine, unless `flags` say otherwise. Returns when it
+  // listens; the address is empty if it does not.
+  explicit StowagedProcess(const std::vector<std::string>& flags = {});
 
   const std::string& address() const { return address_; }
   // As an operator stops it; its exit code.

@@ -8,6 +8,7 @@
 #include "absl/flags/flag.h"
 #include "client/cli/command_line.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/listing.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/progress_line.h"
 #include "client/cli/table.h"
@@ -35,6 +36,26 @@ TEST(Table, AlignsItsColumns) {
             "     head\n"
             "---------\n"
             "row     1\n");
+}
+
+TEST(Listing, IsTableJsonAndCsv) {
+  Listing listing({{"name", "", "name"}, {"", "", "hidden"}, {"size", "MiB", "bytes"}});
+  listing.AddRow(
+      {Listing::Text("a \"b\", c"), Listing::YesNo(true), Listing::Number("1.00", 1048576.0)});
+  listing.AddRow({Listing::Text("d", "long d"), Listing::YesNo(false), Listing::Nothing()});
+  EXPECT_EQ(listing.As(Format::kText),
+            "name      size\n"
+            "           MiB\n"
+            "--------------\n"
+            "a \"b\", c  1.00\n"
+            "d\n");
+  EXPECT_EQ(listing.As(Format::kJson),
+            "[{\"name\": \"a \\\"b\\\", c\", \"hidden\": true, \"bytes\": 1.04858e+06}, "
+            "{\"name\": \"long d\", \"hidden\": false, \"bytes\": null}]\n");
+  EXPECT_EQ(listing.As(Format::kCsv),
+            "name,hidden,bytes\n"
+            "\"a \"\"b\"\", c\",true,1.04858e+06\n"
+            "long d,false,\n");
 }
 
 TEST(ProgressLine, WritesOverItselfAndIsGoneAtTheEnd) {
