@@ -1,61 +1,16 @@
-// From the memory of a device to what a plan may use of it: everything else that a training job keeps
-// there is subtracted, line by line, for people to check.
-//
-// A plan's budget covers activations (the batch's input among them), their gradients, saved tensors and
-// workspaces; nothing else.
+// What of a device is left for the activations of a model that LibTorch holds.
 #ifndef STOWAGE_CLIENT_AGENT_DEVICE_BUDGET_H_
 #define STOWAGE_CLIENT_AGENT_DEVICE_BUDGET_H_
 
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/torch/model_tensors.h"
-#include "solvers/model/units.h"
+#include "solvers/model/device_budget.h"
 
 namespace stowage {
 
-// By what an optimizer keeps for every byte that it trains.
-enum class OptimizerKind {
-  kSgd,       // nothing
-  kMomentum,  // once the bytes: stochastic gradient descent with momentum, RMSprop, Adagrad
-  kAdam,      // twice: Adam, AdamW
-};
-
-struct DeviceLimit {
-  Bytes memory;  // of the device, what this process may use
-  OptimizerKind optimizer = OptimizerKind::kSgd;
-  // Instead of the estimate for its kind: a sharded one, say, or one with copies in another type.
-  std::optional<Bytes> optimizer_state;
-  Bytes buckets;  // in which gradients are sent to other ranks
-  Bytes other;    // whatever else is the job's: batches that wait, tensors beside the model
-  // Of the memory, too: the framework's context, and what the allocator cannot hand out. In [0, 1).
-  double reserve = 0.05;
-};
-
-// OK, or INVALID_ARGUMENT made by FieldError with names below `field`, such as "device_limit".
-absl::Status CheckDeviceLimit(const std::string& field, const DeviceLimit& limit);
-
-struct DeviceBudget {
-  struct Item {
-    std::string what;
-    Bytes bytes;
-    bool reserve = false;  // DeviceLimit::reserve
-  };
-  Bytes device;
-  std::vector<Item> subtracted;  // all of them, zeros too
-  Bytes activations;             // what is left; positive
-};
-
-// INVALID_ARGUMENT made by FieldError: CheckDeviceLimit, or nothing is left; the rule then names the item
-// that does not fit any more. Gradients count whether they are allocated already or not; those of tied
-// parameters twice, as steps hold them (ParameterGradients).
+// SubtractFrom for "device_limit". Gradients of tied parameters count twice, as steps hold them
+// (ParameterGradients).
 absl::StatusOr<DeviceBudget> BudgetOfDevice(const ModelTensors& model, const DeviceLimit& limit);
-
-// One line per item, the sum below.
-std::string ToString(const DeviceBudget& budget);
 
 }  // namespace stowage
 
