@@ -226,4 +226,10 @@ bool BatchModel::timeless() const {
   });
 }
 
+std::vector<int64_t> BatchModel::Suggested() const {
+  std::vector<int64_t> batches;
+  for (const BatchProfile& measured : profiles_) batches.push_back(measured.batch_size);
+  return batches;
+}
+
 }  // namespace stowage

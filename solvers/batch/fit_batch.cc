@@ -18,7 +18,7 @@ constexpr int64_t kDefaultBatch = 65536;
 
 class Search {
  public:
-  Search(const BatchModel& model, int64_t max_batch, const SolveProfile& solve)
+  Search(const BatchSource& model, int64_t max_batch, const SolveProfile& solve)
       : model_(model), max_batch_(max_batch), solve_(solve), timeless_(model.timeless()) {}
 
   absl::StatusOr<BatchFit> Run() {
@@ -75,9 +75,9 @@ class Search {
   }
 
   absl::Status SampleThroughput() {
-    for (const BatchProfile& measured : model_.profiles()) {
-      if (measured.batch_size > largest_) break;
-      absl::Status status = Look(measured.batch_size);
+    for (const int64_t batch : model_.Suggested()) {
+      if (batch > largest_) break;
+      absl::Status status = Look(batch);
       if (!status.ok()) return status;
     }
     for (int samples = 0; samples < kMostSamples; ++samples) {
@@ -145,7 +145,7 @@ class Search {
         static_cast<double>(point->batch_size) * 1e9 / static_cast<double>(point->makespan.value());
   }
 
-  const BatchModel& model_;
+  const BatchSource& model_;
   const int64_t max_batch_;
   const SolveProfile& solve_;
   const bool timeless_;
@@ -171,7 +171,7 @@ absl::StatusOr<BatchBounds> MakeBatchBounds(Bytes device_budget, Bytes reserved,
                      max_batch_size == 0 ? kDefaultBatch : max_batch_size};
 }
 
-absl::StatusOr<BatchFit> FitBatch(const BatchModel& model, int64_t max_batch,
+absl::StatusOr<BatchFit> FitBatch(const BatchSource& model, int64_t max_batch,
                                   const SolveProfile& solve) {
   return Search(model, max_batch, solve).Run();
 }

@@ -47,10 +47,10 @@ using SolveProfile = std::function<absl::StatusOr<Plan>(const Profile& profile)>
 // are looked at, too, and where one of them fits the search goes on from there.
 //
 // Throughput need not have one peak (plans recompute more and more), so it is sampled: at the batches
-// looked at so far, at those of the profiles, then at multiples of 8 and halfway points beside the best,
-// 24 at most. Errors are those of `solve`, which says for NOT_FOUND plans that nothing fits; batches
+// looked at so far, at those that the model suggests, then at multiples of 8 and halfway points beside the
+// best, 24 at most. Errors are those of `solve`, which says for NOT_FOUND plans that nothing fits; batches
 // whose bytes no profile can say do not fit.
-absl::StatusOr<BatchFit> FitBatch(const BatchModel& model, int64_t max_batch,
+absl::StatusOr<BatchFit> FitBatch(const BatchSource& model, int64_t max_batch,
                                   const SolveProfile& solve);
 
 }  // namespace stowage
