@@ -6,6 +6,7 @@
 
 #include "client/rpc/answer_referee.h"
 #include "solvers/model/dominance.h"
+#include "solvers/plan/linked_problem.h"
 #include "solvers/plan/problem_referee.h"
 #include "solvers/planner.h"
 
@@ -54,6 +55,13 @@ bool HoldsByShapes(const Profile& shapes, const Budget& budget, const KeyOptions
   plan->prediction.peak = peak;
   plan->bounds.store_all_peak = store_all_peak;
   return true;
+}
+
+// What the plan's schedule takes under the job's own costs beyond what the server has predicted; 0 if it is no
+// schedule for the job at all, or takes no more.
+Bytes BeyondPrediction(const Profile& profile, const KeyOptions& key, const Plan& plan) {
+  const auto own = Simulate(LinkedProblemOf(profile, key.recompute_only), plan.schedule);
+  return own.ok() ? std::max(own->peak - plan.prediction.peak, Bytes(0)) : Bytes(0);
 }
 
 // What a job does for a request beside it is not taken from the request's time.
@@ -119,7 +127,7 @@ absl::StatusOr<PlanClient::ByShapes> PlanClient::AskByShapes(const Profile& shap
     return result;
   }
   if (!reply.ok()) return reply.status();
-  if (reply->key != keys[0] || reply->plan.status != PlanStatus::kFound ||
+  if (reply->key != keys[0] || reply->plan.status != PlanStatus::kFound || reply->profile_wanted ||
       !HoldsByShapes(shapes, budget, options_.key, &reply->plan)) {
     return result;
   }
@@ -206,31 +214,47 @@ void PlanClient::Remember(const Profile& profile) {
   if (known_.size() > kMostKnown) known_.pop_front();
 }
 
+absl::StatusOr<std::optional<PlanReply>> PlanClient::Fitting(const std::vector<PlanKey>& keys,
+                                                             const Profile& profile, Bytes budget,
+                                                             const CallOptions& call,
+                                                             Nanos* request_time) {
+  constexpr int kMostAsked = 4;
+  Bytes within = budget;
+  for (int asked = 0; asked < kMostAsked && within > Bytes(0); ++asked) {
+    const Clock::time_point start = Clock::now();
+    absl::StatusOr<PlanReply> reply = connection_->GetPlan(keys, within, call);
+    *request_time += Since(start);
+    if (absl::IsNotFound(reply.status())) break;
+    if (!reply.ok()) return reply.status();
+    // What did not fit another job's overheads may fit this one's; a plan that does not fit here is
+    // no plan.
+    if (reply->plan.status != PlanStatus::kFound) break;
+    if (RefereeForeign(profile, budget, options_.key, &reply->plan).ok()) return *std::move(reply);
+    const Bytes beyond = BeyondPrediction(profile, options_.key, reply->plan);
+    if (!reply->profile_wanted || beyond == Bytes(0)) break;
+    within = std::min(within - Bytes(1), budget - beyond);
+  }
+  return std::optional<PlanReply>();
+}
+
 absl::StatusOr<std::optional<ClientPlan>> PlanClient::FromCache(const Profile& profile,
                                                                 const Budget& budget,
                                                                 const CallOptions& call,
                                                                 Nanos* request_time) {
   const absl::StatusOr<Bytes> bytes = Resolve(profile, budget, call);
   if (!bytes.ok()) return bytes.status();
-  const Clock::time_point asked = Clock::now();
   const std::vector<PlanKey> keys = KeysFor(profile, call);
-  absl::StatusOr<PlanReply> reply = connection_->GetPlan(keys, *bytes, call);
-  *request_time += Since(asked);
-  if (absl::IsNotFound(reply.status())) return std::optional<ClientPlan>();
+  absl::StatusOr<std::optional<PlanReply>> reply =
+      Fitting(keys, profile, *bytes, call, request_time);
   if (!reply.ok()) return reply.status();
-  // What did not fit another job's overheads may fit this one's; a plan that does not fit here is
-  // no plan.
-  if (reply->plan.status != PlanStatus::kFound ||
-      !RefereeForeign(profile, *bytes, options_.key, &reply->plan).ok()) {
-    return std::optional<ClientPlan>();
-  }
+  if (!*reply) return std::optional<ClientPlan>();
   ClientPlan answer;
-  answer.for_larger = reply->key != keys[0];
+  answer.for_larger = (*reply)->key != keys[0];
   // A larger shape may have to run again what this one can keep.
-  if (answer.for_larger && !IsPlain(reply->plan) && StoreAllFits(profile, *bytes)) {
+  if (answer.for_larger && !IsPlain((*reply)->plan) && StoreAllFits(profile, *bytes)) {
     return std::optional<ClientPlan>();
   }
-  answer.reply = *std::move(reply);
+  answer.reply = **std::move(reply);
   answer.request_time = *request_time;
   if (!answer.for_larger) Remember(profile);
   return std::optional<ClientPlan>(std::move(answer));

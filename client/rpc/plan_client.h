@@ -7,6 +7,8 @@
 // server predicts under the workspaces of those who measured. The prediction stays the server's. A
 // share is then one of what plain training takes by the server's costs, for this job has not measured
 // its own. Where any of that fails, or for "least", the job measures, and judges by what it measured.
+// So it does where a profile is wanted: nobody has measured those workspaces, or they have drifted. What
+// they take beyond the server's prediction is then left free by asking for a plan within that much less.
 //
 // Shapes that come in turn, a shorter sequence or the last batch of an epoch, need no plans of their own: what
 // was planned for a larger one holds for them (solvers/model/dominance.h). The client remembers the last shapes
@@ -103,6 +105,10 @@ class PlanClient {
                                 const CallOptions& call) const;
   absl::StatusOr<ClientPlan> ComputeAfter(Nanos request_time, ProfileSource* source,
                                           const Budget& budget, const CallOptions& call);
+  // A cached plan that fits the profile, and nothing where there is none. Adds to `request_time`.
+  absl::StatusOr<std::optional<PlanReply>> Fitting(const std::vector<PlanKey>& keys,
+                                                   const Profile& profile, Bytes budget,
+                                                   const CallOptions& call, Nanos* request_time);
   // Nothing if no plan that fits is cached. Adds to `request_time`.
   absl::StatusOr<std::optional<ClientPlan>> FromCache(const Profile& profile, const Budget& budget,
                                                       const CallOptions& call, Nanos* request_time);

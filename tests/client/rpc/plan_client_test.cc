@@ -378,6 +378,46 @@ TEST_F(ShapesClientTest, WhatFitsOnlyWithoutWorkspacesIsMeasured) {
   EXPECT_LE(plan->reply.plan.prediction.peak, less);
 }
 
+// A plan of a catalogue: made for modelled costs, which know no workspaces, and a profile is wanted. The job
+// measures its own bytes, and asks for plans that leave its workspaces room.
+TEST_F(ShapesClientTest, WorkspacesThatNobodyHasMeasuredAreMeasured) {
+  Profile modelled = shapes_source_.measured();
+  ChainSpec spec = std::get<Chain>(modelled.problem).spec();
+  for (Stage& stage : spec.stages) {
+    stage.forward_overhead = stage.forward_saving_overhead = stage.backward_overhead = Bytes(0);
+  }
+  modelled.problem = *Chain::Create(spec);
+  std::vector<Bytes> asked;
+  ON_CALL(connection_, GetPlan)
+      .WillByDefault([&](const auto&, const Budget& budget, const CallOptions&) {
+        absl::StatusOr<PlanReply> reply = SolveHere(modelled, budget, {}, {});
+        reply->source = PlanSource::kCache;
+        reply->profile_wanted = true;
+        asked.push_back(reply->plan.budget);
+        return reply;
+      });
+  const Bytes budget(StoreAll().value() * 9 / 10);
+  const auto plan = PlanWithin(budget);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(shapes_source_.measured_bytes, 1);
+  EXPECT_EQ(shapes_source_.full_profiles, 0);
+  EXPECT_EQ(plan->reply.source, PlanSource::kCache);
+  EXPECT_TRUE(plan->reply.profile_wanted);
+  EXPECT_LE(
+      Simulate(std::get<Chain>(shapes_source_.measured().problem), plan->reply.plan.schedule)->peak,
+      budget);
+  ASSERT_GE(asked.size(), 3u) << "by shapes, by bytes, and for less";
+  EXPECT_EQ(asked[1], budget);
+  EXPECT_LT(asked[2], budget);
+
+  // Nobody is asked for ever, nor for what no plan can mend.
+  asked.clear();
+  const auto least = PlanWithin(Bytes(1));
+  ASSERT_TRUE(least.ok()) << least.status();
+  EXPECT_EQ(shapes_source_.full_profiles, 1);
+  EXPECT_LE(asked.size(), 2u);
+}
+
 // A server whose costs say less than the structure takes is not believed, in peaks or in shares.
 TEST_F(ShapesClientTest, CostsBelowTheStructureAreNotBelieved) {
   PlanReply low_peak = CachedFor(ShareOfStoreAll{0.8});
