@@ -65,7 +65,8 @@ struct PlanEntry {
   // In the order they were solved; of one budget, at most one per revision. Which of several serves:
   // server/planning/revisions.h.
   std::vector<StoredPlan> plans;
-  // What the reference is made of, the newest last; at most one per job.
+  // What the reference is made of, the newest last; at most one per job. None: the reference is modelled, no job
+  // has measured it yet.
   std::vector<CostSample> samples;
   // What was measured under the plans, the newest last; at most one per job and revision.
   std::vector<ReportSample> reports;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "server/planning/cost_compare.h"
+#include "server/planning/frontier_plans.h"
 #include "server/planning/plan_under.h"
 #include "server/planning/reference_costs.h"
 #include "solvers/plan/problem_referee.h"
@@ -55,6 +57,29 @@ void MoveReference(LinkedProblem next, const Simulation& store_all, PlanEntry* e
   entry->reference = std::make_shared<const LinkedProblem>(std::move(next));
 }
 
+// Begins with no number: older than all that do (solver_version.h).
+constexpr char kModelledVersion[] = "modelled ";
+
+bool IsTouched(const StoredPlan& stored) {
+  return stored.pinned || stored.state != RevisionState::kServing;
+}
+
+// From modelled costs to the first that were measured. Workspaces, which no model knows, make every peak
+// larger: the schedules get budgets anew, unless people have said what is to become of them.
+void MoveFromModel(LinkedProblem next, const Simulation& store_all, PlanEntry* entry) {
+  std::vector<StoredPlan>& plans = entry->plans;
+  const bool touched = std::any_of(plans.begin(), plans.end(), IsTouched);
+  const std::string version =
+      plans.empty() ? "" : kModelledVersion + plans.back().plan->provenance.solver_version;
+  absl::StatusOr<std::vector<StoredPlan>> anew =
+      PlansOfFrontier(next, FrontierOfPlans(next, plans), version,
+                      plans.empty() ? "" : plans.back().plan->explanation);
+  MoveReference(std::move(next), store_all, entry);
+  if (touched || !anew.ok()) return;
+  entry->plans = *std::move(anew);
+  DropReportsWithoutPlan(entry);
+}
+
 }  // namespace
 
 std::optional<PlanEntry> Learn(const PlanEntry& entry, const PlanningProblem& problem,
@@ -63,6 +88,7 @@ std::optional<PlanEntry> Learn(const PlanEntry& entry, const PlanningProblem& pr
   if (JudgeSample(entry, *problem.costs, job, identity) != SampleVerdict::kNew) {
     return std::nullopt;
   }
+  const bool modelled = entry.samples.empty();
   PlanEntry learned = entry;
   std::vector<CostSample>& samples = learned.samples;
   samples.erase(std::remove_if(samples.begin(), samples.end(),
@@ -76,10 +102,12 @@ std::optional<PlanEntry> Learn(const PlanEntry& entry, const PlanningProblem& pr
   const size_t limit = SampleLimit(problem.costs->problem);
   while (samples.size() > limit) samples.erase(samples.begin());
 
-  std::optional<LinkedProblem> next = ReferenceOf(samples);
+  std::optional<LinkedProblem> next =
+      modelled ? std::make_optional(*problem.costs) : ReferenceOf(samples);
   if (!next || !MovesFrom(*learned.reference, *next)) return learned;
   const absl::StatusOr<Simulation> store_all = PlainTraining(next->problem);
-  if (store_all.ok()) MoveReference(*std::move(next), *store_all, &learned);
+  if (!store_all.ok()) return learned;
+  (modelled ? MoveFromModel : MoveReference)(*std::move(next), *store_all, &learned);
   return learned;
 }
 

@@ -13,7 +13,9 @@ namespace stowage {
 // The entry with the caller's costs among its samples; nothing when they tell nothing new
 // (JudgeSample: ask that first, it is cheap). When the reference moves, every plan is judged anew
 // under it: those that no longer hold are dropped, what was reported about the others is put in
-// proportion, and the frontier goes. The canonical bytes of both are equal. O(samples x steps), and a
+// proportion, and the frontier goes. The first who has measured what was only modelled is the reference from
+// then on: what was planned for the model serves on under these costs, as plans of a version before all others,
+// so that each is solved anew once it is asked for. The canonical bytes of both are equal. O(samples x steps), and a
 // replay of every plan when the reference moves.
 std::optional<PlanEntry> Learn(const PlanEntry& entry, const PlanningProblem& problem,
                                uint64_t job);

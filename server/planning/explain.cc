@@ -101,7 +101,9 @@ absl::StatusOr<std::string> ExplainEntry(const PlanEntry& entry, const Budget& b
   AppendPlan(entry, plan, &text);
   AppendNeighbours(entry, plan, &text);
   AppendRevisions(entry, plan, &text);
-  absl::StrAppend(&text, "Costs: of ", entry.samples.size(), " jobs.\n");
+  absl::StrAppend(&text, entry.samples.empty()
+                             ? std::string("Costs: modelled, measured by no job yet.\n")
+                             : absl::StrCat("Costs: of ", entry.samples.size(), " jobs.\n"));
   return text;
 }
 

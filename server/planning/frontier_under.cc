@@ -37,12 +37,15 @@ int64_t Distance(const Problem& a, const Problem& b) {
   return Distance(std::get<Chain>(a), std::get<Chain>(b));
 }
 
-template <class Kind>
-FrontierBuilder BuilderFor(const Kind& kind, const std::optional<TransferModel>& transfers) {
-  return transfers ? FrontierBuilder(kind, *transfers) : FrontierBuilder(kind);
-}
-
 }  // namespace
+
+FrontierBuilder BuilderFor(const LinkedProblem& linked) {
+  return std::visit(
+      [&linked](const auto& kind) {
+        return linked.transfers ? FrontierBuilder(kind, *linked.transfers) : FrontierBuilder(kind);
+      },
+      linked.problem);
+}
 
 std::shared_ptr<const Frontier> FrontierUnder(const LinkedProblem& caller,
                                               const LinkedProblem& reference,
@@ -51,8 +54,7 @@ std::shared_ptr<const Frontier> FrontierUnder(const LinkedProblem& caller,
   const int64_t distance = Distance(caller.problem, reference.problem);
   if (distance > IdealTime(caller.problem).value() / 4) return nullptr;
   if (caller.transfers && !AlikeLink(caller, reference)) return nullptr;
-  FrontierBuilder builder = std::visit(
-      [&](const auto& kind) { return BuilderFor(kind, caller.transfers); }, caller.problem);
+  FrontierBuilder builder = BuilderFor(caller);
   for (const Frontier::Point& point : frontier->points()) {
     const auto schedule = DecodeSchedule(point.schedule, kMaxInstructions);
     if (!schedule.ok() || !builder.Add(*schedule).ok()) return nullptr;

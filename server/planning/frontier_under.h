@@ -11,6 +11,9 @@
 
 namespace stowage {
 
+// Whose points the referee of the problem judges, with its link if there is one. The problem outlives it.
+FrontierBuilder BuilderFor(const LinkedProblem& linked);
+
 // Every point of `frontier`, made under `reference`, replayed under the costs of `caller`, also where
 // they are equal: a frontier that comes out of a store is only what its schedules are. Null unless
 // the referee accepts them all, the same schedules fit and the times of the steps differ by at most a

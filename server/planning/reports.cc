@@ -185,7 +185,8 @@ Measurements MeasurementsOf(const PlanEntry& entry, const Plan& plan) {
 }
 
 bool ProfileWanted(const PlanEntry& entry) {
-  return entry.profile_wanted && !entry.frozen && HasDrifted(entry);
+  if (entry.frozen) return false;
+  return entry.samples.empty() || (entry.profile_wanted && HasDrifted(entry));
 }
 
 }  // namespace stowage

@@ -69,9 +69,9 @@ struct Measurements {
 // median peak is over 1% (what allocators round up) more; or two jobs were over the budget.
 Measurements MeasurementsOf(const PlanEntry& entry, const Plan& plan);
 
-// Whether a fresh profile would help: the latest report left some plan that serves drifted, and no
-// profile has been heard since (Learn). So profiles are asked for no oftener than jobs report, and cached
-// answers alone change nothing. O(1) for most entries.
+// Whether a fresh profile would help: no job has measured what the plans were made for; or the latest
+// report left some plan that serves drifted, and no profile has been heard since (Learn). So profiles are
+// asked for no oftener than jobs report, and cached answers alone change nothing. O(1) for most entries.
 bool ProfileWanted(const PlanEntry& entry);
 
 }  // namespace stowage

@@ -1,0 +1,29 @@
+// The points of a frontier as plans of an entry: together they serve every budget that one of them fits.
+#ifndef STOWAGE_SERVER_PLANNING_FRONTIER_PLANS_H_
+#define STOWAGE_SERVER_PLANNING_FRONTIER_PLANS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/cache/plan_entry.h"
+#include "solvers/plan/frontier.h"
+#include "solvers/plan/linked_problem.h"
+
+namespace stowage {
+
+// A plan per point, each accepted by the referee on `linked`. The budget of each ends below the next one's
+// peak: from there that is faster (plan_lookup.h). Errors: those of Frontier::PlanAt and of Referee.
+// O(points x instructions).
+absl::StatusOr<std::vector<StoredPlan>> PlansOfFrontier(const LinkedProblem& linked,
+                                                        const Frontier& frontier,
+                                                        const std::string& solver_version,
+                                                        const std::string& explanation);
+
+// The schedules of plans that were found, as a frontier under the costs of `linked`: what the referee accepts
+// on it, and is faster than what takes less memory. O(plans x instructions).
+Frontier FrontierOfPlans(const LinkedProblem& linked, const std::vector<StoredPlan>& plans);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_PLANNING_FRONTIER_PLANS_H_
