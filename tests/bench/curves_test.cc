@@ -13,7 +13,6 @@
 namespace stowage {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -21,12 +20,6 @@ constexpr Bytes kUnlimited(std::numeric_limits<int64_t>::max());
 
 ConfigurationCurves SmallCurves() {
   return ComputeCurves({"resnet18", 64, 2}, ModelledV100()).value();
-}
-
-TEST(TicksTest, AreRoundAndReachTheTop) {
-  EXPECT_THAT(Ticks(10, 5), ElementsAre(0, 2, 4, 6, 8, 10));
-  EXPECT_THAT(Ticks(0.9, 4), ElementsAre(0, 0.5, 1));
-  EXPECT_THAT(Ticks(123, 6), ElementsAre(0, 50, 100, 150));
 }
 
 TEST(SvgTest, DrawsStepsTicksAndLegend) {

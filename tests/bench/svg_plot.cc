@@ -1,12 +1,12 @@
 #include "tests/bench/svg_plot.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "solvers/drawing/axis_ticks.h"
 
 namespace stowage {
 namespace {
@@ -229,18 +229,6 @@ std::string Legend(const std::vector<Style>& styles) {
 }
 
 }  // namespace
-
-std::vector<double> Ticks(double top, int count) {
-  const double rough = top / count;
-  const double power = std::pow(10, std::floor(std::log10(rough)));
-  double step = 10 * power;
-  for (const double factor : {5.0, 2.0, 1.0}) {
-    if (factor * power >= rough * (1 - 1e-9)) step = factor * power;
-  }
-  std::vector<double> ticks;
-  for (int i = 0; ticks.empty() || ticks.back() < top * (1 - 1e-9); ++i) ticks.push_back(i * step);
-  return ticks;
-}
 
 std::string RenderSvg(const std::string& title, const std::vector<Panel>& panels) {
   const size_t columns = std::min<size_t>(2, std::max<size_t>(1, panels.size()));

@@ -29,10 +29,6 @@ struct Panel {
   double top = 0;  // points above it are left out; 0: no limit
 };
 
-// Round numbers from 0 to the first that is not below `top` (> 0): about `count` of them, each 1, 2
-// or 5 times a power of ten apart.
-std::vector<double> Ticks(double top, int count);
-
 // Two panels side by side per row, both axes from 0. Panels without points are left empty.
 std::string RenderSvg(const std::string& title, const std::vector<Panel>& panels);
 
