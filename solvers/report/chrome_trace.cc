@@ -84,10 +84,11 @@ class TraceWriter {
     const std::string how =
         instant ? "\"s\":\"t\"" : absl::StrCat("\"dur\":", Microseconds(end - start));
     Add(instant ? 'i' : 'X', process,
-        absl::StrCat("\"tid\":", ThreadOf(stream), ",\"ts\":", Microseconds(start), ",", how,
-                     ",\"name\":", JsonQuoted(EventText(event, labels_)), ",\"cat\":\"",
-                     ToString(event.work), "\",\"args\":{\"index\":", index, ",\"instruction\":\"",
-                     ToString(event.instruction), "\"}"));
+        absl::StrCat(
+            "\"tid\":", ThreadOf(stream), ",\"ts\":", Microseconds(start), ",", how, ",\"name\":",
+            JsonQuoted(EventText(event, labels_[static_cast<size_t>(event.instruction.stage)])),
+            ",\"cat\":\"", ToString(event.work), "\",\"args\":{\"index\":", index,
+            ",\"instruction\":\"", ToString(event.instruction), "\"}"));
   }
 
   void AddCounter(int process, Nanos time, const char* name, const std::string& values) {

@@ -43,9 +43,8 @@ std::vector<std::string> StageLabels(const Problem& problem) {
   return labels;
 }
 
-std::string EventText(const TimelineEvent& event, const std::vector<std::string>& labels) {
+std::string EventText(const TimelineEvent& event, const std::string& label) {
   const Instruction& i = event.instruction;
-  const std::string& label = labels[static_cast<size_t>(i.stage)];
   switch (i.op) {
     case Op::kForwardKeepAll:
       return absl::StrCat(ToString(event.work), " ", label, ", saving");

@@ -19,7 +19,7 @@ std::vector<std::string> StageLabels(const Problem& problem);
 
 // "recompute conv1", "offload saved tensors of conv1, part 2", "wait until saved tensors of conv1 are
 // on the host": an event with its stage's label.
-std::string EventText(const TimelineEvent& event, const std::vector<std::string>& labels);
+std::string EventText(const TimelineEvent& event, const std::string& label);
 
 enum class StageRole : uint8_t { kKeep, kRecompute, kOffload, kRecomputeAndOffload };
 // "keep", "recompute", "offload", "recompute and offload".

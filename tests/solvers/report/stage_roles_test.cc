@@ -45,7 +45,9 @@ TEST(StageRoles, EventsReadAsWhatTheyDo) {
   const DrawnPlan plan = testing::SampleDrawn(false);
   const std::vector<std::string> labels = {"input", "first", "second", "third", "loss"};
   std::vector<std::string> texts;
-  for (const TimelineEvent& event : plan.step.events) texts.push_back(EventText(event, labels));
+  for (const TimelineEvent& event : plan.step.events) {
+    texts.push_back(EventText(event, labels[static_cast<size_t>(event.instruction.stage)]));
+  }
   EXPECT_THAT(texts, ElementsAre("forward first", "offload input", "forward second, saving",
                                  "wait for the offload: input", "drop output of first",
                                  "forward third, saving", "forward loss, saving", "backward loss",
