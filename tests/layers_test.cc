@@ -47,7 +47,7 @@ const std::vector<Room>& Rooms() {
        {"solvers/model", "solvers/plan", "solvers/chain", "solvers/graph", "solvers/graph/budget",
         "solvers/joint", "solvers/offload", "solvers"}},
       {"solvers/drawing", {"solvers/model", "solvers/graph"}},
-      {"solvers/report", {"solvers/model", "solvers/plan", "solvers/drawing"}},
+      {"solvers/report", {"solvers/model", "solvers/plan", "solvers/graph", "solvers/drawing"}},
       {"solvers",
        {"solvers/model", "solvers/networks", "solvers/plan", "solvers/chain", "solvers/graph",
         "solvers/graph/budget", "solvers/graph/joint", "solvers/joint", "solvers/offload",

@@ -46,12 +46,6 @@ std::string BudgetText(const Plan& plan) {
                       " that storing everything needs)");
 }
 
-std::string OptimalityText(const Plan& plan) {
-  const Bounds& b = plan.bounds;
-  if (plan.prediction.makespan <= b.lower_bound) return "no schedule of any class is faster";
-  return absl::StrCat(b.proven_optimal ? "proven among " : "not proven among ", b.schedule_class);
-}
-
 std::string TransfersText(const Simulation& p) {
   return absl::StrCat(ToString(p.sent), " to the host, ", ToString(p.fetched), " back, at most ",
                       ToString(p.host_peak), " there; ", ToString(p.idle_time), " of waiting");
@@ -69,6 +63,12 @@ std::string ScheduleText(const Schedule& schedule) {
     first = last + 1;
   }
   return text;
+}
+
+std::string OptimalityText(const Plan& plan) {
+  const Bounds& b = plan.bounds;
+  if (plan.prediction.makespan <= b.lower_bound) return "no schedule of any class is faster";
+  return absl::StrCat(b.proven_optimal ? "proven among " : "not proven among ", b.schedule_class);
 }
 
 std::string PlanText(const Plan& plan) {

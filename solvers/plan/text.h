@@ -15,6 +15,10 @@ std::string ScheduleText(const Schedule& schedule);
 // planned. Without the schedule.
 std::string PlanText(const Plan& plan);
 
+// Of a plan that was found: "no schedule of any class is faster", "proven among ...", "not proven among
+// ...".
+std::string OptimalityText(const Plan& plan);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SOLVERS_PLAN_TEXT_H_
