@@ -1,0 +1,40 @@
+"""Where figures are from: machine, system, compiler, commit."""
+import datetime
+import os
+import pathlib
+import re
+import subprocess
+
+
+def said(*command, cwd=None):
+    try:
+        return subprocess.run(command, cwd=cwd, text=True, capture_output=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def found(pattern, path):
+    try:
+        match = re.search(pattern, pathlib.Path(path).read_text(), re.M)
+    except OSError:
+        match = None
+    return match.group(1).strip() if match else "unknown"
+
+
+def describe(root, build, cpus):
+    compiler = found(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", build / "CMakeCache.txt")
+    commit = said("git", "rev-parse", "--short=12", "HEAD", cwd=root) or "unknown"
+    if said("git", "status", "--porcelain", cwd=root):
+        commit += ", changed"
+    memory = int(found(r"^MemTotal:\s+(\d+)", "/proc/meminfo").replace("unknown", "0")) / 2**20
+    return {
+        "processor": found(r"^model name\s*:\s*(.*)$", "/proc/cpuinfo"),
+        "cores": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()}" + (f", bound to {cpus}" if cpus else ""),
+        "memory": f"{memory:.0f} GiB",
+        "system": found(r'^PRETTY_NAME="(.*)"$', "/etc/os-release") + ", Linux " + os.uname().release,
+        "compiler": said(compiler, "--version").split("\n")[0] or compiler,
+        "build": found(r"^CMAKE_BUILD_TYPE:\w+=(.*)$", build / "CMakeCache.txt"),
+        "commit": commit,
+        "date": datetime.date.today().isoformat(),
+        "load before": " ".join(f"{load:.2f}" for load in os.getloadavg()),
+    }

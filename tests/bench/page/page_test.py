@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""tests/bench/all --quick: each section is on the page with figures, each program of tests/bench has a section, and what has been measured is not
+measured again.
+
+    page_test.py BUILD_DIRECTORY OUT
+"""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from sections import sections  # noqa: E402
+from tables import merged, of_benchmarks  # noqa: E402
+
+
+def check_tables():
+    assert merged(["a 1.5 ms, b2 3", "a 1.7 ms, b2 3", "a 1.6 ms, b2 3"]) == "```text\na 1.6 (1.5 to 1.7) ms, b2 3\n```"
+    assert "differ" in merged(["| a |\n| 1 |", "| a |"])
+    runs = [{"run_name": "x/1", "run_type": "iteration", "cpu_time": time, "time_unit": "ms", "worst": 2} for time in (3, 1, 2)]
+    assert of_benchmarks({"benchmarks": runs}).split("\n")[2] == "| `x/1` | ms | 1 | 2 | 3 | 3 | 2 |"
+    assert of_benchmarks({"benchmarks": []}) == ""
+
+
+def check_programs(out):
+    """Programs of CMakeLists.txt, but for those that other programs start."""
+    programs = set()
+    for listing in HERE.parent.rglob("CMakeLists.txt"):
+        text = listing.read_text()
+        for loop in re.findall(r"foreach\(program ([^)]*)\)", text):
+            programs |= set(loop.split())
+        programs |= set(re.findall(r"stowage_binary\((\w+)", text))
+    assert len(programs) > 15, programs
+    without = programs - {section.command[0] for section in sections(True, out)}
+    assert not without, f"no section in sections.py: {without}"
+
+
+def run(build, out):
+    done = subprocess.run([HERE.parent / "all", "--quick", "--build", build, out], text=True, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr + (out / "figures.md").read_text()[:3000]
+    return done.stdout
+
+
+def main():
+    build, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    check_tables()
+    check_programs(out)
+    shutil.rmtree(out, ignore_errors=True)
+    run(build, out)
+    page = (out / "figures.md").read_text()
+    parts = dict(zip(re.findall(r"^## (.*)$", page, re.M), re.split(r"^## .*$", page, flags=re.M)[1:]))
+    for section in sections(True, out):
+        part = parts.get(section.title, "")
+        if json.loads((out / "sections" / f"{section.name}.json").read_text())["state"] == "skipped":
+            continue
+        figures = [line for line in part.split("\n")[3:] if re.search(r"\d", line)]
+        assert figures, f"{section.title} has no figures:\n{part}"
+    lines = page.split("\n")
+    for number, line in enumerate(lines[:-1]):
+        if re.match(r"\| ?:?---", line):
+            assert lines[number + 1].startswith("|"), f"an empty table: {lines[number - 1]}"
+    for picture in re.findall(r"!\[.*\]\((.*)\)", page):
+        assert (out / picture).read_text().lstrip().startswith("<"), picture
+    assert len(re.findall(r"!\[", page)) >= 3, "pictures are missing"
+    for field in ("processor", "compiler", "commit", "date"):
+        assert re.search(rf"^\| {field} \| (?!unknown)\S", page, re.M), field
+    (out / "sections" / "cluster.json").unlink()
+    assert re.findall(r"^== (\w+)", run(build, out), re.M) == ["cluster"], "measured again"
+    print(len(parts), "sections")
+
+
+main()

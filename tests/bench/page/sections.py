@@ -1,0 +1,91 @@
+"""What the page of figures has: one section per program, or per way to call one."""
+import dataclasses
+import pathlib
+
+
+@dataclasses.dataclass
+class Section:
+    name: str
+    title: str
+    command: list  # the program, and its arguments
+    says: str  # what to know of it
+    kind: str = "text"  # text, benchmark (Google Benchmark), file (a file that it writes)
+    runs: int = 1  # of the whole program; of a benchmark, repetitions
+    limit_s: int = 3600  # for all of them
+    file: str = ""  # with figures, below its folder
+    pictures: tuple = ()  # patterns, below its folder
+    folder: pathlib.Path = None  # its own, for what it writes
+
+
+def sections(quick, out):
+    """For a full page, or a quick one: the same sections, with as little in each as shows that it runs."""
+
+    def pick(full, little):
+        return little if quick else full
+
+    def made(name, title, program, full, little, says, runs=1, **more):
+        folder = out / name
+        arguments = [str(word).replace("FOLDER", str(folder)) for word in pick(full, little)]
+        return Section(name, title, [program] + arguments, says, runs=pick(runs, min(runs, 2)), folder=folder,
+                       limit_s=pick(more.pop("limit_s", 3600), 120), **more)
+
+    def benchmark(name, title, program, full, little, says):
+        return made(name, title, program, full, little + ["--benchmark_min_time=0.01"], says, runs=5, kind="benchmark")
+
+    return [
+        made("chains", "Chains: throughput over checkpoint_sequential", "chain_curves", ["--out=FOLDER"],
+             ["--out=FOLDER", "--networks=resnet18", "--images=224", "--batches=8"],
+             "Time against memory of every strategy on the reference networks. Bytes are exact, times modelled. Beaumont et al. 2019 "
+             "measured +17.2% for the optimal persistent schedule over its best run, on average.",
+             kind="file", file="summary.txt", pictures=("resnet50_224.svg", "resnet18_224.svg", "densenet121_224.svg"), limit_s=7200),
+        benchmark("frontiers", "Frontiers against a table for each budget", "frontier_quality", ["--benchmark_filter=budgets:200"],
+                  ["--benchmark_filter=resnet101/budgets:20/"],
+                  "All budgets at once; `worst` and `mean` are makespans over those of 8,000 slots for each of 200 budgets."),
+        benchmark("table", "The table against the plain recurrence", "persistent_table_bench", [], ["--benchmark_filter=/20/50"],
+                  "339 random stages and others; per cent are of store-all's peak."),
+        made("checkpoints", "Checkpoints of the networks of Feng and Huang 2018", "checkpoint_tables", ["FOLDER"], ["FOLDER"],
+             "Columns of R and FS are those papers' (`paper_tables.h` cites them), all others ours. Times are medians of five.",
+             pictures=("checkpoint_growth.svg", "resnet50_division_tree_graph.svg")),
+        benchmark("division_tree", "The division tree", "graph_solver_bench", [], ["--benchmark_filter=/alexnet|/1000$"],
+                  "CPU time of the tree and its solver. Feng and Huang 2018 print 0.097 s for AlexNet, 0.91 s for ResNet-50, 35 s for "
+                  "DenseNet-121 and 39 s for NASNet-A, of their solver on their machine."),
+        made("graphs", "Time within a budget on graphs", "graph_budgets", ["FOLDER"], ["FOLDER", "vgg11"],
+             "Exact bytes, modelled times; the lower bound is proven.", runs=3, limit_s=7200),
+        made("placements", "Placements: how far a plan's blocks reach", "placement_extents", ["FOLDER"], ["FOLDER", "alexnet"],
+             "Extent of the region over the referee's peak.", limit_s=14400),
+        made("offloading", "Recomputing, offloading and both", "offload_curves", ["FOLDER"], ["FOLDER", "resnet18"],
+             "Beaumont et al. 2020 claim 1.2 times the bound at most for all points of DynProg; Beaumont et al. 2021 four to six times less "
+             "memory for recomputing and offloading together.", kind="file", file="summary.md",
+             pictures=("resnet50_224.svg", "resnet18_224.svg", "balance.svg"), limit_s=7200),
+        benchmark("strategies", "Strategies of offloading", "offload_bench",
+                  ["--benchmark_filter=Greedy|DynProg500|Vdnn|Tflms|AutoSwap"], ["--benchmark_filter=Greedy/100/50"],
+                  "CPU time of one solve, and makespan over the lower bound."),
+        made("hits", "The service: cached plans", "service_load", [], ["--rounds=1", "--calls=50", "--burst_seconds=0.1"],
+             "Against a bare unary echo of the same sizes, in turns; medians of the rounds.", runs=3),
+        made("herd", "The service: all at once for one plan", "service_load", ["--scenario=herd"], ["--scenario=herd", "--callers=200"],
+             "One solve answers all of them.", runs=5),
+        made("mixed", "The service: a long mixed load", "service_load", ["--scenario=mixed"],
+             ["--scenario=mixed", "--seconds=5", "--filling=20"], "Fails for a wrong answer, a late one, or memory that grows."),
+        made("drain", "The service: a drain under load", "service_load", ["--scenario=drain"], ["--scenario=drain"],
+             "Code 0 was answered, 14 refused; nothing that was accepted is lost."),
+        benchmark("file_store", "The store in a file", "plan_store_bench", [], ["--benchmark_filter=/50/1/0"],
+                  "A random chain: stages, plans, samples of costs."),
+        benchmark("redis_store", "The store in a Redis", "redis_store_bench", [], ["--benchmark_filter=/50/"],
+                  "Of this machine; skipped where there is no redis-server."),
+        made("cluster", "A cluster's days on paper", "cluster_days", [], [], "Assumptions: `day_model.h`. Nothing is measured."),
+        made("agent", "What the agent costs", "agent_times", [], ["resnet18", 32, 2, 1, "100%"],
+             "Time outside the schedule in each step, and time to the first planned step.", runs=3),
+        made("equality", "Training by plans equals plain training", "train_equality", [],
+             ["--networks=vgg11", "--forms=chain", "--types=float32"],
+             "`equal`: plans whose loss, gradients, buffers and random state are plain training's bit for bit.", limit_s=14400),
+        made("steps", "Steps against their prediction", "step_times", [],
+             ["--networks=resnet18", "--image=32", "--batch=1", "--rounds=1"],
+             "Medians and quartiles over rounds in which plain steps, planned ones and profiles take turns.", limit_s=7200),
+        made("throughput", "Throughput over checkpoint_sequential, measured", "throughput_gain", [],
+             ["--configurations=resnet18:32:1", "--rounds=1", "--screenings=1"],
+             "Medians and quartiles over rounds. Beaumont et al. 2019 measured +17.2% on a V100.", limit_s=14400),
+        made("memory", "Memory that checkpoints save, measured", "memory_cut", ["--rounds=3"], ["--rows=resnet18", "--shrink=256"],
+             "Columns of F and R are those papers'. The largest batches need 9 GB.", limit_s=14400),
+        made("arena", "Steps served from one region", "arena_steps", [], ["resnet18"],
+             "Medians and quartiles of pairs of steps, one of each kind, in turns.", limit_s=7200),
+    ]
