@@ -46,9 +46,21 @@ def check_code(root):
     assert shown >= 7, shown
 
 
+def check_names(root):
+    """Nothing that a job can say to its agent, or hears from it, is missing from the page on training."""
+    page = (root / "client/agent/training.md").read_text()
+    options = re.search(r"^struct AgentOptions \{(.*?)^\};", (root / "client/agent/agent_options.h").read_text(), re.M | re.S).group(1)
+    names = re.findall(r"^  [\w:<>()* ]+ \*?(\w+)(?:;| = |\{)", options, re.M)
+    names += re.findall(r"^struct (\w+Event) \{", (root / "client/agent/agent_event.h").read_text(), re.M)
+    assert len(names) > 35, names
+    missing = [name for name in names if not re.search(rf"\b{name}\b", page)]
+    assert not missing, f"client/agent/training.md does not name {', '.join(missing)}"
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     check_code(root)
+    check_names(root)
     looked_at, wrong = 0, []
     for page in pages(root):
         for link in links(page.read_text()):
