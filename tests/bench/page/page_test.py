@@ -13,7 +13,8 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from sections import sections  # noqa: E402
+from measure import Measured  # noqa: E402
+from sections import Section, sections  # noqa: E402
 from tables import merged, of_benchmarks  # noqa: E402
 
 
@@ -23,6 +24,32 @@ def check_tables():
     runs = [{"run_name": "x/1", "run_type": "iteration", "cpu_time": time, "time_unit": "ms", "worst": 2} for time in (3, 1, 2)]
     assert of_benchmarks({"benchmarks": runs}).split("\n")[2] == "| `x/1` | ms | 1 | 2 | 3 | 3 | 2 |"
     assert of_benchmarks({"benchmarks": []}) == ""
+
+
+def check_states(out):
+    """What becomes of programs that do not do well, and that a measured one is not measured again."""
+    programs = out / "programs"
+    programs.mkdir(parents=True)
+    scripts = {"good": "echo 1.5 ms", "slow": "sleep 60 & echo 1; wait", "bad": "echo why >&2; exit 3", "silent": "true", "unable": "exit 77"}
+    for name, script in scripts.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+
+    def measured(name, commit="a"):
+        section = Section(name, name, [name], "", runs=2, limit_s=1, folder=out / name)
+        result = Measured(section, commit, out)
+        kept = result.done
+        if not kept:
+            result.measure(programs, "")
+        return result.state, kept, result.markdown
+
+    assert measured("good") == ("done", False, "```text\n1.5 ms\n```") and measured("good")[1]
+    assert not measured("good", commit="b")[1], "of another commit"
+    assert measured("slow")[0] == "cut off" and not measured("slow")[1]
+    state, _, said = measured("bad")
+    assert state == "failed" and "exit code 3" in said and "why" in said, said
+    assert measured("silent")[0] == "empty" and measured("nobody")[0] == "missing"
+    assert measured("unable")[0] == "skipped" and measured("unable")[1]
 
 
 def check_programs(out):
@@ -48,6 +75,8 @@ def main():
     build, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     check_tables()
     check_programs(out)
+    shutil.rmtree(out, ignore_errors=True)
+    check_states(out)
     shutil.rmtree(out, ignore_errors=True)
     run(build, out)
     page = (out / "figures.md").read_text()
