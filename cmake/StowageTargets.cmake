@@ -79,6 +79,21 @@ function(stowage_test name)
   _stowage_record(${name} ${arg_DEPS})
 endfunction()
 
+# stowage_python_test(name PYTHON interpreter SCRIPT x.py SOURCES a.cc DEPS direct ...): the sources as a shared library
+# of the precompiled torch header, and one ctest entry, the script with that library.
+function(stowage_python_test name)
+  cmake_parse_arguments(arg "" "PYTHON;SCRIPT" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} MODULE ${arg_SOURCES})
+  _stowage_program(${name})
+  target_link_libraries(${name} PRIVATE ${arg_DEPS})
+  # One more definition than the precompiled header was made with, and the compiler does not take it.
+  set_target_properties(${name} PROPERTIES DEFINE_SYMBOL "")
+  target_precompile_headers(${name} REUSE_FROM stowage_torch_pch)
+  add_test(NAME ${name} COMMAND ${arg_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT} $<TARGET_FILE:${name}>)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 120)
+  _stowage_record(${name} ${arg_DEPS})
+endfunction()
+
 function(stowage_write_link_graph)
   get_property(graph GLOBAL PROPERTY STOWAGE_LINK_GRAPH)
   file(WRITE ${PROJECT_BINARY_DIR}/link_graph.txt "${graph}")

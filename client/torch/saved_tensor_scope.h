@@ -49,7 +49,8 @@ class SavedTensorScope {
 
 // What of the graph that `forward` makes can go to host memory, as OwnedByGraph. `forward` returns its
 // output, or nothing if that has no memory of its own. Throws ImmovableError where the graph holds
-// more than output and saved tensors, and where saved-tensor hooks are forbidden (Python's
+// more than output and saved tensors, by the device's meter, which takes what other threads allocate
+// meanwhile for the graph's, and where saved-tensor hooks are forbidden (Python's
 // disable_saved_tensors_hooks).
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
                                      const std::function<at::Tensor()>& forward);
