@@ -49,6 +49,7 @@ v1::PlanOptions ToProto(const KeyOptions& options);
 std::string ToJson(const v1::Profile& message);
 absl::StatusOr<v1::Profile> ProfileFromJson(const std::string& json);
 std::string ToJson(const v1::Plan& message);
+absl::StatusOr<v1::Plan> PlanFromJson(const std::string& json);
 
 }  // namespace stowage
 

@@ -17,6 +17,16 @@ std::string Print(const google::protobuf::Message& message) {
   return json;
 }
 
+template <class Message>
+absl::StatusOr<Message> Read(const std::string& json) {
+  Message message;
+  const auto status = google::protobuf::util::JsonStringToMessage(json, &message);
+  if (status.ok()) return message;
+  const std::string words(status.message().data(), status.message().size());
+  return absl::InvalidArgumentError(absl::StrCat(
+      "not the JSON mapping of ", message.GetDescriptor()->full_name(), ": ", ToValidUtf8(words)));
+}
+
 }  // namespace
 
 std::string ToJson(const v1::Profile& message) { return Print(message); }
@@ -24,12 +34,9 @@ std::string ToJson(const v1::Profile& message) { return Print(message); }
 std::string ToJson(const v1::Plan& message) { return Print(message); }
 
 absl::StatusOr<v1::Profile> ProfileFromJson(const std::string& json) {
-  v1::Profile profile;
-  const auto status = google::protobuf::util::JsonStringToMessage(json, &profile);
-  if (status.ok()) return profile;
-  const std::string words(status.message().data(), status.message().size());
-  return absl::InvalidArgumentError(absl::StrCat(
-      "not the JSON mapping of ", profile.GetDescriptor()->full_name(), ": ", ToValidUtf8(words)));
+  return Read<v1::Profile>(json);
 }
+
+absl::StatusOr<v1::Plan> PlanFromJson(const std::string& json) { return Read<v1::Plan>(json); }
 
 }  // namespace stowage
