@@ -75,7 +75,8 @@ const std::vector<Room>& Rooms() {
        {"client/torch", "client/rpc", "solvers", "solvers/model", "solvers/plan", "<torch>"}},
       {"client/cli",
        {"client/agent", "client/models", "client/torch", "client/rpc", "proto", "proto/codec",
-        "solvers", "solvers/base", "solvers/model", "solvers/networks", "solvers/plan", "<torch>"}},
+        "solvers", "solvers/base", "solvers/model", "solvers/networks", "solvers/plan",
+        "solvers/report", "<torch>"}},
   };
   return *kRooms;
 }

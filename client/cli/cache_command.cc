@@ -22,8 +22,6 @@
 #include "solvers/model/field_error.h"
 #include "solvers/plan/text.h"
 
-ABSL_FLAG(std::string, key, "",
-          "key of a cached plan: hexadecimal, as many digits as tell it apart");
 ABSL_FLAG(std::string, action, "pin",
           "what to do with a revision: pin, unpin, rollback or promote; with all of a key: freeze "
           "or unfreeze");
@@ -216,6 +214,7 @@ Command CacheCommand() {
              {"key", "action", "budget", "revision", "timeout"}, Pin),
       Action("rm", "delete all that is kept under a key", {"key", "timeout"}, Remove),
   };
+  command.commands.front().examples = {"cache ls --server=localhost:7070"};
   return command;
 }
 

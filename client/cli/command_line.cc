@@ -2,18 +2,20 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <iostream>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/completion.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/help_text.h"
 #include "solvers/base/flag_parser.h"
 
 namespace stowage {
 namespace {
+
+using Arguments = std::vector<std::string>;
 
 bool IsMissing(const Command& command) { return command.missing[0] != '\0'; }
 
@@ -21,47 +23,10 @@ bool AsksForHelp(const std::string& argument) {
   return argument == "--help" || argument == "-h" || argument == "help";
 }
 
-void PrintCommands(const std::vector<Command>& commands, std::ostream& out) {
-  for (const Command& command : commands) {
-    out << "  " << command.name << std::string(10 - std::strlen(command.name), ' ')
-        << command.summary;
-    if (IsMissing(command)) out << " (not in this build)";
-    out << "\n";
-  }
-}
-
-void PrintHelp(const std::vector<Command>& commands, std::ostream& out) {
-  out << "usage: stowage COMMAND [--flag=value ...]\n\n"
-         "Fits the training of deep networks into a memory budget.\n\n";
-  PrintCommands(commands, out);
-  out << "\n`stowage COMMAND --help` lists the flags of a command.\n"
-         "Exit codes: 0 ok, 2 usage or bad input, 3 infeasible, 4 deadline, 5 unavailable, 1 "
-         "anything else.\n";
-}
-
-void PrintGroup(const Command& group, std::ostream& out) {
-  out << "usage: stowage " << group.name << " ACTION [--flag=value ...]\n\n"
-      << group.summary << "\n\n";
-  PrintCommands(group.commands, out);
-  out << "\n`stowage " << group.name << " ACTION --help` lists the flags of an action.\n";
-}
-
-// `words` are those of the command, "cache ls".
-void PrintHelp(const std::string& words, const Command& command) {
-  std::cout << "usage: stowage " << words;
-  for (const std::string& operand : command.operands) {
-    std::cout << " [" << absl::AsciiStrToUpper(operand) << "]";
-  }
-  std::cout << " [--flag=value ...]\n\n" << command.summary << "\n\n" << FlagHelp(command.flags);
-  if (!command.examples.empty()) std::cout << "\nExamples:\n";
-  for (const std::string& example : command.examples) {
-    std::cout << "  stowage " << example << "\n";
-  }
-}
+Arguments After(const Arguments& arguments) { return {arguments.begin() + 1, arguments.end()}; }
 
 // The same arguments, all of them flags: those before the first flag are the operands.
-std::vector<std::string> WithOperandsAsFlags(const Command& command,
-                                             std::vector<std::string> arguments) {
+Arguments WithOperandsAsFlags(const Command& command, Arguments arguments) {
   for (size_t i = 0; i < std::min(arguments.size(), command.operands.size()); ++i) {
     if (absl::StartsWith(arguments[i], "-")) break;
     arguments[i] = absl::StrCat("--", command.operands[i], "=", arguments[i]);
@@ -69,12 +34,12 @@ std::vector<std::string> WithOperandsAsFlags(const Command& command,
   return arguments;
 }
 
-int RunCommand(const std::string& words, const Command& command,
-               const std::vector<std::string>& arguments) {
+int RunCommand(const std::string& words, const Command& command, const Arguments& arguments) {
   if (IsMissing(command)) {
     std::cerr << "stowage " << words << ": " << command.missing << "\n";
     return kExitUsage;
   }
+  for (const FlagValue& value : command.defaults) SetFlag(value, value.name).IgnoreError();
   const absl::StatusOr<bool> help =
       ParseFlags(WithOperandsAsFlags(command, arguments), command.flags);
   if (!help.ok()) {
@@ -82,7 +47,7 @@ int RunCommand(const std::string& words, const Command& command,
     return kExitUsage;
   }
   if (!*help) return command.run();
-  PrintHelp(words, command);
+  std::cout << CommandHelp(words, command);
   return kExitOk;
 }
 
@@ -93,39 +58,62 @@ const Command* Find(const std::vector<Command>& commands, const std::string& nam
   return nullptr;
 }
 
-int RunGroup(const Command& group, const std::vector<std::string>& arguments) {
+int Unknown(const std::string& what, const std::string& name, const std::string& words) {
+  std::cerr << "stowage" << words << ": unknown " << what << " " << name << " (see stowage" << words
+            << " --help)\n";
+  return kExitUsage;
+}
+
+int RunGroup(const Command& group, const Arguments& arguments) {
   if (arguments.empty() || AsksForHelp(arguments[0])) {
-    PrintGroup(group, arguments.empty() ? std::cerr : std::cout);
+    (arguments.empty() ? std::cerr : std::cout) << GroupHelp(group);
     return arguments.empty() ? kExitUsage : kExitOk;
   }
   if (const Command* action = Find(group.commands, arguments[0])) {
-    return RunCommand(absl::StrCat(group.name, " ", action->name), *action,
-                      {arguments.begin() + 1, arguments.end()});
+    return RunCommand(absl::StrCat(group.name, " ", action->name), *action, After(arguments));
   }
-  std::cerr << "stowage " << group.name << ": unknown action " << arguments[0] << " (see stowage "
-            << group.name << " --help)\n";
-  return kExitUsage;
+  return Unknown("action", arguments[0], absl::StrCat(" ", group.name));
+}
+
+// `stowage help [COMMAND [ACTION]]`, `stowage help --man`.
+int Help(const std::vector<Command>& commands, const Arguments& arguments) {
+  if (arguments.empty() || arguments[0] == "--man") {
+    std::cout << (arguments.empty() ? ProgramHelp(commands) : ManPage(commands));
+    return kExitOk;
+  }
+  const Command* command = Find(commands, arguments[0]);
+  if (command == nullptr) return Unknown("command", arguments[0], "");
+  std::string words = command->name;
+  if (!command->commands.empty() && arguments.size() > 1) {
+    command = Find(command->commands, arguments[1]);
+    if (command == nullptr) return Unknown("action", arguments[1], " " + words);
+    absl::StrAppend(&words, " ", command->name);
+  }
+  std::cout << (command->commands.empty() ? CommandHelp(words, *command) : GroupHelp(*command));
+  return kExitOk;
+}
+
+int Completion(const std::vector<Command>& commands, const Arguments& arguments) {
+  const absl::StatusOr<std::string> script =
+      CompletionScript(commands, arguments.empty() ? "" : arguments[0]);
+  if (!script.ok()) return Fail(script.status());
+  std::cout << *script;
+  return kExitOk;
 }
 
 }  // namespace
 
-int RunCommandLine(const std::vector<Command>& commands,
-                   const std::vector<std::string>& arguments) {
+int RunCommandLine(const std::vector<Command>& commands, const Arguments& arguments) {
   if (arguments.empty()) {
-    PrintHelp(commands, std::cerr);
+    std::cerr << ProgramHelp(commands);
     return kExitUsage;
   }
-  if (AsksForHelp(arguments[0])) {
-    PrintHelp(commands, std::cout);
-    return kExitOk;
-  }
-  if (const Command* command = Find(commands, arguments[0])) {
-    const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
-    return command->commands.empty() ? RunCommand(command->name, *command, rest)
-                                     : RunGroup(*command, rest);
-  }
-  std::cerr << "stowage: unknown command " << arguments[0] << " (see stowage --help)\n";
-  return kExitUsage;
+  if (AsksForHelp(arguments[0])) return Help(commands, After(arguments));
+  if (arguments[0] == "completion") return Completion(commands, After(arguments));
+  const Command* command = Find(commands, arguments[0]);
+  if (command == nullptr) return Unknown("command", arguments[0], "");
+  return command->commands.empty() ? RunCommand(command->name, *command, After(arguments))
+                                   : RunGroup(*command, After(arguments));
 }
 
 }  // namespace stowage

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "solvers/base/flag_parser.h"
+
 namespace stowage {
 
 struct Command {
@@ -20,10 +22,15 @@ struct Command {
   std::vector<std::string> operands = {};
   // Of a group, `stowage cache ls`, which has nothing else but name and summary; a group in a group is not read.
   std::vector<Command> commands = {};
+  // Of flags that have another default here.
+  std::vector<FlagValue> defaults = {};
 };
 
 Command ProfileCommand();
 Command PlanCommand();
+Command FrontierCommand();
+Command ExplainCommand();
+Command CompareCommand();
 Command RunCommand();
 Command VerifyCommand();
 Command SolversCommand();

@@ -2,6 +2,8 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/listing.h"
+#include "client/cli/plan_flags.h"
 #include "client/cli/say.h"
 #include "client/rpc/doctor.h"
 #include "client/rpc/server_flags.h"
@@ -9,21 +11,49 @@
 namespace stowage {
 namespace {
 
+const char* NameOf(Finding::Kind kind) {
+  switch (kind) {
+    case Finding::Kind::kGood:
+      return "good";
+    case Finding::Kind::kNote:
+      return "note";
+    case Finding::Kind::kWrong:
+      return "wrong";
+  }
+  return "?";
+}
+
+Listing List(const Diagnosis& diagnosis) {
+  Listing listing({{"kind", "", "kind"}, {"what", "", "what"}, {"remedy", "", "remedy"}});
+  for (const Finding& finding : diagnosis.findings) {
+    listing.AddRow({Listing::Text(NameOf(finding.kind)), Listing::Text(finding.what),
+                    Listing::Text(finding.remedy)});
+  }
+  return listing;
+}
+
 int Run() {
+  const absl::StatusOr<Format> format =
+      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  if (!format.ok()) return Fail(format.status());
   const GrpcOptions server = ServerFromFlags();
   if (server.address.empty()) {
     Say("nothing to look at: --server is empty, plans are made in this process");
     return kExitUsage;
   }
   const Diagnosis diagnosis = Diagnose(server);
-  std::cout << DiagnosisText(diagnosis);
+  std::cout << (*format == Format::kText ? DiagnosisText(diagnosis) : List(diagnosis).As(*format));
   return diagnosis.healthy() ? kExitOk : kExitFailure;
 }
 
 }  // namespace
 
 Command DoctorCommand() {
-  return {"doctor", "find out why a server cannot be used", WithServerFlags({}), Run};
+  return {"doctor",
+          "find out why a server cannot be used",
+          WithServerFlags({"format"}),
+          Run,
+          {"doctor --server=localhost:7070"}};
 }
 
 }  // namespace stowage

@@ -4,6 +4,20 @@
 
 namespace stowage {
 
+const std::vector<ExitCodeMeaning>& ExitCodeMeanings() {
+  static const auto* const kMeanings = new std::vector<ExitCodeMeaning>{
+      {kExitOk, "done"},
+      {kExitFailure,
+       "anything not listed, such as a difference that verify finds, or a server that is ill"},
+      {kExitUsage, "wrong usage, or input that is not valid"},
+      {kExitInfeasible, "infeasible: nothing fits the budget, or nothing was found that does"},
+      {kExitDeadline, "the time was up (--timeout)"},
+      {kExitUnavailable,
+       "unavailable: the server is away, and nothing else could answer (--no_local)"},
+  };
+  return *kMeanings;
+}
+
 ExitCode ExitCodeOf(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:

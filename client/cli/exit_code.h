@@ -2,6 +2,8 @@
 #ifndef STOWAGE_CLIENT_CLI_EXIT_CODE_H_
 #define STOWAGE_CLIENT_CLI_EXIT_CODE_H_
 
+#include <vector>
+
 #include "absl/status/status.h"
 #include "solvers/plan/plan.h"
 
@@ -15,6 +17,13 @@ enum ExitCode : int {
   kExitDeadline = 4,     // out of time
   kExitUnavailable = 5,  // the server is away and nothing else could answer
 };
+
+struct ExitCodeMeaning {
+  ExitCode code;
+  const char* meaning;
+};
+// For people, in order.
+const std::vector<ExitCodeMeaning>& ExitCodeMeanings();
 
 ExitCode ExitCodeOf(const absl::Status& status);
 ExitCode ExitCodeOf(PlanStatus status);

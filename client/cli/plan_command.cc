@@ -1,59 +1,76 @@
 #include <iostream>
+#include <string>
+#include <variant>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/listing.h"
 #include "client/cli/plan_flags.h"
-#include "client/cli/profile_file.h"
-#include "client/cli/say.h"
-#include "client/rpc/connect.h"
-#include "client/rpc/job_name.h"
-#include "client/rpc/server_flags.h"
+#include "client/cli/question.h"
 #include "proto/codec/codec.h"
 #include "solvers/plan/text.h"
-#include "solvers/planner.h"
 
 namespace stowage {
 namespace {
 
-absl::StatusOr<PlanReply> Ask() {
-  absl::StatusOr<Profile> profile = ProfileFromFlag();
-  if (!profile.ok()) return profile.status();
-  absl::StatusOr<Budget> budget = ParseBudget(absl::GetFlag(FLAGS_budget));
-  if (!budget.ok()) return budget.status();
-  absl::StatusOr<CallOptions> call = CallOptionsFromFlags();
-  if (!call.ok()) return call.status();
-  KeyOptions key;
-  key.solver = absl::GetFlag(FLAGS_solver);
-  key.slots = absl::GetFlag(FLAGS_slots);
-  key.recompute_only = absl::GetFlag(FLAGS_recompute_only);
-  call->job = JobName();
+std::string NameOf(const Problem& problem, int stage) {
+  if (const Graph* graph = std::get_if<Graph>(&problem)) return graph->vertex(stage - 1).name;
+  return stage == 0 ? "input" : std::get<Chain>(problem).stage(stage).name;
+}
 
-  const StopToken stop(call->deadline);
-  PlanOptions options;
-  options.solver = key.solver;
-  options.solve.slots = key.slots;
-  options.solve.stop = &stop;
-  options.recompute_only = key.recompute_only;
-  const absl::StatusOr<Bytes> bytes = ResolveBudget(*profile, *budget, options);
-  if (!bytes.ok()) return bytes.status();
-  // Connections return nothing that the referee has not accepted here.
-  return Connect(ServerFromFlags(), Say)->ComputePlan(*profile, *bytes, key, *call);
+// One row per instruction.
+Listing ScheduleOf(const Plan& plan, const Problem& problem) {
+  Listing listing({{"op", "", "op"},
+                   {"stage", "", "stage"},
+                   {"name", "", "name"},
+                   {"tensor", "", "tensor"},
+                   {"part", "", "part"},
+                   {"stream", "", "stream"}});
+  for (const Instruction& i : plan.schedule) {
+    const bool moves = IsTransfer(i.op) || i.op == Op::kDiscard || i.op == Op::kReduce;
+    const char* tensor = i.tensor == TensorKind::kSaved ? "saved" : "activation";
+    listing.AddRow({Listing::Text(ToString(i.op)), Listing::Integer(i.stage),
+                    Listing::Text(NameOf(problem, i.stage)), Listing::Text(moves ? tensor : ""),
+                    Listing::Integer(i.part), Listing::Text(ToString(i.stream))});
+  }
+  return listing;
+}
+
+std::string TextOf(const PlanReply& reply) {
+  std::string text =
+      absl::StrCat(PlanText(reply.plan), "  source         ", ToString(reply.source), "\n");
+  if (reply.plan.status != PlanStatus::kFound) return text;
+  return absl::StrCat(text, "  schedule\n", ScheduleText(reply.plan.schedule));
+}
+
+absl::StatusOr<PlanReply> Ask(const Question& question) {
+  const absl::StatusOr<Budget> budget = ParseBudget(absl::GetFlag(FLAGS_budget));
+  if (!budget.ok()) return budget.status();
+  const auto connection = ConnectionFromFlags();
+  if (!connection.ok()) return connection.status();
+  return AskForPlan(connection->get(), question, *budget, ToString(*budget));
 }
 
 int Run() {
-  const absl::StatusOr<Format> format = FormatFromFlag({Format::kText, Format::kJson});
+  const absl::StatusOr<Format> format =
+      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
   if (!format.ok()) return Fail(format.status());
-  const absl::StatusOr<PlanReply> reply = Ask();
+  const absl::StatusOr<Question> question = QuestionFromFlags();
+  if (!question.ok()) return Fail(question.status());
+  const absl::StatusOr<PlanReply> reply = Ask(*question);
   if (!reply.ok()) return Fail(reply.status());
-  if (*format == Format::kJson) {
-    std::cout << ToJson(ToProto(reply->plan));
-  } else {
-    std::cout << PlanText(reply->plan) << "  source         " << ToString(reply->source) << "\n";
-    if (reply->plan.status == PlanStatus::kFound) {
-      std::cout << "  schedule\n" << ScheduleText(reply->plan.schedule);
-    }
+  switch (*format) {
+    case Format::kText:
+      std::cout << TextOf(*reply);
+      break;
+    case Format::kJson:
+      std::cout << ToJson(ToProto(reply->plan));
+      break;
+    case Format::kCsv:
+      std::cout << ScheduleOf(reply->plan, question->profile.problem).Csv();
+      break;
   }
   return ExitCodeOf(reply->plan.status);
 }
@@ -61,10 +78,14 @@ int Run() {
 }  // namespace
 
 Command PlanCommand() {
-  return {"plan", "plan a profile within a budget, with a server or in this process",
-          WithServerFlags(
-              {"profile", "budget", "solver", "slots", "recompute_only", "timeout", "format"}),
-          Run};
+  return {"plan",
+          "plan a profile within a budget, with a server or in this process",
+          WithQuestionFlags({"profile", "budget", "solver"}),
+          Run,
+          {"plan --profile=p.json --budget=80%",
+           "plan --profile=p.json --budget=80% --format=json > plan.json",
+           "plan --profile=p.json --budget=least --format=json > tight.json",
+           "plan --profile=p.json --budget=80% --server=localhost:7070"}};
 }
 
 }  // namespace stowage

@@ -16,6 +16,8 @@ ABSL_FLAG(std::string, budget, "",
           "memory for activations: bytes (\"8GiB\"), a share of what storing everything needs "
           "(\"60%\"), or \"least\"");
 ABSL_FLAG(std::string, budgets, "80%,60%,40%,least", "budgets like --budget, separated by commas");
+ABSL_FLAG(std::string, key, "",
+          "key of a cached plan: hexadecimal, as many digits as tell it apart");
 ABSL_FLAG(std::string, solver, "", "solver, see `stowage solvers`; empty lets the planner choose");
 ABSL_FLAG(int64_t, slots, 0, "slots of the solver's table; 0 lets the solver choose");
 ABSL_FLAG(bool, recompute_only, false,

@@ -16,6 +16,7 @@
 ABSL_DECLARE_FLAG(std::string, profile);
 ABSL_DECLARE_FLAG(std::string, budget);
 ABSL_DECLARE_FLAG(std::string, budgets);
+ABSL_DECLARE_FLAG(std::string, key);
 ABSL_DECLARE_FLAG(std::string, solver);
 ABSL_DECLARE_FLAG(int64_t, slots);
 ABSL_DECLARE_FLAG(bool, recompute_only);

@@ -60,7 +60,9 @@ Command ProfileCommand() {
           "measure what every stage of a network costs in time and bytes",
           {"model", "graph", "batch", "image_size", "classes", "seed", "threads", "repeats",
            "calibrate", "out"},
-          Run};
+          Run,
+          {"profile --model=resnet18 --image_size=64 --out=p.json",
+           "profile --model=resnet18 --image_size=64 --graph > graph.json"}};
 }
 
 }  // namespace stowage

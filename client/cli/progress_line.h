@@ -15,17 +15,21 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Of 0 to 1; writes when that makes another percentage.
-  void Show(double share);
+  // Of 0 to 1, and what else is known; writes when that makes another line. It is cut at 79 characters: one
+  // that runs into the next cannot be written over.
+  void Show(double share, const std::string& more = "");
 
  private:
   std::ostream* const out_;
   const std::string what_;
-  int percent_ = -1;
+  std::string shown_;
 };
 
 // Standard error if that is a terminal, null if not.
 std::ostream* TerminalOrNull();
+
+// Whether standard output is one: what is there is for a person then.
+bool OutputIsTerminal();
 
 }  // namespace stowage
 

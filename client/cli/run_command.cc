@@ -193,10 +193,12 @@ int Run() {
 }  // namespace
 
 Command RunCommand() {
-  return {"run", "train a network without a budget and within budgets, and compare",
+  return {"run",
+          "train a network without a budget and within budgets, and compare",
           WithServerFlags({"model", "batch", "image_size", "classes", "seed", "threads", "repeats",
                            "profile", "steps", "budgets", "solver", "slots", "timeout"}),
-          Run};
+          Run,
+          {"run --model=resnet18 --image_size=64 --budgets=80%,least"}};
 }
 
 }  // namespace stowage

@@ -89,11 +89,14 @@ int Run() {
 }  // namespace
 
 Command VerifyCommand() {
-  return {"verify", "prove that training by plans is plain training, bit for bit",
+  return {"verify",
+          "prove that training by plans is plain training, bit for bit",
           WithServerFlags({"model", "graph", "batch", "image_size", "classes", "seed", "threads",
                            "repeats", "profile", "steps", "budgets", "solver", "slots", "link",
                            "timeout", "format", "arena"}),
-          Run};
+          Run,
+          {"verify --model=resnet18 --image_size=64 --budgets=80%,least",
+           "verify --model=resnet18 --image_size=64 --graph --budgets=95% --format=json"}};
 }
 
 }  // namespace stowage

@@ -58,11 +58,16 @@ absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
   return line->help;
 }
 
-std::string FlagHelp(const std::vector<std::string>& names) {
+std::string FlagHelp(const std::vector<std::string>& names,
+                     const std::vector<FlagValue>& defaults) {
   std::string help;
   for (const std::string& name : names) {
     const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    absl::StrAppend(&help, "  --", name, "=", flag->DefaultValue(), "\n      ", flag->Help(), "\n");
+    std::string value = flag->DefaultValue();
+    for (const FlagValue& own : defaults) {
+      if (own.name == name) value = own.value;
+    }
+    absl::StrAppend(&help, "  --", name, "=", value, "\n      ", flag->Help(), "\n");
   }
   return help;
 }

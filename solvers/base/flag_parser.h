@@ -36,8 +36,9 @@ absl::Status SetFlag(const FlagValue& flag, const std::string& origin);
 absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
                                 const std::vector<std::string>& names);
 
-// What --help prints: one paragraph per flag, with its default.
-std::string FlagHelp(const std::vector<std::string>& names);
+// What --help prints: one paragraph per flag, with its default, or what `defaults` says instead.
+std::string FlagHelp(const std::vector<std::string>& names,
+                     const std::vector<FlagValue>& defaults = {});
 
 }  // namespace stowage
 

@@ -14,6 +14,12 @@ struct Result {
 // `arguments` go through the shell.
 Result Stowage(const std::string& arguments, bool with_errors = false);
 
+// The same on a terminal of its own: what that shows of standard output and standard error.
+Result StowageOnTerminal(const std::string& arguments);
+
+// A shell command in a folder, with `stowage` in its path: standard output and standard error.
+Result Shell(const std::string& command, const std::string& folder);
+
 // Of a file in tests/data.
 std::string Data(const std::string& file);
 

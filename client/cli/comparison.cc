@@ -1,0 +1,161 @@
+#include "client/cli/comparison.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/cells.h"
+#include "solvers/planner.h"
+
+namespace stowage {
+namespace {
+
+constexpr char kPlanner[] = "planner";
+
+std::string Percent(double ratio) { return absl::StrFormat("%.1f", 100 * ratio); }
+
+// makespan / that of storing everything - 1; 0 where a profile has no times.
+double Overhead(const Plan& plan) {
+  const auto store_all = static_cast<double>(plan.bounds.store_all_makespan.value());
+  if (store_all == 0) return 0;
+  return static_cast<double>(plan.prediction.makespan.value()) / store_all - 1;
+}
+
+// In the table: a plan, or why there is none.
+std::string Outcome(const Compared& row) {
+  if (!row.failure.empty()) return row.failure;
+  switch (row.plan.status) {
+    case PlanStatus::kFound:
+      return "fits";
+    case PlanStatus::kProvenInfeasible:
+      return "does not fit";
+    case PlanStatus::kNotFound:
+      return "none found";
+  }
+  return "";
+}
+
+std::string Proof(const Plan& plan) {
+  if (plan.prediction.makespan <= plan.bounds.lower_bound) return "of any";
+  return plan.bounds.proven_optimal ? "of its class" : "no";
+}
+
+std::vector<Listing::Cell> CellsOf(const Plan& plan) {
+  const Simulation& p = plan.prediction;
+  return {Listing::Number(Milliseconds(p.makespan), p.makespan.value()),
+          Listing::Number(Percent(Overhead(plan)), Overhead(plan)),
+          Listing::Number(Mebibytes(p.peak), p.peak.value()),
+          Listing::Integer(p.recomputed_forwards),
+          Listing::Number(Milliseconds(p.recompute_time), p.recompute_time.value()),
+          Listing::Number(Mebibytes(p.sent), p.sent.value()),
+          Listing::Number(Percent(plan.gap()), plan.gap()),
+          Listing::Text(Proof(plan)),
+          {"", plan.bounds.proven_optimal ? "true" : "false", false},
+          {"", plan.bounds.schedule_class, true}};
+}
+
+bool AllSame(const std::vector<Compared>& rows, std::string Compared::*member) {
+  return std::all_of(rows.begin(), rows.end(),
+                     [&](const Compared& row) { return row.*member == rows.front().*member; });
+}
+
+// With its bytes, unless they differ (the least of each strategy) or are said already.
+std::string BudgetText(const std::vector<Compared>& rows) {
+  const Compared& first = rows.front();
+  const std::string bytes = ToString(first.plan.budget);
+  const bool same = std::all_of(rows.begin(), rows.end(), [&first](const Compared& row) {
+    return row.plan.budget == first.plan.budget;
+  });
+  if (!same || first.budget == bytes) return first.budget;
+  return absl::StrCat(first.budget, " (", bytes, ")");
+}
+
+}  // namespace
+
+std::vector<std::string> KnownStrategies(const Problem& problem, bool copies) {
+  std::vector<std::string> names = {"store_all", "checkpoint_sequential",
+                                    "chen_sqrt", "chen_greedy",
+                                    "revolve",   "optimal_persistent"};
+  if (copies) {
+    for (const char* name : {"offload_greedy", "offload_dynprog"}) names.emplace_back(name);
+  }
+  const auto unknown = [&](const std::string& name) {
+    return !CheckSolverName(problem, name).ok();
+  };
+  names.erase(std::remove_if(names.begin(), names.end(), unknown), names.end());
+  names.emplace_back();
+  return names;
+}
+
+absl::StatusOr<std::vector<std::string>> ParseStrategies(const Problem& problem,
+                                                         const std::string& text) {
+  std::vector<std::string> names;
+  const std::vector<std::string> parts = absl::StrSplit(text, ',', absl::SkipWhitespace());
+  for (const std::string& part : parts) {
+    names.push_back(part == kPlanner ? "" : part);
+    const absl::Status status = CheckSolverName(problem, names.back());
+    if (!status.ok()) return status;
+  }
+  return names;
+}
+
+Listing ListingOf(const std::vector<Compared>& rows) {
+  const bool one_thing = AllSame(rows, &Compared::of),
+             one_budget = AllSame(rows, &Compared::budget);
+  Listing listing({{one_thing ? "" : "of", "", "of"},
+                   {one_budget ? "" : "budget", "", "budget"},
+                   {"", "", "budget_bytes"},
+                   {"strategy", "", "strategy"},
+                   {"", "", "solver"},
+                   {"", "outcome", "outcome"},
+                   {"step", "ms", "makespan_ns"},
+                   {"overhead", "%", "overhead"},
+                   {"peak", "MiB", "peak_bytes"},
+                   {"recomputed", "forwards", "recomputed_forwards"},
+                   {"recomputed", "ms", "recompute_time_ns"},
+                   {"offloaded", "MiB", "sent_bytes"},
+                   {"gap to", "bound %", "gap"},
+                   {"proven", "fastest", ""},
+                   {"", "", "proven_optimal"},
+                   {"", "", "schedule_class"}});
+  constexpr size_t kPlanCells = 10;
+  for (const Compared& row : rows) {
+    std::vector<Listing::Cell> cells = {
+        Listing::Text(row.of),
+        Listing::Text(row.budget),
+        Listing::Integer(row.plan.budget.value()),
+        Listing::Text(row.strategy),
+        Listing::Text(row.plan.provenance.solver),
+        Listing::Text(Outcome(row)),
+    };
+    const std::vector<Listing::Cell> figures =
+        row.fits() ? CellsOf(row.plan) : std::vector<Listing::Cell>(kPlanCells, Listing::Nothing());
+    cells.insert(cells.end(), figures.begin(), figures.end());
+    listing.AddRow(std::move(cells));
+  }
+  return listing;
+}
+
+std::string ToText(const std::vector<Compared>& rows) {
+  std::string head;
+  if (AllSame(rows, &Compared::of)) absl::StrAppend(&head, rows.front().of);
+  if (AllSame(rows, &Compared::budget)) {
+    absl::StrAppend(&head, head.empty() ? "" : ", ", "budget ", BudgetText(rows));
+  }
+  std::map<std::string, std::string> classes;
+  for (const Compared& row : rows) {
+    if (row.fits()) classes[row.plan.provenance.solver] = row.plan.bounds.schedule_class;
+  }
+  std::string text = absl::StrCat(head, head.empty() ? "" : "\n\n", ListingOf(rows).Table());
+  if (!classes.empty()) text += "\nclasses of schedules\n";
+  for (const auto& [solver, schedule_class] : classes) {
+    absl::StrAppendFormat(&text, "  %-22s %s\n", solver, schedule_class);
+  }
+  return text;
+}
+
+}  // namespace stowage

@@ -1,0 +1,42 @@
+// Plans of the same thing by different means, side by side.
+#ifndef STOWAGE_CLIENT_CLI_COMPARISON_H_
+#define STOWAGE_CLIENT_CLI_COMPARISON_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/cli/listing.h"
+#include "solvers/model/problem.h"
+#include "solvers/plan/plan.h"
+
+namespace stowage {
+
+// One row: a plan, or why there is none.
+struct Compared {
+  std::string of;        // a profile's name, or a file
+  std::string budget;    // as it was asked for
+  std::string strategy;  // "revolve", "planner's choice"
+  Plan plan;
+  std::string failure;  // empty where there is a plan, be it that nothing fits: "out of time"
+
+  bool fits() const { return failure.empty() && plan.status == PlanStatus::kFound; }
+};
+
+// What --solvers stands for where it is empty: the strategies that people know, as far as they plan this,
+// then the planner's choice (""). With `copies`, those that offload, too.
+std::vector<std::string> KnownStrategies(const Problem& problem, bool copies);
+
+// --solvers, split at commas; "planner" is the planner's choice. INVALID_ARGUMENT as CheckSolverName has it.
+absl::StatusOr<std::vector<std::string>> ParseStrategies(const Problem& problem,
+                                                         const std::string& text);
+
+// One row each. The first two columns are not in the table where all rows say the same there.
+Listing ListingOf(const std::vector<Compared>& rows);
+
+// The table, above it what all rows have in common, below it which classes the strategies are proven fastest in.
+std::string ToText(const std::vector<Compared>& rows);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_CLI_COMPARISON_H_

@@ -1,0 +1,80 @@
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "client/cli/completion_tables.h"
+
+namespace stowage {
+namespace {
+
+using Kind = FlagValues::Kind;
+
+// Tells whether the words before the cursor that are no flags are exactly these, or begin with them.
+constexpr char kHead[] =
+    R"fish(# Completes `stowage` in fish: keep it as ~/.config/fish/completions/stowage.fish.
+function __stowage_words
+    set -l words
+    for word in (commandline -opc)[2..-1]
+        string match -q -- '-*' $word; and break
+        set -a words $word
+    end
+    echo (string join ' ' $words)
+end
+function __stowage_at
+    test (__stowage_words) = "$argv[1]"
+end
+function __stowage_in
+    string match -q -- "$argv[1] *" (__stowage_words)" "
+end
+complete -c stowage -f
+)fish";
+
+std::string Quoted(const std::string& text) {
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
+}
+
+std::string NextLines(const CompletedPlace& place) {
+  std::string lines;
+  for (const CompletedWord& word : place.next) {
+    absl::StrAppend(&lines, "complete -c stowage -n ",
+                    Quoted(absl::StrCat("__stowage_at \"", place.words, "\"")), " -a ", word.word,
+                    " -d ", Quoted(word.summary), "\n");
+  }
+  return lines;
+}
+
+std::string Values(const FlagValues& values) {
+  switch (values.kind) {
+    case Kind::kNothing:
+      return "";
+    case Kind::kAny:
+      return " -x";
+    case Kind::kFile:
+      return " -r -F";
+    case Kind::kWord:
+      return absl::StrCat(" -x -a ", Quoted(absl::StrJoin(values.words, " ")));
+  }
+  return "";
+}
+
+// A flag is said once, with all the places that have it.
+std::string FlagLine(const CompletedFlag& flag, const std::vector<CompletedPlace>& places) {
+  std::vector<std::string> at;
+  for (const CompletedPlace& place : places) {
+    for (const std::string& name : place.flags) {
+      if (name == flag.name) at.push_back(absl::StrCat("__stowage_in \"", place.words, "\""));
+    }
+  }
+  return absl::StrCat("complete -c stowage -n ", Quoted(absl::StrJoin(at, "; or ")), " -l ",
+                      flag.name, Values(flag.values), " -d ", Quoted(flag.help), "\n");
+}
+
+}  // namespace
+
+std::string FishCompletion(const CompletionTables& tables) {
+  std::string script = kHead;
+  for (const CompletedPlace& place : tables.places) script += NextLines(place);
+  for (const CompletedFlag& flag : tables.flags) script += FlagLine(flag, tables.places);
+  return script;
+}
+
+}  // namespace stowage

@@ -1,0 +1,55 @@
+#include "client/cli/flag_values.h"
+
+#include <utility>
+
+#include "absl/flags/reflection.h"
+#include "absl/strings/match.h"
+#include "solvers/networks/networks.h"
+#include "solvers/planner.h"
+
+namespace stowage {
+namespace {
+
+std::vector<std::string> SolverNames() {
+  std::vector<std::string> names;
+  for (const SolverInfo& info : SolverInfos()) names.push_back(info.name);
+  return names;
+}
+
+std::vector<std::string> NetworkNames() {
+  std::vector<std::string> names;
+  for (const NetworkInfo& info : AllNetworks()) names.push_back(info.name);
+  return names;
+}
+
+FlagValues Words(std::vector<std::string> words, bool list = false) {
+  return {FlagValues::Kind::kWord, std::move(words), list};
+}
+
+bool IsFile(const std::string& flag) {
+  return flag == "profile" || flag == "out" || absl::EndsWith(flag, "_file");
+}
+
+}  // namespace
+
+FlagValues ValuesOf(const std::string& flag) {
+  if (absl::FindCommandLineFlag(flag)->IsOfType<bool>()) return {FlagValues::Kind::kNothing, {}};
+  if (flag == "format") return Words({"text", "json", "csv"});
+  if (flag == "solver") return Words(SolverNames());
+  if (flag == "model") return Words(NetworkNames());
+  if (flag == "action") {
+    return Words({"pin", "unpin", "rollback", "promote", "freeze", "unfreeze"});
+  }
+  if (flag == "budget") return Words({"80%", "60%", "40%", "least"});
+  if (flag == "budgets") return Words({"80%", "60%", "40%", "least"}, true);
+  if (flag == "solvers") {
+    std::vector<std::string> names = SolverNames();
+    names.emplace_back("planner");
+    return Words(std::move(names), true);
+  }
+  if (flag == "profiles" || flag == "plans") return {FlagValues::Kind::kFile, {}, true};
+  if (IsFile(flag)) return {FlagValues::Kind::kFile, {}};
+  return {};
+}
+
+}  // namespace stowage

@@ -1,0 +1,144 @@
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/cells.h"
+#include "client/cli/commands.h"
+#include "client/cli/curve_sketch.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/json_text.h"
+#include "client/cli/listing.h"
+#include "client/cli/plan_flags.h"
+#include "client/cli/progress_line.h"
+#include "client/cli/question.h"
+#include "solvers/plan/problem_referee.h"
+
+ABSL_FLAG(int, points, 20, "points to show at most, those that gain most; 0 shows all there are");
+
+namespace stowage {
+namespace {
+
+constexpr int kSketchWidth = 64, kSketchHeight = 12;
+
+// What there is to show: the points, and what they are held against.
+struct Answer {
+  std::string name;
+  Simulation store_all;
+  FrontierReply frontier;
+
+  double share(Bytes bytes) const {
+    return static_cast<double>(bytes.value()) / static_cast<double>(store_all.peak.value());
+  }
+  // makespan / store-all's - 1; 0 where a profile has no times.
+  double overhead(Nanos makespan) const {
+    if (store_all.makespan == Nanos(0)) return 0;
+    return static_cast<double>(makespan.value()) / static_cast<double>(store_all.makespan.value()) -
+           1;
+  }
+};
+
+absl::StatusOr<Answer> Ask() {
+  const absl::StatusOr<Question> question = QuestionFromFlags();
+  if (!question.ok()) return question.status();
+  const absl::StatusOr<CallOptions> call = CallFromFlags();
+  if (!call.ok()) return call.status();
+  const auto connection = ConnectionFromFlags();
+  if (!connection.ok()) return connection.status();
+  const absl::StatusOr<Simulation> plain = PlainTraining(question->profile.problem);
+  if (!plain.ok()) return plain.status();
+  absl::StatusOr<FrontierReply> frontier =
+      (*connection)
+          ->GetFrontier(question->profile, question->key, absl::GetFlag(FLAGS_points), *call);
+  if (!frontier.ok()) return frontier.status();
+  return Answer{question->profile.name, *plain, *std::move(frontier)};
+}
+
+Listing ListingOf(const Answer& answer) {
+  Listing listing({{"budget", "MiB", "budget_bytes"},
+                   {"of store-all", "%", "share_of_store_all"},
+                   {"step", "ms", "makespan_ns"},
+                   {"overhead", "%", "overhead"},
+                   {"peak", "MiB", "peak_bytes"}});
+  for (const FrontierReply::Point& point : answer.frontier.points) {
+    const double share = answer.share(point.budget), overhead = answer.overhead(point.makespan);
+    listing.AddRow({Listing::Number(Mebibytes(point.budget), point.budget.value()),
+                    Listing::Number(absl::StrFormat("%.1f", 100 * share), share),
+                    Listing::Number(Milliseconds(point.makespan), point.makespan.value()),
+                    Listing::Number(absl::StrFormat("%.1f", 100 * overhead), overhead),
+                    Listing::Number(Mebibytes(point.peak), point.peak.value())});
+  }
+  return listing;
+}
+
+std::string SketchOf(const Answer& answer) {
+  std::vector<CurvePoint> points;
+  for (const FrontierReply::Point& point : answer.frontier.points) {
+    points.push_back({100 * answer.share(point.budget), 100 * answer.overhead(point.makespan)});
+  }
+  if (points.size() < 2) return "";
+  const CurveAxis x{"budget, % of store-all", points.front().x, points.back().x};
+  const CurveAxis y{"overhead, %", points.back().y, points.front().y};
+  return absl::StrCat("\n", CurveSketch(points, x, y, kSketchWidth, kSketchHeight));
+}
+
+std::string TextOf(const Answer& answer) {
+  const FrontierReply& frontier = answer.frontier;
+  return absl::StrCat(
+      ListingOf(answer).Table(), OutputIsTerminal() ? SketchOf(answer) : "", "\n",
+      "store-all      ", ToString(answer.store_all.makespan), ", peak ",
+      ToString(answer.store_all.peak), "\nneeds at least ", ToString(frontier.least_budget),
+      absl::StrFormat(" (%.1f%%)", 100 * answer.share(frontier.least_budget)), "\nsolver         ",
+      frontier.solver, ": ", frontier.exact ? "the fastest" : "not proven the fastest", " of ",
+      frontier.schedule_class, "\n");
+}
+
+std::string JsonOf(const Answer& answer) {
+  const FrontierReply& frontier = answer.frontier;
+  return JsonObject({{"name", JsonString(answer.name)},
+                     {"store_all_makespan_ns", absl::StrCat(answer.store_all.makespan.value())},
+                     {"store_all_peak_bytes", absl::StrCat(answer.store_all.peak.value())},
+                     {"least_budget_bytes", absl::StrCat(frontier.least_budget.value())},
+                     {"solver", JsonString(frontier.solver)},
+                     {"schedule_class", JsonString(frontier.schedule_class)},
+                     {"exact", JsonBool(frontier.exact)},
+                     {"key", JsonString(frontier.key.digest.ToHex())},
+                     {"points", ListingOf(answer).Json()}}) +
+         "\n";
+}
+
+int Run() {
+  const absl::StatusOr<Format> format =
+      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  if (!format.ok()) return Fail(format.status());
+  const absl::StatusOr<Answer> answer = Ask();
+  if (!answer.ok()) return Fail(answer.status());
+  switch (*format) {
+    case Format::kText:
+      std::cout << TextOf(*answer);
+      break;
+    case Format::kJson:
+      std::cout << JsonOf(*answer);
+      break;
+    case Format::kCsv:
+      std::cout << ListingOf(*answer).Csv();
+      break;
+  }
+  return answer->frontier.points.empty() ? kExitInfeasible : kExitOk;
+}
+
+}  // namespace
+
+Command FrontierCommand() {
+  return {"frontier",
+          "the least time for every budget of a profile",
+          WithQuestionFlags({"profile", "solver", "points"}),
+          Run,
+          {"frontier --profile=p.json", "frontier --profile=p.json --points=5 --format=csv"}};
+}
+
+}  // namespace stowage

@@ -1,0 +1,61 @@
+#include "client/cli/help_text.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/exit_code.h"
+#include "solvers/base/flag_parser.h"
+
+namespace stowage {
+namespace {
+
+std::string ListOf(const std::vector<Command>& commands) {
+  std::string text;
+  for (const Command& command : commands) {
+    const char* const note = command.missing[0] != '\0' ? " (not in this build)" : "";
+    absl::StrAppendFormat(&text, "  %-12s%s%s\n", command.name, command.summary, note);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ProgramHelp(const std::vector<Command>& commands) {
+  std::string text = absl::StrCat(
+      "usage: stowage COMMAND [--flag=value ...]\n\n"
+      "Fits the training of deep networks into a memory budget.\n\n",
+      ListOf(commands));
+  absl::StrAppendFormat(&text, "  %-12s%s\n  %-12s%s\n", "help",
+                        "help of a COMMAND; --man: all of it as a page for man", "completion",
+                        "a script that completes command lines in bash, zsh or fish");
+  text += "\n`stowage help COMMAND` or `stowage COMMAND --help` lists the flags of a command.\n";
+  text += "\nExit codes:\n";
+  for (const ExitCodeMeaning& code : ExitCodeMeanings()) {
+    absl::StrAppendFormat(&text, "  %d  %s\n", code.code, code.meaning);
+  }
+  return text;
+}
+
+std::string GroupHelp(const Command& group) {
+  return absl::StrCat("usage: stowage ", group.name, " ACTION [--flag=value ...]\n\n",
+                      group.summary, "\n\n", ListOf(group.commands), "\n`stowage help ", group.name,
+                      " ACTION` lists the flags of an action.\n");
+}
+
+std::string CommandHelp(const std::string& words, const Command& command) {
+  std::string text = absl::StrCat("usage: stowage ", words);
+  for (const std::string& operand : command.operands) {
+    absl::StrAppend(&text, " [", absl::AsciiStrToUpper(operand), "]");
+  }
+  absl::StrAppend(&text, command.flags.empty() ? "" : " [--flag=value ...]", "\n\n",
+                  command.summary, "\n");
+  if (!command.flags.empty())
+    absl::StrAppend(&text, "\n", FlagHelp(command.flags, command.defaults));
+  if (!command.examples.empty()) text += "\nExamples:\n";
+  for (const std::string& example : command.examples) {
+    absl::StrAppend(&text, "  stowage ", example, "\n");
+  }
+  return text;
+}
+
+}  // namespace stowage

@@ -1,0 +1,96 @@
+#include "client/cli/question.h"
+
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/plan_flags.h"
+#include "client/cli/plan_progress.h"
+#include "client/cli/profile_file.h"
+#include "client/cli/progress_line.h"
+#include "client/cli/say.h"
+#include "client/rpc/connect.h"
+#include "client/rpc/job_name.h"
+#include "client/rpc/server_flags.h"
+#include "solvers/model/field_error.h"
+#include "solvers/planner.h"
+
+ABSL_FLAG(bool, no_local, false,
+          "with --server: when it is away, exit with 5 instead of planning in this process");
+
+namespace stowage {
+namespace {
+
+absl::StatusOr<Bytes> Resolve(const Question& question, const Budget& budget,
+                              const CallOptions& call) {
+  const StopToken stop(call.deadline);
+  PlanOptions options;
+  options.solver = question.key.solver;
+  options.solve.slots = question.key.slots;
+  options.solve.stop = &stop;
+  options.recompute_only = question.key.recompute_only;
+  return ResolveBudget(question.profile, budget, options);
+}
+
+}  // namespace
+
+std::vector<std::string> WithQuestionFlags(std::vector<std::string> flags) {
+  for (const char* flag : {"slots", "recompute_only", "timeout", "format", "no_local"}) {
+    flags.push_back(flag);
+  }
+  return WithServerFlags(std::move(flags));
+}
+
+KeyOptions KeyOptionsFromFlags() {
+  KeyOptions key;
+  key.solver = absl::GetFlag(FLAGS_solver);
+  key.slots = absl::GetFlag(FLAGS_slots);
+  key.recompute_only = absl::GetFlag(FLAGS_recompute_only);
+  return key;
+}
+
+absl::StatusOr<Question> QuestionFromFlags() {
+  absl::StatusOr<Profile> profile = ProfileFromFlag();
+  if (!profile.ok()) return profile.status();
+  return Question{*std::move(profile), KeyOptionsFromFlags()};
+}
+
+absl::StatusOr<CallOptions> CallFromFlags() {
+  absl::StatusOr<CallOptions> call = CallOptionsFromFlags();
+  if (call.ok()) call->job = JobName();
+  return call;
+}
+
+absl::StatusOr<std::unique_ptr<PlanConnection>> ConnectionFromFlags() {
+  const GrpcOptions server = ServerFromFlags();
+  if (!absl::GetFlag(FLAGS_no_local)) return Connect(server, Say);
+  if (server.address.empty()) {
+    return FieldError("--no_local", "true", "needs a --server to ask");
+  }
+  return MakeRetryingConnection(MakeGrpcConnection(server), RetryPolicy());
+}
+
+absl::StatusOr<PlanReply> AskForPlan(PlanConnection* connection, const Question& question,
+                                     const Budget& budget, const std::string& what) {
+  const absl::StatusOr<CallOptions> call = CallFromFlags();
+  if (!call.ok()) return call.status();
+  const absl::StatusOr<Bytes> bytes = Resolve(question, budget, *call);
+  if (!bytes.ok()) return bytes.status();
+  std::ostream* const terminal = TerminalOrNull();
+  ProgressLine line(terminal, absl::StrCat("planning ", what));
+  ProgressCallback progress;  // empty where nobody looks
+  if (terminal != nullptr) {
+    progress = [&](const PlanProgress& so_far) {
+      line.Show(so_far.share, ProgressText(so_far, call->deadline - CallOptions::Clock::now()));
+    };
+  }
+  // Connections return nothing that the referee has not accepted here.
+  absl::StatusOr<PlanReply> reply =
+      connection->WatchPlan(question.profile, *bytes, question.key, progress, *call);
+  if (reply.ok() && reply->plan.status == PlanStatus::kFound && !reply->plan.search_complete) {
+    Say("the time was up before the search: with a longer --timeout there may be a faster plan");
+  }
+  return reply;
+}
+
+}  // namespace stowage

@@ -1,0 +1,72 @@
+// What a terminal is shown and a pipe is not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "client/cli/exit_code.h"
+#include "tests/client/cli/stowage_command.h"
+#include "tests/support/stowaged_process.h"
+
+namespace stowage {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const char kClear[] = "\r\033[K";
+
+std::string Content(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Takes a second or so: long enough to tell of.
+std::string LongPlan() {
+  return "plan --format=csv --solver=beyond_persistent --slots=600 --budget=30% --profile=" +
+         Data("chain_rand_L50_s1.json");
+}
+
+TEST(CliTerminal, SeesThePlanComeAndIsLeftClean) {
+  const std::string file = ::testing::TempDir() + "/plan.csv";
+  const Result shown = StowageOnTerminal(LongPlan() + " >" + file);
+  EXPECT_EQ(shown.code, kExitOk) << shown.out;
+  EXPECT_THAT(shown.out, ContainsRegex("planning 30% [0-9]+%: .*[0-9]+ s left"));
+  EXPECT_THAT(shown.out, EndsWith(kClear));
+  // A line that were longer than the terminal could not be written over.
+  EXPECT_THAT(shown.out, Not(HasSubstr("\n")));
+  const Result piped = Stowage(LongPlan() + " 2>&1");
+  EXPECT_EQ(Content(file), piped.out) << "the data is the same, and a pipe gets nothing else";
+}
+
+TEST(CliTerminal, SeesWhatAServerTellsOfAPlan) {
+  StowagedProcess server;
+  const Result shown = StowageOnTerminal(LongPlan() + " --no_local --server=" + server.address() +
+                                         " >" + ::testing::TempDir() + "/served.csv");
+  EXPECT_EQ(shown.code, kExitOk) << shown.out;
+  EXPECT_THAT(shown.out, ContainsRegex("planning 30% [0-9]+%: .*[0-9]+ s left"));
+}
+
+TEST(CliTerminal, SearchesShowBoundAndGap) {
+  const Result shown =
+      StowageOnTerminal("plan --budget=40% --format=csv --profile=" + Data("graph_resnet50.json") +
+                        " >" + ::testing::TempDir() + "/graph.csv");
+  EXPECT_EQ(shown.code, kExitOk) << shown.out;
+  EXPECT_THAT(shown.out, ContainsRegex("ms, bound [0-9.]+ ms, gap [0-9.]+%, [0-9]+ s left"));
+}
+
+TEST(CliTerminal, SeesACurve) {
+  const std::string frontier = "frontier --profile=" + Data("chain_resnet50.json");
+  const Result shown = StowageOnTerminal(frontier);
+  EXPECT_EQ(shown.code, kExitOk);
+  EXPECT_THAT(shown.out, HasSubstr("overhead, %\r\n"));
+  EXPECT_THAT(shown.out, HasSubstr("|*"));
+  EXPECT_THAT(Stowage(frontier).out, Not(HasSubstr("|*")));
+}
+
+}  // namespace
+}  // namespace stowage
