@@ -35,12 +35,14 @@ OpRules RulesOf(const NetworkOp& op) {
     case OpKind::kBatchNorm:
       rules.saves_inputs = true;
       rules.extra = Floats(2 * op.shape[1]);  // mean and inverse deviation
+      rules.extra_tensors = 2;
       rules.forward_temporary = Floats(2 * op.shape[1]);
       rules.backward_temporary = op.bytes;  // the CPU kernel makes its result twice
       break;
     case OpKind::kLayerNorm:
       rules.saves_inputs = true;
       rules.extra = Floats(2 * op.elements() / op.shape.back());
+      rules.extra_tensors = 2;
       break;
     case OpKind::kRelu:
     case OpKind::kSoftmax:

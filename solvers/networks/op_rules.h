@@ -15,7 +15,8 @@ namespace stowage {
 struct OpRules {
   bool saves_inputs = false;
   bool saves_output = false;
-  Bytes extra;  // made by the forward, saved for the backward: statistics, indices, mask
+  Bytes extra;            // made by the forward, saved for the backward: statistics, indices, mask
+  int extra_tensors = 1;  // that it consists of, equal in size
   Bytes forward_temporary;  // beside output and extra
   // The gradient of an input is the gradient of the output, or a view of it: no new memory.
   bool passes_gradient = false;

@@ -36,8 +36,10 @@ class StageWalk {
     };
     for (size_t i = stage_.first_op; i < stage_.end_op; ++i) {
       ForEachSaved(i, add);
-      const Bytes extra = RulesOf(ops_[i]).extra;
-      if (extra > Bytes(0)) sizes.push_back(extra);
+      const OpRules rules = RulesOf(ops_[i]);
+      if (rules.extra == Bytes(0)) continue;
+      const Bytes each(rules.extra.value() / rules.extra_tensors);
+      sizes.insert(sizes.end(), static_cast<size_t>(rules.extra_tensors), each);
     }
     return sizes;
   }

@@ -77,6 +77,7 @@ void ExpectSameTensors(const Chain& measured, const Chain& described) {
     EXPECT_EQ(a.op_kind, b.op_kind);
     EXPECT_EQ(a.output.value(), b.output.value());
     EXPECT_EQ(a.saved.value(), b.saved.value());
+    EXPECT_TRUE(a.saved_tensors == b.saved_tensors);
     EXPECT_EQ(a.output_gradient.value(), b.output_gradient.value());
     EXPECT_EQ(a.random, b.random);
     EXPECT_EQ(a.stateful, b.stateful);

@@ -100,10 +100,11 @@ TEST(NetworksTest, ABottleneckSavesWhatItsOpsSave) {
   EXPECT_EQ(block.output, Bytes(wide));
   // Three convolutions' outputs, two activations, the block's output.
   EXPECT_EQ(block.saved, Bytes(4 * narrow + 2 * wide + statistics));
-  // The output of a convolution and the statistics of its normalisation, then the activation.
-  const std::vector<Bytes> tensors = {Bytes(narrow), Bytes(2 * 64 * 4), Bytes(narrow),
-                                      Bytes(narrow), Bytes(2 * 64 * 4), Bytes(narrow),
-                                      Bytes(wide),   Bytes(2 * 256 * 4)};
+  // The output of a convolution, mean and deviation of its normalisation, then the activation.
+  const Bytes few(64 * 4), many(256 * 4);
+  const std::vector<Bytes> tensors = {Bytes(narrow), few,  few, Bytes(narrow),
+                                      Bytes(narrow), few,  few, Bytes(narrow),
+                                      Bytes(wide),   many, many};
   EXPECT_EQ(block.saved_tensors, tensors);
   EXPECT_TRUE(block.stateful);
   EXPECT_FALSE(block.random);
