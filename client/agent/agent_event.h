@@ -132,10 +132,11 @@ struct ReportSentEvent {
   Nanos step_time;
   Bytes peak;
   ExecutionVerdict verdict = ExecutionVerdict::kAccepted;
-  // Of the latest step; for the job alone.
+  // Of the latest step.
   int copies = 0;  // to host memory and from there
   Bytes sent;
   Bytes fetched;
+  Bytes reserved_peak;  // of the device, by its allocator, for the step
 };
 
 struct ReportRefusedEvent {

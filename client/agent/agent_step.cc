@@ -233,13 +233,17 @@ absl::StatusOr<ExecutionVerdict> Agent::SendReport(const PlannedShape& shape) {
   measured.steps = shape.watch.steps();
   measured.step_time = shape.watch.MedianTime(measured.steps);
   measured.peak = shape.watch.MedianPeak(measured.steps);
+  const StepReport& latest = shape.watch.latest();
+  measured.reserved_peak = memory_.reserved_peak;
+  measured.sent = latest.sent;
+  measured.fetched = latest.fetched;
   absl::StatusOr<ExecutionVerdict> verdict =
       connection_->ReportExecution(measured, planner_.CallWithin(options_.report_timeout));
   if (verdict.ok()) {
-    const StepReport& latest = shape.watch.latest();
     const int copies = latest.count(Op::kOffloadStart) + latest.count(Op::kPrefetchStart);
     events_->Emit(ReportSentEvent{shape.signature.text(), measured.steps, measured.step_time,
-                                  measured.peak, *verdict, copies, latest.sent, latest.fetched});
+                                  measured.peak, *verdict, copies, latest.sent, latest.fetched,
+                                  measured.reserved_peak});
   } else {
     events_->Emit(ReportRefusedEvent{shape.signature.text(), verdict.status()});
   }

@@ -116,6 +116,10 @@ struct ExecutionMeasurement {
   int64_t steps = 0;
   Nanos step_time;
   Bytes peak;
+  // Of the latest step; 0 where it is not known.
+  Bytes reserved_peak;  // of the device, by its allocator, for the step
+  Bytes sent;           // to host memory
+  Bytes fetched;        // from there
 };
 
 enum class ExecutionVerdict {

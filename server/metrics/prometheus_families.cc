@@ -173,6 +173,10 @@ void PrometheusMetrics::Families::AddReports() {
                 "Measured over predicted step time, per accepted report.", ratios);
   measured_peak_ratio = Histogram("stowage_measured_peak_ratio",
                                   "Measured over predicted peak, per accepted report.", ratios);
+  reserved_peak_ratio = Histogram(
+      "stowage_reserved_peak_ratio",
+      "What was reserved for a step over its measured peak, per accepted report that says it.",
+      ratios);
   budget_violations = Counter("stowage_budget_violations_total",
                               "Accepted reports whose measured peak was over the budget.");
 }
@@ -187,13 +191,15 @@ void PrometheusMetrics::Families::AddTenants() {
       family("stowage_freed_byte_steps_total",
              "Bytes below the peak of store-all, times the steps reported with them.");
   reported_steps_ = family("stowage_reported_steps_total", "Steps that reports were about.");
+  copied_bytes_ = family("stowage_copied_bytes_total",
+                         "Bytes that reported steps copied between device and host memory.");
   AddTenant(kOtherLabel);
 }
 
 void PrometheusMetrics::Families::AddTenant(const std::string& name) {
   const prometheus::Labels labels = {{"tenant", name}};
   tenants[name] = {&recompute_seconds_->Add(labels), &freed_byte_steps_->Add(labels),
-                   &reported_steps_->Add(labels)};
+                   &reported_steps_->Add(labels), &copied_bytes_->Add(labels)};
 }
 
 PrometheusMetrics::Families::TenantChildren PrometheusMetrics::Families::Tenant(

@@ -45,6 +45,7 @@ struct PrometheusMetrics::Families {
     prometheus::Counter* recompute_seconds = nullptr;
     prometheus::Counter* freed_byte_steps = nullptr;
     prometheus::Counter* steps = nullptr;
+    prometheus::Counter* copied_bytes = nullptr;
   };
   struct SolverChildren {
     std::array<prometheus::Counter*, kSolveOutcomeCount> outcomes{};
@@ -65,6 +66,7 @@ struct PrometheusMetrics::Families {
   std::array<prometheus::Counter*, kReportOutcomeCount> reports{};
   prometheus::Histogram* measured_time_ratio = nullptr;
   prometheus::Histogram* measured_peak_ratio = nullptr;
+  prometheus::Histogram* reserved_peak_ratio = nullptr;
   prometheus::Counter* budget_violations = nullptr;
   mutable std::mutex tenants_mutex;
   std::map<std::string, TenantChildren> tenants;  // "other" among them
@@ -86,6 +88,7 @@ struct PrometheusMetrics::Families {
   prometheus::Family<prometheus::Counter>* recompute_seconds_ = nullptr;
   prometheus::Family<prometheus::Counter>* freed_byte_steps_ = nullptr;
   prometheus::Family<prometheus::Counter>* reported_steps_ = nullptr;
+  prometheus::Family<prometheus::Counter>* copied_bytes_ = nullptr;
 
   prometheus::Counter* Counter(const std::string& name, const std::string& help);
   prometheus::Gauge* Gauge(const std::string& name, const std::string& help);

@@ -113,6 +113,8 @@ void PrometheusMetrics::Measured(double time_ratio, double peak_ratio) {
   families_->measured_peak_ratio->Observe(peak_ratio);
 }
 
+void PrometheusMetrics::Reserved(double ratio) { families_->reserved_peak_ratio->Observe(ratio); }
+
 void PrometheusMetrics::BudgetViolated() { families_->budget_violations->Increment(); }
 
 void PrometheusMetrics::TenantsNamed(const std::vector<std::string>& tenants) {
@@ -128,6 +130,7 @@ void PrometheusMetrics::Executed(const std::string& tenant, const ExecutionCost&
   children.recompute_seconds->Increment(cost.recompute_seconds);
   children.freed_byte_steps->Increment(cost.bytes_freed * cost.steps);
   children.steps->Increment(cost.steps);
+  children.copied_bytes->Increment(cost.bytes_copied * cost.steps);
 }
 
 void PrometheusMetrics::Resolved(ResolveReason reason, SolveOutcome outcome) {

@@ -45,6 +45,7 @@ class PrometheusMetrics final : public ServerMetrics {
   void ProfilingSaved() override;
   void Reported(ReportOutcome outcome) override;
   void Measured(double time_ratio, double peak_ratio) override;
+  void Reserved(double ratio) override;
   void BudgetViolated() override;
   void TenantsNamed(const std::vector<std::string>& tenants) override;
   void Executed(const std::string& tenant, const ExecutionCost& cost) override;

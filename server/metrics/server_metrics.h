@@ -104,6 +104,7 @@ struct ExecutionCost {
   double recompute_seconds = 0;  // device time lost to recomputing and waiting
   double bytes_freed = 0;        // below what store-all takes
   double steps = 0;
+  double bytes_copied = 0;  // between device and host memory
 };
 
 class ServerMetrics {
@@ -135,6 +136,8 @@ class ServerMetrics {
   virtual void Reported(ReportOutcome outcome) = 0;
   // Of an accepted report: measured over predicted time and peak.
   virtual void Measured(double time_ratio, double peak_ratio) = 0;
+  // Of one that says it: what was reserved for the step over the measured peak.
+  virtual void Reserved(double ratio) = 0;
   // A report says that the measured peak was over the budget.
   virtual void BudgetViolated() = 0;
   // Whom the configuration names now, beside those whom it named before.
@@ -169,6 +172,7 @@ class NoMetrics final : public ServerMetrics {
   void ProfilingSaved() override {}
   void Reported(ReportOutcome) override {}
   void Measured(double, double) override {}
+  void Reserved(double) override {}
   void BudgetViolated() override {}
   void TenantsNamed(const std::vector<std::string>&) override {}
   void Executed(const std::string&, const ExecutionCost&) override {}

@@ -220,12 +220,14 @@ void PlanAdmin::CountReport(const AdminCaller& caller, const stowage::Report& re
   }
   metrics_->Measured(judgement.time_ratio, judgement.peak_ratio);
   if (judgement.over_budget) metrics_->BudgetViolated();
+  if (judgement.reserved_ratio > 0) metrics_->Reserved(judgement.reserved_ratio);
   const Simulation& predicted = judgement.plan->prediction;
   ExecutionCost cost;
   cost.steps = static_cast<double>(judgement.new_steps);
   cost.recompute_seconds = cost.steps * Seconds(predicted.recompute_time + predicted.idle_time);
   cost.bytes_freed = std::max(0.0, static_cast<double>(entry.store_all.peak.value()) -
                                        static_cast<double>(report.peak.value()));
+  cost.bytes_copied = judgement.copied_bytes;
   metrics_->Executed(caller.tenant, cost);
 }
 

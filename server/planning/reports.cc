@@ -80,10 +80,23 @@ double Ratio(int64_t measured, int64_t predicted) {
   return static_cast<double>(measured) / static_cast<double>(std::max<int64_t>(predicted, 1));
 }
 
+bool IsAbsurd(double ratio) { return !(ratio >= 1 / kAbsurd && ratio <= kAbsurd); }
+
 bool IsAbsurd(const Report& report, const ReportJudgement& judgement) {
-  const auto absurd = [](double ratio) { return !(ratio >= 1 / kAbsurd && ratio <= kAbsurd); };
   return report.steps <= 0 || report.steps > kMostSteps || report.step_time <= Nanos(0) ||
-         absurd(judgement.time_ratio) || absurd(judgement.peak_ratio);
+         IsAbsurd(judgement.time_ratio) || IsAbsurd(judgement.peak_ratio);
+}
+
+// What the other figures do not depend on.
+void AddLatestStep(const Report& report, const Plan& plan, ReportJudgement* judgement) {
+  const double reserved = Ratio(report.reserved_peak.value(), report.peak.value());
+  if (!IsAbsurd(reserved)) judgement->reserved_ratio = reserved;
+  const auto sum = [](Bytes sent, Bytes fetched) {
+    return static_cast<double>(sent.value()) + static_cast<double>(fetched.value());
+  };
+  const double copied = sum(report.sent, report.fetched);
+  const double planned = sum(plan.prediction.sent, plan.prediction.fetched);
+  if (copied <= kAbsurd * planned) judgement->copied_bytes = copied;
 }
 
 // In the place of the job's former report on the plan, which it returns, if there is one.
@@ -144,6 +157,7 @@ ReportJudgement AddReport(const PlanEntry& entry, const Report& report) {
   judgement.peak_ratio = Ratio(report.peak.value(), plan.prediction.peak.value());
   judgement.outcome = ReportOutcome::kAbsurd;
   if (IsAbsurd(report, judgement)) return judgement;
+  AddLatestStep(report, plan, &judgement);
 
   ReportSample sample;
   sample.job = JobHash(report.job, report.identity);

@@ -30,6 +30,10 @@ struct Report {
   int64_t steps = 0;
   Nanos step_time;  // median over the steps
   Bytes peak;
+  // Of the latest step; 0: not said.
+  Bytes reserved_peak;  // what the allocator held for it
+  Bytes sent;           // to host memory
+  Bytes fetched;
   std::string job;
   std::string identity;  // of the caller; empty: it is not known
   std::string tenant;
@@ -41,6 +45,9 @@ struct ReportJudgement {
   std::shared_ptr<const Plan> plan;
   double time_ratio = 0;  // measured over predicted
   double peak_ratio = 0;
+  // Of the latest step; 0: not said, or absurd.
+  double reserved_ratio = 0;  // reserved over live peak
+  double copied_bytes = 0;
   bool over_budget = false;
   bool retired = false;  // with this report, the plan was
   // Steps that the job's former report on the plan was not about: a later report replaces it.

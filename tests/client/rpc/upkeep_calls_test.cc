@@ -30,6 +30,9 @@ TEST_F(UpkeepCallsTest, ReportExecution) {
   measured.steps = 20;
   measured.step_time = Nanos(5);
   measured.peak = Bytes(66);
+  measured.reserved_peak = Bytes(88);
+  measured.sent = Bytes(9);
+  measured.fetched = Bytes(7);
   server_.report_execution = [&](const v1::ReportExecutionRequest& request,
                                  v1::ReportExecutionResponse* out) {
     EXPECT_EQ(*FromProto(request.key()), key_);
@@ -39,6 +42,9 @@ TEST_F(UpkeepCallsTest, ReportExecution) {
     EXPECT_EQ(request.steps(), 20);
     EXPECT_EQ(request.measured_step_time_ns(), 5);
     EXPECT_EQ(request.measured_peak_bytes(), 66);
+    EXPECT_EQ(request.measured_reserved_peak_bytes(), 88);
+    EXPECT_EQ(request.sent_bytes(), 9);
+    EXPECT_EQ(request.fetched_bytes(), 7);
     EXPECT_EQ(request.job(), "j?");
     out->set_verdict(v1::REPORT_VERDICT_OUTLIER);
     if (spoil) spoil(out);

@@ -106,7 +106,8 @@ TEST_F(PrometheusMetricsTest, CountsWhatReportsSayPerTenant) {
   metrics_.Measured(1.5, 0.5);
   metrics_.BudgetViolated();
   metrics_.TenantsNamed({"vision"});
-  metrics_.Executed("vision", {2.5, 1000, 4});
+  metrics_.Reserved(1.25);
+  metrics_.Executed("vision", {2.5, 1000, 4, 50});
   metrics_.Executed("unheard of", {1, 1, 1});
   metrics_.Resolved(ResolveReason::kDrift, SolveOutcome::kFound);
   const std::string text = metrics_.Text();
@@ -118,6 +119,8 @@ TEST_F(PrometheusMetricsTest, CountsWhatReportsSayPerTenant) {
   EXPECT_THAT(text, HasSubstr("stowage_recompute_seconds_total{tenant=\"vision\"} 2.5\n"));
   EXPECT_THAT(text, HasSubstr("stowage_freed_byte_steps_total{tenant=\"vision\"} 4000\n"));
   EXPECT_THAT(text, HasSubstr("stowage_reported_steps_total{tenant=\"other\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_copied_bytes_total{tenant=\"vision\"} 200\n"));
+  EXPECT_THAT(text, HasSubstr("stowage_reserved_peak_ratio_sum 1.25"));
   EXPECT_THAT(text, HasSubstr("stowage_resolves_total{outcome=\"found\",reason=\"drift\"} 1\n"));
   EXPECT_THAT(text, Not(HasSubstr("unheard")));
 }

@@ -260,6 +260,10 @@ TEST_F(PlanAdminTest, ReportsAreKeptAndCounted) {
     EXPECT_EQ(*admin_.Report(From("a"), report), ReportOutcome::kRepeated);
   }
   EXPECT_EQ(metrics_.executed_steps, 25);
+  EXPECT_EQ(metrics_.reserved, 0);
+  report.reserved_peak = report.peak;
+  EXPECT_TRUE(admin_.Report(From("a"), report).ok());
+  EXPECT_EQ(metrics_.reserved, 1);
   report.peak = report.budget + Bytes(1);
   EXPECT_TRUE(admin_.Report(From("a"), report).ok());
   EXPECT_EQ(metrics_.budget_violations, 1);

@@ -71,6 +71,26 @@ TEST(Reports, AbsurdOnesSayNothing) {
   EXPECT_TRUE(entry.reports.empty());
 }
 
+TEST(Reports, WhatTheLatestStepReservedAndCopiedIsSaidOrNot) {
+  PlanEntry entry = Entry();
+  Plan plan = *entry.plans[0].plan;
+  plan.prediction.sent = plan.prediction.fetched = Bytes(100);
+  entry.plans[0].plan = std::make_shared<Plan>(plan);
+  Report report = ReportOn(plan, "a");
+  EXPECT_EQ(AddReport(entry, report).reserved_ratio, 0);
+  EXPECT_EQ(AddReport(entry, report).copied_bytes, 0);
+  report.reserved_peak = report.peak + report.peak;
+  report.sent = Bytes(100);
+  report.fetched = Bytes(50);
+  EXPECT_EQ(AddReport(entry, report).reserved_ratio, 2);
+  EXPECT_EQ(AddReport(entry, report).copied_bytes, 150);
+  report.reserved_peak = Bytes(report.peak.value() * 21);
+  report.sent = Bytes(INT64_MAX);
+  EXPECT_EQ(AddReport(entry, report).outcome, ReportOutcome::kAccepted);
+  EXPECT_EQ(AddReport(entry, report).reserved_ratio, 0);
+  EXPECT_EQ(AddReport(entry, report).copied_bytes, 0);
+}
+
 TEST(Reports, AJobsLaterReportReplacesItsEarlierOne) {
   PlanEntry entry = Entry();
   const Plan plan = *entry.plans[0].plan;

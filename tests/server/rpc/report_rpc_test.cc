@@ -96,6 +96,10 @@ TEST_F(ReportRpcTest, BadOnesNameTheField) {
   ExpectField("measured_step_time_ns", [](Request* r) { r->set_measured_step_time_ns(-1); });
   ExpectField("measured_peak_bytes", [](Request* r) { r->set_measured_peak_bytes(-1); });
   ExpectField("budget_bytes", [](Request* r) { r->set_budget_bytes(-1); });
+  ExpectField("measured_reserved_peak_bytes",
+              [](Request* r) { r->set_measured_reserved_peak_bytes(-1); });
+  ExpectField("sent_bytes", [](Request* r) { r->set_sent_bytes(-1); });
+  ExpectField("fetched_bytes", [](Request* r) { r->set_fetched_bytes(-1); });
   ExpectField("job", [](Request* r) { r->set_job(std::string(129, 'j')); });
 }
 

@@ -37,6 +37,7 @@ class CountingMetrics final : public ServerMetrics {
   void ProfilingSaved() override { ++profilings_saved; }
   void Reported(ReportOutcome outcome) override { ++reports[static_cast<size_t>(outcome)]; }
   void Measured(double, double) override { ++measured; }
+  void Reserved(double) override { ++reserved; }
   void BudgetViolated() override { ++budget_violations; }
   void TenantsNamed(const std::vector<std::string>& tenants) override {
     std::lock_guard<std::mutex> lock(tenants_mutex_);
@@ -81,6 +82,7 @@ class CountingMetrics final : public ServerMetrics {
   std::atomic<int64_t> profilings_saved{0};
   std::array<std::atomic<int64_t>, kReportOutcomeCount> reports{};
   std::atomic<int64_t> measured{0};
+  std::atomic<int64_t> reserved{0};
   std::atomic<int64_t> budget_violations{0};
   std::atomic<int64_t> executions{0};
   std::atomic<int64_t> executed_steps{0};
