@@ -113,7 +113,7 @@ class Agent {
   const StepCounts& steps() const { return steps_; }
   const EventCounts& events() const { return events_->counts(); }
   // Of the latest step by a plan: allocated and reserved bytes beside what there was for it.
-  const MemoryUse& memory() const { return memory_; }
+  const StepMemory& memory() const { return memory_; }
   // The latest step by a plan that ended well, instruction by instruction; empty before there was one
   // and without AgentOptions::measure_steps.
   const MeasuredStep& measured() const { return measured_; }
@@ -157,7 +157,7 @@ class Agent {
   int64_t steps_since_agreement_ = 0;
   PlanTable table_;
   StepArenas arenas_;
-  MemoryUse memory_;
+  StepMemory memory_;
   MeasuredStep measured_;
   std::optional<BatchSignature> latest_;
   std::optional<Bytes> room_;  // for shapes that Plan is not called for

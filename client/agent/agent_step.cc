@@ -136,7 +136,7 @@ Bytes Agent::RoomForRegion(Bytes beside, Bytes input, const PlannedShape& by) co
 }
 
 void Agent::NoteMemory(const StepReport& report, Bytes before, const PlannedShape& by) {
-  memory_ = MemoryUse();
+  memory_ = StepMemory();
   memory_.budget = by.adopted->plan.budget;
   memory_.peak = report.peak;
   memory_.reserved_peak = report.peak_reserved - before;

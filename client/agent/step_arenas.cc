@@ -108,7 +108,7 @@ Bytes StepArenas::reserved() const {
   return arena_ == nullptr ? Bytes(0) : arena_->report().reserved;
 }
 
-void StepArenas::Describe(MemoryUse* use) const {
+void StepArenas::Describe(StepMemory* use) const {
   use->served = served_ && arena_ != nullptr;
   if (!use->served) return;
   use->extent = arena_->report().extent;

@@ -23,7 +23,7 @@
 namespace stowage {
 
 // What the latest step by a plan took of the device, allocated and reserved, and what there was for it.
-struct MemoryUse {
+struct StepMemory {
   Bytes budget;  // of the plan
   Bytes peak;    // of the step, allocated: StepReport::peak
   Bytes
@@ -57,7 +57,7 @@ class StepArenas {
   // The region's bytes now.
   Bytes reserved() const;
   // Into `use`, what there is to say of the latest Run.
-  void Describe(MemoryUse* use) const;
+  void Describe(StepMemory* use) const;
 
   // Another budget was asked for: what did not fit may now.
   void TryAgain() { given_up_ = false; }

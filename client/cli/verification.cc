@@ -79,7 +79,7 @@ std::vector<std::string> Faults(const Plan& plan, const Trajectory& run, const E
   return faults;
 }
 
-std::vector<std::string> Faults(const MemoryUse& memory) {
+std::vector<std::string> Faults(const StepMemory& memory) {
   if (!memory.served || memory.reserved_peak <= memory.budget) return {};
   return {
       absl::StrCat("what is reserved, ", ToString(memory.reserved_peak), ", exceeds the budget")};

@@ -28,7 +28,7 @@ struct Verified {
   // Nothing below has a meaning unless a plan was found.
   Trajectory run;
   Equality equal;
-  MemoryUse memory;  // of the last step
+  StepMemory memory;  // of the last step
   int planned_transfers = 0;
   int executed_transfers = 0;       // of the first step
   std::vector<std::string> faults;  // what is not as it should be, one sentence each
@@ -39,7 +39,7 @@ struct Verified {
 // What is not as the plan says: peak, recomputes, every kind of instruction, in any step.
 std::vector<std::string> Faults(const Plan& plan, const Trajectory& run, const Equality& equal);
 // The same of a step that was served from a region: what is reserved for it is within the budget, too.
-std::vector<std::string> Faults(const MemoryUse& memory);
+std::vector<std::string> Faults(const StepMemory& memory);
 
 // How many instructions copy a tensor to the host or back.
 int Transfers(const Schedule& schedule);

@@ -70,7 +70,7 @@ std::string Counts(int planned, int executed) {
   return JsonObject({{"planned", absl::StrCat(planned)}, {"executed", absl::StrCat(executed)}});
 }
 
-std::string Reserved(const MemoryUse& memory) {
+std::string Reserved(const StepMemory& memory) {
   return JsonObject({{"peak_bytes", absl::StrCat(memory.reserved_peak.value())},
                      {"served_from_region", JsonBool(memory.served)},
                      {"region_bytes", absl::StrCat(memory.extent.value())},

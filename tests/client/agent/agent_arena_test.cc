@@ -83,7 +83,7 @@ TEST_F(AgentArenaTest, ServedStepsTrainAlikeWithinWhatIsReserved) {
   const Bytes peak = agent.memory().peak;
   const Bytes before = Reserved() - events_[0].extent;
   Train(&agent, 3);
-  const MemoryUse& use = agent.memory();
+  const StepMemory& use = agent.memory();
   EXPECT_TRUE(use.served);
   EXPECT_EQ(use.peak, peak);
   EXPECT_LE(use.peak, use.budget);
