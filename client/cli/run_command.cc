@@ -1,4 +1,6 @@
+#include <cstddef>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -13,8 +15,10 @@
 #include "client/cli/plan_flags.h"
 #include "client/cli/say.h"
 #include "client/cli/table.h"
+#include "client/cli/trace_file.h"
 #include "client/cli/training_comparison.h"
 #include "client/cli/training_flags.h"
+#include "client/cli/verification.h"
 #include "client/rpc/server_flags.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/tracking_allocator.h"
@@ -27,15 +31,18 @@ std::string Steps(int steps) { return absl::StrCat(steps, steps == 1 ? " step" :
 
 // One line of the table, and what is wrong with it.
 struct Row {
+  bool found = true;
   std::vector<std::string> cells;
   std::vector<std::string> faults;
 };
 
 class BudgetRuns {
  public:
-  BudgetRuns(Workload workload, AgentOptions options, uint64_t seed, int steps)
+  BudgetRuns(Workload workload, const AgentOptions& options, uint64_t seed, int steps)
       : workload_(std::move(workload)),
-        agent_(&workload_.model, std::move(options)),
+        links_(options.device != nullptr),
+        reserves_(options.arena.has_value()),
+        agent_(&workload_.model, Quieter(options)),
         training_(&workload_.model, &workload_.sample, seed,
                   [this](const at::Tensor& input, const at::Tensor& target) {
                     return PlainStep(workload_.model, input, target);
@@ -51,14 +58,42 @@ class BudgetRuns {
     return KnowOrProfile(&agent_, workload_.sample, std::move(known));
   }
 
-  Row PlainRow() {
-    const Chain& chain = std::get<Chain>(agent_.profile()->problem);
-    return {{"none", "", "", Mebibytes(plain_.peak()), Seconds(chain.ideal_time()),
-             Seconds(plain_.median_time()), "", "", "", "", "", "", ""},
-            {}};
+  Table MakeTable() const {
+    std::vector<std::pair<std::string, std::string>> head = {{"budget", ""},
+                                                             {"budget", "MiB"},
+                                                             {"peak MiB", "predicted"},
+                                                             {"peak MiB", "measured"},
+                                                             {"step s", "predicted"},
+                                                             {"step s", "measured"},
+                                                             {"recomputed", "planned"},
+                                                             {"recomputed", "executed"},
+                                                             {"loss", "equal"},
+                                                             {"gradients,", "state equal"},
+                                                             {"64 B less", "fails, mends"},
+                                                             {"plan", "from"},
+                                                             {"plan", "ms"}};
+    if (links_) {
+      head.push_back({"sent MiB", "planned"});
+      head.push_back({"sent MiB", "executed"});
+    }
+    if (reserves_) head.push_back({"reserved", "MiB"});
+    return Table(std::move(head));
   }
 
-  absl::StatusOr<Row> RunBudget(const Budget& budget) {
+  Row PlainRow() {
+    const Chain& chain = std::get<Chain>(agent_.profile()->problem);
+    Row row;
+    row.cells = {"none",
+                 "",
+                 "",
+                 Mebibytes(plain_.peak()),
+                 Seconds(chain.ideal_time()),
+                 Seconds(plain_.median_time())};
+    return row;
+  }
+
+  // Budget `number` of `budgets`.
+  absl::StatusOr<Row> RunBudget(const Budget& budget, size_t number, size_t budgets) {
     absl::StatusOr<AdoptedPlan> adopted =
         agent_.Plan(workload_.sample.input, workload_.sample.target, budget);
     if (!adopted.ok()) return adopted.status();
@@ -68,12 +103,27 @@ class BudgetRuns {
     };
     absl::StatusOr<Trajectory> run = training_.Train(steps_, step);
     if (!run.ok()) return run.status();
-    const absl::Status limit = training_.CheckLimit(run->peak(), step);
+    const absl::Status traced = WriteTrace(agent_.measured(), number, budgets);
+    if (!traced.ok()) return traced;
+    memory_ = agent_.memory();
+    // What is in a region is reserved already: no limit keeps a step from it.
+    const bool limits = !memory_.served;
+    runs_out_ = true;
+    const absl::Status limit = limits ? training_.CheckLimit(run->peak(), step) : absl::OkStatus();
+    runs_out_ = false;
     TellServer();
     return FoundRow(budget, *adopted, *run, limit);
   }
 
  private:
+  // The limit check runs out of memory on purpose.
+  AgentOptions Quieter(AgentOptions options) {
+    options.on_event = [this, say = options.on_event](const AgentEvent& event) {
+      if (!(runs_out_ && std::holds_alternative<OutOfMemoryEvent>(event))) say(event);
+    };
+    return options;
+  }
+
   // What the steps took goes into the service's figures; planning here keeps none.
   void TellServer() {
     const absl::StatusOr<ExecutionVerdict> verdict = agent_.Report();
@@ -87,8 +137,8 @@ class BudgetRuns {
 
   static Row InfeasibleRow(const Budget& budget, const AdoptedPlan& adopted) {
     Row row;
+    row.found = false;
     row.cells = {ToString(budget), Mebibytes(adopted.plan.budget), ToString(adopted.plan.status)};
-    row.cells.resize(13);
     return row;
   }
 
@@ -108,46 +158,42 @@ class BudgetRuns {
                  absl::StrCat(executed),
                  YesNo(equal.loss),
                  YesNo(equal.gradients && equal.parameters && equal.buffers && equal.random),
-                 YesNo(limit.ok()),
+                 memory_.served ? "" : YesNo(limit.ok()),
                  ToString(adopted.source),
                  absl::StrFormat("%.1f", static_cast<double>(adopted.request_time.value()) / 1e6)};
     const auto expect = [&row, &budget](bool holds, const std::string& what) {
       if (!holds) row.faults.push_back(absl::StrCat(ToString(budget), ": ", what));
     };
+    if (links_) {
+      row.cells.push_back(Mebibytes(predicted.sent));
+      row.cells.push_back(Mebibytes(run.steps.front().sent));
+    }
+    if (reserves_) row.cells.push_back(Mebibytes(memory_.reserved_peak));
     expect(run.peak() <= adopted.plan.budget, "the measured peak exceeds the budget");
+    for (const std::string& fault : Faults(memory_)) expect(false, fault);
     for (const StepReport& step : run.steps) {
       expect(step.recomputed_forwards == predicted.recomputed_forwards,
              "not as many recomputes as planned");
+      expect(step.sent == predicted.sent, "not as much was copied as planned");
     }
-    expect(adopted.plan.budget >= adopted.plan.bounds.store_all_peak || executed > 0,
-           "nothing was recomputed");
+    expect(adopted.plan.budget >= adopted.plan.bounds.store_all_peak || executed > 0 ||
+               predicted.sent > Bytes(0),
+           "nothing was recomputed or copied");
     expect(equal.all(), "the training differs from plain training");
     expect(limit.ok(), std::string(limit.message()));
     return row;
   }
 
   Workload workload_;
+  const bool links_;     // to host memory
+  const bool reserves_;  // a region
+  bool runs_out_ = false;
   Agent agent_;
   TrainingComparison training_;
   int steps_;
   Trajectory plain_;
+  StepMemory memory_;  // of the last step
 };
-
-Table MakeTable() {
-  return Table({{"budget", ""},
-                {"budget", "MiB"},
-                {"peak MiB", "predicted"},
-                {"peak MiB", "measured"},
-                {"step s", "predicted"},
-                {"step s", "measured"},
-                {"recomputed", "planned"},
-                {"recomputed", "executed"},
-                {"loss", "equal"},
-                {"gradients,", "state equal"},
-                {"64 B less", "fails, mends"},
-                {"plan", "from"},
-                {"plan", "ms"}});
-}
 
 int Report(const Table& table, const std::vector<std::string>& faults, bool all_found) {
   std::cout << table.ToString() << std::flush;
@@ -161,12 +207,17 @@ int Run() {
   if (steps < 1) return Fail(FieldError("--steps", steps, "must be >= 1"));
   const absl::StatusOr<std::vector<Budget>> budgets = BudgetsFromFlag();
   if (!budgets.ok()) return Fail(budgets.status());
-  const absl::StatusOr<AgentOptions> options = AgentOptionsFromFlags();
+  absl::StatusOr<AgentOptions> options = AgentOptionsFromFlags();
   if (!options.ok()) return Fail(options.status());
+  const absl::StatusOr<std::optional<TransferModel>> link = LinkFromFlag();
+  if (!link.ok()) return Fail(link.status());
   absl::StatusOr<std::optional<Profile>> known = KnownProfileFromFlag();
   if (!known.ok()) return Fail(known.status());
   absl::StatusOr<Workload> workload = WorkloadFromFlags();
   if (!workload.ok()) return Fail(workload.status());
+  const absl::StatusOr<std::unique_ptr<SimulatedDevice>> device = DeviceWith(*link);
+  if (!device.ok()) return Fail(device.status());
+  options->device = device->get();
 
   Say(absl::StrCat(workload->model.name(), ": ", workload->model.length(), " stages; training ",
                    Steps(steps), " without a budget", *known ? "" : ", then profiling"));
@@ -175,15 +226,16 @@ int Run() {
   if (!status.ok()) return Fail(status);
   Say(absl::StrCat("plans from ", runs.agent().connection().name()));
 
-  Table table = MakeTable();
+  Table table = runs.MakeTable();
   table.AddRow(runs.PlainRow().cells);
   std::vector<std::string> faults;
   bool all_found = true;
+  size_t number = 0;
   for (const Budget& budget : *budgets) {
     Say(absl::StrCat("training ", Steps(steps), " within ", ToString(budget)));
-    absl::StatusOr<Row> row = runs.RunBudget(budget);
+    absl::StatusOr<Row> row = runs.RunBudget(budget, number++, budgets->size());
     if (!row.ok()) return Fail(row.status());
-    all_found &= !row->cells.back().empty();
+    all_found &= row->found;
     faults.insert(faults.end(), row->faults.begin(), row->faults.end());
     table.AddRow(std::move(row->cells));
   }
@@ -196,7 +248,8 @@ Command RunCommand() {
   return {"run",
           "train a network without a budget and within budgets, and compare",
           WithServerFlags({"model", "batch", "image_size", "classes", "seed", "threads", "repeats",
-                           "profile", "steps", "budgets", "solver", "slots", "timeout"}),
+                           "profile", "steps", "budgets", "solver", "slots", "link", "timeout",
+                           "arena", "trace"}),
           Run,
           {"run --model=resnet18 --image_size=64 --budgets=80%,least"}};
 }

@@ -26,6 +26,10 @@ ABSL_FLAG(bool, arena, false, "serve steps by plans from one reserved region");
 ABSL_FLAG(std::string, link, "",
           "simulated link to host memory that plans may use, \"GB/s[:latency]\", say \"12:10us\"; "
           "empty: none");
+ABSL_FLAG(
+    std::string, trace, "",
+    "file for what the last step within a budget took, instruction by instruction; of several "
+    "budgets FILE.1, FILE.2 and so on; empty: none");
 
 namespace stowage {
 
@@ -90,9 +94,11 @@ absl::StatusOr<AgentOptions> AgentOptionsFromFlags() {
   options.out_of_memory.tries = 0;
   options.drift.replans = 0;
   if (absl::GetFlag(FLAGS_arena)) options.arena = ArenaOptions();
+  options.measure_steps = !absl::GetFlag(FLAGS_trace).empty();
   options.on_event = [](const AgentEvent& event) {
-    const bool said =
-        std::holds_alternative<FellBackEvent>(event) || std::holds_alternative<ArenaEvent>(event);
+    const bool said = std::holds_alternative<FellBackEvent>(event) ||
+                      std::holds_alternative<ArenaEvent>(event) ||
+                      std::holds_alternative<OutOfMemoryEvent>(event);
     if (said) Say(ToString(event));
   };
   return options;
@@ -115,6 +121,12 @@ absl::StatusOr<std::optional<TransferModel>> LinkFromFlag() {
   }
   const CopyCost cost{static_cast<int64_t>(speed * 1e9), Nanos(absl::ToInt64Nanoseconds(latency))};
   return TransferModel{cost, cost, /*full_duplex=*/true, kHostMemory};
+}
+
+absl::StatusOr<std::unique_ptr<SimulatedDevice>> DeviceWith(
+    const std::optional<TransferModel>& link) {
+  if (!link) return nullptr;
+  return SimulatedDevice::Create(*link);
 }
 
 }  // namespace stowage

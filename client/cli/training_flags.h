@@ -3,6 +3,7 @@
 #define STOWAGE_CLIENT_CLI_TRAINING_FLAGS_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -13,6 +14,7 @@
 #include "client/models/models.h"
 #include "client/torch/chain_model.h"
 #include "client/torch/graph_model.h"
+#include "client/torch/simulated_device.h"
 #include "solvers/model/transfer_model.h"
 
 ABSL_DECLARE_FLAG(uint64_t, seed);
@@ -22,6 +24,7 @@ ABSL_DECLARE_FLAG(bool, calibrate);
 ABSL_DECLARE_FLAG(int, steps);
 ABSL_DECLARE_FLAG(bool, arena);
 ABSL_DECLARE_FLAG(std::string, link);
+ABSL_DECLARE_FLAG(std::string, trace);
 
 namespace stowage {
 
@@ -46,6 +49,9 @@ absl::StatusOr<AgentOptions> AgentOptionsFromFlags();
 // --link, "GB/s[:latency]": the same both ways at once, to more host memory than is needed. Nothing if it is
 // empty, INVALID_ARGUMENT for anything else.
 absl::StatusOr<std::optional<TransferModel>> LinkFromFlag();
+// A device that has it; null without one. After the allocator was installed.
+absl::StatusOr<std::unique_ptr<SimulatedDevice>> DeviceWith(
+    const std::optional<TransferModel>& link);
 
 }  // namespace stowage
 

@@ -14,11 +14,11 @@
 #include "client/cli/network_flags.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/say.h"
+#include "client/cli/trace_file.h"
 #include "client/cli/training_flags.h"
 #include "client/cli/verification.h"
 #include "client/cli/verification_text.h"
 #include "client/rpc/server_flags.h"
-#include "client/torch/simulated_device.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {
@@ -26,13 +26,6 @@ namespace {
 
 std::unique_ptr<TrainedModel> TrainedModelOf(const AnyWorkload& workload) {
   return std::visit([](const auto& model) { return MakeTrainedModel(&model); }, workload.model);
-}
-
-// None where there is no link.
-absl::StatusOr<std::unique_ptr<SimulatedDevice>> DeviceWith(
-    const std::optional<TransferModel>& link) {
-  if (!link) return nullptr;
-  return SimulatedDevice::Create(*link);
 }
 
 absl::StatusOr<VerificationReport> VerifyAll(const AnyWorkload& workload, AgentOptions options,
@@ -55,6 +48,10 @@ absl::StatusOr<VerificationReport> VerifyAll(const AnyWorkload& workload, AgentO
     Say(absl::StrCat("planning and training within ", ToString(budget)));
     absl::StatusOr<Verified> verified = verification.Verify(budget);
     if (!verified.ok()) return verified.status();
+    const absl::Status traced =
+        verified->found() ? WriteTrace(agent.measured(), report.budgets.size(), budgets.size())
+                          : absl::OkStatus();
+    if (!traced.ok()) return traced;
     report.budgets.push_back(*std::move(verified));
   }
   return report;
@@ -93,7 +90,7 @@ Command VerifyCommand() {
           "prove that training by plans is plain training, bit for bit",
           WithServerFlags({"model", "graph", "batch", "image_size", "classes", "seed", "threads",
                            "repeats", "profile", "steps", "budgets", "solver", "slots", "link",
-                           "timeout", "format", "arena"}),
+                           "timeout", "format", "arena", "trace"}),
           Run,
           {"verify --model=resnet18 --image_size=64 --budgets=80%,least",
            "verify --model=resnet18 --image_size=64 --graph --budgets=95% --format=json"}};

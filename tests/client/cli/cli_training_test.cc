@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 
 #include "client/cli/exit_code.h"
+#include "solvers/plan/measured_step.h"
 #include "tests/client/cli/stowage_command.h"
 
 namespace stowage {
@@ -39,6 +41,7 @@ TEST(CliTraining, WrongUsageSaysWhatAndExitsWithTwo) {
       {"verify --link=fast", "--link"},
       {"verify --link=12:soon", "--link"},
       {"verify --link=0", "--link"},
+      {"run --link=0", "--link"},
   };
   for (const auto& [arguments, why] : cases) {
     const Result result = Stowage(arguments, true);
@@ -142,6 +145,41 @@ TEST(CliTraining, VerifyHoldsCopiesAgainstThePlan) {
   const auto& copies = budget.at("transfers").struct_value().fields();
   EXPECT_GT(copies.at("planned").number_value(), 0);
   EXPECT_EQ(copies.at("planned").number_value(), copies.at("executed").number_value());
+}
+
+MeasuredStep StepIn(const std::string& path) {
+  std::ifstream file(path);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const absl::StatusOr<MeasuredStep> step = ParseMeasuredStep(text);
+  EXPECT_TRUE(step.ok()) << step.status() << "\n" << text;
+  return step.value_or(MeasuredStep());
+}
+
+TEST(CliTraining, RunCopiesReservesAndLeavesTraces) {
+  const std::string file = ::testing::TempDir() + "/run-trace";
+  const Result result = Stowage(
+      "run --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 "
+      "--link=12:10us --solver=offload_greedy --arena --budgets=98%,99% --trace=" +
+          file,
+      true);
+  EXPECT_EQ(result.code, kExitOk) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("sent MiB"));
+  EXPECT_THAT(result.out, HasSubstr("reserved"));
+  EXPECT_THAT(result.out, Not(HasSubstr("NO")));
+  EXPECT_THAT(result.out, HasSubstr(file + ".2"));
+  const MeasuredStep tight = StepIn(file + ".1"), loose = StepIn(file + ".2");
+  EXPECT_LE(tight.peak, loose.peak);
+  EXPECT_FALSE(loose.instructions.empty());
+}
+
+TEST(CliTraining, VerifyLeavesATrace) {
+  const std::string file = ::testing::TempDir() + "/verify-trace";
+  const Result result = Stowage(
+      "verify --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=1 --repeats=1 --graph "
+      "--budgets=98% --trace=" +
+      file);
+  EXPECT_EQ(result.code, kExitOk) << result.out;
+  EXPECT_GT(StepIn(file).instructions.back().end, Nanos(0));
 }
 
 }  // namespace
