@@ -137,10 +137,10 @@ class Agent {
   Bytes RoomForRegion(Bytes beside, Bytes input, const PlannedShape& by) const;
   void NoteMemory(const StepReport& report, Bytes before, const PlannedShape& by);
   absl::StatusOr<StepReport> ShadowStep(Batch batch, PlannedShape* shape);
-  void NoteFailure(const absl::Status& status, Bytes device, Bytes host, bool retries,
+  void NoteFailure(const absl::Status& status, Bytes before, Bytes peak, Bytes host, bool retries,
                    PlannedShape* shape);
-  void NoteOutOfMemory(const absl::Status& status, bool host, Bytes got, bool retries,
-                       PlannedShape* shape);
+  void NoteOutOfMemory(const absl::Status& status, const std::string& finding, bool host, Bytes got,
+                       bool retries, PlannedShape* shape);
   void NoteImmovable(const absl::Status& status, PlannedShape* shape);
   void AskAgain(const PendingReplan& pending, const std::string& words, PlannedShape* shape);
   void NoteStep(const StepReport& report, PlannedShape* shape);

@@ -79,7 +79,8 @@ struct Words {
   std::string Line(const OutOfMemoryEvent& event) const {
     return absl::StrCat(event.batch, ": out of ", event.host ? "host " : "", "memory after ",
                         ToString(event.got), " of ", ToString(event.wanted),
-                        event.retried ? ", the step is made again" : "", ": ", event.message);
+                        event.retried ? ", the step is made again" : "", ": ", event.message,
+                        event.finding.empty() ? "" : "\n", event.finding);
   }
 
   const char* Kind(const CopiesForbiddenEvent&) const { return "copies_forbidden"; }

@@ -99,6 +99,9 @@ struct OutOfMemoryEvent {
   Bytes got;     // the most that the step held before it failed
   bool retried = false;
   std::string message;
+  // Of device memory: planned against actual at the instruction that failed, and the cause
+  // (solvers/report/memory_finding.h); some lines.
+  std::string finding;
 };
 
 // From now on plans of this agent copy nothing, whatever link the device has: what a stage or vertex holds
@@ -171,7 +174,7 @@ using AgentEvent = std::variant<BudgetSharedEvent, ProfileTakenEvent, CacheHitEv
 // "cache_hit", "out_of_memory", ...: of each type, for figures.
 const char* KindOf(const AgentEvent& event);
 
-// One line for people; of BudgetSharedEvent several.
+// One line for people; of BudgetSharedEvent, and OutOfMemoryEvent with a finding, several.
 std::string ToString(const AgentEvent& event);
 
 // On the agent's thread, before what it is about goes on. It must not call the agent.

@@ -3,10 +3,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/agent/agent.h"
+#include "client/agent/memory_words.h"
 #include "client/agent/out_of_memory.h"
 #include "client/agent/step_watch.h"
 #include "client/torch/step_failure.h"
 #include "client/torch/tracking_allocator.h"
+#include "solvers/plan/linked_problem.h"
 
 namespace stowage {
 namespace {
@@ -121,7 +123,7 @@ absl::StatusOr<StepReport> Agent::PlannedRun(Batch batch, bool retries, PlannedS
       [&] { return by->step->Run(std::move(batch)); });
   if (!report.ok()) {
     const Bytes host_got = host != nullptr ? host->peak() - host_before : Bytes(0);
-    NoteFailure(report.status(), (*meter)->peak() - before, host_got, retries, by);
+    NoteFailure(report.status(), before, (*meter)->peak(), host_got, retries, by);
   }
   if (report.ok()) NoteMemory(*report, beside - input, *by);
   return report;
@@ -145,26 +147,33 @@ void Agent::NoteMemory(const StepReport& report, Bytes before, const PlannedShap
   arenas_.Describe(&memory_);
 }
 
-// What the next plan is to do about it. `device` and `host`: the most that the step held of each.
-void Agent::NoteFailure(const absl::Status& status, Bytes device, Bytes host, bool retries,
-                        PlannedShape* shape) {
+// What the next plan is to do about it. `before`: live before the step, `peak` the most since; `host`: the
+// most that the step held of host memory.
+void Agent::NoteFailure(const absl::Status& status, Bytes before, Bytes peak, Bytes host,
+                        bool retries, PlannedShape* shape) {
   const std::optional<StepFailure> failure = GetStepFailure(status);
   const StepFault fault = failure ? failure->fault : StepFault::kOther;
   if (fault == StepFault::kImmovable) return NoteImmovable(status, shape);
   if (!absl::IsResourceExhausted(status)) return;
   const bool of_host =
       fault == StepFault::kHostMemory && shape->adopted->plan.prediction.host_peak > Bytes(0);
-  NoteOutOfMemory(status, of_host, of_host ? host : device, retries, shape);
+  std::string finding;
+  if (fault == StepFault::kDeviceMemory) {
+    const stowage::Profile& known = shape->profile ? *shape->profile : *shape->shapes;
+    const LinkedProblem linked = LinkedProblemOf(known, options_.plan.recompute_only);
+    finding = MemoryWords(*failure, before, linked, shape->adopted->plan.schedule);
+  }
+  NoteOutOfMemory(status, finding, of_host, of_host ? host : peak - before, retries, shape);
 }
 
-void Agent::NoteOutOfMemory(const absl::Status& status, bool host, Bytes got, bool retries,
-                            PlannedShape* shape) {
+void Agent::NoteOutOfMemory(const absl::Status& status, const std::string& finding, bool host,
+                            Bytes got, bool retries, PlannedShape* shape) {
   const OutOfMemoryOptions& options = options_.out_of_memory;
   const stowage::Plan& plan = shape->adopted->plan;
   const Bytes wanted = host ? plan.prediction.host_peak : plan.prediction.peak;
   const bool again = shape->pending || shape->smaller_plans < options.tries;
   events_->Emit(OutOfMemoryEvent{shape->signature.text(), host, wanted, got, again && retries,
-                                 std::string(status.message())});
+                                 std::string(status.message()), finding});
   if (!again) return;
   if (!shape->pending) ++shape->smaller_plans;
   const Bytes less = SmallerBudget(wanted, got, options.factor);

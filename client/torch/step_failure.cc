@@ -26,7 +26,7 @@ constexpr char kPayload[] = "stowage/step-failure";
 StepFailure CurrentStepFailure(size_t instruction, ExecutionDevice* device) {
   StepFailure failure;
   failure.instruction = instruction;
-  failure.allocated = device->meter()->current();
+  failure.allocated = failure.live_after = device->meter()->current();
   failure.reserved = device->meter()->reserved();
   try {
     throw;
@@ -52,10 +52,11 @@ StepFailure CurrentStepFailure(size_t instruction, ExecutionDevice* device) {
 }
 
 void SetStepFailure(const StepFailure& failure, absl::Status* status) {
-  status->SetPayload(kPayload, absl::Cord(absl::StrCat(
-                                   static_cast<int>(failure.fault), " ", failure.instruction, " ",
-                                   failure.allocated.value(), " ", failure.reserved.value(), " ",
-                                   failure.asked.value(), " ", failure.limit.value())));
+  status->SetPayload(
+      kPayload, absl::Cord(absl::StrCat(static_cast<int>(failure.fault), " ", failure.instruction,
+                                        " ", failure.allocated.value(), " ",
+                                        failure.reserved.value(), " ", failure.asked.value(), " ",
+                                        failure.limit.value(), " ", failure.live_after.value())));
 }
 
 std::optional<StepFailure> GetStepFailure(const absl::Status& status) {
@@ -68,13 +69,14 @@ std::optional<StepFailure> GetStepFailure(const absl::Status& status) {
     if (!absl::SimpleAtoi(word, &number)) return std::nullopt;
     numbers.push_back(number);
   }
-  if (numbers.size() != 6) return std::nullopt;
+  if (numbers.size() != 7) return std::nullopt;
   return StepFailure{static_cast<StepFault>(numbers[0]),
                      static_cast<size_t>(numbers[1]),
                      Bytes(numbers[2]),
                      Bytes(numbers[3]),
                      Bytes(numbers[4]),
-                     Bytes(numbers[5])};
+                     Bytes(numbers[5]),
+                     Bytes(numbers[6])};
 }
 
 Bytes AskedIn(const std::string& message) {

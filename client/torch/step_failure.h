@@ -28,6 +28,9 @@ struct StepFailure {
   Bytes reserved;
   Bytes asked;  // kDeviceMemory: for the tensor, as far as the allocator says; 0 if it does not
   Bytes limit;  // of what may be reserved; 0 if there is none or it is not known
+  // Live when the instruction had failed and let go of what it held: of a forward, what was live when it
+  // began.
+  Bytes live_after;
 };
 
 // Of a status that an executor returned for an instruction; nothing for any other.

@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "client/rpc/local_connection.h"
@@ -21,6 +23,7 @@ namespace stowage {
 namespace {
 
 using ::testing::_;
+using ::testing::HasSubstr;
 using ::testing::NiceMock;
 using ::testing::Return;
 
@@ -287,6 +290,10 @@ TEST_F(AgentTest, SaysWhoseItsRequestsAreAndReportsWhatStepsTook) {
 // lost nothing.
 TEST_F(AgentTest, AfterOutOfMemoryTheStepIsMadeWithinLess) {
   options_.out_of_memory.retry_step = true;
+  std::string finding;
+  options_.on_event = [&finding](const AgentEvent& event) {
+    if (const auto* lack = std::get_if<OutOfMemoryEvent>(&event)) finding = lack->finding;
+  };
   Agent agent = LocalAgent();
   ASSERT_EQ(agent.Plan(network_.input, network_.target, ShareOfStoreAll{1.0})->plan.status,
             PlanStatus::kFound);
@@ -301,6 +308,9 @@ TEST_F(AgentTest, AfterOutOfMemoryTheStepIsMadeWithinLess) {
   allocator->ClearLimit();
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(agent.events().of<OutOfMemoryEvent>(), 1);
+  // The step was as planned, the device has less than the plan.
+  EXPECT_THAT(finding, HasSubstr("out of memory at instruction "));
+  EXPECT_THAT(finding, HasSubstr("taken elsewhere"));
   EXPECT_GT(step->recomputed_forwards, 0);
   EXPECT_EQ(step->loss, expected->loss);
   EXPECT_EQ(GradientDigest(network_.model), GradientDigest(plain.model));

@@ -210,6 +210,10 @@ TEST_F(StepRunTest, AStepWithoutDeviceMemorySaysWhereAndHowMuch) {
   EXPECT_EQ(failure.allocated, failure.reserved);
   EXPECT_LE(failure.allocated, limit);
   EXPECT_GT(failure.allocated + failure.asked, limit);
+  std::vector<TimelinePoint> planned;
+  ASSERT_TRUE(Simulate(chain_, schedule_, *device_->link(), &planned).ok());
+  ASSERT_GT(failure.instruction, 0U);
+  EXPECT_LE(failure.live_after, before + planned[failure.instruction - 1].held);
 }
 
 TEST_F(StepRunTest, AStepWithoutHostMemorySaysSo) {

@@ -1,0 +1,22 @@
+// Why a step by a plan had no device memory, in words.
+#ifndef STOWAGE_CLIENT_AGENT_MEMORY_WORDS_H_
+#define STOWAGE_CLIENT_AGENT_MEMORY_WORDS_H_
+
+#include <string>
+
+#include "client/torch/step_failure.h"
+#include "solvers/model/units.h"
+#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/schedule.h"
+
+namespace stowage {
+
+// Planned against actual memory at the instruction that failed, and the cause
+// (solvers/report/memory_finding.h). `before`: live before the step, its input not counted. Cost of a
+// replay.
+std::string MemoryWords(const StepFailure& failure, Bytes before, const LinkedProblem& linked,
+                        const Schedule& schedule);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_AGENT_MEMORY_WORDS_H_
