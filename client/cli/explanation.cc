@@ -40,7 +40,8 @@ PeakMoment PeakOf(const Problem& problem, const StepTimeline& timeline) {
   peak.instruction = timeline.simulation.peak_instruction;
   const TimelineEvent& event = timeline.events[peak.instruction];
   const bool running = event.running.total() >= event.held.total();
-  peak.text = EventText(event, StageLabels(problem));
+  const std::vector<std::string> labels = StageLabels(problem);
+  peak.text = EventText(event, labels[static_cast<size_t>(event.instruction.stage)]);
   peak.at = running ? event.reached : event.left;
   peak.memory = running ? event.running : event.held;
   return peak;
