@@ -28,6 +28,8 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
   }
   absl::StatusOr<StoreConfig> store = StoreConfigFromFlags(sources);
   if (!store.ok()) return store.status();
+  absl::StatusOr<CatalogueConfig> catalogue = CatalogueConfigFromFlags(sources);
+  if (!catalogue.ok()) return catalogue.status();
   ServerConfig config;
   config.rpc.tls = TlsOf();
   config.rpc.unix_socket_mode = *UnixSocketMode();
@@ -50,6 +52,7 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
   config.rpc.transport_bytes = 2 * static_cast<size_t>(absl::GetFlag(FLAGS_request_bytes));
   config.planning.tenant_share = absl::GetFlag(FLAGS_tenant_share);
   config.store = *std::move(store);
+  config.catalogue = *std::move(catalogue);
   config.audit_log = absl::GetFlag(FLAGS_audit_log);
   config.drain_timeout = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_drain_timeout));
   return config;

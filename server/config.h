@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/config_catalogue.h"
 #include "server/config_sources.h"
 #include "server/log/log_line.h"
 #include "server/planning/planning_service.h"
@@ -22,6 +23,7 @@ struct ServerConfig {
   std::string metrics_listen;  // empty: no endpoint
   PlanningOptions planning;
   StoreConfig store;
+  CatalogueConfig catalogue;
   std::string audit_log;  // empty: none
   std::chrono::nanoseconds drain_timeout{};
 };

@@ -79,6 +79,12 @@ ABSL_FLAG(absl::Duration, redis_ttl, absl::Hours(24 * 14),
           "how long it keeps an entry that nobody looks up");
 ABSL_FLAG(std::string, redis_prefix, "stowage",
           "beginning of all keys in it: servers that share plans have the same");
+ABSL_FLAG(std::string, catalogue, "",
+          "folder of plans that were solved beforehand, put into the store at start where it has "
+          "none; empty for none");
+ABSL_FLAG(std::string, catalogue_environments, "",
+          "file of lines kind=KIND device=DEVICE ...: the environments of jobs that the plans of "
+          "--catalogue are for, see `stowage catalogue environment`");
 ABSL_FLAG(
     std::string, audit_log, "",
     "file of one JSON line for each plan handed out, report and change of a cached plan; empty "
@@ -127,6 +133,8 @@ const std::vector<std::string>& FlagNames() {
                                                                  "redis_timeout",
                                                                  "redis_ttl",
                                                                  "redis_prefix",
+                                                                 "catalogue",
+                                                                 "catalogue_environments",
                                                                  "audit_log",
                                                                  "max_message_bytes",
                                                                  "max_stages",

@@ -45,6 +45,8 @@ ABSL_DECLARE_FLAG(std::string, redis_password_file);
 ABSL_DECLARE_FLAG(absl::Duration, redis_timeout);
 ABSL_DECLARE_FLAG(absl::Duration, redis_ttl);
 ABSL_DECLARE_FLAG(std::string, redis_prefix);
+ABSL_DECLARE_FLAG(std::string, catalogue);
+ABSL_DECLARE_FLAG(std::string, catalogue_environments);
 ABSL_DECLARE_FLAG(std::string, audit_log);
 ABSL_DECLARE_FLAG(int64_t, max_message_bytes);
 ABSL_DECLARE_FLAG(int64_t, max_stages);

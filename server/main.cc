@@ -1,12 +1,14 @@
 // stowaged: the planning service. Flags in config_flags.cc, how to run it in operating.md.
 #include <malloc.h>
 
+#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "server/catalogue/catalogue_import.h"
 #include "server/config.h"
 #include "server/config_flags.h"
 #include "server/drain.h"
@@ -73,6 +75,18 @@ void WarnOfOpenRedis(const StoreConfig& config, Log* log) {
   });
 }
 
+// Before the first call: a job that finds no plan solves one.
+void FillFrom(const CatalogueConfig& catalogue, PlanStore* store, Log* log) {
+  if (catalogue.networks.empty()) return;
+  const CatalogueImport import = ImportCatalogue(catalogue.networks, catalogue.environments, store);
+  const LogLevel level = import.failed > 0 ? LogLevel::kWarning : LogLevel::kInfo;
+  log->Write(level, "catalogue", [&](LogLine* line) {
+    line->Add("imported", int64_t{import.imported}).Add("replaced", int64_t{import.replaced});
+    line->Add("present", int64_t{import.present}).Add("failed", int64_t{import.failed});
+    if (import.failed > 0) line->Add("reason", import.why);
+  });
+}
+
 // Solves take tables of megabytes from many threads and give them back. Left to itself glibc soon takes
 // such blocks from its heaps, where they cannot go back to the system, and has many heaps.
 void KeepMemoryFlat() {
@@ -99,6 +113,7 @@ int Serve(ServerConfig config) {
   if (!stores.ok()) return Fail(kExitCannotListen, stores.status());
   config.planning.lease = stores->lease.get();
   WarnOfOpenRedis(config.store, &log);
+  FillFrom(config.catalogue, stores->plans.get(), &log);
   const auto audit = OpenAuditLog(config.audit_log);
   if (!audit.ok()) return Fail(kExitCannotListen, audit.status());
   config.planning.audit = audit->get();

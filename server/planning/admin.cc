@@ -218,7 +218,8 @@ void PlanAdmin::CountReport(const AdminCaller& caller, const stowage::Report& re
       judgement.outcome != ReportOutcome::kRepeated) {
     return;
   }
-  metrics_->Measured(judgement.time_ratio, judgement.peak_ratio);
+  // Costs that were only modelled say nothing of how good profiles are.
+  if (!entry.samples.empty()) metrics_->Measured(judgement.time_ratio, judgement.peak_ratio);
   if (judgement.over_budget) metrics_->BudgetViolated();
   if (judgement.reserved_ratio > 0) metrics_->Reserved(judgement.reserved_ratio);
   const Simulation& predicted = judgement.plan->prediction;

@@ -1,0 +1,113 @@
+#include "solvers/catalogue/catalogue.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/model/canonical.h"
+#include "solvers/plan/schedule_code.h"
+
+namespace stowage {
+namespace {
+
+constexpr int64_t kMaxInstructions = int64_t{1} << 24;
+
+std::string Words(const NetworkCatalogue& catalogue, const CatalogueFrontier& frontier) {
+  return absl::StrCat("catalogue of ", catalogue.network, " (image ", frontier.image, ", batch ",
+                      frontier.batch, ", ", frontier.classes, " classes, ", frontier.device, ")");
+}
+
+bool SameSize(const CatalogueFrontier& a, const CatalogueFrontier& b) {
+  return a.image == b.image && a.batch == b.batch && a.classes == b.classes;
+}
+
+// Adds the frontier's schedules; `numbers` gets theirs.
+absl::Status AddSchedules(const NetworkCatalogue& catalogue, const CatalogueFrontier& frontier,
+                          FrontierBuilder* builder, std::map<std::string, size_t>* numbers) {
+  for (const size_t index : frontier.schedules) {
+    const std::string& code = catalogue.schedules[index];
+    const absl::StatusOr<Schedule> schedule = DecodeSchedule(code, kMaxInstructions);
+    const absl::Status added = schedule.ok() ? builder->Add(*schedule) : schedule.status();
+    if (!added.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(Words(catalogue, frontier), ": ", added.message()));
+    }
+    numbers->emplace(code, index);
+  }
+  return absl::OkStatus();
+}
+
+// From those of all devices at the size of `one`.
+absl::StatusOr<CatalogueFrontier> FromOthers(const NetworkCatalogue& catalogue,
+                                             CatalogueFrontier one, const std::string& device) {
+  one.device = device;
+  const absl::StatusOr<Chain> chain = ChainFor(catalogue, one);
+  if (!chain.ok()) return chain.status();
+  FrontierBuilder builder(*chain);
+  std::map<std::string, size_t> numbers;
+  for (const CatalogueFrontier& other : catalogue.frontiers) {
+    if (!SameSize(one, other)) continue;
+    const absl::Status added = AddSchedules(catalogue, other, &builder, &numbers);
+    if (!added.ok()) return added;
+  }
+  one.info.exact = false;
+  one.schedules.clear();
+  const Frontier all = builder.Build(one.info);
+  for (const size_t i : ChooseCompact(all.points(), kMostCataloguePoints)) {
+    one.schedules.push_back(numbers.at(all.points()[i].schedule));
+  }
+  return one;
+}
+
+}  // namespace
+
+Digest StructureDigest(const Chain& chain) {
+  return Sha256(CanonicalBytes(Profile{"", Device(), chain, CostSource::kModelled}, KeyOptions()));
+}
+
+absl::StatusOr<Chain> ChainFor(const NetworkCatalogue& catalogue,
+                               const CatalogueFrontier& frontier) {
+  const absl::StatusOr<DeviceKind> kind = FindDeviceKind(frontier.device);
+  if (!kind.ok()) return kind.status();
+  absl::StatusOr<Chain> chain = NetworkChain(
+      {catalogue.network, frontier.image, frontier.batch, frontier.classes}, kind->model);
+  if (!chain.ok()) return chain;
+  if (StructureDigest(*chain) == frontier.structure) return chain;
+  return absl::FailedPreconditionError(
+      absl::StrCat(Words(catalogue, frontier), ": this version describes another network"));
+}
+
+absl::StatusOr<Frontier> RefereedFrontier(const NetworkCatalogue& catalogue,
+                                          const CatalogueFrontier& frontier, const Chain& chain) {
+  FrontierBuilder builder(chain);
+  std::map<std::string, size_t> numbers;
+  const absl::Status added = AddSchedules(catalogue, frontier, &builder, &numbers);
+  if (!added.ok()) return added;
+  Frontier refereed = builder.Build(frontier.info);
+  if (refereed.points().size() == frontier.schedules.size()) return refereed;
+  return absl::FailedPreconditionError(absl::StrCat(
+      Words(catalogue, frontier), ": ", frontier.schedules.size() - refereed.points().size(),
+      " of its schedules are no faster than others that take less memory"));
+}
+
+absl::StatusOr<std::vector<CatalogueFrontier>> FrontiersFor(const NetworkCatalogue& catalogue,
+                                                            const std::string& device) {
+  std::vector<CatalogueFrontier> frontiers;
+  for (const CatalogueFrontier& one : catalogue.frontiers) {
+    const auto is_size = [&one](const CatalogueFrontier& other) { return SameSize(one, other); };
+    const auto is_own = [&](const CatalogueFrontier& other) {
+      return is_size(other) && other.device == device;
+    };
+    if (std::any_of(frontiers.begin(), frontiers.end(), is_size)) continue;
+    const auto& all = catalogue.frontiers;
+    const auto own = std::find_if(all.begin(), all.end(), is_own);
+    absl::StatusOr<CatalogueFrontier> found =
+        own != all.end() ? *own : FromOthers(catalogue, one, device);
+    if (!found.ok()) return found.status();
+    frontiers.push_back(*std::move(found));
+  }
+  return frontiers;
+}
+
+}  // namespace stowage

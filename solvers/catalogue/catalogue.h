@@ -1,0 +1,86 @@
+// A catalogue: frontiers that were solved beforehand, of the reference networks as chains, at usual sizes, on
+// modelled devices. What is in it knows no environment: whose plans they become, and under which key, is for
+// whoever puts it into a store.
+//
+// Only schedules are kept, each once per network; what a schedule takes in memory and time is always the
+// referee's word, under costs that are modelled anew (solvers/networks/roofline.h). The order of a frontier's
+// schedules is theirs: peaks rise, makespans fall.
+//
+// A file holds one network, lines of text in this order:
+//   stowage-catalogue 1
+//   generator NUMBER          of kGeneratorVersion when it was made
+//   solver_version TEXT
+//   costs modelled roofline   nothing of it was measured
+//   network NAME
+//   schedule CODE             base64 of solvers/plan/schedule_code.h; numbered from 0
+//   frontier image=224 batch=32 classes=1000 device=a100 solver=... exact=0 slots=0 least=BYTES
+//     structure=DIGEST schedules=0,5,7 class=TEXT       (one line; the class to its end)
+// The same generator, solvers and networks make the same bytes.
+#ifndef STOWAGE_SOLVERS_CATALOGUE_CATALOGUE_H_
+#define STOWAGE_SOLVERS_CATALOGUE_CATALOGUE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/digest.h"
+#include "solvers/networks/device_kinds.h"
+#include "solvers/networks/networks.h"
+#include "solvers/plan/frontier.h"
+
+namespace stowage {
+
+inline constexpr int64_t kGeneratorVersion = 1;
+
+// Of one frontier at most: entries of caches hold few plans.
+inline constexpr size_t kMostCataloguePoints = 48;
+
+struct CatalogueFrontier {
+  int64_t image = 0;  // pixels on a side
+  int64_t batch = 0;
+  int64_t classes = 0;
+  std::string device;  // a kind of solvers/networks/device_kinds.h
+  FrontierInfo info;
+  Digest structure;               // StructureDigest of the chain
+  std::vector<size_t> schedules;  // of NetworkCatalogue::schedules
+};
+
+struct NetworkCatalogue {
+  std::string network;
+  int64_t generator = kGeneratorVersion;
+  std::string solver_version;
+  std::vector<std::string> schedules;
+  std::vector<CatalogueFrontier> frontiers;
+};
+
+// What of a problem a catalogue's schedules are for: all that a key takes of it, of no tenant and no device.
+Digest StructureDigest(const Chain& chain);
+
+std::string FormatCatalogue(const NetworkCatalogue& catalogue);
+// Takes only what FormatCatalogue writes; INVALID_ARGUMENT that names the line. Whether the schedules are
+// valid for the network is not looked at. O(bytes).
+absl::StatusOr<NetworkCatalogue> ParseCatalogue(const std::string& text);
+
+// The network at that size, with costs modelled on that device. FAILED_PRECONDITION when it is not the
+// one that the frontier was made for: this version describes the network in another way. Else the errors of
+// FindDeviceKind and NetworkChain.
+absl::StatusOr<Chain> ChainFor(const NetworkCatalogue& catalogue,
+                               const CatalogueFrontier& frontier);
+
+// Its points, each replayed by the referee on `chain`, that of ChainFor. FAILED_PRECONDITION if it refuses
+// one, or if peaks do not rise or makespans do not fall. O(points x instructions).
+absl::StatusOr<Frontier> RefereedFrontier(const NetworkCatalogue& catalogue,
+                                          const CatalogueFrontier& frontier, const Chain& chain);
+
+// The frontiers for a kind of device, one per size that the catalogue has: the one that was made for it; else of
+// all schedules that were made for other kinds at that size those that are the fastest on this one, which its own
+// may beat. Errors: those of ChainFor and RefereedFrontier. O(frontiers x points x instructions).
+absl::StatusOr<std::vector<CatalogueFrontier>> FrontiersFor(const NetworkCatalogue& catalogue,
+                                                            const std::string& device);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_CATALOGUE_CATALOGUE_H_

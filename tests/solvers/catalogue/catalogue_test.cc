@@ -1,0 +1,226 @@
+#include "solvers/catalogue/catalogue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "solvers/catalogue/catalogue_folder.h"
+#include "solvers/catalogue/generate.h"
+#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/schedule_code.h"
+#include "solvers/plan/simulate.h"
+#include "solvers/planner.h"
+#include "tests/support/temporary_folder.h"
+
+namespace stowage {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<NetworkCatalogue> Shipped() {
+  auto networks = ReadCatalogue(STOWAGE_SOURCE_DIR "/solvers/catalogue/data");
+  EXPECT_TRUE(networks.ok()) << networks.status();
+  return *std::move(networks);
+}
+
+NetworkCatalogue Small() { return *Generate({"alexnet", 224, {4, 8}}, {"v100", "cpu"}); }
+
+std::vector<std::string> CodesOf(const NetworkCatalogue& network,
+                                 const CatalogueFrontier& frontier) {
+  std::vector<std::string> codes;
+  for (const size_t index : frontier.schedules) codes.push_back(network.schedules[index]);
+  return codes;
+}
+
+TEST(Catalogue, TextIsReadBackAsItWas) {
+  const NetworkCatalogue made = Small();
+  const std::string text = FormatCatalogue(made);
+  const absl::StatusOr<NetworkCatalogue> read = ParseCatalogue(text);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(FormatCatalogue(*read), text);
+  EXPECT_EQ(read->network, "alexnet");
+  EXPECT_EQ(read->solver_version, kSolverVersion);
+  EXPECT_EQ(read->schedules, made.schedules);
+  ASSERT_EQ(read->frontiers.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const CatalogueFrontier &a = read->frontiers[i], &b = made.frontiers[i];
+    EXPECT_EQ(a.batch, b.batch);
+    EXPECT_EQ(a.device, b.device);
+    EXPECT_EQ(a.structure, b.structure);
+    EXPECT_EQ(a.schedules, b.schedules);
+    EXPECT_EQ(a.info.schedule_class, b.info.schedule_class);
+    EXPECT_EQ(a.info.least_budget, b.info.least_budget);
+  }
+}
+
+TEST(Catalogue, OtherTextIsRefusedByLine) {
+  const std::string text = FormatCatalogue(Small());
+  const std::pair<const char*, const char*> changes[] = {
+      {"stowage-catalogue 1", "stowage-catalogue 2"}, {"generator 1", "generator one"},
+      {"costs modelled roofline", "costs measured"},  {"\nschedule ", "\nschedule !"},
+      {"frontier image=224", "frontier image=0224"},  {"frontier image=224", "frontier size=224"},
+      {" device=v100", " device=v100 color=green"},   {" structure=", " structure=00"},
+      {" schedules=", " schedules=99999,"},           {" exact=", " exact=2"},
+  };
+  for (const auto& [from, to] : changes) {
+    const std::string spoilt = absl::StrReplaceAll(text, {{from, to}});
+    ASSERT_NE(spoilt, text) << from;
+    const auto read = ParseCatalogue(spoilt);
+    EXPECT_EQ(read.status().code(), absl::StatusCode::kInvalidArgument) << to;
+    EXPECT_THAT(std::string(read.status().message()), HasSubstr("line ")) << to;
+  }
+  for (size_t size = 0; size < text.size(); size += 97) {
+    const std::string cut = text.substr(0, size);
+    const auto read = ParseCatalogue(cut);
+    if (!read.ok()) continue;
+    const std::string written = FormatCatalogue(*read);
+    EXPECT_TRUE(written == cut || written == cut + "\n") << size;
+  }
+}
+
+// Whatever a file says, plans come from the referee.
+TEST(Catalogue, SchedulesThatDoNotFitTheNetworkAreRefused) {
+  NetworkCatalogue made = Small();
+  const Chain chain = *ChainFor(made, made.frontiers[0]);
+  ASSERT_TRUE(RefereedFrontier(made, made.frontiers[0], chain).ok());
+
+  CatalogueFrontier twice = made.frontiers[0];
+  twice.schedules.push_back(twice.schedules.front());
+  EXPECT_TRUE(absl::IsFailedPrecondition(RefereedFrontier(made, twice, chain).status()));
+
+  NetworkCatalogue foreign = *Generate({"vgg11", 64, {2}}, {"v100"});
+  const auto refused = RefereedFrontier(foreign, foreign.frontiers[0], chain);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+
+  CatalogueFrontier other = made.frontiers[0];
+  other.structure = Sha256("another network");
+  const auto changed = ChainFor(made, other);
+  EXPECT_TRUE(absl::IsFailedPrecondition(changed.status()));
+  EXPECT_THAT(std::string(changed.status().message()), HasSubstr("alexnet"));
+}
+
+TEST(Catalogue, OtherDevicesTakeTheFastestSchedulesThereAre) {
+  const NetworkCatalogue made = Small();
+  const auto own = FrontiersFor(made, "cpu");
+  ASSERT_TRUE(own.ok()) << own.status();
+  ASSERT_EQ(own->size(), 2u);  // a size each
+  EXPECT_EQ((*own)[0].schedules, made.frontiers[1].schedules);
+  const auto others = FrontiersFor(made, "t4");
+  ASSERT_TRUE(others.ok()) << others.status();
+  ASSERT_EQ(others->size(), 2u);
+  for (const CatalogueFrontier& one : *others) {
+    EXPECT_EQ(one.device, "t4");
+    EXPECT_FALSE(one.info.exact);
+    const Chain chain = *ChainFor(made, one);
+    const absl::StatusOr<Frontier> frontier = RefereedFrontier(made, one, chain);
+    ASSERT_TRUE(frontier.ok()) << frontier.status();
+    for (const CatalogueFrontier& made_for : made.frontiers) {
+      if (made_for.batch != one.batch) continue;
+      for (const std::string& code : CodesOf(made, made_for)) {
+        const Simulation replay = *Simulate(chain, *DecodeSchedule(code, 1 << 20));
+        ASSERT_NE(frontier->At(replay.peak), nullptr);
+        EXPECT_LE(frontier->At(replay.peak)->makespan, replay.makespan);
+      }
+    }
+  }
+  EXPECT_FALSE(FrontiersFor(made, "abacus").ok());
+}
+
+TEST(Catalogue, AFolderMustHoldWhatItsNamesSay) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(ReadCatalogue(folder / "nowhere").ok());
+  EXPECT_THAT(std::string(ReadCatalogue(folder.path()).status().message()), HasSubstr("no file"));
+  std::ofstream(folder / "alexnet.catalogue") << FormatCatalogue(Small());
+  std::ofstream(folder / "README.md") << "not a catalogue";
+  const auto read = ReadCatalogue(folder.path());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->size(), 1u);
+  const CatalogueHit hit = FindInCatalogue(*read, {"alexnet", 224, 8, 1000}, "cpu");
+  ASSERT_NE(hit.frontier, nullptr);
+  EXPECT_EQ(hit.frontier->batch, 8);
+  EXPECT_EQ(FindInCatalogue(*read, {"alexnet", 224, 8, 10}, "cpu").frontier, nullptr);
+  EXPECT_EQ(FindInCatalogue(*read, {"alexnet", 224, 8, 1000}, "a100").frontier, nullptr);
+  std::ofstream(folder / "vgg11.catalogue") << FormatCatalogue(Small());
+  EXPECT_THAT(std::string(ReadCatalogue(folder.path()).status().message()), HasSubstr("vgg11"));
+}
+
+// All that is shipped: no plan of it is taken on trust.
+TEST(ShippedCatalogue, IsAcceptedByTheRefereePlanByPlan) {
+  int64_t bytes = 0;
+  size_t frontiers = 0, wished = 0;
+  for (const NetworkCatalogue& network : Shipped()) {
+    SCOPED_TRACE(network.network);
+    bytes += static_cast<int64_t>(FormatCatalogue(network).size());
+    EXPECT_EQ(network.generator, kGeneratorVersion);
+    for (const CatalogueFrontier& one : network.frontiers) {
+      SCOPED_TRACE(absl::StrCat(one.batch, " on ", one.device));
+      const absl::StatusOr<Chain> chain = ChainFor(network, one);
+      ASSERT_TRUE(chain.ok()) << chain.status();
+      const absl::StatusOr<Frontier> frontier = RefereedFrontier(network, one, *chain);
+      ASSERT_TRUE(frontier.ok()) << frontier.status();
+      ASSERT_FALSE(frontier->points().empty());
+      // From the least budget of the class to plain training.
+      const Simulation plain = *PlainTraining(*chain);
+      EXPECT_GE(frontier->points().front().peak, one.info.least_budget);
+      EXPECT_LE(frontier->points().back().peak, plain.peak);
+      EXPECT_EQ(frontier->points().back().makespan, plain.makespan);
+      ++frontiers;
+    }
+  }
+  for (const CatalogueWish& wish : ShippedWishes()) {
+    wished += wish.batches.size() * ShippedDevices().size();
+  }
+  EXPECT_EQ(frontiers, wished);
+  EXPECT_LE(bytes, 3 << 20);
+}
+
+// A sample; `stowage catalogue make` makes it all.
+TEST(ShippedCatalogue, IsWhatTheGeneratorMakes) {
+  const std::vector<NetworkCatalogue> shipped = Shipped();
+  for (const auto& [name, batch, device] :
+       {std::tuple("alexnet", 64, "a100"), std::tuple("resnet18", 32, "cpu"),
+        std::tuple("vgg16", 128, "h100"), std::tuple("resnet50", 256, "v100")}) {
+    SCOPED_TRACE(name);
+    const absl::StatusOr<NetworkCatalogue> made = Generate({name, 224, {batch}}, {device});
+    ASSERT_TRUE(made.ok()) << made.status();
+    const CatalogueHit hit = FindInCatalogue(shipped, {name, 224, batch, 1000}, device);
+    ASSERT_NE(hit.frontier, nullptr);
+    EXPECT_EQ(CodesOf(*hit.network, *hit.frontier), CodesOf(*made, made->frontiers[0]));
+    EXPECT_EQ(hit.network->solver_version, made->solver_version);
+    EXPECT_EQ(hit.frontier->info.solver, made->frontiers[0].info.solver);
+    EXPECT_EQ(hit.frontier->info.slots, made->frontiers[0].info.slots);
+    EXPECT_EQ(hit.frontier->info.exact, made->frontiers[0].info.exact);
+    EXPECT_EQ(hit.frontier->info.least_budget, made->frontiers[0].info.least_budget);
+  }
+}
+
+// What it costs to have few points: a plan for any budget is close to the one that a solve would bring.
+TEST(ShippedCatalogue, PlansAreNearlyAsFastAsThoseOfASolve) {
+  const std::vector<NetworkCatalogue> shipped = Shipped();
+  const CatalogueHit hit = FindInCatalogue(shipped, {"resnet50", 224, 64, 1000}, "a100");
+  ASSERT_NE(hit.frontier, nullptr);
+  const Chain chain = *ChainFor(*hit.network, *hit.frontier);
+  const Frontier frontier = *RefereedFrontier(*hit.network, *hit.frontier, chain);
+  const Bytes plain = PlainTraining(chain)->peak;
+  for (const double share : {0.35, 0.45, 0.6, 0.75, 0.9}) {
+    const Bytes budget = ShareOf({share}, plain);
+    const Plan solved = *MakeChainPlan(chain, budget, PlanOptions());
+    ASSERT_EQ(solved.status, PlanStatus::kFound) << share;
+    ASSERT_NE(frontier.At(budget), nullptr) << share;
+    EXPECT_LE(static_cast<double>(frontier.At(budget)->makespan.value()),
+              1.01 * static_cast<double>(solved.prediction.makespan.value()))
+        << share;
+  }
+}
+
+}  // namespace
+}  // namespace stowage
