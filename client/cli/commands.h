@@ -36,6 +36,8 @@ Command VerifyCommand();
 Command SolversCommand();
 Command DoctorCommand();
 Command CacheCommand();
+Command FitCommand();
+Command CatalogueCommand();
 
 }  // namespace stowage
 

@@ -9,16 +9,18 @@ namespace {
 // In the order in which a user meets them.
 std::vector<stowage::Command> Commands() {
   return {
-      stowage::ProfileCommand(),   //
-      stowage::PlanCommand(),      //
-      stowage::FrontierCommand(),  //
-      stowage::ExplainCommand(),   //
-      stowage::CompareCommand(),   //
-      stowage::RunCommand(),       //
-      stowage::VerifyCommand(),    //
-      stowage::SolversCommand(),   //
-      stowage::DoctorCommand(),    //
-      stowage::CacheCommand(),     //
+      stowage::ProfileCommand(),    //
+      stowage::FitCommand(),        //
+      stowage::PlanCommand(),       //
+      stowage::FrontierCommand(),   //
+      stowage::ExplainCommand(),    //
+      stowage::CompareCommand(),    //
+      stowage::RunCommand(),        //
+      stowage::VerifyCommand(),     //
+      stowage::SolversCommand(),    //
+      stowage::DoctorCommand(),     //
+      stowage::CacheCommand(),      //
+      stowage::CatalogueCommand(),  //
   };
 }
 

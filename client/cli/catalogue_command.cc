@@ -1,0 +1,194 @@
+// stowage catalogue: plans of the reference networks that were solved beforehand.
+#include <iostream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/catalogue_flags.h"
+#include "client/cli/catalogue_text.h"
+#include "client/cli/commands.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/files.h"
+#include "client/cli/network_flags.h"
+#include "client/cli/plan_flags.h"
+#include "client/cli/profile_file.h"
+#include "client/cli/say.h"
+#include "proto/codec/codec.h"
+#include "solvers/catalogue/catalogue_folder.h"
+#include "solvers/catalogue/generate.h"
+#include "solvers/model/field_error.h"
+#include "solvers/plan/problem_referee.h"
+#include "solvers/planner.h"
+
+ABSL_FLAG(std::string, tenant, "", "tenant of the jobs; empty for none");
+
+namespace stowage {
+namespace {
+
+absl::StatusOr<std::vector<NetworkCatalogue>> Networks() {
+  if (CatalogueFolder().empty()) {
+    return FieldError("--catalogue", "\"\"",
+                      "must name a folder: none is installed beside the command");
+  }
+  return CatalogueFromFlag();
+}
+
+int List() {
+  const absl::StatusOr<Format> format =
+      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  if (!format.ok()) return Fail(format.status());
+  const absl::StatusOr<std::vector<NetworkCatalogue>> networks = Networks();
+  if (!networks.ok()) return Fail(networks.status());
+  std::cout << ListingOf(*networks).As(*format);
+  return kExitOk;
+}
+
+// One frontier of the catalogue with all that it is of.
+struct Entry {
+  NetworkCatalogue network;
+  CatalogueFrontier one;
+  Chain chain;
+  Frontier frontier;
+  Simulation plain;
+};
+
+absl::StatusOr<Entry> EntryFromFlags() {
+  const absl::StatusOr<std::vector<NetworkCatalogue>> networks = Networks();
+  if (!networks.ok()) return networks.status();
+  const NetworkOptions wanted{absl::GetFlag(FLAGS_model), absl::GetFlag(FLAGS_image_size),
+                              absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_classes)};
+  const std::string device = absl::GetFlag(FLAGS_device);
+  const CatalogueHit hit = FindInCatalogue(*networks, wanted, device);
+  if (hit.frontier == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("the catalogue has no ", wanted.name, " with --image_size=", wanted.image,
+                     " --batch=", wanted.batch, " --classes=", wanted.classes, " --device=", device,
+                     "; `stowage catalogue ls` lists what it has"));
+  }
+  absl::StatusOr<Chain> chain = ChainFor(*hit.network, *hit.frontier);
+  if (!chain.ok()) return chain.status();
+  absl::StatusOr<Frontier> frontier = RefereedFrontier(*hit.network, *hit.frontier, *chain);
+  if (!frontier.ok()) return frontier.status();
+  const absl::StatusOr<Simulation> plain = PlainTraining(*chain);
+  if (!plain.ok()) return plain.status();
+  return Entry{*hit.network, *hit.frontier, *std::move(chain), *std::move(frontier), *plain};
+}
+
+int Show() {
+  const absl::StatusOr<Format> format =
+      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  if (!format.ok()) return Fail(format.status());
+  const absl::StatusOr<Entry> entry = EntryFromFlags();
+  if (!entry.ok()) return Fail(entry.status());
+  if (*format == Format::kText) std::cout << ProvenanceText(entry->network, entry->one) << "\n";
+  std::cout << ListingOf(entry->frontier, entry->plain).As(*format);
+  return kExitOk;
+}
+
+int Write(const std::string& json) {
+  const std::string out = absl::GetFlag(FLAGS_out);
+  if (out.empty()) {
+    std::cout << json;
+    return kExitOk;
+  }
+  const absl::Status status = WriteFile(out, json);
+  if (!status.ok()) return Fail(status);
+  Say(absl::StrCat("written to ", out));
+  return kExitOk;
+}
+
+// The plan for --budget, else the profile that all plans are for.
+int Export() {
+  const absl::StatusOr<Entry> entry = EntryFromFlags();
+  if (!entry.ok()) return Fail(entry.status());
+  const absl::StatusOr<DeviceKind> kind = FindDeviceKind(entry->one.device);
+  if (!kind.ok()) return Fail(kind.status());
+  const Profile profile = ModelledProfile(entry->chain, kind->model);
+  const std::string text = absl::GetFlag(FLAGS_budget);
+  if (text.empty()) return Write(ToJson(ToProto(profile)));
+  const absl::StatusOr<Budget> budget = ParseBudget(text);
+  if (!budget.ok()) return Fail(budget.status());
+  const absl::StatusOr<Bytes> bytes = ResolveBudget(profile, *budget, PlanOptions());
+  if (!bytes.ok()) return Fail(bytes.status());
+  absl::StatusOr<Plan> plan = entry->frontier.PlanAt(*bytes);
+  if (!plan.ok()) return Fail(plan.status());
+  plan->provenance.solver_version = entry->network.solver_version;
+  const absl::Status accepted = Referee(entry->chain, &*plan);
+  if (!accepted.ok()) return Fail(accepted);
+  const int written = Write(ToJson(ToProto(*plan)));
+  return written == kExitOk ? ExitCodeOf(plan->status) : written;
+}
+
+// All that is shipped, or --model of it, anew.
+int Make() {
+  const std::string folder = absl::GetFlag(FLAGS_out);
+  if (folder.empty()) return Fail(FieldError("--out", "\"\"", "must name a folder"));
+  const std::string model = absl::GetFlag(FLAGS_model);
+  bool found = false;
+  for (const CatalogueWish& wish : ShippedWishes()) {
+    if (!model.empty() && model != wish.network) continue;
+    found = true;
+    const absl::StatusOr<NetworkCatalogue> made = Generate(wish, ShippedDevices());
+    if (!made.ok()) return Fail(made.status());
+    const std::string path = absl::StrCat(folder, "/", wish.network, kCatalogueEnding);
+    const std::string text = FormatCatalogue(*made);
+    if (absl::Status status = WriteFile(path, text); !status.ok()) return Fail(status);
+    std::cout << path << ": " << made->frontiers.size() << " frontiers, " << made->schedules.size()
+              << " schedules, " << text.size() << " bytes" << std::endl;
+  }
+  return found ? kExitOk : Fail(FieldError("--model", model, "is none of those that are shipped"));
+}
+
+int Environment() {
+  const absl::StatusOr<Profile> profile = ProfileFromFlag();
+  if (!profile.ok()) return Fail(profile.status());
+  const absl::StatusOr<DeviceKind> kind = FindDeviceKind(absl::GetFlag(FLAGS_device));
+  if (!kind.ok()) return Fail(kind.status());
+  const absl::StatusOr<std::string> line =
+      EnvironmentLine(kind->name, absl::GetFlag(FLAGS_tenant), profile->device);
+  if (!line.ok()) return Fail(line.status());
+  std::cout << *line << "\n";
+  return kExitOk;
+}
+
+Command Action(const char* name, const char* summary, std::vector<std::string> flags,
+               int (*run)()) {
+  return {name, summary, std::move(flags), run};
+}
+
+}  // namespace
+
+Command CatalogueCommand() {
+  Command show =
+      Action("show", "the frontier of a network: every budget's step and peak",
+             {"model", "image_size", "batch", "classes", "device", "catalogue", "format"}, Show);
+  Command written = Action(
+      "export", "write the plan for a budget, or the profile that plans are for, as JSON",
+      {"model", "image_size", "batch", "classes", "device", "budget", "catalogue", "out"}, Export);
+  for (Command* command : {&show, &written}) {
+    command->operands = {"model"};
+    command->defaults = {{"batch", "32"}};
+  }
+  Command make = Action("make", "solve what is shipped anew, or one network of it, into a folder",
+                        {"model", "out"}, Make);
+  make.operands = {"model"};
+  make.defaults = {{"model", ""}};
+  Command command{
+      "catalogue", "plans of reference networks that were solved beforehand", {}, nullptr};
+  command.commands = {
+      Action("ls", "list networks, sizes and devices", {"catalogue", "format"}, List),
+      std::move(show),
+      std::move(written),
+      std::move(make),
+      Action(
+          "environment",
+          "write the line of stowaged's --catalogue_environments for jobs like one with a profile",
+          {"profile", "device", "tenant"}, Environment),
+  };
+  return command;
+}
+
+}  // namespace stowage

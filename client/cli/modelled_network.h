@@ -1,0 +1,49 @@
+// A reference network at any batch size, with costs modelled on a kind of device.
+#ifndef STOWAGE_CLIENT_CLI_MODELLED_NETWORK_H_
+#define STOWAGE_CLIENT_CLI_MODELLED_NETWORK_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/batch/batch_model.h"
+#include "solvers/catalogue/catalogue.h"
+#include "solvers/model/device_budget.h"
+#include "solvers/networks/device_kinds.h"
+#include "solvers/networks/networks.h"
+#include "solvers/plan/plan.h"
+
+namespace stowage {
+
+// Its profiles are chains, made from shapes anew for every batch: none is told from others.
+class ModelledNetwork final : public BatchSource {
+ public:
+  // The batch of `network` is not looked at.
+  ModelledNetwork(NetworkOptions network, DeviceKind kind)
+      : network_(std::move(network)), kind_(std::move(kind)) {}
+
+  absl::StatusOr<Profile> At(int64_t batch_size) const override;
+  bool Within(int64_t) const override { return true; }
+  bool timeless() const override { return false; }
+  std::vector<int64_t> Suggested() const override { return {}; }
+
+  // What it keeps whatever the batch. Errors: those of MakeNetwork.
+  absl::StatusOr<ModelBytes> ModelSize() const;
+
+ private:
+  NetworkOptions network_;
+  DeviceKind kind_;
+};
+
+// The plan of a catalogue for a profile of the same structure on that kind of device (FrontiersFor), refereed;
+// nothing where the catalogue has none, or none that fits, or the kind is "". Errors: those of FrontiersFor.
+absl::StatusOr<std::optional<Plan>> PlanFromCatalogue(const std::vector<NetworkCatalogue>& networks,
+                                                      const std::string& device,
+                                                      const Profile& profile, Bytes budget);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_CLI_MODELLED_NETWORK_H_
