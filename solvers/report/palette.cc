@@ -13,14 +13,14 @@ constexpr const char* kUseNames[kMemoryUses] = {"saved",  "activations",   "grad
 }  // namespace
 
 const char* ColourOf(StepWork work) {
-  static constexpr const char* kColours[kStepWorks] = {"#4583c0", "#f0a030", "#1d3c68", "#0f6b5c",
-                                                       "#86ccb9", "#b9c0c9", kSoftInk};
+  static constexpr const char* kColours[kStepWorks] = {"#4583c0", "#ee9c2a", "#1d3c68", "#0f6b5c",
+                                                       "#94d9c7", "#b9c0c9", kSoftInk};
   return kColours[static_cast<size_t>(work)];
 }
 
 const char* ColourOf(MemoryUse use) {
-  static constexpr const char* kColours[kMemoryUses] = {"#1d3c68", "#4b8fd0", "#a4511e",
-                                                        "#33a58d", "#d59cc3", "#ecdca6"};
+  static constexpr const char* kColours[kMemoryUses] = {"#1d3c68", "#4484c2", "#994a1c",
+                                                        "#46b29b", "#dfadd0", "#f1e4b4"};
   return kColours[static_cast<size_t>(use)];
 }
 

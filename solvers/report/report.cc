@@ -67,6 +67,7 @@ std::string Top(const Report& report) {
         "id=\"frontier\"></div>\n"
         "<p class=\"keys\">The line is what the solver has at each budget, a cross what "
         "another strategy has here; no schedule is in the shaded part.</p>\n"
+        "<details id=\"frontier-table\"><summary>The points as a table</summary></details>\n"
         "</section>\n");
   }
   return top + "</div>\n";

@@ -139,6 +139,7 @@ std::string NumbersTable(const std::vector<DrawnPlan>& plans) {
   table.Row("optimal", [](const DrawnPlan& p) { return OptimalityText(p.plan); });
   table.Row("solver", [](const DrawnPlan& p) {
     const Provenance& by = p.plan.provenance;
+    if (by.solver.empty()) return std::string("not known");
     return absl::StrCat(by.solver, by.solver_version.empty() ? "" : " ", by.solver_version, ", ",
                         ToString(by.solve_time));
   });

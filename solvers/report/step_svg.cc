@@ -281,7 +281,8 @@ class StepDrawing {
       const double x = X(Nanos(static_cast<int64_t>(tick * unit.size)));
       if (x > right_ + 0.5) break;
       svg_ += Line(x, y_, x, y_ + 4, kSoftInk);
-      svg_ += Text(x, y_ + 16, "middle", kSoftInk, absl::StrCat(tick, " ", unit.name));
+      svg_ += Text(x, y_ + 16, "middle", kSoftInk,
+                   tick == 0 ? "0" : absl::StrCat(tick, " ", unit.name));
     }
     svg_ += Line(kLeft, y_, right_, y_, kSoftInk);
     y_ += 34;

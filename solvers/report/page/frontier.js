@@ -170,6 +170,22 @@ class FrontierChart {
     text.remove();
   }
 
+  // The points as a table, made when somebody opens it.
+  fillTable(holder) {
+    if (holder.querySelector('table')) return;
+    const table = html('table', {class: 'stages'}, holder);
+    const head = html('tr', {}, html('thead', {}, table));
+    for (const name of ['', 'memory', 'step', 'over storing everything']) html('th', {scope: 'col'}, head, name);
+    const body = html('tbody', {}, table);
+    for (const point of [...this.points].sort((a, b) => a.time - b.time)) {
+      const row = html('tr', {}, body);
+      html('td', {}, row, point.label);
+      html('td', {class: 'number'}, row, formatBytes(point.bytes));
+      html('td', {class: 'number'}, row, formatTime(point.time));
+      html('td', {class: 'number'}, row, formatPercent(point.time / this.plain - 1));
+    }
+  }
+
   move(event) {
     const box = this.root.getBoundingClientRect();
     const scale = this.root.viewBox.baseVal.width / box.width;

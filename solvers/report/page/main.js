@@ -20,6 +20,11 @@ function drawLegend(plans) {
   if (has((step) => step.measured)) legendItem(uses, 'line-measured', 'held, measured');
 }
 
+function whenOpened(id, fill) {
+  const details = document.getElementById(id);
+  details.addEventListener('toggle', () => fill(details));
+}
+
 function start() {
   const plans = DATA.plans.map((sent) => ({...sent, step: new Step(sent)}));
   drawLegend(plans);
@@ -31,14 +36,15 @@ function start() {
   });
   const charts = [timeline, stages];
   if (document.getElementById('frontier')) {
-    charts.push(new FrontierChart(document.getElementById('frontier'), plans));
+    const frontier = new FrontierChart(document.getElementById('frontier'), plans);
+    charts.push(frontier);
+    whenOpened('frontier-table', (table) => frontier.fillTable(table));
   }
   const on = (id, action) => document.getElementById(id).addEventListener('click', action);
   on('closer', () => timeline.view.zoom(0.5));
   on('wider', () => timeline.view.zoom(2));
   on('whole', () => timeline.view.show(0, timeline.view.full));
-  const table = document.getElementById('stage-table');
-  table.addEventListener('toggle', () => stages.fillTable(table));
+  whenOpened('stage-table', (table) => stages.fillTable(table));
   let due = false;
   window.addEventListener('resize', () => {
     if (due) return;

@@ -45,7 +45,7 @@ class Stages {
 
   draw() {
     const width = Math.max(320, this.holder.clientWidth);
-    this.left = width < 600 ? 62 : 104;
+    this.left = width < 600 ? 74 : 104;
     this.right = width - (width < 600 ? 10 : 92);
     this.strips.forEach((root, p) => this.drawStrip(root, this.plans[p], width));
   }

@@ -66,7 +66,7 @@ class Timeline {
   draw() {
     const width = Math.max(320, this.holder.clientWidth);
     const narrow = width < 600;
-    this.view.left = narrow ? 62 : 104;
+    this.view.left = narrow ? 74 : 104;
     this.view.right = width - (narrow ? 10 : 92);
     this.narrow = narrow;
     clear(this.root);
@@ -114,7 +114,7 @@ class Timeline {
 
   gutter(text, y, extra) {
     svg('text', {class: 'row' + (extra || ''), x: this.view.left - 8, y, 'text-anchor': 'end'}, this.root,
-      fitted(text, this.view.left - 8, 6.2) || text);
+      fitted(text, this.view.left - 8, 7.4) || text);
   }
 
   drawLane(row) {

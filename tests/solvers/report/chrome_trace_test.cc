@@ -13,6 +13,7 @@
 
 #include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/random_chain.h"
+#include "tests/solvers/random_communication.h"
 #include "tests/solvers/random_transfers.h"
 #include "tests/solvers/report/json_reader.h"
 #include "tests/solvers/report/report_sample.h"
@@ -108,12 +109,14 @@ TEST(ChromeTrace, CountersReachThePeakAndHaveEveryUse) {
 TEST(ChromeTrace, OfRandomPlansNestsAndGoesOn) {
   std::mt19937_64 rng(6);
   for (int i = 0; i < 100; ++i) {
-    const Chain chain = testing::RandomChain(2 + i % 6, testing::VariedOptions(i), &rng);
+    const Chain plain = testing::RandomChain(2 + i % 6, testing::VariedOptions(i), &rng);
     const TransferModel transfers = testing::RandomTransferModel(&rng);
     Plan plan;
     plan.status = PlanStatus::kFound;
-    plan.schedule =
-        testing::WithRandomTransfers(chain, testing::RandomSchedule(chain, &rng), transfers, &rng);
+    plan.schedule = testing::RandomSchedule(plain, &rng);
+    const Chain chain = testing::WithCollectives(plain, plan.schedule, &rng);
+    plan.schedule = testing::WithRandomTransfers(chain, plan.schedule, transfers, &rng);
+    plan.schedule = testing::WithRandomCommunication(chain, plan.schedule, &rng);
     const absl::StatusOr<DrawnPlan> drawn = DrawPlan({chain, transfers}, "", plan);
     ASSERT_TRUE(drawn.ok()) << drawn.status();
     const std::optional<Json> trace = ReadJson(ChromeTrace(chain, *drawn));

@@ -9,8 +9,7 @@ import pathlib
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "support"))
-from chromium import Browser, need_chromium  # noqa: E402
+from chromium import Browser, need_chromium
 
 SIZES = {"wide": (1440, 1000), "usual": (1100, 800), "narrow": (700, 900), "phone": (390, 800)}
 HOSTILE = "</script><b>'\"&"
@@ -152,6 +151,39 @@ def check_stages(page):
     page.evaluate("document.getElementById('stage-table').open = false")
 
 
+def lightness(colour):
+    """L* of CIE 1976, of "rgb(r, g, b)"."""
+    parts = [int(part) / 255 for part in colour[colour.index("(") + 1:-1].split(",")[:3]]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return 116 * luminance ** (1 / 3) - 16 if luminance > 0.008856 else 903.3 * luminance
+
+
+def check_colours(page):
+    """What stands beside each other differs in lightness: in grey, and to eyes that see no hue."""
+    works = [f"work-{work}" for work in ("forward", "recompute", "backward", "offload", "prefetch")]
+    for group in (works, [f"use-{use}" for use in range(6)]):
+        found = page.evaluate(f"""{group}.map((name) => {{
+          const box = document.body.appendChild(document.createElement('i'));
+          box.className = name;
+          const colour = getComputedStyle(box).fill;
+          box.remove();
+          return colour;
+        }})""")
+        values = sorted(lightness(colour) for colour in found)
+        check(all(b - a > 9 for a, b in zip(values, values[1:])), f"{dict(zip(group, found))}: {values}")
+
+
+def check_points(page):
+    if not page.evaluate("document.getElementById('frontier-table') !== null"):
+        return
+    page.evaluate("document.getElementById('frontier-table').open = true")
+    page.settle()
+    points = page.evaluate("[...document.querySelectorAll('#frontier-table tbody tr')].map((row) => row.cells[0].textContent)")
+    check({"store all"} < set(points), f"points in the table: {points}")
+    page.evaluate("document.getElementById('frontier-table').open = false")
+
+
 def check_hostile_names(page):
     check(page.evaluate("document.querySelector('h1').textContent") == 'sample "net"', "the heading")
     check(page.evaluate("document.querySelectorAll('b').length") == 0, "a name became an element")
@@ -170,6 +202,7 @@ def check_page(browser, file, folder):
     check_zoom(page)
     check_keys(page)
     check_stages(page)
+    check_points(page)
     if file.stem == "small":
         check_hostile_names(page)
     if file.stem == "graph":
@@ -185,11 +218,14 @@ def check_page(browser, file, folder):
         check(wider <= 0, f"{file.stem}, {name}: the page is {wider} pixels too wide")
         page.screenshot(folder / f"{file.stem}_{name}.png")
     page.size(*SIZES["usual"])
+    check_colours(page)
     page.media(dark=True)
     page.settle()
+    check_colours(page)
     page.screenshot(folder / f"{file.stem}_dark.png")
     page.media(printed=True)
     page.settle()
+    check_colours(page)
     page.screenshot(folder / f"{file.stem}_print.png")
     check(page.complaints() == [], f"{file.stem}: {page.complaints()}")
     check(set(page.requests()) == {url}, f"{file.stem} asks for {page.requests()}")
@@ -203,7 +239,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run([sys.argv[1], str(folder)], check=True, timeout=300)
     with Browser(program) as browser:
-        for name in ("small", "chain", "compare", "graph"):
+        for name in ("small", "chain", "compare", "communication", "graph"):
             check_page(browser, folder / f"{name}.html", folder)
 
 

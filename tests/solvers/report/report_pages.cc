@@ -13,6 +13,7 @@
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/networks.h"
 #include "solvers/plan/problem_referee.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "solvers/planner.h"
 #include "solvers/report/chrome_trace.h"
 #include "solvers/report/report.h"
@@ -147,6 +148,28 @@ void WriteChain(const std::string& folder) {
   linked.Write("compare", compared);
 }
 
+// Every other backward communicates, as those of data-parallel training do.
+void WriteCommunication(const std::string& folder) {
+  const Chain plain = OrExit(NetworkChain({"resnet18", 224, 32}, ModelledV100()));
+  ChainSpec spec = plain.spec();
+  Plan plan;
+  plan.status = PlanStatus::kFound;
+  plan.schedule = StoreAllSchedule(plain);
+  for (size_t s = 0; s < spec.stages.size(); s += 2) spec.stages[s].collective = true;
+  for (Instruction& i : plan.schedule) {
+    const bool communicates =
+        i.op == Op::kBackward && i.stage % 2 == 1 && i.stage <= plain.length();
+    if (communicates) i.stream = Stream::kCommunication;
+  }
+  const LinkedProblem linked{OrExit(Chain::Create(spec)), std::nullopt};
+  plan.budget = OrExit(Simulate(linked, plan.schedule)).peak;
+  const absl::Status status = Referee(linked, &plan);
+  if (!status.ok()) OrExit<int>(status);
+  Report report;
+  report.plans.push_back(OrExit(DrawPlan(linked, "communication", plan)));
+  Pages(folder, linked).Write("communication", report);
+}
+
 void WriteGraph(const std::string& folder) {
   DecoderOptions decoder;
   decoder.layers = 60;
@@ -174,6 +197,7 @@ int main(int argc, char** argv) {
   }
   stowage::WriteSmall(argv[1]);
   stowage::WriteChain(argv[1]);
+  stowage::WriteCommunication(argv[1]);
   stowage::WriteGraph(argv[1]);
   return 0;
 }
