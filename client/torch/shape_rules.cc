@@ -2,11 +2,13 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
+#include <ATen/OpMathType.h>
 #include <ATen/WrapDimUtils.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 
 namespace stowage {
 namespace {
@@ -226,6 +228,28 @@ Results LogSigmoid(const Arguments& a) {
   return {Contiguous(input), Contiguous(input)};
 }
 
+// Of sizes {batch, heads, rows, ...}: heads and rows lie the other way round.
+at::Tensor RowsFirst(std::vector<int64_t> sizes, const at::TensorOptions& options) {
+  std::swap(sizes[1], sizes[2]);
+  return at::empty(sizes, options).transpose(1, 2);
+}
+
+// (query, key, value, ...): what comes out, and a sum for each row of the query.
+Results FlashAttention(const Arguments& a) {
+  const at::Tensor query = TensorAt(a, 0);
+  const at::TensorOptions sums = query.options().dtype(at::toOpMathType(query.scalar_type()));
+  return {at::empty_like(query), RowsFirst(query.sizes().slice(0, 3).vec(), sums)};
+}
+
+// (gradient, query, key, value, ...)
+Results FlashAttentionBackward(const Arguments& a) {
+  Results made;
+  for (const size_t i : {1, 2, 3}) {
+    made.push_back(RowsFirst(TensorAt(a, i).sizes().vec(), TensorAt(a, i).options()));
+  }
+  return made;
+}
+
 const std::unordered_map<std::string, ShapeRule>& Rules() {
   static const auto* const rules = new std::unordered_map<std::string, ShapeRule>{
       {"aten::convolution", Convolution},
@@ -246,6 +270,8 @@ const std::unordered_map<std::string, ShapeRule>& Rules() {
       {"aten::nll_loss2d_forward", NllLoss2d},
       {"aten::nll_loss2d_backward", ContiguousLike<1>},
       {"aten::where.self", Where},
+      {"aten::_scaled_dot_product_flash_attention_for_cpu", FlashAttention},
+      {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", FlashAttentionBackward},
       {"aten::log_sigmoid_forward", LogSigmoid},
       {"aten::log_sigmoid_backward", Like<0>},
       {"aten::binary_cross_entropy", BinaryCrossEntropy},

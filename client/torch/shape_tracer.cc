@@ -82,10 +82,16 @@ bool MayDraw(const c10::OperatorHandle& op) {
          std::any_of(arguments.begin(), arguments.end(), is_generator);
 }
 
+// It draws for its dropout alone, and is asked for none.
+bool DropsNothing(const c10::OperatorHandle& op, const Arguments& arguments) {
+  const auto dropout = op.schema().argumentIndexWithName("dropout_p");
+  return dropout && arguments[static_cast<size_t>(*dropout)].toDouble() == 0;
+}
+
 // From the generator that everybody uses, and only if it would have been asked.
 void Draw(const c10::OperatorHandle& op, const Arguments& arguments) {
   const std::string& name = op.schema().name();
-  if (!Draws(name) && !MayDraw(op)) return;
+  if (!Draws(name) && (!MayDraw(op) || DropsNothing(op, arguments))) return;
   TORCH_CHECK(Draws(name), NameOf(op), " may draw random numbers or not");
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   for (const c10::IValue& argument : arguments) {

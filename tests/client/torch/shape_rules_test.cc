@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/torch/shape_scope.h"
+#include "client/torch/torch_version.h"
 #include "client/torch/tracking_allocator.h"
 
 namespace stowage {
@@ -229,6 +230,32 @@ TEST(ShapeRulesTest, Losses) {
       {"logistic", {numbers}, [](const Tensors& x) -> Tensors { return {at::log_sigmoid(x[0])}; }},
   });
 }
+
+#if STOWAGE_TORCH_AT_LEAST(2, 0)
+TEST(ShapeRulesTest, Attention) {
+  const at::Tensor fused = torch::randn({2, 7, 72});
+  const auto heads = [](const at::Tensor& x) { return x.view({2, 7, 3, 8}).transpose(1, 2); };
+  ExpectAllTold({
+      {"of its own rows",
+       {fused},
+       [heads](const Tensors& x) -> Tensors {
+         const Tensors parts = x[0].split(24, 2);
+         return {at::scaled_dot_product_attention(heads(parts[0]), heads(parts[1]), heads(parts[2]),
+                                                  {}, 0, /*is_causal=*/true)};
+       }},
+      {"of others, masked",
+       {torch::randn({2, 3, 7, 8}), torch::randn({2, 3, 5, 8}), torch::zeros({7, 5})},
+       [](const Tensors& x) -> Tensors {
+         return {at::scaled_dot_product_attention(x[0], x[1], x[1], x[2].detach())};
+       }},
+      {"of half precision",
+       {torch::randn({3, 2, 7, 8}, torch::kBFloat16).transpose(0, 1)},
+       [](const Tensors& x) -> Tensors {
+         return {at::scaled_dot_product_attention(x[0], x[0], x[0])};
+       }},
+  });
+}
+#endif
 
 TEST(ShapeRulesTest, ViewsAndElements) {
   ExpectAllTold({
