@@ -49,6 +49,8 @@ endfunction()
 function(stowage_install_program name)
   _stowage_component(component)
   if(component)
+    # LibTorch may lie where no loader looks: in a Python environment, say.
+    set_target_properties(${name} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${component})
   endif()
 endfunction()
