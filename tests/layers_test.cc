@@ -81,7 +81,7 @@ const std::vector<Room>& Rooms() {
       {"client/cli",
        {"client/agent", "client/models", "client/torch", "client/rpc", "proto", "proto/codec",
         "solvers", "solvers/base", "solvers/batch", "solvers/catalogue", "solvers/model",
-         "solvers/networks", "solvers/plan", "solvers/report", "<torch>"}},
+        "solvers/networks", "solvers/plan", "solvers/report", "<torch>"}},
   };
   return *kRooms;
 }

@@ -178,16 +178,18 @@ Command CatalogueCommand() {
   make.defaults = {{"model", ""}};
   Command command{
       "catalogue", "plans of reference networks that were solved beforehand", {}, nullptr};
-  command.commands = {
-      Action("ls", "list networks, sizes and devices", {"catalogue", "format"}, List),
-      std::move(show),
-      std::move(written),
-      std::move(make),
-      Action(
-          "environment",
-          "write the line of stowaged's --catalogue_environments for jobs like one with a profile",
-          {"profile", "device", "tenant"}, Environment),
-  };
+  Command list = Action("ls", "list networks, sizes and devices", {"catalogue", "format"}, List);
+  Command environment = Action(
+      "environment",
+      "write the line of stowaged's --catalogue_environments for jobs like one with a profile",
+      {"profile", "device", "tenant"}, Environment);
+  make.examples = {"catalogue make resnet18 --out=."};
+  list.examples = {"catalogue ls --catalogue=."};
+  show.examples = {"catalogue show resnet18 --batch=32 --catalogue=."};
+  written.examples = {"catalogue export resnet18 --budget=95% --catalogue=. --out=plan.json"};
+  environment.examples = {"catalogue environment --profile=p.json --device=a100"};
+  command.commands = {std::move(make), std::move(list), std::move(show), std::move(written),
+                      std::move(environment)};
   return command;
 }
 

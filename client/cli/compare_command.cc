@@ -20,7 +20,6 @@
 ABSL_FLAG(std::string, solvers, "",
           "solvers to compare, separated by commas, \"planner\" for the planner's choice; empty: "
           "those that people know");
-ABSL_FLAG(std::string, profiles, "", "profile files to compare, separated by commas");
 ABSL_FLAG(std::string, plans, "",
           "plan files to compare (of `stowage plan --format=json`), separated by commas: as they "
           "are, nothing is planned");

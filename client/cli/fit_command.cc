@@ -1,4 +1,6 @@
 // stowage fit: will it fit, and which batch is best, before anything is launched.
+#include <cstddef>
+#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -22,9 +24,9 @@
 #include "solvers/model/field_error.h"
 #include "solvers/planner.h"
 
-ABSL_FLAG(std::vector<std::string>, profiles, {},
-          "profiles of one network at two batch sizes or more, commas between: BATCH:FILE; "
-          "in place of --model");
+ABSL_FLAG(std::string, batches, "",
+          "batch sizes of --profiles, two or more of one network, in their order; separated by "
+          "commas");
 ABSL_FLAG(std::string, memory, "",
           "of the device, what the job may use (\"40GiB\"); empty: that of the kind, or of the "
           "profiles' device");
@@ -84,22 +86,31 @@ absl::StatusOr<Subject> SubjectFromModel() {
   return subject;
 }
 
-absl::StatusOr<BatchProfile> ReadBatchProfile(const std::string& text) {
-  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
-  int64_t batch = 0;
-  if (!absl::SimpleAtoi(parts.first, &batch) || parts.second.empty()) {
-    return FieldError("--profiles", text, "must be BATCH:FILE, such as 16:p16.json");
+std::vector<std::string> Parts(const std::string& list) {
+  return absl::StrSplit(list, ',', absl::SkipWhitespace());
+}
+
+absl::StatusOr<BatchProfile> ReadBatchProfile(const std::string& batch, const std::string& path) {
+  int64_t size = 0;
+  if (!absl::SimpleAtoi(batch, &size)) {
+    return FieldError("--batches", batch, "must be a number");
   }
-  absl::StatusOr<Profile> profile = ReadProfile(parts.second);
+  absl::StatusOr<Profile> profile = ReadProfile(path);
   if (!profile.ok()) return profile.status();
-  return BatchProfile{batch, *std::move(profile)};
+  return BatchProfile{size, *std::move(profile)};
 }
 
 absl::StatusOr<Subject> SubjectFromProfiles() {
   std::vector<BatchProfile> profiles;
   bool modelled = false;
-  for (const std::string& text : absl::GetFlag(FLAGS_profiles)) {
-    absl::StatusOr<BatchProfile> one = ReadBatchProfile(text);
+  const std::vector<std::string> paths = Parts(absl::GetFlag(FLAGS_profiles));
+  const std::vector<std::string> batches = Parts(absl::GetFlag(FLAGS_batches));
+  if (paths.size() != batches.size() || paths.empty()) {
+    return FieldError("--batches", absl::GetFlag(FLAGS_batches),
+                      "must be as many batch sizes as --profiles has files");
+  }
+  for (size_t i = 0; i < paths.size(); ++i) {
+    absl::StatusOr<BatchProfile> one = ReadBatchProfile(batches[i], paths[i]);
     if (!one.ok()) return one.status();
     modelled |= one->profile.cost_source == CostSource::kModelled;
     profiles.push_back(*std::move(one));
@@ -199,9 +210,9 @@ int Run() {
 Command FitCommand() {
   Command command{"fit",
                   "which batches fit a device, plain and by plans, and which is fastest",
-                  {"model", "image_size", "classes", "device", "profiles", "memory", "parameters",
-                   "optimizer", "reserved", "batch", "max_batch", "solver", "slots", "offload",
-                   "catalogue", "timeout", "format"},
+                  {"model", "image_size", "classes", "device", "profiles", "batches", "memory",
+                   "parameters", "optimizer", "reserved", "batch", "max_batch", "solver", "slots",
+                   "offload", "catalogue", "timeout", "format"},
                   Run,
                   {"fit --model=resnet50 --device=v100",
                    "fit --model=vgg16 --device=t4 --optimizer=adam --batch=64"}};

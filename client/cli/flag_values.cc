@@ -4,6 +4,7 @@
 
 #include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
+#include "solvers/networks/device_kinds.h"
 #include "solvers/networks/networks.h"
 #include "solvers/planner.h"
 
@@ -22,12 +23,18 @@ std::vector<std::string> NetworkNames() {
   return names;
 }
 
+std::vector<std::string> DeviceNames() {
+  std::vector<std::string> names;
+  for (const DeviceKind& kind : AllDeviceKinds()) names.push_back(kind.name);
+  return names;
+}
+
 FlagValues Words(std::vector<std::string> words, bool list = false) {
   return {FlagValues::Kind::kWord, std::move(words), list};
 }
 
 bool IsFile(const std::string& flag) {
-  return flag == "profile" || flag == "out" || absl::EndsWith(flag, "_file");
+  return flag == "profile" || flag == "out" || flag == "catalogue" || absl::EndsWith(flag, "_file");
 }
 
 }  // namespace
@@ -40,6 +47,8 @@ FlagValues ValuesOf(const std::string& flag) {
   if (flag == "action") {
     return Words({"pin", "unpin", "rollback", "promote", "freeze", "unfreeze"});
   }
+  if (flag == "optimizer") return Words({"none", "sgd", "momentum", "adam"});
+  if (flag == "device") return Words(DeviceNames());
   if (flag == "budget") return Words({"80%", "60%", "40%", "least"});
   if (flag == "budgets") return Words({"80%", "60%", "40%", "least"}, true);
   if (flag == "solvers") {

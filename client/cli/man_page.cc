@@ -4,6 +4,7 @@
 #include "absl/strings/str_replace.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/help_text.h"
+#include "solvers/base/flag_parser.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -21,8 +22,9 @@ void AppendCommand(const std::string& words, const Command& command, std::string
   if (command.missing[0] != '\0') absl::StrAppend(page, "Not here: ", Roff(command.missing), ".\n");
   for (const std::string& name : command.flags) {
     const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    absl::StrAppend(page, ".TP\n.B \\-\\-", Roff(name), "\\fR=", Roff(flag->DefaultValue()), "\n",
-                    Roff(flag->Help()), ".\n");
+    absl::StrAppend(page, ".TP\n.B \\-\\-", Roff(name),
+                    "\\fR=", Roff(DefaultOf(name, command.defaults)), "\n", Roff(flag->Help()),
+                    ".\n");
   }
   for (const std::string& example : command.examples) {
     absl::StrAppend(page, ".PP\n.EX\nstowage ", Roff(example), "\n.EE\n");

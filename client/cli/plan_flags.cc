@@ -12,6 +12,7 @@ ABSL_FLAG(
     std::string, profile, "",
     "profile file (the contract's JSON mapping, chain or graph); run and verify measure where it "
     "is empty");
+ABSL_FLAG(std::string, profiles, "", "profile files, separated by commas");
 ABSL_FLAG(std::string, budget, "",
           "memory for activations: bytes (\"8GiB\"), a share of what storing everything needs "
           "(\"60%\"), or \"least\"");

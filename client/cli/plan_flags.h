@@ -14,6 +14,7 @@
 #include "solvers/model/budget.h"
 
 ABSL_DECLARE_FLAG(std::string, profile);
+ABSL_DECLARE_FLAG(std::string, profiles);
 ABSL_DECLARE_FLAG(std::string, budget);
 ABSL_DECLARE_FLAG(std::string, budgets);
 ABSL_DECLARE_FLAG(std::string, key);

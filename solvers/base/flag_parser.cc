@@ -58,16 +58,20 @@ absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
   return line->help;
 }
 
+std::string DefaultOf(const std::string& name, const std::vector<FlagValue>& defaults) {
+  for (const FlagValue& own : defaults) {
+    if (own.name == name) return own.value;
+  }
+  return absl::FindCommandLineFlag(name)->DefaultValue();
+}
+
 std::string FlagHelp(const std::vector<std::string>& names,
                      const std::vector<FlagValue>& defaults) {
   std::string help;
   for (const std::string& name : names) {
     const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    std::string value = flag->DefaultValue();
-    for (const FlagValue& own : defaults) {
-      if (own.name == name) value = own.value;
-    }
-    absl::StrAppend(&help, "  --", name, "=", value, "\n      ", flag->Help(), "\n");
+    absl::StrAppend(&help, "  --", name, "=", DefaultOf(name, defaults), "\n      ", flag->Help(),
+                    "\n");
   }
   return help;
 }

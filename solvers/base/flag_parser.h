@@ -36,6 +36,9 @@ absl::Status SetFlag(const FlagValue& flag, const std::string& origin);
 absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
                                 const std::vector<std::string>& names);
 
+// The flag's own default, or what `defaults` says instead.
+std::string DefaultOf(const std::string& name, const std::vector<FlagValue>& defaults);
+
 // What --help prints: one paragraph per flag, with its default, or what `defaults` says instead.
 std::string FlagHelp(const std::vector<std::string>& names,
                      const std::vector<FlagValue>& defaults = {});

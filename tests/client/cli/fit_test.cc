@@ -152,8 +152,9 @@ TEST(Fit, WrongUsageIsRefused) {
       {"fit --memory=50MiB", "leaves nothing for activations"},
       {"fit --batch=-1", "--batch"},
       {"fit --max_batch=-1", "max_batch_size"},
-      {"fit --profiles=p.json", "must be BATCH:FILE"},
-      {"fit --profiles=4:/nonexistent", "/nonexistent"},
+      {"fit --profiles=p.json", "as many batch sizes as --profiles has files"},
+      {"fit --profiles=/nonexistent --batches=4", "/nonexistent"},
+      {"fit --profiles=/nonexistent --batches=few", "must be a number"},
       {"fit --catalogue=/nonexistent", "/nonexistent"},
       {"fit --format=xml", "--format"},
   };
@@ -194,8 +195,8 @@ TEST(Fit, GoesByProfiles) {
         "catalogue export resnet18 --device=v100 --batch=", batch, " --out=", path, kCatalogue));
     ASSERT_EQ(written.code, kExitOk) << written.out;
   }
-  const std::string command =
-      absl::StrCat("fit --profiles=8:", eight, ",16:", sixteen, " --reserved=0 --slots=200");
+  const std::string command = absl::StrCat("fit --batches=8,16 --profiles=", eight, ",", sixteen,
+                                           " --reserved=0 --slots=200");
   const Fields fields =
       Json(Stowage(command + " --memory=2GiB --parameters=45MiB --format=json")).fields();
   EXPECT_EQ(Number(fields, "activation_bytes"), (int64_t{2} << 30) - (90 << 20));
@@ -204,9 +205,9 @@ TEST(Fit, GoesByProfiles) {
   EXPECT_THAT(text.out, HasSubstr("All times are modelled"));
   EXPECT_THAT(text.out, HasSubstr("told from straight lines"));
   // A network is the same at all batch sizes.
-  const Result other = Stowage(
-      absl::StrCat("fit --memory=2GiB --profiles=8:", eight, ",16:", Data("chain_gpt_24.json")),
-      true);
+  const Result other = Stowage(absl::StrCat("fit --memory=2GiB --batches=8,16 --profiles=", eight,
+                                            ",", Data("chain_gpt_24.json")),
+                               true);
   EXPECT_EQ(other.code, kExitUsage) << other.out;
   EXPECT_THAT(other.out, HasSubstr("profiles[1]"));
 }
