@@ -97,6 +97,11 @@ function(stowage_install_package)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/proto/stowage DESTINATION ${CMAKE_INSTALL_DATADIR}/stowage/proto COMPONENT rpc
       FILES_MATCHING PATTERN "*.proto")
     _stowage_install_service()
+    # Plans that were solved beforehand: for `stowaged --catalogue`, and where `stowage` looks for them.
+    foreach(component server command)
+      install(DIRECTORY ${PROJECT_SOURCE_DIR}/solvers/catalogue/data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/stowage/catalogue
+        COMPONENT ${component} FILES_MATCHING PATTERN "*.catalogue")
+    endforeach()
   endif()
   if(STOWAGE_TORCH)
     _stowage_install_headers(torch client/torch client/models)
