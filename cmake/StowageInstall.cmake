@@ -55,6 +55,28 @@ function(stowage_install_program name)
   endif()
 endfunction()
 
+# What the installed command says of itself: completion for shells, where these look for it, and its page of the manual.
+function(_stowage_install_words)
+  set(share "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}")
+  set(code "set(command \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/stowage\")\n")
+  foreach(file
+      "bash-completion/completions/stowage completion bash" "zsh/site-functions/_stowage completion zsh"
+      "fish/vendor_completions.d/stowage.fish completion fish" "man/man1/stowage.1 help --man")
+    string(REPLACE " " ";" file "${file}")
+    list(POP_FRONT file path)
+    list(JOIN file " " words)
+    string(APPEND code "
+      execute_process(COMMAND \"\${command}\" ${words} OUTPUT_VARIABLE text RESULT_VARIABLE failed ERROR_QUIET)
+      if(failed)
+        message(WARNING \"not installed: ${path}, \${command} does not run here\")
+      else()
+        message(STATUS \"Installing: ${share}/${path}\")
+        file(WRITE \"${share}/${path}\" \"\${text}\")
+      endif()\n")
+  endforeach()
+  install(CODE "${code}" COMPONENT command)
+endfunction()
+
 # Headers of rooms and the folders below them.
 function(_stowage_install_headers component)
   foreach(room IN LISTS ARGN)
@@ -109,6 +131,10 @@ function(stowage_install_package)
   endif()
   if(STOWAGE_TORCH AND STOWAGE_RPC)
     _stowage_install_headers(agent client/agent)
+  endif()
+
+  if(TARGET stowage)
+    _stowage_install_words()
   endif()
 
   set(folder ${PROJECT_BINARY_DIR}/package)
