@@ -258,7 +258,8 @@ TEST_F(AgentTest, SaysWhoseItsRequestsAreAndReportsWhatStepsTook) {
   PlanReply cached{known.plan, known.key, PlanSource::kCache};
   cached.plan.revision = 4;
   cached.profile_wanted = true;
-  EXPECT_CALL(*connection, GetPlan(_, _, of_job)).WillOnce(Return(cached));
+  // By shapes; then, since a profile is wanted, by the job's own bytes.
+  EXPECT_CALL(*connection, GetPlan(_, _, of_job)).Times(2).WillRepeatedly(Return(cached));
   ExecutionMeasurement sent;
   EXPECT_CALL(*connection, ReportExecution(_, of_job))
       .WillOnce([&sent](const ExecutionMeasurement& measurement, const CallOptions&) {
