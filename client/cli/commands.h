@@ -31,6 +31,8 @@ Command PlanCommand();
 Command FrontierCommand();
 Command ExplainCommand();
 Command CompareCommand();
+Command ReportCommand();
+Command TraceCommand();
 Command RunCommand();
 Command VerifyCommand();
 Command SolversCommand();

@@ -34,7 +34,10 @@ FlagValues Words(std::vector<std::string> words, bool list = false) {
 }
 
 bool IsFile(const std::string& flag) {
-  return flag == "profile" || flag == "out" || flag == "catalogue" || absl::EndsWith(flag, "_file");
+  for (const char* file : {"profile", "out", "catalogue", "measured", "svg", "graph_picture"}) {
+    if (flag == file) return true;
+  }
+  return absl::EndsWith(flag, "_file");
 }
 
 }  // namespace
@@ -42,14 +45,14 @@ bool IsFile(const std::string& flag) {
 FlagValues ValuesOf(const std::string& flag) {
   if (absl::FindCommandLineFlag(flag)->IsOfType<bool>()) return {FlagValues::Kind::kNothing, {}};
   if (flag == "format") return Words({"text", "json", "csv"});
-  if (flag == "solver") return Words(SolverNames());
+  if (flag == "solver" || flag == "compare_solver") return Words(SolverNames());
   if (flag == "model") return Words(NetworkNames());
   if (flag == "action") {
     return Words({"pin", "unpin", "rollback", "promote", "freeze", "unfreeze"});
   }
   if (flag == "optimizer") return Words({"none", "sgd", "momentum", "adam"});
   if (flag == "device") return Words(DeviceNames());
-  if (flag == "budget") return Words({"80%", "60%", "40%", "least"});
+  if (flag == "budget" || flag == "compare_budget") return Words({"80%", "60%", "40%", "least"});
   if (flag == "budgets") return Words({"80%", "60%", "40%", "least"}, true);
   if (flag == "solvers") {
     std::vector<std::string> names = SolverNames();

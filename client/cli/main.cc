@@ -15,6 +15,8 @@ std::vector<stowage::Command> Commands() {
       stowage::FrontierCommand(),   //
       stowage::ExplainCommand(),    //
       stowage::CompareCommand(),    //
+      stowage::ReportCommand(),     //
+      stowage::TraceCommand(),      //
       stowage::RunCommand(),        //
       stowage::VerifyCommand(),     //
       stowage::SolversCommand(),    //

@@ -1,0 +1,49 @@
+#include <iostream>
+
+#include "absl/flags/flag.h"
+#include "client/cli/commands.h"
+#include "client/cli/drawn_answer.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/plan_flags.h"
+#include "client/cli/question.h"
+#include "solvers/plan/text.h"
+#include "solvers/report/chrome_trace.h"
+
+namespace stowage {
+namespace {
+
+absl::StatusOr<DrawnAnswer> Ask(const Question& question) {
+  const absl::StatusOr<Budget> budget = ParseBudget(absl::GetFlag(FLAGS_budget));
+  if (!budget.ok()) return budget.status();
+  absl::StatusOr<std::optional<MeasuredStep>> measured = MeasuredFromFlag();
+  if (!measured.ok()) return measured.status();
+  const auto connection = ConnectionFromFlags();
+  if (!connection.ok()) return connection.status();
+  return AskAndDraw(connection->get(), question, *budget, *std::move(measured));
+}
+
+int Run() {
+  const absl::StatusOr<Question> question = QuestionFromFlags();
+  if (!question.ok()) return Fail(question.status());
+  const absl::StatusOr<DrawnAnswer> answer = Ask(*question);
+  if (!answer.ok()) return Fail(answer.status());
+  if (!answer->drawn) {
+    std::cerr << PlanText(answer->plan);
+    return ExitCodeOf(answer->plan.status);
+  }
+  const absl::Status status =
+      Deliver(ChromeTrace(question->profile.problem, *answer->drawn), PlanText(answer->plan));
+  return status.ok() ? kExitOk : Fail(status);
+}
+
+}  // namespace
+
+Command TraceCommand() {
+  return {"trace",
+          "write a plan's step as a trace that Perfetto opens",
+          WithPictureFlags({"profile", "budget", "solver", "measured", "out"}),
+          Run,
+          {"trace --profile=p.json --budget=80% --out=trace.json"}};
+}
+
+}  // namespace stowage
