@@ -113,7 +113,7 @@ class FrontierChart {
   // Labels where nothing else is: beside the point, else above or below it, else over a curve.
   drawPoints() {
     const points = this.points.map((p) => {
-      const y = this.y(Math.min(p.time, this.slowest));
+      const y = p.time > this.slowest ? this.top + 6 : this.y(p.time);
       return {left: this.x(p.bytes) - 4, right: this.x(p.bytes) + 4, top: y - 4, bottom: y + 4};
     });
     const taken = {labels: points, curves: this.curveBoxes()};
