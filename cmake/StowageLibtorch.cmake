@@ -6,7 +6,8 @@ add_library(stowage_libtorch INTERFACE IMPORTED GLOBAL)
 target_include_directories(stowage_libtorch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 # -pthread, because gRPC brings it: a precompiled header is good only for users with its very flags.
 target_compile_options(stowage_libtorch INTERFACE ${STOWAGE_TORCH_FLAGS} -pthread)
-target_link_libraries(stowage_libtorch INTERFACE ${TORCH_LIBRARIES})
+# Before it, the system's libstdc++: PyTorch's wheels export a std::filesystem of their own, with which programs crash that find it first.
+target_link_libraries(stowage_libtorch INTERFACE stdc++ ${TORCH_LIBRARIES})
 if(TARGET torch_cuda)
   target_compile_definitions(stowage_libtorch INTERFACE STOWAGE_TORCH_CUDA)
 endif()
