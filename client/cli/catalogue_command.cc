@@ -10,12 +10,12 @@
 #include "client/cli/catalogue_flags.h"
 #include "client/cli/catalogue_text.h"
 #include "client/cli/commands.h"
+#include "client/cli/delivery.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/files.h"
 #include "client/cli/network_flags.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/profile_file.h"
-#include "client/cli/say.h"
 #include "proto/codec/codec.h"
 #include "solvers/catalogue/catalogue_folder.h"
 #include "solvers/catalogue/generate.h"
@@ -89,15 +89,8 @@ int Show() {
 }
 
 int Write(const std::string& json) {
-  const std::string out = absl::GetFlag(FLAGS_out);
-  if (out.empty()) {
-    std::cout << json;
-    return kExitOk;
-  }
-  const absl::Status status = WriteFile(out, json);
-  if (!status.ok()) return Fail(status);
-  Say(absl::StrCat("written to ", out));
-  return kExitOk;
+  const absl::Status delivered = Deliver(json, "");
+  return delivered.ok() ? kExitOk : Fail(delivered);
 }
 
 // The plan for --budget, else the profile that all plans are for.

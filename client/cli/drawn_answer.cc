@@ -1,14 +1,11 @@
 #include "client/cli/drawn_answer.h"
 
 #include <algorithm>
-#include <iostream>
 #include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/files.h"
-#include "client/cli/plan_flags.h"
-#include "client/cli/say.h"
 
 ABSL_FLAG(std::string, measured, "",
           "file of what a step by the plan took (`stowage run --trace`), to show beside it");
@@ -46,19 +43,6 @@ absl::StatusOr<DrawnAnswer> AskAndDraw(PlanConnection* connection, const Questio
   if (!drawn.ok()) return drawn.status();
   answer.drawn = *std::move(drawn);
   return answer;
-}
-
-absl::Status Deliver(const std::string& content, const std::string& about) {
-  const std::string path = absl::GetFlag(FLAGS_out);
-  if (path.empty()) {
-    std::cout << content;
-    return absl::OkStatus();
-  }
-  const absl::Status written = WriteFile(path, content);
-  if (!written.ok()) return written;
-  std::cout << about;
-  Say(absl::StrCat("written to ", path));
-  return absl::OkStatus();
 }
 
 }  // namespace stowage

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/flags/declare.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cli/question.h"
 #include "client/rpc/plan_connection.h"
@@ -36,10 +35,6 @@ struct DrawnAnswer {
 absl::StatusOr<DrawnAnswer> AskAndDraw(PlanConnection* connection, const Question& question,
                                        const Budget& budget,
                                        std::optional<MeasuredStep> measured = std::nullopt);
-
-// Writes the file to --out, with a few lines about it on standard output; to standard output itself where
-// that is empty.
-absl::Status Deliver(const std::string& content, const std::string& about);
 
 }  // namespace stowage
 

@@ -1,4 +1,3 @@
-#include <iostream>
 #include <memory>
 #include <string>
 #include <variant>
@@ -7,13 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "client/agent/trained_model.h"
 #include "client/cli/commands.h"
+#include "client/cli/delivery.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/files.h"
 #include "client/cli/network_flags.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/profile_text.h"
 #include "client/cli/progress_line.h"
-#include "client/cli/say.h"
 #include "client/cli/training_flags.h"
 #include "client/torch/profile_options.h"
 #include "proto/codec/codec.h"
@@ -40,17 +38,9 @@ int Run() {
   const absl::StatusOr<Profile> profile = Measure(*workload, &report);
   if (!profile.ok()) return Fail(profile.status());
 
-  const std::string json = ToJson(ToProto(*profile));
-  const std::string out = absl::GetFlag(FLAGS_out);
-  if (out.empty()) {
-    std::cout << json;
-    return kExitOk;
-  }
-  const absl::Status status = WriteFile(out, json);
-  if (!status.ok()) return Fail(status);
-  std::cout << ProfileText(*profile, report);
-  Say(absl::StrCat(profile->name, ": profile written to ", out));
-  return kExitOk;
+  const absl::Status delivered =
+      Deliver(ToJson(ToProto(*profile)), ProfileText(*profile, report));
+  return delivered.ok() ? kExitOk : Fail(delivered);
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/comparison.h"
+#include "client/cli/delivery.h"
 #include "client/cli/drawn_answer.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/files.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/question.h"
 #include "client/cli/say.h"
@@ -126,14 +126,6 @@ class ReportMaker {
   Report report_;
 };
 
-// Nothing where the path is empty.
-absl::Status WriteTo(const std::string& path, const std::string& content) {
-  if (path.empty()) return absl::OkStatus();
-  const absl::Status written = WriteFile(path, content);
-  if (written.ok()) Say(absl::StrCat("written to ", path));
-  return written;
-}
-
 absl::Status WriteGraph(const Problem& problem, const DrawnPlan& plan) {
   const std::string path = absl::GetFlag(FLAGS_graph_picture);
   if (path.empty()) return absl::OkStatus();
@@ -141,14 +133,14 @@ absl::Status WriteGraph(const Problem& problem, const DrawnPlan& plan) {
   if (graph == nullptr) return FieldError("--graph_picture", path, "needs the profile of a graph");
   const auto form = absl::EndsWith(path, ".dot") ? GraphPictureForm::kDot : GraphPictureForm::kSvg;
   const absl::StatusOr<std::string> picture = GraphPicture(*graph, plan, form);
-  return picture.ok() ? WriteTo(path, *picture) : picture.status();
+  return picture.ok() ? DeliverBeside(path, *picture) : picture.status();
 }
 
 absl::Status Write(const Problem& problem, const Report& report) {
   const absl::StatusOr<std::string> page = HtmlReport(problem, report);
   if (!page.ok()) return page.status();
   absl::Status written = WriteGraph(problem, report.plans.front());
-  if (written.ok()) written = WriteTo(absl::GetFlag(FLAGS_svg), StepSvg(report.plans.front()));
+  if (written.ok()) written = DeliverBeside(absl::GetFlag(FLAGS_svg), StepSvg(report.plans.front()));
   if (!written.ok()) return written;
   std::string about;
   for (const DrawnPlan& plan : report.plans) about += PlanText(plan.plan);

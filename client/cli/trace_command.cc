@@ -2,6 +2,7 @@
 
 #include "absl/flags/flag.h"
 #include "client/cli/commands.h"
+#include "client/cli/delivery.h"
 #include "client/cli/drawn_answer.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/plan_flags.h"
