@@ -38,8 +38,7 @@ int Run() {
   const absl::StatusOr<Profile> profile = Measure(*workload, &report);
   if (!profile.ok()) return Fail(profile.status());
 
-  const absl::Status delivered =
-      Deliver(ToJson(ToProto(*profile)), ProfileText(*profile, report));
+  const absl::Status delivered = Deliver(ToJson(ToProto(*profile)), ProfileText(*profile, report));
   return delivered.ok() ? kExitOk : Fail(delivered);
 }
 

@@ -140,7 +140,8 @@ absl::Status Write(const Problem& problem, const Report& report) {
   const absl::StatusOr<std::string> page = HtmlReport(problem, report);
   if (!page.ok()) return page.status();
   absl::Status written = WriteGraph(problem, report.plans.front());
-  if (written.ok()) written = DeliverBeside(absl::GetFlag(FLAGS_svg), StepSvg(report.plans.front()));
+  if (written.ok())
+    written = DeliverBeside(absl::GetFlag(FLAGS_svg), StepSvg(report.plans.front()));
   if (!written.ok()) return written;
   std::string about;
   for (const DrawnPlan& plan : report.plans) about += PlanText(plan.plan);
