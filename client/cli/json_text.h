@@ -1,4 +1,5 @@
-// JSON as text, put together from values that are JSON already. Pure functions.
+// JSON as text, put together from values that are JSON already; `JsonString` (text_escape.h) makes one of text.
+// Pure functions.
 #ifndef STOWAGE_CLIENT_CLI_JSON_TEXT_H_
 #define STOWAGE_CLIENT_CLI_JSON_TEXT_H_
 
@@ -6,11 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "solvers/base/text_escape.h"
+
 namespace stowage {
 
 using JsonFields = std::vector<std::pair<std::string, std::string>>;
 
-std::string JsonString(const std::string& text);
 std::string JsonBool(bool value);
 // A number that JSON can say; null for one that is none.
 std::string JsonNumber(double value);

@@ -1,30 +1,13 @@
 #include "server/log/log_line.h"
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "solvers/base/text_escape.h"
 
 namespace stowage {
-namespace {
-
-std::string Quoted(const std::string& value) {
-  std::string out = "\"";
-  for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out.push_back('\\');
-      out.push_back(c);
-    } else if (byte < 0x20 || byte >= 0x7f) {
-      absl::StrAppend(&out, "\\u", absl::Hex(byte, absl::kZeroPad4));
-    } else {
-      out.push_back(c);
-    }
-  }
-  out.push_back('"');
-  return out;
-}
-
-}  // namespace
 
 const char* ToString(LogLevel level) {
   switch (level) {
@@ -56,7 +39,7 @@ LogLine::LogLine(LogLevel level, const char* event) : level_(level), event_(even
 }
 
 LogLine& LogLine::Add(const char* field, const std::string& value) {
-  absl::StrAppend(&text_, ",\"", field, "\":", Quoted(value));
+  absl::StrAppend(&text_, ",\"", field, "\":", JsonString(value));
   return *this;
 }
 
@@ -66,7 +49,13 @@ LogLine& LogLine::Add(const char* field, int64_t value) {
 }
 
 LogLine& LogLine::Add(const char* field, double value) {
-  absl::StrAppend(&text_, ",\"", field, "\":", value);
+  absl::StrAppend(&text_, ",\"", field, "\":");
+  // JSON has no number for these.
+  if (std::isfinite(value)) {
+    absl::StrAppend(&text_, value);
+  } else {
+    text_ += "null";
+  }
   return *this;
 }
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "solvers/report/text_escape.h"
+#include "solvers/base/text_escape.h"
 
 namespace stowage {
 namespace {
@@ -44,8 +44,8 @@ class TraceWriter {
     const std::string name = std::visit([](const auto& kind) { return kind.name(); }, problem);
     const Simulation& predicted = plan.step.simulation;
     std::string other = absl::StrCat(
-        "\"network\":", JsonQuoted(name), ",\"plan\":", JsonQuoted(plan.label),
-        ",\"solver\":", JsonQuoted(plan.plan.provenance.solver),
+        "\"network\":", JsonString(name), ",\"plan\":", JsonString(plan.label),
+        ",\"solver\":", JsonString(plan.plan.provenance.solver),
         ",\"budget_bytes\":", plan.plan.budget.value(), ",\"peak_bytes\":", predicted.peak.value(),
         ",\"makespan_ns\":", predicted.makespan.value());
     if (plan.measured) {
@@ -86,7 +86,7 @@ class TraceWriter {
     Add(instant ? 'i' : 'X', process,
         absl::StrCat(
             "\"tid\":", ThreadOf(stream), ",\"ts\":", Microseconds(start), ",", how, ",\"name\":",
-            JsonQuoted(EventText(event, labels_[static_cast<size_t>(event.instruction.stage)])),
+            JsonString(EventText(event, labels_[static_cast<size_t>(event.instruction.stage)])),
             ",\"cat\":\"", ToString(event.work), "\",\"args\":{\"index\":", index,
             ",\"instruction\":\"", ToString(event.instruction), "\"}"));
   }

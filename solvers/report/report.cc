@@ -3,12 +3,12 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/base/text_escape.h"
 #include "solvers/model/field_error.h"
 #include "solvers/report/page_text.h"
 #include "solvers/report/palette.h"
 #include "solvers/report/report_data.h"
 #include "solvers/report/report_numbers.h"
-#include "solvers/report/text_escape.h"
 
 namespace stowage {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "solvers/report/text_escape.h"
+#include "solvers/base/text_escape.h"
 
 namespace stowage {
 namespace {
@@ -41,7 +41,7 @@ std::string Texts(const std::vector<std::string>& texts) {
   return absl::StrCat("[",
                       absl::StrJoin(texts, ",",
                                     [](std::string* out, const std::string& text) {
-                                      out->append(JsonQuoted(text));
+                                      out->append(JsonString(text));
                                     }),
                       "]");
 }
@@ -143,7 +143,7 @@ std::string MeasuredData(const MeasuredStep& step) {
 std::string PlanData(const DrawnPlan& plan, Patterns* patterns) {
   const std::vector<TimelineEvent>& events = plan.step.events;
   const auto column = [&events](const auto& value) { return Numbers(events, value); };
-  std::string data = absl::StrCat("{\"label\":", JsonQuoted(plan.label),
+  std::string data = absl::StrCat("{\"label\":", JsonString(plan.label),
                                   ",\"budget_bytes\":", plan.plan.budget.value(),
                                   ",\"makespan_ns\":", plan.step.simulation.makespan.value());
   absl::StrAppend(
@@ -169,12 +169,12 @@ std::string FrontierData(const Report& report) {
   const Bounds& bounds = report.plans.front().plan.bounds;
   const std::string curves =
       absl::StrJoin(report.curves, ",", [](std::string* out, const ReportCurve& curve) {
-        absl::StrAppend(out, "{\"label\":", JsonQuoted(curve.label),
+        absl::StrAppend(out, "{\"label\":", JsonString(curve.label),
                         ",\"points\":", Points(curve.points), "}");
       });
   const std::string others =
       absl::StrJoin(report.others, ",", [](std::string* out, const ReportStrategy& other) {
-        absl::StrAppend(out, "{\"label\":", JsonQuoted(other.label),
+        absl::StrAppend(out, "{\"label\":", JsonString(other.label),
                         ",\"bytes\":", other.at.memory.value(),
                         ",\"time\":", other.at.makespan.value(), "}");
       });

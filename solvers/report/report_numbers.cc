@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "solvers/base/text_escape.h"
 #include "solvers/plan/text.h"
-#include "solvers/report/text_escape.h"
 
 namespace stowage {
 namespace {

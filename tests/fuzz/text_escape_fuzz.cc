@@ -1,4 +1,4 @@
-// Arbitrary text as a name in a report: plain ASCII that ends no string, script or element, and that reads as
+// Arbitrary text as a name in a report, an answer or a log: plain ASCII that ends no string, script or element, and that reads as
 // the same text, but for bytes that are no UTF-8.
 #include <cctype>
 #include <cstddef>
@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "solvers/report/text_escape.h"
+#include "solvers/base/text_escape.h"
 #include "tests/fuzz/require.h"
-#include "tests/solvers/report/json_reader.h"
+#include "tests/solvers/base/json_reader.h"
 
 namespace stowage {
 namespace {
@@ -37,11 +37,11 @@ void CheckEntities(const std::string& html, const std::string& text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace stowage;
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const std::string json = JsonQuoted(text);
-  CheckPlain(json, "<>&'", text);
+  const std::string json = JsonString(text);
+  CheckPlain(json, "<>&", text);
   const std::optional<Json> read = testing::ReadJson(json);
   Require(read.has_value() && read->kind == Json::Kind::kText, "it is a JSON string", text);
-  Require(JsonQuoted(read->text) == json, "what it says is said the same way", text);
+  Require(JsonString(read->text) == json, "what it says is said the same way", text);
   const bool replaced = json.find("\\ufffd") != std::string::npos;
   Require(replaced || read->text == text, "it says the text", text);
   const std::string html = HtmlEscaped(text);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <future>
 #include <vector>
 
@@ -27,9 +28,14 @@ TEST(LogLine, IsOneJsonObject) {
 TEST(LogLine, NoValueEndsTheLineOrReachesATerminal) {
   LogLine line(LogLevel::kInfo, "e");
   line.Add("v", std::string("q\" b\\ n\n e\x1b[0m \xc3\xa9 \x7f") + '\0');
-  EXPECT_THAT(
-      line.Text(),
-      EndsWith("\"v\":\"q\\\" b\\\\ n\\u000a e\\u001b[0m \\u00c3\\u00a9 \\u007f\\u0000\"}\n"));
+  EXPECT_THAT(line.Text(),
+              EndsWith("\"v\":\"q\\\" b\\\\ n\\u000a e\\u001b[0m \\u00e9 \\u007f\\u0000\"}\n"));
+}
+
+TEST(LogLine, WhatIsNoNumberIsNull) {
+  LogLine line(LogLevel::kInfo, "e");
+  line.Add("a", std::nan("")).Add("b", -HUGE_VAL).Add("c", 0.25);
+  EXPECT_THAT(line.Text(), EndsWith("\"a\":null,\"b\":null,\"c\":0.25}\n"));
 }
 
 TEST(LogLevel, HasANameEach) {

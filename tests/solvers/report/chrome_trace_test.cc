@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "solvers/plan/store_all_schedule.h"
+#include "tests/solvers/base/json_reader.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_communication.h"
 #include "tests/solvers/random_transfers.h"
-#include "tests/solvers/report/json_reader.h"
 #include "tests/solvers/report/report_sample.h"
 
 namespace stowage {

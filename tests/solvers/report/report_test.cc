@@ -10,9 +10,9 @@
 #include "solvers/plan/store_all_schedule.h"
 #include "solvers/report/report_data.h"
 #include "solvers/report/step_svg.h"
+#include "tests/solvers/base/json_reader.h"
 #include "tests/solvers/drawing/markup_check.h"
 #include "tests/solvers/random_graph.h"
-#include "tests/solvers/report/json_reader.h"
 #include "tests/solvers/report/report_sample.h"
 
 namespace stowage {

@@ -1,4 +1,4 @@
-#include "solvers/report/text_escape.h"
+#include "solvers/base/text_escape.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -46,12 +46,14 @@ void AppendUnit(uint32_t unit, std::string* out) {
 
 }  // namespace
 
-std::string JsonQuoted(const std::string& text) {
+std::string JsonString(const std::string& text) {
   std::string out = "\"";
   for (size_t at = 0; at < text.size();) {
     const uint32_t c = TakeCharacter(text, &at);
-    const bool special = c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c == '\'';
-    if (IsPlain(c) && !special) {
+    if (c == '"' || c == '\\') out.push_back('\\');
+    // What could begin a tag, or end a script.
+    const bool markup = c == '<' || c == '>' || c == '&';
+    if (IsPlain(c) && !markup) {
       out.push_back(static_cast<char>(c));
     } else if (c < 0x10000) {
       AppendUnit(c, &out);

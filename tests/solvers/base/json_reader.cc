@@ -1,4 +1,4 @@
-#include "tests/solvers/report/json_reader.h"
+#include "tests/solvers/base/json_reader.h"
 
 #include <cctype>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // Reads JSON, all of it, for the tests of what writes some.
-#ifndef STOWAGE_TESTS_SOLVERS_REPORT_JSON_READER_H_
-#define STOWAGE_TESTS_SOLVERS_REPORT_JSON_READER_H_
+#ifndef STOWAGE_TESTS_SOLVERS_BASE_JSON_READER_H_
+#define STOWAGE_TESTS_SOLVERS_BASE_JSON_READER_H_
 
 #include <map>
 #include <optional>
@@ -28,4 +28,4 @@ std::optional<Json> ReadJson(const std::string& text);
 
 }  // namespace stowage::testing
 
-#endif  // STOWAGE_TESTS_SOLVERS_REPORT_JSON_READER_H_
+#endif  // STOWAGE_TESTS_SOLVERS_BASE_JSON_READER_H_
