@@ -142,6 +142,7 @@ class Agent {
   void NoteOutOfMemory(const absl::Status& status, const std::string& finding, bool host, Bytes got,
                        bool retries, PlannedShape* shape);
   void NoteImmovable(const absl::Status& status, PlannedShape* shape);
+  void LimitHostMemory(const PendingReplan& pending, const PlannedShape* shape);
   void AskAgain(const PendingReplan& pending, const std::string& words, PlannedShape* shape);
   void NoteStep(const StepReport& report, PlannedShape* shape);
   absl::StatusOr<ExecutionVerdict> SendReport(const PlannedShape& shape);

@@ -36,8 +36,9 @@ struct DriftOptions {
 // what the step had got and what the plan takes; it is taken to be at least `factor` of the latter, and
 // the next budget is `factor` of it. Nothing zeroes the gradients of the failed step but retry_step.
 //
-// Where it was host memory for what was to leave the device, the budget stays: the next plans take so
-// much less of host memory, and the last of them copies nothing.
+// Where it was host memory for what was to leave the device, the budget stays: the next plans, of all
+// shapes, take so much less of host memory, and the last of them copies nothing. Shapes whose plans take
+// more are planned again before their next step; where ranks agree, when they do.
 struct OutOfMemoryOptions {
   double factor = 0.9;
   int tries = 3;  // smaller plans for each shape; 0 makes none

@@ -85,11 +85,7 @@ absl::StatusOr<AdoptedPlan> Agent::PlanUnasked(const Batch& batch, PlannedShape*
 void Agent::Replan(const Batch& batch, PlannedShape* shape) {
   const PendingReplan pending = *shape->pending;
   shape->pending.reset();
-  const bool copied = planner_.host_memory() > Bytes(0);
-  planner_.LimitHostMemory(pending.host_memory);
-  if (copied && pending.host_memory == Bytes(0)) {
-    events_->Emit(CopiesForbiddenEvent{shape->signature.text(), pending.reason});
-  }
+  LimitHostMemory(pending, shape);
   const bool drifted =
       pending.reason == ReplanReason::kTime || pending.reason == ReplanReason::kPeak;
   absl::StatusOr<PreparedPlan> prepared = MakePlan(batch, pending.budget, drifted, shape);
@@ -185,12 +181,32 @@ void Agent::NoteOutOfMemory(const absl::Status& status, const std::string& findi
     room_ = std::min(*room_, less);
   }
   AskAgain(pending, absl::StrCat("the step held ", ToString(got), " of ", ToString(wanted)), shape);
+  if (!agreed_) LimitHostMemory(pending, shape);
 }
 
 void Agent::NoteImmovable(const absl::Status& status, PlannedShape* shape) {
   if (planner_.host_memory() == Bytes(0)) return;  // there was no other plan
-  const Bytes budget = shape->adopted->plan.budget;
-  AskAgain({ReplanReason::kImmovable, budget, Bytes(0)}, std::string(status.message()), shape);
+  const PendingReplan pending{ReplanReason::kImmovable, shape->adopted->plan.budget, Bytes(0)};
+  AskAgain(pending, std::string(status.message()), shape);
+  if (!agreed_) LimitHostMemory(pending, shape);
+}
+
+// Of all plans from now on. Those of other shapes that take more would fail a step each before they are
+// found out.
+void Agent::LimitHostMemory(const PendingReplan& pending, const PlannedShape* shape) {
+  if (pending.host_memory >= planner_.host_memory()) return;
+  planner_.LimitHostMemory(pending.host_memory);
+  if (pending.host_memory == Bytes(0)) {
+    events_->Emit(CopiesForbiddenEvent{shape->signature.text(), pending.reason});
+  }
+  for (PlannedShape* other : table_.BeyondHostMemory(pending.host_memory)) {
+    if (other == shape) continue;
+    const stowage::Plan& plan = other->adopted->plan;
+    AskAgain({pending.reason, plan.budget, pending.host_memory},
+             absl::StrCat("its plan takes ", ToString(plan.prediction.host_peak),
+                          " of host memory, plans may take ", ToString(pending.host_memory)),
+             other);
+  }
 }
 
 void Agent::AskAgain(const PendingReplan& pending, const std::string& words, PlannedShape* shape) {

@@ -38,4 +38,13 @@ PlannedShape* PlanTable::Larger(const BatchSignature& signature) {
   return best;
 }
 
+std::vector<PlannedShape*> PlanTable::BeyondHostMemory(Bytes limit) {
+  std::vector<PlannedShape*> beyond;
+  for (PlannedShape& shape : shapes_) {
+    if (shape.step == nullptr || shape.pending) continue;
+    if (shape.adopted->plan.prediction.host_peak > limit) beyond.push_back(&shape);
+  }
+  return beyond;
+}
+
 }  // namespace stowage

@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "client/agent/adopted_plan.h"
 #include "client/agent/batch.h"
@@ -15,6 +16,7 @@
 #include "client/agent/step_watch.h"
 #include "client/agent/trained_model.h"
 #include "solvers/model/problem.h"
+#include "solvers/model/units.h"
 
 namespace stowage {
 
@@ -57,6 +59,9 @@ class PlanTable {
   // The shape that this one fits into and that has a plan to step by, no replan pending; of several the one
   // that takes the least memory. Null if there is none. Not the shape itself.
   PlannedShape* Larger(const BatchSignature& signature);
+
+  // Those whose plans take more host memory than that, no replan pending. O(capacity).
+  std::vector<PlannedShape*> BeyondHostMemory(Bytes limit);
 
   int64_t evicted() const { return evicted_; }
   size_t size() const { return shapes_.size(); }

@@ -380,6 +380,47 @@ TEST_F(AgentOnALinkTest, WhereHostMemoryRunsOutPlansTakeLessOfIt) {
   EXPECT_EQ(agent->events().of<CopiesForbiddenEvent>(), 0);
 }
 
+// What the step of one shape found out holds for the plans of all.
+TEST_F(AgentOnALinkTest, PlansOfOtherShapesThatCopyAreReplacedBeforeTheyFail) {
+  options_.out_of_memory.retry_step = false;
+  auto agent = Planned();
+  const absl::StatusOr<AdoptedPlan> other = agent->Plan(FakeBatch(5), ShareOfStoreAll{0.7});
+  ASSERT_GT(other->plan.prediction.sent, Bytes(0));
+  ASSERT_EQ(agent->Plan(FakeBatch(6), ShareOfStoreAll{1.0})->plan.prediction.sent, Bytes(0));
+  world_.immovable = true;
+  EXPECT_FALSE(agent->Step(FakeBatch(4)).ok());
+  EXPECT_EQ(agent->events().of<CopiesForbiddenEvent>(), 1);
+  EXPECT_THAT(Last<ReplanEvent>().words, HasSubstr("of host memory, plans may take 0 B"));
+  StepOften(agent.get(), 2, 5);
+  EXPECT_EQ(Last<AdoptedEvent>().sent, Bytes(0));
+  EXPECT_EQ(Last<AdoptedEvent>().budget, other->plan.budget);
+  StepOften(agent.get(), 2, 4);
+  EXPECT_EQ(agent->events().of<AdoptedEvent>(), 5);
+  // That copies nothing, and stays.
+  StepOften(agent.get(), 2, 6);
+  EXPECT_EQ(agent->events().of<AdoptedEvent>(), 5);
+  EXPECT_EQ(agent->events().of<ReplanEvent>(), 2);
+}
+
+TEST_F(AgentOnALinkTest, SoAreThoseThatTakeMoreHostMemoryThanThereIs) {
+  options_.out_of_memory.retry_step = false;
+  auto agent = Planned();
+  const absl::StatusOr<AdoptedPlan> larger = agent->Plan(FakeBatch(5), ShareOfStoreAll{0.7});
+  ASSERT_GE(larger->plan.prediction.host_peak, first_.prediction.host_peak);
+  const absl::StatusOr<AdoptedPlan> small = agent->Plan(FakeBatch(1), ShareOfStoreAll{0.7});
+  ASSERT_GT(small->plan.prediction.host_peak, Bytes(0));
+  ASSERT_LT(small->plan.prediction.host_peak.value(), first_.prediction.host_peak.value() / 2);
+  world_.host_room = first_.prediction.host_peak - Bytes(1);
+  EXPECT_FALSE(agent->Step(FakeBatch(4)).ok());
+  EXPECT_EQ(agent->events().of<ReplanEvent>(), 2);
+  StepOften(agent.get(), 1, 5);
+  StepOften(agent.get(), 1, 4);
+  StepOften(agent.get(), 1, 1);
+  EXPECT_EQ(agent->events().of<OutOfMemoryEvent>(), 1);
+  EXPECT_EQ(agent->events().of<AdoptedEvent>(), 5);
+  EXPECT_EQ(agent->events().of<CopiesForbiddenEvent>(), 0);
+}
+
 TEST_F(AgentOnALinkTest, WhereThereIsNoHostMemoryTheLastTryCopiesNothing) {
   options_.out_of_memory.retry_step = false;
   world_.host_room = Bytes(0);

@@ -194,6 +194,30 @@ TEST_F(AgentTransferTest, HostMemoryThatRunsOutLeadsToAPlanThatTakesLess) {
   EXPECT_LE(step->peak, first->plan.budget);
 }
 
+// The plans of other shapes count on it, too.
+TEST_F(AgentTransferTest, HostMemoryThatRunsOutIsFoundOutOnceForAllShapes) {
+  options_.plan.solver = "";
+  const auto agent = Start(link_);
+  const auto large = agent->Plan(network_.input, network_.target, ShareOfStoreAll{0.8});
+  ASSERT_TRUE(large.ok()) << large.status();
+  const Batch fewer{{network_.input.narrow(0, 0, 3).contiguous()},
+                    network_.target.narrow(0, 0, 3).contiguous()};
+  const auto small = agent->Plan(fewer, ShareOfStoreAll{0.8});
+  ASSERT_TRUE(small.ok()) << small.status();
+  const Bytes needed = small->plan.prediction.host_peak;
+  ASSERT_GT(needed, Bytes(0));
+  ASSERT_GE(large->plan.prediction.host_peak, needed);
+  const HostPool::Block others = devices_.back()->host()->Allocate(
+      static_cast<size_t>((link_.host_memory - needed).value() + 1));
+  EXPECT_TRUE(absl::IsResourceExhausted(agent->Step(fewer).status()));
+  const auto step = agent->Step(network_.input, network_.target);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_LT(step->host_peak, needed);
+  EXPECT_LE(step->peak, large->plan.budget);
+  EXPECT_TRUE(agent->Step(fewer).ok());
+  EXPECT_EQ(agent->events().of<OutOfMemoryEvent>(), 1);
+}
+
 TEST_F(AgentTransferTest, WithoutALinkPlansRecompute) {
   ASSERT_TRUE(PlanWith(Start(link_).get()).ok());
   options_.device = nullptr;
