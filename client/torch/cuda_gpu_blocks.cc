@@ -18,22 +18,6 @@ c10::Device Gpu(c10::DeviceIndex index) { return {c10::DeviceType::CUDA, index};
 
 }  // namespace
 
-void CudaGpuBlocks::Add(std::shared_ptr<BlockSource> source) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  sources_.push_back(std::move(source));
-  source_count_.store(sources_.size(), std::memory_order_release);
-}
-
-void CudaGpuBlocks::DropDone() {
-  std::vector<std::shared_ptr<BlockSource>> done;  // destroyed when the lock is gone
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto first_done = std::stable_partition(sources_.begin(), sources_.end(),
-                                                [](const auto& source) { return !source->done(); });
-  done.assign(first_done, sources_.end());
-  sources_.erase(first_done, sources_.end());
-  source_count_.store(sources_.size(), std::memory_order_release);
-}
-
 // What was freed on another stream before may still be in use there.
 BlockSource* CudaGpuBlocks::Enter(BlockSource* source) {
   const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream(gpu_);
@@ -118,7 +102,7 @@ void* CudaGpuBlocks::Allocate(size_t size, cudaStream_t stream) {
 }
 
 void CudaGpuBlocks::Allocated(const void* block, size_t size, cudaStream_t stream) {
-  if (source_count_.load(std::memory_order_acquire) > 0) {
+  if (!sources_.empty()) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (entered_ != nullptr && stream_->stream() == stream) entered_->Allocated(block, size);
   }
@@ -126,8 +110,7 @@ void CudaGpuBlocks::Allocated(const void* block, size_t size, cudaStream_t strea
 }
 
 bool CudaGpuBlocks::Free(const void* block) {
-  if (source_count_.load(std::memory_order_acquire) == 0) return false;
-  bool done = false;
+  if (sources_.empty()) return false;
   bool served = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -138,18 +121,14 @@ bool CudaGpuBlocks::Free(const void* block) {
       served_bytes_ -= it->second.bytes;
       served_.erase(it);
     }
-    for (const auto& source : sources_) {
-      if (!source->Free(block)) continue;
-      done = source->done();
-      break;
-    }
   }
-  if (done) DropDone();
+  // Last: from here on the source may serve these bytes again.
+  sources_.Free(block);
   return served;
 }
 
 bool CudaGpuBlocks::RecordStream(const void* block, c10::cuda::CUDAStream stream) {
-  if (source_count_.load(std::memory_order_acquire) == 0) return false;
+  if (sources_.empty()) return false;
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto it = served_.find(block);
   if (it == served_.end()) return false;

@@ -5,15 +5,16 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "client/torch/block_sources.h"
 #include "client/torch/sourced_allocator.h"
 
 namespace stowage {
@@ -27,8 +28,8 @@ class CudaGpuBlocks final : public SourcedAllocator {
   // `native` outlives it.
   CudaGpuBlocks(Allocator* native, c10::DeviceIndex gpu) : native_(native), gpu_(gpu) {}
 
-  void Add(std::shared_ptr<BlockSource> source) override;
-  void DropDone() override;
+  void Add(std::shared_ptr<BlockSource> source) override { sources_.Add(std::move(source)); }
+  void DropDone() override { sources_.DropDone(); }
   BlockSource* Enter(BlockSource* source) override;
   void* Reserve(Bytes size, Bytes alignment) override;
   void Unreserve(void* region, Bytes size) override;
@@ -68,10 +69,9 @@ class CudaGpuBlocks final : public SourcedAllocator {
 
   Allocator* const native_;
   const c10::DeviceIndex gpu_;
-  std::atomic<size_t> source_count_{0};
+  BlockSources sources_;
   // Not held while the caching allocator is called: what that calls back may allocate.
   std::mutex mutex_;
-  std::vector<std::shared_ptr<BlockSource>> sources_;
   BlockSource* entered_ = nullptr;
   std::optional<c10::cuda::CUDAStream> stream_;  // where a source was entered last
   std::unordered_map<const void*, Served> served_;

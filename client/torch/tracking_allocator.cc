@@ -3,9 +3,9 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -53,22 +53,6 @@ TrackingAllocator* TrackingAllocator::Get() { return installed.load(std::memory_
 void TrackingAllocator::ResetPeak() {
   peak_.store(current_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   peak_reserved_.store(reserved_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-}
-
-void TrackingAllocator::Add(std::shared_ptr<BlockSource> source) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  sources_.push_back(std::move(source));
-  source_count_.store(sources_.size(), std::memory_order_release);
-}
-
-void TrackingAllocator::DropDone() {
-  std::vector<std::shared_ptr<BlockSource>> done;  // destroyed when the lock is gone
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto first_done = std::stable_partition(sources_.begin(), sources_.end(),
-                                                [](const auto& source) { return !source->done(); });
-  done.assign(first_done, sources_.end());
-  sources_.erase(first_done, sources_.end());
-  source_count_.store(sources_.size(), std::memory_order_release);
 }
 
 BlockSource* TrackingAllocator::Enter(BlockSource* source) {
@@ -125,9 +109,9 @@ c10::DataPtr TrackingAllocator::allocate(size_t size) STOWAGE_ALLOCATE_CONST {
 void TrackingAllocator::Free(void* data) {
   if (data == nullptr) return;
   TrackingAllocator* const allocator = Get();
-  const bool sourced = allocator->source_count_.load(std::memory_order_acquire) > 0;
-  if (const auto size = sourced ? allocator->FreeAtSource(data) : std::nullopt) {
-    allocator->current_.fetch_sub(static_cast<int64_t>(*size), std::memory_order_relaxed);
+  const auto served = allocator->sources_.empty() ? std::nullopt : allocator->sources_.Free(data);
+  if (served) {
+    allocator->current_.fetch_sub(static_cast<int64_t>(*served), std::memory_order_relaxed);
     return;
   }
   void* block = static_cast<char*>(data) - kAlignment;
@@ -136,20 +120,6 @@ void TrackingAllocator::Free(void* data) {
   allocator->current_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
   allocator->reserved_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
   std::free(block);
-}
-
-std::optional<size_t> TrackingAllocator::FreeAtSource(const void* data) {
-  std::optional<size_t> size;
-  bool done = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (size_t i = 0; i < sources_.size() && !size; ++i) {
-      size = sources_[i]->Free(data);
-      done = size && sources_[i]->done();
-    }
-  }
-  if (done) DropDone();
-  return size;
 }
 
 c10::DeleterFnPtr TrackingAllocator::raw_deleter() const { return &Free; }

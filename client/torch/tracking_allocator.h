@@ -17,12 +17,10 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <vector>
+#include <utility>
 
 #include "absl/status/statusor.h"
-#include "client/torch/block_source.h"
+#include "client/torch/block_sources.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/torch_version.h"
 
@@ -50,9 +48,9 @@ class TrackingAllocator final : public c10::Allocator, public MemoryMeter {
   void ClearLimit() { limit_.store(kNoLimit, std::memory_order_relaxed); }
 
   // Shows every block that goes to the source, until it is done.
-  void Add(std::shared_ptr<BlockSource> source);
+  void Add(std::shared_ptr<BlockSource> source) { sources_.Add(std::move(source)); }
   // Lets go of sources that are done.
-  void DropDone();
+  void DropDone() { sources_.DropDone(); }
   // Lets the source, which was added, serve what the calling thread allocates; null: nobody does.
   // Returns who did before.
   static BlockSource* Enter(BlockSource* source);
@@ -73,7 +71,6 @@ class TrackingAllocator final : public c10::Allocator, public MemoryMeter {
   static void Free(void* data);
   void* AllocateOrdinary(size_t size) const;
   bool TryReserve(int64_t size) const;
-  std::optional<size_t> FreeAtSource(const void* data);
 
   // Mutable: LibTorch 1.13 declares allocate const.
   mutable std::atomic<int64_t> current_{0};
@@ -81,9 +78,7 @@ class TrackingAllocator final : public c10::Allocator, public MemoryMeter {
   mutable std::atomic<int64_t> reserved_{0};
   mutable std::atomic<int64_t> peak_reserved_{0};
   std::atomic<int64_t> limit_{kNoLimit};
-  std::atomic<size_t> source_count_{0};
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<BlockSource>> sources_;  // guarded by mutex_
+  BlockSources sources_;
 };
 
 // `meter`, or the installed allocator if it is null; FAILED_PRECONDITION if there is neither.
