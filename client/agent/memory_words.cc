@@ -15,6 +15,7 @@ std::string MemoryWords(const StepFailure& failure, Bytes before, const LinkedPr
   reading.reserved = std::max(failure.reserved, failure.allocated);
   reading.asked = failure.asked;
   reading.limit = failure.limit;
+  reading.rounding = failure.rounding;
   reading.held_before = std::max(failure.live_after - reading.before_step, Bytes(0));
   const absl::StatusOr<MemoryFinding> finding = FindMemoryCause(linked, schedule, reading);
   return finding.ok() ? MemoryFindingText(*finding) : "";

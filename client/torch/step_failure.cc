@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <new>
-#include <variant>
+#include <string>
 #include <vector>
 
 #include "absl/strings/cord.h"
@@ -12,14 +12,28 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/torch/host_pool.h"
-#include "client/torch/memory_limit_error.h"
+#include "client/torch/memory_refusal.h"
 #include "client/torch/saved_tensor_scope.h"
-#include "solvers/model/budget.h"
 
 namespace stowage {
 namespace {
 
 constexpr char kPayload[] = "stowage/step-failure";
+
+void NoteRefusal(const std::string& words, ExecutionDevice* device, StepFailure* failure) {
+  const std::optional<MemoryRefusal> said = ReadMemoryRefusal(words);
+  if (!said) {
+    failure->asked = AskedIn(words);
+    failure->limit = device->Hardware().memory;
+    return;
+  }
+  const MemoryRefusal refusal = said->ExactBy(*device->meter());
+  failure->allocated = refusal.allocated;
+  failure->reserved = refusal.reserved;
+  failure->asked = refusal.asked;
+  failure->limit = refusal.limit;
+  failure->rounding = refusal.rounding;
+}
 
 }  // namespace
 
@@ -30,16 +44,9 @@ StepFailure CurrentStepFailure(size_t instruction, ExecutionDevice* device) {
   failure.reserved = device->meter()->reserved();
   try {
     throw;
-  } catch (const MemoryLimitError& error) {
-    failure.fault = StepFault::kDeviceMemory;
-    failure.allocated = error.allocated;
-    failure.reserved = error.reserved;
-    failure.asked = error.asked;
-    failure.limit = error.limit;
   } catch (const c10::OutOfMemoryError& error) {
     failure.fault = StepFault::kDeviceMemory;
-    failure.asked = AskedIn(error.what_without_backtrace());
-    failure.limit = device->Hardware().memory;
+    NoteRefusal(error.what_without_backtrace(), device, &failure);
   } catch (const HostMemoryError&) {
     failure.fault = StepFault::kHostMemory;
   } catch (const std::bad_alloc&) {
@@ -52,11 +59,11 @@ StepFailure CurrentStepFailure(size_t instruction, ExecutionDevice* device) {
 }
 
 void SetStepFailure(const StepFailure& failure, absl::Status* status) {
-  status->SetPayload(
-      kPayload, absl::Cord(absl::StrCat(static_cast<int>(failure.fault), " ", failure.instruction,
-                                        " ", failure.allocated.value(), " ",
-                                        failure.reserved.value(), " ", failure.asked.value(), " ",
-                                        failure.limit.value(), " ", failure.live_after.value())));
+  status->SetPayload(kPayload, absl::Cord(absl::StrCat(
+                                   static_cast<int>(failure.fault), " ", failure.instruction, " ",
+                                   failure.allocated.value(), " ", failure.reserved.value(), " ",
+                                   failure.asked.value(), " ", failure.limit.value(), " ",
+                                   failure.live_after.value(), " ", failure.rounding.value())));
 }
 
 std::optional<StepFailure> GetStepFailure(const absl::Status& status) {
@@ -69,28 +76,15 @@ std::optional<StepFailure> GetStepFailure(const absl::Status& status) {
     if (!absl::SimpleAtoi(word, &number)) return std::nullopt;
     numbers.push_back(number);
   }
-  if (numbers.size() != 7) return std::nullopt;
+  if (numbers.size() != 8) return std::nullopt;
   return StepFailure{static_cast<StepFault>(numbers[0]),
                      static_cast<size_t>(numbers[1]),
                      Bytes(numbers[2]),
                      Bytes(numbers[3]),
                      Bytes(numbers[4]),
                      Bytes(numbers[5]),
-                     Bytes(numbers[6])};
-}
-
-Bytes AskedIn(const std::string& message) {
-  constexpr char kBefore[] = "Tried to allocate ";
-  const size_t at = message.find(kBefore);
-  if (at == std::string::npos) return Bytes(0);
-  const std::vector<std::string> words =
-      absl::StrSplit(message.substr(at + sizeof(kBefore) - 1), absl::MaxSplits(' ', 2));
-  if (words.size() < 2) return Bytes(0);
-  const std::string unit = words[1].substr(0, words[1].find_first_not_of("KMGTiBbytes"));
-  const absl::StatusOr<Budget> asked =
-      ParseBudget(unit == "bytes" ? words[0] : absl::StrCat(words[0], " ", unit));
-  if (!asked.ok() || !std::holds_alternative<Bytes>(*asked)) return Bytes(0);
-  return std::get<Bytes>(*asked);
+                     Bytes(numbers[6]),
+                     Bytes(numbers[7])};
 }
 
 }  // namespace stowage

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <string>
 
 #include "absl/status/status.h"
 #include "client/torch/execution_device.h"
@@ -22,15 +21,16 @@ enum class StepFault {
 struct StepFailure {
   StepFault fault = StepFault::kOther;
   size_t instruction = 0;  // of the schedule
-  // Of the device: when memory was refused, where the allocator tells (TrackingAllocator), else when the
-  // instruction had failed and let go of what it held.
+  // Of the device: at the instant when memory was refused, as the allocator's error has it (MemoryRefusal);
+  // where that says nothing, and of other faults, when the instruction had failed and let go of what it held.
   Bytes allocated;  // to all that is live
   Bytes reserved;
   Bytes asked;  // kDeviceMemory: for the tensor, as far as the allocator says; 0 if it does not
-  Bytes limit;  // of what may be reserved; 0 if there is none or it is not known
+  Bytes limit;  // of what could be reserved; 0 if there is none or it is not known
   // Live when the instruction had failed and let go of what it held: of a forward, what was live when it
   // began.
   Bytes live_after;
+  Bytes rounding;  // that the four above together may be off, since errors round
 };
 
 // Of a status that an executor returned for an instruction; nothing for any other.
@@ -41,10 +41,6 @@ std::optional<StepFailure> GetStepFailure(const absl::Status& status);
 StepFailure CurrentStepFailure(size_t instruction, ExecutionDevice* device);
 // Writes it onto a status that is an error.
 void SetStepFailure(const StepFailure& failure, absl::Status* status);
-
-// What LibTorch's CUDA allocator says it was asked for ("Tried to allocate 2.50 GiB"), rounded as it says
-// it; 0 for other words.
-Bytes AskedIn(const std::string& message);
 
 }  // namespace stowage
 

@@ -8,8 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "client/torch/memory_limit_error.h"
+#include "client/torch/memory_refusal.h"
 
 namespace stowage {
 namespace {
@@ -26,13 +25,6 @@ void RaisePeak(std::atomic<int64_t>* highest, int64_t now) {
   int64_t peak = highest->load(std::memory_order_relaxed);
   while (now > peak && !highest->compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
-}
-
-[[noreturn]] void ThrowLimit(Bytes asked, Bytes allocated, Bytes reserved, Bytes limit) {
-  throw MemoryLimitError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
-                         absl::StrCat("out of memory: ", asked.value(), " bytes asked for, ",
-                                      reserved.value(), " in use, limit ", limit.value()),
-                         asked, allocated, reserved, limit);
 }
 
 }  // namespace
@@ -80,8 +72,9 @@ void* TrackingAllocator::AllocateOrdinary(size_t size) const {
                    size <= static_cast<size_t>(std::numeric_limits<int64_t>::max()) - kAlignment,
                    "out of memory: ", size, " bytes asked for");
   if (!TryReserve(static_cast<int64_t>(size))) {
-    ThrowLimit(Bytes(static_cast<int64_t>(size)), current(), reserved(),
-               Bytes(limit_.load(std::memory_order_relaxed)));
+    TORCH_CHECK_WITH(OutOfMemoryError, false,
+                     WordsOfRefusal(Bytes(static_cast<int64_t>(size)), current(), reserved(),
+                                    Bytes(limit_.load(std::memory_order_relaxed))));
   }
   void* block = nullptr;
   if (posix_memalign(&block, kAlignment, size + kAlignment) != 0) {

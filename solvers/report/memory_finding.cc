@@ -28,9 +28,13 @@ absl::Status Check(const MemoryReading& r, size_t instructions) {
                       absl::StrCat("must be below ", instructions, ", what the schedule has"));
   }
   const std::initializer_list<std::pair<const char*, Bytes>> sizes = {
-      {"allocated", r.allocated}, {"before_step", r.before_step},
-      {"reserved", r.reserved},   {"asked", r.asked},
-      {"limit", r.limit},         {"held_before", r.held_before.value_or(Bytes(0))}};
+      {"allocated", r.allocated},
+      {"before_step", r.before_step},
+      {"reserved", r.reserved},
+      {"asked", r.asked},
+      {"limit", r.limit},
+      {"rounding", r.rounding},
+      {"held_before", r.held_before.value_or(Bytes(0))}};
   for (const auto& [name, bytes] : sizes) {
     if (bytes >= Bytes(0) && bytes.value() < kMaxTotal) continue;
     return FieldError(absl::StrCat("reading.", name), bytes.value(), "must be in [0, 2^62)");
@@ -42,7 +46,7 @@ absl::Status Check(const MemoryReading& r, size_t instructions) {
 
 // Whether even the live bytes alone, whole, are too many for the allocator.
 bool AtLimit(const MemoryReading& r) {
-  return r.limit > Bytes(0) && r.allocated + r.asked > r.limit;
+  return r.limit > Bytes(0) && r.allocated + r.asked + r.rounding > r.limit;
 }
 
 MemoryCause CauseOf(const MemoryFinding& f) {
@@ -129,7 +133,8 @@ absl::StatusOr<MemoryFinding> FindMemoryCause(const LinkedProblem& linked, const
                                               : step->events[reading.instruction - 1].held.total();
   f.planned_peak = step->simulation.peak;
   f.step = AtLeastNothing(reading.allocated - reading.before_step) + reading.asked;
-  f.beyond_plan = AtLeastNothing(f.step - f.planned.total());
+  const Bytes beyond = AtLeastNothing(f.step - f.planned.total());
+  f.beyond_plan = beyond > reading.rounding ? beyond : Bytes(0);
   f.in_pieces = reading.reserved - reading.allocated;
   f.cause = CauseOf(f);
   // Where the allocator was not at its limit, the device had no more for it.

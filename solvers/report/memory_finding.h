@@ -29,7 +29,8 @@ struct MemoryReading {
       before_step;  // of this, live before the step: parameters and the like, which no plan counts
   Bytes reserved;   // of the device, by the process's allocator; at least `allocated`
   Bytes asked;      // what was refused; 0: not known
-  Bytes limit;      // that the allocator may reserve; of a GPU its memory; 0: not known
+  Bytes limit;      // that the allocator could reserve; of a GPU its memory; 0: not known
+  Bytes rounding;   // that these together may be off; differences up to it are none
   // Live for the step when the instruction began, where that is known.
   std::optional<Bytes> held_before;
 };

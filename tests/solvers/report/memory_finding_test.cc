@@ -62,6 +62,21 @@ TEST(MemoryFinding, MoreThanTheProfileSaysIsWorkspace) {
   EXPECT_EQ(Find(reading).cause, MemoryCause::kWorkspace);
 }
 
+// Errors say sizes rounded.
+TEST(MemoryFinding, WhatIsWithinTheRoundingIsNoDifference) {
+  MemoryReading reading = Reading();
+  reading.asked += Bytes(70);
+  reading.limit = reading.allocated + Bytes(10080);
+  reading.rounding = Bytes(100);
+  MemoryFinding finding = Find(reading);
+  EXPECT_EQ(finding.cause, MemoryCause::kElsewhere);
+  EXPECT_EQ(finding.beyond_plan, Bytes(0));
+  reading.rounding = Bytes(20);
+  finding = Find(reading);
+  EXPECT_EQ(finding.cause, MemoryCause::kWorkspace);
+  EXPECT_EQ(finding.beyond_plan, Bytes(70));
+}
+
 TEST(MemoryFinding, WhatWasLiveAlreadyIsNoWorkspace) {
   MemoryReading reading = Reading();
   reading.held_before = Find(reading).planned_before + Bytes(6000);
