@@ -14,6 +14,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/device_use.h"
+#include "client/torch/thread_memory.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {
@@ -156,13 +158,24 @@ std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
         *at::SavedTensorDefaultHooks::get_disabled_error_message()));
   }
   const SavedTensorScope scope;
-  const Bytes before = device->meter()->current();
+  const DeviceWatch watch(device->device());
+  const MemoryMeter& meter = *device->meter();
+  const bool by_thread = HeldByThread(meter).has_value();
+  const auto held = [&] { return by_thread ? *HeldByThread(meter) : meter.current(); };
+  const Bytes before = held();
   const at::Tensor output = forward();
   std::vector<StoragePtr> parts = scope.OwnedByGraph(device->device());
-  int64_t hidden = (device->meter()->current() - before).value();
+  int64_t hidden = (held() - before).value();
   if (output.defined()) hidden -= static_cast<int64_t>(output.storage().nbytes());
   for (const StoragePtr& part : parts) hidden -= static_cast<int64_t>(part->nbytes());
   if (hidden > device->rounding().value() * static_cast<int64_t>(parts.size() + 1)) {
+    if (!by_thread && watch.SawOthers()) {
+      throw StageRuleError(absl::StrCat(
+          "another thread steps on this device, too, and memory is counted for both: ", hidden,
+          " bytes are its, or of this graph, which could not go to the host. Steps whose plans "
+          "copy "
+          "must take turns"));
+    }
     throw ImmovableError(absl::StrCat("its graph holds ", hidden,
                                       " bytes that autograd has not saved, which cannot go to the "
                                       "host as the plan has it"));

@@ -49,9 +49,10 @@ class SavedTensorScope {
 
 // What of the graph that `forward` makes can go to host memory, as OwnedByGraph. `forward` returns its
 // output, or nothing if that has no memory of its own. Throws ImmovableError where the graph holds
-// more than output and saved tensors, by the device's meter, which takes what other threads allocate
-// meanwhile for the graph's, and where saved-tensor hooks are forbidden (Python's
-// disable_saved_tensors_hooks).
+// more than output and saved tensors, by what the device's meter counts for this thread, and where
+// saved-tensor hooks are forbidden (Python's disable_saved_tensors_hooks). Where the meter counts for all
+// threads at once (CUDA), what others allocate meanwhile is taken for the graph's, unless they step, too:
+// then it is a StageRuleError that says so.
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
                                      const std::function<at::Tensor()>& forward);
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/device_use.h"
 #include "client/torch/step_failure.h"
 #include "client/torch/torch_status.h"
 
@@ -44,6 +45,7 @@ void RunLabelled(const Instruction& instruction, const InstructionRunner& runner
 
 absl::Status RunInstructions(const Schedule& schedule, size_t end, const InstructionRunner& runner,
                              size_t* next, StepReport* report) {
+  const DeviceUse use(runner.device->device());
   for (; *next < end; ++*next) {
     const Instruction& instruction = schedule[*next];
     try {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client/torch/memory_refusal.h"
+#include "client/torch/thread_memory.h"
 
 namespace stowage {
 namespace {
@@ -20,6 +21,7 @@ constexpr uint8_t kPriority = 100;  // above every allocator that LibTorch regis
 
 std::atomic<TrackingAllocator*> installed{nullptr};
 thread_local BlockSource* entered = nullptr;
+thread_local int64_t held_by_thread = 0;
 
 void RaisePeak(std::atomic<int64_t>* highest, int64_t now) {
   int64_t peak = highest->load(std::memory_order_relaxed);
@@ -96,6 +98,7 @@ c10::DataPtr TrackingAllocator::allocate(size_t size) STOWAGE_ALLOCATE_CONST {
   }
   const auto bytes = static_cast<int64_t>(size);
   RaisePeak(&peak_, current_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+  held_by_thread += bytes;
   return {data, data, &Free, device};
 }
 
@@ -105,6 +108,7 @@ void TrackingAllocator::Free(void* data) {
   const auto served = allocator->sources_.empty() ? std::nullopt : allocator->sources_.Free(data);
   if (served) {
     allocator->current_.fetch_sub(static_cast<int64_t>(*served), std::memory_order_relaxed);
+    held_by_thread -= static_cast<int64_t>(*served);
     return;
   }
   void* block = static_cast<char*>(data) - kAlignment;
@@ -112,6 +116,7 @@ void TrackingAllocator::Free(void* data) {
   std::memcpy(&size, block, sizeof(size));
   allocator->current_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
   allocator->reserved_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+  held_by_thread -= static_cast<int64_t>(size);
   std::free(block);
 }
 
@@ -122,6 +127,11 @@ void TrackingAllocator::copy_data(void* destination, const void* source, size_t 
   default_copy_data(destination, source, size);
 }
 #endif
+
+std::optional<Bytes> HeldByThread(const MemoryMeter& meter) {
+  if (&meter != TrackingAllocator::Get()) return std::nullopt;
+  return Bytes(held_by_thread);
+}
 
 absl::StatusOr<MemoryMeter*> MeterOrInstalled(MemoryMeter* meter) {
   if (meter == nullptr) meter = TrackingAllocator::Get();

@@ -9,13 +9,16 @@
 #include <torch/torch.h>
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "client/torch/device_use.h"
 #include "client/torch/simulated_device.h"
 #include "client/torch/torch_status.h"
+#include "client/torch/tracking_allocator.h"
 
 namespace stowage {
 namespace {
@@ -205,6 +208,106 @@ TEST(SavedTensorScope, WhereHooksAreForbiddenNothingCanMove) {
     EXPECT_THAT(error.what(), testing::HasSubstr("hooks are forbidden here: none here"));
   }
   at::SavedTensorDefaultHooks::enable();
+}
+
+// Bytes that no tensor of the graph has.
+at::Tensor Bytes1024() { return torch::empty({1024}, torch::kByte); }
+
+class MovablePartsTest : public ::testing::Test {
+ protected:
+  MovablePartsTest() {
+    const CopyCost cost{int64_t{1} << 30, Nanos(1)};
+    device_ = SimulatedDevice::Create({cost, cost, /*full_duplex=*/true, Bytes(1 << 20)}).value();
+  }
+
+  static void OnAnotherThread(const std::function<void()>& run) { std::thread(run).join(); }
+
+  std::unique_ptr<SimulatedDevice> device_;
+  const at::Tensor x_ = Leaf(8);
+};
+
+TEST_F(MovablePartsTest, WhatOtherThreadsAllocateIsTheirs) {
+  at::Tensor theirs;
+  const auto parts = MovableParts(device_.get(), [&] {
+    OnAnotherThread([&] { theirs = Bytes1024(); });
+    return x_.exp().exp();
+  });
+  EXPECT_EQ(parts.size(), 1U);
+}
+
+TEST_F(MovablePartsTest, WhatOtherThreadsFreeHidesNothing) {
+  at::Tensor theirs, hidden;
+  OnAnotherThread([&] { theirs = torch::empty({4096}, torch::kByte); });
+  EXPECT_THROW(MovableParts(device_.get(),
+                            [&] {
+                              hidden = Bytes1024();
+                              OnAnotherThread([&] { theirs.reset(); });
+                              return x_.exp().exp();
+                            }),
+               ImmovableError);
+}
+
+// As that of a GPU is.
+class SharedMeter : public MemoryMeter {
+ public:
+  Bytes current() const override { return TrackingAllocator::Get()->current(); }
+  Bytes peak() const override { return TrackingAllocator::Get()->peak(); }
+  void ResetPeak() override { TrackingAllocator::Get()->ResetPeak(); }
+};
+
+class SharedDevice : public ExecutionDevice {
+ public:
+  c10::Device device() const override { return c10::Device(c10::DeviceType::CPU); }
+  MemoryMeter* meter() override { return &meter_; }
+
+ private:
+  SharedMeter meter_;
+};
+
+// Plans that copy are then not given up for good.
+TEST_F(MovablePartsTest, WhereThreadsAreNotToldApartTwoThatStepAreRefused) {
+  SharedDevice shared;
+  const DeviceUse own(shared.device());
+  at::Tensor theirs;
+  const auto forward = [&] {
+    OnAnotherThread([&] {
+      const DeviceUse step(shared.device());
+      theirs = Bytes1024();
+    });
+    return x_.exp().exp();
+  };
+  try {
+    MovableParts(&shared, forward);
+    ADD_FAILURE();
+  } catch (const ImmovableError& error) {
+    ADD_FAILURE() << error.what();
+  } catch (const StageRuleError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("another thread steps on this device"));
+  }
+  // Of this thread alone it cannot move.
+  at::Tensor hidden;
+  EXPECT_THROW(MovableParts(&shared,
+                            [&] {
+                              hidden = Bytes1024();
+                              return x_.exp().exp();
+                            }),
+               ImmovableError);
+}
+
+TEST(DeviceUse, OthersAreSeenWhetherTheyWereThereOrCame) {
+  const c10::Device gpu(c10::DeviceType::CUDA, 1);
+  const DeviceUse own(gpu);
+  const DeviceUse within(gpu);
+  const DeviceWatch alone(gpu);
+  EXPECT_FALSE(alone.SawOthers());
+  std::thread([&gpu] {
+    const DeviceUse use({c10::DeviceType::CUDA, 2});
+    EXPECT_TRUE(DeviceWatch(gpu).SawOthers());
+  }).join();
+  EXPECT_FALSE(alone.SawOthers());
+  std::thread([&gpu] { const DeviceUse use(gpu); }).join();
+  EXPECT_TRUE(alone.SawOthers());
+  EXPECT_FALSE(DeviceWatch(gpu).SawOthers());
 }
 
 }  // namespace
