@@ -16,6 +16,7 @@
 #include "client/torch/tracking_allocator.h"
 #include "tests/client/torch/test_graphs.h"
 #include "tests/client/torch/test_networks.h"
+#include "tests/client/torch/training_outcome.h"
 
 namespace stowage {
 namespace {
@@ -53,6 +54,15 @@ class AgentArenaTest : public ::testing::Test {
         GradientDigest(network_.model).ToHex() + BufferDigest(network_.model).ToHex();
     for (const double loss : losses_) state += " " + std::to_string(loss);
     return state;
+  }
+
+  // What an agent finds, with made-up times: plans and their placement are the same each time.
+  Profile ProfileWithTimes(const Batch& batch) {
+    Agent agent(&network_.model, options_);
+    EXPECT_TRUE(agent.Plan(batch, ShareOfStoreAll{0.8}).ok());
+    Profile profile = *agent.profile();
+    profile.problem = ChainWithTimes(network_.model, network_.input, network_.target);
+    return profile;
   }
 
   // What so many steps leave behind from the start, with these options.
@@ -108,14 +118,18 @@ TEST_F(AgentArenaTest, StepsWithAndWithoutLeaveTheSameBehind) {
 
 TEST_F(AgentArenaTest, ARegionThatDoesNotFitIsNotUsed) {
   options_.device_limit.reset();
+  const Batch batch{{network_.input}, network_.target};
+  const Profile kept = ProfileWithTimes(batch);
   {
-    // Room for the plan's peak to the byte: nothing for what is beside it in a step.
+    // Room for the plan's peak to the byte: less than its blocks reach.
     Agent roomy(&network_.model, options_);
-    const auto plan = roomy.Plan({{network_.input}, network_.target}, ShareOfStoreAll{0.8});
+    ASSERT_TRUE(roomy.Know(batch, kept).ok());
+    const auto plan = roomy.Plan(batch, ShareOfStoreAll{0.9});
     ASSERT_TRUE(plan.ok()) << plan.status();
     options_.budget = Budget(plan->plan.prediction.peak);
   }
   Agent agent(&network_.model, options_);
+  ASSERT_TRUE(agent.Know(batch, kept).ok());
   Train(&agent, 3);
   ASSERT_THAT(events_, SizeIs(1));
   EXPECT_FALSE(events_[0].used);
