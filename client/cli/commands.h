@@ -26,6 +26,14 @@ struct Command {
   std::vector<FlagValue> defaults = {};
 };
 
+// Of the commands that a build without LibTorch names, too.
+inline constexpr char kProfileSummary[] =
+    "measure what every stage of a network costs in time and bytes";
+inline constexpr char kRunSummary[] =
+    "train a network without a budget and within budgets, and compare";
+inline constexpr char kVerifySummary[] =
+    "prove that training by plans is plain training, bit for bit";
+
 Command ProfileCommand();
 Command PlanCommand();
 Command FrontierCommand();

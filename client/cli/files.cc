@@ -39,4 +39,20 @@ absl::Status WriteFile(const std::string& path, const std::string& content) {
   return out ? absl::OkStatus() : FileError(path, "write");
 }
 
+absl::Status CheckWritable(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  std::error_code error;
+  const std::filesystem::file_status before = std::filesystem::status(path, error);
+  // Who reads a pipe would take this for the end.
+  if (before.type() == std::filesystem::file_type::fifo) return absl::OkStatus();
+  const bool opens = std::ofstream(path, std::ios::binary | std::ios::app).is_open();
+  if (!opens) return FileError(path, "write");
+  if (!std::filesystem::exists(before)) std::filesystem::remove(path, error);
+  return absl::OkStatus();
+}
+
+absl::Status ErrorIn(const std::string& path, const absl::Status& error) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", error.message()));
+}
+
 }  // namespace stowage

@@ -13,6 +13,13 @@ namespace stowage {
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 absl::Status WriteFile(const std::string& path, const std::string& content);
 
+// Before work whose result is to be written there: OK, or what WriteFile would say. Leaves nothing there. OK for no
+// path.
+absl::Status CheckWritable(const std::string& path);
+
+// The error of what the file holds, with its name: INVALID_ARGUMENT.
+absl::Status ErrorIn(const std::string& path, const absl::Status& error);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_CLIENT_CLI_FILES_H_

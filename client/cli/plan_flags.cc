@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "solvers/model/field_error.h"
+#include "solvers/planner.h"
 
 ABSL_FLAG(
     std::string, profile, "",
@@ -45,17 +46,34 @@ const char* NameOf(Format format) {
 
 }  // namespace
 
+std::vector<std::string> PartsOf(const std::string& list) {
+  return absl::StrSplit(list, ',', absl::SkipWhitespace());
+}
+
+absl::StatusOr<Budget> BudgetFromFlag() {
+  absl::StatusOr<Budget> budget = ParseBudget(absl::GetFlag(FLAGS_budget));
+  if (budget.ok()) return budget;
+  return absl::InvalidArgumentError(absl::StrCat("--", budget.status().message()));
+}
+
 absl::StatusOr<std::vector<Budget>> BudgetsFromFlag() {
   std::vector<Budget> budgets;
-  const std::vector<std::string> texts =
-      absl::StrSplit(absl::GetFlag(FLAGS_budgets), ',', absl::SkipWhitespace());
-  for (const std::string& text : texts) {
+  for (const std::string& text : PartsOf(absl::GetFlag(FLAGS_budgets))) {
     absl::StatusOr<Budget> budget = ParseBudget(text);
     if (!budget.ok()) return budget.status();
     budgets.push_back(*budget);
   }
   if (budgets.empty()) return FieldError("--budgets", "\"\"", "must name at least one budget");
   return budgets;
+}
+
+absl::Status CheckSolverFlag() {
+  const std::string name = absl::GetFlag(FLAGS_solver);
+  if (name.empty()) return absl::OkStatus();
+  for (const SolverInfo& info : SolverInfos()) {
+    if (info.name == name) return absl::OkStatus();
+  }
+  return FieldError("--solver", name, "must be one of those that `stowage solvers` lists");
 }
 
 absl::StatusOr<CallOptions> CallOptionsFromFlags() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/flags/declare.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/rpc/plan_values.h"
@@ -27,8 +28,17 @@ ABSL_DECLARE_FLAG(std::string, out);
 
 namespace stowage {
 
+// The parts of a list with commas between, empty ones left out.
+std::vector<std::string> PartsOf(const std::string& list);
+
+// --budget. INVALID_ARGUMENT that names the flag.
+absl::StatusOr<Budget> BudgetFromFlag();
+
 // --budgets, split at commas.
 absl::StatusOr<std::vector<Budget>> BudgetsFromFlag();
+
+// --solver, before it is known what is planned. INVALID_ARGUMENT unless it is empty or some solver's.
+absl::Status CheckSolverFlag();
 
 // --timeout as a deadline from now. INVALID_ARGUMENT unless positive.
 absl::StatusOr<CallOptions> CallOptionsFromFlags();
@@ -36,7 +46,8 @@ absl::StatusOr<CallOptions> CallOptionsFromFlags();
 enum class Format { kText, kJson, kCsv };
 
 // --format. INVALID_ARGUMENT unless it is one of `formats`, those that the command has.
-absl::StatusOr<Format> FormatFromFlag(std::initializer_list<Format> formats);
+absl::StatusOr<Format> FormatFromFlag(std::initializer_list<Format> formats = {
+                                          Format::kText, Format::kJson, Format::kCsv});
 
 }  // namespace stowage
 

@@ -1,6 +1,4 @@
-#include <memory>
 #include <string>
-#include <variant>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
@@ -8,6 +6,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/delivery.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/files.h"
 #include "client/cli/network_flags.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/profile_text.h"
@@ -19,7 +18,7 @@
 namespace stowage {
 namespace {
 
-absl::StatusOr<Profile> Measure(const AnyWorkload& workload, ProfileReport* report) {
+absl::StatusOr<Profile> Measure(const Workload& workload, ProfileReport* report) {
   ProgressLine line(TerminalOrNull(), absl::StrCat("profiling ", absl::GetFlag(FLAGS_model)));
   ProfileOptions options;
   options.repeats = absl::GetFlag(FLAGS_repeats);
@@ -27,12 +26,14 @@ absl::StatusOr<Profile> Measure(const AnyWorkload& workload, ProfileReport* repo
   options.progress = [&line](double share) { line.Show(share); };
   options.report = report;
   const Batch batch{{workload.sample.input}, workload.sample.target};
-  return std::visit([](const auto& model) { return MakeTrainedModel(&model); }, workload.model)
-      ->Measure(batch, options);
+  return TrainedModelOf(workload)->Measure(batch, options);
 }
 
 int Run() {
-  const absl::StatusOr<AnyWorkload> workload = AnyWorkloadFromFlags();
+  absl::Status status = CheckRepeats();
+  if (status.ok()) status = CheckWritable(absl::GetFlag(FLAGS_out));
+  if (!status.ok()) return Fail(status);
+  const absl::StatusOr<Workload> workload = WorkloadFromFlags();
   if (!workload.ok()) return Fail(workload.status());
   ProfileReport report;
   const absl::StatusOr<Profile> profile = Measure(*workload, &report);
@@ -46,7 +47,7 @@ int Run() {
 
 Command ProfileCommand() {
   return {"profile",
-          "measure what every stage of a network costs in time and bytes",
+          kProfileSummary,
           {"model", "graph", "batch", "image_size", "classes", "seed", "threads", "repeats",
            "calibrate", "out"},
           Run,

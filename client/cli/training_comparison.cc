@@ -67,13 +67,17 @@ void TrainingComparison::Restore() const {
   torch::manual_seed(seed_);
 }
 
+absl::StatusOr<StepReport> TrainingComparison::Step(const StepFunction& step) const {
+  return step(sample_->input.clone(), sample_->target);
+}
+
 absl::StatusOr<Trajectory> TrainingComparison::Train(int steps, const StepFunction& step) const {
   Restore();
   torch::optim::SGD optimizer(model_->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
   Trajectory trajectory;
   for (int i = 0; i < steps; ++i) {
     model_->ZeroGradients();
-    absl::StatusOr<StepReport> report = step(sample_->input, sample_->target);
+    absl::StatusOr<StepReport> report = Step(step);
     if (!report.ok()) return report.status();
     trajectory.steps.push_back(*report);
     trajectory.gradients.push_back(GradientDigest(*model_));
@@ -95,21 +99,20 @@ absl::Status TrainingComparison::CheckLimit(Bytes peak, const StepFunction& step
   constexpr Bytes kBelow(64);
   TrackingAllocator* allocator = TrackingAllocator::Get();
   Restore();
-  const Bytes base = allocator->current() - Bytes(static_cast<int64_t>(sample_->input.nbytes()));
-  allocator->SetLimit(base + peak - kBelow);
-  const absl::Status limited = step(sample_->input, sample_->target).status();
+  allocator->SetLimit(allocator->current() + peak - kBelow);
+  const absl::Status limited = Step(step).status();
   allocator->ClearLimit();
   if (!absl::IsResourceExhausted(limited)) {
     return absl::InternalError(
         absl::StrCat("a limit 64 bytes below the peak gave: ", limited.ToString()));
   }
   model_->ZeroGradients();
-  const absl::StatusOr<StepReport> next = step(sample_->input, sample_->target);
+  const absl::StatusOr<StepReport> next = Step(step);
   if (!next.ok()) return next.status();
   const Digest after_error = GradientDigest(*model_);
 
   Restore();
-  const absl::StatusOr<StepReport> plain = plain_(sample_->input, sample_->target);
+  const absl::StatusOr<StepReport> plain = Step(plain_);
   if (!plain.ok()) return plain.status();
   if (next->loss != plain->loss || after_error != GradientDigest(*model_)) {
     return absl::InternalError("the step after an out-of-memory error differs from a plain step");

@@ -41,8 +41,9 @@ struct Equality {
 };
 Equality Compare(const Trajectory& a, const Trajectory& b);
 
+// The input is the step's own: it may drop it where its plan says so.
 using StepFunction =
-    std::function<absl::StatusOr<StepReport>(const at::Tensor& input, const at::Tensor& target)>;
+    std::function<absl::StatusOr<StepReport>(at::Tensor input, const at::Tensor& target)>;
 
 // Trains one model again and again from where it was at construction. Not thread-safe.
 class TrainingComparison {
@@ -65,6 +66,8 @@ class TrainingComparison {
 
  private:
   void Restore() const;
+  // On a copy of the sample's input.
+  absl::StatusOr<StepReport> Step(const StepFunction& step) const;
 
   const ModelTensors* model_;
   const Sample* sample_;

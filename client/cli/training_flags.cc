@@ -35,10 +35,6 @@ namespace stowage {
 
 namespace {
 
-ModelOptions ModelOptionsFromFlags() {
-  return {absl::GetFlag(FLAGS_classes), absl::GetFlag(FLAGS_seed), absl::GetFlag(FLAGS_image_size)};
-}
-
 // Before anything is allocated.
 absl::Status Prepare() {
   TrackingAllocator::Install();
@@ -48,9 +44,14 @@ absl::Status Prepare() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Sample> SampleFromFlags() {
-  return MakeImageSample(absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_image_size),
-                         absl::GetFlag(FLAGS_classes), absl::GetFlag(FLAGS_seed));
+template <class Model>
+absl::StatusOr<Workload> WithSample(absl::StatusOr<Model> model) {
+  if (!model.ok()) return model.status();
+  absl::StatusOr<Sample> sample =
+      MakeImageSample(absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_image_size),
+                      absl::GetFlag(FLAGS_classes), absl::GetFlag(FLAGS_seed));
+  if (!sample.ok()) return sample.status();
+  return Workload{*std::move(model), *std::move(sample)};
 }
 
 }  // namespace
@@ -58,30 +59,26 @@ absl::StatusOr<Sample> SampleFromFlags() {
 absl::StatusOr<Workload> WorkloadFromFlags() {
   const absl::Status status = Prepare();
   if (!status.ok()) return status;
-  absl::StatusOr<ChainModel> model = MakeModel(absl::GetFlag(FLAGS_model), ModelOptionsFromFlags());
-  if (!model.ok()) return model.status();
-  absl::StatusOr<Sample> sample = SampleFromFlags();
-  if (!sample.ok()) return sample.status();
-  return Workload{*std::move(model), *std::move(sample)};
+  const std::string name = absl::GetFlag(FLAGS_model);
+  const ModelOptions options = {absl::GetFlag(FLAGS_classes), absl::GetFlag(FLAGS_seed),
+                                absl::GetFlag(FLAGS_image_size)};
+  return absl::GetFlag(FLAGS_graph) ? WithSample(MakeGraphModel(name, options))
+                                    : WithSample(MakeModel(name, options));
 }
 
-absl::StatusOr<AnyWorkload> AnyWorkloadFromFlags() {
-  if (!absl::GetFlag(FLAGS_graph)) {
-    absl::StatusOr<Workload> chain = WorkloadFromFlags();
-    if (!chain.ok()) return chain.status();
-    return AnyWorkload{std::move(chain->model), std::move(chain->sample)};
-  }
-  const absl::Status status = Prepare();
-  if (!status.ok()) return status;
-  absl::StatusOr<GraphModel> model =
-      MakeGraphModel(absl::GetFlag(FLAGS_model), ModelOptionsFromFlags());
-  if (!model.ok()) return model.status();
-  absl::StatusOr<Sample> sample = SampleFromFlags();
-  if (!sample.ok()) return sample.status();
-  return AnyWorkload{*std::move(model), *std::move(sample)};
+std::unique_ptr<TrainedModel> TrainedModelOf(const Workload& workload) {
+  return std::visit([](const auto& model) { return MakeTrainedModel(&model); }, workload.model);
+}
+
+absl::Status CheckRepeats() {
+  const int repeats = absl::GetFlag(FLAGS_repeats);
+  return repeats >= 1 ? absl::OkStatus() : FieldError("--repeats", repeats, "must be >= 1");
 }
 
 absl::StatusOr<AgentOptions> AgentOptionsFromFlags() {
+  absl::Status status = CheckRepeats();
+  if (status.ok()) status = CheckSolverFlag();
+  if (!status.ok()) return status;
   const absl::StatusOr<CallOptions> call = CallOptionsFromFlags();
   if (!call.ok()) return call.status();
   AgentOptions options;

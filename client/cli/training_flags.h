@@ -11,6 +11,7 @@
 #include "absl/flags/declare.h"
 #include "absl/status/statusor.h"
 #include "client/agent/agent_options.h"
+#include "client/agent/trained_model.h"
 #include "client/models/models.h"
 #include "client/torch/chain_model.h"
 #include "client/torch/graph_model.h"
@@ -28,19 +29,18 @@ ABSL_DECLARE_FLAG(std::string, trace);
 
 namespace stowage {
 
-// A reference network and a batch for it, as the flags say. Installs the tracking allocator first.
+// A reference network, as a graph, op by op, where --graph says so, and a batch for it.
 struct Workload {
-  ChainModel model;
-  Sample sample;
-};
-absl::StatusOr<Workload> WorkloadFromFlags();
-
-// The same with the network as a graph, op by op, where --graph says so.
-struct AnyWorkload {
   std::variant<ChainModel, GraphModel> model;
   Sample sample;
 };
-absl::StatusOr<AnyWorkload> AnyWorkloadFromFlags();
+// As the flags say. Installs the tracking allocator first.
+absl::StatusOr<Workload> WorkloadFromFlags();
+// The workload must outlive it.
+std::unique_ptr<TrainedModel> TrainedModelOf(const Workload& workload);
+
+// --repeats. INVALID_ARGUMENT unless positive.
+absl::Status CheckRepeats();
 
 // What an agent is told by the flags of a command that trains, all checked; a server that is away is
 // said.

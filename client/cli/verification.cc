@@ -4,16 +4,15 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/known_profile.h"
 
 namespace stowage {
 namespace {
 
-// The step may drop its input where the plan says so: it gets one of its own.
-Batch OwnBatch(const at::Tensor& input, const at::Tensor& target) {
-  return {{input.clone()}, target};
-}
+// A function, for a list of initial values holds a copy until its statement ends: the step could not drop it.
+Batch BatchOf(at::Tensor input, const at::Tensor& target) { return {{std::move(input)}, target}; }
 
 using Counts = decltype(StepReport::counts);
 
@@ -90,9 +89,12 @@ Verification::Verification(Agent* agent, const TrainedModel* plain, const Sample
     : agent_(agent),
       sample_(sample),
       steps_(steps),
+      planned_([agent](at::Tensor input, const at::Tensor& target) {
+        return agent->Step(BatchOf(std::move(input), target));
+      }),
       training_(&plain->tensors(), sample, seed,
-                [plain](const at::Tensor& input, const at::Tensor& target) {
-                  return plain->PlainStep(OwnBatch(input, target), nullptr);
+                [plain](at::Tensor input, const at::Tensor& target) {
+                  return plain->PlainStep(BatchOf(std::move(input), target), nullptr);
                 }) {}
 
 absl::Status Verification::Prepare(std::optional<Profile> known) {
@@ -109,10 +111,7 @@ absl::StatusOr<Verified> Verification::Verify(const Budget& budget) {
   verified.budget = budget;
   verified.adopted = *std::move(adopted);
   if (!verified.found()) return verified;
-  absl::StatusOr<Trajectory> run =
-      training_.Train(steps_, [this](const at::Tensor& input, const at::Tensor& target) {
-        return agent_->Step(OwnBatch(input, target));
-      });
+  absl::StatusOr<Trajectory> run = training_.Train(steps_, planned_);
   if (!run.ok()) return run.status();
   verified.run = *std::move(run);
   verified.equal = Compare(verified.run, plain_run_);
@@ -122,6 +121,23 @@ absl::StatusOr<Verified> Verification::Verify(const Budget& budget) {
   verified.faults = Faults(verified.adopted.plan, verified.run, verified.equal);
   for (std::string& fault : Faults(verified.memory)) verified.faults.push_back(std::move(fault));
   return verified;
+}
+
+void Verification::CheckLimit(Verified* verified) {
+  if (verified->memory.served) return;
+  const absl::Status held = training_.CheckLimit(verified->run.peak(), planned_);
+  verified->limit_held = held.ok();
+  if (!held.ok()) verified->faults.emplace_back(held.message());
+}
+
+bool VerificationReport::equal() const {
+  return std::all_of(budgets.begin(), budgets.end(),
+                     [](const Verified& one) { return one.faults.empty(); });
+}
+
+bool VerificationReport::all_found() const {
+  return std::all_of(budgets.begin(), budgets.end(),
+                     [](const Verified& one) { return one.found(); });
 }
 
 }  // namespace stowage

@@ -4,7 +4,6 @@
 #define STOWAGE_CLIENT_CLI_VERIFICATION_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "client/cli/training_comparison.h"
 #include "client/models/models.h"
 #include "solvers/model/budget.h"
+#include "solvers/model/units.h"
 #include "solvers/plan/plan.h"
 #include "solvers/plan/schedule.h"
 
@@ -32,6 +32,9 @@ struct Verified {
   int planned_transfers = 0;
   int executed_transfers = 0;       // of the first step
   std::vector<std::string> faults;  // what is not as it should be, one sentence each
+  std::vector<AgentEvent> events;   // of the agent meanwhile, where somebody took them down
+  // That the step fails with 64 bytes less than its peak and mends; nothing where it was not tried.
+  std::optional<bool> limit_held;
 
   bool found() const { return adopted.plan.status == PlanStatus::kFound; }
 };
@@ -59,12 +62,40 @@ class Verification {
   // Errors: Agent::Plan, Agent::Step.
   absl::StatusOr<Verified> Verify(const Budget& budget);
 
+  // TrainingComparison::CheckLimit of the budget verified last, which had a plan: a fault where it does
+  // not hold. Nothing of a step that was served from a region, all of which is reserved already: no limit
+  // keeps a step from it.
+  void CheckLimit(Verified* verified);
+
  private:
   Agent* const agent_;
   const Sample* const sample_;
   const int steps_;
+  const StepFunction planned_;
   TrainingComparison training_;
   Trajectory plain_run_;
+};
+
+// All of it: what was trained, plain and within each budget.
+struct VerificationReport {
+  std::string model;
+  bool graph = false;
+  int64_t batch = 0, image_size = 0, classes = 0;
+  uint64_t seed = 0;
+  int threads = 0;   // of LibTorch
+  int steps = 0;     // each time
+  std::string link;  // simulated, as --link has it; empty: none
+  bool arena = false;
+  std::string plans_from;  // PlanConnection::name
+
+  Trajectory plain;
+  Nanos plain_prediction;          // of a step without a budget, by the profile
+  std::vector<AgentEvent> events;  // before the first budget
+  std::vector<Verified> budgets;
+
+  const char* form() const { return graph ? "graph" : "chain"; }
+  bool equal() const;  // no budget has a fault
+  bool all_found() const;
 };
 
 }  // namespace stowage

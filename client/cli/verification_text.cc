@@ -1,150 +1,182 @@
 #include "client/cli/verification_text.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/cells.h"
 #include "client/cli/json_text.h"
-#include "client/cli/table.h"
 
 namespace stowage {
 namespace {
 
-constexpr size_t kColumns = 16;
+using Cells = std::vector<Listing::Cell>;
 
-std::string PlannedAndExecuted(int planned, int executed) {
-  return absl::StrCat(planned, " / ", executed);
+// Cells that its row has no meaning for are nothing.
+void AddRow(Cells cells, size_t columns, Listing* listing) {
+  cells.resize(columns, Listing::Nothing());
+  listing->AddRow(std::move(cells));
 }
 
-Table MakeTable() {
-  return Table({{"budget", ""},
-                {"budget", "MiB"},
-                {"peak MiB", "predicted"},
-                {"peak MiB", "measured"},
-                {"reserved", "MiB"},
-                {"stranded", "MiB"},
-                {"step s", "predicted"},
-                {"step s", "measured"},
-                {"recomputes", "plan / done"},
-                {"copies", "plan / done"},
-                {"loss", "equal"},
-                {"gradients", "equal"},
-                {"parameters", "equal"},
-                {"buffers", "equal"},
-                {"random", "equal"},
-                {"plan", "from"}});
+Listing::Cell Size(Bytes bytes) { return Listing::Number(Mebibytes(bytes), bytes.value()); }
+Listing::Cell Time(Nanos time) { return Listing::Number(Seconds(time), time.value()); }
+// "NO" is seen in a table.
+Listing::Cell Holds(bool holds) { return {YesNo(holds), JsonBool(holds), false}; }
+Listing::Cell OnlyText(const std::string& text) { return {text, "", true}; }
+Listing::Cell PlannedAndExecuted(int planned, int executed) {
+  return OnlyText(absl::StrCat(planned, " / ", executed));
 }
 
-std::vector<std::string> RowOf(const Verified& one) {
+const std::vector<Listing::Column>& BudgetColumns() {
+  static const auto* const kColumns =
+      new std::vector<Listing::Column>{{"budget", "", "budget"},
+                                       {"budget", "MiB", "budget_bytes"},
+                                       {"peak MiB", "predicted", "predicted_peak_bytes"},
+                                       {"peak MiB", "measured", "measured_peak_bytes"},
+                                       {"reserved", "MiB", "reserved_peak_bytes"},
+                                       {"stranded", "MiB", "stranded_bytes"},
+                                       {"step s", "predicted", "predicted_step_time_ns"},
+                                       {"step s", "measured", "measured_step_time_ns"},
+                                       {"recomputes", "plan / done", ""},
+                                       {"copies", "plan / done", ""},
+                                       {"loss", "equal", "loss_equal"},
+                                       {"gradients", "equal", "gradients_equal"},
+                                       {"parameters", "equal", "parameters_equal"},
+                                       {"buffers", "equal", "buffers_equal"},
+                                       {"random", "equal", "random_state_equal"},
+                                       {"plan", "from", "source"},
+                                       {"", "", "status"},
+                                       {"", "", "planned_recomputes"},
+                                       {"", "", "executed_recomputes"},
+                                       {"", "", "planned_transfers"},
+                                       {"", "", "executed_transfers"},
+                                       {"", "", "plan"},
+                                       {"", "", "solver"},
+                                       {"", "", "faults"}};
+  return *kColumns;
+}
+
+Cells RowOf(const Verified& one) {
   const Plan& plan = one.adopted.plan;
-  std::vector<std::string> cells = {ToString(one.budget), Mebibytes(plan.budget)};
+  const std::string status = ToString(plan.status);
+  Cells cells = {Listing::Text(ToString(one.budget)), Size(plan.budget)};
   if (!one.found()) {
-    cells.emplace_back(ToString(plan.status));
-    cells.resize(kColumns);
+    cells.push_back(OnlyText(status));
+    cells.resize(16, Listing::Nothing());
+    cells.push_back(Listing::Text(status));
     return cells;
   }
+  const int planned = plan.prediction.recomputed_forwards;
   const int executed = one.run.steps.front().recomputed_forwards;
-  for (std::string cell :
-       {Mebibytes(plan.prediction.peak), Mebibytes(one.run.peak()),
-        Mebibytes(one.memory.reserved_peak),
-        one.memory.served ? Mebibytes(one.memory.stranded) : std::string(),
-        Seconds(plan.prediction.makespan), Seconds(one.run.median_time()),
-        PlannedAndExecuted(plan.prediction.recomputed_forwards, executed),
-        PlannedAndExecuted(one.planned_transfers, one.executed_transfers),
-        std::string(YesNo(one.equal.loss)), std::string(YesNo(one.equal.gradients)),
-        std::string(YesNo(one.equal.parameters)), std::string(YesNo(one.equal.buffers)),
-        std::string(YesNo(one.equal.random)), std::string(ToString(one.adopted.source))}) {
-    cells.push_back(std::move(cell));
-  }
+  const Cells more = {Size(plan.prediction.peak),
+                      Size(one.run.peak()),
+                      Size(one.memory.reserved_peak),
+                      one.memory.served ? Size(one.memory.stranded) : Listing::Nothing(),
+                      Time(plan.prediction.makespan),
+                      Time(one.run.median_time()),
+                      PlannedAndExecuted(planned, executed),
+                      PlannedAndExecuted(one.planned_transfers, one.executed_transfers),
+                      Holds(one.equal.loss),
+                      Holds(one.equal.gradients),
+                      Holds(one.equal.parameters),
+                      Holds(one.equal.buffers),
+                      Holds(one.equal.random),
+                      Listing::Text(ToString(one.adopted.source)),
+                      Listing::Text(status),
+                      Listing::Integer(planned),
+                      Listing::Integer(executed),
+                      Listing::Integer(one.planned_transfers),
+                      Listing::Integer(one.executed_transfers),
+                      Listing::Text(one.adopted.digest.ToHex()),
+                      Listing::Text(plan.provenance.solver),
+                      Listing::Text(absl::StrJoin(one.faults, "; "))};
+  cells.insert(cells.end(), more.begin(), more.end());
   return cells;
 }
 
-std::string TimeAndPeak(Nanos time, Bytes peak) {
-  return JsonObject(
-      {{"step_time_ns", absl::StrCat(time.value())}, {"peak_bytes", absl::StrCat(peak.value())}});
+const std::vector<Listing::Column>& StepColumns() {
+  static const auto* const kColumns =
+      new std::vector<Listing::Column>{{"", "", "budget"},
+                                       {"", "", "budget_bytes"},
+                                       {"", "", "status"},
+                                       {"", "", "plan"},
+                                       {"", "", "solver"},
+                                       {"", "", "source"},
+                                       {"", "", "predicted_step_time_ns"},
+                                       {"", "", "predicted_peak_bytes"},
+                                       {"", "", "step"},
+                                       {"", "", "step_time_ns"},
+                                       {"", "", "peak_bytes"},
+                                       {"", "", "recomputed_forwards"},
+                                       {"", "", "sent_bytes"},
+                                       {"", "", "fetched_bytes"},
+                                       {"", "", "loss"}};
+  return *kColumns;
 }
 
-std::string Counts(int planned, int executed) {
-  return JsonObject({{"planned", absl::StrCat(planned)}, {"executed", absl::StrCat(executed)}});
-}
-
-std::string Reserved(const StepMemory& memory) {
-  return JsonObject({{"peak_bytes", absl::StrCat(memory.reserved_peak.value())},
-                     {"served_from_region", JsonBool(memory.served)},
-                     {"region_bytes", absl::StrCat(memory.extent.value())},
-                     {"stranded_bytes", absl::StrCat(memory.stranded.value())}});
-}
-
-std::string JsonOf(const Verified& one) {
-  const Plan& plan = one.adopted.plan;
-  JsonFields fields = {{"budget", JsonString(ToString(one.budget))},
-                       {"budget_bytes", absl::StrCat(plan.budget.value())},
-                       {"status", JsonString(ToString(plan.status))}};
-  if (!one.found()) return JsonObject(fields);
-  std::vector<std::string> faults;
-  for (const std::string& fault : one.faults) faults.push_back(JsonString(fault));
-  const JsonFields more = {
-      {"plan", JsonString(one.adopted.digest.ToHex())},
-      {"solver", JsonString(plan.provenance.solver)},
-      {"source", JsonString(ToString(one.adopted.source))},
-      {"predicted", TimeAndPeak(plan.prediction.makespan, plan.prediction.peak)},
-      {"measured", TimeAndPeak(one.run.median_time(), one.run.peak())},
-      {"reserved", Reserved(one.memory)},
-      {"recomputed_forwards",
-       Counts(plan.prediction.recomputed_forwards, one.run.steps.front().recomputed_forwards)},
-      {"transfers", Counts(one.planned_transfers, one.executed_transfers)},
-      {"equal", JsonObject({{"loss", JsonBool(one.equal.loss)},
-                            {"gradients", JsonBool(one.equal.gradients)},
-                            {"parameters", JsonBool(one.equal.parameters)},
-                            {"buffers", JsonBool(one.equal.buffers)},
-                            {"random_state", JsonBool(one.equal.random)}})},
-      {"faults", JsonArray(faults)}};
-  fields.insert(fields.end(), more.begin(), more.end());
-  return JsonObject(fields);
+// A row for each step, behind what all of them share.
+void AddSteps(const Cells& shared, const Trajectory& run, Listing* listing) {
+  for (size_t i = 0; i < run.steps.size(); ++i) {
+    const StepReport& step = run.steps[i];
+    Cells cells = shared;
+    for (const Listing::Cell& cell :
+         {Listing::Integer(static_cast<int64_t>(i) + 1), Time(step.wall_time), Size(step.peak),
+          Listing::Integer(step.recomputed_forwards), Size(step.sent), Size(step.fetched),
+          Listing::Number("", step.loss)}) {
+      cells.push_back(cell);
+    }
+    listing->AddRow(std::move(cells));
+  }
 }
 
 }  // namespace
 
-bool VerificationReport::equal() const {
-  return std::all_of(budgets.begin(), budgets.end(),
-                     [](const Verified& one) { return one.faults.empty(); });
+Listing BudgetsOf(const VerificationReport& report) {
+  Listing listing(BudgetColumns());
+  const Listing::Cell no = Listing::Nothing();
+  AddRow({Listing::Text("none"), no, no, Size(report.plain.peak()), no, no,
+          Time(report.plain_prediction), Time(report.plain.median_time())},
+         BudgetColumns().size(), &listing);
+  for (const Verified& one : report.budgets) {
+    AddRow(RowOf(one), BudgetColumns().size(), &listing);
+  }
+  return listing;
 }
 
-bool VerificationReport::all_found() const {
-  return std::all_of(budgets.begin(), budgets.end(),
-                     [](const Verified& one) { return one.found(); });
+Listing StepsOf(const VerificationReport& report) {
+  Listing listing(StepColumns());
+  const Listing::Cell no = Listing::Nothing();
+  AddSteps({Listing::Text("none"), no, no, no, no, no, Time(report.plain_prediction), no},
+           report.plain, &listing);
+  for (const Verified& one : report.budgets) {
+    const Plan& plan = one.adopted.plan;
+    Cells shared = {Listing::Text(ToString(one.budget)), Size(plan.budget),
+                    Listing::Text(ToString(plan.status))};
+    if (one.found()) {
+      for (const Listing::Cell& cell :
+           {Listing::Text(one.adopted.digest.ToHex()), Listing::Text(plan.provenance.solver),
+            Listing::Text(ToString(one.adopted.source)), Time(plan.prediction.makespan),
+            Size(plan.prediction.peak)}) {
+        shared.push_back(cell);
+      }
+      AddSteps(shared, one.run, &listing);
+    } else {
+      AddRow(std::move(shared), StepColumns().size(), &listing);
+    }
+  }
+  return listing;
 }
 
 std::string ToText(const VerificationReport& report) {
-  Table table = MakeTable();
-  std::vector<std::string> plain = {"none", "", "", Mebibytes(report.plain.peak()),
-                                    "",     "", "", Seconds(report.plain.median_time())};
-  plain.resize(kColumns);
-  table.AddRow(std::move(plain));
   std::string faults;
   for (const Verified& one : report.budgets) {
-    table.AddRow(RowOf(one));
     for (const std::string& fault : one.faults) {
       absl::StrAppend(&faults, ToString(one.budget), ": ", fault, "\n");
     }
   }
-  return absl::StrCat(report.model, " as a ", report.graph ? "graph" : "chain", ", ", report.steps,
-                      " steps each\n", table.ToString(), faults);
-}
-
-std::string ToJson(const VerificationReport& report) {
-  std::vector<std::string> budgets;
-  for (const Verified& one : report.budgets) budgets.push_back(JsonOf(one));
-  return absl::StrCat(
-      JsonObject({{"model", JsonString(report.model)},
-                  {"form", JsonString(report.graph ? "graph" : "chain")},
-                  {"steps", absl::StrCat(report.steps)},
-                  {"plain", TimeAndPeak(report.plain.median_time(), report.plain.peak())},
-                  {"budgets", JsonArray(budgets)},
-                  {"equal", JsonBool(report.equal())}}),
-      "\n");
+  return absl::StrCat(report.model, " as a ", report.form(), ", ", report.steps, " steps each\n",
+                      BudgetsOf(report).Table(), faults);
 }
 
 }  // namespace stowage

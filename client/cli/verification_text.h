@@ -3,29 +3,23 @@
 #define STOWAGE_CLIENT_CLI_VERIFICATION_TEXT_H_
 
 #include <string>
-#include <vector>
 
-#include "client/cli/training_comparison.h"
+#include "client/cli/listing.h"
 #include "client/cli/verification.h"
 
 namespace stowage {
 
-struct VerificationReport {
-  std::string model;
-  bool graph = false;
-  int steps = 0;
-  Trajectory plain;
-  std::vector<Verified> budgets;
-
-  bool equal() const;  // no budget has a fault
-  bool all_found() const;
-};
-
-// A table, and below it the faults.
+// A table of the budgets, and below it the faults.
 std::string ToText(const VerificationReport& report);
 
-// One JSON object; bytes and nanoseconds are numbers.
+// One JSON object, with every step and every event; bytes and nanoseconds are numbers.
 std::string ToJson(const VerificationReport& report);
+
+// One row for plain training, one for each budget.
+Listing BudgetsOf(const VerificationReport& report);
+
+// One row for each step of plain training and within each budget; of a budget without a plan one that says so.
+Listing StepsOf(const VerificationReport& report);
 
 }  // namespace stowage
 

@@ -12,16 +12,10 @@ Command Missing(const char* name, const char* summary) {
 
 }  // namespace
 
-Command ProfileCommand() {
-  return Missing("profile", "measure what every stage of a network costs in time and bytes");
-}
+Command ProfileCommand() { return Missing("profile", kProfileSummary); }
 
-Command RunCommand() {
-  return Missing("run", "train a network without a budget and within budgets, and compare");
-}
+Command RunCommand() { return Missing("run", kRunSummary); }
 
-Command VerifyCommand() {
-  return Missing("verify", "prove that training by plans is plain training, bit for bit");
-}
+Command VerifyCommand() { return Missing("verify", kVerifySummary); }
 
 }  // namespace stowage

@@ -156,6 +156,23 @@ TEST_F(VerificationTest, FindsTrainingByPlansEqual) {
   EXPECT_THAT(ToJson(report), ::testing::HasSubstr(R"("model": "a \"network\"")"));
 }
 
+TEST_F(VerificationTest, HoldsTheLimit) {
+  const auto model = MakeTrainedModel(&network_.model);
+  Agent agent(&network_.model, options_);
+  Verification verification(&agent, model.get(), &sample_, 7, 1);
+  ASSERT_TRUE(verification.Prepare().ok());
+  Verified verified = *verification.Verify(ShareOfStoreAll{0.7});
+  EXPECT_FALSE(verified.limit_held.has_value());
+  verification.CheckLimit(&verified);
+  EXPECT_EQ(verified.limit_held, true);
+  EXPECT_THAT(verified.faults, ::testing::IsEmpty());
+  // A peak that no step comes near: nothing fails.
+  verified.run.steps[0].peak = verified.run.steps[0].peak + verified.run.steps[0].peak;
+  verification.CheckLimit(&verified);
+  EXPECT_EQ(verified.limit_held, false);
+  EXPECT_THAT(verified.faults, ::testing::ElementsAre(HasSubstr("64 bytes below the peak")));
+}
+
 // Each thing that may be wrong is a fault of its own.
 TEST_F(VerificationTest, FindsEveryDifference) {
   const auto model = MakeTrainedModel(&network_.model);

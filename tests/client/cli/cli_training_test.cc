@@ -4,11 +4,14 @@
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "client/cli/exit_code.h"
 #include "solvers/plan/measured_step.h"
 #include "tests/client/cli/stowage_command.h"
@@ -16,8 +19,15 @@
 namespace stowage {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+google::protobuf::Struct JsonIn(const Result& result) {
+  google::protobuf::Struct json;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(result.out, &json).ok()) << result.out;
+  return json;
+}
 
 TEST(CliTraining, HasHelp) {
   for (const char* command : {"profile", "run", "verify"}) {
@@ -38,10 +48,17 @@ TEST(CliTraining, WrongUsageSaysWhatAndExitsWithTwo) {
       {"verify --steps=0", "--steps"},
       {"verify --graph --model=skynet", "skynet"},
       {"verify --format=xml", "--format"},
+      {"run --format=xml", "--format"},
       {"verify --link=fast", "--link"},
       {"verify --link=12:soon", "--link"},
       {"verify --link=0", "--link"},
       {"run --link=0", "--link"},
+      // Before anything was trained.
+      {"run --solver=magic", "--solver = magic"},
+      {"verify --repeats=0", "--repeats = 0"},
+      {"profile --repeats=0", "--repeats = 0"},
+      {"verify --trace=/nonexistent/x", "cannot write /nonexistent/x"},
+      {"profile --out=/nonexistent/x", "cannot write /nonexistent/x"},
   };
   for (const auto& [arguments, why] : cases) {
     const Result result = Stowage(arguments, true);
@@ -118,8 +135,7 @@ TEST(CliTraining, VerifyProvesThatTrainingByPlansIsPlainTraining) {
   EXPECT_THAT(chain.out, Not(HasSubstr("NO")));
   const Result graph = Stowage(verify + "--graph --budgets=98%,1KiB --format=json --arena");
   EXPECT_EQ(graph.code, kExitInfeasible) << graph.out;
-  google::protobuf::Struct json;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(graph.out, &json).ok()) << graph.out;
+  const google::protobuf::Struct json = JsonIn(graph);
   EXPECT_EQ(json.fields().at("form").string_value(), "graph");
   EXPECT_TRUE(json.fields().at("equal").bool_value());
   const auto& budget = json.fields().at("budgets").list_value().values(0).struct_value().fields();
@@ -133,13 +149,101 @@ TEST(CliTraining, VerifyProvesThatTrainingByPlansIsPlainTraining) {
   EXPECT_LE(reserved.at("peak_bytes").number_value(), budget.at("budget_bytes").number_value());
 }
 
+constexpr char kSmall[] =
+    " --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 ";
+
+TEST(CliTraining, RunTellsProgramsWhatEveryStepTook) {
+  const Result result =
+      Stowage(std::string("run --seed=3 --budgets=98%,1KiB --format=json --graph") + kSmall);
+  EXPECT_EQ(result.code, kExitInfeasible) << result.out;
+  const google::protobuf::Struct json = JsonIn(result);
+  const auto& run = json.fields();
+  EXPECT_EQ(run.at("model").string_value(), "resnet18");
+  EXPECT_EQ(run.at("form").string_value(), "graph");
+  EXPECT_EQ(run.at("seed").number_value(), 3);
+  EXPECT_EQ(run.at("threads").number_value(), 1);
+  EXPECT_THAT(run.at("plans_from").string_value(), HasSubstr("local"));
+  EXPECT_EQ(run.at("plain").struct_value().fields().at("steps").list_value().values_size(), 2);
+  ASSERT_EQ(run.at("budgets").list_value().values_size(), 2);
+  const auto& found = run.at("budgets").list_value().values(0).struct_value().fields();
+  EXPECT_EQ(found.at("plan").string_value().size(), 64u);
+  EXPECT_FALSE(found.at("solver").string_value().empty());
+  EXPECT_EQ(found.at("source").string_value(), "local");
+  EXPECT_TRUE(found.at("fails_and_mends_64_bytes_below").bool_value());
+  EXPECT_EQ(found.at("faults").list_value().values_size(), 0);
+  const auto& measured = found.at("measured").struct_value().fields();
+  ASSERT_EQ(found.at("steps").list_value().values_size(), 2);
+  for (const auto& value : found.at("steps").list_value().values()) {
+    const auto& step = value.struct_value().fields();
+    EXPECT_GT(step.at("step_time_ns").number_value(), 0);
+    EXPECT_LE(step.at("peak_bytes").number_value(), measured.at("peak_bytes").number_value());
+    EXPECT_GT(step.at("recomputed_forwards").number_value(), 0);
+  }
+  // What ran out of memory on purpose is no event of the run.
+  std::vector<std::string> kinds;
+  for (const auto& event : found.at("events").list_value().values()) {
+    kinds.push_back(event.struct_value().fields().at("kind").string_value());
+  }
+  EXPECT_THAT(kinds, ElementsAre("planned", "adopted"));
+  const auto& infeasible = run.at("budgets").list_value().values(1).struct_value().fields();
+  EXPECT_EQ(infeasible.at("status").string_value(), "proven infeasible");
+  EXPECT_EQ(infeasible.count("steps"), 0u);
+}
+
+std::vector<std::vector<std::string>> CsvIn(const Result& result) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& line : absl::StrSplit(result.out, '\n', absl::SkipEmpty())) {
+    rows.push_back(absl::StrSplit(line, ','));
+    EXPECT_EQ(rows.back().size(), rows.front().size()) << line;
+  }
+  return rows;
+}
+
+size_t ColumnOf(const std::vector<std::vector<std::string>>& rows, const std::string& name) {
+  const auto found = std::find(rows[0].begin(), rows[0].end(), name);
+  EXPECT_NE(found, rows[0].end()) << name;
+  return static_cast<size_t>(found - rows[0].begin());
+}
+
+TEST(CliTraining, RunHasALineForEveryStep) {
+  const Result result = Stowage(std::string("run --budgets=99%,1KiB --format=csv") + kSmall);
+  EXPECT_EQ(result.code, kExitInfeasible) << result.out;
+  const auto rows = CsvIn(result);
+  ASSERT_EQ(rows.size(), 6u) << result.out;
+  const size_t step = ColumnOf(rows, "step"), peak = ColumnOf(rows, "peak_bytes");
+  const size_t budget = ColumnOf(rows, "budget_bytes"), status = ColumnOf(rows, "status");
+  EXPECT_EQ(rows[1][0], "none");
+  EXPECT_EQ(rows[2][step], "2");
+  EXPECT_EQ(rows[3][0], "99%");
+  EXPECT_EQ(rows[4][step], "2");
+  EXPECT_GT(std::stoll(rows[4][peak]), 0);
+  EXPECT_LE(std::stoll(rows[4][peak]), std::stoll(rows[4][budget]));
+  EXPECT_EQ(rows[5][status], "proven infeasible");
+  EXPECT_EQ(rows[5][step], "");
+}
+
+TEST(CliTraining, VerifyHasALineForEveryBudget) {
+  const Result result = Stowage(std::string("verify --budgets=99%,1KiB --format=csv") + kSmall);
+  EXPECT_EQ(result.code, kExitInfeasible) << result.out;
+  const auto rows = CsvIn(result);
+  ASSERT_EQ(rows.size(), 4u) << result.out;
+  EXPECT_EQ(rows[1][0], "none");
+  EXPECT_EQ(rows[2][ColumnOf(rows, "gradients_equal")], "true");
+  EXPECT_EQ(rows[2][ColumnOf(rows, "faults")], "");
+  EXPECT_EQ(rows[2][ColumnOf(rows, "planned_recomputes")],
+            rows[2][ColumnOf(rows, "executed_recomputes")]);
+  EXPECT_LE(std::stoll(rows[2][ColumnOf(rows, "measured_peak_bytes")]),
+            std::stoll(rows[2][ColumnOf(rows, "budget_bytes")]));
+  EXPECT_EQ(rows[3][ColumnOf(rows, "status")], "proven infeasible");
+  EXPECT_EQ(rows[3][ColumnOf(rows, "predicted_peak_bytes")], "");
+}
+
 TEST(CliTraining, VerifyHoldsCopiesAgainstThePlan) {
   const Result result = Stowage(
       "verify --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 "
       "--link=12:10us --solver=offload_greedy --budgets=99% --format=json");
   EXPECT_EQ(result.code, kExitOk) << result.out;
-  google::protobuf::Struct json;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(result.out, &json).ok()) << result.out;
+  const google::protobuf::Struct json = JsonIn(result);
   EXPECT_TRUE(json.fields().at("equal").bool_value()) << result.out;
   const auto& budget = json.fields().at("budgets").list_value().values(0).struct_value().fields();
   const auto& copies = budget.at("transfers").struct_value().fields();

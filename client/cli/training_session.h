@@ -1,0 +1,31 @@
+// What `run` and `verify` do, as their flags say: train plain, then by plans within each budget.
+#ifndef STOWAGE_CLIENT_CLI_TRAINING_SESSION_H_
+#define STOWAGE_CLIENT_CLI_TRAINING_SESSION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/cli/exit_code.h"
+#include "client/cli/verification.h"
+
+namespace stowage {
+
+// All that they take.
+std::vector<std::string> TrainingFlags();
+
+struct TrainingChecks {
+  bool limit = false;   // Verification::CheckLimit
+  bool report = false;  // what steps took goes to the service
+};
+
+// Says how far it is, and leaves --trace. Errors: INVALID_ARGUMENT for a flag, Verification::Prepare and
+// Verify, WriteTrace.
+absl::StatusOr<VerificationReport> TrainAsFlagsSay(const TrainingChecks& checks);
+
+// kExitFailure where something differs, kExitInfeasible where a budget has no plan.
+ExitCode ExitCodeOf(const VerificationReport& report);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_CLI_TRAINING_SESSION_H_
