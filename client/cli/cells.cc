@@ -18,4 +18,13 @@ std::string Seconds(Nanos nanos) {
 
 std::string YesNo(bool yes) { return yes ? "yes" : "NO"; }
 
+double Fraction(Bytes part, Bytes whole) {
+  return static_cast<double>(part.value()) / static_cast<double>(whole.value());
+}
+
+double Overhead(Nanos makespan, Nanos plain) {
+  if (plain == Nanos(0)) return 0;
+  return static_cast<double>(makespan.value()) / static_cast<double>(plain.value()) - 1;
+}
+
 }  // namespace stowage

@@ -1,4 +1,4 @@
-// How figures stand in the tables of the command.
+// How figures stand in the tables of the command, and those that tables work out.
 #ifndef STOWAGE_CLIENT_CLI_CELLS_H_
 #define STOWAGE_CLIENT_CLI_CELLS_H_
 
@@ -16,6 +16,11 @@ std::string Milliseconds(Nanos nanos);
 std::string Seconds(Nanos nanos);
 // "yes", and "NO" so that it is seen.
 std::string YesNo(bool yes);
+
+// part / whole.
+double Fraction(Bytes part, Bytes whole);
+// makespan / that of plain training - 1, 0.1 is 10%; 0 without times.
+double Overhead(Nanos makespan, Nanos plain);
 
 }  // namespace stowage
 

@@ -7,6 +7,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/explanation.h"
+#include "client/cli/frontier_question.h"
 #include "client/cli/json_text.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/plan_key_text.h"
@@ -18,32 +19,25 @@
 namespace stowage {
 namespace {
 
-// What the plan costs beside its neighbours is worth a notice, not a failure, where it cannot be told.
-void AddNeighbours(PlanConnection* connection, const Question& question, Explanation* explanation) {
-  const absl::StatusOr<CallOptions> call = CallFromFlags();
-  absl::StatusOr<FrontierReply> frontier =
-      call.ok() ? connection->GetFrontier(question.profile, question.key, /*max_points=*/0, *call)
-                : call.status();
-  if (frontier.ok()) {
-    FindNeighbours(frontier->points, explanation);
-  } else {
-    Say(absl::StrCat("what other budgets would give is not known: ",
-                     std::string(frontier.status().message())));
-  }
-}
-
 absl::StatusOr<Explanation> ExplainProfile() {
   const absl::StatusOr<Question> question = QuestionFromFlags();
   if (!question.ok()) return question.status();
-  const absl::StatusOr<Budget> budget = ParseBudget(absl::GetFlag(FLAGS_budget));
+  const absl::StatusOr<Budget> budget = BudgetFromFlag();
   if (!budget.ok()) return budget.status();
   const auto connection = ConnectionFromFlags();
   if (!connection.ok()) return connection.status();
-  const absl::StatusOr<PlanReply> reply =
-      AskForPlan(connection->get(), *question, *budget, ToString(*budget));
-  if (!reply.ok()) return reply.status();
-  absl::StatusOr<Explanation> explanation = Explain(question->linked(), *reply);
-  if (explanation.ok()) AddNeighbours(connection->get(), *question, &*explanation);
+  const absl::StatusOr<PlanAmongOthers> asked =
+      AskForPlanAmongOthers(connection->get(), *question, *budget);
+  if (!asked.ok()) return asked.status();
+  absl::StatusOr<Explanation> explanation = Explain(question->linked(), asked->plan);
+  if (!explanation.ok()) return explanation.status();
+  // What the plan costs beside its neighbours is worth a notice, not a failure, where it cannot be told.
+  if (asked->frontier.ok()) {
+    FindNeighbours(asked->frontier->points, &*explanation);
+  } else {
+    Say(absl::StrCat("what other budgets would give is not known: ",
+                     std::string(asked->frontier.status().message())));
+  }
   return explanation;
 }
 
@@ -55,7 +49,7 @@ absl::StatusOr<std::string> ExplainKey() {
   if (ServerFromFlags().address.empty()) {
     return FieldError("--key", absl::GetFlag(FLAGS_key), "needs a --server, which keeps plans");
   }
-  const absl::StatusOr<Budget> budget = ParseBudget(absl::GetFlag(FLAGS_budget));
+  const absl::StatusOr<Budget> budget = BudgetFromFlag();
   if (!budget.ok()) return budget.status();
   const absl::StatusOr<CallOptions> call = CallFromFlags();
   if (!call.ok()) return call.status();
@@ -78,8 +72,7 @@ int RunForKey() {
 
 int Run() {
   if (!absl::GetFlag(FLAGS_key).empty()) return RunForKey();
-  const absl::StatusOr<Format> format =
-      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const absl::StatusOr<Explanation> explanation = ExplainProfile();
   if (!explanation.ok()) return Fail(explanation.status());

@@ -10,7 +10,6 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "client/cli/batch_fitting.h"
 #include "client/cli/catalogue_flags.h"
 #include "client/cli/commands.h"
@@ -20,6 +19,8 @@
 #include "client/cli/network_flags.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/profile_file.h"
+#include "client/cli/progress_line.h"
+#include "client/cli/ticking_line.h"
 #include "solvers/batch/batch_model.h"
 #include "solvers/model/field_error.h"
 #include "solvers/planner.h"
@@ -86,10 +87,6 @@ absl::StatusOr<Subject> SubjectFromModel() {
   return subject;
 }
 
-std::vector<std::string> Parts(const std::string& list) {
-  return absl::StrSplit(list, ',', absl::SkipWhitespace());
-}
-
 absl::StatusOr<BatchProfile> ReadBatchProfile(const std::string& batch, const std::string& path) {
   int64_t size = 0;
   if (!absl::SimpleAtoi(batch, &size)) {
@@ -103,8 +100,8 @@ absl::StatusOr<BatchProfile> ReadBatchProfile(const std::string& batch, const st
 absl::StatusOr<Subject> SubjectFromProfiles() {
   std::vector<BatchProfile> profiles;
   bool modelled = false;
-  const std::vector<std::string> paths = Parts(absl::GetFlag(FLAGS_profiles));
-  const std::vector<std::string> batches = Parts(absl::GetFlag(FLAGS_batches));
+  const std::vector<std::string> paths = PartsOf(absl::GetFlag(FLAGS_profiles));
+  const std::vector<std::string> batches = PartsOf(absl::GetFlag(FLAGS_batches));
   if (paths.size() != batches.size() || paths.empty()) {
     return FieldError("--batches", absl::GetFlag(FLAGS_batches),
                       "must be as many batch sizes as --profiles has files");
@@ -175,6 +172,7 @@ absl::StatusOr<BatchFitting> Fit(const Subject& subject, Bytes budget, int64_t a
   const auto known = [&](const Profile& profile) {
     return PlanFromCatalogue(*catalogue, subject.title.device, profile, budget);
   };
+  TickingLine line(TerminalOrNull(), absl::StrCat("fitting ", subject.title.name), call->deadline);
   const StopToken stop(call->deadline);
   const auto solve = [&](const Profile& profile) {
     PlanOptions options;
@@ -188,8 +186,7 @@ absl::StatusOr<BatchFitting> Fit(const Subject& subject, Bytes budget, int64_t a
 }
 
 int Run() {
-  const absl::StatusOr<Format> format =
-      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const int64_t asked = absl::GetFlag(FLAGS_batch);
   if (asked < 0) return Fail(FieldError("--batch", asked, "must be >= 0"));

@@ -11,11 +11,14 @@
 #include "client/cli/commands.h"
 #include "client/cli/curve_sketch.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/frontier_question.h"
 #include "client/cli/json_text.h"
 #include "client/cli/listing.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/progress_line.h"
 #include "client/cli/question.h"
+#include "solvers/model/field_error.h"
+#include "solvers/plan/frontier.h"
 #include "solvers/plan/problem_referee.h"
 
 ABSL_FLAG(int, points, 20, "points to show at most, those that gain most; 0 shows all there are");
@@ -31,29 +34,22 @@ struct Answer {
   Simulation store_all;
   FrontierReply frontier;
 
-  double share(Bytes bytes) const {
-    return static_cast<double>(bytes.value()) / static_cast<double>(store_all.peak.value());
-  }
-  // makespan / store-all's - 1; 0 where a profile has no times.
-  double overhead(Nanos makespan) const {
-    if (store_all.makespan == Nanos(0)) return 0;
-    return static_cast<double>(makespan.value()) / static_cast<double>(store_all.makespan.value()) -
-           1;
-  }
+  double share(Bytes bytes) const { return Fraction(bytes, store_all.peak); }
+  double overhead(Nanos makespan) const { return Overhead(makespan, store_all.makespan); }
 };
 
 absl::StatusOr<Answer> Ask() {
+  const int points = absl::GetFlag(FLAGS_points);
+  if (points < 0 || points > static_cast<int>(kMostPoints)) {
+    return FieldError("--points", points, absl::StrCat("must be in [0, ", kMostPoints, "]"));
+  }
   const absl::StatusOr<Question> question = QuestionFromFlags();
   if (!question.ok()) return question.status();
-  const absl::StatusOr<CallOptions> call = CallFromFlags();
-  if (!call.ok()) return call.status();
   const auto connection = ConnectionFromFlags();
   if (!connection.ok()) return connection.status();
   const absl::StatusOr<Simulation> plain = PlainTraining(question->profile.problem);
   if (!plain.ok()) return plain.status();
-  absl::StatusOr<FrontierReply> frontier =
-      (*connection)
-          ->GetFrontier(question->profile, question->key, absl::GetFlag(FLAGS_points), *call);
+  absl::StatusOr<FrontierReply> frontier = AskForFrontier(connection->get(), *question, points);
   if (!frontier.ok()) return frontier.status();
   return Answer{question->profile.name, *plain, *std::move(frontier)};
 }
@@ -112,8 +108,7 @@ std::string JsonOf(const Answer& answer) {
 }
 
 int Run() {
-  const absl::StatusOr<Format> format =
-      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const absl::StatusOr<Answer> answer = Ask();
   if (!answer.ok()) return Fail(answer.status());

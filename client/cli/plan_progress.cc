@@ -9,6 +9,11 @@
 
 namespace stowage {
 
+std::string TimeLeft(CallOptions::Clock::duration left) {
+  const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(left).count();
+  return absl::StrCat(std::max<int64_t>(seconds, 0), " s left");
+}
+
 std::string ProgressText(const PlanProgress& progress, CallOptions::Clock::duration left) {
   std::string text;
   if (progress.best != nullptr) {
@@ -17,8 +22,7 @@ std::string ProgressText(const PlanProgress& progress, CallOptions::Clock::durat
                     ToString(best.bounds.lower_bound));
     absl::StrAppendFormat(&text, ", gap %.1f%%, ", 100 * best.gap());
   }
-  const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(left).count();
-  return absl::StrCat(text, std::max<int64_t>(seconds, 0), " s left");
+  return absl::StrCat(text, TimeLeft(left));
 }
 
 }  // namespace stowage

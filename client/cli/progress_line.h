@@ -1,6 +1,7 @@
 #ifndef STOWAGE_CLIENT_CLI_PROGRESS_LINE_H_
 #define STOWAGE_CLIENT_CLI_PROGRESS_LINE_H_
 
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -17,13 +18,17 @@ class ProgressLine {
 
   // Of 0 to 1, and what else is known; writes when that makes another line. It is cut at 79 characters: one
   // that runs into the next cannot be written over.
-  void Show(double share, const std::string& more = "");
+  // Without a share where nobody knows it.
+  void Show(std::optional<double> share, const std::string& more = "");
 
  private:
   std::ostream* const out_;
   const std::string what_;
   std::string shown_;
 };
+
+// Takes what a line shows on a terminal away, and goes to its start.
+inline constexpr char kClearLine[] = "\r\033[K";
 
 // Standard error if that is a terminal, null if not.
 std::ostream* TerminalOrNull();

@@ -9,6 +9,7 @@
 #include "client/cli/profile_file.h"
 #include "client/cli/progress_line.h"
 #include "client/cli/say.h"
+#include "client/rpc/call_stop.h"
 #include "client/rpc/connect.h"
 #include "client/rpc/job_name.h"
 #include "client/rpc/server_flags.h"
@@ -19,21 +20,6 @@ ABSL_FLAG(bool, no_local, false,
           "with --server: when it is away, exit with 5 instead of planning in this process");
 
 namespace stowage {
-namespace {
-
-absl::StatusOr<Bytes> Resolve(const Question& question, const Budget& budget,
-                              const CallOptions& call) {
-  const StopToken stop(call.deadline);
-  PlanOptions options;
-  options.solver = question.key.solver;
-  options.solve.slots = question.key.slots;
-  options.solve.stop = &stop;
-  options.recompute_only = question.key.recompute_only;
-  return ResolveBudget(question.profile, budget, options);
-}
-
-}  // namespace
-
 std::vector<std::string> WithQuestionFlags(std::vector<std::string> flags) {
   for (const char* flag : {"slots", "recompute_only", "timeout", "format", "no_local"}) {
     flags.push_back(flag);
@@ -74,7 +60,9 @@ absl::StatusOr<PlanReply> AskForPlan(PlanConnection* connection, const Question&
                                      const Budget& budget, const std::string& what) {
   const absl::StatusOr<CallOptions> call = CallFromFlags();
   if (!call.ok()) return call.status();
-  const absl::StatusOr<Bytes> bytes = Resolve(question, budget, *call);
+  const CallStop stop(*call);
+  const absl::StatusOr<Bytes> bytes =
+      ResolveBudget(question.profile, budget, stop.OptionsFor(question.key));
   if (!bytes.ok()) return bytes.status();
   std::ostream* const terminal = TerminalOrNull();
   ProgressLine line(terminal, absl::StrCat("planning ", what));

@@ -13,6 +13,8 @@
 #include "client/cli/delivery.h"
 #include "client/cli/drawn_answer.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/files.h"
+#include "client/cli/frontier_question.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/question.h"
 #include "client/cli/say.h"
@@ -86,10 +88,8 @@ class ReportMaker {
 
  private:
   void AddCurve() {
-    const absl::StatusOr<CallOptions> call = CallFromFlags();
-    if (!call.ok()) return;
     const absl::StatusOr<FrontierReply> frontier =
-        connection_->GetFrontier(question_.profile, question_.key, kCurvePoints, *call);
+        AskForFrontier(connection_, question_, kCurvePoints);
     if (!frontier.ok()) {
       Say(absl::StrCat("no frontier: ", frontier.status().message()));
       return;
@@ -150,7 +150,12 @@ absl::Status Write(const Problem& problem, const Report& report) {
 
 // Makes the plans and the report; the status of the first plan that was not found, if one was not.
 absl::StatusOr<PlanStatus> Make(const Question& question) {
-  const absl::StatusOr<Budget> budget = ParseBudget(absl::GetFlag(FLAGS_budget));
+  for (const std::string& path :
+       {absl::GetFlag(FLAGS_out), absl::GetFlag(FLAGS_svg), absl::GetFlag(FLAGS_graph_picture)}) {
+    const absl::Status writable = CheckWritable(path);
+    if (!writable.ok()) return writable;
+  }
+  const absl::StatusOr<Budget> budget = BudgetFromFlag();
   if (!budget.ok()) return budget.status();
   absl::StatusOr<std::optional<MeasuredStep>> measured = MeasuredFromFlag();
   if (!measured.ok()) return measured.status();

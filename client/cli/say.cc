@@ -2,8 +2,14 @@
 
 #include <iostream>
 
+#include "client/cli/progress_line.h"
+
 namespace stowage {
 
-void Say(const std::string& what) { std::cerr << "stowage: " << what << std::endl; }
+void Say(const std::string& what) {
+  // Over a line of progress, which comes again below.
+  if (std::ostream* const terminal = TerminalOrNull()) *terminal << kClearLine;
+  std::cerr << "stowage: " << what << std::endl;
+}
 
 }  // namespace stowage

@@ -1,15 +1,14 @@
 #include "client/rpc/local_connection.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "client/rpc/call_stop.h"
+#include "client/rpc/local_frontier.h"
 #include "proto/codec/grpc_status.h"
 #include "solvers/batch/fit_batch.h"
-#include "solvers/model/field_error.h"
 #include "solvers/plan/linked_problem.h"
 #include "solvers/planner.h"
 
@@ -21,27 +20,6 @@ absl::Status NotLocal(const std::string& what) {
 }
 
 absl::Status NothingKept() { return absl::NotFoundError("local planning keeps no cache of plans"); }
-
-// A stop token that the call's deadline and cancel token end.
-class CallStop {
- public:
-  // max() is a deadline like any other, one that does not pass.
-  explicit CallStop(const CallOptions& options)
-      : stop_(options.deadline), watch_(options.cancel.get(), [this] { stop_.RequestStop(); }) {}
-
-  PlanOptions OptionsFor(const KeyOptions& key_options) const {
-    PlanOptions options;
-    options.solver = key_options.solver;
-    options.solve.slots = key_options.slots;
-    options.solve.stop = &stop_;
-    options.recompute_only = key_options.recompute_only;
-    return options;
-  }
-
- private:
-  StopToken stop_;
-  const CancelToken::Watch watch_;
-};
 
 // Tells of a solve as it goes on. Shares never fall, whatever the solver says.
 class LocalProgress {
@@ -141,25 +119,10 @@ class LocalConnection : public PlanConnection {
 
   absl::StatusOr<FrontierReply> GetFrontier(const Profile& profile, const KeyOptions& key_options,
                                             int max_points, const CallOptions& options) override {
-    if (max_points < 0 || max_points > static_cast<int>(kMostPoints)) {
-      return FieldError("max_points", max_points,
-                        absl::StrCat("must be in [0, ", kMostPoints, "]"));
-    }
-    const CallStop stop(options);
-    const absl::StatusOr<Frontier> frontier = MakeFrontier(profile, stop.OptionsFor(key_options));
-    if (!frontier.ok()) return frontier.status();
-    FrontierReply reply;
-    reply.key = MakePlanKey(profile, key_options);
-    reply.solver = frontier->info().solver;
-    reply.schedule_class = frontier->info().schedule_class;
-    reply.least_budget = frontier->info().least_budget;
-    const size_t most = max_points == 0 ? kMostPoints : static_cast<size_t>(max_points);
-    for (const size_t i : ChooseCompact(frontier->points(), most)) {
-      const Frontier::Point& point = frontier->points()[i];
-      reply.points.push_back({point.peak, point.makespan, point.peak});
-    }
-    reply.exact = frontier->info().exact && reply.points.size() == frontier->points().size();
-    return reply;
+    absl::StatusOr<LocalFrontier> made =
+        MakeLocalFrontier(profile, key_options, max_points, /*progress=*/{}, options);
+    if (!made.ok()) return made.status();
+    return std::move(made->reply);
   }
 
   absl::StatusOr<BatchReply> FitBatch(const BatchQuery& query,

@@ -10,7 +10,7 @@
 namespace stowage {
 
 // Solves on the calling thread; deadline and cancel token reach the solver, which has no deadline
-// otherwise. FitBatch takes a server: UNIMPLEMENTED.
+// otherwise.
 std::unique_ptr<PlanConnection> MakeLocalConnection();
 
 }  // namespace stowage

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "absl/flags/flag.h"
 #include "client/cli/command_line.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/files.h"
 #include "client/cli/listing.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/progress_line.h"
@@ -69,6 +72,21 @@ TEST(ProgressLine, WritesOverItselfAndIsGoneAtTheEnd) {
   }
   EXPECT_EQ(out.str(), "\r\033[Kworking 10%\r\033[Kworking 100%\r\033[K");
   ProgressLine(nullptr, "silent").Show(0.5);
+  out.str("");
+  ProgressLine(&out, "asking").Show(std::nullopt, "3 s gone");
+  EXPECT_EQ(out.str(), "\r\033[Kasking: 3 s gone\r\033[K");
+}
+
+TEST(CheckWritable, SaysItBeforeTheWorkAndLeavesNothing) {
+  const std::string path = ::testing::TempDir() + "/to_be_written";
+  EXPECT_TRUE(CheckWritable(path).ok());
+  EXPECT_FALSE(ReadFile(path).ok());
+  ASSERT_TRUE(WriteFile(path, "kept").ok());
+  EXPECT_TRUE(CheckWritable(path).ok());
+  EXPECT_EQ(ReadFile(path).value(), "kept");
+  EXPECT_TRUE(CheckWritable("").ok());
+  EXPECT_EQ(CheckWritable("/nonexistent/x").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::remove(path.c_str()), 0);
 }
 
 TEST(Format, IsOneThatTheCommandHas) {

@@ -118,6 +118,29 @@ TEST(CliPlans, ExplainsAPlan) {
   EXPECT_GT(less.at("makespan_ns").number_value(), more.at("makespan_ns").number_value());
 }
 
+// Taken from the frontier, it is as fast as that of a search of its own, and says as much of itself.
+TEST(CliPlans, ExplainsThePlanThatPlanMakes) {
+  for (const char* budget : {"60%", "least"}) {
+    const std::string of = absl::StrCat(" --format=json --budget=", budget) + Resnet();
+    const auto plan = Json(Stowage("plan" + of).out);
+    const auto explanation = Json(Stowage("explain" + of).out);
+    const auto& explained = explanation.fields().at("plan").struct_value().fields();
+    EXPECT_EQ(explained.at("budget_bytes").string_value(),
+              plan.fields().at("budget_bytes").string_value());
+    for (const char* part : {"bounds", "prediction"}) {
+      const auto& here = explained.at(part).struct_value().fields();
+      const auto& there = plan.fields().at(part).struct_value().fields();
+      for (const char* field : {"makespan_ns", "recomputed_forwards", "lower_bound_ns",
+                                "store_all_peak_bytes", "schedule_class"}) {
+        ASSERT_EQ(here.count(field), there.count(field)) << part << " " << field;
+        if (here.count(field) == 0) continue;
+        EXPECT_EQ(here.at(field).ShortDebugString(), there.at(field).ShortDebugString())
+            << part << " " << field << " at " << budget;
+      }
+    }
+  }
+}
+
 TEST(CliPlans, ExplainsABudgetThatNothingFits) {
   const Result result = Stowage("explain --budget=1KiB" + Resnet());
   EXPECT_EQ(result.code, kExitInfeasible);

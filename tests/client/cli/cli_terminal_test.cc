@@ -59,6 +59,60 @@ TEST(CliTerminal, SearchesShowBoundAndGap) {
   EXPECT_THAT(shown.out, ContainsRegex("ms, bound [0-9.]+ ms, gap [0-9.]+%, [0-9]+ s left"));
 }
 
+std::string LongFrontier() {
+  return "frontier --format=csv --profile=" + Data("chain_rand_L50_s1.json");
+}
+
+TEST(CliTerminal, SeesAFrontierComeAndIsLeftClean) {
+  const std::string file = ::testing::TempDir() + "/frontier.csv";
+  const Result shown = StowageOnTerminal(LongFrontier() + " >" + file);
+  EXPECT_EQ(shown.code, kExitOk) << shown.out;
+  EXPECT_THAT(shown.out, ContainsRegex("planning all budgets 100%: [0-9]+ s gone, [0-9]+ s left"));
+  EXPECT_THAT(shown.out, EndsWith(kClear));
+  EXPECT_THAT(shown.out, Not(HasSubstr("\n")));
+  const Result piped = Stowage(LongFrontier() + " 2>&1");
+  EXPECT_EQ(Content(file), piped.out) << "the data is the same, and a pipe gets nothing else";
+}
+
+// Nobody watches a server make one: the time is what is known.
+TEST(CliTerminal, SeesHowLongAServerTakesForAFrontier) {
+  StowagedProcess server;
+  const Result shown =
+      StowageOnTerminal(LongFrontier() + " --no_local --server=" + server.address() + " >" +
+                        ::testing::TempDir() + "/f.csv");
+  EXPECT_EQ(shown.code, kExitOk) << shown.out;
+  EXPECT_THAT(shown.out, ContainsRegex("planning all budgets: [0-9]+ s gone, [0-9]+ s left"));
+  EXPECT_THAT(shown.out, Not(HasSubstr("%")));
+  EXPECT_THAT(shown.out, EndsWith(kClear));
+}
+
+// What is said meanwhile stands on a line of its own.
+TEST(CliTerminal, NoticesDoNotRunIntoProgress) {
+  const Result shown = StowageOnTerminal(LongFrontier() + " --server=127.0.0.1:1 >" +
+                                         ::testing::TempDir() + "/f.csv");
+  EXPECT_EQ(shown.code, kExitOk) << shown.out;
+  EXPECT_THAT(shown.out, HasSubstr(std::string(kClear) + "stowage: "));
+}
+
+TEST(CliTerminal, SeesHowLongFittingTakes) {
+  const Result shown = StowageOnTerminal(
+      "fit --model=resnet18 --image_size=64 --classes=10 --device=v100 --catalogue=none "
+      "--memory=400MiB --reserved=0 --slots=200 --max_batch=16 --format=csv >" +
+      ::testing::TempDir() + "/fit.csv");
+  EXPECT_EQ(shown.code, kExitOk) << shown.out;
+  EXPECT_THAT(shown.out, ContainsRegex("fitting resnet18: [0-9]+ s gone, [0-9]+ s left"));
+  EXPECT_THAT(shown.out, EndsWith(kClear));
+}
+
+TEST(CliTerminal, ExplainingSolvesOnce) {
+  const std::string explain = "explain --budget=60% --format=csv --profile=";
+  const std::string to = " >" + ::testing::TempDir() + "/explained.csv";
+  const Result shown = StowageOnTerminal(explain + Data("chain_rand_L50_s1.json") + to);
+  EXPECT_EQ(shown.code, kExitOk) << shown.out;
+  EXPECT_THAT(shown.out, HasSubstr("planning all budgets 100%"));
+  EXPECT_THAT(shown.out, Not(HasSubstr("planning 60%")));
+}
+
 TEST(CliTerminal, SeesACurve) {
   const std::string frontier = "frontier --profile=" + Data("chain_resnet50.json");
   const Result shown = StowageOnTerminal(frontier);

@@ -6,6 +6,7 @@
 
 #include <chrono>
 
+#include "client/rpc/local_frontier.h"
 #include "solvers/model/field_error.h"
 #include "tests/client/rpc/fake_server.h"
 
@@ -46,6 +47,32 @@ TEST(LocalConnection, Plans) {
   EXPECT_LE(reply->plan.prediction.peak, reply->plan.budget);
   EXPECT_EQ(reply->source, PlanSource::kLocal);
   EXPECT_EQ(reply->key, MakePlanKey(SmallProfile(), {}));
+}
+
+TEST(LocalFrontier, HasThePlansOfAllBudgets) {
+  double share = 0;
+  const auto made = MakeLocalFrontier(SmallProfile(), {}, 2, [&share](double s) { share = s; }, {});
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(share, 1.0);
+  EXPECT_LE(made->reply.points.size(), 2u);
+  const auto local = MakeLocalConnection();
+  // Those that the reply leaves out, too.
+  for (const Frontier::Point& point : made->frontier.points()) {
+    const auto plan = PlanFrom(*made, SmallProfile(), {}, point.peak);
+    const auto solved = local->ComputePlan(SmallProfile(), point.peak, {}, {});
+    ASSERT_TRUE(plan.ok() && solved.ok()) << plan.status();
+    EXPECT_EQ(plan->plan.prediction.makespan, solved->plan.prediction.makespan);
+    EXPECT_EQ(plan->plan.bounds.lower_bound, solved->plan.bounds.lower_bound);
+    EXPECT_EQ(plan->plan.provenance.solver_version, solved->plan.provenance.solver_version);
+    EXPECT_EQ(plan->key, solved->key);
+    EXPECT_LE(plan->plan.prediction.peak, point.peak);
+  }
+  const auto least = PlanFrom(*made, SmallProfile(), {}, LeastBudget());
+  ASSERT_TRUE(least.ok()) << least.status();
+  EXPECT_EQ(least->plan.budget, made->frontier.points().front().peak);
+  EXPECT_EQ(PlanFrom(*made, SmallProfile(), {}, Bytes(1))->plan.status,
+            PlanStatus::kProvenInfeasible);
+  EXPECT_FALSE(PlanFrom(*made, SmallProfile(), {}, ShareOfStoreAll{2}).ok());
 }
 
 TEST(LocalConnection, TakesSolverFromTheOptions) {
