@@ -8,12 +8,11 @@
 #include <random>
 #include <string>
 
-#include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"
-#include "tests/solvers/random_transfers.h"
+#include "tests/solvers/random_step.h"
 
 namespace stowage {
 namespace {
@@ -22,11 +21,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::RandomChain;
 using testing::RandomGraph;
-using testing::RandomGraphOptions;
-using testing::RandomSchedule;
-using testing::RandomTransferModel;
+using testing::RandomStep;
+using testing::RefereedStep;
+using testing::VariedGraphOptions;
 using testing::VariedOptions;
-using testing::WithRandomTransfers;
 using testing::WithSavedTensors;
 
 // Live bytes at each moment.
@@ -65,11 +63,9 @@ TEST(ScheduleBlocks, OfChainsAddUpToTheRefereesMemory) {
   std::mt19937_64 rng(7);
   for (int i = 0; i < 600; ++i) {
     const Chain chain = RandomChain(2 + i % 6, VariedOptions(i), &rng);
-    const Schedule schedule = RandomSchedule(chain, &rng);
-    std::vector<TimelinePoint> timeline;
-    ASSERT_TRUE(Simulate(chain, schedule, &timeline).ok());
-    SCOPED_TRACE(testing::Describe(chain) + testing::Describe(schedule));
-    ExpectAsReferee(BlocksOf(chain, schedule), timeline);
+    const RefereedStep step = RandomStep(chain, /*copies=*/false, &rng);
+    SCOPED_TRACE(step.text);
+    ExpectAsReferee(BlocksOf(chain, step.schedule), step.timeline);
   }
 }
 
@@ -78,48 +74,29 @@ TEST(ScheduleBlocks, OfChainsWithTransfersOfPartsAddUp) {
   for (int i = 0; i < 600; ++i) {
     const Chain plain = RandomChain(2 + i % 6, VariedOptions(i), &rng);
     const Chain chain = i % 3 == 0 ? plain : WithSavedTensors(plain, &rng);
-    const TransferModel transfers = RandomTransferModel(&rng);
-    const Schedule schedule =
-        WithRandomTransfers(chain, RandomSchedule(chain, &rng), transfers, &rng);
-    std::vector<TimelinePoint> timeline;
-    ASSERT_TRUE(Simulate(chain, schedule, transfers, &timeline).ok());
-    SCOPED_TRACE(testing::Describe(chain) + testing::Describe(schedule));
-    ExpectAsReferee(BlocksOf(chain, schedule, transfers), timeline);
+    const RefereedStep step = RandomStep(chain, /*copies=*/true, &rng);
+    SCOPED_TRACE(step.text);
+    ExpectAsReferee(BlocksOf(chain, step.schedule, *step.transfers), step.timeline);
   }
-}
-
-RandomGraphOptions GraphOptions(int i) {
-  RandomGraphOptions options;
-  options.vertices = 3 + i % 8;
-  options.with_aliases = i % 2 == 0;
-  options.with_flags = i % 3 == 0;
-  options.sources = i % 4 == 0 ? 0.2 : 0.0;
-  return options;
 }
 
 TEST(ScheduleBlocks, OfGraphsAddUpToTheRefereesMemory) {
   std::mt19937_64 rng(9);
   for (int i = 0; i < 600; ++i) {
-    const Graph graph = RandomGraph(GraphOptions(i), &rng);
-    const Schedule schedule = RandomSchedule(graph, &rng);
-    std::vector<TimelinePoint> timeline;
-    ASSERT_TRUE(SimulateGraph(graph, schedule, &timeline).ok());
-    SCOPED_TRACE(testing::Describe(graph) + testing::Describe(schedule));
-    ExpectAsReferee(BlocksOf(graph, schedule), timeline);
+    const Graph graph = RandomGraph(VariedGraphOptions(i), &rng);
+    const RefereedStep step = RandomStep(graph, /*copies=*/false, &rng);
+    SCOPED_TRACE(step.text);
+    ExpectAsReferee(BlocksOf(graph, step.schedule), step.timeline);
   }
 }
 
 TEST(ScheduleBlocks, OfGraphsWithTransfersAddUp) {
   std::mt19937_64 rng(10);
   for (int i = 0; i < 600; ++i) {
-    const Graph graph = RandomGraph(GraphOptions(i), &rng);
-    const TransferModel transfers = RandomTransferModel(&rng);
-    const Schedule schedule =
-        WithRandomTransfers(graph, RandomSchedule(graph, &rng), transfers, &rng);
-    std::vector<TimelinePoint> timeline;
-    ASSERT_TRUE(SimulateGraph(graph, schedule, transfers, &timeline).ok());
-    SCOPED_TRACE(testing::Describe(graph) + testing::Describe(schedule));
-    ExpectAsReferee(BlocksOf(graph, schedule, transfers), timeline);
+    const Graph graph = RandomGraph(VariedGraphOptions(i), &rng);
+    const RefereedStep step = RandomStep(graph, /*copies=*/true, &rng);
+    SCOPED_TRACE(step.text);
+    ExpectAsReferee(BlocksOf(graph, step.schedule, *step.transfers), step.timeline);
   }
 }
 

@@ -7,11 +7,11 @@
 #include <set>
 #include <utility>
 
-#include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/simulate.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_communication.h"
 #include "tests/solvers/random_graph.h"
+#include "tests/solvers/random_step.h"
 #include "tests/solvers/random_transfers.h"
 
 namespace stowage {
@@ -19,9 +19,11 @@ namespace {
 
 using testing::RandomChain;
 using testing::RandomGraph;
-using testing::RandomGraphOptions;
 using testing::RandomSchedule;
+using testing::RandomStep;
 using testing::RandomTransferModel;
+using testing::RefereedStep;
+using testing::VariedGraphOptions;
 using testing::VariedOptions;
 using testing::WithCollectives;
 using testing::WithoutCommunication;
@@ -30,20 +32,20 @@ using testing::WithRandomTransfers;
 using testing::WithSavedTensors;
 
 // Every moment's sum is the referee's memory, no share is negative, time goes on.
-void ExpectAsReferee(const absl::StatusOr<StepTimeline>& step, const Simulation& simulation,
-                     const std::vector<TimelinePoint>& timeline) {
-  ASSERT_TRUE(step.ok()) << step.status();
-  EXPECT_EQ(step->simulation.makespan, simulation.makespan);
-  ASSERT_EQ(step->events.size(), timeline.size());
+void ExpectAsReferee(const absl::StatusOr<StepTimeline>& timeline, const RefereedStep& step) {
+  ASSERT_TRUE(timeline.ok()) << timeline.status();
+  EXPECT_EQ(timeline->simulation.makespan, step.simulation.makespan);
+  ASSERT_EQ(timeline->events.size(), step.timeline.size());
   Bytes peak;
   Nanos now;
-  for (size_t i = 0; i < timeline.size(); ++i) {
-    const TimelineEvent& event = step->events[i];
-    EXPECT_EQ(event.running.total(), timeline[i].running) << i;
-    EXPECT_EQ(event.held.total(), timeline[i].held) << i;
-    EXPECT_EQ(event.start, timeline[i].start) << i;
-    EXPECT_EQ(event.end, timeline[i].end) << i;
-    EXPECT_EQ(event.host, timeline[i].host) << i;
+  for (size_t i = 0; i < step.timeline.size(); ++i) {
+    const TimelineEvent& event = timeline->events[i];
+    const TimelinePoint& point = step.timeline[i];
+    EXPECT_EQ(event.running.total(), point.running) << i;
+    EXPECT_EQ(event.held.total(), point.held) << i;
+    EXPECT_EQ(event.start, point.start) << i;
+    EXPECT_EQ(event.end, point.end) << i;
+    EXPECT_EQ(event.host, point.host) << i;
     EXPECT_LE(now, event.reached) << i;
     EXPECT_LE(event.reached, event.left) << i;
     now = event.left;
@@ -52,8 +54,8 @@ void ExpectAsReferee(const absl::StatusOr<StepTimeline>& step, const Simulation&
       peak = std::max(peak, memory.total(), [](Bytes a, Bytes b) { return a < b; });
     }
   }
-  EXPECT_LE(now, simulation.makespan);
-  EXPECT_EQ(peak, simulation.peak);
+  EXPECT_LE(now, step.simulation.makespan);
+  EXPECT_EQ(peak, step.simulation.peak);
 }
 
 // What the accounting table of chains leaves behind each instruction, as sets of names; transfers of
@@ -127,24 +129,16 @@ TEST(StepTimeline, OfChainsIsTheRefereesAndUsesAreWhatTheTableLeaves) {
   std::mt19937_64 rng(1);
   for (int i = 0; i < 400; ++i) {
     const Chain chain = RandomChain(2 + i % 6, VariedOptions(i), &rng);
-    TransferModel transfers = RandomTransferModel(&rng);
-    const bool linked = i % 2 == 0;
-    Schedule schedule = RandomSchedule(chain, &rng);
-    if (linked) schedule = WithRandomTransfers(chain, schedule, transfers, &rng);
-    SCOPED_TRACE(testing::Describe(chain) + testing::Describe(schedule));
-    std::vector<TimelinePoint> timeline;
-    const absl::StatusOr<Simulation> simulation =
-        linked ? Simulate(chain, schedule, transfers, &timeline)
-               : Simulate(chain, schedule, &timeline);
-    ASSERT_TRUE(simulation.ok());
-    const absl::StatusOr<StepTimeline> step = TimelineOf(
-        {chain, linked ? std::optional<TransferModel>(transfers) : std::nullopt}, schedule);
-    ExpectAsReferee(step, *simulation, timeline);
-    ASSERT_TRUE(step.ok());
+    const RefereedStep step = RandomStep(chain, /*copies=*/i % 2 == 0, &rng);
+    SCOPED_TRACE(step.text);
+    const absl::StatusOr<StepTimeline> timeline =
+        TimelineOf({chain, step.transfers}, step.schedule);
+    ExpectAsReferee(timeline, step);
+    ASSERT_TRUE(timeline.ok());
     NaiveUses naive(chain);
-    for (size_t k = 0; k < schedule.size(); ++k) {
-      const MemoryByUse expected = naive.After(schedule[k]);
-      const MemoryByUse& held = step->events[k].held;
+    for (size_t k = 0; k < step.schedule.size(); ++k) {
+      const MemoryByUse expected = naive.After(step.schedule[k]);
+      const MemoryByUse& held = timeline->events[k].held;
       for (size_t u = 0; u < kMemoryUses; ++u) {
         EXPECT_EQ(held.bytes[u], expected.bytes[u])
             << k << " " << ToString(static_cast<MemoryUse>(u));
@@ -157,40 +151,19 @@ TEST(StepTimeline, OfChainsThatMovePartsAddsUp) {
   std::mt19937_64 rng(2);
   for (int i = 0; i < 300; ++i) {
     const Chain chain = WithSavedTensors(RandomChain(2 + i % 6, VariedOptions(i), &rng), &rng);
-    const TransferModel transfers = RandomTransferModel(&rng);
-    const Schedule schedule =
-        WithRandomTransfers(chain, RandomSchedule(chain, &rng), transfers, &rng);
-    SCOPED_TRACE(testing::Describe(chain) + testing::Describe(schedule));
-    std::vector<TimelinePoint> timeline;
-    const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule, transfers, &timeline);
-    ASSERT_TRUE(simulation.ok());
-    ExpectAsReferee(TimelineOf({chain, transfers}, schedule), *simulation, timeline);
+    const RefereedStep step = RandomStep(chain, /*copies=*/true, &rng);
+    SCOPED_TRACE(step.text);
+    ExpectAsReferee(TimelineOf({chain, step.transfers}, step.schedule), step);
   }
 }
 
 TEST(StepTimeline, OfGraphsAddsUpWithAndWithoutALink) {
   std::mt19937_64 rng(3);
   for (int i = 0; i < 400; ++i) {
-    RandomGraphOptions options;
-    options.vertices = 3 + i % 8;
-    options.with_aliases = i % 2 == 0;
-    options.with_flags = i % 3 == 0;
-    const Graph graph = RandomGraph(options, &rng);
-    const TransferModel transfers = RandomTransferModel(&rng);
-    Schedule schedule = RandomSchedule(graph, &rng);
-    std::vector<TimelinePoint> timeline;
-    if (i % 2 == 0) {
-      const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, schedule, &timeline);
-      ASSERT_TRUE(simulation.ok());
-      ExpectAsReferee(TimelineOf({graph, std::nullopt}, schedule), *simulation, timeline);
-      continue;
-    }
-    schedule = WithRandomTransfers(graph, schedule, transfers, &rng);
-    SCOPED_TRACE(testing::Describe(graph) + testing::Describe(schedule));
-    const absl::StatusOr<Simulation> simulation =
-        SimulateGraph(graph, schedule, transfers, &timeline);
-    ASSERT_TRUE(simulation.ok());
-    ExpectAsReferee(TimelineOf({graph, transfers}, schedule), *simulation, timeline);
+    const Graph graph = RandomGraph(VariedGraphOptions(i), &rng);
+    const RefereedStep step = RandomStep(graph, /*copies=*/i % 3 != 0, &rng);
+    SCOPED_TRACE(step.text);
+    ExpectAsReferee(TimelineOf({graph, step.transfers}, step.schedule), step);
   }
 }
 
@@ -204,12 +177,15 @@ TEST(StepTimeline, WhatCommunicationsKeepIsTheirs) {
     const Chain chain = WithCollectives(plain, schedule, &rng);
     if (i % 2 == 0) schedule = WithRandomTransfers(chain, schedule, transfers, &rng);
     schedule = WithRandomCommunication(chain, schedule, &rng);
-    SCOPED_TRACE(testing::Describe(chain) + testing::Describe(schedule));
-    std::vector<TimelinePoint> timeline;
-    const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule, transfers, &timeline);
+    RefereedStep refereed;
+    refereed.text = testing::Describe(chain) + testing::Describe(schedule);
+    SCOPED_TRACE(refereed.text);
+    const absl::StatusOr<Simulation> simulation =
+        Simulate(chain, schedule, transfers, &refereed.timeline);
     ASSERT_TRUE(simulation.ok());
+    refereed.simulation = *simulation;
     const absl::StatusOr<StepTimeline> step = TimelineOf({chain, transfers}, schedule);
-    ExpectAsReferee(step, *simulation, timeline);
+    ExpectAsReferee(step, refereed);
     const absl::StatusOr<StepTimeline> on_compute =
         TimelineOf({chain, transfers}, WithoutCommunication(schedule));
     ASSERT_TRUE(step.ok() && on_compute.ok());
