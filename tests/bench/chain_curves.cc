@@ -24,6 +24,10 @@ ABSL_FLAG(std::string, networks, "", "names with commas between; all if empty");
 ABSL_FLAG(std::string, images, "224,500,1000", "pixels on a side");
 ABSL_FLAG(std::string, batches, "",
           "images per step; if empty, sizes that go with the network and the image");
+ABSL_FLAG(std::string, strategies, "",
+          "chain solvers to draw, with commas between; all if empty: more than a reader can tell "
+          "apart");
+ABSL_FLAG(bool, from_0, true, "begin the figures' throughput at 0, not below the slowest strategy");
 ABSL_FLAG(int64_t, slots, 500,
           "slots of the solvers' tables, by default those of Beaumont et al. 2019; 0: the solvers' "
           "choice, finer and many times slower");
@@ -33,6 +37,10 @@ namespace stowage {
 namespace {
 
 constexpr int kUsageError = 2;
+
+std::vector<std::string> Names(const std::string& list) {
+  return absl::StrSplit(list, ',', absl::SkipEmpty());
+}
 
 absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& text) {
   std::vector<int64_t> numbers;
@@ -56,8 +64,7 @@ std::vector<int64_t> UsualBatches(const std::string& network, int64_t image) {
 }
 
 absl::StatusOr<std::vector<Configuration>> ConfigurationsFromFlags() {
-  std::vector<std::string> networks =
-      absl::StrSplit(absl::GetFlag(FLAGS_networks), ',', absl::SkipEmpty());
+  std::vector<std::string> networks = Names(absl::GetFlag(FLAGS_networks));
   if (networks.empty()) {
     for (const NetworkInfo& info : AllNetworks()) {
       if (info.chain) networks.push_back(info.name);
@@ -101,7 +108,7 @@ absl::Status WriteFiles(const std::vector<ConfigurationCurves>& all, const std::
   }
   for (const auto& [key, batches] : figures) {
     status.Update(WriteTextFile(out / absl::StrCat(key.first, "_", key.second, ".svg"),
-                                CurvesAsSvg(batches)));
+                                CurvesAsSvg(batches, absl::GetFlag(FLAGS_from_0))));
   }
   return status;
 }
@@ -111,8 +118,9 @@ absl::Status Run() {
   if (!configurations.ok()) return configurations.status();
   SolveOptions options;
   options.slots = absl::GetFlag(FLAGS_slots);
-  const auto all = ComputeAllCurves(*configurations, ModelledV100(), options,
-                                    absl::GetFlag(FLAGS_threads), PrintProgress);
+  const auto all =
+      ComputeAllCurves(*configurations, ModelledV100(), Names(absl::GetFlag(FLAGS_strategies)),
+                       options, absl::GetFlag(FLAGS_threads), PrintProgress);
   if (!all.ok()) return all.status();
   const std::string summary = GainSummary(*all, ModelledV100());
   std::printf("\n%s", summary.c_str());
@@ -120,8 +128,8 @@ absl::Status Run() {
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  const std::vector<std::string> flags = {"out",     "networks", "images",
-                                          "batches", "slots",    "threads"};
+  const std::vector<std::string> flags = {"out",        "networks", "images", "batches",
+                                          "strategies", "from_0",   "slots",  "threads"};
   const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
   if (help.ok() && *help) {
     std::printf("usage: chain_curves [flags]\n\n%s", FlagHelp(flags).c_str());

@@ -152,10 +152,13 @@ std::string CurvesAsCsv(const std::vector<ConfigurationCurves>& all) {
   return csv;
 }
 
-std::string CurvesAsSvg(const std::vector<ConfigurationCurves>& batches) {
+std::string CurvesAsSvg(const std::vector<ConfigurationCurves>& batches, bool from_0) {
   std::vector<Panel> panels;
   panels.reserve(batches.size());
-  for (const ConfigurationCurves& curves : batches) panels.push_back(PanelOf(curves));
+  for (const ConfigurationCurves& curves : batches) {
+    panels.push_back(PanelOf(curves));
+    panels.back().y_from_0 = from_0;
+  }
   const Configuration& first = batches.front().configuration;
   return RenderSvg(absl::StrFormat("%s, %d x %d pixels", first.network, first.image, first.image),
                    panels);

@@ -13,8 +13,9 @@ namespace stowage {
 // curve that has few, the budget grid (curve_gains.h) of one that has many.
 std::string CurvesAsCsv(const std::vector<ConfigurationCurves>& all);
 
-// Throughput against memory, a panel per batch. All of one network and image size.
-std::string CurvesAsSvg(const std::vector<ConfigurationCurves>& batches);
+// Throughput against memory, a panel per batch, the throughput from 0 or as Panel::y_from_0 has it. All of one
+// network and image size.
+std::string CurvesAsSvg(const std::vector<ConfigurationCurves>& batches, bool from_0 = true);
 
 // The mean gains of every strategy over checkpoint_sequential by network and over all, and how many
 // configurations each is the mean of.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/segments.h"
+#include "solvers/model/field_error.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/planner.h"
 #include "tests/bench/parallel.h"
@@ -26,6 +27,24 @@ void AddCurve(const Chain& chain, const ChainSolver& solver, const SolveOptions&
   curves->curves.push_back({name, *std::move(frontier), ThreadCpu() - start});
 }
 
+// In the order of the registry.
+absl::StatusOr<std::vector<const ChainSolver*>> SolversOf(
+    const std::vector<std::string>& strategies) {
+  std::vector<const ChainSolver*> solvers;
+  for (const ChainSolver* solver : AllSolvers()) {
+    const auto& name = solver->info().name;
+    const bool asked = std::find(strategies.begin(), strategies.end(), name) != strategies.end();
+    if (asked || strategies.empty()) solvers.push_back(solver);
+  }
+  for (const std::string& name : strategies) {
+    const auto has = [&name](const ChainSolver* solver) { return solver->info().name == name; };
+    if (std::none_of(solvers.begin(), solvers.end(), has)) {
+      return FieldError("strategies", name, "must be the name of a chain solver");
+    }
+  }
+  return solvers;
+}
+
 // The counts that Beaumont et al. 2019 draw their ten from.
 absl::StatusOr<std::vector<SequentialRun>> SequentialRuns(const Chain& chain) {
   const int most = std::min(chain.length(), static_cast<int>(2 * std::sqrt(chain.length())));
@@ -42,7 +61,10 @@ absl::StatusOr<std::vector<SequentialRun>> SequentialRuns(const Chain& chain) {
 
 absl::StatusOr<ConfigurationCurves> ComputeCurves(const Configuration& configuration,
                                                   const DeviceModel& device,
+                                                  const std::vector<std::string>& strategies,
                                                   const SolveOptions& options) {
+  const auto solvers = SolversOf(strategies);
+  if (!solvers.ok()) return solvers.status();
   NetworkOptions network_options;
   network_options.name = configuration.network;
   network_options.image = configuration.image;
@@ -63,16 +85,17 @@ absl::StatusOr<ConfigurationCurves> ComputeCurves(const Configuration& configura
   curves.ideal = chain->ideal_time();
   curves.store_all_peak = *store_all;
   curves.runs = *std::move(runs);
-  for (const ChainSolver* solver : AllSolvers()) AddCurve(*chain, *solver, options, &curves);
+  for (const ChainSolver* solver : *solvers) AddCurve(*chain, *solver, options, &curves);
   return curves;
 }
 
 absl::StatusOr<std::vector<ConfigurationCurves>> ComputeAllCurves(
     const std::vector<Configuration>& configurations, const DeviceModel& device,
-    const SolveOptions& options, int threads, void (*done)(const ConfigurationCurves&)) {
+    const std::vector<std::string>& strategies, const SolveOptions& options, int threads,
+    void (*done)(const ConfigurationCurves&)) {
   return MakeAll<ConfigurationCurves>(
       configurations.size(), threads,
-      [&](size_t i) { return ComputeCurves(configurations[i], device, options); },
+      [&](size_t i) { return ComputeCurves(configurations[i], device, strategies, options); },
       [&](const ConfigurationCurves& curves) {
         if (done != nullptr) done(curves);
       });

@@ -45,16 +45,19 @@ struct ConfigurationCurves {
   std::vector<std::string> failures;  // "strategy: why", for those without a curve
 };
 
-// INVALID_ARGUMENT if the network cannot be made so.
+// Of the strategies named, or of all if none is. INVALID_ARGUMENT if the network cannot be made so, or for a
+// name that no chain solver has.
 absl::StatusOr<ConfigurationCurves> ComputeCurves(const Configuration& configuration,
                                                   const DeviceModel& device,
+                                                  const std::vector<std::string>& strategies = {},
                                                   const SolveOptions& options = {});
 
 // Of all configurations, on `threads` threads, in the order given; the first error ends it.
 // `done`, if not null, is told each configuration when it is finished, one at a time.
 absl::StatusOr<std::vector<ConfigurationCurves>> ComputeAllCurves(
     const std::vector<Configuration>& configurations, const DeviceModel& device,
-    const SolveOptions& options, int threads, void (*done)(const ConfigurationCurves&));
+    const std::vector<std::string>& strategies, const SolveOptions& options, int threads,
+    void (*done)(const ConfigurationCurves&));
 
 // The curve of a strategy, or null.
 const Frontier* CurveOf(const ConfigurationCurves& curves, const std::string& strategy);

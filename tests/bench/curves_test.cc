@@ -34,6 +34,17 @@ TEST(SvgTest, DrawsStepsTicksAndLegend) {
   EXPECT_THAT(svg, HasSubstr("M436.5 217.5l7.0 7.0m0 -7.0l-7.0 7.0"));
 }
 
+TEST(SvgTest, BeginsBelowTheLowestPointWhereTold) {
+  Panel panel{"", "", "", {{"up", {{1, 240}, {2, 350}}}}};
+  panel.y_from_0 = false;
+  const std::string svg = RenderSvg("", {panel});
+  EXPECT_THAT(svg, HasSubstr(">240<"));
+  EXPECT_THAT(svg, testing::Not(HasSubstr(">220<")));
+  // All equal: an axis of some length all the same.
+  panel.series = {{"flat", {{1, 5}, {2, 5}}}};
+  EXPECT_THAT(RenderSvg("", {panel}), testing::Not(HasSubstr("nan")));
+}
+
 TEST(CurvesTest, TheOptimumEndsAtTheIdeal) {
   const ConfigurationCurves curves = SmallCurves();
   EXPECT_TRUE(curves.failures.empty());
@@ -43,6 +54,19 @@ TEST(CurvesTest, TheOptimumEndsAtTheIdeal) {
   EXPECT_EQ(optimal->points().back().makespan, curves.ideal);
   EXPECT_LE(optimal->points().back().peak, curves.store_all_peak);
   EXPECT_EQ(CurveOf(curves, "no such strategy"), nullptr);
+}
+
+TEST(CurvesTest, DrawsTheStrategiesThatAreNamed) {
+  const auto curves =
+      ComputeCurves({"resnet18", 64, 2}, ModelledV100(), {"revolve", "store_all"}).value();
+  ASSERT_EQ(curves.curves.size(), 2u);
+  EXPECT_EQ(curves.curves[0].strategy, "store_all");
+  const std::string svg = CurvesAsSvg({curves});
+  EXPECT_THAT(svg, HasSubstr(">revolve<"));
+  EXPECT_THAT(svg, testing::Not(HasSubstr(">joint<")));
+  const auto unknown = ComputeCurves({"resnet18", 64, 2}, ModelledV100(), {"revolve", "magic"});
+  EXPECT_EQ(unknown.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("magic"));
 }
 
 TEST(CurvesTest, TheFrontierOfPeriodicSchedulesIsTheBestOfTheRuns) {
@@ -82,14 +106,14 @@ TEST(CurvesTest, CsvSaysWhatItIs) {
 TEST(CurvesTest, ResultsDoNotDependOnThreads) {
   const std::vector<Configuration> configurations = {
       {"resnet18", 64, 1}, {"vgg11", 64, 1}, {"resnet34", 64, 1}};
-  const auto one = ComputeAllCurves(configurations, ModelledV100(), {}, 1, nullptr).value();
-  const auto two = ComputeAllCurves(configurations, ModelledV100(), {}, 2, nullptr).value();
+  const auto one = ComputeAllCurves(configurations, ModelledV100(), {}, {}, 1, nullptr).value();
+  const auto two = ComputeAllCurves(configurations, ModelledV100(), {}, {}, 2, nullptr).value();
   EXPECT_EQ(CurvesAsCsv(one), CurvesAsCsv(two));
   EXPECT_EQ(GainSummary(one, ModelledV100()), GainSummary(two, ModelledV100()));
 }
 
 TEST(CurvesTest, AnUnknownNetworkIsAnError) {
-  EXPECT_EQ(ComputeAllCurves({{"none", 64, 1}}, ModelledV100(), {}, 2, nullptr).status().code(),
+  EXPECT_EQ(ComputeAllCurves({{"none", 64, 1}}, ModelledV100(), {}, {}, 2, nullptr).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

@@ -1,7 +1,9 @@
 #include "tests/bench/svg_plot.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -87,6 +89,16 @@ std::vector<Style> StylesOf(const std::vector<Panel>& panels) {
   return styles;
 }
 
+// At the distances of axes that long, from below `low` to above `high`.
+std::vector<double> TicksBetween(double low, double high) {
+  const std::vector<double> from_0 = Ticks(std::max(high - low, 0.01 * high), 6);
+  const double distance = from_0[1] - from_0[0];
+  std::vector<double> ticks = {std::floor(low / distance) * distance};
+  do ticks.push_back(ticks.back() + distance);
+  while (ticks.back() < high);
+  return ticks;
+}
+
 class PanelWriter {
  public:
   PanelWriter(const Panel& panel, const std::vector<Style>& styles, double left, double top)
@@ -94,11 +106,13 @@ class PanelWriter {
 
   std::string Write() {
     PlotPoint largest;
+    double lowest = std::numeric_limits<double>::infinity();
     for (const Series& series : panel_.series) {
       for (const std::vector<PlotPoint>* points : {&series.steps, &series.crosses, &series.line}) {
         for (const PlotPoint& point : *points) {
           if (IsAbove(point)) continue;
           largest = {std::max(largest.x, point.x), std::max(largest.y, point.y)};
+          lowest = std::min(lowest, point.y);
         }
       }
     }
@@ -106,10 +120,10 @@ class PanelWriter {
                            "text-anchor=\"middle\" font-weight=\"bold\"");
     if (largest.x <= 0 || largest.y <= 0) return svg;
     x_ticks_ = Ticks(largest.x, 6);
-    y_ticks_ = Ticks(largest.y, 6);
+    y_ticks_ = panel_.y_from_0 ? Ticks(largest.y, 6) : TicksBetween(lowest, largest.y);
     svg += Axes();
-    for (const Series& series : panel_.series) {
-      svg += Steps(series) + Line(series) + Crosses(series);
+    for (auto series = panel_.series.rbegin(); series != panel_.series.rend(); ++series) {
+      svg += Steps(*series) + Line(*series) + Crosses(*series);
     }
     return svg;
   }
@@ -119,25 +133,26 @@ class PanelWriter {
     return left_ + kLeft + x / x_ticks_.back() * (kPanelWidth - kLeft - kRight);
   }
   double Y(double y) const {
-    return top_ + kPanelHeight - kBottom - y / y_ticks_.back() * (kPanelHeight - kTop - kBottom);
+    const double share = (y - y_ticks_.front()) / (y_ticks_.back() - y_ticks_.front());
+    return top_ + kPanelHeight - kBottom - share * (kPanelHeight - kTop - kBottom);
   }
 
   std::string Axes() const {
     std::string svg;
     for (const double tick : x_ticks_) {
-      svg += Stroke(X(tick), Y(0), X(tick), Y(y_ticks_.back()), "#e4e4e4");
-      svg += Text(X(tick), Y(0) + 16, absl::StrCat(tick), "text-anchor=\"middle\"");
+      svg += Stroke(X(tick), Y(y_ticks_.front()), X(tick), Y(y_ticks_.back()), "#e4e4e4");
+      svg += Text(X(tick), Y(y_ticks_.front()) + 16, absl::StrCat(tick), "text-anchor=\"middle\"");
     }
     for (const double tick : y_ticks_) {
       svg += Stroke(X(0), Y(tick), X(x_ticks_.back()), Y(tick), "#e4e4e4");
       svg += Text(X(0) - 6, Y(tick) + 4, absl::StrCat(tick), "text-anchor=\"end\"");
     }
-    svg += Stroke(X(0), Y(0), X(x_ticks_.back()), Y(0), "#000000");
-    svg += Stroke(X(0), Y(0), X(0), Y(y_ticks_.back()), "#000000");
-    svg +=
-        Text((X(0) + X(x_ticks_.back())) / 2, Y(0) + 38, panel_.x_label, "text-anchor=\"middle\"");
+    svg += Stroke(X(0), Y(y_ticks_.front()), X(x_ticks_.back()), Y(y_ticks_.front()), "#000000");
+    svg += Stroke(X(0), Y(y_ticks_.front()), X(0), Y(y_ticks_.back()), "#000000");
+    svg += Text((X(0) + X(x_ticks_.back())) / 2, Y(y_ticks_.front()) + 38, panel_.x_label,
+                "text-anchor=\"middle\"");
     const double x = left_ + 16;
-    const double y = (Y(0) + Y(y_ticks_.back())) / 2;
+    const double y = (Y(y_ticks_.front()) + Y(y_ticks_.back())) / 2;
     svg +=
         Text(x, y, panel_.y_label,
              absl::StrFormat("text-anchor=\"middle\" transform=\"rotate(-90 %.1f %.1f)\"", x, y));

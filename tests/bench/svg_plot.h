@@ -26,10 +26,12 @@ struct Panel {
   std::string x_label;
   std::string y_label;
   std::vector<Series> series;
-  double top = 0;  // points above it are left out; 0: no limit
+  double top = 0;        // points above it are left out; 0: no limit
+  bool y_from_0 = true;  // else from a little below the lowest point: to tell curves apart
 };
 
-// Two panels side by side per row, both axes from 0. Panels without points are left empty.
+// Two panels side by side per row, the x axis from 0, the first of the series on top. Panels without points are
+// left empty.
 std::string RenderSvg(const std::string& title, const std::vector<Panel>& panels);
 
 }  // namespace stowage
