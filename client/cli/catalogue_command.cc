@@ -13,6 +13,7 @@
 #include "client/cli/delivery.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/files.h"
+#include "client/cli/modelled_network.h"
 #include "client/cli/network_flags.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/profile_file.h"
@@ -30,15 +31,15 @@ namespace {
 
 absl::StatusOr<std::vector<NetworkCatalogue>> Networks() {
   if (CatalogueFolder().empty()) {
-    return FieldError("--catalogue", "\"\"",
-                      "must name a folder: none is installed beside the command");
+    return FieldError("--catalogue", absl::StrCat("\"", absl::GetFlag(FLAGS_catalogue), "\""),
+                      "must name a folder: none is installed beside the command (the sources have "
+                      "solvers/catalogue/data)");
   }
   return CatalogueFromFlag();
 }
 
 int List() {
-  const absl::StatusOr<Format> format =
-      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const absl::StatusOr<std::vector<NetworkCatalogue>> networks = Networks();
   if (!networks.ok()) return Fail(networks.status());
@@ -78,8 +79,7 @@ absl::StatusOr<Entry> EntryFromFlags() {
 }
 
 int Show() {
-  const absl::StatusOr<Format> format =
-      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const absl::StatusOr<Entry> entry = EntryFromFlags();
   if (!entry.ok()) return Fail(entry.status());
@@ -102,15 +102,13 @@ int Export() {
   const Profile profile = ModelledProfile(entry->chain, kind->model);
   const std::string text = absl::GetFlag(FLAGS_budget);
   if (text.empty()) return Write(ToJson(ToProto(profile)));
-  const absl::StatusOr<Budget> budget = ParseBudget(text);
+  const absl::StatusOr<Budget> budget = BudgetFromFlag();
   if (!budget.ok()) return Fail(budget.status());
   const absl::StatusOr<Bytes> bytes = ResolveBudget(profile, *budget, PlanOptions());
   if (!bytes.ok()) return Fail(bytes.status());
-  absl::StatusOr<Plan> plan = entry->frontier.PlanAt(*bytes);
+  const absl::StatusOr<Plan> plan =
+      RefereedPlanAt(entry->network, entry->frontier, entry->chain, *bytes);
   if (!plan.ok()) return Fail(plan.status());
-  plan->provenance.solver_version = entry->network.solver_version;
-  const absl::Status accepted = Referee(entry->chain, &*plan);
-  if (!accepted.ok()) return Fail(accepted);
   const int written = Write(ToJson(ToProto(*plan)));
   return written == kExitOk ? ExitCodeOf(plan->status) : written;
 }

@@ -26,6 +26,15 @@ absl::StatusOr<ModelBytes> ModelledNetwork::ModelSize() const {
   return BytesOfModel(*network);
 }
 
+absl::StatusOr<Plan> RefereedPlanAt(const NetworkCatalogue& network, const Frontier& frontier,
+                                    const Chain& chain, Bytes budget) {
+  absl::StatusOr<Plan> plan = frontier.PlanAt(budget);
+  const absl::Status status = plan.ok() ? Referee(chain, &*plan) : plan.status();
+  if (!status.ok()) return status;
+  plan->provenance.solver_version = network.solver_version;
+  return plan;
+}
+
 absl::StatusOr<std::optional<Plan>> PlanFromCatalogue(const std::vector<NetworkCatalogue>& networks,
                                                       const std::string& device,
                                                       const Profile& profile, Bytes budget) {
@@ -43,10 +52,8 @@ absl::StatusOr<std::optional<Plan>> PlanFromCatalogue(const std::vector<NetworkC
     const absl::StatusOr<Frontier> frontier = RefereedFrontier(network, *one, *chain);
     if (!frontier.ok()) return frontier.status();
     if (frontier->At(budget) == nullptr) return std::optional<Plan>();
-    absl::StatusOr<Plan> plan = frontier->PlanAt(budget);
-    absl::Status status = plan.ok() ? Referee(*chain, &*plan) : plan.status();
-    if (!status.ok()) return status;
-    plan->provenance.solver_version = network.solver_version;
+    absl::StatusOr<Plan> plan = RefereedPlanAt(network, *frontier, *chain, budget);
+    if (!plan.ok()) return plan.status();
     return std::optional<Plan>(*std::move(plan));
   }
   return std::optional<Plan>();

@@ -14,6 +14,7 @@
 #include "solvers/model/device_budget.h"
 #include "solvers/networks/device_kinds.h"
 #include "solvers/networks/networks.h"
+#include "solvers/plan/frontier.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
@@ -37,6 +38,11 @@ class ModelledNetwork final : public BatchSource {
   NetworkOptions network_;
   DeviceKind kind_;
 };
+
+// The plan that a frontier of a network's catalogue has for a budget, refereed. Errors: those of PlanAt and of the
+// referee.
+absl::StatusOr<Plan> RefereedPlanAt(const NetworkCatalogue& network, const Frontier& frontier,
+                                    const Chain& chain, Bytes budget);
 
 // The plan of a catalogue for a profile of the same structure on that kind of device (FrontiersFor), refereed;
 // nothing where the catalogue has none, or none that fits, or the kind is "". Errors: those of FrontiersFor.

@@ -226,7 +226,10 @@ TEST(Catalogue, ListsAndShowsWhatIsInIt) {
   const Result none = Stowage(std::string("catalogue show resnet50 --batch=63") + kCatalogue, true);
   EXPECT_EQ(none.code, kExitFailure);
   EXPECT_THAT(none.out, HasSubstr("`stowage catalogue ls` lists what it has"));
-  EXPECT_EQ(Stowage("catalogue ls --catalogue=none").code, kExitUsage);
+  const Result nowhere = Stowage("catalogue ls --catalogue=none", true);
+  EXPECT_EQ(nowhere.code, kExitUsage);
+  EXPECT_THAT(nowhere.out, HasSubstr("--catalogue = \"none\": must name a folder"));
+  EXPECT_THAT(nowhere.out, HasSubstr("the sources have solvers/catalogue/data"));
 }
 
 TEST(Catalogue, ExportsAPlanThatTheRefereeAccepts) {
