@@ -183,6 +183,28 @@ TEST(CliHelp, OtherShellsTakeTheirScripts) {
   EXPECT_THAT(other.out, HasSubstr("must be bash or zsh or fish"));
 }
 
+// "fit --batch=0": of every command, each flag with the default that it has there.
+std::vector<std::string> DefaultsInHelp() {
+  std::vector<std::string> defaults;
+  for (const std::string& command : AllCommands()) {
+    for (const std::string& line : Lines(HelpOf(command))) {
+      if (absl::StartsWith(line, "  --")) defaults.push_back(command + " " + line.substr(2));
+    }
+  }
+  return defaults;
+}
+
+std::vector<std::string> DefaultsInManual(const std::string& page) {
+  std::vector<std::string> defaults;
+  std::string command;
+  for (const std::string& roff : Lines(page)) {
+    const std::string line = absl::StrReplaceAll(roff, {{"\\-", "-"}, {"\\fR", ""}, {"\\e", "\\"}});
+    if (absl::StartsWith(line, ".SS stowage ")) command = line.substr(12);
+    if (absl::StartsWith(line, ".B --")) defaults.push_back(command + " " + line.substr(3));
+  }
+  return defaults;
+}
+
 TEST(CliHelp, TheManualHasEveryCommandAndIsValidRoff) {
   const TemporaryFolder folder;
   const Result page = Shell("stowage help --man > stowage.1 && cat stowage.1", folder.path());
@@ -191,6 +213,7 @@ TEST(CliHelp, TheManualHasEveryCommandAndIsValidRoff) {
     EXPECT_THAT(page.out, HasSubstr(".SS stowage " + absl::StrReplaceAll(command, {{"-", "\\-"}})));
   }
   EXPECT_THAT(page.out, HasSubstr(".SH EXIT STATUS"));
+  EXPECT_EQ(DefaultsInManual(page.out), DefaultsInHelp());
   const Result checked =
       Shell("if command -v groff >/dev/null; then groff -ww -man -Tascii stowage.1 >/dev/null; fi",
             folder.path());
