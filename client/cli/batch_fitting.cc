@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "client/cli/cells.h"
 #include "solvers/plan/problem_referee.h"
 
 namespace stowage {
@@ -108,8 +109,7 @@ class Fitter final : public BatchSource {
 }  // namespace
 
 double FittedBatch::overhead() const {
-  if (makespan == Nanos(0) || plain_makespan == Nanos(0)) return 0;
-  return static_cast<double>(makespan.value()) / static_cast<double>(plain_makespan.value()) - 1;
+  return makespan == Nanos(0) ? 0 : Overhead(makespan, plain_makespan);
 }
 
 absl::StatusOr<BatchFitting> FitBatches(const BatchSource& source, Bytes budget, int64_t max_batch,

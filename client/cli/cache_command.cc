@@ -31,7 +31,7 @@ ABSL_FLAG(std::string, name, "", "only networks whose names contain this");
 namespace stowage {
 namespace {
 
-// What every action begins with. `said` is what is wrong where there is no server.
+// What every action begins with.
 struct Session {
   std::unique_ptr<PlanConnection> connection;
   CallOptions call;
@@ -66,8 +66,7 @@ int FailAs(const absl::Status& status, Session* session) { return Fail(WithRole(
 std::string Short(const PlanKey& key) { return key.digest.ToHex().substr(0, kShownDigits); }
 
 int List() {
-  const absl::StatusOr<Format> format =
-      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   absl::StatusOr<Session> session = Open();
   if (!session.ok()) return Fail(session.status());
@@ -117,15 +116,14 @@ int GetOne(const PlanKey& key, const Budget& budget, Format format, Session* ses
 int Get() {
   const std::string text = absl::GetFlag(FLAGS_budget);
   const absl::StatusOr<Format> format =
-      text.empty() ? FormatFromFlag({Format::kText, Format::kJson, Format::kCsv})
-                   : FormatFromFlag({Format::kText, Format::kJson});
+      text.empty() ? FormatFromFlag() : FormatFromFlag({Format::kText, Format::kJson});
   if (!format.ok()) return Fail(format.status());
   absl::StatusOr<Session> session = Open();
   if (!session.ok()) return Fail(session.status());
   const auto key = FindKey(session->connection.get(), absl::GetFlag(FLAGS_key), session->call);
   if (!key.ok()) return FailAs(key.status(), &*session);
   if (!text.empty()) {
-    const absl::StatusOr<Budget> budget = ParseBudget(text);
+    const absl::StatusOr<Budget> budget = BudgetFromFlag();
     return budget.ok() ? GetOne(*key, *budget, *format, &*session) : Fail(budget.status());
   }
   const absl::StatusOr<std::vector<ListedPlan>> plans = RevisionsOf(*key, &*session);
@@ -138,7 +136,7 @@ int Get() {
 absl::StatusOr<Bytes> RevisionBudget() {
   const std::string text = absl::GetFlag(FLAGS_budget);
   if (text.empty()) return Bytes(0);
-  const absl::StatusOr<Budget> budget = ParseBudget(text);
+  const absl::StatusOr<Budget> budget = BudgetFromFlag();
   if (!budget.ok()) return budget.status();
   const Bytes* bytes = std::get_if<Bytes>(&*budget);
   if (bytes != nullptr) return *bytes;

@@ -60,11 +60,8 @@ Listing ListingOf(const Frontier& frontier, const Simulation& plain) {
                    {"step", "ms", "makespan_ns"},
                    {"over", "plain", "overhead"}});
   for (const Frontier::Point& point : frontier.points()) {
-    const double share =
-        static_cast<double>(point.peak.value()) / static_cast<double>(plain.peak.value());
-    const double overhead =
-        static_cast<double>(point.makespan.value()) / static_cast<double>(plain.makespan.value()) -
-        1;
+    const double share = Fraction(point.peak, plain.peak);
+    const double overhead = Overhead(point.makespan, plain.makespan);
     listing.AddRow({Listing::Number(Mebibytes(point.peak), point.peak.value()),
                     Listing::Number(absl::StrFormat("%.1f%%", 100 * share), share),
                     Listing::Number(Milliseconds(point.makespan), point.makespan.value()),

@@ -11,6 +11,7 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/help_text.h"
 #include "solvers/base/flag_parser.h"
+#include "solvers/planner.h"
 
 namespace stowage {
 namespace {
@@ -109,6 +110,10 @@ int RunCommandLine(const std::vector<Command>& commands, const Arguments& argume
     return kExitUsage;
   }
   if (AsksForHelp(arguments[0])) return Help(commands, After(arguments));
+  if (arguments[0] == "--version") {
+    std::cout << "stowage " << kSolverVersion << "\n";
+    return kExitOk;
+  }
   if (arguments[0] == "completion") return Completion(commands, After(arguments));
   const Command* command = Find(commands, arguments[0]);
   if (command == nullptr) return Unknown("command", arguments[0], "");

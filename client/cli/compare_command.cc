@@ -6,7 +6,6 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "client/cli/commands.h"
 #include "client/cli/comparison.h"
 #include "client/cli/exit_code.h"
@@ -27,10 +26,6 @@ ABSL_FLAG(std::string, plans, "",
 namespace stowage {
 namespace {
 
-std::vector<std::string> Parts(const std::string& list) {
-  return absl::StrSplit(list, ',', absl::SkipWhitespace());
-}
-
 // Exactly one of the three says what is compared.
 absl::Status CheckSources() {
   const int given = !absl::GetFlag(FLAGS_profile).empty() + !absl::GetFlag(FLAGS_profiles).empty() +
@@ -43,22 +38,20 @@ absl::Status CheckSources() {
 // --budget if it is given, all of --budgets else.
 absl::StatusOr<std::vector<Budget>> BudgetsToCompare() {
   if (absl::GetFlag(FLAGS_budget).empty()) return BudgetsFromFlag();
-  absl::StatusOr<Budget> budget = ParseBudget(absl::GetFlag(FLAGS_budget));
+  absl::StatusOr<Budget> budget = BudgetFromFlag();
   if (!budget.ok()) return budget.status();
   return std::vector<Budget>{*budget};
 }
 
 absl::StatusOr<std::vector<Compared>> ReadPlans() {
   std::vector<Compared> rows;
-  for (const std::string& path : Parts(absl::GetFlag(FLAGS_plans))) {
+  for (const std::string& path : PartsOf(absl::GetFlag(FLAGS_plans))) {
     const absl::StatusOr<std::string> json = ReadFile(path);
     if (!json.ok()) return json.status();
     const absl::StatusOr<v1::Plan> message = PlanFromJson(*json);
-    if (!message.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": ", message.status().message()));
-    }
+    if (!message.ok()) return ErrorIn(path, message.status());
     absl::StatusOr<Plan> plan = FromProto(*message);
-    if (!plan.ok()) return plan.status();
+    if (!plan.ok()) return ErrorIn(path, plan.status());
     Compared row{path, ToString(plan->budget), plan->provenance.solver, *std::move(plan), ""};
     rows.push_back(std::move(row));
   }
@@ -92,7 +85,7 @@ absl::StatusOr<Compared> PlanOne(PlanConnection* connection, const Question& que
 absl::StatusOr<std::vector<Question>> Questions() {
   const bool one = !absl::GetFlag(FLAGS_profile).empty();
   std::vector<Question> questions;
-  for (const std::string& path : Parts(absl::GetFlag(one ? FLAGS_profile : FLAGS_profiles))) {
+  for (const std::string& path : PartsOf(absl::GetFlag(one ? FLAGS_profile : FLAGS_profiles))) {
     absl::StatusOr<Profile> profile = ReadProfile(path);
     if (!profile.ok()) return profile.status();
     questions.push_back({*std::move(profile), KeyOptionsFromFlags()});
@@ -133,8 +126,7 @@ absl::StatusOr<std::vector<Compared>> PlanAll() {
 }
 
 int Run() {
-  const absl::StatusOr<Format> format =
-      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const absl::Status sources = CheckSources();
   if (!sources.ok()) return Fail(sources);

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "client/cli/cells.h"
+#include "client/cli/plan_flags.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -17,13 +17,6 @@ namespace {
 constexpr char kPlanner[] = "planner";
 
 std::string Percent(double ratio) { return absl::StrFormat("%.1f", 100 * ratio); }
-
-// makespan / that of storing everything - 1; 0 where a profile has no times.
-double Overhead(const Plan& plan) {
-  const auto store_all = static_cast<double>(plan.bounds.store_all_makespan.value());
-  if (store_all == 0) return 0;
-  return static_cast<double>(plan.prediction.makespan.value()) / store_all - 1;
-}
 
 // In the table: a plan, or why there is none.
 std::string Outcome(const Compared& row) {
@@ -46,8 +39,9 @@ std::string Proof(const Plan& plan) {
 
 std::vector<Listing::Cell> CellsOf(const Plan& plan) {
   const Simulation& p = plan.prediction;
+  const double overhead = Overhead(p.makespan, plan.bounds.store_all_makespan);
   return {Listing::Number(Milliseconds(p.makespan), p.makespan.value()),
-          Listing::Number(Percent(Overhead(plan)), Overhead(plan)),
+          Listing::Number(Percent(overhead), overhead),
           Listing::Number(Mebibytes(p.peak), p.peak.value()),
           Listing::Integer(p.recomputed_forwards),
           Listing::Number(Milliseconds(p.recompute_time), p.recompute_time.value()),
@@ -94,8 +88,7 @@ std::vector<std::string> KnownStrategies(const Problem& problem, bool copies) {
 absl::StatusOr<std::vector<std::string>> ParseStrategies(const Problem& problem,
                                                          const std::string& text) {
   std::vector<std::string> names;
-  const std::vector<std::string> parts = absl::StrSplit(text, ',', absl::SkipWhitespace());
-  for (const std::string& part : parts) {
+  for (const std::string& part : PartsOf(text)) {
     names.push_back(part == kPlanner ? "" : part);
     const absl::Status status = CheckSolverName(problem, names.back());
     if (!status.ok()) return status;

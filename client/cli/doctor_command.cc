@@ -4,9 +4,9 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/listing.h"
 #include "client/cli/plan_flags.h"
-#include "client/cli/say.h"
 #include "client/rpc/doctor.h"
 #include "client/rpc/server_flags.h"
+#include "solvers/model/field_error.h"
 
 namespace stowage {
 namespace {
@@ -33,13 +33,12 @@ Listing List(const Diagnosis& diagnosis) {
 }
 
 int Run() {
-  const absl::StatusOr<Format> format =
-      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const GrpcOptions server = ServerFromFlags();
   if (server.address.empty()) {
-    Say("nothing to look at: --server is empty, plans are made in this process");
-    return kExitUsage;
+    return Fail(FieldError("--server", "\"\"",
+                           "must name a stowaged: without one plans are made in this process"));
   }
   const Diagnosis diagnosis = Diagnose(server);
   std::cout << (*format == Format::kText ? DiagnosisText(diagnosis) : List(diagnosis).As(*format));

@@ -25,7 +25,7 @@ absl::StatusOr<std::optional<MeasuredStep>> MeasuredFromFlag() {
   if (!text.ok()) return text.status();
   absl::StatusOr<MeasuredStep> step = ParseMeasuredStep(*text);
   if (step.ok()) return *std::move(step);
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", step.status().message()));
+  return ErrorIn(path, step.status());
 }
 
 absl::StatusOr<DrawnAnswer> AskAndDraw(PlanConnection* connection, const Question& question,

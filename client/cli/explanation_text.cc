@@ -69,8 +69,7 @@ std::string CostsText(const Explanation& explanation) {
 }
 
 std::string NeighbourText(const FrontierReply::Point& point, const Plan& plan) {
-  const double share = static_cast<double>(point.budget.value()) /
-                       static_cast<double>(plan.bounds.store_all_peak.value());
+  const double share = Fraction(point.budget, plan.bounds.store_all_peak);
   std::string text =
       absl::StrCat(ToString(point.budget), absl::StrFormat(" (%.1f%%): ", 100 * share),
                    ToString(point.makespan), " a step");

@@ -34,7 +34,8 @@ FlagValues Words(std::vector<std::string> words, bool list = false) {
 }
 
 bool IsFile(const std::string& flag) {
-  for (const char* file : {"profile", "out", "catalogue", "measured", "svg", "graph_picture"}) {
+  for (const char* file :
+       {"profile", "out", "catalogue", "measured", "trace", "svg", "graph_picture"}) {
     if (flag == file) return true;
   }
   return absl::EndsWith(flag, "_file");

@@ -1,5 +1,7 @@
 #include "client/cli/help_text.h"
 
+#include <utility>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -25,9 +27,13 @@ std::string ProgramHelp(const std::vector<Command>& commands) {
       "usage: stowage COMMAND [--flag=value ...]\n\n"
       "Fits the training of deep networks into a memory budget.\n\n",
       ListOf(commands));
-  absl::StrAppendFormat(&text, "  %-12s%s\n  %-12s%s\n", "help",
-                        "help of a COMMAND; --man: all of it as a page for man", "completion",
-                        "a script that completes command lines in bash, zsh or fish");
+  const std::pair<const char*, const char*> others[] = {
+      {"help", "help of a COMMAND; --man: all of it as a page for man"},
+      {"completion", "a script that completes command lines in bash, zsh or fish"},
+      {"--version", "which version this is"}};
+  for (const auto& [name, summary] : others) {
+    absl::StrAppendFormat(&text, "  %-12s%s\n", name, summary);
+  }
   text += "\n`stowage help COMMAND` or `stowage COMMAND --help` lists the flags of a command.\n";
   text += "\nExit codes:\n";
   for (const ExitCodeMeaning& code : ExitCodeMeanings()) {

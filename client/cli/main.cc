@@ -1,8 +1,11 @@
+#include <iostream>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "client/cli/command_line.h"
 #include "client/cli/commands.h"
+#include "client/cli/exit_code.h"
 
 namespace {
 
@@ -29,5 +32,8 @@ std::vector<stowage::Command> Commands() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return stowage::RunCommandLine(Commands(), {argv + 1, argv + argc});
+  const int code = stowage::RunCommandLine(Commands(), {argv + 1, argv + argc});
+  // A full disk is not to look like an answer.
+  if (std::cout.flush()) return code;
+  return stowage::Fail(absl::UnknownError("cannot write to standard output"));
 }

@@ -46,7 +46,7 @@ std::string TextOf(const PlanReply& reply) {
 }
 
 absl::StatusOr<PlanReply> Ask(const Question& question) {
-  const absl::StatusOr<Budget> budget = ParseBudget(absl::GetFlag(FLAGS_budget));
+  const absl::StatusOr<Budget> budget = BudgetFromFlag();
   if (!budget.ok()) return budget.status();
   const auto connection = ConnectionFromFlags();
   if (!connection.ok()) return connection.status();
@@ -54,8 +54,7 @@ absl::StatusOr<PlanReply> Ask(const Question& question) {
 }
 
 int Run() {
-  const absl::StatusOr<Format> format =
-      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const absl::StatusOr<Question> question = QuestionFromFlags();
   if (!question.ok()) return Fail(question.status());

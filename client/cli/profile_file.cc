@@ -12,8 +12,10 @@ absl::StatusOr<Profile> ReadProfile(const std::string& path) {
   absl::StatusOr<std::string> json = ReadFile(path);
   if (!json.ok()) return json.status();
   absl::StatusOr<v1::Profile> message = ProfileFromJson(*json);
-  if (!message.ok()) return message.status();
-  return FromProto(*message);
+  if (!message.ok()) return ErrorIn(path, message.status());
+  absl::StatusOr<Profile> profile = FromProto(*message);
+  if (!profile.ok()) return ErrorIn(path, profile.status());
+  return profile;
 }
 
 absl::StatusOr<Profile> ProfileFromFlag() {

@@ -39,8 +39,7 @@ Listing List() {
 }
 
 int Run() {
-  const absl::StatusOr<Format> format =
-      FormatFromFlag({Format::kText, Format::kJson, Format::kCsv});
+  const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   std::cout << (*format == Format::kText ? Text() : List().As(*format));
   return kExitOk;

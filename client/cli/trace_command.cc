@@ -14,7 +14,7 @@ namespace stowage {
 namespace {
 
 absl::StatusOr<DrawnAnswer> Ask(const Question& question) {
-  const absl::StatusOr<Budget> budget = ParseBudget(absl::GetFlag(FLAGS_budget));
+  const absl::StatusOr<Budget> budget = BudgetFromFlag();
   if (!budget.ok()) return budget.status();
   absl::StatusOr<std::optional<MeasuredStep>> measured = MeasuredFromFlag();
   if (!measured.ok()) return measured.status();

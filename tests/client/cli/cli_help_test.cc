@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/cli/exit_code.h"
+#include "solvers/planner.h"
 #include "tests/client/cli/stowage_command.h"
 #include "tests/support/stowaged_process.h"
 #include "tests/support/temporary_folder.h"
@@ -88,6 +89,7 @@ TEST(CliHelp, HelpOfACommandIsWhatItsFlagPrints) {
   }
   EXPECT_EQ(Stowage("--help").out, HelpOf(""));
   EXPECT_EQ(Stowage("help dance").code, kExitUsage);
+  EXPECT_EQ(Stowage("--version").out, absl::StrCat("stowage ", kSolverVersion, "\n"));
 }
 
 // In the order of the help: what one example writes the next may read. A server listens where they say.

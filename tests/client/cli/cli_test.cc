@@ -48,7 +48,8 @@ TEST(Cli, WrongUsageSaysWhatAndExitsWithTwo) {
       {"plan --profile=/nonexistent --budget=50%", "/nonexistent"},
       {"plan --profile=/ --budget=50%", "cannot read /"},
       {"plan --budget=50% --profile=" STOWAGE_SOURCE_DIR "/README.md", "JSON"},
-      {"doctor", "--server is empty"},
+      {"plan --budget=50% --profile=" STOWAGE_SOURCE_DIR "/README.md", "/README.md: "},
+      {"doctor", "--server = \"\": must name a stowaged"},
   };
   for (const auto& [arguments, why] : cases) {
     const Result result = Stowage(arguments, true);
@@ -68,6 +69,12 @@ TEST(Cli, TheDoctorSaysWhatIsWrongAndWhatToDo) {
   EXPECT_EQ(result.code, kExitFailure);
   EXPECT_THAT(result.out, HasSubstr("there is no socket at unix:/tmp/no_stowaged_here"));
   EXPECT_THAT(result.out, HasSubstr("start stowaged"));
+}
+
+TEST(Cli, AFullDiskIsNoAnswer) {
+  const Result result = Shell("stowage solvers >/dev/full", ::testing::TempDir());
+  EXPECT_EQ(result.code, kExitFailure);
+  EXPECT_THAT(result.out, HasSubstr("cannot write to standard output"));
 }
 
 TEST(Cli, ListsTheSolvers) {
