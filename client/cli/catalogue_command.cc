@@ -21,6 +21,7 @@
 #include "solvers/catalogue/catalogue_folder.h"
 #include "solvers/catalogue/generate.h"
 #include "solvers/model/field_error.h"
+#include "solvers/networks/networks.h"
 #include "solvers/plan/problem_referee.h"
 #include "solvers/planner.h"
 
@@ -56,18 +57,24 @@ struct Entry {
   Simulation plain;
 };
 
+std::string SizeFlags(const NetworkOptions& wanted) {
+  if (IsDecoder(wanted.name)) return absl::StrCat("--length=", wanted.length);
+  return absl::StrCat("--image_size=", wanted.image, " --classes=", wanted.classes);
+}
+
 absl::StatusOr<Entry> EntryFromFlags() {
   const absl::StatusOr<std::vector<NetworkCatalogue>> networks = Networks();
   if (!networks.ok()) return networks.status();
   const NetworkOptions wanted{absl::GetFlag(FLAGS_model), absl::GetFlag(FLAGS_image_size),
-                              absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_classes)};
+                              absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_classes),
+                              absl::GetFlag(FLAGS_length)};
   const std::string device = absl::GetFlag(FLAGS_device);
   const CatalogueHit hit = FindInCatalogue(*networks, wanted, device);
   if (hit.frontier == nullptr) {
-    return absl::NotFoundError(
-        absl::StrCat("the catalogue has no ", wanted.name, " with --image_size=", wanted.image,
-                     " --batch=", wanted.batch, " --classes=", wanted.classes, " --device=", device,
-                     "; `stowage catalogue ls` lists what it has"));
+    return absl::NotFoundError(absl::StrCat("the catalogue has no ", wanted.name, " with ",
+                                            SizeFlags(wanted), " --batch=", wanted.batch,
+                                            " --device=", device,
+                                            "; `stowage catalogue ls` lists what it has"));
   }
   absl::StatusOr<Chain> chain = ChainFor(*hit.network, *hit.frontier);
   if (!chain.ok()) return chain.status();
@@ -153,12 +160,13 @@ Command Action(const char* name, const char* summary, std::vector<std::string> f
 }  // namespace
 
 Command CatalogueCommand() {
-  Command show =
-      Action("show", "the frontier of a network: every budget's step and peak",
-             {"model", "image_size", "batch", "classes", "device", "catalogue", "format"}, Show);
+  Command show = Action(
+      "show", "the frontier of a network: every budget's step and peak",
+      {"model", "image_size", "batch", "classes", "length", "device", "catalogue", "format"}, Show);
   Command written = Action(
       "export", "write the plan for a budget, or the profile that plans are for, as JSON",
-      {"model", "image_size", "batch", "classes", "device", "budget", "catalogue", "out"}, Export);
+      {"model", "image_size", "batch", "classes", "length", "device", "budget", "catalogue", "out"},
+      Export);
   for (Command* command : {&show, &written}) {
     command->operands = {"model"};
     command->defaults = {{"batch", "32"}};

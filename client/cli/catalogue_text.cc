@@ -13,7 +13,7 @@
 namespace stowage {
 namespace {
 
-// What a network has at one image size.
+// What a network has at one size of its images or sequences.
 struct Sizes {
   std::set<int64_t> batches;
   std::vector<std::string> devices;  // in the order of the file
@@ -21,6 +21,10 @@ struct Sizes {
   int64_t frontiers = 0;
   int64_t points = 0;
 };
+
+Listing::Cell SizeCell(int64_t size) {
+  return size > 0 ? Listing::Integer(size) : Listing::Nothing();
+}
 
 void Count(const CatalogueFrontier& frontier, Sizes* sizes) {
   sizes->batches.insert(frontier.batch);
@@ -34,6 +38,7 @@ void Count(const CatalogueFrontier& frontier, Sizes* sizes) {
 Listing ListingOf(const std::vector<NetworkCatalogue>& networks) {
   Listing listing({{"network", "", "network"},
                    {"image", "size", "image"},
+                   {"length", "tokens", "length"},
                    {"batches", "", "batches"},
                    {"devices", "(modelled)", "devices"},
                    {"frontiers", "", "frontiers"},
@@ -41,10 +46,12 @@ Listing ListingOf(const std::vector<NetworkCatalogue>& networks) {
                    {"solver", "version", "solver_version"},
                    {"", "", "generator"}});
   for (const NetworkCatalogue& network : networks) {
-    std::map<int64_t, Sizes> by_image;
-    for (const CatalogueFrontier& one : network.frontiers) Count(one, &by_image[one.image]);
-    for (const auto& [image, sizes] : by_image) {
-      listing.AddRow({Listing::Text(network.network), Listing::Integer(image),
+    std::map<std::pair<int64_t, int64_t>, Sizes> by_size;
+    for (const CatalogueFrontier& one : network.frontiers) {
+      Count(one, &by_size[{one.image, one.length}]);
+    }
+    for (const auto& [size, sizes] : by_size) {
+      listing.AddRow({Listing::Text(network.network), SizeCell(size.first), SizeCell(size.second),
                       Listing::Text(absl::StrJoin(sizes.batches, " ")),
                       Listing::Text(absl::StrJoin(sizes.devices, " ")),
                       Listing::Integer(sizes.frontiers), Listing::Integer(sizes.points),
@@ -72,8 +79,7 @@ Listing ListingOf(const Frontier& frontier, const Simulation& plain) {
 
 std::string ProvenanceText(const NetworkCatalogue& network, const CatalogueFrontier& frontier) {
   return absl::StrCat(
-      network.network, ", image size ", frontier.image, ", batch ", frontier.batch, ", ",
-      frontier.classes, " classes, on ", frontier.device,
+      network.network, ", ", SizeText(frontier), ", on ", frontier.device,
       ": costs modelled (roofline), nothing was measured\nsolved by ", frontier.info.solver, " ",
       network.solver_version, ", generator ", network.generator, "; ", frontier.info.schedule_class,
       "; nothing of these fits below ", frontier.info.least_budget.value(), " bytes\n");

@@ -23,6 +23,7 @@
 #include "client/cli/ticking_line.h"
 #include "solvers/batch/batch_model.h"
 #include "solvers/model/field_error.h"
+#include "solvers/networks/networks.h"
 #include "solvers/planner.h"
 
 ABSL_FLAG(std::string, batches, "",
@@ -68,9 +69,14 @@ absl::StatusOr<OptimizerKind> ParseOptimizer(const std::string& text) {
   return FieldError("--optimizer", text, "must be none, sgd, momentum or adam");
 }
 
+std::string SampleText(const NetworkOptions& network) {
+  if (IsDecoder(network.name)) return absl::StrCat("sequences of ", network.length, " tokens");
+  return absl::StrCat(network.image, "x", network.image, ", ", network.classes, " classes");
+}
+
 absl::StatusOr<Subject> SubjectFromModel() {
   const NetworkOptions network{absl::GetFlag(FLAGS_model), absl::GetFlag(FLAGS_image_size), 1,
-                               absl::GetFlag(FLAGS_classes)};
+                               absl::GetFlag(FLAGS_classes), absl::GetFlag(FLAGS_length)};
   const absl::StatusOr<DeviceKind> kind = FindDeviceKind(absl::GetFlag(FLAGS_device));
   if (!kind.ok()) return kind.status();
   auto modelled = std::make_unique<ModelledNetwork>(network, *kind);
@@ -80,10 +86,10 @@ absl::StatusOr<Subject> SubjectFromModel() {
   subject.source = std::move(modelled);
   subject.model = *bytes;
   subject.memory = kind->model.memory;
-  subject.title = {network.name,
-                   absl::StrCat(network.image, "x", network.image, ", ", network.classes,
-                                " classes, on ", kind->name, " (", kind->description, ")"),
-                   kind->name, /*modelled=*/true};
+  subject.title = {
+      network.name,
+      absl::StrCat(SampleText(network), ", on ", kind->name, " (", kind->description, ")"),
+      kind->name, /*modelled=*/true};
   return subject;
 }
 
@@ -207,12 +213,13 @@ int Run() {
 Command FitCommand() {
   Command command{"fit",
                   "which batches fit a device, plain and by plans, and which is fastest",
-                  {"model", "image_size", "classes", "device", "profiles", "batches", "memory",
-                   "parameters", "optimizer", "reserved", "batch", "max_batch", "solver", "slots",
-                   "offload", "catalogue", "timeout", "format"},
+                  {"model", "image_size", "classes", "length", "device", "profiles", "batches",
+                   "memory", "parameters", "optimizer", "reserved", "batch", "max_batch", "solver",
+                   "slots", "offload", "catalogue", "timeout", "format"},
                   Run,
                   {"fit --model=resnet50 --device=v100",
-                   "fit --model=vgg16 --device=t4 --optimizer=adam --batch=64"}};
+                   "fit --model=vgg16 --device=t4 --optimizer=adam --batch=64",
+                   "fit --model=gpt2 --length=512 --device=v100 --optimizer=adam"}};
   command.defaults = {{"batch", "0"}, {"slots", "500"}, {"timeout", "10m"}};
   return command;
 }

@@ -19,7 +19,9 @@ std::vector<std::string> SolverNames() {
 
 std::vector<std::string> NetworkNames() {
   std::vector<std::string> names;
-  for (const NetworkInfo& info : AllNetworks()) names.push_back(info.name);
+  for (const auto* list : {&AllNetworks(), &AllDecoders()}) {
+    for (const NetworkInfo& info : *list) names.push_back(info.name);
+  }
   return names;
 }
 

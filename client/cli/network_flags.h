@@ -11,6 +11,7 @@ ABSL_DECLARE_FLAG(std::string, model);
 ABSL_DECLARE_FLAG(int64_t, batch);
 ABSL_DECLARE_FLAG(int64_t, image_size);
 ABSL_DECLARE_FLAG(int64_t, classes);
+ABSL_DECLARE_FLAG(int64_t, length);
 ABSL_DECLARE_FLAG(bool, graph);
 
 #endif  // STOWAGE_CLIENT_CLI_NETWORK_FLAGS_H_

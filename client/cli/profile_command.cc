@@ -48,8 +48,8 @@ int Run() {
 Command ProfileCommand() {
   return {"profile",
           kProfileSummary,
-          {"model", "graph", "batch", "image_size", "classes", "seed", "threads", "repeats",
-           "calibrate", "out"},
+          {"model", "graph", "batch", "image_size", "classes", "length", "seed", "threads",
+           "repeats", "calibrate", "out"},
           Run,
           {"profile --model=resnet18 --image_size=64 --out=p.json",
            "profile --model=resnet18 --image_size=64 --graph > graph.json"}};

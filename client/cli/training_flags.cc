@@ -16,7 +16,7 @@
 #include "client/torch/tracking_allocator.h"
 #include "solvers/model/field_error.h"
 
-ABSL_FLAG(uint64_t, seed, 0, "seed of parameters and images");
+ABSL_FLAG(uint64_t, seed, 0, "seed of parameters and samples");
 ABSL_FLAG(int, threads, 0, "threads of LibTorch; 0 leaves it to LibTorch");
 ABSL_FLAG(int, repeats, 5, "passes that the times of a profile are the medians of");
 ABSL_FLAG(bool, calibrate, true,
@@ -44,12 +44,21 @@ absl::Status Prepare() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Sample> SampleFromFlags() {
+  const int64_t length = absl::GetFlag(FLAGS_length);
+  const absl::StatusOr<DecoderOptions> decoder = NamedDecoder({absl::GetFlag(FLAGS_model)});
+  if (decoder.ok()) {
+    return MakeTokenSample(absl::GetFlag(FLAGS_batch), length, decoder->vocabulary,
+                           absl::GetFlag(FLAGS_seed));
+  }
+  return MakeImageSample(absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_image_size),
+                         absl::GetFlag(FLAGS_classes), absl::GetFlag(FLAGS_seed));
+}
+
 template <class Model>
 absl::StatusOr<Workload> WithSample(absl::StatusOr<Model> model) {
   if (!model.ok()) return model.status();
-  absl::StatusOr<Sample> sample =
-      MakeImageSample(absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_image_size),
-                      absl::GetFlag(FLAGS_classes), absl::GetFlag(FLAGS_seed));
+  absl::StatusOr<Sample> sample = SampleFromFlags();
   if (!sample.ok()) return sample.status();
   return Workload{*std::move(model), *std::move(sample)};
 }
@@ -61,7 +70,7 @@ absl::StatusOr<Workload> WorkloadFromFlags() {
   if (!status.ok()) return status;
   const std::string name = absl::GetFlag(FLAGS_model);
   const ModelOptions options = {absl::GetFlag(FLAGS_classes), absl::GetFlag(FLAGS_seed),
-                                absl::GetFlag(FLAGS_image_size)};
+                                absl::GetFlag(FLAGS_image_size), absl::GetFlag(FLAGS_length)};
   return absl::GetFlag(FLAGS_graph) ? WithSample(MakeGraphModel(name, options))
                                     : WithSample(MakeModel(name, options));
 }

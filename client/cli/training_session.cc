@@ -120,9 +120,9 @@ class Session {
 }  // namespace
 
 std::vector<std::string> TrainingFlags() {
-  return WithServerFlags({"model", "graph", "batch", "image_size", "classes", "seed", "threads",
-                          "repeats", "profile", "steps", "budgets", "solver", "slots", "link",
-                          "timeout", "format", "arena", "trace"});
+  return WithServerFlags({"model", "graph", "batch", "image_size", "classes", "length", "seed",
+                          "threads", "repeats", "profile", "steps", "budgets", "solver", "slots",
+                          "link", "timeout", "format", "arena", "trace"});
 }
 
 absl::StatusOr<VerificationReport> TrainAsFlagsSay(const TrainingChecks& checks) {

@@ -38,6 +38,7 @@ absl::StatusOr<Network> NetworkFor(const std::string& name, const ModelOptions& 
   network.name = name;
   network.image = options.image;
   network.classes = options.classes;
+  network.length = options.length;
   return MakeNetwork(network);
 }
 

@@ -17,11 +17,12 @@ namespace stowage {
 
 struct ModelOptions {
   int64_t classes = 1000;
-  uint64_t seed = 0;    // of the parameters: equal seeds, equal models
-  int64_t image = 224;  // pixels on a side
+  uint64_t seed = 0;      // of the parameters: equal seeds, equal models
+  int64_t image = 224;    // pixels on a side
+  int64_t length = 1024;  // tokens of a sequence, of decoders
 };
 
-// Those of AllNetworks() in solvers/networks.
+// Those of AllNetworks() in solvers/networks; MakeModel takes those of AllDecoders(), too.
 const std::vector<std::string>& ModelNames();
 
 // In training mode, with cross-entropy as its loss. LibTorch's random state is left as it was.

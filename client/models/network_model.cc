@@ -10,6 +10,10 @@
 namespace stowage {
 namespace {
 
+bool IsTied(const Network& network, const NetworkModelOptions& options) {
+  return options.tied_embedding || network.tied_embedding;
+}
+
 // The state of every op of a network, by op.
 std::vector<OpState> MakeStates(const Network& network, bool tied_embedding) {
   std::vector<OpState> states;
@@ -98,7 +102,7 @@ at::Tensor CrossEntropy(const at::Tensor& output, const at::Tensor& target) {
 }  // namespace
 
 ChainModel ChainModelOf(const Network& network, const NetworkModelOptions& options) {
-  const std::vector<OpState> states = MakeStates(network, options.tied_embedding);
+  const std::vector<OpState> states = MakeStates(network, IsTied(network, options));
   ChainModel model(network.name);
   for (size_t i = 0; i + 1 < network.stages.size(); ++i) {
     const auto ops =
@@ -116,7 +120,7 @@ ChainModel ChainModelOf(const Network& network, const NetworkModelOptions& optio
 }
 
 GraphModel GraphModelOf(const Network& network, const NetworkModelOptions& options) {
-  const std::vector<OpState> states = MakeStates(network, options.tied_embedding);
+  const std::vector<OpState> states = MakeStates(network, IsTied(network, options));
   const std::vector<std::string> names = OpNames(network);
   GraphModel model(network.name);
   model.AddInput(names[0]);

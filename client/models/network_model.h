@@ -19,7 +19,7 @@ using OpFunction = std::function<at::Tensor(const NetworkOp& op, const OpState& 
 
 struct NetworkModelOptions {
   // The linear layer over the vocabulary shares its weight with the embedding, where there are both
-  // and their shapes agree.
+  // and their shapes agree; as it does in any case where the network says so.
   bool tied_embedding = false;
   // How an op is run.
   OpFunction run_op = RunOp;

@@ -14,12 +14,25 @@ namespace {
 constexpr int64_t kMaxInstructions = int64_t{1} << 24;
 
 std::string Words(const NetworkCatalogue& catalogue, const CatalogueFrontier& frontier) {
-  return absl::StrCat("catalogue of ", catalogue.network, " (image ", frontier.image, ", batch ",
-                      frontier.batch, ", ", frontier.classes, " classes, ", frontier.device, ")");
+  return absl::StrCat("catalogue of ", catalogue.network, " (", SizeText(frontier), ", ",
+                      frontier.device, ")");
 }
 
 bool SameSize(const CatalogueFrontier& a, const CatalogueFrontier& b) {
-  return a.image == b.image && a.batch == b.batch && a.classes == b.classes;
+  return a.image == b.image && a.batch == b.batch && a.classes == b.classes && a.length == b.length;
+}
+
+NetworkOptions OptionsOf(const NetworkCatalogue& catalogue, const CatalogueFrontier& frontier) {
+  NetworkOptions options;
+  options.name = catalogue.network;
+  options.batch = frontier.batch;
+  if (frontier.length > 0) {
+    options.length = frontier.length;
+  } else {
+    options.image = frontier.image;
+    options.classes = frontier.classes;
+  }
+  return options;
 }
 
 // Adds the frontier's schedules; `numbers` gets theirs.
@@ -62,6 +75,20 @@ absl::StatusOr<CatalogueFrontier> FromOthers(const NetworkCatalogue& catalogue,
 
 }  // namespace
 
+bool IsOfSize(const CatalogueFrontier& frontier, const NetworkOptions& options) {
+  if (frontier.batch != options.batch) return false;
+  if (frontier.length > 0) return frontier.length == options.length;
+  return frontier.image == options.image && frontier.classes == options.classes;
+}
+
+std::string SizeText(const CatalogueFrontier& frontier) {
+  if (frontier.length > 0) {
+    return absl::StrCat("length ", frontier.length, ", batch ", frontier.batch);
+  }
+  return absl::StrCat("image ", frontier.image, ", batch ", frontier.batch, ", ", frontier.classes,
+                      " classes");
+}
+
 Digest StructureDigest(const Chain& chain) {
   return Sha256(CanonicalBytes(Profile{"", Device(), chain, CostSource::kModelled}, KeyOptions()));
 }
@@ -70,8 +97,7 @@ absl::StatusOr<Chain> ChainFor(const NetworkCatalogue& catalogue,
                                const CatalogueFrontier& frontier) {
   const absl::StatusOr<DeviceKind> kind = FindDeviceKind(frontier.device);
   if (!kind.ok()) return kind.status();
-  absl::StatusOr<Chain> chain = NetworkChain(
-      {catalogue.network, frontier.image, frontier.batch, frontier.classes}, kind->model);
+  absl::StatusOr<Chain> chain = NetworkChain(OptionsOf(catalogue, frontier), kind->model);
   if (!chain.ok()) return chain;
   if (StructureDigest(*chain) == frontier.structure) return chain;
   return absl::FailedPreconditionError(

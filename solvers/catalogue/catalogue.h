@@ -2,6 +2,7 @@
 // modelled devices. What is in it knows no environment: whose plans they become, and under which key, is for
 // whoever puts it into a store.
 //
+// Decoders are there with their output layer tied to the embedding or not: the same problem.
 // Only schedules are kept, each once per network; what a schedule takes in memory and time is always the
 // referee's word, under costs that are modelled anew (solvers/networks/roofline.h). The order of a frontier's
 // schedules is theirs: peaks rise, makespans fall.
@@ -15,6 +16,7 @@
 //   schedule CODE             base64 of solvers/plan/schedule_code.h; numbered from 0
 //   frontier image=224 batch=32 classes=1000 device=a100 solver=... exact=0 slots=0 least=BYTES
 //     structure=DIGEST schedules=0,5,7 class=TEXT       (one line; the class to its end)
+//   of a decoder length=1024 batch=8 in place of image, batch and classes
 // The same generator, solvers and networks make the same bytes.
 #ifndef STOWAGE_SOLVERS_CATALOGUE_CATALOGUE_H_
 #define STOWAGE_SOLVERS_CATALOGUE_CATALOGUE_H_
@@ -39,10 +41,11 @@ inline constexpr int64_t kGeneratorVersion = 1;
 inline constexpr size_t kMostCataloguePoints = 48;
 
 struct CatalogueFrontier {
-  int64_t image = 0;  // pixels on a side
+  int64_t image = 0;  // pixels on a side; 0 for a decoder
   int64_t batch = 0;
-  int64_t classes = 0;
-  std::string device;  // a kind of solvers/networks/device_kinds.h
+  int64_t classes = 0;  // 0 for a decoder
+  int64_t length = 0;   // tokens of a sequence of a decoder; 0 for a network of images
+  std::string device;   // a kind of solvers/networks/device_kinds.h
   FrontierInfo info;
   Digest structure;               // StructureDigest of the chain
   std::vector<size_t> schedules;  // of NetworkCatalogue::schedules
@@ -55,6 +58,12 @@ struct NetworkCatalogue {
   std::vector<std::string> schedules;
   std::vector<CatalogueFrontier> frontiers;
 };
+
+// Whether a frontier is of that size; the name is not looked at.
+bool IsOfSize(const CatalogueFrontier& frontier, const NetworkOptions& options);
+
+// "image 224, batch 32, 1000 classes", "length 1024, batch 8".
+std::string SizeText(const CatalogueFrontier& frontier);
 
 // What of a problem a catalogue's schedules are for: all that a key takes of it, of no tenant and no device.
 Digest StructureDigest(const Chain& chain);

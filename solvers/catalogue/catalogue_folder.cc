@@ -63,10 +63,7 @@ CatalogueHit FindInCatalogue(const std::vector<NetworkCatalogue>& networks,
   for (const NetworkCatalogue& network : networks) {
     if (network.network != wanted.name) continue;
     for (const CatalogueFrontier& frontier : network.frontiers) {
-      if (frontier.image == wanted.image && frontier.batch == wanted.batch &&
-          frontier.classes == wanted.classes && frontier.device == device) {
-        return {&network, &frontier};
-      }
+      if (IsOfSize(frontier, wanted) && frontier.device == device) return {&network, &frontier};
     }
   }
   return {};

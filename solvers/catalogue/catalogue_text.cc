@@ -20,9 +20,16 @@ constexpr char kMagic[] = "stowage-catalogue 1";
 constexpr char kCosts[] = "costs modelled roofline";
 constexpr int64_t kMaxInstructions = int64_t{1} << 24;
 
+std::string FormatSize(const CatalogueFrontier& frontier) {
+  if (frontier.length > 0) {
+    return absl::StrCat("length=", frontier.length, " batch=", frontier.batch);
+  }
+  return absl::StrCat("image=", frontier.image, " batch=", frontier.batch,
+                      " classes=", frontier.classes);
+}
+
 std::string FormatFrontier(const CatalogueFrontier& frontier) {
-  return absl::StrCat("frontier image=", frontier.image, " batch=", frontier.batch,
-                      " classes=", frontier.classes, " device=", frontier.device,
+  return absl::StrCat("frontier ", FormatSize(frontier), " device=", frontier.device,
                       " solver=", frontier.info.solver, " exact=", frontier.info.exact ? 1 : 0,
                       " slots=", frontier.info.slots, " least=", frontier.info.least_budget.value(),
                       " structure=", frontier.structure.ToHex(),
@@ -37,7 +44,7 @@ class FieldLine {
 
   bool Text(const std::string& name, std::string* value, bool last = false) {
     const std::string begin = absl::StrCat(" ", name, "=");
-    if (!absl::StartsWith(rest_, begin)) return false;
+    if (!absl::StartsWith(rest_, begin)) return false;  // nothing is taken
     rest_ = rest_.substr(begin.size());
     const size_t end = last ? rest_.size() : std::min(rest_.find(' '), rest_.size());
     *value = rest_.substr(0, end);
@@ -75,13 +82,20 @@ bool ReadSchedules(const std::string& text, size_t count, std::vector<size_t>* s
   return schedules->size() <= kMostCataloguePoints;
 }
 
+bool ReadSize(FieldLine* line, CatalogueFrontier* frontier) {
+  if (line->Count("length", &frontier->length)) {
+    return frontier->length > 0 && line->Count("batch", &frontier->batch);
+  }
+  return line->Count("image", &frontier->image) && line->Count("batch", &frontier->batch) &&
+         line->Count("classes", &frontier->classes);
+}
+
 bool ReadFrontier(const std::string& fields, size_t schedules, CatalogueFrontier* frontier) {
   FieldLine line(fields);
   int64_t exact = 0, least = 0;
   std::string structure, indices;
   const bool read =
-      line.Count("image", &frontier->image) && line.Count("batch", &frontier->batch) &&
-      line.Count("classes", &frontier->classes) && line.Text("device", &frontier->device) &&
+      ReadSize(&line, frontier) && line.Text("device", &frontier->device) &&
       line.Text("solver", &frontier->info.solver) && line.Count("exact", &exact) && exact <= 1 &&
       line.Count("slots", &frontier->info.slots) && line.Count("least", &least) &&
       line.Text("structure", &structure) && line.Text("schedules", &indices) &&

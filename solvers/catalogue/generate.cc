@@ -26,6 +26,19 @@ class ScheduleNumbers {
   std::map<std::string, size_t> numbers_;
 };
 
+// Of that size; not solved yet.
+CatalogueFrontier Sized(const NetworkOptions& network) {
+  CatalogueFrontier frontier;
+  frontier.batch = network.batch;
+  if (IsDecoder(network.name)) {
+    frontier.length = network.length;
+  } else {
+    frontier.image = network.image;
+    frontier.classes = network.classes;
+  }
+  return frontier;
+}
+
 absl::StatusOr<CatalogueFrontier> GenerateOne(const NetworkOptions& network,
                                               const std::string& device, ScheduleNumbers* numbers) {
   const absl::StatusOr<DeviceKind> kind = FindDeviceKind(device);
@@ -34,13 +47,10 @@ absl::StatusOr<CatalogueFrontier> GenerateOne(const NetworkOptions& network,
   if (!chain.ok()) return chain.status();
   const absl::StatusOr<Frontier> solved = MakeChainFrontier(*chain, PlanOptions());
   if (!solved.ok()) return solved.status();
-  CatalogueFrontier frontier{network.image,
-                             network.batch,
-                             network.classes,
-                             device,
-                             solved->info(),
-                             StructureDigest(*chain),
-                             {}};
+  CatalogueFrontier frontier = Sized(network);
+  frontier.device = device;
+  frontier.info = solved->info();
+  frontier.structure = StructureDigest(*chain);
   const std::vector<size_t> chosen = ChooseCompact(solved->points(), kMostCataloguePoints);
   for (const size_t i : chosen) {
     frontier.schedules.push_back(numbers->Of(solved->points()[i].schedule));
@@ -58,9 +68,12 @@ const std::vector<CatalogueWish>& ShippedWishes() {
     for (const char* name :
          {"alexnet", "vgg11", "vgg13", "vgg16", "vgg19", "resnet18", "resnet34", "resnet50",
           "resnet101", "resnet152", "densenet121", "densenet161", "densenet169", "densenet201"}) {
-      wishes->push_back({name, 224, usual});
+      wishes->push_back({name, {224}, usual});
     }
-    wishes->push_back({"inception_v3", 299, usual});
+    wishes->push_back({"inception_v3", {299}, usual});
+    for (const NetworkInfo& decoder : AllDecoders()) {
+      wishes->push_back({decoder.name, {512, 1024, 2048}, {1, 2, 4, 8, 16, 32}});
+    }
     return wishes;
   }();
   return *kWishes;
@@ -78,12 +91,14 @@ absl::StatusOr<NetworkCatalogue> Generate(const CatalogueWish& wish,
   catalogue.network = wish.network;
   catalogue.solver_version = kSolverVersion;
   ScheduleNumbers numbers(&catalogue.schedules);
-  for (const int64_t batch : wish.batches) {
-    for (const std::string& device : devices) {
-      absl::StatusOr<CatalogueFrontier> frontier =
-          GenerateOne({wish.network, wish.image, batch, kClasses}, device, &numbers);
-      if (!frontier.ok()) return frontier.status();
-      catalogue.frontiers.push_back(*std::move(frontier));
+  for (const int64_t size : wish.sizes) {
+    for (const int64_t batch : wish.batches) {
+      for (const std::string& device : devices) {
+        const NetworkOptions network{wish.network, size, batch, kClasses, size};
+        absl::StatusOr<CatalogueFrontier> frontier = GenerateOne(network, device, &numbers);
+        if (!frontier.ok()) return frontier.status();
+        catalogue.frontiers.push_back(*std::move(frontier));
+      }
     }
   }
   return catalogue;

@@ -14,7 +14,7 @@ namespace stowage {
 // What the catalogue has of one network.
 struct CatalogueWish {
   std::string network;
-  int64_t image = 224;
+  std::vector<int64_t> sizes;  // pixels on a side; of decoders tokens of a sequence
   std::vector<int64_t> batches;
 };
 

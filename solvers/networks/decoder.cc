@@ -1,8 +1,11 @@
 // Radford et al. 2019, "Language models are unsupervised multitask learners" (GPT-2): norms before
 // attention and feed-forward part.
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/networks/families.h"
 #include "solvers/networks/network_builder.h"
 #include "solvers/networks/networks.h"
 
@@ -11,6 +14,22 @@ namespace {
 
 constexpr int64_t kFeedForwardFactor = 4;
 constexpr int64_t kTokenBytes = 8;
+
+struct NamedSize {
+  const char* name;
+  const char* description;
+  int64_t layers;
+  int64_t width;
+  int64_t heads;
+};
+
+// Table 2 of the paper; heads of 64.
+constexpr NamedSize kSizes[] = {
+    {"gpt2", "GPT-2 small: 12 layers of width 768", 12, 768, 12},
+    {"gpt2_medium", "GPT-2 medium: 24 layers of width 1024", 24, 1024, 16},
+    {"gpt2_large", "GPT-2 large: 36 layers of width 1280", 36, 1280, 20},
+    {"gpt2_xl", "GPT-2 XL: 48 layers of width 1600", 48, 1600, 25},
+};
 
 absl::Status CheckOptions(const DecoderOptions& options) {
   for (const int64_t value : {options.layers, options.width, options.heads, options.length,
@@ -49,6 +68,44 @@ void AddLayer(NetworkBuilder* net, const DecoderOptions& options) {
 }
 
 }  // namespace
+
+const std::vector<NetworkInfo>& AllDecoders() {
+  static const auto* const kDecoders = [] {
+    auto* decoders = new std::vector<NetworkInfo>;
+    for (const NamedSize& size : kSizes) decoders->push_back({size.name, size.description});
+    return decoders;
+  }();
+  return *kDecoders;
+}
+
+bool IsDecoder(const std::string& name) {
+  return std::any_of(std::begin(kSizes), std::end(kSizes),
+                     [&name](const NamedSize& size) { return name == size.name; });
+}
+
+absl::StatusOr<DecoderOptions> NamedDecoder(const NetworkOptions& options) {
+  for (const NamedSize& size : kSizes) {
+    if (options.name != size.name) continue;
+    DecoderOptions decoder;
+    decoder.layers = size.layers;
+    decoder.width = size.width;
+    decoder.heads = size.heads;
+    decoder.length = options.length;
+    decoder.batch = options.batch;
+    return decoder;
+  }
+  return absl::NotFoundError(absl::StrCat("there is no decoder '", options.name, "'"));
+}
+
+absl::StatusOr<Network> MakeNamedDecoder(const NetworkOptions& options) {
+  const absl::StatusOr<DecoderOptions> decoder = NamedDecoder(options);
+  if (!decoder.ok()) return decoder.status();
+  absl::StatusOr<Network> network = MakeDecoder(*decoder);
+  if (!network.ok()) return network;
+  network->name = options.name;
+  network->tied_embedding = true;
+  return network;
+}
 
 absl::StatusOr<Network> MakeDecoder(const DecoderOptions& options) {
   const absl::Status status = CheckOptions(options);

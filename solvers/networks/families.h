@@ -28,6 +28,9 @@ absl::StatusOr<Network> MakeAlexNet(const NetworkOptions& options);
 std::vector<NetworkInfo> CellNetworks();
 absl::StatusOr<Network> MakeCellNetwork(const NetworkOptions& options);
 
+// Of AllDecoders().
+absl::StatusOr<Network> MakeNamedDecoder(const NetworkOptions& options);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SOLVERS_NETWORKS_FAMILIES_H_

@@ -90,6 +90,8 @@ struct Network {
   std::string name;
   std::vector<NetworkOp> ops;
   std::vector<NetworkStage> stages;  // 1..L at index 0..L-1, then the loss
+  // The weight of the last linear layer is that of the embedding.
+  bool tied_embedding = false;
 };
 
 inline constexpr int64_t kFloatBytes = 4;

@@ -12,15 +12,17 @@ namespace stowage {
 namespace {
 
 using Family = absl::StatusOr<Network> (*)(const NetworkOptions&);
-constexpr Family kFamilies[] = {MakeResNet, MakeDenseNet, MakeInception,
-                                MakeVgg,    MakeAlexNet,  MakeCellNetwork};
+constexpr Family kFamilies[] = {MakeResNet,  MakeDenseNet,    MakeInception,   MakeVgg,
+                                MakeAlexNet, MakeCellNetwork, MakeNamedDecoder};
 
 absl::Status UnknownName(const std::string& name) {
   const auto append_name = [](std::string* out, const NetworkInfo& info) {
     out->append(info.name);
   };
   return absl::InvalidArgumentError(absl::StrCat("there is no network '", name, "'; there are ",
-                                                 absl::StrJoin(AllNetworks(), ", ", append_name)));
+                                                 absl::StrJoin(AllNetworks(), ", ", append_name),
+                                                 ", ",
+                                                 absl::StrJoin(AllDecoders(), ", ", append_name)));
 }
 
 bool HasOp(const Network& network, const NetworkStage& stage, OpKind kind) {
@@ -65,10 +67,10 @@ const std::vector<NetworkInfo>& AllNetworks() {
 }
 
 absl::StatusOr<Network> MakeNetwork(const NetworkOptions& options) {
-  if (options.image < 1 || options.batch < 1 || options.classes < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("image, batch and classes must be >= 1, not ",
-                                                   options.image, ", ", options.batch, " and ",
-                                                   options.classes));
+  if (options.image < 1 || options.batch < 1 || options.classes < 1 || options.length < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("image, batch, classes and length must be >= 1, not ", options.image, ", ",
+                     options.batch, ", ", options.classes, " and ", options.length));
   }
   for (const Family family : kFamilies) {
     absl::StatusOr<Network> network = family(options);

@@ -27,16 +27,22 @@ struct NetworkInfo {
   bool chain = true;        // it has several stages of like size: worth planning as a chain
 };
 
-// All networks of fixed depth, in the order in which they are listed to people.
+// All networks of images of fixed depth, in the order in which they are listed to people.
 const std::vector<NetworkInfo>& AllNetworks();
 
+// The decoders that have a name: those of GPT-2, without its embedding of positions and its dropout.
+const std::vector<NetworkInfo>& AllDecoders();
+bool IsDecoder(const std::string& name);
+
 struct NetworkOptions {
-  std::string name;     // one of AllNetworks()
-  int64_t image = 224;  // pixels on a side
+  std::string name;     // one of AllNetworks() or AllDecoders()
+  int64_t image = 224;  // pixels on a side; not looked at for decoders, nor are classes
   int64_t batch = 1;
   int64_t classes = 1000;
+  int64_t length = 1024;  // tokens of a sequence; not looked at for networks of images
 };
 
+// Decoders by name have their output layer tied to the embedding (Network::tied_embedding).
 // INVALID_ARGUMENT: unknown name (the message lists all), an argument < 1, an image too small for
 // the network, tensors too large to count. O(ops).
 absl::StatusOr<Network> MakeNetwork(const NetworkOptions& options);
@@ -51,6 +57,9 @@ struct DecoderOptions {
   int64_t vocabulary = 50257;
   int64_t batch = 8;
 };
+
+// What a named decoder is at that length and batch. NOT_FOUND for a name that is none of AllDecoders().
+absl::StatusOr<DecoderOptions> NamedDecoder(const NetworkOptions& options);
 
 // INVALID_ARGUMENT: an argument < 1, heads that do not divide the width, tensors too large to
 // count.

@@ -187,6 +187,18 @@ TEST(Fit, SaysWhichPlansAreTheCatalogues) {
   EXPECT_LE(Number(known, "peak_bytes"), Number(with, "activation_bytes"));
 }
 
+// Sequences are their samples; the head's weight is counted once, its gradient's sum with it.
+TEST(Fit, TakesDecoders) {
+  const std::string command =
+      std::string("fit --model=gpt2 --length=512 --device=v100") + kCatalogue;
+  const Result text = Stowage(command + " --max_batch=32 --slots=100");
+  ASSERT_EQ(text.code, kExitOk) << text.out;
+  EXPECT_THAT(text.out, HasSubstr("gpt2, sequences of 512 tokens, on v100"));
+  EXPECT_THAT(text.out, HasSubstr("- sums of tied parameters' gradients"));
+  EXPECT_THAT(text.out, HasSubstr("147.24 MiB"));  // 50,257 tokens, 768 wide
+  EXPECT_THAT(text.out, HasSubstr("catalogue"));
+}
+
 TEST(Fit, GoesByProfiles) {
   const TemporaryFolder folder;
   const std::string eight = folder / "p8.json", sixteen = folder / "p16.json";
@@ -230,6 +242,13 @@ TEST(Catalogue, ListsAndShowsWhatIsInIt) {
   EXPECT_EQ(nowhere.code, kExitUsage);
   EXPECT_THAT(nowhere.out, HasSubstr("--catalogue = \"none\": must name a folder"));
   EXPECT_THAT(nowhere.out, HasSubstr("the sources have solvers/catalogue/data"));
+  const Result decoder =
+      Stowage(std::string("catalogue show gpt2 --batch=4 --length=2048") + kCatalogue);
+  EXPECT_EQ(decoder.code, kExitOk) << decoder.out;
+  EXPECT_THAT(decoder.out, HasSubstr("gpt2, length 2048, batch 4, on a100"));
+  const Result short_one =
+      Stowage(std::string("catalogue show gpt2 --batch=4 --length=99") + kCatalogue, true);
+  EXPECT_THAT(short_one.out, HasSubstr("no gpt2 with --length=99 --batch=4"));
 }
 
 TEST(Catalogue, ExportsAPlanThatTheRefereeAccepts) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "client/models/models.h"
 #include "client/torch/shape_profiler.h"
@@ -16,9 +18,43 @@
 namespace stowage {
 namespace {
 
+std::vector<NetworkCatalogue> Shipped() {
+  auto shipped = ReadCatalogue(STOWAGE_SOURCE_DIR "/solvers/catalogue/data");
+  EXPECT_TRUE(shipped.ok()) << shipped.status();
+  return *std::move(shipped);
+}
+
+void ExpectKeyOf(const ChainModel& model, const Sample& sample, const Chain& described) {
+  const auto shapes = ChainFromShapes(model, sample.input, sample.target);
+  ASSERT_TRUE(shapes.ok()) << shapes.status();
+  const Profile profile{"described", shapes->device, described, CostSource::kModelled};
+  EXPECT_TRUE(CanonicalBytes(profile, {}) == CanonicalBytes(*shapes, {}));
+}
+
+int64_t BytesOf(const std::vector<at::Tensor>& tensors) {
+  int64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+// What `stowage fit` subtracts, too.
+void ExpectModelBytes(const ChainModel& model, const NetworkOptions& options) {
+  const ModelBytes bytes = BytesOfModel(MakeNetwork(options).value());
+  EXPECT_EQ(bytes.parameters.value(), BytesOf(model.parameters()));
+  EXPECT_EQ(bytes.buffers.value(), BytesOf(model.buffers()));
+  EXPECT_EQ(bytes.tied.value(), BytesOf(model.tied_parameters()));
+}
+
+void ExpectFound(const std::vector<NetworkCatalogue>& shipped, const NetworkOptions& options,
+                 const ChainModel& model, const Sample& sample) {
+  const CatalogueHit hit = FindInCatalogue(shipped, options, "a100");
+  ASSERT_NE(hit.frontier, nullptr);
+  ExpectKeyOf(model, sample, *ChainFor(*hit.network, *hit.frontier));
+  ExpectModelBytes(model, options);
+}
+
 TEST(CatalogueKey, IsThatOfAJobWithTheNetwork) {
-  const auto shipped = ReadCatalogue(STOWAGE_SOURCE_DIR "/solvers/catalogue/data");
-  ASSERT_TRUE(shipped.ok()) << shipped.status();
+  const std::vector<NetworkCatalogue> shipped = Shipped();
   for (const auto& [name, image] :
        {std::tuple("alexnet", 224), std::tuple("vgg11", 224), std::tuple("resnet18", 224),
         std::tuple("resnet50", 224), std::tuple("densenet121", 224),
@@ -27,27 +63,36 @@ TEST(CatalogueKey, IsThatOfAJobWithTheNetwork) {
     constexpr int64_t kBatch = 8, kClasses = 1000;
     ModelOptions options;
     options.image = image;
-    const ChainModel model = MakeModel(name, options).value();
-    const Sample sample = MakeImageSample(kBatch, image, kClasses, 1).value();
-    const auto shapes = ChainFromShapes(model, sample.input, sample.target);
-    ASSERT_TRUE(shapes.ok()) << shapes.status();
-    const CatalogueHit hit = FindInCatalogue(*shipped, {name, image, kBatch, kClasses}, "a100");
-    ASSERT_NE(hit.frontier, nullptr);
-    Profile described{name, shapes->device, *ChainFor(*hit.network, *hit.frontier),
-                      CostSource::kModelled};
-    EXPECT_TRUE(CanonicalBytes(described, {}) == CanonicalBytes(*shapes, {}));
+    ExpectFound(shipped, {name, image, kBatch, kClasses}, MakeModel(name, options).value(),
+                MakeImageSample(kBatch, image, kClasses, 1).value());
+  }
+}
 
-    // What `stowage fit` subtracts, too.
-    const Network network = MakeNetwork({name, image, 1, kClasses}).value();
-    int64_t parameters = 0, buffers = 0;
-    for (const at::Tensor& parameter : model.parameters()) {
-      parameters += static_cast<int64_t>(parameter.nbytes());
-    }
-    for (const at::Tensor& buffer : model.buffers()) {
-      buffers += static_cast<int64_t>(buffer.nbytes());
-    }
-    EXPECT_EQ(BytesOfModel(network).parameters.value(), parameters);
-    EXPECT_EQ(BytesOfModel(network).buffers.value(), buffers);
+TEST(CatalogueKey, IsThatOfAJobWithADecoder) {
+  constexpr int64_t kBatch = 8, kLength = 512;
+  NetworkOptions options;
+  options.name = "gpt2";
+  options.batch = kBatch;
+  options.length = kLength;
+  const DecoderOptions decoder = NamedDecoder(options).value();
+  ExpectFound(Shipped(), options, MakeModel("gpt2").value(),
+              MakeTokenSample(kBatch, kLength, decoder.vocabulary, 1).value());
+}
+
+// A head of its own has the key of one that is the embedding.
+TEST(CatalogueKey, OfADecoderDoesNotTellWhetherItsHeadIsTied) {
+  DecoderOptions options;
+  options.layers = 3;
+  options.width = 64;
+  options.heads = 4;
+  options.length = 24;
+  options.vocabulary = 100;
+  options.batch = 2;
+  const Sample sample = MakeTokenSample(2, 24, 100, 1).value();
+  const Chain described = ChainOf(MakeDecoder(options).value(), ModelledV100()).value();
+  for (const bool tied : {false, true}) {
+    SCOPED_TRACE(tied);
+    ExpectKeyOf(MakeDecoderModel(options, tied).value(), sample, described);
   }
 }
 

@@ -32,7 +32,7 @@ std::vector<NetworkCatalogue> Shipped() {
   return *std::move(networks);
 }
 
-NetworkCatalogue Small() { return *Generate({"alexnet", 224, {4, 8}}, {"v100", "cpu"}); }
+NetworkCatalogue Small() { return *Generate({"alexnet", {224}, {4, 8}}, {"v100", "cpu"}); }
 
 std::vector<std::string> CodesOf(const NetworkCatalogue& network,
                                  const CatalogueFrontier& frontier) {
@@ -60,6 +60,29 @@ TEST(Catalogue, TextIsReadBackAsItWas) {
     EXPECT_EQ(a.info.schedule_class, b.info.schedule_class);
     EXPECT_EQ(a.info.least_budget, b.info.least_budget);
   }
+}
+
+// They have a length where others have an image and classes.
+TEST(Catalogue, DecodersAreFoundByTheirLength) {
+  const NetworkCatalogue made = *Generate({"gpt2", {64, 128}, {1, 2}}, {"a100"});
+  ASSERT_EQ(made.frontiers.size(), 4u);
+  const std::string text = FormatCatalogue(made);
+  EXPECT_THAT(text, HasSubstr("\nfrontier length=128 batch=2 device=a100 "));
+  const absl::StatusOr<NetworkCatalogue> read = ParseCatalogue(text);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(FormatCatalogue(*read), text);
+  const std::vector<NetworkCatalogue> networks = {*read};
+  const CatalogueHit hit = FindInCatalogue(networks, {"gpt2", 1, 2, 1, 128}, "a100");
+  ASSERT_NE(hit.frontier, nullptr);
+  EXPECT_EQ(SizeText(*hit.frontier), "length 128, batch 2");
+  const absl::StatusOr<Chain> chain = ChainFor(*read, *hit.frontier);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_EQ(chain->length(), 14);
+  EXPECT_EQ(chain->stage(14).output, Bytes(int64_t{2} * 128 * 50257 * 4));
+  EXPECT_TRUE(RefereedFrontier(*read, *hit.frontier, *chain).ok());
+  EXPECT_EQ(FindInCatalogue(networks, {"gpt2", 1, 2, 1, 256}, "a100").frontier, nullptr);
+  const std::string no_length = absl::StrReplaceAll(text, {{"length=128", "length=0"}});
+  EXPECT_FALSE(ParseCatalogue(no_length).ok());
 }
 
 TEST(Catalogue, OtherTextIsRefusedByLine) {
@@ -97,7 +120,7 @@ TEST(Catalogue, SchedulesThatDoNotFitTheNetworkAreRefused) {
   twice.schedules.push_back(twice.schedules.front());
   EXPECT_TRUE(absl::IsFailedPrecondition(RefereedFrontier(made, twice, chain).status()));
 
-  NetworkCatalogue foreign = *Generate({"vgg11", 64, {2}}, {"v100"});
+  NetworkCatalogue foreign = *Generate({"vgg11", {64}, {2}}, {"v100"});
   const auto refused = RefereedFrontier(foreign, foreign.frontiers[0], chain);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
 
@@ -177,7 +200,7 @@ TEST(ShippedCatalogue, IsAcceptedByTheRefereePlanByPlan) {
     }
   }
   for (const CatalogueWish& wish : ShippedWishes()) {
-    wished += wish.batches.size() * ShippedDevices().size();
+    wished += wish.sizes.size() * wish.batches.size() * ShippedDevices().size();
   }
   EXPECT_EQ(frontiers, wished);
   EXPECT_LE(bytes, 3 << 20);
@@ -186,13 +209,14 @@ TEST(ShippedCatalogue, IsAcceptedByTheRefereePlanByPlan) {
 // A sample; `stowage catalogue make` makes it all.
 TEST(ShippedCatalogue, IsWhatTheGeneratorMakes) {
   const std::vector<NetworkCatalogue> shipped = Shipped();
-  for (const auto& [name, batch, device] :
-       {std::tuple("alexnet", 64, "a100"), std::tuple("resnet18", 32, "cpu"),
-        std::tuple("vgg16", 128, "h100"), std::tuple("resnet50", 256, "v100")}) {
+  for (const auto& [name, size, batch, device] :
+       {std::tuple("alexnet", 224, 64, "a100"), std::tuple("resnet18", 224, 32, "cpu"),
+        std::tuple("vgg16", 224, 128, "h100"), std::tuple("resnet50", 224, 256, "v100"),
+        std::tuple("gpt2", 1024, 8, "a100"), std::tuple("gpt2_medium", 512, 2, "l4")}) {
     SCOPED_TRACE(name);
-    const absl::StatusOr<NetworkCatalogue> made = Generate({name, 224, {batch}}, {device});
+    const absl::StatusOr<NetworkCatalogue> made = Generate({name, {size}, {batch}}, {device});
     ASSERT_TRUE(made.ok()) << made.status();
-    const CatalogueHit hit = FindInCatalogue(shipped, {name, 224, batch, 1000}, device);
+    const CatalogueHit hit = FindInCatalogue(shipped, {name, size, batch, 1000, size}, device);
     ASSERT_NE(hit.frontier, nullptr);
     EXPECT_EQ(CodesOf(*hit.network, *hit.frontier), CodesOf(*made, made->frontiers[0]));
     EXPECT_EQ(hit.network->solver_version, made->solver_version);

@@ -9,6 +9,8 @@
 #include <utility>
 #include <variant>
 
+#include "solvers/networks/network_bytes.h"
+
 namespace stowage {
 namespace {
 
@@ -125,6 +127,38 @@ TEST(NetworksTest, SavedTensorsAreAllThatIsSaved) {
     }
   }
   EXPECT_GT(stages, 100);
+}
+
+TEST(NetworksTest, DecodersHaveNames) {
+  // Radford et al. 2019, table 2, counts 117, 345, 762 and 1,542 million, with an embedding of 1,024 positions.
+  const std::map<std::string, int64_t> millions = {
+      {"gpt2", 124}, {"gpt2_medium", 354}, {"gpt2_large", 773}, {"gpt2_xl", 1556}};
+  ASSERT_EQ(AllDecoders().size(), millions.size());
+  for (const NetworkInfo& info : AllDecoders()) {
+    SCOPED_TRACE(info.name);
+    EXPECT_TRUE(IsDecoder(info.name));
+    NetworkOptions options;
+    options.name = info.name;
+    options.batch = 2;
+    options.length = 128;
+    const DecoderOptions decoder = NamedDecoder(options).value();
+    EXPECT_EQ(decoder.width, 64 * decoder.heads);
+    const Network network = MakeNetwork(options).value();
+    EXPECT_EQ(network.name, info.name);
+    EXPECT_EQ(network.stages.size(), static_cast<size_t>(decoder.layers) + 3);
+    EXPECT_EQ(network.ops[0].shape, (Shape{2, 128}));
+    const ModelBytes bytes = BytesOfModel(network);
+    const Bytes embedding(decoder.vocabulary * decoder.width * 4);
+    EXPECT_EQ(bytes.tied, embedding);
+    EXPECT_EQ(BytesOfModel(MakeDecoder(decoder).value()).parameters, bytes.parameters + embedding);
+    EXPECT_NEAR(static_cast<double>(bytes.parameters.value()) / 4e6,
+                static_cast<double>(millions.at(info.name)), 2);
+  }
+  EXPECT_FALSE(IsDecoder("resnet50"));
+  NetworkOptions none;
+  none.name = "gpt2";
+  none.length = 0;
+  EXPECT_EQ(MakeNetwork(none).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(NetworksTest, ResNet1001IsThatOfTheCheckpointingLiterature) {
