@@ -17,6 +17,7 @@
 //   frontier image=224 batch=32 classes=1000 device=a100 solver=... exact=0 slots=0 least=BYTES
 //     structure=DIGEST schedules=0,5,7 class=TEXT       (one line; the class to its end)
 //   of a decoder length=1024 batch=8 in place of image, batch and classes
+//   sha256 DIGEST             of all before it
 // The same generator, solvers and networks make the same bytes.
 #ifndef STOWAGE_SOLVERS_CATALOGUE_CATALOGUE_H_
 #define STOWAGE_SOLVERS_CATALOGUE_CATALOGUE_H_
@@ -69,7 +70,7 @@ std::string SizeText(const CatalogueFrontier& frontier);
 Digest StructureDigest(const Chain& chain);
 
 std::string FormatCatalogue(const NetworkCatalogue& catalogue);
-// Takes only what FormatCatalogue writes; INVALID_ARGUMENT that names the line. Whether the schedules are
+// Takes only what FormatCatalogue writes; INVALID_ARGUMENT that names the line and the rule. Whether the schedules are
 // valid for the network is not looked at. O(bytes).
 absl::StatusOr<NetworkCatalogue> ParseCatalogue(const std::string& text);
 

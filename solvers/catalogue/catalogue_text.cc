@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -11,12 +12,14 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "solvers/catalogue/catalogue.h"
+#include "solvers/model/digest.h"
 #include "solvers/plan/schedule_code.h"
 
 namespace stowage {
 namespace {
 
 constexpr char kMagic[] = "stowage-catalogue 1";
+constexpr char kSeal[] = "sha256";
 constexpr char kCosts[] = "costs modelled roofline";
 constexpr int64_t kMaxInstructions = int64_t{1} << 24;
 
@@ -37,30 +40,40 @@ std::string FormatFrontier(const CatalogueFrontier& frontier) {
                       " class=", frontier.info.schedule_class, "\n");
 }
 
-// Takes "NAME=VALUE" after "NAME=VALUE" from a line, up to the next blank, the last to the line's end.
+// Takes "NAME=VALUE" after "NAME=VALUE" from a line, up to the next blank, the last to the line's end. Remembers
+// the first field that is not as it must be.
 class FieldLine {
  public:
   explicit FieldLine(const std::string& text) : rest_(text) {}
 
+  bool Has(const std::string& name) const { return absl::StartsWith(rest_, Begin(name)); }
   bool Text(const std::string& name, std::string* value, bool last = false) {
-    const std::string begin = absl::StrCat(" ", name, "=");
-    if (!absl::StartsWith(rest_, begin)) return false;  // nothing is taken
-    rest_ = rest_.substr(begin.size());
+    if (!Has(name)) return Check(name, false);
+    rest_ = rest_.substr(Begin(name).size());
     const size_t end = last ? rest_.size() : std::min(rest_.find(' '), rest_.size());
     *value = rest_.substr(0, end);
     rest_ = rest_.substr(end);
     return true;
   }
-  bool Count(const std::string& name, int64_t* value) {
+  // In [least, most], and as it would be written: one file has one text.
+  bool Count(const std::string& name, int64_t* value, int64_t least = 0,
+             int64_t most = std::numeric_limits<int64_t>::max()) {
     std::string text;
-    // Written as it would be written: one file has one text.
-    return Text(name, &text) && absl::SimpleAtoi(text, value) && *value >= 0 &&
-           absl::StrCat(*value) == text;
+    return Text(name, &text) && Check(name, absl::SimpleAtoi(text, value) && *value >= least &&
+                                                *value <= most && absl::StrCat(*value) == text);
   }
+  bool Check(const std::string& name, bool is_right) {
+    if (!is_right && wrong_.empty()) wrong_ = name;
+    return is_right;
+  }
+  const std::string& wrong() const { return wrong_; }
   bool done() const { return rest_.empty(); }
 
  private:
+  static std::string Begin(const std::string& name) { return absl::StrCat(" ", name, "="); }
+
   std::string rest_;
+  std::string wrong_;
 };
 
 bool ReadDigest(const std::string& text, Digest* digest) {
@@ -83,27 +96,31 @@ bool ReadSchedules(const std::string& text, size_t count, std::vector<size_t>* s
 }
 
 bool ReadSize(FieldLine* line, CatalogueFrontier* frontier) {
-  if (line->Count("length", &frontier->length)) {
-    return frontier->length > 0 && line->Count("batch", &frontier->batch);
+  if (line->Has("length")) {
+    return line->Count("length", &frontier->length, /*least=*/1) &&
+           line->Count("batch", &frontier->batch);
   }
   return line->Count("image", &frontier->image) && line->Count("batch", &frontier->batch) &&
          line->Count("classes", &frontier->classes);
 }
 
-bool ReadFrontier(const std::string& fields, size_t schedules, CatalogueFrontier* frontier) {
+// The name of the field that is wrong; empty where none is.
+std::string ReadFrontier(const std::string& fields, size_t schedules, CatalogueFrontier* frontier) {
   FieldLine line(fields);
   int64_t exact = 0, least = 0;
   std::string structure, indices;
   const bool read =
       ReadSize(&line, frontier) && line.Text("device", &frontier->device) &&
-      line.Text("solver", &frontier->info.solver) && line.Count("exact", &exact) && exact <= 1 &&
+      line.Text("solver", &frontier->info.solver) && line.Count("exact", &exact, 0, 1) &&
       line.Count("slots", &frontier->info.slots) && line.Count("least", &least) &&
-      line.Text("structure", &structure) && line.Text("schedules", &indices) &&
-      line.Text("class", &frontier->info.schedule_class, /*last=*/true) && line.done();
+      line.Text("structure", &structure) &&
+      line.Check("structure", ReadDigest(structure, &frontier->structure)) &&
+      line.Text("schedules", &indices) &&
+      line.Check("schedules", ReadSchedules(indices, schedules, &frontier->schedules)) &&
+      line.Text("class", &frontier->info.schedule_class, /*last=*/true);
   frontier->info.exact = exact != 0;
   frontier->info.least_budget = Bytes(least);
-  return read && ReadDigest(structure, &frontier->structure) &&
-         ReadSchedules(indices, schedules, &frontier->schedules);
+  return read ? "" : line.wrong();
 }
 
 std::optional<std::string> ReadSchedule(const std::string& text) {
@@ -122,17 +139,55 @@ std::optional<std::string> After(const char* name, const std::string& line) {
   return line.substr(begin.size());
 }
 
-// The lines before the schedules. False if they are not as they must be.
-bool ReadHead(const std::vector<std::string>& lines, NetworkCatalogue* catalogue) {
-  if (lines.size() < 5 || lines[0] != kMagic || lines[3] != kCosts) return false;
-  const std::optional<std::string> generator = After("generator", lines[1]);
-  const std::optional<std::string> version = After("solver_version", lines[2]);
-  const std::optional<std::string> network = After("network", lines[4]);
-  if (!generator || !version || !network) return false;
+absl::Status LineError(size_t line, const std::string& rule) {
+  return absl::InvalidArgumentError(absl::StrCat("line ", line + 1, ": ", rule));
+}
+
+// The lines before the schedules.
+absl::Status ReadHead(const std::vector<std::string>& lines, NetworkCatalogue* catalogue) {
+  const auto line = [&lines](size_t i) { return i < lines.size() ? lines[i] : std::string(); };
+  if (line(0) != kMagic) return LineError(0, absl::StrCat("must be '", kMagic, "'"));
+  const std::optional<std::string> generator = After("generator", line(1));
+  if (!generator || !absl::SimpleAtoi(*generator, &catalogue->generator) ||
+      catalogue->generator < 1 || absl::StrCat(catalogue->generator) != *generator) {
+    return LineError(1, "must be 'generator NUMBER'");
+  }
+  const std::optional<std::string> version = After("solver_version", line(2));
+  if (!version) return LineError(2, "must be 'solver_version TEXT'");
+  if (line(3) != kCosts) return LineError(3, absl::StrCat("must be '", kCosts, "'"));
+  const std::optional<std::string> network = After("network", line(4));
+  if (!network) return LineError(4, "must be 'network NAME'");
   catalogue->solver_version = *version;
   catalogue->network = *network;
-  return absl::SimpleAtoi(*generator, &catalogue->generator) && catalogue->generator >= 1 &&
-         absl::StrCat(catalogue->generator) == *generator;
+  return absl::OkStatus();
+}
+
+// A schedule or, behind all of these, a frontier.
+absl::Status ReadLine(size_t number, const std::string& line, NetworkCatalogue* catalogue) {
+  if (const std::optional<std::string> code = After("schedule", line)) {
+    if (!catalogue->frontiers.empty()) {
+      return LineError(number, "a schedule must stand before all frontiers");
+    }
+    std::optional<std::string> schedule = ReadSchedule(*code);
+    if (!schedule) return LineError(number, "must be 'schedule CODE', the code of one in base64");
+    catalogue->schedules.push_back(*std::move(schedule));
+    return absl::OkStatus();
+  }
+  if (!absl::StartsWith(line, "frontier ")) {
+    return LineError(number, "must be 'schedule CODE' or 'frontier FIELDS'");
+  }
+  CatalogueFrontier frontier;
+  const std::string wrong = ReadFrontier(line.substr(8), catalogue->schedules.size(), &frontier);
+  if (!wrong.empty()) {
+    return LineError(number,
+                     absl::StrCat("the field '", wrong, "' of a frontier is missing or wrong"));
+  }
+  catalogue->frontiers.push_back(std::move(frontier));
+  return absl::OkStatus();
+}
+
+std::string SealOf(const std::string& text) {
+  return absl::StrCat(kSeal, " ", Sha256(text).ToHex());
 }
 
 }  // namespace
@@ -147,32 +202,26 @@ std::string FormatCatalogue(const NetworkCatalogue& catalogue) {
   for (const CatalogueFrontier& frontier : catalogue.frontiers) {
     text += FormatFrontier(frontier);
   }
-  return text;
+  return text + SealOf(text) + "\n";
 }
 
 absl::StatusOr<NetworkCatalogue> ParseCatalogue(const std::string& text) {
-  const auto malformed = [](size_t line) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("line ", line + 1, " is not one of a catalogue, version 1"));
-  };
   std::vector<std::string> lines = absl::StrSplit(text, '\n');
-  if (!lines.empty() && lines.back().empty()) lines.pop_back();  // every line ends with one
   NetworkCatalogue catalogue;
-  if (!ReadHead(lines, &catalogue)) return malformed(0);
-  for (size_t i = 5; i < lines.size(); ++i) {
-    const std::optional<std::string> code = After("schedule", lines[i]);
-    if (code && catalogue.frontiers.empty()) {
-      std::optional<std::string> schedule = ReadSchedule(*code);
-      if (!schedule) return malformed(i);
-      catalogue.schedules.push_back(*std::move(schedule));
-      continue;
-    }
-    CatalogueFrontier frontier;
-    const bool is_frontier = absl::StartsWith(lines[i], "frontier ");
-    if (!is_frontier || !ReadFrontier(lines[i].substr(8), catalogue.schedules.size(), &frontier)) {
-      return malformed(i);
-    }
-    catalogue.frontiers.push_back(std::move(frontier));
+  absl::Status status = ReadHead(lines, &catalogue);
+  if (!status.ok()) return status;
+  size_t i = 5;
+  size_t bytes = 0;  // of the lines before
+  for (size_t k = 0; k < i; ++k) bytes += lines[k].size() + 1;
+  for (; i + 1 < lines.size() && !After(kSeal, lines[i]); ++i) {
+    status = ReadLine(i, lines[i], &catalogue);
+    if (!status.ok()) return status;
+    bytes += lines[i].size() + 1;
+  }
+  // One line more, and its end.
+  if (i + 2 != lines.size() || !lines.back().empty() || lines[i] != SealOf(text.substr(0, bytes))) {
+    return LineError(i, absl::StrCat("must be the last, '", kSeal,
+                                     " DIGEST' of all before it: the file is cut, or was changed"));
   }
   return catalogue;
 }

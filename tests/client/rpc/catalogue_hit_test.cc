@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -183,6 +184,10 @@ TEST_F(CatalogueHitTest, AfterTheFirstProfileShapesAreEnough) {
 TEST(CatalogueConfiguration, MistakesEndTheServer) {
   const TemporaryFolder folder;
   std::ofstream(folder / "wrong") << "kind=abacus device=x\n";
+  std::ofstream(folder / "right") << "kind=a100 device=x\n";
+  const TemporaryFolder damaged;
+  std::filesystem::copy(absl::StrCat(kCatalogue, "/alexnet.catalogue"), damaged.path());
+  std::filesystem::resize_file(damaged / "alexnet.catalogue", 9000);
   const std::vector<std::vector<std::string>> cases = {
       {absl::StrCat("--catalogue=", kCatalogue)},
       {absl::StrCat("--catalogue_environments=", folder / "wrong")},
@@ -190,6 +195,8 @@ TEST(CatalogueConfiguration, MistakesEndTheServer) {
        absl::StrCat("--catalogue_environments=", folder / "wrong")},
       {absl::StrCat("--catalogue=", folder.path()),
        absl::StrCat("--catalogue_environments=", folder / "wrong")},
+      {absl::StrCat("--catalogue=", damaged.path()),
+       absl::StrCat("--catalogue_environments=", folder / "right")},
   };
   for (const std::vector<std::string>& flags : cases) {
     StowagedProcess server(flags);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <tuple>
@@ -24,6 +25,7 @@
 namespace stowage {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::vector<NetworkCatalogue> Shipped() {
@@ -85,29 +87,45 @@ TEST(Catalogue, DecodersAreFoundByTheirLength) {
   EXPECT_FALSE(ParseCatalogue(no_length).ok());
 }
 
-TEST(Catalogue, OtherTextIsRefusedByLine) {
+TEST(Catalogue, OtherTextIsRefusedByLineAndRule) {
   const std::string text = FormatCatalogue(Small());
-  const std::pair<const char*, const char*> changes[] = {
-      {"stowage-catalogue 1", "stowage-catalogue 2"}, {"generator 1", "generator one"},
-      {"costs modelled roofline", "costs measured"},  {"\nschedule ", "\nschedule !"},
-      {"frontier image=224", "frontier image=0224"},  {"frontier image=224", "frontier size=224"},
-      {" device=v100", " device=v100 color=green"},   {" structure=", " structure=00"},
-      {" schedules=", " schedules=99999,"},           {" exact=", " exact=2"},
+  const std::tuple<const char*, const char*, const char*> changes[] = {
+      {"stowage-catalogue 1", "stowage-catalogue 2", "line 1: must be 'stowage-catalogue 1'"},
+      {"generator 1", "generator one", "line 2: must be 'generator NUMBER'"},
+      {"generator 1", "generator 01", "line 2: "},
+      {"solver_version", "version", "line 3: must be 'solver_version TEXT'"},
+      {"costs modelled roofline", "costs measured", "line 4: must be 'costs modelled roofline'"},
+      {"\nnetwork ", "\nnet ", "line 5: must be 'network NAME'"},
+      {"\nschedule ", "\nschedule !", "line 6: must be 'schedule CODE'"},
+      {"\nschedule ", "\nplan ", "line 6: must be 'schedule CODE' or 'frontier FIELDS'"},
+      {"frontier image=224", "frontier image=0224", "the field 'image' of a frontier"},
+      {"frontier image=224", "frontier size=224", "the field 'image' of a frontier"},
+      {" batch=4", " batch=many", "the field 'batch' of a frontier"},
+      {" device=v100", " device=v100 color=green", "the field 'solver' of a frontier"},
+      {" structure=", " structure=00", "the field 'structure' of a frontier"},
+      {" schedules=", " schedules=99999,", "the field 'schedules' of a frontier"},
+      {" exact=", " exact=2", "the field 'exact' of a frontier"},
+      {" class=", " kind=", "the field 'class' of a frontier"},
+      {"\nsha256 ", "\nschedule ", "a schedule must stand before all frontiers"},
+      {"\nsha256 ", "\nsha256 0", "must be the last, 'sha256 DIGEST' of all before it"},
+      // What no line shows.
+      {" batch=8", " batch=9", "the file is cut, or was changed"},
   };
-  for (const auto& [from, to] : changes) {
+  for (const auto& [from, to, rule] : changes) {
     const std::string spoilt = absl::StrReplaceAll(text, {{from, to}});
     ASSERT_NE(spoilt, text) << from;
     const auto read = ParseCatalogue(spoilt);
     EXPECT_EQ(read.status().code(), absl::StatusCode::kInvalidArgument) << to;
-    EXPECT_THAT(std::string(read.status().message()), HasSubstr("line ")) << to;
+    EXPECT_THAT(std::string(read.status().message()), AllOf(HasSubstr("line "), HasSubstr(rule)))
+        << to;
   }
-  for (size_t size = 0; size < text.size(); size += 97) {
-    const std::string cut = text.substr(0, size);
-    const auto read = ParseCatalogue(cut);
-    if (!read.ok()) continue;
-    const std::string written = FormatCatalogue(*read);
-    EXPECT_TRUE(written == cut || written == cut + "\n") << size;
+  // Cut anywhere, or longer than it was.
+  for (size_t size = 0; size < text.size(); size += size + 200 < text.size() ? 97 : 1) {
+    const auto read = ParseCatalogue(text.substr(0, size));
+    EXPECT_EQ(read.status().code(), absl::StatusCode::kInvalidArgument) << size;
   }
+  for (const char* more : {"\n", "x", "schedule \n"})
+    EXPECT_FALSE(ParseCatalogue(text + more).ok());
 }
 
 // Whatever a file says, plans come from the referee.
@@ -172,6 +190,12 @@ TEST(Catalogue, AFolderMustHoldWhatItsNamesSay) {
   EXPECT_EQ(hit.frontier->batch, 8);
   EXPECT_EQ(FindInCatalogue(*read, {"alexnet", 224, 8, 10}, "cpu").frontier, nullptr);
   EXPECT_EQ(FindInCatalogue(*read, {"alexnet", 224, 8, 1000}, "a100").frontier, nullptr);
+  std::ofstream(folder / "damaged.catalogue") << FormatCatalogue(Small()).substr(0, 1000);
+  const auto damaged = ReadCatalogue(folder.path());
+  EXPECT_EQ(damaged.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(damaged.status().message()),
+              AllOf(HasSubstr(folder / "damaged.catalogue: line "), HasSubstr("the file is cut")));
+  std::filesystem::remove(folder / "damaged.catalogue");
   std::ofstream(folder / "vgg11.catalogue") << FormatCatalogue(Small());
   EXPECT_THAT(std::string(ReadCatalogue(folder.path()).status().message()), HasSubstr("vgg11"));
 }
