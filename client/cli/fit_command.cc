@@ -175,7 +175,10 @@ absl::StatusOr<BatchFitting> Fit(const Subject& subject, Bytes budget, int64_t a
   if (!catalogue.ok()) return catalogue.status();
   absl::StatusOr<CallOptions> call = CallOptionsFromFlags();
   if (!call.ok()) return call.status();
-  const auto known = [&](const Profile& profile) {
+  // Its plans copy nothing, and are not those of a solver that somebody asks for.
+  const bool asks = !absl::GetFlag(FLAGS_offload) && absl::GetFlag(FLAGS_solver).empty();
+  const auto known = [&](const Profile& profile) -> absl::StatusOr<std::optional<Plan>> {
+    if (!asks) return std::optional<Plan>();
     return PlanFromCatalogue(*catalogue, subject.title.device, profile, budget);
   };
   TickingLine line(TerminalOrNull(), absl::StrCat("fitting ", subject.title.name), call->deadline);

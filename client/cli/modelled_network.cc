@@ -1,9 +1,9 @@
 #include "client/cli/modelled_network.h"
 
-#include <algorithm>
 #include <utility>
 #include <variant>
 
+#include "solvers/catalogue/catalogue_folder.h"
 #include "solvers/networks/network_bytes.h"
 
 namespace stowage {
@@ -29,34 +29,50 @@ absl::StatusOr<ModelBytes> ModelledNetwork::ModelSize() const {
 absl::StatusOr<Plan> RefereedPlanAt(const NetworkCatalogue& network, const Frontier& frontier,
                                     const Chain& chain, Bytes budget) {
   absl::StatusOr<Plan> plan = frontier.PlanAt(budget);
-  const absl::Status status = plan.ok() ? Referee(chain, &*plan) : plan.status();
-  if (!status.ok()) return status;
+  if (!plan.ok()) return plan.status();
+  const absl::Status accepted =
+      plan->status == PlanStatus::kFound ? Referee(chain, &*plan) : absl::OkStatus();
+  if (!accepted.ok()) return accepted;
   plan->provenance.solver_version = network.solver_version;
   return plan;
 }
+
+namespace {
+
+// Where a catalogue has a structure.
+CatalogueHit FindStructure(const std::vector<NetworkCatalogue>& networks, const Digest& structure) {
+  for (const NetworkCatalogue& network : networks) {
+    for (const CatalogueFrontier& one : network.frontiers) {
+      if (one.structure == structure) return {&network, &one};
+    }
+  }
+  return {};
+}
+
+absl::StatusOr<Frontier> FrontierOf(const CatalogueHit& hit, const std::string& device,
+                                    const Chain& chain) {
+  if (device.empty()) return FrontierOn(*hit.network, *hit.frontier, chain);
+  const auto one = FrontierFor(*hit.network, *hit.frontier, device);
+  if (!one.ok()) return one.status();
+  return RefereedFrontier(*hit.network, *one, chain);
+}
+
+}  // namespace
 
 absl::StatusOr<std::optional<Plan>> PlanFromCatalogue(const std::vector<NetworkCatalogue>& networks,
                                                       const std::string& device,
                                                       const Profile& profile, Bytes budget) {
   const Chain* chain = std::get_if<Chain>(&profile.problem);
-  if (chain == nullptr || networks.empty() || device.empty()) return std::optional<Plan>();
-  const Digest structure = StructureDigest(*chain);
-  for (const NetworkCatalogue& network : networks) {
-    const auto has = [&structure](const CatalogueFrontier& one) {
-      return one.structure == structure;
-    };
-    if (std::none_of(network.frontiers.begin(), network.frontiers.end(), has)) continue;
-    const auto frontiers = FrontiersFor(network, device);
-    if (!frontiers.ok()) return frontiers.status();
-    const auto one = std::find_if(frontiers->begin(), frontiers->end(), has);
-    const absl::StatusOr<Frontier> frontier = RefereedFrontier(network, *one, *chain);
-    if (!frontier.ok()) return frontier.status();
-    if (frontier->At(budget) == nullptr) return std::optional<Plan>();
-    absl::StatusOr<Plan> plan = RefereedPlanAt(network, *frontier, *chain, budget);
-    if (!plan.ok()) return plan.status();
-    return std::optional<Plan>(*std::move(plan));
-  }
-  return std::optional<Plan>();
+  const bool timeless = profile.cost_source == CostSource::kBytesOnly;
+  if (chain == nullptr || (device.empty() && !timeless)) return std::optional<Plan>();
+  const CatalogueHit hit = FindStructure(networks, StructureDigest(*chain));
+  if (hit.frontier == nullptr) return std::optional<Plan>();
+  const absl::StatusOr<Frontier> frontier = FrontierOf(hit, device, *chain);
+  if (!frontier.ok()) return frontier.status();
+  absl::StatusOr<Plan> plan = RefereedPlanAt(*hit.network, *frontier, *chain, budget);
+  if (!plan.ok()) return plan.status();
+  if (plan->status == PlanStatus::kNotFound) return std::optional<Plan>();
+  return std::optional<Plan>(*std::move(plan));
 }
 
 }  // namespace stowage

@@ -39,13 +39,15 @@ class ModelledNetwork final : public BatchSource {
   DeviceKind kind_;
 };
 
-// The plan that a frontier of a network's catalogue has for a budget, refereed. Errors: those of PlanAt and of the
+// The plan that a frontier of a network's catalogue has for a budget, refereed if it is FOUND. Errors: those of PlanAt and of the
 // referee.
 absl::StatusOr<Plan> RefereedPlanAt(const NetworkCatalogue& network, const Frontier& frontier,
                                     const Chain& chain, Bytes budget);
 
-// The plan of a catalogue for a profile of the same structure on that kind of device (FrontiersFor), refereed;
-// nothing where the catalogue has none, or none that fits, or the kind is "". Errors: those of FrontiersFor.
+// The plan of a catalogue for a profile of the same structure on that kind of device, whose costs it has (FrontierFor):
+// refereed, or PROVEN_INFEASIBLE; nothing where the catalogue has none, or can neither fit nor prove. Without a kind
+// ("") for a profile without times alone, to which any plan that fits is as good as another: under times of its own
+// those for modelled ones are second best. Errors: those of FrontierFor and FrontierOn.
 absl::StatusOr<std::optional<Plan>> PlanFromCatalogue(const std::vector<NetworkCatalogue>& networks,
                                                       const std::string& device,
                                                       const Profile& profile, Bytes budget);

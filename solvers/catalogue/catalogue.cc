@@ -51,24 +51,30 @@ absl::Status AddSchedules(const NetworkCatalogue& catalogue, const CatalogueFron
   return absl::OkStatus();
 }
 
-// From those of all devices at the size of `one`.
+// Those of all devices at the size of `one`; `numbers` as above.
+absl::StatusOr<Frontier> Merged(const NetworkCatalogue& catalogue, const CatalogueFrontier& one,
+                                const Chain& chain, std::map<std::string, size_t>* numbers) {
+  FrontierBuilder builder(chain);
+  for (const CatalogueFrontier& other : catalogue.frontiers) {
+    if (!SameSize(one, other)) continue;
+    const absl::Status added = AddSchedules(catalogue, other, &builder, numbers);
+    if (!added.ok()) return added;
+  }
+  return builder.Build(one.info);
+}
+
 absl::StatusOr<CatalogueFrontier> FromOthers(const NetworkCatalogue& catalogue,
                                              CatalogueFrontier one, const std::string& device) {
   one.device = device;
+  one.info.exact = false;
   const absl::StatusOr<Chain> chain = ChainFor(catalogue, one);
   if (!chain.ok()) return chain.status();
-  FrontierBuilder builder(*chain);
   std::map<std::string, size_t> numbers;
-  for (const CatalogueFrontier& other : catalogue.frontiers) {
-    if (!SameSize(one, other)) continue;
-    const absl::Status added = AddSchedules(catalogue, other, &builder, &numbers);
-    if (!added.ok()) return added;
-  }
-  one.info.exact = false;
+  const absl::StatusOr<Frontier> all = Merged(catalogue, one, *chain, &numbers);
+  if (!all.ok()) return all.status();
   one.schedules.clear();
-  const Frontier all = builder.Build(one.info);
-  for (const size_t i : ChooseCompact(all.points(), kMostCataloguePoints)) {
-    one.schedules.push_back(numbers.at(all.points()[i].schedule));
+  for (const size_t i : ChooseCompact(all->points(), kMostCataloguePoints)) {
+    one.schedules.push_back(numbers.at(all->points()[i].schedule));
   }
   return one;
 }
@@ -117,19 +123,31 @@ absl::StatusOr<Frontier> RefereedFrontier(const NetworkCatalogue& catalogue,
       " of its schedules are no faster than others that take less memory"));
 }
 
+absl::StatusOr<CatalogueFrontier> FrontierFor(const NetworkCatalogue& catalogue,
+                                              const CatalogueFrontier& one,
+                                              const std::string& device) {
+  const auto& all = catalogue.frontiers;
+  const auto own = std::find_if(all.begin(), all.end(), [&](const CatalogueFrontier& other) {
+    return SameSize(one, other) && other.device == device;
+  });
+  return own != all.end() ? *own : FromOthers(catalogue, one, device);
+}
+
+absl::StatusOr<Frontier> FrontierOn(const NetworkCatalogue& catalogue, CatalogueFrontier one,
+                                    const Chain& chain) {
+  one.info.exact = false;
+  one.info.least_budget = Bytes(0);  // workspaces are the chain's own
+  std::map<std::string, size_t> numbers;
+  return Merged(catalogue, one, chain, &numbers);
+}
+
 absl::StatusOr<std::vector<CatalogueFrontier>> FrontiersFor(const NetworkCatalogue& catalogue,
                                                             const std::string& device) {
   std::vector<CatalogueFrontier> frontiers;
   for (const CatalogueFrontier& one : catalogue.frontiers) {
     const auto is_size = [&one](const CatalogueFrontier& other) { return SameSize(one, other); };
-    const auto is_own = [&](const CatalogueFrontier& other) {
-      return is_size(other) && other.device == device;
-    };
     if (std::any_of(frontiers.begin(), frontiers.end(), is_size)) continue;
-    const auto& all = catalogue.frontiers;
-    const auto own = std::find_if(all.begin(), all.end(), is_own);
-    absl::StatusOr<CatalogueFrontier> found =
-        own != all.end() ? *own : FromOthers(catalogue, one, device);
+    absl::StatusOr<CatalogueFrontier> found = FrontierFor(catalogue, one, device);
     if (!found.ok()) return found.status();
     frontiers.push_back(*std::move(found));
   }

@@ -85,9 +85,19 @@ absl::StatusOr<Chain> ChainFor(const NetworkCatalogue& catalogue,
 absl::StatusOr<Frontier> RefereedFrontier(const NetworkCatalogue& catalogue,
                                           const CatalogueFrontier& frontier, const Chain& chain);
 
-// The frontiers for a kind of device, one per size that the catalogue has: the one that was made for it; else of
-// all schedules that were made for other kinds at that size those that are the fastest on this one, which its own
-// may beat. Errors: those of ChainFor and RefereedFrontier. O(frontiers x points x instructions).
+// The frontier for a kind of device at the size of `one`: the one that was made for it; else of all schedules that
+// were made for other kinds those that are the fastest on this one, which its own may beat. Errors: those of ChainFor
+// and RefereedFrontier. O(points of all kinds x instructions).
+absl::StatusOr<CatalogueFrontier> FrontierFor(const NetworkCatalogue& catalogue,
+                                              const CatalogueFrontier& one,
+                                              const std::string& device);
+
+// Of all schedules that were made at the size of `one` those that are the fastest on `chain`, a problem of the same
+// structure with costs of its own: nothing is proven for it. Errors and complexity as above.
+absl::StatusOr<Frontier> FrontierOn(const NetworkCatalogue& catalogue, CatalogueFrontier one,
+                                    const Chain& chain);
+
+// FrontierFor for every size that the catalogue has, each once.
 absl::StatusOr<std::vector<CatalogueFrontier>> FrontiersFor(const NetworkCatalogue& catalogue,
                                                             const std::string& device);
 
