@@ -157,9 +157,10 @@ def check_compose(machine, stowaged, deploy, yaml):
 def check_container_file(machine, stowaged, deploy):
     text = (deploy / "container" / "Containerfile").read_text().replace("\\\n", " ")
     for line in text.splitlines():
-        if line.startswith("COPY ") and "--from" not in line:
+        if line.startswith("COPY "):
             for source in line.split()[1:-1]:
-                assert (deploy.parent / source).exists(), f"Containerfile: no {source}"
+                source = re.sub("^/src/", "", source)  # what the first stage has of the tree
+                assert source.startswith(("--from=", "/build/bin/")) or (deploy.parent / source).exists(), f"Containerfile: no {source}"
     assert re.search(r"^USER 10001:10001$", text, re.M) and text.count("\nFROM ") == 2, "two stages, and not as root"
     conf = (deploy / "container" / "stowaged.conf").read_text()
     refused = subprocess.run([stowaged, "--check_config", *shlex.split(machine_flags(machine, conf))], capture_output=True, text=True,

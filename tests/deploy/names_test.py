@@ -15,9 +15,12 @@ import urllib.request
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "integration"))
 from stowaged_client import need_packages, start, use_environment  # noqa: E402
 
-# Options of one word of the other programs that deploy/ runs: of its own scripts, of cmake, buildah, docker, redis-server, systemctl.
-OTHERS = set("help tests checks build target install now from interval timeout maxmemory save appendonly requirepass image userspec bind variant "
-             "include quiet rm exclude".split())
+# Options of one word of the other programs that deploy/ runs: of its own scripts, of cmake, buildah, docker, podman, nsenter, redis-server,
+# systemctl; and the commands of `stowage` that it runs.
+OTHERS = set("help tests checks build target install now from interval timeout maxmemory save appendonly requirepass image variant include "
+             "quiet rm mount format tag file root runroot tmpdir runtime detach pull name ulimit network memory volume env user force ignore "
+             "time net isolation".split())
+COMMANDS = ["plan"], ["catalogue", "export"], ["catalogue", "environment"]
 RUN_BY_TESTS = {"main_job", "quickstart", "setup"}  # with the command `stowage`, which needs LibTorch
 METRIC = re.compile(r"(?<![:\w])(?:stowage|grpc_server|process)_\w+(?![:\w])")
 RECORDED = re.compile(r"\b[a-z_]+:\w+:\w+\b")
@@ -26,8 +29,8 @@ MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
 OF_TARGETS = {"job", "instance", "namespace", "pod"}  # labels that Prometheus gives
 
 
-def flags_of(program):
-    text = subprocess.run([program, "--help"], check=True, capture_output=True, text=True, timeout=20).stdout
+def flags_of(program, *command):
+    text = subprocess.run([program, *command, "--help"], check=True, capture_output=True, text=True, timeout=20).stdout
     return set(re.findall(r"^\s*--([a-z_]+)", text, re.M))
 
 
@@ -37,12 +40,12 @@ def texts(deploy):
             yield path.relative_to(deploy), path.read_text()
 
 
-def check_flags(deploy, server, probe):
+def check_flags(deploy, server, probe, commands):
     seen = variables = 0
     for path, text in texts(deploy):
         for name in re.findall(r"(?<![\w-])--([a-z][a-z_]*)(?![\w.-])", text):
             seen += 1
-            assert name in server | probe | OTHERS, f"{path}: --{name} is no flag of stowaged or stowage_probe"
+            assert name in server | probe | commands | OTHERS, f"{path}: --{name} is no flag of stowaged, stowage_probe or stowage"
         for line in re.findall(r"stowage_probe\S*((?:[\",\s]+--[\w]+(?:=[^\s\",]*)?)+)", text):
             for name in re.findall(r"--(\w+)", line):
                 assert name in probe, f"{path}: stowage_probe has no --{name}"
@@ -158,7 +161,8 @@ def main():
     yaml, = need_packages("yaml")
     binaries, deploy = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     stowaged, probe = binaries / "stowaged", binaries / "stowage_probe"
-    check_flags(deploy, flags_of(stowaged), flags_of(probe))
+    commands = set().union(*(flags_of(binaries / "stowage", *command) for command in COMMANDS))
+    check_flags(deploy, flags_of(stowaged), flags_of(probe), commands)
     rules = yaml.safe_load((deploy / "monitoring" / "alerts.rules.yml").read_text())
     check_panels(deploy, {rule["alert"] for group in rules["groups"] for rule in group["rules"]})
     server, port, metrics_port = start(str(stowaged), "--metrics_listen=127.0.0.1:0")
