@@ -22,7 +22,8 @@ struct AdoptedPlan {
   // Cached for a larger shape that this agent has planned for before: what its steps take is not
   // reported.
   bool for_larger = false;
-  // The server would like a fresh profile: Agent::Refresh sends one, when there is time for it.
+  // The server would like a fresh profile: Agent::Refresh sends one. If that is left to the steps, they do so in
+  // time (AgentOptions::wanted_profile_every).
   bool profile_wanted = false;
 };
 

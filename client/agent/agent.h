@@ -82,7 +82,8 @@ class Agent {
   // Within options.budget or what is left of options.device_limit; FAILED_PRECONDITION without either.
   absl::StatusOr<AdoptedPlan> Plan(const Batch& batch);
 
-  // The same with a timed profile in any case, which the server keeps: see profile_wanted.
+  // The same with a timed profile in any case, which the server keeps: what AdoptedPlan::profile_wanted asks
+  // for. Steps see to it by themselves (AgentOptions::wanted_profile_every).
   absl::StatusOr<AdoptedPlan> Refresh(const Batch& batch, const Budget& budget);
   absl::StatusOr<AdoptedPlan> Refresh(const at::Tensor& input, const at::Tensor& target,
                                       const Budget& budget);
@@ -145,6 +146,8 @@ class Agent {
   void LimitHostMemory(const PendingReplan& pending, const PlannedShape* shape);
   void AskAgain(const PendingReplan& pending, const std::string& words, PlannedShape* shape);
   void NoteStep(const StepReport& report, PlannedShape* shape);
+  void NoteDrift(PlannedShape* shape);
+  void OfferProfile(PlannedShape* shape);
   absl::StatusOr<ExecutionVerdict> SendReport(const PlannedShape& shape);
   void ReportByItself(PlannedShape* shape);
 
@@ -156,6 +159,7 @@ class Agent {
   BatchPlanner planner_;
   std::optional<AgreedPlanner> agreed_;  // with options.agreement
   int64_t steps_since_agreement_ = 0;
+  int64_t steps_since_offer_ = 0;
   PlanTable table_;
   StepArenas arenas_;
   StepMemory memory_;

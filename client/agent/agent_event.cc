@@ -138,6 +138,8 @@ struct Words {
 
 const char* ToString(ReplanReason reason) {
   switch (reason) {
+    case ReplanReason::kProfileWanted:
+      return "profile wanted";
     case ReplanReason::kTime:
       return "step time";
     case ReplanReason::kPeak:

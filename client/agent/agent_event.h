@@ -72,10 +72,12 @@ struct FellBackEvent {
   std::string words;
 };
 
-// The later, the more pressing.
-enum class ReplanReason { kTime, kPeak, kOutOfMemory, kHostMemory, kImmovable };
-// "step time", "peak", "out of memory", "out of host memory", "cannot move".
+// The later, the more pressing. Steps go on by the plan that there is but for the last three.
+enum class ReplanReason { kProfileWanted, kTime, kPeak, kOutOfMemory, kHostMemory, kImmovable };
+// "profile wanted", "step time", "peak", "out of memory", "out of host memory", "cannot move".
 const char* ToString(ReplanReason reason);
+// Whether steps by the plan that there is fail.
+inline bool StopsSteps(ReplanReason reason) { return reason >= ReplanReason::kOutOfMemory; }
 
 // The next step begins with making another plan.
 struct ReplanEvent {

@@ -62,6 +62,7 @@ absl::Status CheckAgentOptions(const AgentOptions& options) {
   check.AtLeast("max_shapes", options.max_shapes, 1);
   check.AtLeast("steps_by_larger", options.steps_by_larger, 0);
   check.AtLeast("report_after", options.report_after, 0);
+  check.AtLeast("wanted_profile_every", options.wanted_profile_every, 0);
   check.AtLeast("drift.window", options.drift.window, 1);
   check.Share("drift.time", options.drift.time);
   check.Share("drift.peak", options.drift.peak);

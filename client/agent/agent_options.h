@@ -43,8 +43,8 @@ struct OutOfMemoryOptions {
   double factor = 0.9;
   int tries = 3;  // smaller plans for each shape; 0 makes none
   // Zeroes the gradients, plans within less, or without copies where something could not move, and makes
-  // the step once more: only for jobs whose every
-  // step starts from zeroed gradients. The inputs of a graph then stay in memory during its steps.
+  // the step once more: only for jobs whose every step starts from zeroed gradients. The inputs of a graph
+  // then stay in memory during its steps.
   bool retry_step = false;
 };
 
@@ -97,6 +97,11 @@ struct AgentOptions {
 
   // Report is called by itself after so many steps by a plan of a server; 0: never.
   int64_t report_after = 20;
+  // After so many steps, of whatever shape, a server whose plan is stepped by is asked whether it would like
+  // a fresh profile (GetPlanResponse.profile_wanted); then the next step begins with `profile` and another
+  // plan by it (ReplanReason::kProfileWanted). A profile takes about a dozen steps' time. 0: never. Not in
+  // shadow mode; where ranks agree, the first asks and all measure.
+  int64_t wanted_profile_every = 1000;
   DriftOptions drift;
   OutOfMemoryOptions out_of_memory;
 

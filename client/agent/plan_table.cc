@@ -26,7 +26,7 @@ PlannedShape* PlanTable::FindOrAdd(const BatchSignature& signature) {
 PlannedShape* PlanTable::Larger(const BatchSignature& signature) {
   PlannedShape* best = nullptr;
   for (PlannedShape& shape : shapes_) {
-    if (shape.step == nullptr || shape.pending || shape.signature == signature ||
+    if (shape.step == nullptr || shape.fails() || shape.signature == signature ||
         !signature.FitsInto(shape.signature)) {
       continue;
     }
@@ -41,7 +41,7 @@ PlannedShape* PlanTable::Larger(const BatchSignature& signature) {
 std::vector<PlannedShape*> PlanTable::BeyondHostMemory(Bytes limit) {
   std::vector<PlannedShape*> beyond;
   for (PlannedShape& shape : shapes_) {
-    if (shape.step == nullptr || shape.pending) continue;
+    if (shape.step == nullptr || shape.fails()) continue;
     if (shape.adopted->plan.prediction.host_peak > limit) beyond.push_back(&shape);
   }
   return beyond;

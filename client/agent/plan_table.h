@@ -31,6 +31,9 @@ struct PlannedShape {
   PlannedShape(BatchSignature batch, int64_t watched)
       : signature(std::move(batch)), watch(watched) {}
 
+  // Whether steps by its plan do, until it is replaced.
+  bool fails() const { return pending && StopsSteps(pending->reason); }
+
   BatchSignature signature;
   std::optional<Profile> profile;      // absent until it is measured
   std::optional<Profile> shapes;       // told from shapes; absent when it is measured
@@ -56,11 +59,12 @@ class PlanTable {
   PlannedShape* Find(const BatchSignature& signature);
   PlannedShape* FindOrAdd(const BatchSignature& signature);
 
-  // The shape that this one fits into and that has a plan to step by, no replan pending; of several the one
-  // that takes the least memory. Null if there is none. Not the shape itself.
+  // The shape that this one fits into and that has a plan to step by, none that is to be replaced because
+  // steps by it fail; of several the one that takes the least memory. Null if there is none. Not the shape
+  // itself.
   PlannedShape* Larger(const BatchSignature& signature);
 
-  // Those whose plans take more host memory than that, no replan pending. O(capacity).
+  // Those whose plans take more host memory than that and are not known to fail. O(capacity).
   std::vector<PlannedShape*> BeyondHostMemory(Bytes limit);
 
   int64_t evicted() const { return evicted_; }

@@ -52,8 +52,8 @@ struct PlanReply {
   Plan plan;
   PlanKey key;
   PlanSource source = PlanSource::kLocal;
-  // Of GetPlan: what jobs report has drifted from what the plan was made for. A fresh profile, sent
-  // with ComputePlan, would help the next ones.
+  // Of GetPlan: nobody has measured what the plan was made for, or what jobs report has drifted from it. A
+  // fresh profile, sent with ComputePlan, would help the next ones.
   bool profile_wanted = false;
 };
 

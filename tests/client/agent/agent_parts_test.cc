@@ -75,6 +75,7 @@ TEST(AgentOptionsTest, EveryViolationNamesFieldValueAndRule) {
          o->out_of_memory.tries = 0;
          o->out_of_memory.retry_step = true;
        }},
+      {"options.wanted_profile_every = -1", [](AgentOptions* o) { o->wanted_profile_every = -1; }},
       {"options.shadow_every = 0", [](AgentOptions* o) { o->shadow_every = 0; }},
       {"token_file", [](AgentOptions* o) {
          o->server.address = "unix:/s";

@@ -52,6 +52,7 @@ class AgentRanksTest : public ::testing::Test {
     options.agreement = *Join(rank);
     options.profile.meter = &worlds_[rank].meter;
     options.drift.window = 4;
+    options.wanted_profile_every = 2;
     options.report_after = 0;
     options.on_event = [this, rank](const AgentEvent& event) {
       if (std::holds_alternative<ProfileTakenEvent>(event)) ++profiles_[rank];
@@ -264,6 +265,35 @@ TEST_F(AgentRanksTest, CopiesAreForbiddenOnAllRanks) {
     EXPECT_EQ(tokens[rank], tokens[0]);
     EXPECT_EQ(forbidden[rank], 1);
   }
+}
+
+// Slow steps are no reason to fail those of another shape until the ranks agree on another plan.
+TEST_F(AgentRanksTest, AShapeThatIsToBePlannedAgainServesSmallerOnesMeanwhile) {
+  OnAllRanks([&](int rank) {
+    auto agent = MakeAgent(rank);
+    ASSERT_TRUE(agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+    worlds_[rank].slower = 2;
+    for (int step = 0; step < 4; ++step) EXPECT_TRUE(agent->Step(FakeBatch(4)).ok());
+    EXPECT_EQ(agent->events().of<ReplanEvent>(), 1);
+    const absl::StatusOr<StepReport> smaller = agent->Step(FakeBatch(2));
+    EXPECT_TRUE(smaller.ok()) << smaller.status();
+    EXPECT_EQ(agent->steps().by_larger, 1);
+  });
+}
+
+// The first asks for all; they measure at the same step.
+TEST_F(AgentRanksTest, AProfileThatIsWantedIsOneOfAllRanks) {
+  OnAllRanks([&](int rank) {
+    auto agent = MakeAgent(rank);
+    ASSERT_TRUE(agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7}).ok());
+    if (rank == 0) service_.profile_wanted = true;
+    const int before = profiles_[rank];
+    for (int step = 0; step < 5; ++step) {
+      EXPECT_TRUE(agent->Step(FakeBatch(4)).ok());
+      EXPECT_EQ(profiles_[rank] - before, step < 3 ? 0 : 1) << rank << " " << step;
+    }
+  });
+  EXPECT_EQ(service_.computed, 2);
 }
 
 }  // namespace

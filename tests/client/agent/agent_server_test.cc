@@ -2,11 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "client/agent/agent.h"
+#include "client/rpc/connect.h"
 #include "tests/client/torch/test_networks.h"
 #include "tests/support/stowaged_process.h"
 
@@ -64,6 +67,54 @@ TEST_F(AgentServerTest, WithoutTheServerItPlansHereAndSaysSo) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(agent.Step(network.input, network.target).ok());
   EXPECT_EQ(agent.events().of<FellBackEvent>(), 1);
   EXPECT_EQ(agent.events().of<ReportSentEvent>() + agent.events().of<ReportRefusedEvent>(), 0);
+}
+
+// Jobs report that steps take longer than was predicted; a job that trains on measures anew, and the wish ends.
+TEST_F(AgentServerTest, AJobAnswersTheWishForAProfileByItself) {
+  options_.report_after = 0;
+  options_.drift.replans = 0;
+  options_.wanted_profile_every = 3;
+  options_.job = "training";
+  TestNetwork network = MakeTestNetwork("norm_cnn");
+  Agent agent(&network.model, options_);
+  const auto adopted = agent.Plan(network.input, network.target, ShareOfStoreAll{0.7});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
+  const auto others = Connect(options_.server, {});
+  const auto wanted = [&] {
+    const auto reply = others->GetPlan({adopted->key}, adopted->plan.budget,
+                                       CallOptions::Within(std::chrono::seconds(10)));
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    return reply.ok() && reply->profile_wanted;
+  };
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(agent.Step(network.input, network.target).ok());
+  EXPECT_FALSE(wanted());
+  EXPECT_THAT(kinds_, Not(Contains("replan")));
+  for (const char* job : {"one", "two", "three", "four"}) {
+    ExecutionMeasurement took;
+    took.key = adopted->key;
+    took.plan_digest = adopted->digest;
+    took.revision = adopted->plan.revision;
+    took.budget = adopted->plan.budget;
+    took.steps = 20;
+    took.step_time = Nanos(adopted->plan.prediction.makespan.value() * 2);
+    took.peak = adopted->plan.prediction.peak;
+    CallOptions call = CallOptions::Within(std::chrono::seconds(10));
+    call.job = job;
+    ASSERT_TRUE(others->ReportExecution(took, call).ok());
+  }
+  ASSERT_TRUE(wanted());
+  kinds_.clear();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(agent.Step(network.input, network.target).ok());
+  EXPECT_THAT(kinds_, Contains("replan"));
+  EXPECT_THAT(kinds_, Contains("profile_taken"));
+  EXPECT_THAT(kinds_, Not(Contains("plan_failed")));
+  // The server learns in the background.
+  for (int i = 0; i < 200 && wanted(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_FALSE(wanted());
+  EXPECT_TRUE(agent.Step(network.input, network.target).ok());
 }
 
 }  // namespace

@@ -145,10 +145,11 @@ std::unique_ptr<PlanConnection> FakeService::Connect() {
   ON_CALL(*connection, GetPlan(_, _, _))
       .WillByDefault([this](const std::vector<PlanKey>& keys, const Budget& budget,
                             const CallOptions&) -> absl::StatusOr<PlanReply> {
+        ++looked_up;
         for (const PlanKey& key : keys) {
           for (const Plan& plan : kept[key]) {
             if (plan.prediction.peak <= BytesOf(budget, plan)) {
-              return PlanReply{plan, key, PlanSource::kCache};
+              return PlanReply{plan, key, PlanSource::kCache, profile_wanted};
             }
           }
         }
@@ -158,6 +159,7 @@ std::unique_ptr<PlanConnection> FakeService::Connect() {
       .WillByDefault([this](const Profile& profile, const Budget& budget, const KeyOptions& key,
                             const CallOptions&) -> absl::StatusOr<PlanReply> {
         ++computed;
+        profile_wanted = false;
         PlanOptions options;
         options.recompute_only = key.recompute_only;
         absl::StatusOr<Plan> plan = MakePlan(profile, budget, options);

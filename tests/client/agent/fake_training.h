@@ -78,6 +78,8 @@ struct FakeService {
   std::map<PlanKey, std::vector<Plan>> kept;
   std::vector<ExecutionMeasurement> reports;
   absl::Status report_status;
+  bool profile_wanted = false;  // until one comes
+  int looked_up = 0;
   int computed = 0;
 };
 
