@@ -60,7 +60,7 @@ GradientSums::GradientSums(const Graph& graph, const std::vector<int>& group_of,
   const std::vector<std::vector<int>> readers_of = ReadersOf(graph);
   for (int v = 0; v < graph.size(); ++v) {
     const std::vector<int>& readers = readers_of[Index(v)];
-    if (readers.size() < 3 || graph.vertex(v).output_gradient == Bytes(0)) continue;
+    if (readers.size() < 2 || graph.vertex(v).output_gradient == Bytes(0)) continue;
     int last = -1;
     for (const int reader : readers) {
       const int group = group_of[Index(reader)];

@@ -1,11 +1,14 @@
-// In which order backwards have to run so that gradients come out bit for bit as in plain training.
+// In which order backwards have to run so that gradients come out bit for bit as in plain training, and in
+// the memory that the profile says.
 //
-// A tensor that several vertices read gets a gradient from each, and they are added up as they come.
-// Plain training runs backwards in reverse program order. Two summands may come in either order, as
-// addition commutes; three or more may not, as it does not associate in floating point. So of a
-// tensor that has a gradient and three readers or more, the readers' backwards run in reverse program
-// order: a rule of solvers, not of the referee, since a schedule that breaks it still computes
-// gradients, rounded differently.
+// A tensor that several vertices read gets a gradient from each, and they are added up as they come: the
+// first is the sum so far, each other one is in memory beside it until it is added. Plain training runs
+// backwards in reverse program order, and a profile has the bytes of a summand with the backwards that
+// come second and later there. In another order the first of those needs less than it says, and the last
+// of the others more: up to 2.7% of the peak of ResNet-152 at batch 1. Three summands and more come out
+// rounded differently, too, as addition does not associate. So of a tensor that has a gradient and several
+// readers, the readers' backwards run in reverse program order: a rule of solvers, not of the referee,
+// which knows of an overhead only that it is a vertex's.
 //
 // The readers of a view count as those of the tensor: exactly right for an op that hands its input on
 // as it is, to which they then give directly. A view with a backward of its own gives at its own place;

@@ -126,12 +126,12 @@ class GraphRules {
     return sums_ == SumOrder::kAny || LastOfReadersLeft(s, p);
   }
 
-  // Whether no later reader of a tensor with three or more has its backward still to come.
+  // Whether no later reader of a tensor that several read has its backward still to come.
   bool LastOfReadersLeft(const State& s, int p) const {
     for (const GraphInput& input : graph_.vertex(p).inputs) {
       const uint32_t readers = readers_[static_cast<size_t>(input.vertex)];
       const bool sums = graph_.vertex(static_cast<int>(input.vertex)).output_gradient > Bytes(0) &&
-                        std::bitset<kBits>(readers).count() >= 3;
+                        std::bitset<kBits>(readers).count() >= 2;
       if (sums && (readers & ~s.done) >> (p + 1) != 0) return false;
     }
     return true;
