@@ -233,6 +233,17 @@ TEST_F(AgentTransferTest, WithoutALinkPlansRecompute) {
   EXPECT_GT(step->recomputed_forwards, 0);
 }
 
+// An answer, not a step that fails.
+TEST_F(AgentTransferTest, AnOffloadSolverWithoutALinkFindsNoPlan) {
+  options_.device = nullptr;
+  Agent agent(std::make_unique<TimedChain>(&network_.model), nullptr, options_);
+  const auto adopted = agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.8});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  EXPECT_EQ(adopted->plan.status, PlanStatus::kProvenInfeasible);
+  EXPECT_THAT(adopted->plan.explanation, HasSubstr("without a link to host memory"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(agent.Step(network_.input, network_.target).status()));
+}
+
 TEST_F(AgentTransferTest, CopiesMayBeForbiddenOnALink) {
   options_.plan = {};
   options_.plan.recompute_only = true;

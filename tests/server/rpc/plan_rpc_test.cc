@@ -1,6 +1,7 @@
 // What every RPC answers.
 #include <gmock/gmock.h>
 
+#include "solvers/model/transfer_model.h"
 #include "tests/server/rpc/rpc_fixture.h"
 
 namespace stowage::testing {
@@ -42,6 +43,29 @@ TEST(PlanRpc, ComputeThenGet) {
   EXPECT_EQ(again.source(), v1::PLAN_SOURCE_CACHE);
   EXPECT_EQ(fixture.metrics.rpcs_started, 4);
   EXPECT_EQ(fixture.metrics.rpcs_handled[grpc::OK], 4);
+}
+
+// Of a profile whose device has no link: an answer, with what is missing.
+TEST(PlanRpc, AnOffloadSolverWithoutALinkIsProvenInfeasible) {
+  RpcFixture fixture;
+  const Profile profile = ChainProfile({});
+  ASSERT_FALSE(TransfersOf(profile.device).has_value());
+  v1::ComputePlanRequest request = ComputeRequestFor(profile, kTight);
+  for (const char* solver :
+       {"offload_dynprog", "offload_greedy", "offload_vdnn", "offload_tflms", "offload_autoswap"}) {
+    request.mutable_options()->set_solver(solver);
+    v1::ComputePlanResponse answer;
+    const absl::Status status = fixture.Compute(request, &answer);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(answer.plan().status(), v1::PLAN_STATUS_PROVEN_INFEASIBLE) << solver;
+    EXPECT_THAT(answer.plan().explanation(), ::testing::HasSubstr("without a link to host memory"));
+    // Plain training, and what it takes.
+    v1::ComputePlanRequest all = request;
+    all.mutable_budget()->set_bytes(answer.plan().bounds().least_budget_bytes());
+    ASSERT_TRUE(fixture.Compute(all, &answer).ok());
+    EXPECT_EQ(answer.plan().status(), v1::PLAN_STATUS_FOUND) << solver;
+    EXPECT_EQ(answer.plan().prediction().sent_bytes(), 0) << solver;
+  }
 }
 
 TEST(PlanRpc, GraphPlansNameTheSendersVertices) {

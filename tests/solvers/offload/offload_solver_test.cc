@@ -100,6 +100,10 @@ TEST_P(OffloadSolverTest, WithoutALinkThereIsPlainTrainingOrNothing) {
   const absl::StatusOr<Plan> below = solver().Solve(chain, all - Bytes(1), {});
   EXPECT_EQ(below->status, PlanStatus::kProvenInfeasible);
   EXPECT_EQ(below->bounds.least_budget, all);
+  EXPECT_EQ(*solver().LeastBudget(chain, {}), all);
+  // People who name it are told what is missing.
+  EXPECT_EQ(below->explanation,
+            "without a link to host memory, " + std::to_string(all.value()) + " bytes are needed");
   const absl::StatusOr<Frontier> frontier = solver().SolveFrontier(chain, {});
   ASSERT_EQ(frontier->points().size(), 1u);
   EXPECT_TRUE(frontier->info().exact);
