@@ -1,0 +1,45 @@
+// An agent of a small network that really trains.
+#ifndef STOWAGE_TESTS_CLIENT_AGENT_AGENT_FIXTURE_H_
+#define STOWAGE_TESTS_CLIENT_AGENT_AGENT_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include "client/agent/agent.h"
+#include "client/torch/execution_device.h"
+#include "client/torch/tracking_allocator.h"
+#include "tests/client/torch/test_networks.h"
+
+namespace stowage {
+
+class RenamedCpu : public ExecutionDevice {
+ public:
+  c10::Device device() const override { return c10::Device(c10::DeviceType::CPU); }
+  MemoryMeter* meter() override { return TrackingAllocator::Get(); }
+  Device Hardware() const override {
+    Device device = CpuHardware();
+    device.model = "another";
+    return device;
+  }
+};
+
+class AgentTest : public ::testing::Test {
+ protected:
+  AgentTest() { options_.profile.repeats = 2; }
+
+  Agent LocalAgent() { return Agent(&network_.model, options_); }
+
+  // The profile and plan that this model gets when it is planned here.
+  AdoptedPlan LocalPlan(const Budget& budget) {
+    Agent agent = LocalAgent();
+    const absl::StatusOr<AdoptedPlan> adopted = agent.Plan(network_.input, network_.target, budget);
+    EXPECT_TRUE(adopted.ok()) << adopted.status();
+    return *adopted;
+  }
+
+  TestNetwork network_ = MakeTestNetwork("norm_cnn");
+  AgentOptions options_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_CLIENT_AGENT_AGENT_FIXTURE_H_
