@@ -86,6 +86,7 @@ void Agent::AskAgain(const PendingReplan& pending, const std::string& words, Pla
 
 void Agent::NoteStep(const StepReport& report, PlannedShape* shape) {
   shape->watch.Add(report);
+  shape->reserved_peak = memory_.reserved_peak;
   ReportByItself(shape);
   NoteDrift(shape);
   OfferProfile(shape);
@@ -129,7 +130,7 @@ absl::StatusOr<ExecutionVerdict> Agent::SendReport(const PlannedShape& shape) {
   measured.step_time = shape.watch.MedianTime(measured.steps);
   measured.peak = shape.watch.MedianPeak(measured.steps);
   const StepReport& latest = shape.watch.latest();
-  measured.reserved_peak = memory_.reserved_peak;
+  measured.reserved_peak = shape.reserved_peak;
   measured.sent = latest.sent;
   measured.fetched = latest.fetched;
   absl::StatusOr<ExecutionVerdict> verdict =

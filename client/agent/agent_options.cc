@@ -39,6 +39,10 @@ class Checker {
 
 }  // namespace
 
+MemoryMeter* MeterOf(const AgentOptions& options) {
+  return options.device != nullptr ? options.device->meter() : options.profile.meter;
+}
+
 absl::Status CheckAgentOptions(const AgentOptions& options) {
   constexpr size_t kLongestJob = 128;
   Checker check;

@@ -16,6 +16,7 @@
 #include "client/rpc/connect.h"
 #include "client/torch/chain_profiler.h"
 #include "client/torch/execution_device.h"
+#include "client/torch/memory_meter.h"
 #include "client/torch/step_arena.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
@@ -129,6 +130,10 @@ struct AgentOptions {
 
   EventCallback on_event;
 };
+
+// What steps are measured with, planned and plain ones: the meter of the device, else that to profile with; null:
+// the installed TrackingAllocator.
+MemoryMeter* MeterOf(const AgentOptions& options);
 
 // OK, or INVALID_ARGUMENT made by FieldError with names below "options.".
 absl::Status CheckAgentOptions(const AgentOptions& options);

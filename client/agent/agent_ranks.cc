@@ -37,7 +37,8 @@ Wish ParseWish(const std::string& text) {
 
 }  // namespace
 
-// At the same steps on all ranks: what one of them wants, all do, within the least that any wants, of the device and of host memory.
+// At the same steps on all ranks: what one of them wants, all do, within the least that any wants, of the
+// device and of host memory.
 absl::Status Agent::AgreeOnReplan(const Batch& batch, PlannedShape* shape) {
   if (++steps_since_agreement_ < options_.drift.window) return absl::OkStatus();
   steps_since_agreement_ = 0;

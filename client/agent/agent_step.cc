@@ -20,7 +20,7 @@ absl::StatusOr<StepReport> Agent::Step(Batch batch) {
   if (!valid_.ok()) return valid_;
   if (SwitchedOff()) {
     ++steps_.plain;
-    return model_->PlainStep(std::move(batch), options_.profile.meter);
+    return model_->PlainStep(std::move(batch), MeterOf(options_));
   }
   PlannedShape* shape = Meet(batch);
   if (options_.shadow) return ShadowStep(std::move(batch), shape);
@@ -97,8 +97,7 @@ void Agent::Replan(const Batch& batch, PlannedShape* shape) {
 }
 
 absl::StatusOr<StepReport> Agent::PlannedRun(Batch batch, bool retries, PlannedShape* by) {
-  const absl::StatusOr<MemoryMeter*> meter = MeterOrInstalled(
-      options_.device != nullptr ? options_.device->meter() : options_.profile.meter);
+  const absl::StatusOr<MemoryMeter*> meter = MeterOrInstalled(MeterOf(options_));
   if (!meter.ok()) return meter.status();
   // What would outlive the recorded step, and then not come again.
   if (arenas_.used()) model_->tensors().EnsureGradients();
@@ -143,7 +142,7 @@ absl::StatusOr<StepReport> Agent::ShadowStep(Batch batch, PlannedShape* shape) {
     const absl::Status status = PlanUnasked(batch, shape).status();
     if (!status.ok()) events_->Emit(PlanFailedEvent{shape->signature.text(), status});
   }
-  absl::StatusOr<StepReport> report = model_->PlainStep(std::move(batch), options_.profile.meter);
+  absl::StatusOr<StepReport> report = model_->PlainStep(std::move(batch), MeterOf(options_));
   if (!report.ok()) return report;
   ++steps_.shadow;
   StepWatch& watch = shape->watch;

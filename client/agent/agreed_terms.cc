@@ -179,8 +179,8 @@ absl::StatusOr<AgreedTerms> AgreeOnTerms(PlanAgreement* agreement,
   return agreed;
 }
 
-// "<status>;<source>;<profiled>;<for larger>;<profile wanted>;<revision>;<least budget>;<request time>;
-// <key version>;<key>;<schedule>": the schedule is bytes, and last.
+// "<status>,<source>,<profiled>,<for larger>,<profile wanted>,<revision>,<least budget>,<request time>,
+// <key version>;<key><schedule>": the last two are bytes.
 std::string EncodeAnswer(const ClientPlan& answer) {
   const PlanReply& reply = answer.reply;
   return absl::StrCat(static_cast<int>(reply.plan.status), ",", static_cast<int>(reply.source), ",",

@@ -80,12 +80,14 @@ const stowage::Profile* BatchPlanner::Shapes(const Batch& batch, PlannedShape* s
   if (shape->shapes) return &*shape->shapes;
   if (!not_shapes_.empty()) return nullptr;
   const auto start = std::chrono::steady_clock::now();
-  absl::StatusOr<stowage::Profile> shapes = model_->FromShapes(batch, options_->profile.meter);
+  absl::StatusOr<stowage::Profile> shapes = model_->FromShapes(batch, MeterOf(*options_));
   if (!shapes.ok()) {
     not_shapes_ = std::string(shapes.status().message());
     return nullptr;
   }
   shape->shapes = *std::move(shapes);
+  // Nothing was run on it; the key is of the device all the same.
+  shape->shapes->device = model_->DeviceOf(options_->device);
   StateLinkIn(&shape->shapes);
   events_->Emit(ProfileTakenEvent{shape->signature.text(), shape->shapes->cost_source, Since(start),
                                   /*from_shapes=*/true, ""});

@@ -42,6 +42,7 @@ struct PlannedShape {
   StepWatch watch;                     // steps by `step`; in shadow mode plain ones
   bool shadowed = false;               // it was tried to plan it for shadow mode
   bool reported = false;
+  Bytes reserved_peak;           // of the latest step by `step`, see StepMemory
   int64_t served_by_larger = 0;  // steps
   std::optional<PendingReplan> pending;
   int replans = 0;        // because of drift

@@ -145,10 +145,9 @@ absl::Status ChainExecutor::RunUpTo(size_t end, StepState* state) {
 
 absl::Status ChainExecutor::CheckInput(const at::Tensor& input) const {
   if (!input.defined()) return absl::InvalidArgumentError("the input is an undefined tensor");
-  if (batch_) {
-    absl::Status status = batch_->CheckInput(input);
-    if (!status.ok()) return status;
-  }
+  absl::Status status = CheckIsOn(*device_, input, "the input");
+  if (status.ok() && batch_) status = batch_->CheckInput(input);
+  if (!status.ok()) return status;
   const Bytes input_bytes(static_cast<int64_t>(input.nbytes()));
   if (input_bytes > chain_.activation(0)) {
     return absl::InvalidArgumentError(absl::StrCat("the input has ", input_bytes.value(),

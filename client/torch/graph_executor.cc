@@ -166,6 +166,8 @@ absl::Status GraphExecutor::CheckInputs(const std::vector<at::Tensor>& inputs) c
       return absl::InvalidArgumentError(
           absl::StrCat(model_->Describe(v), " is an undefined tensor"));
     }
+    absl::Status status = CheckIsOn(*device_, inputs[i], model_->Describe(v));
+    if (!status.ok()) return status;
     const Bytes bytes(static_cast<int64_t>(inputs[i].nbytes()));
     if (bytes <= graph_.vertex(v).output) continue;
     return absl::InvalidArgumentError(absl::StrCat(model_->Describe(v), " has ", bytes.value(),

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/describe_link.h"
 #include "client/torch/device_description.h"
 #include "client/torch/host_memory.h"
 #include "client/torch/tracking_allocator.h"
@@ -65,13 +66,7 @@ absl::StatusOr<Device> ProfiledDevice(const ProfileOptions& options) {
   if (!options.transfers) return device;
   absl::StatusOr<MeasuredTransfers> measured = MeasureTransfers(options.device);
   if (!measured.ok()) return measured.status();
-  const TransferModel& model = measured->model;
-  device.duplex = model.full_duplex ? Duplex::kFull : Duplex::kHalf;
-  device.host_memory = model.host_memory;
-  device.to_host_bytes_per_second = model.to_host.bytes_per_second;
-  device.to_host_latency = model.to_host.latency;
-  device.to_device_bytes_per_second = model.to_device.bytes_per_second;
-  device.to_device_latency = model.to_device.latency;
+  DescribeLink(measured->model, &device);
   if (options.report != nullptr) options.report->transfers = *std::move(measured);
   return device;
 }

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "client/torch/rethrow_as_thrown.h"
+
 namespace stowage {
 namespace {
 
@@ -42,21 +44,6 @@ class GraphMaker {
 
   std::shared_ptr<torch::jit::Graph> graph_;
   std::unordered_map<const ScriptValue*, ScriptValue*> copies_;
-};
-
-// While it lives, exceptions leave the interpreter as they were thrown: out of memory must not become
-// an error of unknown kind.
-class RethrowAsThrown {
- public:
-  RethrowAsThrown() : before_(FLAGS_torch_jit_enable_rethrow_caught_exception) {
-    FLAGS_torch_jit_enable_rethrow_caught_exception = true;
-  }
-  ~RethrowAsThrown() { FLAGS_torch_jit_enable_rethrow_caught_exception = before_; }
-  RethrowAsThrown(const RethrowAsThrown&) = delete;
-  RethrowAsThrown& operator=(const RethrowAsThrown&) = delete;
-
- private:
-  bool before_;
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ Digest DigestOf(const std::vector<at::Tensor>& tensors) {
     const int64_t bytes = tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : -1;
     hasher.Update(&bytes, sizeof(bytes));
     if (bytes <= 0) continue;
-    const at::Tensor contiguous = tensor.contiguous();
+    const at::Tensor contiguous = tensor.contiguous().cpu();
     hasher.Update(contiguous.data_ptr(), static_cast<size_t>(bytes));
   }
   return hasher.Finish();

@@ -27,6 +27,14 @@ absl::Status CheckCarriedOut(const Schedule& schedule, const ExecutionDevice& de
   return absl::OkStatus();
 }
 
+absl::Status CheckIsOn(const ExecutionDevice& device, const at::Tensor& tensor,
+                       const std::string& what) {
+  if (tensor.device() == device.device()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(what, " is on ", tensor.device().str(),
+                                                 ", the device to train on is ",
+                                                 device.device().str()));
+}
+
 namespace {
 
 // The name is made only for those who listen.

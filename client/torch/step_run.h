@@ -2,6 +2,8 @@
 #ifndef STOWAGE_CLIENT_TORCH_STEP_RUN_H_
 #define STOWAGE_CLIENT_TORCH_STEP_RUN_H_
 
+#include <ATen/core/Tensor.h>
+
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -17,6 +19,10 @@ namespace stowage {
 // UNIMPLEMENTED that names the first instruction on the communication stream, FAILED_PRECONDITION that
 // names the first transfer if the device has no link.
 absl::Status CheckCarriedOut(const Schedule& schedule, const ExecutionDevice& device);
+
+// INVALID_ARGUMENT unless the tensor is there: "<what> is on meta, the device to train on is cpu".
+absl::Status CheckIsOn(const ExecutionDevice& device, const at::Tensor& tensor,
+                       const std::string& what);
 
 // Who carries instructions out.
 struct InstructionRunner {

@@ -172,6 +172,25 @@ TEST_F(AgentTest, AsksByTheKeyOfItsStructure) {
   EXPECT_EQ(sent.cost_source, CostSource::kMeasured);
 }
 
+// Also where nothing was run on it.
+TEST_F(AgentTest, AsksByTheDeviceThatStepsRunOn) {
+  RenamedCpu device;
+  options_.device = &device;
+  auto connection = std::make_unique<NiceMock<MockPlanConnection>>();
+  std::vector<PlanKey> asked;
+  ON_CALL(*connection, GetPlan(_, _, _))
+      .WillByDefault([&asked](const std::vector<PlanKey>& keys, const Budget&, const CallOptions&) {
+        asked.push_back(keys[0]);
+        return absl::StatusOr<PlanReply>(absl::NotFoundError("none"));
+      });
+  ON_CALL(*connection, ComputePlan(_, _, _, _)).WillByDefault(SolveHere);
+  Agent agent(&network_.model, std::move(connection), options_);
+  ASSERT_TRUE(agent.Plan(network_.input, network_.target, ShareOfStoreAll{0.7}).ok());
+  options_.plan.recompute_only = true;
+  ASSERT_FALSE(asked.empty());
+  for (const PlanKey& key : asked) EXPECT_EQ(key, MakePlanKey(*agent.profile(), options_.plan));
+}
+
 TEST_F(AgentTest, SaysWhoseItsRequestsAreAndReportsWhatStepsTook) {
   const AdoptedPlan known = LocalPlan(ShareOfStoreAll{0.7});
   options_.job = "a job";

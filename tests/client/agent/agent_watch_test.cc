@@ -24,6 +24,19 @@ TEST_F(AgentLifeTest, ReportsByItselfOnceAndSaysSo) {
   EXPECT_EQ(Last<ReportSentEvent>().peak, Last<AdoptedEvent>().peak);
 }
 
+// Whatever other shape was stepped last.
+TEST_F(AgentLifeTest, WhatIsReportedIsOfOneShape) {
+  auto agent = MakeAgent();
+  for (const int64_t n : {4, 8}) {
+    ASSERT_TRUE(agent->Plan(FakeBatch(n), ShareOfStoreAll{0.7}).ok());
+    StepOften(agent.get(), 2, n);
+  }
+  ASSERT_TRUE(agent->Profile(FakeBatch(4)).ok());
+  ASSERT_TRUE(agent->Report().ok());
+  const ExecutionMeasurement& sent = service_.reports.back();
+  EXPECT_EQ(sent.reserved_peak, sent.peak + InputBytes(FakeBatch(4)));
+}
+
 TEST_F(AgentLifeTest, AReportThatIsRefusedStopsNothing) {
   options_.report_after = 1;
   service_.report_status = absl::UnavailableError("away");
@@ -96,6 +109,30 @@ TEST_F(AgentLifeTest, ShadowModeTrainsOnWithoutAPlan) {
   auto agent = MakeAgent();
   StepOften(agent.get(), 3);
   EXPECT_EQ(agent->events().of<PlanFailedEvent>(), 1);
+}
+
+// A GPU that measures itself, in a process whose own memory nobody measures.
+class OwnDevice : public ExecutionDevice {
+ public:
+  c10::Device device() const override { return c10::Device(c10::DeviceType::CPU); }
+  MemoryMeter* meter() override { return &meter_; }
+
+ private:
+  FakeMeter meter_;
+};
+
+TEST_F(AgentLifeTest, PlainStepsAreMeasuredOnTheDevice) {
+  OwnDevice device;
+  options_.device = &device;
+  options_.profile.meter = nullptr;
+  options_.budget = ShareOfStoreAll{0.7};
+  options_.shadow = true;
+  StepOften(MakeAgent().get(), 1);
+  EXPECT_EQ(world_.plain_meter, device.meter());
+  world_.plain_meter = nullptr;
+  options_.off = [] { return true; };
+  StepOften(MakeAgent().get(), 1);
+  EXPECT_EQ(world_.plain_meter, device.meter());
 }
 
 // The wish comes up while the job trains: it asks once in so many steps, measures, and sends what it found.

@@ -42,6 +42,7 @@ class FakeStep : public PlannedStep {
         static_cast<int64_t>(static_cast<double>(predicted_.makespan.value()) * world_->slower));
     report.peak =
         Bytes(static_cast<int64_t>(static_cast<double>(predicted_.peak.value()) * world_->larger));
+    report.peak_reserved = report.peak;
     report.recomputed_forwards = predicted_.recomputed_forwards;
     return report;
   }
@@ -115,8 +116,9 @@ absl::StatusOr<Profile> FakeModel::Measure(const Batch& batch,
   return FakeProfile(batch, world_->measured.back());
 }
 
-absl::StatusOr<StepReport> FakeModel::PlainStep(Batch batch, MemoryMeter*) const {
+absl::StatusOr<StepReport> FakeModel::PlainStep(Batch batch, MemoryMeter* meter) const {
   ++world_->plain_steps;
+  world_->plain_meter = meter;
   const Simulation plain = PlainTraining(FakeProfile(batch, CostSource::kMeasured).problem).value();
   StepReport report;
   report.wall_time = plain.makespan;

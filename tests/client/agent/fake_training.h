@@ -41,6 +41,7 @@ struct FakeWorld {
   int told_shapes = 0;
   int planned_steps = 0;
   int plain_steps = 0;
+  const MemoryMeter* plain_meter = nullptr;  // of the latest
 };
 
 struct FakeTensors : ModelTensors {

@@ -176,6 +176,15 @@ TEST_F(ChainExecutorTest, ALargerInputIsRefusedBeforeAnythingRuns) {
   ExpectStateUntouched();
 }
 
+TEST_F(ChainExecutorTest, AnInputOnAnotherDeviceIsRefusedBeforeAnythingRuns) {
+  auto executor = Make(StoreAllSchedule(chain_));
+  const absl::Status status =
+      executor->Step(network_.input.to(torch::kMeta), network_.target).status();
+  EXPECT_EQ(status,
+            absl::InvalidArgumentError("the input is on meta, the device to train on is cpu"));
+  ExpectStateUntouched();
+}
+
 TEST_F(ChainExecutorTest, ASmallerBatchRunsWithinThePrediction) {
   auto executor = Make(RandomSchedule(1));
   const auto report =

@@ -1,11 +1,14 @@
 // What the TorchScript importer refuses, and what it then says.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
 
+#include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "client/torch/rethrow_as_thrown.h"
 #include "client/torch/script_model.h"
 #include "tests/client/torch/scripted_modules.h"
 
@@ -13,6 +16,17 @@ namespace stowage {
 namespace {
 
 using testing::HasSubstr;
+
+// Of two threads that run scripts the first to end leaves the other's errors as they are.
+TEST(RethrowAsThrown, TheLastPutsTheSwitchBack) {
+  const bool before = FLAGS_torch_jit_enable_rethrow_caught_exception;
+  auto first = std::make_unique<RethrowAsThrown>();
+  auto second = std::make_unique<RethrowAsThrown>();
+  first.reset();
+  EXPECT_TRUE(FLAGS_torch_jit_enable_rethrow_caught_exception);
+  second.reset();
+  EXPECT_EQ(FLAGS_torch_jit_enable_rethrow_caught_exception, before);
+}
 
 struct Refused {
   std::string name;
