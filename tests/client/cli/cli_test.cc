@@ -202,6 +202,19 @@ TEST(Cli, AServersPlanMayCopyAndIsJudgedWithTheLink) {
   EXPECT_EQ(server.Stop(), 0);
 }
 
+TEST(Cli, AnOffloadSolverWithoutALinkSaysWhatIsMissing) {
+  const std::string plan = "plan --solver=offload_greedy --profile=" + Data("chain_resnet50.json");
+  const Result below = Stowage(plan + " --budget=50%");
+  EXPECT_EQ(below.code, kExitInfeasible);
+  EXPECT_THAT(below.out, HasSubstr("without a link to host memory"));
+  EXPECT_EQ(Stowage(plan + " --budget=least").code, kExitOk);
+  // Those plan chains alone.
+  const Result graph = Stowage(
+      "plan --solver=offload_greedy --budget=50% --profile=" + Data("graph_resnet50.json"), true);
+  EXPECT_EQ(graph.code, kExitUsage);
+  EXPECT_THAT(graph.out, HasSubstr("options.solver"));
+}
+
 TEST(Cli, AnInfeasibleBudgetExitsWithThreeAndNamesTheLeast) {
   const std::string profile = " --profile=" + Data("chain_resnet50.json");
   const Result result = Stowage("plan --format=json --budget=1000" + profile);
