@@ -167,6 +167,19 @@ TEST_F(GraphStepRunTest, StepsOfGraphsAreMeasured) {
   }
 }
 
+TEST_F(GraphStepRunTest, AnInputOnAnotherDeviceIsRefusedBeforeAnythingRuns) {
+  const auto executor = GraphExecutor::Create(&graph_.model, std::get<Graph>(profile_.problem),
+                                              StoreAllSchedule(profile_.problem))
+                            .value();
+  std::vector<at::Tensor> inputs = Inputs();
+  inputs.back() = inputs.back().to(at::kMeta);
+  const absl::Status status = executor->Step(inputs, graph_.target).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(" is on meta, the device to train on is cpu"));
+  EXPECT_FALSE(GetStepFailure(status));
+}
+
 std::vector<std::string>* heard = nullptr;
 
 std::unique_ptr<at::ObserverContext> Hear(const at::RecordFunction& function) {
