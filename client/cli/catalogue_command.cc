@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -52,7 +53,7 @@ int List() {
 struct Entry {
   NetworkCatalogue network;
   CatalogueFrontier one;
-  Chain chain;
+  Problem problem;
   Frontier frontier;
   Simulation plain;
 };
@@ -69,20 +70,21 @@ absl::StatusOr<Entry> EntryFromFlags() {
                               absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_classes),
                               absl::GetFlag(FLAGS_length)};
   const std::string device = absl::GetFlag(FLAGS_device);
-  const CatalogueHit hit = FindInCatalogue(*networks, wanted, device);
+  const bool graph = absl::GetFlag(FLAGS_graph);
+  const CatalogueHit hit = FindInCatalogue(*networks, wanted, device, graph);
   if (hit.frontier == nullptr) {
     return absl::NotFoundError(absl::StrCat("the catalogue has no ", wanted.name, " with ",
                                             SizeFlags(wanted), " --batch=", wanted.batch,
-                                            " --device=", device,
+                                            " --device=", device, graph ? " --graph" : "",
                                             "; `stowage catalogue ls` lists what it has"));
   }
-  absl::StatusOr<Chain> chain = ChainFor(*hit.network, *hit.frontier);
-  if (!chain.ok()) return chain.status();
-  absl::StatusOr<Frontier> frontier = RefereedFrontier(*hit.network, *hit.frontier, *chain);
+  absl::StatusOr<Problem> problem = ProblemFor(*hit.network, *hit.frontier);
+  if (!problem.ok()) return problem.status();
+  absl::StatusOr<Frontier> frontier = RefereedFrontier(*hit.network, *hit.frontier, *problem);
   if (!frontier.ok()) return frontier.status();
-  const absl::StatusOr<Simulation> plain = PlainTraining(*chain);
+  const absl::StatusOr<Simulation> plain = PlainTraining(*problem);
   if (!plain.ok()) return plain.status();
-  return Entry{*hit.network, *hit.frontier, *std::move(chain), *std::move(frontier), *plain};
+  return Entry{*hit.network, *hit.frontier, *std::move(problem), *std::move(frontier), *plain};
 }
 
 int Show() {
@@ -106,7 +108,8 @@ int Export() {
   if (!entry.ok()) return Fail(entry.status());
   const absl::StatusOr<DeviceKind> kind = FindDeviceKind(entry->one.device);
   if (!kind.ok()) return Fail(kind.status());
-  const Profile profile = ModelledProfile(entry->chain, kind->model);
+  const Profile profile = std::visit(
+      [&](const auto& form) { return ModelledProfile(form, kind->model); }, entry->problem);
   const std::string text = absl::GetFlag(FLAGS_budget);
   if (text.empty()) return Write(ToJson(ToProto(profile)));
   const absl::StatusOr<Budget> budget = BudgetFromFlag();
@@ -114,7 +117,7 @@ int Export() {
   const absl::StatusOr<Bytes> bytes = ResolveBudget(profile, *budget, PlanOptions());
   if (!bytes.ok()) return Fail(bytes.status());
   const absl::StatusOr<Plan> plan =
-      RefereedPlanAt(entry->network, entry->frontier, entry->chain, *bytes);
+      RefereedPlanAt(entry->network, entry->frontier, entry->problem, *bytes);
   if (!plan.ok()) return Fail(plan.status());
   const int written = Write(ToJson(ToProto(*plan)));
   return written == kExitOk ? ExitCodeOf(plan->status) : written;
@@ -129,7 +132,7 @@ int Make() {
   for (const CatalogueWish& wish : ShippedWishes()) {
     if (!model.empty() && model != wish.network) continue;
     found = true;
-    const absl::StatusOr<NetworkCatalogue> made = Generate(wish, ShippedDevices());
+    const absl::StatusOr<NetworkCatalogue> made = Generate(wish);
     if (!made.ok()) return Fail(made.status());
     const std::string path = absl::StrCat(folder, "/", wish.network, kCatalogueEnding);
     const std::string text = FormatCatalogue(*made);
@@ -160,13 +163,15 @@ Command Action(const char* name, const char* summary, std::vector<std::string> f
 }  // namespace
 
 Command CatalogueCommand() {
-  Command show = Action(
-      "show", "the frontier of a network: every budget's step and peak",
-      {"model", "image_size", "batch", "classes", "length", "device", "catalogue", "format"}, Show);
-  Command written = Action(
-      "export", "write the plan for a budget, or the profile that plans are for, as JSON",
-      {"model", "image_size", "batch", "classes", "length", "device", "budget", "catalogue", "out"},
-      Export);
+  Command show = Action("show", "the frontier of a network: every budget's step and peak",
+                        {"model", "image_size", "batch", "classes", "length", "graph", "device",
+                         "catalogue", "format"},
+                        Show);
+  Command written =
+      Action("export", "write the plan for a budget, or the profile that plans are for, as JSON",
+             {"model", "image_size", "batch", "classes", "length", "graph", "device", "budget",
+              "catalogue", "out"},
+             Export);
   for (Command* command : {&show, &written}) {
     command->operands = {"model"};
     command->defaults = {{"batch", "32"}};

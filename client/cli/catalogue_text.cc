@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,6 +38,7 @@ void Count(const CatalogueFrontier& frontier, Sizes* sizes) {
 
 Listing ListingOf(const std::vector<NetworkCatalogue>& networks) {
   Listing listing({{"network", "", "network"},
+                   {"form", "", "form"},
                    {"image", "size", "image"},
                    {"length", "tokens", "length"},
                    {"batches", "", "batches"},
@@ -46,12 +48,14 @@ Listing ListingOf(const std::vector<NetworkCatalogue>& networks) {
                    {"solver", "version", "solver_version"},
                    {"", "", "generator"}});
   for (const NetworkCatalogue& network : networks) {
-    std::map<std::pair<int64_t, int64_t>, Sizes> by_size;
+    std::map<std::tuple<bool, int64_t, int64_t>, Sizes> by_size;
     for (const CatalogueFrontier& one : network.frontiers) {
-      Count(one, &by_size[{one.image, one.length}]);
+      Count(one, &by_size[{one.graph, one.image, one.length}]);
     }
     for (const auto& [size, sizes] : by_size) {
-      listing.AddRow({Listing::Text(network.network), SizeCell(size.first), SizeCell(size.second),
+      const auto& [graph, image, length] = size;
+      listing.AddRow({Listing::Text(network.network), Listing::Text(graph ? "graph" : "chain"),
+                      SizeCell(image), SizeCell(length),
                       Listing::Text(absl::StrJoin(sizes.batches, " ")),
                       Listing::Text(absl::StrJoin(sizes.devices, " ")),
                       Listing::Integer(sizes.frontiers), Listing::Integer(sizes.points),

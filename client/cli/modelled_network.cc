@@ -1,10 +1,11 @@
 #include "client/cli/modelled_network.h"
 
 #include <utility>
-#include <variant>
 
 #include "solvers/catalogue/catalogue_folder.h"
 #include "solvers/networks/network_bytes.h"
+#include "solvers/plan/problem_referee.h"
+#include "solvers/planner.h"
 
 namespace stowage {
 
@@ -27,11 +28,12 @@ absl::StatusOr<ModelBytes> ModelledNetwork::ModelSize() const {
 }
 
 absl::StatusOr<Plan> RefereedPlanAt(const NetworkCatalogue& network, const Frontier& frontier,
-                                    const Chain& chain, Bytes budget) {
+                                    const Problem& problem, Bytes budget) {
   absl::StatusOr<Plan> plan = frontier.PlanAt(budget);
   if (!plan.ok()) return plan.status();
+  plan->stage_vertices = StepVertices(problem);
   const absl::Status accepted =
-      plan->status == PlanStatus::kFound ? Referee(chain, &*plan) : absl::OkStatus();
+      plan->status == PlanStatus::kFound ? Referee(problem, &*plan) : absl::OkStatus();
   if (!accepted.ok()) return accepted;
   plan->provenance.solver_version = network.solver_version;
   return plan;
@@ -50,11 +52,11 @@ CatalogueHit FindStructure(const std::vector<NetworkCatalogue>& networks, const 
 }
 
 absl::StatusOr<Frontier> FrontierOf(const CatalogueHit& hit, const std::string& device,
-                                    const Chain& chain) {
-  if (device.empty()) return FrontierOn(*hit.network, *hit.frontier, chain);
+                                    const Problem& problem) {
+  if (device.empty()) return FrontierOn(*hit.network, *hit.frontier, problem);
   const auto one = FrontierFor(*hit.network, *hit.frontier, device);
   if (!one.ok()) return one.status();
-  return RefereedFrontier(*hit.network, *one, chain);
+  return RefereedFrontier(*hit.network, *one, problem);
 }
 
 }  // namespace
@@ -62,14 +64,13 @@ absl::StatusOr<Frontier> FrontierOf(const CatalogueHit& hit, const std::string& 
 absl::StatusOr<std::optional<Plan>> PlanFromCatalogue(const std::vector<NetworkCatalogue>& networks,
                                                       const std::string& device,
                                                       const Profile& profile, Bytes budget) {
-  const Chain* chain = std::get_if<Chain>(&profile.problem);
   const bool timeless = profile.cost_source == CostSource::kBytesOnly;
-  if (chain == nullptr || (device.empty() && !timeless)) return std::optional<Plan>();
-  const CatalogueHit hit = FindStructure(networks, StructureDigest(*chain));
+  if (device.empty() && !timeless) return std::optional<Plan>();
+  const CatalogueHit hit = FindStructure(networks, StructureDigest(profile.problem));
   if (hit.frontier == nullptr) return std::optional<Plan>();
-  const absl::StatusOr<Frontier> frontier = FrontierOf(hit, device, *chain);
+  const absl::StatusOr<Frontier> frontier = FrontierOf(hit, device, profile.problem);
   if (!frontier.ok()) return frontier.status();
-  absl::StatusOr<Plan> plan = RefereedPlanAt(*hit.network, *frontier, *chain, budget);
+  absl::StatusOr<Plan> plan = RefereedPlanAt(*hit.network, *frontier, profile.problem, budget);
   if (!plan.ok()) return plan.status();
   if (plan->status == PlanStatus::kNotFound) return std::optional<Plan>();
   return std::optional<Plan>(*std::move(plan));

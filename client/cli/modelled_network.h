@@ -42,7 +42,7 @@ class ModelledNetwork final : public BatchSource {
 // The plan that a frontier of a network's catalogue has for a budget, refereed if it is FOUND. Errors: those of PlanAt and of the
 // referee.
 absl::StatusOr<Plan> RefereedPlanAt(const NetworkCatalogue& network, const Frontier& frontier,
-                                    const Chain& chain, Bytes budget);
+                                    const Problem& problem, Bytes budget);
 
 // The plan of a catalogue for a profile of the same structure on that kind of device, whose costs it has (FrontierFor):
 // refereed, or PROVEN_INFEASIBLE; nothing where the catalogue has none, or can neither fit nor prove. Without a kind

@@ -71,13 +71,13 @@ void Count(const absl::StatusOr<Outcome>& outcome, CatalogueImport* import) {
 absl::StatusOr<CataloguedEntry> EntryOf(const NetworkCatalogue& catalogue,
                                         const CatalogueFrontier& frontier,
                                         const CatalogueEnvironment& environment) {
-  absl::StatusOr<Chain> chain = ChainFor(catalogue, frontier);
-  if (!chain.ok()) return chain.status();
-  absl::StatusOr<Frontier> refereed = RefereedFrontier(catalogue, frontier, *chain);
+  absl::StatusOr<Problem> described = ProblemFor(catalogue, frontier);
+  if (!described.ok()) return described.status();
+  absl::StatusOr<Frontier> refereed = RefereedFrontier(catalogue, frontier, *described);
   if (!refereed.ok()) return refereed.status();
   KeyOptions options;
   options.tenant = environment.tenant;
-  const Profile profile{catalogue.network, environment.device, *std::move(chain),
+  const Profile profile{catalogue.network, environment.device, *std::move(described),
                         CostSource::kModelled};
   const auto problem = MakePlanningProblem(profile, options, Sha256);
   if (!problem.ok()) return problem.status();

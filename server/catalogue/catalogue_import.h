@@ -24,7 +24,7 @@ struct CataloguedEntry {
 };
 
 // One frontier in one environment. Every plan was accepted by the referee, under the costs that are modelled for
-// the frontier's kind of device. Errors: those of ChainFor, RefereedFrontier and MakePlanningProblem.
+// the frontier's kind of device. Errors: those of ProblemFor, RefereedFrontier and MakePlanningProblem.
 // O(points x instructions).
 absl::StatusOr<CataloguedEntry> EntryOf(const NetworkCatalogue& catalogue,
                                         const CatalogueFrontier& frontier,

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "solvers/model/canonical.h"
+#include "solvers/networks/profiled_graph.h"
 #include "solvers/plan/schedule_code.h"
 
 namespace stowage {
@@ -18,8 +20,14 @@ std::string Words(const NetworkCatalogue& catalogue, const CatalogueFrontier& fr
                       frontier.device, ")");
 }
 
+FrontierBuilder BuilderFor(const Problem& problem) {
+  return std::visit([](const auto& kind) { return FrontierBuilder(kind); }, problem);
+}
+
+// Form and size.
 bool SameSize(const CatalogueFrontier& a, const CatalogueFrontier& b) {
-  return a.image == b.image && a.batch == b.batch && a.classes == b.classes && a.length == b.length;
+  return a.graph == b.graph && a.image == b.image && a.batch == b.batch && a.classes == b.classes &&
+         a.length == b.length;
 }
 
 NetworkOptions OptionsOf(const NetworkCatalogue& catalogue, const CatalogueFrontier& frontier) {
@@ -53,8 +61,8 @@ absl::Status AddSchedules(const NetworkCatalogue& catalogue, const CatalogueFron
 
 // Those of all devices at the size of `one`; `numbers` as above.
 absl::StatusOr<Frontier> Merged(const NetworkCatalogue& catalogue, const CatalogueFrontier& one,
-                                const Chain& chain, std::map<std::string, size_t>* numbers) {
-  FrontierBuilder builder(chain);
+                                const Problem& problem, std::map<std::string, size_t>* numbers) {
+  FrontierBuilder builder = BuilderFor(problem);
   for (const CatalogueFrontier& other : catalogue.frontiers) {
     if (!SameSize(one, other)) continue;
     const absl::Status added = AddSchedules(catalogue, other, &builder, numbers);
@@ -67,10 +75,10 @@ absl::StatusOr<CatalogueFrontier> FromOthers(const NetworkCatalogue& catalogue,
                                              CatalogueFrontier one, const std::string& device) {
   one.device = device;
   one.info.exact = false;
-  const absl::StatusOr<Chain> chain = ChainFor(catalogue, one);
-  if (!chain.ok()) return chain.status();
+  const absl::StatusOr<Problem> problem = ProblemFor(catalogue, one);
+  if (!problem.ok()) return problem.status();
   std::map<std::string, size_t> numbers;
-  const absl::StatusOr<Frontier> all = Merged(catalogue, one, *chain, &numbers);
+  const absl::StatusOr<Frontier> all = Merged(catalogue, one, *problem, &numbers);
   if (!all.ok()) return all.status();
   one.schedules.clear();
   for (const size_t i : ChooseCompact(all->points(), kMostCataloguePoints)) {
@@ -88,31 +96,45 @@ bool IsOfSize(const CatalogueFrontier& frontier, const NetworkOptions& options) 
 }
 
 std::string SizeText(const CatalogueFrontier& frontier) {
+  const std::string form = frontier.graph ? ", op by op" : "";
   if (frontier.length > 0) {
-    return absl::StrCat("length ", frontier.length, ", batch ", frontier.batch);
+    return absl::StrCat("length ", frontier.length, ", batch ", frontier.batch, form);
   }
   return absl::StrCat("image ", frontier.image, ", batch ", frontier.batch, ", ", frontier.classes,
-                      " classes");
+                      " classes", form);
 }
 
-Digest StructureDigest(const Chain& chain) {
-  return Sha256(CanonicalBytes(Profile{"", Device(), chain, CostSource::kModelled}, KeyOptions()));
+absl::StatusOr<Problem> FormOf(const Network& network, bool graph, const DeviceModel& device) {
+  if (graph) {
+    absl::StatusOr<Graph> made = ProfiledGraphOf(network, device);
+    return made.ok() ? absl::StatusOr<Problem>(*std::move(made)) : made.status();
+  }
+  absl::StatusOr<Chain> made = ChainOf(network, device);
+  return made.ok() ? absl::StatusOr<Problem>(*std::move(made)) : made.status();
 }
 
-absl::StatusOr<Chain> ChainFor(const NetworkCatalogue& catalogue,
-                               const CatalogueFrontier& frontier) {
+Digest StructureDigest(const Problem& problem) {
+  return Sha256(
+      CanonicalBytes(Profile{"", Device(), problem, CostSource::kModelled}, KeyOptions()));
+}
+
+absl::StatusOr<Problem> ProblemFor(const NetworkCatalogue& catalogue,
+                                   const CatalogueFrontier& frontier) {
   const absl::StatusOr<DeviceKind> kind = FindDeviceKind(frontier.device);
   if (!kind.ok()) return kind.status();
-  absl::StatusOr<Chain> chain = NetworkChain(OptionsOf(catalogue, frontier), kind->model);
-  if (!chain.ok()) return chain;
-  if (StructureDigest(*chain) == frontier.structure) return chain;
+  const absl::StatusOr<Network> network = MakeNetwork(OptionsOf(catalogue, frontier));
+  if (!network.ok()) return network.status();
+  absl::StatusOr<Problem> problem = FormOf(*network, frontier.graph, kind->model);
+  if (!problem.ok()) return problem;
+  if (StructureDigest(*problem) == frontier.structure) return problem;
   return absl::FailedPreconditionError(
       absl::StrCat(Words(catalogue, frontier), ": this version describes another network"));
 }
 
 absl::StatusOr<Frontier> RefereedFrontier(const NetworkCatalogue& catalogue,
-                                          const CatalogueFrontier& frontier, const Chain& chain) {
-  FrontierBuilder builder(chain);
+                                          const CatalogueFrontier& frontier,
+                                          const Problem& problem) {
+  FrontierBuilder builder = BuilderFor(problem);
   std::map<std::string, size_t> numbers;
   const absl::Status added = AddSchedules(catalogue, frontier, &builder, &numbers);
   if (!added.ok()) return added;
@@ -134,11 +156,11 @@ absl::StatusOr<CatalogueFrontier> FrontierFor(const NetworkCatalogue& catalogue,
 }
 
 absl::StatusOr<Frontier> FrontierOn(const NetworkCatalogue& catalogue, CatalogueFrontier one,
-                                    const Chain& chain) {
+                                    const Problem& problem) {
   one.info.exact = false;
-  one.info.least_budget = Bytes(0);  // workspaces are the chain's own
+  one.info.least_budget = Bytes(0);  // workspaces are the problem's own
   std::map<std::string, size_t> numbers;
-  return Merged(catalogue, one, chain, &numbers);
+  return Merged(catalogue, one, problem, &numbers);
 }
 
 absl::StatusOr<std::vector<CatalogueFrontier>> FrontiersFor(const NetworkCatalogue& catalogue,

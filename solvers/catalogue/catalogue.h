@@ -1,5 +1,5 @@
-// A catalogue: frontiers that were solved beforehand, of the reference networks as chains, at usual sizes, on
-// modelled devices. What is in it knows no environment: whose plans they become, and under which key, is for
+// A catalogue: frontiers that were solved beforehand, of the reference networks as chains or as graphs, at usual
+// sizes, on modelled devices. What is in it knows no environment: whose plans they become, and under which key, is for
 // whoever puts it into a store.
 //
 // Decoders are there with their output layer tied to the embedding or not: the same problem.
@@ -16,6 +16,7 @@
 //   schedule CODE             base64 of solvers/plan/schedule_code.h; numbered from 0
 //   frontier image=224 batch=32 classes=1000 device=a100 solver=... exact=0 slots=0 least=BYTES
 //     structure=DIGEST schedules=0,5,7 class=TEXT       (one line; the class to its end)
+//   of a graph form=graph before the size
 //   of a decoder length=1024 batch=8 in place of image, batch and classes
 //   sha256 DIGEST             of all before it
 // The same generator, solvers and networks make the same bytes.
@@ -28,8 +29,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "solvers/model/chain.h"
 #include "solvers/model/digest.h"
+#include "solvers/model/problem.h"
 #include "solvers/networks/device_kinds.h"
 #include "solvers/networks/networks.h"
 #include "solvers/plan/frontier.h"
@@ -42,7 +43,8 @@ inline constexpr int64_t kGeneratorVersion = 1;
 inline constexpr size_t kMostCataloguePoints = 48;
 
 struct CatalogueFrontier {
-  int64_t image = 0;  // pixels on a side; 0 for a decoder
+  bool graph = false;  // op by op (solvers/networks/profiled_graph.h), not a chain of stages
+  int64_t image = 0;   // pixels on a side; 0 for a decoder
   int64_t batch = 0;
   int64_t classes = 0;  // 0 for a decoder
   int64_t length = 0;   // tokens of a sequence of a decoder; 0 for a network of images
@@ -60,14 +62,17 @@ struct NetworkCatalogue {
   std::vector<CatalogueFrontier> frontiers;
 };
 
-// Whether a frontier is of that size; the name is not looked at.
+// Whether a frontier is of that size; name and form are not looked at.
 bool IsOfSize(const CatalogueFrontier& frontier, const NetworkOptions& options);
 
-// "image 224, batch 32, 1000 classes", "length 1024, batch 8".
+// "image 224, batch 32, 1000 classes", "length 1024, batch 8", and ", op by op" of a graph.
 std::string SizeText(const CatalogueFrontier& frontier);
 
+// The network as a graph of all ops (ProfiledGraphOf), or as a chain of stages (ChainOf).
+absl::StatusOr<Problem> FormOf(const Network& network, bool graph, const DeviceModel& device);
+
 // What of a problem a catalogue's schedules are for: all that a key takes of it, of no tenant and no device.
-Digest StructureDigest(const Chain& chain);
+Digest StructureDigest(const Problem& problem);
 
 std::string FormatCatalogue(const NetworkCatalogue& catalogue);
 // Takes only what FormatCatalogue writes; INVALID_ARGUMENT that names the line and the rule. Whether the schedules are
@@ -76,26 +81,27 @@ absl::StatusOr<NetworkCatalogue> ParseCatalogue(const std::string& text);
 
 // The network at that size, with costs modelled on that device. FAILED_PRECONDITION when it is not the
 // one that the frontier was made for: this version describes the network in another way. Else the errors of
-// FindDeviceKind and NetworkChain.
-absl::StatusOr<Chain> ChainFor(const NetworkCatalogue& catalogue,
-                               const CatalogueFrontier& frontier);
+// FindDeviceKind, MakeNetwork and FormOf.
+absl::StatusOr<Problem> ProblemFor(const NetworkCatalogue& catalogue,
+                                   const CatalogueFrontier& frontier);
 
-// Its points, each replayed by the referee on `chain`, that of ChainFor. FAILED_PRECONDITION if it refuses
+// Its points, each replayed by the referee on `problem`, that of ProblemFor. FAILED_PRECONDITION if it refuses
 // one, or if peaks do not rise or makespans do not fall. O(points x instructions).
 absl::StatusOr<Frontier> RefereedFrontier(const NetworkCatalogue& catalogue,
-                                          const CatalogueFrontier& frontier, const Chain& chain);
+                                          const CatalogueFrontier& frontier,
+                                          const Problem& problem);
 
 // The frontier for a kind of device at the size of `one`: the one that was made for it; else of all schedules that
-// were made for other kinds those that are the fastest on this one, which its own may beat. Errors: those of ChainFor
+// were made for other kinds those that are the fastest on this one, which its own may beat. Errors: those of ProblemFor
 // and RefereedFrontier. O(points of all kinds x instructions).
 absl::StatusOr<CatalogueFrontier> FrontierFor(const NetworkCatalogue& catalogue,
                                               const CatalogueFrontier& one,
                                               const std::string& device);
 
-// Of all schedules that were made at the size of `one` those that are the fastest on `chain`, a problem of the same
+// Of all schedules that were made at the size of `one` those that are the fastest on `problem`, one of the same
 // structure with costs of its own: nothing is proven for it. Errors and complexity as above.
 absl::StatusOr<Frontier> FrontierOn(const NetworkCatalogue& catalogue, CatalogueFrontier one,
-                                    const Chain& chain);
+                                    const Problem& problem);
 
 // FrontierFor for every size that the catalogue has, each once.
 absl::StatusOr<std::vector<CatalogueFrontier>> FrontiersFor(const NetworkCatalogue& catalogue,

@@ -59,11 +59,12 @@ absl::StatusOr<std::vector<NetworkCatalogue>> ReadCatalogue(const std::string& f
 }
 
 CatalogueHit FindInCatalogue(const std::vector<NetworkCatalogue>& networks,
-                             const NetworkOptions& wanted, const std::string& device) {
+                             const NetworkOptions& wanted, const std::string& device, bool graph) {
   for (const NetworkCatalogue& network : networks) {
     if (network.network != wanted.name) continue;
     for (const CatalogueFrontier& frontier : network.frontiers) {
-      if (IsOfSize(frontier, wanted) && frontier.device == device) return {&network, &frontier};
+      const bool is_form = frontier.graph == graph && frontier.device == device;
+      if (is_form && IsOfSize(frontier, wanted)) return {&network, &frontier};
     }
   }
   return {};

@@ -16,13 +16,15 @@ inline constexpr char kCatalogueEnding[] = ".catalogue";
 // or its network is not the one of its name; or there is no such folder, or none of these files in it.
 absl::StatusOr<std::vector<NetworkCatalogue>> ReadCatalogue(const std::string& folder);
 
-// The frontier of a network at a size on a device, and what it is in; null where there is none. O(frontiers).
+// The frontier of a network at a size on a device, as a chain or as a graph, and what it is in; null where there is
+// none. O(frontiers).
 struct CatalogueHit {
   const NetworkCatalogue* network = nullptr;
   const CatalogueFrontier* frontier = nullptr;
 };
 CatalogueHit FindInCatalogue(const std::vector<NetworkCatalogue>& networks,
-                             const NetworkOptions& wanted, const std::string& device);
+                             const NetworkOptions& wanted, const std::string& device,
+                             bool graph = false);
 
 }  // namespace stowage
 

@@ -24,10 +24,11 @@ constexpr char kCosts[] = "costs modelled roofline";
 constexpr int64_t kMaxInstructions = int64_t{1} << 24;
 
 std::string FormatSize(const CatalogueFrontier& frontier) {
+  const std::string form = frontier.graph ? "form=graph " : "";
   if (frontier.length > 0) {
-    return absl::StrCat("length=", frontier.length, " batch=", frontier.batch);
+    return absl::StrCat(form, "length=", frontier.length, " batch=", frontier.batch);
   }
-  return absl::StrCat("image=", frontier.image, " batch=", frontier.batch,
+  return absl::StrCat(form, "image=", frontier.image, " batch=", frontier.batch,
                       " classes=", frontier.classes);
 }
 
@@ -96,6 +97,11 @@ bool ReadSchedules(const std::string& text, size_t count, std::vector<size_t>* s
 }
 
 bool ReadSize(FieldLine* line, CatalogueFrontier* frontier) {
+  std::string form;
+  frontier->graph = line->Has("form");
+  if (frontier->graph && !(line->Text("form", &form) && line->Check("form", form == "graph"))) {
+    return false;
+  }
   if (line->Has("length")) {
     return line->Count("length", &frontier->length, /*least=*/1) &&
            line->Count("batch", &frontier->batch);

@@ -16,16 +16,20 @@ struct CatalogueWish {
   std::string network;
   std::vector<int64_t> sizes;  // pixels on a side; of decoders tokens of a sequence
   std::vector<int64_t> batches;
+  std::vector<std::string> devices;
+  int64_t classes = 1000;
+  // Op by op. What is solved is the first batch on the first device alone, a search of seconds: the others take its
+  // schedules, replayed. Memory and times of all ops grow with the batch much alike.
+  bool graph = false;
 };
 
-// What is shipped: each on each of these.
+// What is shipped.
 const std::vector<CatalogueWish>& ShippedWishes();
-const std::vector<std::string>& ShippedDevices();
 
-// Solved on the calling thread, by the planner's choice of a solver, which for chains is the same from run
-// to run. Errors: those of FindDeviceKind, NetworkChain and MakeChainFrontier.
-absl::StatusOr<NetworkCatalogue> Generate(const CatalogueWish& wish,
-                                          const std::vector<std::string>& devices);
+// Solved on the calling thread, by the planner's choice of a solver, which counts its effort and looks at no clock: it
+// is the same from run to run, for chains and for graphs. Errors: those of FindDeviceKind, MakeNetwork, FormOf and
+// MakeFrontier.
+absl::StatusOr<NetworkCatalogue> Generate(const CatalogueWish& wish);
 
 }  // namespace stowage
 

@@ -16,6 +16,7 @@
 #include "proto/codec/codec.h"
 #include "solvers/networks/device_kinds.h"
 #include "solvers/networks/networks.h"
+#include "solvers/networks/profiled_graph.h"
 #include "solvers/plan/problem_referee.h"
 #include "tests/client/cli/stowage_command.h"
 #include "tests/support/temporary_folder.h"
@@ -184,6 +185,10 @@ TEST(Fit, SaysWhichPlansAreTheCatalogues) {
   };
   const Fields known = at_256(with);
   EXPECT_EQ(known.at("by").string_value(), "catalogue");
+  // Who names a solver gets that solver's plans.
+  const Fields named =
+      Json(Stowage(command + " --solver=optimal_persistent --format=json")).fields();
+  EXPECT_EQ(at_256(named).at("by").string_value(), "plan");
   EXPECT_LE(Number(known, "peak_bytes"), Number(with, "activation_bytes"));
 }
 
@@ -249,6 +254,27 @@ TEST(Catalogue, ListsAndShowsWhatIsInIt) {
   const Result short_one =
       Stowage(std::string("catalogue show gpt2 --batch=4 --length=99") + kCatalogue, true);
   EXPECT_THAT(short_one.out, HasSubstr("no gpt2 with --length=99 --batch=4"));
+}
+
+TEST(Catalogue, HasCellNetworksOpByOp) {
+  const std::string command =
+      std::string(" nasnet_a --graph --image_size=32 --classes=10 --batch=64") + kCatalogue;
+  const Result show = Stowage("catalogue show" + command);
+  ASSERT_EQ(show.code, kExitOk) << show.out;
+  EXPECT_THAT(show.out, HasSubstr("image 32, batch 64, 10 classes, op by op, on a100"));
+  const Result exported = Stowage("catalogue export" + command + " --budget=60%");
+  ASSERT_EQ(exported.code, kExitOk) << exported.out;
+  v1::Plan message;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(exported.out, &message).ok());
+  const absl::StatusOr<Plan> plan = FromProto(message);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const Graph graph =
+      *ProfiledGraphOf(*MakeNetwork({"nasnet_a", 32, 64, 10}), FindDeviceKind("a100")->model);
+  EXPECT_EQ(Simulate(Problem(graph), plan->schedule)->peak, plan->prediction.peak);
+  EXPECT_FALSE(plan->bounds.proven_optimal);
+  EXPECT_EQ(plan->stage_vertices.size(), static_cast<size_t>(graph.size()));
+  EXPECT_EQ(Stowage("catalogue show nasnet_a --batch=64" + std::string(kCatalogue)).code,
+            kExitFailure);
 }
 
 TEST(Catalogue, ExportsAPlanThatTheRefereeAccepts) {

@@ -19,7 +19,7 @@ namespace {
 
 const std::vector<NetworkCatalogue>& Networks() {
   static const auto* const kNetworks =
-      new std::vector<NetworkCatalogue>{*Generate({"resnet18", {64}, {8, 16}}, {"v100", "cpu"})};
+      new std::vector<NetworkCatalogue>{*Generate({"resnet18", {64}, {8, 16}, {"v100", "cpu"}})};
   return *kNetworks;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "client/models/models.h"
@@ -14,6 +15,7 @@
 #include "solvers/model/canonical.h"
 #include "solvers/networks/network_bytes.h"
 #include "solvers/networks/networks.h"
+#include "tests/client/models/means_of_today.h"
 
 namespace stowage {
 namespace {
@@ -24,7 +26,7 @@ std::vector<NetworkCatalogue> Shipped() {
   return *std::move(shipped);
 }
 
-void ExpectKeyOf(const ChainModel& model, const Sample& sample, const Chain& described) {
+void ExpectKeyOf(const ChainModel& model, const Sample& sample, const Problem& described) {
   const auto shapes = ChainFromShapes(model, sample.input, sample.target);
   ASSERT_TRUE(shapes.ok()) << shapes.status();
   const Profile profile{"described", shapes->device, described, CostSource::kModelled};
@@ -49,7 +51,7 @@ void ExpectFound(const std::vector<NetworkCatalogue>& shipped, const NetworkOpti
                  const ChainModel& model, const Sample& sample) {
   const CatalogueHit hit = FindInCatalogue(shipped, options, "a100");
   ASSERT_NE(hit.frontier, nullptr);
-  ExpectKeyOf(model, sample, *ChainFor(*hit.network, *hit.frontier));
+  ExpectKeyOf(model, sample, *ProblemFor(*hit.network, *hit.frontier));
   ExpectModelBytes(model, options);
 }
 
@@ -77,6 +79,29 @@ TEST(CatalogueKey, IsThatOfAJobWithADecoder) {
   const DecoderOptions decoder = NamedDecoder(options).value();
   ExpectFound(Shipped(), options, MakeModel("gpt2").value(),
               MakeTokenSample(kBatch, kLength, decoder.vocabulary, 1).value());
+}
+
+TEST(CatalogueKey, IsThatOfAJobWithACellNetworkOpByOp) {
+  const std::vector<NetworkCatalogue> shipped = Shipped();
+  for (const char* name : {"nasnet_a", "amoebanet_a", "darts_v2"}) {
+    SCOPED_TRACE(name);
+    constexpr int64_t kBatch = 64, kClasses = 10, kSide = 32;
+    ModelOptions options;
+    options.classes = kClasses;
+    options.image = kSide;
+    const GraphModel model = MakeGraphModel(name, options).value();
+    const Sample sample = MakeImageSample(kBatch, kSide, kClasses, 1).value();
+    const auto shapes = GraphFromShapes(model, {sample.input}, sample.target);
+    ASSERT_TRUE(shapes.ok()) << shapes.status();
+    Profile job = *shapes;
+    const NetworkOptions described_as{name, kSide, kBatch, kClasses};
+    job.problem = WithMeansOfToday(std::get<Graph>(job.problem));
+    const CatalogueHit hit = FindInCatalogue(shipped, described_as, "a100", /*graph=*/true);
+    ASSERT_NE(hit.frontier, nullptr);
+    const Profile described{"described", job.device, *ProblemFor(*hit.network, *hit.frontier),
+                            CostSource::kModelled};
+    EXPECT_TRUE(CanonicalBytes(described, {}) == CanonicalBytes(job, {}));
+  }
 }
 
 // A head of its own has the key of one that is the embedding.

@@ -25,8 +25,8 @@ constexpr Bytes kAmple{64 << 20};
 
 const std::vector<NetworkCatalogue>& Networks() {
   static const auto* const kNetworks =
-      new std::vector<NetworkCatalogue>{*Generate({"alexnet", {224}, {8}}, {"v100", "cpu"}),
-                                        *Generate({"vgg11", {64}, {4}}, {"v100"})};
+      new std::vector<NetworkCatalogue>{*Generate({"alexnet", {224}, {8}, {"v100", "cpu"}}),
+                                        *Generate({"vgg11", {64}, {4}, {"v100"}})};
   return *kNetworks;
 }
 

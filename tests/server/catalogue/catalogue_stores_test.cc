@@ -25,15 +25,16 @@ namespace stowage::testing {
 namespace {
 
 constexpr Bytes kAmple{64 << 20};
-constexpr int kEntries = 3;
+constexpr int kEntries = 4;
 
 // By the name of a store, encoded: equal bytes are equal entries.
 using Contents = std::map<PlanKey, std::string>;
 
-// Chains of a network of images and of a decoder.
+// Chains of a network of images and of a decoder, and a graph.
 const std::vector<NetworkCatalogue>& Networks() {
   static const auto* const kNetworks = new std::vector<NetworkCatalogue>{
-      *Generate({"alexnet", {224}, {8, 16}}, {"v100"}), *Generate({"gpt2", {32}, {1}}, {"v100"})};
+      *Generate({"alexnet", {224}, {8, 16}, {"v100"}}), *Generate({"gpt2", {32}, {1}, {"v100"}}),
+      *Generate({"alexnet", {64}, {2}, {"v100"}, 10, /*graph=*/true})};
   return *kNetworks;
 }
 
@@ -202,6 +203,7 @@ TEST_P(CatalogueInStore, WhatHasBecomeOfAnEntryStays) {
     solved.provenance.solver_version = "2.0";
     entry->plans.back().plan = std::make_shared<const Plan>(std::move(solved));
   });
+  Change(keys[3], [](PlanEntry* entry) { entry->frozen = true; });
   const Contents before = Held();
   EXPECT_EQ(Import("1.1").present, kEntries);
   EXPECT_EQ(Held(), before);

@@ -10,6 +10,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -34,7 +35,7 @@ std::vector<NetworkCatalogue> Shipped() {
   return *std::move(networks);
 }
 
-NetworkCatalogue Small() { return *Generate({"alexnet", {224}, {4, 8}}, {"v100", "cpu"}); }
+NetworkCatalogue Small() { return *Generate({"alexnet", {224}, {4, 8}, {"v100", "cpu"}}); }
 
 std::vector<std::string> CodesOf(const NetworkCatalogue& network,
                                  const CatalogueFrontier& frontier) {
@@ -66,7 +67,7 @@ TEST(Catalogue, TextIsReadBackAsItWas) {
 
 // They have a length where others have an image and classes.
 TEST(Catalogue, DecodersAreFoundByTheirLength) {
-  const NetworkCatalogue made = *Generate({"gpt2", {64, 128}, {1, 2}}, {"a100"});
+  const NetworkCatalogue made = *Generate({"gpt2", {64, 128}, {1, 2}, {"a100"}});
   ASSERT_EQ(made.frontiers.size(), 4u);
   const std::string text = FormatCatalogue(made);
   EXPECT_THAT(text, HasSubstr("\nfrontier length=128 batch=2 device=a100 "));
@@ -77,14 +78,36 @@ TEST(Catalogue, DecodersAreFoundByTheirLength) {
   const CatalogueHit hit = FindInCatalogue(networks, {"gpt2", 1, 2, 1, 128}, "a100");
   ASSERT_NE(hit.frontier, nullptr);
   EXPECT_EQ(SizeText(*hit.frontier), "length 128, batch 2");
-  const absl::StatusOr<Chain> chain = ChainFor(*read, *hit.frontier);
-  ASSERT_TRUE(chain.ok()) << chain.status();
-  EXPECT_EQ(chain->length(), 14);
-  EXPECT_EQ(chain->stage(14).output, Bytes(int64_t{2} * 128 * 50257 * 4));
-  EXPECT_TRUE(RefereedFrontier(*read, *hit.frontier, *chain).ok());
+  const absl::StatusOr<Problem> problem = ProblemFor(*read, *hit.frontier);
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  const Chain& chain = std::get<Chain>(*problem);
+  EXPECT_EQ(chain.length(), 14);
+  EXPECT_EQ(chain.stage(14).output, Bytes(int64_t{2} * 128 * 50257 * 4));
+  EXPECT_TRUE(RefereedFrontier(*read, *hit.frontier, *problem).ok());
   EXPECT_EQ(FindInCatalogue(networks, {"gpt2", 1, 2, 1, 256}, "a100").frontier, nullptr);
   const std::string no_length = absl::StrReplaceAll(text, {{"length=128", "length=0"}});
   EXPECT_FALSE(ParseCatalogue(no_length).ok());
+}
+
+// The same from run to run, found by their form.
+TEST(Catalogue, GraphsAreMadeAlike) {
+  const CatalogueWish wish{"alexnet", {64}, {2}, {"v100"}, 10, /*graph=*/true};
+  const NetworkCatalogue made = *Generate(wish);
+  const std::string text = FormatCatalogue(made);
+  EXPECT_EQ(FormatCatalogue(*Generate(wish)), text);
+  EXPECT_THAT(text, HasSubstr("\nfrontier form=graph image=64 batch=2 classes=10 device=v100 "));
+  const std::vector<NetworkCatalogue> networks = {*ParseCatalogue(text)};
+  EXPECT_EQ(FormatCatalogue(networks[0]), text);
+  const NetworkOptions options{"alexnet", 64, 2, 10};
+  EXPECT_EQ(FindInCatalogue(networks, options, "v100").frontier, nullptr);
+  const CatalogueHit hit = FindInCatalogue(networks, options, "v100", /*graph=*/true);
+  ASSERT_NE(hit.frontier, nullptr);
+  EXPECT_EQ(SizeText(*hit.frontier), "image 64, batch 2, 10 classes, op by op");
+  const absl::StatusOr<Problem> problem = ProblemFor(*hit.network, *hit.frontier);
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  ASSERT_TRUE(std::holds_alternative<Graph>(*problem));
+  EXPECT_TRUE(RefereedFrontier(*hit.network, *hit.frontier, *problem).ok());
+  EXPECT_TRUE(FrontiersFor(*hit.network, "t4").ok());
 }
 
 TEST(Catalogue, OtherTextIsRefusedByLineAndRule) {
@@ -100,6 +123,7 @@ TEST(Catalogue, OtherTextIsRefusedByLineAndRule) {
       {"\nschedule ", "\nplan ", "line 6: must be 'schedule CODE' or 'frontier FIELDS'"},
       {"frontier image=224", "frontier image=0224", "the field 'image' of a frontier"},
       {"frontier image=224", "frontier size=224", "the field 'image' of a frontier"},
+      {"frontier image", "frontier form=tree image", "the field 'form' of a frontier"},
       {" batch=4", " batch=many", "the field 'batch' of a frontier"},
       {" device=v100", " device=v100 color=green", "the field 'solver' of a frontier"},
       {" structure=", " structure=00", "the field 'structure' of a frontier"},
@@ -131,20 +155,20 @@ TEST(Catalogue, OtherTextIsRefusedByLineAndRule) {
 // Whatever a file says, plans come from the referee.
 TEST(Catalogue, SchedulesThatDoNotFitTheNetworkAreRefused) {
   NetworkCatalogue made = Small();
-  const Chain chain = *ChainFor(made, made.frontiers[0]);
-  ASSERT_TRUE(RefereedFrontier(made, made.frontiers[0], chain).ok());
+  const Problem problem = *ProblemFor(made, made.frontiers[0]);
+  ASSERT_TRUE(RefereedFrontier(made, made.frontiers[0], problem).ok());
 
   CatalogueFrontier twice = made.frontiers[0];
   twice.schedules.push_back(twice.schedules.front());
-  EXPECT_TRUE(absl::IsFailedPrecondition(RefereedFrontier(made, twice, chain).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(RefereedFrontier(made, twice, problem).status()));
 
-  NetworkCatalogue foreign = *Generate({"vgg11", {64}, {2}}, {"v100"});
-  const auto refused = RefereedFrontier(foreign, foreign.frontiers[0], chain);
+  NetworkCatalogue foreign = *Generate({"vgg11", {64}, {2}, {"v100"}});
+  const auto refused = RefereedFrontier(foreign, foreign.frontiers[0], problem);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
 
   CatalogueFrontier other = made.frontiers[0];
   other.structure = Sha256("another network");
-  const auto changed = ChainFor(made, other);
+  const auto changed = ProblemFor(made, other);
   EXPECT_TRUE(absl::IsFailedPrecondition(changed.status()));
   EXPECT_THAT(std::string(changed.status().message()), HasSubstr("alexnet"));
 }
@@ -161,13 +185,13 @@ TEST(Catalogue, OtherDevicesTakeTheFastestSchedulesThereAre) {
   for (const CatalogueFrontier& one : *others) {
     EXPECT_EQ(one.device, "t4");
     EXPECT_FALSE(one.info.exact);
-    const Chain chain = *ChainFor(made, one);
-    const absl::StatusOr<Frontier> frontier = RefereedFrontier(made, one, chain);
+    const Problem problem = *ProblemFor(made, one);
+    const absl::StatusOr<Frontier> frontier = RefereedFrontier(made, one, problem);
     ASSERT_TRUE(frontier.ok()) << frontier.status();
     for (const CatalogueFrontier& made_for : made.frontiers) {
       if (made_for.batch != one.batch) continue;
       for (const std::string& code : CodesOf(made, made_for)) {
-        const Simulation replay = *Simulate(chain, *DecodeSchedule(code, 1 << 20));
+        const Simulation replay = *Simulate(problem, *DecodeSchedule(code, 1 << 20));
         ASSERT_NE(frontier->At(replay.peak), nullptr);
         EXPECT_LE(frontier->At(replay.peak)->makespan, replay.makespan);
       }
@@ -210,44 +234,57 @@ TEST(ShippedCatalogue, IsAcceptedByTheRefereePlanByPlan) {
     EXPECT_EQ(network.generator, kGeneratorVersion);
     for (const CatalogueFrontier& one : network.frontiers) {
       SCOPED_TRACE(absl::StrCat(one.batch, " on ", one.device));
-      const absl::StatusOr<Chain> chain = ChainFor(network, one);
-      ASSERT_TRUE(chain.ok()) << chain.status();
-      const absl::StatusOr<Frontier> frontier = RefereedFrontier(network, one, *chain);
+      const absl::StatusOr<Problem> problem = ProblemFor(network, one);
+      ASSERT_TRUE(problem.ok()) << problem.status();
+      const absl::StatusOr<Frontier> frontier = RefereedFrontier(network, one, *problem);
       ASSERT_TRUE(frontier.ok()) << frontier.status();
       ASSERT_FALSE(frontier->points().empty());
       // From the least budget of the class to plain training.
-      const Simulation plain = *PlainTraining(*chain);
+      const Simulation plain = *PlainTraining(*problem);
       EXPECT_GE(frontier->points().front().peak, one.info.least_budget);
       EXPECT_LE(frontier->points().back().peak, plain.peak);
       EXPECT_EQ(frontier->points().back().makespan, plain.makespan);
+      EXPECT_FALSE(one.graph && one.info.exact);
       ++frontiers;
     }
   }
   for (const CatalogueWish& wish : ShippedWishes()) {
-    wished += wish.sizes.size() * wish.batches.size() * ShippedDevices().size();
+    wished += wish.sizes.size() * wish.batches.size() * wish.devices.size();
   }
   EXPECT_EQ(frontiers, wished);
   EXPECT_LE(bytes, 3 << 20);
 }
 
+void ExpectMadeAgain(const std::vector<NetworkCatalogue>& shipped, const CatalogueWish& wish) {
+  SCOPED_TRACE(wish.network);
+  const absl::StatusOr<NetworkCatalogue> made = Generate(wish);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const NetworkOptions options{wish.network, wish.sizes[0], wish.batches[0], wish.classes,
+                               wish.sizes[0]};
+  const CatalogueHit hit = FindInCatalogue(shipped, options, wish.devices[0], wish.graph);
+  ASSERT_NE(hit.frontier, nullptr);
+  EXPECT_EQ(CodesOf(*hit.network, *hit.frontier), CodesOf(*made, made->frontiers[0]));
+  EXPECT_EQ(hit.network->solver_version, made->solver_version);
+  EXPECT_EQ(hit.frontier->info.solver, made->frontiers[0].info.solver);
+  EXPECT_EQ(hit.frontier->info.slots, made->frontiers[0].info.slots);
+  EXPECT_EQ(hit.frontier->info.exact, made->frontiers[0].info.exact);
+  EXPECT_EQ(hit.frontier->info.least_budget, made->frontiers[0].info.least_budget);
+  EXPECT_EQ(hit.frontier->structure, made->frontiers[0].structure);
+}
+
 // A sample; `stowage catalogue make` makes it all.
 TEST(ShippedCatalogue, IsWhatTheGeneratorMakes) {
   const std::vector<NetworkCatalogue> shipped = Shipped();
-  for (const auto& [name, size, batch, device] :
-       {std::tuple("alexnet", 224, 64, "a100"), std::tuple("resnet18", 224, 32, "cpu"),
-        std::tuple("vgg16", 224, 128, "h100"), std::tuple("resnet50", 224, 256, "v100"),
-        std::tuple("gpt2", 1024, 8, "a100"), std::tuple("gpt2_medium", 512, 2, "l4")}) {
-    SCOPED_TRACE(name);
-    const absl::StatusOr<NetworkCatalogue> made = Generate({name, {size}, {batch}}, {device});
-    ASSERT_TRUE(made.ok()) << made.status();
-    const CatalogueHit hit = FindInCatalogue(shipped, {name, size, batch, 1000, size}, device);
-    ASSERT_NE(hit.frontier, nullptr);
-    EXPECT_EQ(CodesOf(*hit.network, *hit.frontier), CodesOf(*made, made->frontiers[0]));
-    EXPECT_EQ(hit.network->solver_version, made->solver_version);
-    EXPECT_EQ(hit.frontier->info.solver, made->frontiers[0].info.solver);
-    EXPECT_EQ(hit.frontier->info.slots, made->frontiers[0].info.slots);
-    EXPECT_EQ(hit.frontier->info.exact, made->frontiers[0].info.exact);
-    EXPECT_EQ(hit.frontier->info.least_budget, made->frontiers[0].info.least_budget);
+  for (const CatalogueWish& wish :
+       std::vector<CatalogueWish>{{"alexnet", {224}, {64}, {"a100"}},
+                                  {"resnet18", {224}, {32}, {"cpu"}},
+                                  {"vgg16", {224}, {128}, {"h100"}},
+                                  {"resnet50", {224}, {256}, {"v100"}},
+                                  {"gpt2", {1024}, {8}, {"a100"}},
+                                  {"gpt2_medium", {512}, {2}, {"l4"}},
+                                  // A search of ten seconds, whose effort is counted.
+                                  {"amoebanet_a", {32}, {64}, {"a100"}, 10, /*graph=*/true}}) {
+    ExpectMadeAgain(shipped, wish);
   }
 }
 
@@ -256,12 +293,12 @@ TEST(ShippedCatalogue, PlansAreNearlyAsFastAsThoseOfASolve) {
   const std::vector<NetworkCatalogue> shipped = Shipped();
   const CatalogueHit hit = FindInCatalogue(shipped, {"resnet50", 224, 64, 1000}, "a100");
   ASSERT_NE(hit.frontier, nullptr);
-  const Chain chain = *ChainFor(*hit.network, *hit.frontier);
-  const Frontier frontier = *RefereedFrontier(*hit.network, *hit.frontier, chain);
-  const Bytes plain = PlainTraining(chain)->peak;
+  const Problem problem = *ProblemFor(*hit.network, *hit.frontier);
+  const Frontier frontier = *RefereedFrontier(*hit.network, *hit.frontier, problem);
+  const Bytes plain = PlainTraining(problem)->peak;
   for (const double share : {0.35, 0.45, 0.6, 0.75, 0.9}) {
     const Bytes budget = ShareOf({share}, plain);
-    const Plan solved = *MakeChainPlan(chain, budget, PlanOptions());
+    const Plan solved = *MakePlan(problem, budget, PlanOptions());
     ASSERT_EQ(solved.status, PlanStatus::kFound) << share;
     ASSERT_NE(frontier.At(budget), nullptr) << share;
     EXPECT_LE(static_cast<double>(frontier.At(budget)->makespan.value()),

@@ -1,0 +1,30 @@
+// Graphs that LibTorch 1.13 profiles, as from 2.0 on.
+#ifndef STOWAGE_TESTS_CLIENT_MODELS_MEANS_OF_TODAY_H_
+#define STOWAGE_TESTS_CLIENT_MODELS_MEANS_OF_TODAY_H_
+
+#include <utility>
+
+#include "client/torch/torch_version.h"
+#include "solvers/model/graph.h"
+#include "solvers/networks/network.h"
+
+namespace stowage {
+
+// 1.13 keeps the input of a mean for the number of its elements.
+inline Graph WithMeansOfToday(const Graph& graph) {
+#if STOWAGE_TORCH_AT_LEAST(2, 0)
+  return graph;
+#else
+  GraphSpec spec{graph.name(), {}};
+  for (int v = 0; v < graph.size(); ++v) {
+    Vertex vertex = graph.vertex(v);
+    if (vertex.op_kind == NameOf(OpKind::kGlobalAvgPool)) vertex.inputs[0].backward_needs = false;
+    spec.vertices.push_back(std::move(vertex));
+  }
+  return *Graph::Create(std::move(spec));
+#endif
+}
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_CLIENT_MODELS_MEANS_OF_TODAY_H_
