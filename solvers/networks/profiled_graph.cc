@@ -17,6 +17,7 @@ class SliceWalk {
     for (size_t i = 0; i < ops_.size(); ++i) {
       const bool hands_on = ops_[i].kind == OpKind::kIdentity;
       giver_.push_back(hands_on ? giver_[ops_[i].inputs.front()] : i);
+      owner_.push_back(ops_[i].shares_input() ? owner_[ops_[i].inputs.front()] : i);
     }
     held_.resize(ops_.size(), Gradient::kNone);
     is_sliced_.resize(ops_.size(), false);
@@ -47,12 +48,14 @@ class SliceWalk {
       const bool is_sum =
           held_[giver] != Gradient::kNone || std::count(inputs.begin(), inputs.end(), input) > 1;
       held_[giver] = is_sum ? Gradient::kWhole : given;
-      if (held_[giver] == Gradient::kSlice) is_sliced_[giver] = is_sliced_[input] = true;
+      if (held_[giver] != Gradient::kSlice) continue;
+      for (const size_t of : {input, giver, owner_[input]}) is_sliced_[of] = true;
     }
   }
 
   const std::vector<NetworkOp>& ops_;
   std::vector<size_t> giver_;   // whose gradient it is: an identity hands on its input's
+  std::vector<size_t> owner_;   // in whose memory it lives, whose profile counts its gradient, too
   std::vector<Gradient> held_;  // by giver
   std::vector<bool> is_sliced_;
 };

@@ -95,7 +95,7 @@ TEST(CatalogueKey, IsThatOfAJobWithACellNetworkOpByOp) {
     ASSERT_TRUE(shapes.ok()) << shapes.status();
     Profile job = *shapes;
     const NetworkOptions described_as{name, kSide, kBatch, kClasses};
-    job.problem = WithMeansOfToday(std::get<Graph>(job.problem));
+    job.problem = WithMeansOfToday(std::get<Graph>(job.problem), MakeNetwork(described_as).value());
     const CatalogueHit hit = FindInCatalogue(shipped, described_as, "a100", /*graph=*/true);
     ASSERT_NE(hit.frontier, nullptr);
     const Profile described{"described", job.device, *ProblemFor(*hit.network, *hit.frontier),

@@ -2,13 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "client/torch/graph_profiler.h"
+#include "solvers/model/canonical.h"
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/networks.h"
+#include "solvers/networks/profiled_graph.h"
 #include "tests/client/models/hollow_model.h"
+#include "tests/client/models/means_of_today.h"
 
 namespace stowage {
 namespace {
@@ -53,26 +57,51 @@ void ExpectSame(const Vertex& measured, const Vertex& described) {
   }
 }
 
+std::vector<Network> Networks() {
+  return {Images("alexnet", 64),   Images("vgg11", 32),       Images("resnet18", 40),
+          Images("resnet200", 33), Images("densenet121", 40), Images("inception_v3", 80),
+          Images("nasnet_a", 16),  Images("amoebanet_a", 16), Images("darts_v2", 16),
+          SmallDecoder()};
+}
+
+Profile MustProfile(const Network& network) {
+  NetworkModelOptions hollow;
+  hollow.run_op = RunHollow;
+  const GraphModel model = GraphModelOf(network, hollow);
+  ProfileOptions options;
+  options.bytes_only = true;
+  options.warmup = 0;
+  auto profile = ProfileGraph(model, {InputOf(network)}, TargetOf(network), options);
+  EXPECT_TRUE(profile.ok()) << profile.status();
+  return *std::move(profile);
+}
+
 TEST(NetworkGraphTest, EveryTensorFollowsFromShapes) {
-  const std::vector<Network> networks = {Images("alexnet", 64),     Images("vgg11", 32),
-                                         Images("resnet18", 40),    Images("resnet200", 33),
-                                         Images("densenet121", 40), Images("inception_v3", 80),
-                                         Images("nasnet_a", 16),    Images("amoebanet_a", 16),
-                                         Images("darts_v2", 16),    SmallDecoder()};
-  for (const Network& network : networks) {
+  for (const Network& network : Networks()) {
     SCOPED_TRACE(network.name);
-    NetworkModelOptions hollow;
-    hollow.run_op = RunHollow;
-    const GraphModel model = GraphModelOf(network, hollow);
-    ProfileOptions options;
-    options.bytes_only = true;
-    options.warmup = 0;
-    const auto profile = ProfileGraph(model, {InputOf(network)}, TargetOf(network), options);
-    ASSERT_TRUE(profile.ok()) << profile.status();
-    const Graph& measured = std::get<Graph>(profile->problem);
+    const Profile profile = MustProfile(network);
+    const Graph& measured = std::get<Graph>(profile.problem);
     const Graph described = GraphOf(network, ModelledV100()).value();
     ASSERT_EQ(measured.size(), described.size());
     for (int v = 0; v < measured.size(); ++v) ExpectSame(measured.vertex(v), described.vertex(v));
+  }
+}
+
+TEST(NetworkGraphTest, ProfiledGraphsHaveTheKeysOfJobs) {
+  for (const Network& network : Networks()) {
+    SCOPED_TRACE(network.name);
+    Profile job = MustProfile(network);
+    job.problem = WithMeansOfToday(std::get<Graph>(job.problem), network);
+    const Graph& measured = std::get<Graph>(job.problem);
+    const Graph described = ProfiledGraphOf(network, ModelledV100()).value();
+    ASSERT_EQ(measured.size(), described.size());
+    for (int v = 0; v < measured.size(); ++v) {
+      EXPECT_EQ(measured.vertex(v).output_gradient.value(),
+                described.vertex(v).output_gradient.value())
+          << described.vertex(v).name;
+    }
+    const Profile profile{"", job.device, described, CostSource::kModelled};
+    EXPECT_TRUE(CanonicalBytes(profile, {}) == CanonicalBytes(job, {}));
   }
 }
 
