@@ -255,8 +255,11 @@ class StepDrawing {
   void DrawMeasured() {
     std::string path;
     for (const MeasuredInstruction& i : plan_.measured->instructions) {
-      absl::StrAppendFormat(&path, path.empty() ? "M%.1f %.1f" : "H%.1fV%.1f", X(i.end),
-                            Y(i.held_after));
+      if (path.empty()) {
+        absl::StrAppendFormat(&path, "M%.1f %.1f", X(i.end), Y(i.held_after));
+      } else {
+        absl::StrAppendFormat(&path, "H%.1fV%.1f", X(i.end), Y(i.held_after));
+      }
     }
     if (path.empty()) return;
     absl::StrAppend(&svg_, "<path d=\"", path, "\" fill=\"none\" stroke=\"", kInk,
