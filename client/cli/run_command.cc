@@ -36,7 +36,7 @@ int Run() {
     for (const std::string& fault : one.faults)
       Say(absl::StrCat(ToString(one.budget), ": ", fault));
   }
-  return ExitCodeOf(*report);
+  return EndOf(*report);
 }
 
 }  // namespace

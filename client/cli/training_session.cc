@@ -24,6 +24,7 @@
 #include "client/rpc/server_flags.h"
 #include "solvers/model/field_error.h"
 #include "solvers/model/problem.h"
+#include "solvers/networks/networks.h"
 
 namespace stowage {
 namespace {
@@ -36,8 +37,12 @@ VerificationReport Title(const Workload& workload, int steps) {
   report.model = absl::GetFlag(FLAGS_model);
   report.graph = std::holds_alternative<GraphModel>(workload.model);
   report.batch = absl::GetFlag(FLAGS_batch);
-  report.image_size = absl::GetFlag(FLAGS_image_size);
-  report.classes = absl::GetFlag(FLAGS_classes);
+  if (NamedDecoder({report.model}).ok()) {
+    report.length = absl::GetFlag(FLAGS_length);
+  } else {
+    report.image_size = absl::GetFlag(FLAGS_image_size);
+    report.classes = absl::GetFlag(FLAGS_classes);
+  }
   report.seed = absl::GetFlag(FLAGS_seed);
   report.threads = at::get_num_threads();
   report.steps = steps;
@@ -146,14 +151,16 @@ absl::StatusOr<VerificationReport> TrainAsFlagsSay(const TrainingChecks& checks)
 
   Session session(*workload, *std::move(options), steps, checks);
   status = session.Prepare(*std::move(known));
+  if (!status.ok()) return status;
   for (size_t i = 0; status.ok() && i < budgets->size(); ++i) {
     status = session.Train((*budgets)[i], budgets->size());
   }
-  if (!status.ok()) return status;
+  session.report().ended = std::move(status);
   return std::move(session.report());
 }
 
-ExitCode ExitCodeOf(const VerificationReport& report) {
+ExitCode EndOf(const VerificationReport& report) {
+  if (!report.ended.ok()) return Fail(report.ended);
   if (!report.equal()) return kExitFailure;
   return report.all_found() ? kExitOk : kExitInfeasible;
 }

@@ -19,12 +19,13 @@ struct TrainingChecks {
   bool report = false;  // what steps took goes to the service
 };
 
-// Says how far it is, and leaves --trace. Errors: INVALID_ARGUMENT for a flag, Verification::Prepare and
-// Verify, WriteTrace.
+// Says how far it is, and leaves --trace. Errors: INVALID_ARGUMENT for a flag, Verification::Prepare. Those of
+// Verification::Verify and WriteTrace end it with what was found before (VerificationReport::ended).
 absl::StatusOr<VerificationReport> TrainAsFlagsSay(const TrainingChecks& checks);
 
-// kExitFailure where something differs, kExitInfeasible where a budget has no plan.
-ExitCode ExitCodeOf(const VerificationReport& report);
+// When it was shown: says what ended it, if anything did. kExitFailure where something differs, kExitInfeasible
+// where a budget has no plan.
+ExitCode EndOf(const VerificationReport& report);
 
 }  // namespace stowage
 

@@ -136,8 +136,8 @@ bool VerificationReport::equal() const {
 }
 
 bool VerificationReport::all_found() const {
-  return std::all_of(budgets.begin(), budgets.end(),
-                     [](const Verified& one) { return one.found(); });
+  return ended.ok() && std::all_of(budgets.begin(), budgets.end(),
+                                   [](const Verified& one) { return one.found(); });
 }
 
 }  // namespace stowage

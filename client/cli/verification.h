@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/agent/agent.h"
 #include "client/agent/step_arenas.h"
@@ -80,7 +81,9 @@ class Verification {
 struct VerificationReport {
   std::string model;
   bool graph = false;
-  int64_t batch = 0, image_size = 0, classes = 0;
+  int64_t batch = 0;
+  int64_t image_size = 0, classes = 0;  // of networks of images
+  int64_t length = 0;                   // of decoders
   uint64_t seed = 0;
   int threads = 0;   // of LibTorch
   int steps = 0;     // each time
@@ -92,6 +95,7 @@ struct VerificationReport {
   Nanos plain_prediction;          // of a step without a budget, by the profile
   std::vector<AgentEvent> events;  // before the first budget
   std::vector<Verified> budgets;
+  absl::Status ended;  // what kept it from the budgets that are missing; OK if none is
 
   const char* form() const { return graph ? "graph" : "chain"; }
   bool equal() const;  // no budget has a fault

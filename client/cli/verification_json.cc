@@ -9,6 +9,9 @@ namespace {
 
 std::string Count(int64_t value) { return absl::StrCat(value); }
 
+// What a network has no such size of is 0.
+std::string SizeOrNull(int64_t size) { return size > 0 ? Count(size) : "null"; }
+
 std::string JsonOf(const StepReport& step) {
   return JsonObject({{"step_time_ns", Count(step.wall_time.value())},
                      {"peak_bytes", Count(step.peak.value())},
@@ -104,11 +107,14 @@ std::string ToJson(const VerificationReport& report) {
                   {"step_time_ns", Count(report.plain.median_time().value())},
                   {"peak_bytes", Count(report.plain.peak().value())},
                   {"steps", JsonOf(report.plain.steps)}});
+  const std::string ended =
+      report.ended.ok() ? "null" : JsonString(std::string(report.ended.message()));
   return absl::StrCat(JsonObject({{"model", JsonString(report.model)},
                                   {"form", JsonString(report.form())},
                                   {"batch", Count(report.batch)},
-                                  {"image_size", Count(report.image_size)},
-                                  {"classes", Count(report.classes)},
+                                  {"image_size", SizeOrNull(report.image_size)},
+                                  {"classes", SizeOrNull(report.classes)},
+                                  {"length", SizeOrNull(report.length)},
                                   {"seed", absl::StrCat(report.seed)},
                                   {"threads", Count(report.threads)},
                                   {"steps", Count(report.steps)},
@@ -118,6 +124,7 @@ std::string ToJson(const VerificationReport& report) {
                                   {"plain", plain},
                                   {"events", JsonOf(report.events)},
                                   {"budgets", JsonArray(budgets)},
+                                  {"ended_by", ended},
                                   {"equal", JsonBool(report.equal())}}),
                       "\n");
 }

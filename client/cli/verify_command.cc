@@ -28,7 +28,7 @@ int Run() {
   const absl::StatusOr<VerificationReport> report = TrainAsFlagsSay({});
   if (!report.ok()) return Fail(report.status());
   std::cout << InFormat(*format, *report) << std::flush;
-  return ExitCodeOf(*report);
+  return EndOf(*report);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "client/rpc/grpc_connection.h"
 #include "client/rpc/plan_connection.h"
 #include "solvers/model/chain.h"
+#include "tests/client/cli/command_output.h"
 #include "tests/client/cli/stowage_command.h"
 #include "tests/support/stowaged_process.h"
 #include "tests/support/temporary_folder.h"
@@ -151,8 +152,7 @@ TEST_F(CacheTest, ShowsThePlanForABudget) {
     EXPECT_THAT(text.out, HasSubstr(part));
   }
   const Result json = Cache("get " + key_ + " --budget=6000 --format=json");
-  google::protobuf::Struct fields;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(json.out, &fields).ok()) << json.out;
+  const google::protobuf::Struct fields = Json(json.out);
   const auto& plan = fields.fields().at("plan").struct_value().fields();
   EXPECT_EQ(plan.at("status").string_value(), "PLAN_STATUS_FOUND");
   EXPECT_THAT(fields.fields().at("explanation").string_value(), HasSubstr("net1000"));

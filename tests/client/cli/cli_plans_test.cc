@@ -1,7 +1,5 @@
 // What shows how plans compare, why they are what they are, and how commands end, as a user meets it.
 #include <gmock/gmock.h>
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -12,10 +10,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/profile_file.h"
 #include "solvers/model/canonical.h"
+#include "tests/client/cli/command_output.h"
 #include "tests/client/cli/stowage_command.h"
 #include "tests/support/stowaged_process.h"
 
@@ -26,29 +24,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-using Row = std::map<std::string, std::string>;
-
-// Of fields without commas or quotes.
-std::vector<Row> Csv(const std::string& text) {
-  const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
-  if (lines.empty()) return {};
-  const std::vector<std::string> names = absl::StrSplit(lines[0], ',');
-  std::vector<Row> rows;
-  for (size_t l = 1; l < lines.size(); ++l) {
-    const std::vector<std::string> cells = absl::StrSplit(lines[l], ',');
-    Row row;
-    for (size_t c = 0; c < names.size() && c < cells.size(); ++c) row[names[c]] = cells[c];
-    rows.push_back(row);
-  }
-  return rows;
-}
-
-google::protobuf::Struct Json(const std::string& text) {
-  google::protobuf::Struct json;
-  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(text, &json).ok()) << text;
-  return json;
-}
-
 const std::string& Resnet() {
   static const auto* const kFlag = new std::string(" --profile=" + Data("chain_resnet50.json"));
   return *kFlag;
@@ -57,9 +32,9 @@ const std::string& Resnet() {
 TEST(CliPlans, EveryPointOfAFrontierIsAPlan) {
   const Result frontier = Stowage("frontier --points=6 --format=csv" + Resnet());
   ASSERT_EQ(frontier.code, kExitOk) << frontier.out;
-  const std::vector<Row> points = Csv(frontier.out);
+  const std::vector<CsvRow> points = Csv(frontier.out);
   ASSERT_EQ(points.size(), 6u) << frontier.out;
-  for (const Row& point : points) {
+  for (const CsvRow& point : points) {
     const Result plan =
         Stowage("plan --format=json --budget=" + point.at("budget_bytes") + Resnet());
     ASSERT_EQ(plan.code, kExitOk);
@@ -101,8 +76,8 @@ TEST(CliPlans, ExplainsAPlan) {
   }
   const Result csv = Stowage("explain --budget=50% --format=csv" + Resnet());
   int64_t recomputed = 0;
-  const std::vector<Row> stages = Csv(csv.out);
-  for (const Row& stage : stages) {
+  const std::vector<CsvRow> stages = Csv(csv.out);
+  for (const CsvRow& stage : stages) {
     int64_t time = 0;
     ASSERT_TRUE(absl::SimpleAtoi(stage.at("recompute_time_ns"), &time));
     recomputed += time;
@@ -168,8 +143,8 @@ TEST(CliPlans, ExplainsAPlanThatAServerKeeps) {
 TEST(CliPlans, ComparesStrategies) {
   const Result csv = Stowage("compare --budget=40% --format=csv" + Resnet());
   ASSERT_EQ(csv.code, kExitOk) << csv.out;
-  std::map<std::string, Row> by_strategy;
-  for (const Row& row : Csv(csv.out)) by_strategy[row.at("strategy")] = row;
+  std::map<std::string, CsvRow> by_strategy;
+  for (const CsvRow& row : Csv(csv.out)) by_strategy[row.at("strategy")] = row;
   ASSERT_EQ(by_strategy.size(), 7u) << csv.out;
   EXPECT_EQ(by_strategy["store_all"].at("outcome"), "does not fit");
   EXPECT_EQ(by_strategy["store_all"].at("makespan_ns"), "");
@@ -192,7 +167,7 @@ TEST(CliPlans, ComparesBudgetsAndProfiles) {
   const Result budgets =
       Stowage("compare --solvers=revolve,planner --budgets=40%,3GiB,least --format=csv" + Resnet());
   EXPECT_EQ(budgets.code, kExitOk);
-  const std::vector<Row> rows = Csv(budgets.out);
+  const std::vector<CsvRow> rows = Csv(budgets.out);
   ASSERT_EQ(rows.size(), 6u) << budgets.out;
   EXPECT_EQ(rows[2].at("budget_bytes"), absl::StrCat(int64_t{3} << 30));
   EXPECT_EQ(rows[4].at("budget"), "least");
@@ -224,7 +199,7 @@ TEST(CliPlans, ComparesPlanFilesAsTheyAre) {
   }
   const Result csv = Stowage("compare --format=csv --plans=" + files[0] + "," + files[1]);
   EXPECT_EQ(csv.code, kExitOk);
-  const std::vector<Row> rows = Csv(csv.out);
+  const std::vector<CsvRow> rows = Csv(csv.out);
   ASSERT_EQ(rows.size(), 2u) << csv.out;
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(rows[i].at("of"), files[i]);

@@ -1,6 +1,5 @@
 // `stowage trace` and `stowage report` as a user meets them.
 #include <gmock/gmock.h>
-#include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +10,7 @@
 #include "client/cli/exit_code.h"
 #include "proto/codec/codec.h"
 #include "solvers/plan/measured_step.h"
+#include "tests/client/cli/command_output.h"
 #include "tests/client/cli/stowage_command.h"
 
 namespace stowage {
@@ -50,8 +50,7 @@ TEST(CliReport, TracesAPlanBesideWhatWasMeasured) {
       "trace" + std::string(kPlan) + Data("chain_resnet50.json") + " --measured=" + MeasuredFile();
   const Result result = Stowage(trace);
   ASSERT_EQ(result.code, kExitOk);
-  google::protobuf::Struct json;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(result.out, &json).ok());
+  const google::protobuf::Struct json = Json(result.out);
   EXPECT_GT(json.fields().at("traceEvents").list_value().values_size(), 100);
   EXPECT_GT(json.fields().at("otherData").struct_value().fields().count("measured_peak_bytes"), 0u);
   const Result file = Stowage(trace + " --out=" + File("trace.json"), true);

@@ -156,6 +156,17 @@ TEST_F(VerificationTest, FindsTrainingByPlansEqual) {
   EXPECT_THAT(ToJson(report), ::testing::HasSubstr(R"("model": "a \"network\"")"));
 }
 
+// Images have no tokens, and tokens are no images.
+TEST(VerificationReport, HasTheSizesOfItsNetwork) {
+  VerificationReport report;
+  report.image_size = 64;
+  report.classes = 10;
+  EXPECT_THAT(ToJson(report), HasSubstr(R"("image_size": 64, "classes": 10, "length": null)"));
+  report.image_size = report.classes = 0;
+  report.length = 128;
+  EXPECT_THAT(ToJson(report), HasSubstr(R"("image_size": null, "classes": null, "length": 128)"));
+}
+
 TEST_F(VerificationTest, HoldsTheLimit) {
   const auto model = MakeTrainedModel(&network_.model);
   Agent agent(&network_.model, options_);

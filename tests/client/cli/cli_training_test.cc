@@ -1,19 +1,17 @@
 // The commands of `stowage` that measure and train, as a user meets them.
 #include <gmock/gmock.h>
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_split.h"
 #include "client/cli/exit_code.h"
 #include "solvers/plan/measured_step.h"
+#include "tests/client/cli/command_output.h"
 #include "tests/client/cli/stowage_command.h"
 
 namespace stowage {
@@ -22,12 +20,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-google::protobuf::Struct JsonIn(const Result& result) {
-  google::protobuf::Struct json;
-  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(result.out, &json).ok()) << result.out;
-  return json;
-}
 
 TEST(CliTraining, HasHelp) {
   for (const char* command : {"profile", "run", "verify"}) {
@@ -135,7 +127,7 @@ TEST(CliTraining, VerifyProvesThatTrainingByPlansIsPlainTraining) {
   EXPECT_THAT(chain.out, Not(HasSubstr("NO")));
   const Result graph = Stowage(verify + "--graph --budgets=98%,1KiB --format=json --arena");
   EXPECT_EQ(graph.code, kExitInfeasible) << graph.out;
-  const google::protobuf::Struct json = JsonIn(graph);
+  const google::protobuf::Struct json = Json(graph.out);
   EXPECT_EQ(json.fields().at("form").string_value(), "graph");
   EXPECT_TRUE(json.fields().at("equal").bool_value());
   const auto& budget = json.fields().at("budgets").list_value().values(0).struct_value().fields();
@@ -156,7 +148,7 @@ TEST(CliTraining, RunTellsProgramsWhatEveryStepTook) {
   const Result result =
       Stowage(std::string("run --seed=3 --budgets=98%,1KiB --format=json --graph") + kSmall);
   EXPECT_EQ(result.code, kExitInfeasible) << result.out;
-  const google::protobuf::Struct json = JsonIn(result);
+  const google::protobuf::Struct json = Json(result.out);
   const auto& run = json.fields();
   EXPECT_EQ(run.at("model").string_value(), "resnet18");
   EXPECT_EQ(run.at("form").string_value(), "graph");
@@ -190,52 +182,49 @@ TEST(CliTraining, RunTellsProgramsWhatEveryStepTook) {
   EXPECT_EQ(infeasible.count("steps"), 0u);
 }
 
-std::vector<std::vector<std::string>> CsvIn(const Result& result) {
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& line : absl::StrSplit(result.out, '\n', absl::SkipEmpty())) {
-    rows.push_back(absl::StrSplit(line, ','));
-    EXPECT_EQ(rows.back().size(), rows.front().size()) << line;
-  }
-  return rows;
-}
-
-size_t ColumnOf(const std::vector<std::vector<std::string>>& rows, const std::string& name) {
-  const auto found = std::find(rows[0].begin(), rows[0].end(), name);
-  EXPECT_NE(found, rows[0].end()) << name;
-  return static_cast<size_t>(found - rows[0].begin());
-}
-
 TEST(CliTraining, RunHasALineForEveryStep) {
   const Result result = Stowage(std::string("run --budgets=99%,1KiB --format=csv") + kSmall);
   EXPECT_EQ(result.code, kExitInfeasible) << result.out;
-  const auto rows = CsvIn(result);
-  ASSERT_EQ(rows.size(), 6u) << result.out;
-  const size_t step = ColumnOf(rows, "step"), peak = ColumnOf(rows, "peak_bytes");
-  const size_t budget = ColumnOf(rows, "budget_bytes"), status = ColumnOf(rows, "status");
-  EXPECT_EQ(rows[1][0], "none");
-  EXPECT_EQ(rows[2][step], "2");
-  EXPECT_EQ(rows[3][0], "99%");
-  EXPECT_EQ(rows[4][step], "2");
-  EXPECT_GT(std::stoll(rows[4][peak]), 0);
-  EXPECT_LE(std::stoll(rows[4][peak]), std::stoll(rows[4][budget]));
-  EXPECT_EQ(rows[5][status], "proven infeasible");
-  EXPECT_EQ(rows[5][step], "");
+  const std::vector<CsvRow> rows = Csv(result.out);
+  ASSERT_EQ(rows.size(), 5u) << result.out;
+  EXPECT_EQ(rows[0].at("budget"), "none");
+  EXPECT_EQ(rows[1].at("step"), "2");
+  EXPECT_EQ(rows[2].at("budget"), "99%");
+  EXPECT_EQ(rows[3].at("step"), "2");
+  EXPECT_GT(std::stoll(rows[3].at("peak_bytes")), 0);
+  EXPECT_LE(std::stoll(rows[3].at("peak_bytes")), std::stoll(rows[3].at("budget_bytes")));
+  EXPECT_EQ(rows[4].at("status"), "proven infeasible");
+  EXPECT_EQ(rows[4].at("step"), "");
 }
 
 TEST(CliTraining, VerifyHasALineForEveryBudget) {
   const Result result = Stowage(std::string("verify --budgets=99%,1KiB --format=csv") + kSmall);
   EXPECT_EQ(result.code, kExitInfeasible) << result.out;
-  const auto rows = CsvIn(result);
-  ASSERT_EQ(rows.size(), 4u) << result.out;
-  EXPECT_EQ(rows[1][0], "none");
-  EXPECT_EQ(rows[2][ColumnOf(rows, "gradients_equal")], "true");
-  EXPECT_EQ(rows[2][ColumnOf(rows, "faults")], "");
-  EXPECT_EQ(rows[2][ColumnOf(rows, "planned_recomputes")],
-            rows[2][ColumnOf(rows, "executed_recomputes")]);
-  EXPECT_LE(std::stoll(rows[2][ColumnOf(rows, "measured_peak_bytes")]),
-            std::stoll(rows[2][ColumnOf(rows, "budget_bytes")]));
-  EXPECT_EQ(rows[3][ColumnOf(rows, "status")], "proven infeasible");
-  EXPECT_EQ(rows[3][ColumnOf(rows, "predicted_peak_bytes")], "");
+  const std::vector<CsvRow> rows = Csv(result.out);
+  ASSERT_EQ(rows.size(), 3u) << result.out;
+  EXPECT_EQ(rows[0].at("budget"), "none");
+  const CsvRow& found = rows[1];
+  EXPECT_EQ(found.at("gradients_equal"), "true");
+  EXPECT_EQ(found.at("faults"), "");
+  EXPECT_EQ(found.at("planned_recomputes"), found.at("executed_recomputes"));
+  EXPECT_LE(std::stoll(found.at("measured_peak_bytes")), std::stoll(found.at("budget_bytes")));
+  EXPECT_EQ(rows[2].at("status"), "proven infeasible");
+  EXPECT_EQ(rows[2].at("predicted_peak_bytes"), "");
+}
+
+// What was found before it is not lost.
+TEST(CliTraining, AnErrorLeavesWhatWasFoundSoFar) {
+  const std::string trace = ::testing::TempDir() + "/ended";
+  const std::string verify = "verify --budgets=100%,99% --trace=" + trace + kSmall + "--format=";
+  // The second trace cannot be written: a folder has its name.
+  std::filesystem::create_directory(trace + ".2");
+  const Result csv = Stowage(verify + "csv");
+  EXPECT_EQ(csv.code, kExitUsage) << csv.out;
+  EXPECT_EQ(Csv(csv.out).size(), 2u) << csv.out;
+  const Result json = Stowage(verify + "json");
+  EXPECT_EQ(json.code, kExitUsage);
+  EXPECT_THAT(Json(json.out).fields().at("ended_by").string_value(), HasSubstr(trace + ".2"));
+  std::filesystem::remove(trace + ".2");
 }
 
 TEST(CliTraining, VerifyHoldsCopiesAgainstThePlan) {
@@ -243,7 +232,7 @@ TEST(CliTraining, VerifyHoldsCopiesAgainstThePlan) {
       "verify --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 "
       "--link=12:10us --solver=offload_greedy --budgets=99% --format=json");
   EXPECT_EQ(result.code, kExitOk) << result.out;
-  const google::protobuf::Struct json = JsonIn(result);
+  const google::protobuf::Struct json = Json(result.out);
   EXPECT_TRUE(json.fields().at("equal").bool_value()) << result.out;
   const auto& budget = json.fields().at("budgets").list_value().values(0).struct_value().fields();
   const auto& copies = budget.at("transfers").struct_value().fields();

@@ -18,6 +18,7 @@
 #include "solvers/networks/networks.h"
 #include "solvers/networks/profiled_graph.h"
 #include "solvers/plan/problem_referee.h"
+#include "tests/client/cli/command_output.h"
 #include "tests/client/cli/stowage_command.h"
 #include "tests/support/temporary_folder.h"
 
@@ -34,12 +35,6 @@ constexpr char kSmall[] =
     "fit --model=resnet18 --image_size=64 --classes=10 --device=v100 --catalogue=none "
     "--memory=400MiB --reserved=0 --slots=200";
 
-google::protobuf::Struct Json(const Result& result) {
-  google::protobuf::Struct json;
-  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(result.out, &json).ok()) << result.out;
-  return json;
-}
-
 int64_t Number(const Fields& fields, const std::string& name) {
   return static_cast<int64_t>(fields.at(name).number_value());
 }
@@ -52,7 +47,7 @@ Simulation Plain(int64_t batch) {
 TEST(Fit, SaysWhatFitsAndWhatIsFastest) {
   const Result result = Stowage(std::string(kSmall) + " --format=json");
   ASSERT_EQ(result.code, kExitOk) << result.out;
-  const google::protobuf::Struct json = Json(result);
+  const google::protobuf::Struct json = Json(result.out);
   const Fields& fields = json.fields();
   EXPECT_TRUE(fields.at("modelled").bool_value());
   EXPECT_EQ(fields.at("device").string_value(), "v100");
@@ -99,7 +94,7 @@ TEST(Fit, ShowsTheSumOfTheMemory) {
   }
   const auto activations = [](const std::string& flags) {
     const Result one = Stowage(absl::StrCat(kSmall, " --max_batch=4 --format=json ", flags));
-    return Number(Json(one).fields(), "activation_bytes");
+    return Number(Json(one.out).fields(), "activation_bytes");
   };
   const int64_t parameters = (int64_t{400} << 20) - activations("--optimizer=none");
   EXPECT_GT(parameters, int64_t{2} * 11'000'000 * 4);
@@ -111,7 +106,7 @@ TEST(Fit, ShowsTheSumOfTheMemory) {
 
 TEST(Fit, ABatchFitsOrNot) {
   const std::string command = std::string(kSmall) + " --batch=";
-  const Fields fields = Json(Stowage(std::string(kSmall) + " --format=json")).fields();
+  const Fields fields = Json(Stowage(std::string(kSmall) + " --format=json").out).fields();
   const int64_t plain = Number(fields, "largest_plain"), largest = Number(fields, "largest");
   const Result fits = Stowage(command + std::to_string(plain));
   EXPECT_EQ(fits.code, kExitOk);
@@ -131,7 +126,7 @@ TEST(Fit, PlansMayCopyToHostMemory) {
   const auto step = [](const std::string& flags) {
     const Result result =
         Stowage(absl::StrCat(kSmall, " --batch=", kBatch, " --format=json ", flags));
-    const google::protobuf::Struct json = Json(result);
+    const google::protobuf::Struct json = Json(result.out);
     for (const auto& value : json.fields().at("batches").list_value().values()) {
       const Fields& row = value.struct_value().fields();
       if (Number(row, "batch") == kBatch) return Number(row, "makespan_ns");
@@ -175,7 +170,7 @@ TEST(Fit, SaysWhichPlansAreTheCatalogues) {
   ASSERT_EQ(text.code, kExitOk) << text.out;
   EXPECT_THAT(text.out, HasSubstr("batch 256 fits by a plan (from the catalogue)"));
   EXPECT_THAT(text.out, HasSubstr("Plans named 'catalogue' were solved beforehand."));
-  const Fields with = Json(Stowage(command + " --format=json")).fields();
+  const Fields with = Json(Stowage(command + " --format=json").out).fields();
   const auto at_256 = [](const Fields& fields) {
     for (const auto& value : fields.at("batches").list_value().values()) {
       const Fields& row = value.struct_value().fields();
@@ -187,7 +182,7 @@ TEST(Fit, SaysWhichPlansAreTheCatalogues) {
   EXPECT_EQ(known.at("by").string_value(), "catalogue");
   // Who names a solver gets that solver's plans.
   const Fields named =
-      Json(Stowage(command + " --solver=optimal_persistent --format=json")).fields();
+      Json(Stowage(command + " --solver=optimal_persistent --format=json").out).fields();
   EXPECT_EQ(at_256(named).at("by").string_value(), "plan");
   EXPECT_LE(Number(known, "peak_bytes"), Number(with, "activation_bytes"));
 }
@@ -215,7 +210,7 @@ TEST(Fit, GoesByProfiles) {
   const std::string command = absl::StrCat("fit --batches=8,16 --profiles=", eight, ",", sixteen,
                                            " --reserved=0 --slots=200");
   const Fields fields =
-      Json(Stowage(command + " --memory=2GiB --parameters=45MiB --format=json")).fields();
+      Json(Stowage(command + " --memory=2GiB --parameters=45MiB --format=json").out).fields();
   EXPECT_EQ(Number(fields, "activation_bytes"), (int64_t{2} << 30) - (90 << 20));
   EXPECT_GT(Number(fields, "largest"), Number(fields, "largest_plain"));
   const Result text = Stowage(command + " --memory=2GiB");

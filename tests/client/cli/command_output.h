@@ -1,0 +1,22 @@
+// What `stowage` prints for programs, read again.
+#ifndef STOWAGE_TESTS_CLIENT_CLI_COMMAND_OUTPUT_H_
+#define STOWAGE_TESTS_CLIENT_CLI_COMMAND_OUTPUT_H_
+
+#include <google/protobuf/struct.pb.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace stowage {
+
+// An object; a failure of the test if it is none.
+google::protobuf::Struct Json(const std::string& text);
+
+// Of fields without ends of lines, by the names of the head; a failure where a row has not as many.
+using CsvRow = std::map<std::string, std::string>;
+std::vector<CsvRow> Csv(const std::string& text);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_CLIENT_CLI_COMMAND_OUTPUT_H_
