@@ -307,9 +307,9 @@ TEST(Connect, AServerThatDoesNotAnswerLeavesTimeToPlanHere) {
   const auto connection = MakeFallbackConnection(
       MakeRetryingConnection(MakeGrpcConnection(options)), std::move(second), nullptr);
   EXPECT_TRUE(
-      connection->ComputePlan(SmallProfile(), LeastBudget{}, {}, CallOptions::Within(seconds(2)))
+      connection->ComputePlan(SmallProfile(), LeastBudget{}, {}, CallOptions::Within(seconds(4)))
           .ok());
-  EXPECT_GT(left, milliseconds(1200));  // 1500, but for the time that waking up takes
+  EXPECT_GT(left, seconds(2));  // 3, but for the time that waking up takes on a busy machine
 }
 
 TEST(Connect, WithoutAnAddressPlansHereAndSaysNothing) {
