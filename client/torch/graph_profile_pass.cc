@@ -9,6 +9,7 @@
 #include "client/torch/buffer_watch.h"
 #include "client/torch/model_state.h"
 #include "client/torch/node_runner.h"
+#include "client/torch/tensor_storage.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "client/torch/tensor_storage.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {

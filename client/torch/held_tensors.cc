@@ -1,17 +1,10 @@
 #include "client/torch/held_tensors.h"
 
-#include <c10/core/StorageImpl.h>
-
 #include <utility>
 
+#include "client/torch/tensor_storage.h"
+
 namespace stowage {
-namespace {
-
-c10::StorageImpl* StorageOf(const at::Tensor& tensor) {
-  return tensor.storage().unsafeGetStorageImpl();
-}
-
-}  // namespace
 
 HeldTensors::HeldTensors(int stages, at::Tensor input, ExecutionDevice* device)
     : trips_(std::make_unique<HostTrips>(device)),

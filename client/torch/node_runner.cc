@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/torch/tensor_storage.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {
@@ -42,11 +43,6 @@ at::Tensor WithOwnMemory(at::Tensor gradient) {
   return slice.copy_(gradient);
 }
 
-void InsertStorages(const std::vector<at::Tensor>& tensors,
-                    std::unordered_set<const c10::StorageImpl*>* storages) {
-  for (const at::Tensor& tensor : tensors) storages->insert(StorageOf(tensor));
-}
-
 // The first input that is the same node as input i.
 size_t FirstLike(const ModelNode& node, size_t i) {
   const auto same = std::find(node.inputs.begin(), node.inputs.end(), node.inputs[i]);
@@ -54,11 +50,6 @@ size_t FirstLike(const ModelNode& node, size_t i) {
 }
 
 }  // namespace
-
-const c10::StorageImpl* StorageOf(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl()
-                                                  : nullptr;
-}
 
 void NodeRunner::BeginStep(at::Tensor target, OnGradientReady ready) {
   target_ = std::move(target);

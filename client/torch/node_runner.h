@@ -89,9 +89,6 @@ class NodeRunner {
   int recomputed_forwards_ = 0;
 };
 
-// Of a tensor without a storage null.
-const c10::StorageImpl* StorageOf(const at::Tensor& tensor);
-
 }  // namespace stowage
 
 #endif  // STOWAGE_CLIENT_TORCH_NODE_RUNNER_H_

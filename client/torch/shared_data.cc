@@ -6,14 +6,10 @@
 #include <memory>
 #include <utility>
 
+#include "client/torch/tensor_storage.h"
+
 namespace stowage {
 namespace {
-
-StoragePtr NewStorage(size_t bytes, c10::DataPtr data) {
-  return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
-                                               std::move(data), /*allocator=*/nullptr,
-                                               /*resizable=*/false);
-}
 
 at::Tensor OnStorage(StoragePtr storage, const at::Tensor& like) {
   return at::empty({0}, like.options())

@@ -6,22 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/torch/tensor_storage.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {
-namespace {
-
-// Null if it has none.
-const c10::StorageImpl* StorageOf(const at::Tensor& tensor) {
-  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
-}
-
-void InsertStorages(const std::vector<at::Tensor>& tensors,
-                    std::unordered_set<const c10::StorageImpl*>* storages) {
-  for (const at::Tensor& tensor : tensors) storages->insert(StorageOf(tensor));
-}
-
-}  // namespace
 
 void StageRunner::BeginStep(at::Tensor target, OnGradientReady ready, bool input_gradient) {
   const int stages = model_->length() + 1;

@@ -6,18 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/torch/tensor_storage.h"
+
 namespace stowage {
 namespace {
-
-c10::Storage NewStorage(size_t bytes, c10::DataPtr data) {
-  return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
-                                               std::move(data), /*allocator=*/nullptr,
-                                               /*resizable=*/false);
-}
-
-const c10::StorageImpl* StorageImplOf(const at::Tensor& tensor) {
-  return tensor.storage().unsafeGetStorageImpl();
-}
 
 void CheckOrdinary(const at::Tensor& tensor, c10::DeviceType device) {
   TORCH_CHECK(tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_quantized() &&
@@ -41,7 +33,7 @@ bool SameShape(const at::Tensor& a, const at::Tensor& b) {
 
 const StandIns::Known* StandIns::OwnerOf(const at::Tensor& stand_in) const {
   for (const Known& known : known_) {
-    if (StorageImplOf(known.stand_in) == StorageImplOf(stand_in)) return &known;
+    if (StorageOf(known.stand_in) == StorageOf(stand_in)) return &known;
   }
   return nullptr;
 }
@@ -52,7 +44,7 @@ at::Tensor StandIns::For(const at::Tensor& tensor) {
   c10::Storage storage;
   for (const Known& known : known_) {
     if (known.tensor.is_same(tensor)) return known.stand_in;
-    if (StorageImplOf(known.tensor) == StorageImplOf(tensor)) storage = known.stand_in.storage();
+    if (StorageOf(known.tensor) == StorageOf(tensor)) storage = known.stand_in.storage();
   }
   const c10::Device meta(c10::kMeta);
   if (!storage) storage = NewStorage(tensor.storage().nbytes(), c10::DataPtr(nullptr, meta));
