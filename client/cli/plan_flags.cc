@@ -60,7 +60,10 @@ absl::StatusOr<std::vector<Budget>> BudgetsFromFlag() {
   std::vector<Budget> budgets;
   for (const std::string& text : PartsOf(absl::GetFlag(FLAGS_budgets))) {
     absl::StatusOr<Budget> budget = ParseBudget(text);
-    if (!budget.ok()) return budget.status();
+    if (!budget.ok()) {
+      return FieldError("--budgets", absl::StrCat("\"", text, "\""),
+                        GetFieldViolation(budget.status())->rule);
+    }
     budgets.push_back(*budget);
   }
   if (budgets.empty()) return FieldError("--budgets", "\"\"", "must name at least one budget");

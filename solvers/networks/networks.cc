@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "solvers/model/field_error.h"
 #include "solvers/networks/families.h"
 #include "solvers/networks/stage_memory.h"
 
@@ -67,10 +68,12 @@ const std::vector<NetworkInfo>& AllNetworks() {
 }
 
 absl::StatusOr<Network> MakeNetwork(const NetworkOptions& options) {
-  if (options.image < 1 || options.batch < 1 || options.classes < 1 || options.length < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("image, batch, classes and length must be >= 1, not ", options.image, ", ",
-                     options.batch, ", ", options.classes, " and ", options.length));
+  const std::pair<const char*, int64_t> sizes[] = {{"image", options.image},
+                                                   {"batch", options.batch},
+                                                   {"classes", options.classes},
+                                                   {"length", options.length}};
+  for (const auto& [name, size] : sizes) {
+    if (size < 1) return FieldError(name, size, "must be >= 1");
   }
   for (const Family family : kFamilies) {
     absl::StatusOr<Network> network = family(options);

@@ -31,16 +31,21 @@ std::string LongPlan() {
          Data("chain_rand_L50_s1.json");
 }
 
-TEST(CliTerminal, SeesThePlanComeAndIsLeftClean) {
-  const std::string file = ::testing::TempDir() + "/plan.csv";
-  const Result shown = StowageOnTerminal(LongPlan() + " >" + file);
+// A terminal sees that of the command; it is wiped away, and the data are those that a pipe gets.
+void ExpectSeenAndLeftClean(const std::string& command, const std::string& seen) {
+  const std::string file = ::testing::TempDir() + "/seen.csv";
+  const Result shown = StowageOnTerminal(command + " >" + file);
   EXPECT_EQ(shown.code, kExitOk) << shown.out;
-  EXPECT_THAT(shown.out, ContainsRegex("planning 30% [0-9]+%: .*[0-9]+ s left"));
+  EXPECT_THAT(shown.out, ContainsRegex(seen));
   EXPECT_THAT(shown.out, EndsWith(kClear));
   // A line that were longer than the terminal could not be written over.
   EXPECT_THAT(shown.out, Not(HasSubstr("\n")));
-  const Result piped = Stowage(LongPlan() + " 2>&1");
+  const Result piped = Stowage(command + " 2>&1");
   EXPECT_EQ(Content(file), piped.out) << "the data is the same, and a pipe gets nothing else";
+}
+
+TEST(CliTerminal, SeesThePlanComeAndIsLeftClean) {
+  ExpectSeenAndLeftClean(LongPlan(), "planning 30% [0-9]+%: .*[0-9]+ s left");
 }
 
 TEST(CliTerminal, SeesWhatAServerTellsOfAPlan) {
@@ -64,14 +69,7 @@ std::string LongFrontier() {
 }
 
 TEST(CliTerminal, SeesAFrontierComeAndIsLeftClean) {
-  const std::string file = ::testing::TempDir() + "/frontier.csv";
-  const Result shown = StowageOnTerminal(LongFrontier() + " >" + file);
-  EXPECT_EQ(shown.code, kExitOk) << shown.out;
-  EXPECT_THAT(shown.out, ContainsRegex("planning all budgets 100%: [0-9]+ s gone, [0-9]+ s left"));
-  EXPECT_THAT(shown.out, EndsWith(kClear));
-  EXPECT_THAT(shown.out, Not(HasSubstr("\n")));
-  const Result piped = Stowage(LongFrontier() + " 2>&1");
-  EXPECT_EQ(Content(file), piped.out) << "the data is the same, and a pipe gets nothing else";
+  ExpectSeenAndLeftClean(LongFrontier(), "planning all budgets 100%: [0-9]+ s gone, [0-9]+ s left");
 }
 
 // Nobody watches a server make one: the time is what is known.

@@ -31,7 +31,7 @@ TEST(CliTraining, HasHelp) {
 TEST(CliTraining, WrongUsageSaysWhatAndExitsWithTwo) {
   const std::pair<const char*, const char*> cases[] = {
       {"run --steps=0", "--steps"},
-      {"run --budgets=150%", "budget"},
+      {"run --budgets=80%,150%", "--budgets = \"150%\": must be "},
       {"run --budgets=,", "--budgets"},
       {"run --model=skynet", "skynet"},
       {"verify --profile=/nonexistent", "/nonexistent"},

@@ -229,6 +229,7 @@ TEST(NetworksTest, BadOptionsAreRefused) {
   EXPECT_THAT(std::string(unknown.message()), HasSubstr("'resnet19'; there are resnet18, "));
   EXPECT_EQ(ErrorOf(Options("resnet18", 0)).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ErrorOf(Options("resnet18", 224, -1)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorOf(Options("resnet18", 224, -1)).message(), "batch = -1: must be >= 1");
   const absl::Status small = ErrorOf(Options("inception_v3", 32));
   EXPECT_EQ(small.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(small.message()), HasSubstr("too small for a window"));
