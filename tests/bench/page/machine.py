@@ -21,7 +21,8 @@ def found(pattern, path):
     return match.group(1).strip() if match else "unknown"
 
 
-def describe(root, build, cpus):
+def describe(root, build):
+    """What figures are of: those of another machine, compiler or commit are not theirs."""
     compiler = found(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", build / "CMakeCache.txt")
     commit = said("git", "rev-parse", "--short=12", "HEAD", cwd=root) or "unknown"
     if said("git", "status", "--porcelain", cwd=root):
@@ -29,12 +30,19 @@ def describe(root, build, cpus):
     memory = int(found(r"^MemTotal:\s+(\d+)", "/proc/meminfo").replace("unknown", "0")) / 2**20
     return {
         "processor": found(r"^model name\s*:\s*(.*)$", "/proc/cpuinfo"),
-        "cores": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()}" + (f", bound to {cpus}" if cpus else ""),
+        "cores": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()}",
         "memory": f"{memory:.0f} GiB",
         "system": found(r'^PRETTY_NAME="(.*)"$', "/etc/os-release") + ", Linux " + os.uname().release,
         "compiler": said(compiler, "--version").split("\n")[0] or compiler,
         "build": found(r"^CMAKE_BUILD_TYPE:\w+=(.*)$", build / "CMakeCache.txt"),
         "commit": commit,
-        "date": datetime.date.today().isoformat(),
+    }
+
+
+def moment(cpus):
+    """When a section was begun, and beside what."""
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "bound to": cpus or "all",
         "load before": " ".join(f"{load:.2f}" for load in os.getloadavg()),
     }

@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from measure import Measured  # noqa: E402
 from sections import Section, sections  # noqa: E402
-from tables import merged, of_benchmarks  # noqa: E402
+from tables import joined, merged, of_benchmarks  # noqa: E402
 
 
 def check_tables():
@@ -24,20 +24,25 @@ def check_tables():
     runs = [{"run_name": "x/1", "run_type": "iteration", "cpu_time": time, "time_unit": "ms", "worst": 2} for time in (3, 1, 2)]
     assert of_benchmarks({"benchmarks": runs}).split("\n")[2] == "| `x/1` | ms | 1 | 2 | 3 | 3 | 2 |"
     assert of_benchmarks({"benchmarks": []}) == ""
+    parts = [f"| name | gain | of |\n|---|---|---:|\n| {name} | {gain}% (+1.0 to +9.0) | 7 |\n\nmean of 1" for name, gain in (("a", "+2.0"), ("b", "-1.0"))]
+    assert joined(parts, ()).split("\n") == parts[0].split("\n")[:3] + parts[1].split("\n")[2:3]
+    assert joined(parts, ("gain",)).split("\n")[4:] == ["| mean of 2 | +0.5% |  |"]
 
 
 def check_states(out):
     """What becomes of programs that do not do well, and that a measured one is not measured again."""
     programs = out / "programs"
     programs.mkdir(parents=True)
-    scripts = {"good": "echo 1.5 ms", "slow": "sleep 60 & echo 1; wait", "bad": "echo why >&2; exit 3", "silent": "true", "unable": "exit 77"}
+    scripts = {"good": "echo 1.5 ms", "slow": "sleep 60 & echo 1; wait", "bad": "echo why >&2; exit 3", "silent": "true", "unable": "exit 77",
+               "parts": "if [ $1 = --list ]; then echo x; echo y; exit; fi; echo run >> count; [ $1 = --name=x -o -e mended ] || exit 1\n"
+                        "printf '| n |\\n|---|\\n| %s %s |\\nalone\\n' $1 $(($(wc -l < count) - ($(wc -l < count) > 1)))"}
     for name, script in scripts.items():
         (programs / name).write_text(f"#!/bin/sh\n{script}\n")
         (programs / name).chmod(0o755)
 
-    def measured(name, commit="a"):
-        section = Section(name, name, [name], "", runs=2, limit_s=1, folder=out / name)
-        result = Measured(section, commit, out)
+    def measured(name, commit="a", **more):
+        section = Section(name, name, [name], "", runs=2, limit_s=1, folder=out / name, **more)
+        result = Measured(section, {"commit": commit}, out)
         kept = result.done
         if not kept:
             result.measure(programs, "")
@@ -50,6 +55,11 @@ def check_states(out):
     assert state == "failed" and "exit code 3" in said and "why" in said, said
     assert measured("silent")[0] == "empty" and measured("nobody")[0] == "missing"
     assert measured("unable")[0] == "skipped" and measured("unable")[1]
+    # Of parts the ones that failed run again.
+    assert measured("parts", part_flag="--name=")[0] == "failed"
+    (out / "parts" / "mended").touch()
+    assert measured("parts", part_flag="--name=") == ("done", False, "| n |\n|---|\n| --name=x 1 |\n| --name=y 2 |")
+    assert measured("parts", part_flag="--name=")[1]
 
 
 def check_programs(out):
@@ -94,8 +104,10 @@ def main():
     for picture in re.findall(r"!\[.*\]\((.*)\)", page):
         assert (out / picture).read_text().lstrip().startswith("<"), picture
     assert len(re.findall(r"!\[", page)) >= 3, "pictures are missing"
-    for field in ("processor", "compiler", "commit", "date"):
+    for field in ("processor", "compiler", "commit"):
         assert re.search(rf"^\| {field} \| (?!unknown)\S", page, re.M), field
+    begun = re.findall(r"^\| \[.*\| \d+ s \| \d{4}-\d\d-\d\d \d\d:\d\d UTC \| all \| [\d. ]+ \|$", page, re.M)
+    assert len(begun) == len(parts), begun
     (out / "sections" / "cluster.json").unlink()
     assert re.findall(r"^== (\w+)", run(build, out), re.M) == ["cluster"], "measured again"
     print(len(parts), "sections")

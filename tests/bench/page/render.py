@@ -11,8 +11,9 @@ def page(machine, measured, quick):
     missing = [f"{result.section.name} ({result.state})" for result in measured if result.state != "done"]
     if missing:
         lines += ["", "Without figures: " + ", ".join(missing) + "."]
-    lines += ["", "| section | time taken |", "|---|---:|"]
-    lines += [f"| [{result.section.title}](#{anchor(result.section.title)}) | {result.seconds:.0f} s |" for result in measured]
+    lines += ["", "| section | time taken | begun | bound to | load before |", "|---|---:|---|---|---|"]
+    lines += [f"| [{result.section.title}](#{anchor(result.section.title)}) | {result.seconds:.0f} s | " + " | ".join(result.moment.values()) + " |"
+              for result in measured]
     for result in measured:
         lines += section(result)
     return "\n".join(lines) + "\n"

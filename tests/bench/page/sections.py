@@ -15,6 +15,8 @@ class Section:
     file: str = ""  # with figures, below its folder
     pictures: tuple = ()  # patterns, below its folder
     folder: pathlib.Path = None  # its own, for what it writes
+    part_flag: str = ""  # runs once for each name that the program prints to --list, by this flag; limit_s is of each
+    means: tuple = ()  # columns of which the mean over all parts is shown
 
 
 def sections(quick, out):
@@ -77,15 +79,17 @@ def sections(quick, out):
              "Time outside the schedule in each step, and time to the first planned step.", runs=3),
         made("equality", "Training by plans equals plain training", "train_equality", [],
              ["--networks=vgg11", "--forms=chain", "--types=float32"],
-             "`equal`: plans whose loss, gradients, buffers and random state are plain training's bit for bit.", limit_s=14400),
+             "`equal`: plans whose loss, gradients, buffers and random state are plain training's bit for bit.",
+             part_flag=pick("--networks=", "")),
         made("steps", "Steps against their prediction", "step_times", [],
              ["--networks=resnet18", "--image=32", "--batch=1", "--rounds=1"],
              "Medians and quartiles over rounds in which plain steps, planned ones and profiles take turns.", limit_s=7200),
         made("throughput", "Throughput over checkpoint_sequential, measured", "throughput_gain", [],
              ["--configurations=resnet18:32:1", "--rounds=1", "--screenings=1"],
-             "Medians and quartiles over rounds. Beaumont et al. 2019 measured +17.2% on a V100.", limit_s=14400),
+             "Medians and quartiles over rounds. Beaumont et al. 2019 measured +17.2% on a V100.", part_flag=pick("--configurations=", ""),
+             means=("optimal_persistent: wall", "CPU", "modelled", "planner's choice: wall")),
         made("memory", "Memory that checkpoints save, measured", "memory_cut", ["--rounds=3"], ["--rows=resnet18", "--shrink=256"],
-             "Columns of F and R are those papers'. The largest batches need 9 GB.", limit_s=14400),
+             "Columns of F and R are those papers'. The largest batches need 9 GB.", part_flag=pick("--rows=", "")),
         made("arena", "Steps served from one region", "arena_steps", [], ["resnet18"],
              "Medians and quartiles of pairs of steps, one of each kind, in turns.", limit_s=7200),
     ]

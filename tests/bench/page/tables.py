@@ -55,8 +55,34 @@ def merged(texts):
     return laid_out(result)
 
 
+def joined(texts, means):
+    """One table of several with the same head; last, the mean of the first numbers in each of the columns named. What a text says beside its
+    table is of that part alone, and left out."""
+    tables = [[line for line in text.split("\n") if line.startswith("|")] for text in texts]
+    assert all(table[:2] == tables[0][:2] for table in tables), "parts of one section have one head"
+    rows = [row for table in tables for row in table[2:]]
+    return "\n".join(tables[0][:2] + rows + ([mean_row(tables[0][0], rows, means)] if means else []))
+
+
+def cells(row):
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def mean_row(head, rows, means):
+    result = [f"mean of {len(rows)}"]
+    for column, title in list(enumerate(cells(head)))[1:]:
+        numbers = [NUMBER.search(cells(row)[column]).group() for row in rows] if title in means else []
+        sign, unit = "+" * (bool(numbers) and numbers[0][0] in "+-"), "%" * (bool(numbers) and f"{numbers[0]}%" in rows[0])
+        result.append(f"{statistics.mean(float(number.replace(',', '')) for number in numbers):{sign}.1f}{unit}" if numbers else "")
+    return "| " + " | ".join(result) + " |"
+
+
 def laid_out(lines):
     """Markdown stays as it is; what is laid out by blanks goes between fences."""
     if any(line.startswith("|") for line in lines):
         return "\n".join("#" + line if line.startswith("## ") else line for line in lines)
-    return "\n".join(["```text"] + lines + ["```"])
+    return fenced("\n".join(lines))
+
+
+def fenced(text):
+    return "```text\n" + text.strip("\n") + "\n```"

@@ -19,6 +19,7 @@ ABSL_FLAG(std::vector<std::string>, rows, {},
 ABSL_FLAG(int64_t, shrink, 1, "how many times smaller the batches are than in the table");
 ABSL_FLAG(int32_t, warmups, 0, "steps that do not count, of each way to train");
 ABSL_FLAG(int32_t, rounds, 1, "steps whose median time counts, of each way to train");
+ABSL_FLAG(bool, list, false, "prints the names, one a line, and runs nothing");
 
 namespace stowage {
 namespace {
@@ -29,6 +30,12 @@ bool IsAsked(const std::string& name) {
   const std::vector<std::string> rows = absl::GetFlag(FLAGS_rows);
   if (rows.empty()) return PaperFiguresOf(name) != nullptr;
   return std::find(rows.begin(), rows.end(), name) != rows.end();
+}
+
+void List() {
+  for (const PaperGraph& graph : PaperGraphs()) {
+    if (IsAsked(graph.name)) std::printf("%s\n", graph.name.c_str());
+  }
 }
 
 int Run() {
@@ -53,7 +60,7 @@ int Run() {
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  const std::vector<std::string> flags = {"rows", "shrink", "warmups", "rounds"};
+  const std::vector<std::string> flags = {"rows", "shrink", "warmups", "rounds", "list"};
   const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
   if (!help.ok()) {
     std::fprintf(stderr, "memory_cut: %s\n", std::string(help.status().message()).c_str());
@@ -61,6 +68,10 @@ int Main(const std::vector<std::string>& arguments) {
   }
   if (*help) {
     std::printf("usage: memory_cut [flags]\n\n%s", FlagHelp(flags).c_str());
+    return 0;
+  }
+  if (absl::GetFlag(FLAGS_list)) {
+    List();
     return 0;
   }
   TrackingAllocator::Install();

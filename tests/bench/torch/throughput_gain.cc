@@ -9,6 +9,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/base/flag_parser.h"
@@ -25,6 +26,7 @@ ABSL_FLAG(std::vector<std::string>, configurations,
           "the length of its sequences");
 ABSL_FLAG(int32_t, rounds, 9, "steps of the best run and of its rivals, in turn");
 ABSL_FLAG(int32_t, screenings, 3, "steps by which the best number of segments is found");
+ABSL_FLAG(bool, list, false, "prints the configurations, one a line, and runs nothing");
 
 namespace stowage {
 namespace {
@@ -78,10 +80,14 @@ absl::Status Run() {
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  const std::vector<std::string> flags = {"configurations", "rounds", "screenings"};
+  const std::vector<std::string> flags = {"configurations", "rounds", "screenings", "list"};
   const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
   if (help.ok() && *help) {
     std::printf("usage: throughput_gain [flags]\n\n%s", FlagHelp(flags).c_str());
+    return 0;
+  }
+  if (help.ok() && absl::GetFlag(FLAGS_list)) {
+    std::printf("%s\n", absl::StrJoin(absl::GetFlag(FLAGS_configurations), "\n").c_str());
     return 0;
   }
   TrackingAllocator::Install();

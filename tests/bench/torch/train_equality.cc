@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/str_join.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/base/flag_parser.h"
 #include "tests/bench/torch/equality_row.h"
@@ -21,6 +22,7 @@ ABSL_FLAG(std::vector<std::string>, forms, std::vector<std::string>({"chain", "g
 ABSL_FLAG(std::vector<std::string>, types, std::vector<std::string>({"float32", "bfloat16"}),
           "float32, bfloat16 (by autocast) or both");
 ABSL_FLAG(int32_t, patience_s, 3, "seconds after which the search for one plan is cut off");
+ABSL_FLAG(bool, list, false, "prints the names, one a line, and runs nothing");
 
 namespace stowage {
 namespace {
@@ -47,6 +49,10 @@ bool Compare(const std::string& name, Form form, bool autocast) {
 bool Run() {
   std::vector<std::string> names = absl::GetFlag(FLAGS_networks);
   if (names.empty()) names = TrainedNames();
+  if (absl::GetFlag(FLAGS_list)) {
+    std::printf("%s\n", absl::StrJoin(names, "\n").c_str());
+    return true;
+  }
   const std::vector<std::string> forms = absl::GetFlag(FLAGS_forms);
   const std::vector<std::string> types = absl::GetFlag(FLAGS_types);
   std::printf("%s", EqualityHeader().c_str());
@@ -63,7 +69,7 @@ bool Run() {
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  const std::vector<std::string> flags = {"networks", "forms", "types", "patience_s"};
+  const std::vector<std::string> flags = {"networks", "forms", "types", "patience_s", "list"};
   const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
   if (!help.ok()) {
     std::fprintf(stderr, "train_equality: %s\n", std::string(help.status().message()).c_str());
