@@ -11,12 +11,14 @@
 // which knows of an overhead only that it is a vertex's.
 //
 // The readers of a view count as those of the tensor: exactly right for an op that hands its input on
-// as it is, to which they then give directly. A view with a backward of its own gives at its own place;
-// it is taken to be one of the tensor's few readers, or one of views alone, as slices are.
+// as it is, to which they then give directly. A view with a backward of its own, as a slice's, gives at its
+// own place, with a gradient of the whole tensor: so views keep their places among a tensor's readers, too.
+// A graph does not say which of both a view is; one that is held to too much loses next to nothing.
 #ifndef STOWAGE_SOLVERS_PLAN_GRADIENT_SUMS_H_
 #define STOWAGE_SOLVERS_PLAN_GRADIENT_SUMS_H_
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -43,11 +45,12 @@ class GradientSums {
   // Of a valid schedule of the graph. O(V + E + instructions).
   bool KeptBy(const Schedule& schedule) const;
 
+  // With backwards of views drawn forward to where the order asks for them, if all that read the view have
+  // run by then; all else stays where it is. Of sums by vertex. O(V + E + instructions).
+  Schedule WithViewsInOrder(const Graph& graph, const Schedule& schedule) const;
+
  private:
-  struct Pair {
-    int vertex;
-    int other;
-  };
+  using Pair = std::pair<int, int>;  // a vertex, another one
   // Others by vertex.
   class Lists {
    public:

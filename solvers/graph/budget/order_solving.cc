@@ -239,7 +239,9 @@ class Solving {
 
   Schedule ScheduleOf(const ComputeOrder& order) const {
     const Schedule schedule = ToSchedule(order);
-    return WithDiscards(graph_, IsFolded() ? UnfoldCompute(folded_, schedule) : schedule);
+    if (!IsFolded()) return WithDiscards(graph_, schedule);
+    // Members of a group run together, a view among them too late for its place in the sum.
+    return WithDiscards(graph_, sums_.WithViewsInOrder(graph_, UnfoldCompute(folded_, schedule)));
   }
 
   bool IsFolded() const { return ops_.size() != graph_.size(); }

@@ -62,26 +62,43 @@ TEST(GradientSums, OneReaderIsNotHeldToAnything) {
   for (int v = 0; v < 3; ++v) EXPECT_TRUE(sums.Before(v).empty()) << v;
 }
 
-// What hands its input on as it is has no gradient of its own to give.
-TEST(GradientSums, ReadersOfAViewAreThoseOfItsTensor) {
+// 0, which 1, 4, and through its view 2 also 3 read, and a sum of these.
+Graph WithView() {
   GraphSpec spec;
   for (int v = 0; v < 6; ++v) {
     Vertex vertex;
     vertex.id = vertex.program_order = v;
     vertex.output = vertex.output_gradient = Bytes(4);
     vertex.forward_time = vertex.backward_time = Nanos(1);
-    if (v > 0) vertex.inputs = {{v == 3 ? 2 : 0, false}};  // 3 reads 0 through its view 2
+    if (v > 0) vertex.inputs = {{v == 3 ? 2 : 0, false}};
     if (v == 2) vertex.alias = AliasKind::kView;
     if (v == 5) vertex.inputs = {{1, false}, {3, false}, {4, false}};
     spec.vertices.push_back(vertex);
   }
-  const Graph graph = *Graph::Create(std::move(spec));
+  return *Graph::Create(std::move(spec));
+}
+
+// What hands its input on as it is has no gradient of its own to give, a slice has one.
+TEST(GradientSums, AViewAndItsReadersKeepTheirPlacesAmongThoseOfItsTensor) {
+  const Graph graph = WithView();
   const GradientSums sums(graph);
-  EXPECT_EQ(sums.Before(1), std::vector<int>{3});
+  EXPECT_EQ(sums.Before(1), (std::vector<int>{2, 3}));
   EXPECT_EQ(sums.Before(3), std::vector<int>{4});
-  EXPECT_TRUE(sums.Before(2).empty());
-  EXPECT_TRUE(sums.KeptBy(With(graph, {5, 4, 3, 1, 2, 0})));
+  EXPECT_EQ(sums.Before(2), std::vector<int>{4});
+  EXPECT_TRUE(sums.KeptBy(With(graph, {5, 4, 3, 2, 1, 0})));
+  EXPECT_FALSE(sums.KeptBy(With(graph, {5, 4, 3, 1, 2, 0})));
   EXPECT_FALSE(sums.KeptBy(With(graph, {5, 4, 1, 3, 2, 0})));
+}
+
+TEST(GradientSums, DrawViewsForwardOnceAllHaveReadThem) {
+  const Graph graph = WithView();
+  const GradientSums sums(graph);
+  const auto drawn = [&](const std::vector<int>& backwards) {
+    return sums.WithViewsInOrder(graph, With(graph, backwards));
+  };
+  EXPECT_EQ(drawn({5, 4, 3, 1, 2, 0}), With(graph, {5, 4, 3, 2, 1, 0}));
+  EXPECT_EQ(drawn({5, 4, 3, 2, 1, 0}), With(graph, {5, 4, 3, 2, 1, 0}));
+  EXPECT_EQ(drawn({5, 4, 1, 3, 2, 0}), With(graph, {5, 4, 1, 3, 2, 0})) << "3 reads the view";
 }
 
 TEST(GradientSums, ThereAreNoneWithoutAGradient) {
