@@ -6,6 +6,9 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <algorithm>
+#include <mutex>
+
 #include "absl/strings/str_cat.h"
 #include "client/torch/cuda_event.h"
 #include "client/torch/cuda_timer.h"
@@ -24,15 +27,38 @@ class CudaMeter final : public MemoryMeter {
 
   // The first of each statistic is the sum over the allocator's pools.
   Bytes current() const override { return Bytes(Stats().allocated_bytes[0].current); }
-  Bytes peak() const override { return Bytes(Stats().allocated_bytes[0].peak); }
-  void ResetPeak() override { allocator::resetPeakStats(index_); }
+  Bytes peak() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::max(earlier_peak_, Bytes(Stats().allocated_bytes[0].peak));
+  }
+  void ResetPeak() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    earlier_peak_ = earlier_reserved_ = Bytes(0);
+    allocator::resetPeakStats(index_);
+  }
+  // The allocator has one peak, which begins anew: what it was is kept here.
+  Bytes TakeRecentPeak() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const allocator::DeviceStats stats = Stats();
+    const Bytes recent(stats.allocated_bytes[0].peak);
+    earlier_peak_ = std::max(earlier_peak_, recent);
+    earlier_reserved_ = std::max(earlier_reserved_, Bytes(stats.reserved_bytes[0].peak));
+    allocator::resetPeakStats(index_);
+    return recent;
+  }
   Bytes reserved() const override { return Bytes(Stats().reserved_bytes[0].current); }
-  Bytes peak_reserved() const override { return Bytes(Stats().reserved_bytes[0].peak); }
+  Bytes peak_reserved() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::max(earlier_reserved_, Bytes(Stats().reserved_bytes[0].peak));
+  }
 
  private:
   allocator::DeviceStats Stats() const { return allocator::getDeviceStats(index_); }
 
   const c10::DeviceIndex index_;
+  mutable std::mutex mutex_;
+  Bytes earlier_peak_;  // since the last ResetPeak, up to the last TakeRecentPeak
+  Bytes earlier_reserved_;
 };
 
 cudaError_t CopyAll(const std::vector<CopyPiece>& pieces, cudaMemcpyKind kind,

@@ -17,6 +17,9 @@ class MemoryMeter {
   // Most live bytes since the last ResetPeak.
   virtual Bytes peak() const = 0;
   virtual void ResetPeak() = 0;
+  // Most live bytes since the last call of this or of ResetPeak; peaks stay as they are. Of a meter that
+  // does not count these apart, peak().
+  virtual Bytes TakeRecentPeak() { return peak(); }
 
   // What the allocator holds of the device for them, and its most since the last ResetPeak: more
   // than is live where it keeps what is freed.

@@ -16,7 +16,8 @@ MeasuredStep StepRecorder::Finish(const Schedule& schedule, const StepReport& re
     const Nanos start = end;
     end += std::max(times[i], Nanos(0));
     // Whoever else trains here may have let go of something.
-    step.instructions.push_back({start, end, std::max(held_[i], Bytes(0))});
+    const Bytes held = std::max(memory_[i].held, Bytes(0));
+    step.instructions.push_back({start, end, std::max(memory_[i].peak, held), held});
   }
   return step;
 }

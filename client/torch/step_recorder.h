@@ -22,10 +22,13 @@ class StepRecorder {
       : meter_(device->meter()), base_(meter_->current() - input), timer_(device->MakeTimer()) {}
 
   // Around an instruction; they wait for nothing.
-  void Start() { timer_->Start(); }
+  void Start() {
+    meter_->TakeRecentPeak();
+    timer_->Start();
+  }
   void Stop() {
     timer_->Stop();
-    held_.push_back(meter_->current() - base_);
+    memory_.push_back({meter_->TakeRecentPeak() - base_, meter_->current() - base_});
   }
 
   // Of a step that carried the schedule out. Waits for compute.
@@ -35,7 +38,11 @@ class StepRecorder {
   MemoryMeter* meter_;
   Bytes base_;
   std::unique_ptr<StageTimer> timer_;
-  std::vector<Bytes> held_;
+  struct Memory {
+    Bytes peak;
+    Bytes held;
+  };
+  std::vector<Memory> memory_;
 };
 
 }  // namespace stowage

@@ -46,7 +46,13 @@ TrackingAllocator* TrackingAllocator::Get() { return installed.load(std::memory_
 
 void TrackingAllocator::ResetPeak() {
   peak_.store(current_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  recent_peak_.store(current_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   peak_reserved_.store(reserved_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+Bytes TrackingAllocator::TakeRecentPeak() {
+  return Bytes(
+      recent_peak_.exchange(current_.load(std::memory_order_relaxed), std::memory_order_relaxed));
 }
 
 BlockSource* TrackingAllocator::Enter(BlockSource* source) {
@@ -97,7 +103,9 @@ c10::DataPtr TrackingAllocator::allocate(size_t size) STOWAGE_ALLOCATE_CONST {
     if (source != nullptr) source->Allocated(data, size);
   }
   const auto bytes = static_cast<int64_t>(size);
-  RaisePeak(&peak_, current_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+  const int64_t now = current_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  RaisePeak(&peak_, now);
+  RaisePeak(&recent_peak_, now);
   held_by_thread += bytes;
   return {data, data, &Free, device};
 }

@@ -42,6 +42,7 @@ class TrackingAllocator final : public c10::Allocator, public MemoryMeter {
     return Bytes(peak_reserved_.load(std::memory_order_relaxed));
   }
   void ResetPeak() override;
+  Bytes TakeRecentPeak() override;
 
   // Reserved bytes that may not be exceeded from now on.
   void SetLimit(Bytes limit) { limit_.store(limit.value(), std::memory_order_relaxed); }
@@ -75,6 +76,7 @@ class TrackingAllocator final : public c10::Allocator, public MemoryMeter {
   // Mutable: LibTorch 1.13 declares allocate const.
   mutable std::atomic<int64_t> current_{0};
   mutable std::atomic<int64_t> peak_{0};
+  mutable std::atomic<int64_t> recent_peak_{0};
   mutable std::atomic<int64_t> reserved_{0};
   mutable std::atomic<int64_t> peak_reserved_{0};
   std::atomic<int64_t> limit_{kNoLimit};

@@ -16,7 +16,7 @@ namespace {
 
 using Lines = std::vector<absl::string_view>;
 
-constexpr char kFormat[] = "stowage-measured-step 1";
+constexpr char kFormat[] = "stowage-measured-step 2";
 constexpr size_t kHeadLines = 5;
 constexpr size_t kMostShown = 80;
 
@@ -52,17 +52,20 @@ absl::StatusOr<int64_t> ReadHead(const Lines& lines, size_t line, const std::str
 // Not before `from`.
 absl::StatusOr<MeasuredInstruction> ReadInstruction(const Lines& lines, size_t line, Nanos from) {
   const Lines words = absl::StrSplit(lines[line], ' ');
-  if (words.size() == 3) {
+  if (words.size() == 4) {
     const std::optional<int64_t> start = ReadNumber(words[0], kMaxTimeTotal);
     const std::optional<int64_t> end = ReadNumber(words[1], kMaxTimeTotal);
-    const std::optional<int64_t> held = ReadNumber(words[2], kMaxTotal);
-    if (start && end && held && from.value() <= *start && *start <= *end) {
-      return MeasuredInstruction{Nanos(*start), Nanos(*end), Bytes(*held)};
+    const std::optional<int64_t> peak = ReadNumber(words[2], kMaxTotal);
+    const std::optional<int64_t> held = ReadNumber(words[3], kMaxTotal);
+    const bool ordered = start && end && from.value() <= *start && *start <= *end;
+    if (ordered && peak && held && *held <= *peak) {
+      return MeasuredInstruction{Nanos(*start), Nanos(*end), Bytes(*peak), Bytes(*held)};
     }
   }
-  return LineError(line, lines[line],
-                   absl::StrCat("must be start, end and bytes, none negative, start >= ",
-                                from.value(), ", end >= start"));
+  return LineError(
+      line, lines[line],
+      absl::StrCat("must be start, end, peak and what is held, none negative, start >= ",
+                   from.value(), ", end >= start, peak >= held"));
 }
 
 }  // namespace
@@ -81,7 +84,8 @@ std::string MeasuredStepText(const MeasuredStep& step) {
                                   step.peak.value(), "\nstep_time_ns ", step.step_time.value(),
                                   "\ninstructions ", step.instructions.size(), "\n");
   for (const MeasuredInstruction& i : step.instructions) {
-    absl::StrAppend(&text, i.start.value(), " ", i.end.value(), " ", i.held_after.value(), "\n");
+    absl::StrAppend(&text, i.start.value(), " ", i.end.value(), " ", i.peak.value(), " ",
+                    i.held_after.value(), "\n");
   }
   return text;
 }

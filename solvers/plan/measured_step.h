@@ -20,10 +20,12 @@ namespace stowage {
 struct MeasuredInstruction {
   Nanos start;
   Nanos end;
-  Bytes held_after;  // live on the device, counted as MeasuredStep::peak is
+  // Live on the device, counted as MeasuredStep::peak is: most while it ran, and after it.
+  Bytes peak;
+  Bytes held_after;
 
   friend bool operator==(const MeasuredInstruction& a, const MeasuredInstruction& b) {
-    return a.start == b.start && a.end == b.end && a.held_after == b.held_after;
+    return a.start == b.start && a.end == b.end && a.peak == b.peak && a.held_after == b.held_after;
   }
 };
 
@@ -44,18 +46,18 @@ struct MeasuredStep {
 absl::Status CheckMeasuredStep(const MeasuredStep& step, const Schedule& schedule);
 
 // As a file:
-//   stowage-measured-step 1
+//   stowage-measured-step 2
 //   schedule <64 hexadecimal digits>
 //   peak_bytes <n>
 //   step_time_ns <n>
 //   instructions <n>
-//   <start_ns> <end_ns> <held_after_bytes>     as often as there are instructions
+//   <start_ns> <end_ns> <peak_bytes> <held_after_bytes>     as often as there are instructions
 // Each line ends in a newline. A step has one text. O(instructions).
 std::string MeasuredStepText(const MeasuredStep& step);
 
 // Takes only what MeasuredStepText writes of a step whose numbers are not negative, with times below
-// kMaxTimeTotal, sizes below kMaxTotal and instructions one after the other; FieldError that names the
-// line otherwise. O(bytes).
+// kMaxTimeTotal, sizes below kMaxTotal, no more held after an instruction than while it ran, and
+// instructions one after the other; FieldError that names the line otherwise. O(bytes).
 absl::StatusOr<MeasuredStep> ParseMeasuredStep(const std::string& text);
 
 }  // namespace stowage

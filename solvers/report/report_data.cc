@@ -137,6 +137,7 @@ std::string MeasuredData(const MeasuredStep& step) {
       "{\"peak_bytes\":", step.peak.value(), ",\"step_time_ns\":", step.step_time.value(),
       ",\"start\":", Differences(list, [](const auto& i) { return i.start.value(); }),
       ",\"duration\":", Numbers(list, [](const auto& i) { return (i.end - i.start).value(); }),
+      ",\"peak\":", Differences(list, [](const auto& i) { return i.peak.value(); }),
       ",\"held\":", Differences(list, [](const auto& i) { return i.held_after.value(); }), "}");
 }
 

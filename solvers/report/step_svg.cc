@@ -254,12 +254,16 @@ class StepDrawing {
 
   void DrawMeasured() {
     std::string path;
-    for (const MeasuredInstruction& i : plan_.measured->instructions) {
+    const auto go = [&](Nanos time, Bytes bytes) {
       if (path.empty()) {
-        absl::StrAppendFormat(&path, "M%.1f %.1f", X(i.end), Y(i.held_after));
+        absl::StrAppendFormat(&path, "M%.1f %.1f", X(time), Y(bytes));
       } else {
-        absl::StrAppendFormat(&path, "H%.1fV%.1f", X(i.end), Y(i.held_after));
+        absl::StrAppendFormat(&path, "H%.1fV%.1f", X(time), Y(bytes));
       }
+    };
+    for (const MeasuredInstruction& i : plan_.measured->instructions) {
+      go(i.start, i.peak);
+      go(i.end, i.held_after);
     }
     if (path.empty()) return;
     absl::StrAppend(&svg_, "<path d=\"", path, "\" fill=\"none\" stroke=\"", kInk,

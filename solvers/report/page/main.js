@@ -17,7 +17,7 @@ function drawLegend(plans) {
   for (let u = USES.length - 1; u >= 0; --u) {
     if (has((step) => step.memory[u])) legendItem(uses, 'use-' + u, USES[u]);
   }
-  if (has((step) => step.measured)) legendItem(uses, 'line-measured', 'held, measured');
+  if (has((step) => step.measured)) legendItem(uses, 'line-measured', 'memory, measured');
 }
 
 function whenOpened(id, fill) {

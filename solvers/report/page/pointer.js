@@ -205,7 +205,10 @@ function eventRows(step, i, measured) {
   if (step.measured) span('measured', step.measured.start[i], step.measured.end[i]);
   rows.push(['memory while it runs', formatBytes(step.total[2 * i])]);
   rows.push(['held after it', formatBytes(step.total[2 * i + 1])]);
-  if (step.measured) rows.push(['held, measured', formatBytes(step.measured.held[i])]);
+  if (step.measured) {
+    rows.push(['while it ran, measured', formatBytes(step.measured.most[i])]);
+    rows.push(['held, measured', formatBytes(step.measured.held[i])]);
+  }
   rows.push(['instruction', (i + 1) + ' of ' + step.count]);
   return [step.text(i), rows];
 }

@@ -89,14 +89,18 @@ class Measured {
     this.makespan = sent.step_time_ns;
     this.start = Float64Array.from(sent.start);
     this.end = new Float64Array(sent.start.length);
-    this.held = new Float64Array(sent.start.length);
+    this.most = new Float64Array(sent.start.length);  // while it ran
+    this.held = new Float64Array(sent.start.length);  // after it
     let start = 0;
+    let most = 0;
     let held = 0;
     for (let i = 0; i < this.start.length; ++i) {
       start += sent.start[i];
+      most += sent.peak[i];
       held += sent.held[i];
       this.start[i] = start;
       this.end[i] = start + sent.duration[i];
+      this.most[i] = most;
       this.held[i] = held;
     }
     this.lane = [];

@@ -16,7 +16,7 @@ class Timeline {
     this.stage = null;     // whose events are marked
     const most = plans.map((plan) => Math.max(plan.step.total[plan.step.peak],
       plan.step.measured ? plan.step.measured.peak : 0,
-      ...(plan.step.measured ? plan.step.measured.held : [0])));
+      ...(plan.step.measured ? plan.step.measured.most : [0])));
     this.highest = Math.max(1, ...most);
     // A budget far above what is used would flatten the picture.
     this.budgets = plans.map((plan) => plan.budget_bytes <= 1.7 * this.highest);
@@ -214,7 +214,8 @@ class Timeline {
   drawMeasuredMemory(row, group) {
     const {view} = this;
     const measured = this.steps[row.plan].measured;
-    const points = Array.from(measured.held, (bytes, i) => [measured.end[i], bytes]);
+    const points = [];
+    measured.held.forEach((bytes, i) => points.push([measured.start[i], measured.most[i]], [measured.end[i], bytes]));
     const d = stepsPath(points, (t) => view.x(t), (b) => this.memoryY(row, b), measured.makespan);
     svg('path', {class: 'measured-halo', d}, group);
     svg('path', {class: 'measured', d}, group);

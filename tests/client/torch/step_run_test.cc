@@ -26,6 +26,7 @@
 #include "solvers/plan/store_all_schedule.h"
 #include "tests/client/torch/chain_training.h"
 #include "tests/client/torch/clocked_device.h"
+#include "tests/client/torch/measured_peaks.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"
 
@@ -85,6 +86,7 @@ TEST_F(StepRunTest, MeasuresWhatTheRefereePredicts) {
     EXPECT_EQ(measured.instructions[i].held_after.value(), (planned[i].held + callers).value())
         << "instruction " << i;
   }
+  ExpectPeaksAsPredicted(chain_, schedule_, measured, Bytes(0), device_.get());
   const auto read = ParseMeasuredStep(MeasuredStepText(measured));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(*read, measured);
@@ -158,13 +160,11 @@ TEST_F(GraphStepRunTest, StepsOfGraphsAreMeasured) {
   std::vector<TimelinePoint> planned;
   ASSERT_TRUE(SimulateGraph(graph, schedule, &planned).ok());
   // Inputs are there before the plan has them and after it, a loss goes as soon as it is read.
-  Bytes inputs;
-  for (const at::Tensor& input : graph_.inputs)
-    inputs += Bytes(static_cast<int64_t>(input.nbytes()));
   for (size_t i = 0; i < planned.size(); ++i) {
     const Bytes more = measured.instructions[i].held_after - planned[i].held;
-    EXPECT_LE(std::abs(more.value()), inputs.value()) << "instruction " << i;
+    EXPECT_LE(std::abs(more.value()), InputBytes().value()) << "instruction " << i;
   }
+  ExpectPeaksAsPredicted(graph, schedule, measured, InputBytes());
 }
 
 TEST_F(GraphStepRunTest, AnInputOnAnotherDeviceIsRefusedBeforeAnythingRuns) {

@@ -14,6 +14,7 @@
 #include "client/torch/state_digest.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/networks/networks.h"
+#include "tests/client/torch/measured_peaks.h"
 
 namespace stowage {
 namespace {
@@ -122,6 +123,13 @@ std::vector<at::Tensor> GraphTraining::Inputs() const {
   return inputs;
 }
 
+Bytes GraphTraining::InputBytes() const {
+  Bytes bytes;
+  for (const at::Tensor& input : graph_.inputs)
+    bytes += Bytes(static_cast<int64_t>(input.nbytes()));
+  return bytes;
+}
+
 GraphOutcome GraphTraining::After(double loss) const {
   return {loss, GradientDigest(graph_.model).ToHex(), BufferDigest(graph_.model).ToHex(),
           RandomState::Capture()};
@@ -148,6 +156,8 @@ StepReport GraphTraining::ExpectLikePlain(const Graph& graph, const Schedule& sc
   EXPECT_TRUE(executor.ok()) << executor.status();
   if (!executor.ok()) return {};
   Rewind();
+  MeasuredStep measured;
+  (*executor)->MeasureInto(&measured);
   const Bytes live = TrackingAllocator::Get()->current();
   const auto report = (*executor)->Step(Inputs(), graph_.target);
   EXPECT_TRUE(report.ok()) << report.status();
@@ -165,6 +175,7 @@ StepReport GraphTraining::ExpectLikePlain(const Graph& graph, const Schedule& sc
   EXPECT_EQ(report->sent, predicted.sent);
   EXPECT_EQ(report->fetched, predicted.fetched);
   EXPECT_EQ(report->host_peak, predicted.host_peak);
+  ExpectPeaksAsPredicted(graph, schedule, measured, InputBytes(), device);
   std::array<int, 10> counts{};
   for (const Instruction& instruction : schedule) ++counts[static_cast<size_t>(instruction.op)];
   EXPECT_EQ(report->counts, counts);

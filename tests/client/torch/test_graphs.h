@@ -13,6 +13,7 @@
 #include "client/torch/step_report.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/problem.h"
+#include "solvers/model/units.h"
 #include "solvers/plan/schedule.h"
 
 namespace stowage {
@@ -45,6 +46,7 @@ class GraphTraining {
   void Rewind();
   // So that nobody but the step holds them.
   std::vector<at::Tensor> Inputs() const;
+  Bytes InputBytes() const;
   GraphOutcome Plain();
   Profile Profiled();
   // One step by the schedule, which must do as the referee says and as plain training does.

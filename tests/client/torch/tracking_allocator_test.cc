@@ -48,6 +48,20 @@ TEST_F(TrackingAllocatorTest, CountsExactlyTheRequestedBytes) {
   EXPECT_EQ(Peak(), 0);
 }
 
+TEST_F(TrackingAllocatorTest, RecentPeaksBeginAnewAndLeaveThePeakAsItIs) {
+  const auto recent = [this] { return (meter_->TakeRecentPeak() - start_).value(); };
+  { const at::Tensor a = torch::empty({100}, torch::kByte); }
+  const at::Tensor b = torch::empty({40}, torch::kByte);
+  EXPECT_EQ(recent(), 100);
+  EXPECT_EQ(recent(), 40);
+  { const at::Tensor c = torch::empty({30}, torch::kByte); }
+  EXPECT_EQ(recent(), 70);
+  EXPECT_EQ(Peak(), 100);
+  { const at::Tensor c = torch::empty({50}, torch::kByte); }
+  meter_->ResetPeak();
+  EXPECT_EQ(recent(), 40);
+}
+
 TEST_F(TrackingAllocatorTest, ViewsCountOnce) {
   const at::Tensor a = torch::empty({16});
   const at::Tensor view = a.view({4, 4});

@@ -13,6 +13,7 @@
 #include "solvers/plan/simulate.h"
 #include "solvers/planner.h"
 #include "tests/client/torch/autocast.h"
+#include "tests/client/torch/measured_peaks.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
 #include "tests/client/torch/training_outcome.h"
@@ -48,12 +49,15 @@ class TrainingEqualityTest : public testing::TestWithParam<Case> {
     if (!seen_.insert(ScheduleDigest(schedule).ToHex()).second) return;
     const auto executor = ChainExecutor::Create(&network_.model, chain_, schedule);
     ASSERT_TRUE(executor.ok()) << executor.status();
+    MeasuredStep measured;
+    (*executor)->MeasureInto(&measured);
     start_.Rewind();
     const auto report = (*executor)->Step(network_.input, network_.target);
     ASSERT_TRUE(report.ok()) << report.status();
     ExpectEqual(*plain_, Outcome::Of(network_.model, report->loss));
     EXPECT_EQ(report->peak, (*executor)->prediction().peak);
     EXPECT_LE(report->peak, budget);
+    ExpectPeaksAsPredicted(chain_, schedule, measured, chain_.activation(0));
     EXPECT_EQ(report->recomputed_forwards, (*executor)->prediction().recomputed_forwards);
   }
 

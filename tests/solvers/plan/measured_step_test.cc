@@ -15,10 +15,11 @@ Schedule TwoStages() { return {ForwardKeepAll(1), ForwardKeepAll(2), Backward(2)
 MeasuredStep Measured() {
   MeasuredStep step;
   step.schedule = ScheduleDigest(TwoStages());
-  step.instructions = {{Nanos(0), Nanos(5), Bytes(300)},
-                       {Nanos(5), Nanos(5), Bytes(700)},
-                       {Nanos(7), Nanos(20), Bytes(0)},
-                       {Nanos(20), Nanos(kMaxTimeTotal - 1), Bytes(kMaxTotal - 1)}};
+  step.instructions = {
+      {Nanos(0), Nanos(5), Bytes(800), Bytes(300)},
+      {Nanos(5), Nanos(5), Bytes(700), Bytes(700)},
+      {Nanos(7), Nanos(20), Bytes(900), Bytes(0)},
+      {Nanos(20), Nanos(kMaxTimeTotal - 1), Bytes(kMaxTotal - 1), Bytes(kMaxTotal - 1)}};
   step.peak = Bytes(900);
   step.step_time = Nanos(31);
   return step;
@@ -50,15 +51,16 @@ TEST(MeasuredStep, IsReadAsItWasWritten) {
 
 TEST(MeasuredStep, SaysInItsTextWhatItIs) {
   EXPECT_EQ(MeasuredStepText(Measured()),
-            "stowage-measured-step 1\nschedule " + ScheduleDigest(TwoStages()).ToHex() +
-                "\npeak_bytes 900\nstep_time_ns 31\ninstructions 4\n0 5 300\n5 5 700\n7 20 0\n"
-                "20 2305843009213693951 4611686018427387903\n");
+            "stowage-measured-step 2\nschedule " + ScheduleDigest(TwoStages()).ToHex() +
+                "\npeak_bytes 900\nstep_time_ns 31\ninstructions 4\n0 5 800 300\n5 5 700 700\n7 20 "
+                "900 0\n"
+                "20 2305843009213693951 4611686018427387903 4611686018427387903\n");
 }
 
 TEST(MeasuredStep, RefusesWhatIsNotOne) {
   ExpectRefused("", "line 1");
-  ExpectRefused(With("step 1", "step 2"), "line 1");
-  ExpectRefused("stowage-measured-step 1", "line 1");
+  ExpectRefused(With("step 2", "step 1"), "line 1");
+  ExpectRefused("stowage-measured-step 2", "line 1");
   ExpectRefused(With("schedule ", "schedule  "), "line 2");
   ExpectRefused(With("schedule", "plan"), "line 2");
   ExpectRefused(With("peak_bytes 9", "peak_bytes -9"), "line 3");
@@ -67,13 +69,15 @@ TEST(MeasuredStep, RefusesWhatIsNotOne) {
   ExpectRefused(With("step_time_ns 31", "step_time_ns 2305843009213693952"), "line 4");
   ExpectRefused(With("instructions 4", "instructions 5"), "line 5");
   ExpectRefused(With("instructions 4", "instructions 3"), "line 5");
-  ExpectRefused(With("0 5 300", "0 5"), "line 6");
-  ExpectRefused(With("0 5 300", "0 5 300 1"), "line 6");
-  ExpectRefused(With("0 5 300", "0 +5 300"), "line 6");
-  ExpectRefused(With("0 5 300", "0 5 300\r"), "line 6");
-  ExpectRefused(With("0 5 300", "6 5 300"), "line 6");
+  ExpectRefused(With("0 5 800 300", "0 5"), "line 6");
+  ExpectRefused(With("0 5 800 300", "0 5 300"), "line 6");
+  ExpectRefused(With("0 5 800 300", "0 5 800 300 1"), "line 6");
+  ExpectRefused(With("0 5 800 300", "0 +5 800 300"), "line 6");
+  ExpectRefused(With("0 5 800 300", "0 5 800 300\r"), "line 6");
+  ExpectRefused(With("0 5 800 300", "6 5 800 300"), "line 6");
+  ExpectRefused(With("0 5 800 300", "0 5 299 300"), "line 6");
   ExpectRefused(With("5 5 700", "4 5 700"), "line 7");
-  ExpectRefused(With("7 20 0\n", "7 20 0\n\n"), "line 5");
+  ExpectRefused(With("7 20 900 0\n", "7 20 900 0\n\n"), "line 5");
   std::string cut = MeasuredStepText(Measured());
   cut.pop_back();
   ExpectRefused(cut, "line 9");

@@ -54,7 +54,7 @@ MeasuredStep LikeMeasured(const DrawnPlan& plan) {
   for (const TimelineEvent& event : plan.step.events) {
     const int64_t planned = (event.left - event.reached).value();
     const Nanos end = now + Nanos(planned + planned * static_cast<int64_t>(rng() % 13) / 100);
-    step.instructions.push_back({now, end, event.held.total()});
+    step.instructions.push_back({now, end, event.running.total(), event.held.total()});
     now = end;
   }
   step.peak = plan.step.simulation.peak;

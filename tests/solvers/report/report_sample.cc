@@ -69,7 +69,8 @@ MeasuredStep SampleMeasured() {
   step.schedule = ScheduleDigest(plan.plan.schedule);
   for (const TimelineEvent& event : plan.step.events) {
     step.instructions.push_back({Nanos(event.reached.value() * 11 / 10),
-                                 Nanos(event.left.value() * 11 / 10), event.held.total()});
+                                 Nanos(event.left.value() * 11 / 10), event.running.total(),
+                                 event.held.total()});
   }
   step.peak = plan.step.simulation.peak;
   step.step_time = Nanos(plan.step.simulation.makespan.value() * 11 / 10);

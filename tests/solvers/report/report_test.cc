@@ -70,6 +70,7 @@ TEST(Report, DataIsTheTimelineInColumns) {
       EXPECT_EQ(bytes.at(2 * i + 1), event.held.bytes[u].value());
     }
     EXPECT_EQ(Summed(plan["host"]).at(i), event.host.value());
+    EXPECT_EQ(Summed(plan["measured"]["peak"]).at(i), drawn.measured->instructions[i].peak.value());
     EXPECT_EQ(Summed(plan["measured"]["held"]).at(i),
               drawn.measured->instructions[i].held_after.value());
   }
