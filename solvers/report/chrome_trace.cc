@@ -15,6 +15,8 @@ namespace {
 
 constexpr int kPlanned = 1;
 constexpr int kMeasured = 2;
+// Where an event is of no thread; without one, readers make one up.
+constexpr char kOfProcess[] = "\"tid\":1,";
 
 std::string Microseconds(Nanos time) {
   return absl::StrFormat("%d.%03d", time.value() / 1000, time.value() % 1000);
@@ -52,7 +54,7 @@ class TraceWriter {
       absl::StrAppend(&other, ",\"measured_peak_bytes\":", plan.measured->peak.value(),
                       ",\"measured_step_time_ns\":", plan.measured->step_time.value());
     }
-    return absl::StrCat("{\"displayTimeUnit\":\"ms\",\"otherData\":{", other,
+    return absl::StrCat("{\"displayTimeUnit\":\"ns\",\"otherData\":{", other,
                         "},\"traceEvents\":[");
   }
 
@@ -63,9 +65,11 @@ class TraceWriter {
   }
 
   void NameProcess(int process, const char* name) {
-    Add('M', process, absl::StrCat("\"name\":\"process_name\",\"args\":{\"name\":\"", name, "\"}"));
     Add('M', process,
-        absl::StrCat("\"name\":\"process_sort_index\",\"args\":{\"sort_index\":", process, "}"));
+        absl::StrCat(kOfProcess, "\"name\":\"process_name\",\"args\":{\"name\":\"", name, "\"}"));
+    Add('M', process,
+        absl::StrCat(kOfProcess,
+                     "\"name\":\"process_sort_index\",\"args\":{\"sort_index\":", process, "}"));
   }
 
   void NameThread(Stream stream, int process = kPlanned) {
@@ -84,17 +88,22 @@ class TraceWriter {
     const std::string how =
         instant ? "\"s\":\"t\"" : absl::StrCat("\"dur\":", Microseconds(end - start));
     Add(instant ? 'i' : 'X', process,
-        absl::StrCat(
-            "\"tid\":", ThreadOf(stream), ",\"ts\":", Microseconds(start), ",", how, ",\"name\":",
-            JsonString(EventText(event, labels_[static_cast<size_t>(event.instruction.stage)])),
-            ",\"cat\":\"", ToString(event.work), "\",\"args\":{\"index\":", index,
-            ",\"instruction\":\"", ToString(event.instruction), "\"}"));
+        absl::StrCat("\"tid\":", ThreadOf(stream), ",\"ts\":", Microseconds(start), ",", how,
+                     ",\"name\":",
+                     JsonStringUnpaired(
+                         EventText(event, labels_[static_cast<size_t>(event.instruction.stage)])),
+                     ",\"cat\":\"", ToString(event.work), "\",\"args\":{\"index\":", index,
+                     ",\"instruction\":\"", ToString(event.instruction), "\"}"));
   }
 
   void AddCounter(int process, Nanos time, const char* name, const std::string& values) {
     Add('C', process,
-        absl::StrCat("\"ts\":", Microseconds(time), ",\"name\":\"", name, "\",\"args\":{", values,
-                     "}"));
+        absl::StrCat(kOfProcess, "\"ts\":", Microseconds(time), ",\"name\":\"", name,
+                     "\",\"args\":{", values, "}"));
+  }
+
+  void AddTotal(int process, Nanos time, Bytes bytes) {
+    AddCounter(process, time, "total memory", absl::StrCat("\"bytes\":", bytes.value()));
   }
 
   void AddMemory(Nanos time, const MemoryByUse& memory) {
@@ -107,6 +116,7 @@ class TraceWriter {
                       "\":", memory.bytes[u].value());
     }
     AddCounter(kPlanned, time, "memory", values);
+    AddTotal(kPlanned, time, memory.total());
   }
 
   void AddPlanned(size_t index, const TimelineEvent& event) {
@@ -124,8 +134,8 @@ class TraceWriter {
     for (size_t i = 0; i < step.instructions.size(); ++i) {
       const MeasuredInstruction& measured = step.instructions[i];
       AddSlice(kMeasured, Stream::kCompute, i, plan.step.events[i], measured.start, measured.end);
-      AddCounter(kMeasured, measured.end, "memory",
-                 absl::StrCat("\"held\":", measured.held_after.value()));
+      AddTotal(kMeasured, measured.start, measured.peak);
+      AddTotal(kMeasured, measured.end, measured.held_after);
     }
   }
 

@@ -16,6 +16,11 @@ TEST(TextEscape, JsonKeepsCharactersAndEndsNothing) {
   EXPECT_EQ(JsonString("r\xc3\xa9seau \xf0\x9f\x90\x8d"), "\"r\\u00e9seau \\ud83d\\udc0d\"");
 }
 
+TEST(TextEscape, JsonWithoutPairsKeepsWhatNeedsTwoEscapes) {
+  EXPECT_EQ(JsonStringUnpaired("r\xc3\xa9seau \xf0\x9f\x90\x8d <\xff>"),
+            "\"r\\u00e9seau \xf0\x9f\x90\x8d \\u003c\\ufffd\\u003e\"");
+}
+
 TEST(TextEscape, WhatIsNoUtf8IsReplaced) {
   // A byte that begins nothing, one that is cut off, an overlong form, a surrogate, beyond Unicode.
   for (const char* text : {"\xff", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80"}) {

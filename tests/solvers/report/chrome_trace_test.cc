@@ -44,6 +44,7 @@ Slices Check(const Json& trace) {
     const int process = static_cast<int>(event["pid"].number);
     const std::pair<int, int> thread{process, static_cast<int>(event["tid"].number)};
     const std::string phase = event["ph"].text;
+    EXPECT_TRUE(event.has("tid")) << "readers make up a thread where there is none";
     if (phase == "M") {
       if (event["name"].text == "thread_name") threads[thread] = event["args"]["name"].text;
     } else if (phase == "C") {
@@ -104,6 +105,58 @@ TEST(ChromeTrace, CountersReachThePeakAndHaveEveryUse) {
     peak = std::max(peak, sum);
   }
   EXPECT_EQ(peak, static_cast<double>(plan.step.simulation.peak.value()));
+}
+
+// By time, the last one said of it; of one process.
+std::map<int64_t, double> TotalMemory(const Json& trace, int process) {
+  std::map<int64_t, double> totals;
+  for (const Json& event : trace["traceEvents"].list) {
+    if (event["ph"].text != "C" || event["name"].text != "total memory") continue;
+    if (event["pid"].number == process) {
+      totals[NanosOf(event["ts"])] = event["args"]["bytes"].number;
+    }
+  }
+  return totals;
+}
+
+// Readers that draw each number of a counter by itself show no sum that nobody says.
+TEST(ChromeTrace, BothProcessesCountTheirTotalMemory) {
+  const DrawnPlan plan = testing::SampleDrawn(true);
+  const std::optional<Json> trace = ReadJson(ChromeTrace(testing::SampleProblem().problem, plan));
+  ASSERT_TRUE(trace);
+  std::map<int64_t, double> uses, measured;
+  for (const Json& event : (*trace)["traceEvents"].list) {
+    if (event["ph"].text != "C" || event["name"].text != "memory") continue;
+    double& sum = uses[NanosOf(event["ts"])] = 0;
+    for (const auto& [name, bytes] : event["args"].object) sum += bytes.number;
+  }
+  EXPECT_GT(uses.size(), 10U);
+  EXPECT_EQ(TotalMemory(*trace, 1), uses);
+  for (const MeasuredInstruction& i : plan.measured->instructions) {
+    measured[i.start.value()] = static_cast<double>(i.peak.value());
+    measured[i.end.value()] = static_cast<double>(i.held_after.value());
+  }
+  EXPECT_EQ(TotalMemory(*trace, 2), measured);
+}
+
+// Perfetto takes no escape of a half of a character, and Chrome's viewer nests what it has rounded to the unit.
+TEST(ChromeTrace, IsWhatItsReadersTake) {
+  const std::string rocket = "\xF0\x9F\x9A\x80";
+  ChainSpec spec;
+  spec.stages.resize(1);
+  spec.stages[0].name = rocket + " caf\xC3\xA9";
+  spec.stages[0].forward_time = Nanos(10);
+  const absl::StatusOr<Chain> named = Chain::Create(spec);
+  ASSERT_TRUE(named.ok()) << named.status();
+  Plan plan;
+  plan.status = PlanStatus::kFound;
+  plan.schedule = StoreAllSchedule(*named);
+  const absl::StatusOr<DrawnPlan> drawn = DrawPlan({*named, std::nullopt}, "", plan);
+  ASSERT_TRUE(drawn.ok()) << drawn.status();
+  const std::string trace = ChromeTrace(*named, *drawn);
+  EXPECT_THAT(trace, ::testing::HasSubstr(rocket + " caf\\u00e9"));
+  EXPECT_THAT(trace, ::testing::Not(::testing::HasSubstr("\\ud8")));
+  EXPECT_THAT(trace, ::testing::HasSubstr("\"displayTimeUnit\":\"ns\""));
 }
 
 TEST(ChromeTrace, OfRandomPlansNestsAndGoesOn) {
