@@ -21,12 +21,14 @@ def found(pattern, path):
     return match.group(1).strip() if match else "unknown"
 
 
-def describe(root, build):
-    """What figures are of: those of another machine, compiler or commit are not theirs."""
-    compiler = found(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", build / "CMakeCache.txt")
+def commit_of(root):
     commit = said("git", "rev-parse", "--short=12", "HEAD", cwd=root) or "unknown"
-    if said("git", "status", "--porcelain", cwd=root):
-        commit += ", changed"
+    return commit + ", changed" if said("git", "status", "--porcelain", cwd=root) else commit
+
+
+def describe(build):
+    """What figures are of: those of another machine or compiler do not go on one page with them."""
+    compiler = found(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", build / "CMakeCache.txt")
     memory = int(found(r"^MemTotal:\s+(\d+)", "/proc/meminfo").replace("unknown", "0")) / 2**20
     return {
         "processor": found(r"^model name\s*:\s*(.*)$", "/proc/cpuinfo"),
@@ -35,7 +37,6 @@ def describe(root, build):
         "system": found(r'^PRETTY_NAME="(.*)"$', "/etc/os-release") + ", Linux " + os.uname().release,
         "compiler": said(compiler, "--version").split("\n")[0] or compiler,
         "build": found(r"^CMAKE_BUILD_TYPE:\w+=(.*)$", build / "CMakeCache.txt"),
-        "commit": commit,
     }
 
 

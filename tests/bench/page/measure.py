@@ -14,10 +14,13 @@ SKIPPED = 77  # exit code: something that it needs is not installed
 class Measured:
     """state: done, skipped, failed (exit code), cut off (limit), empty (no figures), missing (no such program); "" before.
 
-    A section of parts is run part by part, and begins again with the first that is not done."""
+    A section of parts is run part by part, and begins again with the first that is not done. What was measured of another commit is kept
+    until it is measured again."""
 
-    def __init__(self, section, machine, out, again=False):
+    def __init__(self, section, machine, commit, out, again=False):
         self.section = section
+        self.commit = commit
+        self._now = commit
         self.path = out / "sections" / f"{section.name}.json"
         self.state, self.seconds, self.markdown, self.pictures = "", 0.0, "", []
         self.moment, self.parts = {}, {}
@@ -30,12 +33,14 @@ class Measured:
 
     @property
     def done(self):
-        return self.state in ("done", "skipped")
+        return self.state in ("done", "skipped") and self.commit == self._now
 
     def measure(self, programs, cpus):
         section = self.section
         section.folder.mkdir(parents=True, exist_ok=True)
         self.moment = moment(cpus)
+        if self.commit != self._now:
+            self.commit, self.parts = self._now, {}
         self.state = "done" if (programs / section.command[0]).exists() else "missing"
         if self.state == "done":
             self._measure_parts(programs, cpus) if section.part_flag else self._measure_runs(programs, cpus)
@@ -120,5 +125,5 @@ class Measured:
         fresh = self.path.with_suffix(".new")
         fresh.write_text(json.dumps({
             "key": self._key, "state": self.state, "seconds": self.seconds, "markdown": self.markdown, "pictures": self.pictures,
-            "moment": self.moment, "parts": self.parts}, indent=1))
+            "commit": self.commit, "moment": self.moment, "parts": self.parts}, indent=1))
         fresh.replace(self.path)

@@ -11,8 +11,8 @@ def page(machine, measured, quick):
     missing = [f"{result.section.name} ({result.state})" for result in measured if result.state != "done"]
     if missing:
         lines += ["", "Without figures: " + ", ".join(missing) + "."]
-    lines += ["", "| section | time taken | begun | bound to | load before |", "|---|---:|---|---|---|"]
-    lines += [f"| [{result.section.title}](#{anchor(result.section.title)}) | {result.seconds:.0f} s | " + " | ".join(result.moment.values()) + " |"
+    lines += ["", "| section | time taken | commit | begun | bound to | load before |", "|---|---:|---|---|---|---|"]
+    lines += [f"| [{result.section.title}](#{anchor(result.section.title)}) | {result.seconds:.0f} s | " + " | ".join([result.commit, *result.moment.values()]) + " |"
               for result in measured]
     for result in measured:
         lines += section(result)
