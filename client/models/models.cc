@@ -2,10 +2,12 @@
 
 #include <torch/torch.h>
 
-#include "absl/strings/str_cat.h"
+#include <initializer_list>
+
 #include "client/models/network_model.h"
 #include "client/torch/model_state.h"
 #include "client/torch/torch_status.h"
+#include "solvers/model/field_error.h"
 
 namespace stowage {
 namespace {
@@ -40,6 +42,18 @@ absl::StatusOr<Network> NetworkFor(const std::string& name, const ModelOptions& 
   network.classes = options.classes;
   network.length = options.length;
   return MakeNetwork(network);
+}
+
+struct Size {
+  const char* name;
+  int64_t value;
+};
+
+absl::Status CheckSizes(std::initializer_list<Size> sizes) {
+  for (const Size& size : sizes) {
+    if (size.value < 1) return FieldError(size.name, size.value, "must be >= 1");
+  }
+  return absl::OkStatus();
 }
 
 // The input's tensor is made by `make`; classes are drawn for every row of `rows`.
@@ -85,21 +99,18 @@ absl::StatusOr<ChainModel> MakeDecoderModel(const DecoderOptions& options, bool 
 
 absl::StatusOr<Sample> MakeImageSample(int64_t batch, int64_t side, int64_t classes,
                                        uint64_t seed) {
-  if (batch < 1 || side < 1 || classes < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("batch, side and classes must be >= 1, not ",
-                                                   batch, ", ", side, " and ", classes));
-  }
+  const absl::Status sizes =
+      CheckSizes({{"batch", batch}, {"image_size", side}, {"classes", classes}});
+  if (!sizes.ok()) return sizes;
   const auto make = [&] { return torch::randn({batch, 3, side, side}); };
   return Draw(make, {batch}, classes, seed);
 }
 
 absl::StatusOr<Sample> MakeTokenSample(int64_t batch, int64_t length, int64_t vocabulary,
                                        uint64_t seed) {
-  if (batch < 1 || length < 1 || vocabulary < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("batch, length and vocabulary must be >= 1, not ", batch, ", ", length,
-                     " and ", vocabulary));
-  }
+  const absl::Status sizes =
+      CheckSizes({{"batch", batch}, {"length", length}, {"vocabulary", vocabulary}});
+  if (!sizes.ok()) return sizes;
   const auto make = [&] { return torch::randint(vocabulary, {batch, length}, torch::kLong); };
   return Draw(make, {batch, length}, vocabulary, seed);
 }

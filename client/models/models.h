@@ -44,7 +44,7 @@ struct Sample {
 };
 
 // Random images and labels for any of the networks; the same for the same arguments. LibTorch's
-// random state is left as it was. INVALID_ARGUMENT: an argument < 1.
+// random state is left as it was. INVALID_ARGUMENT that names it: an argument < 1.
 absl::StatusOr<Sample> MakeImageSample(int64_t batch, int64_t side, int64_t classes, uint64_t seed);
 
 // Random tokens, [batch, length], each of which is to be followed by a random one.

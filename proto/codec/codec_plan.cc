@@ -145,7 +145,8 @@ v1::Plan ToProto(const Plan& plan) {
   message.set_budget_bytes(plan.budget.value());
   WriteSchedule(plan.schedule, message.mutable_schedule());
   WritePrediction(plan.prediction, message.mutable_prediction());
-  WriteBounds(plan.bounds, plan.gap(), message.mutable_bounds());
+  const double gap = plan.status == PlanStatus::kFound ? plan.gap() : 0.0;
+  WriteBounds(plan.bounds, gap, message.mutable_bounds());
   WriteProvenance(plan.provenance, message.mutable_provenance());
   for (const std::vector<int64_t>& stage : plan.stage_vertices) {
     message.add_stage_vertices()->mutable_vertex_ids()->Add(stage.begin(), stage.end());

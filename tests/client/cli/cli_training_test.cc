@@ -35,7 +35,7 @@ TEST(CliTraining, WrongUsageSaysWhatAndExitsWithTwo) {
       {"run --budgets=,", "--budgets"},
       {"run --model=skynet", "skynet"},
       {"verify --profile=/nonexistent", "/nonexistent"},
-      {"run --batch=0", "must be"},
+      {"run --batch=0", "batch = 0: must be >= 1"},
       {"profile --threads=-1", "--threads"},
       {"verify --steps=0", "--steps"},
       {"verify --graph --model=skynet", "skynet"},
