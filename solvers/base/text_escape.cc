@@ -44,10 +44,11 @@ void AppendUnit(uint32_t unit, std::string* out) {
   absl::StrAppend(out, "\\u", absl::Hex(unit, absl::kZeroPad4));
 }
 
-std::string Quoted(const std::string& text, bool pairs) {
+}  // namespace
+
+std::string JsonString(const std::string& text) {
   std::string out = "\"";
   for (size_t at = 0; at < text.size();) {
-    const size_t from = at;
     const uint32_t c = TakeCharacter(text, &at);
     if (c == '"' || c == '\\') out.push_back('\\');
     // What could begin a tag, or end a script.
@@ -56,8 +57,6 @@ std::string Quoted(const std::string& text, bool pairs) {
       out.push_back(static_cast<char>(c));
     } else if (c < 0x10000) {
       AppendUnit(c, &out);
-    } else if (!pairs) {
-      out.append(text, from, at - from);
     } else {
       AppendUnit(0xD800 + ((c - 0x10000) >> 10), &out);
       AppendUnit(0xDC00 + ((c - 0x10000) & 0x3FF), &out);
@@ -67,11 +66,25 @@ std::string Quoted(const std::string& text, bool pairs) {
   return out;
 }
 
-}  // namespace
-
-std::string JsonString(const std::string& text) { return Quoted(text, /*pairs=*/true); }
-
-std::string JsonStringUnpaired(const std::string& text) { return Quoted(text, /*pairs=*/false); }
+std::string JsonStringUtf8(const std::string& text) {
+  std::string out = "\"";
+  for (size_t at = 0; at < text.size();) {
+    const size_t from = at;
+    const uint32_t c = TakeCharacter(text, &at);
+    if (c < 0x20 || (c >= 0x7F && c < 0xA0)) {
+      AppendUnit(c, &out);
+      continue;
+    }
+    if (c == '"' || c == '\\') out.push_back('\\');
+    if (c == kReplacement) {
+      out.append("\xEF\xBF\xBD");
+    } else {
+      out.append(text, from, at - from);
+    }
+  }
+  out.push_back('"');
+  return out;
+}
 
 std::string HtmlEscaped(const std::string& text) {
   std::string out;

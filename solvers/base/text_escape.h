@@ -1,5 +1,5 @@
 // Names that people gave, inside JSON, scripts and HTML: what comes out is one line of plain ASCII, whatever
-// went in (but see JsonStringUnpaired), and ends no string, script or element, and does nothing to a terminal.
+// went in (but see JsonStringUtf8), and ends no string, script or element, and does nothing to a terminal.
 //
 // Text is UTF-8; bytes that are none become U+FFFD. All O(text). Pure functions.
 #ifndef STOWAGE_SOLVERS_BASE_TEXT_ESCAPE_H_
@@ -12,9 +12,9 @@ namespace stowage {
 // A JSON string (RFC 8259) with its quotes; also fit for the inside of <script>.
 std::string JsonString(const std::string& text);
 
-// The same, but for characters beyond U+FFFF: they stand as they are, in UTF-8, for readers that refuse the
-// two escapes which JsonString writes for one.
-std::string JsonStringUnpaired(const std::string& text);
+// The same in UTF-8, in which only quotes, backslashes and controls are escaped: for readers that show an escape
+// as it is written, or refuse the two of a character beyond U+FFFF. Not for the inside of <script>.
+std::string JsonStringUtf8(const std::string& text);
 
 // For element text and attributes of HTML.
 std::string HtmlEscaped(const std::string& text);

@@ -1,5 +1,6 @@
 #include "solvers/report/chrome_trace.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -36,6 +37,7 @@ class TraceWriter {
   std::string Write(const Problem& problem, const DrawnPlan& plan) {
     NameProcess(kPlanned, "planned");
     for (const TimelineEvent& event : plan.step.events) NameThread(event.instruction.stream);
+    FindUses(plan.step.events);
     for (size_t i = 0; i < plan.step.events.size(); ++i) AddPlanned(i, plan.step.events[i]);
     if (plan.measured) AddMeasured(plan, *plan.measured);
     return Header(problem, plan) + events_ + "\n]}\n";
@@ -88,12 +90,11 @@ class TraceWriter {
     const std::string how =
         instant ? "\"s\":\"t\"" : absl::StrCat("\"dur\":", Microseconds(end - start));
     Add(instant ? 'i' : 'X', process,
-        absl::StrCat("\"tid\":", ThreadOf(stream), ",\"ts\":", Microseconds(start), ",", how,
-                     ",\"name\":",
-                     JsonStringUnpaired(
-                         EventText(event, labels_[static_cast<size_t>(event.instruction.stage)])),
-                     ",\"cat\":\"", ToString(event.work), "\",\"args\":{\"index\":", index,
-                     ",\"instruction\":\"", ToString(event.instruction), "\"}"));
+        absl::StrCat(
+            "\"tid\":", ThreadOf(stream), ",\"ts\":", Microseconds(start), ",", how, ",\"name\":",
+            JsonStringUtf8(EventText(event, labels_[static_cast<size_t>(event.instruction.stage)])),
+            ",\"cat\":\"", ToString(event.work), "\",\"args\":{\"index\":", index,
+            ",\"instruction\":\"", ToString(event.instruction), "\"}"));
   }
 
   void AddCounter(int process, Nanos time, const char* name, const std::string& values) {
@@ -106,13 +107,23 @@ class TraceWriter {
     AddCounter(process, time, "total memory", absl::StrCat("\"bytes\":", bytes.value()));
   }
 
+  // Of what memory is used for at all; a track that is empty throughout tells nothing.
+  void FindUses(const std::vector<TimelineEvent>& events) {
+    for (const TimelineEvent& event : events) {
+      for (size_t u = 0; u < kMemoryUses; ++u) {
+        used_[u] |= event.running.bytes[u] > Bytes(0) || event.held.bytes[u] > Bytes(0);
+      }
+    }
+  }
+
   void AddMemory(Nanos time, const MemoryByUse& memory) {
     if (memory_known_ && memory == memory_) return;
     memory_known_ = true;
     memory_ = memory;
     std::string values;
     for (size_t u = 0; u < kMemoryUses; ++u) {
-      absl::StrAppend(&values, u == 0 ? "" : ",", "\"", ToString(static_cast<MemoryUse>(u)),
+      if (!used_[u]) continue;
+      absl::StrAppend(&values, values.empty() ? "" : ",", "\"", ToString(static_cast<MemoryUse>(u)),
                       "\":", memory.bytes[u].value());
     }
     AddCounter(kPlanned, time, "memory", values);
@@ -142,6 +153,7 @@ class TraceWriter {
   const std::vector<std::string> labels_;
   std::string events_;
   std::set<std::pair<int, Stream>> named_;
+  std::array<bool, kMemoryUses> used_{};
   bool memory_known_ = false;
   MemoryByUse memory_;  // that the last counter said
   Bytes host_;

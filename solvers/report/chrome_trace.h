@@ -6,7 +6,7 @@
 // the step, to the nanosecond; memory is bytes. Discards, reduces and waits that took no time are
 // instants. Events of a thread come in the order in which they run, and none overlaps another.
 //
-// Both processes count "total memory"; "memory" has it by use. Perfetto draws each number of a counter as a
+// Both processes count "total memory"; "memory" has it by use, of those that there are. Perfetto draws each number of a counter as a
 // track of its own, so that a sum has to be said; Chrome's viewer stacks them. It rounds times to what
 // displayTimeUnit says before it nests slices: hence nanoseconds, also of steps that take seconds.
 #ifndef STOWAGE_SOLVERS_REPORT_CHROME_TRACE_H_
@@ -19,7 +19,7 @@
 
 namespace stowage {
 
-// UTF-8: plain ASCII but for characters beyond U+FFFF in names, whose escapes Perfetto refuses. `plan` is one of `problem`. O(instructions + stages).
+// UTF-8, in names of events as it is: Perfetto shows escapes as they are written, or refuses them. `plan` is one of `problem`. O(instructions + stages).
 std::string ChromeTrace(const Problem& problem, const DrawnPlan& plan);
 
 }  // namespace stowage

@@ -16,9 +16,10 @@ TEST(TextEscape, JsonKeepsCharactersAndEndsNothing) {
   EXPECT_EQ(JsonString("r\xc3\xa9seau \xf0\x9f\x90\x8d"), "\"r\\u00e9seau \\ud83d\\udc0d\"");
 }
 
-TEST(TextEscape, JsonWithoutPairsKeepsWhatNeedsTwoEscapes) {
-  EXPECT_EQ(JsonStringUnpaired("r\xc3\xa9seau \xf0\x9f\x90\x8d <\xff>"),
-            "\"r\\u00e9seau \xf0\x9f\x90\x8d \\u003c\\ufffd\\u003e\"");
+TEST(TextEscape, JsonInUtf8EscapesWhatItMust) {
+  EXPECT_EQ(JsonStringUtf8("r\xc3\xa9seau \xf0\x9f\x90\x8d <\xff>"),
+            "\"r\xc3\xa9seau \xf0\x9f\x90\x8d <\xef\xbf\xbd>\"");
+  EXPECT_EQ(JsonStringUtf8("a\"b\\c\n\x7f"), "\"a\\\"b\\\\c\\u000a\\u007f\"");
 }
 
 TEST(TextEscape, WhatIsNoUtf8IsReplaced) {

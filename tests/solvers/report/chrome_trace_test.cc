@@ -9,6 +9,8 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "solvers/plan/store_all_schedule.h"
@@ -73,7 +75,6 @@ TEST(ChromeTrace, IsAsItWas) {
   std::ifstream in(std::string(STOWAGE_SOURCE_DIR) + "/tests/solvers/report/sample_trace.json");
   const std::string golden((std::istreambuf_iterator<char>(in)), {});
   EXPECT_EQ(trace, golden);
-  for (const char c : trace) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
 }
 
 TEST(ChromeTrace, HasStreamsAsThreadsAndTheMeasuredStepBeside) {
@@ -92,19 +93,24 @@ TEST(ChromeTrace, HasStreamsAsThreadsAndTheMeasuredStepBeside) {
   EXPECT_EQ(slices.at({1, 1})[1]["name"].text, "forward </script><b>'\"&, saving");
 }
 
-TEST(ChromeTrace, CountersReachThePeakAndHaveEveryUse) {
+TEST(ChromeTrace, CountersReachThePeakAndHaveEveryUseThatThereIs) {
   const DrawnPlan plan = testing::SampleDrawn(false);
   const std::optional<Json> trace = ReadJson(ChromeTrace(testing::SampleProblem().problem, plan));
   ASSERT_TRUE(trace);
   double peak = 0;
+  std::set<std::string> uses;
   for (const Json& event : (*trace)["traceEvents"].list) {
     if (event["ph"].text != "C" || event["name"].text != "memory") continue;
-    EXPECT_EQ(event["args"].object.size(), kMemoryUses);
+    EXPECT_EQ(event["args"].object.size(), kMemoryUses - 1);
     double sum = 0;
-    for (const auto& [name, bytes] : event["args"].object) sum += bytes.number;
+    for (const auto& [name, bytes] : event["args"].object) {
+      sum += bytes.number;
+      if (bytes.number > 0) uses.insert(name);
+    }
     peak = std::max(peak, sum);
   }
   EXPECT_EQ(peak, static_cast<double>(plan.step.simulation.peak.value()));
+  EXPECT_EQ(uses.size(), kMemoryUses - 1) << "nothing communicates here";
 }
 
 // By time, the last one said of it; of one process.
@@ -139,12 +145,12 @@ TEST(ChromeTrace, BothProcessesCountTheirTotalMemory) {
   EXPECT_EQ(TotalMemory(*trace, 2), measured);
 }
 
-// Perfetto takes no escape of a half of a character, and Chrome's viewer nests what it has rounded to the unit.
+// Perfetto shows escapes or refuses them, and Chrome's viewer nests what it has rounded to the unit.
 TEST(ChromeTrace, IsWhatItsReadersTake) {
   const std::string rocket = "\xF0\x9F\x9A\x80";
   ChainSpec spec;
   spec.stages.resize(1);
-  spec.stages[0].name = rocket + " caf\xC3\xA9";
+  spec.stages[0].name = rocket + " caf\xC3\xA9 <b>";
   spec.stages[0].forward_time = Nanos(10);
   const absl::StatusOr<Chain> named = Chain::Create(spec);
   ASSERT_TRUE(named.ok()) << named.status();
@@ -154,8 +160,8 @@ TEST(ChromeTrace, IsWhatItsReadersTake) {
   const absl::StatusOr<DrawnPlan> drawn = DrawPlan({*named, std::nullopt}, "", plan);
   ASSERT_TRUE(drawn.ok()) << drawn.status();
   const std::string trace = ChromeTrace(*named, *drawn);
-  EXPECT_THAT(trace, ::testing::HasSubstr(rocket + " caf\\u00e9"));
-  EXPECT_THAT(trace, ::testing::Not(::testing::HasSubstr("\\ud8")));
+  EXPECT_THAT(trace, ::testing::HasSubstr("forward " + spec.stages[0].name + ", saving\""));
+  EXPECT_THAT(trace, ::testing::Not(::testing::HasSubstr("\\u")));
   EXPECT_THAT(trace, ::testing::HasSubstr("\"displayTimeUnit\":\"ns\""));
 }
 

@@ -108,6 +108,8 @@ class Pages {
   void Write(const std::string& name, const Report& report) const {
     stowage::Write(folder_ + "/" + name + ".html", OrExit(HtmlReport(linked_.problem, report)));
     stowage::Write(folder_ + "/" + name + ".svg", StepSvg(report.plans.front(), {name}));
+    stowage::Write(folder_ + "/" + name + ".json",
+                   ChromeTrace(linked_.problem, report.plans.front()));
   }
 
  private:
@@ -123,8 +125,6 @@ void WriteSmall(const std::string& folder) {
   Report report;
   report.plans.push_back(testing::SampleDrawn(true));
   Pages(folder, testing::SampleProblem()).Write("small", report);
-  Write(folder + "/small.json",
-        ChromeTrace(testing::SampleProblem().problem, report.plans.front()));
 }
 
 void WriteChain(const std::string& folder) {
