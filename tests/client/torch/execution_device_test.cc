@@ -88,6 +88,22 @@ class ExecutionDeviceTest : public testing::TestWithParam<std::tuple<Backend, bo
   std::unique_ptr<HostTrips> trips_;
 };
 
+TEST_P(ExecutionDeviceTest, RecentPeaksBeginAnewAndLeaveThePeakAsItIs) {
+  MemoryMeter& meter = *device_->meter();
+  const Bytes live = Live();
+  meter.ResetPeak();
+  { const at::Tensor most = Numbers(5 * kMiB); }
+  const at::Tensor kept = Numbers(2 * kMiB);
+  EXPECT_EQ(meter.TakeRecentPeak(), live + Bytes(5 * kMiB));
+  EXPECT_EQ(meter.TakeRecentPeak(), live + Bytes(2 * kMiB));
+  { const at::Tensor more = Numbers(kMiB); }
+  EXPECT_EQ(meter.TakeRecentPeak(), live + Bytes(3 * kMiB));
+  EXPECT_EQ(meter.peak(), live + Bytes(5 * kMiB));
+  EXPECT_GE(meter.peak_reserved(), meter.peak());
+  meter.ResetPeak();
+  EXPECT_EQ(meter.peak(), live + Bytes(2 * kMiB));
+}
+
 TEST_P(ExecutionDeviceTest, DeviceMemoryGoesAtTheWaitAndComesAtTheStart) {
   const at::Tensor first = Numbers(kMiB);
   const at::Tensor second = Numbers(2 * kMiB);
