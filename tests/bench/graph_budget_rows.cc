@@ -10,6 +10,7 @@
 #include "solvers/graph/linearized_solver.h"
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/paper_graphs.h"
+#include "solvers/plan/gradient_sums.h"
 #include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_lower_bound.h"
 #include "tests/bench/thread_cpu.h"
@@ -64,7 +65,8 @@ absl::StatusOr<Schedule> CheckpointTrainingSchedule(const Graph& graph) {
   const absl::StatusOr<ComputeOrder> order =
       CheckpointTraining(graph, *folded, OpGraph(folded->graph), {});
   if (!order.ok()) return order.status();
-  return WithDiscards(graph, UnfoldCompute(*folded, ToSchedule(*order)));
+  const Schedule unfolded = UnfoldCompute(*folded, ToSchedule(*order));
+  return WithDiscards(graph, GradientSums(graph).WithViewsInOrder(graph, unfolded));
 }
 
 const std::vector<std::string>& BudgetNetworks() {
