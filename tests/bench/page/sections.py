@@ -88,8 +88,9 @@ def sections(quick, out):
              ["--configurations=resnet18:32:1", "--rounds=1", "--screenings=1"],
              "Medians and quartiles over rounds. Beaumont et al. 2019 measured +17.2% on a V100.", part_flag=pick("--configurations=", ""),
              means=("optimal_persistent: wall", "CPU", "modelled", "planner's choice: wall")),
-        made("memory", "Memory that checkpoints save, measured", "memory_cut", [], ["--rows=resnet18", "--shrink=256"],
-             "Columns of F and R are those papers'; the batches are, too: up to 9 GB, and minutes for a step.", part_flag=pick("--rows=", "")),
+        made("memory", "Memory that checkpoints save, measured", "memory_cut", ["--shrink=0"], ["--rows=resnet18", "--shrink=256"],
+             "Columns of F and R are those papers'. `ran` is the share of their batch; what does not grow with it is multiplied along.",
+             part_flag=pick("--rows=", "")),
         made("arena", "Steps served from one region", "arena_steps", [], ["resnet18"],
              "Medians and quartiles of pairs of steps, one of each kind, in turns.", limit_s=7200),
     ]

@@ -16,7 +16,10 @@
 
 ABSL_FLAG(std::vector<std::string>, rows, {},
           "names with commas between; all of the table if empty");
-ABSL_FLAG(int64_t, shrink, 1, "how many times smaller the batches are than in the table");
+ABSL_FLAG(int64_t, shrink, 1,
+          "how many times smaller the batches are than in the table; 0: as small as leaves memory "
+          "three times the "
+          "weights");
 ABSL_FLAG(int32_t, warmups, 0, "steps that do not count, of each way to train");
 ABSL_FLAG(int32_t, rounds, 1, "steps whose median time counts, of each way to train");
 ABSL_FLAG(bool, list, false, "prints the names, one a line, and runs nothing");

@@ -9,6 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "client/torch/median.h"
 #include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/networks/network_bytes.h"
+#include "solvers/networks/networks.h"
 #include "solvers/networks/roofline.h"
 #include "solvers/plan/problem_referee.h"
 #include "solvers/planner.h"
@@ -18,6 +20,8 @@
 
 namespace stowage {
 namespace {
+
+constexpr int64_t kTimesWeights = 3;
 
 double Over(double a, double b) { return a / b; }
 double Over(Bytes a, Bytes b) {
@@ -88,8 +92,26 @@ std::string CutMarkdown(const MemoryRow& row, const MemoryCut& cut) {
 
 }  // namespace
 
-absl::StatusOr<MemoryRow> MeasureMemory(const PaperGraph& paper_graph,
-                                        const MemoryOptions& options) {
+absl::StatusOr<int64_t> UsualShrink(const PaperGraph& paper_graph) {
+  const absl::StatusOr<Network> network = MakeNetwork(paper_graph.network);
+  if (!network.ok()) return network.status();
+  const PaperFigures* const paper = PaperFiguresOf(paper_graph.name);
+  const int64_t plain = paper != nullptr ? int64_t{1000000} * paper->f_regular : 0;
+  int64_t shrink = 1;
+  while (paper_graph.network.batch % (2 * shrink) == 0 &&
+         plain / (2 * shrink) >= kTimesWeights * BytesOfModel(*network).parameters.value()) {
+    shrink *= 2;
+  }
+  return shrink;
+}
+
+absl::StatusOr<MemoryRow> MeasureMemory(const PaperGraph& paper_graph, const MemoryOptions& asked) {
+  MemoryOptions options = asked;
+  if (options.shrink == 0) {
+    const absl::StatusOr<int64_t> usual = UsualShrink(paper_graph);
+    if (!usual.ok()) return usual.status();
+    options.shrink = *usual;
+  }
   if (options.shrink < 1 || paper_graph.network.batch % options.shrink != 0) {
     return absl::InvalidArgumentError(absl::StrCat("shrink must divide the batch, ",
                                                    paper_graph.network.batch, ", which ",

@@ -36,10 +36,15 @@ struct MemoryRow {
 };
 
 struct MemoryOptions {
-  int64_t shrink = 1;  // the batch is divided by it
+  int64_t shrink = 1;  // the batch is divided by it; 0: by UsualShrink
   int warmups = 0;
   int rounds = 1;
 };
+
+// The largest power of two that divides the batch and leaves plain training's memory, as the paper measured
+// it, three times as large as the weights: what does not grow with the batch (gradients of single weights)
+// is multiplied along, and would hide the rest. Errors: those of MakeNetwork.
+absl::StatusOr<int64_t> UsualShrink(const PaperGraph& paper_graph);
 
 // Of a graph that is op for op what LibTorch runs, with measured bytes and times. Errors: those of
 // profiles, plans and steps; INVALID_ARGUMENT for a shrink that does not divide the batch.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "client/torch/simulated_device.h"
 #include "solvers/plan/problem_referee.h"
+#include "tests/bench/paper_tables.h"
 #include "tests/bench/torch/asked_plan.h"
 #include "tests/bench/torch/equality_row.h"
 #include "tests/bench/torch/gain_row.h"
@@ -173,6 +175,20 @@ TEST(GainRowTest, RivalsKeepToTheMemoryOfTheRun) {
   EXPECT_GE(row->optimal.modelled, 0);
   EXPECT_GE(row->choice_of_planner.modelled, row->optimal.modelled);
   EXPECT_THAT(GainSummary({*row, *row}), HasSubstr("mean of 2: optimal_persistent "));
+}
+
+TEST(MemoryRowTest, WeightsDecideHowSmallABatchMayBe) {
+  std::map<std::string, int64_t> shrinks;
+  for (const PaperGraph& graph : PaperGraphs()) {
+    if (PaperFiguresOf(graph.name) == nullptr) continue;
+    const auto shrink = UsualShrink(graph);
+    ASSERT_TRUE(shrink.ok()) << shrink.status();
+    EXPECT_EQ(graph.network.batch % *shrink, 0) << graph.name;
+    shrinks[graph.name] = *shrink;
+  }
+  EXPECT_EQ(shrinks.size(), 18U);
+  EXPECT_EQ(shrinks["vgg19"], 2);      // 5,189 MB of plain training, 575 of weights
+  EXPECT_EQ(shrinks["resnet18"], 32);  // 5,635 and 47
 }
 
 TEST(MemoryRowTest, SearchTakesNoMoreThanTheCheckpoints) {
