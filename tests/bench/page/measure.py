@@ -43,7 +43,8 @@ class Measured:
             self.commit, self.parts = self._now, {}
         self.state = "done" if (programs / section.command[0]).exists() else "missing"
         if self.state == "done":
-            self._measure_parts(programs, cpus) if section.part_flag else self._measure_runs(programs, cpus)
+            measure = self._measure_parts if section.part_flag else self._measure_runs
+            measure(programs, cpus)
         if self.state == "done" and not any(letter.isdigit() for letter in self.markdown):
             self.state = "empty"
         self.pictures = [str(path.relative_to(self.path.parents[1])) for pattern in section.pictures

@@ -2,24 +2,20 @@
 #ifndef STOWAGE_TESTS_CLIENT_TORCH_MEASURED_PEAKS_H_
 #define STOWAGE_TESTS_CLIENT_TORCH_MEASURED_PEAKS_H_
 
-#include "client/torch/execution_device.h"
-#include "solvers/model/chain.h"
-#include "solvers/model/graph.h"
+#include <vector>
+
 #include "solvers/model/units.h"
 #include "solvers/plan/measured_step.h"
 #include "solvers/plan/schedule.h"
+#include "solvers/plan/simulate.h"
 
 namespace stowage {
 
-// Expects that no instruction took more memory than predicted, and that the most of them is the step's
-// peak. `inputs`: bytes that may be in memory where the plan does not have them: before a graph's sources
-// have run, and where a caller holds on to them. `device` may be null: one without a link.
-void ExpectPeaksAsPredicted(const Chain& chain, const Schedule& schedule,
-                            const MeasuredStep& measured, Bytes inputs,
-                            const ExecutionDevice* device = nullptr);
-void ExpectPeaksAsPredicted(const Graph& graph, const Schedule& schedule,
-                            const MeasuredStep& measured, Bytes inputs,
-                            const ExecutionDevice* device = nullptr);
+// Expects that no instruction took more memory than `planned`, the referee's timeline, has for it, and that
+// the most of them is the step's peak. `inputs`: bytes that may be in memory where the plan does not have
+// them: before a graph's sources have run, and where a caller holds on to them.
+void ExpectPeaksAsPredicted(const Schedule& schedule, const MeasuredStep& measured,
+                            const std::vector<TimelinePoint>& planned, Bytes inputs);
 
 }  // namespace stowage
 

@@ -86,7 +86,7 @@ TEST_F(StepRunTest, MeasuresWhatTheRefereePredicts) {
     EXPECT_EQ(measured.instructions[i].held_after.value(), (planned[i].held + callers).value())
         << "instruction " << i;
   }
-  ExpectPeaksAsPredicted(chain_, schedule_, measured, Bytes(0), device_.get());
+  ExpectPeaksAsPredicted(schedule_, measured, planned, Bytes(0));
   const auto read = ParseMeasuredStep(MeasuredStepText(measured));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(*read, measured);
@@ -164,7 +164,7 @@ TEST_F(GraphStepRunTest, StepsOfGraphsAreMeasured) {
     const Bytes more = measured.instructions[i].held_after - planned[i].held;
     EXPECT_LE(std::abs(more.value()), InputBytes().value()) << "instruction " << i;
   }
-  ExpectPeaksAsPredicted(graph, schedule, measured, InputBytes());
+  ExpectPeaksAsPredicted(schedule, measured, planned, InputBytes());
 }
 
 TEST_F(GraphStepRunTest, AnInputOnAnotherDeviceIsRefusedBeforeAnythingRuns) {

@@ -14,6 +14,7 @@
 #include "client/torch/state_digest.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/networks/networks.h"
+#include "solvers/plan/graph_simulate.h"
 #include "tests/client/torch/measured_peaks.h"
 
 namespace stowage {
@@ -175,7 +176,12 @@ StepReport GraphTraining::ExpectLikePlain(const Graph& graph, const Schedule& sc
   EXPECT_EQ(report->sent, predicted.sent);
   EXPECT_EQ(report->fetched, predicted.fetched);
   EXPECT_EQ(report->host_peak, predicted.host_peak);
-  ExpectPeaksAsPredicted(graph, schedule, measured, InputBytes(), device);
+  std::vector<TimelinePoint> timeline;
+  const TransferModel* const link = device != nullptr ? device->link() : nullptr;
+  const auto simulated = link != nullptr ? SimulateGraph(graph, schedule, *link, &timeline)
+                                         : SimulateGraph(graph, schedule, &timeline);
+  EXPECT_TRUE(simulated.ok()) << simulated.status();
+  ExpectPeaksAsPredicted(schedule, measured, timeline, InputBytes());
   std::array<int, 10> counts{};
   for (const Instruction& instruction : schedule) ++counts[static_cast<size_t>(instruction.op)];
   EXPECT_EQ(report->counts, counts);
