@@ -1,7 +1,9 @@
 // stowage catalogue: plans of the reference networks that were solved beforehand.
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -123,15 +125,35 @@ int Export() {
   return written == kExitOk ? ExitCodeOf(plan->status) : written;
 }
 
-// All that is shipped, or --model of it, anew.
-int Make() {
-  const std::string folder = absl::GetFlag(FLAGS_out);
-  if (folder.empty()) return Fail(FieldError("--out", "\"\"", "must name a folder"));
+// What is shipped, or --model of it.
+std::vector<CatalogueWish> WishesFromFlag() {
   const std::string model = absl::GetFlag(FLAGS_model);
-  bool found = false;
+  std::vector<CatalogueWish> wishes;
   for (const CatalogueWish& wish : ShippedWishes()) {
-    if (!model.empty() && model != wish.network) continue;
-    found = true;
+    if (model.empty() || model == wish.network) wishes.push_back(wish);
+  }
+  return wishes;
+}
+
+// Before the solving, which takes minutes.
+absl::Status MakeFolder(const std::string& folder) {
+  if (folder.empty()) return FieldError("--out", "\"\"", "must name a folder");
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error) return absl::OkStatus();
+  return FieldError("--out", folder, "cannot be made a folder: " + error.message());
+}
+
+// Anew, into --out.
+int Make() {
+  const std::vector<CatalogueWish> wishes = WishesFromFlag();
+  if (wishes.empty()) {
+    return Fail(
+        FieldError("--model", absl::GetFlag(FLAGS_model), "is none of those that are shipped"));
+  }
+  const std::string folder = absl::GetFlag(FLAGS_out);
+  if (absl::Status made = MakeFolder(folder); !made.ok()) return Fail(made);
+  for (const CatalogueWish& wish : wishes) {
     const absl::StatusOr<NetworkCatalogue> made = Generate(wish);
     if (!made.ok()) return Fail(made.status());
     const std::string path = absl::StrCat(folder, "/", wish.network, kCatalogueEnding);
@@ -140,7 +162,7 @@ int Make() {
     std::cout << path << ": " << made->frontiers.size() << " frontiers, " << made->schedules.size()
               << " schedules, " << text.size() << " bytes" << std::endl;
   }
-  return found ? kExitOk : Fail(FieldError("--model", model, "is none of those that are shipped"));
+  return kExitOk;
 }
 
 int Environment() {

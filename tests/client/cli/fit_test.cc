@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -290,15 +291,21 @@ TEST(Catalogue, ExportsAPlanThatTheRefereeAccepts) {
 
 TEST(Catalogue, MakesWhatIsShipped) {
   const TemporaryFolder folder;
-  const Result made = Stowage("catalogue make resnet18 --out=" + folder.path());
+  const std::string data = folder / "made/data";
+  const Result made = Stowage("catalogue make resnet18 --out=" + data);
   ASSERT_EQ(made.code, kExitOk) << made.out;
   const auto read = [](const std::string& path) {
     std::ifstream in(path, std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(in), {});
   };
-  EXPECT_EQ(read(folder / "resnet18.catalogue"),
+  EXPECT_EQ(read(data + "/resnet18.catalogue"),
             read(STOWAGE_SOURCE_DIR "/solvers/catalogue/data/resnet18.catalogue"));
-  EXPECT_EQ(Stowage("catalogue make skynet --out=" + folder.path()).code, kExitUsage);
+  EXPECT_EQ(Stowage("catalogue make skynet --out=" + (folder / "skynet")).code, kExitUsage);
+  EXPECT_FALSE(std::filesystem::exists(folder / "skynet"));
+  const std::string file = data + "/resnet18.catalogue";
+  const Result taken = Stowage("catalogue make resnet18 --out=" + file, true);
+  EXPECT_EQ(taken.code, kExitUsage);
+  EXPECT_THAT(taken.out, HasSubstr("--out"));
   EXPECT_EQ(Stowage("catalogue make").code, kExitUsage);
 }
 
