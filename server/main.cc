@@ -133,7 +133,7 @@ int Serve(ServerConfig config) {
 }
 
 int PrintHelp() {
-  std::cout << "stowaged " << STOWAGE_VERSION << ": plans for the memory of training, over gRPC\n\n"
+  std::cout << "stowaged " << kSolverVersion << ": plans for the memory of training, over gRPC\n\n"
             << FlagHelp(FlagNames());
   return 0;
 }
@@ -145,7 +145,7 @@ int Main(const std::vector<std::string>& arguments) {
   const absl::StatusOr<ConfigSources> sources = ConfigSources::Apply(*line, ProcessEnvironment);
   if (!sources.ok()) return Fail(kExitBadFlags, sources.status());
   if (absl::GetFlag(FLAGS_version)) {
-    std::cout << "stowaged " << STOWAGE_VERSION << " (" << BuildInfo() << ")\n";
+    std::cout << "stowaged " << kSolverVersion << " (" << BuildInfo() << ")\n";
     return 0;
   }
   absl::StatusOr<ServerConfig> config = ConfigFromFlags(*sources);
@@ -154,7 +154,7 @@ int Main(const std::vector<std::string>& arguments) {
     std::cout << EffectiveConfig(*sources);
     return 0;
   }
-  config->rpc.version = STOWAGE_VERSION;
+  config->rpc.version = kSolverVersion;
   return Serve(*config);
 }
 

@@ -17,7 +17,9 @@
 
 namespace stowage {
 
-inline constexpr char kSolverVersion[] = "0.1.0";
+// Also that of the project, its programs and its images. Rises with every change after which a request
+// may get another plan, or the same plan another prediction: services then solve anew what they keep.
+inline constexpr char kSolverVersion[] = "0.1.1";
 
 // All solvers of chains, in the order `stowage solvers` lists them. Lives as long as the process.
 const std::vector<const ChainSolver*>& AllSolvers();

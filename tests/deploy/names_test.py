@@ -122,6 +122,18 @@ def check_page(deploy, scrape):
     print(f"operating.md names the {len(scraped)} metrics")
 
 
+def check_version(deploy, programs):
+    """Programs, project and the images that are asked for are of one version."""
+    printed = {subprocess.check_output([program, "--version"], text=True).split()[1] for program in programs}
+    project = re.search(r"^project\(stowage VERSION ([\d.]+)", (deploy.parent / "CMakeLists.txt").read_text(), re.M).group(1)
+    assert printed == {project}, f"programs say {printed}, the project is {project}"
+    tags = [(path, tag) for path, text in texts(deploy) for tag in re.findall(r"stowaged(?:, newTag: |:)(\d[\w.-]*)", text)]
+    assert len(tags) >= 4, tags
+    for path, tag in tags:
+        assert tag == project, f"{path}: an image of {tag}, the project is {project}"
+    print(f"version {project}, {len(tags)} tags of images")
+
+
 def check_panels(deploy, alerts):
     """Numbers are unique, nothing overlaps, units are Grafana's, alerts that are named are there."""
     dashboard = json.loads((deploy / "monitoring" / "dashboard.json").read_text())
@@ -163,6 +175,7 @@ def main():
     stowaged, probe = binaries / "stowaged", binaries / "stowage_probe"
     commands = set().union(*(flags_of(binaries / "stowage", *command) for command in COMMANDS))
     check_flags(deploy, flags_of(stowaged), flags_of(probe), commands)
+    check_version(deploy, [stowaged, binaries / "stowage"])
     rules = yaml.safe_load((deploy / "monitoring" / "alerts.rules.yml").read_text())
     check_panels(deploy, {rule["alert"] for group in rules["groups"] for rule in group["rules"]})
     server, port, metrics_port = start(str(stowaged), "--metrics_listen=127.0.0.1:0")
