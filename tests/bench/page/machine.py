@@ -34,7 +34,7 @@ def describe(build):
         "processor": found(r"^model name\s*:\s*(.*)$", "/proc/cpuinfo"),
         "cores": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()}",
         "memory": f"{memory:.0f} GiB",
-        "system": found(r'^PRETTY_NAME="(.*)"$', "/etc/os-release") + ", Linux " + os.uname().release,
+        "system": found(r'^PRETTY_NAME="(.*)"$', "/etc/os-release") + ", Linux " + os.uname().release.split("-")[0],
         "compiler": said(compiler, "--version").split("\n")[0] or compiler,
         "build": found(r"^CMAKE_BUILD_TYPE:\w+=(.*)$", build / "CMakeCache.txt"),
     }

@@ -38,9 +38,10 @@ class Measured:
     def measure(self, programs, cpus):
         section = self.section
         section.folder.mkdir(parents=True, exist_ok=True)
-        self.moment = moment(cpus)
         if self.commit != self._now:
             self.commit, self.parts = self._now, {}
+        if not self.parts:  # otherwise it goes on, and was begun then
+            self.moment = moment(cpus)
         self.state = "done" if (programs / section.command[0]).exists() else "missing"
         if self.state == "done":
             measure = self._measure_parts if section.part_flag else self._measure_runs

@@ -55,11 +55,14 @@ def check_states(out):
     assert state == "failed" and "exit code 3" in said and "why" in said, said
     assert measured("silent")[0] == "empty" and measured("nobody")[0] == "missing"
     assert measured("unable")[0] == "skipped" and measured("unable")[1]
-    # Of parts the ones that failed run again.
+    # Of parts the ones that failed run again; it was begun with the first.
     assert measured("parts", part_flag="--name=")[0] == "failed"
+    kept = out / "sections" / "parts.json"
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), "moment": {"date": "then"}}))
     (out / "parts" / "mended").touch()
     assert measured("parts", part_flag="--name=") == ("done", False, "| n |\n|---|\n| --name=x 1 |\n| --name=y 2 |")
     assert measured("parts", part_flag="--name=")[1]
+    assert json.loads(kept.read_text())["moment"]["date"] == "then"
 
 
 def check_programs(out):

@@ -42,26 +42,31 @@ def sections(quick, out):
              kind="file", file="summary.txt", pictures=("resnet50_224.svg", "resnet18_224.svg", "densenet121_224.svg"), limit_s=7200),
         benchmark("frontiers", "Frontiers against a table for each budget", "frontier_quality", ["--benchmark_filter=budgets:200"],
                   ["--benchmark_filter=resnet101/budgets:20/"],
-                  "All budgets at once; `worst` and `mean` are makespans over those of 8,000 slots for each of 200 budgets."),
+                  "All budgets at once. `worst` and `mean` are makespans over those of 8,000 slots for each of 200 budgets, but for the `lost` "
+                  "at which these find nothing; `exact`: proven to be the fastest at every budget."),
         benchmark("table", "The table against the plain recurrence", "persistent_table_bench", [], ["--benchmark_filter=/20/50"],
-                  "339 random stages and others; per cent are of store-all's peak."),
+                  "Numbers in names: stages, slots, budget in per cent of store-all's peak. `reference` and `table`, `wall_1` and `wall_2` (one "
+                  "thread, two) are seconds; `ratio` is the first of the two over the second."),
         made("checkpoints", "Checkpoints of the networks of Feng and Huang 2018", "checkpoint_tables", ["FOLDER"], ["FOLDER"],
-             "Columns of R and FS are those papers' (`paper_tables.h` cites them), all others ours. Times are medians of five.",
+             "Columns of F are Feng and Huang 2018's, of FS its supplement's, of R its earlier version's; all others are ours. Times are medians "
+             "of five.",
              pictures=("checkpoint_growth.svg", "resnet50_division_tree_graph.svg")),
         benchmark("division_tree", "The division tree", "graph_solver_bench", [], ["--benchmark_filter=/alexnet|/1000$"],
-                  "CPU time of the tree and its solver. Feng and Huang 2018 print 0.097 s for AlexNet, 0.91 s for ResNet-50, 35 s for "
-                  "DenseNet-121 and 39 s for NASNet-A, of their solver on their machine."),
+                  "CPU time of the tree and its solver; numbers in names are vertices. Feng and Huang 2018 print 0.097 s for AlexNet, "
+                  "0.91 s for ResNet-50, 35 s for DenseNet-121 and 39 s for NASNet-A, of their solver on their machine."),
         made("graphs", "Time within a budget on graphs", "graph_budgets", ["FOLDER"], ["FOLDER", "vgg11"],
              "Exact bytes, modelled times; the lower bound is proven.", runs=3, limit_s=7200),
         made("placements", "Placements: how far a plan's blocks reach", "placement_extents", ["FOLDER"], ["FOLDER", "alexnet"],
-             "Extent of the region over the referee's peak.", limit_s=14400),
+             "Extent of the region over the referee's peak, by budgets in shares of plain training's. A dash: no plan within it.",
+             limit_s=14400),
         made("offloading", "Recomputing, offloading and both", "offload_curves", ["FOLDER"], ["FOLDER", "resnet18"],
              "Beaumont et al. 2020 claim 1.2 times the bound at most for all points of DynProg; Beaumont et al. 2021 four to six times less "
              "memory for recomputing and offloading together.", kind="file", file="summary.md",
              pictures=("resnet50_224.svg", "resnet18_224.svg", "balance.svg"), limit_s=7200),
         benchmark("strategies", "Strategies of offloading", "offload_bench",
                   ["--benchmark_filter=Greedy|DynProg500|Vdnn|Tflms|AutoSwap"], ["--benchmark_filter=Greedy/100/50"],
-                  "CPU time of one solve, and makespan over the lower bound."),
+                  "CPU time of one solve, and makespan over the lower bound (0: no schedule found). Numbers in names: stages; per cent of what "
+                  "lies between the least memory and the peak; of DynProg a link of 12.2 GB/s (0) or, as of all others, of 1,500 GB/s (1)."),
         made("hits", "The service: cached plans", "service_load", [], ["--rounds=1", "--calls=50", "--burst_seconds=0.1"],
              "Against a bare unary echo of the same sizes, in turns; medians of the rounds.", runs=3),
         made("herd", "The service: all at once for one plan", "service_load", ["--scenario=herd"], ["--scenario=herd", "--callers=200"],
@@ -71,26 +76,32 @@ def sections(quick, out):
         made("drain", "The service: a drain under load", "service_load", ["--scenario=drain"], ["--scenario=drain"],
              "Code 0 was answered, 14 refused; nothing that was accepted is lost."),
         benchmark("file_store", "The store in a file", "plan_store_bench", [], ["--benchmark_filter=/50/1/0"],
-                  "A random chain: stages, plans, samples of costs."),
+                  "A random chain. Numbers in names: stages, plans, samples of costs."),
         benchmark("redis_store", "The store in a Redis", "redis_store_bench", [], ["--benchmark_filter=/50/"],
-                  "Of this machine; skipped where there is no redis-server."),
+                  "Of this machine; skipped where there is no redis-server. Numbers in names are stages; `raw` is a GET of the same bytes, "
+                  "`ratio` a lookup over it; microseconds."),
         made("cluster", "A cluster's days on paper", "cluster_days", [], [], "Assumptions: `day_model.h`. Nothing is measured."),
         made("agent", "What the agent costs", "agent_times", [], ["resnet18", 32, 2, 1, "100%"],
              "Time outside the schedule in each step, and time to the first planned step.", runs=3),
         made("equality", "Training by plans equals plain training", "train_equality", [],
              ["--networks=vgg11", "--forms=chain", "--types=float32"],
-             "`equal`: plans whose loss, gradients, buffers and random state are plain training's bit for bit.",
+             "Five plans each on small images, two of which may copy; float32, and bfloat16 by autocast. `equal`: plans whose loss, gradients, "
+             "buffers and random state are plain training's bit for bit. Searches are cut off, so that plans vary from run to run.",
              part_flag=pick("--networks=", "")),
         made("steps", "Steps against their prediction", "step_times", [],
              ["--networks=resnet18", "--image=32", "--batch=1", "--rounds=1"],
-             "Medians and quartiles over rounds in which plain steps, planned ones and profiles take turns.", limit_s=7200),
+             "96 pixels, batch 4, one thread. Medians and quartiles over rounds in which plain steps, planned ones and profiles take turns.",
+             limit_s=7200),
         made("throughput", "Throughput over checkpoint_sequential, measured", "throughput_gain", [],
              ["--configurations=resnet18:32:1", "--rounds=1", "--screenings=1"],
-             "Medians and quartiles over rounds. Beaumont et al. 2019 measured +17.2% on a V100.", part_flag=pick("--configurations=", ""),
+             "Of each network the best run of checkpoint_sequential with any number of segments, and what schedules within that run's memory "
+             "gain over it; one thread. Medians and quartiles over rounds. Beaumont et al. 2019 measured +17.2% on a V100, of 198 "
+             "configurations.", part_flag=pick("--configurations=", ""),
              means=("optimal_persistent: wall", "CPU", "modelled", "planner's choice: wall")),
         made("memory", "Memory that checkpoints save, measured", "memory_cut", ["--shrink=0"], ["--rows=resnet18", "--shrink=256"],
-             "Columns of F and R are those papers'. `ran` is the share of their batch; what does not grow with it is multiplied along.",
+             "Columns of F are Feng and Huang 2018's, of R its earlier version's. `ran` is the share of their batch; what does not grow "
+             "with it is multiplied along.",
              part_flag=pick("--rows=", "")),
         made("arena", "Steps served from one region", "arena_steps", [], ["resnet18"],
-             "Medians and quartiles of pairs of steps, one of each kind, in turns.", limit_s=7200),
+             "Steps whose tensors lie in one reserved region, over ordinary ones: medians and quartiles of pairs, in turns.", limit_s=7200),
     ]
