@@ -14,6 +14,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from measure import Measured  # noqa: E402
+from publish import publish  # noqa: E402
 from sections import Section, sections  # noqa: E402
 from tables import joined, merged, of_benchmarks  # noqa: E402
 
@@ -65,6 +66,14 @@ def check_states(out):
     assert json.loads(kept.read_text())["moment"]["date"] == "then"
 
 
+def check_published(out, page):
+    folder = out / "published"
+    publish(out, folder)
+    copied = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert copied == {"figures.md", *re.findall(r"!\[.*\]\((.*)\)", page)}, copied
+    assert all((folder / name).read_bytes() == (out / name).read_bytes() for name in copied)
+
+
 def check_programs(out):
     """Programs of CMakeLists.txt, but for those that other programs start."""
     programs = set()
@@ -107,6 +116,7 @@ def main():
     for picture in re.findall(r"!\[.*\]\((.*)\)", page):
         assert (out / picture).read_text().lstrip().startswith("<"), picture
     assert len(re.findall(r"!\[", page)) >= 3, "pictures are missing"
+    check_published(out, page)
     for field in ("processor", "compiler"):
         assert re.search(rf"^\| {field} \| (?!unknown)\S", page, re.M), field
     begun = re.findall(r"^\| \[.*\| \d+ s \| \S[^|]* \| \d{4}-\d\d-\d\d \d\d:\d\d UTC \| all \| [\d. ]+ \|$", page, re.M)

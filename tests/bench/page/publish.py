@@ -1,0 +1,22 @@
+#!/usr/bin/env python3
+"""Copies the page that tests/bench/all wrote, and of all that lies beside it only the pictures that the page shows.
+
+    publish.py OUT FOLDER
+"""
+import pathlib
+import re
+import shutil
+import sys
+
+
+def publish(out, folder):
+    page = (out / "figures.md").read_text()
+    for name in ["figures.md"] + re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(out / name, folder / name)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    publish(*map(pathlib.Path, sys.argv[1:]))
