@@ -1,4 +1,4 @@
-// Draws time against memory for every registered chain strategy, as Beaumont et al. 2019 do in
+// Draws time against memory for every chain strategy that copies nothing, as Beaumont et al. 2019 do in
 // their experiments: curves.csv, one SVG per network and image size, and the throughput gained over
 // checkpoint_sequential. Bytes are exact, times modelled.
 #include <cstdint>
@@ -25,8 +25,7 @@ ABSL_FLAG(std::string, images, "224,500,1000", "pixels on a side");
 ABSL_FLAG(std::string, batches, "",
           "images per step; if empty, sizes that go with the network and the image");
 ABSL_FLAG(std::string, strategies, "",
-          "chain solvers to draw, with commas between; all if empty: more than a reader can tell "
-          "apart");
+          "chain solvers to draw, with commas between; all that copy nothing if empty");
 ABSL_FLAG(bool, from_0, true, "begin the figures' throughput at 0, not below the slowest strategy");
 ABSL_FLAG(int64_t, slots, 500,
           "slots of the solvers' tables, by default those of Beaumont et al. 2019; 0: the solvers' "

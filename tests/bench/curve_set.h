@@ -1,5 +1,4 @@
-// What every registered chain strategy can do at every budget, for networks at image sizes and
-// batches.
+// What chain strategies can do at every budget, for networks at image sizes and batches.
 #ifndef STOWAGE_TESTS_BENCH_CURVE_SET_H_
 #define STOWAGE_TESTS_BENCH_CURVE_SET_H_
 
@@ -45,7 +44,7 @@ struct ConfigurationCurves {
   std::vector<std::string> failures;  // "strategy: why", for those without a curve
 };
 
-// Of the strategies named, or of all if none is. INVALID_ARGUMENT if the network cannot be made so, or for a
+// Of the strategies named, or of all that copy nothing if none is. INVALID_ARGUMENT if the network cannot be made so, or for a
 // name that no chain solver has.
 absl::StatusOr<ConfigurationCurves> ComputeCurves(const Configuration& configuration,
                                                   const DeviceModel& device,

@@ -45,6 +45,25 @@ TEST(SvgTest, BeginsBelowTheLowestPointWhereTold) {
   EXPECT_THAT(RenderSvg("", {panel}), testing::Not(HasSubstr("nan")));
 }
 
+TEST(SvgTest, LegendsOfManyRowsLieAboveThePanels) {
+  Panel panel{"title", "", "", {}};
+  for (int i = 0; i < 30; ++i) panel.series.push_back({"a series of some name", {{1, 10}}});
+  EXPECT_THAT(RenderSvg("", {panel}), HasSubstr("y=\"90.0\"")) << "one label: one row";
+  for (int i = 0; i < 30; ++i) panel.series[static_cast<size_t>(i)].label += std::to_string(i);
+  const std::string svg = RenderSvg("", {panel});
+  // Four to a row: eight rows, the last at 46 + 7 * 18.
+  EXPECT_THAT(svg, HasSubstr("y=\"176.0\""));
+  EXPECT_THAT(svg, HasSubstr("y=\"198.0\""));
+  EXPECT_THAT(svg, testing::Not(HasSubstr("y=\"90.0\"")));
+}
+
+TEST(CurvesTest, WithoutALinkNothingIsDrawnThatNeedsOne) {
+  const ConfigurationCurves curves = SmallCurves();
+  EXPECT_NE(CurveOf(curves, "beyond_persistent"), nullptr);
+  EXPECT_EQ(CurveOf(curves, "joint"), nullptr);
+  EXPECT_EQ(CurveOf(curves, "offload_dynprog"), nullptr);
+}
+
 TEST(CurvesTest, TheOptimumEndsAtTheIdeal) {
   const ConfigurationCurves curves = SmallCurves();
   EXPECT_TRUE(curves.failures.empty());

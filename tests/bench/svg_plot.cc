@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kPanelWidth = 460;
 constexpr double kPanelHeight = 320;
-constexpr double kHeader = 70;  // title and legend
+constexpr double kHeader = 70;  // title and two rows of the legend
 constexpr double kLeft = 70;    // of a panel, to its axis
 constexpr double kRight = 20;
 constexpr double kTop = 34;
@@ -220,10 +220,16 @@ class PanelWriter {
   std::vector<double> y_ticks_;
 };
 
-std::string Legend(const std::vector<Style>& styles) {
+struct Legend {
+  std::string svg;
+  double header = kHeader;  // grows with it
+};
+
+Legend LegendOf(const std::vector<Style>& styles) {
   constexpr double kCharacter = 6.8;
   constexpr double kRow = 18;
-  std::string svg;
+  Legend legend;
+  std::string& svg = legend.svg;
   double x = 20;
   double y = 46;
   for (const Style& style : styles) {
@@ -240,7 +246,8 @@ std::string Legend(const std::vector<Style>& styles) {
     svg += Text(x + 30, y + 4, style.label);
     x += width;
   }
-  return svg;
+  legend.header = std::max(kHeader, y + 6);
+  return legend;
 }
 
 }  // namespace
@@ -249,19 +256,20 @@ std::string RenderSvg(const std::string& title, const std::vector<Panel>& panels
   const size_t columns = std::min<size_t>(2, std::max<size_t>(1, panels.size()));
   const size_t rows = (panels.size() + columns - 1) / columns;
   const std::vector<Style> styles = StylesOf(panels);
+  const Legend legend = LegendOf(styles);
   const double width = 2 * kPanelWidth;  // room for the legend even with one panel
-  const double height = kHeader + static_cast<double>(rows) * kPanelHeight;
+  const double height = legend.header + static_cast<double>(rows) * kPanelHeight;
   std::string svg = absl::StrFormat(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
       "viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" font-size=\"12\">\n"
       "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
       width, height, width, height);
   svg += Text(20, 26, title, "font-size=\"16\" font-weight=\"bold\"");
-  svg += Legend(styles);
+  svg += legend.svg;
   for (size_t i = 0; i < panels.size(); ++i) {
     const size_t row = i / columns;
     const double left = static_cast<double>(i % columns) * kPanelWidth;
-    const double top = kHeader + static_cast<double>(row) * kPanelHeight;
+    const double top = legend.header + static_cast<double>(row) * kPanelHeight;
     svg += PanelWriter(panels[i], styles, left, top).Write();
   }
   return svg + "</svg>\n";

@@ -37,7 +37,7 @@ def sections(quick, out):
     return [
         made("chains", "Chains: throughput over checkpoint_sequential", "chain_curves", ["--out=FOLDER"],
              ["--out=FOLDER", "--networks=resnet18", "--images=224", "--batches=8"],
-             "Time against memory of every strategy on the reference networks. Bytes are exact, times modelled. Beaumont et al. 2019 "
+             "Time against memory of the strategies that recompute, on the reference networks. Bytes are exact, times modelled. Beaumont et al. 2019 "
              "measured +17.2% for the optimal persistent schedule over its best run, on average.",
              kind="file", file="summary.txt", pictures=("resnet50_224.svg", "resnet18_224.svg", "densenet121_224.svg"), limit_s=7200),
         benchmark("frontiers", "Frontiers against a table for each budget", "frontier_quality", ["--benchmark_filter=budgets:200"],
