@@ -22,14 +22,6 @@
 namespace stowage {
 namespace {
 
-// Those of chains that copy nothing.
-std::vector<const ChainSolver*> RecomputeSolvers() {
-  return {&StoreAllSolver(),        &CheckpointSequentialSolver(),
-          &ChenSqrtSolver(),        &ChenGreedySolver(),
-          &RevolveSolver(),         &OptimalPersistentSolver(),
-          &BeyondPersistentSolver()};
-}
-
 // The solver of that name among those for the problem's kind.
 template <class Solver>
 absl::StatusOr<const Solver*> Find(const std::vector<const Solver*>& all, const std::string& name) {
@@ -162,6 +154,15 @@ absl::StatusOr<Frontier> MakeFrontierOf(const Kind& kind, const PlanOptions& opt
 }
 
 }  // namespace
+
+const std::vector<const ChainSolver*>& RecomputeSolvers() {
+  static const auto* const kSolvers =
+      new std::vector<const ChainSolver*>{&StoreAllSolver(),        &CheckpointSequentialSolver(),
+                                          &ChenSqrtSolver(),        &ChenGreedySolver(),
+                                          &RevolveSolver(),         &OptimalPersistentSolver(),
+                                          &BeyondPersistentSolver()};
+  return *kSolvers;
+}
 
 const std::vector<const ChainSolver*>& AllSolvers() {
   static const auto* const kSolvers = [] {

@@ -24,6 +24,10 @@ inline constexpr char kSolverVersion[] = "0.1.1";
 // All solvers of chains, in the order `stowage solvers` lists them. Lives as long as the process.
 const std::vector<const ChainSolver*>& AllSolvers();
 
+// Those of them that copy nothing. Where there is no link to host memory, what the others find is what one of
+// these does, too.
+const std::vector<const ChainSolver*>& RecomputeSolvers();
+
 // The same for graphs: the solvers made for them, then every chain solver that copies nothing on the
 // chain that a graph is cut into at its splitting vertices (solvers/graph/linearized_solver.h).
 const std::vector<const GraphSolver*>& AllGraphSolvers();

@@ -6,9 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/segments.h"
-#include "solvers/joint/joint_solver.h"
 #include "solvers/model/field_error.h"
-#include "solvers/offload/offload_solver.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/planner.h"
 #include "tests/bench/parallel.h"
@@ -29,21 +27,15 @@ void AddCurve(const Chain& chain, const ChainSolver& solver, const SolveOptions&
   curves->curves.push_back({name, *std::move(frontier), ThreadCpu() - start});
 }
 
-// Where there is no link to host memory, their curves are those of other solvers.
-bool IsForLinks(const ChainSolver* solver) {
-  const std::vector<const ChainSolver*>& offload = OffloadSolvers();
-  return solver == &JointSolver() ||
-         std::find(offload.begin(), offload.end(), solver) != offload.end();
-}
-
 // In the order of the registry.
 absl::StatusOr<std::vector<const ChainSolver*>> SolversOf(
     const std::vector<std::string>& strategies) {
+  if (strategies.empty()) return RecomputeSolvers();
   std::vector<const ChainSolver*> solvers;
   for (const ChainSolver* solver : AllSolvers()) {
     const auto& name = solver->info().name;
     const bool asked = std::find(strategies.begin(), strategies.end(), name) != strategies.end();
-    if (asked || (strategies.empty() && !IsForLinks(solver))) solvers.push_back(solver);
+    if (asked) solvers.push_back(solver);
   }
   for (const std::string& name : strategies) {
     const auto has = [&name](const ChainSolver* solver) { return solver->info().name == name; };
