@@ -10,6 +10,8 @@ import sys
 
 
 def publish(out, folder):
+    if not (out / "figures.md").exists():
+        sys.exit(f"publish.py: no figures.md in '{out}', where tests/bench/all writes it")
     page = (out / "figures.md").read_text()
     for name in ["figures.md"] + re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

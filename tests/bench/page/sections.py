@@ -43,7 +43,7 @@ def sections(quick, out):
         benchmark("frontiers", "Frontiers against a table for each budget", "frontier_quality", ["--benchmark_filter=budgets:200"],
                   ["--benchmark_filter=resnet101/budgets:20/"],
                   "All budgets at once. `worst` and `mean` are makespans over those of 8,000 slots for each of 200 budgets, but for the `lost` "
-                  "at which these find nothing; `exact`: proven to be the fastest at every budget."),
+                  "at which these find nothing; `exact`: at every budget no persistent schedule is faster."),
         benchmark("table", "The table against the plain recurrence", "persistent_table_bench", [], ["--benchmark_filter=/20/50"],
                   "Numbers in names: stages, slots, budget in per cent of store-all's peak. `reference` and `table`, `wall_1` and `wall_2` (one "
                   "thread, two) are seconds; `ratio` is the first of the two over the second."),
@@ -90,7 +90,7 @@ def sections(quick, out):
              part_flag=pick("--networks=", "")),
         made("steps", "Steps against their prediction", "step_times", [],
              ["--networks=resnet18", "--image=32", "--batch=1", "--rounds=1"],
-             "96 pixels, batch 4, one thread. Medians and quartiles over rounds in which plain steps, planned ones and profiles take turns.",
+             "By default 96 pixels, batch 4; one thread. Medians and quartiles over rounds in which plain steps, planned ones and profiles take turns.",
              limit_s=7200),
         made("throughput", "Throughput over checkpoint_sequential, measured", "throughput_gain", [],
              ["--configurations=resnet18:32:1", "--rounds=1", "--screenings=1"],
