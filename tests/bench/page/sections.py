@@ -86,7 +86,8 @@ def sections(quick, out):
         made("equality", "Training by plans equals plain training", "train_equality", [],
              ["--networks=vgg11", "--forms=chain", "--types=float32"],
              "Five plans each on small images, two of which may copy; float32, and bfloat16 by autocast. `equal`: plans whose loss, gradients, "
-             "buffers and random state are plain training's bit for bit. Searches are cut off, so that plans vary from run to run.",
+             "buffers and random state are plain training's bit for bit. Searches are cut off after 3 s, so that plans vary from run to run, "
+             "and of ResNet-1001 as a chain none recomputes: with `--patience_s=30` they do.",
              part_flag=pick("--networks=", "")),
         made("steps", "Steps against their prediction", "step_times", [],
              ["--networks=resnet18", "--image=32", "--batch=1", "--rounds=1"],
