@@ -3,6 +3,8 @@ set(CMAKE_CXX_STANDARD 17)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# Of a library with more sources: as many at once as keep two cores busy.
+set(STOWAGE_UNITY_BATCH 16)
 
 find_program(STOWAGE_CCACHE ccache)
 if(STOWAGE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

@@ -15,6 +15,10 @@ endfunction()
 function(_stowage_common name)
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:stowage_warnings>)
+  # Sources that are compiled together read their headers once. Those with options of their own (SIMD) stay apart.
+  if(STOWAGE_UNITY)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${STOWAGE_UNITY_BATCH})
+  endif()
 endfunction()
 
 function(_stowage_program name)

@@ -8,7 +8,7 @@ namespace {
 using Kind = FlagValues::Kind;
 
 // What the words before the cursor lead to, and the word that is being written.
-constexpr char kHead[] = R"(# Completes `stowage` in bash: source it, or keep it as
+constexpr char kBashHead[] = R"(# Completes `stowage` in bash: source it, or keep it as
 # /usr/share/bash-completion/completions/stowage.
 _stowage() {
   local line="${COMP_LINE:0:COMP_POINT}" words=() words_before="" next="" flags="" word
@@ -48,7 +48,7 @@ _stowage_values() {
   case "$1" in
 )";
 
-constexpr char kTail[] = R"(    *) return ;;
+constexpr char kBashTail[] = R"(    *) return ;;
   esac
   mapfile -t COMPREPLY < <(compgen -P "$before" -W "$words" -- "$value")
 }
@@ -65,7 +65,7 @@ complete -F _stowage stowage
 constexpr char kLastElement[] =
     R"([[ $value == *,* ]] && before="${value%,*}," value="${value##*,}"; )";
 
-std::string PlaceCase(const CompletedPlace& place) {
+std::string BashCase(const CompletedPlace& place) {
   std::vector<std::string> next, flags;
   for (const CompletedWord& word : place.next) next.push_back(word.word);
   for (const std::string& flag : place.flags) {
@@ -94,8 +94,8 @@ std::string ValuesCase(const CompletedFlag& flag) {
 }  // namespace
 
 std::string BashCompletion(const CompletionTables& tables) {
-  std::string script = kHead;
-  for (const CompletedPlace& place : tables.places) script += PlaceCase(place);
+  std::string script = kBashHead;
+  for (const CompletedPlace& place : tables.places) script += BashCase(place);
   script += kAfterPlaces;
   std::vector<std::string> switches;
   for (const CompletedFlag& flag : tables.flags) {
@@ -103,7 +103,7 @@ std::string BashCompletion(const CompletionTables& tables) {
     if (flag.values.kind == Kind::kNothing) switches.push_back(absl::StrCat("--", flag.name));
   }
   switches.emplace_back("--help");
-  return absl::StrCat(script, kTail, "\n_stowage_is_switch() { [[ \" ",
+  return absl::StrCat(script, kBashTail, "\n_stowage_is_switch() { [[ \" ",
                       absl::StrJoin(switches, " "), " \" == *\" $1 \"* ]]; }\n");
 }
 

@@ -9,7 +9,7 @@ namespace {
 using Kind = FlagValues::Kind;
 
 // Tells whether the words before the cursor that are no flags are exactly these, or begin with them.
-constexpr char kHead[] =
+constexpr char kFishHead[] =
     R"fish(# Completes `stowage` in fish: keep it as ~/.config/fish/completions/stowage.fish.
 function __stowage_words
     set -l words
@@ -28,7 +28,7 @@ end
 complete -c stowage -f
 )fish";
 
-std::string Quoted(const std::string& text) {
+std::string FishQuoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
 }
 
@@ -36,8 +36,8 @@ std::string NextLines(const CompletedPlace& place) {
   std::string lines;
   for (const CompletedWord& word : place.next) {
     absl::StrAppend(&lines, "complete -c stowage -n ",
-                    Quoted(absl::StrCat("__stowage_at \"", place.words, "\"")), " -a ", word.word,
-                    " -d ", Quoted(word.summary), "\n");
+                    FishQuoted(absl::StrCat("__stowage_at \"", place.words, "\"")), " -a ", word.word,
+                    " -d ", FishQuoted(word.summary), "\n");
   }
   return lines;
 }
@@ -51,7 +51,7 @@ std::string Values(const FlagValues& values) {
     case Kind::kFile:
       return " -r -F";
     case Kind::kWord:
-      return absl::StrCat(" -x -a ", Quoted(absl::StrJoin(values.words, " ")));
+      return absl::StrCat(" -x -a ", FishQuoted(absl::StrJoin(values.words, " ")));
   }
   return "";
 }
@@ -64,14 +64,14 @@ std::string FlagLine(const CompletedFlag& flag, const std::vector<CompletedPlace
       if (name == flag.name) at.push_back(absl::StrCat("__stowage_in \"", place.words, "\""));
     }
   }
-  return absl::StrCat("complete -c stowage -n ", Quoted(absl::StrJoin(at, "; or ")), " -l ",
-                      flag.name, Values(flag.values), " -d ", Quoted(flag.help), "\n");
+  return absl::StrCat("complete -c stowage -n ", FishQuoted(absl::StrJoin(at, "; or ")), " -l ",
+                      flag.name, Values(flag.values), " -d ", FishQuoted(flag.help), "\n");
 }
 
 }  // namespace
 
 std::string FishCompletion(const CompletionTables& tables) {
-  std::string script = kHead;
+  std::string script = kFishHead;
   for (const CompletedPlace& place : tables.places) script += NextLines(place);
   for (const CompletedFlag& flag : tables.flags) script += FlagLine(flag, tables.places);
   return script;

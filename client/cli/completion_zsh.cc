@@ -8,7 +8,7 @@ namespace {
 
 using Kind = FlagValues::Kind;
 
-constexpr char kHead[] = R"(#compdef stowage
+constexpr char kZshHead[] = R"(#compdef stowage
 # Completes `stowage` in zsh: keep it as _stowage in a folder of $fpath.
 _stowage() {
   local words_before="" current="${words[CURRENT]}" i
@@ -23,13 +23,13 @@ _stowage() {
     case "$flag" in
 )";
 
-constexpr char kAfterFlags[] = R"(    esac
+constexpr char kZshAfterFlags[] = R"(    esac
     return
   fi
   case "$words_before" in
 )";
 
-constexpr char kTail[] = R"(  esac
+constexpr char kZshTail[] = R"(  esac
   if [[ $current == -* ]]; then
     compadd -S '' -- ${(M)flags:#*=}
     compadd -- ${flags:#*=}
@@ -46,14 +46,14 @@ fi
 )";
 
 // As an element of an array: word:summary.
-std::string Quoted(const std::string& text) {
+std::string ZshQuoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
-std::string PlaceCase(const CompletedPlace& place) {
+std::string ZshCase(const CompletedPlace& place) {
   std::vector<std::string> next, flags;
   for (const CompletedWord& word : place.next) {
-    next.push_back(Quoted(absl::StrCat(word.word, ":", word.summary)));
+    next.push_back(ZshQuoted(absl::StrCat(word.word, ":", word.summary)));
   }
   for (const std::string& flag : place.flags) {
     flags.push_back(absl::StrCat("--", flag, ValuesOf(flag).kind == Kind::kNothing ? "" : "="));
@@ -79,11 +79,11 @@ std::string FlagCase(const CompletedFlag& flag) {
 }  // namespace
 
 std::string ZshCompletion(const CompletionTables& tables) {
-  std::string script = kHead;
+  std::string script = kZshHead;
   for (const CompletedFlag& flag : tables.flags) script += FlagCase(flag);
-  script += kAfterFlags;
-  for (const CompletedPlace& place : tables.places) script += PlaceCase(place);
-  return script + kTail;
+  script += kZshAfterFlags;
+  for (const CompletedPlace& place : tables.places) script += ZshCase(place);
+  return script + kZshTail;
 }
 
 }  // namespace stowage

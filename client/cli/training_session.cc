@@ -51,9 +51,9 @@ VerificationReport Title(const Workload& workload, int steps) {
   return report;
 }
 
-class Session {
+class TrainingSession {
  public:
-  Session(const Workload& workload, AgentOptions options, int steps, const TrainingChecks& checks)
+  TrainingSession(const Workload& workload, AgentOptions options, int steps, const TrainingChecks& checks)
       : checks_(checks),
         plain_(TrainedModelOf(workload)),
         agent_(TrainedModelOf(workload), nullptr, Watched(std::move(options))),
@@ -149,7 +149,7 @@ absl::StatusOr<VerificationReport> TrainAsFlagsSay(const TrainingChecks& checks)
   if (!device.ok()) return device.status();
   options->device = device->get();
 
-  Session session(*workload, *std::move(options), steps, checks);
+  TrainingSession session(*workload, *std::move(options), steps, checks);
   status = session.Prepare(*std::move(known));
   if (!status.ok()) return status;
   for (size_t i = 0; status.ok() && i < budgets->size(); ++i) {

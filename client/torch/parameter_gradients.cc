@@ -19,9 +19,11 @@ using torch::autograd::Edge;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
+}  // namespace
+
 // Stands in for the gradient accumulator of a parameter in the graphs of its uses. Runs as early as
 // that would.
-class GradientSum : public Node {
+class ParameterGradients::GradientSum : public Node {
  public:
   explicit GradientSum(const at::Tensor& parameter)
       : Node(/*sequence_nr=*/UINT64_MAX), sum_(at::empty_like(parameter.variable_data())) {
@@ -44,8 +46,6 @@ class GradientSum : public Node {
   at::Tensor sum_;
   bool has_gradient_ = false;
 };
-
-}  // namespace
 
 struct ParameterGradients::Trained {
   explicit Trained(at::Tensor tensor) : parameter(std::move(tensor)) {}

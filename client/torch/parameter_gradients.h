@@ -49,6 +49,7 @@ class ParameterGradients {
   void Finish(int part);
 
  private:
+  class GradientSum;
   struct Trained;
 
   std::vector<std::unique_ptr<Trained>> trained_;

@@ -1,6 +1,7 @@
 #include "client/torch/planned_graph.h"
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kNever = std::numeric_limits<size_t>::max();
 
-void AddOnce(ScriptValue* value, std::vector<ScriptValue*>* values) {
+void AddUnlessThere(ScriptValue* value, std::vector<ScriptValue*>* values) {
   if (std::find(values->begin(), values->end(), value) == values->end()) values->push_back(value);
 }
 
@@ -125,9 +125,9 @@ class Cutter {
 
   void Sort(ScriptValue* value, size_t start, bool shape_only, ScriptSegment* segment) const {
     if (attributes_.count(value) > 0) {
-      AddOnce(value, &segment->attributes);
+      AddUnlessThere(value, &segment->attributes);
     } else if (IsFromBefore(value, start)) {
-      AddOnce(value, shape_only ? &segment->shapes : &segment->inputs);
+      AddUnlessThere(value, shape_only ? &segment->shapes : &segment->inputs);
     }
   }
 

@@ -22,7 +22,7 @@ constexpr int64_t kNanosPerSecond = 1000000000;
 // gRPC refuses trailers above 8 KiB altogether, so long texts are cut. A message travels twice,
 // once percent-encoded.
 constexpr size_t kMaxMessage = 1024;
-constexpr size_t kMaxPart = 512;
+constexpr size_t kMaxDetail = 512;
 
 std::string Clip(const std::string& text, size_t limit) {
   return ToValidUtf8(text.size() <= limit ? text : text.substr(0, limit - 3) + "...");
@@ -33,9 +33,9 @@ void AddBadRequest(const absl::Status& status, google::rpc::Status* out) {
   if (!violation) return;
   google::rpc::BadRequest detail;
   auto* entry = detail.add_field_violations();
-  entry->set_field(Clip(violation->field, kMaxPart));
+  entry->set_field(Clip(violation->field, kMaxDetail));
   entry->set_description(
-      absl::StrCat(Clip(violation->value, kMaxPart), ": ", Clip(violation->rule, kMaxPart)));
+      absl::StrCat(Clip(violation->value, kMaxDetail), ": ", Clip(violation->rule, kMaxDetail)));
   out->add_details()->PackFrom(detail);
 }
 
@@ -43,7 +43,7 @@ void AddErrorInfo(const absl::Status& status, google::rpc::Status* out) {
   const std::string reason = GetReason(status);
   if (reason.empty()) return;
   google::rpc::ErrorInfo detail;
-  detail.set_reason(Clip(reason, kMaxPart));
+  detail.set_reason(Clip(reason, kMaxDetail));
   detail.set_domain(kErrorDomain);
   out->add_details()->PackFrom(detail);
 }

@@ -11,8 +11,6 @@
 namespace stowage {
 namespace {
 
-constexpr int64_t kMaxInstructions = int64_t{1} << 24;
-
 template <class Code, class P>
 void CodePlan(Code* code, P* plan) {
   code->Choice(&plan->status, PlanStatus::kNotFound);

@@ -52,7 +52,7 @@ const char* NameOf(PinAction action) {
   return "";
 }
 
-std::string OutcomeOf(const absl::Status& status) {
+std::string LoggedOutcome(const absl::Status& status) {
   return status.ok() ? "ok" : status.ToString(absl::StatusToStringMode::kWithNoExtraData);
 }
 
@@ -153,7 +153,7 @@ absl::Status PlanAdmin::Pin(const AdminCaller& caller, const PlanKey& key, const
   event.key = key;
   event.budget = id.budget;
   event.revision = id.revision;
-  event.outcome = OutcomeOf(status);
+  event.outcome = LoggedOutcome(status);
   Audit(caller, std::move(event));
   return status;
 }
@@ -173,7 +173,7 @@ absl::StatusOr<bool> PlanAdmin::Delete(const AdminCaller& caller, const PlanKey&
   event.action = "delete";
   event.change = true;
   event.key = key;
-  event.outcome = deleted.ok() && !*deleted ? "nothing there" : OutcomeOf(deleted.status());
+  event.outcome = deleted.ok() && !*deleted ? "nothing there" : LoggedOutcome(deleted.status());
   Audit(caller, std::move(event));
   return deleted;
 }
@@ -196,7 +196,7 @@ absl::StatusOr<ReportOutcome> PlanAdmin::Report(const AdminCaller& caller,
   event.budget = report.budget;
   event.revision = report.revision;
   event.plan_digest = report.plan_digest;
-  event.outcome = status.ok() ? ToString(judgement.outcome) : OutcomeOf(status);
+  event.outcome = status.ok() ? ToString(judgement.outcome) : LoggedOutcome(status);
   Audit(caller, event);
   if (status.ok() && judgement.retired) {
     event.action = "retire";

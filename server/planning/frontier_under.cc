@@ -6,17 +6,11 @@
 #include <utility>
 
 #include "server/planning/cost_compare.h"
+#include "server/planning/step_pairs.h"
 #include "solvers/plan/schedule_code.h"
 
 namespace stowage {
 namespace {
-
-constexpr int64_t kMaxInstructions = int64_t{1} << 24;
-
-int64_t StepCount(const Chain& chain) { return chain.length() + 1; }
-int64_t StepCount(const Graph& graph) { return graph.size(); }
-const Stage& StepAt(const Chain& chain, int i) { return chain.stage(i + 1); }
-const Vertex& StepAt(const Graph& graph, int i) { return graph.vertex(i); }
 
 // The sum over all steps of the difference of their times.
 template <class Kind>

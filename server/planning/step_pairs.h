@@ -10,9 +10,10 @@
 namespace stowage {
 
 // Stages and the loss, or vertices.
+inline int StepCount(const Chain& chain) { return chain.length() + 1; }
+inline int StepCount(const Graph& graph) { return graph.size(); }
 inline int StepCount(const Problem& problem) {
-  const Graph* graph = std::get_if<Graph>(&problem);
-  return graph != nullptr ? graph->size() : std::get<Chain>(problem).length() + 1;
+  return std::visit([](const auto& kind) { return StepCount(kind); }, problem);
 }
 
 inline const Stage& StepAt(const Chain& chain, int i) { return chain.stage(i + 1); }

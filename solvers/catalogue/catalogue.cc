@@ -13,8 +13,6 @@
 namespace stowage {
 namespace {
 
-constexpr int64_t kMaxInstructions = int64_t{1} << 24;
-
 std::string Words(const NetworkCatalogue& catalogue, const CatalogueFrontier& frontier) {
   return absl::StrCat("catalogue of ", catalogue.network, " (", SizeText(frontier), ", ",
                       frontier.device, ")");

@@ -21,7 +21,6 @@ namespace {
 constexpr char kMagic[] = "stowage-catalogue 1";
 constexpr char kSeal[] = "sha256";
 constexpr char kCosts[] = "costs modelled roofline";
-constexpr int64_t kMaxInstructions = int64_t{1} << 24;
 
 std::string FormatSize(const CatalogueFrontier& frontier) {
   const std::string form = frontier.graph ? "form=graph " : "";

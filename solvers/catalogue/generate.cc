@@ -12,8 +12,6 @@
 namespace stowage {
 namespace {
 
-constexpr int64_t kMaxInstructions = int64_t{1} << 24;
-
 // Of a graph: its schedules are long.
 constexpr size_t kMostGraphPoints = 12;
 

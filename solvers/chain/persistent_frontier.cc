@@ -27,7 +27,7 @@ constexpr double kMostRepeatingTableWork = 6e9;
 constexpr int64_t kMinSlots = 64;
 constexpr int64_t kMaxSlots = 4096;
 // Of a schedule: longer ones take long to replay, and a frontier of them much memory.
-constexpr int64_t kMaxInstructions = int64_t{1} << 21;
+constexpr int64_t kMaxPointInstructions = int64_t{1} << 21;
 // Budgets of an octave that get a schedule of their own, beside the table's; on chains of more than
 // kGuidedStages fewer, as each takes longer.
 constexpr int64_t kGuidedBudgets = 64;
@@ -224,10 +224,10 @@ absl::Status CheckScheduleSize(const PersistentProblem& problem) {
     const int split = s == t ? 0 : problem.least.table(s, t).split;
     // Keep: a forward and a backward. Else the forwards up to the checkpoint.
     instructions += split == 0 ? 2 : split - s;
-    if (instructions > kMaxInstructions) {
+    if (instructions > kMaxPointInstructions) {
       return absl::ResourceExhaustedError(
           absl::StrCat("schedules of little memory of ", problem.chain.length(),
-                       " stages have more than ", kMaxInstructions, " instructions"));
+                       " stages have more than ", kMaxPointInstructions, " instructions"));
     }
     if (split > 0) {
       stack.push_back({s, split - 1});

@@ -12,8 +12,6 @@ namespace {
 using Step = PersistentSteps::Step;
 using Row = PersistentSteps::Row;
 
-constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
-
 // The share of all work that is allowed up to intervals of `length`. Rows get longer with their
 // intervals: with a tenth of the lengths some thousandths of the work are done, with half a third.
 double AllowedShare(int length, int last) {
@@ -41,8 +39,8 @@ struct Split {
   int32_t distance;
 
   // Where the i-th step of `right` begins, in the memory of the whole interval.
-  int64_t RightAt(size_t i) const { return i < right.size() ? right[i].memory + kept : kEnd; }
-  int64_t LeftAt(size_t i) const { return i < left.size() ? left[i].memory : kEnd; }
+  int64_t RightAt(size_t i) const { return i < right.size() ? right[i].memory + kept : kEndOfRow; }
+  int64_t LeftAt(size_t i) const { return i < left.size() ? left[i].memory : kEndOfRow; }
 };
 
 // Steps of a split and of the row it is folded into that hold within a range of memories.
@@ -139,7 +137,7 @@ class LowerEnvelope {
     tail_.assign(first, row_.end());
     row_.erase(first, row_.end());
     work_ += static_cast<int64_t>(tail_.size() + better_.size());
-    int64_t excess = kEnd;
+    int64_t excess = kEndOfRow;
     size_t i = 0, j = 0;
     while (i < tail_.size() || j < better_.size()) {
       const bool own =

@@ -15,7 +15,7 @@
 namespace stowage {
 namespace {
 
-constexpr int64_t kMaxSteps = 1000000;
+constexpr int64_t kMaxRevolveSteps = 1000000;
 
 // What a solve starts from.
 struct Setting {
@@ -30,9 +30,9 @@ struct Setting {
 };
 
 absl::StatusOr<Setting> Prepare(const Chain& chain, const SolveOptions& options) {
-  if (options.slots < 0 || options.slots > kMaxSteps) {
+  if (options.slots < 0 || options.slots > kMaxRevolveSteps) {
     return FieldError("options.slots", options.slots,
-                      absl::StrCat("must be in [0, ", kMaxSteps, "]"));
+                      absl::StrCat("must be in [0, ", kMaxRevolveSteps, "]"));
   }
   PersistentSpace space(chain, 1);
   absl::StatusOr<RevolveIntervals> intervals = RevolveIntervals::Find(space, options);

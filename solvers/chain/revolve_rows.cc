@@ -12,36 +12,34 @@
 namespace stowage {
 namespace {
 
-using Row = RevolveRows::Row;
-using Step = RevolveRows::Step;
-
-constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+using RevolveRow = RevolveRows::Row;
+using RevolveStep = RevolveRows::Step;
 
 // What remains when `stages` have run, for memories in [from, end): the sum of two rows and
 // `run`, with the memory of `right` raised by `kept`. Both rows must hold at `from`.
-void Add(const Row& right, int64_t kept, const Row& left, int64_t run, int stages, int64_t from,
-         int64_t end, Row* sum) {
+void Add(const RevolveRow& right, int64_t kept, const RevolveRow& left, int64_t run, int stages,
+         int64_t from, int64_t end, RevolveRow* sum) {
   auto r = StepAt(right, from - kept);
   auto l = StepAt(left, from);
   sum->clear();
   for (int64_t memory = from; memory < end;) {
     sum->push_back({memory, run + r->excess + l->excess, stages});
-    const int64_t next_right = r + 1 == right.end() ? kEnd : (r + 1)->memory + kept;
-    const int64_t next_left = l + 1 == left.end() ? kEnd : (l + 1)->memory;
+    const int64_t next_right = r + 1 == right.end() ? kEndOfRow : (r + 1)->memory + kept;
+    const int64_t next_left = l + 1 == left.end() ? kEndOfRow : (l + 1)->memory;
     memory = std::min(next_right, next_left);
-    if (memory == kEnd) return;
+    if (memory == kEndOfRow) return;
     if (next_right == memory) ++r;
     if (next_left == memory) ++l;
   }
 }
 
 // The pointwise minimum; of equals, the step of `a`.
-void Min(const Row& a, const Row& b, Row* least) {
+void Min(const RevolveRow& a, const RevolveRow& b, RevolveRow* least) {
   least->clear();
-  int64_t excess = kEnd;
+  int64_t excess = kEndOfRow;
   for (auto i = a.begin(), j = b.begin(); i != a.end() || j != b.end();) {
     const bool first = j == b.end() || (i != a.end() && i->memory <= j->memory);
-    const Step& step = first ? *i++ : *j++;
+    const RevolveStep& step = first ? *i++ : *j++;
     if (step.excess >= excess) continue;
     excess = step.excess;
     if (!least->empty() && least->back().memory == step.memory) least->pop_back();
@@ -51,20 +49,20 @@ void Min(const Row& a, const Row& b, Row* least) {
 
 // Leaves at most `count` steps, the first and the last among them: evenly spread along the curve of
 // memory and excess, each in shares of its range.
-void Thin(size_t count, Row* row) {
+void Thin(size_t count, RevolveRow* row) {
   if (count == 1) {
     row->resize(1);
     return;
   }
-  const Step first = row->front(), last = row->back();
-  const auto way = [&first, &last](const Step& step) {
+  const RevolveStep first = row->front(), last = row->back();
+  const auto way = [&first, &last](const RevolveStep& step) {
     return static_cast<double>(step.memory - first.memory) /
                static_cast<double>(last.memory - first.memory) +
            static_cast<double>(first.excess - step.excess) /
                static_cast<double>(first.excess - last.excess);
   };
   const double stride = 2.0 / static_cast<double>(count - 1);
-  Row thin = {first};
+  RevolveRow thin = {first};
   double next = stride;
   for (size_t i = 1; i + 1 < row->size(); ++i) {
     const double here = way((*row)[i]);
@@ -78,20 +76,20 @@ void Thin(size_t count, Row* row) {
 
 }  // namespace
 
-void RevolveRows::ThinTo(size_t count, Row* row) {
+void RevolveRows::ThinTo(size_t count, RevolveRow* row) {
   Thin(count, row);
   exact_ = false;
 }
 
 absl::Status RevolveRows::ComputeRow(int s, int t, int64_t memory, size_t max_steps, StopPoll* poll,
-                                     Row* row) {
+                                     RevolveRow* row) {
   row->clear();
   if (s == t) {
     const int64_t need = space_->KeepAllNeed(s, s);
     if (need <= memory) row->push_back({need, 0, 0});
     return absl::OkStatus();
   }
-  Row sum, least;
+  RevolveRow sum, least;
   int64_t run_need = space_->FirstRunNeed(s);
   for (int split = s + 1; split <= t && space_->Recomputable(s, split - 1); ++split) {
     if (split > s + 1) run_need = space_->ExtendRunNeed(run_need, split - 1);
@@ -100,14 +98,14 @@ absl::Status RevolveRows::ComputeRow(int s, int t, int64_t memory, size_t max_st
     if (need > memory) break;  // the need grows with the split
     absl::Status status = poll->Spend(16);
     if (!status.ok()) return status;
-    const Row& right = RowOf(split, t);
-    const Row& left = RowOf(s, split - 1);
+    const RevolveRow& right = RowOf(split, t);
+    const RevolveRow& left = RowOf(s, split - 1);
     if (right.empty() || left.empty()) continue;
     const int64_t run = space_->ForwardTime(s, split - 1);
     const int64_t from = std::max({need, right.front().memory + kept, left.front().memory});
     // Where the row is down to `run` already, the split gains nothing.
-    const auto down = std::partition_point(row->begin(), row->end(),
-                                           [run](const Step& step) { return step.excess > run; });
+    const auto down = std::partition_point(
+        row->begin(), row->end(), [run](const RevolveStep& step) { return step.excess > run; });
     const int64_t end = down == row->end() ? memory + 1 : down->memory;
     if (from >= end) continue;
     Add(right, kept, left, run, split - s, from, end, &sum);
@@ -130,19 +128,19 @@ absl::StatusOr<RevolveRows> RevolveRows::Compute(const PersistentSpace& space,
   const int last = space.last();
   RevolveRows rows(space, intervals);
   StopPoll poll(options.stop);
-  int64_t bytes = intervals.count() * static_cast<int64_t>(sizeof(Row));
-  Row row;
+  int64_t bytes = intervals.count() * static_cast<int64_t>(sizeof(RevolveRow));
+  RevolveRow row;
   for (int s = last; s >= 1; --s) {
     for (int t = intervals.FirstEnd(s); t <= last; ++t) {
       status = rows.ComputeRow(s, t, memory, static_cast<size_t>(max_steps), &poll, &row);
       if (!status.ok()) return status;
-      bytes += static_cast<int64_t>(row.size() * sizeof(Step));
+      bytes += static_cast<int64_t>(row.size() * sizeof(RevolveStep));
       if (bytes > options.table_limit.value()) {
         return absl::ResourceExhaustedError(absl::StrCat("rows of ", max_steps, " steps for ", last,
                                                          " stages are over the limit of ",
                                                          options.table_limit.value(), " bytes"));
       }
-      rows.rows_[intervals(s, t)] = Row(row.begin(), row.end());
+      rows.rows_[intervals(s, t)] = RevolveRow(row.begin(), row.end());
     }
     if (options.progress) options.progress(1.0 - static_cast<double>(s - 1) / last);
   }

@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace stowage {
+
+// Beyond all memories.
+inline constexpr int64_t kEndOfRow = std::numeric_limits<int64_t>::max();
 
 // The step that holds at `memory`, the last that begins at or below it; the row's end if none does.
 // Step::memory rises. O(log steps).

@@ -7,13 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/model/field_error.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
 
 constexpr int kUnfoldedNodes = 48;  // up to which every edge has a row of its own
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 absl::Status ValidateLimits(const DivisionLimits& limits) {
   const std::pair<const char*, int> fields[] = {

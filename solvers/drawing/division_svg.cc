@@ -17,10 +17,10 @@ constexpr double kNamesWidth = 276;
 constexpr double kBytesWidth = 92;
 constexpr double kGap = 8;
 constexpr double kColumnGap = 36;
-constexpr double kMargin = 16;
-constexpr double kTitle = 76;
-constexpr int kColumnRows = 48;  // about
-constexpr size_t kLabel = 17;    // characters of a vertex's label
+constexpr double kTreeMargin = 16;
+constexpr double kTreeTitle = 76;
+constexpr int kColumnRows = 48;    // about
+constexpr size_t kTreeLabel = 17;  // characters of a vertex's label
 
 class Sheet {
  public:
@@ -40,15 +40,15 @@ class Sheet {
       AppendRow(static_cast<int>(i), /*again=*/false, &body);
     }
     const double width =
-        std::max(640.0, 2 * kMargin + (column_ + 1) * ColumnWidth() + column_ * kColumnGap);
-    const double height = kTitle + kMargin + most_lines_ * kRow;
+        std::max(640.0, 2 * kTreeMargin + (column_ + 1) * ColumnWidth() + column_ * kColumnGap);
+    const double height = kTreeTitle + kTreeMargin + most_lines_ * kRow;
     return absl::StrFormat(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" "
                "height=\"%.0f\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"11\">\n"
                "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n"
                "<text x=\"%.0f\" y=\"26\" font-size=\"16\">%s</text>"
                "<text x=\"%.0f\" y=\"44\" fill=\"#5b6470\">%s</text>\n",
-               width, height, width, height, kMargin, XmlEscaped(title), kMargin,
+               width, height, width, height, kTreeMargin, XmlEscaped(title), kTreeMargin,
                XmlEscaped(style_.subtitle)) +
            body + "</svg>\n";
   }
@@ -57,7 +57,7 @@ class Sheet {
   double ColumnWidth() const {
     return depth_ * kIndent + kKindWidth + kNamesWidth + 2 * (kBytesWidth + kGap);
   }
-  double Left() const { return kMargin + column_ * (ColumnWidth() + kColumnGap); }
+  double Left() const { return kTreeMargin + column_ * (ColumnWidth() + kColumnGap); }
   double InsideAt() const { return Left() + depth_ * kIndent + kKindWidth + kNamesWidth; }
   double MeetAt() const { return InsideAt() + kBytesWidth + kGap; }
 
@@ -69,8 +69,8 @@ class Sheet {
     absl::StrAppendFormat(svg,
                           "<g fill=\"#5b6470\" text-anchor=\"end\"><text x=\"%.1f\" y=\"%.1f\">"
                           "inside</text><text x=\"%.1f\" y=\"%.1f\">meet in</text></g>\n",
-                          InsideAt() + kBytesWidth - 6, kTitle - 8, MeetAt() + kBytesWidth - 6,
-                          kTitle - 8);
+                          InsideAt() + kBytesWidth - 6, kTreeTitle - 8, MeetAt() + kBytesWidth - 6,
+                          kTreeTitle - 8);
     std::vector<int> path;
     for (int p = rows_[static_cast<size_t>(row)].parent; p != OutlineRow::kNone;
          p = rows_[static_cast<size_t>(p)].parent) {
@@ -82,14 +82,14 @@ class Sheet {
   void AppendRow(int index, bool again, std::string* svg) {
     const OutlineRow& row = rows_[static_cast<size_t>(index)];
     const double x = Left() + row.depth * kIndent;
-    const double y = kTitle + line_ * kRow + kRow / 2;
+    const double y = kTreeTitle + line_ * kRow + kRow / 2;
     line_of_[static_cast<size_t>(index)] = line_++;
     most_lines_ = std::max(most_lines_, line_);
     if (row.parent != OutlineRow::kNone) {
       const int above = line_of_[static_cast<size_t>(row.parent)];
       absl::StrAppendFormat(svg,
                             "<path d=\"M%.1f %.1fV%.1fH%.1f\" fill=\"none\" stroke=\"#b5bcc6\"/>",
-                            x - kIndent / 2, kTitle + above * kRow + kRow - 2, y, x);
+                            x - kIndent / 2, kTreeTitle + above * kRow + kRow - 2, y, x);
     }
     absl::StrAppend(svg, again ? "<g opacity=\"0.45\">" : "<g class=\"row\">", TooltipOf(row));
     absl::StrAppendFormat(svg,
@@ -145,7 +145,7 @@ class Sheet {
         left_out ? absl::StrCat(" <tspan fill=\"#5b6470\">", remark, "</tspan>") : "");
   }
 
-  std::string NameOf(int v) const { return XmlEscaped(Shortened(LabelOf(v), kLabel)); }
+  std::string NameOf(int v) const { return XmlEscaped(Shortened(LabelOf(v), kTreeLabel)); }
 
   std::string TooltipOf(const OutlineRow& row) const {
     std::string text = RemarkOn(tree_, row);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/model/field_error.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
@@ -14,8 +15,6 @@ constexpr int kMaxVertices = 5000;
 constexpr size_t kMaxPlaces = 200000;
 constexpr int kOrderingSweeps = 8;
 constexpr int kAlignmentSweeps = 12;
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 // A vertex, or where an edge passes a layer. Places know their neighbours one layer up and down.
 struct Place {

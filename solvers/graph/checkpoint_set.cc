@@ -10,11 +10,10 @@
 #include "solvers/graph/polled_loop.h"
 #include "solvers/graph/polled_sort.h"
 #include "solvers/model/field_error.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
-
-size_t Index(int v) { return static_cast<size_t>(v); }
 
 // Weakly connected parts of what lies between checkpoints.
 class Parts {

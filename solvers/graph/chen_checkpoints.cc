@@ -9,15 +9,14 @@
 #include "solvers/graph/repair.h"
 #include "solvers/graph/splitting_vertices.h"
 #include "solvers/graph/two_end_points_solver.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
 
 constexpr int64_t kMostBounds = 257;
 constexpr int64_t kFewestBounds = 9;
-constexpr int64_t kMostVertices = 16000000;  // and edges looked at, for all bounds
-
-size_t Index(int v) { return static_cast<size_t>(v); }
+constexpr int64_t kMostVisits = 16000000;  // and edges looked at, for all bounds
 
 // The best of the sets that a subclass proposes.
 class ChenCheckpoints : public TwoEndPointsSolver {
@@ -87,7 +86,7 @@ class ChenGreedyCheckpoints final : public ChenCheckpoints {
       part = std::max(part, up_to[Index(splitting[i])] - up_to[Index(splitting[i - 1]) + 1]);
     }
     const int64_t size = graph.size() + static_cast<int64_t>(graph.edge_count());
-    const int64_t bounds = std::clamp(kMostVertices / size, kFewestBounds, kMostBounds);
+    const int64_t bounds = std::clamp(kMostVisits / size, kFewestBounds, kMostBounds);
     const double all = std::max(static_cast<double>(graph.total().value()), 1.0);
     absl::Status status;
     for (int64_t b = 0; b < bounds && status.ok(); ++b) {

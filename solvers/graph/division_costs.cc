@@ -4,11 +4,10 @@
 #include <cstddef>
 
 #include "solvers/graph/polled_loop.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 // Bytes that the op at a node's end reads from inside the node.
 absl::StatusOr<std::vector<int64_t>> ReadFromInside(const CheckpointGraph& graph,

@@ -6,15 +6,13 @@
 
 #include "solvers/graph/polled_loop.h"
 #include "solvers/graph/polled_sort.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
 
-constexpr int kNone = -1;
 // Of the poll, whatever a node has inside.
 constexpr int64_t kStepsPerVisit = 1 << 5;
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 }  // namespace
 
@@ -79,7 +77,7 @@ absl::StatusOr<LimitedSet> DivisionSearch::Under(int64_t limit) {
   }
   while (status.ok()) {
     const int n = TakeNode(limit);
-    if (n == kNone) break;
+    if (n == kNoIndex) break;
     const int64_t before = steps_;
     status = Visit(n, limit);
     if (status.ok()) status = poll_->Spend(kStepsPerVisit + ((steps_ - before) << 2));
@@ -93,7 +91,7 @@ absl::StatusOr<LimitedSet> DivisionSearch::Under(int64_t limit) {
 }
 
 int DivisionSearch::TakeNode(int64_t limit) {
-  int n = kNone;
+  int n = kNoIndex;
   if (!segments_.empty() && segments_.top().cost > limit) {
     n = segments_.top().node;
     segments_.pop();

@@ -9,15 +9,12 @@
 #include "solvers/graph/polled_loop.h"
 #include "solvers/graph/polled_sort.h"
 #include "solvers/graph/triconnected_components.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
 
-constexpr int kNone = -1;
 // Of a loop that looks at an edge of a component.
-constexpr int64_t kSteps = 1 << 3;
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 DivisionKind DivisionKindOf(ComponentKind kind) {
   switch (kind) {
@@ -35,7 +32,7 @@ DivisionKind DivisionKindOf(ComponentKind kind) {
 class HungComponents {
  public:
   explicit HungComponents(const TriconnectedComponents& parts) : parts_(parts) {
-    above_.assign(Index(parts.size()), kNone);
+    above_.assign(Index(parts.size()), kNoIndex);
     first_inside_.assign(Index(parts.size()), std::numeric_limits<int>::max());
   }
 
@@ -49,11 +46,11 @@ class HungComponents {
       const absl::Span<const int> edges = parts_.edges_of(order_[k]);
       const auto hang = [&](size_t i) {
         const int below = Below(order_[k], edges[i]);
-        if (below == kNone) return;
+        if (below == kNoIndex) return;
         above_[Index(below)] = edges[i];
         order_.push_back(below);
       };
-      status = PolledLoop(edges.size(), kSteps, hang, poll);
+      status = PolledLoop(edges.size(), kVisitSteps, hang, poll);
     }
     for (size_t k = order_.size(); k-- > 0 && status.ok();) {
       status = FindFirstInside(order_[k], poll);
@@ -63,14 +60,14 @@ class HungComponents {
 
   int root() const { return root_; }
   int above(int c) const { return above_[Index(c)]; }
-  // The component under edge `e` of `c`; kNone if it is a given edge or the one above.
+  // The component under edge `e` of `c`; kNoIndex if it is a given edge or the one above.
   int Below(int c, int e) const {
-    if (e == above_[Index(c)]) return kNone;
+    if (e == above_[Index(c)]) return kNoIndex;
     const auto& [one, other] = parts_.components_of[Index(e)];
     return one == c ? other : one;
   }
-  // The smallest vertex inside; kNone comes before all for a given edge.
-  int FirstInside(int c) const { return c == kNone ? kNone : first_inside_[Index(c)]; }
+  // The smallest vertex inside; kNoIndex comes before all for a given edge.
+  int FirstInside(int c) const { return c == kNoIndex ? kNoIndex : first_inside_[Index(c)]; }
 
  private:
   absl::Status FindFirstInside(int c, StopPoll* poll) {
@@ -83,13 +80,13 @@ class HungComponents {
         if (v != start && v != end) first = std::min(first, v);
       }
       const int below = Below(c, edges[i]);
-      if (below != kNone) first = std::min(first, first_inside_[Index(below)]);
+      if (below != kNoIndex) first = std::min(first, first_inside_[Index(below)]);
     };
-    return PolledLoop(edges.size(), kSteps, find, poll);
+    return PolledLoop(edges.size(), kVisitSteps, find, poll);
   }
 
   const TriconnectedComponents& parts_;
-  int root_ = kNone;
+  int root_ = kNoIndex;
   std::vector<int> above_;
   std::vector<int> first_inside_;
   std::vector<int> order_;
@@ -103,7 +100,7 @@ class DivisionTreeBuilder {
 
   absl::StatusOr<DivisionTree> Build(StopPoll* poll) {
     if (graph_.size() < 3) {
-      AddNode(kNone, {graph_.source(), graph_.target(), kNone, kNone});
+      AddNode(kNoIndex, {graph_.source(), graph_.target(), kNoIndex, kNoIndex});
     } else {
       const absl::Status status = Divide(poll);
       if (!status.ok()) return status;
@@ -118,7 +115,7 @@ class DivisionTreeBuilder {
     int start;
     int end;
     int first_inside;
-    int component;  // kNone: an edge
+    int component;  // kNoIndex: an edge
   };
 
   void AddNode(int parent, const Child& child) {
@@ -158,11 +155,11 @@ class DivisionTreeBuilder {
     std::vector<Child> children;
     for (int n = first_divided_; n < tree_.size(); ++n) {
       const int component = component_[Index(n)];
-      if (component == kNone) continue;
+      if (component == kNoIndex) continue;
       status = CollectChildren(*parts, hung, component, &children, poll);
       if (!status.ok()) return status;
       const bool add_direct = direct && n == DivisionTree::kRoot;
-      if (add_direct) children.push_back({graph_.source(), graph_.target(), kNone, kNone});
+      if (add_direct) children.push_back({graph_.source(), graph_.target(), kNoIndex, kNoIndex});
       status = AddChildren(n, DivisionKindOf(parts->kinds[Index(component)]), &children, poll);
       if (!status.ok()) return status;
     }
@@ -172,10 +169,10 @@ class DivisionTreeBuilder {
   // A direct edge from source to target, left out so far, is a branch beside all the rest.
   absl::Status StartAtRoot(int component, bool beside_edge, StopPoll* poll) {
     const Child whole = {graph_.source(), graph_.target(), graph_.source() + 1, component};
-    AddNode(kNone, whole);
+    AddNode(kNoIndex, whole);
     if (!beside_edge) return absl::OkStatus();
-    component_[0] = kNone;
-    std::vector<Child> children = {{whole.start, whole.end, kNone, kNone}, whole};
+    component_[0] = kNoIndex;
+    std::vector<Child> children = {{whole.start, whole.end, kNoIndex, kNoIndex}, whole};
     first_divided_ = 1;
     return AddChildren(DivisionTree::kRoot, DivisionKind::kBranch, &children, poll);
   }
@@ -191,7 +188,7 @@ class DivisionTreeBuilder {
       const int below = hung.Below(component, edges[k]);
       children->push_back({std::min(a, b), std::max(a, b), hung.FirstInside(below), below});
     };
-    return PolledLoop(edges.size(), kSteps, collect, poll);
+    return PolledLoop(edges.size(), kVisitSteps, collect, poll);
   }
 
   absl::Status AddChildren(int n, DivisionKind kind, std::vector<Child>* children, StopPoll* poll) {
@@ -217,7 +214,7 @@ class DivisionTreeBuilder {
         connecting.push_back(v);
       }
     };
-    const absl::Status status = PolledLoop(Index(node.child_count), kSteps, add, poll);
+    const absl::Status status = PolledLoop(Index(node.child_count), kVisitSteps, add, poll);
     if (!status.ok()) return status;
     return connecting;
   }
@@ -235,7 +232,7 @@ class DivisionTreeBuilder {
       connecting[Index(n)] = *std::move(own);
       inside[Index(n)] += static_cast<int>(connecting[Index(n)].size());
       for (const int v : connecting[Index(n)]) node.bytes += graph_.bytes(v);
-      if (node.parent != kNone) {
+      if (node.parent != kNoIndex) {
         inside[Index(node.parent)] += inside[Index(n)];
         tree_.nodes_[Index(node.parent)].bytes += node.bytes;
       }
@@ -257,8 +254,8 @@ class DivisionTreeBuilder {
         tree_.spans_[c].begin = next;
         next += inside[c];
       };
-      status = PolledLoop(Index(node.child_count), kSteps, place, poll);
-      if (status.ok()) status = poll->Spend(kSteps);
+      status = PolledLoop(Index(node.child_count), kVisitSteps, place, poll);
+      if (status.ok()) status = poll->Spend(kVisitSteps);
     }
     return status;
   }

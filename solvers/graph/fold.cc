@@ -7,13 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "solvers/model/index.h"
+
 namespace stowage {
 namespace {
 
-constexpr int kNone = -1;
 constexpr size_t kMaxOpKind = 256;
-
-size_t Index(int position) { return static_cast<size_t>(position); }
 
 // Which folded vertex each op goes to. A group is a run of the members of one storage.
 struct Groups {
@@ -59,7 +58,7 @@ void AddGroups(const Graph& graph, int root, const StorageUses& uses, Groups* gr
   const auto open = [&] {
     const bool later = static_cast<int>(groups->members.size()) > first;
     groups->members.emplace_back();
-    groups->first_version.push_back(later ? first : kNone);
+    groups->first_version.push_back(later ? first : kNoIndex);
     groups->versions.push_back(0);
     groups->pinned.push_back(later);
     ++groups->versions[Index(first)];
@@ -81,7 +80,7 @@ void AddGroups(const Graph& graph, int root, const StorageUses& uses, Groups* gr
 Groups MakeGroups(const Graph& graph) {
   const StorageUses uses = FindUses(graph);
   Groups groups;
-  groups.group_of.assign(Index(graph.size()), kNone);
+  groups.group_of.assign(Index(graph.size()), kNoIndex);
   std::vector<int> pinned_readers;
   for (int p = 0; p < graph.size(); ++p) {
     if (graph.storage(p) == p) AddGroups(graph, p, uses, &groups, &pinned_readers);
@@ -130,7 +129,7 @@ class GroupVertex {
   Vertex Make() {
     const std::vector<int>& members = groups_.members[Index(group_)];
     const Vertex& first = graph_.vertex(members.front());
-    const bool owns = groups_.first_version[Index(group_)] == kNone;
+    const bool owns = groups_.first_version[Index(group_)] == kNoIndex;
     made_.name = first.name;
     made_.output = owns ? first.output : Bytes(0);
     made_.output_gradient = owns ? first.output_gradient : Bytes(0);
@@ -180,7 +179,7 @@ class GroupVertex {
     }
     inputs_.push_back({version, needs});
     const int first = groups_.first_version[Index(version)];
-    if (first != kNone && first != group_) inputs_.push_back({first, needs});
+    if (first != kNoIndex && first != group_) inputs_.push_back({first, needs});
   }
 
   const Graph& graph_;

@@ -4,14 +4,13 @@
 #include <cstddef>
 #include <numeric>
 
+#include "solvers/model/index.h"
+
 namespace stowage {
 namespace {
 
 // Choosing the next vertex looks at so many that are ready, the longest waiting first.
 constexpr size_t kChoices = 64;
-
-size_t Index(int v) { return static_cast<size_t>(v); }
-uint64_t Bit(int slot) { return uint64_t{1} << slot; }
 
 // Counts, for every vertex, the inputs that it alone is still to read.
 class ClosedInputs {
@@ -89,13 +88,13 @@ absl::StatusOr<std::optional<FrontierOrder>> WithSlots(const CheckpointGraph& gr
     if (~used == 0) return std::nullopt;
     FrontierStep step = {v, __builtin_ctzll(~used), 0, 0};
     slot[Index(v)] = step.slot;
-    used |= Bit(step.slot);
+    used |= SlotBit(step.slot);
     result.widest = std::max(result.widest, __builtin_popcountll(used));
     for (const int u : graph.inputs(v)) {
-      step.reads |= Bit(slot[Index(u)]);
-      if (--readers[Index(u)] == 0) step.ends |= Bit(slot[Index(u)]);
+      step.reads |= SlotBit(slot[Index(u)]);
+      if (--readers[Index(u)] == 0) step.ends |= SlotBit(slot[Index(u)]);
     }
-    if (graph.readers(v).empty()) step.ends |= Bit(step.slot);
+    if (graph.readers(v).empty()) step.ends |= SlotBit(step.slot);
     used &= ~step.ends;
     result.steps.push_back(step);
     const absl::Status status = poll->Spend(static_cast<int64_t>(8 + graph.inputs(v).size()));

@@ -20,6 +20,9 @@ struct FrontierStep {
   uint64_t ends;   // slots that nobody reads after this step
 };
 
+// A set of slots with `slot` alone.
+inline uint64_t SlotBit(int slot) { return uint64_t{1} << slot; }
+
 struct FrontierOrder {
   static constexpr int kMaxSlots = 64;
   std::vector<FrontierStep> steps;

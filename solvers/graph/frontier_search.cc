@@ -7,15 +7,14 @@
 #include <utility>
 
 #include "solvers/graph/frontier_state.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
 
-constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+constexpr uint32_t kNoState = std::numeric_limits<uint32_t>::max();
 // Making a state takes as long as comparing so many.
 constexpr int64_t kWorkPerState = 20;
-
-size_t Index(int v) { return static_cast<size_t>(v); }
 
 // The state a state came from, and whether the vertex in between was kept.
 struct Origin {
@@ -37,14 +36,14 @@ class Layer {
     free_.clear();
     size_t buckets = 16;
     while (buckets < 2 * expected) buckets *= 2;
-    heads_.assign(buckets, kNone);
+    heads_.assign(buckets, kNoState);
   }
 
   // Returns how many states it was compared with.
   int64_t Add(FrontierState state, Origin origin) {
     const size_t bucket = state.Hash() & (heads_.size() - 1);
     int64_t compared = 1;
-    for (uint32_t* link = &heads_[bucket]; *link != kNone; ++compared) {
+    for (uint32_t* link = &heads_[bucket]; *link != kNoState; ++compared) {
       const uint32_t i = *link;
       const bool agrees = states_[i].AgreesWith(state);
       if (agrees && states_[i].Dominates(state)) return compared;
@@ -59,7 +58,7 @@ class Layer {
       free_.push_back(static_cast<uint32_t>(states_.size()));
       states_.push_back(state);
       origins_.push_back(origin);
-      next_.push_back(kNone);
+      next_.push_back(kNoState);
     }
     const uint32_t place = free_.back();
     free_.pop_back();
@@ -131,7 +130,7 @@ absl::StatusOr<FrontierSearchResult> FrontierSearch::Run(const FrontierSearchLim
   trail.reserve(order_.steps.size());
   Layer layer, next;
   layer.Clear(1);
-  layer.Add(FrontierState(limits.above), {kNone, false});
+  layer.Add(FrontierState(limits.above), {kNoState, false});
   FrontierSearchResult result;
   result.complete = true;
   for (size_t i = 0; i < order_.steps.size(); ++i) {

@@ -5,8 +5,6 @@
 namespace stowage {
 namespace {
 
-uint64_t Bit(int slot) { return uint64_t{1} << slot; }
-
 uint64_t Mix(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
   return hash ^ (hash >> 32);
@@ -18,7 +16,7 @@ void FrontierState::Keep(const CheckpointGraph& graph, const FrontierOrder& orde
                          const FrontierStep& step) {
   checkpoint_bytes_ += graph.bytes(step.vertex).value();
   for (Segment& segment : open_) {
-    if (((segment.members | segment.reach) & step.reads) != 0) segment.reach |= Bit(step.slot);
+    if (((segment.members | segment.reach) & step.reads) != 0) segment.reach |= SlotBit(step.slot);
   }
   if (graph.needs_inputs(step.vertex)) AddNeededInputs(graph, order, step.vertex);
   Close(step.ends);
@@ -29,13 +27,13 @@ void FrontierState::AddNeededInputs(const CheckpointGraph& graph, const Frontier
   const auto held = [&](uint64_t slots) {
     int64_t bytes = 0;
     for (const int u : graph.inputs(v)) {
-      const uint64_t slot = Bit(order.slot[static_cast<size_t>(u)]);
+      const uint64_t slot = SlotBit(order.slot[static_cast<size_t>(u)]);
       if ((slot & slots) != 0) bytes += graph.bytes(u).value();
     }
     return bytes;
   };
   uint64_t reads = 0, all = 0, fed = 0;
-  for (const int u : graph.inputs(v)) reads |= Bit(order.slot[static_cast<size_t>(u)]);
+  for (const int u : graph.inputs(v)) reads |= SlotBit(order.slot[static_cast<size_t>(u)]);
   int count = 0;
   for (const Segment& segment : open_) {
     all |= segment.members;
@@ -54,7 +52,7 @@ void FrontierState::AddNeededInputs(const CheckpointGraph& graph, const Frontier
 }
 
 bool FrontierState::Join(const CheckpointGraph& graph, const FrontierStep& step) {
-  Segment whole = {Bit(step.slot), 0, 0};
+  Segment whole = {SlotBit(step.slot), 0, 0};
   absl::int128 bytes = graph.bytes(step.vertex).value();
   for (const Segment& segment : open_) {
     if ((segment.members & step.reads) == 0) continue;

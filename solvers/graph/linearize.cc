@@ -3,32 +3,30 @@
 #include <algorithm>
 #include <utility>
 
+#include "solvers/model/index.h"
 #include "solvers/plan/graph_versions.h"
 
 namespace stowage {
 namespace {
 
-constexpr int kNone = -1;
-
-size_t Index(int position) { return static_cast<size_t>(position); }
-
 // Who uses each tensor, by the position of the vertex that owns its bytes.
 struct Uses {
-  // The last vertex that writes over it in place; kNone: none does.
+  // The last vertex that writes over it in place; kNoIndex: none does.
   std::vector<int> last_writer;
   std::vector<int>
-      last_reader;  // kNone: never read; size(): read after the end (an output of the network)
+      last_reader;  // kNoIndex: never read; size(): read after the end (an output of the network)
   std::vector<int> last_backward_need;  // the backward, in backward order, that is the last to need
-                                        // it: the smallest position; kNone: none does
+                                        // it: the smallest position; kNoIndex: none does
 };
 
 Uses FindUses(const Graph& graph) {
   const size_t n = Index(graph.size());
-  Uses uses{std::vector<int>(n, kNone), std::vector<int>(n, kNone), std::vector<int>(n, kNone)};
+  Uses uses{std::vector<int>(n, kNoIndex), std::vector<int>(n, kNoIndex),
+            std::vector<int>(n, kNoIndex)};
   std::vector<bool> read(n, false);
   const auto need = [&uses](int root, int position) {
     int& last = uses.last_backward_need[Index(root)];
-    last = last == kNone ? position : std::min(last, position);
+    last = last == kNoIndex ? position : std::min(last, position);
   };
   for (int p = 0; p < graph.size(); ++p) {
     const Vertex& v = graph.vertex(p);
@@ -48,7 +46,7 @@ Uses FindUses(const Graph& graph) {
   return uses;
 }
 
-// The one tensor that crosses each cut, by position; kNone where several do, or none.
+// The one tensor that crosses each cut, by position; kNoIndex where several do, or none.
 std::vector<int> CrossingTensor(const Graph& graph, const Uses& uses) {
   const size_t n = Index(graph.size());
   std::vector<int64_t> count(n + 1, 0), sum(n + 1, 0);
@@ -60,7 +58,7 @@ std::vector<int> CrossingTensor(const Graph& graph, const Uses& uses) {
     count[Index(last)] -= 1;
     sum[Index(last)] -= root;
   }
-  std::vector<int> crossing(n, kNone);
+  std::vector<int> crossing(n, kNoIndex);
   int64_t alive = 0, alive_sum = 0;
   for (size_t p = 0; p < n; ++p) {
     alive += count[p];
@@ -70,7 +68,7 @@ std::vector<int> CrossingTensor(const Graph& graph, const Uses& uses) {
   return crossing;
 }
 
-// Vertices first..last of the program, and the tensor they leave behind (kNone if they leave only
+// Vertices first..last of the program, and the tensor they leave behind (kNoIndex if they leave only
 // an older one).
 struct Segment {
   int first;
@@ -86,9 +84,9 @@ std::vector<Segment> CutAtSplittingVertices(const Graph& graph, const Uses& uses
     const bool end = p == graph.size() - 1;
     const int output = end ? graph.storage(p) : crossing[Index(p)];
     // A tensor that is written over later cannot be the input of a stage that runs twice.
-    const bool final_value = end || output == kNone || uses.last_writer[Index(output)] <= p;
+    const bool final_value = end || output == kNoIndex || uses.last_writer[Index(output)] <= p;
     if (end || (output >= first && final_value)) {
-      segments.push_back({first, p, output >= first ? output : kNone});
+      segments.push_back({first, p, output >= first ? output : kNoIndex});
       first = p + 1;
     }
   }
@@ -106,7 +104,7 @@ class SegmentCosts {
     stage.name = graph_.vertex(segment_.last).name;
     stage.op_kind = "segment";
     for (int p = segment_.first; p <= segment_.last; ++p) AddVertex(graph_.vertex(p), &stage);
-    if (segment_.output != kNone) {
+    if (segment_.output != kNoIndex) {
       stage.output = graph_.bytes(segment_.output);
       stage.output_gradient = graph_.vertex(segment_.output).output_gradient;
     }
@@ -132,7 +130,7 @@ class SegmentCosts {
     return position >= segment_.first && position <= segment_.last;
   }
   bool IsSaved(int root) const {
-    return root == segment_.output || uses_.last_backward_need[Index(root)] != kNone;
+    return root == segment_.output || uses_.last_backward_need[Index(root)] != kNoIndex;
   }
 
   Bytes SavedBytes() const {
@@ -181,7 +179,7 @@ class SegmentCosts {
     // Gradients held of tensors made inside, and of any made before (only the input's, by the cut).
     std::vector<bool> has_gradient(Index(segment_.last - segment_.first + 1), false);
     bool input_has_gradient = false;
-    if (segment_.output != kNone) has_gradient[Index(segment_.output - segment_.first)] = true;
+    if (segment_.output != kNoIndex) has_gradient[Index(segment_.output - segment_.first)] = true;
     const auto add_gradient = [&](int root) {
       const bool held =
           Inside(root) ? has_gradient[Index(root - segment_.first)] : input_has_gradient;

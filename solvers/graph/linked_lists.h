@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "solvers/model/index.h"
+
 namespace stowage {
 
 class LinkedLists {
@@ -34,7 +36,6 @@ class LinkedLists {
     int after;
     int value;
   };
-  static size_t Index(int i) { return static_cast<size_t>(i); }
   int& Forward(int list, int item) {
     return item == kNone ? front_[Index(list)] : items_[Index(item)].after;
   }

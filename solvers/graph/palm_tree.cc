@@ -4,14 +4,12 @@
 #include <cstdint>
 
 #include "solvers/graph/polled_loop.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
 
 // Of a loop that looks at an edge.
-constexpr int64_t kSteps = 1 << 3;
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 // Both ends of every edge in one array.
 struct Incidence {
@@ -28,7 +26,7 @@ absl::StatusOr<Incidence> MakeIncidence(int vertices, const std::vector<std::pai
     ++first[Index(edges[e].first) + 2];
     ++first[Index(edges[e].second) + 2];
   };
-  absl::Status status = PolledLoop(edges.size(), kSteps, count, poll);
+  absl::Status status = PolledLoop(edges.size(), kVisitSteps, count, poll);
   if (!status.ok()) return status;
   for (size_t v = 2; v < first.size(); ++v) first[v] += first[v - 1];
   incidence.edges.resize(2 * edges.size());
@@ -37,7 +35,7 @@ absl::StatusOr<Incidence> MakeIncidence(int vertices, const std::vector<std::pai
       incidence.edges[first[Index(v) + 1]++] = static_cast<int>(e);
     }
   };
-  status = PolledLoop(edges.size(), kSteps, place, poll);
+  status = PolledLoop(edges.size(), kVisitSteps, place, poll);
   if (!status.ok()) return status;
   first.pop_back();
   return incidence;
@@ -135,17 +133,17 @@ absl::Status SortArcs(const FirstSearch& search, PalmTree* tree, StopPoll* poll)
   };
   std::vector<size_t> begin(3 * n + 5, 0);
   const auto count = [&](size_t e) { ++begin[rank(search.arcs[e]) + 1]; };
-  absl::Status status = PolledLoop(m, kSteps, count, poll);
+  absl::Status status = PolledLoop(m, kVisitSteps, count, poll);
   if (!status.ok()) return status;
   for (size_t r = 1; r < begin.size(); ++r) begin[r] += begin[r - 1];
   std::vector<int> ranked(m);
   const auto place = [&](size_t e) { ranked[begin[rank(search.arcs[e])]++] = static_cast<int>(e); };
-  status = PolledLoop(m, kSteps, place, poll);
+  status = PolledLoop(m, kVisitSteps, place, poll);
   if (!status.ok()) return status;
 
   tree->first.assign(n + 2, 0);
   const auto leave = [&](size_t e) { ++tree->first[Index(search.arcs[e].from) + 1]; };
-  status = PolledLoop(m, kSteps, leave, poll);
+  status = PolledLoop(m, kVisitSteps, leave, poll);
   if (!status.ok()) return status;
   for (size_t v = 1; v < tree->first.size(); ++v) tree->first[v] += tree->first[v - 1];
   tree->order.resize(m);
@@ -153,7 +151,7 @@ absl::Status SortArcs(const FirstSearch& search, PalmTree* tree, StopPoll* poll)
   const auto order = [&](size_t k) {
     tree->order[next[Index(search.arcs[Index(ranked[k])].from)]++] = ranked[k];
   };
-  return PolledLoop(m, kSteps, order, poll);
+  return PolledLoop(m, kVisitSteps, order, poll);
 }
 
 // The second search, in that order: numbers the vertices anew (returned by vertex), marks where
@@ -208,14 +206,14 @@ absl::Status OrderByNumber(FirstSearch* search, const std::vector<int>& number, 
     tree->second_low[k] = renumbered[Index(search->second_low[v])];
     tree->descendants[k] = search->descendants[v];
   };
-  absl::Status status = PolledLoop(n, 2 * kSteps, place, poll);
+  absl::Status status = PolledLoop(n, 2 * kVisitSteps, place, poll);
   tree->arcs = std::move(search->arcs);
   const auto rename = [&](size_t e) {
     PalmArc& arc = tree->arcs[e];
     arc.from = number[Index(arc.from)];
     arc.to = number[Index(arc.to)];
   };
-  if (status.ok()) status = PolledLoop(tree->arcs.size(), kSteps, rename, poll);
+  if (status.ok()) status = PolledLoop(tree->arcs.size(), kVisitSteps, rename, poll);
   const std::vector<int> by_vertex = std::move(tree->order);
   const std::vector<size_t> first = std::move(tree->first);
   tree->order.clear();
@@ -226,7 +224,7 @@ absl::Status OrderByNumber(FirstSearch* search, const std::vector<int>& number, 
                        by_vertex.begin() + static_cast<std::ptrdiff_t>(first[v + 1]));
     tree->first.push_back(tree->order.size());
   };
-  if (status.ok()) status = PolledLoop(n, 4 * kSteps, append, poll);
+  if (status.ok()) status = PolledLoop(n, 4 * kVisitSteps, append, poll);
   return status;
 }
 

@@ -8,30 +8,28 @@
 #include <utility>
 
 #include "solvers/graph/polled_loop.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
 
-constexpr int kNone = -1;
 constexpr int kNarrowings = 256;
-
-size_t Index(int v) { return static_cast<size_t>(v); }
 
 absl::StatusOr<std::vector<int>> HeaviestPath(const CheckpointGraph& graph, StopPoll* poll) {
   std::vector<int64_t> heaviest(Index(graph.size()), 0);
-  std::vector<int> before(Index(graph.size()), kNone);
+  std::vector<int> before(Index(graph.size()), kNoIndex);
   const auto reach = [&](int v) {
     for (const int u : graph.inputs(v)) {
       int& known = before[Index(v)];
-      if (known == kNone || heaviest[Index(u)] > heaviest[Index(known)]) known = u;
+      if (known == kNoIndex || heaviest[Index(u)] > heaviest[Index(known)]) known = u;
     }
     const int u = before[Index(v)];
-    heaviest[Index(v)] = graph.bytes(v).value() + (u == kNone ? 0 : heaviest[Index(u)]);
+    heaviest[Index(v)] = graph.bytes(v).value() + (u == kNoIndex ? 0 : heaviest[Index(u)]);
   };
   const absl::Status status = PolledVertices(graph, reach, poll);
   if (!status.ok()) return status;
   std::vector<int> path;
-  for (int v = graph.target(); v != kNone; v = before[Index(v)]) path.push_back(v);
+  for (int v = graph.target(); v != kNoIndex; v = before[Index(v)]) path.push_back(v);
   std::reverse(path.begin(), path.end());
   return path;
 }

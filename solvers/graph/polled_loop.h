@@ -11,6 +11,9 @@
 
 namespace stowage {
 
+// Steps of `poll` that a visit of an item or two is worth.
+inline constexpr int64_t kVisitSteps = 1 << 3;
+
 // Calls visit(0) .. visit(count - 1), each worth so many steps of `poll`, which are far fewer than
 // those between two looks at the token. CANCELLED or DEADLINE_EXCEEDED by `poll`, not all visited
 // then.
@@ -32,7 +35,7 @@ absl::Status PolledVertices(const Graph& graph, const Visit& visit, StopPoll* po
   absl::Status status;
   for (int v = 0; v < graph.size() && status.ok(); ++v) {
     visit(v);
-    status = poll->Spend(static_cast<int64_t>(1 + graph.inputs(v).size()) << 3);
+    status = poll->Spend(static_cast<int64_t>(1 + graph.inputs(v).size()) * kVisitSteps);
   }
   return status;
 }

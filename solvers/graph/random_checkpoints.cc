@@ -15,7 +15,7 @@ constexpr uint64_t kSeed = 2018;
 constexpr int kDraws = 10;
 constexpr uint64_t kMostCheckpoints = 5;
 constexpr int64_t kMostTries = 10000;
-constexpr int64_t kMostVertices = 100000000;  // and edges looked at, in all tries
+constexpr int64_t kMostDrawn = 100000000;  // and edges looked at, in all tries
 
 class RandomCheckpoints final : public TwoEndPointsSolver {
  public:
@@ -25,7 +25,7 @@ class RandomCheckpoints final : public TwoEndPointsSolver {
   absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveOptions&,
                                         StopPoll* poll) const override {
     const int64_t size = graph.size() + static_cast<int64_t>(graph.edge_count());
-    const int64_t tries = std::min(kMostTries, kMostVertices / size + kDraws);
+    const int64_t tries = std::min(kMostTries, kMostDrawn / size + kDraws);
     std::vector<int> given, free;
     for (int v = 0; v < graph.size(); ++v) {
       const bool end = v == graph.source() || v == graph.target();

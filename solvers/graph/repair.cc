@@ -3,13 +3,12 @@
 #include <cstddef>
 
 #include "solvers/graph/polled_loop.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
 
 constexpr int kRounds = 8;
-
-size_t Index(int v) { return static_cast<size_t>(v); }
 
 bool NextToCheckpoint(const CheckpointGraph& graph, const Segmentation& split, int v) {
   const auto is_checkpoint = [&split](int u) {

@@ -13,10 +13,10 @@
 namespace stowage {
 namespace {
 
-constexpr int kMostVertices = 100000;
+constexpr int kMostVerticesOfSearch = 100000;
 // Steps of some 10 ns.
-constexpr int64_t kWork = 50000000;
-constexpr int64_t kWorkPerVertex = 5000;
+constexpr int64_t kSearchWork = 50000000;
+constexpr int64_t kSearchWorkPerVertex = 5000;
 
 // Those whose sets the search starts from.
 std::vector<const CheckpointSolver*> Starts() {
@@ -53,7 +53,7 @@ class SeveralEnds final : public CheckpointSolver {
     if (!least.ok()) return least.status();
     CheckpointAnswer answer = {std::move(best), Bytes(*least), false};
     std::optional<FrontierOrder> order;
-    if (graph.size() <= kMostVertices) {
+    if (graph.size() <= kMostVerticesOfSearch) {
       absl::StatusOr<std::optional<FrontierOrder>> made = MakeFrontierOrder(graph, &poll);
       if (!made.ok()) return made.status();
       order = *std::move(made);
@@ -62,7 +62,7 @@ class SeveralEnds final : public CheckpointSolver {
       const FrontierSearch search(graph, *bound, *std::move(order));
       BandSearch bands(graph, *bound, search, &answer);
       const absl::Status status =
-          bands.Run(kWork + kWorkPerVertex * graph.size(), &poll, options.progress);
+          bands.Run(kSearchWork + kSearchWorkPerVertex * graph.size(), &poll, options.progress);
       if (!status.ok()) return status;
     }
     answer.optimal = answer.set.objective() <= answer.lower_bound;

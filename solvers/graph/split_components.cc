@@ -7,13 +7,10 @@
 #include "solvers/graph/palm_tree.h"
 #include "solvers/graph/polled_loop.h"
 #include "solvers/graph/split_graph.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
-
-constexpr int kNone = SplitGraph::kNone;
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 // Walks the palm tree once more, with the edges passed and not yet assigned to a component on one
 // stack and candidates for separation pairs {low, high} on another. All vertices are numbers of the
@@ -43,7 +40,9 @@ class SplitSearch {
   absl::Status Prepare();
   absl::Status Search();
   absl::Status NameEdges();
-  void Enter(int v) { path_.push_back({v, kNone, graph_.first_out(v), arcs_at_[Index(v)], kNone}); }
+  void Enter(int v) {
+    path_.push_back({v, kNoIndex, graph_.first_out(v), arcs_at_[Index(v)], kNoIndex});
+  }
   bool TakeNextArc(Frame* frame);
   absl::Status FinishTreeArc(Frame* frame);
   void OpenCandidate(int low, int h, int b);
@@ -54,7 +53,7 @@ class SplitSearch {
   // Whether w has one edge above it and one tree arc below: a vertex within a polygon.
   bool IsSerial(int w) const {
     const int item = graph_.first_out(w);
-    return graph_.degree(w) == 2 && item != kNone && graph_.to(graph_.out_edge(item)) > w;
+    return graph_.degree(w) == 2 && item != kNoIndex && graph_.to(graph_.out_edge(item)) > w;
   }
   int SplitSerial(int v, int* parallel);
   absl::StatusOr<int> SplitCandidate(const Frame& frame, int* parallel);
@@ -89,7 +88,7 @@ SplitSearch::SplitSearch(const PalmTree& tree, StopPoll* poll)
       poll_(poll),
       graph_(tree.vertex.size()),
       father_(tree.father),
-      tree_arc_(tree.vertex.size(), kNone),
+      tree_arc_(tree.vertex.size(), kNoIndex),
       arcs_at_(tree.vertex.size(), 0) {
   result_.first.push_back(0);
 }
@@ -144,7 +143,7 @@ void SplitSearch::OpenCandidate(int low, int h, int b) {
 // Whether a tree arc was taken.
 bool SplitSearch::TakeNextArc(Frame* frame) {
   const int v = frame->v;
-  while (frame->next != kNone) {
+  while (frame->next != kNoIndex) {
     frame->item = frame->next;
     frame->next = graph_.next_out(frame->item);
     frame->arc = graph_.out_edge(frame->item);
@@ -244,13 +243,13 @@ absl::StatusOr<int> SplitSearch::SplitTypeTwo(Frame* frame, int w) {
       candidates_.pop_back();
       continue;
     }
-    int parallel = kNone;
+    int parallel = kNoIndex;
     const absl::StatusOr<int> split =
         IsSerial(w) ? SplitSerial(v, &parallel) : SplitCandidate(*frame, &parallel);
     if (!split.ok()) return split.status();
     int edge = *split;
     const int x = graph_.to(edge);
-    if (parallel != kNone) {
+    if (parallel != kNoIndex) {
       const int bond = graph_.NewEdge(v, x);
       PutComponent({parallel, edge, bond});
       graph_.CountDegree(bond, -1);

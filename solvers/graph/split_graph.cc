@@ -5,22 +5,21 @@
 namespace stowage {
 
 absl::Status SplitGraph::Fill(const PalmTree& tree, StopPoll* poll) {
-  constexpr int64_t kSteps = 1 << 3;
   const auto add = [&](size_t e) {
     NewEdge(tree.arcs[e].from, tree.arcs[e].to);
     CountDegree(static_cast<int>(e), 1);
   };
-  absl::Status status = PolledLoop(tree.arcs.size(), kSteps, add, poll);
+  absl::Status status = PolledLoop(tree.arcs.size(), kVisitSteps, add, poll);
   const auto leave = [&](size_t k) {
     const int e = tree.order[k];
     item_of_[Index(e)] = out_.Append(from(e), e);
   };
-  if (status.ok()) status = PolledLoop(tree.order.size(), kSteps, leave, poll);
+  if (status.ok()) status = PolledLoop(tree.order.size(), kVisitSteps, leave, poll);
   const auto reach = [&](size_t k) {
     const int e = tree.fronds[k];
     high_of_[Index(e)] = high_.Append(to(e), from(e));
   };
-  if (status.ok()) status = PolledLoop(tree.fronds.size(), kSteps, reach, poll);
+  if (status.ok()) status = PolledLoop(tree.fronds.size(), kVisitSteps, reach, poll);
   return status;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "solvers/graph/linked_lists.h"
 #include "solvers/graph/palm_tree.h"
+#include "solvers/model/index.h"
 #include "solvers/solver.h"
 
 namespace stowage {
@@ -63,8 +64,6 @@ class SplitGraph {
   }
 
  private:
-  static size_t Index(int i) { return static_cast<size_t>(i); }
-
   std::vector<int> from_, to_;
   std::vector<int> degree_;
   LinkedLists out_;           // the arcs out of a vertex

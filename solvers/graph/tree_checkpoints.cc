@@ -13,7 +13,7 @@ namespace stowage {
 namespace {
 
 // Steps of some 10 ns.
-constexpr int64_t kWork = 600000000;
+constexpr int64_t kSweepWork = 600000000;
 
 struct Judged {
   CheckpointSet set;
@@ -26,7 +26,8 @@ absl::StatusOr<Judged> SolveCounting(const CheckpointGraph& graph, const Divisio
   const absl::StatusOr<DivisionCosts> costs = CostsOf(graph, tree, needed, poll);
   if (!costs.ok()) return costs.status();
   DivisionSearch search(graph, tree, *costs, poll);
-  absl::StatusOr<SweepResult> result = SweepLimits(graph.total().value(), kWork, &search, options);
+  absl::StatusOr<SweepResult> result =
+      SweepLimits(graph.total().value(), kSweepWork, &search, options);
   if (!result.ok()) return result.status();
   absl::StatusOr<CheckpointSet> set = JudgeCheckpoints(graph, std::move(result->checkpoints),
                                                        SegmentRule::kTwoEndPoints, nullptr, poll);

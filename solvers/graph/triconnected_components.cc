@@ -5,20 +5,17 @@
 
 #include "solvers/graph/polled_loop.h"
 #include "solvers/graph/split_components.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
 
-constexpr int kNone = TriconnectedComponents::kNone;
 // Of a loop that looks at an edge, or at a component.
-constexpr int64_t kSteps = 1 << 3;
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 absl::StatusOr<std::vector<ComponentKind>> KindsOf(const SplitComponents& split, int vertices,
                                                    StopPoll* poll) {
   std::vector<ComponentKind> kinds;
-  std::vector<int> seen_in(Index(vertices), kNone);
+  std::vector<int> seen_in(Index(vertices), kNoIndex);
   for (int c = 0; c < split.size(); ++c) {
     size_t joined = 0;
     const size_t first = split.first[Index(c)], edges = split.first[Index(c) + 1] - first;
@@ -29,7 +26,7 @@ absl::StatusOr<std::vector<ComponentKind>> KindsOf(const SplitComponents& split,
         seen_in[Index(v)] = c;
       }
     };
-    const absl::Status status = PolledLoop(edges, kSteps, see, poll);
+    const absl::Status status = PolledLoop(edges, kVisitSteps, see, poll);
     if (!status.ok()) return status;
     kinds.push_back(joined == 2       ? ComponentKind::kBond
                     : joined == edges ? ComponentKind::kCycle
@@ -42,14 +39,14 @@ using Owners = std::vector<std::pair<int, int>>;
 
 // The components that each edge is in.
 absl::StatusOr<Owners> OwnersOf(const SplitComponents& split, StopPoll* poll) {
-  Owners owners(split.edges.size(), {kNone, kNone});
+  Owners owners(split.edges.size(), {kNoIndex, kNoIndex});
   for (int c = 0; c < split.size(); ++c) {
     const size_t first = split.first[Index(c)], edges = split.first[Index(c) + 1] - first;
     const auto own = [&](size_t k) {
       auto& [one, other] = owners[Index(split.members[first + k])];
-      (one == kNone ? one : other) = c;
+      (one == kNoIndex ? one : other) = c;
     };
-    const absl::Status status = PolledLoop(edges, kSteps, own, poll);
+    const absl::Status status = PolledLoop(edges, kVisitSteps, own, poll);
     if (!status.ok()) return status;
   }
   return owners;
@@ -71,14 +68,14 @@ absl::StatusOr<std::vector<int>> Join(const std::vector<ComponentKind>& kinds, O
   std::iota(parent.begin(), parent.end(), 0);
   const auto join = [&](size_t e) {
     auto& [one, other] = (*owners)[e];
-    if (other == kNone || kinds[Index(one)] == ComponentKind::kRigid ||
+    if (other == kNoIndex || kinds[Index(one)] == ComponentKind::kRigid ||
         kinds[Index(one)] != kinds[Index(other)]) {
       return;
     }
     parent[Index(RootOf(&parent, one))] = RootOf(&parent, other);
-    one = other = kNone;
+    one = other = kNoIndex;
   };
-  const absl::Status status = PolledLoop(owners->size(), kSteps, join, poll);
+  const absl::Status status = PolledLoop(owners->size(), kVisitSteps, join, poll);
   if (!status.ok()) return status;
   return parent;
 }
@@ -90,10 +87,10 @@ absl::Status CollectMembers(TriconnectedComponents* components, StopPoll* poll) 
   first.assign(Index(components->size()) + 2, 0);
   const auto for_owners = [&](const auto& visit) {
     return PolledLoop(
-        owners.size(), kSteps,
+        owners.size(), kVisitSteps,
         [&](size_t e) {
           for (const int owner : {owners[e].first, owners[e].second}) {
-            if (owner != kNone) visit(owner, static_cast<int>(e));
+            if (owner != kNoIndex) visit(owner, static_cast<int>(e));
           }
         },
         poll);
@@ -124,19 +121,19 @@ absl::StatusOr<TriconnectedComponents> FindTriconnectedComponents(
   if (!parent.ok()) return parent.status();
 
   TriconnectedComponents result;
-  std::vector<int> number(kinds->size(), kNone);
+  std::vector<int> number(kinds->size(), kNoIndex);
   const auto count = [&](size_t c) {
     if (RootOf(&*parent, static_cast<int>(c)) != static_cast<int>(c)) return;
     number[c] = result.size();
     result.kinds.push_back((*kinds)[c]);
   };
-  absl::Status status = PolledLoop(kinds->size(), kSteps, count, poll);
+  absl::Status status = PolledLoop(kinds->size(), kVisitSteps, count, poll);
   const auto name = [&](size_t e) {
     for (int* owner : {&(*owners)[e].first, &(*owners)[e].second}) {
-      if (*owner != kNone) *owner = number[Index(RootOf(&*parent, *owner))];
+      if (*owner != kNoIndex) *owner = number[Index(RootOf(&*parent, *owner))];
     }
   };
-  if (status.ok()) status = PolledLoop(owners->size(), kSteps, name, poll);
+  if (status.ok()) status = PolledLoop(owners->size(), kVisitSteps, name, poll);
   result.edges = std::move(split->edges);
   result.components_of = *std::move(owners);
   if (status.ok()) status = CollectMembers(&result, poll);

@@ -70,10 +70,10 @@ struct Run {
   }
 };
 
-class Search {
+class StateSearch {
  public:
-  Search(const Chain& chain, const TransferModel& transfers, const SegmentCosts& costs,
-         Bytes memory, const JointLimits& limits, const SolveOptions& options)
+  StateSearch(const Chain& chain, const TransferModel& transfers, const SegmentCosts& costs,
+              Bytes memory, const JointLimits& limits, const SolveOptions& options)
       : chain_(chain),
         link_(transfers),
         costs_(costs),
@@ -327,7 +327,7 @@ absl::StatusOr<std::vector<Outline>> ProposeOutlines(const Chain& chain,
   if (Division(chain.length() + 1, costs.longest(), limits).states == 0) {
     return std::vector<Outline>();
   }
-  return Search(chain, transfers, costs, memory, limits, options).Propose();
+  return StateSearch(chain, transfers, costs, memory, limits, options).Propose();
 }
 
 }  // namespace stowage

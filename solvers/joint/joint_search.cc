@@ -21,7 +21,6 @@ namespace {
 
 constexpr char kJoint[] = "parts kept, recomputed and offloaded together";
 constexpr char kPoint[] = "a schedule for more memory, what is too much of it offloaded";
-constexpr int64_t kMaxInstructions = int64_t{1} << 24;
 // Of looking at one instruction of a schedule, in steps of a poll.
 constexpr int64_t kWorkPerStep = 2000;
 // Longer chains get fewer schedules.

@@ -55,7 +55,6 @@ int32_t BandwidthClassOf(const TransferModel& transfers) {
 }
 
 Nanos CopyTime(const CopyCost& cost, Bytes bytes) {
-  static constexpr int64_t kNanosPerSecond = 1000000000;
   const absl::int128 bandwidth = cost.bytes_per_second;
   const absl::int128 copying =
       (absl::int128(bytes.value()) * kNanosPerSecond + bandwidth - 1) / bandwidth;

@@ -43,6 +43,8 @@ class Quantity {
 using Bytes = Quantity<struct BytesTag>;
 using Nanos = Quantity<struct NanosTag>;
 
+inline constexpr int64_t kNanosPerSecond = 1000000000;
+
 // No validated sum of sizes reaches this.
 inline constexpr int64_t kMaxTotal = int64_t{1} << 62;
 // Nor does any validated sum of times, multiplied by stages + 2 (more than any persistent schedule

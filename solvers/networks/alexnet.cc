@@ -9,9 +9,9 @@
 namespace stowage {
 namespace {
 
-constexpr char kName[] = "alexnet";
-constexpr int64_t kPooledSide = 6;
-constexpr int64_t kHidden = 4096;
+constexpr char kAlexNet[] = "alexnet";
+constexpr int64_t kAlexPooledSide = 6;
+constexpr int64_t kAlexHidden = 4096;
 
 void Convolve(NetworkBuilder* net, int number, int64_t channels, const Window& window) {
   net->Relu(net->Conv2d(net->last(), channels, window, /*bias=*/true));
@@ -25,11 +25,11 @@ void Pool(NetworkBuilder* net, int number) {
 
 }  // namespace
 
-std::vector<NetworkInfo> AlexNets() { return {{kName, "five plain convolutions, no norm"}}; }
+std::vector<NetworkInfo> AlexNets() { return {{kAlexNet, "five plain convolutions, no norm"}}; }
 
 absl::StatusOr<Network> MakeAlexNet(const NetworkOptions& options) {
-  if (options.name != kName) return absl::NotFoundError(options.name);
-  NetworkBuilder net(kName, {options.batch, 3, options.image, options.image}, kFloatBytes);
+  if (options.name != kAlexNet) return absl::NotFoundError(options.name);
+  NetworkBuilder net(kAlexNet, {options.batch, 3, options.image, options.image}, kFloatBytes);
   Convolve(&net, 1, 64, Window::Square(11, 4, 2));
   Pool(&net, 1);
   Convolve(&net, 2, 192, Window::Square(5, 1, 2));
@@ -38,11 +38,11 @@ absl::StatusOr<Network> MakeAlexNet(const NetworkOptions& options) {
   Convolve(&net, 4, 256, Window::Square(3, 1, 1));
   Convolve(&net, 5, 256, Window::Square(3, 1, 1));
   Pool(&net, 5);
-  net.AdaptiveAvgPool(net.last(), kPooledSide);
+  net.AdaptiveAvgPool(net.last(), kAlexPooledSide);
   net.EndStage("avgpool", "adaptive_avg_pool2d");
-  net.Relu(net.Linear(net.Dropout(net.Flatten(net.last())), kHidden));
+  net.Relu(net.Linear(net.Dropout(net.Flatten(net.last())), kAlexHidden));
   net.EndStage("fc1", "dropout_linear_relu");
-  net.Relu(net.Linear(net.Dropout(net.last()), kHidden));
+  net.Relu(net.Linear(net.Dropout(net.last()), kAlexHidden));
   net.EndStage("fc2", "dropout_linear_relu");
   net.Linear(net.last(), options.classes);
   net.EndStage("fc3", "linear");

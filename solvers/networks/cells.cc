@@ -32,14 +32,14 @@ struct Cell {
   std::vector<size_t> output;                        // concatenated
 };
 
-struct Architecture {
+struct CellNetworkSpec {
   const char* name;
   const char* description;
   Cell normal;
   Cell reduction;
 };
 
-Architecture NasNet() {
+CellNetworkSpec NasNet() {
   using Op = CellOp;
   return {"nasnet_a",
           "20 cells of NASNet-A",
@@ -57,7 +57,7 @@ Architecture NasNet() {
            {4, 5, 6}}};
 }
 
-Architecture AmoebaNet() {
+CellNetworkSpec AmoebaNet() {
   using Op = CellOp;
   return {"amoebanet_a",
           "20 cells of AmoebaNet-A",
@@ -75,7 +75,7 @@ Architecture AmoebaNet() {
            {3, 4, 6}}};
 }
 
-Architecture Darts() {
+CellNetworkSpec Darts() {
   using Op = CellOp;
   return {"darts_v2",
           "20 cells of DARTS, second order",
@@ -91,15 +91,15 @@ Architecture Darts() {
            {2, 3, 4, 5}}};
 }
 
-const std::vector<Architecture>& Architectures() {
-  static const auto* const kArchitectures =
-      new std::vector<Architecture>{NasNet(), AmoebaNet(), Darts()};
-  return *kArchitectures;
+const std::vector<CellNetworkSpec>& CellNetworkSpecs() {
+  static const auto* const kSpecs =
+      new std::vector<CellNetworkSpec>{NasNet(), AmoebaNet(), Darts()};
+  return *kSpecs;
 }
 
 class CellNetworkBuilder {
  public:
-  CellNetworkBuilder(const Architecture& architecture, const NetworkOptions& options)
+  CellNetworkBuilder(const CellNetworkSpec& architecture, const NetworkOptions& options)
       : architecture_(architecture),
         classes_(options.classes),
         net_(architecture.name, {options.batch, 3, options.image, options.image}, kFloatBytes) {}
@@ -197,7 +197,7 @@ class CellNetworkBuilder {
     return net_.BatchNorm(net_.Cat({even, odd}));
   }
 
-  const Architecture& architecture_;
+  const CellNetworkSpec& architecture_;
   int64_t classes_;
   NetworkBuilder net_;
 };
@@ -206,14 +206,14 @@ class CellNetworkBuilder {
 
 std::vector<NetworkInfo> CellNetworks() {
   std::vector<NetworkInfo> infos;
-  for (const Architecture& architecture : Architectures()) {
+  for (const CellNetworkSpec& architecture : CellNetworkSpecs()) {
     infos.push_back({architecture.name, architecture.description, /*chain=*/false});
   }
   return infos;
 }
 
 absl::StatusOr<Network> MakeCellNetwork(const NetworkOptions& options) {
-  for (const Architecture& architecture : Architectures()) {
+  for (const CellNetworkSpec& architecture : CellNetworkSpecs()) {
     if (options.name == architecture.name) {
       return CellNetworkBuilder(architecture, options).Build();
     }

@@ -17,21 +17,21 @@ namespace {
 constexpr int64_t kBottleneckFactor = 4;
 constexpr char kFullCat[] = "_full_cat";
 
-struct Architecture {
+struct DenseNetSpec {
   const char* name;
   int64_t growth;
   std::vector<int> layers;  // per dense block
   int64_t stem_channels;
 };
 
-const std::vector<Architecture>& Architectures() {
-  static const auto* const kArchitectures = new std::vector<Architecture>{
+const std::vector<DenseNetSpec>& DenseNetSpecs() {
+  static const auto* const kSpecs = new std::vector<DenseNetSpec>{
       {"densenet121", 32, {6, 12, 24, 16}, 64},
       {"densenet161", 48, {6, 12, 36, 24}, 96},
       {"densenet169", 32, {6, 12, 32, 32}, 64},
       {"densenet201", 32, {6, 12, 48, 32}, 64},
   };
-  return *kArchitectures;
+  return *kSpecs;
 }
 
 // The channels that a layer adds.
@@ -62,8 +62,8 @@ void AddTransition(NetworkBuilder* net) {
   net->AvgPool(net->Conv2d(y, channels, Window::Square(1)), Window::Square(2, 2));
 }
 
-absl::StatusOr<Network> Build(const Architecture& architecture, const NetworkOptions& options,
-                              bool full_cat) {
+absl::StatusOr<Network> BuildDenseNet(const DenseNetSpec& architecture,
+                                      const NetworkOptions& options, bool full_cat) {
   NetworkBuilder net(options.name, {options.batch, 3, options.image, options.image}, kFloatBytes);
   net.Conv2d(net.last(), architecture.stem_channels, Window::Square(7, 2, 3));
   net.EndStage("conv0", "conv2d");
@@ -89,10 +89,10 @@ absl::StatusOr<Network> Build(const Architecture& architecture, const NetworkOpt
 
 std::vector<NetworkInfo> DenseNets() {
   std::vector<NetworkInfo> infos;
-  for (const Architecture& architecture : Architectures()) {
+  for (const DenseNetSpec& architecture : DenseNetSpecs()) {
     infos.push_back({architecture.name, "densely connected, a stage per dense layer"});
   }
-  for (const Architecture& architecture : Architectures()) {
+  for (const DenseNetSpec& architecture : DenseNetSpecs()) {
     infos.push_back({absl::StrCat(architecture.name, kFullCat),
                      "densely connected, a stage per dense block", /*chain=*/false});
   }
@@ -100,9 +100,9 @@ std::vector<NetworkInfo> DenseNets() {
 }
 
 absl::StatusOr<Network> MakeDenseNet(const NetworkOptions& options) {
-  for (const Architecture& architecture : Architectures()) {
+  for (const DenseNetSpec& architecture : DenseNetSpecs()) {
     if (absl::StripSuffix(options.name, kFullCat) != architecture.name) continue;
-    return Build(architecture, options, /*full_cat=*/options.name != architecture.name);
+    return BuildDenseNet(architecture, options, /*full_cat=*/options.name != architecture.name);
   }
   return absl::NotFoundError(options.name);
 }

@@ -8,12 +8,12 @@
 namespace stowage {
 namespace {
 
-constexpr char kName[] = "inception_v3";
+constexpr char kInception[] = "inception_v3";
 
 class InceptionBuilder {
  public:
   explicit InceptionBuilder(const NetworkOptions& options)
-      : net_(kName, {options.batch, 3, options.image, options.image}, kFloatBytes),
+      : net_(kInception, {options.batch, 3, options.image, options.image}, kFloatBytes),
         classes_(options.classes) {}
 
   absl::StatusOr<Network> Build() && {
@@ -128,11 +128,11 @@ class InceptionBuilder {
 }  // namespace
 
 std::vector<NetworkInfo> Inceptions() {
-  return {{kName, "parallel branches, a stage per block, no auxiliary classifier"}};
+  return {{kInception, "parallel branches, a stage per block, no auxiliary classifier"}};
 }
 
 absl::StatusOr<Network> MakeInception(const NetworkOptions& options) {
-  if (options.name != kName) return absl::NotFoundError(options.name);
+  if (options.name != kInception) return absl::NotFoundError(options.name);
   return InceptionBuilder(options).Build();
 }
 

@@ -12,7 +12,7 @@ constexpr int64_t kImage = 224;
 constexpr int64_t kInceptionImage = 300;
 constexpr int64_t kCifarImage = 32;
 constexpr int64_t kCifarClasses = 10;
-constexpr char kFullCat[] = "_full_cat";
+constexpr char kFullCatSuffix[] = "_full_cat";
 
 PaperGraph Entry(const std::string& network, int64_t batch, int64_t image = kImage) {
   PaperGraph entry;
@@ -51,7 +51,7 @@ void AddDenseNets(std::vector<PaperGraph>* graphs) {
       {"densenet121", 32}, {"densenet161", 16}, {"densenet169", 32}, {"densenet201", 16}};
   for (const auto& [name, batch] : batches) graphs->push_back(Entry(name, batch));
   for (const auto& [name, batch] : batches) {
-    graphs->push_back(Entry(absl::StrCat(name, kFullCat), batch));
+    graphs->push_back(Entry(absl::StrCat(name, kFullCatSuffix), batch));
   }
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 enum class Block { kBasic, kBottleneck, kPreActivation };
 
-struct Architecture {
+struct ResNetSpec {
   const char* name;
   const char* description;
   Block block;
@@ -21,8 +21,8 @@ struct Architecture {
   bool small_stem;          // a 3x3 convolution that keeps the image's size, and no pooling
 };
 
-const std::vector<Architecture>& Architectures() {
-  static const auto* const kArchitectures = new std::vector<Architecture>{
+const std::vector<ResNetSpec>& ResNetSpecs() {
+  static const auto* const kSpecs = new std::vector<ResNetSpec>{
       {"resnet18", "residual, basic blocks", Block::kBasic, {2, 2, 2, 2}, false},
       {"resnet34", "residual, basic blocks", Block::kBasic, {3, 4, 6, 3}, false},
       {"resnet50", "residual, bottlenecks", Block::kBottleneck, {3, 4, 6, 3}, false},
@@ -39,7 +39,7 @@ const std::vector<Architecture>& Architectures() {
        {111, 111, 111},
        true},
   };
-  return *kArchitectures;
+  return *kSpecs;
 }
 
 size_t BasicBlock(NetworkBuilder* net, size_t x, int64_t width, int64_t stride) {
@@ -112,7 +112,7 @@ void AddStem(NetworkBuilder* net, bool small) {
   net->EndStage("maxpool", "max_pool2d");
 }
 
-absl::StatusOr<Network> Build(const Architecture& architecture, const NetworkOptions& options) {
+absl::StatusOr<Network> BuildResNet(const ResNetSpec& architecture, const NetworkOptions& options) {
   NetworkBuilder net(architecture.name, {options.batch, 3, options.image, options.image},
                      kFloatBytes);
   AddStem(&net, architecture.small_stem);
@@ -136,15 +136,15 @@ absl::StatusOr<Network> Build(const Architecture& architecture, const NetworkOpt
 
 std::vector<NetworkInfo> ResNets() {
   std::vector<NetworkInfo> infos;
-  for (const Architecture& architecture : Architectures()) {
+  for (const ResNetSpec& architecture : ResNetSpecs()) {
     infos.push_back({architecture.name, architecture.description});
   }
   return infos;
 }
 
 absl::StatusOr<Network> MakeResNet(const NetworkOptions& options) {
-  for (const Architecture& architecture : Architectures()) {
-    if (options.name == architecture.name) return Build(architecture, options);
+  for (const ResNetSpec& architecture : ResNetSpecs()) {
+    if (options.name == architecture.name) return BuildResNet(architecture, options);
   }
   return absl::NotFoundError(options.name);
 }

@@ -12,7 +12,7 @@
 namespace stowage {
 namespace {
 
-constexpr double kNanosPerSecond = 1e9;
+constexpr double kNanosASecond = 1e9;
 
 struct Work {
   double flops = 0;
@@ -94,12 +94,12 @@ double SecondsFor(const Work& work, const DeviceModel& device) {
   const double arithmetic =
       work.flops / (device.peak_flops_per_second * device.arithmetic_efficiency);
   const double traffic = work.bytes / (device.peak_bytes_per_second * device.bandwidth_efficiency);
-  const double overhead = static_cast<double>(device.kernel_overhead.value()) / kNanosPerSecond;
+  const double overhead = static_cast<double>(device.kernel_overhead.value()) / kNanosASecond;
   return std::max(arithmetic, traffic) + overhead * work.kernels;
 }
 
 Nanos RoundUp(double seconds) {
-  const double nanos = std::ceil(seconds * kNanosPerSecond);
+  const double nanos = std::ceil(seconds * kNanosASecond);
   return Nanos(nanos < static_cast<double>(kMaxTimeTotal) ? static_cast<int64_t>(nanos)
                                                           : kMaxTimeTotal);
 }

@@ -15,19 +15,19 @@ constexpr int64_t kPooledSide = 7;
 constexpr int64_t kHidden = 4096;
 constexpr int64_t kMaxChannels = 512;
 
-struct Architecture {
+struct VggSpec {
   const char* name;
   std::vector<int> convolutions;  // between the poolings
 };
 
-const std::vector<Architecture>& Architectures() {
-  static const auto* const kArchitectures = new std::vector<Architecture>{
+const std::vector<VggSpec>& VggSpecs() {
+  static const auto* const kSpecs = new std::vector<VggSpec>{
       {"vgg11", {1, 1, 2, 2, 2}},
       {"vgg13", {2, 2, 2, 2, 2}},
       {"vgg16", {2, 2, 3, 3, 3}},
       {"vgg19", {2, 2, 4, 4, 4}},
   };
-  return *kArchitectures;
+  return *kSpecs;
 }
 
 void AddFeatures(NetworkBuilder* net, const std::vector<int>& convolutions) {
@@ -43,7 +43,7 @@ void AddFeatures(NetworkBuilder* net, const std::vector<int>& convolutions) {
   }
 }
 
-absl::StatusOr<Network> Build(const Architecture& architecture, const NetworkOptions& options) {
+absl::StatusOr<Network> BuildVgg(const VggSpec& architecture, const NetworkOptions& options) {
   NetworkBuilder net(architecture.name, {options.batch, 3, options.image, options.image},
                      kFloatBytes);
   AddFeatures(&net, architecture.convolutions);
@@ -62,15 +62,15 @@ absl::StatusOr<Network> Build(const Architecture& architecture, const NetworkOpt
 
 std::vector<NetworkInfo> Vggs() {
   std::vector<NetworkInfo> infos;
-  for (const Architecture& architecture : Architectures()) {
+  for (const VggSpec& architecture : VggSpecs()) {
     infos.push_back({architecture.name, "plain convolutions, no norm"});
   }
   return infos;
 }
 
 absl::StatusOr<Network> MakeVgg(const NetworkOptions& options) {
-  for (const Architecture& architecture : Architectures()) {
-    if (options.name == architecture.name) return Build(architecture, options);
+  for (const VggSpec& architecture : VggSpecs()) {
+    if (options.name == architecture.name) return BuildVgg(architecture, options);
   }
   return absl::NotFoundError(options.name);
 }

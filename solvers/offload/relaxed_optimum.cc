@@ -14,8 +14,6 @@ namespace {
 
 using absl::int128;
 
-constexpr int64_t kNanosPerSecond = 1000000000;
-
 // A unit of time, 1/per_nano ns, in which a byte takes a whole number each way.
 struct ExactUnit {
   int128 per_nano;

@@ -15,8 +15,6 @@ namespace {
 
 using absl::int128;
 
-constexpr int64_t kNanosPerSecond = 1000000000;
-
 int64_t FloorOf(int128 value, int128 divisor) {
   const int128 quotient = value / divisor;
   return static_cast<int64_t>(value % divisor < 0 ? quotient - 1 : quotient);

@@ -7,12 +7,12 @@
 namespace stowage {
 namespace {
 
-enum class Rank { kRelease, kOp, kTake };
+enum class EventRank { kRelease, kOp, kTake };
 
 // A change of what is held. Ops raise it while they run and leave it changed.
 struct Event {
   Nanos time;
-  Rank rank;
+  EventRank rank;
   int order;  // of ops: twice the place in program order, odd at the end
   Bytes change;
 
@@ -37,11 +37,11 @@ Bytes PeakOf(const OffloadProblem& problem, const OffloadTimeline& timeline) {
     if (copy.end <= forward_end(copy.activation)) {
       given[static_cast<size_t>(copy.activation)] = size;
     } else {
-      events.push_back({copy.end, Rank::kRelease, 0, Bytes(0) - size});
+      events.push_back({copy.end, EventRank::kRelease, 0, Bytes(0) - size});
     }
   }
   for (const TimedCopy& copy : timeline.prefetches) {
-    events.push_back({copy.start, Rank::kTake, 0, problem.activation(copy.activation)});
+    events.push_back({copy.start, EventRank::kTake, 0, problem.activation(copy.activation)});
   }
   for (int i = 0; i < n; ++i) {
     const OffloadOp& op = problem.op(i);
@@ -49,12 +49,12 @@ Bytes PeakOf(const OffloadProblem& problem, const OffloadTimeline& timeline) {
     const Nanos backward = timeline.backward_start[static_cast<size_t>(i)];
     const Bytes made = problem.activation(i + 1);
     const int back = 2 * n - 1 - i;
-    events.push_back({forward, Rank::kOp, 2 * i, made + op.forward_need});
-    events.push_back({forward + op.forward_time, Rank::kOp, 2 * i + 1,
+    events.push_back({forward, EventRank::kOp, 2 * i, made + op.forward_need});
+    events.push_back({forward + op.forward_time, EventRank::kOp, 2 * i + 1,
                       Bytes(0) - op.forward_need - given[static_cast<size_t>(i)]});
-    events.push_back({backward, Rank::kOp, 2 * back, op.backward_need});
-    events.push_back(
-        {backward + op.backward_time, Rank::kOp, 2 * back + 1, Bytes(0) - op.backward_need - made});
+    events.push_back({backward, EventRank::kOp, 2 * back, op.backward_need});
+    events.push_back({backward + op.backward_time, EventRank::kOp, 2 * back + 1,
+                      Bytes(0) - op.backward_need - made});
   }
   std::sort(events.begin(), events.end());
   Bytes held = problem.activation(0);

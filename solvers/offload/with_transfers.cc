@@ -10,11 +10,11 @@ namespace stowage {
 namespace {
 
 // Where several go before one step, they go in this order.
-enum class Rank { kOffloadStart, kOffloadWait, kPrefetchStart, kPrefetchWait };
+enum class InsertionRank { kOffloadStart, kOffloadWait, kPrefetchStart, kPrefetchWait };
 
 struct Insertion {
   int step;  // before it
-  Rank rank;
+  InsertionRank rank;
   Instruction instruction;
 };
 
@@ -61,13 +61,14 @@ class Placement {
     if (tensor == nullptr) return;
     // Copies keep their order.
     start_ = std::max(start_, tensor->made + 1);
-    Insert(start_, Rank::kOffloadStart, OffloadStart(tensor->kind, tensor->stage), *tensor);
+    Insert(start_, InsertionRank::kOffloadStart, OffloadStart(tensor->kind, tensor->stage),
+           *tensor);
     while (leaving_ < steps_.size() &&
            (steps_[leaving_].step <= tensor->last_read || steps_[leaving_].start < copy.end)) {
       ++leaving_;
     }
     freed_ = leaving_ < steps_.size() ? FreeBefore(leaving_) : tensor->next_read;
-    Insert(freed_, Rank::kOffloadWait, OffloadWait(tensor->kind, tensor->stage), *tensor);
+    Insert(freed_, InsertionRank::kOffloadWait, OffloadWait(tensor->kind, tensor->stage), *tensor);
   }
 
   // Steps that the problem leaves out take no more than the one before, but from the turn on than
@@ -86,13 +87,15 @@ class Placement {
     }
     const int before = coming_ < steps_.size() ? std::min(steps_[coming_].step, tensor->next_read)
                                                : tensor->next_read;
-    Insert(before, Rank::kPrefetchStart, PrefetchStart(tensor->kind, tensor->stage), *tensor);
-    Insert(tensor->next_read, Rank::kPrefetchWait, PrefetchWait(tensor->kind, tensor->stage),
+    Insert(before, InsertionRank::kPrefetchStart, PrefetchStart(tensor->kind, tensor->stage),
            *tensor);
+    Insert(tensor->next_read, InsertionRank::kPrefetchWait,
+           PrefetchWait(tensor->kind, tensor->stage), *tensor);
   }
 
   // The instruction for all of the tensor, part by part where it is made of parts.
-  void Insert(int step, Rank rank, Instruction instruction, const ComputeTrace::Tensor& tensor) {
+  void Insert(int step, InsertionRank rank, Instruction instruction,
+              const ComputeTrace::Tensor& tensor) {
     if (tensor.parts.empty()) insertions_.push_back({step, rank, instruction});
     for (const int part : tensor.parts) {
       instruction.part = static_cast<uint16_t>(part);

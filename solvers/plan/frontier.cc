@@ -14,7 +14,6 @@ namespace {
 
 constexpr uint64_t kVersion = 1;
 constexpr int64_t kMaxText = 1 << 12;
-constexpr int64_t kMaxInstructions = int64_t{1} << 24;
 constexpr int64_t kMostBytes = int64_t{16} << 20;
 // The first shares of the makespan that thinning tries, each so much larger than the one before.
 constexpr double kLeastTolerance = 1e-5;

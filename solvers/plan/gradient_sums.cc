@@ -4,10 +4,10 @@
 #include <numeric>
 #include <utility>
 
+#include "solvers/model/index.h"
+
 namespace stowage {
 namespace {
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 bool IsView(const Graph& graph, int v) { return graph.vertex(v).alias == AliasKind::kView; }
 

@@ -4,14 +4,13 @@
 #include <cstddef>
 #include <vector>
 
+#include "solvers/model/index.h"
 #include "solvers/plan/graph_versions.h"
 
 namespace stowage {
 namespace {
 
 constexpr int kUnused = -1;
-
-size_t Index(int position) { return static_cast<size_t>(position); }
 
 // Goes through the order from its end, and knows what is used later.
 class ReverseSweep {

@@ -5,13 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "solvers/model/index.h"
 #include "solvers/plan/bound_knapsack.h"
 #include "solvers/plan/graph_versions.h"
 
 namespace stowage {
 namespace {
-
-size_t Index(int position) { return static_cast<size_t>(position); }
 
 // Calls `visit` with the owner of each storage that the backward of the vertex needs.
 template <class Visit>

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "solvers/model/graph.h"
+#include "solvers/model/index.h"
 #include "solvers/plan/graph_versions.h"
 #include "solvers/plan/replay.h"
 #include "solvers/plan/tensor_uses.h"
@@ -136,7 +137,6 @@ class GraphReplay : public Replay {
   const Graph& graph_;
 
  private:
-  static size_t Index(int position) { return static_cast<size_t>(position); }
   static bool FirstRunsInOrder(const Vertex& v) { return v.random || v.stateful || v.collective; }
   // Vertices are named to people by the number that instructions have.
   static std::string NameOf(int position) { return absl::StrCat("vertex ", position + 1); }

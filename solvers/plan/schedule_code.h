@@ -19,6 +19,9 @@
 
 namespace stowage {
 
+// Of a schedule that is kept encoded: many times what the longest that solvers make have.
+inline constexpr int64_t kMaxInstructions = int64_t{1} << 24;
+
 // O(instructions).
 std::string EncodeSchedule(const Schedule& schedule);
 

@@ -28,7 +28,6 @@ class BestWithin {
 
   // Tells of the fastest point, if it is faster than those told of before.
   absl::Status TellOf(const FrontierBuilder& points) {
-    constexpr int64_t kMaxInstructions = int64_t{1} << 24;
     if (!tell_ || !FoundIn(points)) return absl::OkStatus();
     const Frontier::Point& best = *points.At(*budget_);
     if (best.makespan >= told_) return absl::OkStatus();

@@ -5,13 +5,10 @@
 
 #include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
-namespace {
-
-size_t Index(int i) { return static_cast<size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 absl::StatusOr<ComputeOrder> CheckpointTraining(const Graph& graph, const FoldedGraph& folded,
                                                 const OpGraph& ops, const SolveOptions& options) {

@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "solvers/model/index.h"
+
 namespace stowage {
-namespace {
-
-constexpr int kNone = -1;
-
-size_t Index(int i) { return static_cast<size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 ComputeOrder StoreAllOrder(const OpGraph& graph) {
   ComputeOrder order;
@@ -70,21 +66,21 @@ OrderCost OrderEvaluator::EvaluateWithProfile(const ComputeOrder& order, int64_t
 }
 
 void OrderEvaluator::Prepare(const ComputeOrder& order) {
-  std::fill(next_use_.begin(), next_use_.end(), kNone);
-  std::fill(extra_use_.begin(), extra_use_.end(), kNone);
+  std::fill(next_use_.begin(), next_use_.end(), kNoIndex);
+  std::fill(extra_use_.begin(), extra_use_.end(), kNoIndex);
   std::fill(runs_.begin(), runs_.end(), 0);
   live_.assign(live_.size(), false);
   has_gradient_.assign(has_gradient_.size(), false);
   new_gradients_.assign(order.size(), 0);
   dead_.assign(order.size(), false);
-  first_backward_ = kNone;
+  first_backward_ = kNoIndex;
   for (size_t i = 0; i < order.size(); ++i) {
     const Compute& c = order[i];
     if (!c.backward) {
       ++runs_[Index(c.vertex)];
       continue;
     }
-    if (first_backward_ == kNone) {
+    if (first_backward_ == kNoIndex) {
       first_backward_ = static_cast<int>(i);
       new_gradients_[i] += graph_.seed_gradients();
     }
@@ -101,7 +97,7 @@ void OrderEvaluator::Prepare(const ComputeOrder& order) {
 // Nobody uses what the forward makes, and another one is the first run, or may be.
 bool OrderEvaluator::IsDead(const Compute& forward) const {
   const size_t v = Index(forward.vertex);
-  if (next_use_[v] != kNone || (extra_use_[v] != kNone && !forward.extras_stay)) return false;
+  if (next_use_[v] != kNoIndex || (extra_use_[v] != kNoIndex && !forward.extras_stay)) return false;
   return runs_[v] > 1 || (live_[v] && !graph_.costs(forward.vertex).ordered);
 }
 
@@ -117,7 +113,7 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
   int64_t held = 0;  // after the compute; from the end to the start
   const auto use = [&](int u, int at) {
     int& next = next_use_[Index(u)];
-    if (next == kNone) {
+    if (next == kNoIndex) {
       held += graph_.costs(u).output;
       last_use_[Index(u)] = at;
     } else if (kProfile && next > at + 1) {
@@ -153,17 +149,17 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
       cost.forward_time = std::min(cost.forward_time + costs.forward_time, kMaxTotal);
       int& next = next_use_[Index(v)];
       int& extra_next = extra_use_[Index(v)];
-      const bool waited_for = extra_next != kNone;
+      const bool waited_for = extra_next != kNoIndex;
       const bool saving = waited_for && !order[i].extras_stay;
       if (kProfile) {
         if (next > at + 1) profile->gaps.push_back({v, at, next, false});
         if (saving && extra_next > at + 1) profile->gaps.push_back({v, at, extra_next, true});
-        if (next != kNone) profile->lives[Index(v)].push_back({at, last_use_[Index(v)]});
+        if (next != kNoIndex) profile->lives[Index(v)].push_back({at, last_use_[Index(v)]});
       }
-      if (next != kNone) held -= costs.output;
+      if (next != kNoIndex) held -= costs.output;
       if (saving) held -= costs.extra;
-      next = kNone;
-      if (saving) extra_next = kNone;
+      next = kNoIndex;
+      if (saving) extra_next = kNoIndex;
       for (const OpGraph::Input& input : graph_.inputs(v)) use(input.vertex, at);
       running = held + costs.output +
                 (saving       ? costs.extra + costs.saving_overhead

@@ -9,13 +9,14 @@
 
 #include "absl/container/flat_hash_map.h"
 
+#include "solvers/model/index.h"
+
 namespace stowage {
 namespace {
 
 using Set = uint32_t;  // of vertices
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-size_t Index(int i) { return static_cast<size_t>(i); }
 Set Bit(int v) { return Set{1} << v; }
 bool Has(Set set, int v) { return (set >> v & 1u) != 0; }
 bool Within(Set part, Set set) { return (part & ~set) == 0; }

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "solvers/model/index.h"
+
 namespace stowage {
 namespace {
 
@@ -14,8 +16,6 @@ constexpr size_t kReplayed = 8;
 
 // What is put in together with the best insertion is nearly as good.
 constexpr double kNearlyAsGood = 0.7;
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 // Overload that goes for the time that comes; 0 if none goes.
 double Rate(const OrderCost& before, const OrderCost& after) {

@@ -2,28 +2,26 @@
 #include <cstddef>
 
 #include "solvers/graph/budget/order_moves.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
 
-constexpr int kNone = -1;
 // Orders of at most so many computes have every place tried, longer ones the ends of the range.
 constexpr int kEveryPlace = 48;
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 }  // namespace
 
 OrderMoves::Places OrderMoves::FindPlaces() const {
   Places places;
-  places.first_run.assign(Index(graph_.size()), kNone);
-  places.backward.assign(Index(graph_.size()), kNone);
+  places.first_run.assign(Index(graph_.size()), kNoIndex);
+  places.backward.assign(Index(graph_.size()), kNoIndex);
   for (size_t i = 0; i < profile_.order.size(); ++i) {
     const Compute& c = profile_.order[i];
     const int at = static_cast<int>(i);
     if (c.backward) {
       places.backward[Index(c.vertex)] = at;
-    } else if (places.first_run[Index(c.vertex)] == kNone) {
+    } else if (places.first_run[Index(c.vertex)] == kNoIndex) {
       places.first_run[Index(c.vertex)] = at;
       if (graph_.costs(c.vertex).ordered) places.ordered.push_back(at);
     }

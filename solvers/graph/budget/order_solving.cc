@@ -19,6 +19,7 @@
 #include "solvers/graph/fold.h"
 #include "solvers/graph/least_need.h"
 #include "solvers/graph/linearize.h"
+#include "solvers/model/index.h"
 #include "solvers/plan/gradient_sums.h"
 #include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_simulate.h"
@@ -29,7 +30,6 @@
 namespace stowage {
 namespace {
 
-constexpr int64_t kMaxInstructions = int64_t{1} << 24;
 // Computes and edges replayed: some 8 ns each.
 constexpr int64_t kWorkPerVertex = 1200000;
 constexpr int64_t kMaxWork = 2000000000;
@@ -45,8 +45,6 @@ constexpr int kCoarse = 64;
 constexpr int kMostStages = 200;
 // The class in which small graphs are solved exactly.
 constexpr char kAnySchedule[] = "any schedule with plain training's gradient sums";
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 // One solve of one graph, at all budgets. With one named, its best schedule is there at a deadline.
 class Solving {

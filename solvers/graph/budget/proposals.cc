@@ -6,10 +6,10 @@
 #include <queue>
 #include <utility>
 
+#include "solvers/model/index.h"
+
 namespace stowage {
 namespace {
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 class OutputByOutput {
  public:

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <utility>
 
+#include "solvers/model/index.h"
+
 namespace stowage {
 namespace {
-
-size_t Index(int i) { return static_cast<size_t>(i); }
 
 // The last vertex that reads the tensor; itself if none does.
 int LastReader(const OpGraph& graph, int v) {

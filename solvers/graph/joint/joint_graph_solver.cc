@@ -26,7 +26,6 @@
 namespace stowage {
 namespace {
 
-constexpr int64_t kMaxInstructions = int64_t{1} << 24;
 // Budgets of a frontier.
 constexpr int64_t kBudgets = 48;
 // Instructions looked at for all budgets together: when schedules are offered, of which some are left

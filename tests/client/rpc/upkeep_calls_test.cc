@@ -16,7 +16,7 @@
 namespace stowage {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 class UpkeepCallsTest : public ServedConnectionTest {};
 
@@ -128,7 +128,7 @@ TEST_F(UpkeepCallsTest, ListPlansTurnsPages) {
        [](Out* out) { out->mutable_plans(0)->set_status(static_cast<v1::PlanStatus>(77)); },
        [](Out* out) { out->mutable_plans(0)->set_budget_bytes(-1); },
        [](Out* out) { out->mutable_plans(0)->set_reports(-1); },
-       [](Out* out) { out->mutable_plans(0)->set_measured_time_ratio(kNaN); }});
+       [](Out* out) { out->mutable_plans(0)->set_measured_time_ratio(kNotANumber); }});
 }
 
 // A server that always names the page it has just sent would be read for ever.

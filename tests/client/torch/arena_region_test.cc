@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 constexpr StepArena::Kind kSmall = 1;
 constexpr StepArena::Kind kLarge = 2;
 
-at::Tensor Block(int64_t bytes) { return torch::empty({bytes}, torch::kByte); }
+at::Tensor BlockOf(int64_t bytes) { return torch::empty({bytes}, torch::kByte); }
 
 class ArenaRegionTest : public testing::Test {
  protected:
@@ -39,10 +39,10 @@ class ArenaRegionTest : public testing::Test {
     const ArenaScope scope(arena_.get(), kind);
     const int64_t size = kind * 1024;
     {
-      const at::Tensor a = Block(size);
-      const at::Tensor b = Block(size);
+      const at::Tensor a = BlockOf(size);
+      const at::Tensor b = BlockOf(size);
     }
-    Block(2 * size);
+    BlockOf(2 * size);
   }
 
   void RecordAndPrepare(StepArena::Kind kind) {
@@ -93,11 +93,11 @@ TEST_F(ArenaRegionTest, ComesBackAfterItWasReleased) {
   ExpectServed(kSmall);
   // Where there is no room for it the step is recorded again.
   arena_->Release();
-  const at::Tensor other = Block(1024);
+  const at::Tensor other = BlockOf(1024);
   meter_->SetLimit(live_ + Bytes(3071));
   {
     const ArenaScope scope(arena_.get(), kSmall);
-    Block(2000);
+    BlockOf(2000);
   }
   EXPECT_EQ(arena_->report().counts.served, 0);
   meter_->ClearLimit();
@@ -133,13 +133,13 @@ TEST_F(ArenaRegionTest, ABlockOfOneKindOfStepIsInNobodysWay) {
   at::Tensor kept;
   {
     const ArenaScope scope(arena_.get(), kSmall);
-    kept = Block(1024).fill_(5);
+    kept = BlockOf(1024).fill_(5);
   }
   EXPECT_EQ(arena_->report().counts.served, 1);
   {
     const ArenaScope scope(arena_.get(), kLarge);
-    const at::Tensor a = Block(2048).fill_(1);
-    const at::Tensor b = Block(2048).fill_(2);
+    const at::Tensor a = BlockOf(2048).fill_(1);
+    const at::Tensor b = BlockOf(2048).fill_(2);
     EXPECT_EQ(arena_->report().counts.departed, 1);
     EXPECT_EQ(arena_->report().counts.served, 1);
   }

@@ -9,8 +9,8 @@ namespace stowage {
 namespace {
 
 constexpr int64_t kKiB = 1024;
-constexpr int64_t kMiB = 1024 * kKiB;
-constexpr int64_t kGiB = 1024 * kMiB;
+constexpr int64_t kOneMiB = 1024 * kKiB;
+constexpr int64_t kGiB = 1024 * kOneMiB;
 
 // Of one that was reset when a step began.
 class Meter : public MemoryMeter {
@@ -35,7 +35,7 @@ TEST(MemoryRefusal, ReadsWhatTheCudaAllocatorOf1_13Says) {
   EXPECT_EQ(refusal->allocated, Bytes(17 * kGiB / 2));
   EXPECT_EQ(refusal->reserved, Bytes(9 * kGiB));
   // What others have is not there.
-  EXPECT_EQ(refusal->limit, Bytes(9 * kGiB + 512 * kMiB));
+  EXPECT_EQ(refusal->limit, Bytes(9 * kGiB + 512 * kOneMiB));
   EXPECT_GE(refusal->rounding.value() * 1000, 15 * kGiB);
   EXPECT_LT(refusal->rounding.value() * 1000, 16 * kGiB);
 }
@@ -49,10 +49,10 @@ TEST(MemoryRefusal, ReadsWhatTheCudaAllocatorOf2_11Says) {
       "reserved by PyTorch but unallocated. If reserved but unallocated memory is large";
   const auto refusal = ReadMemoryRefusal(words);
   ASSERT_TRUE(refusal);
-  EXPECT_EQ(refusal->asked, Bytes(20 * kMiB));
+  EXPECT_EQ(refusal->asked, Bytes(20 * kOneMiB));
   EXPECT_EQ(refusal->allocated, Bytes(281 * kGiB / 4));
   EXPECT_EQ(refusal->reserved, Bytes(141 * kGiB / 2));
-  EXPECT_EQ(refusal->limit, refusal->reserved + Bytes(5 * kMiB));
+  EXPECT_EQ(refusal->limit, refusal->reserved + Bytes(5 * kOneMiB));
   std::string share = words;
   share.insert(share.find("Of the allocated"), "70.25 GiB allowed; ");
   EXPECT_EQ(ReadMemoryRefusal(share)->limit, Bytes(281 * kGiB / 4));
@@ -80,7 +80,7 @@ TEST(MemoryRefusal, SaysNothingOfOtherWords) {
 }
 
 TEST(MemoryRefusal, WordsAreReadBackWithinTheirRounding) {
-  for (const int64_t unit : {int64_t{1}, kKiB, kMiB, 700 * kMiB}) {
+  for (const int64_t unit : {int64_t{1}, kKiB, kOneMiB, 700 * kOneMiB}) {
     const Bytes asked(unit + unit / 3), allocated(2 * unit + unit / 7), limit(4 * unit);
     const Bytes reserved = allocated + Bytes(unit / 11);
     const auto read = ReadMemoryRefusal(WordsOfRefusal(asked, allocated, reserved, limit));
@@ -98,27 +98,27 @@ TEST(MemoryRefusal, WordsAreReadBackWithinTheirRounding) {
 }
 
 TEST(MemoryRefusal, IsExactWhereNeverMoreWasLive) {
-  const Bytes allocated(5 * kMiB + 77), reserved(6 * kMiB + 3);
+  const Bytes allocated(5 * kOneMiB + 77), reserved(6 * kOneMiB + 3);
   const auto read =
-      ReadMemoryRefusal(WordsOfRefusal(Bytes(20 * kMiB), allocated, reserved, Bytes(8 * kMiB)));
+      ReadMemoryRefusal(WordsOfRefusal(Bytes(20 * kOneMiB), allocated, reserved, Bytes(8 * kOneMiB)));
   ASSERT_TRUE(read);
   EXPECT_NE(read->allocated, allocated);
   const MemoryRefusal exact = read->ExactBy(Meter(allocated, reserved));
   EXPECT_EQ(exact.allocated, allocated);
   EXPECT_EQ(exact.reserved, reserved);
   // The peak was another instant's.
-  const MemoryRefusal said = read->ExactBy(Meter(Bytes(7 * kMiB), Bytes(7 * kMiB)));
+  const MemoryRefusal said = read->ExactBy(Meter(Bytes(7 * kOneMiB), Bytes(7 * kOneMiB)));
   EXPECT_EQ(said.allocated, read->allocated);
   EXPECT_EQ(said.reserved, read->reserved);
   // A region that is live to the allocator, and not to the step.
-  EXPECT_EQ(read->ExactBy(Meter(Bytes(kMiB), reserved)).allocated, Bytes(kMiB));
+  EXPECT_EQ(read->ExactBy(Meter(Bytes(kOneMiB), reserved)).allocated, Bytes(kOneMiB));
 }
 
 TEST(MemoryRefusal, WhatWasAskedForIsReadAlone) {
   EXPECT_EQ(AskedIn("CUDA out of memory. Tried to allocate 2.50 GiB (GPU 0; 79.15 GiB total"),
             Bytes(5 * kGiB / 2));
   EXPECT_EQ(AskedIn("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity"),
-            Bytes(20 * kMiB));
+            Bytes(20 * kOneMiB));
   EXPECT_EQ(AskedIn("Tried to allocate 512 bytes (GPU 0)"), Bytes(512));
   EXPECT_EQ(AskedIn("Tried to allocate"), Bytes(0));
   EXPECT_EQ(AskedIn("Tried to allocate much (GPU 0)"), Bytes(0));

@@ -27,7 +27,7 @@ namespace {
 
 namespace nn = torch::nn;
 using testing::HasSubstr;
-using Forward = std::function<at::Tensor()>;
+using LossOfBatch = std::function<at::Tensor()>;
 
 // Two losses, tied weights, a tensor with three readers, dropout, statistics, an op in place.
 GraphModel TwoLosses() {
@@ -84,7 +84,7 @@ class PlannedGraphTest : public testing::TestWithParam<bool> {
 
   const Graph& graph() const { return std::get<Graph>(profile_->problem); }
 
-  Forward PlainLoop() {
+  LossOfBatch PlainLoop() {
     return [this] {
       at::Tensor sum;
       for (const at::Tensor& loss : PlainLosses(model_, {input_.clone()}, target_)) {
@@ -94,12 +94,12 @@ class PlannedGraphTest : public testing::TestWithParam<bool> {
     };
   }
 
-  Forward PlannedLoop(PlannedGraph* planned) {
+  LossOfBatch PlannedLoop(PlannedGraph* planned) {
     return [this, planned] { return planned->forward({input_.clone()}, target_); };
   }
 
   // Two batches at once, then their backwards, then another, of scaled losses.
-  Outcome After(const Forward& forward) {
+  Outcome After(const LossOfBatch& forward) {
     start_->Rewind();
     const at::Tensor first = forward();
     const at::Tensor second = forward();
@@ -147,7 +147,7 @@ class PlannedGraphRulesTest : public PlannedGraphTest {};
 
 TEST_P(PlannedGraphRulesTest, WhatItCannotDoIsSaid) {
   const auto planned = PlannedGraph::Create(&model_, graph(), StoreAllSchedule(graph())).value();
-  const Forward forward = PlannedLoop(planned.get());
+  const LossOfBatch forward = PlannedLoop(planned.get());
   at::Tensor loss = forward();
   loss.backward({}, /*retain_graph=*/true);
   EXPECT_THAT(ErrorOf([&] { loss.backward(); }), HasSubstr("a second time"));
