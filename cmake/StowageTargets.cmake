@@ -15,8 +15,10 @@ endfunction()
 function(_stowage_common name)
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:stowage_warnings>)
-  # Sources that are compiled together read their headers once. Those with options of their own (SIMD) stay apart.
-  if(STOWAGE_UNITY)
+  # Sources that are compiled together read their headers once. Those with options of their own (SIMD) stay apart, and so do
+  # the searches of tests, which are written independently of each other.
+  get_target_property(type ${name} TYPE)
+  if(STOWAGE_UNITY AND NOT (type STREQUAL "STATIC_LIBRARY" AND CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/tests/"))
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${STOWAGE_UNITY_BATCH})
   endif()
 endfunction()
@@ -38,10 +40,10 @@ function(stowage_library name)
   stowage_install_library(${name})
 endfunction()
 
-# stowage_torch_library(...): the same, compiled with the precompiled torch header.
-function(stowage_torch_library name)
+# stowage_torch_test_library(...): the same for tests, compiled with their precompiled torch header.
+function(stowage_torch_test_library name)
   stowage_library(${name} ${ARGN})
-  target_precompile_headers(${name} REUSE_FROM stowage_torch_pch)
+  stowage_torch_test_pch(${name})
 endfunction()
 
 # stowage_binary(name SOURCES main.cc DEPS direct ...)
@@ -53,6 +55,25 @@ function(stowage_binary name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   _stowage_record(${name} ${arg_DEPS})
   stowage_install_program(${name})
+endfunction()
+
+# What runs for moments is compiled for moments.
+function(_stowage_quick name)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
+# The compiler takes a precompiled header only with the -fPIC that it was made with, not with a program's -fPIE.
+function(_stowage_reuse_pch name pch)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
+  target_precompile_headers(${name} REUSE_FROM ${pch})
+endfunction()
+
+# stowage_torch_test_pch(name): compiles a target as tests with LibTorch are, with their precompiled header.
+function(stowage_torch_test_pch name)
+  _stowage_quick(${name})
+  target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)  # as what links GoogleTest has it
+  _stowage_reuse_pch(${name} stowage_torch_pch)
 endfunction()
 
 # stowage_test(name SOURCES x_test.cc DEPS direct ... [TIMEOUT s]): a GoogleTest binary, one ctest entry.
@@ -67,10 +88,13 @@ function(stowage_test name)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()
   if(arg_TORCH)
-    # The compiler takes a precompiled header only with the -fPIC that it was made with, not with a program's -fPIE.
-    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(${name} PRIVATE -fPIC)
-    target_precompile_headers(${name} REUSE_FROM stowage_torch_pch)
+    stowage_torch_test_pch(${name})
+  else()
+    _stowage_quick(${name})
+    # What gRPC and hiredis bring to their users, the precompiled header has for all.
+    target_compile_options(${name} PRIVATE -pthread)
+    target_compile_definitions(${name} PRIVATE _FILE_OFFSET_BITS=64)
+    _stowage_reuse_pch(${name} stowage_test_pch)
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
@@ -92,7 +116,7 @@ function(stowage_python_test name)
   target_link_libraries(${name} PRIVATE ${arg_DEPS})
   # One more definition than the precompiled header was made with, and the compiler does not take it.
   set_target_properties(${name} PROPERTIES DEFINE_SYMBOL "")
-  target_precompile_headers(${name} REUSE_FROM stowage_torch_pch)
+  stowage_torch_test_pch(${name})
   add_test(NAME ${name} COMMAND ${arg_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT} $<TARGET_FILE:${name}>)
   set_tests_properties(${name} PROPERTIES TIMEOUT 120)
   _stowage_record(${name} ${arg_DEPS})

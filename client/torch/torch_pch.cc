@@ -1,1 +1,0 @@
-// Holds the precompiled header of <torch/torch.h>; every target that includes LibTorch reuses it.
