@@ -55,6 +55,12 @@ function(stowage_install_program name)
   endif()
 endfunction()
 
+# With the command: one installation has both.
+function(stowage_install_torch_program name)
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/stowage COMPONENT command)
+  install(TARGETS ${name}-module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/stowage COMPONENT command)
+endfunction()
+
 # What the installed command says of itself: completion for shells, where these look for it, and its page of the manual.
 function(_stowage_install_words)
   set(share "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}")

@@ -57,6 +57,24 @@ function(stowage_binary name)
   stowage_install_program(${name})
 endfunction()
 
+# stowage_torch_program(name LAUNCHER main.cc SOURCES a.cc ... DEPS direct ...): a program of the launcher alone, and beside it
+# name.so, which it opens, of the sources and all that they need. Not for PATH: in libexec/stowage.
+function(stowage_torch_program name)
+  cmake_parse_arguments(arg "" "LAUNCHER" "SOURCES;DEPS" ${ARGN})
+  set(folder ${CMAKE_INSTALL_LIBEXECDIR}/stowage)
+  add_executable(${name} ${arg_LAUNCHER})
+  target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:stowage_warnings> ${CMAKE_DL_LIBS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+  add_library(${name}-module MODULE ${arg_SOURCES})
+  _stowage_program(${name}-module)
+  target_link_libraries(${name}-module PRIVATE ${arg_DEPS})
+  set_target_properties(${name}-module PROPERTIES PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder}
+    INSTALL_RPATH_USE_LINK_PATH ON)
+  add_dependencies(${name} ${name}-module)
+  _stowage_record(${name}-module ${arg_DEPS})
+  stowage_install_torch_program(${name})
+endfunction()
+
 # What runs for moments is compiled for moments.
 function(_stowage_quick name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)

@@ -10,6 +10,7 @@
 #include "client/cli/completion.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/help_text.h"
+#include "client/cli/torch_program.h"
 #include "solvers/base/flag_parser.h"
 #include "solvers/planner.h"
 
@@ -17,8 +18,6 @@ namespace stowage {
 namespace {
 
 using Arguments = std::vector<std::string>;
-
-bool IsMissing(const Command& command) { return command.missing[0] != '\0'; }
 
 bool AsksForHelp(const std::string& argument) {
   return argument == "--help" || argument == "-h" || argument == "help";
@@ -36,10 +35,6 @@ Arguments WithOperandsAsFlags(const Command& command, Arguments arguments) {
 }
 
 int RunCommand(const std::string& words, const Command& command, const Arguments& arguments) {
-  if (IsMissing(command)) {
-    std::cerr << "stowage " << words << ": " << command.missing << "\n";
-    return kExitUsage;
-  }
   for (const FlagValue& value : command.defaults) SetFlag(value, value.name).IgnoreError();
   const absl::StatusOr<bool> help =
       ParseFlags(WithOperandsAsFlags(command, arguments), command.flags);
@@ -47,7 +42,12 @@ int RunCommand(const std::string& words, const Command& command, const Arguments
     std::cerr << "stowage " << words << ": " << help.status().message() << "\n";
     return kExitUsage;
   }
-  if (!*help) return command.run();
+  if (!*help) {
+    if (command.run != nullptr) return command.run();
+    Arguments all = {words};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return BecomeTorchProgram(all);
+  }
   std::cout << CommandHelp(words, command);
   return kExitOk;
 }

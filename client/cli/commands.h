@@ -13,11 +13,10 @@ struct Command {
   const char* name;
   const char* summary;
   std::vector<std::string> flags;  // all that it takes, by name
-  int (*run)();                    // returns an exit code (exit_code.h)
+  // Returns an exit code (exit_code.h). Null: stowage-torch runs it (torch_program.h).
+  int (*run)();
   // What a user may type as it stands, after "stowage "; a test runs each, in the order of main.cc.
   std::vector<std::string> examples = {};
-  // Why this build cannot run it; empty if it can.
-  const char* missing = "";
   // What arguments before all flags are the values of, in this order: `stowage cache get KEY`.
   std::vector<std::string> operands = {};
   // Of a group, `stowage cache ls`, which has nothing else but name and summary; a group in a group is not read.
@@ -26,23 +25,13 @@ struct Command {
   std::vector<FlagValue> defaults = {};
 };
 
-// Of the commands that a build without LibTorch names, too.
-inline constexpr char kProfileSummary[] =
-    "measure what every stage of a network costs in time and bytes";
-inline constexpr char kRunSummary[] =
-    "train a network without a budget and within budgets, and compare";
-inline constexpr char kVerifySummary[] =
-    "prove that training by plans is plain training, bit for bit";
-
-Command ProfileCommand();
+// Those that measure and train: training_commands.h.
 Command PlanCommand();
 Command FrontierCommand();
 Command ExplainCommand();
 Command CompareCommand();
 Command ReportCommand();
 Command TraceCommand();
-Command RunCommand();
-Command VerifyCommand();
 Command SolversCommand();
 Command DoctorCommand();
 Command CacheCommand();

@@ -14,7 +14,7 @@ namespace {
 std::vector<CompletedWord> WordsOf(const std::vector<Command>& commands) {
   std::vector<CompletedWord> words;
   for (const Command& command : commands) {
-    if (command.missing[0] == '\0') words.push_back({command.name, command.summary});
+    words.push_back({command.name, command.summary});
   }
   return words;
 }
@@ -23,7 +23,6 @@ void AddPlaces(const std::vector<Command>& commands, const std::string& before,
                std::vector<CompletedPlace>* places) {
   places->push_back({before, WordsOf(commands), {}});
   for (const Command& command : commands) {
-    if (command.missing[0] != '\0') continue;
     const std::string words = absl::StrCat(before, before.empty() ? "" : " ", command.name);
     if (command.commands.empty()) {
       places->push_back({words, {}, command.flags});

@@ -36,8 +36,8 @@ std::string NextLines(const CompletedPlace& place) {
   std::string lines;
   for (const CompletedWord& word : place.next) {
     absl::StrAppend(&lines, "complete -c stowage -n ",
-                    FishQuoted(absl::StrCat("__stowage_at \"", place.words, "\"")), " -a ", word.word,
-                    " -d ", FishQuoted(word.summary), "\n");
+                    FishQuoted(absl::StrCat("__stowage_at \"", place.words, "\"")), " -a ",
+                    word.word, " -d ", FishQuoted(word.summary), "\n");
   }
   return lines;
 }

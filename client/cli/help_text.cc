@@ -14,8 +14,7 @@ namespace {
 std::string ListOf(const std::vector<Command>& commands) {
   std::string text;
   for (const Command& command : commands) {
-    const char* const note = command.missing[0] != '\0' ? " (not in this build)" : "";
-    absl::StrAppendFormat(&text, "  %-12s%s%s\n", command.name, command.summary, note);
+    absl::StrAppendFormat(&text, "  %-12s%s\n", command.name, command.summary);
   }
   return text;
 }

@@ -6,6 +6,7 @@
 #include "client/cli/command_line.h"
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/training_commands.h"
 
 namespace {
 

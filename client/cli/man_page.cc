@@ -19,7 +19,6 @@ std::string Roff(const std::string& text) {
 
 void AppendCommand(const std::string& words, const Command& command, std::string* page) {
   absl::StrAppend(page, ".SS stowage ", Roff(words), "\n", Roff(command.summary), ".\n");
-  if (command.missing[0] != '\0') absl::StrAppend(page, "Not here: ", Roff(command.missing), ".\n");
   for (const std::string& name : command.flags) {
     const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
     absl::StrAppend(page, ".TP\n.B \\-\\-", Roff(name),

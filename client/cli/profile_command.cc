@@ -3,7 +3,6 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "client/agent/trained_model.h"
-#include "client/cli/commands.h"
 #include "client/cli/delivery.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/files.h"
@@ -11,7 +10,9 @@
 #include "client/cli/plan_flags.h"
 #include "client/cli/profile_text.h"
 #include "client/cli/progress_line.h"
+#include "client/cli/training_commands.h"
 #include "client/cli/training_flags.h"
+#include "client/cli/training_session.h"
 #include "client/torch/profile_options.h"
 #include "proto/codec/codec.h"
 
@@ -29,7 +30,9 @@ absl::StatusOr<Profile> Measure(const Workload& workload, ProfileReport* report)
   return TrainedModelOf(workload)->Measure(batch, options);
 }
 
-int Run() {
+}  // namespace
+
+int RunProfile() {
   absl::Status status = CheckRepeats();
   if (status.ok()) status = CheckWritable(absl::GetFlag(FLAGS_out));
   if (!status.ok()) return Fail(status);
@@ -41,18 +44,6 @@ int Run() {
 
   const absl::Status delivered = Deliver(ToJson(ToProto(*profile)), ProfileText(*profile, report));
   return delivered.ok() ? kExitOk : Fail(delivered);
-}
-
-}  // namespace
-
-Command ProfileCommand() {
-  return {"profile",
-          kProfileSummary,
-          {"model", "graph", "batch", "image_size", "classes", "length", "seed", "threads",
-           "repeats", "calibrate", "out"},
-          Run,
-          {"profile --model=resnet18 --image_size=64 --out=p.json",
-           "profile --model=resnet18 --image_size=64 --graph > graph.json"}};
 }
 
 }  // namespace stowage

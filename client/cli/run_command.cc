@@ -2,7 +2,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/run_table.h"
@@ -13,7 +12,7 @@
 namespace stowage {
 namespace {
 
-std::string InFormat(Format format, const VerificationReport& report) {
+std::string RunInFormat(Format format, const VerificationReport& report) {
   switch (format) {
     case Format::kText:
       return RunTable(report);
@@ -25,29 +24,20 @@ std::string InFormat(Format format, const VerificationReport& report) {
   return "";
 }
 
-int Run() {
+}  // namespace
+
+int RunTraining() {
   const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const absl::StatusOr<VerificationReport> report =
       TrainAsFlagsSay({/*limit=*/true, /*report=*/true});
   if (!report.ok()) return Fail(report.status());
-  std::cout << InFormat(*format, *report) << std::flush;
+  std::cout << RunInFormat(*format, *report) << std::flush;
   for (const Verified& one : report->budgets) {
     for (const std::string& fault : one.faults)
       Say(absl::StrCat(ToString(one.budget), ": ", fault));
   }
   return EndOf(*report);
-}
-
-}  // namespace
-
-Command RunCommand() {
-  return {"run",
-          kRunSummary,
-          TrainingFlags(),
-          Run,
-          {"run --model=resnet18 --image_size=64 --budgets=80%,least",
-           "run --model=resnet18 --image_size=64 --budgets=90% --steps=2 --format=csv"}};
 }
 
 }  // namespace stowage

@@ -12,24 +12,10 @@
 #include "client/cli/network_flags.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/say.h"
+#include "client/cli/training_commands.h"
 #include "client/rpc/server_flags.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/model/field_error.h"
-
-ABSL_FLAG(uint64_t, seed, 0, "seed of parameters and samples");
-ABSL_FLAG(int, threads, 0, "threads of LibTorch; 0 leaves it to LibTorch");
-ABSL_FLAG(int, repeats, 5, "passes that the times of a profile are the medians of");
-ABSL_FLAG(bool, calibrate, true,
-          "scale the times of a profile to those of whole steps, which store all activations");
-ABSL_FLAG(int, steps, 3, "training steps per budget");
-ABSL_FLAG(bool, arena, false, "serve steps by plans from one reserved region");
-ABSL_FLAG(std::string, link, "",
-          "simulated link to host memory that plans may use, \"GB/s[:latency]\", say \"12:10us\"; "
-          "empty: none");
-ABSL_FLAG(
-    std::string, trace, "",
-    "file for what the last step within a budget took, instruction by instruction; of several "
-    "budgets FILE.1, FILE.2 and so on; empty: none");
 
 namespace stowage {
 

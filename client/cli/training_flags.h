@@ -1,14 +1,11 @@
-// The flags of the commands that measure and train, beside those of networks and of planning.
+// What the flags of the commands that measure and train (training_commands.h) make.
 #ifndef STOWAGE_CLIENT_CLI_TRAINING_FLAGS_H_
 #define STOWAGE_CLIENT_CLI_TRAINING_FLAGS_H_
 
-#include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <variant>
 
-#include "absl/flags/declare.h"
 #include "absl/status/statusor.h"
 #include "client/agent/agent_options.h"
 #include "client/agent/trained_model.h"
@@ -17,15 +14,6 @@
 #include "client/torch/graph_model.h"
 #include "client/torch/simulated_device.h"
 #include "solvers/model/transfer_model.h"
-
-ABSL_DECLARE_FLAG(uint64_t, seed);
-ABSL_DECLARE_FLAG(int, threads);
-ABSL_DECLARE_FLAG(int, repeats);
-ABSL_DECLARE_FLAG(bool, calibrate);
-ABSL_DECLARE_FLAG(int, steps);
-ABSL_DECLARE_FLAG(bool, arena);
-ABSL_DECLARE_FLAG(std::string, link);
-ABSL_DECLARE_FLAG(std::string, trace);
 
 namespace stowage {
 

@@ -19,6 +19,7 @@
 #include "client/cli/plan_flags.h"
 #include "client/cli/say.h"
 #include "client/cli/trace_file.h"
+#include "client/cli/training_commands.h"
 #include "client/cli/training_flags.h"
 #include "client/cli/verification.h"
 #include "client/rpc/server_flags.h"
@@ -53,7 +54,8 @@ VerificationReport Title(const Workload& workload, int steps) {
 
 class TrainingSession {
  public:
-  TrainingSession(const Workload& workload, AgentOptions options, int steps, const TrainingChecks& checks)
+  TrainingSession(const Workload& workload, AgentOptions options, int steps,
+                  const TrainingChecks& checks)
       : checks_(checks),
         plain_(TrainedModelOf(workload)),
         agent_(TrainedModelOf(workload), nullptr, Watched(std::move(options))),
@@ -123,12 +125,6 @@ class TrainingSession {
 };
 
 }  // namespace
-
-std::vector<std::string> TrainingFlags() {
-  return WithServerFlags({"model", "graph", "batch", "image_size", "classes", "length", "seed",
-                          "threads", "repeats", "profile", "steps", "budgets", "solver", "slots",
-                          "link", "timeout", "format", "arena", "trace"});
-}
 
 absl::StatusOr<VerificationReport> TrainAsFlagsSay(const TrainingChecks& checks) {
   const int steps = absl::GetFlag(FLAGS_steps);

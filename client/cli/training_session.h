@@ -2,17 +2,11 @@
 #ifndef STOWAGE_CLIENT_CLI_TRAINING_SESSION_H_
 #define STOWAGE_CLIENT_CLI_TRAINING_SESSION_H_
 
-#include <string>
-#include <vector>
-
 #include "absl/status/statusor.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/verification.h"
 
 namespace stowage {
-
-// All that they take.
-std::vector<std::string> TrainingFlags();
 
 struct TrainingChecks {
   bool limit = false;   // Verification::CheckLimit
@@ -26,6 +20,11 @@ absl::StatusOr<VerificationReport> TrainAsFlagsSay(const TrainingChecks& checks)
 // When it was shown: says what ended it, if anything did. kExitFailure where something differs, kExitInfeasible
 // where a budget has no plan.
 ExitCode EndOf(const VerificationReport& report);
+
+// What the commands run (training_commands.h).
+int RunProfile();
+int RunTraining();
+int RunVerification();
 
 }  // namespace stowage
 

@@ -1,7 +1,6 @@
 #include <iostream>
 #include <string>
 
-#include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/training_session.h"
@@ -10,7 +9,7 @@
 namespace stowage {
 namespace {
 
-std::string InFormat(Format format, const VerificationReport& report) {
+std::string VerificationInFormat(Format format, const VerificationReport& report) {
   switch (format) {
     case Format::kText:
       return ToText(report);
@@ -22,24 +21,15 @@ std::string InFormat(Format format, const VerificationReport& report) {
   return "";
 }
 
-int Run() {
+}  // namespace
+
+int RunVerification() {
   const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const absl::StatusOr<VerificationReport> report = TrainAsFlagsSay({});
   if (!report.ok()) return Fail(report.status());
-  std::cout << InFormat(*format, *report) << std::flush;
+  std::cout << VerificationInFormat(*format, *report) << std::flush;
   return EndOf(*report);
-}
-
-}  // namespace
-
-Command VerifyCommand() {
-  return {"verify",
-          kVerifySummary,
-          TrainingFlags(),
-          Run,
-          {"verify --model=resnet18 --image_size=64 --budgets=80%,least",
-           "verify --model=resnet18 --image_size=64 --graph --budgets=95% --format=json"}};
 }
 
 }  // namespace stowage

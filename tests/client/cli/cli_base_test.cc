@@ -15,6 +15,7 @@
 #include "client/cli/plan_flags.h"
 #include "client/cli/progress_line.h"
 #include "client/cli/table.h"
+#include "client/cli/torch_version.h"
 
 namespace stowage {
 namespace {
@@ -98,21 +99,20 @@ TEST(Format, IsOneThatTheCommandHas) {
   absl::SetFlag(&FLAGS_format, "text");
 }
 
-// Output and exit code of a command line over two commands, the second missing in this build.
+// Output and exit code of a command line over two commands, the second one's run by stowage-torch, which is not beside this test.
 struct Ran {
   int code;
   std::string out, errors;
 };
 Ran RunLine(const std::vector<std::string>& arguments) {
-  Command missing{"train", "trains", {}, nullptr};
-  missing.missing = "this build cannot";
+  const Command elsewhere{"train", "trains", {"slots"}, nullptr};
   const std::vector<Command> commands = {
       {"count",
        "counts",
        {"slots"},
        [] { return static_cast<int>(absl::GetFlag(FLAGS_slots)); },
        {"count --slots=7"}},
-      missing};
+      elsewhere};
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   const int code = RunCommandLine(commands, arguments);
@@ -129,7 +129,7 @@ TEST(CommandLine, RunsTheCommandWithItsFlags) {
 TEST(CommandLine, HelpIsOnStandardOutput) {
   const Ran all = RunLine({"--help"});
   EXPECT_EQ(all.code, kExitOk);
-  EXPECT_THAT(all.out, HasSubstr("trains (not in this build)"));
+  EXPECT_THAT(all.out, HasSubstr("trains"));
   EXPECT_EQ(all.errors, "");
   const Ran one = RunLine({"count", "--help"});
   EXPECT_EQ(one.code, kExitOk);
@@ -137,10 +137,23 @@ TEST(CommandLine, HelpIsOnStandardOutput) {
   EXPECT_THAT(one.out, HasSubstr("stowage count --slots=7"));
 }
 
-TEST(CommandLine, ACommandThatThisBuildLacksSaysWhyWhateverItsFlags) {
-  const Ran ran = RunLine({"train", "--steps=3"});
+TEST(TorchVersion, IsThatOfTheBuildOrAnError) {
+  EXPECT_TRUE(CheckTorchVersion("PyTorch built with:\n  - GCC 12.2\n", "1.13.1").ok());
+  EXPECT_TRUE(CheckTorchVersion("a=b, TORCH_VERSION=2.11.1, USE_CUDA=ON", "2.11.0").ok());
+  EXPECT_TRUE(CheckTorchVersion("TORCH_VERSION=2.11.0a0", "2.11.0").ok());
+  const absl::Status other = CheckTorchVersion("TORCH_VERSION=2.1.0, USE_CUDA=ON", "2.11.0");
+  EXPECT_EQ(other.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(other.message()), HasSubstr("LibTorch 2.11.0, and 2.1.0"));
+}
+
+// Flags are read here: what is wrong with them needs no LibTorch.
+TEST(CommandLine, WhatNeedsLibTorchIsHandedOverOnceItsFlagsAreGood) {
+  EXPECT_THAT(RunLine({"train", "--budget=3"}).errors, HasSubstr("--budget"));
+  EXPECT_THAT(RunLine({"train", "--help"}).out, HasSubstr("--slots"));
+  const Ran ran = RunLine({"train", "--slots=3"});
   EXPECT_EQ(ran.code, kExitUsage);
-  EXPECT_THAT(ran.errors, HasSubstr("this build cannot"));
+  EXPECT_THAT(ran.errors, HasSubstr("stowage train: needs LibTorch"));
+  EXPECT_THAT(ran.errors, HasSubstr("libexec/stowage/stowage-torch"));
   EXPECT_EQ(ran.out, "");
 }
 

@@ -99,8 +99,8 @@ TEST(MemoryRefusal, WordsAreReadBackWithinTheirRounding) {
 
 TEST(MemoryRefusal, IsExactWhereNeverMoreWasLive) {
   const Bytes allocated(5 * kOneMiB + 77), reserved(6 * kOneMiB + 3);
-  const auto read =
-      ReadMemoryRefusal(WordsOfRefusal(Bytes(20 * kOneMiB), allocated, reserved, Bytes(8 * kOneMiB)));
+  const auto read = ReadMemoryRefusal(
+      WordsOfRefusal(Bytes(20 * kOneMiB), allocated, reserved, Bytes(8 * kOneMiB)));
   ASSERT_TRUE(read);
   EXPECT_NE(read->allocated, allocated);
   const MemoryRefusal exact = read->ExactBy(Meter(allocated, reserved));
