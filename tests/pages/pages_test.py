@@ -57,10 +57,33 @@ def check_names(root):
     assert not missing, f"client/agent/training.md does not name {', '.join(missing)}"
 
 
+def durations(text):
+    """(number, unit) of the prose and tables of a page, and durations in words, which have no number to look up."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    text = re.sub(r"^(?: {4}|\t).*$", "", text, flags=re.M)  # what a command printed
+    return (re.findall(r"(?<![\w.])(\d+(?:\.\d+)?) (us|ms|s|seconds?|min|minutes?|hours?)\b", text),
+            re.findall(r"\b(?:two|three|four|five|six|ten|some|few|dozen)(?: of)? (?:seconds|minutes|hours)\b", text))
+
+
+def check_durations(root):
+    """What the first pages say that something takes, the measured pages have, and nothing older does."""
+    measured = "\n".join(page.read_text() for page in sorted((root / "tests/bench/measured").glob("*.md")))
+    assert durations("4 s, 0.5 ms of 3 stages; four minutes") == ([("4", "s"), ("0.5", "ms")], ["four minutes"])
+    found = 0
+    for name in ("README.md", "deploy/quickstart.md"):
+        numbers, words = durations((root / name).read_text())
+        assert not words, f"{name}: {words[0]}: say it in figures that tests/bench/measured has"
+        for number, unit in numbers:
+            found += 1
+            assert re.search(rf"(?<![\w.]){re.escape(number)}(?![\d.]*\d)", measured), f"{name}: {number} {unit}: no page of tests/bench/measured has it"
+    assert found >= 3, found
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     check_code(root)
     check_names(root)
+    check_durations(root)
     looked_at, wrong = 0, []
     for page in pages(root):
         for link in links(page.read_text()):
