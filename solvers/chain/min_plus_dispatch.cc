@@ -1,5 +1,7 @@
 #include "solvers/chain/min_plus_dispatch.h"
 
+#include <cstdlib>
+
 namespace stowage {
 
 std::vector<const MinPlusKernels*> UsableKernels() {
@@ -15,9 +17,20 @@ std::vector<const MinPlusKernels*> UsableKernels() {
   return usable;
 }
 
+const MinPlusKernels* FindUsableKernels(const std::string& name) {
+  for (const MinPlusKernels* kernels : UsableKernels()) {
+    if (name == kernels->name) return kernels;
+  }
+  return nullptr;
+}
+
 const MinPlusKernels& BestKernels() {
-  static const MinPlusKernels* const kBest = UsableKernels().back();
-  return *kBest;
+  static const MinPlusKernels* const kChosen = [] {
+    const char* const name = std::getenv("STOWAGE_SIMD");
+    const MinPlusKernels* const named = name == nullptr ? nullptr : FindUsableKernels(name);
+    return named != nullptr ? named : UsableKernels().back();
+  }();
+  return *kChosen;
 }
 
 }  // namespace stowage

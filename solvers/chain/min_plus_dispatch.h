@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SOLVERS_CHAIN_MIN_PLUS_DISPATCH_H_
 #define STOWAGE_SOLVERS_CHAIN_MIN_PLUS_DISPATCH_H_
 
+#include <string>
 #include <vector>
 
 #include "solvers/chain/min_plus_kernel.h"
@@ -11,7 +12,12 @@ namespace stowage {
 // All that this machine can run, the best last.
 std::vector<const MinPlusKernels*> UsableKernels();
 
-// The best one, chosen once. Thread-safe.
+// Of these the one with this name; null where there is none.
+const MinPlusKernels* FindUsableKernels(const std::string& name);
+
+// What solvers use, chosen once: the best, or the one that the environment variable STOWAGE_SIMD names ("generic",
+// "avx2", "avx512"), for tests and benchmarks of what other processors run. A name that this machine cannot run
+// chooses the best. Equal results whichever it is. Thread-safe.
 const MinPlusKernels& BestKernels();
 
 template <class T>

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -284,6 +285,22 @@ TEST(PersistentTable, StopsAndReportsProgress) {
           PersistentTable::Compute(space, 40000, options, tuning).status()));
     }
   }
+}
+
+// In a process of its own, which has not chosen yet.
+TEST(MinPlusDispatch, TheEnvironmentChoosesAmongWhatTheMachineRuns) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EQ(FindUsableKernels("avx1024"), nullptr);
+  const auto chosen = [](const char* name) {
+    setenv("STOWAGE_SIMD", name, /*overwrite=*/1);
+    return &BestKernels();
+  };
+  for (const MinPlusKernels* kernels : UsableKernels()) {
+    EXPECT_EXIT(std::exit(chosen(kernels->name) == kernels ? 0 : 1), ::testing::ExitedWithCode(0),
+                "");
+  }
+  EXPECT_EXIT(std::exit(chosen("avx1024") == UsableKernels().back() ? 0 : 1),
+              ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
