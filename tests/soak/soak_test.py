@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""tests/soak/run names what failed and what was left running, ends it, and says so by its exit code.
+
+    soak_test.py FOLDER      an empty one is made of it
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def soak(folder, tests, *flags):
+    """Exit code and page of a run over a build that has these tests of solvers."""
+    shutil.rmtree(folder, ignore_errors=True)
+    rooms = folder / "build/tests/solvers"
+    rooms.mkdir(parents=True)
+    (rooms / "CTestTestfile.cmake").write_text("".join(f'add_test({name} "sh" "-c" "{command}")\n' for name, command in tests.items()))
+    out = folder / "page.md"
+    done = subprocess.run([HERE / "run", "--sections=simd", f"--build={folder / 'build'}", f"--out={out}", *flags], text=True, capture_output=True)
+    return done.returncode, out.read_text() if out.exists() else done.stderr
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    good = {"good": "true", "simd": 'test \\\"$STOWAGE_SIMD\\\" != \\\"\\\"'}
+    code, page = soak(folder, good)
+    assert code == 0, page
+    assert "| solvers with generic loops | 1 | 2 | 0 | 0 |" in page and "Nothing failed." in page, page
+
+    code, page = soak(folder, {**good, "bad": "false", "leaves": "sleep 98761 >/dev/null 2>&1 </dev/null & true"})
+    assert code == 1, page
+    assert "| solvers with generic loops | 1 | 3 | 0 | 2 |" in page, page
+    assert "| solvers with generic loops | bad | 1 |" in page and "| solvers with generic loops | sleep, left running | 1 |" in page, page
+    left = subprocess.run(["pgrep", "-fx", "sleep 98761"], text=True, capture_output=True).stdout
+    assert not left, left
+
+    code, page = soak(folder, {"good": "true"}, "--tests=bad")
+    assert code == 0 and "| solvers with generic loops | 1 | 0 | 0 | 0 |" in page, page
+    code, page = soak(folder, {})
+    assert code == 1 and "no test ran" in page, page
+    code, errors = soak(folder, good, "--repeats=0")
+    assert code == 2 and "must be at least 1" in errors, errors
+
+
+main()
