@@ -125,6 +125,20 @@ function(stowage_test name)
   _stowage_record(${name} ${arg_DEPS})
 endfunction()
 
+# stowage_test_as_older_processor(name [COMMAND ...]): the ctest entry `name` of this folder once more, as `name`_avx2, with the kernels that LibTorch
+# and oneDNN choose on processors without AVX-512: other times, other workspaces. COMMAND: the entry's, where it is no
+# program of that name. DNNL_MAX_CPU_ISA: the same to older versions of oneDNN.
+function(stowage_test_as_older_processor name)
+  cmake_parse_arguments(arg "" "" "COMMAND" ${ARGN})
+  if(NOT arg_COMMAND)
+    set(arg_COMMAND ${name})
+  endif()
+  get_test_property(${name} TIMEOUT timeout)
+  add_test(NAME ${name}_avx2 COMMAND ${arg_COMMAND})
+  set_tests_properties(${name}_avx2 PROPERTIES TIMEOUT ${timeout}
+    ENVIRONMENT "ATEN_CPU_CAPABILITY=avx2;ONEDNN_MAX_CPU_ISA=AVX2;DNNL_MAX_CPU_ISA=AVX2")
+endfunction()
+
 # stowage_python_test(name PYTHON interpreter SCRIPT x.py SOURCES a.cc DEPS direct ...): the sources as a shared library
 # of the precompiled torch header, and one ctest entry, the script with that library.
 function(stowage_python_test name)

@@ -36,7 +36,7 @@ Command ProfileCommand(const TrainingRuns& runs) {
           {"model", "graph", "batch", "image_size", "classes", "length", "seed", "threads",
            "repeats", "calibrate", "out"},
           runs.profile,
-          {"profile --model=resnet18 --image_size=64 --out=p.json",
+          {"profile --model=resnet50 --image_size=96 --out=p.json",
            "profile --model=resnet18 --image_size=64 --graph > graph.json"}};
 }
 
@@ -45,8 +45,8 @@ Command RunCommand(const TrainingRuns& runs) {
           "train a network without a budget and within budgets, and compare",
           TrainingFlags(),
           runs.run,
-          {"run --model=resnet18 --image_size=64 --budgets=80%,least",
-           "run --model=resnet18 --image_size=64 --budgets=90% --steps=2 --format=csv"}};
+          {"run --model=resnet50 --image_size=96 --budgets=80%,least",
+           "run --model=resnet18 --image_size=64 --budgets=least --steps=2 --format=csv"}};
 }
 
 Command VerifyCommand(const TrainingRuns& runs) {
@@ -54,8 +54,8 @@ Command VerifyCommand(const TrainingRuns& runs) {
           "prove that training by plans is plain training, bit for bit",
           TrainingFlags(),
           runs.verify,
-          {"verify --model=resnet18 --image_size=64 --budgets=80%,least",
-           "verify --model=resnet18 --image_size=64 --graph --budgets=95% --format=json"}};
+          {"verify --model=resnet18 --image_size=64 --budgets=100%,least",
+           "verify --model=resnet18 --image_size=64 --graph --budgets=least --format=json"}};
 }
 
 }  // namespace stowage

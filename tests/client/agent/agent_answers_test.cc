@@ -214,7 +214,7 @@ TEST_F(AgentTest, SaysWhoseItsRequestsAreAndReportsWhatStepsTook) {
   EXPECT_TRUE(adopted->profile_wanted);
   EXPECT_EQ(agent.Report().status().code(), absl::StatusCode::kFailedPrecondition);
   Bytes peak;
-  for (int i = 0; i < 3; ++i) peak = agent.Step(network_.input, network_.target)->peak;
+  for (int i = 0; i < 3; ++i) peak = agent.Step(network_.input, network_.target).value().peak;
   ASSERT_TRUE(agent.Report().ok());
   EXPECT_EQ(sent.key, cached.key);
   EXPECT_EQ(sent.plan_digest, ScheduleDigest(known.plan.schedule));

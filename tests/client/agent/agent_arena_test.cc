@@ -67,7 +67,7 @@ class AgentArenaTest : public ::testing::Test {
 
   // What so many steps leave behind from the start, with these options.
   std::string StateAfter(const AgentOptions& options, int steps) {
-    network_ = MakeTestNetwork("norm_cnn");
+    network_ = MakeTestNetwork("norm_mlp");
     losses_.clear();
     Agent agent(&network_.model, options);
     EXPECT_TRUE(agent.Plan({{network_.input}, network_.target}, ShareOfStoreAll{0.8}).ok());
@@ -76,7 +76,7 @@ class AgentArenaTest : public ::testing::Test {
     return State();
   }
 
-  TestNetwork network_ = MakeTestNetwork("norm_cnn");
+  TestNetwork network_ = MakeTestNetwork("norm_mlp");
   AgentOptions options_;
   std::vector<ArenaEvent> events_;
   std::vector<double> losses_;

@@ -33,10 +33,10 @@ class AgentTest : public ::testing::Test {
     Agent agent = LocalAgent();
     const absl::StatusOr<AdoptedPlan> adopted = agent.Plan(network_.input, network_.target, budget);
     EXPECT_TRUE(adopted.ok()) << adopted.status();
-    return *adopted;
+    return adopted.value();
   }
 
-  TestNetwork network_ = MakeTestNetwork("norm_cnn");
+  TestNetwork network_ = MakeTestNetwork("norm_mlp");
   AgentOptions options_;
 };
 

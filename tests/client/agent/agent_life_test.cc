@@ -73,19 +73,19 @@ TEST_F(AgentLifeTest, ShapesThatAreOffAreAskedOnce) {
 TEST_F(AgentLifeTest, EveryShapeHasAPlanWithinTheSameBytes) {
   auto agent = MakeAgent();
   const auto large = agent->Plan(FakeBatch(8), ShareOfStoreAll{0.6});
-  ASSERT_EQ(large->plan.status, PlanStatus::kFound);
+  ASSERT_EQ(large.value().plan.status, PlanStatus::kFound);
   // For two steps the larger plan serves; then the shape gets its own, which keeps all.
-  EXPECT_GT(agent->Step(FakeBatch(4))->recomputed_forwards, 0);
-  EXPECT_GT(agent->Step(FakeBatch(4))->recomputed_forwards, 0);
+  EXPECT_GT(agent->Step(FakeBatch(4)).value().recomputed_forwards, 0);
+  EXPECT_GT(agent->Step(FakeBatch(4)).value().recomputed_forwards, 0);
   EXPECT_EQ(service_.computed, 1);
-  EXPECT_EQ(agent->Step(FakeBatch(4))->recomputed_forwards, 0);
+  EXPECT_EQ(agent->Step(FakeBatch(4)).value().recomputed_forwards, 0);
   EXPECT_EQ(agent->steps().by_larger, 2);
   EXPECT_EQ(agent->steps().planned, 1);
-  EXPECT_EQ(Last<AdoptedEvent>().budget, large->plan.budget);
+  EXPECT_EQ(Last<AdoptedEvent>().budget, large.value().plan.budget);
   // A larger one has none to serve it, and less room for each of its samples.
-  EXPECT_GT(agent->Step(FakeBatch(9))->recomputed_forwards,
-            large->plan.prediction.recomputed_forwards - 1);
-  EXPECT_EQ(Last<AdoptedEvent>().budget, large->plan.budget);
+  EXPECT_GT(agent->Step(FakeBatch(9)).value().recomputed_forwards,
+            large.value().plan.prediction.recomputed_forwards - 1);
+  EXPECT_EQ(Last<AdoptedEvent>().budget, large.value().plan.budget);
   EXPECT_EQ(agent->steps().planned, 2);
 }
 
@@ -146,7 +146,7 @@ TEST_F(AgentLifeTest, TheKillSwitchHoldsFromTheNextStepOn) {
   EXPECT_EQ(agent->events().of<KilledEvent>(), 1);
   // Nothing is asked, and no job ends because of it.
   const size_t measured = world_.measured.size();
-  EXPECT_EQ(agent->Plan(FakeBatch(6), Bytes(1000))->plan.status, PlanStatus::kNotFound);
+  EXPECT_EQ(agent->Plan(FakeBatch(6), Bytes(1000)).value().plan.status, PlanStatus::kNotFound);
   EXPECT_TRUE(agent->Profile(FakeBatch(6)).ok());
   EXPECT_EQ(world_.measured.size(), measured);
   off = false;

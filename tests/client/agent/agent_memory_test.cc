@@ -85,8 +85,8 @@ class AgentOnALinkTest : public AgentLifeTest {
     auto agent = MakeAgent();
     const absl::StatusOr<AdoptedPlan> adopted = agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7});
     EXPECT_TRUE(adopted.ok()) << adopted.status();
-    EXPECT_GT(adopted->plan.prediction.sent, Bytes(0));
-    first_ = adopted->plan;
+    first_ = adopted.value().plan;
+    EXPECT_GT(first_.prediction.sent, Bytes(0));
     return agent;
   }
 
@@ -160,15 +160,15 @@ TEST_F(AgentOnALinkTest, PlansOfOtherShapesThatCopyAreReplacedBeforeTheyFail) {
   options_.out_of_memory.retry_step = false;
   auto agent = Planned();
   const absl::StatusOr<AdoptedPlan> other = agent->Plan(FakeBatch(5), ShareOfStoreAll{0.7});
-  ASSERT_GT(other->plan.prediction.sent, Bytes(0));
-  ASSERT_EQ(agent->Plan(FakeBatch(6), ShareOfStoreAll{1.0})->plan.prediction.sent, Bytes(0));
+  ASSERT_GT(other.value().plan.prediction.sent, Bytes(0));
+  ASSERT_EQ(agent->Plan(FakeBatch(6), ShareOfStoreAll{1.0}).value().plan.prediction.sent, Bytes(0));
   world_.immovable = true;
   EXPECT_FALSE(agent->Step(FakeBatch(4)).ok());
   EXPECT_EQ(agent->events().of<CopiesForbiddenEvent>(), 1);
   EXPECT_THAT(Last<ReplanEvent>().words, HasSubstr("of host memory, plans may take 0 B"));
   StepOften(agent.get(), 2, 5);
   EXPECT_EQ(Last<AdoptedEvent>().sent, Bytes(0));
-  EXPECT_EQ(Last<AdoptedEvent>().budget, other->plan.budget);
+  EXPECT_EQ(Last<AdoptedEvent>().budget, other.value().plan.budget);
   StepOften(agent.get(), 2, 4);
   EXPECT_EQ(agent->events().of<AdoptedEvent>(), 5);
   // That copies nothing, and stays.
@@ -181,7 +181,7 @@ TEST_F(AgentOnALinkTest, SoAreThoseThatTakeMoreHostMemoryThanThereIs) {
   options_.out_of_memory.retry_step = false;
   auto agent = Planned();
   const absl::StatusOr<AdoptedPlan> larger = agent->Plan(FakeBatch(5), ShareOfStoreAll{0.7});
-  ASSERT_GE(larger->plan.prediction.host_peak, first_.prediction.host_peak);
+  ASSERT_GE(larger.value().plan.prediction.host_peak, first_.prediction.host_peak);
   const absl::StatusOr<AdoptedPlan> small = agent->Plan(FakeBatch(1), ShareOfStoreAll{0.7});
   ASSERT_GT(small->plan.prediction.host_peak, Bytes(0));
   ASSERT_LT(small->plan.prediction.host_peak.value(), first_.prediction.host_peak.value() / 2);

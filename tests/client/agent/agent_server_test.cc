@@ -34,7 +34,7 @@ class AgentServerTest : public ::testing::Test {
 
 TEST_F(AgentServerTest, OneJobPlansTheNextHitsAndBothReport) {
   options_.job = "first";
-  TestNetwork one = MakeTestNetwork("norm_cnn");
+  TestNetwork one = MakeTestNetwork("norm_mlp");
   Agent first(&one.model, options_);
   const auto solved = first.Plan(one.input, one.target, ShareOfStoreAll{0.7});
   ASSERT_TRUE(solved.ok()) << solved.status();
@@ -44,7 +44,7 @@ TEST_F(AgentServerTest, OneJobPlansTheNextHitsAndBothReport) {
 
   kinds_.clear();
   options_.job = "second";
-  TestNetwork two = MakeTestNetwork("norm_cnn");
+  TestNetwork two = MakeTestNetwork("norm_mlp");
   Agent second(&two.model, options_);
   const auto cached = second.Resume(first.Token(), {{two.input}, two.target});
   ASSERT_TRUE(cached.ok()) << cached.status();
@@ -59,7 +59,7 @@ TEST_F(AgentServerTest, OneJobPlansTheNextHitsAndBothReport) {
 TEST_F(AgentServerTest, WithoutTheServerItPlansHereAndSaysSo) {
   server_.Kill();
   options_.retry.max_attempts = 1;
-  TestNetwork network = MakeTestNetwork("norm_cnn");
+  TestNetwork network = MakeTestNetwork("norm_mlp");
   Agent agent(&network.model, options_);
   const auto adopted = agent.Plan(network.input, network.target, ShareOfStoreAll{0.7});
   ASSERT_TRUE(adopted.ok()) << adopted.status();
@@ -75,7 +75,7 @@ TEST_F(AgentServerTest, AJobAnswersTheWishForAProfileByItself) {
   options_.drift.replans = 0;
   options_.wanted_profile_every = 3;
   options_.job = "training";
-  TestNetwork network = MakeTestNetwork("norm_cnn");
+  TestNetwork network = MakeTestNetwork("norm_mlp");
   Agent agent(&network.model, options_);
   const auto adopted = agent.Plan(network.input, network.target, ShareOfStoreAll{0.7});
   ASSERT_TRUE(adopted.ok()) << adopted.status();

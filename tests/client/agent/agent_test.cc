@@ -27,9 +27,10 @@ TEST_F(AgentTest, PlansAndStepsWithinTheBudgetLikePlainTraining) {
   EXPECT_EQ(adopted->source, PlanSource::kLocal);
   EXPECT_TRUE(adopted->profiled);
 
-  TestNetwork plain = MakeTestNetwork("norm_cnn");
+  TestNetwork plain = MakeTestNetwork("norm_mlp");
   const absl::StatusOr<StepReport> expected = PlainStep(plain.model, plain.input, plain.target);
-  network_ = MakeTestNetwork("norm_cnn");  // the same start, random state included
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  network_ = MakeTestNetwork("norm_mlp");  // the same start, random state included
   const absl::StatusOr<StepReport> step = agent.Step(network_.input, network_.target);
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(step->loss, expected->loss);
@@ -57,8 +58,11 @@ TEST_F(AgentTest, TheLeastBudgetThatAnInfeasibleAnswerNamesIsFeasible) {
   Agent agent = LocalAgent();
   const absl::StatusOr<AdoptedPlan> infeasible =
       agent.Plan(network_.input, network_.target, Bytes(1));
+  ASSERT_TRUE(infeasible.ok()) << infeasible.status();
   const Bytes least = infeasible->plan.bounds.least_budget;
-  ASSERT_EQ(agent.Plan(network_.input, network_.target, least)->plan.status, PlanStatus::kFound);
+  const auto found = agent.Plan(network_.input, network_.target, least);
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->plan.status, PlanStatus::kFound);
   const absl::StatusOr<StepReport> step = agent.Step(network_.input, network_.target);
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(step->peak, least);
@@ -80,11 +84,13 @@ TEST_F(AgentTest, AfterOutOfMemoryTheStepIsMadeWithinLess) {
     if (const auto* lack = std::get_if<OutOfMemoryEvent>(&event)) finding = lack->finding;
   };
   Agent agent = LocalAgent();
-  ASSERT_EQ(agent.Plan(network_.input, network_.target, ShareOfStoreAll{1.0})->plan.status,
-            PlanStatus::kFound);
+  const auto whole = agent.Plan(network_.input, network_.target, ShareOfStoreAll{1.0});
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  ASSERT_EQ(whole->plan.status, PlanStatus::kFound);
   const RandomState start = RandomState::Capture();
-  TestNetwork plain = MakeTestNetwork("norm_cnn");
+  TestNetwork plain = MakeTestNetwork("norm_mlp");
   const absl::StatusOr<StepReport> expected = PlainStep(plain.model, plain.input, plain.target);
+  ASSERT_TRUE(expected.ok()) << expected.status();
   start.Restore();
   const Bytes input(static_cast<int64_t>(network_.input.nbytes()));
   TrackingAllocator* allocator = TrackingAllocator::Get();
@@ -165,8 +171,9 @@ TEST_F(AgentTest, ASmallerBatchTrainsByThePlanForALarger) {
   const at::Tensor fewer = network_.input.narrow(0, 0, 2).contiguous();
   const at::Tensor fewer_targets = network_.target.narrow(0, 0, 2).contiguous();
   const RandomState start = RandomState::Capture();
-  TestNetwork plain = MakeTestNetwork("norm_cnn");
+  TestNetwork plain = MakeTestNetwork("norm_mlp");
   const absl::StatusOr<StepReport> expected = PlainStep(plain.model, fewer, fewer_targets);
+  ASSERT_TRUE(expected.ok()) << expected.status();
   start.Restore();
   const absl::StatusOr<StepReport> step = agent.Step(fewer, fewer_targets);
   ASSERT_TRUE(step.ok()) << step.status();

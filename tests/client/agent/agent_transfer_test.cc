@@ -86,14 +86,14 @@ class AgentTransferTest : public ::testing::Test {
     options.solve.transfers = link_;
     const Chain chain = ChainWithTimes(network_.model, network_.input, network_.target);
     const Bytes least = ResolveBudget(chain, LeastBudget{}, options).value();
-    const Bytes all = Simulate(chain, StoreAllSchedule(chain))->peak;
+    const Bytes all = Simulate(chain, StoreAllSchedule(chain)).value().peak;
     return agent->Plan(network_.input, network_.target, Bytes((least + all).value() / 2));
   }
 
   StowagedProcess server_;
   TransferModel link_;
   std::vector<std::unique_ptr<SimulatedDevice>> devices_;
-  TestNetwork network_ = MakeTestNetwork("norm_cnn");
+  TestNetwork network_ = MakeTestNetwork("norm_mlp");
   AgentOptions options_;
   std::vector<AgentEvent> events_;
   Rewinder start_;
@@ -200,8 +200,8 @@ TEST_F(AgentTransferTest, HostMemoryThatRunsOutIsFoundOutOnceForAllShapes) {
   const auto agent = Start(link_);
   const auto large = agent->Plan(network_.input, network_.target, ShareOfStoreAll{0.8});
   ASSERT_TRUE(large.ok()) << large.status();
-  const Batch fewer{{network_.input.narrow(0, 0, 3).contiguous()},
-                    network_.target.narrow(0, 0, 3).contiguous()};
+  const Batch fewer{{network_.input.narrow(0, 0, 2).contiguous()},
+                    network_.target.narrow(0, 0, 2).contiguous()};
   const auto small = agent->Plan(fewer, ShareOfStoreAll{0.8});
   ASSERT_TRUE(small.ok()) << small.status();
   const Bytes needed = small->plan.prediction.host_peak;

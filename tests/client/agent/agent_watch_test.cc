@@ -140,6 +140,7 @@ TEST_F(AgentLifeTest, AProfileThatIsWantedIsMeasuredBetweenSteps) {
   options_.wanted_profile_every = 5;
   auto agent = MakeAgent();
   const auto adopted = agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7});
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
   ASSERT_EQ(adopted->plan.status, PlanStatus::kFound);
   const int looked_up = service_.looked_up;
   const size_t measured = world_.measured.size();

@@ -102,7 +102,7 @@ TEST(DeviceBudget, StepsFitExactlyAlsoWithTiedParameters) {
     AgentOptions options;
     options.out_of_memory.tries = 0;
     Agent first(&network.model, options);
-    const auto wanted = first.Plan(network.input, network.target, ShareOfStoreAll{0.8});
+    const auto wanted = first.Plan(network.input, network.target, LeastBudget{});
     ASSERT_TRUE(wanted.ok()) << wanted.status();
     const Bytes peak = wanted->plan.prediction.peak;
     DeviceLimit limit;

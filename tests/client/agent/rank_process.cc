@@ -85,7 +85,7 @@ int Fail(const absl::Status& status) {
 
 int Train(const std::shared_ptr<PlanAgreement>& agreement, double share, int steps, bool drifts,
           bool dies) {
-  TestNetwork network = MakeTestNetwork("norm_cnn");
+  TestNetwork network = MakeTestNetwork("norm_mlp");
   AgentOptions options;
   options.agreement = agreement;
   options.report_after = 0;

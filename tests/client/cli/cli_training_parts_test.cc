@@ -72,8 +72,8 @@ class TrainingComparisonTest : public ::testing::Test {
     return PlainStep(model_, input, target);
   }
 
-  ChainModel model_ = *MakeModel("resnet18", ModelOptions{10, 1});
-  Sample sample_ = *MakeImageSample(2, 32, 10, 1);
+  ChainModel model_ = MakeModel("resnet18", ModelOptions{10, 1}).value();
+  Sample sample_ = MakeImageSample(2, 32, 10, 1).value();
   TrainingComparison training_{
       &model_, &sample_, 7,
       [this](const at::Tensor& input, const at::Tensor& target) { return Plain(input, target); }};
@@ -88,7 +88,7 @@ TEST_F(TrainingComparisonTest, EqualRunsCompareEqual) {
   ASSERT_TRUE(a.ok() && b.ok());
   EXPECT_TRUE(Compare(*a, *b).all());
   EXPECT_NE(a->steps[0].loss, a->steps[2].loss) << "nothing was learnt, so nothing was compared";
-  EXPECT_FALSE(Compare(*a, *training_.Train(2, step)).all());
+  EXPECT_FALSE(Compare(*a, training_.Train(2, step).value()).all());
 }
 
 // One flipped bit in one gradient at one step must show.
@@ -105,7 +105,8 @@ TEST_F(TrainingComparisonTest, TheSmallestDifferenceShows) {
     std::memcpy(gradient, &bits, sizeof bits);
     return report;
   };
-  const Equality equality = Compare(*training_.Train(1, step), *training_.Train(1, disturbed));
+  const Equality equality =
+      Compare(training_.Train(1, step).value(), training_.Train(1, disturbed).value());
   EXPECT_TRUE(equality.loss);
   EXPECT_FALSE(equality.gradients);
   EXPECT_FALSE(equality.all());
@@ -115,7 +116,7 @@ TEST_F(TrainingComparisonTest, TheLimitCheckNoticesStepsThatDoNotRunOut) {
   const StepFunction step = [this](const at::Tensor& x, const at::Tensor& y) {
     return Plain(x, y);
   };
-  const Bytes peak = training_.Train(1, step)->peak();
+  const Bytes peak = training_.Train(1, step).value().peak();
   EXPECT_TRUE(training_.CheckLimit(peak, step).ok());
   EXPECT_FALSE(training_.CheckLimit(peak + peak, step).ok());
 }
@@ -128,7 +129,7 @@ class VerificationTest : public ::testing::Test {
     sample_.target = network_.target;
   }
 
-  TestNetwork network_ = MakeTestNetwork("norm_cnn");
+  TestNetwork network_ = MakeTestNetwork("norm_mlp");
   Sample sample_;
   AgentOptions options_;
 };
@@ -148,7 +149,7 @@ TEST_F(VerificationTest, FindsTrainingByPlansEqual) {
   report.model = "a \"network\"";
   report.steps = 2;
   report.plain = verification.plain();
-  report.budgets = {*verified, *verification.Verify(Bytes(1))};
+  report.budgets = {*verified, verification.Verify(Bytes(1)).value()};
   EXPECT_TRUE(report.equal());
   EXPECT_FALSE(report.all_found());
   EXPECT_THAT(ToText(report), ::testing::HasSubstr("proven infeasible"));
@@ -172,7 +173,7 @@ TEST_F(VerificationTest, HoldsTheLimit) {
   Agent agent(&network_.model, options_);
   Verification verification(&agent, model.get(), &sample_, 7, 1);
   ASSERT_TRUE(verification.Prepare().ok());
-  Verified verified = *verification.Verify(ShareOfStoreAll{0.7});
+  Verified verified = verification.Verify(ShareOfStoreAll{0.7}).value();
   EXPECT_FALSE(verified.limit_held.has_value());
   verification.CheckLimit(&verified);
   EXPECT_EQ(verified.limit_held, true);
@@ -190,7 +191,7 @@ TEST_F(VerificationTest, FindsEveryDifference) {
   Agent agent(&network_.model, options_);
   Verification verification(&agent, model.get(), &sample_, 7, 2);
   ASSERT_TRUE(verification.Prepare().ok());
-  const Verified good = *verification.Verify(ShareOfStoreAll{0.7});
+  const Verified good = verification.Verify(ShareOfStoreAll{0.7}).value();
   const auto faults = [&good](const std::function<void(Verified*)>& spoil) {
     Verified bad = good;
     spoil(&bad);
@@ -222,7 +223,8 @@ TEST_F(TrainingComparisonTest, ADrawOfARandomNumberShows) {
     torch::rand({1});
     return Plain(x, y);
   };
-  const Equality equality = Compare(*training_.Train(1, step), *training_.Train(1, drawing));
+  const Equality equality =
+      Compare(training_.Train(1, step).value(), training_.Train(1, drawing).value());
   EXPECT_FALSE(equality.random);
   EXPECT_TRUE(equality.gradients);
 }

@@ -17,6 +17,9 @@
 namespace stowage {
 namespace {
 
+// What is trained here is profiled first, and how much of its memory is workspace differs between processors. So
+// budgets are the least one and that of plain training: both have a plan everywhere, where a share may have none.
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -68,11 +71,11 @@ TEST(CliTraining, ProfilesANetworkThatCanThenBePlanned) {
   EXPECT_THAT(profiled.out, HasSubstr("not held against whole steps: takes 3 passes at least"));
   // No terminal, no progress.
   EXPECT_THAT(profiled.out, Not(HasSubstr("%")));
-  EXPECT_EQ(Stowage("plan --budget=90% --profile=" + file).code, kExitOk);
+  EXPECT_EQ(Stowage("plan --budget=least --profile=" + file).code, kExitOk);
   // Written to a file or not, it is the same thing.
   const Result json = Stowage("profile --repeats=1 " + network);
   std::ofstream(file) << json.out;
-  EXPECT_EQ(Stowage("plan --budget=90% --profile=" + file).code, kExitOk) << json.out;
+  EXPECT_EQ(Stowage("plan --budget=least --profile=" + file).code, kExitOk) << json.out;
   EXPECT_EQ(Stowage("profile --repeats=2 " + network + " --out=/nonexistent/x.json", true).code,
             kExitUsage);
 }
@@ -125,13 +128,13 @@ TEST(CliTraining, VerifyProvesThatTrainingByPlansIsPlainTraining) {
   EXPECT_EQ(chain.code, kExitOk) << chain.out;
   EXPECT_THAT(chain.out, HasSubstr("resnet18 as a chain, 2 steps each"));
   EXPECT_THAT(chain.out, Not(HasSubstr("NO")));
-  const Result graph = Stowage(verify + "--graph --budgets=98%,1KiB --format=json --arena");
-  EXPECT_EQ(graph.code, kExitInfeasible) << graph.out;
+  const Result graph = Stowage(verify + "--graph --budgets=least,1KiB --format=json --arena");
+  ASSERT_EQ(graph.code, kExitInfeasible) << graph.out;
   const google::protobuf::Struct json = Json(graph.out);
   EXPECT_EQ(json.fields().at("form").string_value(), "graph");
   EXPECT_TRUE(json.fields().at("equal").bool_value());
   const auto& budget = json.fields().at("budgets").list_value().values(0).struct_value().fields();
-  EXPECT_EQ(budget.at("status").string_value(), "found");
+  ASSERT_EQ(budget.at("status").string_value(), "found") << graph.out;
   const auto& recomputed = budget.at("recomputed_forwards").struct_value().fields();
   EXPECT_GT(recomputed.at("planned").number_value(), 0);
   EXPECT_EQ(recomputed.at("planned").number_value(), recomputed.at("executed").number_value());
@@ -146,8 +149,8 @@ constexpr char kSmall[] =
 
 TEST(CliTraining, RunTellsProgramsWhatEveryStepTook) {
   const Result result =
-      Stowage(std::string("run --seed=3 --budgets=98%,1KiB --format=json --graph") + kSmall);
-  EXPECT_EQ(result.code, kExitInfeasible) << result.out;
+      Stowage(std::string("run --seed=3 --budgets=least,1KiB --format=json --graph") + kSmall);
+  ASSERT_EQ(result.code, kExitInfeasible) << result.out;
   const google::protobuf::Struct json = Json(result.out);
   const auto& run = json.fields();
   EXPECT_EQ(run.at("model").string_value(), "resnet18");
@@ -158,6 +161,7 @@ TEST(CliTraining, RunTellsProgramsWhatEveryStepTook) {
   EXPECT_EQ(run.at("plain").struct_value().fields().at("steps").list_value().values_size(), 2);
   ASSERT_EQ(run.at("budgets").list_value().values_size(), 2);
   const auto& found = run.at("budgets").list_value().values(0).struct_value().fields();
+  ASSERT_EQ(found.at("status").string_value(), "found") << result.out;
   EXPECT_EQ(found.at("plan").string_value().size(), 64u);
   EXPECT_FALSE(found.at("solver").string_value().empty());
   EXPECT_EQ(found.at("source").string_value(), "local");
@@ -183,13 +187,13 @@ TEST(CliTraining, RunTellsProgramsWhatEveryStepTook) {
 }
 
 TEST(CliTraining, RunHasALineForEveryStep) {
-  const Result result = Stowage(std::string("run --budgets=99%,1KiB --format=csv") + kSmall);
+  const Result result = Stowage(std::string("run --budgets=least,1KiB --format=csv") + kSmall);
   EXPECT_EQ(result.code, kExitInfeasible) << result.out;
   const std::vector<CsvRow> rows = Csv(result.out);
   ASSERT_EQ(rows.size(), 5u) << result.out;
   EXPECT_EQ(rows[0].at("budget"), "none");
   EXPECT_EQ(rows[1].at("step"), "2");
-  EXPECT_EQ(rows[2].at("budget"), "99%");
+  EXPECT_EQ(rows[2].at("budget"), "least");
   EXPECT_EQ(rows[3].at("step"), "2");
   EXPECT_GT(std::stoll(rows[3].at("peak_bytes")), 0);
   EXPECT_LE(std::stoll(rows[3].at("peak_bytes")), std::stoll(rows[3].at("budget_bytes")));
@@ -198,12 +202,13 @@ TEST(CliTraining, RunHasALineForEveryStep) {
 }
 
 TEST(CliTraining, VerifyHasALineForEveryBudget) {
-  const Result result = Stowage(std::string("verify --budgets=99%,1KiB --format=csv") + kSmall);
+  const Result result = Stowage(std::string("verify --budgets=least,1KiB --format=csv") + kSmall);
   EXPECT_EQ(result.code, kExitInfeasible) << result.out;
   const std::vector<CsvRow> rows = Csv(result.out);
   ASSERT_EQ(rows.size(), 3u) << result.out;
   EXPECT_EQ(rows[0].at("budget"), "none");
   const CsvRow& found = rows[1];
+  ASSERT_EQ(found.at("status"), "found") << result.out;
   EXPECT_EQ(found.at("gradients_equal"), "true");
   EXPECT_EQ(found.at("faults"), "");
   EXPECT_EQ(found.at("planned_recomputes"), found.at("executed_recomputes"));
@@ -215,14 +220,14 @@ TEST(CliTraining, VerifyHasALineForEveryBudget) {
 // What was found before it is not lost.
 TEST(CliTraining, AnErrorLeavesWhatWasFoundSoFar) {
   const std::string trace = ::testing::TempDir() + "/ended";
-  const std::string verify = "verify --budgets=100%,99% --trace=" + trace + kSmall + "--format=";
+  const std::string verify = "verify --budgets=100%,least --trace=" + trace + kSmall + "--format=";
   // The second trace cannot be written: a folder has its name.
   std::filesystem::create_directory(trace + ".2");
   const Result csv = Stowage(verify + "csv");
   EXPECT_EQ(csv.code, kExitUsage) << csv.out;
   EXPECT_EQ(Csv(csv.out).size(), 2u) << csv.out;
   const Result json = Stowage(verify + "json");
-  EXPECT_EQ(json.code, kExitUsage);
+  ASSERT_EQ(json.code, kExitUsage) << json.out;
   EXPECT_THAT(Json(json.out).fields().at("ended_by").string_value(), HasSubstr(trace + ".2"));
   std::filesystem::remove(trace + ".2");
 }
@@ -230,8 +235,8 @@ TEST(CliTraining, AnErrorLeavesWhatWasFoundSoFar) {
 TEST(CliTraining, VerifyHoldsCopiesAgainstThePlan) {
   const Result result = Stowage(
       "verify --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 "
-      "--link=12:10us --solver=offload_greedy --budgets=99% --format=json");
-  EXPECT_EQ(result.code, kExitOk) << result.out;
+      "--link=12:10us --solver=offload_greedy --budgets=least --format=json");
+  ASSERT_EQ(result.code, kExitOk) << result.out;
   const google::protobuf::Struct json = Json(result.out);
   EXPECT_TRUE(json.fields().at("equal").bool_value()) << result.out;
   const auto& budget = json.fields().at("budgets").list_value().values(0).struct_value().fields();
@@ -252,10 +257,10 @@ TEST(CliTraining, RunCopiesReservesAndLeavesTraces) {
   const std::string file = ::testing::TempDir() + "/run-trace";
   const Result result = Stowage(
       "run --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 "
-      "--link=12:10us --solver=offload_greedy --arena --budgets=98%,99% --trace=" +
+      "--link=12:10us --solver=offload_greedy --arena --budgets=least,100% --trace=" +
           file,
       true);
-  EXPECT_EQ(result.code, kExitOk) << result.out;
+  ASSERT_EQ(result.code, kExitOk) << result.out;
   EXPECT_THAT(result.out, HasSubstr("sent MiB"));
   EXPECT_THAT(result.out, HasSubstr("reserved"));
   EXPECT_THAT(result.out, Not(HasSubstr("NO")));
@@ -269,10 +274,12 @@ TEST(CliTraining, VerifyLeavesATrace) {
   const std::string file = ::testing::TempDir() + "/verify-trace";
   const Result result = Stowage(
       "verify --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=1 --repeats=1 --graph "
-      "--budgets=98% --trace=" +
+      "--budgets=least --trace=" +
       file);
-  EXPECT_EQ(result.code, kExitOk) << result.out;
-  EXPECT_GT(StepIn(file).instructions.back().end, Nanos(0));
+  ASSERT_EQ(result.code, kExitOk) << result.out;
+  const MeasuredStep step = StepIn(file);
+  ASSERT_FALSE(step.instructions.empty());
+  EXPECT_GT(step.instructions.back().end, Nanos(0));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <stdexcept>
 
 #include "absl/strings/str_split.h"
 
@@ -32,7 +33,9 @@ std::vector<std::string> CellsOf(const std::string& line) {
 
 google::protobuf::Struct Json(const std::string& text) {
   google::protobuf::Struct json;
-  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(text, &json).ok()) << text;
+  if (!google::protobuf::util::JsonStringToMessage(text, &json).ok()) {
+    throw std::invalid_argument("no object of JSON: " + text);
+  }
   return json;
 }
 

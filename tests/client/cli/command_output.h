@@ -10,7 +10,7 @@
 
 namespace stowage {
 
-// An object; a failure of the test if it is none.
+// An object. Throws, which fails the test, where it is none: what is read of an empty one would end the program.
 google::protobuf::Struct Json(const std::string& text);
 
 // Of fields without ends of lines, by the names of the head; a failure where a row has not as many.

@@ -23,7 +23,7 @@ namespace {
 std::vector<NetworkCatalogue> Shipped() {
   auto shipped = ReadCatalogue(STOWAGE_SOURCE_DIR "/solvers/catalogue/data");
   EXPECT_TRUE(shipped.ok()) << shipped.status();
-  return *std::move(shipped);
+  return std::move(shipped).value();
 }
 
 void ExpectKeyOf(const ChainModel& model, const Sample& sample, const Problem& described) {

@@ -27,7 +27,7 @@ Chain Measure(const ChainModel& model, const at::Tensor& input, const at::Tensor
   options.warmup = 0;
   auto profile = ProfileChain(model, input, target, options);
   EXPECT_TRUE(profile.ok()) << profile.status();
-  return std::get<Chain>(std::move(profile->problem));
+  return std::get<Chain>(std::move(profile).value().problem);
 }
 
 Chain Describe(const Network& network) { return ChainOf(network, ModelledV100()).value(); }

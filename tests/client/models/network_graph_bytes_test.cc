@@ -73,7 +73,7 @@ Profile MustProfile(const Network& network) {
   options.warmup = 0;
   auto profile = ProfileGraph(model, {InputOf(network)}, TargetOf(network), options);
   EXPECT_TRUE(profile.ok()) << profile.status();
-  return *std::move(profile);
+  return std::move(profile).value();
 }
 
 TEST(NetworkGraphTest, EveryTensorFollowsFromShapes) {

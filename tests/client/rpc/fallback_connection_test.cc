@@ -146,7 +146,7 @@ TEST_F(FallbackConnectionTest, AnswersOfThePrimaryStand) {
       .WillOnce(Return(absl::ResourceExhaustedError("busy")))
       .WillOnce(Return(absl::DeadlineExceededError("late")))
       .WillOnce(Return(absl::InternalError("bug")));
-  EXPECT_EQ(Compute()->source, PlanSource::kCache);
+  EXPECT_EQ(Compute().value().source, PlanSource::kCache);
   EXPECT_TRUE(absl::IsInvalidArgument(Compute().status()));
   EXPECT_TRUE(absl::IsResourceExhausted(Compute().status()));
   EXPECT_TRUE(absl::IsDeadlineExceeded(Compute().status()));
@@ -159,9 +159,9 @@ TEST_F(FallbackConnectionTest, ServerThatIsBackIsUsedAgain) {
       .WillOnce(Return(absl::UnavailableError("away")))
       .WillOnce(Return(PlanReply{Plan(), PlanKey(), PlanSource::kCache}));
   EXPECT_CALL(*second_, ComputePlan).WillOnce(Return(LocalReply()));
-  EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+  EXPECT_EQ(Compute().value().source, PlanSource::kLocal);
   Pass();
-  EXPECT_EQ(Compute()->source, PlanSource::kCache);
+  EXPECT_EQ(Compute().value().source, PlanSource::kCache);
 }
 
 TEST_F(FallbackConnectionTest, OneThatIsAwayIsAskedAfterPausesThatGrow) {
@@ -173,7 +173,7 @@ TEST_F(FallbackConnectionTest, OneThatIsAwayIsAskedAfterPausesThatGrow) {
     return absl::StatusOr<PlanReply>(absl::UnavailableError("away"));
   });
   for (int second = 0; second < 200; ++second) {
-    EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+    EXPECT_EQ(Compute().value().source, PlanSource::kLocal);
     now_ += seconds(1);
   }
   EXPECT_THAT(asked, ElementsAre(0, 5, 15, 35, 75, 135, 195));
@@ -184,11 +184,11 @@ TEST_F(FallbackConnectionTest, OneThatIsAwayIsAskedAfterPausesThatGrow) {
       .WillOnce(Return(PlanReply{Plan(), PlanKey(), PlanSource::kCache}))
       .WillOnce(Return(absl::UnavailableError("away")))
       .WillOnce(Return(PlanReply{Plan(), PlanKey(), PlanSource::kCache}));
-  EXPECT_EQ(Compute()->source, PlanSource::kCache);
-  EXPECT_EQ(Compute()->source, PlanSource::kCache);
-  EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+  EXPECT_EQ(Compute().value().source, PlanSource::kCache);
+  EXPECT_EQ(Compute().value().source, PlanSource::kCache);
+  EXPECT_EQ(Compute().value().source, PlanSource::kLocal);
   now_ += seconds(5);
-  EXPECT_EQ(Compute()->source, PlanSource::kCache);
+  EXPECT_EQ(Compute().value().source, PlanSource::kCache);
 }
 
 TEST_F(FallbackConnectionTest, OneCallAtATimeFindsOutWhetherItIsBack) {
@@ -196,12 +196,12 @@ TEST_F(FallbackConnectionTest, OneCallAtATimeFindsOutWhetherItIsBack) {
   EXPECT_CALL(*primary_, ComputePlan)
       .WillOnce(Return(absl::UnavailableError("away")))
       .WillOnce([&](auto&&...) {
-        EXPECT_EQ(Compute()->source, PlanSource::kLocal);  // another one meanwhile
+        EXPECT_EQ(Compute().value().source, PlanSource::kLocal);  // another one meanwhile
         return absl::StatusOr<PlanReply>(PlanReply{Plan(), PlanKey(), PlanSource::kCache});
       });
-  EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+  EXPECT_EQ(Compute().value().source, PlanSource::kLocal);
   Pass();
-  EXPECT_EQ(Compute()->source, PlanSource::kCache);
+  EXPECT_EQ(Compute().value().source, PlanSource::kCache);
 }
 
 TEST_F(FallbackConnectionTest, AQuarterOfTheTimeIsForReachingThePrimaryAndAMomentOnceItIsAway) {
@@ -230,7 +230,7 @@ TEST_F(FallbackConnectionTest, AQuarterOfTheTimeIsForReachingThePrimaryAndAMomen
 TEST_F(FallbackConnectionTest, WhatAServerKeepsIsAskedForWhetherOrNotItIsAway) {
   EXPECT_CALL(*primary_, ComputePlan).WillOnce(Return(absl::UnavailableError("away")));
   EXPECT_CALL(*second_, ComputePlan).WillOnce(Return(LocalReply()));
-  EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+  EXPECT_EQ(Compute().value().source, PlanSource::kLocal);
   EXPECT_CALL(*primary_, GetCapabilities).Times(0);
   EXPECT_TRUE(absl::IsUnavailable(connection_->GetCapabilities({}).status()));
   // Its answer says that it is back.
@@ -252,7 +252,7 @@ TEST_F(FallbackConnectionTest, ACallInAHurrySaysNothingOfThePrimary) {
   CallOptions hurry;
   hurry.deadline = now_ + milliseconds(400);
   EXPECT_TRUE(connection_->ComputePlan(SmallProfile(), LeastBudget{}, {}, hurry).ok());
-  EXPECT_EQ(Compute()->source, PlanSource::kCache);
+  EXPECT_EQ(Compute().value().source, PlanSource::kCache);
 }
 
 TEST_F(FallbackConnectionTest, ACallThatIsCancelledSaysNothingOfThePrimary) {
@@ -260,10 +260,10 @@ TEST_F(FallbackConnectionTest, ACallThatIsCancelledSaysNothingOfThePrimary) {
   EXPECT_CALL(*primary_, ComputePlan)
       .WillOnce(Return(absl::UnavailableError("away")))
       .WillOnce(Return(absl::CancelledError("enough")));
-  EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+  EXPECT_EQ(Compute().value().source, PlanSource::kLocal);
   now_ += seconds(5);
   EXPECT_TRUE(absl::IsCancelled(Compute().status()));
-  EXPECT_EQ(Compute()->source, PlanSource::kLocal);
+  EXPECT_EQ(Compute().value().source, PlanSource::kLocal);
 }
 
 TEST_F(FallbackConnectionTest, NameTellsBoth) { EXPECT_EQ(connection_->name(), "P, or else S"); }

@@ -70,7 +70,7 @@ TEST(LocalFrontier, HasThePlansOfAllBudgets) {
   const auto least = PlanFrom(*made, SmallProfile(), {}, LeastBudget());
   ASSERT_TRUE(least.ok()) << least.status();
   EXPECT_EQ(least->plan.budget, made->frontier.points().front().peak);
-  EXPECT_EQ(PlanFrom(*made, SmallProfile(), {}, Bytes(1))->plan.status,
+  EXPECT_EQ(PlanFrom(*made, SmallProfile(), {}, Bytes(1)).value().plan.status,
             PlanStatus::kProvenInfeasible);
   EXPECT_FALSE(PlanFrom(*made, SmallProfile(), {}, ShareOfStoreAll{2}).ok());
 }
@@ -122,7 +122,7 @@ TEST(LocalConnection, FindsTheLargestBatch) {
   ASSERT_TRUE(fit.ok()) << fit.status();
   ASSERT_GT(fit->largest, 4);
   const auto plan_at = [&](int64_t batch) {
-    return local->ComputePlan(AtBatch(batch), Budget(Bytes(15000)), {}, {})->plan.status;
+    return local->ComputePlan(AtBatch(batch), Budget(Bytes(15000)), {}, {}).value().plan.status;
   };
   EXPECT_EQ(plan_at(fit->largest), PlanStatus::kFound);
   EXPECT_NE(plan_at(fit->largest + 1), PlanStatus::kFound);
@@ -130,7 +130,7 @@ TEST(LocalConnection, FindsTheLargestBatch) {
   EXPECT_GE(fit->points.size(), 3u);
   BatchQuery bounded = TwoBatches();
   bounded.max_batch_size = 3;
-  EXPECT_EQ(local->FitBatch(bounded, {})->largest, 3);
+  EXPECT_EQ(local->FitBatch(bounded, {}).value().largest, 3);
 }
 
 TEST(LocalConnection, NamesTheFieldOfABadBatchQuery) {

@@ -48,7 +48,7 @@ class WatchPlanTest : public ServedConnectionTest {
   static Plan PlanFor(const Budget& budget) {
     const auto reply = MakeLocalConnection()->ComputePlan(SmallProfile(), budget, {}, {});
     EXPECT_TRUE(reply.ok()) << reply.status();
-    return reply->plan;
+    return reply.value().plan;
   }
 
   static v1::WatchPlanResponse Progress(double share) {
@@ -221,9 +221,9 @@ Profile GraphProfile() {
   const std::string json{std::istreambuf_iterator<char>(in), {}};
   const auto message = ProfileFromJson(json);
   EXPECT_TRUE(message.ok()) << message.status();
-  const auto profile = FromProto(*message);
+  const auto profile = FromProto(message.value());
   EXPECT_TRUE(profile.ok()) << profile.status();
-  return *profile;
+  return profile.value();
 }
 
 TEST(LocalWatch, TellsOfEveryPlanSoFarAndEndsWithTheBest) {

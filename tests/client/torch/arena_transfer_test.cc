@@ -20,6 +20,7 @@
 #include "tests/client/torch/chain_training.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"
+#include "tests/client/torch/test_networks.h"
 
 namespace stowage {
 namespace {
@@ -59,13 +60,15 @@ void ExpectServed(const StepIn& step, int times, StepArena* arena) {
   }
 }
 
-// Recorded with the same peak as served, and close to what is used.
-void ExpectRecordedAndServed(const StepIn& step) {
+// Recorded with the same peak as served; of a network whose blocks are known, close to what is used.
+void ExpectRecordedAndServed(const StepIn& step, const std::string& network) {
   const Bytes peak = step(nullptr).report.peak;
   const std::unique_ptr<StepArena> arena = Recorded(step);
   const ArenaReport planned = arena->report();
-  EXPECT_LE(static_cast<double>(planned.extent.value()),
-            1.03 * static_cast<double>(planned.live_peak.value()));
+  if (AllocatesAlikeEverywhere(network)) {
+    EXPECT_LE(static_cast<double>(planned.extent.value()),
+              1.03 * static_cast<double>(planned.live_peak.value()));
+  }
   EXPECT_GE(planned.extent, planned.live_peak);
   ExpectServed(step, 3, arena.get());
   EXPECT_EQ(step(arena.get()).report.peak, peak);
@@ -133,7 +136,7 @@ TEST_P(ArenaChainTest, StepsWithCopiesAreServedFromTheRegion) {
     device_ = Device(/*full_duplex=*/i % 2 == 1);
     const Schedule schedule = RandomSchedule(2 + i % 8, &random);
     SCOPED_TRACE(Text(schedule));
-    ExpectRecordedAndServed(StepsBy(schedule));
+    ExpectRecordedAndServed(StepsBy(schedule), GetParam());
     if (HasFailure()) return;
   }
 }
@@ -219,7 +222,7 @@ TEST_P(ArenaGraphTest, StepsWithCopiesAreServedFromTheRegion) {
     device_ = Device(/*full_duplex=*/i % 2 == 1);
     const Schedule schedule = RandomSchedule(i % 9, &random);
     SCOPED_TRACE(Text(schedule));
-    ExpectRecordedAndServed(StepsBy(schedule, /*holds=*/i % 4 < 2));
+    ExpectRecordedAndServed(StepsBy(schedule, /*holds=*/i % 4 < 2), GetParam());
     if (HasFailure()) return;
   }
 }

@@ -32,7 +32,7 @@ Chain ProfiledChain(const TestNetwork& network) {
   options.bytes_only = true;
   auto profile = ProfileChain(network.model, network.input, network.target, options);
   EXPECT_TRUE(profile.ok()) << profile.status();
-  return std::get<Chain>(profile->problem);
+  return std::get<Chain>(profile.value().problem);
 }
 
 class ChainExecutorTest : public testing::Test {
@@ -47,7 +47,7 @@ class ChainExecutorTest : public testing::Test {
   std::unique_ptr<ChainExecutor> Make(const Schedule& schedule) {
     auto executor = ChainExecutor::Create(&network_.model, chain_, schedule);
     EXPECT_TRUE(executor.ok()) << executor.status();
-    return *std::move(executor);
+    return std::move(executor).value();
   }
 
   absl::Status CreateError(const Chain& chain, const Schedule& schedule) {
@@ -264,12 +264,12 @@ TEST(ChainExecutorExceptionTest, AnyExceptionLeavesACleanState) {
   }
   calls_until_failure = -1;
   network.model.ZeroGradients();
-  const double loss = executor->Step(network.input, network.target)->loss;
+  const double loss = executor->Step(network.input, network.target).value().loss;
   const Digest gradients = GradientDigest(network.model);
   buffers.Restore();
   random.Restore();
   network.model.ZeroGradients();
-  EXPECT_EQ(PlainStep(network.model, network.input, network.target)->loss, loss);
+  EXPECT_EQ(PlainStep(network.model, network.input, network.target).value().loss, loss);
   EXPECT_EQ(GradientDigest(network.model), gradients);
 }
 

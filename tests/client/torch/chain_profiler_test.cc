@@ -29,7 +29,7 @@ ProfileOptions BytesOnly() {
 Chain ProfiledChain(const TestNetwork& network, const ProfileOptions& options) {
   auto profile = ProfileChain(network.model, network.input, network.target, options);
   EXPECT_TRUE(profile.ok()) << profile.status();
-  return std::get<Chain>(profile->problem);
+  return std::get<Chain>(profile.value().problem);
 }
 
 TestNetwork TwoLayers() {

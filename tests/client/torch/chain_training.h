@@ -38,7 +38,7 @@ class ChainTraining {
     options.bytes_only = true;
     auto profile = ProfileChain(network_.model, network_.input, network_.target, options);
     EXPECT_TRUE(profile.ok()) << profile.status();
-    return std::get<Chain>(profile->problem);
+    return std::get<Chain>(profile.value().problem);
   }
 
   // One step, which must do as the referee says and as plain training does.
@@ -69,7 +69,7 @@ class ChainTraining {
     Rewind();
     auto report = PlainStep(network_.model, network_.input, network_.target);
     EXPECT_TRUE(report.ok()) << report.status();
-    return After(*report);
+    return After(report.value());
   }
 
   TestNetwork network_;

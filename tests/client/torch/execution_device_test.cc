@@ -39,7 +39,7 @@ struct Backend {
 std::unique_ptr<SimulatedDevice> Simulated(const TransferModel& link) {
   auto device = SimulatedDevice::Create(link);
   EXPECT_TRUE(device.ok()) << device.status();
-  return *std::move(device);
+  return std::move(device).value();
 }
 
 std::vector<Backend> Backends() {

@@ -43,6 +43,7 @@ TEST_P(GraphExecutorTest, StoringAllIsPlainTraining) {
 void GraphExecutorTest::ExpectPlansWithinBudgetsTrainAlike() {
   const Profile profile = Profiled();
   const Graph& graph = std::get<Graph>(profile.problem);
+  const Graph fixed = WithFixedCosts(graph);
   const GraphOutcome plain = Plain();
   int recomputing = 0;
   for (const double share : {0.85, 0.6}) {
@@ -55,14 +56,14 @@ void GraphExecutorTest::ExpectPlansWithinBudgetsTrainAlike() {
       schedule = fits;
       stop.RequestStop();
     };
-    const auto budget = ResolveBudget(profile, Budget(ShareOfStoreAll{share}), PlanOptions());
+    const auto budget = ResolveBudget(fixed, ShareOfStoreAll{share}, PlanOptions());
     ASSERT_TRUE(budget.ok()) << budget.status();
-    const auto plan = MakePlan(profile, *budget, options);
+    const auto plan = MakePlan(fixed, *budget, options);
     ASSERT_TRUE(plan.ok() || !schedule.empty()) << plan.status();
     if (plan.ok()) schedule = plan->schedule;
     if (schedule.empty()) continue;  // nothing fits
     SCOPED_TRACE(share);
-    const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, schedule);
+    const absl::StatusOr<Simulation> simulation = SimulateGraph(fixed, schedule);
     ASSERT_TRUE(simulation.ok()) << simulation.status();
     EXPECT_LE(simulation->peak, *budget);
     EXPECT_TRUE(GradientSums(graph).KeptBy(schedule));
@@ -142,9 +143,9 @@ TEST(GraphSums, TakeWhatTheProfileSaysInPlainTrainingsOrder) {
     auto executor = GraphExecutor::Create(&model, graph, schedule);
     EXPECT_TRUE(executor.ok()) << executor.status();
     EXPECT_EQ(GradientSums(graph).KeptBy(schedule), backwards[1] == wide);
-    const auto report = (*executor)->Step({input.clone()}, target);
+    const auto report = executor.value()->Step({input.clone()}, target);
     EXPECT_TRUE(report.ok()) << report.status();
-    return report->peak - (*executor)->prediction().peak;
+    return report.value().peak - executor.value()->prediction().peak;
   };
   const Bytes summand = graph.vertex(fork).output_gradient;
   EXPECT_LE(peak_over_predicted({5, 4, 3, 2, 1, 0}), Bytes(0));

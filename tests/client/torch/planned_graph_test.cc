@@ -20,6 +20,7 @@
 #include "solvers/planner.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/error_of.h"
+#include "tests/client/torch/test_graphs.h"
 #include "tests/client/torch/training_outcome.h"
 
 namespace stowage {
@@ -125,9 +126,10 @@ TEST_P(PlannedGraphTest, LoopsAreThePlainOnes) {
   const Outcome plain = After(PlainLoop());
   ExpectGradients(model_);
   std::vector<Schedule> schedules = {StoreAllSchedule(graph())};
+  const Graph fixed = WithFixedCosts(graph());
   for (const double share : {0.8, 0.6}) {
-    const auto budget = ResolveBudget(*profile_, Budget(ShareOfStoreAll{share}), PlanOptions());
-    const auto plan = MakePlan(*profile_, budget.value(), PlanOptions());
+    const auto budget = ResolveBudget(fixed, ShareOfStoreAll{share}, PlanOptions());
+    const auto plan = MakePlan(fixed, budget.value(), PlanOptions());
     ASSERT_TRUE(plan.ok()) << plan.status();
     if (plan->status == PlanStatus::kFound) schedules.push_back(plan->schedule);
   }

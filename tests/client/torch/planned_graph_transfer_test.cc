@@ -41,7 +41,7 @@ class PlannedGraphTransferTest : public testing::TestWithParam<std::string>,
   std::unique_ptr<PlannedGraph> Make(const Schedule& schedule) {
     auto planned = PlannedGraph::Create(&graph_.model, graph(), schedule, &device_);
     EXPECT_TRUE(planned.ok()) << planned.status();
-    return *std::move(planned);
+    return std::move(planned).value();
   }
 
   void ExpectLike(const GraphOutcome& plain, double loss) {

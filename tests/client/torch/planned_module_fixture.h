@@ -39,7 +39,7 @@ class PlannedModuleTest : public testing::TestWithParam<std::string> {
   std::unique_ptr<PlannedModule> Make(const Schedule& schedule) {
     auto planned = PlannedModule::Create(&model_, chain_, schedule);
     EXPECT_TRUE(planned.ok()) << planned.status();
-    return *std::move(planned);
+    return std::move(planned).value();
   }
 
   Schedule RandomSchedule(unsigned seed) {

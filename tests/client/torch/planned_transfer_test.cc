@@ -38,7 +38,7 @@ class PlannedTransferTest : public PlannedModuleTest {
   std::unique_ptr<PlannedModule> Make(const Schedule& schedule) {
     auto planned = PlannedModule::Create(&model_, chain_, schedule, device_.get());
     EXPECT_TRUE(planned.ok()) << planned.status() << "\n" << Text(schedule);
-    return *std::move(planned);
+    return std::move(planned).value();
   }
 
   // Of an input that nobody else holds.

@@ -77,7 +77,7 @@ class ProfileTimesTest : public testing::Test {
     options.report = &report_;
     const auto profile = ProfileChain(model, torch::ones({2, 4}), torch::zeros({1}), options);
     EXPECT_TRUE(profile.ok()) << profile.status();
-    return std::get<Chain>(profile->problem);
+    return std::get<Chain>(profile.value().problem);
   }
 
   ClockedDevice device_;

@@ -38,7 +38,7 @@ TEST_P(RefereeAllocatorTest, RandomSchedulesAreExact) {
     const Schedule schedule = Disturb(chain, persistent, i % 8, &random);
     SCOPED_TRACE(Text(schedule));
     ExpectExact(chain, schedule, plain);
-    recomputes += Simulate(chain, schedule)->recomputed_forwards;
+    recomputes += Simulate(chain, schedule).value().recomputed_forwards;
     disturbed += static_cast<int>(schedule.size() - persistent.size());
     if (HasFailure()) return;
   }

@@ -36,7 +36,7 @@ at::Tensor LossOf(const std::vector<at::Tensor>& outputs, const at::Tensor& targ
 
 ScriptModel WithLoss(absl::StatusOr<ScriptModel> imported) {
   EXPECT_TRUE(imported.ok()) << imported.status();
-  ScriptModel script = *std::move(imported);
+  ScriptModel script = std::move(imported).value();
   ModelNode loss;
   loss.name = "loss";
   loss.op_kind = "cross_entropy";
@@ -95,6 +95,7 @@ class ScriptTraining : public GraphTraining {
   int ExpectAllLikePlain() {
     const Profile profile = Profiled();
     const Graph& graph = std::get<Graph>(profile.problem);
+    const Graph fixed = WithFixedCosts(graph);
     const GraphOutcome plain = PlainModule();
     ExpectLikePlain(graph, StoreAllSchedule(graph), plain);
     int recomputing = 0;
@@ -108,8 +109,8 @@ class ScriptTraining : public GraphTraining {
         schedule = fits;
         stop.RequestStop();
       };
-      const auto budget = ResolveBudget(profile, Budget(ShareOfStoreAll{share}), PlanOptions());
-      const auto plan = MakePlan(profile, *budget, options);
+      const auto budget = ResolveBudget(fixed, ShareOfStoreAll{share}, PlanOptions());
+      const auto plan = MakePlan(fixed, budget.value(), options);
       if (plan.ok()) schedule = plan->schedule;
       if (schedule.empty()) continue;
       const testing::ScopedTrace trace(__FILE__, __LINE__, share);

@@ -55,7 +55,7 @@ std::string FromShapes(const Case& c) {
   const auto scope = ShapeScope::Begin(TrackingAllocator::Get(), {});
   EXPECT_TRUE(scope.ok()) << scope.status();
   std::string seen = ResultsAndGradients(c);
-  EXPECT_TRUE((*scope)->Check().ok()) << (*scope)->Check();
+  EXPECT_TRUE(scope.value()->Check().ok()) << scope.value()->Check();
   return seen;
 }
 

@@ -221,7 +221,7 @@ class ArenaTrainingTest : public testing::TestWithParam<std::string> {
     ProfileOptions options;
     options.bytes_only = true;
     chain_ = std::get<Chain>(
-        ProfileChain(network_.model, network_.input, network_.target, options)->problem);
+        ProfileChain(network_.model, network_.input, network_.target, options).value().problem);
   }
 
   void Rewind() {
@@ -275,8 +275,11 @@ TEST_P(ArenaTrainingTest, EqualsPlainTrainingAndStaysInItsRegion) {
     ASSERT_TRUE(arena->Prepare().ok());
     const ArenaReport planned = arena->report();
     EXPECT_EQ(planned.stranded, planned.extent - planned.live_peak);
-    EXPECT_LE(static_cast<double>(planned.extent.value()),
-              1.03 * static_cast<double>(planned.live_peak.value()));
+    EXPECT_GE(planned.extent, planned.live_peak);
+    if (AllocatesAlikeEverywhere(GetParam())) {
+      EXPECT_LE(static_cast<double>(planned.extent.value()),
+                1.03 * static_cast<double>(planned.live_peak.value()));
+    }
     for (int step = 0; step < 3; ++step) {
       const StepReport report = Planned(executor.get(), arena.get());
       EXPECT_EQ(report.loss, loss);

@@ -107,6 +107,21 @@ TestGraph MakeTestGraph(const std::string& name) {
   return FromImages(name, name == "resnet18" ? 96 : 16);
 }
 
+Graph WithFixedCosts(const Graph& graph) {
+  GraphSpec spec{graph.name(), {}};
+  for (int v = 0; v < graph.size(); ++v) {
+    spec.vertices.push_back(graph.vertex(v));
+    Vertex& vertex = spec.vertices.back();
+    for (GraphInput& input : vertex.inputs) {
+      input.vertex = graph.vertex(static_cast<int>(input.vertex)).id;
+    }
+    vertex.forward_time = Nanos(20000);
+    vertex.backward_time = Nanos(40000);
+    vertex.forward_overhead = vertex.forward_saving_overhead = vertex.backward_overhead = Bytes(0);
+  }
+  return Graph::Create(std::move(spec)).value();
+}
+
 GraphTraining::GraphTraining(TestGraph graph)
     : graph_(std::move(graph)),
       buffers_(BufferState::Capture(graph_.model.buffers())),
@@ -140,7 +155,7 @@ GraphOutcome GraphTraining::Plain() {
   Rewind();
   const auto report = PlainGraphStep(graph_.model, Inputs(), graph_.target);
   EXPECT_TRUE(report.ok()) << report.status();
-  return After(report->loss);
+  return After(report.value().loss);
 }
 
 Profile GraphTraining::Profiled() {
@@ -148,7 +163,7 @@ Profile GraphTraining::Profiled() {
   options.bytes_only = true;
   auto profile = ProfileGraph(graph_.model, graph_.inputs, graph_.target, options);
   EXPECT_TRUE(profile.ok()) << profile.status();
-  return *std::move(profile);
+  return std::move(profile).value();
 }
 
 StepReport GraphTraining::ExpectLikePlain(const Graph& graph, const Schedule& schedule,

@@ -30,6 +30,10 @@ struct TestGraph {
 // The same parameters and data at each call; LibTorch's generator is seeded by it.
 TestGraph MakeTestGraph(const std::string& name);
 
+// The graph without workspaces and with made-up times, as slow as copies are worth while: plans of it are the
+// same on every processor. They are schedules of the graph itself, too, with peaks of its own.
+Graph WithFixedCosts(const Graph& graph);
+
 // All that a step leaves behind.
 struct GraphOutcome {
   double loss = 0;

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "client/models/models.h"
@@ -66,6 +67,40 @@ TestNetwork NormCnn() {
   model.AddFunction("pool", "max_pool2d", Pool);
   model.AddStage("head", "linear", nn::Sequential(nn::Flatten(), nn::Linear(16 * 4 * 4, 10)));
   return WithImages(std::move(model));
+}
+
+constexpr int64_t kPositions = 256;
+
+struct MixingImpl : nn::Module {
+  explicit MixingImpl(int64_t channels) {
+    fc = register_module("fc", nn::Linear(channels, channels));
+    bn = register_module("bn", nn::BatchNorm1d(kPositions));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    return at::dropout(bn(fc(x)).relu_(), 0.2, /*train=*/true) + x;
+  }
+  nn::Linear fc{nullptr};
+  nn::BatchNorm1d bn{nullptr};
+};
+
+TestNetwork NormMlp() {
+  const nn::ReLU relu(nn::ReLUOptions(/*inplace=*/true));
+  ChainModel model("norm_mlp");
+  model.AddStage("fc1", "linear", nn::Linear(3, 8));
+  model.AddStage("bn1relu", "batch_norm_relu", nn::Sequential(nn::BatchNorm1d(kPositions), relu));
+  model.AddStage("drop", "dropout", nn::Dropout(0.3));
+  model.AddStage("residual1", "residual", std::make_shared<MixingImpl>(8));
+  model.AddStage(
+      "block", "linear_bn_relu",
+      nn::Sequential(nn::Linear(8, 4), nn::BatchNorm1d(kPositions), relu, nn::Dropout(0.1)));
+  model.AddStage("residual2", "residual", std::make_shared<MixingImpl>(4));
+  model.AddFunction("pool", "max_pool2d", [](const at::Tensor& x) {
+    return at::max_pool2d(x, {4, 1});
+  });
+  model.AddStage("head", "linear", nn::Sequential(nn::Flatten(), nn::Linear(kPositions, 10)));
+  model.SetLoss("cross_entropy", CrossEntropy);
+  return {std::move(model), torch::randn({3, kPositions, 3}),
+          torch::randint(10, {3}, torch::kLong)};
 }
 
 TestNetwork Mlp() {
@@ -172,6 +207,12 @@ const std::vector<std::string>& TestNetworkNames() {
   return *names;
 }
 
+bool AllocatesAlikeEverywhere(const std::string& name) {
+  static const auto* const names =
+      new std::set<std::string>{"decoder", "mlp", "moving_scale", "norm_mlp", "own_tensors"};
+  return names->count(name) > 0;
+}
+
 Bytes TiedSums(const ModelTensors& model) {
   Bytes sums;
   for (const at::Tensor& parameter : model.tied_parameters()) {
@@ -184,6 +225,7 @@ TestNetwork MakeTestNetwork(const std::string& name) {
   torch::manual_seed(1234);
   if (name == "plain_cnn") return PlainCnn();
   if (name == "norm_cnn") return NormCnn();
+  if (name == "norm_mlp") return NormMlp();
   if (name == "mlp") return Mlp();
   if (name == "frozen_prefix") return FrozenPrefix();
   if (name == "own_tensors") return OwnTensors();

@@ -39,7 +39,7 @@ class TrainingEqualityTest : public testing::TestWithParam<Case> {
     start_.Rewind();
     const auto report = PlainStep(network_.model, network_.input, network_.target);
     EXPECT_TRUE(report.ok()) << report.status();
-    plain_ = Outcome::Of(network_.model, report->loss);
+    plain_ = Outcome::Of(network_.model, report.value().loss);
     // Of that network a stage gives no gradient to those before it.
     if (name() != "own_tensors") ExpectGradients(network_.model);
   }

@@ -50,7 +50,7 @@ Chain ChainWithTimes(const ChainModel& model, const at::Tensor& input, const at:
   options.bytes_only = true;
   auto profile = ProfileChain(model, input, target, options);
   EXPECT_TRUE(profile.ok()) << profile.status();
-  ChainSpec spec = std::get<Chain>(profile->problem).spec();
+  ChainSpec spec = std::get<Chain>(profile.value().problem).spec();
   int64_t i = 0;
   for (Stage& stage : spec.stages) {
     stage.forward_time = Nanos(1000 + 370 * (++i % 4));

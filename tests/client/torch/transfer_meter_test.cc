@@ -86,7 +86,7 @@ MeasuredTransfers Measure(LinkedDevice* device, Nanos load = Nanos(2000)) {
   options.load = [=] { device->Advance(load); };
   const auto measured = MeasureTransfers(device, options);
   EXPECT_TRUE(measured.ok()) << measured.status();
-  return *measured;
+  return measured.value();
 }
 
 void ExpectNear(const CopyCost& measured, const CopyCost& link) {
