@@ -16,8 +16,8 @@ namespace {
 
 namespace nn = torch::nn;
 
-// Two inputs, a residual connection, dropout, and a loss that reads the target. Without convolutions, whose
-// workspaces are another processor's others: what a share of its memory allows is the same everywhere.
+// Two inputs, a residual connection, dropout, and a loss that reads the target. No convolutions, whose workspaces
+// differ between processors: a share of its memory allows the same everywhere.
 struct TwoInputs {
   TwoInputs() : model("two_inputs") {
     torch::manual_seed(7);

@@ -26,9 +26,9 @@ struct TestNetwork {
 // "moving_scale": a stage whose output depends on a buffer that it updates.
 // "tied": a convolution of several stages, twice in one of them.
 // "resnet18": the reference network on 32x32 images.
-// "norm_mlp", which TestNetworkNames leaves out: norm_cnn with fully connected layers for convolutions. What its
-// stages take follows from shapes alone, where workspaces of convolutions are another processor's others: for
-// tests that plan within a share of what plain training takes.
+// "norm_mlp": norm_cnn with fully connected layers for convolutions, whose workspaces differ between processors.
+// What its stages take follows from shapes alone: for tests that plan within a share of what plain training
+// takes. TestNetworkNames does not have it.
 // The same parameters and data at each call; LibTorch's generator is seeded by it.
 TestNetwork MakeTestNetwork(const std::string& name);
 const std::vector<std::string>& TestNetworkNames();
