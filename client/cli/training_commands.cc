@@ -36,7 +36,7 @@ Command ProfileCommand(const TrainingRuns& runs) {
           {"model", "graph", "batch", "image_size", "classes", "length", "seed", "threads",
            "repeats", "calibrate", "out"},
           runs.profile,
-          {"profile --model=resnet50 --image_size=96 --out=p.json",
+          {"profile --model=resnet18 --image_size=128 --out=p.json",
            "profile --model=resnet18 --image_size=64 --graph > graph.json"}};
 }
 
@@ -45,7 +45,7 @@ Command RunCommand(const TrainingRuns& runs) {
           "train a network without a budget and within budgets, and compare",
           TrainingFlags(),
           runs.run,
-          {"run --model=resnet50 --image_size=96 --budgets=80%,least",
+          {"run --model=resnet18 --image_size=128 --budgets=80%,least",
            "run --model=resnet18 --image_size=64 --budgets=least --steps=2 --format=csv"}};
 }
 

@@ -1,6 +1,11 @@
 #include "tests/client/torch/autocast.h"
 
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
+#include <c10/core/GradMode.h>
+
+#include <exception>
 
 #include "client/torch/torch_version.h"
 
@@ -21,10 +26,38 @@ void Set(bool on) {
 }
 #endif
 
+bool CanConvolveInBfloat16() {
+  const c10::NoGradGuard no_grad;
+  const at::Tensor image = at::ones({1, 1, 4, 4}, at::kBFloat16);
+  try {
+    at::conv2d(image, at::ones({1, 1, 3, 3}, at::kBFloat16));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+bool left_out = false;
+
+// Where oneDNN is told of an older processor it may have no bfloat16; LibTorch, which looks at the processor itself,
+// asks it all the same. On an older one it would not.
+void LeaveOutOneDnnWhereItHasNoBfloat16() {
+  static const bool has = CanConvolveInBfloat16();
+  if (has) return;
+  at::globalContext().setUserEnabledMkldnn(false);
+  left_out = true;
+}
+
 }  // namespace
+
+void UseOneDnnAgain() {
+  if (left_out) at::globalContext().setUserEnabledMkldnn(true);
+  left_out = false;
+}
 
 ScopedAutocast::ScopedAutocast(bool on, bool remember_casts)
     : was_on_(IsOn()), remembered_(at::autocast::is_autocast_cache_enabled()) {
+  if (on) LeaveOutOneDnnWhereItHasNoBfloat16();
   Set(on);
   at::autocast::set_autocast_cache_enabled(remember_casts);
 }

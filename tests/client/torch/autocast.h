@@ -4,7 +4,8 @@
 
 namespace stowage {
 
-// bfloat16, if `on`; as it was before at the end.
+// bfloat16, if `on`; as it was before at the end. But for oneDNN: where it is told of an older processor than
+// LibTorch sees, and has no bfloat16, it is left out until UseOneDnnAgain, for backwards are run after the scope.
 class ScopedAutocast {
  public:
   explicit ScopedAutocast(bool on, bool remember_casts = true);
@@ -16,6 +17,9 @@ class ScopedAutocast {
   const bool was_on_;
   const bool remembered_;
 };
+
+// As before the first scope. test_main.cc does so after each test.
+void UseOneDnnAgain();
 
 }  // namespace stowage
 

@@ -2,11 +2,21 @@
 #include <gtest/gtest.h>
 
 #include "client/torch/tracking_allocator.h"
+#include "tests/client/torch/autocast.h"
+
+namespace {
+
+class AfterEachTest : public testing::EmptyTestEventListener {
+  void OnTestEnd(const testing::TestInfo&) override { stowage::UseOneDnnAgain(); }
+};
+
+}  // namespace
 
 int main(int argc, char** argv) {
   stowage::TrackingAllocator::Install();
   // One thread: what runs in parallel may reach another peak each time, and adds in another order.
   at::set_num_threads(1);
   testing::InitGoogleTest(&argc, argv);
+  testing::UnitTest::GetInstance()->listeners().Append(new AfterEachTest);
   return RUN_ALL_TESTS();
 }
