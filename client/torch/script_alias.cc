@@ -19,14 +19,17 @@ bool MayBeAnything(const std::vector<c10::Symbol>& sets) {
   return std::find(sets.begin(), sets.end(), c10::AliasInfo::wildcardSet()) != sets.end();
 }
 
-// Returns its input as it is, which its schema does not say, unless it is training.
+// Returns its input as it is, which its schema does not say, unless it is training and drops something.
 bool IsDropoutThatMayRest(const ScriptNode* node) {
   static const auto* const kDropouts =
       new std::set<std::string>{"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout",
                                 "aten::feature_alpha_dropout"};
   if (kDropouts->count(node->kind().toQualString()) == 0) return false;
+  const auto share = torch::jit::toIValue(node->input(1));
   const auto train = torch::jit::toIValue(node->input(2));
-  return !train || !train->isBool() || !train->toBool();
+  const bool drops = share && share->isDouble() && share->toDouble() > 0;
+  const bool trains = train && train->isBool() && train->toBool();
+  return !drops || !trains;
 }
 
 }  // namespace

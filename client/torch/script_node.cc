@@ -98,7 +98,9 @@ bool IsTensor(const ScriptValue* value) {
 
 std::string Describe(const ScriptNode* node) {
   const std::string kind = node->kind().toQualString();
-  const auto place = node->sourceRange().file_line_col();
+  // Of a file, the source that it was made of where the file has that, else its own.
+  const auto generated = node->sourceRange().findSourceRangeThatGenerated();
+  const auto place = (generated ? *generated : node->sourceRange()).file_line_col();
   if (!place) return kind;
   const auto& [file, line, column] = *place;
   return absl::StrCat(kind, " at ", file, ":", line, ":", column);
@@ -172,6 +174,18 @@ bool ReadsOnlyShape(const ScriptNode* node) {
                                                               "aten::__isnot__",
                                                               "aten::len"};
   return Contains(*kShape, node);
+}
+
+// Not empty_like and its kin, which ask for strides, too.
+bool ReadsOnlyShapeOf(const ScriptNode* node, const ScriptValue* tensor) {
+  static const auto* const kMakers = new std::set<std::string>{"aten::new_empty", "aten::new_full",
+                                                               "aten::new_ones", "aten::new_zeros"};
+  static const auto* const kLike = new std::set<std::string>{"aten::expand_as", "aten::reshape_as",
+                                                             "aten::type_as", "aten::view_as"};
+  const auto inputs = node->inputs();
+  if (std::count(inputs.begin(), inputs.end(), tensor) != 1) return false;
+  return (Contains(*kMakers, node) && inputs[0] == tensor) ||
+         (Contains(*kLike, node) && inputs[1] == tensor);
 }
 
 std::vector<ScriptValue*> ReadBy(ScriptNode* node) {

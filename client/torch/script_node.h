@@ -39,6 +39,9 @@ bool HasEffects(const ScriptNode* node);  // does something beside making its ou
 bool IsRandom(const ScriptNode* node);    // draws random numbers
 // It asks tensors for no more than their shape, type and device.
 bool ReadsOnlyShape(const ScriptNode* node);
+// The same of one tensor that it reads, whatever it does with others: as new_zeros, or expand_as of the
+// tensor to be like.
+bool ReadsOnlyShapeOf(const ScriptNode* node, const ScriptValue* tensor);
 
 // Its inputs, and what its blocks read of what is outside of them; each once.
 std::vector<ScriptValue*> ReadBy(ScriptNode* node);

@@ -92,7 +92,7 @@ ScriptOp ScriptOps::MakeOp(ScriptNode* node) const {
   op.written = aliases_.WrittenBy(node);
   op.touched = op.written;
   std::unordered_set<const ScriptNode*> seen;
-  for (ScriptValue* value : ReadBy(node)) Read(value, false, &seen, &op);
+  for (ScriptValue* value : ReadBy(node)) Read(value, ReadsOnlyShapeOf(node, value), &seen, &op);
   for (const ScriptValue* value : op.data) op.touched.push_back(aliases_.ClassOf(value));
   for (const ScriptValue* value : node->outputs()) op.touched.push_back(aliases_.ClassOf(value));
   return op;

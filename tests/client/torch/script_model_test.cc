@@ -21,6 +21,7 @@
 #include "solvers/plan/graph_store_all.h"
 #include "solvers/planner.h"
 #include "tests/client/torch/script_modules.h"
+#include "tests/client/torch/scripted_modules.h"
 #include "tests/client/torch/test_graphs.h"
 
 namespace stowage {
@@ -214,6 +215,39 @@ TEST(ScriptModel, ShapesCrossCutsWithoutTheirTensors) {
     EXPECT_THAT(model.node(v).inputs, testing::Not(testing::Contains(0))) << model.Describe(v);
   }
   EXPECT_THAT(kinds, testing::Contains(testing::StartsWith("sum+slice+slice+mul_")));
+}
+
+// What a tensor is made like is not held for it.
+TEST(ScriptModel, MasksAndExpansionsReadShapesAlone) {
+  const ScriptModel script = *ImportScript(MakeScripted(R"(
+def forward(self, x):
+    y = torch.tanh(x * self.w)
+    mask = y.new_zeros([y.size(0), 4])
+    mask[:, 0:2].fill_(-9.0)
+    row = torch.relu(x.sum(0, True)).expand_as(y)
+    return torch.linear(y, self.w) + mask + row
+)"),
+                                           "masks");
+  for (int v = 0; v < script.model.size(); ++v) {
+    const ModelNode& node = script.model.node(v);
+    const bool made = node.op_kind == "new_zeros+slice+slice+fill_";
+    if (!made && node.op_kind != "expand_as") continue;
+    EXPECT_EQ(script.model.node(node.inputs.back()).name, "shape of tanh");
+    EXPECT_EQ(node.inputs.size(), made ? 1u : 2u);
+  }
+  EXPECT_THAT(Kinds(script.model),
+              testing::IsSupersetOf({"new_zeros+slice+slice+fill_", "expand_as"}));
+}
+
+// It returns its input, which is then written over.
+TEST(ScriptModel, ADropoutOfNothingIsWithTheMakerOfItsInput) {
+  const ScriptModel script = *ImportScript(MakeScripted(R"(
+def forward(self, x):
+    y = torch.dropout(x * self.w, 0.0, True)
+    return torch.tanh(y.add_(1.0))
+)"),
+                                           "dropout");
+  EXPECT_THAT(Kinds(script.model), ElementsAre("Input", "mul+dropout+add_", "tanh"));
 }
 
 TEST(ScriptModel, AnotherBatchIsTheSameModel) {
