@@ -5,21 +5,12 @@
 #include <initializer_list>
 
 #include "client/models/network_model.h"
-#include "client/torch/model_state.h"
+#include "client/models/seeded_random.h"
 #include "client/torch/torch_status.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {
 namespace {
-
-// Draws from a seeded generator and then gives the caller its random state back.
-class SeededRandom {
- public:
-  explicit SeededRandom(uint64_t seed) : guard_({}) { torch::manual_seed(seed); }
-
- private:
-  StateGuard guard_;
-};
 
 // `make` is ChainModelOf or GraphModelOf.
 template <class Model>
