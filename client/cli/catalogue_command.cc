@@ -20,6 +20,7 @@
 #include "client/cli/network_flags.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/profile_file.h"
+#include "client/cli/script_flags.h"
 #include "proto/codec/codec.h"
 #include "solvers/catalogue/catalogue_folder.h"
 #include "solvers/catalogue/generate.h"

@@ -9,8 +9,6 @@
 ABSL_FLAG(std::string, catalogue, "",
           "folder of plans that were solved beforehand; empty: the one installed with the command, "
           "if there is one (the sources have it in solvers/catalogue/data); \"none\" for none");
-ABSL_FLAG(std::string, device, "a100",
-          "kind of device that costs are modelled on; a wrong name lists them all");
 
 namespace stowage {
 

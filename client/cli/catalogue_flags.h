@@ -10,7 +10,6 @@
 #include "solvers/catalogue/catalogue.h"
 
 ABSL_DECLARE_FLAG(std::string, catalogue);
-ABSL_DECLARE_FLAG(std::string, device);
 
 namespace stowage {
 

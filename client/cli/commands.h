@@ -23,6 +23,8 @@ struct Command {
   std::vector<Command> commands = {};
   // Of flags that have another default here.
   std::vector<FlagValue> defaults = {};
+  // Of flags that mean something else here: what its help says of them.
+  std::vector<FlagValue> meanings = {};
 };
 
 // Those that measure and train: training_commands.h.

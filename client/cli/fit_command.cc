@@ -20,6 +20,7 @@
 #include "client/cli/plan_flags.h"
 #include "client/cli/profile_file.h"
 #include "client/cli/progress_line.h"
+#include "client/cli/script_flags.h"
 #include "client/cli/ticking_line.h"
 #include "solvers/batch/batch_model.h"
 #include "solvers/model/field_error.h"

@@ -25,9 +25,11 @@ std::vector<std::string> NetworkNames() {
   return names;
 }
 
+// Those that costs are modelled on, and those that a command trains on.
 std::vector<std::string> DeviceNames() {
   std::vector<std::string> names;
   for (const DeviceKind& kind : AllDeviceKinds()) names.push_back(kind.name);
+  names.insert(names.end(), {"cpu", "cuda"});
   return names;
 }
 
@@ -37,7 +39,7 @@ FlagValues Words(std::vector<std::string> words, bool list = false) {
 
 bool IsFile(const std::string& flag) {
   for (const char* file :
-       {"profile", "out", "catalogue", "measured", "trace", "svg", "graph_picture"}) {
+       {"profile", "out", "catalogue", "measured", "trace", "svg", "graph_picture", "script"}) {
     if (flag == file) return true;
   }
   return absl::EndsWith(flag, "_file");
@@ -55,6 +57,7 @@ FlagValues ValuesOf(const std::string& flag) {
   }
   if (flag == "optimizer") return Words({"none", "sgd", "momentum", "adam"});
   if (flag == "device") return Words(DeviceNames());
+  if (flag == "loss") return Words({"cross_entropy", "mse", "sum"});
   if (flag == "budget" || flag == "compare_budget") return Words({"80%", "60%", "40%", "least"});
   if (flag == "budgets") return Words({"80%", "60%", "40%", "least"}, true);
   if (flag == "solvers") {

@@ -55,7 +55,7 @@ std::string CommandHelp(const std::string& words, const Command& command) {
   absl::StrAppend(&text, command.flags.empty() ? "" : " [--flag=value ...]", "\n\n",
                   command.summary, "\n");
   if (!command.flags.empty())
-    absl::StrAppend(&text, "\n", FlagHelp(command.flags, command.defaults));
+    absl::StrAppend(&text, "\n", FlagHelp(command.flags, command.defaults, command.meanings));
   if (!command.examples.empty()) text += "\nExamples:\n";
   for (const std::string& example : command.examples) {
     absl::StrAppend(&text, "  stowage ", example, "\n");

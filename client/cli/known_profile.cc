@@ -16,8 +16,7 @@ absl::StatusOr<std::optional<Profile>> KnownProfileFromFlag() {
   return std::optional<Profile>(*std::move(profile));
 }
 
-absl::Status KnowOrProfile(Agent* agent, const Sample& sample, std::optional<Profile> known) {
-  const Batch batch{{sample.input}, sample.target};
+absl::Status KnowOrProfile(Agent* agent, const Batch& batch, std::optional<Profile> known) {
   return known ? agent->Know(batch, *std::move(known)) : agent->Profile(batch);
 }
 

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/agent/agent.h"
-#include "client/models/models.h"
+#include "client/agent/batch.h"
 #include "solvers/model/problem.h"
 
 namespace stowage {
@@ -16,7 +16,7 @@ namespace stowage {
 absl::StatusOr<std::optional<Profile>> KnownProfileFromFlag();
 
 // Lets the agent go by the known profile, or measure. Errors: Agent::Know, Agent::Profile.
-absl::Status KnowOrProfile(Agent* agent, const Sample& sample, std::optional<Profile> known);
+absl::Status KnowOrProfile(Agent* agent, const Batch& batch, std::optional<Profile> known);
 
 }  // namespace stowage
 

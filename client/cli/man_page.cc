@@ -1,4 +1,3 @@
-#include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -20,10 +19,9 @@ std::string Roff(const std::string& text) {
 void AppendCommand(const std::string& words, const Command& command, std::string* page) {
   absl::StrAppend(page, ".SS stowage ", Roff(words), "\n", Roff(command.summary), ".\n");
   for (const std::string& name : command.flags) {
-    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
     absl::StrAppend(page, ".TP\n.B \\-\\-", Roff(name),
-                    "\\fR=", Roff(DefaultOf(name, command.defaults)), "\n", Roff(flag->Help()),
-                    ".\n");
+                    "\\fR=", Roff(DefaultOf(name, command.defaults)), "\n",
+                    Roff(HelpOf(name, command.meanings)), ".\n");
   }
   for (const std::string& example : command.examples) {
     absl::StrAppend(page, ".PP\n.EX\nstowage ", Roff(example), "\n.EE\n");

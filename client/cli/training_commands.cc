@@ -1,6 +1,7 @@
 #include "client/cli/training_commands.h"
 
 #include "absl/flags/flag.h"
+#include "client/cli/script_flags.h"
 #include "client/rpc/server_flags.h"
 
 ABSL_FLAG(uint64_t, seed, 0, "seed of parameters and samples");
@@ -23,39 +24,49 @@ namespace {
 
 // Of run and verify.
 std::vector<std::string> TrainingFlags() {
-  return WithServerFlags({"model", "graph", "batch", "image_size", "classes", "length", "seed",
-                          "threads", "repeats", "profile", "steps", "budgets", "solver", "slots",
-                          "link", "timeout", "format", "arena", "trace"});
+  return WithServerFlags({"model",   "graph",   "batch",  "image_size", "classes", "length",
+                          "script",  "input",   "loss",   "device",     "seed",    "threads",
+                          "repeats", "profile", "steps",  "budgets",    "solver",  "slots",
+                          "link",    "timeout", "format", "arena",      "trace"});
+}
+
+Command Training(Command command) {
+  command.defaults = TrainingDeviceDefault();
+  command.meanings = TrainingDeviceMeaning();
+  return command;
 }
 
 }  // namespace
 
 Command ProfileCommand(const TrainingRuns& runs) {
-  return {"profile",
-          "measure what every stage of a network costs in time and bytes",
-          {"model", "graph", "batch", "image_size", "classes", "length", "seed", "threads",
-           "repeats", "calibrate", "out"},
-          runs.profile,
-          {"profile --model=resnet18 --image_size=128 --out=p.json",
-           "profile --model=resnet18 --image_size=64 --graph > graph.json"}};
+  return Training({"profile",
+                   "measure what every stage of a network costs in time and bytes",
+                   {"model", "graph", "batch", "image_size", "classes", "length", "script", "input",
+                    "loss", "device", "seed", "threads", "repeats", "calibrate", "out"},
+                   runs.profile,
+                   {"profile --model=resnet18 --image_size=128 --out=p.json",
+                    "profile --model=resnet18 --image_size=64 --graph > graph.json",
+                    "profile --script=net.pt --input=2x3x16x16 > net.json"}});
 }
 
 Command RunCommand(const TrainingRuns& runs) {
-  return {"run",
-          "train a network without a budget and within budgets, and compare",
-          TrainingFlags(),
-          runs.run,
-          {"run --model=resnet18 --image_size=128 --budgets=80%,least",
-           "run --model=resnet18 --image_size=64 --budgets=least --steps=2 --format=csv"}};
+  return Training({"run",
+                   "train a network without a budget and within budgets, and compare",
+                   TrainingFlags(),
+                   runs.run,
+                   {"run --model=resnet18 --image_size=128 --budgets=80%,least",
+                    "run --model=resnet18 --image_size=64 --budgets=least --steps=2 --format=csv",
+                    "run --script=net.pt --input=2x3x16x16 --budgets=least"}});
 }
 
 Command VerifyCommand(const TrainingRuns& runs) {
-  return {"verify",
-          "prove that training by plans is plain training, bit for bit",
-          TrainingFlags(),
-          runs.verify,
-          {"verify --model=resnet18 --image_size=64 --budgets=100%,least",
-           "verify --model=resnet18 --image_size=64 --graph --budgets=least --format=json"}};
+  return Training({"verify",
+                   "prove that training by plans is plain training, bit for bit",
+                   TrainingFlags(),
+                   runs.verify,
+                   {"verify --model=resnet18 --image_size=64 --budgets=100%,least",
+                    "verify --model=resnet18 --image_size=64 --graph --budgets=least --format=json",
+                    "verify --script=net.pt --input=2x3x16x16 --budgets=least"}});
 }
 
 }  // namespace stowage

@@ -51,10 +51,10 @@ Equality Compare(const Trajectory& a, const Trajectory& b) {
   return equality;
 }
 
-TrainingComparison::TrainingComparison(const ModelTensors* model, const Sample* sample,
-                                       uint64_t seed, StepFunction plain)
+TrainingComparison::TrainingComparison(const ModelTensors* model, const Batch* batch, uint64_t seed,
+                                       StepFunction plain)
     : model_(model),
-      sample_(sample),
+      batch_(batch),
       seed_(seed),
       plain_(std::move(plain)),
       parameters_(Clones(model->parameters())),
@@ -68,7 +68,9 @@ void TrainingComparison::Restore() const {
 }
 
 absl::StatusOr<StepReport> TrainingComparison::Step(const StepFunction& step) const {
-  return step(sample_->input.clone(), sample_->target);
+  Batch batch = *batch_;
+  batch.inputs = Clones(batch.inputs);
+  return step(std::move(batch));
 }
 
 absl::StatusOr<Trajectory> TrainingComparison::Train(int steps, const StepFunction& step) const {

@@ -5,11 +5,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/models/models.h"
+#include "client/agent/batch.h"
 #include "client/torch/model_state.h"
 #include "client/torch/model_tensors.h"
 #include "client/torch/step_report.h"
@@ -41,16 +42,15 @@ struct Equality {
 };
 Equality Compare(const Trajectory& a, const Trajectory& b);
 
-// The input is the step's own: it may drop it where its plan says so.
-using StepFunction =
-    std::function<absl::StatusOr<StepReport>(at::Tensor input, const at::Tensor& target)>;
+// The batch's inputs are the step's own: it may drop them where its plan says so.
+using StepFunction = std::function<absl::StatusOr<StepReport>(Batch batch)>;
 
 // Trains one model again and again from where it was at construction. Not thread-safe.
 class TrainingComparison {
  public:
-  // Model and sample must outlive this. `plain` is a step of plain training; `seed` the random state that
+  // Model and batch must outlive this. `plain` is a step of plain training; `seed` the random state that
   // every run starts from.
-  TrainingComparison(const ModelTensors* model, const Sample* sample, uint64_t seed,
+  TrainingComparison(const ModelTensors* model, const Batch* batch, uint64_t seed,
                      StepFunction plain);
 
   // As many steps of plain training, after one that warms the caches of LibTorch's kernels up.
@@ -66,11 +66,11 @@ class TrainingComparison {
 
  private:
   void Restore() const;
-  // On a copy of the sample's input.
+  // On a copy of the batch's inputs.
   absl::StatusOr<StepReport> Step(const StepFunction& step) const;
 
   const ModelTensors* model_;
-  const Sample* sample_;
+  const Batch* batch_;
   uint64_t seed_;
   StepFunction plain_;
   std::vector<at::Tensor> parameters_, buffers_;  // copies of the start

@@ -18,10 +18,13 @@
 #include "client/cli/network_flags.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/say.h"
+#include "client/cli/script_flags.h"
 #include "client/cli/trace_file.h"
 #include "client/cli/training_commands.h"
+#include "client/cli/training_device.h"
 #include "client/cli/training_flags.h"
 #include "client/cli/verification.h"
+#include "client/cli/workload.h"
 #include "client/rpc/server_flags.h"
 #include "solvers/model/field_error.h"
 #include "solvers/model/problem.h"
@@ -35,12 +38,15 @@ std::string StepsText(int steps) { return absl::StrCat(steps, steps == 1 ? " ste
 // What it is about, before anything was trained.
 VerificationReport Title(const Workload& workload, int steps) {
   VerificationReport report;
-  report.model = absl::GetFlag(FLAGS_model);
-  report.graph = std::holds_alternative<GraphModel>(workload.model);
-  report.batch = absl::GetFlag(FLAGS_batch);
-  if (NamedDecoder({report.model}).ok()) {
+  report.model = workload.name;
+  report.graph = workload.is_graph();
+  report.batch = workload.batch.inputs[0].size(0);
+  report.inputs = InputTexts(workload.batch);
+  report.loss = workload.loss;
+  report.device = absl::GetFlag(FLAGS_device);
+  if (!workload.is_script() && NamedDecoder({report.model}).ok()) {
     report.length = absl::GetFlag(FLAGS_length);
-  } else {
+  } else if (!workload.is_script()) {
     report.image_size = absl::GetFlag(FLAGS_image_size);
     report.classes = absl::GetFlag(FLAGS_classes);
   }
@@ -52,14 +58,20 @@ VerificationReport Title(const Workload& workload, int steps) {
   return report;
 }
 
+int NodesOf(const Problem& problem) {
+  const auto* graph = std::get_if<Graph>(&problem);
+  return graph != nullptr ? graph->size() : std::get<Chain>(problem).length() + 1;
+}
+
 class TrainingSession {
  public:
   TrainingSession(const Workload& workload, AgentOptions options, int steps,
-                  const TrainingChecks& checks)
+                  const TrainingChecks& checks, MemoryMeter* plain_meter)
       : checks_(checks),
         plain_(TrainedModelOf(workload)),
         agent_(TrainedModelOf(workload), nullptr, Watched(std::move(options))),
-        verification_(&agent_, plain_.get(), &workload.sample, absl::GetFlag(FLAGS_seed), steps),
+        verification_(&agent_, plain_.get(), &workload.batch, absl::GetFlag(FLAGS_seed), steps,
+                      plain_meter),
         report_(Title(workload, steps)) {}
 
   absl::Status Prepare(std::optional<Profile> known) {
@@ -72,6 +84,7 @@ class TrainingSession {
     if (!status.ok()) return status;
     report_.plain = verification_.plain();
     report_.plain_prediction = IdealTime(agent_.profile()->problem);
+    report_.nodes = NodesOf(agent_.profile()->problem);
     report_.events = events_.Take();
     return absl::OkStatus();
   }
@@ -139,13 +152,18 @@ absl::StatusOr<VerificationReport> TrainAsFlagsSay(const TrainingChecks& checks)
   if (!status.ok()) return status;
   absl::StatusOr<std::optional<Profile>> known = KnownProfileFromFlag();
   if (!known.ok()) return known.status();
-  const absl::StatusOr<Workload> workload = WorkloadFromFlags();
+  const absl::StatusOr<c10::Device> place = DeviceFromFlag();
+  if (!place.ok()) return place.status();
+  const absl::StatusOr<Workload> workload = WorkloadFromFlags(*place);
   if (!workload.ok()) return workload.status();
-  const absl::StatusOr<std::unique_ptr<SimulatedDevice>> device = DeviceWith(*link);
+  const absl::StatusOr<std::unique_ptr<ExecutionDevice>> device = ExecutionDeviceOn(*place, *link);
   if (!device.ok()) return device.status();
   options->device = device->get();
 
-  TrainingSession session(*workload, *std::move(options), steps, checks);
+  // Of a GPU no limit can be set.
+  const TrainingChecks possible{checks.limit && place->is_cpu(), checks.report};
+  MemoryMeter* const meter = MeterOf(*options);
+  TrainingSession session(*workload, *std::move(options), steps, possible, meter);
   status = session.Prepare(*std::move(known));
   if (!status.ok()) return status;
   for (size_t i = 0; status.ok() && i < budgets->size(); ++i) {

@@ -11,9 +11,6 @@
 namespace stowage {
 namespace {
 
-// A function, for a list of initial values holds a copy until its statement ends: the step could not drop it.
-Batch BatchOf(at::Tensor input, const at::Tensor& target) { return {{std::move(input)}, target}; }
-
 using Counts = decltype(StepReport::counts);
 
 Counts CountsOf(const Schedule& schedule) {
@@ -84,28 +81,24 @@ std::vector<std::string> Faults(const StepMemory& memory) {
       absl::StrCat("what is reserved, ", ToString(memory.reserved_peak), ", exceeds the budget")};
 }
 
-Verification::Verification(Agent* agent, const TrainedModel* plain, const Sample* sample,
-                           uint64_t seed, int steps)
+Verification::Verification(Agent* agent, const TrainedModel* plain, const Batch* batch,
+                           uint64_t seed, int steps, MemoryMeter* meter)
     : agent_(agent),
-      sample_(sample),
+      batch_(batch),
       steps_(steps),
-      planned_([agent](at::Tensor input, const at::Tensor& target) {
-        return agent->Step(BatchOf(std::move(input), target));
-      }),
-      training_(&plain->tensors(), sample, seed,
-                [plain](at::Tensor input, const at::Tensor& target) {
-                  return plain->PlainStep(BatchOf(std::move(input), target), nullptr);
-                }) {}
+      planned_([agent](Batch own) { return agent->Step(std::move(own)); }),
+      training_(&plain->tensors(), batch, seed,
+                [plain, meter](Batch own) { return plain->PlainStep(std::move(own), meter); }) {}
 
 absl::Status Verification::Prepare(std::optional<Profile> known) {
   absl::StatusOr<Trajectory> reference = training_.TrainPlain(steps_);
   if (!reference.ok()) return reference.status();
   plain_run_ = *std::move(reference);
-  return KnowOrProfile(agent_, *sample_, std::move(known));
+  return KnowOrProfile(agent_, *batch_, std::move(known));
 }
 
 absl::StatusOr<Verified> Verification::Verify(const Budget& budget) {
-  absl::StatusOr<AdoptedPlan> adopted = agent_->Plan(sample_->input, sample_->target, budget);
+  absl::StatusOr<AdoptedPlan> adopted = agent_->Plan(*batch_, budget);
   if (!adopted.ok()) return adopted.status();
   Verified verified;
   verified.budget = budget;

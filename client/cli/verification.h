@@ -11,10 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/agent/agent.h"
+#include "client/agent/batch.h"
 #include "client/agent/step_arenas.h"
 #include "client/agent/trained_model.h"
 #include "client/cli/training_comparison.h"
-#include "client/models/models.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/units.h"
 #include "solvers/plan/plan.h"
@@ -52,9 +52,10 @@ int Transfers(const StepReport& report);
 // Not thread-safe.
 class Verification {
  public:
-  // `plain` and the model of `agent` are the same; they and the sample outlive this. Steps of at least 1.
-  Verification(Agent* agent, const TrainedModel* plain, const Sample* sample, uint64_t seed,
-               int steps);
+  // `plain` and the model of `agent` are the same; they, the batch and the meter of plain steps (null: the
+  // installed TrackingAllocator) outlive this. Steps of at least 1.
+  Verification(Agent* agent, const TrainedModel* plain, const Batch* batch, uint64_t seed,
+               int steps, MemoryMeter* meter = nullptr);
 
   // Trains plain and profiles, unless a profile is known. Errors: those of the steps, KnowOrProfile.
   absl::Status Prepare(std::optional<Profile> known = std::nullopt);
@@ -70,7 +71,7 @@ class Verification {
 
  private:
   Agent* const agent_;
-  const Sample* const sample_;
+  const Batch* const batch_;
   const int steps_;
   const StepFunction planned_;
   TrainingComparison training_;
@@ -81,8 +82,11 @@ class Verification {
 struct VerificationReport {
   std::string model;
   bool graph = false;
+  int nodes = 0;  // stages, the loss counted, or vertices
   int64_t batch = 0;
-  int64_t image_size = 0, classes = 0;  // of networks of images
+  std::vector<std::string> inputs;      // "4x3x224x224 float32"
+  std::string loss, device;             // "cross_entropy", "cpu"
+  int64_t image_size = 0, classes = 0;  // of reference networks of images
   int64_t length = 0;                   // of decoders
   uint64_t seed = 0;
   int threads = 0;   // of LibTorch

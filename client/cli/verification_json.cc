@@ -111,7 +111,11 @@ std::string ToJson(const VerificationReport& report) {
       report.ended.ok() ? "null" : JsonString(std::string(report.ended.message()));
   return absl::StrCat(JsonObject({{"model", JsonString(report.model)},
                                   {"form", JsonString(report.form())},
+                                  {"nodes", Count(report.nodes)},
                                   {"batch", Count(report.batch)},
+                                  {"inputs", JsonOf(report.inputs)},
+                                  {"loss", JsonString(report.loss)},
+                                  {"device", JsonString(report.device)},
                                   {"image_size", SizeOrNull(report.image_size)},
                                   {"classes", SizeOrNull(report.classes)},
                                   {"length", SizeOrNull(report.length)},

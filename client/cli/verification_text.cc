@@ -175,7 +175,8 @@ std::string ToText(const VerificationReport& report) {
       absl::StrAppend(&faults, ToString(one.budget), ": ", fault, "\n");
     }
   }
-  return absl::StrCat(report.model, " as a ", report.form(), ", ", report.steps, " steps each\n",
+  return absl::StrCat(report.model, " as a ", report.form(), ", ", report.steps,
+                      report.steps == 1 ? " step each\n" : " steps each\n",
                       BudgetsOf(report).Table(), faults);
 }
 

@@ -13,6 +13,13 @@ bool IsBoolean(const std::string& name) {
   return absl::FindCommandLineFlag(name)->IsOfType<bool>();
 }
 
+const FlagValue* FindValue(const std::string& name, const std::vector<FlagValue>& values) {
+  for (const FlagValue& value : values) {
+    if (value.name == name) return &value;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<CommandLine> ReadCommandLine(const std::vector<std::string>& arguments,
@@ -59,19 +66,21 @@ absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
 }
 
 std::string DefaultOf(const std::string& name, const std::vector<FlagValue>& defaults) {
-  for (const FlagValue& own : defaults) {
-    if (own.name == name) return own.value;
-  }
-  return absl::FindCommandLineFlag(name)->DefaultValue();
+  const FlagValue* own = FindValue(name, defaults);
+  return own != nullptr ? own->value : absl::FindCommandLineFlag(name)->DefaultValue();
 }
 
-std::string FlagHelp(const std::vector<std::string>& names,
-                     const std::vector<FlagValue>& defaults) {
+std::string HelpOf(const std::string& name, const std::vector<FlagValue>& meanings) {
+  const FlagValue* own = FindValue(name, meanings);
+  return own != nullptr ? own->value : absl::FindCommandLineFlag(name)->Help();
+}
+
+std::string FlagHelp(const std::vector<std::string>& names, const std::vector<FlagValue>& defaults,
+                     const std::vector<FlagValue>& meanings) {
   std::string help;
   for (const std::string& name : names) {
-    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    absl::StrAppend(&help, "  --", name, "=", DefaultOf(name, defaults), "\n      ", flag->Help(),
-                    "\n");
+    absl::StrAppend(&help, "  --", name, "=", DefaultOf(name, defaults), "\n      ",
+                    HelpOf(name, meanings), "\n");
   }
   return help;
 }

@@ -39,9 +39,14 @@ absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
 // The flag's own default, or what `defaults` says instead.
 std::string DefaultOf(const std::string& name, const std::vector<FlagValue>& defaults);
 
-// What --help prints: one paragraph per flag, with its default, or what `defaults` says instead.
+// The flag's own help, or what `meanings` says instead.
+std::string HelpOf(const std::string& name, const std::vector<FlagValue>& meanings);
+
+// What --help prints: one paragraph per flag, with its default and its help, or what `defaults` and `meanings`
+// say instead.
 std::string FlagHelp(const std::vector<std::string>& names,
-                     const std::vector<FlagValue>& defaults = {});
+                     const std::vector<FlagValue>& defaults = {},
+                     const std::vector<FlagValue>& meanings = {});
 
 }  // namespace stowage
 

@@ -96,8 +96,9 @@ TEST(CliHelp, HelpOfACommandIsWhatItsFlagPrints) {
 TEST(CliHelp, EveryExampleRuns) {
   StowagedProcess server;
   const TemporaryFolder folder;
-  // What `stowage profile` would have written, for builds that cannot.
-  Shell("cp " + Data("chain_resnet50.json") + " p.json", folder.path());
+  // What `stowage profile` would have written, for builds that cannot, and a network of the user's.
+  Shell("cp " + Data("chain_resnet50.json") + " p.json && cp " + Data("net.pt") + " net.pt",
+        folder.path());
   size_t ran = 0;
   for (const std::string& command : AllCommands()) {
     const std::vector<std::string> examples = ExamplesOf(HelpOf(command));

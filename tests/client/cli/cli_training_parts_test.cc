@@ -68,36 +68,30 @@ TEST(ProfileText, HasEveryStageWithItsSpread) {
 
 class TrainingComparisonTest : public ::testing::Test {
  protected:
-  absl::StatusOr<StepReport> Plain(const at::Tensor& input, const at::Tensor& target) {
-    return PlainStep(model_, input, target);
+  absl::StatusOr<StepReport> Plain(const Batch& batch) {
+    return PlainStep(model_, batch.inputs[0], batch.target);
   }
 
   ChainModel model_ = MakeModel("resnet18", ModelOptions{10, 1}).value();
   Sample sample_ = MakeImageSample(2, 32, 10, 1).value();
-  TrainingComparison training_{
-      &model_, &sample_, 7,
-      [this](const at::Tensor& input, const at::Tensor& target) { return Plain(input, target); }};
+  Batch batch_{{sample_.input}, sample_.target};
+  StepFunction step_ = [this](const Batch& batch) { return Plain(batch); };
+  TrainingComparison training_{&model_, &batch_, 7, step_};
 };
 
 TEST_F(TrainingComparisonTest, EqualRunsCompareEqual) {
-  const StepFunction step = [this](const at::Tensor& x, const at::Tensor& y) {
-    return Plain(x, y);
-  };
-  const absl::StatusOr<Trajectory> a = training_.Train(3, step);
-  const absl::StatusOr<Trajectory> b = training_.Train(3, step);
+  const absl::StatusOr<Trajectory> a = training_.Train(3, step_);
+  const absl::StatusOr<Trajectory> b = training_.Train(3, step_);
   ASSERT_TRUE(a.ok() && b.ok());
   EXPECT_TRUE(Compare(*a, *b).all());
   EXPECT_NE(a->steps[0].loss, a->steps[2].loss) << "nothing was learnt, so nothing was compared";
-  EXPECT_FALSE(Compare(*a, training_.Train(2, step).value()).all());
+  EXPECT_FALSE(Compare(*a, training_.Train(2, step_).value()).all());
 }
 
 // One flipped bit in one gradient at one step must show.
 TEST_F(TrainingComparisonTest, TheSmallestDifferenceShows) {
-  const StepFunction step = [this](const at::Tensor& x, const at::Tensor& y) {
-    return Plain(x, y);
-  };
-  const StepFunction disturbed = [this](const at::Tensor& x, const at::Tensor& y) {
-    absl::StatusOr<StepReport> report = Plain(x, y);
+  const StepFunction disturbed = [this](const Batch& batch) {
+    absl::StatusOr<StepReport> report = Plain(batch);
     float* gradient = model_.parameters()[0].grad().data_ptr<float>();
     uint32_t bits;
     std::memcpy(&bits, gradient, sizeof bits);
@@ -106,38 +100,31 @@ TEST_F(TrainingComparisonTest, TheSmallestDifferenceShows) {
     return report;
   };
   const Equality equality =
-      Compare(training_.Train(1, step).value(), training_.Train(1, disturbed).value());
+      Compare(training_.Train(1, step_).value(), training_.Train(1, disturbed).value());
   EXPECT_TRUE(equality.loss);
   EXPECT_FALSE(equality.gradients);
   EXPECT_FALSE(equality.all());
 }
 
 TEST_F(TrainingComparisonTest, TheLimitCheckNoticesStepsThatDoNotRunOut) {
-  const StepFunction step = [this](const at::Tensor& x, const at::Tensor& y) {
-    return Plain(x, y);
-  };
-  const Bytes peak = training_.Train(1, step).value().peak();
-  EXPECT_TRUE(training_.CheckLimit(peak, step).ok());
-  EXPECT_FALSE(training_.CheckLimit(peak + peak, step).ok());
+  const Bytes peak = training_.Train(1, step_).value().peak();
+  EXPECT_TRUE(training_.CheckLimit(peak, step_).ok());
+  EXPECT_FALSE(training_.CheckLimit(peak + peak, step_).ok());
 }
 
 class VerificationTest : public ::testing::Test {
  protected:
-  VerificationTest() {
-    options_.profile.repeats = 1;
-    sample_.input = network_.input;
-    sample_.target = network_.target;
-  }
+  VerificationTest() { options_.profile.repeats = 1; }
 
   TestNetwork network_ = MakeTestNetwork("norm_mlp");
-  Sample sample_;
+  Batch batch_{{network_.input}, network_.target};
   AgentOptions options_;
 };
 
 TEST_F(VerificationTest, FindsTrainingByPlansEqual) {
   const auto model = MakeTrainedModel(&network_.model);
   Agent agent(&network_.model, options_);
-  Verification verification(&agent, model.get(), &sample_, 7, 2);
+  Verification verification(&agent, model.get(), &batch_, 7, 2);
   ASSERT_TRUE(verification.Prepare().ok());
   const absl::StatusOr<Verified> verified = verification.Verify(ShareOfStoreAll{0.7});
   ASSERT_TRUE(verified.ok()) << verified.status();
@@ -171,7 +158,7 @@ TEST(VerificationReport, HasTheSizesOfItsNetwork) {
 TEST_F(VerificationTest, HoldsTheLimit) {
   const auto model = MakeTrainedModel(&network_.model);
   Agent agent(&network_.model, options_);
-  Verification verification(&agent, model.get(), &sample_, 7, 1);
+  Verification verification(&agent, model.get(), &batch_, 7, 1);
   ASSERT_TRUE(verification.Prepare().ok());
   Verified verified = verification.Verify(ShareOfStoreAll{0.7}).value();
   EXPECT_FALSE(verified.limit_held.has_value());
@@ -189,7 +176,7 @@ TEST_F(VerificationTest, HoldsTheLimit) {
 TEST_F(VerificationTest, FindsEveryDifference) {
   const auto model = MakeTrainedModel(&network_.model);
   Agent agent(&network_.model, options_);
-  Verification verification(&agent, model.get(), &sample_, 7, 2);
+  Verification verification(&agent, model.get(), &batch_, 7, 2);
   ASSERT_TRUE(verification.Prepare().ok());
   const Verified good = verification.Verify(ShareOfStoreAll{0.7}).value();
   const auto faults = [&good](const std::function<void(Verified*)>& spoil) {
@@ -216,15 +203,12 @@ TEST_F(VerificationTest, FindsEveryDifference) {
 
 // The random state is part of what is compared.
 TEST_F(TrainingComparisonTest, ADrawOfARandomNumberShows) {
-  const StepFunction step = [this](const at::Tensor& x, const at::Tensor& y) {
-    return Plain(x, y);
-  };
-  const StepFunction drawing = [this](const at::Tensor& x, const at::Tensor& y) {
+  const StepFunction drawing = [this](const Batch& batch) {
     torch::rand({1});
-    return Plain(x, y);
+    return Plain(batch);
   };
   const Equality equality =
-      Compare(training_.Train(1, step).value(), training_.Train(1, drawing).value());
+      Compare(training_.Train(1, step_).value(), training_.Train(1, drawing).value());
   EXPECT_FALSE(equality.random);
   EXPECT_TRUE(equality.gradients);
 }

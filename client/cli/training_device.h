@@ -1,0 +1,32 @@
+// Where a command trains.
+#ifndef STOWAGE_CLIENT_CLI_TRAINING_DEVICE_H_
+#define STOWAGE_CLIENT_CLI_TRAINING_DEVICE_H_
+
+#include <c10/core/Device.h>
+
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "client/torch/execution_device.h"
+#include "solvers/model/transfer_model.h"
+
+namespace stowage {
+
+// --device as LibTorch names it, an index with "cuda". INVALID_ARGUMENT: anything but cpu, cuda or cuda:n; a
+// GPU that is not there, or of which this build's LibTorch knows nothing.
+absl::StatusOr<c10::Device> DeviceFromFlag();
+
+// --link, "GB/s[:latency]": the same both ways at once, to more host memory than is needed. Nothing if it is
+// empty, INVALID_ARGUMENT for anything else.
+absl::StatusOr<std::optional<TransferModel>> LinkFromFlag();
+
+// What steps run on there. On the CPU a simulated device where there is a link, else null, after the allocator
+// was installed; a GPU copies nothing, and INVALID_ARGUMENT for a link with it. Errors: those of
+// SimulatedDevice and CudaDevice.
+absl::StatusOr<std::unique_ptr<ExecutionDevice>> ExecutionDeviceOn(
+    c10::Device device, const std::optional<TransferModel>& link);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_CLI_TRAINING_DEVICE_H_
