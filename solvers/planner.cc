@@ -176,7 +176,8 @@ const std::vector<const ChainSolver*>& AllSolvers() {
 
 const std::vector<const GraphSolver*>& AllGraphSolvers() {
   static const auto* const kSolvers = [] {
-    auto* solvers = new std::vector<const GraphSolver*>{&OrderSearchSolver(), &JointGraphSolver()};
+    auto* solvers = new std::vector<const GraphSolver*>{&OrderSearchSolver(), &JointGraphSolver(),
+                                                        &DivisionTreeTrainingSolver()};
     for (const ChainSolver* solver : RecomputeSolvers()) {
       solvers->push_back(new LinearizedSolver(solver));
     }
@@ -188,7 +189,9 @@ const std::vector<const GraphSolver*>& AllGraphSolvers() {
 std::vector<SolverInfo> SolverInfos() {
   std::vector<SolverInfo> infos;
   for (const ChainSolver* solver : AllSolvers()) infos.push_back(solver->info());
-  infos.push_back(OrderSearchSolver().info());
+  for (const GraphSolver* solver : {&OrderSearchSolver(), &DivisionTreeTrainingSolver()}) {
+    infos.push_back(solver->info());
+  }
   return infos;
 }
 

@@ -71,9 +71,9 @@ std::string BudgetText(const std::vector<Compared>& rows) {
 }  // namespace
 
 std::vector<std::string> KnownStrategies(const Problem& problem, bool copies) {
-  std::vector<std::string> names = {"store_all", "checkpoint_sequential",
-                                    "chen_sqrt", "chen_greedy",
-                                    "revolve",   "optimal_persistent"};
+  std::vector<std::string> names = {
+      "store_all", "checkpoint_sequential", "chen_sqrt",    "chen_greedy",
+      "revolve",   "optimal_persistent",    "division_tree"};
   if (copies) {
     for (const char* name : {"offload_greedy", "offload_dynprog"}) names.emplace_back(name);
   }

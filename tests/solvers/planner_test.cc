@@ -29,7 +29,7 @@ TEST(Planner, ListsItsSolvers) {
                        "offload_greedy", "offload_vdnn", "offload_tflms", "offload_autoswap"}));
   std::vector<std::string> told;
   for (const SolverInfo& info : SolverInfos()) told.push_back(info.name);
-  names.push_back("order_search");
+  for (const char* graph_solver : {"order_search", "division_tree"}) names.push_back(graph_solver);
   EXPECT_EQ(told, names);
 }
 

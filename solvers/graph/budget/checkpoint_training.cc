@@ -10,8 +10,8 @@
 namespace stowage {
 namespace {}  // namespace
 
-absl::StatusOr<ComputeOrder> CheckpointTraining(const Graph& graph, const FoldedGraph& folded,
-                                                const OpGraph& ops, const SolveOptions& options) {
+absl::StatusOr<std::vector<int>> DivisionTreeSegments(const Graph& graph, const FoldedGraph& folded,
+                                                      const SolveOptions& options) {
   absl::StatusOr<CheckpointProblem> problem = MakeCheckpointProblem(graph);
   if (!problem.ok()) return problem.status();
   const absl::StatusOr<CheckpointAnswer> answer =
@@ -32,10 +32,17 @@ absl::StatusOr<ComputeOrder> CheckpointTraining(const Graph& graph, const Folded
     }
   }
   std::vector<int> segment_of;
-  for (int g = 0; g < ops.size(); ++g) {
-    segment_of.push_back(segment_of_position[Index(folded.members[Index(g)].back())]);
+  for (const std::vector<int>& members : folded.members) {
+    segment_of.push_back(segment_of_position[Index(members.back())]);
   }
-  return CheckpointOrder(ops, segment_of);
+  return segment_of;
+}
+
+absl::StatusOr<ComputeOrder> CheckpointTraining(const Graph& graph, const FoldedGraph& folded,
+                                                const OpGraph& ops, const SolveOptions& options) {
+  const absl::StatusOr<std::vector<int>> segment_of = DivisionTreeSegments(graph, folded, options);
+  if (!segment_of.ok()) return segment_of.status();
+  return CheckpointOrder(ops, *segment_of);
 }
 
 }  // namespace stowage

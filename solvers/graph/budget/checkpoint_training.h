@@ -3,6 +3,8 @@
 #ifndef STOWAGE_SOLVERS_GRAPH_BUDGET_CHECKPOINT_TRAINING_H_
 #define STOWAGE_SOLVERS_GRAPH_BUDGET_CHECKPOINT_TRAINING_H_
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "solvers/graph/budget/compute_order.h"
 #include "solvers/graph/budget/op_graph.h"
@@ -12,8 +14,13 @@
 
 namespace stowage {
 
-// What DivisionTreeSolver keeps of `graph`, trained with as CheckpointOrder (proposals.h) does.
-// `folded` is the graph without its aliases, `ops` that as arrays. CANCELLED, DEADLINE_EXCEEDED.
+// What DivisionTreeSolver makes of `graph`: the segment of each op of `folded`, the graph without its
+// aliases, or Segmentation::kCheckpoint. CANCELLED, DEADLINE_EXCEEDED.
+absl::StatusOr<std::vector<int>> DivisionTreeSegments(const Graph& graph, const FoldedGraph& folded,
+                                                      const SolveOptions& options);
+
+// Training with these segments as CheckpointOrder (proposals.h) has it. `ops` is the folded graph as
+// arrays. Errors: DivisionTreeSegments.
 absl::StatusOr<ComputeOrder> CheckpointTraining(const Graph& graph, const FoldedGraph& folded,
                                                 const OpGraph& ops, const SolveOptions& options);
 

@@ -15,14 +15,13 @@
 #include "solvers/graph/budget/order_search.h"
 #include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/budget/stage_cuts.h"
+#include "solvers/graph/budget/unfolded_orders.h"
 #include "solvers/graph/expand.h"
 #include "solvers/graph/fold.h"
 #include "solvers/graph/least_need.h"
 #include "solvers/graph/linearize.h"
 #include "solvers/model/index.h"
 #include "solvers/plan/gradient_sums.h"
-#include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/schedule_code.h"
 #include "solvers/rising_progress.h"
@@ -54,7 +53,7 @@ class Solving {
       : graph_(graph),
         folded_(folded),
         ops_(folded.graph, GradientSums(graph, folded.members)),
-        sums_(graph),
+        orders_(graph, folded),
         options_(options),
         best_(budget, options.incumbent),
         progress_(options.progress),
@@ -143,7 +142,7 @@ class Solving {
         ops_, search_.pool(), LeastNeed(folded_.graph).value(), kMaxLabels, options_.stop);
     if (!all.ok()) return all.status();
     for (const ComputeOrder& order : all->orders) search_.Offer(order);
-    *exact = all->complete && !IsFolded();
+    *exact = all->complete && !orders_.IsFolded();
     return absl::OkStatus();
   }
 
@@ -225,24 +224,11 @@ class Solving {
     return absl::OkStatus();
   }
 
-  // What folding makes of aliases may be an order that the original graph does not allow: a value
-  // that is written over in place before all have read it, or the gradient of a view among others that
-  // a tensor adds up in another order. Such an order is no answer.
+  // An order of the folded graph that is none of the graph itself is no answer.
   absl::Status Judge(const ComputeOrder& order) {
-    const Schedule schedule = ScheduleOf(order);
-    const bool valid =
-        sums_.KeptBy(schedule) && (!IsFolded() || SimulateGraph(graph_, schedule).ok());
-    return valid ? builder_.Add(schedule) : absl::OkStatus();
+    const std::optional<Schedule> schedule = orders_.ScheduleOf(order);
+    return schedule ? builder_.Add(*schedule) : absl::OkStatus();
   }
-
-  Schedule ScheduleOf(const ComputeOrder& order) const {
-    const Schedule schedule = ToSchedule(order);
-    if (!IsFolded()) return WithDiscards(graph_, schedule);
-    // Members of a group run together, a view among them too late for its place in the sum.
-    return WithDiscards(graph_, sums_.WithViewsInOrder(graph_, UnfoldCompute(folded_, schedule)));
-  }
-
-  bool IsFolded() const { return ops_.size() != graph_.size(); }
 
   SolveOptions WithoutProgress() const {
     SolveOptions options = options_;
@@ -253,7 +239,7 @@ class Solving {
   const Graph& graph_;
   const FoldedGraph& folded_;
   const OpGraph ops_;
-  const GradientSums sums_;
+  const UnfoldedOrders orders_;
   const SolveOptions& options_;
   BestWithin best_;
   int64_t judged_ = std::numeric_limits<int64_t>::max();  // the least forward time so far

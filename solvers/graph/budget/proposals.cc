@@ -124,18 +124,22 @@ ComputeOrder OutputByOutputOrder(const OpGraph& graph, bool last_first) {
   return OutputByOutput(graph).Run(last_first);
 }
 
-ComputeOrder CheckpointOrder(const OpGraph& graph, const std::vector<int>& segment_of) {
+ComputeOrder CheckpointOrder(const OpGraph& graph, const std::vector<int>& segment_of,
+                             bool last_stays) {
   const std::vector<std::vector<int>> parts = QuotientOrder(graph, segment_of);
   std::vector<const std::vector<int>*> vertices_of;  // of each segment
+  int last = -1;
   for (const std::vector<int>& part : parts) {
     const int segment = segment_of[Index(part.front())];
     if (segment < 0) continue;
+    last = segment;
     if (vertices_of.size() <= Index(segment)) vertices_of.resize(Index(segment) + 1, nullptr);
     vertices_of[Index(segment)] = &part;
   }
   ComputeOrder order;
   for (int v = 0; v < graph.size(); ++v) order.push_back({v, false});
   std::vector<bool> again(vertices_of.size(), false);
+  if (last_stays && last >= 0) again[Index(last)] = true;
   const auto run_again = [&](int segment) {
     if (segment < 0 || again[Index(segment)]) return;
     again[Index(segment)] = true;

@@ -17,8 +17,10 @@ ComputeOrder OutputByOutputOrder(const OpGraph& graph, bool last_first);
 // What training with checkpoints does: everything runs forward, checkpoints stay. Backward goes from
 // segment to segment, and before it comes to one, or to a checkpoint whose backward reads it, the
 // segment runs forward again. `segment_of[v]` is v's segment, or negative for a checkpoint; the
-// graph of checkpoints and segments must have no cycle. O((V + E) log V).
-ComputeOrder CheckpointOrder(const OpGraph& graph, const std::vector<int>& segment_of);
+// graph of checkpoints and segments must have no cycle. Backward comes to the last segment first: if
+// `last_stays`, that one runs forward once, and all that it makes is held. O((V + E) log V).
+ComputeOrder CheckpointOrder(const OpGraph& graph, const std::vector<int>& segment_of,
+                             bool last_stays = false);
 
 }  // namespace stowage
 

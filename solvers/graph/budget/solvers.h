@@ -31,6 +31,19 @@ namespace stowage {
 // worth it, those go that gain least. Threads are not used beyond the chain solver.
 const GraphSolver& OrderSearchSolver();
 
+// Trains with the checkpoints of DivisionTreeSolver (solvers/graph/checkpoint_solvers.h): Feng & Huang
+// 2018, Algorithm 6. Each segment runs forward again before its backward; the last one, whose backward
+// comes first, stays where that takes no more memory than there is.
+//   - One fixed set, whatever the budget: it has the least bytes of checkpoints and largest segment, not
+//     the least time, nor, as those bytes count no gradients and no workspaces, the least peak.
+//   - Plain training where that fits. Else PROVEN_INFEASIBLE below what one op alone needs and NOT_FOUND
+//     below what training by the set takes, which is the least budget then.
+//   - For graphs with values written over in place, where training by the set may be no schedule, there
+//     is plain training alone then.
+//   - What DivisionTreeSolver takes, and O((V + E) log V).
+// Of the options, stop and progress count.
+const GraphSolver& DivisionTreeTrainingSolver();
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SOLVERS_GRAPH_BUDGET_SOLVERS_H_
