@@ -82,8 +82,9 @@ const std::vector<Room>& Rooms() {
         "<torch>"}},
       {"client/cli",
        {"client/agent", "client/models", "client/torch", "client/rpc", "proto", "proto/codec",
-        "solvers", "solvers/base", "solvers/batch", "solvers/catalogue", "solvers/model",
-        "solvers/networks", "solvers/plan", "solvers/report", "<torch>"}},
+        "solvers", "solvers/base", "solvers/batch", "solvers/catalogue", "solvers/drawing",
+        "solvers/graph", "solvers/model", "solvers/networks", "solvers/plan", "solvers/report",
+        "<torch>"}},
   };
   return *kRooms;
 }

@@ -9,6 +9,11 @@
 
 namespace stowage {
 
+struct FlagWords {
+  std::string flag;
+  std::vector<std::string> words;
+};
+
 struct Command {
   const char* name;
   const char* summary;
@@ -25,6 +30,8 @@ struct Command {
   std::vector<FlagValue> defaults = {};
   // Of flags that mean something else here: what its help says of them.
   std::vector<FlagValue> meanings = {};
+  // What shells offer for flags that take other words here than elsewhere.
+  std::vector<FlagWords> words = {};
 };
 
 // Those that measure and train: training_commands.h.
@@ -32,6 +39,7 @@ Command PlanCommand();
 Command FrontierCommand();
 Command ExplainCommand();
 Command CompareCommand();
+Command CheckpointsCommand();
 Command ReportCommand();
 Command TraceCommand();
 Command SolversCommand();

@@ -25,7 +25,7 @@ void AddPlaces(const std::vector<Command>& commands, const std::string& before,
   for (const Command& command : commands) {
     const std::string words = absl::StrCat(before, before.empty() ? "" : " ", command.name);
     if (command.commands.empty()) {
-      places->push_back({words, {}, command.flags});
+      places->push_back({words, {}, command.flags, command.words});
     } else {
       AddPlaces(command.commands, words, places);
     }

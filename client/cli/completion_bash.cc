@@ -42,10 +42,10 @@ constexpr char kAfterPlaces[] = R"(  esac
   return 0
 }
 
-# The values of flag $1 that begin with $2; of a list, its last element.
+# The values of flag $1, behind the words of a command, that begin with $2; of a list, its last element.
 _stowage_values() {
   local before="" value="$2" words=""
-  case "$1" in
+  case "$words_before $1" in
 )";
 
 constexpr char kBashTail[] = R"(    *) return ;;
@@ -81,13 +81,23 @@ std::string BashCase(const CompletedPlace& place) {
                       absl::StrJoin(flags, " "), "\" ;;\n");
 }
 
+// Of flags that take words of their own at the place: before those of everywhere.
+std::string OwnValuesCases(const CompletedPlace& place) {
+  std::string cases;
+  for (const FlagWords& own : place.words_of) {
+    absl::StrAppend(&cases, "    \"", place.words, " --", own.flag, "\") words=\"",
+                    absl::StrJoin(own.words, " "), "\" ;;\n");
+  }
+  return cases;
+}
+
 std::string ValuesCase(const CompletedFlag& flag) {
   if (flag.values.kind == Kind::kAny || flag.values.kind == Kind::kNothing) return "";
   const std::string what =
       flag.values.kind == Kind::kFile
           ? "_stowage_files \"$before\" \"$value\"; return"
           : absl::StrCat("words=\"", absl::StrJoin(flag.values.words, " "), "\"");
-  return absl::StrCat("    --", flag.name, ") ", flag.values.list ? kLastElement : "", what,
+  return absl::StrCat("    *\\ --", flag.name, ") ", flag.values.list ? kLastElement : "", what,
                       " ;;\n");
 }
 
@@ -97,6 +107,7 @@ std::string BashCompletion(const CompletionTables& tables) {
   std::string script = kBashHead;
   for (const CompletedPlace& place : tables.places) script += BashCase(place);
   script += kAfterPlaces;
+  for (const CompletedPlace& place : tables.places) script += OwnValuesCases(place);
   std::vector<std::string> switches;
   for (const CompletedFlag& flag : tables.flags) {
     script += ValuesCase(flag);

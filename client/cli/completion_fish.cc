@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -56,16 +58,30 @@ std::string Values(const FlagValues& values) {
   return "";
 }
 
-// A flag is said once, with all the places that have it.
-std::string FlagLine(const CompletedFlag& flag, const std::vector<CompletedPlace>& places) {
+std::string FlagLine(const CompletedFlag& flag, const FlagValues& values,
+                     const std::vector<std::string>& at) {
+  if (at.empty()) return "";
+  return absl::StrCat("complete -c stowage -n ", FishQuoted(absl::StrJoin(at, "; or ")), " -l ",
+                      flag.name, Values(values), " -d ", FishQuoted(flag.help), "\n");
+}
+
+// A flag is said once, with all the places that have it, and once more for each where it takes words of
+// its own.
+std::string FlagLines(const CompletedFlag& flag, const std::vector<CompletedPlace>& places) {
   std::vector<std::string> at;
+  std::string own_lines;
   for (const CompletedPlace& place : places) {
-    for (const std::string& name : place.flags) {
-      if (name == flag.name) at.push_back(absl::StrCat("__stowage_in \"", place.words, "\""));
+    if (std::find(place.flags.begin(), place.flags.end(), flag.name) == place.flags.end()) continue;
+    const std::string here = absl::StrCat("__stowage_in \"", place.words, "\"");
+    const auto own = std::find_if(place.words_of.begin(), place.words_of.end(),
+                                  [&](const FlagWords& words) { return words.flag == flag.name; });
+    if (own == place.words_of.end()) {
+      at.push_back(here);
+    } else {
+      own_lines += FlagLine(flag, {Kind::kWord, own->words}, {here});
     }
   }
-  return absl::StrCat("complete -c stowage -n ", FishQuoted(absl::StrJoin(at, "; or ")), " -l ",
-                      flag.name, Values(flag.values), " -d ", FishQuoted(flag.help), "\n");
+  return FlagLine(flag, flag.values, at) + own_lines;
 }
 
 }  // namespace
@@ -73,7 +89,7 @@ std::string FlagLine(const CompletedFlag& flag, const std::vector<CompletedPlace
 std::string FishCompletion(const CompletionTables& tables) {
   std::string script = kFishHead;
   for (const CompletedPlace& place : tables.places) script += NextLines(place);
-  for (const CompletedFlag& flag : tables.flags) script += FlagLine(flag, tables.places);
+  for (const CompletedFlag& flag : tables.flags) script += FlagLines(flag, tables.places);
   return script;
 }
 

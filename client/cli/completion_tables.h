@@ -20,6 +20,7 @@ struct CompletedPlace {
   std::string words;
   std::vector<CompletedWord> next;  // commands or actions
   std::vector<std::string> flags;
+  std::vector<FlagWords> words_of = {};  // of flags that take other words here than elsewhere
 };
 
 struct CompletedFlag {

@@ -20,7 +20,7 @@ _stowage() {
   if [[ $current == --*=* ]]; then
     local flag="${current%%=*}"
     compset -P '--*='
-    case "$flag" in
+    case "$words_before $flag" in
 )";
 
 constexpr char kZshAfterFlags[] = R"(    esac
@@ -67,12 +67,22 @@ std::string ZshCase(const CompletedPlace& place) {
                       absl::StrJoin(flags, " "), ") ;;\n");
 }
 
+// Of flags that take words of their own at the place: before those of everywhere.
+std::string OwnFlagCases(const CompletedPlace& place) {
+  std::string cases;
+  for (const FlagWords& own : place.words_of) {
+    absl::StrAppend(&cases, "      '", place.words, " --", own.flag, "') compadd -- ",
+                    absl::StrJoin(own.words, " "), " ;;\n");
+  }
+  return cases;
+}
+
 std::string FlagCase(const CompletedFlag& flag) {
   if (flag.values.kind == Kind::kAny || flag.values.kind == Kind::kNothing) return "";
   const std::string what = flag.values.kind == Kind::kFile
                                ? "_files"
                                : absl::StrCat("compadd -- ", absl::StrJoin(flag.values.words, " "));
-  return absl::StrCat("      --", flag.name, ") ", flag.values.list ? "compset -P '*,'; " : "",
+  return absl::StrCat("      *\\ --", flag.name, ") ", flag.values.list ? "compset -P '*,'; " : "",
                       what, " ;;\n");
 }
 
@@ -80,6 +90,7 @@ std::string FlagCase(const CompletedFlag& flag) {
 
 std::string ZshCompletion(const CompletionTables& tables) {
   std::string script = kZshHead;
+  for (const CompletedPlace& place : tables.places) script += OwnFlagCases(place);
   for (const CompletedFlag& flag : tables.flags) script += FlagCase(flag);
   script += kZshAfterFlags;
   for (const CompletedPlace& place : tables.places) script += ZshCase(place);

@@ -13,20 +13,21 @@ namespace {
 // In the order in which a user meets them.
 std::vector<stowage::Command> Commands() {
   return {
-      stowage::ProfileCommand(),    //
-      stowage::FitCommand(),        //
-      stowage::PlanCommand(),       //
-      stowage::FrontierCommand(),   //
-      stowage::ExplainCommand(),    //
-      stowage::CompareCommand(),    //
-      stowage::ReportCommand(),     //
-      stowage::TraceCommand(),      //
-      stowage::RunCommand(),        //
-      stowage::VerifyCommand(),     //
-      stowage::SolversCommand(),    //
-      stowage::DoctorCommand(),     //
-      stowage::CacheCommand(),      //
-      stowage::CatalogueCommand(),  //
+      stowage::ProfileCommand(),      //
+      stowage::FitCommand(),          //
+      stowage::PlanCommand(),         //
+      stowage::FrontierCommand(),     //
+      stowage::ExplainCommand(),      //
+      stowage::CompareCommand(),      //
+      stowage::CheckpointsCommand(),  //
+      stowage::ReportCommand(),       //
+      stowage::TraceCommand(),        //
+      stowage::RunCommand(),          //
+      stowage::VerifyCommand(),       //
+      stowage::SolversCommand(),      //
+      stowage::DoctorCommand(),       //
+      stowage::CacheCommand(),        //
+      stowage::CatalogueCommand(),    //
   };
 }
 

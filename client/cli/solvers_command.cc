@@ -1,5 +1,6 @@
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -7,33 +8,76 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/listing.h"
 #include "client/cli/plan_flags.h"
+#include "solvers/graph/checkpoint_solver.h"
 #include "solvers/planner.h"
 
 namespace stowage {
 namespace {
 
-std::string Text() {
-  std::string text;
-  for (const SolverInfo& info : SolverInfos()) {
-    absl::StrAppendFormat(&text, "%-22s %s\n%-22s class: %s\n", info.name, info.description, "",
-                          info.schedule_class);
+constexpr char kForCheckpoints[] = "checkpoints";
+
+template <class Solver>
+bool HasSolver(const std::vector<const Solver*>& solvers, const std::string& name) {
+  for (const Solver* solver : solvers) {
+    if (solver->info().name == name) return true;
   }
-  return absl::StrCat(
-      text,
-      "\nWithout --solver: store_all where everything fits. Else, for a chain, joint where "
-      "the profile's device has a link\nto host memory (unless --recompute_only); without "
-      "one, beyond_persistent up to 128 stages, optimal_persistent\non longer ones, "
-      "checkpoint_sequential on those too long for it; for a graph, joint or order_search "
-      "likewise.\n"
-      "A chain solver that copies nothing, named for a graph, plans it cut at its splitting "
-      "vertices.\n");
+  return false;
+}
+
+// What a solver of plans takes.
+const char* TakenBy(const std::string& name) {
+  if (!HasSolver(AllSolvers(), name)) return "graphs";
+  return HasSolver(AllGraphSolvers(), name) ? "chains and graphs" : "chains";
+}
+
+void AppendSolver(const std::string& name, const std::string& description, const std::string& more,
+                  std::string* text) {
+  absl::StrAppendFormat(text, "  %-23s %s\n  %-23s %s\n", name, description, "", more);
+}
+
+std::string Text() {
+  std::string text =
+      "Solvers of plans, least time within a budget (--solver of plan, frontier, explain, report, "
+      "run, ...):\n\n";
+  for (const SolverInfo& info : SolverInfos()) {
+    AppendSolver(
+        info.name, info.description,
+        absl::StrCat("plans ", TakenBy(info.name), "; chooses among ", info.schedule_class), &text);
+  }
+  absl::StrAppend(
+      &text,
+      "\nWithout --solver: plain training (store_all) where it fits. Else joint, where the "
+      "profile's device has a link to\nhost memory and --recompute_only is not set. Else for a "
+      "graph order_search, and for a chain beyond_persistent up to\n128 stages, "
+      "optimal_persistent on longer ones, checkpoint_sequential on those too long for that.\nA "
+      "solver of chains plans a graph as the chain that it is cut into wherever one tensor alone "
+      "passes.\n\nSolvers of checkpoints, least bytes of what is kept and the largest segment, "
+      "without times (--solver of checkpoints):\n\n");
+  for (const CheckpointSolver* solver : AllCheckpointSolvers()) {
+    AppendSolver(solver->info().name, solver->info().description,
+                 absl::StrCat("rule ", ToString(solver->rule()), "; chooses among ",
+                              solver->info().schedule_class),
+                 &text);
+  }
+  return text;
 }
 
 Listing List() {
-  Listing listing({{"name", "", "name"}, {"", "", "description"}, {"", "", "schedule_class"}});
+  Listing listing({{"name", "", "name"},
+                   {"", "", "description"},
+                   {"", "", "schedule_class"},
+                   {"", "", "for"},
+                   {"", "", "rule"}});
   for (const SolverInfo& info : SolverInfos()) {
     listing.AddRow({Listing::Text(info.name), Listing::Text(info.description),
-                    Listing::Text(info.schedule_class)});
+                    Listing::Text(info.schedule_class),
+                    Listing::Text(absl::StrCat("plans of ", TakenBy(info.name))),
+                    Listing::Nothing()});
+  }
+  for (const CheckpointSolver* solver : AllCheckpointSolvers()) {
+    listing.AddRow({Listing::Text(solver->info().name), Listing::Text(solver->info().description),
+                    Listing::Text(solver->info().schedule_class), Listing::Text(kForCheckpoints),
+                    Listing::Text(ToString(solver->rule()))});
   }
   return listing;
 }
@@ -49,7 +93,7 @@ int Run() {
 
 Command SolversCommand() {
   return {"solvers",
-          "list the solvers there are",
+          "list the solvers there are, of plans and of checkpoints",
           {"format"},
           Run,
           {"solvers", "solvers --format=csv"}};

@@ -159,7 +159,26 @@ absl::StatusOr<CheckpointProblem> MakeCheckpointProblem(const Graph& graph) {
   }
   absl::StatusOr<CheckpointGraph> made = CheckpointGraph::Create(std::move(spec));
   if (!made.ok()) return made.status();
-  return CheckpointProblem{*std::move(made), std::move(members)};
+  Bytes saved_beside;
+  for (int p = 0; p < graph.size(); ++p) saved_beside += graph.vertex(p).extra_saved;
+  return CheckpointProblem{*std::move(made), std::move(members), saved_beside};
+}
+
+absl::StatusOr<CheckpointProblem> MakeCheckpointProblem(const Chain& chain) {
+  CheckpointGraphSpec spec;
+  std::vector<std::vector<int>> members;
+  Bytes saved_beside;
+  for (int l = 0; l <= chain.length() + 1; ++l) {
+    spec.bytes.push_back(l == 0 ? chain.activation(0) : chain.stage(l).output);
+    spec.must_keep.push_back(l > 0 && !chain.stage(l).recomputable());
+    members.push_back({l});
+    if (l == 0) continue;
+    spec.edges.push_back({l - 1, l});
+    saved_beside += chain.stage(l).saved - chain.stage(l).output;
+  }
+  absl::StatusOr<CheckpointGraph> made = CheckpointGraph::Create(std::move(spec));
+  if (!made.ok()) return made.status();
+  return CheckpointProblem{*std::move(made), std::move(members), saved_beside};
 }
 
 }  // namespace stowage

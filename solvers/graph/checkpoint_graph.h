@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "solvers/model/chain.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/units.h"
 
@@ -69,17 +70,25 @@ class CheckpointGraph {
   Bytes total_;
 };
 
-// A computation graph as this problem. Aliases are folded into what they alias (fold.h); a graph
-// with several inputs or outputs gets a source or target of no bytes; what must not be recomputed
-// (collectives, must_keep, inputs of the graph) must be kept.
+// A profile's graph or chain as this problem.
 struct CheckpointProblem {
   CheckpointGraph graph;
-  // Positions in program order of the vertices behind each vertex; none for an added one.
+  // Of a graph, positions in program order of the vertices behind each vertex; none for an added one.
+  // Of a chain, the stage: 0 is its input, L+1 the loss.
   std::vector<std::vector<int>> members;
+  // What ops save for their backwards beside these tensors (masks, statistics; of a chain whatever a stage
+  // saves beside its output): in no sum here.
+  Bytes saved_beside;
 };
 
-// O(V log V + E). Fails where FoldAliases does.
+// Aliases are folded into what they alias (fold.h); a graph with several inputs or outputs gets a
+// source or target of no bytes; what must not be recomputed (collectives, must_keep, inputs of the
+// graph) must be kept. O(V log V + E). Fails where FoldAliases does.
 absl::StatusOr<CheckpointProblem> MakeCheckpointProblem(const Graph& graph);
+
+// A path: the input, the outputs of the stages, that of the loss. Stages that must not be recomputed
+// must be kept. O(L). Fails where CheckpointGraph::Create does.
+absl::StatusOr<CheckpointProblem> MakeCheckpointProblem(const Chain& chain);
 
 }  // namespace stowage
 

@@ -147,6 +147,16 @@ absl::Status CheckAcyclic(const CheckpointGraph& graph, const Segmentation& segm
 
 }  // namespace
 
+const char* ToString(SegmentRule rule) {
+  switch (rule) {
+    case SegmentRule::kTwoEndPoints:
+      return "two_end_points";
+    case SegmentRule::kSeveralEndPoints:
+      return "several_end_points";
+  }
+  return "?";
+}
+
 absl::StatusOr<Segmentation> SplitAtCheckpoints(const CheckpointGraph& graph,
                                                 const std::vector<bool>& kept, StopPoll* poll) {
   Parts parts(graph.size());

@@ -22,6 +22,9 @@ namespace stowage {
 
 enum class SegmentRule { kTwoEndPoints, kSeveralEndPoints };
 
+// "two_end_points", "several_end_points".
+const char* ToString(SegmentRule rule);
+
 struct CheckpointSet {
   std::vector<int> checkpoints;  // rising
   Bytes checkpoint_bytes;

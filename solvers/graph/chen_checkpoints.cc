@@ -64,8 +64,8 @@ class ChenSqrtCheckpoints final : public ChenCheckpoints {
  private:
   const SolverInfo info_ = {
       "chen_sqrt_checkpoints",
-      "sqrt(n) segments of equally many splitting vertices (Chen et al. 2016)",
-      "splitting vertices"};
+      "sqrt(n) segments, cut at tensors that every path passes (Chen et al. 2016)",
+      "the one set of that many segments"};
 };
 
 class ChenGreedyCheckpoints final : public ChenCheckpoints {
@@ -112,11 +112,11 @@ class ChenGreedyCheckpoints final : public ChenCheckpoints {
     return ends;
   }
 
-  const SolverInfo info_ = {
-      "chen_greedy_checkpoints",
-      "segments of splitting vertices up to a bound, the best of up to 257 bounds (Chen et al. "
-      "2016)",
-      "splitting vertices"};
+  const SolverInfo info_ = {"chen_greedy_checkpoints",
+                            "segments up to a bound on their bytes, cut at tensors that every path "
+                            "passes; the best of up "
+                            "to 257 bounds (Chen et al. 2016)",
+                            "the sets of these bounds"};
 };
 
 }  // namespace

@@ -10,8 +10,9 @@ namespace {
 class LinearGraphCheckpoints : public CheckpointSolver {
  public:
   const SolverInfo& info() const override {
-    static const auto* const kInfo =
-        new SolverInfo{"linear", "least memory of a graph that is one path", "two_end_points"};
+    static const auto* const kInfo = new SolverInfo{
+        "linear", "least memory of a graph that is one path (Feng & Huang 2018, algorithm 1)",
+        "segments between one checkpoint and the next"};
     return *kInfo;
   }
   SegmentRule rule() const override { return SegmentRule::kTwoEndPoints; }

@@ -64,8 +64,8 @@ class RandomCheckpoints final : public TwoEndPointsSolver {
   }
 
   const SolverInfo info_ = {"random_checkpoints",
-                            "the best of 10 valid draws of 1 to 5 checkpoints",
-                            "two end points per segment"};
+                            "the best of 10 random sets of 1 to 5 checkpoints, for comparison",
+                            "the sets that were drawn"};
 };
 
 }  // namespace

@@ -23,8 +23,8 @@ class StoreAllCheckpoints final : public TwoEndPointsSolver {
   }
 
  private:
-  const SolverInfo info_ = {"keep_all", "every vertex is a checkpoint: plain training",
-                            "the set of all vertices"};
+  const SolverInfo info_ = {"keep_all", "keeps every tensor, as plain training does",
+                            "the set of all tensors"};
 };
 
 }  // namespace

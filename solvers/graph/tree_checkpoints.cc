@@ -57,8 +57,9 @@ class DivisionTreeCheckpoints : public TwoEndPointsSolver {
  public:
   const SolverInfo& info() const override {
     static const auto* const kInfo = new SolverInfo{
-        "division_tree", "least memory of segments with two end points, on the division tree",
-        "two_end_points"};
+        "division_tree",
+        "least memory where each segment lies between two checkpoints (Feng & Huang 2018)",
+        "segments that read one checkpoint and are read by one"};
     return *kInfo;
   }
 

@@ -135,9 +135,9 @@ std::string CheckpointCsv(const std::vector<CheckpointRow>& rows) {
           &csv, "%s,%d,%d,%d,%d,%d,%s,%s,%d,%.6f,%d,%d,%s,%d,%s\n", row.paper_graph.name,
           row.paper_graph.network.batch, row.paper_graph.network.image, row.graph.size(),
           row.graph.edge_count(), row.graph.total().value(), result.solver->info().name,
-          result.solver->info().schedule_class, answer.set.objective().value(),
-          RatioOf(row, result), answer.set.checkpoints.size(), answer.lower_bound.value(),
-          answer.optimal ? "yes" : "no", result.cpu.value(), PaperColumns(row.paper_graph.name));
+          ToString(result.solver->rule()), answer.set.objective().value(), RatioOf(row, result),
+          answer.set.checkpoints.size(), answer.lower_bound.value(), answer.optimal ? "yes" : "no",
+          result.cpu.value(), PaperColumns(row.paper_graph.name));
     }
   }
   return csv;

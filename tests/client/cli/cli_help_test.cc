@@ -141,6 +141,12 @@ TEST(CliHelp, BashCompletesCommandsFlagsAndValues) {
               ElementsAre("revolve,chen_sqrt"));
   EXPECT_THAT(Completed("stowage plan --profile=ab"), ElementsAre("ab.json"));
   EXPECT_THAT(Completed("stowage compare --profiles=ab.json,b"), ElementsAre("ab.json,b.json"));
+  EXPECT_THAT(Completed("stowage checkpoints --solver=div"), ElementsAre("division_tree"));
+  EXPECT_THAT(Completed("stowage checkpoints --solver=rev"), IsEmpty());
+  EXPECT_THAT(Completed("stowage checkpoints --rule="),
+              ElementsAre("two_end_points", "several_end_points"));
+  EXPECT_THAT(Completed("stowage checkpoints --format "),
+              ElementsAre("text", "json", "csv", "svg", "dot"));
   EXPECT_THAT(Completed("stowage help fro"), ElementsAre("frontier"));
   EXPECT_THAT(Completed("stowage completion f"), ElementsAre("fish"));
 }
@@ -180,7 +186,11 @@ TEST(CliHelp, OtherShellsTakeTheirScripts) {
       folder.path());
   EXPECT_THAT(fish.out, HasSubstr("--format=json"));
   EXPECT_THAT(Stowage("completion zsh").out, HasSubstr("--solver) compadd -- store_all"));
+  EXPECT_THAT(Stowage("completion zsh").out,
+              HasSubstr("'checkpoints --rule') compadd -- two_end_points several_end_points ;;"));
   EXPECT_THAT(Stowage("completion fish").out, HasSubstr(" -l format -x -a 'text json csv'"));
+  EXPECT_THAT(Stowage("completion fish").out,
+              HasSubstr("'__stowage_in \"checkpoints\"' -l format -x -a 'text json csv svg dot'"));
   const Result other = Stowage("completion tcsh", true);
   EXPECT_EQ(other.code, kExitUsage);
   EXPECT_THAT(other.out, HasSubstr("must be bash or zsh or fish"));

@@ -212,7 +212,7 @@ TEST(CliPlans, ComparesPlanFilesAsTheyAre) {
 
 TEST(CliPlans, ListsAreForProgramsToo) {
   const std::string csv = Stowage("solvers --format=csv").out;
-  EXPECT_THAT(csv, StartsWith("name,description,schedule_class\nstore_all,"));
+  EXPECT_THAT(csv, StartsWith("name,description,schedule_class,for,rule\nstore_all,"));
   EXPECT_THAT(Stowage("solvers --format=json").out, StartsWith("[{\"name\": \"store_all\""));
   const Result schedule = Stowage("plan --budget=50% --format=csv" + Resnet());
   EXPECT_THAT(schedule.out, StartsWith("op,stage,name,tensor,part,stream\nforward-keep-"));

@@ -102,4 +102,43 @@ TEST(CheckpointGraph, RefusesFlagsForOtherVertices) {
   ExpectRefused(spec, "needs_inputs", "one entry per vertex");
 }
 
+TEST(CheckpointProblem, OfAChainIsThePathOfItsOutputs) {
+  stowage::ChainSpec spec;
+  spec.input = Bytes(5);
+  stowage::Stage stage;
+  stage.output = Bytes(10);
+  stage.saved = Bytes(30);
+  spec.stages = {stage, stage};
+  spec.stages[1].must_keep = true;
+  spec.loss.output = spec.loss.saved = Bytes(1);
+  const auto problem = stowage::MakeCheckpointProblem(*stowage::Chain::Create(spec));
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  const CheckpointGraph& graph = problem->graph;
+  ASSERT_EQ(graph.size(), 4);
+  EXPECT_EQ(graph.edge_count(), 3u);
+  EXPECT_EQ(graph.total(), Bytes(26));
+  EXPECT_EQ(problem->saved_beside, Bytes(40));
+  EXPECT_THAT(graph.inputs(3), ElementsAre(2));
+  EXPECT_FALSE(graph.must_keep(1));
+  EXPECT_TRUE(graph.must_keep(2));
+  EXPECT_THAT(problem->members,
+              ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2), ElementsAre(3)));
+}
+
+TEST(CheckpointProblem, CountsWhatIsSavedBesideOutputs) {
+  stowage::GraphSpec spec;
+  for (int64_t id = 0; id < 3; ++id) {
+    stowage::Vertex v;
+    v.id = v.program_order = id;
+    v.output = Bytes(10);
+    v.extra_saved = Bytes(id);
+    if (id > 0) v.inputs.push_back({id - 1, true});
+    spec.vertices.push_back(v);
+  }
+  const auto problem = stowage::MakeCheckpointProblem(*stowage::Graph::Create(spec));
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  EXPECT_EQ(problem->graph.total(), Bytes(30));
+  EXPECT_EQ(problem->saved_beside, Bytes(3));
+}
+
 }  // namespace
