@@ -120,9 +120,9 @@ Listing ListingOf(const std::vector<Compared>& rows) {
     std::vector<Listing::Cell> cells = {
         Listing::Text(row.of),
         Listing::Text(row.budget),
-        Listing::Integer(row.plan.budget.value()),
+        row.failure.empty() ? Listing::Integer(row.plan.budget.value()) : Listing::Nothing(),
         Listing::Text(row.strategy),
-        Listing::Text(row.plan.provenance.solver),
+        row.failure.empty() ? Listing::Text(row.plan.provenance.solver) : Listing::Nothing(),
         Listing::Text(Outcome(row)),
     };
     const std::vector<Listing::Cell> figures =

@@ -145,15 +145,14 @@ std::string ToText(const Explanation& explanation) {
 }
 
 std::string ToJson(const Explanation& explanation) {
-  JsonFields fields = {{"plan", ToJson(ToProto(explanation.plan))},
-                       {"source", JsonString(ToString(explanation.source))}};
-  if (explanation.plan.status == PlanStatus::kFound) {
-    fields.emplace_back("peak", JsonOf(explanation.peak));
-    fields.emplace_back("stages", StagesOf(explanation).Json());
-  }
-  fields.emplace_back("with_less", JsonOf(explanation.less));
-  fields.emplace_back("with_more", JsonOf(explanation.more));
-  return JsonObject(fields) + "\n";
+  const bool found = explanation.plan.status == PlanStatus::kFound;
+  return JsonObject({{"plan", ToJson(ToProto(explanation.plan))},
+                     {"source", JsonString(ToString(explanation.source))},
+                     {"peak", found ? JsonOf(explanation.peak) : "null"},
+                     {"stages", StagesOf(explanation).Json()},
+                     {"with_less", JsonOf(explanation.less)},
+                     {"with_more", JsonOf(explanation.more)}}) +
+         "\n";
 }
 
 }  // namespace stowage

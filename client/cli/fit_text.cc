@@ -119,18 +119,20 @@ std::string JsonOf(const FitTitle& title, const DeviceBudget& budget, const Batc
     subtracted.push_back(
         JsonObject({{"what", JsonString(item.what)}, {"bytes", absl::StrCat(item.bytes.value())}}));
   }
-  JsonFields fields = {{"model", JsonString(title.name)},
-                       {"device", title.device.empty() ? "null" : JsonString(title.device)},
-                       {"modelled", JsonBool(title.modelled)},
-                       {"device_bytes", absl::StrCat(budget.device.value())},
-                       {"subtracted", JsonArray(subtracted)},
-                       {"activation_bytes", absl::StrCat(budget.activations.value())},
-                       {"largest_plain", absl::StrCat(fitting.largest_plain)},
-                       {"largest", absl::StrCat(fitting.largest)},
-                       {"fastest", absl::StrCat(fitting.fastest)},
-                       {"samples_per_second", JsonNumber(fitting.samples_per_second)},
-                       {"batches", ListingOf(fitting.batches).Json()}};
-  if (asked > 0) fields.emplace_back("fits", JsonBool(Fits(fitting, asked)));
+  const bool timed = fitting.fastest > 0;
+  const JsonFields fields = {
+      {"model", JsonString(title.name)},
+      {"device", title.device.empty() ? "null" : JsonString(title.device)},
+      {"modelled", JsonBool(title.modelled)},
+      {"device_bytes", absl::StrCat(budget.device.value())},
+      {"subtracted", JsonArray(subtracted)},
+      {"activation_bytes", absl::StrCat(budget.activations.value())},
+      {"largest_plain", absl::StrCat(fitting.largest_plain)},
+      {"largest", absl::StrCat(fitting.largest)},
+      {"fastest", timed ? absl::StrCat(fitting.fastest) : "null"},
+      {"samples_per_second", timed ? JsonNumber(fitting.samples_per_second) : "null"},
+      {"batches", ListingOf(fitting.batches).Json()},
+      {"fits", asked > 0 ? JsonBool(Fits(fitting, asked)) : "null"}};
   return JsonObject(fields) + "\n";
 }
 

@@ -67,31 +67,49 @@ std::string JsonOf(const Equality& equal) {
                      {"random_state", JsonBool(equal.random)}});
 }
 
+// What is known of a budget with a plan alone, in the order of JsonOf.
+constexpr const char* kOfFoundPlans[] = {"plan",
+                                         "predicted",
+                                         "measured",
+                                         "reserved",
+                                         "recomputed_forwards",
+                                         "transfers",
+                                         "sent_bytes",
+                                         "equal",
+                                         "fails_and_mends_64_bytes_below"};
+
+JsonFields FoundFields(const Verified& one) {
+  const Simulation& predicted = one.adopted.plan.prediction;
+  const StepReport& first = one.run.steps.front();
+  return {{"plan", JsonString(one.adopted.digest.ToHex())},
+          {"predicted", TimeAndPeak(predicted.makespan, predicted.peak)},
+          {"measured", TimeAndPeak(one.run.median_time(), one.run.peak())},
+          {"reserved", Reserved(one.memory)},
+          {"recomputed_forwards",
+           PlannedAndExecuted(predicted.recomputed_forwards, first.recomputed_forwards)},
+          {"transfers", PlannedAndExecuted(one.planned_transfers, one.executed_transfers)},
+          {"sent_bytes", PlannedAndExecuted(predicted.sent.value(), first.sent.value())},
+          {"equal", JsonOf(one.equal)},
+          {"fails_and_mends_64_bytes_below", one.limit_held ? JsonBool(*one.limit_held) : "null"}};
+}
+
+JsonFields NothingFoundFields() {
+  JsonFields fields;
+  for (const char* name : kOfFoundPlans) fields.emplace_back(name, "null");
+  return fields;
+}
+
 std::string JsonOf(const Verified& one) {
   const Plan& plan = one.adopted.plan;
   JsonFields fields = {{"budget", JsonString(ToString(one.budget))},
                        {"budget_bytes", Count(plan.budget.value())},
                        {"status", JsonString(ToString(plan.status))},
                        {"source", JsonString(ToString(one.adopted.source))},
-                       {"request_time_ns", Count(one.adopted.request_time.value())}};
-  if (one.found()) {
-    const Simulation& predicted = plan.prediction;
-    const StepReport& first = one.run.steps.front();
-    const JsonFields more = {
-        {"plan", JsonString(one.adopted.digest.ToHex())},
-        {"solver", JsonString(plan.provenance.solver)},
-        {"predicted", TimeAndPeak(predicted.makespan, predicted.peak)},
-        {"measured", TimeAndPeak(one.run.median_time(), one.run.peak())},
-        {"reserved", Reserved(one.memory)},
-        {"recomputed_forwards",
-         PlannedAndExecuted(predicted.recomputed_forwards, first.recomputed_forwards)},
-        {"transfers", PlannedAndExecuted(one.planned_transfers, one.executed_transfers)},
-        {"sent_bytes", PlannedAndExecuted(predicted.sent.value(), first.sent.value())},
-        {"equal", JsonOf(one.equal)},
-        {"fails_and_mends_64_bytes_below", one.limit_held ? JsonBool(*one.limit_held) : "null"},
-        {"steps", JsonOf(one.run.steps)}};
-    fields.insert(fields.end(), more.begin(), more.end());
-  }
+                       {"request_time_ns", Count(one.adopted.request_time.value())},
+                       {"solver", JsonString(plan.provenance.solver)}};
+  const JsonFields more = one.found() ? FoundFields(one) : NothingFoundFields();
+  fields.insert(fields.end(), more.begin(), more.end());
+  fields.emplace_back("steps", JsonOf(one.run.steps));
   fields.emplace_back("faults", JsonOf(one.faults));
   fields.emplace_back("events", JsonOf(one.events));
   return JsonObject(fields);

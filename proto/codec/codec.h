@@ -44,8 +44,8 @@ absl::StatusOr<Digest> DigestFromProto(const std::string& field, const std::stri
 absl::StatusOr<KeyOptions> FromProto(const v1::PlanOptions& message, const std::string& tenant);
 v1::PlanOptions ToProto(const KeyOptions& options);
 
-// The contract's JSON mapping. Reading refuses unknown fields: INVALID_ARGUMENT with the parser's
-// words.
+// The contract's JSON mapping, with every field of the messages that are there: zeros, too. Reading takes
+// fields that are left out for zeros and refuses unknown ones: INVALID_ARGUMENT with the parser's words.
 std::string ToJson(const v1::Profile& message);
 absl::StatusOr<v1::Profile> ProfileFromJson(const std::string& json);
 std::string ToJson(const v1::Plan& message);

@@ -11,6 +11,8 @@ std::string Print(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
   options.preserve_proto_field_names = true;
+  // Zeros, false and empty lists, too: a reader then need not know what a missing name stands for.
+  options.always_print_primitive_fields = true;
   std::string json;
   // Fails for a malformed Any or Timestamp only; the messages printed here hold neither.
   (void)google::protobuf::util::MessageToJsonString(message, &json, options);

@@ -1,4 +1,6 @@
 #include <gmock/gmock.h>
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
@@ -28,6 +30,74 @@ TEST(Json, WritesTheGoldenFiles) {
   EXPECT_EQ(ToJson(SampleChainProfile()), ReadData("profile_chain.json"));
   EXPECT_EQ(ToJson(SampleGraphProfile()), ReadData("profile_graph.json"));
   EXPECT_EQ(ToJson(SamplePlan()), ReadData("plan.json"));
+}
+
+// Every field but those of messages that are not set: null stands for nothing, zero for zero.
+void ExpectAllFields(const google::protobuf::Message& message,
+                     const google::protobuf::Struct& json) {
+  const google::protobuf::Descriptor& type = *message.GetDescriptor();
+  for (int f = 0; f < type.field_count(); ++f) {
+    const google::protobuf::FieldDescriptor& field = *type.field(f);
+    const bool has = json.fields().count(field.name()) > 0;
+    const bool single_message =
+        field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE &&
+        !field.is_repeated();
+    if (!single_message) {
+      EXPECT_TRUE(has) << field.full_name();
+      continue;
+    }
+    const google::protobuf::Reflection& reflection = *message.GetReflection();
+    ASSERT_EQ(has, reflection.HasField(message, &field)) << field.full_name();
+    if (has) {
+      ExpectAllFields(reflection.GetMessage(message, &field),
+                      json.fields().at(field.name()).struct_value());
+    }
+  }
+}
+
+google::protobuf::Struct StructOf(const std::string& json) {
+  google::protobuf::Struct fields;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json, &fields).ok()) << json;
+  return fields;
+}
+
+TEST(Json, CarriesEveryFieldZerosToo) {
+  Plan nothing;
+  nothing.status = PlanStatus::kProvenInfeasible;
+  const v1::Plan infeasible = ToProto(nothing);
+  ExpectAllFields(infeasible, StructOf(ToJson(infeasible)));
+  for (const char* part :
+       {"\"recomputed_forwards\": 0", "\"proven_optimal\": false", "\"gap\": 0",
+        "\"instructions\": []", "\"sent_bytes\": \"0\"", "\"explanation\": \"\""}) {
+    EXPECT_THAT(ToJson(infeasible), HasSubstr(part));
+  }
+  ExpectAllFields(SamplePlan(), StructOf(ToJson(SamplePlan())));
+  v1::Profile chain;
+  chain.mutable_device();
+  chain.mutable_chain()->add_stages();
+  const google::protobuf::Struct json = StructOf(ToJson(chain));
+  ExpectAllFields(chain, json);
+  ExpectAllFields(chain.chain().stages(0), json.fields()
+                                               .at("chain")
+                                               .struct_value()
+                                               .fields()
+                                               .at("stages")
+                                               .list_value()
+                                               .values(0)
+                                               .struct_value());
+}
+
+// What was written before zeros were, and what people write.
+TEST(Json, ReadsWhatLeavesZerosOut) {
+  const auto full = ProfileFromJson(ReadData("profile_graph.json"));
+  ASSERT_TRUE(full.ok()) << full.status();
+  std::string sparse;
+  google::protobuf::util::JsonPrintOptions without_zeros;
+  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(*full, &sparse, without_zeros).ok());
+  ASSERT_LT(sparse.size(), ReadData("profile_graph.json").size());
+  const auto again = ProfileFromJson(sparse);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(MessageDifferencer::Equals(*again, *full));
 }
 
 TEST(Json, ReadsTheGoldenFiles) {
