@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/cells.h"
@@ -33,7 +34,7 @@ std::string Outcome(const Compared& row) {
 }
 
 std::string Proof(const Plan& plan) {
-  if (plan.prediction.makespan <= plan.bounds.lower_bound) return "of any";
+  if (plan.prediction.makespan <= plan.bounds.lower_bound) return "of all";
   return plan.bounds.proven_optimal ? "of its class" : "no";
 }
 
@@ -57,15 +58,21 @@ bool AllSame(const std::vector<Compared>& rows, std::string Compared::*member) {
                      [&](const Compared& row) { return row.*member == rows.front().*member; });
 }
 
+// What a budget that is no number of bytes means.
+std::string BudgetWords(const std::string& budget) {
+  if (absl::EndsWith(budget, "%")) return absl::StrCat(budget, " of plain training's peak");
+  return budget == "least" ? "least: the smallest that each strategy has a schedule for" : budget;
+}
+
 // With its bytes, unless they differ (the least of each strategy) or are said already.
 std::string BudgetText(const std::vector<Compared>& rows) {
   const Compared& first = rows.front();
   const std::string bytes = ToString(first.plan.budget);
   const bool same = std::all_of(rows.begin(), rows.end(), [&first](const Compared& row) {
-    return row.plan.budget == first.plan.budget;
+    return !row.failure.empty() || row.plan.budget == first.plan.budget;
   });
-  if (!same || first.budget == bytes) return first.budget;
-  return absl::StrCat(first.budget, " (", bytes, ")");
+  if (!same || first.budget == bytes) return BudgetWords(first.budget);
+  return absl::StrCat(BudgetWords(first.budget), " (", bytes, ")");
 }
 
 }  // namespace
@@ -106,7 +113,7 @@ Listing ListingOf(const std::vector<Compared>& rows) {
                    {"", "", "solver"},
                    {"", "outcome", "outcome"},
                    {"step", "ms", "makespan_ns"},
-                   {"overhead", "%", "overhead"},
+                   {"over plain", "step %", "overhead"},
                    {"peak", "MiB", "peak_bytes"},
                    {"recomputed", "forwards", "recomputed_forwards"},
                    {"recomputed", "ms", "recompute_time_ns"},
@@ -144,7 +151,13 @@ std::string ToText(const std::vector<Compared>& rows) {
     if (row.fits()) classes[row.plan.provenance.solver] = row.plan.bounds.schedule_class;
   }
   std::string text = absl::StrCat(head, head.empty() ? "" : "\n\n", ListingOf(rows).Table());
-  if (!classes.empty()) text += "\nclasses of schedules\n";
+  if (classes.empty()) return text;
+  text +=
+      "\nplain: training that stores every activation. gap: time over a bound that no schedule "
+      "within "
+      "the budget beats.\nproven fastest of all: of all schedules within the budget; of its class: "
+      "of "
+      "those that its solver chooses among,\n";
   for (const auto& [solver, schedule_class] : classes) {
     absl::StrAppendFormat(&text, "  %-22s %s\n", solver, schedule_class);
   }

@@ -34,7 +34,7 @@ absl::StatusOr<std::vector<std::string>> ParseStrategies(const Problem& problem,
 // One row each. The first two columns are not in the table where all rows say the same there.
 Listing ListingOf(const std::vector<Compared>& rows);
 
-// The table, above it what all rows have in common, below it which classes the strategies are proven fastest in.
+// The table, above it what all rows have in common, below it what its words mean and what each solver chooses among.
 std::string ToText(const std::vector<Compared>& rows);
 
 }  // namespace stowage

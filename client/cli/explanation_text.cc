@@ -7,6 +7,7 @@
 #include "client/cli/cells.h"
 #include "client/cli/explanation.h"
 #include "client/cli/json_text.h"
+#include "client/cli/question.h"
 #include "proto/codec/codec.h"
 #include "solvers/plan/text.h"
 
@@ -57,7 +58,7 @@ std::string CostText(const StageFate& fate) {
 
 std::string CostsText(const Explanation& explanation) {
   std::vector<const StageFate*> costly = Costliest(explanation.stages);
-  if (costly.empty()) return "nothing is done twice or waited for";
+  if (costly.empty()) return "none: nothing is done twice or waited for";
   Nanos rest;
   for (size_t i = kCostliest; i < costly.size(); ++i) rest += costly[i]->cost();
   const size_t more = costly.size() - std::min(costly.size(), kCostliest);
@@ -70,9 +71,9 @@ std::string CostsText(const Explanation& explanation) {
 
 std::string NeighbourText(const FrontierReply::Point& point, const Plan& plan) {
   const double share = Fraction(point.budget, plan.bounds.store_all_peak);
-  std::string text =
-      absl::StrCat(ToString(point.budget), absl::StrFormat(" (%.1f%%): ", 100 * share),
-                   ToString(point.makespan), " a step");
+  std::string text = absl::StrCat(
+      ToString(point.budget), absl::StrFormat(" (%.1f%% of plain training's peak): ", 100 * share),
+      ToString(point.makespan), " a step");
   if (plan.status != PlanStatus::kFound) return text;
   const Nanos here = plan.prediction.makespan;
   return point.makespan > here ? absl::StrCat(text, ", ", ToString(point.makespan - here), " more")
@@ -108,9 +109,9 @@ Listing StagesOf(const Explanation& explanation) {
                    {"saved", "MiB", "saved_bytes"},
                    {"forward", "ms", "first_forward_time_ns"},
                    {"forwards", "", "forwards"},
-                   {"again", "ms", "recompute_time_ns"},
-                   {"sent", "MiB", "sent_bytes"},
-                   {"fetched", "MiB", "fetched_bytes"},
+                   {"recompute", "ms", "recompute_time_ns"},
+                   {"to host", "MiB", "sent_bytes"},
+                   {"from host", "MiB", "fetched_bytes"},
                    {"waited", "ms", "waited_ns"}});
   // What does not happen is left empty in the table: what does is then seen.
   const auto bytes = [](Bytes b) {
@@ -134,13 +135,13 @@ std::string ToText(const Explanation& explanation) {
   const Plan& plan = explanation.plan;
   const bool found = plan.status == PlanStatus::kFound;
   std::string text = PlanText(plan);
-  text += Line("source", ToString(explanation.source));
+  text += Line("source", SourceText(explanation.source));
   if (found) {
     text += Line("peak at", PeakText(explanation));
-    text += Line("time goes to", CostsText(explanation));
+    text += Line("extra time", CostsText(explanation));
   }
-  if (explanation.less) text += Line("with less", NeighbourText(*explanation.less, plan));
-  if (explanation.more) text += Line("with more", NeighbourText(*explanation.more, plan));
+  if (explanation.less) text += Line("less memory", NeighbourText(*explanation.less, plan));
+  if (explanation.more) text += Line("more memory", NeighbourText(*explanation.more, plan));
   return found ? absl::StrCat(text, "\n", StagesOf(explanation).Table()) : text;
 }
 

@@ -87,15 +87,19 @@ std::string Notes(const FitTitle& title, const BatchFitting& fitting) {
   const auto has = [&fitting](auto is) {
     return std::any_of(fitting.batches.begin(), fitting.batches.end(), is);
   };
-  std::string notes;
+  std::string notes =
+      "plain: training stores every activation. plan: it recomputes some, with --offload it may "
+      "copy "
+      "some to the host.\n";
   if (title.modelled) notes += "All times are modelled, none was measured.\n";
   if (has([](const FittedBatch& one) { return one.by == FittedBy::kCatalogue; })) {
     notes += "Plans named 'catalogue' were solved beforehand.\n";
   }
   if (has([](const FittedBatch& one) { return !one.within_profiles; })) {
-    notes += "Batches beyond those of the profiles are told from straight lines.\n";
+    notes +=
+        "Figures of batches outside those of the profiles are extrapolated along straight lines.\n";
   }
-  return notes.empty() ? "" : "\n" + notes;
+  return "\n" + notes;
 }
 
 std::string TextOf(const FitTitle& title, const DeviceBudget& budget, const BatchFitting& fitting,
@@ -106,10 +110,10 @@ std::string TextOf(const FitTitle& title, const DeviceBudget& budget, const Batc
         absl::StrFormat("%d, %.1f samples a second", fitting.fastest, fitting.samples_per_second);
   }
   return absl::StrCat(title.name, ", ", title.details, "\n\n", ToString(budget),
-                      "\nlargest batch, plain      ", BatchWords(fitting.largest_plain),
-                      "\nlargest batch, by plans   ", BatchWords(fitting.largest),
-                      "\nfastest batch             ", fastest, "\n", AnswerTo(fitting, asked), "\n",
-                      ListingOf(WorthShowing(fitting, asked)).Table(), Notes(title, fitting));
+                      "\nlargest batch, plain training ", BatchWords(fitting.largest_plain),
+                      "\nlargest batch, by plans       ", BatchWords(fitting.largest),
+                      "\nfastest batch                 ", fastest, "\n", AnswerTo(fitting, asked),
+                      "\n", ListingOf(WorthShowing(fitting, asked)).Table(), Notes(title, fitting));
 }
 
 std::string JsonOf(const FitTitle& title, const DeviceBudget& budget, const BatchFitting& fitting,

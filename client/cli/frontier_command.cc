@@ -56,9 +56,9 @@ absl::StatusOr<Answer> Ask() {
 
 Listing ListingOf(const Answer& answer) {
   Listing listing({{"budget", "MiB", "budget_bytes"},
-                   {"of store-all", "%", "share_of_store_all"},
+                   {"of plain", "peak %", "share_of_store_all"},
                    {"step", "ms", "makespan_ns"},
-                   {"overhead", "%", "overhead"},
+                   {"over plain", "step %", "overhead"},
                    {"peak", "MiB", "peak_bytes"}});
   for (const FrontierReply::Point& point : answer.frontier.points) {
     const double share = answer.share(point.budget), overhead = answer.overhead(point.makespan);
@@ -77,8 +77,8 @@ std::string SketchOf(const Answer& answer) {
     points.push_back({100 * answer.share(point.budget), 100 * answer.overhead(point.makespan)});
   }
   if (points.size() < 2) return "";
-  const CurveAxis x{"budget, % of store-all", points.front().x, points.back().x};
-  const CurveAxis y{"overhead, %", points.back().y, points.front().y};
+  const CurveAxis x{"budget, % of plain training's peak", points.front().x, points.back().x};
+  const CurveAxis y{"time over plain training, %", points.back().y, points.front().y};
   return absl::StrCat("\n", CurveSketch(points, x, y, kSketchWidth, kSketchHeight));
 }
 
@@ -86,10 +86,12 @@ std::string TextOf(const Answer& answer) {
   const FrontierReply& frontier = answer.frontier;
   return absl::StrCat(
       ListingOf(answer).Table(), OutputIsTerminal() ? SketchOf(answer) : "", "\n",
-      "store-all      ", ToString(answer.store_all.makespan), ", peak ",
-      ToString(answer.store_all.peak), "\nneeds at least ", ToString(frontier.least_budget),
-      absl::StrFormat(" (%.1f%%)", 100 * answer.share(frontier.least_budget)), "\nsolver         ",
-      frontier.solver, ": ", frontier.exact ? "the fastest" : "not proven the fastest", " of ",
+      "plain training ", ToString(answer.store_all.makespan), " a step, peak ",
+      ToString(answer.store_all.peak), ": it stores every activation\nneeds at least ",
+      ToString(frontier.least_budget),
+      absl::StrFormat(" (%.1f%% of that peak)", 100 * answer.share(frontier.least_budget)),
+      ": below, nothing fits\nsolver         ", frontier.solver, ": at each budget ",
+      frontier.exact ? "proven the fastest" : "not proven the fastest", " of ",
       frontier.schedule_class, "\n");
 }
 

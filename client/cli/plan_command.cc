@@ -38,11 +38,15 @@ Listing ScheduleOf(const Plan& plan, const Problem& problem) {
   return listing;
 }
 
-std::string TextOf(const PlanReply& reply) {
+std::string TextOf(const PlanReply& reply, const Problem& problem) {
   std::string text =
-      absl::StrCat(PlanText(reply.plan), "  source         ", ToString(reply.source), "\n");
+      absl::StrCat(PlanText(reply.plan), "  source         ", SourceText(reply.source), "\n");
   if (reply.plan.status != PlanStatus::kFound) return text;
-  return absl::StrCat(text, "  schedule\n", ScheduleText(reply.plan.schedule));
+  const char* const numbers = std::holds_alternative<Graph>(problem)
+                                  ? "of vertices by their places in the program, from 1"
+                                  : "of stages, the loss last";
+  return absl::StrCat(text, "  schedule       ", numbers, " (--format=csv has names)\n",
+                      ScheduleText(reply.plan.schedule));
 }
 
 absl::StatusOr<PlanReply> Ask(const Question& question) {
@@ -62,7 +66,7 @@ int Run() {
   if (!reply.ok()) return Fail(reply.status());
   switch (*format) {
     case Format::kText:
-      std::cout << TextOf(*reply);
+      std::cout << TextOf(*reply, question->profile.problem);
       break;
     case Format::kJson:
       std::cout << ToJson(ToProto(reply->plan));

@@ -14,18 +14,23 @@ ABSL_FLAG(
     "profile file (the contract's JSON mapping, chain or graph); run and verify measure where it "
     "is empty");
 ABSL_FLAG(std::string, profiles, "", "profile files, separated by commas");
-ABSL_FLAG(std::string, budget, "",
-          "memory for activations: bytes (\"8GiB\"), a share of what storing everything needs "
-          "(\"60%\"), or \"least\"");
+ABSL_FLAG(
+    std::string, budget, "",
+    "memory that a step may take for activations, their gradients and workspaces (not for "
+    "parameters and optimizer): bytes (\"8GiB\"), a share of the peak of plain training, which "
+    "stores every activation (\"60%\"), or \"least\", the smallest that the solver has a "
+    "schedule for");
 ABSL_FLAG(std::string, budgets, "80%,60%,40%,least", "budgets like --budget, separated by commas");
 ABSL_FLAG(std::string, key, "",
           "key of a cached plan: hexadecimal, as many digits as tell it apart");
-ABSL_FLAG(std::string, solver, "", "solver, see `stowage solvers`; empty lets the planner choose");
+ABSL_FLAG(std::string, solver, "",
+          "one that `stowage solvers` lists; empty: the one that it says is taken then");
 ABSL_FLAG(int64_t, slots, 0, "slots of the solver's table; 0 lets the solver choose");
 ABSL_FLAG(bool, recompute_only, false,
-          "copy nothing to host memory, whatever link to it the profile's device has");
+          "plan no copies to host memory, even if the profile's device has a link to it");
 ABSL_FLAG(absl::Duration, timeout, absl::Seconds(60), "time for one plan");
-ABSL_FLAG(std::string, format, "text", "text or json; csv where what is printed is a table");
+ABSL_FLAG(std::string, format, "text",
+          "text or json; csv where what is printed is a table, svg or dot where it is a graph");
 ABSL_FLAG(std::string, out, "",
           "file to write, with a table on standard output; empty writes the file there");
 

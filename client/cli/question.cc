@@ -81,4 +81,23 @@ absl::StatusOr<PlanReply> AskForPlan(PlanConnection* connection, const Question&
   return reply;
 }
 
+std::string SourceText(PlanSource source) {
+  const char* words = "not known";
+  switch (source) {
+    case PlanSource::kCache:
+      words = "kept by the server from an earlier solve";
+      break;
+    case PlanSource::kSolved:
+      words = "by the server, for this request";
+      break;
+    case PlanSource::kShared:
+      words = "by the server, once for all who asked";
+      break;
+    case PlanSource::kLocal:
+      words = "solved in this process";
+      break;
+  }
+  return absl::StrCat(ToString(source), ": ", words);
+}
+
 }  // namespace stowage

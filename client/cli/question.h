@@ -47,6 +47,9 @@ absl::StatusOr<std::unique_ptr<PlanConnection>> ConnectionFromFlags();
 absl::StatusOr<PlanReply> AskForPlan(PlanConnection* connection, const Question& question,
                                      const Budget& budget, const std::string& what);
 
+// Who made a plan, for people: "local: solved in this process".
+std::string SourceText(PlanSource source);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_CLIENT_CLI_QUESTION_H_

@@ -32,16 +32,17 @@ void AppendPlan(const PlanEntry& entry, const Plan& plan, std::string* text) {
                   plan.provenance.solver, " ", plan.provenance.solver_version, ", revision ",
                   plan.revision, ".\n");
   if (plan.status == PlanStatus::kFound) {
-    absl::StrAppend(text, "Store-all: ", ToString(entry.store_all.makespan), " per step, peak ",
-                    ToString(entry.store_all.peak), "; the plan takes ",
-                    Percent(Over(predicted.makespan.value(), entry.store_all.makespan.value())),
-                    " longer: ", predicted.recomputed_forwards, " forwards run again (",
-                    ToString(predicted.recompute_time), "), ", ToString(predicted.sent),
-                    " go to the host and ", ToString(predicted.idle_time), " are spent waiting.\n");
+    absl::StrAppend(
+        text, "Plain training, which stores every activation: ", ToString(entry.store_all.makespan),
+        " per step, peak ", ToString(entry.store_all.peak), "; by the plan it takes ",
+        Percent(Over(predicted.makespan.value(), entry.store_all.makespan.value())),
+        " longer: ", predicted.recomputed_forwards, " forwards run again (",
+        ToString(predicted.recompute_time), "), ", ToString(predicted.sent), " go to the host and ",
+        ToString(predicted.idle_time), " are spent waiting.\n");
     absl::StrAppend(text, "Bound: no schedule within ", ToString(plan.budget), " is faster than ",
                     ToString(plan.bounds.lower_bound), "; gap ", Percent(plan.gap()));
     if (plan.bounds.proven_optimal) {
-      absl::StrAppend(text, "; the fastest of ", plan.bounds.schedule_class);
+      absl::StrAppend(text, "; proven the fastest of ", plan.bounds.schedule_class);
     }
     absl::StrAppend(text, ".\n");
   }

@@ -65,9 +65,8 @@ class BeyondPersistent final : public ChainSolver {
     plan.bounds.least_budget = problem->least_budget();
     if (budget < plan.bounds.least_budget) {
       plan.status = PlanStatus::kProvenInfeasible;
-      plan.explanation =
-          absl::StrCat("none of the ", plan.bounds.schedule_class, " needs less than ",
-                       plan.bounds.least_budget.value(), " bytes");
+      plan.explanation = absl::StrCat("none of ", plan.bounds.schedule_class, " needs less than ",
+                                      plan.bounds.least_budget.value(), " bytes");
       return plan;
     }
     status = SolveFeasible(*problem, budget, options, &plan);
@@ -94,7 +93,8 @@ class BeyondPersistent final : public ChainSolver {
 
  private:
   std::string ClassFor(const Chain& chain) const {
-    return absl::StrCat(info_.schedule_class, CheckpointsMove(chain) ? ", moving checkpoints" : "");
+    return absl::StrCat(info_.schedule_class,
+                        CheckpointsMove(chain) ? " and checkpoints that move" : "");
   }
 
   // A table that is too large is done without, unless it was asked for.
@@ -149,7 +149,7 @@ class BeyondPersistent final : public ChainSolver {
     plan->provenance.slots = table->slots;
     plan->bounds.proven_optimal = table->lossless;
     return best->Offer(table->table->Backtrack(table->slots),
-                       absl::StrCat("a table of ", table->slots, " memory slots"));
+                       absl::StrCat("a table with memory rounded to ", table->slots, " slots"));
   }
 
   // Rounded tables depend on the chain alone, so that more budget is never slower.
@@ -189,7 +189,8 @@ class BeyondPersistent final : public ChainSolver {
       "beyond_persistent",
       "also drops the inputs of saved stages, and moves checkpoints on short chains; never slower "
       "than optimal_persistent",
-      "memory-persistent schedules, recomputing on demand, that may drop inputs of saved stages"};
+      "schedules in which what is stored stays until its backward, except inputs of "
+      "stored stages"};
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ class CheckpointSequential final : public SegmentedSolver {
  private:
   const SolverInfo info_ = {"checkpoint_sequential",
                             "equal segments that keep only their input, the last one kept whole",
-                            "periodic schedules of any number of segments"};
+                            "schedules that recompute segments of equal length, as many as may be"};
 };
 
 }  // namespace

@@ -77,7 +77,7 @@ class ChenSqrt final : public Chen {
  private:
   const SolverInfo info_ = {"chen_sqrt",
                             "sqrt(L) segments of equal length, all recomputed (Chen et al. 2016)",
-                            "store-all, or sqrt(L) segments"};
+                            "plain training, or recomputing sqrt(L) segments of equal length"};
 };
 
 class ChenGreedy final : public Chen {
@@ -137,7 +137,7 @@ class ChenGreedy final : public Chen {
   static constexpr int kGrid = 256;  // a power of two
   const SolverInfo info_ = {
       "chen_greedy", "segments by a bound on their memory, all recomputed (Chen et al. 2016)",
-      "store-all, or greedy segments of a grid of bounds"};
+      "plain training, or recomputing segments that end at a bound, for a grid of bounds"};
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ absl::StatusOr<Outcome> SolveByTable(const Chain& chain, int64_t unit, int64_t s
   if (!table.ok()) return table.status();
   Outcome outcome;
   outcome.slots = slots;
-  outcome.explanation = absl::StrCat("a table of ", slots, " memory slots");
+  outcome.explanation = absl::StrCat("a table with memory rounded to ", slots, " slots");
   if (table->Excess(slots) >= kNever) return outcome;
   outcome.schedule = table->Backtrack(slots);
   outcome.proven_optimal = lossless;
@@ -55,7 +55,7 @@ absl::StatusOr<Outcome> SolveAutomatically(const PersistentProblem& problem, Byt
   if (steps->has_value()) {
     outcome.schedule = (*steps)->Backtrack((budget - problem.chain.activation(0)).value());
     outcome.proven_optimal = true;
-    outcome.explanation = "exact in bytes";
+    outcome.explanation = "solved exactly, to the byte";
     return outcome;
   }
   FrontierBuilder builder(problem.chain);
@@ -67,9 +67,10 @@ absl::StatusOr<Outcome> SolveAutomatically(const PersistentProblem& problem, Byt
   outcome.slots = summary->slots;
   outcome.proven_optimal =
       summary->lossless || builder.MakespanAt(budget) <= MakespanLowerBound(problem.chain, budget);
-  outcome.explanation = summary->slots > 0
-                            ? absl::StrCat("tables of up to ", summary->slots, " memory slots")
-                            : "the best of a few schedules that cost next to nothing to find";
+  outcome.explanation =
+      summary->slots > 0
+          ? absl::StrCat("tables with memory rounded to up to ", summary->slots, " slots")
+          : "the best of a few schedules that cost next to nothing to find";
   if (summary->left_out) {
     absl::StrAppend(&outcome.explanation, summary->slots > 0 ? "; for some budgets" : ":",
                     " no table within ", options.table_limit.value(),
@@ -133,8 +134,9 @@ class OptimalPersistent final : public ChainSolver {
     plan.bounds.least_budget = problem->least_budget;
     if (budget < plan.bounds.least_budget) {
       plan.status = PlanStatus::kProvenInfeasible;
-      plan.explanation = absl::StrCat("no memory-persistent schedule needs less than ",
-                                      plan.bounds.least_budget.value(), " bytes");
+      plan.explanation =
+          absl::StrCat("where what is stored stays until its backward, none needs less than ",
+                       plan.bounds.least_budget.value(), " bytes");
       return plan;
     }
     status = CheckScheduleSize(*problem);
@@ -201,7 +203,7 @@ class OptimalPersistent final : public ChainSolver {
   const SolverInfo info_ = {
       "optimal_persistent",
       "least time when everything kept stays until its backward (Beaumont et al. 2019)",
-      "memory-persistent schedules, recomputing on demand"};
+      "schedules in which what is stored stays until its backward (memory-persistent)"};
 };
 
 }  // namespace

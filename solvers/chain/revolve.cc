@@ -87,7 +87,8 @@ class Revolve final : public ChainSolver {
     plan.status = PlanStatus::kFound;
     plan.schedule = rows->Backtrack(setting->Memory(budget));
     plan.bounds.proven_optimal = rows->exact();
-    plan.explanation = rows->exact() ? "exact in bytes" : "in exact bytes, from thinned rows";
+    plan.explanation = rows->exact() ? "solved exactly, to the byte"
+                                     : "to the byte, but not from all rows of the table";
     return plan;
   }
 
@@ -122,9 +123,9 @@ class Revolve final : public ChainSolver {
   }
 
  private:
-  const SolverInfo info_ = {"revolve",
-                            "least time when only checkpoints are kept (Griewank & Walther 2000)",
-                            "store-all, or schedules that save nothing ahead"};
+  const SolverInfo info_ = {
+      "revolve", "least time when only checkpoints are kept (Griewank & Walther 2000)",
+      "plain training, or schedules that store checkpoints alone and recompute the rest"};
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ class StoreAll final : public ChainSolver {
     plan.bounds.least_budget = *least;
     if (PlanStoreAll(chain, budget, &plan)) return plan;
     plan.status = PlanStatus::kProvenInfeasible;
-    plan.explanation = absl::StrCat("store-all needs ", least->value(), " bytes");
+    plan.explanation = absl::StrCat("plain training needs ", least->value(), " bytes");
     return plan;
   }
 
@@ -42,7 +42,8 @@ class StoreAll final : public ChainSolver {
   }
 
  private:
-  const SolverInfo info_ = {"store_all", "plain training: every activation is kept", "store-all"};
+  const SolverInfo info_ = {"store_all", "plain training: stores every activation",
+                            "plain training alone"};
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ absl::StatusOr<std::optional<Plan>> EasyPlan(const Graph& graph, Bytes budget,
     plan.status = PlanStatus::kProvenInfeasible;
     plan.bounds.least_budget = least;
     plan.explanation = absl::StrCat("some op alone needs ", least.value(),
-                                    " bytes at once; the budget \"least\" asks for the smallest "
+                                    " bytes at once; --budget=least takes the smallest budget "
                                     "that a schedule is found for");
     return plan;
   }

@@ -17,7 +17,7 @@ namespace {
 
 SolverInfo InfoOf(const SolverInfo& chain) {
   SolverInfo info = chain;
-  info.schedule_class = absl::StrCat(chain.schedule_class, " over the graph's segments");
+  info.schedule_class = absl::StrCat(chain.schedule_class, ", of the graph cut into a chain");
   return info;
 }
 

@@ -248,7 +248,7 @@ class Joint final : public ChainSolver {
   const SolverInfo info_ = {"joint",
                             "keeps, recomputes or offloads, stage by stage (the default where a "
                             "link to the host is known)",
-                            "schedules that recompute and offload"};
+                            "schedules that recompute and copy to the host"};
 };
 
 }  // namespace

@@ -14,8 +14,9 @@ namespace stowage {
 namespace {
 
 constexpr char kForms[] =
-    "must be bytes (\"1500000000\", \"8GiB\", \"512 MB\"), a share of store-all (\"60%\") or "
-    "\"least\"";
+    "must be bytes (\"1500000000\", \"8GiB\", \"512 MB\"), a share of plain training's peak "
+    "(\"60%\") "
+    "or \"least\"";
 
 absl::Status BadText(const std::string& text) {
   return FieldError("budget", '"' + text + '"', kForms);

@@ -13,7 +13,7 @@
 namespace stowage {
 namespace {
 
-constexpr char kClass[] = "schedules that recompute nothing and copy whole tensors";
+constexpr char kClass[] = "schedules that recompute nothing and copy whole tensors to the host";
 constexpr int kFrontierBudgets = 64;
 
 // Plain training of one chain, and what may be moved around in it.

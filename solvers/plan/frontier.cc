@@ -121,10 +121,10 @@ absl::StatusOr<Plan> Frontier::PlanAt(Bytes budget) const {
     plan.status = proven ? PlanStatus::kProvenInfeasible : PlanStatus::kNotFound;
     plan.explanation =
         proven
-            ? absl::StrCat("no schedule of the class needs less than ", info_.least_budget.value(),
-                           " bytes")
-            : absl::StrCat("the frontier begins at ",
-                           points_.empty() ? std::string("no point")
+            ? absl::StrCat("none of ", info_.schedule_class, " needs less than ",
+                           info_.least_budget.value(), " bytes")
+            : absl::StrCat("the least that a schedule was found for is ",
+                           points_.empty() ? std::string("not known")
                                            : absl::StrCat(points_.front().peak.value(), " bytes"));
     return plan;
   }
@@ -133,7 +133,8 @@ absl::StatusOr<Plan> Frontier::PlanAt(Bytes budget) const {
   plan.status = PlanStatus::kFound;
   plan.schedule = *std::move(schedule);
   plan.bounds.proven_optimal = info_.exact;
-  plan.explanation = absl::StrCat("one of ", points_.size(), " points of a frontier");
+  plan.explanation =
+      absl::StrCat("one of ", points_.size(), " plans, solved at once for all budgets");
   return plan;
 }
 

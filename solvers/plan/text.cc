@@ -42,13 +42,31 @@ std::string Line(const char* label, const std::string& value) {
 std::string BudgetText(const Plan& plan) {
   return absl::StrCat(ToString(plan.budget), " (",
                       Percent(Ratio(plan.budget.value(), plan.bounds.store_all_peak.value())),
-                      " of the ", ToString(plan.bounds.store_all_peak),
-                      " that storing everything needs)");
+                      " of ", ToString(plan.bounds.store_all_peak),
+                      ", the peak of plain training, which stores every activation)");
+}
+
+std::string BoundText(const Plan& plan) {
+  const std::string bound =
+      absl::StrCat(ToString(plan.bounds.lower_bound), ": no schedule within the budget takes less");
+  if (plan.gap() <= 0.0) return bound;
+  return absl::StrCat(bound, "; this one takes ", Percent(plan.gap()), " more");
+}
+
+std::string LeastBudgetText(const Plan& plan) {
+  const Bounds& b = plan.bounds;
+  const std::string bytes =
+      absl::StrCat(b.least_budget.value(), " bytes (", ToString(b.least_budget), ")");
+  if (plan.status == PlanStatus::kProvenInfeasible) {
+    return absl::StrCat(bytes, ", proven, for ", b.schedule_class);
+  }
+  return absl::StrCat(bytes, ", the least that ", plan.provenance.solver, " finds a schedule for");
 }
 
 std::string TransfersText(const Simulation& p) {
-  return absl::StrCat(ToString(p.sent), " to the host, ", ToString(p.fetched), " back, at most ",
-                      ToString(p.host_peak), " there; ", ToString(p.idle_time), " of waiting");
+  return absl::StrCat(ToString(p.sent), " copied to the host, ", ToString(p.fetched),
+                      " back, at most ", ToString(p.host_peak), " there; ", ToString(p.idle_time),
+                      " of waiting");
 }
 
 }  // namespace
@@ -67,8 +85,9 @@ std::string ScheduleText(const Schedule& schedule) {
 
 std::string OptimalityText(const Plan& plan) {
   const Bounds& b = plan.bounds;
-  if (plan.prediction.makespan <= b.lower_bound) return "no schedule of any class is faster";
-  return absl::StrCat(b.proven_optimal ? "proven among " : "not proven among ", b.schedule_class);
+  if (plan.prediction.makespan <= b.lower_bound) return "no schedule within the budget is faster";
+  return absl::StrCat(b.proven_optimal ? "proven the fastest of " : "not proven the fastest of ",
+                      b.schedule_class);
 }
 
 std::string PlanText(const Plan& plan) {
@@ -77,26 +96,25 @@ std::string PlanText(const Plan& plan) {
   std::string text = absl::StrCat("plan: ", ToString(plan.status), "\n");
   text += Line("budget", BudgetText(plan));
   if (plan.status == PlanStatus::kFound) {
-    text += Line("peak", ToString(p.peak));
+    text += Line("peak",
+                 absl::StrCat(ToString(p.peak), " of activations, their gradients and workspaces"));
     const double overhead = Ratio(p.makespan.value(), b.store_all_makespan.value());
-    text +=
-        Line("step", absl::StrFormat("%s (%+.1f%% over %s without a budget)", ToString(p.makespan),
-                                     overhead > 0.0 ? 100.0 * (overhead - 1.0) : 0.0,
-                                     ToString(b.store_all_makespan)));
-    text += Line("recomputed",
-                 absl::StrCat(p.recomputed_forwards, " forwards, ", ToString(p.recompute_time)));
+    text += Line("step",
+                 absl::StrFormat("%s (%+.1f%% over the %s of plain training)", ToString(p.makespan),
+                                 overhead > 0.0 ? 100.0 * (overhead - 1.0) : 0.0,
+                                 ToString(b.store_all_makespan)));
+    text += Line("recomputed", absl::StrCat(p.recomputed_forwards, " forwards run again, ",
+                                            ToString(p.recompute_time), " of the step"));
     if (p.sent > Bytes(0)) text += Line("offloaded", TransfersText(p));
     if (p.communication_time > Nanos(0)) {
       text += Line("communication",
                    absl::StrCat(ToString(p.communication_time), " on a stream of its own; ",
                                 ToString(p.idle_time), " of waiting"));
     }
-    text += Line("lower bound",
-                 absl::StrCat(ToString(b.lower_bound), " (gap ", Percent(plan.gap()), ")"));
+    text += Line("lower bound", BoundText(plan));
     text += Line("optimal", OptimalityText(plan));
-  } else if (plan.status == PlanStatus::kProvenInfeasible) {
-    text += Line("needs at least", absl::StrCat(b.least_budget.value(), " bytes (",
-                                                ToString(b.least_budget), "): ", b.schedule_class));
+  } else if (plan.status == PlanStatus::kProvenInfeasible || b.least_budget > Bytes(0)) {
+    text += Line("needs at least", LeastBudgetText(plan));
   }
   text += Line("solver",
                absl::StrCat(plan.provenance.solver, " ", plan.provenance.solver_version, " in ",

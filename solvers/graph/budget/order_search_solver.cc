@@ -56,7 +56,7 @@ class OrderSearchSolverImpl final : public GraphSolver {
     }
     if (plan->status != PlanStatus::kNotFound) return;
     plan->explanation = absl::StrCat(
-        "store-all, checkpoints, chain solvers and a search from what they propose "
+        "plain training, checkpoints, chain solvers and a search from what they propose "
         "found nothing below ",
         least.value(), " bytes; proven is that ", LeastNeed(graph).value(), " are needed");
   }

@@ -42,8 +42,9 @@ constexpr int64_t kMaxProposed = 20000000;
 constexpr int kCoarsest = 24;
 constexpr int kCoarse = 64;
 constexpr int kMostStages = 200;
-// The class in which small graphs are solved exactly.
-constexpr char kAnySchedule[] = "any schedule with plain training's gradient sums";
+// What is searched, and solved exactly on small graphs. Gradients are summed up in plain training's order.
+constexpr char kAllSchedules[] =
+    "all schedules that copy nothing to the host and give plain training's gradients bit for bit";
 
 // One solve of one graph, at all budgets. With one named, its best schedule is there at a deadline.
 class Solving {
@@ -74,7 +75,6 @@ class Solving {
     progress_.Report(1.0);
     if (exact) {
       info.exact = true;
-      info.schedule_class = kAnySchedule;
       info.least_budget = builder_.Build(info).points().front().peak;
     }
     return compact ? builder_.BuildCompact(std::move(info)) : builder_.Build(std::move(info));
@@ -255,7 +255,7 @@ class Solving {
 const SolverInfo& OrderSearchInfo() {
   static const auto* const kInfo = new SolverInfo{
       "order_search", "least time on any graph: what chain solvers propose, improved op by op",
-      "any schedule with plain training's gradient sums, by search"};
+      kAllSchedules};
   return *kInfo;
 }
 

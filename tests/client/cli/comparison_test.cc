@@ -67,24 +67,27 @@ TEST(Comparison, ShowsWhatDiffers) {
   rows[1].plan.bounds.proven_optimal = true;
   rows[2].plan.status = PlanStatus::kProvenInfeasible;
   rows[3].failure = "out of time";
-  EXPECT_EQ(
-      ToText(rows),
-      "net, budget 60% (3.00 MiB)\n\n"
-      "strategy                 step  overhead  peak  recomputed  recomputed  offloaded   gap "
-      "to        proven\n"
-      "               outcome     ms         %   MiB    forwards          ms        MiB  bound "
-      "%       fastest\n"
-      "----------------------------------------------------------------------------------------"
-      "---------------\n"
-      "a                 fits  2.500      25.0  2.00           0       0.000       0.00      "
-      "0.0        of any\n"
-      "b                 fits  3.000      50.0  2.00           0       0.000       0.00     "
-      "20.0  of its class\n"
-      "c         does not fit\n"
-      "d          out of time\n"
-      "\nclasses of schedules\n"
-      "  a                      schedules of a class\n"
-      "  b                      schedules of a class\n");
+  EXPECT_EQ(ToText(rows),
+            "net, budget 60% of plain training's peak (3.00 MiB)\n\n"
+            "strategy                 step  over plain  peak  recomputed  recomputed  offloaded   "
+            "gap to        proven\n"
+            "               outcome     ms      step %   MiB    forwards          ms        MiB  "
+            "bound %       fastest\n"
+            "--------------------------------------------------------------------------------------"
+            "-------------------\n"
+            "a                 fits  2.500        25.0  2.00           0       0.000       0.00    "
+            "  0.0        of all\n"
+            "b                 fits  3.000        50.0  2.00           0       0.000       0.00    "
+            " 20.0  of its class\n"
+            "c         does not fit\n"
+            "d          out of time\n"
+            "\nplain: training that stores every activation. gap: time over a bound that no "
+            "schedule within "
+            "the budget beats.\nproven fastest of all: of all schedules within the budget; of its "
+            "class: of "
+            "those that its solver chooses among,\n"
+            "  a                      schedules of a class\n"
+            "  b                      schedules of a class\n");
   rows[1].of = "other";
   rows[1].budget = "50%";
   const std::string text = ToText(rows);

@@ -86,7 +86,7 @@ TEST(Explanation, SaysWhatHappensToEachStage) {
   const PlanReply reply = PlanOf(profile, 0.5);
   const Explanation explanation = Explain(LinkedProblemOf(profile, false), reply).value();
   const std::string text = ToText(explanation);
-  for (const char* part : {"peak at", "into the step", "time goes to", "recompute", "keep"}) {
+  for (const char* part : {"peak at", "into the step", "extra time", "recompute", "keep"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
   const Chain& chain = std::get<Chain>(profile.problem);
@@ -110,7 +110,7 @@ TEST(Explanation, OfABudgetThatNothingFitsHasOnlyWhatWould) {
   EXPECT_FALSE(explanation.less.has_value());
   ASSERT_TRUE(explanation.more.has_value());
   EXPECT_EQ(explanation.more->makespan, Nanos(8));
-  EXPECT_THAT(ToText(explanation), HasSubstr("with more"));
+  EXPECT_THAT(ToText(explanation), HasSubstr("more memory"));
   EXPECT_THAT(ToJson(explanation), HasSubstr("\"with_less\": null"));
 }
 

@@ -89,7 +89,7 @@ TEST(Fit, ShowsTheSumOfTheMemory) {
   for (const char* part :
        {"400.00 MiB", "- parameters", "- gradients (to be allocated)",
         "- optimizer state (Adam, estimated)", "- reserve (10% of the device)", "= activations",
-        "largest batch, plain", "largest batch, by plans", "fastest batch", "samples",
+        "largest batch, plain training", "largest batch, by plans", "fastest batch", "samples",
         "All times are modelled, none was measured."}) {
     EXPECT_THAT(result.out, HasSubstr(part));
   }

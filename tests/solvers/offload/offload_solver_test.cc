@@ -26,7 +26,7 @@ Bytes StoreAllPeak(const Chain& chain) { return Simulate(chain, StoreAllSchedule
 TEST_P(OffloadSolverTest, IsTheStrategyOfItsName) {
   EXPECT_EQ(solver().info().name, strategy().info().name);
   EXPECT_EQ(solver().info().schedule_class,
-            "schedules that recompute nothing and copy whole tensors");
+            "schedules that recompute nothing and copy whole tensors to the host");
 }
 
 TEST_P(OffloadSolverTest, PlansFitBothMemoriesAndRecomputeNothing) {

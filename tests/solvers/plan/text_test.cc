@@ -47,15 +47,19 @@ TEST(Text, APlanSaysWhatItCosts) {
   plan.bounds.store_all_peak = Bytes(1024);
   plan.bounds.schedule_class = "some class";
   const std::string text = PlanText(plan);
-  for (const char* part : {"found", "512 B (50.0% of the 1.00 KiB", "+20.0% over 1.0 us",
-                           "3 forwards", "gap 20.0%", "not proven among some class"}) {
+  for (const char* part :
+       {"found", "512 B (50.0% of 1.00 KiB, the peak of plain training",
+        "+20.0% over the 1.0 us of plain", "3 forwards run again",
+        "1.0 us: no schedule within the budget takes less; this one takes 20.0% more",
+        "not proven the fastest of some class"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
   plan.bounds.proven_optimal = true;
-  EXPECT_THAT(PlanText(plan), HasSubstr(" proven among some class"));
+  EXPECT_THAT(PlanText(plan), HasSubstr(" proven the fastest of some class"));
   EXPECT_THAT(PlanText(plan), Not(HasSubstr("not proven")));
   plan.bounds.lower_bound = plan.prediction.makespan;
-  EXPECT_THAT(PlanText(plan), HasSubstr("no schedule of any class is faster"));
+  EXPECT_THAT(PlanText(plan), HasSubstr("no schedule within the budget is faster"));
+  EXPECT_THAT(PlanText(plan), HasSubstr("takes less\n"));
 }
 
 TEST(Text, TransfersNameTheirTensors) {
@@ -98,8 +102,8 @@ TEST(Text, APlanWithTransfersSaysWhatMoves) {
   plan.prediction.fetched = Bytes(1024);
   plan.prediction.host_peak = Bytes(512);
   plan.prediction.idle_time = Nanos(7);
-  EXPECT_THAT(PlanText(plan), HasSubstr("2.00 KiB to the host, 1.00 KiB back, at most 512 B there; "
-                                        "7 ns of waiting"));
+  EXPECT_THAT(PlanText(plan), HasSubstr("2.00 KiB copied to the host, 1.00 KiB back, at most 512 B "
+                                        "there; 7 ns of waiting"));
 }
 
 TEST(Text, AnInfeasiblePlanNamesTheLeastBudget) {
@@ -107,8 +111,16 @@ TEST(Text, AnInfeasiblePlanNamesTheLeastBudget) {
   plan.status = PlanStatus::kProvenInfeasible;
   plan.bounds.least_budget = Bytes(4096);
   plan.bounds.schedule_class = "some class";
-  EXPECT_THAT(PlanText(plan), HasSubstr("needs at least 4096 bytes (4.00 KiB): some class"));
+  EXPECT_THAT(PlanText(plan),
+              HasSubstr("needs at least 4096 bytes (4.00 KiB), proven, for some class"));
   EXPECT_THAT(PlanText(plan), Not(HasSubstr("step")));
+  plan.status = PlanStatus::kNotFound;
+  plan.provenance.solver = "a_solver";
+  EXPECT_THAT(PlanText(plan),
+              HasSubstr("needs at least 4096 bytes (4.00 KiB), the least that a_solver "
+                        "finds a schedule for"));
+  plan.bounds.least_budget = Bytes(0);  // not known
+  EXPECT_THAT(PlanText(plan), Not(HasSubstr("needs at least")));
 }
 
 }  // namespace
