@@ -97,11 +97,13 @@ absl::StatusOr<CheckpointFinding> FindFromFlags(const CheckpointSolver& solver) 
   options.stop = &stop;
   options.progress = [&line](double share) { line.Report(share); };
   absl::StatusOr<CheckpointFinding> finding = FindCheckpoints(*profile, solver, options);
-  if (finding.ok() || absl::IsDeadlineExceeded(finding.status())) return finding;
-  if (absl::IsFailedPrecondition(finding.status())) {
+  if (absl::IsFailedPrecondition(finding.status())) {  // not for such graphs
     return FieldError("--solver", solver.info().name, std::string(finding.status().message()));
   }
-  return ErrorIn(absl::GetFlag(FLAGS_profile), finding.status());
+  if (absl::IsInvalidArgument(finding.status())) {
+    return ErrorIn(absl::GetFlag(FLAGS_profile), finding.status());
+  }
+  return finding;
 }
 
 absl::StatusOr<std::string> CheckpointPicture(const CheckpointFinding& finding, bool svg) {

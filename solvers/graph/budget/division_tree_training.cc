@@ -8,7 +8,10 @@
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/budget/unfolded_orders.h"
 #include "solvers/graph/easy_plan.h"
+#include "solvers/graph/fold.h"
 #include "solvers/graph/least_need.h"
+#include "solvers/plan/frontier.h"
+#include "solvers/plan/gradient_sums.h"
 #include "solvers/plan/graph_store_all.h"
 
 namespace stowage {

@@ -115,7 +115,7 @@ TEST(CliTerminal, SeesACurve) {
   const std::string frontier = "frontier --profile=" + Data("chain_resnet50.json");
   const Result shown = StowageOnTerminal(frontier);
   EXPECT_EQ(shown.code, kExitOk);
-  EXPECT_THAT(shown.out, HasSubstr("overhead, %\r\n"));
+  EXPECT_THAT(shown.out, HasSubstr("time over plain training, %\r\n"));
   EXPECT_THAT(shown.out, HasSubstr("|*"));
   EXPECT_THAT(Stowage(frontier).out, Not(HasSubstr("|*")));
 }
