@@ -65,7 +65,7 @@ class BeyondPersistent final : public ChainSolver {
     plan.bounds.least_budget = problem->least_budget();
     if (budget < plan.bounds.least_budget) {
       plan.status = PlanStatus::kProvenInfeasible;
-      plan.explanation = absl::StrCat("none of ", plan.bounds.schedule_class, " needs less than ",
+      plan.explanation = absl::StrCat("of ", plan.bounds.schedule_class, ", none needs less than ",
                                       plan.bounds.least_budget.value(), " bytes");
       return plan;
     }

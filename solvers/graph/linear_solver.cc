@@ -12,7 +12,7 @@ class LinearGraphCheckpoints : public CheckpointSolver {
   const SolverInfo& info() const override {
     static const auto* const kInfo = new SolverInfo{
         "linear", "least memory of a graph that is one path (Feng & Huang 2018, algorithm 1)",
-        "segments between one checkpoint and the next"};
+        "all sets of the path's tensors"};
     return *kInfo;
   }
   SegmentRule rule() const override { return SegmentRule::kTwoEndPoints; }

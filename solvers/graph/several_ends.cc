@@ -72,7 +72,7 @@ class SeveralEnds final : public CheckpointSolver {
   const SolverInfo info_ = {"several_ends",
                             "least memory found by search, where a segment may lie between any "
                             "number of checkpoints; proven on small and narrow graphs",
-                            "any segments that can run one after the other"};
+                            "all sets whose segments can run one after the other"};
 };
 
 }  // namespace

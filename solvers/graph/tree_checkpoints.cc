@@ -59,7 +59,7 @@ class DivisionTreeCheckpoints : public TwoEndPointsSolver {
     static const auto* const kInfo = new SolverInfo{
         "division_tree",
         "least memory where each segment lies between two checkpoints (Feng & Huang 2018)",
-        "segments that read one checkpoint and are read by one"};
+        "all sets whose segments read one checkpoint and are read by one"};
     return *kInfo;
   }
 

@@ -121,7 +121,7 @@ absl::StatusOr<Plan> Frontier::PlanAt(Bytes budget) const {
     plan.status = proven ? PlanStatus::kProvenInfeasible : PlanStatus::kNotFound;
     plan.explanation =
         proven
-            ? absl::StrCat("none of ", info_.schedule_class, " needs less than ",
+            ? absl::StrCat("of ", info_.schedule_class, ", none needs less than ",
                            info_.least_budget.value(), " bytes")
             : absl::StrCat("the least that a schedule was found for is ",
                            points_.empty() ? std::string("not known")

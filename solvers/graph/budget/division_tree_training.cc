@@ -62,7 +62,7 @@ class DivisionTreeTraining final : public GraphSolver {
     }
     if (!status.ok()) return status;
     return builder.Build(
-        {info_.name, info_.schedule_class, LeastNeed(graph), /*exact=*/false, /*slots=*/0});
+        {info_.name, info_.schedule_class, LeastNeed(graph), /*exact=*/true, /*slots=*/0});
   }
 
   absl::StatusOr<Bytes> LeastBudget(const Graph& graph,

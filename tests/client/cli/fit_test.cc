@@ -216,7 +216,7 @@ TEST(Fit, GoesByProfiles) {
   EXPECT_GT(Number(fields, "largest"), Number(fields, "largest_plain"));
   const Result text = Stowage(command + " --memory=2GiB");
   EXPECT_THAT(text.out, HasSubstr("All times are modelled"));
-  EXPECT_THAT(text.out, HasSubstr("told from straight lines"));
+  EXPECT_THAT(text.out, HasSubstr("extrapolated along straight lines"));
   // A network is the same at all batch sizes.
   const Result other = Stowage(absl::StrCat("fit --memory=2GiB --batches=8,16 --profiles=", eight,
                                             ",", Data("chain_gpt_24.json")),
