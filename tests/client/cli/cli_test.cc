@@ -149,7 +149,7 @@ TEST(Cli, SaysWhatAPlanCopies) {
   const std::string plan = "plan --budget=50% --solver=offload_greedy --profile=" + LinkedProfile();
   const Result text = Stowage(plan);
   EXPECT_EQ(text.code, kExitOk) << text.out;
-  for (const char* part : {"GiB to the host", "GiB back", "at most", "of waiting",
+  for (const char* part : {"GiB copied to the host", "GiB back", "at most", "of waiting",
                            "offload-start saved", "prefetch-wait saved"}) {
     EXPECT_THAT(text.out, HasSubstr(part));
   }
