@@ -41,7 +41,7 @@ NetworkChoice SmallDecoder(const char* name = kDecoder) {
 std::unique_ptr<TrainedNetwork> Made(const NetworkChoice& choice, Form form) {
   auto network = TrainedNetwork::Make(choice, form);
   EXPECT_TRUE(network.ok()) << network.status();
-  return *std::move(network);
+  return std::move(network).value();
 }
 
 TEST(TrainedNetworkTest, EqualChoicesAreEqualNetworks) {
