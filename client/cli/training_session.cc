@@ -154,6 +154,9 @@ absl::StatusOr<VerificationReport> TrainAsFlagsSay(const TrainingChecks& checks)
   if (!known.ok()) return known.status();
   const absl::StatusOr<c10::Device> place = DeviceFromFlag();
   if (!place.ok()) return place.status();
+  if (place->is_cuda() && options->arena) {
+    return FieldError("--arena", "true", "serves steps on the cpu alone");
+  }
   const absl::StatusOr<Workload> workload = WorkloadFromFlags(*place);
   if (!workload.ok()) return workload.status();
   const absl::StatusOr<std::unique_ptr<ExecutionDevice>> device = ExecutionDeviceOn(*place, *link);

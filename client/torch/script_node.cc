@@ -15,6 +15,14 @@ bool Contains(const std::set<std::string>& names, const ScriptNode* node) {
   return names.count(node->kind().toQualString()) > 0;
 }
 
+// "model.py:3:4"; empty if it is not known.
+std::string PlaceOf(const torch::jit::SourceRange& range) {
+  const auto place = range.file_line_col();
+  if (!place) return "";
+  const auto& [file, line, column] = *place;
+  return file.empty() ? "" : absl::StrCat(file, ":", line, ":", column);
+}
+
 bool IsBlockParameter(const ScriptNode* node) { return node->kind() == prim::Param; }
 
 void CollectReads(ScriptNode* node, std::unordered_set<const ScriptValue*>* known,
@@ -99,11 +107,12 @@ bool IsTensor(const ScriptValue* value) {
 std::string Describe(const ScriptNode* node) {
   const std::string kind = node->kind().toQualString();
   // Of a file, the source that it was made of where the file has that, else its own.
-  const auto generated = node->sourceRange().findSourceRangeThatGenerated();
-  const auto place = (generated ? *generated : node->sourceRange()).file_line_col();
-  if (!place) return kind;
-  const auto& [file, line, column] = *place;
-  return absl::StrCat(kind, " at ", file, ":", line, ":", column);
+  std::string place;
+  if (const auto generated = node->sourceRange().findSourceRangeThatGenerated()) {
+    place = PlaceOf(*generated);
+  }
+  if (place.empty()) place = PlaceOf(node->sourceRange());
+  return place.empty() ? kind : absl::StrCat(kind, " at ", place);
 }
 
 std::string ShortName(const ScriptNode* node) { return node->kind().toUnqualString(); }
