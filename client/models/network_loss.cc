@@ -1,6 +1,7 @@
 #include "client/models/network_loss.h"
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
