@@ -3,7 +3,7 @@ training of the network bit for bit, the measured peak the predicted one. Prints
 
 usage: torchvision_networks.py STOWAGE [--out=FILE] [--steps=N] [--repeats=N] [--budgets=LIST] [NETWORK[:BATCHxSIDE] ...]
 
-By default all that trace_torchvision.py lists, in the sizes that it has.
+By default all that trace_torchvision.py lists, in the sizes that it has. A FILE is a page that says where the figures are from, too.
 
 Ends with 1 where something does not hold, with 77 where torchvision is missing.
 """
@@ -12,11 +12,16 @@ import contextlib
 import importlib.util
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
 
 import trace_torchvision
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests/bench/page"))
+from machine import commit_of, describe, moment  # noqa: E402
 
 COLUMNS = ["network", "input", "nodes", "budget", "MiB", "predicted peak MiB", "measured peak MiB", "equal", "recomputed",
            "overhead", "predicted overhead"]
@@ -78,6 +83,22 @@ def check(network, arguments, folder):
     return rows, wrong
 
 
+HEAD = """# Networks of torchvision, trained by plans
+
+`tests/soak/torchvision --out=FILE`: each network of Debian's torchvision, traced in training mode, trained {steps} steps of SGD by
+`stowage verify --script` within shares of the peak that plain training has, and within the least of memory. *Equal*: loss, gradients,
+parameters, buffers and random state are those of the module itself, bit for bit. *Overhead*: the median step over the median plain
+step of the same run, one thread; *predicted*: the same by the profile.
+
+"""
+
+
+def page_head(arguments):
+    """What the figures are of, and from where."""
+    facts = describe(pathlib.Path(arguments.stowage).resolve().parents[1]) | moment("") | {"commit": commit_of(ROOT)}
+    return HEAD.format(steps=arguments.steps) + "".join(f"- {name}: {value}\n" for name, value in facts.items()) + "\n"
+
+
 def line(cells):
     return "| " + " | ".join(cells) + " |\n"
 
@@ -97,6 +118,8 @@ def main():
     wrong = []
     output = open(arguments.out, "w") if arguments.out else contextlib.nullcontext(sys.stdout)
     with tempfile.TemporaryDirectory() as folder, output as out:
+        if arguments.out:
+            out.write(page_head(arguments))
         out.write(line(COLUMNS) + line(["---"] * len(COLUMNS)))
         for name in arguments.networks:
             try:
