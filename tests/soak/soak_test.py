@@ -3,6 +3,7 @@
 
     soak_test.py FOLDER      an empty one is made of it
 """
+import json
 import pathlib
 import shutil
 import subprocess
@@ -13,9 +14,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def soak(folder, tests, *flags):
     """Exit code and page of a run over a build that has these tests of solvers."""
-    shutil.rmtree(folder, ignore_errors=True)
+    if "--resume" not in flags:
+        shutil.rmtree(folder, ignore_errors=True)
     rooms = folder / "build/tests/solvers"
-    rooms.mkdir(parents=True)
+    rooms.mkdir(parents=True, exist_ok=True)
     (rooms / "CTestTestfile.cmake").write_text("".join(f'add_test({name} "sh" "-c" "{command}")\n' for name, command in tests.items()))
     out = folder / "page.md"
     done = subprocess.run([HERE / "run", "--sections=simd", f"--build={folder / 'build'}", f"--out={out}", *flags], text=True, capture_output=True)
@@ -35,6 +37,19 @@ def main():
     assert "| solvers with generic loops | bad | 1 |" in page and "| solvers with generic loops | sleep, left running | 1 |" in page, page
     left = subprocess.run(["pgrep", "-fx", "sleep 98761"], text=True, capture_output=True).stdout
     assert not left, left
+
+    # What ran is not run again, what it found stays; what did not is run now.
+    state = folder / "soak_output/state.json"
+    done = json.loads(state.read_text())
+    del done["done"]["solvers_with_generic_loops_tests_solvers_1"]
+    state.write_text(json.dumps(done))
+    code, resumed = soak(folder, {"good": "true", "new": "true"}, "--resume")
+    assert "| solvers with generic loops | 1 | 2 | 0 | 0 |" in resumed, resumed
+    assert resumed.count("| bad | 1 |") == page.count("| bad | 1 |") - 1 and code == (1 if "| bad | 1 |" in resumed else 0), resumed
+    state.write_text(json.dumps({**done, "commit": "another"}))
+    (folder / "page.md").unlink()
+    code, errors = soak(folder, good, "--resume")
+    assert code == 1 and "is of commit another" in errors, errors
 
     code, page = soak(folder, {"good": "true"}, "--tests=bad")
     assert code == 0 and "| solvers with generic loops | 1 | 0 | 0 | 0 |" in page, page
