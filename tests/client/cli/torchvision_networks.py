@@ -88,7 +88,8 @@ HEAD = """# Networks of torchvision, trained by plans
 `tests/soak/torchvision --out=FILE`: each network of Debian's torchvision, traced in training mode, trained {steps} steps of SGD by
 `stowage verify --script` within shares of the peak that plain training has, and within the least of memory. *Equal*: loss, gradients,
 parameters, buffers and random state are those of the module itself, bit for bit. *Overhead*: the median step over the median plain
-step of the same run, one thread; *predicted*: the same by the profile.
+step of the same run, one thread; *predicted*: the same by the profile. Networks this small have steps of milliseconds: what is below zero is what
+was measured, and no gain that plans promise.
 
 """
 
