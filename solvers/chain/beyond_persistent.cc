@@ -125,7 +125,7 @@ class BeyondPersistent final : public ChainSolver {
       const SolveOptions rest = progress.Part(options, 0.3, 1.0);
       absl::Status status = options.slots > 0 || LosslessIsAffordable(problem, options)
                                 ? OfferOfOneTable(problem, budget, rest, &best, plan)
-                                : OfferOfFrontier(problem, budget, rest, &best, plan);
+                                : OfferOfRounded(problem, budget, rest, &best, plan);
       if (status.ok()) {
         status = best.Offer(problem.least_schedule(),
                             "the schedule of least memory, not optimised for time");
@@ -153,15 +153,16 @@ class BeyondPersistent final : public ChainSolver {
   }
 
   // Rounded tables depend on the chain alone, so that more budget is never slower.
-  absl::Status OfferOfFrontier(const BeyondProblem& problem, Bytes budget,
-                               const SolveOptions& options, Best* best, Plan* plan) const {
-    absl::StatusOr<Frontier> frontier = FrontierOf(problem, options);
-    if (!frontier.ok()) return frontier.status();
-    absl::StatusOr<Plan> found = frontier->PlanAt(budget);
-    if (!found.ok()) return found.status();
-    if (found->status != PlanStatus::kFound) return absl::OkStatus();
-    plan->provenance.slots = found->provenance.slots;
-    return best->Offer(std::move(found->schedule), std::move(found->explanation));
+  absl::Status OfferOfRounded(const BeyondProblem& problem, Bytes budget,
+                              const SolveOptions& options, Best* best, Plan* plan) const {
+    absl::StatusOr<RoundedSchedule> rounded =
+        FastestRounded(problem, budget, best->makespan(), options);
+    if (!rounded.ok()) return rounded.status();
+    plan->provenance.slots = std::max(plan->provenance.slots, rounded->slots);
+    if (!rounded->schedule) return absl::OkStatus();
+    return best->Offer(
+        *std::move(rounded->schedule),
+        absl::StrCat("tables with memory rounded to up to ", rounded->slots, " slots"));
   }
 
   absl::StatusOr<Frontier> FrontierOf(const BeyondProblem& problem,

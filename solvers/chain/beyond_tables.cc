@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "solvers/chain/solvers.h"
+#include "solvers/plan/simulate.h"
 #include "solvers/rising_progress.h"
 
 namespace stowage {
@@ -52,6 +55,7 @@ int64_t AffordableSlots(const BeyondProblem& problem, Bytes budget, double nanos
 absl::StatusOr<SizedTable> MakeTable(const Chain& chain, int64_t unit, int64_t slots,
                                      Rounding rounding, const SolveOptions& options) {
   SizedTable result;
+  result.unit = unit;
   result.slots = slots;
   result.space = std::make_unique<PersistentSpace>(chain, unit, rounding);
   absl::StatusOr<std::unique_ptr<BeyondTable>> table =
@@ -62,22 +66,95 @@ absl::StatusOr<SizedTable> MakeTable(const Chain& chain, int64_t unit, int64_t s
   return result;
 }
 
-// What the table has at about so many budgets from `from` slots on.
-absl::Status AddBudgets(const SizedTable& table, int64_t from, int64_t budgets,
-                        const SolveOptions& options, FrontierBuilder* builder) {
-  StopPoll poll(options.stop);
+// Rising memories from `from` slots on, about so many: the first at which each value stands.
+std::vector<int64_t> MemoriesOf(const SizedTable& table, int64_t from, int64_t budgets) {
+  std::vector<int64_t> memories;
   const int64_t step = std::max<int64_t>((table.slots - from) / std::max<int64_t>(budgets, 1), 1);
   int64_t before = kNever;
   for (int64_t m = from + (table.slots - from) % step; m <= table.slots; m += step) {
-    absl::Status status = poll.Spend(1 << 20);
-    if (!status.ok()) return status;
     const int64_t excess = table.table->Excess(m);
     if (excess >= before) continue;
     before = excess;
-    status = builder->Add(table.table->Backtrack(m));
+    memories.push_back(m);
+  }
+  return memories;
+}
+
+// What the table has at these memories.
+absl::Status AddBudgets(const SizedTable& table, const std::vector<int64_t>& memories,
+                        const SolveOptions& options, FrontierBuilder* builder) {
+  StopPoll poll(options.stop);
+  for (const int64_t m : memories) {
+    absl::Status status = poll.Spend(1 << 20);
+    if (status.ok()) status = builder->Add(table.table->Backtrack(m));
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+// Whether a schedule of `slots` slots may need no more than `budget`, sizes rounded to
+// nearest: every size of a stage may be half a unit less than its slots.
+bool MayFit(const SizedTable& table, int64_t slots, Bytes budget) {
+  const int64_t sizes = 3 * (int64_t{table.space->last()} + 1);
+  return slots - sizes / 2 <= budget.value() / table.unit;
+}
+
+// Of the schedules at these memories, the fastest that fits the budget and takes less than `bound`.
+absl::Status FindFastest(const BeyondProblem& problem, const SizedTable& table,
+                         const std::vector<int64_t>& memories, Bytes budget, Nanos* bound,
+                         const SolveOptions& options, std::optional<Schedule>* fastest) {
+  StopPoll poll(options.stop);
+  // Less memory is slower; times that are rounded do not say by how much.
+  const bool exact = table.table->time_unit() == 1;
+  const Nanos ideal = problem.chain.ideal_time();
+  for (size_t i = memories.size(); i-- > 0;) {
+    // What is faster than at the memory before needs more than that.
+    if (i > 0 && !MayFit(table, memories[i - 1] + 1, budget)) continue;
+    if (exact && ideal + Nanos(table.table->Excess(memories[i])) >= *bound) break;
+    absl::Status status = poll.Spend(1 << 20);
+    if (!status.ok()) return status;
+    Schedule schedule = table.table->Backtrack(memories[i]);
+    const absl::StatusOr<Simulation> simulation = Simulate(problem.chain, schedule);
+    if (!simulation.ok()) return absl::InternalError(simulation.status().message());
+    if (simulation->peak > budget || simulation->makespan >= *bound) continue;
+    *bound = simulation->makespan;
+    *fastest = std::move(schedule);
+  }
+  return absl::OkStatus();
+}
+
+// Calls use(table, memories) for each of the rounded tables of a chain, those for store-all's peak,
+// half of it, and so on; returns the most slots of one.
+absl::StatusOr<int64_t> VisitRounded(
+    const BeyondProblem& problem, const SolveOptions& options,
+    absl::FunctionRef<absl::Status(const SizedTable&, const std::vector<int64_t>&)> use) {
+  const double alternatives = problem.extents.index.alternatives();
+  const int tables = static_cast<int>(std::clamp<double>(
+      kFrontierNanos / (2 * kNanosPerAlternative * alternatives), 1, kMaxTables));
+  RisingProgress progress(options.progress);
+  int64_t most_slots = 0;
+  Bytes budget = problem.store_all_peak;
+  for (int i = 0; i < tables && budget > problem.least_budget(); ++i) {
+    const SolveOptions part =
+        progress.Part(options, double{1} * i / tables, double{1} * (i + 1) / tables);
+    const int64_t affordable =
+        std::min(AffordableSlots(problem, budget, kFrontierNanos / tables, options), kRoundedSlots);
+    if (options.slots == 0 && affordable < kLeastRoundedSlots) break;
+    const absl::StatusOr<SizedTable> table =
+        options.slots > 0
+            ? TableOfSlots(problem.chain, budget, options.slots, part)
+            : MakeTable(problem.chain, std::max<int64_t>(budget.value() / affordable, 1),
+                        affordable, Rounding::kNearest, part);
+    if (absl::IsResourceExhausted(table.status())) break;
+    if (!table.ok()) return table.status();
+    most_slots = std::max(most_slots, table->slots);
+    // A little below half too: what a schedule really needs may be more than its slots.
+    const int64_t from = i + 1 == tables ? 0 : table->slots * 2 / 5;
+    absl::Status status = use(*table, MemoriesOf(*table, from, kBudgetsPerTable));
+    if (!status.ok()) return status;
+    budget = Bytes(budget.value() / 2);
+  }
+  return most_slots;
 }
 
 }  // namespace
@@ -123,39 +200,31 @@ absl::Status AddLossless(const BeyondProblem& problem, const SolveOptions& optio
   const bool all = table->slots <= kBudgetsByStages / stages / stages;
   info->slots = table->slots;
   info->exact = all && table->lossless;
-  return AddBudgets(*table, 0, all ? table->slots : kMaxTables * kBudgetsPerTable, options,
-                    builder);
+  const int64_t budgets = all ? table->slots : kMaxTables * kBudgetsPerTable;
+  return AddBudgets(*table, MemoriesOf(*table, 0, budgets), options, builder);
 }
 
-// Tables for store-all's peak, half of it, and so on.
 absl::Status AddRounded(const BeyondProblem& problem, const SolveOptions& options,
                         FrontierBuilder* builder, FrontierInfo* info) {
-  const double alternatives = problem.extents.index.alternatives();
-  const int tables = static_cast<int>(std::clamp<double>(
-      kFrontierNanos / (2 * kNanosPerAlternative * alternatives), 1, kMaxTables));
-  RisingProgress progress(options.progress);
-  Bytes budget = problem.store_all_peak;
-  for (int i = 0; i < tables && budget > info->least_budget; ++i) {
-    const SolveOptions part =
-        progress.Part(options, double{1} * i / tables, double{1} * (i + 1) / tables);
-    const int64_t affordable =
-        std::min(AffordableSlots(problem, budget, kFrontierNanos / tables, options), kRoundedSlots);
-    if (options.slots == 0 && affordable < kLeastRoundedSlots) break;
-    const absl::StatusOr<SizedTable> table =
-        options.slots > 0
-            ? TableOfSlots(problem.chain, budget, options.slots, part)
-            : MakeTable(problem.chain, std::max<int64_t>(budget.value() / affordable, 1),
-                        affordable, Rounding::kNearest, part);
-    if (absl::IsResourceExhausted(table.status())) break;
-    if (!table.ok()) return table.status();
-    info->slots = std::max(info->slots, table->slots);
-    // A little below half too: what a schedule really needs may be more than its slots.
-    const int64_t from = i + 1 == tables ? 0 : table->slots * 2 / 5;
-    absl::Status status = AddBudgets(*table, from, kBudgetsPerTable, options, builder);
-    if (!status.ok()) return status;
-    budget = Bytes(budget.value() / 2);
-  }
+  absl::StatusOr<int64_t> slots = VisitRounded(
+      problem, options, [&](const SizedTable& table, const std::vector<int64_t>& memories) {
+        return AddBudgets(table, memories, options, builder);
+      });
+  if (!slots.ok()) return slots.status();
+  info->slots = *slots;
   return absl::OkStatus();
+}
+
+absl::StatusOr<RoundedSchedule> FastestRounded(const BeyondProblem& problem, Bytes budget,
+                                               Nanos bound, const SolveOptions& options) {
+  RoundedSchedule result;
+  absl::StatusOr<int64_t> slots = VisitRounded(
+      problem, options, [&](const SizedTable& table, const std::vector<int64_t>& memories) {
+        return FindFastest(problem, table, memories, budget, &bound, options, &result.schedule);
+      });
+  if (!slots.ok()) return slots.status();
+  result.slots = *slots;
+  return result;
 }
 
 }  // namespace stowage

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -25,6 +26,7 @@ bool CheckpointsMove(const Chain& chain);
 struct SizedTable {
   std::unique_ptr<PersistentSpace> space;
   std::unique_ptr<BeyondTable> table;
+  int64_t unit = 1;  // bytes of a slot
   int64_t slots = 0;
   bool lossless = false;  // nothing was rounded
 };
@@ -59,6 +61,17 @@ absl::Status AddLossless(const BeyondProblem& problem, const SolveOptions& optio
                          FrontierBuilder* builder, FrontierInfo* info);
 absl::Status AddRounded(const BeyondProblem& problem, const SolveOptions& options,
                         FrontierBuilder* builder, FrontierInfo* info);
+
+struct RoundedSchedule {
+  std::optional<Schedule> schedule;
+  int64_t slots = 0;  // the most of any table
+};
+
+// Of the schedules that AddRounded adds, the fastest that fits `budget` and takes less than `bound`,
+// if there is one. The same tables, but few schedules are made of them instead of hundreds. Errors
+// as of AddRounded.
+absl::StatusOr<RoundedSchedule> FastestRounded(const BeyondProblem& problem, Bytes budget,
+                                               Nanos bound, const SolveOptions& options);
 
 }  // namespace stowage
 

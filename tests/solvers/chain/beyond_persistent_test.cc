@@ -228,6 +228,34 @@ TEST(BeyondPersistent, IsNeverSlowerOnLongChainsAndUsuallyFaster) {
   EXPECT_GT(faster, 20);
 }
 
+// Of rounded tables a budget makes the schedules that it needs alone, and loses nothing by it.
+TEST(BeyondPersistent, OneBudgetGetsWhatAllHave) {
+  std::mt19937_64 rng(49);
+  int beyond = 0;
+  for (const int length : {18, 30, 47, 90}) {
+    const Chain chain = RandomChain(length, {1000003, 1000, true, false, false}, &rng);
+    const Frontier frontier = *BeyondPersistentSolver().SolveFrontier(chain, {});
+    ASSERT_FALSE(frontier.info().exact);
+    const Frontier persistent = *OptimalPersistentSolver().SolveFrontier(chain, {});
+    const int64_t least = frontier.info().least_budget.value();
+    const int64_t all = StoreAllPeak(chain);
+    int64_t before = kNever;
+    for (int i = 1; i <= 12; ++i) {
+      const int64_t budget = least + (all - least) * i / 13;
+      const Frontier::Point* point = frontier.At(Bytes(budget));
+      ASSERT_NE(point, nullptr);
+      const std::optional<int64_t> one = Makespan(BeyondPersistentSolver(), chain, budget, {});
+      ASSERT_TRUE(one.has_value());
+      EXPECT_LE(*one, point->makespan.value()) << length << " stages, budget " << budget;
+      EXPECT_LE(*one, before) << length << " stages, budget " << budget;
+      before = *one;
+      const Frontier::Point* other = persistent.At(Bytes(budget));
+      beyond += other == nullptr || *one < other->makespan.value() ? 1 : 0;
+    }
+  }
+  EXPECT_GT(beyond, 10);
+}
+
 TEST(BeyondPersistent, NeedsNoMoreThanPersistentSchedulesAndSometimesLess) {
   std::mt19937_64 rng(44);
   int less = 0;
