@@ -65,7 +65,7 @@ int FailAs(const absl::Status& status, Session* session) { return Fail(WithRole(
 
 std::string Short(const PlanKey& key) { return key.digest.ToHex().substr(0, kShownDigits); }
 
-int List() {
+int ListCache() {
   const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   absl::StatusOr<Session> session = Open();
@@ -113,7 +113,7 @@ int GetOne(const PlanKey& key, const Budget& budget, Format format, Session* ses
   return kExitOk;
 }
 
-int Get() {
+int GetFromCache() {
   const std::string text = absl::GetFlag(FLAGS_budget);
   const absl::StatusOr<Format> format =
       text.empty() ? FormatFromFlag() : FormatFromFlag({Format::kText, Format::kJson});
@@ -192,8 +192,8 @@ int Remove() {
   return kExitOk;
 }
 
-Command Action(const char* name, const char* summary, std::vector<std::string> flags,
-               int (*run)()) {
+Command CacheAction(const char* name, const char* summary, std::vector<std::string> flags,
+                    int (*run)()) {
   Command command{name, summary, WithServerFlags(std::move(flags)), run};
   command.operands = {"key"};
   return command;
@@ -204,13 +204,13 @@ Command Action(const char* name, const char* summary, std::vector<std::string> f
 Command CacheCommand() {
   Command command{"cache", "list, show, pin and delete the plans that a server keeps", {}, nullptr};
   command.commands = {
-      Action("ls", "list plans, those whose keys begin with KEY alone",
-             {"key", "name", "timeout", "format"}, List),
-      Action("get", "list the revisions of a key; with --budget, show the plan for it",
-             {"key", "budget", "timeout", "format"}, Get),
-      Action("pin", "pin, unpin, roll back or promote a revision; freeze or unfreeze a key",
-             {"key", "action", "budget", "revision", "timeout"}, Pin),
-      Action("rm", "delete all that is kept under a key", {"key", "timeout"}, Remove),
+      CacheAction("ls", "list plans, those whose keys begin with KEY alone",
+                  {"key", "name", "timeout", "format"}, ListCache),
+      CacheAction("get", "list the revisions of a key; with --budget, show the plan for it",
+                  {"key", "budget", "timeout", "format"}, GetFromCache),
+      CacheAction("pin", "pin, unpin, roll back or promote a revision; freeze or unfreeze a key",
+                  {"key", "action", "budget", "revision", "timeout"}, Pin),
+      CacheAction("rm", "delete all that is kept under a key", {"key", "timeout"}, Remove),
   };
   command.commands.front().examples = {"cache ls --server=localhost:7070"};
   return command;

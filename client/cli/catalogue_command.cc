@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<NetworkCatalogue>> Networks() {
   return CatalogueFromFlag();
 }
 
-int List() {
+int ListCatalogue() {
   const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const absl::StatusOr<std::vector<NetworkCatalogue>> networks = Networks();
@@ -53,7 +53,7 @@ int List() {
 }
 
 // One frontier of the catalogue with all that it is of.
-struct Entry {
+struct CatalogueEntry {
   NetworkCatalogue network;
   CatalogueFrontier one;
   Problem problem;
@@ -66,7 +66,7 @@ std::string SizeFlags(const NetworkOptions& wanted) {
   return absl::StrCat("--image_size=", wanted.image, " --classes=", wanted.classes);
 }
 
-absl::StatusOr<Entry> EntryFromFlags() {
+absl::StatusOr<CatalogueEntry> EntryFromFlags() {
   const absl::StatusOr<std::vector<NetworkCatalogue>> networks = Networks();
   if (!networks.ok()) return networks.status();
   const NetworkOptions wanted{absl::GetFlag(FLAGS_model), absl::GetFlag(FLAGS_image_size),
@@ -87,34 +87,35 @@ absl::StatusOr<Entry> EntryFromFlags() {
   if (!frontier.ok()) return frontier.status();
   const absl::StatusOr<Simulation> plain = PlainTraining(*problem);
   if (!plain.ok()) return plain.status();
-  return Entry{*hit.network, *hit.frontier, *std::move(problem), *std::move(frontier), *plain};
+  return CatalogueEntry{*hit.network, *hit.frontier, *std::move(problem), *std::move(frontier),
+                        *plain};
 }
 
-int Show() {
+int ShowEntry() {
   const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
-  const absl::StatusOr<Entry> entry = EntryFromFlags();
+  const absl::StatusOr<CatalogueEntry> entry = EntryFromFlags();
   if (!entry.ok()) return Fail(entry.status());
   if (*format == Format::kText) std::cout << ProvenanceText(entry->network, entry->one) << "\n";
   std::cout << ListingOf(entry->frontier, entry->plain).As(*format);
   return kExitOk;
 }
 
-int Write(const std::string& json) {
+int Print(const std::string& json) {
   const absl::Status delivered = Deliver(json, "");
   return delivered.ok() ? kExitOk : Fail(delivered);
 }
 
 // The plan for --budget, else the profile that all plans are for.
 int Export() {
-  const absl::StatusOr<Entry> entry = EntryFromFlags();
+  const absl::StatusOr<CatalogueEntry> entry = EntryFromFlags();
   if (!entry.ok()) return Fail(entry.status());
   const absl::StatusOr<DeviceKind> kind = FindDeviceKind(entry->one.device);
   if (!kind.ok()) return Fail(kind.status());
   const Profile profile = std::visit(
       [&](const auto& form) { return ModelledProfile(form, kind->model); }, entry->problem);
   const std::string text = absl::GetFlag(FLAGS_budget);
-  if (text.empty()) return Write(ToJson(ToProto(profile)));
+  if (text.empty()) return Print(ToJson(ToProto(profile)));
   const absl::StatusOr<Budget> budget = BudgetFromFlag();
   if (!budget.ok()) return Fail(budget.status());
   const absl::StatusOr<Bytes> bytes = ResolveBudget(profile, *budget, PlanOptions());
@@ -122,7 +123,7 @@ int Export() {
   const absl::StatusOr<Plan> plan =
       RefereedPlanAt(entry->network, entry->frontier, entry->problem, *bytes);
   if (!plan.ok()) return Fail(plan.status());
-  const int written = Write(ToJson(ToProto(*plan)));
+  const int written = Print(ToJson(ToProto(*plan)));
   return written == kExitOk ? ExitCodeOf(plan->status) : written;
 }
 
@@ -146,7 +147,7 @@ absl::Status MakeFolder(const std::string& folder) {
 }
 
 // Anew, into --out.
-int Make() {
+int MakeCatalogueFiles() {
   const std::vector<CatalogueWish> wishes = WishesFromFlag();
   if (wishes.empty()) {
     return Fail(
@@ -178,38 +179,37 @@ int Environment() {
   return kExitOk;
 }
 
-Command Action(const char* name, const char* summary, std::vector<std::string> flags,
-               int (*run)()) {
-  return {name, summary, std::move(flags), run};
-}
-
 }  // namespace
 
 Command CatalogueCommand() {
-  Command show = Action("show", "the frontier of a network: every budget's step and peak",
-                        {"model", "image_size", "batch", "classes", "length", "graph", "device",
-                         "catalogue", "format"},
-                        Show);
-  Command written =
-      Action("export", "write the plan for a budget, or the profile that plans are for, as JSON",
-             {"model", "image_size", "batch", "classes", "length", "graph", "device", "budget",
-              "catalogue", "out"},
-             Export);
+  Command show{"show",
+               "the frontier of a network: every budget's step and peak",
+               {"model", "image_size", "batch", "classes", "length", "graph", "device", "catalogue",
+                "format"},
+               ShowEntry};
+  Command written{"export",
+                  "write the plan for a budget, or the profile that plans are for, as JSON",
+                  {"model", "image_size", "batch", "classes", "length", "graph", "device", "budget",
+                   "catalogue", "out"},
+                  Export};
   for (Command* command : {&show, &written}) {
     command->operands = {"model"};
     command->defaults = {{"batch", "32"}};
   }
-  Command make = Action("make", "solve what is shipped anew, or one network of it, into a folder",
-                        {"model", "out"}, Make);
+  Command make{"make",
+               "solve what is shipped anew, or one network of it, into a folder",
+               {"model", "out"},
+               MakeCatalogueFiles};
   make.operands = {"model"};
   make.defaults = {{"model", ""}};
   Command command{
       "catalogue", "plans of reference networks that were solved beforehand", {}, nullptr};
-  Command list = Action("ls", "list networks, sizes and devices", {"catalogue", "format"}, List);
-  Command environment = Action(
+  Command list{"ls", "list networks, sizes and devices", {"catalogue", "format"}, ListCatalogue};
+  Command environment{
       "environment",
       "write the line of stowaged's --catalogue_environments for jobs like one with a profile",
-      {"profile", "device", "tenant"}, Environment);
+      {"profile", "device", "tenant"},
+      Environment};
   make.examples = {"catalogue make resnet18 --out=."};
   list.examples = {"catalogue ls --catalogue=."};
   show.examples = {"catalogue show resnet18 --batch=32 --catalogue=."};

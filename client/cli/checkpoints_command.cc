@@ -123,7 +123,7 @@ absl::StatusOr<std::string> ContentOf(const std::string& format, const Checkpoin
   return CheckpointPicture(finding, format == "svg");
 }
 
-int Run() {
+int RunCheckpoints() {
   const absl::StatusOr<std::string> format = CheckpointFormat();
   if (!format.ok()) return Fail(format.status());
   const absl::StatusOr<const CheckpointSolver*> solver = SolverFromFlags();
@@ -144,7 +144,7 @@ Command CheckpointsCommand() {
   Command command{"checkpoints",
                   "which tensors to keep so that they and the largest segment between take least",
                   {"profile", "solver", "rule", "format", "tree", "timeout", "out"},
-                  Run,
+                  RunCheckpoints,
                   {"checkpoints --profile=p.json",
                    "checkpoints --profile=p.json --rule=several_end_points --format=json",
                    "checkpoints --profile=p.json --format=svg --out=checkpoints.svg"}};

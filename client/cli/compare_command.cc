@@ -125,7 +125,7 @@ absl::StatusOr<std::vector<Compared>> PlanAll() {
   return rows;
 }
 
-int Run() {
+int RunCompare() {
   const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const absl::Status sources = CheckSources();
@@ -147,7 +147,7 @@ Command CompareCommand() {
   return {"compare",
           "strategies, budgets, profiles or plans side by side",
           WithQuestionFlags({"profile", "profiles", "plans", "budget", "budgets", "solvers"}),
-          Run,
+          RunCompare,
           {"compare --profile=p.json --budget=80%",
            "compare --profile=p.json --solvers=revolve,planner --budgets=80%,90%,1GiB",
            "compare --plans=plan.json,tight.json"}};

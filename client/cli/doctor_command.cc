@@ -11,7 +11,7 @@
 namespace stowage {
 namespace {
 
-const char* NameOf(Finding::Kind kind) {
+const char* KindName(Finding::Kind kind) {
   switch (kind) {
     case Finding::Kind::kGood:
       return "good";
@@ -23,16 +23,16 @@ const char* NameOf(Finding::Kind kind) {
   return "?";
 }
 
-Listing List(const Diagnosis& diagnosis) {
+Listing ListingOf(const Diagnosis& diagnosis) {
   Listing listing({{"kind", "", "kind"}, {"what", "", "what"}, {"remedy", "", "remedy"}});
   for (const Finding& finding : diagnosis.findings) {
-    listing.AddRow({Listing::Text(NameOf(finding.kind)), Listing::Text(finding.what),
+    listing.AddRow({Listing::Text(KindName(finding.kind)), Listing::Text(finding.what),
                     Listing::Text(finding.remedy)});
   }
   return listing;
 }
 
-int Run() {
+int RunDoctor() {
   const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const GrpcOptions server = ServerFromFlags();
@@ -41,7 +41,8 @@ int Run() {
                            "must name a stowaged: without one plans are made in this process"));
   }
   const Diagnosis diagnosis = Diagnose(server);
-  std::cout << (*format == Format::kText ? DiagnosisText(diagnosis) : List(diagnosis).As(*format));
+  std::cout << (*format == Format::kText ? DiagnosisText(diagnosis)
+                                         : ListingOf(diagnosis).As(*format));
   return diagnosis.healthy() ? kExitOk : kExitFailure;
 }
 
@@ -51,7 +52,7 @@ Command DoctorCommand() {
   return {"doctor",
           "find out why a server cannot be used",
           WithServerFlags({"format"}),
-          Run,
+          RunDoctor,
           {"doctor --server=localhost:7070"}};
 }
 

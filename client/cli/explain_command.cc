@@ -70,7 +70,7 @@ int RunForKey() {
   return kExitOk;
 }
 
-int Run() {
+int RunExplain() {
   if (!absl::GetFlag(FLAGS_key).empty()) return RunForKey();
   const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
@@ -96,7 +96,7 @@ Command ExplainCommand() {
   return {"explain",
           "why a plan is what it is: each stage, the time, the peak, other budgets",
           WithQuestionFlags({"profile", "budget", "solver", "key"}),
-          Run,
+          RunExplain,
           {"explain --profile=p.json --budget=80%",
            "explain --profile=p.json --budget=80% --format=csv"}};
 }

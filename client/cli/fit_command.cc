@@ -195,7 +195,7 @@ absl::StatusOr<BatchFitting> Fit(const Subject& subject, Bytes budget, int64_t a
   return FitBatches(*subject.source, budget, bounds->max_batch, asked, known, solve);
 }
 
-int Run() {
+int RunFit() {
   const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const int64_t asked = absl::GetFlag(FLAGS_batch);
@@ -220,7 +220,7 @@ Command FitCommand() {
                   {"model", "image_size", "classes", "length", "device", "profiles", "batches",
                    "memory", "parameters", "optimizer", "reserved", "batch", "max_batch", "solver",
                    "slots", "offload", "catalogue", "timeout", "format"},
-                  Run,
+                  RunFit,
                   {"fit --model=resnet50 --device=v100",
                    "fit --model=vgg16 --device=t4 --optimizer=adam --batch=64",
                    "fit --model=gpt2 --length=512 --device=v100 --optimizer=adam"}};

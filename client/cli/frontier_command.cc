@@ -29,7 +29,7 @@ namespace {
 constexpr int kSketchWidth = 64, kSketchHeight = 12;
 
 // What there is to show: the points, and what they are held against.
-struct Answer {
+struct FrontierAnswer {
   std::string name;
   Simulation store_all;
   FrontierReply frontier;
@@ -38,7 +38,7 @@ struct Answer {
   double overhead(Nanos makespan) const { return Overhead(makespan, store_all.makespan); }
 };
 
-absl::StatusOr<Answer> Ask() {
+absl::StatusOr<FrontierAnswer> AskForFrontier() {
   const int points = absl::GetFlag(FLAGS_points);
   if (points < 0 || points > static_cast<int>(kMostPoints)) {
     return FieldError("--points", points, absl::StrCat("must be in [0, ", kMostPoints, "]"));
@@ -51,10 +51,10 @@ absl::StatusOr<Answer> Ask() {
   if (!plain.ok()) return plain.status();
   absl::StatusOr<FrontierReply> frontier = AskForFrontier(connection->get(), *question, points);
   if (!frontier.ok()) return frontier.status();
-  return Answer{question->profile.name, *plain, *std::move(frontier)};
+  return FrontierAnswer{question->profile.name, *plain, *std::move(frontier)};
 }
 
-Listing ListingOf(const Answer& answer) {
+Listing ListingOf(const FrontierAnswer& answer) {
   Listing listing({{"budget", "MiB", "budget_bytes"},
                    {"of plain", "peak %", "share_of_store_all"},
                    {"step", "ms", "makespan_ns"},
@@ -71,7 +71,7 @@ Listing ListingOf(const Answer& answer) {
   return listing;
 }
 
-std::string SketchOf(const Answer& answer) {
+std::string FrontierSketch(const FrontierAnswer& answer) {
   std::vector<CurvePoint> points;
   for (const FrontierReply::Point& point : answer.frontier.points) {
     points.push_back({100 * answer.share(point.budget), 100 * answer.overhead(point.makespan)});
@@ -82,10 +82,10 @@ std::string SketchOf(const Answer& answer) {
   return absl::StrCat("\n", CurveSketch(points, x, y, kSketchWidth, kSketchHeight));
 }
 
-std::string TextOf(const Answer& answer) {
+std::string FrontierText(const FrontierAnswer& answer) {
   const FrontierReply& frontier = answer.frontier;
   return absl::StrCat(
-      ListingOf(answer).Table(), OutputIsTerminal() ? SketchOf(answer) : "", "\n",
+      ListingOf(answer).Table(), OutputIsTerminal() ? FrontierSketch(answer) : "", "\n",
       "plain training ", ToString(answer.store_all.makespan), " a step, peak ",
       ToString(answer.store_all.peak), ": it stores every activation\nneeds at least ",
       ToString(frontier.least_budget),
@@ -95,7 +95,7 @@ std::string TextOf(const Answer& answer) {
       frontier.schedule_class, "\n");
 }
 
-std::string JsonOf(const Answer& answer) {
+std::string FrontierJson(const FrontierAnswer& answer) {
   const FrontierReply& frontier = answer.frontier;
   return JsonObject({{"name", JsonString(answer.name)},
                      {"store_all_makespan_ns", absl::StrCat(answer.store_all.makespan.value())},
@@ -109,17 +109,17 @@ std::string JsonOf(const Answer& answer) {
          "\n";
 }
 
-int Run() {
+int RunFrontier() {
   const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
-  const absl::StatusOr<Answer> answer = Ask();
+  const absl::StatusOr<FrontierAnswer> answer = AskForFrontier();
   if (!answer.ok()) return Fail(answer.status());
   switch (*format) {
     case Format::kText:
-      std::cout << TextOf(*answer);
+      std::cout << FrontierText(*answer);
       break;
     case Format::kJson:
-      std::cout << JsonOf(*answer);
+      std::cout << FrontierJson(*answer);
       break;
     case Format::kCsv:
       std::cout << ListingOf(*answer).Csv();
@@ -134,7 +134,7 @@ Command FrontierCommand() {
   return {"frontier",
           "the least time for every budget of a profile",
           WithQuestionFlags({"profile", "solver", "points"}),
-          Run,
+          RunFrontier,
           {"frontier --profile=p.json", "frontier --profile=p.json --points=5 --format=csv"}};
 }
 

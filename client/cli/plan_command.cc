@@ -15,7 +15,7 @@
 namespace stowage {
 namespace {
 
-std::string NameOf(const Problem& problem, int stage) {
+std::string StageName(const Problem& problem, int stage) {
   if (const Graph* graph = std::get_if<Graph>(&problem)) return graph->vertex(stage - 1).name;
   return stage == 0 ? "input" : std::get<Chain>(problem).stage(stage).name;
 }
@@ -32,13 +32,13 @@ Listing ScheduleOf(const Plan& plan, const Problem& problem) {
     const bool moves = IsTransfer(i.op) || i.op == Op::kDiscard || i.op == Op::kReduce;
     const char* tensor = i.tensor == TensorKind::kSaved ? "saved" : "activation";
     listing.AddRow({Listing::Text(ToString(i.op)), Listing::Integer(i.stage),
-                    Listing::Text(NameOf(problem, i.stage)), Listing::Text(moves ? tensor : ""),
+                    Listing::Text(StageName(problem, i.stage)), Listing::Text(moves ? tensor : ""),
                     Listing::Integer(i.part), Listing::Text(ToString(i.stream))});
   }
   return listing;
 }
 
-std::string TextOf(const PlanReply& reply, const Problem& problem) {
+std::string PlanText(const PlanReply& reply, const Problem& problem) {
   std::string text =
       absl::StrCat(PlanText(reply.plan), "  source         ", SourceText(reply.source), "\n");
   if (reply.plan.status != PlanStatus::kFound) return text;
@@ -49,7 +49,7 @@ std::string TextOf(const PlanReply& reply, const Problem& problem) {
                       ScheduleText(reply.plan.schedule));
 }
 
-absl::StatusOr<PlanReply> Ask(const Question& question) {
+absl::StatusOr<PlanReply> AskForPlan(const Question& question) {
   const absl::StatusOr<Budget> budget = BudgetFromFlag();
   if (!budget.ok()) return budget.status();
   const auto connection = ConnectionFromFlags();
@@ -57,16 +57,16 @@ absl::StatusOr<PlanReply> Ask(const Question& question) {
   return AskForPlan(connection->get(), question, *budget, ToString(*budget));
 }
 
-int Run() {
+int RunPlan() {
   const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
   const absl::StatusOr<Question> question = QuestionFromFlags();
   if (!question.ok()) return Fail(question.status());
-  const absl::StatusOr<PlanReply> reply = Ask(*question);
+  const absl::StatusOr<PlanReply> reply = AskForPlan(*question);
   if (!reply.ok()) return Fail(reply.status());
   switch (*format) {
     case Format::kText:
-      std::cout << TextOf(*reply, question->profile.problem);
+      std::cout << PlanText(*reply, question->profile.problem);
       break;
     case Format::kJson:
       std::cout << ToJson(ToProto(reply->plan));
@@ -84,7 +84,7 @@ Command PlanCommand() {
   return {"plan",
           "plan a profile within a budget, with a server or in this process",
           WithQuestionFlags({"profile", "budget", "solver"}),
-          Run,
+          RunPlan,
           {"plan --profile=p.json --budget=80%",
            "plan --profile=p.json --budget=80% --format=json > plan.json",
            "plan --profile=p.json --budget=least --format=json > tight.json",

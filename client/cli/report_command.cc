@@ -136,7 +136,7 @@ absl::Status WriteGraph(const Problem& problem, const DrawnPlan& plan) {
   return picture.ok() ? DeliverBeside(path, *picture) : picture.status();
 }
 
-absl::Status Write(const Problem& problem, const Report& report) {
+absl::Status WriteReport(const Problem& problem, const Report& report) {
   const absl::StatusOr<std::string> page = HtmlReport(problem, report);
   if (!page.ok()) return page.status();
   absl::Status written = WriteGraph(problem, report.plans.front());
@@ -149,7 +149,7 @@ absl::Status Write(const Problem& problem, const Report& report) {
 }
 
 // Makes the plans and the report; the status of the first plan that was not found, if one was not.
-absl::StatusOr<PlanStatus> Make(const Question& question) {
+absl::StatusOr<PlanStatus> MakeReport(const Question& question) {
   for (const std::string& path :
        {absl::GetFlag(FLAGS_out), absl::GetFlag(FLAGS_svg), absl::GetFlag(FLAGS_graph_picture)}) {
     const absl::Status writable = CheckWritable(path);
@@ -174,15 +174,15 @@ absl::StatusOr<PlanStatus> Make(const Question& question) {
     return plan->status;
   }
   if (absl::GetFlag(FLAGS_frontier)) maker.AddFrontier(*budget);
-  const absl::Status written = Write(question.profile.problem, maker.report());
+  const absl::Status written = WriteReport(question.profile.problem, maker.report());
   if (!written.ok()) return written;
   return PlanStatus::kFound;
 }
 
-int Run() {
+int RunReport() {
   const absl::StatusOr<Question> question = QuestionFromFlags();
   if (!question.ok()) return Fail(question.status());
-  const absl::StatusOr<PlanStatus> status = Make(*question);
+  const absl::StatusOr<PlanStatus> status = MakeReport(*question);
   return status.ok() ? ExitCodeOf(*status) : Fail(status.status());
 }
 
@@ -193,7 +193,7 @@ Command ReportCommand() {
           "draw a plan, or two on one time axis, as one page of HTML",
           WithPictureFlags({"profile", "budget", "solver", "compare_budget", "compare_solver",
                             "measured", "frontier", "graph_picture", "svg", "out"}),
-          Run,
+          RunReport,
           {"report --profile=p.json --budget=80% --out=report.html",
            "report --profile=p.json --budget=80% --compare_budget=90% --svg=step.svg "
            "--out=report.html"}};

@@ -35,7 +35,7 @@ void AppendSolver(const std::string& name, const std::string& description, const
   absl::StrAppendFormat(text, "  %-23s %s\n  %-23s %s\n", name, description, "", more);
 }
 
-std::string Text() {
+std::string SolversText() {
   std::string text =
       "Solvers of plans, least time within a budget (--solver of plan, frontier, explain, report, "
       "run, ...):\n\n";
@@ -62,7 +62,7 @@ std::string Text() {
   return text;
 }
 
-Listing List() {
+Listing SolversListing() {
   Listing listing({{"name", "", "name"},
                    {"", "", "description"},
                    {"", "", "schedule_class"},
@@ -82,10 +82,10 @@ Listing List() {
   return listing;
 }
 
-int Run() {
+int RunSolvers() {
   const absl::StatusOr<Format> format = FormatFromFlag();
   if (!format.ok()) return Fail(format.status());
-  std::cout << (*format == Format::kText ? Text() : List().As(*format));
+  std::cout << (*format == Format::kText ? SolversText() : SolversListing().As(*format));
   return kExitOk;
 }
 
@@ -95,7 +95,7 @@ Command SolversCommand() {
   return {"solvers",
           "list the solvers there are, of plans and of checkpoints",
           {"format"},
-          Run,
+          RunSolvers,
           {"solvers", "solvers --format=csv"}};
 }
 

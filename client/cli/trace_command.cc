@@ -13,7 +13,7 @@
 namespace stowage {
 namespace {
 
-absl::StatusOr<DrawnAnswer> Ask(const Question& question) {
+absl::StatusOr<DrawnAnswer> AskForTrace(const Question& question) {
   const absl::StatusOr<Budget> budget = BudgetFromFlag();
   if (!budget.ok()) return budget.status();
   absl::StatusOr<std::optional<MeasuredStep>> measured = MeasuredFromFlag();
@@ -23,10 +23,10 @@ absl::StatusOr<DrawnAnswer> Ask(const Question& question) {
   return AskAndDraw(connection->get(), question, *budget, *std::move(measured));
 }
 
-int Run() {
+int RunTrace() {
   const absl::StatusOr<Question> question = QuestionFromFlags();
   if (!question.ok()) return Fail(question.status());
-  const absl::StatusOr<DrawnAnswer> answer = Ask(*question);
+  const absl::StatusOr<DrawnAnswer> answer = AskForTrace(*question);
   if (!answer.ok()) return Fail(answer.status());
   if (!answer->drawn) {
     std::cerr << PlanText(answer->plan);
@@ -43,7 +43,7 @@ Command TraceCommand() {
   return {"trace",
           "write a plan's step as a trace that Perfetto opens",
           WithPictureFlags({"profile", "budget", "solver", "measured", "out"}),
-          Run,
+          RunTrace,
           {"trace --profile=p.json --budget=80% --out=trace.json"}};
 }
 
