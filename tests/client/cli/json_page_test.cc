@@ -8,11 +8,10 @@
 #include <set>
 #include <sstream>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "client/cli/exit_code.h"
 #include "tests/client/cli/stowage_command.h"
+#include "tests/support/stowaged_process.h"
 
 namespace stowage {
 namespace {
@@ -45,16 +44,31 @@ std::set<std::string> NamesOf(const Value& value) {
   return names;
 }
 
-// The section of the page that begins with this heading.
-std::string SectionOf(const std::string& command) {
+// What the page says of a command: its section, or its row where several share a section.
+std::string PageOf(const std::string& command) {
   static const auto* const kPage = [] {
     std::ostringstream text;
     text << std::ifstream(STOWAGE_SOURCE_DIR "/client/cli/json.md").rdbuf();
     return new std::string(text.str());
   }();
-  const size_t start = kPage->find("\n## `" + command + "`");
-  if (start == std::string::npos) return "";
-  return kPage->substr(start, kPage->find("\n## ", start + 1) - start);
+  const auto part = [](const std::string& begin, const std::string& end) -> std::string {
+    const size_t start = kPage->find(begin);
+    return start == std::string::npos ? ""
+                                      : kPage->substr(start, kPage->find(end, start + 1) - start);
+  };
+  const std::string section = part("\n## `" + command + "`", "\n## ");
+  return section.empty() ? part("\n| `" + command + "`", "\n") : section;
+}
+
+// That the page names every field that this prints, of which there are so many at least.
+void ExpectNamed(const std::string& of, const std::string& command, size_t least) {
+  const std::string page = PageOf(of);
+  ASSERT_FALSE(page.empty()) << of;
+  const std::set<std::string> names = NamesOf(JsonOf(command));
+  EXPECT_GE(names.size(), least) << command;
+  for (const std::string& field : names) {
+    EXPECT_THAT(page, HasSubstr("`" + field + "`")) << of;
+  }
 }
 
 const std::string& ChainFlag() {
@@ -63,24 +77,43 @@ const std::string& ChainFlag() {
 }
 
 TEST(JsonPage, NamesEveryFieldThatIsPrinted) {
-  const std::vector<std::pair<std::string, std::string>> commands = {
-      {"frontier", "frontier --points=3" + ChainFlag()},
-      {"explain", "explain --budget=60%" + ChainFlag()},
-      {"compare", "compare --budget=60%" + ChainFlag()},
-      {"checkpoints", "checkpoints" + ChainFlag()},
-      {"solvers", "solvers"},
-      {"fit", "fit --model=resnet18 --device=v100 --max_batch=4 --slots=50"},
-      {"catalogue", "catalogue ls --catalogue=" STOWAGE_SOURCE_DIR "/solvers/catalogue/data"}};
-  for (const auto& [name, command] : commands) {
-    const std::string section = SectionOf(name);
-    ASSERT_FALSE(section.empty()) << name;
-    const std::set<std::string> names = NamesOf(JsonOf(command));
-    EXPECT_GE(names.size(), 5u) << command;
-    for (const std::string& field : names) {
-      EXPECT_THAT(section, HasSubstr("`" + field + "`")) << name;
-    }
+  const std::string catalogue = " --catalogue=" STOWAGE_SOURCE_DIR "/solvers/catalogue/data";
+  ExpectNamed("frontier", "frontier --points=3" + ChainFlag(), 14);
+  ExpectNamed("explain", "explain --budget=60%" + ChainFlag(), 20);
+  ExpectNamed("compare", "compare --budget=60%" + ChainFlag(), 15);
+  ExpectNamed("checkpoints", "checkpoints" + ChainFlag(), 20);
+  ExpectNamed("solvers", "solvers", 5);
+  ExpectNamed("fit", "fit --model=resnet18 --device=v100 --max_batch=4 --slots=50", 20);
+  ExpectNamed("catalogue ls", "catalogue ls" + catalogue, 10);
+  ExpectNamed("catalogue show", "catalogue show resnet50 --batch=64" + catalogue, 4);
+}
+
+TEST(JsonPage, NamesWhatIsSaidOfAServer) {
+  StowagedProcess server;
+  const std::string where = " --server=" + server.address();
+  ASSERT_EQ(Stowage("plan --budget=60%" + ChainFlag() + where).code, kExitOk);
+  ExpectNamed("doctor", "doctor" + where, 3);
+  ExpectNamed("cache ls", "cache ls" + where, 15);
+  const Value plans = JsonOf("cache ls" + where);
+  ASSERT_EQ(plans.list_value().values_size(), 1);
+  const std::string key =
+      plans.list_value().values(0).struct_value().fields().at("key").string_value();
+  ExpectNamed("cache ls`, `cache get KEY", "cache get " + key + where, 15);
+  ExpectNamed("cache get KEY --budget", "cache get " + key + " --budget=60%" + where, 3);
+}
+
+#ifdef STOWAGE_TEST_TORCH
+// One budget with a plan, and one without.
+TEST(JsonPage, NamesWhatTrainingMeasures) {
+  for (const std::string command : {"run", "verify"}) {
+    ExpectNamed(
+        "run",
+        command +
+            " --model=resnet18 --image_size=32 --batch=1 --steps=1 --budgets=100%,1% --threads=1",
+        50);
   }
 }
+#endif
 
 // The same fields whether there is a plan or none: a program that reads one reads the other.
 TEST(JsonPage, AnAnswerThatNothingFitsHasTheSameFields) {
