@@ -3,6 +3,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/str_cat.h"
+#include "solvers/base/flag_parser.h"
 #include "solvers/model/field_error.h"
 
 ABSL_FLAG(std::string, script, "",
@@ -21,11 +22,6 @@ ABSL_FLAG(std::string, device, "a100",
 namespace stowage {
 namespace {
 
-bool IsGiven(const char* flag) {
-  const absl::CommandLineFlag* known = absl::FindCommandLineFlag(flag);
-  return known->CurrentValue() != known->DefaultValue();
-}
-
 absl::Status NotFor(const char* flag, const std::string& rule) {
   return FieldError(absl::StrCat("--", flag), absl::FindCommandLineFlag(flag)->CurrentValue(),
                     rule);
@@ -42,7 +38,7 @@ std::vector<FlagValue> TrainingDeviceMeaning() {
 absl::Status CheckScriptFlags() {
   if (absl::GetFlag(FLAGS_script).empty()) {
     for (const char* flag : {"input", "loss"}) {
-      if (IsGiven(flag)) {
+      if (IsFlagGiven(flag)) {
         return NotFor(flag, "is for --script: reference networks have inputs and a loss");
       }
     }
@@ -50,7 +46,7 @@ absl::Status CheckScriptFlags() {
     return NotFor("device", "must be cpu for a reference network; another needs --script");
   }
   for (const char* flag : {"model", "graph", "batch", "image_size", "classes", "length"}) {
-    if (IsGiven(flag)) {
+    if (IsFlagGiven(flag)) {
       return NotFor(flag, "is for reference networks: --script is what its file says, on --input");
     }
   }

@@ -1,6 +1,7 @@
 #include "solvers/base/flag_parser.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
@@ -8,6 +9,11 @@
 
 namespace stowage {
 namespace {
+
+std::set<std::string>& GivenFlags() {
+  static auto* const given = new std::set<std::string>;
+  return *given;
+}
 
 bool IsBoolean(const std::string& name) {
   return absl::FindCommandLineFlag(name)->IsOfType<bool>();
@@ -55,12 +61,16 @@ absl::Status SetFlag(const FlagValue& flag, const std::string& origin) {
   return absl::InvalidArgumentError(absl::StrCat(origin, "=", flag.value, ": ", error));
 }
 
+bool IsFlagGiven(const std::string& name) { return GivenFlags().count(name) > 0; }
+
 absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
                                 const std::vector<std::string>& names) {
   const absl::StatusOr<CommandLine> line = ReadCommandLine(arguments, names);
   if (!line.ok()) return line.status();
+  GivenFlags().clear();
   for (const FlagValue& flag : line->values) {
     if (absl::Status status = SetFlag(flag, "--" + flag.name); !status.ok()) return status;
+    GivenFlags().insert(flag.name);
   }
   return line->help;
 }

@@ -36,6 +36,9 @@ absl::Status SetFlag(const FlagValue& flag, const std::string& origin);
 absl::StatusOr<bool> ParseFlags(const std::vector<std::string>& arguments,
                                 const std::vector<std::string>& names);
 
+// Whether the last ParseFlags has set it, be it to its default. Not thread-safe beside ParseFlags.
+bool IsFlagGiven(const std::string& name);
+
 // The flag's own default, or what `defaults` says instead.
 std::string DefaultOf(const std::string& name, const std::vector<FlagValue>& defaults);
 

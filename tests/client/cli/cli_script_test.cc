@@ -82,6 +82,8 @@ TEST(CliScript, WhatIsWrongIsOneLineAndExitsWithTwo) {
       {"run --batch=8 --input=2x3x16x16 " + net, "--batch = 8: is for reference networks"},
       {"run --model=vgg11 --input=2x3x16x16 " + net, "--model = vgg11: is for reference networks"},
       {"run --graph --input=2x3x16x16 " + net, "--graph = true: is for reference networks"},
+      {"run --model=resnet50 --input=2x3x16x16 " + net, "--model = resnet50: is for reference"},
+      {"profile --loss=cross_entropy", "--loss = cross_entropy: is for --script"},
       {"run --classes=5 --input=2x3x16x16 " + net, "--classes = 5: is for"},
       {"verify --input=2x3x16x16", "--input = 2x3x16x16: is for --script"},
       {"profile --loss=mse", "--loss = mse: is for --script"},

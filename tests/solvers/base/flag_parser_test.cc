@@ -36,6 +36,14 @@ TEST_F(FlagParser, ABooleanNeedsNoValue) {
   EXPECT_FALSE(ParseFlags({"--loud=perhaps"}, names_).ok());
 }
 
+TEST_F(FlagParser, KnowsWhatWasGivenBeItTheDefault) {
+  ASSERT_TRUE(ParseFlags({"--tries=3"}, names_).ok());
+  EXPECT_TRUE(IsFlagGiven("tries"));
+  EXPECT_FALSE(IsFlagGiven("word"));
+  ASSERT_TRUE(ParseFlags({"--word=x"}, names_).ok());
+  EXPECT_FALSE(IsFlagGiven("tries"));
+}
+
 TEST_F(FlagParser, SeesHelp) {
   EXPECT_TRUE(*ParseFlags({"--help"}, names_));
   EXPECT_TRUE(*ParseFlags({"--tries=1", "-h"}, names_));
