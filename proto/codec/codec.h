@@ -3,7 +3,7 @@
 // about the key.
 //
 // From* validates (INVALID_ARGUMENT made by FieldError, field names as the contract spells them:
-// "profile.chain.stages[3]. saved_bytes"); To* cannot fail. All functions are thread-safe.
+// "profile.chain.stages[3].saved_bytes"); To* cannot fail. All functions are thread-safe.
 #ifndef STOWAGE_PROTO_CODEC_CODEC_H_
 #define STOWAGE_PROTO_CODEC_CODEC_H_
 

@@ -27,6 +27,7 @@ void WritePrediction(const Simulation& prediction, v1::Prediction* out) {
   out->set_host_peak_bytes(prediction.host_peak.value());
   out->set_sent_bytes(prediction.sent.value());
   out->set_fetched_bytes(prediction.fetched.value());
+  out->set_communication_time_ns(prediction.communication_time.value());
 }
 
 void WriteBounds(const Bounds& bounds, double gap, v1::Bounds* out) {
@@ -70,6 +71,8 @@ void ReadPrediction(const v1::Prediction& message, Counts* counts, Simulation* o
   out->host_peak = Bytes(counts->Read("prediction.host_peak_bytes", message.host_peak_bytes()));
   out->sent = Bytes(counts->Read("prediction.sent_bytes", message.sent_bytes()));
   out->fetched = Bytes(counts->Read("prediction.fetched_bytes", message.fetched_bytes()));
+  out->communication_time =
+      Nanos(counts->Read("prediction.communication_time_ns", message.communication_time_ns()));
 }
 
 void ReadBounds(const v1::Bounds& message, Counts* counts, Bounds* out) {

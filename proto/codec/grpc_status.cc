@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -22,7 +23,10 @@ constexpr int64_t kNanosPerSecond = 1000000000;
 // gRPC refuses trailers above 8 KiB altogether, so long texts are cut. A message travels twice,
 // once percent-encoded.
 constexpr size_t kMaxMessage = 1024;
-constexpr size_t kMaxDetail = 512;
+constexpr size_t kMaxDetail = 448;
+// ErrorInfo of a FieldViolation: its reason where the status has none, and which part of the description is the rule.
+constexpr char kReasonInvalidField[] = "INVALID_FIELD";
+constexpr char kRuleMetadata[] = "rule";
 
 std::string Clip(const std::string& text, size_t limit) {
   return ToValidUtf8(text.size() <= limit ? text : text.substr(0, limit - 3) + "...");
@@ -41,10 +45,12 @@ void AddBadRequest(const absl::Status& status, google::rpc::Status* out) {
 
 void AddErrorInfo(const absl::Status& status, google::rpc::Status* out) {
   const std::string reason = GetReason(status);
-  if (reason.empty()) return;
+  const auto violation = GetFieldViolation(status);
+  if (reason.empty() && !violation) return;
   google::rpc::ErrorInfo detail;
-  detail.set_reason(Clip(reason, kMaxDetail));
+  detail.set_reason(reason.empty() ? kReasonInvalidField : Clip(reason, kMaxDetail));
   detail.set_domain(kErrorDomain);
+  if (violation) (*detail.mutable_metadata())[kRuleMetadata] = Clip(violation->rule, kMaxDetail);
   out->add_details()->PackFrom(detail);
 }
 
@@ -57,16 +63,35 @@ void AddRetryInfo(const absl::Status& status, google::rpc::Status* out) {
   out->add_details()->PackFrom(detail);
 }
 
+// The rule of the violation that the details have, or "" where they do not say it by itself.
+std::string RuleOf(const google::rpc::Status& rich) {
+  google::rpc::ErrorInfo info;
+  for (const google::protobuf::Any& any : rich.details()) {
+    if (!any.UnpackTo(&info) || info.domain() != kErrorDomain) continue;
+    const auto rule = info.metadata().find(kRuleMetadata);
+    if (rule != info.metadata().end()) return rule->second;
+  }
+  return "";
+}
+
+// Where ": " divides the value from the rule. Both may hold it, too: of a server that does not say the rule by itself the
+// last one divides.
+size_t DivideAt(const std::string& description, const std::string& rule) {
+  if (rule.empty()) return description.rfind(": ");
+  return absl::EndsWith(description, ": " + rule) ? description.size() - rule.size() - 2
+                                                  : std::string::npos;
+}
+
 // FieldError makes the code INVALID_ARGUMENT and the message from the parts; a server's own words
 // go first.
-absl::Status WithViolation(const absl::Status& status, const google::rpc::BadRequest& detail) {
+absl::Status WithViolation(const absl::Status& status, const google::rpc::BadRequest& detail,
+                           const std::string& rule) {
   if (status.code() != absl::StatusCode::kInvalidArgument || detail.field_violations().empty()) {
     return status;
   }
   const auto& entry = detail.field_violations(0);
-  // Values may hold anything; no rule holds ": ", hence the last one divides.
   const std::string& text = entry.description();
-  const size_t divide = text.rfind(": ");
+  const size_t divide = DivideAt(text, rule);
   const bool divided = divide != std::string::npos;
   const absl::Status parts = FieldError(entry.field(), divided ? text.substr(0, divide) : "",
                                         divided ? text.substr(divide + 2) : text);
@@ -77,12 +102,14 @@ absl::Status WithViolation(const absl::Status& status, const google::rpc::BadReq
   return merged;
 }
 
-absl::Status WithDetail(const absl::Status& status, const google::protobuf::Any& any) {
+absl::Status WithDetail(const absl::Status& status, const google::protobuf::Any& any,
+                        const std::string& rule) {
   google::rpc::BadRequest bad_request;
-  if (any.UnpackTo(&bad_request)) return WithViolation(status, bad_request);
+  if (any.UnpackTo(&bad_request)) return WithViolation(status, bad_request, rule);
   google::rpc::ErrorInfo info;
   if (any.UnpackTo(&info)) {
-    return info.domain() == kErrorDomain ? WithReason(status, info.reason()) : status;
+    const bool says = info.domain() == kErrorDomain && info.reason() != kReasonInvalidField;
+    return says ? WithReason(status, info.reason()) : status;
   }
   google::rpc::RetryInfo retry;
   if (!any.UnpackTo(&retry)) return status;
@@ -113,7 +140,8 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   google::rpc::Status rich;
   if (!rich.ParseFromString(status.error_details())) return result;
-  for (const google::protobuf::Any& any : rich.details()) result = WithDetail(result, any);
+  const std::string rule = RuleOf(rich);
+  for (const google::protobuf::Any& any : rich.details()) result = WithDetail(result, any, rule);
   return result;
 }
 

@@ -2,7 +2,8 @@
 // server alike.
 //
 //   part of the absl::Status                  detail of the grpc::Status
-//   FieldViolation (solvers/model)            BadRequest: field, description "value: rule"
+//   FieldViolation (solvers/model)            BadRequest: field, description "value: rule";
+//                                             ErrorInfo: reason INVALID_FIELD unless there is another, metadata "rule"
 //   reason, below                             ErrorInfo: reason, domain "stowage"
 //   retry delay, below                        RetryInfo
 // A round trip keeps code, message and these parts. Bytes that are not UTF-8 travel as '?', long

@@ -34,6 +34,22 @@ TEST(GrpcStatus, FieldViolation) {
   EXPECT_EQ(violation->value, "a: b");
 }
 
+// What divides them may be in both.
+TEST(GrpcStatus, ValueAndRuleOfAFieldViolationStayApart) {
+  for (const char* value : {"a", "a: b", "", ": "}) {
+    for (const char* rule : {"must be that of profiles[0]: 3 stages", "must be >= 0", ": "}) {
+      const absl::Status status = FieldError("profiles[1]", value, rule);
+      const auto violation = GetFieldViolation(ThereAndBack(status));
+      ASSERT_TRUE(violation.has_value());
+      EXPECT_EQ(violation->value, value);
+      EXPECT_EQ(violation->rule, rule);
+      EXPECT_EQ(ThereAndBack(status), status);
+      const absl::Status with_reason = WithReason(status, "ODD");
+      EXPECT_EQ(ThereAndBack(with_reason), with_reason);
+    }
+  }
+}
+
 TEST(GrpcStatus, DetailsAreThoseOfGoogleRpc) {
   const grpc::Status status = ToGrpcStatus(FieldError("budget.bytes", -5, "must be >= 0"));
   google::rpc::Status rich;
@@ -41,10 +57,15 @@ TEST(GrpcStatus, DetailsAreThoseOfGoogleRpc) {
   EXPECT_EQ(rich.code(), static_cast<int>(grpc::StatusCode::INVALID_ARGUMENT));
   EXPECT_EQ(rich.message(), "budget.bytes = -5: must be >= 0");
   google::rpc::BadRequest detail;
-  ASSERT_EQ(rich.details_size(), 1);
+  ASSERT_EQ(rich.details_size(), 2);
   ASSERT_TRUE(rich.details(0).UnpackTo(&detail));
   EXPECT_EQ(detail.field_violations(0).field(), "budget.bytes");
   EXPECT_EQ(detail.field_violations(0).description(), "-5: must be >= 0");
+  google::rpc::ErrorInfo info;
+  ASSERT_TRUE(rich.details(1).UnpackTo(&info));
+  EXPECT_EQ(info.domain(), "stowage");
+  EXPECT_EQ(info.reason(), "INVALID_FIELD");
+  EXPECT_EQ(info.metadata().at("rule"), "must be >= 0");
 }
 
 TEST(GrpcStatus, DescriptionOfAnotherServerIsTheRule) {

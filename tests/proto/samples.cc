@@ -181,6 +181,7 @@ v1::Plan SamplePlan() {
   prediction->set_host_peak_bytes(700);
   prediction->set_sent_bytes(1500);
   prediction->set_fetched_bytes(1400);
+  prediction->set_communication_time_ns(70);
   FillBounds(plan.mutable_bounds());
   v1::Provenance* provenance = plan.mutable_provenance();
   provenance->set_solver("optimal_persistent");
