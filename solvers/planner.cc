@@ -50,7 +50,7 @@ auto WithinMemory(Solve solve) -> decltype(solve()) {
   try {
     return solve();
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("the machine has not the memory that this solve takes");
+    return SolveOutOfMemoryError();
   }
 }
 

@@ -40,4 +40,8 @@ absl::Status ValidateSolveOptions(const SolveOptions& options) {
                            : absl::OkStatus();
 }
 
+absl::Status SolveOutOfMemoryError() {
+  return absl::ResourceExhaustedError("the machine has not the memory that this solve takes");
+}
+
 }  // namespace stowage

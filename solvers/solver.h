@@ -88,6 +88,9 @@ struct SolveOptions {
 // given, is valid.
 absl::Status ValidateSolveOptions(const SolveOptions& options);
 
+// RESOURCE_EXHAUSTED: what a solve that the machine has not the memory for ends with.
+absl::Status SolveOutOfMemoryError();
+
 struct SolverInfo {
   std::string name;            // "optimal_persistent"
   std::string description;     // one line

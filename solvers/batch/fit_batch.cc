@@ -127,6 +127,8 @@ class Search {
     point.batch_size = batch;
     point.within_profiles = model_.Within(batch);
     const absl::StatusOr<Profile> profile = model_.At(batch);
+    // What no profile can say fits no device.
+    if (!profile.ok() && !absl::IsInvalidArgument(profile.status())) return profile.status();
     if (profile.ok()) {
       const absl::StatusOr<Plan> plan = solve_(*profile);
       if (!plan.ok()) return plan.status();

@@ -1,6 +1,7 @@
 #include "solvers/chain/task_crew.h"
 
 #include <algorithm>
+#include <new>
 #include <system_error>
 #include <thread>
 
@@ -64,7 +65,13 @@ absl::Status TaskCrew::Member::Spend(int64_t steps) { return poll_.Spend(steps);
 absl::Status TaskCrew::RunMember(const std::function<absl::Status(Member*)>& work,
                                  bool calling_thread) {
   Member member(this, calling_thread);
-  absl::Status status = work(&member);
+  absl::Status status;
+  // An exception would end the process, from a thread of its own or past threads that run.
+  try {
+    status = work(&member);
+  } catch (const std::bad_alloc&) {
+    status = SolveOutOfMemoryError();
+  }
   if (!status.ok()) failed_.store(true, std::memory_order_relaxed);
   return status;
 }

@@ -44,8 +44,8 @@ class TaskCrew {
     bool calling_thread_;
   };
 
-  // Runs `work` once on every thread and returns the first error by thread. Progress is called on
-  // the calling thread.
+  // Runs `work` once on every thread and returns the first error by thread; RESOURCE_EXHAUSTED where
+  // memory cannot be had on one. Progress is called on the calling thread.
   absl::Status Run(const std::function<absl::Status(Member*)>& work);
 
  private:

@@ -51,10 +51,9 @@ absl::Status Incumbent::Offer(const Schedule& schedule, const std::string& expla
   return absl::OkStatus();
 }
 
-void Incumbent::LoosenBest(const StopToken* stop) {
-  if (!found()) return;
-  // What the referee refuses changes nothing.
-  Offer(Loosen(chain_, *schedule_, transfers_, memory_, stop), explanation_).IgnoreError();
+absl::Status Incumbent::LoosenBest(const StopToken* stop) {
+  if (!found()) return absl::OkStatus();
+  return Offer(Loosen(chain_, *schedule_, transfers_, memory_, stop), explanation_);
 }
 
 absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(

@@ -73,7 +73,7 @@ absl::Status OfferCheapSchedules(const StopToken* stop, Incumbent* best) {
   absl::Status status;
   if (Simulate(chain, least, best->transfers()).ok()) {
     status = best->Offer(least, "everything on the host that is not in use");
-    best->LoosenBest(stop);
+    if (status.ok()) status = best->LoosenBest(stop);
   }
   if (status.ok()) {
     status = best->OfferQuickly(StoreAllSchedule(chain), {}, "offloading alone").status();

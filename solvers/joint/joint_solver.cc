@@ -148,7 +148,8 @@ class Joint final : public ChainSolver {
     const bool cut_short = absl::IsDeadlineExceeded(status);
     if (!status.ok() && !(best.found() && cut_short)) return status;
     if (!best.found()) return Infeasible(chain, budget, options, std::move(plan));
-    best.LoosenBest(options.stop);
+    status = best.LoosenBest(options.stop);
+    if (!status.ok()) return status;
     if (options.stop != nullptr && options.stop->stop_requested()) return options.stop->Check();
     plan.status = PlanStatus::kFound;
     plan.schedule = best.schedule();
@@ -222,7 +223,8 @@ class Joint final : public ChainSolver {
       if (status.ok()) status = search.Improve(1, kFewSchedules, /*thoroughly=*/false);
     }
     if (!status.ok() || !best.found()) return status;
-    best.LoosenBest(options.stop);
+    status = best.LoosenBest(options.stop);
+    if (!status.ok()) return status;
     return builder->Add(best.schedule());
   }
 

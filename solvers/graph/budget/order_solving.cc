@@ -183,7 +183,9 @@ class Solving {
     const std::vector<int> cuts = ChooseCuts(ops_, stages);
     for (const Crossing crossing : {Crossing::kOfItsMaker, Crossing::kOfEveryStage}) {
       const absl::StatusOr<Chain> chain = ChainOfCuts(ops_, cuts, crossing);
-      if (!chain.ok()) continue;  // bytes counted many times over may be too many
+      // Bytes counted many times over may be more than a chain can say.
+      if (absl::IsInvalidArgument(chain.status())) continue;
+      if (!chain.ok()) return chain.status();
       SolveOptions options = WithoutProgress();
       options.slots = 0;
       const absl::StatusOr<Frontier> frontier =

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "solvers/planner.h"
 #include "tests/server/support/profiles.h"
@@ -151,6 +154,30 @@ TEST(FitBatch, AGapIsCrossedWhereTheNextBatchesFit) {
   };
   EXPECT_EQ(FitBatch(model, 1000, with_gap)->largest, 20);
   EXPECT_EQ(FitBatch(model, 15, with_gap)->largest, 15);
+}
+
+// A batch whose bytes no profile can say fits nowhere; another error is no answer about the batch.
+TEST(FitBatch, ErrorsOfAModelAreItsErrorsUnlessTheBatchIsTooLarge) {
+  class UpToTen final : public BatchSource {
+   public:
+    explicit UpToTen(absl::Status beyond) : model_(ModelOf({1, 2})), beyond_(std::move(beyond)) {}
+    absl::StatusOr<Profile> At(int64_t batch) const override {
+      if (batch > 10) return beyond_;
+      return model_.At(batch);
+    }
+    bool timeless() const override { return model_.timeless(); }
+    bool Within(int64_t batch) const override { return model_.Within(batch); }
+    std::vector<int64_t> Suggested() const override { return {}; }
+
+   private:
+    const BatchModel model_;
+    const absl::Status beyond_;
+  };
+  const SolveProfile solve = Within(Bytes(1000000000));
+  const auto fit = FitBatch(UpToTen(absl::InvalidArgumentError("")), 100, solve);
+  ASSERT_TRUE(fit.ok()) << fit.status();
+  EXPECT_EQ(fit->largest, 10);
+  EXPECT_TRUE(absl::IsInternal(FitBatch(UpToTen(absl::InternalError("")), 100, solve).status()));
 }
 
 TEST(FitBatch, ErrorsOfASolveAreItsErrors) {
