@@ -2,14 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "solvers/model/field_error.h"
+#include "solvers/plan/linked_problem.h"
 #include "solvers/plan/lower_bound.h"
 #include "solvers/plan/store_all_schedule.h"
+#include "tests/solvers/plan/branches.h"
 #include "tests/solvers/random_chain.h"
 
 namespace stowage {
@@ -274,6 +277,23 @@ TEST(Planner, PlansTheLongestChainsToo) {
     EXPECT_EQ(plan->status, PlanStatus::kFound);
     EXPECT_EQ(plan->provenance.solver, "checkpoint_sequential");
   }
+}
+
+// A bound is of schedules that run nothing on the communication stream: one that does may be faster, and is not
+// proven optimal by that.
+TEST(Planner, BoundsLeaveOutTheTimeOfCommunication) {
+  const Graph graph = testing::Branches();
+  Plan plan;
+  plan.status = PlanStatus::kFound;
+  plan.schedule = testing::BranchesSchedule();
+  plan.budget = Bytes(1000000);
+  const LinkedProblem linked{graph, std::nullopt};
+  ASSERT_TRUE(Referee(linked, &plan).ok());
+  ASSERT_LT(plan.prediction.makespan, graph.ideal_time());
+  TightenBound(linked, &plan);
+  EXPECT_EQ(plan.bounds.lower_bound, graph.ideal_time() - plan.prediction.communication_time);
+  EXPECT_LE(plan.bounds.lower_bound, plan.prediction.makespan);
+  EXPECT_FALSE(plan.bounds.proven_optimal);
 }
 
 }  // namespace
