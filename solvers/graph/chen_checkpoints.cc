@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "solvers/base/fraction_power.h"
 #include "solvers/graph/checkpoint_solvers.h"
 #include "solvers/graph/repair.h"
 #include "solvers/graph/splitting_vertices.h"
@@ -91,7 +92,7 @@ class ChenGreedyCheckpoints final : public ChenCheckpoints {
     absl::Status status;
     for (int64_t b = 0; b < bounds && status.ok(); ++b) {
       const double step = static_cast<double>(b) / static_cast<double>(bounds - 1);
-      const double share = std::pow(static_cast<double>(part) / all, step);
+      const double share = FractionPower(static_cast<double>(part) / all, step);
       sets->push_back(EndsUnder(all * share, splitting, up_to));
       status = poll->Spend(static_cast<int64_t>(splitting.size()) << 2);
     }

@@ -1,13 +1,14 @@
 #include "solvers/graph/budget/order_search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <numeric>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "solvers/base/fraction_power.h"
 
 namespace stowage {
 namespace {
@@ -161,7 +162,8 @@ absl::Status OrderSearch::Improve(int64_t work, const std::function<void(double)
   // way to equal steps, denser where plain training nearly fits.
   const auto target_at = [&](int i) {
     const double part = static_cast<double>(i) / targets;
-    const double shares = high * std::pow(low / high, part), steps = high + (low - high) * part;
+    const double shares = high * FractionPower(low / high, part),
+                 steps = high + (low - high) * part;
     return static_cast<int64_t>(large ? shares : (3.0 * shares + steps) / 4.0);
   };
   // Calls `step` with every target, highest first, and its share of the work up to `share`.
