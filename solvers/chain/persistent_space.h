@@ -24,12 +24,12 @@ namespace stowage {
 // bits.
 inline constexpr int64_t kNever = int64_t{1} << 61;
 
-// Up: what fits in units fits in bytes. Nearest: it may not, but errors of many sizes cancel, so
-// that schedules made with it are better ones, once replayed in bytes.
 // The most stages that any recurrence over intervals takes: its tables and schedules grow with the
 // square of them even where all are equal.
 inline constexpr int kMaxIntervalStages = 4096;
 
+// Up: what fits in units fits in bytes. Nearest: it may not, but errors of many sizes cancel, so
+// that schedules made with it are better ones, once replayed in bytes.
 enum class Rounding { kUp, kNearest };
 
 // Sizes of a chain in units: every size divided by `unit` and rounded by itself. unit = 1 is exact.

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <random>
@@ -219,13 +218,12 @@ TEST(OptimalPersistent, LongChainsGetAPlanWithoutATable) {
   const Chain chain = testing::RandomChain(600, random, &rng);
   const Bytes least = *OptimalPersistentSolver().LeastBudget(chain, {});
   for (const int64_t budget : {least.value(), least.value() * 3 / 2}) {
-    const auto start = StopToken::Clock::now();
     const absl::StatusOr<Plan> plan = OptimalPersistentSolver().Solve(chain, Bytes(budget), {});
     ASSERT_TRUE(plan.ok()) << plan.status();
     ASSERT_EQ(plan->status, PlanStatus::kFound);
     EXPECT_LE(Simulate(chain, plan->schedule)->peak.value(), budget);
     EXPECT_FALSE(plan->bounds.proven_optimal);
-    EXPECT_LT(StopToken::Clock::now() - start, std::chrono::seconds(60));
+    EXPECT_EQ(plan->provenance.slots, 0);
   }
 }
 
