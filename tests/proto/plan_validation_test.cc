@@ -27,7 +27,7 @@ TEST(PlanValidation, NothingOfAPlanIsNegative) {
     return p->mutable_schedule()->mutable_instructions(3);
   };
   EXPECT_EQ(ExpectNoNegative(SamplePlan(), plan, "plan."), 2);
-  EXPECT_EQ(ExpectNoNegative(SamplePlan(), prediction, "plan.prediction."), 8);
+  EXPECT_EQ(ExpectNoNegative(SamplePlan(), prediction, "plan.prediction."), 9);
   EXPECT_EQ(ExpectNoNegative(SamplePlan(), bounds, "plan.bounds."), 4);
   EXPECT_EQ(ExpectNoNegative(SamplePlan(), provenance, "plan.provenance."), 2);
   EXPECT_EQ(ExpectNoNegative(SamplePlan(), instruction, "plan.schedule.instructions[3]."), 2);
