@@ -9,7 +9,6 @@
 namespace stowage {
 namespace {
 
-// Of a loop that looks at an edge.
 
 // Both ends of every edge in one array.
 struct Incidence {
