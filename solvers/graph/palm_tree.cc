@@ -9,7 +9,6 @@
 namespace stowage {
 namespace {
 
-
 // Both ends of every edge in one array.
 struct Incidence {
   std::vector<size_t> first;
