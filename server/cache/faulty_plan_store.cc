@@ -125,6 +125,12 @@ std::vector<PlanKey> FaultyPlanStore::List(const std::optional<PlanKey>& after, 
   return out_ ? std::vector<PlanKey>() : store_->List(after, limit);
 }
 
+std::vector<PlanKey> FaultyPlanStore::ListOf(const std::string& tenant,
+                                             const std::optional<PlanKey>& after, size_t limit) {
+  MaybeWait();
+  return out_ ? std::vector<PlanKey>() : store_->ListOf(tenant, after, limit);
+}
+
 PlanStoreStats FaultyPlanStore::stats() const { return store_->stats(); }
 
 }  // namespace stowage

@@ -1,5 +1,6 @@
 #include "server/cache/memory_plan_store.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -12,8 +13,20 @@ size_t MemoryPlanStore::KeyHash::operator()(const PlanKey& key) const {
   return hash;
 }
 
+void MemoryPlanStore::Shard::Add(Node node) {
+  charged += node.charge;
+  keys.insert(node.key);
+  of_tenants[node.entry->tenant].insert(node.key);
+  recent.push_front(std::move(node));
+  index[recent.front().key] = recent.begin();
+}
+
 void MemoryPlanStore::Shard::Remove(std::list<Node>::iterator node) {
   charged -= node->charge;
+  keys.erase(node->key);
+  const auto of_tenant = of_tenants.find(node->entry->tenant);
+  of_tenant->second.erase(node->key);
+  if (of_tenant->second.empty()) of_tenants.erase(of_tenant);
   index.erase(node->key);
   recent.erase(node);
 }
@@ -55,9 +68,7 @@ absl::Status MemoryPlanStore::Write(const PlanKey& key, std::shared_ptr<const Pl
   const bool there = found != shard.index.end();
   if (!may_replace(there ? found->second->entry->generation : 0)) return StaleGenerationError();
   if (there) shard.Remove(found->second);
-  shard.recent.push_front(Node{key, std::move(fit->entry), fit->charge});
-  shard.index[key] = shard.recent.begin();
-  shard.charged += fit->charge;
+  shard.Add(Node{key, std::move(fit->entry), fit->charge});
   while (shard.charged > shard_capacity_) {
     shard.Remove(std::prev(shard.recent.end()));
     ++shard.evicted;
@@ -85,18 +96,32 @@ absl::StatusOr<bool> MemoryPlanStore::Erase(const PlanKey& key) {
   return true;
 }
 
-std::vector<PlanKey> MemoryPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
-  std::vector<PlanKey> keys;
+template <class KeysOf>
+std::vector<PlanKey> MemoryPlanStore::Least(const std::optional<PlanKey>& after, size_t limit,
+                                            const KeysOf& keys_of) {
+  std::vector<PlanKey> least;
   for (const auto& shard : shards_) {
     std::lock_guard<std::mutex> lock(shard->mutex);
-    for (const Node& node : shard->recent) {
-      if (!after || *after < node.key) keys.push_back(node.key);
-    }
+    const std::set<PlanKey>* const keys = keys_of(*shard);
+    if (keys == nullptr) continue;
+    auto next = after ? keys->upper_bound(*after) : keys->begin();
+    for (size_t i = 0; i < limit && next != keys->end(); ++i, ++next) least.push_back(*next);
   }
-  const size_t count = std::min(limit, keys.size());
-  std::partial_sort(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(count), keys.end());
-  keys.resize(count);
-  return keys;
+  std::sort(least.begin(), least.end());
+  least.resize(std::min(limit, least.size()));
+  return least;
+}
+
+std::vector<PlanKey> MemoryPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
+  return Least(after, limit, [](const Shard& shard) { return &shard.keys; });
+}
+
+std::vector<PlanKey> MemoryPlanStore::ListOf(const std::string& tenant,
+                                             const std::optional<PlanKey>& after, size_t limit) {
+  return Least(after, limit, [&tenant](const Shard& shard) {
+    const auto found = shard.of_tenants.find(tenant);
+    return found == shard.of_tenants.end() ? nullptr : &found->second;
+  });
 }
 
 PlanStoreStats MemoryPlanStore::stats() const {

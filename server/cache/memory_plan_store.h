@@ -5,9 +5,12 @@
 
 #include <cstddef>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -27,7 +30,10 @@ class MemoryPlanStore final : public PlanStore {
                        Durability durability) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
+  // Both O(shards * limit + log entries).
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
+  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
+                              size_t limit) override;
   PlanStoreStats stats() const override;
 
  private:
@@ -43,13 +49,20 @@ class MemoryPlanStore final : public PlanStore {
     mutable std::mutex mutex;
     std::list<Node> recent;  // the most recently looked up first
     std::unordered_map<PlanKey, std::list<Node>::iterator, KeyHash> index;
+    std::set<PlanKey> keys;  // those of the index, in order
+    std::map<std::string, std::set<PlanKey>> of_tenants;
     Bytes charged;
     int64_t evicted = 0;
 
+    void Add(Node node);
     void Remove(std::list<Node>::iterator node);
   };
 
   Shard& ShardOf(const PlanKey& key);
+  // Of the keys that `keys_of` finds in a shard, or null where it finds none.
+  template <class KeysOf>
+  std::vector<PlanKey> Least(const std::optional<PlanKey>& after, size_t limit,
+                             const KeysOf& keys_of);
   // Where what is there, of generation 0 when there is nothing, may be replaced.
   template <class MayReplace>
   absl::Status Write(const PlanKey& key, std::shared_ptr<const PlanEntry> entry,

@@ -52,6 +52,11 @@ std::vector<PlanKey> MetricsPlanStore::List(const std::optional<PlanKey>& after,
   return store_->List(after, limit);
 }
 
+std::vector<PlanKey> MetricsPlanStore::ListOf(const std::string& tenant,
+                                              const std::optional<PlanKey>& after, size_t limit) {
+  return store_->ListOf(tenant, after, limit);
+}
+
 PlanStoreStats MetricsPlanStore::stats() const { return store_->stats(); }
 
 void MetricsPlanStore::PublishSize() {

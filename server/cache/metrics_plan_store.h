@@ -5,6 +5,9 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "server/cache/plan_store.h"
 #include "server/metrics/server_metrics.h"
@@ -25,6 +28,8 @@ class MetricsPlanStore final : public PlanStore {
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
+  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
+                              size_t limit) override;
   void Used(const std::vector<PlanKey>& keys) override { store_->Used(keys); }
   PlanStoreStats stats() const override;
 

@@ -71,6 +71,10 @@ absl::Status StaleGenerationError() {
   return absl::AbortedError("the entry has changed since it was read");
 }
 
+Bytes ChargeOf(const LinkedProblem& costs) {
+  return Bytes(static_cast<int64_t>(sizeof(LinkedProblem) + ChargeOf(costs.problem)));
+}
+
 Bytes ChargeOf(const PlanEntry& entry) {
   // List node, hash node, control block and allocator headers of one entry.
   constexpr size_t kBookkeeping = 256;

@@ -100,7 +100,8 @@ inline bool IsNewer(int64_t a, int64_t b) {
 // ABORTED: somebody else has changed the entry since it was read.
 absl::Status StaleGenerationError();
 
-// Bytes of memory that the entry holds, near enough to bound a cache by.
+// Bytes of memory that costs, or an entry, hold, near enough to bound a cache by.
+Bytes ChargeOf(const LinkedProblem& costs);
 Bytes ChargeOf(const PlanEntry& entry);
 
 struct ChargedEntry {

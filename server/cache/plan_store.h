@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -78,6 +79,12 @@ class PlanStore {
   // At most `limit` keys in rising order, those after `after`; fewer than that only at the end. What
   // comes and goes meanwhile may be missed.
   virtual std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) = 0;
+
+  // The same of the entries of one tenant, without reading entries: what it takes follows from the
+  // page. A key whose tenant the store does not know, for a program before this one wrote it, is there
+  // for every tenant until its entry has been read once: whoever asks looks at the entry's own tenant.
+  virtual std::vector<PlanKey> ListOf(const std::string& tenant,
+                                      const std::optional<PlanKey>& after, size_t limit) = 0;
 
   // These were looked up in a store before this one: as good as a lookup against being evicted, but
   // nothing is read. Whoever evicts nothing does nothing.

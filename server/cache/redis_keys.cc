@@ -18,6 +18,23 @@ std::string Suffix(const PlanKey& key) {
   return absl::StrCat(key.encoding_version, ":", key.digest.ToHex());
 }
 
+// A key that may be meant by "version:hex".
+std::optional<PlanKey> ParseSuffix(const std::string& text) {
+  const size_t colon = text.find(':');
+  PlanKey key;
+  if (colon == std::string::npos ||
+      !absl::SimpleAtoi(text.substr(0, colon), &key.encoding_version)) {
+    return std::nullopt;
+  }
+  const std::string hex = text.substr(colon + 1);
+  if (hex.size() != 2 * Digest::kSize) return std::nullopt;
+  std::array<uint8_t, Digest::kSize> digest{};
+  const std::string bytes = absl::HexStringToBytes(hex);
+  for (size_t i = 0; i < digest.size(); ++i) digest[i] = static_cast<uint8_t>(bytes[i]);
+  key.digest = Digest(digest);
+  return key;
+}
+
 }  // namespace
 
 RedisKeys::RedisKeys(const std::string& prefix)
@@ -36,26 +53,29 @@ std::string RedisKeys::Lease(const PlanKey& key, const std::optional<Bytes>& bud
                       budget ? absl::StrCat(budget->value()) : "all");
 }
 
-std::string RedisKeys::PlanPattern() const { return absl::StrCat(base_, kPlan, "*"); }
+std::string RedisKeys::Index(const std::optional<std::string>& tenant) const {
+  return tenant ? absl::StrCat(base_, "of:", *tenant) : absl::StrCat(base_, "all");
+}
+
+std::string RedisKeys::Member(const PlanKey& key) {
+  return absl::StrCat(absl::Dec(key.encoding_version, absl::kZeroPad10), ":", key.digest.ToHex());
+}
+
+std::optional<PlanKey> RedisKeys::ParseMember(const std::string& member) {
+  const std::optional<PlanKey> key = ParseSuffix(member);
+  // Only what Member() would write: HexStringToBytes takes anything.
+  return key && Member(*key) == member ? key : std::nullopt;
+}
+
+std::string RedisKeys::PlanPrefix() const { return absl::StrCat(base_, kPlan); }
+
+std::string RedisKeys::PlanPattern() const { return PlanPrefix() + "*"; }
 
 std::optional<PlanKey> RedisKeys::ParsePlan(const std::string& name) const {
-  const std::string start = absl::StrCat(base_, kPlan);
+  const std::string start = PlanPrefix();
   if (name.rfind(start, 0) != 0) return std::nullopt;
-  const size_t colon = name.find(':', start.size());
-  PlanKey key;
-  if (colon == std::string::npos ||
-      !absl::SimpleAtoi(name.substr(start.size(), colon - start.size()), &key.encoding_version)) {
-    return std::nullopt;
-  }
-  const std::string hex = name.substr(colon + 1);
-  if (hex.size() != 2 * Digest::kSize) return std::nullopt;
-  std::array<uint8_t, Digest::kSize> digest{};
-  const std::string bytes = absl::HexStringToBytes(hex);
-  for (size_t i = 0; i < digest.size(); ++i) digest[i] = static_cast<uint8_t>(bytes[i]);
-  key.digest = Digest(digest);
-  // Only what Plan() would write: HexStringToBytes takes anything.
-  if (Plan(key) != name) return std::nullopt;
-  return key;
+  const std::optional<PlanKey> key = ParseSuffix(name.substr(start.size()));
+  return key && Plan(*key) == name ? key : std::nullopt;
 }
 
 bool IsRedisPrefix(const std::string& prefix) {

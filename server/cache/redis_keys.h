@@ -1,8 +1,13 @@
 // The names that things have in Redis.
 //
-//   stowage:v1:plan:<encoding version>:<digest in hex>             hash: g generation, v sealed entry
+//   stowage:v1:plan:<encoding version>:<digest in hex>             hash: g generation, v sealed entry, t tenant
+//   stowage:v1:of:<tenant>, stowage:v1:all                         index of the plans of one tenant, of all
 //   stowage:v1:gone:<encoding version>:<digest in hex>             an Erase, remembered for a while
 //   stowage:v1:lease:<encoding version>:<digest in hex>:<budget>   the token of who solves it
+//
+// An index is a sorted set of score 0 with a member <encoding version in 10 digits>:<digest in hex> for
+// each plan, in the order of keys, and one more, "!", before them: with it the index lacks none. Members
+// that begin with "#" are of walks that make it.
 //
 // "stowage" may be another prefix; v1 is the entries' format version, so that servers of two
 // formats share a Redis without reading, or replacing, each other's entries.
@@ -26,6 +31,15 @@ class RedisKeys {
   std::string Gone(const PlanKey& key) const;
   // No budget: all of them at once.
   std::string Lease(const PlanKey& key, const std::optional<Bytes>& budget) const;
+
+  // The index of that tenant's plans, or of all plans.
+  std::string Index(const std::optional<std::string>& tenant) const;
+  // What a plan is called in an index; its order is that of keys from version 0 on.
+  static std::string Member(const PlanKey& key);
+  // The key of such a member; nothing when it is something else.
+  static std::optional<PlanKey> ParseMember(const std::string& member);
+  // What the names of plans begin with: <encoding version>:<digest in hex> follows.
+  std::string PlanPrefix() const;
 
   // For SCAN: matches the names of all plans, and perhaps others.
   std::string PlanPattern() const;

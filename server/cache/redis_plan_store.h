@@ -7,6 +7,13 @@
 // not looked up expires; a lookup that finds less than half of the time left renews it, in a round
 // trip of its own, so that most lookups write nothing.
 //
+// Each write puts the key into an index of its tenant and one of all (redis_keys.h), so that a page of
+// keys is one round trip and costs its page. An index that Redis has evicted, or that nobody has made
+// yet, is made by the next List, which walks all keys once; it is made anew once a day, for what
+// servers before this version write is in none. Whoever reads an entry that has no tenant beside it
+// notes it there; until then it is in the list of every tenant. Of entries that expired or were
+// evicted the index learns when a page comes to them.
+//
 // What is no entry of ours (another type, cut, changed, of another version, refused by the referee)
 // is a miss, is counted, and is deleted unless it has changed meanwhile: a Put of a new entry must
 // not fail on its generation for ever.
@@ -36,12 +43,15 @@ struct RedisStoreOptions {
   Bytes largest_entry{8 << 20};  // charged, as in memory
   // How long a List may take: beyond it, it failed. Many millions of keys are walked in that time.
   std::chrono::milliseconds list_time = std::chrono::seconds(10);
+  // How long an index is believed to lack nothing.
+  std::chrono::milliseconds index_age = std::chrono::hours(24);
   // How old what stats() says may be.
   std::chrono::milliseconds stats_age = std::chrono::seconds(1);
 };
 
 // Thread-safe. A round trip takes RedisOptions::timeout at most. A Get that finds an entry is one,
-// one that finds nothing two (was it erased?), List as many as there are thousands of keys.
+// one that finds nothing two (was it erased?), a List one, or one for each thousand keys of the
+// database where the index must be made.
 class RedisPlanStore final : public PlanStore {
  public:
   // `metrics` outlives this object.
@@ -57,21 +67,48 @@ class RedisPlanStore final : public PlanStore {
                        Durability durability) override;
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
-  // Walks all keys of the database for each page: for people, not for requests.
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
-  // Of the whole database, everybody's keys included; `charged` is the server's memory. Evictions
+  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
+                              size_t limit) override;
+  // Of the whole database, everybody's keys and the indexes included; `charged` is the server's memory. Evictions
   // are Redis's own business: always 0.
   PlanStoreStats stats() const override;
 
  private:
   PlanAnswer Failed(CacheFailure failure);
-  PlanAnswer Decoded(const PlanKey& key, const std::string& generation, std::string bytes);
+  // What was read: generation, bytes, tenant.
+  PlanAnswer Decoded(const PlanKey& key, std::vector<RedisReply> fields);
+  // Puts the entry's tenant beside it, and its key into the indexes.
+  void Adopt(const PlanKey& key, const std::string& generation, const std::string& tenant);
   PlanAnswer Absent(const PlanKey& key);
   // The script's `rule`: see there.
   absl::Status Write(const PlanKey& key, std::shared_ptr<const PlanEntry> entry,
                      const std::string& rule);
   void Renew(const PlanKey& key);
   void Discard(const PlanKey& key, const std::string& generation);
+
+  using Keys = std::vector<PlanKey>;
+  // Some keys that a walk has found: those that may be the tenant's, and what its index calls those that are.
+  struct Walked {
+    Keys all;
+    std::vector<std::string> members;
+    bool all_known = true;
+  };
+  // `names` are those of a SCAN.
+  absl::StatusOr<Walked> KeysAmong(const std::vector<RedisReply>& names,
+                                   const std::optional<std::string>& tenant);
+  using Deadline = std::chrono::steady_clock::time_point;
+  // Of one tenant, or of all.
+  Keys ListIn(const std::optional<std::string>& tenant, const std::optional<PlanKey>& after,
+              size_t limit);
+  // A page of the index; nothing where there is none that lacks no key. An error: Redis failed.
+  absl::StatusOr<std::optional<Keys>> IndexedPage(const std::string& index,
+                                                  const std::optional<PlanKey>& after, size_t limit,
+                                                  Deadline deadline);
+  // The same from all keys of the database, of which it makes the index.
+  absl::StatusOr<Keys> WalkedPage(const std::optional<std::string>& tenant,
+                                  const std::optional<PlanKey>& after, size_t limit,
+                                  Deadline deadline);
 
   const RedisStoreOptions options_;
   const RedisKeys keys_;

@@ -17,6 +17,7 @@ constexpr int64_t kApplication = 0x53545747;  // "STWG"
 constexpr int64_t kSchemaVersion = 1;
 constexpr size_t kVersionSize = 4;
 constexpr int kMostMovedAside = 4;
+constexpr char kTenantIndex[] = "CREATE INDEX entries_by_tenant ON entries (tenant, key)";
 
 // Big-endian with the sign turned, so that memcmp orders as PlanKey does.
 std::string KeyBytes(const PlanKey& key) {
@@ -42,10 +43,32 @@ absl::Status CreateSchema(SqliteConnection* connection) {
   status = connection->Execute(
       absl::StrCat("CREATE TABLE entries (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE,"
                    " generation INTEGER NOT NULL, charge INTEGER NOT NULL, used INTEGER NOT NULL,"
-                   " entry BLOB NOT NULL);"
-                   "CREATE INDEX entries_by_use ON entries (used, charge);"
-                   "PRAGMA application_id = ",
-                   kApplication, "; PRAGMA user_version = ", kSchemaVersion));
+                   " entry BLOB NOT NULL, tenant BLOB);"
+                   "CREATE INDEX entries_by_use ON entries (used, charge);",
+                   kTenantIndex, ";PRAGMA application_id = ", kApplication,
+                   "; PRAGMA user_version = ", kSchemaVersion));
+  return status.ok() ? transaction.Commit() : status;
+}
+
+// In a file of a program that knew no tenants, and in any other one where it is wanting.
+absl::Status AddTenants(SqliteConnection* connection) {
+  const auto table = connection->Integer(
+      "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'entries'");
+  if (!table.ok()) return table.status();
+  if (*table == 0) return absl::DataLossError("sqlite: the table of entries is not there");
+  const auto column = connection->Integer(
+      "SELECT count(*) FROM pragma_table_info('entries') WHERE name = 'tenant'");
+  if (!column.ok()) return column.status();
+  const auto index = connection->Integer(
+      "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = 'entries_by_tenant'");
+  if (!index.ok()) return index.status();
+  if (*column > 0 && *index > 0) return absl::OkStatus();
+  SqliteTransaction transaction(connection);
+  absl::Status status = transaction.Begin();
+  if (status.ok() && *column == 0) {
+    status = connection->Execute("ALTER TABLE entries ADD COLUMN tenant BLOB");
+  }
+  if (status.ok() && *index == 0) status = connection->Execute(kTenantIndex);
   return status.ok() ? transaction.Commit() : status;
 }
 
@@ -67,7 +90,7 @@ absl::Status CheckSchema(const std::string& path, SqliteConnection* connection) 
         absl::StrCat(path, " has schema version ", *version, ", this program knows ",
                      kSchemaVersion, ": name another file, or run a newer program"));
   }
-  return absl::OkStatus();
+  return AddTenants(connection);
 }
 
 absl::Status SetUpWriter(const std::string& path, SqliteConnection* connection) {
@@ -87,6 +110,17 @@ absl::Status PrepareAll(
     *statement = *std::move(prepared);
   }
   return absl::OkStatus();
+}
+
+// All rows of a statement whose first column is a key.
+absl::StatusOr<std::vector<PlanKey>> ReadKeys(SqliteStatement* statement) {
+  std::vector<PlanKey> keys;
+  for (;;) {
+    const absl::StatusOr<bool> row = statement->Step();
+    if (!row.ok()) return row.status();
+    if (!*row) return keys;
+    if (const std::optional<PlanKey> key = KeyOf(statement->Blob(0))) keys.push_back(*key);
+  }
 }
 
 }  // namespace
@@ -131,15 +165,17 @@ absl::StatusOr<std::unique_ptr<SqliteEntries>> SqliteEntries::Open(const SqliteF
 
 absl::Status SqliteEntries::PrepareWriter() {
   return PrepareAll(
-      &writer_,
-      {{&find_, "SELECT id, generation, charge FROM entries WHERE key = ?"},
-       {&write_,
-        "INSERT INTO entries (key, generation, charge, used, entry) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (key) DO UPDATE SET generation = excluded.generation,"
-        " charge = excluded.charge, used = excluded.used, entry = excluded.entry"},
-       {&remove_, "DELETE FROM entries WHERE id = ?"},
-       {&use_, "UPDATE entries SET used = ?1 WHERE key = ?2 AND used < ?1"},
-       {&least_used_, "SELECT id, 0, charge FROM entries ORDER BY used LIMIT 1"}});
+      &writer_, {{&find_, "SELECT id, generation, charge FROM entries WHERE key = ?"},
+                 {&write_,
+                  "INSERT INTO entries (key, generation, charge, used, tenant, entry)"
+                  " VALUES (?, ?, ?, ?, ?, ?)"
+                  " ON CONFLICT (key) DO UPDATE SET generation = excluded.generation,"
+                  " charge = excluded.charge, used = excluded.used, tenant = excluded.tenant,"
+                  " entry = excluded.entry"},
+                 {&set_tenant_, "UPDATE entries SET tenant = ?1 WHERE key = ?2 AND tenant IS NULL"},
+                 {&remove_, "DELETE FROM entries WHERE id = ?"},
+                 {&use_, "UPDATE entries SET used = ?1 WHERE key = ?2 AND used < ?1"},
+                 {&least_used_, "SELECT id, 0, charge FROM entries ORDER BY used LIMIT 1"}});
 }
 
 absl::Status SqliteEntries::AddReader(const SqliteFile& file) {
@@ -148,10 +184,17 @@ absl::Status SqliteEntries::AddReader(const SqliteFile& file) {
   if (!connection.ok()) return connection.status();
   auto reader = std::make_unique<Reader>();
   reader->connection = *std::move(connection);
-  absl::Status status =
-      PrepareAll(&reader->connection,
-                 {{&reader->read, "SELECT generation, entry FROM entries WHERE key = ?"},
-                  {&reader->keys, "SELECT key FROM entries WHERE key > ? ORDER BY key LIMIT ?"}});
+  absl::Status status = PrepareAll(
+      &reader->connection,
+      {{&reader->read, "SELECT generation, tenant IS NOT NULL, entry FROM entries WHERE key = ?"},
+       {&reader->keys, "SELECT key FROM entries WHERE key > ? ORDER BY key LIMIT ?"},
+       // Each half walks its part of the index, and no further than the page.
+       {&reader->keys_of,
+        "SELECT key FROM (SELECT key FROM entries WHERE tenant = ?1 AND key > ?2"
+        " ORDER BY key LIMIT ?3)"
+        " UNION ALL SELECT key FROM (SELECT key FROM entries WHERE tenant IS NULL"
+        " AND key > ?2 ORDER BY key LIMIT ?3)"
+        " ORDER BY key LIMIT ?3"}});
   if (status.ok()) free_readers_.push_back(std::move(reader));
   return status;
 }
@@ -163,7 +206,7 @@ absl::StatusOr<std::optional<SqliteEntries::Stored>> SqliteEntries::Read(const P
   const absl::StatusOr<bool> found = read.BindBlob(bytes).Step();
   if (!found.ok()) return found.status();
   if (!*found) return std::nullopt;
-  Stored stored{read.Integer(0), read.Blob(1)};
+  Stored stored{read.Integer(0), read.Integer(1) != 0, read.Blob(2)};
   read.Reset();
   return stored;
 }
@@ -171,16 +214,17 @@ absl::StatusOr<std::optional<SqliteEntries::Stored>> SqliteEntries::Read(const P
 absl::StatusOr<std::vector<PlanKey>> SqliteEntries::Keys(const std::optional<PlanKey>& after,
                                                          size_t limit) {
   const std::string start = after ? KeyBytes(*after) : std::string();
-  std::vector<PlanKey> found;
   Borrowed reader(this);
-  SqliteStatement& keys = reader->keys;
-  keys.BindBlob(start).Bind(static_cast<int64_t>(limit));
-  for (;;) {
-    const absl::StatusOr<bool> row = keys.Step();
-    if (!row.ok()) return row.status();
-    if (!*row) return found;
-    if (const std::optional<PlanKey> key = KeyOf(keys.Blob(0))) found.push_back(*key);
-  }
+  return ReadKeys(&reader->keys.BindBlob(start).Bind(static_cast<int64_t>(limit)));
+}
+
+absl::StatusOr<std::vector<PlanKey>> SqliteEntries::KeysOf(const std::string& tenant,
+                                                           const std::optional<PlanKey>& after,
+                                                           size_t limit) {
+  const std::string start = after ? KeyBytes(*after) : std::string();
+  Borrowed reader(this);
+  return ReadKeys(
+      &reader->keys_of.BindBlob(tenant).BindBlob(start).Bind(static_cast<int64_t>(limit)));
 }
 
 absl::StatusOr<std::optional<SqliteEntries::Row>> SqliteEntries::Find(const PlanKey& key) {
@@ -193,10 +237,16 @@ absl::StatusOr<std::optional<SqliteEntries::Row>> SqliteEntries::Find(const Plan
   return row;
 }
 
-absl::Status SqliteEntries::Write(const PlanKey& key, int64_t generation, int64_t charge,
-                                  int64_t used, const std::string& entry) {
+absl::Status SqliteEntries::Write(const PlanKey& key, const Row& row, int64_t used,
+                                  const std::string& tenant, const std::string& entry) {
   const std::string bytes = KeyBytes(key);
-  return write_.BindBlob(bytes).Bind(generation).Bind(charge).Bind(used).BindBlob(entry).Run();
+  write_.BindBlob(bytes).Bind(row.generation).Bind(row.charge).Bind(used);
+  return write_.BindBlob(tenant).BindBlob(entry).Run();
+}
+
+absl::Status SqliteEntries::SetTenant(const PlanKey& key, const std::string& tenant) {
+  const std::string bytes = KeyBytes(key);
+  return set_tenant_.BindBlob(tenant).BindBlob(bytes).Run();
 }
 
 absl::Status SqliteEntries::Remove(int64_t id) { return remove_.Bind(id).Run(); }

@@ -5,6 +5,10 @@
 //   entries(id, key, generation, charge, used, entry)   key: encoding version and digest, so that
 //     bytes order as keys do; used: rises with every use; entry: entry_codec.h
 //   entries_by_use(used, charge)   the least used first, and all charges without touching entries
+//   tenant, a column of entries, and entries_by_tenant(tenant, key): a page of one tenant's keys without
+//     touching entries. Programs before them made files without both, and write rows without a tenant:
+//     both are added when the file is opened, and NULL is a tenant that is not known. Such programs go
+//     on working with a file that has both, so the schema's version is the same.
 // The journal is a WAL: readers never wait for the writer. A commit is in the file when the process
 // is killed at any moment; synchronous=NORMAL syncs at checkpoints only, so a power cut may take the
 // last commits with it. That is the price of a Put in tens of microseconds where a sync takes
@@ -43,6 +47,7 @@ class SqliteEntries {
   };
   struct Stored {
     int64_t generation = 0;
+    bool has_tenant = false;
     std::string entry;
   };
   struct Totals {
@@ -58,12 +63,17 @@ class SqliteEntries {
   // Thread-safe, beside all else. Waits for one of the readers.
   absl::StatusOr<std::optional<Stored>> Read(const PlanKey& key);
   absl::StatusOr<std::vector<PlanKey>> Keys(const std::optional<PlanKey>& after, size_t limit);
+  // Of that tenant, or of none that is known.
+  absl::StatusOr<std::vector<PlanKey>> KeysOf(const std::string& tenant,
+                                              const std::optional<PlanKey>& after, size_t limit);
 
   // One thread at a time. Several make a change if they are in one transaction.
   SqliteConnection* writer() { return &writer_; }
   absl::StatusOr<std::optional<Row>> Find(const PlanKey& key);
-  absl::Status Write(const PlanKey& key, int64_t generation, int64_t charge, int64_t used,
+  absl::Status Write(const PlanKey& key, const Row& row, int64_t used, const std::string& tenant,
                      const std::string& entry);
+  // Where none is known.
+  absl::Status SetTenant(const PlanKey& key, const std::string& tenant);
   absl::Status Remove(int64_t id);
   absl::Status Use(const PlanKey& key, int64_t used);
   absl::StatusOr<std::optional<Row>> LeastUsed();
@@ -74,7 +84,7 @@ class SqliteEntries {
  private:
   struct Reader {
     SqliteConnection connection;
-    SqliteStatement read, keys;
+    SqliteStatement read, keys, keys_of;
   };
   class Borrowed;
 
@@ -83,7 +93,7 @@ class SqliteEntries {
   absl::Status AddReader(const SqliteFile& file);
 
   SqliteConnection writer_;
-  SqliteStatement find_, write_, remove_, use_, least_used_;
+  SqliteStatement find_, write_, set_tenant_, remove_, use_, least_used_;
 
   std::mutex readers_mutex_;
   std::condition_variable reader_free_;

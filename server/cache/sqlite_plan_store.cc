@@ -147,6 +147,7 @@ PlanAnswer SqlitePlanStore::Look(const PlanKey& key, Access access) {
   if (absl::IsUnavailable(found.status())) return PlanAnswer{nullptr, Absence::kFailed};
   if (!found.ok() || !*found) return PlanAnswer();
   const int64_t generation = (*found)->generation;
+  const bool has_tenant = (*found)->has_tenant;
   auto entry = DecodeEntry(key, std::move((*found)->entry));
   // The generation beside the entry decides what replaces it.
   if (entry.ok() && (*entry)->generation != generation) {
@@ -157,6 +158,7 @@ PlanAnswer SqlitePlanStore::Look(const PlanKey& key, Access access) {
     Remove(key, generation).status().IgnoreError();
     return PlanAnswer();
   }
+  if (!has_tenant) NoteTenant(key, (*entry)->tenant);
   if (access == Access::kLookup) Use(key);
   return PlanAnswer{*std::move(entry)};
 }
@@ -200,7 +202,8 @@ absl::Status SqlitePlanStore::WriteRow(const PlanKey& key, const ChargedEntry& e
   // Before the entry is used itself: then it is not what goes.
   absl::Status status = is_over(change->charged) ? WriteUses() : absl::OkStatus();
   if (!status.ok()) return status;
-  status = entries_->Write(key, entry.entry->generation, entry.charge.value(), ++clock_, bytes);
+  const SqliteEntries::Row written{0, entry.entry->generation, entry.charge.value()};
+  status = entries_->Write(key, written, ++clock_, entry.entry->tenant, bytes);
   return status.ok() ? Evict(change) : status;
 }
 
@@ -251,6 +254,12 @@ void SqlitePlanStore::Use(const PlanKey& key) {
   if (writing) Write([this](Change*) { return WriteUses(); }).IgnoreError();
 }
 
+void SqlitePlanStore::NoteTenant(const PlanKey& key, const std::string& tenant) {
+  std::unique_lock<std::mutex> writing(write_mutex_, std::try_to_lock);
+  if (!writing) return;
+  Write([&](Change*) { return entries_->SetTenant(key, tenant); }).IgnoreError();
+}
+
 void SqlitePlanStore::Used(const std::vector<PlanKey>& keys) {
   for (const PlanKey& key : keys) Use(key);
 }
@@ -272,6 +281,14 @@ std::vector<PlanKey> SqlitePlanStore::List(const std::optional<PlanKey>& after, 
   using Keys = std::vector<PlanKey>;
   absl::StatusOr<Keys> keys =
       Read<Keys>([&](SqliteEntries* entries) { return entries->Keys(after, limit); });
+  return keys.ok() ? *std::move(keys) : Keys();
+}
+
+std::vector<PlanKey> SqlitePlanStore::ListOf(const std::string& tenant,
+                                             const std::optional<PlanKey>& after, size_t limit) {
+  using Keys = std::vector<PlanKey>;
+  absl::StatusOr<Keys> keys =
+      Read<Keys>([&](SqliteEntries* entries) { return entries->KeysOf(tenant, after, limit); });
   return keys.ok() ? *std::move(keys) : Keys();
 }
 

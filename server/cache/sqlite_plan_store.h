@@ -56,6 +56,8 @@ class SqlitePlanStore final : public PlanStore {
   absl::Status Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) override;
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
+  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
+                              size_t limit) override;
   void Used(const std::vector<PlanKey>& keys) override;
   PlanStoreStats stats() const override;
 
@@ -91,6 +93,8 @@ class SqlitePlanStore final : public PlanStore {
   // Whatever is there, or only what is of that generation.
   absl::StatusOr<bool> Remove(const PlanKey& key, std::optional<int64_t> generation);
   void Use(const PlanKey& key);
+  // Notes the tenant of an entry that a program before this one has written, unless somebody writes.
+  void NoteTenant(const PlanKey& key, const std::string& tenant);
   void Count(CacheFailure failure) { metrics_->CacheFailed(CacheTier::kSqlite, failure); }
   bool is_over(int64_t more) const { return charged_ + more > options_.max_bytes.value(); }
 

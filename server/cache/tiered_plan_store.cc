@@ -14,6 +14,15 @@ constexpr size_t kMostAhead = 4096;
 // Of one stripe: those beyond them are not told to the slow tier.
 constexpr size_t kMostUsed = 4096;
 
+// Of rising keys.
+std::vector<PlanKey> LeastOfBoth(const std::vector<PlanKey>& fast, const std::vector<PlanKey>& slow,
+                                 size_t limit) {
+  std::vector<PlanKey> both;
+  std::set_union(fast.begin(), fast.end(), slow.begin(), slow.end(), std::back_inserter(both));
+  both.resize(std::min(both.size(), limit));
+  return both;
+}
+
 // Two servers may have made one generation differently while the slow tier was away.
 bool Same(const PlanEntry& a, const PlanEntry& b) {
   return a.generation == b.generation && EncodeEntry(a) == EncodeEntry(b);
@@ -280,12 +289,13 @@ absl::StatusOr<bool> TieredPlanStore::Erase(const PlanKey& key) {
 }
 
 std::vector<PlanKey> TieredPlanStore::List(const std::optional<PlanKey>& after, size_t limit) {
-  const std::vector<PlanKey> fast = fast_->List(after, limit);
-  const std::vector<PlanKey> slow = slow_->List(after, limit);
-  std::vector<PlanKey> both;
-  std::set_union(fast.begin(), fast.end(), slow.begin(), slow.end(), std::back_inserter(both));
-  both.resize(std::min(both.size(), limit));
-  return both;
+  return LeastOfBoth(fast_->List(after, limit), slow_->List(after, limit), limit);
+}
+
+std::vector<PlanKey> TieredPlanStore::ListOf(const std::string& tenant,
+                                             const std::optional<PlanKey>& after, size_t limit) {
+  return LeastOfBoth(fast_->ListOf(tenant, after, limit), slow_->ListOf(tenant, after, limit),
+                     limit);
 }
 
 PlanStoreStats TieredPlanStore::stats() const { return slow_->stats(); }

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -53,6 +54,8 @@ class TieredPlanStore final : public PlanStore {
   absl::StatusOr<bool> Erase(const PlanKey& key) override;
   // The keys of both.
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override;
+  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
+                              size_t limit) override;
   void Used(const std::vector<PlanKey>& keys) override;
   // Of the slow tier.
   PlanStoreStats stats() const override;

@@ -112,9 +112,14 @@ EntryPage PlanAdmin::List(const AdminCaller& caller, const std::optional<PlanKey
   EntryPage page;
   std::optional<PlanKey> first, last;  // that were looked at
   for (size_t seen = 0; seen < kMostKeysPerPage;) {
-    // In one piece however short the page is: a store may walk all of its keys for each.
-    const size_t wanted = kMostKeysPerPage - seen;
-    const std::vector<PlanKey> keys = store_->List(last ? last : after, wanted);
+    // One more than the page takes says whether there is another page. What that piece does not fill
+    // comes in one more, however short the page is: a store may walk all of its keys for each.
+    const size_t wanted =
+        std::min(seen == 0 ? limit + 1 : kMostKeysPerPage, kMostKeysPerPage - seen);
+    const std::optional<PlanKey>& from = last ? last : after;
+    const std::vector<PlanKey> keys = caller.all_tenants
+                                          ? store_->List(from, wanted)
+                                          : store_->ListOf(caller.tenant, from, wanted);
     for (const PlanKey& key : keys) {
       if (page.entries.size() == limit) {
         page.next_after = page.entries.back().key;

@@ -54,9 +54,11 @@ class PlanAdmin {
   // The pointers outlive this object; `audit` may be null.
   PlanAdmin(PlanStore* store, ServerMetrics* metrics, AuditLog* audit);
 
-  // At most `limit` entries after `after`, and no more than 1,000 keys looked at: a page may be short,
-  // or empty, and not be the last; it is cut short when the caller's token says so. Where the next one
-  // starts says no key of others, but about where among all of them a store has got to.
+  // At most `limit` entries after `after`. Takes the keys of the caller's tenant from the store, so that
+  // a page costs its page. Where the store does not know of all keys whose they are (plan_store.h), or
+  // entries have gone, no more than 1,000 keys are looked at: a page may be short, or empty, and not be
+  // the last; it is cut short when the caller's token says so. Where the next one starts says no key of
+  // others, but about where among all of them a store has got to.
   EntryPage List(const AdminCaller& caller, const std::optional<PlanKey>& after, size_t limit);
   // That key's entry alone, if there is one.
   EntryPage ListKey(const AdminCaller& caller, const PlanKey& key);

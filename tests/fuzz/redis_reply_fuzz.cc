@@ -110,6 +110,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FieldReader(bytes).Field(&canonical);
   const PlanKey key{kEncodingVersion, Sha256(canonical)};
   Ask(bytes, key);
-  Ask(absl::StrCat("*2\r\n", Bulk("0"), Bulk(Seal(1, bytes)), ":-1\r\n"), key);
+  Ask(absl::StrCat("*3\r\n", Bulk("0"), Bulk(Seal(1, bytes)), Bulk(""), ":-1\r\n"), key);
   return 0;
 }

@@ -19,10 +19,12 @@ inline PlanKey KeyOf(const std::string& canonical) {
 
 // An entry that every store serves, of about `bytes` more than the least one.
 inline std::shared_ptr<const PlanEntry> EntryOf(const std::string& canonical, size_t bytes = 0,
-                                                int64_t generation = 1) {
+                                                int64_t generation = 1,
+                                                const std::string& tenant = "") {
   auto entry = std::make_shared<PlanEntry>();
   entry->canonical = canonical;
   entry->generation = generation;
+  entry->tenant = tenant;
   entry->reference = std::make_shared<const LinkedProblem>(
       LinkedProblem{ChainProfile(ProfileShape{}).problem, std::nullopt});
   entry->store_all = *PlainTraining(entry->reference->problem);

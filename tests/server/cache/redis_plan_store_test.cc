@@ -111,6 +111,77 @@ TEST_F(RedisPlanStoreTest, ListsManyKeysByPages) {
   EXPECT_EQ(listed, keys);
 }
 
+TEST_F(RedisPlanStoreTest, APageOfATenantIsOneScriptOnceItsIndexIsMade) {
+  std::vector<PlanKey> ours;
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = std::to_string(i);
+    const bool is_ours = i % 4 == 0;
+    if (is_ours) ours.push_back(KeyOf(name));
+    ASSERT_TRUE(store_->Put(KeyOf(name), EntryOf(name, 0, 1, is_ours ? "us" : "them")).ok());
+  }
+  std::sort(ours.begin(), ours.end());
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 100), ours);
+  EXPECT_EQ(store_->List(std::nullopt, 100).size(), 40u);
+  Ask({"CONFIG", "RESETSTAT"});
+  const std::vector<PlanKey> page = store_->ListOf("us", ours[3], 4);
+  EXPECT_EQ(page, (std::vector<PlanKey>{ours[4], ours[5], ours[6], ours[7]}));
+  EXPECT_EQ(store_->List(std::nullopt, 4).size(), 4u);
+  const std::string commands = Server()->Ask({"INFO", "commandstats"}).text;
+  EXPECT_NE(commands.find("cmdstat_eval:calls=2,"), std::string::npos) << commands;
+  EXPECT_NE(commands.find("cmdstat_exists:calls=8,"), std::string::npos) << commands;
+  for (const char* walks : {"cmdstat_scan", "cmdstat_hget", "cmdstat_hmget"}) {
+    EXPECT_EQ(commands.find(walks), std::string::npos) << commands;
+  }
+}
+
+TEST_F(RedisPlanStoreTest, AnIndexThatIsLostIsMadeAnew) {
+  const std::string index = RedisKeys("stowage").Index("us");
+  ASSERT_TRUE(store_->Put(KeyOf("a"), EntryOf("a", 0, 1, "us")).ok());
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).size(), 1u + static_cast<size_t>(round));
+    EXPECT_GT(Ask({"PTTL", index}), 0);
+    // Evicted, or of another kind; then written to before it is asked for.
+    Ask({"DEL", index});
+    if (round == 1) Ask({"SET", index, "text"});
+    const std::string name = std::to_string(round);
+    ASSERT_TRUE(store_->Put(KeyOf(name), EntryOf(name, 0, 1, "us")).ok());
+  }
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).size(), 4u);
+}
+
+TEST_F(RedisPlanStoreTest, WhatHasExpiredLeavesTheIndex) {
+  const RedisKeys keys("stowage");
+  for (int i = 0; i < 1500; ++i) {
+    const PlanKey key = KeyOf(std::to_string(i));
+    Ask({"HSET", keys.Plan(key), "g", "1", "t", "us"});
+  }
+  ASSERT_EQ(store_->ListOf("us", std::nullopt, 2000).size(), 1500u);
+  for (int i = 1; i < 1500; ++i) Ask({"DEL", keys.Plan(KeyOf(std::to_string(i)))});
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10), std::vector<PlanKey>{KeyOf("0")});
+  EXPECT_EQ(Ask({"ZCARD", keys.Index("us")}), 2) << "the plan, and that none is wanting";
+}
+
+// A server before there were indexes writes generation and bytes alone.
+TEST_F(RedisPlanStoreTest, WhatAnEarlierServerWroteIsEverybodysUntilItIsRead) {
+  const auto by_earlier = [this](const std::string& name, const std::string& tenant) {
+    Ask({"HSET", RedisKeys("stowage").Plan(KeyOf(name)), "g", "1", "v",
+         EncodeEntry(*EntryOf(name, 0, 1, tenant))});
+  };
+  by_earlier("a", "us");
+  by_earlier("b", "them");
+  ASSERT_TRUE(store_->Put(KeyOf("c"), EntryOf("c", 0, 1, "them")).ok());
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).size(), 2u);
+  EXPECT_EQ(store_->ListOf("them", std::nullopt, 10).size(), 3u);
+  for (const char* name : {"a", "b"}) ASSERT_NE(store_->Get(KeyOf(name), Access::kVisit), nullptr);
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10), std::vector<PlanKey>{KeyOf("a")});
+  EXPECT_EQ(store_->ListOf("them", std::nullopt, 10).size(), 2u);
+  // One that comes when the index is made is in it once it is read.
+  by_earlier("d", "us");
+  ASSERT_NE(store_->Get(KeyOf("d"), Access::kLookup), nullptr);
+  EXPECT_EQ(store_->ListOf("us", std::nullopt, 10).size(), 2u);
+  EXPECT_EQ(store_->List(std::nullopt, 10).size(), 4u);
+}
+
 TEST_F(RedisPlanStoreTest, AnEntryExpiresUnlessItIsLookedUp) {
   RedisStoreOptions options;
   options.time_to_live = std::chrono::seconds(1);
@@ -265,7 +336,7 @@ TEST_F(RedisPlanStoreTest, StatsAreTheDatabases) {
   const auto store = Store(&metrics_, options);
   EXPECT_EQ(store->stats().entries, 0);
   ASSERT_TRUE(store->Put(kKey, EntryOf("a")).ok());
-  EXPECT_EQ(store->stats().entries, 1);
+  EXPECT_EQ(store->stats().entries, 3) << "a plan and two indexes";
   EXPECT_GT(store->stats().charged, Bytes(100000));
 }
 

@@ -83,6 +83,10 @@ class SqliteInFolder final : public PlanStore {
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
     return Call([&](PlanStore* store) { return store->List(after, limit); });
   }
+  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
+                              size_t limit) override {
+    return Call([&](PlanStore* store) { return store->ListOf(tenant, after, limit); });
+  }
   PlanStoreStats stats() const override {
     return Call([](PlanStore* store) { return store->stats(); });
   }

@@ -193,6 +193,68 @@ TEST_F(SqliteStore, ANewerSchemaIsRefusedAndLeftAlone) {
   EXPECT_EQ(*same.Integer("SELECT count(*) FROM entries"), 1);
 }
 
+// A file as a program made it that kept no tenants.
+constexpr char kWithoutTenants[] =
+    "CREATE TABLE entries (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE,"
+    " generation INTEGER NOT NULL, charge INTEGER NOT NULL, used INTEGER NOT NULL,"
+    " entry BLOB NOT NULL);"
+    "CREATE INDEX entries_by_use ON entries (used, charge);"
+    "PRAGMA application_id = 0x53545747; PRAGMA user_version = 1";
+// What it writes, from the row of another file.
+constexpr char kCopyRow[] =
+    "ATTACH '%s' AS other;"
+    "INSERT INTO main.entries (key, generation, charge, used, entry)"
+    " SELECT key, generation, charge, used, entry FROM other.entries WHERE true"
+    " ON CONFLICT (key) DO UPDATE SET generation = excluded.generation,"
+    " charge = excluded.charge, used = excluded.used, entry = excluded.entry;"
+    "DETACH other";
+
+TEST_F(SqliteStore, WhatAnEarlierProgramWroteIsEverybodysUntilItIsRead) {
+  const auto write = [this](const std::string& name, const std::string& tenant, bool make) {
+    const std::string other = folder_ / (name + ".other");
+    ASSERT_TRUE(MustOpen(other, &metrics_)->Put(KeyOf(name), EntryOf(name, 0, 1, tenant)).ok());
+    SqliteConnection earlier = *SqliteConnection::Open(path_, std::chrono::seconds(1));
+    if (make) {
+      ASSERT_TRUE(earlier.Execute(kWithoutTenants).ok());
+    }
+    std::string copy = kCopyRow;
+    copy.replace(copy.find("%s"), 2, other);
+    const absl::Status copied = earlier.Execute(copy);
+    ASSERT_TRUE(copied.ok()) << copied;
+  };
+  write("a", "us", true);
+  write("b", "them", false);
+  {
+    const auto store = Opened();
+    EXPECT_EQ(store->ListOf("us", std::nullopt, 10).size(), 2u);
+    EXPECT_EQ(store->ListOf("them", std::nullopt, 1).size(), 1u);
+    EXPECT_TRUE(Holds(store.get(), "a"));
+    EXPECT_TRUE(Holds(store.get(), "b"));
+    EXPECT_EQ(store->ListOf("us", std::nullopt, 10), std::vector<PlanKey>{KeyOf("a")});
+  }
+  // The earlier program goes on with the file, and nothing of it is lost for the later one.
+  write("c", "us", false);
+  const auto store = Opened();
+  EXPECT_EQ(store->ListOf("us", std::nullopt, 10).size(), 2u);
+  EXPECT_EQ(store->ListOf("them", std::nullopt, 10).size(), 2u);
+  EXPECT_TRUE(Holds(store.get(), "c"));
+  EXPECT_EQ(store->ListOf("them", std::nullopt, 10), std::vector<PlanKey>{KeyOf("b")});
+}
+
+TEST_F(SqliteStore, APageOfATenantTouchesItsPartOfAnIndexAlone) {
+  ASSERT_TRUE(Opened()->Put(KeyOf("a"), EntryOf("a", 0, 1, "us")).ok());
+  SqliteConnection beside = *SqliteConnection::Open(path_, std::chrono::seconds(1));
+  SqliteStatement plan = *beside.Prepare(
+      "EXPLAIN QUERY PLAN SELECT key FROM entries WHERE tenant = x'00' AND key > x'00'"
+      " ORDER BY key LIMIT 10");
+  std::string text;
+  while (*plan.Step()) text += plan.Blob(3) + "\n";
+  EXPECT_NE(text.find("USING COVERING INDEX entries_by_tenant (tenant=? AND key>?)"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("TEMP B-TREE"), std::string::npos) << text;
+}
+
 TEST_F(SqliteStore, AFolderThatIsNotThereIsAnError) {
   const auto refused = SqlitePlanStore::Open(OptionsFor(folder_ / "no/such/plans"), &metrics_);
   EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();

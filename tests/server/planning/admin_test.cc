@@ -63,6 +63,11 @@ class LargeStore final : public ForwardingStore {
     if (during) during();
     return PlanAnswer{ours.count(key) > 0 ? ours_ : theirs_};
   }
+  // As a store that knows of no key whose it is.
+  std::vector<PlanKey> ListOf(const std::string&, const std::optional<PlanKey>& after,
+                              size_t limit) override {
+    return List(after, limit);
+  }
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
     const auto begin = after ? std::upper_bound(keys.begin(), keys.end(), *after) : keys.begin();
     const auto count = std::min(limit, static_cast<size_t>(keys.end() - begin));
@@ -97,6 +102,50 @@ TEST_F(PlanAdminTest, WhereThePageAfterStartsSaysNoKeyOfAnotherTenant) {
     EXPECT_EQ(seen, store.ours);
     EXPECT_GE(pages, 4) << "a page looks at a thousand keys";
     EXPECT_LT(store.looks, 5500) << "hardly any key is looked at twice";
+  }
+}
+
+// Counts what a page costs a store.
+class CountedStore final : public ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  PlanAnswer Look(const PlanKey& key, Access access) override {
+    ++looks;
+    return ForwardingStore::Look(key, access);
+  }
+  std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
+    return Count(ForwardingStore::List(after, limit));
+  }
+  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
+                              size_t limit) override {
+    return Count(ForwardingStore::ListOf(tenant, after, limit));
+  }
+
+  size_t looks = 0, keys = 0;
+
+ private:
+  std::vector<PlanKey> Count(std::vector<PlanKey> listed) {
+    keys += listed.size();
+    return listed;
+  }
+};
+
+TEST_F(PlanAdminTest, APageCostsItsPageHoweverManyEntriesOthersHave) {
+  for (int stages = 4; stages < 9; ++stages) Keep(Of("a", stages));
+  for (int stages = 4; stages < 44; ++stages) Keep(Of("b", stages));
+  for (const bool everywhere : {false, true}) {
+    CountedStore store(Borrowed(&memory_));
+    PlanAdmin admin(&store, &metrics_, nullptr);
+    const AdminCaller caller = everywhere ? Everywhere() : From("a");
+    const EntryPage page = admin.List(caller, std::nullopt, 3);
+    EXPECT_EQ(page.entries.size(), 3u);
+    ASSERT_TRUE(page.next_after.has_value());
+    EXPECT_EQ(store.looks, 3u);
+    EXPECT_EQ(store.keys, 4u);
+    const EntryPage next = admin.List(caller, page.next_after, 3);
+    EXPECT_EQ(next.entries.size(), everywhere ? 3u : 2u);
+    EXPECT_LE(store.looks, 6u);
+    EXPECT_LE(store.keys, 8u);
   }
 }
 

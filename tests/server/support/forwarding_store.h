@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,10 @@ class ForwardingStore : public PlanStore {
   absl::StatusOr<bool> Erase(const PlanKey& key) override { return store_->Erase(key); }
   std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) override {
     return store_->List(after, limit);
+  }
+  std::vector<PlanKey> ListOf(const std::string& tenant, const std::optional<PlanKey>& after,
+                              size_t limit) override {
+    return store_->ListOf(tenant, after, limit);
   }
   void Used(const std::vector<PlanKey>& keys) override { store_->Used(keys); }
   PlanStoreStats stats() const override { return store_->stats(); }
