@@ -1,6 +1,8 @@
 #include "server/config.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <thread>
 #include <utility>
@@ -18,6 +20,22 @@ namespace {
 int SolverThreads() {
   const int threads = absl::GetFlag(FLAGS_solver_threads);
   return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// Nobody is kept from anything for others who cannot be told from them.
+AccountShare ShareOf(const AuthOptions& auth) {
+  const double share = absl::GetFlag(FLAGS_tenant_share);
+  return {share, auth.wants_identity() ? share : 1.0};
+}
+
+std::array<int, kLaneCount> LaneThreads() {
+  std::array<int, kLaneCount> threads{};
+  const int conversions = absl::GetFlag(FLAGS_conversion_threads);
+  threads[static_cast<size_t>(Lane::kLookups)] = absl::GetFlag(FLAGS_lookup_threads);
+  threads[static_cast<size_t>(Lane::kConversions)] = conversions;
+  threads[static_cast<size_t>(Lane::kJudging)] = conversions;
+  threads[static_cast<size_t>(Lane::kAdministration)] = absl::GetFlag(FLAGS_admin_threads);
+  return threads;
 }
 
 }  // namespace
@@ -49,9 +67,14 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(const ConfigSources& sources) {
   config.planning.max_deadline = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_max_deadline));
   config.planning.max_open_calls = absl::GetFlag(FLAGS_max_open_calls);
   config.planning.request_bytes = Bytes(absl::GetFlag(FLAGS_request_bytes));
-  config.rpc.transport_bytes = 2 * static_cast<size_t>(absl::GetFlag(FLAGS_request_bytes));
-  config.planning.tenant_share = absl::GetFlag(FLAGS_tenant_share);
+  config.planning.request_reserve = Bytes(absl::GetFlag(FLAGS_request_reserve_bytes));
+  config.rpc.transport_bytes = 2 * static_cast<size_t>(absl::GetFlag(FLAGS_request_bytes) +
+                                                       absl::GetFlag(FLAGS_request_reserve_bytes));
+  config.planning.share = ShareOf(config.auth);
+  config.planning.intake.threads = LaneThreads();
   config.store = *std::move(store);
+  config.store.threads = config.planning.solver_threads + absl::GetFlag(FLAGS_lookup_threads) +
+                         absl::GetFlag(FLAGS_admin_threads);
   config.catalogue = *std::move(catalogue);
   config.audit_log = absl::GetFlag(FLAGS_audit_log);
   config.drain_timeout = absl::ToChronoNanoseconds(absl::GetFlag(FLAGS_drain_timeout));

@@ -55,11 +55,18 @@ ABSL_FLAG(int64_t, max_open_calls, 10000,
           "most calls of ComputePlan, WatchPlan, GetFrontier and FitBatch open at once, those that "
           "share a solve included");
 ABSL_FLAG(int64_t, request_bytes, int64_t{256} << 20,
-          "most bytes of all requests open at once, as they came, of which memory takes about four "
-          "times as much; gRPC may have twice that for what comes and goes");
+          "most bytes of all requests for plans open at once, as they came, of which memory takes "
+          "about four times as much; gRPC may have twice that for what comes and goes");
+ABSL_FLAG(int64_t, request_reserve_bytes, int64_t{4} << 20,
+          "bytes beside those that only reports and administration may have");
+ABSL_FLAG(int, lookup_threads, 4, "threads that look plans up in a store that must be waited for");
+ABSL_FLAG(int, conversion_threads, 2,
+          "threads that convert large requests; as many judge plans for those who watch a solve");
+ABSL_FLAG(int, admin_threads, 4, "threads that list, pin, delete, explain and take reports");
 ABSL_FLAG(
     double, tenant_share, 0.5,
-    "share of the queue, of the threads and of the open calls that one tenant may take, in (0, 1]");
+    "share of queues, threads, open calls and bytes of requests that one tenant may take, or one "
+    "caller without a tenant, in (0, 1]; where nobody is asked who they are, all may take all");
 ABSL_FLAG(int64_t, cache_bytes, int64_t{256} << 20, "memory for cached plans, in bytes");
 ABSL_FLAG(
     std::string, store, "sqlite",
@@ -123,6 +130,10 @@ const std::vector<std::string>& FlagNames() {
                                                                  "max_deadline",
                                                                  "max_open_calls",
                                                                  "request_bytes",
+                                                                 "request_reserve_bytes",
+                                                                 "lookup_threads",
+                                                                 "conversion_threads",
+                                                                 "admin_threads",
                                                                  "tenant_share",
                                                                  "cache_bytes",
                                                                  "store",

@@ -1,5 +1,6 @@
 #include "server/stores.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -20,6 +21,9 @@ namespace {
 // How late a change by another server may be seen, per tier in front of Redis.
 constexpr std::chrono::seconds kFreshness{5};
 
+// Of the file; more would wait for the disk, and each has a cache of its own.
+constexpr int kMostReaders = 8;
+
 std::unique_ptr<PlanStore> Counted(std::unique_ptr<PlanStore> store, CacheTier tier,
                                    ServerMetrics* metrics) {
   return std::make_unique<MetricsPlanStore>(std::move(store), tier, metrics);
@@ -29,6 +33,7 @@ Stores Redis(const StoreConfig& config, ServerMetrics* metrics) {
   RedisOptions connections;
   connections.address = *config.redis;
   connections.timeout = config.redis_timeout;
+  connections.connections = config.threads + 1;  // and the lease's own thread
   RedisStoreOptions options;
   options.time_to_live = config.redis_time_to_live;
   options.prefix = config.redis_prefix;
@@ -45,6 +50,7 @@ absl::StatusOr<std::unique_ptr<PlanStore>> File(const StoreConfig& config, Serve
   if (!config.state_folder.empty()) made = MakeStateFolder(config.state_folder);
   SqlitePlanStore::Options options;
   options.file.path = config.sqlite_path;
+  options.file.readers = std::min(config.threads, kMostReaders);
   options.max_bytes = config.sqlite_bytes;
   auto file = made.ok() ? SqlitePlanStore::Open(std::move(options), metrics) : made;
   if (file.ok()) return Counted(*std::move(file), CacheTier::kSqlite, metrics);

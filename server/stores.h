@@ -25,6 +25,7 @@ struct StoreConfig {
   std::chrono::nanoseconds redis_timeout{};
   std::chrono::milliseconds redis_time_to_live{};
   std::string redis_prefix;
+  int threads = 8;  // that may ask at once, so that none waits for another one's connection
 };
 
 struct Stores {

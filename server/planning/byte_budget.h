@@ -1,58 +1,145 @@
-// One bound for the bytes of all requests that are open.
+// One bound for the bytes of all requests that are open, with a share for each account.
+//
+// Calls for plans hold at most `limit` bytes together. An account holds at most its share of them, or
+// one request that is larger than its share: whatever one account does, another one finds the rest.
+// Calls of upkeep (reports, administration) hold bytes of the same kind while there are any, and else
+// bytes of a reserve that no call for a plan may have; there, too, an account has its share.
 #ifndef STOWAGE_SERVER_PLANNING_BYTE_BUDGET_H_
 #define STOWAGE_SERVER_PLANNING_BYTE_BUDGET_H_
 
-#include <atomic>
 #include <cstddef>
-#include <optional>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <utility>
+
+#include "server/planning/account.h"
 
 namespace stowage {
 
-// Thread-safe; what it has given out ends before it does.
+// What a request is for.
+enum class RequestUse { kPlans, kUpkeep };
+
+// Thread-safe. O(log accounts) a hold. What it has given out may outlive it.
 class ByteBudget {
+  struct Held {
+    size_t bytes = 0;
+    size_t requests = 0;
+  };
+  struct Pool {
+    size_t limit = 0;
+    size_t held = 0;
+    std::map<Account, Held> of_accounts;  // those that hold something
+  };
+  struct Ledger {
+    std::mutex mutex;
+    AccountShare share;
+    Pool plans, reserve;
+  };
+
  public:
-  // Bytes of the budget, until it ends. As it is made, it has none.
+  enum class Admitted { kYes, kTooMany, kTooManyOfAccount };
+
+  // Bytes of the budget, until it ends. As it is made, it has none. One thread at a time.
   class Hold {
    public:
     Hold() = default;
-    Hold(Hold&& other) noexcept
-        : budget_(std::exchange(other.budget_, nullptr)), bytes_(other.bytes_) {}
+    Hold(Hold&& other) noexcept { Swap(&other); }
     Hold& operator=(Hold&& other) noexcept {
-      std::swap(budget_, other.budget_);
-      std::swap(bytes_, other.bytes_);
+      Swap(&other);
       return *this;
     }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
     ~Hold() {
-      if (budget_ != nullptr) budget_->held_ -= bytes_;
+      if (!ledger_) return;
+      std::lock_guard<std::mutex> lock(ledger_->mutex);
+      GiveBackLocked();
     }
+
+    // Holds that many instead, if the budget has them; else as many as before. Fewer always are to be
+    // had. A hold of nothing stays one.
+    Admitted TryResize(size_t bytes) {
+      if (!ledger_) return Admitted::kYes;
+      std::lock_guard<std::mutex> lock(ledger_->mutex);
+      const size_t before = bytes_;
+      GiveBackLocked();
+      const Admitted admitted =
+          bytes <= before ? Admitted::kYes : ByteBudget::May(*ledger_, *pool_, account_, bytes);
+      TakeLocked(admitted == Admitted::kYes ? bytes : before);
+      return admitted;
+    }
+
+    size_t bytes() const { return bytes_; }
 
    private:
     friend class ByteBudget;
-    Hold(ByteBudget* budget, size_t bytes) : budget_(budget), bytes_(bytes) {}
 
-    ByteBudget* budget_ = nullptr;
+    void Swap(Hold* other) {
+      std::swap(ledger_, other->ledger_);
+      std::swap(pool_, other->pool_);
+      std::swap(account_, other->account_);
+      std::swap(bytes_, other->bytes_);
+    }
+    void TakeLocked(size_t bytes) {
+      bytes_ = bytes;
+      pool_->held += bytes;
+      Held& held = pool_->of_accounts[account_];
+      held.bytes += bytes;
+      ++held.requests;
+    }
+    void GiveBackLocked() {
+      pool_->held -= bytes_;
+      const auto found = pool_->of_accounts.find(account_);
+      found->second.bytes -= bytes_;
+      if (--found->second.requests == 0) pool_->of_accounts.erase(found);
+    }
+
+    std::shared_ptr<Ledger> ledger_;  // null: holds nothing
+    Pool* pool_ = nullptr;
+    Account account_;
     size_t bytes_ = 0;
   };
 
-  explicit ByteBudget(size_t limit) : limit_(limit) {}
-
-  // Nothing where the budget has not that many left.
-  std::optional<Hold> TryHold(size_t bytes) {
-    size_t held = held_;
-    do {
-      if (bytes > limit_ || held > limit_ - bytes) return std::nullopt;
-    } while (!held_.compare_exchange_weak(held, held + bytes));
-    return Hold(this, bytes);
+  ByteBudget(size_t limit, size_t reserve, const AccountShare& share)
+      : ledger_(std::make_shared<Ledger>()) {
+    ledger_->share = share;
+    ledger_->plans.limit = limit;
+    ledger_->reserve.limit = reserve;
   }
 
-  size_t limit() const { return limit_; }
+  // Fills `hold`, which holds nothing, or says what is used up: all there is, or the account's share.
+  Admitted TryHold(const Account& account, RequestUse use, size_t bytes, Hold* hold) {
+    std::lock_guard<std::mutex> lock(ledger_->mutex);
+    Pool* pool = &ledger_->plans;
+    Admitted admitted = May(*ledger_, *pool, account, bytes);
+    if (admitted != Admitted::kYes && use == RequestUse::kUpkeep) {
+      pool = &ledger_->reserve;
+      admitted = May(*ledger_, *pool, account, bytes);
+    }
+    if (admitted != Admitted::kYes) return admitted;
+    hold->ledger_ = ledger_;
+    hold->pool_ = pool;
+    hold->account_ = account;
+    hold->TakeLocked(bytes);
+    return Admitted::kYes;
+  }
+
+  // Of calls for plans.
+  size_t limit() const { return ledger_->plans.limit; }
+  size_t LimitOf(const Account& account) const { return ledger_->share.Of(limit(), account); }
 
  private:
-  const size_t limit_;
-  std::atomic<size_t> held_{0};
+  static Admitted May(const Ledger& ledger, const Pool& pool, const Account& account,
+                      size_t bytes) {
+    if (bytes > pool.limit || pool.held > pool.limit - bytes) return Admitted::kTooMany;
+    const auto found = pool.of_accounts.find(account);
+    if (found == pool.of_accounts.end()) return Admitted::kYes;
+    const bool within = found->second.bytes + bytes <= ledger.share.Of(pool.limit, account);
+    return within ? Admitted::kYes : Admitted::kTooManyOfAccount;
+  }
+
+  const std::shared_ptr<Ledger> ledger_;
 };
 
 }  // namespace stowage

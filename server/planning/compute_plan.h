@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/planning/byte_budget.h"
 #include "server/planning/plan_cache.h"
 #include "solvers/batch/fit_batch.h"
 #include "solvers/model/budget.h"
@@ -24,9 +25,11 @@ struct ComputeRequest {
   Budget budget;
   KeyOptions options;
   std::optional<std::chrono::steady_clock::time_point> deadline;
-  MayWait may_wait = MayWait::kNo;  // of the thread that asks
-  std::string job;                  // who asks; empty: nobody in particular
-  std::string identity;             // as the server knows it; empty: it does not
+  std::string job;       // who asks; empty: nobody in particular
+  std::string identity;  // as the server knows it; empty: it does not
+  // What the request counts as while it is open; may be null. Planning resizes it to what it keeps, and
+  // holds it for as long.
+  std::shared_ptr<ByteBudget::Hold> held;
 };
 
 struct BatchRequest {

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/planning/account.h"
 #include "server/planning/compute_plan.h"
 #include "server/planning/flight_news.h"
 #include "server/planning/planning_problem.h"
@@ -53,13 +54,13 @@ class PlanCall {
  public:
   using Clock = std::chrono::steady_clock;
 
-  PlanCall(uint64_t call_id, const std::string& of_tenant,
+  PlanCall(uint64_t call_id, const Account& of_account,
            std::optional<std::chrono::steady_clock::time_point> call_deadline,
            ComputeCallback callback)
-      : id(call_id), tenant(of_tenant), deadline(call_deadline), done(std::move(callback)) {}
+      : id(call_id), account(of_account), deadline(call_deadline), done(std::move(callback)) {}
 
   const uint64_t id;
-  const std::string tenant;
+  const Account account;
   const std::optional<std::chrono::steady_clock::time_point> deadline;
   ComputeCallback done;
   std::atomic<bool> answered{false};         // whoever sets it calls `done`

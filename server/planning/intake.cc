@@ -6,55 +6,91 @@
 
 namespace stowage {
 
-Intake::Intake(int threads, size_t queue_limit) : queue_limit_(queue_limit) {
-  for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { Work(); });
+FairLane::FairLane(int threads, size_t queue_limit, const AccountShare& share)
+    : threads_(threads), queue_limit_(queue_limit), share_(share) {
+  for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { Serve(); });
 }
 
-Intake::~Intake() { Stop(); }
+FairLane::~FairLane() { Stop(); }
 
-bool Intake::TrySubmit(IntakeTask task, IntakeLane lane) {
+FairLane::Taken FairLane::TrySubmit(const Account& account, IntakeTask task) {
   std::lock_guard<std::mutex> lock(mutex_);
-  Queue& queue = lanes_[static_cast<size_t>(lane)];
-  if (stopped_ || queue.size() >= queue_limit_) return false;
-  queue.push_back(std::move(task));
+  if (stopped_) return Taken::kStopped;
+  if (waiting_ >= queue_limit_) return Taken::kFull;
+  const auto found = accounts_.find(account);
+  const size_t its = found == accounts_.end() ? 0 : found->second.waiting.size();
+  if (its >= share_.Of(queue_limit_, account)) return Taken::kFullOfAccount;
+  Work& work = accounts_[account];
+  work.waiting.push_back(std::move(task));
+  ++waiting_;
+  GiveTurnLocked(account, &work);
   wake_.notify_one();
-  return true;
+  return Taken::kYes;
 }
 
-void Intake::Stop() {
+void FairLane::GiveTurnLocked(const Account& account, Work* work) {
+  if (work->has_turn || work->waiting.empty()) return;
+  if (work->running >= share_.Of(threads_, account)) return;
+  work->has_turn = true;
+  turns_.push_back(account);
+}
+
+void FairLane::Stop() {
+  std::vector<IntakeTask> refused;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stopped_ = true;
+    turns_.clear();
+    for (auto& [account, work] : accounts_) {
+      for (IntakeTask& task : work.waiting) refused.push_back(std::move(task));
+      work.waiting.clear();
+    }
+    waiting_ = 0;
   }
   wake_.notify_all();
+  for (const IntakeTask& task : refused) task(DrainingError());
   std::lock_guard<std::mutex> lock(join_mutex_);
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
 }
 
-Intake::Queue* Intake::NextLocked() {
-  for (size_t i = 0; i < lanes_.size(); ++i) {
-    Queue& lane = lanes_[(turn_ + i) % lanes_.size()];
-    if (!lane.empty()) return &lane;
-  }
-  return nullptr;
+void FairLane::RunNextLocked(std::unique_lock<std::mutex>* lock) {
+  const Account account = std::move(turns_.front());
+  turns_.pop_front();
+  Work& work = accounts_.find(account)->second;  // stays while one of its tasks runs
+  work.has_turn = false;
+  IntakeTask task = std::move(work.waiting.front());
+  work.waiting.pop_front();
+  --waiting_;
+  ++work.running;
+  GiveTurnLocked(account, &work);
+  if (!turns_.empty()) wake_.notify_one();
+  lock->unlock();
+  task(absl::OkStatus());
+  task = nullptr;  // what it holds may not die under the lock
+  lock->lock();
+  --work.running;
+  if (!stopped_) GiveTurnLocked(account, &work);
+  if (work.running == 0 && work.waiting.empty()) accounts_.erase(account);
 }
 
-void Intake::Work() {
+void FairLane::Serve() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stopped_ || NextLocked() != nullptr; });
-    Queue* const lane = NextLocked();
-    if (lane == nullptr) return;
-    IntakeTask task = std::move(lane->front());
-    lane->pop_front();
-    turn_ = lane == &lanes_[0] ? 1 : 0;
-    const bool stopped = stopped_;
-    lock.unlock();
-    task(stopped ? DrainingError() : absl::OkStatus());
-    task = nullptr;  // what it holds may not die under the lock
-    lock.lock();
+    wake_.wait(lock, [this] { return stopped_ || !turns_.empty(); });
+    if (stopped_) return;
+    RunNextLocked(&lock);
   }
+}
+
+Intake::Intake(const IntakeOptions& options) {
+  for (size_t i = 0; i < kLaneCount; ++i) {
+    lanes_[i] = std::make_unique<FairLane>(options.threads[i], options.queue_limit, options.share);
+  }
+}
+
+void Intake::Stop() {
+  for (const auto& lane : lanes_) lane->Stop();
 }
 
 }  // namespace stowage

@@ -1,7 +1,8 @@
-// Threads for what gRPC's own must not do: convert large requests, wait for a slow store.
+// Threads for what gRPC's own must not do: wait for a slow store, convert large requests.
 //
-// What is done for calls and what is only news for those that watch wait in lanes of their own, which
-// have turns: however many watch, calls go on, and the other way round.
+// Work of one kind waits in a lane of its own with threads of its own, so that none holds up another.
+// In a lane accounts have turns: one task each, however many an account has waiting. An account has at
+// most its share of a lane's threads and of its places, so what it waits for leaves the others theirs.
 #ifndef STOWAGE_SERVER_PLANNING_INTAKE_H_
 #define STOWAGE_SERVER_PLANNING_INTAKE_H_
 
@@ -10,49 +11,90 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "server/planning/account.h"
 
 namespace stowage {
 
-enum class IntakeLane { kCalls, kNews };
+enum class Lane {
+  kLookups,         // of plans, in a store that must be waited for
+  kConversions,     // of large requests: the processor's work alone
+  kJudging,         // of plans so far, for those who watch: the same, short
+  kAdministration,  // lists, pins, deletions, reports, explanations: the store's, and may be long
+};
+inline constexpr size_t kLaneCount = 4;
 
 // Called once: with OK to do its work, or with why it is not to be done, for whoever waits for it.
 using IntakeTask = std::function<void(const absl::Status& admitted)>;
 
-// Thread-safe. Tasks of a lane start in the order they were submitted.
-class Intake {
+// One lane. Thread-safe; O(log accounts) a task. Tasks of one account start in the order they were
+// submitted.
+class FairLane {
  public:
-  // Both >= 1; the limit is that of each lane.
-  Intake(int threads, size_t queue_limit);
-  ~Intake();
+  enum class Taken { kYes, kFull, kFullOfAccount, kStopped };
 
-  // False when the lane is full or the intake has stopped.
-  bool TrySubmit(IntakeTask task, IntakeLane lane = IntakeLane::kCalls);
-  // Refuses more, tells what is queued UNAVAILABLE (DRAINING) and waits for it. Idempotent; not to be
+  // Both >= 1; the limit is that of tasks that wait.
+  FairLane(int threads, size_t queue_limit, const AccountShare& share);
+  ~FairLane();
+
+  Taken TrySubmit(const Account& account, IntakeTask task);
+  // Refuses more, tells what waits UNAVAILABLE (DRAINING) and waits for what runs. Idempotent; not to be
   // called by a task.
   void Stop();
 
   size_t queue_limit() const { return queue_limit_; }
 
  private:
-  using Queue = std::deque<IntakeTask>;
+  struct Work {
+    std::deque<IntakeTask> waiting;
+    int running = 0;
+    bool has_turn = false;  // is in turns_
+  };
 
-  // The lane whose turn it is; null when nothing waits.
-  Queue* NextLocked();
-  void Work();
+  // Queues the account for its next task if it has one and may run it.
+  void GiveTurnLocked(const Account& account, Work* work);
+  void RunNextLocked(std::unique_lock<std::mutex>* lock);
+  void Serve();
 
+  const int threads_;
   const size_t queue_limit_;
+  const AccountShare share_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::array<Queue, 2> lanes_;
-  size_t turn_ = 0;
+  std::map<Account, Work> accounts_;  // those with tasks that wait or run
+  std::deque<Account> turns_;         // those whose next task may run
+  size_t waiting_ = 0;
   bool stopped_ = false;
   std::mutex join_mutex_;
   std::vector<std::thread> workers_;
+};
+
+struct IntakeOptions {
+  // Of each lane, in the order of Lane; >= 1.
+  std::array<int, kLaneCount> threads = {4, 2, 2, 4};
+  size_t queue_limit = 4096;  // of each lane, >= 1
+  AccountShare share;
+};
+
+// All lanes. Thread-safe.
+class Intake {
+ public:
+  explicit Intake(const IntakeOptions& options);
+
+  FairLane::Taken TrySubmit(Lane lane, const Account& account, IntakeTask task) {
+    return lanes_[static_cast<size_t>(lane)]->TrySubmit(account, std::move(task));
+  }
+  // Of every lane.
+  void Stop();
+
+ private:
+  std::array<std::unique_ptr<FairLane>, kLaneCount> lanes_;
 };
 
 }  // namespace stowage

@@ -2,23 +2,21 @@
 
 namespace stowage {
 
-OpenCalls::Accepted OpenCalls::TryEnter(const std::string& tenant) {
+OpenCalls::Accepted OpenCalls::TryEnter(const Account& account) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (closed_) return Accepted::kClosed;
   if (open_ >= limit_) return Accepted::kTooMany;
-  if (!tenant.empty()) {
-    int64_t& open = of_tenants_[tenant];  // at its limit it was there already
-    if (open >= tenant_limit_) return Accepted::kTooManyOfTenant;
-    ++open;
-  }
+  int64_t& open = of_accounts_[account];  // at its limit it was there already
+  if (open >= share_.Of(limit_, account)) return Accepted::kTooManyOfAccount;
+  ++open;
   ++open_;
   return Accepted::kYes;
 }
 
-void OpenCalls::Left(const std::string& tenant) {
+void OpenCalls::Left(const Account& account) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto of_tenant = of_tenants_.find(tenant);
-  if (of_tenant != of_tenants_.end() && --of_tenant->second == 0) of_tenants_.erase(of_tenant);
+  const auto of_account = of_accounts_.find(account);
+  if (--of_account->second == 0) of_accounts_.erase(of_account);
   if (--open_ == 0) none_.notify_all();
 }
 

@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <string>
+
+#include "server/planning/account.h"
 
 namespace stowage {
 
@@ -16,17 +17,17 @@ struct DrainResult {
   int64_t abandoned = 0;  // calls that got UNAVAILABLE at the deadline
 };
 
-// Thread-safe. O(log tenants) a call.
+// Thread-safe. O(log accounts) a call.
 class OpenCalls {
  public:
-  enum class Accepted { kYes, kTooMany, kTooManyOfTenant, kClosed };
+  enum class Accepted { kYes, kTooMany, kTooManyOfAccount, kClosed };
 
-  // Of all together and of one tenant; callers without a tenant ("") have no limit of their own.
-  OpenCalls(int64_t limit, int64_t tenant_limit) : limit_(limit), tenant_limit_(tenant_limit) {}
+  // Of all together, of which an account has its share.
+  OpenCalls(int64_t limit, const AccountShare& share) : limit_(limit), share_(share) {}
 
-  // After kYes, Left is called once, for the same tenant.
-  Accepted TryEnter(const std::string& tenant);
-  void Left(const std::string& tenant);
+  // After kYes, Left is called once, for the same account.
+  Accepted TryEnter(const Account& account);
+  void Left(const Account& account);
   // Nobody enters any more.
   void Close();
   // Closes and waits until nobody is there, or until the deadline.
@@ -34,11 +35,11 @@ class OpenCalls {
 
  private:
   const int64_t limit_;
-  const int64_t tenant_limit_;
+  const AccountShare share_;
   std::mutex mutex_;
   std::condition_variable none_;
   int64_t open_ = 0;
-  std::map<std::string, int64_t> of_tenants_;  // those with open calls
+  std::map<Account, int64_t> of_accounts_;  // those with open calls
   bool closed_ = false;
 };
 

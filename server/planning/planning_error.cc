@@ -69,6 +69,12 @@ absl::Status TenantCallsError(int64_t limit, std::chrono::nanoseconds retry_afte
                    "TENANT_QUOTA", retry_after);
 }
 
+absl::Status TenantBytesError(size_t limit, std::chrono::nanoseconds retry_after) {
+  return Exhausted(absl::StrCat("the tenant's open requests have too many of the ", limit,
+                                " bytes they may have"),
+                   "TENANT_QUOTA", retry_after);
+}
+
 absl::Status OutOfMemoryError() {
   return WithPlanningReason(
       absl::ResourceExhaustedError("the server has not enough memory for this solve"),

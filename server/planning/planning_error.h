@@ -26,10 +26,13 @@ absl::Status RequestBytesError(size_t limit, std::chrono::nanoseconds retry_afte
 // RESOURCE_EXHAUSTED, DEADLINE_TOO_SHORT: what waits already takes longer than the caller would.
 absl::Status DeadlineTooShortError(std::chrono::nanoseconds expected,
                                    std::chrono::nanoseconds retry_after);
-// RESOURCE_EXHAUSTED, TENANT_QUOTA: the tenant's share of the queue is taken.
+// RESOURCE_EXHAUSTED, TENANT_QUOTA: the share of the queue is taken that is the caller's tenant's, or
+// without one the caller's own (account.h).
 absl::Status TenantQuotaError(size_t limit, std::chrono::nanoseconds retry_after);
-// RESOURCE_EXHAUSTED, TENANT_QUOTA: the tenant's share of the open calls is taken.
+// RESOURCE_EXHAUSTED, TENANT_QUOTA: the share of the open calls, or of the bytes of open requests, is
+// taken.
 absl::Status TenantCallsError(int64_t limit, std::chrono::nanoseconds retry_after);
+absl::Status TenantBytesError(size_t limit, std::chrono::nanoseconds retry_after);
 // RESOURCE_EXHAUSTED, OUT_OF_MEMORY: a solve needed more than the process can get.
 absl::Status OutOfMemoryError();
 // UNAVAILABLE, DRAINING: this server is going away; another one may answer.

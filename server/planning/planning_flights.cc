@@ -56,7 +56,7 @@ absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr
     });
     if (!ran.ok()) Fail(flight, ran);
   };
-  SolveJob job{flight->id, run, estimate.time, estimate.measured, call.problem->options.tenant};
+  SolveJob job{flight->id, run, estimate.time, estimate.measured, call.account};
   switch (pool_.Submit(std::move(job))) {
     case Admission::kAccepted:
       return absl::OkStatus();
@@ -64,7 +64,7 @@ absl::Status PlanningService::Submit(const PlanCall& call, const std::shared_ptr
       return DrainingError();
     case Admission::kOverQuota:
       metrics_->CallShed(Shed::kQuota);
-      return TenantQuotaError(TenantLimit(options_), RetryAfter());
+      return TenantQuotaError(pool_.LimitOf(call.account), RetryAfter());
     case Admission::kQueueFull:
       break;
   }

@@ -2,14 +2,15 @@
 #ifndef STOWAGE_SERVER_PLANNING_PLANNING_OPTIONS_H_
 #define STOWAGE_SERVER_PLANNING_PLANNING_OPTIONS_H_
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "server/cache/solve_lease.h"
+#include "server/planning/account.h"
 #include "server/planning/audit_log.h"
+#include "server/planning/intake.h"
 #include "server/planning/planning_problem.h"
 #include "server/planning/resolver.h"
 #include "solvers/model/units.h"
@@ -20,13 +21,15 @@ namespace stowage {
 struct PlanningOptions {
   int solver_threads = 2;    // >= 1
   size_t queue_limit = 256;  // >= 1; solves that may wait for a thread
-  // Share of the threads and of the queue that the solves of one tenant may take, and of the calls
-  // that may be open. Calls without a tenant have no such limit.
-  double tenant_share = 0.5;
-  int intake_threads = 2;  // >= 1; for large requests and slow stores
-  size_t intake_limit = 4096;
-  // Of the requests that are open, as they came; in memory each takes about four times that.
+  // What one account may have of threads, queues, open calls and bytes of requests. Where nobody is
+  // asked who they are all are the anonymous account, and there is nobody to keep anything for.
+  AccountShare share;
+  IntakeOptions intake;  // its share is the one above
+  // Of the open requests for plans, in bytes as they came: a request counts as what came until it is
+  // converted, then as what is kept of it, a byte for kMemoryPerRequestByte.
   Bytes request_bytes{int64_t{256} << 20};
+  // Beside them, for reports and administration alone.
+  Bytes request_reserve{int64_t{4} << 20};
   // For the tables of all threads together; each solve gets its share, at least 1 MiB.
   Bytes solver_memory{int64_t{4} << 30};
   // How long a flight may take, queue included, for callers without a deadline.
@@ -44,23 +47,8 @@ struct PlanningOptions {
   AuditLog* audit = nullptr;
 };
 
-// Solves of one tenant that may wait and run.
-inline size_t TenantLimit(const PlanningOptions& options) {
-  const double places =
-      static_cast<double>(options.queue_limit) + static_cast<double>(options.solver_threads);
-  return std::max<size_t>(static_cast<size_t>(places * options.tenant_share), 1);
-}
-
-// Threads that the solves of one tenant may take.
-inline int TenantThreads(const PlanningOptions& options) {
-  return std::max(static_cast<int>(options.solver_threads * options.tenant_share), 1);
-}
-
-// Calls of one tenant that may be open.
-inline int64_t TenantCalls(const PlanningOptions& options) {
-  const double share = static_cast<double>(options.max_open_calls) * options.tenant_share;
-  return std::max<int64_t>(static_cast<int64_t>(share), 1);
-}
+// Memory that is planned for a byte of a request: what came, its message, and what is made of it.
+inline constexpr size_t kMemoryPerRequestByte = 4;
 
 }  // namespace stowage
 

@@ -5,6 +5,15 @@
 #include "solvers/plan/problem_referee.h"
 
 namespace stowage {
+
+Bytes MemoryOf(const PlanningProblem& problem) {
+  size_t bytes = sizeof(PlanningProblem) + problem.canonical->capacity();
+  for (const std::vector<int64_t>& vertices : problem.stage_vertices) {
+    bytes += sizeof(vertices) + vertices.capacity() * sizeof(int64_t);
+  }
+  return ChargeOf(*problem.costs) + Bytes(static_cast<int64_t>(bytes));
+}
+
 absl::StatusOr<std::shared_ptr<PlanningProblem>> MakePlanningProblem(const Profile& profile,
                                                                      const KeyOptions& options,
                                                                      const DigestFunction& digest) {

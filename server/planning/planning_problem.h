@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/cache/plan_entry.h"
+#include "server/planning/byte_budget.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
@@ -33,7 +34,12 @@ struct PlanningProblem {
   std::string name;       // of the network, for people
   uint64_t job = 0;       // JobHash of who asks
   uint64_t identity = 0;  // IdentityHash of the same
+  // What it counts as among the open requests; may be null.
+  std::shared_ptr<ByteBudget::Hold> held;
 };
+
+// Bytes of memory that it holds, near enough to bound a sum by. O(stages or vertices).
+Bytes MemoryOf(const PlanningProblem& problem);
 
 // Sha256, or in tests a function with collisions.
 using DigestFunction = std::function<Digest(const std::string&)>;

@@ -16,14 +16,32 @@ std::chrono::nanoseconds AnswerMargin(std::chrono::nanoseconds left) {
   return std::clamp<std::chrono::nanoseconds>(left / 20, std::chrono::nanoseconds(0), kMost);
 }
 
+IntakeOptions LanesOf(const PlanningOptions& options) {
+  IntakeOptions lanes = options.intake;
+  lanes.share = options.share;
+  return lanes;
+}
+
+// What is kept of a request for as long as its call is open.
+size_t KeptBytes(const PlanningProblem& problem, const std::optional<BatchRequest>& batches) {
+  Bytes kept = MemoryOf(problem);
+  if (batches) {
+    for (const BatchProfile& measured : batches->model->profiles()) {
+      kept += ChargeOf(LinkedProblem{measured.profile.problem, std::nullopt});
+    }
+  }
+  return static_cast<size_t>(kept.value()) / kMemoryPerRequestByte;
+}
+
 }  // namespace
 
 PlanningService::PlanningService(const PlanningOptions& options, PlanStore* store,
                                  const PlanSolver* solver, ServerMetrics* metrics)
     : options_(options),
       metrics_(metrics),
-      open_(options.max_open_calls, TenantCalls(options)),
-      request_bytes_(static_cast<size_t>(options.request_bytes.value())),
+      open_(options.max_open_calls, options.share),
+      request_bytes_(static_cast<size_t>(options.request_bytes.value()),
+                     static_cast<size_t>(options.request_reserve.value()), options.share),
       cache_(
           store, metrics,
           [this](const PlanningProblem& problem, const PlanEntry& entry, Bytes budget,
@@ -35,15 +53,14 @@ PlanningService::PlanningService(const PlanningOptions& options, PlanStore* stor
           }),
       solving_(options, &cache_, solver, metrics),
       flights_(options.max_deadline),
-      pool_({options.solver_threads, options.queue_limit, options.queue_limit, TenantLimit(options),
-             TenantThreads(options)},
+      pool_({options.solver_threads, options.queue_limit, options.queue_limit, options.share},
             metrics),
       refresher_(
           {options.background, TableLimit(options), options.solver_version, options.lease,
            options.audit},
           store, solver, metrics,
           [this](uint64_t id, Refresher::Job job) { return SubmitBackground(id, std::move(job)); }),
-      intake_(options.intake_threads, options.intake_limit) {}
+      intake_(LanesOf(options)) {}
 
 PlanningService::~PlanningService() { Stop(); }
 
@@ -56,29 +73,61 @@ absl::StatusOr<CachedPlan> PlanningService::GetPlan(const std::vector<PlanKey>& 
 }
 
 void PlanningService::GetPlanAsync(const std::vector<PlanKey>& keys, const Budget& budget,
-                                   CachedPlanCallback done, const TenantScope& scope) {
+                                   CachedPlanCallback done, const TenantScope& scope,
+                                   const Account& account) {
   size_t next = 0;
   if (auto plan = cache_.FirstServing(keys, budget, scope, MayWait::kNo, &next)) {
     return done(*std::move(plan));
   }
   const absl::Status deferred =
-      Defer([this, keys, budget, scope, next, done](const absl::Status& admitted) mutable {
-        if (!admitted.ok()) return done(admitted);
-        done(CatchingBadAlloc(
-            [&] { return *cache_.FirstServing(keys, budget, scope, MayWait::kYes, &next); }));
-      });
+      Defer(Lane::kLookups, account,
+            [this, keys, budget, scope, next, done](const absl::Status& admitted) mutable {
+              if (!admitted.ok()) return done(admitted);
+              done(CatchingBadAlloc(
+                  [&] { return *cache_.FirstServing(keys, budget, scope, MayWait::kYes, &next); }));
+            });
   if (!deferred.ok()) done(deferred);
 }
 
-absl::Status PlanningService::Defer(IntakeTask task, IntakeLane lane) {
-  if (intake_.TrySubmit(std::move(task), lane)) return absl::OkStatus();
-  if (stopping_) return DrainingError();
-  if (lane == IntakeLane::kCalls) metrics_->CallShed(Shed::kTooManyCalls);
-  return TooManyCallsError(static_cast<int64_t>(intake_.queue_limit()), RetryAfter());
+absl::Status PlanningService::Defer(Lane lane, const Account& account, IntakeTask task) {
+  // News that are not judged are no call that is turned away.
+  const auto shed = [this, lane](Shed why) {
+    if (lane != Lane::kJudging) metrics_->CallShed(why);
+  };
+  const auto limit = static_cast<int64_t>(options_.intake.queue_limit);
+  switch (intake_.TrySubmit(lane, account, std::move(task))) {
+    case FairLane::Taken::kYes:
+      return absl::OkStatus();
+    case FairLane::Taken::kStopped:
+      return DrainingError();
+    case FairLane::Taken::kFullOfAccount:
+      shed(Shed::kQuota);
+      return TenantCallsError(options_.share.Of(limit, account), RetryAfter());
+    case FairLane::Taken::kFull:
+      break;
+  }
+  shed(Shed::kTooManyCalls);
+  return TooManyCallsError(limit, RetryAfter());
 }
 
-absl::StatusOr<ByteBudget::Hold> PlanningService::HoldRequest(size_t bytes) {
-  if (std::optional<ByteBudget::Hold> held = request_bytes_.TryHold(bytes)) return *std::move(held);
+absl::StatusOr<ByteBudget::Hold> PlanningService::HoldRequest(const Account& account,
+                                                              RequestUse use, size_t bytes) {
+  ByteBudget::Hold hold;
+  absl::Status held = BytesStatus(account, request_bytes_.TryHold(account, use, bytes, &hold));
+  if (!held.ok()) return held;
+  return hold;
+}
+
+absl::Status PlanningService::BytesStatus(const Account& account, ByteBudget::Admitted admitted) {
+  switch (admitted) {
+    case ByteBudget::Admitted::kYes:
+      return absl::OkStatus();
+    case ByteBudget::Admitted::kTooManyOfAccount:
+      metrics_->CallShed(Shed::kQuota);
+      return TenantBytesError(request_bytes_.LimitOf(account), RetryAfter());
+    case ByteBudget::Admitted::kTooMany:
+      break;
+  }
   metrics_->CallShed(Shed::kRequestBytes);
   return RequestBytesError(request_bytes_.limit(), RetryAfter());
 }
@@ -103,14 +152,15 @@ std::shared_ptr<PlanCall> PlanningService::FitBatches(const ComputeRequest& requ
 std::shared_ptr<PlanCall> PlanningService::Ask(const ComputeRequest& request, Asked asked,
                                                ComputeCallback done, std::function<void()> changed,
                                                std::optional<BatchRequest> batches) {
-  auto call = std::make_shared<PlanCall>(next_call_++, request.options.tenant, request.deadline,
-                                         std::move(done));
+  auto call = std::make_shared<PlanCall>(next_call_++,
+                                         Account::Of(request.options.tenant, request.identity),
+                                         request.deadline, std::move(done));
   call->changed = std::move(changed);
   const Clock::time_point now = Clock::now();
   call->limit = std::min(request.deadline.value_or(now + options_.max_solve_time),
                          now + options_.max_deadline);
   call->margin = AnswerMargin(call->limit - now);
-  if (absl::Status accepted = Accept(call->tenant); !accepted.ok()) {
+  if (absl::Status accepted = Accept(call->account); !accepted.ok()) {
     call->answered = true;
     call->done(accepted);
     return call;
@@ -126,6 +176,12 @@ void PlanningService::Open(const ComputeRequest& request, Asked asked,
       MakePlanningProblem(request.profile, request.options, options_.digest);
   const absl::Status valid = problem.ok() ? ValidateBudget(request.budget) : problem.status();
   if (!valid.ok()) return Answer(call, valid);
+  if (request.held) {
+    const absl::Status kept =
+        BytesStatus(call->account, request.held->TryResize(KeptBytes(**problem, batches)));
+    if (!kept.ok()) return Answer(call, kept);
+    (*problem)->held = request.held;
+  }
   call->problem = *std::move(problem);
   call->problem->job = JobHash(request.job, request.identity);
   call->problem->identity = IdentityHash(request.identity);
@@ -135,16 +191,17 @@ void PlanningService::Open(const ComputeRequest& request, Asked asked,
     call->least = std::holds_alternative<LeastBudget>(request.budget);
     call->budget = WithoutSolver(request.budget, call->problem->store_all.peak);
   }
-  Proceed(call, Access::kLookup, request.may_wait);
+  Proceed(call, Access::kLookup, MayWait::kNo);
 }
 
 void PlanningService::Proceed(const std::shared_ptr<PlanCall>& call, Access access, MayWait wait) {
   if (!AnswerFromCache(call, access, wait)) {
     if (access == Access::kLookup) WatchLimit(call);
-    const absl::Status deferred = Defer([this, call, access](const absl::Status& admitted) {
-      if (!admitted.ok()) return Answer(call, admitted);
-      For(call, [&] { Proceed(call, access, MayWait::kYes); });
-    });
+    const absl::Status deferred =
+        Defer(Lane::kLookups, call->account, [this, call, access](const absl::Status& admitted) {
+          if (!admitted.ok()) return Answer(call, admitted);
+          For(call, [&] { Proceed(call, access, MayWait::kYes); });
+        });
     if (!deferred.ok()) Answer(call, deferred);
     return;
   }
@@ -188,9 +245,11 @@ void PlanningService::WatchLimit(const std::shared_ptr<PlanCall>& call) {
                     const auto flight = flights_.FlightOf(*late);
                     if (!flight || !flight->news.latest().best) return;
                     // Judging a plan may take milliseconds, and others are late, too.
-                    Defer([this, late, flight](const absl::Status& admitted) {
-                      if (admitted.ok()) For(late, [&] { AnswerBestSoFar(late, *flight); });
-                    }).IgnoreError();
+                    Defer(Lane::kConversions, late->account,
+                          [this, late, flight](const absl::Status& admitted) {
+                            if (admitted.ok()) For(late, [&] { AnswerBestSoFar(late, *flight); });
+                          })
+                        .IgnoreError();
                   });
 }
 
@@ -216,15 +275,15 @@ void PlanningService::Cancel(const std::shared_ptr<PlanCall>& call) {
   Answer(call, CallCancelledError());
 }
 
-absl::Status PlanningService::Accept(const std::string& tenant) {
-  switch (open_.TryEnter(tenant)) {
+absl::Status PlanningService::Accept(const Account& account) {
+  switch (open_.TryEnter(account)) {
     case OpenCalls::Accepted::kYes:
       return absl::OkStatus();
     case OpenCalls::Accepted::kClosed:
       return DrainingError();
-    case OpenCalls::Accepted::kTooManyOfTenant:
+    case OpenCalls::Accepted::kTooManyOfAccount:
       metrics_->CallShed(Shed::kQuota);
-      return TenantCallsError(TenantCalls(options_), RetryAfter());
+      return TenantCallsError(options_.share.Of(options_.max_open_calls, account), RetryAfter());
     case OpenCalls::Accepted::kTooMany:
       break;
   }
@@ -244,7 +303,7 @@ void PlanningService::Answer(const std::shared_ptr<PlanCall>& call,
   timer_.Cancel(call->id);
   const ComputeCallback done = std::move(call->done);
   done(std::move(answer));
-  open_.Left(call->tenant);
+  open_.Left(call->account);
 }
 
 std::chrono::nanoseconds PlanningService::RetryAfter() {

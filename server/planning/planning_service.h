@@ -57,9 +57,10 @@ class PlanningService {
   // the tenant of servers without identities.
   absl::StatusOr<CachedPlan> GetPlan(const std::vector<PlanKey>& keys, const Budget& budget,
                                      const TenantScope& scope = TenantScope(""));
-  // The same without waiting; RESOURCE_EXHAUSTED when too many others wait.
+  // The same without waiting, for a caller of that account; RESOURCE_EXHAUSTED when too many others
+  // wait.
   void GetPlanAsync(const std::vector<PlanKey>& keys, const Budget& budget, CachedPlanCallback done,
-                    const TenantScope& scope = TenantScope(""));
+                    const TenantScope& scope = TenantScope(""), const Account& account = Account());
 
   // Answers with a plan refereed under the caller's own costs, or: INVALID_ARGUMENT, CANCELLED,
   // DEADLINE_EXCEEDED (the caller's, max_solve_time or max_deadline; a search that has found a plan by then answers
@@ -86,14 +87,15 @@ class PlanningService {
   // else waits for it.
   void Cancel(const std::shared_ptr<PlanCall>& call);
 
-  // Has `task` run by a thread that may take its time, say to convert a large request; it is told
-  // UNAVAILABLE where the service has stopped before its turn. RESOURCE_EXHAUSTED, or UNAVAILABLE
-  // (stopped), when it will not run.
-  absl::Status Defer(IntakeTask task, IntakeLane lane = IntakeLane::kCalls);
+  // Has `task` run by a thread of the lane, which may take its time; it is told UNAVAILABLE where the
+  // service has stopped before its turn. RESOURCE_EXHAUSTED, or UNAVAILABLE (stopped), when it will not
+  // run.
+  absl::Status Defer(Lane lane, const Account& account, IntakeTask task);
 
   // For a request of that many bytes, from its arrival until nothing of it is left; RESOURCE_EXHAUSTED
-  // when all that are open have too many. What it gives ends before the service does.
-  absl::StatusOr<ByteBudget::Hold> HoldRequest(size_t bytes);
+  // when all that are open, or those of the account, have too many.
+  absl::StatusOr<ByteBudget::Hold> HoldRequest(const Account& account, RequestUse use,
+                                               size_t bytes);
 
   // Has `job` run while nobody waits for a solver's thread; it stops when the token says so. False when
   // a job of that id waits already, or too many do.
@@ -150,7 +152,8 @@ class PlanningService {
   void LeaveFlight(const std::shared_ptr<PlanCall>& call);
 
   // Counts a call as open, or says why not.
-  absl::Status Accept(const std::string& tenant);
+  absl::Status Accept(const Account& account);
+  absl::Status BytesStatus(const Account& account, ByteBudget::Admitted admitted);
   void AnswerPlan(const std::shared_ptr<PlanCall>& call, Plan plan, AnswerSource source);
   void Answer(const std::shared_ptr<PlanCall>& call, absl::StatusOr<ComputeAnswer> answer);
   // Whether a flight that the call has just opened will be solved, and if not, why.

@@ -35,11 +35,9 @@ Admission SolverPool::Submit(SolveJob job) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (stopped_) return Admission::kStopped;
   if (queue_.size() >= options_.queue_limit) return Admission::kQueueFull;
-  if (!job.tenant.empty()) {
-    size_t& jobs = tenants_[job.tenant].all;
-    if (jobs >= options_.tenant_limit) return Admission::kOverQuota;
-    ++jobs;
-  }
+  size_t& jobs = accounts_[job.account].all;  // at its limit it was there already
+  if (jobs >= LimitOf(job.account)) return Admission::kOverQuota;
+  ++jobs;
   const Due due(DueTime(now, job.estimate), ++submissions_);
   queue_.emplace(due, Queued{std::move(job), now});
   metrics_->QueueDepth(static_cast<int64_t>(queue_.size()));
@@ -69,14 +67,18 @@ void SolverPool::Withdraw(uint64_t id) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto found = FindId(id, &queue_);
   if (found == queue_.end()) return;
-  ReleaseLocked(found->second.job.tenant);
+  ReleaseLocked(found->second.job.account);
   queue_.erase(found);
   metrics_->QueueDepth(static_cast<int64_t>(queue_.size()));
 }
 
-void SolverPool::ReleaseLocked(const std::string& tenant) {
-  const auto found = tenants_.find(tenant);
-  if (found != tenants_.end() && --found->second.all == 0) tenants_.erase(found);
+size_t SolverPool::LimitOf(const Account& account) const {
+  return options_.share.Of(options_.queue_limit + static_cast<size_t>(options_.threads), account);
+}
+
+void SolverPool::ReleaseLocked(const Account& account) {
+  const auto found = accounts_.find(account);
+  if (found != accounts_.end() && --found->second.all == 0) accounts_.erase(found);
 }
 
 void SolverPool::Stop() {
@@ -115,14 +117,15 @@ nanoseconds SolverPool::WaitBefore(Clock::time_point due) const {
   return work / options_.threads;
 }
 
-bool SolverPool::MayRunLocked(const std::string& tenant) const {
-  const auto found = tenants_.find(tenant);
-  return found == tenants_.end() || found->second.running < options_.tenant_threads;
+bool SolverPool::MayRunLocked(const Account& account) const {
+  const auto found = accounts_.find(account);
+  return found == accounts_.end() ||
+         found->second.running < options_.share.Of(options_.threads, account);
 }
 
 std::optional<std::pair<SolverPool::Queue*, SolverPool::Queue::iterator>> SolverPool::NextLocked() {
   for (auto job = queue_.begin(); job != queue_.end(); ++job) {
-    if (MayRunLocked(job->second.job.tenant)) return std::make_pair(&queue_, job);
+    if (MayRunLocked(job->second.job.account)) return std::make_pair(&queue_, job);
   }
   const int most = std::max(options_.threads / 2, 1);
   if (background_.empty() || running_background_ >= most) return std::nullopt;
@@ -142,18 +145,20 @@ void SolverPool::RunLocked(Queue* queue, Queue::iterator job, std::unique_lock<s
     metrics_->QueueDepth(static_cast<int64_t>(queue_.size()));
     metrics_->QueueWaited(std::chrono::duration<double>(now - queued.submitted).count());
   }
-  const std::string tenant = queued.job.tenant;
-  if (!tenant.empty()) ++tenants_[tenant].running;
+  const Account account = queued.job.account;
+  if (!background) ++accounts_[account].running;
   lock->unlock();
   queued.job.run();
   queued.job.run = nullptr;  // what it holds may not die under the lock
   lock->lock();
   running_.erase(next.key().second);
-  if (background) --running_background_;
-  if (tenant.empty()) return;
-  --tenants_[tenant].running;
-  ReleaseLocked(tenant);
-  // Other threads may have passed over this tenant's jobs.
+  if (background) {
+    --running_background_;
+    return;
+  }
+  --accounts_[account].running;
+  ReleaseLocked(account);
+  // Other threads may have passed over this account's jobs.
   wake_.notify_all();
 }
 

@@ -1,4 +1,4 @@
-// A fixed number of threads behind a bounded queue: short solves first, no tenant takes all of it, and
+// A fixed number of threads behind a bounded queue: short solves first, no account takes all of it, and
 // what nobody waits for comes last.
 //
 // A job is due a time after its submission that grows with its estimate, and the job that is due first
@@ -16,12 +16,12 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "server/metrics/server_metrics.h"
+#include "server/planning/account.h"
 
 namespace stowage {
 
@@ -30,8 +30,8 @@ struct SolveJob {
   std::function<void()> run;
   std::chrono::nanoseconds estimate{0};
   bool measured =
-      false;  // else the estimate is a guess: it says who comes first, not how long it takes
-  std::string tenant;  // empty: has no quota
+      false;        // else the estimate is a guess: it says who comes first, not how long it takes
+  Account account;  // whose share of places and threads it takes
 };
 
 enum class Admission { kAccepted, kQueueFull, kOverQuota, kStopped };
@@ -40,10 +40,10 @@ struct SolverPoolOptions {
   int threads = 2;                // >= 1
   size_t queue_limit = 256;       // >= 1; jobs that may wait
   size_t background_limit = 256;  // the same in the background
-  size_t tenant_limit = 256;      // >= 1; jobs of one tenant that may wait and run
-  // >= 1; those of them that may run. Nobody can take a thread back from a long solve, so a tenant's
-  // next job waits for its own even while threads are idle.
-  int tenant_threads = 256;
+  // Of one account: of places and threads together its jobs that wait and run, of the threads those
+  // that run. Nobody can take a thread back from a long solve, so an account's next job waits for its
+  // own even while threads are idle. Jobs in the background are nobody's.
+  AccountShare share = {1.0, 1.0};
 };
 
 // Thread-safe. Jobs call nothing of this class but Submit, SubmitBackground and Withdraw.
@@ -65,6 +65,9 @@ class SolverPool {
   // Drops what is queued, waits for what runs. Idempotent.
   void Stop();
 
+  // Jobs of one account that may wait and run.
+  size_t LimitOf(const Account& account) const;
+
   // How long a job of that estimate would probably wait.
   std::chrono::nanoseconds WaitFor(std::chrono::nanoseconds estimate) const;
   // Until what is there now has probably ended.
@@ -83,17 +86,17 @@ class SolverPool {
   };
   using Due = std::pair<Clock::time_point, uint64_t>;  // with the submission's number
   using Queue = std::map<Due, Queued>;
-  struct TenantJobs {
+  struct Jobs {
     size_t all = 0;  // that wait and run
     int running = 0;
   };
 
   static Clock::time_point DueTime(Clock::time_point now, std::chrono::nanoseconds estimate);
   std::chrono::nanoseconds WaitBefore(Clock::time_point due) const;
-  bool MayRunLocked(const std::string& tenant) const;
+  bool MayRunLocked(const Account& account) const;
   // The queue and the job in it that a free thread takes; nothing: none may run now.
   std::optional<std::pair<Queue*, Queue::iterator>> NextLocked();
-  void ReleaseLocked(const std::string& tenant);
+  void ReleaseLocked(const Account& account);
   void RunLocked(Queue* queue, Queue::iterator job, std::unique_lock<std::mutex>* lock);
   void Work();
 
@@ -106,7 +109,7 @@ class SolverPool {
   Queue background_;
   std::map<uint64_t, Running> running_;  // by submission
   int running_background_ = 0;
-  std::map<std::string, TenantJobs> tenants_;
+  std::map<Account, Jobs> accounts_;  // those with jobs that wait or run
   bool stopped_ = false;
   std::mutex join_mutex_;
   std::vector<std::thread> workers_;

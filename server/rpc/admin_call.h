@@ -1,5 +1,5 @@
 // A unary call about cached plans, from its handler's return to its answer. It waits for the store, so
-// a thread of the intake runs it.
+// a thread of the administration's lane runs it.
 //
 // That thread, or the handler where the call is refused, finishes it: one Finish. What is cancelled
 // before it has begun does nothing. gRPC calls OnDone after Finish and after OnCancel, and nothing
@@ -44,10 +44,13 @@ class AdminCall final : public grpc::ServerUnaryReactor {
 
  private:
   absl::Status Start(PlanningService* planning, size_t bytes) {
-    absl::StatusOr<ByteBudget::Hold> held = planning->HoldRequest(bytes);
+    const Account account = record_.caller()->account();
+    absl::StatusOr<ByteBudget::Hold> held =
+        planning->HoldRequest(account, RequestUse::kUpkeep, bytes);
     if (!held.ok()) return held.status();
     held_ = *std::move(held);
-    return planning->Defer([this](const absl::Status& admitted) { Run(admitted); });
+    return planning->Defer(Lane::kAdministration, account,
+                           [this](const absl::Status& admitted) { Run(admitted); });
   }
 
   void Run(const absl::Status& admitted) {

@@ -6,13 +6,11 @@
 
 namespace stowage {
 
-void ComputePlanCall::Begin(const v1::ComputePlanRequest& request, MayWait wait) {
+void ComputePlanCall::Begin(const v1::ComputePlanRequest& request) {
   absl::StatusOr<ComputeRequest> asked =
       ToComputeRequest(request, limits_, record_.caller()->tenant);
   if (!asked.ok()) return End(asked.status());
-  asked->deadline = deadline_;
-  asked->may_wait = wait;
-  asked->identity = record_.caller()->identity;
+  Sign(&*asked);
   job_ = asked->job;
   const CallHandle handle = handle_;
   handle.Set(planning_->ComputePlan(

@@ -1,4 +1,4 @@
-// One ComputePlan on the wire. Large requests are converted by a thread of the intake.
+// One ComputePlan on the wire. Large requests are converted by a thread of their lane.
 #ifndef STOWAGE_SERVER_RPC_COMPUTE_PLAN_CALL_H_
 #define STOWAGE_SERVER_RPC_COMPUTE_PLAN_CALL_H_
 
@@ -20,7 +20,7 @@ class ComputePlanCall final : public PlanningCall<v1::ComputePlanRequest> {
   }
 
  private:
-  void Begin(const v1::ComputePlanRequest& request, MayWait wait) override;
+  void Begin(const v1::ComputePlanRequest& request) override;
   void Answer(const absl::StatusOr<ComputeAnswer>& answer);
   absl::Status Fill(const ComputeAnswer& answer);
 

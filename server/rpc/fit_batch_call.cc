@@ -65,15 +65,15 @@ void Fill(const BatchFit& fit, v1::FitBatchResponse* response) {
 
 }  // namespace
 
-void FitBatchCall::Begin(const v1::FitBatchRequest& request, MayWait wait) {
+void FitBatchCall::Begin(const v1::FitBatchRequest& request) {
   const absl::StatusOr<BatchRequest> batches =
       CatchingBadAlloc([&] { return Convert(request, limits_); });
   if (!batches.ok()) return End(batches.status());
   const absl::StatusOr<KeyOptions> options = FromProto(request.options(), record_.caller()->tenant);
   if (!options.ok()) return End(options.status());
   ComputeRequest asked{batches->model->profiles().front().profile, batches->budget, *options,
-                       deadline_};
-  asked.may_wait = wait;
+                       std::nullopt};
+  Sign(&asked);
   const CallHandle handle = handle_;
   handle.Set(planning_->FitBatches(
       asked, *batches, [this](const absl::StatusOr<ComputeAnswer>& answer) { Answer(answer); }));

@@ -1,4 +1,4 @@
-// One FitBatch on the wire. A thread of the intake converts it.
+// One FitBatch on the wire. A thread of the conversions' lane converts it.
 #ifndef STOWAGE_SERVER_RPC_FIT_BATCH_CALL_H_
 #define STOWAGE_SERVER_RPC_FIT_BATCH_CALL_H_
 
@@ -18,7 +18,7 @@ class FitBatchCall final : public PlanningCall<v1::FitBatchRequest> {
   }
 
  private:
-  void Begin(const v1::FitBatchRequest& request, MayWait wait) override;
+  void Begin(const v1::FitBatchRequest& request) override;
   void Answer(const absl::StatusOr<ComputeAnswer>& answer);
 };
 

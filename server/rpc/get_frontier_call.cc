@@ -28,7 +28,7 @@ void Fill(const Frontier& frontier, size_t most, v1::GetFrontierResponse* respon
 
 }  // namespace
 
-void GetFrontierCall::Begin(const v1::GetFrontierRequest& request, MayWait wait) {
+void GetFrontierCall::Begin(const v1::GetFrontierRequest& request) {
   if (request.max_points() < 0 || request.max_points() > static_cast<int>(kMostPoints)) {
     return End(FieldError("max_points", request.max_points(),
                           absl::StrCat("must be in [0, ", kMostPoints, "]")));
@@ -38,9 +38,7 @@ void GetFrontierCall::Begin(const v1::GetFrontierRequest& request, MayWait wait)
   absl::StatusOr<ComputeRequest> asked = ToComputeRequest(request.profile(), any, request.options(),
                                                           limits_, record_.caller()->tenant);
   if (!asked.ok()) return End(asked.status());
-  asked->deadline = deadline_;
-  asked->may_wait = wait;
-  asked->identity = record_.caller()->identity;
+  Sign(&*asked);
   const size_t most =
       request.max_points() == 0 ? kMostPoints : static_cast<size_t>(request.max_points());
   const CallHandle handle = handle_;

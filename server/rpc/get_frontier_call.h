@@ -1,4 +1,4 @@
-// One GetFrontier on the wire. A thread of the intake converts it and replays what is cached.
+// One GetFrontier on the wire. A thread of the conversions' lane converts it and replays what is cached.
 #ifndef STOWAGE_SERVER_RPC_GET_FRONTIER_CALL_H_
 #define STOWAGE_SERVER_RPC_GET_FRONTIER_CALL_H_
 
@@ -18,7 +18,7 @@ class GetFrontierCall final : public PlanningCall<v1::GetFrontierRequest> {
   }
 
  private:
-  void Begin(const v1::GetFrontierRequest& request, MayWait wait) override;
+  void Begin(const v1::GetFrontierRequest& request) override;
   void Answer(const absl::StatusOr<ComputeAnswer>& answer, size_t most);
 };
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "server/metrics/server_metrics.h"
+#include "server/planning/account.h"
 #include "server/planning/tenant_scope.h"
 
 namespace stowage {
@@ -28,6 +29,8 @@ struct Caller {
   Role role = Role::kAdmin;
 
   TenantScope scope() const { return role == Role::kAdmin ? TenantScope() : TenantScope(tenant); }
+  // Whose share its calls take.
+  Account account() const { return Account::Of(tenant, identity); }
 };
 
 // OK, or PERMISSION_DENIED, ROLE_TOO_LOW, that names the role it takes.

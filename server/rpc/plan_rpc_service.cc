@@ -98,7 +98,7 @@ ServerUnaryReactor* PlanRpcService::GetPlan(CallbackServerContext* context,
                         : cached.status();
         reactor->Finish(record.Handled(ToWireStatus(status)));
       },
-      record.caller()->scope());
+      record.caller()->scope(), record.caller()->account());
   return reactor;
 }
 
@@ -183,7 +183,7 @@ ServerUnaryReactor* PlanRpcService::Administer(Rpc rpc, CallbackServerContext* c
                        [this, request, response](const StopToken& stop, RpcRecord* asking) {
                          Request asked;
                          Response answer;
-                         absl::Status status = ParseRequest(*request, &asked);
+                         absl::Status status = ParseRequest(TakeRequest(request), &asked);
                          if (status.ok()) status = handlers_.Handle(asked, stop, asking, &answer);
                          return status.ok() ? WriteAnswer(answer, limits_, response) : status;
                        });

@@ -9,6 +9,7 @@
 #include <google/protobuf/message_lite.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -53,21 +54,31 @@ class PlanningCall : public grpc::ServerUnaryReactor {
   // Has Begin called, for a caller who may: now, or by a thread that may take its time.
   void Start(bool takes_time) {
     if (!record_.caller().ok()) return End(record_.caller().status());
-    absl::StatusOr<ByteBudget::Hold> held = planning_->HoldRequest(request_->Length());
+    const Account account = record_.caller()->account();
+    absl::StatusOr<ByteBudget::Hold> held =
+        planning_->HoldRequest(account, RequestUse::kPlans, request_->Length());
     if (!held.ok()) return End(held.status());
-    held_ = *std::move(held);
-    if (!takes_time) return Parse(MayWait::kNo);
-    const absl::Status deferred = planning_->Defer([this](const absl::Status& admitted) {
-      if (!admitted.ok()) return End(admitted);
-      if (handle_.cancelled()) return End(CallCancelledError());
-      Parse(MayWait::kYes);
-    });
+    held_ = std::make_shared<ByteBudget::Hold>(*std::move(held));
+    if (!takes_time) return Parse();
+    const absl::Status deferred =
+        planning_->Defer(Lane::kConversions, account, [this](const absl::Status& admitted) {
+          if (!admitted.ok()) return End(admitted);
+          if (handle_.cancelled()) return End(CallCancelledError());
+          Parse();
+        });
     if (!deferred.ok()) End(deferred);
   }
 
   // Asks planning and sets a copy of the handle: the answer may end this object before planning
   // returns. The request is gone afterwards.
-  virtual void Begin(const Request& request, MayWait wait) = 0;
+  virtual void Begin(const Request& request) = 0;
+
+  // Says of whose call it is, and hands over what it counts as.
+  void Sign(ComputeRequest* asked) {
+    asked->deadline = deadline_;
+    asked->identity = record_.caller()->identity;
+    asked->held = std::move(held_);
+  }
 
   // Once; this object may be gone afterwards.
   void End(const absl::Status& status) { this->Finish(record_.Handled(ToWireStatus(status))); }
@@ -83,16 +94,17 @@ class PlanningCall : public grpc::ServerUnaryReactor {
   RpcRecord record_;
 
  private:
-  void Parse(MayWait wait) {
+  void Parse() {
     Request request;
-    const absl::Status parsed = CatchingBadAlloc([&] { return ParseRequest(*request_, &request); });
+    const absl::Status parsed =
+        CatchingBadAlloc([&] { return ParseRequest(TakeRequest(request_), &request); });
     if (!parsed.ok()) return End(parsed);
-    Begin(request, wait);
+    Begin(request);
   }
 
   const grpc::ByteBuffer* const request_;
   grpc::ByteBuffer* const response_;
-  ByteBudget::Hold held_;  // as long as gRPC has the request
+  std::shared_ptr<ByteBudget::Hold> held_;  // until planning has it, or nothing is left
 };
 
 }  // namespace stowage

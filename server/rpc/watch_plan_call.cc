@@ -18,7 +18,12 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
  public:
   Stream(WatchPlanCall* reactor, PlanningService* planning, const CallHandle& handle,
          const RpcRecord& record, const RequestLimits& limits)
-      : reactor_(reactor), planning_(planning), handle_(handle), record_(record), limits_(limits) {}
+      : reactor_(reactor),
+        planning_(planning),
+        handle_(handle),
+        account_(record.caller().ok() ? record.caller()->account() : Account()),
+        record_(record),
+        limits_(limits) {}
 
   // There is news: it is judged by a thread of the intake when nothing is on its way.
   void Changed() {
@@ -68,7 +73,7 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
     const auto pull = [self = shared_from_this()](const absl::Status& admitted) {
       if (admitted.ok()) self->Pull();
     };
-    pulling_ = planning_->Defer(pull, IntakeLane::kNews).ok();
+    pulling_ = planning_->Defer(Lane::kJudging, account_, pull).ok();
   }
 
   void Pull() {
@@ -116,6 +121,7 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
   WatchPlanCall* const reactor_;  // there until EndLocked
   PlanningService* const planning_;
   const CallHandle handle_;
+  const Account account_;
   RpcRecord record_;
   const RequestLimits limits_;
   std::mutex mutex_;
@@ -145,37 +151,41 @@ WatchPlanCall::WatchPlanCall(const grpc::ByteBuffer* request, CallDeadline deadl
     stream_->Answer(record.caller().status());
     return;
   }
-  absl::StatusOr<ByteBudget::Hold> held = planning->HoldRequest(request->Length());
+  const Account account = record.caller()->account();
+  absl::StatusOr<ByteBudget::Hold> held =
+      planning->HoldRequest(account, RequestUse::kPlans, request->Length());
   if (!held.ok()) {
     stream_->Answer(held.status());
     return;
   }
-  held_ = *std::move(held);
+  held_ = std::make_shared<ByteBudget::Hold>(*std::move(held));
   if (!IsLarge(*request)) {
-    Begin(MayWait::kNo);
+    Begin();
     return;
   }
-  const absl::Status deferred = planning->Defer([this](const absl::Status& admitted) {
-    if (!admitted.ok()) return stream_->Answer(admitted);
-    Begin(MayWait::kYes);
-  });
+  const absl::Status deferred =
+      planning->Defer(Lane::kConversions, account, [this](const absl::Status& admitted) {
+        if (!admitted.ok()) return stream_->Answer(admitted);
+        Begin();
+      });
   if (!deferred.ok()) stream_->Answer(deferred);
 }
 
-void WatchPlanCall::Begin(MayWait wait) {
+void WatchPlanCall::Begin() {
   // The answer may end this object before ComputePlan returns.
   const std::shared_ptr<Stream> stream = stream_;
   const CallHandle handle = handle_;
   if (handle.cancelled()) return stream->Answer(CallCancelledError());
   v1::WatchPlanRequest message;
-  const absl::Status parsed = CatchingBadAlloc([&] { return ParseRequest(*request_, &message); });
+  const absl::Status parsed =
+      CatchingBadAlloc([&] { return ParseRequest(TakeRequest(request_), &message); });
   if (!parsed.ok()) return stream->Answer(parsed);
   absl::StatusOr<ComputeRequest> request = ToComputeRequest(message, limits_, tenant_);
   if (!request.ok()) return stream->Answer(request.status());
   job_ = request->job;
   request->deadline = deadline_;
-  request->may_wait = wait;
   request->identity = identity_;
+  request->held = std::move(held_);
   handle.Set(planning_->ComputePlan(
       *request, [stream](const absl::StatusOr<ComputeAnswer>& answer) { stream->Answer(answer); },
       [stream] { stream->Changed(); }));

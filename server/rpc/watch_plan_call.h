@@ -35,7 +35,7 @@ class WatchPlanCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   // Outlives the reactor where the solver's thread still knows it.
   class Stream;
 
-  void Begin(MayWait wait);
+  void Begin();
 
   const grpc::ByteBuffer* const request_;
   const CallDeadline deadline_;
@@ -46,7 +46,7 @@ class WatchPlanCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   const std::string identity_;
   std::string job_;
   const std::shared_ptr<Stream> stream_;
-  ByteBudget::Hold held_;  // as long as gRPC has the request
+  std::shared_ptr<ByteBudget::Hold> held_;  // until planning has it, or nothing is left
 };
 
 }  // namespace stowage

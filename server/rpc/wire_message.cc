@@ -8,6 +8,13 @@
 
 namespace stowage {
 
+grpc::ByteBuffer TakeRequest(const grpc::ByteBuffer* request) {
+  grpc::ByteBuffer taken;
+  // gRPC made it for this call as what may be changed, and looks at it again only to destroy it.
+  taken.Swap(const_cast<grpc::ByteBuffer*>(request));
+  return taken;
+}
+
 absl::Status ParseRequest(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* request) {
   grpc::ByteBuffer mine = bytes;  // shares the slices
   grpc::ProtoBufferReader reader(&mine);

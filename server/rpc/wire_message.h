@@ -11,6 +11,10 @@
 
 namespace stowage {
 
+// The bytes of a request, which gRPC keeps until the call is done, so that they end before it. Once for
+// a call.
+grpc::ByteBuffer TakeRequest(const grpc::ByteBuffer* request);
+
 // INVALID_ARGUMENT made by FieldError when the bytes are no such message. The bytes stay.
 absl::Status ParseRequest(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* request);
 

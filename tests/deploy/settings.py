@@ -4,7 +4,8 @@ import re
 # Memory that a byte of an open request takes: four times for what is made of it, twice for gRPC (operating.md).
 REQUEST_FACTOR = 6
 CLOSING_SECONDS = 3  # after the drain
-DEFAULTS = {"solver_memory_bytes": 4 << 30, "cache_bytes": 256 << 20, "request_bytes": 256 << 20, "drain_timeout": "30s"}
+DEFAULTS = {"solver_memory_bytes": 4 << 30, "cache_bytes": 256 << 20, "request_bytes": 256 << 20, "request_reserve_bytes": 4 << 20,
+            "drain_timeout": "30s"}
 VARIABLE = "STOWAGED_"
 
 
@@ -41,7 +42,8 @@ def with_variables(values, environment):
 def check_fit(values, memory_limit, patience, pause):
     """What a server may take is within the limit that ends it; it has drained before patience ends, `pause` being before the signal."""
     values = {**DEFAULTS, **values}
-    needs = (float(values["solver_memory_bytes"]) + float(values["cache_bytes"]) + REQUEST_FACTOR * float(values["request_bytes"]))
+    requests = float(values["request_bytes"]) + float(values["request_reserve_bytes"])
+    needs = float(values["solver_memory_bytes"]) + float(values["cache_bytes"]) + REQUEST_FACTOR * requests
     assert needs < memory_limit, f"{needs / 2**30:.2f} GiB may be taken, {memory_limit / 2**30:.2f} GiB are there"
     needed = pause + seconds(values["drain_timeout"]) + CLOSING_SECONDS
     assert needed < patience, f"the end takes up to {needed} s, {patience} s are there"

@@ -97,30 +97,76 @@ TEST(Admission, WhatWaitsCountsToo) {
   EXPECT_GE(fixture.metrics.queue_waits, 1);
 }
 
+TEST(Account, IsTheTenantsElseTheIdentitysElseOneForAll) {
+  EXPECT_EQ(Account::Of("a", "x"), Account::Of("a", "y"));
+  EXPECT_EQ(Account::Of("", "x"), Account::Of("", "x"));
+  EXPECT_EQ(Account::Of("", ""), Account());
+  const std::set<Account> differ = {Account::Of("a", ""), Account::Of("", "a"),
+                                    Account::Of("b", ""), Account::Of("", "b"), Account()};
+  EXPECT_EQ(differ.size(), 5u) << "an identity is no tenant of the same name";
+  const AccountShare share{0.25, 0.5};
+  EXPECT_EQ(share.Of(8, Account::Of("a", "")), 2);
+  EXPECT_EQ(share.Of(8, Account()), 4);
+  EXPECT_EQ(share.Of(1, Account::Of("a", "")), 1) << "never nothing";
+}
+
+// A thread and seven places, of which one account may have two.
+struct SharedPlaces : PlanningFixture {
+  SharedPlaces() : PlanningFixture(true, Quarters()) {}
+
+  static PlanningOptions Quarters() {
+    PlanningOptions options;
+    options.solver_threads = 1;
+    options.queue_limit = 7;
+    options.share = {0.25, 0.25};
+    return options;
+  }
+
+  void AskAs(int index, const std::string& tenant, const std::string& identity) {
+    ComputeRequest request{ProfileOfLength(5 + index), kTight, KeyOptions(), std::nullopt};
+    request.options.tenant = tenant;
+    request.identity = identity;
+    service->ComputePlan(request, answers.Of(index));
+  }
+
+  void ExpectOverQuota(int index) {
+    const absl::Status refused = answers.WaitFor(index).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+    EXPECT_EQ(PlanningReason(refused), "TENANT_QUOTA");
+    EXPECT_TRUE(PlanningRetryAfter(refused).has_value());
+  }
+};
+
 TEST(Admission, ATenantThatTakesItsShareLeavesTheOthersTheirs) {
-  PlanningOptions options;
-  options.solver_threads = 1;
-  options.queue_limit = 7;
-  options.tenant_share = 0.25;
-  PlanningFixture fixture(true, options);
-  const auto ask = [&](int index, const std::string& tenant) {
-    KeyOptions key;
-    key.tenant = tenant;
-    fixture.service->ComputePlan(
-        ComputeRequest{ProfileOfLength(5 + index), kTight, key, std::nullopt},
-        fixture.answers.Of(index));
-  };
-  for (int i = 0; i < 3; ++i) ask(i, "greedy");
-  const absl::Status refused = fixture.answers.WaitFor(2).status();
-  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
-  EXPECT_EQ(PlanningReason(refused), "TENANT_QUOTA");
-  EXPECT_TRUE(PlanningRetryAfter(refused).has_value());
+  SharedPlaces fixture;
+  for (int i = 0; i < 3; ++i) fixture.AskAs(i, "greedy", "job-" + std::to_string(i));
+  fixture.ExpectOverQuota(2);
   EXPECT_EQ(fixture.metrics.Sheds(Shed::kQuota), 1);
-  ask(3, "other");
+  fixture.AskAs(3, "other", "");
   fixture.solver.Release();
   for (const int i : {0, 1, 3}) EXPECT_TRUE(fixture.answers.WaitFor(i).ok());
-  ask(4, "greedy");
+  fixture.AskAs(4, "greedy", "");
   EXPECT_TRUE(fixture.answers.WaitFor(4).ok());
+}
+
+TEST(Admission, ACallerWithoutATenantHasTheShareOfItsIdentity) {
+  SharedPlaces fixture;
+  for (int i = 0; i < 3; ++i) fixture.AskAs(i, "", "flood");
+  fixture.ExpectOverQuota(2);
+  // Not a tenant that is called so, nor another identity.
+  fixture.AskAs(3, "flood", "");
+  fixture.AskAs(4, "", "other");
+  fixture.solver.Release();
+  for (const int i : {0, 1, 3, 4}) EXPECT_TRUE(fixture.answers.WaitFor(i).ok()) << i;
+}
+
+TEST(Admission, CallersOfWhomNothingIsKnownShareOne) {
+  SharedPlaces fixture;
+  for (int i = 0; i < 3; ++i) fixture.AskAs(i, "", "");
+  fixture.ExpectOverQuota(2);
+  fixture.AskAs(3, "", "somebody");
+  fixture.solver.Release();
+  for (const int i : {0, 1, 3}) EXPECT_TRUE(fixture.answers.WaitFor(i).ok()) << i;
 }
 
 TEST(Admission, TimesToRetryAfterDiffer) {

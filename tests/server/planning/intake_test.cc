@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <future>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "server/planning/planning_error.h"
 #include "server/planning/planning_service.h"
@@ -25,62 +28,97 @@ using std::chrono::seconds;
 
 constexpr Bytes kTight{1500};
 
-// An intake of one thread that is busy until the gate opens; writes down who may run, and who may not.
-struct BusyIntake {
-  explicit BusyIntake(size_t limit = 2) : intake(1, limit) {
-    intake.TrySubmit([this](const absl::Status&) {
+const Account kA = Account::Of("a", ""), kB = Account::Of("b", "");
+
+// A lane of one thread that is busy until the gate opens; writes down who may run, and who may not.
+struct BusyLane {
+  explicit BusyLane(size_t limit = 2, double share = 1) : lane(1, limit, {share, share}) {
+    lane.TrySubmit(Account(), [this](const absl::Status&) {
       started.set_value();
       gate.get_future().wait();
     });
     started.get_future().wait();
   }
 
-  bool Submit(const std::string& name, IntakeLane lane = IntakeLane::kCalls) {
-    return intake.TrySubmit(
-        [this, name](const absl::Status& admitted) {
-          (admitted.ok() ? ran : refused) += name;
-          if (!admitted.ok()) reason = PlanningReason(admitted);
-          if (ran.size() + refused.size() == expected) ended.set_value();
-        },
-        lane);
+  FairLane::Taken Submit(const std::string& name, const Account& account = Account()) {
+    return lane.TrySubmit(account, [this, name](const absl::Status& admitted) {
+      (admitted.ok() ? ran : refused) += name;
+      if (!admitted.ok()) reason = PlanningReason(admitted);
+      if (ran.size() + refused.size() == expected) ended.set_value();
+    });
+  }
+
+  std::string Ran() {
+    gate.set_value();
+    ended.get_future().wait();
+    return ran;
   }
 
   std::promise<void> started, gate, ended;
   std::string ran, refused, reason;
   size_t expected = 0;
-  Intake intake;
+  FairLane lane;
 };
 
-TEST(Intake, RunsInOrderAndRefusesBeyondItsLimit) {
-  BusyIntake busy;
+TEST(FairLane, RunsInOrderAndRefusesBeyondItsLimit) {
+  BusyLane busy;
   busy.expected = 2;
-  EXPECT_TRUE(busy.Submit("1"));
-  EXPECT_TRUE(busy.Submit("2"));
-  EXPECT_FALSE(busy.Submit("3"));
-  busy.gate.set_value();
-  busy.ended.get_future().wait();
-  EXPECT_EQ(busy.ran, "12");
-  busy.intake.Stop();
-  EXPECT_FALSE(busy.Submit("4"));
+  EXPECT_EQ(busy.Submit("1"), FairLane::Taken::kYes);
+  EXPECT_EQ(busy.Submit("2"), FairLane::Taken::kYes);
+  EXPECT_EQ(busy.Submit("3"), FairLane::Taken::kFull);
+  EXPECT_EQ(busy.Ran(), "12");
+  busy.lane.Stop();
+  EXPECT_EQ(busy.Submit("4"), FairLane::Taken::kStopped);
 }
 
-TEST(Intake, CallsAndNewsHaveTurnsAndLimitsOfTheirOwn) {
-  BusyIntake busy;
-  busy.expected = 4;
-  for (const char* name : {"a", "b"}) EXPECT_TRUE(busy.Submit(name, IntakeLane::kNews));
-  EXPECT_FALSE(busy.Submit("c", IntakeLane::kNews));
-  for (const char* name : {"1", "2"}) EXPECT_TRUE(busy.Submit(name));
-  busy.gate.set_value();
-  busy.ended.get_future().wait();
-  EXPECT_EQ(busy.ran, "a1b2");
+TEST(FairLane, AccountsHaveTurnsHoweverManyTasksOneHas) {
+  BusyLane busy(100);
+  busy.expected = 9;
+  for (const char* name : {"1", "2", "3", "4", "5"}) busy.Submit(name, kA);
+  for (const char* name : {"x", "y"}) busy.Submit(name, kB);
+  for (const char* name : {"m", "n"}) busy.Submit(name, Account::Of("", "a"));
+  EXPECT_EQ(busy.Ran(), "1xm2yn345");
 }
 
-TEST(Intake, WhatIsQueuedWhenItStopsIsToldAndDoesNotRun) {
-  BusyIntake busy(100000);
-  EXPECT_TRUE(busy.Submit("1"));
-  EXPECT_TRUE(busy.Submit("a", IntakeLane::kNews));
-  std::thread stopper([&busy] { busy.intake.Stop(); });
-  while (busy.intake.TrySubmit([](const absl::Status&) {})) {
+TEST(FairLane, AnAccountHasItsShareOfThePlaces) {
+  BusyLane busy(4, 0.5);
+  busy.expected = 3;
+  EXPECT_EQ(busy.Submit("1", kA), FairLane::Taken::kYes);
+  EXPECT_EQ(busy.Submit("2", kA), FairLane::Taken::kYes);
+  EXPECT_EQ(busy.Submit("3", kA), FairLane::Taken::kFullOfAccount);
+  EXPECT_EQ(busy.Submit("x", kB), FairLane::Taken::kYes);
+  EXPECT_EQ(busy.Ran(), "1x2");
+}
+
+TEST(FairLane, AnAccountThatWaitsHoldsItsShareOfTheThreadsAndNoMore) {
+  FairLane lane(4, 100, {0.5, 0.5});
+  std::promise<void> gate;
+  const std::shared_future<void> open = gate.get_future().share();
+  std::atomic<int> running{0}, most{0}, done{0};
+  for (int i = 0; i < 8; ++i) {
+    lane.TrySubmit(kA, [&](const absl::Status&) {
+      most = std::max<int>(most, ++running);
+      open.wait();
+      --running;
+      ++done;
+    });
+  }
+  // There is a thread for whoever else comes, while that one's wait.
+  std::promise<void> other;
+  lane.TrySubmit(kB, [&](const absl::Status&) { other.set_value(); });
+  EXPECT_EQ(other.get_future().wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_LE(most, 2);
+  gate.set_value();
+  while (done < 8) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_LE(most, 2);
+}
+
+TEST(FairLane, WhatWaitsWhenItStopsIsToldAndDoesNotRun) {
+  BusyLane busy(100000);
+  busy.Submit("1");
+  busy.Submit("a", kA);
+  std::thread stopper([&busy] { busy.lane.Stop(); });
+  while (busy.lane.TrySubmit(kB, [](const absl::Status&) {}) == FairLane::Taken::kYes) {
     std::this_thread::sleep_for(milliseconds(1));
   }
   busy.gate.set_value();
@@ -88,6 +126,47 @@ TEST(Intake, WhatIsQueuedWhenItStopsIsToldAndDoesNotRun) {
   EXPECT_EQ(busy.ran, "");
   EXPECT_EQ(busy.refused.size(), 2u);
   EXPECT_EQ(busy.reason, "DRAINING");
+}
+
+TEST(FairLane, EveryTaskIsToldOnceWhateverRaces) {
+  std::atomic<int> told{0}, taken{0};
+  {
+    FairLane lane(3, 50, {0.34, 0.34});
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 6; ++t) {
+      threads.emplace_back([&, account = Account::Of(std::to_string(t % 4), "")] {
+        for (int i = 0; i < 2000; ++i) {
+          if (lane.TrySubmit(account, [&told](const absl::Status&) { ++told; }) ==
+              FairLane::Taken::kYes) {
+            ++taken;
+          }
+        }
+      });
+    }
+    std::this_thread::sleep_for(milliseconds(5));
+    lane.Stop();
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(told, taken);
+}
+
+TEST(Intake, LanesDoNotWaitForEachOther) {
+  Intake intake((IntakeOptions()));
+  std::promise<void> gate;
+  const std::shared_future<void> open = gate.get_future().share();
+  const auto all = {Lane::kLookups, Lane::kConversions, Lane::kJudging, Lane::kAdministration};
+  for (const Lane held : all) {
+    for (int i = 0; i < 20; ++i) {
+      intake.TrySubmit(held, Account(), [open](const absl::Status&) { open.wait(); });
+    }
+    for (const Lane lane : all) {
+      if (lane <= held) continue;
+      std::promise<void> ran;
+      intake.TrySubmit(lane, Account(), [&ran](const absl::Status&) { ran.set_value(); });
+      EXPECT_EQ(ran.get_future().wait_for(seconds(10)), std::future_status::ready);
+    }
+  }
+  gate.set_value();
 }
 
 struct SlowFixture {
@@ -186,8 +265,8 @@ TEST(SlowStores, NoMemoryForALookupIsAnErrorForItsCallAlone) {
 
 TEST(SlowStores, AFullIntakeRefusesWithATimeToRetryAfter) {
   PlanningOptions options;
-  options.intake_threads = 1;
-  options.intake_limit = 1;
+  options.intake.threads.fill(1);
+  options.intake.queue_limit = 1;
   SlowFixture fixture(options);
   fixture.store.Hold();
   fixture.Ask(0);
@@ -204,7 +283,7 @@ TEST(SlowStores, AFullIntakeRefusesWithATimeToRetryAfter) {
 
 TEST(SlowStores, StopAnswersWhatIsQueued) {
   PlanningOptions options;
-  options.intake_threads = 1;
+  options.intake.threads.fill(1);
   SlowFixture fixture(options);
   fixture.store.Hold();
   for (int i = 0; i < 5; ++i) fixture.Ask(i);

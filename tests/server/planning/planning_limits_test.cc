@@ -75,7 +75,7 @@ TEST(PlanningLimits, TooManyOpenCallsAreRefusedAlsoIfTheyWouldShareASolve) {
 TEST(PlanningLimits, OneTenantHasItsShareOfTheOpenCallsAndNoMore) {
   PlanningOptions options;
   options.max_open_calls = 4;
-  options.tenant_share = 0.5;
+  options.share.of_each = 0.5;
   PlanningFixture fixture(true, options);
   const auto ask = [&fixture](int index, const std::string& tenant) {
     ComputeRequest request{ChainProfile({}), kTight, KeyOptions(), std::nullopt};

@@ -40,11 +40,11 @@ struct BusyPool {
   }
 
   SolveJob Writing(uint64_t id, milliseconds estimate = milliseconds(0),
-                   const std::string& tenant = "") {
+                   const std::string& tenant = "anybody") {
     SolveJob job = Job(id, [this, id] { order += std::to_string(id); });
     job.estimate = estimate;
     job.measured = true;
-    job.tenant = tenant;
+    job.account = Account::Of(tenant, "");
     return job;
   }
 
@@ -89,9 +89,10 @@ TEST(SolverPool, ShortJobsPassLongOnesButNotForEver) {
   EXPECT_EQ(busy.Order(), "2143");
 }
 
-TEST(SolverPool, ATenantHasItsShareAndGetsItBack) {
+TEST(SolverPool, AnAccountHasItsShareAndGetsItBack) {
   SolverPoolOptions options;
-  options.tenant_limit = 2;
+  options.queue_limit = 7;
+  options.share.of_each = 0.25;  // of 7 places and a thread
   BusyPool busy(options);
   EXPECT_EQ(busy.pool.Submit(busy.Writing(1, milliseconds(0), "a")), Admission::kAccepted);
   EXPECT_EQ(busy.pool.Submit(busy.Writing(2, milliseconds(0), "a")), Admission::kAccepted);
@@ -102,11 +103,11 @@ TEST(SolverPool, ATenantHasItsShareAndGetsItBack) {
   EXPECT_EQ(busy.Order(), "245");
 }
 
-TEST(SolverPool, ATenantTakesNoMoreThanItsThreads) {
+TEST(SolverPool, AnAccountTakesNoMoreThanItsThreads) {
   NoMetrics metrics;
   SolverPoolOptions options;
   options.threads = 2;
-  options.tenant_threads = 1;
+  options.share.of_each = 0.5;
   std::promise<void> gate, other;
   const std::shared_future<void> open = gate.get_future().share();
   std::atomic<int> running{0}, most{0}, done{0};
@@ -114,7 +115,7 @@ TEST(SolverPool, ATenantTakesNoMoreThanItsThreads) {
   const auto job = [&](uint64_t id, const std::string& tenant, std::function<void()> run) {
     SolveJob made;
     made.id = id;
-    made.tenant = tenant;
+    made.account = Account::Of(tenant, "");
     made.run = std::move(run);
     return made;
   };

@@ -178,7 +178,7 @@ TEST(SingleFlight, AJoinerGivesItsCanonicalBytesUp) {
   FlightTable flights;
   std::vector<std::shared_ptr<PlanCall>> calls;
   for (uint64_t id = 0; id < 2; ++id) {
-    calls.push_back(std::make_shared<PlanCall>(id, "", std::nullopt, ComputeCallback()));
+    calls.push_back(std::make_shared<PlanCall>(id, Account(), std::nullopt, ComputeCallback()));
     calls.back()->problem = *MakePlanningProblem(ChainProfile({}), KeyOptions(), Sha256);
     calls.back()->budget = kTight;
   }

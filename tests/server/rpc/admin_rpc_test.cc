@@ -280,8 +280,12 @@ TEST_F(AdminRpcTest, ACancelledCallEndsOnceAndTheServerIsAsItWas) {
   const v1::PlanKey key = Compute().key();
   std::promise<void> release;
   const std::shared_future<void> released = release.get_future().share();
-  for (int i = 0; i < PlanningOptions().intake_threads; ++i) {
-    ASSERT_TRUE(fixture_.service.Defer([released](const absl::Status&) { released.wait(); }).ok());
+  const auto lane = static_cast<size_t>(Lane::kAdministration);
+  for (int i = 0; i < PlanningOptions().intake.threads[lane]; ++i) {
+    ASSERT_TRUE(fixture_.service
+                    .Defer(Lane::kAdministration, Account(),
+                           [released](const absl::Status&) { released.wait(); })
+                    .ok());
   }
   grpc::ClientContext context;
   auto call = std::async(std::launch::async, [&] {

@@ -49,7 +49,9 @@ class KeptLog {
 
 class AuthFixture {
  public:
-  explicit AuthFixture(AuthOptions auth, RpcServerOptions options = {}) {
+  explicit AuthFixture(AuthOptions auth, RpcServerOptions options = {}, bool held = false,
+                       const PlanningOptions& planning = PlanningOptions())
+      : base(held, options.limits, planning) {
     auth.reload_interval = std::chrono::milliseconds(50);
     auto made = Authenticator::Make(auth, &base.metrics, &kept.log);
     if (!made.ok()) {

@@ -1,4 +1,5 @@
 // Deadlines, cancellation, health, drain.
+#include <algorithm>
 #include <future>
 #include <thread>
 
@@ -67,8 +68,14 @@ TEST(CallLife, LargeRequestsAreConvertedElsewhereAndMayBeCancelled) {
 
 TEST(CallLife, OpenRequestsAreBoundedInBytesWhateverTheyAskFor) {
   const v1::ComputePlanRequest request = ComputeRequestFor(ChainProfile({}), kTight);
+  // Room for the request, or for what is kept of it, but not for the one beside the other.
+  const Bytes came(static_cast<int64_t>(request.ByteSizeLong()));
+  const auto problem = MakePlanningProblem(ChainProfile({}), KeyOptions(), Sha256);
+  ASSERT_TRUE(problem.ok());
+  const Bytes kept(MemoryOf(**problem).value() / static_cast<int64_t>(kMemoryPerRequestByte));
   PlanningOptions options;
-  options.request_bytes = Bytes(static_cast<int64_t>(request.ByteSizeLong() * 3 / 2));
+  options.request_bytes = std::max(came, kept) + Bytes(std::min(came, kept).value() / 2);
+  options.request_reserve = Bytes(64);
   RpcFixture fixture(true, RequestLimits(), options);
   v1::ComputePlanResponse first, second;
   auto open = std::async(std::launch::async, [&] { return fixture.Compute(request, &first); });

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "proto/codec/codec.h"
 #include "proto/codec/grpc_status.h"
@@ -27,9 +28,11 @@ namespace stowage::testing {
 class RpcFixture {
  public:
   explicit RpcFixture(bool held = false, const RequestLimits& limits = RequestLimits(),
-                      const PlanningOptions& planning = PlanningOptions())
+                      const PlanningOptions& planning = PlanningOptions(),
+                      std::unique_ptr<PlanStore> plans = nullptr)
       : solver(held),
-        store(std::make_unique<MemoryPlanStore>(Bytes(64 << 20)), CacheTier::kMemory, &metrics),
+        store(plans ? std::move(plans) : std::make_unique<MemoryPlanStore>(Bytes(64 << 20)),
+              CacheTier::kMemory, &metrics),
         service(planning, &store, &solver, &metrics) {
     static std::atomic<int> next{0};
     RpcServerOptions options;

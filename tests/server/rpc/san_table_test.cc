@@ -72,6 +72,8 @@ TEST(SanTable, TheFileSaysWhoAndTheListLetsInPlannersOfNoTenant) {
   EXPECT_EQ(job->identity, "job.train.example");
   EXPECT_EQ(job->tenant, "");
   EXPECT_EQ(job->role, Role::kPlanner);
+  // Of no tenant: each has the share of its own name.
+  EXPECT_EQ(job->account(), Account::Of("", "job.train.example"));
   EXPECT_FALSE(table->Find({{"job.other.example"}, {}, {}}).has_value());
   EXPECT_FALSE(table->Find({}).has_value());
 }
