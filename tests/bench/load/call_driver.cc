@@ -14,7 +14,8 @@ struct CallDriver::Call {
   Done done;
 };
 
-CallDriver::CallDriver(const std::string& address, int connections) {
+CallDriver::CallDriver(const std::string& address, int connections, std::string token)
+    : token_(std::move(token)) {
   for (int i = 0; i < connections; ++i) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -38,6 +39,7 @@ CallDriver::Call* CallDriver::Begin(const std::string& method, const std::string
   auto* call = new Call;
   call->done = std::move(done);
   call->context.set_deadline(std::chrono::system_clock::now() + timeout);
+  if (!token_.empty()) call->context.AddMetadata("authorization", "Bearer " + token_);
   call->start = Clock::now();
   grpc::GenericStub* stub = stubs_[next_stub_++ % stubs_.size()].get();
   call->reader = stub->PrepareUnaryCall(&call->context, method, ToByteBuffer(request), &queue_);

@@ -26,8 +26,8 @@ class CallDriver {
   using Clock = std::chrono::steady_clock;
   using Done = std::function<void(const CallResult&)>;
 
-  // `connections` >= 1, used in turn, each of its own.
-  CallDriver(const std::string& address, int connections);
+  // `connections` >= 1, used in turn, each of its own. With a token, callers bear it.
+  CallDriver(const std::string& address, int connections, std::string token = "");
   // Cancels what is open and waits for it.
   ~CallDriver();
 
@@ -51,6 +51,7 @@ class CallDriver {
               std::chrono::milliseconds timeout, Done done);
   void CancelDue();
 
+  const std::string token_;
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
   grpc::CompletionQueue queue_;
   size_t next_stub_ = 0;

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tests/bench/load/adversaries.h"
 #include "tests/bench/load/answer_check.h"
 #include "tests/bench/load/call_driver.h"
 #include "tests/bench/load/service_process.h"
@@ -35,7 +36,8 @@ class Mixed {
   Mixed(const MixedOptions& options, ServiceProcess* service)
       : options_(options),
         service_(service),
-        driver_(service->address(), 4),
+        driver_(service->address(), 4, options.adversaries.empty() ? "" : kFairToken),
+        adversaries_({service->address(), options.adversaries, options.empty_store}),
         draw_(options.seed),
         keys_(kNetworks) {}
 
@@ -50,6 +52,7 @@ class Mixed {
 
   void Run() {
     start_ = CallDriver::Clock::now();
+    running_ = true;
     double next_fault = 5, next_look = 0;
     for (double now = 0; now < options_.seconds;) {
       while (driver_.open() < options_.in_flight) StartOne();
@@ -59,15 +62,21 @@ class Mixed {
         options_.fault(now);
         next_fault += 5;
       }
+      if (!options_.adversaries.empty()) TakeTurn(now);
       if (now >= next_look) {
         Look(static_cast<size_t>(now / options_.seconds * kParts));
         next_look += 0.25;
       }
     }
     driver_.Finish();
+    adversaries_.Stop();
   }
 
   absl::Status Report() {
+    for (const auto& [what, count] : adversaries_.counts()) {
+      std::printf("beside: %-32s %lld\n", what.c_str(), static_cast<long long>(count));
+    }
+    const bool slowed = ReportTimes();
     for (const auto& [what, count] : counts_) {
       std::printf("%-40s %lld\n", what.c_str(), static_cast<long long>(count));
     }
@@ -83,10 +92,15 @@ class Mixed {
                           1;
     std::printf(" (%+.1f%% from the second to the last)\n", 100 * growth);
     if (wrong_ > 0) return absl::InternalError(absl::StrCat("a wrong answer: ", first_wrong_));
+    if (absl::Status wrong = adversaries_.wrong(); !wrong.ok()) return wrong;
     if (late_ > 0) return absl::InternalError("an answer was late");
-    // In less than a minute the caches and the allocator have not found their size.
-    if (options_.seconds >= 60 && growth > 0.05) {
+    // In less than a minute the caches and the allocator have not found their size; what adversaries
+    // send takes memory for a while.
+    if (options_.seconds >= 60 && options_.adversaries.empty() && growth > 0.05) {
       return absl::InternalError("memory grew by more than 5%");
+    }
+    if (options_.seconds >= 60 && slowed) {
+      return absl::InternalError("adversaries made others wait more than twice as long");
     }
     return absl::OkStatus();
   }
@@ -98,6 +112,45 @@ class Mixed {
     return std::chrono::duration<double>(CallDriver::Clock::now() - start_).count();
   }
 
+  // Adversaries act every other turn.
+  void TakeTurn(double now) {
+    const bool act = static_cast<int64_t>(now / options_.turn_seconds) % 2 == 1;
+    if (act == acting_) return;
+    acting_ = act;
+    if (act) {
+      adversaries_.Start();
+    } else {
+      adversaries_.Stop();
+    }
+    turned_ = Seconds();
+  }
+
+  // Of a call that has ended. What was asked as a turn began saw both.
+  void Time(const std::string& kind, const CallResult& result) {
+    constexpr double kSettling = 1;
+    if (options_.adversaries.empty() || !running_ || !result.status.ok()) return;
+    if (Seconds() - result.seconds < turned_ + kSettling) return;
+    times_[kind][acting_ ? 1 : 0].push_back(result.seconds);
+  }
+
+  // Whether any kind of call took more than twice as long beside adversaries.
+  bool ReportTimes() {
+    constexpr size_t kEnough = 200;  // for the 99th of a hundred
+    bool slowed = false;
+    for (const auto& [kind, times] : times_) {
+      const double alone = Quantile(times[0], 0.99), beside = Quantile(times[1], 0.99);
+      std::printf(
+          "%-10s ms alone: p50 %.2f p99 %.2f (%zu); beside adversaries: p50 %.2f p99 %.2f "
+          "(%zu); p99 %.2f times\n",
+          kind.c_str(), 1e3 * Quantile(times[0], 0.5), 1e3 * alone, times[0].size(),
+          1e3 * Quantile(times[1], 0.5), 1e3 * beside, times[1].size(),
+          alone > 0 ? beside / alone : 0);
+      const bool enough = times[0].size() >= kEnough && times[1].size() >= kEnough;
+      slowed = slowed || (enough && beside > 2 * alone);
+    }
+    return slowed;
+  }
+
   // At the resident memory. What solves take goes up and down; what stays is the least.
   void Look(size_t part) {
     int64_t& least = least_resident_[std::min(part, kParts - 1)];
@@ -106,9 +159,11 @@ class Mixed {
   }
 
   void StartOne() {
+    if (options_.far_only && !far_.empty()) return StartFar();
     const int kind = Below(1000);
     // What is solved takes a thousand times as long as a hit: it must not fill all places.
     const bool solves_enough = solving_ >= options_.in_flight / 4;
+    if (!far_.empty() && Below(10) == 0) return StartFar();
     if (kind < 950 || solves_enough) return StartHit();
     if (kind < 970) return StartCompute("miss", kNetworks + misses_++, milliseconds(20000));
     if (kind < 980) return StartReport();
@@ -117,6 +172,7 @@ class Mixed {
   }
 
   void Count(const std::string& kind, const CallResult& result, milliseconds timeout) {
+    Time(kind, result);
     const std::string what = absl::StrCat(kind, " code ", result.status.error_code());
     if (++counts_[what] == 1 && !result.status.ok()) {
       std::printf("%7.1f s: first %s: %s\n", Seconds(), what.c_str(),
@@ -155,6 +211,14 @@ class Mixed {
                   });
   }
 
+  // By key, of so many that memory does not hold them all.
+  void StartFar() {
+    const std::string& request = far_[static_cast<size_t>(Below(static_cast<int>(far_.size())))];
+    const milliseconds timeout(2000);
+    driver_.Start(absl::StrCat(kService, "GetPlan"), request, timeout,
+                  [this, timeout](const CallResult& result) { Count("far", result, timeout); });
+  }
+
   void StartCompute(const std::string& kind, int network, milliseconds timeout) {
     const v1::ComputePlanRequest request = PlanRequest(kStages, network, 0.5);
     ++solving_;
@@ -166,17 +230,25 @@ class Mixed {
                     const absl::Status right = CheckAnswer(request, result.reply);
                     if (!right.ok()) return Wrong(std::string(right.message()));
                     if (network < kNetworks) Remember(network, result.reply);
+                    if (network >= kFirstFilling && !options_.adversaries.empty()) {
+                      far_.push_back(KeyRequest(result.reply));
+                    }
                   });
   }
 
   void Remember(int network, const std::string& reply) {
+    keys_[static_cast<size_t>(network)] = KeyRequest(reply);
+    last_.ParseFromString(reply);
+  }
+
+  // GetPlan for what ComputePlan has answered.
+  static std::string KeyRequest(const std::string& reply) {
     v1::ComputePlanResponse computed;
     v1::GetPlanRequest get;
-    if (!computed.ParseFromString(reply)) return;
+    computed.ParseFromString(reply);
     *get.add_keys() = computed.key();
     get.mutable_budget()->set_share_of_store_all(0.5);
-    keys_[static_cast<size_t>(network)] = get.SerializeAsString();
-    last_ = computed;
+    return get.SerializeAsString();
   }
 
   void StartReport() {
@@ -221,6 +293,12 @@ class Mixed {
   CallDriver::Clock::time_point start_ = CallDriver::Clock::now();
   ServiceProcess* const service_;
   CallDriver driver_;
+  Adversaries adversaries_;
+  bool running_ = false;
+  bool acting_ = false;
+  double turned_ = 0;
+  std::map<std::string, std::array<std::vector<double>, 2>> times_;  // alone, beside adversaries
+  std::vector<std::string> far_;                                     // GetPlan requests
   std::mt19937_64 draw_;
   std::vector<std::string> keys_;  // GetPlan requests, empty while unknown
   v1::ComputePlanResponse last_;

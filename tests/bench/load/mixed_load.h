@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,19 @@ struct MixedOptions {
   uint64_t seed = 1;
   // Called now and then to break and mend what the service uses; may be empty.
   std::function<void(double second)> fault;
+  // Who acts beside it every other `turn_seconds`. With any, the service asks for tokens, and one call
+  // in ten is a lookup that memory does not answer.
+  std::set<std::string> adversaries;
+  double turn_seconds = 5;
+  bool far_only = false;              // nothing but such lookups
+  std::function<void()> empty_store;  // for adversaries
 };
 
 // Prints calls by kind and code, wrong answers, answers later than their deadline + 100 ms, and
-// memory after a tenth of the time and at the end. INTERNAL if an answer was wrong or late, or
-// memory grew by more than 5% in a minute or longer.
+// memory after a tenth of the time and at the end; with adversaries, too, how long calls of each kind
+// took with and without them. INTERNAL if an answer was wrong or late, or, in a minute or longer,
+// memory grew by more than 5% (without adversaries) or the 99th of a hundred calls took more than
+// twice as long beside adversaries.
 absl::Status RunMixed(const MixedOptions& options);
 
 // Load, then SIGTERM in the middle of it. INTERNAL unless every call that was accepted is answered

@@ -1,8 +1,11 @@
 // The load generator of the service: see README.md.
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,13 +16,17 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_split.h"
 #include "solvers/base/flag_parser.h"
+#include "tests/bench/load/adversaries.h"
 #include "tests/bench/load/echo_server.h"
 #include "tests/bench/load/herd_load.h"
 #include "tests/bench/load/hit_load.h"
 #include "tests/bench/load/mixed_load.h"
 #include "tests/bench/load/redis_faults.h"
+#include "tests/bench/load/slow_socket.h"
+#include "tests/server/cache/redis_server.h"
+#include "tests/support/temporary_folder.h"
 
-ABSL_FLAG(std::string, scenario, "hits", "hits, herd, mixed or drain");
+ABSL_FLAG(std::string, scenario, "hits", "hits, herd, mixed, adversaries, lookups or drain");
 ABSL_FLAG(std::string, stowaged, STOWAGED_BINARY, "the service's binary");
 ABSL_FLAG(std::string, flags, "", "more flags for it, separated by spaces");
 ABSL_FLAG(int, stages, 50, "hits, herd: stages of the chain");
@@ -30,12 +37,18 @@ ABSL_FLAG(double, burst_seconds, 1, "hits: seconds with 16 in flight in a round"
 ABSL_FLAG(int, callers, 1000, "herd: callers at once");
 ABSL_FLAG(int, connections, 8, "herd: connections to each replica");
 ABSL_FLAG(int, replicas, 1, "herd: servers that the callers are spread over");
-ABSL_FLAG(double, seconds, 600, "mixed: how long");
+ABSL_FLAG(double, seconds, 600, "mixed, adversaries, lookups: how long");
 ABSL_FLAG(int, filling, 700,
           "mixed: plans asked for first, so that what grows later is a leak; the cache of 4 MiB "
           "holds some "
           "500. 0.1 s each");
 ABSL_FLAG(int64_t, seed, 1, "mixed: of what is drawn");
+ABSL_FLAG(std::vector<std::string>, adversaries,
+          std::vector<std::string>({"stuck", "lists", "flood"}),
+          "adversaries: who acts beside the mixed load every other turn: stuck, lists, flood, "
+          "decisions");
+ABSL_FLAG(double, turn_seconds, 5, "adversaries, lookups: how long a turn is");
+ABSL_FLAG(int, redis_delay_ms, 5, "adversaries, lookups: how late --redis answers");
 ABSL_FLAG(bool, redis, false,
           "a redis-server of its own for all replicas; mixed breaks and mends it every 5 s");
 ABSL_FLAG(int64_t, echo, 0, "internal: serve as the echo with replies of so many bytes");
@@ -60,6 +73,36 @@ std::string OwnBinary() {
   char path[PATH_MAX] = {};
   const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
   return std::string(path, static_cast<size_t>(length > 0 ? length : 0));
+}
+
+// The mixed load of one tenant, or its lookups alone; with --redis, of a server whose shared store is slow.
+absl::Status RunAdversaries(const std::set<std::string>& kinds, bool far_only) {
+  MixedOptions options;
+  options.adversaries = kinds;
+  if (absl::Status known = CheckAdversaries(options.adversaries); !known.ok()) return known;
+  const TemporaryFolder folder;
+  std::ofstream(folder / "tokens") << AdversaryTokens();
+  std::unique_ptr<testing::RedisServer> redis;
+  std::unique_ptr<SlowSocket> slow;
+  // Of lookups alone memory answers few.
+  const char* const cache = far_only ? "--cache_bytes=1048576" : "--cache_bytes=4194304";
+  if (far_only) options.in_flight = 4;
+  options.far_only = far_only;
+  options.stowaged =
+      Command(nullptr, {cache, "--request_bytes=67108864", "--token_file=" + folder / "tokens"});
+  if (absl::GetFlag(FLAGS_redis)) {
+    redis = std::make_unique<testing::RedisServer>();
+    slow = std::make_unique<SlowSocket>(
+        redis->address().host_or_path,
+        std::chrono::milliseconds(absl::GetFlag(FLAGS_redis_delay_ms)));
+    options.stowaged.push_back("--redis=" + slow->path());
+    options.empty_store = [&redis] { redis->Ask({"FLUSHALL"}); };
+  }
+  options.seconds = absl::GetFlag(FLAGS_seconds);
+  options.turn_seconds = absl::GetFlag(FLAGS_turn_seconds);
+  options.filling = absl::GetFlag(FLAGS_filling);
+  options.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
+  return RunMixed(options);
 }
 
 absl::Status Run(const std::string& scenario) {
@@ -92,15 +135,22 @@ absl::Status Run(const std::string& scenario) {
     options.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
     return RunMixed(options);
   }
+  if (scenario == "adversaries") {
+    const std::vector<std::string> kinds = absl::GetFlag(FLAGS_adversaries);
+    return RunAdversaries({kinds.begin(), kinds.end()}, false);
+  }
+  if (scenario == "lookups") return RunAdversaries({"lists"}, true);
   if (scenario == "drain") return RunDrain(Command(redis));
-  return absl::InvalidArgumentError("--scenario must be hits, herd, mixed or drain");
+  return absl::InvalidArgumentError(
+      "--scenario must be hits, herd, mixed, adversaries, lookups or drain");
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  const std::vector<std::string> flags = {"scenario", "stowaged",    "flags",    "stages",
-                                          "keys",     "rounds",      "calls",    "burst_seconds",
-                                          "callers",  "connections", "replicas", "seconds",
-                                          "filling",  "seed",        "redis",    "echo"};
+  const std::vector<std::string> flags = {
+      "scenario", "stowaged",    "flags",         "stages",        "keys",
+      "rounds",   "calls",       "burst_seconds", "callers",       "connections",
+      "replicas", "seconds",     "filling",       "seed",          "redis",
+      "echo",     "adversaries", "turn_seconds",  "redis_delay_ms"};
   const absl::StatusOr<bool> help = ParseFlags(arguments, flags);
   if (help.ok() && *help) {
     std::printf("usage: service_load [flags]\n\n%s", FlagHelp(flags).c_str());

@@ -73,6 +73,13 @@ def sections(quick, out):
              "One solve answers all of them.", runs=5),
         made("mixed", "The service: a long mixed load", "service_load", ["--scenario=mixed"],
              ["--scenario=mixed", "--seconds=5", "--filling=20"], "Fails for a wrong answer, a late one, or memory that grows."),
+        made("shared", "The service: shared with callers who take what they can get", "service_load", ["--scenario=adversaries", "--redis"],
+             ["--scenario=adversaries", "--seconds=6", "--turn_seconds=1.5", "--filling=20"],
+             "The mixed load of one tenant, alone and beside adversaries, in turns of 5 s; a Redis that answers 5 ms late. Fails for a wrong "
+             "answer, and where the 99th of a hundred calls of a kind took over twice as long beside them."),
+        made("lookups", "The service: lookups beside lists", "service_load", ["--scenario=lookups", "--redis", "--seconds=60"],
+             ["--scenario=lookups", "--seconds=4", "--turn_seconds=1", "--filling=20"],
+             "Plans by key that memory does not have, from a Redis that answers 5 ms late, alone and beside two callers that list all plans."),
         made("drain", "The service: a drain under load", "service_load", ["--scenario=drain"], ["--scenario=drain"],
              "Code 0 was answered, 14 refused; nothing that was accepted is lost."),
         benchmark("file_store", "The store in a file", "plan_store_bench", [], ["--benchmark_filter=/50/1/0"],
