@@ -1,7 +1,6 @@
 // Callers of several tenants at one server: what one does holds no other one up.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
