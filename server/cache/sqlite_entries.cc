@@ -178,6 +178,10 @@ absl::Status SqliteEntries::PrepareWriter() {
                  {&least_used_, "SELECT id, 0, charge FROM entries ORDER BY used LIMIT 1"}});
 }
 
+absl::Status SqliteEntries::SyncCommits(bool sync) {
+  return writer_.Execute(sync ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+}
+
 absl::Status SqliteEntries::AddReader(const SqliteFile& file) {
   absl::StatusOr<SqliteConnection> connection =
       SqliteConnection::Open(file.path, file.busy_timeout);

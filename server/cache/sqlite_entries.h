@@ -12,7 +12,8 @@
 // The journal is a WAL: readers never wait for the writer. A commit is in the file when the process
 // is killed at any moment; synchronous=NORMAL syncs at checkpoints only, so a power cut may take the
 // last commits with it. That is the price of a Put in tens of microseconds where a sync takes
-// milliseconds: what is lost is computed anew. The file never shrinks; its pages are used again.
+// milliseconds: what is lost is computed anew. (SyncCommits is for what is not.) The file never
+// shrinks; its pages are used again.
 // Without mmap: an I/O error is to be a status, not a signal.
 #ifndef STOWAGE_SERVER_CACHE_SQLITE_ENTRIES_H_
 #define STOWAGE_SERVER_CACHE_SQLITE_ENTRIES_H_
@@ -69,6 +70,9 @@ class SqliteEntries {
 
   // One thread at a time. Several make a change if they are in one transaction.
   SqliteConnection* writer() { return &writer_; }
+  // Whether commits from now on, and those before them, are on the disk once they are done: FULL for
+  // NORMAL. Not within a transaction.
+  absl::Status SyncCommits(bool sync);
   absl::StatusOr<std::optional<Row>> Find(const PlanKey& key);
   absl::Status Write(const PlanKey& key, const Row& row, int64_t used, const std::string& tenant,
                      const std::string& entry);

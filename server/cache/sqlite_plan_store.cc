@@ -105,14 +105,23 @@ absl::Status SqlitePlanStore::InTransaction(const Work& work) {
   return absl::OkStatus();
 }
 
+template <class Work>
+absl::Status SqlitePlanStore::InTransaction(const Work& work, Durability durability) {
+  if (durability == Durability::kBestEffort) return InTransaction(work);
+  absl::Status status = entries_->SyncCommits(true);
+  if (status.ok()) status = InTransaction(work);
+  entries_->SyncCommits(false).IgnoreError();
+  return status;
+}
+
 // What meets damage is done in the database that is begun then.
 template <class Work>
-absl::Status SqlitePlanStore::Write(const Work& work) {
+absl::Status SqlitePlanStore::Write(const Work& work, Durability durability) {
   absl::Status status = absl::DataLossError("");
-  if (entries_) status = InTransaction(work);
+  if (entries_) status = InTransaction(work, durability);
   if (absl::IsDataLoss(status)) {
     status = Reopen();
-    if (status.ok()) status = InTransaction(work);
+    if (status.ok()) status = InTransaction(work, durability);
   }
   if (absl::IsDataLoss(status)) status = absl::UnavailableError(status.message());
   if (absl::IsUnavailable(status)) Count(CacheFailure::kNotWritten);
@@ -155,7 +164,7 @@ PlanAnswer SqlitePlanStore::Look(const PlanKey& key, Access access) {
   }
   if (!entry.ok()) {
     Count(FailureOf(entry.status()));
-    Remove(key, generation).status().IgnoreError();
+    Remove(key, generation, Durability::kBestEffort).status().IgnoreError();
     return PlanAnswer();
   }
   if (!has_tenant) NoteTenant(key, (*entry)->tenant);
@@ -168,25 +177,29 @@ std::optional<std::shared_ptr<const PlanEntry>> SqlitePlanStore::GetNow(const Pl
 }
 
 absl::Status SqlitePlanStore::Replace(const PlanKey& key, int64_t read,
-                                      std::shared_ptr<const PlanEntry> entry, Durability) {
-  return WriteEntry(key, std::move(entry), [read](int64_t there) { return there == read; });
+                                      std::shared_ptr<const PlanEntry> entry,
+                                      Durability durability) {
+  return WriteEntry(
+      key, std::move(entry), [read](int64_t there) { return there == read; }, durability);
 }
 
 absl::Status SqlitePlanStore::Put(const PlanKey& key, std::shared_ptr<const PlanEntry> entry) {
   const int64_t generation = entry->generation;
-  return WriteEntry(key, std::move(entry), [generation](int64_t there) {
-    return there == 0 || IsNewer(generation, there);
-  });
+  return WriteEntry(
+      key, std::move(entry),
+      [generation](int64_t there) { return there == 0 || IsNewer(generation, there); },
+      Durability::kBestEffort);
 }
 
 template <class MayReplace>
 absl::Status SqlitePlanStore::WriteEntry(const PlanKey& key, std::shared_ptr<const PlanEntry> entry,
-                                         const MayReplace& may_replace) {
+                                         const MayReplace& may_replace, Durability durability) {
   const absl::StatusOr<ChargedEntry> fit = FitTo(options_.max_bytes, std::move(entry));
   if (!fit.ok()) return fit.status();
   const std::string bytes = EncodeEntry(*fit->entry);
   std::lock_guard<std::mutex> writing(write_mutex_);
-  return Write([&](Change* change) { return WriteRow(key, *fit, bytes, may_replace, change); });
+  return Write([&](Change* change) { return WriteRow(key, *fit, bytes, may_replace, change); },
+               durability);
 }
 
 template <class MayReplace>
@@ -222,23 +235,25 @@ absl::Status SqlitePlanStore::Evict(Change* change) {
 }
 
 absl::StatusOr<bool> SqlitePlanStore::Erase(const PlanKey& key) {
-  return Remove(key, std::nullopt);
+  return Remove(key, std::nullopt, Durability::kRequired);
 }
 
-absl::StatusOr<bool> SqlitePlanStore::Remove(const PlanKey& key,
-                                             std::optional<int64_t> generation) {
+absl::StatusOr<bool> SqlitePlanStore::Remove(const PlanKey& key, std::optional<int64_t> generation,
+                                             Durability durability) {
   bool removed = false;
   std::lock_guard<std::mutex> writing(write_mutex_);
-  const absl::Status status = Write([&](Change* change) {
-    removed = false;
-    const auto there = entries_->Find(key);
-    if (!there.ok()) return there.status();
-    const std::optional<SqliteEntries::Row>& row = *there;
-    if (!row || (generation && row->generation != *generation)) return absl::OkStatus();
-    *change = {-1, -row->charge, 0};
-    removed = true;
-    return entries_->Remove(row->id);
-  });
+  const absl::Status status = Write(
+      [&](Change* change) {
+        removed = false;
+        const auto there = entries_->Find(key);
+        if (!there.ok()) return there.status();
+        const std::optional<SqliteEntries::Row>& row = *there;
+        if (!row || (generation && row->generation != *generation)) return absl::OkStatus();
+        *change = {-1, -row->charge, 0};
+        removed = true;
+        return entries_->Remove(row->id);
+      },
+      durability);
   if (!status.ok()) return status;
   return removed;
 }
@@ -251,13 +266,15 @@ void SqlitePlanStore::Use(const PlanKey& key) {
   }
   // Who writes now writes the next time, too.
   std::unique_lock<std::mutex> writing(write_mutex_, std::try_to_lock);
-  if (writing) Write([this](Change*) { return WriteUses(); }).IgnoreError();
+  if (writing)
+    Write([this](Change*) { return WriteUses(); }, Durability::kBestEffort).IgnoreError();
 }
 
 void SqlitePlanStore::NoteTenant(const PlanKey& key, const std::string& tenant) {
   std::unique_lock<std::mutex> writing(write_mutex_, std::try_to_lock);
   if (!writing) return;
-  Write([&](Change*) { return entries_->SetTenant(key, tenant); }).IgnoreError();
+  Write([&](Change*) { return entries_->SetTenant(key, tenant); }, Durability::kBestEffort)
+      .IgnoreError();
 }
 
 void SqlitePlanStore::Used(const std::vector<PlanKey>& keys) {

@@ -5,7 +5,8 @@
 // Every entry read is decoded and refereed before anyone sees it (entry_codec.h); one that is
 // damaged or foreign is a miss, counted and dropped. A database that is damaged itself is moved
 // aside to PATH.corrupt-N, counted, and a new one begun, at the start or whenever it is found. What
-// cannot be written is not: Put says so, and everything else goes on.
+// cannot be written is not: Put says so, and everything else goes on. A change that is required, and an
+// Erase, is on the disk once it is done; others may be lost when the power fails.
 //
 // One process at a time has the file: PATH.lock says which. Several threads read at once, one
 // writes; readers do not wait for it. A lookup writes nothing: when entries were looked up is
@@ -77,11 +78,13 @@ class SqlitePlanStore final : public PlanStore {
   template <class Work>
   absl::Status InTransaction(const Work& work);
   template <class Work>
-  absl::Status Write(const Work& work);
+  absl::Status InTransaction(const Work& work, Durability durability);
+  template <class Work>
+  absl::Status Write(const Work& work, Durability durability);
   // Where what is there, of generation 0 when there is nothing, may be replaced.
   template <class MayReplace>
   absl::Status WriteEntry(const PlanKey& key, std::shared_ptr<const PlanEntry> entry,
-                          const MayReplace& may_replace);
+                          const MayReplace& may_replace, Durability durability);
   template <class MayReplace>
   absl::Status WriteRow(const PlanKey& key, const ChargedEntry& entry, const std::string& bytes,
                         const MayReplace& may_replace, Change* change);
@@ -91,7 +94,8 @@ class SqlitePlanStore final : public PlanStore {
   template <class T, class Reading>
   absl::StatusOr<T> Read(const Reading& reading);
   // Whatever is there, or only what is of that generation.
-  absl::StatusOr<bool> Remove(const PlanKey& key, std::optional<int64_t> generation);
+  absl::StatusOr<bool> Remove(const PlanKey& key, std::optional<int64_t> generation,
+                              Durability durability);
   void Use(const PlanKey& key);
   // Notes the tenant of an entry that a program before this one has written, unless somebody writes.
   void NoteTenant(const PlanKey& key, const std::string& tenant);
