@@ -75,6 +75,10 @@ ABSL_FLAG(
     "memory for nowhere");
 ABSL_FLAG(int64_t, sqlite_bytes, int64_t{1} << 30, "most bytes of plans in that file");
 ABSL_FLAG(
+    std::string, decisions_file, "",
+    "where pins, roll-backs, freezes and deletions are kept, a file of this server alone; empty "
+    "for decisions.db beside plans.db, PATH.decisions for --store=sqlite:PATH, nowhere for memory");
+ABSL_FLAG(
     std::string, redis, "",
     "a Redis that servers share, behind memory and file: HOST:PORT or a socket's /PATH; empty "
     "for none");
@@ -138,6 +142,7 @@ const std::vector<std::string>& FlagNames() {
                                                                  "cache_bytes",
                                                                  "store",
                                                                  "sqlite_bytes",
+                                                                 "decisions_file",
                                                                  "redis",
                                                                  "redis_user",
                                                                  "redis_password_file",

@@ -43,6 +43,7 @@ ABSL_DECLARE_FLAG(double, tenant_share);
 ABSL_DECLARE_FLAG(int64_t, cache_bytes);
 ABSL_DECLARE_FLAG(std::string, store);
 ABSL_DECLARE_FLAG(int64_t, sqlite_bytes);
+ABSL_DECLARE_FLAG(std::string, decisions_file);
 ABSL_DECLARE_FLAG(std::string, redis);
 ABSL_DECLARE_FLAG(std::string, redis_user);
 ABSL_DECLARE_FLAG(std::string, redis_password_file);

@@ -31,13 +31,26 @@ absl::Status ReadStore(const ConfigSources& sources, StoreConfig* config) {
     }
     config->state_folder = *folder;
     config->sqlite_path = *folder + "/plans.db";
+    config->decisions_path = *folder + "/decisions.db";
     return absl::OkStatus();
   }
   if (absl::StartsWith(store, kSqliteAt)) config->sqlite_path = store.substr(sizeof(kSqliteAt) - 1);
   if (config->sqlite_path.empty()) {
     return FlagError(sources, "store", store, "must be sqlite, sqlite:PATH or memory");
   }
+  config->decisions_path = config->sqlite_path + ".decisions";
   return CheckFolder(sources, "store", store, config->sqlite_path);
+}
+
+// Beside the file of plans, unless another one is named.
+absl::Status ReadDecisions(const ConfigSources& sources, StoreConfig* config) {
+  const std::string file = absl::GetFlag(FLAGS_decisions_file);
+  if (file.empty()) return absl::OkStatus();
+  if (file == config->sqlite_path) {
+    return FlagError(sources, "decisions_file", file, "must not be the file of plans (--store)");
+  }
+  config->decisions_path = file;
+  return CheckFolder(sources, "decisions_file", file, file);
 }
 
 absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) {
@@ -72,6 +85,7 @@ absl::StatusOr<std::optional<RedisAddress>> Redis(const ConfigSources& sources) 
 absl::StatusOr<StoreConfig> StoreConfigFromFlags(const ConfigSources& sources) {
   StoreConfig config;
   if (absl::Status status = ReadStore(sources, &config); !status.ok()) return status;
+  if (absl::Status status = ReadDecisions(sources, &config); !status.ok()) return status;
   absl::StatusOr<std::optional<RedisAddress>> redis = Redis(sources);
   if (!redis.ok()) return redis.status();
   config.memory_bytes = Bytes(absl::GetFlag(FLAGS_cache_bytes));

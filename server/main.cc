@@ -75,6 +75,16 @@ void WarnOfOpenRedis(const StoreConfig& config, Log* log) {
   });
 }
 
+void WarnOfLosableDecisions(const StoreConfig& config, Log* log) {
+  if (!MayLoseDecisions(config)) return;
+  log->Write(LogLevel::kWarning, "decisions_not_kept", [](LogLine* line) {
+    line->Add("reason",
+              std::string("pins, roll-backs, freezes and deletions are in this process and "
+                          "in Redis alone: when both have lost them, deleted plans may "
+                          "come back and pins are gone: set --decisions_file"));
+  });
+}
+
 // Before the first call: a job that finds no plan solves one.
 void FillFrom(const CatalogueConfig& catalogue, PlanStore* store, Log* log) {
   if (catalogue.networks.empty()) return;
@@ -113,6 +123,7 @@ int Serve(ServerConfig config) {
   if (!stores.ok()) return Fail(kExitCannotListen, stores.status());
   config.planning.lease = stores->lease.get();
   WarnOfOpenRedis(config.store, &log);
+  WarnOfLosableDecisions(config.store, &log);
   FillFrom(config.catalogue, stores->plans.get(), &log);
   const auto audit = OpenAuditLog(config.audit_log);
   if (!audit.ok()) return Fail(kExitCannotListen, audit.status());

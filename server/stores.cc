@@ -12,6 +12,10 @@
 #include "server/cache/redis_solve_lease.h"
 #include "server/cache/sqlite_plan_store.h"
 #include "server/cache/tiered_plan_store.h"
+#include "server/decisions/decided_plan_store.h"
+#include "server/decisions/decision_book.h"
+#include "server/decisions/decision_store.h"
+#include "server/decisions/shared_decisions.h"
 #include "server/rpc/tls_credentials.h"
 #include "server/state_folder.h"
 
@@ -29,37 +33,65 @@ std::unique_ptr<PlanStore> Counted(std::unique_ptr<PlanStore> store, CacheTier t
   return std::make_unique<MetricsPlanStore>(std::move(store), tier, metrics);
 }
 
-Stores Redis(const StoreConfig& config, ServerMetrics* metrics) {
+std::shared_ptr<RedisPool> Pool(const StoreConfig& config) {
+  if (!config.redis) return nullptr;
   RedisOptions connections;
   connections.address = *config.redis;
   connections.timeout = config.redis_timeout;
   connections.connections = config.threads + 1;  // and the lease's own thread
+  return std::make_shared<RedisPool>(connections);
+}
+
+Stores Redis(const StoreConfig& config, const std::shared_ptr<RedisPool>& pool,
+             const std::shared_ptr<DecisionBook>& book, ServerMetrics* metrics) {
   RedisStoreOptions options;
   options.time_to_live = config.redis_time_to_live;
   options.prefix = config.redis_prefix;
   RedisLeaseOptions lease;
   lease.prefix = config.redis_prefix;
-  auto pool = std::make_shared<RedisPool>(connections);
-  return {
-      Counted(std::make_unique<RedisPlanStore>(options, pool, metrics), CacheTier::kRedis, metrics),
-      std::make_unique<RedisSolveLease>(lease, pool)};
+  auto plans =
+      Counted(std::make_unique<RedisPlanStore>(options, pool, metrics), CacheTier::kRedis, metrics);
+  return {std::make_unique<ComparingPlanStore>(std::move(plans), book),
+          std::make_unique<RedisSolveLease>(lease, pool)};
+}
+
+absl::Status MakeFolder(const StoreConfig& config) {
+  return config.state_folder.empty() ? absl::OkStatus() : MakeStateFolder(config.state_folder);
+}
+
+// Nobody has chosen the file: two servers of one user meet here, or a user who has no home.
+absl::Status WithAdvice(const StoreConfig& config, const absl::Status& status) {
+  if (config.state_folder.empty()) return status;
+  return absl::Status(
+      status.code(),
+      absl::StrCat(status.message(), "; ", config.sqlite_path, " is what --store=sqlite, ",
+                   "the default, means here: set --store=sqlite:PATH or --store=memory"));
+}
+
+absl::StatusOr<std::shared_ptr<DecisionBook>> Decisions(const StoreConfig& config,
+                                                        const std::shared_ptr<RedisPool>& pool,
+                                                        ServerMetrics* metrics) {
+  std::unique_ptr<DecisionStore> own = std::make_unique<MemoryDecisionStore>();
+  if (!config.decisions_path.empty()) {
+    auto file = SqliteDecisionStore::Open(config.decisions_path);
+    if (!file.ok()) return file.status();
+    own = *std::move(file);
+  }
+  std::unique_ptr<SharedDecisions> shared;
+  if (pool) shared = std::make_unique<RedisDecisions>(config.redis_prefix, pool, metrics);
+  auto book = DecisionBook::Open(std::move(own), std::move(shared), metrics, kFreshness);
+  if (!book.ok()) return book.status();
+  return std::shared_ptr<DecisionBook>(*std::move(book));
 }
 
 absl::StatusOr<std::unique_ptr<PlanStore>> File(const StoreConfig& config, ServerMetrics* metrics) {
-  absl::Status made;
-  if (!config.state_folder.empty()) made = MakeStateFolder(config.state_folder);
   SqlitePlanStore::Options options;
   options.file.path = config.sqlite_path;
   options.file.readers = std::min(config.threads, kMostReaders);
   options.max_bytes = config.sqlite_bytes;
-  auto file = made.ok() ? SqlitePlanStore::Open(std::move(options), metrics) : made;
-  if (file.ok()) return Counted(*std::move(file), CacheTier::kSqlite, metrics);
-  if (config.state_folder.empty()) return file.status();
-  // Nobody has chosen this file: two servers of one user meet here, or a user who has no home.
-  return absl::Status(
-      file.status().code(),
-      absl::StrCat(file.status().message(), "; ", config.sqlite_path, " is what --store=sqlite, ",
-                   "the default, means here: set --store=sqlite:PATH or --store=memory"));
+  auto file = SqlitePlanStore::Open(std::move(options), metrics);
+  if (!file.ok()) return file.status();
+  return Counted(*std::move(file), CacheTier::kSqlite, metrics);
 }
 
 }  // namespace
@@ -71,11 +103,25 @@ bool IsRedisOpen(const StoreConfig& config) {
   return !IsLocalAddress(is_ipv6 ? absl::StrCat("[", host, "]:0") : absl::StrCat(host, ":0"));
 }
 
+bool MayLoseDecisions(const StoreConfig& config) {
+  return config.redis.has_value() && config.decisions_path.empty();
+}
+
 absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics) {
+  if (absl::Status made = MakeFolder(config); !made.ok()) return WithAdvice(config, made);
+  const std::shared_ptr<RedisPool> pool = Pool(config);
+  std::unique_ptr<PlanStore> file;
+  if (!config.sqlite_path.empty()) {
+    auto opened = File(config, metrics);
+    if (!opened.ok()) return WithAdvice(config, opened.status());
+    file = *std::move(opened);
+  }
+  const auto book = Decisions(config, pool, metrics);
+  if (!book.ok()) return book.status();
   std::optional<std::chrono::nanoseconds> freshness;
   Stores stores;
-  if (config.redis) {
-    stores = Redis(config, metrics);
+  if (pool) {
+    stores = Redis(config, pool, *book, metrics);
     freshness = kFreshness;
   }
   std::unique_ptr<PlanStore>& store = stores.plans;
@@ -83,13 +129,10 @@ absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metr
     store = store ? std::make_unique<TieredPlanStore>(std::move(fast), std::move(store), freshness)
                   : std::move(fast);
   };
-  if (!config.sqlite_path.empty()) {
-    auto file = File(config, metrics);
-    if (!file.ok()) return file.status();
-    put_before(*std::move(file));
-  }
+  if (file) put_before(std::move(file));
   put_before(
       Counted(std::make_unique<MemoryPlanStore>(config.memory_bytes), CacheTier::kMemory, metrics));
+  store = std::make_unique<DecidedPlanStore>(std::move(store), *book);
   return stores;
 }
 

@@ -21,6 +21,7 @@ struct StoreConfig {
   std::string sqlite_path;   // empty: no file
   std::string state_folder;  // of that file, to be made where it is not there; empty: it is there
   Bytes sqlite_bytes;
+  std::string decisions_path;  // of a file of decisions, in a folder as above; empty: no file
   std::optional<RedisAddress> redis;
   std::chrono::nanoseconds redis_timeout{};
   std::chrono::milliseconds redis_time_to_live{};
@@ -37,8 +38,13 @@ struct Stores {
 // has no password. (What goes there is plain text also where it has one.)
 bool IsRedisOpen(const StoreConfig& config);
 
-// Each tier counted. The status of a file that cannot be opened, or that another process has; a
-// Redis that is away is no error: it costs hits. `metrics` outlives both.
+// Whether what administrators decide lies where it may be lost while plans that it is about are not: in
+// this process and a Redis alone.
+bool MayLoseDecisions(const StoreConfig& config);
+
+// Each tier counted, and what was decided applied over all (server/decisions). The status of a file
+// that cannot be opened, or that another process has; a Redis that is away is no error: it costs hits.
+// `metrics` outlives both.
 absl::StatusOr<Stores> OpenStores(const StoreConfig& config, ServerMetrics* metrics);
 
 }  // namespace stowage

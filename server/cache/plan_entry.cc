@@ -1,6 +1,8 @@
 #include "server/cache/plan_entry.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <iterator>
 #include <random>
 #include <utility>
@@ -48,6 +50,26 @@ size_t ChargeOf(const Plan& plan) {
          plan.provenance.solver.capacity() + plan.provenance.solver_version.capacity();
 }
 
+// Histories: those below kFirstTimedHistory were drawn at random by versions before; of the others, a
+// unit of time since 2026 and a number drawn within it. Below 2^33, so that generations are below 2^53.
+constexpr int64_t kFirstTimedHistory = int64_t{1} << 32;
+constexpr int64_t kLastHistory = (int64_t{1} << 33) - 1;
+constexpr int64_t kHistoriesPerUnit = int64_t{1} << 11;
+constexpr int64_t kSecondsPerUnit = 1024;
+constexpr int64_t kUnitsSince = 1767225600;  // seconds since 1970 at the beginning of 2026
+
+// Never falls while the process lives, whatever is done to the clock.
+int64_t UnitNow() {
+  static std::atomic<int64_t> latest{0};
+  const auto time = std::chrono::system_clock::now().time_since_epoch();
+  const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(time).count();
+  const int64_t now = std::max<int64_t>(seconds - kUnitsSince, 0) / kSecondsPerUnit;
+  int64_t seen = latest;
+  while (seen < now && !latest.compare_exchange_weak(seen, now)) {
+  }
+  return std::max(seen, now);
+}
+
 // A pinned one is somebody's word.
 std::shared_ptr<const PlanEntry> WithoutOldestPlans(PlanEntry entry, Bytes capacity) {
   while (entry.plans.size() > 1 && stowage::ChargeOf(entry) > capacity) {
@@ -62,9 +84,18 @@ std::shared_ptr<const PlanEntry> WithoutOldestPlans(PlanEntry entry, Bytes capac
 
 }  // namespace
 
-int64_t FirstGeneration() {
+int64_t FirstGeneration(int64_t after) {
   thread_local std::random_device random;
-  return int64_t{random()} * kChangesPerHistory + 1;
+  const int64_t drawn = int64_t{random()} % kHistoriesPerUnit;
+  const int64_t by_time = kFirstTimedHistory + UnitNow() * kHistoriesPerUnit + drawn;
+  const int64_t next = after / kChangesPerHistory + 1 + drawn;
+  return std::min(std::max(by_time, next), kLastHistory) * kChangesPerHistory + 1;
+}
+
+int64_t LastGenerationByNow(int64_t known) {
+  const int64_t by_time = kFirstTimedHistory + (UnitNow() + 2) * kHistoriesPerUnit - 1;
+  const int64_t next = known / kChangesPerHistory + kHistoriesPerUnit;
+  return (std::min(std::max(by_time, next), kLastHistory) + 1) * kChangesPerHistory - 1;
 }
 
 absl::Status StaleGenerationError() {

@@ -89,8 +89,14 @@ struct PlanEntry {
 // after it was erased or lost begins another one. Exact as a double, so that Redis can compare.
 inline constexpr int64_t kChangesPerHistory = int64_t{1} << 20;
 
-// Of a history that no other entry has, near enough.
-int64_t FirstGeneration();
+// Of a history that no other entry has, near enough, and that is greater than the one of `after`. The
+// number of a history rises with the time when it began, to about 17 minutes, so that a deletion can
+// name all that began before it. (Versions before this one drew numbers below all of these.)
+int64_t FirstGeneration(int64_t after = 0);
+
+// The last generation of every history that has begun by now, on servers whose clocks differ by less
+// than 17 minutes; of the one of `known`; and of those that FirstGeneration(known) may have begun.
+int64_t LastGenerationByNow(int64_t known);
 
 // Whether `a` comes after `b` in one history. Of two histories neither is newer.
 inline bool IsNewer(int64_t a, int64_t b) {

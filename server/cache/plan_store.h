@@ -3,7 +3,10 @@
 #ifndef STOWAGE_SERVER_CACHE_PLAN_STORE_H_
 #define STOWAGE_SERVER_CACHE_PLAN_STORE_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -76,6 +79,11 @@ class PlanStore {
   // Whether there was something. An error: it may still be there, or come back.
   virtual absl::StatusOr<bool> Erase(const PlanKey& key) = 0;
 
+  // The last generation that a deletion of the key has ended, as far as is known here; 0: none. What
+  // began up to it is over: an entry of it is never given, and one that begins must be later
+  // (FirstGeneration). Never waits.
+  virtual int64_t DeletedUpTo(const PlanKey& /*key*/) { return 0; }
+
   // At most `limit` keys in rising order, those after `after`; fewer than that only at the end. What
   // comes and goes meanwhile may be missed.
   virtual std::vector<PlanKey> List(const std::optional<PlanKey>& after, size_t limit) = 0;
@@ -92,6 +100,15 @@ class PlanStore {
 
   virtual PlanStoreStats stats() const = 0;
 };
+
+// Of two rising lists of keys together the first `limit`, each once.
+inline std::vector<PlanKey> LeastOfBoth(const std::vector<PlanKey>& a,
+                                        const std::vector<PlanKey>& b, size_t limit) {
+  std::vector<PlanKey> both;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  both.resize(std::min(both.size(), limit));
+  return both;
+}
 
 }  // namespace stowage
 

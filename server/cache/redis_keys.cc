@@ -38,7 +38,8 @@ std::optional<PlanKey> ParseSuffix(const std::string& text) {
 }  // namespace
 
 RedisKeys::RedisKeys(const std::string& prefix)
-    : base_(absl::StrCat(prefix, ":v", kEntryVersion, ":")) {}
+    : base_(absl::StrCat(prefix, ":v", kEntryVersion, ":")),
+      decided_(absl::StrCat(prefix, ":decided:v1:")) {}
 
 std::string RedisKeys::Plan(const PlanKey& key) const {
   return absl::StrCat(base_, kPlan, Suffix(key));
@@ -70,6 +71,14 @@ std::optional<PlanKey> RedisKeys::ParseMember(const std::string& member) {
 std::string RedisKeys::PlanPrefix() const { return absl::StrCat(base_, kPlan); }
 
 std::string RedisKeys::PlanPattern() const { return PlanPrefix() + "*"; }
+
+std::string RedisKeys::Decisions(const PlanKey& key) const {
+  return absl::StrCat(decided_, "key:", Suffix(key));
+}
+
+std::string RedisKeys::DecisionMark(const std::string& server) const {
+  return absl::StrCat(decided_, "told:", server);
+}
 
 std::optional<PlanKey> RedisKeys::ParsePlan(const std::string& name) const {
   const std::string start = PlanPrefix();

@@ -4,13 +4,16 @@
 //   stowage:v1:of:<tenant>, stowage:v1:all                         index of the plans of one tenant, of all
 //   stowage:v1:gone:<encoding version>:<digest in hex>             an Erase, remembered for a while
 //   stowage:v1:lease:<encoding version>:<digest in hex>:<budget>   the token of who solves it
+//   stowage:decided:v1:key:<encoding version>:<digest in hex>      hash: what was decided about it
+//   stowage:decided:v1:told:<server>                               the server's mark
 //
 // An index is a sorted set of score 0 with a member <encoding version in 10 digits>:<digest in hex> for
 // each plan, in the order of keys, and one more, "!", before them: with it the index lacks none. Members
 // that begin with "#" are of walks that make it.
 //
 // "stowage" may be another prefix; v1 is the entries' format version, so that servers of two
-// formats share a Redis without reading, or replacing, each other's entries.
+// formats share a Redis without reading, or replacing, each other's entries. Decisions have a version of
+// their own in each record (server/decisions): no format of entries may lose them.
 #ifndef STOWAGE_SERVER_CACHE_REDIS_KEYS_H_
 #define STOWAGE_SERVER_CACHE_REDIS_KEYS_H_
 
@@ -40,6 +43,8 @@ class RedisKeys {
   static std::optional<PlanKey> ParseMember(const std::string& member);
   // What the names of plans begin with: <encoding version>:<digest in hex> follows.
   std::string PlanPrefix() const;
+  std::string Decisions(const PlanKey& key) const;
+  std::string DecisionMark(const std::string& server) const;
 
   // For SCAN: matches the names of all plans, and perhaps others.
   std::string PlanPattern() const;
@@ -48,6 +53,7 @@ class RedisKeys {
 
  private:
   std::string base_;
+  std::string decided_;
 };
 
 // Whether it may be a prefix: 1..64 characters, none of which means anything in a pattern.

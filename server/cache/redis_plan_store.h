@@ -38,7 +38,7 @@ struct RedisStoreOptions {
   std::string prefix = "stowage";  // see IsRedisPrefix
   std::chrono::milliseconds time_to_live = std::chrono::hours(24 * 14);
   // How long an Erase is remembered. Servers that looked at their own copy within that time notice
-  // it; one that did not may bring the entry back.
+  // it; one that did not may bring the entry back. (What is deleted for good: server/decisions.)
   std::chrono::milliseconds remember_erased = std::chrono::hours(24);
   Bytes largest_entry{8 << 20};  // charged, as in memory
   // How long a List may take: beyond it, it failed. Many millions of keys are walked in that time.

@@ -1,8 +1,5 @@
 #include "server/cache/tiered_plan_store.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "server/cache/entry_codec.h"
 
 namespace stowage {
@@ -13,15 +10,6 @@ constexpr size_t kMostAhead = 4096;
 
 // Of one stripe: those beyond them are not told to the slow tier.
 constexpr size_t kMostUsed = 4096;
-
-// Of rising keys.
-std::vector<PlanKey> LeastOfBoth(const std::vector<PlanKey>& fast, const std::vector<PlanKey>& slow,
-                                 size_t limit) {
-  std::vector<PlanKey> both;
-  std::set_union(fast.begin(), fast.end(), slow.begin(), slow.end(), std::back_inserter(both));
-  both.resize(std::min(both.size(), limit));
-  return both;
-}
 
 // Two servers may have made one generation differently while the slow tier was away.
 bool Same(const PlanEntry& a, const PlanEntry& b) {

@@ -37,7 +37,7 @@ absl::StatusOr<Outcome> Put(CataloguedEntry made, PlanStore* store) {
   const PlanAnswer kept = store->Look(made.key, Access::kVisit);
   if (!kept.entry) {
     if (kept.absence == Absence::kErased) return Outcome::kPresent;
-    made.entry.generation = FirstGeneration();
+    made.entry.generation = FirstGeneration(store->DeletedUpTo(made.key));
     auto entry = std::make_shared<const PlanEntry>(std::move(made.entry));
     return After(store->Put(made.key, std::move(entry)), Outcome::kImported);
   }

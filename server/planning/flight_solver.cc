@@ -138,11 +138,12 @@ absl::StatusOr<Plan> FlightSolver::FindOrSolve(Flight* flight, const std::functi
   if (turn.turn == SolveTurn::kStopped) return StoppedWaiting(*flight);
   if (turn.turn == SolveTurn::kFound) return **std::move(cached);
   *source = AnswerSource::kSolved;
+  const int64_t begun = cache_->Begin(problem.key);
   absl::StatusOr<Plan> plan = Solve(flight, tell, *budget);
   if (!plan.ok() || !plan->search_complete) return plan;
   SolvedPlan solved{flight->problem, *std::move(plan), !flight->budget.has_value(),
                     flight->problem->job};
-  cache_->Keep(&solved);
+  cache_->Keep(&solved, begun);
   return std::move(solved.plan);
 }
 
@@ -183,6 +184,7 @@ absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::FindOrSolveFrontie
   plan_options.solve.progress = [&](double share) {
     if (flight->news.Progressed(share)) tell();
   };
+  const int64_t begun = cache_->Begin(problem.key);
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<Frontier> frontier = CatchingBadAlloc(
       [&] { return solver_->SolveFrontier(problem.costs->problem, plan_options); });
@@ -191,7 +193,7 @@ absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::FindOrSolveFrontie
                    SecondsSince(start));
   if (!frontier.ok()) return frontier.status();
   const auto shared = std::make_shared<const Frontier>(*std::move(frontier));
-  cache_->KeepFrontier(problem, shared);
+  cache_->KeepFrontier(problem, shared, begun);
   return shared;
 }
 

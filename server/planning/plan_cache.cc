@@ -88,10 +88,14 @@ std::optional<std::shared_ptr<const Frontier>> PlanCache::FindFrontier(
   return FrontierUnder(*problem.costs, *entry->reference, entry->frontier);
 }
 
+int64_t PlanCache::Begin(const PlanKey& key) const {
+  return FirstGeneration(store_->DeletedUpTo(key));
+}
+
 void PlanCache::KeepFrontier(const PlanningProblem& problem,
-                             const std::shared_ptr<const Frontier>& frontier) {
+                             const std::shared_ptr<const Frontier>& frontier, int64_t begun) {
   if (IdealTime(problem.costs->problem) == Nanos(0)) return;
-  Change(problem, [&](const PlanEntry* old) -> std::optional<PlanEntry> {
+  Change(problem, begun, [&](const PlanEntry* old) -> std::optional<PlanEntry> {
     PlanEntry entry = old != nullptr ? *old : NewEntry(problem, problem.job);
     if (entry.frozen) return std::nullopt;
     entry.frontier = FrontierUnder(*entry.reference, *problem.costs, frontier);
@@ -100,22 +104,24 @@ void PlanCache::KeepFrontier(const PlanningProblem& problem,
   });
 }
 
-void PlanCache::Keep(SolvedPlan* solved) {
-  Change(*solved->problem, [solved](const PlanEntry* old) { return Record(old, solved); });
+void PlanCache::Keep(SolvedPlan* solved, int64_t begun) {
+  Change(*solved->problem, begun, [solved](const PlanEntry* old) { return Record(old, solved); });
 }
 
-void PlanCache::Change(const PlanningProblem& problem,
+void PlanCache::Change(const PlanningProblem& problem, int64_t begun,
                        const std::function<std::optional<PlanEntry>(const PlanEntry*)>& change) {
   constexpr int kAttempts = 3;
   const size_t stripe = problem.key.digest.bytes()[0] % record_mutexes_.size();
   std::lock_guard<std::mutex> lock(record_mutexes_[stripe]);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::shared_ptr<const PlanEntry> old = store_->Get(problem.key, Access::kUpdate);
+    // Who waits for the plan gets it; the deletion stands.
+    if (begun <= store_->DeletedUpTo(problem.key)) return;
     const int64_t read = old ? old->generation : 0;
     if (old && old->canonical != *problem.canonical) old = nullptr;
     std::optional<PlanEntry> entry = change(old.get());
     if (!entry) return;
-    entry->generation = read == 0 ? FirstGeneration() : read + 1;
+    entry->generation = read == 0 ? begun : read + 1;
     // An entry that the store cannot hold costs later hits, not this answer; one that another server
     // has changed meanwhile is changed anew.
     const absl::Status put =

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -66,19 +67,23 @@ class PlanCache {
   std::optional<std::shared_ptr<const Frontier>> FindFrontier(const PlanningProblem& problem,
                                                               Access access, MayWait wait) const;
 
-  // Keeps what was solved for all budgets, where the entry's reference is about the caller's costs.
-  void KeepFrontier(const PlanningProblem& problem,
-                    const std::shared_ptr<const Frontier>& frontier);
-  // Keeps a solved plan as Record says.
-  void Keep(SolvedPlan* solved);
+  // To be asked before a solve, and told when what it found is kept: the first generation of the entry
+  // that it begins where there is none.
+  int64_t Begin(const PlanKey& key) const;
+  // Keeps what was solved for all budgets, where the entry's reference is about the caller's costs, and
+  // the key's plans were not deleted since `begun`.
+  void KeepFrontier(const PlanningProblem& problem, const std::shared_ptr<const Frontier>& frontier,
+                    int64_t begun);
+  // Keeps a solved plan as Record says, unless the key's plans were deleted since `begun`.
+  void Keep(SolvedPlan* solved, int64_t begun);
 
  private:
   std::optional<std::shared_ptr<const PlanEntry>> Get(const PlanKey& key, Access access,
                                                       MayWait wait) const;
 
   // Replaces the entry by what `change` makes of it (null: there is none for these canonical bytes);
-  // nothing changes where that is nothing.
-  void Change(const PlanningProblem& problem,
+  // nothing changes where that is nothing, or a deletion has come after `begun`.
+  void Change(const PlanningProblem& problem, int64_t begun,
               const std::function<std::optional<PlanEntry>(const PlanEntry*)>& change);
 
   PlanStore* const store_;

@@ -122,14 +122,15 @@ void Refresher::SolveAnew(const ResolveWish& wish, const StopToken& stop) {
   const std::shared_ptr<const PlanningProblem> problem =
       wish.asked ? wish.asked : ProblemOfEntry(wish.key, *entry);
   if (!problem) return;
+  const int64_t begun = FirstGeneration(store_->DeletedUpTo(wish.key));
   absl::StatusOr<Plan> plan = Solve(*problem, wish.budget, stop);
   metrics_->Resolved(wish.reason, OutcomeOf(plan));
   if (!plan.ok() || !plan->search_complete) return;
   SolvedPlan solved{problem, *std::move(plan), false, problem->job};
-  Keep(wish, &solved);
+  Keep(wish, begun, &solved);
 }
 
-void Refresher::Keep(const ResolveWish& wish, SolvedPlan* solved) {
+void Refresher::Keep(const ResolveWish& wish, int64_t begun, SolvedPlan* solved) {
   const char* standing = nullptr;
   // Another server's change of the entry meanwhile goes before; an entry that has gone stays away.
   const absl::Status updated = UpdateEntry(
@@ -137,6 +138,7 @@ void Refresher::Keep(const ResolveWish& wish, SolvedPlan* solved) {
       [&](const PlanEntry& now) -> absl::StatusOr<std::optional<PlanEntry>> {
         standing = nullptr;
         if (now.canonical != *solved->problem->canonical) return std::nullopt;
+        if (begun <= store_->DeletedUpTo(wish.key)) return std::nullopt;
         std::optional<PlanEntry> changed = Record(&now, solved);
         if (changed) standing = StandingOf(solved->plan, now, *changed);
         return changed;

@@ -55,8 +55,8 @@ class Refresher {
   void LearnFrom(const PlanningProblem& problem, uint64_t job);
   // The entry, where the wish still holds: another server may have granted it, or somebody ruled it out.
   std::shared_ptr<const PlanEntry> StillWanted(const ResolveWish& wish) const;
-  // The plan in the entry, if it is still there and the same question's.
-  void Keep(const ResolveWish& wish, SolvedPlan* solved);
+  // The plan in the entry, if it is still there, the same question's, and not deleted since `begun`.
+  void Keep(const ResolveWish& wish, int64_t begun, SolvedPlan* solved);
   void Audit(const ResolveWish& wish, const SolvedPlan& solved, const char* standing) const;
   void SolveAnew(const ResolveWish& wish, const StopToken& stop);
   absl::StatusOr<Plan> Solve(const PlanningProblem& problem, Bytes budget,

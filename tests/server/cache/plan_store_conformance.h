@@ -99,7 +99,7 @@ TEST_P(PlanStoreConformance, AChangeIsOfWhatWasRead) {
   ASSERT_TRUE(*store_->Erase(KeyOf("a")));
   EXPECT_TRUE(absl::IsAborted(change(2, 3))) << "it would undo the erasure";
   EXPECT_EQ(GenerationOf("a"), -1);
-  const int64_t anew = FirstGeneration();
+  const int64_t anew = FirstGeneration(store_->DeletedUpTo(KeyOf("a")));
   EXPECT_TRUE(change(0, anew).ok());
   EXPECT_TRUE(absl::IsAborted(change(2, 3)));
   EXPECT_EQ(GenerationOf("a"), anew);
@@ -177,7 +177,7 @@ TEST_P(PlanStoreConformance, ATenantsListFollowsItsEntries) {
   EXPECT_EQ(names(), 2u);
   ASSERT_TRUE(*store_->Erase(KeyOf("a")));
   EXPECT_EQ(store_->ListOf("us", std::nullopt, 10), std::vector<PlanKey>{KeyOf("b")});
-  const int64_t anew = FirstGeneration();
+  const int64_t anew = FirstGeneration(store_->DeletedUpTo(KeyOf("a")));
   ASSERT_TRUE(
       store_->Replace(KeyOf("a"), 0, EntryOf("a", 0, anew, "us"), Durability::kRequired).ok());
   EXPECT_EQ(names(), 2u);

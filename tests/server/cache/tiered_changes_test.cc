@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "server/cache/tiered_plan_store.h"
+#include "server/decisions/decided_plan_store.h"
 #include "tests/server/cache/tiered_server.h"
 
 namespace stowage::testing {
@@ -41,17 +43,32 @@ TEST(TieredChanges, WhatIsNewerInOneHistoryGoesIntoTheSlowTier) {
   EXPECT_EQ(shared->Get(kKey, Access::kPeek)->generation, 6);
 }
 
-TEST(TieredChanges, OfTwoHistoriesTheSlowTiersCounts) {
+// For what nobody has decided: what was, is applied over whatever a tier returns.
+TEST(TieredChanges, OfTwoHistoriesTheSlowTiersCountsButNotAgainstADecision) {
+  NoMetrics metrics;
   const auto shared = Shared();
-  const Server server(shared, kFreshness);
-  ASSERT_TRUE(server.store->Put(kKey, EntryOf("a")).ok());
+  Server server(shared, kFreshness);
+  TieredPlanStore* const tiers = server.store.get();
+  auto book = DecisionBook::Open(std::make_unique<MemoryDecisionStore>(), nullptr, &metrics);
+  ASSERT_TRUE(book.ok()) << book.status();
+  DecidedPlanStore decided(std::move(server.store), *std::move(book));
+  ASSERT_TRUE(decided.Put(kKey, EntryOf("a")).ok());
+  auto pinned = std::make_shared<PlanEntry>(*EntryOf("a", 0, 2));
+  pinned->plans[0].pinned = true;
+  ASSERT_TRUE(decided.Replace(kKey, 1, pinned, Durability::kRequired).ok());
   shared->SetOut(true);
-  ASSERT_TRUE(server.store->Put(kKey, EntryOf("a", 100, 2)).ok());
+  ASSERT_TRUE(tiers->Put(kKey, EntryOf("a", 100, 3)).ok());
   shared->SetOut(false);
-  ASSERT_TRUE(shared->Put(kKey, EntryOf("a", 0, 2)).ok());
+  ASSERT_TRUE(*shared->Erase(kKey));
+  ASSERT_TRUE(shared->Put(kKey, EntryOf("a", 0, 3)).ok()) << "made anew, by who knew no pin";
   GrowStale();
-  EXPECT_EQ(server.store->Get(kKey, Access::kLookup)->plans[0].plan->explanation, "");
-  EXPECT_EQ(server.store->Get(kKey, Access::kLookup)->plans[0].plan->explanation, "");
+  for (int i = 0; i < 2; ++i) {
+    const auto entry = decided.Get(kKey, Access::kLookup);
+    ASSERT_NE(entry, nullptr);
+    EXPECT_EQ(entry->generation, 3);
+    EXPECT_EQ(entry->plans[0].plan->explanation, "");
+    EXPECT_TRUE(entry->plans[0].pinned);
+  }
 }
 
 // An Erase between a read of the slow tier and the fill of the fast one.

@@ -108,6 +108,9 @@ TEST_F(ConfigurationTest, WhatWouldBeOpenOrAbortIsRefusedWithTheReason) {
   const std::string open = "--listen=0.0.0.0:0";
   const std::string broken = "--token_file=" + folder_.Write("broken", std::string(kToken) + "\n");
   const Case cases[] = {
+      {{"--decisions_file=/no/such/folder/decisions.db"}, "--decisions_file=/no/such/folder"},
+      {{"--store=sqlite:/tmp/plans.db", "--decisions_file=/tmp/plans.db"},
+       "must not be the file of plans"},
       {{open}, "set --tls_cert and --tls_key, and --token_file or --tls_client_ca"},
       {{open, cert_, key_}, "set --token_file or --tls_client_ca; or --insecure_network"},
       {{open, tokens_}, "without TLS tokens would be sent for all to read"},
@@ -247,6 +250,7 @@ TEST_F(ConfigurationTest, PlansAreInTheStateFolderUnlessAFlagSaysOtherwise) {
   ASSERT_EQ(stat((home / "state").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, mode_t{0700});
   EXPECT_EQ(stat((home / "state/plans.db").c_str(), &status), 0);
+  EXPECT_EQ(stat((home / "state/decisions.db").c_str(), &status), 0);
   const Outcome second = RunCommand(command);
   EXPECT_EQ(second.code, 1);
   EXPECT_THAT(second.output, HasSubstr("is locked by process " + std::to_string(child.pid())));
@@ -287,6 +291,39 @@ TEST_F(ConfigurationTest, ARedisOfAnotherMachineWithoutAPasswordIsWarnedOf) {
     child.Signal(SIGTERM);
     EXPECT_EQ(child.Wait(), 0);
   }
+}
+
+TEST_F(ConfigurationTest, DecisionsThatMayBeLostAreSaidAtStart) {
+  const TemporaryFolder folder;
+  const std::string redis = "--redis=" + folder / "socket";
+  const std::vector<std::pair<std::vector<std::string>, bool>> cases = {
+      {{redis}, true},
+      {{}, false},
+      {{redis, "--decisions_file=" + folder / "decisions.db"}, false},
+      {{redis, "--store=sqlite:" + folder / "plans.db"}, false},
+  };
+  for (const auto& [flags, said] : cases) {
+    std::vector<std::string> all = Command({"--listen=127.0.0.1:0", "--metrics_listen="});
+    all.insert(all.end(), flags.begin(), flags.end());
+    ChildProcess child(all);
+    const std::string log = child.ReadUntil("\"event\":\"started\"");
+    EXPECT_EQ(log.find("decisions_not_kept") != std::string::npos, said) << log;
+    EXPECT_EQ(log.find("deleted plans may come back") != std::string::npos, said) << log;
+    child.Signal(SIGTERM);
+    EXPECT_EQ(child.Wait(), 0);
+  }
+  struct stat status = {};
+  EXPECT_EQ(stat((folder / "decisions.db").c_str(), &status), 0);
+  EXPECT_EQ(stat((folder / "plans.db.decisions").c_str(), &status), 0);
+}
+
+// Nothing else knows what was decided: the server does not go on without it.
+TEST_F(ConfigurationTest, ADamagedFileOfDecisionsEndsTheStart) {
+  const std::string file = folder_.Write("decisions", std::string(5000, 'x'));
+  const Outcome outcome =
+      RunWith({"--listen=127.0.0.1:0", "--metrics_listen=", "--decisions_file=" + file});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr(file));
 }
 
 TEST_F(ConfigurationTest, AUnixSocketHasTheModeOfItsFlag) {

@@ -1,0 +1,240 @@
+#include "server/decisions/decision_book.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "server/decisions/apply_decisions.h"
+
+namespace stowage {
+namespace {
+
+// Later than `known`. The low bits are drawn: two servers hardly ever make one stamp.
+int64_t StampAfter(int64_t known) {
+  constexpr int64_t kDrawn = 1024;
+  thread_local std::random_device random;
+  const auto time = std::chrono::system_clock::now().time_since_epoch();
+  const int64_t micros = std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+  return std::max(micros * kDrawn + int64_t{random()} % kDrawn, known + 1);
+}
+
+const Decision* OneFor(const DecisionId& id, const std::vector<Decision>& decisions) {
+  const auto found = std::find_if(decisions.begin(), decisions.end(),
+                                  [&id](const Decision& other) { return IdOf(other) == id; });
+  return found == decisions.end() ? nullptr : &*found;
+}
+
+std::vector<DecisionId> NewsIn(const std::vector<Decision>& shared, const KeyDecisions& known) {
+  std::vector<DecisionId> news;
+  for (const Decision& decision : shared) {
+    if (known.IsNews(decision)) news.push_back(IdOf(decision));
+  }
+  return news;
+}
+
+std::vector<Decision> LackingIn(const std::vector<Decision>& shared, const KeyDecisions& known) {
+  std::vector<Decision> lacking;
+  for (const auto& [id, decision] : known.all) {
+    const Decision* const there = OneFor(id, shared);
+    if (there == nullptr || there->stamp < decision.stamp) lacking.push_back(decision);
+  }
+  return lacking;
+}
+
+std::vector<Decision> AllOf(const KeyDecisions& known) { return LackingIn({}, known); }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DecisionBook>> DecisionBook::Open(
+    std::unique_ptr<DecisionStore> own, std::unique_ptr<SharedDecisions> shared,
+    ServerMetrics* metrics, std::optional<std::chrono::nanoseconds> upkeep) {
+  const absl::StatusOr<std::vector<KeyedDecision>> all = own->Load();
+  if (!all.ok()) return all.status();
+  std::unique_ptr<DecisionBook> book(new DecisionBook(std::move(own), std::move(shared), metrics));
+  {
+    std::lock_guard<std::mutex> writing(book->write_mutex_);
+    for (const auto& [key, decision] : *all) book->Install(key, {decision});
+  }
+  if (upkeep && book->shared_) {
+    book->thread_ = std::thread([b = book.get(), pause = *upkeep] { b->Run(pause); });
+  }
+  return book;
+}
+
+DecisionBook::~DecisionBook() {
+  {
+    std::lock_guard<std::mutex> lock(stop_mutex_);
+    stopped_ = true;
+  }
+  stop_changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void DecisionBook::Run(std::chrono::nanoseconds pause) {
+  std::unique_lock<std::mutex> lock(stop_mutex_);
+  while (!stopped_) {
+    lock.unlock();
+    Upkeep();
+    lock.lock();
+    stop_changed_.wait_for(lock, pause, [this] { return stopped_; });
+  }
+}
+
+std::shared_ptr<const KeyDecisions> DecisionBook::Find(const PlanKey& key) const {
+  if (!any_) return nullptr;
+  std::shared_lock<std::shared_mutex> lock(mutex_);
+  const auto found = known_.find(key);
+  return found == known_.end() ? nullptr : found->second;
+}
+
+KeyDecisions DecisionBook::Known(const PlanKey& key) const {
+  const auto found = Find(key);
+  return found ? *found : KeyDecisions();
+}
+
+void DecisionBook::Install(const PlanKey& key, const std::vector<Decision>& decisions) {
+  auto next = std::make_shared<KeyDecisions>(Known(key));
+  for (const Decision& decision : decisions) next->Add(decision);
+  const std::shared_ptr<const PlanEntry> held = HeldEntry(*next);
+  std::unique_lock<std::shared_mutex> lock(mutex_);
+  next->edition = ++editions_;
+  known_[key] = std::move(next);
+  if (held) {
+    held_.insert(key);
+    held_of_tenants_[held->tenant].insert(key);
+  } else if (held_.erase(key) > 0) {
+    for (auto of = held_of_tenants_.begin(); of != held_of_tenants_.end(); ++of) {
+      if (of->second.erase(key) == 0) continue;
+      if (of->second.empty()) held_of_tenants_.erase(of);
+      break;
+    }
+  }
+  any_ = true;
+}
+
+absl::Status DecisionBook::Write(const PlanKey& key, const std::vector<Decision>& decisions) {
+  absl::Status written = own_->Write(key, decisions);
+  if (!written.ok()) metrics_->CacheFailed(CacheTier::kSqlite, CacheFailure::kNotWritten);
+  return written;
+}
+
+absl::Status DecisionBook::Decide(const PlanKey& key, std::vector<Decision> decisions) {
+  std::lock_guard<std::mutex> writing(write_mutex_);
+  int64_t latest = 0;
+  if (shared_) {
+    const absl::StatusOr<std::vector<Decision>> heads = shared_->Heads(key);
+    if (!heads.ok()) return heads.status();
+    Exchange(key, *heads);
+    for (const Decision& head : *heads) latest = std::max(latest, head.stamp);
+  }
+  const int64_t stamp = StampAfter(std::max(latest, Known(key).latest_stamp()));
+  if (stamp >= kLatestStamp)
+    return absl::UnavailableError("a decision has the last stamp there is");
+  for (Decision& decision : decisions) decision.stamp = stamp;
+  absl::Status status = Write(key, decisions);
+  if (!status.ok()) return status;
+  if (shared_) status = shared_->Tell(key, decisions);
+  if (!status.ok()) {
+    Withdraw(key, decisions);
+    return status;
+  }
+  Install(key, decisions);
+  DropWhatIsOver(key, decisions);
+  return absl::OkStatus();
+}
+
+// What cannot be dropped is over all the same.
+void DecisionBook::DropWhatIsOver(const PlanKey& key, const std::vector<Decision>& decisions) {
+  const Decision* const deletion = OneFor({DecisionKind::kDeletion, 0}, decisions);
+  if (deletion != nullptr) own_->DropUpTo(key, deletion->generation).IgnoreError();
+}
+
+// The decisions before them, as later ones: an answer that was lost may have been told all the same.
+void DecisionBook::Withdraw(const PlanKey& key, const std::vector<Decision>& decisions) {
+  const KeyDecisions known = Known(key);
+  std::vector<Decision> former;
+  for (const Decision& decision : decisions) {
+    const auto found = known.all.find(IdOf(decision));
+    Decision before = decision;
+    before.kept = nullptr;
+    if (decision.kind == DecisionKind::kDeletion) before.generation = 0;
+    if (found != known.all.end()) before = found->second;
+    before.stamp = decision.stamp + 1;
+    former.push_back(std::move(before));
+  }
+  if (!Write(key, former).ok()) unwritten_.insert(key);
+  Install(key, former);
+}
+
+void DecisionBook::Compare(const PlanKey& key) {
+  if (!shared_) return;
+  const absl::StatusOr<std::vector<Decision>> heads = shared_->Heads(key);
+  if (!heads.ok()) return;
+  const KeyDecisions known = Known(key);
+  if (NewsIn(*heads, known).empty() && LackingIn(*heads, known).empty()) return;
+  std::lock_guard<std::mutex> writing(write_mutex_);
+  Exchange(key, *heads);
+}
+
+void DecisionBook::Exchange(const PlanKey& key, const std::vector<Decision>& heads) {
+  const std::vector<DecisionId> news = NewsIn(heads, Known(key));
+  if (!news.empty()) Learn(key, shared_->Read(key, news).value_or(std::vector<Decision>()));
+  const std::vector<Decision> lacking = LackingIn(heads, Known(key));
+  if (!lacking.empty()) shared_->Tell(key, lacking).IgnoreError();
+}
+
+void DecisionBook::Learn(const PlanKey& key, const std::vector<Decision>& decisions) {
+  if (decisions.empty()) return;
+  if (!Write(key, decisions).ok()) unwritten_.insert(key);
+  Install(key, decisions);
+  DropWhatIsOver(key, decisions);
+}
+
+void DecisionBook::WriteUnwritten() {
+  std::lock_guard<std::mutex> writing(write_mutex_);
+  for (auto it = unwritten_.begin(); it != unwritten_.end();) {
+    if (!Write(*it, AllOf(Known(*it))).ok()) return;
+    it = unwritten_.erase(it);
+  }
+}
+
+bool DecisionBook::TellAll() {
+  // The mark first: what is lost after it takes it along.
+  if (!shared_->Mark().ok()) return false;
+  std::vector<PlanKey> keys;
+  {
+    std::shared_lock<std::shared_mutex> lock(mutex_);
+    for (const auto& [key, known] : known_) keys.push_back(key);
+  }
+  return std::all_of(keys.begin(), keys.end(), [this](const PlanKey& key) {
+    return shared_->Tell(key, AllOf(Known(key))).ok();
+  });
+}
+
+void DecisionBook::Upkeep() {
+  WriteUnwritten();
+  if (!shared_) return;
+  std::lock_guard<std::mutex> upkeep(upkeep_mutex_);
+  if (told_all_) {
+    const absl::StatusOr<bool> marked = shared_->IsMarked();
+    if (!marked.ok() || *marked) return;
+  }
+  told_all_ = TellAll();
+}
+
+std::vector<PlanKey> DecisionBook::Held(const std::optional<std::string>& tenant,
+                                        const std::optional<PlanKey>& after, size_t limit) const {
+  static const auto* const kNone = new std::set<PlanKey>;
+  std::vector<PlanKey> keys;
+  std::shared_lock<std::shared_mutex> lock(mutex_);
+  const std::set<PlanKey>* held = &held_;
+  if (tenant) {
+    const auto found = held_of_tenants_.find(*tenant);
+    held = found == held_of_tenants_.end() ? kNone : &found->second;
+  }
+  auto next = after ? held->upper_bound(*after) : held->begin();
+  for (; next != held->end() && keys.size() < limit; ++next) keys.push_back(*next);
+  return keys;
+}
+
+}  // namespace stowage

@@ -1,0 +1,106 @@
+// All decisions that a server knows: in memory to be looked up, in a store of its own so that they
+// outlive it, and exchanged with what servers share.
+#ifndef STOWAGE_SERVER_DECISIONS_DECISION_BOOK_H_
+#define STOWAGE_SERVER_DECISIONS_DECISION_BOOK_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <shared_mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/hash/hash.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/decisions/decision.h"
+#include "server/decisions/decision_store.h"
+#include "server/decisions/shared_decisions.h"
+#include "server/metrics/server_metrics.h"
+
+namespace stowage {
+
+// Thread-safe.
+class DecisionBook {
+ public:
+  // Load's errors. `shared` is null where no other server has the plans. `metrics` outlives the book.
+  // `upkeep`: how often a thread of its own does Upkeep; nothing: there is none.
+  static absl::StatusOr<std::unique_ptr<DecisionBook>> Open(
+      std::unique_ptr<DecisionStore> own, std::unique_ptr<SharedDecisions> shared,
+      ServerMetrics* metrics, std::optional<std::chrono::nanoseconds> upkeep = std::nullopt);
+  ~DecisionBook();
+
+  // Null: nothing was decided. O(1), waits for nothing slow.
+  std::shared_ptr<const KeyDecisions> Find(const PlanKey& key) const;
+
+  // From now on these count. OK: they are in the server's own store, synced, and where other servers
+  // find them. UNAVAILABLE: they do not count. (What may have reached the others is withdrawn by a
+  // later decision, which is told when they can be reached again.)
+  absl::Status Decide(const PlanKey& key, std::vector<Decision> decisions);
+
+  // Learns about the key what other servers have decided, and tells what they lack. One round trip
+  // where all is known. What cannot be compared now is compared the next time.
+  void Compare(const PlanKey& key);
+
+  // Tells everything once, and again when the shared decisions were lost; writes what was learned and
+  // could not be written. Cheap where nothing is to be done.
+  void Upkeep();
+
+  // At most `limit` keys in rising order, those after `after`, of which there is an entry whatever the
+  // tiers have (HeldEntry); of one tenant, or of all. O(log keys + limit).
+  std::vector<PlanKey> Held(const std::optional<std::string>& tenant,
+                            const std::optional<PlanKey>& after, size_t limit) const;
+
+ private:
+  DecisionBook(std::unique_ptr<DecisionStore> own, std::unique_ptr<SharedDecisions> shared,
+               ServerMetrics* metrics)
+      : own_(std::move(own)), shared_(std::move(shared)), metrics_(metrics) {}
+
+  void Run(std::chrono::nanoseconds pause);
+  KeyDecisions Known(const PlanKey& key) const;
+  // Those with write_mutex_ held:
+  void Exchange(const PlanKey& key, const std::vector<Decision>& heads);
+  void Learn(const PlanKey& key, const std::vector<Decision>& decisions);
+  void Install(const PlanKey& key, const std::vector<Decision>& decisions);
+  absl::Status Write(const PlanKey& key, const std::vector<Decision>& decisions);
+  void Withdraw(const PlanKey& key, const std::vector<Decision>& decisions);
+  void DropWhatIsOver(const PlanKey& key, const std::vector<Decision>& decisions);
+  void WriteUnwritten();
+  bool TellAll();
+
+  const std::unique_ptr<DecisionStore> own_;
+  const std::unique_ptr<SharedDecisions> shared_;
+  ServerMetrics* const metrics_;
+
+  // One change at a time, from what is known to what is written. Before mutex_.
+  std::mutex write_mutex_;
+  std::set<PlanKey> unwritten_;  // learned, but not in own_
+
+  mutable std::shared_mutex mutex_;
+  std::atomic<bool> any_{false};
+  uint64_t editions_ = 0;
+  std::unordered_map<PlanKey, std::shared_ptr<const KeyDecisions>, absl::Hash<PlanKey>> known_;
+  std::set<PlanKey> held_;
+  std::map<std::string, std::set<PlanKey>> held_of_tenants_;  // a key is one tenant's for ever
+
+  std::mutex upkeep_mutex_;
+  bool told_all_ = false;
+
+  std::mutex stop_mutex_;
+  std::condition_variable stop_changed_;
+  bool stopped_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_DECISIONS_DECISION_BOOK_H_

@@ -1,0 +1,156 @@
+#include "server/decisions/shared_decisions.h"
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/cache/entry_codec.h"
+
+namespace stowage {
+namespace {
+
+// Before the record: so many digits of the stamp, then of the generation.
+constexpr size_t kStampDigits = 19;
+constexpr size_t kHeadDigits = kStampDigits + 16;
+
+// KEYS: decisions. Field and head of each.
+constexpr char kHeads[] = R"(
+local heads = {}
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+  heads[i] = all[i]
+  heads[i + 1] = string.sub(all[i + 1], 1, 35)
+end
+return heads
+)";
+
+// KEYS: decisions. ARGV: field and value of each.
+constexpr char kTell[] = R"(
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'hash' and kind ~= 'none' then redis.call('DEL', KEYS[1]) end
+for i = 1, #ARGV, 2 do
+  local there = string.sub(redis.call('HGET', KEYS[1], ARGV[i]) or '', 1, 19)
+  if not string.match(there, '^%d+$') or there < string.sub(ARGV[i + 1], 1, 19) then
+    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+  end
+end
+return 1
+)";
+
+// Of a server that has gone.
+constexpr char kMarkLivesMs[] = "3600000";
+
+std::string FieldOf(const DecisionId& id) {
+  return absl::StrCat(static_cast<int>(id.first), ":", id.second);
+}
+
+// Nothing: not of ours.
+std::optional<Decision> HeadOf(const std::string& field, const std::string& head) {
+  Decision decision;
+  const std::vector<std::string> id = absl::StrSplit(field, ':');
+  int kind = 0;
+  int64_t budget = 0;
+  if (id.size() != 2 || !absl::SimpleAtoi(id[0], &kind) || !absl::SimpleAtoi(id[1], &budget) ||
+      kind < 0 || kind > static_cast<int>(DecisionKind::kBudget) || head.size() != kHeadDigits ||
+      !absl::SimpleAtoi(head.substr(0, kStampDigits), &decision.stamp) ||
+      !absl::SimpleAtoi(head.substr(kStampDigits), &decision.generation)) {
+    return std::nullopt;
+  }
+  decision.kind = static_cast<DecisionKind>(kind);
+  decision.budget = Bytes(budget);
+  return decision;
+}
+
+std::string RandomName() {
+  std::random_device random;
+  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
+}
+
+}  // namespace
+
+RedisDecisions::RedisDecisions(const std::string& prefix, std::shared_ptr<RedisPool> pool,
+                               ServerMetrics* metrics)
+    : keys_(prefix),
+      mark_(keys_.DecisionMark(RandomName())),
+      pool_(std::move(pool)),
+      metrics_(metrics) {}
+
+absl::StatusOr<RedisReply> RedisDecisions::Run(const RedisCommand& command) {
+  return Answered(pool_->Run({command}));
+}
+
+absl::StatusOr<RedisReply> RedisDecisions::Answered(
+    const absl::StatusOr<std::vector<RedisReply>>& replies) {
+  if (!replies.ok()) {
+    metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kUnavailable);
+    return absl::UnavailableError(replies.status().message());
+  }
+  const absl::Status status = StatusOf(replies->front());
+  if (status.ok()) return replies->front();
+  metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kNotWritten);
+  return absl::UnavailableError(status.message());
+}
+
+absl::StatusOr<std::vector<Decision>> RedisDecisions::Heads(const PlanKey& key) {
+  const absl::StatusOr<std::vector<RedisReply>> replies =
+      pool_->Run({{"EVAL", kHeads, "1", keys_.Decisions(key)}});
+  if (replies.ok() && absl::IsInternal(StatusOf(replies->front()))) {
+    // Of another type: Tell makes it one of ours.
+    metrics_->CacheFailed(CacheTier::kRedis, CacheFailure::kCorrupt);
+    return std::vector<Decision>();
+  }
+  const absl::StatusOr<RedisReply> reply = Answered(replies);
+  if (!reply.ok()) return reply.status();
+  std::vector<Decision> heads;
+  for (size_t i = 1; i < reply->list.size(); i += 2) {
+    const auto head = HeadOf(reply->list[i - 1].text, reply->list[i].text);
+    if (head) heads.push_back(*head);
+  }
+  return heads;
+}
+
+absl::StatusOr<std::vector<Decision>> RedisDecisions::Read(const PlanKey& key,
+                                                           const std::vector<DecisionId>& ids) {
+  RedisCommand command = {"HMGET", keys_.Decisions(key)};
+  for (const DecisionId& id : ids) command.push_back(FieldOf(id));
+  const absl::StatusOr<RedisReply> reply = Run(command);
+  if (!reply.ok()) return reply.status();
+  std::vector<Decision> read;
+  for (const RedisReply& value : reply->list) {
+    if (value.text.size() < kHeadDigits) continue;
+    absl::StatusOr<Decision> decision = DecodeDecision(key, value.text.substr(kHeadDigits));
+    if (decision.ok()) {
+      read.push_back(*std::move(decision));
+    } else {
+      metrics_->CacheFailed(CacheTier::kRedis, FailureOf(decision.status()));
+    }
+  }
+  return read;
+}
+
+absl::Status RedisDecisions::Tell(const PlanKey& key, const std::vector<Decision>& decisions) {
+  RedisCommand command = {"EVAL", kTell, "1", keys_.Decisions(key)};
+  for (const Decision& decision : decisions) {
+    command.push_back(FieldOf(IdOf(decision)));
+    command.push_back(absl::StrCat(absl::Dec(decision.stamp, absl::kZeroPad19),
+                                   absl::Dec(decision.generation, absl::kZeroPad16),
+                                   EncodeDecision(key, decision)));
+  }
+  return Run(command).status();
+}
+
+absl::Status RedisDecisions::Mark() {
+  return Run({"SET", mark_, "1", "PX", kMarkLivesMs}).status();
+}
+
+absl::StatusOr<bool> RedisDecisions::IsMarked() {
+  const absl::StatusOr<RedisReply> reply = Run({"SET", mark_, "1", "XX", "PX", kMarkLivesMs});
+  if (!reply.ok()) return reply.status();
+  return reply->kind != RedisReply::Kind::kNothing;
+}
+
+}  // namespace stowage

@@ -1,0 +1,69 @@
+// The decisions that several servers share: where one that is made on a server is found by the others.
+#ifndef STOWAGE_SERVER_DECISIONS_SHARED_DECISIONS_H_
+#define STOWAGE_SERVER_DECISIONS_SHARED_DECISIONS_H_
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/cache/redis_keys.h"
+#include "server/cache/redis_pool.h"
+#include "server/decisions/decision.h"
+#include "server/metrics/server_metrics.h"
+
+namespace stowage {
+
+// May lose all or some at any time: every server has what it knows in a store of its own, and tells it
+// again (decision_book.h). Thread-safe.
+class SharedDecisions {
+ public:
+  virtual ~SharedDecisions() = default;
+
+  // Those about the key, without what they keep. Not OK: it cannot say.
+  virtual absl::StatusOr<std::vector<Decision>> Heads(const PlanKey& key) = 0;
+
+  // Some of them, whole; those that are not there any more, or damaged, are missing. Not OK: as above.
+  virtual absl::StatusOr<std::vector<Decision>> Read(const PlanKey& key,
+                                                     const std::vector<DecisionId>& ids) = 0;
+
+  // Each counts there from now on, unless one for the same is later. Not OK: some may count.
+  virtual absl::Status Tell(const PlanKey& key, const std::vector<Decision>& decisions) = 0;
+
+  // Leaves a mark of this server, which goes when everything is lost.
+  virtual absl::Status Mark() = 0;
+  // Whether the mark is there still.
+  virtual absl::StatusOr<bool> IsMarked() = 0;
+};
+
+// In the Redis of the plans: a hash for each key, which does not expire, with a field for each decision:
+// its stamp and its generation, so that they can be compared there, and the record. One round trip a call.
+class RedisDecisions final : public SharedDecisions {
+ public:
+  // `metrics` outlives this object.
+  RedisDecisions(const std::string& prefix, std::shared_ptr<RedisPool> pool,
+                 ServerMetrics* metrics);
+
+  absl::StatusOr<std::vector<Decision>> Heads(const PlanKey& key) override;
+  absl::StatusOr<std::vector<Decision>> Read(const PlanKey& key,
+                                             const std::vector<DecisionId>& ids) override;
+  absl::Status Tell(const PlanKey& key, const std::vector<Decision>& decisions) override;
+  absl::Status Mark() override;
+  absl::StatusOr<bool> IsMarked() override;
+
+ private:
+  absl::StatusOr<RedisReply> Run(const RedisCommand& command);
+  // The one reply; failures are counted.
+  absl::StatusOr<RedisReply> Answered(const absl::StatusOr<std::vector<RedisReply>>& replies);
+
+  const RedisKeys keys_;
+  const std::string mark_;
+  const std::shared_ptr<RedisPool> pool_;
+  ServerMetrics* const metrics_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_DECISIONS_SHARED_DECISIONS_H_

@@ -1,0 +1,211 @@
+// What every store of decisions must do, and what the one in a file does when things go wrong.
+#include "server/decisions/decision_store.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/cache/entry_codec.h"
+#include "tests/server/cache/entries.h"
+#include "tests/server/cache/power_cut.h"
+#include "tests/server/cache/sqlite_files.h"
+#include "tests/support/temporary_folder.h"
+
+namespace stowage::testing {
+namespace {
+
+const PlanKey kA = KeyOf("a"), kB = KeyOf("b");
+
+Decision Deletion(int64_t stamp, int64_t up_to) {
+  return {DecisionKind::kDeletion, Bytes(0), stamp, up_to, nullptr};
+}
+
+Decision Freeze(const std::string& name, int64_t stamp, int64_t generation) {
+  return {DecisionKind::kFreeze, Bytes(0), stamp, generation, EntryOf(name, 0, generation)};
+}
+
+Decision OfBudget(int64_t budget, int64_t stamp, int64_t generation) {
+  return {DecisionKind::kBudget, Bytes(budget), stamp, generation, EntryOf("a", 10, generation)};
+}
+
+// All that a store has, so that two stores, or times, can be compared.
+std::map<std::pair<PlanKey, DecisionId>, std::string> AllIn(DecisionStore* store) {
+  std::map<std::pair<PlanKey, DecisionId>, std::string> all;
+  const auto loaded = store->Load();
+  EXPECT_TRUE(loaded.ok()) << loaded.status();
+  if (!loaded.ok()) return all;
+  for (const auto& [key, decision] : *loaded) {
+    const bool fresh =
+        all.emplace(std::make_pair(key, IdOf(decision)), EncodeDecision(key, decision)).second;
+    EXPECT_TRUE(fresh) << "two for the same";
+  }
+  return all;
+}
+
+std::unique_ptr<SqliteDecisionStore> MustOpenDecisions(const std::string& path) {
+  auto store = SqliteDecisionStore::Open(path);
+  EXPECT_TRUE(store.ok()) << store.status();
+  return store.ok() ? *std::move(store) : nullptr;
+}
+
+// Closed and opened again before each call.
+class Reopened final : public DecisionStore {
+ public:
+  absl::StatusOr<std::vector<KeyedDecision>> Load() override {
+    return MustOpenDecisions(folder_ / "decisions")->Load();
+  }
+  absl::Status Write(const PlanKey& key, const std::vector<Decision>& decisions) override {
+    return MustOpenDecisions(folder_ / "decisions")->Write(key, decisions);
+  }
+  absl::Status DropUpTo(const PlanKey& key, int64_t generation) override {
+    return MustOpenDecisions(folder_ / "decisions")->DropUpTo(key, generation);
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+struct DecisionStoreFactory {
+  std::string name;
+  std::function<std::unique_ptr<DecisionStore>()> make;
+};
+
+std::unique_ptr<DecisionStore> InAFile() {
+  static auto* const kFolder = new TemporaryFolder;
+  static int files = 0;
+  return MustOpenDecisions(*kFolder / std::to_string(++files));
+}
+
+class DecisionStoreConformance : public ::testing::TestWithParam<DecisionStoreFactory> {
+ protected:
+  std::unique_ptr<DecisionStore> store_ = GetParam().make();
+};
+
+TEST_P(DecisionStoreConformance, BeginsWithNone) { EXPECT_TRUE(AllIn(store_.get()).empty()); }
+
+TEST_P(DecisionStoreConformance, GivesBackWhatWasWrittenWhole) {
+  ASSERT_TRUE(store_->Write(kA, {OfBudget(7, 11, 5), Freeze("a", 12, 6)}).ok());
+  ASSERT_TRUE(store_->Write(kB, {Deletion(13, 99)}).ok());
+  const auto all = AllIn(store_.get());
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all.at({kA, {DecisionKind::kBudget, 7}}), EncodeDecision(kA, OfBudget(7, 11, 5)));
+  EXPECT_EQ(all.at({kA, {DecisionKind::kFreeze, 0}}), EncodeDecision(kA, Freeze("a", 12, 6)));
+  EXPECT_EQ(all.at({kB, {DecisionKind::kDeletion, 0}}), EncodeDecision(kB, Deletion(13, 99)));
+}
+
+TEST_P(DecisionStoreConformance, OneForTheSameReplacesTheFormer) {
+  ASSERT_TRUE(store_->Write(kA, {OfBudget(7, 11, 5), OfBudget(8, 11, 5)}).ok());
+  ASSERT_TRUE(store_->Write(kA, {OfBudget(7, 14, 6)}).ok());
+  const auto all = AllIn(store_.get());
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all.at({kA, {DecisionKind::kBudget, 7}}), EncodeDecision(kA, OfBudget(7, 14, 6)));
+  EXPECT_EQ(all.at({kA, {DecisionKind::kBudget, 8}}), EncodeDecision(kA, OfBudget(8, 11, 5)));
+}
+
+TEST_P(DecisionStoreConformance, DropsWhatIsOverButNotTheDeletionNorOfOtherKeys) {
+  ASSERT_TRUE(store_->Write(kA, {OfBudget(7, 11, 5), OfBudget(8, 12, 9), Deletion(13, 6)}).ok());
+  ASSERT_TRUE(store_->Write(kB, {Freeze("b", 11, 5)}).ok());
+  ASSERT_TRUE(store_->DropUpTo(kA, 6).ok());
+  const auto all = AllIn(store_.get());
+  EXPECT_EQ(all.size(), 3u);
+  EXPECT_EQ(all.count({kA, {DecisionKind::kBudget, 7}}), 0u);
+}
+
+TEST_P(DecisionStoreConformance, KeysOfAnotherEncodingAreOtherKeys) {
+  PlanKey other = kA;
+  other.encoding_version += 1;
+  ASSERT_TRUE(store_->Write(kA, {Deletion(13, 99)}).ok());
+  ASSERT_TRUE(store_->Write(other, {Deletion(14, 98)}).ok());
+  EXPECT_EQ(AllIn(store_.get()).size(), 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Stores, DecisionStoreConformance,
+    ::testing::Values(
+        DecisionStoreFactory{"Memory", [] { return std::make_unique<MemoryDecisionStore>(); }},
+        DecisionStoreFactory{"Sqlite", InAFile},
+        DecisionStoreFactory{"SqliteReopened", [] { return std::make_unique<Reopened>(); }}),
+    [](const auto& store) { return store.param.name; });
+
+class SqliteDecisions : public ::testing::Test {
+ protected:
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_ / "decisions";
+};
+
+TEST_F(SqliteDecisions, OneProcessHasTheFile) {
+  const auto store = MustOpenDecisions(path_);
+  const auto second = SqliteDecisionStore::Open(path_);
+  EXPECT_TRUE(absl::IsFailedPrecondition(second.status())) << second.status();
+  EXPECT_NE(second.status().message().find(path_), std::string::npos) << second.status();
+}
+
+TEST_F(SqliteDecisions, AFileOfAnotherProgramIsRefusedAndStays) {
+  { ASSERT_NE(MustOpen(path_, nullptr), nullptr); }  // of plans
+  const auto store = SqliteDecisionStore::Open(path_);
+  EXPECT_TRUE(absl::IsFailedPrecondition(store.status())) << store.status();
+}
+
+// Nothing else knows what was decided: a server that went on would give deleted plans.
+TEST_F(SqliteDecisions, ADamagedFileIsRefusedAndStays) {
+  {
+    const auto store = MustOpenDecisions(path_);
+    for (int i = 0; i < 50; ++i) {
+      ASSERT_TRUE(store->Write(KeyOf(std::to_string(i)), {Freeze(std::to_string(i), 5, 6)}).ok());
+    }
+  }
+  const std::string whole = ReadFile(path_);
+  int refused = 0;
+  for (size_t at = 100; at < whole.size(); at += 997) {
+    std::string damaged = whole;
+    for (size_t i = at; i < std::min(at + 64, whole.size()); ++i) damaged[i] = '\x5a';
+    WriteFile(path_, damaged);
+    const auto store = SqliteDecisionStore::Open(path_);
+    const absl::Status status = store.ok() ? (*store)->Load().status() : store.status();
+    if (status.ok()) continue;  // what no page uses
+    ++refused;
+    EXPECT_TRUE(absl::IsDataLoss(status) || absl::IsUnimplemented(status)) << status;
+    EXPECT_NE(status.message().find(path_), std::string::npos) << status;
+    EXPECT_EQ(ReadFile(path_), damaged);
+  }
+  EXPECT_GT(refused, 10);
+}
+
+// At every moment of a write: what was said to be written is there, what was not is there or not, and
+// the file is whole.
+TEST_F(SqliteDecisions, APowerCutAtAnyMomentLosesNothingThatWasSaidToBeWritten) {
+  int done = 0, cut = 0;
+  for (int64_t after = 0; done < 3; ++after) {
+    const TemporaryFolder folder, recovered;
+    PowerCut power;
+    std::optional<absl::Status> written;
+    {
+      const auto store = MustOpenDecisions(folder / "decisions");
+      ASSERT_TRUE(store->Write(kA, {Deletion(1, 9), OfBudget(7, 11, 12)}).ok());
+      power.After(after);
+      written = store->Write(kA, {OfBudget(7, 14, 13), OfBudget(8, 14, 13)});
+      power.After(0);
+      power.Recover(folder.path(), recovered.path());
+      EXPECT_TRUE(written->ok() || absl::IsUnavailable(*written)) << *written;
+    }
+    power.After(INT64_MAX / 2);
+    const auto store = MustOpenDecisions(recovered / "decisions");
+    const auto all = AllIn(store.get());
+    ASSERT_EQ(all.count({kA, {DecisionKind::kDeletion, 0}}), 1u) << after;
+    const bool is_new =
+        all.at({kA, {DecisionKind::kBudget, 7}}) == EncodeDecision(kA, OfBudget(7, 14, 13));
+    const bool is_old =
+        all.at({kA, {DecisionKind::kBudget, 7}}) == EncodeDecision(kA, OfBudget(7, 11, 12));
+    EXPECT_TRUE(is_new || is_old) << after;
+    EXPECT_EQ(all.count({kA, {DecisionKind::kBudget, 8}}), is_new ? 1u : 0u) << "half of a write";
+    EXPECT_TRUE(!written->ok() || is_new) << after;
+    ++(written->ok() ? done : cut);
+  }
+  EXPECT_GE(cut, 2);
+}
+
+}  // namespace
+}  // namespace stowage::testing

@@ -1,0 +1,171 @@
+// Two servers as they are run, and one Redis: what was decided outlives a Redis that comes back empty, a
+// server that is killed, and its plans.
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <regex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "proto/codec/codec.h"
+#include "stowage/v1/plan_service.grpc.pb.h"
+#include "tests/server/cache/redis_server.h"
+#include "tests/server/process/child_process.h"
+#include "tests/server/support/profiles.h"
+#include "tests/support/temporary_folder.h"
+
+namespace stowage::testing {
+namespace {
+
+const bool kSkips = (SkipWithoutRedis(), true);
+
+constexpr int64_t kBudget = 1599;
+
+// A server as it is run, with files of its own in the folder.
+class Stowaged {
+ public:
+  Stowaged(std::string folder, std::string redis)
+      : folder_(std::move(folder)), redis_(std::move(redis)) {
+    std::filesystem::create_directory(folder_);
+    Start();
+  }
+
+  void Start() {
+    process_ = std::make_unique<ChildProcess>(std::vector<std::string>{
+        STOWAGED_BINARY, "--listen=127.0.0.1:0", "--metrics_listen=", "--log_level=error",
+        "--store=sqlite:" + folder_ + "/plans.db", "--redis=" + redis_, "--redis_timeout=10s"});
+    const std::string line = process_->ReadUntil("\n");
+    std::smatch parts;
+    ASSERT_TRUE(std::regex_search(line, parts, std::regex("listening on ([^ ,]+)"))) << line;
+    stub_ =
+        v1::PlanService::NewStub(grpc::CreateChannel(parts[1], grpc::InsecureChannelCredentials()));
+  }
+
+  // With its plans; what was decided is in another file.
+  void KillAndLosePlans() {
+    process_->Signal(SIGKILL);
+    process_->Wait();
+    for (const char* end : {"", "-wal", "-shm"}) {
+      std::filesystem::remove(folder_ + "/plans.db" + end);
+    }
+  }
+
+  grpc::Status Get(const v1::PlanKey& key, v1::GetPlanResponse* response) {
+    v1::GetPlanRequest request;
+    *request.add_keys() = key;
+    request.mutable_budget()->set_bytes(kBudget);
+    grpc::ClientContext context;
+    return stub_->GetPlan(&context, request, response);
+  }
+
+  v1::ComputePlanResponse Compute(int stages) {
+    ProfileShape shape;
+    shape.stages = stages;
+    v1::ComputePlanRequest request;
+    *request.mutable_profile() = ToProto(ChainProfile(shape));
+    request.mutable_budget()->set_bytes(kBudget);
+    v1::ComputePlanResponse response;
+    grpc::ClientContext context;
+    const grpc::Status status = stub_->ComputePlan(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+
+  grpc::Status Pin(const v1::PlanKey& key, v1::PinAction action) {
+    v1::PinPlanRequest request;
+    *request.mutable_key() = key;
+    request.set_budget_bytes(kBudget);
+    request.set_revision(1);
+    request.set_action(action);
+    v1::PinPlanResponse response;
+    grpc::ClientContext context;
+    return stub_->PinPlan(&context, request, &response);
+  }
+
+  bool Delete(const v1::PlanKey& key) {
+    v1::DeletePlanRequest request;
+    *request.mutable_key() = key;
+    v1::DeletePlanResponse response;
+    grpc::ClientContext context;
+    return stub_->DeletePlan(&context, request, &response).ok() && response.deleted();
+  }
+
+  v1::ListPlansResponse List(const v1::PlanKey& key) {
+    v1::ListPlansRequest request;
+    *request.mutable_key() = key;
+    v1::ListPlansResponse response;
+    grpc::ClientContext context;
+    EXPECT_TRUE(stub_->ListPlans(&context, request, &response).ok());
+    return response;
+  }
+
+ private:
+  const std::string folder_, redis_;
+  std::unique_ptr<ChildProcess> process_;
+  std::unique_ptr<v1::PlanService::Stub> stub_;
+};
+
+bool ComesTrue(const std::function<bool()>& done) {
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > patience) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return true;
+}
+
+TEST(DecisionsProcess, OutliveAnEmptiedRedisAKilledServerAndItsPlans) {
+  const TemporaryFolder folder;
+  RedisServer redis;
+  const std::string socket = redis.address().host_or_path;
+  Stowaged a(folder / "a", socket), b(folder / "b", socket);
+  const v1::PlanKey deleted = a.Compute(6).key(), pinned = a.Compute(7).key(),
+                    frozen = a.Compute(8).key();
+  v1::GetPlanResponse response;
+  for (const v1::PlanKey& key : {deleted, pinned, frozen}) {
+    const grpc::Status status = b.Get(key, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  }
+  ASSERT_TRUE(a.Pin(pinned, v1::PIN_ACTION_PIN).ok());
+  ASSERT_TRUE(a.Pin(frozen, v1::PIN_ACTION_FREEZE).ok());
+  ASSERT_TRUE(a.Delete(deleted));
+
+  redis.Ask({"FLUSHALL"});
+  a.KillAndLosePlans();
+  a.Start();
+  EXPECT_EQ(a.Get(deleted, &response).error_code(), grpc::NOT_FOUND);
+  EXPECT_TRUE(a.Get(pinned, &response).ok());
+  EXPECT_TRUE(a.Get(frozen, &response).ok());
+  // The other one has had copies, and learns within some seconds.
+  for (Stowaged* server : {&a, &b}) {
+    EXPECT_TRUE(ComesTrue([&] {
+      v1::GetPlanResponse ignored;
+      return server->Get(deleted, &ignored).error_code() == grpc::NOT_FOUND;
+    }));
+    EXPECT_TRUE(ComesTrue([&] {
+      v1::GetPlanResponse ignored;
+      server->Get(pinned, &ignored);
+      const v1::ListPlansResponse listed = server->List(pinned);
+      return listed.plans_size() == 1 && listed.plans(0).pinned();
+    }));
+    EXPECT_TRUE(ComesTrue([&] {
+      v1::GetPlanResponse ignored;
+      server->Get(frozen, &ignored);
+      const v1::ListPlansResponse listed = server->List(frozen);
+      return listed.plans_size() == 1 && listed.plans(0).frozen();
+    }));
+    EXPECT_EQ(server->List(deleted).plans_size(), 0);
+  }
+  // A later request is another matter.
+  EXPECT_EQ(b.Compute(6).source(), v1::PLAN_SOURCE_SOLVED);
+  EXPECT_TRUE(b.Get(deleted, &response).ok());
+}
+
+}  // namespace
+}  // namespace stowage::testing
