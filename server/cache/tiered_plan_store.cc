@@ -164,11 +164,21 @@ bool TieredPlanStore::IsAhead(const PlanKey& key) {
 void TieredPlanStore::SetAhead(const PlanKey& key, bool ahead) {
   Stripe& stripe = StripeOf(key);
   std::lock_guard<std::mutex> lock(stripe.mutex);
-  if (!ahead) {
+  if (ahead) {
+    AddAhead(&stripe, key);
+  } else {
     stripe.ahead.erase(key);
-  } else if (stripe.ahead.size() < kMostAhead) {
-    stripe.ahead.insert(key);
   }
+}
+
+void TieredPlanStore::AddAhead(Stripe* stripe, const PlanKey& key) {
+  for (int i = 0; i < 2 && !stripe->ahead.empty(); ++i) {
+    auto next = stripe->ahead.upper_bound(stripe->looked_at);
+    if (next == stripe->ahead.end()) next = stripe->ahead.begin();
+    stripe->looked_at = *next;
+    if (!fast_->Get(*next, Access::kPeek)) stripe->ahead.erase(next);
+  }
+  if (stripe->ahead.size() < kMostAhead) stripe->ahead.insert(key);
 }
 
 std::optional<std::shared_ptr<const PlanEntry>> TieredPlanStore::GetNow(const PlanKey& key,
@@ -236,8 +246,15 @@ absl::Status TieredPlanStore::Written(const PlanKey& key,
     Drop(key).status().IgnoreError();
     return slow;
   }
-  SetAhead(key, !slow.ok());
-  if (!slow.ok()) return write_fast();
+  if (!slow.ok()) {
+    // Under one lock, or another key's AddAhead might not see the copy yet.
+    Stripe& stripe = StripeOf(key);
+    std::lock_guard<std::mutex> lock(stripe.mutex);
+    absl::Status fast = write_fast();
+    if (fast.ok()) AddAhead(&stripe, key);
+    return fast;
+  }
+  SetAhead(key, false);
   Fill(key, entry, erasures);
   return slow;
 }

@@ -72,7 +72,10 @@ class TieredPlanStore final : public PlanStore {
     // Looked up in the fast tier, not yet told to the slow one; without `freshness`, for comparing is
     // a lookup, too.
     std::unordered_set<PlanKey, absl::Hash<PlanKey>> used;
-    std::set<PlanKey> ahead;  // the slow tier failed to take what the fast one has
+    // The slow tier failed to take what the fast one has. Where that has evicted it since, its key
+    // goes as others come: about as many are here as have copies.
+    std::set<PlanKey> ahead;
+    PlanKey looked_at;  // of these, the last one whose copy was looked for
     // Held, before the other one, by who erases from the slow tier or gives back to it: what is
     // erased does not come back.
     std::mutex upkeep;
@@ -101,6 +104,8 @@ class TieredPlanStore final : public PlanStore {
                        const std::function<absl::Status()>& write_fast);
   bool IsAhead(const PlanKey& key);
   void SetAhead(const PlanKey& key, bool ahead);
+  // With the stripe's mutex held. Looks for the copies of two others, so that all are seen in time.
+  void AddAhead(Stripe* stripe, const PlanKey& key);
   // The fast tier's copy is what the slow one has, unless an Erase came in between: then false.
   bool Confirm(const PlanKey& key, uint64_t erasures);
   // Makes what the slow tier has the fast tier's copy, unless an Erase came in between or a newer

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/cache/tiered_plan_store.h"
 #include "server/decisions/decided_plan_store.h"
 #include "tests/server/cache/tiered_server.h"
@@ -136,6 +137,26 @@ TEST(TieredChanges, WhatOneOfThreeTiersCannotTakeIsNowhere) {
       absl::IsUnavailable(store.Replace(kKey, 1, EntryOf("a", 0, 2), Durability::kRequired)));
   EXPECT_EQ(store.Get(kKey, Access::kLookup)->generation, 1);
   EXPECT_EQ(file->Get(kKey, Access::kPeek), nullptr);
+}
+
+// Of a stripe 4096 are remembered. Those whose copies are gone must not take the room of others.
+TEST(TieredChanges, WhatTheFastTierHasEvictedIsNotRememberedAsAheadOfTheSlowOne) {
+  const auto shared = Shared();
+  const auto entry = EntryOf("a");
+  TieredPlanStore store(std::make_unique<MemoryPlanStore>(Bytes(8 * ChargeOf(*entry).value()), 1),
+                        std::make_unique<RemoteStore>(shared), kForever);
+  ASSERT_TRUE(store.Put(kKey, entry).ok());
+  shared->SetOut(true);
+  for (int i = 0, others = 0; others < 5000; ++i) {
+    const PlanKey other = KeyOf(absl::StrCat("other", i));
+    if (other.digest.bytes().front() % 16 != kKey.digest.bytes().front() % 16) continue;
+    ASSERT_TRUE(store.Put(other, entry).ok());
+    ++others;
+  }
+  ASSERT_TRUE(store.Put(kKey, EntryOf("a", 0, 2)).ok());
+  shared->SetOut(false);
+  EXPECT_TRUE(store.Replace(kKey, 2, EntryOf("a", 0, 3), Durability::kBestEffort).ok());
+  EXPECT_EQ(shared->Get(kKey, Access::kPeek)->generation, 3);
 }
 
 TEST(TieredChanges, AnEraseThatMissesATierIsAnErrorAndTakesNothing) {
