@@ -20,6 +20,7 @@
 #include "server/rpc/authenticator.h"
 #include "server/rpc/build_info.h"
 #include "server/rpc/library_log.h"
+#include "server/rpc/lock_order.h"
 #include "server/rpc/rpc_server.h"
 #include "server/stores.h"
 #include "solvers/base/flag_parser.h"
@@ -107,6 +108,7 @@ void KeepMemoryFlat() {
 
 int Serve(ServerConfig config) {
   KeepMemoryFlat();
+  LeaveLockOrderUnchecked();
   const StopSignals signals;
   Log log(config.log_level, WriteToStandardError);
   const LibraryLog library_log(&log);
