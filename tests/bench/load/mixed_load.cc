@@ -29,6 +29,7 @@ constexpr double kLateSeconds = 0.1;
 constexpr int kNetworks = 40;
 constexpr int kStages = 40;
 constexpr int kFirstFilling = 100000000;  // beyond all networks that are asked for later
+constexpr int kBurst = 256;               // calls at once, before the load
 constexpr size_t kParts = 10;             // of the time
 
 class Mixed {
@@ -41,12 +42,19 @@ class Mixed {
         draw_(options.seed),
         keys_(kNetworks) {}
 
-  // The cache, so that it does not grow any more.
+  // What is bounded, so that it does not grow any more: the cache; and the threads of gRPC, which come
+  // once many calls are open, whenever that is, and stay.
   void Fill() {
     for (int i = 0; i < options_.filling; ++i) {
       while (driver_.open() >= options_.in_flight / 4) driver_.Poll(milliseconds(20));
       StartCompute("filling", kFirstFilling + i, milliseconds(20000));
     }
+    driver_.Finish();
+    for (int network = 0; network < kNetworks; ++network) {
+      StartCompute("first", network, milliseconds(20000));
+    }
+    driver_.Finish();
+    for (int i = 0; i < kBurst; ++i) StartHit();
     driver_.Finish();
   }
 

@@ -55,7 +55,9 @@ std::string Scrape(const std::string& address) {
 absl::StatusOr<ServiceProcess> ServiceProcess::Start(const std::vector<std::string>& command) {
   ServiceProcess service;
   service.process_ = std::make_unique<testing::ChildProcess>(command);
-  const std::string line = service.process_->ReadUntil("\n");
+  // The log may have said something before.
+  std::string line = service.process_->ReadUntil("listening on ");
+  line += service.process_->ReadUntil("\n");
   service.address_ = After(line, "listening on ");
   service.metrics_address_ = After(line, "metrics on ");
   if (service.address_.empty()) {
