@@ -39,16 +39,14 @@ bool CanConvolveInBfloat16() {
 
 bool left_out = false;
 
-// Where oneDNN is told of an older processor it may have no bfloat16; LibTorch, which looks at the processor itself,
-// asks it all the same. On an older one it would not.
+}  // namespace
+
 void LeaveOutOneDnnWhereItHasNoBfloat16() {
   static const bool has = CanConvolveInBfloat16();
   if (has) return;
   at::globalContext().setUserEnabledMkldnn(false);
   left_out = true;
 }
-
-}  // namespace
 
 void UseOneDnnAgain() {
   if (left_out) at::globalContext().setUserEnabledMkldnn(true);

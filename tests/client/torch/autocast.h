@@ -4,8 +4,7 @@
 
 namespace stowage {
 
-// bfloat16, if `on`; as it was before at the end. But for oneDNN: where it is told of an older processor than
-// LibTorch sees, and has no bfloat16, it is left out until UseOneDnnAgain, for backwards are run after the scope.
+// bfloat16, if `on`; as it was before at the end. But for oneDNN: see below.
 class ScopedAutocast {
  public:
   explicit ScopedAutocast(bool on, bool remember_casts = true);
@@ -18,7 +17,12 @@ class ScopedAutocast {
   const bool remembered_;
 };
 
-// As before the first scope. test_main.cc does so after each test.
+// Where oneDNN is told of an older processor it may have no bfloat16; LibTorch, which looks at the processor itself,
+// asks it all the same. On an older one it would not. There oneDNN is left out until UseOneDnnAgain: backwards run
+// after the scope, too.
+void LeaveOutOneDnnWhereItHasNoBfloat16();
+
+// As before LeaveOutOneDnnWhereItHasNoBfloat16. test_main.cc does so after each test.
 void UseOneDnnAgain();
 
 }  // namespace stowage
