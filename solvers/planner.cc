@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "solvers/chain/chain_choice.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/joint/solvers.h"
@@ -15,10 +14,8 @@
 #include "solvers/joint/joint_solver.h"
 #include "solvers/model/field_error.h"
 #include "solvers/offload/offload_solver.h"
-#include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/lower_bound.h"
 #include "solvers/plan/problem_referee.h"
-#include "solvers/plan/transfer_lower_bound.h"
 
 namespace stowage {
 namespace {

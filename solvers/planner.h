@@ -43,7 +43,7 @@ absl::Status CheckSolverName(const Problem& problem, const std::string& name);
 struct PlanOptions {
   // Name of a solver for the problem's kind. Empty: the planner chooses. Where there is a link, joint
   // (solvers/joint/joint_solver.h, solvers/graph/joint/solvers.h); else for chains as
-  // solvers/chain/chain_choice.h says, for graphs order_search (solvers/graph/budget/solvers.h).
+  // solvers/chain/solvers.h says, for graphs order_search (solvers/graph/budget/solvers.h).
   std::string solver;
   // With solve.transfers, the link that plans may use: they are judged and bounded with it, whichever
   // solver makes them. For a profile it is set to that of the device.

@@ -193,6 +193,21 @@ TEST(Layers, IncludesStayWithinThem) {
   }
 }
 
+// What is in a folder "internal" is for the folder around it and what lies in that.
+TEST(Layers, InternalHeadersAreForTheirOwnFolder) {
+  int internal = 0;
+  for (const fs::path& file : SourceFiles()) {
+    const std::string name = RelativeTo(file, STOWAGE_SOURCE_DIR);
+    for (const std::string& include : IncludesOf(file)) {
+      const size_t at = include.find("/internal/");
+      if (at == std::string::npos || RoomOf(include) == nullptr) continue;
+      ++internal;
+      EXPECT_EQ(name.rfind(include.substr(0, at + 1), 0), 0u) << name << " includes " << include;
+    }
+  }
+  EXPECT_GT(internal, 10);
+}
+
 std::set<std::string> UsersOf(const std::string& library) {
   std::set<std::string> users;
   for (const fs::path& file : SourceFiles()) {

@@ -17,7 +17,7 @@
 #include "client/cli/progress_line.h"
 #include "client/cli/ticking_line.h"
 #include "solvers/drawing/division_drawing.h"
-#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/checkpoint_solver.h"
 #include "solvers/graph/division_tree.h"
 #include "solvers/model/field_error.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "solvers/graph/least_need.h"
+#include "solvers/graph/easy_plan.h"
 #include "solvers/plan/schedule_code.h"
 #include "solvers/planner.h"
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/chain/persistent_frontier.h"
+#include "solvers/chain/internal/persistent_frontier.h"
+#include "solvers/chain/internal/persistent_steps.h"
 #include "solvers/chain/persistent_space.h"
-#include "solvers/chain/persistent_steps.h"
 #include "solvers/chain/persistent_table.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/chain/store_all_plan.h"

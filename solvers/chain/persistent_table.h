@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "solvers/chain/min_plus_dispatch.h"
+#include "solvers/chain/internal/min_plus_dispatch.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/plan/schedule.h"
 #include "solvers/solver.h"
@@ -92,6 +92,20 @@ class PersistentTable {
   std::vector<int64_t> forward_;  // forward time of the stages before s, in time units
   std::vector<Part> parts_;       // fewer slots and wider values each
 };
+
+// Schedules for a budget in exact bytes, guided by a table in slots. Internal to solvers/chain.
+//
+// A table's own schedule adds up the rounding of everything it keeps. Here memory is tracked in
+// bytes and feasibility is that of the exact least memory; the table only says which of the
+// feasible choices looks fastest. So every budget from the least on gets a schedule within it.
+
+// A schedule within `memory` bytes (a^0 not included), at least the least memory of (1, L+1).
+// `exact` must have unit 1, `table` have slots of `unit` bytes. O(L^2) time.
+Schedule GuidedSchedule(const PersistentSpace& exact, const LeastMemory& least,
+                        const PersistentTable& table, int64_t unit, int64_t memory);
+// The same of the interval (s, t), a^{s-1} not included.
+Schedule GuidedSchedule(const PersistentSpace& exact, const LeastMemory& least,
+                        const PersistentTable& table, int64_t unit, int s, int t, int64_t memory);
 
 }  // namespace stowage
 

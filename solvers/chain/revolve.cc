@@ -4,9 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/chain/internal/revolve_rows.h"
 #include "solvers/chain/persistent_space.h"
-#include "solvers/chain/revolve_intervals.h"
-#include "solvers/chain/revolve_rows.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/chain/store_all_plan.h"
 #include "solvers/model/field_error.h"

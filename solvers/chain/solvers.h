@@ -27,7 +27,7 @@ const ChainSolver& ChenGreedySolver();
 //     on long chains, hold all; else the best of the steps kept.
 //   slots > 0: step functions of that many steps.
 // O(L^3 slots) time at worst; RESOURCE_EXHAUSTED where that is minutes. On equal stages it meets
-// the closed form of solvers/chain/binomial.h.
+// the closed form of Griewank & Walther 2000.
 const ChainSolver& RevolveSolver();
 
 // Least time among memory-persistent schedules (Beaumont et al. 2019, Theorem 1): once a tensor is
@@ -58,6 +58,15 @@ const ChainSolver& OptimalPersistentSolver();
 // stages that do not repeat. O(S L^3) time, O(S L^2) memory; with moving checkpoints O(S L^4) and O(S L^3). The
 // recurrence is described in beyond_recurrence.h.
 const ChainSolver& BeyondPersistentSolver();
+
+// The planner's own choice among the chain solvers, as a solver.
+//
+// Store-all whenever it fits; else beyond_persistent on chains of up to 128 stages,
+// optimal_persistent on longer ones, checkpoint_sequential on those too long for it. Who asks for
+// slots wants a table: then the refusal of optimal_persistent is the answer. Plans name the solver
+// that made them.
+
+const ChainSolver& ChosenChainSolver();
 
 }  // namespace stowage
 

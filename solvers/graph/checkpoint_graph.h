@@ -90,6 +90,12 @@ absl::StatusOr<CheckpointProblem> MakeCheckpointProblem(const Graph& graph);
 // must be kept. O(L). Fails where CheckpointGraph::Create does.
 absl::StatusOr<CheckpointProblem> MakeCheckpointProblem(const Chain& chain);
 
+// Vertices that every path from the source to the target passes: no edge jumps over one.
+
+// Rising; the source and the target are among them. Any subset that holds these two is a set of
+// checkpoints with two end points per segment. O(V + E).
+std::vector<int> SplittingVertices(const CheckpointGraph& graph);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SOLVERS_GRAPH_CHECKPOINT_GRAPH_H_

@@ -1,7 +1,5 @@
 #include "solvers/graph/checkpoint_solver.h"
 
-#include "solvers/graph/checkpoint_solvers.h"
-
 namespace stowage {
 
 const std::vector<const CheckpointSolver*>& AllCheckpointSolvers() {

@@ -6,9 +6,8 @@
 #include <tuple>
 #include <utility>
 
-#include "solvers/graph/polled_loop.h"
-#include "solvers/graph/polled_sort.h"
-#include "solvers/graph/triconnected_components.h"
+#include "solvers/graph/internal/polled_loops.h"
+#include "solvers/graph/internal/triconnected_components.h"
 #include "solvers/model/index.h"
 
 namespace stowage {

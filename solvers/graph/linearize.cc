@@ -1,9 +1,11 @@
 #include "solvers/graph/linearize.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "solvers/model/index.h"
+#include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_versions.h"
 
 namespace stowage {
@@ -19,7 +21,7 @@ struct Uses {
                                         // it: the smallest position; kNoIndex: none does
 };
 
-Uses FindUses(const Graph& graph) {
+Uses FindVertexUses(const Graph& graph) {
   const size_t n = Index(graph.size());
   Uses uses{std::vector<int>(n, kNoIndex), std::vector<int>(n, kNoIndex),
             std::vector<int>(n, kNoIndex)};
@@ -239,7 +241,7 @@ bool IsChainInput(const Graph& graph, const Segment& segment) {
 }  // namespace
 
 absl::StatusOr<LinearizedGraph> Linearize(const Graph& graph) {
-  const Uses uses = FindUses(graph);
+  const Uses uses = FindVertexUses(graph);
   ChainSpec spec;
   spec.name = graph.name();
   std::vector<int> stage_begin;
@@ -256,6 +258,37 @@ absl::StatusOr<LinearizedGraph> Linearize(const Graph& graph) {
   absl::StatusOr<Chain> chain = Chain::Create(std::move(spec));
   if (!chain.ok()) return chain.status();
   return LinearizedGraph{*std::move(chain), std::move(stage_begin)};
+}
+
+namespace {
+
+// The positions first..end-1, in reverse for backwards.
+void Append(Op op, int first, int end, Schedule* compute) {
+  for (int k = first; k < end; ++k) {
+    const int position = op == Op::kBackward ? end - 1 - (k - first) : k;
+    compute->push_back({op, position + 1});
+  }
+}
+
+}  // namespace
+
+Schedule ExpandSchedule(const Graph& graph, const LinearizedGraph& linearized,
+                        const Schedule& schedule) {
+  const std::vector<int>& begin = linearized.stage_begin;
+  Schedule compute;
+  Append(Op::kForwardKeepAll, 0, begin.front(), &compute);
+  for (const Instruction& i : schedule) {
+    const size_t l = static_cast<size_t>(i.stage);
+    if (l < 1 || l >= begin.size()) continue;  // a^0 and the loss have no vertices
+    const int first = begin[l - 1], end = begin[l];
+    if (i.op == Op::kForwardKeepNothing) {
+      Append(Op::kForwardKeepInput, first, end, &compute);
+    } else if (IsForward(i.op) || i.op == Op::kBackward) {
+      Append(i.op, first, end, &compute);
+    }
+  }
+  Append(Op::kBackward, 0, begin.front(), &compute);
+  return WithDiscards(graph, compute);
 }
 
 }  // namespace stowage

@@ -6,11 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/graph/easy_plan.h"
-#include "solvers/graph/expand.h"
-#include "solvers/graph/least_need.h"
 #include "solvers/graph/linearize.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
 namespace {

@@ -4,11 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/graph/band_search.h"
-#include "solvers/graph/checkpoint_solvers.h"
-#include "solvers/graph/frontier_order.h"
-#include "solvers/graph/frontier_search.h"
-#include "solvers/graph/path_bound.h"
+#include "solvers/graph/checkpoint_solver.h"
+#include "solvers/graph/internal/several_ends_search.h"
 
 namespace stowage {
 namespace {

@@ -2,12 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "solvers/graph/checkpoint_solvers.h"
-#include "solvers/graph/division_costs.h"
-#include "solvers/graph/division_search.h"
+#include "solvers/graph/checkpoint_solver.h"
 #include "solvers/graph/division_tree.h"
-#include "solvers/graph/limit_sweep.h"
-#include "solvers/graph/two_end_points_solver.h"
+#include "solvers/graph/internal/division_search.h"
 
 namespace stowage {
 namespace {

@@ -4,11 +4,10 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/offload/greedy.h"
 #include "solvers/offload/loosen.h"
 #include "solvers/offload/set_replay.h"
 #include "solvers/offload/strategies.h"
-#include "solvers/offload/with_transfers.h"
+#include "solvers/offload/trace_problem.h"
 
 namespace stowage {
 namespace {

@@ -6,15 +6,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/chain/chain_choice.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/chain/store_all_plan.h"
 #include "solvers/joint/incumbent.h"
 #include "solvers/joint/joint_search.h"
 #include "solvers/joint/least_on_host.h"
 #include "solvers/joint/segment_costs.h"
+#include "solvers/plan/lower_bound.h"
 #include "solvers/plan/store_all_schedule.h"
-#include "solvers/plan/transfer_lower_bound.h"
 #include "solvers/rising_progress.h"
 
 namespace stowage {

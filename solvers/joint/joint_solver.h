@@ -1,7 +1,7 @@
 // Keeping, recomputing and offloading together, on chains: POFO's question (Beaumont et al. 2021).
 //
 // With options.transfers a plan may do all three, stage by stage; without, or where the host takes
-// nothing, it is the planner's choice of chain solver (solvers/chain/chain_choice.h). It is never
+// nothing, it is the planner's choice of chain solver (solvers/chain/solvers.h). It is never
 // slower than that choice, than offloading alone (Greedy and DynProg in solvers/offload/strategies.h)
 // or than offloading from any schedule on the choice's frontier, at the same budget.
 //
@@ -24,7 +24,7 @@
 // (least_on_host.h). Where it does not, budgets below that bound are still PROVEN_INFEASIBLE, with it
 // as the plan's least_budget; above it nothing is proven: NOT_FOUND, and the least budget is one for
 // which a schedule is found, perhaps not the smallest. A plan that meets
-// MakespanLowerBound (solvers/plan/transfer_lower_bound.h) is proven optimal.
+// MakespanLowerBound (solvers/plan/lower_bound.h) is proven optimal.
 //
 // Frontiers are made of the chain solver's and of a shorter search for each of 40 budgets, evenly
 // spaced from the least on, with one table of costs for all: a single solve may be a little faster.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "solvers/chain/persistent_guide.h"
-#include "solvers/chain/stage_repeats.h"
+#include "solvers/chain/persistent_space.h"
+#include "solvers/chain/persistent_table.h"
 
 namespace stowage {
 namespace {

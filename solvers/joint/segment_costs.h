@@ -2,7 +2,7 @@
 // solvers/joint.
 //
 // Each is a memory-persistent schedule of the interval, as a discretised table of Beaumont et al.
-// 2019, Theorem 1, proposes it (solvers/chain/persistent_guide.h). In bytes and nanoseconds it says
+// 2019, Theorem 1, proposes it (solvers/chain/persistent_table.h). In bytes and nanoseconds it says
 // what it needs, what it takes beyond one forward and one backward per stage, and how the prefetches
 // of what comes after it may run beside it: towards its end it holds less and less.
 //

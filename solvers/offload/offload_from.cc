@@ -3,9 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/offload/part_groups.h"
+#include "solvers/offload/compute_trace.h"
 #include "solvers/offload/trace_problem.h"
-#include "solvers/offload/with_transfers.h"
 #include "solvers/plan/graph_simulate.h"
 
 namespace stowage {

@@ -10,7 +10,7 @@
 #include "solvers/model/graph.h"
 #include "solvers/model/transfer_model.h"
 #include "solvers/offload/compute_trace.h"
-#include "solvers/offload/offload_strategy.h"
+#include "solvers/offload/strategies.h"
 #include "solvers/plan/schedule.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/solver.h"

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/offload/trace_problem.h"
-#include "solvers/offload/with_transfers.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "solvers/rising_progress.h"
 

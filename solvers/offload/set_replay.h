@@ -14,7 +14,6 @@
 #include <optional>
 
 #include "solvers/offload/offload_problem.h"
-#include "solvers/offload/timeline.h"
 
 namespace stowage {
 

@@ -1,13 +1,64 @@
-// The strategies of offloading. Each lives as long as the process; see offload_strategy.h for the
-// interface.
+// What every strategy of offloading is: a problem in, activations to offload and their replay out.
 #ifndef STOWAGE_SOLVERS_OFFLOAD_STRATEGIES_H_
 #define STOWAGE_SOLVERS_OFFLOAD_STRATEGIES_H_
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
-#include "solvers/offload/offload_strategy.h"
+#include "absl/status/statusor.h"
+#include "solvers/offload/offload_problem.h"
+#include "solvers/plan/plan.h"
+#include "solvers/solver.h"
 
 namespace stowage {
+
+struct OffloadPlan {
+  PlanStatus status = PlanStatus::kNotFound;
+  OffloadSet set;
+  OffloadTimeline timeline;  // empty unless kFound
+  Nanos lower_bound;         // no schedule that moves these activations is faster
+  int64_t slots = 0;         // of memory, where sizes were rounded
+  std::string explanation;
+};
+
+struct OffloadStrategyInfo {
+  std::string name;         // "offload_greedy"
+  std::string description;  // one line
+};
+
+// Stateless and thread-safe. Equal problems give equal plans.
+class OffloadStrategy {
+ public:
+  virtual ~OffloadStrategy() = default;
+  virtual const OffloadStrategyInfo& info() const = 0;
+
+  // Where all fits, nothing is offloaded. Where nothing can fit, kProvenInfeasible; where the
+  // strategy has no answer, kNotFound. INVALID_ARGUMENT for options, CANCELLED, DEADLINE_EXCEEDED.
+  // Uses of the options `slots`, `stop`, `progress` and `table_limit`.
+  absl::StatusOr<OffloadPlan> Solve(const OffloadProblem& problem,
+                                    const SolveOptions& options) const;
+
+ protected:
+  // Of a problem that does not fit as it is, and for which some set may fit. `plan` has the lower
+  // bound already.
+  virtual absl::Status SolveHard(const OffloadProblem& problem, const SolveOptions& options,
+                                 OffloadPlan* plan) const = 0;
+
+  // Replays `set` and keeps it if it is faster than what `plan` has, or as fast with less to move.
+  static void Offer(const OffloadProblem& problem, const OffloadSet& set, OffloadPlan* plan);
+};
+
+// The eager set: Greedy of Beaumont et al. 2020 (section 4). Internal to solvers/offload; the
+// strategy is GreedyOffload in strategies.h.
+
+// The first activations, as few as are needed: theirs is at least the excess over the memory, and
+// every op fits. Activations without bytes are left out. The host's memory is not looked at. All of
+// them where problem.memory() < problem.least_memory(). O(n).
+OffloadSet EagerSet(const OffloadProblem& problem);
+
+// The strategies of offloading. Each lives as long as the process; see offload_strategy.h for the
+// interface.
 
 // Beaumont et al. 2020, section 4: the first activations, as few as needed; optimal up to the last
 // one's rounding if activations could be split. O(n log n).

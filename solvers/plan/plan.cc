@@ -3,12 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/lower_bound.h"
 #include "solvers/plan/store_all_schedule.h"
-#include "solvers/plan/transfer_lower_bound.h"
 
 namespace stowage {
 

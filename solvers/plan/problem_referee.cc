@@ -2,12 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/lower_bound.h"
 #include "solvers/plan/store_all_schedule.h"
-#include "solvers/plan/transfer_lower_bound.h"
 
 namespace stowage {
 namespace {

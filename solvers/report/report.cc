@@ -1,17 +1,162 @@
 #include "solvers/report/report.h"
 
+#include <cmath>
+#include <cstdint>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "solvers/base/text_escape.h"
 #include "solvers/model/field_error.h"
+#include "solvers/plan/text.h"
+#include "solvers/report/drawn_plan.h"
 #include "solvers/report/page_text.h"
 #include "solvers/report/palette.h"
 #include "solvers/report/report_data.h"
-#include "solvers/report/report_numbers.h"
 
 namespace stowage {
 namespace {
+
+// The numbers of plans as a table of HTML. Internal to solvers/report.
+
+// One sentence about the first plan: what it takes against storing everything. Not escaped.
+std::string LeadText(const DrawnPlan& plan);
+
+double Ratio(int64_t a, int64_t b) {
+  return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
+}
+
+std::string Percent(double ratio) { return absl::StrFormat("%.1f%%", 100.0 * ratio); }
+
+// Over a step without a budget: "+5.9%".
+std::string Overhead(const Plan& plan, Nanos time) {
+  const int64_t plain = plan.bounds.store_all_makespan.value();
+  return absl::StrFormat("%+.1f%%", plain == 0 ? 0.0 : 100.0 * (Ratio(time.value(), plain) - 1.0));
+}
+
+// "+1.2%" of a measured value to the predicted one, "as predicted" if equal.
+std::string Against(int64_t measured, int64_t predicted) {
+  if (measured == predicted) return "as predicted";
+  return absl::StrFormat("%+.1f%%", 100.0 * (Ratio(measured, predicted) - 1.0));
+}
+
+std::string BudgetCell(const Plan& plan) {
+  const std::string budget = ToString(plan.budget);
+  if (plan.bounds.store_all_peak == Bytes(0)) return budget;
+  const double share = Ratio(plan.budget.value(), plan.bounds.store_all_peak.value());
+  return absl::StrCat(budget, ", ", Percent(share), " of storing everything");
+}
+
+std::string RecomputedCell(const Simulation& s) {
+  if (s.recomputed_forwards == 0) return "nothing";
+  return absl::StrCat(s.recomputed_forwards,
+                      s.recomputed_forwards == 1 ? " forward, " : " forwards, ",
+                      ToString(s.recompute_time));
+}
+
+std::string OffloadedCell(const Simulation& s) {
+  if (s.sent == Bytes(0)) return "nothing";
+  return absl::StrCat(ToString(s.sent), " out, ", ToString(s.fetched), " back");
+}
+
+std::string BoundCell(const Plan& plan) {
+  if (plan.bounds.lower_bound == Nanos(0)) return "not known";
+  return absl::StrCat(ToString(plan.bounds.lower_bound), ", the plan is ",
+                      plan.gap() > 0.0 ? absl::StrCat(Percent(plan.gap()), " above it") : "there");
+}
+
+// A row of cells; a cell for measured steps is empty where nothing is measured of it.
+class TableWriter {
+ public:
+  explicit TableWriter(const std::vector<DrawnPlan>& plans) : plans_(plans) {}
+
+  template <class Predicted, class Measured>
+  void Row(const char* label, const Predicted& predicted, const Measured& measured) {
+    absl::StrAppend(&rows_, "<tr><th scope=\"row\">", label, "</th>");
+    for (const DrawnPlan& plan : plans_) {
+      absl::StrAppend(&rows_, "<td>", HtmlEscaped(predicted(plan)), "</td>");
+      if (plan.measured) absl::StrAppend(&rows_, "<td>", HtmlEscaped(measured(plan)), "</td>");
+    }
+    absl::StrAppend(&rows_, "</tr>\n");
+  }
+  template <class Predicted>
+  void Row(const char* label, const Predicted& predicted) {
+    Row(label, predicted, [](const DrawnPlan&) { return std::string(); });
+  }
+
+  std::string Finish() const {
+    return absl::StrCat("<table class=\"numbers\">\n", Head(), "<tbody>\n", rows_,
+                        "</tbody></table>\n");
+  }
+
+ private:
+  // Nothing for one plan without a measured step.
+  std::string Head() const {
+    if (plans_.size() == 1 && !plans_.front().measured) return "";
+    std::string head = "<thead><tr><th></th>";
+    for (size_t p = 0; p < plans_.size(); ++p) {
+      const DrawnPlan& plan = plans_[p];
+      const std::string name =
+          plans_.size() > 1 ? absl::StrCat(p == 0 ? "A  " : "B  ", plan.label) : "predicted";
+      absl::StrAppend(&head, "<th scope=\"col\">", HtmlEscaped(name), "</th>");
+      if (plan.measured) absl::StrAppend(&head, "<th scope=\"col\">measured</th>");
+    }
+    return head + "</tr></thead>\n";
+  }
+
+  const std::vector<DrawnPlan>& plans_;
+  std::string rows_;
+};
+
+std::string LeadText(const DrawnPlan& drawn) {
+  const Plan& plan = drawn.plan;
+  const Simulation& s = drawn.step.simulation;
+  std::string text = absl::StrCat("A training step within ", ToString(plan.budget), ": ",
+                                  ToString(s.peak), " at its peak, ", ToString(s.makespan));
+  const Bounds& b = plan.bounds;
+  if (b.store_all_makespan == Nanos(0)) return text + ".";
+  return absl::StrCat(text, " (", Overhead(plan, s.makespan), "). Storing everything takes ",
+                      ToString(b.store_all_peak), " and ", ToString(b.store_all_makespan), ".");
+}
+
+// A column per plan and per measured step.
+std::string NumbersTable(const std::vector<DrawnPlan>& plans) {
+  TableWriter table(plans);
+  table.Row("budget", [](const DrawnPlan& p) { return BudgetCell(p.plan); });
+  table.Row(
+      "peak", [](const DrawnPlan& p) { return ToString(p.step.simulation.peak); },
+      [](const DrawnPlan& p) {
+        return absl::StrCat(ToString(p.measured->peak), ", ",
+                            Against(p.measured->peak.value(), p.step.simulation.peak.value()));
+      });
+  table.Row(
+      "step", [](const DrawnPlan& p) { return ToString(p.step.simulation.makespan); },
+      [](const DrawnPlan& p) {
+        return absl::StrCat(
+            ToString(p.measured->step_time), ", ",
+            Against(p.measured->step_time.value(), p.step.simulation.makespan.value()));
+      });
+  table.Row(
+      "overhead", [](const DrawnPlan& p) { return Overhead(p.plan, p.step.simulation.makespan); },
+      [](const DrawnPlan& p) { return Overhead(p.plan, p.measured->step_time); });
+  table.Row("recomputed", [](const DrawnPlan& p) { return RecomputedCell(p.step.simulation); });
+  table.Row("offloaded", [](const DrawnPlan& p) { return OffloadedCell(p.step.simulation); });
+  table.Row("waiting", [](const DrawnPlan& p) {
+    const Nanos idle = p.step.simulation.idle_time;
+    return idle == Nanos(0) ? std::string("none") : ToString(idle);
+  });
+  table.Row("lower bound", [](const DrawnPlan& p) { return BoundCell(p.plan); });
+  table.Row("optimal", [](const DrawnPlan& p) { return OptimalityText(p.plan); });
+  table.Row("solver", [](const DrawnPlan& p) {
+    const Provenance& by = p.plan.provenance;
+    if (by.solver.empty()) return std::string("not known");
+    return absl::StrCat(by.solver, by.solver_version.empty() ? "" : " ", by.solver_version, ", ",
+                        ToString(by.solve_time));
+  });
+  return table.Finish();
+}
 
 std::string NameOf(const Problem& problem) {
   const std::string name = std::visit([](const auto& kind) { return kind.name(); }, problem);

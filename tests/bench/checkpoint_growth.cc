@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_format.h"
-#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/checkpoint_solver.h"
 #include "tests/bench/svg_plot.h"
 #include "tests/bench/thread_cpu.h"
 #include "tests/solvers/random_series_parallel.h"

@@ -2,17 +2,17 @@
 
 #include <cstddef>
 
-#include "solvers/chain/chain_choice.h"
+#include "solvers/chain/solvers.h"
 #include "solvers/graph/budget/checkpoint_training.h"
 #include "solvers/graph/budget/solvers.h"
+#include "solvers/graph/easy_plan.h"
 #include "solvers/graph/fold.h"
-#include "solvers/graph/least_need.h"
 #include "solvers/graph/linearized_solver.h"
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/paper_graphs.h"
 #include "solvers/plan/gradient_sums.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_lower_bound.h"
+#include "solvers/plan/lower_bound.h"
 #include "tests/bench/thread_cpu.h"
 
 namespace stowage {

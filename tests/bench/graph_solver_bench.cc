@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/checkpoint_solver.h"
 #include "solvers/graph/division_tree.h"
 #include "solvers/networks/paper_graphs.h"
 #include "solvers/networks/roofline.h"

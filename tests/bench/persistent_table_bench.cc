@@ -12,7 +12,7 @@
 #include <limits>
 #include <string>
 
-#include "solvers/chain/min_plus_dispatch.h"
+#include "solvers/chain/internal/min_plus_dispatch.h"
 #include "solvers/chain/persistent_table.h"
 #include "tests/bench/bench_chains.h"
 #include "tests/solvers/reference_recurrence.h"

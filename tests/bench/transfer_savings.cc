@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "solvers/plan/lower_bound.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"
-#include "solvers/plan/transfer_lower_bound.h"
 #include "tests/bench/svg_plot.h"
 #include "tests/bench/transfer_ways.h"
 

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "solvers/model/field_error.h"
-#include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/lower_bound.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "solvers/planner.h"
 #include "tests/fuzz/byte_source.h"
 #include "tests/fuzz/draw_graph.h"

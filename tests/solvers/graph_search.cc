@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/state_search.h"
 
 namespace stowage::testing {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "solvers/graph/budget/proposals.h"
-#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/checkpoint_solver.h"
 #include "solvers/model/index.h"
 
 namespace stowage {

@@ -9,10 +9,9 @@
 #include "solvers/graph/budget/unfolded_orders.h"
 #include "solvers/graph/easy_plan.h"
 #include "solvers/graph/fold.h"
-#include "solvers/graph/least_need.h"
 #include "solvers/plan/frontier.h"
 #include "solvers/plan/gradient_sums.h"
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
 namespace {

@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "solvers/graph/budget/compute_order.h"
 #include "solvers/graph/budget/op_graph.h"
-#include "solvers/graph/budget/order_pool.h"
+#include "solvers/graph/budget/order_search.h"
 #include "solvers/solver.h"
 
 namespace stowage {

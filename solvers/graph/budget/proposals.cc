@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <queue>
 #include <utility>
@@ -9,6 +10,177 @@
 #include "solvers/model/index.h"
 
 namespace stowage {
+namespace {
+
+// The last vertex that reads the tensor; itself if none does.
+int LastReader(const OpGraph& graph, int v) {
+  return graph.readers(v).empty() ? v : graph.readers(v).back();
+}
+
+// Bytes of the tensors that cross each position of the program.
+std::vector<int64_t> CrossingBytes(const OpGraph& graph) {
+  std::vector<int64_t> change(Index(graph.size()) + 1, 0);
+  for (int v = 0; v < graph.size(); ++v) {
+    change[Index(v)] += graph.costs(v).output;
+    change[Index(LastReader(graph, v))] -= graph.costs(v).output;
+  }
+  for (size_t p = 1; p < change.size(); ++p) change[p] += change[p - 1];
+  return change;
+}
+
+bool BackwardReads(const OpGraph& graph, int v) {
+  if (graph.costs(v).backward_needs_output) return true;
+  for (const int reader : graph.readers(v)) {
+    for (const OpGraph::Input& input : graph.inputs(reader)) {
+      if (input.vertex == v && input.backward_needs) return true;
+    }
+  }
+  return false;
+}
+
+class StageCosts {
+ public:
+  StageCosts(const OpGraph& graph, int first, int last)
+      : graph_(graph), first_(first), last_(last) {}
+
+  // Without what crosses the end but was made before.
+  Stage Derive() const {
+    Stage stage;
+    int64_t saved = 0, output = 0, forward = 0, forward_peak = 0, saving_overhead = 0;
+    std::vector<int64_t> freed(Index(last_ - first_ + 1), 0);  // by last reader, inside the stage
+    int64_t backward_peak = 0;
+    for (int v = first_; v <= last_; ++v) {
+      const OpGraph::Costs& costs = graph_.costs(v);
+      const int reader = LastReader(graph_, v);
+      if (costs.recomputable) stage.forward_time += Nanos(costs.forward_time);
+      saved += costs.extra;
+      if (reader > last_ || v == last_ || BackwardReads(graph_, v)) saved += costs.output;
+      if (reader > last_) output += costs.output;
+      forward += costs.output;
+      forward_peak = std::max(forward_peak, forward + costs.unsaved_overhead);
+      saving_overhead = std::max(saving_overhead, costs.saving_overhead);
+      if (reader <= last_) freed[Index(reader - first_)] += costs.output;
+      forward -= freed[Index(v - first_)];
+      int64_t gradients = costs.gradient + costs.backward_overhead;
+      for (const OpGraph::Input& input : graph_.inputs(v)) {
+        gradients += graph_.costs(input.vertex).gradient;
+      }
+      backward_peak = std::max(backward_peak, gradients);
+    }
+    stage.output = Bytes(output);
+    stage.saved = Bytes(std::max(saved, output));
+    stage.forward_saving_overhead = Bytes(saving_overhead);
+    stage.forward_overhead = Bytes(std::max<int64_t>(forward_peak - output, 0));
+    stage.backward_overhead = Bytes(backward_peak);
+    return stage;
+  }
+
+ private:
+  const OpGraph& graph_;
+  const int first_;
+  const int last_;
+};
+
+}  // namespace
+
+std::vector<int> ChooseCuts(const OpGraph& graph, int stages) {
+  const std::vector<int64_t> crossing = CrossingBytes(graph);
+  int64_t total = 0;
+  for (int v = 0; v < graph.size(); ++v) total += graph.costs(v).output + graph.costs(v).extra + 1;
+  std::vector<int> cuts;
+  int64_t bytes = 0;
+  int best = -1;
+  int64_t window = 1;  // the one that v is in, of `stages`
+  for (int v = 0; v + 1 < graph.size(); ++v) {
+    bytes += graph.costs(v).output + graph.costs(v).extra + 1;
+    if (best < 0 || crossing[Index(v)] < crossing[Index(best)]) best = v;
+    if (bytes <
+        static_cast<int64_t>(static_cast<double>(total) * static_cast<double>(window) / stages)) {
+      continue;
+    }
+    cuts.push_back(best);
+    best = -1;
+    while (window < stages && bytes >= static_cast<int64_t>(static_cast<double>(total) *
+                                                            static_cast<double>(window) / stages)) {
+      ++window;
+    }
+  }
+  cuts.push_back(graph.size() - 1);
+  return cuts;
+}
+
+absl::StatusOr<Chain> ChainOfCuts(const OpGraph& graph, const std::vector<int>& cuts,
+                                  Crossing crossing) {
+  ChainSpec spec;
+  std::vector<int> crosses;  // vertices made before the stage that are read after it
+  int first = 0;
+  for (const int last : cuts) {
+    Stage stage = StageCosts(graph, first, last).Derive();
+    const auto ends = [&](int v) { return LastReader(graph, v) <= last; };
+    crosses.erase(std::remove_if(crosses.begin(), crosses.end(), ends), crosses.end());
+    int64_t old_bytes = 0, gradients = 0;
+    for (const int v : crosses) {
+      old_bytes += graph.costs(v).output;
+      gradients += graph.costs(v).gradient;
+    }
+    for (int v = first; v <= last; ++v) {
+      if (LastReader(graph, v) <= last) continue;
+      crosses.push_back(v);
+      gradients += graph.costs(v).gradient;
+    }
+    if (crossing == Crossing::kOfEveryStage) {
+      stage.output += Bytes(old_bytes);
+      stage.saved += Bytes(old_bytes);
+    }
+    stage.output_gradient = Bytes(gradients);
+    spec.stages.push_back(std::move(stage));
+    first = last + 1;
+  }
+  return Chain::Create(std::move(spec));
+}
+
+std::vector<std::vector<int>> StagesOfCuts(const std::vector<int>& cuts) {
+  std::vector<std::vector<int>> stages;
+  int first = 0;
+  for (const int last : cuts) {
+    std::vector<int>& stage = stages.emplace_back();
+    for (; first <= last; ++first) stage.push_back(first);
+  }
+  return stages;
+}
+
+ComputeOrder ExpandStages(const Schedule& schedule, const std::vector<std::vector<int>>& stages,
+                          const std::vector<bool>& recomputable) {
+  const int size = static_cast<int>(recomputable.size());
+  std::vector<bool> in_stage(recomputable.size(), false);
+  std::vector<bool> ran(recomputable.size(), false);
+  for (const std::vector<int>& stage : stages) {
+    for (const int v : stage) in_stage[Index(v)] = true;
+  }
+  ComputeOrder order;
+  for (int v = 0; v < size; ++v) {
+    if (!in_stage[Index(v)]) order.push_back({v, false});
+  }
+  for (const Instruction& i : schedule) {
+    const bool backward = i.op == Op::kBackward;
+    if (i.stage < 1 || i.stage > static_cast<int>(stages.size())) continue;
+    if (!backward && !IsForward(i.op)) continue;
+    const std::vector<int>& stage = stages[Index(i.stage - 1)];
+    if (backward) {
+      for (size_t k = stage.size(); k-- > 0;) order.push_back({stage[k], true});
+    } else {
+      for (const int v : stage) {
+        if (recomputable[Index(v)] || !ran[Index(v)]) order.push_back({v, false});
+        ran[Index(v)] = true;
+      }
+    }
+  }
+  for (int v = size; v-- > 0;) {
+    if (!in_stage[Index(v)]) order.push_back({v, true});
+  }
+  return order;
+}
+
 namespace {
 
 class OutputByOutput {

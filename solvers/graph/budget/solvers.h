@@ -3,7 +3,11 @@
 #ifndef STOWAGE_SOLVERS_GRAPH_BUDGET_SOLVERS_H_
 #define STOWAGE_SOLVERS_GRAPH_BUDGET_SOLVERS_H_
 
+#include "absl/status/statusor.h"
 #include "solvers/graph/graph_solver.h"
+#include "solvers/model/graph.h"
+#include "solvers/plan/frontier.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
@@ -13,7 +17,7 @@ namespace stowage {
 //     a million states, at most a second; it tells where it was not enough). Plans for others come
 //     with a lower bound.
 //   - Never slower at a budget than the frontier, there, of the chain solver that suits the length
-//     (solvers/chain/chain_choice.h) on the same graph cut at its splitting vertices: where that
+//     (solvers/chain/solvers.h) on the same graph cut at its splitting vertices: where that
 //     chain keeps within the limits of chains. A plan that the chain solver makes for one budget of
 //     a long chain alone may be finer than its frontier, and so a little faster than either.
 //   - Never slower than training with the checkpoints of DivisionTreeSolver, nor than plain
@@ -31,7 +35,7 @@ namespace stowage {
 // worth it, those go that gain least. Threads are not used beyond the chain solver.
 const GraphSolver& OrderSearchSolver();
 
-// Trains with the checkpoints of DivisionTreeSolver (solvers/graph/checkpoint_solvers.h): Feng & Huang
+// Trains with the checkpoints of DivisionTreeSolver (solvers/graph/checkpoint_solver.h): Feng & Huang
 // 2018, Algorithm 6. Each segment runs forward again before its backward; the last one, whose backward
 // comes first, stays where that takes no more memory than there is.
 //   - One fixed set, whatever the budget: it has the least bytes of checkpoints and largest segment, not
@@ -43,6 +47,12 @@ const GraphSolver& OrderSearchSolver();
 //   - What DivisionTreeSolver takes, and O((V + E) log V).
 // Of the options, stop and progress count.
 const GraphSolver& DivisionTreeTrainingSolver();
+
+// Everything that the search over compute orders finds. Internal to solvers of graphs.
+
+// What OrderSearchSolver() has at every budget: its frontier, before points that gain little are left
+// out. Errors as for SolveFrontier.
+absl::StatusOr<Frontier> AllOrders(const Graph& graph, const SolveOptions& options);
 
 }  // namespace stowage
 

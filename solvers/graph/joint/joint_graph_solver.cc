@@ -6,22 +6,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/chain/chain_choice.h"
-#include "solvers/graph/budget/order_frontier.h"
+#include "solvers/chain/solvers.h"
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/easy_plan.h"
-#include "solvers/graph/expand.h"
 #include "solvers/graph/joint/lean_schedule.h"
 #include "solvers/graph/joint/solvers.h"
 #include "solvers/graph/joint/transfer_search.h"
-#include "solvers/graph/least_need.h"
 #include "solvers/graph/linearize.h"
 #include "solvers/graph/linearized_solver.h"
 #include "solvers/joint/joint_solver.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/lower_bound.h"
 #include "solvers/plan/schedule_code.h"
-#include "solvers/plan/transfer_lower_bound.h"
+#include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
 namespace {

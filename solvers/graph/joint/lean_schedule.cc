@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "solvers/offload/compute_trace.h"
-#include "solvers/offload/early_waits.h"
-#include "solvers/offload/late_prefetches.h"
+#include "solvers/offload/moved_copies.h"
 #include "solvers/plan/graph_simulate.h"
 
 namespace stowage {

@@ -9,7 +9,7 @@
 
 namespace stowage {
 
-// `schedule`, which is `compute` with copies around its turn (solvers/offload/with_transfers.h), with its
+// `schedule`, which is `compute` with copies around its turn (solvers/offload/trace_problem.h), with its
 // waits for offloads early and its prefetches late, as far as the referee says that it is no slower and
 // takes no more at its peak: what lies in memory without need makes it hard to place blocks in one
 // region. O(instructions log instructions + TraceOf).

@@ -7,7 +7,6 @@
 #include "solvers/graph/joint/nested_trace.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/offload/trace_problem.h"
-#include "solvers/offload/with_transfers.h"
 #include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_simulate.h"
 

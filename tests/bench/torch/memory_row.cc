@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/torch/median.h"
-#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/checkpoint_solver.h"
 #include "solvers/networks/network_bytes.h"
 #include "solvers/networks/networks.h"
 #include "solvers/networks/roofline.h"

@@ -17,7 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/profile_file.h"
-#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/checkpoint_solver.h"
 #include "tests/client/cli/command_output.h"
 #include "tests/client/cli/stowage_command.h"
 #include "tests/support/temporary_folder.h"

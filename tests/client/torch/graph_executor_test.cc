@@ -15,7 +15,7 @@
 #include "client/torch/tracking_allocator.h"
 #include "solvers/plan/gradient_sums.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "solvers/planner.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/test_graphs.h"

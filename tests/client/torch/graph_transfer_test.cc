@@ -15,7 +15,7 @@
 #include "client/torch/graph_executor.h"
 #include "client/torch/simulated_device.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "solvers/planner.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/chain/beyond_table.h"
+#include "solvers/chain/internal/beyond_table.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/plan/store_all_schedule.h"

@@ -1,4 +1,4 @@
-#include "solvers/chain/persistent_frontier.h"
+#include "solvers/chain/internal/persistent_frontier.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <random>
 #include <vector>
 
-#include "solvers/chain/persistent_guide.h"
 #include "solvers/chain/persistent_table.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/plan/simulate.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "solvers/chain/min_plus_dispatch.h"
+#include "solvers/chain/internal/min_plus_dispatch.h"
 #include "solvers/plan/simulate.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/reference_recurrence.h"

@@ -5,9 +5,8 @@
 #include <map>
 #include <random>
 
-#include "solvers/chain/binomial.h"
+#include "solvers/chain/internal/revolve_rows.h"
 #include "solvers/chain/persistent_space.h"
-#include "solvers/chain/revolve_rows.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/model/field_error.h"
 #include "solvers/plan/store_all_schedule.h"
@@ -16,6 +15,29 @@
 
 namespace stowage {
 namespace {
+
+// The closed form of optimal checkpointing on equal steps: Griewank & Walther 2000, "Algorithm 799:
+// revolve", Proposition 1.
+//
+// In the referee's accounting: a chain of n equal stages, the loss one of them, where a and saved
+// are 1 and gradients and overheads 0, takes BinomialForwards(n, M - 2) forwards beyond the ideal
+// within M when nothing is saved ahead. c checkpoints, a^0 among them, leave two units: for a
+// forward and its input, or a checkpoint and what the stage after it saves.
+//
+// t(n, c) = r n - beta(c + 1, r - 1), beta(c, r) = C(c + r, c), r the least with n <= beta(c, r):
+// the least number of forward steps, not counting the one right before each reversal, that reverses
+// n >= 1 steps with c >= 1 checkpoints, the initial state being one. O(n) at c = 1, O(log n) from
+// c = 2 or so on. n <= 2^31.
+int64_t BinomialForwards(int64_t steps, int64_t checkpoints) {
+  // One checkpoint per step but the last is all that can be used.
+  const int64_t c = std::min(checkpoints, std::max<int64_t>(steps - 1, 1));
+  int64_t r = 0, beta = 1;  // beta(c, r)
+  while (beta < steps) {
+    ++r;
+    beta = beta * (c + r) / r;
+  }
+  return r * steps - beta * r / (c + 1);  // beta(c + 1, r - 1)
+}
 
 // What the solver's class can do at every peak: nothing saved ahead, or store-all.
 std::map<int64_t, int64_t> ClassFrontier(const Chain& chain) {

@@ -1,4 +1,4 @@
-#include "solvers/chain/task_crew.h"
+#include "solvers/chain/internal/task_crew.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/graph/repair.h"
 #include "tests/solvers/graph/brute_force_several_ends.h"
 #include "tests/solvers/graph/random_dag.h"
 

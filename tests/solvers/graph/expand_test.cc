@@ -1,4 +1,4 @@
-#include "solvers/graph/expand.h"
+#include "solvers/graph/linearize.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/checkpoint_solver.h"
 #include "tests/solvers/graph_file.h"
 
 namespace {

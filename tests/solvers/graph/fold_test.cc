@@ -7,7 +7,7 @@
 
 #include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/graph_ops.h"
 #include "tests/solvers/random_communication.h"
 #include "tests/solvers/random_graph.h"

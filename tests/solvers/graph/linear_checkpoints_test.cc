@@ -1,5 +1,5 @@
 // Graphs that are one path.
-#include "solvers/graph/linear_checkpoints.h"
+#include "solvers/graph/internal/division_search.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/checkpoint_solver.h"
 #include "tests/solvers/graph/brute_force_checkpoints.h"
 #include "tests/solvers/graph/small_graphs.h"
 

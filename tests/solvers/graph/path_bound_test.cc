@@ -1,5 +1,5 @@
 // What the search along an order is made of: the bound of a path, the order, splitting vertices.
-#include "solvers/graph/path_bound.h"
+#include "solvers/graph/internal/several_ends_search.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/graph/frontier_order.h"
-#include "solvers/graph/splitting_vertices.h"
+#include "solvers/graph/checkpoint_graph.h"
 #include "tests/solvers/graph/brute_force_several_ends.h"
 #include "tests/solvers/graph/random_dag.h"
 #include "tests/solvers/graph/small_graphs.h"

@@ -7,13 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/graph/band_search.h"
-#include "solvers/graph/checkpoint_solvers.h"
-#include "solvers/graph/frontier_order.h"
-#include "solvers/graph/frontier_search.h"
-#include "solvers/graph/frontier_state.h"
-#include "solvers/graph/path_bound.h"
-#include "solvers/graph/repair.h"
+#include "solvers/graph/checkpoint_set.h"
+#include "solvers/graph/checkpoint_solver.h"
+#include "solvers/graph/internal/several_ends_search.h"
 #include "tests/solvers/graph/brute_force_checkpoints.h"
 #include "tests/solvers/graph/brute_force_several_ends.h"
 #include "tests/solvers/graph/random_dag.h"

@@ -6,11 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "solvers/graph/checkpoint_solvers.h"
-#include "solvers/graph/division_costs.h"
-#include "solvers/graph/division_search.h"
+#include "solvers/graph/checkpoint_solver.h"
 #include "solvers/graph/division_tree.h"
-#include "solvers/graph/limit_sweep.h"
+#include "solvers/graph/internal/division_search.h"
 #include "tests/solvers/graph/brute_force_checkpoints.h"
 #include "tests/solvers/graph/small_graphs.h"
 

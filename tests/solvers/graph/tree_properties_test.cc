@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/checkpoint_solver.h"
 #include "solvers/graph/division_tree.h"
 #include "tests/solvers/graph/naive_division.h"
 #include "tests/solvers/graph/small_graphs.h"

@@ -7,13 +7,13 @@
 #include <iostream>
 #include <optional>
 
-#include "solvers/chain/chain_choice.h"
+#include "solvers/chain/solvers.h"
 #include "solvers/joint/joint_solver.h"
 #include "solvers/offload/offload_from.h"
 #include "solvers/offload/strategies.h"
+#include "solvers/plan/lower_bound.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"
-#include "solvers/plan/transfer_lower_bound.h"
 
 namespace stowage::testing {
 namespace {

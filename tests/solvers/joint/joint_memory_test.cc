@@ -7,7 +7,7 @@
 #include <new>
 #include <random>
 
-#include "solvers/chain/chain_choice.h"
+#include "solvers/chain/solvers.h"
 #include "solvers/joint/joint_solver.h"
 #include "solvers/offload/offload_from.h"
 #include "solvers/offload/strategies.h"

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/chain/chain_choice.h"
+#include "solvers/chain/solvers.h"
 #include "solvers/joint/least_on_host.h"
 #include "solvers/offload/offload_from.h"
 #include "solvers/offload/strategies.h"
+#include "solvers/plan/lower_bound.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"
-#include "solvers/plan/transfer_lower_bound.h"
 #include "tests/solvers/graph/deadline.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"

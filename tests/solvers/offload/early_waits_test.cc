@@ -1,5 +1,5 @@
 // Schedules with early waits on random chains: what the referee says of them.
-#include "solvers/offload/early_waits.h"
+#include "solvers/offload/moved_copies.h"
 
 #include <gtest/gtest.h>
 

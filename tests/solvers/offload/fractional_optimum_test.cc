@@ -1,4 +1,4 @@
-#include "solvers/offload/fractional_optimum.h"
+#include "solvers/offload/relaxed_optimum.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <random>
 #include <vector>
 
-#include "solvers/offload/relaxed_optimum.h"
 #include "solvers/offload/strategies.h"
 #include "tests/solvers/offload/random_offload.h"
 

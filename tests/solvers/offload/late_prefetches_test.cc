@@ -1,5 +1,5 @@
 // Schedules with late prefetches on random chains and graphs: what the referee says of them.
-#include "solvers/offload/late_prefetches.h"
+#include "solvers/offload/moved_copies.h"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,6 @@
 #include <random>
 #include <vector>
 
-#include "solvers/offload/copy_trips.h"
-#include "solvers/offload/trip_replay.h"
 #include "solvers/plan/simulate.h"
 #include "tests/solvers/graph/deadline.h"
 #include "tests/solvers/naive_replay.h"

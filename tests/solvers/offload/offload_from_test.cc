@@ -8,7 +8,6 @@
 #include "solvers/offload/set_replay.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/offload/trace_problem.h"
-#include "solvers/offload/with_transfers.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/offload/random_offload.h"
 #include "tests/solvers/random_chain.h"

@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "solvers/networks/networks.h"
+#include "solvers/offload/compute_trace.h"
 #include "solvers/offload/offload_from.h"
-#include "solvers/offload/part_groups.h"
 #include "solvers/offload/set_replay.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/offload/trace_problem.h"
-#include "solvers/offload/with_transfers.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/offload/random_offload.h"
 #include "tests/solvers/random_chain.h"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "solvers/offload/offload_problem.h"
-#include "solvers/offload/timeline.h"
 #include "solvers/offload/trace_problem.h"
 
 namespace stowage::testing {

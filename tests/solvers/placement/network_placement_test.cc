@@ -4,14 +4,14 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "solvers/chain/chain_choice.h"
+#include "solvers/chain/solvers.h"
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/networks.h"
 #include "solvers/placement/placement.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/schedule_blocks.h"
 #include "solvers/plan/simulate.h"
+#include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/lower_bound.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/text.h"
-#include "solvers/plan/transfer_lower_bound.h"
 #include "tests/solvers/naive_comparison.h"
 #include "tests/solvers/naive_graph_replay.h"
 #include "tests/solvers/naive_replay.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
 namespace {

@@ -1,4 +1,4 @@
-#include "solvers/plan/graph_lower_bound.h"
+#include "solvers/plan/lower_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,7 @@
 
 #include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
-#include "solvers/plan/lower_bound.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/chain_as_graph.h"
 #include "tests/solvers/graph_ops.h"
 #include "tests/solvers/graph_search.h"

@@ -6,10 +6,10 @@
 
 #include "solvers/plan/frontier.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/lower_bound.h"
 #include "solvers/plan/plan.h"
+#include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/chain_as_graph.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"

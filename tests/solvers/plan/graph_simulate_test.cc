@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/graph_ops.h"
 #include "tests/solvers/random_graph.h"
 

@@ -1,4 +1,4 @@
-#include "solvers/plan/transfer_lower_bound.h"
+#include "solvers/plan/lower_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,7 @@
 
 #include "solvers/plan/frontier.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_lower_bound.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/lower_bound.h"
 #include "solvers/plan/plan.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"

@@ -9,10 +9,10 @@
 #include <optional>
 #include <random>
 
+#include "solvers/plan/lower_bound.h"
 #include "solvers/plan/simulate.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "solvers/plan/text.h"
-#include "solvers/plan/transfer_lower_bound.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
 #include "tests/solvers/schedule_search.h"

@@ -5,7 +5,6 @@
 
 #include <random>
 
-#include "solvers/plan/graph_store_all.h"
 #include "solvers/plan/problem_referee.h"
 #include "solvers/plan/store_all_schedule.h"
 #include "solvers/report/report_data.h"

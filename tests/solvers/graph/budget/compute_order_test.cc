@@ -4,9 +4,9 @@
 
 #include <random>
 
-#include "solvers/graph/budget/order_moves.h"
+#include "solvers/graph/budget/order_search.h"
 #include "solvers/graph/budget/proposals.h"
-#include "solvers/graph/least_need.h"
+#include "solvers/graph/easy_plan.h"
 #include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_simulate.h"
 #include "tests/solvers/random_graph.h"

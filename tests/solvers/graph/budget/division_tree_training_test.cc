@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "solvers/graph/checkpoint_solvers.h"
+#include "solvers/graph/checkpoint_solver.h"
 #include "tests/solvers/graph/budget/graph_solver_cases.h"
 #include "tests/solvers/graph_file.h"
 

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "solvers/graph/budget/solvers.h"
+#include "solvers/graph/easy_plan.h"
 #include "solvers/graph/fold.h"
-#include "solvers/graph/least_need.h"
 #include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_simulate.h"
 #include "tests/solvers/graph_search.h"

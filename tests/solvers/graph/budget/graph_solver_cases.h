@@ -12,7 +12,7 @@
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/joint/solvers.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "solvers/planner.h"
 #include "tests/solvers/random_graph.h"
 

@@ -1,4 +1,4 @@
-#include "solvers/graph/budget/order_pool.h"
+#include "solvers/graph/budget/order_search.h"
 
 #include <gtest/gtest.h>
 

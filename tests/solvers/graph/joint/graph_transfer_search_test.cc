@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "solvers/graph/budget/order_frontier.h"
+#include "solvers/graph/budget/solvers.h"
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/networks.h"
 #include "solvers/offload/offload_from.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/plan/graph_liveness.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/random_graph.h"
 #include "tests/solvers/random_transfers.h"
 

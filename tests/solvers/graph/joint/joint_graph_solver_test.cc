@@ -5,16 +5,16 @@
 #include <thread>
 
 #include "solvers/graph/budget/solvers.h"
+#include "solvers/graph/easy_plan.h"
 #include "solvers/graph/joint/solvers.h"
-#include "solvers/graph/least_need.h"
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/networks.h"
 #include "solvers/offload/offload_from.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/plan/gradient_sums.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
-#include "solvers/plan/transfer_lower_bound.h"
+#include "solvers/plan/lower_bound.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/random_graph.h"
 #include "tests/solvers/random_transfers.h"
 

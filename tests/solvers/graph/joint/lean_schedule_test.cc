@@ -10,7 +10,7 @@
 #include "solvers/networks/networks.h"
 #include "solvers/plan/gradient_sums.h"
 #include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/graph_store_all.h"
+#include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/random_graph.h"
 #include "tests/solvers/random_transfers.h"
 

@@ -1,0 +1,251 @@
+#include "solvers/chain/internal/persistent_steps.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "solvers/chain/internal/step_row.h"
+
+namespace stowage {
+namespace {
+
+using Step = PersistentSteps::Step;
+using Row = PersistentSteps::Row;
+
+// The share of all work that is allowed up to intervals of `length`. Rows get longer with their
+// intervals: with a tenth of the lengths some thousandths of the work are done, with half a third.
+double AllowedShare(int length, int last) {
+  constexpr double kCertain = 1e-3;
+  const double x = static_cast<double>(length + 1) / last;
+  return std::min(1.0, kCertain + 2.5 * x * x);
+}
+
+// Of the step that holds at `memory`; the row's size if none does.
+size_t IndexAt(const Row& row, int64_t memory) {
+  return static_cast<size_t>(StepAt(row, memory) - row.begin());
+}
+
+int64_t ExcessAt(const Row& row, int64_t memory) {
+  const auto step = StepAt(row, memory);
+  return step == row.end() ? kNever : step->excess;
+}
+
+// One choice of the recurrence: `right` runs with the checkpoint kept beside it, `left` afterwards.
+struct Split {
+  const Row& right;
+  const Row& left;
+  int64_t kept;  // size of the checkpoint
+  int64_t run;   // time of the forwards up to it
+  int32_t distance;
+
+  // Where the i-th step of `right` begins, in the memory of the whole interval.
+  int64_t RightAt(size_t i) const { return i < right.size() ? right[i].memory + kept : kEndOfRow; }
+  int64_t LeftAt(size_t i) const { return i < left.size() ? left[i].memory : kEndOfRow; }
+};
+
+// Steps of a split and of the row it is folded into that hold within a range of memories.
+struct Range {
+  int64_t from, end;  // memories
+  size_t i, i_end;    // right: the step at `from` and at `end` - 1
+  size_t j, j_end;    // left
+  size_t k;           // the row: the step at `from`; row size if it has none there
+};
+
+// The minimum of rows as choices come in.
+class LowerEnvelope {
+ public:
+  explicit LowerEnvelope(Row row) : row_(std::move(row)) {}
+
+  Row Take() { return std::move(row_); }
+  int64_t work() const { return work_; }
+
+  // Takes in a choice that is allowed for memories in [from, end).
+  void Fold(const Split& split, int64_t from, int64_t end) {
+    // Beyond the memory at which the row is down to `run`, the choice gains nothing.
+    const auto down = std::partition_point(
+        row_.begin(), row_.end(), [&split](const Step& s) { return s.excess > split.run; });
+    if (down != row_.end()) end = std::min(end, down->memory);
+    ++work_;
+    if (from >= end) return;
+    better_.clear();
+    Compare(split, {from, end, IndexAt(split.right, from - split.kept),
+                    IndexAt(split.right, end - 1 - split.kept), IndexAt(split.left, from),
+                    IndexAt(split.left, end - 1), IndexAt(row_, from)});
+    if (!better_.empty()) Merge();
+  }
+
+ private:
+  static constexpr size_t kFewSteps = 32;
+  // A range costs some binary searches.
+  static constexpr int64_t kWorkPerRange = 8;
+
+  int64_t RowExcess(size_t k) const { return k < row_.size() ? row_[k].excess : kNever; }
+
+  // Appends to better_ where the choice beats the row. A range whose end cannot beat the row at its
+  // beginning is left out; others are halved until they have few steps.
+  void Compare(const Split& split, const Range& range) {
+    work_ += kWorkPerRange;
+    if (split.run + split.right[range.i_end].excess + split.left[range.j_end].excess >=
+        RowExcess(range.k)) {
+      return;
+    }
+    const size_t rights = range.i_end - range.i, lefts = range.j_end - range.j;
+    if (rights + lefts <= kFewSteps) {
+      CompareSteps(split, range);
+      return;
+    }
+    Range low = range, high = range;
+    if (rights >= lefts) {
+      high.i = range.i + (rights + 1) / 2;
+      high.from = split.RightAt(high.i);
+      high.j = IndexAt(split.left, high.from);
+      low.i_end = high.i - 1;
+      low.j_end = IndexAt(split.left, high.from - 1);
+    } else {
+      high.j = range.j + (lefts + 1) / 2;
+      high.from = split.LeftAt(high.j);
+      high.i = IndexAt(split.right, high.from - split.kept);
+      low.j_end = high.j - 1;
+      low.i_end = IndexAt(split.right, high.from - 1 - split.kept);
+    }
+    low.end = high.from;
+    high.k = IndexAt(row_, high.from);
+    Compare(split, low);
+    Compare(split, high);
+  }
+
+  void CompareSteps(const Split& split, Range range) {
+    work_ += static_cast<int64_t>(range.i_end - range.i + range.j_end - range.j + 1);
+    if (range.k == row_.size()) range.k = 0;
+    for (int64_t memory = range.from; memory < range.end;) {
+      while (range.k + 1 < row_.size() && row_[range.k + 1].memory <= memory) ++range.k;
+      const int64_t excess = split.run + split.right[range.i].excess + split.left[range.j].excess;
+      if (row_.empty() || memory < row_.front().memory || excess < row_[range.k].excess) {
+        better_.push_back({memory, excess, split.distance});
+      }
+      const int64_t next_right = split.RightAt(range.i + 1), next_left = split.LeftAt(range.j + 1);
+      memory = std::min(next_right, next_left);
+      range.i += next_right == memory ? 1 : 0;
+      range.j += next_left == memory ? 1 : 0;
+    }
+  }
+
+  void Merge() {
+    const auto first =
+        std::lower_bound(row_.begin(), row_.end(), better_.front().memory,
+                         [](const Step& step, int64_t memory) { return step.memory < memory; });
+    tail_.assign(first, row_.end());
+    row_.erase(first, row_.end());
+    work_ += static_cast<int64_t>(tail_.size() + better_.size());
+    int64_t excess = kEndOfRow;
+    size_t i = 0, j = 0;
+    while (i < tail_.size() || j < better_.size()) {
+      const bool own =
+          j == better_.size() || (i < tail_.size() && tail_[i].memory < better_[j].memory);
+      const Step& step = own ? tail_[i++] : better_[j++];
+      if (step.excess >= excess) continue;
+      excess = step.excess;
+      row_.push_back(step);
+    }
+  }
+
+  Row row_, better_, tail_;
+  int64_t work_ = 0;
+};
+
+}  // namespace
+
+PersistentSteps::PersistentSteps(const PersistentSpace& space, int64_t memory,
+                                 const std::vector<StageRepeat>& repeats)
+    : space_(&space), memory_(memory), row_of_(space.last()) {
+  int32_t rows = 0;
+  for (int s = space.last(); s >= 1; --s) {
+    const StageRepeat& repeat = repeats[static_cast<size_t>(s)];
+    for (int t = s; t <= space.last(); ++t) {
+      row_of_(s, t) = t - s < repeat.length ? row_of_(repeat.stage, repeat.stage + t - s) : rows++;
+    }
+  }
+  rows_.resize(static_cast<size_t>(rows));
+}
+
+Row PersistentSteps::ComputeRow(int s, int t, int64_t* work) const {
+  const int64_t keep_need = std::max(space_->KeepAllNeed(s, t), space_->saved(s));
+  Row row;
+  if (s == t) {
+    if (keep_need <= memory_) row.push_back({keep_need, 0, 0});
+    return row;
+  }
+  for (const Step& step : RowOf(s + 1, t)) {
+    const int64_t memory = std::max(keep_need, step.memory + space_->saved(s));
+    if (memory > memory_) break;
+    if (!row.empty() && row.back().memory == memory) row.pop_back();
+    row.push_back({memory, step.excess, 0});
+  }
+  LowerEnvelope envelope(std::move(row));
+  int64_t run_need = space_->FirstRunNeed(s);
+  for (int split = s + 1; split <= t && space_->Recomputable(s, split - 1); ++split) {
+    if (split > s + 1) run_need = space_->ExtendRunNeed(run_need, split - 1);
+    const int64_t kept = space_->activation(split - 1);
+    const int64_t need = std::max(space_->gradient(t) + run_need, kept);
+    if (need > memory_) break;  // the need grows with the split
+    const Row& right = RowOf(split, t);
+    const Row& left = RowOf(s, split - 1);
+    if (right.empty() || left.empty()) continue;
+    const int64_t from = std::max({need, right.front().memory + kept, left.front().memory});
+    envelope.Fold({right, left, kept, space_->ForwardTime(s, split - 1), split - s}, from,
+                  memory_ + 1);
+  }
+  *work += envelope.work();
+  row = envelope.Take();
+  row.shrink_to_fit();
+  return row;
+}
+
+absl::StatusOr<std::optional<PersistentSteps>> PersistentSteps::Compute(
+    const PersistentSpace& space, int64_t memory, const Limits& limits,
+    const SolveOptions& options) {
+  const int last = space.last();
+  if (IntervalTable<int32_t>::SizeBytes(last) > limits.bytes)
+    return std::optional<PersistentSteps>();
+  const std::vector<StageRepeat> repeats = FindStageRepeats(space);
+  // Every split of every row is looked at; a third of the longest interval is their mean.
+  const double least_work = static_cast<double>(DistinctIntervals(repeats)) * last / 3;
+  if (least_work > static_cast<double>(limits.work)) return std::optional<PersistentSteps>();
+  PersistentSteps steps(space, memory, repeats);
+  std::vector<bool> done(steps.rows_.size());
+  StopPoll poll(options.stop);
+  int64_t work = 0, bytes = IntervalTable<int32_t>::SizeBytes(last);
+  for (int length = 0; length < last; ++length) {
+    const double allowed = static_cast<double>(limits.work) * AllowedShare(length, last);
+    for (int s = 1; s + length <= last; ++s) {
+      const size_t index = static_cast<size_t>(steps.row_of_(s, s + length));
+      if (done[index]) continue;
+      done[index] = true;
+      const int64_t before = work;
+      steps.rows_[index] = steps.ComputeRow(s, s + length, &work);
+      bytes += static_cast<int64_t>(steps.rows_[index].size() * sizeof(Step));
+      if (static_cast<double>(work) > allowed || bytes > limits.bytes)
+        return std::optional<PersistentSteps>();
+      absl::Status status = poll.Spend(8 * (work - before));
+      if (!status.ok()) return status;
+    }
+  }
+  return std::optional<PersistentSteps>(std::move(steps));
+}
+
+int PersistentSteps::Choose(int s, int t, int64_t memory) const {
+  const Row& row = RowOf(s, t);
+  const Step& step = *StepAt(row, memory);
+  if (memory >= std::max(space_->KeepAllNeed(s, t), space_->saved(s)) &&
+      ExcessAt(RowOf(s + 1, t), memory - space_->saved(s)) == step.excess) {
+    return 0;
+  }
+  return step.split == 0 ? 0 : s + step.split;
+}
+
+Schedule PersistentSteps::Backtrack(int64_t memory) const {
+  return PersistentBacktrack::Run(*space_, memory,
+                                  [this](int s, int t, int64_t m) { return Choose(s, t, m); });
+}
+
+}  // namespace stowage

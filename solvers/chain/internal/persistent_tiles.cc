@@ -1,0 +1,349 @@
+// The blocked engine: chunks of memory slots upwards, and for each the whole triangle of intervals
+// in tiles, blocks of rows downwards and columns upwards. Internal to solvers/chain.
+//
+// A tile needs the tiles below it in its column, those to its left in its rows, and tiles of lower
+// chunks in its own and the next row. So two threads work on neighbouring blocks of rows, or on the
+// first block of the next chunk, each a column behind the other.
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "solvers/chain/internal/persistent_engine.h"
+#include "solvers/chain/internal/task_crew.h"
+
+namespace stowage {
+namespace {
+
+// Rows of tiles in a block. Their left sides stay in the cache while the columns pass.
+constexpr int kBlockRows = 8;
+// Right sides are kept for so many chunks at a time.
+constexpr int kOpenChunks = 2;
+
+// Steps of a poll, each a vector or less.
+constexpr int64_t kStepsPerSplit = int64_t{kTile} * kTile;
+constexpr int64_t kStepsPerMaskedSplit = 8 * kStepsPerSplit;
+constexpr int64_t kStepsPerTile = 256;
+
+template <class T>
+class Tiles final : public PersistentEngine {
+ public:
+  explicit Tiles(TileStore<T> store) : store_(std::move(store)) {}
+
+  bool Allocate() { return store_.Allocate(); }
+  TileStore<T>& store() { return store_; }
+  int64_t Value(int s, int t, int64_t m) const override {
+    constexpr int64_t kWidth = kLanes<T>;
+    const T* tile = store_.Tile(static_cast<int>(m / kWidth), s / kTile, t / kTile);
+    const T value = tile[((s % kTile) * kTile + t % kTile) * kWidth + m % kWidth];
+    return value < kNeverAs<T> ? static_cast<int64_t>(value) : kNever;
+  }
+  int64_t bytes() const override { return TileStore<T>::Bytes(store_.live()); }
+
+ private:
+  TileStore<T> store_;
+};
+
+template <class T>
+class TileSolver {
+ public:
+  TileSolver(const EngineInput& input, const MinPlusKernel<T>& kernel, TileStore<T>* store,
+             const SolveOptions& options)
+      : slots_(input.slots),
+        kernel_(kernel),
+        store_(*store),
+        columns_(store->live().columns()),
+        blocks_(Blocks(columns_)),
+        forward_(input.forward.begin(), input.forward.end()),
+        penalty_(NewAlignedArray<T>((kWidth + 1) * kWidth)),
+        crew_(static_cast<int>(Tasks(store->live())), options) {
+    needs_.resize(static_cast<size_t>(columns_));
+    // Padding shifts by nothing.
+    saved_.resize(needs_.size() * kTile);
+    input_.resize(needs_.size() * kTile);
+    for (size_t s = 0; s < forward_.size() - 1; ++s) {
+      Needs& needs = needs_[s / kTile];
+      needs.most_gradient = std::max(needs.most_gradient, slots_.gradient[s]);
+      needs.least_gradient = std::min(needs.least_gradient, slots_.gradient[s]);
+      needs.saving = std::max(needs.saving, slots_.saving_need[s]);
+      needs.backward = std::max(needs.backward, slots_.backward_need[s]);
+      saved_[s] = {slots_.saved[s] / kWidth, slots_.saved[s] % kWidth};
+      input_[s] = {slots_.input[s] / kWidth, slots_.input[s] % kWidth};
+    }
+  }
+
+  // One per chunk and block of rows.
+  static int64_t Tasks(const LiveTiles& live) {
+    return int64_t{live.chunks()} * Blocks(live.columns());
+  }
+
+  // Beside the table.
+  static int64_t ScratchBytes(int columns, int threads) {
+    return (kOpenChunks * RightValues(columns) + threads * LeftValues(columns)) *
+           static_cast<int64_t>(sizeof(T));
+  }
+
+  absl::Status Run() {
+    for (AlignedArray<T>& right : right_) right = NewAlignedArray<T>(RightValues(columns_));
+    if (penalty_ == nullptr || right_[0] == nullptr || right_[1] == nullptr) return NoScratch();
+    for (int from = 0; from <= kWidth; ++from) {
+      for (int lane = 0; lane < kWidth; ++lane)
+        penalty_[from * kWidth + lane] = lane < from ? kNeverAs<T> : T{0};
+    }
+    return crew_.Run([this](TaskCrew::Member* member) { return Work(member); });
+  }
+
+ private:
+  static constexpr int kWidth = kLanes<T>;
+  static constexpr int64_t kStride = kTile * kWidth;  // from one split to the next
+
+  // The left sides of one row of tiles, of a thread's block.
+  struct LeftRow {
+    T* values;
+    int alive;   // the last split that is not all never
+    int filled;  // the last split that is written
+  };
+
+  // What the four stages of a row or column of tiles need at most, and the least gradient.
+  struct Needs {
+    int32_t most_gradient = 0, least_gradient = std::numeric_limits<int32_t>::max();
+    int32_t saving = 0, backward = 0;
+  };
+
+  // So many slots as chunks and lanes.
+  struct Shift {
+    int chunks, lanes;
+  };
+
+  absl::Status NoScratch() const { return NoMemoryForTable(ScratchBytes(columns_, 1)); }
+  static int Blocks(int columns) { return (columns + kBlockRows - 1) / kBlockRows; }
+  static int64_t LeftRowValues(int columns) { return (columns * kTile + 1) * kStride; }
+  static int64_t LeftValues(int columns) { return kBlockRows * LeftRowValues(columns); }
+  static int64_t RightColumn(int64_t column) { return column * (column + 1) / 2 * kTileValues<T>; }
+  static int64_t RightValues(int columns) { return RightColumn(columns); }
+
+  // Tasks are numbered chunk by chunk, the lowest block of rows first.
+  absl::Status Work(TaskCrew::Member* member) {
+    const AlignedArray<T> left = NewAlignedArray<T>(LeftValues(columns_));
+    if (left == nullptr) return NoScratch();
+    for (int task = member->NextTask(); task >= 0; task = member->NextTask()) {
+      const int chunk = task / blocks_;
+      const int block = blocks_ - 1 - task % blocks_;
+      absl::Status status = RunBlock(chunk, block, task, left.get(), member);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunBlock(int chunk, int block, int task, T* left, TaskCrew::Member* member) {
+    const int first = block * kBlockRows;
+    const int end = std::min(first + kBlockRows, columns_);
+    LeftRow rows[kBlockRows];
+    for (int r = 0; r < kBlockRows; ++r) {
+      const int none = (first + r) * kTile;
+      rows[r] = {left + r * LeftRowValues(columns_), none, none};
+    }
+    TileJob<T> job = JobOf(chunk);
+    // The right sides of an older chunk give way to this one's.
+    const int older = (chunk - kOpenChunks + 1) * blocks_ - 1;
+    absl::Status status = older < 0 ? absl::OkStatus() : member->WaitFor(older, columns_);
+    for (int column = first; column < columns_ && status.ok(); ++column) {
+      if (column >= end) status = member->WaitFor(task - 1, column + 1);
+      if (status.ok() && chunk > 0) status = member->WaitFor(task - blocks_, column + 1);
+      for (int row = std::min(end - 1, column); row >= first && status.ok(); --row) {
+        status =
+            member->Spend(kStepsPerTile + RunTile(chunk, row, column, &rows[row - first], &job));
+      }
+      member->Report(task, column + 1);
+    }
+    return status;
+  }
+
+  // Returns the number of steps.
+  int64_t RunTile(int chunk, int row, int column, LeftRow* left, TileJob<T>* job) {
+    const LiveTiles::Column& live = store_.live().at(chunk, column);
+    if (row < live.first) return 0;
+    int64_t steps = kTile * int64_t{FillGap(column, left)};
+    SetPlace(row, column, live, left->values, job);
+    if (row <= live.last) {
+      SetSplits(chunk, row, column, live, *left, job);
+      SetKeep(chunk, row, column, job);
+      SetOwn(chunk, row, column, job);
+      job->before = store_.Tile(chunk - 1, row, column);
+      job->out = store_.Stored(chunk, row, column);
+      kernel_.compute_tile(*job);
+      steps += kStepsPerSplit * (job->free_end - job->begin) +
+               kStepsPerMaskedSplit * (job->masked_end - job->free_end);
+    } else {
+      kernel_.fill_left(*job);
+      if (row <= live.right_last) {
+        SetOwn(chunk, row, column, job);
+        kernel_.shift_tile(job->own, job->right_tile);
+      }
+    }
+    left->alive = left->filled = kTile * (column + 1);
+    return steps;
+  }
+
+  // Tiles out of reach between two that are not. Returns the number of splits.
+  int FillGap(int column, LeftRow* left) {
+    const int begin = left->filled + 1, end = kTile * column + 1;
+    for (int split = begin; split < end; ++split)
+      std::copy(store_.never(), store_.never() + kStride, left->values + split * kStride);
+    return std::max(end - begin, 0);
+  }
+
+  // What all tiles of a chunk have in common.
+  TileJob<T> JobOf(int chunk) const {
+    TileJob<T> job;
+    job.stages = slots_.stages;
+    job.first_memory = chunk * kWidth;
+    job.forward = forward_.data();
+    job.gradient = slots_.gradient.data();
+    job.saving_need = slots_.saving_need.data();
+    job.backward_need = slots_.backward_need.data();
+    job.penalty = penalty_.get();
+    return job;
+  }
+
+  void SetPlace(int row, int column, const LiveTiles::Column& live, T* left,
+                TileJob<T>* job) const {
+    job->s0 = row * kTile;
+    job->t0 = column * kTile;
+    job->left = left;
+    T* right = right_[static_cast<size_t>(job->first_memory / kWidth % kOpenChunks)].get() +
+               RightColumn(column);
+    job->right = right;
+    job->right_tile = right + row * int64_t{kTileValues<T>};
+    job->diagonal_right =
+        column > live.right_last ? store_.zero() : right + column * int64_t{kTileValues<T>};
+  }
+
+  // The splits with both sides outside this tile, and neither out of reach.
+  void SetSplits(int chunk, int row, int column, const LiveTiles::Column& live, const LeftRow& left,
+                 TileJob<T>* job) const {
+    for (int r = 0; r < kTile; ++r)
+      job->run_need[r] = slots_.RunNeed(std::min(job->s0 + r, slots_.stages - 1));
+    const Needs& rows = needs_[static_cast<size_t>(row)];
+    const Needs& columns = needs_[static_cast<size_t>(column)];
+    const int last_split = job->t0 + kTile - 1;
+    job->free =
+        row < column && last_split < slots_.stages &&
+        std::max({columns.most_gradient + std::max(job->run_need[0][last_split], rows.saving),
+                  rows.backward}) <= job->first_memory;
+    job->begin = std::max(row + 1, live.first) * kTile;
+    job->zero_begin = (live.right_last + 1) * kTile;
+    int end = std::min(column * kTile, left.alive) + 1;
+    if (job->begin < end) end = EndOfUse(chunk, row, column, job->begin, end);
+    if (job->begin >= end) {
+      job->free_end = job->masked_end = job->begin;
+      return;
+    }
+    if (job->free) {
+      job->free_end = job->masked_end = end;
+      return;
+    }
+    // The first row needs the most; every row's need grows with the split.
+    job->free_end =
+        EndOfNeed(job->run_need[0], job->begin, end, job->first_memory - columns.most_gradient);
+    job->masked_end = EndOfNeed(job->run_need[kTile - 1], job->free_end, end,
+                                job->first_memory + kWidth - 1 - columns.least_gradient);
+  }
+
+  static int EndOfNeed(const int32_t* need, int begin, int end, int memory) {
+    if (begin >= end || need[end - 1] <= memory) return std::max(begin, end);
+    return static_cast<int>(std::upper_bound(need + begin, need + end, memory) - need);
+  }
+
+  // A split costs its run at least: of no use where a row costs no more than that at one slot less.
+  int EndOfUse(int chunk, int row, int column, int begin, int end) const {
+    const T* before = store_.Tile(chunk - 1, row, column) + kWidth - 1;
+    T limit = 0;
+    for (int r = 0; r < kTile && row * kTile + r < slots_.stages; ++r, before += kStride) {
+      const T most = std::max(std::max(before[0], before[kWidth]),
+                              std::max(before[2 * kWidth], before[3 * kWidth]));
+      if (most >= kNeverAs<T>) return end;
+      limit = std::max(limit, most + forward_[static_cast<size_t>(row * kTile + r)]);
+    }
+    return static_cast<int>(
+        std::lower_bound(forward_.begin() + begin, forward_.begin() + end, limit) -
+        forward_.begin());
+  }
+
+  // Row `stage` of its tile in a column, some slots up.
+  ShiftedRow<T> Shifted(int chunk, int stage, int column, const Shift& by) const {
+    const int row = stage / kTile;
+    const int64_t at = (stage % kTile) * kStride;
+    return {store_.Tile(chunk - by.chunks - 1, row, column) + at,
+            store_.Tile(chunk - by.chunks, row, column) + at, by.lanes};
+  }
+
+  void SetKeep(int chunk, int row, int column, TileJob<T>* job) const {
+    for (int r = 0; r < kTile; ++r) {
+      const int s = row * kTile + r;
+      if (s < slots_.stages && (s + 1) / kTile <= column) {
+        job->keep[r] = Shifted(chunk, s + 1, column, saved_[static_cast<size_t>(s)]);
+      } else {
+        job->keep[r] = {store_.never(), store_.never(), 0};
+      }
+    }
+  }
+
+  void SetOwn(int chunk, int row, int column, TileJob<T>* job) const {
+    for (int r = 0; r < kTile; ++r) {
+      const int s = row * kTile + r;
+      job->own[r] = Shifted(chunk, s, column, input_[static_cast<size_t>(s)]);
+    }
+  }
+
+  const PersistentSlots& slots_;
+  const MinPlusKernel<T>& kernel_;
+  TileStore<T>& store_;
+  const int columns_;
+  const int blocks_;
+  const std::vector<T> forward_;
+  std::vector<Needs> needs_;          // by row or column of tiles
+  std::vector<Shift> saved_, input_;  // by stage
+  AlignedArray<T> penalty_;
+  AlignedArray<T> right_[kOpenChunks];
+  TaskCrew crew_;
+};
+
+}  // namespace
+
+template <class T>
+absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles(const EngineInput& input,
+                                                               const MinPlusKernels& kernels,
+                                                               const SolveOptions& options) {
+  const int64_t index_bytes = LiveTiles::Bytes(input.slots.stages, input.slots.slots, kLanes<T>);
+  const PersistentSlots& slots = input.slots;
+  absl::Status status =
+      CheckTableSize(slots.stages, slots.slots, input.bytes_beside + index_bytes, options);
+  if (!status.ok()) return status;
+  StopPoll poll(options.stop);
+  absl::StatusOr<LiveTiles> live = LiveTiles::Find(slots, input.live, kLanes<T>, &poll);
+  if (!live.ok()) return live.status();
+  if (TileSolver<T>::Tasks(*live) > std::numeric_limits<int>::max()) {
+    return absl::ResourceExhaustedError("a table of more blocks of tiles than are counted");
+  }
+  const int64_t bytes = index_bytes + TileStore<T>::Bytes(*live) +
+                        TileSolver<T>::ScratchBytes(live->columns(), TaskCrew::Threads(options));
+  status = CheckTableSize(slots.stages, slots.slots, input.bytes_beside + bytes, options);
+  if (!status.ok()) return status;
+  auto tiles = std::make_unique<Tiles<T>>(TileStore<T>(*std::move(live)));
+  if (!tiles->Allocate()) return NoMemoryForTable(bytes);
+  status = TileSolver<T>(input, KernelFor<T>(kernels), &tiles->store(), options).Run();
+  if (!status.ok()) return status;
+  return std::unique_ptr<PersistentEngine>(std::move(tiles));
+}
+
+template absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles<int32_t>(
+    const EngineInput& input, const MinPlusKernels& kernels, const SolveOptions& options);
+template absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles<double>(
+    const EngineInput& input, const MinPlusKernels& kernels, const SolveOptions& options);
+template absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles<int64_t>(
+    const EngineInput& input, const MinPlusKernels& kernels, const SolveOptions& options);
+
+}  // namespace stowage

@@ -1,0 +1,105 @@
+#include "solvers/chain/internal/task_crew.h"
+
+#include <algorithm>
+#include <new>
+#include <system_error>
+#include <thread>
+
+namespace stowage {
+namespace {
+
+constexpr int kMaxThreads = 64;
+constexpr int kSpinsBeforeYield = 256;
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+TaskCrew::TaskCrew(int tasks, const SolveOptions& options)
+    : options_(options), tasks_(tasks), steps_(new std::atomic<int>[static_cast<size_t>(tasks)]) {
+  for (int task = 0; task < tasks; ++task)
+    steps_[static_cast<size_t>(task)].store(0, std::memory_order_relaxed);
+}
+
+int TaskCrew::Threads(const SolveOptions& options) {
+  return std::min(std::max(options.threads, 1), kMaxThreads);
+}
+
+TaskCrew::Member::Member(TaskCrew* crew, bool calling_thread)
+    : crew_(crew), poll_(crew->options_.stop), calling_thread_(calling_thread) {}
+
+int TaskCrew::Member::NextTask() {
+  const int task = crew_->next_.fetch_add(1, std::memory_order_relaxed);
+  if (calling_thread_ && crew_->options_.progress) {
+    crew_->options_.progress(static_cast<double>(std::min(task, crew_->tasks_)) / crew_->tasks_);
+  }
+  return task < crew_->tasks_ ? task : -1;
+}
+
+absl::Status TaskCrew::Member::WaitFor(int task, int step) {
+  const std::atomic<int>& steps = crew_->steps_[static_cast<size_t>(task)];
+  for (int spins = 0; steps.load(std::memory_order_acquire) < step; ++spins) {
+    if (crew_->failed_.load(std::memory_order_relaxed))
+      return absl::CancelledError("another thread of the solve stopped");
+    if (spins < kSpinsBeforeYield) {
+      Pause();
+    } else {
+      std::this_thread::yield();
+    }
+    absl::Status status = Spend(kSpinsBeforeYield);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void TaskCrew::Member::Report(int task, int step) {
+  crew_->steps_[static_cast<size_t>(task)].store(step, std::memory_order_release);
+}
+
+absl::Status TaskCrew::Member::Spend(int64_t steps) { return poll_.Spend(steps); }
+
+absl::Status TaskCrew::RunMember(const std::function<absl::Status(Member*)>& work,
+                                 bool calling_thread) {
+  Member member(this, calling_thread);
+  absl::Status status;
+  // An exception would end the process, from a thread of its own or past threads that run.
+  try {
+    status = work(&member);
+  } catch (const std::bad_alloc&) {
+    status = SolveOutOfMemoryError();
+  }
+  if (!status.ok()) failed_.store(true, std::memory_order_relaxed);
+  return status;
+}
+
+absl::Status TaskCrew::Run(const std::function<absl::Status(Member*)>& work) {
+  const size_t others = static_cast<size_t>(Threads(options_)) - 1;
+  std::vector<absl::Status> statuses(others);
+  std::vector<std::thread> threads;
+  threads.reserve(others);  // nothing may throw between the first thread and its join
+  for (size_t i = 0; i < others; ++i) {
+    try {
+      threads.emplace_back([this, &work, &statuses, i] { statuses[i] = RunMember(work, false); });
+    } catch (const std::system_error&) {
+      break;  // fewer threads, the same result
+    }
+  }
+  const absl::Status own = RunMember(work, true);
+  for (std::thread& thread : threads) thread.join();
+  statuses.insert(statuses.begin(), own);
+  // The one that stopped first says why; the others only say that it did.
+  for (const absl::Status& status : statuses) {
+    if (!status.ok() && !absl::IsCancelled(status)) return status;
+  }
+  for (const absl::Status& status : statuses) {
+    if (!status.ok()) return status;
+  }
+  if (options_.progress) options_.progress(1.0);
+  return absl::OkStatus();
+}
+
+}  // namespace stowage

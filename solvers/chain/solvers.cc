@@ -1,0 +1,74 @@
+#include "solvers/chain/solvers.h"
+
+#include <vector>
+
+namespace stowage {
+namespace {
+
+// Longer chains get the optimal persistent solver: going beyond takes it more than some seconds.
+constexpr int kMaxStagesBeyond = 128;
+
+// Best first; the next one where a chain is too long for the one before.
+std::vector<const ChainSolver*> Candidates(const Chain& chain, const SolveOptions& options) {
+  std::vector<const ChainSolver*> solvers;
+  if (chain.length() <= kMaxStagesBeyond) solvers.push_back(&BeyondPersistentSolver());
+  solvers.push_back(&OptimalPersistentSolver());
+  if (options.slots == 0) solvers.push_back(&CheckpointSequentialSolver());
+  return solvers;
+}
+
+// What the first of the candidates says that the chain is not too long for.
+template <class Ask>
+auto FirstAnswer(const Chain& chain, const SolveOptions& options, const Ask& ask) {
+  const std::vector<const ChainSolver*> solvers = Candidates(chain, options);
+  auto answer = ask(*solvers.front());
+  for (size_t i = 1; i < solvers.size() && absl::IsResourceExhausted(answer.status()); ++i) {
+    answer = ask(*solvers[i]);
+  }
+  return answer;
+}
+
+class ChainChoice final : public ChainSolver {
+ public:
+  ChainChoice() : info_{"", "the planner's choice", "schedules of the solver chosen"} {}
+
+  const SolverInfo& info() const override { return info_; }
+
+  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
+                             const SolveOptions& options) const override {
+    const auto solve = [&](const ChainSolver& solver) {
+      absl::StatusOr<Plan> plan = solver.Solve(chain, budget, options);
+      if (plan.ok()) plan->provenance.solver = solver.info().name;
+      return plan;
+    };
+    absl::StatusOr<Plan> store_all = solve(StoreAllSolver());
+    if (!store_all.ok() || store_all->status == PlanStatus::kFound) return store_all;
+    return FirstAnswer(chain, options, solve);
+  }
+
+  absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
+                                         const SolveOptions& options) const override {
+    return FirstAnswer(chain, options, [&](const ChainSolver& solver) {
+      return solver.SolveFrontier(chain, options);
+    });
+  }
+
+  absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
+                                    const SolveOptions& options) const override {
+    return FirstAnswer(chain, options, [&](const ChainSolver& solver) {
+      return solver.LeastBudget(chain, options);
+    });
+  }
+
+ private:
+  const SolverInfo info_;
+};
+
+}  // namespace
+
+const ChainSolver& ChosenChainSolver() {
+  static const auto* const kChoice = new ChainChoice;
+  return *kChoice;
+}
+
+}  // namespace stowage

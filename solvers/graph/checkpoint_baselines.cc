@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "solvers/base/fraction_power.h"
+#include "solvers/graph/checkpoint_graph.h"
+#include "solvers/graph/checkpoint_set.h"
+#include "solvers/graph/checkpoint_solver.h"
+#include "solvers/model/index.h"
+
+namespace stowage {
+namespace {
+
+class StoreAllCheckpoints final : public TwoEndPointsSolver {
+ public:
+  const SolverInfo& info() const override { return info_; }
+
+ protected:
+  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveOptions&,
+                                        StopPoll* poll) const override {
+    std::vector<int> all(static_cast<size_t>(graph.size()));
+    std::iota(all.begin(), all.end(), 0);
+    absl::StatusOr<CheckpointSet> set =
+        JudgeCheckpoints(graph, std::move(all), rule(), nullptr, poll);
+    if (!set.ok()) return set.status();
+    return CheckpointAnswer{*std::move(set), Bytes(0), false};
+  }
+
+ private:
+  const SolverInfo info_ = {"keep_all", "keeps every tensor, as plain training does",
+                            "the set of all tensors"};
+};
+
+}  // namespace
+
+const CheckpointSolver& StoreAllCheckpointSolver() {
+  static const auto* const kSolver = new StoreAllCheckpoints;
+  return *kSolver;
+}
+
+// Feng & Huang 2018, algorithm 1, for graphs that are one path.
+
+namespace {
+
+// On a path, the division tree is one Linear node.
+class LinearGraphCheckpoints : public CheckpointSolver {
+ public:
+  const SolverInfo& info() const override {
+    static const auto* const kInfo = new SolverInfo{
+        "linear", "least memory of a graph that is one path (Feng & Huang 2018, algorithm 1)",
+        "all sets of the path's tensors"};
+    return *kInfo;
+  }
+  SegmentRule rule() const override { return SegmentRule::kTwoEndPoints; }
+
+  absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
+                                         const SolveOptions& options) const override {
+    for (int v = 0; v < graph.size(); ++v) {
+      if (graph.inputs(v).size() > 1) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("linear is for graphs that are one path; vertex ", v, " has ",
+                         graph.inputs(v).size(), " inputs"));
+      }
+    }
+    return DivisionTreeSolver().Solve(graph, options);
+  }
+};
+
+}  // namespace
+
+const CheckpointSolver& LinearCheckpointSolver() {
+  static const auto* const kSolver = new LinearGraphCheckpoints;
+  return *kSolver;
+}
+
+// Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", on the splitting vertices.
+
+namespace {
+
+constexpr int64_t kMostBounds = 257;
+constexpr int64_t kFewestBounds = 9;
+constexpr int64_t kMostVisits = 16000000;  // and edges looked at, for all bounds
+
+// The best of the sets that a subclass proposes.
+class ChenCheckpoints : public TwoEndPointsSolver {
+ protected:
+  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveOptions& options,
+                                        StopPoll* poll) const override {
+    CheckpointAnswer answer;
+    const std::vector<int> splitting = SplittingVertices(graph);
+    absl::Status status = poll->Spend(int64_t{graph.size()} << 4);
+    std::vector<std::vector<int>> sets;
+    if (status.ok()) status = Propose(graph, splitting, &sets, poll);
+    if (!status.ok()) return status;
+    sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
+    for (size_t i = 0; i < sets.size(); ++i) {
+      absl::StatusOr<CheckpointSet> set = RepairCheckpoints(graph, sets[i], poll);
+      if (!set.ok()) return set.status();
+      if (i == 0 || IsBetter(*set, answer.set)) answer.set = *std::move(set);
+      if (options.progress) {
+        options.progress(static_cast<double>(i + 1) / static_cast<double>(sets.size()));
+      }
+    }
+    return answer;
+  }
+
+  // At least one set.
+  virtual absl::Status Propose(const CheckpointGraph& graph, const std::vector<int>& splitting,
+                               std::vector<std::vector<int>>* sets, StopPoll* poll) const = 0;
+};
+
+class ChenSqrtCheckpoints final : public ChenCheckpoints {
+ public:
+  const SolverInfo& info() const override { return info_; }
+
+ protected:
+  absl::Status Propose(const CheckpointGraph&, const std::vector<int>& splitting,
+                       std::vector<std::vector<int>>* sets, StopPoll*) const override {
+    const size_t stages = splitting.size() - 1;
+    const auto segments = static_cast<size_t>(std::lround(std::sqrt(static_cast<double>(stages))));
+    std::vector<int> ends;
+    for (size_t i = 1; i < segments; ++i) ends.push_back(splitting[i * stages / segments]);
+    sets->push_back(std::move(ends));
+    return absl::OkStatus();
+  }
+
+ private:
+  const SolverInfo info_ = {
+      "chen_sqrt_checkpoints",
+      "sqrt(n) segments, cut at tensors that every path passes (Chen et al. 2016)",
+      "the one set of that many segments"};
+};
+
+class ChenGreedyCheckpoints final : public ChenCheckpoints {
+ public:
+  const SolverInfo& info() const override { return info_; }
+
+ protected:
+  // Bounds from the whole graph down to the largest part that no splitting vertex divides, each the
+  // same share of the one before: what matters is relative.
+  absl::Status Propose(const CheckpointGraph& graph, const std::vector<int>& splitting,
+                       std::vector<std::vector<int>>* sets, StopPoll* poll) const override {
+    std::vector<int64_t> up_to(Index(graph.size()) + 1, 0);
+    for (int v = 0; v < graph.size(); ++v) {
+      up_to[Index(v) + 1] = up_to[Index(v)] + graph.bytes(v).value();
+    }
+    int64_t part = 1;
+    for (size_t i = 1; i < splitting.size(); ++i) {
+      part = std::max(part, up_to[Index(splitting[i])] - up_to[Index(splitting[i - 1]) + 1]);
+    }
+    const int64_t size = graph.size() + static_cast<int64_t>(graph.edge_count());
+    const int64_t bounds = std::clamp(kMostVisits / size, kFewestBounds, kMostBounds);
+    const double all = std::max(static_cast<double>(graph.total().value()), 1.0);
+    absl::Status status;
+    for (int64_t b = 0; b < bounds && status.ok(); ++b) {
+      const double step = static_cast<double>(b) / static_cast<double>(bounds - 1);
+      const double share = FractionPower(static_cast<double>(part) / all, step);
+      sets->push_back(EndsUnder(all * share, splitting, up_to));
+      status = poll->Spend(static_cast<int64_t>(splitting.size()) << 2);
+    }
+    return status;
+  }
+
+ private:
+  // A segment ends where its bytes, the end's included, exceed the bound.
+  static std::vector<int> EndsUnder(double bound, const std::vector<int>& splitting,
+                                    const std::vector<int64_t>& up_to) {
+    std::vector<int> ends;
+    int64_t begin = 0;
+    for (const int v : splitting) {
+      if (static_cast<double>(up_to[Index(v) + 1] - begin) <= bound) continue;
+      ends.push_back(v);
+      begin = up_to[Index(v) + 1];
+    }
+    return ends;
+  }
+
+  const SolverInfo info_ = {"chen_greedy_checkpoints",
+                            "segments up to a bound on their bytes, cut at tensors that every path "
+                            "passes; the best of up "
+                            "to 257 bounds (Chen et al. 2016)",
+                            "the sets of these bounds"};
+};
+
+}  // namespace
+
+const CheckpointSolver& ChenSqrtCheckpointSolver() {
+  static const auto* const kSolver = new ChenSqrtCheckpoints;
+  return *kSolver;
+}
+
+const CheckpointSolver& ChenGreedyCheckpointSolver() {
+  static const auto* const kSolver = new ChenGreedyCheckpoints;
+  return *kSolver;
+}
+
+namespace {
+
+constexpr uint64_t kSeed = 2018;
+constexpr int kDraws = 10;
+constexpr uint64_t kMostCheckpoints = 5;
+constexpr int64_t kMostTries = 10000;
+constexpr int64_t kMostDrawn = 100000000;  // and edges looked at, in all tries
+
+class RandomCheckpoints final : public TwoEndPointsSolver {
+ public:
+  const SolverInfo& info() const override { return info_; }
+
+ protected:
+  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveOptions&,
+                                        StopPoll* poll) const override {
+    const int64_t size = graph.size() + static_cast<int64_t>(graph.edge_count());
+    const int64_t tries = std::min(kMostTries, kMostDrawn / size + kDraws);
+    std::vector<int> given, free;
+    for (int v = 0; v < graph.size(); ++v) {
+      const bool end = v == graph.source() || v == graph.target();
+      (end || graph.must_keep(v) ? given : free).push_back(v);
+    }
+    std::mt19937_64 rng(kSeed);
+    CheckpointAnswer answer;
+    int valid = 0;
+    for (int64_t i = 0; i < tries && valid < kDraws; ++i) {
+      absl::StatusOr<CheckpointSet> set =
+          JudgeCheckpoints(graph, Draw(given, &free, &rng), rule(), nullptr, poll);
+      if (absl::IsInvalidArgument(set.status())) continue;
+      if (!set.ok()) return set.status();
+      if (valid == 0 || IsBetter(*set, answer.set)) answer.set = *std::move(set);
+      ++valid;
+    }
+    if (valid > 0) return answer;
+    absl::StatusOr<CheckpointSet> ends = RepairCheckpoints(graph, {}, poll);
+    if (!ends.ok()) return ends.status();
+    answer.set = *std::move(ends);
+    return answer;
+  }
+
+ private:
+  // Adds 1 to 5 of the free ones, which get another order, to the given ones. The same on every
+  // platform: the remainder's bias is nothing here, the order of draws is fixed.
+  static std::vector<int> Draw(const std::vector<int>& given, std::vector<int>* free,
+                               std::mt19937_64* rng) {
+    std::vector<int> set = given;
+    const size_t count = std::min<size_t>(1 + (*rng)() % kMostCheckpoints, free->size());
+    for (size_t i = 0; i < count; ++i) {
+      std::swap((*free)[i], (*free)[i + (*rng)() % (free->size() - i)]);
+      set.push_back((*free)[i]);
+    }
+    return set;
+  }
+
+  const SolverInfo info_ = {"random_checkpoints",
+                            "the best of 10 random sets of 1 to 5 checkpoints, for comparison",
+                            "the sets that were drawn"};
+};
+
+}  // namespace
+
+const CheckpointSolver& RandomCheckpointSolver() {
+  static const auto* const kSolver = new RandomCheckpoints;
+  return *kSolver;
+}
+
+}  // namespace stowage
