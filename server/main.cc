@@ -34,7 +34,7 @@ constexpr int kExitBadFlags = 2;
 
 std::vector<std::string> SolverNames() {
   std::vector<std::string> names;
-  for (const SolverInfo& solver : SolverInfos()) names.push_back(solver.name);
+  for (const Solver* solver : AllSolvers()) names.push_back(solver->info().name);
   return names;
 }
 

@@ -1,5 +1,6 @@
 #include "solvers/solver.h"
 
+#include <new>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -8,10 +9,32 @@
 namespace stowage {
 namespace {
 
-absl::Status UnderOptions(const absl::Status& status) {
-  const std::optional<FieldViolation> violation = GetFieldViolation(status);
-  if (!violation) return status;
-  return FieldError("options." + violation->field, violation->value, violation->rule);
+absl::Status CheckAll(const SolverInfo& info, const Instance& instance,
+                      const SolveOptions& options) {
+  if (!info.Takes(instance.kind())) {
+    return FieldError(
+        "options.solver", '"' + info.name + '"',
+        absl::StrCat("must be a solver of ", instance.is_graph() ? "graphs" : "chains"));
+  }
+  absl::Status status = ValidateSolveOptions(options);
+  if (status.ok()) status = instance.CheckLink();
+  if (status.ok()) status = instance.store_all().status();
+  return status;
+}
+
+// Replays are faster without a link.
+Instance Given(const SolverInfo& info, const Instance& instance) {
+  return info.copies ? instance : instance.WithLink(std::nullopt);
+}
+
+// Calls `solve`; memory that cannot be had is an answer, too.
+template <class Solve>
+auto WithinMemory(const Solve& solve) -> decltype(solve()) {
+  try {
+    return solve();
+  } catch (const std::bad_alloc&) {
+    return SolveOutOfMemoryError();
+  }
 }
 
 }  // namespace
@@ -36,12 +59,44 @@ absl::Status ValidateSolveOptions(const SolveOptions& options) {
                       absl::StrCat("must be in [0, ", kMaxSlots, "]"));
   }
   if (options.threads < 1) return FieldError("options.threads", options.threads, "must be >= 1");
-  return options.transfers ? UnderOptions(ValidateTransferModel(*options.transfers))
-                           : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status SolveOutOfMemoryError() {
   return absl::ResourceExhaustedError("the machine has not the memory that this solve takes");
+}
+
+absl::StatusOr<Plan> Solver::Solve(const Instance& instance, Bytes budget,
+                                   const SolveOptions& options) const {
+  absl::Status status = CheckAll(info(), instance, options);
+  if (!status.ok()) return status;
+  const Instance given = Given(info(), instance);
+  absl::StatusOr<Plan> plan = WithinMemory([&] { return DoSolve(given, budget, options); });
+  if (!plan.ok()) return plan.status();
+  plan->budget = budget;
+  if (plan->provenance.solver.empty()) plan->provenance.solver = info().name;
+  status = ValidatePlan(instance, &*plan);
+  if (!status.ok()) {
+    return absl::InternalError(absl::StrCat("the evaluator refused a plan of ",
+                                            plan->provenance.solver, ": ", status.message()));
+  }
+  return plan;
+}
+
+absl::StatusOr<Frontier> Solver::SolveFrontier(const Instance& instance,
+                                               const SolveOptions& options) const {
+  absl::Status status = CheckAll(info(), instance, options);
+  if (!status.ok()) return status;
+  const Instance given = Given(info(), instance);
+  return WithinMemory([&] { return DoSolveFrontier(given, options); });
+}
+
+absl::StatusOr<Bytes> Solver::LeastBudget(const Instance& instance,
+                                          const SolveOptions& options) const {
+  absl::Status status = CheckAll(info(), instance, options);
+  if (!status.ok()) return status;
+  const Instance given = Given(info(), instance);
+  return WithinMemory([&] { return DoLeastBudget(given, options); });
 }
 
 }  // namespace stowage

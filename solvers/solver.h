@@ -1,4 +1,28 @@
-// What every solver is: a chain and a budget in, a plan out.
+// What every solver is: an instance and a budget in, a plan out. A whole program:
+//
+//   #include <chrono>
+//
+//   #include "solvers/registry.h"
+//   #include "solvers/solver.h"
+//
+//   int main() {
+//     using namespace stowage;
+//     ChainSpec spec;
+//     spec.stages.resize(5);
+//     for (Stage& stage : spec.stages) stage.output = stage.saved = Bytes(100);
+//     const Instance instance(*Chain::Create(spec));
+//     const StopToken stop(StopToken::Clock::now() + std::chrono::seconds(1));
+//     SolveOptions options;
+//     options.stop = &stop;
+//     for (const Solver* solver : SolversOf(instance.kind())) {
+//       const absl::StatusOr<Bytes> least = solver->LeastBudget(instance, options);
+//       if (!least.ok()) return 1;
+//       const absl::StatusOr<Plan> plan = solver->Solve(instance, *least, options);
+//       if (!plan.ok() || plan->status != PlanStatus::kFound) return 1;
+//       const absl::StatusOr<Frontier> frontier = solver->SolveFrontier(instance, options);
+//       if (!frontier.ok() || frontier->At(*least) == nullptr) return 1;
+//     }
+//   }
 #ifndef STOWAGE_SOLVERS_SOLVER_H_
 #define STOWAGE_SOLVERS_SOLVER_H_
 
@@ -7,14 +31,14 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "solvers/model/chain.h"
-#include "solvers/model/transfer_model.h"
+#include "solvers/model/units.h"
 #include "solvers/plan/frontier.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/plan.h"
+#include "solvers/plan/schedule.h"
 
 namespace stowage {
 
@@ -72,8 +96,6 @@ struct SolveOptions {
   // Refuse (RESOURCE_EXHAUSTED) rather than use more memory than this for tables.
   Bytes table_limit{int64_t{4} << 30};
   int threads = 1;  // Threads that a solver may use; results do not depend on it.
-  // The link to host memory, if plans may use it. Solvers that copy nothing do not look at it.
-  std::optional<TransferModel> transfers;
   // Polled at least every 50 ms; may be null.
   const StopToken* stop = nullptr;
   // Called now and then with the share done, in [0, 1], on the solving thread; may be empty.
@@ -84,44 +106,66 @@ struct SolveOptions {
   std::function<void(const Schedule&)> incumbent;
 };
 
-// INVALID_ARGUMENT unless slots are in [0, 1,000,000], there is a thread and the transfer model, if
-// given, is valid.
+// INVALID_ARGUMENT unless slots are in [0, 1,000,000] and there is a thread.
 absl::Status ValidateSolveOptions(const SolveOptions& options);
 
 // RESOURCE_EXHAUSTED: what a solve that the machine has not the memory for ends with.
 absl::Status SolveOutOfMemoryError();
 
 struct SolverInfo {
-  std::string name;            // "optimal_persistent"
-  std::string description;     // one line
-  std::string schedule_class;  // the class that it is optimal, or just valid, in
+  std::string name;         // "optimal_persistent"
+  std::string description;  // one line
+  std::string
+      schedule_class;  // the class that it is optimal, or just valid, in; of chains where it takes both
+  // What it can do.
+  bool chains = true;   // takes instances that are chains
+  bool graphs = false;  // takes instances that are graphs
+  bool copies =
+      false;  // uses the instance's link to host memory; others plan as if there were none
+  bool monotone =
+      true;  // a plan for more budget is never slower; of all solvers, a frontier's is not
+
+  bool Takes(ProblemKind kind) const { return kind == ProblemKind::kGraph ? graphs : chains; }
 };
 
 // Stateless and thread-safe: one object serves any number of concurrent solves.
-class ChainSolver {
+//
+// Errors of all three: INVALID_ARGUMENT for options, for an instance whose kind the solver does not take or whose
+// link is not valid, and for a graph on which plain training is not valid (Instance::store_all); CANCELLED,
+// DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED where the problem is too large for the solver or for memory.
+class Solver {
  public:
-  virtual ~ChainSolver() = default;
+  virtual ~Solver() = default;
   virtual const SolverInfo& info() const = 0;
 
-  // Fills status, schedule, bounds.{proven_optimal, schedule_class, least_budget}, provenance.slots
-  // and explanation; the planner adds the rest and lets the referee judge. least_budget may be 0
-  // where everything fits: then it was not needed. Errors: CANCELLED, DEADLINE_EXCEEDED,
-  // RESOURCE_EXHAUSTED, INVALID_ARGUMENT for options. An infeasible budget is a plan, not an error.
-  virtual absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
-                                     const SolveOptions& options) const = 0;
+  // A plan whose schedule ValidatePlan has accepted within the budget, with its prediction and bounds. An infeasible
+  // budget is a plan, not an error: PROVEN_INFEASIBLE only below a proven need, which is bounds.least_budget then and,
+  // of graphs, may be less than what any schedule fits in. Else that is the smallest budget that the solver found a
+  // schedule for, or 0 where it is not known: where everything fits it is not looked for.
+  absl::StatusOr<Plan> Solve(const Instance& instance, Bytes budget,
+                             const SolveOptions& options) const;
 
-  // All budgets at once: the points at which the solver's makespan changes, as far as its precision
-  // goes; where they are too many to keep, less some that gain little (ChooseCompact in
-  // solvers/plan/frontier.h): a budget may then get up to that share of the makespan more than from
-  // Solve. What it has at a budget is valid there, and never slower than at a smaller one. The last
-  // point is as fast as store-all (and is it, unless some recomputing costs no time), the first is
-  // the least budget's (LeastBudget). Errors as for Solve.
-  virtual absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
-                                                 const SolveOptions& options) const = 0;
+  // All budgets at once: the points at which the solver's makespan changes, as far as its precision goes; where they
+  // are too many to keep, less some that gain little (ChooseCompact in solvers/plan/frontier.h): a budget may then get
+  // up to that share of the makespan more than from Solve. What it has at a budget is valid there, and never slower
+  // than at a smaller one. The last point is as fast as store-all. info().least_budget is proven: nothing of the class
+  // needs less. Of chains the first point is the least budget's (LeastBudget).
+  absl::StatusOr<Frontier> SolveFrontier(const Instance& instance,
+                                         const SolveOptions& options) const;
 
-  // The smallest budget that Solve finds a schedule for, exactly; of the class named in info().
-  virtual absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
-                                            const SolveOptions& options) const = 0;
+  // The smallest budget that Solve finds a schedule for; of chains exactly that of the class named in info().
+  absl::StatusOr<Bytes> LeastBudget(const Instance& instance, const SolveOptions& options) const;
+
+ private:
+  // What solvers implement. Instance and options are checked before, memory that runs out is caught, and the plan is
+  // validated afterwards. DoSolve fills status, schedule, bounds.{proven_optimal, schedule_class, least_budget},
+  // provenance.slots, explanation; provenance.solver only where another solver made the plan.
+  virtual absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                                       const SolveOptions& options) const = 0;
+  virtual absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                                   const SolveOptions& options) const = 0;
+  virtual absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                              const SolveOptions& options) const = 0;
 };
 
 }  // namespace stowage

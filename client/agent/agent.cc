@@ -11,7 +11,7 @@
 #include "client/rpc/connect.h"
 #include "client/rpc/job_name.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage {
 namespace {
@@ -137,7 +137,7 @@ absl::Status Agent::Know(const Batch& batch, stowage::Profile profile) {
         absl::StrCat("must be the ", InputBytes(batch).value(), " bytes of the batch's inputs"));
   }
   // Whether it is of this model, an executor knows.
-  const Schedule plain = StoreAllSchedule(profile.problem);
+  const Schedule plain = Instance(profile).store_all_schedule();
   const absl::Status fits =
       model_->Prepare(profile.problem, plain, batch, options_.device).status();
   if (!fits.ok()) return fits;

@@ -1,4 +1,4 @@
-// What a training job holds: it measures the model, asks for plans, checks them with the referee, trains
+// What a training job holds: it measures the model, asks for plans, checks them with the evaluator, trains
 // by them, and sees to it that they stay true.
 //
 //   stowage::Agent agent(&model, options);
@@ -70,7 +70,7 @@ class Agent {
   absl::Status Know(const Batch& batch, stowage::Profile profile);
 
   // Gets a plan for batches of this shape: by key first, and with a timed profile only when nothing
-  // that fits is cached. Adopts it if it is FOUND and the referee accepts it on this job's own profile;
+  // that fits is cached. Adopts it if it is FOUND and the evaluator accepts it on this job's own profile;
   // otherwise (PROVEN_INFEASIBLE, NOT_FOUND) there is no plan to step by. Budgets in shares are shares of
   // this job's own profile; of a plan that came by shapes alone (AgentOptions::plan_by_shapes), of what
   // the server knows of plain training. Batches of other shapes are planned within the same bytes, when they come.

@@ -53,7 +53,7 @@ struct PlannedEvent {
   Nanos request_time;
 };
 
-// The referee accepted it, and the next steps go by it.
+// The evaluator accepted it, and the next steps go by it.
 struct AdoptedEvent {
   std::string batch;
   PlanKey key;
@@ -102,7 +102,7 @@ struct OutOfMemoryEvent {
   bool retried = false;
   std::string message;
   // Of device memory: planned against actual at the instruction that failed, and the cause
-  // (solvers/report/memory_finding.h); some lines.
+  // (solvers/report/step_timeline.h); some lines.
   std::string finding;
 };
 

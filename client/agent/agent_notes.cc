@@ -8,7 +8,7 @@
 #include "client/agent/out_of_memory.h"
 #include "client/agent/step_watch.h"
 #include "client/torch/step_failure.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage {
 
@@ -25,8 +25,8 @@ void Agent::NoteFailure(const absl::Status& status, Bytes before, Bytes peak, By
   std::string finding;
   if (fault == StepFault::kDeviceMemory) {
     const stowage::Profile& known = shape->profile ? *shape->profile : *shape->shapes;
-    const LinkedProblem linked = LinkedProblemOf(known, options_.plan.recompute_only);
-    finding = MemoryWords(*failure, before, linked, shape->adopted->plan.schedule);
+    const Instance instance = InstanceOf(known, options_.plan.recompute_only);
+    finding = MemoryWords(*failure, before, instance, shape->adopted->plan.schedule);
   }
   NoteOutOfMemory(status, finding, of_host, of_host ? host : peak - before, retries, shape);
 }

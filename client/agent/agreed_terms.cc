@@ -11,9 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/agent/device_link.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/plan.h"
-#include "solvers/plan/schedule_code.h"
+#include "solvers/plan/schedule.h"
 
 namespace stowage {
 namespace {
@@ -222,7 +222,7 @@ absl::StatusOr<ClientPlan> DecodeAnswer(const std::string& text, const AgreedTer
   if (!schedule.ok()) return absl::InternalError(schedule.status().message());
   reply.plan.schedule = *std::move(schedule);
   const absl::Status status =
-      Referee(LinkedProblemOf(terms.profile, /*recompute_only=*/false), &reply.plan);
+      ValidatePlan(InstanceOf(terms.profile, /*recompute_only=*/false), &reply.plan);
   if (!status.ok()) return absl::InternalError(status.message());
   return answer;
 }

@@ -34,7 +34,7 @@ absl::StatusOr<AgreedTerms> AgreeOnTerms(PlanAgreement* agreement,
 // A plan, or the answer that there is none, for ranks that have the same terms: predictions and bounds
 // are not in it.
 std::string EncodeAnswer(const ClientPlan& answer);
-// INTERNAL unless EncodeAnswer wrote it and the referee accepts the schedule under the terms.
+// INTERNAL unless EncodeAnswer wrote it and the evaluator accepts the schedule under the terms.
 absl::StatusOr<ClientPlan> DecodeAnswer(const std::string& text, const AgreedTerms& terms);
 
 }  // namespace stowage

@@ -45,7 +45,7 @@ class BatchPlanner {
   absl::Status Profile(const Batch& batch, PlannedShape* shape);
 
   // By key first, with what shapes tell unless memory ran out at this shape; with a timed profile, the
-  // measured one or else a quick one, when nothing that fits is cached. The referee has accepted what is
+  // measured one or else a quick one, when nothing that fits is cached. The evaluator has accepted what is
   // prepared on this job's own profile. Errors: TrainedModel, PlanConnection.
   absl::StatusOr<PreparedPlan> Plan(const Batch& batch, const Budget& budget, PlannedShape* shape);
 

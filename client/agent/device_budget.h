@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/torch/model_tensors.h"
-#include "solvers/model/device_budget.h"
+#include "solvers/model/budget.h"
 
 namespace stowage {
 

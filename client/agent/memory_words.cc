@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "solvers/report/memory_finding.h"
+#include "solvers/report/step_timeline.h"
 
 namespace stowage {
 
-std::string MemoryWords(const StepFailure& failure, Bytes before, const LinkedProblem& linked,
+std::string MemoryWords(const StepFailure& failure, Bytes before, const Instance& instance,
                         const Schedule& schedule) {
   MemoryReading reading;
   reading.instruction = failure.instruction;
@@ -17,7 +17,7 @@ std::string MemoryWords(const StepFailure& failure, Bytes before, const LinkedPr
   reading.limit = failure.limit;
   reading.rounding = failure.rounding;
   reading.held_before = std::max(failure.live_after - reading.before_step, Bytes(0));
-  const absl::StatusOr<MemoryFinding> finding = FindMemoryCause(linked, schedule, reading);
+  const absl::StatusOr<MemoryFinding> finding = FindMemoryCause(instance, schedule, reading);
   return finding.ok() ? MemoryFindingText(*finding) : "";
 }
 

@@ -6,15 +6,15 @@
 
 #include "client/torch/step_failure.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/schedule.h"
 
 namespace stowage {
 
 // Planned against actual memory at the instruction that failed, and the cause
-// (solvers/report/memory_finding.h). `before`: live before the step, its input not counted. Cost of a
+// (solvers/report/step_timeline.h). `before`: live before the step, its input not counted. Cost of a
 // replay.
-std::string MemoryWords(const StepFailure& failure, Bytes before, const LinkedProblem& linked,
+std::string MemoryWords(const StepFailure& failure, Bytes before, const Instance& instance,
                         const Schedule& schedule);
 
 }  // namespace stowage

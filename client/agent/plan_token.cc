@@ -7,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "solvers/model/digest_text.h"
+#include "solvers/model/digest.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {

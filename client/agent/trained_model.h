@@ -52,7 +52,7 @@ class TrainedModel {
   // A step of plain training.
   virtual absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const = 0;
 
-  // Steps by `schedule`, which the referee must accept on `problem`, for batches no larger than this
+  // Steps by `schedule`, which the evaluator must accept on `problem`, for batches no larger than this
   // one. INVALID_ARGUMENT also where `problem` is not that of the model.
   virtual absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
                                                                const Schedule& schedule,

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "client/cli/cells.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/simulation.h"
 
 namespace stowage {
 namespace {
@@ -56,7 +56,7 @@ class Fitter final : public BatchSource {
 
  private:
   absl::StatusOr<Plan> Plain(const Profile& profile) const {
-    const absl::StatusOr<Simulation> plain = PlainTraining(profile.problem);
+    const absl::StatusOr<Simulation> plain = Instance(profile.problem).store_all();
     if (!plain.ok()) return plain.status();
     return PlainPlan(*plain, budget_);
   }

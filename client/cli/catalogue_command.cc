@@ -22,11 +22,11 @@
 #include "client/cli/profile_file.h"
 #include "client/cli/script_flags.h"
 #include "proto/codec/codec.h"
-#include "solvers/catalogue/catalogue_folder.h"
+#include "solvers/catalogue/catalogue.h"
 #include "solvers/catalogue/generate.h"
 #include "solvers/model/field_error.h"
 #include "solvers/networks/networks.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/simulation.h"
 #include "solvers/planner.h"
 
 ABSL_FLAG(std::string, tenant, "", "tenant of the jobs; empty for none");
@@ -83,9 +83,9 @@ absl::StatusOr<CatalogueEntry> EntryFromFlags() {
   }
   absl::StatusOr<Problem> problem = ProblemFor(*hit.network, *hit.frontier);
   if (!problem.ok()) return problem.status();
-  absl::StatusOr<Frontier> frontier = RefereedFrontier(*hit.network, *hit.frontier, *problem);
+  absl::StatusOr<Frontier> frontier = ValidatedFrontier(*hit.network, *hit.frontier, *problem);
   if (!frontier.ok()) return frontier.status();
-  const absl::StatusOr<Simulation> plain = PlainTraining(*problem);
+  const absl::StatusOr<Simulation> plain = Instance(*problem).store_all();
   if (!plain.ok()) return plain.status();
   return CatalogueEntry{*hit.network, *hit.frontier, *std::move(problem), *std::move(frontier),
                         *plain};
@@ -121,7 +121,7 @@ int Export() {
   const absl::StatusOr<Bytes> bytes = ResolveBudget(profile, *budget, PlanOptions());
   if (!bytes.ok()) return Fail(bytes.status());
   const absl::StatusOr<Plan> plan =
-      RefereedPlanAt(entry->network, entry->frontier, entry->problem, *bytes);
+      ValidatedPlanAt(entry->network, entry->frontier, entry->problem, *bytes);
   if (!plan.ok()) return Fail(plan.status());
   const int written = Print(ToJson(ToProto(*plan)));
   return written == kExitOk ? ExitCodeOf(plan->status) : written;

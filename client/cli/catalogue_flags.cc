@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "absl/flags/flag.h"
-#include "solvers/catalogue/catalogue_folder.h"
+#include "solvers/catalogue/catalogue.h"
 
 ABSL_FLAG(std::string, catalogue, "",
           "folder of plans that were solved beforehand; empty: the one installed with the command, "

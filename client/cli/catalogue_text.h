@@ -10,7 +10,7 @@
 #include "solvers/catalogue/catalogue.h"
 #include "solvers/model/device.h"
 #include "solvers/plan/frontier.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/simulation.h"
 
 namespace stowage {
 

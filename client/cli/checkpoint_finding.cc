@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "solvers/base/thread_cpu.h"
-#include "solvers/report/stage_roles.h"
+#include "solvers/report/drawn_plan.h"
 
 namespace stowage {
 namespace {

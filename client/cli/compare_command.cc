@@ -97,9 +97,9 @@ absl::StatusOr<std::vector<Question>> Questions() {
 // Of several profiles what the planner chooses for each, of one what people know.
 absl::StatusOr<std::vector<std::string>> StrategiesFor(const Question& question, bool one) {
   const std::string list = absl::GetFlag(FLAGS_solvers);
-  if (!list.empty()) return ParseStrategies(question.profile.problem, list);
+  if (!list.empty()) return ParseStrategies(question.instance(), list);
   if (!one) return std::vector<std::string>{""};
-  return KnownStrategies(question.profile.problem, question.linked().transfers.has_value());
+  return KnownStrategies(question.instance());
 }
 
 absl::StatusOr<std::vector<Compared>> PlanAll() {

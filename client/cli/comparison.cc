@@ -77,27 +77,25 @@ std::string BudgetText(const std::vector<Compared>& rows) {
 
 }  // namespace
 
-std::vector<std::string> KnownStrategies(const Problem& problem, bool copies) {
+std::vector<std::string> KnownStrategies(const Instance& instance) {
   std::vector<std::string> names = {
       "store_all", "checkpoint_sequential", "chen_sqrt",    "chen_greedy",
       "revolve",   "optimal_persistent",    "division_tree"};
-  if (copies) {
+  if (instance.link()) {
     for (const char* name : {"offload_greedy", "offload_dynprog"}) names.emplace_back(name);
   }
-  const auto unknown = [&](const std::string& name) {
-    return !CheckSolverName(problem, name).ok();
-  };
+  const auto unknown = [&](const std::string& name) { return !FindSolver(instance, name).ok(); };
   names.erase(std::remove_if(names.begin(), names.end(), unknown), names.end());
   names.emplace_back();
   return names;
 }
 
-absl::StatusOr<std::vector<std::string>> ParseStrategies(const Problem& problem,
+absl::StatusOr<std::vector<std::string>> ParseStrategies(const Instance& instance,
                                                          const std::string& text) {
   std::vector<std::string> names;
   for (const std::string& part : PartsOf(text)) {
     names.push_back(part == kPlanner ? "" : part);
-    const absl::Status status = CheckSolverName(problem, names.back());
+    const absl::Status status = FindSolver(instance, names.back()).status();
     if (!status.ok()) return status;
   }
   return names;

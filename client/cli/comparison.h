@@ -24,11 +24,11 @@ struct Compared {
 };
 
 // What --solvers stands for where it is empty: the strategies that people know, as far as they plan this,
-// then the planner's choice (""). With `copies`, those that offload, too.
-std::vector<std::string> KnownStrategies(const Problem& problem, bool copies);
+// then the planner's choice (""). With a link, those that offload, too.
+std::vector<std::string> KnownStrategies(const Instance& instance);
 
-// --solvers, split at commas; "planner" is the planner's choice. INVALID_ARGUMENT as CheckSolverName has it.
-absl::StatusOr<std::vector<std::string>> ParseStrategies(const Problem& problem,
+// --solvers, split at commas; "planner" is the planner's choice. INVALID_ARGUMENT as FindSolver has it.
+absl::StatusOr<std::vector<std::string>> ParseStrategies(const Instance& instance,
                                                          const std::string& text);
 
 // One row each. The first two columns are not in the table where all rows say the same there.

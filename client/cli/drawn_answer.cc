@@ -39,7 +39,7 @@ absl::StatusOr<DrawnAnswer> AskAndDraw(PlanConnection* connection, const Questio
   answer.plan = reply->plan;
   if (reply->plan.status != PlanStatus::kFound) return answer;
   absl::StatusOr<DrawnPlan> drawn =
-      DrawPlan(question.linked(), label, std::move(reply->plan), std::move(measured));
+      DrawPlan(question.instance(), label, std::move(reply->plan), std::move(measured));
   if (!drawn.ok()) return drawn.status();
   answer.drawn = *std::move(drawn);
   return answer;

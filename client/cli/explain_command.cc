@@ -29,7 +29,7 @@ absl::StatusOr<Explanation> ExplainProfile() {
   const absl::StatusOr<PlanAmongOthers> asked =
       AskForPlanAmongOthers(connection->get(), *question, *budget);
   if (!asked.ok()) return asked.status();
-  absl::StatusOr<Explanation> explanation = Explain(question->linked(), asked->plan);
+  absl::StatusOr<Explanation> explanation = Explain(question->instance(), asked->plan);
   if (!explanation.ok()) return explanation.status();
   // What the plan costs beside its neighbours is worth a notice, not a failure, where it cannot be told.
   if (asked->frontier.ok()) {

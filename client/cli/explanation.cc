@@ -49,15 +49,15 @@ PeakMoment PeakOf(const Problem& problem, const StepTimeline& timeline) {
 
 }  // namespace
 
-absl::StatusOr<Explanation> Explain(const LinkedProblem& linked, const PlanReply& reply) {
+absl::StatusOr<Explanation> Explain(const Instance& instance, const PlanReply& reply) {
   Explanation explanation;
   explanation.plan = reply.plan;
   explanation.source = reply.source;
   if (reply.plan.status != PlanStatus::kFound) return explanation;
-  const absl::StatusOr<StepTimeline> timeline = TimelineOf(linked, reply.plan.schedule);
+  const absl::StatusOr<StepTimeline> timeline = TimelineOf(instance, reply.plan.schedule);
   if (!timeline.ok()) return timeline.status();
-  explanation.stages = FatesOf(linked.problem, *timeline);
-  explanation.peak = PeakOf(linked.problem, *timeline);
+  explanation.stages = FatesOf(instance.problem(), *timeline);
+  explanation.peak = PeakOf(instance.problem(), *timeline);
   return explanation;
 }
 

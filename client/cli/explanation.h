@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "client/cli/listing.h"
 #include "client/rpc/plan_values.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/plan.h"
-#include "solvers/report/stage_roles.h"
+#include "solvers/report/drawn_plan.h"
 #include "solvers/report/step_timeline.h"
 
 namespace stowage {
@@ -47,8 +47,8 @@ struct Explanation {
   std::optional<FrontierReply::Point> less, more;
 };
 
-// Of a refereed plan. Errors: TimelineOf.
-absl::StatusOr<Explanation> Explain(const LinkedProblem& linked, const PlanReply& reply);
+// Of a validated plan. Errors: TimelineOf.
+absl::StatusOr<Explanation> Explain(const Instance& instance, const PlanReply& reply);
 
 // The neighbours of the explanation's plan among the points; of a budget that nothing fits, only more.
 void FindNeighbours(const std::vector<FrontierReply::Point>& points, Explanation* explanation);

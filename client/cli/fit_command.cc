@@ -22,7 +22,7 @@
 #include "client/cli/progress_line.h"
 #include "client/cli/script_flags.h"
 #include "client/cli/ticking_line.h"
-#include "solvers/batch/batch_model.h"
+#include "solvers/batch/fit_batch.h"
 #include "solvers/model/field_error.h"
 #include "solvers/networks/networks.h"
 #include "solvers/planner.h"

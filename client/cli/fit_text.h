@@ -7,7 +7,7 @@
 
 #include "client/cli/batch_fitting.h"
 #include "client/cli/plan_flags.h"
-#include "solvers/model/device_budget.h"
+#include "solvers/model/budget.h"
 
 namespace stowage {
 

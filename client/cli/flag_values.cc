@@ -13,7 +13,7 @@ namespace {
 
 std::vector<std::string> SolverNames() {
   std::vector<std::string> names;
-  for (const SolverInfo& info : SolverInfos()) names.push_back(info.name);
+  for (const Solver* solver : AllSolvers()) names.push_back(solver->info().name);
   return names;
 }
 

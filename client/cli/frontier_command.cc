@@ -19,7 +19,7 @@
 #include "client/cli/question.h"
 #include "solvers/model/field_error.h"
 #include "solvers/plan/frontier.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/simulation.h"
 
 ABSL_FLAG(int, points, 20, "points to show at most, those that gain most; 0 shows all there are");
 
@@ -47,7 +47,7 @@ absl::StatusOr<FrontierAnswer> AskForFrontier() {
   if (!question.ok()) return question.status();
   const auto connection = ConnectionFromFlags();
   if (!connection.ok()) return connection.status();
-  const absl::StatusOr<Simulation> plain = PlainTraining(question->profile.problem);
+  const absl::StatusOr<Simulation> plain = Instance(question->profile.problem).store_all();
   if (!plain.ok()) return plain.status();
   absl::StatusOr<FrontierReply> frontier = AskForFrontier(connection->get(), *question, points);
   if (!frontier.ok()) return frontier.status();

@@ -41,7 +41,7 @@ absl::StatusOr<PlanAmongOthers> AskForPlanAmongOthers(PlanConnection* connection
                                                       const Question& question,
                                                       const Budget& budget) {
   // A frontier of plans that copy has points at some budgets only: a search for one budget finds faster plans.
-  if (PlansHere() && !question.linked().transfers) {
+  if (PlansHere() && !question.instance().link()) {
     absl::StatusOr<LocalFrontier> made = SolveHere(question, /*max_points=*/0);
     if (made.ok()) {
       absl::StatusOr<PlanReply> plan = PlanFrom(*made, question.profile, question.key, budget);

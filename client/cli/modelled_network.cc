@@ -2,9 +2,8 @@
 
 #include <utility>
 
-#include "solvers/catalogue/catalogue_folder.h"
-#include "solvers/networks/network_bytes.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/catalogue/catalogue.h"
+#include "solvers/networks/roofline.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -27,13 +26,13 @@ absl::StatusOr<ModelBytes> ModelledNetwork::ModelSize() const {
   return BytesOfModel(*network);
 }
 
-absl::StatusOr<Plan> RefereedPlanAt(const NetworkCatalogue& network, const Frontier& frontier,
-                                    const Problem& problem, Bytes budget) {
+absl::StatusOr<Plan> ValidatedPlanAt(const NetworkCatalogue& network, const Frontier& frontier,
+                                     const Problem& problem, Bytes budget) {
   absl::StatusOr<Plan> plan = frontier.PlanAt(budget);
   if (!plan.ok()) return plan.status();
   plan->stage_vertices = StepVertices(problem);
   const absl::Status accepted =
-      plan->status == PlanStatus::kFound ? Referee(problem, &*plan) : absl::OkStatus();
+      plan->status == PlanStatus::kFound ? ValidatePlan(problem, &*plan) : absl::OkStatus();
   if (!accepted.ok()) return accepted;
   plan->provenance.solver_version = network.solver_version;
   return plan;
@@ -56,7 +55,7 @@ absl::StatusOr<Frontier> FrontierOf(const CatalogueHit& hit, const std::string& 
   if (device.empty()) return FrontierOn(*hit.network, *hit.frontier, problem);
   const auto one = FrontierFor(*hit.network, *hit.frontier, device);
   if (!one.ok()) return one.status();
-  return RefereedFrontier(*hit.network, *one, problem);
+  return ValidatedFrontier(*hit.network, *one, problem);
 }
 
 }  // namespace
@@ -70,7 +69,7 @@ absl::StatusOr<std::optional<Plan>> PlanFromCatalogue(const std::vector<NetworkC
   if (hit.frontier == nullptr) return std::optional<Plan>();
   const absl::StatusOr<Frontier> frontier = FrontierOf(hit, device, profile.problem);
   if (!frontier.ok()) return frontier.status();
-  absl::StatusOr<Plan> plan = RefereedPlanAt(*hit.network, *frontier, profile.problem, budget);
+  absl::StatusOr<Plan> plan = ValidatedPlanAt(*hit.network, *frontier, profile.problem, budget);
   if (!plan.ok()) return plan.status();
   if (plan->status == PlanStatus::kNotFound) return std::optional<Plan>();
   return std::optional<Plan>(*std::move(plan));

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "solvers/batch/batch_model.h"
+#include "solvers/batch/fit_batch.h"
 #include "solvers/catalogue/catalogue.h"
-#include "solvers/model/device_budget.h"
+#include "solvers/model/budget.h"
 #include "solvers/networks/device_kinds.h"
 #include "solvers/networks/networks.h"
 #include "solvers/plan/frontier.h"
@@ -39,13 +39,13 @@ class ModelledNetwork final : public BatchSource {
   DeviceKind kind_;
 };
 
-// The plan that a frontier of a network's catalogue has for a budget, refereed if it is FOUND. Errors: those of PlanAt and of the
-// referee.
-absl::StatusOr<Plan> RefereedPlanAt(const NetworkCatalogue& network, const Frontier& frontier,
-                                    const Problem& problem, Bytes budget);
+// The plan that a frontier of a network's catalogue has for a budget, validated if it is FOUND. Errors: those of PlanAt and of the
+// evaluator.
+absl::StatusOr<Plan> ValidatedPlanAt(const NetworkCatalogue& network, const Frontier& frontier,
+                                     const Problem& problem, Bytes budget);
 
 // The plan of a catalogue for a profile of the same structure on that kind of device, whose costs it has (FrontierFor):
-// refereed, or PROVEN_INFEASIBLE; nothing where the catalogue has none, or can neither fit nor prove. Without a kind
+// validated, or PROVEN_INFEASIBLE; nothing where the catalogue has none, or can neither fit nor prove. Without a kind
 // ("") for a profile without times alone, to which any plan that fits is as good as another: under times of its own
 // those for modelled ones are second best. Errors: those of FrontierFor and FrontierOn.
 absl::StatusOr<std::optional<Plan>> PlanFromCatalogue(const std::vector<NetworkCatalogue>& networks,

@@ -78,8 +78,8 @@ absl::StatusOr<std::vector<Budget>> BudgetsFromFlag() {
 absl::Status CheckSolverFlag() {
   const std::string name = absl::GetFlag(FLAGS_solver);
   if (name.empty()) return absl::OkStatus();
-  for (const SolverInfo& info : SolverInfos()) {
-    if (info.name == name) return absl::OkStatus();
+  for (const Solver* solver : AllSolvers()) {
+    if (solver->info().name == name) return absl::OkStatus();
   }
   return FieldError("--solver", name, "must be one of those that `stowage solvers` lists");
 }

@@ -72,7 +72,7 @@ absl::StatusOr<PlanReply> AskForPlan(PlanConnection* connection, const Question&
       line.Show(so_far.share, ProgressText(so_far, call->deadline - CallOptions::Clock::now()));
     };
   }
-  // Connections return nothing that the referee has not accepted here.
+  // Connections return nothing that the evaluator has not accepted here.
   absl::StatusOr<PlanReply> reply =
       connection->WatchPlan(question.profile, *bytes, question.key, progress, *call);
   if (reply.ok() && reply->plan.status == PlanStatus::kFound && !reply->plan.search_complete) {

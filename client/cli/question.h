@@ -12,7 +12,7 @@
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 
 ABSL_DECLARE_FLAG(bool, no_local);
 
@@ -23,7 +23,7 @@ struct Question {
   KeyOptions key;
 
   // What its plans are judged by.
-  LinkedProblem linked() const { return LinkedProblemOf(profile, key.recompute_only); }
+  Instance instance() const { return InstanceOf(profile, key.recompute_only); }
 };
 
 // The flags of a command that plans and may ask a server, after its own `flags`.

@@ -19,10 +19,10 @@
 #include "client/cli/question.h"
 #include "client/cli/say.h"
 #include "solvers/model/field_error.h"
+#include "solvers/plan/lower_bound.h"
 #include "solvers/plan/text.h"
-#include "solvers/report/graph_picture.h"
+#include "solvers/report/pictures.h"
 #include "solvers/report/report.h"
-#include "solvers/report/step_svg.h"
 
 ABSL_FLAG(std::string, compare_budget, "", "budget of a second plan on the same time axis");
 ABSL_FLAG(std::string, compare_solver, "", "solver of a second plan on the same time axis");
@@ -63,7 +63,7 @@ absl::StatusOr<std::optional<Second>> SecondFromFlags(const Question& question,
 class ReportMaker {
  public:
   ReportMaker(PlanConnection* connection, const Question& question)
-      : connection_(connection), question_(question), linked_(question.linked()) {}
+      : connection_(connection), question_(question), instance_(question.instance()) {}
 
   // The plan, whatever its status; the report has it if it was found.
   absl::StatusOr<Plan> AddPlan(const Question& question, const Budget& budget,
@@ -78,8 +78,7 @@ class ReportMaker {
   // A picture is worth having without these: what fails is said and left out.
   void AddFrontier(const Budget& budget) {
     AddCurve();
-    for (const std::string& strategy :
-         KnownStrategies(question_.profile.problem, linked_.transfers.has_value())) {
+    for (const std::string& strategy : KnownStrategies(instance_)) {
       if (!strategy.empty() && strategy != "store_all") AddStrategy(strategy, budget);
     }
   }
@@ -103,7 +102,7 @@ class ReportMaker {
     const Bytes most = report_.plans.front().plan.bounds.store_all_peak;
     for (int k = 0; k <= kBoundPoints && least <= most; ++k) {
       const Bytes at(least.value() + (most - least).value() / kBoundPoints * k);
-      report_.bound.push_back({at, MakespanLowerBound(linked_, at)});
+      report_.bound.push_back({at, MakespanLowerBound(instance_, at)});
     }
     report_.curves.push_back(std::move(curve));
   }
@@ -122,7 +121,7 @@ class ReportMaker {
 
   PlanConnection* const connection_;
   const Question& question_;
-  const LinkedProblem linked_;
+  const Instance instance_;
   Report report_;
 };
 

@@ -16,18 +16,10 @@ namespace {
 
 constexpr char kForCheckpoints[] = "checkpoints";
 
-template <class Solver>
-bool HasSolver(const std::vector<const Solver*>& solvers, const std::string& name) {
-  for (const Solver* solver : solvers) {
-    if (solver->info().name == name) return true;
-  }
-  return false;
-}
-
 // What a solver of plans takes.
-const char* TakenBy(const std::string& name) {
-  if (!HasSolver(AllSolvers(), name)) return "graphs";
-  return HasSolver(AllGraphSolvers(), name) ? "chains and graphs" : "chains";
+const char* TakenBy(const SolverInfo& solver) {
+  if (!solver.chains) return "graphs";
+  return solver.graphs ? "chains and graphs" : "chains";
 }
 
 void AppendSolver(const std::string& name, const std::string& description, const std::string& more,
@@ -39,10 +31,11 @@ std::string SolversText() {
   std::string text =
       "Solvers of plans, least time within a budget (--solver of plan, frontier, explain, report, "
       "run, ...):\n\n";
-  for (const SolverInfo& info : SolverInfos()) {
-    AppendSolver(
-        info.name, info.description,
-        absl::StrCat("plans ", TakenBy(info.name), "; chooses among ", info.schedule_class), &text);
+  for (const Solver* solver : AllSolvers()) {
+    const SolverInfo& info = solver->info();
+    AppendSolver(info.name, info.description,
+                 absl::StrCat("plans ", TakenBy(info), "; chooses among ", info.schedule_class),
+                 &text);
   }
   absl::StrAppend(
       &text,
@@ -68,11 +61,11 @@ Listing SolversListing() {
                    {"", "", "schedule_class"},
                    {"", "", "for"},
                    {"", "", "rule"}});
-  for (const SolverInfo& info : SolverInfos()) {
+  for (const Solver* solver : AllSolvers()) {
+    const SolverInfo& info = solver->info();
     listing.AddRow({Listing::Text(info.name), Listing::Text(info.description),
                     Listing::Text(info.schedule_class),
-                    Listing::Text(absl::StrCat("plans of ", TakenBy(info.name))),
-                    Listing::Nothing()});
+                    Listing::Text(absl::StrCat("plans of ", TakenBy(info))), Listing::Nothing()});
   }
   for (const CheckpointSolver* solver : AllCheckpointSolvers()) {
     listing.AddRow({Listing::Text(solver->info().name), Listing::Text(solver->info().description),

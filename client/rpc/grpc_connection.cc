@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/rpc/answer_referee.h"
+#include "client/rpc/answer_validation.h"
 #include "client/rpc/grpc_channel.h"
 #include "client/rpc/grpc_messages.h"
 #include "client/rpc/watch_answer.h"
@@ -40,7 +40,7 @@ class GrpcConnection : public PlanConnection {
         &Stub::ComputePlan, MakeComputePlanRequest(profile, budget, key_options, options.job),
         options);
     if (!reply.ok()) return reply;
-    const absl::Status status = RefereeAnswer(profile, budget, key_options, &reply->plan);
+    const absl::Status status = ValidateAnswer(profile, budget, key_options, &reply->plan);
     if (!status.ok()) return status;
     return reply;
   }

@@ -3,7 +3,7 @@
 //
 // An answer that breaks the contract is INTERNAL: it is not the caller's argument that is invalid.
 // Nothing that a server sends is taken on trust: numbers are in their ranges, lists in their order,
-// enums known; schedules the referee judges (answer_referee.h).
+// enums known; schedules the evaluator judges (answer_validation.h).
 #ifndef STOWAGE_CLIENT_RPC_GRPC_MESSAGES_H_
 #define STOWAGE_CLIENT_RPC_GRPC_MESSAGES_H_
 

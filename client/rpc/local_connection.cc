@@ -9,7 +9,7 @@
 #include "client/rpc/local_frontier.h"
 #include "proto/codec/grpc_status.h"
 #include "solvers/batch/fit_batch.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -26,7 +26,7 @@ class LocalProgress {
  public:
   LocalProgress(const Profile& profile, const KeyOptions& key_options, Bytes budget,
                 const ProgressCallback& progress)
-      : linked_(LinkedProblemOf(profile, key_options.recompute_only)),
+      : instance_(InstanceOf(profile, key_options.recompute_only)),
         budget_(budget),
         progress_(progress) {}
 
@@ -50,15 +50,15 @@ class LocalProgress {
     plan.status = PlanStatus::kFound;
     plan.budget = budget_;
     plan.schedule = schedule;
-    if (!Referee(linked_, &plan).ok()) return;
-    plan.stage_vertices = StepVertices(linked_.problem);
+    if (!ValidatePlan(instance_, &plan).ok()) return;
+    plan.stage_vertices = StepVertices(instance_.problem());
     best_ = std::move(plan);
     Tell();
   }
 
   void Tell() const { progress_({share_, best_ ? &*best_ : nullptr}); }
 
-  const LinkedProblem linked_;
+  const Instance instance_;
   const Bytes budget_;
   const ProgressCallback& progress_;
   std::optional<Plan> best_;
@@ -154,7 +154,7 @@ class LocalConnection : public PlanConnection {
     Capabilities capabilities;
     capabilities.server_version = kSolverVersion;
     capabilities.key_encoding_version = kEncodingVersion;
-    capabilities.solvers = SolverInfos();
+    for (const Solver* solver : AllSolvers()) capabilities.solvers.push_back(solver->info());
     capabilities.max_message = Bytes(std::numeric_limits<int64_t>::max());
     capabilities.max_stages = Chain::kMaxStages;
     capabilities.max_vertices = Graph::kMaxVertices;

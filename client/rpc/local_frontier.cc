@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/rpc/call_stop.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -63,13 +63,13 @@ absl::StatusOr<PlanReply> PlanFrom(const LocalFrontier& made, const Profile& pro
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<Plan> plan = made.frontier.PlanAt(*bytes);
   if (!plan.ok()) return plan.status();
-  const LinkedProblem linked = LinkedProblemOf(profile, key_options.recompute_only);
-  const absl::Status accepted = Referee(linked, &*plan);
+  const Instance instance = InstanceOf(profile, key_options.recompute_only);
+  const absl::Status accepted = ValidatePlan(instance, &*plan);
   if (!accepted.ok()) {
-    return absl::InternalError(absl::StrCat("the referee refused a plan of ",
+    return absl::InternalError(absl::StrCat("the evaluator refused a plan of ",
                                             plan->provenance.solver, ": ", accepted.message()));
   }
-  TightenBound(linked, &*plan);
+  StrengthenBound(instance, &*plan);
   plan->provenance.solver_version = kSolverVersion;
   plan->provenance.solve_time = made.solve_time;
   plan->stage_vertices = StepVertices(profile.problem);

@@ -25,7 +25,7 @@ absl::StatusOr<LocalFrontier> MakeLocalFrontier(const Profile& profile,
                                                 const std::function<void(double)>& progress,
                                                 const CallOptions& options);
 
-// The plan that it has for a budget, without another search: refereed and bounded as any, and as fast as that of
+// The plan that it has for a budget, without another search: validated and bounded as any, and as fast as that of
 // ComputePlan but for what SolveFrontier leaves out (solvers/solver.h). "Least" is its first point. Errors:
 // INVALID_ARGUMENT for the budget; INTERNAL.
 absl::StatusOr<PlanReply> PlanFrom(const LocalFrontier& made, const Profile& profile,

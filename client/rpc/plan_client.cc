@@ -4,10 +4,10 @@
 #include <chrono>
 #include <utility>
 
-#include "client/rpc/answer_referee.h"
+#include "client/rpc/answer_validation.h"
 #include "solvers/model/dominance.h"
-#include "solvers/plan/linked_problem.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -21,10 +21,10 @@ Nanos Since(Clock::time_point start) {
 
 // Judges a plan made for the costs of another job. What was proven there is not proven here. Without
 // own times the predicted time stays the one of whoever planned.
-absl::Status RefereeForeign(const Profile& profile, Bytes budget, const KeyOptions& key,
-                            Plan* plan) {
+absl::Status ValidateForeign(const Profile& profile, Bytes budget, const KeyOptions& key,
+                             Plan* plan) {
   Plan judged = *plan;
-  const absl::Status status = RefereeAnswer(profile, budget, key, &judged);
+  const absl::Status status = ValidateAnswer(profile, budget, key, &judged);
   if (!status.ok()) return status;
   if (profile.cost_source == CostSource::kBytesOnly) {
     judged.prediction.makespan = plan->prediction.makespan;
@@ -49,7 +49,7 @@ bool HoldsByShapes(const Profile& shapes, const Budget& budget, const KeyOptions
   const Bytes bytes = BytesOf(budget, *plan);
   const Bytes peak = plan->prediction.peak;
   const Bytes store_all_peak = plan->bounds.store_all_peak;
-  if (peak > bytes || !RefereeForeign(shapes, bytes, key, plan).ok()) return false;
+  if (peak > bytes || !ValidateForeign(shapes, bytes, key, plan).ok()) return false;
   // Costs with workspaces that say less than those without are no costs of this network.
   if (peak < plan->prediction.peak || store_all_peak < plan->bounds.store_all_peak) return false;
   plan->prediction.peak = peak;
@@ -60,7 +60,7 @@ bool HoldsByShapes(const Profile& shapes, const Budget& budget, const KeyOptions
 // What the plan's schedule takes under the job's own costs beyond what the server has predicted; 0 if it is no
 // schedule for the job at all, or takes no more.
 Bytes BeyondPrediction(const Profile& profile, const KeyOptions& key, const Plan& plan) {
-  const auto own = Simulate(LinkedProblemOf(profile, key.recompute_only), plan.schedule);
+  const auto own = Evaluator(InstanceOf(profile, key.recompute_only)).Run(plan.schedule);
   return own.ok() ? std::max(own->peak - plan.prediction.peak, Bytes(0)) : Bytes(0);
 }
 
@@ -75,7 +75,7 @@ bool IsPlain(const Plan& plan) {
 }
 
 bool StoreAllFits(const Profile& profile, Bytes budget) {
-  const absl::StatusOr<Simulation> store_all = PlainTraining(profile.problem);
+  const absl::StatusOr<Simulation> store_all = Instance(profile.problem).store_all();
   return store_all.ok() && store_all->peak <= budget;
 }
 
@@ -154,7 +154,7 @@ absl::StatusOr<ClientPlan> PlanClient::Compute(ProfileSource* source, const Budg
   ClientPlan answer;
   answer.profiled = true;
   answer.request_time = Since(asked);
-  const absl::Status status = RefereeAnswer(**profile, *bytes, options_.key, &reply->plan);
+  const absl::Status status = ValidateAnswer(**profile, *bytes, options_.key, &reply->plan);
   if (!status.ok()) return status;
   answer.reply = *std::move(reply);
   Remember(**profile);
@@ -204,7 +204,7 @@ std::vector<PlanKey> PlanClient::KeysFor(const Profile& profile, const CallOptio
 
 void PlanClient::Remember(const Profile& profile) {
   constexpr size_t kMostKnown = 8;
-  const absl::StatusOr<Simulation> store_all = PlainTraining(profile.problem);
+  const absl::StatusOr<Simulation> store_all = Instance(profile.problem).store_all();
   if (!store_all.ok()) return;
   Known next{MakePlanKey(profile, options_.key), profile.problem, store_all->peak};
   known_.erase(std::remove_if(known_.begin(), known_.end(),
@@ -229,7 +229,7 @@ absl::StatusOr<std::optional<PlanReply>> PlanClient::Fitting(const std::vector<P
     // What did not fit another job's overheads may fit this one's; a plan that does not fit here is
     // no plan.
     if (reply->plan.status != PlanStatus::kFound) break;
-    if (RefereeForeign(profile, budget, options_.key, &reply->plan).ok()) return *std::move(reply);
+    if (ValidateForeign(profile, budget, options_.key, &reply->plan).ok()) return *std::move(reply);
     const Bytes beyond = BeyondPrediction(profile, options_.key, reply->plan);
     if (!reply->profile_wanted || beyond == Bytes(0)) break;
     within = std::min(within - Bytes(1), budget - beyond);

@@ -70,7 +70,7 @@ class PlanClient {
   // On a hit the full profile is never asked for, and mostly nothing but Shapes. The call's deadline
   // holds for all requests together, profiling not counted. A share or "least" is one of the job's own
   // profile; of a plan that Shapes did for, as said above. Errors: those of the source and of the
-  // connection; INTERNAL if the referee refuses a solved plan.
+  // connection; INTERNAL if the evaluator refuses a solved plan.
   absl::StatusOr<ClientPlan> Plan(ProfileSource* source, const Budget& budget,
                                   const CallOptions& call);
 

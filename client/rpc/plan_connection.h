@@ -5,7 +5,7 @@
 //   INVALID_ARGUMENT    made by FieldError where a field is to blame
 //   RESOURCE_EXHAUSTED  a message over a limit (named), or a busy server (GetRetryDelay in
 //                       proto/codec/grpc_status.h)
-//   INTERNAL            a server whose answer breaks the contract, or whose plan the referee refuses
+//   INTERNAL            a server whose answer breaks the contract, or whose plan the evaluator refuses
 //   UNIMPLEMENTED       a call that this server, or planning in this process, does not have
 //   UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE (the message holds a hint),
 //   DEADLINE_EXCEEDED, CANCELLED
@@ -31,12 +31,12 @@ class PlanConnection {
   virtual ~PlanConnection() = default;
 
   // The cached plan of the first of 1 to 16 keys that has one within the budget; NOT_FOUND if none
-  // has. Its prediction holds under the costs it was solved for: PlanClient referees it under the
+  // has. Its prediction holds under the costs it was solved for: PlanClient validates it under the
   // caller's.
   virtual absl::StatusOr<PlanReply> GetPlan(const std::vector<PlanKey>& keys, const Budget& budget,
                                             const CallOptions& options) = 0;
 
-  // A plan from the cache or solved now, refereed here under the profile's costs. A budget that
+  // A plan from the cache or solved now, validated here under the profile's costs. A budget that
   // nothing fits is a plan too: see Plan::status. The tenant of `key_options` counts in process
   // only: a server takes it from the caller's identity.
   virtual absl::StatusOr<PlanReply> ComputePlan(const Profile& profile, const Budget& budget,

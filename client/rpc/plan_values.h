@@ -60,7 +60,7 @@ struct PlanReply {
 // How far a plan that is being made has come.
 struct PlanProgress {
   double share = 0;            // done, in [0, 1]; never falls
-  const Plan* best = nullptr;  // so far, refereed; null until there is one
+  const Plan* best = nullptr;  // so far, validated; null until there is one
 };
 // Called on the thread of the call, between messages: what it takes is taken from the call's time.
 using ProgressCallback = std::function<void(const PlanProgress&)>;

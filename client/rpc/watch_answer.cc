@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "client/rpc/answer_referee.h"
+#include "client/rpc/answer_validation.h"
 #include "client/rpc/grpc_messages.h"
 
 namespace stowage {
@@ -44,8 +44,8 @@ absl::Status WatchAnswer::TakePlan(const v1::WatchPlanResponse& message) {
     return absl::OkStatus();
   }
   if (!plan_) return BrokenContract("no plan in the last message");
-  return done_ ? RefereeAnswer(profile_, budget_, key_options_, &*plan_)
-               : RefereeProgress(profile_, budget_, key_options_, &*plan_);
+  return done_ ? ValidateAnswer(profile_, budget_, key_options_, &*plan_)
+               : ValidateProgress(profile_, budget_, key_options_, &*plan_);
 }
 
 absl::StatusOr<PlanReply> WatchAnswer::Finish() {

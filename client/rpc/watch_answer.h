@@ -18,7 +18,7 @@ class WatchAnswer {
               const ProgressCallback& progress)
       : profile_(profile), budget_(budget), key_options_(key_options), progress_(progress) {}
 
-  // The next message, in order. INTERNAL if it breaks the contract or the referee refuses its plan.
+  // The next message, in order. INTERNAL if it breaks the contract or the evaluator refuses its plan.
   absl::Status Take(const v1::WatchPlanResponse& message);
 
   // After the stream has ended well. INTERNAL if the last message was missing or had no plan.

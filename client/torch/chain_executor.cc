@@ -8,6 +8,7 @@
 #include "client/torch/saved_tensor_scope.h"
 #include "client/torch/step_run.h"
 #include "client/torch/torch_status.h"
+#include "solvers/plan/evaluator.h"
 
 namespace stowage {
 namespace {
@@ -73,8 +74,9 @@ absl::StatusOr<std::unique_ptr<ChainExecutor>> ChainExecutor::Create(
   if (status.ok()) status = CheckChain(*model, chain);
   if (!status.ok()) return status;
   const TransferModel* const link = (*used)->link();
-  absl::StatusOr<Simulation> prediction =
-      link == nullptr ? Simulate(chain, schedule) : Simulate(chain, schedule, *link);
+  absl::StatusOr<Simulation> prediction = link == nullptr
+                                              ? Evaluator(chain).Run(schedule)
+                                              : Evaluator(Instance(chain, *link)).Run(schedule);
   if (!prediction.ok()) return prediction.status();
   return std::unique_ptr<ChainExecutor>(new ChainExecutor(
       model, std::move(chain), std::move(schedule), *prediction, *used, std::move(batch)));

@@ -23,7 +23,7 @@
 #include "solvers/model/chain.h"
 #include "solvers/plan/measured_step.h"
 #include "solvers/plan/schedule.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/simulation.h"
 
 namespace stowage {
 
@@ -32,7 +32,7 @@ class ChainExecutor {
  public:
   // `chain` is the model's profile, `device` null for one without a link whose memory the installed
   // TrackingAllocator counts; it must outlive the executor.
-  // INVALID_ARGUMENT: the chain is not that of the model, or the referee does not accept the
+  // INVALID_ARGUMENT: the chain is not that of the model, or the evaluator does not accept the
   // schedule on it, by the device's link. UNIMPLEMENTED: the schedule has communication beside compute,
   // FAILED_PRECONDITION: it has transfers and the device no link (the message names the first
   // instruction), or nothing measures memory.
@@ -63,7 +63,7 @@ class ChainExecutor {
   // instructions took; null: none does. A step that is measured waits at its end for the device.
   void MeasureInto(MeasuredStep* step) { measured_ = step; }
 
-  // What the referee says about the schedule under the profile's costs.
+  // What the evaluator says about the schedule under the profile's costs.
   const Simulation& prediction() const { return prediction_; }
 
  private:

@@ -9,7 +9,7 @@
 #include "client/torch/saved_tensor_scope.h"
 #include "client/torch/step_run.h"
 #include "client/torch/torch_status.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
 
 namespace stowage {
 namespace {
@@ -65,8 +65,9 @@ absl::StatusOr<std::unique_ptr<GraphExecutor>> GraphExecutor::Create(const Graph
   if (status.ok()) status = CheckGraph(*model, graph);
   if (!status.ok()) return status;
   const TransferModel* const link = (*used)->link();
-  absl::StatusOr<Simulation> prediction =
-      link == nullptr ? SimulateGraph(graph, schedule) : SimulateGraph(graph, schedule, *link);
+  absl::StatusOr<Simulation> prediction = link == nullptr
+                                              ? Evaluator(graph).Run(schedule)
+                                              : Evaluator(Instance(graph, *link)).Run(schedule);
   if (!prediction.ok()) return prediction.status();
   return std::unique_ptr<GraphExecutor>(
       new GraphExecutor(model, std::move(graph), std::move(schedule), *prediction, *used));

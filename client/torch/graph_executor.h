@@ -22,7 +22,7 @@
 #include "solvers/model/graph.h"
 #include "solvers/plan/measured_step.h"
 #include "solvers/plan/schedule.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/simulation.h"
 
 namespace stowage {
 
@@ -48,7 +48,7 @@ class GraphExecutor {
   // As ChainExecutor::MeasureInto.
   void MeasureInto(MeasuredStep* step) { measured_ = step; }
 
-  // What the referee says about the schedule under the profile's costs.
+  // What the evaluator says about the schedule under the profile's costs.
   const Simulation& prediction() const { return prediction_; }
 
  private:

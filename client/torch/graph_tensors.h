@@ -1,7 +1,7 @@
 // What an executor of graphs holds at one moment: tensors, what graphs saved, and gradients, with the
-// ownership that the referee accounts (solvers/plan/graph_simulate.h).
+// ownership that the evaluator accounts (solvers/plan/evaluator.h).
 //
-// The caller keeps to a schedule that the referee accepted; nothing is checked twice. Transfers throw
+// The caller keeps to a schedule that the evaluator accepted; nothing is checked twice. Transfers throw
 // what HostTrips throws. Not thread-safe.
 #ifndef STOWAGE_CLIENT_TORCH_GRAPH_TENSORS_H_
 #define STOWAGE_CLIENT_TORCH_GRAPH_TENSORS_H_

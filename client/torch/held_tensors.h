@@ -1,9 +1,9 @@
 // What an executor holds at one moment: plain activations and the saved tensors of stages, with the
-// same ownership that the referee accounts (solvers/plan/simulate.h): dropping an activation frees
+// same ownership that the evaluator accounts (solvers/plan/evaluator.h): dropping an activation frees
 // its memory even while the graph of the next stage still points at it, and a graph finds its input
 // again when that was recomputed meanwhile.
 //
-// The caller keeps to a schedule that the referee accepted; nothing is checked twice. Transfers throw
+// The caller keeps to a schedule that the evaluator accepted; nothing is checked twice. Transfers throw
 // what HostTrips throws. Not thread-safe.
 #ifndef STOWAGE_CLIENT_TORCH_HELD_TENSORS_H_
 #define STOWAGE_CLIENT_TORCH_HELD_TENSORS_H_

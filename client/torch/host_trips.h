@@ -1,11 +1,11 @@
-// Tensors of a step that are away: what goes to host memory and comes back, as the referees account it
-// (solvers/plan/simulate.h).
+// Tensors of a step that are away: what goes to host memory and comes back, as the evaluators account it
+// (solvers/plan/evaluator.h).
 //
 // What moves are the bytes of storages. All tensors of a storage, also those that graphs saved, go
 // with it, and find the bytes again when they have come back, wherever they then are. Device memory is
 // freed by the wait for an offload and allocated by the start of a prefetch, both in compute's order.
 //
-// The caller keeps to a schedule that the referee accepted; nothing is checked twice. Functions throw
+// The caller keeps to a schedule that the evaluator accepted; nothing is checked twice. Functions throw
 // what LibTorch throws, HostMemoryError, and what made a copy fail. Not thread-safe.
 #ifndef STOWAGE_CLIENT_TORCH_HOST_TRIPS_H_
 #define STOWAGE_CLIENT_TORCH_HOST_TRIPS_H_

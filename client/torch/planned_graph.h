@@ -21,7 +21,7 @@
 #include "client/torch/parameter_gradients.h"
 #include "solvers/model/graph.h"
 #include "solvers/plan/schedule.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/simulation.h"
 
 namespace stowage {
 
@@ -50,7 +50,7 @@ class PlannedGraph {
     executor_->TellReadyGradients(std::move(ready));
   }
 
-  // What the referee says about the schedule under the profile's costs.
+  // What the evaluator says about the schedule under the profile's costs.
   const Simulation& prediction() const { return executor_->prediction(); }
 
  private:

@@ -26,7 +26,7 @@
 #include "client/torch/parameter_gradients.h"
 #include "solvers/model/chain.h"
 #include "solvers/plan/schedule.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/simulation.h"
 
 namespace stowage {
 
@@ -63,7 +63,7 @@ class PlannedModule {
   // From the next forward on, during its backward; see ParameterGradients.
   void TellReadyGradients(OnGradientReady ready);
 
-  // What the referee says, were the caller's loss that of the profile.
+  // What the evaluator says, were the caller's loss that of the profile.
   const Simulation& prediction() const { return executor_->prediction(); }
 
  private:

@@ -5,7 +5,7 @@
 // update buffers, all that is found as it is found in a step. A profile from shapes so has the key of
 // the measured one. Its times are 0, its overheads those of the operations' own tensors: workspaces
 // inside of operations, which no shape tells, come on top. So it is good for asking by key and for
-// refereeing against the peak that whoever measured has predicted, not for making plans or for shares of what
+// validating against the peak that whoever measured has predicted, not for making plans or for shares of what
 // plain training holds.
 #ifndef STOWAGE_CLIENT_TORCH_SHAPE_PROFILER_H_
 #define STOWAGE_CLIENT_TORCH_SHAPE_PROFILER_H_

@@ -6,7 +6,7 @@
 #include "server/cache/plan_code.h"
 #include "server/cache/problem_code.h"
 #include "server/cache/sealed_bytes.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/simulation.h"
 
 namespace stowage {
 namespace {
@@ -39,16 +39,16 @@ bool AlikeInSize(const Problem& a, const Problem& b) {
 void ReadReference(FieldReader* in, PlanEntry* entry) {
   entry->reference = ReadProblem(in);
   if (entry->reference == nullptr) return;
-  const absl::StatusOr<Simulation> store_all = PlainTraining(entry->reference->problem);
+  const absl::StatusOr<Simulation>& store_all = entry->reference->store_all();
   if (!store_all.ok()) return in->Fail();
   entry->store_all = *store_all;
 }
 
-void ReadSample(const LinkedProblem& reference, FieldReader* in, CostSample* sample) {
+void ReadSample(const Instance& reference, FieldReader* in, CostSample* sample) {
   in->Hash(&sample->job);
   in->Hash(&sample->identity);
   sample->costs = ReadProblem(in);
-  if (sample->costs && !AlikeInSize(sample->costs->problem, reference.problem)) in->Fail();
+  if (sample->costs && !AlikeInSize(sample->costs->problem(), reference.problem())) in->Fail();
 }
 
 void ReadFrontier(FieldReader* in, PlanEntry* entry) {
@@ -63,7 +63,7 @@ void ReadFrontier(FieldReader* in, PlanEntry* entry) {
 void ReadFields(FieldReader* in, PlanEntry* entry) {
   ReadReference(in, entry);
   if (!in->ok()) return;
-  const LinkedProblem& reference = *entry->reference;
+  const Instance& reference = *entry->reference;
   in->Optional(&entry->least_budget, [in](Bytes* bytes) { in->Field(bytes); });
   in->List(&entry->plans,
            [&](StoredPlan* stored) { ReadPlan(reference, entry->store_all, in, stored); });
@@ -104,7 +104,7 @@ absl::StatusOr<std::shared_ptr<const PlanEntry>> DecodeEntry(const PlanKey& key,
     return absl::DataLossError("an entry of another key");
   }
   ReadFields(&in, entry.get());
-  if (!in.done()) return absl::DataLossError("malformed, or refused by the referee");
+  if (!in.done()) return absl::DataLossError("malformed, or refused by the evaluator");
   return std::shared_ptr<const PlanEntry>(std::move(entry));
 }
 

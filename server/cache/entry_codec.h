@@ -29,7 +29,7 @@ inline constexpr uint32_t kEntryVersion = 2;
 std::string EncodeEntry(const PlanEntry& entry);
 
 // The entry of `key`. DATA_LOSS: cut, changed, of another key (its canonical bytes do not hash to
-// this one), or the referee refuses a plan of it. UNIMPLEMENTED: of another format version. Takes
+// this one), or the evaluator refuses a plan of it. UNIMPLEMENTED: of another format version. Takes
 // any bytes, and memory in proportion to what is valid among them. O(entry).
 absl::StatusOr<std::shared_ptr<const PlanEntry>> DecodeEntry(const PlanKey& key, std::string bytes);
 

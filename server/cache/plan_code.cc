@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "server/cache/problem_code.h"
-#include "solvers/plan/schedule_code.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/schedule.h"
 
 namespace stowage {
 namespace {
@@ -50,9 +51,9 @@ bool IsConsistent(const Plan& plan) {
 }
 
 // `plan` knows what store-all takes.
-bool RefereeAccepts(const LinkedProblem& reference, Plan* plan) {
+bool EvaluatorAccepts(const Instance& reference, Plan* plan) {
   if (plan->status != PlanStatus::kFound) return IsConsistent(*plan);
-  const absl::StatusOr<Simulation> simulation = Simulate(reference, plan->schedule);
+  const absl::StatusOr<Simulation> simulation = Evaluator(reference).Run(plan->schedule);
   if (!simulation.ok() || simulation->peak > plan->budget ||
       simulation->makespan < plan->bounds.lower_bound) {
     return false;
@@ -70,7 +71,7 @@ void WritePlan(const StoredPlan& stored, FieldWriter* out) {
   out->Field(&schedule);
 }
 
-void ReadPlan(const LinkedProblem& reference, const Simulation& store_all, FieldReader* in,
+void ReadPlan(const Instance& reference, const Simulation& store_all, FieldReader* in,
               StoredPlan* stored) {
   auto plan = std::make_shared<Plan>();
   std::string code;
@@ -79,12 +80,12 @@ void ReadPlan(const LinkedProblem& reference, const Simulation& store_all, Field
   in->Field(&code);
   if (!in->ok()) return;
   absl::StatusOr<Schedule> schedule =
-      DecodeSchedule(code, MostInstructions(code, reference.problem));
+      DecodeSchedule(code, MostInstructions(code, reference.problem()));
   if (!schedule.ok()) return in->Fail();
   plan->schedule = *std::move(schedule);
   plan->bounds.store_all_makespan = store_all.makespan;
   plan->bounds.store_all_peak = store_all.peak;
-  if (!RefereeAccepts(reference, plan.get())) return in->Fail();
+  if (!EvaluatorAccepts(reference, plan.get())) return in->Fail();
   stored->plan = std::move(plan);
 }
 

@@ -102,18 +102,19 @@ absl::Status StaleGenerationError() {
   return absl::AbortedError("the entry has changed since it was read");
 }
 
-Bytes ChargeOf(const LinkedProblem& costs) {
-  return Bytes(static_cast<int64_t>(sizeof(LinkedProblem) + ChargeOf(costs.problem)));
+Bytes ChargeOf(const Instance& costs) {
+  constexpr size_t kShared = sizeof(Problem) + sizeof(Simulation);
+  return Bytes(static_cast<int64_t>(sizeof(Instance) + kShared + ChargeOf(costs.problem())));
 }
 
 Bytes ChargeOf(const PlanEntry& entry) {
   // List node, hash node, control block and allocator headers of one entry.
   constexpr size_t kBookkeeping = 256;
   size_t bytes = sizeof(PlanEntry) + kBookkeeping + entry.canonical.capacity();
-  if (entry.reference) bytes += ChargeOf(entry.reference->problem);
+  if (entry.reference) bytes += ChargeOf(entry.reference->problem());
   for (const StoredPlan& stored : entry.plans) bytes += sizeof(stored) + ChargeOf(*stored.plan);
   for (const CostSample& sample : entry.samples) {
-    bytes += sizeof(sample) + ChargeOf(sample.costs->problem);
+    bytes += sizeof(sample) + ChargeOf(sample.costs->problem());
   }
   bytes += entry.reports.capacity() * sizeof(ReportSample);
   if (entry.frontier) bytes += ChargeOf(*entry.frontier);

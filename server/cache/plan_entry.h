@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "solvers/model/canonical.h"
 #include "solvers/plan/frontier.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
@@ -38,7 +38,7 @@ struct StoredPlan {
 // Of one caller's profile, what is noisy. One per job.
 struct CostSample {
   uint64_t job = 0;  // JobHash of who measured it
-  std::shared_ptr<const LinkedProblem> costs;
+  std::shared_ptr<const Instance> costs;
   uint64_t identity = 0;  // IdentityHash of its caller
 };
 
@@ -56,8 +56,8 @@ struct ReportSample {
 struct PlanEntry {
   // Equal digests do not prove equal problems; equal canonical bytes do.
   std::string canonical;
-  // The problem that was solved: every plan below was refereed under its costs and with its link.
-  std::shared_ptr<const LinkedProblem> reference;
+  // The problem that was solved: every plan below was validated under its costs and with its link.
+  std::shared_ptr<const Instance> reference;
   // What store-all takes under them.
   Simulation store_all;
   // What "least" resolves to under the reference costs, once it was asked for.
@@ -107,7 +107,7 @@ inline bool IsNewer(int64_t a, int64_t b) {
 absl::Status StaleGenerationError();
 
 // Bytes of memory that costs, or an entry, hold, near enough to bound a cache by.
-Bytes ChargeOf(const LinkedProblem& costs);
+Bytes ChargeOf(const Instance& costs);
 Bytes ChargeOf(const PlanEntry& entry);
 
 struct ChargedEntry {

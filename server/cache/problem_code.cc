@@ -5,8 +5,6 @@
 namespace stowage {
 namespace {
 
-enum class ProblemKind { kChain, kGraph };
-
 template <class Code, class S>
 void CodeStage(Code* code, S* stage) {
   code->Field(&stage->forward_time);
@@ -128,20 +126,19 @@ std::optional<Problem> ReadChain(FieldReader* in) {
 
 }  // namespace
 
-void WriteProblem(const LinkedProblem& linked, FieldWriter* out) {
-  const Graph* graph = std::get_if<Graph>(&linked.problem);
-  const ProblemKind kind = graph != nullptr ? ProblemKind::kGraph : ProblemKind::kChain;
+void WriteProblem(const Instance& instance, FieldWriter* out) {
+  const ProblemKind kind = instance.kind();
   out->Choice(&kind, ProblemKind::kGraph);
-  if (graph != nullptr) {
-    const GraphSpec spec = SpecOf(*graph);
+  if (instance.is_graph()) {
+    const GraphSpec spec = SpecOf(instance.graph());
     CodeGraph(out, &spec);
   } else {
-    CodeChain(out, &std::get<Chain>(linked.problem).spec());
+    CodeChain(out, &instance.chain().spec());
   }
-  CodeTransfers(out, &linked.transfers);
+  CodeTransfers(out, &instance.link());
 }
 
-std::shared_ptr<const LinkedProblem> ReadProblem(FieldReader* in) {
+std::shared_ptr<const Instance> ReadProblem(FieldReader* in) {
   ProblemKind kind = ProblemKind::kChain;
   in->Choice(&kind, ProblemKind::kGraph);
   std::optional<Problem> problem = kind == ProblemKind::kGraph ? ReadGraph(in) : ReadChain(in);
@@ -151,7 +148,7 @@ std::shared_ptr<const LinkedProblem> ReadProblem(FieldReader* in) {
     in->Fail();
     return nullptr;
   }
-  return std::make_shared<const LinkedProblem>(LinkedProblem{*std::move(problem), transfers});
+  return std::make_shared<const Instance>(*std::move(problem), transfers);
 }
 
 int64_t SizeOf(const Problem& problem) {

@@ -1,6 +1,6 @@
 // Problems as fields of what is stored. Internal to server/cache.
 //
-// A linked problem is 0 and a chain or 1 and a graph, then whether there is a link, and the link. A
+// An instance is 0 and a chain or 1 and a graph, then whether there is a link, and the link. A
 // graph is stored in program order with its sender's ids. Every field of chain.h, graph.h and
 // transfer_model.h is kept.
 #ifndef STOWAGE_SERVER_CACHE_PROBLEM_CODE_H_
@@ -9,15 +9,15 @@
 #include <memory>
 
 #include "server/cache/field_code.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage {
 
-void WriteProblem(const LinkedProblem& linked, FieldWriter* out);
+void WriteProblem(const Instance& instance, FieldWriter* out);
 
 // Null where there is none, or one that Chain::Create, Graph::Create or ValidateTransferModel
 // refuses; then `in` has failed. O(bytes).
-std::shared_ptr<const LinkedProblem> ReadProblem(FieldReader* in);
+std::shared_ptr<const Instance> ReadProblem(FieldReader* in);
 
 // Stages with the loss, or vertices.
 int64_t SizeOf(const Problem& problem);

@@ -14,7 +14,7 @@
 // notes it there; until then it is in the list of every tenant. Of entries that expired or were
 // evicted the index learns when a page comes to them.
 //
-// What is no entry of ours (another type, cut, changed, of another version, refused by the referee)
+// What is no entry of ours (another type, cut, changed, of another version, refused by the evaluator)
 // is a miss, is counted, and is deleted unless it has changed meanwhile: a Put of a new entry must
 // not fail on its generation for ever.
 #ifndef STOWAGE_SERVER_CACHE_REDIS_PLAN_STORE_H_

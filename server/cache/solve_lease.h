@@ -1,7 +1,7 @@
 // Who of several servers solves: cluster-wide single flight.
 //
 // A lease saves work, it protects nothing: two servers that both solve, because one of them was
-// held up for longer than its lease, both end with a plan that the referee accepts.
+// held up for longer than its lease, both end with a plan that the evaluator accepts.
 #ifndef STOWAGE_SERVER_CACHE_SOLVE_LEASE_H_
 #define STOWAGE_SERVER_CACHE_SOLVE_LEASE_H_
 

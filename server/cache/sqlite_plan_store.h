@@ -2,7 +2,7 @@
 // entry takes in memory, which is more than its bytes in the file), the least recently looked-up
 // goes first.
 //
-// Every entry read is decoded and refereed before anyone sees it (entry_codec.h); one that is
+// Every entry read is decoded and validated before anyone sees it (entry_codec.h); one that is
 // damaged or foreign is a miss, counted and dropped. A database that is damaged itself is moved
 // aside to PATH.corrupt-N, counted, and a new one begun, at the start or whenever it is found. What
 // cannot be written is not: Put says so, and everything else goes on. A change that is required, and an

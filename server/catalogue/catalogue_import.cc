@@ -73,8 +73,8 @@ absl::StatusOr<CataloguedEntry> EntryOf(const NetworkCatalogue& catalogue,
                                         const CatalogueEnvironment& environment) {
   absl::StatusOr<Problem> described = ProblemFor(catalogue, frontier);
   if (!described.ok()) return described.status();
-  absl::StatusOr<Frontier> refereed = RefereedFrontier(catalogue, frontier, *described);
-  if (!refereed.ok()) return refereed.status();
+  absl::StatusOr<Frontier> validated = ValidatedFrontier(catalogue, frontier, *described);
+  if (!validated.ok()) return validated.status();
   KeyOptions options;
   options.tenant = environment.tenant;
   const Profile profile{catalogue.network, environment.device, *std::move(described),
@@ -82,17 +82,17 @@ absl::StatusOr<CataloguedEntry> EntryOf(const NetworkCatalogue& catalogue,
   const auto problem = MakePlanningProblem(profile, options, Sha256);
   if (!problem.ok()) return problem.status();
   auto plans =
-      PlansOfFrontier(*(*problem)->costs, *refereed, catalogue.solver_version,
+      PlansOfFrontier(*(*problem)->costs, *validated, catalogue.solver_version,
                       absl::StrCat("from the catalogue, for costs modelled on ", frontier.device));
   if (!plans.ok()) return plans.status();
   CataloguedEntry made{(*problem)->key, NewEntry(**problem, /*job=*/0)};
   made.entry.samples.clear();
   made.entry.plans = *std::move(plans);
   const Bytes least = frontier.info.least_budget;
-  if (!refereed->points().empty() && refereed->points().front().peak == least) {
+  if (!validated->points().empty() && validated->points().front().peak == least) {
     made.entry.least_budget = least;
   }
-  made.entry.frontier = std::make_shared<const Frontier>(*std::move(refereed));
+  made.entry.frontier = std::make_shared<const Frontier>(*std::move(validated));
   return made;
 }
 

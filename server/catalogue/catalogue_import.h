@@ -23,8 +23,8 @@ struct CataloguedEntry {
   PlanEntry entry;
 };
 
-// One frontier in one environment. Every plan was accepted by the referee, under the costs that are modelled for
-// the frontier's kind of device. Errors: those of ProblemFor, RefereedFrontier and MakePlanningProblem.
+// One frontier in one environment. Every plan was accepted by the evaluator, under the costs that are modelled for
+// the frontier's kind of device. Errors: those of ProblemFor, ValidatedFrontier and MakePlanningProblem.
 // O(points x instructions).
 absl::StatusOr<CataloguedEntry> EntryOf(const NetworkCatalogue& catalogue,
                                         const CatalogueFrontier& frontier,
@@ -34,7 +34,7 @@ struct CatalogueImport {
   int imported = 0;
   int replaced = 0;  // of an older version of the solver, and measured by nobody
   int present = 0;   // something is kept under the key already, or was erased not long ago
-  int failed = 0;    // refused by the referee, or by the store
+  int failed = 0;    // refused by the evaluator, or by the store
   std::string why;   // of the first failure
 };
 

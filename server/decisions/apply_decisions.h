@@ -12,7 +12,7 @@ namespace stowage {
 // of a deletion) and nothing that was decided says what it would have to be.
 // - Frozen: the plans and the reference of when it was frozen, with the reports that came since.
 // - Pinned: that schedule, as that revision, serves its budget; it is put back where a copy lacks it,
-//   unless the referee refuses it under the entry's reference (PlanUnder).
+//   unless the evaluator refuses it under the entry's reference (PlanUnder).
 // - Rolled back: an equal schedule is retired, whatever its revision. Where none is left to serve then,
 //   those that served when it was decided are put back.
 // - In shadow, or promoted: as it was decided, unless reports have retired it since.

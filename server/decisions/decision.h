@@ -81,7 +81,7 @@ Decision DeletionOf(int64_t there, int64_t deleted_before);
 inline constexpr uint32_t kDecisionVersion = 0x44000001;  // no version of an entry
 std::string EncodeDecision(const PlanKey& key, const Decision& decision);
 
-// DATA_LOSS: damaged, of another key, or a plan in it is refused by the referee. UNIMPLEMENTED: of
+// DATA_LOSS: damaged, of another key, or a plan in it is refused by the evaluator. UNIMPLEMENTED: of
 // another version. Takes any bytes. O(bytes).
 absl::StatusOr<Decision> DecodeDecision(const PlanKey& key, std::string bytes);
 

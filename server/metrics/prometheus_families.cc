@@ -136,7 +136,7 @@ void PrometheusMetrics::Families::AddPlans() {
             &plan_lookups, [](size_t i) { return ToString(static_cast<PlanLookup>(i)); });
   plans_refused =
       Counter("stowage_plans_refused_total",
-              "Cached or shared plans that the referee refused under a caller's costs.");
+              "Cached or shared plans that the evaluator refused under a caller's costs.");
   profilings_saved = Counter("stowage_profilings_saved_total",
                              "Callers that got a plan by its key alone and need not profile.");
 }

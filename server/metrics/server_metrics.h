@@ -124,7 +124,7 @@ class ServerMetrics {
   virtual void Leased(LeaseOutcome outcome) = 0;
 
   virtual void PlanLookedUp(PlanLookup lookup) = 0;
-  // A cached or shared plan that the referee did not accept under a caller's costs.
+  // A cached or shared plan that the evaluator did not accept under a caller's costs.
   virtual void PlanRefused() = 0;
 
   virtual void Solved(const std::string& solver, SolveOutcome outcome, double seconds) = 0;

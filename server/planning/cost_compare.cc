@@ -41,18 +41,18 @@ bool SameTimes(const Problem& a, const Problem& b) {
   });
 }
 
-bool SameLink(const LinkedProblem& a, const LinkedProblem& b) {
-  if (!a.transfers || !b.transfers) return !a.transfers && !b.transfers;
-  return SameCost(a.transfers->to_host, b.transfers->to_host) &&
-         SameCost(a.transfers->to_device, b.transfers->to_device) &&
-         a.transfers->full_duplex == b.transfers->full_duplex &&
-         a.transfers->host_memory == b.transfers->host_memory;
+bool SameLink(const Instance& a, const Instance& b) {
+  if (!a.link() || !b.link()) return !a.link() && !b.link();
+  return SameCost(a.link()->to_host, b.link()->to_host) &&
+         SameCost(a.link()->to_device, b.link()->to_device) &&
+         a.link()->full_duplex == b.link()->full_duplex &&
+         a.link()->host_memory == b.link()->host_memory;
 }
 
-bool SameMemory(const LinkedProblem& a, const LinkedProblem& b) {
-  if (!SameOverheads(a.problem, b.problem)) return false;
-  if (!a.transfers || !b.transfers) return !a.transfers && !b.transfers;
-  return a.transfers->host_memory == b.transfers->host_memory;
+bool SameMemory(const Instance& a, const Instance& b) {
+  if (!SameOverheads(a.problem(), b.problem())) return false;
+  if (!a.link() || !b.link()) return !a.link() && !b.link();
+  return a.link()->host_memory == b.link()->host_memory;
 }
 
 Bytes MeanTensor(const Problem& problem) {
@@ -67,10 +67,10 @@ Bytes MeanTensor(const Problem& problem) {
   return Bytes(sum.value() / std::max(count, 1) + 1);
 }
 
-bool AlikeLink(const LinkedProblem& a, const LinkedProblem& b) {
-  const Bytes bytes = MeanTensor(a.problem);
-  return AlikeCost(a.transfers->to_host, b.transfers->to_host, bytes) &&
-         AlikeCost(a.transfers->to_device, b.transfers->to_device, bytes);
+bool AlikeLink(const Instance& a, const Instance& b) {
+  const Bytes bytes = MeanTensor(a.problem());
+  return AlikeCost(a.link()->to_host, b.link()->to_host, bytes) &&
+         AlikeCost(a.link()->to_device, b.link()->to_device, bytes);
 }
 
 }  // namespace stowage

@@ -4,7 +4,7 @@
 #ifndef STOWAGE_SERVER_PLANNING_COST_COMPARE_H_
 #define STOWAGE_SERVER_PLANNING_COST_COMPARE_H_
 
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage {
 
@@ -13,15 +13,15 @@ bool SameOverheads(const Problem& a, const Problem& b);
 bool OverheadsAtLeast(const Problem& a, const Problem& b);
 bool SameTimes(const Problem& a, const Problem& b);
 // No link on both, or one of equal figures.
-bool SameLink(const LinkedProblem& a, const LinkedProblem& b);
+bool SameLink(const Instance& a, const Instance& b);
 // The same schedules fit: equal overheads, and equal host memory or no link on both.
-bool SameMemory(const LinkedProblem& a, const LinkedProblem& b);
+bool SameMemory(const Instance& a, const Instance& b);
 
 // Of what steps save, or make; at least 1.
 Bytes MeanTensor(const Problem& problem);
 // The copy of a mean tensor, latency included, takes at most twice as long on one as on the other.
 // Both have links.
-bool AlikeLink(const LinkedProblem& a, const LinkedProblem& b);
+bool AlikeLink(const Instance& a, const Instance& b);
 
 }  // namespace stowage
 

@@ -53,28 +53,27 @@ void ForEachTensor(const Problem& problem, const Function& function) {
   }
 }
 
-LeastRatio RatioOfAll(const LinkedProblem& caller, const LinkedProblem& reference) {
+LeastRatio RatioOfAll(const Instance& caller, const Instance& reference) {
   LeastRatio ratio;
-  AllSteps(caller.problem, reference.problem, [&ratio](const auto& ours, const auto& theirs) {
+  AllSteps(caller.problem(), reference.problem(), [&ratio](const auto& ours, const auto& theirs) {
     ratio.Add(ours.forward_time, theirs.forward_time);
     ratio.Add(ours.backward_time, theirs.backward_time);
     return true;
   });
-  ForEachTensor(caller.problem, [&](Bytes bytes) {
-    AddCopy(*caller.transfers, *reference.transfers, bytes, &ratio);
-  });
+  ForEachTensor(caller.problem(),
+                [&](Bytes bytes) { AddCopy(*caller.link(), *reference.link(), bytes, &ratio); });
   return ratio;
 }
 
 // The caller's link can do no more than that of the reference but for its speed.
-bool LinkWithin(const LinkedProblem& caller, const LinkedProblem& reference) {
-  if (!caller.transfers) return true;
-  return reference.transfers && caller.transfers->host_memory <= reference.transfers->host_memory &&
-         (reference.transfers->full_duplex || !caller.transfers->full_duplex);
+bool LinkWithin(const Instance& caller, const Instance& reference) {
+  if (!caller.link()) return true;
+  return reference.link() && caller.link()->host_memory <= reference.link()->host_memory &&
+         (reference.link()->full_duplex || !caller.link()->full_duplex);
 }
 
-Nanos Repeated(Nanos makespan, const LinkedProblem& linked) {
-  return std::max(Nanos(0), makespan - IdealTime(linked.problem));
+Nanos Repeated(Nanos makespan, const Instance& instance) {
+  return std::max(Nanos(0), makespan - IdealTime(instance.problem()));
 }
 
 }  // namespace
@@ -94,23 +93,23 @@ Nanos LeastRatio::Of(Nanos time) const {
   return Nanos(static_cast<int64_t>(std::min(scaled, absl::int128(kMaxTotal))));
 }
 
-Nanos BoundUnder(const LinkedProblem& caller, const LinkedProblem& reference, Nanos bound) {
-  if (!OverheadsAtLeast(caller.problem, reference.problem)) return Nanos(0);
+Nanos BoundUnder(const Instance& caller, const Instance& reference, Nanos bound) {
+  if (!OverheadsAtLeast(caller.problem(), reference.problem())) return Nanos(0);
   if (!LinkWithin(caller, reference)) return Nanos(0);
-  const Nanos ideal = IdealTime(caller.problem);
-  if (caller.transfers) return std::max(ideal, RatioOfAll(caller, reference).Of(bound));
-  return ideal + ForwardRatio(caller.problem, reference.problem).Of(Repeated(bound, reference));
+  const Nanos ideal = IdealTime(caller.problem());
+  if (caller.link()) return std::max(ideal, RatioOfAll(caller, reference).Of(bound));
+  return ideal + ForwardRatio(caller.problem(), reference.problem()).Of(Repeated(bound, reference));
 }
 
-Nanos ExpectedUnder(const LinkedProblem& caller, const LinkedProblem& reference, Nanos makespan) {
+Nanos ExpectedUnder(const Instance& caller, const Instance& reference, Nanos makespan) {
   constexpr int64_t kTiny = 100;
   Nanos total;
-  ForEachStep(reference.problem, [&total](const auto& step) {
+  ForEachStep(reference.problem(), [&total](const auto& step) {
     if (Repeatable(step)) total += step.forward_time;
   });
   LeastRatio ratio;
   Nanos ours, theirs;
-  AllSteps(caller.problem, reference.problem, [&](const auto& asked, const auto& known) {
+  AllSteps(caller.problem(), reference.problem(), [&](const auto& asked, const auto& known) {
     if (!Repeatable(asked)) return true;
     if (known.forward_time.value() >= total.value() / kTiny) {
       ratio.Add(asked.forward_time, known.forward_time);
@@ -121,10 +120,10 @@ Nanos ExpectedUnder(const LinkedProblem& caller, const LinkedProblem& reference,
     return true;
   });
   ratio.Add(ours, theirs);
-  if (caller.transfers && reference.transfers) {
-    AddCopy(*caller.transfers, *reference.transfers, MeanTensor(caller.problem), &ratio);
+  if (caller.link() && reference.link()) {
+    AddCopy(*caller.link(), *reference.link(), MeanTensor(caller.problem()), &ratio);
   }
-  return IdealTime(caller.problem) + ratio.Of(Repeated(makespan, reference));
+  return IdealTime(caller.problem()) + ratio.Of(Repeated(makespan, reference));
 }
 
 }  // namespace stowage

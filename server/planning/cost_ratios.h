@@ -20,7 +20,7 @@
 #include <cstdint>
 
 #include "solvers/model/units.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage {
 
@@ -41,14 +41,14 @@ class LeastRatio {
 
 // No schedule that fits the caller within a budget is faster than this, if none is faster than `bound`
 // under the reference within the same budget. 0 where nothing follows.
-Nanos BoundUnder(const LinkedProblem& caller, const LinkedProblem& reference, Nanos bound);
+Nanos BoundUnder(const Instance& caller, const Instance& reference, Nanos bound);
 
 // What a plan takes under the caller's costs that is to them what one of `makespan` is to the
 // reference's: ideal + r x as above, with the steps that are under 1% of what may be repeated
 // counted as one (clocks are coarse, their ratios are noise), and copies of a mean tensor. Where
 // `makespan` is the least of a class of schedules without transfers and no step is that small, no
 // schedule of the class is faster.
-Nanos ExpectedUnder(const LinkedProblem& caller, const LinkedProblem& reference, Nanos makespan);
+Nanos ExpectedUnder(const Instance& caller, const Instance& reference, Nanos makespan);
 
 }  // namespace stowage
 

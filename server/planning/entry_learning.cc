@@ -9,7 +9,7 @@
 #include "server/planning/frontier_plans.h"
 #include "server/planning/plan_under.h"
 #include "server/planning/reference_costs.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/simulation.h"
 
 namespace stowage {
 namespace {
@@ -39,7 +39,7 @@ void DropReportsWithoutPlan(PlanEntry* entry) {
                        entry->reports.end());
 }
 
-void MoveReference(LinkedProblem next, const Simulation& store_all, PlanEntry* entry) {
+void MoveReference(Instance next, const Simulation& store_all, PlanEntry* entry) {
   std::vector<StoredPlan> holding;
   for (StoredPlan stored : entry->plans) {
     std::optional<Plan> judged =
@@ -54,7 +54,7 @@ void MoveReference(LinkedProblem next, const Simulation& store_all, PlanEntry* e
   if (!SameMemory(next, *entry->reference)) entry->least_budget.reset();
   entry->frontier = nullptr;
   entry->store_all = store_all;
-  entry->reference = std::make_shared<const LinkedProblem>(std::move(next));
+  entry->reference = std::make_shared<const Instance>(std::move(next));
 }
 
 // Begins with no number: older than all that do (solver_version.h).
@@ -66,7 +66,7 @@ bool IsTouched(const StoredPlan& stored) {
 
 // From modelled costs to the first that were measured. Workspaces, which no model knows, make every peak
 // larger: the schedules get budgets anew, unless people have said what is to become of them.
-void MoveFromModel(LinkedProblem next, const Simulation& store_all, PlanEntry* entry) {
+void MoveFromModel(Instance next, const Simulation& store_all, PlanEntry* entry) {
   std::vector<StoredPlan>& plans = entry->plans;
   const bool touched = std::any_of(plans.begin(), plans.end(), IsTouched);
   const std::string version =
@@ -99,13 +99,13 @@ std::optional<PlanEntry> Learn(const PlanEntry& entry, const PlanningProblem& pr
   }
   samples.push_back({job, problem.costs, identity});
   learned.profile_wanted = false;
-  const size_t limit = SampleLimit(problem.costs->problem);
+  const size_t limit = SampleLimit(problem.costs->problem());
   while (samples.size() > limit) samples.erase(samples.begin());
 
-  std::optional<LinkedProblem> next =
+  std::optional<Instance> next =
       modelled ? std::make_optional(*problem.costs) : ReferenceOf(samples);
   if (!next || !MovesFrom(*learned.reference, *next)) return learned;
-  const absl::StatusOr<Simulation> store_all = PlainTraining(next->problem);
+  const absl::StatusOr<Simulation>& store_all = next->store_all();
   if (!store_all.ok()) return learned;
   (modelled ? MoveFromModel : MoveReference)(*std::move(next), *store_all, &learned);
   return learned;

@@ -16,13 +16,14 @@ class FlightNews {
   using Clock = std::chrono::steady_clock;
 
   struct Latest {
-    double progress = 0;               // in [0, 1]; never falls
-    std::shared_ptr<const Plan> best;  // refereed under the flight's costs; null until there is one
+    double progress = 0;  // in [0, 1]; never falls
+    std::shared_ptr<const Plan>
+        best;  // validated under the flight's costs; null until there is one
   };
 
   // True when it is time to tell who watches: at most every 100 ms.
   bool Progressed(double share);
-  // Whether the next plan would be worth its referee: plans come in bursts, and each one is replayed.
+  // Whether the next plan would be worth its replay: plans come in bursts, and each one is replayed.
   bool WantsPlan() const;
   // True as for Progressed.
   bool Found(std::shared_ptr<const Plan> plan);

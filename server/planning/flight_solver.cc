@@ -9,7 +9,7 @@
 namespace stowage {
 namespace {
 
-// From what a solver tells to the news of its flight. Plans that come faster than they can be refereed
+// From what a solver tells to the news of its flight. Plans that come faster than they can be validated
 // wait for the next time it tells anything.
 class SearchNews {
  public:
@@ -40,8 +40,8 @@ class SearchNews {
     plan.schedule = *std::exchange(waiting_, std::nullopt);
     plan.search_complete = false;
     plan.explanation = "the best so far";
-    // One that the referee refuses is no news.
-    if (!Referee(*flight_.problem->costs, &plan).ok()) return;
+    // One that the evaluator refuses is no news.
+    if (!ValidatePlan(*flight_.problem->costs, &plan).ok()) return;
     if (flight_.news.Found(std::make_shared<const Plan>(std::move(plan)))) tell_();
   }
 
@@ -78,9 +78,9 @@ Bytes TableLimit(const PlanningOptions& options) {
 
 bool IsAnytime(const PlanningProblem& problem) {
   const std::string& name = problem.options.solver;
-  const bool linked = problem.costs->transfers.has_value();
+  const bool linked = problem.costs->link().has_value();
   if (name == "joint" || name == "order_search") return linked || name == "order_search";
-  return name.empty() && (linked || std::holds_alternative<Graph>(problem.costs->problem));
+  return name.empty() && (linked || std::holds_alternative<Graph>(problem.costs->problem()));
 }
 
 SolveEstimate FlightSolver::Estimate(const PlanningProblem& problem,
@@ -103,7 +103,6 @@ PlanOptions FlightSolver::OptionsFor(const Flight& flight) const {
   plan_options.solve.slots = flight.problem->options.slots;
   plan_options.solve.table_limit = table_limit_;
   plan_options.solve.stop = &flight.stop;
-  plan_options.solve.transfers = flight.problem->costs->transfers;
   return plan_options;
 }
 
@@ -119,7 +118,7 @@ absl::StatusOr<Plan> FlightSolver::FindOrSolve(Flight* flight, const std::functi
   std::optional<Bytes> budget = flight->budget;
   if (!budget) {
     const absl::StatusOr<Bytes> least =
-        solver_->Resolve(problem.costs->problem, LeastBudget{}, OptionsFor(*flight));
+        solver_->Resolve(*problem.costs, LeastBudget{}, OptionsFor(*flight));
     if (!least.ok()) return least.status();
     budget = *least;
     access = Access::kLookup;
@@ -153,7 +152,7 @@ absl::StatusOr<Plan> FlightSolver::Solve(Flight* flight, const std::function<voi
   SearchNews search(flight, tell, budget, &plan_options.solve);
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<Plan> plan = CatchingBadAlloc(
-      [&] { return solver_->Solve(flight->problem->costs->problem, budget, plan_options); });
+      [&] { return solver_->Solve(*flight->problem->costs, budget, plan_options); });
   const auto took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start);
   const bool trivial = flight->problem->store_all.peak <= budget;
   if (!trivial && !absl::IsCancelled(plan.status())) costs_.Measured(*flight->problem, took);
@@ -186,8 +185,8 @@ absl::StatusOr<std::shared_ptr<const Frontier>> FlightSolver::FindOrSolveFrontie
   };
   const int64_t begun = cache_->Begin(problem.key);
   const auto start = std::chrono::steady_clock::now();
-  absl::StatusOr<Frontier> frontier = CatchingBadAlloc(
-      [&] { return solver_->SolveFrontier(problem.costs->problem, plan_options); });
+  absl::StatusOr<Frontier> frontier =
+      CatchingBadAlloc([&] { return solver_->SolveFrontier(*problem.costs, plan_options); });
   metrics_->Solved(frontier.ok() ? frontier->info().solver : problem.options.solver,
                    frontier.ok() ? SolveOutcome::kFound : OutcomeOf(frontier.status()),
                    SecondsSince(start));
@@ -202,8 +201,10 @@ absl::StatusOr<BatchFit> FlightSolver::BatchesFor(const Flight& flight) const {
   const PlanOptions plan_options = OptionsFor(flight);
   const auto solve = [&](const Profile& profile) {
     const auto start = std::chrono::steady_clock::now();
-    absl::StatusOr<Plan> plan = CatchingBadAlloc(
-        [&] { return solver_->Solve(profile.problem, asked.budget, plan_options); });
+    absl::StatusOr<Plan> plan = CatchingBadAlloc([&] {
+      const Instance instance(profile.problem, flight.problem->costs->link());
+      return solver_->Solve(instance, asked.budget, plan_options);
+    });
     metrics_->Solved(plan.ok() ? plan->provenance.solver : plan_options.solver, OutcomeOf(plan),
                      SecondsSince(start));
     return plan;
@@ -216,7 +217,7 @@ void FlightSolver::Count(const Flight& flight, const absl::StatusOr<Plan>& plan,
   const PlanningProblem& problem = *flight.problem;
   metrics_->Solved(plan.ok() ? plan->provenance.solver : problem.options.solver, OutcomeOf(plan),
                    std::chrono::duration<double>(took).count());
-  const Nanos ideal = IdealTime(problem.costs->problem);
+  const Nanos ideal = IdealTime(problem.costs->problem());
   if (!plan.ok() || plan->status != PlanStatus::kFound || ideal == Nanos(0)) return;
   metrics_->PlanQuality(
       static_cast<double>(plan->prediction.makespan.value()) / static_cast<double>(ideal.value()),

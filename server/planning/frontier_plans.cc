@@ -8,7 +8,7 @@
 
 namespace stowage {
 
-absl::StatusOr<std::vector<StoredPlan>> PlansOfFrontier(const LinkedProblem& linked,
+absl::StatusOr<std::vector<StoredPlan>> PlansOfFrontier(const Instance& instance,
                                                         const Frontier& frontier,
                                                         const std::string& solver_version,
                                                         const std::string& explanation) {
@@ -20,15 +20,15 @@ absl::StatusOr<std::vector<StoredPlan>> PlansOfFrontier(const LinkedProblem& lin
     if (!plan.ok()) return plan.status();
     plan->provenance.solver_version = solver_version;
     plan->explanation = explanation;
-    absl::Status accepted = Referee(linked, &*plan);
+    absl::Status accepted = ValidatePlan(instance, &*plan);
     if (!accepted.ok()) return accepted;
     plans.push_back({std::make_shared<const Plan>(*std::move(plan))});
   }
   return plans;
 }
 
-Frontier FrontierOfPlans(const LinkedProblem& linked, const std::vector<StoredPlan>& plans) {
-  FrontierBuilder builder = BuilderFor(linked);
+Frontier FrontierOfPlans(const Instance& instance, const std::vector<StoredPlan>& plans) {
+  FrontierBuilder builder(instance);
   FrontierInfo info;
   for (const StoredPlan& stored : plans) {
     const Plan& plan = *stored.plan;

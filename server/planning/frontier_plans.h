@@ -8,21 +8,21 @@
 #include "absl/status/statusor.h"
 #include "server/cache/plan_entry.h"
 #include "solvers/plan/frontier.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage {
 
-// A plan per point, each accepted by the referee on `linked`. The budget of each ends below the next one's
-// peak: from there that is faster (plan_lookup.h). Errors: those of Frontier::PlanAt and of Referee.
+// A plan per point, each accepted by the evaluator on `instance`. The budget of each ends below the next one's
+// peak: from there that is faster (plan_lookup.h). Errors: those of Frontier::PlanAt and of Evaluator.
 // O(points x instructions).
-absl::StatusOr<std::vector<StoredPlan>> PlansOfFrontier(const LinkedProblem& linked,
+absl::StatusOr<std::vector<StoredPlan>> PlansOfFrontier(const Instance& instance,
                                                         const Frontier& frontier,
                                                         const std::string& solver_version,
                                                         const std::string& explanation);
 
-// The schedules of plans that were found, as a frontier under the costs of `linked`: what the referee accepts
+// The schedules of plans that were found, as a frontier under the costs of `instance`: what the evaluator accepts
 // on it, and is faster than what takes less memory. O(plans x instructions).
-Frontier FrontierOfPlans(const LinkedProblem& linked, const std::vector<StoredPlan>& plans);
+Frontier FrontierOfPlans(const Instance& instance, const std::vector<StoredPlan>& plans);
 
 }  // namespace stowage
 

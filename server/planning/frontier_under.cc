@@ -7,7 +7,7 @@
 
 #include "server/planning/cost_compare.h"
 #include "server/planning/step_pairs.h"
-#include "solvers/plan/schedule_code.h"
+#include "solvers/plan/schedule.h"
 
 namespace stowage {
 namespace {
@@ -33,22 +33,13 @@ int64_t Distance(const Problem& a, const Problem& b) {
 
 }  // namespace
 
-FrontierBuilder BuilderFor(const LinkedProblem& linked) {
-  return std::visit(
-      [&linked](const auto& kind) {
-        return linked.transfers ? FrontierBuilder(kind, *linked.transfers) : FrontierBuilder(kind);
-      },
-      linked.problem);
-}
-
-std::shared_ptr<const Frontier> FrontierUnder(const LinkedProblem& caller,
-                                              const LinkedProblem& reference,
+std::shared_ptr<const Frontier> FrontierUnder(const Instance& caller, const Instance& reference,
                                               const std::shared_ptr<const Frontier>& frontier) {
   if (!SameMemory(caller, reference)) return nullptr;
-  const int64_t distance = Distance(caller.problem, reference.problem);
-  if (distance > IdealTime(caller.problem).value() / 4) return nullptr;
-  if (caller.transfers && !AlikeLink(caller, reference)) return nullptr;
-  FrontierBuilder builder = BuilderFor(caller);
+  const int64_t distance = Distance(caller.problem(), reference.problem());
+  if (distance > IdealTime(caller.problem()).value() / 4) return nullptr;
+  if (caller.link() && !AlikeLink(caller, reference)) return nullptr;
+  FrontierBuilder builder(caller);
   for (const Frontier::Point& point : frontier->points()) {
     const auto schedule = DecodeSchedule(point.schedule, kMaxInstructions);
     if (!schedule.ok() || !builder.Add(*schedule).ok()) return nullptr;

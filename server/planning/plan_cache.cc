@@ -94,7 +94,7 @@ int64_t PlanCache::Begin(const PlanKey& key) const {
 
 void PlanCache::KeepFrontier(const PlanningProblem& problem,
                              const std::shared_ptr<const Frontier>& frontier, int64_t begun) {
-  if (IdealTime(problem.costs->problem) == Nanos(0)) return;
+  if (IdealTime(problem.costs->problem()) == Nanos(0)) return;
   Change(problem, begun, [&](const PlanEntry* old) -> std::optional<PlanEntry> {
     PlanEntry entry = old != nullptr ? *old : NewEntry(problem, problem.job);
     if (entry.frozen) return std::nullopt;

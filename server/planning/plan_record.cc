@@ -121,7 +121,7 @@ std::optional<PlanEntry> Record(const PlanEntry* old, SolvedPlan* solved) {
   const PlanningProblem& problem = *solved->problem;
   PlanEntry entry = old ? *old : NewEntry(problem, solved->job);
   solved->plan.revision = RevisionOf(solved->plan, &entry);
-  if (IdealTime(problem.costs->problem) == Nanos(0) || entry.frozen) return std::nullopt;
+  if (IdealTime(problem.costs->problem()) == Nanos(0) || entry.frozen) return std::nullopt;
 
   bool changed = old == nullptr;
   if (std::optional<PlanEntry> learned = Learn(entry, problem, solved->job)) {

@@ -11,22 +11,22 @@ namespace stowage {
 class PlanSolver {
  public:
   virtual ~PlanSolver() = default;
-  virtual absl::StatusOr<Bytes> Resolve(const Problem& problem, const Budget& budget,
+  virtual absl::StatusOr<Bytes> Resolve(const Instance& instance, const Budget& budget,
                                         const PlanOptions& options) const = 0;
-  virtual absl::StatusOr<Plan> Solve(const Problem& problem, Bytes budget,
+  virtual absl::StatusOr<Plan> Solve(const Instance& instance, Bytes budget,
                                      const PlanOptions& options) const = 0;
-  virtual absl::StatusOr<Frontier> SolveFrontier(const Problem& problem,
+  virtual absl::StatusOr<Frontier> SolveFrontier(const Instance& instance,
                                                  const PlanOptions& options) const = 0;
 };
 
 // The solver library itself.
 class LibraryPlanSolver final : public PlanSolver {
  public:
-  absl::StatusOr<Bytes> Resolve(const Problem& problem, const Budget& budget,
+  absl::StatusOr<Bytes> Resolve(const Instance& instance, const Budget& budget,
                                 const PlanOptions& options) const override;
-  absl::StatusOr<Plan> Solve(const Problem& problem, Bytes budget,
+  absl::StatusOr<Plan> Solve(const Instance& instance, Bytes budget,
                              const PlanOptions& options) const override;
-  absl::StatusOr<Frontier> SolveFrontier(const Problem& problem,
+  absl::StatusOr<Frontier> SolveFrontier(const Instance& instance,
                                          const PlanOptions& options) const override;
 };
 

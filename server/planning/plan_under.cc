@@ -3,15 +3,17 @@
 #include <algorithm>
 
 #include "server/planning/cost_ratios.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/lower_bound.h"
 
 namespace stowage {
 namespace {
 
 // Whether what is good with the reference's link, or without one, is so for the caller. Without a
 // link of its own a caller may take what does not use the reference's.
-bool LinkServes(const LinkedProblem& caller, const LinkedProblem& reference) {
-  if (!caller.transfers) return true;
-  return reference.transfers && AlikeLink(caller, reference);
+bool LinkServes(const Instance& caller, const Instance& reference) {
+  if (!caller.link()) return true;
+  return reference.link() && AlikeLink(caller, reference);
 }
 
 bool IsPlain(const Simulation& simulation) {
@@ -20,12 +22,12 @@ bool IsPlain(const Simulation& simulation) {
 
 }  // namespace
 
-std::optional<Plan> PlanUnder(const LinkedProblem& caller, const Simulation& store_all,
-                              const LinkedProblem& reference, const Plan& plan, Bytes budget) {
-  const bool same_overheads = SameOverheads(caller.problem, reference.problem);
+std::optional<Plan> PlanUnder(const Instance& caller, const Simulation& store_all,
+                              const Instance& reference, const Plan& plan, Bytes budget) {
+  const bool same_overheads = SameOverheads(caller.problem(), reference.problem());
   const bool same_memory = SameMemory(caller, reference);
-  const bool same_costs =
-      same_memory && SameTimes(caller.problem, reference.problem) && SameLink(caller, reference);
+  const bool same_costs = same_memory && SameTimes(caller.problem(), reference.problem()) &&
+                          SameLink(caller, reference);
   if (plan.status == PlanStatus::kProvenInfeasible && !same_memory) return std::nullopt;
   if (plan.status == PlanStatus::kNotFound && !same_costs) return std::nullopt;
   Plan judged = plan;
@@ -35,7 +37,7 @@ std::optional<Plan> PlanUnder(const LinkedProblem& caller, const Simulation& sto
   if (!same_memory) judged.bounds.least_budget = Bytes(0);
   bool plain = true;
   if (plan.status == PlanStatus::kFound) {
-    const absl::StatusOr<Simulation> simulation = Simulate(caller, plan.schedule);
+    const absl::StatusOr<Simulation> simulation = Evaluator(caller).Run(plan.schedule);
     if (!simulation.ok() || simulation->peak > budget) return std::nullopt;
     judged.prediction = *simulation;
     plain = IsPlain(*simulation);

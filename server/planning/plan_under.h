@@ -6,7 +6,7 @@
 
 #include "server/planning/cost_compare.h"
 #include "solvers/model/problem.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
@@ -15,10 +15,10 @@ namespace stowage {
 // differ.
 
 // `plan`, made under the costs of `reference`, as an answer for `budget` under the costs of
-// `caller`: refereed anew with the caller's link, and claiming no more than still holds: its bound is
+// `caller`: validated anew with the caller's link, and claiming no more than still holds: its bound is
 // the better one of the caller's own and of what follows from the plan's (BoundUnder). `store_all`
 // is what store-all takes under the caller's costs. Nothing when
-// - the referee refuses it, say because it has transfers and the caller no link for them;
+// - the evaluator refuses it, say because it has transfers and the caller no link for them;
 // - it recomputes or copies and store-all fits, because the caller's overheads are smaller: store-all
 //   wins whenever it fits;
 // - it recomputes or copies, and the caller has a link where the reference had none, or one on which
@@ -27,8 +27,8 @@ namespace stowage {
 // - it says that there is no schedule and the overheads differ, or the host memory, or that none was
 //   found and any costs differ (a search may find one under other times): nothing is known for this
 //   caller.
-std::optional<Plan> PlanUnder(const LinkedProblem& caller, const Simulation& store_all,
-                              const LinkedProblem& reference, const Plan& plan, Bytes budget);
+std::optional<Plan> PlanUnder(const Instance& caller, const Simulation& store_all,
+                              const Instance& reference, const Plan& plan, Bytes budget);
 
 }  // namespace stowage
 

@@ -149,12 +149,12 @@ PlanUpdate PlanningService::Latest(const std::shared_ptr<PlanCall>& call) {
 
 std::optional<Plan> PlanningService::AsAnswer(const PlanCall& call, const Flight& flight,
                                               const Plan& plan) {
-  const LinkedProblem& solved_under = *flight.problem->costs;
-  const LinkedProblem& asked = *call.problem->costs;
+  const Instance& solved_under = *flight.problem->costs;
+  const Instance& asked = *call.problem->costs;
   // "Least" means something else to a caller of other overheads or without the link, and a plan that
   // was made without times is no answer to who has some.
   const bool timeless =
-      IdealTime(solved_under.problem) == Nanos(0) && IdealTime(asked.problem) > Nanos(0);
+      IdealTime(solved_under.problem()) == Nanos(0) && IdealTime(asked.problem()) > Nanos(0);
   const std::optional<Bytes> budget = call.budget.get();
   const bool same_question = !timeless && (budget || SameMemory(asked, solved_under));
   if (!same_question) return std::nullopt;
@@ -181,7 +181,8 @@ void PlanningService::AnswerShare(const std::shared_ptr<PlanCall>& call, const F
     const bool shared = source == AnswerSource::kSolved && !leads;
     AnswerPlan(call, *std::move(judged), shared ? AnswerSource::kShared : source);
   } else if (leads && !has_time) {
-    Answer(call, absl::InternalError("the referee refused a plan under the costs it was made for"));
+    Answer(call,
+           absl::InternalError("the evaluator refused a plan under the costs it was made for"));
   } else {
     Proceed(call, Access::kPeek, MayWait::kYes);
   }

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "solvers/plan/problem_referee.h"
+#include "solvers/registry.h"
 
 namespace stowage {
 
@@ -17,15 +17,14 @@ Bytes MemoryOf(const PlanningProblem& problem) {
 absl::StatusOr<std::shared_ptr<PlanningProblem>> MakePlanningProblem(const Profile& profile,
                                                                      const KeyOptions& options,
                                                                      const DigestFunction& digest) {
-  if (absl::Status status = CheckSolverName(profile.problem, options.solver); !status.ok()) {
-    return status;
-  }
-  auto problem = std::make_shared<PlanningProblem>();
-  problem->costs =
-      std::make_shared<const LinkedProblem>(LinkedProblemOf(profile, options.recompute_only));
-  problem->stage_vertices = StepVertices(profile.problem);
-  const absl::StatusOr<Simulation> store_all = PlainTraining(profile.problem);
+  auto costs = std::make_shared<const Instance>(InstanceOf(profile, options.recompute_only));
+  const absl::StatusOr<const Solver*> solver = FindSolver(*costs, options.solver);
+  if (!solver.ok()) return solver.status();
+  const absl::StatusOr<Simulation>& store_all = costs->store_all();
   if (!store_all.ok()) return store_all.status();
+  auto problem = std::make_shared<PlanningProblem>();
+  problem->costs = std::move(costs);
+  problem->stage_vertices = StepVertices(profile.problem);
   problem->store_all = *store_all;
   problem->canonical = std::make_shared<const std::string>(CanonicalBytes(profile, options));
   problem->key.digest = digest(*problem->canonical);
@@ -39,12 +38,12 @@ std::shared_ptr<PlanningProblem> ProblemOfEntry(const PlanKey& key, const PlanEn
   if (!options) return nullptr;
   auto problem = std::make_shared<PlanningProblem>();
   problem->costs = entry.reference;
-  problem->stage_vertices = StepVertices(entry.reference->problem);
+  problem->stage_vertices = StepVertices(entry.reference->problem());
   problem->store_all = entry.store_all;
   problem->canonical = std::make_shared<const std::string>(entry.canonical);
   problem->key = key;
   problem->options = *options;
-  problem->options.recompute_only = !entry.reference->transfers;
+  problem->options.recompute_only = !entry.reference->link();
   problem->name = entry.name;
   return problem;
 }

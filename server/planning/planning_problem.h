@@ -16,14 +16,14 @@
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
 
 namespace stowage {
 
 struct PlanningProblem {
   // What is planned, under the caller's costs and with the link that its plans may use.
-  std::shared_ptr<const LinkedProblem> costs;
+  std::shared_ptr<const Instance> costs;
   std::vector<std::vector<int64_t>> stage_vertices;  // the caller's own ids; empty for a chain
   // What store-all takes on it: replayed once for all that is judged under these costs.
   Simulation store_all;

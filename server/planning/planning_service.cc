@@ -27,7 +27,7 @@ size_t KeptBytes(const PlanningProblem& problem, const std::optional<BatchReques
   Bytes kept = MemoryOf(problem);
   if (batches) {
     for (const BatchProfile& measured : batches->model->profiles()) {
-      kept += ChargeOf(LinkedProblem{measured.profile.problem, std::nullopt});
+      kept += ChargeOf(Instance(measured.profile.problem));
     }
   }
   return static_cast<size_t>(kept.value()) / kMemoryPerRequestByte;

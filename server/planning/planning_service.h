@@ -62,7 +62,7 @@ class PlanningService {
   void GetPlanAsync(const std::vector<PlanKey>& keys, const Budget& budget, CachedPlanCallback done,
                     const TenantScope& scope = TenantScope(""), const Account& account = Account());
 
-  // Answers with a plan refereed under the caller's own costs, or: INVALID_ARGUMENT, CANCELLED,
+  // Answers with a plan validated under the caller's own costs, or: INVALID_ARGUMENT, CANCELLED,
   // DEADLINE_EXCEEDED (the caller's, max_solve_time or max_deadline; a search that has found a plan by then answers
   // with its best one, a little before), RESOURCE_EXHAUSTED (queue full, tenant's quota, deadline too short, or too many
   // calls, with a time to retry after; or the solver's memory), UNAVAILABLE (draining).

@@ -14,7 +14,7 @@ constexpr int64_t kFar = 4;             // times the median: no profile of the s
 constexpr uint64_t kHeardWhenFull = 8;  // one new job in so many
 constexpr int64_t kLeastMove = 50;      // one part in so many
 
-using Costs = std::vector<const LinkedProblem*>;
+using Costs = std::vector<const Instance*>;
 
 // The lower one of an even number. Never empty.
 template <class T>
@@ -42,7 +42,7 @@ Costs Agreeing(const std::vector<CostSample>& samples) {
   Costs agreeing;
   if (samples.empty()) return agreeing;
   std::vector<Nanos> totals;
-  for (const CostSample& sample : samples) totals.push_back(IdealTime(sample.costs->problem));
+  for (const CostSample& sample : samples) totals.push_back(IdealTime(sample.costs->problem()));
   const Nanos median = Median(totals);
   for (size_t i = 0; i < samples.size(); ++i) {
     if (Agrees(totals[i], median)) agreeing.push_back(samples[i].costs.get());
@@ -70,8 +70,8 @@ void SetCosts(const std::vector<const Step*>& measured, Step* step) {
 template <class Kind>
 auto StepsAt(const Costs& samples, int i) {
   std::vector<std::decay_t<decltype(&StepAt(std::declval<const Kind&>(), 0))>> steps;
-  for (const LinkedProblem* sample : samples) {
-    steps.push_back(&StepAt(std::get<Kind>(sample->problem), i));
+  for (const Instance* sample : samples) {
+    steps.push_back(&StepAt(std::get<Kind>(sample->problem()), i));
   }
   return steps;
 }
@@ -110,9 +110,9 @@ CopyCost MedianCopy(const std::vector<CopyCost>& costs) {
 std::optional<TransferModel> LinkOf(const Costs& samples) {
   std::vector<CopyCost> to_host, to_device;
   std::optional<TransferModel> link;
-  for (const LinkedProblem* sample : samples) {
-    if (!sample->transfers) continue;
-    link = sample->transfers;
+  for (const Instance* sample : samples) {
+    if (!sample->link()) continue;
+    link = sample->link();
     to_host.push_back(link->to_host);
     to_device.push_back(link->to_device);
   }
@@ -130,10 +130,10 @@ bool NearCost(const CopyCost& a, const CopyCost& b) {
   return Near(a.bytes_per_second, b.bytes_per_second) && Near(a.latency.value(), b.latency.value());
 }
 
-bool NearLink(const LinkedProblem& a, const LinkedProblem& b) {
-  if (!a.transfers || !b.transfers) return !a.transfers && !b.transfers;
-  return NearCost(a.transfers->to_host, b.transfers->to_host) &&
-         NearCost(a.transfers->to_device, b.transfers->to_device);
+bool NearLink(const Instance& a, const Instance& b) {
+  if (!a.link() || !b.link()) return !a.link() && !b.link();
+  return NearCost(a.link()->to_host, b.link()->to_host) &&
+         NearCost(a.link()->to_device, b.link()->to_device);
 }
 
 uint64_t HashOf(const std::string& text) {
@@ -161,9 +161,9 @@ size_t SampleLimit(const Problem& problem) {
                     kMostSamples);
 }
 
-SampleVerdict JudgeSample(const PlanEntry& entry, const LinkedProblem& costs, uint64_t job,
+SampleVerdict JudgeSample(const PlanEntry& entry, const Instance& costs, uint64_t job,
                           uint64_t identity) {
-  const Nanos total = IdealTime(costs.problem);
+  const Nanos total = IdealTime(costs.problem());
   if (entry.frozen || total == Nanos(0)) return SampleVerdict::kUnusable;
   if (&costs == entry.reference.get()) return SampleVerdict::kKnown;
   if (!ProfileWanted(entry)) {
@@ -173,39 +173,39 @@ SampleVerdict JudgeSample(const PlanEntry& entry, const LinkedProblem& costs, ui
       if (identity != 0 && sample.identity == identity) ++voices;
     }
     if (voices >= kVoices) return SampleVerdict::kKnown;
-    const bool full = entry.samples.size() >= SampleLimit(costs.problem);
+    const bool full = entry.samples.size() >= SampleLimit(costs.problem());
     if (full && job % kHeardWhenFull != 0) return SampleVerdict::kKnown;
   }
   const Costs agreeing = Agreeing(entry.samples);
   if (agreeing.size() < kQuorum) return SampleVerdict::kNew;
   std::vector<Nanos> totals;
-  for (const LinkedProblem* sample : agreeing) totals.push_back(IdealTime(sample->problem));
+  for (const Instance* sample : agreeing) totals.push_back(IdealTime(sample->problem()));
   return Agrees(total, Median(std::move(totals))) ? SampleVerdict::kNew : SampleVerdict::kOutlier;
 }
 
-std::optional<LinkedProblem> ReferenceOf(const std::vector<CostSample>& samples) {
+std::optional<Instance> ReferenceOf(const std::vector<CostSample>& samples) {
   const Costs agreeing = Agreeing(samples);
   if (agreeing.size() < kQuorum) return std::nullopt;
   absl::StatusOr<Problem> problem =
       std::visit([&agreeing](const auto& first) { return ProblemOf(first, agreeing); },
-                 agreeing.front()->problem);
+                 agreeing.front()->problem());
   // The figures are those of valid problems; their sums may still be too large for one.
   if (!problem.ok()) return std::nullopt;
-  return LinkedProblem{*std::move(problem), LinkOf(agreeing)};
+  return Instance{*std::move(problem), LinkOf(agreeing)};
 }
 
-bool MovesFrom(const LinkedProblem& now, const LinkedProblem& next) {
+bool MovesFrom(const Instance& now, const Instance& next) {
   if (!NearLink(now, next)) return true;
   int64_t distance = 0;
   const bool same_overheads =
-      AllSteps(now.problem, next.problem, [&distance](const auto& x, const auto& y) {
+      AllSteps(now.problem(), next.problem(), [&distance](const auto& x, const auto& y) {
         distance +=
             Distance(x.forward_time, y.forward_time) + Distance(x.backward_time, y.backward_time);
         return x.forward_saving_overhead == y.forward_saving_overhead &&
                x.forward_overhead == y.forward_overhead &&
                x.backward_overhead == y.backward_overhead;
       });
-  return !same_overheads || absl::int128(kLeastMove) * distance > IdealTime(now.problem).value();
+  return !same_overheads || absl::int128(kLeastMove) * distance > IdealTime(now.problem()).value();
 }
 
 }  // namespace stowage

@@ -59,17 +59,17 @@ enum class SampleVerdict {
 };
 
 // Cheap: O(samples).
-SampleVerdict JudgeSample(const PlanEntry& entry, const LinkedProblem& costs, uint64_t job,
+SampleVerdict JudgeSample(const PlanEntry& entry, const Instance& costs, uint64_t job,
                           uint64_t identity = 0);
 
 // What the samples agree on; nothing while fewer than a quorum of jobs do. Samples whose total time is
 // over four times the median's, or under a quarter, do not agree. The structure of all is equal.
 // O(samples x steps).
-std::optional<LinkedProblem> ReferenceOf(const std::vector<CostSample>& samples);
+std::optional<Instance> ReferenceOf(const std::vector<CostSample>& samples);
 
 // Whether `next` is far enough from `now` to judge all plans anew: times or link by over 2%, or any
 // overhead.
-bool MovesFrom(const LinkedProblem& now, const LinkedProblem& next);
+bool MovesFrom(const Instance& now, const Instance& next);
 
 }  // namespace stowage
 

@@ -94,8 +94,7 @@ absl::StatusOr<Plan> Refresher::Solve(const PlanningProblem& problem, Bytes budg
   options.solve.slots = problem.options.slots;
   options.solve.table_limit = options_.table_limit;
   options.solve.stop = &stop;
-  options.solve.transfers = problem.costs->transfers;
-  return CatchingBadAlloc([&] { return solver_->Solve(problem.costs->problem, budget, options); });
+  return CatchingBadAlloc([&] { return solver_->Solve(*problem.costs, budget, options); });
 }
 
 std::shared_ptr<const PlanEntry> Refresher::StillWanted(const ResolveWish& wish) const {

@@ -26,8 +26,8 @@ int SizeClass(int64_t steps) {
 
 // The planner's choice depends on the kind and on the link.
 std::string SolverOf(const PlanningProblem& problem) {
-  const bool graph = std::holds_alternative<Graph>(problem.costs->problem);
-  return absl::StrCat(graph ? "graph " : "chain ", problem.costs->transfers ? "linked " : "",
+  const bool graph = std::holds_alternative<Graph>(problem.costs->problem());
+  return absl::StrCat(graph ? "graph " : "chain ", problem.costs->link() ? "linked " : "",
                       problem.options.solver);
 }
 
@@ -42,7 +42,7 @@ nanoseconds Guess(int size) { return Scaled(std::chrono::microseconds(1), size);
 }  // namespace
 
 SolveEstimate SolveCosts::Estimate(const PlanningProblem& problem) const {
-  const int size = SizeClass(StepsOf(problem.costs->problem));
+  const int size = SizeClass(StepsOf(problem.costs->problem()));
   std::lock_guard<std::mutex> lock(mutex_);
   const auto solver = solvers_.find(SolverOf(problem));
   if (solver == solvers_.end()) return {Guess(size), false};
@@ -55,7 +55,7 @@ SolveEstimate SolveCosts::Estimate(const PlanningProblem& problem) const {
 }
 
 void SolveCosts::Measured(const PlanningProblem& problem, nanoseconds took) {
-  const int size = SizeClass(StepsOf(problem.costs->problem));
+  const int size = SizeClass(StepsOf(problem.costs->problem()));
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [mean, fresh] =
       solvers_[SolverOf(problem)].try_emplace(size, Mean{took, Clock::now()});

@@ -6,7 +6,7 @@
 
 namespace stowage {
 
-Staleness StalenessOf(const LinkedProblem& caller, const LinkedProblem& reference, Nanos best,
+Staleness StalenessOf(const Instance& caller, const Instance& reference, Nanos best,
                       const Plan& judged) {
   Staleness staleness;
   staleness.bound = judged.bounds.lower_bound;

@@ -6,7 +6,7 @@
 #ifndef STOWAGE_SERVER_PLANNING_STALENESS_H_
 #define STOWAGE_SERVER_PLANNING_STALENESS_H_
 
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
@@ -21,7 +21,7 @@ struct Staleness {
 
 // `judged` is a plan under the caller's costs (PlanUnder); `best` what it, or a faster one that holds
 // for the caller, takes under the reference. O(steps).
-Staleness StalenessOf(const LinkedProblem& caller, const LinkedProblem& reference, Nanos best,
+Staleness StalenessOf(const Instance& caller, const Instance& reference, Nanos best,
                       const Plan& judged);
 
 enum class Freshness {

@@ -160,11 +160,11 @@ v1::GetCapabilitiesResponse PlanRpcService::CapabilitiesFor(const Caller& caller
   }
   response.set_role(ToString(caller.role));
   response.set_key_encoding_version(kEncodingVersion);
-  for (const SolverInfo& solver : SolverInfos()) {
+  for (const Solver* solver : AllSolvers()) {
     v1::SolverInfo* info = response.add_solvers();
-    info->set_name(solver.name);
-    info->set_description(solver.description);
-    info->set_schedule_class(solver.schedule_class);
+    info->set_name(solver->info().name);
+    info->set_description(solver->info().description);
+    info->set_schedule_class(solver->info().schedule_class);
   }
   response.set_max_message_bytes(limits_.max_message_bytes);
   response.set_max_stages(limits_.max_stages);

@@ -4,7 +4,7 @@
 //
 // Decoders are there with their output layer tied to the embedding or not: the same problem.
 // Only schedules are kept, each once per network; what a schedule takes in memory and time is always the
-// referee's word, under costs that are modelled anew (solvers/networks/roofline.h). The order of a frontier's
+// evaluator's word, under costs that are modelled anew (solvers/networks/roofline.h). The order of a frontier's
 // schedules is theirs: peaks rise, makespans fall.
 //
 // A file holds one network, lines of text in this order:
@@ -13,7 +13,7 @@
 //   solver_version TEXT
 //   costs modelled roofline   nothing of it was measured
 //   network NAME
-//   schedule CODE             base64 of solvers/plan/schedule_code.h; numbered from 0
+//   schedule CODE             base64 of solvers/plan/schedule.h; numbered from 0
 //   frontier image=224 batch=32 classes=1000 device=a100 solver=... exact=0 slots=0 least=BYTES
 //     structure=DIGEST schedules=0,5,7 class=TEXT       (one line; the class to its end)
 //   of a graph form=graph before the size
@@ -43,7 +43,7 @@ inline constexpr int64_t kGeneratorVersion = 1;
 inline constexpr size_t kMostCataloguePoints = 48;
 
 struct CatalogueFrontier {
-  bool graph = false;  // op by op (solvers/networks/profiled_graph.h), not a chain of stages
+  bool graph = false;  // op by op (solvers/networks/network_graph.h), not a chain of stages
   int64_t image = 0;   // pixels on a side; 0 for a decoder
   int64_t batch = 0;
   int64_t classes = 0;  // 0 for a decoder
@@ -85,15 +85,15 @@ absl::StatusOr<NetworkCatalogue> ParseCatalogue(const std::string& text);
 absl::StatusOr<Problem> ProblemFor(const NetworkCatalogue& catalogue,
                                    const CatalogueFrontier& frontier);
 
-// Its points, each replayed by the referee on `problem`, that of ProblemFor. FAILED_PRECONDITION if it refuses
+// Its points, each replayed by the evaluator on `problem`, that of ProblemFor. FAILED_PRECONDITION if it refuses
 // one, or if peaks do not rise or makespans do not fall. O(points x instructions).
-absl::StatusOr<Frontier> RefereedFrontier(const NetworkCatalogue& catalogue,
-                                          const CatalogueFrontier& frontier,
-                                          const Problem& problem);
+absl::StatusOr<Frontier> ValidatedFrontier(const NetworkCatalogue& catalogue,
+                                           const CatalogueFrontier& frontier,
+                                           const Problem& problem);
 
 // The frontier for a kind of device at the size of `one`: the one that was made for it; else of all schedules that
 // were made for other kinds those that are the fastest on this one, which its own may beat. Errors: those of ProblemFor
-// and RefereedFrontier. O(points of all kinds x instructions).
+// and ValidatedFrontier. O(points of all kinds x instructions).
 absl::StatusOr<CatalogueFrontier> FrontierFor(const NetworkCatalogue& catalogue,
                                               const CatalogueFrontier& one,
                                               const std::string& device);
@@ -106,6 +106,24 @@ absl::StatusOr<Frontier> FrontierOn(const NetworkCatalogue& catalogue, Catalogue
 // FrontierFor for every size that the catalogue has, each once.
 absl::StatusOr<std::vector<CatalogueFrontier>> FrontiersFor(const NetworkCatalogue& catalogue,
                                                             const std::string& device);
+
+// All networks of a catalogue: a folder of files NETWORK.catalogue.
+
+inline constexpr char kCatalogueEnding[] = ".catalogue";
+
+// By name of the file. INVALID_ARGUMENT that names the file: it cannot be read, or ParseCatalogue refuses it,
+// or its network is not the one of its name; or there is no such folder, or none of these files in it.
+absl::StatusOr<std::vector<NetworkCatalogue>> ReadCatalogue(const std::string& folder);
+
+// The frontier of a network at a size on a device, as a chain or as a graph, and what it is in; null where there is
+// none. O(frontiers).
+struct CatalogueHit {
+  const NetworkCatalogue* network = nullptr;
+  const CatalogueFrontier* frontier = nullptr;
+};
+CatalogueHit FindInCatalogue(const std::vector<NetworkCatalogue>& networks,
+                             const NetworkOptions& wanted, const std::string& device,
+                             bool graph = false);
 
 }  // namespace stowage
 

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "solvers/graph/easy_plan.h"
-#include "solvers/plan/schedule_code.h"
+#include "solvers/plan/schedule.h"
 #include "solvers/planner.h"
 
 namespace stowage {

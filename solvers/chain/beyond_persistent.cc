@@ -18,10 +18,10 @@
 #include "solvers/chain/solvers.h"
 #include "solvers/chain/store_all_plan.h"
 #include "solvers/model/chain.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/frontier.h"
 #include "solvers/plan/lower_bound.h"
 #include "solvers/plan/schedule.h"
-#include "solvers/plan/simulate.h"
 #include "solvers/rising_progress.h"
 #include "solvers/solver.h"
 
@@ -45,11 +45,12 @@ struct SizedTable {
 
 // A chain with what every table of it starts from.
 struct BeyondProblem {
-  const Chain& chain;
+  Instance instance;
   PersistentSpace exact;
   BeyondExtents extents;
   Bytes store_all_peak;
 
+  const Chain& chain() const { return instance.chain(); }
   Bytes least_budget() const { return Bytes(LeastBudgetOf(exact, extents)); }
   Schedule least_schedule() const { return LeastSchedule(exact, extents); }
 };
@@ -80,7 +81,7 @@ constexpr double kTableNanos = 2e9;
 constexpr double kNanosPerAlternative = 130;
 constexpr double kNanosPerSlot = 0.05;
 constexpr int64_t kMaxLosslessSlots = 50000;
-// Where sizes are rounded, to nearest: the referee says what each schedule really needs. So few slots
+// Where sizes are rounded, to nearest: the evaluator says what each schedule really needs. So few slots
 // that a table of a long chain takes hardly more than its alternatives' own time.
 constexpr int64_t kRoundedSlots = 4000;
 constexpr int64_t kLeastRoundedSlots = 100;
@@ -167,7 +168,8 @@ absl::Status FindFastest(const BeyondProblem& problem, const SizedTable& table,
   StopPoll poll(options.stop);
   // Less memory is slower; times that are rounded do not say by how much.
   const bool exact = table.table->time_unit() == 1;
-  const Nanos ideal = problem.chain.ideal_time();
+  const Nanos ideal = problem.instance.ideal_time();
+  const Evaluator evaluator(problem.instance);
   for (size_t i = memories.size(); i-- > 0;) {
     // What is faster than at the memory before needs more than that.
     if (i > 0 && !MayFit(table, memories[i - 1] + 1, budget)) continue;
@@ -175,7 +177,7 @@ absl::Status FindFastest(const BeyondProblem& problem, const SizedTable& table,
     absl::Status status = poll.Spend(1 << 20);
     if (!status.ok()) return status;
     Schedule schedule = table.table->Backtrack(memories[i]);
-    const absl::StatusOr<Simulation> simulation = Simulate(problem.chain, schedule);
+    const absl::StatusOr<Simulation> simulation = evaluator.Run(schedule);
     if (!simulation.ok()) return absl::InternalError(simulation.status().message());
     if (simulation->peak > budget || simulation->makespan >= *bound) continue;
     *bound = simulation->makespan;
@@ -203,8 +205,8 @@ absl::StatusOr<int64_t> VisitRounded(
     if (options.slots == 0 && affordable < kLeastRoundedSlots) break;
     const absl::StatusOr<SizedTable> table =
         options.slots > 0
-            ? TableOfSlots(problem.chain, budget, options.slots, part)
-            : MakeTable(problem.chain, std::max<int64_t>(budget.value() / affordable, 1),
+            ? TableOfSlots(problem.chain(), budget, options.slots, part)
+            : MakeTable(problem.chain(), std::max<int64_t>(budget.value() / affordable, 1),
                         affordable, Rounding::kNearest, part);
     if (absl::IsResourceExhausted(table.status())) break;
     if (!table.ok()) return table.status();
@@ -220,13 +222,13 @@ absl::StatusOr<int64_t> VisitRounded(
 
 bool CheckpointsMove(const Chain& chain) { return chain.length() + 1 <= kMaxMoving; }
 
-absl::StatusOr<BeyondProblem> MakeBeyondProblem(const Chain& chain, const SolveOptions& options) {
+absl::StatusOr<BeyondProblem> MakeBeyondProblem(const Instance& instance,
+                                                const SolveOptions& options) {
+  const Chain& chain = instance.chain();
   PersistentSpace exact(chain, 1);
   absl::StatusOr<BeyondExtents> extents = ComputeExtents(exact, CheckpointsMove(chain), options);
   if (!extents.ok()) return extents.status();
-  const absl::StatusOr<Bytes> peak = StoreAllSolver().LeastBudget(chain, options);
-  if (!peak.ok()) return peak.status();
-  return BeyondProblem{chain, std::move(exact), *std::move(extents), *peak};
+  return BeyondProblem{instance, std::move(exact), *std::move(extents), instance.store_all()->peak};
 }
 
 // Whether one table in the sizes' common unit serves all budgets. It depends on none of them: more
@@ -234,7 +236,7 @@ absl::StatusOr<BeyondProblem> MakeBeyondProblem(const Chain& chain, const SolveO
 bool LosslessIsAffordable(const BeyondProblem& problem, const SolveOptions& options) {
   const int64_t slots = std::min(
       AffordableSlots(problem, problem.store_all_peak, kTableNanos, options), kMaxLosslessSlots);
-  return problem.store_all_peak.value() / CommonUnit(problem.chain) <= slots;
+  return problem.store_all_peak.value() / CommonUnit(problem.chain()) <= slots;
 }
 
 absl::StatusOr<SizedTable> LosslessTable(const Chain& chain, Bytes budget,
@@ -254,7 +256,7 @@ absl::StatusOr<SizedTable> TableOfSlots(const Chain& chain, Bytes budget, int64_
 absl::Status AddLossless(const BeyondProblem& problem, const SolveOptions& options,
                          FrontierBuilder* builder, FrontierInfo* info) {
   const absl::StatusOr<SizedTable> table =
-      LosslessTable(problem.chain, problem.store_all_peak, options);
+      LosslessTable(problem.chain(), problem.store_all_peak, options);
   if (absl::IsResourceExhausted(table.status())) return absl::OkStatus();
   if (!table.ok()) return table.status();
   const int64_t stages = problem.exact.last();
@@ -294,10 +296,10 @@ absl::StatusOr<RoundedSchedule> FastestRounded(const BeyondProblem& problem, Byt
 // The fastest of the schedules offered that fit; the first among equals.
 class Best {
  public:
-  Best(const Chain& chain, Bytes budget) : chain_(chain), budget_(budget) {}
+  Best(const Instance& instance, Bytes budget) : evaluator_(instance), budget_(budget) {}
 
   absl::Status Offer(Schedule schedule, std::string explanation) {
-    const absl::StatusOr<Simulation> simulation = Simulate(chain_, schedule);
+    const absl::StatusOr<Simulation> simulation = evaluator_.Run(schedule);
     if (!simulation.ok()) return absl::InternalError(simulation.status().message());
     if (simulation->peak > budget_) return absl::OkStatus();
     if (schedule_ && simulation->makespan >= makespan_) return absl::OkStatus();
@@ -317,25 +319,24 @@ class Best {
   }
 
  private:
-  const Chain& chain_;
+  const Evaluator evaluator_;
   const Bytes budget_;
   std::optional<Schedule> schedule_;
   Nanos makespan_;
   std::string explanation_;
 };
 
-class BeyondPersistent final : public ChainSolver {
+class BeyondPersistent final : public Solver {
  public:
   const SolverInfo& info() const override { return info_; }
 
-  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
-                             const SolveOptions& options) const override {
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveOptions& options) const override {
+    const Chain& chain = instance.chain();
     Plan plan;
     plan.bounds.schedule_class = ClassFor(chain);
-    if (PlanStoreAll(chain, budget, &plan)) return plan;
-    absl::StatusOr<BeyondProblem> problem = MakeBeyondProblem(chain, options);
+    if (PlanStoreAll(instance, budget, &plan)) return plan;
+    absl::StatusOr<BeyondProblem> problem = MakeBeyondProblem(instance, options);
     if (!problem.ok()) return problem.status();
     plan.bounds.least_budget = problem->least_budget();
     if (budget < plan.bounds.least_budget) {
@@ -344,22 +345,21 @@ class BeyondPersistent final : public ChainSolver {
                                       plan.bounds.least_budget.value(), " bytes");
       return plan;
     }
-    status = SolveFeasible(*problem, budget, options, &plan);
+    absl::Status status = SolveFeasible(*problem, budget, options, &plan);
     if (!status.ok()) return status;
     return plan;
   }
 
-  absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
-                                         const SolveOptions& options) const override {
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
-    absl::StatusOr<BeyondProblem> problem = MakeBeyondProblem(chain, options);
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveOptions& options) const override {
+    absl::StatusOr<BeyondProblem> problem = MakeBeyondProblem(instance, options);
     if (!problem.ok()) return problem.status();
     return FrontierOf(*problem, options);
   }
 
-  absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
-                                    const SolveOptions& options) const override {
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveOptions& options) const override {
+    const Chain& chain = instance.chain();
     const PersistentSpace exact(chain, 1);
     absl::StatusOr<BeyondExtents> extents = ComputeExtents(exact, CheckpointsMove(chain), options);
     if (!extents.ok()) return extents.status();
@@ -382,9 +382,9 @@ class BeyondPersistent final : public ChainSolver {
   absl::Status SolveFeasible(const BeyondProblem& problem, Bytes budget,
                              const SolveOptions& options, Plan* plan) const {
     RisingProgress progress(options.progress);
-    Best best(problem.chain, budget);
+    Best best(problem.instance, budget);
     absl::StatusOr<Plan> persistent =
-        OptimalPersistentSolver().Solve(problem.chain, budget, progress.Part(options, 0.0, 0.3));
+        OptimalPersistentSolver().Solve(problem.instance, budget, progress.Part(options, 0.0, 0.3));
     if (!persistent.ok() && !MayDoWithout(persistent.status(), options)) return persistent.status();
     bool done = false;
     if (persistent.ok() && persistent->status == PlanStatus::kFound) {
@@ -393,7 +393,7 @@ class BeyondPersistent final : public ChainSolver {
           best.Offer(std::move(persistent->schedule),
                      absl::StrCat("nothing beat a persistent one: ", persistent->explanation));
       if (!status.ok()) return status;
-      done = best.makespan() <= StrongMakespanLowerBound(problem.chain, budget);
+      done = best.makespan() <= StrongestMakespanLowerBound(problem.instance, budget);
       plan->bounds.proven_optimal = done;
     }
     if (!done) {
@@ -415,8 +415,8 @@ class BeyondPersistent final : public ChainSolver {
   static absl::Status OfferOfOneTable(const BeyondProblem& problem, Bytes budget,
                                       const SolveOptions& options, Best* best, Plan* plan) {
     const absl::StatusOr<SizedTable> table =
-        options.slots > 0 ? TableOfSlots(problem.chain, budget, options.slots, options)
-                          : LosslessTable(problem.chain, budget, options);
+        options.slots > 0 ? TableOfSlots(problem.chain(), budget, options.slots, options)
+                          : LosslessTable(problem.chain(), budget, options);
     if (!table.ok()) {
       return MayDoWithout(table.status(), options) ? absl::OkStatus() : table.status();
     }
@@ -444,13 +444,13 @@ class BeyondPersistent final : public ChainSolver {
                                       const SolveOptions& options) const {
     RisingProgress progress(options.progress);
     absl::StatusOr<Frontier> persistent =
-        OptimalPersistentSolver().SolveFrontier(problem.chain, progress.Part(options, 0.0, 0.5));
+        OptimalPersistentSolver().SolveFrontier(problem.instance, progress.Part(options, 0.0, 0.5));
     if (!persistent.ok()) return persistent.status();
-    FrontierBuilder builder(problem.chain);
+    FrontierBuilder builder(problem.instance);
     builder.Add(*persistent);
     absl::Status status = builder.Add(problem.least_schedule());
     if (!status.ok()) return status;
-    FrontierInfo info = {info_.name, ClassFor(problem.chain), problem.least_budget(),
+    FrontierInfo info = {info_.name, ClassFor(problem.chain()), problem.least_budget(),
                          /*exact=*/false, /*slots=*/0};
     const SolveOptions rest = progress.Part(options, 0.5, 1.0);
     status = options.slots == 0 && LosslessIsAffordable(problem, options)
@@ -471,7 +471,7 @@ class BeyondPersistent final : public ChainSolver {
 
 }  // namespace
 
-const ChainSolver& BeyondPersistentSolver() {
+const Solver& BeyondPersistentSolver() {
   static const BeyondPersistent* const kSolver = new BeyondPersistent;
   return *kSolver;
 }

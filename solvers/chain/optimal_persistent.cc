@@ -53,20 +53,20 @@ absl::StatusOr<Outcome> SolveAutomatically(const PersistentProblem& problem, Byt
   absl::StatusOr<std::optional<PersistentSteps>> steps = ExactSteps(problem, options);
   if (!steps.ok()) return steps.status();
   if (steps->has_value()) {
-    outcome.schedule = (*steps)->Backtrack((budget - problem.chain.activation(0)).value());
+    outcome.schedule = (*steps)->Backtrack((budget - problem.chain().activation(0)).value());
     outcome.proven_optimal = true;
     outcome.explanation = "solved exactly, to the byte";
     return outcome;
   }
-  FrontierBuilder builder(problem.chain);
+  FrontierBuilder builder(problem.instance);
   absl::StatusOr<TableSummary> summary = AddSchedules(problem, budget, options, &builder);
   if (!summary.ok()) return summary.status();
   absl::StatusOr<Plan> plan = builder.Build(FrontierInfo()).PlanAt(budget);
   if (!plan.ok()) return plan.status();
   outcome.schedule = std::move(plan->schedule);
   outcome.slots = summary->slots;
-  outcome.proven_optimal =
-      summary->lossless || builder.MakespanAt(budget) <= MakespanLowerBound(problem.chain, budget);
+  outcome.proven_optimal = summary->lossless || builder.MakespanAt(budget) <=
+                                                    MakespanLowerBound(problem.instance, budget);
   outcome.explanation =
       summary->slots > 0
           ? absl::StrCat("tables with memory rounded to up to ", summary->slots, " slots")
@@ -92,28 +92,29 @@ absl::Status AddSteps(const PersistentSteps& steps, const SolveOptions& options,
   return absl::OkStatus();
 }
 
-class OptimalPersistent final : public ChainSolver {
+class OptimalPersistent final : public Solver {
  public:
   const SolverInfo& info() const override { return info_; }
 
-  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
-                             const SolveOptions& options) const override {
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveOptions& options) const override {
     RisingProgress progress(options.progress);
-    absl::StatusOr<Plan> plan = SolveBudget(chain, budget, progress.Part(options, 0.0, 1.0));
+    absl::StatusOr<Plan> plan = SolveBudget(instance, budget, progress.Part(options, 0.0, 1.0));
     if (plan.ok()) progress.Report(1.0);
     return plan;
   }
 
-  absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
-                                         const SolveOptions& options) const override {
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveOptions& options) const override {
     RisingProgress progress(options.progress);
-    absl::StatusOr<Frontier> frontier = SolveAll(chain, progress.Part(options, 0.0, 1.0));
+    absl::StatusOr<Frontier> frontier = SolveAll(instance, progress.Part(options, 0.0, 1.0));
     if (frontier.ok()) progress.Report(1.0);
     return frontier;
   }
 
-  absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
-                                    const SolveOptions& options) const override {
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveOptions& options) const override {
+    const Chain& chain = instance.chain();
     const PersistentSpace exact(chain, 1);
     absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, options);
     if (!least.ok()) return least.status();
@@ -121,15 +122,14 @@ class OptimalPersistent final : public ChainSolver {
   }
 
  private:
-  absl::StatusOr<Plan> SolveBudget(const Chain& chain, Bytes budget,
+  absl::StatusOr<Plan> SolveBudget(const Instance& instance, Bytes budget,
                                    const SolveOptions& options) const {
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
+    const Chain& chain = instance.chain();
     Plan plan;
     plan.bounds.schedule_class = info_.schedule_class;
-    if (PlanStoreAll(chain, budget, &plan)) return plan;
+    if (PlanStoreAll(instance, budget, &plan)) return plan;
 
-    absl::StatusOr<PersistentProblem> problem = MakePersistentProblem(chain, options);
+    absl::StatusOr<PersistentProblem> problem = MakePersistentProblem(instance, options);
     if (!problem.ok()) return problem.status();
     plan.bounds.least_budget = problem->least_budget;
     if (budget < plan.bounds.least_budget) {
@@ -139,7 +139,7 @@ class OptimalPersistent final : public ChainSolver {
                        plan.bounds.least_budget.value(), " bytes");
       return plan;
     }
-    status = CheckScheduleSize(*problem);
+    absl::Status status = CheckScheduleSize(*problem);
     if (!status.ok()) return status;
     const SolveOptions rest = WithoutLeastMemory(chain, options);
     absl::StatusOr<Outcome> outcome = options.slots > 0
@@ -149,19 +149,18 @@ class OptimalPersistent final : public ChainSolver {
     return Finish(*std::move(outcome), std::move(plan));
   }
 
-  absl::StatusOr<Frontier> SolveAll(const Chain& chain, const SolveOptions& options) const {
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
-    absl::StatusOr<PersistentProblem> problem = MakePersistentProblem(chain, options);
+  absl::StatusOr<Frontier> SolveAll(const Instance& instance, const SolveOptions& options) const {
+    const Chain& chain = instance.chain();
+    absl::StatusOr<PersistentProblem> problem = MakePersistentProblem(instance, options);
     if (!problem.ok()) return problem.status();
-    status = CheckScheduleSize(*problem);
+    absl::Status status = CheckScheduleSize(*problem);
     if (!status.ok()) return status;
     const SolveOptions rest = WithoutLeastMemory(chain, options);
     FrontierInfo frontier;
     frontier.solver = info_.name;
     frontier.schedule_class = info_.schedule_class;
     frontier.least_budget = problem->least_budget;
-    FrontierBuilder builder(chain);
+    FrontierBuilder builder(instance);
     absl::StatusOr<std::optional<PersistentSteps>> steps = std::optional<PersistentSteps>();
     if (options.slots == 0) steps = ExactSteps(*problem, rest);
     if (!steps.ok()) return steps.status();
@@ -208,7 +207,7 @@ class OptimalPersistent final : public ChainSolver {
 
 }  // namespace
 
-const ChainSolver& OptimalPersistentSolver() {
+const Solver& OptimalPersistentSolver() {
   static const OptimalPersistent* const kSolver = new OptimalPersistent;
   return *kSolver;
 }

@@ -9,7 +9,7 @@
 #include "solvers/chain/solvers.h"
 #include "solvers/chain/store_all_plan.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage {
 namespace {
@@ -20,7 +20,6 @@ constexpr int64_t kMaxRevolveSteps = 1000000;
 struct Setting {
   PersistentSpace space;
   RevolveIntervals intervals;
-  Schedule store_all;
   Bytes store_all_peak;
   Bytes least;  // budget
 
@@ -28,7 +27,8 @@ struct Setting {
   int64_t Memory(Bytes budget) const { return budget.value() - space.activation(0); }
 };
 
-absl::StatusOr<Setting> Prepare(const Chain& chain, const SolveOptions& options) {
+absl::StatusOr<Setting> Prepare(const Instance& instance, const SolveOptions& options) {
+  const Chain& chain = instance.chain();
   if (options.slots < 0 || options.slots > kMaxRevolveSteps) {
     return FieldError("options.slots", options.slots,
                       absl::StrCat("must be in [0, ", kMaxRevolveSteps, "]"));
@@ -36,15 +36,12 @@ absl::StatusOr<Setting> Prepare(const Chain& chain, const SolveOptions& options)
   PersistentSpace space(chain, 1);
   absl::StatusOr<RevolveIntervals> intervals = RevolveIntervals::Find(space, options);
   if (!intervals.ok()) return intervals.status();
-  Setting setting = {std::move(space), *std::move(intervals), StoreAllSchedule(chain), Bytes(),
-                     Bytes()};
-  absl::StatusOr<Simulation> simulation = Simulate(chain, setting.store_all);
-  if (!simulation.ok()) return simulation.status();
-  setting.store_all_peak = setting.least = simulation->peak;
+  Setting setting = {std::move(space), *std::move(intervals), instance.store_all()->peak,
+                     instance.store_all()->peak};
   SolveOptions quiet = options;
   quiet.progress = nullptr;
   absl::StatusOr<RevolveRows> rows = RevolveRows::Compute(
-      setting.space, setting.intervals, setting.Memory(simulation->peak), 1, quiet);
+      setting.space, setting.intervals, setting.Memory(setting.store_all_peak), 1, quiet);
   if (!rows.ok()) return rows.status();
   if (!rows->Whole().empty()) {
     const Bytes memory(setting.space.activation(0) + rows->Whole().front().memory);
@@ -63,13 +60,13 @@ absl::StatusOr<RevolveRows> RowsWithin(const Setting& setting, Bytes budget,
                               options);
 }
 
-class Revolve final : public ChainSolver {
+class Revolve final : public Solver {
  public:
   const SolverInfo& info() const override { return info_; }
 
-  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
-                             const SolveOptions& options) const override {
-    absl::StatusOr<Setting> setting = Prepare(chain, options);
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveOptions& options) const override {
+    absl::StatusOr<Setting> setting = Prepare(instance, options);
     if (!setting.ok()) return setting.status();
     Plan plan;
     plan.bounds.schedule_class = info_.schedule_class;
@@ -80,7 +77,7 @@ class Revolve final : public ChainSolver {
           absl::StrCat("saving nothing ahead needs ", setting->least.value(), " bytes");
       return plan;
     }
-    if (PlanStoreAll(chain, budget, &plan)) return plan;
+    if (PlanStoreAll(instance, budget, &plan)) return plan;
     absl::StatusOr<RevolveRows> rows = RowsWithin(*setting, budget, options);
     if (!rows.ok()) return rows.status();
     plan.status = PlanStatus::kFound;
@@ -91,19 +88,19 @@ class Revolve final : public ChainSolver {
     return plan;
   }
 
-  absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
-                                         const SolveOptions& options) const override {
-    absl::StatusOr<Setting> setting = Prepare(chain, options);
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveOptions& options) const override {
+    absl::StatusOr<Setting> setting = Prepare(instance, options);
     if (!setting.ok()) return setting.status();
     absl::StatusOr<RevolveRows> rows = RowsWithin(*setting, setting->store_all_peak, options);
     if (!rows.ok()) return rows.status();
     std::vector<PointCost> costs;
     for (const RevolveRows::Step& step : rows->Whole()) {
-      costs.push_back({chain.ideal_time() + Nanos(step.excess)});
+      costs.push_back({instance.ideal_time() + Nanos(step.excess)});
     }
     const std::vector<size_t> chosen = ChooseCompact(costs);
-    FrontierBuilder builder(chain);
-    absl::Status status = builder.Add(setting->store_all);
+    FrontierBuilder builder(instance);
+    absl::Status status = builder.Add(instance.store_all_schedule());
     for (const size_t i : chosen) {
       if (status.ok()) status = builder.Add(rows->Backtrack(rows->Whole()[i].memory));
       if (status.ok() && options.stop != nullptr) status = options.stop->Check();
@@ -114,9 +111,9 @@ class Revolve final : public ChainSolver {
                                  /*slots=*/0});
   }
 
-  absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
-                                    const SolveOptions& options) const override {
-    absl::StatusOr<Setting> setting = Prepare(chain, options);
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveOptions& options) const override {
+    absl::StatusOr<Setting> setting = Prepare(instance, options);
     if (!setting.ok()) return setting.status();
     return setting->least;
   }
@@ -129,7 +126,7 @@ class Revolve final : public ChainSolver {
 
 }  // namespace
 
-const ChainSolver& RevolveSolver() {
+const Solver& RevolveSolver() {
   static const Revolve* const kSolver = new Revolve;
   return *kSolver;
 }

@@ -9,8 +9,8 @@ namespace {
 constexpr int kMaxStagesBeyond = 128;
 
 // Best first; the next one where a chain is too long for the one before.
-std::vector<const ChainSolver*> Candidates(const Chain& chain, const SolveOptions& options) {
-  std::vector<const ChainSolver*> solvers;
+std::vector<const Solver*> Candidates(const Chain& chain, const SolveOptions& options) {
+  std::vector<const Solver*> solvers;
   if (chain.length() <= kMaxStagesBeyond) solvers.push_back(&BeyondPersistentSolver());
   solvers.push_back(&OptimalPersistentSolver());
   if (options.slots == 0) solvers.push_back(&CheckpointSequentialSolver());
@@ -20,7 +20,7 @@ std::vector<const ChainSolver*> Candidates(const Chain& chain, const SolveOption
 // What the first of the candidates says that the chain is not too long for.
 template <class Ask>
 auto FirstAnswer(const Chain& chain, const SolveOptions& options, const Ask& ask) {
-  const std::vector<const ChainSolver*> solvers = Candidates(chain, options);
+  const std::vector<const Solver*> solvers = Candidates(chain, options);
   auto answer = ask(*solvers.front());
   for (size_t i = 1; i < solvers.size() && absl::IsResourceExhausted(answer.status()); ++i) {
     answer = ask(*solvers[i]);
@@ -28,36 +28,33 @@ auto FirstAnswer(const Chain& chain, const SolveOptions& options, const Ask& ask
   return answer;
 }
 
-class ChainChoice final : public ChainSolver {
+class ChainChoice final : public Solver {
  public:
   ChainChoice() : info_{"", "the planner's choice", "schedules of the solver chosen"} {}
 
   const SolverInfo& info() const override { return info_; }
 
-  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
-                             const SolveOptions& options) const override {
-    const auto solve = [&](const ChainSolver& solver) {
-      absl::StatusOr<Plan> plan = solver.Solve(chain, budget, options);
-      if (plan.ok()) plan->provenance.solver = solver.info().name;
-      return plan;
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveOptions& options) const override {
+    const auto solve = [&](const Solver& solver) {
+      return solver.Solve(instance, budget, options);
     };
     absl::StatusOr<Plan> store_all = solve(StoreAllSolver());
     if (!store_all.ok() || store_all->status == PlanStatus::kFound) return store_all;
-    return FirstAnswer(chain, options, solve);
+    return FirstAnswer(instance.chain(), options, solve);
   }
 
-  absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
-                                         const SolveOptions& options) const override {
-    return FirstAnswer(chain, options, [&](const ChainSolver& solver) {
-      return solver.SolveFrontier(chain, options);
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveOptions& options) const override {
+    return FirstAnswer(instance.chain(), options, [&](const Solver& solver) {
+      return solver.SolveFrontier(instance, options);
     });
   }
 
-  absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
-                                    const SolveOptions& options) const override {
-    return FirstAnswer(chain, options, [&](const ChainSolver& solver) {
-      return solver.LeastBudget(chain, options);
-    });
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveOptions& options) const override {
+    return FirstAnswer(instance.chain(), options,
+                       [&](const Solver& solver) { return solver.LeastBudget(instance, options); });
   }
 
  private:
@@ -66,7 +63,7 @@ class ChainChoice final : public ChainSolver {
 
 }  // namespace
 
-const ChainSolver& ChosenChainSolver() {
+const Solver& ChosenChainSolver() {
   static const auto* const kChoice = new ChainChoice;
   return *kChoice;
 }

@@ -7,19 +7,19 @@
 namespace stowage {
 
 // Plain training: every forward keeps all. O(L).
-const ChainSolver& StoreAllSolver();
+const Solver& StoreAllSolver();
 
 // Periodic checkpointing as torch.utils.checkpoint.checkpoint_sequential does it: the first k-1
 // segments of floor(L/k) stages keep only their input, the rest is kept whole. The fastest k of all
 // in 1..L that fits; O(L sqrt(L)). SequentialSchedule in solvers/chain/segments.h is the one of a
 // given k.
-const ChainSolver& CheckpointSequentialSolver();
+const Solver& CheckpointSequentialSolver();
 
 // Chen et al. 2016: store-all where it fits, else segments that keep only their input and are all
 // recomputed, the last one too: sqrt(L) segments of equal length, O(L); or segments that end where
 // what they would save exceeds a bound (their Algorithm 3), the best of 257 bounds, O(L) for each.
-const ChainSolver& ChenSqrtSolver();
-const ChainSolver& ChenGreedySolver();
+const Solver& ChenSqrtSolver();
+const Solver& ChenGreedySolver();
 
 // Revolve (Griewank & Walther 2000) for stages of any sizes and times: store-all where it fits, else
 // the least time when only checkpoints are kept ahead: each stage saves right before its backward.
@@ -28,7 +28,7 @@ const ChainSolver& ChenGreedySolver();
 //   slots > 0: step functions of that many steps.
 // O(L^3 slots) time at worst; RESOURCE_EXHAUSTED where that is minutes. On equal stages it meets
 // the closed form of Griewank & Walther 2000.
-const ChainSolver& RevolveSolver();
+const Solver& RevolveSolver();
 
 // Least time among memory-persistent schedules (Beaumont et al. 2019, Theorem 1): once a tensor is
 // kept, it stays until its backward; and nothing is recomputed ahead of the backward that needs it.
@@ -46,7 +46,7 @@ const ChainSolver& RevolveSolver();
 // Refuses (RESOURCE_EXHAUSTED) chains of more than 4,096 stages, and those whose schedule of least
 // memory has more than some 2 million instructions: from 2,050 equal stages on.
 // Infeasible is always proven in exact bytes. Tables take O(S L^3) time and O(S L^2) memory.
-const ChainSolver& OptimalPersistentSolver();
+const Solver& OptimalPersistentSolver();
 
 // Beyond the theorem: a stage's saved tensors may be kept without its input, which is computed again
 // for its backward; on chains of up to 15 stages checkpoints may also be dropped before their
@@ -57,7 +57,7 @@ const ChainSolver& OptimalPersistentSolver();
 // Ties prefer persistent schedules. Refuses (RESOURCE_EXHAUSTED) chains of more than some 600
 // stages that do not repeat. O(S L^3) time, O(S L^2) memory; with moving checkpoints O(S L^4) and O(S L^3). The
 // recurrence is described in beyond_recurrence.h.
-const ChainSolver& BeyondPersistentSolver();
+const Solver& BeyondPersistentSolver();
 
 // The planner's own choice among the chain solvers, as a solver.
 //
@@ -66,7 +66,7 @@ const ChainSolver& BeyondPersistentSolver();
 // slots wants a table: then the refusal of optimal_persistent is the answer. Plans name the solver
 // that made them.
 
-const ChainSolver& ChosenChainSolver();
+const Solver& ChosenChainSolver();
 
 }  // namespace stowage
 

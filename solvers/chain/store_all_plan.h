@@ -2,15 +2,15 @@
 #ifndef STOWAGE_SOLVERS_CHAIN_STORE_ALL_PLAN_H_
 #define STOWAGE_SOLVERS_CHAIN_STORE_ALL_PLAN_H_
 
-#include "solvers/model/chain.h"
 #include "solvers/model/units.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/plan.h"
 
 namespace stowage {
 
 // Whether plain training fits the budget; if so, `plan` is FOUND with its schedule, which no other
-// beats. O(L).
-bool PlanStoreAll(const Chain& chain, Bytes budget, Plan* plan);
+// beats. O(instructions).
+bool PlanStoreAll(const Instance& instance, Bytes budget, Plan* plan);
 
 }  // namespace stowage
 

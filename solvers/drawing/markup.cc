@@ -1,6 +1,7 @@
 #include "solvers/drawing/markup.h"
 
 #include <array>
+#include <cmath>
 
 namespace stowage {
 namespace {
@@ -54,6 +55,18 @@ const char* PaleColour(size_t index) {
   static constexpr std::array<const char*, 8> kColours = {
       "#cfe3f5", "#fbe3c4", "#d3eed2", "#f6d3d6", "#e4d9f2", "#e9dfd8", "#fbd9ec", "#dde0a6"};
   return kColours[index % kColours.size()];
+}
+
+std::vector<double> Ticks(double top, int count) {
+  const double rough = top / count;
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  double step = 10 * power;
+  for (const double factor : {5.0, 2.0, 1.0}) {
+    if (factor * power >= rough * (1 - 1e-9)) step = factor * power;
+  }
+  std::vector<double> ticks;
+  for (int i = 0; ticks.empty() || ticks.back() < top * (1 - 1e-9); ++i) ticks.push_back(i * step);
+  return ticks;
 }
 
 }  // namespace stowage

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace stowage {
 
@@ -16,6 +17,12 @@ std::string DotEscaped(const std::string& text);
 std::string Shortened(const std::string& text, size_t limit);
 // The fill of segment or tree node number `index`: pale colours in turn, "#rrggbb".
 const char* PaleColour(size_t index);
+
+// Where the axis of a figure has its numbers.
+
+// Round numbers from 0 to the first that is not below `top` (> 0): about `count` of them, each 1, 2
+// or 5 times a power of ten apart.
+std::vector<double> Ticks(double top, int count);
 
 }  // namespace stowage
 

@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
 namespace {
@@ -49,15 +47,16 @@ Bytes LeastNeed(const Graph& graph) {
   return least;
 }
 
-absl::StatusOr<std::optional<Plan>> EasyPlan(const Graph& graph, Bytes budget,
+absl::StatusOr<std::optional<Plan>> EasyPlan(const Instance& instance, Bytes budget,
                                              const SolverInfo& solver,
                                              const SolveOptions& options) {
-  absl::Status status = ValidateSolveOptions(options);
-  if (status.ok() && options.stop != nullptr) status = options.stop->Check();
-  if (!status.ok()) return status;
+  if (options.stop != nullptr) {
+    absl::Status status = options.stop->Check();
+    if (!status.ok()) return status;
+  }
   Plan plan;
   plan.bounds.schedule_class = solver.schedule_class;
-  const Bytes least = LeastNeed(graph);
+  const Bytes least = LeastNeed(instance.graph());
   if (budget < least) {
     plan.status = PlanStatus::kProvenInfeasible;
     plan.bounds.least_budget = least;
@@ -66,12 +65,9 @@ absl::StatusOr<std::optional<Plan>> EasyPlan(const Graph& graph, Bytes budget,
                                     "that a schedule is found for");
     return plan;
   }
-  Schedule store_all = StoreAllSchedule(graph);
-  const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, store_all);
-  if (!simulation.ok()) return absl::InternalError(simulation.status().message());
-  if (simulation->peak > budget) return std::nullopt;
+  if (instance.store_all()->peak > budget) return std::nullopt;
   plan.status = PlanStatus::kFound;
-  plan.schedule = std::move(store_all);
+  plan.schedule = instance.store_all_schedule();
   plan.bounds.proven_optimal = true;
   plan.explanation = "everything fits: nothing is recomputed";
   return plan;

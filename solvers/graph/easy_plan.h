@@ -1,4 +1,4 @@
-// What one op alone needs at once: no schedule that SimulateGraph accepts has a lower peak.
+// What one op alone needs at once: no schedule that the evaluator accepts has a lower peak.
 #ifndef STOWAGE_SOLVERS_GRAPH_EASY_PLAN_H_
 #define STOWAGE_SOLVERS_GRAPH_EASY_PLAN_H_
 
@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/units.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/plan.h"
 #include "solvers/solver.h"
 
@@ -19,10 +20,10 @@ Bytes LeastNeed(const Graph& graph);
 // Budgets that are answered without a search, the same way by every solver of graphs: where no op fits,
 // and where everything does.
 
-// PROVEN_INFEASIBLE below what some op alone needs (least_need.h), which is the least budget then;
-// plain training where it fits, which nothing beats; nothing in between. Errors: of the options, of
-// their stop, and INTERNAL for a graph that plain training cannot run. O((V + E) log E).
-absl::StatusOr<std::optional<Plan>> EasyPlan(const Graph& graph, Bytes budget,
+// PROVEN_INFEASIBLE below what some op alone needs (LeastNeed), which is the least budget then;
+// plain training where it fits, which nothing beats; nothing in between. CANCELLED, DEADLINE_EXCEEDED.
+// O((V + E) log E).
+absl::StatusOr<std::optional<Plan>> EasyPlan(const Instance& instance, Bytes budget,
                                              const SolverInfo& solver, const SolveOptions& options);
 
 }  // namespace stowage

@@ -33,7 +33,7 @@ absl::StatusOr<FoldedGraph> FoldAliases(const Graph& graph);
 // original's program order, so that random and stateful ops keep theirs even where a member stands
 // far before the write that its group waits for (a residual block adds in place, after the other
 // branch has run). Such a tensor is then held longer than the folded graph knows: only the original
-// graph's referee has the last word. O(result log result).
+// graph's evaluator has the last word. O(result log result).
 Schedule UnfoldCompute(const FoldedGraph& folded, const Schedule& schedule);
 
 }  // namespace stowage

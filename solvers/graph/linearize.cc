@@ -6,7 +6,6 @@
 
 #include "solvers/model/index.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_versions.h"
 
 namespace stowage {
 namespace {

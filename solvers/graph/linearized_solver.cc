@@ -8,28 +8,30 @@
 #include "solvers/graph/easy_plan.h"
 #include "solvers/graph/linearize.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage {
 namespace {
 
 SolverInfo InfoOf(const SolverInfo& chain) {
   SolverInfo info = chain;
+  info.chains = false;
+  info.graphs = true;
   info.schedule_class = absl::StrCat(chain.schedule_class, ", of the graph cut into a chain");
   return info;
 }
 
 }  // namespace
 
-LinearizedSolver::LinearizedSolver(const ChainSolver* chain_solver)
+LinearizedSolver::LinearizedSolver(const Solver* chain_solver)
     : chain_solver_(*chain_solver), info_(InfoOf(chain_solver->info())) {}
 
-absl::StatusOr<Plan> LinearizedSolver::Solve(const Graph& graph, Bytes budget,
-                                             const SolveOptions& options) const {
-  absl::StatusOr<std::optional<Plan>> easy = EasyPlan(graph, budget, info_, options);
+absl::StatusOr<Plan> LinearizedSolver::DoSolve(const Instance& instance, Bytes budget,
+                                               const SolveOptions& options) const {
+  absl::StatusOr<std::optional<Plan>> easy = EasyPlan(instance, budget, info_, options);
   if (!easy.ok()) return easy.status();
   if (easy->has_value()) return **std::move(easy);
-  const absl::StatusOr<Frontier> frontier = Expanded(graph, options, /*compact=*/false);
+  const absl::StatusOr<Frontier> frontier = Expanded(instance, options, /*compact=*/false);
   if (!frontier.ok()) return frontier.status();
   absl::StatusOr<Plan> plan = frontier->PlanAt(budget);
   if (!plan.ok()) return plan.status();
@@ -37,15 +39,15 @@ absl::StatusOr<Plan> LinearizedSolver::Solve(const Graph& graph, Bytes budget,
   return plan;
 }
 
-absl::StatusOr<Frontier> LinearizedSolver::SolveFrontier(const Graph& graph,
-                                                         const SolveOptions& options) const {
-  return Expanded(graph, options, /*compact=*/true);
+absl::StatusOr<Frontier> LinearizedSolver::DoSolveFrontier(const Instance& instance,
+                                                           const SolveOptions& options) const {
+  return Expanded(instance, options, /*compact=*/true);
 }
 
-absl::StatusOr<Frontier> LinearizedSolver::Expanded(const Graph& graph, const SolveOptions& options,
+absl::StatusOr<Frontier> LinearizedSolver::Expanded(const Instance& instance,
+                                                    const SolveOptions& options,
                                                     bool compact) const {
-  absl::Status status = ValidateSolveOptions(options);
-  if (!status.ok()) return status;
+  const Graph& graph = instance.graph();
   const absl::StatusOr<LinearizedGraph> linear = Linearize(graph);
   if (absl::IsInvalidArgument(linear.status())) {
     return FieldError("profile.graph", std::string(linear.status().message()),
@@ -55,8 +57,8 @@ absl::StatusOr<Frontier> LinearizedSolver::Expanded(const Graph& graph, const So
   if (!linear.ok()) return linear.status();
   absl::StatusOr<Frontier> frontier = chain_solver_.SolveFrontier(linear->chain, options);
   if (!frontier.ok()) return frontier.status();
-  FrontierBuilder builder(graph);
-  status = builder.Add(StoreAllSchedule(graph));
+  FrontierBuilder builder(instance);
+  absl::Status status = builder.Add(instance.store_all_schedule());
   StopPoll poll(options.stop);
   for (const Frontier::Point& point : frontier->points()) {
     if (status.ok()) status = poll.Spend(kStepsPerVertex * graph.size());
@@ -73,9 +75,9 @@ absl::StatusOr<Frontier> LinearizedSolver::Expanded(const Graph& graph, const So
   return compact ? builder.BuildCompact(std::move(info)) : builder.Build(std::move(info));
 }
 
-absl::StatusOr<Bytes> LinearizedSolver::LeastBudget(const Graph& graph,
-                                                    const SolveOptions& options) const {
-  const absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
+absl::StatusOr<Bytes> LinearizedSolver::DoLeastBudget(const Instance& instance,
+                                                      const SolveOptions& options) const {
+  const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, options);
   if (!frontier.ok()) return frontier.status();
   return frontier->points().front().peak;
 }

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/offload/loosen.h"
-#include "solvers/offload/set_replay.h"
+#include "solvers/offload/offload_problem.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/offload/trace_problem.h"
 
@@ -37,10 +37,10 @@ OffloadSet SetOf(const ComputeTrace& trace, const TraceProblem& problem,
 }  // namespace
 
 absl::Status Incumbent::Offer(const Schedule& schedule, const std::string& explanation) {
-  const absl::StatusOr<Simulation> simulation = Simulate(chain_, schedule, transfers_);
+  const absl::StatusOr<Simulation> simulation = evaluator_.Run(schedule);
   if (!simulation.ok()) {
     return absl::InternalError(
-        absl::StrCat("the referee refused a schedule: ", simulation.status().message()));
+        absl::StrCat("the evaluator refused a schedule: ", simulation.status().message()));
   }
   if (simulation->peak > memory_ || simulation->makespan >= makespan_) return absl::OkStatus();
   makespan_ = simulation->makespan;
@@ -52,12 +52,12 @@ absl::Status Incumbent::Offer(const Schedule& schedule, const std::string& expla
 
 absl::Status Incumbent::LoosenBest(const StopToken* stop) {
   if (!found()) return absl::OkStatus();
-  return Offer(Loosen(chain_, *schedule_, transfers_, memory_, stop), explanation_);
+  return Offer(Loosen(instance(), *schedule_, memory_, stop), explanation_);
 }
 
 absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(
     const Schedule& compute, Granularity granularity) const {
-  absl::StatusOr<ComputeTrace> trace = TraceOf(chain_, compute, granularity);
+  absl::StatusOr<ComputeTrace> trace = TraceOf(chain(), compute, granularity);
   if (!trace.ok()) return absl::InternalError(trace.status().message());
   Nanos time;
   Bytes peak;
@@ -67,11 +67,11 @@ absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(
   }
   const Bytes excess = std::max(peak - memory_, Bytes(0));
   // Each copy may take all that times can say: their sum is not made.
-  const Nanos there = CopyTime(transfers_.to_host, excess);
+  const Nanos there = CopyTime(link().to_host, excess);
   const bool copies_take_longer =
-      there >= makespan_ || CopyTime(transfers_.to_device, excess) >= makespan_ - there;
+      there >= makespan_ || CopyTime(link().to_device, excess) >= makespan_ - there;
   if (time >= makespan_ || (excess > Bytes(0) && copies_take_longer)) return std::nullopt;
-  absl::StatusOr<TraceProblem> offload = MakeTraceProblem(*trace, transfers_, memory_);
+  absl::StatusOr<TraceProblem> offload = MakeTraceProblem(*trace, link(), memory_);
   if (!offload.ok()) return std::nullopt;  // copies take longer than times can say
   return Problem{*std::move(trace), *std::move(offload)};
 }

@@ -1,4 +1,4 @@
-// The fastest schedule found so far for one chain, link and memory. Internal to solvers/joint.
+// The fastest schedule found so far for one instance and memory. Internal to solvers/joint.
 #ifndef STOWAGE_SOLVERS_JOINT_INCUMBENT_H_
 #define STOWAGE_SOLVERS_JOINT_INCUMBENT_H_
 
@@ -14,8 +14,8 @@
 #include "solvers/offload/compute_trace.h"
 #include "solvers/offload/offload_problem.h"
 #include "solvers/offload/trace_problem.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/schedule.h"
-#include "solvers/plan/simulate.h"
 #include "solvers/solver.h"
 
 namespace stowage {
@@ -26,22 +26,21 @@ struct TensorName {
   int stage;
 };
 
-// Not thread-safe. The chain must outlive it.
+// Of an instance with a link. Not thread-safe.
 class Incumbent {
  public:
   using Improved = std::function<void(const Schedule&)>;
 
   // `improved`, unless it is empty, hears of every schedule that is faster than those before.
-  Incumbent(const Chain& chain, const TransferModel& transfers, Bytes memory,
-            Improved improved = nullptr)
-      : chain_(chain),
-        transfers_(transfers),
+  Incumbent(const Instance& instance, Bytes memory, Improved improved = nullptr)
+      : evaluator_(instance),
         memory_(memory),
-        has_parts_(HasParts(chain)),
+        has_parts_(HasParts(instance.chain())),
         improved_(std::move(improved)) {}
 
-  const Chain& chain() const { return chain_; }
-  const TransferModel& transfers() const { return transfers_; }
+  const Instance& instance() const { return evaluator_.instance(); }
+  const Chain& chain() const { return instance().chain(); }
+  const TransferModel& link() const { return *instance().link(); }
   Bytes memory() const { return memory_; }
 
   bool found() const { return schedule_.has_value(); }
@@ -50,7 +49,7 @@ class Incumbent {
   const Schedule& schedule() const { return *schedule_; }
   const std::string& explanation() const { return explanation_; }
 
-  // A schedule, transfers included, if it fits. INTERNAL if the referee refuses it.
+  // A schedule, transfers included, if it fits. INTERNAL if the evaluator refuses it.
   absl::Status Offer(const Schedule& schedule, const std::string& explanation);
 
   // Has the copies of the best schedule run beside more of what it computes. What a stop leaves of
@@ -83,8 +82,7 @@ class Incumbent {
   absl::Status OfferTimeline(const Schedule& compute, const Problem& problem,
                              const OffloadTimeline& timeline, const std::string& explanation);
 
-  const Chain& chain_;
-  const TransferModel transfers_;
+  const Evaluator evaluator_;
   const Bytes memory_;
   const bool has_parts_;
   const Improved improved_;

@@ -2,7 +2,7 @@
 // search over states that none other dominates. Internal to solvers/joint.
 //
 // Stages are decided in order, working inwards from both ends of the schedule: how stage i runs says
-// what its forward and its backward take. Before stage i there is a state (joint_state.h). Then
+// what its forward and its backward take. Before stage i there is a state (JointState). Then
 // either i is saved, or a segment i..j runs and only its input is kept; its backward is an interval
 // of Beaumont et al. 2019, Theorem 1, in the room that is left, or in more, if it waits. The input
 // stays or leaves.

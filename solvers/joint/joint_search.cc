@@ -17,8 +17,9 @@
 #include "solvers/offload/compute_trace.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/offload/trace_problem.h"
-#include "solvers/plan/schedule_code.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
+#include "solvers/plan/schedule.h"
 #include "solvers/solver.h"
 
 namespace stowage {
@@ -299,19 +300,19 @@ Schedule CheckpointEveryStage(const Chain& chain) {
 
 // The least memory in which a compute schedule runs with the first tensors away, as few as needed;
 // all of it where copies take longer than times can say.
-Bytes LeastEagerMemory(const Chain& chain, const Schedule& compute,
-                       const TransferModel& transfers) {
-  const absl::StatusOr<ComputeTrace> trace = TraceOf(chain, compute);
+Bytes LeastEagerMemory(const Instance& instance, const Schedule& compute) {
+  const TransferModel& link = *instance.link();
+  const absl::StatusOr<ComputeTrace> trace = TraceOf(instance.chain(), compute);
   if (!trace.ok()) return Bytes(kMaxTotal);
-  const auto problem_at = [&](Bytes memory) { return MakeTraceProblem(*trace, transfers, memory); };
+  const auto problem_at = [&](Bytes memory) { return MakeTraceProblem(*trace, link, memory); };
   const absl::StatusOr<TraceProblem> any = problem_at(Bytes(0));
-  if (!any.ok()) return Simulate(chain, compute)->peak;
+  if (!any.ok()) return Evaluator(instance).Run(compute)->peak;
   // Less memory takes more of the host.
   Bytes low = any->problem.least_memory(), high = std::max(any->problem.peak(), low);
   while (low < high) {
     const Bytes middle(low.value() + (high.value() - low.value()) / 2);
     const OffloadProblem problem = problem_at(middle)->problem;
-    if (problem.BytesOf(EagerSet(problem)) <= transfers.host_memory) {
+    if (problem.BytesOf(EagerSet(problem)) <= link.host_memory) {
       high = middle;
     } else {
       low = middle + Bytes(1);
@@ -326,26 +327,25 @@ absl::Status OfferCheapSchedules(const StopToken* stop, Incumbent* best) {
   const Chain& chain = best->chain();
   const Schedule least = LeastScheduleOnHost(chain);
   absl::Status status;
-  if (Simulate(chain, least, best->transfers()).ok()) {
+  if (Evaluator(best->instance()).Run(least).ok()) {
     status = best->Offer(least, "everything on the host that is not in use");
     if (status.ok()) status = best->LoosenBest(stop);
   }
   if (status.ok()) {
-    status = best->OfferQuickly(StoreAllSchedule(chain), {}, "offloading alone").status();
+    status =
+        best->OfferQuickly(best->instance().store_all_schedule(), {}, "offloading alone").status();
   }
   if (!status.ok()) return status;
   return best->OfferQuickly(CheckpointEveryStage(chain), {}, "a checkpoint of every stage")
       .status();
 }
 
-Bytes CheapLeastMemory(const Chain& chain, const TransferModel& transfers) {
-  Bytes least(kMaxTotal);
-  const absl::StatusOr<Simulation> away = Simulate(chain, LeastScheduleOnHost(chain), transfers);
+Bytes CheapLeastMemory(const Instance& instance) {
+  const Chain& chain = instance.chain();
+  const absl::StatusOr<Simulation> away = Evaluator(instance).Run(LeastScheduleOnHost(chain));
   if (away.ok()) return away->peak;
-  for (const Schedule& schedule : {StoreAllSchedule(chain), CheckpointEveryStage(chain)}) {
-    least = std::min(least, LeastEagerMemory(chain, schedule, transfers));
-  }
-  return least;
+  return std::min(LeastEagerMemory(instance, instance.store_all_schedule()),
+                  LeastEagerMemory(instance, CheckpointEveryStage(chain)));
 }
 
 JointSearch::JointSearch(const SegmentCosts* costs, const SolveOptions& options, Incumbent* best)
@@ -368,7 +368,7 @@ absl::Status JointSearch::Propose(size_t states, double cells) {
   const double ideal = static_cast<double>(best_.chain().ideal_time().value());
   const double known = static_cast<double>(best_.makespan().value()) - ideal;
   absl::StatusOr<std::vector<Outline>> outlines =
-      ProposeOutlines(best_.chain(), best_.transfers(), *costs_, best_.memory(),
+      ProposeOutlines(best_.chain(), best_.link(), *costs_, best_.memory(),
                       {static_cast<size_t>(std::max(afforded, kFewestStates)), kOutlines, cells,
                        kSlack * known, options_.table_limit.value()},
                       options_);

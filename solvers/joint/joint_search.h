@@ -21,7 +21,7 @@ namespace stowage {
 absl::Status OfferCheapSchedules(const StopToken* stop, Incumbent* best);
 
 // The least memory that these fit. O(L log memory).
-Bytes CheapLeastMemory(const Chain& chain, const TransferModel& transfers);
+Bytes CheapLeastMemory(const Instance& instance);
 
 // Every point of a frontier of schedules without transfers, with what is too much of it offloaded
 // (Incumbent::OfferQuickly): the fastest one's compute schedule, or nothing if none can be better

@@ -12,16 +12,16 @@
 #include "solvers/joint/joint_search.h"
 #include "solvers/joint/least_on_host.h"
 #include "solvers/joint/segment_costs.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/store_all_schedule.h"
 #include "solvers/rising_progress.h"
 
 namespace stowage {
 namespace {
 
 // Whether transfers are of any use.
-bool MayTransfer(const SolveOptions& options) {
-  return options.transfers && options.transfers->host_memory > Bytes(0);
+bool MayTransfer(const Instance& instance) {
+  return instance.link() && instance.link()->host_memory > Bytes(0);
 }
 
 // Outlines that are changed locally, and the schedules looked at for it.
@@ -58,7 +58,7 @@ class Search {
   absl::Status SearchOutlines() {
     const Chain& chain = best_.chain();
     const absl::StatusOr<std::optional<SegmentCosts>> costs =
-        SegmentCosts::Compute(chain, best_.transfers(), best_.memory(), options_);
+        SegmentCosts::Compute(chain, best_.link(), best_.memory(), options_);
     if (!costs.ok()) return costs.status();
     JointSearch search(costs->has_value() ? &**costs : nullptr, options_, &best_);
     absl::Status status = search.Propose(kFewStates, kFineCells);
@@ -76,23 +76,23 @@ class Search {
   // Of the chain solver's choice.
   absl::Status OfferFrontier(JointSearch* search) {
     const absl::StatusOr<Frontier> alone = ChosenChainSolver().SolveFrontier(
-        best_.chain(), search->Beside(progress_.Part(options_, 0.2, 0.3)));
+        best_.instance(), search->Beside(progress_.Part(options_, 0.2, 0.3)));
     if (alone.ok()) return search->TakePoints(*alone, Thoroughly());
     return MayGoWithout(alone.status()) ? absl::OkStatus() : alone.status();
   }
 
   // Frontiers leave out a little, and what is held beside them takes of their memory.
   absl::Status OfferEachAlone() {
-    const Chain& chain = best_.chain();
-    const absl::StatusOr<Plan> plan =
-        ChosenChainSolver().Solve(chain, best_.memory(), progress_.Part(options_, 0.8, 0.9));
+    const absl::StatusOr<Plan> plan = ChosenChainSolver().Solve(best_.instance(), best_.memory(),
+                                                                progress_.Part(options_, 0.8, 0.9));
     if (!plan.ok() && !MayGoWithout(plan.status())) return plan.status();
     absl::Status status;
     if (plan.ok() && plan->status == PlanStatus::kFound) {
       status = best_.Offer(plan->schedule, "recomputing alone");
     }
     if (!status.ok() || Done(0.9) || !Thoroughly()) return status;
-    return best_.OfferThoroughly(StoreAllSchedule(chain), options_, "offloading alone");
+    return best_.OfferThoroughly(best_.instance().store_all_schedule(), options_,
+                                 "offloading alone");
   }
 
   bool Thoroughly() const { return best_.chain().length() <= kMostThoroughStages; }
@@ -104,7 +104,7 @@ class Search {
     quick.slots = kQuickSlots;
     quick.progress = nullptr;
     const absl::StatusOr<Frontier> frontier =
-        OptimalPersistentSolver().SolveFrontier(best_.chain(), quick);
+        OptimalPersistentSolver().SolveFrontier(best_.instance(), quick);
     if (absl::IsResourceExhausted(frontier.status())) return absl::OkStatus();
     if (!frontier.ok()) return frontier.status();
     StopPoll poll(options_.stop);
@@ -127,33 +127,32 @@ class Search {
   RisingProgress progress_;
 };
 
-class Joint final : public ChainSolver {
+class Joint final : public Solver {
  public:
   const SolverInfo& info() const override { return info_; }
 
-  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
-                             const SolveOptions& options) const override {
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
-    if (!MayTransfer(options)) return ChosenChainSolver().Solve(chain, budget, options);
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveOptions& options) const override {
+    const Chain& chain = instance.chain();
+    if (!MayTransfer(instance)) return ChosenChainSolver().Solve(instance, budget, options);
     Plan plan;
     plan.bounds.schedule_class = info_.schedule_class;
-    if (PlanStoreAll(chain, budget, &plan)) return plan;
+    if (PlanStoreAll(instance, budget, &plan)) return plan;
     const Bytes least = LeastMemoryOnHost(chain);
-    if (budget < least) return Infeasible(chain, budget, options, std::move(plan));
-    Incumbent best(chain, *options.transfers, budget, options.incumbent);
-    const Nanos bound = MakespanLowerBound(chain, *options.transfers, budget);
-    status = Search(options, bound, &best).Run();
+    if (budget < least) return Infeasible(instance, budget, options, std::move(plan));
+    Incumbent best(instance, budget, options.incumbent);
+    const Nanos bound = MakespanLowerBound(instance, budget);
+    absl::Status status = Search(options, bound, &best).Run();
     const bool cut_short = absl::IsDeadlineExceeded(status);
     if (!status.ok() && !(best.found() && cut_short)) return status;
-    if (!best.found()) return Infeasible(chain, budget, options, std::move(plan));
+    if (!best.found()) return Infeasible(instance, budget, options, std::move(plan));
     status = best.LoosenBest(options.stop);
     if (!status.ok()) return status;
     if (options.stop != nullptr && options.stop->stop_requested()) return options.stop->Check();
     plan.status = PlanStatus::kFound;
     plan.schedule = best.schedule();
     plan.bounds.proven_optimal = best.makespan() <= bound;
-    if (CheapLeastMemory(chain, *options.transfers) <= least) plan.bounds.least_budget = least;
+    if (CheapLeastMemory(instance) <= least) plan.bounds.least_budget = least;
     plan.search_complete = !cut_short;
     plan.explanation = best.explanation();
     if (cut_short) absl::StrAppend(&plan.explanation, "; the deadline cut the search short");
@@ -161,31 +160,29 @@ class Joint final : public ChainSolver {
     return plan;
   }
 
-  absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
-                                         const SolveOptions& options) const override {
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
-    if (!MayTransfer(options)) return ChosenChainSolver().SolveFrontier(chain, options);
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveOptions& options) const override {
+    const Chain& chain = instance.chain();
+    if (!MayTransfer(instance)) return ChosenChainSolver().SolveFrontier(instance, options);
     RisingProgress progress(options.progress);
     const absl::StatusOr<Frontier> alone =
-        ChosenChainSolver().SolveFrontier(chain, progress.Part(options, 0.0, 0.1));
+        ChosenChainSolver().SolveFrontier(instance, progress.Part(options, 0.0, 0.1));
     if (!alone.ok()) return alone.status();
-    FrontierBuilder builder(chain, *options.transfers);
+    FrontierBuilder builder(instance);
     builder.Add(*alone);
-    const absl::StatusOr<Bytes> least = LeastBudget(chain, options);
+    const absl::StatusOr<Bytes> least = LeastBudget(instance, options);
     if (!least.ok()) return least.status();
-    const absl::StatusOr<Simulation> all = Simulate(chain, StoreAllSchedule(chain));
-    if (!all.ok()) return all.status();
+    const Bytes most = instance.store_all()->peak;
     // Those of the largest budget are of use for all.
     const absl::StatusOr<std::optional<SegmentCosts>> costs =
-        SegmentCosts::Compute(chain, *options.transfers, all->peak, options);
+        SegmentCosts::Compute(chain, *instance.link(), most, options);
     if (!costs.ok()) return costs.status();
     const SegmentCosts* search_costs = costs->has_value() ? &**costs : nullptr;
     constexpr int kBudgets = 40;
-    const int64_t range = std::max(all->peak - *least, Bytes(0)).value();
+    const int64_t range = std::max(most - *least, Bytes(0)).value();
     for (int b = 0; b < kBudgets; ++b) {
       const Bytes budget = *least + Bytes(range / kBudgets * b + range % kBudgets * b / kBudgets);
-      status = AddBudget(chain, budget, *alone, search_costs, options, &builder);
+      absl::Status status = AddBudget(instance, budget, *alone, search_costs, options, &builder);
       if (!status.ok()) return status;
       progress.Report(0.1 + 0.9 * (b + 1) / kBudgets);
     }
@@ -193,27 +190,26 @@ class Joint final : public ChainSolver {
         {info_.name, info_.schedule_class, LeastMemoryOnHost(chain), /*exact=*/false, /*slots=*/0});
   }
 
-  absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
-                                    const SolveOptions& options) const override {
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
-    if (!MayTransfer(options)) return ChosenChainSolver().LeastBudget(chain, options);
-    const Bytes cheap = CheapLeastMemory(chain, *options.transfers);
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveOptions& options) const override {
+    const Chain& chain = instance.chain();
+    if (!MayTransfer(instance)) return ChosenChainSolver().LeastBudget(instance, options);
+    const Bytes cheap = CheapLeastMemory(instance);
     if (cheap <= LeastMemoryOnHost(chain)) return cheap;
-    const absl::StatusOr<Bytes> alone = ChosenChainSolver().LeastBudget(chain, options);
+    const absl::StatusOr<Bytes> alone = ChosenChainSolver().LeastBudget(instance, options);
     if (absl::IsResourceExhausted(alone.status())) return cheap;
     if (!alone.ok()) return alone.status();
     return std::min(cheap, *alone);
   }
 
  private:
-  static absl::Status AddBudget(const Chain& chain, Bytes budget, const Frontier& alone,
+  static absl::Status AddBudget(const Instance& instance, Bytes budget, const Frontier& alone,
                                 const SegmentCosts* costs, const SolveOptions& options,
                                 FrontierBuilder* builder) {
     SolveOptions quiet = options;
     quiet.progress = nullptr;
-    Incumbent best(chain, *options.transfers, budget);
-    const Nanos bound = MakespanLowerBound(chain, *options.transfers, budget);
+    Incumbent best(instance, budget);
+    const Nanos bound = MakespanLowerBound(instance, budget);
     absl::Status status = OfferCheapSchedules(options.stop, &best);
     if (status.ok() && best.makespan() > bound) {
       JointSearch search(costs, quiet, &best);
@@ -228,10 +224,10 @@ class Joint final : public ChainSolver {
   }
 
   // No schedule fits, or none was found.
-  absl::StatusOr<Plan> Infeasible(const Chain& chain, Bytes budget, const SolveOptions& options,
-                                  Plan plan) const {
-    const Bytes proven = LeastMemoryOnHost(chain);
-    const absl::StatusOr<Bytes> least = LeastBudget(chain, options);
+  absl::StatusOr<Plan> Infeasible(const Instance& instance, Bytes budget,
+                                  const SolveOptions& options, Plan plan) const {
+    const Bytes proven = LeastMemoryOnHost(instance.chain());
+    const absl::StatusOr<Bytes> least = LeastBudget(instance, options);
     if (!least.ok()) return least.status();
     plan.bounds.least_budget = *least;
     if (budget < proven) {
@@ -249,12 +245,15 @@ class Joint final : public ChainSolver {
   const SolverInfo info_ = {"joint",
                             "keeps, recomputes or offloads, stage by stage (the default where a "
                             "link to the host is known)",
-                            "schedules that recompute and copy to the host"};
+                            "schedules that recompute and copy to the host",
+                            /*chains=*/true,
+                            /*graphs=*/false,
+                            /*copies=*/true};
 };
 
 }  // namespace
 
-const ChainSolver& JointSolver() {
+const Solver& JointSolver() {
   static const auto* const kSolver = new Joint;
   return *kSolver;
 }

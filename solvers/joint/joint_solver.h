@@ -1,16 +1,16 @@
 // Keeping, recomputing and offloading together, on chains: POFO's question (Beaumont et al. 2021).
 //
-// With options.transfers a plan may do all three, stage by stage; without, or where the host takes
+// With a link a plan may do all three, stage by stage; without, or where the host takes
 // nothing, it is the planner's choice of chain solver (solvers/chain/solvers.h). It is never
 // slower than that choice, than offloading alone (Greedy and DynProg in solvers/offload/strategies.h)
 // or than offloading from any schedule on the choice's frontier, at the same budget.
 //
 // Of a schedule without transfers the tensors that are held around the turn from forwards to
-// backwards may be on the host meanwhile (solvers/offload/offload_from.h). What is tried:
+// backwards may be on the host meanwhile (solvers/offload/offload_solver.h). What is tried:
 //   - store-all, a coarse table's schedules, and every point of the chain solver's frontier;
 //   - what a recurrence over both questions at once proposes (joint_recurrence.h), with few states
 //     and with many;
-//   - local changes to the best of these (local_search.h).
+//   - local changes to the best of these (joint_search.h).
 // At last the winner's copies are moved to where they hold up least (solvers/offload/loosen.h):
 // after a deadline, too, but then for some 20 ms only.
 // All of it is bounded by work, not by the clock: equal options give equal plans, unless a deadline
@@ -42,7 +42,7 @@
 
 namespace stowage {
 
-const ChainSolver& JointSolver();
+const Solver& JointSolver();
 
 }  // namespace stowage
 

@@ -18,7 +18,7 @@
 
 namespace stowage {
 
-// No schedule that the referee accepts, with any link, has a smaller peak. O(L + parts).
+// No schedule that the evaluator accepts, with any link, has a smaller peak. O(L + parts).
 Bytes LeastMemoryOnHost(const Chain& chain);
 
 // With that peak, where the host's memory is large enough for it. O(L + parts).

@@ -1,6 +1,6 @@
 #include "solvers/model/device.h"
 
-#include "solvers/model/field_checks.h"
+#include "solvers/model/field_error.h"
 
 namespace stowage {
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace stowage {
@@ -51,6 +52,11 @@ class Hasher {
 };
 
 Digest Sha256(const std::string& bytes);
+
+// Digests as programs write them into text.
+
+// Only what Digest::ToHex writes: 64 digits, small letters.
+std::optional<Digest> DigestFromHex(const std::string& hex);
 
 }  // namespace stowage
 

@@ -4,11 +4,13 @@
 #ifndef STOWAGE_SOLVERS_MODEL_FIELD_ERROR_H_
 #define STOWAGE_SOLVERS_MODEL_FIELD_ERROR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 namespace stowage {
 
@@ -25,6 +27,50 @@ absl::Status FieldError(const std::string& field, int64_t value, const std::stri
 
 // The parts of a status that FieldError made; nothing for any other status.
 std::optional<FieldViolation> GetFieldViolation(const absl::Status& status);
+
+// Checks that chain, graph and device validation share. Internal to solvers/model.
+
+inline constexpr size_t kMaxNameLength = 256;
+
+// Runs checks one after the other and keeps the first error. Names are built only when a check
+// fails.
+class FieldChecks {
+ public:
+  explicit FieldChecks(std::string prefix) : prefix_(std::move(prefix)) {}
+
+  void NonNegative(const char* field, int64_t value) {
+    if (status_.ok() && value < 0) Fail(field, value, "must be >= 0");
+  }
+  void AtLeast(const char* field, int64_t value, int64_t bound, const char* bound_name) {
+    if (status_.ok() && value < bound) {
+      Fail(field, value, absl::StrCat("must be >= ", bound_name, " (", bound, ")"));
+    }
+  }
+  void MaxLength(const char* field, const std::string& value, size_t limit = kMaxNameLength) {
+    if (status_.ok() && value.size() > limit) {
+      status_ = FieldError(absl::StrCat(prefix_, field), absl::StrCat(value.substr(0, 32), "..."),
+                           absl::StrCat("must have at most ", limit, " bytes, has ", value.size()));
+    }
+  }
+  // Adds to a running total that must stay below `limit`.
+  void Total(const char* field, int64_t value, int64_t limit, const char* what, int64_t* total) {
+    if (!status_.ok()) return;
+    if (value >= limit - *total) {
+      Fail(field, value, absl::StrCat("makes ", what, " reach or exceed ", limit));
+      return;
+    }
+    *total += value;
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  void Fail(const char* field, int64_t value, const std::string& rule) {
+    status_ = FieldError(absl::StrCat(prefix_, field), value, rule);
+  }
+
+  std::string prefix_;
+  absl::Status status_;
+};
 
 }  // namespace stowage
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "solvers/model/field_checks.h"
+#include "solvers/model/field_error.h"
 
 namespace stowage {
 namespace {

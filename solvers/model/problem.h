@@ -14,6 +14,8 @@ namespace stowage {
 // Immutable, hence safe to share between threads.
 using Problem = std::variant<Chain, Graph>;
 
+enum class ProblemKind { kChain, kGraph };
+
 // Sum of all forward and backward times: the step without a budget.
 Nanos IdealTime(const Problem& problem);
 

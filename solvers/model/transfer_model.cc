@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/numeric/int128.h"
-#include "solvers/model/field_checks.h"
+#include "solvers/model/field_error.h"
 
 namespace stowage {
 namespace {

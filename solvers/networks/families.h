@@ -1,4 +1,4 @@
-// The families of networks, one file each. Every function returns NOT_FOUND for a name that is none
+// The families of networks. Every function returns NOT_FOUND for a name that is none
 // of its own; see MakeNetwork (networks.h) for the other errors.
 #ifndef STOWAGE_SOLVERS_NETWORKS_FAMILIES_H_
 #define STOWAGE_SOLVERS_NETWORKS_FAMILIES_H_

@@ -1,13 +1,15 @@
 #include "solvers/networks/networks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "solvers/model/field_error.h"
 #include "solvers/networks/families.h"
-#include "solvers/networks/stage_memory.h"
+#include "solvers/networks/network_builder.h"
+#include "solvers/networks/roofline.h"
 
 namespace stowage {
 namespace {
@@ -116,6 +118,122 @@ Profile ModelledProfile(Chain chain, const DeviceModel& device) {
 Profile ModelledProfile(Graph graph, const DeviceModel& device) {
   std::string name = graph.name();
   return Profile{std::move(name), DescribeModel(device), std::move(graph), CostSource::kModelled};
+}
+
+// Radford et al. 2019, "Language models are unsupervised multitask learners" (GPT-2): norms before
+// attention and feed-forward part.
+
+namespace {
+
+constexpr int64_t kFeedForwardFactor = 4;
+constexpr int64_t kTokenBytes = 8;
+
+struct NamedSize {
+  const char* name;
+  const char* description;
+  int64_t layers;
+  int64_t width;
+  int64_t heads;
+};
+
+// Table 2 of the paper; heads of 64.
+constexpr NamedSize kSizes[] = {
+    {"gpt2", "GPT-2 small: 12 layers of width 768", 12, 768, 12},
+    {"gpt2_medium", "GPT-2 medium: 24 layers of width 1024", 24, 1024, 16},
+    {"gpt2_large", "GPT-2 large: 36 layers of width 1280", 36, 1280, 20},
+    {"gpt2_xl", "GPT-2 XL: 48 layers of width 1600", 48, 1600, 25},
+};
+
+absl::Status CheckOptions(const DecoderOptions& options) {
+  for (const int64_t value : {options.layers, options.width, options.heads, options.length,
+                              options.vocabulary, options.batch}) {
+    if (value < 1) return absl::InvalidArgumentError(absl::StrCat("must be >= 1, not ", value));
+  }
+  if (options.width % options.heads != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("heads (", options.heads, ") must divide the width (", options.width, ")"));
+  }
+  return absl::OkStatus();
+}
+
+// One of queries, keys and values, a matrix per head.
+size_t Project(NetworkBuilder* net, size_t x, const DecoderOptions& options) {
+  return net->Transpose(
+      net->Linear(x, options.width),
+      {options.batch * options.heads, options.length, options.width / options.heads});
+}
+
+size_t Attention(NetworkBuilder* net, size_t x, const DecoderOptions& options) {
+  const size_t queries = Project(net, x, options);
+  const size_t keys = Project(net, x, options);
+  const size_t values = Project(net, x, options);
+  const size_t weights = net->Softmax(net->Matmul(queries, keys, options.length));
+  const size_t mixed = net->Matmul(weights, values, options.width / options.heads);
+  const size_t joined = net->Transpose(mixed, {options.batch, options.length, options.width});
+  return net->Linear(joined, options.width);
+}
+
+void AddLayer(NetworkBuilder* net, const DecoderOptions& options) {
+  const size_t x = net->last();
+  const size_t y = net->Add(Attention(net, net->LayerNorm(x), options), x);
+  const size_t wide = net->Gelu(net->Linear(net->LayerNorm(y), kFeedForwardFactor * options.width));
+  net->Add(net->Linear(wide, options.width), y);
+}
+
+}  // namespace
+
+const std::vector<NetworkInfo>& AllDecoders() {
+  static const auto* const kDecoders = [] {
+    auto* decoders = new std::vector<NetworkInfo>;
+    for (const NamedSize& size : kSizes) decoders->push_back({size.name, size.description});
+    return decoders;
+  }();
+  return *kDecoders;
+}
+
+bool IsDecoder(const std::string& name) {
+  return std::any_of(std::begin(kSizes), std::end(kSizes),
+                     [&name](const NamedSize& size) { return name == size.name; });
+}
+
+absl::StatusOr<DecoderOptions> NamedDecoder(const NetworkOptions& options) {
+  for (const NamedSize& size : kSizes) {
+    if (options.name != size.name) continue;
+    DecoderOptions decoder;
+    decoder.layers = size.layers;
+    decoder.width = size.width;
+    decoder.heads = size.heads;
+    decoder.length = options.length;
+    decoder.batch = options.batch;
+    return decoder;
+  }
+  return absl::NotFoundError(absl::StrCat("there is no decoder '", options.name, "'"));
+}
+
+absl::StatusOr<Network> MakeNamedDecoder(const NetworkOptions& options) {
+  const absl::StatusOr<DecoderOptions> decoder = NamedDecoder(options);
+  if (!decoder.ok()) return decoder.status();
+  absl::StatusOr<Network> network = MakeDecoder(*decoder);
+  if (!network.ok()) return network;
+  network->name = options.name;
+  network->tied_embedding = true;
+  return network;
+}
+
+absl::StatusOr<Network> MakeDecoder(const DecoderOptions& options) {
+  const absl::Status status = CheckOptions(options);
+  if (!status.ok()) return status;
+  NetworkBuilder net(absl::StrCat("decoder", options.layers), {options.batch, options.length},
+                     kTokenBytes);
+  net.Embedding(net.last(), options.vocabulary, options.width);
+  net.EndStage("embedding", "embedding");
+  for (int64_t layer = 0; layer < options.layers; ++layer) {
+    AddLayer(&net, options);
+    net.EndStage(absl::StrCat("layer", layer), "decoder_layer");
+  }
+  net.Linear(net.LayerNorm(net.last()), options.vocabulary);
+  net.EndStage("head", "layer_norm_linear");
+  return std::move(net).Build();
 }
 
 }  // namespace stowage

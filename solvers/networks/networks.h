@@ -3,7 +3,7 @@
 //
 // Bytes are those that the profiler of client/torch measures on the same network with LibTorch 1.13
 // on the CPU, in float32 and in training mode, up to the workspace of convolutions
-// (solvers/networks/op_rules.h). Times are modelled (solvers/networks/roofline.h) and never
+// (solvers/networks/network_builder.h). Times are modelled (solvers/networks/roofline.h) and never
 // anything else.
 #ifndef STOWAGE_SOLVERS_NETWORKS_NETWORKS_H_
 #define STOWAGE_SOLVERS_NETWORKS_NETWORKS_H_

@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 
 namespace stowage {
 
@@ -113,7 +112,7 @@ absl::StatusOr<ComputeTrace> TraceOf(const Chain& chain, const Schedule& compute
   absl::Status status = CheckNoCommunication(compute);
   if (!status.ok()) return status;
   std::vector<TimelinePoint> timeline;
-  const absl::StatusOr<Simulation> simulation = Simulate(chain, compute, &timeline);
+  const absl::StatusOr<Simulation> simulation = Evaluator(chain).Run(compute, &timeline);
   if (!simulation.ok()) return simulation.status();
   TensorLives lives(compute, timeline, chain.length() + 1);
   ChainWalk walk(chain, granularity, &lives);
@@ -262,7 +261,7 @@ absl::StatusOr<ComputeTrace> TraceOf(const Graph& graph, const Schedule& compute
   absl::Status status = CheckNoCommunication(compute);
   if (!status.ok()) return status;
   std::vector<TimelinePoint> timeline;
-  const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, compute, &timeline);
+  const absl::StatusOr<Simulation> simulation = Evaluator(graph).Run(compute, &timeline);
   if (!simulation.ok()) return simulation.status();
   TensorLives lives(compute, timeline, graph.size());
   GraphWalk walk(graph, &lives);

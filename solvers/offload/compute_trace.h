@@ -10,7 +10,7 @@
 #include "solvers/model/graph.h"
 #include "solvers/model/units.h"
 #include "solvers/plan/schedule.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/simulation.h"
 
 namespace stowage {
 
@@ -61,10 +61,10 @@ struct ComputeTrace {
 // What goes to the host at once.
 enum class Granularity {
   kWhole,  // a plain activation, or all that a stage saves
-  kParts,  // a plain activation, or a few of a stage's saved tensors (part_groups.h)
+  kParts,  // a plain activation, or a few of a stage's saved tensors (PartGroups)
 };
 
-// INVALID_ARGUMENT if the referee refuses the schedule, or part of it communicates beside compute. O(instructions + L log L + parts). Of a
+// INVALID_ARGUMENT if the evaluator refuses the schedule, or part of it communicates beside compute. O(instructions + L log L + parts). Of a
 // graph, O(V log V + E + the inputs of all instructions).
 absl::StatusOr<ComputeTrace> TraceOf(const Chain& chain, const Schedule& compute,
                                      Granularity granularity = Granularity::kWhole);
@@ -74,7 +74,7 @@ absl::StatusOr<ComputeTrace> TraceOf(const Graph& graph, const Schedule& compute
 
 class TensorLives {
  public:
-  // Of a schedule that the referee has accepted, with its timeline; tensors are of stages 0..last.
+  // Of a schedule that the evaluator has accepted, with its timeline; tensors are of stages 0..last.
   TensorLives(const Schedule& compute, const std::vector<TimelinePoint>& timeline, int last);
 
   bool Held(TensorKind kind, int stage) const { return lives_[Index(kind, stage)].held; }

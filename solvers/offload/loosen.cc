@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 
 namespace stowage {
 namespace {
@@ -235,14 +235,13 @@ class TripFinder {
 
 }  // namespace
 
-absl::StatusOr<CopyTrips> FindCopyTrips(const Chain& chain, const Schedule& schedule,
-                                        const TransferModel& transfers) {
+absl::StatusOr<CopyTrips> FindCopyTrips(const Instance& instance, const Schedule& schedule) {
   absl::Status status = CheckNoCommunication(schedule);
   if (!status.ok()) return status;
   std::vector<TimelinePoint> timeline;
-  const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule, transfers, &timeline);
+  const absl::StatusOr<Simulation> simulation = Evaluator(instance).Run(schedule, &timeline);
   if (!simulation.ok()) return simulation.status();
-  return TripFinder(chain, schedule, timeline).Run();
+  return TripFinder(instance.chain(), schedule, timeline).Run();
 }
 
 namespace {
@@ -544,14 +543,9 @@ constexpr TripRules kRules[] = {
 
 class Loosening {
  public:
-  Loosening(const Chain& chain, const Schedule& schedule, const TransferModel& transfers,
-            Bytes memory, Nanos makespan, const StopToken* stop)
-      : chain_(chain),
-        transfers_(transfers),
-        memory_(memory),
-        stop_(stop),
-        best_(schedule),
-        makespan_(makespan) {}
+  Loosening(const Instance& instance, const Schedule& schedule, Bytes memory, Nanos makespan,
+            const StopToken* stop)
+      : evaluator_(instance), memory_(memory), stop_(stop), best_(schedule), makespan_(makespan) {}
 
   // Whether it became faster, and there is time for more.
   bool Round() {
@@ -569,7 +563,7 @@ class Loosening {
  private:
   bool FindTrips() {
     base_ = best_;
-    absl::StatusOr<CopyTrips> trips = FindCopyTrips(chain_, base_, transfers_);
+    absl::StatusOr<CopyTrips> trips = FindCopyTrips(evaluator_.instance(), base_);
     if (!trips.ok()) return false;
     trips_ = *std::move(trips);
     stays_.assign(trips_.trips.size(), false);
@@ -657,7 +651,8 @@ class Loosening {
     for (const TripRules& rules : kRules) {
       if (Stopped()) break;
       work_ += static_cast<int64_t>(base_.size());
-      std::optional<Schedule> next = ReplayTrips(trips_, stays_, transfers_, memory_, rules);
+      std::optional<Schedule> next =
+          ReplayTrips(trips_, stays_, *evaluator_.instance().link(), memory_, rules);
       if (next && Offer(*std::move(next), makespan_)) faster = true;
     }
     return faster;
@@ -665,7 +660,7 @@ class Loosening {
 
   // Takes the schedule if it is valid, fits and is faster than `limit`.
   bool Offer(Schedule schedule, Nanos limit) {
-    const absl::StatusOr<Simulation> simulation = Simulate(chain_, schedule, transfers_);
+    const absl::StatusOr<Simulation> simulation = evaluator_.Run(schedule);
     work_ += static_cast<int64_t>(schedule.size());
     if (!simulation.ok() || simulation->peak > memory_ || simulation->makespan >= limit) {
       return false;
@@ -731,8 +726,7 @@ class Loosening {
     }
   }
 
-  const Chain& chain_;
-  const TransferModel& transfers_;
+  const Evaluator evaluator_;
   const Bytes memory_;
   const StopToken* stop_;
   Schedule best_;
@@ -746,13 +740,13 @@ class Loosening {
 
 }  // namespace
 
-Schedule Loosen(const Chain& chain, const Schedule& schedule, const TransferModel& transfers,
-                Bytes memory, const StopToken* stop) {
-  const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule, transfers);
+Schedule Loosen(const Instance& instance, const Schedule& schedule, Bytes memory,
+                const StopToken* stop) {
+  const absl::StatusOr<Simulation> simulation = Evaluator(instance).Run(schedule);
   if (!simulation.ok() || simulation->peak > memory || simulation->idle_time == Nanos(0)) {
     return schedule;
   }
-  Loosening loosening(chain, schedule, transfers, memory, simulation->makespan, stop);
+  Loosening loosening(instance, schedule, memory, simulation->makespan, stop);
   for (int round = 0; round < kRounds && loosening.Round(); ++round) {
   }
   return loosening.Take();

@@ -44,8 +44,7 @@ struct CopyTrips {
 };
 
 // INVALID_ARGUMENT as Simulate, and if part of the schedule communicates beside compute. O(instructions + stages + parts).
-absl::StatusOr<CopyTrips> FindCopyTrips(const Chain& chain, const Schedule& schedule,
-                                        const TransferModel& transfers);
+absl::StatusOr<CopyTrips> FindCopyTrips(const Instance& instance, const Schedule& schedule);
 
 // Places the copies of given round trips anew, in one run through the compute instructions.
 // Internal to loosen.h.
@@ -71,7 +70,7 @@ struct TripRules {
 };
 
 // `stays[t]`: trip t is not made, its tensor stays on the device; `trips.need` includes it then.
-// Nothing where the memories do not suffice this way. The referee has the last word on what comes
+// Nothing where the memories do not suffice this way. The evaluator has the last word on what comes
 // out. O(instructions + trips), times what is on the host or on its way at a time.
 std::optional<Schedule> ReplayTrips(const CopyTrips& trips, const std::vector<bool>& stays,
                                     const TransferModel& transfers, Bytes memory, TripRules rules);
@@ -96,8 +95,8 @@ std::optional<Schedule> ReplayTrips(const CopyTrips& trips, const std::vector<bo
 //
 // Deterministic but for a stop, thread-safe. O(n log n) for n instructions and some 2^20
 // instructions of changes looked at, times what is on the host at a time.
-Schedule Loosen(const Chain& chain, const Schedule& schedule, const TransferModel& transfers,
-                Bytes memory, const StopToken* stop);
+Schedule Loosen(const Instance& instance, const Schedule& schedule, Bytes memory,
+                const StopToken* stop);
 
 }  // namespace stowage
 

@@ -1,4 +1,4 @@
-// A schedule with some instructions elsewhere. Internal to late_prefetches.h and early_waits.h.
+// A schedule with some instructions elsewhere. Internal to moved_copies.cc.
 #ifndef STOWAGE_SOLVERS_OFFLOAD_MOVED_COPIES_H_
 #define STOWAGE_SOLVERS_OFFLOAD_MOVED_COPIES_H_
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "solvers/plan/schedule.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/simulation.h"
 
 namespace stowage {
 
@@ -21,10 +21,10 @@ Schedule WithMoved(const Schedule& schedule, const std::vector<size_t>& before);
 // then less full while tensors leave, as it is with WithLatePrefetches while they come back.
 
 // `schedule`, of a chain or a graph, with the same instructions, waits for offloads earlier.
-// `timeline` is the referee's; `earliest` says for each instruction that is such a wait before which the
+// `timeline` is the evaluator's; `earliest` says for each instruction that is such a wait before which the
 // wait may come: after the last that reads its tensor before it has left. Compute keeps of the time to
 // spare `margin` times what a copy takes, for links that are slower than they were said to be. Memory is at no
-// time more than before; the referee says whether the makespan is. O(instructions log instructions).
+// time more than before; the evaluator says whether the makespan is. O(instructions log instructions).
 Schedule WithEarlyWaits(const Schedule& schedule, const std::vector<TimelinePoint>& timeline,
                         const std::vector<size_t>& earliest, double margin);
 
@@ -35,10 +35,10 @@ Schedule WithEarlyWaits(const Schedule& schedule, const std::vector<TimelinePoin
 // come and go find no places in one region of memory (solvers/placement) but with much of it stranded.
 
 // `schedule`, of a chain or a graph, with the same instructions, those that start prefetches later.
-// `timeline` is the referee's; `full_duplex` says whether prefetches have a channel to themselves. Each
+// `timeline` is the evaluator's; `full_duplex` says whether prefetches have a channel to themselves. Each
 // prefetch keeps of the time to spare `margin` times what it takes, for links that are slower than they
 // were said to be. Memory is at no time more than before, and the makespan is the same but where copies
-// on one channel meet: the referee says. O(instructions log instructions).
+// on one channel meet: the evaluator says. O(instructions log instructions).
 Schedule WithLatePrefetches(const Schedule& schedule, const std::vector<TimelinePoint>& timeline,
                             bool full_duplex, double margin);
 

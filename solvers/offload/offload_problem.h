@@ -11,18 +11,19 @@
 //   - host memory is held from the start of the offload to the end of the prefetch.
 // Gradients are not moved.
 //
-// Of a chain of L stages (solvers/plan/simulate.h): n = L+1, op i is stage i+1, activation 0 is a^0
+// Of a chain of L stages (solvers/plan/evaluator.h): n = L+1, op i is stage i+1, activation 0 is a^0
 // and activation l is what stage l saves. Needs beside activations while an op runs:
 //   forward i    o_f+ and the seed gradient delta^{L+1}, which is held from the start
 //   backward i   o_b and delta^{i+1}; or delta^i less what is dropped, where that is more: what is
 //                held after it
-// so that the peak without offloading is exactly the referee's of store-all.
+// so that the peak without offloading is exactly the evaluator's of store-all.
 #ifndef STOWAGE_SOLVERS_OFFLOAD_OFFLOAD_PROBLEM_H_
 #define STOWAGE_SOLVERS_OFFLOAD_OFFLOAD_PROBLEM_H_
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -136,6 +137,20 @@ struct OffloadTimeline {
 // an op and a prefetch fall on one instant, they come in this order. The copies of an activation are
 // one offload and one later prefetch. O(n log n).
 Bytes PeakOf(const OffloadProblem& problem, const OffloadTimeline& timeline);
+
+// The fastest schedule of an ordered set of activations to offload (Beaumont et al. 2020,
+// Proposition 1), with whole copies.
+//
+// The forward half runs without waiting for anything but memory and the link. The backward half is
+// the same loop in reversed time: so each prefetch is as late as possible. (As early as possible
+// would be wrong: it takes the memory that a backward before it needs.) Both are put together with
+// the least idle time between them at which the first prefetch starts after the last offload and
+// memory suffices at every instant. Since all offloads precede all prefetches, that is enough on
+// half and full duplex alike, and every condition is a lower bound on the idle time: the greatest
+// of them is it, with no search among candidates.
+
+// Nothing if problem.Admits(set) does not hold. `set` is ascending, in 0..n-1. O(n log n).
+std::optional<OffloadTimeline> ReplaySet(const OffloadProblem& problem, const OffloadSet& set);
 
 }  // namespace stowage
 

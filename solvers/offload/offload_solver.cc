@@ -4,12 +4,62 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/offload/compute_trace.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/offload/trace_problem.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/rising_progress.h"
 
 namespace stowage {
+
+absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& instance,
+                                                            const Schedule& compute,
+                                                            const ComputeTrace& trace, Bytes memory,
+                                                            const OffloadStrategy& strategy,
+                                                            const SolveOptions& options) {
+  const absl::StatusOr<TraceProblem> problem = MakeTraceProblem(trace, *instance.link(), memory);
+  if (!problem.ok()) return problem.status();
+  const absl::StatusOr<OffloadPlan> plan = strategy.Solve(problem->problem, options);
+  if (!plan.ok()) return plan.status();
+  if (plan->status != PlanStatus::kFound) return std::nullopt;
+  TransferSchedule found;
+  found.schedule = WithTransfers(compute, trace, *problem, plan->timeline);
+  absl::StatusOr<Simulation> simulation = Evaluator(instance).Run(found.schedule);
+  if (!simulation.ok() || simulation->peak > memory) {
+    return absl::InternalError(absl::StrCat(
+        "the evaluator refused a schedule with transfers: ",
+        simulation.ok() ? "its peak is beyond the memory" : simulation.status().message()));
+  }
+  found.prediction = *simulation;
+  return std::optional<TransferSchedule>(std::move(found));
+}
+
+absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& instance,
+                                                            const Schedule& compute, Bytes memory,
+                                                            const OffloadStrategy& strategy,
+                                                            const SolveOptions& options) {
+  if (instance.is_graph()) {
+    const absl::StatusOr<ComputeTrace> trace = TraceOf(instance.graph(), compute);
+    if (!trace.ok()) return trace.status();
+    return OffloadFrom(instance, compute, *trace, memory, strategy, options);
+  }
+  const Chain& chain = instance.chain();
+  std::optional<TransferSchedule> best;
+  for (const Granularity granularity : {Granularity::kWhole, Granularity::kParts}) {
+    if (granularity == Granularity::kParts && !HasParts(chain)) break;
+    const absl::StatusOr<ComputeTrace> trace = TraceOf(chain, compute, granularity);
+    if (!trace.ok()) return trace.status();
+    absl::StatusOr<std::optional<TransferSchedule>> found =
+        OffloadFrom(instance, compute, *trace, memory, strategy, options);
+    if (!found.ok()) return found.status();
+    if (!found->has_value()) continue;
+    if (!best || (*found)->prediction.makespan < best->prediction.makespan)
+      best = *std::move(found);
+  }
+  return best;
+}
+
 namespace {
 
 constexpr char kClass[] = "schedules that recompute nothing and copy whole tensors to the host";
@@ -18,29 +68,24 @@ constexpr int kFrontierBudgets = 64;
 // Plain training of one chain, and what may be moved around in it.
 class Offloading {
  public:
-  static absl::StatusOr<Offloading> Create(const Chain& chain, const SolveOptions& options) {
-    absl::Status status = ValidateSolveOptions(options);
-    if (status.ok() && options.stop != nullptr) status = options.stop->Check();
-    if (!status.ok()) return status;
-    Schedule plain = StoreAllSchedule(chain);
-    const absl::StatusOr<Simulation> run = Simulate(chain, plain);
-    if (!run.ok()) return run.status();
-    absl::StatusOr<ComputeTrace> trace = TraceOf(chain, plain);
+  static absl::StatusOr<Offloading> Create(const Instance& instance, const SolveOptions& options) {
+    if (options.stop != nullptr) {
+      absl::Status status = options.stop->Check();
+      if (!status.ok()) return status;
+    }
+    absl::StatusOr<ComputeTrace> trace = TraceOf(instance.chain(), instance.store_all_schedule());
     if (!trace.ok()) return trace.status();
-    return Offloading(chain, std::move(plain), *run, *std::move(trace), options.transfers);
+    return Offloading(instance, *std::move(trace));
   }
 
-  const Chain& chain() const { return chain_; }
-  const std::optional<TransferModel>& transfers() const { return transfers_; }
-  const Schedule& plain() const { return plain_; }
-  Bytes plain_peak() const { return run_.peak; }
-  Nanos plain_makespan() const { return run_.makespan; }
+  const Instance& instance() const { return instance_; }
+  Bytes plain_peak() const { return instance_.store_all()->peak; }
 
   // Nothing of the class fits into less.
   Bytes Floor() const {
-    const std::optional<TraceProblem> traced = Traced(run_.peak);
-    if (!traced) return run_.peak;
-    return std::max(traced->problem.least_memory(), run_.peak - transfers_->host_memory);
+    const std::optional<TraceProblem> traced = Traced(plain_peak());
+    if (!traced) return plain_peak();
+    return std::max(traced->problem.least_memory(), plain_peak() - instance_.link()->host_memory);
   }
 
   // The plan for a budget; its least_budget is set where it is infeasible alone.
@@ -48,17 +93,17 @@ class Offloading {
                              const SolveOptions& options) const {
     Plan plan;
     plan.bounds.schedule_class = kClass;
-    if (run_.peak <= budget) {
+    if (plain_peak() <= budget) {
       plan.status = PlanStatus::kFound;
-      plan.schedule = plain_;
+      plan.schedule = instance_.store_all_schedule();
       plan.bounds.proven_optimal = true;
       plan.explanation = "everything fits: nothing is offloaded";
       return plan;
     }
-    if (!transfers_) {
-      Refuse(
-          absl::StrCat("without a link to host memory, ", run_.peak.value(), " bytes are needed"),
-          run_.peak, &plan);
+    if (!instance_.link()) {
+      Refuse(absl::StrCat("without a link to host memory, ", plain_peak().value(),
+                          " bytes are needed"),
+             plain_peak(), &plan);
       return plan;
     }
     const std::optional<TraceProblem> traced = Traced(budget);
@@ -76,26 +121,22 @@ class Offloading {
       Refuse(std::move(plan.explanation), std::max(Floor(), budget + Bytes(1)), &plan);
     }
     if (plan.status != PlanStatus::kFound) return plan;
-    plan.schedule = WithTransfers(plain_, trace_, *traced, answer->timeline);
-    const absl::StatusOr<Simulation> simulation = Simulate(chain_, plan.schedule, *transfers_);
+    plan.schedule =
+        WithTransfers(instance_.store_all_schedule(), trace_, *traced, answer->timeline);
+    const absl::StatusOr<Simulation> simulation = Evaluator(instance_).Run(plan.schedule);
     if (!simulation.ok()) return absl::InternalError(simulation.status().message());
     plan.bounds.proven_optimal = simulation->makespan <= answer->lower_bound;
     return plan;
   }
 
  private:
-  Offloading(const Chain& chain, Schedule plain, const Simulation& run, ComputeTrace trace,
-             const std::optional<TransferModel>& transfers)
-      : chain_(chain),
-        plain_(std::move(plain)),
-        run_(run),
-        trace_(std::move(trace)),
-        transfers_(transfers) {}
+  Offloading(const Instance& instance, ComputeTrace trace)
+      : instance_(instance), trace_(std::move(trace)) {}
 
   // Nothing without a link, or where its copies are beyond the limits of times.
   std::optional<TraceProblem> Traced(Bytes budget) const {
-    if (!transfers_) return std::nullopt;
-    absl::StatusOr<TraceProblem> traced = MakeTraceProblem(trace_, *transfers_, budget);
+    if (!instance_.link()) return std::nullopt;
+    absl::StatusOr<TraceProblem> traced = MakeTraceProblem(trace_, *instance_.link(), budget);
     if (!traced.ok()) return std::nullopt;
     return *std::move(traced);
   }
@@ -106,25 +147,27 @@ class Offloading {
     plan->explanation = std::move(explanation);
   }
 
-  const Chain& chain_;
-  Schedule plain_;
-  Simulation run_;
+  Instance instance_;
   ComputeTrace trace_;
-  std::optional<TransferModel> transfers_;
 };
 
-class OffloadSolver final : public ChainSolver {
+class OffloadSolver final : public Solver {
  public:
   explicit OffloadSolver(const OffloadStrategy* strategy)
       : strategy_(*strategy),
         info_{strategy->info().name,
-              "offloads, without recomputing: " + strategy->info().description, kClass} {}
+              "offloads, without recomputing: " + strategy->info().description,
+              kClass,
+              /*chains=*/true,
+              /*graphs=*/false,
+              /*copies=*/true,
+              /*monotone=*/false} {}
 
   const SolverInfo& info() const override { return info_; }
 
-  absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget,
-                             const SolveOptions& options) const override {
-    const absl::StatusOr<Offloading> offloading = Offloading::Create(chain, options);
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveOptions& options) const override {
+    const absl::StatusOr<Offloading> offloading = Offloading::Create(instance, options);
     if (!offloading.ok()) return offloading.status();
     RisingProgress progress(options.progress);
     absl::StatusOr<Plan> plan =
@@ -133,20 +176,18 @@ class OffloadSolver final : public ChainSolver {
     return plan;
   }
 
-  absl::StatusOr<Frontier> SolveFrontier(const Chain& chain,
-                                         const SolveOptions& options) const override {
-    const absl::StatusOr<Offloading> offloading = Offloading::Create(chain, options);
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveOptions& options) const override {
+    const absl::StatusOr<Offloading> offloading = Offloading::Create(instance, options);
     if (!offloading.ok()) return offloading.status();
     const absl::StatusOr<Bytes> least = LeastOf(*offloading, options);
     if (!least.ok()) return least.status();
-    FrontierBuilder builder = offloading->transfers()
-                                  ? FrontierBuilder(chain, *offloading->transfers())
-                                  : FrontierBuilder(chain);
+    FrontierBuilder builder(instance);
     RisingProgress progress(options.progress);
     const int64_t range = (offloading->plain_peak() - *least).value();
     // What takes no longer than plain training is not bettered by more memory.
     for (int i = 0; i < kFrontierBudgets &&
-                    builder.MakespanAt(offloading->plain_peak()) > offloading->plain_makespan();
+                    builder.MakespanAt(offloading->plain_peak()) > instance.store_all()->makespan;
          ++i) {
       const Bytes budget = *least + Bytes(range / kFrontierBudgets * i +
                                           range % kFrontierBudgets * i / kFrontierBudgets);
@@ -158,16 +199,16 @@ class OffloadSolver final : public ChainSolver {
       absl::Status status = builder.Add(plan->schedule);
       if (!status.ok()) return status;
     }
-    absl::Status status = builder.Add(offloading->plain());
+    absl::Status status = builder.Add(instance.store_all_schedule());
     if (!status.ok()) return status;
     progress.Report(1.0);
     return builder.BuildCompact({info_.name, info_.schedule_class, offloading->Floor(),
-                                 /*exact=*/!offloading->transfers(), /*slots=*/0});
+                                 /*exact=*/!instance.link(), /*slots=*/0});
   }
 
-  absl::StatusOr<Bytes> LeastBudget(const Chain& chain,
-                                    const SolveOptions& options) const override {
-    const absl::StatusOr<Offloading> offloading = Offloading::Create(chain, options);
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveOptions& options) const override {
+    const absl::StatusOr<Offloading> offloading = Offloading::Create(instance, options);
     if (!offloading.ok()) return offloading.status();
     return LeastOf(*offloading, options);
   }
@@ -198,9 +239,9 @@ class OffloadSolver final : public ChainSolver {
 
 }  // namespace
 
-const std::vector<const ChainSolver*>& OffloadSolvers() {
+const std::vector<const Solver*>& OffloadSolvers() {
   static const auto* const kSolvers = [] {
-    auto* solvers = new std::vector<const ChainSolver*>;
+    auto* solvers = new std::vector<const Solver*>;
     for (const OffloadStrategy* strategy : AllOffloadStrategies()) {
       solvers->push_back(new OffloadSolver(strategy));
     }

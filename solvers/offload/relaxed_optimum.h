@@ -88,7 +88,7 @@ absl::StatusOr<PartialOffload> OffloadParts(const OffloadProblem& problem,
 //              therefore stays until forward j has ended: where prefetches may reach into forward j
 //   idle       so far
 // In the paper's terms M_F = kept + what backlog_f > 0 holds, and M_B likewise: of the gradients
-// only sums with ex^B are needed, and equations 1 to 10 become those in relaxed_recurrence.cc.
+// only sums with ex^B are needed, and equations 1 to 10 become those in relaxed_optimum.cc.
 // Corrected against the print: feasibility takes positive parts of the backlogs; equation 6 has
 // ex^B; equation 9 |y_{j+1}|; equation 10 lacks -|y_{L+1}|, and what `reading` is for: there an
 // activation counts as gone while forward j reads it.

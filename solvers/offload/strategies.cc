@@ -12,8 +12,8 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
+#include "solvers/offload/offload_problem.h"
 #include "solvers/offload/relaxed_optimum.h"
-#include "solvers/offload/set_replay.h"
 
 namespace stowage {
 

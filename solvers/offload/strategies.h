@@ -57,7 +57,7 @@ class OffloadStrategy {
 // them where problem.memory() < problem.least_memory(). O(n).
 OffloadSet EagerSet(const OffloadProblem& problem);
 
-// The strategies of offloading. Each lives as long as the process; see offload_strategy.h for the
+// The strategies of offloading. Each lives as long as the process; see OffloadStrategy for the
 // interface.
 
 // Beaumont et al. 2020, section 4: the first activations, as few as needed; optimal up to the last

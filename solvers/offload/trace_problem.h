@@ -42,7 +42,7 @@ absl::StatusOr<TraceProblem> MakeTraceProblem(const ComputeTrace& trace, const T
 // Offloads start as soon as their tensor is made; the wait, which frees it, comes before the first
 // step that the timeline starts at the copy's end or later. Prefetches start before the step during
 // which the timeline starts them: a step takes the same memory from its start to its end. The
-// referee accepts the result; its peak is within the problem's memory, and it takes no longer than
+// evaluator accepts the result; its peak is within the problem's memory, and it takes no longer than
 // the timeline, except where the last offload ends, and a prefetch starts, within one and the same
 // step: the prefetch then waits for the end of that step. A tensor of several parts goes in as many
 // copies, each with a latency of its own, which the timeline does not know. O(steps + copies log

@@ -5,16 +5,17 @@
 // least the live peak; what it is more lies stranded: free at every moment, but in pieces. The least
 // extent is NP-hard to find (dynamic storage allocation, Garey & Johnson 1979, SR2). What is done:
 //   - In some orders, by size, life and area, blocks are put one by one at the lowest offset that is free
-//     for all of their life (first_fit.h; one of all orders gives the least extent), and from the
-//     lowest free memory up (skyline.h).
-//   - Below the best of these, targets are tried by throwing out what is in the way (ejection.h), until
+//     for all of their life (first fit; one of all orders gives the least extent), and from the
+//     lowest free memory up (skyline).
+//   - Below the best of these, targets are tried by throwing out what is in the way (ejection), until
 //     less than 1/5000 of the live peak is stranded, or the effort is spent: of many blocks first with
-//     sizes in coarse units (coarse_sizes.h), for half of it, then as they are.
+//     sizes in coarse units (CoarseSizes), for half of it, then as they are.
 //
 // Bytes. Deterministic: equal input gives equal offsets. Thread-safe.
 #ifndef STOWAGE_SOLVERS_PLACEMENT_PLACEMENT_H_
 #define STOWAGE_SOLVERS_PLACEMENT_PLACEMENT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -57,6 +58,33 @@ absl::StatusOr<Placement> PlaceBlocks(const std::vector<BlockLife>& blocks,
 // blocks and rule otherwise. What PlaceBlocks returns has passed. O(n log n).
 absl::Status CheckPlacement(const std::vector<BlockLife>& blocks, Bytes alignment,
                             const Placement& placement);
+
+// Sizes rounded up to a common unit, as large a one as costs next to nothing. Internal to placement.h.
+//
+// Most blocks of a network are small multiples of one size, and some are a few bytes more. Placed as they
+// are, these leave gaps into which none of the others fits by as little. In coarse units there are no such
+// gaps, and few offsets to try.
+
+// A block with its size in units of the alignment.
+struct UnitBlock {
+  int64_t size;
+  int64_t begin;
+  int64_t end;
+};
+
+// The greatest sum of sizes that live at one moment. O(n log n).
+int64_t LivePeak(const std::vector<UnitBlock>& blocks);
+
+struct CoarseSizes {
+  int64_t unit = 1;
+  std::vector<UnitBlock> blocks;  // sizes in that unit, without the tiny blocks
+  std::vector<size_t> numbers;    // of these, among all
+  std::vector<size_t> tiny;       // numbers of the others, which come last
+};
+
+// With the live peak of `blocks`; what is rounded, and the tiny ones beside it, add up to half a per cent
+// more at most. A unit of 1: there is no other. O(n log n).
+CoarseSizes FindCoarseSizes(const std::vector<UnitBlock>& blocks, int64_t peak);
 
 }  // namespace stowage
 

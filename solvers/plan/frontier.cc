@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/schedule_code.h"
+#include "solvers/plan/schedule.h"
 #include "solvers/plan/varint.h"
 
 namespace stowage {
@@ -183,27 +182,11 @@ absl::StatusOr<Frontier> Frontier::Decode(const std::string& bytes) {
   return frontier;
 }
 
-FrontierBuilder::FrontierBuilder(const Chain& chain)
-    : referee_([&chain](const Schedule& schedule) { return Simulate(chain, schedule); }) {}
-
-FrontierBuilder::FrontierBuilder(const Chain& chain, const TransferModel& transfers)
-    : referee_([&chain, transfers](const Schedule& schedule) {
-        return Simulate(chain, schedule, transfers);
-      }) {}
-
-FrontierBuilder::FrontierBuilder(const Graph& graph)
-    : referee_([&graph](const Schedule& schedule) { return SimulateGraph(graph, schedule); }) {}
-
-FrontierBuilder::FrontierBuilder(const Graph& graph, const TransferModel& transfers)
-    : referee_([&graph, transfers](const Schedule& schedule) {
-        return SimulateGraph(graph, schedule, transfers);
-      }) {}
-
 absl::Status FrontierBuilder::Add(const Schedule& schedule) {
-  const absl::StatusOr<Simulation> simulation = referee_(schedule);
+  const absl::StatusOr<Simulation> simulation = evaluator_.Run(schedule);
   if (!simulation.ok()) {
-    return absl::InternalError(
-        absl::StrCat("the referee refused a point of a frontier: ", simulation.status().message()));
+    return absl::InternalError(absl::StrCat("the evaluator refused a point of a frontier: ",
+                                            simulation.status().message()));
   }
   if (MakespanAt(simulation->peak) <= simulation->makespan) return absl::OkStatus();
   Insert({simulation->peak, simulation->makespan, EncodeSchedule(schedule)});

@@ -1,6 +1,6 @@
 // A frontier: what a solver can do at every budget, as one object that a cache can keep.
 //
-// Its points are schedules that the referee has replayed in exact bytes, none of them dominated:
+// Its points are schedules that the evaluator has replayed in exact bytes, none of them dominated:
 // peaks rise, makespans fall. More budget is never slower, because a budget gets the fastest point
 // whose peak it holds. Plans are made from it on demand.
 #ifndef STOWAGE_SOLVERS_PLAN_FRONTIER_H_
@@ -8,15 +8,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "solvers/model/chain.h"
-#include "solvers/model/graph.h"
-#include "solvers/model/transfer_model.h"
+#include "solvers/model/units.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/plan.h"
 #include "solvers/plan/schedule.h"
 
@@ -35,7 +35,7 @@ class Frontier {
   struct Point {
     Bytes peak;
     Nanos makespan;
-    std::string schedule;  // solvers/plan/schedule_code.h
+    std::string schedule;  // solvers/plan/schedule.h
   };
 
   const FrontierInfo& info() const { return info_; }
@@ -46,12 +46,12 @@ class Frontier {
   const Point* At(Bytes budget) const;
 
   // The plan for a budget: FOUND with the schedule of At(budget), PROVEN_INFEASIBLE below
-  // info().least_budget, NOT_FOUND between it and the first point. Not refereed yet: the caller does
+  // info().least_budget, NOT_FOUND between it and the first point. Not validated yet (ValidatePlan): the caller does
   // it, under the costs that hold for it. INTERNAL if the point's schedule does not decode.
   absl::StatusOr<Plan> PlanAt(Bytes budget) const;
 
   // Versioned bytes, a few hundred per point. Decode takes only what Encode wrote: INVALID_ARGUMENT
-  // otherwise. What is decoded has not been refereed.
+  // otherwise. What is decoded has not been validated.
   std::string Encode() const;
   static absl::StatusOr<Frontier> Decode(const std::string& bytes);
 
@@ -78,19 +78,15 @@ std::vector<size_t> ChooseCompact(const std::vector<PointCost>& points, size_t m
 // The same where the points are shown without their schedules.
 std::vector<size_t> ChooseCompact(const std::vector<Frontier::Point>& points, size_t most);
 
-// Collects schedules of one chain or graph. Not thread-safe; the chain or graph must outlive it.
+// Collects schedules of one instance. Not thread-safe.
 class FrontierBuilder {
  public:
-  explicit FrontierBuilder(const Chain& chain);
-  explicit FrontierBuilder(const Graph& graph);
-  // Of schedules with transfers.
-  FrontierBuilder(const Chain& chain, const TransferModel& transfers);
-  FrontierBuilder(const Graph& graph, const TransferModel& transfers);
+  explicit FrontierBuilder(Instance instance) : evaluator_(std::move(instance)) {}
 
-  // Replays the schedule. INTERNAL if the referee refuses it: solvers add valid ones only.
+  // Replays the schedule. INTERNAL if the evaluator refuses it: solvers add valid ones only.
   // O(instructions).
   absl::Status Add(const Schedule& schedule);
-  // Every point of another frontier of the same chain or graph.
+  // Every point of another frontier of the same problem.
   void Add(const Frontier& frontier);
 
   // The fastest point so far that fits, or null; until the next Add. O(log points).
@@ -108,7 +104,7 @@ class FrontierBuilder {
  private:
   void Insert(Frontier::Point point);
 
-  std::function<absl::StatusOr<Simulation>(const Schedule&)> referee_;
+  Evaluator evaluator_;
   std::vector<Frontier::Point> points_;  // as in Frontier
 };
 

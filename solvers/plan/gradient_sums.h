@@ -7,7 +7,7 @@
 // come second and later there. In another order the first of those needs less than it says, and the last
 // of the others more: up to 2.7% of the peak of ResNet-152 at batch 1. Three summands and more come out
 // rounded differently, too, as addition does not associate. So of a tensor that has a gradient and several
-// readers, the readers' backwards run in reverse program order: a rule of solvers, not of the referee,
+// readers, the readers' backwards run in reverse program order: a rule of solvers, not of the evaluator,
 // which knows of an overhead only that it is a vertex's.
 //
 // The readers of a view count as those of the tensor: exactly right for an op that hands its input on

@@ -7,14 +7,79 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <queue>
 #include <utility>
 #include <vector>
 
+#include "absl/numeric/int128.h"
 #include "solvers/model/index.h"
-#include "solvers/plan/graph_versions.h"
+#include "solvers/plan/graph_liveness.h"
 
 namespace stowage {
 namespace {
+
+// Items are held from when they are added on, and given up, in fractions and for good, where a requirement leaves no
+// memory for all of them (algorithms.md: nested constraints).
+class BoundKnapsack {
+ public:
+  // Bytes that are held and cannot be given up.
+  void Hold(int64_t bytes) { held_ += bytes; }
+  // 0 < `bytes` <= `whole`, of the results of an op: repeating it takes `time` and brings back all
+  // of them, so that each byte costs time / whole.
+  void Add(int64_t bytes, int64_t time, int64_t whole);
+  // Gives up what is held over `room`, or all there is; the time per byte of the dearest item that
+  // it gave of, 0 without one. O(log items) for each item given up.
+  double Require(int64_t room);
+
+  // The time of all that has been given up; makespans are whole.
+  int64_t RoundedUp() const;
+
+ private:
+  struct Item {
+    int64_t bytes;  // that are still held
+    int64_t time;
+    int64_t whole;
+  };
+  // Whether a's time per byte is larger: the queue's top costs least.
+  struct CostsMore {
+    bool operator()(const Item& a, const Item& b) const {
+      return absl::int128(a.time) * b.whole > absl::int128(b.time) * a.whole;
+    }
+  };
+
+  std::priority_queue<Item, std::vector<Item>, CostsMore> items_;
+  int64_t held_ = 0;
+  absl::int128 time_ = 0;  // of what has been given up, in fractions rounded down
+};
+
+constexpr int kFractionBits = 60;
+
+void BoundKnapsack::Add(int64_t bytes, int64_t time, int64_t whole) {
+  held_ += bytes;
+  items_.push({bytes, time, whole});
+}
+
+double BoundKnapsack::Require(int64_t room) {
+  double price = 0;
+  while (held_ > room && !items_.empty()) {
+    Item item = items_.top();
+    items_.pop();
+    const int64_t given_up = std::min(held_ - room, item.bytes);
+    held_ -= given_up;
+    price = static_cast<double>(item.time) / static_cast<double>(item.whole);
+    item.bytes -= given_up;
+    const absl::int128 cost = absl::int128(item.time) * given_up;
+    time_ +=
+        (cost / item.whole << kFractionBits) + (cost % item.whole << kFractionBits) / item.whole;
+    if (item.bytes > 0) items_.push(item);
+  }
+  return price;
+}
+
+int64_t BoundKnapsack::RoundedUp() const {
+  const absl::int128 one = absl::int128(1) << kFractionBits;
+  return static_cast<int64_t>((time_ + one - 1) / one);
+}
 
 // Calls `visit` with the owner of each storage that the backward of the vertex needs.
 template <class Visit>
@@ -154,96 +219,10 @@ class PathBound {
   BoundKnapsack knapsack_;
 };
 
-}  // namespace
+Nanos BoundWithoutLink(const Graph& graph, Bytes budget) { return PathBound(graph, budget).Run(); }
 
-Nanos MakespanLowerBound(const Graph& graph, Bytes budget) {
-  return PathBound(graph, budget).Run();
-}
-
-namespace {
-
-// All tensors together, or more.
-Bytes SizeOfAll(const Chain& chain) {
-  Bytes sum = chain.activation(0);
-  for (int l = 1; l <= chain.length() + 1; ++l) sum += chain.stage(l).output + chain.stage(l).saved;
-  return sum;
-}
-
-Bytes SizeOfAll(const Graph& graph) {
-  Bytes sum;
-  for (int p = 0; p < graph.size(); ++p) sum += graph.bytes(p) + graph.vertex(p).extra_saved;
-  return sum;
-}
-
-Nanos ThereAndBack(const TransferModel& transfers, Bytes bytes) {
-  if (bytes == Bytes(0)) return Nanos(0);
-  const Nanos there = CopyTime(transfers.to_host, bytes);
-  return there + std::min(CopyTime(transfers.to_device, bytes), Nanos(kMaxTotal) - there);
-}
-
-template <class Problem>
-Nanos BoundWith(const Problem& problem, const TransferModel& transfers, Bytes budget) {
-  const auto within = [&problem, budget](Bytes on_host) {
-    return MakespanLowerBound(problem, std::min(budget, Bytes(kMaxTotal)) + on_host);
-  };
-  // The least x such that one byte more than x takes no less than any schedule within x.
-  Bytes low;
-  Bytes high = std::min(SizeOfAll(problem), transfers.host_memory);
-  while (low < high) {
-    const Bytes middle((low.value() + high.value()) / 2);
-    if (ThereAndBack(transfers, middle + Bytes(1)) >= within(middle)) {
-      high = middle;
-    } else {
-      low = middle + Bytes(1);
-    }
-  }
-  // For low itself, and for one byte less.
-  return std::max(within(low), ThereAndBack(transfers, low));
-}
-
-}  // namespace
-
-Nanos MakespanLowerBound(const Chain& chain, const TransferModel& transfers, Bytes budget) {
-  return BoundWith(chain, transfers, budget);
-}
-
-Nanos MakespanLowerBound(const Graph& graph, const TransferModel& transfers, Bytes budget) {
-  return BoundWith(graph, transfers, budget);
-}
-
-namespace {
-
-constexpr int kFractionBits = 60;
-
-}  // namespace
-
-void BoundKnapsack::Add(int64_t bytes, int64_t time, int64_t whole) {
-  held_ += bytes;
-  items_.push({bytes, time, whole});
-}
-
-double BoundKnapsack::Require(int64_t room) {
-  double price = 0;
-  while (held_ > room && !items_.empty()) {
-    Item item = items_.top();
-    items_.pop();
-    const int64_t given_up = std::min(held_ - room, item.bytes);
-    held_ -= given_up;
-    price = static_cast<double>(item.time) / static_cast<double>(item.whole);
-    item.bytes -= given_up;
-    const absl::int128 cost = absl::int128(item.time) * given_up;
-    time_ +=
-        (cost / item.whole << kFractionBits) + (cost % item.whole << kFractionBits) / item.whole;
-    if (item.bytes > 0) items_.push(item);
-  }
-  return price;
-}
-
-int64_t BoundKnapsack::RoundedUp() const {
-  const absl::int128 one = absl::int128(1) << kFractionBits;
-  return static_cast<int64_t>((time_ + one - 1) / one);
-}
-
+// need_l for l in 1..L+1 (index 0 is not used), in bytes: the larger of what the forward that last
+// saves stage l and its backward take, beside what is held of stages below l. O(L).
 std::vector<int64_t> MomentNeeds(const Chain& chain) {
   const int last = chain.length() + 1;
   std::vector<int64_t> needs(static_cast<size_t>(last) + 1);
@@ -260,6 +239,12 @@ std::vector<int64_t> MomentNeeds(const Chain& chain) {
   return needs;
 }
 
+struct RelaxedLowerBound {
+  Nanos repeated;              // the least time of repeated forwards
+  std::vector<double> prices;  // ns for a byte, by stage 0..L+1; they fall to 0
+};
+
+// With what the optimum says of the chain. O(L log L).
 RelaxedLowerBound RelaxLowerBound(const Chain& chain, Bytes budget,
                                   const std::vector<int64_t>& needs) {
   const size_t last = static_cast<size_t>(chain.length()) + 1;
@@ -283,16 +268,13 @@ RelaxedLowerBound RelaxLowerBound(const Chain& chain, Bytes budget,
   return bound;
 }
 
-Nanos MakespanLowerBound(const Chain& chain, Bytes budget) {
+Nanos BoundWithoutLink(const Chain& chain, Bytes budget) {
   return chain.ideal_time() + RelaxLowerBound(chain, budget, MomentNeeds(chain)).repeated;
 }
 
-// StrongMakespanLowerBound of solvers/plan/lower_bound.h: a search over the stages that leaves out
-// what cannot end within a limit, with limits that rise until something does. What a state has to
-// repeat at least is known from the prices of the relaxed bound, which is close: few states are
-// left, and a limit under which there are none is a bound itself.
-
-namespace {
+// The strongest bound of chains: a search over the stages that leaves out what cannot end within a limit, with
+// limits that rise until something does. What a state has to repeat at least is known from the prices of the relaxed
+// bound, which is close: few states are left, and a limit under which there are none is a bound itself.
 
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
@@ -514,10 +496,58 @@ class Search {
   std::vector<States> states_;  // of this stage and the next one
 };
 
+// All tensors together, or more.
+Bytes SizeOfAll(const Chain& chain) {
+  Bytes sum = chain.activation(0);
+  for (int l = 1; l <= chain.length() + 1; ++l) sum += chain.stage(l).output + chain.stage(l).saved;
+  return sum;
+}
+
+Bytes SizeOfAll(const Graph& graph) {
+  Bytes sum;
+  for (int p = 0; p < graph.size(); ++p) sum += graph.bytes(p) + graph.vertex(p).extra_saved;
+  return sum;
+}
+
+Nanos ThereAndBack(const TransferModel& link, Bytes bytes) {
+  if (bytes == Bytes(0)) return Nanos(0);
+  const Nanos there = CopyTime(link.to_host, bytes);
+  return there + std::min(CopyTime(link.to_device, bytes), Nanos(kMaxTotal) - there);
+}
+
+template <class Kind>
+Nanos BoundWithLink(const Kind& kind, const TransferModel& link, Bytes budget) {
+  const auto within = [&kind, budget](Bytes on_host) {
+    return BoundWithoutLink(kind, std::min(budget, Bytes(kMaxTotal)) + on_host);
+  };
+  // The least x such that one byte more than x takes no less than any schedule within x.
+  Bytes low;
+  Bytes high = std::min(SizeOfAll(kind), link.host_memory);
+  while (low < high) {
+    const Bytes middle((low.value() + high.value()) / 2);
+    if (ThereAndBack(link, middle + Bytes(1)) >= within(middle)) {
+      high = middle;
+    } else {
+      low = middle + Bytes(1);
+    }
+  }
+  // For low itself, and for one byte less.
+  return std::max(within(low), ThereAndBack(link, low));
+}
+
 }  // namespace
 
-Nanos StrongMakespanLowerBound(const Chain& chain, Bytes budget) {
-  return chain.ideal_time() + Nanos(Search(chain, budget.value()).Run());
+Nanos MakespanLowerBound(const Instance& instance, Bytes budget) {
+  const auto bound = [&](const auto& kind) {
+    return instance.link() ? BoundWithLink(kind, *instance.link(), budget)
+                           : BoundWithoutLink(kind, budget);
+  };
+  return std::visit(bound, instance.problem());
+}
+
+Nanos StrongestMakespanLowerBound(const Instance& instance, Bytes budget) {
+  if (instance.is_graph() || instance.link()) return MakespanLowerBound(instance, budget);
+  return instance.ideal_time() + Nanos(Search(instance.chain(), budget.value()).Run());
 }
 
 }  // namespace stowage

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "solvers/model/digest_text.h"
+#include "solvers/model/digest.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {

@@ -1,5 +1,5 @@
 // What a step by a schedule took when it was carried out, instruction by instruction: what executors
-// measure, beside the TimelinePoint that the referee predicts.
+// measure, beside the TimelinePoint that the evaluator predicts.
 #ifndef STOWAGE_SOLVERS_PLAN_MEASURED_STEP_H_
 #define STOWAGE_SOLVERS_PLAN_MEASURED_STEP_H_
 

@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
 
@@ -29,55 +28,43 @@ double Plan::gap() const {
 
 namespace {
 
-// `simulate` is the referee of the plan's problem.
-template <class Simulate>
-absl::Status RefereeWith(const Simulate& simulate, const Schedule& store_all_schedule,
-                         Nanos lower_bound, Plan* plan) {
-  const absl::StatusOr<Simulation> store_all = simulate(store_all_schedule);
-  if (!store_all.ok()) return store_all.status();
-  plan->bounds.store_all_makespan = store_all->makespan;
-  plan->bounds.store_all_peak = store_all->peak;
-  plan->bounds.lower_bound = lower_bound;
-  if (plan->status != PlanStatus::kFound) return absl::OkStatus();
-
-  const absl::StatusOr<Simulation> simulation = simulate(plan->schedule);
-  if (!simulation.ok()) return simulation.status();
-  if (simulation->peak > plan->budget) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the plan's peak of ", simulation->peak.value(),
-                     " bytes exceeds the budget of ", plan->budget.value(), " bytes"));
+// The bounds are of schedules that run nothing on the communication stream; one that does is faster by no more than
+// its time there.
+void SetLowerBound(Nanos bound, Plan* plan) {
+  if (plan->status == PlanStatus::kFound) {
+    bound -= std::min(bound, plan->prediction.communication_time);
+    if (plan->prediction.makespan <= bound) plan->bounds.proven_optimal = true;
   }
-  plan->prediction = *simulation;
-  plan->bounds.lower_bound -= std::min(lower_bound, simulation->communication_time);
-  return absl::OkStatus();
+  plan->bounds.lower_bound = bound;
 }
 
 }  // namespace
 
-absl::Status Referee(const Chain& chain, Plan* plan) {
-  return RefereeWith([&chain](const Schedule& s) { return Simulate(chain, s); },
-                     StoreAllSchedule(chain), MakespanLowerBound(chain, plan->budget), plan);
-}
-
-absl::Status Referee(const Chain& chain, const TransferModel& transfers, Plan* plan) {
-  absl::Status status = ValidateTransferModel(transfers);
+absl::Status ValidatePlan(const Instance& instance, Plan* plan) {
+  absl::Status status = instance.CheckLink();
   if (!status.ok()) return status;
-  return RefereeWith([&](const Schedule& s) { return Simulate(chain, s, transfers); },
-                     StoreAllSchedule(chain), MakespanLowerBound(chain, transfers, plan->budget),
-                     plan);
+  const absl::StatusOr<Simulation>& store_all = instance.store_all();
+  if (!store_all.ok()) return store_all.status();
+  plan->bounds.store_all_makespan = store_all->makespan;
+  plan->bounds.store_all_peak = store_all->peak;
+  if (plan->status == PlanStatus::kFound) {
+    const absl::StatusOr<Simulation> simulation = Evaluator(instance).Run(plan->schedule);
+    if (!simulation.ok()) return simulation.status();
+    if (simulation->peak > plan->budget) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the plan's peak of ", simulation->peak.value(),
+                       " bytes exceeds the budget of ", plan->budget.value(), " bytes"));
+    }
+    plan->prediction = *simulation;
+  }
+  SetLowerBound(MakespanLowerBound(instance, plan->budget), plan);
+  return absl::OkStatus();
 }
 
-absl::Status Referee(const Graph& graph, Plan* plan) {
-  return RefereeWith([&graph](const Schedule& s) { return SimulateGraph(graph, s); },
-                     StoreAllSchedule(graph), MakespanLowerBound(graph, plan->budget), plan);
-}
-
-absl::Status Referee(const Graph& graph, const TransferModel& transfers, Plan* plan) {
-  absl::Status status = ValidateTransferModel(transfers);
-  if (!status.ok()) return status;
-  return RefereeWith([&](const Schedule& s) { return SimulateGraph(graph, s, transfers); },
-                     StoreAllSchedule(graph), MakespanLowerBound(graph, transfers, plan->budget),
-                     plan);
+void StrengthenBound(const Instance& instance, Plan* plan) {
+  // Of these the two bounds are one.
+  if (instance.is_graph() || instance.link()) return;
+  SetLowerBound(StrongestMakespanLowerBound(instance, plan->budget), plan);
 }
 
 }  // namespace stowage

@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "solvers/model/chain.h"
 #include "solvers/model/digest.h"
-#include "solvers/model/graph.h"
-#include "solvers/model/transfer_model.h"
+#include "solvers/model/units.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/schedule.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/simulation.h"
 
 namespace stowage {
 
@@ -27,8 +26,8 @@ const char* ToString(PlanStatus status);
 struct Bounds {
   Nanos store_all_makespan;
   Bytes store_all_peak;
-  // No schedule at this budget is faster that has no more time on the communication stream than the
-  // plan (solvers' plans: none).
+  // No schedule within this budget is faster, if it spends no more time on the communication stream than the
+  // plan's schedule does.
   Nanos lower_bound;
   bool proven_optimal = false;  // fastest of schedule_class at this budget
   std::string schedule_class;   // "memory-persistent schedules"
@@ -49,7 +48,7 @@ struct Plan {
   PlanStatus status = PlanStatus::kNotFound;
   Bytes budget;
   Schedule schedule;      // empty unless kFound
-  Simulation prediction;  // the referee's, under the costs of the profile that was asked with
+  Simulation prediction;  // the evaluator's, under the costs of the profile that was asked with
   Bounds bounds;
   Provenance provenance;
   // Of a graph: entry p holds the id (the sender's) of the vertex that instructions call stage p + 1.
@@ -65,16 +64,15 @@ struct Plan {
   double gap() const;
 };
 
-// Replays the plan's schedule on `chain`, checks it against the plan's budget and replaces the
-// prediction and the bounds that depend on costs. FAILED_PRECONDITION if the peak exceeds the
-// budget, INVALID_ARGUMENT if the schedule does not fit the chain. Plans without a schedule pass
-// unchanged.
-absl::Status Referee(const Chain& chain, Plan* plan);
-// The same for a schedule over the vertices of a graph.
-absl::Status Referee(const Graph& graph, Plan* plan);
-// The same where tensors may go to host memory and back.
-absl::Status Referee(const Chain& chain, const TransferModel& transfers, Plan* plan);
-absl::Status Referee(const Graph& graph, const TransferModel& transfers, Plan* plan);
+// Replays the plan's schedule on the instance, checks it against the plan's budget and replaces the prediction and
+// the bounds that depend on costs; a schedule that meets the lower bound is the fastest of any class. Plans without
+// a schedule keep their status and get the bounds. FAILED_PRECONDITION if the peak exceeds the budget,
+// INVALID_ARGUMENT if the schedule is not valid on the instance, or plain training (Instance::store_all) is not.
+absl::Status ValidatePlan(const Instance& instance, Plan* plan);
+
+// Gives a validated plan the strongest lower bound there is (lower_bound.h): for plans that are made or taken over
+// once, not for every answer of a cache; it takes milliseconds.
+void StrengthenBound(const Instance& instance, Plan* plan);
 
 }  // namespace stowage
 

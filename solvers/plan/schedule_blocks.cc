@@ -2,16 +2,122 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
-#include "solvers/plan/block_book.h"
-#include "solvers/plan/graph_replay.h"
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/part_replay.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/transfer_replay.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "solvers/model/units.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/internal/chain_replay.h"
+#include "solvers/plan/internal/graph_replay.h"
+#include "solvers/plan/internal/transfer_replay.h"
 
 namespace stowage {
 namespace {
+
+// Keeps book of the blocks of a replay. Internal to schedule_blocks.h.
+
+// Tensors go by numbers below `tensors`. All O(1), but for EndInstruction: O(what changed).
+class BlockBook {
+ public:
+  explicit BlockBook(size_t tensors) : block_(tensors, kNone) {}
+
+  // Whether the tensor takes memory after the instruction that runs, or, before the first, from the
+  // start on.
+  void See(size_t tensor, bool taken, Bytes size, const BlockName& name);
+  // The memory of a tensor is another's from now on.
+  void Rename(size_t from, size_t to);
+
+  // Ends what was seen before the first instruction.
+  void EndStart();
+  // `running` and `held`: the evaluator's memory while the instruction runs and after it. INTERNAL if
+  // the blocks do not add up to them.
+  absl::Status EndInstruction(Bytes running, Bytes held, int32_t stage);
+  // Ends all blocks.
+  ScheduleBlocks Finish();
+
+ private:
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+
+  void Open(size_t block, int64_t moment);
+  void Close(size_t block, int64_t moment);
+
+  ScheduleBlocks blocks_;
+  std::vector<size_t> block_;    // by tensor
+  std::vector<size_t> made_;     // blocks, by the instruction that runs
+  std::vector<size_t> dropped_;  // the same
+  int64_t moment_ = 0;
+  Bytes live_;
+};
+
+void BlockBook::See(size_t tensor, bool taken, Bytes size, const BlockName& name) {
+  size_t& block = block_[tensor];
+  if (taken == (block != kNone) || size == Bytes(0)) return;
+  if (!taken) {
+    dropped_.push_back(block);
+    block = kNone;
+    return;
+  }
+  block = blocks_.lives.size();
+  blocks_.lives.push_back({size, moment_, -1});
+  blocks_.names.push_back(name);
+  made_.push_back(block);
+}
+
+void BlockBook::Rename(size_t from, size_t to) {
+  block_[to] = block_[from];
+  block_[from] = kNone;
+}
+
+void BlockBook::EndStart() {
+  for (const size_t block : made_) Open(block, 0);
+  made_.clear();
+}
+
+absl::Status BlockBook::EndInstruction(Bytes running, Bytes held, int32_t stage) {
+  Bytes made;
+  for (const size_t block : made_) made += blocks_.lives[block].size;
+  // What the op makes is there while it runs, unless the profile says that it takes less.
+  const bool early = live_ + made <= running;
+  for (const size_t block : made_) {
+    if (early) Open(block, moment_);
+  }
+  const Bytes workspace = running - live_;
+  if (workspace > Bytes(0)) {
+    blocks_.lives.push_back({workspace, moment_, moment_ + 1});
+    blocks_.names.push_back({BlockUse::kWorkspace, stage});
+  }
+  for (const size_t block : dropped_) Close(block, moment_ + 1);
+  for (const size_t block : made_) {
+    if (!early) Open(block, moment_ + 1);
+  }
+  made_.clear();
+  dropped_.clear();
+  moment_ += 2;
+  if (workspace >= Bytes(0) && live_ == held) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("moment ", moment_ - 1, ": the blocks take ",
+                                          live_.value(), " bytes, the evaluator says ",
+                                          held.value()));
+}
+
+ScheduleBlocks BlockBook::Finish() {
+  for (BlockLife& life : blocks_.lives) {
+    if (life.end < 0) life.end = moment_;
+  }
+  return std::move(blocks_);
+}
+
+void BlockBook::Open(size_t block, int64_t moment) {
+  blocks_.lives[block].begin = moment;
+  live_ += blocks_.lives[block].size;
+}
+
+void BlockBook::Close(size_t block, int64_t moment) {
+  blocks_.lives[block].end = moment;
+  live_ -= blocks_.lives[block].size;
+}
 
 // What TransferReplay wants where there is no transfer: the schedules are ones that Simulate accepts
 // without.
@@ -156,30 +262,14 @@ absl::StatusOr<ScheduleBlocks> Extract(const Problem& problem, const Schedule& s
 
 }  // namespace
 
-absl::StatusOr<ScheduleBlocks> BlocksOf(const Chain& chain, const Schedule& schedule) {
-  const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule);
-  if (!simulation.ok()) return simulation.status();
-  return Extract<ChainBlocks>(chain, schedule, NoTransfers());
-}
-
-absl::StatusOr<ScheduleBlocks> BlocksOf(const Chain& chain, const Schedule& schedule,
-                                        const TransferModel& transfers) {
-  const absl::Status status = ValidateTransferModel(transfers);
+absl::StatusOr<ScheduleBlocks> BlocksOf(const Instance& instance, const Schedule& schedule) {
+  absl::Status status = instance.CheckLink();
+  // Without a link a copy is an error of the evaluator's words.
+  if (status.ok() && !instance.link()) status = Evaluator(instance).Run(schedule).status();
   if (!status.ok()) return status;
-  return Extract<ChainBlocks>(chain, schedule, transfers);
-}
-
-absl::StatusOr<ScheduleBlocks> BlocksOf(const Graph& graph, const Schedule& schedule) {
-  const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, schedule);
-  if (!simulation.ok()) return simulation.status();
-  return Extract<GraphBlocks>(graph, schedule, NoTransfers());
-}
-
-absl::StatusOr<ScheduleBlocks> BlocksOf(const Graph& graph, const Schedule& schedule,
-                                        const TransferModel& transfers) {
-  const absl::Status status = ValidateTransferModel(transfers);
-  if (!status.ok()) return status;
-  return Extract<GraphBlocks>(graph, schedule, transfers);
+  const TransferModel link = instance.link().value_or(NoTransfers());
+  if (instance.is_graph()) return Extract<GraphBlocks>(instance.graph(), schedule, link);
+  return Extract<ChainBlocks>(instance.chain(), schedule, link);
 }
 
 }  // namespace stowage

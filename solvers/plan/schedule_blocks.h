@@ -1,8 +1,8 @@
-// The blocks of memory of a static schedule: what lives when, by the referees' accounting (simulate.h,
-// graph_simulate.h). What offsets are planned for (solvers/placement).
+// The blocks of memory of a static schedule: what lives when, by the accounting of the evaluator
+// (accounting.md). What offsets are planned for (solvers/placement).
 //
 // Moments count the states of a replay: instruction i runs in moment 2i, and 2i + 1 is what it leaves
-// behind. At every moment the blocks that live then add up to exactly what the referee says is held,
+// behind. At every moment the blocks that live then add up to exactly what the evaluator says is held,
 // or taken while the instruction runs; the greatest of these sums is the schedule's peak.
 //
 // Of a chain, what a stage saves is its parts (Stage::parts), a block each, and of the last, or of all
@@ -17,10 +17,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "solvers/model/chain.h"
-#include "solvers/model/graph.h"
-#include "solvers/model/transfer_model.h"
 #include "solvers/model/units.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/schedule.h"
 
 namespace stowage {
@@ -46,15 +44,10 @@ struct ScheduleBlocks {
   std::vector<BlockName> names;  // of the same blocks
 };
 
-// INVALID_ARGUMENT as Simulate and SimulateGraph have it, and for a schedule with ops on the
+// INVALID_ARGUMENT as Evaluator::Run has it, and for a schedule with ops on the
 // communication stream, whose memory goes when compute waits for them. O(stages or vertices + edges +
 // the inputs and saved tensors that the instructions touch).
-absl::StatusOr<ScheduleBlocks> BlocksOf(const Chain& chain, const Schedule& schedule);
-absl::StatusOr<ScheduleBlocks> BlocksOf(const Chain& chain, const Schedule& schedule,
-                                        const TransferModel& transfers);
-absl::StatusOr<ScheduleBlocks> BlocksOf(const Graph& graph, const Schedule& schedule);
-absl::StatusOr<ScheduleBlocks> BlocksOf(const Graph& graph, const Schedule& schedule,
-                                        const TransferModel& transfers);
+absl::StatusOr<ScheduleBlocks> BlocksOf(const Instance& instance, const Schedule& schedule);
 
 }  // namespace stowage
 

@@ -46,6 +46,20 @@ struct Report {
 // 50 to 100 bytes per instruction and stage; O(instructions + stages).
 absl::StatusOr<std::string> HtmlReport(const Problem& problem, const Report& report);
 
+// What a report's scripts draw, as JSON. Internal to solvers/report.
+//
+// Columns, one number per instruction or stage. Starts, memory and measured bytes are differences to the
+// one before; memory has two per instruction, while it runs and afterwards (TimelineEvent), and is empty
+// for a use that there is none of. Texts of instructions are patterns with % for the stage's label.
+
+// Plain ASCII, fit for the inside of <script>.
+std::string ReportData(const Problem& problem, const Report& report);
+
+// The style sheet and the scripts of reports (page/), as they are. Internal to solvers/report.
+
+extern const char kPageStyle[];
+extern const char kPageScript[];
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SOLVERS_REPORT_REPORT_H_

@@ -4,8 +4,8 @@
 #include <random>
 #include <utility>
 
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage::testing {
 namespace {
@@ -50,7 +50,7 @@ Chain BenchDecoderChain(int length) {
 }
 
 int64_t SlotBytes(const Chain& chain, double share, int64_t slots) {
-  const absl::StatusOr<Simulation> all = Simulate(chain, StoreAllSchedule(chain));
+  const absl::StatusOr<Simulation> all = Evaluator(chain).Run(StoreAllSchedule(chain));
   const auto budget = static_cast<int64_t>(share * static_cast<double>(all->peak.value()));
   return std::max<int64_t>((budget + slots - 1) / slots, 1);
 }

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/segments.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
 #include "tests/bench/parallel.h"
 #include "tests/bench/thread_cpu.h"
@@ -15,7 +15,7 @@
 namespace stowage {
 namespace {
 
-void AddCurve(const Chain& chain, const ChainSolver& solver, const SolveOptions& options,
+void AddCurve(const Chain& chain, const Solver& solver, const SolveOptions& options,
               ConfigurationCurves* curves) {
   const Nanos start = ThreadCpu();
   absl::StatusOr<Frontier> frontier = solver.SolveFrontier(chain, options);
@@ -28,17 +28,18 @@ void AddCurve(const Chain& chain, const ChainSolver& solver, const SolveOptions&
 }
 
 // In the order of the registry.
-absl::StatusOr<std::vector<const ChainSolver*>> SolversOf(
+absl::StatusOr<std::vector<const Solver*>> SolversNamed(
     const std::vector<std::string>& strategies) {
-  if (strategies.empty()) return RecomputeSolvers();
-  std::vector<const ChainSolver*> solvers;
-  for (const ChainSolver* solver : AllSolvers()) {
+  std::vector<const Solver*> solvers;
+  for (const Solver* solver : SolversOf(ProblemKind::kChain)) {
     const auto& name = solver->info().name;
-    const bool asked = std::find(strategies.begin(), strategies.end(), name) != strategies.end();
+    const bool asked = strategies.empty() ? !solver->info().copies
+                                          : std::find(strategies.begin(), strategies.end(), name) !=
+                                                strategies.end();
     if (asked) solvers.push_back(solver);
   }
   for (const std::string& name : strategies) {
-    const auto has = [&name](const ChainSolver* solver) { return solver->info().name == name; };
+    const auto has = [&name](const Solver* solver) { return solver->info().name == name; };
     if (std::none_of(solvers.begin(), solvers.end(), has)) {
       return FieldError("strategies", name, "must be the name of a chain solver");
     }
@@ -51,7 +52,7 @@ absl::StatusOr<std::vector<SequentialRun>> SequentialRuns(const Chain& chain) {
   const int most = std::min(chain.length(), static_cast<int>(2 * std::sqrt(chain.length())));
   std::vector<SequentialRun> runs;
   for (int segments = 2; segments <= most; ++segments) {
-    absl::StatusOr<Simulation> run = Simulate(chain, SequentialSchedule(chain, segments));
+    absl::StatusOr<Simulation> run = Evaluator(chain).Run(SequentialSchedule(chain, segments));
     if (!run.ok()) return run.status();
     runs.push_back({segments, run->peak, run->makespan});
   }
@@ -64,7 +65,7 @@ absl::StatusOr<ConfigurationCurves> ComputeCurves(const Configuration& configura
                                                   const DeviceModel& device,
                                                   const std::vector<std::string>& strategies,
                                                   const SolveOptions& options) {
-  const auto solvers = SolversOf(strategies);
+  const auto solvers = SolversNamed(strategies);
   if (!solvers.ok()) return solvers.status();
   NetworkOptions network_options;
   network_options.name = configuration.network;
@@ -86,7 +87,7 @@ absl::StatusOr<ConfigurationCurves> ComputeCurves(const Configuration& configura
   curves.ideal = chain->ideal_time();
   curves.store_all_peak = *store_all;
   curves.runs = *std::move(runs);
-  for (const ChainSolver* solver : *solvers) AddCurve(*chain, *solver, options, &curves);
+  for (const Solver* solver : *solvers) AddCurve(*chain, *solver, options, &curves);
   return curves;
 }
 

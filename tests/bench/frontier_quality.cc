@@ -75,7 +75,7 @@ void FrontierQuality(benchmark::State& state, const Chain& chain) {
   absl::StatusOr<Frontier> frontier = Frontier();
   for (auto _ : state) {
     const std::clock_t start = std::clock();
-    frontier = MakeChainFrontier(chain, options);
+    frontier = MakeFrontier(chain, options);
     state.SetIterationTime(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
   }
   if (!frontier.ok()) {

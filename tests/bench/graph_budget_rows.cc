@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "solvers/chain/solvers.h"
-#include "solvers/graph/budget/checkpoint_training.h"
+#include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/easy_plan.h"
 #include "solvers/graph/fold.h"
@@ -38,7 +38,7 @@ Way WayOf(const Frontier& frontier, const BudgetRow& row, Nanos cpu) {
   return way;
 }
 
-absl::StatusOr<Way> Solve(const GraphSolver& solver, const Graph& graph, BudgetRow* row) {
+absl::StatusOr<Way> Solve(const Solver& solver, const Graph& graph, BudgetRow* row) {
   const Nanos start = ThreadCpu();
   const absl::StatusOr<Frontier> frontier = solver.SolveFrontier(graph, {});
   const Nanos cpu = ThreadCpu() - start;

@@ -48,20 +48,9 @@ absl::StatusOr<Problem> ProblemOf(const PlacedNetwork& placed) {
   return Problem(*std::move(chain));
 }
 
-absl::StatusOr<ScheduleBlocks> Blocks(const Problem& problem, const Schedule& schedule,
-                                      bool joint) {
-  return std::visit(
-      [&](const auto& chain_or_graph) {
-        return joint ? BlocksOf(chain_or_graph, schedule, Link())
-                     : BlocksOf(chain_or_graph, schedule);
-      },
-      problem);
-}
-
-absl::StatusOr<std::optional<PlacementCell>> Place(const Problem& problem, bool joint,
-                                                   const Plan& plan) {
+absl::StatusOr<std::optional<PlacementCell>> Place(const Instance& instance, const Plan& plan) {
   if (plan.status != PlanStatus::kFound) return std::optional<PlacementCell>();
-  const absl::StatusOr<ScheduleBlocks> blocks = Blocks(problem, plan.schedule, joint);
+  const absl::StatusOr<ScheduleBlocks> blocks = BlocksOf(instance, plan.schedule);
   if (!blocks.ok()) return blocks.status();
   const Nanos start = ThreadCpu();
   const absl::StatusOr<Placement> placement = PlaceBlocks(blocks->lives);
@@ -94,12 +83,13 @@ absl::StatusOr<PlacementRow> ComputePlacementRow(const PlacedNetwork& network) {
   const absl::StatusOr<Problem> problem = ProblemOf(network);
   if (!problem.ok()) return problem.status();
   PlanOptions options;
-  if (network.joint) options.solve.transfers = Link();
-  const absl::StatusOr<Bytes> store_all = ResolveBudget(*problem, ShareOfStoreAll{1.0}, options);
+  const Instance instance(*problem,
+                          network.joint ? std::optional<TransferModel>(Link()) : std::nullopt);
+  const absl::StatusOr<Bytes> store_all = ResolveBudget(instance, ShareOfStoreAll{1.0}, options);
   if (!store_all.ok()) return store_all.status();
   std::optional<Frontier> frontier;
   if (!network.joint) {
-    absl::StatusOr<Frontier> made = MakeFrontier(*problem, options);
+    absl::StatusOr<Frontier> made = MakeFrontier(instance, options);
     if (!made.ok()) return made.status();
     frontier = *std::move(made);
   }
@@ -109,7 +99,7 @@ absl::StatusOr<PlacementRow> ComputePlacementRow(const PlacedNetwork& network) {
     const StopToken stop(StopToken::Clock::now() + kJointTime);
     options.solve.stop = &stop;
     absl::StatusOr<Plan> plan =
-        frontier ? frontier->PlanAt(budget) : MakePlan(*problem, budget, options);
+        frontier ? frontier->PlanAt(budget) : MakePlan(instance, budget, options);
     if (absl::IsDeadlineExceeded(plan.status())) {
       row.cells.push_back(std::nullopt);
       continue;
@@ -119,7 +109,7 @@ absl::StatusOr<PlacementRow> ComputePlacementRow(const PlacedNetwork& network) {
       const Frontier::Point* const point = frontier->At(budget);
       if (point != nullptr) plan->prediction.peak = point->peak;
     }
-    const absl::StatusOr<std::optional<PlacementCell>> cell = Place(*problem, network.joint, *plan);
+    const absl::StatusOr<std::optional<PlacementCell>> cell = Place(instance, *plan);
     if (!cell.ok()) return cell.status();
     row.cells.push_back(*cell);
   }

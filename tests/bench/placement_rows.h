@@ -28,7 +28,7 @@ std::vector<PlacedNetwork> AllPlacedNetworks();
 // Of one plan.
 struct PlacementCell {
   size_t blocks;
-  double ratio;  // extent over the referee's peak
+  double ratio;  // extent over the evaluator's peak
   Nanos cpu;     // of the placement
 };
 

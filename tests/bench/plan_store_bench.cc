@@ -9,7 +9,7 @@
 
 #include "server/cache/entry_codec.h"
 #include "server/cache/sqlite_plan_store.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
 #include "tests/bench/bench_chains.h"
 #include "tests/support/temporary_folder.h"
@@ -24,8 +24,8 @@ PlanEntry BenchEntry(const benchmark::State& state) {
   PlanEntry entry;
   // About what the structure takes there.
   entry.canonical.assign(static_cast<size_t>(60 * state.range(0)), 'c');
-  entry.reference = std::make_shared<const LinkedProblem>(LinkedProblem{chain, std::nullopt});
-  entry.store_all = *PlainTraining(chain);
+  entry.reference = std::make_shared<const Instance>(Instance{chain, std::nullopt});
+  entry.store_all = *Instance(chain).store_all();
   entry.generation = 1;
   const int64_t plans = state.range(1);
   for (int64_t i = 0; i < plans; ++i) {
@@ -35,7 +35,7 @@ PlanEntry BenchEntry(const benchmark::State& state) {
     options.solver = "optimal_persistent";
     options.solve.slots = 100;
     entry.plans.push_back(
-        {std::make_shared<const Plan>(*MakePlan(entry.reference->problem, budget, options))});
+        {std::make_shared<const Plan>(*MakePlan(entry.reference->problem(), budget, options))});
   }
   for (int64_t i = 0; i < state.range(2); ++i) entry.samples.push_back({1, entry.reference});
   return entry;
@@ -76,16 +76,16 @@ void DecodeHashes(benchmark::State& state) {
 void DecodeReplays(benchmark::State& state) {
   const PlanEntry entry = BenchEntry(state);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(PlainTraining(entry.reference->problem));
+    benchmark::DoNotOptimize(Instance(entry.reference->problem()).store_all());
     for (const StoredPlan& stored : entry.plans) {
-      benchmark::DoNotOptimize(Simulate(*entry.reference, stored.plan->schedule));
+      benchmark::DoNotOptimize(Evaluator(*entry.reference).Run(stored.plan->schedule));
     }
   }
 }
 
 void DecodeCreates(benchmark::State& state) {
   const PlanEntry entry = BenchEntry(state);
-  const Chain& chain = std::get<Chain>(entry.reference->problem);
+  const Chain& chain = std::get<Chain>(entry.reference->problem());
   for (auto _ : state) {
     for (size_t i = 0; i <= entry.samples.size(); ++i) {
       benchmark::DoNotOptimize(Chain::Create(chain.spec()));

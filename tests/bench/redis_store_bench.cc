@@ -20,7 +20,7 @@
 
 #include "server/cache/entry_codec.h"
 #include "server/cache/redis_plan_store.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/instance.h"
 #include "tests/bench/bench_chains.h"
 #include "tests/server/cache/redis_server.h"
 
@@ -52,13 +52,13 @@ int FreePort() {
 std::shared_ptr<PlanEntry> EntryOf(int stages) {
   auto entry = std::make_shared<PlanEntry>();
   entry->canonical = std::to_string(stages);
-  entry->reference = std::make_shared<const stowage::LinkedProblem>(
-      stowage::LinkedProblem{stowage::testing::BenchRandomChain(stages, 1), std::nullopt});
-  entry->store_all = *stowage::PlainTraining(entry->reference->problem);
+  entry->reference = std::make_shared<const stowage::Instance>(
+      stowage::Instance{stowage::testing::BenchRandomChain(stages, 1), std::nullopt});
+  entry->store_all = *entry->reference->store_all();
   stowage::Plan plan;
   plan.status = stowage::PlanStatus::kFound;
   plan.budget = entry->store_all.peak;
-  plan.schedule = stowage::StoreAllSchedule(entry->reference->problem);
+  plan.schedule = entry->reference->store_all_schedule();
   plan.prediction = entry->store_all;
   plan.bounds.store_all_makespan = entry->store_all.makespan;
   plan.bounds.store_all_peak = entry->store_all.peak;

@@ -29,7 +29,8 @@ absl::Status AddPoint(const Chain& chain, const TransferModel& link,
                       const std::vector<TransferWay>& ways, Bytes memory, TransferCurves* curves) {
   const absl::StatusOr<OffloadProblem> problem = MakeOffloadProblem(chain, link, memory);
   if (!problem.ok()) return problem.status();
-  TransferPoint point{memory, problem->LowerBound(), MakespanLowerBound(chain, link, memory), {}};
+  TransferPoint point{
+      memory, problem->LowerBound(), MakespanLowerBound(Instance(chain, link), memory), {}};
   for (const TransferWay& way : ways) {
     const Makespan makespan = way.within(memory);
     if (!makespan.ok()) return makespan.status();

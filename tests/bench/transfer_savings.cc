@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
 #include "tests/bench/svg_plot.h"
 #include "tests/bench/transfer_ways.h"
 
@@ -45,7 +45,7 @@ struct Subject {
 absl::StatusOr<Subject> MakeSubject(const Configuration& configuration) {
   absl::StatusOr<Chain> chain = ModelledChain(configuration);
   if (!chain.ok()) return chain.status();
-  const absl::StatusOr<Simulation> store_all = Simulate(*chain, StoreAllSchedule(*chain));
+  const absl::StatusOr<Simulation> store_all = Evaluator(*chain).Run(StoreAllSchedule(*chain));
   if (!store_all.ok()) return store_all.status();
   absl::StatusOr<Frontier> recompute = RecomputeFrontier(*chain);
   if (!recompute.ok()) return recompute.status();
@@ -83,7 +83,8 @@ absl::StatusOr<std::vector<std::optional<Bytes>>> LeastMemories(
     const Subject& subject, const std::vector<TransferWay>& ways, const TransferModel& link) {
   const double limit = kSavingsLimit * static_cast<double>(subject.chain.ideal_time().value());
   const auto within_bound = [&](Bytes memory) -> absl::StatusOr<bool> {
-    return static_cast<double>(MakespanLowerBound(subject.chain, link, memory).value()) <= limit;
+    return static_cast<double>(MakespanLowerBound(Instance(subject.chain, link), memory).value()) <=
+           limit;
   };
   Bytes high = subject.store_all_peak;
   const auto low = LeastMemory(Bytes(0), high, within_bound);

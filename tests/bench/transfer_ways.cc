@@ -7,9 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "solvers/networks/networks.h"
-#include "solvers/offload/offload_from.h"
+#include "solvers/offload/offload_solver.h"
 #include "solvers/offload/strategies.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -30,8 +30,8 @@ TransferWay RecomputeWay(const Frontier& frontier) {
 TransferWay OffloadWay(const Chain& chain, const OffloadStrategy& strategy,
                        const TransferModel& link) {
   return {strategy.info().name, [&chain, &strategy, link](Bytes memory) -> Makespan {
-            const auto found =
-                OffloadFrom(chain, StoreAllSchedule(chain), link, memory, strategy, SolveOptions());
+            const auto found = OffloadFrom(Instance(chain, link), StoreAllSchedule(chain), memory,
+                                           strategy, SolveOptions());
             if (!found.ok()) return found.status();
             if (!found->has_value()) return std::nullopt;
             return std::optional<Nanos>((*found)->prediction.makespan);
@@ -43,9 +43,8 @@ TransferWay JointWay(const Chain& chain, const TransferModel& link) {
             const StopToken stop(StopToken::Clock::now() + kJointTime);
             PlanOptions options;
             options.solver = kJointWay;
-            options.solve.transfers = link;
             options.solve.stop = &stop;
-            const absl::StatusOr<Plan> plan = MakeChainPlan(chain, memory, options);
+            const absl::StatusOr<Plan> plan = MakePlan(Instance(chain, link), memory, options);
             if (absl::IsDeadlineExceeded(plan.status())) return std::nullopt;
             if (!plan.ok()) return plan.status();
             if (plan->status != PlanStatus::kFound) return std::nullopt;
@@ -80,7 +79,7 @@ absl::StatusOr<Chain> ModelledChain(const Configuration& configuration) {
 }
 
 absl::StatusOr<Frontier> RecomputeFrontier(const Chain& chain) {
-  return MakeChainFrontier(chain, PlanOptions());
+  return MakeFrontier(chain, PlanOptions());
 }
 
 std::vector<TransferWay> AllTransferWays(const Chain& chain, const Frontier& recompute,

@@ -18,7 +18,7 @@
 
 namespace stowage {
 
-// The makespan, refereed, of a schedule within the memory; nothing if the way finds none.
+// The makespan, validated, of a schedule within the memory; nothing if the way finds none.
 using Makespan = absl::StatusOr<std::optional<Nanos>>;
 
 struct TransferWay {

@@ -1,4 +1,4 @@
-// Arbitrary bytes as answers of a server, through the client's conversions and its referee: INTERNAL,
+// Arbitrary bytes as answers of a server, through the client's conversions and its evaluator: INTERNAL,
 // or figures in their ranges, lists in their order and plans that hold on the caller's own chain.
 // The first byte says which RPC answers; of WatchPlan the rest is messages, each after a byte with
 // its length.
@@ -9,10 +9,10 @@
 #include <set>
 #include <string>
 
-#include "client/rpc/answer_referee.h"
+#include "client/rpc/answer_validation.h"
 #include "client/rpc/grpc_messages.h"
 #include "client/rpc/watch_answer.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/fuzz/require.h"
 
 namespace stowage {
@@ -38,10 +38,10 @@ const Profile& Asked() {
   return *kProfile;
 }
 
-void CheckRefereed(const Plan& plan) {
+void CheckValidated(const Plan& plan) {
   Require(plan.budget == kBudget, "the budget is the caller's");
   if (plan.status != PlanStatus::kFound) return;
-  const auto run = Simulate(std::get<Chain>(Asked().problem), plan.schedule);
+  const auto run = Evaluator(std::get<Chain>(Asked().problem)).Run(plan.schedule);
   Require(run.ok(), "the schedule is valid", run.status().ToString());
   Require(run->peak == plan.prediction.peak && run->makespan == plan.prediction.makespan,
           "the prediction is the caller's");
@@ -50,10 +50,10 @@ void CheckRefereed(const Plan& plan) {
 }
 
 void CheckValue(PlanReply reply) {
-  const absl::Status refereed = RefereeAnswer(Asked(), kBudget, {}, &reply.plan);
-  Require(refereed.ok() || absl::IsInternal(refereed), "refused as the server's fault",
-          refereed.ToString());
-  if (refereed.ok()) CheckRefereed(reply.plan);
+  const absl::Status validated = ValidateAnswer(Asked(), kBudget, {}, &reply.plan);
+  Require(validated.ok() || absl::IsInternal(validated), "refused as the server's fault",
+          validated.ToString());
+  if (validated.ok()) CheckValidated(reply.plan);
 }
 
 void CheckValue(const FrontierReply& reply) {
@@ -117,7 +117,7 @@ void Watch(const std::string& wire) {
   const ProgressCallback progress = [&share](const PlanProgress& so_far) {
     Require(so_far.share >= share && so_far.share <= 1.0, "progress rises to 1");
     share = so_far.share;
-    if (so_far.best != nullptr) CheckRefereed(*so_far.best);
+    if (so_far.best != nullptr) CheckValidated(*so_far.best);
   };
   WatchAnswer answer(Asked(), budget, options, progress);
   absl::Status taken;
@@ -133,7 +133,7 @@ void Watch(const std::string& wire) {
   if (!taken.ok()) return;
   const absl::StatusOr<PlanReply> reply = answer.Finish();
   Require(reply.ok() || absl::IsInternal(reply.status()), "an end too soon is the server's fault");
-  if (reply.ok()) CheckRefereed(reply->plan);
+  if (reply.ok()) CheckValidated(reply->plan);
 }
 
 }  // namespace

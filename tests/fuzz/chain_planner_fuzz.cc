@@ -1,5 +1,5 @@
 // Arbitrary chains, budgets and options through the facade: whatever comes in, the answer is a plan
-// that two referees accept, a proof, or an error of the documented kinds.
+// that two evaluators accept, a proof, or an error of the documented kinds.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -22,8 +22,9 @@ constexpr int kMaxStages = 24;  // beyond 15 there are no moving checkpoints
 
 PlanOptions DrawOptions(ByteSource* in) {
   PlanOptions options;
-  const int solver = in->Below(static_cast<int>(AllSolvers().size()) + 1);
-  if (solver > 0) options.solver = AllSolvers()[static_cast<size_t>(solver) - 1]->info().name;
+  const std::vector<const Solver*> solvers = SolversOf(ProblemKind::kChain);
+  const int solver = in->Below(static_cast<int>(solvers.size()) + 1);
+  if (solver > 0) options.solver = solvers[static_cast<size_t>(solver) - 1]->info().name;
   if (in->OneIn(3)) options.solve.slots = in->OneIn(8) ? in->Quantity() : in->Below(200);
   if (in->OneIn(8)) options.solve.table_limit = Bytes(in->Quantity());
   options.solve.threads = 1 + in->Below(2);
@@ -43,7 +44,7 @@ void CheckPlan(const Chain& chain, Bytes budget, const Plan& plan) {
   if (plan.status == PlanStatus::kNotFound) return;
   const testing::NaiveResult naive = testing::NaiveReplay(chain, plan.schedule);
   Require(naive.valid, "the schedule is valid", detail);
-  Require(naive.peak == plan.prediction.peak.value(), "both referees see one peak", detail);
+  Require(naive.peak == plan.prediction.peak.value(), "both evaluators see one peak", detail);
   Require(naive.peak <= budget.value(), "the peak is within the budget", detail);
   Require(naive.makespan == plan.prediction.makespan.value(), "both see one makespan", detail);
   Require(plan.bounds.lower_bound <= plan.prediction.makespan, "the bound is one", detail);
@@ -57,7 +58,7 @@ void CheckFrontier(const Chain& chain, const Frontier& frontier) {
   Require(back.ok() && back->points().size() == frontier.points().size(), "it decodes", detail);
   for (const Frontier::Point& point : back->points()) {
     absl::StatusOr<Plan> plan = back->PlanAt(point.peak);
-    Require(plan.ok() && Referee(chain, &*plan).ok(), "every point is a plan", detail);
+    Require(plan.ok() && ValidatePlan(chain, &*plan).ok(), "every point is a plan", detail);
     Require(plan->prediction.makespan == point.makespan, "its makespan is exact", detail);
     CheckPlan(chain, point.peak, *plan);
   }
@@ -73,7 +74,7 @@ void Fuzz(ByteSource* in) {
   }
   const PlanOptions options = DrawOptions(in);
   const Bytes budget = testing::DrawBudget(*chain, in);
-  const absl::StatusOr<Plan> plan = MakeChainPlan(*chain, budget, options);
+  const absl::StatusOr<Plan> plan = MakePlan(*chain, budget, options);
   const std::string detail = testing::Describe(*chain);
   Require(plan.ok() || Documented(plan.status()), "errors are documented",
           plan.status().ToString() + "\n" + detail);
@@ -84,7 +85,7 @@ void Fuzz(ByteSource* in) {
     Require(!all_fits || plan->prediction.recomputed_forwards == 0, "ties are kept", detail);
   }
   if (!in->OneIn(4)) return;
-  const absl::StatusOr<Frontier> frontier = MakeChainFrontier(*chain, options);
+  const absl::StatusOr<Frontier> frontier = MakeFrontier(*chain, options);
   Require(frontier.ok() || Documented(frontier.status()), "errors are documented",
           frontier.status().ToString() + "\n" + detail);
   if (frontier.ok()) CheckFrontier(*chain, *frontier);

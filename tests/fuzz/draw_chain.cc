@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage::testing {
 namespace {
@@ -65,7 +65,7 @@ ChainSpec DrawChain(int most, ByteSource* in) {
 }
 
 Bytes DrawBudget(const Chain& chain, ByteSource* in) {
-  const int64_t store_all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
+  const int64_t store_all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
   switch (in->Below(4)) {
     case 0:
       return Bytes(in->Quantity());

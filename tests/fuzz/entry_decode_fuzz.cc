@@ -1,5 +1,5 @@
 // Arbitrary bytes as a stored entry, as they are and as the body of one whose seal matches: refused,
-// or an entry that encodes to the same bytes and of which the referee accepts every plan.
+// or an entry that encodes to the same bytes and of which the evaluator accepts every plan.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -27,7 +27,7 @@ void Decode(const PlanKey& key, const std::string& bytes) {
   Require(EncodeEntry(entry) == bytes, "an entry has one encoding");
   for (const StoredPlan& stored : entry.plans) {
     Plan plan = *stored.plan;
-    Require(Referee(*entry.reference, &plan).ok(), "the referee accepts every plan");
+    Require(ValidatePlan(*entry.reference, &plan).ok(), "the evaluator accepts every plan");
   }
 }
 

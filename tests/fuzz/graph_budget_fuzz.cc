@@ -1,14 +1,14 @@
 // Arbitrary small graphs and budgets for every solver of graphs within a budget: an answer is a plan
-// that two referees accept, or says why there is none.
+// that two evaluators accept, or says why there is none.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "solvers/model/field_error.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/store_all_schedule.h"
 #include "solvers/planner.h"
 #include "tests/fuzz/byte_source.h"
 #include "tests/fuzz/draw_graph.h"
@@ -34,10 +34,10 @@ bool Documented(const absl::Status& status) {
 
 void CheckSchedule(const Graph& graph, const Schedule& schedule, Bytes peak, Nanos makespan) {
   const std::string detail = Describe(graph) + "\n" + Describe(schedule);
-  const absl::StatusOr<Simulation> run = SimulateGraph(graph, schedule);
+  const absl::StatusOr<Simulation> run = Evaluator(graph).Run(schedule);
   Require(run.ok(), "the schedule is valid", run.status().ToString() + "\n" + detail);
   const testing::NaiveResult naive = testing::NaiveGraphReplay(graph, schedule);
-  Require(naive.valid && naive.peak == run->peak.value(), "both referees see one peak", detail);
+  Require(naive.valid && naive.peak == run->peak.value(), "both evaluators see one peak", detail);
   Require(run->peak <= peak, "the peak is within the budget", detail);
   Require(run->makespan == makespan, "the makespan is exact", detail);
   Require(MakespanLowerBound(graph, run->peak) <= run->makespan, "the bound is one", detail);
@@ -55,8 +55,8 @@ void CheckFrontier(const Graph& graph, const Simulation& store_all, const Fronti
   Require(frontier.points().back().makespan <= store_all.makespan, "ends at store-all", detail);
 }
 
-void CheckPlan(const Graph& graph, const GraphSolver& solver, Bytes budget,
-               const Simulation& store_all, const Frontier& frontier) {
+void CheckPlan(const Graph& graph, const Solver& solver, Bytes budget, const Simulation& store_all,
+               const Frontier& frontier) {
   const std::string detail = Describe(graph) + "\nbudget " + ToString(budget);
   const StopToken stop(StopToken::Clock::now() + kDeadline);
   SolveOptions options;
@@ -75,7 +75,7 @@ void CheckPlan(const Graph& graph, const GraphSolver& solver, Bytes budget,
   }
 }
 
-void CheckSolver(const Graph& graph, const GraphSolver& solver, const Simulation& store_all,
+void CheckSolver(const Graph& graph, const Solver& solver, const Simulation& store_all,
                  ByteSource* in) {
   const StopToken stop(StopToken::Clock::now() + kDeadline);
   SolveOptions options;
@@ -105,12 +105,12 @@ void CheckRefused(const Graph& graph) {
 void Fuzz(ByteSource* in) {
   const absl::StatusOr<Graph> graph = Graph::Create(testing::DrawGraph(kMaxVertices, in));
   if (!graph.ok()) return;
-  const absl::StatusOr<Simulation> store_all = SimulateGraph(*graph, StoreAllSchedule(*graph));
+  const absl::StatusOr<Simulation> store_all = Evaluator(*graph).Run(StoreAllSchedule(*graph));
   if (!store_all.ok()) {
     CheckRefused(*graph);
     return;
   }
-  for (const GraphSolver* solver : AllGraphSolvers()) {
+  for (const Solver* solver : SolversOf(ProblemKind::kGraph)) {
     CheckSolver(*graph, *solver, *store_all, in);
   }
 }

@@ -1,6 +1,6 @@
 // Arbitrary graphs and schedules through the library: bad graphs are refused by name, and whatever
 // comes through has checkpoints that the judge accepts, pictures, a chain, and schedules of which
-// the referee, the bound and the placement of discards agree.
+// the evaluator, the bound and the placement of discards agree.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -14,10 +14,10 @@
 #include "solvers/graph/checkpoint_solver.h"
 #include "solvers/graph/fold.h"
 #include "solvers/graph/linearize.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/store_all_schedule.h"
 #include "solvers/planner.h"
 #include "tests/fuzz/byte_source.h"
 #include "tests/fuzz/draw_graph.h"
@@ -78,13 +78,13 @@ Schedule ComputeOf(const Schedule& schedule) {
   return compute;
 }
 
-// Accepted or refused as documented, by both referees; what is accepted keeps to the bound.
+// Accepted or refused as documented, by both evaluators; what is accepted keeps to the bound.
 absl::StatusOr<Simulation> Replay(const Graph& graph, const Schedule& schedule) {
   std::vector<TimelinePoint> timeline;
-  absl::StatusOr<Simulation> run = SimulateGraph(graph, schedule, &timeline);
+  absl::StatusOr<Simulation> run = Evaluator(graph).Run(schedule, &timeline);
   const std::string detail = Describe(graph) + "\n" + Describe(schedule);
   const testing::NaiveResult naive = testing::NaiveGraphReplay(graph, schedule);
-  Require(run.ok() == naive.valid, "both referees agree", run.status().ToString() + detail);
+  Require(run.ok() == naive.valid, "both evaluators agree", run.status().ToString() + detail);
   if (!run.ok()) {
     Require(absl::IsInvalidArgument(run.status()), "bad schedules are bad arguments", detail);
     return run;
@@ -143,9 +143,9 @@ void CheckLinearized(const Graph& graph, ByteSource* in) {
   const Chain& chain = line->chain;
   Require(line->stage_begin.size() == static_cast<size_t>(chain.length()) + 1,
           "every stage has its vertices", detail);
-  const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
+  const int64_t all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
   const Bytes budget(all / 256 * (1 + in->Byte()));
-  const absl::StatusOr<Plan> plan = MakeChainPlan(chain, budget, PlanOptions());
+  const absl::StatusOr<Plan> plan = MakePlan(chain, budget, PlanOptions());
   Require(plan.ok(), "the chain is planned", plan.status().ToString() + "\n" + detail);
   if (plan->status != PlanStatus::kFound) return;
   const auto run = Replay(graph, ExpandSchedule(graph, *line, plan->schedule));

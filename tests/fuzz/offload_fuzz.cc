@@ -1,5 +1,5 @@
 // Arbitrary chains, links to host memory and budgets for every strategy of offloading, and through
-// the facade with that link: an answer is a plan that two referees accept and that no bound
+// the facade with that link: an answer is a plan that two evaluators accept and that no bound
 // contradicts, a proof that holds, or an error of the documented kinds.
 #include <algorithm>
 #include <cstddef>
@@ -10,10 +10,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "solvers/model/field_error.h"
-#include "solvers/offload/offload_from.h"
+#include "solvers/offload/offload_solver.h"
 #include "solvers/offload/strategies.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/store_all_schedule.h"
 #include "solvers/plan/text.h"
 #include "solvers/planner.h"
 #include "tests/fuzz/byte_source.h"
@@ -54,7 +55,7 @@ std::string Describe(const Chain& chain, const TransferModel& link, Bytes budget
 }
 
 bool IsSmall(const Chain& chain, const TransferModel& link) {
-  const Simulation all = *Simulate(chain, StoreAllSchedule(chain));
+  const Simulation all = *Evaluator(chain).Run(StoreAllSchedule(chain));
   const bool slow = std::min(link.to_host.bytes_per_second, link.to_device.bytes_per_second) < 1000;
   return std::max({all.peak.value(), all.makespan.value(), link.to_host.latency.value(),
                    link.to_device.latency.value()}) < kSmall &&
@@ -63,15 +64,16 @@ bool IsSmall(const Chain& chain, const TransferModel& link) {
 
 void CheckSchedule(const Case& c, const Schedule& schedule, Nanos makespan) {
   const std::string detail = c.detail + "\n" + ScheduleText(schedule);
-  const absl::StatusOr<Simulation> run = Simulate(c.chain, schedule, c.link);
+  const absl::StatusOr<Simulation> run = Evaluator(Instance(c.chain, c.link)).Run(schedule);
   Require(run.ok(), "the schedule is valid", run.status().ToString() + "\n" + detail);
   Require(run->peak <= c.budget, "the peak is within the budget", detail);
   Require(run->host_peak <= c.link.host_memory, "the host has the room", detail);
   Require(run->makespan == makespan, "the makespan is exact", detail);
-  Require(MakespanLowerBound(c.chain, c.link, c.budget) <= makespan, "the bound is one", detail);
+  Require(MakespanLowerBound(Instance(c.chain, c.link), c.budget) <= makespan, "the bound is one",
+          detail);
   if (!c.small) return;
   const testing::NaiveResult naive = testing::NaiveReplay(c.chain, schedule, &c.link);
-  Require(naive.valid && naive.peak == run->peak.value(), "both referees see one peak", detail);
+  Require(naive.valid && naive.peak == run->peak.value(), "both evaluators see one peak", detail);
   Require(naive.makespan == makespan.value(), "both see one makespan", detail);
   if (!c.fastest) return;
   Require(c.fastest->has_value(), "nothing fits where nothing can", detail);
@@ -110,8 +112,8 @@ std::optional<Nanos> CheckStrategy(const Case& c, const OffloadProblem& problem,
     Require(plan->lower_bound <= timeline.makespan, "the bound of offloading is one", detail);
   }
   Require(found || problem.memory() < problem.peak(), "what fits is found", detail);
-  const auto schedule =
-      OffloadFrom(c.chain, StoreAllSchedule(c.chain), c.link, c.budget, strategy, options);
+  const auto schedule = OffloadFrom(Instance(c.chain, c.link), StoreAllSchedule(c.chain), c.budget,
+                                    strategy, options);
   Require(schedule.ok(), "strategies have schedules", schedule.status().ToString() + detail);
   if (!schedule->has_value()) return std::nullopt;
   CheckSchedule(c, (*schedule)->schedule, (*schedule)->prediction.makespan);
@@ -139,9 +141,9 @@ bool Documented(const absl::Status& status) {
 
 // Whether the host may not take all that could leave, or the link not in a time that can be said.
 bool LinkIsShort(const Case& c, const PlanOptions& options) {
-  if (!options.solve.transfers) return false;
-  const TransferModel& link = *options.solve.transfers;
-  const absl::StatusOr<Simulation> all = Simulate(c.chain, StoreAllSchedule(c.chain));
+  if (options.recompute_only) return false;
+  const TransferModel& link = c.link;
+  const absl::StatusOr<Simulation> all = Evaluator(c.chain).Run(StoreAllSchedule(c.chain));
   if (!all.ok()) return false;
   constexpr Nanos kLong(kMaxTimeTotal / 256);  // tensors may move several times
   return link.host_memory < all->peak || CopyTime(link.to_host, all->peak) > kLong ||
@@ -151,7 +153,7 @@ bool LinkIsShort(const Case& c, const PlanOptions& options) {
 // One of the facade's solvers; how fast its plan is.
 std::optional<Nanos> CheckFacade(const Case& c, const PlanOptions& options) {
   const std::string detail = options.solver + "\n" + c.detail;
-  const absl::StatusOr<Plan> plan = MakeChainPlan(c.chain, c.budget, options);
+  const absl::StatusOr<Plan> plan = MakePlan(Instance(c.chain, c.link), c.budget, options);
   Require(plan.ok() || Documented(plan.status()), "errors are documented",
           plan.status().ToString() + "\n" + detail);
   if (!plan.ok()) return std::nullopt;
@@ -160,7 +162,8 @@ std::optional<Nanos> CheckFacade(const Case& c, const PlanOptions& options) {
     // Beside little host memory, or a link too slow for words, it is a bound: nothing may fit in it.
     const bool alone = absl::StartsWith(plan->provenance.solver, "offload_");
     const bool bound_alone = alone || LinkIsShort(c, options);
-    const absl::StatusOr<Plan> least = MakeChainPlan(c.chain, plan->bounds.least_budget, options);
+    const absl::StatusOr<Plan> least =
+        MakePlan(Instance(c.chain, c.link), plan->bounds.least_budget, options);
     Require(least.ok(), "the least budget is one", detail);
     Require(alone || least->status != PlanStatus::kProvenInfeasible,
             "the least budget is not infeasible", detail);
@@ -190,7 +193,7 @@ void CheckJoint(const Case& c, const PlanOptions& options, std::optional<Nanos> 
 }
 
 void CheckFrontier(const Case& c, const PlanOptions& options) {
-  const absl::StatusOr<Frontier> frontier = MakeChainFrontier(c.chain, options);
+  const absl::StatusOr<Frontier> frontier = MakeFrontier(Instance(c.chain, c.link), options);
   Require(frontier.ok() || Documented(frontier.status()), "errors are documented",
           frontier.status().ToString() + "\n" + c.detail);
   if (!frontier.ok()) return;
@@ -202,11 +205,11 @@ void CheckFrontier(const Case& c, const PlanOptions& options) {
   }
 }
 
-PlanOptions DrawOptions(const TransferModel& link, ByteSource* in) {
+PlanOptions DrawOptions(ByteSource* in) {
   PlanOptions options;
-  options.solve.transfers = link;
   if (in->OneIn(3)) {
-    options.solver = AllSolvers()[in->Byte() % AllSolvers().size()]->info().name;
+    const std::vector<const Solver*> solvers = SolversOf(ProblemKind::kChain);
+    options.solver = solvers[in->Byte() % solvers.size()]->info().name;
   }
   if (in->OneIn(3)) options.solve.slots = in->Below(200);
   return options;
@@ -219,10 +222,10 @@ void Fuzz(ByteSource* in) {
   if (!chain.ok()) return;
   const TransferModel link = testing::DrawLink(in);
   const Bytes budget = testing::DrawBudget(*chain, in);
-  const PlanOptions options = DrawOptions(link, in);
+  const PlanOptions options = DrawOptions(in);
   Case c{*chain, link, budget, Describe(*chain, link, budget)};
   if (!ValidateTransferModel(link).ok()) {
-    const absl::StatusOr<Plan> plan = MakeChainPlan(*chain, budget, options);
+    const absl::StatusOr<Plan> plan = MakePlan(Instance(*chain, link), budget, options);
     Require(absl::IsInvalidArgument(plan.status()), "bad links are bad arguments", c.detail);
     return;
   }

@@ -89,7 +89,7 @@ void AddInstruction(v1::Op op, int stage, v1::TensorKind tensor, v1::Stream stre
   instruction->set_stream(stream);
 }
 
-// Not a schedule that the referee would take: one of each.
+// Not a schedule that the evaluator would take: one of each.
 void FillSchedule(v1::Schedule* schedule) {
   const auto add = [schedule](v1::Op op, int stage, v1::TensorKind tensor, v1::Stream stream) {
     AddInstruction(op, stage, tensor, stream, schedule);

@@ -3,8 +3,8 @@
 #include <bitset>
 #include <vector>
 
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/state_search.h"
 
 namespace stowage::testing {
@@ -163,7 +163,7 @@ std::optional<FastestSchedule> SearchGraphSchedules(const Graph& graph, int64_t 
 
 int64_t LeastGraphPeak(const Graph& graph, SumOrder sums) {
   int64_t least = 0;
-  int64_t enough = SimulateGraph(graph, StoreAllSchedule(graph))->peak.value();
+  int64_t enough = Evaluator(graph).Run(StoreAllSchedule(graph))->peak.value();
   while (least < enough) {
     const int64_t budget = least + (enough - least) / 2;
     if (SearchGraphSchedules(graph, budget, sums)) {

@@ -1,4 +1,4 @@
-// Exhaustive search over all schedules of a small graph without aliases that the referee accepts:
+// Exhaustive search over all schedules of a small graph without aliases that the evaluator accepts:
 // every order of forwards and backwards, recomputing and dropping whatever and whenever.
 //
 // Dijkstra's algorithm over what is held and what is still to be done: exponential in the vertices,

@@ -10,9 +10,10 @@
 #include "solvers/joint/joint_solver.h"
 #include "solvers/joint/least_on_host.h"
 #include "solvers/networks/networks.h"
-#include "solvers/offload/offload_from.h"
+#include "solvers/offload/offload_solver.h"
 #include "solvers/offload/strategies.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/text.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
@@ -39,7 +40,7 @@ TEST(LeastOnHost, TheScheduleInPartsNeedsThatMuch) {
     const Chain whole = RandomChain(1 + i % 12, VariedOptions(4 * i), &rng);
     const Chain chain = WithSavedTensors(whole, &rng);
     const Schedule schedule = LeastScheduleOnHost(chain);
-    const absl::StatusOr<Simulation> s = Simulate(chain, schedule, WideLink(&rng));
+    const absl::StatusOr<Simulation> s = Evaluator(Instance(chain, WideLink(&rng))).Run(schedule);
     ASSERT_TRUE(s.ok()) << s.status() << Describe(chain) << ScheduleText(schedule);
     EXPECT_EQ(s->peak, LeastMemoryOnHost(chain)) << Describe(chain) << ScheduleText(schedule);
     EXPECT_LE(LeastMemoryOnHost(chain), LeastMemoryOnHost(whole));
@@ -57,7 +58,7 @@ TEST(LeastOnHost, NoRandomScheduleInPartsNeedsLess) {
     const Chain chain = WithSavedTensors(RandomChain(1 + i % 3, VariedOptions(4 * i), &rng), &rng);
     const TransferModel link = WideLink(&rng);
     const Schedule schedule = WithRandomTransfers(chain, RandomSchedule(chain, &rng), link, &rng);
-    const Bytes peak = Simulate(chain, schedule, link)->peak;
+    const Bytes peak = Evaluator(Instance(chain, link)).Run(schedule)->peak;
     EXPECT_GE(peak, LeastMemoryOnHost(chain)) << Describe(chain) << ScheduleText(schedule);
     tight += peak == LeastMemoryOnHost(chain);
   }
@@ -73,12 +74,13 @@ TEST(Incumbent, TakesPartsWhereTheyAreFaster) {
   link.to_host = link.to_device = {12200000000, Nanos(10000)};
   link.host_memory = Bytes(int64_t{1} << 40);
   const Schedule all = StoreAllSchedule(chain);
-  const Bytes memory(Simulate(chain, all)->peak.value() / 10 * 7);
-  Incumbent best(chain, link, memory);
+  const Bytes memory(Evaluator(chain).Run(all)->peak.value() / 10 * 7);
+  Incumbent best(Instance(chain, link), memory);
   ASSERT_TRUE(best.OfferThoroughly(all, SolveOptions(), "").ok());
   ASSERT_TRUE(best.found());
   EXPECT_TRUE(MovesAPart(best.schedule()));
-  const auto found = OffloadFrom(chain, all, link, memory, DynProgOffload(), SolveOptions());
+  const auto found =
+      OffloadFrom(Instance(chain, link), all, memory, DynProgOffload(), SolveOptions());
   ASSERT_TRUE(found.ok() && found->has_value());
   EXPECT_EQ(best.makespan(), (*found)->prediction.makespan);
 }
@@ -88,21 +90,19 @@ TEST(JointSolver, PlansOnChainsWithSavedTensors) {
   int in_parts = 0;
   for (int i = 0; i < 150; ++i) {
     const Chain chain = WithSavedTensors(RandomChain(1 + i % 5, VariedOptions(i), &rng), &rng);
-    SolveOptions options;
-    options.transfers = WideLink(&rng);
+    const Instance instance(chain, WideLink(&rng));
     const Schedule all = StoreAllSchedule(chain);
-    const Bytes least = LeastMemoryOnHost(chain), most = Simulate(chain, all)->peak;
+    const Bytes least = LeastMemoryOnHost(chain), most = Evaluator(chain).Run(all)->peak;
     const Bytes budget = least + Bytes((most - least).value() * (i % 4) / 4);
-    const absl::StatusOr<Plan> plan = JointSolver().Solve(chain, budget, options);
+    const absl::StatusOr<Plan> plan = JointSolver().Solve(instance, budget, {});
     ASSERT_TRUE(plan.ok()) << plan.status() << Describe(chain);
     ASSERT_EQ(plan->status, PlanStatus::kFound) << Describe(chain);
-    const absl::StatusOr<Simulation> s = Simulate(chain, plan->schedule, *options.transfers);
+    const absl::StatusOr<Simulation> s = Evaluator(instance).Run(plan->schedule);
     ASSERT_TRUE(s.ok()) << s.status();
     EXPECT_LE(s->peak, budget);
     in_parts += MovesAPart(plan->schedule);
     for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
-      const auto alone =
-          OffloadFrom(chain, all, *options.transfers, budget, *strategy, SolveOptions());
+      const auto alone = OffloadFrom(instance, all, budget, *strategy, SolveOptions());
       ASSERT_TRUE(alone.ok());
       if (!alone->has_value() || MovesAPart((*alone)->schedule)) continue;
       EXPECT_LE(s->makespan, (*alone)->prediction.makespan) << Describe(chain);

@@ -1,4 +1,4 @@
-// A referee's result against that of a naive replay of the same schedule.
+// An evaluator's result against that of a naive replay of the same schedule.
 #ifndef STOWAGE_TESTS_SOLVERS_NAIVE_COMPARISON_H_
 #define STOWAGE_TESTS_SOLVERS_NAIVE_COMPARISON_H_
 
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/simulation.h"
 #include "tests/solvers/naive_replay.h"
 
 namespace stowage::testing {

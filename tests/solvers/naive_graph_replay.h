@@ -1,4 +1,4 @@
-// A second referee for graphs, written from the accounting table alone and as plainly as possible
+// A second evaluator for graphs, written from the accounting table alone and as plainly as possible
 // (naive_world.h). Slow on purpose.
 #ifndef STOWAGE_TESTS_SOLVERS_NAIVE_GRAPH_REPLAY_H_
 #define STOWAGE_TESTS_SOLVERS_NAIVE_GRAPH_REPLAY_H_

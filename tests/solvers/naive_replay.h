@@ -1,4 +1,4 @@
-// A second referee, written from the accounting tables alone and as plainly as possible
+// A second evaluator, written from the accounting tables alone and as plainly as possible
 // (naive_world.h). Slow on purpose.
 #ifndef STOWAGE_TESTS_SOLVERS_NAIVE_REPLAY_H_
 #define STOWAGE_TESTS_SOLVERS_NAIVE_REPLAY_H_

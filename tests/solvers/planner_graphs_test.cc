@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "solvers/model/field_error.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -35,7 +35,7 @@ TEST(PlannerOnGraphs, PlansGraphsOpByOp) {
   ASSERT_EQ(plan->stage_vertices.size(), 9u);
   EXPECT_EQ(plan->stage_vertices[1], std::vector<int64_t>{101});
   EXPECT_GT(plan->prediction.recomputed_forwards, 0);
-  EXPECT_EQ(SimulateGraph(graph, plan->schedule)->makespan, plan->prediction.makespan);
+  EXPECT_EQ(Evaluator(graph).Run(plan->schedule)->makespan, plan->prediction.makespan);
   EXPECT_GE(plan->prediction.makespan, plan->bounds.lower_bound);
   const absl::StatusOr<Frontier> frontier = MakeFrontier(profile.problem, {});
   ASSERT_TRUE(frontier.ok()) << frontier.status();
@@ -87,7 +87,7 @@ TEST(PlannerOnGraphs, PlansGraphsByTheChainSolverThatIsNamed) {
     ASSERT_EQ(plan->status, PlanStatus::kFound);
     EXPECT_EQ(plan->provenance.solver, name);
     EXPECT_EQ(plan->stage_vertices.size(), 9u);
-    EXPECT_EQ(SimulateGraph(graph, plan->schedule)->makespan, plan->prediction.makespan);
+    EXPECT_EQ(Evaluator(graph).Run(plan->schedule)->makespan, plan->prediction.makespan);
     EXPECT_GE(plan->prediction.makespan, MakePlan(profile, plan->budget, {})->prediction.makespan);
     const absl::StatusOr<Frontier> frontier = MakeFrontier(profile.problem, options);
     ASSERT_TRUE(frontier.ok()) << frontier.status();

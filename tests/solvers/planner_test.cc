@@ -1,4 +1,5 @@
 #include "solvers/planner.h"
+#include "solvers/plan/evaluator.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +10,8 @@
 #include <vector>
 
 #include "solvers/model/field_error.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/plan/branches.h"
 #include "tests/solvers/random_chain.h"
 
@@ -25,15 +25,12 @@ Profile RandomProfile(int length, uint64_t seed) {
 
 TEST(Planner, ListsItsSolvers) {
   std::vector<std::string> names;
-  for (const ChainSolver* solver : AllSolvers()) names.push_back(solver->info().name);
-  EXPECT_EQ(names, (std::vector<std::string>{
-                       "store_all", "checkpoint_sequential", "chen_sqrt", "chen_greedy", "revolve",
-                       "optimal_persistent", "beyond_persistent", "joint", "offload_dynprog",
-                       "offload_greedy", "offload_vdnn", "offload_tflms", "offload_autoswap"}));
-  std::vector<std::string> told;
-  for (const SolverInfo& info : SolverInfos()) told.push_back(info.name);
-  for (const char* graph_solver : {"order_search", "division_tree"}) names.push_back(graph_solver);
-  EXPECT_EQ(told, names);
+  for (const Solver* solver : AllSolvers()) names.push_back(solver->info().name);
+  EXPECT_EQ(names, (std::vector<std::string>{"store_all", "checkpoint_sequential", "chen_sqrt",
+                                             "chen_greedy", "revolve", "optimal_persistent",
+                                             "beyond_persistent", "joint", "offload_dynprog",
+                                             "offload_greedy", "offload_vdnn", "offload_tflms",
+                                             "offload_autoswap", "order_search", "division_tree"}));
 }
 
 TEST(Planner, FillsInWhatAPlanCarries) {
@@ -79,12 +76,12 @@ TEST(Planner, NoPlanIsFasterThanTheBound) {
     sizes.max_size = i % 2 == 0 ? 1000000 : 100;
     sizes.max_time = 1000;
     const Chain chain = testing::RandomChain(8 + i, sizes, &rng);
-    const absl::StatusOr<Frontier> frontier = MakeChainFrontier(chain, {});
+    const absl::StatusOr<Frontier> frontier = MakeFrontier(chain, {});
     ASSERT_TRUE(frontier.ok()) << frontier.status();
     const size_t count = frontier->points().size();
     for (size_t k = 0; k < count; k += 1 + count / 50) {
       const Frontier::Point& point = frontier->points()[k];
-      ASSERT_LE(StrongMakespanLowerBound(chain, point.peak), point.makespan)
+      ASSERT_LE(StrongestMakespanLowerBound(chain, point.peak), point.makespan)
           << point.peak.value() << '\n'
           << testing::Describe(chain);
     }
@@ -156,21 +153,18 @@ Profile LinkedProfile(int length, uint64_t seed) {
 }
 
 TEST(Planner, ChecksTheLinkWhateverTheSolver) {
-  const Profile profile = RandomProfile(3, 4);
+  const Instance instance(RandomProfile(3, 4).problem, TransferModel());
   for (const char* solver : {"", "store_all", "offload_greedy"}) {
     PlanOptions options;
     options.solver = solver;
-    options.solve.transfers = TransferModel();
-    const std::string field = "options.transfers.to_host.bytes_per_second";
-    EXPECT_EQ(GetFieldViolation(MakePlan(profile.problem, Bytes(5), options).status())->field,
+    const std::string field = "transfers.to_host.bytes_per_second";
+    EXPECT_EQ(GetFieldViolation(MakePlan(instance, Bytes(5), options).status())->field, field);
+    EXPECT_EQ(GetFieldViolation(MakeFrontier(instance, options).status())->field, field);
+    EXPECT_EQ(GetFieldViolation(ResolveBudget(instance, LeastBudget{}, options).status())->field,
               field);
-    EXPECT_EQ(GetFieldViolation(MakeFrontier(profile.problem, options).status())->field, field);
-    EXPECT_EQ(
-        GetFieldViolation(ResolveBudget(profile.problem, LeastBudget{}, options).status())->field,
-        field);
     // What may not be used is not looked at.
     options.recompute_only = true;
-    EXPECT_TRUE(MakePlan(profile.problem, Bytes(5), options).ok());
+    EXPECT_TRUE(MakePlan(instance, Bytes(5), options).ok());
   }
 }
 
@@ -193,11 +187,11 @@ TEST(Planner, UsesTheLinkOfAProfilesDevice) {
   EXPECT_LT(*ResolveBudget(profile, LeastBudget{}, options), store_all.prediction.peak);
 
   Plan again = *plan;
-  const LinkedProblem linked = LinkedProblemOf(profile, /*recompute_only=*/false);
-  EXPECT_TRUE(Referee(linked, &again).ok());
-  EXPECT_FALSE(Referee(LinkedProblemOf(profile, /*recompute_only=*/true), &again).ok());
+  const Instance instance = InstanceOf(profile, /*recompute_only=*/false);
+  EXPECT_TRUE(ValidatePlan(instance, &again).ok());
+  EXPECT_FALSE(ValidatePlan(InstanceOf(profile, /*recompute_only=*/true), &again).ok());
   again.bounds = Bounds();
-  TightenBound(linked, &again);
+  EXPECT_TRUE(ValidatePlan(instance, &again).ok());
   EXPECT_EQ(again.bounds.lower_bound, plan->bounds.lower_bound);
 }
 
@@ -230,8 +224,8 @@ TEST(Planner, RefusesTheSlotsAskedForWhereTheyDoNotFit) {
   testing::RandomChainOptions random;
   random.max_size = 1000000;
   const Chain chain = testing::RandomChain(60, random, &rng);
-  const Bytes budget(Simulate(chain, StoreAllSchedule(chain))->peak.value() / 10 * 7);
-  const absl::Status status = MakeChainPlan(chain, budget, options).status();
+  const Bytes budget(Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value() / 10 * 7);
+  const absl::Status status = MakePlan(chain, budget, options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
 }
 
@@ -241,7 +235,7 @@ TEST(Planner, MakesFrontiers) {
   const absl::StatusOr<Frontier> frontier = MakeFrontier(profile.problem, {});
   ASSERT_TRUE(frontier.ok()) << frontier.status();
   EXPECT_EQ(frontier->info().solver, "beyond_persistent");
-  EXPECT_EQ(frontier->Encode(), MakeChainFrontier(chain, {})->Encode());
+  EXPECT_EQ(frontier->Encode(), MakeFrontier(chain, {})->Encode());
   PlanOptions options;
   options.solver = "checkpoint_sequential";
   EXPECT_EQ(MakeFrontier(profile.problem, options)->info().solver, "checkpoint_sequential");
@@ -287,10 +281,10 @@ TEST(Planner, BoundsLeaveOutTheTimeOfCommunication) {
   plan.status = PlanStatus::kFound;
   plan.schedule = testing::BranchesSchedule();
   plan.budget = Bytes(1000000);
-  const LinkedProblem linked{graph, std::nullopt};
-  ASSERT_TRUE(Referee(linked, &plan).ok());
+  const Instance instance{graph, std::nullopt};
+  ASSERT_TRUE(ValidatePlan(instance, &plan).ok());
   ASSERT_LT(plan.prediction.makespan, graph.ideal_time());
-  TightenBound(linked, &plan);
+  StrengthenBound(instance, &plan);
   EXPECT_EQ(plan.bounds.lower_bound, graph.ideal_time() - plan.prediction.communication_time);
   EXPECT_LE(plan.bounds.lower_bound, plan.prediction.makespan);
   EXPECT_FALSE(plan.bounds.proven_optimal);

@@ -30,7 +30,7 @@ Chain PeriodicChain(int length, int period, std::mt19937_64* rng);
 // The same with lists of saved tensors in most stages.
 Chain WithSavedTensors(const Chain& chain, std::mt19937_64* rng);
 
-// A valid schedule drawn from everything the referee allows on chains: nested recompute,
+// A valid schedule drawn from everything the evaluator allows on chains: nested recompute,
 // duplicates, discards, reduces.
 Schedule RandomSchedule(const Chain& chain, std::mt19937_64* rng);
 

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <vector>
 
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
 
 namespace stowage::testing {
 namespace {
@@ -112,7 +112,7 @@ class GraphDraw {
   GraphSpec spec_;
 };
 
-// Changes a schedule here and there, and keeps what the referee accepts.
+// Changes a schedule here and there, and keeps what the evaluator accepts.
 class ScheduleDraw {
  public:
   ScheduleDraw(const Graph& graph, std::mt19937_64* rng) : graph_(graph), rng_(rng) {
@@ -123,7 +123,7 @@ class ScheduleDraw {
   Schedule Run() {
     for (int step = 6 * graph_.size(); step > 0; --step) {
       Schedule changed = Change();
-      if (SimulateGraph(graph_, changed).ok()) schedule_ = std::move(changed);
+      if (Evaluator(graph_).Run(changed).ok()) schedule_ = std::move(changed);
     }
     return schedule_;
   }

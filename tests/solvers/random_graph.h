@@ -30,7 +30,7 @@ struct RandomGraphOptions {
 // refuse such programs. Ids are 10, 11, ... in program order.
 Graph RandomGraph(const RandomGraphOptions& options, std::mt19937_64* rng);
 
-// A valid schedule drawn from everything the referee allows on graphs: any order of forwards and
+// A valid schedule drawn from everything the evaluator allows on graphs: any order of forwards and
 // backwards, repeated forwards, renewed extras, discards of what can be made again.
 Schedule RandomSchedule(const Graph& graph, std::mt19937_64* rng);
 

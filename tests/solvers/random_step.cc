@@ -1,25 +1,27 @@
 #include "tests/solvers/random_step.h"
 
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
 
 namespace stowage::testing {
 namespace {
 
-absl::StatusOr<Simulation> Replay(const Chain& chain, RefereedStep* step) {
-  return step->transfers ? Simulate(chain, step->schedule, *step->transfers, &step->timeline)
-                         : Simulate(chain, step->schedule, &step->timeline);
+absl::StatusOr<Simulation> Replay(const Chain& chain, EvaluatedStep* step) {
+  return step->transfers
+             ? Evaluator(Instance(chain, *step->transfers)).Run(step->schedule, &step->timeline)
+             : Evaluator(chain).Run(step->schedule, &step->timeline);
 }
 
-absl::StatusOr<Simulation> Replay(const Graph& graph, RefereedStep* step) {
-  return step->transfers ? SimulateGraph(graph, step->schedule, *step->transfers, &step->timeline)
-                         : SimulateGraph(graph, step->schedule, &step->timeline);
+absl::StatusOr<Simulation> Replay(const Graph& graph, EvaluatedStep* step) {
+  return step->transfers
+             ? Evaluator(Instance(graph, *step->transfers)).Run(step->schedule, &step->timeline)
+             : Evaluator(graph).Run(step->schedule, &step->timeline);
 }
 
 template <class Kind>
-RefereedStep StepOf(const Kind& kind, bool copies, std::mt19937_64* rng) {
-  RefereedStep step;
+EvaluatedStep StepOf(const Kind& kind, bool copies, std::mt19937_64* rng) {
+  EvaluatedStep step;
   step.schedule = RandomSchedule(kind, rng);
   if (copies) {
     step.transfers = RandomTransferModel(rng);
@@ -32,11 +34,11 @@ RefereedStep StepOf(const Kind& kind, bool copies, std::mt19937_64* rng) {
 
 }  // namespace
 
-RefereedStep RandomStep(const Chain& chain, bool copies, std::mt19937_64* rng) {
+EvaluatedStep RandomStep(const Chain& chain, bool copies, std::mt19937_64* rng) {
   return StepOf(chain, copies, rng);
 }
 
-RefereedStep RandomStep(const Graph& graph, bool copies, std::mt19937_64* rng) {
+EvaluatedStep RandomStep(const Graph& graph, bool copies, std::mt19937_64* rng) {
   return StepOf(graph, copies, rng);
 }
 

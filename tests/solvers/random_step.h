@@ -1,4 +1,4 @@
-// Random steps that the referee has replayed, for tests of what takes a step apart.
+// Random steps that the evaluator has replayed, for tests of what takes a step apart.
 #ifndef STOWAGE_TESTS_SOLVERS_RANDOM_STEP_H_
 #define STOWAGE_TESTS_SOLVERS_RANDOM_STEP_H_
 
@@ -11,12 +11,12 @@
 #include "solvers/model/graph.h"
 #include "solvers/model/transfer_model.h"
 #include "solvers/plan/schedule.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/simulation.h"
 #include "tests/solvers/random_graph.h"
 
 namespace stowage::testing {
 
-struct RefereedStep {
+struct EvaluatedStep {
   std::optional<TransferModel> transfers;  // nothing in a step that copies nothing
   Schedule schedule;
   Simulation simulation;
@@ -25,8 +25,8 @@ struct RefereedStep {
 };
 
 // A valid schedule (RandomSchedule), with copies over a random link where they are asked for.
-RefereedStep RandomStep(const Chain& chain, bool copies, std::mt19937_64* rng);
-RefereedStep RandomStep(const Graph& graph, bool copies, std::mt19937_64* rng);
+EvaluatedStep RandomStep(const Chain& chain, bool copies, std::mt19937_64* rng);
+EvaluatedStep RandomStep(const Graph& graph, bool copies, std::mt19937_64* rng);
 
 // Of three to ten vertices; aliases and flags in turns.
 RandomGraphOptions VariedGraphOptions(int i);

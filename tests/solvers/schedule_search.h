@@ -1,4 +1,4 @@
-// Exhaustive search over all schedules of a small chain that the referee accepts: every order of
+// Exhaustive search over all schedules of a small chain that the evaluator accepts: every order of
 // forwards, backwards, discards and reduces, recomputing whatever and whenever. Knows the
 // operations' accounting; knows nothing of persistence or of any recurrence.
 //

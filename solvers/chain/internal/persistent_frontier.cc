@@ -8,8 +8,7 @@
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/persistent_table.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "solvers/rising_progress.h"
 
 namespace stowage {
@@ -65,7 +64,7 @@ Schedule LeastMemorySchedule(const PersistentProblem& problem) {
 
 // What making a schedule or an estimate costs, in steps of a poll.
 int64_t WorkOfSchedule(const PersistentProblem& problem) {
-  return int64_t{10} * problem.chain.length() * problem.chain.length();
+  return int64_t{10} * problem.chain().length() * problem.chain().length();
 }
 
 absl::Status AddCheapSchedules(const PersistentProblem& problem, const SolveOptions& options,
@@ -80,7 +79,7 @@ absl::Status AddCheapSchedules(const PersistentProblem& problem, const SolveOpti
   SolveOptions quiet = options;
   quiet.progress = nullptr;  // the tables' is the solve's
   absl::StatusOr<Frontier> periodic =
-      CheckpointSequentialSolver().SolveFrontier(problem.chain, quiet);
+      CheckpointSequentialSolver().SolveFrontier(problem.chain(), quiet);
   if (!periodic.ok()) return periodic.status();
   builder->Add(*periodic);
   return absl::OkStatus();
@@ -99,13 +98,13 @@ struct TablePlan {
 };
 
 PersistentSpace SpaceInUnits(const PersistentProblem& problem, int64_t unit) {
-  return {problem.chain, unit, problem.repeats ? Rounding::kUp : Rounding::kNearest};
+  return {problem.chain(), unit, problem.repeats ? Rounding::kUp : Rounding::kNearest};
 }
 
 // As many slots as the work and the memory allow; none if that is too few.
 absl::StatusOr<TablePlan> PlanTable(const PersistentProblem& problem, int64_t memory, double work,
                                     const SolveOptions& options, StopPoll* poll) {
-  const int64_t common = CommonUnit(problem.chain);
+  const int64_t common = CommonUnit(problem.chain());
   const auto with_slots = [memory, common](int64_t slots) {
     return TablePlan::For(memory, std::max(common, memory / slots));
   };
@@ -130,7 +129,7 @@ absl::Status AddTableSchedules(const PersistentProblem& problem, const Persisten
                                const TablePlan& plan, const BudgetRange& range, bool lossless,
                                StopPoll* poll, FrontierBuilder* builder) {
   const double worthwhile =
-      lossless ? 0.0 : kWorthwhile * static_cast<double>(problem.chain.ideal_time().value());
+      lossless ? 0.0 : kWorthwhile * static_cast<double>(problem.chain().ideal_time().value());
   const int64_t first = lossless ? 0 : (range.low - range.low / 64) / plan.unit;
   int64_t before = kNever;
   for (int64_t memory = first; memory <= plan.slots; ++memory) {
@@ -156,7 +155,7 @@ int64_t GuidedBudgets(int64_t stages) {
 absl::Status AddGuidedSchedules(const PersistentProblem& problem, const PersistentTable& table,
                                 int64_t unit, const BudgetRange& range, StopPoll* poll,
                                 FrontierBuilder* builder) {
-  const int64_t budgets = GuidedBudgets(problem.chain.length());
+  const int64_t budgets = GuidedBudgets(problem.chain().length());
   int64_t before = -1;
   for (int64_t i = 0; i < budgets; ++i) {
     const int64_t width = range.high - range.low;
@@ -166,7 +165,7 @@ absl::Status AddGuidedSchedules(const PersistentProblem& problem, const Persiste
     absl::Status status = poll->Spend(WorkOfSchedule(problem));
     if (!status.ok()) return status;
     status = builder->Add(GuidedSchedule(problem.exact, problem.least, table, unit,
-                                         bytes - problem.chain.activation(0).value()));
+                                         bytes - problem.chain().activation(0).value()));
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -199,17 +198,16 @@ bool ManyRepeat(const PersistentSpace& exact) {
 
 }  // namespace
 
-absl::StatusOr<PersistentProblem> MakePersistentProblem(const Chain& chain,
+absl::StatusOr<PersistentProblem> MakePersistentProblem(const Instance& instance,
                                                         const SolveOptions& options) {
+  const Chain& chain = instance.chain();
   PersistentSpace exact(chain, 1);
   absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, options);
   if (!least.ok()) return least.status();
-  const absl::StatusOr<Simulation> all = Simulate(chain, StoreAllSchedule(chain));
-  if (!all.ok()) return all.status();
   const Bytes least_budget(LeastBudgetOf(exact, *least));
   const bool repeats = ManyRepeat(exact);
-  return PersistentProblem{chain,        std::move(exact), *std::move(least),
-                           least_budget, all->peak,        repeats};
+  return PersistentProblem{instance,     std::move(exact),           *std::move(least),
+                           least_budget, instance.store_all()->peak, repeats};
 }
 
 absl::Status CheckScheduleSize(const PersistentProblem& problem) {
@@ -225,7 +223,7 @@ absl::Status CheckScheduleSize(const PersistentProblem& problem) {
     instructions += split == 0 ? 2 : split - s;
     if (instructions > kMaxPointInstructions) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("schedules of little memory of ", problem.chain.length(),
+          absl::StrCat("schedules of little memory of ", problem.chain().length(),
                        " stages have more than ", kMaxPointInstructions, " instructions"));
     }
     if (split > 0) {
@@ -240,9 +238,9 @@ absl::Status CheckScheduleSize(const PersistentProblem& problem) {
 
 absl::StatusOr<std::optional<PersistentSteps>> ExactSteps(const PersistentProblem& problem,
                                                           const SolveOptions& options) {
-  const double work = Scaled(kStepWork, kMostStepWork, problem.chain.length());
+  const double work = Scaled(kStepWork, kMostStepWork, problem.chain().length());
   return PersistentSteps::Compute(
-      problem.exact, problem.store_all_peak.value() - problem.chain.activation(0).value(),
+      problem.exact, problem.store_all_peak.value() - problem.chain().activation(0).value(),
       {static_cast<int64_t>(work), options.table_limit.value()}, options);
 }
 
@@ -256,11 +254,11 @@ absl::StatusOr<TableSummary> AddSchedules(const PersistentProblem& problem, Byte
   const std::vector<BudgetRange> ranges = BudgetRanges(problem);
   const double share = 1.0 / static_cast<double>(ranges.size() + 1);
   const double work = Scaled(kTableWork, problem.repeats ? kMostRepeatingTableWork : kMostTableWork,
-                             problem.chain.length());
+                             problem.chain().length());
   const BudgetRange all = {ranges.front().low, ranges.back().high};
   absl::StatusOr<TablePlan> plan = PlanTable(problem, all.high, work, options, &poll);
   if (!plan.ok()) return plan.status();
-  if (plan->slots > 0 && CommonUnit(problem.chain) % plan->unit == 0) {
+  if (plan->slots > 0 && CommonUnit(problem.chain()) % plan->unit == 0) {
     status = AddRange(problem, all, *plan, /*lossless=*/true, progress.Part(options, 0.0, share),
                       &summary, builder);
     if (!status.ok()) return status;

@@ -4,10 +4,10 @@
 // (persistent_table.h), whose rounding does not make a budget lose what it could have:
 //  - sizes are rounded to nearest, so that errors cancel, or upwards where stages repeat: the errors
 //    of equal stages add up. A table only proposes schedules, for every memory at which its value
-//    changes, and the referee says what each really needs;
+//    changes, and the evaluator says what each really needs;
 //  - one table per range of budgets, at most an octave wide, with a unit of its own;
 //  - beside them, schedules for a grid of budgets that follow the table but track memory in bytes
-//    (persistent_guide.h): near the least budget they are what fits.
+//    (persistent_table.h): near the least budget they are what fits.
 // The monotone envelope of all that, of the schedule of least memory, of the periodic ones and of
 // store-all is the frontier.
 //
@@ -31,7 +31,9 @@ namespace stowage {
 
 // A chain with what both ways start from.
 struct PersistentProblem {
-  const Chain& chain;
+  const Chain& chain() const { return instance.chain(); }
+
+  Instance instance;
   PersistentSpace exact;  // in bytes
   LeastMemory least;
   Bytes least_budget;
@@ -40,7 +42,7 @@ struct PersistentProblem {
 };
 
 // O(L^3) time. Errors of ComputeLeastMemory.
-absl::StatusOr<PersistentProblem> MakePersistentProblem(const Chain& chain,
+absl::StatusOr<PersistentProblem> MakePersistentProblem(const Instance& instance,
                                                         const SolveOptions& options);
 
 // RESOURCE_EXHAUSTED where schedules are too long to be kept: the one of least memory is the longest,

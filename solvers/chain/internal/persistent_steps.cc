@@ -4,8 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "solvers/chain/internal/step_row.h"
-
 namespace stowage {
 namespace {
 

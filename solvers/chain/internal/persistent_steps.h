@@ -1,3 +1,34 @@
+// Rows of steps in memory: what the recurrences in exact bytes have for an interval. Internal to
+// solvers/chain.
+#ifndef STOWAGE_SOLVERS_CHAIN_INTERNAL_PERSISTENT_STEPS_H_
+#define STOWAGE_SOLVERS_CHAIN_INTERNAL_PERSISTENT_STEPS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/chain/persistent_space.h"
+#include "solvers/plan/schedule.h"
+#include "solvers/solver.h"
+
+namespace stowage {
+
+// Beyond all memories.
+inline constexpr int64_t kEndOfRow = std::numeric_limits<int64_t>::max();
+
+// The step that holds at `memory`, the last that begins at or below it; the row's end if none does.
+// Step::memory rises. O(log steps).
+template <class Step>
+typename std::vector<Step>::const_iterator StepAt(const std::vector<Step>& row, int64_t memory) {
+  const auto over = std::upper_bound(row.begin(), row.end(), memory,
+                                     [](int64_t m, const Step& step) { return m < step.memory; });
+  return over == row.begin() ? row.end() : over - 1;
+}
+
 // The recurrence of Beaumont et al. 2019, Theorem 1, in exact bytes and for every memory at once.
 // The least time of an interval is a step function of its memory: it falls at some memories and is
 // constant in between. Here each interval has its steps, and nothing is rounded. Internal to
@@ -10,20 +41,6 @@
 //
 // O(L^3 R) time and O(L^2 R) memory for rows of R steps at most; O(L^2 R) and O(L R) where all
 // stages are equal.
-#ifndef STOWAGE_SOLVERS_CHAIN_INTERNAL_PERSISTENT_STEPS_H_
-#define STOWAGE_SOLVERS_CHAIN_INTERNAL_PERSISTENT_STEPS_H_
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "solvers/chain/persistent_space.h"
-#include "solvers/plan/schedule.h"
-#include "solvers/solver.h"
-
-namespace stowage {
 
 class PersistentSteps {
  public:

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/chain/internal/step_row.h"
+#include "solvers/chain/internal/persistent_steps.h"
 
 namespace stowage {
 namespace {

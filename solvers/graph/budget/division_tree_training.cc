@@ -3,29 +3,28 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/graph/budget/checkpoint_training.h"
+#include "solvers/graph/budget/compute_order.h"
 #include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/budget/solvers.h"
-#include "solvers/graph/budget/unfolded_orders.h"
 #include "solvers/graph/easy_plan.h"
 #include "solvers/graph/fold.h"
 #include "solvers/plan/frontier.h"
 #include "solvers/plan/gradient_sums.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage {
 namespace {
 
-class DivisionTreeTraining final : public GraphSolver {
+class DivisionTreeTraining final : public Solver {
  public:
   const SolverInfo& info() const override { return info_; }
 
-  absl::StatusOr<Plan> Solve(const Graph& graph, Bytes budget,
-                             const SolveOptions& options) const override {
-    absl::StatusOr<std::optional<Plan>> easy = EasyPlan(graph, budget, info_, options);
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveOptions& options) const override {
+    absl::StatusOr<std::optional<Plan>> easy = EasyPlan(instance, budget, info_, options);
     if (!easy.ok()) return easy.status();
     if (easy->has_value()) return **std::move(easy);
-    const absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
+    const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, options);
     if (!frontier.ok()) return frontier.status();
     absl::StatusOr<Plan> plan = frontier->PlanAt(budget);
     if (!plan.ok()) return plan.status();
@@ -38,19 +37,18 @@ class DivisionTreeTraining final : public GraphSolver {
     return plan;
   }
 
-  absl::StatusOr<Frontier> SolveFrontier(const Graph& graph,
-                                         const SolveOptions& options) const override {
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveOptions& options) const override {
+    const Graph& graph = instance.graph();
     const absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
     if (!folded.ok()) return folded.status();
     const absl::StatusOr<std::vector<int>> segment_of =
         DivisionTreeSegments(graph, *folded, options);
     if (!segment_of.ok()) return segment_of.status();
     const OpGraph ops(folded->graph, GradientSums(graph, folded->members));
-    const UnfoldedOrders orders(graph, *folded);
-    FrontierBuilder builder(graph);
-    status = builder.Add(StoreAllSchedule(graph));
+    const UnfoldedOrders orders(instance, *folded);
+    FrontierBuilder builder(instance);
+    absl::Status status = builder.Add(instance.store_all_schedule());
     // Where ops of other segments run between those of the last one, holding it may take more memory.
     for (const bool last_stays : {false, true}) {
       if (status.ok() && options.stop != nullptr) status = options.stop->Check();
@@ -64,9 +62,9 @@ class DivisionTreeTraining final : public GraphSolver {
         {info_.name, info_.schedule_class, LeastNeed(graph), /*exact=*/true, /*slots=*/0});
   }
 
-  absl::StatusOr<Bytes> LeastBudget(const Graph& graph,
-                                    const SolveOptions& options) const override {
-    const absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveOptions& options) const override {
+    const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, options);
     if (!frontier.ok()) return frontier.status();
     return frontier->points().front().peak;
   }
@@ -75,12 +73,13 @@ class DivisionTreeTraining final : public GraphSolver {
   const SolverInfo info_ = {
       "division_tree",
       "recomputes between the checkpoints that `stowage checkpoints` finds (Feng & Huang 2018)",
-      "plain training, or recomputing between the division tree's checkpoints"};
+      "plain training, or recomputing between the division tree's checkpoints", /*chains=*/false,
+      /*graphs=*/true};
 };
 
 }  // namespace
 
-const GraphSolver& DivisionTreeTrainingSolver() {
+const Solver& DivisionTreeTrainingSolver() {
   static const DivisionTreeTraining* const kSolver = new DivisionTreeTraining;
   return *kSolver;
 }

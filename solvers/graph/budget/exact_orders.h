@@ -8,7 +8,7 @@
 // waits for is only run where it is the first. Labels carry the time of repeats and the peak so far,
 // and come in this order, so that one search finds the whole frontier.
 //
-// Every schedule that SimulateGraph accepts for a graph without aliases takes as long as its compute
+// Every schedule that the evaluator accepts for a graph without aliases takes as long as its compute
 // order, or longer, and needs as much memory, or more (solvers/plan/graph_liveness.h): a search that
 // ran to its end proves that no schedule at all is better than what it and `known` have.
 #ifndef STOWAGE_SOLVERS_GRAPH_BUDGET_EXACT_ORDERS_H_
@@ -19,7 +19,6 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/graph/budget/compute_order.h"
-#include "solvers/graph/budget/op_graph.h"
 #include "solvers/graph/budget/order_search.h"
 #include "solvers/solver.h"
 

@@ -11,23 +11,21 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/graph/budget/checkpoint_training.h"
+#include "solvers/graph/budget/compute_order.h"
 #include "solvers/graph/budget/exact_orders.h"
 #include "solvers/graph/budget/order_search.h"
 #include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/budget/solvers.h"
-#include "solvers/graph/budget/unfolded_orders.h"
 #include "solvers/graph/easy_plan.h"
 #include "solvers/graph/fold.h"
-#include "solvers/graph/graph_solver.h"
 #include "solvers/graph/linearize.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/index.h"
 #include "solvers/plan/frontier.h"
 #include "solvers/plan/gradient_sums.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/schedule_code.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/schedule.h"
 #include "solvers/rising_progress.h"
 #include "solvers/solver.h"
 
@@ -72,9 +70,9 @@ class BestWithin {
 
 // All points found, or with `compact` those that a cache would want to keep. With a budget, its best schedule
 // is there at a deadline, and `cut_short`, which may be null, says whether that ended the search. Errors and
-// cost as GraphSolver::SolveFrontier of order_search.
-absl::StatusOr<Frontier> SearchOrders(const Graph& graph, const SolveOptions& options, bool compact,
-                                      std::optional<Bytes> budget = std::nullopt,
+// cost as Solver::SolveFrontier of order_search.
+absl::StatusOr<Frontier> SearchOrders(const Instance& instance, const SolveOptions& options,
+                                      bool compact, std::optional<Bytes> budget = std::nullopt,
                                       bool* cut_short = nullptr);
 
 // Computes and edges replayed: some 8 ns each.
@@ -97,17 +95,18 @@ constexpr char kAllSchedules[] =
 // One solve of one graph, at all budgets. With one named, its best schedule is there at a deadline.
 class Solving {
  public:
-  Solving(const Graph& graph, const FoldedGraph& folded, const SolveOptions& options,
+  Solving(const Instance& instance, const FoldedGraph& folded, const SolveOptions& options,
           std::optional<Bytes> budget)
-      : graph_(graph),
+      : instance_(instance),
+        graph_(instance_.graph()),
         folded_(folded),
-        ops_(folded.graph, GradientSums(graph, folded.members)),
-        orders_(graph, folded),
+        ops_(folded.graph, GradientSums(graph_, folded.members)),
+        orders_(instance, folded),
         options_(options),
         best_(budget, options.incumbent),
         progress_(options.progress),
         search_(ops_, options),
-        builder_(graph) {
+        builder_(instance) {
     for (int v = 0; v < ops_.size(); ++v) recomputable_.push_back(ops_.costs(v).recomputable);
   }
 
@@ -135,7 +134,7 @@ class Solving {
   static constexpr int64_t kWorkToJudge = 128;  // of each compute, about
 
   absl::Status SearchAndJudge(bool* exact) {
-    absl::Status status = builder_.Add(StoreAllSchedule(graph_));
+    absl::Status status = builder_.Add(instance_.store_all_schedule());
     if (status.ok()) status = Propose();
     if (status.ok() && ops_.size() <= kMaxSearched) status = Improve();
     if (status.ok() && ops_.size() <= kMaxExactVertices) status = SearchAll(exact);
@@ -286,6 +285,7 @@ class Solving {
     return options;
   }
 
+  const Instance instance_;
   const Graph& graph_;
   const FoldedGraph& folded_;
   const OpGraph ops_;
@@ -304,82 +304,82 @@ class Solving {
 const SolverInfo& OrderSearchInfo() {
   static const auto* const kInfo = new SolverInfo{
       "order_search", "least time on any graph: what chain solvers propose, improved op by op",
-      kAllSchedules};
+      kAllSchedules, /*chains=*/false, /*graphs=*/true};
   return *kInfo;
 }
 
-absl::StatusOr<Frontier> SearchOrders(const Graph& graph, const SolveOptions& options, bool compact,
-                                      std::optional<Bytes> budget, bool* cut_short) {
-  absl::Status status = ValidateSolveOptions(options);
-  if (!status.ok()) return status;
-  const absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
+absl::StatusOr<Frontier> SearchOrders(const Instance& instance, const SolveOptions& options,
+                                      bool compact, std::optional<Bytes> budget, bool* cut_short) {
+  const absl::StatusOr<FoldedGraph> folded = FoldAliases(instance.graph());
   if (!folded.ok()) return folded.status();
-  Solving solving(graph, *folded, options, budget);
-  absl::StatusOr<Frontier> frontier =
-      solving.Run({OrderSearchInfo().name, OrderSearchInfo().schedule_class, LeastNeed(graph),
-                   /*exact=*/false, /*slots=*/0},
-                  compact);
+  Solving solving(instance, *folded, options, budget);
+  absl::StatusOr<Frontier> frontier = solving.Run(
+      {OrderSearchInfo().name, OrderSearchInfo().schedule_class, LeastNeed(instance.graph()),
+       /*exact=*/false, /*slots=*/0},
+      compact);
   if (cut_short != nullptr) *cut_short = solving.cut_short();
   return frontier;
 }
 
-class OrderSearchSolverImpl final : public GraphSolver {
+class OrderSearchSolverImpl final : public Solver {
  public:
   const SolverInfo& info() const override { return OrderSearchInfo(); }
 
-  absl::StatusOr<Plan> Solve(const Graph& graph, Bytes budget,
-                             const SolveOptions& options) const override {
-    absl::StatusOr<std::optional<Plan>> easy = EasyPlan(graph, budget, OrderSearchInfo(), options);
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveOptions& options) const override {
+    absl::StatusOr<std::optional<Plan>> easy =
+        EasyPlan(instance, budget, OrderSearchInfo(), options);
     if (!easy.ok()) return easy.status();
     if (easy->has_value()) return **std::move(easy);
     bool cut_short = false;
     const absl::StatusOr<Frontier> frontier =
-        SearchOrders(graph, options, /*compact=*/false, budget, &cut_short);
+        SearchOrders(instance, options, /*compact=*/false, budget, &cut_short);
     if (!frontier.ok()) return frontier.status();
     absl::StatusOr<Plan> found = frontier->PlanAt(budget);
     if (!found.ok()) return found.status();
-    Explain(graph, *frontier, &*found);
+    Explain(instance, *frontier, &*found);
     found->search_complete = !cut_short;
     if (cut_short) found->explanation = "the deadline cut the search short";
     return found;
   }
 
-  absl::StatusOr<Frontier> SolveFrontier(const Graph& graph,
-                                         const SolveOptions& options) const override {
-    return SearchOrders(graph, options, /*compact=*/true);
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveOptions& options) const override {
+    return SearchOrders(instance, options, /*compact=*/true);
   }
 
-  absl::StatusOr<Bytes> LeastBudget(const Graph& graph,
-                                    const SolveOptions& options) const override {
-    const absl::StatusOr<Frontier> frontier = SolveFrontier(graph, options);
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveOptions& options) const override {
+    const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, options);
     if (!frontier.ok()) return frontier.status();
     return frontier->points().front().peak;
   }
 
  private:
-  static void Explain(const Graph& graph, const Frontier& frontier, Plan* plan) {
+  static void Explain(const Instance& instance, const Frontier& frontier, Plan* plan) {
     const Bytes least = frontier.points().front().peak;
     plan->bounds.least_budget = least;
     if (plan->status == PlanStatus::kFound) {
       plan->bounds.proven_optimal =
           frontier.info().exact ||
-          frontier.At(plan->budget)->makespan <= MakespanLowerBound(graph, plan->budget);
+          frontier.At(plan->budget)->makespan <= MakespanLowerBound(instance, plan->budget);
     }
     if (plan->status != PlanStatus::kNotFound) return;
     plan->explanation = absl::StrCat(
         "plain training, checkpoints, chain solvers and a search from what they propose "
         "found nothing below ",
-        least.value(), " bytes; proven is that ", LeastNeed(graph).value(), " are needed");
+        least.value(), " bytes; proven is that ", LeastNeed(instance.graph()).value(),
+        " are needed");
   }
 };
 
 }  // namespace
 
-absl::StatusOr<Frontier> AllOrders(const Graph& graph, const SolveOptions& options) {
-  return SearchOrders(graph, options, /*compact=*/false);
+absl::StatusOr<Frontier> AllOrders(const Instance& instance, const SolveOptions& options) {
+  return SearchOrders(instance, options, /*compact=*/false);
 }
 
-const GraphSolver& OrderSearchSolver() {
+const Solver& OrderSearchSolver() {
   static const OrderSearchSolverImpl* const kSolver = new OrderSearchSolverImpl;
   return *kSolver;
 }

@@ -1,3 +1,30 @@
+// Training with the checkpoints of Feng & Huang 2018, Algorithm 6, as a compute order. Internal to
+// solvers/graph/budget.
+#ifndef STOWAGE_SOLVERS_GRAPH_BUDGET_PROPOSALS_H_
+#define STOWAGE_SOLVERS_GRAPH_BUDGET_PROPOSALS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/graph/budget/compute_order.h"
+#include "solvers/graph/fold.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/graph.h"
+#include "solvers/plan/schedule.h"
+#include "solvers/solver.h"
+
+namespace stowage {
+
+// What DivisionTreeSolver makes of `graph`: the segment of each op of `folded`, the graph without its
+// aliases, or Segmentation::kCheckpoint. CANCELLED, DEADLINE_EXCEEDED.
+absl::StatusOr<std::vector<int>> DivisionTreeSegments(const Graph& graph, const FoldedGraph& folded,
+                                                      const SolveOptions& options);
+
+// Training with these segments as CheckpointOrder (proposals.h) has it. `ops` is the folded graph as
+// arrays. Errors: DivisionTreeSegments.
+absl::StatusOr<ComputeOrder> CheckpointTraining(const Graph& graph, const FoldedGraph& folded,
+                                                const OpGraph& ops, const SolveOptions& options);
+
 // Runs of the program as the stages of a chain, so that chain solvers propose compute orders for any
 // graph. Internal to solvers/graph/budget.
 //
@@ -6,18 +33,6 @@
 // crosses several cuts is either an output of every stage that it crosses the end of, which is too
 // much where several of them are kept, or of the one that makes it, which is too little where that
 // one is not. What a schedule of it needs as a compute order of the graph is for a replay to say.
-#ifndef STOWAGE_SOLVERS_GRAPH_BUDGET_PROPOSALS_H_
-#define STOWAGE_SOLVERS_GRAPH_BUDGET_PROPOSALS_H_
-
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "solvers/graph/budget/compute_order.h"
-#include "solvers/graph/budget/op_graph.h"
-#include "solvers/model/chain.h"
-#include "solvers/plan/schedule.h"
-
-namespace stowage {
 
 // Last vertices of the stages, rising; the last one is the last vertex. Of at most `stages` runs of
 // about equal bytes, each ends where the fewest bytes cross. O(V + E).

@@ -1,12 +1,11 @@
 // The solvers made for graphs within a budget. Each lives as long as the process; see
-// solvers/graph/graph_solver.h for the interface.
+// solvers/solver.h for the interface.
 #ifndef STOWAGE_SOLVERS_GRAPH_BUDGET_SOLVERS_H_
 #define STOWAGE_SOLVERS_GRAPH_BUDGET_SOLVERS_H_
 
 #include "absl/status/statusor.h"
-#include "solvers/graph/graph_solver.h"
-#include "solvers/model/graph.h"
 #include "solvers/plan/frontier.h"
+#include "solvers/plan/instance.h"
 #include "solvers/solver.h"
 
 namespace stowage {
@@ -33,7 +32,7 @@ namespace stowage {
 // Of the options, slots are for the chain solver; table_limit is for the table of each chain solver,
 // and the orders that the search keeps beside it take up to a quarter of that: where more would be
 // worth it, those go that gain least. Threads are not used beyond the chain solver.
-const GraphSolver& OrderSearchSolver();
+const Solver& OrderSearchSolver();
 
 // Trains with the checkpoints of DivisionTreeSolver (solvers/graph/checkpoint_solver.h): Feng & Huang
 // 2018, Algorithm 6. Each segment runs forward again before its backward; the last one, whose backward
@@ -46,13 +45,13 @@ const GraphSolver& OrderSearchSolver();
 //     is plain training alone then.
 //   - What DivisionTreeSolver takes, and O((V + E) log V).
 // Of the options, stop and progress count.
-const GraphSolver& DivisionTreeTrainingSolver();
+const Solver& DivisionTreeTrainingSolver();
 
 // Everything that the search over compute orders finds. Internal to solvers of graphs.
 
 // What OrderSearchSolver() has at every budget: its frontier, before points that gain little are left
 // out. Errors as for SolveFrontier.
-absl::StatusOr<Frontier> AllOrders(const Graph& graph, const SolveOptions& options);
+absl::StatusOr<Frontier> AllOrders(const Instance& instance, const SolveOptions& options);
 
 }  // namespace stowage
 

@@ -86,7 +86,7 @@ absl::StatusOr<DivisionCosts> CostsOf(const CheckpointGraph& graph, const Divisi
 //
 // A node that fits the limit is not opened. A Branch or Rigid node that does not has all vertices
 // that its children meet in for checkpoints; a Linear one has the ends of the children that do not
-// fit, and between those what linear_checkpoints.h finds.
+// fit, and between those what LinearCheckpoints finds.
 
 struct LimitedSet {
   KeptBytes kept;

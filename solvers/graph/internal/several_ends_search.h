@@ -82,7 +82,7 @@ class PathBound {
 // What is known of a partial choice of checkpoints, along a topological order: all that its
 // completions depend on.
 //
-// Segments that still have vertices in the frontier are open: which slots (frontier_order.h) are
+// Segments that still have vertices in the frontier are open: which slots (FrontierOrder) are
 // theirs, which they reach through checkpoints, and their bytes so far. A vertex that is no
 // checkpoint joins the segments of its inputs; where one of them reaches another, or reaches a
 // checkpoint that the vertex reads, the segment would wait for itself and the choice is refused.
@@ -136,7 +136,7 @@ class FrontierState {
 };
 
 // Searches the sets of checkpoints with several end points along a topological order, all partial
-// choices at a time: one layer of states (frontier_state.h) per vertex, dominated ones dropped, and
+// choices at a time: one layer of states per vertex, dominated ones dropped, and
 // those that cannot lead to a better set than is known. Exact as long as no layer has to be cut to
 // the width asked for; a beam search where they have to.
 
@@ -176,7 +176,7 @@ class FrontierSearch {
   std::vector<int64_t> kept_from_;  // at [i]: bytes off the path that must be kept, from step i
 };
 
-// Shares a fixed amount of work among frontier searches (frontier_search.h) whose largest segments
+// Shares a fixed amount of work among frontier searches (FrontierSearch) whose largest segments
 // lie in different bands: where to stop segments is what a set is mostly about, and within a band
 // states differ in little but what they hold.
 //

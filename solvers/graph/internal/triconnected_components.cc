@@ -326,7 +326,7 @@ absl::StatusOr<PalmTree> GrowPalmTree(int vertices, const std::vector<std::pair<
 }
 
 // The graph that a search for split components takes apart: edges get lost to components, virtual
-// ones come instead. Internal to split_components.h; vertices are numbers of the palm tree.
+// ones come instead. Internal to SplitComponents; vertices are numbers of the palm tree.
 class SplitGraph {
  public:
   static constexpr int kNone = LinkedLists::kNone;

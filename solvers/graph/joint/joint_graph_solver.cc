@@ -9,16 +9,15 @@
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/easy_plan.h"
-#include "solvers/graph/joint/lean_schedule.h"
 #include "solvers/graph/joint/solvers.h"
 #include "solvers/graph/joint/transfer_search.h"
 #include "solvers/graph/linearize.h"
 #include "solvers/graph/linearized_solver.h"
 #include "solvers/joint/joint_solver.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/schedule_code.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/schedule.h"
 
 namespace stowage {
 namespace {
@@ -37,8 +36,8 @@ constexpr double kOffered = 0.8;
 // One solve of one graph with a link.
 class Solving {
  public:
-  Solving(const Graph& graph, const SolveOptions& options)
-      : graph_(graph), options_(options), store_all_(StoreAllSchedule(graph)) {}
+  Solving(const Instance& instance, const SolveOptions& options)
+      : instance_(instance), options_(options), store_all_(instance.store_all_schedule()) {}
 
   // All, one after the other. After an error, what has been found until then.
   absl::Status SearchAt(TransferSearch* search) const {
@@ -67,11 +66,11 @@ class Solving {
     TransferSearch search = SearchFor(budgets);
     absl::Status status = OfferAll(*proposals, &search);
     if (status.ok()) status = Refine(&search);
-    FrontierBuilder builder(graph_, *options_.transfers);
+    FrontierBuilder builder(instance_);
     builder.Add(proposals->orders);
     for (const TransferSearch::Best& best : search.bests()) {
       if (!status.ok() || !best.found()) continue;
-      status = builder.Add(LeanSchedule(graph_, *options_.transfers, best.compute, best.schedule));
+      status = builder.Add(LeanSchedule(instance_, best.compute, best.schedule));
     }
     if (!status.ok()) return status;
     Report(1.0);
@@ -84,7 +83,7 @@ class Solving {
   }
 
   TransferSearch SearchFor(const std::vector<Bytes>& budgets) const {
-    return TransferSearch(graph_, *options_.transfers, budgets, options_);
+    return TransferSearch(instance_, budgets, options_);
   }
 
  private:
@@ -129,12 +128,14 @@ class Solving {
   // No points where a chain of the graph would be too large for one.
   absl::StatusOr<Frontier> Linearized() const {
     const LinearizedSolver solver(&ChosenChainSolver());
-    absl::StatusOr<Frontier> frontier = solver.SolveFrontier(graph_, Part(0.0, kLinearized));
+    absl::StatusOr<Frontier> frontier = solver.SolveFrontier(instance_, Part(0.0, kLinearized));
     if (absl::IsInvalidArgument(frontier.status())) return Frontier();
     return frontier;
   }
 
-  absl::StatusOr<Frontier> Orders() const { return AllOrders(graph_, Part(kLinearized, kOrders)); }
+  absl::StatusOr<Frontier> Orders() const {
+    return AllOrders(instance_.WithLink(std::nullopt), Part(kLinearized, kOrders));
+  }
 
   // The least memory first. Where not all of them can be looked at, those that are the fastest within
   // a budget are.
@@ -163,14 +164,15 @@ class Solving {
   // What the joint solver of chains runs at the largest budget, with the graph cut at its splitting
   // vertices; what it moves is chosen anew.
   absl::Status OfferJointChain(TransferSearch* search) const {
-    const absl::StatusOr<LinearizedGraph> linear = Linearize(graph_);
+    const absl::StatusOr<LinearizedGraph> linear = Linearize(instance_.graph());
     if (absl::IsInvalidArgument(linear.status())) return absl::OkStatus();
     if (!linear.ok()) return linear.status();
     const absl::StatusOr<Plan> plan =
-        JointSolver().Solve(linear->chain, search->bests().back().budget, Part(kOrders, kOffered));
+        JointSolver().Solve(Instance(linear->chain, instance_.link()),
+                            search->bests().back().budget, Part(kOrders, kOffered));
     if (!plan.ok()) return plan.status();
     if (plan->status != PlanStatus::kFound) return absl::OkStatus();
-    return search->Offer(ExpandSchedule(graph_, *linear, plan->schedule));
+    return search->Offer(ExpandSchedule(instance_.graph(), *linear, plan->schedule));
   }
 
   absl::Status Refine(TransferSearch* search) const {
@@ -184,45 +186,42 @@ class Solving {
     return status;
   }
 
-  const Graph& graph_;
+  const Instance instance_;
   const SolveOptions& options_;
   const Schedule store_all_;
 };
 
-class JointGraphSolverImpl final : public GraphSolver {
+class JointGraphSolverImpl final : public Solver {
  public:
   const SolverInfo& info() const override { return info_; }
 
-  absl::StatusOr<Plan> Solve(const Graph& graph, Bytes budget,
-                             const SolveOptions& options) const override {
-    if (!options.transfers) return WithoutLink(graph, budget, options);
-    absl::StatusOr<std::optional<Plan>> easy = EasyPlan(graph, budget, info_, options);
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveOptions& options) const override {
+    if (!instance.link()) return OrderSearchSolver().Solve(instance, budget, options);
+    absl::StatusOr<std::optional<Plan>> easy = EasyPlan(instance, budget, info_, options);
     if (!easy.ok()) return easy.status();
     if (easy->has_value()) return **std::move(easy);
-    const Solving solving(graph, options);
+    const Solving solving(instance, options);
     TransferSearch search = solving.SearchFor(UpTo(budget));
     search.ReportTo(options.incumbent);
     absl::Status status = solving.SearchAt(&search);
     const bool late = absl::IsDeadlineExceeded(status) && BestOf(search).found();
     if (!status.ok() && !late) return status;
     if (options.progress) options.progress(1.0);
-    return PlanOf(graph, search, late, options);
+    return PlanOf(instance, search, late);
   }
 
-  absl::StatusOr<Frontier> SolveFrontier(const Graph& graph,
-                                         const SolveOptions& options) const override {
-    if (!options.transfers) return OrderSearchSolver().SolveFrontier(graph, options);
-    absl::Status status = ValidateSolveOptions(options);
-    if (!status.ok()) return status;
-    return Solving(graph, options)
-        .SearchAll({info_.name, info_.schedule_class, LeastNeed(graph), false, 0});
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveOptions& options) const override {
+    if (!instance.link()) return OrderSearchSolver().SolveFrontier(instance, options);
+    return Solving(instance, options)
+        .SearchAll({info_.name, info_.schedule_class, LeastNeed(instance.graph()), false, 0});
   }
 
-  absl::StatusOr<Bytes> LeastBudget(const Graph& graph,
-                                    const SolveOptions& options) const override {
-    if (!options.transfers) return OrderSearchSolver().LeastBudget(graph, options);
-    absl::Status status = ValidateSolveOptions(options);
-    return status.ok() ? Solving(graph, options).LeastBudget() : status;
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveOptions& options) const override {
+    if (!instance.link()) return OrderSearchSolver().LeastBudget(instance, options);
+    return Solving(instance, options).LeastBudget();
   }
 
  private:
@@ -239,33 +238,24 @@ class JointGraphSolverImpl final : public GraphSolver {
                              });
   }
 
-  static absl::StatusOr<Plan> WithoutLink(const Graph& graph, Bytes budget,
-                                          const SolveOptions& options) {
-    absl::StatusOr<Plan> plan = OrderSearchSolver().Solve(graph, budget, options);
-    if (plan.ok()) plan->provenance.solver = OrderSearchSolver().info().name;
-    return plan;
-  }
-
-  absl::StatusOr<Plan> PlanOf(const Graph& graph, const TransferSearch& search, bool late,
-                              const SolveOptions& options) const {
+  absl::StatusOr<Plan> PlanOf(const Instance& instance, const TransferSearch& search,
+                              bool late) const {
     const TransferSearch::Best& best = BestOf(search);
     Plan plan;
     plan.budget = search.bests().back().budget;
     plan.bounds.schedule_class = info_.schedule_class;
     plan.bounds.least_budget = search.least_budget();
     if (!best.found()) {
-      plan.explanation =
-          absl::StrCat("with transfers nothing was found below ", search.least_budget().value(),
-                       " bytes; proven is that ", LeastNeed(graph).value(), " are needed");
+      plan.explanation = absl::StrCat("with transfers nothing was found below ",
+                                      search.least_budget().value(), " bytes; proven is that ",
+                                      LeastNeed(instance.graph()).value(), " are needed");
       return plan;
     }
     plan.status = PlanStatus::kFound;
     plan.search_complete = !late;
-    plan.schedule = LeanSchedule(graph, *options.transfers, best.compute, best.schedule);
-    plan.bounds.proven_optimal =
-        best.makespan <= MakespanLowerBound(graph, *options.transfers, plan.budget);
-    const absl::StatusOr<Simulation> simulation =
-        SimulateGraph(graph, plan.schedule, *options.transfers);
+    plan.schedule = LeanSchedule(instance, best.compute, best.schedule);
+    plan.bounds.proven_optimal = best.makespan <= MakespanLowerBound(instance, plan.budget);
+    const absl::StatusOr<Simulation> simulation = Evaluator(instance).Run(plan.schedule);
     if (!simulation.ok()) return absl::InternalError(simulation.status().message());
     plan.explanation =
         absl::StrCat(late ? "the best until the deadline: " : "", simulation->recomputed_forwards,
@@ -274,14 +264,19 @@ class JointGraphSolverImpl final : public GraphSolver {
   }
 
   const SolverInfo info_ = {
-      "joint", "least time on any graph that recomputes and moves tensors to host memory",
+      "joint",
+      "least time on any graph that recomputes and moves tensors to host memory",
       "all schedules that recompute or copy to the host and give plain training's gradients bit "
-      "for bit"};
+      "for bit",
+      /*chains=*/false,
+      /*graphs=*/true,
+      /*copies=*/true,
+      /*monotone=*/false};
 };
 
 }  // namespace
 
-const GraphSolver& JointGraphSolver() {
+const Solver& JointGraphSolver() {
   static const JointGraphSolverImpl* const kSolver = new JointGraphSolverImpl;
   return *kSolver;
 }

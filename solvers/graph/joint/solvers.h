@@ -1,14 +1,14 @@
 // The solvers that recompute and move tensors to host memory on graphs. Each lives as long as the
-// process; see solvers/graph/graph_solver.h for the interface.
+// process; see solvers/solver.h for the interface.
 #ifndef STOWAGE_SOLVERS_GRAPH_JOINT_SOLVERS_H_
 #define STOWAGE_SOLVERS_GRAPH_JOINT_SOLVERS_H_
 
-#include "solvers/graph/graph_solver.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
 // Least time within a budget on any graph where tensors and extras of single vertices may go to host
-// memory and back (SolveOptions::transfers): what other solvers do with more memory than there is,
+// memory and back (Instance::link): what other solvers do with more memory than there is,
 // with the excess on the host while it lies idle (README.md beside this file).
 //   - Never slower than order_search at the same budget, nor than plain training with the excess on
 //     the host as Greedy or DynProg choose it (solvers/offload/strategies.h).
@@ -20,7 +20,7 @@ namespace stowage {
 //   - Takes some seconds longer than order_search, and as long where graphs are small.
 //   - PROVEN_INFEASIBLE below what one op alone needs; else NOT_FOUND.
 // Of the options, all but threads count, slots and table_limit as for order_search.
-const GraphSolver& JointGraphSolver();
+const Solver& JointGraphSolver();
 
 }  // namespace stowage
 

@@ -1,4 +1,4 @@
-// The fastest schedules found with transfers, for some budgets. Internal to solvers/graph/joint.
+// The tensors of a trace that are worth moving together. Internal to solvers/graph/joint.
 #ifndef STOWAGE_SOLVERS_GRAPH_JOINT_TRANSFER_SEARCH_H_
 #define STOWAGE_SOLVERS_GRAPH_JOINT_TRANSFER_SEARCH_H_
 
@@ -15,13 +15,32 @@
 #include "solvers/model/transfer_model.h"
 #include "solvers/offload/compute_trace.h"
 #include "solvers/offload/strategies.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/schedule.h"
 #include "solvers/solver.h"
 
 namespace stowage {
 
+// The same with fewer tensors. Sets leave in one order and come back in the other: a tensor that is
+// read again early brings back all that left after it. And a small one takes the link for its
+// latencies. So those of which none is in the way of another one, of the most bytes, and none that
+// takes more latency than it takes to copy. O(tensors log tensors).
+ComputeTrace NestedTrace(ComputeTrace trace, const TransferModel& link);
+
+// A schedule with transfers that is as fast and takes less memory in between. Internal to
+// solvers/graph/joint.
+
+// `schedule`, of an instance with a link, which is `compute` with copies around its turn (solvers/offload/trace_problem.h), with its
+// waits for offloads early and its prefetches late, as far as the evaluator says that it is no slower and
+// takes no more at its peak: what lies in memory without need makes it hard to place blocks in one
+// region. O(instructions log instructions + TraceOf).
+Schedule LeanSchedule(const Instance& instance, const Schedule& compute, Schedule schedule);
+
+// The fastest schedules found with transfers, for some budgets. Internal to solvers/graph/joint.
+
 // Not thread-safe. The graph must outlive it. Errors: CANCELLED, DEADLINE_EXCEEDED; INTERNAL for a
-// schedule that the referee refuses.
+// schedule that the evaluator refuses.
 class TransferSearch {
  public:
   struct Best {
@@ -34,7 +53,7 @@ class TransferSearch {
   };
 
   // Budgets rise.
-  TransferSearch(const Graph& graph, const TransferModel& link, const std::vector<Bytes>& budgets,
+  TransferSearch(const Instance& instance, const std::vector<Bytes>& budgets,
                  const SolveOptions& options);
 
   // Hears of every schedule that is faster than all before, whichever budget it is for.
@@ -79,9 +98,11 @@ class TransferSearch {
   absl::StatusOr<bool> FitsIn(const Offered& offered, Bytes memory);
   absl::Status NoteLeast(const Offered& offered);
 
-  const Graph& graph_;
-  const TransferModel link_;
-  SolveOptions options_;  // of what is solved on the way: no progress
+  const Graph& graph() const { return evaluator_.instance().graph(); }
+  const TransferModel& link() const { return *evaluator_.instance().link(); }
+
+  const Evaluator evaluator_;  // of an instance with a link
+  SolveOptions options_;       // of what is solved on the way: no progress
   StopPoll poll_;
   std::function<void(const Schedule&)> improved_;
   Nanos reported_{std::numeric_limits<int64_t>::max()};

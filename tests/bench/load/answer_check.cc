@@ -2,7 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/codec/codec.h"
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage {
 
@@ -15,11 +15,11 @@ absl::Status CheckAnswer(const v1::ComputePlanRequest& request, const std::strin
   if (!profile.ok()) return profile.status();
   if (plan->status != PlanStatus::kFound) return absl::OkStatus();
   Plan judged = *plan;
-  const LinkedProblem linked = LinkedProblemOf(*profile, request.options().recompute_only());
-  if (absl::Status status = Referee(linked, &judged); !status.ok()) return status;
+  const Instance instance = InstanceOf(*profile, request.options().recompute_only());
+  if (absl::Status status = ValidatePlan(instance, &judged); !status.ok()) return status;
   if (judged.prediction.peak != plan->prediction.peak ||
       judged.prediction.makespan != plan->prediction.makespan) {
-    return absl::InternalError("the prediction is not the referee's");
+    return absl::InternalError("the prediction is not the evaluator's");
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Whether an answer of ComputePlan is right, by the referee and the request alone.
+// Whether an answer of ComputePlan is right, by the evaluator and the request alone.
 #ifndef STOWAGE_TESTS_BENCH_LOAD_ANSWER_CHECK_H_
 #define STOWAGE_TESTS_BENCH_LOAD_ANSWER_CHECK_H_
 
@@ -9,7 +9,7 @@
 
 namespace stowage {
 
-// OK, or what is wrong with it: a plan that the referee refuses under the request's costs, or whose
+// OK, or what is wrong with it: a plan that the evaluator refuses under the request's costs, or whose
 // peak, budget or digest is not what it says.
 absl::Status CheckAnswer(const v1::ComputePlanRequest& request, const std::string& reply);
 

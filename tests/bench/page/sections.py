@@ -57,7 +57,7 @@ def sections(quick, out):
         made("graphs", "Time within a budget on graphs", "graph_budgets", ["FOLDER"], ["FOLDER", "vgg11"],
              "Exact bytes, modelled times; the lower bound is proven.", runs=3, limit_s=7200),
         made("placements", "Placements: how far a plan's blocks reach", "placement_extents", ["FOLDER"], ["FOLDER", "alexnet"],
-             "Extent of the region over the referee's peak, by budgets in shares of plain training's. A dash: no plan within it.",
+             "Extent of the region over the evaluator's peak, by budgets in shares of plain training's. A dash: no plan within it.",
              limit_s=14400),
         made("offloading", "Recomputing, offloading and both", "offload_curves", ["FOLDER"], ["FOLDER", "resnet18"],
              "Beaumont et al. 2020 claim 1.2 times the bound at most for all points of DynProg; Beaumont et al. 2021 four to six times less "

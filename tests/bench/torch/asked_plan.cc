@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/simulation.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -14,19 +14,19 @@ namespace {
 // saved.
 constexpr int kNearerShares = 10;
 
-absl::StatusOr<Plan> PlanAt(const Problem& problem, double share, PlanOptions options,
+absl::StatusOr<Plan> PlanAt(const Instance& instance, double share, PlanOptions options,
                             std::chrono::milliseconds patience) {
-  const absl::StatusOr<Bytes> budget = ResolveBudget(problem, ShareOfStoreAll{share}, options);
+  const absl::StatusOr<Bytes> budget = ResolveBudget(instance, ShareOfStoreAll{share}, options);
   if (!budget.ok()) return budget.status();
   const StopToken stop(std::chrono::steady_clock::now() + patience);
   options.solve.stop = &stop;
-  return MakePlan(problem, *budget, options);
+  return MakePlan(instance, *budget, options);
 }
 
 }  // namespace
 
 TransferModel LinkFor(const Problem& problem) {
-  const absl::StatusOr<Simulation> plain = PlainTraining(problem);
+  const absl::StatusOr<Simulation> plain = Instance(problem).store_all();
   const Bytes peak = plain.ok() ? plain->peak : Bytes(1);
   const double half_step = std::max(1e-6, static_cast<double>(IdealTime(problem).value()) / 2e9);
   CopyCost cost;
@@ -40,14 +40,15 @@ absl::StatusOr<Plan> PlanFor(const Problem& problem, const AskedPlan& asked,
                              const TransferModel& link, std::chrono::milliseconds patience) {
   PlanOptions options;
   options.solver = asked.solver;
-  if (asked.may_move) options.solve.transfers = link;
+  const Instance instance(problem,
+                          asked.may_move ? std::optional<TransferModel>(link) : std::nullopt);
   double share = asked.share;
   for (int i = 0; i < kNearerShares; ++i, share = (1 + share) / 2) {
-    absl::StatusOr<Plan> plan = PlanAt(problem, share, options, patience);
+    absl::StatusOr<Plan> plan = PlanAt(instance, share, options, patience);
     if (plan.ok() && plan->status == PlanStatus::kFound) return plan;
     if (!plan.ok() && !absl::IsDeadlineExceeded(plan.status())) return plan;
   }
-  absl::StatusOr<Plan> plan = PlanAt(problem, 1, options, patience);
+  absl::StatusOr<Plan> plan = PlanAt(instance, 1, options, patience);
   if (absl::IsDeadlineExceeded(plan.status())) return Plan();
   return plan;
 }

@@ -15,7 +15,7 @@
 namespace stowage {
 namespace {
 
-// Of the referee's peak.
+// Of the evaluator's peak.
 constexpr double kTolerance = 0.01;
 
 const std::vector<AskedPlan>& PlansFor(Form form) {

@@ -1,5 +1,5 @@
 // One network trained by plans and held against plain training: loss, gradients, buffers and random state
-// bit for bit, memory against the budget and the referee.
+// bit for bit, memory against the budget and the evaluator.
 #ifndef STOWAGE_TESTS_BENCH_TORCH_EQUALITY_ROW_H_
 #define STOWAGE_TESTS_BENCH_TORCH_EQUALITY_ROW_H_
 

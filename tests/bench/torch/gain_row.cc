@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "client/torch/median.h"
 #include "solvers/chain/segments.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -73,7 +73,7 @@ class GainMeasurement {
     row->plain_memory = (*times)[0].peak;
     row->over_plain = Over(Median((*times)[best].cpu), Median((*times)[0].cpu));
     const absl::StatusOr<Simulation> predicted =
-        Simulate(profile_.problem, SequentialSchedule(chain(), row->segments));
+        Evaluator(profile_.problem).Run(SequentialSchedule(chain(), row->segments));
     if (!predicted.ok()) return predicted.status();
     ways_ = {runs[best]};
     makespans_ = {predicted->makespan};

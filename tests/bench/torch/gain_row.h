@@ -17,7 +17,7 @@ namespace stowage {
 struct Gain {
   Spread wall;  // by round
   Spread cpu;
-  double modelled = 0;  // by the referee under the profile's times
+  double modelled = 0;  // by the evaluator under the profile's times
   Bytes peak;           // measured
 };
 

@@ -9,10 +9,9 @@
 #include "absl/strings/str_format.h"
 #include "client/torch/median.h"
 #include "solvers/graph/checkpoint_solver.h"
-#include "solvers/networks/network_bytes.h"
 #include "solvers/networks/networks.h"
 #include "solvers/networks/roofline.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
 #include "tests/bench/graph_budget_rows.h"
 #include "tests/bench/paper_tables.h"
@@ -45,7 +44,7 @@ absl::StatusOr<double> TheoreticalRatio(const PaperGraph& paper_graph) {
 absl::StatusOr<std::vector<Schedule>> SchedulesFor(const Problem& problem) {
   const absl::StatusOr<Schedule> checkpoints = CheckpointTrainingSchedule(std::get<Graph>(problem));
   if (!checkpoints.ok()) return checkpoints.status();
-  const absl::StatusOr<Simulation> run = Simulate(problem, *checkpoints);
+  const absl::StatusOr<Simulation> run = Evaluator(problem).Run(*checkpoints);
   if (!run.ok()) return run.status();
   const absl::StatusOr<Frontier> frontier = MakeFrontier(problem, PlanOptions());
   if (!frontier.ok()) return frontier.status();
@@ -75,7 +74,7 @@ absl::Status Train(const TrainedNetwork& network, const Problem& problem,
     const StepTimes& run = (*times)[i + 1];
     cuts[i]->peak = run.peak;
     cuts[i]->ratio = Over(run.peak, row->plain);
-    cuts[i]->accuracy = Over(run.peak, Simulate(problem, (*schedules)[i])->peak);
+    cuts[i]->accuracy = Over(run.peak, Evaluator(problem).Run((*schedules)[i])->peak);
     cuts[i]->overhead = Over(Median(run.cpu), Median((*times)[0].cpu)) - 1;
   }
   return absl::OkStatus();

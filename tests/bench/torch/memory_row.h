@@ -19,7 +19,7 @@ namespace stowage {
 struct MemoryCut {
   Bytes peak;           // measured, for the batch that ran
   double ratio = 0;     // to plain training's
-  double accuracy = 0;  // to the referee's
+  double accuracy = 0;  // to the evaluator's
   double overhead = 0;  // CPU time over a plain step's, less 1
 };
 

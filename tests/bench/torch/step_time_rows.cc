@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "client/torch/median.h"
 #include "client/torch/simulated_device.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
 
 namespace stowage {
 namespace {
@@ -45,7 +45,7 @@ class StepTimeMeasurement {
     if (!profile.ok()) return profile.status();
     const Problem& problem = profile->problem;
     ideal_ = IdealTime(problem);
-    const absl::StatusOr<Simulation> plain = PlainTraining(problem);
+    const absl::StatusOr<Simulation> plain = Instance(problem).store_all();
     if (!plain.ok()) return plain.status();
     link_ = LinkFor(problem);
     absl::StatusOr<std::unique_ptr<SimulatedDevice>> device = SimulatedDevice::Create(link_);
@@ -118,7 +118,7 @@ class StepTimeMeasurement {
     if (!profile.ok()) return profile.status();
     for (Candidate& candidate : candidates_) {
       const absl::StatusOr<Simulation> run =
-          Simulate(profile->problem, candidate.plan.schedule, link_);
+          Evaluator(Instance(profile->problem, link_)).Run(candidate.plan.schedule);
       if (!run.ok()) return run.status();
       candidate.predicted.push_back(run->makespan);
     }

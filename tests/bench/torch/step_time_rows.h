@@ -1,4 +1,4 @@
-// The time of planned steps against what the referee predicts from a profile.
+// The time of planned steps against what the evaluator predicts from a profile.
 #ifndef STOWAGE_TESTS_BENCH_TORCH_STEP_TIME_ROWS_H_
 #define STOWAGE_TESTS_BENCH_TORCH_STEP_TIME_ROWS_H_
 

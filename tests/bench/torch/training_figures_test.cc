@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "client/torch/simulated_device.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/instance.h"
 #include "tests/bench/paper_tables.h"
 #include "tests/bench/torch/asked_plan.h"
 #include "tests/bench/torch/equality_row.h"
@@ -82,7 +82,7 @@ TEST(AskedPlanTest, TakesMoreMemoryWhereItMust) {
   EXPECT_GT(link.to_host.bytes_per_second, 1);
   const Plan plan = PlanFor(profile.problem, {"", 0.001, false}, link, kPatience).value();
   EXPECT_EQ(plan.status, PlanStatus::kFound);
-  EXPECT_LE(plan.budget, PlainTraining(profile.problem)->peak);
+  EXPECT_LE(plan.budget, Instance(profile.problem).store_all()->peak);
   const Plan moving =
       PlanFor(profile.problem, {"offload_dynprog", 0.8, true}, link, kPatience).value();
   EXPECT_GT(Copies(moving.schedule), 0);

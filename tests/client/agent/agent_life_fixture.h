@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "client/agent/agent.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/instance.h"
 #include "tests/client/agent/fake_training.h"
 
 namespace stowage {
@@ -51,7 +51,7 @@ class AgentLifeTest : public ::testing::Test {
   }
 
   Bytes StoreAll(int64_t n) const {
-    return PlainTraining(FakeProfile(FakeBatch(n), CostSource::kMeasured).problem)->peak;
+    return Instance(FakeProfile(FakeBatch(n), CostSource::kMeasured).problem).store_all()->peak;
   }
 
   FakeWorld world_;

@@ -14,8 +14,8 @@
 #include "client/torch/simulated_device.h"
 #include "client/torch/state_digest.h"
 #include "solvers/model/transfer_model.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
@@ -93,10 +93,9 @@ class AgentTransferTest : public ::testing::Test {
   absl::StatusOr<AdoptedPlan> PlanWith(Agent* agent) {
     PlanOptions options;
     options.solver = "offload_greedy";
-    options.solve.transfers = link_;
     const Chain chain = Timed(network_.model, network_.input, network_.target);
-    const Bytes least = ResolveBudget(chain, LeastBudget{}, options).value();
-    const Bytes all = Simulate(chain, StoreAllSchedule(chain)).value().peak;
+    const Bytes least = ResolveBudget(Instance(chain, link_), LeastBudget{}, options).value();
+    const Bytes all = Evaluator(chain).Run(StoreAllSchedule(chain)).value().peak;
     return agent->Plan(network_.input, network_.target, Bytes((least + all).value() / 2));
   }
 
@@ -163,8 +162,8 @@ TEST_F(AgentTransferTest, ACachedPlanIsJudgedByTheOwnLink) {
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(second->source, PlanSource::kCache);
   EXPECT_EQ(second->digest, first->digest);
-  const auto judged =
-      Simulate(std::get<Chain>(agent->profile()->problem), second->plan.schedule, faster);
+  const auto judged = Evaluator(Instance(std::get<Chain>(agent->profile()->problem), faster))
+                          .Run(second->plan.schedule);
   ASSERT_TRUE(judged.ok()) << judged.status();
   EXPECT_EQ(second->plan.prediction.makespan, judged->makespan);
 }

@@ -8,7 +8,7 @@
 
 #include "client/rpc/mock_plan_connection.h"
 #include "client/torch/step_failure.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -119,7 +119,8 @@ absl::StatusOr<Profile> FakeModel::Measure(const Batch& batch,
 absl::StatusOr<StepReport> FakeModel::PlainStep(Batch batch, MemoryMeter* meter) const {
   ++world_->plain_steps;
   world_->plain_meter = meter;
-  const Simulation plain = PlainTraining(FakeProfile(batch, CostSource::kMeasured).problem).value();
+  const Simulation plain =
+      Instance(FakeProfile(batch, CostSource::kMeasured).problem).store_all().value();
   StepReport report;
   report.wall_time = plain.makespan;
   report.peak = plain.peak;
@@ -131,8 +132,9 @@ absl::StatusOr<std::unique_ptr<PlannedStep>> FakeModel::Prepare(const Problem& p
                                                                 const Batch&,
                                                                 ExecutionDevice* device) const {
   const TransferModel* const link = device == nullptr ? nullptr : device->link();
-  absl::StatusOr<Simulation> predicted =
-      link == nullptr ? Simulate(problem, schedule) : Simulate(problem, schedule, *link);
+  absl::StatusOr<Simulation> predicted = link == nullptr
+                                             ? Evaluator(problem).Run(schedule)
+                                             : Evaluator(Instance(problem, *link)).Run(schedule);
   if (!predicted.ok()) return predicted.status();
   // Of the costs as they are, whatever was measured.
   if (predicted->makespan == Nanos(0)) predicted->makespan = Nanos(24000000);

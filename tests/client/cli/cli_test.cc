@@ -12,7 +12,6 @@
 
 #include "client/cli/exit_code.h"
 #include "proto/codec/codec.h"
-#include "solvers/plan/simulate.h"
 #include "tests/client/cli/stowage_command.h"
 #include "tests/support/stowaged_process.h"
 

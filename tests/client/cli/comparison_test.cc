@@ -18,26 +18,31 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Problem ProblemOf(const char* file) { return ReadProfile(Data(file)).value().problem; }
+Instance InstanceOf(const char* file, bool with_link) {
+  const TransferModel link = {
+      {1000000000, Nanos(0)}, {1000000000, Nanos(0)}, false, Bytes(1 << 30)};
+  return Instance(ReadProfile(Data(file)).value().problem,
+                  with_link ? std::optional<TransferModel>(link) : std::nullopt);
+}
 
 TEST(Comparison, KnownStrategiesAreSolversOfTheProblem) {
   for (const char* file : {"chain_resnet50.json", "graph_resnet50.json"}) {
-    const Problem problem = ProblemOf(file);
-    for (const bool copies : {false, true}) {
-      const std::vector<std::string> names = KnownStrategies(problem, copies);
+    for (const bool with_link : {false, true}) {
+      const Instance instance = InstanceOf(file, with_link);
+      const std::vector<std::string> names = KnownStrategies(instance);
       EXPECT_GE(names.size(), 7u);
       EXPECT_EQ(names.back(), "") << "the planner's choice";
-      for (const std::string& name : names)
-        EXPECT_TRUE(CheckSolverName(problem, name).ok()) << name;
+      for (const std::string& name : names) EXPECT_TRUE(FindSolver(instance, name).ok()) << name;
     }
   }
-  EXPECT_THAT(KnownStrategies(ProblemOf("chain_resnet50.json"), true), Contains("offload_dynprog"));
-  EXPECT_THAT(KnownStrategies(ProblemOf("graph_resnet50.json"), true),
+  EXPECT_THAT(KnownStrategies(InstanceOf("chain_resnet50.json", true)),
+              Contains("offload_dynprog"));
+  EXPECT_THAT(KnownStrategies(InstanceOf("graph_resnet50.json", true)),
               Not(Contains("offload_dynprog")));
 }
 
 TEST(Comparison, ParsesStrategies) {
-  const Problem chain = ProblemOf("chain_resnet50.json");
+  const Instance chain = InstanceOf("chain_resnet50.json", false);
   EXPECT_THAT(ParseStrategies(chain, "revolve,planner").value(), ElementsAre("revolve", ""));
   EXPECT_EQ(ParseStrategies(chain, "revolve,magic").status().code(),
             absl::StatusCode::kInvalidArgument);

@@ -38,9 +38,9 @@ PlanReply PlanOf(const Profile& profile, double share, const std::string& solver
       .value();
 }
 
-// What is said of the stages adds up to what the referee says of the step.
+// What is said of the stages adds up to what the evaluator says of the step.
 void ExpectAddsUp(const Profile& profile, const PlanReply& reply) {
-  const absl::StatusOr<Explanation> explanation = Explain(LinkedProblemOf(profile, false), reply);
+  const absl::StatusOr<Explanation> explanation = Explain(InstanceOf(profile, false), reply);
   ASSERT_TRUE(explanation.ok()) << explanation.status();
   const Simulation& step = reply.plan.prediction;
   Nanos recomputing, waiting;
@@ -71,20 +71,20 @@ TEST(Explanation, AddsUpToTheStep) {
       ExpectAddsUp(profile, PlanOf(profile, share));
     }
   }
-  const Profile linked = Linked("chain_resnet50.json");
-  const PlanReply offloads = PlanOf(linked, 0.4, "offload_greedy");
+  const Profile instance = Linked("chain_resnet50.json");
+  const PlanReply offloads = PlanOf(instance, 0.4, "offload_greedy");
   ASSERT_EQ(offloads.plan.status, PlanStatus::kFound);
   ASSERT_GT(offloads.plan.prediction.idle_time, Nanos(0));
-  ExpectAddsUp(linked, offloads);
-  EXPECT_EQ(Explain(LinkedProblemOf(linked, false), offloads).value().stages.front().label, "input")
+  ExpectAddsUp(instance, offloads);
+  EXPECT_EQ(Explain(InstanceOf(instance, false), offloads).value().stages.front().label, "input")
       << "the input of a chain goes to the host, too";
-  ExpectAddsUp(linked, PlanOf(linked, 0.4, "joint"));
+  ExpectAddsUp(instance, PlanOf(instance, 0.4, "joint"));
 }
 
 TEST(Explanation, SaysWhatHappensToEachStage) {
   const Profile profile = Read("chain_resnet50.json");
   const PlanReply reply = PlanOf(profile, 0.5);
-  const Explanation explanation = Explain(LinkedProblemOf(profile, false), reply).value();
+  const Explanation explanation = Explain(InstanceOf(profile, false), reply).value();
   const std::string text = ToText(explanation);
   for (const char* part : {"peak at", "into the step", "extra time", "recompute", "keep"}) {
     EXPECT_THAT(text, HasSubstr(part));
@@ -103,7 +103,7 @@ TEST(Explanation, OfABudgetThatNothingFitsHasOnlyWhatWould) {
   const Profile profile = Read("chain_resnet50.json");
   PlanReply reply = PlanOf(profile, 0.01);
   ASSERT_EQ(reply.plan.status, PlanStatus::kProvenInfeasible);
-  Explanation explanation = Explain(LinkedProblemOf(profile, false), reply).value();
+  Explanation explanation = Explain(InstanceOf(profile, false), reply).value();
   FindNeighbours({{Bytes(500), Nanos(9), Bytes(400)},
                   {reply.plan.bounds.least_budget, Nanos(8), reply.plan.bounds.least_budget}},
                  &explanation);

@@ -16,9 +16,9 @@
 #include "client/cli/exit_code.h"
 #include "proto/codec/codec.h"
 #include "solvers/networks/device_kinds.h"
+#include "solvers/networks/network_graph.h"
 #include "solvers/networks/networks.h"
-#include "solvers/networks/profiled_graph.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/client/cli/command_output.h"
 #include "tests/client/cli/stowage_command.h"
 #include "tests/support/temporary_folder.h"
@@ -42,7 +42,7 @@ int64_t Number(const Fields& fields, const std::string& name) {
 
 Simulation Plain(int64_t batch) {
   const Chain chain = *NetworkChain({"resnet18", 64, batch, 10}, ModelledV100());
-  return *PlainTraining(chain);
+  return *Instance(chain).store_all();
 }
 
 TEST(Fit, SaysWhatFitsAndWhatIsFastest) {
@@ -266,14 +266,14 @@ TEST(Catalogue, HasCellNetworksOpByOp) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   const Graph graph =
       *ProfiledGraphOf(*MakeNetwork({"nasnet_a", 32, 64, 10}), FindDeviceKind("a100")->model);
-  EXPECT_EQ(Simulate(Problem(graph), plan->schedule)->peak, plan->prediction.peak);
+  EXPECT_EQ(Evaluator(Problem(graph)).Run(plan->schedule)->peak, plan->prediction.peak);
   EXPECT_FALSE(plan->bounds.proven_optimal);
   EXPECT_EQ(plan->stage_vertices.size(), static_cast<size_t>(graph.size()));
   EXPECT_EQ(Stowage("catalogue show nasnet_a --batch=64" + std::string(kCatalogue)).code,
             kExitFailure);
 }
 
-TEST(Catalogue, ExportsAPlanThatTheRefereeAccepts) {
+TEST(Catalogue, ExportsAPlanThatTheEvaluatorAccepts) {
   const Result exported =
       Stowage(std::string("catalogue export resnet50 --budget=60% --batch=64") + kCatalogue);
   ASSERT_EQ(exported.code, kExitOk) << exported.out;
@@ -282,7 +282,7 @@ TEST(Catalogue, ExportsAPlanThatTheRefereeAccepts) {
   const absl::StatusOr<Plan> plan = FromProto(message);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const Chain chain = *NetworkChain({"resnet50", 224, 64, 1000}, FindDeviceKind("a100")->model);
-  EXPECT_EQ(Simulate(Problem(chain), plan->schedule)->makespan, plan->prediction.makespan);
+  EXPECT_EQ(Evaluator(Problem(chain)).Run(plan->schedule)->makespan, plan->prediction.makespan);
   EXPECT_LE(plan->prediction.peak, plan->budget);
   const Result too_little =
       Stowage(std::string("catalogue export resnet50 --budget=1MiB --batch=64") + kCatalogue);

@@ -11,7 +11,7 @@
 
 #include "client/cli/batch_fitting.h"
 #include "solvers/catalogue/generate.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
 
 namespace stowage {
@@ -42,9 +42,9 @@ Profile Timeless(int64_t batch, Bytes workspace = Bytes(0)) {
   return profile;
 }
 
-Bytes PlainPeak(const Profile& profile) { return PlainTraining(profile.problem)->peak; }
+Bytes PlainPeak(const Profile& profile) { return Instance(profile.problem).store_all()->peak; }
 
-TEST(PlanFromCatalogue, IsRefereedUnderTheCostsOfTheKind) {
+TEST(PlanFromCatalogue, IsValidatedUnderTheCostsOfTheKind) {
   for (const char* device : {"v100", "cpu", "t4"}) {
     SCOPED_TRACE(device);
     const Profile profile = At(16, device);
@@ -53,7 +53,7 @@ TEST(PlanFromCatalogue, IsRefereedUnderTheCostsOfTheKind) {
     ASSERT_TRUE(plan.ok()) << plan.status();
     ASSERT_TRUE(plan->has_value());
     EXPECT_EQ((*plan)->status, PlanStatus::kFound);
-    const Simulation replay = *Simulate(profile.problem, (*plan)->schedule);
+    const Simulation replay = *Evaluator(profile.problem).Run((*plan)->schedule);
     EXPECT_LE(replay.peak, budget);
     EXPECT_EQ(replay.makespan, (*plan)->prediction.makespan);
   }
@@ -88,7 +88,7 @@ TEST(PlanFromCatalogue, FitsProfilesWithoutTimes) {
     const auto plan = PlanFromCatalogue(Networks(), "", *profile, budget + workspace);
     ASSERT_TRUE(plan.ok()) << plan.status();
     ASSERT_TRUE(plan->has_value());
-    EXPECT_LE(Simulate(profile->problem, (*plan)->schedule)->peak, budget + workspace);
+    EXPECT_LE(Evaluator(profile->problem).Run((*plan)->schedule)->peak, budget + workspace);
   }
   // Nothing is proven of workspaces that the catalogue does not know.
   EXPECT_FALSE(PlanFromCatalogue(Networks(), "", roomy, Bytes(1))->has_value());

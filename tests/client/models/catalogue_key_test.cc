@@ -11,10 +11,10 @@
 
 #include "client/models/models.h"
 #include "client/torch/shape_profiler.h"
-#include "solvers/catalogue/catalogue_folder.h"
+#include "solvers/catalogue/catalogue.h"
 #include "solvers/model/canonical.h"
-#include "solvers/networks/network_bytes.h"
 #include "solvers/networks/networks.h"
+#include "solvers/networks/roofline.h"
 #include "tests/client/models/means_of_today.h"
 
 namespace stowage {

@@ -10,7 +10,6 @@
 #include "solvers/model/canonical.h"
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/networks.h"
-#include "solvers/networks/profiled_graph.h"
 #include "tests/client/models/hollow_model.h"
 #include "tests/client/models/means_of_today.h"
 

@@ -18,7 +18,7 @@
 #include "client/rpc/plan_client.h"
 #include "solvers/networks/device_kinds.h"
 #include "solvers/networks/networks.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/support/stowaged_process.h"
 #include "tests/support/temporary_folder.h"
 
@@ -75,9 +75,9 @@ class Job final : public ProfileSource {
   }
 
   Bytes Peak(const Schedule& schedule) const {
-    return Simulate(bytes_->problem, schedule).value().peak;
+    return Evaluator(bytes_->problem).Run(schedule).value().peak;
   }
-  Bytes StoreAll() const { return PlainTraining(bytes_->problem).value().peak; }
+  Bytes StoreAll() const { return Instance(bytes_->problem).store_all().value().peak; }
 
   int measured_bytes = 0;
   int full_profiles = 0;

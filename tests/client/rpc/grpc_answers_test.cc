@@ -34,7 +34,7 @@ TEST_F(GrpcAnswersTest, AnswerThatBreaksTheContractIsInternal) {
 }
 
 // A server that hands out another budget's plan is not obeyed.
-TEST_F(GrpcAnswersTest, PlanThatTheRefereeRefusesIsInternal) {
+TEST_F(GrpcAnswersTest, PlanThatTheEvaluatorRefusesIsInternal) {
   FakeServer server(address_.uri());
   server.compute_plan = [](v1::ComputePlanRequest request, v1::ComputePlanResponse* out) {
     request.mutable_budget()->set_share_of_store_all(1.0);
@@ -45,7 +45,7 @@ TEST_F(GrpcAnswersTest, PlanThatTheRefereeRefusesIsInternal) {
   };
   const auto reply = Compute();
   EXPECT_TRUE(absl::IsInternal(reply.status())) << reply.status();
-  EXPECT_THAT(std::string(reply.status().message()), HasSubstr("referee"));
+  EXPECT_THAT(std::string(reply.status().message()), HasSubstr("evaluator"));
 }
 
 TEST_F(GrpcAnswersTest, PlanOfAnotherKeyIsInternal) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "client/rpc/plan_client.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/client/rpc/fake_server.h"
 #include "tests/client/rpc/plan_client_fixture.h"
 
@@ -80,7 +80,7 @@ class ShapesClientTest : public PlanClientTest {
   absl::StatusOr<ClientPlan> PlanWithin(const Budget& budget) {
     return PlanClient(&connection_, {}).Plan(&shapes_source_, budget, {});
   }
-  Bytes StoreAll() const { return PlainTraining(shapes_source_.measured().problem)->peak; }
+  Bytes StoreAll() const { return Instance(shapes_source_.measured().problem).store_all()->peak; }
 
   ShapesSource shapes_source_;
 };
@@ -110,7 +110,7 @@ TEST_F(ShapesClientTest, AHitByShapesMeasuresNothing) {
 TEST_F(ShapesClientTest, WhatFitsOnlyWithoutWorkspacesIsMeasured) {
   const PlanReply cached = CachedFor(ShareOfStoreAll{0.8});
   const Bytes less = cached.plan.prediction.peak - Bytes(1);
-  ASSERT_LE(Simulate(shapes_source_.shapes().problem, cached.plan.schedule)->peak, less);
+  ASSERT_LE(Evaluator(shapes_source_.shapes().problem).Run(cached.plan.schedule)->peak, less);
   EXPECT_CALL(connection_, GetPlan).Times(2).WillRepeatedly(Return(cached));
   const auto plan = PlanWithin(less);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -144,9 +144,10 @@ TEST_F(ShapesClientTest, WorkspacesThatNobodyHasMeasuredAreMeasured) {
   EXPECT_EQ(shapes_source_.full_profiles, 0);
   EXPECT_EQ(plan->reply.source, PlanSource::kCache);
   EXPECT_TRUE(plan->reply.profile_wanted);
-  EXPECT_LE(
-      Simulate(std::get<Chain>(shapes_source_.measured().problem), plan->reply.plan.schedule)->peak,
-      budget);
+  EXPECT_LE(Evaluator(std::get<Chain>(shapes_source_.measured().problem))
+                .Run(plan->reply.plan.schedule)
+                ->peak,
+            budget);
   ASSERT_GE(asked.size(), 3u) << "by shapes, by bytes, and for less";
   EXPECT_EQ(asked[1], budget);
   EXPECT_LT(asked[2], budget);

@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "client/rpc/mock_plan_connection.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/instance.h"
 #include "tests/client/rpc/fake_server.h"
 #include "tests/client/rpc/plan_client_fixture.h"
 
@@ -109,7 +109,7 @@ class BatchSource : public ProfileSource {
     return &*profile_;
   }
   PlanKey key() const { return MakePlanKey(*profile_, KeyOptions()); }
-  Bytes store_all() const { return PlainTraining(profile_->problem)->peak; }
+  Bytes store_all() const { return Instance(profile_->problem).store_all()->peak; }
 
   int full_profiles = 0;
 

@@ -199,9 +199,9 @@ TEST_F(WatchPlanTest, APlanOverTheBudgetIsRefusedWhereverItComes) {
   const Plan large = PlanFor(ShareOfStoreAll{1.0});
   budget_ = ShareOfStoreAll{0.7};
   Script({Message(0.5, large)});
-  ExpectBroken("referee");
+  ExpectBroken("evaluator");
   Script({Last(large)});
-  ExpectBroken("referee");
+  ExpectBroken("evaluator");
 }
 
 TEST_F(WatchPlanTest, ErrorsOfTheServerPassThrough) {

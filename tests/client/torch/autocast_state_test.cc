@@ -12,8 +12,8 @@
 #include "client/torch/chain_executor.h"
 #include "client/torch/chain_profiler.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/test_networks.h"
 #include "tests/client/torch/training_outcome.h"
@@ -85,7 +85,7 @@ TEST_F(AutocastStepTest, EveryParameterHasAGradientAfterEvaluationAndRecompute) 
     if (l > 2) schedule.push_back(Discard(TensorKind::kActivation, l - 2));
     if (l > 2) schedule.push_back(ForwardKeepInput(l - 2));
   }
-  ASSERT_TRUE(Simulate(chain, schedule).ok()) << Simulate(chain, schedule).status();
+  ASSERT_TRUE(Evaluator(chain).Run(schedule).ok()) << Evaluator(chain).Run(schedule).status();
   const auto executor = ChainExecutor::Create(&network_.model, chain, schedule).value();
   {
     const torch::NoGradGuard no_grad;

@@ -18,7 +18,7 @@
 #include "client/torch/simulated_device.h"
 #include "client/torch/state_digest.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
 
@@ -143,7 +143,7 @@ TEST_F(ChainExecutorTest, CommunicationBesideComputeIsUnimplemented) {
               HasSubstr("instruction 1 (communication: forward-keep-all 2): communication beside"));
 }
 
-TEST_F(ChainExecutorTest, AScheduleThatTheRefereeRefusesIsRefused) {
+TEST_F(ChainExecutorTest, AScheduleThatTheEvaluatorRefusesIsRefused) {
   Schedule schedule = StoreAllSchedule(chain_);
   schedule.pop_back();
   EXPECT_EQ(CreateError(chain_, schedule).code(), absl::StatusCode::kInvalidArgument);

@@ -1,4 +1,4 @@
-// A small network, its profile, and steps by schedules held against the referee and plain training.
+// A small network, its profile, and steps by schedules held against the evaluator and plain training.
 #ifndef STOWAGE_TESTS_CLIENT_TORCH_CHAIN_TRAINING_H_
 #define STOWAGE_TESTS_CLIENT_TORCH_CHAIN_TRAINING_H_
 
@@ -14,7 +14,7 @@
 #include "client/torch/plain_step.h"
 #include "client/torch/state_digest.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/simulation.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
 #include "tests/client/torch/training_outcome.h"
@@ -41,7 +41,7 @@ class ChainTraining {
     return std::get<Chain>(profile.value().problem);
   }
 
-  // One step, which must do as the referee says and as plain training does.
+  // One step, which must do as the evaluator says and as plain training does.
   StepReport ExpectExact(ChainExecutor* executor, const Schedule& schedule, const Outcome& plain) {
     Rewind();
     const at::Tensor input = network_.input.clone();

@@ -1,4 +1,4 @@
-// Graphs trained by plans of every solver, against plain training and the referee.
+// Graphs trained by plans of every solver, against plain training and the evaluator.
 #include "client/torch/graph_executor.h"
 
 #include <gmock/gmock.h>
@@ -13,9 +13,9 @@
 #include "client/torch/graph_profiler.h"
 #include "client/torch/model_state.h"
 #include "client/torch/tracking_allocator.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/gradient_sums.h"
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/test_graphs.h"
@@ -63,7 +63,7 @@ void GraphExecutorTest::ExpectPlansWithinBudgetsTrainAlike() {
     if (plan.ok()) schedule = plan->schedule;
     if (schedule.empty()) continue;  // nothing fits
     SCOPED_TRACE(share);
-    const absl::StatusOr<Simulation> simulation = SimulateGraph(fixed, schedule);
+    const absl::StatusOr<Simulation> simulation = Evaluator(fixed).Run(schedule);
     ASSERT_TRUE(simulation.ok()) << simulation.status();
     EXPECT_LE(simulation->peak, *budget);
     EXPECT_TRUE(GradientSums(graph).KeptBy(schedule));

@@ -15,7 +15,7 @@
 #include "client/torch/graph_executor.h"
 #include "client/torch/simulated_device.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"
@@ -64,10 +64,10 @@ TEST_P(GraphTransferTest, PlansThatRecomputeAndMoveTrainAlike) {
     const StopToken stop(std::chrono::steady_clock::now() + std::chrono::seconds(20));
     PlanOptions options;
     options.solver = "joint";
-    options.solve.transfers = *device_->link();
+    const Instance instance(fixed, *device_->link());
     options.solve.stop = &stop;
-    const Bytes budget = ResolveBudget(fixed, ShareOfStoreAll{share}, options).value();
-    const auto plan = MakePlan(fixed, budget, options);
+    const Bytes budget = ResolveBudget(instance, ShareOfStoreAll{share}, options).value();
+    const auto plan = MakePlan(instance, budget, options);
     ASSERT_TRUE(plan.ok()) << plan.status();
     if (plan->status != PlanStatus::kFound) continue;
     SCOPED_TRACE(Text(plan->schedule));

@@ -1,4 +1,4 @@
-// What a step took, instruction by instruction, against what the referee says of its schedule.
+// What a step took, instruction by instruction, against what the evaluator says of its schedule.
 #ifndef STOWAGE_TESTS_CLIENT_TORCH_MEASURED_PEAKS_H_
 #define STOWAGE_TESTS_CLIENT_TORCH_MEASURED_PEAKS_H_
 
@@ -7,11 +7,11 @@
 #include "solvers/model/units.h"
 #include "solvers/plan/measured_step.h"
 #include "solvers/plan/schedule.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/simulation.h"
 
 namespace stowage {
 
-// Expects that no instruction took more memory than `planned`, the referee's timeline, has for it, and that
+// Expects that no instruction took more memory than `planned`, the evaluator's timeline, has for it, and that
 // the most of them is the step's peak. `inputs`: bytes that may be in memory where the plan does not have
 // them: before a graph's sources have run, and where a caller holds on to them.
 void ExpectPeaksAsPredicted(const Schedule& schedule, const MeasuredStep& measured,

@@ -16,7 +16,7 @@
 #include "client/torch/graph_profiler.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/error_of.h"

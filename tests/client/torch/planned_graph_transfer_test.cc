@@ -13,7 +13,7 @@
 #include "client/torch/plain_step.h"
 #include "client/torch/planned_graph.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "tests/client/torch/counting_device.h"
 #include "tests/client/torch/error_of.h"
 #include "tests/client/torch/random_schedule.h"
@@ -77,7 +77,7 @@ int CopiesOf(const Schedule& schedule, Op start) {
   return copies;
 }
 
-TEST_P(PlannedGraphTransferTest, StepsAreThePlainOnesAndDoAsTheRefereeSays) {
+TEST_P(PlannedGraphTransferTest, StepsAreThePlainOnesAndDoAsTheEvaluatorSays) {
   const GraphOutcome plain = Plain();
   std::mt19937 random(12);
   const int schedules = GetParam() == "mixed" ? 40 : 6;

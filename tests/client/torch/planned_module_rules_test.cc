@@ -10,8 +10,8 @@
 #include "client/torch/model_state.h"
 #include "client/torch/planned_module.h"
 #include "client/torch/state_digest.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/client/torch/planned_module_fixture.h"
 
 namespace stowage {
@@ -150,7 +150,7 @@ TEST_F(OnePlannedModuleTest, TheLossHasOnePlace) {
   Schedule schedule = RecomputeAll(chain_);
   const auto place = schedule.begin() + chain_.length();
   schedule.insert(place, {ForwardKeepAll(loss), Discard(TensorKind::kSaved, loss)});
-  EXPECT_EQ(Simulate(chain_, schedule)->recomputed_forwards, chain_.length() + 1);
+  EXPECT_EQ(Evaluator(chain_).Run(schedule)->recomputed_forwards, chain_.length() + 1);
   planned_ = Make(schedule);
   EXPECT_EQ(planned_->prediction().recomputed_forwards, chain_.length());
   const Outcome plain = AfterStep(plain_);

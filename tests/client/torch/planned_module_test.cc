@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/planned_module_fixture.h"
 

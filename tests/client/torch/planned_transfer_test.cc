@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "client/torch/planned_module.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
+#include "solvers/plan/simulation.h"
 #include "tests/client/torch/counting_device.h"
 #include "tests/client/torch/planned_module_fixture.h"
 #include "tests/client/torch/random_schedule.h"
@@ -64,7 +64,7 @@ class PlannedTransferTest : public PlannedModuleTest {
       std::make_unique<CountingDevice>(FastLink(/*full_duplex=*/false));
 };
 
-TEST_P(PlannedTransferTest, StepsAreThePlainOnesAndDoAsTheRefereeSays) {
+TEST_P(PlannedTransferTest, StepsAreThePlainOnesAndDoAsTheEvaluatorSays) {
   const Outcome plain = AfterStep(plain_);
   const int schedules = GetParam() == "resnet18" ? 8 : 40;
   std::mt19937 random(21);

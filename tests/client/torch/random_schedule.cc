@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 
 namespace stowage {
 namespace {
@@ -50,7 +49,7 @@ std::pair<Instruction, Instruction> RandomPair(int l, std::mt19937* random) {
   }
 }
 
-// Of all tensors that the referee may let go: activations, saved tensors whole and in parts.
+// Of all tensors that the evaluator may let go: activations, saved tensors whole and in parts.
 std::vector<Instruction> OffloadStarts(const Chain& chain) {
   std::vector<Instruction> starts;
   for (int l = 0; l <= chain.length(); ++l) {
@@ -76,7 +75,7 @@ std::vector<Instruction> OffloadStarts(const Graph& graph) {
   return starts;
 }
 
-// `accepted` is the referee's word on a schedule.
+// `accepted` is the evaluator's word on a schedule.
 Schedule AddTrips(const std::vector<Instruction>& starts,
                   const std::function<bool(const Schedule&)>& accepted, Schedule schedule,
                   int count, std::mt19937* random) {
@@ -117,7 +116,7 @@ Schedule RandomPersistentSchedule(const Chain& chain, std::mt19937* random) {
 }
 
 Schedule Disturb(const Chain& chain, Schedule schedule, int count, std::mt19937* random) {
-  // Most random pairs are not valid; the referee says which are.
+  // Most random pairs are not valid; the evaluator says which are.
   for (int attempt = 0; attempt < 200 * count && count > 0; ++attempt) {
     const auto [first, second] = RandomPair(Pick(1, chain.length() + 1, random), random);
     const int i = Pick(0, static_cast<int>(schedule.size()) - 1, random);
@@ -125,7 +124,7 @@ Schedule Disturb(const Chain& chain, Schedule schedule, int count, std::mt19937*
     Schedule changed = schedule;
     changed.insert(changed.begin() + j, second);
     changed.insert(changed.begin() + i, first);
-    if (!Simulate(chain, changed).ok()) continue;
+    if (!Evaluator(chain).Run(changed).ok()) continue;
     schedule = std::move(changed);
     --count;
   }
@@ -146,7 +145,7 @@ TransferModel FastLink(bool full_duplex) {
 Schedule WithTrips(const Chain& chain, const TransferModel& link, const Schedule& schedule,
                    int count, std::mt19937* random) {
   const auto accepted = [&](const Schedule& changed) {
-    return Simulate(chain, changed, link).ok();
+    return Evaluator(Instance(chain, link)).Run(changed).ok();
   };
   return AddTrips(OffloadStarts(chain), accepted, schedule, count, random);
 }
@@ -154,7 +153,7 @@ Schedule WithTrips(const Chain& chain, const TransferModel& link, const Schedule
 Schedule WithTrips(const Graph& graph, const TransferModel& link, const Schedule& schedule,
                    int count, std::mt19937* random) {
   const auto accepted = [&](const Schedule& changed) {
-    return SimulateGraph(graph, changed, link).ok();
+    return Evaluator(Instance(graph, link)).Run(changed).ok();
   };
   return AddTrips(OffloadStarts(graph), accepted, schedule, count, random);
 }

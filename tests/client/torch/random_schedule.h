@@ -1,4 +1,4 @@
-// Random schedules that the referee accepts, of all the shapes that an executor must be able to
+// Random schedules that the evaluator accepts, of all the shapes that an executor must be able to
 // carry out.
 #ifndef STOWAGE_TESTS_CLIENT_TORCH_RANDOM_SCHEDULE_H_
 #define STOWAGE_TESTS_CLIENT_TORCH_RANDOM_SCHEDULE_H_
@@ -31,7 +31,7 @@ Schedule RecomputeAll(const Chain& chain);
 // 8 GiB/s each way, and 1 GiB of host memory.
 TransferModel FastLink(bool full_duplex);
 
-// Inserts up to `count` random trips to the host and back, or to be discarded there, that the referee
+// Inserts up to `count` random trips to the host and back, or to be discarded there, that the evaluator
 // accepts on this link.
 Schedule WithTrips(const Chain& chain, const TransferModel& link, const Schedule& schedule,
                    int count, std::mt19937* random);

@@ -18,7 +18,7 @@
 #include "client/torch/graph_profiler.h"
 #include "client/torch/state_digest.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
 #include "tests/client/torch/script_modules.h"
 #include "tests/client/torch/scripted_modules.h"

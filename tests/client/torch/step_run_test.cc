@@ -19,11 +19,9 @@
 #include "client/torch/simulated_device.h"
 #include "client/torch/step_failure.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/measured_step.h"
-#include "solvers/plan/problem_referee.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
 #include "tests/client/torch/chain_training.h"
 #include "tests/client/torch/clocked_device.h"
 #include "tests/client/torch/measured_peaks.h"
@@ -67,7 +65,7 @@ class StepRunTest : public testing::Test, protected ChainTraining {
   Schedule schedule_;
 };
 
-TEST_F(StepRunTest, MeasuresWhatTheRefereePredicts) {
+TEST_F(StepRunTest, MeasuresWhatTheEvaluatorPredicts) {
   MeasuredStep measured;
   const auto executor = Make(schedule_, device_.get());
   executor->MeasureInto(&measured);
@@ -79,7 +77,7 @@ TEST_F(StepRunTest, MeasuresWhatTheRefereePredicts) {
   EXPECT_EQ(measured.step_time, report->wall_time);
   EXPECT_LE(measured.instructions.back().end, measured.step_time);
   std::vector<TimelinePoint> planned;
-  ASSERT_TRUE(Simulate(chain_, schedule_, *device_->link(), &planned).ok());
+  ASSERT_TRUE(Evaluator(Instance(chain_, *device_->link())).Run(schedule_, &planned).ok());
   for (size_t i = 0; i < planned.size(); ++i) {
     // The last backward drops the input, which the caller holds.
     const Bytes callers = i + 1 < planned.size() ? Bytes(0) : chain_.activation(0);
@@ -148,7 +146,7 @@ class GraphStepRunTest : public testing::Test, protected GraphTraining {
 
 TEST_F(GraphStepRunTest, StepsOfGraphsAreMeasured) {
   const Graph& graph = std::get<Graph>(profile_.problem);
-  const Schedule schedule = StoreAllSchedule(profile_.problem);
+  const Schedule schedule = StoreAllSchedule(graph);
   const auto executor = GraphExecutor::Create(&graph_.model, graph, schedule).value();
   MeasuredStep measured;
   executor->MeasureInto(&measured);
@@ -158,7 +156,7 @@ TEST_F(GraphStepRunTest, StepsOfGraphsAreMeasured) {
   ASSERT_TRUE(CheckMeasuredStep(measured, schedule).ok());
   EXPECT_EQ(measured.peak, report->peak);
   std::vector<TimelinePoint> planned;
-  ASSERT_TRUE(SimulateGraph(graph, schedule, &planned).ok());
+  ASSERT_TRUE(Evaluator(graph).Run(schedule, &planned).ok());
   // Inputs are there before the plan has them and after it, a loss goes as soon as it is read.
   for (size_t i = 0; i < planned.size(); ++i) {
     const Bytes more = measured.instructions[i].held_after - planned[i].held;
@@ -169,7 +167,7 @@ TEST_F(GraphStepRunTest, StepsOfGraphsAreMeasured) {
 
 TEST_F(GraphStepRunTest, AnInputOnAnotherDeviceIsRefusedBeforeAnythingRuns) {
   const auto executor = GraphExecutor::Create(&graph_.model, std::get<Graph>(profile_.problem),
-                                              StoreAllSchedule(profile_.problem))
+                                              Instance(profile_).store_all_schedule())
                             .value();
   std::vector<at::Tensor> inputs = Inputs();
   inputs.back() = inputs.back().to(at::kMeta);
@@ -227,7 +225,7 @@ TEST_F(StepRunTest, AStepWithoutDeviceMemorySaysWhereAndHowMuch) {
   EXPECT_LE(failure.allocated, limit);
   EXPECT_GT(failure.allocated + failure.asked + failure.rounding, limit);
   std::vector<TimelinePoint> planned;
-  ASSERT_TRUE(Simulate(chain_, schedule_, *device_->link(), &planned).ok());
+  ASSERT_TRUE(Evaluator(Instance(chain_, *device_->link())).Run(schedule_, &planned).ok());
   ASSERT_GT(failure.instruction, 0U);
   EXPECT_LE(failure.live_after, before + planned[failure.instruction - 1].held);
 }

@@ -14,7 +14,7 @@
 #include "client/torch/state_digest.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/networks/networks.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/client/torch/measured_peaks.h"
 
 namespace stowage {
@@ -193,8 +193,9 @@ StepReport GraphTraining::ExpectLikePlain(const Graph& graph, const Schedule& sc
   EXPECT_EQ(report->host_peak, predicted.host_peak);
   std::vector<TimelinePoint> timeline;
   const TransferModel* const link = device != nullptr ? device->link() : nullptr;
-  const auto simulated = link != nullptr ? SimulateGraph(graph, schedule, *link, &timeline)
-                                         : SimulateGraph(graph, schedule, &timeline);
+  const auto simulated = link != nullptr
+                             ? Evaluator(Instance(graph, *link)).Run(schedule, &timeline)
+                             : Evaluator(graph).Run(schedule, &timeline);
   EXPECT_TRUE(simulated.ok()) << simulated.status();
   ExpectPeaksAsPredicted(schedule, measured, timeline, InputBytes());
   std::array<int, 10> counts{};

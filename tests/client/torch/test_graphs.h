@@ -1,4 +1,4 @@
-// Small networks that are no chains, their training, and steps by schedules held against the referee.
+// Small networks that are no chains, their training, and steps by schedules held against the evaluator.
 #ifndef STOWAGE_TESTS_CLIENT_TORCH_TEST_GRAPHS_H_
 #define STOWAGE_TESTS_CLIENT_TORCH_TEST_GRAPHS_H_
 
@@ -53,7 +53,7 @@ class GraphTraining {
   Bytes InputBytes() const;
   GraphOutcome Plain();
   Profile Profiled();
-  // One step by the schedule, which must do as the referee says and as plain training does.
+  // One step by the schedule, which must do as the evaluator says and as plain training does.
   StepReport ExpectLikePlain(const Graph& graph, const Schedule& schedule,
                              const GraphOutcome& plain, ExecutionDevice* device = nullptr);
 

@@ -1,5 +1,5 @@
 // Training by the schedules of every solver against plain training, bit for bit, with and without
-// autocast, and measured memory against the budget and the referee.
+// autocast, and measured memory against the budget and the evaluator.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 #include "client/torch/chain_executor.h"
 #include "client/torch/plain_step.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/measured_peaks.h"
@@ -59,7 +59,7 @@ class TrainingEqualityTest : public testing::TestWithParam<Case> {
     EXPECT_EQ(report->peak, (*executor)->prediction().peak);
     EXPECT_LE(report->peak, budget);
     std::vector<TimelinePoint> planned;
-    ASSERT_TRUE(Simulate(chain_, schedule, &planned).ok());
+    ASSERT_TRUE(Evaluator(chain_).Run(schedule, &planned).ok());
     ExpectPeaksAsPredicted(schedule, measured, planned, chain_.activation(0));
     EXPECT_EQ(report->recomputed_forwards, (*executor)->prediction().recomputed_forwards);
   }
@@ -73,7 +73,7 @@ class TrainingEqualityTest : public testing::TestWithParam<Case> {
 };
 
 TEST_P(TrainingEqualityTest, SchedulesOfEverySolverTrainAlike) {
-  for (const ChainSolver* solver : AllSolvers()) {
+  for (const Solver* solver : SolversOf(ProblemKind::kChain)) {
     SCOPED_TRACE(solver->info().name);
     const auto frontier = solver->SolveFrontier(chain_, SolveOptions());
     ASSERT_TRUE(frontier.ok()) << frontier.status();
@@ -92,7 +92,7 @@ TEST_P(TrainingEqualityTest, SchedulesOfEverySolverTrainAlike) {
     const Schedule schedule =
         Disturb(chain_, RandomPersistentSchedule(chain_, &random), i % 5, &random);
     SCOPED_TRACE(Text(schedule));
-    ExpectLikePlain(schedule, Simulate(chain_, schedule)->peak);
+    ExpectLikePlain(schedule, Evaluator(chain_).Run(schedule)->peak);
     if (HasFailure()) return;
   }
 }

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "server/cache/plan_entry.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/instance.h"
 #include "tests/server/support/profiles.h"
 
 namespace stowage::testing {
@@ -25,15 +25,14 @@ inline std::shared_ptr<const PlanEntry> EntryOf(const std::string& canonical, si
   entry->canonical = canonical;
   entry->generation = generation;
   entry->tenant = tenant;
-  entry->reference = std::make_shared<const LinkedProblem>(
-      LinkedProblem{ChainProfile(ProfileShape{}).problem, std::nullopt});
-  entry->store_all = *PlainTraining(entry->reference->problem);
+  entry->reference = std::make_shared<const Instance>(ChainProfile(ProfileShape{}).problem);
+  entry->store_all = *entry->reference->store_all();
   entry->least_budget = Bytes(42);
   Plan plan;
   plan.status = PlanStatus::kFound;
   plan.budget = entry->store_all.peak + Bytes(1000);
   plan.revision = 7;
-  plan.schedule = StoreAllSchedule(entry->reference->problem);
+  plan.schedule = entry->reference->store_all_schedule();
   plan.prediction = entry->store_all;
   plan.bounds.store_all_makespan = entry->store_all.makespan;
   plan.bounds.store_all_peak = entry->store_all.peak;

@@ -27,11 +27,11 @@ PlanEntry SmallEntry() {
   spec.stages.resize(1);
   spec.stages[0].output = spec.stages[0].saved = Bytes(300);
   spec.stages[0].forward_time = Nanos(1000);
-  entry.reference = std::make_shared<const LinkedProblem>(
-      LinkedProblem{*Chain::Create(std::move(spec)), std::nullopt});
-  entry.store_all = *PlainTraining(entry.reference->problem);
+  entry.reference =
+      std::make_shared<const Instance>(Instance{*Chain::Create(std::move(spec)), std::nullopt});
+  entry.store_all = *Instance(entry.reference->problem()).store_all();
   Plan plan = *entry.plans[0].plan;
-  plan.schedule = StoreAllSchedule(entry.reference->problem);
+  plan.schedule = entry.reference->store_all_schedule();
   plan.budget = entry.store_all.peak;
   plan.prediction = entry.store_all;
   plan.bounds.store_all_makespan = entry.store_all.makespan;
@@ -125,7 +125,7 @@ TEST(EntryCodec, AnotherKeysEntryIsCorrupt) {
   ExpectCorrupt(DecodeEntry(KeyOf("abd"), EncodeEntry(SmallEntry())));
 }
 
-TEST(EntryCodec, PlansThatTheRefereeRefusesAreCorrupt) {
+TEST(EntryCodec, PlansThatTheEvaluatorRefusesAreCorrupt) {
   const auto with_plan = [](const std::function<void(Plan*)>& change) {
     return AfterChange([&change](PlanEntry* entry) {
       Plan plan = *entry->plans[0].plan;

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "solvers/plan/problem_referee.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
+#include "solvers/plan/simulation.h"
 
 namespace stowage::testing {
 namespace {
@@ -86,9 +86,9 @@ Graph FullGraph() {
 }
 
 // Store-all, with a copy to the host and back where there is a link.
-Schedule ScheduleOf(const LinkedProblem& linked) {
-  Schedule schedule = StoreAllSchedule(linked.problem);
-  if (!linked.transfers) return schedule;
+Schedule ScheduleOf(const Instance& instance) {
+  Schedule schedule = instance.store_all_schedule();
+  if (!instance.link()) return schedule;
   const Schedule copies = {
       OffloadStart(TensorKind::kSaved, 2, 3), OffloadWait(TensorKind::kSaved, 2, 3),
       PrefetchStart(TensorKind::kSaved, 2, 3), PrefetchWait(TensorKind::kSaved, 2, 3)};
@@ -106,13 +106,13 @@ Plan FoundPlan(const PlanEntry& entry, int64_t revision) {
   plan.schedule = ScheduleOf(*entry.reference);
   plan.budget = entry.store_all.peak + Bytes(1000);
   plan.revision = revision;
-  plan.bounds.proven_optimal = revision == 1;
   plan.bounds.schedule_class = "some schedules";
   plan.bounds.least_budget = Bytes(3);
   plan.provenance = {"a solver", "1.2.3", Nanos(123456789), 500};
   plan.explanation = "because";
-  const absl::Status status = Referee(*entry.reference, &plan);
+  const absl::Status status = ValidatePlan(*entry.reference, &plan);
   EXPECT_TRUE(status.ok()) << status;
+  plan.bounds.proven_optimal = revision == 1;  // both values are written
   return plan;
 }
 
@@ -126,11 +126,11 @@ Plan PlanWithout(const PlanEntry& entry, PlanStatus status) {
   return plan;
 }
 
-PlanEntry EntryWith(LinkedProblem reference, const std::string& canonical) {
+PlanEntry EntryWith(Instance reference, const std::string& canonical) {
   PlanEntry entry;
   entry.canonical = canonical;
-  entry.reference = std::make_shared<const LinkedProblem>(std::move(reference));
-  entry.store_all = *PlainTraining(entry.reference->problem);
+  entry.reference = std::make_shared<const Instance>(std::move(reference));
+  entry.store_all = *Instance(entry.reference->problem()).store_all();
   const auto add = [&entry](Plan plan, RevisionState state, bool pinned) {
     entry.plans.push_back({std::make_shared<const Plan>(std::move(plan)), state, pinned});
   };
@@ -215,21 +215,21 @@ void ExpectEqualProblems(const Graph& a, const Graph& b) {
   for (int p = 0; p < a.size(); ++p) ExpectEqualVertices(a.vertex(p), b.vertex(p));
 }
 
-void ExpectEqualLinked(const LinkedProblem& a, const LinkedProblem& b) {
-  ASSERT_EQ(a.problem.index(), b.problem.index());
-  if (const Graph* graph = std::get_if<Graph>(&a.problem)) {
-    ExpectEqualProblems(*graph, std::get<Graph>(b.problem));
+void ExpectEqualLinked(const Instance& a, const Instance& b) {
+  ASSERT_EQ(a.problem().index(), b.problem().index());
+  if (const Graph* graph = std::get_if<Graph>(&a.problem())) {
+    ExpectEqualProblems(*graph, std::get<Graph>(b.problem()));
   } else {
-    ExpectEqualProblems(std::get<Chain>(a.problem), std::get<Chain>(b.problem));
+    ExpectEqualProblems(std::get<Chain>(a.problem()), std::get<Chain>(b.problem()));
   }
-  ASSERT_EQ(a.transfers.has_value(), b.transfers.has_value());
-  if (!a.transfers) return;
-  EXPECT_EQ(a.transfers->to_host.bytes_per_second, b.transfers->to_host.bytes_per_second);
-  EXPECT_EQ(a.transfers->to_host.latency, b.transfers->to_host.latency);
-  EXPECT_EQ(a.transfers->to_device.bytes_per_second, b.transfers->to_device.bytes_per_second);
-  EXPECT_EQ(a.transfers->to_device.latency, b.transfers->to_device.latency);
-  EXPECT_EQ(a.transfers->full_duplex, b.transfers->full_duplex);
-  EXPECT_EQ(a.transfers->host_memory, b.transfers->host_memory);
+  ASSERT_EQ(a.link().has_value(), b.link().has_value());
+  if (!a.link()) return;
+  EXPECT_EQ(a.link()->to_host.bytes_per_second, b.link()->to_host.bytes_per_second);
+  EXPECT_EQ(a.link()->to_host.latency, b.link()->to_host.latency);
+  EXPECT_EQ(a.link()->to_device.bytes_per_second, b.link()->to_device.bytes_per_second);
+  EXPECT_EQ(a.link()->to_device.latency, b.link()->to_device.latency);
+  EXPECT_EQ(a.link()->full_duplex, b.link()->full_duplex);
+  EXPECT_EQ(a.link()->host_memory, b.link()->host_memory);
 }
 
 void ExpectEqualSimulations(const Simulation& a, const Simulation& b) {
@@ -269,10 +269,9 @@ void ExpectEqualPlans(const Plan& a, const Plan& b) {
 PlanEntry FullChainEntry() {
   PlanEntry entry = EntryWith({FullChain(0), FullLink()}, "canonical bytes");
   entry.samples = {
-      {1, std::make_shared<const LinkedProblem>(LinkedProblem{FullChain(1), FullLink()}), 3},
-      {~uint64_t{0},
-       std::make_shared<const LinkedProblem>(LinkedProblem{FullChain(2), std::nullopt})}};
-  FrontierBuilder builder(std::get<Chain>(entry.reference->problem), FullLink());
+      {1, std::make_shared<const Instance>(Instance{FullChain(1), FullLink()}), 3},
+      {~uint64_t{0}, std::make_shared<const Instance>(Instance{FullChain(2), std::nullopt})}};
+  FrontierBuilder builder(*entry.reference);
   EXPECT_TRUE(builder.Add(entry.plans[0].plan->schedule).ok());
   entry.frontier = std::make_shared<const Frontier>(
       builder.Build({"a solver", "some schedules", Bytes(12), true, 500}));

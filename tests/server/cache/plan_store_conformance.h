@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "server/cache/plan_store.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "tests/server/cache/entries.h"
 
 namespace stowage::testing {
@@ -56,7 +56,7 @@ TEST_P(PlanStoreConformance, WhatIsPutComesBackWhole) {
     ASSERT_NE(entry, nullptr);
     EXPECT_EQ(entry->canonical, "a");
     EXPECT_EQ(entry->least_budget, Bytes(42));
-    const Chain& chain = std::get<Chain>(entry->reference->problem);
+    const Chain& chain = std::get<Chain>(entry->reference->problem());
     EXPECT_EQ(chain.length(), ProfileShape{}.stages);
     EXPECT_EQ(chain.stage(2).forward_time, Nanos(11));
     ASSERT_EQ(entry->plans.size(), 1u);

@@ -14,7 +14,7 @@
 #include "server/planning/reports.h"
 #include "server/planning/revisions.h"
 #include "solvers/catalogue/generate.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/server/cache/sqlite_files.h"
 #include "tests/server/planning/planning_fixture.h"
 
@@ -92,10 +92,10 @@ TEST(CatalogueImport, EveryBudgetThatAPlanFitsIsServed) {
   EXPECT_EQ(made.key, JobKey());
   const PlanEntry& entry = made.entry;
   ASSERT_GT(entry.plans.size(), 3u);
-  const Problem& problem = entry.reference->problem;
+  const Problem& problem = entry.reference->problem();
   for (const StoredPlan& stored : entry.plans) {
     const Plan& plan = *stored.plan;
-    const Simulation replay = *Simulate(problem, plan.schedule);
+    const Simulation replay = *Evaluator(problem).Run(plan.schedule);
     EXPECT_EQ(replay.peak, plan.prediction.peak);
     EXPECT_EQ(replay.makespan, plan.prediction.makespan);
     EXPECT_GE(replay.makespan, plan.bounds.lower_bound);
@@ -105,7 +105,7 @@ TEST(CatalogueImport, EveryBudgetThatAPlanFitsIsServed) {
       EXPECT_EQ(serving.front()->prediction.makespan, replay.makespan);
     }
   }
-  EXPECT_EQ(PlansServing(entry, PlainTraining(problem)->peak + Bytes(1))
+  EXPECT_EQ(PlansServing(entry, Instance(problem).store_all()->peak + Bytes(1))
                 .front()
                 ->prediction.recomputed_forwards,
             0);
@@ -130,7 +130,7 @@ TEST(CatalogueImport, LeavesWhatSomebodyHasMeasured) {
   EXPECT_EQ(store.Get(JobKey(), Access::kPeek)->samples.size(), 1u);
 }
 
-TEST(CatalogueImport, WhatTheRefereeRefusesIsNotPut) {
+TEST(CatalogueImport, WhatTheEvaluatorRefusesIsNotPut) {
   std::vector<NetworkCatalogue> wrong = Networks();
   wrong[0].frontiers[0].structure = Sha256("another network");
   MemoryPlanStore store(kAmple);
@@ -183,14 +183,14 @@ TEST(CatalogueLearning, TheFirstProfileIsTheReference) {
   const std::optional<PlanEntry> learned = Learn(made.entry, *problem, /*job=*/7);
   ASSERT_TRUE(learned.has_value());
   EXPECT_EQ(learned->samples.size(), 1u);
-  EXPECT_EQ(IdealTime(learned->reference->problem), IdealTime(measured.problem));
-  EXPECT_EQ(learned->store_all.peak, PlainTraining(measured.problem)->peak);
+  EXPECT_EQ(IdealTime(learned->reference->problem()), IdealTime(measured.problem));
+  EXPECT_EQ(learned->store_all.peak, Instance(measured.problem).store_all()->peak);
   EXPECT_FALSE(ProfileWanted(*learned));
   ASSERT_FALSE(learned->plans.empty());
   EXPECT_GE(learned->plans.size() + 2, made.entry.plans.size())
       << "workspaces cost no plan its place";
   for (const StoredPlan& stored : learned->plans) {
-    EXPECT_EQ(Simulate(measured.problem, stored.plan->schedule)->peak,
+    EXPECT_EQ(Evaluator(measured.problem).Run(stored.plan->schedule)->peak,
               stored.plan->prediction.peak);
     EXPECT_LE(stored.plan->prediction.peak, stored.plan->budget);
     EXPECT_EQ(stored.plan->provenance.solver_version.rfind("modelled ", 0), 0u);

@@ -16,8 +16,8 @@
 #include "server/catalogue/catalogue_import.h"
 #include "server/planning/reports.h"
 #include "solvers/catalogue/generate.h"
-#include "solvers/plan/problem_referee.h"
-#include "solvers/plan/schedule_code.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/schedule.h"
 #include "tests/server/cache/redis_server.h"
 #include "tests/server/cache/sqlite_files.h"
 
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, CatalogueInStore,
                                            Factory{"ThreeTiers", ThreeTiers}),
                          [](const auto& store) { return store.param.name; });
 
-TEST_P(CatalogueInStore, WhatIsReadBackIsWhatTheRefereeAccepts) {
+TEST_P(CatalogueInStore, WhatIsReadBackIsWhatTheEvaluatorAccepts) {
   EXPECT_EQ(Import("1.0").imported, kEntries);
   const std::vector<PlanKey> keys = store_->List(std::nullopt, 100);
   ASSERT_EQ(keys.size(), size_t{kEntries});
@@ -142,10 +142,10 @@ TEST_P(CatalogueInStore, WhatIsReadBackIsWhatTheRefereeAccepts) {
     EXPECT_EQ(entry->tenant, "vision");
     EXPECT_TRUE(entry->samples.empty());
     EXPECT_TRUE(ProfileWanted(*entry));
-    const Problem& problem = entry->reference->problem;
+    const Problem& problem = entry->reference->problem();
     ASSERT_GT(entry->plans.size(), 1u);
     for (const StoredPlan& stored : entry->plans) {
-      const auto replay = Simulate(problem, stored.plan->schedule);
+      const auto replay = Evaluator(problem).Run(stored.plan->schedule);
       ASSERT_TRUE(replay.ok()) << replay.status();
       EXPECT_EQ(replay->peak, stored.plan->prediction.peak);
       EXPECT_EQ(replay->makespan, stored.plan->prediction.makespan);
@@ -154,7 +154,7 @@ TEST_P(CatalogueInStore, WhatIsReadBackIsWhatTheRefereeAccepts) {
     }
     ASSERT_NE(entry->frontier, nullptr);
     for (const Frontier::Point& point : entry->frontier->points()) {
-      const auto replay = Simulate(problem, *DecodeSchedule(point.schedule, 1 << 20));
+      const auto replay = Evaluator(problem).Run(*DecodeSchedule(point.schedule, 1 << 20));
       ASSERT_TRUE(replay.ok()) << replay.status();
       EXPECT_EQ(replay->peak, point.peak);
       EXPECT_EQ(replay->makespan, point.makespan);

@@ -24,9 +24,7 @@ inline Asked ProblemOf(Problem problem) {
 }
 
 inline SolvedPlan Solved(const Asked& problem, Bytes budget, uint64_t job = 0) {
-  PlanOptions options;
-  options.solve.transfers = problem->costs->transfers;
-  return {problem, *MakePlan(problem->costs->problem, budget, options), false, job};
+  return {problem, *MakePlan(*problem->costs, budget, {}), false, job};
 }
 
 // An entry of one plan.

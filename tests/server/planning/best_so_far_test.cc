@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "server/planning/planning_error.h"
-#include "solvers/plan/problem_referee.h"
 #include "tests/server/planning/planning_fixture.h"
 
 namespace stowage::testing {
@@ -78,9 +77,9 @@ TEST(BestSoFar, WithoutAPlanADeadlineIsAnErrorAtTheDeadlineAndNotBefore) {
   EXPECT_EQ(fixture.solver.stopped(), 1);
 }
 
-TEST(BestSoFar, WhatTheRefereeRefusesIsNoPlan) {
+TEST(BestSoFar, WhatTheEvaluatorRefusesIsNoPlan) {
   PlanningFixture fixture(true);
-  fixture.solver.TellOf(StoreAllSchedule(ChainProfile({}).problem));  // over the budget
+  fixture.solver.TellOf(Instance(ChainProfile({})).store_all_schedule());  // over the budget
   fixture.Ask(0, ChainProfile({}), kTight, Clock::now() + milliseconds(150));
   EXPECT_TRUE(absl::IsDeadlineExceeded(fixture.answers.WaitFor(0).status()));
 }

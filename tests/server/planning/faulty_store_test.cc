@@ -6,8 +6,8 @@
 
 #include "server/cache/faulty_plan_store.h"
 #include "server/planning/plan_solver.h"
-#include "solvers/plan/problem_referee.h"
-#include "solvers/plan/schedule_code.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/schedule.h"
 #include "tests/server/planning/planning_fixture.h"
 
 namespace stowage::testing {
@@ -37,7 +37,7 @@ class FaultyStoreTest : public ::testing::Test {
       EXPECT_LT(budget, LeastPeak(profile));
       return;
     }
-    const auto replay = Simulate(profile.problem, plan.schedule);
+    const auto replay = Evaluator(profile.problem).Run(plan.schedule);
     ASSERT_TRUE(replay.ok()) << replay.status();
     EXPECT_LE(replay->peak, budget);
     EXPECT_EQ(replay->peak, plan.prediction.peak);
@@ -47,7 +47,7 @@ class FaultyStoreTest : public ::testing::Test {
   void ExpectRight(const Profile& profile, const Frontier& frontier) {
     ASSERT_FALSE(frontier.points().empty());
     for (const Frontier::Point& point : frontier.points()) {
-      const auto replay = Simulate(profile.problem, *DecodeSchedule(point.schedule, 1 << 20));
+      const auto replay = Evaluator(profile.problem).Run(*DecodeSchedule(point.schedule, 1 << 20));
       ASSERT_TRUE(replay.ok()) << replay.status();
       EXPECT_EQ(replay->peak, point.peak);
       EXPECT_EQ(replay->makespan, point.makespan);

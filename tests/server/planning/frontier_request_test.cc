@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "server/planning/frontier_under.h"
-#include "solvers/plan/problem_referee.h"
-#include "solvers/plan/schedule_code.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/schedule.h"
 #include "tests/server/planning/planning_fixture.h"
 
 namespace stowage::testing {
@@ -31,7 +31,8 @@ struct FrontierFixture : PlanningFixture {
 void ExpectTrue(const Frontier& frontier, const Profile& profile) {
   ASSERT_FALSE(frontier.points().empty());
   for (const Frontier::Point& point : frontier.points()) {
-    const auto simulation = Simulate(profile.problem, *DecodeSchedule(point.schedule, 1 << 20));
+    const auto simulation =
+        Evaluator(profile.problem).Run(*DecodeSchedule(point.schedule, 1 << 20));
     ASSERT_TRUE(simulation.ok()) << simulation.status();
     EXPECT_EQ(simulation->peak, point.peak);
     EXPECT_EQ(simulation->makespan, point.makespan);

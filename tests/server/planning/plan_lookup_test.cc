@@ -110,7 +110,7 @@ std::shared_ptr<const Plan> Recomputing(int stage, const Chain& chain) {
     if (l == stage) plan->schedule.push_back(ForwardKeepAll(l));
     plan->schedule.push_back(Backward(l));
   }
-  EXPECT_TRUE(Referee(chain, plan.get()).ok());
+  EXPECT_TRUE(ValidatePlan(chain, plan.get()).ok());
   return plan;
 }
 
@@ -126,8 +126,9 @@ TEST(BestAccepted, IsTheFastestUnderTheCallersOwnTimes) {
   PlanEntry entry;
   entry.canonical = *reference->canonical;
   entry.reference = reference->costs;
-  entry.plans = {{Recomputing(1, std::get<Chain>(reference->costs->problem))},
-                 {For(Bytes(100001), Recomputing(3, std::get<Chain>(reference->costs->problem)))}};
+  entry.plans = {
+      {Recomputing(1, std::get<Chain>(reference->costs->problem()))},
+      {For(Bytes(100001), Recomputing(3, std::get<Chain>(reference->costs->problem())))}};
   const Found ours = BestAccepted(*reference, entry, Bytes(100000));
   const Found theirs = BestAccepted(*caller, entry, Bytes(100000));
   ASSERT_TRUE(ours.plan && theirs.plan);
@@ -142,7 +143,7 @@ TEST(BestAccepted, IsNotWhatIsStaleUnderTheCallersTimes) {
   PlanEntry entry;
   entry.canonical = *reference->canonical;
   entry.reference = reference->costs;
-  entry.plans = {{Recomputing(1, std::get<Chain>(reference->costs->problem))}};
+  entry.plans = {{Recomputing(1, std::get<Chain>(reference->costs->problem()))}};
   EXPECT_EQ(BestAccepted(*reference, entry, Bytes(100000)).freshness, Freshness::kFresh);
   const Found found = BestAccepted(*caller, entry, Bytes(100000));
   EXPECT_FALSE(found.plan.has_value());

@@ -47,7 +47,7 @@ TEST(PlanRecord, AFarSlowerPlanDoesNotTakeTheirPlace) {
 
   PlanOptions options;
   options.solver = "chen_sqrt";
-  SolvedPlan slower{problem, *MakePlan(problem->costs->problem, Bytes(1500), options), false};
+  SolvedPlan slower{problem, *MakePlan(problem->costs->problem(), Bytes(1500), options), false};
   ASSERT_EQ(slower.plan.status, PlanStatus::kFound);
   ASSERT_GT(slower.plan.prediction.makespan.value(),
             solved.plan.prediction.makespan.value() * 21 / 20);
@@ -150,7 +150,8 @@ TEST(PlanRecord, OneJobTakesNothingFromTheOthers) {
     shape.overhead = i % 3 * 100;
     const Asked odd = ProblemOf(shape);
     for (const char* solver : {"optimal_persistent", "chen_sqrt", "revolve"}) {
-      SolvedPlan solved{odd, *MakePlan(odd->costs->problem, Bytes(1500), PlanOptions{solver, {}})};
+      SolvedPlan solved{odd,
+                        *MakePlan(odd->costs->problem(), Bytes(1500), PlanOptions{solver, {}})};
       solved.job = 2;
       if (auto next = Record(&entry, &solved)) entry = *std::move(next);
     }
@@ -272,7 +273,7 @@ TEST(PlanUnder, KeepsABetterBoundWhereItHolds) {
   const Asked reference = ProblemOf(ProfileShape());
   const Asked larger = WithOverhead(20);
   // A plan that is far from the fastest.
-  Plan plan = *MakePlan(reference->costs->problem, Bytes(1500), PlanOptions{"chen_sqrt", {}});
+  Plan plan = *MakePlan(reference->costs->problem(), Bytes(1500), PlanOptions{"chen_sqrt", {}});
   ASSERT_EQ(plan.status, PlanStatus::kFound);
   plan.bounds.lower_bound = plan.prediction.makespan;
   const auto at = [&plan](const Asked& who, const Asked& whose, int64_t budget) {
@@ -286,21 +287,21 @@ TEST(PlanUnder, KeepsABetterBoundWhereItHolds) {
   EXPECT_LT(at(reference, larger, 1500), plan.bounds.lower_bound);
 }
 
-TEST(PlanUnder, SaysWhatTheRefereeSays) {
+TEST(PlanUnder, SaysWhatTheEvaluatorSays) {
   const Asked caller = WithOverhead(20);
   const Asked reference = WithOverhead(50);
   const Plan plan = Solved(reference, Bytes(1500)).plan;
   const auto judged = Under(caller, reference, plan, Bytes(1499));
   ASSERT_TRUE(judged.has_value());
-  Plan refereed = plan;
-  refereed.budget = Bytes(1499);
-  ASSERT_TRUE(Referee(*caller->costs, &refereed).ok());
-  EXPECT_EQ(judged->prediction.peak, refereed.prediction.peak);
-  EXPECT_EQ(judged->prediction.makespan, refereed.prediction.makespan);
-  EXPECT_EQ(judged->bounds.store_all_peak, refereed.bounds.store_all_peak);
-  EXPECT_EQ(judged->bounds.store_all_makespan, refereed.bounds.store_all_makespan);
-  EXPECT_EQ(judged->bounds.lower_bound, refereed.bounds.lower_bound);
-  EXPECT_FALSE(Under(caller, reference, plan, refereed.prediction.peak - Bytes(1)).has_value());
+  Plan validated = plan;
+  validated.budget = Bytes(1499);
+  ASSERT_TRUE(ValidatePlan(*caller->costs, &validated).ok());
+  EXPECT_EQ(judged->prediction.peak, validated.prediction.peak);
+  EXPECT_EQ(judged->prediction.makespan, validated.prediction.makespan);
+  EXPECT_EQ(judged->bounds.store_all_peak, validated.bounds.store_all_peak);
+  EXPECT_EQ(judged->bounds.store_all_makespan, validated.bounds.store_all_makespan);
+  EXPECT_EQ(judged->bounds.lower_bound, validated.bounds.lower_bound);
+  EXPECT_FALSE(Under(caller, reference, plan, validated.prediction.peak - Bytes(1)).has_value());
 }
 
 }  // namespace

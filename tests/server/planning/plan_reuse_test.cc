@@ -171,7 +171,7 @@ TEST(PlanReuse, EqualDigestsOfDifferentProblemsAreAMissThatIsCounted) {
   EXPECT_EQ(answer->source, AnswerSource::kSolved);
   EXPECT_EQ(fixture.metrics.Lookups(PlanLookup::kCollision), 1);
   Plan plan = answer->plan;
-  EXPECT_TRUE(Referee(std::get<Chain>(ChainProfile(other).problem), &plan).ok());
+  EXPECT_TRUE(ValidatePlan(std::get<Chain>(ChainProfile(other).problem), &plan).ok());
 }
 
 TEST(PlanReuse, ThatNothingFitsOneCallerTakesNothingFromTheOthers) {

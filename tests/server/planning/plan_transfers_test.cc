@@ -4,7 +4,8 @@
 #include "server/planning/plan_lookup.h"
 #include "server/planning/plan_record.h"
 #include "server/planning/plan_under.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/lower_bound.h"
 #include "tests/server/planning/planning_fixture.h"
 
 namespace stowage::testing {
@@ -47,27 +48,27 @@ Plan PlanOf(const Asked& problem, const Schedule& schedule) {
   Plan plan;
   plan.status = PlanStatus::kFound;
   plan.schedule = schedule;
-  const absl::StatusOr<Simulation> simulation = Simulate(*problem->costs, schedule);
+  const absl::StatusOr<Simulation> simulation = Evaluator(*problem->costs).Run(schedule);
   EXPECT_TRUE(simulation.ok()) << simulation.status();
   plan.budget = simulation->peak;
-  EXPECT_TRUE(Referee(*problem->costs, &plan).ok());
+  EXPECT_TRUE(ValidatePlan(*problem->costs, &plan).ok());
   return plan;
 }
 
 Plan PlanWithTransfers(const Asked& problem) {
-  return PlanOf(problem, Offloading(std::get<Chain>(problem->costs->problem)));
+  return PlanOf(problem, Offloading(std::get<Chain>(problem->costs->problem())));
 }
 
 // One that recomputes, whatever the link.
 Plan PlanWithRecomputing(const Asked& problem) {
   const PlanOptions options{"optimal_persistent", {}};
-  Plan plan = *MakePlan(problem->costs->problem, Bytes(1500), options);
+  Plan plan = *MakePlan(problem->costs->problem(), Bytes(1500), options);
   EXPECT_GT(plan.prediction.recomputed_forwards, 0);
   return plan;
 }
 
 Plan StoreAllPlan(const Asked& problem) {
-  return PlanOf(problem, StoreAllSchedule(problem->costs->problem));
+  return PlanOf(problem, problem->costs->store_all_schedule());
 }
 
 std::optional<Plan> Under(const Asked& caller, const Asked& reference, const Plan& plan) {
@@ -80,9 +81,9 @@ TEST(PlanTransfers, WhereAClassIsStatedTheMeasuredLinkIsNotInTheKey) {
   EXPECT_EQ(WithLink(kSpeed)->key, WithLink(2 * kSpeed)->key);
   EXPECT_EQ(WithLink(kSpeed)->key, WithLink(0)->key);
   EXPECT_NE(WithLink(kSpeed)->key, WithLink(kSpeed, 0, recompute_only)->key);
-  EXPECT_TRUE(WithLink(kSpeed)->costs->transfers.has_value());
-  EXPECT_FALSE(WithLink(0)->costs->transfers.has_value());
-  EXPECT_FALSE(WithLink(kSpeed, 0, recompute_only)->costs->transfers.has_value());
+  EXPECT_TRUE(WithLink(kSpeed)->costs->link().has_value());
+  EXPECT_FALSE(WithLink(0)->costs->link().has_value());
+  EXPECT_FALSE(WithLink(kSpeed, 0, recompute_only)->costs->link().has_value());
 }
 
 TEST(PlanTransfers, ElseCallersOfAFarFasterLinkHaveAnEntryOfTheirOwn) {
@@ -170,7 +171,7 @@ TEST(PlanTransfers, ALinkOfFarLongerCopiesIsAnotherLink) {
 
 TEST(PlanTransfers, InfeasibleWithoutTheLinkSaysNothingWithIt) {
   const Asked linked = WithLink(kSpeed), none = WithLink(0);
-  const Plan plan = *MakePlan(none->costs->problem, Bytes(10), PlanOptions());
+  const Plan plan = *MakePlan(none->costs->problem(), Bytes(10), PlanOptions());
   ASSERT_EQ(plan.status, PlanStatus::kProvenInfeasible);
   EXPECT_TRUE(Under(none, none, plan).has_value());
   EXPECT_FALSE(Under(linked, none, plan).has_value());
@@ -200,8 +201,8 @@ TEST(PlanTransfers, ALinkBecomesTheReferenceWhenMostHaveIt) {
   EXPECT_EQ(entry.plans.size(), 2u);
   copying.job = 3;
   entry = *Record(&entry, &copying);
-  ASSERT_TRUE(entry.reference->transfers.has_value());
-  EXPECT_EQ(entry.reference->transfers->to_host.bytes_per_second, kSpeed);
+  ASSERT_TRUE(entry.reference->link().has_value());
+  EXPECT_EQ(entry.reference->link()->to_host.bytes_per_second, kSpeed);
   EXPECT_FALSE(entry.least_budget.has_value());
   // Plain training stays; what recomputed for want of a link does not.
   ASSERT_EQ(entry.plans.size(), 2u);

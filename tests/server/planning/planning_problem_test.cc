@@ -26,7 +26,7 @@ TEST(PlanningProblem, SharesAreWhatThePlannerSays) {
   ASSERT_TRUE(problem.ok()) << problem.status();
   for (const double share : {0.001, 0.1, 1.0 / 3, 0.6, 0.999, 1.0}) {
     const auto bytes =
-        ResolveBudget((*problem)->costs->problem, ShareOfStoreAll{share}, PlanOptions());
+        ResolveBudget((*problem)->costs->problem(), ShareOfStoreAll{share}, PlanOptions());
     ASSERT_TRUE(bytes.ok());
     EXPECT_EQ(WithoutSolver(ShareOfStoreAll{share}, (*problem)->store_all.peak), *bytes) << share;
   }

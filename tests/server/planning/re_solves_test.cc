@@ -86,19 +86,19 @@ class ChoosingSolver final : public PlanSolver {
  public:
   ChoosingSolver(std::string choice, const PlanSolver* solver)
       : choice_(std::move(choice)), solver_(solver) {}
-  absl::StatusOr<Bytes> Resolve(const Problem& problem, const Budget& budget,
+  absl::StatusOr<Bytes> Resolve(const Instance& instance, const Budget& budget,
                                 const PlanOptions& options) const override {
-    return solver_->Resolve(problem, budget, options);
+    return solver_->Resolve(instance, budget, options);
   }
-  absl::StatusOr<Plan> Solve(const Problem& problem, Bytes budget,
+  absl::StatusOr<Plan> Solve(const Instance& instance, Bytes budget,
                              const PlanOptions& options) const override {
     PlanOptions chosen = options;
     chosen.solver = choice_;
-    return solver_->Solve(problem, budget, chosen);
+    return solver_->Solve(instance, budget, chosen);
   }
-  absl::StatusOr<Frontier> SolveFrontier(const Problem& problem,
+  absl::StatusOr<Frontier> SolveFrontier(const Instance& instance,
                                          const PlanOptions& options) const override {
-    return solver_->SolveFrontier(problem, options);
+    return solver_->SolveFrontier(instance, options);
   }
 
  private:

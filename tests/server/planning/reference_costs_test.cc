@@ -23,7 +23,7 @@ Asked Timed(int64_t forward_time, int64_t overhead = 0) {
 
 CostSample SampleOf(const Asked& problem, uint64_t job) { return {job, problem->costs}; }
 
-const Stage& First(const LinkedProblem& costs) { return std::get<Chain>(costs.problem).stage(1); }
+const Stage& First(const Instance& costs) { return std::get<Chain>(costs.problem()).stage(1); }
 
 // Learns what it can of all, in turn; jobs are numbered from `first_job`.
 PlanEntry Taught(PlanEntry entry, const std::vector<Asked>& callers, uint64_t first_job = 1) {
@@ -46,9 +46,9 @@ TEST(ReferenceCosts, AreMediansOfTimesAndUpperQuantilesOfOverheads) {
   std::vector<CostSample> samples;
   const int64_t times[] = {100, 140, 120, 110, 130}, overheads[] = {5, 1, 9, 7, 3};
   for (size_t i = 0; i < 5; ++i) samples.push_back(SampleOf(Timed(times[i], overheads[i]), i));
-  const LinkedProblem reference = *ReferenceOf(samples);
+  const Instance reference = *ReferenceOf(samples);
   for (int l = 1; l <= 6; ++l) {
-    const Stage& stage = std::get<Chain>(reference.problem).stage(l);
+    const Stage& stage = std::get<Chain>(reference.problem()).stage(l);
     EXPECT_EQ(stage.forward_time, Nanos(120 + l - 1));
     EXPECT_EQ(stage.backward_time, Nanos(240));
     EXPECT_EQ(stage.forward_saving_overhead, Bytes(7));
@@ -74,8 +74,8 @@ TEST(ReferenceCosts, OfGraphsAreThoseOfEachVertex) {
   };
   const std::vector<CostSample> samples = {SampleOf(timed(30, 0), 1), SampleOf(timed(10, 7), 2),
                                            SampleOf(timed(20, 5), 3)};
-  const LinkedProblem reference = *ReferenceOf(samples);
-  const Graph& graph = std::get<Graph>(reference.problem);
+  const Instance reference = *ReferenceOf(samples);
+  const Graph& graph = std::get<Graph>(reference.problem());
   ASSERT_EQ(graph.size(), 4);
   for (int p = 0; p < 4; ++p) {
     EXPECT_EQ(graph.vertex(p).forward_time, Nanos(20 + p));
@@ -95,17 +95,17 @@ TEST(ReferenceCosts, HaveTheMedianLinkIfMostHaveOne) {
   };
   std::vector<CostSample> samples = {SampleOf(linked(100, 1), 1), SampleOf(linked(0, 0), 2),
                                      SampleOf(linked(300, 9), 3), SampleOf(linked(200, 3), 4)};
-  const LinkedProblem reference = *ReferenceOf(samples);
-  ASSERT_TRUE(reference.transfers.has_value());
-  EXPECT_EQ(reference.transfers->to_host.bytes_per_second, 200);
-  EXPECT_EQ(reference.transfers->to_device.latency, Nanos(3));
-  EXPECT_EQ(reference.transfers->host_memory, Bytes(1000));
+  const Instance reference = *ReferenceOf(samples);
+  ASSERT_TRUE(reference.link().has_value());
+  EXPECT_EQ(reference.link()->to_host.bytes_per_second, 200);
+  EXPECT_EQ(reference.link()->to_device.latency, Nanos(3));
+  EXPECT_EQ(reference.link()->host_memory, Bytes(1000));
   samples[3] = SampleOf(linked(0, 0), 4);
-  EXPECT_FALSE(ReferenceOf(samples)->transfers.has_value());
+  EXPECT_FALSE(ReferenceOf(samples)->link().has_value());
 }
 
 TEST(ReferenceCosts, FewerSamplesOfLargerProblems) {
-  EXPECT_EQ(SampleLimit(Timed(10)->costs->problem), kMostSamples);
+  EXPECT_EQ(SampleLimit(Timed(10)->costs->problem()), kMostSamples);
   const auto limit = [](int stages) {
     ProfileShape shape;
     shape.stages = stages;
@@ -254,10 +254,10 @@ Asked Wild(std::mt19937_64* rng, int64_t most) {
 }
 
 // Whether every figure lies between the least and the largest of the others'.
-void ExpectWithin(const LinkedProblem& costs, const std::vector<Asked>& others) {
+void ExpectWithin(const Instance& costs, const std::vector<Asked>& others) {
   for (int l = 1; l <= 6; ++l) {
-    const auto at = [l](const LinkedProblem& linked) -> const Stage& {
-      return std::get<Chain>(linked.problem).stage(l);
+    const auto at = [l](const Instance& instance) -> const Stage& {
+      return std::get<Chain>(instance.problem()).stage(l);
     };
     const auto expect = [&](auto member) {
       auto least = at(*others[0]->costs).*member, most = least;

@@ -134,8 +134,8 @@ TEST(UpgradesOf, AreBudgetsThatThisVersionHasNotSolved) {
   // Solved again, to the same schedule or to one that waits in shadow, it is done.
   SolvedPlan again = Solved(problem, Bytes(1600));
   EXPECT_TRUE(UpgradesOf(key, *Record(&entry, &again), kSolverVersion).empty());
-  SolvedPlan slower{problem,
-                    *MakePlan(problem->costs->problem, Bytes(1600), PlanOptions{"chen_sqrt", {}})};
+  SolvedPlan slower{
+      problem, *MakePlan(problem->costs->problem(), Bytes(1600), PlanOptions{"chen_sqrt", {}})};
   ASSERT_GT(slower.plan.prediction.makespan, again.plan.prediction.makespan);
   EXPECT_TRUE(UpgradesOf(key, *Record(&entry, &slower), kSolverVersion).empty());
 }

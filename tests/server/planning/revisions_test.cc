@@ -147,7 +147,7 @@ TEST(Revisions, AnEntryKeepsWhatServesAndWhatIsPinned) {
 
 // A solve of the same question, with another solver.
 SolvedPlan By(const char* solver, const Asked& problem, Bytes budget) {
-  return {problem, *MakePlan(problem->costs->problem, budget, PlanOptions{solver, {}}), false, 0};
+  return {problem, *MakePlan(problem->costs->problem(), budget, PlanOptions{solver, {}}), false, 0};
 }
 
 TEST(RecordRevisions, AFasterPlanServesAndTheFormerStays) {

@@ -7,7 +7,7 @@
 
 #include "server/planning/cost_ratios.h"
 #include "server/planning/plan_under.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/server/planning/asked.h"
 #include "tests/solvers/graph_search.h"
 #include "tests/solvers/random_chain.h"
@@ -76,7 +76,7 @@ TEST(BoundUnder, IsNeverAboveTheOptimumOfAChain) {
   for (int round = 0; round < 60; ++round) {
     const Chain reference = RandomChain(3 + round % 2, VariedOptions(round), &rng);
     const Chain caller = Jitter(&rng).Of(reference);
-    const int64_t peak = Simulate(caller, StoreAllSchedule(Problem(caller)))->peak.value();
+    const int64_t peak = Instance(caller).store_all()->peak.value();
     for (int64_t budget = peak / 2; budget <= peak; budget += 1 + peak / 8) {
       const auto theirs = SearchSchedules(caller, budget);
       const auto known = SearchSchedules(reference, budget);
@@ -124,7 +124,7 @@ TEST(BoundUnder, IsNeverAboveTheOptimumWithTransfers) {
     const Chain caller = Jitter(&rng).Of(reference);
     const TransferModel link = RandomTransferModel(&rng);
     const TransferModel other = Jitter(&rng).Of(link);
-    const int64_t peak = Simulate(caller, StoreAllSchedule(Problem(caller)))->peak.value();
+    const int64_t peak = Instance(caller).store_all()->peak.value();
     for (const int64_t budget : {peak * 2 / 3, peak * 4 / 5, peak - 1}) {
       const auto theirs = SearchTransfers(caller, other, budget);
       const auto known = SearchTransfers(reference, link, budget);
@@ -154,26 +154,28 @@ Chain WithTimes(const std::vector<int64_t>& forward, int64_t overhead = 0) {
 }
 
 TEST(BoundUnder, ScalesWhatIsRepeatedAlone) {
-  const LinkedProblem reference{WithTimes({1000, 1000}), {}}, caller{WithTimes({900, 1500}), {}};
+  const Instance reference{WithTimes({1000, 1000}), {}}, caller{WithTimes({900, 1500}), {}};
   EXPECT_EQ(BoundUnder(caller, reference, Nanos(6000)), Nanos(6400));
   EXPECT_EQ(BoundUnder(caller, reference, Nanos(7000)), Nanos(6400 + 900));
   EXPECT_EQ(BoundUnder(reference, reference, Nanos(7123)), Nanos(7123));
 }
 
 TEST(BoundUnder, SaysNothingWhereMoreFits) {
-  const LinkedProblem large{WithTimes({1000, 1000}, 50), {}}, small{WithTimes({1000, 1000}), {}};
+  const Instance large{WithTimes({1000, 1000}, 50), {}}, small{WithTimes({1000, 1000}), {}};
   EXPECT_EQ(BoundUnder(small, large, Nanos(7000)), Nanos(0));
   EXPECT_EQ(BoundUnder(large, small, Nanos(7000)), Nanos(7000));
-  LinkedProblem linked = small;
-  linked.transfers = TransferModel{{1000, Nanos(1)}, {1000, Nanos(1)}, false, Bytes(1000)};
-  EXPECT_EQ(BoundUnder(linked, small, Nanos(7000)), Nanos(0));
-  EXPECT_EQ(BoundUnder(small, linked, Nanos(7000)), Nanos(7000));
-  LinkedProblem larger = linked, duplex = linked;
-  larger.transfers->host_memory = Bytes(1001);
-  duplex.transfers->full_duplex = true;
-  EXPECT_EQ(BoundUnder(larger, linked, Nanos(7000)), Nanos(0));
-  EXPECT_EQ(BoundUnder(duplex, linked, Nanos(7000)), Nanos(0));
-  EXPECT_EQ(BoundUnder(linked, duplex, Nanos(7000)), Nanos(7000));
+  TransferModel link = {{1000, Nanos(1)}, {1000, Nanos(1)}, false, Bytes(1000)};
+  const Instance instance = small.WithLink(link);
+  EXPECT_EQ(BoundUnder(instance, small, Nanos(7000)), Nanos(0));
+  EXPECT_EQ(BoundUnder(small, instance, Nanos(7000)), Nanos(7000));
+  link.host_memory = Bytes(1001);
+  const Instance larger = small.WithLink(link);
+  link.host_memory = Bytes(1000);
+  link.full_duplex = true;
+  const Instance duplex = small.WithLink(link);
+  EXPECT_EQ(BoundUnder(larger, instance, Nanos(7000)), Nanos(0));
+  EXPECT_EQ(BoundUnder(duplex, instance, Nanos(7000)), Nanos(0));
+  EXPECT_EQ(BoundUnder(instance, duplex, Nanos(7000)), Nanos(7000));
 }
 
 TEST(ExpectedUnder, CountsTinyStepsAsOne) {
@@ -182,12 +184,12 @@ TEST(ExpectedUnder, CountsTinyStepsAsOne) {
     reference[i] = 10;
     caller[i] = i % 2 == 0 ? 2 : 18;
   }
-  const LinkedProblem known{WithTimes(reference), {}}, asked{WithTimes(caller), {}};
-  const Nanos ideal = IdealTime(asked.problem);
-  EXPECT_EQ(ExpectedUnder(asked, known, IdealTime(known.problem) + Nanos(1000)),
+  const Instance known{WithTimes(reference), {}}, asked{WithTimes(caller), {}};
+  const Nanos ideal = IdealTime(asked.problem());
+  EXPECT_EQ(ExpectedUnder(asked, known, IdealTime(known.problem()) + Nanos(1000)),
             ideal + Nanos(950));
   // A bound must not: a schedule may repeat just these.
-  EXPECT_EQ(BoundUnder(asked, known, IdealTime(known.problem) + Nanos(1000)), ideal + Nanos(200));
+  EXPECT_EQ(BoundUnder(asked, known, IdealTime(known.problem()) + Nanos(1000)), ideal + Nanos(200));
 }
 
 // Where the plan is the optimum of its class, the class has nothing faster than is expected.
@@ -231,7 +233,7 @@ TEST(Staleness, JitterOfAFifthIsNotStale) {
     ASSERT_TRUE(judged.has_value());
     const Staleness staleness =
         StalenessOf(*asked->costs, *known->costs, plan.prediction.makespan, *judged);
-    EXPECT_GE(staleness.bound, IdealTime(asked->costs->problem));
+    EXPECT_GE(staleness.bound, IdealTime(asked->costs->problem()));
     fresh += FreshnessOf(staleness) == Freshness::kFresh ? 1 : 0;
     stale += FreshnessOf(staleness) == Freshness::kStale ? 1 : 0;
   }

@@ -24,7 +24,7 @@
 #include "server/cache/tiered_plan_store.h"
 #include "server/planning/planning_service.h"
 #include "server/rpc/rpc_server.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/simulation.h"
 #include "tests/server/cache/redis_server.h"
 #include "tests/server/support/counting_metrics.h"
 #include "tests/server/support/forwarding_store.h"
@@ -182,7 +182,8 @@ class JobSource final : public ProfileSource {
 
 // What the device has left: for no length of the bucket, the shortest included, is it enough to keep all.
 Bytes BudgetOf(const Work& bucket) {
-  const absl::StatusOr<Simulation> all = PlainTraining(ProfileOf(bucket, 0, false, 0).problem);
+  const absl::StatusOr<Simulation> all =
+      Instance(ProfileOf(bucket, 0, false, 0).problem).store_all();
   return Bytes(all->peak.value() * 6 / 10);
 }
 

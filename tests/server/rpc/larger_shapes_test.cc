@@ -6,7 +6,7 @@
 
 #include "client/rpc/grpc_connection.h"
 #include "client/rpc/plan_client.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/server/rpc/rpc_fixture.h"
 
 namespace stowage::testing {
@@ -62,7 +62,7 @@ TEST_F(LargerShapes, TheLastBatchOfAnEpochTakesThePlanOfTheOthers) {
   EXPECT_EQ(answer->reply.key, MakePlanKey(AtBatch(16), KeyOptions()));
   EXPECT_EQ(answer->reply.plan.schedule, solved->reply.plan.schedule);
   // What it takes on the smaller batch, by that one's own profile.
-  const auto own = Simulate(std::get<Chain>(AtBatch(13).problem), answer->reply.plan.schedule);
+  const auto own = Evaluator(std::get<Chain>(AtBatch(13).problem)).Run(answer->reply.plan.schedule);
   ASSERT_TRUE(own.ok()) << own.status();
   EXPECT_EQ(answer->reply.plan.prediction.peak, own->peak);
   EXPECT_LE(own->peak, TightBudget());
@@ -83,7 +83,7 @@ TEST_F(LargerShapes, AJobAsksByTheKeyOfItsBucket) {
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_TRUE(answer->for_larger);
   EXPECT_EQ(inside.profilings, 0);
-  // Who does not fit the bucket is told by its own referee.
+  // Who does not fit the bucket is told by its own evaluator.
   const auto not_inside = Plan(&job, &beyond, TightBudget());
   ASSERT_TRUE(not_inside.ok()) << not_inside.status();
   EXPECT_FALSE(not_inside->for_larger);

@@ -8,30 +8,30 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{10};
 
-absl::StatusOr<Plan> PlanSoFar(const Problem& problem, Bytes budget, PlanOptions options) {
+absl::StatusOr<Plan> PlanSoFar(const Instance& instance, Bytes budget, PlanOptions options) {
   options.solve.stop = nullptr;
-  absl::StatusOr<Plan> plan = MakePlan(problem, budget, options);
+  absl::StatusOr<Plan> plan = MakePlan(instance, budget, options);
   if (plan.ok()) plan->search_complete = false;
   return plan;
 }
 
 }  // namespace
 
-absl::StatusOr<Bytes> FakeSolver::Resolve(const Problem& problem, const Budget& budget,
+absl::StatusOr<Bytes> FakeSolver::Resolve(const Instance& instance, const Budget& budget,
                                           const PlanOptions& options) const {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     ++resolved_;
   }
-  return ResolveBudget(problem, budget, options);
+  return ResolveBudget(instance, budget, options);
 }
 
-absl::StatusOr<Plan> FakeSolver::Solve(const Problem& problem, Bytes budget,
+absl::StatusOr<Plan> FakeSolver::Solve(const Instance& instance, Bytes budget,
                                        const PlanOptions& options) const {
   std::unique_lock<std::mutex> lock(mutex_);
   // Made now: at the deadline there is no time left for it, least of all under sanitizers.
   std::optional<absl::StatusOr<Plan>> so_far;
-  if (answers_at_deadline_) so_far = PlanSoFar(problem, budget, options);
+  if (answers_at_deadline_) so_far = PlanSoFar(instance, budget, options);
   ++started_;
   table_limit_ = options.solve.table_limit;
   changed_.notify_all();
@@ -47,10 +47,10 @@ absl::StatusOr<Plan> FakeSolver::Solve(const Problem& problem, Bytes budget,
   if (throws_) throw std::bad_alloc();
   if (!failure_.ok()) return failure_;
   lock.unlock();
-  return MakePlan(problem, budget, options);
+  return MakePlan(instance, budget, options);
 }
 
-absl::StatusOr<Frontier> FakeSolver::SolveFrontier(const Problem& problem,
+absl::StatusOr<Frontier> FakeSolver::SolveFrontier(const Instance& instance,
                                                    const PlanOptions& options) const {
   std::unique_lock<std::mutex> lock(mutex_);
   ++frontiers_;
@@ -60,7 +60,7 @@ absl::StatusOr<Frontier> FakeSolver::SolveFrontier(const Problem& problem,
     if (!status.ok()) return status;
   }
   lock.unlock();
-  return MakeFrontier(problem, options);
+  return MakeFrontier(instance, options);
 }
 
 int FakeSolver::frontiers() const {

@@ -17,12 +17,12 @@ class FakeSolver final : public PlanSolver {
   // `held`: solves wait until Release.
   explicit FakeSolver(bool held) : held_(held) {}
 
-  absl::StatusOr<Bytes> Resolve(const Problem& problem, const Budget& budget,
+  absl::StatusOr<Bytes> Resolve(const Instance& instance, const Budget& budget,
                                 const PlanOptions& options) const override;
-  absl::StatusOr<Plan> Solve(const Problem& problem, Bytes budget,
+  absl::StatusOr<Plan> Solve(const Instance& instance, Bytes budget,
                              const PlanOptions& options) const override;
 
-  absl::StatusOr<Frontier> SolveFrontier(const Problem& problem,
+  absl::StatusOr<Frontier> SolveFrontier(const Instance& instance,
                                          const PlanOptions& options) const override;
 
   void Release();

@@ -15,19 +15,19 @@ class VersionedSolver final : public PlanSolver {
   VersionedSolver(std::string version, const PlanSolver* solver)
       : version_(std::move(version)), solver_(solver) {}
 
-  absl::StatusOr<Bytes> Resolve(const Problem& problem, const Budget& budget,
+  absl::StatusOr<Bytes> Resolve(const Instance& instance, const Budget& budget,
                                 const PlanOptions& options) const override {
-    return solver_->Resolve(problem, budget, options);
+    return solver_->Resolve(instance, budget, options);
   }
-  absl::StatusOr<Plan> Solve(const Problem& problem, Bytes budget,
+  absl::StatusOr<Plan> Solve(const Instance& instance, Bytes budget,
                              const PlanOptions& options) const override {
-    absl::StatusOr<Plan> plan = solver_->Solve(problem, budget, options);
+    absl::StatusOr<Plan> plan = solver_->Solve(instance, budget, options);
     if (plan.ok()) plan->provenance.solver_version = version_;
     return plan;
   }
-  absl::StatusOr<Frontier> SolveFrontier(const Problem& problem,
+  absl::StatusOr<Frontier> SolveFrontier(const Instance& instance,
                                          const PlanOptions& options) const override {
-    return solver_->SolveFrontier(problem, options);
+    return solver_->SolveFrontier(instance, options);
   }
 
  private:

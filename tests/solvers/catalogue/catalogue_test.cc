@@ -15,11 +15,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "solvers/catalogue/catalogue_folder.h"
 #include "solvers/catalogue/generate.h"
-#include "solvers/plan/problem_referee.h"
-#include "solvers/plan/schedule_code.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/schedule.h"
 #include "solvers/planner.h"
 #include "tests/support/temporary_folder.h"
 
@@ -83,7 +81,7 @@ TEST(Catalogue, DecodersAreFoundByTheirLength) {
   const Chain& chain = std::get<Chain>(*problem);
   EXPECT_EQ(chain.length(), 14);
   EXPECT_EQ(chain.stage(14).output, Bytes(int64_t{2} * 128 * 50257 * 4));
-  EXPECT_TRUE(RefereedFrontier(*read, *hit.frontier, *problem).ok());
+  EXPECT_TRUE(ValidatedFrontier(*read, *hit.frontier, *problem).ok());
   EXPECT_EQ(FindInCatalogue(networks, {"gpt2", 1, 2, 1, 256}, "a100").frontier, nullptr);
   const std::string no_length = absl::StrReplaceAll(text, {{"length=128", "length=0"}});
   EXPECT_FALSE(ParseCatalogue(no_length).ok());
@@ -106,7 +104,7 @@ TEST(Catalogue, GraphsAreMadeAlike) {
   const absl::StatusOr<Problem> problem = ProblemFor(*hit.network, *hit.frontier);
   ASSERT_TRUE(problem.ok()) << problem.status();
   ASSERT_TRUE(std::holds_alternative<Graph>(*problem));
-  EXPECT_TRUE(RefereedFrontier(*hit.network, *hit.frontier, *problem).ok());
+  EXPECT_TRUE(ValidatedFrontier(*hit.network, *hit.frontier, *problem).ok());
   EXPECT_TRUE(FrontiersFor(*hit.network, "t4").ok());
 }
 
@@ -152,18 +150,18 @@ TEST(Catalogue, OtherTextIsRefusedByLineAndRule) {
     EXPECT_FALSE(ParseCatalogue(text + more).ok());
 }
 
-// Whatever a file says, plans come from the referee.
+// Whatever a file says, plans come from the evaluator.
 TEST(Catalogue, SchedulesThatDoNotFitTheNetworkAreRefused) {
   NetworkCatalogue made = Small();
   const Problem problem = *ProblemFor(made, made.frontiers[0]);
-  ASSERT_TRUE(RefereedFrontier(made, made.frontiers[0], problem).ok());
+  ASSERT_TRUE(ValidatedFrontier(made, made.frontiers[0], problem).ok());
 
   CatalogueFrontier twice = made.frontiers[0];
   twice.schedules.push_back(twice.schedules.front());
-  EXPECT_TRUE(absl::IsFailedPrecondition(RefereedFrontier(made, twice, problem).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(ValidatedFrontier(made, twice, problem).status()));
 
   NetworkCatalogue foreign = *Generate({"vgg11", {64}, {2}, {"v100"}});
-  const auto refused = RefereedFrontier(foreign, foreign.frontiers[0], problem);
+  const auto refused = ValidatedFrontier(foreign, foreign.frontiers[0], problem);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
 
   CatalogueFrontier other = made.frontiers[0];
@@ -186,12 +184,12 @@ TEST(Catalogue, OtherDevicesTakeTheFastestSchedulesThereAre) {
     EXPECT_EQ(one.device, "t4");
     EXPECT_FALSE(one.info.exact);
     const Problem problem = *ProblemFor(made, one);
-    const absl::StatusOr<Frontier> frontier = RefereedFrontier(made, one, problem);
+    const absl::StatusOr<Frontier> frontier = ValidatedFrontier(made, one, problem);
     ASSERT_TRUE(frontier.ok()) << frontier.status();
     for (const CatalogueFrontier& made_for : made.frontiers) {
       if (made_for.batch != one.batch) continue;
       for (const std::string& code : CodesOf(made, made_for)) {
-        const Simulation replay = *Simulate(problem, *DecodeSchedule(code, 1 << 20));
+        const Simulation replay = *Evaluator(problem).Run(*DecodeSchedule(code, 1 << 20));
         ASSERT_NE(frontier->At(replay.peak), nullptr);
         EXPECT_LE(frontier->At(replay.peak)->makespan, replay.makespan);
       }
@@ -225,7 +223,7 @@ TEST(Catalogue, AFolderMustHoldWhatItsNamesSay) {
 }
 
 // All that is shipped: no plan of it is taken on trust.
-TEST(ShippedCatalogue, IsAcceptedByTheRefereePlanByPlan) {
+TEST(ShippedCatalogue, IsAcceptedByTheEvaluatorPlanByPlan) {
   int64_t bytes = 0;
   size_t frontiers = 0, wished = 0;
   for (const NetworkCatalogue& network : Shipped()) {
@@ -236,11 +234,11 @@ TEST(ShippedCatalogue, IsAcceptedByTheRefereePlanByPlan) {
       SCOPED_TRACE(absl::StrCat(one.batch, " on ", one.device));
       const absl::StatusOr<Problem> problem = ProblemFor(network, one);
       ASSERT_TRUE(problem.ok()) << problem.status();
-      const absl::StatusOr<Frontier> frontier = RefereedFrontier(network, one, *problem);
+      const absl::StatusOr<Frontier> frontier = ValidatedFrontier(network, one, *problem);
       ASSERT_TRUE(frontier.ok()) << frontier.status();
       ASSERT_FALSE(frontier->points().empty());
       // From the least budget of the class to plain training.
-      const Simulation plain = *PlainTraining(*problem);
+      const Simulation plain = *Instance(*problem).store_all();
       EXPECT_GE(frontier->points().front().peak, one.info.least_budget);
       EXPECT_LE(frontier->points().back().peak, plain.peak);
       EXPECT_EQ(frontier->points().back().makespan, plain.makespan);
@@ -294,8 +292,8 @@ TEST(ShippedCatalogue, PlansAreNearlyAsFastAsThoseOfASolve) {
   const CatalogueHit hit = FindInCatalogue(shipped, {"resnet50", 224, 64, 1000}, "a100");
   ASSERT_NE(hit.frontier, nullptr);
   const Problem problem = *ProblemFor(*hit.network, *hit.frontier);
-  const Frontier frontier = *RefereedFrontier(*hit.network, *hit.frontier, problem);
-  const Bytes plain = PlainTraining(problem)->peak;
+  const Frontier frontier = *ValidatedFrontier(*hit.network, *hit.frontier, problem);
+  const Bytes plain = Instance(problem).store_all()->peak;
   for (const double share : {0.35, 0.45, 0.6, 0.75, 0.9}) {
     const Bytes budget = ShareOf({share}, plain);
     const Plan solved = *MakePlan(problem, budget, PlanOptions());

@@ -11,7 +11,8 @@
 #include "solvers/chain/internal/beyond_table.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/persistent_search.h"
 #include "tests/solvers/random_chain.h"
@@ -23,8 +24,8 @@ namespace {
 using testing::Describe;
 using testing::RandomChain;
 
-// The makespan of a solver's plan, replayed by the second referee; nothing if it has none.
-std::optional<int64_t> Makespan(const ChainSolver& solver, const Chain& chain, int64_t budget,
+// The makespan of a solver's plan, replayed by the second evaluator; nothing if it has none.
+std::optional<int64_t> Makespan(const Solver& solver, const Chain& chain, int64_t budget,
                                 const SolveOptions& options = {}) {
   const absl::StatusOr<Plan> plan = solver.Solve(chain, Bytes(budget), options);
   EXPECT_TRUE(plan.ok()) << plan.status();
@@ -36,7 +37,7 @@ std::optional<int64_t> Makespan(const ChainSolver& solver, const Chain& chain, i
 }
 
 int64_t StoreAllPeak(const Chain& chain) {
-  return Simulate(chain, StoreAllSchedule(chain))->peak.value();
+  return Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
 }
 
 // Times positive, saved > output, small workspaces, gradients as large as their outputs: what
@@ -137,7 +138,7 @@ TEST(ScheduleSearch, IsNeverSlowerThanThePersistentSearchAndReplays) {
     }
     for (const auto& [peak, makespan] : frontier) {
       const Schedule schedule = testing::SearchSchedules(chain, peak)->schedule;
-      const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule);
+      const absl::StatusOr<Simulation> simulation = Evaluator(chain).Run(schedule);
       ASSERT_TRUE(simulation.ok()) << simulation.status();
       EXPECT_EQ(simulation->peak.value(), peak) << Describe(chain);
       EXPECT_EQ(simulation->makespan.value(), makespan) << Describe(chain);
@@ -311,7 +312,7 @@ TEST(BeyondPersistent, ProofsHold) {
          budget += 3) {
       const Plan plan = *BeyondPersistentSolver().Solve(chain, Bytes(budget), {});
       EXPECT_TRUE(plan.bounds.proven_optimal);
-      EXPECT_EQ(Simulate(chain, plan.schedule)->makespan, frontier.At(Bytes(budget))->makespan)
+      EXPECT_EQ(Evaluator(chain).Run(plan.schedule)->makespan, frontier.At(Bytes(budget))->makespan)
           << Describe(chain);
       EXPECT_EQ(plan.schedule, BeyondPersistentSolver().Solve(chain, Bytes(budget), {})->schedule);
     }

@@ -11,7 +11,8 @@
 #include <string>
 
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/chain/chain_solver_cases.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
@@ -27,18 +28,18 @@ TEST_P(ChainFrontiers, FrontiersReachFromTheLeastBudgetToStoreAll) {
     options.with_flags = i % 4 == 0;
     const Chain chain = RandomChain(1 + i % 12, options, &rng);
     NewLink(&rng);
-    const absl::StatusOr<Frontier> frontier = solver().SolveFrontier(chain, solve_options());
+    const absl::StatusOr<Frontier> frontier = solver().SolveFrontier(Linked(chain), {});
     ASSERT_TRUE(frontier.ok()) << frontier.status();
     const Bytes least = Least(chain);
-    // Where there is no link, joint leaves it to the others.
-    if (solve_options().transfers || solver().info().name != "joint") {
+    // Where there is no link, one that copies may leave it to the others.
+    if (link() || !solver().info().copies) {
       EXPECT_EQ(frontier->info().solver, solver().info().name);
     }
     EXPECT_LE(frontier->info().least_budget, least);
     EXPECT_TRUE(frontier->info().least_budget == least || !FindsAllThatFits());
     ASSERT_FALSE(frontier->points().empty());
     EXPECT_EQ(frontier->points().front().peak, least) << Describe(chain);
-    const Simulation all = *Simulate(chain, StoreAllSchedule(chain));
+    const Simulation all = *Evaluator(chain).Run(StoreAllSchedule(chain));
     // Less than store-all's peak only where recomputing costs no time.
     EXPECT_LE(frontier->points().back().peak, all.peak) << Describe(chain);
     EXPECT_EQ(frontier->points().back().makespan, all.makespan) << Describe(chain);
@@ -52,7 +53,7 @@ TEST_P(ChainFrontiers, FrontierPointsReplayExactlyAndAreNotSlowerThanPlans) {
     options.with_flags = i % 4 == 0;
     const Chain chain = RandomChain(1 + i % 12, options, &rng);
     NewLink(&rng);
-    const Frontier frontier = *solver().SolveFrontier(chain, solve_options());
+    const Frontier frontier = *solver().SolveFrontier(Linked(chain), {});
     int64_t before = INT64_MAX;
     for (const Frontier::Point& point : frontier.points()) {
       absl::StatusOr<Plan> plan = frontier.PlanAt(point.peak);
@@ -80,19 +81,20 @@ TEST_P(ChainFrontiers, EqualInputGivesEqualPlansAndFrontiersWhateverTheThreads) 
   for (const int length : {6, MadeOfManySolves() ? 9 : 30, MadeOfManySolves() ? 12 : 60}) {
     const Chain chain = RandomChain(length, random, &rng);
     NewLink(&rng);
-    const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
+    const int64_t all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
     const Bytes budget(std::max(all * 6 / 10, Least(chain).value()));
-    SolveOptions options = solve_options();
-    const Schedule first = solver().Solve(chain, budget, options)->schedule;
-    const std::string frontier = solver().SolveFrontier(chain, options)->Encode();
+    SolveOptions options;
+    const Schedule first = solver().Solve(Linked(chain), budget, options)->schedule;
+    const std::string frontier = solver().SolveFrontier(Linked(chain), options)->Encode();
     options.threads = 2;
-    EXPECT_EQ(solver().Solve(chain, budget, options)->schedule, first);
-    EXPECT_EQ(solver().SolveFrontier(chain, options)->Encode(), frontier);
+    EXPECT_EQ(solver().Solve(Linked(chain), budget, options)->schedule, first);
+    EXPECT_EQ(solver().SolveFrontier(Linked(chain), options)->Encode(), frontier);
   }
 }
 
 TEST_P(ChainFrontiers, ProgressRisesToOne) {
-  if (&solver() == &StoreAllSolver()) GTEST_SKIP() << "one replay: there is nothing to report";
+  if (solver().info().name == StoreAllSolver().info().name)
+    GTEST_SKIP() << "one replay: there is nothing to report";
   std::mt19937_64 rng(30);
   RandomChainOptions random;
   random.max_size = 100000;
@@ -100,33 +102,35 @@ TEST_P(ChainFrontiers, ProgressRisesToOne) {
   for (const int length : {8, MadeOfManySolves() ? 14 : 60}) {
     const Chain chain = RandomChain(length, random, &rng);
     NewLink(&rng);
-    const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
+    const int64_t all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
     const Bytes budget(std::max(all * 6 / 10, Least(chain).value()));
     double last = 0.0;
-    SolveOptions options = solve_options();
+    SolveOptions options;
     options.progress = [&last](double share) {
       EXPECT_GE(share, last);
       EXPECT_LE(share, 1.0);
       last = share;
     };
-    ASSERT_TRUE(solver().Solve(chain, budget, options).ok());
+    ASSERT_TRUE(solver().Solve(Linked(chain), budget, options).ok());
     EXPECT_EQ(last, 1.0);
     last = 0.0;
-    ASSERT_TRUE(solver().SolveFrontier(chain, options).ok());
+    ASSERT_TRUE(solver().SolveFrontier(Linked(chain), options).ok());
     EXPECT_EQ(last, 1.0);
   }
 }
 
 TEST_P(ChainFrontiers, FrontiersStopWhenToldTo) {
-  if (&solver() == &StoreAllSolver()) GTEST_SKIP() << "one replay: there is nothing to stop";
+  if (solver().info().name == StoreAllSolver().info().name)
+    GTEST_SKIP() << "one replay: there is nothing to stop";
   std::mt19937_64 rng(26);
   const Chain chain = RandomChain(100, {}, &rng);
   NewLink(&rng);
   StopToken cancelled;
   cancelled.RequestStop();
-  SolveOptions options = solve_options();
+  SolveOptions options;
   options.stop = &cancelled;
-  EXPECT_EQ(solver().SolveFrontier(chain, options).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(solver().SolveFrontier(Linked(chain), options).status().code(),
+            absl::StatusCode::kCancelled);
 }
 
 }  // namespace stowage::testing

@@ -4,13 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
@@ -19,64 +20,52 @@
 namespace stowage::testing {
 
 // A solver, and whether it may use a link to host memory.
-using ChainSolverCase = std::tuple<const ChainSolver*, bool>;
-
-inline bool OffloadsByAStrategy(const ChainSolver& solver) {
-  return solver.info().name.rfind("offload", 0) == 0;
-}
-
-inline bool UsesALink(const ChainSolver& solver) {
-  return solver.info().name == "joint" || OffloadsByAStrategy(solver);
-}
+using ChainSolverCase = std::tuple<const Solver*, bool>;
 
 // Of those that do not look at a link, one meets one, too.
 inline std::vector<ChainSolverCase> ChainSolverCases() {
   std::vector<ChainSolverCase> cases;
-  for (const ChainSolver* solver : AllSolvers()) {
+  for (const Solver* solver : SolversOf(ProblemKind::kChain)) {
     cases.emplace_back(solver, false);
-    if (UsesALink(*solver) || solver == &OptimalPersistentSolver())
-      cases.emplace_back(solver, true);
+    if (solver->info().copies || cases.size() == 1) cases.emplace_back(solver, true);
   }
   return cases;
 }
 
 class ChainSolverTest : public ::testing::TestWithParam<ChainSolverCase> {
  protected:
-  const ChainSolver& solver() const { return *std::get<0>(GetParam()); }
+  const Solver& solver() const { return *std::get<0>(GetParam()); }
 
   // The next chain has another link.
   void NewLink(std::mt19937_64* rng) {
-    if (std::get<1>(GetParam())) options_.transfers = RandomTransferModel(rng);
+    if (std::get<1>(GetParam())) link_ = RandomTransferModel(rng);
   }
   // Its frontiers are: some tests take fewer and shorter chains.
-  bool MadeOfManySolves() const { return std::get<1>(GetParam()) && UsesALink(solver()); }
+  bool MadeOfManySolves() const { return std::get<1>(GetParam()) && solver().info().copies; }
   // Of its class. TFLMS watches no memory: it may find nothing where something fits.
-  bool FindsAllThatFits() const {
-    return !options_.transfers || solver().info().name != "offload_tflms";
-  }
-  const SolveOptions& solve_options() const { return options_; }
+  bool FindsAllThatFits() const { return !link_ || solver().info().name != "offload_tflms"; }
+  const std::optional<TransferModel>& link() const { return link_; }
+  Instance Linked(const Chain& chain) const { return Instance(chain, link_); }
 
   absl::StatusOr<Plan> Solve(const Chain& chain, Bytes budget) const {
-    return solver().Solve(chain, budget, options_);
+    return solver().Solve(Linked(chain), budget, {});
   }
   Bytes Least(const Chain& chain) const {
-    const absl::StatusOr<Bytes> least = solver().LeastBudget(chain, options_);
+    const absl::StatusOr<Bytes> least = solver().LeastBudget(Linked(chain), {});
     EXPECT_TRUE(least.ok()) << least.status();
     return least.ok() ? *least : Bytes(0);
   }
   Simulation Run(const Chain& chain, const Schedule& schedule) const {
-    const absl::StatusOr<Simulation> run = options_.transfers
-                                               ? Simulate(chain, schedule, *options_.transfers)
-                                               : Simulate(chain, schedule);
+    const absl::StatusOr<Simulation> run = Evaluator(Linked(chain)).Run(schedule);
     EXPECT_TRUE(run.ok()) << run.status() << Describe(chain);
     return run.ok() ? *run : Simulation();
   }
   NaiveResult Naive(const Chain& chain, const Schedule& schedule) const {
-    return NaiveReplay(chain, schedule, options_.transfers ? &*options_.transfers : nullptr);
+    return NaiveReplay(chain, schedule, link_ ? &*link_ : nullptr);
   }
 
  private:
-  SolveOptions options_;
+  std::optional<TransferModel> link_;
 };
 
 inline std::string ChainSolverCaseName(const ::testing::TestParamInfo<ChainSolverCase>& info) {

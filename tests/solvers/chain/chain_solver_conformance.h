@@ -11,7 +11,8 @@
 #include <string>
 
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/chain/chain_solver_cases.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
@@ -27,7 +28,7 @@ TEST_P(ChainSolvers, PlansAreValidAndWithinBudget) {
     options.with_flags = i % 4 == 0;
     const Chain chain = RandomChain(1 + i % 12, options, &rng);
     NewLink(&rng);
-    const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
+    const int64_t all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
     for (const double share : {0.3, 0.5, 0.7, 0.9, 1.0, 2.0}) {
       const Bytes budget(static_cast<int64_t>(share * static_cast<double>(all)));
       const absl::StatusOr<Plan> plan = Solve(chain, budget);
@@ -68,7 +69,7 @@ TEST_P(ChainSolvers, StoresAllWheneverItFits) {
   for (int i = 0; i < 100; ++i) {
     const Chain chain = RandomChain(1 + i % 9, {}, &rng);
     NewLink(&rng);
-    const Bytes all = Simulate(chain, StoreAllSchedule(chain))->peak;
+    const Bytes all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak;
     EXPECT_EQ(Solve(chain, all)->schedule, StoreAllSchedule(chain)) << Describe(chain);
   }
 }
@@ -97,7 +98,7 @@ TEST_P(ChainSolvers, HandlesTheLargestSizes) {
 }
 
 TEST_P(ChainSolvers, MoreBudgetIsNeverSlower) {
-  if (OffloadsByAStrategy(solver())) GTEST_SKIP() << "of a strategy, only frontiers are so";
+  if (!solver().info().monotone) GTEST_SKIP() << "of a strategy, only frontiers are so";
   std::mt19937_64 rng(26);
   RandomChainOptions options;
   options.max_size = 1000;
@@ -105,7 +106,7 @@ TEST_P(ChainSolvers, MoreBudgetIsNeverSlower) {
   for (const int length : {4, 9, 17, MadeOfManySolves() ? 20 : 40}) {
     const Chain chain = RandomChain(length, options, &rng);
     NewLink(&rng);
-    const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
+    const int64_t all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
     const int64_t least = Least(chain).value();
     Nanos before(INT64_MAX);
     for (int i = 0; i <= 12; ++i) {
@@ -132,7 +133,7 @@ TEST_P(ChainSolvers, AnswersEveryBudgetOfOneStage) {
   spec.stages.push_back(stage);
   const Chain chain = *Chain::Create(spec);
   NewLink(&rng);
-  const Bytes all = Simulate(chain, StoreAllSchedule(chain))->peak;
+  const Bytes all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak;
   EXPECT_EQ(Least(chain), all);
   for (const Bytes budget : {Bytes(0), Bytes(1), all - Bytes(1)}) {
     const absl::StatusOr<Plan> plan = Solve(chain, budget);
@@ -178,7 +179,7 @@ TEST_P(ChainSolvers, PlansStagesThatTakeNoTimeOrNoBytes) {
     ASSERT_TRUE(plan.ok()) << plan.status();
     ASSERT_EQ(plan->status, PlanStatus::kFound);
     EXPECT_LE(Run(chain, plan->schedule).peak, least);
-    EXPECT_TRUE(solver().SolveFrontier(chain, solve_options()).ok());
+    EXPECT_TRUE(solver().SolveFrontier(Linked(chain), {}).ok());
   }
 }
 

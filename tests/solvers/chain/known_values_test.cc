@@ -122,7 +122,7 @@ TEST_P(Profiles, TablesEqualTheRecurrence) {
     if (chain->length() > 100 && share != 0.5) continue;  // the recurrence takes seconds
     const absl::StatusOr<Bytes> budget = ResolveBudget(*chain, ShareOfStoreAll{share}, options);
     ASSERT_TRUE(budget.ok()) << budget.status();
-    const absl::StatusOr<Plan> plan = MakeChainPlan(*chain, *budget, options);
+    const absl::StatusOr<Plan> plan = MakePlan(*chain, *budget, options);
     ASSERT_TRUE(plan.ok()) << plan.status();
     const int64_t unit = budget->value() / options.solve.slots;
     const int64_t slots = budget->value() / unit;

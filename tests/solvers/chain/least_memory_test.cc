@@ -5,7 +5,7 @@
 #include <random>
 
 #include "solvers/chain/persistent_space.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/reference_recurrence.h"
 
@@ -38,7 +38,7 @@ TEST(LeastMemory, IsTheFirstMemoryWithAValue) {
     // The splits attain it.
     const Schedule schedule = PersistentBacktrack::Run(
         space, memory, [&least](int s, int t, int64_t) { return least->table(s, t).split; });
-    const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule);
+    const absl::StatusOr<Simulation> simulation = Evaluator(chain).Run(schedule);
     ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(chain);
     EXPECT_LE(simulation->peak.value(), LeastBudgetOf(space, *least)) << Describe(chain);
   }

@@ -13,8 +13,8 @@
 
 #include "solvers/base/thread_cpu.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/random_chain.h"
 
 namespace stowage {
@@ -141,7 +141,8 @@ TEST(OptimalPersistentLimits, ChainsWithoutSizesGetAFrontier) {
   const absl::StatusOr<Frontier> frontier = OptimalPersistentSolver().SolveFrontier(chain, options);
   ASSERT_TRUE(frontier.ok()) << frontier.status();
   ASSERT_EQ(frontier->points().size(), 1u);
-  EXPECT_EQ(frontier->points()[0].makespan, Simulate(chain, StoreAllSchedule(chain))->makespan);
+  EXPECT_EQ(frontier->points()[0].makespan,
+            Evaluator(chain).Run(StoreAllSchedule(chain))->makespan);
 }
 
 TEST(OptimalPersistentLimits, SaysWhereTheLimitLeftTablesOut) {
@@ -184,7 +185,7 @@ TEST(RecurrencesOverIntervals, RefuseChainsThatWouldTakeMinutes) {
   sizes.max_size = sizes.max_time = 1000;
   for (const int length : {2000, 100000}) {
     const Chain chain = testing::RandomChain(length, sizes, &rng);
-    for (const ChainSolver* solver : {&RevolveSolver(), &BeyondPersistentSolver()}) {
+    for (const Solver* solver : {&RevolveSolver(), &BeyondPersistentSolver()}) {
       EXPECT_TRUE(absl::IsResourceExhausted(solver->Solve(chain, Bytes(1000000), {}).status()));
       EXPECT_TRUE(absl::IsResourceExhausted(solver->SolveFrontier(chain, {}).status()));
       EXPECT_TRUE(absl::IsResourceExhausted(solver->LeastBudget(chain, {}).status()));

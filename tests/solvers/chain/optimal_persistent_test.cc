@@ -7,7 +7,7 @@
 
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/persistent_search.h"
 #include "tests/solvers/random_chain.h"
 
@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kExact = 0;
 constexpr int64_t kTable = 100000;
 
-// Solves at `budget` and checks that the referee confirms what comes back.
+// Solves at `budget` and checks that the evaluator confirms what comes back.
 Plan SolveChecked(const Chain& chain, int64_t budget, int64_t slots) {
   SolveOptions options;
   options.slots = slots;
@@ -26,7 +26,7 @@ Plan SolveChecked(const Chain& chain, int64_t budget, int64_t slots) {
   EXPECT_TRUE(plan.ok()) << plan.status() << "\n" << testing::Describe(chain);
   if (plan->status != PlanStatus::kFound) return *plan;
   EXPECT_TRUE(plan->bounds.proven_optimal);
-  const absl::StatusOr<Simulation> simulation = Simulate(chain, plan->schedule);
+  const absl::StatusOr<Simulation> simulation = Evaluator(chain).Run(plan->schedule);
   EXPECT_TRUE(simulation.ok()) << simulation.status() << "\n" << testing::Describe(chain);
   EXPECT_LE(simulation->peak.value(), budget) << testing::Describe(chain);
   Plan checked = *plan;
@@ -170,7 +170,7 @@ TEST(OptimalPersistent, ScheduleOfLeastMemoryAttainsIt) {
     const absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, {});
     const Schedule schedule = PersistentBacktrack::Run(
         exact, 0, [&least](int s, int t, int64_t) { return least->table(s, t).split; });
-    const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule);
+    const absl::StatusOr<Simulation> simulation = Evaluator(chain).Run(schedule);
     ASSERT_TRUE(simulation.ok()) << simulation.status();
     EXPECT_EQ(simulation->peak.value(), LeastBudgetOf(exact, *least)) << testing::Describe(chain);
   }
@@ -204,7 +204,7 @@ TEST(OptimalPersistent, FewerSlotsThanBytesLeaveNoMemoryOut) {
       const absl::StatusOr<Plan> plan = OptimalPersistentSolver().Solve(chain, Bytes(budget), few);
       ASSERT_TRUE(plan.ok()) << plan.status();
       ASSERT_EQ(plan->status, PlanStatus::kFound) << testing::Describe(chain);
-      EXPECT_EQ(Simulate(chain, plan->schedule)->makespan.value(), time)
+      EXPECT_EQ(Evaluator(chain).Run(plan->schedule)->makespan.value(), time)
           << testing::Describe(chain);
     }
   }
@@ -221,7 +221,7 @@ TEST(OptimalPersistent, ChainsTooLongToSolveExactlyGetAPlan) {
     const absl::StatusOr<Plan> plan = OptimalPersistentSolver().Solve(chain, Bytes(budget), {});
     ASSERT_TRUE(plan.ok()) << plan.status();
     ASSERT_EQ(plan->status, PlanStatus::kFound);
-    EXPECT_LE(Simulate(chain, plan->schedule)->peak.value(), budget);
+    EXPECT_LE(Evaluator(chain).Run(plan->schedule)->peak.value(), budget);
     EXPECT_FALSE(plan->bounds.proven_optimal);
   }
 }
@@ -249,7 +249,7 @@ TEST(OptimalPersistent, TiesPreferKeeping) {
   const absl::StatusOr<Plan> plan = OptimalPersistentSolver().Solve(chain, Bytes(51), {});
   ASSERT_TRUE(plan.ok());
   ASSERT_EQ(plan->status, PlanStatus::kFound);
-  const absl::StatusOr<Simulation> simulation = Simulate(chain, plan->schedule);
+  const absl::StatusOr<Simulation> simulation = Evaluator(chain).Run(plan->schedule);
   EXPECT_EQ(simulation->recompute_time, Nanos(0));
   EXPECT_EQ(simulation->recomputed_forwards, 1);
 }
@@ -295,7 +295,7 @@ TEST(OptimalPersistent, IsNeverSlowerThanPeriodicCheckpointing) {
       const Plan optimal = SolveChecked(chain, budget, kExact);
       ASSERT_EQ(optimal.status, PlanStatus::kFound);
       if (periodic->status != PlanStatus::kFound) continue;
-      const Nanos makespan = Simulate(chain, periodic->schedule)->makespan;
+      const Nanos makespan = Evaluator(chain).Run(periodic->schedule)->makespan;
       EXPECT_LE(optimal.prediction.makespan, makespan) << testing::Describe(chain);
       strictly += optimal.prediction.makespan < makespan ? 1 : 0;
     }

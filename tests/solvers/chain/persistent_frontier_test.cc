@@ -9,8 +9,8 @@
 
 #include "solvers/chain/persistent_table.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/persistent_search.h"
 #include "tests/solvers/random_chain.h"
 
@@ -34,7 +34,7 @@ struct Tables {
 Tables SolveByTables(const PersistentProblem& problem, Bytes budget, int64_t slots) {
   SolveOptions options;
   options.slots = slots;
-  FrontierBuilder builder(problem.chain);
+  FrontierBuilder builder(problem.instance);
   const absl::StatusOr<TableSummary> summary = AddSchedules(problem, budget, options, &builder);
   EXPECT_TRUE(summary.ok()) << summary.status();
   return {builder.Build(FrontierInfo()), *summary};
@@ -124,7 +124,7 @@ TEST(PersistentFrontier, PlansAtRisingBudgetsAreNeverSlower) {
     for (const Bytes budget : Grid(*problem, 40)) {
       const absl::StatusOr<Plan> plan = OptimalPersistentSolver().Solve(chain, budget, {});
       ASSERT_EQ(plan->status, PlanStatus::kFound);
-      const int64_t makespan = Simulate(chain, plan->schedule)->makespan.value();
+      const int64_t makespan = Evaluator(chain).Run(plan->schedule)->makespan.value();
       EXPECT_LE(makespan, before);
       before = makespan;
     }
@@ -192,11 +192,11 @@ TEST(PersistentGuide, KeepsEveryBudgetFromTheLeastOn) {
       const auto table = PersistentTable::Compute(space, slots, {});
       for (const Bytes budget : Grid(*problem, 20)) {
         const int64_t memory = (budget - chain.activation(0)).value();
-        const absl::StatusOr<Simulation> simulation =
-            Simulate(chain, GuidedSchedule(problem->exact, problem->least, *table, unit, memory));
+        const absl::StatusOr<Simulation> simulation = Evaluator(chain).Run(
+            GuidedSchedule(problem->exact, problem->least, *table, unit, memory));
         ASSERT_TRUE(simulation.ok()) << simulation.status();
         EXPECT_LE(simulation->peak, budget);
-        const Simulation best = *Simulate(chain, (*steps)->Backtrack(memory));
+        const Simulation best = *Evaluator(chain).Run((*steps)->Backtrack(memory));
         EXPECT_GE(simulation->makespan, best.makespan);
         ratios += static_cast<double>(simulation->makespan.value()) /
                   static_cast<double>(best.makespan.value());

@@ -6,8 +6,8 @@
 #include <map>
 #include <random>
 
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/persistent_search.h"
 #include "tests/solvers/random_chain.h"
 
@@ -17,17 +17,18 @@ namespace {
 constexpr PersistentSteps::Limits kNoLimits = {INT64_MAX, INT64_MAX};
 
 int64_t StoreAllPeak(const Chain& chain) {
-  return Simulate(chain, StoreAllSchedule(chain))->peak.value();
+  return Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
 }
 
-// Least makespans by budget, from the steps; the referee must confirm each.
+// Least makespans by budget, from the steps; the evaluator must confirm each.
 std::map<int64_t, int64_t> StepsOf(const Chain& chain) {
   const PersistentSpace space(chain, 1);
   const auto steps =
       PersistentSteps::Compute(space, StoreAllPeak(chain) - space.activation(0), kNoLimits, {});
   std::map<int64_t, int64_t> found;
   for (const PersistentSteps::Step& step : (*steps)->Whole()) {
-    const absl::StatusOr<Simulation> simulation = Simulate(chain, (*steps)->Backtrack(step.memory));
+    const absl::StatusOr<Simulation> simulation =
+        Evaluator(chain).Run((*steps)->Backtrack(step.memory));
     EXPECT_TRUE(simulation.ok()) << simulation.status();
     EXPECT_EQ(simulation->makespan, chain.ideal_time() + Nanos(step.excess));
     // The left-over gradient of the input can need more than all the rest.

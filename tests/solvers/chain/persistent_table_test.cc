@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "solvers/chain/internal/min_plus_dispatch.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/reference_recurrence.h"
 
@@ -175,7 +175,7 @@ TEST(PersistentTable, BacktracksWhatItPromises) {
       for (int64_t memory = 0; memory <= slots; memory += 7) {
         if (table.Excess(memory) == kNever) continue;
         schedules.push_back(table.Backtrack(memory));
-        const absl::StatusOr<Simulation> simulation = Simulate(chain, schedules.back());
+        const absl::StatusOr<Simulation> simulation = Evaluator(chain).Run(schedules.back());
         ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(chain);
         EXPECT_EQ(simulation->makespan.value(), chain.ideal_time().value() + table.Excess(memory));
         EXPECT_LE(simulation->peak.value(), std::max(memory, chain.gradient(0).value()));

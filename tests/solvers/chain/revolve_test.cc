@@ -9,7 +9,8 @@
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/persistent_search.h"
 #include "tests/solvers/random_chain.h"
 
@@ -19,7 +20,7 @@ namespace {
 // The closed form of optimal checkpointing on equal steps: Griewank & Walther 2000, "Algorithm 799:
 // revolve", Proposition 1.
 //
-// In the referee's accounting: a chain of n equal stages, the loss one of them, where a and saved
+// In the evaluator's accounting: a chain of n equal stages, the loss one of them, where a and saved
 // are 1 and gradients and overheads 0, takes BinomialForwards(n, M - 2) forwards beyond the ideal
 // within M when nothing is saved ahead. c checkpoints, a^0 among them, leave two units: for a
 // forward and its input, or a checkpoint and what the stage after it saves.
@@ -43,7 +44,7 @@ int64_t BinomialForwards(int64_t steps, int64_t checkpoints) {
 std::map<int64_t, int64_t> ClassFrontier(const Chain& chain) {
   std::map<int64_t, int64_t> frontier = testing::PersistentFrontier(
       chain, testing::Recompute::kOnDemand, testing::Saving::kJustInTime);
-  const Simulation all = *Simulate(chain, StoreAllSchedule(chain));
+  const Simulation all = *Evaluator(chain).Run(StoreAllSchedule(chain));
   auto after = frontier.upper_bound(all.peak.value());
   if (after == frontier.begin() || std::prev(after)->second > all.makespan.value()) {
     frontier.erase(frontier.lower_bound(all.peak.value()), frontier.end());
@@ -68,7 +69,7 @@ TEST(Revolve, IsTheBestOfItsClassAtEveryBudget) {
       ASSERT_TRUE(plan.ok()) << plan.status();
       ASSERT_EQ(plan->status, PlanStatus::kFound);
       EXPECT_TRUE(plan->bounds.proven_optimal);
-      EXPECT_EQ(Simulate(chain, plan->schedule)->makespan.value(), makespan)
+      EXPECT_EQ(Evaluator(chain).Run(plan->schedule)->makespan.value(), makespan)
           << testing::Describe(chain);
     }
   }
@@ -94,7 +95,8 @@ TEST(Revolve, MeetsTheBinomialClosedFormOnEqualStages) {
       const absl::StatusOr<Plan> plan = RevolveSolver().Solve(chain, Bytes(c + 2), {});
       ASSERT_TRUE(plan.ok()) << plan.status();
       ASSERT_EQ(plan->status, PlanStatus::kFound) << n << ' ' << c;
-      EXPECT_EQ(Simulate(chain, plan->schedule)->recompute_time.value(), BinomialForwards(n, c))
+      EXPECT_EQ(Evaluator(chain).Run(plan->schedule)->recompute_time.value(),
+                BinomialForwards(n, c))
           << n << ' ' << c;
     }
   }

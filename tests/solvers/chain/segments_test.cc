@@ -6,7 +6,8 @@
 #include <random>
 
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
 
@@ -22,7 +23,7 @@ SegmentEnds RandomEnds(const Chain& chain, std::mt19937_64* rng) {
 }
 
 // Costs without a schedule are what a replay of the schedule says.
-TEST(SegmentedCosts, AreTheReferees) {
+TEST(SegmentedCosts, AreTheEvaluators) {
   std::mt19937_64 rng(1);
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -102,7 +103,7 @@ TEST(SegmentedSolvers, FrontiersOfLongChainsAreCompact) {
     stage.saved = stage.output + Bytes(draw(rng));
   }
   const Chain chain = *Chain::Create(spec);
-  for (const ChainSolver* solver :
+  for (const Solver* solver :
        {&CheckpointSequentialSolver(), &ChenSqrtSolver(), &ChenGreedySolver()}) {
     const absl::StatusOr<Frontier> frontier = solver->SolveFrontier(chain, {});
     ASSERT_TRUE(frontier.ok()) << frontier.status();
@@ -121,7 +122,7 @@ TEST(ChenSqrt, NeedsTwiceTheRootOfTheLength) {
     EXPECT_EQ(*ChenSqrtSolver().LeastBudget(chain, {}), Bytes(2 * root - 1));
     const absl::StatusOr<Plan> plan = ChenSqrtSolver().Solve(chain, Bytes(2 * root - 1), {});
     ASSERT_TRUE(plan.ok());
-    EXPECT_EQ(Simulate(chain, plan->schedule)->recomputed_forwards, root * root);
+    EXPECT_EQ(Evaluator(chain).Run(plan->schedule)->recomputed_forwards, root * root);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "solvers/drawing/axis_ticks.h"
+#include "solvers/drawing/markup.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,6 @@
 #include <random>
 #include <utility>
 
-#include "solvers/drawing/division_outline.h"
 #include "tests/solvers/drawing/markup_check.h"
 #include "tests/solvers/graph/small_graphs.h"
 

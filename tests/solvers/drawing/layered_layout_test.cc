@@ -1,4 +1,4 @@
-#include "solvers/drawing/layered_layout.h"
+#include "solvers/drawing/graph_drawing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

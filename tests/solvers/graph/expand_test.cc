@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"
 
@@ -28,7 +27,7 @@ TEST(ExpandSchedule, RunsTheVerticesOfEachStage) {
   const Schedule schedule = {
       ForwardKeepInput(1), ForwardKeepNothing(2), ForwardKeepAll(3), Backward(3),
       ForwardKeepAll(1),   ForwardKeepAll(2),     Backward(2),       Backward(1)};
-  ASSERT_TRUE(Simulate(linear->chain, schedule).ok());
+  ASSERT_TRUE(Evaluator(linear->chain).Run(schedule).ok());
   Schedule compute;
   for (const Instruction& i : ExpandSchedule(graph, *linear, schedule)) {
     if (i.op != Op::kDiscard) compute.push_back(i);
@@ -56,10 +55,10 @@ TEST(ExpandSchedule, IsNoWorseThanOnTheChain) {
     ASSERT_TRUE(linear.ok()) << linear.status();
     const Schedule schedule = round % 8 == 0 ? StoreAllSchedule(linear->chain)
                                              : testing::RandomSchedule(linear->chain, &rng);
-    const absl::StatusOr<Simulation> chain = Simulate(linear->chain, schedule);
+    const absl::StatusOr<Simulation> chain = Evaluator(linear->chain).Run(schedule);
     if (!chain.ok()) continue;
     const Schedule expanded = ExpandSchedule(graph, *linear, schedule);
-    const absl::StatusOr<Simulation> result = SimulateGraph(graph, expanded);
+    const absl::StatusOr<Simulation> result = Evaluator(graph).Run(expanded);
     const std::string described = testing::Describe(graph) + testing::Describe(linear->chain) +
                                   "\n" + testing::Describe(schedule) + "\n" +
                                   testing::Describe(expanded);

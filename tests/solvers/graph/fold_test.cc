@@ -5,9 +5,9 @@
 #include <random>
 #include <utility>
 
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/graph_ops.h"
 #include "tests/solvers/random_communication.h"
 #include "tests/solvers/random_graph.h"
@@ -50,10 +50,10 @@ void ExpectUnfolds(const Graph& graph) {
   const FoldedGraph folded = Fold(graph);
   const Schedule all = StoreAllSchedule(folded.graph);
   const Schedule unfolded = WithDiscards(graph, UnfoldCompute(folded, all));
-  const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, unfolded);
+  const absl::StatusOr<Simulation> simulation = Evaluator(graph).Run(unfolded);
   ASSERT_TRUE(simulation.ok()) << simulation.status();
   EXPECT_EQ(simulation->makespan, graph.ideal_time());
-  EXPECT_LE(simulation->peak, SimulateGraph(folded.graph, all)->peak);
+  EXPECT_LE(simulation->peak, Evaluator(folded.graph).Run(all)->peak);
 }
 
 TEST(Fold, WithoutAliasesNothingChanges) {
@@ -184,11 +184,11 @@ TEST(Fold, WhatCommunicatesUnfoldsOnCompute) {
     const FoldedGraph folded = Fold(graph);
     const Schedule schedule = testing::WithRandomCommunication(
         folded.graph, testing::RandomSchedule(folded.graph, &rng), &rng);
-    ASSERT_TRUE(SimulateGraph(folded.graph, schedule).ok());
+    ASSERT_TRUE(Evaluator(folded.graph).Run(schedule).ok());
     communicating += CheckNoCommunication(schedule).ok() ? 0 : 1;
     const Schedule unfolded = UnfoldCompute(folded, schedule);
     EXPECT_TRUE(CheckNoCommunication(unfolded).ok());
-    EXPECT_TRUE(SimulateGraph(graph, WithDiscards(graph, unfolded)).ok());
+    EXPECT_TRUE(Evaluator(graph).Run(WithDiscards(graph, unfolded)).ok());
   }
   EXPECT_GT(communicating, 200);
 }
@@ -224,9 +224,9 @@ TEST(Fold, AnyScheduleOfTheFoldedGraphUnfolds) {
     aliases += graph.size() - folded.graph.size();
     const Schedule schedule = testing::RandomSchedule(folded.graph, &rng);
     const Schedule unfolded = WithDiscards(graph, UnfoldCompute(folded, schedule));
-    const absl::StatusOr<Simulation> original = SimulateGraph(graph, unfolded);
+    const absl::StatusOr<Simulation> original = Evaluator(graph).Run(unfolded);
     ASSERT_TRUE(original.ok()) << original.status() << "\n" << testing::Describe(graph);
-    EXPECT_LE(original->makespan, SimulateGraph(folded.graph, schedule)->makespan);
+    EXPECT_LE(original->makespan, Evaluator(folded.graph).Run(schedule)->makespan);
   }
   EXPECT_GT(aliases, 1000);
 }

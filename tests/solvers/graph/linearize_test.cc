@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/graph_ops.h"
 
 namespace stowage {
@@ -112,7 +112,7 @@ TEST(Linearize, EveryVertexIsInOneStageAndTimesAddUp) {
                    MakeOp(3, {{1, true}, {2, true}}, 4), MakeOp(4, {{3, true}}, 5)});
   EXPECT_EQ(StagesOf(linear), (Ids{{1, 2, 3}, {4}}));
   EXPECT_EQ(linear.chain.ideal_time(), Nanos(11 + 12 + 13 + 14 + 21 + 22 + 23 + 24));
-  EXPECT_TRUE(Simulate(linear.chain, StoreAllSchedule(linear.chain)).ok());
+  EXPECT_TRUE(Evaluator(linear.chain).Run(StoreAllSchedule(linear.chain)).ok());
 }
 
 TEST(Linearize, FlagsOfAnyVertexHoldForTheStage) {

@@ -9,11 +9,11 @@
 
 #include "solvers/chain/solvers.h"
 #include "solvers/joint/joint_solver.h"
-#include "solvers/offload/offload_from.h"
+#include "solvers/offload/offload_solver.h"
 #include "solvers/offload/strategies.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
 
 namespace stowage::testing {
 namespace {
@@ -28,9 +28,9 @@ TransferModel Link(int64_t bytes_per_second) {
 }
 
 // The makespan of offloading alone by a strategy; nothing if it finds no way.
-std::optional<Nanos> OffloadingAlone(const Chain& chain, const TransferModel& link, Bytes budget,
+std::optional<Nanos> OffloadingAlone(const Instance& instance, Bytes budget,
                                      const OffloadStrategy& strategy) {
-  const auto found = OffloadFrom(chain, StoreAllSchedule(chain), link, budget, strategy, {});
+  const auto found = OffloadFrom(instance, instance.store_all_schedule(), budget, strategy, {});
   EXPECT_TRUE(found.ok()) << found.status();
   if (!found.ok() || !found->has_value()) return std::nullopt;
   return (*found)->prediction.makespan;
@@ -39,29 +39,28 @@ std::optional<Nanos> OffloadingAlone(const Chain& chain, const TransferModel& li
 }  // namespace
 
 void ExpectFasterThanEachAlone(const std::string& name, const Chain& chain) {
-  SolveOptions options;
-  options.transfers = Link(kPcie3);
-  const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
-  const int64_t least = JointSolver().LeastBudget(chain, options)->value();
+  const Instance instance(chain, Link(kPcie3));
+  const int64_t all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
+  const int64_t least = JointSolver().LeastBudget(instance, {})->value();
   // Per cent of the way from the least budget to store-all.
   for (const int percent : {20, 50}) {
     const Bytes budget(least + (all - least) / 100 * percent);
-    const absl::StatusOr<Plan> plan = JointSolver().Solve(chain, budget, options);
+    const absl::StatusOr<Plan> plan = JointSolver().Solve(instance, budget, {});
     ASSERT_TRUE(plan.ok()) << plan.status();
     ASSERT_EQ(plan->status, PlanStatus::kFound);
-    const absl::StatusOr<Simulation> s = Simulate(chain, plan->schedule, *options.transfers);
+    const absl::StatusOr<Simulation> s = Evaluator(instance).Run(plan->schedule);
     ASSERT_TRUE(s.ok()) << s.status();
     EXPECT_LE(s->peak, budget);
-    EXPECT_GE(s->makespan, MakespanLowerBound(chain, *options.transfers, budget));
+    EXPECT_GE(s->makespan, MakespanLowerBound(instance, budget));
     Nanos alone(kMaxTotal);
     for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
-      const auto time = OffloadingAlone(chain, *options.transfers, budget, *strategy);
+      const auto time = OffloadingAlone(instance, budget, *strategy);
       if (time) alone = std::min(alone, *time);
     }
     const absl::StatusOr<Plan> recomputing = ChosenChainSolver().Solve(chain, budget, {});
     ASSERT_TRUE(recomputing.ok()) << recomputing.status();
     if (recomputing->status == PlanStatus::kFound) {
-      alone = std::min(alone, Simulate(chain, recomputing->schedule)->makespan);
+      alone = std::min(alone, Evaluator(chain).Run(recomputing->schedule)->makespan);
     }
     const double ideal = static_cast<double>(chain.ideal_time().value());
     std::cout << name << " at " << percent

@@ -9,10 +9,10 @@
 
 #include "solvers/chain/solvers.h"
 #include "solvers/joint/joint_solver.h"
-#include "solvers/offload/offload_from.h"
+#include "solvers/offload/offload_solver.h"
 #include "solvers/offload/strategies.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/joint/heap_peak.h"
 #include "tests/solvers/random_chain.h"
 
@@ -36,39 +36,41 @@ Chain ChainOf(int stages) {
   return RandomChain(stages, {1000000, 60000000}, &rng);
 }
 
-SolveOptions OptionsOf(int64_t limit) {
+Instance Linked(const Chain& chain) {
   TransferModel link;
   link.to_host.bytes_per_second = link.to_device.bytes_per_second = 10000000;
   link.host_memory = Bytes(int64_t{1} << 40);
+  return Instance(chain, link);
+}
+
+SolveOptions OptionsOf(int64_t limit) {
   SolveOptions options;
-  options.transfers = link;
   options.table_limit = Bytes(limit);
   return options;
 }
 
 class JointMemory : public ::testing::TestWithParam<Case> {};
 
-int64_t MakespanOf(const Chain& chain, const SolveOptions& options,
-                   const absl::StatusOr<Plan>& plan) {
+int64_t MakespanOf(const Instance& instance, const absl::StatusOr<Plan>& plan) {
   if (!plan.ok() || plan->status != PlanStatus::kFound) return kNone;
-  return Simulate(chain, plan->schedule, *options.transfers)->makespan.value();
+  return Evaluator(instance).Run(plan->schedule)->makespan.value();
 }
 
 TEST_P(JointMemory, IsWithinTheLimitAndNotWorseThanEachAlone) {
   const auto [stages, limit] = GetParam();
   const Chain chain = ChainOf(stages);
+  const Instance instance = Linked(chain);
   const SolveOptions options = OptionsOf(limit);
-  const Bytes budget(Simulate(chain, StoreAllSchedule(chain))->peak.value() * 2 / 5);
+  const Bytes budget(Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value() * 2 / 5);
   const HeapPeak peak;
-  const absl::StatusOr<Plan> plan = JointSolver().Solve(chain, budget, options);
+  const absl::StatusOr<Plan> plan = JointSolver().Solve(instance, budget, options);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_LE(peak.bytes(), limit + Allowance(stages));
-  const int64_t joint = MakespanOf(chain, options, plan);
+  const int64_t joint = MakespanOf(instance, plan);
   ASSERT_NE(joint, kNone);
-  EXPECT_LE(joint, MakespanOf(chain, options, ChosenChainSolver().Solve(chain, budget, options)));
+  EXPECT_LE(joint, MakespanOf(instance, ChosenChainSolver().Solve(chain, budget, options)));
   for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
-    const auto alone =
-        OffloadFrom(chain, StoreAllSchedule(chain), *options.transfers, budget, *strategy, options);
+    const auto alone = OffloadFrom(instance, StoreAllSchedule(chain), budget, *strategy, options);
     ASSERT_TRUE(alone.ok()) << alone.status();
     if (!alone->has_value()) continue;
     EXPECT_LE(joint, (*alone)->prediction.makespan.value());
@@ -87,7 +89,8 @@ TEST(JointMemory, OfAFrontierIsWithinTheLimit) {
   const Chain chain = ChainOf(kStages);
   for (const int64_t limit : {kMega, 8 * kMega}) {
     const HeapPeak peak;
-    const absl::StatusOr<Frontier> frontier = JointSolver().SolveFrontier(chain, OptionsOf(limit));
+    const absl::StatusOr<Frontier> frontier =
+        JointSolver().SolveFrontier(Linked(chain), OptionsOf(limit));
     ASSERT_TRUE(frontier.ok()) << frontier.status();
     EXPECT_LE(peak.bytes(), limit + Allowance(kStages));
   }
@@ -108,7 +111,7 @@ TEST(HeapPeak, CountsEveryAllocation) {
 
 TEST(JointMemory, WouldBeMoreWithoutALimit) {
   const Chain chain = ChainOf(40);
-  const Bytes budget(Simulate(chain, StoreAllSchedule(chain))->peak.value() * 2 / 5);
+  const Bytes budget(Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value() * 2 / 5);
   const HeapPeak peak;
   ASSERT_TRUE(JointSolver().Solve(chain, budget, OptionsOf(int64_t{1} << 32)).ok());
   EXPECT_GT(peak.bytes(), 8 * kMega + Allowance(40));

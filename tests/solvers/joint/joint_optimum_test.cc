@@ -9,8 +9,8 @@
 
 #include "solvers/joint/joint_solver.h"
 #include "solvers/joint/least_on_host.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
 #include "tests/solvers/transfer_search.h"
@@ -41,19 +41,18 @@ void Compare(int chains, int length, uint64_t seed, Gaps* gaps) {
   std::mt19937_64 rng(seed);
   for (int i = 0; i < chains; ++i) {
     const Chain chain = RandomChain(length, VariedOptions(i), &rng);
-    SolveOptions options;
-    options.transfers = RandomTransferModel(&rng);
-    const int64_t all = Simulate(chain, StoreAllSchedule(chain))->peak.value();
+    const TransferModel link = RandomTransferModel(&rng);
+    const Instance instance(chain, link);
+    const int64_t all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
     const int64_t least = LeastMemoryOnHost(chain).value();
     if (least >= all) continue;
     const int64_t budget = std::uniform_int_distribution<int64_t>(least, all - 1)(rng);
-    const std::optional<FastestSchedule> fastest =
-        SearchTransfers(chain, *options.transfers, budget);
+    const std::optional<FastestSchedule> fastest = SearchTransfers(chain, link, budget);
     ASSERT_TRUE(fastest.has_value()) << Describe(chain);
-    const absl::StatusOr<Plan> plan = JointSolver().Solve(chain, Bytes(budget), options);
+    const absl::StatusOr<Plan> plan = JointSolver().Solve(instance, Bytes(budget), {});
     ASSERT_TRUE(plan.ok()) << plan.status();
     ASSERT_EQ(plan->status, PlanStatus::kFound) << Describe(chain) << " budget " << budget;
-    const Simulation s = *Simulate(chain, plan->schedule, *options.transfers);
+    const Simulation s = *Evaluator(instance).Run(plan->schedule);
     ASSERT_LE(s.peak.value(), budget);
     ASSERT_GE(s.makespan.value(), fastest->makespan) << Describe(chain) << " budget " << budget;
     if (plan->bounds.proven_optimal) {

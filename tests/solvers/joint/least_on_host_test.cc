@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <random>
 
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/text.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
@@ -26,7 +26,7 @@ TEST(LeastOnHost, TheScheduleNeedsThatMuch) {
   for (int i = 0; i < 2000; ++i) {
     const Chain chain = RandomChain(1 + i % 12, VariedOptions(i), &rng);
     const Schedule schedule = LeastScheduleOnHost(chain);
-    const absl::StatusOr<Simulation> s = Simulate(chain, schedule, WideLink(&rng));
+    const absl::StatusOr<Simulation> s = Evaluator(Instance(chain, WideLink(&rng))).Run(schedule);
     ASSERT_TRUE(s.ok()) << s.status() << Describe(chain) << ScheduleText(schedule);
     EXPECT_EQ(s->peak, LeastMemoryOnHost(chain)) << Describe(chain) << ScheduleText(schedule);
   }

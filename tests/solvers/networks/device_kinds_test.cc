@@ -7,8 +7,8 @@
 #include <string>
 
 #include "solvers/model/transfer_model.h"
-#include "solvers/networks/network_bytes.h"
 #include "solvers/networks/networks.h"
+#include "solvers/networks/roofline.h"
 
 namespace stowage {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "solvers/graph/linearize.h"
 #include "solvers/networks/networks.h"
-#include "solvers/networks/stage_memory.h"
+#include "solvers/networks/roofline.h"
 
 namespace stowage {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <variant>
 
-#include "solvers/networks/network_bytes.h"
+#include "solvers/networks/roofline.h"
 
 namespace stowage {
 namespace {

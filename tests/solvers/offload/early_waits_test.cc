@@ -1,4 +1,4 @@
-// Schedules with early waits on random chains: what the referee says of them.
+// Schedules with early waits on random chains: what the evaluator says of them.
 #include "solvers/offload/moved_copies.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
 
@@ -22,14 +22,15 @@ Schedule Moved(Schedule schedule, size_t from, size_t to) {
   return schedule;
 }
 
-// As far as the referee lets each wait go by itself.
+// As far as the evaluator lets each wait go by itself.
 std::vector<size_t> Earliest(const Chain& chain, const TransferModel& link,
                              const Schedule& schedule) {
   std::vector<size_t> earliest(schedule.size());
   for (size_t i = 0; i < schedule.size(); ++i) {
     earliest[i] = i;
     if (schedule[i].op != Op::kOffloadWait) continue;
-    while (earliest[i] > 0 && Simulate(chain, Moved(schedule, i, earliest[i] - 1), link).ok()) {
+    while (earliest[i] > 0 &&
+           Evaluator(Instance(chain, link)).Run(Moved(schedule, i, earliest[i] - 1)).ok()) {
       --earliest[i];
     }
   }
@@ -52,10 +53,11 @@ TEST(EarlyWaits, AreNoSlowerAndTakeNoMore) {
     const TransferModel link = RandomTransferModel(&rng);
     const Schedule schedule = WithRandomTransfers(chain, RandomSchedule(chain, &rng), link, &rng);
     std::vector<TimelinePoint> timeline, early_timeline;
-    const Simulation before = *Simulate(chain, schedule, link, &timeline);
+    const Simulation before = *Evaluator(Instance(chain, link)).Run(schedule, &timeline);
     const std::vector<size_t> earliest = Earliest(chain, link, schedule);
     const Schedule early = WithEarlyWaits(schedule, timeline, earliest, 0.0);
-    const absl::StatusOr<Simulation> after = Simulate(chain, early, link, &early_timeline);
+    const absl::StatusOr<Simulation> after =
+        Evaluator(Instance(chain, link)).Run(early, &early_timeline);
     ASSERT_TRUE(after.ok()) << after.status();
     EXPECT_LE(after->makespan, before.makespan);
     EXPECT_LE(after->peak, before.peak);

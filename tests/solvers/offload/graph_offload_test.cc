@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/offload/offload_from.h"
-#include "solvers/offload/set_replay.h"
+#include "solvers/offload/offload_problem.h"
+#include "solvers/offload/offload_solver.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/offload/trace_problem.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/text.h"
 #include "tests/solvers/chain_as_graph.h"
 #include "tests/solvers/offload/random_offload.h"
@@ -43,7 +43,7 @@ std::optional<Drawn> DrawSchedule(int i, std::mt19937_64* rng) {
   const Graph graph = RandomGraph(options, rng);
   Schedule compute = RandomSchedule(graph, rng);
   if (i % 2 == 0) compute = WithDiscards(graph, compute);
-  const absl::StatusOr<Simulation> plain = SimulateGraph(graph, compute);
+  const absl::StatusOr<Simulation> plain = Evaluator(graph).Run(compute);
   if (!plain.ok()) return std::nullopt;
   return Drawn{graph, compute, *plain};
 }
@@ -130,7 +130,7 @@ TEST(GraphTrace, IsTightAboutWhenATensorMayBeAway) {
     for (const ComputeTrace::Tensor& t : trace.tensors) {
       const Places tight = {t.made + 1, t.last_read + 1, t.next_read, t.next_read};
       const auto valid = [&](const Places& places) {
-        return SimulateGraph(d->graph, WithOne(d->compute, t, places), link).ok();
+        return Evaluator(Instance(d->graph, link)).Run(WithOne(d->compute, t, places)).ok();
       };
       ASSERT_TRUE(valid(tight)) << Describe(d->graph) << '\n' << ScheduleText(d->compute);
       Places late = tight;
@@ -168,7 +168,8 @@ TEST(GraphOffload, IsAcceptedWithinTheMemoryAndTheTimeline) {
           ReplaySet(problem.problem, RandomSet(problem, &rng));
       if (!timeline) continue;
       const Schedule schedule = WithTransfers(d->compute, trace, problem, *timeline);
-      const absl::StatusOr<Simulation> simulation = SimulateGraph(d->graph, schedule, link);
+      const absl::StatusOr<Simulation> simulation =
+          Evaluator(Instance(d->graph, link)).Run(schedule);
       ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(d->graph) << '\n'
                                    << ScheduleText(schedule);
       EXPECT_LE(simulation->peak, memory) << Describe(d->graph) << '\n' << ScheduleText(schedule);
@@ -193,7 +194,7 @@ TEST(GraphOffload, TakesEveryStrategysSet) {
     for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
       for (Bytes memory = d->plain.peak; memory > Bytes(0); memory -= Bytes(2)) {
         const auto offloaded =
-            OffloadFrom(d->graph, d->compute, link, memory, *strategy, SolveOptions());
+            OffloadFrom(Instance(d->graph, link), d->compute, memory, *strategy, SolveOptions());
         ASSERT_TRUE(offloaded.ok()) << offloaded.status();
         if (!offloaded->has_value()) continue;
         EXPECT_LE((*offloaded)->prediction.peak, memory);
@@ -211,16 +212,18 @@ TEST(GraphOffload, KeepsAScheduleThatFitsAndRefusesOneWithTransfers) {
   std::mt19937_64 rng(4);
   const Graph graph = RandomGraph(RandomGraphOptions(), &rng);
   const Schedule compute = StoreAllSchedule(graph);
-  const Simulation plain = *SimulateGraph(graph, compute);
+  const Simulation plain = *Evaluator(graph).Run(compute);
   const TransferModel link = RandomTransferModel(&rng);
-  const auto found = OffloadFrom(graph, compute, link, plain.peak, GreedyOffload(), SolveOptions());
+  const auto found =
+      OffloadFrom(Instance(graph, link), compute, plain.peak, GreedyOffload(), SolveOptions());
   ASSERT_TRUE(found.ok() && found->has_value());
   EXPECT_EQ((*found)->schedule, compute);
   const Schedule transfers = {OffloadStart(kActivation, 1)};
-  EXPECT_EQ(OffloadFrom(graph, transfers, link, plain.peak, GreedyOffload(), SolveOptions())
-                .status()
-                .code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      OffloadFrom(Instance(graph, link), transfers, plain.peak, GreedyOffload(), SolveOptions())
+          .status()
+          .code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 TEST(GraphTrace, RefusesWhatCommunicatesBesideCompute) {
@@ -231,7 +234,7 @@ TEST(GraphTrace, RefusesWhatCommunicatesBesideCompute) {
   Schedule compute = StoreAllSchedule(graph);
   EXPECT_TRUE(TraceOf(graph, compute).ok());
   compute[1].stream = Stream::kCommunication;
-  ASSERT_TRUE(SimulateGraph(graph, compute).ok());
+  ASSERT_TRUE(Evaluator(graph).Run(compute).ok());
   const absl::Status status = TraceOf(graph, compute).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status, CheckNoCommunication(compute));

@@ -1,4 +1,4 @@
-// Schedules with late prefetches on random chains and graphs: what the referee says of them.
+// Schedules with late prefetches on random chains and graphs: what the evaluator says of them.
 #include "solvers/offload/moved_copies.h"
 
 #include <gtest/gtest.h>
@@ -7,8 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"
 #include "tests/solvers/random_transfers.h"
@@ -18,11 +17,11 @@ namespace {
 
 absl::StatusOr<Simulation> Replay(const Chain& chain, const Schedule& schedule,
                                   const TransferModel& link, std::vector<TimelinePoint>* timeline) {
-  return Simulate(chain, schedule, link, timeline);
+  return Evaluator(Instance(chain, link)).Run(schedule, timeline);
 }
 absl::StatusOr<Simulation> Replay(const Graph& graph, const Schedule& schedule,
                                   const TransferModel& link, std::vector<TimelinePoint>* timeline) {
-  return SimulateGraph(graph, schedule, link, timeline);
+  return Evaluator(Instance(graph, link)).Run(schedule, timeline);
 }
 
 struct Counts {
@@ -135,7 +134,7 @@ TEST(LatePrefetches, KeepTheMarginThatTheyAreTold) {
                              Backward(2),
                              Backward(1)};
   std::vector<TimelinePoint> timeline;
-  ASSERT_TRUE(Simulate(chain, schedule, link, &timeline).ok());
+  ASSERT_TRUE(Evaluator(Instance(chain, link)).Run(schedule, &timeline).ok());
   const auto place = [&](double margin) {
     const Schedule late = WithLatePrefetches(schedule, timeline, true, margin);
     return std::find(late.begin(), late.end(), PrefetchStart(TensorKind::kSaved, 1)) - late.begin();

@@ -1,4 +1,4 @@
-// Loosened schedules on random chains with random transfers: what the referee says of them.
+// Loosened schedules on random chains with random transfers: what the evaluator says of them.
 #include "solvers/offload/loosen.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/graph/deadline.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
@@ -44,9 +44,9 @@ bool MovesParts(const Schedule& schedule) {
 // Loosens the schedule within its own peak and a little more.
 void Check(const Chain& chain, const TransferModel& link, const Schedule& schedule, Bytes more,
            Counts* counts) {
-  const Simulation before = *Simulate(chain, schedule, link);
+  const Simulation before = *Evaluator(Instance(chain, link)).Run(schedule);
   const Bytes memory = before.peak + more;
-  const Schedule loosened = Loosen(chain, schedule, link, memory, nullptr);
+  const Schedule loosened = Loosen(Instance(chain, link), schedule, memory, nullptr);
   const NaiveResult after = NaiveReplay(chain, loosened, &link);
   ASSERT_TRUE(after.valid) << Describe(chain);
   EXPECT_LE(after.makespan, before.makespan.value());
@@ -54,9 +54,9 @@ void Check(const Chain& chain, const TransferModel& link, const Schedule& schedu
   EXPECT_LE(after.host_peak, link.host_memory.value());
   EXPECT_LE(after.sent, before.sent.value());
   EXPECT_EQ(StepsOf(loosened), StepsOf(schedule));
-  EXPECT_EQ(Loosen(chain, schedule, link, memory, nullptr), loosened);
+  EXPECT_EQ(Loosen(Instance(chain, link), schedule, memory, nullptr), loosened);
   const NaiveResult again =
-      NaiveReplay(chain, Loosen(chain, loosened, link, memory, nullptr), &link);
+      NaiveReplay(chain, Loosen(Instance(chain, link), loosened, memory, nullptr), &link);
   EXPECT_LE(again.makespan, after.makespan);
   counts->waiting += before.idle_time > Nanos(0) ? 1 : 0;
   counts->faster += after.makespan < before.makespan.value() ? 1 : 0;
@@ -73,7 +73,7 @@ Counts CheckRandom(bool in_parts, bool tight_host) {
     if (in_parts) chain = WithSavedTensors(chain, &rng);
     TransferModel link = RandomTransferModel(&rng);
     const Schedule schedule = WithRandomTransfers(chain, RandomSchedule(chain, &rng), link, &rng);
-    if (tight_host) link.host_memory = Simulate(chain, schedule, link)->host_peak;
+    if (tight_host) link.host_memory = Evaluator(Instance(chain, link)).Run(schedule)->host_peak;
     Check(chain, link, schedule, Bytes(i % 3), &counts);
   }
   return counts;
@@ -144,15 +144,15 @@ TEST(Loosen, HidesCopies) {
                          Backward(4),       PrefetchStart(kSaved, 1),
                          Backward(3),       PrefetchWait(kSaved, 1),
                          Backward(2),       Backward(1)};
-  EXPECT_EQ(Simulate(FourStages(), Slow(), Link())->makespan, Nanos(100));
-  EXPECT_EQ(Simulate(FourStages(), want, Link())->makespan, Nanos(80));
-  EXPECT_EQ(Loosen(FourStages(), Slow(), Link(), Bytes(30), nullptr), want);
+  EXPECT_EQ(Evaluator(Instance(FourStages(), Link())).Run(Slow())->makespan, Nanos(100));
+  EXPECT_EQ(Evaluator(Instance(FourStages(), Link())).Run(want)->makespan, Nanos(80));
+  EXPECT_EQ(Loosen(Instance(FourStages(), Link()), Slow(), Bytes(30), nullptr), want);
   // A stop leaves it as it is, a deadline what takes next to no time.
   StopToken stop;
   const StopToken late(StopToken::Clock::now());
-  EXPECT_EQ(Loosen(FourStages(), Slow(), Link(), Bytes(30), &late), want);
+  EXPECT_EQ(Loosen(Instance(FourStages(), Link()), Slow(), Bytes(30), &late), want);
   stop.RequestStop();
-  EXPECT_EQ(Loosen(FourStages(), Slow(), Link(), Bytes(30), &stop), Slow());
+  EXPECT_EQ(Loosen(Instance(FourStages(), Link()), Slow(), Bytes(30), &stop), Slow());
 }
 
 // Every saved tensor leaves after the next forward, and comes back before its backward.
@@ -181,11 +181,12 @@ TEST(Loosen, OfLongSchedulesHearsOfADeadline) {
   TransferModel link = Link();
   link.host_memory = Bytes(int64_t{1} << 40);
   const Schedule schedule = EverythingAway(kStages);
-  const Simulation before = *Simulate(chain, schedule, link);
+  const Simulation before = *Evaluator(Instance(chain, link)).Run(schedule);
   const double seconds =
       SecondsUnderDeadline(std::chrono::milliseconds(0), [&](const StopToken* stop) {
-        const Schedule after = Loosen(chain, schedule, link, before.peak + Bytes(kStages), stop);
-        EXPECT_LT(Simulate(chain, after, link)->makespan, before.makespan);
+        const Schedule after =
+            Loosen(Instance(chain, link), schedule, before.peak + Bytes(kStages), stop);
+        EXPECT_LT(Evaluator(Instance(chain, link)).Run(after)->makespan, before.makespan);
       });
   EXPECT_LT(seconds, kDeadlineSlack);
 }
@@ -193,7 +194,7 @@ TEST(Loosen, OfLongSchedulesHearsOfADeadline) {
 TEST(Loosen, KeepsWhatHasRoom) {
   TransferModel slow_link = Link();
   slow_link.to_host.latency = Nanos(1000);
-  EXPECT_EQ(Loosen(FourStages(), Slow(), slow_link, Bytes(40), nullptr), StepsOf(Slow()));
+  EXPECT_EQ(Loosen(Instance(FourStages(), slow_link), Slow(), Bytes(40), nullptr), StepsOf(Slow()));
 }
 
 TEST(Loosen, DiscardsWhatIsSaved) {
@@ -215,19 +216,20 @@ TEST(Loosen, DiscardsWhatIsSaved) {
                              Backward(2),
                              Backward(1)};
   const Chain chain = FourStages();
-  const Bytes peak = Simulate(chain, schedule, Link())->peak;
-  const Schedule loosened = Loosen(chain, schedule, Link(), peak, nullptr);
-  const Simulation s = *Simulate(chain, loosened, Link());
+  const Bytes peak = Evaluator(Instance(chain, Link())).Run(schedule)->peak;
+  const Schedule loosened = Loosen(Instance(chain, Link()), schedule, peak, nullptr);
+  const Simulation s = *Evaluator(Instance(chain, Link())).Run(loosened);
   EXPECT_EQ(s.sent, Bytes(0));
   EXPECT_EQ(s.idle_time, Nanos(0));
   EXPECT_EQ(StepsOf(loosened), StepsOf(schedule));
 }
 
 TEST(Loosen, ReturnsWhatItCannotImprove) {
-  EXPECT_EQ(Loosen(FourStages(), Slow(), Link(), Bytes(29), nullptr), Slow());  // does not fit
+  EXPECT_EQ(Loosen(Instance(FourStages(), Link()), Slow(), Bytes(29), nullptr),
+            Slow());  // does not fit
   Schedule broken = Slow();
   broken.pop_back();
-  EXPECT_EQ(Loosen(FourStages(), broken, Link(), Bytes(100), nullptr), broken);
+  EXPECT_EQ(Loosen(Instance(FourStages(), Link()), broken, Bytes(100), nullptr), broken);
 }
 
 TEST(Loosen, ReturnsWhatCommunicatesBesideCompute) {
@@ -240,9 +242,9 @@ TEST(Loosen, ReturnsWhatCommunicatesBesideCompute) {
     const Chain chain = WithCollectives(plain, base, &rng);
     const Schedule schedule = WithRandomCommunication(chain, base, &rng);
     if (CheckNoCommunication(schedule).ok()) continue;
-    const Simulation before = *Simulate(chain, schedule, link);
-    EXPECT_EQ(Loosen(chain, schedule, link, before.peak, nullptr), schedule);
-    EXPECT_EQ(FindCopyTrips(chain, schedule, link).status().code(),
+    const Simulation before = *Evaluator(Instance(chain, link)).Run(schedule);
+    EXPECT_EQ(Loosen(Instance(chain, link), schedule, before.peak, nullptr), schedule);
+    EXPECT_EQ(FindCopyTrips(Instance(chain, link), schedule).status().code(),
               absl::StatusCode::kInvalidArgument);
     waiting += before.idle_time > Nanos(0) ? 1 : 0;
   }
@@ -257,8 +259,8 @@ TEST(ReplayTrips, IsValid) {
     const Chain chain = WithSavedTensors(RandomChain(1 + i % 6, VariedOptions(i), &rng), &rng);
     const TransferModel link = RandomTransferModel(&rng);
     const Schedule schedule = WithRandomTransfers(chain, RandomSchedule(chain, &rng), link, &rng);
-    const Bytes peak = Simulate(chain, schedule, link)->peak;
-    const CopyTrips trips = *FindCopyTrips(chain, schedule, link);
+    const Bytes peak = Evaluator(Instance(chain, link)).Run(schedule)->peak;
+    const CopyTrips trips = *FindCopyTrips(Instance(chain, link), schedule);
     const std::vector<bool> stays(trips.trips.size(), false);
     for (const OffloadRule offload : {OffloadRule::kSoon, OffloadRule::kLate}) {
       for (const PrefetchRule prefetch :

@@ -1,14 +1,15 @@
-#include "solvers/offload/offload_from.h"
+#include "solvers/offload/offload_solver.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <random>
 
-#include "solvers/offload/set_replay.h"
+#include "solvers/offload/offload_problem.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/offload/trace_problem.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/offload/random_offload.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
@@ -17,7 +18,7 @@ namespace stowage::testing {
 namespace {
 
 Bytes PeakWithout(const Chain& chain, const Schedule& schedule) {
-  return Simulate(chain, schedule)->peak;
+  return Evaluator(chain).Run(schedule)->peak;
 }
 
 TEST(TraceProblem, HasTheReplayOfStoreAll) {
@@ -55,7 +56,7 @@ TEST(WithTransfers, IsAcceptedWithinTheMemoryAndTheTimeline) {
     const TransferModel link = RandomTransferModel(&rng);
     const Schedule compute = RandomSchedule(chain, &rng);
     const ComputeTrace trace = *TraceOf(chain, compute);
-    const Simulation plain = *Simulate(chain, compute);
+    const Simulation plain = *Evaluator(chain).Run(compute);
     for (int k = 0; k < 4; ++k) {
       const Bytes memory(
           static_cast<int64_t>(rng() % static_cast<uint64_t>(plain.peak.value() + 1)));
@@ -67,7 +68,7 @@ TEST(WithTransfers, IsAcceptedWithinTheMemoryAndTheTimeline) {
       if (!timeline) continue;
       ASSERT_LE(timeline->peak, memory);
       const Schedule schedule = WithTransfers(compute, trace, problem, *timeline);
-      const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule, link);
+      const absl::StatusOr<Simulation> simulation = Evaluator(Instance(chain, link)).Run(schedule);
       ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(chain);
       EXPECT_LE(simulation->peak, memory) << Describe(chain);
       EXPECT_EQ(simulation->sent, timeline->host_peak);
@@ -85,8 +86,8 @@ TEST(OffloadFrom, KeepsAScheduleThatFits) {
   std::mt19937_64 rng(3);
   const Chain chain = RandomChain(4, RandomChainOptions(), &rng);
   const Schedule compute = RandomSchedule(chain, &rng);
-  const Simulation plain = *Simulate(chain, compute);
-  const auto found = OffloadFrom(chain, compute, RandomTransferModel(&rng), plain.peak,
+  const Simulation plain = *Evaluator(chain).Run(compute);
+  const auto found = OffloadFrom(Instance(chain, RandomTransferModel(&rng)), compute, plain.peak,
                                  GreedyOffload(), SolveOptions());
   ASSERT_TRUE(found.ok() && found->has_value());
   EXPECT_EQ((*found)->schedule, compute);
@@ -97,8 +98,8 @@ TEST(OffloadFrom, RefusesASchedulesTransfers) {
   std::mt19937_64 rng(4);
   const Chain chain = RandomChain(2, RandomChainOptions(), &rng);
   const Schedule schedule = {OffloadStart(TensorKind::kActivation, 0)};
-  EXPECT_EQ(OffloadFrom(chain, schedule, RandomTransferModel(&rng), Bytes(100), GreedyOffload(),
-                        SolveOptions())
+  EXPECT_EQ(OffloadFrom(Instance(chain, RandomTransferModel(&rng)), schedule, Bytes(100),
+                        GreedyOffload(), SolveOptions())
                 .status()
                 .code(),
             absl::StatusCode::kInvalidArgument);

@@ -4,10 +4,10 @@
 #include <optional>
 #include <random>
 
-#include "solvers/offload/offload_from.h"
+#include "solvers/offload/offload_solver.h"
 #include "solvers/offload/strategies.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
 #include "tests/solvers/transfer_search.h"
@@ -26,12 +26,13 @@ struct Counts {
 // At a memory in which `compute` does not fit without transfers.
 void Check(const Chain& chain, const Schedule& compute, TransferModel transfers, int i,
            std::mt19937_64* rng, Counts* counts) {
-  const int peak = static_cast<int>(Simulate(chain, compute)->peak.value());
+  const int peak = static_cast<int>(Evaluator(chain).Run(compute)->peak.value());
   const Bytes memory(Draw(peak / 2, peak - 1, rng));
   if (i % 4 == 0) transfers.host_memory = Bytes(Draw(0, 12, rng));
   std::optional<FastestSchedule> fastest;
   for (const OffloadStrategy* strategy : AllOffloadStrategies()) {
-    const auto plan = OffloadFrom(chain, compute, transfers, memory, *strategy, SolveOptions());
+    const auto plan =
+        OffloadFrom(Instance(chain, transfers), compute, memory, *strategy, SolveOptions());
     ASSERT_TRUE(plan.ok()) << plan.status();
     if (!plan->has_value()) continue;
     if (!fastest) fastest = SearchTransfers(chain, transfers, memory.value());
@@ -48,7 +49,7 @@ TEST(OffloadOptimum, NoStrategyIsFasterOnStoreAll) {
   Counts counts;
   for (int i = 0; i < 600 && !HasFatalFailure(); ++i) {
     const Chain chain = RandomChain(1 + i % 3, VariedOptions(i), &rng);
-    if (Simulate(chain, StoreAllSchedule(chain))->peak == Bytes(0)) continue;
+    if (Evaluator(chain).Run(StoreAllSchedule(chain))->peak == Bytes(0)) continue;
     Check(chain, StoreAllSchedule(chain), RandomTransferModel(&rng), i, &rng, &counts);
   }
   EXPECT_GT(counts.found, 500);
@@ -61,7 +62,7 @@ TEST(OffloadOptimum, NoStrategyIsFasterOnSchedulesThatRecompute) {
   for (int i = 0; i < 600 && !HasFatalFailure(); ++i) {
     const Chain chain = RandomChain(1 + i % 3, VariedOptions(i), &rng);
     const Schedule compute = RandomSchedule(chain, &rng);
-    if (Simulate(chain, compute)->peak == Bytes(0)) continue;
+    if (Evaluator(chain).Run(compute)->peak == Bytes(0)) continue;
     Check(chain, compute, RandomTransferModel(&rng), i, &rng, &counts);
   }
   EXPECT_GT(counts.found, 300);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "solvers/model/field_error.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/random_chain.h"
 
 namespace stowage::testing {
@@ -54,12 +54,12 @@ TEST(OffloadProblem, KnownValues) {
   EXPECT_FALSE(OffloadProblem::Create(spec)->Admits({0}));
 }
 
-TEST(OffloadProblem, PeakIsTheRefereesOfStoreAll) {
+TEST(OffloadProblem, PeakIsTheEvaluatorsOfStoreAll) {
   std::mt19937_64 rng(51);
   for (int i = 0; i < 500; ++i) {
     const Chain chain = RandomChain(1 + i % 8, VariedOptions(i), &rng);
     const OffloadProblem problem = *MakeOffloadProblem(chain, Link(), Bytes(0));
-    const auto all = Simulate(chain, StoreAllSchedule(chain));
+    const auto all = Evaluator(chain).Run(StoreAllSchedule(chain));
     ASSERT_TRUE(all.ok());
     EXPECT_EQ(problem.peak(), all->peak) << Describe(chain);
     EXPECT_EQ(problem.ideal_time(), all->makespan);

@@ -8,7 +8,8 @@
 #include <string>
 
 #include "solvers/offload/strategies.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
 
@@ -17,11 +18,13 @@ namespace {
 
 class OffloadSolverTest : public ::testing::TestWithParam<size_t> {
  protected:
-  const ChainSolver& solver() const { return *OffloadSolvers()[GetParam()]; }
+  const Solver& solver() const { return *OffloadSolvers()[GetParam()]; }
   const OffloadStrategy& strategy() const { return *AllOffloadStrategies()[GetParam()]; }
 };
 
-Bytes StoreAllPeak(const Chain& chain) { return Simulate(chain, StoreAllSchedule(chain))->peak; }
+Bytes StoreAllPeak(const Chain& chain) {
+  return Evaluator(chain).Run(StoreAllSchedule(chain))->peak;
+}
 
 TEST_P(OffloadSolverTest, IsTheStrategyOfItsName) {
   EXPECT_EQ(solver().info().name, strategy().info().name);
@@ -34,15 +37,14 @@ TEST_P(OffloadSolverTest, PlansFitBothMemoriesAndRecomputeNothing) {
   int found = 0;
   for (int i = 0; i < 200; ++i) {
     const Chain chain = RandomChain(1 + i % 10, VariedOptions(i), &rng);
-    SolveOptions options;
-    options.transfers = RandomTransferModel(&rng);
+    TransferModel link = RandomTransferModel(&rng);
     const Bytes all = StoreAllPeak(chain);
-    if (i % 2 == 1) options.transfers->host_memory = Bytes(all.value() / 3);
+    if (i % 2 == 1) link.host_memory = Bytes(all.value() / 3);
     const Bytes budget(all.value() * (1 + i % 4) / 4 - 1);
     if (budget < Bytes(0)) continue;
-    const absl::StatusOr<Plan> plan = solver().Solve(chain, budget, options);
+    const absl::StatusOr<Plan> plan = solver().Solve(Instance(chain, link), budget, {});
     ASSERT_TRUE(plan.ok()) << plan.status();
-    const OffloadProblem direct = *MakeOffloadProblem(chain, *options.transfers, budget);
+    const OffloadProblem direct = *MakeOffloadProblem(chain, link, budget);
     EXPECT_FALSE(plan->explanation.empty());
     if (budget < direct.least_memory()) {
       EXPECT_EQ(plan->status, PlanStatus::kProvenInfeasible) << Describe(chain);
@@ -54,10 +56,10 @@ TEST_P(OffloadSolverTest, PlansFitBothMemoriesAndRecomputeNothing) {
     }
     if (plan->status != PlanStatus::kFound) continue;
     ++found;
-    const absl::StatusOr<Simulation> run = Simulate(chain, plan->schedule, *options.transfers);
+    const absl::StatusOr<Simulation> run = Evaluator(Instance(chain, link)).Run(plan->schedule);
     ASSERT_TRUE(run.ok()) << run.status();
     EXPECT_LE(run->peak, budget);
-    EXPECT_LE(run->host_peak, options.transfers->host_memory);
+    EXPECT_LE(run->host_peak, link.host_memory);
     EXPECT_GT(run->sent, Bytes(0));
     EXPECT_EQ(run->recomputed_forwards, 0);
     EXPECT_GE(run->makespan, direct.LowerBound());
@@ -70,10 +72,10 @@ TEST_P(OffloadSolverTest, TheLeastBudgetIsThatOfTheProblemWhereTheHostHasRoom) {
   std::mt19937_64 rng(52);
   for (int i = 0; i < 100; ++i) {
     const Chain chain = RandomChain(1 + i % 12, VariedOptions(i), &rng);
-    SolveOptions options;
-    options.transfers = RandomTransferModel(&rng);
-    const OffloadProblem direct = *MakeOffloadProblem(chain, *options.transfers, Bytes(0));
-    EXPECT_EQ(*solver().LeastBudget(chain, options), direct.least_memory()) << Describe(chain);
+    TransferModel link = RandomTransferModel(&rng);
+    const OffloadProblem direct = *MakeOffloadProblem(chain, link, Bytes(0));
+    EXPECT_EQ(*solver().LeastBudget(Instance(chain, link), {}), direct.least_memory())
+        << Describe(chain);
   }
 }
 
@@ -81,14 +83,14 @@ TEST_P(OffloadSolverTest, LittleHostMemoryRaisesTheLeastBudget) {
   std::mt19937_64 rng(53);
   for (int i = 0; i < 60; ++i) {
     const Chain chain = RandomChain(2 + i % 8, VariedOptions(i), &rng);
-    SolveOptions options;
-    options.transfers = RandomTransferModel(&rng);
-    options.transfers->host_memory = Bytes(static_cast<int64_t>(rng() % 10));
-    const Bytes least = *solver().LeastBudget(chain, options);
-    EXPECT_GE(least, StoreAllPeak(chain) - options.transfers->host_memory);
-    EXPECT_EQ(solver().Solve(chain, least, options)->status, PlanStatus::kFound);
+    TransferModel link = RandomTransferModel(&rng);
+    link.host_memory = Bytes(static_cast<int64_t>(rng() % 10));
+    const Bytes least = *solver().LeastBudget(Instance(chain, link), {});
+    EXPECT_GE(least, StoreAllPeak(chain) - link.host_memory);
+    EXPECT_EQ(solver().Solve(Instance(chain, link), least, {})->status, PlanStatus::kFound);
     if (least == Bytes(0)) continue;
-    EXPECT_NE(solver().Solve(chain, least - Bytes(1), options)->status, PlanStatus::kFound);
+    EXPECT_NE(solver().Solve(Instance(chain, link), least - Bytes(1), {})->status,
+              PlanStatus::kFound);
   }
 }
 
@@ -114,13 +116,12 @@ TEST_P(OffloadSolverTest, CopiesTooLongForTimesAreNotFound) {
   spec.stages.resize(3);
   for (Stage& stage : spec.stages) stage.saved = Bytes(kMaxTotal / 8);
   const Chain chain = *Chain::Create(spec);
-  SolveOptions options;
-  options.transfers = TransferModel{{1, Nanos(0)}, {1, Nanos(0)}, false, Bytes(kMaxTotal)};
-  const absl::StatusOr<Plan> plan = solver().Solve(chain, Bytes(kMaxTotal / 4), options);
+  const TransferModel link = {{1, Nanos(0)}, {1, Nanos(0)}, false, Bytes(kMaxTotal)};
+  const absl::StatusOr<Plan> plan = solver().Solve(Instance(chain, link), Bytes(kMaxTotal / 4), {});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->status, PlanStatus::kNotFound);
-  EXPECT_EQ(*solver().LeastBudget(chain, options), StoreAllPeak(chain));
-  EXPECT_EQ(solver().SolveFrontier(chain, options)->points().size(), 1u);
+  EXPECT_EQ(*solver().LeastBudget(Instance(chain, link), {}), StoreAllPeak(chain));
+  EXPECT_EQ(solver().SolveFrontier(Instance(chain, link), {})->points().size(), 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OffloadSolverTest,

@@ -8,11 +8,12 @@
 
 #include "solvers/networks/networks.h"
 #include "solvers/offload/compute_trace.h"
-#include "solvers/offload/offload_from.h"
-#include "solvers/offload/set_replay.h"
+#include "solvers/offload/offload_problem.h"
+#include "solvers/offload/offload_solver.h"
 #include "solvers/offload/strategies.h"
 #include "solvers/offload/trace_problem.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/offload/random_offload.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
@@ -94,7 +95,7 @@ TEST(WithTransfers, OfPartsIsAcceptedWithinTheMemory) {
     const TransferModel link = RandomTransferModel(&rng);
     const Schedule compute = i % 2 == 0 ? RandomSchedule(chain, &rng) : StoreAllSchedule(chain);
     const ComputeTrace trace = *TraceOf(chain, compute, Granularity::kParts);
-    const Simulation plain = *Simulate(chain, compute);
+    const Simulation plain = *Evaluator(chain).Run(compute);
     for (int k = 0; k < 4; ++k) {
       const Bytes memory(
           static_cast<int64_t>(rng() % static_cast<uint64_t>(plain.peak.value() + 1)));
@@ -104,7 +105,7 @@ TEST(WithTransfers, OfPartsIsAcceptedWithinTheMemory) {
           ReplaySet(problem.problem, RandomSet(problem, &rng));
       if (!timeline) continue;
       const Schedule schedule = WithTransfers(compute, trace, problem, *timeline);
-      const absl::StatusOr<Simulation> simulation = Simulate(chain, schedule, link);
+      const absl::StatusOr<Simulation> simulation = Evaluator(Instance(chain, link)).Run(schedule);
       ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(chain);
       EXPECT_LE(simulation->peak, memory) << Describe(chain);
       EXPECT_EQ(simulation->sent, timeline->host_peak);
@@ -144,8 +145,9 @@ TEST(OffloadFrom, MovesHalfOfAStageWhereThatIsFaster) {
   const Bytes memory(1400);
   const ComputeTrace whole = *TraceOf(half.chain, compute);
   for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
-    const auto at_once = OffloadFrom(half.chain, compute, whole, half.link, memory, *strategy, {});
-    const auto found = OffloadFrom(half.chain, compute, half.link, memory, *strategy, {});
+    const auto at_once =
+        OffloadFrom(Instance(half.chain, half.link), compute, whole, memory, *strategy, {});
+    const auto found = OffloadFrom(Instance(half.chain, half.link), compute, memory, *strategy, {});
     ASSERT_TRUE(at_once.ok() && found.ok());
     ASSERT_TRUE(found->has_value());
     // A copy of 400 waits before forward 2 and, coming back, before backward 1. Saved 1 as a whole
@@ -169,12 +171,13 @@ TEST(OffloadFrom, OfPartsIsFasterOnNetworks) {
     const Chain chain = *NetworkChain(options, ModelledV100());
     const Schedule compute = StoreAllSchedule(chain);
     const ComputeTrace whole = *TraceOf(chain, compute);
-    const Bytes peak = Simulate(chain, compute)->peak;
+    const Bytes peak = Evaluator(chain).Run(compute)->peak;
     int faster = 0;
     for (const int percent : {90, 80, 70, 60, 50}) {
       const Bytes memory(peak.value() / 100 * percent);
-      const auto at_once = OffloadFrom(chain, compute, whole, link, memory, GreedyOffload(), {});
-      const auto found = OffloadFrom(chain, compute, link, memory, GreedyOffload(), {});
+      const auto at_once =
+          OffloadFrom(Instance(chain, link), compute, whole, memory, GreedyOffload(), {});
+      const auto found = OffloadFrom(Instance(chain, link), compute, memory, GreedyOffload(), {});
       ASSERT_TRUE(at_once.ok() && found.ok());
       ASSERT_TRUE(found->has_value()) << name << percent;
       if (!at_once->has_value()) continue;

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "solvers/offload/set_replay.h"
+#include "solvers/offload/offload_problem.h"
 #include "solvers/offload/strategies.h"
 #include "tests/solvers/offload/random_offload.h"
 #include "tests/solvers/offload/split_copies_search.h"

@@ -1,4 +1,4 @@
-#include "solvers/offload/set_replay.h"
+#include "solvers/offload/offload_problem.h"
 
 #include <gtest/gtest.h>
 

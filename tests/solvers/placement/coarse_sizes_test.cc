@@ -1,4 +1,4 @@
-#include "solvers/placement/coarse_sizes.h"
+#include "solvers/placement/placement.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <random>
 #include <vector>
-
-#include "solvers/placement/placement.h"
 
 namespace stowage {
 namespace {

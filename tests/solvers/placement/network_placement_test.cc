@@ -8,10 +8,9 @@
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/networks.h"
 #include "solvers/placement/placement.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/schedule_blocks.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
 namespace {
@@ -41,7 +40,7 @@ TEST(NetworkPlacement, OfChainPlansAtAnyBudgetIsTight) {
     const Frontier frontier = ChosenChainSolver().SolveFrontier(chain, {}).value();
     for (const size_t i : {size_t{0}, frontier.points().size() / 2, frontier.points().size() - 1}) {
       const Schedule schedule = frontier.PlanAt(frontier.points()[i].peak)->schedule;
-      ExpectTight(BlocksOf(chain, schedule), Simulate(chain, schedule)->peak);
+      ExpectTight(BlocksOf(chain, schedule), Evaluator(chain).Run(schedule)->peak);
     }
   }
 }
@@ -51,7 +50,7 @@ TEST(NetworkPlacement, OfPlainTrainingOfGraphsIsTight) {
     SCOPED_TRACE(name);
     const Graph graph = GraphOf(NetworkOf(name), ModelledV100()).value();
     const Schedule schedule = StoreAllSchedule(graph);
-    ExpectTight(BlocksOf(graph, schedule), SimulateGraph(graph, schedule)->peak);
+    ExpectTight(BlocksOf(graph, schedule), Evaluator(graph).Run(schedule)->peak);
   }
 }
 

@@ -1,4 +1,4 @@
-// The referees of schedules with communications beside compute and copies: against naive replays, and
+// The evaluators of schedules with communications beside compute and copies: against naive replays, and
 // against the same schedules with everything on compute.
 #include <gtest/gtest.h>
 
@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/simulate.h"
 #include "solvers/plan/text.h"
 #include "tests/solvers/naive_comparison.h"
 #include "tests/solvers/naive_graph_replay.h"
@@ -28,11 +27,11 @@ using Timeline = std::vector<TimelinePoint>;
 // Either kind of problem by the same names.
 absl::StatusOr<Simulation> Judge(const Chain& chain, const Schedule& schedule,
                                  const TransferModel& link, Timeline* timeline = nullptr) {
-  return Simulate(chain, schedule, link, timeline);
+  return Evaluator(Instance(chain, link)).Run(schedule, timeline);
 }
 absl::StatusOr<Simulation> Judge(const Graph& graph, const Schedule& schedule,
                                  const TransferModel& link, Timeline* timeline = nullptr) {
-  return SimulateGraph(graph, schedule, link, timeline);
+  return Evaluator(Instance(graph, link)).Run(schedule, timeline);
 }
 testing::NaiveResult Naive(const Chain& chain, const Schedule& schedule,
                            const TransferModel& link) {
@@ -70,7 +69,7 @@ Schedule WithRenewedExtras(const Graph& graph, Schedule schedule, std::mt19937_6
     changed[at].op = Op::kForwardKeepInput;
     const size_t later = at + 1 + (*rng)() % (schedule.size() - at);
     changed.insert(changed.begin() + static_cast<std::ptrdiff_t>(later), schedule[at]);
-    if (SimulateGraph(graph, changed).ok()) schedule = std::move(changed);
+    if (Evaluator(graph).Run(changed).ok()) schedule = std::move(changed);
   }
   return schedule;
 }
@@ -123,7 +122,7 @@ void ExpectNoSlowerThanOnCompute(const Drawn<Problem>& d, Seen* seen) {
   EXPECT_LE(on_compute->makespan, with.makespan + with.communication_time);
   EXPECT_GE(with.peak, on_compute->peak);
   EXPECT_GE(with.makespan + with.communication_time,
-            MakespanLowerBound(d.problem, d.link, with.peak));
+            MakespanLowerBound(Instance(d.problem, d.link), with.peak));
   EXPECT_EQ(with.recompute_time, on_compute->recompute_time);
   EXPECT_EQ(with.host_peak, on_compute->host_peak);
   EXPECT_EQ(with.sent, on_compute->sent);

@@ -8,12 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/plan.h"
-#include "solvers/plan/problem_referee.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/plan/branches.h"
 #include "tests/solvers/plan/digits_chain.h"
 
@@ -31,7 +29,7 @@ constexpr TensorKind kActivation = TensorKind::kActivation;
 constexpr TensorKind kSaved = TensorKind::kSaved;
 
 std::string RefusalOf(const Schedule& schedule) {
-  const absl::StatusOr<Simulation> s = SimulateGraph(Branches(), schedule, DigitsLink());
+  const absl::StatusOr<Simulation> s = Evaluator(Instance(Branches(), DigitsLink())).Run(schedule);
   EXPECT_EQ(s.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(s.status().message());
 }
@@ -70,12 +68,12 @@ TEST(Communication, IsForTheOpsOfCollectiveStages) {
   spec.stages[1].collective = true;
   const Chain chain = *Chain::Create(spec);
   const auto refusal = [&chain](const Schedule& schedule) {
-    return std::string(Simulate(chain, schedule).status().message());
+    return std::string(Evaluator(chain).Run(schedule).status().message());
   };
   Schedule schedule = StoreAllSchedule(chain);
   ASSERT_EQ(schedule[1], ForwardKeepAll(2));
   schedule[1] = Communicating(schedule[1]);
-  EXPECT_TRUE(Simulate(chain, schedule).ok());
+  EXPECT_TRUE(Evaluator(chain).Run(schedule).ok());
   schedule[2] = Communicating(schedule[2]);
   EXPECT_THAT(refusal(schedule),
               HasSubstr("instruction 2 (communication: forward-keep-all 3): only stages that are "
@@ -96,7 +94,7 @@ TEST(Communication, RefusesWhatOverflows) {
   const Schedule schedule = {OffloadStart(kActivation, 0), OffloadWait(kActivation, 0),
                              PrefetchStart(kActivation, 0), PrefetchWait(kActivation, 0),
                              Communicating(ForwardKeepAll(1))};
-  EXPECT_THAT(std::string(Simulate(chain, schedule, late).status().message()),
+  EXPECT_THAT(std::string(Evaluator(Instance(chain, late)).Run(schedule).status().message()),
               HasSubstr("the communications overflow"));
 }
 
@@ -105,12 +103,12 @@ TEST(Communication, ItsTimeIsTakenOffThePlansLowerBound) {
   plan.status = PlanStatus::kFound;
   plan.budget = Bytes(1000000);
   plan.schedule = BranchesSchedule();
-  ASSERT_TRUE(Referee(Branches(), &plan).ok());
+  ASSERT_TRUE(ValidatePlan(Branches(), &plan).ok());
   EXPECT_EQ(plan.bounds.lower_bound, Nanos(640 - 200));
   EXPECT_EQ(plan.bounds.store_all_makespan, Nanos(640));
   EXPECT_EQ(plan.prediction.makespan, Nanos(520));
-  plan.schedule = StoreAllSchedule(Problem(Branches()));
-  ASSERT_TRUE(Referee(Branches(), &plan).ok());
+  plan.schedule = StoreAllSchedule(Branches());
+  ASSERT_TRUE(ValidatePlan(Branches(), &plan).ok());
   EXPECT_EQ(plan.bounds.lower_bound, Nanos(640));
   EXPECT_EQ(plan.gap(), 0.0);
 }

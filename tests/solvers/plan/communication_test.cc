@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/plan/branches.h"
 #include "tests/solvers/plan/digits_chain.h"
 
@@ -47,7 +46,7 @@ void ExpectTimeline(const Timeline& timeline, const std::vector<Want>& want) {
 
 TEST(Communication, RunsBesideTheOtherBranchOfAGraph) {
   Timeline t;
-  const absl::StatusOr<Simulation> s = SimulateGraph(Branches(), BranchesSchedule(), &t);
+  const absl::StatusOr<Simulation> s = Evaluator(Branches()).Run(BranchesSchedule(), &t);
   ASSERT_TRUE(s.ok()) << s.status();
   ExpectTimeline(t, {{0, 10, 1, 1},
                      {10, 60, 100111, 100111},  // with its overhead until 5 reads it
@@ -71,7 +70,7 @@ TEST(Communication, HoldsUpWhatWouldDropWhatItReads) {
   Schedule schedule = BranchesSchedule();
   schedule.insert(schedule.begin() + 3, Discard(kActivation, 1));
   Timeline t;
-  ASSERT_TRUE(SimulateGraph(Branches(), schedule, &t).ok());
+  ASSERT_TRUE(Evaluator(Branches()).Run(schedule, &t).ok());
   EXPECT_EQ(t[2].end, Nanos(20));
   EXPECT_EQ(t[3].start, Nanos(60));
   EXPECT_EQ(t[3].end, Nanos(60));
@@ -83,7 +82,7 @@ TEST(Communication, KeepsItsMemoryAlsoAfterItsEndUntilItIsWaitedFor) {
   GraphSpec spec = BranchesSpec();
   spec.vertices[2].forward_time = Nanos(1000);
   Timeline t;
-  const absl::StatusOr<Simulation> s = SimulateGraph(*Graph::Create(spec), BranchesSchedule(), &t);
+  const absl::StatusOr<Simulation> s = Evaluator(*Graph::Create(spec)).Run(BranchesSchedule(), &t);
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(t[1].end, Nanos(60));
   EXPECT_EQ(t[3].start, Nanos(1010));
@@ -99,7 +98,7 @@ TEST(Communication, EndsTheStep) {
   Schedule schedule = BranchesSchedule();
   schedule.back() = Communicating(schedule.back());
   Timeline t;
-  const absl::StatusOr<Simulation> s = SimulateGraph(*Graph::Create(spec), schedule, &t);
+  const absl::StatusOr<Simulation> s = Evaluator(*Graph::Create(spec)).Run(schedule, &t);
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(t.back().start, Nanos(420));
   EXPECT_EQ(t.back().end, Nanos(520));
@@ -114,7 +113,7 @@ TEST(Communication, RunsInOrderAndOneAtATime) {
   Schedule schedule = BranchesSchedule();
   schedule[2] = Communicating(schedule[2]);
   Timeline t;
-  ASSERT_TRUE(SimulateGraph(*Graph::Create(spec), schedule, &t).ok());
+  ASSERT_TRUE(Evaluator(*Graph::Create(spec)).Run(schedule, &t).ok());
   EXPECT_EQ(t[2].start, Nanos(60));
   EXPECT_EQ(t[2].end, Nanos(70));
   EXPECT_EQ(t[2].running, Bytes(101111));
@@ -130,14 +129,14 @@ TEST(Communication, DoesNotLetComputeWaitForItself) {
   Schedule schedule = BranchesSchedule();
   schedule[0] = Communicating(schedule[0]);
   Timeline t;
-  ASSERT_TRUE(SimulateGraph(*Graph::Create(spec), schedule, &t).ok());
+  ASSERT_TRUE(Evaluator(*Graph::Create(spec)).Run(schedule, &t).ok());
   EXPECT_EQ(t[0].end, Nanos(10));
   EXPECT_EQ(t[1].start, Nanos(10));
   EXPECT_EQ(t[2].start, Nanos(10));  // reads 1
   EXPECT_EQ(t[2].running, Bytes(101111));
   schedule[2] = Discard(kSaved, 2);
   schedule.insert(schedule.begin() + 3, ForwardKeepAll(3));
-  EXPECT_THAT(std::string(SimulateGraph(*Graph::Create(spec), schedule).status().message()),
+  EXPECT_THAT(std::string(Evaluator(*Graph::Create(spec)).Run(schedule).status().message()),
               HasSubstr("its extras are not held"));
 }
 
@@ -152,7 +151,7 @@ TEST(Communication, LetsReadersOfAViewWaitForTheViewAlone) {
                              Backward(4),       Backward(3),
                              Backward(2),       Backward(1)};
   Timeline t;
-  ASSERT_TRUE(SimulateGraph(*Graph::Create(spec), schedule, &t).ok());
+  ASSERT_TRUE(Evaluator(*Graph::Create(spec)).Run(schedule, &t).ok());
   EXPECT_EQ(t[2].start, Nanos(10));
   EXPECT_EQ(t[3].start, Nanos(80));
 }
@@ -176,7 +175,7 @@ TEST(Communication, HoldsUpReadersOfWhatItWritesOver) {
                              Backward(2),
                              Backward(1)};
   Timeline t;
-  ASSERT_TRUE(SimulateGraph(*Graph::Create(spec), schedule, DigitsLink(), &t).ok());
+  ASSERT_TRUE(Evaluator(Instance(*Graph::Create(spec), DigitsLink())).Run(schedule, &t).ok());
   EXPECT_EQ(t[3].start, Nanos(20));
   EXPECT_EQ(t[4].start, Nanos(90));
   EXPECT_EQ(t[5].start, Nanos(90));
@@ -193,7 +192,7 @@ TEST(Communication, DoesNotHoldUpARenewalOfExtras) {
       ForwardKeepAll(2), Backward(3),         Backward(2),
       Backward(1)};
   Timeline t;
-  ASSERT_TRUE(SimulateGraph(*Graph::Create(spec), schedule, &t).ok());
+  ASSERT_TRUE(Evaluator(*Graph::Create(spec)).Run(schedule, &t).ok());
   EXPECT_EQ(t[2].start, Nanos(20));
   EXPECT_EQ(t[3].start, Nanos(20));
   EXPECT_EQ(t[3].running, Bytes(1 + 10 + 10 + 100));
@@ -209,7 +208,7 @@ TEST(Communication, RunsBesideCopies) {
                              OffloadWait(kActivation, 3)};
   Timeline t;
   const absl::StatusOr<Simulation> s =
-      SimulateGraph(Branches(), forwards + kBackwards, DigitsLink(), &t);
+      Evaluator(Instance(Branches(), DigitsLink())).Run(forwards + kBackwards, &t);
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(t[1].end, Nanos(60));
   EXPECT_EQ(t[2].start, Nanos(10));
@@ -232,7 +231,7 @@ TEST(Communication, HoldsUpCopiesOfWhatItMakes) {
                              OffloadWait(kSaved, 2),  PrefetchStart(kSaved, 2),
                              PrefetchWait(kSaved, 2)};
   Timeline t;
-  ASSERT_TRUE(SimulateGraph(Branches(), forwards + kBackwards, DigitsLink(), &t).ok());
+  ASSERT_TRUE(Evaluator(Instance(Branches(), DigitsLink())).Run(forwards + kBackwards, &t).ok());
   EXPECT_EQ(t[2].start, Nanos(60));
   EXPECT_EQ(t[2].end, Nanos(160));
   EXPECT_EQ(t[2].held, Bytes(111));
@@ -258,13 +257,14 @@ TEST(Communication, OnAChainLetsCopiesStartEarlier) {
                              OffloadWait(kSaved, 1),   Backward(3),
                              PrefetchStart(kSaved, 1), Communicating(Backward(2)),
                              PrefetchWait(kSaved, 1),  Backward(1)};
-  EXPECT_THAT(std::string(Simulate(chain, schedule, DigitsLink()).status().message()),
-              HasSubstr("instruction 7 (communication: backward 2): its input, activation 1, is "
-                        "not held"));
+  EXPECT_THAT(
+      std::string(Evaluator(Instance(chain, DigitsLink())).Run(schedule).status().message()),
+      HasSubstr("instruction 7 (communication: backward 2): its input, activation 1, is "
+                "not held"));
   Schedule in_time = schedule;
   std::swap(in_time[7], in_time[8]);
   Timeline t;
-  const absl::StatusOr<Simulation> got = Simulate(chain, in_time, DigitsLink(), &t);
+  const absl::StatusOr<Simulation> got = Evaluator(Instance(chain, DigitsLink())).Run(in_time, &t);
   ASSERT_TRUE(got.ok()) << got.status();
   ExpectTimeline(t, {{0, 10, 7201, 201},
                      {10, 20, 7401, 7401},

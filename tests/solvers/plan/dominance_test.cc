@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"
 #include "tests/solvers/random_transfers.h"
@@ -88,10 +88,11 @@ TEST(Dominance, SchedulesOfALargerChainHoldOnASmallerOne) {
     const Chain smaller = Shrink(&rng).Of(larger);
     ASSERT_TRUE(Dominates(Problem(larger), Problem(smaller))) << Describe(larger);
     const Schedule schedule = RandomSchedule(larger, &rng);
-    ExpectWithin(Simulate(smaller, schedule), Simulate(larger, schedule));
+    ExpectWithin(Evaluator(smaller).Run(schedule), Evaluator(larger).Run(schedule));
     const TransferModel link = RandomTransferModel(&rng), other = RandomTransferModel(&rng);
     const Schedule copying = WithRandomTransfers(larger, schedule, link, &rng);
-    ExpectWithin(Simulate(smaller, copying, other), Simulate(larger, copying, link));
+    ExpectWithin(Evaluator(Instance(smaller, other)).Run(copying),
+                 Evaluator(Instance(larger, link)).Run(copying));
   }
 }
 
@@ -106,7 +107,8 @@ TEST(Dominance, SchedulesOfALargerGraphHoldOnASmallerOne) {
     const Graph smaller = Shrink(&rng).Of(larger);
     ASSERT_TRUE(Dominates(Problem(larger), Problem(smaller))) << Describe(larger);
     const Schedule schedule = RandomSchedule(larger, &rng);
-    ExpectWithin(Simulate(Problem(smaller), schedule), Simulate(Problem(larger), schedule));
+    ExpectWithin(Evaluator(Problem(smaller)).Run(schedule),
+                 Evaluator(Problem(larger)).Run(schedule));
   }
 }
 

@@ -1,4 +1,5 @@
 #include "solvers/plan/frontier.h"
+#include "solvers/plan/evaluator.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/varint.h"
 #include "tests/solvers/random_chain.h"
 
@@ -42,7 +43,7 @@ TEST(Frontier, HoldsTheBestOfWhatWasAddedAtEveryBudget) {
     for (int k = 0; k < 60; ++k) {
       const Schedule schedule = testing::RandomSchedule(chain, &rng);
       ASSERT_TRUE(builder.Add(schedule).ok());
-      added.push_back(*Simulate(chain, schedule));
+      added.push_back(*Evaluator(chain).Run(schedule));
     }
     const Frontier frontier = builder.Build(Info(Bytes(0)));
     for (size_t k = 1; k < frontier.points().size(); ++k) {
@@ -61,7 +62,7 @@ TEST(Frontier, HoldsTheBestOfWhatWasAddedAtEveryBudget) {
   }
 }
 
-TEST(Frontier, MakesPlansThatTheRefereeAccepts) {
+TEST(Frontier, MakesPlansThatTheEvaluatorAccepts) {
   std::mt19937_64 rng(2);
   const Chain chain = testing::RandomChain(6, {}, &rng);
   const Frontier frontier = DrawnFrontier(chain, 200, &rng);
@@ -70,7 +71,7 @@ TEST(Frontier, MakesPlansThatTheRefereeAccepts) {
     absl::StatusOr<Plan> plan = frontier.PlanAt(point.peak);
     ASSERT_TRUE(plan.ok()) << plan.status();
     ASSERT_EQ(plan->status, PlanStatus::kFound);
-    ASSERT_TRUE(Referee(chain, &*plan).ok());
+    ASSERT_TRUE(ValidatePlan(chain, &*plan).ok());
     EXPECT_EQ(plan->prediction.makespan, point.makespan);
     EXPECT_EQ(plan->prediction.peak, point.peak);
   }
@@ -81,7 +82,7 @@ TEST(Frontier, SaysInfeasibleOnlyBelowTheProvenLeast) {
   const Chain chain = testing::RandomChain(6, {}, &rng);
   FrontierBuilder builder(chain);
   ASSERT_TRUE(builder.Add(StoreAllSchedule(chain)).ok());
-  const Bytes peak = Simulate(chain, StoreAllSchedule(chain))->peak;
+  const Bytes peak = Evaluator(chain).Run(StoreAllSchedule(chain))->peak;
   const Frontier frontier = builder.Build(Info(peak - Bytes(2)));
   EXPECT_EQ(frontier.PlanAt(peak)->status, PlanStatus::kFound);
   EXPECT_EQ(frontier.PlanAt(peak - Bytes(1))->status, PlanStatus::kNotFound);
@@ -271,7 +272,7 @@ TEST(Frontier, DecodesManyLongSchedulesWithoutUnpackingThem) {
   EXPECT_EQ(frontier->points().size(), static_cast<size_t>(points));
 }
 
-TEST(FrontierBuilder, RefusesWhatTheRefereeRefuses) {
+TEST(FrontierBuilder, RefusesWhatTheEvaluatorRefuses) {
   std::mt19937_64 rng(7);
   const Chain chain = testing::RandomChain(3, {}, &rng);
   FrontierBuilder builder(chain);

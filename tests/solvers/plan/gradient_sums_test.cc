@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage {
 namespace {

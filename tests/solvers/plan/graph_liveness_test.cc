@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/graph_ops.h"
 #include "tests/solvers/random_graph.h"
 
@@ -86,7 +86,7 @@ TEST(WithDiscards, LeavesOutRepeatsThatNothingUses) {
   int forwards = 0;
   for (const Instruction& i : result) forwards += IsForward(i.op) ? 1 : 0;
   EXPECT_EQ(forwards, 6);
-  const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, result);
+  const absl::StatusOr<Simulation> simulation = Evaluator(graph).Run(result);
   ASSERT_TRUE(simulation.ok()) << simulation.status();
   EXPECT_EQ(simulation->recomputed_forwards, 2);
 }
@@ -103,10 +103,10 @@ TEST(WithDiscards, ExtrasThatNothingUsesAreMadeOnlyWhereThatIsCheaper) {
   const Schedule result = WithDiscards(MakeGraph(ops), order);
   EXPECT_EQ(result[2], ForwardKeepAll(3));
   EXPECT_EQ(result[4], Discard(kSaved, 3));
-  EXPECT_TRUE(SimulateGraph(MakeGraph(ops), result).ok());
+  EXPECT_TRUE(Evaluator(MakeGraph(ops)).Run(result).ok());
   ops[1].forward_overhead = Bytes(1);  // 2 has no extras to drop
   EXPECT_EQ(WithDiscards(MakeGraph(ops), order)[1], ForwardKeepAll(2));
-  EXPECT_TRUE(SimulateGraph(MakeGraph(ops), WithDiscards(MakeGraph(ops), order)).ok());
+  EXPECT_TRUE(Evaluator(MakeGraph(ops)).Run(WithDiscards(MakeGraph(ops), order)).ok());
 }
 
 // 2 is needed as the relu in place left it; 4 is a view of that.
@@ -130,14 +130,14 @@ TEST(WithDiscards, VersionsAndViewsOfWhatIsMadeAgain) {
                 Backward(4), Backward(3), Discard(kActivation, 2), Backward(2), Backward(1)}));
 }
 
-TEST(WithDiscards, LeavesToTheRefereeWhatItDoesNotKnow) {
+TEST(WithDiscards, LeavesToTheEvaluatorWhatItDoesNotKnow) {
   const Graph graph = MakeGraph({Op(0, {})});
   for (const Instruction& i : {Reduce(1), ForwardKeepNothing(1), ForwardKeepAll(2), Backward(0)}) {
     EXPECT_EQ(WithDiscards(graph, {i}), Schedule{i});
   }
 }
 
-// Any placement of discards that the referee accepts is no better than the pass's for the same order
+// Any placement of discards that the evaluator accepts is no better than the pass's for the same order
 // of forwards and backwards.
 TEST(WithDiscards, IsNoWorseThanAnyOtherPlacement) {
   std::mt19937_64 rng(11);
@@ -150,11 +150,11 @@ TEST(WithDiscards, IsNoWorseThanAnyOtherPlacement) {
     options.sources = round % 2 == 0 ? 0.2 : 0.0;
     const Graph graph = testing::RandomGraph(options, &rng);
     const Schedule schedule = testing::RandomSchedule(graph, &rng);
-    const absl::StatusOr<Simulation> before = SimulateGraph(graph, schedule);
+    const absl::StatusOr<Simulation> before = Evaluator(graph).Run(schedule);
     if (!before.ok()) continue;
     ++drawn;
     const Schedule result = WithDiscards(graph, schedule);
-    const absl::StatusOr<Simulation> after = SimulateGraph(graph, result);
+    const absl::StatusOr<Simulation> after = Evaluator(graph).Run(result);
     ASSERT_TRUE(after.ok()) << after.status() << testing::Describe(graph) << "\n"
                             << testing::Describe(schedule) << "\n"
                             << testing::Describe(result);
@@ -179,7 +179,7 @@ TEST(StoreAllSchedule, OfAGraphRepeatsNothing) {
     options.with_aliases = options.with_flags = round % 2 == 0;
     options.sources = 0.1;
     const Graph graph = testing::RandomGraph(options, &rng);
-    const absl::StatusOr<Simulation> result = SimulateGraph(graph, StoreAllSchedule(graph));
+    const absl::StatusOr<Simulation> result = Evaluator(graph).Run(StoreAllSchedule(graph));
     ASSERT_TRUE(result.ok()) << result.status() << testing::Describe(graph);
     EXPECT_EQ(result->makespan, graph.ideal_time());
   }

@@ -4,9 +4,9 @@
 
 #include <utility>
 
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/chain_as_graph.h"
 #include "tests/solvers/graph_ops.h"
 #include "tests/solvers/graph_search.h"
@@ -154,14 +154,14 @@ TEST(GraphLowerBound, IsNeverAboveARandomSchedule) {
     options.sources = round % 3 == 0 ? 0.2 : 0.0;
     const Graph graph = testing::RandomGraph(options, &rng);
     const absl::StatusOr<Simulation> drawn =
-        SimulateGraph(graph, WithDiscards(graph, testing::RandomSchedule(graph, &rng)));
+        Evaluator(graph).Run(WithDiscards(graph, testing::RandomSchedule(graph, &rng)));
     ASSERT_TRUE(drawn.ok()) << drawn.status();
     const Nanos bound = MakespanLowerBound(graph, drawn->peak);
     EXPECT_LE(bound, drawn->makespan) << testing::Describe(graph);
     EXPECT_GE(bound, graph.ideal_time());
     above_ideal += bound > graph.ideal_time() ? 1 : 0;
     EXPECT_GE(MakespanLowerBound(graph, drawn->peak - Bytes(3)), bound);
-    const absl::StatusOr<Simulation> store_all = SimulateGraph(graph, StoreAllSchedule(graph));
+    const absl::StatusOr<Simulation> store_all = Evaluator(graph).Run(StoreAllSchedule(graph));
     EXPECT_EQ(MakespanLowerBound(graph, store_all->peak), graph.ideal_time());
   }
   EXPECT_GT(above_ideal, 15);

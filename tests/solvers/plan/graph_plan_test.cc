@@ -1,4 +1,4 @@
-// Plans and frontiers of graphs: Referee and FrontierBuilder on schedules over vertices.
+// Plans and frontiers of graphs: Evaluator and FrontierBuilder on schedules over vertices.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,10 +6,9 @@
 
 #include "solvers/plan/frontier.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/lower_bound.h"
 #include "solvers/plan/plan.h"
-#include "solvers/plan/store_all_schedule.h"
 
 namespace stowage {
 namespace {
@@ -37,13 +36,13 @@ Schedule Recompute(const Graph& graph) {
                               ForwardKeepAll(2), Backward(2), Backward(1)});
 }
 
-TEST(GraphPlan, TheRefereeFillsInPredictionAndBounds) {
+TEST(GraphPlan, TheEvaluatorFillsInPredictionAndBounds) {
   const Graph graph = Small();
   Plan plan;
   plan.status = PlanStatus::kFound;
   plan.budget = Bytes(9);
   plan.schedule = Recompute(graph);
-  ASSERT_TRUE(Referee(graph, &plan).ok());
+  ASSERT_TRUE(ValidatePlan(graph, &plan).ok());
   EXPECT_EQ(plan.bounds.store_all_peak, Bytes(12));
   EXPECT_EQ(plan.bounds.store_all_makespan, Nanos(60));
   EXPECT_EQ(plan.bounds.lower_bound, MakespanLowerBound(graph, Bytes(9)));
@@ -52,11 +51,11 @@ TEST(GraphPlan, TheRefereeFillsInPredictionAndBounds) {
   EXPECT_EQ(plan.prediction.peak, Bytes(9));
 
   plan.budget = Bytes(8);
-  const absl::Status over = Referee(graph, &plan);
+  const absl::Status over = ValidatePlan(graph, &plan);
   EXPECT_EQ(over.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(over.message()), HasSubstr("9 bytes exceeds the budget of 8"));
   plan.schedule.pop_back();
-  EXPECT_EQ(Referee(graph, &plan).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ValidatePlan(graph, &plan).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(GraphPlan, AFrontierHoldsSchedulesOfAGraph) {

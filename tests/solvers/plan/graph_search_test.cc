@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/chain_as_graph.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"
@@ -21,7 +21,7 @@ Graph Draw(int round, std::mt19937_64* rng) {
   return RandomGraph(options, rng);
 }
 
-TEST(GraphSearch, FindsSchedulesThatTheRefereeAccepts) {
+TEST(GraphSearch, FindsSchedulesThatTheEvaluatorAccepts) {
   std::mt19937_64 rng(1);
   for (int round = 0; round < 60; ++round) {
     const Graph graph = Draw(round, &rng);
@@ -29,7 +29,7 @@ TEST(GraphSearch, FindsSchedulesThatTheRefereeAccepts) {
       const std::optional<FastestSchedule> found = SearchGraphSchedules(graph, peak);
       ASSERT_TRUE(found);
       EXPECT_EQ(found->makespan, makespan);
-      const absl::StatusOr<Simulation> result = SimulateGraph(graph, found->schedule);
+      const absl::StatusOr<Simulation> result = Evaluator(graph).Run(found->schedule);
       ASSERT_TRUE(result.ok()) << result.status() << Describe(graph);
       EXPECT_EQ(result->makespan, Nanos(makespan));
       EXPECT_EQ(result->peak, Bytes(peak));
@@ -38,7 +38,7 @@ TEST(GraphSearch, FindsSchedulesThatTheRefereeAccepts) {
   }
 }
 
-// No schedule, drawn from all that the referee allows, is outside the frontier.
+// No schedule, drawn from all that the evaluator allows, is outside the frontier.
 TEST(GraphSearch, NothingIsBetter) {
   std::mt19937_64 rng(2);
   int tight = 0;
@@ -47,7 +47,7 @@ TEST(GraphSearch, NothingIsBetter) {
     const std::map<int64_t, int64_t> frontier = GraphScheduleFrontier(graph);
     EXPECT_EQ(frontier.rbegin()->second, graph.ideal_time().value());
     for (int draw = 0; draw < 30; ++draw) {
-      const absl::StatusOr<Simulation> result = SimulateGraph(graph, RandomSchedule(graph, &rng));
+      const absl::StatusOr<Simulation> result = Evaluator(graph).Run(RandomSchedule(graph, &rng));
       ASSERT_TRUE(result.ok());
       const auto over = frontier.upper_bound(result->peak.value());
       ASSERT_NE(over, frontier.begin()) << Describe(graph);

@@ -1,11 +1,10 @@
-// The referee for graphs against a naive replay, and against the referee for chains.
+// The evaluator for graphs against a naive replay, and against the evaluator for chains.
 #include <gtest/gtest.h>
 
 #include <utility>
 #include <vector>
 
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/chain_as_graph.h"
 #include "tests/solvers/naive_graph_replay.h"
 #include "tests/solvers/random_chain.h"
@@ -32,7 +31,7 @@ std::vector<Drawn> Kinds() {
 
 void ExpectAgreement(const Graph& graph, const Schedule& schedule) {
   const testing::NaiveResult naive = testing::NaiveGraphReplay(graph, schedule);
-  const absl::StatusOr<Simulation> result = SimulateGraph(graph, schedule);
+  const absl::StatusOr<Simulation> result = Evaluator(graph).Run(schedule);
   ASSERT_EQ(result.ok(), naive.valid) << result.status() << testing::Describe(graph) << "\n"
                                       << testing::Describe(schedule);
   if (!naive.valid) return;
@@ -54,7 +53,7 @@ TEST(SimulateGraphAgreement, WithANaiveReplayOnRandomSchedules) {
       const Schedule schedule = testing::RandomSchedule(graph, &rng);
       ExpectAgreement(graph, schedule);
       if (HasFatalFailure()) return;
-      const absl::StatusOr<Simulation> result = SimulateGraph(graph, schedule);
+      const absl::StatusOr<Simulation> result = Evaluator(graph).Run(schedule);
       if (result.ok() && result->recomputed_forwards > 0) ++recomputing;
     }
   }
@@ -74,7 +73,7 @@ TEST(SimulateGraphAgreement, WithANaiveReplayOnBrokenSchedules) {
       options.vertices = 2 + round % 6;
       const Graph graph = testing::RandomGraph(options, &rng);
       const Schedule base = testing::RandomSchedule(graph, &rng);
-      if (!SimulateGraph(graph, base).ok()) continue;
+      if (!Evaluator(graph).Run(base).ok()) continue;
       for (int change = 0; change < 30; ++change) {
         Schedule schedule = base;
         const int at = draw(0, static_cast<int>(schedule.size()) - 1);
@@ -86,7 +85,7 @@ TEST(SimulateGraphAgreement, WithANaiveReplayOnBrokenSchedules) {
         if (kind_of_change == 3) std::swap(i, schedule[static_cast<size_t>(draw(0, at))]);
         ExpectAgreement(graph, schedule);
         if (HasFatalFailure()) return;
-        ++(SimulateGraph(graph, schedule).ok() ? valid : invalid);
+        ++(Evaluator(graph).Run(schedule).ok() ? valid : invalid);
       }
     }
   }
@@ -95,7 +94,7 @@ TEST(SimulateGraphAgreement, WithANaiveReplayOnBrokenSchedules) {
 }
 
 // A chain is the graph whose every stage is one op.
-TEST(SimulateGraphAgreement, WithTheChainsReferee) {
+TEST(SimulateGraphAgreement, WithTheChainsEvaluator) {
   std::mt19937_64 rng(9);
   int compared = 0, recomputing = 0;
   for (int round = 0; round < 6000; ++round) {
@@ -107,8 +106,8 @@ TEST(SimulateGraphAgreement, WithTheChainsReferee) {
     const Schedule schedule = testing::RandomSchedule(chain, &rng);
     const Schedule translated = testing::ScheduleAsGraph(chain, schedule);
     if (translated.empty()) continue;
-    const absl::StatusOr<Simulation> want = Simulate(chain, schedule);
-    const absl::StatusOr<Simulation> got = SimulateGraph(testing::ChainAsGraph(chain), translated);
+    const absl::StatusOr<Simulation> want = Evaluator(chain).Run(schedule);
+    const absl::StatusOr<Simulation> got = Evaluator(testing::ChainAsGraph(chain)).Run(translated);
     ASSERT_EQ(got.ok(), want.ok()) << got.status() << want.status() << testing::Describe(chain);
     if (!want.ok()) continue;
     EXPECT_EQ(got->makespan, want->makespan);

@@ -1,4 +1,4 @@
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/graph_ops.h"
 #include "tests/solvers/random_graph.h"
 
@@ -53,14 +53,14 @@ Schedule operator+(Schedule a, const Schedule& b) {
 
 std::vector<TimelinePoint> Timeline(const Graph& graph, const Schedule& schedule) {
   std::vector<TimelinePoint> timeline;
-  const absl::StatusOr<Simulation> result = SimulateGraph(graph, schedule, &timeline);
+  const absl::StatusOr<Simulation> result = Evaluator(graph).Run(schedule, &timeline);
   EXPECT_TRUE(result.ok()) << result.status();
   return timeline;
 }
 
 // Why the schedule is refused; "" if it is not.
 std::string Refusal(const Graph& graph, const Schedule& schedule) {
-  const absl::StatusOr<Simulation> result = SimulateGraph(graph, schedule);
+  const absl::StatusOr<Simulation> result = Evaluator(graph).Run(schedule);
   if (result.ok()) return "";
   EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(result.status().message());
@@ -103,7 +103,7 @@ TEST(SimulateGraph, TimesAndPeak) {
       ForwardsOf(3) + Schedule{Backward(3),        Discard(kActivation, 2), ForwardKeepInput(2),
                                Discard(kSaved, 2), ForwardKeepAll(2),       Backward(2),
                                Backward(1)};
-  const absl::StatusOr<Simulation> result = SimulateGraph(MakeGraph(ThreeOps()), schedule);
+  const absl::StatusOr<Simulation> result = Evaluator(MakeGraph(ThreeOps())).Run(schedule);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->makespan, Nanos(3 * (1 + 4 + 16) + 2 * 4));
   EXPECT_EQ(result->recompute_time, Nanos(2 * 4));
@@ -321,7 +321,7 @@ TEST(SimulateGraph, LargestSizesDoNotOverflow) {
   ops[1].extra_saved = Bytes(int64_t{1} << 60);
   const Schedule schedule =
       ForwardsOf(2) + Schedule{Discard(kSaved, 2), ForwardKeepAll(2), Backward(2), Backward(1)};
-  const absl::StatusOr<Simulation> result = SimulateGraph(MakeGraph(ops), schedule);
+  const absl::StatusOr<Simulation> result = Evaluator(MakeGraph(ops)).Run(schedule);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->peak, Bytes((int64_t{1} << 62) + (int64_t{1} << 60) + (int64_t{1} << 56)));
 }

@@ -1,4 +1,4 @@
-// The referee for graphs with transfers against a naive replay, and against the referee for chains.
+// The evaluator for graphs with transfers against a naive replay, and against the evaluator for chains.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/text.h"
 #include "tests/solvers/chain_as_graph.h"
 #include "tests/solvers/naive_comparison.h"
@@ -24,7 +24,8 @@ bool ExpectEqualToNaive(const Graph& graph, const Schedule& schedule,
                         const TransferModel& transfers) {
   std::vector<TimelinePoint> timeline;
   const testing::NaiveResult naive = testing::NaiveGraphReplay(graph, schedule, &transfers);
-  const absl::StatusOr<Simulation> s = SimulateGraph(graph, schedule, transfers, &timeline);
+  const absl::StatusOr<Simulation> s =
+      Evaluator(Instance(graph, transfers)).Run(schedule, &timeline);
   EXPECT_EQ(s.ok(), naive.valid) << s.status() << testing::Describe(graph) << "\n"
                                  << ScheduleText(schedule);
   if (!s.ok() || !naive.valid) return false;
@@ -53,7 +54,9 @@ Drawn DrawSchedule(int i, std::mt19937_64* rng) {
 }
 
 // A program that writes in place over what a backward needs has no valid schedule to draw.
-bool IsValid(const Drawn& d) { return SimulateGraph(d.graph, d.schedule, d.transfers).ok(); }
+bool IsValid(const Drawn& d) {
+  return Evaluator(Instance(d.graph, d.transfers)).Run(d.schedule).ok();
+}
 
 TEST(GraphTransfers, AgreeWithANaiveReplayOnRandomSchedules) {
   std::mt19937_64 rng(1);
@@ -61,7 +64,7 @@ TEST(GraphTransfers, AgreeWithANaiveReplayOnRandomSchedules) {
   for (int i = 0; i < 3000 && !HasFailure(); ++i) {
     const Drawn d = DrawSchedule(i, &rng);
     if (!ExpectEqualToNaive(d.graph, d.schedule, d.transfers)) continue;
-    const Simulation s = *SimulateGraph(d.graph, d.schedule, d.transfers);
+    const Simulation s = *Evaluator(Instance(d.graph, d.transfers)).Run(d.schedule);
     if (s.sent == Bytes(0)) continue;
     ++moved;
     waited += s.idle_time > Nanos(0) ? 1 : 0;
@@ -87,7 +90,7 @@ TEST(GraphTransfers, AgreeWithANaiveReplayOnBoundedHostMemory) {
   for (int i = 0; i < 1000 && !HasFailure(); ++i) {
     Drawn d = DrawSchedule(i, &rng);
     if (!IsValid(d)) continue;
-    d.transfers.host_memory = SimulateGraph(d.graph, d.schedule, d.transfers)->host_peak;
+    d.transfers.host_memory = Evaluator(Instance(d.graph, d.transfers)).Run(d.schedule)->host_peak;
     EXPECT_TRUE(ExpectEqualToNaive(d.graph, d.schedule, d.transfers));
     if (d.transfers.host_memory == Bytes(0)) continue;
     d.transfers.host_memory -= Bytes(1);
@@ -119,9 +122,9 @@ TEST(GraphTransfers, ChangeNothingWhereThereAreNone) {
     options.with_aliases = true;
     const Graph graph = testing::RandomGraph(options, &rng);
     const Schedule schedule = testing::RandomSchedule(graph, &rng);
-    const absl::StatusOr<Simulation> without = SimulateGraph(graph, schedule);
+    const absl::StatusOr<Simulation> without = Evaluator(graph).Run(schedule);
     const absl::StatusOr<Simulation> with =
-        SimulateGraph(graph, schedule, testing::RandomTransferModel(&rng));
+        Evaluator(Instance(graph, testing::RandomTransferModel(&rng))).Run(schedule);
     ASSERT_EQ(with.ok(), without.ok());
     if (!with.ok()) continue;
     EXPECT_EQ(with->makespan, without->makespan);
@@ -141,7 +144,7 @@ TransferModel EvenLink(std::mt19937_64* rng) {
   return link;
 }
 
-TEST(GraphTransfers, AgreeWithTheChainsReferee) {
+TEST(GraphTransfers, AgreeWithTheChainsEvaluator) {
   std::mt19937_64 rng(5);
   int compared = 0, moved = 0, both = 0;
   for (int round = 0; round < 5000; ++round) {
@@ -155,9 +158,9 @@ TEST(GraphTransfers, AgreeWithTheChainsReferee) {
         testing::WithRandomTransfers(chain, testing::RandomSchedule(chain, &rng), link, &rng);
     const Schedule translated = testing::ScheduleAsGraph(chain, schedule);
     if (translated.empty()) continue;
-    const absl::StatusOr<Simulation> want = Simulate(chain, schedule, link);
+    const absl::StatusOr<Simulation> want = Evaluator(Instance(chain, link)).Run(schedule);
     const absl::StatusOr<Simulation> got =
-        SimulateGraph(testing::ChainAsGraph(chain), translated, link);
+        Evaluator(Instance(testing::ChainAsGraph(chain), link)).Run(translated);
     ASSERT_TRUE(got.ok()) << got.status() << testing::Describe(chain) << "\n"
                           << ScheduleText(schedule);
     ASSERT_TRUE(want.ok()) << want.status();

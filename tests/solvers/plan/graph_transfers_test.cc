@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "solvers/model/field_error.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/frontier.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/lower_bound.h"
 #include "solvers/plan/plan.h"
-#include "solvers/plan/problem_referee.h"
 
 namespace stowage {
 namespace {
@@ -70,7 +70,7 @@ Schedule Back(TensorKind tensor, int v) {
 }
 
 std::string ErrorOf(const Schedule& schedule, const TransferModel& transfers = Link()) {
-  const absl::StatusOr<Simulation> s = SimulateGraph(Digits(), schedule, transfers);
+  const absl::StatusOr<Simulation> s = Evaluator(Instance(Digits(), transfers)).Run(schedule);
   EXPECT_EQ(s.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(s.status().message());
 }
@@ -87,7 +87,7 @@ TEST(GraphTransfers, TakeMemoryAndTimeByTheTable) {
                                             Backward(3),
                                             Backward(2),
                                             Backward(1)};
-  const absl::StatusOr<Simulation> s = SimulateGraph(Digits(), schedule, Link(), &t);
+  const absl::StatusOr<Simulation> s = Evaluator(Instance(Digits(), Link())).Run(schedule, &t);
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(t[4].start, Nanos(40));
   EXPECT_EQ(t[4].end, Nanos(140));
@@ -110,15 +110,15 @@ TEST(GraphTransfers, TakeMemoryAndTimeByTheTable) {
 TEST(GraphTransfers, BringATensorBackAsItLeft) {
   const Schedule moved = There(kActivation, 2) + Back(kActivation, 2);
   // Written over already, with its view: 5 reads that.
-  EXPECT_TRUE(
-      SimulateGraph(Digits(), kTo4 + moved + Schedule{ForwardKeepAll(5)} + kBack, Link()).ok());
+  EXPECT_TRUE(Evaluator(Instance(Digits(), Link()))
+                  .Run(kTo4 + moved + Schedule{ForwardKeepAll(5)} + kBack)
+                  .ok());
   // Before: 3 has still to run.
   const Schedule early = Schedule{ForwardKeepAll(1), ForwardKeepAll(2)} + moved;
-  EXPECT_TRUE(SimulateGraph(
-                  Digits(),
-                  early + Schedule{ForwardKeepAll(3), ForwardKeepAll(4), ForwardKeepAll(5)} + kBack,
-                  Link())
-                  .ok());
+  EXPECT_TRUE(
+      Evaluator(Instance(Digits(), Link()))
+          .Run(early + Schedule{ForwardKeepAll(3), ForwardKeepAll(4), ForwardKeepAll(5)} + kBack)
+          .ok());
   EXPECT_THAT(ErrorOf(early + Schedule{ForwardKeepAll(4)}), HasSubstr("is not held"));
   // Made anew it is not what 5 reads.
   EXPECT_THAT(ErrorOf(kTo4 + There(kActivation, 2) +
@@ -152,14 +152,12 @@ TEST(GraphTransfers, AreInTheWayOfWhatDropsOrWritesOrMakesAnew) {
                                       OffloadStart(kSaved, 2), Backward(2)}),
               HasSubstr("saved 2 is on its way to the host"));
   // What the host has is discarded first.
-  EXPECT_TRUE(
-      SimulateGraph(Digits(),
-                    to2 + There(kActivation, 2) +
-                        Schedule{Discard(kActivation, 2), Discard(kSaved, 2), ForwardKeepAll(2),
-                                 ForwardKeepAll(3), ForwardKeepAll(4), ForwardKeepAll(5)} +
-                        kBack,
-                    Link())
-          .ok());
+  EXPECT_TRUE(Evaluator(Instance(Digits(), Link()))
+                  .Run(to2 + There(kActivation, 2) +
+                       Schedule{Discard(kActivation, 2), Discard(kSaved, 2), ForwardKeepAll(2),
+                                ForwardKeepAll(3), ForwardKeepAll(4), ForwardKeepAll(5)} +
+                       kBack)
+                  .ok());
 }
 
 TEST(GraphTransfers, MoveWhatIsThereAndOwnsItsBytes) {
@@ -179,36 +177,37 @@ TEST(GraphTransfers, AreBoundedByHostMemory) {
   EXPECT_THAT(ErrorOf(kTo4 + There(kActivation, 2) + There(kSaved, 2), narrow),
               HasSubstr("host memory of 109 bytes has no room for 100 beside 10"));
   narrow.to_device.bytes_per_second = 0;
-  EXPECT_EQ(SimulateGraph(Digits(), kTo4, narrow).status().message(),
+  EXPECT_EQ(Evaluator(Instance(Digits(), narrow)).Run(kTo4).status().message(),
             FieldError("transfers.to_device.bytes_per_second", 0, "must be > 0").message());
 }
 
-TEST(GraphTransfers, AreRefereedInPlansAndFrontiers) {
+TEST(GraphTransfers, AreValidatedInPlansAndFrontiers) {
   const Graph graph = Digits();
   // While 5 runs forward the extras of 2 are away.
   const Schedule schedule =
       kTo4 + There(kSaved, 2) +
       Schedule{ForwardKeepAll(5), Backward(5), Discard(kActivation, 5), Backward(4), Backward(3)} +
       Back(kSaved, 2) + Schedule{Backward(2), Backward(1)};
-  const Simulation s = *SimulateGraph(graph, schedule, Link());
+  const Simulation s = *Evaluator(Instance(graph, Link())).Run(schedule);
   EXPECT_EQ(s.peak, Bytes(11011));
   Plan plan;
   plan.status = PlanStatus::kFound;
   plan.schedule = schedule;
   plan.budget = s.peak;
   for (const Problem& problem : {Problem(graph)}) {
-    EXPECT_EQ(Simulate(problem, schedule).status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(Simulate(problem, schedule, Link())->makespan, s.makespan);
-    EXPECT_EQ(Referee(problem, &plan).code(), absl::StatusCode::kInvalidArgument);
-    ASSERT_TRUE(Referee(problem, Link(), &plan).ok());
+    EXPECT_EQ(Evaluator(problem).Run(schedule).status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(Evaluator(Instance(problem, Link())).Run(schedule)->makespan, s.makespan);
+    EXPECT_EQ(ValidatePlan(problem, &plan).code(), absl::StatusCode::kInvalidArgument);
+    ASSERT_TRUE(ValidatePlan(Instance(problem, Link()), &plan).ok());
   }
   EXPECT_EQ(plan.prediction.makespan, s.makespan);
   EXPECT_EQ(plan.bounds.store_all_peak, Bytes(11111));
-  EXPECT_EQ(plan.bounds.lower_bound, MakespanLowerBound(Problem(graph), Link(), s.peak));
+  EXPECT_EQ(plan.bounds.lower_bound, MakespanLowerBound(Instance(Problem(graph), Link()), s.peak));
   EXPECT_LE(plan.bounds.lower_bound, s.makespan);
   plan.budget -= Bytes(1);
-  EXPECT_EQ(Referee(graph, Link(), &plan).code(), absl::StatusCode::kFailedPrecondition);
-  FrontierBuilder without(graph), with(graph, Link());
+  EXPECT_EQ(ValidatePlan(Instance(graph, Link()), &plan).code(),
+            absl::StatusCode::kFailedPrecondition);
+  FrontierBuilder without(graph), with(Instance(graph, Link()));
   EXPECT_FALSE(without.Add(schedule).ok());
   ASSERT_TRUE(with.Add(schedule).ok());
   EXPECT_EQ(with.MakespanAt(s.peak), s.makespan);

@@ -7,19 +7,21 @@
 #include <random>
 #include <string>
 
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/schedule_search.h"
 
 namespace stowage {
 namespace {
 
-Bytes StoreAllPeak(const Chain& chain) { return Simulate(chain, StoreAllSchedule(chain))->peak; }
+Bytes StoreAllPeak(const Chain& chain) {
+  return Evaluator(chain).Run(StoreAllSchedule(chain))->peak;
+}
 
 struct Bound {
   const char* name;
-  Nanos (*of)(const Chain&, Bytes);
+  Nanos (*of)(const Instance&, Bytes);
 };
 
 class LowerBounds : public ::testing::TestWithParam<Bound> {
@@ -29,7 +31,7 @@ class LowerBounds : public ::testing::TestWithParam<Bound> {
 
 INSTANTIATE_TEST_SUITE_P(Both, LowerBounds,
                          ::testing::Values(Bound{"Relaxed", MakespanLowerBound},
-                                           Bound{"Strong", StrongMakespanLowerBound}),
+                                           Bound{"Strong", StrongestMakespanLowerBound}),
                          [](const auto& param) { return param.param.name; });
 
 TEST_P(LowerBounds, IsTheIdealTimeWhereEverythingFits) {
@@ -58,7 +60,7 @@ TEST_P(LowerBounds, IsNeverAboveARandomSchedule) {
   std::mt19937_64 rng(4);
   for (int i = 0; i < 3000; ++i) {
     const Chain chain = testing::RandomChain(1 + i % 9, testing::VariedOptions(i), &rng);
-    const Simulation simulation = *Simulate(chain, testing::RandomSchedule(chain, &rng));
+    const Simulation simulation = *Evaluator(chain).Run(testing::RandomSchedule(chain, &rng));
     ASSERT_LE(Of(chain, simulation.peak), simulation.makespan) << testing::Describe(chain);
   }
 }
@@ -81,7 +83,7 @@ struct Tightness {
 
   void Count(const Chain& chain, int64_t budget, int64_t fastest) {
     const int64_t weak_bound = MakespanLowerBound(chain, Bytes(budget)).value();
-    const int64_t strong_bound = StrongMakespanLowerBound(chain, Bytes(budget)).value();
+    const int64_t strong_bound = StrongestMakespanLowerBound(chain, Bytes(budget)).value();
     ASSERT_LE(weak_bound, fastest) << budget << '\n' << testing::Describe(chain);
     ASSERT_LE(strong_bound, fastest) << budget << '\n' << testing::Describe(chain);
     if (fastest == chain.ideal_time().value()) return;
@@ -124,7 +126,7 @@ TEST(MakespanLowerBound, TakesFractionsOfStages) {
   spec.stages.assign(10, s);
   const Chain chain = *Chain::Create(spec);
   EXPECT_EQ(MakespanLowerBound(chain, Bytes(95)), chain.ideal_time() + Nanos(50));
-  EXPECT_EQ(StrongMakespanLowerBound(chain, Bytes(95)), chain.ideal_time() + Nanos(100));
+  EXPECT_EQ(StrongestMakespanLowerBound(chain, Bytes(95)), chain.ideal_time() + Nanos(100));
 }
 
 // A stage of much memory and little time, which may not be repeated.
@@ -139,17 +141,17 @@ TEST(MakespanLowerBound, CountsStagesThatMustBeKept) {
   spec.stages[0].forward_time = Nanos(1);
   const Chain chain = *Chain::Create(spec);
   EXPECT_EQ(MakespanLowerBound(chain, Bytes(20)), chain.ideal_time() + Nanos(10));
-  EXPECT_EQ(StrongMakespanLowerBound(chain, Bytes(20)), chain.ideal_time() + Nanos(10));
+  EXPECT_EQ(StrongestMakespanLowerBound(chain, Bytes(20)), chain.ideal_time() + Nanos(10));
 }
 
-TEST(StrongMakespanLowerBound, IsAtLeastTheRelaxedOne) {
+TEST(StrongestMakespanLowerBound, IsAtLeastTheRelaxedOne) {
   std::mt19937_64 rng(5);
   int better = 0;
   for (int i = 0; i < 200; ++i) {
     const Chain chain = testing::RandomChain(1 + i % 20, testing::VariedOptions(i), &rng);
     const Bytes budget(StoreAllPeak(chain).value() * (i % 10) / 10);
     const Nanos relaxed = MakespanLowerBound(chain, budget);
-    const Nanos strong = StrongMakespanLowerBound(chain, budget);
+    const Nanos strong = StrongestMakespanLowerBound(chain, budget);
     EXPECT_GE(strong, relaxed);
     better += strong > relaxed ? 1 : 0;
   }

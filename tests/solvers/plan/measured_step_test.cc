@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "solvers/model/digest_text.h"
+#include "solvers/model/digest.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 
 namespace stowage {
 namespace {
@@ -55,7 +55,7 @@ Schedule Prefetch(int part) {
 }
 
 std::string WhyNot(const Schedule& schedule) {
-  const absl::Status status = Simulate(Parts(), schedule, Link()).status();
+  const absl::Status status = Evaluator(Instance(Parts(), Link())).Run(schedule).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   return std::string(status.message());
 }
@@ -69,14 +69,15 @@ void ExpectRefused(const Schedule& begin, const Instruction& next, const std::st
 
 TEST(PartTransfers, TakeMemoryAndTimeByTheTable) {
   std::vector<TimelinePoint> t;
-  const absl::StatusOr<Simulation> s = Simulate(
-      Parts(),
-      {ForwardKeepAll(1), OffloadStart(kSaved, 1, 2), OffloadStart(kSaved, 1, 1), ForwardKeepAll(2),
-       OffloadWait(kSaved, 1, 2), OffloadWait(kSaved, 1, 1), ForwardKeepAll(3), Backward(3),
-       // Reads the output beside the parts that are away.
-       PrefetchStart(kSaved, 1, 1), Backward(2), PrefetchWait(kSaved, 1, 1),
-       PrefetchStart(kSaved, 1, 2), PrefetchWait(kSaved, 1, 2), Backward(1)},
-      Link(), &t);
+  const absl::StatusOr<Simulation> s =
+      Evaluator(Instance(Parts(), Link()))
+          .Run({ForwardKeepAll(1), OffloadStart(kSaved, 1, 2), OffloadStart(kSaved, 1, 1),
+                ForwardKeepAll(2), OffloadWait(kSaved, 1, 2), OffloadWait(kSaved, 1, 1),
+                ForwardKeepAll(3), Backward(3),
+                // Reads the output beside the parts that are away.
+                PrefetchStart(kSaved, 1, 1), Backward(2), PrefetchWait(kSaved, 1, 1),
+                PrefetchStart(kSaved, 1, 2), PrefetchWait(kSaved, 1, 2), Backward(1)},
+               &t);
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(t[1].start, Nanos(10));
   EXPECT_EQ(t[1].end, Nanos(2010));
@@ -112,7 +113,7 @@ TEST(PartTransfers, TheLastPartTakesTheOutputAlong) {
                          Backward(1)};
   Schedule schedule = Joined(Joined(away, Offload(1)), Prefetch(3));
   schedule = Joined(Joined(schedule, Prefetch(1)), rest);
-  const absl::StatusOr<Simulation> s = Simulate(Parts(), schedule, Link());
+  const absl::StatusOr<Simulation> s = Evaluator(Instance(Parts(), Link())).Run(schedule);
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(s->sent, Bytes(5010));
 }
@@ -126,8 +127,9 @@ TEST(PartTransfers, ABackwardNeedsAllParts) {
   ExpectRefused(away, Backward(1), "part 1 of saved 1: it is on the host");
   const Schedule comes = Joined(away, {PrefetchStart(kSaved, 1, 1)});
   ExpectRefused(comes, Backward(1), "part 1 of saved 1: it is on the host");
-  EXPECT_TRUE(
-      Simulate(Parts(), Joined(comes, {PrefetchWait(kSaved, 1, 1), Backward(1)}), Link()).ok());
+  EXPECT_TRUE(Evaluator(Instance(Parts(), Link()))
+                  .Run(Joined(comes, {PrefetchWait(kSaved, 1, 1), Backward(1)}))
+                  .ok());
 }
 
 TEST(PartTransfers, DiscardAndReduceDropWhatTheHostHas) {
@@ -139,7 +141,7 @@ TEST(PartTransfers, DiscardAndReduceDropWhatTheHostHas) {
       const Schedule away = Joined({ForwardKeepAll(1)}, Offload(part));
       std::vector<TimelinePoint> timeline;
       const absl::StatusOr<Simulation> s =
-          Simulate(Parts(), Joined(Joined(away, {drop}), again), Link(), &timeline);
+          Evaluator(Instance(Parts(), Link())).Run(Joined(Joined(away, {drop}), again), &timeline);
       ASSERT_TRUE(s.ok()) << s.status();
       EXPECT_EQ(timeline[3].host, Bytes(0));
       EXPECT_EQ(timeline[3].held, Bytes(drop.op == Op::kReduce ? 11 : 1));
@@ -182,7 +184,8 @@ TEST(PartTransfers, AreOfPartsThatThereAre) {
     i.part = 1;
     ExpectRefused(forwards, i, why);
   }
-  const absl::Status status = Simulate(Parts(), Joined({ForwardKeepAll(1)}, Offload(1))).status();
+  const absl::Status status =
+      Evaluator(Parts()).Run(Joined({ForwardKeepAll(1)}, Offload(1))).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr(why));
 }
 
@@ -194,15 +197,16 @@ TEST(PartTransfers, EveryCopyHasItsWait) {
   const std::string why = "part 1 of saved 3: the schedule ends before the wait for it";
   EXPECT_EQ(WhyNot(Joined(begin, end)), why);
   const Schedule away = Joined(begin, {OffloadWait(kSaved, 3, 1)});
-  EXPECT_TRUE(Simulate(Parts(), Joined(away, end), Link()).ok());
+  EXPECT_TRUE(Evaluator(Instance(Parts(), Link())).Run(Joined(away, end)).ok());
   EXPECT_EQ(WhyNot(Joined(Joined(away, {PrefetchStart(kSaved, 3, 1)}), end)), why);
 }
 
 TEST(PartTransfers, HostMemoryBoundsThem) {
   TransferModel link = Link();
   link.host_memory = Bytes(2999);
-  const absl::Status status =
-      Simulate(Parts(), Joined(Joined({ForwardKeepAll(1)}, Offload(2)), Offload(1)), link).status();
+  const absl::Status status = Evaluator(Instance(Parts(), link))
+                                  .Run(Joined(Joined({ForwardKeepAll(1)}, Offload(2)), Offload(1)))
+                                  .status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("has no room for 1000 beside 2000"));
 }
 

@@ -8,8 +8,8 @@
 #include <random>
 #include <string>
 
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
+#include "solvers/plan/simulation.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"
 #include "tests/solvers/random_step.h"
@@ -18,11 +18,11 @@ namespace stowage {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::EvaluatedStep;
 using ::testing::HasSubstr;
 using testing::RandomChain;
 using testing::RandomGraph;
 using testing::RandomStep;
-using testing::RefereedStep;
 using testing::VariedGraphOptions;
 using testing::VariedOptions;
 using testing::WithSavedTensors;
@@ -42,7 +42,7 @@ std::vector<Bytes> LiveBytes(const ScheduleBlocks& blocks, size_t instructions) 
   return change;
 }
 
-// The referee's memory at each moment.
+// The evaluator's memory at each moment.
 std::vector<Bytes> Memory(const std::vector<TimelinePoint>& timeline) {
   std::vector<Bytes> memory;
   for (const TimelinePoint& point : timeline) {
@@ -52,20 +52,20 @@ std::vector<Bytes> Memory(const std::vector<TimelinePoint>& timeline) {
   return memory;
 }
 
-void ExpectAsReferee(const absl::StatusOr<ScheduleBlocks>& blocks,
-                     const std::vector<TimelinePoint>& timeline) {
+void ExpectAsEvaluated(const absl::StatusOr<ScheduleBlocks>& blocks,
+                       const std::vector<TimelinePoint>& timeline) {
   ASSERT_TRUE(blocks.ok()) << blocks.status();
   EXPECT_EQ(blocks->lives.size(), blocks->names.size());
   EXPECT_EQ(LiveBytes(*blocks, timeline.size()), Memory(timeline));
 }
 
-TEST(ScheduleBlocks, OfChainsAddUpToTheRefereesMemory) {
+TEST(ScheduleBlocks, OfChainsAddUpToTheEvaluatorsMemory) {
   std::mt19937_64 rng(7);
   for (int i = 0; i < 600; ++i) {
     const Chain chain = RandomChain(2 + i % 6, VariedOptions(i), &rng);
-    const RefereedStep step = RandomStep(chain, /*copies=*/false, &rng);
+    const EvaluatedStep step = RandomStep(chain, /*copies=*/false, &rng);
     SCOPED_TRACE(step.text);
-    ExpectAsReferee(BlocksOf(chain, step.schedule), step.timeline);
+    ExpectAsEvaluated(BlocksOf(chain, step.schedule), step.timeline);
   }
 }
 
@@ -74,19 +74,19 @@ TEST(ScheduleBlocks, OfChainsWithTransfersOfPartsAddUp) {
   for (int i = 0; i < 600; ++i) {
     const Chain plain = RandomChain(2 + i % 6, VariedOptions(i), &rng);
     const Chain chain = i % 3 == 0 ? plain : WithSavedTensors(plain, &rng);
-    const RefereedStep step = RandomStep(chain, /*copies=*/true, &rng);
+    const EvaluatedStep step = RandomStep(chain, /*copies=*/true, &rng);
     SCOPED_TRACE(step.text);
-    ExpectAsReferee(BlocksOf(chain, step.schedule, *step.transfers), step.timeline);
+    ExpectAsEvaluated(BlocksOf(Instance(chain, *step.transfers), step.schedule), step.timeline);
   }
 }
 
-TEST(ScheduleBlocks, OfGraphsAddUpToTheRefereesMemory) {
+TEST(ScheduleBlocks, OfGraphsAddUpToTheEvaluatorsMemory) {
   std::mt19937_64 rng(9);
   for (int i = 0; i < 600; ++i) {
     const Graph graph = RandomGraph(VariedGraphOptions(i), &rng);
-    const RefereedStep step = RandomStep(graph, /*copies=*/false, &rng);
+    const EvaluatedStep step = RandomStep(graph, /*copies=*/false, &rng);
     SCOPED_TRACE(step.text);
-    ExpectAsReferee(BlocksOf(graph, step.schedule), step.timeline);
+    ExpectAsEvaluated(BlocksOf(graph, step.schedule), step.timeline);
   }
 }
 
@@ -94,9 +94,9 @@ TEST(ScheduleBlocks, OfGraphsWithTransfersAddUp) {
   std::mt19937_64 rng(10);
   for (int i = 0; i < 600; ++i) {
     const Graph graph = RandomGraph(VariedGraphOptions(i), &rng);
-    const RefereedStep step = RandomStep(graph, /*copies=*/true, &rng);
+    const EvaluatedStep step = RandomStep(graph, /*copies=*/true, &rng);
     SCOPED_TRACE(step.text);
-    ExpectAsReferee(BlocksOf(graph, step.schedule, *step.transfers), step.timeline);
+    ExpectAsEvaluated(BlocksOf(Instance(graph, *step.transfers), step.schedule), step.timeline);
   }
 }
 
@@ -143,7 +143,7 @@ TEST(ScheduleBlocks, WhatAReduceKeepsStaysWhereItIs) {
                           "workspace 1 30000 10-11"));
 }
 
-TEST(ScheduleBlocks, RefusesWhatTheRefereeRefuses) {
+TEST(ScheduleBlocks, RefusesWhatTheEvaluatorRefuses) {
   const Chain chain = OneStage();
   EXPECT_EQ(BlocksOf(chain, {Backward(2)}).status().code(), absl::StatusCode::kInvalidArgument);
   Schedule transfers = StoreAllSchedule(chain);
@@ -151,12 +151,14 @@ TEST(ScheduleBlocks, RefusesWhatTheRefereeRefuses) {
   transfers.insert(transfers.begin(), OffloadStart(TensorKind::kActivation, 1));
   EXPECT_THAT(std::string(BlocksOf(chain, transfers).status().message()),
               HasSubstr("transfers need a transfer model"));
-  EXPECT_FALSE(BlocksOf(chain, transfers, TransferModel()).ok());
+  EXPECT_FALSE(BlocksOf(Instance(chain, TransferModel()), transfers).ok());
   Schedule beside = StoreAllSchedule(chain);
   beside.front().stream = Stream::kCommunication;
-  EXPECT_EQ(
-      BlocksOf(chain, beside, {{1, Nanos(0)}, {1, Nanos(0)}, false, Bytes(0)}).status().code(),
-      absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BlocksOf(Instance(chain, TransferModel{{1, Nanos(0)}, {1, Nanos(0)}, false, Bytes(0)}),
+                     beside)
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-#include "solvers/plan/schedule_code.h"
+#include "solvers/plan/schedule.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/varint.h"
 #include "tests/solvers/random_chain.h"
 
@@ -21,7 +21,7 @@ TEST(ScheduleCode, GoldenBytes) {
   EXPECT_EQ(EncodeSchedule(schedule), expected);
 }
 
-TEST(ScheduleCode, RoundTripsWhateverTheRefereeAllows) {
+TEST(ScheduleCode, RoundTripsWhateverTheEvaluatorAllows) {
   std::mt19937_64 rng(1);
   for (int i = 0; i < 2000; ++i) {
     const Chain chain = testing::RandomChain(1 + i % 9, {}, &rng);

@@ -1,4 +1,4 @@
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <random>
 #include <string>
 
+#include "solvers/plan/instance.h"
 #include "solvers/plan/plan.h"
-#include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
 
@@ -44,7 +44,7 @@ Chain Digits() {
 
 std::vector<TimelinePoint> Timeline(const Chain& chain, const Schedule& schedule) {
   std::vector<TimelinePoint> timeline;
-  const absl::StatusOr<Simulation> result = Simulate(chain, schedule, &timeline);
+  const absl::StatusOr<Simulation> result = Evaluator(chain).Run(schedule, &timeline);
   EXPECT_TRUE(result.ok()) << result.status();
   return timeline;
 }
@@ -70,8 +70,7 @@ TEST(Simulate, CountsEveryTermOfTheTable) {
 }
 
 TEST(Simulate, AddsUpTimeAndRecomputes) {
-  const absl::StatusOr<Simulation> s = Simulate(
-      Digits(),
+  const absl::StatusOr<Simulation> s = Evaluator(Digits()).Run(
       {ForwardKeepInput(1), ForwardKeepAll(2), Backward(2), ForwardKeepAll(1), Backward(1)});
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(s->makespan, Nanos(28));
@@ -88,7 +87,7 @@ TEST(Simulate, StatesBetweenOpsCountToo) {
   spec.input_gradient = Bytes(100);
   spec.stages.resize(1);
   const absl::StatusOr<Chain> chain = Chain::Create(spec);
-  const absl::StatusOr<Simulation> s = Simulate(*chain, StoreAllSchedule(*chain));
+  const absl::StatusOr<Simulation> s = Evaluator(*chain).Run(StoreAllSchedule(*chain));
   ASSERT_TRUE(s.ok());
   EXPECT_EQ(s->peak, Bytes(100));
 }
@@ -124,7 +123,7 @@ TEST(Simulate, RefusesWhatIsNotValidAndSaysWhy) {
       {{other_stream}, "compute stream"},
   };
   for (const Refusal& r : refusals) {
-    const absl::StatusOr<Simulation> s = Simulate(chain, r.schedule);
+    const absl::StatusOr<Simulation> s = Evaluator(chain).Run(r.schedule);
     EXPECT_EQ(s.status().code(), absl::StatusCode::kInvalidArgument) << r.why;
     EXPECT_THAT(std::string(s.status().message()), HasSubstr(r.why));
   }
@@ -134,7 +133,7 @@ TEST(Simulate, RefusesBackwardsBeyondTheFirst) {
   const Chain chain = Digits();
   Schedule schedule = StoreAllSchedule(chain);
   schedule.push_back(Backward(1));
-  EXPECT_THAT(std::string(Simulate(chain, schedule).status().message()),
+  EXPECT_THAT(std::string(Evaluator(chain).Run(schedule).status().message()),
               HasSubstr("all backwards have run"));
 }
 
@@ -144,9 +143,8 @@ TEST(Simulate, NeverRecomputesWhatMustBeKept) {
     spec.stages[0].collective = collective;
     spec.stages[0].must_keep = !collective;
     const absl::StatusOr<Chain> chain = Chain::Create(spec);
-    EXPECT_TRUE(Simulate(*chain, StoreAllSchedule(*chain)).ok());
-    const absl::StatusOr<Simulation> s = Simulate(
-        *chain,
+    EXPECT_TRUE(Evaluator(*chain).Run(StoreAllSchedule(*chain)).ok());
+    const absl::StatusOr<Simulation> s = Evaluator(*chain).Run(
         {ForwardKeepInput(1), ForwardKeepAll(2), Backward(2), ForwardKeepAll(1), Backward(1)});
     EXPECT_THAT(std::string(s.status().message()), HasSubstr("must not be recomputed"));
   }
@@ -163,12 +161,13 @@ TEST(Simulate, RefusesAMakespanThatOverflows) {
     schedule.push_back(ForwardKeepInput(1));
     schedule.push_back(Discard(TensorKind::kActivation, 1));
   }
-  EXPECT_THAT(std::string(Simulate(*chain, schedule).status().message()), HasSubstr("overflows"));
+  EXPECT_THAT(std::string(Evaluator(*chain).Run(schedule).status().message()),
+              HasSubstr("overflows"));
 }
 
 void ExpectEqualToNaive(const Chain& chain, const Schedule& schedule) {
   const testing::NaiveResult naive = testing::NaiveReplay(chain, schedule);
-  const absl::StatusOr<Simulation> s = Simulate(chain, schedule);
+  const absl::StatusOr<Simulation> s = Evaluator(chain).Run(schedule);
   ASSERT_EQ(s.ok(), naive.valid) << s.status() << "\n" << testing::Describe(chain);
   if (!s.ok()) return;
   EXPECT_EQ(s->makespan.value(), naive.makespan) << testing::Describe(chain);
@@ -212,18 +211,18 @@ TEST(Simulate, AgreesWithANaiveReplayOnBrokenSchedules) {
   }
 }
 
-TEST(Referee, RefusesAPlanOverItsBudget) {
+TEST(Evaluator, RefusesAPlanOverItsBudget) {
   const Chain chain = Digits();
   Plan plan;
   plan.status = PlanStatus::kFound;
   plan.schedule = StoreAllSchedule(chain);
-  plan.budget = Simulate(chain, plan.schedule)->peak;
-  EXPECT_TRUE(Referee(chain, &plan).ok());
+  plan.budget = Evaluator(chain).Run(plan.schedule)->peak;
+  EXPECT_TRUE(ValidatePlan(chain, &plan).ok());
   EXPECT_EQ(plan.prediction.makespan, chain.ideal_time());
   EXPECT_EQ(plan.bounds.store_all_peak, plan.budget);
   EXPECT_EQ(plan.gap(), 0.0);
   plan.budget -= Bytes(1);
-  EXPECT_EQ(Referee(chain, &plan).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ValidatePlan(chain, &plan).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage {
 namespace {

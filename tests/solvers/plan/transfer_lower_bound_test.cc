@@ -5,12 +5,11 @@
 #include <limits>
 #include <random>
 
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/frontier.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/plan.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
 #include "solvers/plan/text.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"
@@ -43,16 +42,16 @@ TEST(TransferLowerBound, WeighsTransfersAgainstRecomputing) {
   const Chain chain = Crowded();
   EXPECT_EQ(MakespanLowerBound(chain, Bytes(150)), Nanos(1010 + 500));
   // The 50 bytes are there and back in 150 ns.
-  EXPECT_EQ(MakespanLowerBound(chain, Link(1, 2), Bytes(150)), Nanos(1010));
+  EXPECT_EQ(MakespanLowerBound(Instance(chain, Link(1, 2)), Bytes(150)), Nanos(1010));
   // At 30 ns a byte, 38 are in 1140; without 13 of the 50, 130 ns are computed again.
-  EXPECT_EQ(MakespanLowerBound(chain, Link(10, 20), Bytes(150)), Nanos(1010 + 130));
+  EXPECT_EQ(MakespanLowerBound(Instance(chain, Link(10, 20)), Bytes(150)), Nanos(1010 + 130));
   // At 26 ns a byte, 42 are in 1092; with 41, 90 ns are computed again.
-  EXPECT_EQ(MakespanLowerBound(chain, Link(25, 1), Bytes(150)), Nanos(1092));
+  EXPECT_EQ(MakespanLowerBound(Instance(chain, Link(25, 1)), Bytes(150)), Nanos(1092));
   TransferModel narrow = Link(1, 2);
   narrow.host_memory = Bytes(20);
-  EXPECT_EQ(MakespanLowerBound(chain, narrow, Bytes(150)), Nanos(1010 + 300));
+  EXPECT_EQ(MakespanLowerBound(Instance(chain, narrow), Bytes(150)), Nanos(1010 + 300));
   narrow.host_memory = Bytes(0);
-  EXPECT_EQ(MakespanLowerBound(chain, narrow, Bytes(150)), Nanos(1010 + 500));
+  EXPECT_EQ(MakespanLowerBound(Instance(chain, narrow), Bytes(150)), Nanos(1010 + 500));
 }
 
 TEST(TransferLowerBound, IsNeverAboveARandomSchedule) {
@@ -63,9 +62,9 @@ TEST(TransferLowerBound, IsNeverAboveARandomSchedule) {
     TransferModel link = testing::RandomTransferModel(&rng);
     const Schedule schedule =
         testing::WithRandomTransfers(chain, testing::RandomSchedule(chain, &rng), link, &rng);
-    const Simulation s = *Simulate(chain, schedule, link);
+    const Simulation s = *Evaluator(Instance(chain, link)).Run(schedule);
     if (i % 2 == 0) link.host_memory = s.host_peak;
-    const Nanos bound = MakespanLowerBound(chain, link, s.peak);
+    const Nanos bound = MakespanLowerBound(Instance(chain, link), s.peak);
     ASSERT_LE(bound, s.makespan) << testing::Describe(chain) << '\n' << ScheduleText(schedule);
     EXPECT_GE(bound, chain.ideal_time());
     EXPECT_LE(bound, MakespanLowerBound(chain, s.peak));
@@ -89,10 +88,10 @@ TEST(TransferLowerBound, IsNeverAboveARandomScheduleOfAGraph) {
     TransferModel link = testing::RandomTransferModel(&rng);
     const Schedule base = WithDiscards(graph, testing::RandomSchedule(graph, &rng));
     const Schedule schedule = testing::WithRandomTransfers(graph, base, link, &rng);
-    const absl::StatusOr<Simulation> s = SimulateGraph(graph, schedule, link);
+    const absl::StatusOr<Simulation> s = Evaluator(Instance(graph, link)).Run(schedule);
     if (!s.ok()) continue;
     if (i % 2 == 0) link.host_memory = s->host_peak;
-    const Nanos bound = MakespanLowerBound(graph, link, s->peak);
+    const Nanos bound = MakespanLowerBound(Instance(graph, link), s->peak);
     ASSERT_LE(bound, s->makespan) << testing::Describe(graph) << '\n' << ScheduleText(schedule);
     EXPECT_GE(bound, graph.ideal_time());
     EXPECT_LE(bound, MakespanLowerBound(graph, s->peak));
@@ -108,10 +107,10 @@ TEST(TransferLowerBound, NeverRisesWithTheBudget) {
   for (int i = 0; i < 100; ++i) {
     const Chain chain = testing::RandomChain(1 + i % 12, testing::VariedOptions(i), &rng);
     const TransferModel link = testing::RandomTransferModel(&rng);
-    const Bytes most = Simulate(chain, StoreAllSchedule(chain))->peak;
-    Nanos before = MakespanLowerBound(chain, link, Bytes(0));
+    const Bytes most = Evaluator(chain).Run(StoreAllSchedule(chain))->peak;
+    Nanos before = MakespanLowerBound(Instance(chain, link), Bytes(0));
     for (Bytes budget(1); budget <= most; budget += Bytes(1)) {
-      const Nanos bound = MakespanLowerBound(chain, link, budget);
+      const Nanos bound = MakespanLowerBound(Instance(chain, link), budget);
       ASSERT_LE(bound, before) << budget.value() << '\n' << testing::Describe(chain);
       before = bound;
     }
@@ -128,11 +127,12 @@ TEST(TransferLowerBound, HoldsForTheLargestNumbers) {
   TransferModel link;
   link.to_host = link.to_device = {1, Nanos(std::numeric_limits<int64_t>::max())};
   link.host_memory = Bytes(std::numeric_limits<int64_t>::max());
-  EXPECT_EQ(MakespanLowerBound(chain, link, Bytes(0)), MakespanLowerBound(chain, Bytes(0)));
-  EXPECT_EQ(MakespanLowerBound(chain, link, link.host_memory), chain.ideal_time());
+  EXPECT_EQ(MakespanLowerBound(Instance(chain, link), Bytes(0)),
+            MakespanLowerBound(chain, Bytes(0)));
+  EXPECT_EQ(MakespanLowerBound(Instance(chain, link), link.host_memory), chain.ideal_time());
   link.to_host = link.to_device = {std::numeric_limits<int64_t>::max(), Nanos(0)};
-  EXPECT_EQ(MakespanLowerBound(chain, link, link.host_memory), chain.ideal_time());
-  EXPECT_EQ(MakespanLowerBound(chain, link, Bytes(0)), chain.ideal_time());
+  EXPECT_EQ(MakespanLowerBound(Instance(chain, link), link.host_memory), chain.ideal_time());
+  EXPECT_EQ(MakespanLowerBound(Instance(chain, link), Bytes(0)), chain.ideal_time());
 }
 
 Schedule Offloading() {
@@ -142,31 +142,32 @@ Schedule Offloading() {
           PrefetchStart(saved, 1), PrefetchWait(saved, 1), Backward(1)};
 }
 
-TEST(TransferReferee, AcceptsTransfersOfItsLinkOnly) {
+TEST(TransferEvaluator, AcceptsTransfersOfItsLinkOnly) {
   const Chain chain = Crowded();
   Plan plan;
   plan.status = PlanStatus::kFound;
   plan.schedule = Offloading();
   plan.budget = Bytes(100);
-  EXPECT_EQ(Referee(chain, &plan).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ValidatePlan(chain, &plan).code(), absl::StatusCode::kInvalidArgument);
   TransferModel link = Link(1, 2);
-  EXPECT_TRUE(Referee(chain, link, &plan).ok());
+  EXPECT_TRUE(ValidatePlan(Instance(chain, link), &plan).ok());
   // One forward more than store-all, and the two waits.
   EXPECT_EQ(plan.prediction.makespan, Nanos(2010 + 100 + 200));
   EXPECT_EQ(plan.prediction.sent, Bytes(100));
   EXPECT_EQ(plan.bounds.lower_bound, chain.ideal_time());
   EXPECT_EQ(plan.bounds.store_all_makespan, chain.ideal_time());
   plan.budget = Bytes(99);
-  EXPECT_EQ(Referee(chain, link, &plan).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ValidatePlan(Instance(chain, link), &plan).code(),
+            absl::StatusCode::kFailedPrecondition);
   link.to_host.bytes_per_second = 0;
-  EXPECT_EQ(Referee(chain, link, &plan).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ValidatePlan(Instance(chain, link), &plan).code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(TransferReferee, FrontiersTakeItsSchedules) {
+TEST(TransferEvaluator, FrontiersTakeItsSchedules) {
   const Chain chain = Crowded();
   FrontierBuilder without(chain);
   EXPECT_FALSE(without.Add(Offloading()).ok());
-  FrontierBuilder with(chain, Link(1, 2));
+  FrontierBuilder with(Instance(chain, Link(1, 2)));
   ASSERT_TRUE(with.Add(Offloading()).ok());
   ASSERT_TRUE(with.Add(StoreAllSchedule(chain)).ok());
   const Frontier frontier = with.Build({});

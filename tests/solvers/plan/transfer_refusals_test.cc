@@ -1,4 +1,4 @@
-// Which transfers the referee refuses.
+// Which transfers the evaluator refuses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "solvers/model/field_error.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/plan/digits_chain.h"
 
 namespace stowage::testing {
@@ -26,7 +26,7 @@ struct Refusal {
 
 // `schedule` without its last instruction is the beginning of a valid one.
 void ExpectRefused(const Schedule& schedule, const char* why) {
-  const absl::Status status = Simulate(Digits(), schedule, DigitsLink()).status();
+  const absl::Status status = Evaluator(Instance(Digits(), DigitsLink())).Run(schedule).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << why;
   EXPECT_THAT(std::string(status.message()), HasSubstr(why));
   EXPECT_THAT(std::string(status.message()),
@@ -126,11 +126,10 @@ TEST(TransferRefusals, NothingDropsWhatLeaves) {
   for (const Refusal& r : refusals) ExpectRefused(r.schedule, r.why);
   // Reading it is fine: saved 2 leaves while backward 3 reads it.
   const absl::StatusOr<Simulation> read =
-      Simulate(Digits(),
-               {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3), OffloadStart(kSaved, 2),
+      Evaluator(Instance(Digits(), DigitsLink()))
+          .Run({ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3), OffloadStart(kSaved, 2),
                 Backward(3), OffloadWait(kSaved, 2), PrefetchStart(kSaved, 2),
-                PrefetchWait(kSaved, 2), Backward(2), Backward(1)},
-               DigitsLink());
+                PrefetchWait(kSaved, 2), Backward(2), Backward(1)});
   EXPECT_TRUE(read.ok()) << read.status();
 }
 
@@ -139,15 +138,17 @@ TEST(TransferRefusals, EveryCopyHasItsWait) {
   Schedule leaves = StoreAllSchedule(Digits());
   leaves.pop_back();
   leaves.insert(leaves.end(), {ForwardKeepInput(1), OffloadStart(kActivation, 1), Backward(1)});
-  EXPECT_THAT(std::string(Simulate(Digits(), leaves, DigitsLink()).status().message()),
-              HasSubstr("ends before the wait for activation 1"));
+  EXPECT_THAT(
+      std::string(Evaluator(Instance(Digits(), DigitsLink())).Run(leaves).status().message()),
+      HasSubstr("ends before the wait for activation 1"));
   leaves.push_back(OffloadWait(kActivation, 1));
-  EXPECT_TRUE(Simulate(Digits(), leaves, DigitsLink()).ok());
+  EXPECT_TRUE(Evaluator(Instance(Digits(), DigitsLink())).Run(leaves).ok());
   leaves.push_back(PrefetchStart(kActivation, 1));
-  EXPECT_THAT(std::string(Simulate(Digits(), leaves, DigitsLink()).status().message()),
-              HasSubstr("ends before the wait for activation 1"));
+  EXPECT_THAT(
+      std::string(Evaluator(Instance(Digits(), DigitsLink())).Run(leaves).status().message()),
+      HasSubstr("ends before the wait for activation 1"));
   leaves.push_back(PrefetchWait(kActivation, 1));
-  EXPECT_TRUE(Simulate(Digits(), leaves, DigitsLink()).ok());
+  EXPECT_TRUE(Evaluator(Instance(Digits(), DigitsLink())).Run(leaves).ok());
 }
 
 TEST(TransferRefusals, RunOnTheirStreams) {
@@ -166,13 +167,13 @@ TEST(TransferRefusals, RunOnTheirStreams) {
 }
 
 TEST(TransferRefusals, NeedATransferModel) {
-  const absl::Status status = Simulate(Digits(), RoundTrip()).status();
+  const absl::Status status = Evaluator(Digits()).Run(RoundTrip()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("transfers need a transfer model"));
   TransferModel link = DigitsLink();
   link.to_device.bytes_per_second = 0;
-  const auto violation =
-      GetFieldViolation(Simulate(Digits(), StoreAllSchedule(Digits()), link).status());
+  const auto violation = GetFieldViolation(
+      Evaluator(Instance(Digits(), link)).Run(StoreAllSchedule(Digits())).status());
   ASSERT_TRUE(violation);
   EXPECT_EQ(violation->field, "transfers.to_device.bytes_per_second");
 }
@@ -202,13 +203,15 @@ TEST(TransferRefusals, RefuseWhatOverflows) {
   fast.to_host.latency = Nanos(0);
   fast.to_device = fast.to_host;
   for (const TransferModel& link : {slow, late, fast}) {
-    EXPECT_THAT(std::string(Simulate(chain, InputBackAndForth(100), link).status().message()),
-                HasSubstr("the copies overflow"));
+    EXPECT_THAT(
+        std::string(
+            Evaluator(Instance(chain, link)).Run(InputBackAndForth(100)).status().message()),
+        HasSubstr("the copies overflow"));
   }
   Schedule once = InputBackAndForth(1);
   const Schedule step = StoreAllSchedule(chain);
   once.insert(once.end(), step.begin(), step.end());
-  const absl::StatusOr<Simulation> s = Simulate(chain, once, fast);
+  const absl::StatusOr<Simulation> s = Evaluator(Instance(chain, fast)).Run(once);
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(s->makespan, Nanos(2 * 250000000));
 }

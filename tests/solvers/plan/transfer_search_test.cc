@@ -1,4 +1,4 @@
-// The exhaustive search with transfers, held against the referee, the search without transfers, and
+// The exhaustive search with transfers, held against the evaluator, the search without transfers, and
 // schedules found in other ways; and the lower bound against it.
 #include "tests/solvers/transfer_search.h"
 
@@ -9,9 +9,9 @@
 #include <optional>
 #include <random>
 
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/simulate.h"
-#include "solvers/plan/store_all_schedule.h"
 #include "solvers/plan/text.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
@@ -24,18 +24,18 @@ int Draw(int low, int high, std::mt19937_64* rng) {
   return std::uniform_int_distribution<int>(low, high)(*rng);
 }
 
-struct Instance {
+struct Drawn {
   Chain chain;
   TransferModel transfers;
   int64_t budget;
 };
 
 // Budgets around half of store-all's peak and above; host memory for everything, or for little.
-Instance DrawInstance(int length, int i, std::mt19937_64* rng) {
+Drawn DrawInstance(int length, int i, std::mt19937_64* rng) {
   const Chain chain = RandomChain(length, VariedOptions(i), rng);
   TransferModel transfers = RandomTransferModel(rng);
   if (i % 3 == 0) transfers.host_memory = Bytes(Draw(0, 10, rng));
-  const int most = static_cast<int>(Simulate(chain, StoreAllSchedule(chain))->peak.value());
+  const int most = static_cast<int>(Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value());
   return {chain, transfers, Draw(most / 2, most, rng)};
 }
 
@@ -43,7 +43,7 @@ struct Counts {
   int found = 0, infeasible = 0, faster = 0, newly_feasible = 0, waits = 0, at_bound = 0;
 };
 
-void Check(const Instance& x, Counts* counts) {
+void Check(const Drawn& x, Counts* counts) {
   const std::optional<FastestSchedule> with = SearchTransfers(x.chain, x.transfers, x.budget);
   const std::optional<FastestSchedule> without = SearchSchedules(x.chain, x.budget);
   if (!with) {
@@ -52,7 +52,8 @@ void Check(const Instance& x, Counts* counts) {
     return;
   }
   ++counts->found;
-  const absl::StatusOr<Simulation> s = Simulate(x.chain, with->schedule, x.transfers);
+  const absl::StatusOr<Simulation> s =
+      Evaluator(Instance(x.chain, x.transfers)).Run(with->schedule);
   ASSERT_TRUE(s.ok()) << s.status() << Describe(x.chain) << ScheduleText(with->schedule);
   EXPECT_EQ(s->makespan.value(), with->makespan);
   EXPECT_LE(s->peak.value(), x.budget);
@@ -62,7 +63,7 @@ void Check(const Instance& x, Counts* counts) {
   counts->faster += without && with->makespan < without->makespan ? 1 : 0;
   counts->newly_feasible += without ? 0 : 1;
   counts->waits += s->idle_time > Nanos(0) ? 1 : 0;
-  const Nanos bound = MakespanLowerBound(x.chain, x.transfers, Bytes(x.budget));
+  const Nanos bound = MakespanLowerBound(Instance(x.chain, x.transfers), Bytes(x.budget));
   EXPECT_LE(bound.value(), with->makespan) << Describe(x.chain) << ScheduleText(with->schedule);
   counts->at_bound += bound.value() == with->makespan ? 1 : 0;
 }
@@ -85,7 +86,7 @@ TEST(TransferSearch, WithoutHostMemoryIsTheSearchWithoutTransfers) {
   std::mt19937_64 rng(2);
   int found = 0;
   for (int i = 0; i < 500; ++i) {
-    Instance x = DrawInstance(1 + i % 3, i, &rng);
+    Drawn x = DrawInstance(1 + i % 3, i, &rng);
     x.transfers.host_memory = Bytes(0);
     const auto with = SearchTransfers(x.chain, x.transfers, x.budget);
     const auto without = SearchSchedules(x.chain, x.budget);
@@ -121,12 +122,12 @@ Schedule Mutated(const Chain& chain, Schedule schedule, std::mt19937_64* rng) {
 }
 
 // Walks from the schedule to ones that are no slower, within the peak that it has.
-Nanos Improve(const Instance& x, Schedule schedule, std::mt19937_64* rng) {
-  Nanos best = Simulate(x.chain, schedule, x.transfers)->makespan;
+Nanos Improve(const Drawn& x, Schedule schedule, std::mt19937_64* rng) {
+  Nanos best = Evaluator(Instance(x.chain, x.transfers)).Run(schedule)->makespan;
   for (int i = 0; i < 1500; ++i) {
     Schedule next = Mutated(x.chain, schedule, rng);
     if (i % 3 == 0) next = Mutated(x.chain, next, rng);
-    const absl::StatusOr<Simulation> s = Simulate(x.chain, next, x.transfers);
+    const absl::StatusOr<Simulation> s = Evaluator(Instance(x.chain, x.transfers)).Run(next);
     if (!s.ok() || s->peak.value() > x.budget || s->makespan > best) continue;
     best = s->makespan;
     schedule = next;
@@ -139,11 +140,11 @@ TEST(TransferSearch, NothingFoundAtRandomIsFaster) {
   std::mt19937_64 rng(3);
   int slower = 0, reached = 0;
   for (int i = 0; i < 400; ++i) {
-    Instance x = DrawInstance(1 + i % 3 % 2 + i % 20 / 19, i, &rng);
+    Drawn x = DrawInstance(1 + i % 3 % 2 + i % 20 / 19, i, &rng);
     x.transfers.host_memory = Bytes(1000);
     const Schedule schedule =
         WithRandomTransfers(x.chain, RandomSchedule(x.chain, &rng), x.transfers, &rng);
-    const Simulation s = *Simulate(x.chain, schedule, x.transfers);
+    const Simulation s = *Evaluator(Instance(x.chain, x.transfers)).Run(schedule);
     x.budget = s.peak.value();
     x.transfers.host_memory = s.host_peak;
     const auto fastest = SearchTransfers(x.chain, x.transfers, x.budget);

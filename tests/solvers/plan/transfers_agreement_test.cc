@@ -1,4 +1,4 @@
-// The referee of schedules with transfers against the naive replay.
+// The evaluator of schedules with transfers against the naive replay.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "solvers/plan/schedule_code.h"
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/schedule.h"
 #include "solvers/plan/text.h"
 #include "tests/solvers/naive_comparison.h"
 #include "tests/solvers/naive_replay.h"
@@ -23,7 +23,8 @@ bool ExpectEqualToNaive(const Chain& chain, const Schedule& schedule,
                         const TransferModel& transfers) {
   std::vector<TimelinePoint> timeline;
   const testing::NaiveResult naive = testing::NaiveReplay(chain, schedule, &transfers);
-  const absl::StatusOr<Simulation> s = Simulate(chain, schedule, transfers, &timeline);
+  const absl::StatusOr<Simulation> s =
+      Evaluator(Instance(chain, transfers)).Run(schedule, &timeline);
   EXPECT_EQ(s.ok(), naive.valid) << s.status() << "\n"
                                  << testing::Describe(chain) << "\n"
                                  << ScheduleText(schedule);
@@ -54,7 +55,7 @@ TEST(Transfers, AgreeWithANaiveReplayOnRandomSchedules) {
   for (int i = 0; i < 3000 && !HasFailure(); ++i) {
     const Drawn d = DrawSchedule(i, &rng);
     ASSERT_TRUE(ExpectEqualToNaive(d.chain, d.schedule, d.transfers));
-    const Simulation s = *Simulate(d.chain, d.schedule, d.transfers);
+    const Simulation s = *Evaluator(Instance(d.chain, d.transfers)).Run(d.schedule);
     moved += s.sent > Bytes(0) ? 1 : 0;
     waited += s.idle_time > Nanos(0) ? 1 : 0;
     full_duplex += d.transfers.full_duplex ? 1 : 0;
@@ -69,7 +70,7 @@ TEST(Transfers, AgreeWithANaiveReplayOnBoundedHostMemory) {
   int refused = 0;
   for (int i = 0; i < 1500 && !HasFailure(); ++i) {
     Drawn d = DrawSchedule(i, &rng);
-    d.transfers.host_memory = Simulate(d.chain, d.schedule, d.transfers)->host_peak;
+    d.transfers.host_memory = Evaluator(Instance(d.chain, d.transfers)).Run(d.schedule)->host_peak;
     EXPECT_TRUE(ExpectEqualToNaive(d.chain, d.schedule, d.transfers));
     if (d.transfers.host_memory == Bytes(0)) continue;
     d.transfers.host_memory -= Bytes(1);
@@ -150,8 +151,9 @@ TEST(Transfers, ChangeNothingWhereThereAreNone) {
   for (int i = 0; i < 1000; ++i) {
     const Chain chain = testing::RandomChain(1 + i % 6, testing::VariedOptions(i), &rng);
     const Schedule schedule = testing::RandomSchedule(chain, &rng);
-    const Simulation without = *Simulate(chain, schedule);
-    const Simulation with = *Simulate(chain, schedule, testing::RandomTransferModel(&rng));
+    const Simulation without = *Evaluator(chain).Run(schedule);
+    const Simulation with =
+        *Evaluator(Instance(chain, testing::RandomTransferModel(&rng))).Run(schedule);
     EXPECT_EQ(with.makespan, without.makespan);
     EXPECT_EQ(with.peak, without.peak);
     EXPECT_EQ(with.peak_instruction, without.peak_instruction);

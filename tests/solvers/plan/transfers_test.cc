@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/plan/digits_chain.h"
 
 namespace stowage::testing {
@@ -23,7 +23,8 @@ struct Result {
 
 Result Replayed(const Schedule& schedule, const TransferModel& transfers = DigitsLink()) {
   Result result;
-  const absl::StatusOr<Simulation> s = Simulate(Digits(), schedule, transfers, &result.timeline);
+  const absl::StatusOr<Simulation> s =
+      Evaluator(Instance(Digits(), transfers)).Run(schedule, &result.timeline);
   EXPECT_TRUE(s.ok()) << s.status();
   if (s.ok()) result.simulation = *s;
   return result;
@@ -128,17 +129,16 @@ TEST(Transfers, HostMemoryIsBounded) {
   link.host_memory = Bytes(200);
   Replayed(RoundTrip(), link);
   link.host_memory = Bytes(199);
-  const absl::Status status = Simulate(Digits(), RoundTrip(), link).status();
+  const absl::Status status = Evaluator(Instance(Digits(), link)).Run(RoundTrip()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("instruction 1 (offload-start saved 1): host memory of 199 bytes"));
   // Both at once do not fit; it is free again when the prefetch has ended, not when it starts.
   link.host_memory = Bytes(40199);
   const absl::Status both =
-      Simulate(Digits(),
-               {ForwardKeepAll(1), OffloadStart(kSaved, 1), ForwardKeepAll(2),
-                OffloadWait(kSaved, 1), PrefetchStart(kSaved, 1), OffloadStart(kSaved, 2)},
-               link)
+      Evaluator(Instance(Digits(), link))
+          .Run({ForwardKeepAll(1), OffloadStart(kSaved, 1), ForwardKeepAll(2),
+                OffloadWait(kSaved, 1), PrefetchStart(kSaved, 1), OffloadStart(kSaved, 2)})
           .status();
   EXPECT_THAT(std::string(both.message()), HasSubstr("has no room for 40000 beside 200"));
   link.host_memory = Bytes(40000);
@@ -156,11 +156,10 @@ TEST(Transfers, WithoutBytesTakeTheLatency) {
   link.host_memory = Bytes(0);
   link.to_host.latency = Nanos(5);
   const absl::StatusOr<Simulation> s =
-      Simulate(*Chain::Create(spec),
-               {OffloadStart(kActivation, 0), OffloadWait(kActivation, 0),
+      Evaluator(Instance(*Chain::Create(spec), link))
+          .Run({OffloadStart(kActivation, 0), OffloadWait(kActivation, 0),
                 PrefetchStart(kActivation, 0), PrefetchWait(kActivation, 0), ForwardKeepAll(1),
-                ForwardKeepAll(2), Backward(2), Backward(1)},
-               link);
+                ForwardKeepAll(2), Backward(2), Backward(1)});
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(s->makespan, Nanos(5));
 }

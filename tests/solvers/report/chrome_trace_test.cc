@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/base/json_reader.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_communication.h"
@@ -71,7 +71,7 @@ Slices Check(const Json& trace) {
 
 TEST(ChromeTrace, IsAsItWas) {
   const std::string trace =
-      ChromeTrace(testing::SampleProblem().problem, testing::SampleDrawn(true));
+      ChromeTrace(testing::SampleProblem().problem(), testing::SampleDrawn(true));
   std::ifstream in(std::string(STOWAGE_SOURCE_DIR) + "/tests/solvers/report/sample_trace.json");
   const std::string golden((std::istreambuf_iterator<char>(in)), {});
   EXPECT_EQ(trace, golden);
@@ -79,7 +79,7 @@ TEST(ChromeTrace, IsAsItWas) {
 
 TEST(ChromeTrace, HasStreamsAsThreadsAndTheMeasuredStepBeside) {
   const DrawnPlan plan = testing::SampleDrawn(true);
-  const std::optional<Json> trace = ReadJson(ChromeTrace(testing::SampleProblem().problem, plan));
+  const std::optional<Json> trace = ReadJson(ChromeTrace(testing::SampleProblem().problem(), plan));
   ASSERT_TRUE(trace);
   const Slices slices = Check(*trace);
   ASSERT_EQ(slices.size(), 4u);  // compute, both directions; measured compute
@@ -95,7 +95,7 @@ TEST(ChromeTrace, HasStreamsAsThreadsAndTheMeasuredStepBeside) {
 
 TEST(ChromeTrace, CountersReachThePeakAndHaveEveryUseThatThereIs) {
   const DrawnPlan plan = testing::SampleDrawn(false);
-  const std::optional<Json> trace = ReadJson(ChromeTrace(testing::SampleProblem().problem, plan));
+  const std::optional<Json> trace = ReadJson(ChromeTrace(testing::SampleProblem().problem(), plan));
   ASSERT_TRUE(trace);
   double peak = 0;
   std::set<std::string> uses;
@@ -128,7 +128,7 @@ std::map<int64_t, double> TotalMemory(const Json& trace, int process) {
 // Readers that draw each number of a counter by itself show no sum that nobody says.
 TEST(ChromeTrace, BothProcessesCountTheirTotalMemory) {
   const DrawnPlan plan = testing::SampleDrawn(true);
-  const std::optional<Json> trace = ReadJson(ChromeTrace(testing::SampleProblem().problem, plan));
+  const std::optional<Json> trace = ReadJson(ChromeTrace(testing::SampleProblem().problem(), plan));
   ASSERT_TRUE(trace);
   std::map<int64_t, double> uses, measured;
   for (const Json& event : (*trace)["traceEvents"].list) {

@@ -1,9 +1,8 @@
-#include "solvers/report/graph_picture.h"
+#include "solvers/report/pictures.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "solvers/plan/graph_simulate.h"
 #include "tests/solvers/drawing/markup_check.h"
 
 namespace stowage {

@@ -1,4 +1,4 @@
-#include "solvers/report/memory_finding.h"
+#include "solvers/report/step_timeline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

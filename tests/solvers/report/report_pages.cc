@@ -12,12 +12,13 @@
 
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/networks.h"
-#include "solvers/plan/problem_referee.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
+#include "solvers/plan/lower_bound.h"
 #include "solvers/planner.h"
 #include "solvers/report/chrome_trace.h"
+#include "solvers/report/pictures.h"
 #include "solvers/report/report.h"
-#include "solvers/report/step_svg.h"
 #include "tests/solvers/report/report_sample.h"
 
 namespace stowage {
@@ -35,13 +36,11 @@ void Write(const std::string& path, const std::string& content) {
   std::printf("%s: %zu bytes\n", path.c_str(), content.size());
 }
 
-Plan PlanWith(const Problem& problem, const std::optional<TransferModel>& transfers,
-              const std::string& solver, Bytes budget) {
+Plan PlanWith(const Instance& instance, const std::string& solver, Bytes budget) {
   PlanOptions options;
   options.solver = solver;
   options.solve.slots = 500;
-  options.solve.transfers = transfers;
-  return OrExit(MakePlan(problem, budget, options));
+  return OrExit(MakePlan(instance, budget, options));
 }
 
 // Every instruction a little longer than planned, none quite alike, and memory with some of the workspace
@@ -63,26 +62,26 @@ MeasuredStep LikeMeasured(const DrawnPlan& plan) {
 }
 
 // At budgets from the least to that of storing everything.
-std::vector<TradeOff> BoundCurve(const LinkedProblem& linked, Bytes least, Bytes most) {
+std::vector<TradeOff> BoundCurve(const Instance& instance, Bytes least, Bytes most) {
   constexpr int kPoints = 24;
   std::vector<TradeOff> bound;
   for (int k = 0; k <= kPoints; ++k) {
     const Bytes budget(least.value() + (most - least).value() / kPoints * k);
-    bound.push_back({budget, MakespanLowerBound(linked, budget)});
+    bound.push_back({budget, MakespanLowerBound(instance, budget)});
   }
   return bound;
 }
 
 class Pages {
  public:
-  Pages(std::string folder, LinkedProblem linked)
-      : folder_(std::move(folder)), linked_(std::move(linked)) {}
+  Pages(std::string folder, Instance instance)
+      : folder_(std::move(folder)), instance_(std::move(instance)) {}
 
   DrawnPlan Draw(const std::string& solver, Bytes budget, bool measured) const {
-    Plan plan = PlanWith(linked_.problem, linked_.transfers, solver, budget);
-    DrawnPlan drawn = OrExit(DrawPlan(linked_, solver, plan));
+    Plan plan = PlanWith(instance_, solver, budget);
+    DrawnPlan drawn = OrExit(DrawPlan(instance_, solver, plan));
     if (!measured) return drawn;
-    return OrExit(DrawPlan(linked_, solver, plan, LikeMeasured(drawn)));
+    return OrExit(DrawPlan(instance_, solver, plan, LikeMeasured(drawn)));
   }
 
   void AddFrontier(const std::string& solver, const std::vector<std::string>& others, Bytes budget,
@@ -90,35 +89,34 @@ class Pages {
     PlanOptions options;
     options.solver = solver;
     options.solve.slots = 500;
-    options.solve.transfers = linked_.transfers;
-    const Frontier frontier = OrExit(MakeFrontier(linked_.problem, options));
+    const Frontier frontier = OrExit(MakeFrontier(instance_, options));
     ReportCurve curve{solver, {}};
     for (const Frontier::Point& point : frontier.points()) {
       curve.points.push_back({point.peak, point.makespan});
     }
     report->curves.push_back(curve);
     for (const std::string& other : others) {
-      const Plan plan = PlanWith(linked_.problem, linked_.transfers, other, budget);
+      const Plan plan = PlanWith(instance_, other, budget);
       if (plan.status != PlanStatus::kFound) continue;
       report->others.push_back({other, {plan.prediction.peak, plan.prediction.makespan}});
     }
-    report->bound = BoundCurve(linked_, curve.points.front().memory, curve.points.back().memory);
+    report->bound = BoundCurve(instance_, curve.points.front().memory, curve.points.back().memory);
   }
 
   void Write(const std::string& name, const Report& report) const {
-    stowage::Write(folder_ + "/" + name + ".html", OrExit(HtmlReport(linked_.problem, report)));
+    stowage::Write(folder_ + "/" + name + ".html", OrExit(HtmlReport(instance_.problem(), report)));
     stowage::Write(folder_ + "/" + name + ".svg", StepSvg(report.plans.front(), {name}));
     stowage::Write(folder_ + "/" + name + ".json",
-                   ChromeTrace(linked_.problem, report.plans.front()));
+                   ChromeTrace(instance_.problem(), report.plans.front()));
   }
 
  private:
   const std::string folder_;
-  const LinkedProblem linked_;
+  const Instance instance_;
 };
 
 Bytes Share(const Problem& problem, double share) {
-  return ShareOf({share}, OrExit(PlainTraining(problem)).peak);
+  return ShareOf({share}, OrExit(Instance(problem).store_all()).peak);
 }
 
 void WriteSmall(const std::string& folder) {
@@ -161,13 +159,13 @@ void WriteCommunication(const std::string& folder) {
         i.op == Op::kBackward && i.stage % 2 == 1 && i.stage <= plain.length();
     if (communicates) i.stream = Stream::kCommunication;
   }
-  const LinkedProblem linked{OrExit(Chain::Create(spec)), std::nullopt};
-  plan.budget = OrExit(Simulate(linked, plan.schedule)).peak;
-  const absl::Status status = Referee(linked, &plan);
+  const Instance instance{OrExit(Chain::Create(spec)), std::nullopt};
+  plan.budget = OrExit(Evaluator(instance).Run(plan.schedule)).peak;
+  const absl::Status status = ValidatePlan(instance, &plan);
   if (!status.ok()) OrExit<int>(status);
   Report report;
-  report.plans.push_back(OrExit(DrawPlan(linked, "communication", plan)));
-  Pages(folder, linked).Write("communication", report);
+  report.plans.push_back(OrExit(DrawPlan(instance, "communication", plan)));
+  Pages(folder, instance).Write("communication", report);
 }
 
 void WriteGraph(const std::string& folder) {

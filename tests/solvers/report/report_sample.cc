@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/instance.h"
 
 namespace stowage::testing {
 namespace {
@@ -25,7 +25,7 @@ Stage MakeStage(const std::string& name, int64_t size) {
 
 }  // namespace
 
-LinkedProblem SampleProblem() {
+Instance SampleProblem() {
   ChainSpec spec;
   spec.name = "sample \"net\"";
   spec.input = Bytes(1000);
@@ -57,8 +57,7 @@ Plan SamplePlan() {
                    Backward(1)};
   plan.bounds.schedule_class = "any schedules";
   plan.provenance.solver = "by_hand";
-  const absl::Status status =
-      Referee(std::get<Chain>(SampleProblem().problem), *SampleProblem().transfers, &plan);
+  const absl::Status status = ValidatePlan(SampleProblem(), &plan);
   if (!status.ok()) std::abort();
   return plan;
 }

@@ -2,7 +2,7 @@
 #ifndef STOWAGE_TESTS_SOLVERS_REPORT_REPORT_SAMPLE_H_
 #define STOWAGE_TESTS_SOLVERS_REPORT_REPORT_SAMPLE_H_
 
-#include "solvers/plan/linked_problem.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/measured_step.h"
 #include "solvers/plan/plan.h"
 #include "solvers/report/drawn_plan.h"
@@ -10,7 +10,7 @@
 namespace stowage::testing {
 
 // Three stages and their loss, with a link; the second stage's name would end a script.
-LinkedProblem SampleProblem();
+Instance SampleProblem();
 // Recomputes the first stage, offloads the input.
 Plan SamplePlan();
 // Everything took a tenth longer.

@@ -5,10 +5,8 @@
 
 #include <random>
 
-#include "solvers/plan/problem_referee.h"
-#include "solvers/plan/store_all_schedule.h"
-#include "solvers/report/report_data.h"
-#include "solvers/report/step_svg.h"
+#include "solvers/plan/instance.h"
+#include "solvers/report/pictures.h"
 #include "tests/solvers/base/json_reader.h"
 #include "tests/solvers/drawing/markup_check.h"
 #include "tests/solvers/random_graph.h"
@@ -46,7 +44,7 @@ std::vector<int64_t> Summed(const Json& list) {
 
 TEST(Report, DataIsTheTimelineInColumns) {
   const Report report = SampleReport(true);
-  const std::optional<Json> data = ReadJson(ReportData(testing::SampleProblem().problem, report));
+  const std::optional<Json> data = ReadJson(ReportData(testing::SampleProblem().problem(), report));
   ASSERT_TRUE(data);
   const Json& plan = (*data)["plans"].list.at(0);
   const DrawnPlan& drawn = report.plans.front();
@@ -81,7 +79,7 @@ TEST(Report, DataIsTheTimelineInColumns) {
 
 TEST(Report, IsOnePageThatAsksForNothing) {
   const absl::StatusOr<std::string> page =
-      HtmlReport(testing::SampleProblem().problem, SampleReport(true));
+      HtmlReport(testing::SampleProblem().problem(), SampleReport(true));
   ASSERT_TRUE(page.ok()) << page.status();
   for (const char c : *page) ASSERT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
   EXPECT_EQ(CountMatches(*page, "</script>"), 2);
@@ -96,7 +94,7 @@ TEST(Report, IsOnePageThatAsksForNothing) {
 
 TEST(Report, SaysWhatItHasAndNothingElse) {
   Report report = SampleReport(false);
-  const Problem problem = testing::SampleProblem().problem;
+  const Problem problem = testing::SampleProblem().problem();
   EXPECT_THAT(HtmlReport(problem, report).value(), Not(HasSubstr("<th scope=\"col\">measured")));
   EXPECT_THAT(HtmlReport(problem, report).value(), HasSubstr("id=\"frontier\""));
   report.curves.clear();

@@ -1,9 +1,9 @@
-#include "solvers/report/stage_roles.h"
+#include "solvers/report/drawn_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/report/report_sample.h"
 
 namespace stowage {
@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(StageRoles, LabelsAreNamesOrOpsWithNumbers) {
-  EXPECT_THAT(StageLabels(testing::SampleProblem().problem),
+  EXPECT_THAT(StageLabels(testing::SampleProblem().problem()),
               ElementsAre("input", "first", "</script><b>'\"&", "r\xc3\xa9seau", "loss"));
   GraphSpec spec;
   for (int v = 0; v < 3; ++v) {

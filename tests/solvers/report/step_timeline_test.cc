@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "solvers/plan/simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_communication.h"
 #include "tests/solvers/random_graph.h"
@@ -17,12 +17,12 @@
 namespace stowage {
 namespace {
 
+using testing::EvaluatedStep;
 using testing::RandomChain;
 using testing::RandomGraph;
 using testing::RandomSchedule;
 using testing::RandomStep;
 using testing::RandomTransferModel;
-using testing::RefereedStep;
 using testing::VariedGraphOptions;
 using testing::VariedOptions;
 using testing::WithCollectives;
@@ -31,8 +31,8 @@ using testing::WithRandomCommunication;
 using testing::WithRandomTransfers;
 using testing::WithSavedTensors;
 
-// Every moment's sum is the referee's memory, no share is negative, time goes on.
-void ExpectAsReferee(const absl::StatusOr<StepTimeline>& timeline, const RefereedStep& step) {
+// Every moment's sum is the evaluator's memory, no share is negative, time goes on.
+void ExpectAsEvaluated(const absl::StatusOr<StepTimeline>& timeline, const EvaluatedStep& step) {
   ASSERT_TRUE(timeline.ok()) << timeline.status();
   EXPECT_EQ(timeline->simulation.makespan, step.simulation.makespan);
   ASSERT_EQ(timeline->events.size(), step.timeline.size());
@@ -125,15 +125,15 @@ class NaiveUses {
   int gradient_;
 };
 
-TEST(StepTimeline, OfChainsIsTheRefereesAndUsesAreWhatTheTableLeaves) {
+TEST(StepTimeline, OfChainsIsTheEvaluatorsAndUsesAreWhatTheTableLeaves) {
   std::mt19937_64 rng(1);
   for (int i = 0; i < 400; ++i) {
     const Chain chain = RandomChain(2 + i % 6, VariedOptions(i), &rng);
-    const RefereedStep step = RandomStep(chain, /*copies=*/i % 2 == 0, &rng);
+    const EvaluatedStep step = RandomStep(chain, /*copies=*/i % 2 == 0, &rng);
     SCOPED_TRACE(step.text);
     const absl::StatusOr<StepTimeline> timeline =
         TimelineOf({chain, step.transfers}, step.schedule);
-    ExpectAsReferee(timeline, step);
+    ExpectAsEvaluated(timeline, step);
     ASSERT_TRUE(timeline.ok());
     NaiveUses naive(chain);
     for (size_t k = 0; k < step.schedule.size(); ++k) {
@@ -151,9 +151,9 @@ TEST(StepTimeline, OfChainsThatMovePartsAddsUp) {
   std::mt19937_64 rng(2);
   for (int i = 0; i < 300; ++i) {
     const Chain chain = WithSavedTensors(RandomChain(2 + i % 6, VariedOptions(i), &rng), &rng);
-    const RefereedStep step = RandomStep(chain, /*copies=*/true, &rng);
+    const EvaluatedStep step = RandomStep(chain, /*copies=*/true, &rng);
     SCOPED_TRACE(step.text);
-    ExpectAsReferee(TimelineOf({chain, step.transfers}, step.schedule), step);
+    ExpectAsEvaluated(TimelineOf({chain, step.transfers}, step.schedule), step);
   }
 }
 
@@ -161,9 +161,9 @@ TEST(StepTimeline, OfGraphsAddsUpWithAndWithoutALink) {
   std::mt19937_64 rng(3);
   for (int i = 0; i < 400; ++i) {
     const Graph graph = RandomGraph(VariedGraphOptions(i), &rng);
-    const RefereedStep step = RandomStep(graph, /*copies=*/i % 3 != 0, &rng);
+    const EvaluatedStep step = RandomStep(graph, /*copies=*/i % 3 != 0, &rng);
     SCOPED_TRACE(step.text);
-    ExpectAsReferee(TimelineOf({graph, step.transfers}, step.schedule), step);
+    ExpectAsEvaluated(TimelineOf({graph, step.transfers}, step.schedule), step);
   }
 }
 
@@ -177,15 +177,15 @@ TEST(StepTimeline, WhatCommunicationsKeepIsTheirs) {
     const Chain chain = WithCollectives(plain, schedule, &rng);
     if (i % 2 == 0) schedule = WithRandomTransfers(chain, schedule, transfers, &rng);
     schedule = WithRandomCommunication(chain, schedule, &rng);
-    RefereedStep refereed;
-    refereed.text = testing::Describe(chain) + testing::Describe(schedule);
-    SCOPED_TRACE(refereed.text);
+    EvaluatedStep validated;
+    validated.text = testing::Describe(chain) + testing::Describe(schedule);
+    SCOPED_TRACE(validated.text);
     const absl::StatusOr<Simulation> simulation =
-        Simulate(chain, schedule, transfers, &refereed.timeline);
+        Evaluator(Instance(chain, transfers)).Run(schedule, &validated.timeline);
     ASSERT_TRUE(simulation.ok());
-    refereed.simulation = *simulation;
+    validated.simulation = *simulation;
     const absl::StatusOr<StepTimeline> step = TimelineOf({chain, transfers}, schedule);
-    ExpectAsReferee(step, refereed);
+    ExpectAsEvaluated(step, validated);
     const absl::StatusOr<StepTimeline> on_compute =
         TimelineOf({chain, transfers}, WithoutCommunication(schedule));
     ASSERT_TRUE(step.ok() && on_compute.ok());
@@ -244,7 +244,7 @@ TEST(StepTimeline, SaysWhatEachInstructionIs) {
   EXPECT_EQ(step->events[10].running[MemoryUse::kGradients], Bytes(7 + 7));
 }
 
-TEST(StepTimeline, RefusesWhatTheRefereeRefuses) {
+TEST(StepTimeline, RefusesWhatTheEvaluatorRefuses) {
   std::mt19937_64 rng(5);
   const Chain chain = RandomChain(3, VariedOptions(0), &rng);
   EXPECT_EQ(TimelineOf({chain, std::nullopt}, {Backward(2)}).status().code(),

@@ -7,8 +7,8 @@
 #include "solvers/graph/budget/order_search.h"
 #include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/easy_plan.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_simulate.h"
 #include "tests/solvers/random_graph.h"
 
 namespace stowage {
@@ -27,7 +27,7 @@ ComputeOrder OrderOf(const Schedule& schedule) {
 
 Simulation Judge(const Graph& graph, const ComputeOrder& order) {
   const absl::StatusOr<Simulation> simulation =
-      SimulateGraph(graph, WithDiscards(graph, ToSchedule(order)));
+      Evaluator(graph).Run(WithDiscards(graph, ToSchedule(order)));
   EXPECT_TRUE(simulation.ok()) << simulation.status() << "\n" << testing::Describe(graph);
   return simulation.ok() ? *simulation : Simulation();
 }
@@ -47,7 +47,7 @@ Graph Draw(int i, bool with_flags, std::mt19937_64* rng) {
   return testing::RandomGraph(options, rng);
 }
 
-TEST(OrderEvaluator, SaysWhatTheRefereeSays) {
+TEST(OrderEvaluator, SaysWhatTheEvaluatorSays) {
   std::mt19937_64 rng(3);
   for (int i = 0; i < 2000; ++i) {
     const Graph graph = Draw(i, i % 2 == 0, &rng);

@@ -8,8 +8,8 @@
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/easy_plan.h"
 #include "solvers/graph/fold.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_simulate.h"
 #include "tests/solvers/graph_search.h"
 #include "tests/solvers/random_graph.h"
 
@@ -38,7 +38,7 @@ OrderPool StoreAllPool(const OpGraph& ops) {
   return pool;
 }
 
-// What the orders take under the referee, with store-all.
+// What the orders take under the evaluator, with store-all.
 Points Judge(const Graph& graph, const ExactOrders& exact) {
   FrontierBuilder builder(graph);
   EXPECT_TRUE(builder.Add(WithDiscards(graph, ToSchedule(StoreAllOrder(OpGraph(graph))))).ok());

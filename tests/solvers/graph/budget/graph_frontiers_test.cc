@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/graph/budget/graph_solver_cases.h"
 #include "tests/solvers/graph_file.h"
 
@@ -27,11 +27,11 @@ TEST_P(GraphFrontiers, FrontierAndPlansAgree) {
     EXPECT_EQ(frontier->points().front().peak, *solver().LeastBudget(graph, {}));
     EXPECT_LE(frontier->info().least_budget, frontier->points().front().peak);
     for (const Frontier::Point& point : frontier->points()) {
-      const Simulation simulation = *SimulateGraph(graph, frontier->PlanAt(point.peak)->schedule);
+      const Simulation simulation = *Evaluator(graph).Run(frontier->PlanAt(point.peak)->schedule);
       EXPECT_EQ(simulation.peak, point.peak);
       EXPECT_EQ(simulation.makespan, point.makespan);
       const absl::StatusOr<Plan> plan = solver().Solve(graph, point.peak, {});
-      EXPECT_EQ(SimulateGraph(graph, plan->schedule)->makespan, point.makespan);
+      EXPECT_EQ(Evaluator(graph).Run(plan->schedule)->makespan, point.makespan);
     }
   }
 }
@@ -86,7 +86,7 @@ Graph ManyOutputs(int vertices) {
 }
 
 // The best of some tries: others may use the machine.
-void ExpectToStopSoonAfter(std::chrono::milliseconds after, const GraphSolver& solver,
+void ExpectToStopSoonAfter(std::chrono::milliseconds after, const Solver& solver,
                            const Graph& graph) {
   constexpr std::chrono::milliseconds kSoon(150);
   StopToken::Clock::duration late = std::chrono::hours(1);

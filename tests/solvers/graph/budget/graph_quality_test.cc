@@ -5,8 +5,8 @@
 #include <random>
 
 #include "solvers/chain/solvers.h"
+#include "solvers/graph/budget/compute_order.h"
 #include "solvers/graph/budget/exact_orders.h"
-#include "solvers/graph/budget/op_graph.h"
 #include "solvers/graph/budget/order_search.h"
 #include "solvers/graph/budget/proposals.h"
 #include "solvers/graph/budget/solvers.h"
@@ -15,10 +15,10 @@
 #include "solvers/graph/linearize.h"
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/networks.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/gradient_sums.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/graph_file.h"
 #include "tests/solvers/random_graph.h"
 
@@ -115,7 +115,7 @@ void ExpectNeverSlowerThanItsCheckpoints(const Graph& graph, const Frontier& fro
   }
   const Schedule schedule =
       WithDiscards(graph, ToSchedule(CheckpointOrder(OpGraph(graph), segment_of)));
-  const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, schedule);
+  const absl::StatusOr<Simulation> simulation = Evaluator(graph).Run(schedule);
   ASSERT_TRUE(simulation.ok()) << simulation.status();
   ASSERT_NE(frontier.At(simulation->peak), nullptr);
   EXPECT_LE(frontier.At(simulation->peak)->makespan, simulation->makespan);
@@ -137,7 +137,7 @@ TEST(GraphQuality, PlansCellNetworks) {
   network.name = "darts_v2";
   network.batch = 8;
   const Graph graph = *GraphOf(*MakeNetwork(network), ModelledV100());
-  const Bytes all = SimulateGraph(graph, StoreAllSchedule(graph))->peak;
+  const Bytes all = Evaluator(graph).Run(StoreAllSchedule(graph))->peak;
   const Bytes budget(all.value() * 15 / 100);  // less than checkpoints need
   StopToken stop;
   SolveOptions options;
@@ -149,7 +149,7 @@ TEST(GraphQuality, PlansCellNetworks) {
   };
   const absl::StatusOr<Plan> plan = OrderSearchSolver().Solve(graph, budget, options);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kCancelled);
-  const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, found);
+  const absl::StatusOr<Simulation> simulation = Evaluator(graph).Run(found);
   ASSERT_TRUE(simulation.ok()) << simulation.status();
   EXPECT_LE(simulation->peak, budget);
   EXPECT_LE(simulation->makespan.value(), graph.ideal_time().value() * 2);

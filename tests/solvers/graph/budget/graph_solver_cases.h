@@ -11,27 +11,29 @@
 
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/joint/solvers.h"
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/evaluator.h"
+#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
 #include "tests/solvers/random_graph.h"
 
 namespace stowage::testing {
 
 // Without a link, which these have not, joint is order_search (joint_graph_solver_test.cc).
-inline std::vector<const GraphSolver*> GraphSolverCases() {
-  std::vector<const GraphSolver*> solvers = AllGraphSolvers();
-  solvers.erase(std::remove(solvers.begin(), solvers.end(), &JointGraphSolver()), solvers.end());
+inline std::vector<const Solver*> GraphSolverCases() {
+  std::vector<const Solver*> solvers;
+  for (const Solver* solver : SolversOf(ProblemKind::kGraph)) {
+    if (!solver->info().copies) solvers.push_back(solver);
+  }
   return solvers;
 }
 
-inline std::string GraphSolverCaseName(const ::testing::TestParamInfo<const GraphSolver*>& info) {
+inline std::string GraphSolverCaseName(const ::testing::TestParamInfo<const Solver*>& info) {
   return info.param->info().name;
 }
 
-class GraphSolverTest : public ::testing::TestWithParam<const GraphSolver*> {
+class GraphSolverTest : public ::testing::TestWithParam<const Solver*> {
  protected:
-  const GraphSolver& solver() const { return *GetParam(); }
+  const Solver& solver() const { return *GetParam(); }
   // Not as the chain that they are cut into.
   bool PlansGraphsAsTheyAre() const {
     return Searches() || &solver() == &DivisionTreeTrainingSolver();
@@ -50,7 +52,7 @@ inline Graph DrawGraph(int i, std::mt19937_64* rng) {
 }
 
 inline Bytes StoreAllPeak(const Graph& graph) {
-  return SimulateGraph(graph, StoreAllSchedule(graph))->peak;
+  return Evaluator(graph).Run(StoreAllSchedule(graph))->peak;
 }
 
 }  // namespace stowage::testing

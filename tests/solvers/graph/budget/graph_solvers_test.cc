@@ -7,8 +7,8 @@
 
 #include "solvers/graph/linearize.h"
 #include "solvers/model/field_error.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/gradient_sums.h"
-#include "solvers/plan/graph_simulate.h"
 #include "solvers/plan/lower_bound.h"
 #include "tests/solvers/graph/budget/graph_solver_cases.h"
 #include "tests/solvers/graph_file.h"
@@ -38,7 +38,7 @@ TEST_P(GraphSolvers, PlansAreValidAndWithinBudget) {
       EXPECT_FALSE(plan->bounds.schedule_class.empty());
       EXPECT_FALSE(plan->explanation.empty());
       if (plan->status != PlanStatus::kFound) continue;
-      const absl::StatusOr<Simulation> simulation = SimulateGraph(graph, plan->schedule);
+      const absl::StatusOr<Simulation> simulation = Evaluator(graph).Run(plan->schedule);
       ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(graph);
       EXPECT_TRUE(GradientSums(graph).KeptBy(plan->schedule)) << Describe(graph);
       EXPECT_LE(simulation->peak, budget);
@@ -62,7 +62,7 @@ TEST_P(GraphSolvers, WhatFitsNeedsNoSearch) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->status, PlanStatus::kFound);
   EXPECT_TRUE(plan->bounds.proven_optimal);
-  EXPECT_EQ(SimulateGraph(*graph, plan->schedule)->recomputed_forwards, 0);
+  EXPECT_EQ(Evaluator(*graph).Run(plan->schedule)->recomputed_forwards, 0);
   EXPECT_EQ(done, 0.0);
 }
 

@@ -11,7 +11,7 @@
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/joint/solvers.h"
 #include "solvers/joint/joint_solver.h"
-#include "solvers/plan/problem_referee.h"
+#include "solvers/plan/evaluator.h"
 #include "tests/solvers/graph_file.h"
 #include "tests/solvers/random_chain.h"
 
@@ -31,34 +31,30 @@ TransferModel Link() {
   return link;
 }
 
-Bytes HalfOfStoreAll(const Problem& problem) {
-  return Bytes(PlainTraining(problem)->peak.value() / 2);
-}
-
-Simulation Judged(const Problem& problem, const SolveOptions& options, const Schedule& schedule) {
-  return options.transfers ? *Simulate(problem, schedule, *options.transfers)
-                           : *Simulate(problem, schedule);
+Bytes HalfOfStoreAll(const Instance& instance) {
+  return Bytes(instance.store_all()->peak.value() / 2);
 }
 
 // Hears of every incumbent: each fits and is faster than the one before. The plan is the last of them
 // or better.
-template <class Solver, class Kind>
-void ExpectFasterAndFaster(const Solver& solver, const Kind& kind, SolveOptions options,
-                           milliseconds given, bool complete) {
-  const Bytes budget = HalfOfStoreAll(kind);
+void ExpectFasterAndFaster(const Solver& solver, const Instance& instance, milliseconds given,
+                           bool complete) {
+  const Bytes budget = HalfOfStoreAll(instance);
+  const Evaluator evaluator(instance);
+  SolveOptions options;
   std::vector<Nanos> told;
   options.incumbent = [&](const Schedule& schedule) {
-    const Simulation simulation = Judged(kind, options, schedule);
+    const Simulation simulation = *evaluator.Run(schedule);
     EXPECT_LE(simulation.peak, budget);
     told.push_back(simulation.makespan);
   };
   const StopToken stop(StopToken::Clock::now() + given);
   options.stop = &stop;
-  const absl::StatusOr<Plan> plan = solver.Solve(kind, budget, options);
+  const absl::StatusOr<Plan> plan = solver.Solve(instance, budget, options);
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->status, PlanStatus::kFound);
   EXPECT_EQ(plan->search_complete, complete);
-  const Simulation judged = Judged(kind, options, plan->schedule);
+  const Simulation judged = *evaluator.Run(plan->schedule);
   EXPECT_LE(judged.peak, budget);
   ASSERT_FALSE(told.empty());
   for (size_t i = 1; i < told.size(); ++i) EXPECT_LT(told[i], told[i - 1]);
@@ -66,7 +62,7 @@ void ExpectFasterAndFaster(const Solver& solver, const Kind& kind, SolveOptions 
 }
 
 TEST(Anytime, OrderSearchHasAPlanAtTheDeadline) {
-  ExpectFasterAndFaster(OrderSearchSolver(), Network(), SolveOptions(), milliseconds(700), false);
+  ExpectFasterAndFaster(OrderSearchSolver(), Network(), milliseconds(700), false);
 }
 
 TEST(Anytime, OrderSearchIsTheSameWhoeverListens) {
@@ -83,19 +79,15 @@ TEST(Anytime, OrderSearchIsTheSameWhoeverListens) {
 }
 
 TEST(Anytime, JointOnGraphsHasAPlanAtTheDeadline) {
-  SolveOptions options;
-  options.transfers = Link();
-  ExpectFasterAndFaster(JointGraphSolver(), Network(), options, milliseconds(700), false);
+  ExpectFasterAndFaster(JointGraphSolver(), Instance(Network(), Link()), milliseconds(700), false);
 }
 
 TEST(Anytime, JointOnChainsTellsOfWhatItFinds) {
   std::mt19937_64 rng(71);
   const Chain chain = testing::RandomChain(30, {40, 60}, &rng);
-  SolveOptions options;
   TransferModel link = Link();
   link.to_host = link.to_device = {400000000, Nanos(0)};
-  options.transfers = link;
-  ExpectFasterAndFaster(JointSolver(), chain, options, std::chrono::minutes(1), true);
+  ExpectFasterAndFaster(JointSolver(), Instance(chain, link), std::chrono::minutes(1), true);
 }
 
 TEST(Anytime, ADeadlineMovesToALaterTimeOnly) {

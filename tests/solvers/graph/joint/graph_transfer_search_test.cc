@@ -11,11 +11,11 @@
 #include "solvers/graph/budget/solvers.h"
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/networks.h"
-#include "solvers/offload/offload_from.h"
+#include "solvers/offload/offload_solver.h"
 #include "solvers/offload/strategies.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/random_graph.h"
 #include "tests/solvers/random_transfers.h"
 
@@ -35,7 +35,7 @@ std::optional<Drawn> Draw(int i, std::mt19937_64* rng) {
   options.with_aliases = i % 3 == 0;
   const Graph graph = testing::RandomGraph(options, rng);
   const Schedule compute = WithDiscards(graph, testing::RandomSchedule(graph, rng));
-  const absl::StatusOr<Simulation> plain = SimulateGraph(graph, compute);
+  const absl::StatusOr<Simulation> plain = Evaluator(graph).Run(compute);
   if (!plain.ok()) return std::nullopt;
   return Drawn{graph, testing::RandomTransferModel(rng), compute, *plain};
 }
@@ -47,7 +47,7 @@ std::vector<Bytes> AllBudgets(Bytes most) {
 }
 
 void ExpectValid(const Drawn& d, const TransferSearch::Best& best) {
-  const absl::StatusOr<Simulation> s = SimulateGraph(d.graph, best.schedule, d.link);
+  const absl::StatusOr<Simulation> s = Evaluator(Instance(d.graph, d.link)).Run(best.schedule);
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(s->makespan, best.makespan);
   EXPECT_LE(s->peak, best.budget);
@@ -62,9 +62,9 @@ TEST(TransferSearch, IsNoWorseThanAnyWayOffered) {
     const std::optional<Drawn> d = Draw(i, &rng);
     if (!d) continue;
     const Schedule store_all = StoreAllSchedule(d->graph);
-    TransferSearch search(d->graph, d->link, AllBudgets(d->plain.peak), {});
+    TransferSearch search(Instance(d->graph, d->link), AllBudgets(d->plain.peak), {});
     ASSERT_TRUE(search.Offer(d->compute).ok());
-    if (SimulateGraph(d->graph, store_all).ok()) {
+    if (Evaluator(d->graph).Run(store_all).ok()) {
       ASSERT_TRUE(search.Offer(store_all).ok());
     }
     for (size_t b = 0; b < search.bests().size(); ++b) {
@@ -73,7 +73,8 @@ TEST(TransferSearch, IsNoWorseThanAnyWayOffered) {
       EXPECT_EQ(best.found(), best.budget >= search.least_budget());
       if (best.found()) ExpectValid(*d, best);
       for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
-        const auto alone = OffloadFrom(d->graph, d->compute, d->link, best.budget, *strategy, {});
+        const auto alone =
+            OffloadFrom(Instance(d->graph, d->link), d->compute, best.budget, *strategy, {});
         ASSERT_TRUE(alone.ok()) << alone.status();
         if (!alone->has_value()) continue;
         EXPECT_LE(best.makespan, (*alone)->prediction.makespan);
@@ -94,12 +95,12 @@ TEST(TransferSearch, FindsTheLeastBudgetOfABoundedHost) {
     if (!d) continue;
     TransferModel narrow = d->link;
     narrow.host_memory = Bytes(i % 10);
-    TransferSearch wide(d->graph, d->link, {}, {});
-    TransferSearch search(d->graph, narrow, {}, {});
+    TransferSearch wide(Instance(d->graph, d->link), {}, {});
+    TransferSearch search(Instance(d->graph, narrow), {}, {});
     ASSERT_TRUE(wide.Offer(d->compute).ok());
     ASSERT_TRUE(search.Offer(d->compute).ok());
     const auto fits = [&](Bytes memory) {
-      TransferSearch at(d->graph, narrow, {memory}, {});
+      TransferSearch at(Instance(d->graph, narrow), {memory}, {});
       return at.Offer(d->compute).ok() && at.bests()[0].found();
     };
     EXPECT_TRUE(fits(search.least_budget()));
@@ -119,7 +120,8 @@ TEST(TransferSearch, RetainsWhatThereIsRoomFor) {
   for (int i = 0; i < 600; ++i) {
     const std::optional<Drawn> d = Draw(i, &rng);
     if (!d || d->plain.recomputed_forwards == 0) continue;
-    TransferSearch search(d->graph, d->link, {d->plain.peak, d->plain.peak + Bytes(2)}, {});
+    TransferSearch search(Instance(d->graph, d->link), {d->plain.peak, d->plain.peak + Bytes(2)},
+                          {});
     ASSERT_TRUE(search.Offer(d->compute).ok());
     const std::vector<TransferSearch::Best> before = search.bests();
     ASSERT_TRUE(search.Retain(0, 1000000).ok());
@@ -146,9 +148,9 @@ TEST(TransferSearch, BeatsRecomputingAndOffloadingAloneOnNetworks) {
     link.to_host = link.to_device = {12200000000, Nanos(10000)};
     link.host_memory = Bytes(int64_t{64} << 30);
     const Schedule store_all = StoreAllSchedule(graph);
-    const Bytes half(SimulateGraph(graph, store_all)->peak.value() / 2);
+    const Bytes half(Evaluator(graph).Run(store_all)->peak.value() / 2);
     const Frontier orders = *AllOrders(graph, {});
-    TransferSearch search(graph, link, {half}, {});
+    TransferSearch search(Instance(graph, link), {half}, {});
     ASSERT_TRUE(search.Offer(store_all).ok());
     const Nanos offloading = search.bests()[0].makespan;
     for (const Frontier::Point& point : orders.points()) {

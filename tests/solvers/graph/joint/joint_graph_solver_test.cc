@@ -9,12 +9,12 @@
 #include "solvers/graph/joint/solvers.h"
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/networks.h"
-#include "solvers/offload/offload_from.h"
+#include "solvers/offload/offload_solver.h"
 #include "solvers/offload/strategies.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/gradient_sums.h"
-#include "solvers/plan/graph_simulate.h"
+#include "solvers/plan/instance.h"
 #include "solvers/plan/lower_bound.h"
-#include "solvers/plan/store_all_schedule.h"
 #include "tests/solvers/random_graph.h"
 #include "tests/solvers/random_transfers.h"
 
@@ -30,14 +30,8 @@ Graph Draw(int i, std::mt19937_64* rng) {
   return testing::RandomGraph(options, rng);
 }
 
-SolveOptions With(const TransferModel& link) {
-  SolveOptions options;
-  options.transfers = link;
-  return options;
-}
-
 Bytes StoreAllPeak(const Graph& graph) {
-  return SimulateGraph(graph, StoreAllSchedule(graph))->peak;
+  return Evaluator(graph).Run(StoreAllSchedule(graph))->peak;
 }
 
 TEST(JointGraphSolver, IsNoWorseThanEitherAlone) {
@@ -46,26 +40,26 @@ TEST(JointGraphSolver, IsNoWorseThanEitherAlone) {
   for (int i = 0; i < 60; ++i) {
     const Graph graph = Draw(i, &rng);
     const TransferModel link = testing::RandomTransferModel(&rng);
-    const SolveOptions options = With(link);
+    const Instance instance(graph, link);
     const Frontier orders = *OrderSearchSolver().SolveFrontier(graph, {});
     const Bytes all = StoreAllPeak(graph);
-    const Bytes least = *JointGraphSolver().LeastBudget(graph, options);
+    const Bytes least = *JointGraphSolver().LeastBudget(instance, {});
     EXPECT_LE(least, orders.points().front().peak);
     for (int share = 4; share <= 10; ++share) {
       const Bytes budget(all.value() * share / 10);
-      const absl::StatusOr<Plan> plan = JointGraphSolver().Solve(graph, budget, options);
+      const absl::StatusOr<Plan> plan = JointGraphSolver().Solve(instance, budget, {});
       ASSERT_TRUE(plan.ok()) << plan.status();
       EXPECT_EQ(plan->status == PlanStatus::kFound, budget >= least) << testing::Describe(graph);
       EXPECT_EQ(plan->status == PlanStatus::kProvenInfeasible, budget < LeastNeed(graph));
       EXPECT_FALSE(plan->explanation.empty());
       if (plan->status != PlanStatus::kFound) continue;
-      const absl::StatusOr<Simulation> s = SimulateGraph(graph, plan->schedule, link);
+      const absl::StatusOr<Simulation> s = Evaluator(Instance(graph, link)).Run(plan->schedule);
       ASSERT_TRUE(s.ok()) << s.status();
       EXPECT_TRUE(GradientSums(graph).KeptBy(plan->schedule)) << testing::Describe(graph);
       EXPECT_LE(s->peak, budget);
-      EXPECT_GE(s->makespan, MakespanLowerBound(graph, link, budget));
+      EXPECT_GE(s->makespan, MakespanLowerBound(Instance(graph, link), budget));
       if (plan->bounds.proven_optimal) {
-        EXPECT_EQ(s->makespan, MakespanLowerBound(graph, link, budget));
+        EXPECT_EQ(s->makespan, MakespanLowerBound(Instance(graph, link), budget));
       }
       const Frontier::Point* alone = orders.At(budget);
       bool both = alone == nullptr || alone->makespan > s->makespan;
@@ -74,7 +68,7 @@ TEST(JointGraphSolver, IsNoWorseThanEitherAlone) {
       }
       for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
         const auto offloading =
-            OffloadFrom(graph, StoreAllSchedule(graph), link, budget, *strategy, {});
+            OffloadFrom(Instance(graph, link), StoreAllSchedule(graph), budget, *strategy, {});
         ASSERT_TRUE(offloading.ok());
         if (!offloading->has_value()) continue;
         EXPECT_LE(s->makespan, (*offloading)->prediction.makespan);
@@ -93,19 +87,20 @@ TEST(JointGraphSolver, HasAFrontier) {
   for (int i = 0; i < 25; ++i) {
     const Graph graph = Draw(i, &rng);
     const TransferModel link = testing::RandomTransferModel(&rng);
-    const SolveOptions options = With(link);
-    const absl::StatusOr<Frontier> frontier = JointGraphSolver().SolveFrontier(graph, options);
+    const Instance instance(graph, link);
+    const absl::StatusOr<Frontier> frontier = JointGraphSolver().SolveFrontier(instance, {});
     ASSERT_TRUE(frontier.ok()) << frontier.status();
     EXPECT_EQ(frontier->info().solver, "joint");
     EXPECT_EQ(frontier->info().least_budget, LeastNeed(graph));
-    EXPECT_LE(frontier->points().front().peak, *JointGraphSolver().LeastBudget(graph, options));
+    EXPECT_LE(frontier->points().front().peak, *JointGraphSolver().LeastBudget(instance, {}));
     EXPECT_EQ(frontier->points().back().makespan, graph.ideal_time());
     const Frontier orders = *OrderSearchSolver().SolveFrontier(graph, {});
     for (const Frontier::Point& point : orders.points()) {
       EXPECT_LE(frontier->At(point.peak)->makespan, point.makespan);
     }
     for (const Frontier::Point& point : frontier->points()) {
-      const Simulation s = *SimulateGraph(graph, frontier->PlanAt(point.peak)->schedule, link);
+      const Simulation s =
+          *Evaluator(Instance(graph, link)).Run(frontier->PlanAt(point.peak)->schedule);
       EXPECT_EQ(s.makespan, point.makespan);
       EXPECT_EQ(s.peak, point.peak);
     }
@@ -136,25 +131,26 @@ TEST(JointGraphSolver, MovesNothingToAHostWithoutMemory) {
     TransferModel link = testing::RandomTransferModel(&rng);
     link.host_memory = Bytes(0);
     const Bytes budget(StoreAllPeak(graph).value() * 8 / 10);
-    const Plan plan = *JointGraphSolver().Solve(graph, budget, With(link));
+    const Plan plan = *JointGraphSolver().Solve(Instance(graph, link), budget, {});
     const Frontier orders = *OrderSearchSolver().SolveFrontier(graph, {});
     const Frontier::Point* alone = orders.At(budget);
     ASSERT_EQ(plan.status == PlanStatus::kFound, alone != nullptr);
     if (alone == nullptr) continue;
-    const Simulation s = *SimulateGraph(graph, plan.schedule, link);
+    const Simulation s = *Evaluator(Instance(graph, link)).Run(plan.schedule);
     EXPECT_LE(s.makespan, alone->makespan);
     EXPECT_EQ(s.sent, Bytes(0));
   }
 }
 
-TEST(JointGraphSolver, RefusesBadOptions) {
+TEST(JointGraphSolver, RefusesABadLink) {
   std::mt19937_64 rng(5);
   const Graph graph = Draw(4, &rng);
-  SolveOptions options = With(testing::RandomTransferModel(&rng));
-  options.transfers->to_host.bytes_per_second = 0;
-  for (const absl::Status& status : {JointGraphSolver().Solve(graph, Bytes(5), options).status(),
-                                     JointGraphSolver().SolveFrontier(graph, options).status(),
-                                     JointGraphSolver().LeastBudget(graph, options).status()}) {
+  TransferModel link = testing::RandomTransferModel(&rng);
+  link.to_host.bytes_per_second = 0;
+  const Instance instance(graph, link);
+  for (const absl::Status& status : {JointGraphSolver().Solve(instance, Bytes(5), {}).status(),
+                                     JointGraphSolver().SolveFrontier(instance, {}).status(),
+                                     JointGraphSolver().LeastBudget(instance, {}).status()}) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   }
 }
@@ -177,23 +173,25 @@ TransferModel Pcie() {
 TEST(JointGraphSolver, IsTheSameWithAnyNumberOfThreadsAndReportsProgress) {
   const Graph graph = Inception();
   const Bytes budget(StoreAllPeak(graph).value() / 2);
-  SolveOptions options = With(Pcie());
+  const Instance instance(graph, Pcie());
+  SolveOptions options;
   double last = -1.0;
   options.progress = [&last](double share) {
     EXPECT_GE(share, last);
     last = share;
   };
-  const Plan one = *JointGraphSolver().Solve(graph, budget, options);
+  const Plan one = *JointGraphSolver().Solve(instance, budget, options);
   EXPECT_EQ(last, 1.0);
   options.progress = nullptr;
   options.threads = 3;
-  EXPECT_EQ(JointGraphSolver().Solve(graph, budget, options)->schedule, one.schedule);
+  EXPECT_EQ(JointGraphSolver().Solve(instance, budget, options)->schedule, one.schedule);
 }
 
 TEST(JointGraphSolver, HasAPlanAtTheDeadlineAndStopsWhenCancelled) {
   const Graph graph = Inception();
   const Bytes budget(StoreAllPeak(graph).value() / 2);
-  SolveOptions options = With(Pcie());
+  const Instance instance(graph, Pcie());
+  SolveOptions options;
   // The time to the first plan is the machine's; the search over orders takes longer.
   absl::StatusOr<Plan> early = absl::DeadlineExceededError("");
   for (auto time = std::chrono::milliseconds(500); absl::IsDeadlineExceeded(early.status());
@@ -201,14 +199,14 @@ TEST(JointGraphSolver, HasAPlanAtTheDeadlineAndStopsWhenCancelled) {
     ASSERT_LT(time, std::chrono::minutes(2));
     const StopToken soon(StopToken::Clock::now() + time);
     options.stop = &soon;
-    early = JointGraphSolver().Solve(graph, budget, options);
+    early = JointGraphSolver().Solve(instance, budget, options);
   }
   ASSERT_TRUE(early.ok()) << early.status();
   ASSERT_EQ(early->status, PlanStatus::kFound);
-  EXPECT_LE(SimulateGraph(graph, early->schedule, Pcie())->peak, budget);
+  EXPECT_LE(Evaluator(instance).Run(early->schedule)->peak, budget);
   const StopToken passed(StopToken::Clock::now());
   options.stop = &passed;
-  EXPECT_EQ(JointGraphSolver().Solve(graph, budget, options).status().code(),
+  EXPECT_EQ(JointGraphSolver().Solve(instance, budget, options).status().code(),
             absl::StatusCode::kDeadlineExceeded);
   StopToken cancelled;
   options.stop = &cancelled;
@@ -216,7 +214,7 @@ TEST(JointGraphSolver, HasAPlanAtTheDeadlineAndStopsWhenCancelled) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     cancelled.RequestStop();
   });
-  EXPECT_EQ(JointGraphSolver().Solve(graph, budget, options).status().code(),
+  EXPECT_EQ(JointGraphSolver().Solve(instance, budget, options).status().code(),
             absl::StatusCode::kCancelled);
   canceller.join();
 }

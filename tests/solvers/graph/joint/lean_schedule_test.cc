@@ -1,16 +1,15 @@
-#include "solvers/graph/joint/lean_schedule.h"
+#include "solvers/graph/joint/transfer_search.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
-#include "solvers/graph/joint/transfer_search.h"
 #include "solvers/networks/network_graph.h"
 #include "solvers/networks/networks.h"
+#include "solvers/plan/evaluator.h"
 #include "solvers/plan/gradient_sums.h"
-#include "solvers/plan/graph_simulate.h"
-#include "solvers/plan/store_all_schedule.h"
+#include "solvers/plan/instance.h"
 #include "tests/solvers/random_graph.h"
 #include "tests/solvers/random_transfers.h"
 
@@ -20,7 +19,7 @@ namespace {
 // Bytes held, over all instructions.
 double Held(const Graph& graph, const TransferModel& link, const Schedule& schedule) {
   std::vector<TimelinePoint> timeline;
-  EXPECT_TRUE(SimulateGraph(graph, schedule, link, &timeline).ok());
+  EXPECT_TRUE(Evaluator(Instance(graph, link)).Run(schedule, &timeline).ok());
   double held = 0;
   for (size_t i = 0; i < schedule.size(); ++i) {
     if (!IsTransfer(schedule[i].op)) held += static_cast<double>(timeline[i].held.value());
@@ -31,20 +30,20 @@ double Held(const Graph& graph, const TransferModel& link, const Schedule& sched
 // Of plain training with tensors on the host, at a share of its peak; nothing if none fits.
 Schedule Lean(const Graph& graph, const TransferModel& link, double share, Schedule* before) {
   const Schedule store_all = StoreAllSchedule(graph);
-  const Bytes peak = SimulateGraph(graph, store_all)->peak;
+  const Bytes peak = Evaluator(graph).Run(store_all)->peak;
   const Bytes budget(static_cast<int64_t>(static_cast<double>(peak.value()) * share));
-  TransferSearch search(graph, link, {budget}, {});
+  TransferSearch search(Instance(graph, link), {budget}, {});
   EXPECT_TRUE(search.Offer(store_all).ok());
   const TransferSearch::Best& best = search.bests().front();
   if (!best.found()) return {};
   *before = best.schedule;
-  return LeanSchedule(graph, link, best.compute, best.schedule);
+  return LeanSchedule(Instance(graph, link), best.compute, best.schedule);
 }
 
 void ExpectNoWorse(const Graph& graph, const TransferModel& link, const Schedule& before,
                    const Schedule& lean) {
-  const Simulation was = *SimulateGraph(graph, before, link);
-  const absl::StatusOr<Simulation> is = SimulateGraph(graph, lean, link);
+  const Simulation was = *Evaluator(Instance(graph, link)).Run(before);
+  const absl::StatusOr<Simulation> is = Evaluator(Instance(graph, link)).Run(lean);
   ASSERT_TRUE(is.ok()) << is.status();
   EXPECT_LE(is->makespan, was.makespan);
   EXPECT_LE(is->peak, was.peak);

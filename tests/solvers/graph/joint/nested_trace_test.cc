@@ -1,4 +1,4 @@
-#include "solvers/graph/joint/nested_trace.h"
+#include "solvers/graph/joint/transfer_search.h"
 
 #include <gtest/gtest.h>
 
