@@ -26,6 +26,7 @@
 #ifndef STOWAGE_SOLVERS_SOLVER_H_
 #define STOWAGE_SOLVERS_SOLVER_H_
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -104,6 +105,10 @@ struct SolveOptions {
   // faster than all before, long before it ends; may be empty. Solvers that do not search have one
   // schedule, their answer.
   std::function<void(const Schedule&)> incumbent;
+
+  // What the points of a frontier may take, beside tables; where they would take more, those that gain least go
+  // (FrontierBuilder).
+  Bytes frontier_limit() const { return std::max(table_limit, Bytes(16 << 20)); }
 };
 
 // INVALID_ARGUMENT unless slots are in [0, 1,000,000] and there is a thread.

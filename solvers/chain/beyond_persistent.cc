@@ -446,7 +446,7 @@ class BeyondPersistent final : public Solver {
     absl::StatusOr<Frontier> persistent =
         OptimalPersistentSolver().SolveFrontier(problem.instance, progress.Part(options, 0.0, 0.5));
     if (!persistent.ok()) return persistent.status();
-    FrontierBuilder builder(problem.instance);
+    FrontierBuilder builder(problem.instance, options.frontier_limit());
     builder.Add(*persistent);
     absl::Status status = builder.Add(problem.least_schedule());
     if (!status.ok()) return status;

@@ -58,7 +58,7 @@ absl::StatusOr<Outcome> SolveAutomatically(const PersistentProblem& problem, Byt
     outcome.explanation = "solved exactly, to the byte";
     return outcome;
   }
-  FrontierBuilder builder(problem.instance);
+  FrontierBuilder builder(problem.instance, options.frontier_limit());
   absl::StatusOr<TableSummary> summary = AddSchedules(problem, budget, options, &builder);
   if (!summary.ok()) return summary.status();
   absl::StatusOr<Plan> plan = builder.Build(FrontierInfo()).PlanAt(budget);
@@ -160,7 +160,7 @@ class OptimalPersistent final : public Solver {
     frontier.solver = info_.name;
     frontier.schedule_class = info_.schedule_class;
     frontier.least_budget = problem->least_budget;
-    FrontierBuilder builder(instance);
+    FrontierBuilder builder(instance, options.frontier_limit());
     absl::StatusOr<std::optional<PersistentSteps>> steps = std::optional<PersistentSteps>();
     if (options.slots == 0) steps = ExactSteps(*problem, rest);
     if (!steps.ok()) return steps.status();

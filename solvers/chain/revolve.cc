@@ -99,7 +99,7 @@ class Revolve final : public Solver {
       costs.push_back({instance.ideal_time() + Nanos(step.excess)});
     }
     const std::vector<size_t> chosen = ChooseCompact(costs);
-    FrontierBuilder builder(instance);
+    FrontierBuilder builder(instance, options.frontier_limit());
     absl::Status status = builder.Add(instance.store_all_schedule());
     for (const size_t i : chosen) {
       if (status.ok()) status = builder.Add(rows->Backtrack(rows->Whole()[i].memory));

@@ -167,7 +167,7 @@ absl::StatusOr<Frontier> SegmentedSolver::DoSolveFrontier(const Instance& instan
   }
   // Schedules of long chains are large: only those are made that are kept.
   const std::vector<size_t> chosen = ChooseCompact(costs);
-  FrontierBuilder builder(instance);
+  FrontierBuilder builder(instance, options.frontier_limit());
   for (const size_t i : chosen) {
     absl::Status status = builder.Add(SegmentedSchedule(chain, Segments(chain, best[i].parameter)));
     if (status.ok() && options.stop != nullptr) status = options.stop->Check();

@@ -57,7 +57,7 @@ absl::StatusOr<Frontier> LinearizedSolver::Expanded(const Instance& instance,
   if (!linear.ok()) return linear.status();
   absl::StatusOr<Frontier> frontier = chain_solver_.SolveFrontier(linear->chain, options);
   if (!frontier.ok()) return frontier.status();
-  FrontierBuilder builder(instance);
+  FrontierBuilder builder(instance, options.frontier_limit());
   absl::Status status = builder.Add(instance.store_all_schedule());
   StopPoll poll(options.stop);
   for (const Frontier::Point& point : frontier->points()) {

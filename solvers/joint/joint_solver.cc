@@ -168,7 +168,7 @@ class Joint final : public Solver {
     const absl::StatusOr<Frontier> alone =
         ChosenChainSolver().SolveFrontier(instance, progress.Part(options, 0.0, 0.1));
     if (!alone.ok()) return alone.status();
-    FrontierBuilder builder(instance);
+    FrontierBuilder builder(instance, options.frontier_limit());
     builder.Add(*alone);
     const absl::StatusOr<Bytes> least = LeastBudget(instance, options);
     if (!least.ok()) return least.status();

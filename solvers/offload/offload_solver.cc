@@ -182,7 +182,7 @@ class OffloadSolver final : public Solver {
     if (!offloading.ok()) return offloading.status();
     const absl::StatusOr<Bytes> least = LeastOf(*offloading, options);
     if (!least.ok()) return least.status();
-    FrontierBuilder builder(instance);
+    FrontierBuilder builder(instance, options.frontier_limit());
     RisingProgress progress(options.progress);
     const int64_t range = (offloading->plain_peak() - *least).value();
     // What takes no longer than plain training is not bettered by more memory.

@@ -26,6 +26,10 @@ std::vector<Point>::const_iterator FirstOver(const std::vector<Point>& points, B
                           [](Bytes b, const Point& point) { return b < point.peak; });
 }
 
+Bytes MemoryOf(const Point& point) {
+  return Bytes(static_cast<int64_t>(sizeof(Point) + point.schedule.capacity()));
+}
+
 void AppendText(const std::string& text, std::string* out) {
   AppendVarint(text.size(), out);
   *out += text;
@@ -213,12 +217,30 @@ void FrontierBuilder::Insert(Frontier::Point point) {
                                    [](const Point& p, Bytes peak) { return p.peak < peak; });
   const auto slower = std::find_if(
       at, points_.end(), [&point](const Point& p) { return p.makespan < point.makespan; });
+  for (auto dominated = at; dominated != slower; ++dominated) taken_ -= MemoryOf(*dominated);
+  taken_ += MemoryOf(point);
   points_.insert(points_.erase(at, slower), std::move(point));
+  if (taken_ > memory_) Thin();
+}
+
+// To half of the memory: it is not for every point that comes.
+void FrontierBuilder::Thin() {
+  while (taken_ > Bytes(memory_.value() / 2) && points_.size() > 2) {
+    std::vector<Point> kept;
+    taken_ = Bytes(0);
+    for (const size_t i : ChooseCompact(points_, std::max<size_t>(points_.size() / 2, 2))) {
+      taken_ += MemoryOf(points_[i]);
+      kept.push_back(std::move(points_[i]));
+    }
+    points_ = std::move(kept);
+    thinned_ = true;
+  }
 }
 
 Frontier FrontierBuilder::Build(FrontierInfo info, double tolerance) const {
   Frontier frontier;
   frontier.info_ = std::move(info);
+  frontier.info_.exact = frontier.info_.exact && !thinned_;
   for (const Point& point : points_) {
     const bool last = &point == &points_.back();
     if (!frontier.points_.empty() && !last) {
@@ -239,7 +261,7 @@ Frontier FrontierBuilder::BuildCompact(FrontierInfo info) const {
   const std::vector<size_t> chosen = ChooseCompact(costs);
   Frontier frontier;
   frontier.info_ = std::move(info);
-  frontier.info_.exact = frontier.info_.exact && chosen.size() == points_.size();
+  frontier.info_.exact = frontier.info_.exact && !thinned_ && chosen.size() == points_.size();
   for (const size_t i : chosen) frontier.points_.push_back(points_[i]);
   return frontier;
 }

@@ -81,7 +81,12 @@ std::vector<size_t> ChooseCompact(const std::vector<Frontier::Point>& points, si
 // Collects schedules of one instance. Not thread-safe.
 class FrontierBuilder {
  public:
-  explicit FrontierBuilder(Instance instance) : evaluator_(std::move(instance)) {}
+  static constexpr Bytes kMemory{int64_t{1} << 30};
+
+  // Points may take `memory`, schedules included. Where they would take more, those go that gain least: the first and
+  // the last stay, and what is built is not exact.
+  explicit FrontierBuilder(Instance instance, Bytes memory = kMemory)
+      : evaluator_(std::move(instance)), memory_(memory) {}
 
   // Replays the schedule. INTERNAL if the evaluator refuses it: solvers add valid ones only.
   // O(instructions).
@@ -103,8 +108,12 @@ class FrontierBuilder {
 
  private:
   void Insert(Frontier::Point point);
+  void Thin();
 
   Evaluator evaluator_;
+  const Bytes memory_;
+  Bytes taken_;
+  bool thinned_ = false;
   std::vector<Frontier::Point> points_;  // as in Frontier
 };
 

@@ -47,7 +47,7 @@ class DivisionTreeTraining final : public Solver {
     if (!segment_of.ok()) return segment_of.status();
     const OpGraph ops(folded->graph, GradientSums(graph, folded->members));
     const UnfoldedOrders orders(instance, *folded);
-    FrontierBuilder builder(instance);
+    FrontierBuilder builder(instance, options.frontier_limit());
     absl::Status status = builder.Add(instance.store_all_schedule());
     // Where ops of other segments run between those of the last one, holding it may take more memory.
     for (const bool last_stays : {false, true}) {

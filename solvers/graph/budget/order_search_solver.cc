@@ -106,7 +106,7 @@ class Solving {
         best_(budget, options.incumbent),
         progress_(options.progress),
         search_(ops_, options),
-        builder_(instance) {
+        builder_(instance, options.frontier_limit()) {
     for (int v = 0; v < ops_.size(); ++v) recomputable_.push_back(ops_.costs(v).recomputable);
   }
 

@@ -66,7 +66,7 @@ class Solving {
     TransferSearch search = SearchFor(budgets);
     absl::Status status = OfferAll(*proposals, &search);
     if (status.ok()) status = Refine(&search);
-    FrontierBuilder builder(instance_);
+    FrontierBuilder builder(instance_, options_.frontier_limit());
     builder.Add(proposals->orders);
     for (const TransferSearch::Best& best : search.bests()) {
       if (!status.ok() || !best.found()) continue;

@@ -34,6 +34,37 @@ Frontier DrawnFrontier(const Chain& chain, int draws, std::mt19937_64* rng) {
   return builder.Build(Info(Bytes(1)));
 }
 
+// Of many points, those stay that memory has place for: the first, the last, and what gains most between them.
+TEST(Frontier, PointsStayWithinTheMemoryGiven) {
+  std::mt19937_64 rng(8);
+  testing::RandomChainOptions options;
+  options.max_size = 100000;
+  options.max_time = 100000;
+  const Chain chain = testing::RandomChain(40, options, &rng);
+  constexpr Bytes kMemory(2000);
+  FrontierBuilder all(chain), few(chain, kMemory);
+  for (int k = 0; k < 400; ++k) {
+    const Schedule schedule = testing::RandomSchedule(chain, &rng);
+    ASSERT_TRUE(all.Add(schedule).ok() && few.Add(schedule).ok());
+  }
+  FrontierInfo info = Info(Bytes(1));
+  info.exact = true;
+  const Frontier whole = all.Build(info), thin = few.Build(info);
+  EXPECT_TRUE(whole.info().exact);
+  EXPECT_FALSE(thin.info().exact);
+  ASSERT_GT(whole.points().size(), thin.points().size());
+  ASSERT_GE(thin.points().size(), 2u);
+  int64_t bytes = 0;
+  for (const Frontier::Point& point : thin.points()) {
+    bytes += static_cast<int64_t>(sizeof(point) + point.schedule.size());
+    EXPECT_EQ(point.makespan,
+              Evaluator(chain).Run(*DecodeSchedule(point.schedule, kMaxInstructions))->makespan);
+  }
+  EXPECT_LE(bytes, kMemory.value());
+  EXPECT_EQ(thin.points().front().peak, whole.points().front().peak);
+  EXPECT_EQ(thin.points().back().makespan, whole.points().back().makespan);
+}
+
 TEST(Frontier, HoldsTheBestOfWhatWasAddedAtEveryBudget) {
   std::mt19937_64 rng(1);
   for (int i = 0; i < 100; ++i) {
