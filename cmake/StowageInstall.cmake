@@ -127,7 +127,7 @@ function(stowage_install_package)
     _stowage_install_service()
     # Plans that were solved beforehand: for `stowaged --catalogue`, and where `stowage` looks for them.
     foreach(component server command)
-      install(DIRECTORY ${PROJECT_SOURCE_DIR}/solvers/catalogue/data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/stowage/catalogue
+      install(DIRECTORY ${PROJECT_SOURCE_DIR}/solvers/zoo/data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/stowage/catalogue
         COMPONENT ${component} FILES_MATCHING PATTERN "*.catalogue")
     endforeach()
   endif()

@@ -7,7 +7,7 @@
 #include "server/config_checks.h"
 #include "server/config_flags.h"
 #include "server/rpc/file_watcher.h"
-#include "solvers/catalogue/catalogue.h"
+#include "solvers/zoo/catalogue.h"
 
 namespace stowage {
 

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "server/catalogue/environment_file.h"
 #include "server/config_sources.h"
-#include "solvers/catalogue/catalogue.h"
+#include "solvers/zoo/catalogue.h"
 
 namespace stowage {
 

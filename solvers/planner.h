@@ -36,10 +36,10 @@
 #include "absl/status/statusor.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/problem.h"
-#include "solvers/plan/frontier.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/plan.h"
 #include "solvers/registry.h"
+#include "solvers/schedule/frontier.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/plan.h"
 #include "solvers/solver.h"
 
 namespace stowage {
@@ -71,7 +71,7 @@ absl::StatusOr<Bytes> ResolveBudget(const Instance& instance, const Budget& budg
 absl::StatusOr<Plan> MakePlan(const Instance& instance, const Budget& budget,
                               const PlanOptions& options);
 
-// All budgets at once (solvers/plan/frontier.h), by the same choice of a solver. Errors as for MakePlan.
+// All budgets at once (solvers/schedule/frontier.h), by the same choice of a solver. Errors as for MakePlan.
 absl::StatusOr<Frontier> MakeFrontier(const Instance& instance, const PlanOptions& options);
 
 }  // namespace stowage

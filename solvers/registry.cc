@@ -5,12 +5,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/graph/budget/solvers.h"
-#include "solvers/graph/joint/solvers.h"
 #include "solvers/graph/linearized_solver.h"
-#include "solvers/joint/joint_solver.h"
+#include "solvers/graph/solvers.h"
 #include "solvers/model/field_error.h"
-#include "solvers/offload/offload_solver.h"
+#include "solvers/transfer/joint_graph_solver.h"
+#include "solvers/transfer/joint_solver.h"
+#include "solvers/transfer/offload_solver.h"
 
 namespace stowage {
 namespace {

@@ -36,10 +36,10 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/frontier.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/plan.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/frontier.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/plan.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 
@@ -151,7 +151,7 @@ class Solver {
                              const SolveOptions& options) const;
 
   // All budgets at once: the points at which the solver's makespan changes, as far as its precision goes; where they
-  // are too many to keep, less some that gain little (ChooseCompact in solvers/plan/frontier.h): a budget may then get
+  // are too many to keep, less some that gain little (ChooseCompact in solvers/schedule/frontier.h): a budget may then get
   // up to that share of the makespan more than from Solve. What it has at a budget is valid there, and never slower
   // than at a smaller one. The last point is as fast as store-all. info().least_budget is proven: nothing of the class
   // needs less. Of chains the first point is the least budget's (LeastBudget).

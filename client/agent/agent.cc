@@ -11,7 +11,7 @@
 #include "client/rpc/connect.h"
 #include "client/rpc/job_name.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 namespace {

@@ -32,7 +32,7 @@
 #include "client/torch/graph_model.h"
 #include "client/torch/step_report.h"
 #include "solvers/model/budget.h"
-#include "solvers/plan/measured_step.h"
+#include "solvers/schedule/measured_step.h"
 
 namespace stowage {
 

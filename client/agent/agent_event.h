@@ -15,7 +15,7 @@
 #include "solvers/model/digest.h"
 #include "solvers/model/problem.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/plan.h"
 
 namespace stowage {
 
@@ -102,7 +102,7 @@ struct OutOfMemoryEvent {
   bool retried = false;
   std::string message;
   // Of device memory: planned against actual at the instruction that failed, and the cause
-  // (solvers/report/step_timeline.h); some lines.
+  // (solvers/viz/step_timeline.h); some lines.
   std::string finding;
 };
 

@@ -8,7 +8,7 @@
 #include "client/agent/out_of_memory.h"
 #include "client/agent/step_watch.h"
 #include "client/torch/step_failure.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 

@@ -11,9 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/agent/device_link.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/plan.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/plan.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 namespace {

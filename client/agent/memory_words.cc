@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "solvers/report/step_timeline.h"
+#include "solvers/viz/step_timeline.h"
 
 namespace stowage {
 

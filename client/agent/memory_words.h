@@ -6,13 +6,13 @@
 
 #include "client/torch/step_failure.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 
 // Planned against actual memory at the instruction that failed, and the cause
-// (solvers/report/step_timeline.h). `before`: live before the step, its input not counted. Cost of a
+// (solvers/viz/step_timeline.h). `before`: live before the step, its input not counted. Cost of a
 // replay.
 std::string MemoryWords(const StepFailure& failure, Bytes before, const Instance& instance,
                         const Schedule& schedule);

@@ -12,7 +12,7 @@
 #include "client/agent/agent_options.h"
 #include "client/torch/step_report.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/simulation.h"
 
 namespace stowage {
 

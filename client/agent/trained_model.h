@@ -16,8 +16,8 @@
 #include "client/torch/step_report.h"
 #include "solvers/model/device.h"
 #include "solvers/model/problem.h"
-#include "solvers/plan/measured_step.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/measured_step.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "client/cli/cells.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/simulation.h"
 
 namespace stowage {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/batch/fit_batch.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/plan.h"
 
 namespace stowage {
 

@@ -20,7 +20,7 @@
 #include "client/rpc/server_flags.h"
 #include "proto/codec/codec.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/text.h"
+#include "solvers/schedule/text.h"
 
 ABSL_FLAG(std::string, action, "pin",
           "what to do with a revision: pin, unpin, rollback or promote; with all of a key: freeze "

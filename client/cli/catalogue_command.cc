@@ -22,12 +22,12 @@
 #include "client/cli/profile_file.h"
 #include "client/cli/script_flags.h"
 #include "proto/codec/codec.h"
-#include "solvers/catalogue/catalogue.h"
-#include "solvers/catalogue/generate.h"
 #include "solvers/model/field_error.h"
-#include "solvers/networks/networks.h"
-#include "solvers/plan/simulation.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/simulation.h"
+#include "solvers/zoo/catalogue.h"
+#include "solvers/zoo/generate.h"
+#include "solvers/zoo/networks.h"
 
 ABSL_FLAG(std::string, tenant, "", "tenant of the jobs; empty for none");
 
@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<NetworkCatalogue>> Networks() {
   if (CatalogueFolder().empty()) {
     return FieldError("--catalogue", absl::StrCat("\"", absl::GetFlag(FLAGS_catalogue), "\""),
                       "must name a folder: none is installed beside the command (the sources have "
-                      "solvers/catalogue/data)");
+                      "solvers/zoo/data)");
   }
   return CatalogueFromFlag();
 }

@@ -4,11 +4,11 @@
 #include <system_error>
 
 #include "absl/flags/flag.h"
-#include "solvers/catalogue/catalogue.h"
+#include "solvers/zoo/catalogue.h"
 
 ABSL_FLAG(std::string, catalogue, "",
           "folder of plans that were solved beforehand; empty: the one installed with the command, "
-          "if there is one (the sources have it in solvers/catalogue/data); \"none\" for none");
+          "if there is one (the sources have it in solvers/zoo/data); \"none\" for none");
 
 namespace stowage {
 

@@ -7,7 +7,7 @@
 
 #include "absl/flags/declare.h"
 #include "absl/status/statusor.h"
-#include "solvers/catalogue/catalogue.h"
+#include "solvers/zoo/catalogue.h"
 
 ABSL_DECLARE_FLAG(std::string, catalogue);
 

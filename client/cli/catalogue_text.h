@@ -7,10 +7,10 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/listing.h"
-#include "solvers/catalogue/catalogue.h"
 #include "solvers/model/device.h"
-#include "solvers/plan/frontier.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/frontier.h"
+#include "solvers/schedule/simulation.h"
+#include "solvers/zoo/catalogue.h"
 
 namespace stowage {
 

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "solvers/base/thread_cpu.h"
-#include "solvers/report/drawn_plan.h"
+#include "solvers/viz/drawn_plan.h"
 
 namespace stowage {
 namespace {

@@ -10,11 +10,11 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/listing.h"
-#include "solvers/drawing/graph_drawing.h"
 #include "solvers/graph/checkpoint_graph.h"
 #include "solvers/graph/checkpoint_set.h"
 #include "solvers/graph/checkpoint_solver.h"
 #include "solvers/model/problem.h"
+#include "solvers/viz/graph_drawing.h"
 
 namespace stowage {
 

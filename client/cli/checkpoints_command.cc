@@ -16,10 +16,10 @@
 #include "client/cli/profile_file.h"
 #include "client/cli/progress_line.h"
 #include "client/cli/ticking_line.h"
-#include "solvers/drawing/division_drawing.h"
 #include "solvers/graph/checkpoint_solver.h"
 #include "solvers/graph/division_tree.h"
 #include "solvers/model/field_error.h"
+#include "solvers/viz/division_drawing.h"
 
 ABSL_FLAG(std::string, rule, "",
           "where a segment may lie: two_end_points (it reads one checkpoint and is read by one, "

@@ -11,8 +11,8 @@
 #include "client/cli/question.h"
 #include "client/rpc/plan_connection.h"
 #include "solvers/model/budget.h"
-#include "solvers/plan/measured_step.h"
-#include "solvers/report/drawn_plan.h"
+#include "solvers/schedule/measured_step.h"
+#include "solvers/viz/drawn_plan.h"
 
 ABSL_DECLARE_FLAG(std::string, measured);
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/plan.h"
 
 namespace stowage {
 

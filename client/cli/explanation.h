@@ -10,10 +10,10 @@
 #include "absl/status/statusor.h"
 #include "client/cli/listing.h"
 #include "client/rpc/plan_values.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/plan.h"
-#include "solvers/report/drawn_plan.h"
-#include "solvers/report/step_timeline.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/plan.h"
+#include "solvers/viz/drawn_plan.h"
+#include "solvers/viz/step_timeline.h"
 
 namespace stowage {
 

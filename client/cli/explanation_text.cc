@@ -9,7 +9,7 @@
 #include "client/cli/json_text.h"
 #include "client/cli/question.h"
 #include "proto/codec/codec.h"
-#include "solvers/plan/text.h"
+#include "solvers/schedule/text.h"
 
 namespace stowage {
 namespace {

@@ -24,8 +24,8 @@
 #include "client/cli/ticking_line.h"
 #include "solvers/batch/fit_batch.h"
 #include "solvers/model/field_error.h"
-#include "solvers/networks/networks.h"
 #include "solvers/planner.h"
+#include "solvers/zoo/networks.h"
 
 ABSL_FLAG(std::string, batches, "",
           "batch sizes of --profiles, two or more of one network, in their order; separated by "

@@ -4,9 +4,9 @@
 
 #include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
-#include "solvers/networks/device_kinds.h"
-#include "solvers/networks/networks.h"
 #include "solvers/planner.h"
+#include "solvers/zoo/device_kinds.h"
+#include "solvers/zoo/networks.h"
 
 namespace stowage {
 namespace {

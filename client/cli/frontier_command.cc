@@ -18,8 +18,8 @@
 #include "client/cli/progress_line.h"
 #include "client/cli/question.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/frontier.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/frontier.h"
+#include "solvers/schedule/simulation.h"
 
 ABSL_FLAG(int, points, 20, "points to show at most, those that gain most; 0 shows all there are");
 

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "solvers/catalogue/catalogue.h"
-#include "solvers/networks/roofline.h"
 #include "solvers/planner.h"
+#include "solvers/zoo/catalogue.h"
+#include "solvers/zoo/roofline.h"
 
 namespace stowage {
 

@@ -10,12 +10,12 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/batch/fit_batch.h"
-#include "solvers/catalogue/catalogue.h"
 #include "solvers/model/budget.h"
-#include "solvers/networks/device_kinds.h"
-#include "solvers/networks/networks.h"
-#include "solvers/plan/frontier.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/frontier.h"
+#include "solvers/schedule/plan.h"
+#include "solvers/zoo/catalogue.h"
+#include "solvers/zoo/device_kinds.h"
+#include "solvers/zoo/networks.h"
 
 namespace stowage {
 

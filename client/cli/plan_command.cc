@@ -10,7 +10,7 @@
 #include "client/cli/plan_flags.h"
 #include "client/cli/question.h"
 #include "proto/codec/codec.h"
-#include "solvers/plan/text.h"
+#include "solvers/schedule/text.h"
 
 namespace stowage {
 namespace {

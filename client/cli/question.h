@@ -12,7 +12,7 @@
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 
 ABSL_DECLARE_FLAG(bool, no_local);
 

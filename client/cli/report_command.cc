@@ -19,10 +19,10 @@
 #include "client/cli/question.h"
 #include "client/cli/say.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/lower_bound.h"
-#include "solvers/plan/text.h"
-#include "solvers/report/pictures.h"
-#include "solvers/report/report.h"
+#include "solvers/schedule/lower_bound.h"
+#include "solvers/schedule/text.h"
+#include "solvers/viz/pictures.h"
+#include "solvers/viz/report.h"
 
 ABSL_FLAG(std::string, compare_budget, "", "budget of a second plan on the same time axis");
 ABSL_FLAG(std::string, compare_solver, "", "solver of a second plan on the same time axis");

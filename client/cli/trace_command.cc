@@ -7,8 +7,8 @@
 #include "client/cli/exit_code.h"
 #include "client/cli/plan_flags.h"
 #include "client/cli/question.h"
-#include "solvers/plan/text.h"
-#include "solvers/report/chrome_trace.h"
+#include "solvers/schedule/text.h"
+#include "solvers/viz/chrome_trace.h"
 
 namespace stowage {
 namespace {

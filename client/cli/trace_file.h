@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
-#include "solvers/plan/measured_step.h"
+#include "solvers/schedule/measured_step.h"
 
 namespace stowage {
 

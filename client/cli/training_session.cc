@@ -28,7 +28,7 @@
 #include "client/rpc/server_flags.h"
 #include "solvers/model/field_error.h"
 #include "solvers/model/problem.h"
-#include "solvers/networks/networks.h"
+#include "solvers/zoo/networks.h"
 
 namespace stowage {
 namespace {

@@ -17,8 +17,8 @@
 #include "client/cli/training_comparison.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/plan.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/plan.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 

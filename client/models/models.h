@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "client/torch/chain_model.h"
 #include "client/torch/graph_model.h"
-#include "solvers/networks/networks.h"
+#include "solvers/zoo/networks.h"
 
 namespace stowage {
 
@@ -22,7 +22,7 @@ struct ModelOptions {
   int64_t length = 1024;  // tokens of a sequence, of decoders
 };
 
-// Those of AllNetworks() in solvers/networks; MakeModel takes those of AllDecoders(), too.
+// Those of AllNetworks() in solvers/zoo; MakeModel takes those of AllDecoders(), too.
 const std::vector<std::string>& ModelNames();
 
 // In training mode, with cross-entropy as its loss. LibTorch's random state is left as it was.

@@ -1,4 +1,4 @@
-// A described network (solvers/networks) as a model that LibTorch trains.
+// A described network (solvers/zoo) as a model that LibTorch trains.
 #ifndef STOWAGE_CLIENT_MODELS_NETWORK_MODEL_H_
 #define STOWAGE_CLIENT_MODELS_NETWORK_MODEL_H_
 
@@ -10,7 +10,7 @@
 #include "client/models/network_op.h"
 #include "client/torch/chain_model.h"
 #include "client/torch/graph_model.h"
-#include "solvers/networks/network.h"
+#include "solvers/zoo/network.h"
 
 namespace stowage {
 

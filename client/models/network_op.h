@@ -1,4 +1,4 @@
-// One op of a described network (solvers/networks) as the LibTorch call that it stands for.
+// One op of a described network (solvers/zoo) as the LibTorch call that it stands for.
 //
 // Functions throw what LibTorch throws.
 #ifndef STOWAGE_CLIENT_MODELS_NETWORK_OP_H_
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "solvers/networks/network.h"
+#include "solvers/zoo/network.h"
 
 namespace stowage {
 

@@ -3,8 +3,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 namespace {

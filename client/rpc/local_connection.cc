@@ -9,8 +9,8 @@
 #include "client/rpc/local_frontier.h"
 #include "proto/codec/grpc_status.h"
 #include "solvers/batch/fit_batch.h"
-#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 namespace {

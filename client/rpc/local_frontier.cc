@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/rpc/call_stop.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 namespace {

@@ -9,7 +9,7 @@
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
-#include "solvers/plan/frontier.h"
+#include "solvers/schedule/frontier.h"
 
 namespace stowage {
 

@@ -6,9 +6,9 @@
 
 #include "client/rpc/answer_validation.h"
 #include "solvers/model/dominance.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 namespace {

@@ -14,7 +14,7 @@
 #include "client/rpc/cancel_token.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/plan.h"
 #include "solvers/solver.h"
 
 namespace stowage {

@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/schedule_blocks.h"
+#include "solvers/schedule/schedule_blocks.h"
 
 namespace stowage {
 

@@ -8,7 +8,7 @@
 #include "client/torch/saved_tensor_scope.h"
 #include "client/torch/step_run.h"
 #include "client/torch/torch_status.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
 
 namespace stowage {
 namespace {

@@ -21,9 +21,9 @@
 #include "client/torch/step_recorder.h"
 #include "client/torch/step_report.h"
 #include "solvers/model/chain.h"
-#include "solvers/plan/measured_step.h"
-#include "solvers/plan/schedule.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/measured_step.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/schedule/simulation.h"
 
 namespace stowage {
 

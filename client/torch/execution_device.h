@@ -20,7 +20,7 @@
 #include "client/torch/stage_timer.h"
 #include "solvers/model/device.h"
 #include "solvers/model/transfer_model.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 

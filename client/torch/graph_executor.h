@@ -20,9 +20,9 @@
 #include "client/torch/step_recorder.h"
 #include "client/torch/step_report.h"
 #include "solvers/model/graph.h"
-#include "solvers/plan/measured_step.h"
-#include "solvers/plan/schedule.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/measured_step.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/schedule/simulation.h"
 
 namespace stowage {
 
@@ -36,7 +36,7 @@ class GraphExecutor {
 
   // One step on the model's inputs, in order: as ChainExecutor::Step, the same errors and what they
   // leave. Gradients equal those of plain training bit for bit where the schedule keeps the order of
-  // sums (solvers/plan/gradient_sums.h), as those of all our solvers do. The loss is the sum of all
+  // sums (solvers/schedule/gradient_sums.h), as those of all our solvers do. The loss is the sum of all
   // scalars that nobody reads. An input that the caller holds on to stays in memory also where the plan
   // drops it, but not while the plan has it on the host: its memory is taken away and given back as that of
   // ChainExecutor::Step.

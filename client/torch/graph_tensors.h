@@ -1,5 +1,5 @@
 // What an executor of graphs holds at one moment: tensors, what graphs saved, and gradients, with the
-// ownership that the evaluator accounts (solvers/plan/evaluator.h).
+// ownership that the evaluator accounts (solvers/schedule/evaluator.h).
 //
 // The caller keeps to a schedule that the evaluator accepted; nothing is checked twice. Transfers throw
 // what HostTrips throws. Not thread-safe.
@@ -17,7 +17,7 @@
 #include "client/torch/node_runner.h"
 #include "client/torch/shared_data.h"
 #include "solvers/model/graph.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 

@@ -1,5 +1,5 @@
 // What an executor holds at one moment: plain activations and the saved tensors of stages, with the
-// same ownership that the evaluator accounts (solvers/plan/evaluator.h): dropping an activation frees
+// same ownership that the evaluator accounts (solvers/schedule/evaluator.h): dropping an activation frees
 // its memory even while the graph of the next stage still points at it, and a graph finds its input
 // again when that was recomputed meanwhile.
 //
@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "client/torch/host_trips.h"
 #include "client/torch/stage_runner.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 

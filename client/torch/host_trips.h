@@ -1,5 +1,5 @@
 // Tensors of a step that are away: what goes to host memory and comes back, as the evaluators account it
-// (solvers/plan/evaluator.h).
+// (solvers/schedule/evaluator.h).
 //
 // What moves are the bytes of storages. All tensors of a storage, also those that graphs saved, go
 // with it, and find the bytes again when they have come back, wherever they then are. Device memory is
@@ -22,7 +22,7 @@
 #include "client/torch/execution_device.h"
 #include "client/torch/host_pool.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace at {
 class Tensor;

@@ -20,8 +20,8 @@
 #include "client/torch/graph_model.h"
 #include "client/torch/parameter_gradients.h"
 #include "solvers/model/graph.h"
-#include "solvers/plan/schedule.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/schedule/simulation.h"
 
 namespace stowage {
 

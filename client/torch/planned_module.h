@@ -25,8 +25,8 @@
 #include "client/torch/execution_device.h"
 #include "client/torch/parameter_gradients.h"
 #include "solvers/model/chain.h"
-#include "solvers/plan/schedule.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/schedule/simulation.h"
 
 namespace stowage {
 

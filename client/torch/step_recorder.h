@@ -8,8 +8,8 @@
 #include "client/torch/execution_device.h"
 #include "client/torch/stage_timer.h"
 #include "client/torch/step_report.h"
-#include "solvers/plan/measured_step.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/measured_step.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 

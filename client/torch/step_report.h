@@ -9,7 +9,7 @@
 #include "client/torch/host_pool.h"
 #include "client/torch/memory_meter.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 

@@ -12,7 +12,7 @@
 #include "client/torch/execution_device.h"
 #include "client/torch/step_recorder.h"
 #include "client/torch/step_report.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 

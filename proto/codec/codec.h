@@ -13,7 +13,7 @@
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/plan.h"
 #include "stowage/v1/budget.pb.h"
 #include "stowage/v1/plan.pb.h"
 #include "stowage/v1/plan_service.pb.h"

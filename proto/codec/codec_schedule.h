@@ -4,7 +4,7 @@
 #define STOWAGE_PROTO_CODEC_CODEC_SCHEDULE_H_
 
 #include "absl/status/statusor.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 #include "stowage/v1/plan.pb.h"
 
 namespace stowage {

@@ -6,7 +6,7 @@
 #include "server/cache/plan_code.h"
 #include "server/cache/problem_code.h"
 #include "server/cache/sealed_bytes.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/simulation.h"
 
 namespace stowage {
 namespace {

@@ -4,7 +4,7 @@
 //   canonical bytes; reference (problem_code.h); the least budget, if known; plans (plan_code.h);
 //   samples: job, identity, costs;
 //   reports: job, budget, revision, time ratio, peak ratio, steps, identity;
-//   the encoded frontier (solvers/plan/frontier.h), empty without one;
+//   the encoded frontier (solvers/schedule/frontier.h), empty without one;
 //   tenant; name; frozen; whether a profile is wanted; generation
 // An entry has one encoding. Any change to this list is a new kEntryVersion.
 //

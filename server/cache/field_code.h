@@ -5,7 +5,7 @@
 //     code->Field(&thing->count);
 //   }
 //
-// A boolean is a byte, 0 or 1. Integers are varints of their zigzag form (solvers/plan/varint.h), a
+// A boolean is a byte, 0 or 1. Integers are varints of their zigzag form (solvers/schedule/varint.h), a
 // size first where there are several. Hashes and doubles are 8 bytes, low ones first. A value has
 // one encoding. Not thread-safe.
 #ifndef STOWAGE_SERVER_CACHE_FIELD_CODE_H_
@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "solvers/model/units.h"
-#include "solvers/plan/varint.h"
+#include "solvers/schedule/varint.h"
 
 namespace stowage {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "server/cache/problem_code.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 namespace {

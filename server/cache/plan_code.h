@@ -1,6 +1,6 @@
 // Stored plans as fields of what is stored. Internal to server/cache.
 //
-// Kept is what cannot be computed: state, pin, status, budget, schedule (solvers/plan/schedule.h),
+// Kept is what cannot be computed: state, pin, status, budget, schedule (solvers/schedule/schedule.h),
 // the proven bounds, provenance, revision and explanation. The prediction and what store-all takes
 // come from the replay.
 #ifndef STOWAGE_SERVER_CACHE_PLAN_CODE_H_

@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "solvers/model/canonical.h"
-#include "solvers/plan/frontier.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/frontier.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/plan.h"
 
 namespace stowage {
 

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "server/cache/field_code.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 

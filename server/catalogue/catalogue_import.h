@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "server/cache/plan_store.h"
 #include "server/catalogue/environment_file.h"
-#include "solvers/catalogue/catalogue.h"
+#include "solvers/zoo/catalogue.h"
 
 namespace stowage {
 

@@ -12,7 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "solvers/networks/device_kinds.h"
+#include "solvers/zoo/device_kinds.h"
 
 namespace stowage {
 namespace {

@@ -22,8 +22,7 @@
 namespace stowage {
 
 struct CatalogueEnvironment {
-  std::string
-      kind;  // of solvers/networks/device_kinds.h: whose modelled times the plans are made for
+  std::string kind;  // of solvers/zoo/device_kinds.h: whose modelled times the plans are made for
   std::string tenant;
   Device device;
 };

@@ -15,8 +15,8 @@
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 #include "solvers/model/problem.h"
-#include "solvers/plan/frontier.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/frontier.h"
+#include "solvers/schedule/plan.h"
 
 namespace stowage {
 

@@ -4,7 +4,7 @@
 #ifndef STOWAGE_SERVER_PLANNING_COST_COMPARE_H_
 #define STOWAGE_SERVER_PLANNING_COST_COMPARE_H_
 
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 

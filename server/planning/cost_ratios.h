@@ -20,7 +20,7 @@
 #include <cstdint>
 
 #include "solvers/model/units.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 

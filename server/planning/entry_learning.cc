@@ -9,7 +9,7 @@
 #include "server/planning/frontier_plans.h"
 #include "server/planning/plan_under.h"
 #include "server/planning/reference_costs.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/simulation.h"
 
 namespace stowage {
 namespace {

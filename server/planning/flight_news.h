@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/plan.h"
 
 namespace stowage {
 

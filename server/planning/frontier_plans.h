@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "server/cache/plan_entry.h"
-#include "solvers/plan/frontier.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/frontier.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 

@@ -7,7 +7,7 @@
 
 #include "server/planning/cost_compare.h"
 #include "server/planning/step_pairs.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 namespace {

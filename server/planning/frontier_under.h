@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "solvers/plan/frontier.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/frontier.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 

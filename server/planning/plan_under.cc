@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "server/planning/cost_ratios.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/lower_bound.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/lower_bound.h"
 
 namespace stowage {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "server/planning/cost_compare.h"
 #include "solvers/model/problem.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/plan.h"
 
 namespace stowage {
 

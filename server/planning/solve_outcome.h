@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "server/metrics/server_metrics.h"
 #include "server/planning/planning_error.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/plan.h"
 
 namespace stowage {
 

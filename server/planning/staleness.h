@@ -6,8 +6,8 @@
 #ifndef STOWAGE_SERVER_PLANNING_STALENESS_H_
 #define STOWAGE_SERVER_PLANNING_STALENESS_H_
 
-#include "solvers/plan/instance.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/plan.h"
 
 namespace stowage {
 

@@ -14,7 +14,7 @@
 
 #include "solvers/model/digest.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/plan.h"
 
 namespace stowage {
 

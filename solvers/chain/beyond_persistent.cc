@@ -18,11 +18,11 @@
 #include "solvers/chain/solvers.h"
 #include "solvers/chain/store_all_plan.h"
 #include "solvers/model/chain.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/frontier.h"
-#include "solvers/plan/lower_bound.h"
-#include "solvers/plan/schedule.h"
 #include "solvers/rising_progress.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/frontier.h"
+#include "solvers/schedule/lower_bound.h"
+#include "solvers/schedule/schedule.h"
 #include "solvers/solver.h"
 
 namespace stowage {

@@ -10,8 +10,8 @@
 #include "solvers/chain/persistent_table.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/chain/store_all_plan.h"
-#include "solvers/plan/lower_bound.h"
 #include "solvers/rising_progress.h"
+#include "solvers/schedule/lower_bound.h"
 
 namespace stowage {
 namespace {

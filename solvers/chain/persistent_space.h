@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 #include "solvers/solver.h"
 
 namespace stowage {

@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "solvers/chain/internal/min_plus_dispatch.h"
 #include "solvers/chain/persistent_space.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 #include "solvers/solver.h"
 
 namespace stowage {

@@ -9,7 +9,7 @@
 #include "solvers/chain/solvers.h"
 #include "solvers/chain/store_all_plan.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 namespace {

@@ -2,7 +2,7 @@
 // are recomputed whole, the tail is kept whole from its first forward. Schedules, and their costs
 // without building them. Internal to solvers/chain, but for SequentialSchedule.
 //
-// The accounting is the evaluator's (solvers/plan/evaluator.h), bytes and ns; no errors.
+// The accounting is the evaluator's (solvers/schedule/evaluator.h), bytes and ns; no errors.
 #ifndef STOWAGE_SOLVERS_CHAIN_SEGMENTS_H_
 #define STOWAGE_SOLVERS_CHAIN_SEGMENTS_H_
 
@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 #include "solvers/solver.h"
 
 namespace stowage {
@@ -98,7 +98,7 @@ class SegmentedSolver : public Solver {
  private:
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
                                const SolveOptions& options) const final;
-  // Compact (solvers/plan/frontier.h).
+  // Compact (solvers/schedule/frontier.h).
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
                                            const SolveOptions& options) const final;
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,

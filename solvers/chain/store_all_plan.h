@@ -3,8 +3,8 @@
 #define STOWAGE_SOLVERS_CHAIN_STORE_ALL_PLAN_H_
 
 #include "solvers/model/units.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/plan.h"
 
 namespace stowage {
 

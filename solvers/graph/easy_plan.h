@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/plan.h"
 #include "solvers/solver.h"
 
 namespace stowage {

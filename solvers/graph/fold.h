@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/graph.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 
@@ -29,7 +29,7 @@ struct FoldedGraph {
 absl::StatusOr<FoldedGraph> FoldAliases(const Graph& graph);
 
 // Forwards and backwards of the folded graph as those of the original, all on the compute stream;
-// discards are left out (solvers/plan/graph_liveness.h puts them in). First runs that follow each other run in the
+// discards are left out (solvers/schedule/graph_liveness.h puts them in). First runs that follow each other run in the
 // original's program order, so that random and stateful ops keep theirs even where a member stands
 // far before the write that its group waits for (a residual block adds in place, after the other
 // branch has run). Such a tensor is then held longer than the folded graph knows: only the original

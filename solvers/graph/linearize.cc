@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "solvers/model/index.h"
-#include "solvers/plan/graph_liveness.h"
+#include "solvers/schedule/graph_liveness.h"
 
 namespace stowage {
 namespace {

@@ -22,7 +22,7 @@
 #include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
 #include "solvers/model/graph.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 

@@ -8,7 +8,7 @@
 #include "solvers/graph/easy_plan.h"
 #include "solvers/graph/linearize.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 namespace {

@@ -1,7 +1,7 @@
 // A chain of stages 1..L and its loss, stage L+1: the planning problem of a sequential network.
 //
 // Sizes in bytes, times in nanoseconds. The accounting that gives the fields their meaning is the
-// evaluator's, in solvers/plan/evaluator.h. Immutable after Create, hence safe to share between
+// evaluator's, in solvers/schedule/evaluator.h. Immutable after Create, hence safe to share between
 // threads.
 #ifndef STOWAGE_SOLVERS_MODEL_CHAIN_H_
 #define STOWAGE_SOLVERS_MODEL_CHAIN_H_

@@ -1,5 +1,5 @@
 // What copies between device and host memory cost: the part of a Device that the evaluator of
-// schedules with transfers goes by (solvers/plan/evaluator.h).
+// schedules with transfers goes by (solvers/schedule/evaluator.h).
 //
 // Bytes, nanoseconds. Immutable by convention, hence safe to share between threads. All O(1).
 #ifndef STOWAGE_SOLVERS_MODEL_TRANSFER_MODEL_H_

@@ -22,7 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/schedule_blocks.h"
+#include "solvers/schedule/schedule_blocks.h"
 #include "solvers/solver.h"
 
 namespace stowage {

@@ -4,8 +4,8 @@
 #include <random>
 #include <utility>
 
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage::testing {
 namespace {

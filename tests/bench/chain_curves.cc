@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "solvers/base/flag_parser.h"
-#include "solvers/networks/networks.h"
+#include "solvers/zoo/networks.h"
 #include "tests/bench/curve_report.h"
 #include "tests/bench/curve_set.h"
 #include "tests/bench/text_file.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "solvers/drawing/graph_drawing.h"
+#include "solvers/viz/graph_drawing.h"
 #include "tests/bench/thread_cpu.h"
 
 namespace stowage {

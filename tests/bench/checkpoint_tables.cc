@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/drawing/division_drawing.h"
 #include "solvers/graph/division_tree.h"
+#include "solvers/viz/division_drawing.h"
 #include "tests/bench/checkpoint_growth.h"
 #include "tests/bench/checkpoint_report.h"
 #include "tests/bench/checkpoint_rows.h"

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/segments.h"
 #include "solvers/model/field_error.h"
-#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
 #include "tests/bench/parallel.h"
 #include "tests/bench/thread_cpu.h"
 

@@ -8,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/units.h"
-#include "solvers/networks/networks.h"
-#include "solvers/plan/frontier.h"
+#include "solvers/schedule/frontier.h"
 #include "solvers/solver.h"
+#include "solvers/zoo/networks.h"
 
 namespace stowage {
 

@@ -17,8 +17,8 @@
 
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/persistent_table.h"
-#include "solvers/networks/networks.h"
 #include "solvers/planner.h"
+#include "solvers/zoo/networks.h"
 #include "tests/bench/bench_chains.h"
 
 namespace stowage {

@@ -3,16 +3,16 @@
 #include <cstddef>
 
 #include "solvers/chain/solvers.h"
-#include "solvers/graph/budget/proposals.h"
-#include "solvers/graph/budget/solvers.h"
 #include "solvers/graph/easy_plan.h"
 #include "solvers/graph/fold.h"
 #include "solvers/graph/linearized_solver.h"
-#include "solvers/networks/network_graph.h"
-#include "solvers/networks/paper_graphs.h"
-#include "solvers/plan/gradient_sums.h"
-#include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/lower_bound.h"
+#include "solvers/graph/proposals.h"
+#include "solvers/graph/solvers.h"
+#include "solvers/schedule/gradient_sums.h"
+#include "solvers/schedule/graph_liveness.h"
+#include "solvers/schedule/lower_bound.h"
+#include "solvers/zoo/network_graph.h"
+#include "solvers/zoo/paper_graphs.h"
 #include "tests/bench/thread_cpu.h"
 
 namespace stowage {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 
@@ -33,7 +33,7 @@ const std::vector<std::string>& BudgetNetworks();
 absl::StatusOr<BudgetNetwork> MakeBudgetNetwork(const std::string& name);
 
 // Training with the checkpoints of Feng & Huang 2018, Algorithm 6: what CheckpointTraining
-// (solvers/graph/budget/proposals.h) does, each tensor dropped after its last use. The evaluator
+// (solvers/graph/proposals.h) does, each tensor dropped after its last use. The evaluator
 // may refuse it where values are written over in place.
 absl::StatusOr<Schedule> CheckpointTrainingSchedule(const Graph& graph);
 

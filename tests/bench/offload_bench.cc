@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "solvers/offload/strategies.h"
+#include "solvers/transfer/strategies.h"
 #include "tests/bench/bench_chains.h"
 
 namespace {

@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "solvers/networks/networks.h"
+#include "solvers/zoo/networks.h"
 #include "tests/bench/parallel.h"
 #include "tests/bench/text_file.h"
 #include "tests/bench/transfer_curves.h"

@@ -9,11 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "solvers/networks/network_graph.h"
-#include "solvers/networks/networks.h"
 #include "solvers/placement/placement.h"
-#include "solvers/plan/schedule_blocks.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/schedule_blocks.h"
+#include "solvers/zoo/network_graph.h"
+#include "solvers/zoo/networks.h"
 #include "tests/bench/graph_budget_rows.h"
 #include "tests/bench/thread_cpu.h"
 

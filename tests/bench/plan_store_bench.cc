@@ -9,8 +9,8 @@
 
 #include "server/cache/entry_codec.h"
 #include "server/cache/sqlite_plan_store.h"
-#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
 #include "tests/bench/bench_chains.h"
 #include "tests/support/temporary_folder.h"
 

@@ -20,7 +20,7 @@
 
 #include "server/cache/entry_codec.h"
 #include "server/cache/redis_plan_store.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 #include "tests/bench/bench_chains.h"
 #include "tests/server/cache/redis_server.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "solvers/drawing/markup.h"
+#include "solvers/viz/markup.h"
 
 namespace stowage {
 namespace {

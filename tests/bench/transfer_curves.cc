@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "solvers/offload/offload_problem.h"
-#include "solvers/plan/lower_bound.h"
+#include "solvers/schedule/lower_bound.h"
+#include "solvers/transfer/offload_problem.h"
 #include "tests/bench/svg_plot.h"
 #include "tests/bench/transfer_ways.h"
 

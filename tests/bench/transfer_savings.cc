@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/lower_bound.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/lower_bound.h"
 #include "tests/bench/svg_plot.h"
 #include "tests/bench/transfer_ways.h"
 

@@ -6,11 +6,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "solvers/networks/networks.h"
-#include "solvers/offload/offload_solver.h"
-#include "solvers/offload/strategies.h"
-#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/transfer/offload_solver.h"
+#include "solvers/transfer/strategies.h"
+#include "solvers/zoo/networks.h"
 
 namespace stowage {
 namespace {

@@ -13,7 +13,7 @@
 #include "solvers/model/chain.h"
 #include "solvers/model/transfer_model.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/frontier.h"
+#include "solvers/schedule/frontier.h"
 #include "tests/bench/curve_set.h"
 
 namespace stowage {

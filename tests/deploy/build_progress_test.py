@@ -29,7 +29,7 @@ def build(steps, total, speed=1.0):
 
 
 # Ten steps of a minute, five of which are the last: half the steps are not half the time.
-slow_end = {**{f"solvers/plan/{i}.o": 6 for i in range(5)}, **{f"client/torch/{i}.o": 60 for i in range(5)}}
+slow_end = {**{f"solvers/schedule/{i}.o": 6 for i in range(5)}, **{f"client/torch/{i}.o": 60 for i in range(5)}}
 lines = shown(slow_end, build(slow_end, 10))
 assert lines[4] == "built 5 of 10, 5 min left: the planning library", lines
 assert lines[5] == "built 6 of 10, 4 min left: training by plans in LibTorch", lines

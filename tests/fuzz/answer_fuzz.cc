@@ -12,7 +12,7 @@
 #include "client/rpc/answer_validation.h"
 #include "client/rpc/grpc_messages.h"
 #include "client/rpc/watch_answer.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
 #include "tests/fuzz/require.h"
 
 namespace stowage {

@@ -7,8 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/catalogue/environment_file.h"
-#include "solvers/catalogue/catalogue.h"
 #include "solvers/model/digest.h"
+#include "solvers/zoo/catalogue.h"
 #include "tests/fuzz/require.h"
 
 namespace stowage {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage::testing {
 namespace {

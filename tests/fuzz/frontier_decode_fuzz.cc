@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "solvers/plan/frontier.h"
+#include "solvers/schedule/frontier.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "solvers/model/field_error.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/lower_bound.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/lower_bound.h"
 #include "tests/fuzz/byte_source.h"
 #include "tests/fuzz/draw_graph.h"
 #include "tests/fuzz/fuzz.h"

@@ -9,16 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/drawing/division_drawing.h"
-#include "solvers/drawing/graph_drawing.h"
 #include "solvers/graph/checkpoint_solver.h"
 #include "solvers/graph/fold.h"
 #include "solvers/graph/linearize.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/lower_bound.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/graph_liveness.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/lower_bound.h"
+#include "solvers/viz/division_drawing.h"
+#include "solvers/viz/graph_drawing.h"
 #include "tests/fuzz/byte_source.h"
 #include "tests/fuzz/draw_graph.h"
 #include "tests/fuzz/fuzz.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "solvers/model/field_error.h"
-#include "solvers/plan/measured_step.h"
+#include "solvers/schedule/measured_step.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

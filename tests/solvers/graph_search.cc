@@ -3,8 +3,8 @@
 #include <bitset>
 #include <vector>
 
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
 #include "tests/solvers/state_search.h"
 
 namespace stowage::testing {

@@ -15,7 +15,7 @@
 
 namespace stowage::testing {
 
-// kKept: gradients are added up in plain training's order (solvers/plan/gradient_sums.h).
+// kKept: gradients are added up in plain training's order (solvers/schedule/gradient_sums.h).
 enum class SumOrder { kAny, kKept };
 
 // A fastest schedule whose peak is within the budget; nothing if none is.

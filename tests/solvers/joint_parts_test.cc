@@ -6,15 +6,15 @@
 #include <optional>
 #include <random>
 
-#include "solvers/joint/incumbent.h"
-#include "solvers/joint/joint_solver.h"
-#include "solvers/joint/least_on_host.h"
-#include "solvers/networks/networks.h"
-#include "solvers/offload/offload_solver.h"
-#include "solvers/offload/strategies.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/text.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/text.h"
+#include "solvers/transfer/incumbent.h"
+#include "solvers/transfer/joint_solver.h"
+#include "solvers/transfer/least_on_host.h"
+#include "solvers/transfer/offload_solver.h"
+#include "solvers/transfer/strategies.h"
+#include "solvers/zoo/networks.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/simulation.h"
 #include "tests/solvers/naive_replay.h"
 
 namespace stowage::testing {

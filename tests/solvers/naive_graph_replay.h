@@ -5,7 +5,7 @@
 
 #include "solvers/model/graph.h"
 #include "solvers/model/transfer_model.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 #include "tests/solvers/naive_replay.h"
 
 namespace stowage::testing {

@@ -9,7 +9,7 @@
 
 #include "solvers/model/chain.h"
 #include "solvers/model/transfer_model.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage::testing {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "solvers/model/transfer_model.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 #include "tests/solvers/naive_replay.h"
 
 namespace stowage::testing {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "solvers/model/field_error.h"
-#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
 
 namespace stowage {
 namespace {

@@ -1,5 +1,5 @@
 #include "solvers/planner.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "solvers/model/field_error.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/lower_bound.h"
-#include "tests/solvers/plan/branches.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/lower_bound.h"
 #include "tests/solvers/random_chain.h"
+#include "tests/solvers/schedule/branches.h"
 
 namespace stowage {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "solvers/model/chain.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage::testing {
 

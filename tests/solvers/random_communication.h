@@ -6,7 +6,7 @@
 
 #include "solvers/model/chain.h"
 #include "solvers/model/graph.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage::testing {
 

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <vector>
 
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
 
 namespace stowage::testing {
 namespace {

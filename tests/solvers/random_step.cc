@@ -1,6 +1,6 @@
 #include "tests/solvers/random_step.h"
 
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
 

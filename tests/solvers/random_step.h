@@ -10,8 +10,8 @@
 #include "solvers/model/chain.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/transfer_model.h"
-#include "solvers/plan/schedule.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/schedule/simulation.h"
 #include "tests/solvers/random_graph.h"
 
 namespace stowage::testing {

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "solvers/model/chain.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage::testing {
 

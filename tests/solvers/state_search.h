@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 #include "tests/solvers/schedule_search.h"
 
 namespace stowage::testing {

@@ -1,6 +1,6 @@
 // Exhaustive search over all schedules of a tiny chain, recomputation and transfers to host memory
 // included, that the evaluator accepts: every order of forwards, backwards, discards, reduces, and of
-// the starts and waits of copies. Knows the rules of solvers/plan/evaluator.h; knows nothing of
+// the starts and waits of copies. Knows the rules of solvers/schedule/evaluator.h; knows nothing of
 // strategies, of turning points or of any recurrence.
 //
 // A* over where each tensor is and which backward is next. A state has several labels: when compute

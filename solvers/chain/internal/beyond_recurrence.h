@@ -27,7 +27,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "solvers/chain/persistent_space.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 #include "solvers/solver.h"
 
 namespace stowage {

@@ -8,8 +8,8 @@
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/persistent_table.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/instance.h"
 #include "solvers/rising_progress.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 namespace {

@@ -24,7 +24,7 @@
 #include "solvers/chain/internal/persistent_steps.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/model/chain.h"
-#include "solvers/plan/frontier.h"
+#include "solvers/schedule/frontier.h"
 #include "solvers/solver.h"
 
 namespace stowage {

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "solvers/chain/persistent_space.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 #include "solvers/solver.h"
 
 namespace stowage {

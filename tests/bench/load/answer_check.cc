@@ -2,7 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/codec/codec.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 

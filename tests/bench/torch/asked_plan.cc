@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "solvers/plan/simulation.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/simulation.h"
 
 namespace stowage {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "solvers/model/problem.h"
 #include "solvers/model/transfer_model.h"
-#include "solvers/plan/plan.h"
+#include "solvers/schedule/plan.h"
 
 namespace stowage {
 

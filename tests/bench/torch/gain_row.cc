@@ -10,8 +10,8 @@
 #include "absl/strings/str_format.h"
 #include "client/torch/median.h"
 #include "solvers/chain/segments.h"
-#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
 
 namespace stowage {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/units.h"
-#include "solvers/networks/paper_graphs.h"
+#include "solvers/zoo/paper_graphs.h"
 #include "tests/bench/torch/turns.h"
 
 namespace stowage {

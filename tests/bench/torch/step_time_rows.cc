@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "client/torch/median.h"
 #include "client/torch/simulated_device.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
 
 namespace stowage {
 namespace {

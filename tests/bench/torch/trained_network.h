@@ -16,8 +16,8 @@
 #include "client/torch/execution_device.h"
 #include "client/torch/step_report.h"
 #include "solvers/model/problem.h"
-#include "solvers/networks/networks.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/zoo/networks.h"
 
 namespace stowage {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "client/torch/simulated_device.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 #include "tests/bench/paper_tables.h"
 #include "tests/bench/torch/asked_plan.h"
 #include "tests/bench/torch/equality_row.h"

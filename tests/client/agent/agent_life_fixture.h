@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "client/agent/agent.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/agent/fake_training.h"
 
 namespace stowage {

@@ -8,8 +8,8 @@
 
 #include "client/rpc/mock_plan_connection.h"
 #include "client/torch/step_failure.h"
-#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
 
 namespace stowage {
 namespace {

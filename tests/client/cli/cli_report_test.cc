@@ -9,7 +9,7 @@
 
 #include "client/cli/exit_code.h"
 #include "proto/codec/codec.h"
-#include "solvers/plan/measured_step.h"
+#include "solvers/schedule/measured_step.h"
 #include "tests/client/cli/command_output.h"
 #include "tests/client/cli/stowage_command.h"
 

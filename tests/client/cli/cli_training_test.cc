@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "client/cli/exit_code.h"
-#include "solvers/plan/measured_step.h"
+#include "solvers/schedule/measured_step.h"
 #include "tests/client/cli/command_output.h"
 #include "tests/client/cli/stowage_command.h"
 

@@ -15,10 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/exit_code.h"
 #include "proto/codec/codec.h"
-#include "solvers/networks/device_kinds.h"
-#include "solvers/networks/network_graph.h"
-#include "solvers/networks/networks.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/zoo/device_kinds.h"
+#include "solvers/zoo/network_graph.h"
+#include "solvers/zoo/networks.h"
 #include "tests/client/cli/command_output.h"
 #include "tests/client/cli/stowage_command.h"
 #include "tests/support/temporary_folder.h"
@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Fields = google::protobuf::Map<std::string, google::protobuf::Value>;
 
-constexpr char kCatalogue[] = " --catalogue=" STOWAGE_SOURCE_DIR "/solvers/catalogue/data";
+constexpr char kCatalogue[] = " --catalogue=" STOWAGE_SOURCE_DIR "/solvers/zoo/data";
 // Small enough that plans are found in milliseconds.
 constexpr char kSmall[] =
     "fit --model=resnet18 --image_size=64 --classes=10 --device=v100 --catalogue=none "
@@ -242,7 +242,7 @@ TEST(Catalogue, ListsAndShowsWhatIsInIt) {
   const Result nowhere = Stowage("catalogue ls --catalogue=none", true);
   EXPECT_EQ(nowhere.code, kExitUsage);
   EXPECT_THAT(nowhere.out, HasSubstr("--catalogue = \"none\": must name a folder"));
-  EXPECT_THAT(nowhere.out, HasSubstr("the sources have solvers/catalogue/data"));
+  EXPECT_THAT(nowhere.out, HasSubstr("the sources have solvers/zoo/data"));
   const Result decoder =
       Stowage(std::string("catalogue show gpt2 --batch=4 --length=2048") + kCatalogue);
   EXPECT_EQ(decoder.code, kExitOk) << decoder.out;
@@ -299,7 +299,7 @@ TEST(Catalogue, MakesWhatIsShipped) {
     return std::string(std::istreambuf_iterator<char>(in), {});
   };
   EXPECT_EQ(read(data + "/resnet18.catalogue"),
-            read(STOWAGE_SOURCE_DIR "/solvers/catalogue/data/resnet18.catalogue"));
+            read(STOWAGE_SOURCE_DIR "/solvers/zoo/data/resnet18.catalogue"));
   EXPECT_EQ(Stowage("catalogue make skynet --out=" + (folder / "skynet")).code, kExitUsage);
   EXPECT_FALSE(std::filesystem::exists(folder / "skynet"));
   const std::string file = data + "/resnet18.catalogue";

@@ -77,7 +77,7 @@ const std::string& ChainFlag() {
 }
 
 TEST(JsonPage, NamesEveryFieldThatIsPrinted) {
-  const std::string catalogue = " --catalogue=" STOWAGE_SOURCE_DIR "/solvers/catalogue/data";
+  const std::string catalogue = " --catalogue=" STOWAGE_SOURCE_DIR "/solvers/zoo/data";
   ExpectNamed("frontier", "frontier --points=3" + ChainFlag(), 14);
   ExpectNamed("explain", "explain --budget=60%" + ChainFlag(), 20);
   ExpectNamed("compare", "compare --budget=60%" + ChainFlag(), 15);

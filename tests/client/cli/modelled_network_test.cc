@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "client/cli/batch_fitting.h"
-#include "solvers/catalogue/generate.h"
-#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/zoo/generate.h"
 
 namespace stowage {
 namespace {

@@ -1,5 +1,5 @@
 // That jobs ask by the keys that plans of the catalogue have: what client/torch tells from the shapes of a
-// reference network is, byte by byte, what solvers/networks describes.
+// reference network is, byte by byte, what solvers/zoo describes.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 #include "client/models/models.h"
 #include "client/torch/shape_profiler.h"
-#include "solvers/catalogue/catalogue.h"
 #include "solvers/model/canonical.h"
-#include "solvers/networks/networks.h"
-#include "solvers/networks/roofline.h"
+#include "solvers/zoo/catalogue.h"
+#include "solvers/zoo/networks.h"
+#include "solvers/zoo/roofline.h"
 #include "tests/client/models/means_of_today.h"
 
 namespace stowage {
 namespace {
 
 std::vector<NetworkCatalogue> Shipped() {
-  auto shipped = ReadCatalogue(STOWAGE_SOURCE_DIR "/solvers/catalogue/data");
+  auto shipped = ReadCatalogue(STOWAGE_SOURCE_DIR "/solvers/zoo/data");
   EXPECT_TRUE(shipped.ok()) << shipped.status();
   return std::move(shipped).value();
 }

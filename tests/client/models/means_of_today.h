@@ -7,7 +7,7 @@
 
 #include "client/torch/torch_version.h"
 #include "solvers/model/graph.h"
-#include "solvers/networks/network.h"
+#include "solvers/zoo/network.h"
 
 namespace stowage {
 

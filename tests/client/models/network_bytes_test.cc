@@ -1,4 +1,4 @@
-// Holds the bytes that solvers/networks derives from shapes to those that the profiler measures.
+// Holds the bytes that solvers/zoo derives from shapes to those that the profiler measures.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -14,7 +14,7 @@
 #include "client/models/models.h"
 #include "client/torch/chain_profiler.h"
 #include "client/torch/torch_version.h"
-#include "solvers/networks/networks.h"
+#include "solvers/zoo/networks.h"
 #include "tests/client/models/hollow_model.h"
 #include "tests/client/models/written_resnet.h"
 

@@ -1,4 +1,4 @@
-// Holds the graphs that solvers/networks derives from shapes to those that the profiler measures.
+// Holds the graphs that solvers/zoo derives from shapes to those that the profiler measures.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -8,8 +8,8 @@
 
 #include "client/torch/graph_profiler.h"
 #include "solvers/model/canonical.h"
-#include "solvers/networks/network_graph.h"
-#include "solvers/networks/networks.h"
+#include "solvers/zoo/network_graph.h"
+#include "solvers/zoo/networks.h"
 #include "tests/client/models/hollow_model.h"
 #include "tests/client/models/means_of_today.h"
 

@@ -18,7 +18,7 @@
 #include "client/torch/model_state.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/state_digest.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/support/temporary_folder.h"
 

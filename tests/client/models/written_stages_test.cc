@@ -1,5 +1,5 @@
 // Stages written by hand after torchvision's sources, held against the stages of the same name in
-// solvers/networks: that these are described as they are, not only that the rules fit.
+// solvers/zoo: that these are described as they are, not only that the rules fit.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "client/torch/chain_profiler.h"
-#include "solvers/networks/networks.h"
+#include "solvers/zoo/networks.h"
 
 namespace stowage {
 namespace {

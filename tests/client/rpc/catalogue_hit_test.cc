@@ -16,9 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/rpc/grpc_connection.h"
 #include "client/rpc/plan_client.h"
-#include "solvers/networks/device_kinds.h"
-#include "solvers/networks/networks.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/zoo/device_kinds.h"
+#include "solvers/zoo/networks.h"
 #include "tests/support/stowaged_process.h"
 #include "tests/support/temporary_folder.h"
 
@@ -27,7 +27,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr char kCatalogue[] = STOWAGE_SOURCE_DIR "/solvers/catalogue/data";
+constexpr char kCatalogue[] = STOWAGE_SOURCE_DIR "/solvers/zoo/data";
 
 Device JobDevice() {
   Device device;

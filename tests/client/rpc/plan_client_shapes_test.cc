@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "client/rpc/plan_client.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
 #include "tests/client/rpc/fake_server.h"
 #include "tests/client/rpc/plan_client_fixture.h"
 

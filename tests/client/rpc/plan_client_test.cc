@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "client/rpc/mock_plan_connection.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/rpc/fake_server.h"
 #include "tests/client/rpc/plan_client_fixture.h"
 

@@ -15,7 +15,7 @@
 #include "client/torch/graph_executor.h"
 #include "client/torch/simulated_device.h"
 #include "client/torch/step_arena.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/torch/chain_training.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"

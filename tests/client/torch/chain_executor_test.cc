@@ -18,7 +18,7 @@
 #include "client/torch/simulated_device.h"
 #include "client/torch/state_digest.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
 

@@ -14,7 +14,7 @@
 #include "client/torch/plain_step.h"
 #include "client/torch/state_digest.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/simulation.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
 #include "tests/client/torch/training_outcome.h"

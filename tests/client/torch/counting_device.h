@@ -7,7 +7,7 @@
 
 #include "client/torch/simulated_device.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 

@@ -5,8 +5,8 @@
 #include <random>
 #include <string>
 
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/torch/chain_training.h"
 #include "tests/client/torch/random_schedule.h"
 

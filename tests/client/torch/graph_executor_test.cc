@@ -13,10 +13,10 @@
 #include "client/torch/graph_profiler.h"
 #include "client/torch/model_state.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/gradient_sums.h"
-#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/gradient_sums.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/test_graphs.h"
 
@@ -116,7 +116,7 @@ TEST_P(GraphFailureTest, AfterOutOfMemoryAtAnyPointTheNextStepIsRight) {
 
 // Two read a tensor; the backward of `wide`, plain training's first, takes the most memory. Run second, it
 // has its summand beside the other one, of which its profile does not know: why solvers keep the order
-// (solvers/plan/gradient_sums.h).
+// (solvers/schedule/gradient_sums.h).
 TEST(GraphSums, TakeWhatTheProfileSaysInPlainTrainingsOrder) {
   GraphModel model("fork");
   const int x = model.AddInput("x");

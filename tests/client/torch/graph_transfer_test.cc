@@ -15,8 +15,8 @@
 #include "client/torch/graph_executor.h"
 #include "client/torch/simulated_device.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/instance.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_graphs.h"
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "solvers/model/units.h"
-#include "solvers/plan/measured_step.h"
-#include "solvers/plan/schedule.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/measured_step.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/schedule/simulation.h"
 
 namespace stowage {
 

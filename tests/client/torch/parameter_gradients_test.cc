@@ -19,7 +19,7 @@
 #include "client/torch/plain_step.h"
 #include "client/torch/planned_module.h"
 #include "client/torch/state_digest.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
 #include "tests/client/torch/training_outcome.h"

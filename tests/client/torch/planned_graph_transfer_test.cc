@@ -13,7 +13,7 @@
 #include "client/torch/plain_step.h"
 #include "client/torch/planned_graph.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/torch/counting_device.h"
 #include "tests/client/torch/error_of.h"
 #include "tests/client/torch/random_schedule.h"

@@ -10,8 +10,8 @@
 #include "client/torch/model_state.h"
 #include "client/torch/planned_module.h"
 #include "client/torch/state_digest.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/torch/planned_module_fixture.h"
 
 namespace stowage {

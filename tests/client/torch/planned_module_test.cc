@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/planned_module_fixture.h"
 

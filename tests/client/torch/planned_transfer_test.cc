@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "client/torch/planned_module.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/simulation.h"
 #include "tests/client/torch/counting_device.h"
 #include "tests/client/torch/planned_module_fixture.h"
 #include "tests/client/torch/random_schedule.h"

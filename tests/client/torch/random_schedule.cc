@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
 
 namespace stowage {
 namespace {

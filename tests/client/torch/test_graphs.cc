@@ -13,8 +13,8 @@
 #include "client/torch/plain_step.h"
 #include "client/torch/state_digest.h"
 #include "client/torch/tracking_allocator.h"
-#include "solvers/networks/networks.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/zoo/networks.h"
 #include "tests/client/torch/measured_peaks.h"
 
 namespace stowage {

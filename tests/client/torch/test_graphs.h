@@ -14,7 +14,7 @@
 #include "solvers/model/graph.h"
 #include "solvers/model/problem.h"
 #include "solvers/model/units.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/schedule.h"
 
 namespace stowage {
 

@@ -11,8 +11,8 @@
 
 #include "client/torch/chain_executor.h"
 #include "client/torch/plain_step.h"
-#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/measured_peaks.h"
 #include "tests/client/torch/random_schedule.h"

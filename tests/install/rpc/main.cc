@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "client/rpc/connect.h"
-#include "solvers/networks/networks.h"
+#include "solvers/zoo/networks.h"
 
 int main(int argc, char** argv) {
   stowage::GrpcOptions server;

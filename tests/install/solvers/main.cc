@@ -1,9 +1,9 @@
 // A ResNet-50 within 60% of what plain training takes, planned with the installed library.
 #include <iostream>
 
-#include "solvers/networks/networks.h"
-#include "solvers/plan/text.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/text.h"
+#include "solvers/zoo/networks.h"
 
 int main() {
   const auto chain = stowage::NetworkChain({"resnet50", 224, 8}, stowage::ModelledV100());

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "server/cache/plan_entry.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 #include "tests/server/support/profiles.h"
 
 namespace stowage::testing {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "solvers/plan/instance.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/simulation.h"
 
 namespace stowage::testing {
 namespace {

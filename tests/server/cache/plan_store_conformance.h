@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "server/cache/plan_store.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/instance.h"
 #include "tests/server/cache/entries.h"
 
 namespace stowage::testing {

@@ -13,8 +13,8 @@
 #include "server/planning/plan_lookup.h"
 #include "server/planning/reports.h"
 #include "server/planning/revisions.h"
-#include "solvers/catalogue/generate.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/zoo/generate.h"
 #include "tests/server/cache/sqlite_files.h"
 #include "tests/server/planning/planning_fixture.h"
 

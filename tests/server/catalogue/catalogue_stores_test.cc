@@ -15,9 +15,9 @@
 #include "server/cache/tiered_plan_store.h"
 #include "server/catalogue/catalogue_import.h"
 #include "server/planning/reports.h"
-#include "solvers/catalogue/generate.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/zoo/generate.h"
 #include "tests/server/cache/redis_server.h"
 #include "tests/server/cache/sqlite_files.h"
 

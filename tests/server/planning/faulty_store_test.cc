@@ -6,8 +6,8 @@
 
 #include "server/cache/faulty_plan_store.h"
 #include "server/planning/plan_solver.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/schedule.h"
 #include "tests/server/planning/planning_fixture.h"
 
 namespace stowage::testing {

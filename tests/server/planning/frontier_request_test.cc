@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "server/planning/frontier_under.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/schedule.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/schedule.h"
 #include "tests/server/planning/planning_fixture.h"
 
 namespace stowage::testing {

@@ -4,8 +4,8 @@
 #include "server/planning/plan_lookup.h"
 #include "server/planning/plan_record.h"
 #include "server/planning/plan_under.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/lower_bound.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/lower_bound.h"
 #include "tests/server/planning/planning_fixture.h"
 
 namespace stowage::testing {

@@ -7,7 +7,7 @@
 
 #include "server/planning/cost_ratios.h"
 #include "server/planning/plan_under.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
 #include "tests/server/planning/asked.h"
 #include "tests/solvers/graph_search.h"
 #include "tests/solvers/random_chain.h"

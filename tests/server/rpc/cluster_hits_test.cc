@@ -24,7 +24,7 @@
 #include "server/cache/tiered_plan_store.h"
 #include "server/planning/planning_service.h"
 #include "server/rpc/rpc_server.h"
-#include "solvers/plan/simulation.h"
+#include "solvers/schedule/simulation.h"
 #include "tests/server/cache/redis_server.h"
 #include "tests/server/support/counting_metrics.h"
 #include "tests/server/support/forwarding_store.h"

@@ -6,7 +6,7 @@
 
 #include "client/rpc/grpc_connection.h"
 #include "client/rpc/plan_client.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
 #include "tests/server/rpc/rpc_fixture.h"
 
 namespace stowage::testing {

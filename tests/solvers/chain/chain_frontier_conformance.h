@@ -11,8 +11,8 @@
 #include <string>
 
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
 #include "tests/solvers/chain/chain_solver_cases.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"

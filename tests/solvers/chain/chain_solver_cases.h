@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/evaluator.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"

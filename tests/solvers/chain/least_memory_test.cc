@@ -5,7 +5,7 @@
 #include <random>
 
 #include "solvers/chain/persistent_space.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/reference_recurrence.h"
 

@@ -13,8 +13,8 @@
 
 #include "solvers/base/thread_cpu.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
 #include "tests/solvers/random_chain.h"
 
 namespace stowage {

@@ -7,7 +7,7 @@
 
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
 #include "tests/solvers/persistent_search.h"
 #include "tests/solvers/random_chain.h"
 

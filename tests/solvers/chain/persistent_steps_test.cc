@@ -6,8 +6,8 @@
 #include <map>
 #include <random>
 
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
 #include "tests/solvers/persistent_search.h"
 #include "tests/solvers/random_chain.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "solvers/chain/internal/min_plus_dispatch.h"
-#include "solvers/plan/evaluator.h"
+#include "solvers/schedule/evaluator.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/reference_recurrence.h"
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"
 

@@ -5,9 +5,9 @@
 #include <random>
 #include <utility>
 
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/graph_liveness.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/graph_liveness.h"
+#include "solvers/schedule/instance.h"
 #include "tests/solvers/graph_ops.h"
 #include "tests/solvers/random_communication.h"
 #include "tests/solvers/random_graph.h"

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
 #include "tests/solvers/graph_ops.h"
 
 namespace stowage {

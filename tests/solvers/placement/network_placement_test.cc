@@ -5,12 +5,12 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/networks/network_graph.h"
-#include "solvers/networks/networks.h"
 #include "solvers/placement/placement.h"
-#include "solvers/plan/evaluator.h"
-#include "solvers/plan/instance.h"
-#include "solvers/plan/schedule_blocks.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/schedule_blocks.h"
+#include "solvers/zoo/network_graph.h"
+#include "solvers/zoo/networks.h"
 
 namespace stowage {
 namespace {

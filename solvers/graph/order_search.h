@@ -1,0 +1,183 @@
+// The compute orders that no other one found beats: the state of a search over all budgets. Internal
+// to solvers/graph.
+#ifndef STOWAGE_SOLVERS_GRAPH_ORDER_SEARCH_H_
+#define STOWAGE_SOLVERS_GRAPH_ORDER_SEARCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "solvers/graph/compute_order.h"
+#include "solvers/solver.h"
+
+namespace stowage {
+
+// Keeps within a number of bytes, but for the lowest peak and the fastest order, which stay: of the
+// others, those go first that are the least faster, by their share, than the next lower peak's.
+class OrderPool {
+ public:
+  struct Entry {
+    int64_t peak;
+    int64_t forward_time;
+    ComputeOrder order;
+  };
+
+  explicit OrderPool(int64_t most_bytes) : most_bytes_(most_bytes) {}
+
+  // Keeps it unless an entry of no higher peak is as fast. O(entries).
+  void Offer(const OrderCost& cost, const ComputeOrder& order);
+  // Peaks rise, times fall.
+  const std::vector<Entry>& entries() const { return entries_; }
+  // Entries within the budget: the last of them is the fastest. O(log entries).
+  size_t Within(int64_t budget) const;
+
+ private:
+  // Of all orders.
+  int64_t TotalBytes() const;
+  void DropLeastGain();
+
+  int64_t most_bytes_;
+  std::vector<Entry> entries_;
+};
+
+// Changes of a compute order that trade time for memory and back, each judged by replaying it.
+// Internal to solvers/graph.
+//
+//   Evict    drops a tensor that waits where the order is over a target, and computes it again before
+//            its next use: the one with the least time per byte and compute that it takes off the
+//            overload, again and again until nothing is over
+//   Reorder  moves computes, where that takes something off the overload: it costs no time
+//   Retain   takes out repeats while nothing gets over the target: those with the most time per byte
+//            held first
+
+// Not thread-safe.
+class OrderMoves {
+ public:
+  OrderMoves(const OpGraph& graph, const StopToken* stop);
+
+  // Until the peak is within the target or nothing helps, or `work_limit` is spent; the order is as
+  // far as it came. CANCELLED, DEADLINE_EXCEEDED. Same for the others.
+  absl::Status Evict(int64_t target, int64_t work_limit, ComputeOrder* order);
+  absl::Status Reorder(int64_t target, int64_t work_limit, ComputeOrder* order);
+  absl::Status Retain(int64_t target, int64_t work_limit, ComputeOrder* order);
+
+  OrderCost Cost(const ComputeOrder& order, int64_t target) {
+    return evaluator_.Evaluate(order, target);
+  }
+  // The order without the forwards that nobody uses.
+  const ComputeOrder& WithoutDead(const ComputeOrder& order) {
+    evaluator_.EvaluateWithProfile(order, 0, &profile_);
+    return profile_.order;
+  }
+  // Computes and edges replayed so far, and what else was looked at, as far as it takes as long.
+  int64_t work() const { return evaluator_.work() + looked_at_ / kLooksPerStep; }
+  // CANCELLED, DEADLINE_EXCEEDED. To be called again within some milliseconds of work.
+  absl::Status Poll();
+
+ private:
+  // To look at a compute takes an eighth of what it takes to replay it.
+  static constexpr int64_t kLooksPerStep = 8;
+
+  // A forward that could be put in before a compute.
+  struct Candidate {
+    int vertex;
+    int before;   // index in the profile's order
+    double gain;  // at most this is taken off the overload
+    double rate;  // gain by time
+  };
+
+  void SumOverload(int64_t target);
+  // Bytes that leave the overload when so many are dropped between two computes; at most.
+  double GainBetween(int from, int to, int64_t bytes) const;
+  void FindCandidates();
+  bool IsLive(int vertex, int at);
+  // What must be computed before `at` for `vertex` to be: itself, and with it the inputs that are
+  // not held then, in program order.
+  void FindClosure(int vertex, int at, std::vector<int>* closure);
+  // Insertions before computes of the profile's order.
+  struct Insertion {
+    int before;
+    std::vector<int> vertices;
+    bool instead_of_next;  // the next forward of each vertex is left out
+  };
+  // Of an insertion that has been replayed.
+  struct Trial {
+    Insertion insertion;
+    double rate;
+  };
+
+  void Apply(std::vector<const Insertion*> insertions, ComputeOrder* order);
+  absl::Status RankCandidates();
+  void Replay(Insertion insertion, int64_t target, const OrderCost& cost,
+              std::vector<Trial>* trials);
+  absl::Status ReplayCandidates(int64_t target, const OrderCost& cost, std::vector<Trial>* trials);
+  // Applies the best trial, and what is nearly as good with it.
+  absl::Status ApplyBest(std::vector<Trial> trials, int64_t target, ComputeOrder* order);
+  // Where computes are in the profile's order.
+  struct Places {
+    std::vector<int> first_run;  // by vertex
+    std::vector<int> backward;
+    std::vector<int> ordered;  // indices of the first runs that keep their order; rising
+  };
+  Places FindPlaces() const;
+  // First and last index that the compute at `index` may have, everything else keeping its order.
+  std::pair<int, int> Range(const Places& places, int index);
+  // Moves the compute at `index` if that helps.
+  bool MoveOne(const Places& places, int index, int64_t target, OrderCost* cost);
+  // Whether the memory that the repeat at `index` saves may be there; true says little.
+  bool MayRetain(int64_t target, size_t index);
+  // Indices of the repeats that may be taken out, the most promising first.
+  absl::StatusOr<std::vector<size_t>> FindRepeats(int64_t target);
+
+  const OpGraph& graph_;
+  OrderEvaluator evaluator_;
+  StopPoll poll_;
+  int64_t polled_ = 0;     // work at the last poll
+  int64_t looked_at_ = 0;  // computes, edges and lives, besides those replayed
+  OrderProfile profile_;
+  std::vector<int64_t> over_sum_;  // prefix sums of the overload
+  std::vector<int> over_count_;    // and of the computes that are over
+  std::vector<Candidate> candidates_;
+  std::vector<bool> in_closure_;
+  std::vector<int> left_out_;  // by vertex: how many of its next forwards Apply leaves out
+  ComputeOrder trial_order_;
+};
+
+// Search over compute orders for many budgets. Deterministic; effort is counted, not timed. Internal
+// to solvers/graph.
+
+class OrderSearch {
+ public:
+  OrderSearch(const OpGraph& graph, const SolveOptions& options)
+      : graph_(graph), moves_(graph, options.stop), pool_(options.table_limit.value() / 4) {}
+
+  // A proposal. Its first runs must follow their inputs. Ignored if it does not keep gradient sums.
+  void Offer(const ComputeOrder& order);
+
+  // Improves what there is, for budgets between the least peak there is, or below, and the highest.
+  // Spends about `work` computes and edges.
+  absl::Status Improve(int64_t work, const std::function<void(double)>& progress);
+
+  const OrderPool& pool() const { return pool_; }
+
+ private:
+  absl::Status FitFrom(int64_t target, size_t entry, int64_t end);
+  absl::Status VaryAt(int64_t target, int64_t end);
+  // Makes the order fit and takes back what room there is for.
+  absl::Status Fit(int64_t target, int64_t work, ComputeOrder* order, OrderCost* cost);
+  // Takes out one repeat after the other and makes the order fit again another way.
+  absl::Status Vary(int64_t target, int64_t end, ComputeOrder* order, OrderCost* cost);
+  absl::Status Shrink(int64_t work);
+
+  const OpGraph& graph_;
+  OrderMoves moves_;
+  OrderPool pool_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_GRAPH_ORDER_SEARCH_H_

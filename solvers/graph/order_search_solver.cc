@@ -1,0 +1,387 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "solvers/chain/solvers.h"
+#include "solvers/graph/compute_order.h"
+#include "solvers/graph/easy_plan.h"
+#include "solvers/graph/exact_orders.h"
+#include "solvers/graph/fold.h"
+#include "solvers/graph/linearize.h"
+#include "solvers/graph/order_search.h"
+#include "solvers/graph/proposals.h"
+#include "solvers/graph/solvers.h"
+#include "solvers/model/graph.h"
+#include "solvers/model/index.h"
+#include "solvers/rising_progress.h"
+#include "solvers/schedule/frontier.h"
+#include "solvers/schedule/gradient_sums.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/lower_bound.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/solver.h"
+
+namespace stowage {
+namespace {
+
+// Of a search over all budgets, the best at one of them: who asked for it hears of it as it gets better.
+// Internal to solvers/graph.
+
+// Not thread-safe. Without a budget nothing is found and nobody told.
+class BestWithin {
+ public:
+  BestWithin(std::optional<Bytes> budget, std::function<void(const Schedule&)> tell)
+      : budget_(budget), tell_(std::move(tell)) {}
+
+  const std::optional<Bytes>& budget() const { return budget_; }
+
+  bool FoundIn(const FrontierBuilder& points) const {
+    return budget_ && points.At(*budget_) != nullptr;
+  }
+
+  // Tells of the fastest point, if it is faster than those told of before.
+  absl::Status TellOf(const FrontierBuilder& points) {
+    if (!tell_ || !FoundIn(points)) return absl::OkStatus();
+    const Frontier::Point& best = *points.At(*budget_);
+    if (best.makespan >= told_) return absl::OkStatus();
+    told_ = best.makespan;
+    const absl::StatusOr<Schedule> schedule = DecodeSchedule(best.schedule, kMaxInstructions);
+    if (!schedule.ok()) return absl::InternalError(schedule.status().message());
+    tell_(*schedule);
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::optional<Bytes> budget_;
+  const std::function<void(const Schedule&)> tell_;
+  Nanos told_{std::numeric_limits<int64_t>::max()};
+};
+
+// The search behind order_search (solvers.h): what chain solvers propose for a graph, improved op by op, and all
+// orders of small ones.
+
+// All points found, or with `compact` those that a cache would want to keep. With a budget, its best schedule
+// is there at a deadline, and `cut_short`, which may be null, says whether that ended the search. Errors and
+// cost as Solver::SolveFrontier of order_search.
+absl::StatusOr<Frontier> SearchOrders(const Instance& instance, const SolveOptions& options,
+                                      bool compact, std::optional<Bytes> budget = std::nullopt,
+                                      bool* cut_short = nullptr);
+
+// Computes and edges replayed: some 8 ns each.
+constexpr int64_t kWorkPerVertex = 1200000;
+constexpr int64_t kMaxWork = 2000000000;
+// Larger graphs get proposals only.
+constexpr int kMaxSearched = 20000;
+// Of the exhaustive search on small graphs.
+constexpr int64_t kMaxLabels = 1 << 20;
+// A chain solver proposes at most so many computes for the search.
+constexpr int64_t kMaxProposed = 20000000;
+// Numbers of stages that graphs are cut into, beside the graph's own.
+constexpr int kCoarsest = 24;
+constexpr int kCoarse = 64;
+constexpr int kMostStages = 200;
+// What is searched, and solved exactly on small graphs. Gradients are summed up in plain training's order.
+constexpr char kAllSchedules[] =
+    "all schedules that copy nothing to the host and give plain training's gradients bit for bit";
+
+// One solve of one graph, at all budgets. With one named, its best schedule is there at a deadline.
+class Solving {
+ public:
+  Solving(const Instance& instance, const FoldedGraph& folded, const SolveOptions& options,
+          std::optional<Bytes> budget)
+      : instance_(instance),
+        graph_(instance_.graph()),
+        folded_(folded),
+        ops_(folded.graph, GradientSums(graph_, folded.members)),
+        orders_(instance, folded),
+        options_(options),
+        best_(budget, options.incumbent),
+        progress_(options.progress),
+        search_(ops_, options),
+        builder_(instance, options.frontier_limit()) {
+    for (int v = 0; v < ops_.size(); ++v) recomputable_.push_back(ops_.costs(v).recomputable);
+  }
+
+  // All points found, or those that a cache would want to keep.
+  absl::StatusOr<Frontier> Run(FrontierInfo info, bool compact) {
+    bool exact = false;
+    absl::Status status = SearchAndJudge(&exact);
+    if (absl::IsDeadlineExceeded(status) && JudgeBest().ok() && best_.FoundIn(builder_)) {
+      cut_short_ = true;
+      return builder_.Build(std::move(info));
+    }
+    if (!status.ok()) return status;
+    progress_.Report(1.0);
+    if (exact) {
+      info.exact = true;
+      info.least_budget = builder_.Build(info).points().front().peak;
+    }
+    return compact ? builder_.BuildCompact(std::move(info)) : builder_.Build(std::move(info));
+  }
+
+  bool cut_short() const { return cut_short_; }
+
+ private:
+  static constexpr double kProposing = 0.1;     // share of the work, about
+  static constexpr int64_t kWorkToJudge = 128;  // of each compute, about
+
+  absl::Status SearchAndJudge(bool* exact) {
+    absl::Status status = builder_.Add(instance_.store_all_schedule());
+    if (status.ok()) status = Propose();
+    if (status.ok() && ops_.size() <= kMaxSearched) status = Improve();
+    if (status.ok() && ops_.size() <= kMaxExactVertices) status = SearchAll(exact);
+    StopPoll poll(options_.stop);
+    for (const OrderPool::Entry& entry : search_.pool().entries()) {
+      if (status.ok()) status = poll.Spend(kWorkToJudge * static_cast<int64_t>(entry.order.size()));
+      if (status.ok()) status = Judge(entry.order);
+    }
+    return status;
+  }
+
+  absl::Status Improve() {
+    const SolveOptions rest = progress_.Part(options_, kProposing, 1.0);
+    absl::Status judged;
+    const auto after_each = [&](double share) {
+      if (rest.progress) rest.progress(share);
+      if (judged.ok()) judged = JudgeBest();
+    };
+    absl::Status status =
+        search_.Improve(std::min(kWorkPerVertex * ops_.size(), kMaxWork), after_each);
+    return status.ok() ? judged : status;
+  }
+
+  // Judges the best order of the pool for the budget, if it is news.
+  absl::Status JudgeBest() {
+    const size_t within = best_.budget() ? search_.pool().Within(best_.budget()->value()) : 0;
+    if (within > 0 && search_.pool().entries()[within - 1].forward_time < judged_) {
+      const OrderPool::Entry& entry = search_.pool().entries()[within - 1];
+      judged_ = entry.forward_time;
+      absl::Status status = Judge(entry.order);
+      if (!status.ok()) return status;
+    }
+    return best_.TellOf(builder_);
+  }
+
+  absl::Status Propose() {
+    search_.Offer(StoreAllOrder(ops_));
+    search_.Offer(OutputByOutputOrder(ops_, false));
+    search_.Offer(OutputByOutputOrder(ops_, true));
+    absl::Status status = ProposeCheckpoints();
+    if (status.ok()) status = ProposeLinearized();
+    if (status.ok() && ops_.size() <= kMostStages) status = ProposeCuts(ops_.size());
+    for (const int stages : {kCoarse, kCoarsest}) {
+      if (status.ok()) status = ProposeCuts(stages);
+    }
+    return status;
+  }
+
+  // What is found for a graph folded from aliases is no proof for the graph itself.
+  absl::Status SearchAll(bool* exact) {
+    const absl::StatusOr<ExactOrders> all = SearchAllOrders(
+        ops_, search_.pool(), LeastNeed(folded_.graph).value(), kMaxLabels, options_.stop);
+    if (!all.ok()) return all.status();
+    for (const ComputeOrder& order : all->orders) search_.Offer(order);
+    *exact = all->complete && !orders_.IsFolded();
+    return absl::OkStatus();
+  }
+
+  absl::Status ProposeCheckpoints() {
+    const absl::StatusOr<ComputeOrder> order =
+        CheckpointTraining(graph_, folded_, ops_, WithoutProgress());
+    if (!order.ok()) return order.status();
+    search_.Offer(*order);
+    absl::Status status = Judge(*order);
+    return status.ok() ? JudgeBest() : status;
+  }
+
+  // What the chain solver does with the graph cut at its splitting vertices. Every point counts.
+  absl::Status ProposeLinearized() {
+    const absl::StatusOr<LinearizedGraph> linear = Linearize(graph_);
+    // A chain counts some bytes more than once: they may be too many for one.
+    if (absl::IsInvalidArgument(linear.status())) return absl::OkStatus();
+    if (!linear.ok()) return linear.status();
+    const absl::StatusOr<Frontier> frontier = ChosenChainSolver().SolveFrontier(
+        linear->chain, progress_.Part(options_, 0.0, kProposing / 2));
+    if (!frontier.ok()) return frontier.status();
+    std::vector<std::vector<int>> stages(linear->stage_begin.size() - 1);
+    for (int g = 0; g < ops_.size(); ++g) {
+      const auto after = std::upper_bound(linear->stage_begin.begin(), linear->stage_begin.end(),
+                                          folded_.members[Index(g)].front());
+      if (after == linear->stage_begin.begin()) continue;  // a^0
+      stages[static_cast<size_t>(after - linear->stage_begin.begin()) - 1].push_back(g);
+    }
+    absl::Status status = OfferSchedules(*frontier, stages);
+    if (!status.ok()) return status;
+    status = ForSchedules(*frontier, frontier->points().size(), [&](const Schedule& schedule) {
+      return builder_.Add(ExpandSchedule(graph_, *linear, schedule));
+    });
+    return status.ok() ? JudgeBest() : status;
+  }
+
+  absl::Status ProposeCuts(int stages) {
+    const std::vector<int> cuts = ChooseCuts(ops_, stages);
+    for (const Crossing crossing : {Crossing::kOfItsMaker, Crossing::kOfEveryStage}) {
+      const absl::StatusOr<Chain> chain = ChainOfCuts(ops_, cuts, crossing);
+      // Bytes counted many times over may be more than a chain can say.
+      if (absl::IsInvalidArgument(chain.status())) continue;
+      if (!chain.ok()) return chain.status();
+      SolveOptions options = WithoutProgress();
+      options.slots = 0;
+      const absl::StatusOr<Frontier> frontier =
+          OptimalPersistentSolver().SolveFrontier(*chain, options);
+      if (absl::IsResourceExhausted(frontier.status())) continue;
+      if (!frontier.ok()) return frontier.status();
+      absl::Status status = OfferSchedules(*frontier, StagesOfCuts(cuts));
+      if (status.ok()) status = JudgeBest();
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // Some of them where all would be too much.
+  absl::Status OfferSchedules(const Frontier& frontier,
+                              const std::vector<std::vector<int>>& stages) {
+    const auto most = static_cast<size_t>(std::max<int64_t>(kMaxProposed / ops_.size(), 2));
+    return ForSchedules(frontier, most, [&](const Schedule& schedule) {
+      search_.Offer(ExpandStages(schedule, stages, recomputable_));
+      return absl::OkStatus();
+    });
+  }
+
+  // Hands at most `most` points of a frontier to `take`.
+  template <class Take>
+  absl::Status ForSchedules(const Frontier& frontier, size_t most, const Take& take) {
+    StopPoll poll(options_.stop);
+    const size_t step = frontier.points().size() / most + 1;
+    for (size_t i = 0; i < frontier.points().size();
+         i += most >= frontier.points().size() ? 1 : step) {
+      absl::StatusOr<Schedule> schedule =
+          DecodeSchedule(frontier.points()[i].schedule, kMaxInstructions);
+      if (!schedule.ok()) return absl::InternalError(schedule.status().message());
+      absl::Status status = poll.Spend(kWorkToJudge * ops_.size());
+      if (status.ok()) status = take(*schedule);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // An order of the folded graph that is none of the graph itself is no answer.
+  absl::Status Judge(const ComputeOrder& order) {
+    const std::optional<Schedule> schedule = orders_.ScheduleOf(order);
+    return schedule ? builder_.Add(*schedule) : absl::OkStatus();
+  }
+
+  SolveOptions WithoutProgress() const {
+    SolveOptions options = options_;
+    options.progress = nullptr;
+    return options;
+  }
+
+  const Instance instance_;
+  const Graph& graph_;
+  const FoldedGraph& folded_;
+  const OpGraph ops_;
+  const UnfoldedOrders orders_;
+  const SolveOptions& options_;
+  BestWithin best_;
+  int64_t judged_ = std::numeric_limits<int64_t>::max();  // the least forward time so far
+  bool cut_short_ = false;
+  RisingProgress progress_;
+  OrderSearch search_;
+  FrontierBuilder builder_;
+  std::vector<bool> recomputable_;
+};
+
+// Lives as long as the process.
+const SolverInfo& OrderSearchInfo() {
+  static const auto* const kInfo = new SolverInfo{
+      "order_search", "least time on any graph: what chain solvers propose, improved op by op",
+      kAllSchedules, /*chains=*/false, /*graphs=*/true};
+  return *kInfo;
+}
+
+absl::StatusOr<Frontier> SearchOrders(const Instance& instance, const SolveOptions& options,
+                                      bool compact, std::optional<Bytes> budget, bool* cut_short) {
+  const absl::StatusOr<FoldedGraph> folded = FoldAliases(instance.graph());
+  if (!folded.ok()) return folded.status();
+  Solving solving(instance, *folded, options, budget);
+  absl::StatusOr<Frontier> frontier = solving.Run(
+      {OrderSearchInfo().name, OrderSearchInfo().schedule_class, LeastNeed(instance.graph()),
+       /*exact=*/false, /*slots=*/0},
+      compact);
+  if (cut_short != nullptr) *cut_short = solving.cut_short();
+  return frontier;
+}
+
+class OrderSearchSolverImpl final : public Solver {
+ public:
+  const SolverInfo& info() const override { return OrderSearchInfo(); }
+
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveOptions& options) const override {
+    absl::StatusOr<std::optional<Plan>> easy =
+        EasyPlan(instance, budget, OrderSearchInfo(), options);
+    if (!easy.ok()) return easy.status();
+    if (easy->has_value()) return **std::move(easy);
+    bool cut_short = false;
+    const absl::StatusOr<Frontier> frontier =
+        SearchOrders(instance, options, /*compact=*/false, budget, &cut_short);
+    if (!frontier.ok()) return frontier.status();
+    absl::StatusOr<Plan> found = frontier->PlanAt(budget);
+    if (!found.ok()) return found.status();
+    Explain(instance, *frontier, &*found);
+    found->search_complete = !cut_short;
+    if (cut_short) found->explanation = "the deadline cut the search short";
+    return found;
+  }
+
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveOptions& options) const override {
+    return SearchOrders(instance, options, /*compact=*/true);
+  }
+
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveOptions& options) const override {
+    const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, options);
+    if (!frontier.ok()) return frontier.status();
+    return frontier->points().front().peak;
+  }
+
+ private:
+  static void Explain(const Instance& instance, const Frontier& frontier, Plan* plan) {
+    const Bytes least = frontier.points().front().peak;
+    plan->bounds.least_budget = least;
+    if (plan->status == PlanStatus::kFound) {
+      plan->bounds.proven_optimal =
+          frontier.info().exact ||
+          frontier.At(plan->budget)->makespan <= MakespanLowerBound(instance, plan->budget);
+    }
+    if (plan->status != PlanStatus::kNotFound) return;
+    plan->explanation = absl::StrCat(
+        "plain training, checkpoints, chain solvers and a search from what they propose "
+        "found nothing below ",
+        least.value(), " bytes; proven is that ", LeastNeed(instance.graph()).value(),
+        " are needed");
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<Frontier> AllOrders(const Instance& instance, const SolveOptions& options) {
+  return SearchOrders(instance, options, /*compact=*/false);
+}
+
+const Solver& OrderSearchSolver() {
+  static const OrderSearchSolverImpl* const kSolver = new OrderSearchSolverImpl;
+  return *kSolver;
+}
+
+}  // namespace stowage

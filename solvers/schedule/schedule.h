@@ -1,0 +1,117 @@
+// The one schedule type of all solvers and executors: a list of instructions over the stages of a
+// chain.
+//
+// It expresses store-all, periodic and optimal checkpointing, nested recompute, discards, reduces
+// and transfers. An executor carries it out and decides nothing.
+#ifndef STOWAGE_SOLVERS_SCHEDULE_SCHEDULE_H_
+#define STOWAGE_SOLVERS_SCHEDULE_SCHEDULE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "solvers/model/digest.h"
+
+namespace stowage {
+
+enum class Op : uint8_t {
+  kForwardKeepAll,      // F_all: saves all for the backward, the input stays
+  kForwardKeepInput,    // F_ck: saves nothing, the input stays
+  kForwardKeepNothing,  // F_0: saves nothing, the input is dropped
+  kBackward,            // B
+  kDiscard,             // drops the plain or the saved tensors of a stage
+  kReduce,              // saved tensors become the plain output
+  kOffloadStart,
+  kOffloadWait,
+  kPrefetchStart,
+  kPrefetchWait,
+};
+
+enum class TensorKind : uint8_t { kActivation, kSaved };
+
+enum class Stream : uint8_t { kCompute, kToHost, kToDevice, kCommunication };
+
+struct Instruction {
+  Op op = Op::kForwardKeepAll;
+  int32_t stage = 0;                            // 1..L+1; where an activation is named also 0
+  TensorKind tensor = TensorKind::kActivation;  // discards and transfers only
+  Stream stream = Stream::kCompute;
+  // Transfers of saved tensors: 0 moves all, k part k of the stage (Stage::parts).
+  uint16_t part = 0;
+
+  friend bool operator==(const Instruction& a, const Instruction& b) {
+    return a.op == b.op && a.stage == b.stage && a.tensor == b.tensor && a.stream == b.stream &&
+           a.part == b.part;
+  }
+};
+
+using Schedule = std::vector<Instruction>;
+
+inline Instruction ForwardKeepAll(int stage) { return {Op::kForwardKeepAll, stage}; }
+inline Instruction ForwardKeepInput(int stage) { return {Op::kForwardKeepInput, stage}; }
+inline Instruction ForwardKeepNothing(int stage) { return {Op::kForwardKeepNothing, stage}; }
+inline Instruction Backward(int stage) { return {Op::kBackward, stage}; }
+inline Instruction Discard(TensorKind tensor, int stage) { return {Op::kDiscard, stage, tensor}; }
+inline Instruction Reduce(int stage) { return {Op::kReduce, stage, TensorKind::kSaved}; }
+
+// Copies between device and host memory: a start puts the copy on its stream, a wait makes the
+// compute stream wait for it. `part` is up to 65535.
+inline Instruction OffloadStart(TensorKind tensor, int stage, int part = 0) {
+  return {Op::kOffloadStart, stage, tensor, Stream::kToHost, static_cast<uint16_t>(part)};
+}
+inline Instruction OffloadWait(TensorKind tensor, int stage, int part = 0) {
+  return {Op::kOffloadWait, stage, tensor, Stream::kCompute, static_cast<uint16_t>(part)};
+}
+inline Instruction PrefetchStart(TensorKind tensor, int stage, int part = 0) {
+  return {Op::kPrefetchStart, stage, tensor, Stream::kToDevice, static_cast<uint16_t>(part)};
+}
+inline Instruction PrefetchWait(TensorKind tensor, int stage, int part = 0) {
+  return {Op::kPrefetchWait, stage, tensor, Stream::kCompute, static_cast<uint16_t>(part)};
+}
+
+bool IsForward(Op op);
+bool IsTransfer(Op op);
+// The stream on which an op runs, unless a forward or a backward is put on kCommunication.
+Stream StreamOf(Op op);
+// "forward-keep-all", ...
+const char* ToString(Op op);
+// "compute", "to-host", ...
+const char* ToString(Stream stream);
+// "forward-keep-all 3", "discard saved 2", "offload-start saved 2 part 1",
+// "communication: backward 3".
+std::string ToString(const Instruction& instruction);
+
+// INVALID_ARGUMENT that names the first instruction on the communication stream, if there is any.
+absl::Status CheckNoCommunication(const Schedule& schedule);
+
+// SHA-256 of the canonical bytes of the schedule. Equal schedules, equal digests, on any machine.
+Digest ScheduleDigest(const Schedule& schedule);
+
+// A short encoding of schedules, for caches that hold many of them.
+//
+// Schedules are mostly sweeps over neighbouring stages, so runs are stored: one head byte, then two
+// variable-length integers (7 bits to a byte, low ones first):
+//   head     op (bits 0-3), tensor (bit 4), direction (bit 5: stages fall), stream (bits 6-7)
+//   stage    of the first instruction, as the zigzag difference to the last one's stage
+//   count    of instructions in the run, less one; stages change by one from each to the next
+// Before a run of instructions that move a part stand the byte 15 and the part, such an integer.
+// A schedule has one encoding. It says nothing of the chain: whoever decodes lets the evaluator judge.
+
+// Of a schedule that is kept encoded: many times what the longest that solvers make have.
+inline constexpr int64_t kMaxInstructions = int64_t{1} << 24;
+
+// O(instructions).
+std::string EncodeSchedule(const Schedule& schedule);
+
+// Takes only what EncodeSchedule writes for at most `max_instructions`: INVALID_ARGUMENT otherwise.
+absl::StatusOr<Schedule> DecodeSchedule(const std::string& code, int64_t max_instructions);
+
+// Whether DecodeSchedule would take it. A few bytes may stand for many instructions: this takes no
+// memory and O(bytes).
+absl::Status CheckScheduleCode(const std::string& code, int64_t max_instructions);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_SCHEDULE_SCHEDULE_H_

@@ -1,0 +1,444 @@
+#include "solvers/transfer/joint_search.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/solver.h"
+#include "solvers/transfer/compute_trace.h"
+#include "solvers/transfer/incumbent.h"
+#include "solvers/transfer/joint_recurrence.h"
+#include "solvers/transfer/least_on_host.h"
+#include "solvers/transfer/outline.h"
+#include "solvers/transfer/segment_costs.h"
+#include "solvers/transfer/strategies.h"
+#include "solvers/transfer/trace_problem.h"
+
+namespace stowage {
+namespace {
+
+// Small changes to an outline, as long as they make it faster. Internal to solvers/transfer.
+
+// Offers an outline's schedule, without transfers, with its own choice of what leaves and with
+// others that are quick to find. As Incumbent::OfferQuickly.
+absl::StatusOr<std::optional<Nanos>> OfferOutline(const Outline& outline, const SegmentCosts& costs,
+                                                  const std::string& explanation, Incumbent* best);
+
+// Outlines that differ in one part or two neighbouring ones: less or more room for a segment, a
+// stage that goes from one part to the next, parts joined or split, an input that leaves or stays.
+// They are made one by one, until `visit` returns false: all of them take O(L^2) memory.
+void ForEachNeighbour(const Outline& outline, const SegmentCosts& costs,
+                      absl::FunctionRef<bool(const Outline&)> visit);
+
+constexpr char kExplanation[] = "parts kept, recomputed and offloaded together, changed locally";
+
+class NeighbourVisit {
+ public:
+  NeighbourVisit(const Outline& outline, const SegmentCosts& costs,
+                 absl::FunctionRef<bool(const Outline&)> visit)
+      : outline_(outline), costs_(costs), visit_(visit) {}
+
+  void Run() {
+    for (size_t p = 0; p < outline_.size() && more_; ++p) {
+      ChangeRoom(p);
+      FlipInput(p);
+      Split(p);
+      if (p + 1 < outline_.size()) JoinWithNext(p);
+      if (p + 2 < outline_.size()) MoveBoundary(p);
+    }
+  }
+
+ private:
+  static bool Runs(const OutlinePart& part) { return !part.saved || part.first < part.last; }
+
+  // Replaces `count` parts from p on.
+  void Replace(size_t p, size_t count, const std::vector<OutlinePart>& parts) {
+    if (!more_) return;
+    Outline changed(outline_.begin(), outline_.begin() + static_cast<std::ptrdiff_t>(p));
+    changed.insert(changed.end(), parts.begin(), parts.end());
+    changed.insert(changed.end(), outline_.begin() + static_cast<std::ptrdiff_t>(p + count),
+                   outline_.end());
+    more_ = visit_(changed);
+  }
+
+  // The stages as one part, if they may be, with no more than the given room, if that is enough.
+  std::optional<OutlinePart> Part(int first, int last, bool saved, bool away, Bytes room) const {
+    OutlinePart part{first, last, saved, Bytes(0), away};
+    if (saved && first == last) return part;
+    if (last > costs_.last() - 1 || !costs_.MayRunTwice(first, saved ? last - 1 : last)) {
+      return std::nullopt;
+    }
+    const SegmentCosts::Options options = costs_.OptionsOf(first, last, saved);
+    if (options.begin == options.end) return std::nullopt;
+    // Room falls along the options.
+    const SegmentOption* option = options.begin;
+    while (option + 1 != options.end && option->room > room.value()) ++option;
+    part.room = Bytes(option->room);
+    return part;
+  }
+
+  void ChangeRoom(size_t p) {
+    const OutlinePart& part = outline_[p];
+    if (!Runs(part)) return;
+    const SegmentCosts::Options options = costs_.OptionsOf(part.first, part.last, part.saved);
+    const SegmentOption* at = options.begin;
+    while (at != options.end && at->room > part.room.value()) ++at;
+    for (const std::ptrdiff_t step : {-2, -1, 0, 1, 2}) {
+      const SegmentOption* option = at + step;
+      if (option < options.begin || option >= options.end) continue;
+      if (option->room == part.room.value()) continue;
+      OutlinePart changed = part;
+      changed.room = Bytes(option->room);
+      Replace(p, 1, {changed});
+    }
+  }
+
+  void FlipInput(size_t p) {
+    OutlinePart changed = outline_[p];
+    changed.input_away = !changed.input_away;
+    Replace(p, 1, {changed});
+  }
+
+  void ReplaceIfAll(size_t p, size_t count, const std::vector<std::optional<OutlinePart>>& parts) {
+    std::vector<OutlinePart> all;
+    for (const std::optional<OutlinePart>& part : parts) {
+      if (!part) return;
+      all.push_back(*part);
+    }
+    Replace(p, count, all);
+  }
+
+  // Into two parts of the same kinds, a stage that is saved and the rest, all of them saved; and the
+  // last stage saved or not.
+  void Split(size_t p) {
+    const OutlinePart& part = outline_[p];
+    if (part.first == part.last && part.last == costs_.last()) return;
+    ReplaceIfAll(p, 1, {Part(part.first, part.last, !part.saved, part.input_away, part.room)});
+    if (part.first == part.last) return;
+    for (int k = part.first; k < part.last; ++k) {
+      const auto rest = Part(k + 1, part.last, part.saved, false, part.room);
+      ReplaceIfAll(p, 1, {Part(part.first, k, false, part.input_away, part.room), rest});
+      ReplaceIfAll(p, 1, {Part(part.first, k, true, part.input_away, part.room), rest});
+    }
+    std::vector<OutlinePart> saved;
+    for (int l = part.first; l <= part.last; ++l) {
+      saved.push_back({l, l, true, Bytes(0), l == part.first && part.input_away});
+    }
+    Replace(p, 1, saved);
+  }
+
+  void JoinWithNext(size_t p) {
+    const OutlinePart& part = outline_[p];
+    const OutlinePart& next = outline_[p + 1];
+    const Bytes room = std::max(part.room, next.room);
+    for (const Bytes most : {room, Bytes(kMaxTotal)}) {
+      ReplaceIfAll(p, 2, {Part(part.first, next.last, next.saved, part.input_away, most)});
+    }
+  }
+
+  // One stage more, or less, for the part; its neighbour gets what is left.
+  void MoveBoundary(size_t p) {
+    const OutlinePart& part = outline_[p];
+    const OutlinePart& next = outline_[p + 1];
+    for (const int end : {part.last - 1, part.last + 1}) {
+      if (end < part.first || end >= next.last) continue;
+      ReplaceIfAll(p, 2,
+                   {Part(part.first, end, part.saved, part.input_away, part.room),
+                    Part(end + 1, next.last, next.saved, next.input_away, next.room)});
+    }
+  }
+
+  const Outline outline_;  // a copy: whoever looks may move on from it
+  const SegmentCosts& costs_;
+  const absl::FunctionRef<bool(const Outline&)> visit_;
+  bool more_ = true;
+};
+
+// Where a local search is.
+class Climb {
+ public:
+  Climb(Outline outline, Nanos makespan, const SegmentCosts& costs, const SolveOptions& options,
+        int64_t* schedules, Incumbent* best)
+      : outline_(std::move(outline)),
+        makespan_(makespan),
+        costs_(costs),
+        poll_(options.stop),
+        schedules_(*schedules),
+        best_(*best) {}
+
+  // To a neighbour that is faster; false if there is none, or no more may be looked at.
+  absl::StatusOr<bool> Step() { return StepFrom(outline_); }
+
+  // By way of a neighbour that would be faster if it fitted.
+  absl::StatusOr<bool> StepThroughUnfit() {
+    const double now = RecomputeTimeOf(outline_, costs_);
+    absl::StatusOr<bool> moved = false;
+    ForEachNeighbour(outline_, costs_, [&](const Outline& between) {
+      if (schedules_ <= 0) return false;
+      absl::Status status = poll_.Spend(int64_t{50} * costs_.last());
+      if (!status.ok()) {
+        moved = status;
+      } else if (RecomputeTimeOf(between, costs_) < now) {
+        moved = StepFrom(between);
+      }
+      return moved.ok() && !*moved;
+    });
+    return moved;
+  }
+
+  Outline Take() { return std::move(outline_); }
+
+ private:
+  absl::StatusOr<bool> StepFrom(const Outline& outline) {
+    absl::StatusOr<bool> moved = false;
+    ForEachNeighbour(outline, costs_, [&](const Outline& neighbour) {
+      if (schedules_ <= 0) return false;
+      moved = MoveIfFaster(neighbour);
+      return moved.ok() && !*moved;
+    });
+    return moved;
+  }
+
+  absl::StatusOr<bool> MoveIfFaster(const Outline& neighbour) {
+    const double least = RecomputeTimeOf(neighbour, costs_) +
+                         static_cast<double>(best_.chain().ideal_time().value());
+    absl::Status status = poll_.Spend(int64_t{50} * costs_.last());
+    if (!status.ok()) return status;
+    if (++looks_ % kLooks == 0) --schedules_;
+    if (least >= static_cast<double>(makespan_.value())) return false;
+    --schedules_;
+    status = poll_.Spend(int64_t{2000} * costs_.last());
+    if (!status.ok()) return status;
+    const absl::StatusOr<std::optional<Nanos>> time =
+        OfferOutline(neighbour, costs_, kExplanation, &best_);
+    if (!time.ok()) return time.status();
+    if (!time->has_value() || **time >= makespan_) return false;
+    makespan_ = **time;
+    outline_ = neighbour;
+    return true;
+  }
+
+  // Neighbours whose time alone rules them out cost as much as one schedule.
+  static constexpr int64_t kLooks = 16;
+
+  Outline outline_;
+  Nanos makespan_;
+  const SegmentCosts& costs_;
+  StopPoll poll_;
+  int64_t looks_ = 0;
+  int64_t& schedules_;
+  Incumbent& best_;
+};
+
+std::vector<TensorName> AwayOf(const Outline& outline) {
+  std::vector<TensorName> away;
+  for (size_t p = 0; p < outline.size(); ++p) {
+    if (!outline[p].input_away) continue;
+    const bool saved = p > 0 && outline[p - 1].saved;
+    away.push_back({saved ? TensorKind::kSaved : TensorKind::kActivation, outline[p].first - 1});
+  }
+  return away;
+}
+
+absl::StatusOr<std::optional<Nanos>> OfferOutline(const Outline& outline, const SegmentCosts& costs,
+                                                  const std::string& explanation, Incumbent* best) {
+  return best->OfferQuickly(ComputeScheduleOf(outline, costs), AwayOf(outline), explanation);
+}
+
+void ForEachNeighbour(const Outline& outline, const SegmentCosts& costs,
+                      absl::FunctionRef<bool(const Outline&)> visit) {
+  NeighbourVisit(outline, costs, visit).Run();
+}
+
+// Moves from `outline`, of the given time, to the first neighbour that is faster, again and again,
+// until none is, nor any neighbour of one that recomputes less but does not fit, or until so many
+// schedules have been looked at; takes these off. Returns where it ends. CANCELLED,
+// DEADLINE_EXCEEDED.
+absl::StatusOr<Outline> ImproveLocally(Outline outline, Nanos makespan, const SegmentCosts& costs,
+                                       const SolveOptions& options, int64_t* schedules,
+                                       Incumbent* best) {
+  Climb climb(std::move(outline), makespan, costs, options, schedules, best);
+  for (bool moved = true; moved;) {
+    absl::StatusOr<bool> step = climb.Step();
+    if (step.ok() && !*step) step = climb.StepThroughUnfit();
+    if (!step.ok()) return step.status();
+    moved = *step;
+  }
+  return climb.Take();
+}
+
+constexpr char kJoint[] = "parts kept, recomputed and offloaded together";
+constexpr char kPoint[] = "a schedule for more memory, what is too much of it offloaded";
+// Of looking at one instruction of a schedule, in steps of a poll.
+constexpr int64_t kWorkPerStep = 2000;
+// Longer chains get fewer schedules.
+constexpr int kStages = 100;
+
+// Of stages that may run twice; the others are saved.
+Schedule CheckpointEveryStage(const Chain& chain) {
+  const auto saved = [&chain](int l) {
+    return l > chain.length() || !chain.stage(l).recomputable();
+  };
+  Schedule schedule;
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    schedule.push_back(saved(l) ? ForwardKeepAll(l) : ForwardKeepInput(l));
+  }
+  for (int l = chain.length() + 1; l >= 1; --l) {
+    if (!saved(l)) schedule.push_back(ForwardKeepAll(l));
+    schedule.push_back(Backward(l));
+  }
+  return schedule;
+}
+
+// The least memory in which a compute schedule runs with the first tensors away, as few as needed;
+// all of it where copies take longer than times can say.
+Bytes LeastEagerMemory(const Instance& instance, const Schedule& compute) {
+  const TransferModel& link = *instance.link();
+  const absl::StatusOr<ComputeTrace> trace = TraceOf(instance.chain(), compute);
+  if (!trace.ok()) return Bytes(kMaxTotal);
+  const auto problem_at = [&](Bytes memory) { return MakeTraceProblem(*trace, link, memory); };
+  const absl::StatusOr<TraceProblem> any = problem_at(Bytes(0));
+  if (!any.ok()) return Evaluator(instance).Run(compute)->peak;
+  // Less memory takes more of the host.
+  Bytes low = any->problem.least_memory(), high = std::max(any->problem.peak(), low);
+  while (low < high) {
+    const Bytes middle(low.value() + (high.value() - low.value()) / 2);
+    const OffloadProblem problem = problem_at(middle)->problem;
+    if (problem.BytesOf(EagerSet(problem)) <= link.host_memory) {
+      high = middle;
+    } else {
+      low = middle + Bytes(1);
+    }
+  }
+  return low;
+}
+
+}  // namespace
+
+absl::Status OfferCheapSchedules(const StopToken* stop, Incumbent* best) {
+  const Chain& chain = best->chain();
+  const Schedule least = LeastScheduleOnHost(chain);
+  absl::Status status;
+  if (Evaluator(best->instance()).Run(least).ok()) {
+    status = best->Offer(least, "everything on the host that is not in use");
+    if (status.ok()) status = best->LoosenBest(stop);
+  }
+  if (status.ok()) {
+    status =
+        best->OfferQuickly(best->instance().store_all_schedule(), {}, "offloading alone").status();
+  }
+  if (!status.ok()) return status;
+  return best->OfferQuickly(CheckpointEveryStage(chain), {}, "a checkpoint of every stage")
+      .status();
+}
+
+Bytes CheapLeastMemory(const Instance& instance) {
+  const Chain& chain = instance.chain();
+  const absl::StatusOr<Simulation> away = Evaluator(instance).Run(LeastScheduleOnHost(chain));
+  if (away.ok()) return away->peak;
+  return std::min(LeastEagerMemory(instance, instance.store_all_schedule()),
+                  LeastEagerMemory(instance, CheckpointEveryStage(chain)));
+}
+
+JointSearch::JointSearch(const SegmentCosts* costs, const SolveOptions& options, Incumbent* best)
+    : costs_(costs), options_(Beside(options)), best_(*best), poll_(options.stop) {}
+
+SolveOptions JointSearch::Beside(SolveOptions options) const {
+  if (costs_ != nullptr) options.table_limit -= Bytes(costs_->bytes());
+  return options;
+}
+
+absl::Status JointSearch::Propose(size_t states, double cells) {
+  constexpr double kPairs = 100 * 100;
+  constexpr double kFewestStates = 20;
+  constexpr size_t kOutlines = 128;
+  // What the recurrence takes for a little slower may be faster.
+  constexpr double kSlack = 1.2;
+  if (costs_ == nullptr) return absl::OkStatus();
+  const double pairs = static_cast<double>(costs_->last()) * costs_->longest();
+  const double afforded = static_cast<double>(states) * std::min(1.0, kPairs / pairs);
+  const double ideal = static_cast<double>(best_.chain().ideal_time().value());
+  const double known = static_cast<double>(best_.makespan().value()) - ideal;
+  absl::StatusOr<std::vector<Outline>> outlines =
+      ProposeOutlines(best_.chain(), best_.link(), *costs_, best_.memory(),
+                      {static_cast<size_t>(std::max(afforded, kFewestStates)), kOutlines, cells,
+                       kSlack * known, options_.table_limit.value()},
+                      options_);
+  if (!outlines.ok()) return outlines.status();
+  for (Outline& outline : *outlines) {
+    absl::Status status = Rate(std::move(outline));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<Schedule>> OfferPoints(const Frontier& alone, StopPoll* poll,
+                                                    Incumbent* best) {
+  std::optional<Schedule> fastest;
+  Nanos fastest_time(kMaxTotal);
+  for (const Frontier::Point& point : alone.points()) {
+    absl::StatusOr<Schedule> schedule = DecodeSchedule(point.schedule, kMaxInstructions);
+    if (!schedule.ok()) return absl::InternalError(schedule.status().message());
+    absl::Status status = poll->Spend(static_cast<int64_t>(schedule->size()) * kWorkPerStep);
+    if (!status.ok()) return status;
+    const absl::StatusOr<std::optional<Nanos>> time = best->OfferQuickly(*schedule, {}, kPoint);
+    if (!time.ok()) return time.status();
+    if (!time->has_value() || **time >= fastest_time) continue;
+    fastest_time = **time;
+    fastest = *std::move(schedule);
+  }
+  return fastest;
+}
+
+absl::Status JointSearch::TakePoints(const Frontier& alone, bool thoroughly) {
+  const absl::StatusOr<std::optional<Schedule>> fastest = OfferPoints(alone, &poll_, &best_);
+  if (!fastest.ok() || !fastest->has_value()) return fastest.status();
+  if (costs_ != nullptr) {
+    std::optional<Outline> outline = OutlineOf(**fastest, *costs_);
+    absl::Status status = outline ? Rate(*std::move(outline)) : absl::OkStatus();
+    if (!status.ok()) return status;
+  }
+  return thoroughly ? best_.OfferThoroughly(**fastest, options_, kPoint) : absl::OkStatus();
+}
+
+absl::Status JointSearch::Improve(int outlines, int64_t schedules, bool thoroughly) {
+  std::stable_sort(rated_.begin(), rated_.end(),
+                   [](const Rated& a, const Rated& b) { return a.makespan < b.makespan; });
+  outlines = std::min(outlines, static_cast<int>(rated_.size()));
+  if (outlines > 0) schedules = schedules * kStages / std::max(kStages, costs_->last());
+  for (; outlines > 0; --outlines) {
+    Rated rated = std::move(rated_.front());
+    rated_.erase(rated_.begin());
+    // What one leaves is for the others.
+    int64_t share = schedules / outlines;
+    schedules -= share;
+    const absl::StatusOr<Outline> improved =
+        ImproveLocally(std::move(rated.outline), rated.makespan, *costs_, options_, &share, &best_);
+    if (!improved.ok()) return improved.status();
+    schedules += share;
+    if (!thoroughly) continue;
+    absl::Status status =
+        best_.OfferThoroughly(ComputeScheduleOf(*improved, *costs_), options_, kJoint);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JointSearch::Rate(Outline outline) {
+  absl::Status status = poll_.Spend(int64_t{costs_->last()} * kWorkPerStep);
+  if (!status.ok()) return status;
+  const absl::StatusOr<std::optional<Nanos>> time = OfferOutline(outline, *costs_, kJoint, &best_);
+  if (!time.ok()) return time.status();
+  if (time->has_value()) rated_.push_back({**time, std::move(outline)});
+  return absl::OkStatus();
+}
+
+}  // namespace stowage

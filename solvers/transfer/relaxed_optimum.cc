@@ -1,0 +1,624 @@
+#include "solvers/transfer/relaxed_optimum.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/numeric/int128.h"
+#include "solvers/transfer/strategies.h"
+
+namespace stowage {
+namespace {
+
+using absl::int128;
+
+// A unit of time, 1/per_nano ns, in which a byte takes a whole number each way.
+struct ExactUnit {
+  int128 per_nano;
+  int128 offload_byte;
+  int128 prefetch_byte;
+};
+
+ExactUnit ExactUnitOf(const TransferModel& link) {
+  // A byte takes p/q ns.
+  const int64_t out = std::gcd(link.to_host.bytes_per_second, kNanosPerSecond);
+  const int64_t in = std::gcd(link.to_device.bytes_per_second, kNanosPerSecond);
+  const int64_t out_q = link.to_host.bytes_per_second / out;
+  const int64_t in_q = link.to_device.bytes_per_second / in;
+  const int64_t common = std::gcd(out_q, in_q);
+  return {int128(out_q) * (in_q / common), int128(kNanosPerSecond / out) * (in_q / common),
+          int128(kNanosPerSecond / in) * (out_q / common)};
+}
+
+// More than any sum the recurrence makes, in doubles.
+double LargestSum(const OffloadProblem& problem, const ExactUnit& unit) {
+  double bytes = static_cast<double>(problem.prefix(problem.size() + 1).value()) +
+                 static_cast<double>(problem.peak().value()) +
+                 static_cast<double>(problem.memory().value());
+  bytes *= static_cast<double>(unit.offload_byte) + static_cast<double>(unit.prefetch_byte);
+  const double times =
+      static_cast<double>(problem.ideal_time().value()) * static_cast<double>(unit.per_nano);
+  return 8 * (bytes + times);
+}
+
+template <class Number>
+RelaxedInstance<Number> ExactInstance(const OffloadProblem& problem, const ExactUnit& unit) {
+  RelaxedInstance<Number> instance;
+  const auto per_nano = static_cast<Number>(unit.per_nano);
+  for (int i = 0; i < problem.size(); ++i) {
+    const OffloadOp& op = problem.op(i);
+    instance.ops.push_back({Number(op.forward_time.value()) * per_nano,
+                            Number(op.backward_time.value()) * per_nano,
+                            Number(op.forward_need.value()), Number(op.backward_need.value())});
+  }
+  for (int i = 0; i <= problem.size(); ++i) {
+    instance.activations.push_back(Number(problem.activation(i).value()));
+  }
+  instance.memory = Number(problem.memory().value());
+  instance.host_memory = Number(problem.link().host_memory.value());
+  instance.offload_time = static_cast<Number>(unit.offload_byte);
+  instance.prefetch_time = static_cast<Number>(unit.prefetch_byte);
+  return instance;
+}
+
+Nanos MakespanOf(const OffloadProblem& problem, const ExactUnit& unit, int128 idle) {
+  return problem.ideal_time() +
+         Nanos(static_cast<int64_t>((idle + unit.per_nano - 1) / unit.per_nano));
+}
+
+template <class Number>
+std::optional<Nanos> ExactMakespan(const OffloadProblem& problem, const ExactUnit& unit,
+                                   const OffloadSet& set) {
+  const RelaxedInstance<Number> instance = ExactInstance<Number>(problem, unit);
+  const std::optional<Number> idle = RelaxedRecurrence<Number>(instance).IdleOf(set);
+  if (!idle) return std::nullopt;
+  return MakespanOf(problem, unit, *idle);
+}
+
+template <class Number>
+absl::StatusOr<std::optional<RelaxedOptimum>> SolveExactly(const OffloadProblem& problem,
+                                                           const ExactUnit& unit,
+                                                           const SolveOptions& options) {
+  const RelaxedInstance<Number> instance = ExactInstance<Number>(problem, unit);
+  using Recurrence = RelaxedRecurrence<Number>;
+  const RelaxedLimits limits =
+      RelaxedLimitsOf(problem, options, sizeof(typename Recurrence::State), /*beam=*/false);
+  absl::StatusOr<RelaxedSolution<Number>> solution =
+      Recurrence(instance).Solve({EagerSet(problem)}, limits, options);
+  if (!solution.ok()) return solution.status();
+  if (!solution->complete) return std::optional<RelaxedOptimum>();
+  RelaxedOptimum optimum;
+  optimum.sets = std::move(solution->sets);
+  if (solution->idle) optimum.makespan = MakespanOf(problem, unit, *solution->idle);
+  return std::optional<RelaxedOptimum>(std::move(optimum));
+}
+
+constexpr double kNarrow = 4.6e18;  // 2^62
+constexpr double kWide = 8.5e37;    // 2^126
+
+}  // namespace
+
+std::optional<Nanos> ExactRelaxedMakespan(const OffloadProblem& problem, const OffloadSet& set) {
+  const ExactUnit unit = ExactUnitOf(problem.link());
+  const double largest = LargestSum(problem, unit);
+  if (largest < kNarrow) return ExactMakespan<int64_t>(problem, unit, set);
+  if (largest < kWide) return ExactMakespan<int128>(problem, unit, set);
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<RelaxedOptimum>> ExactRelaxedOptimum(const OffloadProblem& problem,
+                                                                  const SolveOptions& options) {
+  const ExactUnit unit = ExactUnitOf(problem.link());
+  const double largest = LargestSum(problem, unit);
+  if (largest < kNarrow) return SolveExactly<int64_t>(problem, unit, options);
+  if (largest < kWide) return SolveExactly<int128>(problem, unit, options);
+  return std::optional<RelaxedOptimum>();
+}
+
+absl::StatusOr<PartialOffload> OffloadParts(const OffloadProblem& problem,
+                                            const std::vector<Bytes>& away) {
+  OffloadSpec spec;
+  spec.link = problem.link();
+  spec.memory = problem.memory();
+  OffloadSet set;
+  // The part that stays is an activation of its own: an op that takes nothing reads it after the
+  // one that reads both. What such an op makes is there while the one before it runs.
+  for (int i = 0; i < problem.size(); ++i) {
+    const Bytes part = away[static_cast<size_t>(i)];
+    const Bytes rest = problem.activation(i) - part;
+    if (part > Bytes(0)) set.push_back(static_cast<int>(spec.ops.size()));
+    if (part == Bytes(0) || rest == Bytes(0)) {
+      spec.activations.push_back(problem.activation(i));
+      spec.ops.push_back(problem.op(i));
+      continue;
+    }
+    if (!spec.ops.empty()) {
+      spec.ops.back().forward_need += rest;
+      spec.ops.back().backward_need += rest;
+    }
+    spec.activations.push_back(part);
+    spec.activations.push_back(rest);
+    OffloadOp op = problem.op(i);
+    op.forward_need += problem.activation(i + 1);
+    op.backward_need += problem.activation(i + 1);
+    spec.ops.push_back(op);
+    spec.ops.emplace_back();
+  }
+  spec.activations.push_back(problem.activation(problem.size()));
+  absl::StatusOr<OffloadProblem> parts = OffloadProblem::Create(std::move(spec));
+  if (!parts.ok()) return parts.status();
+  return PartialOffload{*std::move(parts), std::move(set)};
+}
+
+std::optional<Nanos> FractionalOptimum(const OffloadProblem& problem) {
+  std::vector<Bytes> away(static_cast<size_t>(problem.size()));
+  Bytes left = problem.excess();
+  for (size_t i = 0; i < away.size(); ++i) {
+    away[i] = std::min(left, problem.activation(static_cast<int>(i)));
+    left -= away[i];
+  }
+  if (left > Bytes(0)) return std::nullopt;
+  const absl::StatusOr<PartialOffload> parts = OffloadParts(problem, away);
+  if (!parts.ok()) return std::nullopt;
+  return ExactRelaxedMakespan(parts->problem, parts->set);
+}
+
+namespace {
+
+template <class Number>
+Number Positive(Number value) {
+  return std::max(value, Number(0));
+}
+
+}  // namespace
+
+template <class Number>
+RelaxedRecurrence<Number>::RelaxedRecurrence(const Instance& instance) : instance_(instance) {
+  prefix_.push_back(Number(0));
+  for (const Number size : instance.activations) prefix_.push_back(prefix_.back() + size);
+  forward_before_.push_back(Number(0));
+  backward_before_.push_back(Number(0));
+  for (const auto& op : instance.ops) {
+    forward_before_.push_back(forward_before_.back() + op.forward_time);
+    backward_before_.push_back(backward_before_.back() + op.backward_time);
+  }
+  const size_t n = instance.ops.size();
+  nothing_read_ = -(prefix_[n] * instance.prefetch_time);
+  host_limited_ = instance.host_memory < prefix_[n];
+  most_memory_.resize(n);
+  forward_rush_.resize(n);
+  backward_rush_.resize(n);
+  for (size_t i = n; i-- > 0;) {
+    const auto& op = instance.ops[i];
+    const Number forward = prefix_[i + 2] + op.forward_need - instance.memory;
+    const Number backward = prefix_[i + 2] + op.backward_need - instance.memory;
+    most_memory_[i] = std::max(forward, backward);
+    forward_rush_[i] = forward * instance.offload_time - forward_before_[i];
+    backward_rush_[i] = backward * instance.prefetch_time - backward_before_[i];
+    if (i + 1 == n) continue;
+    most_memory_[i] = std::max(most_memory_[i], most_memory_[i + 1]);
+    forward_rush_[i] = std::max(forward_rush_[i], forward_rush_[i + 1]);
+    backward_rush_[i] = std::max(backward_rush_[i], backward_rush_[i + 1]);
+  }
+}
+
+template <class Number>
+typename RelaxedRecurrence<Number>::State RelaxedRecurrence<Number>::Initial() const {
+  State state;
+  state.kept = instance_.activations[0];
+  state.reading = nothing_read_;
+  return state;
+}
+
+template <class Number>
+bool RelaxedRecurrence<Number>::HostHasRoom(int i, const State& state) const {
+  const size_t at = static_cast<size_t>(i);
+  // All before activation i that is not kept, and activation i.
+  return prefix_[at + 1] - (state.kept - instance_.activations[at]) <= instance_.host_memory;
+}
+
+template <class Number>
+std::optional<typename RelaxedRecurrence<Number>::State> RelaxedRecurrence<Number>::Next(
+    int i, const State& state, bool offload) const {
+  const size_t at = static_cast<size_t>(i);
+  const auto& op = instance_.ops[at];
+  const Number size = instance_.activations[at];
+  const Number made = instance_.activations[at + 1];
+  const Number over_f = state.kept + op.forward_need + made - instance_.memory;
+  const Number over_b = state.kept + op.backward_need + made - instance_.memory;
+  if (over_f > Number(0) || over_b > Number(0)) return std::nullopt;
+  if (offload && !HostHasRoom(i, state)) return std::nullopt;
+  const Number queue_f = Positive(state.backlog_f);
+  const Number queue_b = Positive(state.backlog_b);
+  // Equations 1 and 6: wait until what is left in the queue and over the memory is gone.
+  const Number wait_f = Positive<Number>(queue_f + over_f * instance_.offload_time);
+  const Number wait_b = Positive<Number>(queue_b + over_b * instance_.prefetch_time);
+  State next;
+  next.idle = state.idle + wait_f + wait_b;
+  const Number pass_f = wait_f + op.forward_time;
+  const Number pass_b = wait_b + op.backward_time;
+  if (offload) {
+    // Equations 2, 3 and 7: the forward's input leaves while it is read, and comes back before.
+    next.backlog_f = queue_f + size * instance_.offload_time - pass_f;
+    next.backlog_b = size * instance_.prefetch_time + Positive<Number>(state.backlog_b - pass_b);
+    next.kept = state.kept - size + made;
+    next.reading = nothing_read_;
+    if (next.backlog_f < Number(0)) {
+      next.reading = std::max<Number>(next.reading,
+                                      over_f * instance_.prefetch_time + forward_before_[at + 1]);
+    }
+  } else {
+    next.backlog_f = state.backlog_f - pass_f;
+    next.backlog_b = state.backlog_b - pass_b;
+    next.kept = state.kept + made;
+    next.reading = state.reading;
+  }
+  next.offloaded = offload;
+  return next;
+}
+
+// Equations 9 and 10.
+template <class Number>
+Number RelaxedRecurrence<Number>::EndIdle(const State& state) const {
+  const Number zero(0);
+  const bool left_f = state.backlog_f > zero;
+  const bool left_b = state.backlog_b > zero;
+  if (!left_f && !left_b) return zero;
+  if (left_f && left_b) return state.backlog_f + state.backlog_b;
+  const size_t n = instance_.ops.size();
+  const Number queue = left_f ? state.backlog_f : state.backlog_b;
+  const Number pause = left_f ? -state.backlog_b : -state.backlog_f;
+  const Number unit = left_f ? instance_.offload_time : instance_.prefetch_time;
+  const std::vector<Number>& before = left_f ? backward_before_ : forward_before_;
+  Number idle = Positive<Number>(queue - pause);
+  if (left_b) idle = std::max<Number>(idle, queue + state.reading - forward_before_[n]);
+  for (size_t j = n; j-- > 0;) {
+    // Ops of the other half in which the link has a pause, for the queue of this one.
+    const Number passed = before[n] - before[j + 1];
+    if (passed >= pause) break;
+    const auto& op = instance_.ops[j];
+    const Number need = left_f ? op.backward_need : op.forward_need;
+    const Number over = state.kept + need - (prefix_[n + 1] - prefix_[j + 2]) - instance_.memory;
+    idle = std::max<Number>(idle, queue + over * unit - passed);
+  }
+  return idle;
+}
+
+template <class Number>
+Number RelaxedRecurrence<Number>::Bound(int i, const State& state) const {
+  const size_t at = static_cast<size_t>(i);
+  const size_t n = instance_.ops.size();
+  if (at == n) return state.idle + EndIdle(state);
+  const Number queue_f = Positive(state.backlog_f);
+  const Number queue_b = Positive(state.backlog_b);
+  const Number before = state.kept - prefix_[at + 1];  // less what has been offloaded
+  // Room that later ops need must be made by the link until they start.
+  const Number rush_f =
+      queue_f + before * instance_.offload_time + forward_rush_[at] + forward_before_[at];
+  const Number rush_b =
+      queue_b + before * instance_.prefetch_time + backward_rush_[at] + backward_before_[at];
+  // All that is left to move, beside all ops that are left. If that is no more than the queues, one
+  // of them may reach into a pause of the link that the other half has had already.
+  const Number more = Positive<Number>(before + most_memory_[at]);
+  const Number ops =
+      forward_before_[n] - forward_before_[at] + backward_before_[n] - backward_before_[at];
+  const Number queues = more > Number(0) ? queue_f + queue_b : state.backlog_f + state.backlog_b;
+  const Number link = queues + more * (instance_.offload_time + instance_.prefetch_time) - ops;
+  return state.idle + std::max<Number>(Positive(rush_f) + Positive(rush_b), Positive(link));
+}
+
+template <class Number>
+std::optional<Number> RelaxedRecurrence<Number>::IdleOf(const OffloadSet& set) const {
+  std::optional<State> state = Initial();
+  size_t next = 0;
+  for (int i = 0; i < size() && state; ++i) {
+    const bool offload = next < set.size() && set[next] == i;
+    if (offload) ++next;
+    state = Next(i, *state, offload);
+  }
+  if (!state) return std::nullopt;
+  return state->idle + EndIdle(*state);
+}
+
+template <class Number>
+bool RelaxedRecurrence<Number>::Dominates(const State& a, const State& b) const {
+  if (host_limited_ ? a.kept != b.kept : a.kept > b.kept) return false;
+  return a.idle + Positive<Number>(a.backlog_f - b.backlog_f) +
+             Positive<Number>(a.backlog_b - b.backlog_b) +
+             Positive<Number>(a.reading - b.reading) <=
+         b.idle;
+}
+
+// Of equals the first stays: it keeps where the other offloads.
+template <class Number>
+absl::Status RelaxedRecurrence<Number>::Prune(std::vector<State>* candidates,
+                                              std::vector<State>* kept, int64_t* comparisons,
+                                              StopPoll* poll) const {
+  const auto key = [](const State& s) {
+    return std::make_tuple(s.kept, s.idle, s.backlog_f, s.backlog_b, s.reading, s.offloaded,
+                           s.parent);
+  };
+  std::sort(candidates->begin(), candidates->end(),
+            [&key](const State& a, const State& b) { return key(a) < key(b); });
+  kept->clear();
+  // What dominated once does so again more often than not: it is asked first.
+  std::vector<uint32_t> order;
+  for (const State& candidate : *candidates) {
+    size_t at = 0;
+    while (at < order.size() && !Dominates((*kept)[order[at]], candidate)) ++at;
+    *comparisons += static_cast<int64_t>(at) + 1;
+    absl::Status status = poll->Spend(static_cast<int64_t>(at) + 1);
+    if (!status.ok()) return status;
+    if (at < order.size()) {
+      std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(at),
+                  order.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+      continue;
+    }
+    order.push_back(static_cast<uint32_t>(kept->size()));
+    kept->push_back(candidate);
+  }
+  return absl::OkStatus();
+}
+
+template <class Number>
+OffloadSet RelaxedRecurrence<Number>::Backtrack(const std::vector<std::vector<State>>& states,
+                                                int32_t last) {
+  OffloadSet set;
+  for (size_t i = states.size() - 1; i > 0; --i) {
+    const State& state = states[i][static_cast<size_t>(last)];
+    if (state.offloaded) set.push_back(static_cast<int>(i) - 1);
+    last = state.parent;
+  }
+  std::reverse(set.begin(), set.end());
+  return set;
+}
+
+template <class Number>
+absl::Status RelaxedRecurrence<Number>::AddSets(Number idle, const RelaxedLimits& limits,
+                                                StopPoll* poll,
+                                                std::vector<OffloadSet>* sets) const {
+  struct Frame {
+    State state;
+    int op;
+    bool offloads;  // the activation of the op before
+  };
+  const size_t own = sets->size();
+  std::vector<Frame> stack = {{Initial(), 0, false}};
+  OffloadSet path;
+  for (int64_t node = 0; !stack.empty() && node < limits.nodes; ++node) {
+    const Frame frame = stack.back();
+    stack.pop_back();
+    absl::Status status = poll->Spend(16);
+    if (!status.ok()) return status;
+    while (!path.empty() && path.back() >= frame.op - 1) path.pop_back();
+    if (frame.offloads) path.push_back(frame.op - 1);
+    if (frame.op == size()) {
+      const auto end = sets->begin() + static_cast<std::ptrdiff_t>(own);
+      if (std::find(sets->begin(), end, path) == end) sets->push_back(path);
+      if (sets->size() >= limits.sets) break;
+      continue;
+    }
+    for (const bool offload : {true, false}) {
+      if (offload && instance_.activations[static_cast<size_t>(frame.op)] == Number(0)) continue;
+      const std::optional<State> next = Next(frame.op, frame.state, offload);
+      if (next && Bound(frame.op + 1, *next) <= idle)
+        stack.push_back({*next, frame.op + 1, offload});
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The least idle time at the end, and the sets that have it.
+template <class Number>
+absl::Status RelaxedRecurrence<Number>::Finish(const std::vector<std::vector<State>>& states,
+                                               const RelaxedLimits& limits, StopPoll* poll,
+                                               RelaxedSolution<Number>* solution) const {
+  const std::vector<State>& last = states.back();
+  for (const State& state : last) {
+    const Number idle = Bound(size(), state);
+    if (!solution->idle || idle < *solution->idle) solution->idle = idle;
+  }
+  for (size_t s = 0; s < last.size() && solution->sets.size() < limits.sets; ++s) {
+    if (Bound(size(), last[s]) > *solution->idle) continue;
+    solution->sets.push_back(Backtrack(states, static_cast<int32_t>(s)));
+  }
+  if (!solution->idle || solution->sets.size() >= limits.sets) return absl::OkStatus();
+  return AddSets(*solution->idle, limits, poll, &solution->sets);
+}
+
+template <class Number>
+absl::StatusOr<RelaxedSolution<Number>> RelaxedRecurrence<Number>::Solve(
+    const std::vector<OffloadSet>& start, const RelaxedLimits& limits,
+    const SolveOptions& options) const {
+  StopPoll poll(options.stop);
+  RelaxedSolution<Number> solution;
+  solution.complete = true;
+  std::optional<Number> known;
+  for (const OffloadSet& set : start) {
+    const std::optional<Number> idle = IdleOf(set);
+    if (idle && (!known || *idle < *known)) known = idle;
+  }
+  std::vector<std::vector<State>> states(instance_.ops.size() + 1);
+  states[0].push_back(Initial());
+  std::vector<State> candidates, to;
+  for (int i = 0; i < size(); ++i) {
+    const std::vector<State>& from = states[static_cast<size_t>(i)];
+    candidates.clear();
+    for (size_t s = 0; s < from.size(); ++s) {
+      for (const bool offload : {false, true}) {
+        if (offload && instance_.activations[static_cast<size_t>(i)] == Number(0)) continue;
+        std::optional<State> next = Next(i, from[s], offload);
+        if (!next || (known && Bound(i + 1, *next) > *known)) continue;
+        next->parent = static_cast<int32_t>(s);
+        candidates.push_back(*next);
+      }
+    }
+    absl::Status status = Prune(&candidates, &to, &solution.comparisons, &poll);
+    if (!status.ok()) return status;
+    solution.most_states = std::max(solution.most_states, to.size());
+    if (to.size() > limits.states || solution.comparisons > limits.comparisons) {
+      solution.complete = false;
+      if (!limits.beam) return solution;
+      std::stable_sort(to.begin(), to.end(), [this, i](const State& a, const State& b) {
+        return Bound(i + 1, a) < Bound(i + 1, b);
+      });
+      to.resize(std::min(to.size(), limits.states));
+    }
+    states[static_cast<size_t>(i) + 1].assign(to.begin(), to.end());
+    if (options.progress) options.progress(static_cast<double>(i + 1) / size());
+  }
+  absl::Status status = Finish(states, limits, &poll, &solution);
+  if (!status.ok()) return status;
+  return solution;
+}
+
+template class RelaxedRecurrence<int64_t>;
+template class RelaxedRecurrence<absl::int128>;
+
+namespace {
+
+using absl::int128;
+
+int64_t FloorOf(int128 value, int128 divisor) {
+  const int128 quotient = value / divisor;
+  return static_cast<int64_t>(value % divisor < 0 ? quotient - 1 : quotient);
+}
+
+int64_t CeilOf(int128 value, int128 divisor) { return -FloorOf(-value, divisor); }
+
+// The instance in slots, as it is rounded now.
+class Slots {
+ public:
+  Slots(const OffloadProblem& problem, int64_t slots)
+      : problem_(problem), slots_(slots), memory_(problem.memory().value()) {
+    RoundActivations();
+    SetTimeUnits();
+    instance_.memory = slots;
+    instance_.host_memory = FloorOf(int128(problem.link().host_memory.value()) * slots, memory_);
+    int128 out = 0, in = 0;  // what the link moves during the ops so far: bytes times 10^9
+    int64_t out_slots = 0, in_slots = 0;
+    for (int i = 0; i < problem.size(); ++i) {
+      const OffloadOp& op = problem.op(i);
+      out += int128(op.forward_time.value()) * problem.link().to_host.bytes_per_second;
+      in += int128(op.backward_time.value()) * problem.link().to_device.bytes_per_second;
+      instance_.ops.push_back({Moved(out, &out_slots) * instance_.offload_time,
+                               Moved(in, &in_slots) * instance_.prefetch_time,
+                               CeilOf(Scaled(op.forward_need), memory_),
+                               CeilOf(Scaled(op.backward_need), memory_)});
+    }
+  }
+
+  const RelaxedInstance<int64_t>& instance() const { return instance_; }
+
+  // Rounds up the `count` activations that lack most, the first of equals; whether one lacked any.
+  bool Raise(size_t count) {
+    std::vector<std::pair<int128, size_t>> lacks;  // negative, hence what lacks most is least
+    for (int i = 0; i <= problem_.size(); ++i) {
+      const size_t at = static_cast<size_t>(i);
+      const int128 spare =
+          int128(instance_.activations[at]) * memory_ - Scaled(problem_.activation(i));
+      if (spare < 0) lacks.emplace_back(spare, at);
+    }
+    count = std::min(count, lacks.size());
+    std::partial_sort(lacks.begin(), lacks.begin() + static_cast<std::ptrdiff_t>(count),
+                      lacks.end());
+    for (size_t k = 0; k < count; ++k) ++instance_.activations[lacks[k].second];
+    return count > 0;
+  }
+
+  // Idle time of the instance in nanoseconds, rounded up.
+  Nanos TimeOf(int64_t idle) const {
+    const int128 bytes = int128(idle) * memory_ / (int128(slots_) * instance_.offload_time);
+    const int128 rate = problem_.link().to_host.bytes_per_second;
+    return Nanos(static_cast<int64_t>(
+        std::min<int128>(CeilOf(bytes * kNanosPerSecond, rate), kMaxTimeTotal)));
+  }
+
+ private:
+  int128 Scaled(Bytes bytes) const { return int128(bytes.value()) * slots_; }
+
+  void RoundActivations() {
+    int64_t before = 0;
+    for (int i = 0; i <= problem_.size(); ++i) {
+      const int64_t after = CeilOf(Scaled(problem_.prefix(i + 1)), memory_);
+      instance_.activations.push_back(after - before);
+      before = after;
+    }
+    all_ = before + problem_.size() + 1;  // every one may be raised
+  }
+
+  // Slots that the link moves during one op: the partial sum rounded down, less those before. More
+  // than there is to move makes no difference.
+  int64_t Moved(int128 bytes, int64_t* before) const {
+    // Sums of nearly 126 bits leave no room for the slots; those of that size need no rounding.
+    constexpr int kRoom = 20;
+    const bool large = (bytes >> (126 - kRoom)) != 0;
+    const int128 after = large ? bytes / kNanosPerSecond * slots_ / memory_
+                               : bytes * slots_ / (int128(memory_) * kNanosPerSecond);
+    const int64_t capped =
+        static_cast<int64_t>(std::min<int128>(after, std::numeric_limits<int64_t>::max() / 2));
+    const int64_t moved = std::min(capped - *before, all_);
+    *before = capped;
+    return moved;
+  }
+
+  // A slot takes time in inverse proportion to the bandwidths, which are cut to what sums allow.
+  void SetTimeUnits() {
+    int64_t out = problem_.link().to_device.bytes_per_second;
+    int64_t in = problem_.link().to_host.bytes_per_second;
+    if (out == in) out = in = 1;
+    const int64_t largest_sum = 8 * all_ * (2 * int64_t{problem_.size()} + 4);
+    const int64_t room = std::max<int64_t>(kMaxTotal / largest_sum, 1);
+    while (std::max(out, in) > std::min<int64_t>(room, 1 << 20)) {
+      out >>= 1;
+      in >>= 1;
+    }
+    instance_.offload_time = std::max<int64_t>(out, 1);
+    instance_.prefetch_time = std::max<int64_t>(in, 1);
+  }
+
+  const OffloadProblem& problem_;
+  const int64_t slots_;
+  const int64_t memory_;
+  int64_t all_ = 0;
+  RelaxedInstance<int64_t> instance_;
+};
+
+}  // namespace
+
+absl::StatusOr<RelaxedOptimum> SlottedRelaxedOptimum(const OffloadProblem& problem, int64_t slots,
+                                                     const SolveOptions& options) {
+  using Recurrence = RelaxedRecurrence<int64_t>;
+  RelaxedLimits limits =
+      RelaxedLimitsOf(problem, options, sizeof(Recurrence::State), /*beam=*/true);
+  RelaxedOptimum optimum;
+  optimum.slots = slots;
+  if (problem.memory() < problem.least_memory() || problem.memory() == Bytes(0)) return optimum;
+  Slots rounded(problem, slots);
+  size_t raised = 1;
+  do {
+    ++optimum.passes;
+    const Recurrence recurrence(rounded.instance());
+    absl::StatusOr<RelaxedSolution<int64_t>> solution =
+        recurrence.Solve({EagerSet(problem)}, limits, options);
+    if (!solution.ok()) return solution.status();
+    optimum.comparisons += solution->comparisons;
+    for (OffloadSet& set : solution->sets) {
+      if (problem.Admits(set)) optimum.sets.push_back(std::move(set));
+    }
+    if (!optimum.sets.empty()) {
+      optimum.makespan = problem.ideal_time() + rounded.TimeOf(*solution->idle);
+      return optimum;
+    }
+    // Sixteen passes with a quarter of the states cost as much as the first.
+    if (optimum.passes == 1) limits.states = std::max<size_t>(limits.states / 4, 1);
+    if (optimum.passes > MostSingleRaises(problem.size())) raised *= 2;
+  } while (rounded.Raise(raised));
+  return optimum;
+}
+
+}  // namespace stowage

@@ -1,0 +1,106 @@
+// Ways to run the backward of a segment, from little memory to little time. Internal to
+// solvers/transfer.
+//
+// Each is a memory-persistent schedule of the interval, as a discretised table of Beaumont et al.
+// 2019, Theorem 1, proposes it (solvers/chain/persistent_table.h). In bytes and nanoseconds it says
+// what it needs, what it takes beyond one forward and one backward per stage, and how the prefetches
+// of what comes after it may run beside it: towards its end it holds less and less.
+//
+// Where the last stage has been saved, the others run again before its backward, so that they hold
+// their memory beside what it saved.
+#ifndef STOWAGE_SOLVERS_TRANSFER_SEGMENT_COSTS_H_
+#define STOWAGE_SOLVERS_TRANSFER_SEGMENT_COSTS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solvers/chain/persistent_space.h"
+#include "solvers/chain/persistent_table.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/transfer_model.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/solver.h"
+
+namespace stowage {
+
+struct SegmentOption {
+  int64_t room = 0;   // that its schedule was made for
+  int64_t need = 0;   // bytes, delta^j among them, the input not
+  double excess = 0;  // ns beyond one forward and one backward per stage
+  // ns: the most, over its steps, of the link's time for what the step needs less the time from the
+  // end of the step to that of the segment. Where r bytes are left for the segment and what is
+  // prefetched beside it, and b ns of prefetches must have ended when it does, it waits for
+  // max(0, b + rush - the link's time for r).
+  double rush = 0;
+};
+
+class SegmentCosts {
+ public:
+  // Rooms up to `memory`. Nothing for chains that are too long for all of it to be held within half
+  // of options.table_limit, and for some seconds of work. CANCELLED, DEADLINE_EXCEEDED.
+  static absl::StatusOr<std::optional<SegmentCosts>> Compute(const Chain& chain,
+                                                             const TransferModel& transfers,
+                                                             Bytes memory,
+                                                             const SolveOptions& options);
+
+  int last() const { return space_.last(); }
+
+  // What it holds, but for O(L).
+  int64_t bytes() const;
+
+  // Whether stages i..j may run twice, the loss not among them. On long chains segments are short.
+  bool MayRunTwice(int i, int j) const {
+    return j < last() && j - i < longest_ && space_.Recomputable(i, j);
+  }
+  // Stages of a segment at most.
+  int longest() const { return longest_; }
+  int64_t ForwardTime(int i, int j) const { return space_.ForwardTime(i, j); }
+  // Least room of such stages.
+  Bytes LeastRoom(int i, int j) const { return Bytes(least_.table(i, j).memory); }
+
+  struct Options {
+    const SegmentOption* begin;
+    const SegmentOption* end;
+  };
+  // Of stages i..j that run twice, or of i..j-1 where j is saved, i < j. Excess rises, need falls.
+  Options OptionsOf(int i, int j, bool saved) const {
+    const Span& span = spans_[saved ? 1 : 0](i, j);
+    return {options_.data() + span.begin, options_.data() + span.begin + span.count};
+  }
+
+  // The second run and the backwards. `room` is for stages i..j, of i..j-1 where j is saved, and at
+  // least their least. O(length^2).
+  Schedule SegmentBackward(int i, int j, bool saved, Bytes room) const;
+
+ private:
+  struct Span {
+    size_t begin = 0;
+    size_t count = 0;
+  };
+  class Replay;
+
+  SegmentCosts(const Chain& chain, int64_t unit, int longest, LeastMemory least);
+
+  absl::Status FillOptions(const Chain& chain, double per_byte, int64_t slots, size_t most,
+                           const SolveOptions& options);
+  absl::Status AddOptions(int i, int j, bool saved, const std::vector<int64_t>& rooms,
+                          Replay* replay, StopPoll* poll);
+  // Rooms at which the table's value changes, `most` of them at most.
+  std::vector<int64_t> RoomsOf(int i, int j, int64_t slots, size_t most) const;
+
+  PersistentSpace space_;  // in bytes
+  int64_t unit_;           // of the table
+  int longest_;
+  LeastMemory least_;
+  std::optional<PersistentTable> table_;
+  std::array<IntervalTable<Span>, 2> spans_;  // by whether the last stage is saved
+  std::vector<SegmentOption> options_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_TRANSFER_SEGMENT_COSTS_H_

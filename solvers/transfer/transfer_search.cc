@@ -1,0 +1,335 @@
+#include "solvers/transfer/transfer_search.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/graph_liveness.h"
+#include "solvers/schedule/simulation.h"
+#include "solvers/transfer/compute_trace.h"
+#include "solvers/transfer/moved_copies.h"
+#include "solvers/transfer/strategies.h"
+#include "solvers/transfer/trace_problem.h"
+
+namespace stowage {
+namespace {
+
+using Tensor = ComputeTrace::Tensor;
+
+bool MostlyLatency(const Tensor& tensor, const TransferModel& link) {
+  double latency = 0, copies = 0;  // sums of the longest times are no times
+  for (const CopyCost& cost : {link.to_host, link.to_device}) {
+    latency += static_cast<double>(cost.latency.value());
+    copies += static_cast<double>(CopyTime(cost, tensor.bytes).value());
+  }
+  return copies < 2 * latency;
+}
+
+// Ends of sequences whose tensors are read again in the opposite order: by the step of the last one's
+// next read, the most bytes. Later steps have fewer bytes.
+class Sequences {
+ public:
+  struct End {
+    int64_t bytes;
+    int tensor;  // -1 before the first
+  };
+
+  // The best sequence that a tensor which is read again at `step` continues.
+  End Before(int step) const {
+    // A sequence whose last tensor is read again at this step or later.
+    const auto at = ends_.lower_bound(step);
+    return at == ends_.end() ? End{0, -1} : at->second;
+  }
+
+  void Add(int step, End end) {
+    if (Before(step).bytes >= end.bytes) return;
+    auto at = ends_.insert_or_assign(step, end).first;
+    while (at != ends_.begin() && std::prev(at)->second.bytes <= end.bytes) {
+      ends_.erase(std::prev(at));
+    }
+  }
+
+ private:
+  std::map<int, End> ends_;
+};
+
+}  // namespace
+
+ComputeTrace NestedTrace(ComputeTrace trace, const TransferModel& link) {
+  std::vector<Tensor>& tensors = trace.tensors;
+  tensors.erase(std::remove_if(tensors.begin(), tensors.end(),
+                               [&link](const Tensor& t) { return MostlyLatency(t, link); }),
+                tensors.end());
+  Sequences sequences;
+  std::vector<int> before;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    const Sequences::End end = sequences.Before(tensors[t].next_read);
+    before.push_back(end.tensor);
+    sequences.Add(tensors[t].next_read,
+                  {end.bytes + tensors[t].bytes.value(), static_cast<int>(t)});
+  }
+  std::vector<Tensor> nested;
+  for (int t = sequences.Before(0).tensor; t >= 0; t = before[static_cast<size_t>(t)]) {
+    nested.push_back(tensors[static_cast<size_t>(t)]);
+  }
+  std::reverse(nested.begin(), nested.end());
+  tensors = std::move(nested);
+  return trace;
+}
+
+namespace {
+
+// Copies may take twice as long as they were said to, wherever there is the time.
+constexpr double kMargin = 1.0;
+
+// By instruction: of the waits for offloads, after which their tensors are not read before they leave.
+std::vector<size_t> EarliestWaits(const ComputeTrace& trace, const Schedule& schedule) {
+  std::vector<size_t> step_at;  // in the schedule
+  for (size_t i = 0; i < schedule.size(); ++i) {
+    if (!IsTransfer(schedule[i].op)) step_at.push_back(i);
+  }
+  std::map<std::pair<TensorKind, int>, int> last_read;
+  for (const ComputeTrace::Tensor& tensor : trace.tensors) {
+    last_read[{tensor.kind, tensor.stage}] = tensor.last_read;
+  }
+  std::vector<size_t> earliest(schedule.size(), 0);
+  for (size_t i = 0; i < schedule.size(); ++i) {
+    earliest[i] = i;
+    if (schedule[i].op != Op::kOffloadWait) continue;
+    const auto read = last_read.find({schedule[i].tensor, schedule[i].stage});
+    if (read == last_read.end()) continue;
+    earliest[i] = read->second < 0 ? 0 : step_at[static_cast<size_t>(read->second)] + 1;
+  }
+  return earliest;
+}
+
+}  // namespace
+
+Schedule LeanSchedule(const Instance& instance, const Schedule& compute, Schedule schedule) {
+  const Evaluator evaluator(instance);
+  std::vector<TimelinePoint> timeline;
+  const absl::StatusOr<Simulation> before = evaluator.Run(schedule, &timeline);
+  const absl::StatusOr<ComputeTrace> trace = TraceOf(instance.graph(), compute);
+  if (!before.ok() || !trace.ok()) return schedule;
+  const auto take = [&](Schedule changed) {
+    std::vector<TimelinePoint> changed_timeline;
+    const absl::StatusOr<Simulation> after = evaluator.Run(changed, &changed_timeline);
+    const bool lean =
+        after.ok() && after->makespan <= before->makespan && after->peak <= before->peak;
+    if (!lean) return;
+    schedule = std::move(changed);
+    timeline = std::move(changed_timeline);
+  };
+  take(WithEarlyWaits(schedule, timeline, EarliestWaits(*trace, schedule), kMargin));
+  take(WithLatePrefetches(schedule, timeline, instance.link()->full_duplex, kMargin));
+  return schedule;
+}
+
+namespace {
+
+// To trace, to choose tensors and to replay, for each instruction; about.
+constexpr int64_t kWorkPerInstruction = 128;
+
+int64_t WorkOf(const Schedule& schedule) {
+  return kWorkPerInstruction * static_cast<int64_t>(schedule.size());
+}
+
+// Repeated forwards that take time, the longest ones first.
+std::vector<size_t> FindRepeats(const Graph& graph, const Schedule& compute) {
+  std::vector<bool> ran(static_cast<size_t>(graph.size()) + 1, false);
+  std::vector<size_t> repeats;
+  for (size_t k = 0; k < compute.size(); ++k) {
+    if (!IsForward(compute[k].op)) continue;
+    const size_t v = static_cast<size_t>(compute[k].stage);
+    if (ran[v] && graph.vertex(compute[k].stage - 1).forward_time > Nanos(0)) repeats.push_back(k);
+    ran[v] = true;
+  }
+  std::stable_sort(repeats.begin(), repeats.end(), [&](size_t a, size_t b) {
+    const auto time = [&](size_t k) { return graph.vertex(compute[k].stage - 1).forward_time; };
+    return time(a) > time(b);
+  });
+  return repeats;
+}
+
+// What a repeated forward makes is held from the run before on instead.
+Schedule WithoutRepeat(const Graph& graph, const Schedule& compute, size_t repeat) {
+  Schedule changed = compute;
+  size_t before = repeat;
+  do {
+    --before;
+  } while (!IsForward(changed[before].op) || changed[before].stage != compute[repeat].stage);
+  if (compute[repeat].op == Op::kForwardKeepAll) changed[before].op = Op::kForwardKeepAll;
+  changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(repeat));
+  return WithDiscards(graph, changed);
+}
+
+}  // namespace
+
+TransferSearch::TransferSearch(const Instance& instance, const std::vector<Bytes>& budgets,
+                               const SolveOptions& options)
+    : evaluator_(instance), options_(options), poll_(options.stop) {
+  options_.progress = nullptr;
+  for (const Bytes budget : budgets) {
+    bests_.emplace_back();
+    bests_.back().budget = budget;
+  }
+}
+
+absl::StatusOr<TransferSearch::Offered> TransferSearch::Trace(const Schedule& compute) const {
+  absl::StatusOr<ComputeTrace> trace = TraceOf(graph(), compute);
+  if (!trace.ok()) return trace.status();
+  Offered offered = {compute, {}, Nanos(0), Bytes(0)};
+  for (const ComputeTrace::Step& step : trace->steps) {
+    offered.makespan += step.time;
+    offered.peak = std::max(offered.peak, step.need);
+  }
+  offered.traces.push_back(*std::move(trace));
+  ComputeTrace nested = NestedTrace(offered.traces.front(), link());
+  if (nested.tensors.size() < offered.traces.front().tensors.size()) {
+    offered.traces.push_back(std::move(nested));
+  }
+  return offered;
+}
+
+absl::Status TransferSearch::Offer(const Schedule& compute) {
+  absl::Status status = poll_.Spend(WorkOf(compute));
+  if (!status.ok()) return status;
+  const absl::StatusOr<Offered> offered = Trace(compute);
+  if (!offered.ok()) return absl::InternalError(offered.status().message());
+  for (Best& best : bests_) {
+    if (status.ok()) status = OfferAt(*offered, &best);
+  }
+  return status.ok() ? NoteLeast(*offered) : status;
+}
+
+absl::Status TransferSearch::OfferAt(const Offered& offered, Best* best) {
+  absl::Status status;
+  for (const ComputeTrace& trace : offered.traces) {
+    if (status.ok() && MayBeat(offered, *best))
+      status = OfferWith(offered, trace, GreedyOffload(), best);
+  }
+  return status;
+}
+
+absl::Status TransferSearch::OfferThoroughly(const Schedule& compute, size_t budget) {
+  const absl::StatusOr<Offered> offered = Trace(compute);
+  if (!offered.ok()) return absl::InternalError(offered.status().message());
+  Best* best = &bests_[budget];
+  if (!MayBeat(*offered, *best)) return absl::OkStatus();
+  return OfferWith(*offered, offered->traces.front(), DynProgOffload(), best);
+}
+
+bool TransferSearch::MayBeat(const Offered& offered, const Best& best) const {
+  if (offered.makespan >= best.makespan) return false;
+  const Bytes excess = offered.peak - best.budget;
+  if (excess <= Bytes(0) || !best.found()) return true;
+  // Copies take less than kMaxTotal each, or there would be nothing to beat.
+  const Nanos there = CopyTime(link().to_host, excess);
+  return there < best.makespan && CopyTime(link().to_device, excess) < best.makespan - there;
+}
+
+absl::Status TransferSearch::OfferWith(const Offered& offered, const ComputeTrace& trace,
+                                       const OffloadStrategy& strategy, Best* best) {
+  absl::Status status = poll_.Spend(WorkOf(offered.compute));
+  if (!status.ok()) return status;
+  const absl::StatusOr<TraceProblem> problem = MakeTraceProblem(trace, link(), best->budget);
+  // Copies that take longer than times can say are no way.
+  if (!problem.ok()) return absl::OkStatus();
+  const absl::StatusOr<OffloadPlan> plan = strategy.Solve(problem->problem, options_);
+  if (!plan.ok()) return plan.status();
+  if (plan->status != PlanStatus::kFound) return absl::OkStatus();
+  // The schedule may be faster than the timeline: its copies start as soon as they can.
+  return Take(WithTransfers(offered.compute, trace, *problem, plan->timeline), offered.compute,
+              best);
+}
+
+absl::Status TransferSearch::Take(Schedule schedule, const Schedule& compute, Best* best) {
+  const absl::StatusOr<Simulation> simulation = evaluator_.Run(schedule);
+  if (!simulation.ok() || simulation->peak > best->budget) {
+    return absl::InternalError(absl::StrCat(
+        "the evaluator refused a schedule with transfers: ",
+        simulation.ok() ? "its peak is beyond the memory" : simulation.status().message()));
+  }
+  // Some are tried in more memory than any budget has.
+  if (improved_ && simulation->makespan < reported_ && simulation->peak <= bests_.back().budget) {
+    reported_ = simulation->makespan;
+    improved_(schedule);
+  }
+  if (simulation->makespan >= best->makespan) return absl::OkStatus();
+  best->makespan = simulation->makespan;
+  best->compute = compute;
+  best->schedule = std::move(schedule);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> TransferSearch::FitsIn(const Offered& offered, Bytes memory) {
+  Best best;
+  best.budget = memory;
+  absl::Status status = OfferAt(offered, &best);
+  if (!status.ok()) return status;
+  return best.found();
+}
+
+absl::Status TransferSearch::NoteLeast(const Offered& offered) {
+  Bytes low = offered.peak;
+  for (const ComputeTrace& trace : offered.traces) {
+    const absl::StatusOr<TraceProblem> problem = MakeTraceProblem(trace, link(), Bytes(0));
+    if (problem.ok()) low = std::min(low, problem->problem.least_memory());
+  }
+  if (low >= least_budget_) return absl::OkStatus();
+  // More only where the host has not the memory for everything.
+  Bytes high = std::min(offered.peak, least_budget_);
+  for (Bytes middle = low; low < high; middle = Bytes((low.value() + high.value()) / 2)) {
+    const absl::StatusOr<bool> fits = FitsIn(offered, middle);
+    if (!fits.ok()) return fits.status();
+    (*fits ? high : low) = *fits ? middle : middle + Bytes(1);
+  }
+  least_budget_ = std::min(least_budget_, high);
+  return absl::OkStatus();
+}
+
+void TransferSearch::Inherit(size_t budget) {
+  if (budget == 0 || bests_[budget - 1].makespan >= bests_[budget].makespan) return;
+  const Bytes own = bests_[budget].budget;
+  bests_[budget] = bests_[budget - 1];
+  bests_[budget].budget = own;
+}
+
+absl::Status TransferSearch::Retain(size_t budget, int64_t most_work) {
+  Inherit(budget);
+  Best* best = &bests_[budget];
+  for (bool better = best->found(); better;) {
+    better = false;
+    std::vector<size_t> repeats = FindRepeats(graph(), best->compute);
+    for (size_t k = 0; k < repeats.size();) {
+      most_work -= static_cast<int64_t>(best->compute.size());
+      if (most_work < 0) return absl::OkStatus();
+      const Nanos before = best->makespan;
+      absl::Status status = OfferChanged(WithoutRepeat(graph(), best->compute, repeats[k]), best);
+      if (!status.ok()) return status;
+      if (best->makespan < before) {
+        better = true;
+        repeats = FindRepeats(graph(), best->compute);
+      } else {
+        ++k;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TransferSearch::OfferChanged(const Schedule& compute, Best* best) {
+  absl::Status status = poll_.Spend(WorkOf(compute));
+  if (!status.ok()) return status;
+  const absl::StatusOr<Offered> offered = Trace(compute);
+  // What is written over in place may not be there any more.
+  return offered.ok() ? OfferAt(*offered, best) : absl::OkStatus();
+}
+
+}  // namespace stowage

@@ -1,0 +1,115 @@
+// The tensors of a trace that are worth moving together. Internal to solvers/transfer.
+#ifndef STOWAGE_SOLVERS_TRANSFER_TRANSFER_SEARCH_H_
+#define STOWAGE_SOLVERS_TRANSFER_TRANSFER_SEARCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "solvers/model/graph.h"
+#include "solvers/model/transfer_model.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
+#include "solvers/schedule/schedule.h"
+#include "solvers/solver.h"
+#include "solvers/transfer/compute_trace.h"
+#include "solvers/transfer/strategies.h"
+
+namespace stowage {
+
+// The same with fewer tensors. Sets leave in one order and come back in the other: a tensor that is
+// read again early brings back all that left after it. And a small one takes the link for its
+// latencies. So those of which none is in the way of another one, of the most bytes, and none that
+// takes more latency than it takes to copy. O(tensors log tensors).
+ComputeTrace NestedTrace(ComputeTrace trace, const TransferModel& link);
+
+// A schedule with transfers that is as fast and takes less memory in between. Internal to
+// solvers/transfer.
+
+// `schedule`, of an instance with a link, which is `compute` with copies around its turn (solvers/transfer/trace_problem.h), with its
+// waits for offloads early and its prefetches late, as far as the evaluator says that it is no slower and
+// takes no more at its peak: what lies in memory without need makes it hard to place blocks in one
+// region. O(instructions log instructions + TraceOf).
+Schedule LeanSchedule(const Instance& instance, const Schedule& compute, Schedule schedule);
+
+// The fastest schedules found with transfers, for some budgets. Internal to solvers/transfer.
+
+// Not thread-safe. The graph must outlive it. Errors: CANCELLED, DEADLINE_EXCEEDED; INTERNAL for a
+// schedule that the evaluator refuses.
+class TransferSearch {
+ public:
+  struct Best {
+    Bytes budget;
+    Nanos makespan{std::numeric_limits<int64_t>::max()};  // where nothing is found
+    Schedule compute;                                     // without its transfers
+    Schedule schedule;                                    // empty where nothing is found
+
+    bool found() const { return !schedule.empty(); }
+  };
+
+  // Budgets rise.
+  TransferSearch(const Instance& instance, const std::vector<Bytes>& budgets,
+                 const SolveOptions& options);
+
+  // Hears of every schedule that is faster than all before, whichever budget it is for.
+  void ReportTo(std::function<void(const Schedule&)> improved) { improved_ = std::move(improved); }
+
+  // At every budget, the schedule as it is where it fits, else with the first tensors that lie idle
+  // away, as few as are needed: of all, or of those of NestedTrace.
+  absl::Status Offer(const Schedule& compute);
+
+  // At one budget, with the tensors away that DynProg chooses, if any set can be better than what is
+  // found.
+  absl::Status OfferThoroughly(const Schedule& compute, size_t budget);
+
+  // At one budget, beginning with what is found for the one before, if that is better: takes out one
+  // repeated forward after the other, wherever that is faster. Looks at so many instructions at most.
+  absl::Status Retain(size_t budget, int64_t most_work);
+
+  const std::vector<Best>& bests() const { return bests_; }
+
+  // The smallest memory that one of the schedules offered so far takes with the first tensors away;
+  // the largest number before the first.
+  Bytes least_budget() const { return least_budget_; }
+
+ private:
+  struct Offered {
+    const Schedule& compute;
+    std::vector<ComputeTrace> traces;  // to move tensors of; the first has all
+    Nanos makespan;
+    Bytes peak;
+  };
+
+  absl::StatusOr<Offered> Trace(const Schedule& compute) const;
+  absl::Status OfferAt(const Offered& offered, Best* best);
+  // Of a change of what is found: none if it is no schedule.
+  absl::Status OfferChanged(const Schedule& compute, Best* best);
+  void Inherit(size_t budget);
+  absl::Status OfferWith(const Offered& offered, const ComputeTrace& trace,
+                         const OffloadStrategy& strategy, Best* best);
+  // Keeps a schedule with transfers if it is faster.
+  absl::Status Take(Schedule schedule, const Schedule& compute, Best* best);
+  bool MayBeat(const Offered& offered, const Best& best) const;
+  absl::StatusOr<bool> FitsIn(const Offered& offered, Bytes memory);
+  absl::Status NoteLeast(const Offered& offered);
+
+  const Graph& graph() const { return evaluator_.instance().graph(); }
+  const TransferModel& link() const { return *evaluator_.instance().link(); }
+
+  const Evaluator evaluator_;  // of an instance with a link
+  SolveOptions options_;       // of what is solved on the way: no progress
+  StopPoll poll_;
+  std::function<void(const Schedule&)> improved_;
+  Nanos reported_{std::numeric_limits<int64_t>::max()};
+  std::vector<Best> bests_;
+  Bytes least_budget_{std::numeric_limits<int64_t>::max()};
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVERS_TRANSFER_TRANSFER_SEARCH_H_

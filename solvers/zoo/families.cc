@@ -1,0 +1,716 @@
+// Krizhevsky 2014, "One weird trick for parallelizing convolutional neural networks", as
+// torchvision builds it.
+#include "solvers/zoo/families.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "solvers/zoo/network_builder.h"
+
+namespace stowage {
+namespace {
+
+constexpr char kAlexNet[] = "alexnet";
+constexpr int64_t kAlexPooledSide = 6;
+constexpr int64_t kAlexHidden = 4096;
+
+void Convolve(NetworkBuilder* net, int number, int64_t channels, const Window& window) {
+  net->Relu(net->Conv2d(net->last(), channels, window, /*bias=*/true));
+  net->EndStage(absl::StrCat("conv", number), "conv2d_relu");
+}
+
+void Pool(NetworkBuilder* net, int number) {
+  net->MaxPool(net->last(), Window::Square(3, 2));
+  net->EndStage(absl::StrCat("pool", number), "max_pool2d");
+}
+
+}  // namespace
+
+std::vector<NetworkInfo> AlexNets() { return {{kAlexNet, "five plain convolutions, no norm"}}; }
+
+absl::StatusOr<Network> MakeAlexNet(const NetworkOptions& options) {
+  if (options.name != kAlexNet) return absl::NotFoundError(options.name);
+  NetworkBuilder net(kAlexNet, {options.batch, 3, options.image, options.image}, kFloatBytes);
+  Convolve(&net, 1, 64, Window::Square(11, 4, 2));
+  Pool(&net, 1);
+  Convolve(&net, 2, 192, Window::Square(5, 1, 2));
+  Pool(&net, 2);
+  Convolve(&net, 3, 384, Window::Square(3, 1, 1));
+  Convolve(&net, 4, 256, Window::Square(3, 1, 1));
+  Convolve(&net, 5, 256, Window::Square(3, 1, 1));
+  Pool(&net, 5);
+  net.AdaptiveAvgPool(net.last(), kAlexPooledSide);
+  net.EndStage("avgpool", "adaptive_avg_pool2d");
+  net.Relu(net.Linear(net.Dropout(net.Flatten(net.last())), kAlexHidden));
+  net.EndStage("fc1", "dropout_linear_relu");
+  net.Relu(net.Linear(net.Dropout(net.last()), kAlexHidden));
+  net.EndStage("fc2", "dropout_linear_relu");
+  net.Linear(net.last(), options.classes);
+  net.EndStage("fc3", "linear");
+  return std::move(net).Build();
+}
+
+// Simonyan & Zisserman 2015, "Very deep convolutional networks", without norms, as torchvision
+// builds them.
+
+namespace {
+
+constexpr int64_t kPooledSide = 7;
+constexpr int64_t kHidden = 4096;
+constexpr int64_t kMaxChannels = 512;
+
+struct VggSpec {
+  const char* name;
+  std::vector<int> convolutions;  // between the poolings
+};
+
+const std::vector<VggSpec>& VggSpecs() {
+  static const auto* const kSpecs = new std::vector<VggSpec>{
+      {"vgg11", {1, 1, 2, 2, 2}},
+      {"vgg13", {2, 2, 2, 2, 2}},
+      {"vgg16", {2, 2, 3, 3, 3}},
+      {"vgg19", {2, 2, 4, 4, 4}},
+  };
+  return *kSpecs;
+}
+
+void AddFeatures(NetworkBuilder* net, const std::vector<int>& convolutions) {
+  int64_t channels = 64;
+  for (size_t group = 0; group < convolutions.size(); ++group) {
+    for (int i = 0; i < convolutions[group]; ++i) {
+      net->Relu(net->Conv2d(net->last(), channels, Window::Square(3, 1, 1), /*bias=*/true));
+      net->EndStage(absl::StrCat("conv", group + 1, "_", i + 1), "conv2d_relu");
+    }
+    net->MaxPool(net->last(), Window::Square(2, 2));
+    net->EndStage(absl::StrCat("pool", group + 1), "max_pool2d");
+    if (channels < kMaxChannels) channels *= 2;
+  }
+}
+
+absl::StatusOr<Network> BuildVgg(const VggSpec& architecture, const NetworkOptions& options) {
+  NetworkBuilder net(architecture.name, {options.batch, 3, options.image, options.image},
+                     kFloatBytes);
+  AddFeatures(&net, architecture.convolutions);
+  net.AdaptiveAvgPool(net.last(), kPooledSide);
+  net.EndStage("avgpool", "adaptive_avg_pool2d");
+  net.Dropout(net.Relu(net.Linear(net.Flatten(net.last()), kHidden)));
+  net.EndStage("fc1", "linear_relu_dropout");
+  net.Dropout(net.Relu(net.Linear(net.last(), kHidden)));
+  net.EndStage("fc2", "linear_relu_dropout");
+  net.Linear(net.last(), options.classes);
+  net.EndStage("fc3", "linear");
+  return std::move(net).Build();
+}
+
+}  // namespace
+
+std::vector<NetworkInfo> Vggs() {
+  std::vector<NetworkInfo> infos;
+  for (const VggSpec& architecture : VggSpecs()) {
+    infos.push_back({architecture.name, "plain convolutions, no norm"});
+  }
+  return infos;
+}
+
+absl::StatusOr<Network> MakeVgg(const NetworkOptions& options) {
+  for (const VggSpec& architecture : VggSpecs()) {
+    if (options.name == architecture.name) return BuildVgg(architecture, options);
+  }
+  return absl::NotFoundError(options.name);
+}
+
+// He et al. 2016, "Deep residual learning" (18 to 152, as torchvision builds them) and "Identity
+// mappings in deep residual networks" (200 and 1001, with the norm before the convolution).
+
+namespace {
+
+enum class Block { kBasic, kBottleneck, kPreActivation };
+
+struct ResNetSpec {
+  const char* name;
+  const char* description;
+  Block block;
+  std::vector<int> blocks;  // per group; each group after the first halves the image
+  bool small_stem;          // a 3x3 convolution that keeps the image's size, and no pooling
+};
+
+const std::vector<ResNetSpec>& ResNetSpecs() {
+  static const auto* const kSpecs = new std::vector<ResNetSpec>{
+      {"resnet18", "residual, basic blocks", Block::kBasic, {2, 2, 2, 2}, false},
+      {"resnet34", "residual, basic blocks", Block::kBasic, {3, 4, 6, 3}, false},
+      {"resnet50", "residual, bottlenecks", Block::kBottleneck, {3, 4, 6, 3}, false},
+      {"resnet101", "residual, bottlenecks", Block::kBottleneck, {3, 4, 23, 3}, false},
+      {"resnet152", "residual, bottlenecks", Block::kBottleneck, {3, 8, 36, 3}, false},
+      {"resnet200",
+       "residual, pre-activation bottlenecks",
+       Block::kPreActivation,
+       {3, 24, 36, 3},
+       false},
+      {"resnet1001",
+       "residual, 3 groups of 111 pre-activation bottlenecks, no downsampling at the start",
+       Block::kPreActivation,
+       {111, 111, 111},
+       true},
+  };
+  return *kSpecs;
+}
+
+size_t BasicBlock(NetworkBuilder* net, size_t x, int64_t width, int64_t stride) {
+  size_t y = net->Conv2d(x, width, Window::Square(3, stride, 1));
+  y = net->Relu(net->BatchNorm(y));
+  y = net->BatchNorm(net->Conv2d(y, width, Window::Square(3, 1, 1)));
+  if (stride > 1 || net->channels(x) != width) {
+    x = net->BatchNorm(net->Conv2d(x, width, Window::Square(1, stride)));
+  }
+  return net->Relu(net->AddInPlace(y, x));
+}
+
+size_t Bottleneck(NetworkBuilder* net, size_t x, int64_t width, int64_t stride) {
+  const int64_t out = 4 * width;
+  size_t y = net->Relu(net->BatchNorm(net->Conv2d(x, width, Window::Square(1))));
+  y = net->Relu(net->BatchNorm(net->Conv2d(y, width, Window::Square(3, stride, 1))));
+  y = net->BatchNorm(net->Conv2d(y, out, Window::Square(1)));
+  if (stride > 1 || net->channels(x) != out) {
+    x = net->BatchNorm(net->Conv2d(x, out, Window::Square(1, stride)));
+  }
+  return net->Relu(net->AddInPlace(y, x));
+}
+
+// The shortcut of the first block of a group starts behind the first norm.
+size_t PreActivationBlock(NetworkBuilder* net, size_t x, int64_t width, int64_t stride) {
+  const int64_t out = 4 * width;
+  const size_t active = net->Relu(net->BatchNorm(x));
+  size_t y = net->Conv2d(active, width, Window::Square(1));
+  y = net->Conv2d(net->Relu(net->BatchNorm(y)), width, Window::Square(3, stride, 1));
+  y = net->Conv2d(net->Relu(net->BatchNorm(y)), out, Window::Square(1));
+  if (stride > 1 || net->channels(x) != out) {
+    x = net->Conv2d(active, out, Window::Square(1, stride));
+  }
+  return net->AddInPlace(y, x);
+}
+
+void AddBlock(NetworkBuilder* net, Block block, int64_t width, int64_t stride) {
+  switch (block) {
+    case Block::kBasic:
+      BasicBlock(net, net->last(), width, stride);
+      break;
+    case Block::kBottleneck:
+      Bottleneck(net, net->last(), width, stride);
+      break;
+    case Block::kPreActivation:
+      PreActivationBlock(net, net->last(), width, stride);
+      break;
+  }
+}
+
+const char* OpKindOf(Block block) {
+  switch (block) {
+    case Block::kBasic:
+      return "basic_block";
+    case Block::kBottleneck:
+      return "bottleneck";
+    case Block::kPreActivation:
+      return "preactivation_bottleneck";
+  }
+  return "";
+}
+
+void AddStem(NetworkBuilder* net, bool small) {
+  net->Conv2d(net->last(), 64, small ? Window::Square(3, 1, 1) : Window::Square(7, 2, 3));
+  net->EndStage("conv1", "conv2d");
+  net->Relu(net->BatchNorm(net->last()));
+  net->EndStage("bn1relu", "batch_norm_relu");
+  if (small) return;
+  net->MaxPool(net->last(), Window::Square(3, 2, 1));
+  net->EndStage("maxpool", "max_pool2d");
+}
+
+absl::StatusOr<Network> BuildResNet(const ResNetSpec& architecture, const NetworkOptions& options) {
+  NetworkBuilder net(architecture.name, {options.batch, 3, options.image, options.image},
+                     kFloatBytes);
+  AddStem(&net, architecture.small_stem);
+  for (size_t group = 0; group < architecture.blocks.size(); ++group) {
+    for (int i = 0; i < architecture.blocks[group]; ++i) {
+      const int64_t stride = group > 0 && i == 0 ? 2 : 1;
+      AddBlock(&net, architecture.block, int64_t{64} << group, stride);
+      net.EndStage(absl::StrCat("layer", group + 1, ".", i), OpKindOf(architecture.block));
+    }
+  }
+  if (architecture.block == Block::kPreActivation) {
+    net.Relu(net.BatchNorm(net.last()));
+    net.EndStage("bnrelu", "batch_norm_relu");
+  }
+  net.Linear(net.Flatten(net.GlobalAvgPool(net.last())), options.classes);
+  net.EndStage("head", "average_pool_linear");
+  return std::move(net).Build();
+}
+
+}  // namespace
+
+std::vector<NetworkInfo> ResNets() {
+  std::vector<NetworkInfo> infos;
+  for (const ResNetSpec& architecture : ResNetSpecs()) {
+    infos.push_back({architecture.name, architecture.description});
+  }
+  return infos;
+}
+
+absl::StatusOr<Network> MakeResNet(const NetworkOptions& options) {
+  for (const ResNetSpec& architecture : ResNetSpecs()) {
+    if (options.name == architecture.name) return BuildResNet(architecture, options);
+  }
+  return absl::NotFoundError(options.name);
+}
+
+// Huang et al. 2017, "Densely connected convolutional networks", as torchvision builds them, cut
+// into a chain: every dense layer is a stage that hands on its input with its own channels
+// appended. The "_full_cat" ones are as torchvision runs them: every layer concatenates its block's
+// tensors anew, so that a dense block is a stage.
+
+namespace {
+
+constexpr int64_t kBottleneckFactor = 4;
+constexpr char kFullCat[] = "_full_cat";
+
+struct DenseNetSpec {
+  const char* name;
+  int64_t growth;
+  std::vector<int> layers;  // per dense block
+  int64_t stem_channels;
+};
+
+const std::vector<DenseNetSpec>& DenseNetSpecs() {
+  static const auto* const kSpecs = new std::vector<DenseNetSpec>{
+      {"densenet121", 32, {6, 12, 24, 16}, 64},
+      {"densenet161", 48, {6, 12, 36, 24}, 96},
+      {"densenet169", 32, {6, 12, 32, 32}, 64},
+      {"densenet201", 32, {6, 12, 48, 32}, 64},
+  };
+  return *kSpecs;
+}
+
+// The channels that a layer adds.
+size_t DenseLayer(NetworkBuilder* net, size_t x, int64_t growth) {
+  size_t y = net->Relu(net->BatchNorm(x));
+  y = net->Conv2d(y, kBottleneckFactor * growth, Window::Square(1));
+  return net->Conv2d(net->Relu(net->BatchNorm(y)), growth, Window::Square(3, 1, 1));
+}
+
+void AddLayerStages(NetworkBuilder* net, const std::string& block, int layers, int64_t growth) {
+  for (int i = 0; i < layers; ++i) {
+    const size_t x = net->last();
+    net->Cat({x, DenseLayer(net, x, growth)});
+    net->EndStage(absl::StrCat(block, ".", i), "dense_layer");
+  }
+}
+
+void AddBlockStage(NetworkBuilder* net, const std::string& block, int layers, int64_t growth) {
+  std::vector<size_t> parts = {net->last()};
+  for (int i = 0; i < layers; ++i) parts.push_back(DenseLayer(net, net->Cat(parts), growth));
+  net->Cat(parts);
+  net->EndStage(block, "dense_block");
+}
+
+void AddTransition(NetworkBuilder* net) {
+  const int64_t channels = net->channels(net->last()) / 2;
+  const size_t y = net->Relu(net->BatchNorm(net->last()));
+  net->AvgPool(net->Conv2d(y, channels, Window::Square(1)), Window::Square(2, 2));
+}
+
+absl::StatusOr<Network> BuildDenseNet(const DenseNetSpec& architecture,
+                                      const NetworkOptions& options, bool full_cat) {
+  NetworkBuilder net(options.name, {options.batch, 3, options.image, options.image}, kFloatBytes);
+  net.Conv2d(net.last(), architecture.stem_channels, Window::Square(7, 2, 3));
+  net.EndStage("conv0", "conv2d");
+  net.Relu(net.BatchNorm(net.last()));
+  net.EndStage("norm0relu", "batch_norm_relu");
+  net.MaxPool(net.last(), Window::Square(3, 2, 1));
+  net.EndStage("pool0", "max_pool2d");
+  for (size_t block = 0; block < architecture.layers.size(); ++block) {
+    const auto add = full_cat ? AddBlockStage : AddLayerStages;
+    add(&net, absl::StrCat("block", block + 1), architecture.layers[block], architecture.growth);
+    if (block + 1 == architecture.layers.size()) continue;
+    AddTransition(&net);
+    net.EndStage(absl::StrCat("transition", block + 1), "dense_transition");
+  }
+  net.Relu(net.BatchNorm(net.last()));
+  net.EndStage("norm5relu", "batch_norm_relu");
+  net.Linear(net.Flatten(net.GlobalAvgPool(net.last())), options.classes);
+  net.EndStage("head", "average_pool_linear");
+  return std::move(net).Build();
+}
+
+}  // namespace
+
+std::vector<NetworkInfo> DenseNets() {
+  std::vector<NetworkInfo> infos;
+  for (const DenseNetSpec& architecture : DenseNetSpecs()) {
+    infos.push_back({architecture.name, "densely connected, a stage per dense layer"});
+  }
+  for (const DenseNetSpec& architecture : DenseNetSpecs()) {
+    infos.push_back({absl::StrCat(architecture.name, kFullCat),
+                     "densely connected, a stage per dense block", /*chain=*/false});
+  }
+  return infos;
+}
+
+absl::StatusOr<Network> MakeDenseNet(const NetworkOptions& options) {
+  for (const DenseNetSpec& architecture : DenseNetSpecs()) {
+    if (absl::StripSuffix(options.name, kFullCat) != architecture.name) continue;
+    return BuildDenseNet(architecture, options, /*full_cat=*/options.name != architecture.name);
+  }
+  return absl::NotFoundError(options.name);
+}
+
+// Szegedy et al. 2016, "Rethinking the Inception architecture", version 3 as torchvision builds it,
+// without the auxiliary classifier: a stage per block.
+
+namespace {
+
+constexpr char kInception[] = "inception_v3";
+
+class InceptionBuilder {
+ public:
+  explicit InceptionBuilder(const NetworkOptions& options)
+      : net_(kInception, {options.batch, 3, options.image, options.image}, kFloatBytes),
+        classes_(options.classes) {}
+
+  absl::StatusOr<Network> Build() && {
+    AddStem();
+    AddBlockA("mixed_5b", 32);
+    AddBlockA("mixed_5c", 64);
+    AddBlockA("mixed_5d", 64);
+    AddBlockB("mixed_6a");
+    AddBlockC("mixed_6b", 128);
+    AddBlockC("mixed_6c", 160);
+    AddBlockC("mixed_6d", 160);
+    AddBlockC("mixed_6e", 192);
+    AddBlockD("mixed_7a");
+    AddBlockE("mixed_7b");
+    AddBlockE("mixed_7c");
+    const size_t pooled = net_.GlobalAvgPool(net_.last());
+    net_.Linear(net_.Flatten(net_.Dropout(pooled)), classes_);
+    net_.EndStage("head", "average_pool_dropout_linear");
+    return std::move(net_).Build();
+  }
+
+ private:
+  size_t Convolve(size_t x, int64_t channels, const Window& window) {
+    return net_.Relu(net_.BatchNorm(net_.Conv2d(x, channels, window)));
+  }
+  size_t One(size_t x, int64_t channels) { return Convolve(x, channels, Window::Square(1)); }
+  // Keeps the image's size.
+  size_t Three(size_t x, int64_t channels) {
+    return Convolve(x, channels, Window::Square(3, 1, 1));
+  }
+  size_t Halve(size_t x, int64_t channels) { return Convolve(x, channels, Window::Square(3, 2)); }
+  size_t Row(size_t x, int64_t channels, int64_t width) {
+    return Convolve(x, channels, {1, width, 1, 1, 0, width / 2});
+  }
+  size_t Column(size_t x, int64_t channels, int64_t height) {
+    return Convolve(x, channels, {height, 1, 1, 1, height / 2, 0});
+  }
+  size_t PooledBranch(size_t x, int64_t channels) {
+    return One(net_.AvgPool(x, Window::Square(3, 1, 1)), channels);
+  }
+
+  void AddStem() {
+    Halve(net_.last(), 32);
+    net_.EndStage("conv_1a", "conv2d_bn_relu");
+    Convolve(net_.last(), 32, Window::Square(3));
+    net_.EndStage("conv_2a", "conv2d_bn_relu");
+    Three(net_.last(), 64);
+    net_.EndStage("conv_2b", "conv2d_bn_relu");
+    net_.MaxPool(net_.last(), Window::Square(3, 2));
+    net_.EndStage("maxpool1", "max_pool2d");
+    One(net_.last(), 80);
+    net_.EndStage("conv_3b", "conv2d_bn_relu");
+    Convolve(net_.last(), 192, Window::Square(3));
+    net_.EndStage("conv_4a", "conv2d_bn_relu");
+    net_.MaxPool(net_.last(), Window::Square(3, 2));
+    net_.EndStage("maxpool2", "max_pool2d");
+  }
+
+  void AddBlockA(const char* name, int64_t pool_channels) {
+    const size_t x = net_.last();
+    const size_t one = One(x, 64);
+    const size_t five = Convolve(One(x, 48), 64, Window::Square(5, 1, 2));
+    const size_t three = Three(Three(One(x, 64), 96), 96);
+    net_.Cat({one, five, three, PooledBranch(x, pool_channels)});
+    net_.EndStage(name, "inception_a");
+  }
+
+  void AddBlockB(const char* name) {
+    const size_t x = net_.last();
+    const size_t three = Halve(x, 384);
+    const size_t twice = Halve(Three(One(x, 64), 96), 96);
+    net_.Cat({three, twice, net_.MaxPool(x, Window::Square(3, 2))});
+    net_.EndStage(name, "inception_b");
+  }
+
+  void AddBlockC(const char* name, int64_t width) {
+    const size_t x = net_.last();
+    const size_t one = One(x, 192);
+    const size_t seven = Column(Row(One(x, width), width, 7), 192, 7);
+    size_t twice = Row(Column(One(x, width), width, 7), width, 7);
+    twice = Row(Column(twice, width, 7), 192, 7);
+    net_.Cat({one, seven, twice, PooledBranch(x, 192)});
+    net_.EndStage(name, "inception_c");
+  }
+
+  void AddBlockD(const char* name) {
+    const size_t x = net_.last();
+    const size_t three = Halve(One(x, 192), 320);
+    const size_t seven = Halve(Column(Row(One(x, 192), 192, 7), 192, 7), 192);
+    net_.Cat({three, seven, net_.MaxPool(x, Window::Square(3, 2))});
+    net_.EndStage(name, "inception_d");
+  }
+
+  size_t Fork(size_t x) {
+    const size_t row = Row(x, 384, 3);
+    return net_.Cat({row, Column(x, 384, 3)});
+  }
+
+  void AddBlockE(const char* name) {
+    const size_t x = net_.last();
+    const size_t one = One(x, 320);
+    const size_t three = Fork(One(x, 384));
+    const size_t twice = Fork(Three(One(x, 448), 384));
+    net_.Cat({one, three, twice, PooledBranch(x, 192)});
+    net_.EndStage(name, "inception_e");
+  }
+
+  NetworkBuilder net_;
+  int64_t classes_;
+};
+
+}  // namespace
+
+std::vector<NetworkInfo> Inceptions() {
+  return {{kInception, "parallel branches, a stage per block, no auxiliary classifier"}};
+}
+
+absl::StatusOr<Network> MakeInception(const NetworkOptions& options) {
+  if (options.name != kInception) return absl::NotFoundError(options.name);
+  return InceptionBuilder(options).Build();
+}
+
+// Networks of cells that a search has found, for images of 32 x 32 pixels: NASNet-A (Zoph et al.
+// 2018, "Learning transferable architectures"), AmoebaNet-A (Real et al. 2019, "Regularized
+// evolution") and DARTS, second order (Liu et al. 2019, "DARTS: differentiable architecture
+// search"), all three as the last of these evaluates them: 20 cells of 36 channels, the 7th and the
+// 14th of which halve the image; no auxiliary classifier, no dropped paths.
+
+namespace {
+
+constexpr int kCells = 20;
+constexpr int64_t kChannels = 36;
+constexpr int64_t kStemFactor = 3;
+
+enum class CellOp { kAvg3, kMax3, kSkip, kSep3, kSep5, kSep7, kDil3, kSevenByOne };
+
+// Of a cell's tensors: its two inputs are 0 and 1, what its nodes make follows.
+struct CellEdge {
+  CellOp op;
+  size_t input;
+};
+
+struct Cell {
+  std::vector<std::pair<CellEdge, CellEdge>> nodes;  // each adds two edges up
+  std::vector<size_t> output;                        // concatenated
+};
+
+struct CellNetworkSpec {
+  const char* name;
+  const char* description;
+  Cell normal;
+  Cell reduction;
+};
+
+CellNetworkSpec NasNet() {
+  using Op = CellOp;
+  return {"nasnet_a",
+          "20 cells of NASNet-A",
+          {{{{Op::kSep5, 1}, {Op::kSep3, 0}},
+            {{Op::kSep5, 0}, {Op::kSep3, 0}},
+            {{Op::kAvg3, 1}, {Op::kSkip, 0}},
+            {{Op::kAvg3, 0}, {Op::kAvg3, 0}},
+            {{Op::kSep3, 1}, {Op::kSkip, 1}}},
+           {2, 3, 4, 5, 6}},
+          {{{{Op::kSep5, 1}, {Op::kSep7, 0}},
+            {{Op::kMax3, 1}, {Op::kSep7, 0}},
+            {{Op::kAvg3, 1}, {Op::kSep5, 0}},
+            {{Op::kSkip, 3}, {Op::kAvg3, 2}},
+            {{Op::kSep3, 2}, {Op::kMax3, 1}}},
+           {4, 5, 6}}};
+}
+
+CellNetworkSpec AmoebaNet() {
+  using Op = CellOp;
+  return {"amoebanet_a",
+          "20 cells of AmoebaNet-A",
+          {{{{Op::kAvg3, 0}, {Op::kMax3, 1}},
+            {{Op::kSep3, 0}, {Op::kSep5, 2}},
+            {{Op::kSep3, 0}, {Op::kAvg3, 3}},
+            {{Op::kSep3, 1}, {Op::kSkip, 1}},
+            {{Op::kSkip, 0}, {Op::kAvg3, 1}}},
+           {4, 5, 6}},
+          {{{{Op::kAvg3, 0}, {Op::kSep3, 1}},
+            {{Op::kMax3, 0}, {Op::kSep7, 2}},
+            {{Op::kSep7, 0}, {Op::kAvg3, 1}},
+            {{Op::kMax3, 0}, {Op::kMax3, 1}},
+            {{Op::kSevenByOne, 0}, {Op::kSep3, 5}}},
+           {3, 4, 6}}};
+}
+
+CellNetworkSpec Darts() {
+  using Op = CellOp;
+  return {"darts_v2",
+          "20 cells of DARTS, second order",
+          {{{{Op::kSep3, 0}, {Op::kSep3, 1}},
+            {{Op::kSep3, 0}, {Op::kSep3, 1}},
+            {{Op::kSep3, 1}, {Op::kSkip, 0}},
+            {{Op::kSkip, 0}, {Op::kDil3, 2}}},
+           {2, 3, 4, 5}},
+          {{{{Op::kMax3, 0}, {Op::kMax3, 1}},
+            {{Op::kSkip, 2}, {Op::kMax3, 1}},
+            {{Op::kMax3, 0}, {Op::kSkip, 2}},
+            {{Op::kSkip, 2}, {Op::kMax3, 1}}},
+           {2, 3, 4, 5}}};
+}
+
+const std::vector<CellNetworkSpec>& CellNetworkSpecs() {
+  static const auto* const kSpecs =
+      new std::vector<CellNetworkSpec>{NasNet(), AmoebaNet(), Darts()};
+  return *kSpecs;
+}
+
+class CellNetworkBuilder {
+ public:
+  CellNetworkBuilder(const CellNetworkSpec& architecture, const NetworkOptions& options)
+      : architecture_(architecture),
+        classes_(options.classes),
+        net_(architecture.name, {options.batch, 3, options.image, options.image}, kFloatBytes) {}
+
+  absl::StatusOr<Network> Build() && {
+    net_.BatchNorm(net_.Conv2d(net_.last(), kStemFactor * kChannels, Window::Square(3, 1, 1)));
+    net_.EndStage("stem", "conv2d_bn");
+    AddCells();
+    net_.EndStage("cells", "cells");
+    net_.Linear(net_.Flatten(net_.GlobalAvgPool(net_.last())), classes_);
+    net_.EndStage("head", "average_pool_linear");
+    return std::move(net_).Build();
+  }
+
+ private:
+  void AddCells() {
+    size_t before_last = net_.last();
+    size_t last = net_.last();
+    int64_t channels = kChannels;
+    bool last_reduces = false;
+    for (int i = 0; i < kCells; ++i) {
+      const bool reduces = i == kCells / 3 || i == 2 * kCells / 3;
+      if (reduces) channels *= 2;
+      before_last =
+          last_reduces ? Halve(before_last, channels) : ReluConvNorm(before_last, channels);
+      const size_t input = ReluConvNorm(last, channels);
+      const Cell& cell = reduces ? architecture_.reduction : architecture_.normal;
+      const size_t output = AddCell(cell, {before_last, input}, reduces ? 2 : 1);
+      before_last = std::exchange(last, output);
+      last_reduces = reduces;
+    }
+  }
+
+  size_t AddCell(const Cell& cell, std::vector<size_t> tensors, int64_t stride) {
+    for (const auto& [left, right] : cell.nodes) {
+      const size_t a = AddEdge(left, tensors, stride);
+      const size_t b = AddEdge(right, tensors, stride);
+      tensors.push_back(net_.Add(a, b));
+    }
+    std::vector<size_t> parts;
+    for (const size_t part : cell.output) parts.push_back(tensors[part]);
+    return net_.Cat(parts);
+  }
+
+  // Only what reads an input of the cell has its stride.
+  size_t AddEdge(const CellEdge& edge, const std::vector<size_t>& tensors, int64_t cell_stride) {
+    const size_t x = tensors[edge.input];
+    const int64_t stride = edge.input < 2 ? cell_stride : 1;
+    switch (edge.op) {
+      case CellOp::kAvg3:
+        return net_.AvgPool(x, Window::Square(3, stride, 1));
+      case CellOp::kMax3:
+        return net_.MaxPool(x, Window::Square(3, stride, 1));
+      case CellOp::kSkip:
+        return stride == 1 ? net_.Identity(x) : Halve(x, net_.channels(x));
+      case CellOp::kSep3:
+        return SeparableTwice(x, 3, stride);
+      case CellOp::kSep5:
+        return SeparableTwice(x, 5, stride);
+      case CellOp::kSep7:
+        return SeparableTwice(x, 7, stride);
+      case CellOp::kDil3:
+        return Separable(x, {3, 3, stride, stride, 2, 2, /*dilation=*/2});
+      case CellOp::kSevenByOne:
+        return SevenByOne(x, stride);
+    }
+    return x;
+  }
+
+  size_t ReluConvNorm(size_t x, int64_t channels) {
+    return net_.BatchNorm(net_.Conv2d(net_.ReluCopy(x), channels, Window::Square(1)));
+  }
+
+  size_t Separable(size_t x, const Window& window) {
+    const size_t y = net_.DepthwiseConv2d(net_.ReluCopy(x), window);
+    return net_.BatchNorm(net_.Conv2d(y, net_.channels(x), Window::Square(1)));
+  }
+
+  size_t SeparableTwice(size_t x, int64_t side, int64_t stride) {
+    const size_t y = Separable(x, Window::Square(side, stride, side / 2));
+    return Separable(y, Window::Square(side, 1, side / 2));
+  }
+
+  size_t SevenByOne(size_t x, int64_t stride) {
+    const int64_t channels = net_.channels(x);
+    const size_t y = net_.Conv2d(net_.ReluCopy(x), channels, {1, 7, 1, stride, 0, 3});
+    return net_.BatchNorm(net_.Conv2d(y, channels, {7, 1, stride, 1, 3, 0}));
+  }
+
+  // Half of the channels from the even pixels, half from the odd ones.
+  size_t Halve(size_t x, int64_t channels) {
+    const size_t y = net_.ReluCopy(x);
+    const size_t even = net_.Conv2d(y, channels / 2, Window::Square(1, 2));
+    const size_t odd = net_.Conv2d(net_.Slice(y), channels / 2, Window::Square(1, 2));
+    return net_.BatchNorm(net_.Cat({even, odd}));
+  }
+
+  const CellNetworkSpec& architecture_;
+  int64_t classes_;
+  NetworkBuilder net_;
+};
+
+}  // namespace
+
+std::vector<NetworkInfo> CellNetworks() {
+  std::vector<NetworkInfo> infos;
+  for (const CellNetworkSpec& architecture : CellNetworkSpecs()) {
+    infos.push_back({architecture.name, architecture.description, /*chain=*/false});
+  }
+  return infos;
+}
+
+absl::StatusOr<Network> MakeCellNetwork(const NetworkOptions& options) {
+  for (const CellNetworkSpec& architecture : CellNetworkSpecs()) {
+    if (options.name == architecture.name) {
+      return CellNetworkBuilder(architecture, options).Build();
+    }
+  }
+  return absl::NotFoundError(options.name);
+}
+
+}  // namespace stowage

@@ -1,0 +1,332 @@
+#include "solvers/zoo/roofline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "solvers/model/field_error.h"
+#include "solvers/zoo/network_builder.h"
+#include "solvers/zoo/network_graph.h"
+
+namespace stowage {
+namespace {
+
+constexpr double kNanosASecond = 1e9;
+
+struct Work {
+  double flops = 0;
+  double bytes = 0;
+  int kernels = 0;
+};
+
+struct OpWork {
+  Work forward;
+  Work backward;
+};
+
+double Number(Bytes bytes) { return static_cast<double>(bytes.value()); }
+
+// A multiplication and an addition per weight and output element that it takes part in.
+double MatrixFlops(const Network& network, const NetworkOp& op) {
+  const auto outputs = static_cast<double>(op.elements());
+  if (op.kind == OpKind::kMatmul) {
+    return 2 * outputs * static_cast<double>(network.ops[op.inputs.front()].shape.back());
+  }
+  const int64_t columns = op.kind == OpKind::kConv2d ? op.shape[1] : op.shape.back();
+  const int64_t weights_per_output = op.parameters.front() / columns;
+  return 2 * outputs * static_cast<double>(weights_per_output);
+}
+
+// `needs_input_gradient`: whether the op before has something to train.
+OpWork WorkOf(const Network& network, const NetworkOp& op, bool needs_input_gradient) {
+  const double out = Number(op.bytes);
+  const double extra = Number(RulesOf(op).extra);
+  double in = 0;
+  for (const size_t input : op.inputs) in += Number(network.ops[input].bytes);
+  switch (op.kind) {
+    case OpKind::kInput:
+    case OpKind::kFlatten:
+    case OpKind::kIdentity:
+      return {};
+    case OpKind::kSlice:
+      return {{}, {0, in + out, 1}};
+    case OpKind::kConv2d:
+    case OpKind::kLinear:
+    case OpKind::kMatmul: {
+      const double flops = MatrixFlops(network, op);
+      const double traffic = in + out + Number(op.parameter_bytes());
+      // One product for each operand's gradient.
+      const int products = needs_input_gradient ? 2 : 1;
+      return {{flops, traffic, 1}, {products * flops, products * traffic, products}};
+    }
+    // Reads its input for the statistics and again to apply them; both gradients likewise.
+    case OpKind::kBatchNorm:
+    case OpKind::kLayerNorm:
+      return {{0, 3 * in, 2}, {0, 5 * in, 2}};
+    case OpKind::kRelu:
+    case OpKind::kGelu:
+    case OpKind::kSoftmax:
+    case OpKind::kLogSoftmax:
+      return {{0, in + out, 1}, {0, 2 * out + in, 1}};
+    case OpKind::kMaxPool:
+    case OpKind::kDropout:
+      return {{0, in + out + extra, 1}, {0, in + out + extra, 1}};
+    case OpKind::kAvgPool:
+    case OpKind::kAdaptiveAvgPool:
+    case OpKind::kGlobalAvgPool:
+    case OpKind::kTranspose:
+    case OpKind::kNllLoss:
+      return {{0, in + out, 1}, {0, in + out, 1}};
+    case OpKind::kAdd:
+    case OpKind::kCat:
+      return {{0, in + out, 1}, {}};
+    case OpKind::kEmbedding:
+      return {{0, in + 2 * out, 1}, {0, Number(op.parameter_bytes()) + 2 * out, 2}};
+  }
+  return {};
+}
+
+// Gradients of a tensor that several ops read are added up.
+Work GradientSum(const NetworkOp& read) { return {0, 3 * Number(read.bytes), 1}; }
+
+double SecondsFor(const Work& work, const DeviceModel& device) {
+  const double arithmetic =
+      work.flops / (device.peak_flops_per_second * device.arithmetic_efficiency);
+  const double traffic = work.bytes / (device.peak_bytes_per_second * device.bandwidth_efficiency);
+  const double overhead = static_cast<double>(device.kernel_overhead.value()) / kNanosASecond;
+  return std::max(arithmetic, traffic) + overhead * work.kernels;
+}
+
+Nanos RoundUp(double seconds) {
+  const double nanos = std::ceil(seconds * kNanosASecond);
+  return Nanos(nanos < static_cast<double>(kMaxTimeTotal) ? static_cast<int64_t>(nanos)
+                                                          : kMaxTimeTotal);
+}
+
+absl::Status CheckRange(const char* field, double value, double most) {
+  if (value > 0 && value <= most) return absl::OkStatus();
+  return FieldError(
+      field, absl::StrCat(value),
+      std::isinf(most) ? std::string("must be > 0") : absl::StrCat("must be in (0, ", most, "]"));
+}
+
+}  // namespace
+
+const DeviceModel& ModelledV100() {
+  static const auto* const kModel =
+      new DeviceModel{"V100 16 GB", 14e12, 900e9, 0.9, 0.85, Nanos(5000), Bytes(int64_t{16} << 30)};
+  return *kModel;
+}
+
+absl::Status ValidateDeviceModel(const DeviceModel& model) {
+  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  if (model.kernel_overhead < Nanos(0)) {
+    return FieldError("device.kernel_overhead_ns", model.kernel_overhead.value(), "must be >= 0");
+  }
+  for (const absl::Status& status :
+       {CheckRange("device.peak_flops_per_second", model.peak_flops_per_second, kNoLimit),
+        CheckRange("device.peak_bytes_per_second", model.peak_bytes_per_second, kNoLimit),
+        CheckRange("device.arithmetic_efficiency", model.arithmetic_efficiency, 1),
+        CheckRange("device.bandwidth_efficiency", model.bandwidth_efficiency, 1)}) {
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+Device DescribeModel(const DeviceModel& model) {
+  Device device;
+  device.model = absl::StrCat("modelled ", model.name);
+  device.framework = "none";
+  device.math_settings = "float32";
+  device.memory = model.memory;
+  return device;
+}
+
+OpTimes& OpTimes::operator+=(const OpTimes& more) {
+  forward = std::min(forward + more.forward, Nanos(kMaxTimeTotal));
+  backward = std::min(backward + more.backward, Nanos(kMaxTimeTotal));
+  return *this;
+}
+
+std::vector<OpTimes> ModelledTimes(const Network& network, const DeviceModel& device) {
+  const size_t count = network.ops.size();
+  std::vector<OpTimes> times(count);
+  std::vector<bool> read_later(count, false);
+  for (size_t i = count; i-- > 0;) {
+    const NetworkOp& op = network.ops[i];
+    const OpWork work = WorkOf(network, op, i > 1);
+    double backward = SecondsFor(work.backward, device);
+    for (const size_t input : op.inputs) {
+      if (read_later[input]) backward += SecondsFor(GradientSum(network.ops[input]), device);
+      read_later[input] = true;
+    }
+    times[i] = {RoundUp(SecondsFor(work.forward, device)), RoundUp(backward)};
+  }
+  return times;
+}
+
+std::vector<OpFlops> FlopsOf(const Network& network) {
+  std::vector<OpFlops> flops;
+  flops.reserve(network.ops.size());
+  for (size_t i = 0; i < network.ops.size(); ++i) {
+    const OpWork work = WorkOf(network, network.ops[i], i > 1);
+    flops.push_back({work.forward.flops, work.backward.flops});
+  }
+  return flops;
+}
+
+namespace {
+
+class StageWalk {
+ public:
+  StageWalk(const Network& network, size_t stage)
+      : network_(network),
+        ops_(network.ops),
+        stage_(network.stages[stage]),
+        storages_(&account_),
+        storage_(stage_.end_op - input_op()) {
+    storage(input_op()) = storages_.Foreign(ops_[input_op()].bytes);
+  }
+
+  // Leaves the account with what the stage keeps.
+  void Forward(bool saving) {
+    for (size_t i = stage_.first_op; i < stage_.end_op; ++i) RunForward(i, saving);
+  }
+
+  // What a saving forward saved beside the output and what is not the stage's own, in that order.
+  std::vector<Bytes> SavedTensors() const {
+    std::vector<Bytes> sizes;
+    std::vector<size_t> seen = {storage_.back()};
+    const auto add = [&](size_t storage) {
+      if (std::count(seen.begin(), seen.end(), storage) > 0) return;
+      seen.push_back(storage);
+      if (!storages_.at(storage).foreign) sizes.push_back(storages_.at(storage).bytes);
+    };
+    for (size_t i = stage_.first_op; i < stage_.end_op; ++i) {
+      ForEachSaved(i, add);
+      const OpRules rules = RulesOf(ops_[i]);
+      if (rules.extra == Bytes(0)) continue;
+      const Bytes each(rules.extra.value() / rules.extra_tensors);
+      sizes.insert(sizes.end(), static_cast<size_t>(rules.extra_tensors), each);
+    }
+    return sizes;
+  }
+
+  Bytes live() const { return account_.live(); }
+  Bytes peak() const { return account_.peak(); }
+
+  // After a saving forward. Returns the most memory above that at the start.
+  Bytes Backward() {
+    account_ = Account();
+    GradientWalk gradients(network_, stage_.first_op, stage_.end_op, &account_, &storages_);
+    gradients.KeepFirstGradient();
+    for (size_t i = stage_.end_op; i-- > stage_.first_op;) {
+      gradients.Compute(i);
+      ReleaseSaved(i);
+      gradients.AddUp(i);
+    }
+    return account_.peak();
+  }
+
+ private:
+  size_t input_op() const { return stage_.first_op - 1; }
+  size_t& storage(size_t op) { return storage_[op - input_op()]; }
+  size_t storage(size_t op) const { return storage_[op - input_op()]; }
+
+  bool IsLastReader(size_t reader, size_t input) const {
+    for (size_t i = reader + 1; i < stage_.end_op; ++i) {
+      const std::vector<size_t>& inputs = ops_[i].inputs;
+      if (std::count(inputs.begin(), inputs.end(), input) > 0) return false;
+    }
+    return true;
+  }
+
+  void RunForward(size_t i, bool saving) {
+    const NetworkOp& op = ops_[i];
+    const OpRules rules = RulesOf(op);
+    if (op.shares_input()) {
+      storage(i) = storage(op.inputs.front());
+      storages_.Hold(storage(i));
+    } else {
+      storage(i) = storages_.New(op.bytes);
+    }
+    account_.Take(rules.extra + rules.forward_temporary);
+    account_.Give(rules.forward_temporary);
+    if (!saving) account_.Give(rules.extra);
+    if (saving) ForEachSaved(i, [this](size_t saved) { storages_.Hold(saved); });
+    std::vector<size_t> inputs = op.inputs;
+    inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+    for (const size_t input : inputs) {
+      if (IsLastReader(i, input)) storages_.Release(storage(input));
+    }
+  }
+
+  // Calls `visit` with the storages of those of its inputs and its output that op i saves.
+  template <class Visit>
+  void ForEachSaved(size_t i, const Visit& visit) const {
+    const OpRules rules = RulesOf(ops_[i]);
+    if (rules.saves_output) visit(storage(i));
+    if (!rules.saves_inputs) return;
+    for (const size_t input : ops_[i].inputs) visit(storage(input));
+  }
+
+  void ReleaseSaved(size_t i) {
+    account_.Give(RulesOf(ops_[i]).extra);
+    ForEachSaved(i, [this](size_t saved) { storages_.Release(saved); });
+  }
+
+  const Network& network_;
+  const std::vector<NetworkOp>& ops_;
+  const NetworkStage& stage_;
+  Account account_;
+  Storages storages_;
+  std::vector<size_t> storage_;  // by op, the stage's input first
+};
+
+}  // namespace
+
+StageMemory MemoryOfStage(const Network& network, size_t stage) {
+  StageMemory memory;
+  StageWalk plain(network, stage);
+  plain.Forward(/*saving=*/false);
+  memory.output = plain.live();
+  memory.forward_overhead = plain.peak() - plain.live();
+
+  StageWalk saving(network, stage);
+  saving.Forward(/*saving=*/true);
+  memory.saved = saving.live();
+  memory.saved_tensors = saving.SavedTensors();
+  memory.forward_saving_overhead = saving.peak() - saving.live();
+  memory.backward_overhead = saving.Backward();
+  const size_t input = network.stages[stage].first_op - 1;
+  memory.input_gradient = stage > 0 ? network.ops[input].bytes : Bytes(0);
+  return memory;
+}
+
+namespace {
+
+// Of the weight that the last linear layer shares with the embedding.
+Bytes TiedBytes(const Network& network) {
+  if (!network.tied_embedding) return Bytes(0);
+  const auto is_embedding = [](const NetworkOp& op) { return op.kind == OpKind::kEmbedding; };
+  return std::find_if(network.ops.begin(), network.ops.end(), is_embedding)->parameter_bytes();
+}
+
+}  // namespace
+
+ModelBytes BytesOfModel(const Network& network) {
+  ModelBytes bytes;
+  for (const NetworkOp& op : network.ops) {
+    bytes.parameters += op.parameter_bytes();
+    // A mean and a variance per channel.
+    if (op.kind == OpKind::kBatchNorm) bytes.buffers += Bytes(2 * op.shape[1] * kFloatBytes);
+  }
+  bytes.tied = TiedBytes(network);
+  bytes.parameters -= bytes.tied;
+  bytes.trained = bytes.parameters;
+  return bytes;
+}
+
+}  // namespace stowage
