@@ -128,7 +128,7 @@ struct SolverInfo {
   bool copies =
       false;  // uses the instance's link to host memory; others plan as if there were none
   bool monotone =
-      true;  // a plan for more budget is never slower; of all solvers, a frontier's is not
+      true;  // a plan for more budget is never slower; of frontiers that holds for all solvers
 
   bool Takes(ProblemKind kind) const { return kind == ProblemKind::kGraph ? graphs : chains; }
 };
