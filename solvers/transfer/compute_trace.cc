@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -105,15 +106,8 @@ class ChainWalk {
   std::vector<std::vector<PartGroup>> groups_;  // by stage; empty: it moves as a whole
 };
 
-}  // namespace
-
-absl::StatusOr<ComputeTrace> TraceOf(const Chain& chain, const Schedule& compute,
-                                     Granularity granularity) {
-  absl::Status status = CheckNoCommunication(compute);
-  if (!status.ok()) return status;
-  std::vector<TimelinePoint> timeline;
-  const absl::StatusOr<Simulation> simulation = Evaluator(chain).Run(compute, &timeline);
-  if (!simulation.ok()) return simulation.status();
+ComputeTrace TraceOfChain(const Chain& chain, const Schedule& compute, Granularity granularity,
+                          const std::vector<TimelinePoint>& timeline) {
   TensorLives lives(compute, timeline, chain.length() + 1);
   ChainWalk walk(chain, granularity, &lives);
   for (size_t step = 0; step < compute.size(); ++step) {
@@ -121,6 +115,8 @@ absl::StatusOr<ComputeTrace> TraceOf(const Chain& chain, const Schedule& compute
   }
   return lives.Finish();
 }
+
+}  // namespace
 
 TensorLives::TensorLives(const Schedule& compute, const std::vector<TimelinePoint>& timeline,
                          int last)
@@ -255,20 +251,29 @@ class GraphWalk {
   TensorLives& lives_;
 };
 
-}  // namespace
-
-absl::StatusOr<ComputeTrace> TraceOf(const Graph& graph, const Schedule& compute) {
-  absl::Status status = CheckNoCommunication(compute);
-  if (!status.ok()) return status;
-  std::vector<TimelinePoint> timeline;
-  const absl::StatusOr<Simulation> simulation = Evaluator(graph).Run(compute, &timeline);
-  if (!simulation.ok()) return simulation.status();
+ComputeTrace TraceOfGraph(const Graph& graph, const Schedule& compute,
+                          const std::vector<TimelinePoint>& timeline) {
   TensorLives lives(compute, timeline, graph.size());
   GraphWalk walk(graph, &lives);
   for (size_t step = 0; step < compute.size(); ++step) {
     walk.Step(static_cast<int>(step), compute[step]);
   }
   return lives.Finish();
+}
+
+}  // namespace
+
+absl::StatusOr<ComputeTrace> TraceOf(const Instance& instance, const Schedule& compute,
+                                     Granularity granularity) {
+  absl::Status status = CheckNoCommunication(compute);
+  if (!status.ok()) return status;
+  std::vector<TimelinePoint> timeline;
+  // A trace is of what is computed: a schedule with copies is refused, as it is without a link.
+  const Evaluator evaluator(instance.WithLink(std::nullopt));
+  const absl::StatusOr<Simulation> simulation = evaluator.Run(compute, &timeline);
+  if (!simulation.ok()) return simulation.status();
+  return instance.is_graph() ? TraceOfGraph(instance.graph(), compute, timeline)
+                             : TraceOfChain(instance.chain(), compute, granularity, timeline);
 }
 
 }  // namespace stowage

@@ -9,6 +9,7 @@
 #include "solvers/model/chain.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/units.h"
+#include "solvers/schedule/instance.h"
 #include "solvers/schedule/schedule.h"
 #include "solvers/schedule/simulation.h"
 
@@ -64,11 +65,11 @@ enum class Granularity {
   kParts,  // a plain activation, or a few of a stage's saved tensors (PartGroups)
 };
 
-// INVALID_ARGUMENT if the evaluator refuses the schedule, or part of it communicates beside compute. O(instructions + L log L + parts). Of a
+// Of a schedule without copies; the link does not matter, nor, of a graph, the granularity. INVALID_ARGUMENT if the
+// evaluator refuses the schedule, or part of it communicates beside compute. O(instructions + L log L + parts); of a
 // graph, O(V log V + E + the inputs of all instructions).
-absl::StatusOr<ComputeTrace> TraceOf(const Chain& chain, const Schedule& compute,
+absl::StatusOr<ComputeTrace> TraceOf(const Instance& instance, const Schedule& compute,
                                      Granularity granularity = Granularity::kWhole);
-absl::StatusOr<ComputeTrace> TraceOf(const Graph& graph, const Schedule& compute);
 
 // Follows the tensors of a schedule from step to step, for the trace of it. Internal to traces.
 

@@ -57,7 +57,7 @@ absl::Status Incumbent::LoosenBest(const StopToken* stop) {
 
 absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(
     const Schedule& compute, Granularity granularity) const {
-  absl::StatusOr<ComputeTrace> trace = TraceOf(chain(), compute, granularity);
+  absl::StatusOr<ComputeTrace> trace = TraceOf(instance(), compute, granularity);
   if (!trace.ok()) return absl::InternalError(trace.status().message());
   Nanos time;
   Bytes peak;

@@ -302,7 +302,7 @@ Schedule CheckpointEveryStage(const Chain& chain) {
 // all of it where copies take longer than times can say.
 Bytes LeastEagerMemory(const Instance& instance, const Schedule& compute) {
   const TransferModel& link = *instance.link();
-  const absl::StatusOr<ComputeTrace> trace = TraceOf(instance.chain(), compute);
+  const absl::StatusOr<ComputeTrace> trace = TraceOf(instance, compute);
   if (!trace.ok()) return Bytes(kMaxTotal);
   const auto problem_at = [&](Bytes memory) { return MakeTraceProblem(*trace, link, memory); };
   const absl::StatusOr<TraceProblem> any = problem_at(Bytes(0));

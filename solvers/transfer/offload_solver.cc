@@ -40,7 +40,7 @@ absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& inst
                                                             const OffloadStrategy& strategy,
                                                             const SolveOptions& options) {
   if (instance.is_graph()) {
-    const absl::StatusOr<ComputeTrace> trace = TraceOf(instance.graph(), compute);
+    const absl::StatusOr<ComputeTrace> trace = TraceOf(instance, compute);
     if (!trace.ok()) return trace.status();
     return OffloadFrom(instance, compute, *trace, memory, strategy, options);
   }
@@ -48,7 +48,7 @@ absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& inst
   std::optional<TransferSchedule> best;
   for (const Granularity granularity : {Granularity::kWhole, Granularity::kParts}) {
     if (granularity == Granularity::kParts && !HasParts(chain)) break;
-    const absl::StatusOr<ComputeTrace> trace = TraceOf(chain, compute, granularity);
+    const absl::StatusOr<ComputeTrace> trace = TraceOf(instance, compute, granularity);
     if (!trace.ok()) return trace.status();
     absl::StatusOr<std::optional<TransferSchedule>> found =
         OffloadFrom(instance, compute, *trace, memory, strategy, options);
@@ -73,7 +73,7 @@ class Offloading {
       absl::Status status = options.stop->Check();
       if (!status.ok()) return status;
     }
-    absl::StatusOr<ComputeTrace> trace = TraceOf(instance.chain(), instance.store_all_schedule());
+    absl::StatusOr<ComputeTrace> trace = TraceOf(instance, instance.store_all_schedule());
     if (!trace.ok()) return trace.status();
     return Offloading(instance, *std::move(trace));
   }

@@ -115,7 +115,7 @@ Schedule LeanSchedule(const Instance& instance, const Schedule& compute, Schedul
   const Evaluator evaluator(instance);
   std::vector<TimelinePoint> timeline;
   const absl::StatusOr<Simulation> before = evaluator.Run(schedule, &timeline);
-  const absl::StatusOr<ComputeTrace> trace = TraceOf(instance.graph(), compute);
+  const absl::StatusOr<ComputeTrace> trace = TraceOf(instance, compute);
   if (!before.ok() || !trace.ok()) return schedule;
   const auto take = [&](Schedule changed) {
     std::vector<TimelinePoint> changed_timeline;
@@ -182,7 +182,7 @@ TransferSearch::TransferSearch(const Instance& instance, const std::vector<Bytes
 }
 
 absl::StatusOr<TransferSearch::Offered> TransferSearch::Trace(const Schedule& compute) const {
-  absl::StatusOr<ComputeTrace> trace = TraceOf(graph(), compute);
+  absl::StatusOr<ComputeTrace> trace = TraceOf(evaluator_.instance(), compute);
   if (!trace.ok()) return trace.status();
   Offered offered = {compute, {}, Nanos(0), Bytes(0)};
   for (const ComputeTrace::Step& step : trace->steps) {
