@@ -60,7 +60,7 @@ const std::vector<const Solver*>& AllSolvers() {
     auto* all = new std::vector<const Solver*>;
     for (const Solver* solver :
          {&StoreAllSolver(), &CheckpointSequentialSolver(), &ChenSqrtSolver(), &ChenGreedySolver(),
-          &RevolveSolver(), &OptimalPersistentSolver(), &BeyondPersistentSolver()}) {
+          &RevolveSolver(), &OptimalPersistentSolver(), &NonPersistentSolver()}) {
       all->push_back(OfBothKinds(*solver));
     }
     all->push_back(new SolverOfBothKinds(&JointSolver(), &JointGraphSolver()));

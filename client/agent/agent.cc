@@ -154,11 +154,11 @@ AdoptedPlan Agent::Install(PreparedPlan prepared, PlannedShape* shape) {
   shape->pending.reset();
   const AdoptedPlan& adopted = *shape->adopted;
   if (shape->step != nullptr && !options_.shadow) {
-    events_->Emit(AdoptedEvent{shape->signature.text(), adopted.key, adopted.digest,
-                               adopted.plan.revision, adopted.plan.budget,
-                               adopted.plan.prediction.makespan, adopted.plan.prediction.peak,
-                               adopted.plan.prediction.recomputed_forwards,
-                               adopted.plan.prediction.sent, adopted.plan.prediction.fetched});
+    events_->Emit(
+        AdoptedEvent{shape->signature.text(), adopted.key, adopted.digest, adopted.plan.revision,
+                     adopted.plan.budget, adopted.plan.prediction.makespan,
+                     adopted.plan.prediction.peak, adopted.plan.prediction.recomputed_forwards,
+                     adopted.plan.prediction.offloaded, adopted.plan.prediction.prefetched});
   }
   return adopted;
 }

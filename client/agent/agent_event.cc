@@ -10,9 +10,10 @@ std::string Short(const Digest& digest) { return digest.ToHex().substr(0, 12); }
 std::string Message(const absl::Status& status) { return status.ToString(); }
 
 // Nothing of a step that copies nothing.
-std::string Copied(Bytes sent, Bytes fetched) {
-  if (sent == Bytes(0)) return "";
-  return absl::StrCat(", ", ToString(sent), " to host memory and ", ToString(fetched), " back");
+std::string Copied(Bytes offloaded, Bytes prefetched) {
+  if (offloaded == Bytes(0)) return "";
+  return absl::StrCat(", ", ToString(offloaded), " to host memory and ", ToString(prefetched),
+                      " back");
 }
 
 // Kind and line of each type.
@@ -57,7 +58,7 @@ struct Words {
                         " (revision ", event.revision, ") adopted: ", ToString(event.makespan),
                         " and ", ToString(event.peak), " of ", ToString(event.budget),
                         " predicted, ", event.recomputed_forwards, " forwards repeated",
-                        Copied(event.sent, event.fetched));
+                        Copied(event.offloaded, event.prefetched));
   }
 
   const char* Kind(const FellBackEvent&) const { return "fell_back"; }
@@ -108,7 +109,7 @@ struct Words {
   const char* Kind(const ReportSentEvent&) const { return "report_sent"; }
   std::string Line(const ReportSentEvent& event) const {
     return absl::StrCat(event.batch, ": reported ", ToString(event.step_time), " and ",
-                        ToString(event.peak), Copied(event.sent, event.fetched), " over ",
+                        ToString(event.peak), Copied(event.offloaded, event.prefetched), " over ",
                         event.steps, " steps: ", ToString(event.verdict));
   }
 
@@ -127,7 +128,7 @@ struct Words {
   std::string Line(const ArenaEvent& event) const {
     const std::string sizes = absl::StrCat(
         "blocks of ", ToString(event.live_peak), " at once reach over ", ToString(event.extent),
-        ", ", ToString(event.stranded), " stranded, of ", ToString(event.room));
+        ", ", ToString(event.fragmentation), " fragmentation, of ", ToString(event.room));
     if (event.used) return absl::StrCat(event.batch, ": served from one region: ", sizes);
     return absl::StrCat(event.batch, event.batch.empty() ? "" : ": ",
                         "steps are served from no region: ", event.why, " (", sizes, ")");

@@ -63,8 +63,8 @@ struct AdoptedEvent {
   Nanos makespan;
   Bytes peak;
   int recomputed_forwards = 0;
-  Bytes sent;     // to host memory in a step
-  Bytes fetched;  // from there
+  Bytes offloaded;   // to host memory in a step
+  Bytes prefetched;  // from there
 };
 
 // The server is away: this process plans. Once.
@@ -139,8 +139,8 @@ struct ReportSentEvent {
   ExecutionVerdict verdict = ExecutionVerdict::kAccepted;
   // Of the latest step.
   int copies = 0;  // to host memory and from there
-  Bytes sent;
-  Bytes fetched;
+  Bytes offloaded;
+  Bytes prefetched;
   Bytes reserved_peak;  // of the device, by its allocator, for the step
 };
 
@@ -161,11 +161,11 @@ struct ResumedEvent {
 struct ArenaEvent {
   std::string batch;
   bool used = false;
-  Bytes extent;     // of the region
-  Bytes live_peak;  // of its blocks
-  Bytes stranded;   // the difference
-  Bytes room;       // what there is for the region
-  std::string why;  // it is not used
+  Bytes extent;         // of the region
+  Bytes live_peak;      // of its blocks
+  Bytes fragmentation;  // the difference
+  Bytes room;           // what there is for the region
+  std::string why;      // it is not used
 };
 
 using AgentEvent = std::variant<BudgetSharedEvent, ProfileTakenEvent, CacheHitEvent, PlannedEvent,

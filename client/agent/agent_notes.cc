@@ -131,15 +131,15 @@ absl::StatusOr<ExecutionVerdict> Agent::SendReport(const PlannedShape& shape) {
   measured.peak = shape.watch.MedianPeak(measured.steps);
   const StepReport& latest = shape.watch.latest();
   measured.reserved_peak = shape.reserved_peak;
-  measured.sent = latest.sent;
-  measured.fetched = latest.fetched;
+  measured.offloaded = latest.offloaded;
+  measured.prefetched = latest.prefetched;
   absl::StatusOr<ExecutionVerdict> verdict =
       connection_->ReportExecution(measured, planner_.CallWithin(options_.report_timeout));
   if (verdict.ok()) {
     const int copies = latest.count(Op::kOffloadStart) + latest.count(Op::kPrefetchStart);
     events_->Emit(ReportSentEvent{shape.signature.text(), measured.steps, measured.step_time,
-                                  measured.peak, *verdict, copies, latest.sent, latest.fetched,
-                                  measured.reserved_peak});
+                                  measured.peak, *verdict, copies, latest.offloaded,
+                                  latest.prefetched, measured.reserved_peak});
   } else {
     events_->Emit(ReportRefusedEvent{shape.signature.text(), verdict.status()});
   }

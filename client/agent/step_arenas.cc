@@ -80,7 +80,7 @@ void StepArenas::Prepare(const std::string& batch, Bytes room, Steps* steps) {
   steps->planned = true;
   const ArenaReport report = arena_->report();
   events_->Emit(
-      ArenaEvent{batch, true, report.extent, report.live_peak, report.stranded, room, ""});
+      ArenaEvent{batch, true, report.extent, report.live_peak, report.fragmentation, room, ""});
 }
 
 void StepArenas::Watch(const std::string& batch, Steps* steps) {
@@ -101,7 +101,7 @@ void StepArenas::GiveUp(const std::string& batch, Bytes room, const std::string&
   arena_.reset();
   steps_.clear();
   events_->Emit(
-      ArenaEvent{batch, false, report.extent, report.live_peak, report.stranded, room, why});
+      ArenaEvent{batch, false, report.extent, report.live_peak, report.fragmentation, room, why});
 }
 
 Bytes StepArenas::reserved() const {
@@ -112,7 +112,7 @@ void StepArenas::Describe(StepMemory* use) const {
   use->served = served_ && arena_ != nullptr;
   if (!use->served) return;
   use->extent = arena_->report().extent;
-  use->stranded = arena_->report().stranded;
+  use->fragmentation = arena_->report().fragmentation;
 }
 
 void StepArenas::Release() {

@@ -32,11 +32,11 @@ struct StepMemory {
   Bytes device_peak;    // the most that was reserved at all, the job's other tensors included
   bool served = false;  // from a region
   Bytes extent;         // of which its blocks take so much
-  Bytes stranded;       // of the extent, used at no time
+  Bytes fragmentation;  // of the extent, used at no time
 };
 
 // What a region may take of a device, where so much is reserved beside it, now: its memory less that or
-// less what `shared` subtracts, if that is more, but for the reserve, which is for what lies stranded,
+// less what `shared` subtracts, if that is more, but for the reserve, which is for what lies fragmentation,
 // too. `input` is the batch's.
 Bytes RoomForRegion(const DeviceBudget& shared, Bytes beside, Bytes input);
 

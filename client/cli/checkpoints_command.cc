@@ -64,7 +64,7 @@ absl::StatusOr<const CheckpointSolver*> SolverFromFlags() {
   }
   if (name.empty()) {
     const bool several = rule == ToString(SegmentRule::kSeveralEndPoints);
-    return several ? &SeveralEndsSolver() : &DivisionTreeSolver();
+    return several ? &AcyclicQuotientSolver() : &DivisionTreeSolver();
   }
   for (const CheckpointSolver* solver : AllCheckpointSolvers()) {
     if (solver->info().name != name) continue;

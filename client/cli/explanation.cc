@@ -30,7 +30,7 @@ std::vector<StageFate> FatesOf(const Problem& problem, const StepTimeline& timel
     if (event.work != StepWork::kWait) continue;
     fates[static_cast<size_t>(event.instruction.stage)].waited += event.left - event.reached;
   }
-  const bool input_moves = fates.front().use.sent > Bytes(0);
+  const bool input_moves = fates.front().use.offloaded > Bytes(0);
   if (!input_moves) fates.erase(fates.begin());
   return fates;
 }

@@ -110,8 +110,8 @@ Listing StagesOf(const Explanation& explanation) {
                    {"forward", "ms", "first_forward_time_ns"},
                    {"forwards", "", "forwards"},
                    {"recompute", "ms", "recompute_time_ns"},
-                   {"to host", "MiB", "sent_bytes"},
-                   {"from host", "MiB", "fetched_bytes"},
+                   {"to host", "MiB", "offloaded_bytes"},
+                   {"from host", "MiB", "prefetched_bytes"},
                    {"waited", "ms", "waited_ns"}});
   // What does not happen is left empty in the table: what does is then seen.
   const auto bytes = [](Bytes b) {
@@ -125,7 +125,7 @@ Listing StagesOf(const Explanation& explanation) {
     listing.AddRow({Listing::Text(fate.label), Listing::Integer(fate.stage),
                     Listing::Text(ToString(use.role)), bytes(fate.saved),
                     time(use.forward_time - use.recompute_time), Listing::Integer(use.forwards),
-                    time(use.recompute_time), bytes(use.sent), bytes(use.fetched),
+                    time(use.recompute_time), bytes(use.offloaded), bytes(use.prefetched),
                     time(fate.waited)});
   }
   return listing;

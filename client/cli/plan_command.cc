@@ -29,7 +29,7 @@ Listing ScheduleOf(const Plan& plan, const Problem& problem) {
                    {"part", "", "part"},
                    {"stream", "", "stream"}});
   for (const Instruction& i : plan.schedule) {
-    const bool moves = IsTransfer(i.op) || i.op == Op::kDiscard || i.op == Op::kReduce;
+    const bool moves = IsTransfer(i.op) || i.op == Op::kDiscard || i.op == Op::kDropSavedKeepOutput;
     const char* tensor = i.tensor == TensorKind::kSaved ? "saved" : "activation";
     listing.AddRow({Listing::Text(ToString(i.op)), Listing::Integer(i.stage),
                     Listing::Text(StageName(problem, i.stage)), Listing::Text(moves ? tensor : ""),

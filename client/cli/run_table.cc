@@ -26,8 +26,8 @@ Table MakeTable(const VerificationReport& report) {
                                                            {"plan", "from"},
                                                            {"plan", "ms"}};
   if (!report.link.empty()) {
-    head.emplace_back("sent MiB", "planned");
-    head.emplace_back("sent MiB", "executed");
+    head.emplace_back("offloaded MiB", "planned");
+    head.emplace_back("offloaded MiB", "executed");
   }
   if (report.arena) head.emplace_back("reserved", "MiB");
   return Table(std::move(head));
@@ -56,8 +56,8 @@ std::vector<std::string> RowOf(const Verified& one, const VerificationReport& re
       ToString(one.adopted.source),
       absl::StrFormat("%.1f", static_cast<double>(one.adopted.request_time.value()) / 1e6)};
   if (!report.link.empty()) {
-    cells.push_back(Mebibytes(predicted.sent));
-    cells.push_back(Mebibytes(first.sent));
+    cells.push_back(Mebibytes(predicted.offloaded));
+    cells.push_back(Mebibytes(first.offloaded));
   }
   if (report.arena) cells.push_back(Mebibytes(one.memory.reserved_peak));
   return cells;

@@ -32,10 +32,10 @@ std::string Deviation(const Plan& plan, const StepReport& step) {
                         planned[op], " were planned");
   }
   const Simulation& predicted = plan.prediction;
-  if (step.sent != predicted.sent || step.fetched != predicted.fetched) {
-    return absl::StrCat(ToString(step.sent), " to the host and ", ToString(step.fetched),
-                        " back, planned ", ToString(predicted.sent), " and ",
-                        ToString(predicted.fetched));
+  if (step.offloaded != predicted.offloaded || step.prefetched != predicted.prefetched) {
+    return absl::StrCat(ToString(step.offloaded), " to the host and ", ToString(step.prefetched),
+                        " back, planned ", ToString(predicted.offloaded), " and ",
+                        ToString(predicted.prefetched));
   }
   if (step.host_peak > predicted.host_peak) {
     return absl::StrCat(ToString(step.host_peak), " of host memory, planned ",

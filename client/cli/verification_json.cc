@@ -17,8 +17,8 @@ std::string JsonOf(const StepReport& step) {
                      {"peak_bytes", Count(step.peak.value())},
                      {"forwards", Count(step.forwards)},
                      {"recomputed_forwards", Count(step.recomputed_forwards)},
-                     {"sent_bytes", Count(step.sent.value())},
-                     {"fetched_bytes", Count(step.fetched.value())},
+                     {"offloaded_bytes", Count(step.offloaded.value())},
+                     {"prefetched_bytes", Count(step.prefetched.value())},
                      {"host_peak_bytes", Count(step.host_peak.value())},
                      {"loss", JsonNumber(step.loss)}});
 }
@@ -56,7 +56,7 @@ std::string Reserved(const StepMemory& memory) {
   return JsonObject({{"peak_bytes", Count(memory.reserved_peak.value())},
                      {"served_from_region", JsonBool(memory.served)},
                      {"region_bytes", Count(memory.extent.value())},
-                     {"stranded_bytes", Count(memory.stranded.value())}});
+                     {"fragmentation_bytes", Count(memory.fragmentation.value())}});
 }
 
 std::string JsonOf(const Equality& equal) {
@@ -74,23 +74,24 @@ constexpr const char* kOfFoundPlans[] = {"plan",
                                          "reserved",
                                          "recomputed_forwards",
                                          "transfers",
-                                         "sent_bytes",
+                                         "offloaded_bytes",
                                          "equal",
                                          "fails_and_mends_64_bytes_below"};
 
 JsonFields FoundFields(const Verified& one) {
   const Simulation& predicted = one.adopted.plan.prediction;
   const StepReport& first = one.run.steps.front();
-  return {{"plan", JsonString(one.adopted.digest.ToHex())},
-          {"predicted", TimeAndPeak(predicted.makespan, predicted.peak)},
-          {"measured", TimeAndPeak(one.run.median_time(), one.run.peak())},
-          {"reserved", Reserved(one.memory)},
-          {"recomputed_forwards",
-           PlannedAndExecuted(predicted.recomputed_forwards, first.recomputed_forwards)},
-          {"transfers", PlannedAndExecuted(one.planned_transfers, one.executed_transfers)},
-          {"sent_bytes", PlannedAndExecuted(predicted.sent.value(), first.sent.value())},
-          {"equal", JsonOf(one.equal)},
-          {"fails_and_mends_64_bytes_below", one.limit_held ? JsonBool(*one.limit_held) : "null"}};
+  return {
+      {"plan", JsonString(one.adopted.digest.ToHex())},
+      {"predicted", TimeAndPeak(predicted.makespan, predicted.peak)},
+      {"measured", TimeAndPeak(one.run.median_time(), one.run.peak())},
+      {"reserved", Reserved(one.memory)},
+      {"recomputed_forwards",
+       PlannedAndExecuted(predicted.recomputed_forwards, first.recomputed_forwards)},
+      {"transfers", PlannedAndExecuted(one.planned_transfers, one.executed_transfers)},
+      {"offloaded_bytes", PlannedAndExecuted(predicted.offloaded.value(), first.offloaded.value())},
+      {"equal", JsonOf(one.equal)},
+      {"fails_and_mends_64_bytes_below", one.limit_held ? JsonBool(*one.limit_held) : "null"}};
 }
 
 JsonFields NothingFoundFields() {

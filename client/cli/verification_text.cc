@@ -35,7 +35,7 @@ const std::vector<Listing::Column>& BudgetColumns() {
                                        {"peak MiB", "predicted", "predicted_peak_bytes"},
                                        {"peak MiB", "measured", "measured_peak_bytes"},
                                        {"reserved", "MiB", "reserved_peak_bytes"},
-                                       {"stranded", "MiB", "stranded_bytes"},
+                                       {"fragmentation", "MiB", "fragmentation_bytes"},
                                        {"step s", "predicted", "predicted_step_time_ns"},
                                        {"step s", "measured", "measured_step_time_ns"},
                                        {"recomputes", "plan / done", ""},
@@ -72,7 +72,7 @@ Cells RowOf(const Verified& one) {
   const Cells more = {Size(plan.prediction.peak),
                       Size(one.run.peak()),
                       Size(one.memory.reserved_peak),
-                      one.memory.served ? Size(one.memory.stranded) : Listing::Nothing(),
+                      one.memory.served ? Size(one.memory.fragmentation) : Listing::Nothing(),
                       Time(plan.prediction.makespan),
                       Time(one.run.median_time()),
                       PlannedAndExecuted(planned, executed),
@@ -109,8 +109,8 @@ const std::vector<Listing::Column>& StepColumns() {
                                        {"", "", "step_time_ns"},
                                        {"", "", "peak_bytes"},
                                        {"", "", "recomputed_forwards"},
-                                       {"", "", "sent_bytes"},
-                                       {"", "", "fetched_bytes"},
+                                       {"", "", "offloaded_bytes"},
+                                       {"", "", "prefetched_bytes"},
                                        {"", "", "loss"}};
   return *kColumns;
 }
@@ -122,7 +122,7 @@ void AddSteps(const Cells& shared, const Trajectory& run, Listing* listing) {
     Cells cells = shared;
     for (const Listing::Cell& cell :
          {Listing::Integer(static_cast<int64_t>(i) + 1), Time(step.wall_time), Size(step.peak),
-          Listing::Integer(step.recomputed_forwards), Size(step.sent), Size(step.fetched),
+          Listing::Integer(step.recomputed_forwards), Size(step.offloaded), Size(step.prefetched),
           Listing::Number("", step.loss)}) {
       cells.push_back(cell);
     }

@@ -83,8 +83,8 @@ v1::ReportExecutionRequest MakeReportExecutionRequest(const ExecutionMeasurement
   request.set_measured_peak_bytes(measurement.peak.value());
   request.set_budget_bytes(measurement.budget.value());
   request.set_measured_reserved_peak_bytes(measurement.reserved_peak.value());
-  request.set_sent_bytes(measurement.sent.value());
-  request.set_fetched_bytes(measurement.fetched.value());
+  request.set_offloaded_bytes(measurement.offloaded.value());
+  request.set_prefetched_bytes(measurement.prefetched.value());
   request.set_job(ToValidUtf8(job));
   return request;
 }

@@ -71,7 +71,7 @@ CallOptions Later(CallOptions call, Clock::time_point since) {
 }
 
 bool IsPlain(const Plan& plan) {
-  return plan.prediction.recomputed_forwards == 0 && plan.prediction.sent == Bytes(0);
+  return plan.prediction.recomputed_forwards == 0 && plan.prediction.offloaded == Bytes(0);
 }
 
 bool StoreAllFits(const Profile& profile, Bytes budget) {

@@ -118,8 +118,8 @@ struct ExecutionMeasurement {
   Bytes peak;
   // Of the latest step; 0 where it is not known.
   Bytes reserved_peak;  // of the device, by its allocator, for the step
-  Bytes sent;           // to host memory
-  Bytes fetched;        // from there
+  Bytes offloaded;      // to host memory
+  Bytes prefetched;     // from there
 };
 
 enum class ExecutionVerdict {

@@ -29,7 +29,7 @@ struct ArenaPlan {
   std::vector<PlannedBlock> blocks;  // in the order in which the step asks for them
   Bytes extent;                      // bytes of the region
   Bytes live_peak;                   // most that is used of it at once, sizes rounded up
-  Bytes stranded() const { return extent - live_peak; }
+  Bytes fragmentation() const { return extent - live_peak; }
 };
 
 // Not thread-safe.

@@ -99,23 +99,23 @@ std::vector<StoragePtr> ChainExecutor::ForwardSaving(int l, StepState* state, Sa
 
 void ChainExecutor::RunForward(const Instruction& instruction, StepState* state) {
   const int l = instruction.stage;
-  if (instruction.op == Op::kForwardKeepAll) {
+  if (instruction.op == Op::kForwardSave) {
     SavedForward saved;
     std::vector<StoragePtr> parts = ForwardSaving(l, state, &saved);
     state->held.PutSaved(l, std::move(saved), std::move(parts));
   } else {
     state->held.PutPlain(l, state->runner.Forward(l, state->held.Activation(l - 1)));
   }
-  if (instruction.op == Op::kForwardKeepNothing) state->held.DropPlain(l - 1);
+  if (instruction.op == Op::kForwardNoSaveFreeInput) state->held.DropPlain(l - 1);
   if (l > model_->length()) state->report.loss = state->held.Activation(l).item<double>();
 }
 
 void ChainExecutor::Run(const Instruction& instruction, StepState* state) {
   const int l = instruction.stage;
   switch (instruction.op) {
-    case Op::kForwardKeepAll:
-    case Op::kForwardKeepInput:
-    case Op::kForwardKeepNothing:
+    case Op::kForwardSave:
+    case Op::kForwardNoSave:
+    case Op::kForwardNoSaveFreeInput:
       RunForward(instruction, state);
       break;
     case Op::kBackward:
@@ -126,8 +126,8 @@ void ChainExecutor::Run(const Instruction& instruction, StepState* state) {
     case Op::kDiscard:
       state->held.Discard(instruction.tensor, l);
       break;
-    case Op::kReduce:
-      state->held.Reduce(l);
+    case Op::kDropSavedKeepOutput:
+      state->held.DropSavedKeepOutput(l);
       break;
     case Op::kOffloadStart:
     case Op::kOffloadWait:
@@ -181,8 +181,8 @@ absl::StatusOr<StepReport> ChainExecutor::Step(const at::Tensor& input, const at
     if (!status.ok()) return status;
     state.report.forwards = state.runner.forwards();
     state.report.recomputed_forwards = state.runner.recomputed_forwards();
-    state.report.sent = state.held.trips().sent();
-    state.report.fetched = state.held.trips().fetched();
+    state.report.offloaded = state.held.copies().offloaded();
+    state.report.prefetched = state.held.copies().prefetched();
     before.Dismiss();
     if (state.recorder) *measured_ = state.recorder->Finish(schedule_, state.report);
     return state.report;

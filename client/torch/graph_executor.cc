@@ -97,7 +97,7 @@ void GraphExecutor::RunForward(const Instruction& instruction, StepState* state)
   }
   const bool first = !tensors.Value(v).defined();
   // A graph that holds nothing of its own costs nothing, and the backward may want it.
-  if (instruction.op == Op::kForwardKeepAll || graph_.vertex(v).extra_saved == Bytes(0)) {
+  if (instruction.op == Op::kForwardSave || graph_.vertex(v).extra_saved == Bytes(0)) {
     ForwardSaving(v, state);
   } else {
     tensors.PutPlain(v, state->runner.Forward(v, tensors.Inputs(v)));
@@ -134,8 +134,8 @@ void GraphExecutor::RunBackward(int v, StepState* state) {
 void GraphExecutor::Run(const Instruction& instruction, StepState* state) {
   const int v = instruction.stage - 1;
   switch (instruction.op) {
-    case Op::kForwardKeepAll:
-    case Op::kForwardKeepInput:
+    case Op::kForwardSave:
+    case Op::kForwardNoSave:
       RunForward(instruction, state);
       break;
     case Op::kBackward:
@@ -150,8 +150,8 @@ void GraphExecutor::Run(const Instruction& instruction, StepState* state) {
     case Op::kPrefetchWait:
       state->tensors.Transfer(instruction);
       break;
-    case Op::kForwardKeepNothing:
-    case Op::kReduce:
+    case Op::kForwardNoSaveFreeInput:
+    case Op::kDropSavedKeepOutput:
       throw std::logic_error("no instruction of graphs passed Create");
   }
 }
@@ -221,8 +221,8 @@ absl::StatusOr<StepReport> GraphExecutor::Step(std::vector<at::Tensor> inputs,
     if (!status.ok()) return status;
     state.report.forwards = state.runner.forwards();
     state.report.recomputed_forwards = state.runner.recomputed_forwards();
-    state.report.sent = state.tensors.trips().sent();
-    state.report.fetched = state.tensors.trips().fetched();
+    state.report.offloaded = state.tensors.copies().offloaded();
+    state.report.prefetched = state.tensors.copies().prefetched();
     before.Dismiss();
     if (state.recorder) *measured_ = state.recorder->Finish(schedule_, state.report);
     return state.report;

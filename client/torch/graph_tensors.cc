@@ -9,7 +9,7 @@ namespace stowage {
 
 GraphTensors::GraphTensors(const Graph* graph, ExecutionDevice* device)
     : graph_(*graph),
-      trips_(std::make_unique<HostTrips>(device)),
+      copies_(std::make_unique<HostCopies>(device)),
       vertices_(static_cast<size_t>(graph->size())) {}
 
 std::vector<at::Tensor> GraphTensors::Inputs(int v) const {
@@ -56,7 +56,7 @@ SavedNode GraphTensors::TakeSaved(int v) {
 }
 
 void GraphTensors::Discard(TensorKind tensor, int v) {
-  trips_->Discard(tensor, v + 1);
+  copies_->Discard(tensor, v + 1);
   if (tensor == TensorKind::kSaved) return DropSaved(v);
   vertex(v).data.Free();
 }
@@ -66,17 +66,17 @@ void GraphTensors::Transfer(const Instruction& i) {
   const bool saved = i.tensor == TensorKind::kSaved;
   if (i.op == Op::kOffloadStart) {
     const bool lent = !saved && graph_.vertex(i.stage - 1).inputs.empty();
-    trips_->StartOffload(i, saved ? moved.extras : std::vector<StoragePtr>{moved.data.home()},
-                         lent);
+    copies_->StartOffload(i, saved ? moved.extras : std::vector<StoragePtr>{moved.data.home()},
+                          lent);
     return;
   }
-  trips_->Continue(i);
+  copies_->Continue(i);
   if (!saved) moved.data.Follow();
 }
 
 absl::Status GraphTensors::Release() {
   vertices_.clear();
-  return trips_ ? trips_->ReturnLent() : absl::OkStatus();
+  return copies_ ? copies_->ReturnLent() : absl::OkStatus();
 }
 
 }  // namespace stowage

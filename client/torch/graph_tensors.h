@@ -2,7 +2,7 @@
 // ownership that the evaluator accounts (solvers/schedule/evaluator.h).
 //
 // The caller keeps to a schedule that the evaluator accepted; nothing is checked twice. Transfers throw
-// what HostTrips throws. Not thread-safe.
+// what HostCopies throws. Not thread-safe.
 #ifndef STOWAGE_CLIENT_TORCH_GRAPH_TENSORS_H_
 #define STOWAGE_CLIENT_TORCH_GRAPH_TENSORS_H_
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/torch/host_trips.h"
+#include "client/torch/host_copies.h"
 #include "client/torch/node_runner.h"
 #include "client/torch/shared_data.h"
 #include "solvers/model/graph.h"
@@ -55,7 +55,7 @@ class GraphTensors {
   // Lets go of everything; callers who hold sources get back what is on the host of them, or the error
   // says that one is lost.
   absl::Status Release();
-  const HostTrips& trips() const { return *trips_; }
+  const HostCopies& copies() const { return *copies_; }
 
  private:
   struct VertexState {
@@ -71,7 +71,7 @@ class GraphTensors {
   void Keep(int v, const at::Tensor& output);
 
   const Graph& graph_;
-  std::unique_ptr<HostTrips> trips_;  // null after a move
+  std::unique_ptr<HostCopies> copies_;  // null after a move
   std::vector<VertexState> vertices_;
 };
 

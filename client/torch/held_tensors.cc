@@ -7,7 +7,7 @@
 namespace stowage {
 
 HeldTensors::HeldTensors(int stages, at::Tensor input, ExecutionDevice* device)
-    : trips_(std::make_unique<HostTrips>(device)),
+    : copies_(std::make_unique<HostCopies>(device)),
       plain_(static_cast<size_t>(stages) + 1),
       saved_(plain_.size()),
       parts_(plain_.size()) {
@@ -16,7 +16,7 @@ HeldTensors::HeldTensors(int stages, at::Tensor input, ExecutionDevice* device)
 
 HeldTensors& HeldTensors::operator=(HeldTensors&& other) {
   Release().IgnoreError();
-  trips_ = std::move(other.trips_);
+  copies_ = std::move(other.copies_);
   plain_ = std::move(other.plain_);
   saved_ = std::move(other.saved_);
   parts_ = std::move(other.parts_);
@@ -24,14 +24,14 @@ HeldTensors& HeldTensors::operator=(HeldTensors&& other) {
 }
 
 bool HeldTensors::PlainHere(int l) const {
-  return plain_[static_cast<size_t>(l)].defined() && !trips_->IsAway(TensorKind::kActivation, l);
+  return plain_[static_cast<size_t>(l)].defined() && !copies_->IsAway(TensorKind::kActivation, l);
 }
 
 bool HeldTensors::OutputHere(int l) const {
   // The part after the last saved tensor.
   const int rest = static_cast<int>(parts_[static_cast<size_t>(l)].size()) + 1;
-  return output(l).defined() && !trips_->IsAway(TensorKind::kSaved, l) &&
-         !trips_->IsAway(TensorKind::kSaved, l, rest);
+  return output(l).defined() && !copies_->IsAway(TensorKind::kSaved, l) &&
+         !copies_->IsAway(TensorKind::kSaved, l, rest);
 }
 
 const at::Tensor& HeldTensors::Activation(int l) const {
@@ -80,16 +80,16 @@ void HeldTensors::DropSaved(int l) {
   parts(l).clear();
 }
 
-void HeldTensors::Reduce(int l) {
+void HeldTensors::DropSavedKeepOutput(int l) {
   plain(l) = saved(l).output.variable_data();
-  trips_->Discard(TensorKind::kSaved, l);
+  copies_->Discard(TensorKind::kSaved, l);
   saved(l) = {};
   parts(l).clear();
 }
 
 void HeldTensors::Discard(TensorKind tensor, int l) {
   const bool plain_is_away = tensor == TensorKind::kActivation && !PlainHere(l);
-  trips_->Discard(tensor, l);
+  copies_->Discard(tensor, l);
   if (tensor == TensorKind::kSaved) return DropSaved(l);
   if (plain_is_away) {
     plain(l).reset();
@@ -110,16 +110,16 @@ std::vector<StoragePtr> HeldTensors::StoragesOf(const Instruction& i) {
 }
 
 void HeldTensors::Transfer(const Instruction& i) {
-  if (i.op != Op::kOffloadStart) return trips_->Continue(i);
+  if (i.op != Op::kOffloadStart) return copies_->Continue(i);
   const bool lent = i.tensor == TensorKind::kActivation && i.stage == 0;
-  trips_->StartOffload(i, StoragesOf(i), lent);
+  copies_->StartOffload(i, StoragesOf(i), lent);
 }
 
 absl::Status HeldTensors::Release() {
   plain_.clear();
   saved_.clear();
   parts_.clear();
-  return trips_ ? trips_->ReturnLent() : absl::OkStatus();
+  return copies_ ? copies_->ReturnLent() : absl::OkStatus();
 }
 
 }  // namespace stowage

@@ -4,7 +4,7 @@
 // again when that was recomputed meanwhile.
 //
 // The caller keeps to a schedule that the evaluator accepted; nothing is checked twice. Transfers throw
-// what HostTrips throws. Not thread-safe.
+// what HostCopies throws. Not thread-safe.
 #ifndef STOWAGE_CLIENT_TORCH_HELD_TENSORS_H_
 #define STOWAGE_CLIENT_TORCH_HELD_TENSORS_H_
 
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/torch/host_trips.h"
+#include "client/torch/host_copies.h"
 #include "client/torch/stage_runner.h"
 #include "solvers/schedule/schedule.h"
 
@@ -41,7 +41,7 @@ class HeldTensors {
   void DropPlain(int l);
   void DropSaved(int l);
   // Saved l becomes plain a^l.
-  void Reduce(int l);
+  void DropSavedKeepOutput(int l);
   // Of a tensor that is here or on the host.
   void Discard(TensorKind tensor, int l);
   // A start or a wait.
@@ -50,7 +50,7 @@ class HeldTensors {
   // Lets go of everything; a caller who holds the input gets back what is on the host of it, or the
   // error says that it is lost.
   absl::Status Release();
-  const HostTrips& trips() const { return *trips_; }
+  const HostCopies& copies() const { return *copies_; }
 
  private:
   at::Tensor& plain(int l) { return plain_[static_cast<size_t>(l)]; }
@@ -63,7 +63,7 @@ class HeldTensors {
   std::vector<StoragePtr> StoragesOf(const Instruction& i);
   void ReleaseFromGraph(int l, const at::Tensor& activation);
 
-  std::unique_ptr<HostTrips> trips_;  // null after a move
+  std::unique_ptr<HostCopies> copies_;  // null after a move
   std::vector<at::Tensor> plain_;
   std::vector<SavedForward> saved_;
   std::vector<std::vector<StoragePtr>> parts_;  // by stage

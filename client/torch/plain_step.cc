@@ -128,7 +128,7 @@ absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& 
     report.loss = Train(model, input, target);
     step.Finish(&report);
     report.forwards = model.length() + 1;
-    report.counts[static_cast<size_t>(Op::kForwardKeepAll)] = report.forwards;
+    report.counts[static_cast<size_t>(Op::kForwardSave)] = report.forwards;
     report.counts[static_cast<size_t>(Op::kBackward)] = report.forwards;
     before.Dismiss();
     return report;

@@ -16,7 +16,7 @@
 namespace stowage {
 
 // Adds to the parameters' gradients. Where autocast is in force the forward runs under it, as a region of
-// its own, and the backward without. Counts every stage as one keep-all forward and one backward.
+// its own, and the backward without. Counts every stage as one saving forward and one backward.
 // Errors and what they leave: as ChainExecutor::Step. `meter` null: the installed
 // TrackingAllocator. Not thread-safe.
 absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& input,

@@ -18,11 +18,11 @@ Schedule WithLossTogether(const Schedule& schedule, int loss, size_t* place) {
   for (const Instruction& instruction : schedule) {
     if (instruction.stage != loss) {
       together.push_back(instruction);
-    } else if (instruction.op == Op::kForwardKeepNothing) {
+    } else if (instruction.op == Op::kForwardNoSaveFreeInput) {
       together.push_back(Discard(TensorKind::kActivation, loss - 1));
     } else if (instruction.op == Op::kBackward) {
       *place = together.size();
-      together.push_back(ForwardKeepAll(loss));
+      together.push_back(ForwardSave(loss));
       together.push_back(instruction);
     }
   }

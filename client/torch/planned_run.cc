@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/host_trips.h"
+#include "client/torch/host_copies.h"
 #include "client/torch/model_state.h"
 #include "client/torch/shared_data.h"
 #include "client/torch/torch_status.h"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "client/torch/execution_device.h"
-#include "client/torch/host_trips.h"
+#include "client/torch/host_copies.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "client/torch/host_trips.h"
+#include "client/torch/host_copies.h"
 
 namespace stowage {
 

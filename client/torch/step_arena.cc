@@ -129,9 +129,10 @@ absl::Status StepArena::Prepare(Bytes most) {
   if (!plan.ok()) return plan.status();
   latest_ = std::make_shared<const ArenaPlan>(*std::move(plan));
   if (latest_->extent > most) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the step's blocks reach over ", latest_->extent.value(), " bytes, ",
-        latest_->stranded().value(), " of them stranded; there is room for ", most.value()));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the step's blocks reach over ", latest_->extent.value(), " bytes, ",
+                     latest_->fragmentation().value(), " of them fragmentation; there is room for ",
+                     most.value()));
   }
   const absl::Status status = Reserve(latest_->extent);
   if (status.ok()) plans_[recorded_] = latest_;
@@ -181,7 +182,7 @@ ArenaReport StepArena::report() const {
   if (latest_ != nullptr) {
     report.extent = latest_->extent;
     report.live_peak = latest_->live_peak;
-    report.stranded = latest_->stranded();
+    report.fragmentation = latest_->fragmentation();
   }
   return report;
 }

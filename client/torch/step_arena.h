@@ -49,7 +49,7 @@ struct ArenaReport {
   // Of the kind of step that was planned or served last, also where Prepare found no room; 0 before.
   Bytes extent;                  // how far its blocks reach into the region
   Bytes live_peak;               // what is used of that at once, sizes rounded up to the alignment
-  Bytes stranded;                // the rest of it
+  Bytes fragmentation;           // the rest of it
   TraceFollower::Counts counts;  // of the last step that was served
 };
 

@@ -20,9 +20,9 @@ struct StepReport {
   Bytes peak;
   // Most that the device's allocator held of the device meanwhile, whoever it was for.
   Bytes peak_reserved;
-  Bytes sent;       // to host memory
-  Bytes fetched;    // from there
-  Bytes host_peak;  // most host memory of the step
+  Bytes offloaded;   // to host memory
+  Bytes prefetched;  // from there
+  Bytes host_peak;   // most host memory of the step
   int forwards = 0;
   int recomputed_forwards = 0;
 

@@ -35,7 +35,7 @@ struct InstructionRunner {
 // Hands the instructions from `*next` up to, not with, `end` to the runner, one by one, and counts them.
 // What it throws comes back as a Status that names the instruction, at which `*next` stays, and its stage,
 // with its StepFailure. Where somebody listens, a profiler say, each is a user scope of LibTorch
-// (at::RecordFunction): "stowage forward-keep-all 3, stage 3 (layer1.0, bottleneck)".
+// (at::RecordFunction): "stowage forward-save 3, stage 3 (layer1.0, bottleneck)".
 absl::Status RunInstructions(const Schedule& schedule, size_t end, const InstructionRunner& runner,
                              size_t* next, StepReport* report);
 

@@ -45,7 +45,8 @@ absl::StatusOr<KeyOptions> FromProto(const v1::PlanOptions& message, const std::
 v1::PlanOptions ToProto(const KeyOptions& options);
 
 // The contract's JSON mapping, with every field of the messages that are there: zeros, too. Reading takes
-// fields that are left out for zeros and refuses unknown ones: INVALID_ARGUMENT with the parser's words.
+// fields that are left out for zeros and refuses unknown ones: INVALID_ARGUMENT with the parser's words. Plans may
+// have the names of before the first release (sent_bytes, OP_REDUCE, ...).
 std::string ToJson(const v1::Profile& message);
 absl::StatusOr<v1::Profile> ProfileFromJson(const std::string& json);
 std::string ToJson(const v1::Plan& message);

@@ -25,8 +25,8 @@ void WritePrediction(const Simulation& prediction, v1::Prediction* out) {
   out->set_idle_time_ns(prediction.idle_time.value());
   out->set_recomputed_forwards(prediction.recomputed_forwards);
   out->set_host_peak_bytes(prediction.host_peak.value());
-  out->set_sent_bytes(prediction.sent.value());
-  out->set_fetched_bytes(prediction.fetched.value());
+  out->set_offloaded_bytes(prediction.offloaded.value());
+  out->set_prefetched_bytes(prediction.prefetched.value());
   out->set_communication_time_ns(prediction.communication_time.value());
 }
 
@@ -69,8 +69,8 @@ void ReadPrediction(const v1::Prediction& message, Counts* counts, Simulation* o
   out->recomputed_forwards = static_cast<int>(
       counts->Read("prediction.recomputed_forwards", message.recomputed_forwards()));
   out->host_peak = Bytes(counts->Read("prediction.host_peak_bytes", message.host_peak_bytes()));
-  out->sent = Bytes(counts->Read("prediction.sent_bytes", message.sent_bytes()));
-  out->fetched = Bytes(counts->Read("prediction.fetched_bytes", message.fetched_bytes()));
+  out->offloaded = Bytes(counts->Read("prediction.offloaded_bytes", message.offloaded_bytes()));
+  out->prefetched = Bytes(counts->Read("prediction.prefetched_bytes", message.prefetched_bytes()));
   out->communication_time =
       Nanos(counts->Read("prediction.communication_time_ns", message.communication_time_ns()));
 }

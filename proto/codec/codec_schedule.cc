@@ -12,12 +12,12 @@ namespace stowage {
 namespace {
 
 constexpr EnumMap<v1::Op, Op, 10> kOps{{
-    {v1::OP_FORWARD_KEEP_ALL, Op::kForwardKeepAll},
-    {v1::OP_FORWARD_KEEP_INPUT, Op::kForwardKeepInput},
-    {v1::OP_FORWARD_KEEP_NOTHING, Op::kForwardKeepNothing},
+    {v1::OP_FORWARD_SAVE, Op::kForwardSave},
+    {v1::OP_FORWARD_NO_SAVE, Op::kForwardNoSave},
+    {v1::OP_FORWARD_NO_SAVE_FREE_INPUT, Op::kForwardNoSaveFreeInput},
     {v1::OP_BACKWARD, Op::kBackward},
     {v1::OP_DISCARD, Op::kDiscard},
-    {v1::OP_REDUCE, Op::kReduce},
+    {v1::OP_DROP_SAVED_KEEP_OUTPUT, Op::kDropSavedKeepOutput},
     {v1::OP_OFFLOAD_START, Op::kOffloadStart},
     {v1::OP_OFFLOAD_WAIT, Op::kOffloadWait},
     {v1::OP_PREFETCH_START, Op::kPrefetchStart},
@@ -40,10 +40,12 @@ constexpr int32_t kMaxPart = std::numeric_limits<decltype(Instruction::part)>::m
 
 // Discards and transfers are about a tensor of the sender's choice; for the others it follows from
 // the op.
-bool ChoosesTensor(Op op) { return !IsForward(op) && op != Op::kBackward && op != Op::kReduce; }
+bool ChoosesTensor(Op op) {
+  return !IsForward(op) && op != Op::kBackward && op != Op::kDropSavedKeepOutput;
+}
 
 TensorKind ImpliedTensor(Op op) {
-  return op == Op::kReduce ? TensorKind::kSaved : TensorKind::kActivation;
+  return op == Op::kDropSavedKeepOutput ? TensorKind::kSaved : TensorKind::kActivation;
 }
 
 std::string FieldOf(int index, const char* field) {

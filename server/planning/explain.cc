@@ -37,8 +37,8 @@ void AppendPlan(const PlanEntry& entry, const Plan& plan, std::string* text) {
         " per step, peak ", ToString(entry.store_all.peak), "; by the plan it takes ",
         Percent(Over(predicted.makespan.value(), entry.store_all.makespan.value())),
         " longer: ", predicted.recomputed_forwards, " forwards run again (",
-        ToString(predicted.recompute_time), "), ", ToString(predicted.sent), " go to the host and ",
-        ToString(predicted.idle_time), " are spent waiting.\n");
+        ToString(predicted.recompute_time), "), ", ToString(predicted.offloaded),
+        " go to the host and ", ToString(predicted.idle_time), " are spent waiting.\n");
     absl::StrAppend(text, "Bound: no schedule within ", ToString(plan.budget), " is faster than ",
                     ToString(plan.bounds.lower_bound), "; gap ", Percent(plan.gap()));
     if (plan.bounds.proven_optimal) {

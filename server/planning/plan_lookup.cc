@@ -75,7 +75,7 @@ bool Serves(const Plan& plan, Bytes budget) {
     case PlanStatus::kFound:
       return plan.prediction.peak <= budget &&
              (budget <= plan.budget ||
-              (plan.prediction.recomputed_forwards == 0 && plan.prediction.sent == Bytes(0)));
+              (plan.prediction.recomputed_forwards == 0 && plan.prediction.offloaded == Bytes(0)));
     case PlanStatus::kProvenInfeasible:
       return budget < plan.bounds.least_budget;
     case PlanStatus::kNotFound:

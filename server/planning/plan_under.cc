@@ -17,7 +17,7 @@ bool LinkServes(const Instance& caller, const Instance& reference) {
 }
 
 bool IsPlain(const Simulation& simulation) {
-  return simulation.recomputed_forwards == 0 && simulation.sent == Bytes(0);
+  return simulation.recomputed_forwards == 0 && simulation.offloaded == Bytes(0);
 }
 
 }  // namespace

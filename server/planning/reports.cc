@@ -91,11 +91,11 @@ bool IsAbsurd(const Report& report, const ReportJudgement& judgement) {
 void AddLatestStep(const Report& report, const Plan& plan, ReportJudgement* judgement) {
   const double reserved = Ratio(report.reserved_peak.value(), report.peak.value());
   if (!IsAbsurd(reserved)) judgement->reserved_ratio = reserved;
-  const auto sum = [](Bytes sent, Bytes fetched) {
-    return static_cast<double>(sent.value()) + static_cast<double>(fetched.value());
+  const auto sum = [](Bytes offloaded, Bytes prefetched) {
+    return static_cast<double>(offloaded.value()) + static_cast<double>(prefetched.value());
   };
-  const double copied = sum(report.sent, report.fetched);
-  const double planned = sum(plan.prediction.sent, plan.prediction.fetched);
+  const double copied = sum(report.offloaded, report.prefetched);
+  const double planned = sum(plan.prediction.offloaded, plan.prediction.prefetched);
   if (copied <= kAbsurd * planned) judgement->copied_bytes = copied;
 }
 

@@ -32,8 +32,8 @@ struct Report {
   Bytes peak;
   // Of the latest step; 0: not said.
   Bytes reserved_peak;  // what the allocator held for it
-  Bytes sent;           // to host memory
-  Bytes fetched;
+  Bytes offloaded;      // to host memory
+  Bytes prefetched;
   std::string job;
   std::string identity;  // of the caller; empty: it is not known
   std::string tenant;

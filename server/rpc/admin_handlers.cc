@@ -55,8 +55,8 @@ absl::Status CheckFigures(const v1::ReportExecutionRequest& request) {
         Rule{"measured_peak_bytes", request.measured_peak_bytes(), 0},
         Rule{"budget_bytes", request.budget_bytes(), 0},
         Rule{"measured_reserved_peak_bytes", request.measured_reserved_peak_bytes(), 0},
-        Rule{"sent_bytes", request.sent_bytes(), 0},
-        Rule{"fetched_bytes", request.fetched_bytes(), 0}}) {
+        Rule{"offloaded_bytes", request.offloaded_bytes(), 0},
+        Rule{"prefetched_bytes", request.prefetched_bytes(), 0}}) {
     if (absl::Status status = AtLeast(rule.field, rule.value, rule.least); !status.ok()) {
       return status;
     }
@@ -79,8 +79,8 @@ absl::StatusOr<Report> ToReport(const v1::ReportExecutionRequest& request, RpcRe
   report.step_time = Nanos(request.measured_step_time_ns());
   report.peak = Bytes(request.measured_peak_bytes());
   report.reserved_peak = Bytes(request.measured_reserved_peak_bytes());
-  report.sent = Bytes(request.sent_bytes());
-  report.fetched = Bytes(request.fetched_bytes());
+  report.offloaded = Bytes(request.offloaded_bytes());
+  report.prefetched = Bytes(request.prefetched_bytes());
   report.job = request.job();
   report.identity = record->caller()->identity;
   report.tenant = record->caller()->tenant;

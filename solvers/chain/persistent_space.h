@@ -158,14 +158,14 @@ Schedule PersistentBacktrack::Run(const PersistentSpace& space, int s, int t, in
     }
     const int split = task.s == task.t ? 0 : choose(task.s, task.t, task.memory);
     if (split == 0) {
-      schedule.push_back(ForwardKeepAll(task.s));
+      schedule.push_back(ForwardSave(task.s));
       stack.push_back({Backward(task.s)});
       if (task.s < task.t) {
         stack.push_back({{}, task.s + 1, task.t, task.memory - space.saved(task.s)});
       }
     } else {
-      schedule.push_back(ForwardKeepInput(task.s));
-      for (int l = task.s + 1; l < split; ++l) schedule.push_back(ForwardKeepNothing(l));
+      schedule.push_back(ForwardNoSave(task.s));
+      for (int l = task.s + 1; l < split; ++l) schedule.push_back(ForwardNoSaveFreeInput(l));
       stack.push_back({{}, task.s, split - 1, task.memory});
       stack.push_back({{}, split, task.t, task.memory - space.activation(split - 1)});
     }

@@ -41,12 +41,12 @@ Schedule SegmentedSchedule(const Chain& chain, const SegmentEnds& ends) {
   Schedule schedule;
   int first = 1;
   for (const int end : ends) {
-    schedule.push_back(ForwardKeepInput(first));
-    for (int l = first + 1; l <= end; ++l) schedule.push_back(ForwardKeepNothing(l));
+    schedule.push_back(ForwardNoSave(first));
+    for (int l = first + 1; l <= end; ++l) schedule.push_back(ForwardNoSaveFreeInput(l));
     first = end + 1;
   }
   const auto keep_whole = [&schedule](int from, int to) {
-    for (int l = from; l <= to; ++l) schedule.push_back(ForwardKeepAll(l));
+    for (int l = from; l <= to; ++l) schedule.push_back(ForwardSave(l));
     for (int l = to; l >= from; --l) schedule.push_back(Backward(l));
   };
   keep_whole(first, last);

@@ -6,12 +6,12 @@ namespace stowage {
 namespace {
 
 // Longer chains get the optimal persistent solver: going beyond takes it more than some seconds.
-constexpr int kMaxStagesBeyond = 128;
+constexpr int kMaxStagesNonPersistent = 128;
 
 // Best first; the next one where a chain is too long for the one before.
 std::vector<const Solver*> Candidates(const Chain& chain, const SolveOptions& options) {
   std::vector<const Solver*> solvers;
-  if (chain.length() <= kMaxStagesBeyond) solvers.push_back(&BeyondPersistentSolver());
+  if (chain.length() <= kMaxStagesNonPersistent) solvers.push_back(&NonPersistentSolver());
   solvers.push_back(&OptimalPersistentSolver());
   if (options.slots == 0) solvers.push_back(&CheckpointSequentialSolver());
   return solvers;

@@ -56,12 +56,12 @@ const Solver& OptimalPersistentSolver();
 //   slots as above.
 // Ties prefer persistent schedules. Refuses (RESOURCE_EXHAUSTED) chains of more than some 600
 // stages that do not repeat. O(S L^3) time, O(S L^2) memory; with moving checkpoints O(S L^4) and O(S L^3). The
-// recurrence is described in beyond_recurrence.h.
-const Solver& BeyondPersistentSolver();
+// recurrence is described in non_persistent_recurrence.h.
+const Solver& NonPersistentSolver();
 
 // The planner's own choice among the chain solvers, as a solver.
 //
-// Store-all whenever it fits; else beyond_persistent on chains of up to 128 stages,
+// Store-all whenever it fits; else non_persistent on chains of up to 128 stages,
 // optimal_persistent on longer ones, checkpoint_sequential on those too long for it. Who asks for
 // slots wants a table: then the refusal of optimal_persistent is the answer. Plans name the solver
 // that made them.

@@ -10,7 +10,7 @@ const std::vector<const CheckpointSolver*>& AllCheckpointSolvers() {
       &ChenGreedyCheckpointSolver(),  //
       &LinearCheckpointSolver(),      //
       &DivisionTreeSolver(),          //
-      &SeveralEndsSolver(),
+      &AcyclicQuotientSolver(),
   };
   return *kAll;
 }

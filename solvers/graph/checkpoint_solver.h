@@ -76,7 +76,7 @@ const CheckpointSolver& LinearCheckpointSolver();
 // Beside what the others take, about half a second up to some 20,000 vertices and a second and a
 // half at 100,000; graphs of more than 64 vertices open at once, or of more than 100,000, get the
 // best set of the other solvers.
-const CheckpointSolver& SeveralEndsSolver();
+const CheckpointSolver& AcyclicQuotientSolver();
 
 // What the solvers whose segments have two end points share.
 

@@ -92,8 +92,8 @@ Schedule ToSchedule(const ComputeOrder& order) {
   for (const Compute& c : order) {
     const int stage = c.vertex + 1;
     schedule.push_back(c.backward      ? Backward(stage)
-                       : c.extras_stay ? ForwardKeepInput(stage)
-                                       : ForwardKeepAll(stage));
+                       : c.extras_stay ? ForwardNoSave(stage)
+                                       : ForwardSave(stage));
   }
   return schedule;
 }

@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/graph/compute_order.h"
-#include "solvers/graph/easy_plan.h"
 #include "solvers/graph/fold.h"
 #include "solvers/graph/proposals.h"
 #include "solvers/graph/solvers.h"
+#include "solvers/graph/trivial_plan.h"
 #include "solvers/schedule/frontier.h"
 #include "solvers/schedule/gradient_sums.h"
 #include "solvers/schedule/instance.h"
@@ -21,7 +21,7 @@ class DivisionTreeTraining final : public Solver {
 
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
                                const SolveOptions& options) const override {
-    absl::StatusOr<std::optional<Plan>> easy = EasyPlan(instance, budget, info_, options);
+    absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_, options);
     if (!easy.ok()) return easy.status();
     if (easy->has_value()) return **std::move(easy);
     const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, options);

@@ -48,7 +48,7 @@ struct Label {
 
 class Search {
  public:
-  Search(const OpGraph& graph, const OrderPool& known, int64_t least_need, int64_t max_labels,
+  Search(const OpGraph& graph, const OrderPool& known, int64_t peak_lower_bound, int64_t max_labels,
          const StopToken* stop)
       : graph_(graph), max_labels_(max_labels), poll_(stop), queue_(Later{&labels_}) {
     const int size = graph.size();
@@ -71,7 +71,7 @@ class Search {
       bounds_.push_back({entry.peak, entry.forward_time - once});
     }
     labels_.emplace_back();
-    labels_.back().peak = least_need;
+    labels_.back().peak = peak_lower_bound;
     queue_.push(0);
   }
 
@@ -262,9 +262,9 @@ class Search {
 }  // namespace
 
 absl::StatusOr<ExactOrders> SearchAllOrders(const OpGraph& graph, const OrderPool& known,
-                                            int64_t least_need, int64_t max_labels,
+                                            int64_t peak_lower_bound, int64_t max_labels,
                                             const StopToken* stop) {
-  return Search(graph, known, least_need, max_labels, stop).Run();
+  return Search(graph, known, peak_lower_bound, max_labels, stop).Run();
 }
 
 }  // namespace stowage

@@ -34,11 +34,11 @@ struct ExactOrders {
   int64_t labels = 0;
 };
 
-// `known` has an order for every vertex running once; `least_need`: no peak is lower. Stops, not
+// `known` has an order for every vertex running once; `peak_lower_bound`: no peak is lower. Stops, not
 // complete, before it makes more than `max_labels`; some 100 bytes each. CANCELLED, DEADLINE_EXCEEDED.
 // At most kMaxExactVertices vertices.
 absl::StatusOr<ExactOrders> SearchAllOrders(const OpGraph& graph, const OrderPool& known,
-                                            int64_t least_need, int64_t max_labels,
+                                            int64_t peak_lower_bound, int64_t max_labels,
                                             const StopToken* stop);
 
 }  // namespace stowage

@@ -275,13 +275,13 @@ Schedule ExpandSchedule(const Graph& graph, const LinearizedGraph& linearized,
                         const Schedule& schedule) {
   const std::vector<int>& begin = linearized.stage_begin;
   Schedule compute;
-  Append(Op::kForwardKeepAll, 0, begin.front(), &compute);
+  Append(Op::kForwardSave, 0, begin.front(), &compute);
   for (const Instruction& i : schedule) {
     const size_t l = static_cast<size_t>(i.stage);
     if (l < 1 || l >= begin.size()) continue;  // a^0 and the loss have no vertices
     const int first = begin[l - 1], end = begin[l];
-    if (i.op == Op::kForwardKeepNothing) {
-      Append(Op::kForwardKeepInput, first, end, &compute);
+    if (i.op == Op::kForwardNoSaveFreeInput) {
+      Append(Op::kForwardNoSave, first, end, &compute);
     } else if (IsForward(i.op) || i.op == Op::kBackward) {
       Append(i.op, first, end, &compute);
     }

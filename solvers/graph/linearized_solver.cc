@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/graph/easy_plan.h"
 #include "solvers/graph/linearize.h"
+#include "solvers/graph/trivial_plan.h"
 #include "solvers/model/field_error.h"
 #include "solvers/schedule/instance.h"
 
@@ -28,7 +28,7 @@ LinearizedSolver::LinearizedSolver(const Solver* chain_solver)
 
 absl::StatusOr<Plan> LinearizedSolver::DoSolve(const Instance& instance, Bytes budget,
                                                const SolveOptions& options) const {
-  absl::StatusOr<std::optional<Plan>> easy = EasyPlan(instance, budget, info_, options);
+  absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_, options);
   if (!easy.ok()) return easy.status();
   if (easy->has_value()) return **std::move(easy);
   const absl::StatusOr<Frontier> frontier = Expanded(instance, options, /*compact=*/false);

@@ -8,7 +8,7 @@
 
 namespace stowage {
 
-// PROVEN_INFEASIBLE below what one op alone needs (LeastNeed in easy_plan.h): what the chain solver proves holds
+// PROVEN_INFEASIBLE below what one op alone needs (LeastNeed in trivial_plan.h): what the chain solver proves holds
 // for the chain only. INVALID_ARGUMENT for a graph of sizes whose chain, which counts some bytes more
 // than once, is beyond the limits of chains.
 class LinearizedSolver final : public Solver {

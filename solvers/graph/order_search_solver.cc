@@ -12,13 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/compute_order.h"
-#include "solvers/graph/easy_plan.h"
 #include "solvers/graph/exact_orders.h"
 #include "solvers/graph/fold.h"
 #include "solvers/graph/linearize.h"
 #include "solvers/graph/order_search.h"
 #include "solvers/graph/proposals.h"
 #include "solvers/graph/solvers.h"
+#include "solvers/graph/trivial_plan.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/index.h"
 #include "solvers/rising_progress.h"
@@ -328,7 +328,7 @@ class OrderSearchSolverImpl final : public Solver {
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
                                const SolveOptions& options) const override {
     absl::StatusOr<std::optional<Plan>> easy =
-        EasyPlan(instance, budget, OrderSearchInfo(), options);
+        TrivialPlan(instance, budget, OrderSearchInfo(), options);
     if (!easy.ok()) return easy.status();
     if (easy->has_value()) return **std::move(easy);
     bool cut_short = false;

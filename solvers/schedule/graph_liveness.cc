@@ -70,7 +70,7 @@ class ReverseSweep {
  private:
   bool IsCompute(const Instruction& i) const {
     return i.stage >= 1 && i.stage <= graph_.size() &&
-           (i.op == Op::kForwardKeepAll || i.op == Op::kForwardKeepInput || i.op == Op::kBackward);
+           (i.op == Op::kForwardSave || i.op == Op::kForwardNoSave || i.op == Op::kBackward);
   }
 
   std::vector<bool> FindRepeats() const {
@@ -88,7 +88,7 @@ class ReverseSweep {
   // Whether what a repeated forward makes is used later.
   bool IsUseful(const Instruction& i) const {
     const int p = i.stage - 1;
-    if (i.op == Op::kForwardKeepAll && uses_extras_[Index(p)]) return true;
+    if (i.op == Op::kForwardSave && uses_extras_[Index(p)]) return true;
     return graph_.vertex(p).alias != AliasKind::kView && used_[Index(graph_.storage(p))] == p;
   }
 
@@ -127,7 +127,7 @@ class ReverseSweep {
     Instruction forward = OnCompute(i);
     if (!uses_extras_[Index(p)]) {
       forward.op = WithoutExtras(p);
-    } else if (i.op == Op::kForwardKeepAll) {
+    } else if (i.op == Op::kForwardSave) {
       uses_extras_[Index(p)] = false;
     }
     if (graph_.storage(p) == p) {
@@ -144,10 +144,10 @@ class ReverseSweep {
   Op WithoutExtras(int p) {
     const Vertex& v = graph_.vertex(p);
     if (v.forward_overhead <= v.extra_saved + v.forward_saving_overhead) {
-      return Op::kForwardKeepInput;
+      return Op::kForwardNoSave;
     }
     if (v.extra_saved > Bytes(0)) backwards_.push_back(Discard(TensorKind::kSaved, p + 1));
-    return Op::kForwardKeepAll;
+    return Op::kForwardSave;
   }
 
   const Graph& graph_;

@@ -9,7 +9,7 @@
 namespace stowage {
 
 bool IsForward(Op op) {
-  return op == Op::kForwardKeepAll || op == Op::kForwardKeepInput || op == Op::kForwardKeepNothing;
+  return op == Op::kForwardSave || op == Op::kForwardNoSave || op == Op::kForwardNoSaveFreeInput;
 }
 
 bool IsTransfer(Op op) {
@@ -25,18 +25,18 @@ Stream StreamOf(Op op) {
 
 const char* ToString(Op op) {
   switch (op) {
-    case Op::kForwardKeepAll:
-      return "forward-keep-all";
-    case Op::kForwardKeepInput:
-      return "forward-keep-input";
-    case Op::kForwardKeepNothing:
-      return "forward-keep-nothing";
+    case Op::kForwardSave:
+      return "forward-save";
+    case Op::kForwardNoSave:
+      return "forward-no-save";
+    case Op::kForwardNoSaveFreeInput:
+      return "forward-no-save-free-input";
     case Op::kBackward:
       return "backward";
     case Op::kDiscard:
       return "discard";
-    case Op::kReduce:
-      return "reduce";
+    case Op::kDropSavedKeepOutput:
+      return "drop-saved-keep-output";
     case Op::kOffloadStart:
       return "offload-start";
     case Op::kOffloadWait:

@@ -17,12 +17,12 @@
 namespace stowage {
 
 enum class Op : uint8_t {
-  kForwardKeepAll,      // F_all: saves all for the backward, the input stays
-  kForwardKeepInput,    // F_ck: saves nothing, the input stays
-  kForwardKeepNothing,  // F_0: saves nothing, the input is dropped
-  kBackward,            // B
-  kDiscard,             // drops the plain or the saved tensors of a stage
-  kReduce,              // saved tensors become the plain output
+  kForwardSave,             // F_all: saves all for the backward, the input stays
+  kForwardNoSave,           // F_ck: saves nothing, the input stays
+  kForwardNoSaveFreeInput,  // F_0: saves nothing, the input is dropped
+  kBackward,                // B
+  kDiscard,                 // drops the plain or the saved tensors of a stage
+  kDropSavedKeepOutput,     // saved tensors become the plain output
   kOffloadStart,
   kOffloadWait,
   kPrefetchStart,
@@ -34,7 +34,7 @@ enum class TensorKind : uint8_t { kActivation, kSaved };
 enum class Stream : uint8_t { kCompute, kToHost, kToDevice, kCommunication };
 
 struct Instruction {
-  Op op = Op::kForwardKeepAll;
+  Op op = Op::kForwardSave;
   int32_t stage = 0;                            // 1..L+1; where an activation is named also 0
   TensorKind tensor = TensorKind::kActivation;  // discards and transfers only
   Stream stream = Stream::kCompute;
@@ -49,12 +49,16 @@ struct Instruction {
 
 using Schedule = std::vector<Instruction>;
 
-inline Instruction ForwardKeepAll(int stage) { return {Op::kForwardKeepAll, stage}; }
-inline Instruction ForwardKeepInput(int stage) { return {Op::kForwardKeepInput, stage}; }
-inline Instruction ForwardKeepNothing(int stage) { return {Op::kForwardKeepNothing, stage}; }
+inline Instruction ForwardSave(int stage) { return {Op::kForwardSave, stage}; }
+inline Instruction ForwardNoSave(int stage) { return {Op::kForwardNoSave, stage}; }
+inline Instruction ForwardNoSaveFreeInput(int stage) {
+  return {Op::kForwardNoSaveFreeInput, stage};
+}
 inline Instruction Backward(int stage) { return {Op::kBackward, stage}; }
 inline Instruction Discard(TensorKind tensor, int stage) { return {Op::kDiscard, stage, tensor}; }
-inline Instruction Reduce(int stage) { return {Op::kReduce, stage, TensorKind::kSaved}; }
+inline Instruction DropSavedKeepOutput(int stage) {
+  return {Op::kDropSavedKeepOutput, stage, TensorKind::kSaved};
+}
 
 // Copies between device and host memory: a start puts the copy on its stream, a wait makes the
 // compute stream wait for it. `part` is up to 65535.
@@ -75,11 +79,11 @@ bool IsForward(Op op);
 bool IsTransfer(Op op);
 // The stream on which an op runs, unless a forward or a backward is put on kCommunication.
 Stream StreamOf(Op op);
-// "forward-keep-all", ...
+// "forward-save", ...
 const char* ToString(Op op);
 // "compute", "to-host", ...
 const char* ToString(Stream stream);
-// "forward-keep-all 3", "discard saved 2", "offload-start saved 2 part 1",
+// "forward-save 3", "discard saved 2", "offload-start saved 2 part 1",
 // "communication: backward 3".
 std::string ToString(const Instruction& instruction);
 

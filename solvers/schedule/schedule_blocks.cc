@@ -147,7 +147,7 @@ class ChainBlocks final : public PartReplay {
     absl::Status status = PartReplay::Dispatch(i);
     if (!status.ok()) return status;
     const int l = i.stage;
-    if (i.op == Op::kReduce) book_.Rename(Tensor(kOutput, l), Tensor(kPlain, l));
+    if (i.op == Op::kDropSavedKeepOutput) book_.Rename(Tensor(kOutput, l), Tensor(kPlain, l));
     if (l > 0) SeeActivation(l - 1);
     SeeActivation(l);
     if (l > 0) SeeSaved(l);

@@ -16,8 +16,8 @@ struct Simulation {
   int recomputed_forwards = 0;
   size_t peak_instruction = 0;  // the first at which the peak is reached
   Bytes host_peak;              // of what is offloaded
-  Bytes sent;                   // to the host, all copies
-  Bytes fetched;                // from the host
+  Bytes offloaded;              // to the host, all copies
+  Bytes prefetched;             // from the host
   Nanos communication_time;     // of what runs on the communication stream
 };
 

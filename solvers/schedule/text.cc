@@ -64,7 +64,7 @@ std::string LeastBudgetText(const Plan& plan) {
 }
 
 std::string TransfersText(const Simulation& p) {
-  return absl::StrCat(ToString(p.sent), " copied to the host, ", ToString(p.fetched),
+  return absl::StrCat(ToString(p.offloaded), " copied to the host, ", ToString(p.prefetched),
                       " back, at most ", ToString(p.host_peak), " there; ", ToString(p.idle_time),
                       " of waiting");
 }
@@ -105,7 +105,7 @@ std::string PlanText(const Plan& plan) {
                                  ToString(b.store_all_makespan)));
     text += Line("recomputed", absl::StrCat(p.recomputed_forwards, " forwards run again, ",
                                             ToString(p.recompute_time), " of the step"));
-    if (p.sent > Bytes(0)) text += Line("offloaded", TransfersText(p));
+    if (p.offloaded > Bytes(0)) text += Line("offloaded", TransfersText(p));
     if (p.communication_time > Nanos(0)) {
       text += Line("communication",
                    absl::StrCat(ToString(p.communication_time), " on a stream of its own; ",

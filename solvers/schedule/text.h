@@ -8,7 +8,7 @@
 
 namespace stowage {
 
-// One line per run of like instructions: "forward-keep-all 3-7", "backward 21-18".
+// One line per run of like instructions: "forward-save 3-7", "backward 21-18".
 std::string ScheduleText(const Schedule& schedule);
 
 // A few lines, for readers who know no words of ours: status, budget, peak, time and overhead, bound,

@@ -59,15 +59,15 @@ class ChainWalk {
   void Step(int step, const Instruction& i) {
     const int l = i.stage;
     switch (i.op) {
-      case Op::kForwardKeepAll:
+      case Op::kForwardSave:
         ReadInput(l, step);
         Make(TensorKind::kSaved, l, step);
         break;
-      case Op::kForwardKeepInput:
-      case Op::kForwardKeepNothing:
+      case Op::kForwardNoSave:
+      case Op::kForwardNoSaveFreeInput:
         ReadInput(l, step);
         Make(TensorKind::kActivation, l, step);
-        if (i.op == Op::kForwardKeepNothing) lives_.Drop(TensorKind::kActivation, l - 1, step);
+        if (i.op == Op::kForwardNoSaveFreeInput) lives_.Drop(TensorKind::kActivation, l - 1, step);
         break;
       case Op::kBackward:
         ReadInput(l, step);
@@ -76,7 +76,7 @@ class ChainWalk {
           lives_.Drop(TensorKind::kActivation, l - 1, step);
         }
         break;
-      case Op::kReduce:
+      case Op::kDropSavedKeepOutput:
         lives_.Drop(TensorKind::kSaved, l, step);
         Make(TensorKind::kActivation, l, step);
         break;
@@ -226,7 +226,7 @@ class GraphWalk {
   void Forward(Op op, int p, int step) {
     const Vertex& v = graph_.vertex(p);
     for (const GraphInput& input : v.inputs) Read(static_cast<int>(input.vertex), step);
-    if (op == Op::kForwardKeepAll && v.extra_saved > Bytes(0)) {
+    if (op == Op::kForwardSave && v.extra_saved > Bytes(0)) {
       lives_.Make(kExtras, p + 1, v.extra_saved, step);
     }
     if (v.alias == AliasKind::kInPlace) {

@@ -4,10 +4,10 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/transfer/loosen.h"
 #include "solvers/transfer/offload_problem.h"
 #include "solvers/transfer/strategies.h"
 #include "solvers/transfer/trace_problem.h"
+#include "solvers/transfer/transfer_overlap.h"
 
 namespace stowage {
 namespace {
@@ -50,9 +50,9 @@ absl::Status Incumbent::Offer(const Schedule& schedule, const std::string& expla
   return absl::OkStatus();
 }
 
-absl::Status Incumbent::LoosenBest(const StopToken* stop) {
+absl::Status Incumbent::OverlapBest(const StopToken* stop) {
   if (!found()) return absl::OkStatus();
-  return Offer(Loosen(instance(), *schedule_, memory_, stop), explanation_);
+  return Offer(OverlapTransfers(instance(), *schedule_, memory_, stop), explanation_);
 }
 
 absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(

@@ -53,8 +53,8 @@ class Incumbent {
   absl::Status Offer(const Schedule& schedule, const std::string& explanation);
 
   // Has the copies of the best schedule run beside more of what it computes. What a stop leaves of
-  // that: solvers/transfer/loosen.h. INTERNAL as above.
-  absl::Status LoosenBest(const StopToken* stop);
+  // that: solvers/transfer/transfer_overlap.h. INTERNAL as above.
+  absl::Status OverlapBest(const StopToken* stop);
 
   // The ways to run a compute schedule that take next to no time to find: without transfers, or with
   // the first tensors away, as few as are needed, or with those named, and more if these are too

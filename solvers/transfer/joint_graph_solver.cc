@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/graph/easy_plan.h"
 #include "solvers/graph/linearize.h"
 #include "solvers/graph/linearized_solver.h"
 #include "solvers/graph/solvers.h"
+#include "solvers/graph/trivial_plan.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
@@ -70,7 +70,7 @@ class Solving {
     builder.Add(proposals->orders);
     for (const TransferSearch::Best& best : search.bests()) {
       if (!status.ok() || !best.found()) continue;
-      status = builder.Add(LeanSchedule(instance_, best.compute, best.schedule));
+      status = builder.Add(JustInTimeSchedule(instance_, best.compute, best.schedule));
     }
     if (!status.ok()) return status;
     Report(1.0);
@@ -198,7 +198,7 @@ class JointGraphSolverImpl final : public Solver {
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
                                const SolveOptions& options) const override {
     if (!instance.link()) return OrderSearchSolver().Solve(instance, budget, options);
-    absl::StatusOr<std::optional<Plan>> easy = EasyPlan(instance, budget, info_, options);
+    absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_, options);
     if (!easy.ok()) return easy.status();
     if (easy->has_value()) return **std::move(easy);
     const Solving solving(instance, options);
@@ -253,13 +253,13 @@ class JointGraphSolverImpl final : public Solver {
     }
     plan.status = PlanStatus::kFound;
     plan.search_complete = !late;
-    plan.schedule = LeanSchedule(instance, best.compute, best.schedule);
+    plan.schedule = JustInTimeSchedule(instance, best.compute, best.schedule);
     plan.bounds.proven_optimal = best.makespan <= MakespanLowerBound(instance, plan.budget);
     const absl::StatusOr<Simulation> simulation = Evaluator(instance).Run(plan.schedule);
     if (!simulation.ok()) return absl::InternalError(simulation.status().message());
-    plan.explanation =
-        absl::StrCat(late ? "the best until the deadline: " : "", simulation->recomputed_forwards,
-                     " forwards run again, ", simulation->sent.value(), " bytes go to the host");
+    plan.explanation = absl::StrCat(late ? "the best until the deadline: " : "",
+                                    simulation->recomputed_forwards, " forwards run again, ",
+                                    simulation->offloaded.value(), " bytes go to the host");
     return plan;
   }
 

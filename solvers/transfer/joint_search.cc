@@ -16,8 +16,8 @@
 #include "solvers/transfer/compute_trace.h"
 #include "solvers/transfer/incumbent.h"
 #include "solvers/transfer/joint_recurrence.h"
-#include "solvers/transfer/least_on_host.h"
 #include "solvers/transfer/outline.h"
+#include "solvers/transfer/peak_lower_bound.h"
 #include "solvers/transfer/segment_costs.h"
 #include "solvers/transfer/strategies.h"
 #include "solvers/transfer/trace_problem.h"
@@ -289,10 +289,10 @@ Schedule CheckpointEveryStage(const Chain& chain) {
   };
   Schedule schedule;
   for (int l = 1; l <= chain.length() + 1; ++l) {
-    schedule.push_back(saved(l) ? ForwardKeepAll(l) : ForwardKeepInput(l));
+    schedule.push_back(saved(l) ? ForwardSave(l) : ForwardNoSave(l));
   }
   for (int l = chain.length() + 1; l >= 1; --l) {
-    if (!saved(l)) schedule.push_back(ForwardKeepAll(l));
+    if (!saved(l)) schedule.push_back(ForwardSave(l));
     schedule.push_back(Backward(l));
   }
   return schedule;
@@ -329,7 +329,7 @@ absl::Status OfferCheapSchedules(const StopToken* stop, Incumbent* best) {
   absl::Status status;
   if (Evaluator(best->instance()).Run(least).ok()) {
     status = best->Offer(least, "everything on the host that is not in use");
-    if (status.ok()) status = best->LoosenBest(stop);
+    if (status.ok()) status = best->OverlapBest(stop);
   }
   if (status.ok()) {
     status =

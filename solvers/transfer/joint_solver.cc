@@ -13,7 +13,7 @@
 #include "solvers/schedule/lower_bound.h"
 #include "solvers/transfer/incumbent.h"
 #include "solvers/transfer/joint_search.h"
-#include "solvers/transfer/least_on_host.h"
+#include "solvers/transfer/peak_lower_bound.h"
 #include "solvers/transfer/segment_costs.h"
 
 namespace stowage {
@@ -138,7 +138,7 @@ class Joint final : public Solver {
     Plan plan;
     plan.bounds.schedule_class = info_.schedule_class;
     if (PlanStoreAll(instance, budget, &plan)) return plan;
-    const Bytes least = LeastMemoryOnHost(chain);
+    const Bytes least = PeakLowerBound(chain);
     if (budget < least) return Infeasible(instance, budget, options, std::move(plan));
     Incumbent best(instance, budget, options.incumbent);
     const Nanos bound = MakespanLowerBound(instance, budget);
@@ -146,7 +146,7 @@ class Joint final : public Solver {
     const bool cut_short = absl::IsDeadlineExceeded(status);
     if (!status.ok() && !(best.found() && cut_short)) return status;
     if (!best.found()) return Infeasible(instance, budget, options, std::move(plan));
-    status = best.LoosenBest(options.stop);
+    status = best.OverlapBest(options.stop);
     if (!status.ok()) return status;
     if (options.stop != nullptr && options.stop->stop_requested()) return options.stop->Check();
     plan.status = PlanStatus::kFound;
@@ -187,7 +187,7 @@ class Joint final : public Solver {
       progress.Report(0.1 + 0.9 * (b + 1) / kBudgets);
     }
     return builder.BuildCompact(
-        {info_.name, info_.schedule_class, LeastMemoryOnHost(chain), /*exact=*/false, /*slots=*/0});
+        {info_.name, info_.schedule_class, PeakLowerBound(chain), /*exact=*/false, /*slots=*/0});
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
@@ -195,7 +195,7 @@ class Joint final : public Solver {
     const Chain& chain = instance.chain();
     if (!MayTransfer(instance)) return ChosenChainSolver().LeastBudget(instance, options);
     const Bytes cheap = CheapLeastMemory(instance);
-    if (cheap <= LeastMemoryOnHost(chain)) return cheap;
+    if (cheap <= PeakLowerBound(chain)) return cheap;
     const absl::StatusOr<Bytes> alone = ChosenChainSolver().LeastBudget(instance, options);
     if (absl::IsResourceExhausted(alone.status())) return cheap;
     if (!alone.ok()) return alone.status();
@@ -218,7 +218,7 @@ class Joint final : public Solver {
       if (status.ok()) status = search.Improve(1, kFewSchedules, /*thoroughly=*/false);
     }
     if (!status.ok() || !best.found()) return status;
-    status = best.LoosenBest(options.stop);
+    status = best.OverlapBest(options.stop);
     if (!status.ok()) return status;
     return builder->Add(best.schedule());
   }
@@ -226,7 +226,7 @@ class Joint final : public Solver {
   // No schedule fits, or none was found.
   absl::StatusOr<Plan> Infeasible(const Instance& instance, Bytes budget,
                                   const SolveOptions& options, Plan plan) const {
-    const Bytes proven = LeastMemoryOnHost(instance.chain());
+    const Bytes proven = PeakLowerBound(instance.chain());
     const absl::StatusOr<Bytes> least = LeastBudget(instance, options);
     if (!least.ok()) return least.status();
     plan.bounds.least_budget = *least;

@@ -11,7 +11,7 @@
 //   - what a recurrence over both questions at once proposes (joint_recurrence.h), with few states
 //     and with many;
 //   - local changes to the best of these (joint_search.h).
-// At last the winner's copies are moved to where they hold up least (solvers/transfer/loosen.h):
+// At last the winner's copies are moved to where they hold up least (solvers/transfer/transfer_overlap.h):
 // after a deadline, too, but then for some 20 ms only.
 // All of it is bounded by work, not by the clock: equal options give equal plans, unless a deadline
 // cuts the search short.
@@ -21,7 +21,7 @@
 // DEADLINE_EXCEEDED. A stop by request is CANCELLED always.
 //
 // Bounds. The least budget is exact, of schedules of any kind, where the host takes all that leaves
-// (least_on_host.h). Where it does not, budgets below that bound are still PROVEN_INFEASIBLE, with it
+// (peak_lower_bound.h). Where it does not, budgets below that bound are still PROVEN_INFEASIBLE, with it
 // as the plan's least_budget; above it nothing is proven: NOT_FOUND, and the least budget is one for
 // which a schedule is found, perhaps not the smallest. A plan that meets
 // MakespanLowerBound (solvers/schedule/lower_bound.h) is proven optimal.

@@ -334,10 +334,10 @@ class Stitch {
       const OffloadOp& op = problem_.op(i);
       const Bytes room = problem_.memory() - (problem_.prefix(i + 2) - away + op.forward_need);
       // The prefetches after those that find room wait for the end of this forward.
-      Bytes fetched;
+      Bytes prefetched;
       for (size_t place = set_.size(); place-- > 0;) {
-        fetched += problem_.activation(set_[place]);
-        if (fetched > room) {
+        prefetched += problem_.activation(set_[place]);
+        if (prefetched > room) {
           Require(forward_.start[static_cast<size_t>(i)] + op.forward_time, Lead(place));
           break;
         }

@@ -9,10 +9,10 @@ Schedule ComputeScheduleOf(const Outline& outline, const SegmentCosts& costs) {
   for (const OutlinePart& part : outline) {
     const int runs_to = part.saved ? part.last - 1 : part.last;
     for (int l = part.first; l <= runs_to; ++l) {
-      schedule.push_back(l == part.first ? ForwardKeepInput(l) : ForwardKeepNothing(l));
+      schedule.push_back(l == part.first ? ForwardNoSave(l) : ForwardNoSaveFreeInput(l));
     }
     if (!part.saved) continue;
-    schedule.push_back(ForwardKeepAll(part.last));
+    schedule.push_back(ForwardSave(part.last));
     if (part.first < part.last) {
       schedule.push_back(Discard(TensorKind::kActivation, part.last - 1));
     }
@@ -60,8 +60,8 @@ std::optional<Outline> OutlineOf(const Schedule& schedule, const SegmentCosts& c
   for (size_t k = 0; k < schedule.size() && schedule[k].op != Op::kBackward; ++k) {
     const Instruction& i = schedule[k];
     const int next = outline.empty() ? 1 : outline.back().last + 1;
-    const bool runs = i.op == Op::kForwardKeepInput || i.op == Op::kForwardKeepNothing;
-    if (i.op == Op::kForwardKeepAll) {
+    const bool runs = i.op == Op::kForwardNoSave || i.op == Op::kForwardNoSaveFreeInput;
+    if (i.op == Op::kForwardSave) {
       // The input of a saved stage may be dropped: then it belongs to the stages before it.
       const bool drops = first > 0 && k + 1 < schedule.size() &&
                          schedule[k + 1] == Discard(TensorKind::kActivation, i.stage - 1);
@@ -70,7 +70,7 @@ std::optional<Outline> OutlineOf(const Schedule& schedule, const SegmentCosts& c
       if (from != (outline.empty() ? 1 : outline.back().last + 1)) return {};
       if (!add({from, i.stage, true, Bytes(0), false})) return {};
       first = 0;
-    } else if (runs && first > 0 && i.op == Op::kForwardKeepInput) {
+    } else if (runs && first > 0 && i.op == Op::kForwardNoSave) {
       if (!add({first, i.stage - 1, false, Bytes(0), false})) return {};
       first = i.stage;
     } else if (runs) {

@@ -138,13 +138,13 @@ class SegmentCosts::Replay {
       }
       return std::max(running, before);
     }
-    const bool saving = instruction.op == Op::kForwardKeepAll;
+    const bool saving = instruction.op == Op::kForwardSave;
     const int64_t made = (saving ? stage.saved : stage.output).value();
     const int64_t running =
         held_ + made + (saving ? stage.forward_saving_overhead : stage.forward_overhead).value();
     held_ += made;
     if (!saving) plain_[static_cast<size_t>(l) + 1] = true;
-    if (instruction.op == Op::kForwardKeepNothing) {
+    if (instruction.op == Op::kForwardNoSaveFreeInput) {
       held_ -= chain_.activation(l - 1).value();
       plain_[static_cast<size_t>(l)] = false;
     }

@@ -111,7 +111,7 @@ std::vector<size_t> EarliestWaits(const ComputeTrace& trace, const Schedule& sch
 
 }  // namespace
 
-Schedule LeanSchedule(const Instance& instance, const Schedule& compute, Schedule schedule) {
+Schedule JustInTimeSchedule(const Instance& instance, const Schedule& compute, Schedule schedule) {
   const Evaluator evaluator(instance);
   std::vector<TimelinePoint> timeline;
   const absl::StatusOr<Simulation> before = evaluator.Run(schedule, &timeline);
@@ -164,7 +164,7 @@ Schedule WithoutRepeat(const Graph& graph, const Schedule& compute, size_t repea
   do {
     --before;
   } while (!IsForward(changed[before].op) || changed[before].stage != compute[repeat].stage);
-  if (compute[repeat].op == Op::kForwardKeepAll) changed[before].op = Op::kForwardKeepAll;
+  if (compute[repeat].op == Op::kForwardSave) changed[before].op = Op::kForwardSave;
   changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(repeat));
   return WithDiscards(graph, changed);
 }

@@ -35,7 +35,7 @@ ComputeTrace NestedTrace(ComputeTrace trace, const TransferModel& link);
 // waits for offloads early and its prefetches late, as far as the evaluator says that it is no slower and
 // takes no more at its peak: what lies in memory without need makes it hard to place blocks in one
 // region. O(instructions log instructions + TraceOf).
-Schedule LeanSchedule(const Instance& instance, const Schedule& compute, Schedule schedule);
+Schedule JustInTimeSchedule(const Instance& instance, const Schedule& compute, Schedule schedule);
 
 // The fastest schedules found with transfers, for some budgets. Internal to solvers/transfer.
 

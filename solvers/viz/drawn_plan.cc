@@ -66,15 +66,15 @@ std::vector<std::string> StageLabels(const Problem& problem) {
 std::string EventText(const TimelineEvent& event, const std::string& label) {
   const Instruction& i = event.instruction;
   switch (i.op) {
-    case Op::kForwardKeepAll:
+    case Op::kForwardSave:
       return absl::StrCat(ToString(event.work), " ", label, ", saving");
-    case Op::kForwardKeepInput:
-    case Op::kForwardKeepNothing:
+    case Op::kForwardNoSave:
+    case Op::kForwardNoSaveFreeInput:
     case Op::kBackward:
       return absl::StrCat(ToString(event.work), " ", label);
     case Op::kDiscard:
       return absl::StrCat("drop ", Moved(i, label));
-    case Op::kReduce:
+    case Op::kDropSavedKeepOutput:
       return absl::StrCat("keep the output alone of ", label);
     case Op::kOffloadStart:
     case Op::kPrefetchStart:
@@ -118,10 +118,10 @@ std::vector<StageUse> StageUses(const Problem& problem, const StepTimeline& step
         use.backward_time += time;
         break;
       case StepWork::kOffload:
-        use.sent += MovedBytes(problem, event.instruction);
+        use.offloaded += MovedBytes(problem, event.instruction);
         break;
       case StepWork::kPrefetch:
-        use.fetched += MovedBytes(problem, event.instruction);
+        use.prefetched += MovedBytes(problem, event.instruction);
         break;
       case StepWork::kWait:
       case StepWork::kRelease:
@@ -130,7 +130,7 @@ std::vector<StageUse> StageUses(const Problem& problem, const StepTimeline& step
   }
   for (StageUse& use : uses) {
     const bool recomputes = use.forwards > 1;
-    const bool offloads = use.sent > Bytes(0);
+    const bool offloads = use.offloaded > Bytes(0);
     use.role = recomputes ? (offloads ? StageRole::kRecomputeAndOffload : StageRole::kRecompute)
                           : (offloads ? StageRole::kOffload : StageRole::kKeep);
   }

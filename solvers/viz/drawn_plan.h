@@ -38,8 +38,8 @@ struct StageUse {
   Nanos forward_time;    // of all of them
   Nanos recompute_time;  // of all but the first
   Nanos backward_time;
-  Bytes sent;     // to host memory: of what the stage makes
-  Bytes fetched;  // from there
+  Bytes offloaded;   // to host memory: of what the stage makes
+  Bytes prefetched;  // from there
 };
 
 // By number, [0] for the chain's input. O(instructions + stages).

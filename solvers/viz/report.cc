@@ -58,8 +58,8 @@ std::string RecomputedCell(const Simulation& s) {
 }
 
 std::string OffloadedCell(const Simulation& s) {
-  if (s.sent == Bytes(0)) return "nothing";
-  return absl::StrCat(ToString(s.sent), " out, ", ToString(s.fetched), " back");
+  if (s.offloaded == Bytes(0)) return "nothing";
+  return absl::StrCat(ToString(s.offloaded), " out, ", ToString(s.prefetched), " back");
 }
 
 std::string BoundCell(const Plan& plan) {
@@ -388,7 +388,7 @@ std::string PlanData(const DrawnPlan& plan, Patterns* patterns) {
   absl::StrAppend(&data,
                   ",\"role\":", stages([](const auto& s) { return static_cast<int64_t>(s.role); }),
                   ",\"forwards\":", stages([](const auto& s) { return s.forwards; }),
-                  ",\"sent\":", stages([](const auto& s) { return s.sent.value(); }));
+                  ",\"sent\":", stages([](const auto& s) { return s.offloaded.value(); }));
   if (plan.measured) absl::StrAppend(&data, ",\"measured\":", MeasuredData(*plan.measured));
   return data + "}";
 }

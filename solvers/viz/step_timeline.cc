@@ -62,14 +62,14 @@ class MemoryBook {
 
 // What a reduce leaves of saved l is one block, which had the output all along: an activation from
 // then on.
-void MoveReduced(const Schedule& schedule, const ScheduleBlocks& blocks, MemoryBook* book) {
+void MoveDroppedSaved(const Schedule& schedule, const ScheduleBlocks& blocks, MemoryBook* book) {
   std::multimap<int32_t, BlockLife> saved;
   for (size_t b = 0; b < blocks.lives.size(); ++b) {
     const BlockName& name = blocks.names[b];
     if (name.use == BlockUse::kSaved) saved.emplace(name.stage, blocks.lives[b]);
   }
   for (size_t i = 0; i < schedule.size(); ++i) {
-    if (schedule[i].op != Op::kReduce) continue;
+    if (schedule[i].op != Op::kDropSavedKeepOutput) continue;
     const int64_t after = 2 * static_cast<int64_t>(i) + 1;
     const auto [first, last] = saved.equal_range(schedule[i].stage);
     for (auto it = first; it != last; ++it) {
@@ -117,7 +117,7 @@ absl::StatusOr<std::vector<MemoryByUse>> MemoryOf(const Instance& instance,
     const BlockLife& life = blocks->lives[b];
     book.Take(UseOf(blocks->names[b].use), life.size, life.begin, life.end);
   }
-  MoveReduced(plain, *blocks, &book);
+  MoveDroppedSaved(plain, *blocks, &book);
   MoveCopies(instance.problem(), plain, &book);
   std::vector<MemoryByUse> memory = book.Finish();
   // What the schedule takes beyond what it would with everything on compute, communications keep.
@@ -134,9 +134,9 @@ absl::StatusOr<std::vector<MemoryByUse>> MemoryOf(const Instance& instance,
 
 StepWork WorkOf(const Instruction& i, bool repeated) {
   switch (i.op) {
-    case Op::kForwardKeepAll:
-    case Op::kForwardKeepInput:
-    case Op::kForwardKeepNothing:
+    case Op::kForwardSave:
+    case Op::kForwardNoSave:
+    case Op::kForwardNoSaveFreeInput:
       return repeated ? StepWork::kRecompute : StepWork::kForward;
     case Op::kBackward:
       return StepWork::kBackward;
@@ -148,7 +148,7 @@ StepWork WorkOf(const Instruction& i, bool repeated) {
     case Op::kPrefetchWait:
       return StepWork::kWait;
     case Op::kDiscard:
-    case Op::kReduce:
+    case Op::kDropSavedKeepOutput:
       return StepWork::kRelease;
   }
   return StepWork::kRelease;

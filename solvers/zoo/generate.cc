@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "solvers/graph/easy_plan.h"
+#include "solvers/graph/trivial_plan.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/schedule.h"
 

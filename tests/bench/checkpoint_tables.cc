@@ -38,7 +38,7 @@ absl::Status DrawTree(const CheckpointRow& row, const GraphDrawing& drawing, con
 // The graph with what each rule's best solver keeps, and the division tree with the former.
 absl::Status Draw(const CheckpointRow& row, const fs::path& out) {
   absl::Status status;
-  for (const char* solver : {"division_tree", "several_ends"}) {
+  for (const char* solver : {"division_tree", "acyclic_quotient"}) {
     const SolverResult* result = ResultOf(row, solver);
     if (result == nullptr) continue;
     GraphDrawing drawing;

@@ -59,7 +59,7 @@ TEST(SvgTest, LegendsOfManyRowsLieAboveThePanels) {
 
 TEST(CurvesTest, WithoutALinkNothingIsDrawnThatNeedsOne) {
   const ConfigurationCurves curves = SmallCurves();
-  EXPECT_NE(CurveOf(curves, "beyond_persistent"), nullptr);
+  EXPECT_NE(CurveOf(curves, "non_persistent"), nullptr);
   EXPECT_EQ(CurveOf(curves, "joint"), nullptr);
   EXPECT_EQ(CurveOf(curves, "offload_dynprog"), nullptr);
 }

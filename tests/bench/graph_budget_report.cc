@@ -51,8 +51,8 @@ void AppendLeast(const std::vector<BudgetRow>& rows, std::string* text) {
                     ToString(row.store_all), " | ", PerCentOf(row.chain.least_peak, row.store_all),
                     " | ", PerCentOf(row.checkpoints.least_peak, row.store_all), " | ",
                     PerCentOf(row.search.least_peak, row.store_all), " | ",
-                    PerCentOf(row.least_need, row.store_all), " | ", Seconds(row.chain.cpu), " | ",
-                    Seconds(row.search.cpu), " |\n");
+                    PerCentOf(row.peak_lower_bound, row.store_all), " | ", Seconds(row.chain.cpu),
+                    " | ", Seconds(row.search.cpu), " |\n");
   }
 }
 
@@ -78,14 +78,15 @@ std::string BudgetMarkdown(const std::vector<BudgetRow>& rows) {
 
 std::string BudgetCsv(const std::vector<BudgetRow>& rows) {
   std::string csv =
-      "network,batch,vertices,ideal_ns,store_all_bytes,least_need_bytes,share,chain,checkpoints,"
+      "network,batch,vertices,ideal_ns,store_all_bytes,peak_lower_bound_bytes,share,chain,"
+      "checkpoints,"
       "order_search,lower_bound,chain_least_bytes,checkpoints_peak_bytes,order_search_least_bytes,"
       "chain_cpu_ns,order_search_cpu_ns\n";
   for (const BudgetRow& row : rows) {
     for (size_t i = 0; i < std::size(kBudgetShares); ++i) {
       absl::StrAppendFormat(
           &csv, "%s,%d,%d,%d,%d,%d,%.2f,%s,%s,%s,%.6f,%d,%d,%d,%d,%d\n", row.name, row.batch,
-          row.vertices, row.ideal.value(), row.store_all.value(), row.least_need.value(),
+          row.vertices, row.ideal.value(), row.store_all.value(), row.peak_lower_bound.value(),
           kBudgetShares[i], CsvCell(row.chain.slowdowns[i]), CsvCell(row.checkpoints.slowdowns[i]),
           CsvCell(row.search.slowdowns[i]), row.bounds[i], row.chain.least_peak.value(),
           row.checkpoints.least_peak.value(), row.search.least_peak.value(), row.chain.cpu.value(),

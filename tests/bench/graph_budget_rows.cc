@@ -3,11 +3,11 @@
 #include <cstddef>
 
 #include "solvers/chain/solvers.h"
-#include "solvers/graph/easy_plan.h"
 #include "solvers/graph/fold.h"
 #include "solvers/graph/linearized_solver.h"
 #include "solvers/graph/proposals.h"
 #include "solvers/graph/solvers.h"
+#include "solvers/graph/trivial_plan.h"
 #include "solvers/schedule/gradient_sums.h"
 #include "solvers/schedule/graph_liveness.h"
 #include "solvers/schedule/lower_bound.h"
@@ -99,7 +99,7 @@ absl::StatusOr<BudgetRow> ComputeBudgetRow(const BudgetNetwork& network) {
   row.batch = network.batch;
   row.vertices = graph.size();
   row.ideal = graph.ideal_time();
-  row.least_need = LeastNeed(graph);
+  row.peak_lower_bound = LeastNeed(graph);
   // First: its last point says what plain training takes.
   absl::StatusOr<Way> way = Solve(OrderSearchSolver(), graph, &row);
   if (!way.ok()) return way.status();

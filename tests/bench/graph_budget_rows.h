@@ -50,7 +50,7 @@ struct BudgetRow {
   int vertices;
   Nanos ideal;
   Bytes store_all;
-  Bytes least_need;            // of one op alone: proven
+  Bytes peak_lower_bound;      // of one op alone: proven
   Way chain;                   // the chain solver that suits the length, on the linearised graph
   Way checkpoints;             // training with the checkpoints of Feng & Huang 2018, Algorithm 6
   Way search;                  // OrderSearchSolver

@@ -19,7 +19,7 @@ TEST(GraphBudgets, NoWayIsBelowTheBoundNorOrderSearchBehindAnother) {
     EXPECT_LE(search, row.checkpoints.slowdowns[i].value_or(inf));
   }
   EXPECT_LE(row.search.least_peak, std::min(row.chain.least_peak, row.checkpoints.least_peak));
-  EXPECT_LE(row.least_need, row.search.least_peak);
+  EXPECT_LE(row.peak_lower_bound, row.search.least_peak);
   const std::string csv = BudgetCsv({row});
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 6);
   EXPECT_THAT(csv, HasSubstr("\nalexnet,1024,"));

@@ -45,7 +45,7 @@ Schedule DrawSchedule(int vertices, ByteSource* in) {
     if (what < 192) return;
     const int stage = in->Below(vertices + 2);
     if (what < 224) {
-      schedule.push_back(what % 2 == 0 ? ForwardKeepAll(stage) : ForwardKeepInput(stage));
+      schedule.push_back(what % 2 == 0 ? ForwardSave(stage) : ForwardNoSave(stage));
     } else if (what < 248) {
       schedule.push_back(
           Discard(what % 2 == 0 ? TensorKind::kActivation : TensorKind::kSaved, stage));
@@ -54,7 +54,7 @@ Schedule DrawSchedule(int vertices, ByteSource* in) {
     }
   };
   for (int v = 1; v <= vertices; ++v) {
-    schedule.push_back(in->OneIn(3) ? ForwardKeepInput(v) : ForwardKeepAll(v));
+    schedule.push_back(in->OneIn(3) ? ForwardNoSave(v) : ForwardSave(v));
     disturb();
   }
   for (int v = vertices; v >= 1; --v) {

@@ -68,7 +68,7 @@ TEST(Json, CarriesEveryFieldZerosToo) {
   ExpectAllFields(infeasible, StructOf(ToJson(infeasible)));
   for (const char* part :
        {"\"recomputed_forwards\": 0", "\"proven_optimal\": false", "\"gap\": 0",
-        "\"instructions\": []", "\"sent_bytes\": \"0\"", "\"explanation\": \"\""}) {
+        "\"instructions\": []", "\"offloaded_bytes\": \"0\"", "\"explanation\": \"\""}) {
     EXPECT_THAT(ToJson(infeasible), HasSubstr(part));
   }
   ExpectAllFields(SamplePlan(), StructOf(ToJson(SamplePlan())));

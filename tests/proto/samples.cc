@@ -94,28 +94,28 @@ void FillSchedule(v1::Schedule* schedule) {
   const auto add = [schedule](v1::Op op, int stage, v1::TensorKind tensor, v1::Stream stream) {
     AddInstruction(op, stage, tensor, stream, schedule);
   };
-  add(v1::OP_FORWARD_KEEP_ALL, 1, v1::TENSOR_KIND_UNSPECIFIED, v1::STREAM_COMPUTE);
-  add(v1::OP_FORWARD_KEEP_INPUT, 2, v1::TENSOR_KIND_UNSPECIFIED, v1::STREAM_COMPUTE);
-  add(v1::OP_FORWARD_KEEP_NOTHING, 3, v1::TENSOR_KIND_UNSPECIFIED, v1::STREAM_COMMUNICATION);
+  add(v1::OP_FORWARD_SAVE, 1, v1::TENSOR_KIND_UNSPECIFIED, v1::STREAM_COMPUTE);
+  add(v1::OP_FORWARD_NO_SAVE, 2, v1::TENSOR_KIND_UNSPECIFIED, v1::STREAM_COMPUTE);
+  add(v1::OP_FORWARD_NO_SAVE_FREE_INPUT, 3, v1::TENSOR_KIND_UNSPECIFIED, v1::STREAM_COMMUNICATION);
   add(v1::OP_OFFLOAD_START, 1, v1::TENSOR_KIND_SAVED, v1::STREAM_TO_HOST);
   add(v1::OP_OFFLOAD_WAIT, 1, v1::TENSOR_KIND_SAVED, v1::STREAM_COMPUTE);
   add(v1::OP_PREFETCH_START, 1, v1::TENSOR_KIND_SAVED, v1::STREAM_TO_DEVICE);
   add(v1::OP_PREFETCH_WAIT, 1, v1::TENSOR_KIND_SAVED, v1::STREAM_COMPUTE);
   add(v1::OP_BACKWARD, 4, v1::TENSOR_KIND_UNSPECIFIED, v1::STREAM_COMPUTE);
-  add(v1::OP_REDUCE, 3, v1::TENSOR_KIND_UNSPECIFIED, v1::STREAM_COMPUTE);
+  add(v1::OP_DROP_SAVED_KEEP_OUTPUT, 3, v1::TENSOR_KIND_UNSPECIFIED, v1::STREAM_COMPUTE);
   add(v1::OP_DISCARD, 0, v1::TENSOR_KIND_ACTIVATION, v1::STREAM_COMPUTE);
 }
 
 Schedule ScheduleOfSample() {
-  return {ForwardKeepAll(1),
-          ForwardKeepInput(2),
-          {Op::kForwardKeepNothing, 3, TensorKind::kActivation, Stream::kCommunication},
+  return {ForwardSave(1),
+          ForwardNoSave(2),
+          {Op::kForwardNoSaveFreeInput, 3, TensorKind::kActivation, Stream::kCommunication},
           {Op::kOffloadStart, 1, TensorKind::kSaved, Stream::kToHost},
           {Op::kOffloadWait, 1, TensorKind::kSaved, Stream::kCompute},
           {Op::kPrefetchStart, 1, TensorKind::kSaved, Stream::kToDevice},
           {Op::kPrefetchWait, 1, TensorKind::kSaved, Stream::kCompute},
           Backward(4),
-          Reduce(3),
+          DropSavedKeepOutput(3),
           Discard(TensorKind::kActivation, 0)};
 }
 
@@ -179,8 +179,8 @@ v1::Plan SamplePlan() {
   prediction->set_idle_time_ns(10);
   prediction->set_recomputed_forwards(2);
   prediction->set_host_peak_bytes(700);
-  prediction->set_sent_bytes(1500);
-  prediction->set_fetched_bytes(1400);
+  prediction->set_offloaded_bytes(1500);
+  prediction->set_prefetched_bytes(1400);
   prediction->set_communication_time_ns(70);
   FillBounds(plan.mutable_bounds());
   v1::Provenance* provenance = plan.mutable_provenance();

@@ -15,7 +15,7 @@ class Translation {
   explicit Translation(const Chain& chain)
       : chain_(chain), plain_(static_cast<size_t>(chain.length()) + 2, false), saved_(plain_) {
     plain_[0] = true;
-    schedule_.push_back(ForwardKeepInput(1));
+    schedule_.push_back(ForwardNoSave(1));
   }
 
   // Whether the chain holds nothing twice after it.
@@ -24,10 +24,10 @@ class Translation {
     const bool saved = i.tensor == TensorKind::kSaved;
     if (IsForward(i.op)) {
       if (plain_[l] || saved_[l]) return false;
-      const bool saving = i.op == Op::kForwardKeepAll;
-      schedule_.push_back(saving ? ForwardKeepAll(i.stage + 1) : ForwardKeepInput(i.stage + 1));
+      const bool saving = i.op == Op::kForwardSave;
+      schedule_.push_back(saving ? ForwardSave(i.stage + 1) : ForwardNoSave(i.stage + 1));
       (saving ? saved_ : plain_)[l] = true;
-      if (i.op == Op::kForwardKeepNothing) DropTensor(&plain_, l - 1);
+      if (i.op == Op::kForwardNoSaveFreeInput) DropTensor(&plain_, l - 1);
     } else if (i.op == Op::kBackward) {
       schedule_.push_back(Backward(i.stage + 1));
       DropTensor(&saved_, l);
@@ -38,7 +38,7 @@ class Translation {
       if (saved && HasExtras(i.stage)) {
         schedule_.push_back(Discard(TensorKind::kSaved, i.stage + 1));
       }
-      if (i.op == Op::kReduce) {
+      if (i.op == Op::kDropSavedKeepOutput) {
         saved_[l] = false;
         plain_[l] = true;
       } else {

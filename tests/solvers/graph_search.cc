@@ -105,12 +105,12 @@ class GraphRules {
     next.ran |= Bit(p);
     next.tensors |= Bit(p);
     if (!Has(s.tensors, p)) {
-      steps->push_back({next, ForwardKeepInput(p + 1), time, running + v.forward_overhead.value()});
+      steps->push_back({next, ForwardNoSave(p + 1), time, running + v.forward_overhead.value()});
     }
     const bool has_extras = v.extra_saved > Bytes(0);
     if (Has(s.extras, p) || (Has(s.tensors, p) && !has_extras)) return;
     if (has_extras) next.extras |= Bit(p);
-    steps->push_back({next, ForwardKeepAll(p + 1), time,
+    steps->push_back({next, ForwardSave(p + 1), time,
                       running + (v.extra_saved + v.forward_saving_overhead).value()});
   }
 

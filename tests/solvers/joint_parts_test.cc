@@ -11,8 +11,8 @@
 #include "solvers/schedule/text.h"
 #include "solvers/transfer/incumbent.h"
 #include "solvers/transfer/joint_solver.h"
-#include "solvers/transfer/least_on_host.h"
 #include "solvers/transfer/offload_solver.h"
+#include "solvers/transfer/peak_lower_bound.h"
 #include "solvers/transfer/strategies.h"
 #include "solvers/zoo/networks.h"
 #include "tests/solvers/random_chain.h"
@@ -42,9 +42,9 @@ TEST(LeastOnHost, TheScheduleInPartsNeedsThatMuch) {
     const Schedule schedule = LeastScheduleOnHost(chain);
     const absl::StatusOr<Simulation> s = Evaluator(Instance(chain, WideLink(&rng))).Run(schedule);
     ASSERT_TRUE(s.ok()) << s.status() << Describe(chain) << ScheduleText(schedule);
-    EXPECT_EQ(s->peak, LeastMemoryOnHost(chain)) << Describe(chain) << ScheduleText(schedule);
-    EXPECT_LE(LeastMemoryOnHost(chain), LeastMemoryOnHost(whole));
-    less += LeastMemoryOnHost(chain) < LeastMemoryOnHost(whole);
+    EXPECT_EQ(s->peak, PeakLowerBound(chain)) << Describe(chain) << ScheduleText(schedule);
+    EXPECT_LE(PeakLowerBound(chain), PeakLowerBound(whole));
+    less += PeakLowerBound(chain) < PeakLowerBound(whole);
     in_parts += MovesAPart(schedule);
   }
   EXPECT_GT(less, 200);
@@ -59,8 +59,8 @@ TEST(LeastOnHost, NoRandomScheduleInPartsNeedsLess) {
     const TransferModel link = WideLink(&rng);
     const Schedule schedule = WithRandomTransfers(chain, RandomSchedule(chain, &rng), link, &rng);
     const Bytes peak = Evaluator(Instance(chain, link)).Run(schedule)->peak;
-    EXPECT_GE(peak, LeastMemoryOnHost(chain)) << Describe(chain) << ScheduleText(schedule);
-    tight += peak == LeastMemoryOnHost(chain);
+    EXPECT_GE(peak, PeakLowerBound(chain)) << Describe(chain) << ScheduleText(schedule);
+    tight += peak == PeakLowerBound(chain);
   }
   EXPECT_GT(tight, 50);
 }
@@ -92,7 +92,7 @@ TEST(JointSolver, PlansOnChainsWithSavedTensors) {
     const Chain chain = WithSavedTensors(RandomChain(1 + i % 5, VariedOptions(i), &rng), &rng);
     const Instance instance(chain, WideLink(&rng));
     const Schedule all = StoreAllSchedule(chain);
-    const Bytes least = LeastMemoryOnHost(chain), most = Evaluator(chain).Run(all)->peak;
+    const Bytes least = PeakLowerBound(chain), most = Evaluator(chain).Run(all)->peak;
     const Bytes budget = least + Bytes((most - least).value() * (i % 4) / 4);
     const absl::StatusOr<Plan> plan = JointSolver().Solve(instance, budget, {});
     ASSERT_TRUE(plan.ok()) << plan.status() << Describe(chain);

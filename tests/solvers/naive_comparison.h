@@ -21,8 +21,8 @@ inline void ExpectAsNaive(const Simulation& s, const std::vector<TimelinePoint>&
   EXPECT_EQ(s.recomputed_forwards, naive.recomputed_forwards);
   EXPECT_EQ(s.idle_time.value(), naive.idle_time);
   EXPECT_EQ(s.host_peak.value(), naive.host_peak);
-  EXPECT_EQ(s.sent.value(), naive.sent);
-  EXPECT_EQ(s.fetched.value(), naive.fetched);
+  EXPECT_EQ(s.offloaded.value(), naive.offloaded);
+  EXPECT_EQ(s.prefetched.value(), naive.prefetched);
   EXPECT_EQ(s.communication_time.value(), naive.communication_time);
   ASSERT_EQ(timeline.size(), naive.spans.size());
   for (size_t i = 0; i < timeline.size(); ++i) {

@@ -49,7 +49,7 @@ class NaiveGraph final : public NaiveWorld {
       if (!backward) reads->insert(Ran(u));
       if (backward) writes->insert(Gradient(graph_.storage(u)));
     }
-    if (i.op != Op::kForwardKeepInput) writes->insert(Extras(p));
+    if (i.op != Op::kForwardNoSave) writes->insert(Extras(p));
     if (backward) {
       writes->insert(Gradient(graph_.storage(p)));
       reads->insert(Ran(p));
@@ -65,8 +65,8 @@ class NaiveGraph final : public NaiveWorld {
   bool Execute(const Instruction& i) override {
     const int p = i.stage - 1;
     if (i.op == Op::kBackward) return RunBackward(p);
-    if (i.op != Op::kForwardKeepAll && i.op != Op::kForwardKeepInput) return false;
-    return Forward(p, i.op == Op::kForwardKeepAll);
+    if (i.op != Op::kForwardSave && i.op != Op::kForwardNoSave) return false;
+    return Forward(p, i.op == Op::kForwardSave);
   }
 
   // What the program has done to the bytes of u's storage when it is about to run `reader`.

@@ -93,8 +93,8 @@ class NaiveChain final : public NaiveWorld {
   }
 
   bool Exists(const Instruction& i) const override {
-    const bool transfer =
-        !IsForward(i.op) && i.op != Op::kBackward && i.op != Op::kDiscard && i.op != Op::kReduce;
+    const bool transfer = !IsForward(i.op) && i.op != Op::kBackward && i.op != Op::kDiscard &&
+                          i.op != Op::kDropSavedKeepOutput;
     if (i.stage < 0 || i.stage > loss_) return false;
     const bool plain = i.tensor == TensorKind::kActivation;
     if (i.part != 0) {
@@ -121,13 +121,13 @@ class NaiveChain final : public NaiveWorld {
 
   void Touch(const Instruction& i, NameSet* reads, NameSet* writes) const override {
     const int l = i.stage;
-    if (i.op != Op::kForwardKeepInput && i.op != Op::kForwardKeepNothing) {
+    if (i.op != Op::kForwardNoSave && i.op != Op::kForwardNoSaveFreeInput) {
       for (const std::string& piece : Names(SavedPieces(l))) writes->insert(piece);
     }
-    if (i.op != Op::kForwardKeepAll && i.op != Op::kBackward) writes->insert(Plain(l));
-    if (i.op == Op::kReduce) return;
+    if (i.op != Op::kForwardSave && i.op != Op::kBackward) writes->insert(Plain(l));
+    if (i.op == Op::kDropSavedKeepOutput) return;
     if (Has(Plain(l - 1))) {
-      const bool drops = i.op == Op::kForwardKeepNothing || i.op == Op::kBackward;
+      const bool drops = i.op == Op::kForwardNoSaveFreeInput || i.op == Op::kBackward;
       (drops ? writes : reads)->insert(Plain(l - 1));
     } else if (l > 1) {
       reads->insert(Names(SavedPieces(l - 1)).back());
@@ -139,8 +139,8 @@ class NaiveChain final : public NaiveWorld {
 
   bool Forward(Op op, int l) {
     const Stage& stage = chain_.stage(l);
-    const bool all = op == Op::kForwardKeepAll;
-    const bool drop = op == Op::kForwardKeepNothing;
+    const bool all = op == Op::kForwardSave;
+    const bool drop = op == Op::kForwardNoSaveFreeInput;
     if (!HasInput(l) || (drop && !Has(Plain(l - 1)))) return false;
     if (all ? SavedAnywhere(l) : Anywhere(Plain(l))) return false;
     if (ran_.count(l) > 0) {

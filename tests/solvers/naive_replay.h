@@ -21,8 +21,8 @@ struct NaiveResult {
   int recomputed_forwards = 0;
   int64_t idle_time = 0;
   int64_t host_peak = 0;
-  int64_t sent = 0;
-  int64_t fetched = 0;
+  int64_t offloaded = 0;
+  int64_t prefetched = 0;
   int64_t communication_time = 0;
   // Start and end of every instruction; of a copy's start, those of the copy; of a communication,
   // those on its stream.

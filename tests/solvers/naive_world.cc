@@ -159,7 +159,7 @@ bool NaiveWorld::MayCommunicate(const Instruction& i) const {
 }
 
 void NaiveWorld::NamesOf(const Instruction& i, NameSet* reads, NameSet* writes) const {
-  if (IsForward(i.op) || i.op == Op::kBackward || i.op == Op::kReduce) {
+  if (IsForward(i.op) || i.op == Op::kBackward || i.op == Op::kDropSavedKeepOutput) {
     return Touch(i, reads, writes);
   }
   NameSet* names = i.op == Op::kOffloadStart ? reads : writes;
@@ -230,7 +230,7 @@ bool NaiveWorld::Transfer(const Instruction& i) {
       leaving_.insert(name);
       host_[name] = bytes;
       if (Sum(host_) > transfers_->host_memory.value()) return false;
-      result_.sent += bytes;
+      result_.offloaded += bytes;
       Enqueue(name, 0, Duration(transfers_->to_host, bytes));
       return true;
     }
@@ -238,7 +238,7 @@ bool NaiveWorld::Transfer(const Instruction& i) {
       if (host_.count(name) == 0 || leaving_.count(name) + coming_.count(name) > 0) return false;
       const int64_t bytes = host_[name];
       coming_[name] = bytes;
-      result_.fetched += bytes;
+      result_.prefetched += bytes;
       Enqueue(name, transfers_->full_duplex ? 1 : 0, Duration(transfers_->to_device, bytes));
       return true;
     }

@@ -28,7 +28,7 @@ TEST(Planner, ListsItsSolvers) {
   for (const Solver* solver : AllSolvers()) names.push_back(solver->info().name);
   EXPECT_EQ(names, (std::vector<std::string>{"store_all", "checkpoint_sequential", "chen_sqrt",
                                              "chen_greedy", "revolve", "optimal_persistent",
-                                             "beyond_persistent", "joint", "offload_dynprog",
+                                             "non_persistent", "joint", "offload_dynprog",
                                              "offload_greedy", "offload_vdnn", "offload_tflms",
                                              "offload_autoswap", "order_search", "division_tree"}));
 }
@@ -37,7 +37,7 @@ TEST(Planner, FillsInWhatAPlanCarries) {
   const absl::StatusOr<Plan> plan = MakePlan(RandomProfile(10, 1), ShareOfStoreAll{0.8}, {});
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->status, PlanStatus::kFound);
-  EXPECT_EQ(plan->provenance.solver, "beyond_persistent");
+  EXPECT_EQ(plan->provenance.solver, "non_persistent");
   EXPECT_EQ(plan->provenance.solver_version, kSolverVersion);
   EXPECT_GT(plan->provenance.solve_time, Nanos(0));
   EXPECT_EQ(plan->budget.value(),
@@ -127,7 +127,7 @@ TEST(Planner, NamesWhatIsWrongWithARequest) {
 
 TEST(Planner, ChecksOptionsWhateverTheSolver) {
   const Profile profile = RandomProfile(3, 4);
-  for (const char* solver : {"", "store_all", "checkpoint_sequential", "beyond_persistent"}) {
+  for (const char* solver : {"", "store_all", "checkpoint_sequential", "non_persistent"}) {
     for (const int64_t slots : {int64_t{-1}, int64_t{1000001}}) {
       PlanOptions options;
       options.solver = solver;
@@ -173,12 +173,12 @@ TEST(Planner, UsesTheLinkOfAProfilesDevice) {
   PlanOptions options;
   options.solver = "offload_greedy";
   const Plan store_all = *MakePlan(profile, ShareOfStoreAll{1.0}, options);
-  EXPECT_EQ(store_all.prediction.sent, Bytes(0));
+  EXPECT_EQ(store_all.prediction.offloaded, Bytes(0));
   const absl::StatusOr<Plan> plan = MakePlan(profile, ShareOfStoreAll{0.8}, options);
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->status, PlanStatus::kFound);
-  EXPECT_GT(plan->prediction.sent, Bytes(0));
-  EXPECT_EQ(plan->prediction.fetched, plan->prediction.sent);
+  EXPECT_GT(plan->prediction.offloaded, Bytes(0));
+  EXPECT_EQ(plan->prediction.prefetched, plan->prediction.offloaded);
   EXPECT_EQ(plan->prediction.recomputed_forwards, 0);
   EXPECT_LE(plan->prediction.host_peak, profile.device.host_memory);
   EXPECT_GE(plan->prediction.makespan, plan->bounds.lower_bound);
@@ -234,7 +234,7 @@ TEST(Planner, MakesFrontiers) {
   const Chain& chain = std::get<Chain>(profile.problem);
   const absl::StatusOr<Frontier> frontier = MakeFrontier(profile.problem, {});
   ASSERT_TRUE(frontier.ok()) << frontier.status();
-  EXPECT_EQ(frontier->info().solver, "beyond_persistent");
+  EXPECT_EQ(frontier->info().solver, "non_persistent");
   EXPECT_EQ(frontier->Encode(), MakeFrontier(chain, {})->Encode());
   PlanOptions options;
   options.solver = "checkpoint_sequential";

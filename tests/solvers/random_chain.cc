@@ -45,12 +45,12 @@ void Approach(const Chain& chain, int target, Held* held, std::mt19937_64* rng,
     const bool must_save = l == target || !chain.stage(l).recomputable();
     const int way = must_save ? 0 : Draw(0, 2, rng);
     if (way == 0) {
-      if (!held->saved[i]) schedule->push_back(ForwardKeepAll(l));
+      if (!held->saved[i]) schedule->push_back(ForwardSave(l));
       held->saved[i] = true;
     } else if (!held->plain[i]) {
       // a^0 is never dropped: nothing could bring it back.
       const bool drop = way == 2 && input_plain && l > 1;
-      schedule->push_back(drop ? ForwardKeepNothing(l) : ForwardKeepInput(l));
+      schedule->push_back(drop ? ForwardNoSaveFreeInput(l) : ForwardNoSave(l));
       held->plain[i] = true;
       if (drop) held->plain[i - 1] = false;
     }
@@ -68,7 +68,7 @@ void MaybeDrop(const Chain& chain, Held* held, std::mt19937_64* rng, Schedule* s
     held->plain[i] = false;
   } else if (held->saved[i] && Draw(0, 3, rng) == 0) {
     const bool reduce = !held->plain[i] && Draw(0, 1, rng) == 0;
-    schedule->push_back(reduce ? Reduce(l) : Discard(TensorKind::kSaved, l));
+    schedule->push_back(reduce ? DropSavedKeepOutput(l) : Discard(TensorKind::kSaved, l));
     held->saved[i] = false;
     if (reduce) held->plain[i] = true;
   }

@@ -116,7 +116,7 @@ class GraphDraw {
 class ScheduleDraw {
  public:
   ScheduleDraw(const Graph& graph, std::mt19937_64* rng) : graph_(graph), rng_(rng) {
-    for (int v = 1; v <= graph.size(); ++v) schedule_.push_back(ForwardKeepAll(v));
+    for (int v = 1; v <= graph.size(); ++v) schedule_.push_back(ForwardSave(v));
     for (int v = graph.size(); v >= 1; --v) schedule_.push_back(Backward(v));
   }
 
@@ -131,9 +131,7 @@ class ScheduleDraw {
  private:
   int Vertex() { return Draw(1, graph_.size(), rng_); }
   int Place() { return Draw(0, static_cast<int>(schedule_.size()), rng_); }
-  Instruction Forward(int v) {
-    return Draw(0, 1, rng_) == 0 ? ForwardKeepAll(v) : ForwardKeepInput(v);
-  }
+  Instruction Forward(int v) { return Draw(0, 1, rng_) == 0 ? ForwardSave(v) : ForwardNoSave(v); }
 
   Schedule Change() {
     Schedule changed = schedule_;
@@ -144,7 +142,7 @@ class ScheduleDraw {
     } else if (kind == 1) {
       Insert(at, Discard(TensorKind::kSaved, Vertex()), &changed);
     } else if (kind == 2) {
-      Insert(at, ForwardKeepAll(Vertex()), &changed);
+      Insert(at, ForwardSave(Vertex()), &changed);
     } else if (kind == 3) {
       DropAndMakeAgain(at, &changed);
     } else {
@@ -180,9 +178,9 @@ class ScheduleDraw {
 
 const char* Code(const Instruction& i) {
   switch (i.op) {
-    case Op::kForwardKeepAll:
+    case Op::kForwardSave:
       return "F+";
-    case Op::kForwardKeepInput:
+    case Op::kForwardNoSave:
       return "F";
     case Op::kBackward:
       return "B";

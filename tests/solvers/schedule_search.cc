@@ -72,7 +72,7 @@ class ChainRules {
     steps->push_back({next, Discard(TensorKind::kSaved, l), 0, Memory(s)});
     if (Has(s.plain, l)) return;
     next.plain |= Bit(l);
-    steps->push_back({next, Reduce(l), 0, Memory(s)});
+    steps->push_back({next, DropSavedKeepOutput(l), 0, Memory(s)});
   }
 
   // Forwards and the backward of stage l, whose input is held. A forward that drops its input is
@@ -94,12 +94,12 @@ class ChainRules {
     if (!Has(s.plain, l)) {
       State keep = next;
       keep.plain |= Bit(l);
-      steps->push_back({keep, ForwardKeepInput(l), stage.forward_time.value(),
+      steps->push_back({keep, ForwardNoSave(l), stage.forward_time.value(),
                         held + stage.output.value() + stage.forward_overhead.value()});
     }
     if (Has(s.saved, l)) return;
     next.saved |= Bit(l);
-    steps->push_back({next, ForwardKeepAll(l), stage.forward_time.value(),
+    steps->push_back({next, ForwardSave(l), stage.forward_time.value(),
                       held + stage.saved.value() + stage.forward_saving_overhead.value()});
   }
 

@@ -160,7 +160,7 @@ class Search {
     const int output = Activation(StageOf(t));
     if (label.where.at(output) != kNowhere) return;
     next.where.Put(output, kHeld);
-    Add(next, Reduce(StageOf(t)));
+    Add(next, DropSavedKeepOutput(StageOf(t)));
   }
 
   // What leaves comes back: an offload without a prefetch can be a discard, in place of its wait.
@@ -218,7 +218,7 @@ class Search {
     Label next = label;
     next.where.Put(made, kHeld);
     next.now += forward_[static_cast<size_t>(StageOf(made))];
-    Add(next, IsSaved(made) ? ForwardKeepAll(StageOf(made)) : ForwardKeepInput(StageOf(made)));
+    Add(next, IsSaved(made) ? ForwardSave(StageOf(made)) : ForwardNoSave(StageOf(made)));
   }
 
   void RunBackward(const Label& label) {

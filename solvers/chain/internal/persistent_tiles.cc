@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "solvers/chain/internal/persistent_engine.h"
-#include "solvers/chain/internal/task_crew.h"
+#include "solvers/chain/internal/worker_pool.h"
 
 namespace stowage {
 namespace {
@@ -92,7 +92,7 @@ class TileSolver {
       for (int lane = 0; lane < kWidth; ++lane)
         penalty_[from * kWidth + lane] = lane < from ? kNeverAs<T> : T{0};
     }
-    return crew_.Run([this](TaskCrew::Member* member) { return Work(member); });
+    return crew_.Run([this](WorkerPool::Member* member) { return Work(member); });
   }
 
  private:
@@ -125,7 +125,7 @@ class TileSolver {
   static int64_t RightValues(int columns) { return RightColumn(columns); }
 
   // Tasks are numbered chunk by chunk, the lowest block of rows first.
-  absl::Status Work(TaskCrew::Member* member) {
+  absl::Status Work(WorkerPool::Member* member) {
     const AlignedArray<T> left = NewAlignedArray<T>(LeftValues(columns_));
     if (left == nullptr) return NoScratch();
     for (int task = member->NextTask(); task >= 0; task = member->NextTask()) {
@@ -137,7 +137,7 @@ class TileSolver {
     return absl::OkStatus();
   }
 
-  absl::Status RunBlock(int chunk, int block, int task, T* left, TaskCrew::Member* member) {
+  absl::Status RunBlock(int chunk, int block, int task, T* left, WorkerPool::Member* member) {
     const int first = block * kBlockRows;
     const int end = std::min(first + kBlockRows, columns_);
     LeftRow rows[kBlockRows];
@@ -308,7 +308,7 @@ class TileSolver {
   std::vector<Shift> saved_, input_;  // by stage
   AlignedArray<T> penalty_;
   AlignedArray<T> right_[kOpenChunks];
-  TaskCrew crew_;
+  WorkerPool crew_;
 };
 
 }  // namespace
@@ -329,7 +329,7 @@ absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles(const EngineInput
     return absl::ResourceExhaustedError("a table of more blocks of tiles than are counted");
   }
   const int64_t bytes = index_bytes + TileStore<T>::Bytes(*live) +
-                        TileSolver<T>::ScratchBytes(live->columns(), TaskCrew::Threads(options));
+                        TileSolver<T>::ScratchBytes(live->columns(), WorkerPool::Threads(options));
   status = CheckTableSize(slots.stages, slots.slots, input.bytes_beside + bytes, options);
   if (!status.ok()) return status;
   auto tiles = std::make_unique<Tiles<T>>(TileStore<T>(*std::move(live)));

@@ -79,16 +79,16 @@ class ChainReplay : public Replay {
     const bool input_allowed = i.op == Op::kDiscard && i.tensor == TensorKind::kActivation;
     if (i.stage < (input_allowed ? 0 : 1) || i.stage > last) return NoSuchStage();
     switch (i.op) {
-      case Op::kForwardKeepAll:
-      case Op::kForwardKeepInput:
-      case Op::kForwardKeepNothing:
+      case Op::kForwardSave:
+      case Op::kForwardNoSave:
+      case Op::kForwardNoSaveFreeInput:
         return Forward(i.op, i.stage);
       case Op::kBackward:
         return RunBackward(i.stage);
       case Op::kDiscard:
         return RunDiscard(i.tensor, i.stage);
-      case Op::kReduce:
-        return RunReduce(i.stage);
+      case Op::kDropSavedKeepOutput:
+        return RunDropSavedKeepOutput(i.stage);
       case Op::kOffloadStart:
       case Op::kOffloadWait:
       case Op::kPrefetchStart:
@@ -143,11 +143,11 @@ class ChainReplay : public Replay {
 
   [[gnu::always_inline]] absl::Status Forward(Op op, int l) {
     const Stage& stage = chain_.stage(l);
-    if (op == Op::kForwardKeepNothing ? !Plain(l - 1) : !(Plain(l - 1) || Saved(l - 1))) {
+    if (op == Op::kForwardNoSaveFreeInput ? !Plain(l - 1) : !(Plain(l - 1) || Saved(l - 1))) {
       return absl::InvalidArgumentError(
           absl::StrCat("its input, activation ", l - 1, ", is not held"));
     }
-    const bool saving = op == Op::kForwardKeepAll;
+    const bool saving = op == Op::kForwardSave;
     if (saving ? Saved(l) : Plain(l)) {
       return absl::InvalidArgumentError("its result is held already");
     }
@@ -159,7 +159,7 @@ class ChainReplay : public Replay {
     running_ = held_ + made + (saving ? stage.forward_saving_overhead : stage.forward_overhead);
     held_ += made;
     (saving ? saved_ : plain_)[static_cast<size_t>(l)] = true;
-    if (op == Op::kForwardKeepNothing) DropPlain(l - 1);
+    if (op == Op::kForwardNoSaveFreeInput) DropPlain(l - 1);
     AddForward(stage.forward_time, runs++ > 0);
     return absl::OkStatus();
   }
@@ -191,7 +191,7 @@ class ChainReplay : public Replay {
     return absl::OkStatus();
   }
 
-  [[gnu::always_inline]] absl::Status RunReduce(int l) {
+  [[gnu::always_inline]] absl::Status RunDropSavedKeepOutput(int l) {
     if (!Saved(l)) return absl::InvalidArgumentError("its saved tensors are not held");
     if (Plain(l)) return absl::InvalidArgumentError("its plain output is held already");
     DropSaved(l);
@@ -243,17 +243,17 @@ class MovableChain : public ChainReplay {
     constexpr TensorKind kSaved = TensorKind::kSaved;
     const int l = i.stage;
     switch (i.op) {
-      case Op::kForwardKeepAll:
+      case Op::kForwardSave:
         return visit(TensorChange::kMade, kSaved, l);
-      case Op::kForwardKeepInput:
+      case Op::kForwardNoSave:
         return visit(TensorChange::kMade, kActivation, l);
-      case Op::kForwardKeepNothing:
+      case Op::kForwardNoSaveFreeInput:
         visit(TensorChange::kMade, kActivation, l);
         return visit(TensorChange::kDropped, kActivation, l - 1);
       case Op::kBackward:
         visit(TensorChange::kDropped, kSaved, l);
         return visit(TensorChange::kDropped, kActivation, l - 1);
-      case Op::kReduce:
+      case Op::kDropSavedKeepOutput:
         visit(TensorChange::kMade, kActivation, l);
         return visit(TensorChange::kDropped, kSaved, l);
       case Op::kDiscard:
@@ -286,7 +286,8 @@ class PartReplay : public TransferReplay<MovableChain> {
     if (i.part != 0) return RunPart(i);
     status = CheckPartsAllow(i);
     if (!status.ok()) return status;
-    if (i.op == Op::kReduce ? Held(kSaved, i.stage) : DiscardsSaved(i)) DropOnHost(i.stage);
+    if (i.op == Op::kDropSavedKeepOutput ? Held(kSaved, i.stage) : DiscardsSaved(i))
+      DropOnHost(i.stage);
     return TransferReplay::Dispatch(i);
   }
 
@@ -308,10 +309,10 @@ class PartReplay : public TransferReplay<MovableChain> {
 
   absl::Status CheckPartsAllow(const Instruction& i) const {
     const bool offloads = i.op == Op::kOffloadStart && i.tensor == kSaved;
-    if (i.op == Op::kForwardKeepAll || i.op == Op::kBackward || offloads) {
+    if (i.op == Op::kForwardSave || i.op == Op::kBackward || offloads) {
       return CheckPartsHere(i.stage);
     }
-    if (i.op != Op::kReduce && !DiscardsSaved(i)) return absl::OkStatus();
+    if (i.op != Op::kDropSavedKeepOutput && !DiscardsSaved(i)) return absl::OkStatus();
     return CheckPartsStand(i.stage, "it is on its way");
   }
 

@@ -51,15 +51,15 @@ class GraphReplay : public Replay {
     if (!status.ok()) return status;
     const int p = i.stage - 1;
     switch (i.op) {
-      case Op::kForwardKeepAll:
-      case Op::kForwardKeepInput:
-        return Forward(i.op == Op::kForwardKeepAll, p);
+      case Op::kForwardSave:
+      case Op::kForwardNoSave:
+        return Forward(i.op == Op::kForwardSave, p);
       case Op::kBackward:
         return RunBackward(p);
       case Op::kDiscard:
         return RunDiscard(i.tensor, p);
-      case Op::kForwardKeepNothing:
-      case Op::kReduce:
+      case Op::kForwardNoSaveFreeInput:
+      case Op::kDropSavedKeepOutput:
         break;
       case Op::kOffloadStart:
       case Op::kOffloadWait:
@@ -121,7 +121,7 @@ class GraphReplay : public Replay {
     const Vertex& v = graph_.vertex(i.stage - 1);
     if (i.op == Op::kDiscard) return visit(TensorChange::kDropped, i.tensor, i.stage);
     if (i.op == Op::kBackward) return visit(TensorChange::kDropped, TensorKind::kSaved, i.stage);
-    if (i.op == Op::kForwardKeepAll && v.extra_saved > Bytes(0)) {
+    if (i.op == Op::kForwardSave && v.extra_saved > Bytes(0)) {
       visit(TensorChange::kMade, TensorKind::kSaved, i.stage);
     }
     // What is written over in place is there no longer.

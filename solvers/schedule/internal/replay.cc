@@ -19,7 +19,7 @@ absl::StatusOr<StreamSpan> HostLink::Start(Stream direction, size_t tensor, Byte
         absl::StrCat("host memory of ", transfers_.host_memory.value(), " bytes has no room for ",
                      bytes.value(), " beside ", host_.value()));
   }
-  Bytes& moved = leaves ? sent_ : fetched_;
+  Bytes& moved = leaves ? offloaded_ : prefetched_;
   Nanos& free = free_[transfers_.full_duplex && !leaves ? 1 : 0];
   StreamSpan span;
   span.start = std::max(now, free);
@@ -59,13 +59,13 @@ class ChainUses {
   TensorUses Find() {
     const int l = i_.stage;
     switch (i_.op) {
-      case Op::kForwardKeepAll:
+      case Op::kForwardSave:
         UseInput(/*drops=*/false);
         WriteSaved(l);
         break;
-      case Op::kForwardKeepInput:
-      case Op::kForwardKeepNothing:
-        UseInput(/*drops=*/i_.op == Op::kForwardKeepNothing);
+      case Op::kForwardNoSave:
+      case Op::kForwardNoSaveFreeInput:
+        UseInput(/*drops=*/i_.op == Op::kForwardNoSaveFreeInput);
         Use(kPlain, l, true);
         break;
       case Op::kBackward:
@@ -74,7 +74,7 @@ class ChainUses {
         // One at a time is held, and each backward takes that of the one before.
         Use(kPlain, kGradient, true);
         break;
-      case Op::kReduce:
+      case Op::kDropSavedKeepOutput:
         Use(kPlain, l, true);
         WriteSaved(l);
         break;
@@ -154,7 +154,7 @@ class GraphUses {
     const Vertex& v = graph_.vertex(p_);
     for (const GraphInput& input : v.inputs) ReadOutput(static_cast<int>(input.vertex));
     if (!has_run_) Use(kRun, p_, true);
-    if (i_.op == Op::kForwardKeepAll) Use(kExtras, p_, true);
+    if (i_.op == Op::kForwardSave) Use(kExtras, p_, true);
     if (v.alias == AliasKind::kInPlace) Use(kTensor, graph_.storage(p_), true);
     if (v.alias == AliasKind::kNone) Use(kTensor, p_, !output_held_);
   }

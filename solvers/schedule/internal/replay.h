@@ -53,8 +53,8 @@ class HostLink {
 
   Bytes host() const { return host_; }
   // Sums over all copies so far, by direction.
-  Bytes sent() const { return sent_; }
-  Bytes fetched() const { return fetched_; }
+  Bytes offloaded() const { return offloaded_; }
+  Bytes prefetched() const { return prefetched_; }
 
  private:
   const TransferModel transfers_;
@@ -62,8 +62,8 @@ class HostLink {
   std::vector<Nanos> end_;          // of the tensor's last copy
   std::array<Nanos, 2> free_ = {};  // when each channel has done what was started; half duplex: [0]
   Bytes host_;
-  Bytes sent_;
-  Bytes fetched_;
+  Bytes offloaded_;
+  Bytes prefetched_;
 };
 
 // What an instruction reads and writes: which instructions have to wait for an op on the

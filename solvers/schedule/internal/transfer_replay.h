@@ -78,8 +78,8 @@ class TransferReplay : public Base {
   void NoteLink() {
     this->host_ = link_.host();
     this->result_.host_peak = std::max(this->result_.host_peak, this->host_);
-    this->result_.sent = link_.sent();
-    this->result_.fetched = link_.fetched();
+    this->result_.offloaded = link_.offloaded();
+    this->result_.prefetched = link_.prefetched();
   }
 
   absl::Status StartCopy(Op op, size_t number, Bytes bytes) {

@@ -108,7 +108,7 @@ class Stages {
       ['makes', formatBytes(DATA.stages.made[stage])],
       ['forwards', plan.forwards[stage] + ', ' + formatTime(DATA.stages.forward_ns[stage]) + ' each'],
       ['backward', formatTime(DATA.stages.backward_ns[stage])]];
-    if (plan.sent[stage] > 0) rows.push(['to the host', formatBytes(plan.sent[stage])]);
+    if (plan.offloaded[stage] > 0) rows.push(['to the host', formatBytes(plan.offloaded[stage])]);
     tooltip.show(stage + '  ' + DATA.stages.label[stage], rows, event.clientX, event.clientY);
   }
 

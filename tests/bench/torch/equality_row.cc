@@ -41,7 +41,8 @@ void Count(const Plan& plan, const StepReport& report, bool same, EqualityRow* r
   row->different += same ? 0 : 1;
   row->over_budget += report.peak > plan.budget ? 1 : 0;
   const Simulation& predicted = plan.prediction;
-  const bool moved = report.sent == predicted.sent && report.fetched == predicted.fetched;
+  const bool moved =
+      report.offloaded == predicted.offloaded && report.prefetched == predicted.prefetched;
   row->other_copies += moved ? 0 : 1;
   const double ratio =
       static_cast<double>(report.peak.value()) / static_cast<double>(predicted.peak.value());

@@ -224,7 +224,7 @@ TEST_F(AgentTest, SaysWhoseItsRequestsAreAndReportsWhatStepsTook) {
   EXPECT_EQ(sent.peak, peak);
   EXPECT_EQ(sent.reserved_peak, agent.memory().reserved_peak);
   EXPECT_GE(sent.reserved_peak, peak);
-  EXPECT_EQ(sent.sent, Bytes(0));
+  EXPECT_EQ(sent.offloaded, Bytes(0));
   EXPECT_GT(sent.step_time, Nanos(0));
 }
 

@@ -88,7 +88,7 @@ TEST_F(AgentArenaTest, ServedStepsTrainAlikeWithinWhatIsReserved) {
   ASSERT_THAT(events_, SizeIs(1));
   EXPECT_TRUE(events_[0].used);
   EXPECT_GE(events_[0].extent, events_[0].live_peak);
-  EXPECT_EQ(events_[0].stranded, events_[0].extent - events_[0].live_peak);
+  EXPECT_EQ(events_[0].fragmentation, events_[0].extent - events_[0].live_peak);
   EXPECT_FALSE(agent.memory().served);
   const Bytes peak = agent.memory().peak;
   const Bytes before = Reserved() - events_[0].extent;
@@ -98,7 +98,7 @@ TEST_F(AgentArenaTest, ServedStepsTrainAlikeWithinWhatIsReserved) {
   EXPECT_EQ(use.peak, peak);
   EXPECT_LE(use.peak, use.budget);
   EXPECT_EQ(use.extent, events_[0].extent);
-  EXPECT_EQ(use.stranded, events_[0].stranded);
+  EXPECT_EQ(use.fragmentation, events_[0].fragmentation);
   // The input was there before.
   const Bytes input(static_cast<int64_t>(network_.input.nbytes()));
   EXPECT_EQ(use.reserved_peak, use.extent + input);
@@ -150,7 +150,7 @@ TEST_F(AgentArenaTest, ARegionThatDoesNotFitIsNotUsed) {
   EXPECT_THAT(ToString(AgentEvent(events_[0])), HasSubstr("served from no region"));
   EXPECT_FALSE(agent.memory().served);
   EXPECT_EQ(agent.memory().device_limit, Bytes(0));
-  EXPECT_EQ(agent.memory().stranded, Bytes(0));
+  EXPECT_EQ(agent.memory().fragmentation, Bytes(0));
 }
 
 TEST_F(AgentArenaTest, ShapesShareARegionAsLargeAsTheLargestNeeds) {

@@ -86,7 +86,7 @@ class AgentOnALinkTest : public AgentLifeTest {
     const absl::StatusOr<AdoptedPlan> adopted = agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7});
     EXPECT_TRUE(adopted.ok()) << adopted.status();
     first_ = adopted.value().plan;
-    EXPECT_GT(first_.prediction.sent, Bytes(0));
+    EXPECT_GT(first_.prediction.offloaded, Bytes(0));
     return agent;
   }
 
@@ -106,10 +106,10 @@ TEST_F(AgentOnALinkTest, WhereSomethingCannotMovePlansCopyNothing) {
   EXPECT_EQ(Last<CopiesForbiddenEvent>().reason, ReplanReason::kImmovable);
   EXPECT_THAT(Last<ReplanEvent>().words, HasSubstr("it holds what cannot move"));
   EXPECT_EQ(Last<AdoptedEvent>().budget, first_.budget);
-  EXPECT_EQ(Last<AdoptedEvent>().sent, Bytes(0));
+  EXPECT_EQ(Last<AdoptedEvent>().offloaded, Bytes(0));
   // Nor do those of shapes that come later.
   StepOften(agent.get(), 1, 5);
-  EXPECT_EQ(Last<AdoptedEvent>().sent, Bytes(0));
+  EXPECT_EQ(Last<AdoptedEvent>().offloaded, Bytes(0));
   EXPECT_EQ(agent->events().of<CopiesForbiddenEvent>(), 1);
 }
 
@@ -160,14 +160,15 @@ TEST_F(AgentOnALinkTest, PlansOfOtherShapesThatCopyAreReplacedBeforeTheyFail) {
   options_.out_of_memory.retry_step = false;
   auto agent = Planned();
   const absl::StatusOr<AdoptedPlan> other = agent->Plan(FakeBatch(5), ShareOfStoreAll{0.7});
-  ASSERT_GT(other.value().plan.prediction.sent, Bytes(0));
-  ASSERT_EQ(agent->Plan(FakeBatch(6), ShareOfStoreAll{1.0}).value().plan.prediction.sent, Bytes(0));
+  ASSERT_GT(other.value().plan.prediction.offloaded, Bytes(0));
+  ASSERT_EQ(agent->Plan(FakeBatch(6), ShareOfStoreAll{1.0}).value().plan.prediction.offloaded,
+            Bytes(0));
   world_.immovable = true;
   EXPECT_FALSE(agent->Step(FakeBatch(4)).ok());
   EXPECT_EQ(agent->events().of<CopiesForbiddenEvent>(), 1);
   EXPECT_THAT(Last<ReplanEvent>().words, HasSubstr("of host memory, plans may take 0 B"));
   StepOften(agent.get(), 2, 5);
-  EXPECT_EQ(Last<AdoptedEvent>().sent, Bytes(0));
+  EXPECT_EQ(Last<AdoptedEvent>().offloaded, Bytes(0));
   EXPECT_EQ(Last<AdoptedEvent>().budget, other.value().plan.budget);
   StepOften(agent.get(), 2, 4);
   EXPECT_EQ(agent->events().of<AdoptedEvent>(), 5);
@@ -204,7 +205,7 @@ TEST_F(AgentOnALinkTest, WhereThereIsNoHostMemoryTheLastTryCopiesNothing) {
   for (int i = 0; i < 6; ++i) failed += agent->Step(FakeBatch(4)).ok() ? 0 : 1;
   EXPECT_GE(failed, 1);
   EXPECT_LE(failed, options_.out_of_memory.tries);
-  EXPECT_EQ(Last<AdoptedEvent>().sent, Bytes(0));
+  EXPECT_EQ(Last<AdoptedEvent>().offloaded, Bytes(0));
   EXPECT_EQ(Last<AdoptedEvent>().budget, first_.budget);
 }
 

@@ -253,7 +253,7 @@ TEST_F(AgentRanksTest, CopiesAreForbiddenOnAllRanks) {
     auto agent = MakeAgent(rank, device.get());
     const auto plan = agent->Plan(FakeBatch(4), ShareOfStoreAll{0.7});
     ASSERT_TRUE(plan.ok()) << plan.status();
-    EXPECT_GT(plan->plan.prediction.sent, Bytes(0));
+    EXPECT_GT(plan->plan.prediction.offloaded, Bytes(0));
     worlds_[rank].immovable = rank == 1;
     for (int step = 0; step < 6; ++step) {
       EXPECT_EQ(agent->Step(FakeBatch(4)).ok(), rank != 1 || step >= 3) << rank << " " << step;

@@ -135,15 +135,15 @@ TEST_F(AgentTransferTest, PlansThatCopyAreSolvedCachedAndExecuted) {
       ExpectEqual(expected, Outcome::Of(network_.model, step->loss));
       EXPECT_EQ(step->peak, plan.prediction.peak);
       EXPECT_LE(step->peak, plan.budget);
-      EXPECT_EQ(step->sent, plan.prediction.sent);
-      EXPECT_EQ(step->fetched, plan.prediction.fetched);
+      EXPECT_EQ(step->offloaded, plan.prediction.offloaded);
+      EXPECT_EQ(step->prefetched, plan.prediction.prefetched);
       EXPECT_EQ(step->host_peak, plan.prediction.host_peak);
     }
     ASSERT_EQ(agent->events().of<ReportSentEvent>(), 1);
     const auto& report = std::get<ReportSentEvent>(events_.back());
     EXPECT_EQ(report.copies, CopiesOf(plan.schedule));
-    EXPECT_EQ(report.sent, plan.prediction.sent);
-    EXPECT_EQ(report.fetched, plan.prediction.fetched);
+    EXPECT_EQ(report.offloaded, plan.prediction.offloaded);
+    EXPECT_EQ(report.prefetched, plan.prediction.prefetched);
     EXPECT_THAT(ToString(events_.back()), HasSubstr("to host memory and"));
   }
   EXPECT_EQ(digests[0], digests[1]);

@@ -25,7 +25,7 @@ class FakeStep : public PlannedStep {
   FakeStep(FakeWorld* world, Simulation predicted) : world_(world), predicted_(predicted) {}
 
   absl::StatusOr<StepReport> Run(Batch batch) override {
-    if (world_->immovable && predicted_.sent > Bytes(0)) {
+    if (world_->immovable && predicted_.offloaded > Bytes(0)) {
       return Failed(StepFault::kImmovable, absl::InvalidArgumentError("it holds what cannot move"));
     }
     if (predicted_.host_peak > world_->host_room) {

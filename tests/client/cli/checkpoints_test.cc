@@ -119,7 +119,7 @@ TEST(Checkpoints, WithoutASolverTheRulesBestOneIsTaken) {
   };
   EXPECT_EQ(solver(""), "division_tree");
   EXPECT_EQ(solver(" --rule=two_end_points"), "division_tree");
-  EXPECT_EQ(solver(" --rule=several_end_points"), "several_ends");
+  EXPECT_EQ(solver(" --rule=several_end_points"), "acyclic_quotient");
   EXPECT_EQ(solver(" --rule=two_end_points --solver=random_checkpoints"), "random_checkpoints");
 }
 

@@ -49,7 +49,7 @@ TEST(CliPlans, AFrontierHasThreeFormats) {
   const Result text = Stowage("frontier --points=5" + Resnet());
   EXPECT_EQ(text.code, kExitOk);
   for (const char* part : {"of plain", "over plain", "it stores every activation", "needs at least",
-                           "beyond_persistent", "the fastest of schedules in which"}) {
+                           "non_persistent", "the fastest of schedules in which"}) {
     EXPECT_THAT(text.out, HasSubstr(part));
   }
   EXPECT_THAT(text.out, Not(HasSubstr("*"))) << "a sketch is for terminals";
@@ -217,7 +217,7 @@ TEST(CliPlans, ListsAreForProgramsToo) {
   EXPECT_THAT(csv, StartsWith("name,description,schedule_class,for,rule\nstore_all,"));
   EXPECT_THAT(Stowage("solvers --format=json").out, StartsWith("[{\"name\": \"store_all\""));
   const Result schedule = Stowage("plan --budget=50% --format=csv" + Resnet());
-  EXPECT_THAT(schedule.out, StartsWith("op,stage,name,tensor,part,stream\nforward-keep-"));
+  EXPECT_THAT(schedule.out, StartsWith("op,stage,name,tensor,part,stream\nforward-"));
   EXPECT_THAT(schedule.out, HasSubstr("\nbackward,1,"));
   const Result doctor = Stowage("doctor --format=csv --server=unix:/tmp/no_stowaged_here");
   EXPECT_EQ(doctor.code, kExitFailure);

@@ -27,7 +27,7 @@ std::string Content(const std::string& file) {
 
 // Takes a second or so: long enough to tell of.
 std::string LongPlan() {
-  return "plan --format=csv --solver=beyond_persistent --slots=600 --budget=30% --profile=" +
+  return "plan --format=csv --solver=non_persistent --slots=600 --budget=30% --profile=" +
          Data("chain_rand_L50_s1.json");
 }
 

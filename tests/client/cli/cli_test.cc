@@ -81,7 +81,7 @@ TEST(Cli, ListsTheSolvers) {
   EXPECT_EQ(result.code, kExitOk);
   for (const char* name :
        {"store_all", "checkpoint_sequential", "chen_sqrt", "chen_greedy", "revolve",
-        "optimal_persistent", "beyond_persistent", "joint", "offload_dynprog", "offload_greedy",
+        "optimal_persistent", "non_persistent", "joint", "offload_dynprog", "offload_greedy",
         "offload_vdnn", "offload_tflms", "offload_autoswap"}) {
     EXPECT_THAT(result.out, HasSubstr(name));
   }
@@ -103,8 +103,8 @@ TEST(Cli, PlansAProfileInJson) {
 TEST(Cli, PlansAProfileInText) {
   const Result result = Stowage("plan --budget=2GiB --profile=" + Data("chain_resnet50.json"));
   EXPECT_EQ(result.code, kExitOk);
-  for (const char* part : {"plan: found", "2.00 GiB", "recomputed", "beyond_persistent",
-                           "source         local", "forward-keep", "backward"}) {
+  for (const char* part : {"plan: found", "2.00 GiB", "recomputed", "non_persistent",
+                           "source         local", "forward-save", "backward"}) {
     EXPECT_THAT(result.out, HasSubstr(part));
   }
 }
@@ -122,7 +122,7 @@ TEST(Cli, PlansAGraph) {
 
 TEST(Cli, EverySolverIsReachedByName) {
   for (const char* solver : {"store_all", "checkpoint_sequential", "chen_sqrt", "chen_greedy",
-                             "revolve", "optimal_persistent", "beyond_persistent"}) {
+                             "revolve", "optimal_persistent", "non_persistent"}) {
     const Result result = Stowage(std::string("plan --format=json --budget=100% --solver=") +
                                   solver + " --profile=" + Data("chain_gpt_24.json"));
     ASSERT_EQ(result.code, kExitOk) << solver;
@@ -153,9 +153,9 @@ TEST(Cli, SaysWhatAPlanCopies) {
     EXPECT_THAT(text.out, HasSubstr(part));
   }
   const v1::Plan json = PlanFromJson(Stowage(plan + " --format=json").out);
-  EXPECT_GT(json.prediction().sent_bytes(), 5574966784 / 2);
-  EXPECT_EQ(json.prediction().fetched_bytes(), json.prediction().sent_bytes());
-  EXPECT_EQ(json.prediction().host_peak_bytes(), json.prediction().sent_bytes());
+  EXPECT_GT(json.prediction().offloaded_bytes(), 5574966784 / 2);
+  EXPECT_EQ(json.prediction().prefetched_bytes(), json.prediction().offloaded_bytes());
+  EXPECT_EQ(json.prediction().host_peak_bytes(), json.prediction().offloaded_bytes());
   EXPECT_GT(json.prediction().idle_time_ns(), 0);
 }
 
@@ -167,7 +167,7 @@ TEST(Cli, WithALinkJointPlansChains) {
   const v1::Plan recomputing = PlanFromJson(
       Stowage("plan --format=json --budget=40% --recompute_only --profile=" + LinkedProfile()).out);
   EXPECT_LE(joint.prediction().makespan_ns(), recomputing.prediction().makespan_ns());
-  EXPECT_EQ(recomputing.prediction().sent_bytes(), 0);
+  EXPECT_EQ(recomputing.prediction().offloaded_bytes(), 0);
 }
 
 TEST(Cli, CopiesNothingWhenTold) {
@@ -176,7 +176,7 @@ TEST(Cli, CopiesNothingWhenTold) {
             kExitInfeasible);
   const Result recomputing = Stowage("plan --recompute_only --budget=50%" + profile);
   EXPECT_EQ(recomputing.code, kExitOk);
-  EXPECT_THAT(recomputing.out, HasSubstr("beyond_persistent"));
+  EXPECT_THAT(recomputing.out, HasSubstr("non_persistent"));
   EXPECT_THAT(recomputing.out, Not(HasSubstr("offload")));
 }
 

@@ -268,7 +268,7 @@ TEST(CliTraining, RunCopiesReservesAndLeavesTraces) {
           file,
       true);
   ASSERT_EQ(result.code, kExitOk) << result.out;
-  EXPECT_THAT(result.out, HasSubstr("sent MiB"));
+  EXPECT_THAT(result.out, HasSubstr("offloaded MiB"));
   EXPECT_THAT(result.out, HasSubstr("reserved"));
   EXPECT_THAT(result.out, Not(HasSubstr("NO")));
   EXPECT_THAT(result.out, HasSubstr(file + ".2"));

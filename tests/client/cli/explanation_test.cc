@@ -44,19 +44,19 @@ void ExpectAddsUp(const Profile& profile, const PlanReply& reply) {
   ASSERT_TRUE(explanation.ok()) << explanation.status();
   const Simulation& step = reply.plan.prediction;
   Nanos recomputing, waiting;
-  Bytes sent, fetched;
+  Bytes offloaded, prefetched;
   int again = 0;
   for (const StageFate& fate : explanation->stages) {
     recomputing += fate.use.recompute_time;
     waiting += fate.waited;
-    sent += fate.use.sent;
-    fetched += fate.use.fetched;
+    offloaded += fate.use.offloaded;
+    prefetched += fate.use.prefetched;
     if (fate.stage > 0) again += fate.use.forwards - 1;
   }
   EXPECT_EQ(recomputing, step.recompute_time);
   EXPECT_EQ(waiting, step.idle_time);
-  EXPECT_EQ(sent, step.sent);
-  EXPECT_EQ(fetched, step.fetched);
+  EXPECT_EQ(offloaded, step.offloaded);
+  EXPECT_EQ(prefetched, step.prefetched);
   EXPECT_EQ(again, step.recomputed_forwards);
   EXPECT_EQ(explanation->peak.memory.total(), step.peak);
   EXPECT_LE(explanation->peak.at, step.makespan);

@@ -133,8 +133,8 @@ TEST(JsonPage, AnAnswerThatNothingFitsHasTheSameFields) {
 
 TEST(JsonPage, PlansCarryZeros) {
   const std::string plan = Stowage("plan --format=json --budget=100%" + ChainFlag()).out;
-  for (const char* part : {"\"recomputed_forwards\": 0", "\"sent_bytes\": \"0\"", "\"part\": 0",
-                           "\"stage_vertices\": []"}) {
+  for (const char* part : {"\"recomputed_forwards\": 0", "\"offloaded_bytes\": \"0\"",
+                           "\"part\": 0", "\"stage_vertices\": []"}) {
     EXPECT_THAT(plan, HasSubstr(part));
   }
 }

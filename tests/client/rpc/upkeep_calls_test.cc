@@ -31,8 +31,8 @@ TEST_F(UpkeepCallsTest, ReportExecution) {
   measured.step_time = Nanos(5);
   measured.peak = Bytes(66);
   measured.reserved_peak = Bytes(88);
-  measured.sent = Bytes(9);
-  measured.fetched = Bytes(7);
+  measured.offloaded = Bytes(9);
+  measured.prefetched = Bytes(7);
   server_.report_execution = [&](const v1::ReportExecutionRequest& request,
                                  v1::ReportExecutionResponse* out) {
     EXPECT_EQ(*FromProto(request.key()), key_);
@@ -43,8 +43,8 @@ TEST_F(UpkeepCallsTest, ReportExecution) {
     EXPECT_EQ(request.measured_step_time_ns(), 5);
     EXPECT_EQ(request.measured_peak_bytes(), 66);
     EXPECT_EQ(request.measured_reserved_peak_bytes(), 88);
-    EXPECT_EQ(request.sent_bytes(), 9);
-    EXPECT_EQ(request.fetched_bytes(), 7);
+    EXPECT_EQ(request.offloaded_bytes(), 9);
+    EXPECT_EQ(request.prefetched_bytes(), 7);
     EXPECT_EQ(request.job(), "j?");
     out->set_verdict(v1::REPORT_VERDICT_OUTLIER);
     if (spoil) spoil(out);

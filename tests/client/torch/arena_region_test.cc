@@ -118,7 +118,7 @@ TEST_F(ArenaRegionTest, IsNoLargerThanItMayBe) {
   Step(kLarge);
   const absl::Status status = arena_->Prepare(Bytes(4095));
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("4096 bytes, 0 of them stranded"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("4096 bytes, 0 of them fragmentation"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("there is room for 4095"));
   // What it would have been is told, and the other kind is served as before.
   EXPECT_EQ(arena_->report().extent, Bytes(4096));

@@ -118,8 +118,8 @@ class ArenaChainTest : public testing::TestWithParam<std::string>, protected Cha
       EXPECT_TRUE(input.equal(network_.input));
       ExpectEqual(plain_, After(*report));
       EXPECT_EQ(report->peak, executor->prediction().peak);
-      EXPECT_EQ(report->sent, executor->prediction().sent);
-      EXPECT_EQ(report->fetched, executor->prediction().fetched);
+      EXPECT_EQ(report->offloaded, executor->prediction().offloaded);
+      EXPECT_EQ(report->prefetched, executor->prediction().prefetched);
       return {*report, reserved};
     };
   }
@@ -205,7 +205,7 @@ class ArenaGraphTest : public testing::TestWithParam<std::string>, protected Gra
       EXPECT_EQ(planned.gradients, plain_.gradients);
       EXPECT_EQ(planned.buffers, plain_.buffers);
       EXPECT_TRUE(planned.random == plain_.random);
-      EXPECT_EQ(report->sent, executor->prediction().sent);
+      EXPECT_EQ(report->offloaded, executor->prediction().offloaded);
       return {*report, reserved};
     };
   }

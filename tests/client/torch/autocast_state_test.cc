@@ -78,12 +78,12 @@ TEST_F(AutocastStepTest, EveryParameterHasAGradientAfterEvaluationAndRecompute) 
   const Chain chain = Profiled();
   Schedule schedule;
   const int last = chain.length() + 1;
-  for (int l = 1; l < last; ++l) schedule.push_back(ForwardKeepInput(l));
+  for (int l = 1; l < last; ++l) schedule.push_back(ForwardNoSave(l));
   for (int l = last; l >= 1; --l) {
-    schedule.push_back(ForwardKeepAll(l));
+    schedule.push_back(ForwardSave(l));
     schedule.push_back(Backward(l));
     if (l > 2) schedule.push_back(Discard(TensorKind::kActivation, l - 2));
-    if (l > 2) schedule.push_back(ForwardKeepInput(l - 2));
+    if (l > 2) schedule.push_back(ForwardNoSave(l - 2));
   }
   ASSERT_TRUE(Evaluator(chain).Run(schedule).ok()) << Evaluator(chain).Run(schedule).status();
   const auto executor = ChainExecutor::Create(&network_.model, chain, schedule).value();

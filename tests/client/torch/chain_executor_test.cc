@@ -127,7 +127,7 @@ TEST_F(ChainExecutorTest, CountsInstructions) {
   auto executor = Make(StoreAllSchedule(chain_));
   const StepReport report = executor->Step(network_.input, network_.target).value();
   const int stages = chain_.length() + 1;
-  EXPECT_EQ(report.count(Op::kForwardKeepAll), stages);
+  EXPECT_EQ(report.count(Op::kForwardSave), stages);
   EXPECT_EQ(report.count(Op::kBackward), stages);
   EXPECT_EQ(report.count(Op::kDiscard), 0);
   EXPECT_EQ(report.recomputed_forwards, 0);
@@ -140,7 +140,7 @@ TEST_F(ChainExecutorTest, CommunicationBesideComputeIsUnimplemented) {
   const absl::Status status = CreateError(chain_, schedule);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("instruction 1 (communication: forward-keep-all 2): communication beside"));
+              HasSubstr("instruction 1 (communication: forward-save 2): communication beside"));
 }
 
 TEST_F(ChainExecutorTest, AScheduleThatTheEvaluatorRefusesIsRefused) {
@@ -148,7 +148,7 @@ TEST_F(ChainExecutorTest, AScheduleThatTheEvaluatorRefusesIsRefused) {
   schedule.pop_back();
   EXPECT_EQ(CreateError(chain_, schedule).code(), absl::StatusCode::kInvalidArgument);
   schedule = StoreAllSchedule(chain_);
-  schedule.push_back(ForwardKeepAll(chain_.length() + 2));
+  schedule.push_back(ForwardSave(chain_.length() + 2));
   EXPECT_EQ(CreateError(chain_, schedule).code(), absl::StatusCode::kInvalidArgument);
 }
 
@@ -225,7 +225,7 @@ TEST_F(ChainExecutorTest, AWrongShapeIsAnErrorThatNamesTheStage) {
       executor->Step(torch::zeros({3, 1, 16, 16}), network_.target).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("instruction 0 (forward-keep-all 1), stage 1 (conv1"));
+              HasSubstr("instruction 0 (forward-save 1), stage 1 (conv1"));
   EXPECT_EQ(meter_->current(), live);
 }
 
@@ -239,13 +239,13 @@ TEST(ChainExecutorExceptionTest, AnyExceptionLeavesACleanState) {
   });
   const Chain chain = ProfiledChain(network);
   Schedule schedule;
-  schedule.push_back(ForwardKeepInput(1));
+  schedule.push_back(ForwardNoSave(1));
   const int last = chain.length();
-  for (int l = 2; l <= last; ++l) schedule.push_back(ForwardKeepInput(l));
-  schedule.push_back(ForwardKeepAll(last + 1));
+  for (int l = 2; l <= last; ++l) schedule.push_back(ForwardNoSave(l));
+  schedule.push_back(ForwardSave(last + 1));
   schedule.push_back(Backward(last + 1));
   for (int l = last; l >= 1; --l) {
-    schedule.push_back(ForwardKeepAll(l));
+    schedule.push_back(ForwardSave(l));
     schedule.push_back(Backward(l));
   }
   auto executor = ChainExecutor::Create(&network.model, chain, schedule).value();

@@ -56,8 +56,8 @@ class ChainTraining {
     EXPECT_EQ(report->peak.value(), simulated.peak.value());
     EXPECT_EQ(report->recomputed_forwards, simulated.recomputed_forwards);
     EXPECT_EQ(report->forwards, simulated.recomputed_forwards + network_.model.length() + 1);
-    EXPECT_EQ(report->sent, simulated.sent);
-    EXPECT_EQ(report->fetched, simulated.fetched);
+    EXPECT_EQ(report->offloaded, simulated.offloaded);
+    EXPECT_EQ(report->prefetched, simulated.prefetched);
     EXPECT_EQ(report->host_peak, simulated.host_peak);
     std::array<int, 10> counts{};
     for (const Instruction& instruction : schedule) ++counts[static_cast<size_t>(instruction.op)];

@@ -245,7 +245,7 @@ TEST_F(ChainTransferFailureTest, AnInputThatCannotBeLentIsCopied) {
   ASSERT_TRUE(report.ok()) << report.status();
   ExpectEqual(plain, After(*report));
   EXPECT_EQ(report->peak, executor->prediction().peak);
-  EXPECT_EQ(report->sent, chain_.activation(0));
+  EXPECT_EQ(report->offloaded, chain_.activation(0));
   EXPECT_TRUE(larger.equal(torch::cat({network_.input, network_.input})));
   device_->FailCopyAfter(0);
   EXPECT_THAT(std::string(executor->Step(input, network_.target).status().message()),

@@ -27,7 +27,7 @@ class CountingDevice final : public ExecutionDevice {
   HostPool* host() override { return device_->host(); }
   std::unique_ptr<DeviceCopy> StartCopy(Stream direction,
                                         const std::vector<CopyPiece>& pieces) override {
-    Copies* const copies = direction == Stream::kToHost ? &sent_ : &fetched_;
+    Copies* const copies = direction == Stream::kToHost ? &offloaded_ : &prefetched_;
     ++copies->count;
     for (const CopyPiece& piece : pieces) {
       copies->bytes += Bytes(static_cast<int64_t>(piece.bytes));
@@ -36,18 +36,18 @@ class CountingDevice final : public ExecutionDevice {
   }
 
   SimulatedDevice* simulated() { return device_.get(); }
-  const Copies& sent() const { return sent_; }
-  const Copies& fetched() const { return fetched_; }
+  const Copies& offloaded() const { return offloaded_; }
+  const Copies& prefetched() const { return prefetched_; }
   // Of the copies, and of what the host pool held.
   void Forget() {
-    sent_ = fetched_ = {};
+    offloaded_ = prefetched_ = {};
     device_->host()->ResetPeak();
   }
 
  private:
   std::unique_ptr<SimulatedDevice> device_;
-  Copies sent_;
-  Copies fetched_;
+  Copies offloaded_;
+  Copies prefetched_;
 };
 
 }  // namespace stowage

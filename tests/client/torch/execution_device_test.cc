@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/torch/host_trips.h"
+#include "client/torch/host_copies.h"
 #include "client/torch/simulated_device.h"
 #include "client/torch/tracking_allocator.h"
 #ifdef STOWAGE_TORCH_CUDA
@@ -61,7 +61,7 @@ class ExecutionDeviceTest : public testing::TestWithParam<std::tuple<Backend, bo
   void Use(int64_t host) {
     trips_.reset();
     device_ = std::get<0>(GetParam()).make(Link(int64_t{8} << 30, std::get<1>(GetParam()), host));
-    trips_ = std::make_unique<HostTrips>(device_.get());
+    trips_ = std::make_unique<HostCopies>(device_.get());
   }
 
   Bytes Live() const { return device_->meter()->current(); }
@@ -85,7 +85,7 @@ class ExecutionDeviceTest : public testing::TestWithParam<std::tuple<Backend, bo
   }
 
   std::unique_ptr<ExecutionDevice> device_;
-  std::unique_ptr<HostTrips> trips_;
+  std::unique_ptr<HostCopies> trips_;
 };
 
 TEST_P(ExecutionDeviceTest, RecentPeaksBeginAnewAndLeaveThePeakAsItIs) {
@@ -137,8 +137,8 @@ TEST_P(ExecutionDeviceTest, DeviceMemoryGoesAtTheWaitAndComesAtTheStart) {
   EXPECT_TRUE(view.equal(expected));
   EXPECT_TRUE(second.equal(Numbers(2 * kMiB)));
   EXPECT_TRUE(other.eq(0).all().item<bool>());
-  EXPECT_EQ(trips_->sent(), Bytes(3 * kMiB));
-  EXPECT_EQ(trips_->fetched(), Bytes(3 * kMiB));
+  EXPECT_EQ(trips_->offloaded(), Bytes(3 * kMiB));
+  EXPECT_EQ(trips_->prefetched(), Bytes(3 * kMiB));
 }
 
 TEST_P(ExecutionDeviceTest, ManyCopiesOnTheirWayAtOnce) {
@@ -233,7 +233,7 @@ TEST_P(ExecutionDeviceTest, WhatWasLentGoesBackToThoseWhoHoldIt) {
   EXPECT_TRUE(trips_->ReturnLent().ok());
   EXPECT_EQ(Live(), live);
   EXPECT_TRUE(held.equal(Numbers(kMiB)));
-  EXPECT_EQ(trips_->fetched(), Bytes(kMiB));
+  EXPECT_EQ(trips_->prefetched(), Bytes(kMiB));
   EXPECT_EQ(device_->host()->held(), Bytes(0));
 }
 

@@ -138,7 +138,7 @@ TEST(GraphSums, TakeWhatTheProfileSaysInPlainTrainingsOrder) {
 
   const auto peak_over_predicted = [&](const std::vector<int>& backwards) {
     Schedule schedule;
-    for (int v = 0; v < graph.size(); ++v) schedule.push_back(ForwardKeepAll(v + 1));
+    for (int v = 0; v < graph.size(); ++v) schedule.push_back(ForwardSave(v + 1));
     for (const int v : backwards) schedule.push_back(Backward(v + 1));
     auto executor = GraphExecutor::Create(&model, graph, schedule);
     EXPECT_TRUE(executor.ok()) << executor.status();

@@ -174,7 +174,7 @@ TEST_P(PlannedGraphRulesTest, ALossThatComesAfterABackwardIsRefused) {
     });
   };
   schedule.erase(step(Op::kBackward, first));
-  schedule.insert(step(Op::kForwardKeepAll, first + 1), Backward(first));
+  schedule.insert(step(Op::kForwardSave, first + 1), Backward(first));
   const absl::Status status = PlannedGraph::Create(&model_, graph(), schedule).status();
   EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("comes before the forward of node"));

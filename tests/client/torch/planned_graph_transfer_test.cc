@@ -98,12 +98,12 @@ TEST_P(PlannedGraphTransferTest, StepsAreThePlainOnesAndDoAsTheEvaluatorSays) {
     EXPECT_GE(static_cast<double>(peak.value()),
               0.99 * static_cast<double>(predicted.peak.value()));
     EXPECT_EQ(device_.host()->peak(), predicted.host_peak);
-    EXPECT_EQ(device_.sent().bytes, predicted.sent);
-    EXPECT_EQ(device_.fetched().bytes, predicted.fetched);
-    EXPECT_EQ(device_.sent().count, CopiesOf(schedule, Op::kOffloadStart));
-    EXPECT_EQ(device_.fetched().count, CopiesOf(schedule, Op::kPrefetchStart));
+    EXPECT_EQ(device_.offloaded().bytes, predicted.offloaded);
+    EXPECT_EQ(device_.prefetched().bytes, predicted.prefetched);
+    EXPECT_EQ(device_.offloaded().count, CopiesOf(schedule, Op::kOffloadStart));
+    EXPECT_EQ(device_.prefetched().count, CopiesOf(schedule, Op::kPrefetchStart));
     ExpectNothingHeld(live);
-    trips += device_.sent().count;
+    trips += device_.offloaded().count;
     if (HasFailure()) return;
   }
   EXPECT_GT(trips, 3 * schedules);
@@ -207,7 +207,7 @@ TEST_F(OnePlannedGraphTransferTest, InputsThatTheCallerHoldsStayHis) {
   ExpectLike(plain, sum.item<double>());
   for (size_t i = 0; i < inputs.size(); ++i) EXPECT_TRUE(inputs[i].equal(graph_.inputs[i]));
   EXPECT_EQ(device_.host()->held(), Bytes(0));
-  EXPECT_EQ(device_.sent().count, static_cast<int>(inputs.size()));
+  EXPECT_EQ(device_.offloaded().count, static_cast<int>(inputs.size()));
 }
 
 TEST_F(OnePlannedGraphTransferTest, WithoutALinkTransfersAreRefused) {

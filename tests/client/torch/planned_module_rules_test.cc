@@ -149,7 +149,7 @@ TEST_F(OnePlannedModuleTest, TheLossHasOnePlace) {
   const int loss = chain_.length() + 1;
   Schedule schedule = RecomputeAll(chain_);
   const auto place = schedule.begin() + chain_.length();
-  schedule.insert(place, {ForwardKeepAll(loss), Discard(TensorKind::kSaved, loss)});
+  schedule.insert(place, {ForwardSave(loss), Discard(TensorKind::kSaved, loss)});
   EXPECT_EQ(Evaluator(chain_).Run(schedule)->recomputed_forwards, chain_.length() + 1);
   planned_ = Make(schedule);
   EXPECT_EQ(planned_->prediction().recomputed_forwards, chain_.length());

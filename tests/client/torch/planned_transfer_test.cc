@@ -84,12 +84,12 @@ TEST_P(PlannedTransferTest, StepsAreThePlainOnesAndDoAsTheEvaluatorSays) {
     EXPECT_LE(meter_->peak() - base, predicted.peak + Bytes(8));
     EXPECT_GE(meter_->peak() - base, predicted.peak);
     EXPECT_EQ(device_->host()->peak(), predicted.host_peak);
-    EXPECT_EQ(device_->sent().bytes, predicted.sent);
-    EXPECT_EQ(device_->fetched().bytes, predicted.fetched);
-    EXPECT_EQ(device_->sent().count, CopiesOf(schedule, Op::kOffloadStart));
-    EXPECT_EQ(device_->fetched().count, CopiesOf(schedule, Op::kPrefetchStart));
+    EXPECT_EQ(device_->offloaded().bytes, predicted.offloaded);
+    EXPECT_EQ(device_->prefetched().bytes, predicted.prefetched);
+    EXPECT_EQ(device_->offloaded().count, CopiesOf(schedule, Op::kOffloadStart));
+    EXPECT_EQ(device_->prefetched().count, CopiesOf(schedule, Op::kPrefetchStart));
     ExpectNothingHeld(live);
-    trips += device_->sent().count;
+    trips += device_->offloaded().count;
     if (HasFailure()) return;
   }
   EXPECT_GT(trips, 3 * schedules);
@@ -159,7 +159,7 @@ TEST_F(OnePlannedTransferTest, GraphsThatAreDroppedHoldNothing) {
   const auto planned = Make(schedule);
   std::vector<at::Tensor> outputs;
   for (int i = 0; i < 3; ++i) outputs.push_back(planned->forward(network_.input.clone()));
-  EXPECT_EQ(device_->sent().count, 3);
+  EXPECT_EQ(device_->offloaded().count, 3);
   EXPECT_EQ(device_->simulated()->running(), 3);
   EXPECT_EQ(device_->host()->held(), Bytes(3 * static_cast<int64_t>(network_.input.nbytes())));
   outputs.clear();
@@ -246,7 +246,7 @@ TEST_F(OnePlannedTransferTest, WhatTheCallerHoldsOfInputAndOutputStaysHis) {
   const int last = chain_.length();
   Schedule schedule = StoreAllSchedule(chain_);
   schedule.insert(schedule.end() - last, {OffloadStart(kSaved, last), OffloadWait(kSaved, last),
-                                          Discard(kSaved, last), ForwardKeepAll(last)});
+                                          Discard(kSaved, last), ForwardSave(last)});
   schedule.insert(schedule.end() - 1,
                   {PrefetchStart(kActivation, 0), PrefetchWait(kActivation, 0)});
   schedule.insert(schedule.begin() + 2,
@@ -271,7 +271,7 @@ TEST_F(OnePlannedTransferTest, WhatTheCallerHoldsOfInputAndOutputStaysHis) {
     EXPECT_TRUE(output.equal(seen));
     EXPECT_TRUE(network_.input.equal(before));
   }
-  EXPECT_GT(device_->sent().count, 2);
+  EXPECT_GT(device_->offloaded().count, 2);
 }
 
 TEST_F(OnePlannedTransferTest, WithoutALinkTransfersAreRefused) {

@@ -18,14 +18,14 @@ int Pick(int low, int high, std::mt19937* random) {
 // Backwards of stages t..s; a^{s-1} is held.
 void Persistent(int s, int t, std::mt19937* random, Schedule* schedule) {
   if (s == t || Pick(0, 2, random) == 0) {
-    schedule->push_back(ForwardKeepAll(s));
+    schedule->push_back(ForwardSave(s));
     if (s < t) Persistent(s + 1, t, random, schedule);
     schedule->push_back(Backward(s));
     return;
   }
   const int split = Pick(s + 1, t, random);
-  schedule->push_back(ForwardKeepInput(s));
-  for (int l = s + 1; l < split; ++l) schedule->push_back(ForwardKeepNothing(l));
+  schedule->push_back(ForwardNoSave(s));
+  for (int l = s + 1; l < split; ++l) schedule->push_back(ForwardNoSaveFreeInput(l));
   Persistent(split, t, random, schedule);
   Persistent(s, split - 1, random, schedule);
 }
@@ -35,17 +35,17 @@ std::pair<Instruction, Instruction> RandomPair(int l, std::mt19937* random) {
   const Instruction discard_saved = Discard(TensorKind::kSaved, l);
   switch (Pick(0, 5, random)) {
     case 0:
-      return {discard_plain, ForwardKeepInput(l)};
+      return {discard_plain, ForwardNoSave(l)};
     case 1:
-      return {ForwardKeepInput(l), discard_plain};
+      return {ForwardNoSave(l), discard_plain};
     case 2:
-      return {ForwardKeepAll(l), discard_saved};
+      return {ForwardSave(l), discard_saved};
     case 3:
-      return {discard_saved, ForwardKeepAll(l)};
+      return {discard_saved, ForwardSave(l)};
     case 4:
-      return {Reduce(l), ForwardKeepAll(l)};
+      return {DropSavedKeepOutput(l), ForwardSave(l)};
     default:
-      return {ForwardKeepAll(l), Reduce(l)};
+      return {ForwardSave(l), DropSavedKeepOutput(l)};
   }
 }
 
@@ -161,9 +161,9 @@ Schedule WithTrips(const Graph& graph, const TransferModel& link, const Schedule
 Schedule RecomputeAll(const Chain& chain) {
   Schedule schedule;
   const int loss = chain.length() + 1;
-  for (int l = 1; l < loss; ++l) schedule.push_back(ForwardKeepInput(l));
+  for (int l = 1; l < loss; ++l) schedule.push_back(ForwardNoSave(l));
   for (int l = loss; l >= 1; --l) {
-    schedule.push_back(ForwardKeepAll(l));
+    schedule.push_back(ForwardSave(l));
     schedule.push_back(Backward(l));
   }
   return schedule;

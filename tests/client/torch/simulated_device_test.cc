@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/torch/host_copies.h"
 #include "client/torch/host_pool.h"
-#include "client/torch/host_trips.h"
 #include "client/torch/tracking_allocator.h"
 
 namespace stowage {
@@ -43,7 +43,7 @@ class SimulatedDeviceTest : public testing::Test {
 TEST_F(SimulatedDeviceTest, CopiesRunBesideCompute) {
   const auto device =
       Simulated(Link(4 * kMiB));  // 0.5 s: long beside what a loaded machine takes to look
-  HostTrips trips(device.get());
+  HostCopies trips(device.get());
   trips.StartOffload(OffloadStart(kSaved, 1), storages_);
   EXPECT_EQ(device->running(), 1);
   // Nobody waits for it.
@@ -56,7 +56,7 @@ TEST_F(SimulatedDeviceTest, CopiesRunBesideCompute) {
 
 TEST_F(SimulatedDeviceTest, CopiesTakeTheirTimeOneAfterTheOther) {
   const auto device = Simulated(Link(100 * kMiB));
-  HostTrips trips(device.get());
+  HostCopies trips(device.get());
   const auto start = std::chrono::steady_clock::now();
   trips.StartOffload(OffloadStart(kSaved, 1), storages_);
   trips.StartOffload(OffloadStart(kSaved, 2), storages_);
@@ -71,7 +71,7 @@ TEST_F(SimulatedDeviceTest, DirectionsShareAChannelUnlessTheLinkIsFullDuplex) {
   for (const bool full : {false, true}) {
     TransferModel link = Link(int64_t{8} << 30, full);
     const auto device = Simulated(link);
-    HostTrips trips(device.get());
+    HostCopies trips(device.get());
     trips.StartOffload(OffloadStart(kSaved, 1), {StoragePtrOf(small)});
     trips.Continue(OffloadWait(kSaved, 1));
     std::vector<std::byte> block(1 << 24);
@@ -107,7 +107,7 @@ TEST_F(SimulatedDeviceTest, NothingIsCopiedBeforeTheCopyEnds) {
 
 TEST_F(SimulatedDeviceTest, AFailureArrivesAtTheWait) {
   const auto device = Simulated(Link(int64_t{8} << 30));
-  HostTrips trips(device.get());
+  HostCopies trips(device.get());
   device->FailCopyAfter(1);
   trips.StartOffload(OffloadStart(kSaved, 1), storages_);
   trips.Continue(OffloadWait(kSaved, 1));
@@ -118,7 +118,7 @@ TEST_F(SimulatedDeviceTest, AFailureArrivesAtTheWait) {
 TEST_F(SimulatedDeviceTest, ALentTensorSurvivesACopyThatFails) {
   const auto device = Simulated(Link(int64_t{8} << 30));
   for (const int failing : {0, 1}) {
-    HostTrips trips(device.get());
+    HostCopies trips(device.get());
     device->FailCopyAfter(failing);
     EXPECT_THROW(
         {
@@ -135,7 +135,7 @@ TEST_F(SimulatedDeviceTest, ALentTensorSurvivesACopyThatFails) {
 
 TEST_F(SimulatedDeviceTest, ALentTensorThatCannotComeBackIsAnError) {
   const auto device = Simulated(Link(int64_t{8} << 30));
-  HostTrips trips(device.get());
+  HostCopies trips(device.get());
   const at::Tensor lost = torch::arange(64);
   trips.StartOffload(OffloadStart(kSaved, 1), {StoragePtrOf(lost)}, /*lent=*/true);
   trips.Continue(OffloadWait(kSaved, 1));
@@ -149,7 +149,7 @@ TEST_F(SimulatedDeviceTest, ALentTensorThatCannotComeBackIsAnError) {
 TEST_F(SimulatedDeviceTest, APrefetchCanRunOutOfDeviceMemoryAndBeTriedAgain) {
   const auto device = Simulated(Link(int64_t{8} << 30));
   TrackingAllocator* const allocator = TrackingAllocator::Get();
-  HostTrips trips(device.get());
+  HostCopies trips(device.get());
   const at::Tensor small = torch::arange(64);
   trips.StartOffload(OffloadStart(kSaved, 1), {StoragePtrOf(small), StoragePtrOf(tensor_)});
   trips.Continue(OffloadWait(kSaved, 1));

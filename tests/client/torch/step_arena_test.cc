@@ -71,7 +71,7 @@ TEST_F(StepArenaTest, ServesARepeatedStepFromOneRegion) {
   const std::unique_ptr<StepArena> arena = Prepared();
   // Rounded up to 64 bytes; where 1000 bytes were, there is room for 900 and for most of 128.
   EXPECT_EQ(arena->report().extent, Bytes(3008 + 960 + 128));
-  EXPECT_EQ(arena->report().stranded, Bytes(0));
+  EXPECT_EQ(arena->report().fragmentation, Bytes(0));
   EXPECT_EQ(meter_->reserved(), live_ + arena->report().extent);
   for (int step = 0; step < 3; ++step) {
     meter_->ResetPeak();
@@ -274,7 +274,7 @@ TEST_P(ArenaTrainingTest, EqualsPlainTrainingAndStaysInItsRegion) {
               live + TiedSums(network_.model) - chain_->activation(0) + recorded.peak);
     ASSERT_TRUE(arena->Prepare().ok());
     const ArenaReport planned = arena->report();
-    EXPECT_EQ(planned.stranded, planned.extent - planned.live_peak);
+    EXPECT_EQ(planned.fragmentation, planned.extent - planned.live_peak);
     EXPECT_GE(planned.extent, planned.live_peak);
     if (AllocatesAlikeEverywhere(GetParam())) {
       EXPECT_LE(static_cast<double>(planned.extent.value()),

@@ -114,8 +114,8 @@ TEST_F(StepRunTest, MeasuresNothingUnlessAskedNorOfAStepThatFails) {
 // Where stage l takes l; what the executor does between two instructions does not count.
 TEST(StepRun, TimesAreThoseOfTheDevicesClock) {
   ClockedDevice device;
-  const Schedule schedule = {ForwardKeepInput(1), ForwardKeepAll(2), Discard(TensorKind::kSaved, 2),
-                             ForwardKeepAll(1)};
+  const Schedule schedule = {ForwardNoSave(1), ForwardSave(2), Discard(TensorKind::kSaved, 2),
+                             ForwardSave(1)};
   StepRecorder recorder(&device, Bytes(0));
   const auto run = [&device](const Instruction& i) {
     if (IsForward(i.op)) device.Advance(Nanos(i.stage));
@@ -248,7 +248,7 @@ TEST(StepRun, ARefusalIsTheInstantNotWhatIsLeft) {
     const auto describe = [](int) { return std::string(); };
     allocator->ResetPeak();
     const absl::Status status =
-        RunInstructions({ForwardKeepInput(1)}, 1, {device.get(), run, describe}, &next, &report);
+        RunInstructions({ForwardNoSave(1)}, 1, {device.get(), run, describe}, &next, &report);
     return GetStepFailure(status).value_or(StepFailure());
   };
   const Bytes before = allocator->current();

@@ -188,8 +188,8 @@ StepReport GraphTraining::ExpectLikePlain(const Graph& graph, const Schedule& sc
   EXPECT_LE(report->peak, predicted.peak);
   EXPECT_GE(static_cast<double>(report->peak.value()),
             0.99 * static_cast<double>(predicted.peak.value()));
-  EXPECT_EQ(report->sent, predicted.sent);
-  EXPECT_EQ(report->fetched, predicted.fetched);
+  EXPECT_EQ(report->offloaded, predicted.offloaded);
+  EXPECT_EQ(report->prefetched, predicted.prefetched);
   EXPECT_EQ(report->host_peak, predicted.host_peak);
   std::vector<TimelinePoint> timeline;
   const TransferModel* const link = device != nullptr ? device->link() : nullptr;

@@ -240,8 +240,8 @@ void ExpectEqualSimulations(const Simulation& a, const Simulation& b) {
   EXPECT_EQ(a.recomputed_forwards, b.recomputed_forwards);
   EXPECT_EQ(a.peak_instruction, b.peak_instruction);
   EXPECT_EQ(a.host_peak, b.host_peak);
-  EXPECT_EQ(a.sent, b.sent);
-  EXPECT_EQ(a.fetched, b.fetched);
+  EXPECT_EQ(a.offloaded, b.offloaded);
+  EXPECT_EQ(a.prefetched, b.prefetched);
   EXPECT_EQ(a.communication_time, b.communication_time);
 }
 

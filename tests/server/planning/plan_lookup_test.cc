@@ -104,10 +104,10 @@ std::shared_ptr<const Plan> Recomputing(int stage, const Chain& chain) {
   plan->budget = Bytes(100000);
   const int last = chain.length() + 1;
   for (int l = 1; l <= last; ++l) {
-    plan->schedule.push_back(l == stage ? ForwardKeepInput(l) : ForwardKeepAll(l));
+    plan->schedule.push_back(l == stage ? ForwardNoSave(l) : ForwardSave(l));
   }
   for (int l = last; l >= 1; --l) {
-    if (l == stage) plan->schedule.push_back(ForwardKeepAll(l));
+    if (l == stage) plan->schedule.push_back(ForwardSave(l));
     plan->schedule.push_back(Backward(l));
   }
   EXPECT_TRUE(ValidatePlan(chain, plan.get()).ok());

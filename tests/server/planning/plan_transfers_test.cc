@@ -31,10 +31,10 @@ Asked WithLink(int64_t bandwidth, int64_t overhead = 0, const KeyOptions& option
 // Store-all, but for what stage 1 saves, which is on the host around the turn.
 Schedule Offloading(const Chain& chain) {
   const int last = chain.length() + 1;
-  Schedule schedule = {ForwardKeepAll(1), OffloadStart(TensorKind::kSaved, 1)};
+  Schedule schedule = {ForwardSave(1), OffloadStart(TensorKind::kSaved, 1)};
   for (int l = 2; l <= last; ++l) {
     if (l == 6) schedule.push_back(OffloadWait(TensorKind::kSaved, 1));
-    schedule.push_back(ForwardKeepAll(l));
+    schedule.push_back(ForwardSave(l));
   }
   for (int l = last; l >= 1; --l) {
     if (l == 4) schedule.push_back(PrefetchStart(TensorKind::kSaved, 1));
@@ -111,7 +111,7 @@ TEST(PlanTransfers, TheCallersOwnLinkPredicts) {
   ASSERT_TRUE(same && other);
   EXPECT_EQ(same->prediction.makespan, plan.prediction.makespan);
   EXPECT_TRUE(same->bounds.proven_optimal);
-  EXPECT_EQ(same->prediction.sent, Bytes(300));
+  EXPECT_EQ(same->prediction.offloaded, Bytes(300));
   EXPECT_GT(other->prediction.makespan, plan.prediction.makespan);
   EXPECT_GT(other->prediction.idle_time, plan.prediction.idle_time);
   EXPECT_FALSE(other->bounds.proven_optimal);
@@ -231,7 +231,7 @@ TEST(PlanTransfers, AreServedFromTheCacheToThoseWithTheLinkAlone) {
   const auto solved = fixture.Compute(LinkedProfile(kSpeed), budget, greedy);
   ASSERT_TRUE(solved.ok()) << solved.status();
   ASSERT_EQ(solved->plan.status, PlanStatus::kFound);
-  EXPECT_GE(solved->plan.prediction.sent, Bytes(400));
+  EXPECT_GE(solved->plan.prediction.offloaded, Bytes(400));
   EXPECT_EQ(solved->plan.prediction.recomputed_forwards, 0);
 
   const auto cached = fixture.Compute(LinkedProfile(kSpeed * 9 / 10), budget, greedy);

@@ -74,18 +74,18 @@ TEST(Reports, AbsurdOnesSayNothing) {
 TEST(Reports, WhatTheLatestStepReservedAndCopiedIsSaidOrNot) {
   PlanEntry entry = Entry();
   Plan plan = *entry.plans[0].plan;
-  plan.prediction.sent = plan.prediction.fetched = Bytes(100);
+  plan.prediction.offloaded = plan.prediction.prefetched = Bytes(100);
   entry.plans[0].plan = std::make_shared<Plan>(plan);
   Report report = ReportOn(plan, "a");
   EXPECT_EQ(AddReport(entry, report).reserved_ratio, 0);
   EXPECT_EQ(AddReport(entry, report).copied_bytes, 0);
   report.reserved_peak = report.peak + report.peak;
-  report.sent = Bytes(100);
-  report.fetched = Bytes(50);
+  report.offloaded = Bytes(100);
+  report.prefetched = Bytes(50);
   EXPECT_EQ(AddReport(entry, report).reserved_ratio, 2);
   EXPECT_EQ(AddReport(entry, report).copied_bytes, 150);
   report.reserved_peak = Bytes(report.peak.value() * 21);
-  report.sent = Bytes(INT64_MAX);
+  report.offloaded = Bytes(INT64_MAX);
   EXPECT_EQ(AddReport(entry, report).outcome, ReportOutcome::kAccepted);
   EXPECT_EQ(AddReport(entry, report).reserved_ratio, 0);
   EXPECT_EQ(AddReport(entry, report).copied_bytes, 0);

@@ -64,7 +64,7 @@ TEST(PlanRpc, AnOffloadSolverWithoutALinkIsProvenInfeasible) {
     all.mutable_budget()->set_bytes(answer.plan().bounds().least_budget_bytes());
     ASSERT_TRUE(fixture.Compute(all, &answer).ok());
     EXPECT_EQ(answer.plan().status(), v1::PLAN_STATUS_FOUND) << solver;
-    EXPECT_EQ(answer.plan().prediction().sent_bytes(), 0) << solver;
+    EXPECT_EQ(answer.plan().prediction().offloaded_bytes(), 0) << solver;
   }
 }
 

@@ -18,7 +18,7 @@ std::shared_ptr<const Plan> PlanOf(int64_t revision, size_t explanation = 10) {
   auto plan = std::make_shared<Plan>();
   plan->status = PlanStatus::kFound;
   plan->budget = Bytes(1000);
-  plan->schedule = {ForwardKeepAll(1), Backward(1)};
+  plan->schedule = {ForwardSave(1), Backward(1)};
   plan->revision = revision;
   plan->explanation = std::string(explanation, 'e');
   return plan;

@@ -98,8 +98,8 @@ TEST_F(ReportRpcTest, BadOnesNameTheField) {
   ExpectField("budget_bytes", [](Request* r) { r->set_budget_bytes(-1); });
   ExpectField("measured_reserved_peak_bytes",
               [](Request* r) { r->set_measured_reserved_peak_bytes(-1); });
-  ExpectField("sent_bytes", [](Request* r) { r->set_sent_bytes(-1); });
-  ExpectField("fetched_bytes", [](Request* r) { r->set_fetched_bytes(-1); });
+  ExpectField("offloaded_bytes", [](Request* r) { r->set_offloaded_bytes(-1); });
+  ExpectField("prefetched_bytes", [](Request* r) { r->set_prefetched_bytes(-1); });
   ExpectField("job", [](Request* r) { r->set_job(std::string(129, 'j')); });
 }
 

@@ -185,7 +185,7 @@ TEST(RecurrencesOverIntervals, RefuseChainsThatWouldTakeMinutes) {
   sizes.max_size = sizes.max_time = 1000;
   for (const int length : {2000, 100000}) {
     const Chain chain = testing::RandomChain(length, sizes, &rng);
-    for (const Solver* solver : {&RevolveSolver(), &BeyondPersistentSolver()}) {
+    for (const Solver* solver : {&RevolveSolver(), &NonPersistentSolver()}) {
       EXPECT_TRUE(absl::IsResourceExhausted(solver->Solve(chain, Bytes(1000000), {}).status()));
       EXPECT_TRUE(absl::IsResourceExhausted(solver->SolveFrontier(chain, {}).status()));
       EXPECT_TRUE(absl::IsResourceExhausted(solver->LeastBudget(chain, {}).status()));

@@ -199,7 +199,7 @@ TEST(PersistentTable, TiesKeep) {
   const PersistentTable table = TableOf(chain, 1, 100, AllWays().back());
   EXPECT_EQ(table.Excess(100), 0);
   for (const Instruction& instruction : table.Backtrack(100))
-    EXPECT_FALSE(instruction == ForwardKeepInput(instruction.stage));
+    EXPECT_FALSE(instruction == ForwardNoSave(instruction.stage));
 }
 
 TEST(PersistentTable, RefusesWhatIsTooLarge) {

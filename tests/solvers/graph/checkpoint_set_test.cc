@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/solvers/graph/brute_force_several_ends.h"
+#include "tests/solvers/graph/brute_force_acyclic_quotient.h"
 #include "tests/solvers/graph/random_dag.h"
 
 namespace stowage::testing {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "solvers/graph/checkpoint_solver.h"
-#include "tests/solvers/graph/brute_force_several_ends.h"
+#include "tests/solvers/graph/brute_force_acyclic_quotient.h"
 #include "tests/solvers/graph/deadline.h"
 #include "tests/solvers/graph/random_dag.h"
 

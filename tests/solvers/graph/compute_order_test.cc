@@ -4,9 +4,9 @@
 
 #include <random>
 
-#include "solvers/graph/easy_plan.h"
 #include "solvers/graph/order_search.h"
 #include "solvers/graph/proposals.h"
+#include "solvers/graph/trivial_plan.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/graph_liveness.h"
 #include "tests/solvers/random_graph.h"

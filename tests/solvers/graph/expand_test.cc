@@ -24,18 +24,19 @@ TEST(ExpandSchedule, RunsTheVerticesOfEachStage) {
   const absl::StatusOr<LinearizedGraph> linear = Linearize(graph);
   ASSERT_TRUE(linear.ok());
   EXPECT_EQ(linear->stage_begin, (std::vector<int>{1, 2, 4}));
-  const Schedule schedule = {
-      ForwardKeepInput(1), ForwardKeepNothing(2), ForwardKeepAll(3), Backward(3),
-      ForwardKeepAll(1),   ForwardKeepAll(2),     Backward(2),       Backward(1)};
+  const Schedule schedule = {ForwardNoSave(1), ForwardNoSaveFreeInput(2),
+                             ForwardSave(3),   Backward(3),
+                             ForwardSave(1),   ForwardSave(2),
+                             Backward(2),      Backward(1)};
   ASSERT_TRUE(Evaluator(linear->chain).Run(schedule).ok());
   Schedule compute;
   for (const Instruction& i : ExpandSchedule(graph, *linear, schedule)) {
     if (i.op != Op::kDiscard) compute.push_back(i);
   }
   // No backward needs tensor 4, so that its repeat is left out.
-  EXPECT_EQ(compute, (Schedule{ForwardKeepInput(1), ForwardKeepInput(2), ForwardKeepInput(3),
-                               ForwardKeepInput(4), ForwardKeepInput(2), ForwardKeepInput(3),
-                               Backward(4), Backward(3), Backward(2), Backward(1)}));
+  EXPECT_EQ(compute, (Schedule{ForwardNoSave(1), ForwardNoSave(2), ForwardNoSave(3),
+                               ForwardNoSave(4), ForwardNoSave(2), ForwardNoSave(3), Backward(4),
+                               Backward(3), Backward(2), Backward(1)}));
 }
 
 // Whatever the chain can do, the graph can, at no more time and memory.

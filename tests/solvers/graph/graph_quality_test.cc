@@ -7,12 +7,12 @@
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/checkpoint_solver.h"
 #include "solvers/graph/compute_order.h"
-#include "solvers/graph/easy_plan.h"
 #include "solvers/graph/exact_orders.h"
 #include "solvers/graph/linearize.h"
 #include "solvers/graph/order_search.h"
 #include "solvers/graph/proposals.h"
 #include "solvers/graph/solvers.h"
+#include "solvers/graph/trivial_plan.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/gradient_sums.h"
 #include "solvers/schedule/graph_liveness.h"
@@ -90,7 +90,7 @@ TEST(GraphQuality, SmallGraphsAreMostlyExact) {
 void ExpectNeverSlowerThanTheChainSolvers(const Graph& graph, const Frontier& frontier) {
   const absl::StatusOr<LinearizedGraph> linear = Linearize(graph);
   ASSERT_TRUE(linear.ok()) << linear.status();
-  const Frontier chain = *BeyondPersistentSolver().SolveFrontier(linear->chain, {});
+  const Frontier chain = *NonPersistentSolver().SolveFrontier(linear->chain, {});
   for (const Frontier::Point& point : chain.points()) {
     const Frontier::Point* ours = frontier.At(point.peak);
     ASSERT_NE(ours, nullptr);
@@ -162,7 +162,7 @@ TEST(GraphQuality, HalvesTheOverheadOfResNet) {
   const Frontier frontier = *OrderSearchSolver().SolveFrontier(graph, {});
   ExpectNeverSlowerThanTheChainSolvers(graph, frontier);
   ExpectNeverSlowerThanItsCheckpoints(graph, frontier);
-  const Frontier chain = *BeyondPersistentSolver().SolveFrontier(Linearize(graph)->chain, {});
+  const Frontier chain = *NonPersistentSolver().SolveFrontier(Linearize(graph)->chain, {});
   const double all = static_cast<double>(frontier.points().back().peak.value());
   const double ideal = static_cast<double>(graph.ideal_time().value());
   for (const double share : {0.3, 0.5, 0.7}) {

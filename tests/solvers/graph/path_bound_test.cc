@@ -1,5 +1,5 @@
 // What the search along an order is made of: the bound of a path, the order, splitting vertices.
-#include "solvers/graph/internal/several_ends_search.h"
+#include "solvers/graph/internal/acyclic_quotient_search.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "solvers/graph/checkpoint_graph.h"
-#include "tests/solvers/graph/brute_force_several_ends.h"
+#include "tests/solvers/graph/brute_force_acyclic_quotient.h"
 #include "tests/solvers/graph/random_dag.h"
 #include "tests/solvers/graph/small_graphs.h"
 

@@ -119,7 +119,7 @@ TEST(Placement, StrandsWhatHasToBe) {
   ASSERT_TRUE(placement.ok()) << placement.status();
   EXPECT_EQ(LeastExtent(blocks), 8);
   EXPECT_EQ(placement->extent, Bytes(8));
-  EXPECT_EQ(placement->stranded(), Bytes(1));
+  EXPECT_EQ(placement->fragmentation(), Bytes(1));
 }
 
 TEST(Placement, HoldsOnManyBlocksAtAnyAlignment) {
@@ -190,7 +190,7 @@ TEST(Placement, OfNestedLivesStrandsNothing) {
   for (int64_t i = 0; i < 300; ++i) blocks.push_back({Bytes(1 + i * 7919 % 1000), i, 1000 - i});
   const absl::StatusOr<Placement> placement = PlaceBlocks(blocks, Bytewise(0));
   ASSERT_TRUE(placement.ok()) << placement.status();
-  EXPECT_EQ(placement->stranded(), Bytes(0));
+  EXPECT_EQ(placement->fragmentation(), Bytes(0));
 }
 
 TEST(Placement, WithoutBlocksIsEmpty) {

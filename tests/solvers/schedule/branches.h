@@ -50,16 +50,9 @@ inline GraphSpec BranchesSpec() {
 inline Graph Branches() { return *Graph::Create(BranchesSpec()); }
 
 inline Schedule BranchesSchedule() {
-  return {ForwardKeepAll(1),
-          Communicating(ForwardKeepAll(2)),
-          ForwardKeepAll(3),
-          ForwardKeepAll(4),
-          ForwardKeepAll(5),
-          Backward(5),
-          Communicating(Backward(2)),
-          Backward(4),
-          Backward(3),
-          Backward(1)};
+  return {
+      ForwardSave(1), Communicating(ForwardSave(2)), ForwardSave(3), ForwardSave(4), ForwardSave(5),
+      Backward(5),    Communicating(Backward(2)),    Backward(4),    Backward(3),    Backward(1)};
 }
 
 }  // namespace stowage::testing

@@ -64,9 +64,9 @@ Drawn<Chain> DrawChain(int i, std::mt19937_64* rng) {
 Schedule WithRenewedExtras(const Graph& graph, Schedule schedule, std::mt19937_64* rng) {
   for (int tries = 3 * graph.size(); tries > 0; --tries) {
     const size_t at = (*rng)() % schedule.size();
-    if (schedule[at].op != Op::kForwardKeepAll) continue;
+    if (schedule[at].op != Op::kForwardSave) continue;
     Schedule changed = schedule;
-    changed[at].op = Op::kForwardKeepInput;
+    changed[at].op = Op::kForwardNoSave;
     const size_t later = at + 1 + (*rng)() % (schedule.size() - at);
     changed.insert(changed.begin() + static_cast<std::ptrdiff_t>(later), schedule[at]);
     if (Evaluator(graph).Run(changed).ok()) schedule = std::move(changed);
@@ -125,8 +125,8 @@ void ExpectNoSlowerThanOnCompute(const Drawn<Problem>& d, Seen* seen) {
             MakespanLowerBound(Instance(d.problem, d.link), with.peak));
   EXPECT_EQ(with.recompute_time, on_compute->recompute_time);
   EXPECT_EQ(with.host_peak, on_compute->host_peak);
-  EXPECT_EQ(with.sent, on_compute->sent);
-  EXPECT_EQ(with.fetched, on_compute->fetched);
+  EXPECT_EQ(with.offloaded, on_compute->offloaded);
+  EXPECT_EQ(with.prefetched, on_compute->prefetched);
   seen->faster += with.makespan < on_compute->makespan ? 1 : 0;
   seen->waited += with.idle_time > on_compute->idle_time ? 1 : 0;
   seen->larger += with.peak > on_compute->peak ? 1 : 0;

@@ -35,22 +35,22 @@ std::string RefusalOf(const Schedule& schedule) {
 }
 
 TEST(Communication, IsForTheOpsOfCollectiveVertices) {
-  EXPECT_THAT(RefusalOf({Communicating(ForwardKeepAll(1))}),
-              HasSubstr("instruction 0 (communication: forward-keep-all 1): only vertices that are "
+  EXPECT_THAT(RefusalOf({Communicating(ForwardSave(1))}),
+              HasSubstr("instruction 0 (communication: forward-save 1): only vertices that are "
                         "collective run on the communication stream"));
-  const Schedule two = {ForwardKeepAll(1), ForwardKeepAll(2)};
+  const Schedule two = {ForwardSave(1), ForwardSave(2)};
   Instruction part = Communicating(Backward(2));
   part.part = 1;
   const std::vector<std::pair<Instruction, std::string>> cases = {
-      {Communicating(ForwardKeepInput(3)), "only vertices that are collective"},
+      {Communicating(ForwardNoSave(3)), "only vertices that are collective"},
       {Communicating(Backward(5)), "only vertices that are collective"},
-      {Communicating(ForwardKeepAll(0)), "the graph's vertices are 1 to 5"},
+      {Communicating(ForwardSave(0)), "the graph's vertices are 1 to 5"},
       {Communicating(Backward(6)), "the graph's vertices are 1 to 5"},
-      {Communicating(ForwardKeepAll(std::numeric_limits<int32_t>::min())), "vertices are 1 to 5"},
-      {Communicating(ForwardKeepNothing(2)), "no place in the graph's accounting"},
-      {Communicating(ForwardKeepAll(2)), "the vertex must not be recomputed"},
+      {Communicating(ForwardSave(std::numeric_limits<int32_t>::min())), "vertices are 1 to 5"},
+      {Communicating(ForwardNoSaveFreeInput(2)), "no place in the graph's accounting"},
+      {Communicating(ForwardSave(2)), "the vertex must not be recomputed"},
       {Communicating(Discard(kSaved, 2)), "runs on the compute stream only"},
-      {Communicating(Reduce(2)), "runs on the compute stream only"},
+      {Communicating(DropSavedKeepOutput(2)), "runs on the compute stream only"},
       {Communicating(OffloadStart(kSaved, 2)), "runs on the to-host stream only"},
       {Communicating(OffloadWait(kSaved, 2)), "runs on the compute stream only"},
       {Communicating(PrefetchStart(kSaved, 2)), "runs on the to-device stream only"},
@@ -71,16 +71,15 @@ TEST(Communication, IsForTheOpsOfCollectiveStages) {
     return std::string(Evaluator(chain).Run(schedule).status().message());
   };
   Schedule schedule = StoreAllSchedule(chain);
-  ASSERT_EQ(schedule[1], ForwardKeepAll(2));
+  ASSERT_EQ(schedule[1], ForwardSave(2));
   schedule[1] = Communicating(schedule[1]);
   EXPECT_TRUE(Evaluator(chain).Run(schedule).ok());
   schedule[2] = Communicating(schedule[2]);
   EXPECT_THAT(refusal(schedule),
-              HasSubstr("instruction 2 (communication: forward-keep-all 3): only stages that are "
+              HasSubstr("instruction 2 (communication: forward-save 3): only stages that are "
                         "collective run on the communication stream"));
   EXPECT_THAT(refusal({Communicating(Backward(4))}), HasSubstr("the chain's stages are 1 to 3"));
-  EXPECT_THAT(refusal({Communicating(ForwardKeepAll(0))}),
-              HasSubstr("the chain's stages are 1 to 3"));
+  EXPECT_THAT(refusal({Communicating(ForwardSave(0))}), HasSubstr("the chain's stages are 1 to 3"));
 }
 
 TEST(Communication, RefusesWhatOverflows) {
@@ -93,7 +92,7 @@ TEST(Communication, RefusesWhatOverflows) {
   late.to_host.latency = Nanos(kMaxTotal - 100);
   const Schedule schedule = {OffloadStart(kActivation, 0), OffloadWait(kActivation, 0),
                              PrefetchStart(kActivation, 0), PrefetchWait(kActivation, 0),
-                             Communicating(ForwardKeepAll(1))};
+                             Communicating(ForwardSave(1))};
   EXPECT_THAT(std::string(Evaluator(Instance(chain, late)).Run(schedule).status().message()),
               HasSubstr("the communications overflow"));
 }
@@ -119,7 +118,7 @@ TEST(Communication, IsNoPartOfAnOrder) {
   }
   EXPECT_TRUE(CheckNoCommunication(WithDiscards(Branches(), BranchesSchedule())).ok());
   EXPECT_EQ(CheckNoCommunication(BranchesSchedule()).message(),
-            "instruction 1 (communication: forward-keep-all 2): must run on the compute stream "
+            "instruction 1 (communication: forward-save 2): must run on the compute stream "
             "here");
 }
 

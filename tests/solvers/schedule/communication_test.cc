@@ -135,7 +135,7 @@ TEST(Communication, DoesNotLetComputeWaitForItself) {
   EXPECT_EQ(t[2].start, Nanos(10));  // reads 1
   EXPECT_EQ(t[2].running, Bytes(101111));
   schedule[2] = Discard(kSaved, 2);
-  schedule.insert(schedule.begin() + 3, ForwardKeepAll(3));
+  schedule.insert(schedule.begin() + 3, ForwardSave(3));
   EXPECT_THAT(std::string(Evaluator(*Graph::Create(spec)).Run(schedule).status().message()),
               HasSubstr("its extras are not held"));
 }
@@ -146,10 +146,10 @@ TEST(Communication, LetsReadersOfAViewWaitForTheViewAlone) {
   spec.vertices[1].alias = AliasKind::kView;
   spec.vertices[1].collective = true;
   spec.vertices[1].forward_time = Nanos(70);
-  const Schedule schedule = {ForwardKeepAll(1), Communicating(ForwardKeepAll(2)),
-                             ForwardKeepAll(3), ForwardKeepAll(4),
-                             Backward(4),       Backward(3),
-                             Backward(2),       Backward(1)};
+  const Schedule schedule = {ForwardSave(1), Communicating(ForwardSave(2)),
+                             ForwardSave(3), ForwardSave(4),
+                             Backward(4),    Backward(3),
+                             Backward(2),    Backward(1)};
   Timeline t;
   ASSERT_TRUE(Evaluator(*Graph::Create(spec)).Run(schedule, &t).ok());
   EXPECT_EQ(t[2].start, Nanos(10));
@@ -162,12 +162,12 @@ TEST(Communication, HoldsUpReadersOfWhatItWritesOver) {
   spec.vertices[2].alias = AliasKind::kInPlace;
   spec.vertices[2].collective = true;
   spec.vertices[2].forward_time = Nanos(70);
-  const Schedule schedule = {ForwardKeepAll(1),
-                             ForwardKeepAll(2),
-                             Communicating(ForwardKeepAll(3)),
+  const Schedule schedule = {ForwardSave(1),
+                             ForwardSave(2),
+                             Communicating(ForwardSave(3)),
                              OffloadStart(kActivation, 2),
                              OffloadStart(kActivation, 1),
-                             ForwardKeepAll(4),
+                             ForwardSave(4),
                              OffloadWait(kActivation, 2),
                              OffloadWait(kActivation, 1),
                              Backward(4),
@@ -187,10 +187,9 @@ TEST(Communication, DoesNotHoldUpARenewalOfExtras) {
   spec.vertices = {Op(1, {}, 1, 0), Op(2, {1}, 10, 0), Op(3, {2}, 0, 0)};
   spec.vertices[1].extra_saved = Bytes(100);
   spec.vertices[2].collective = true;
-  const Schedule schedule = {
-      ForwardKeepAll(1), ForwardKeepInput(2), Communicating(ForwardKeepAll(3)),
-      ForwardKeepAll(2), Backward(3),         Backward(2),
-      Backward(1)};
+  const Schedule schedule = {ForwardSave(1), ForwardNoSave(2), Communicating(ForwardSave(3)),
+                             ForwardSave(2), Backward(3),      Backward(2),
+                             Backward(1)};
   Timeline t;
   ASSERT_TRUE(Evaluator(*Graph::Create(spec)).Run(schedule, &t).ok());
   EXPECT_EQ(t[2].start, Nanos(20));
@@ -199,13 +198,12 @@ TEST(Communication, DoesNotHoldUpARenewalOfExtras) {
 }
 
 TEST(Communication, RunsBesideCopies) {
-  const Schedule forwards = {ForwardKeepAll(1), Communicating(ForwardKeepAll(2)),
-                             // Reading what 2 reads.
-                             OffloadStart(kActivation, 1), ForwardKeepAll(3),
-                             OffloadStart(kActivation, 3), ForwardKeepAll(4),
-                             // 4 has read 3, and 2 is not done with 1.
-                             OffloadWait(kActivation, 1), ForwardKeepAll(5),
-                             OffloadWait(kActivation, 3)};
+  const Schedule forwards = {
+      ForwardSave(1), Communicating(ForwardSave(2)),
+      // Reading what 2 reads.
+      OffloadStart(kActivation, 1), ForwardSave(3), OffloadStart(kActivation, 3), ForwardSave(4),
+      // 4 has read 3, and 2 is not done with 1.
+      OffloadWait(kActivation, 1), ForwardSave(5), OffloadWait(kActivation, 3)};
   Timeline t;
   const absl::StatusOr<Simulation> s =
       Evaluator(Instance(Branches(), DigitsLink())).Run(forwards + kBackwards, &t);
@@ -225,9 +223,9 @@ TEST(Communication, RunsBesideCopies) {
 }
 
 TEST(Communication, HoldsUpCopiesOfWhatItMakes) {
-  const Schedule forwards = {ForwardKeepAll(1),       Communicating(ForwardKeepAll(2)),
-                             OffloadStart(kSaved, 2), ForwardKeepAll(3),
-                             ForwardKeepAll(4),       ForwardKeepAll(5),
+  const Schedule forwards = {ForwardSave(1),          Communicating(ForwardSave(2)),
+                             OffloadStart(kSaved, 2), ForwardSave(3),
+                             ForwardSave(4),          ForwardSave(5),
                              OffloadWait(kSaved, 2),  PrefetchStart(kSaved, 2),
                              PrefetchWait(kSaved, 2)};
   Timeline t;
@@ -252,8 +250,8 @@ TEST(Communication, OnAChainLetsCopiesStartEarlier) {
   spec.stages[1].collective = true;
   spec.loss = s;
   const Chain chain = *Chain::Create(spec);
-  const Schedule schedule = {ForwardKeepAll(1),        Communicating(ForwardKeepAll(2)),
-                             OffloadStart(kSaved, 1),  ForwardKeepAll(3),
+  const Schedule schedule = {ForwardSave(1),           Communicating(ForwardSave(2)),
+                             OffloadStart(kSaved, 1),  ForwardSave(3),
                              OffloadWait(kSaved, 1),   Backward(3),
                              PrefetchStart(kSaved, 1), Communicating(Backward(2)),
                              PrefetchWait(kSaved, 1),  Backward(1)};

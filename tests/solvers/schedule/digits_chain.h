@@ -41,16 +41,16 @@ inline TransferModel DigitsLink() {
 // Saved 1 goes while nothing needs it, and comes back.
 inline Schedule RoundTrip() {
   constexpr TensorKind kSaved = TensorKind::kSaved;
-  return {ForwardKeepAll(1),
+  return {ForwardSave(1),
           OffloadStart(kSaved, 1),
-          ForwardKeepAll(2),
-          Reduce(2),
+          ForwardSave(2),
+          DropSavedKeepOutput(2),
           OffloadWait(kSaved, 1),
-          ForwardKeepAll(3),
+          ForwardSave(3),
           PrefetchStart(kSaved, 1),
           Backward(3),
           PrefetchWait(kSaved, 1),
-          ForwardKeepAll(2),
+          ForwardSave(2),
           Backward(2),
           Backward(1)};
 }

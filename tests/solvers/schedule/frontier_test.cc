@@ -187,11 +187,11 @@ TEST(Frontier, IsExactWhenCompactOnlyIfNothingIsLeftOut) {
   for (int k = 0; k <= 800; ++k) {
     Schedule schedule;
     for (int l = 1; l <= k; ++l) {
-      schedule.push_back(l == 1 ? ForwardKeepInput(l) : ForwardKeepNothing(l));
+      schedule.push_back(l == 1 ? ForwardNoSave(l) : ForwardNoSaveFreeInput(l));
     }
-    for (int l = k + 1; l <= 901; ++l) schedule.push_back(ForwardKeepAll(l));
+    for (int l = k + 1; l <= 901; ++l) schedule.push_back(ForwardSave(l));
     for (int l = 901; l > k; --l) schedule.push_back(Backward(l));
-    for (int l = 1; l <= k; ++l) schedule.push_back(ForwardKeepAll(l));
+    for (int l = 1; l <= k; ++l) schedule.push_back(ForwardSave(l));
     for (int l = k; l >= 1; --l) schedule.push_back(Backward(l));
     ASSERT_TRUE(builder.Add(schedule).ok());
     if (k == 100) {
@@ -236,8 +236,8 @@ TEST(Frontier, GoldenBytes) {
   FrontierBuilder builder(chain);
   ASSERT_TRUE(builder.Add(StoreAllSchedule(chain)).ok());
   ASSERT_TRUE(builder
-                  .Add({ForwardKeepInput(1), ForwardKeepAll(2), ForwardKeepAll(3), Backward(3),
-                        Backward(2), ForwardKeepAll(1), Backward(1)})
+                  .Add({ForwardNoSave(1), ForwardSave(2), ForwardSave(3), Backward(3), Backward(2),
+                        ForwardSave(1), Backward(1)})
                   .ok());
   const std::string bytes = builder.Build(Info(Bytes(510))).Encode();
   const std::string expected(

@@ -30,7 +30,7 @@ Graph Fan(int readers, Bytes gradient) {
 // Forwards in program order, then backwards in the order given.
 Schedule With(const Graph& graph, const std::vector<int>& backwards) {
   Schedule schedule;
-  for (int v = 0; v < graph.size(); ++v) schedule.push_back(ForwardKeepAll(v + 1));
+  for (int v = 0; v < graph.size(); ++v) schedule.push_back(ForwardSave(v + 1));
   for (const int v : backwards) schedule.push_back(Backward(v + 1));
   return schedule;
 }
@@ -122,7 +122,7 @@ TEST(GradientSums, OfGroups) {
 TEST(GradientSums, RepeatedForwardsDoNotCount) {
   const Graph graph = Fan(3, Bytes(4));
   Schedule schedule = With(graph, {4, 3});
-  schedule.push_back(ForwardKeepInput(3));
+  schedule.push_back(ForwardNoSave(3));
   for (const int v : {2, 1, 0}) schedule.push_back(Backward(v + 1));
   EXPECT_TRUE(GradientSums(graph).KeptBy(schedule));
 }

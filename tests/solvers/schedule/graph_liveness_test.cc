@@ -34,32 +34,31 @@ std::vector<Vertex> Path() {
 }
 
 TEST(WithDiscards, DropsEachTensorAfterItsLastUse) {
-  EXPECT_EQ(StoreAllSchedule(MakeGraph(Path())),
-            (Schedule{ForwardKeepInput(1), ForwardKeepInput(2), Discard(kActivation, 1),
-                      ForwardKeepAll(3), ForwardKeepInput(4), Discard(kActivation, 3), Backward(4),
-                      Discard(kActivation, 4), Backward(3), Discard(kActivation, 2), Backward(2),
-                      Backward(1)}));
+  EXPECT_EQ(
+      StoreAllSchedule(MakeGraph(Path())),
+      (Schedule{ForwardNoSave(1), ForwardNoSave(2), Discard(kActivation, 1), ForwardSave(3),
+                ForwardNoSave(4), Discard(kActivation, 3), Backward(4), Discard(kActivation, 4),
+                Backward(3), Discard(kActivation, 2), Backward(2), Backward(1)}));
 }
 
 // Tensor 2 is not held from where the next use is of a new one; the unread 4 goes at once.
 TEST(WithDiscards, ATensorThatIsMadeAgainIsNotHeldBefore) {
   std::vector<Vertex> ops = Path();
   ops[3].backward_needs_output = false;
-  const Schedule order = {ForwardKeepAll(1),   ForwardKeepAll(2), ForwardKeepInput(3),
-                          ForwardKeepInput(4), Backward(4),       ForwardKeepInput(2),
-                          ForwardKeepAll(3),   Backward(3),       Backward(2),
-                          Backward(1)};
-  const Schedule want = {ForwardKeepInput(1),
-                         ForwardKeepInput(2),
-                         ForwardKeepInput(3),
+  const Schedule order = {ForwardSave(1), ForwardSave(2),   ForwardNoSave(3), ForwardNoSave(4),
+                          Backward(4),    ForwardNoSave(2), ForwardSave(3),   Backward(3),
+                          Backward(2),    Backward(1)};
+  const Schedule want = {ForwardNoSave(1),
+                         ForwardNoSave(2),
+                         ForwardNoSave(3),
                          Discard(kActivation, 2),
-                         ForwardKeepInput(4),
+                         ForwardNoSave(4),
                          Discard(kActivation, 3),
                          Discard(kActivation, 4),
                          Backward(4),
-                         ForwardKeepInput(2),
+                         ForwardNoSave(2),
                          Discard(kActivation, 1),
-                         ForwardKeepAll(3),
+                         ForwardSave(3),
                          Discard(kActivation, 3),
                          Backward(3),
                          Discard(kActivation, 2),
@@ -74,11 +73,10 @@ TEST(WithDiscards, ATensorThatIsMadeAgainIsNotHeldBefore) {
 
 TEST(WithDiscards, LeavesOutRepeatsThatNothingUses) {
   const Graph graph = MakeGraph(Path());
-  Schedule order = {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3), ForwardKeepAll(4)};
+  Schedule order = {ForwardSave(1), ForwardSave(2), ForwardSave(3), ForwardSave(4)};
   const Schedule backwards = {Backward(4), Backward(3), Backward(2), Backward(1)};
   // 2 would be used by 3 alone, and what that makes is made anew by the last line.
-  const Schedule repeats = {ForwardKeepInput(2), ForwardKeepAll(3), ForwardKeepInput(2),
-                            ForwardKeepAll(3)};
+  const Schedule repeats = {ForwardNoSave(2), ForwardSave(3), ForwardNoSave(2), ForwardSave(3)};
   for (const Schedule& part : {repeats, backwards}) {
     order.insert(order.end(), part.begin(), part.end());
   }
@@ -93,19 +91,19 @@ TEST(WithDiscards, LeavesOutRepeatsThatNothingUses) {
 
 TEST(WithDiscards, ExtrasThatNothingUsesAreMadeOnlyWhereThatIsCheaper) {
   std::vector<Vertex> ops = Path();
-  const Schedule order = {
-      ForwardKeepAll(1),   ForwardKeepAll(2), ForwardKeepAll(3), ForwardKeepInput(4), Backward(4),
-      ForwardKeepInput(2), ForwardKeepAll(3), Backward(3),       Backward(2),         Backward(1)};
-  EXPECT_EQ(WithDiscards(MakeGraph(ops), order)[2], ForwardKeepInput(3));
+  const Schedule order = {ForwardSave(1), ForwardSave(2),   ForwardSave(3), ForwardNoSave(4),
+                          Backward(4),    ForwardNoSave(2), ForwardSave(3), Backward(3),
+                          Backward(2),    Backward(1)};
+  EXPECT_EQ(WithDiscards(MakeGraph(ops), order)[2], ForwardNoSave(3));
   ops[2].forward_overhead = Bytes(8);
-  EXPECT_EQ(WithDiscards(MakeGraph(ops), order)[2], ForwardKeepInput(3));
+  EXPECT_EQ(WithDiscards(MakeGraph(ops), order)[2], ForwardNoSave(3));
   ops[2].forward_overhead = Bytes(9);
   const Schedule result = WithDiscards(MakeGraph(ops), order);
-  EXPECT_EQ(result[2], ForwardKeepAll(3));
+  EXPECT_EQ(result[2], ForwardSave(3));
   EXPECT_EQ(result[4], Discard(kSaved, 3));
   EXPECT_TRUE(Evaluator(MakeGraph(ops)).Run(result).ok());
   ops[1].forward_overhead = Bytes(1);  // 2 has no extras to drop
-  EXPECT_EQ(WithDiscards(MakeGraph(ops), order)[1], ForwardKeepAll(2));
+  EXPECT_EQ(WithDiscards(MakeGraph(ops), order)[1], ForwardSave(2));
   EXPECT_TRUE(Evaluator(MakeGraph(ops)).Run(WithDiscards(MakeGraph(ops), order)).ok());
 }
 
@@ -117,22 +115,22 @@ TEST(WithDiscards, VersionsAndViewsOfWhatIsMadeAgain) {
   ops[2].backward_needs_output = true;
   ops[3].alias = AliasKind::kView;
   const Graph graph = MakeGraph(ops);
-  const Schedule order = {ForwardKeepAll(1), ForwardKeepAll(2),   ForwardKeepAll(3),
-                          ForwardKeepAll(4), ForwardKeepAll(5),   ForwardKeepInput(2),
-                          ForwardKeepAll(3), ForwardKeepInput(4), Backward(5),
-                          Backward(4),       Backward(3),         Backward(2),
+  const Schedule order = {ForwardSave(1), ForwardSave(2),   ForwardSave(3), ForwardSave(4),
+                          ForwardSave(5), ForwardNoSave(2), ForwardSave(3), ForwardNoSave(4),
+                          Backward(5),    Backward(4),      Backward(3),    Backward(2),
                           Backward(1)};
   EXPECT_EQ(
       WithDiscards(graph, order),
-      (Schedule{ForwardKeepInput(1), ForwardKeepInput(2), ForwardKeepInput(3), ForwardKeepInput(4),
-                ForwardKeepInput(5), Discard(kActivation, 2), Discard(kActivation, 5),
-                ForwardKeepInput(2), Discard(kActivation, 1), ForwardKeepInput(3), Backward(5),
+      (Schedule{ForwardNoSave(1), ForwardNoSave(2), ForwardNoSave(3), ForwardNoSave(4),
+                ForwardNoSave(5), Discard(kActivation, 2), Discard(kActivation, 5),
+                ForwardNoSave(2), Discard(kActivation, 1), ForwardNoSave(3), Backward(5),
                 Backward(4), Backward(3), Discard(kActivation, 2), Backward(2), Backward(1)}));
 }
 
 TEST(WithDiscards, LeavesToTheEvaluatorWhatItDoesNotKnow) {
   const Graph graph = MakeGraph({Op(0, {})});
-  for (const Instruction& i : {Reduce(1), ForwardKeepNothing(1), ForwardKeepAll(2), Backward(0)}) {
+  for (const Instruction& i :
+       {DropSavedKeepOutput(1), ForwardNoSaveFreeInput(1), ForwardSave(2), Backward(0)}) {
     EXPECT_EQ(WithDiscards(graph, {i}), Schedule{i});
   }
 }

@@ -32,8 +32,8 @@ Graph Small() {
 }
 
 Schedule Recompute(const Graph& graph) {
-  return WithDiscards(graph, {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3), Backward(3),
-                              ForwardKeepAll(2), Backward(2), Backward(1)});
+  return WithDiscards(graph, {ForwardSave(1), ForwardSave(2), ForwardSave(3), Backward(3),
+                              ForwardSave(2), Backward(2), Backward(1)});
 }
 
 TEST(GraphPlan, TheEvaluatorFillsInPredictionAndBounds) {

@@ -42,7 +42,7 @@ std::vector<Vertex> ThreeOps() {
 
 Schedule ForwardsOf(int n) {
   Schedule schedule;
-  for (int v = 1; v <= n; ++v) schedule.push_back(ForwardKeepAll(v));
+  for (int v = 1; v <= n; ++v) schedule.push_back(ForwardSave(v));
   return schedule;
 }
 
@@ -72,11 +72,11 @@ TEST(SimulateGraph, MemoryIsWhatTheTableSays) {
   ops[1].forward_overhead = Bytes(0x2000);
   ops[1].backward_overhead = Bytes(0x3000);
   const Graph graph = MakeGraph(ops);
-  const Schedule schedule = {ForwardKeepAll(1), ForwardKeepInput(2),
-                             ForwardKeepAll(3), Discard(kActivation, 2),
-                             Backward(3),       Discard(kActivation, 3),
-                             ForwardKeepAll(2), Discard(kSaved, 2),
-                             ForwardKeepAll(2), Backward(2),
+  const Schedule schedule = {ForwardSave(1), ForwardNoSave(2),
+                             ForwardSave(3), Discard(kActivation, 2),
+                             Backward(3),    Discard(kActivation, 3),
+                             ForwardSave(2), Discard(kSaved, 2),
+                             ForwardSave(2), Backward(2),
                              Backward(1)};
   const std::vector<TimelinePoint> t = Timeline(graph, schedule);
   const std::vector<std::pair<int64_t, int64_t>> want = {
@@ -100,8 +100,8 @@ TEST(SimulateGraph, MemoryIsWhatTheTableSays) {
 
 TEST(SimulateGraph, TimesAndPeak) {
   const Schedule schedule =
-      ForwardsOf(3) + Schedule{Backward(3),        Discard(kActivation, 2), ForwardKeepInput(2),
-                               Discard(kSaved, 2), ForwardKeepAll(2),       Backward(2),
+      ForwardsOf(3) + Schedule{Backward(3),        Discard(kActivation, 2), ForwardNoSave(2),
+                               Discard(kSaved, 2), ForwardSave(2),          Backward(2),
                                Backward(1)};
   const absl::StatusOr<Simulation> result = Evaluator(MakeGraph(ThreeOps())).Run(schedule);
   ASSERT_TRUE(result.ok()) << result.status();
@@ -120,35 +120,35 @@ struct BadSchedule {
 
 TEST(SimulateGraph, RefusesWhatTheTableDoesNotAllow) {
   const Graph graph = MakeGraph(ThreeOps());
-  Instruction elsewhere = ForwardKeepAll(1);
+  Instruction elsewhere = ForwardSave(1);
   elsewhere.stream = Stream::kToHost;
   const Schedule all = ForwardsOf(3);
   const std::vector<BadSchedule> cases = {
       {{}, "ends before backward 3"},
       {all + Schedule{Backward(3), Backward(2)}, "ends before backward 1"},
-      {{ForwardKeepAll(0)}, "vertices are 1 to 3"},
+      {{ForwardSave(0)}, "vertices are 1 to 3"},
       {{Discard(kActivation, 0)}, "vertices are 1 to 3"},
-      {{ForwardKeepAll(4)}, "vertices are 1 to 3"},
-      {{ForwardKeepAll(std::numeric_limits<int32_t>::min())}, "vertices are 1 to 3"},
+      {{ForwardSave(4)}, "vertices are 1 to 3"},
+      {{ForwardSave(std::numeric_limits<int32_t>::min())}, "vertices are 1 to 3"},
       {{elsewhere}, "compute stream"},
-      {{ForwardKeepNothing(1)}, "no place in the graph's accounting"},
-      {all + Schedule{Reduce(2)}, "no place in the graph's accounting"},
+      {{ForwardNoSaveFreeInput(1)}, "no place in the graph's accounting"},
+      {all + Schedule{DropSavedKeepOutput(2)}, "no place in the graph's accounting"},
       {{{stowage::Op::kOffloadStart, 1}}, "transfers need a transfer model"},
-      {{ForwardKeepAll(2)}, "instruction 0 (forward-keep-all 2): its input, vertex 1, is not held"},
-      {{ForwardKeepAll(1), ForwardKeepAll(2), Discard(kActivation, 2), ForwardKeepAll(3)},
-       "instruction 3 (forward-keep-all 3): its input, vertex 2, is not held"},
-      {all + Schedule{ForwardKeepAll(3)}, "its output is held already"},
-      {all + Schedule{ForwardKeepInput(3)}, "its output is held already"},
-      {all + Schedule{ForwardKeepInput(2)}, "its output is held already"},
-      {all + Schedule{ForwardKeepAll(2)}, "its extras are held already"},
-      {all + Schedule{Discard(kActivation, 2), ForwardKeepAll(2)}, "its extras are held already"},
-      {all + Schedule{Discard(kActivation, 1), ForwardKeepAll(1)}, "must not be recomputed"},
+      {{ForwardSave(2)}, "instruction 0 (forward-save 2): its input, vertex 1, is not held"},
+      {{ForwardSave(1), ForwardSave(2), Discard(kActivation, 2), ForwardSave(3)},
+       "instruction 3 (forward-save 3): its input, vertex 2, is not held"},
+      {all + Schedule{ForwardSave(3)}, "its output is held already"},
+      {all + Schedule{ForwardNoSave(3)}, "its output is held already"},
+      {all + Schedule{ForwardNoSave(2)}, "its output is held already"},
+      {all + Schedule{ForwardSave(2)}, "its extras are held already"},
+      {all + Schedule{Discard(kActivation, 2), ForwardSave(2)}, "its extras are held already"},
+      {all + Schedule{Discard(kActivation, 1), ForwardSave(1)}, "must not be recomputed"},
       {all + Schedule{Discard(kSaved, 1)}, "its extras are not held"},
       {all + Schedule{Discard(kSaved, 2), Discard(kSaved, 2)}, "its extras are not held"},
       {all + Schedule{Discard(kActivation, 2), Discard(kActivation, 2)}, "tensor is not held"},
       {all + Schedule{Backward(2)}, "a vertex that reads it has not run backward"},
       {all + Schedule{Backward(3), Backward(3)}, "it has run already"},
-      {{ForwardKeepAll(1), Backward(3)}, "its forward has not run"},
+      {{ForwardSave(1), Backward(3)}, "its forward has not run"},
       {all + Schedule{Discard(kActivation, 3), Backward(3)}, "its output, vertex 3, is not held"},
       {all + Schedule{Backward(3), Discard(kActivation, 1), Backward(2)},
        "its input, vertex 1, is not held"},
@@ -168,9 +168,8 @@ TEST(SimulateGraph, RefusesWhatTheTableDoesNotAllow) {
 // A branch whose forward comes after another branch's backward; the loss's seed is there all along.
 TEST(SimulateGraph, SeveralOutputsSeedTheirGradientsAtTheFirstBackward) {
   const Graph graph = MakeGraph({Op(0, {}), Op(1, {{0, false}}), Op(2, {{0, false}})});
-  const std::vector<TimelinePoint> t =
-      Timeline(graph, {ForwardKeepAll(1), ForwardKeepAll(2), Backward(2), ForwardKeepAll(3),
-                       Backward(3), Backward(1)});
+  const std::vector<TimelinePoint> t = Timeline(graph, {ForwardSave(1), ForwardSave(2), Backward(2),
+                                                        ForwardSave(3), Backward(3), Backward(1)});
   EXPECT_EQ(t[1].held, Bytes(0x011));             // no gradient yet
   EXPECT_EQ(t[2].running, Bytes(0x011 + 0x222));  // both seeds, and what 1 gets
   EXPECT_EQ(t[2].held, Bytes(0x011 + 0x202));
@@ -185,8 +184,8 @@ TEST(SimulateGraph, FirstRunsOfFlaggedVerticesKeepTheProgramsOrder) {
   for (const auto& first : flags) {
     for (const auto& second : flags) {
       std::vector<Vertex> ops = {Op(0, {}), Op(1, {{0, false}}), Op(2, {{0, false}})};
-      const Schedule swapped = {ForwardKeepAll(1), ForwardKeepAll(3), ForwardKeepAll(2),
-                                Backward(2),       Backward(3),       Backward(1)};
+      const Schedule swapped = {ForwardSave(1), ForwardSave(3), ForwardSave(2),
+                                Backward(2),    Backward(3),    Backward(1)};
       first(&ops[1]);
       EXPECT_EQ(Refusal(MakeGraph(ops), swapped), "");
       second(&ops[2]);
@@ -198,14 +197,14 @@ TEST(SimulateGraph, FirstRunsOfFlaggedVerticesKeepTheProgramsOrder) {
   ops[1].random = ops[2].random = true;
   EXPECT_EQ(Refusal(MakeGraph(ops),
                     ForwardsOf(3) + Schedule{Discard(kActivation, 2), Discard(kActivation, 3),
-                                             ForwardKeepAll(3), ForwardKeepAll(2), Backward(2),
+                                             ForwardSave(3), ForwardSave(2), Backward(2),
                                              Backward(3), Backward(1)}),
             "");
 }
 
 TEST(SimulateGraph, WhatMustNotBeRecomputedRunsOnce) {
-  const Schedule twice = ForwardsOf(2) + Schedule{Discard(kActivation, 2), ForwardKeepAll(2),
-                                                  Backward(2), Backward(1)};
+  const Schedule twice =
+      ForwardsOf(2) + Schedule{Discard(kActivation, 2), ForwardSave(2), Backward(2), Backward(1)};
   std::vector<Vertex> ops = {Op(0, {}), Op(1, {{0, false}})};
   EXPECT_EQ(Refusal(MakeGraph(ops), twice), "");
   ops[1].stateful = ops[1].random = true;
@@ -238,20 +237,20 @@ TEST(SimulateGraph, InPlaceConsumesTheOldVersionAndCostsNothing) {
   EXPECT_EQ(t[5].held, Bytes(0x1031));
   EXPECT_EQ(t[6].held, Bytes(0x1013));
 
-  const Schedule early = {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(4)};
+  const Schedule early = {ForwardSave(1), ForwardSave(2), ForwardSave(4)};
   EXPECT_THAT(Refusal(graph, early), HasSubstr("held as vertex 2 left it"));
   EXPECT_THAT(
-      Refusal(graph, ForwardsOf(4) + Schedule{ForwardKeepAll(3)}),
+      Refusal(graph, ForwardsOf(4) + Schedule{ForwardSave(3)}),
       HasSubstr("its input, vertex 2, is held as vertex 3 left it, and needed as vertex 2"));
-  EXPECT_THAT(Refusal(graph, ForwardsOf(4) + Schedule{ForwardKeepAll(2)}),
+  EXPECT_THAT(Refusal(graph, ForwardsOf(4) + Schedule{ForwardSave(2)}),
               HasSubstr("its output is held already"));
   EXPECT_THAT(Refusal(graph, ForwardsOf(4) + Schedule{Discard(kActivation, 3)}),
               HasSubstr("its tensor belongs to vertex 2"));
   // Made again, the storage has its first version until the relu runs over it once more.
-  const Schedule again = ForwardsOf(4) + Schedule{Discard(kActivation, 2), ForwardKeepAll(2)};
+  const Schedule again = ForwardsOf(4) + Schedule{Discard(kActivation, 2), ForwardSave(2)};
   EXPECT_THAT(Refusal(graph, again + backwards),
               HasSubstr("its input, vertex 2, is held as vertex 2 left it"));
-  EXPECT_EQ(Refusal(graph, again + Schedule{ForwardKeepAll(3)} + backwards), "");
+  EXPECT_EQ(Refusal(graph, again + Schedule{ForwardSave(3)} + backwards), "");
   std::vector<Vertex> output_only = InPlace();
   output_only[3].inputs[0].backward_needs = false;
   EXPECT_THAT(Refusal(MakeGraph(output_only), again + backwards),
@@ -267,8 +266,8 @@ TEST(SimulateGraph, AVersionThatIsGoneIsMissed) {
                                  }()});
   EXPECT_THAT(Refusal(graph, StoreAllSchedule(graph)), HasSubstr("needed as vertex 2 did"));
   EXPECT_EQ(
-      Refusal(graph, ForwardsOf(4) + Schedule{Discard(kActivation, 2), ForwardKeepAll(2),
-                                              Backward(4), Backward(3), Backward(2), Backward(1)}),
+      Refusal(graph, ForwardsOf(4) + Schedule{Discard(kActivation, 2), ForwardSave(2), Backward(4),
+                                              Backward(3), Backward(2), Backward(1)}),
       "");
 }
 
@@ -284,13 +283,13 @@ TEST(SimulateGraph, AViewIsThereWithItsStorage) {
   EXPECT_EQ(t[5].held, Bytes(0x1031));
   EXPECT_EQ(t[6].held, Bytes(0x1013));
 
-  EXPECT_THAT(Refusal(graph, {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(4)}),
+  EXPECT_THAT(Refusal(graph, {ForwardSave(1), ForwardSave(2), ForwardSave(4)}),
               HasSubstr("its input, vertex 3, is not held"));
-  EXPECT_THAT(Refusal(graph, ForwardsOf(4) + Schedule{ForwardKeepAll(3)}),
+  EXPECT_THAT(Refusal(graph, ForwardsOf(4) + Schedule{ForwardSave(3)}),
               HasSubstr("its output is held already"));
   const Schedule dropped = ForwardsOf(4) + Schedule{Discard(kActivation, 2)};
   EXPECT_THAT(Refusal(graph, dropped + backwards), HasSubstr("its input, vertex 3, is not held"));
-  EXPECT_EQ(Refusal(graph, dropped + Schedule{ForwardKeepAll(2)} + backwards), "");
+  EXPECT_EQ(Refusal(graph, dropped + Schedule{ForwardSave(2)} + backwards), "");
 }
 
 // A storage that only its own views read is an output of the network.
@@ -308,7 +307,7 @@ TEST(SimulateGraph, RefusesAMakespanThatOverflows) {
   ops[1].forward_time = Nanos(int64_t{1} << 58);
   Schedule schedule = ForwardsOf(2);
   for (int i = 0; i < 40; ++i) {
-    schedule = schedule + Schedule{Discard(kActivation, 2), ForwardKeepAll(2)};
+    schedule = schedule + Schedule{Discard(kActivation, 2), ForwardSave(2)};
   }
   EXPECT_THAT(Refusal(MakeGraph(ops), schedule), HasSubstr("the makespan overflows"));
 }
@@ -320,7 +319,7 @@ TEST(SimulateGraph, LargestSizesDoNotOverflow) {
   ops[1].output = Bytes((int64_t{1} << 61));
   ops[1].extra_saved = Bytes(int64_t{1} << 60);
   const Schedule schedule =
-      ForwardsOf(2) + Schedule{Discard(kSaved, 2), ForwardKeepAll(2), Backward(2), Backward(1)};
+      ForwardsOf(2) + Schedule{Discard(kSaved, 2), ForwardSave(2), Backward(2), Backward(1)};
   const absl::StatusOr<Simulation> result = Evaluator(MakeGraph(ops)).Run(schedule);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->peak, Bytes((int64_t{1} << 62) + (int64_t{1} << 60) + (int64_t{1} << 56)));

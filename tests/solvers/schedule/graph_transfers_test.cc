@@ -58,7 +58,7 @@ Schedule operator+(Schedule a, const Schedule& b) {
   return a;
 }
 
-const Schedule kTo4 = {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3), ForwardKeepAll(4)};
+const Schedule kTo4 = {ForwardSave(1), ForwardSave(2), ForwardSave(3), ForwardSave(4)};
 const Schedule kBack = {Backward(5), Backward(4), Backward(3), Backward(2), Backward(1)};
 
 // There while it leaves, away, and back.
@@ -78,7 +78,7 @@ std::string ErrorOf(const Schedule& schedule, const TransferModel& transfers = L
 TEST(GraphTransfers, TakeMemoryAndTimeByTheTable) {
   std::vector<TimelinePoint> t;
   const Schedule schedule = kTo4 + Schedule{OffloadStart(kSaved, 2),
-                                            ForwardKeepAll(5),
+                                            ForwardSave(5),
                                             OffloadWait(kSaved, 2),
                                             PrefetchStart(kSaved, 2),
                                             Backward(5),
@@ -103,59 +103,58 @@ TEST(GraphTransfers, TakeMemoryAndTimeByTheTable) {
   EXPECT_EQ(s->idle_time, Nanos(90 + 100));
   EXPECT_EQ(s->makespan, Nanos(50 + 500 + 190));
   EXPECT_EQ(s->host_peak, Bytes(100));
-  EXPECT_EQ(s->sent, Bytes(100));
-  EXPECT_EQ(s->fetched, Bytes(100));
+  EXPECT_EQ(s->offloaded, Bytes(100));
+  EXPECT_EQ(s->prefetched, Bytes(100));
 }
 
 TEST(GraphTransfers, BringATensorBackAsItLeft) {
   const Schedule moved = There(kActivation, 2) + Back(kActivation, 2);
   // Written over already, with its view: 5 reads that.
   EXPECT_TRUE(Evaluator(Instance(Digits(), Link()))
-                  .Run(kTo4 + moved + Schedule{ForwardKeepAll(5)} + kBack)
+                  .Run(kTo4 + moved + Schedule{ForwardSave(5)} + kBack)
                   .ok());
   // Before: 3 has still to run.
-  const Schedule early = Schedule{ForwardKeepAll(1), ForwardKeepAll(2)} + moved;
-  EXPECT_TRUE(
-      Evaluator(Instance(Digits(), Link()))
-          .Run(early + Schedule{ForwardKeepAll(3), ForwardKeepAll(4), ForwardKeepAll(5)} + kBack)
-          .ok());
-  EXPECT_THAT(ErrorOf(early + Schedule{ForwardKeepAll(4)}), HasSubstr("is not held"));
+  const Schedule early = Schedule{ForwardSave(1), ForwardSave(2)} + moved;
+  EXPECT_TRUE(Evaluator(Instance(Digits(), Link()))
+                  .Run(early + Schedule{ForwardSave(3), ForwardSave(4), ForwardSave(5)} + kBack)
+                  .ok());
+  EXPECT_THAT(ErrorOf(early + Schedule{ForwardSave(4)}), HasSubstr("is not held"));
   // Made anew it is not what 5 reads.
   EXPECT_THAT(ErrorOf(kTo4 + There(kActivation, 2) +
-                      Schedule{Discard(kActivation, 2), ForwardKeepInput(2), ForwardKeepAll(5)}),
+                      Schedule{Discard(kActivation, 2), ForwardNoSave(2), ForwardSave(5)}),
               HasSubstr("is held as vertex 2 left it"));
 }
 
 TEST(GraphTransfers, LeaveATensorReadableUntilTheWait) {
   const Schedule leaving = kTo4 + Schedule{OffloadStart(kActivation, 2)};
-  EXPECT_THAT(ErrorOf(leaving + Schedule{ForwardKeepAll(5), Backward(5)} + There(kSaved, 1)),
+  EXPECT_THAT(ErrorOf(leaving + Schedule{ForwardSave(5), Backward(5)} + There(kSaved, 1)),
               HasSubstr("instruction 7 (offload-start saved 1): the tensor is not held"));
-  EXPECT_THAT(ErrorOf(leaving + Schedule{OffloadWait(kActivation, 2), ForwardKeepAll(5)}),
+  EXPECT_THAT(ErrorOf(leaving + Schedule{OffloadWait(kActivation, 2), ForwardSave(5)}),
               HasSubstr("its input, vertex 4, is not held"));
 }
 
 TEST(GraphTransfers, AreInTheWayOfWhatDropsOrWritesOrMakesAnew) {
-  const Schedule to2 = {ForwardKeepAll(1), ForwardKeepAll(2)};
+  const Schedule to2 = {ForwardSave(1), ForwardSave(2)};
   const std::string leaves = "activation 2 is on its way to the host";
-  EXPECT_THAT(ErrorOf(to2 + Schedule{OffloadStart(kActivation, 2), ForwardKeepAll(3)}),
-              HasSubstr("instruction 3 (forward-keep-all 3): " + leaves));
+  EXPECT_THAT(ErrorOf(to2 + Schedule{OffloadStart(kActivation, 2), ForwardSave(3)}),
+              HasSubstr("instruction 3 (forward-save 3): " + leaves));
   EXPECT_THAT(ErrorOf(to2 + Schedule{OffloadStart(kActivation, 2), Discard(kActivation, 2)}),
               HasSubstr(leaves));
-  EXPECT_THAT(ErrorOf(to2 + There(kActivation, 2) + Schedule{ForwardKeepInput(2)}),
+  EXPECT_THAT(ErrorOf(to2 + There(kActivation, 2) + Schedule{ForwardNoSave(2)}),
               HasSubstr("activation 2 is on the host"));
   EXPECT_THAT(ErrorOf(to2 + There(kActivation, 2) +
-                      Schedule{PrefetchStart(kActivation, 2), ForwardKeepInput(2)}),
+                      Schedule{PrefetchStart(kActivation, 2), ForwardNoSave(2)}),
               HasSubstr("activation 2 is on the host"));
-  EXPECT_THAT(ErrorOf(to2 + There(kSaved, 2) + Schedule{ForwardKeepAll(2)}),
+  EXPECT_THAT(ErrorOf(to2 + There(kSaved, 2) + Schedule{ForwardSave(2)}),
               HasSubstr("saved 2 is on the host"));
-  EXPECT_THAT(ErrorOf(kTo4 + Schedule{ForwardKeepAll(5), Backward(5), Backward(4), Backward(3),
+  EXPECT_THAT(ErrorOf(kTo4 + Schedule{ForwardSave(5), Backward(5), Backward(4), Backward(3),
                                       OffloadStart(kSaved, 2), Backward(2)}),
               HasSubstr("saved 2 is on its way to the host"));
   // What the host has is discarded first.
   EXPECT_TRUE(Evaluator(Instance(Digits(), Link()))
                   .Run(to2 + There(kActivation, 2) +
-                       Schedule{Discard(kActivation, 2), Discard(kSaved, 2), ForwardKeepAll(2),
-                                ForwardKeepAll(3), ForwardKeepAll(4), ForwardKeepAll(5)} +
+                       Schedule{Discard(kActivation, 2), Discard(kSaved, 2), ForwardSave(2),
+                                ForwardSave(3), ForwardSave(4), ForwardSave(5)} +
                        kBack)
                   .ok());
 }
@@ -167,7 +166,7 @@ TEST(GraphTransfers, MoveWhatIsThereAndOwnsItsBytes) {
   EXPECT_THAT(ErrorOf({OffloadStart(kActivation, 0)}), HasSubstr("vertices are 1 to 5"));
   EXPECT_THAT(ErrorOf(kTo4 + Back(kActivation, 2)), HasSubstr("the tensor is not on the host"));
   EXPECT_THAT(
-      ErrorOf(kTo4 + Schedule{ForwardKeepAll(5)} + kBack + Schedule{OffloadStart(kActivation, 2)}),
+      ErrorOf(kTo4 + Schedule{ForwardSave(5)} + kBack + Schedule{OffloadStart(kActivation, 2)}),
       HasSubstr("the schedule ends before the wait for activation 2"));
 }
 
@@ -186,7 +185,7 @@ TEST(GraphTransfers, AreValidatedInPlansAndFrontiers) {
   // While 5 runs forward the extras of 2 are away.
   const Schedule schedule =
       kTo4 + There(kSaved, 2) +
-      Schedule{ForwardKeepAll(5), Backward(5), Discard(kActivation, 5), Backward(4), Backward(3)} +
+      Schedule{ForwardSave(5), Backward(5), Discard(kActivation, 5), Backward(4), Backward(3)} +
       Back(kSaved, 2) + Schedule{Backward(2), Backward(1)};
   const Simulation s = *Evaluator(Instance(graph, Link())).Run(schedule);
   EXPECT_EQ(s.peak, Bytes(11011));

@@ -10,7 +10,7 @@
 namespace stowage {
 namespace {
 
-Schedule TwoStages() { return {ForwardKeepAll(1), ForwardKeepAll(2), Backward(2), Backward(1)}; }
+Schedule TwoStages() { return {ForwardSave(1), ForwardSave(2), Backward(2), Backward(1)}; }
 
 MeasuredStep Measured() {
   MeasuredStep step;
@@ -86,7 +86,7 @@ TEST(MeasuredStep, RefusesWhatIsNotOne) {
 TEST(MeasuredStep, IsOfOneSchedule) {
   EXPECT_TRUE(CheckMeasuredStep(Measured(), TwoStages()).ok());
   Schedule other = TwoStages();
-  other[0] = ForwardKeepInput(1);
+  other[0] = ForwardNoSave(1);
   EXPECT_EQ(GetFieldViolation(CheckMeasuredStep(Measured(), other))->field, "schedule");
   MeasuredStep less = Measured();
   less.instructions.pop_back();

@@ -71,9 +71,9 @@ TEST(PartTransfers, TakeMemoryAndTimeByTheTable) {
   std::vector<TimelinePoint> t;
   const absl::StatusOr<Simulation> s =
       Evaluator(Instance(Parts(), Link()))
-          .Run({ForwardKeepAll(1), OffloadStart(kSaved, 1, 2), OffloadStart(kSaved, 1, 1),
-                ForwardKeepAll(2), OffloadWait(kSaved, 1, 2), OffloadWait(kSaved, 1, 1),
-                ForwardKeepAll(3), Backward(3),
+          .Run({ForwardSave(1), OffloadStart(kSaved, 1, 2), OffloadStart(kSaved, 1, 1),
+                ForwardSave(2), OffloadWait(kSaved, 1, 2), OffloadWait(kSaved, 1, 1),
+                ForwardSave(3), Backward(3),
                 // Reads the output beside the parts that are away.
                 PrefetchStart(kSaved, 1, 1), Backward(2), PrefetchWait(kSaved, 1, 1),
                 PrefetchStart(kSaved, 1, 2), PrefetchWait(kSaved, 1, 2), Backward(1)},
@@ -97,29 +97,28 @@ TEST(PartTransfers, TakeMemoryAndTimeByTheTable) {
   EXPECT_EQ(s->makespan, Nanos(4120 + 2000 + 100));
   EXPECT_EQ(s->peak, Bytes(7011 + 20010));
   EXPECT_EQ(s->host_peak, Bytes(3000));
-  EXPECT_EQ(s->sent, Bytes(3000));
-  EXPECT_EQ(s->fetched, Bytes(3000));
+  EXPECT_EQ(s->offloaded, Bytes(3000));
+  EXPECT_EQ(s->prefetched, Bytes(3000));
 }
 
 TEST(PartTransfers, TheLastPartTakesTheOutputAlong) {
-  const Schedule away = Joined({ForwardKeepAll(1)}, Offload(3));
-  for (const Instruction& reader : {ForwardKeepAll(2), ForwardKeepInput(2)}) {
+  const Schedule away = Joined({ForwardSave(1)}, Offload(3));
+  for (const Instruction& reader : {ForwardSave(2), ForwardNoSave(2)}) {
     ExpectRefused(away, reader, "activation 1, is not held");
   }
-  ExpectRefused(away, ForwardKeepAll(1), "part 3 of saved 1: it is on the host");
-  ExpectRefused(away, Reduce(1), "its saved tensors are not held");
+  ExpectRefused(away, ForwardSave(1), "part 3 of saved 1: it is on the host");
+  ExpectRefused(away, DropSavedKeepOutput(1), "its saved tensors are not held");
   // What is not away may leave all the same; together it all comes back.
-  const Schedule rest = {ForwardKeepAll(2), ForwardKeepAll(3), Backward(3), Backward(2),
-                         Backward(1)};
+  const Schedule rest = {ForwardSave(2), ForwardSave(3), Backward(3), Backward(2), Backward(1)};
   Schedule schedule = Joined(Joined(away, Offload(1)), Prefetch(3));
   schedule = Joined(Joined(schedule, Prefetch(1)), rest);
   const absl::StatusOr<Simulation> s = Evaluator(Instance(Parts(), Link())).Run(schedule);
   ASSERT_TRUE(s.ok()) << s.status();
-  EXPECT_EQ(s->sent, Bytes(5010));
+  EXPECT_EQ(s->offloaded, Bytes(5010));
 }
 
 TEST(PartTransfers, ABackwardNeedsAllParts) {
-  const Schedule forwards = {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3)};
+  const Schedule forwards = {ForwardSave(1), ForwardSave(2), ForwardSave(3)};
   const Schedule backwards = {Backward(3), Backward(2)};
   const Schedule leaves = Joined(Joined(forwards, {OffloadStart(kSaved, 1, 1)}), backwards);
   ExpectRefused(leaves, Backward(1), "part 1 of saved 1: it is on its way to the host");
@@ -133,19 +132,19 @@ TEST(PartTransfers, ABackwardNeedsAllParts) {
 }
 
 TEST(PartTransfers, DiscardAndReduceDropWhatTheHostHas) {
-  const Schedule again = {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3),
-                          Backward(3),       Backward(2),       Backward(1)};
+  const Schedule again = {ForwardSave(1), ForwardSave(2), ForwardSave(3),
+                          Backward(3),    Backward(2),    Backward(1)};
   for (const int part : {1, 3}) {
-    for (const Instruction& drop : {Discard(kSaved, 1), Reduce(1)}) {
-      if (part == 3 && drop.op == Op::kReduce) continue;
-      const Schedule away = Joined({ForwardKeepAll(1)}, Offload(part));
+    for (const Instruction& drop : {Discard(kSaved, 1), DropSavedKeepOutput(1)}) {
+      if (part == 3 && drop.op == Op::kDropSavedKeepOutput) continue;
+      const Schedule away = Joined({ForwardSave(1)}, Offload(part));
       std::vector<TimelinePoint> timeline;
       const absl::StatusOr<Simulation> s =
           Evaluator(Instance(Parts(), Link())).Run(Joined(Joined(away, {drop}), again), &timeline);
       ASSERT_TRUE(s.ok()) << s.status();
       EXPECT_EQ(timeline[3].host, Bytes(0));
-      EXPECT_EQ(timeline[3].held, Bytes(drop.op == Op::kReduce ? 11 : 1));
-      ExpectRefused(Joined({ForwardKeepAll(1)}, {OffloadStart(kSaved, 1, part)}), drop,
+      EXPECT_EQ(timeline[3].held, Bytes(drop.op == Op::kDropSavedKeepOutput ? 11 : 1));
+      ExpectRefused(Joined({ForwardSave(1)}, {OffloadStart(kSaved, 1, part)}), drop,
                     "part " + std::to_string(part) + " of saved 1: it is on its way");
       ExpectRefused(Joined(away, {PrefetchStart(kSaved, 1, part)}), drop,
                     "part " + std::to_string(part) + " of saved 1: it is on its way");
@@ -154,7 +153,7 @@ TEST(PartTransfers, DiscardAndReduceDropWhatTheHostHas) {
 }
 
 TEST(PartTransfers, AWholeAndItsPartsDoNotMoveAtOnce) {
-  const Schedule made = {ForwardKeepAll(1)};
+  const Schedule made = {ForwardSave(1)};
   ExpectRefused(Joined(made, {OffloadStart(kSaved, 1, 1)}), OffloadStart(kSaved, 1),
                 "part 1 of saved 1: it is on its way to the host");
   ExpectRefused(Joined(made, Offload(2)), OffloadStart(kSaved, 1),
@@ -176,23 +175,22 @@ TEST(PartTransfers, AWholeAndItsPartsDoNotMoveAtOnce) {
 
 TEST(PartTransfers, AreOfPartsThatThereAre) {
   const std::string why = "there is no such part";
-  const Schedule forwards = {ForwardKeepAll(1), ForwardKeepAll(2)};
+  const Schedule forwards = {ForwardSave(1), ForwardSave(2)};
   ExpectRefused(forwards, OffloadStart(kSaved, 1, 4), why);
   ExpectRefused(forwards, OffloadStart(kSaved, 2, 1), why);
-  ExpectRefused({ForwardKeepInput(1)}, OffloadStart(kActivation, 1, 1), why);
-  for (Instruction i : {ForwardKeepAll(3), Discard(kSaved, 1), Reduce(1)}) {
+  ExpectRefused({ForwardNoSave(1)}, OffloadStart(kActivation, 1, 1), why);
+  for (Instruction i : {ForwardSave(3), Discard(kSaved, 1), DropSavedKeepOutput(1)}) {
     i.part = 1;
     ExpectRefused(forwards, i, why);
   }
-  const absl::Status status =
-      Evaluator(Parts()).Run(Joined({ForwardKeepAll(1)}, Offload(1))).status();
+  const absl::Status status = Evaluator(Parts()).Run(Joined({ForwardSave(1)}, Offload(1))).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr(why));
 }
 
 TEST(PartTransfers, EveryCopyHasItsWait) {
   // Saved 3 once more where nobody reads it.
-  const Schedule begin = {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3),
-                          Backward(3),       ForwardKeepAll(3), OffloadStart(kSaved, 3, 1)};
+  const Schedule begin = {ForwardSave(1), ForwardSave(2), ForwardSave(3),
+                          Backward(3),    ForwardSave(3), OffloadStart(kSaved, 3, 1)};
   const Schedule end = {Backward(2), Backward(1)};
   const std::string why = "part 1 of saved 3: the schedule ends before the wait for it";
   EXPECT_EQ(WhyNot(Joined(begin, end)), why);
@@ -205,7 +203,7 @@ TEST(PartTransfers, HostMemoryBoundsThem) {
   TransferModel link = Link();
   link.host_memory = Bytes(2999);
   const absl::Status status = Evaluator(Instance(Parts(), link))
-                                  .Run(Joined(Joined({ForwardKeepAll(1)}, Offload(2)), Offload(1)))
+                                  .Run(Joined(Joined({ForwardSave(1)}, Offload(2)), Offload(1)))
                                   .status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("has no room for 1000 beside 2000"));
 }

@@ -129,8 +129,8 @@ std::vector<std::string> Text(const ScheduleBlocks& blocks) {
 
 TEST(ScheduleBlocks, WhatAReduceKeepsStaysWhereItIs) {
   const Chain chain = OneStage();
-  const Schedule schedule = {ForwardKeepAll(1), Reduce(1),         ForwardKeepAll(2),
-                             Backward(2),       ForwardKeepAll(1), Backward(1)};
+  const Schedule schedule = {ForwardSave(1), DropSavedKeepOutput(1), ForwardSave(2),
+                             Backward(2),    ForwardSave(1),         Backward(1)};
   const absl::StatusOr<ScheduleBlocks> blocks = BlocksOf(chain, schedule);
   ASSERT_TRUE(blocks.ok()) << blocks.status();
   EXPECT_THAT(Text(*blocks),

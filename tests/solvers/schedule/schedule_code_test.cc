@@ -14,9 +14,9 @@ namespace {
 constexpr int64_t kPlenty = 1 << 20;
 
 TEST(ScheduleCode, GoldenBytes) {
-  const Schedule schedule = {ForwardKeepInput(1),   ForwardKeepNothing(2),
-                             ForwardKeepNothing(3), ForwardKeepAll(4),
-                             Backward(4),           Discard(TensorKind::kSaved, 1)};
+  const Schedule schedule = {
+      ForwardNoSave(1), ForwardNoSaveFreeInput(2),     ForwardNoSaveFreeInput(3), ForwardSave(4),
+      Backward(4),      Discard(TensorKind::kSaved, 1)};
   const std::string expected("\x01\x02\x00\x02\x02\x01\x00\x02\x00\x03\x00\x00\x14\x05\x00", 15);
   EXPECT_EQ(EncodeSchedule(schedule), expected);
 }

@@ -6,11 +6,11 @@ namespace stowage {
 namespace {
 
 TEST(Schedule, SaysWhatAnInstructionDoes) {
-  EXPECT_EQ(ToString(ForwardKeepAll(3)), "forward-keep-all 3");
+  EXPECT_EQ(ToString(ForwardSave(3)), "forward-save 3");
   EXPECT_EQ(ToString(Backward(1)), "backward 1");
   EXPECT_EQ(ToString(Discard(TensorKind::kSaved, 2)), "discard saved 2");
   EXPECT_EQ(ToString(Discard(TensorKind::kActivation, 0)), "discard activation 0");
-  EXPECT_EQ(ToString(Reduce(2)), "reduce saved 2");
+  EXPECT_EQ(ToString(DropSavedKeepOutput(2)), "drop-saved-keep-output 2");
   EXPECT_EQ(ToString(OffloadWait(TensorKind::kSaved, 2, 5)), "offload-wait saved 2 part 5");
 }
 
@@ -36,9 +36,9 @@ TEST(Schedule, OnlyStartsOfCopiesRunBesideCompute) {
 }
 
 TEST(Schedule, DigestTellsSchedulesApart) {
-  const Schedule base = {ForwardKeepAll(1), Backward(1)};
+  const Schedule base = {ForwardSave(1), Backward(1)};
   Schedule other_op = base, other_stage = base, other_stream = base;
-  other_op[0].op = Op::kForwardKeepInput;
+  other_op[0].op = Op::kForwardNoSave;
   other_stage[0].stage = 2;
   other_stream[0].stream = Stream::kCommunication;
   EXPECT_EQ(ScheduleDigest(base), ScheduleDigest(Schedule(base)));
@@ -58,7 +58,7 @@ TEST(Schedule, InstructionsAreSmall) { EXPECT_LE(sizeof(Instruction), 12u); }
 
 // Golden: ranks of one job compare digests across builds.
 TEST(Schedule, DigestIsStable) {
-  EXPECT_EQ(ScheduleDigest({ForwardKeepAll(1), Backward(1)}).ToHex(),
+  EXPECT_EQ(ScheduleDigest({ForwardSave(1), Backward(1)}).ToHex(),
             "657bc505adf2257d7749d1ebdbf71e8453ce768a8c46b1e847618ca9aa79edcf");
   EXPECT_EQ(ScheduleDigest({OffloadStart(TensorKind::kSaved, 3, 2)}).ToHex(),
             "895bb17f20a097faea9cc327ca0f813f31b56d9f25ac50aaa8a9f2dad61a8e80");

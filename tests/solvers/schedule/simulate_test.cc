@@ -51,8 +51,7 @@ std::vector<TimelinePoint> Timeline(const Chain& chain, const Schedule& schedule
 
 TEST(Simulate, CountsEveryTermOfTheTable) {
   const std::vector<TimelinePoint> t = Timeline(
-      Digits(),
-      {ForwardKeepInput(1), ForwardKeepAll(2), Backward(2), ForwardKeepAll(1), Backward(1)});
+      Digits(), {ForwardNoSave(1), ForwardSave(2), Backward(2), ForwardSave(1), Backward(1)});
   // Held from the start: a^0 and the seed gradient.
   EXPECT_EQ(t[0].running, Bytes(1 + 50000000 + 10 + 20000));
   EXPECT_EQ(t[0].held, Bytes(1 + 50000000 + 10));
@@ -71,7 +70,7 @@ TEST(Simulate, CountsEveryTermOfTheTable) {
 
 TEST(Simulate, AddsUpTimeAndRecomputes) {
   const absl::StatusOr<Simulation> s = Evaluator(Digits()).Run(
-      {ForwardKeepInput(1), ForwardKeepAll(2), Backward(2), ForwardKeepAll(1), Backward(1)});
+      {ForwardNoSave(1), ForwardSave(2), Backward(2), ForwardSave(1), Backward(1)});
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(s->makespan, Nanos(28));
   EXPECT_EQ(s->recompute_time, Nanos(5));
@@ -100,25 +99,25 @@ struct Refusal {
 TEST(Simulate, RefusesWhatIsNotValidAndSaysWhy) {
   const Chain chain = Digits();
   Instruction offload{Op::kOffloadStart, 1};
-  Instruction other_stream = ForwardKeepAll(1);
+  Instruction other_stream = ForwardSave(1);
   other_stream.stream = Stream::kToHost;
   const Refusal refusals[] = {
       {{}, "ends before backward 2"},
-      {{ForwardKeepAll(2)}, "activation 1, is not held"},
-      {{ForwardKeepAll(1), ForwardKeepNothing(2)}, "activation 1, is not held"},
-      {{ForwardKeepAll(1), ForwardKeepAll(1)}, "held already"},
-      {{ForwardKeepInput(1), ForwardKeepInput(1)}, "held already"},
-      {{ForwardKeepAll(1), Backward(1)}, "the next backward is 2"},
-      {{ForwardKeepInput(1), Backward(2)}, "saved tensors are not held"},
-      {{ForwardKeepInput(1), ForwardKeepAll(2), Discard(TensorKind::kActivation, 1), Backward(2)},
+      {{ForwardSave(2)}, "activation 1, is not held"},
+      {{ForwardSave(1), ForwardNoSaveFreeInput(2)}, "activation 1, is not held"},
+      {{ForwardSave(1), ForwardSave(1)}, "held already"},
+      {{ForwardNoSave(1), ForwardNoSave(1)}, "held already"},
+      {{ForwardSave(1), Backward(1)}, "the next backward is 2"},
+      {{ForwardNoSave(1), Backward(2)}, "saved tensors are not held"},
+      {{ForwardNoSave(1), ForwardSave(2), Discard(TensorKind::kActivation, 1), Backward(2)},
        "activation 1, is not held"},
       {{Discard(TensorKind::kSaved, 1)}, "the tensor is not held"},
       {{Discard(TensorKind::kSaved, 0)}, "stages are 1 to 2"},
-      {{Reduce(1)}, "saved tensors are not held"},
-      {{ForwardKeepAll(1), ForwardKeepInput(1), Reduce(1)}, "plain output is held already"},
-      {{ForwardKeepAll(0)}, "stages are 1 to 2"},
-      {{ForwardKeepAll(3)}, "stages are 1 to 2"},
-      {{ForwardKeepAll(-5)}, "stages are 1 to 2"},
+      {{DropSavedKeepOutput(1)}, "saved tensors are not held"},
+      {{ForwardSave(1), ForwardNoSave(1), DropSavedKeepOutput(1)}, "plain output is held already"},
+      {{ForwardSave(0)}, "stages are 1 to 2"},
+      {{ForwardSave(3)}, "stages are 1 to 2"},
+      {{ForwardSave(-5)}, "stages are 1 to 2"},
       {{offload}, "transfers"},
       {{other_stream}, "compute stream"},
   };
@@ -145,7 +144,7 @@ TEST(Simulate, NeverRecomputesWhatMustBeKept) {
     const absl::StatusOr<Chain> chain = Chain::Create(spec);
     EXPECT_TRUE(Evaluator(*chain).Run(StoreAllSchedule(*chain)).ok());
     const absl::StatusOr<Simulation> s = Evaluator(*chain).Run(
-        {ForwardKeepInput(1), ForwardKeepAll(2), Backward(2), ForwardKeepAll(1), Backward(1)});
+        {ForwardNoSave(1), ForwardSave(2), Backward(2), ForwardSave(1), Backward(1)});
     EXPECT_THAT(std::string(s.status().message()), HasSubstr("must not be recomputed"));
   }
 }
@@ -158,7 +157,7 @@ TEST(Simulate, RefusesAMakespanThatOverflows) {
   ASSERT_TRUE(chain.ok()) << chain.status();
   Schedule schedule;
   for (int i = 0; i < 100; ++i) {
-    schedule.push_back(ForwardKeepInput(1));
+    schedule.push_back(ForwardNoSave(1));
     schedule.push_back(Discard(TensorKind::kActivation, 1));
   }
   EXPECT_THAT(std::string(Evaluator(*chain).Run(schedule).status().message()),

@@ -12,17 +12,17 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(Text, RunsOfLikeInstructionsShareALine) {
-  EXPECT_EQ(ScheduleText({ForwardKeepInput(1), ForwardKeepNothing(2), ForwardKeepNothing(3),
-                          ForwardKeepAll(4), Backward(4), Discard(TensorKind::kSaved, 2)}),
-            "    forward-keep-input 1\n"
-            "    forward-keep-nothing 2-3\n"
-            "    forward-keep-all 4\n"
+  EXPECT_EQ(ScheduleText({ForwardNoSave(1), ForwardNoSaveFreeInput(2), ForwardNoSaveFreeInput(3),
+                          ForwardSave(4), Backward(4), Discard(TensorKind::kSaved, 2)}),
+            "    forward-no-save 1\n"
+            "    forward-no-save-free-input 2-3\n"
+            "    forward-save 4\n"
             "    backward 4\n"
             "    discard saved 2\n");
   EXPECT_EQ(ScheduleText({Backward(3), Backward(2), Backward(1)}), "    backward 3-1\n");
   // Up, then down: two runs.
-  EXPECT_EQ(ScheduleText({ForwardKeepInput(1), ForwardKeepInput(2), ForwardKeepInput(1)}),
-            "    forward-keep-input 1-2\n    forward-keep-input 1\n");
+  EXPECT_EQ(ScheduleText({ForwardNoSave(1), ForwardNoSave(2), ForwardNoSave(1)}),
+            "    forward-no-save 1-2\n    forward-no-save 1\n");
 }
 
 TEST(Text, PartsOfOneStageRunTogether) {
@@ -74,12 +74,12 @@ TEST(Text, TransfersNameTheirTensors) {
 }
 
 TEST(Text, CommunicationsNameTheirStream) {
-  Schedule schedule = {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3), ForwardKeepAll(4)};
+  Schedule schedule = {ForwardSave(1), ForwardSave(2), ForwardSave(3), ForwardSave(4)};
   schedule[1].stream = schedule[2].stream = Stream::kCommunication;
   EXPECT_EQ(ScheduleText(schedule),
-            "    forward-keep-all 1\n"
-            "    communication: forward-keep-all 2-3\n"
-            "    forward-keep-all 4\n");
+            "    forward-save 1\n"
+            "    communication: forward-save 2-3\n"
+            "    forward-save 4\n");
 }
 
 TEST(Text, APlanThatCommunicatesBesideComputeSaysSo) {
@@ -98,8 +98,8 @@ TEST(Text, APlanWithTransfersSaysWhatMoves) {
   Plan plan;
   plan.status = PlanStatus::kFound;
   EXPECT_THAT(PlanText(plan), Not(HasSubstr("host")));
-  plan.prediction.sent = Bytes(2048);
-  plan.prediction.fetched = Bytes(1024);
+  plan.prediction.offloaded = Bytes(2048);
+  plan.prediction.prefetched = Bytes(1024);
   plan.prediction.host_peak = Bytes(512);
   plan.prediction.idle_time = Nanos(7);
   EXPECT_THAT(PlanText(plan), HasSubstr("2.00 KiB copied to the host, 1.00 KiB back, at most 512 B "

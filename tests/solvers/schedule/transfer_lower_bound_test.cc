@@ -137,8 +137,8 @@ TEST(TransferLowerBound, HoldsForTheLargestNumbers) {
 
 Schedule Offloading() {
   const TensorKind saved = TensorKind::kSaved;
-  return {ForwardKeepAll(1),       ForwardKeepInput(1),    OffloadStart(saved, 1),
-          OffloadWait(saved, 1),   ForwardKeepAll(2),      Backward(2),
+  return {ForwardSave(1),          ForwardNoSave(1),       OffloadStart(saved, 1),
+          OffloadWait(saved, 1),   ForwardSave(2),         Backward(2),
           PrefetchStart(saved, 1), PrefetchWait(saved, 1), Backward(1)};
 }
 
@@ -153,7 +153,7 @@ TEST(TransferEvaluator, AcceptsTransfersOfItsLinkOnly) {
   EXPECT_TRUE(ValidatePlan(Instance(chain, link), &plan).ok());
   // One forward more than store-all, and the two waits.
   EXPECT_EQ(plan.prediction.makespan, Nanos(2010 + 100 + 200));
-  EXPECT_EQ(plan.prediction.sent, Bytes(100));
+  EXPECT_EQ(plan.prediction.offloaded, Bytes(100));
   EXPECT_EQ(plan.bounds.lower_bound, chain.ideal_time());
   EXPECT_EQ(plan.bounds.store_all_makespan, chain.ideal_time());
   plan.budget = Bytes(99);

@@ -34,21 +34,21 @@ void ExpectRefused(const Schedule& schedule, const char* why) {
 }
 
 TEST(TransferRefusals, RefuseATensorThatIsNotWhereTheyNeedIt) {
-  const Schedule on_host = {ForwardKeepAll(1), OffloadStart(kSaved, 1), OffloadWait(kSaved, 1)};
-  const Schedule leaving = {ForwardKeepAll(1), OffloadStart(kSaved, 1)};
+  const Schedule on_host = {ForwardSave(1), OffloadStart(kSaved, 1), OffloadWait(kSaved, 1)};
+  const Schedule leaving = {ForwardSave(1), OffloadStart(kSaved, 1)};
   Schedule coming = on_host;
   coming.push_back(PrefetchStart(kSaved, 1));
   const Refusal refusals[] = {
       {{OffloadStart(kSaved, 1)}, "not held"},
-      {{ForwardKeepInput(1), OffloadStart(kSaved, 1)}, "not held"},
-      {{ForwardKeepAll(1), OffloadStart(kActivation, 1)}, "not held"},
-      {{ForwardKeepAll(1), OffloadWait(kSaved, 1)}, "offload has not started"},
-      {{ForwardKeepAll(1), PrefetchStart(kSaved, 1)}, "not on the host"},
-      {{ForwardKeepAll(1), PrefetchWait(kSaved, 1)}, "prefetch has not started"},
+      {{ForwardNoSave(1), OffloadStart(kSaved, 1)}, "not held"},
+      {{ForwardSave(1), OffloadStart(kActivation, 1)}, "not held"},
+      {{ForwardSave(1), OffloadWait(kSaved, 1)}, "offload has not started"},
+      {{ForwardSave(1), PrefetchStart(kSaved, 1)}, "not on the host"},
+      {{ForwardSave(1), PrefetchWait(kSaved, 1)}, "prefetch has not started"},
       {{OffloadStart(kSaved, 0)}, "stages are 1 to 3"},
       {{OffloadStart(kActivation, 4)}, "stages are 1 to 3"},
       {{OffloadStart(kActivation, -1)}, "stages are 1 to 3"},
-      {{ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepInput(3), OffloadStart(kActivation, 3)},
+      {{ForwardSave(1), ForwardSave(2), ForwardNoSave(3), OffloadStart(kActivation, 3)},
        "activations that move are 0 to 2"},
   };
   for (const Refusal& r : refusals) ExpectRefused(r.schedule, r.why);
@@ -70,7 +70,7 @@ TEST(TransferRefusals, RefuseATensorThatIsNotWhereTheyNeedIt) {
 }
 
 TEST(TransferRefusals, WhatIsAwayIsNotHeld) {
-  Schedule away = {ForwardKeepAll(1), OffloadStart(kSaved, 1), OffloadWait(kSaved, 1)};
+  Schedule away = {ForwardSave(1), OffloadStart(kSaved, 1), OffloadWait(kSaved, 1)};
   for (int coming = 0; coming < 2; ++coming) {
     if (coming == 1) away.push_back(PrefetchStart(kSaved, 1));
     const auto refused = [&away](const Instruction& next, const char* why) {
@@ -78,27 +78,27 @@ TEST(TransferRefusals, WhatIsAwayIsNotHeld) {
       schedule.push_back(next);
       ExpectRefused(schedule, why);
     };
-    refused(ForwardKeepAll(2), "activation 1, is not held");
-    refused(ForwardKeepInput(2), "activation 1, is not held");
-    refused(ForwardKeepAll(1), "saved 1 is on the host");
-    refused(Reduce(1), "saved tensors are not held");
+    refused(ForwardSave(2), "activation 1, is not held");
+    refused(ForwardNoSave(2), "activation 1, is not held");
+    refused(ForwardSave(1), "saved 1 is on the host");
+    refused(DropSavedKeepOutput(1), "saved tensors are not held");
   }
   // The same for a plain activation.
-  Schedule plain = {ForwardKeepInput(1), OffloadStart(kActivation, 1), OffloadWait(kActivation, 1)};
+  Schedule plain = {ForwardNoSave(1), OffloadStart(kActivation, 1), OffloadWait(kActivation, 1)};
   Schedule forward = plain, nothing = plain, again = plain, reduce = plain;
-  forward.push_back(ForwardKeepAll(2));
+  forward.push_back(ForwardSave(2));
   ExpectRefused(forward, "activation 1, is not held");
-  nothing.push_back(ForwardKeepNothing(2));
+  nothing.push_back(ForwardNoSaveFreeInput(2));
   ExpectRefused(nothing, "activation 1, is not held");
-  again.push_back(ForwardKeepInput(1));
+  again.push_back(ForwardNoSave(1));
   ExpectRefused(again, "activation 1 is on the host");
-  ExpectRefused({ForwardKeepInput(1), ForwardKeepInput(2), OffloadStart(kActivation, 2),
-                 OffloadWait(kActivation, 2), ForwardKeepNothing(2)},
+  ExpectRefused({ForwardNoSave(1), ForwardNoSave(2), OffloadStart(kActivation, 2),
+                 OffloadWait(kActivation, 2), ForwardNoSaveFreeInput(2)},
                 "activation 2 is on the host");
-  reduce.insert(reduce.end(), {ForwardKeepAll(1), Reduce(1)});
+  reduce.insert(reduce.end(), {ForwardSave(1), DropSavedKeepOutput(1)});
   ExpectRefused(reduce, "activation 1 is on the host");
   // And for what a backward needs.
-  const Schedule forwards = {ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3)};
+  const Schedule forwards = {ForwardSave(1), ForwardSave(2), ForwardSave(3)};
   for (const auto& [stage, why] : {std::pair(3, "its saved tensors are not held"),
                                    std::pair(2, "activation 2, is not held")}) {
     Schedule schedule = forwards;
@@ -110,16 +110,15 @@ TEST(TransferRefusals, WhatIsAwayIsNotHeld) {
 
 TEST(TransferRefusals, NothingDropsWhatLeaves) {
   const Refusal refusals[] = {
-      {{ForwardKeepAll(1), OffloadStart(kSaved, 1), Discard(kSaved, 1)},
+      {{ForwardSave(1), OffloadStart(kSaved, 1), Discard(kSaved, 1)},
        "saved 1 is on its way to the host"},
-      {{ForwardKeepAll(1), OffloadStart(kSaved, 1), Reduce(1)},
+      {{ForwardSave(1), OffloadStart(kSaved, 1), DropSavedKeepOutput(1)},
        "saved 1 is on its way to the host"},
-      {{OffloadStart(kActivation, 0), ForwardKeepNothing(1)},
+      {{OffloadStart(kActivation, 0), ForwardNoSaveFreeInput(1)},
        "activation 0 is on its way to the host"},
-      {{ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3), OffloadStart(kSaved, 3),
-        Backward(3)},
+      {{ForwardSave(1), ForwardSave(2), ForwardSave(3), OffloadStart(kSaved, 3), Backward(3)},
        "saved 3 is on its way to the host"},
-      {{ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepInput(2), ForwardKeepAll(3),
+      {{ForwardSave(1), ForwardSave(2), ForwardNoSave(2), ForwardSave(3),
         OffloadStart(kActivation, 2), Backward(3)},
        "activation 2 is on its way to the host"},
   };
@@ -127,7 +126,7 @@ TEST(TransferRefusals, NothingDropsWhatLeaves) {
   // Reading it is fine: saved 2 leaves while backward 3 reads it.
   const absl::StatusOr<Simulation> read =
       Evaluator(Instance(Digits(), DigitsLink()))
-          .Run({ForwardKeepAll(1), ForwardKeepAll(2), ForwardKeepAll(3), OffloadStart(kSaved, 2),
+          .Run({ForwardSave(1), ForwardSave(2), ForwardSave(3), OffloadStart(kSaved, 2),
                 Backward(3), OffloadWait(kSaved, 2), PrefetchStart(kSaved, 2),
                 PrefetchWait(kSaved, 2), Backward(2), Backward(1)});
   EXPECT_TRUE(read.ok()) << read.status();
@@ -137,7 +136,7 @@ TEST(TransferRefusals, EveryCopyHasItsWait) {
   // a^1, made once more where nobody reads it.
   Schedule leaves = StoreAllSchedule(Digits());
   leaves.pop_back();
-  leaves.insert(leaves.end(), {ForwardKeepInput(1), OffloadStart(kActivation, 1), Backward(1)});
+  leaves.insert(leaves.end(), {ForwardNoSave(1), OffloadStart(kActivation, 1), Backward(1)});
   EXPECT_THAT(
       std::string(Evaluator(Instance(Digits(), DigitsLink())).Run(leaves).status().message()),
       HasSubstr("ends before the wait for activation 1"));

@@ -56,7 +56,7 @@ TEST(Transfers, AgreeWithANaiveReplayOnRandomSchedules) {
     const Drawn d = DrawSchedule(i, &rng);
     ASSERT_TRUE(ExpectEqualToNaive(d.chain, d.schedule, d.transfers));
     const Simulation s = *Evaluator(Instance(d.chain, d.transfers)).Run(d.schedule);
-    moved += s.sent > Bytes(0) ? 1 : 0;
+    moved += s.offloaded > Bytes(0) ? 1 : 0;
     waited += s.idle_time > Nanos(0) ? 1 : 0;
     full_duplex += d.transfers.full_duplex ? 1 : 0;
   }

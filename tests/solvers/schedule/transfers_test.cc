@@ -67,28 +67,28 @@ TEST(Transfers, TakeMemoryAndTimeByTheTable) {
   EXPECT_EQ(r.simulation.peak, Bytes(1 + 3000 + 500000 + 200));
   EXPECT_EQ(r.simulation.peak_instruction, 6u);
   EXPECT_EQ(r.simulation.host_peak, Bytes(200));
-  EXPECT_EQ(r.simulation.sent, Bytes(200));
-  EXPECT_EQ(r.simulation.fetched, Bytes(200));
+  EXPECT_EQ(r.simulation.offloaded, Bytes(200));
+  EXPECT_EQ(r.simulation.prefetched, Bytes(200));
 }
 
 // Saved 1 comes back while saved 2 leaves.
 Schedule BothWays() {
-  return {ForwardKeepAll(1),
+  return {ForwardSave(1),
           OffloadStart(kSaved, 1),
           OffloadWait(kSaved, 1),
           Discard(kSaved, 1),
-          ForwardKeepInput(1),
-          ForwardKeepAll(2),
+          ForwardNoSave(1),
+          ForwardSave(2),
           OffloadStart(kSaved, 2),
-          ForwardKeepInput(2),
+          ForwardNoSave(2),
           OffloadStart(kActivation, 1),
-          ForwardKeepAll(3),
+          ForwardSave(3),
           OffloadWait(kSaved, 2),
           PrefetchStart(kSaved, 2),
           Backward(3),
           PrefetchWait(kSaved, 2),
           OffloadWait(kActivation, 1),
-          ForwardKeepAll(1),
+          ForwardSave(1),
           Backward(2),
           Backward(1)};
 }
@@ -111,8 +111,8 @@ TEST(Transfers, ShareOneChannelInHalfDuplexOnly) {
   EXPECT_EQ(half.simulation.makespan, Nanos(120240 + 10 + 200));
   EXPECT_EQ(full.simulation.makespan, Nanos(120230 + 10 + 200));
   EXPECT_EQ(full.simulation.host_peak, Bytes(40010));
-  EXPECT_EQ(full.simulation.sent, Bytes(200 + 40000 + 10));
-  EXPECT_EQ(full.simulation.fetched, Bytes(40000));
+  EXPECT_EQ(full.simulation.offloaded, Bytes(200 + 40000 + 10));
+  EXPECT_EQ(full.simulation.prefetched, Bytes(40000));
 }
 
 TEST(Transfers, HaveALatencyEachWay) {
@@ -137,15 +137,15 @@ TEST(Transfers, HostMemoryIsBounded) {
   link.host_memory = Bytes(40199);
   const absl::Status both =
       Evaluator(Instance(Digits(), link))
-          .Run({ForwardKeepAll(1), OffloadStart(kSaved, 1), ForwardKeepAll(2),
-                OffloadWait(kSaved, 1), PrefetchStart(kSaved, 1), OffloadStart(kSaved, 2)})
+          .Run({ForwardSave(1), OffloadStart(kSaved, 1), ForwardSave(2), OffloadWait(kSaved, 1),
+                PrefetchStart(kSaved, 1), OffloadStart(kSaved, 2)})
           .status();
   EXPECT_THAT(std::string(both.message()), HasSubstr("has no room for 40000 beside 200"));
   link.host_memory = Bytes(40000);
-  Replayed({ForwardKeepAll(1), OffloadStart(kSaved, 1), ForwardKeepAll(2), OffloadWait(kSaved, 1),
+  Replayed({ForwardSave(1), OffloadStart(kSaved, 1), ForwardSave(2), OffloadWait(kSaved, 1),
             PrefetchStart(kSaved, 1), PrefetchWait(kSaved, 1), OffloadStart(kSaved, 2),
-            ForwardKeepInput(2), OffloadWait(kSaved, 2), PrefetchStart(kSaved, 2),
-            PrefetchWait(kSaved, 2), ForwardKeepAll(3), Backward(3), Backward(2), Backward(1)},
+            ForwardNoSave(2), OffloadWait(kSaved, 2), PrefetchStart(kSaved, 2),
+            PrefetchWait(kSaved, 2), ForwardSave(3), Backward(3), Backward(2), Backward(1)},
            link);
 }
 
@@ -158,15 +158,15 @@ TEST(Transfers, WithoutBytesTakeTheLatency) {
   const absl::StatusOr<Simulation> s =
       Evaluator(Instance(*Chain::Create(spec), link))
           .Run({OffloadStart(kActivation, 0), OffloadWait(kActivation, 0),
-                PrefetchStart(kActivation, 0), PrefetchWait(kActivation, 0), ForwardKeepAll(1),
-                ForwardKeepAll(2), Backward(2), Backward(1)});
+                PrefetchStart(kActivation, 0), PrefetchWait(kActivation, 0), ForwardSave(1),
+                ForwardSave(2), Backward(2), Backward(1)});
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(s->makespan, Nanos(5));
 }
 
 TEST(Transfers, WhatIsOnTheHostMayStayThere) {
-  const Result r = Replayed({ForwardKeepAll(1), ForwardKeepInput(1), OffloadStart(kActivation, 1),
-                             ForwardKeepAll(2), ForwardKeepAll(3), OffloadWait(kActivation, 1),
+  const Result r = Replayed({ForwardSave(1), ForwardNoSave(1), OffloadStart(kActivation, 1),
+                             ForwardSave(2), ForwardSave(3), OffloadWait(kActivation, 1),
                              Backward(3), Backward(2), Backward(1)});
   EXPECT_EQ(r.timeline.back().host, Bytes(10));
 }

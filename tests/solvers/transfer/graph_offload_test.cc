@@ -85,7 +85,7 @@ TEST(GraphTrace, HasEveryTensorsLife) {
   spec.vertices[4].extra_saved = Bytes(1000);
   const Graph graph = *Graph::Create(std::move(spec));
   Schedule compute;
-  for (int v = 1; v <= 5; ++v) compute.push_back(ForwardKeepAll(v));
+  for (int v = 1; v <= 5; ++v) compute.push_back(ForwardSave(v));
   compute.push_back(Discard(kActivation, 5));
   for (int v = 5; v >= 1; --v) compute.push_back(Backward(v));
   const ComputeTrace trace = *TraceOf(graph, compute);
@@ -173,8 +173,8 @@ TEST(GraphOffload, IsAcceptedWithinTheMemoryAndTheTimeline) {
       ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(d->graph) << '\n'
                                    << ScheduleText(schedule);
       EXPECT_LE(simulation->peak, memory) << Describe(d->graph) << '\n' << ScheduleText(schedule);
-      EXPECT_EQ(simulation->sent, timeline->host_peak);
-      EXPECT_EQ(simulation->fetched, simulation->sent);
+      EXPECT_EQ(simulation->offloaded, timeline->host_peak);
+      EXPECT_EQ(simulation->prefetched, simulation->offloaded);
       EXPECT_EQ(simulation->recompute_time, d->plain.recompute_time);
       offloaded += !timeline->offloads.empty();
       if (simulation->makespan <= timeline->makespan) continue;
@@ -200,7 +200,7 @@ TEST(GraphOffload, TakesEveryStrategysSet) {
         EXPECT_LE((*offloaded)->prediction.peak, memory);
         EXPECT_GE((*offloaded)->prediction.makespan, d->plain.makespan);
         ++found;
-        moved += (*offloaded)->prediction.sent > Bytes(0) ? 1 : 0;
+        moved += (*offloaded)->prediction.offloaded > Bytes(0) ? 1 : 0;
       }
     }
   }

@@ -79,7 +79,7 @@ TEST(TransferSearch, IsNoWorseThanAnyWayOffered) {
         if (!alone->has_value()) continue;
         EXPECT_LE(best.makespan, (*alone)->prediction.makespan);
         ++found;
-        moved += (*alone)->prediction.sent > Bytes(0) ? 1 : 0;
+        moved += (*alone)->prediction.offloaded > Bytes(0) ? 1 : 0;
       }
     }
   }

@@ -4,8 +4,8 @@
 #include <random>
 #include <thread>
 
-#include "solvers/graph/easy_plan.h"
 #include "solvers/graph/solvers.h"
+#include "solvers/graph/trivial_plan.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/gradient_sums.h"
 #include "solvers/schedule/instance.h"
@@ -138,7 +138,7 @@ TEST(JointGraphSolver, MovesNothingToAHostWithoutMemory) {
     if (alone == nullptr) continue;
     const Simulation s = *Evaluator(Instance(graph, link)).Run(plan.schedule);
     EXPECT_LE(s.makespan, alone->makespan);
-    EXPECT_EQ(s.sent, Bytes(0));
+    EXPECT_EQ(s.offloaded, Bytes(0));
   }
 }
 

@@ -10,7 +10,7 @@
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/transfer/joint_solver.h"
-#include "solvers/transfer/least_on_host.h"
+#include "solvers/transfer/peak_lower_bound.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
 #include "tests/solvers/transfer_search.h"
@@ -44,7 +44,7 @@ void Compare(int chains, int length, uint64_t seed, Gaps* gaps) {
     const TransferModel link = RandomTransferModel(&rng);
     const Instance instance(chain, link);
     const int64_t all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
-    const int64_t least = LeastMemoryOnHost(chain).value();
+    const int64_t least = PeakLowerBound(chain).value();
     if (least >= all) continue;
     const int64_t budget = std::uniform_int_distribution<int64_t>(least, all - 1)(rng);
     const std::optional<FastestSchedule> fastest = SearchTransfers(chain, link, budget);

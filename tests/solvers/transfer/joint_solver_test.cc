@@ -14,8 +14,8 @@
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
-#include "solvers/transfer/least_on_host.h"
 #include "solvers/transfer/offload_solver.h"
+#include "solvers/transfer/peak_lower_bound.h"
 #include "solvers/transfer/strategies.h"
 #include "tests/solvers/graph/deadline.h"
 #include "tests/solvers/naive_replay.h"
@@ -97,7 +97,7 @@ TEST(JointSolver, LeastBudgetIsProvenAndFits) {
     link.host_memory = Bytes(int64_t{1} << 40);
     const absl::StatusOr<Bytes> least = JointSolver().LeastBudget(Instance(chain, link), {});
     ASSERT_TRUE(least.ok()) << least.status();
-    EXPECT_EQ(*least, LeastMemoryOnHost(chain));
+    EXPECT_EQ(*least, PeakLowerBound(chain));
     EXPECT_NE(Makespan(chain, link, *least, JointSolver().Solve(Instance(chain, link), *least, {})),
               kNone)
         << Describe(chain);
@@ -126,7 +126,7 @@ TEST(JointSolver, LeastBudgetOfASmallHostIsFound) {
     EXPECT_NE(Makespan(chain, link, *least, JointSolver().Solve(Instance(chain, link), *least, {})),
               kNone)
         << Describe(chain);
-    between += LeastMemoryOnHost(chain) < *least ? 1 : 0;
+    between += PeakLowerBound(chain) < *least ? 1 : 0;
   }
   EXPECT_GT(between, 10);
 }
@@ -155,7 +155,7 @@ TEST(JointSolver, TakesLinksOfAnySpeed) {
   for (int i = 0; i < 40; ++i) {
     const Chain chain = RandomChain(1 + i % 8, VariedOptions(i), &rng);
     const Bytes budget(
-        std::max(LeastMemoryOnHost(chain).value(), StoreAllPeak(chain).value() * (4 + i % 5) / 10));
+        std::max(PeakLowerBound(chain).value(), StoreAllPeak(chain).value() * (4 + i % 5) / 10));
     const TransferModel slow = EvenLink(1, int64_t{1} << 40);
     const int64_t slowly =
         Makespan(chain, slow, budget, JointSolver().Solve(Instance(chain, slow), budget, {}));

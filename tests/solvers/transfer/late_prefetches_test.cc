@@ -121,13 +121,13 @@ TEST(LatePrefetches, KeepTheMarginThatTheyAreTold) {
   const Chain chain = Chain::Create(spec).value();
   const CopyCost cost{1000000000, Nanos(0)};
   const TransferModel link{cost, cost, true, Bytes(1000)};
-  const Schedule schedule = {ForwardKeepAll(1),
-                             ForwardKeepAll(2),
+  const Schedule schedule = {ForwardSave(1),
+                             ForwardSave(2),
                              OffloadStart(TensorKind::kSaved, 1),
                              OffloadWait(TensorKind::kSaved, 1),
                              PrefetchStart(TensorKind::kSaved, 1),
-                             ForwardKeepAll(3),
-                             ForwardKeepAll(4),
+                             ForwardSave(3),
+                             ForwardSave(4),
                              Backward(4),
                              Backward(3),
                              PrefetchWait(TensorKind::kSaved, 1),

@@ -37,7 +37,7 @@ Schedule Lean(const Graph& graph, const TransferModel& link, double share, Sched
   const TransferSearch::Best& best = search.bests().front();
   if (!best.found()) return {};
   *before = best.schedule;
-  return LeanSchedule(Instance(graph, link), best.compute, best.schedule);
+  return JustInTimeSchedule(Instance(graph, link), best.compute, best.schedule);
 }
 
 void ExpectNoWorse(const Graph& graph, const TransferModel& link, const Schedule& before,
@@ -47,12 +47,12 @@ void ExpectNoWorse(const Graph& graph, const TransferModel& link, const Schedule
   ASSERT_TRUE(is.ok()) << is.status();
   EXPECT_LE(is->makespan, was.makespan);
   EXPECT_LE(is->peak, was.peak);
-  EXPECT_EQ(is->sent, was.sent);
+  EXPECT_EQ(is->offloaded, was.offloaded);
   EXPECT_EQ(lean.size(), before.size());
   EXPECT_TRUE(GradientSums(graph).KeptBy(lean));
 }
 
-TEST(LeanSchedule, HoldsLessOverTimeAndIsAsFast) {
+TEST(JustInTimeSchedule, HoldsLessOverTimeAndIsAsFast) {
   const CopyCost cost{12200000000, Nanos(10000)};
   const TransferModel link{cost, cost, true, Bytes(int64_t{1} << 50)};
   for (const char* name : {"densenet121", "nasnet_a"}) {
@@ -69,7 +69,7 @@ TEST(LeanSchedule, HoldsLessOverTimeAndIsAsFast) {
   }
 }
 
-TEST(LeanSchedule, OfRandomGraphsIsNoWorse) {
+TEST(JustInTimeSchedule, OfRandomGraphsIsNoWorse) {
   std::mt19937_64 rng(5);
   int changed = 0;
   for (int i = 0; i < 400; ++i) {

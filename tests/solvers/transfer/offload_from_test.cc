@@ -71,8 +71,8 @@ TEST(WithTransfers, IsAcceptedWithinTheMemoryAndTheTimeline) {
       const absl::StatusOr<Simulation> simulation = Evaluator(Instance(chain, link)).Run(schedule);
       ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(chain);
       EXPECT_LE(simulation->peak, memory) << Describe(chain);
-      EXPECT_EQ(simulation->sent, timeline->host_peak);
-      EXPECT_EQ(simulation->fetched, simulation->sent);
+      EXPECT_EQ(simulation->offloaded, timeline->host_peak);
+      EXPECT_EQ(simulation->prefetched, simulation->offloaded);
       EXPECT_EQ(simulation->recompute_time, plain.recompute_time);
       offloaded += !timeline->offloads.empty();
       if (simulation->makespan <= timeline->makespan) continue;

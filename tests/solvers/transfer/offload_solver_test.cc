@@ -60,7 +60,7 @@ TEST_P(OffloadSolverTest, PlansFitBothMemoriesAndRecomputeNothing) {
     ASSERT_TRUE(run.ok()) << run.status();
     EXPECT_LE(run->peak, budget);
     EXPECT_LE(run->host_peak, link.host_memory);
-    EXPECT_GT(run->sent, Bytes(0));
+    EXPECT_GT(run->offloaded, Bytes(0));
     EXPECT_EQ(run->recomputed_forwards, 0);
     EXPECT_GE(run->makespan, direct.LowerBound());
   }

@@ -108,8 +108,8 @@ TEST(WithTransfers, OfPartsIsAcceptedWithinTheMemory) {
       const absl::StatusOr<Simulation> simulation = Evaluator(Instance(chain, link)).Run(schedule);
       ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(chain);
       EXPECT_LE(simulation->peak, memory) << Describe(chain);
-      EXPECT_EQ(simulation->sent, timeline->host_peak);
-      EXPECT_EQ(simulation->fetched, simulation->sent);
+      EXPECT_EQ(simulation->offloaded, timeline->host_peak);
+      EXPECT_EQ(simulation->prefetched, simulation->offloaded);
       in_parts += std::any_of(schedule.begin(), schedule.end(),
                               [](const Instruction& s) { return s.part != 0; });
       const Nanos limit = timeline->makespan + CopiesBeside(trace, problem, chain, *timeline);
@@ -152,7 +152,7 @@ TEST(OffloadFrom, MovesHalfOfAStageWhereThatIsFaster) {
     ASSERT_TRUE(found->has_value());
     // A copy of 400 waits before forward 2 and, coming back, before backward 1. Saved 1 as a whole
     // is read by forward 2 and cannot be away by then.
-    EXPECT_EQ((*found)->prediction.sent, Bytes(400));
+    EXPECT_EQ((*found)->prediction.offloaded, Bytes(400));
     EXPECT_EQ((*found)->prediction.makespan, Nanos(4000 + 400 + 400));
     if (at_once->has_value()) {
       EXPECT_GT((*at_once)->prediction.makespan, (*found)->prediction.makespan);

@@ -29,10 +29,10 @@ Graph Row() {
 DrawnPlan Drawn(const Graph& graph, bool recomputes) {
   Plan plan;
   plan.status = PlanStatus::kFound;
-  for (int v = 1; v <= 4; ++v) plan.schedule.push_back(ForwardKeepAll(v));
+  for (int v = 1; v <= 4; ++v) plan.schedule.push_back(ForwardSave(v));
   if (recomputes) {
     plan.schedule.push_back(Discard(TensorKind::kActivation, 3));
-    plan.schedule.push_back(ForwardKeepAll(3));
+    plan.schedule.push_back(ForwardSave(3));
   }
   for (int v = 4; v >= 1; --v) plan.schedule.push_back(Backward(v));
   return DrawPlan({graph, std::nullopt}, "60%", plan).value();

@@ -41,18 +41,18 @@ Plan SamplePlan() {
   Plan plan;
   plan.status = PlanStatus::kFound;
   plan.budget = Bytes(100000);
-  plan.schedule = {ForwardKeepInput(1),
+  plan.schedule = {ForwardNoSave(1),
                    OffloadStart(TensorKind::kActivation, 0),
-                   ForwardKeepAll(2),
+                   ForwardSave(2),
                    OffloadWait(TensorKind::kActivation, 0),
                    Discard(TensorKind::kActivation, 1),
-                   ForwardKeepAll(3),
-                   ForwardKeepAll(4),
+                   ForwardSave(3),
+                   ForwardSave(4),
                    Backward(4),
                    Backward(3),
                    PrefetchStart(TensorKind::kActivation, 0),
                    PrefetchWait(TensorKind::kActivation, 0),
-                   ForwardKeepAll(1),
+                   ForwardSave(1),
                    Backward(2),
                    Backward(1)};
   plan.bounds.schedule_class = "any schedules";

@@ -33,8 +33,8 @@ TEST(StageRoles, SayWhatThePlanDoesWithEachStage) {
   const StageRole roles[] = {StageRole::kOffload, StageRole::kRecompute, StageRole::kKeep,
                              StageRole::kKeep, StageRole::kKeep};
   for (size_t s = 0; s < 5; ++s) EXPECT_EQ(plan.stages[s].role, roles[s]) << s;
-  EXPECT_EQ(plan.stages[0].sent, Bytes(1000));
-  EXPECT_EQ(plan.stages[0].fetched, Bytes(1000));
+  EXPECT_EQ(plan.stages[0].offloaded, Bytes(1000));
+  EXPECT_EQ(plan.stages[0].prefetched, Bytes(1000));
   EXPECT_EQ(plan.stages[1].forwards, 2);
   EXPECT_EQ(plan.stages[1].forward_time, Nanos(2000));
   EXPECT_EQ(plan.stages[1].recompute_time, Nanos(1000));

@@ -71,13 +71,13 @@ class NaiveUses {
     std::set<int>& named = i.tensor == TensorKind::kSaved ? saved_ : plain_;
     const std::pair<TensorKind, int> tensor{i.tensor, l};
     switch (i.op) {
-      case Op::kForwardKeepAll:
+      case Op::kForwardSave:
         saved_.insert(l);
         break;
-      case Op::kForwardKeepInput:
+      case Op::kForwardNoSave:
         plain_.insert(l);
         break;
-      case Op::kForwardKeepNothing:
+      case Op::kForwardNoSaveFreeInput:
         plain_.insert(l);
         plain_.erase(l - 1);
         break;
@@ -89,7 +89,7 @@ class NaiveUses {
       case Op::kDiscard:
         named.erase(l);
         break;
-      case Op::kReduce:
+      case Op::kDropSavedKeepOutput:
         saved_.erase(l);
         plain_.insert(l);
         break;
@@ -213,15 +213,15 @@ TEST(StepTimeline, SaysWhatEachInstructionIs) {
   const Chain chain = Chain::Create(spec).value();
   const CopyCost cost{int64_t{10000000000}, Nanos(0)};  // ten bytes a nanosecond
   const TransferModel transfers{cost, cost, true, Bytes(1000)};
-  const Schedule schedule = {ForwardKeepInput(1),
+  const Schedule schedule = {ForwardNoSave(1),
                              OffloadStart(TensorKind::kActivation, 0),
-                             ForwardKeepAll(2),
+                             ForwardSave(2),
                              OffloadWait(TensorKind::kActivation, 0),
                              Discard(TensorKind::kActivation, 1),
                              PrefetchStart(TensorKind::kActivation, 0),
                              PrefetchWait(TensorKind::kActivation, 0),
-                             ForwardKeepAll(1),
-                             ForwardKeepAll(3),
+                             ForwardSave(1),
+                             ForwardSave(3),
                              Backward(3),
                              Backward(2),
                              Backward(1)};

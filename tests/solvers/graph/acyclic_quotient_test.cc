@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/graph/checkpoint_set.h"
 #include "solvers/graph/checkpoint_solver.h"
-#include "solvers/graph/internal/several_ends_search.h"
+#include "solvers/graph/internal/acyclic_quotient_search.h"
+#include "tests/solvers/graph/brute_force_acyclic_quotient.h"
 #include "tests/solvers/graph/brute_force_checkpoints.h"
-#include "tests/solvers/graph/brute_force_several_ends.h"
 #include "tests/solvers/graph/random_dag.h"
 #include "tests/solvers/graph/small_graphs.h"
 #include "tests/solvers/graph_file.h"
@@ -23,7 +23,7 @@ using ::testing::ElementsAre;
 
 // The optimum of a graph small enough that the solver says so.
 int64_t Exact(const CheckpointGraph& graph) {
-  const auto answer = SeveralEndsSolver().Solve(graph, {});
+  const auto answer = AcyclicQuotientSolver().Solve(graph, {});
   EXPECT_TRUE(answer.ok()) << answer.status();
   if (!answer.ok()) return -1;
   EXPECT_TRUE(answer->optimal) << Describe(graph);
@@ -31,7 +31,7 @@ int64_t Exact(const CheckpointGraph& graph) {
   return answer->set.objective().value();
 }
 
-TEST(SeveralEnds, EqualsBruteForceOnAllSmallDags) {
+TEST(AcyclicQuotient, EqualsBruteForceOnAllSmallDags) {
   std::mt19937_64 rng(1);
   int graphs = 0;
   for (int size = 2; size <= 6; ++size) {
@@ -45,7 +45,7 @@ TEST(SeveralEnds, EqualsBruteForceOnAllSmallDags) {
   EXPECT_GT(graphs, 3000);
 }
 
-TEST(SeveralEnds, EqualsBruteForceOnRandomDags) {
+TEST(AcyclicQuotient, EqualsBruteForceOnRandomDags) {
   std::mt19937_64 rng(2);
   for (int i = 0; i < 6000; ++i) {
     RandomDagOptions options;
@@ -58,13 +58,13 @@ TEST(SeveralEnds, EqualsBruteForceOnRandomDags) {
   }
 }
 
-TEST(SeveralEnds, LongSkipsOverABlock) {
+TEST(AcyclicQuotient, LongSkipsOverABlock) {
   CheckpointGraphSpec spec;
   for (const int64_t bytes : {5, 2, 8, 8, 8}) spec.bytes.emplace_back(bytes);
   spec.edges = {{0, 1}, {0, 3}, {0, 4}, {1, 2}, {2, 3}, {3, 4}};
   const CheckpointGraph graph = GraphOf(std::move(spec));
   EXPECT_EQ(LeastObjectiveOfTwoEndPoints(graph), 31);
-  const auto answer = SeveralEndsSolver().Solve(graph, {});
+  const auto answer = AcyclicQuotientSolver().Solve(graph, {});
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer->set.objective(), Bytes(29));
   EXPECT_THAT(answer->set.checkpoints, ElementsAre(0, 2, 4));
@@ -72,7 +72,7 @@ TEST(SeveralEnds, LongSkipsOverABlock) {
 
 // Three segments that each count what one checkpoint needs of the others are joined to one: what
 // they count together is more than a sum of bytes may be.
-TEST(SeveralEnds, SegmentsThatShareANeedJoinedNearTheLimit) {
+TEST(AcyclicQuotient, SegmentsThatShareANeedJoinedNearTheLimit) {
   constexpr int64_t kThird = (kMaxTotal - 10) / 3;
   CheckpointGraphSpec spec;
   for (const int64_t bytes :
@@ -101,7 +101,7 @@ TEST(SeveralEnds, SegmentsThatShareANeedJoinedNearTheLimit) {
   EXPECT_EQ(state.largest(), 3 * kThird + 1);
 }
 
-TEST(SeveralEnds, BeatsTwoEndPointsOnMostRandomDags) {
+TEST(AcyclicQuotient, BeatsTwoEndPointsOnMostRandomDags) {
   std::mt19937_64 rng(3);
   int better = 0;
   constexpr int kGraphs = 300;
@@ -115,14 +115,14 @@ TEST(SeveralEnds, BeatsTwoEndPointsOnMostRandomDags) {
   EXPECT_GT(better, kGraphs / 2);
 }
 
-TEST(SeveralEnds, NeverWorseThanAnyOtherSolver) {
+TEST(AcyclicQuotient, NeverWorseThanAnyOtherSolver) {
   std::mt19937_64 rng(4);
   for (int i = 0; i < 10; ++i) {
     RandomDagOptions options;
     options.longest_edge = 2 + 10 * i;  // the last ones have more open at once than is searched
     options.with_flags = i % 2 == 1;
     const CheckpointGraph graph = RandomDag(150, options, &rng);
-    const auto least = SeveralEndsSolver().Solve(graph, {});
+    const auto least = AcyclicQuotientSolver().Solve(graph, {});
     ASSERT_TRUE(least.ok());
     for (const CheckpointSolver* solver : AllCheckpointSolvers()) {
       const auto other = solver->Solve(graph, {});
@@ -132,7 +132,7 @@ TEST(SeveralEnds, NeverWorseThanAnyOtherSolver) {
   }
 }
 
-TEST(SeveralEnds, OptimaOfNetworks) {
+TEST(AcyclicQuotient, OptimaOfNetworks) {
   const std::pair<const char*, int64_t> kOptima[] = {{"alexnet", 1737654272},
                                                      {"vgg19", 1991239680},
                                                      {"resnet50", 1580197888},
@@ -143,19 +143,19 @@ TEST(SeveralEnds, OptimaOfNetworks) {
     ASSERT_TRUE(network.ok()) << network.status();
     const auto problem = MakeCheckpointProblem(*network);
     ASSERT_TRUE(problem.ok());
-    const auto answer = SeveralEndsSolver().Solve(problem->graph, {});
+    const auto answer = AcyclicQuotientSolver().Solve(problem->graph, {});
     ASSERT_TRUE(answer.ok());
     EXPECT_EQ(answer->set.objective(), Bytes(optimum)) << name;
     EXPECT_TRUE(answer->optimal) << name;
   }
 }
 
-TEST(SeveralEnds, CellNetworkFarBelowTwoEndPoints) {
+TEST(AcyclicQuotient, CellNetworkFarBelowTwoEndPoints) {
   const auto network = ReadGraphFile(STOWAGE_SOURCE_DIR "/tests/data/nasnet_cifar.graph");
   ASSERT_TRUE(network.ok()) << network.status();
   const auto problem = MakeCheckpointProblem(*network);
   ASSERT_TRUE(problem.ok());
-  const auto answer = SeveralEndsSolver().Solve(problem->graph, {});
+  const auto answer = AcyclicQuotientSolver().Solve(problem->graph, {});
   ASSERT_TRUE(answer.ok());
   EXPECT_LT(answer->set.objective(), Bytes(750000000));  // 1185155584 with two end points
   EXPECT_LE(answer->lower_bound, answer->set.objective());

@@ -1,7 +1,7 @@
 // The checkpoint objective from its definition, with nothing of the library but the graph: to judge
 // the judge, and the solvers, on small graphs.
-#ifndef STOWAGE_TESTS_SOLVERS_GRAPH_BRUTE_FORCE_SEVERAL_ENDS_H_
-#define STOWAGE_TESTS_SOLVERS_GRAPH_BRUTE_FORCE_SEVERAL_ENDS_H_
+#ifndef STOWAGE_TESTS_SOLVERS_GRAPH_BRUTE_FORCE_ACYCLIC_QUOTIENT_H_
+#define STOWAGE_TESTS_SOLVERS_GRAPH_BRUTE_FORCE_ACYCLIC_QUOTIENT_H_
 
 #include <cstdint>
 #include <optional>
@@ -26,4 +26,4 @@ int64_t BestObjective(const CheckpointGraph& graph, SegmentRule rule);
 
 }  // namespace stowage::testing
 
-#endif  // STOWAGE_TESTS_SOLVERS_GRAPH_BRUTE_FORCE_SEVERAL_ENDS_H_
+#endif  // STOWAGE_TESTS_SOLVERS_GRAPH_BRUTE_FORCE_ACYCLIC_QUOTIENT_H_

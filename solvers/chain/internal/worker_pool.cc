@@ -1,4 +1,4 @@
-#include "solvers/chain/internal/task_crew.h"
+#include "solvers/chain/internal/worker_pool.h"
 
 #include <algorithm>
 #include <new>
@@ -19,20 +19,20 @@ void Pause() {
 
 }  // namespace
 
-TaskCrew::TaskCrew(int tasks, const SolveOptions& options)
+WorkerPool::WorkerPool(int tasks, const SolveOptions& options)
     : options_(options), tasks_(tasks), steps_(new std::atomic<int>[static_cast<size_t>(tasks)]) {
   for (int task = 0; task < tasks; ++task)
     steps_[static_cast<size_t>(task)].store(0, std::memory_order_relaxed);
 }
 
-int TaskCrew::Threads(const SolveOptions& options) {
+int WorkerPool::Threads(const SolveOptions& options) {
   return std::min(std::max(options.threads, 1), kMaxThreads);
 }
 
-TaskCrew::Member::Member(TaskCrew* crew, bool calling_thread)
+WorkerPool::Member::Member(WorkerPool* crew, bool calling_thread)
     : crew_(crew), poll_(crew->options_.stop), calling_thread_(calling_thread) {}
 
-int TaskCrew::Member::NextTask() {
+int WorkerPool::Member::NextTask() {
   const int task = crew_->next_.fetch_add(1, std::memory_order_relaxed);
   if (calling_thread_ && crew_->options_.progress) {
     crew_->options_.progress(static_cast<double>(std::min(task, crew_->tasks_)) / crew_->tasks_);
@@ -40,7 +40,7 @@ int TaskCrew::Member::NextTask() {
   return task < crew_->tasks_ ? task : -1;
 }
 
-absl::Status TaskCrew::Member::WaitFor(int task, int step) {
+absl::Status WorkerPool::Member::WaitFor(int task, int step) {
   const std::atomic<int>& steps = crew_->steps_[static_cast<size_t>(task)];
   for (int spins = 0; steps.load(std::memory_order_acquire) < step; ++spins) {
     if (crew_->failed_.load(std::memory_order_relaxed))
@@ -56,14 +56,14 @@ absl::Status TaskCrew::Member::WaitFor(int task, int step) {
   return absl::OkStatus();
 }
 
-void TaskCrew::Member::Report(int task, int step) {
+void WorkerPool::Member::Report(int task, int step) {
   crew_->steps_[static_cast<size_t>(task)].store(step, std::memory_order_release);
 }
 
-absl::Status TaskCrew::Member::Spend(int64_t steps) { return poll_.Spend(steps); }
+absl::Status WorkerPool::Member::Spend(int64_t steps) { return poll_.Spend(steps); }
 
-absl::Status TaskCrew::RunMember(const std::function<absl::Status(Member*)>& work,
-                                 bool calling_thread) {
+absl::Status WorkerPool::RunMember(const std::function<absl::Status(Member*)>& work,
+                                   bool calling_thread) {
   Member member(this, calling_thread);
   absl::Status status;
   // An exception would end the process, from a thread of its own or past threads that run.
@@ -76,7 +76,7 @@ absl::Status TaskCrew::RunMember(const std::function<absl::Status(Member*)>& wor
   return status;
 }
 
-absl::Status TaskCrew::Run(const std::function<absl::Status(Member*)>& work) {
+absl::Status WorkerPool::Run(const std::function<absl::Status(Member*)>& work) {
   const size_t others = static_cast<size_t>(Threads(options_)) - 1;
   std::vector<absl::Status> statuses(others);
   std::vector<std::thread> threads;

@@ -10,8 +10,8 @@
 //   - its backward, beside its own gradient.
 // The schedule has nothing else on the device at these moments: it moves every tensor as soon as it
 // is not needed, and waits for it. It is the slowest there is.
-#ifndef STOWAGE_SOLVERS_TRANSFER_LEAST_ON_HOST_H_
-#define STOWAGE_SOLVERS_TRANSFER_LEAST_ON_HOST_H_
+#ifndef STOWAGE_SOLVERS_TRANSFER_PEAK_LOWER_BOUND_H_
+#define STOWAGE_SOLVERS_TRANSFER_PEAK_LOWER_BOUND_H_
 
 #include "solvers/model/chain.h"
 #include "solvers/schedule/schedule.h"
@@ -19,11 +19,11 @@
 namespace stowage {
 
 // No schedule that the evaluator accepts, with any link, has a smaller peak. O(L + parts).
-Bytes LeastMemoryOnHost(const Chain& chain);
+Bytes PeakLowerBound(const Chain& chain);
 
 // With that peak, where the host's memory is large enough for it. O(L + parts).
 Schedule LeastScheduleOnHost(const Chain& chain);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_TRANSFER_LEAST_ON_HOST_H_
+#endif  // STOWAGE_SOLVERS_TRANSFER_PEAK_LOWER_BOUND_H_

@@ -1,4 +1,4 @@
-#include "solvers/transfer/loosen.h"
+#include "solvers/transfer/transfer_overlap.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/transfer_model.h"
 #include "solvers/schedule/evaluator.h"
+#include "solvers/transfer/internal/tensor_transfers.h"
 
 namespace stowage {
 namespace {
@@ -17,10 +21,10 @@ namespace {
 constexpr int kNoStep = std::numeric_limits<int>::max();
 constexpr int kNone = -1;
 
-class TripFinder {
+class TransferFinder {
  public:
-  TripFinder(const Chain& chain, const Schedule& schedule,
-             const std::vector<TimelinePoint>& timeline)
+  TransferFinder(const Chain& chain, const Schedule& schedule,
+                 const std::vector<TimelinePoint>& timeline)
       : chain_(chain), schedule_(schedule), timeline_(timeline) {
     const int last = chain.length() + 1;
     int items = 2 * (last + 1);
@@ -29,11 +33,11 @@ class TripFinder {
     items_.resize(static_cast<size_t>(items));
   }
 
-  CopyTrips Run() {
+  TransferSet Run() {
     for (size_t i = 0; i < schedule_.size(); ++i) {
       if (IsTransfer(schedule_[i].op)) {
         Transfer(schedule_[i]);
-        TripOf(At(ItemOf(schedule_[i]))).copies.push_back(i);
+        TransferOf(At(ItemOf(schedule_[i]))).copies.push_back(i);
       } else {
         Compute(i);
       }
@@ -49,13 +53,13 @@ class TripFinder {
   // A tensor that may move: a plain activation, what a stage saved, or a part of that.
   struct Item {
     Where where = Where::kDevice;
-    int trip = kNone;       // the last one since it was made
+    int transfer = kNone;   // the last one since it was made
     bool is_needed = true;  // since it came back
     int made = 0;           // the gap after
     int read = 0;           // the gap after the last time
   };
 
-  // When a trip's tensor was away.
+  // When a transfer's tensor was away.
   struct Away {
     int from = kNoStep;
     int to = kNoStep;
@@ -68,7 +72,9 @@ class TripFinder {
   int PartsBegin(int l) const { return first_part_[static_cast<size_t>(l) - 1]; }
   int PartsEnd(int l) const { return first_part_[static_cast<size_t>(l)]; }
   Item& At(int item) { return items_[static_cast<size_t>(item)]; }
-  CopyTrip& TripOf(const Item& item) { return result_.trips[static_cast<size_t>(item.trip)]; }
+  TensorTransfer& TransferOf(const Item& item) {
+    return result_.transfers[static_cast<size_t>(item.transfer)];
+  }
 
   int ItemOf(const Instruction& i) const {
     if (i.part != 0) return PartsBegin(i.stage) + i.part - 1;
@@ -82,30 +88,30 @@ class TripFinder {
         return Start(i, &item);
       case Op::kOffloadWait:
         item.where = Where::kHost;
-        away_[static_cast<size_t>(item.trip)].from = gap();
+        away_[static_cast<size_t>(item.transfer)].from = gap();
         return;
       case Op::kPrefetchStart:
         item.where = Where::kComing;
-        away_[static_cast<size_t>(item.trip)].to = gap();
+        away_[static_cast<size_t>(item.transfer)].to = gap();
         return;
       default:
         item.where = Where::kDevice;
         item.is_needed = false;
-        TripOf(item).returns = true;
+        TransferOf(item).returns = true;
     }
   }
 
   void Start(const Instruction& i, Item* item) {
-    CopyTrip trip;
-    trip.tensor = i;
-    trip.made = item->made;
-    trip.free_from = std::max(item->made, item->read);
-    trip.away_by = trip.back_by = trip.dropped = kNoStep;
+    TensorTransfer transfer;
+    transfer.tensor = i;
+    transfer.made = item->made;
+    transfer.free_from = std::max(item->made, item->read);
+    transfer.away_by = transfer.back_by = transfer.dropped = kNoStep;
     const auto follow = [&](Item* before) {
-      if (before->trip == kNone) return;
+      if (before->transfer == kNone) return;
       Need(before, gap());
-      trip.after.push_back(before->trip);
-      trip.free_from = std::max(trip.free_from, TripOf(*before).back_by);
+      transfer.after.push_back(before->transfer);
+      transfer.free_from = std::max(transfer.free_from, TransferOf(*before).back_by);
     };
     follow(item);
     if (i.tensor == TensorKind::kSaved) {
@@ -113,27 +119,27 @@ class TripFinder {
       if (i.part != 0) follow(&At(Saved(i.stage)));
       for (int k = PartsBegin(i.stage); i.part == 0 && k < PartsEnd(i.stage); ++k) follow(&At(k));
     }
-    trip.bytes = i.part != 0                      ? chain_.stage(i.stage).part(i.part)
-                 : i.tensor == TensorKind::kSaved ? chain_.stage(i.stage).saved
-                                                  : chain_.activation(i.stage);
+    transfer.bytes = i.part != 0                      ? chain_.stage(i.stage).part(i.part)
+                     : i.tensor == TensorKind::kSaved ? chain_.stage(i.stage).saved
+                                                      : chain_.activation(i.stage);
     item->where = Where::kLeaving;
-    item->trip = static_cast<int>(result_.trips.size());
-    result_.trips.push_back(std::move(trip));
+    item->transfer = static_cast<int>(result_.transfers.size());
+    result_.transfers.push_back(std::move(transfer));
     away_.emplace_back();
   }
 
   void Compute(size_t i) {
     const int l = schedule_[i].stage;
     switch (schedule_[i].op) {
-      case Op::kForwardKeepAll:
+      case Op::kForwardSave:
         ReadOutput(l - 1);
         ChangeSaved(l, /*ends=*/true);
         break;
-      case Op::kForwardKeepInput:
+      case Op::kForwardNoSave:
         ReadOutput(l - 1);
         Change(Plain(l), /*ends=*/true);
         break;
-      case Op::kForwardKeepNothing:
+      case Op::kForwardNoSaveFreeInput:
         Change(Plain(l - 1), /*ends=*/true);
         Change(Plain(l), /*ends=*/true);
         break;
@@ -143,7 +149,7 @@ class TripFinder {
         // It drops its input only if it is there.
         Change(Plain(l - 1), /*ends=*/false);
         break;
-      case Op::kReduce:
+      case Op::kDropSavedKeepOutput:
         ChangeSaved(l, /*ends=*/true);
         Change(Plain(l), /*ends=*/true);
         break;
@@ -178,22 +184,22 @@ class TripFinder {
     if (item.where == Where::kHost || item.where == Where::kComing) return;
     Need(&item, gap());
     item.read = gap() + 1;
-    if (item.where == Where::kLeaving) TripOf(item).free_from = item.read;
+    if (item.where == Where::kLeaving) TransferOf(item).free_from = item.read;
   }
 
-  // The next instruction makes it or drops it; on the host, if that ends its trip.
+  // The next instruction makes it or drops it; on the host, if that ends its transfer.
   void Change(int number, bool ends) {
     Item& item = At(number);
     if (item.where == Where::kDevice) Need(&item, gap());
     if (item.where != Where::kDevice) {
-      CopyTrip& trip = TripOf(item);
-      trip.away_by = std::min(trip.away_by, gap());
-      trip.back_from = gap() + 1;
+      TensorTransfer& transfer = TransferOf(item);
+      transfer.away_by = std::min(transfer.away_by, gap());
+      transfer.back_from = gap() + 1;
       if (!ends) return;
-      trip.dropped = gap();
+      transfer.dropped = gap();
       item.where = Where::kDevice;
     }
-    item.trip = kNone;
+    item.transfer = kNone;
     item.made = item.read = gap() + 1;
   }
 
@@ -201,7 +207,7 @@ class TripFinder {
   void Need(Item* item, int g) {
     if (item->is_needed) return;
     item->is_needed = true;
-    TripOf(*item).back_by = g;
+    TransferOf(*item).back_by = g;
   }
 
   void LowerNeeds() {
@@ -212,10 +218,10 @@ class TripFinder {
       less[static_cast<size_t>(from)] += bytes;
       less[static_cast<size_t>(std::min(to, end))] -= bytes;
     };
-    for (size_t t = 0; t < result_.trips.size(); ++t) {
-      const CopyTrip& trip = result_.trips[t];
-      lower(trip.free_from, away_[t].from, trip.bytes);
-      lower(away_[t].to, trip.back_by, trip.bytes);
+    for (size_t t = 0; t < result_.transfers.size(); ++t) {
+      const TensorTransfer& transfer = result_.transfers[t];
+      lower(transfer.free_from, away_[t].from, transfer.bytes);
+      lower(away_[t].to, transfer.back_by, transfer.bytes);
     }
     Bytes sum;
     for (size_t j = 0; j < result_.need.size(); ++j) {
@@ -229,19 +235,19 @@ class TripFinder {
   const std::vector<TimelinePoint>& timeline_;
   std::vector<int> first_part_;  // of stage l at l-1; the end of the last
   std::vector<Item> items_;
-  std::vector<Away> away_;  // by trip
-  CopyTrips result_;
+  std::vector<Away> away_;  // by transfer
+  TransferSet result_;
 };
 
 }  // namespace
 
-absl::StatusOr<CopyTrips> FindCopyTrips(const Instance& instance, const Schedule& schedule) {
+absl::StatusOr<TransferSet> FindTransfers(const Instance& instance, const Schedule& schedule) {
   absl::Status status = CheckNoCommunication(schedule);
   if (!status.ok()) return status;
   std::vector<TimelinePoint> timeline;
   const absl::StatusOr<Simulation> simulation = Evaluator(instance).Run(schedule, &timeline);
   if (!simulation.ok()) return simulation.status();
-  return TripFinder(instance.chain(), schedule, timeline).Run();
+  return TransferFinder(instance.chain(), schedule, timeline).Run();
 }
 
 namespace {
@@ -250,18 +256,18 @@ namespace {
 // the cost of looking for room linear.
 constexpr int kEarliest = 512;
 
-class TripReplay {
+class OverlapReplay {
  public:
-  TripReplay(const CopyTrips& trips, const std::vector<bool>& stays, const TransferModel& transfers,
-             Bytes memory, TripRules rules)
-      : trips_(trips),
-        transfers_(transfers),
+  OverlapReplay(const TransferSet& transfers, const std::vector<bool>& stays,
+                const TransferModel& link, Bytes memory, OverlapRules rules)
+      : transfers_(transfers),
+        link_(link),
         memory_(memory),
         rules_(rules),
-        end_(static_cast<int>(trips.compute.size())),
-        at_(trips.compute.size() + 1),
-        state_(trips.trips.size()),
-        early_(trips.compute.size() + 1) {
+        end_(static_cast<int>(transfers.compute.size())),
+        at_(transfers.compute.size() + 1),
+        state_(transfers.transfers.size()),
+        early_(transfers.compute.size() + 1) {
     for (size_t t = 0; t < state_.size(); ++t) {
       if (stays[t]) {
         state_[t].where = Where::kBack;
@@ -276,9 +282,9 @@ class TripReplay {
     for (int g = 0; g <= end_; ++g) {
       if (!RunGap(g)) return std::nullopt;
       if (g == end_) break;
-      schedule_.push_back(trips_.compute[static_cast<size_t>(g)]);
-      now_ += trips_.time[static_cast<size_t>(g)];
-      for (const int t : at_[static_cast<size_t>(g)].dropped) host_ -= TripAt(t).bytes;
+      schedule_.push_back(transfers_.compute[static_cast<size_t>(g)]);
+      now_ += transfers_.time[static_cast<size_t>(g)];
+      for (const int t : at_[static_cast<size_t>(g)].dropped) host_ -= TransferAt(t).bytes;
     }
     return std::move(schedule_);
   }
@@ -294,37 +300,39 @@ class TripReplay {
     int room_from = 0;       // no early prefetch before this gap
   };
 
-  // What happens at a gap; trips by number.
+  // What happens at a gap; transfers by number.
   struct Events {
     std::vector<int> ready, free, away, back, dropped;
   };
 
-  const CopyTrip& TripAt(int t) const { return trips_.trips[static_cast<size_t>(t)]; }
+  const TensorTransfer& TransferAt(int t) const {
+    return transfers_.transfers[static_cast<size_t>(t)];
+  }
   State& StateAt(int t) { return state_[static_cast<size_t>(t)]; }
   Events& EventsAt(int g) { return at_[static_cast<size_t>(g)]; }
 
   void Enter(int t) {
-    const CopyTrip& trip = TripAt(t);
-    const int ready = rules_.offload == OffloadRule::kSoon ? trip.made : trip.free_from;
+    const TensorTransfer& transfer = TransferAt(t);
+    const int ready = rules_.offload == OffloadRule::kSoon ? transfer.made : transfer.free_from;
     EventsAt(ready).ready.push_back(t);
-    EventsAt(trip.free_from).free.push_back(t);
-    EventsAt(std::min(trip.away_by, end_)).away.push_back(t);
-    if (trip.returns) EventsAt(trip.back_by).back.push_back(t);
-    if (trip.dropped < end_) EventsAt(trip.dropped).dropped.push_back(t);
+    EventsAt(transfer.free_from).free.push_back(t);
+    EventsAt(std::min(transfer.away_by, end_)).away.push_back(t);
+    if (transfer.returns) EventsAt(transfer.back_by).back.push_back(t);
+    if (transfer.dropped < end_) EventsAt(transfer.dropped).dropped.push_back(t);
   }
 
   // From the last one needed to the first, each before the one after it.
   void SetLatestStarts() {
-    begins_.resize(trips_.compute.size() + 1);
-    for (size_t j = 0; j < trips_.compute.size(); ++j) {
-      begins_[j + 1] = begins_[j] + trips_.time[j];
+    begins_.resize(transfers_.compute.size() + 1);
+    for (size_t j = 0; j < transfers_.compute.size(); ++j) {
+      begins_[j + 1] = begins_[j] + transfers_.time[j];
     }
     Nanos next(std::numeric_limits<int64_t>::max());
     for (int g = end_; g >= 0; --g) {
       const std::vector<int>& back = EventsAt(g).back;
       for (auto t = back.rbegin(); t != back.rend(); ++t) {
         next = std::min(next, begins_[static_cast<size_t>(g)]) -
-               CopyTime(transfers_.to_device, TripAt(*t).bytes);
+               CopyTime(link_.to_device, TransferAt(*t).bytes);
         StateAt(*t).latest = next;
       }
     }
@@ -357,15 +365,15 @@ class TripReplay {
   }
 
   bool Fits(int g, Bytes more) const {
-    return g == end_ || trips_.need[static_cast<size_t>(g)] + excess_ + more <= memory_;
+    return g == end_ || transfers_.need[static_cast<size_t>(g)] + excess_ + more <= memory_;
   }
 
   void Exceed(int t) {
     StateAt(t).in_excess = true;
-    excess_ += TripAt(t).bytes;
+    excess_ += TransferAt(t).bytes;
   }
   void Settle(int t) {
-    if (StateAt(t).in_excess) excess_ -= TripAt(t).bytes;
+    if (StateAt(t).in_excess) excess_ -= TransferAt(t).bytes;
     StateAt(t).in_excess = false;
   }
 
@@ -380,16 +388,16 @@ class TripReplay {
 
   // Starts the offload, if it may.
   bool MayStart(int t, int g) {
-    const CopyTrip& trip = TripAt(t);
-    for (const int before : trip.after) {
+    const TensorTransfer& transfer = TransferAt(t);
+    for (const int before : transfer.after) {
       const State& s = StateAt(before);
-      if (s.where != Where::kBack && TripAt(before).returns) return false;
+      if (s.where != Where::kBack && TransferAt(before).returns) return false;
     }
-    if (trip.bytes > transfers_.host_memory - host_) FreeHost(g);
-    if (trip.bytes > transfers_.host_memory - host_) return false;
-    host_ += trip.bytes;
+    if (transfer.bytes > link_.host_memory - host_) FreeHost(g);
+    if (transfer.bytes > link_.host_memory - host_) return false;
+    host_ += transfer.bytes;
     leaving_.push_back(t);
-    Start(Op::kOffloadStart, transfers_.to_host, Where::kLeaving, t);
+    Start(Op::kOffloadStart, link_.to_host, Where::kLeaving, t);
     return true;
   }
 
@@ -397,14 +405,14 @@ class TripReplay {
   void FreeHost(int g) {
     const std::vector<int> coming = coming_;
     for (const int t : coming) {
-      if (StateAt(t).end <= now_ && TripAt(t).back_from <= g) EndPrefetch(t);
+      if (StateAt(t).end <= now_ && TransferAt(t).back_from <= g) EndPrefetch(t);
     }
   }
 
   // Ends the offloads of these; whether all have started.
-  bool Leave(const std::vector<int>& trips) {
+  bool Leave(const std::vector<int>& transfers) {
     bool all = true;
-    for (const int t : trips) {
+    for (const int t : transfers) {
       if (StateAt(t).where == Where::kHere) all = false;
       if (StateAt(t).where == Where::kLeaving) EndOffload(t);
     }
@@ -414,7 +422,7 @@ class TripReplay {
   void MakeRoom(int g) {
     for (size_t i = 0; i < leaving_.size();) {
       const int t = leaving_[i];
-      const bool is_free = TripAt(t).free_from <= g;
+      const bool is_free = TransferAt(t).free_from <= g;
       if (is_free && (StateAt(t).end <= now_ || !Fits(g, Bytes(0)))) {
         EndOffload(t);
       } else {
@@ -427,13 +435,15 @@ class TripReplay {
     End(Op::kOffloadWait, Where::kHost, t);
     Settle(t);
     leaving_.erase(std::find(leaving_.begin(), leaving_.end(), t));
-    if (!TripAt(t).returns) return;
-    const auto later = [this](int a, int b) { return TripAt(a).back_by < TripAt(b).back_by; };
+    if (!TransferAt(t).returns) return;
+    const auto later = [this](int a, int b) {
+      return TransferAt(a).back_by < TransferAt(b).back_by;
+    };
     on_host_.insert(std::upper_bound(on_host_.begin(), on_host_.end(), t, later), t);
   }
 
   void StartEarly(int g) {
-    const auto is_far = [this, g](int, int t) { return TripAt(t).back_by - g > kEarliest; };
+    const auto is_far = [this, g](int, int t) { return TransferAt(t).back_by - g > kEarliest; };
     const std::vector<int> candidates(
         on_host_.begin(), std::upper_bound(on_host_.begin(), on_host_.end(), 0, is_far));
     for (const int t : candidates) {
@@ -442,8 +452,8 @@ class TripReplay {
         return;
       }
       if (HasRoom(t, g)) {
-        const int back_by = TripAt(t).back_by;
-        for (int j = g; j < back_by; ++j) early_[static_cast<size_t>(j)] += TripAt(t).bytes;
+        const int back_by = TransferAt(t).back_by;
+        for (int j = g; j < back_by; ++j) early_[static_cast<size_t>(j)] += TransferAt(t).bytes;
         Exceed(t);
         StartPrefetch(t);
       } else if (rules_.prefetch == PrefetchRule::kInOrder) {
@@ -454,11 +464,11 @@ class TripReplay {
 
   // For the prefetch to start at the gap, all the time until it is needed.
   bool HasRoom(int t, int g) {
-    const Bytes bytes = TripAt(t).bytes;
+    const Bytes bytes = TransferAt(t).bytes;
     if (StateAt(t).room_from > g || !Fits(g, bytes)) return false;
-    for (int j = TripAt(t).back_by - 1; j >= g; --j) {
+    for (int j = TransferAt(t).back_by - 1; j >= g; --j) {
       const size_t at = static_cast<size_t>(j);
-      if (trips_.need[at] + early_[at] + bytes <= memory_) continue;
+      if (transfers_.need[at] + early_[at] + bytes <= memory_) continue;
       StateAt(t).room_from = j + 1;
       return false;
     }
@@ -468,18 +478,18 @@ class TripReplay {
   void StartPrefetch(int t) {
     on_host_.erase(std::find(on_host_.begin(), on_host_.end(), t));
     coming_.push_back(t);
-    Start(Op::kPrefetchStart, transfers_.to_device, Where::kComing, t);
+    Start(Op::kPrefetchStart, link_.to_device, Where::kComing, t);
   }
 
   void EndPrefetch(int t) {
     End(Op::kPrefetchWait, Where::kBack, t);
-    host_ -= TripAt(t).bytes;
+    host_ -= TransferAt(t).bytes;
     coming_.erase(std::find(coming_.begin(), coming_.end(), t));
   }
 
   void Start(Op op, const CopyCost& cost, Where where, int t) {
-    Nanos& channel = channel_[transfers_.full_duplex && op == Op::kPrefetchStart ? 1 : 0];
-    channel = std::max(now_, channel) + CopyTime(cost, TripAt(t).bytes);
+    Nanos& channel = channel_[link_.full_duplex && op == Op::kPrefetchStart ? 1 : 0];
+    channel = std::max(now_, channel) + CopyTime(cost, TransferAt(t).bytes);
     StateAt(t).end = channel;
     Append(op, where, t);
   }
@@ -490,17 +500,17 @@ class TripReplay {
   }
 
   void Append(Op op, Where where, int t) {
-    Instruction i = TripAt(t).tensor;
+    Instruction i = TransferAt(t).tensor;
     i.op = op;
     i.stream = StreamOf(op);
     schedule_.push_back(i);
     StateAt(t).where = where;
   }
 
-  const CopyTrips& trips_;
-  const TransferModel& transfers_;
+  const TransferSet& transfers_;
+  const TransferModel& link_;
   const Bytes memory_;
-  const TripRules rules_;
+  const OverlapRules rules_;
   const int end_;  // the last gap
   std::vector<Events> at_;
   std::vector<State> state_;
@@ -519,9 +529,10 @@ class TripReplay {
 
 }  // namespace
 
-std::optional<Schedule> ReplayTrips(const CopyTrips& trips, const std::vector<bool>& stays,
-                                    const TransferModel& transfers, Bytes memory, TripRules rules) {
-  return TripReplay(trips, stays, transfers, memory, rules).Run();
+std::optional<Schedule> ReplayTransfers(const TransferSet& transfers,
+                                        const std::vector<bool>& stays, const TransferModel& link,
+                                        Bytes memory, OverlapRules rules) {
+  return OverlapReplay(transfers, stays, link, memory, rules).Run();
 }
 
 namespace {
@@ -532,7 +543,7 @@ constexpr int64_t kWork = int64_t{1} << 20;
 // The same once a deadline has passed: some 20 ms.
 constexpr int64_t kLateWork = int64_t{1} << 16;
 
-constexpr TripRules kRules[] = {
+constexpr OverlapRules kRules[] = {
     {OffloadRule::kSoon, PrefetchRule::kInOrder},
     {OffloadRule::kSoon, PrefetchRule::kAsRoomAllows},
     {OffloadRule::kSoon, PrefetchRule::kJustInTime},
@@ -541,10 +552,10 @@ constexpr TripRules kRules[] = {
     {OffloadRule::kLate, PrefetchRule::kJustInTime},
 };
 
-class Loosening {
+class Overlapping {
  public:
-  Loosening(const Instance& instance, const Schedule& schedule, Bytes memory, Nanos makespan,
-            const StopToken* stop)
+  Overlapping(const Instance& instance, const Schedule& schedule, Bytes memory, Nanos makespan,
+              const StopToken* stop)
       : evaluator_(instance), memory_(memory), stop_(stop), best_(schedule), makespan_(makespan) {}
 
   // Whether it became faster, and there is time for more.
@@ -563,56 +574,56 @@ class Loosening {
  private:
   bool FindTrips() {
     base_ = best_;
-    absl::StatusOr<CopyTrips> trips = FindCopyTrips(evaluator_.instance(), base_);
-    if (!trips.ok()) return false;
-    trips_ = *std::move(trips);
-    stays_.assign(trips_.trips.size(), false);
+    absl::StatusOr<TransferSet> transfers = FindTransfers(evaluator_.instance(), base_);
+    if (!transfers.ok()) return false;
+    transfers_ = *std::move(transfers);
+    stays_.assign(transfers_.transfers.size(), false);
     return true;
   }
 
-  // What becomes of a trip.
-  enum class Fate { kTrip, kDrop, kStay };
+  // What becomes of a transfer.
+  enum class Fate { kTransfer, kDrop, kStay };
 
   // Tensors that leave are dropped instead where that is valid: others have what is read of them,
   // as saved tensors have that of the plain output, perhaps if these stay.
   void DropTrips() {
-    std::vector<Fate> fates(trips_.trips.size(), Fate::kTrip);
+    std::vector<Fate> fates(transfers_.transfers.size(), Fate::kTransfer);
     for (size_t t = 0; t < fates.size(); ++t) {
-      if (fates[t] != Fate::kTrip || !MayDrop(trips_.trips[t])) continue;
+      if (fates[t] != Fate::kTransfer || !MayDrop(transfers_.transfers[t])) continue;
       fates[t] = Fate::kDrop;
       if (TryFates(fates)) continue;
       std::vector<Fate> saved_stays = fates;
       for (size_t u = 0; u < fates.size(); ++u) {
-        if (fates[u] == Fate::kTrip && IsSavedOf(u, t)) saved_stays[u] = Fate::kStay;
+        if (fates[u] == Fate::kTransfer && IsSavedOf(u, t)) saved_stays[u] = Fate::kStay;
       }
       if (saved_stays != fates && TryFates(saved_stays)) {
         fates = std::move(saved_stays);
       } else {
-        fates[t] = Fate::kTrip;
+        fates[t] = Fate::kTransfer;
       }
     }
   }
 
   // Whether there may be no need of it: nothing brings it back, or it is a plain output where the
   // stage's saved tensors hold the same.
-  bool MayDrop(const CopyTrip& trip) const {
-    if (trip.tensor.part != 0) return false;
-    if (!trip.returns) return true;
-    if (trip.tensor.tensor == TensorKind::kSaved) return false;
-    for (int j = trip.back_by; j-- > 0;) {
-      const Instruction& i = trips_.compute[static_cast<size_t>(j)];
-      if (i.stage != trip.tensor.stage) continue;
-      if (i.op == Op::kForwardKeepAll) return true;
+  bool MayDrop(const TensorTransfer& transfer) const {
+    if (transfer.tensor.part != 0) return false;
+    if (!transfer.returns) return true;
+    if (transfer.tensor.tensor == TensorKind::kSaved) return false;
+    for (int j = transfer.back_by; j-- > 0;) {
+      const Instruction& i = transfers_.compute[static_cast<size_t>(j)];
+      if (i.stage != transfer.tensor.stage) continue;
+      if (i.op == Op::kForwardSave) return true;
       const bool drops_saved = i.op == Op::kDiscard && i.tensor == TensorKind::kSaved;
-      if (drops_saved || i.op == Op::kBackward || i.op == Op::kReduce) return false;
+      if (drops_saved || i.op == Op::kBackward || i.op == Op::kDropSavedKeepOutput) return false;
     }
     return false;
   }
 
-  // Whether trip u is of the saved tensors of the stage that makes the activation of trip t.
+  // Whether transfer u is of the saved tensors of the stage that makes the activation of transfer t.
   bool IsSavedOf(size_t u, size_t t) const {
-    const Instruction& saved = trips_.trips[u].tensor;
-    const Instruction& plain = trips_.trips[t].tensor;
+    const Instruction& saved = transfers_.transfers[u].tensor;
+    const Instruction& plain = transfers_.transfers[t].tensor;
     return plain.tensor == TensorKind::kActivation && saved.tensor == TensorKind::kSaved &&
            saved.stage == plain.stage;
   }
@@ -625,15 +636,15 @@ class Loosening {
   Schedule WithFates(const std::vector<Fate>& fates) const {
     std::vector<bool> is_left_out(base_.size(), false);
     std::vector<bool> is_discard(base_.size(), false);
-    std::vector<bool> is_on_host(trips_.compute.size(), false);  // what is dropped there
+    std::vector<bool> is_on_host(transfers_.compute.size(), false);  // what is dropped there
     for (size_t t = 0; t < fates.size(); ++t) {
-      if (fates[t] == Fate::kTrip) continue;
-      const CopyTrip& trip = trips_.trips[t];
-      for (const size_t i : trip.copies) is_left_out[i] = true;
+      if (fates[t] == Fate::kTransfer) continue;
+      const TensorTransfer& transfer = transfers_.transfers[t];
+      for (const size_t i : transfer.copies) is_left_out[i] = true;
       if (fates[t] == Fate::kStay) continue;
-      is_discard[trip.copies[1]] = true;
-      if (static_cast<size_t>(trip.dropped) < is_on_host.size()) {
-        is_on_host[static_cast<size_t>(trip.dropped)] = true;
+      is_discard[transfer.copies[1]] = true;
+      if (static_cast<size_t>(transfer.dropped) < is_on_host.size()) {
+        is_on_host[static_cast<size_t>(transfer.dropped)] = true;
       }
     }
     Schedule schedule;
@@ -648,11 +659,11 @@ class Loosening {
 
   bool TryRules() {
     bool faster = false;
-    for (const TripRules& rules : kRules) {
+    for (const OverlapRules& rules : kRules) {
       if (Stopped()) break;
       work_ += static_cast<int64_t>(base_.size());
       std::optional<Schedule> next =
-          ReplayTrips(trips_, stays_, *evaluator_.instance().link(), memory_, rules);
+          ReplayTransfers(transfers_, stays_, *evaluator_.instance().link(), memory_, rules);
       if (next && Offer(*std::move(next), makespan_)) faster = true;
     }
     return faster;
@@ -701,28 +712,28 @@ class Loosening {
 
   // Those first that take the most of the link.
   std::vector<size_t> BySize() const {
-    std::vector<size_t> order(trips_.trips.size());
+    std::vector<size_t> order(transfers_.transfers.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
-      return trips_.trips[a].bytes > trips_.trips[b].bytes;
+      return transfers_.transfers[a].bytes > transfers_.transfers[b].bytes;
     });
     return order;
   }
 
   bool MayStay(size_t t) const {
-    const CopyTrip& trip = trips_.trips[t];
-    if (!trip.returns || trip.back_from > 0) return false;
-    const auto begin = trips_.need.begin();
-    return std::all_of(begin + trip.free_from, begin + trip.back_by,
-                       [&](Bytes need) { return need + trip.bytes <= memory_; });
+    const TensorTransfer& transfer = transfers_.transfers[t];
+    if (!transfer.returns || transfer.back_from > 0) return false;
+    const auto begin = transfers_.need.begin();
+    return std::all_of(begin + transfer.free_from, begin + transfer.back_by,
+                       [&](Bytes need) { return need + transfer.bytes <= memory_; });
   }
 
   void Stay(size_t t, bool stays) {
-    const CopyTrip& trip = trips_.trips[t];
+    const TensorTransfer& transfer = transfers_.transfers[t];
     stays_[t] = stays;
-    for (int j = trip.free_from; j < trip.back_by; ++j) {
-      Bytes& need = trips_.need[static_cast<size_t>(j)];
-      need = stays ? need + trip.bytes : need - trip.bytes;
+    for (int j = transfer.free_from; j < transfer.back_by; ++j) {
+      Bytes& need = transfers_.need[static_cast<size_t>(j)];
+      need = stays ? need + transfer.bytes : need - transfer.bytes;
     }
   }
 
@@ -733,23 +744,23 @@ class Loosening {
   Nanos makespan_;
   int64_t work_ = 0;
   std::optional<int64_t> most_late_work_;  // once a deadline has passed
-  Schedule base_;                          // of which the trips are
-  CopyTrips trips_;
+  Schedule base_;                          // of which the transfers are
+  TransferSet transfers_;
   std::vector<bool> stays_;
 };
 
 }  // namespace
 
-Schedule Loosen(const Instance& instance, const Schedule& schedule, Bytes memory,
-                const StopToken* stop) {
+Schedule OverlapTransfers(const Instance& instance, const Schedule& schedule, Bytes memory,
+                          const StopToken* stop) {
   const absl::StatusOr<Simulation> simulation = Evaluator(instance).Run(schedule);
   if (!simulation.ok() || simulation->peak > memory || simulation->idle_time == Nanos(0)) {
     return schedule;
   }
-  Loosening loosening(instance, schedule, memory, simulation->makespan, stop);
-  for (int round = 0; round < kRounds && loosening.Round(); ++round) {
+  Overlapping overlapping(instance, schedule, memory, simulation->makespan, stop);
+  for (int round = 0; round < kRounds && overlapping.Round(); ++round) {
   }
-  return loosening.Take();
+  return overlapping.Take();
 }
 
 }  // namespace stowage

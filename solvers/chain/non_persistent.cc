@@ -1,4 +1,4 @@
-// The solver over the recurrence of beyond_recurrence.h. Ideas tried and what they gained: README.md
+// The solver over the recurrence of non_persistent_recurrence.h. Ideas tried and what they gained: README.md
 // beside this file.
 #include <algorithm>
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "solvers/chain/internal/beyond_recurrence.h"
-#include "solvers/chain/internal/beyond_table.h"
+#include "solvers/chain/internal/non_persistent_recurrence.h"
+#include "solvers/chain/internal/non_persistent_table.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/chain/store_all_plan.h"
@@ -28,7 +28,7 @@
 namespace stowage {
 namespace {
 
-// The tables behind beyond_persistent: which of them serve a chain, and what they add to a frontier.
+// The tables behind non_persistent: which of them serve a chain, and what they add to a frontier.
 // Internal to solvers/chain.
 
 // Whether checkpoints may move: on short chains.
@@ -37,17 +37,17 @@ bool CheckpointsMove(const Chain& chain);
 // What one table was made with.
 struct SizedTable {
   std::unique_ptr<PersistentSpace> space;
-  std::unique_ptr<BeyondTable> table;
+  std::unique_ptr<NonPersistentTable> table;
   int64_t unit = 1;  // bytes of a slot
   int64_t slots = 0;
   bool lossless = false;  // nothing was rounded
 };
 
 // A chain with what every table of it starts from.
-struct BeyondProblem {
+struct NonPersistentProblem {
   Instance instance;
   PersistentSpace exact;
-  BeyondExtents extents;
+  NonPersistentExtents extents;
   Bytes store_all_peak;
 
   const Chain& chain() const { return instance.chain(); }
@@ -64,9 +64,9 @@ absl::StatusOr<SizedTable> TableOfSlots(const Chain& chain, Bytes budget, int64_
 
 // Adds what one lossless table has, or several rounded ones, and notes it in `info`. CANCELLED,
 // DEADLINE_EXCEEDED; what is too large for the table limit adds nothing.
-absl::Status AddLossless(const BeyondProblem& problem, const SolveOptions& options,
+absl::Status AddLossless(const NonPersistentProblem& problem, const SolveOptions& options,
                          FrontierBuilder* builder, FrontierInfo* info);
-absl::Status AddRounded(const BeyondProblem& problem, const SolveOptions& options,
+absl::Status AddRounded(const NonPersistentProblem& problem, const SolveOptions& options,
                         FrontierBuilder* builder, FrontierInfo* info);
 
 struct RoundedSchedule {
@@ -97,20 +97,20 @@ constexpr int64_t kBudgetsPerTable = 200;
 constexpr int64_t kBudgetsByStages = 50000000;
 
 // As many slots for all budgets up to `budget` as the time and the table limit allow.
-int64_t AffordableSlots(const BeyondProblem& problem, Bytes budget, double nanos,
+int64_t AffordableSlots(const NonPersistentProblem& problem, Bytes budget, double nanos,
                         const SolveOptions& options) {
   const double by_time =
       (nanos / problem.extents.index.alternatives() - kNanosPerAlternative) / kNanosPerSlot;
   double widths = 0;  // of all rows, as shares of the slots
   const double whole = static_cast<double>(std::max<int64_t>(budget.value(), 1));
-  for (const BeyondExtents::Extent& e : problem.extents.extents) {
+  for (const NonPersistentExtents::Extent& e : problem.extents.extents) {
     const int64_t width = std::min(e.all_kept, budget.value()) - e.least;
     widths += static_cast<double>(std::max<int64_t>(width, 0)) / whole;
   }
   const int64_t beside =
-      BeyondTable::BytesBesideValues(static_cast<int64_t>(problem.extents.extents.size()));
+      NonPersistentTable::BytesBesideValues(static_cast<int64_t>(problem.extents.extents.size()));
   const double by_memory = 0.8 * static_cast<double>(options.table_limit.value() - beside) /
-                           (BeyondTable::kMaxBytesPerValue * std::max(widths, 1.0));
+                           (NonPersistentTable::kMaxBytesPerValue * std::max(widths, 1.0));
   return static_cast<int64_t>(std::clamp<double>(std::min(by_time, by_memory), 0, kMostSlots));
 }
 
@@ -120,8 +120,8 @@ absl::StatusOr<SizedTable> MakeTable(const Chain& chain, int64_t unit, int64_t s
   result.unit = unit;
   result.slots = slots;
   result.space = std::make_unique<PersistentSpace>(chain, unit, rounding);
-  absl::StatusOr<std::unique_ptr<BeyondTable>> table =
-      BeyondTable::Compute(*result.space, CheckpointsMove(chain), slots, options);
+  absl::StatusOr<std::unique_ptr<NonPersistentTable>> table =
+      NonPersistentTable::Compute(*result.space, CheckpointsMove(chain), slots, options);
   if (!table.ok()) return table.status();
   result.table = *std::move(table);
   result.lossless = CommonUnit(chain) % unit == 0 && result.table->time_unit() == 1;
@@ -162,7 +162,7 @@ bool MayFit(const SizedTable& table, int64_t slots, Bytes budget) {
 }
 
 // Of the schedules at these memories, the fastest that fits the budget and takes less than `bound`.
-absl::Status FindFastest(const BeyondProblem& problem, const SizedTable& table,
+absl::Status FindFastest(const NonPersistentProblem& problem, const SizedTable& table,
                          const std::vector<int64_t>& memories, Bytes budget, Nanos* bound,
                          const SolveOptions& options, std::optional<Schedule>* fastest) {
   StopPoll poll(options.stop);
@@ -189,7 +189,7 @@ absl::Status FindFastest(const BeyondProblem& problem, const SizedTable& table,
 // Calls use(table, memories) for each of the rounded tables of a chain, those for store-all's peak,
 // half of it, and so on; returns the most slots of one.
 absl::StatusOr<int64_t> VisitRounded(
-    const BeyondProblem& problem, const SolveOptions& options,
+    const NonPersistentProblem& problem, const SolveOptions& options,
     absl::FunctionRef<absl::Status(const SizedTable&, const std::vector<int64_t>&)> use) {
   const double alternatives = problem.extents.index.alternatives();
   const int tables = static_cast<int>(std::clamp<double>(
@@ -222,18 +222,20 @@ absl::StatusOr<int64_t> VisitRounded(
 
 bool CheckpointsMove(const Chain& chain) { return chain.length() + 1 <= kMaxMoving; }
 
-absl::StatusOr<BeyondProblem> MakeBeyondProblem(const Instance& instance,
-                                                const SolveOptions& options) {
+absl::StatusOr<NonPersistentProblem> MakeNonPersistentProblem(const Instance& instance,
+                                                              const SolveOptions& options) {
   const Chain& chain = instance.chain();
   PersistentSpace exact(chain, 1);
-  absl::StatusOr<BeyondExtents> extents = ComputeExtents(exact, CheckpointsMove(chain), options);
+  absl::StatusOr<NonPersistentExtents> extents =
+      ComputeExtents(exact, CheckpointsMove(chain), options);
   if (!extents.ok()) return extents.status();
-  return BeyondProblem{instance, std::move(exact), *std::move(extents), instance.store_all()->peak};
+  return NonPersistentProblem{instance, std::move(exact), *std::move(extents),
+                              instance.store_all()->peak};
 }
 
 // Whether one table in the sizes' common unit serves all budgets. It depends on none of them: more
 // budget must not turn an exact answer into a rounded one.
-bool LosslessIsAffordable(const BeyondProblem& problem, const SolveOptions& options) {
+bool LosslessIsAffordable(const NonPersistentProblem& problem, const SolveOptions& options) {
   const int64_t slots = std::min(
       AffordableSlots(problem, problem.store_all_peak, kTableNanos, options), kMaxLosslessSlots);
   return problem.store_all_peak.value() / CommonUnit(problem.chain()) <= slots;
@@ -253,7 +255,7 @@ absl::StatusOr<SizedTable> TableOfSlots(const Chain& chain, Bytes budget, int64_
   return MakeTable(chain, unit, budget.value() / unit, Rounding::kUp, options);
 }
 
-absl::Status AddLossless(const BeyondProblem& problem, const SolveOptions& options,
+absl::Status AddLossless(const NonPersistentProblem& problem, const SolveOptions& options,
                          FrontierBuilder* builder, FrontierInfo* info) {
   const absl::StatusOr<SizedTable> table =
       LosslessTable(problem.chain(), problem.store_all_peak, options);
@@ -267,7 +269,7 @@ absl::Status AddLossless(const BeyondProblem& problem, const SolveOptions& optio
   return AddBudgets(*table, MemoriesOf(*table, 0, budgets), options, builder);
 }
 
-absl::Status AddRounded(const BeyondProblem& problem, const SolveOptions& options,
+absl::Status AddRounded(const NonPersistentProblem& problem, const SolveOptions& options,
                         FrontierBuilder* builder, FrontierInfo* info) {
   absl::StatusOr<int64_t> slots = VisitRounded(
       problem, options, [&](const SizedTable& table, const std::vector<int64_t>& memories) {
@@ -281,7 +283,7 @@ absl::Status AddRounded(const BeyondProblem& problem, const SolveOptions& option
 // Of the schedules that AddRounded adds, the fastest that fits `budget` and takes less than `bound`,
 // if there is one. The same tables, but few schedules are made of them instead of hundreds. Errors
 // as of AddRounded.
-absl::StatusOr<RoundedSchedule> FastestRounded(const BeyondProblem& problem, Bytes budget,
+absl::StatusOr<RoundedSchedule> FastestRounded(const NonPersistentProblem& problem, Bytes budget,
                                                Nanos bound, const SolveOptions& options) {
   RoundedSchedule result;
   absl::StatusOr<int64_t> slots = VisitRounded(
@@ -326,7 +328,7 @@ class Best {
   std::string explanation_;
 };
 
-class BeyondPersistent final : public Solver {
+class NonPersistent final : public Solver {
  public:
   const SolverInfo& info() const override { return info_; }
 
@@ -336,7 +338,7 @@ class BeyondPersistent final : public Solver {
     Plan plan;
     plan.bounds.schedule_class = ClassFor(chain);
     if (PlanStoreAll(instance, budget, &plan)) return plan;
-    absl::StatusOr<BeyondProblem> problem = MakeBeyondProblem(instance, options);
+    absl::StatusOr<NonPersistentProblem> problem = MakeNonPersistentProblem(instance, options);
     if (!problem.ok()) return problem.status();
     plan.bounds.least_budget = problem->least_budget();
     if (budget < plan.bounds.least_budget) {
@@ -352,7 +354,7 @@ class BeyondPersistent final : public Solver {
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
                                            const SolveOptions& options) const override {
-    absl::StatusOr<BeyondProblem> problem = MakeBeyondProblem(instance, options);
+    absl::StatusOr<NonPersistentProblem> problem = MakeNonPersistentProblem(instance, options);
     if (!problem.ok()) return problem.status();
     return FrontierOf(*problem, options);
   }
@@ -361,7 +363,8 @@ class BeyondPersistent final : public Solver {
                                       const SolveOptions& options) const override {
     const Chain& chain = instance.chain();
     const PersistentSpace exact(chain, 1);
-    absl::StatusOr<BeyondExtents> extents = ComputeExtents(exact, CheckpointsMove(chain), options);
+    absl::StatusOr<NonPersistentExtents> extents =
+        ComputeExtents(exact, CheckpointsMove(chain), options);
     if (!extents.ok()) return extents.status();
     return Bytes(LeastBudgetOf(exact, *extents));
   }
@@ -379,7 +382,7 @@ class BeyondPersistent final : public Solver {
 
   // Of the optimal persistent schedule, what goes beyond it and the schedule of least memory, the
   // fastest. Each of them is never slower with more budget.
-  absl::Status SolveFeasible(const BeyondProblem& problem, Bytes budget,
+  absl::Status SolveFeasible(const NonPersistentProblem& problem, Bytes budget,
                              const SolveOptions& options, Plan* plan) const {
     RisingProgress progress(options.progress);
     Best best(problem.instance, budget);
@@ -412,7 +415,7 @@ class BeyondPersistent final : public Solver {
     return absl::OkStatus();
   }
 
-  static absl::Status OfferOfOneTable(const BeyondProblem& problem, Bytes budget,
+  static absl::Status OfferOfOneTable(const NonPersistentProblem& problem, Bytes budget,
                                       const SolveOptions& options, Best* best, Plan* plan) {
     const absl::StatusOr<SizedTable> table =
         options.slots > 0 ? TableOfSlots(problem.chain(), budget, options.slots, options)
@@ -428,7 +431,7 @@ class BeyondPersistent final : public Solver {
   }
 
   // Rounded tables depend on the chain alone, so that more budget is never slower.
-  absl::Status OfferOfRounded(const BeyondProblem& problem, Bytes budget,
+  absl::Status OfferOfRounded(const NonPersistentProblem& problem, Bytes budget,
                               const SolveOptions& options, Best* best, Plan* plan) const {
     absl::StatusOr<RoundedSchedule> rounded =
         FastestRounded(problem, budget, best->makespan(), options);
@@ -440,7 +443,7 @@ class BeyondPersistent final : public Solver {
         absl::StrCat("tables with memory rounded to up to ", rounded->slots, " slots"));
   }
 
-  absl::StatusOr<Frontier> FrontierOf(const BeyondProblem& problem,
+  absl::StatusOr<Frontier> FrontierOf(const NonPersistentProblem& problem,
                                       const SolveOptions& options) const {
     RisingProgress progress(options.progress);
     absl::StatusOr<Frontier> persistent =
@@ -462,7 +465,7 @@ class BeyondPersistent final : public Solver {
   }
 
   const SolverInfo info_ = {
-      "beyond_persistent",
+      "non_persistent",
       "also drops the inputs of saved stages, and moves checkpoints on short chains; never slower "
       "than optimal_persistent",
       "schedules in which what is stored stays until its backward, except inputs of "
@@ -471,8 +474,8 @@ class BeyondPersistent final : public Solver {
 
 }  // namespace
 
-const Solver& BeyondPersistentSolver() {
-  static const BeyondPersistent* const kSolver = new BeyondPersistent;
+const Solver& NonPersistentSolver() {
+  static const NonPersistent* const kSolver = new NonPersistent;
   return *kSolver;
 }
 

@@ -1,4 +1,4 @@
-#include "client/torch/host_trips.h"
+#include "client/torch/host_copies.h"
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/DeviceGuard.h>
@@ -40,111 +40,111 @@ bool IsSoleHolder(const at::Tensor& tensor) {
   return tensor.use_count() == 1 && tensor.has_storage() && tensor.storage().use_count() == 1;
 }
 
-void HostTrips::StartOffload(const Instruction& i, std::vector<StoragePtr> storages, bool lent) {
-  Trip trip;
-  trip.lent = lent;
-  trip.storages = std::move(storages);
-  const size_t bytes = BytesOf(trip.storages);
-  trip.host = device_->host()->Allocate(bytes);
+void HostCopies::StartOffload(const Instruction& i, std::vector<StoragePtr> storages, bool lent) {
+  HostCopy entry;
+  entry.lent = lent;
+  entry.storages = std::move(storages);
+  const size_t bytes = BytesOf(entry.storages);
+  entry.host = device_->host()->Allocate(bytes);
   std::vector<CopyPiece> pieces;
-  std::byte* to = trip.host.data();
-  for (const StoragePtr& storage : trip.storages) {
+  std::byte* to = entry.host.data();
+  for (const StoragePtr& storage : entry.storages) {
     if (storage->nbytes() == 0) continue;
     pieces.push_back({to, storage->data(), storage->nbytes()});
     to += storage->nbytes();
   }
-  trip.copy = device_->StartCopy(Stream::kToHost, pieces);
-  sent_ += ToBytes(bytes);
-  trips_[KeyOf(i)] = std::move(trip);
+  entry.copy = device_->StartCopy(Stream::kToHost, pieces);
+  offloaded_ += ToBytes(bytes);
+  copies_[KeyOf(i)] = std::move(entry);
 }
 
-void HostTrips::WaitOffload(Trip* trip) {
-  trip->copy->Wait();
-  trip->copy.reset();
-  for (const StoragePtr& storage : trip->storages) {
+void HostCopies::WaitOffload(HostCopy* entry) {
+  entry->copy->Wait();
+  entry->copy.reset();
+  for (const StoragePtr& storage : entry->storages) {
     storage->set_data_ptr(c10::DataPtr(nullptr, storage->device()));
   }
 }
 
-void HostTrips::StartPrefetch(Trip* trip) {
+void HostCopies::StartPrefetch(HostCopy* entry) {
   std::vector<c10::DataPtr> arriving;
   std::vector<CopyPiece> pieces;
-  const std::byte* from = trip->host.data();
+  const std::byte* from = entry->host.data();
   const c10::DeviceGuard guard(device_->device());
   c10::Allocator* const allocator = c10::GetAllocator(device_->device().type());
-  for (const StoragePtr& storage : trip->storages) {
+  for (const StoragePtr& storage : entry->storages) {
     arriving.push_back(allocator->allocate(storage->nbytes()));
     if (storage->nbytes() == 0) continue;
     pieces.push_back({arriving.back().get(), from, storage->nbytes()});
     from += storage->nbytes();
   }
-  trip->copy = device_->StartCopy(Stream::kToDevice, pieces);
-  trip->arriving = std::move(arriving);
-  trip->coming = true;
-  fetched_ += ToBytes(BytesOf(trip->storages));
+  entry->copy = device_->StartCopy(Stream::kToDevice, pieces);
+  entry->arriving = std::move(arriving);
+  entry->coming = true;
+  prefetched_ += ToBytes(BytesOf(entry->storages));
 }
 
-void HostTrips::WaitPrefetch(Trip* trip) {
-  trip->copy->Wait();
-  for (size_t k = 0; k < trip->storages.size(); ++k) {
-    trip->storages[k]->set_data_ptr(std::move(trip->arriving[k]));
+void HostCopies::WaitPrefetch(HostCopy* entry) {
+  entry->copy->Wait();
+  for (size_t k = 0; k < entry->storages.size(); ++k) {
+    entry->storages[k]->set_data_ptr(std::move(entry->arriving[k]));
   }
 }
 
-void HostTrips::Continue(const Instruction& i) {
-  const auto trip = trips_.find(KeyOf(i));
+void HostCopies::Continue(const Instruction& i) {
+  const auto entry = copies_.find(KeyOf(i));
   switch (i.op) {
     case Op::kOffloadWait:
-      return WaitOffload(&trip->second);
+      return WaitOffload(&entry->second);
     case Op::kPrefetchStart:
-      return StartPrefetch(&trip->second);
+      return StartPrefetch(&entry->second);
     case Op::kPrefetchWait:
-      WaitPrefetch(&trip->second);
-      trips_.erase(trip);
+      WaitPrefetch(&entry->second);
+      copies_.erase(entry);
       return;
     default:
-      throw std::logic_error("no instruction that continues a trip");
+      throw std::logic_error("no instruction that continues a entry");
   }
 }
 
-bool HostTrips::IsAway(TensorKind tensor, int stage, int part) const {
-  const auto trip = trips_.find({tensor, stage, part});
-  return trip != trips_.end() && trip->second.away();
+bool HostCopies::IsAway(TensorKind tensor, int stage, int part) const {
+  const auto entry = copies_.find({tensor, stage, part});
+  return entry != copies_.end() && entry->second.away();
 }
 
-void HostTrips::Discard(TensorKind tensor, int stage) {
-  auto trip = trips_.lower_bound({tensor, stage, 0});
-  while (trip != trips_.end() && trip->first < Key(tensor, stage + 1, 0)) {
-    trip = trip->second.lent ? std::next(trip) : trips_.erase(trip);
+void HostCopies::Discard(TensorKind tensor, int stage) {
+  auto entry = copies_.lower_bound({tensor, stage, 0});
+  while (entry != copies_.end() && entry->first < Key(tensor, stage + 1, 0)) {
+    entry = entry->second.lent ? std::next(entry) : copies_.erase(entry);
   }
 }
 
-void HostTrips::BringBack(Trip* trip) {
+void HostCopies::BringBack(HostCopy* entry) {
   // Also one whose way back failed begins again.
-  trip->copy.reset();
-  trip->arriving.clear();
-  StartPrefetch(trip);
-  WaitPrefetch(trip);
+  entry->copy.reset();
+  entry->arriving.clear();
+  StartPrefetch(entry);
+  WaitPrefetch(entry);
 }
 
-absl::Status HostTrips::ReturnLent() {
+absl::Status HostCopies::ReturnLent() {
   // What was not lent may be the memory that is needed.
-  for (auto trip = trips_.begin(); trip != trips_.end();) {
-    trip = trip->second.lent ? std::next(trip) : trips_.erase(trip);
+  for (auto entry = copies_.begin(); entry != copies_.end();) {
+    entry = entry->second.lent ? std::next(entry) : copies_.erase(entry);
   }
   absl::Status status;
-  for (auto& [key, trip] : trips_) {
-    const bool wanted = std::any_of(trip.storages.begin(), trip.storages.end(),
+  for (auto& [key, entry] : copies_) {
+    const bool wanted = std::any_of(entry.storages.begin(), entry.storages.end(),
                                     [](const StoragePtr& s) { return s.use_count() > 1; });
-    if (!trip.away() || !wanted) continue;
+    if (!entry.away() || !wanted) continue;
     try {
-      BringBack(&trip);
+      BringBack(&entry);
     } catch (...) {
       status = CurrentExceptionToStatus("an input that is on the host cannot come back and is lost",
                                         absl::StatusCode::kInternal);
     }
   }
-  trips_.clear();
+  copies_.clear();
   return status;
 }
 

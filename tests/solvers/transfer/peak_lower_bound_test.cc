@@ -1,5 +1,5 @@
 // The least memory of any schedule with transfers: attained, and not undercut by exhaustive search.
-#include "solvers/transfer/least_on_host.h"
+#include "solvers/transfer/peak_lower_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ TEST(LeastOnHost, TheScheduleNeedsThatMuch) {
     const Schedule schedule = LeastScheduleOnHost(chain);
     const absl::StatusOr<Simulation> s = Evaluator(Instance(chain, WideLink(&rng))).Run(schedule);
     ASSERT_TRUE(s.ok()) << s.status() << Describe(chain) << ScheduleText(schedule);
-    EXPECT_EQ(s->peak, LeastMemoryOnHost(chain)) << Describe(chain) << ScheduleText(schedule);
+    EXPECT_EQ(s->peak, PeakLowerBound(chain)) << Describe(chain) << ScheduleText(schedule);
   }
 }
 
@@ -37,7 +37,7 @@ TEST(LeastOnHost, NoScheduleNeedsLess) {
   int positive = 0;
   for (int i = 0; i < 250; ++i) {
     const Chain chain = RandomChain(i % 25 == 0 ? 3 : 1 + i % 2, VariedOptions(i), &rng);
-    const Bytes least = LeastMemoryOnHost(chain);
+    const Bytes least = PeakLowerBound(chain);
     if (least == Bytes(0)) continue;
     ++positive;
     EXPECT_FALSE(SearchTransfers(chain, WideLink(&rng), least.value() - 1)) << Describe(chain);

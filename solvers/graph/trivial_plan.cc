@@ -1,4 +1,4 @@
-#include "solvers/graph/easy_plan.h"
+#include "solvers/graph/trivial_plan.h"
 
 #include <algorithm>
 #include <utility>
@@ -47,9 +47,9 @@ Bytes LeastNeed(const Graph& graph) {
   return least;
 }
 
-absl::StatusOr<std::optional<Plan>> EasyPlan(const Instance& instance, Bytes budget,
-                                             const SolverInfo& solver,
-                                             const SolveOptions& options) {
+absl::StatusOr<std::optional<Plan>> TrivialPlan(const Instance& instance, Bytes budget,
+                                                const SolverInfo& solver,
+                                                const SolveOptions& options) {
   if (options.stop != nullptr) {
     absl::Status status = options.stop->Check();
     if (!status.ok()) return status;

@@ -1,7 +1,7 @@
 // A topological order of a graph and what is open at each step of it: the frontier, the vertices
 // passed that vertices to come still read. Each has a slot, a bit of a word, while it is open.
-#ifndef STOWAGE_SOLVERS_GRAPH_INTERNAL_SEVERAL_ENDS_SEARCH_H_
-#define STOWAGE_SOLVERS_GRAPH_INTERNAL_SEVERAL_ENDS_SEARCH_H_
+#ifndef STOWAGE_SOLVERS_GRAPH_INTERNAL_ACYCLIC_QUOTIENT_SEARCH_H_
+#define STOWAGE_SOLVERS_GRAPH_INTERNAL_ACYCLIC_QUOTIENT_SEARCH_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -217,4 +217,4 @@ class BandSearch {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_GRAPH_INTERNAL_SEVERAL_ENDS_SEARCH_H_
+#endif  // STOWAGE_SOLVERS_GRAPH_INTERNAL_ACYCLIC_QUOTIENT_SEARCH_H_

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "solvers/graph/checkpoint_solver.h"
-#include "solvers/graph/internal/several_ends_search.h"
+#include "solvers/graph/internal/acyclic_quotient_search.h"
 
 namespace stowage {
 namespace {
@@ -20,7 +20,7 @@ std::vector<const CheckpointSolver*> Starts() {
   return {&StoreAllCheckpointSolver(), &ChenGreedyCheckpointSolver(), &DivisionTreeSolver()};
 }
 
-class SeveralEnds final : public CheckpointSolver {
+class AcyclicQuotient final : public CheckpointSolver {
  public:
   const SolverInfo& info() const override { return info_; }
   SegmentRule rule() const override { return SegmentRule::kSeveralEndPoints; }
@@ -66,7 +66,7 @@ class SeveralEnds final : public CheckpointSolver {
     return answer;
   }
 
-  const SolverInfo info_ = {"several_ends",
+  const SolverInfo info_ = {"acyclic_quotient",
                             "least memory found by search, where a segment may lie between any "
                             "number of checkpoints; proven on small and narrow graphs",
                             "all sets whose segments can run one after the other"};
@@ -74,8 +74,8 @@ class SeveralEnds final : public CheckpointSolver {
 
 }  // namespace
 
-const CheckpointSolver& SeveralEndsSolver() {
-  static const auto* const kSolver = new SeveralEnds;
+const CheckpointSolver& AcyclicQuotientSolver() {
+  static const auto* const kSolver = new AcyclicQuotient;
   return *kSolver;
 }
 

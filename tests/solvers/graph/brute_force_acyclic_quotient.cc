@@ -1,4 +1,4 @@
-#include "tests/solvers/graph/brute_force_several_ends.h"
+#include "tests/solvers/graph/brute_force_acyclic_quotient.h"
 
 #include <algorithm>
 #include <cstddef>

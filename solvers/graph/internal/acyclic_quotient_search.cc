@@ -1,4 +1,4 @@
-#include "solvers/graph/internal/several_ends_search.h"
+#include "solvers/graph/internal/acyclic_quotient_search.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -7,8 +7,8 @@
 //
 // The caller keeps to a schedule that the evaluator accepted; nothing is checked twice. Functions throw
 // what LibTorch throws, HostMemoryError, and what made a copy fail. Not thread-safe.
-#ifndef STOWAGE_CLIENT_TORCH_HOST_TRIPS_H_
-#define STOWAGE_CLIENT_TORCH_HOST_TRIPS_H_
+#ifndef STOWAGE_CLIENT_TORCH_HOST_COPIES_H_
+#define STOWAGE_CLIENT_TORCH_HOST_COPIES_H_
 
 #include <c10/core/Allocator.h>
 #include <c10/core/StorageImpl.h>
@@ -42,12 +42,12 @@ bool CanLend(const at::Tensor& tensor, const ExecutionDevice& device);
 // Whether nobody holds the tensor, or its storage, but the variable that is asked about.
 bool IsSoleHolder(const at::Tensor& tensor);
 
-class HostTrips {
+class HostCopies {
  public:
   // Copies nothing if the device has no link.
-  explicit HostTrips(ExecutionDevice* device) : device_(device) {}
-  HostTrips(const HostTrips&) = delete;
-  HostTrips& operator=(const HostTrips&) = delete;
+  explicit HostCopies(ExecutionDevice* device) : device_(device) {}
+  HostCopies(const HostCopies&) = delete;
+  HostCopies& operator=(const HostCopies&) = delete;
 
   // An offload-start of what the instruction names: the bytes of these storages, in one copy. `lent`:
   // they are somebody else's, who gets them back at the end (ReturnLent).
@@ -66,12 +66,12 @@ class HostTrips {
   absl::Status ReturnLent();
 
   // By all copies.
-  Bytes sent() const { return sent_; }
-  Bytes fetched() const { return fetched_; }
+  Bytes offloaded() const { return offloaded_; }
+  Bytes prefetched() const { return prefetched_; }
 
  private:
   // Destroyed from below: a copy, if it is still on its way, before its ends.
-  struct Trip {
+  struct HostCopy {
     bool lent = false;
     bool coming = false;  // else it leaves while there is a copy, and is on the host after it
     std::vector<StoragePtr> storages;
@@ -84,17 +84,17 @@ class HostTrips {
   using Key = std::tuple<TensorKind, int, int>;
 
   static Key KeyOf(const Instruction& i) { return {i.tensor, i.stage, i.part}; }
-  static void WaitOffload(Trip* trip);
-  void StartPrefetch(Trip* trip);
-  static void WaitPrefetch(Trip* trip);
-  void BringBack(Trip* trip);
+  static void WaitOffload(HostCopy* entry);
+  void StartPrefetch(HostCopy* entry);
+  static void WaitPrefetch(HostCopy* entry);
+  void BringBack(HostCopy* entry);
 
   ExecutionDevice* device_;
-  std::map<Key, Trip> trips_;
-  Bytes sent_;
-  Bytes fetched_;
+  std::map<Key, HostCopy> copies_;
+  Bytes offloaded_;
+  Bytes prefetched_;
 };
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_TORCH_HOST_TRIPS_H_
+#endif  // STOWAGE_CLIENT_TORCH_HOST_COPIES_H_

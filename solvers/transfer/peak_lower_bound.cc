@@ -1,4 +1,4 @@
-#include "solvers/transfer/least_on_host.h"
+#include "solvers/transfer/peak_lower_bound.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -104,7 +104,7 @@ class Mover {
 
   void SaveStage(int l) {
     Hold({InputOf(chain_, l)});
-    Append(ForwardKeepAll(l));
+    Append(ForwardSave(l));
     Make(SavedOf(chain_, l));
   }
 
@@ -112,10 +112,10 @@ class Mover {
   void RunStage(int l) {
     Hold({InputOf(chain_, l)});
     if (PlainNeed(chain_, l) <= SavingNeed(chain_, l)) {
-      Append(ForwardKeepInput(l));
+      Append(ForwardNoSave(l));
     } else {
-      Append(ForwardKeepAll(l));
-      Append(Reduce(l));
+      Append(ForwardSave(l));
+      Append(DropSavedKeepOutput(l));
     }
     Make({{TensorKind::kActivation, l}});
   }
@@ -155,7 +155,7 @@ class Mover {
 
 }  // namespace
 
-Bytes LeastMemoryOnHost(const Chain& chain) {
+Bytes PeakLowerBound(const Chain& chain) {
   const int last = chain.length() + 1;
   const Bytes seed = chain.gradient(last);
   const std::vector<LeastGradient> gradients = LeastGradients(chain);
@@ -178,7 +178,7 @@ Bytes LeastMemoryOnHost(const Chain& chain) {
 
 Schedule LeastScheduleOnHost(const Chain& chain) {
   const int last = chain.length() + 1;
-  const Bytes memory = LeastMemoryOnHost(chain);
+  const Bytes memory = PeakLowerBound(chain);
   const std::vector<LeastGradient> gradients = LeastGradients(chain);
   // By stage: those whose saving forward runs beside its gradient.
   std::vector<std::vector<int>> saved_beside(static_cast<size_t>(last) + 1);

@@ -1,6 +1,6 @@
 // What one op alone needs at once: no schedule that the evaluator accepts has a lower peak.
-#ifndef STOWAGE_SOLVERS_GRAPH_EASY_PLAN_H_
-#define STOWAGE_SOLVERS_GRAPH_EASY_PLAN_H_
+#ifndef STOWAGE_SOLVERS_GRAPH_TRIVIAL_PLAN_H_
+#define STOWAGE_SOLVERS_GRAPH_TRIVIAL_PLAN_H_
 
 #include <optional>
 
@@ -23,9 +23,10 @@ Bytes LeastNeed(const Graph& graph);
 // PROVEN_INFEASIBLE below what some op alone needs (LeastNeed), which is the least budget then;
 // plain training where it fits, which nothing beats; nothing in between. CANCELLED, DEADLINE_EXCEEDED.
 // O((V + E) log E).
-absl::StatusOr<std::optional<Plan>> EasyPlan(const Instance& instance, Bytes budget,
-                                             const SolverInfo& solver, const SolveOptions& options);
+absl::StatusOr<std::optional<Plan>> TrivialPlan(const Instance& instance, Bytes budget,
+                                                const SolverInfo& solver,
+                                                const SolveOptions& options);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_GRAPH_EASY_PLAN_H_
+#endif  // STOWAGE_SOLVERS_GRAPH_TRIVIAL_PLAN_H_

@@ -1,4 +1,4 @@
-#include "solvers/chain/internal/task_crew.h"
+#include "solvers/chain/internal/worker_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -16,12 +16,12 @@ SolveOptions WithThreads(int threads) {
   return options;
 }
 
-TEST(TaskCrew, DealsEveryTaskOnce) {
+TEST(WorkerPool, DealsEveryTaskOnce) {
   for (const int threads : {1, 2, 5}) {
     const SolveOptions options = WithThreads(threads);
     std::vector<std::atomic<int>> dealt(100);
-    TaskCrew crew(100, options);
-    const absl::Status status = crew.Run([&](TaskCrew::Member* member) {
+    WorkerPool crew(100, options);
+    const absl::Status status = crew.Run([&](WorkerPool::Member* member) {
       for (int task = member->NextTask(); task >= 0; task = member->NextTask()) {
         if (task > 0) {
           const absl::Status waited = member->WaitFor(task - 1, 1);
@@ -38,12 +38,12 @@ TEST(TaskCrew, DealsEveryTaskOnce) {
 }
 
 // On whichever thread: the others, which wait for it, end, too.
-TEST(TaskCrew, MemoryThatCannotBeHadIsAnAnswer) {
+TEST(WorkerPool, MemoryThatCannotBeHadIsAnAnswer) {
   for (const int threads : {1, 2, 4}) {
     for (int failing = 0; failing < 8; ++failing) {
       const SolveOptions options = WithThreads(threads);
-      TaskCrew crew(8, options);
-      const absl::Status status = crew.Run([&](TaskCrew::Member* member) {
+      WorkerPool crew(8, options);
+      const absl::Status status = crew.Run([&](WorkerPool::Member* member) {
         for (int task = member->NextTask(); task >= 0; task = member->NextTask()) {
           if (task == failing) throw std::bad_alloc();
           if (task > 0) {

@@ -1,4 +1,4 @@
-#include "solvers/chain/internal/beyond_recurrence.h"
+#include "solvers/chain/internal/non_persistent_recurrence.h"
 
 #include <algorithm>
 #include <utility>
@@ -139,9 +139,9 @@ void VisitMovable(const PersistentSpace& space, const Subchain& x, Visit visit) 
 void AppendForwards(const Alternative& a, Schedule* schedule) {
   for (int l = a.run_first; l <= a.run_last; ++l) {
     const bool keep_input = l == a.run_first && !a.drop_first_input;
-    schedule->push_back(keep_input ? ForwardKeepInput(l) : ForwardKeepNothing(l));
+    schedule->push_back(keep_input ? ForwardNoSave(l) : ForwardNoSaveFreeInput(l));
   }
-  if (a.save > 0) schedule->push_back(ForwardKeepAll(a.save));
+  if (a.save > 0) schedule->push_back(ForwardSave(a.save));
   if (a.drop_before > 0) schedule->push_back(Discard(TensorKind::kActivation, a.drop_before));
 }
 
@@ -230,9 +230,9 @@ namespace {
 // Some five seconds of one core.
 constexpr double kMaxAlternatives = 1.5e8;
 
-BeyondExtents::Extent ExtentOf(const PersistentSpace& space, const BeyondExtents& known,
-                               const Subchain& x) {
-  BeyondExtents::Extent result;
+NonPersistentExtents::Extent ExtentOf(const PersistentSpace& space,
+                                      const NonPersistentExtents& known, const Subchain& x) {
+  NonPersistentExtents::Extent result;
   int32_t number = 0;
   ForEachAlternative(space, known.moving, x, [&](const Alternative& a) {
     int64_t least = a.need, all_kept = a.need;
@@ -254,8 +254,8 @@ BeyondExtents::Extent ExtentOf(const PersistentSpace& space, const BeyondExtents
 
 }  // namespace
 
-absl::StatusOr<BeyondExtents> ComputeExtents(const PersistentSpace& space, bool moving,
-                                             const SolveOptions& options) {
+absl::StatusOr<NonPersistentExtents> ComputeExtents(const PersistentSpace& space, bool moving,
+                                                    const SolveOptions& options) {
   StopPoll poll(options.stop);
   absl::Status status = poll.Spend(0);
   if (!status.ok()) return status;
@@ -265,11 +265,11 @@ absl::StatusOr<BeyondExtents> ComputeExtents(const PersistentSpace& space, bool 
     return absl::ResourceExhaustedError(
         absl::StrCat(space.last(), " stages are too many for a recurrence of all their intervals"));
   }
-  BeyondExtents result{moving, SubchainIndex(space, moving), {}};
+  NonPersistentExtents result{moving, SubchainIndex(space, moving), {}};
   if (options.stop != nullptr) status = options.stop->Check();
   if (!status.ok()) return status;
   const SubchainIndex& index = result.index;
-  const int64_t bytes = index.size() * static_cast<int64_t>(sizeof(BeyondExtents::Extent));
+  const int64_t bytes = index.size() * static_cast<int64_t>(sizeof(NonPersistentExtents::Extent));
   if (index.alternatives() > kMaxAlternatives || bytes > options.table_limit.value() / 2) {
     return absl::ResourceExhaustedError(
         absl::StrCat(space.last(), " stages have ", index.alternatives(), " alternatives of ",
@@ -287,12 +287,12 @@ absl::StatusOr<BeyondExtents> ComputeExtents(const PersistentSpace& space, bool 
   return result;
 }
 
-int64_t LeastBudgetOf(const PersistentSpace& space, const BeyondExtents& extents) {
+int64_t LeastBudgetOf(const PersistentSpace& space, const NonPersistentExtents& extents) {
   // Beside the recurrence: delta^0 alone is left at the end.
   return std::max(space.activation(0) + extents[{1, space.last()}].least, space.input_gradient());
 }
 
-Schedule LeastSchedule(const PersistentSpace& space, const BeyondExtents& extents) {
+Schedule LeastSchedule(const PersistentSpace& space, const NonPersistentExtents& extents) {
   return BuildSchedule(space.last(), extents[{1, space.last()}].least,
                        [&](const Subchain& x, int64_t) {
                          int32_t left = extents[x].choice;

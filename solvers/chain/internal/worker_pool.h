@@ -1,8 +1,8 @@
 // Threads that work through numbered tasks, each of which advances in steps and waits for steps of
 // lower-numbered tasks only: hence no deadlock, whatever the number of threads. Internal to
 // solvers/chain.
-#ifndef STOWAGE_SOLVERS_CHAIN_INTERNAL_TASK_CREW_H_
-#define STOWAGE_SOLVERS_CHAIN_INTERNAL_TASK_CREW_H_
+#ifndef STOWAGE_SOLVERS_CHAIN_INTERNAL_WORKER_POOL_H_
+#define STOWAGE_SOLVERS_CHAIN_INTERNAL_WORKER_POOL_H_
 
 #include <atomic>
 #include <cstddef>
@@ -16,9 +16,9 @@
 
 namespace stowage {
 
-class TaskCrew {
+class WorkerPool {
  public:
-  TaskCrew(int tasks, const SolveOptions& options);
+  WorkerPool(int tasks, const SolveOptions& options);
 
   // Threads that a solve with these options uses, the calling one included.
   static int Threads(const SolveOptions& options);
@@ -36,10 +36,10 @@ class TaskCrew {
     absl::Status Spend(int64_t steps);
 
    private:
-    friend class TaskCrew;
-    Member(TaskCrew* crew, bool calling_thread);
+    friend class WorkerPool;
+    Member(WorkerPool* crew, bool calling_thread);
 
-    TaskCrew* crew_;
+    WorkerPool* crew_;
     StopPoll poll_;
     bool calling_thread_;
   };
@@ -60,4 +60,4 @@ class TaskCrew {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_CHAIN_INTERNAL_TASK_CREW_H_
+#endif  // STOWAGE_SOLVERS_CHAIN_INTERNAL_WORKER_POOL_H_

@@ -1,5 +1,6 @@
-// Loosened schedules on random chains with random transfers: what the evaluator says of them.
-#include "solvers/transfer/loosen.h"
+// overlapped schedules on random chains with random transfers: what the evaluator says of them.
+#include "solvers/transfer/transfer_overlap.h"
+#include "solvers/transfer/internal/tensor_transfers.h"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +32,7 @@ Schedule StepsOf(const Schedule& schedule) {
 struct Counts {
   int waiting = 0;  // schedules in which compute waits
   int faster = 0;
-  int again = 0;  // faster when loosened again
+  int again = 0;  // faster when overlapped again
   int moves = 0;  // with copies still
   int parts = 0;  // with copies of parts
 };
@@ -41,28 +42,28 @@ bool MovesParts(const Schedule& schedule) {
                      [](const Instruction& i) { return i.part != 0; });
 }
 
-// Loosens the schedule within its own peak and a little more.
+// Overlaps the copies of the schedule within its own peak and a little more.
 void Check(const Chain& chain, const TransferModel& link, const Schedule& schedule, Bytes more,
            Counts* counts) {
   const Simulation before = *Evaluator(Instance(chain, link)).Run(schedule);
   const Bytes memory = before.peak + more;
-  const Schedule loosened = Loosen(Instance(chain, link), schedule, memory, nullptr);
-  const NaiveResult after = NaiveReplay(chain, loosened, &link);
+  const Schedule overlapped = OverlapTransfers(Instance(chain, link), schedule, memory, nullptr);
+  const NaiveResult after = NaiveReplay(chain, overlapped, &link);
   ASSERT_TRUE(after.valid) << Describe(chain);
   EXPECT_LE(after.makespan, before.makespan.value());
   EXPECT_LE(after.peak, memory.value());
   EXPECT_LE(after.host_peak, link.host_memory.value());
-  EXPECT_LE(after.sent, before.sent.value());
-  EXPECT_EQ(StepsOf(loosened), StepsOf(schedule));
-  EXPECT_EQ(Loosen(Instance(chain, link), schedule, memory, nullptr), loosened);
-  const NaiveResult again =
-      NaiveReplay(chain, Loosen(Instance(chain, link), loosened, memory, nullptr), &link);
+  EXPECT_LE(after.offloaded, before.offloaded.value());
+  EXPECT_EQ(StepsOf(overlapped), StepsOf(schedule));
+  EXPECT_EQ(OverlapTransfers(Instance(chain, link), schedule, memory, nullptr), overlapped);
+  const NaiveResult again = NaiveReplay(
+      chain, OverlapTransfers(Instance(chain, link), overlapped, memory, nullptr), &link);
   EXPECT_LE(again.makespan, after.makespan);
   counts->waiting += before.idle_time > Nanos(0) ? 1 : 0;
   counts->faster += after.makespan < before.makespan.value() ? 1 : 0;
   counts->again += again.makespan < after.makespan ? 1 : 0;
-  counts->moves += after.sent > 0 && after.makespan < before.makespan.value() ? 1 : 0;
-  counts->parts += MovesParts(loosened) && !(loosened == schedule) ? 1 : 0;
+  counts->moves += after.offloaded > 0 && after.makespan < before.makespan.value() ? 1 : 0;
+  counts->parts += MovesParts(overlapped) && !(overlapped == schedule) ? 1 : 0;
 }
 
 Counts CheckRandom(bool in_parts, bool tight_host) {
@@ -79,20 +80,20 @@ Counts CheckRandom(bool in_parts, bool tight_host) {
   return counts;
 }
 
-TEST(Loosen, IsNeverSlowerAndWithinMemory) {
+TEST(OverlapTransfers, IsNeverSlowerAndWithinMemory) {
   const Counts counts = CheckRandom(/*in_parts=*/false, /*tight_host=*/false);
   EXPECT_GT(counts.faster, counts.waiting * 9 / 10);
   EXPECT_GT(counts.moves, counts.waiting / 3);
   EXPECT_EQ(counts.again, 0);
 }
 
-TEST(Loosen, IsWithinHostMemory) {
+TEST(OverlapTransfers, IsWithinHostMemory) {
   const Counts counts = CheckRandom(/*in_parts=*/false, /*tight_host=*/true);
   EXPECT_GT(counts.faster, counts.waiting * 9 / 10);
   EXPECT_GT(counts.moves, counts.waiting / 3);
 }
 
-TEST(Loosen, MovesParts) {
+TEST(OverlapTransfers, MovesParts) {
   const Counts counts = CheckRandom(/*in_parts=*/true, /*tight_host=*/false);
   EXPECT_GT(counts.faster, counts.waiting * 9 / 10);
   EXPECT_GT(counts.parts, 100);
@@ -119,13 +120,13 @@ constexpr TensorKind kSaved = TensorKind::kSaved;
 
 // Each copy is followed by its wait.
 const Schedule& Slow() {
-  static const auto* const kSlow = new Schedule{ForwardKeepAll(1),
-                                                ForwardKeepAll(2),
+  static const auto* const kSlow = new Schedule{ForwardSave(1),
+                                                ForwardSave(2),
                                                 OffloadStart(kSaved, 1),
                                                 OffloadWait(kSaved, 1),
-                                                ForwardKeepAll(3),
-                                                ForwardKeepAll(4),
-                                                ForwardKeepAll(5),
+                                                ForwardSave(3),
+                                                ForwardSave(4),
+                                                ForwardSave(5),
                                                 Backward(5),
                                                 Backward(4),
                                                 PrefetchStart(kSaved, 1),
@@ -136,30 +137,30 @@ const Schedule& Slow() {
   return *kSlow;
 }
 
-TEST(Loosen, HidesCopies) {
-  const Schedule want = {ForwardKeepAll(1), OffloadStart(kSaved, 1),
-                         ForwardKeepAll(2), OffloadWait(kSaved, 1),
-                         ForwardKeepAll(3), ForwardKeepAll(4),
-                         ForwardKeepAll(5), Backward(5),
-                         Backward(4),       PrefetchStart(kSaved, 1),
-                         Backward(3),       PrefetchWait(kSaved, 1),
-                         Backward(2),       Backward(1)};
+TEST(OverlapTransfers, HidesCopies) {
+  const Schedule want = {ForwardSave(1), OffloadStart(kSaved, 1),
+                         ForwardSave(2), OffloadWait(kSaved, 1),
+                         ForwardSave(3), ForwardSave(4),
+                         ForwardSave(5), Backward(5),
+                         Backward(4),    PrefetchStart(kSaved, 1),
+                         Backward(3),    PrefetchWait(kSaved, 1),
+                         Backward(2),    Backward(1)};
   EXPECT_EQ(Evaluator(Instance(FourStages(), Link())).Run(Slow())->makespan, Nanos(100));
   EXPECT_EQ(Evaluator(Instance(FourStages(), Link())).Run(want)->makespan, Nanos(80));
-  EXPECT_EQ(Loosen(Instance(FourStages(), Link()), Slow(), Bytes(30), nullptr), want);
+  EXPECT_EQ(OverlapTransfers(Instance(FourStages(), Link()), Slow(), Bytes(30), nullptr), want);
   // A stop leaves it as it is, a deadline what takes next to no time.
   StopToken stop;
   const StopToken late(StopToken::Clock::now());
-  EXPECT_EQ(Loosen(Instance(FourStages(), Link()), Slow(), Bytes(30), &late), want);
+  EXPECT_EQ(OverlapTransfers(Instance(FourStages(), Link()), Slow(), Bytes(30), &late), want);
   stop.RequestStop();
-  EXPECT_EQ(Loosen(Instance(FourStages(), Link()), Slow(), Bytes(30), &stop), Slow());
+  EXPECT_EQ(OverlapTransfers(Instance(FourStages(), Link()), Slow(), Bytes(30), &stop), Slow());
 }
 
 // Every saved tensor leaves after the next forward, and comes back before its backward.
 Schedule EverythingAway(int stages) {
   Schedule schedule;
   for (int l = 1; l <= stages + 1; ++l) {
-    schedule.push_back(ForwardKeepAll(l));
+    schedule.push_back(ForwardSave(l));
     if (l == 1 || l > stages) continue;
     schedule.insert(schedule.end(), {OffloadStart(kSaved, l - 1), OffloadWait(kSaved, l - 1)});
   }
@@ -173,7 +174,7 @@ Schedule EverythingAway(int stages) {
   return schedule;
 }
 
-TEST(Loosen, OfLongSchedulesHearsOfADeadline) {
+TEST(OverlapTransfers, OfLongSchedulesHearsOfADeadline) {
   constexpr int kStages = 6000;
   ChainSpec spec = FourStages().spec();
   spec.stages.assign(kStages, spec.stages.front());
@@ -185,54 +186,55 @@ TEST(Loosen, OfLongSchedulesHearsOfADeadline) {
   const double seconds =
       SecondsUnderDeadline(std::chrono::milliseconds(0), [&](const StopToken* stop) {
         const Schedule after =
-            Loosen(Instance(chain, link), schedule, before.peak + Bytes(kStages), stop);
+            OverlapTransfers(Instance(chain, link), schedule, before.peak + Bytes(kStages), stop);
         EXPECT_LT(Evaluator(Instance(chain, link)).Run(after)->makespan, before.makespan);
       });
   EXPECT_LT(seconds, kDeadlineSlack);
 }
 
-TEST(Loosen, KeepsWhatHasRoom) {
+TEST(OverlapTransfers, KeepsWhatHasRoom) {
   TransferModel slow_link = Link();
   slow_link.to_host.latency = Nanos(1000);
-  EXPECT_EQ(Loosen(Instance(FourStages(), slow_link), Slow(), Bytes(40), nullptr), StepsOf(Slow()));
+  EXPECT_EQ(OverlapTransfers(Instance(FourStages(), slow_link), Slow(), Bytes(40), nullptr),
+            StepsOf(Slow()));
 }
 
-TEST(Loosen, DiscardsWhatIsSaved) {
+TEST(OverlapTransfers, DiscardsWhatIsSaved) {
   constexpr TensorKind kActivation = TensorKind::kActivation;
-  const Schedule schedule = {ForwardKeepInput(1),
-                             ForwardKeepInput(2),
+  const Schedule schedule = {ForwardNoSave(1),
+                             ForwardNoSave(2),
                              OffloadStart(kActivation, 1),
                              OffloadWait(kActivation, 1),
-                             ForwardKeepAll(3),
-                             ForwardKeepAll(4),
-                             ForwardKeepAll(5),
+                             ForwardSave(3),
+                             ForwardSave(4),
+                             ForwardSave(5),
                              Backward(5),
                              Backward(4),
                              Backward(3),
-                             ForwardKeepAll(1),
+                             ForwardSave(1),
                              PrefetchStart(kActivation, 1),
                              PrefetchWait(kActivation, 1),
-                             ForwardKeepAll(2),
+                             ForwardSave(2),
                              Backward(2),
                              Backward(1)};
   const Chain chain = FourStages();
   const Bytes peak = Evaluator(Instance(chain, Link())).Run(schedule)->peak;
-  const Schedule loosened = Loosen(Instance(chain, Link()), schedule, peak, nullptr);
-  const Simulation s = *Evaluator(Instance(chain, Link())).Run(loosened);
-  EXPECT_EQ(s.sent, Bytes(0));
+  const Schedule overlapped = OverlapTransfers(Instance(chain, Link()), schedule, peak, nullptr);
+  const Simulation s = *Evaluator(Instance(chain, Link())).Run(overlapped);
+  EXPECT_EQ(s.offloaded, Bytes(0));
   EXPECT_EQ(s.idle_time, Nanos(0));
-  EXPECT_EQ(StepsOf(loosened), StepsOf(schedule));
+  EXPECT_EQ(StepsOf(overlapped), StepsOf(schedule));
 }
 
-TEST(Loosen, ReturnsWhatItCannotImprove) {
-  EXPECT_EQ(Loosen(Instance(FourStages(), Link()), Slow(), Bytes(29), nullptr),
+TEST(OverlapTransfers, ReturnsWhatItCannotImprove) {
+  EXPECT_EQ(OverlapTransfers(Instance(FourStages(), Link()), Slow(), Bytes(29), nullptr),
             Slow());  // does not fit
   Schedule broken = Slow();
   broken.pop_back();
-  EXPECT_EQ(Loosen(Instance(FourStages(), Link()), broken, Bytes(100), nullptr), broken);
+  EXPECT_EQ(OverlapTransfers(Instance(FourStages(), Link()), broken, Bytes(100), nullptr), broken);
 }
 
-TEST(Loosen, ReturnsWhatCommunicatesBesideCompute) {
+TEST(OverlapTransfers, ReturnsWhatCommunicatesBesideCompute) {
   std::mt19937_64 rng(9);
   int waiting = 0;
   for (int i = 0; i < 300; ++i) {
@@ -243,8 +245,8 @@ TEST(Loosen, ReturnsWhatCommunicatesBesideCompute) {
     const Schedule schedule = WithRandomCommunication(chain, base, &rng);
     if (CheckNoCommunication(schedule).ok()) continue;
     const Simulation before = *Evaluator(Instance(chain, link)).Run(schedule);
-    EXPECT_EQ(Loosen(Instance(chain, link), schedule, before.peak, nullptr), schedule);
-    EXPECT_EQ(FindCopyTrips(Instance(chain, link), schedule).status().code(),
+    EXPECT_EQ(OverlapTransfers(Instance(chain, link), schedule, before.peak, nullptr), schedule);
+    EXPECT_EQ(FindTransfers(Instance(chain, link), schedule).status().code(),
               absl::StatusCode::kInvalidArgument);
     waiting += before.idle_time > Nanos(0) ? 1 : 0;
   }
@@ -252,7 +254,7 @@ TEST(Loosen, ReturnsWhatCommunicatesBesideCompute) {
 }
 
 // What every rule gives is accepted and within the memory.
-TEST(ReplayTrips, IsValid) {
+TEST(ReplayTransfers, IsValid) {
   std::mt19937_64 rng(8);
   int replayed = 0, refused = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -260,13 +262,13 @@ TEST(ReplayTrips, IsValid) {
     const TransferModel link = RandomTransferModel(&rng);
     const Schedule schedule = WithRandomTransfers(chain, RandomSchedule(chain, &rng), link, &rng);
     const Bytes peak = Evaluator(Instance(chain, link)).Run(schedule)->peak;
-    const CopyTrips trips = *FindCopyTrips(Instance(chain, link), schedule);
-    const std::vector<bool> stays(trips.trips.size(), false);
+    const TransferSet transfers = *FindTransfers(Instance(chain, link), schedule);
+    const std::vector<bool> stays(transfers.transfers.size(), false);
     for (const OffloadRule offload : {OffloadRule::kSoon, OffloadRule::kLate}) {
       for (const PrefetchRule prefetch :
            {PrefetchRule::kInOrder, PrefetchRule::kAsRoomAllows, PrefetchRule::kJustInTime}) {
         const std::optional<Schedule> next =
-            ReplayTrips(trips, stays, link, peak, {offload, prefetch});
+            ReplayTransfers(transfers, stays, link, peak, {offload, prefetch});
         ++(next ? replayed : refused);
         if (!next) continue;
         const NaiveResult result = NaiveReplay(chain, *next, &link);

@@ -17,8 +17,8 @@
 // so that least memory, table and backtracking are each written once, over ForEachAlternative.
 // Values are times above the ideal: above one forward and one backward per stage, a forward that
 // has run already not counted. a^{s-1} is outside m, everything else that is held is inside.
-#ifndef STOWAGE_SOLVERS_CHAIN_INTERNAL_BEYOND_RECURRENCE_H_
-#define STOWAGE_SOLVERS_CHAIN_INTERNAL_BEYOND_RECURRENCE_H_
+#ifndef STOWAGE_SOLVERS_CHAIN_INTERNAL_NON_PERSISTENT_RECURRENCE_H_
+#define STOWAGE_SOLVERS_CHAIN_INTERNAL_NON_PERSISTENT_RECURRENCE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -108,11 +108,11 @@ class SubchainIndex {
 Schedule BuildSchedule(int last, int64_t memory,
                        absl::FunctionRef<Alternative(const Subchain&, int64_t)> choose);
 
-// Between which memories a subchain of solvers/chain/internal/beyond_recurrence.h is worth a row of a table:
+// Between which memories a subchain of solvers/chain/internal/non_persistent_recurrence.h is worth a row of a table:
 // from the least that runs it to the one at which nothing of it runs again. Internal to
 // solvers/chain.
 
-struct BeyondExtents {
+struct NonPersistentExtents {
   struct Extent {
     int64_t least = 0;
     int64_t all_kept = 0;
@@ -130,13 +130,13 @@ struct BeyondExtents {
 
 // O(L^3), with moving checkpoints O(L^4). CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED beyond
 // options.table_limit and for chains that it would take minutes for.
-absl::StatusOr<BeyondExtents> ComputeExtents(const PersistentSpace& space, bool moving,
-                                             const SolveOptions& options);
+absl::StatusOr<NonPersistentExtents> ComputeExtents(const PersistentSpace& space, bool moving,
+                                                    const SolveOptions& options);
 
 // The smallest budget of the whole chain, in the space's units, and the schedule that needs no more.
-int64_t LeastBudgetOf(const PersistentSpace& space, const BeyondExtents& extents);
-Schedule LeastSchedule(const PersistentSpace& space, const BeyondExtents& extents);
+int64_t LeastBudgetOf(const PersistentSpace& space, const NonPersistentExtents& extents);
+Schedule LeastSchedule(const PersistentSpace& space, const NonPersistentExtents& extents);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_CHAIN_INTERNAL_BEYOND_RECURRENCE_H_
+#endif  // STOWAGE_SOLVERS_CHAIN_INTERNAL_NON_PERSISTENT_RECURRENCE_H_

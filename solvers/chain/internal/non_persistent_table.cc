@@ -1,4 +1,4 @@
-#include "solvers/chain/internal/beyond_table.h"
+#include "solvers/chain/internal/non_persistent_table.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -21,10 +21,11 @@ double MostExcess(const PersistentSpace& space) {
 }
 
 template <class T>
-class Table final : public BeyondTable {
+class Table final : public NonPersistentTable {
  public:
-  Table(const PersistentSpace& space, BeyondExtents extents, int64_t slots, int64_t time_unit)
-      : BeyondTable(time_unit), space_(space), extents_(std::move(extents)), slots_(slots) {
+  Table(const PersistentSpace& space, NonPersistentExtents extents, int64_t slots,
+        int64_t time_unit)
+      : NonPersistentTable(time_unit), space_(space), extents_(std::move(extents)), slots_(slots) {
     forward_.push_back(0);
     for (int l = 1; l <= space.last(); ++l) {
       const int64_t time = space.ForwardTime(l, l);
@@ -32,7 +33,7 @@ class Table final : public BeyondTable {
                          static_cast<T>(time / time_unit + (time % time_unit != 0 ? 1 : 0)));
     }
     rows_.reserve(extents_.extents.size());
-    for (const BeyondExtents::Extent& e : extents_.extents) {
+    for (const NonPersistentExtents::Extent& e : extents_.extents) {
       const int64_t begin = std::min(e.least, slots + 1);
       const int64_t end = std::max(std::min(e.all_kept, slots + 1), begin);
       rows_.push_back({begin, end, values_count_});
@@ -152,7 +153,7 @@ class Table final : public BeyondTable {
   }
 
   const PersistentSpace& space_;
-  const BeyondExtents extents_;
+  const NonPersistentExtents extents_;
   const int64_t slots_;
   const MinPlusKernel<T>& kernel_ = KernelFor<T>(BestKernels());
   std::vector<T> forward_;  // of stages 1..l
@@ -162,28 +163,28 @@ class Table final : public BeyondTable {
 };
 
 template <class T>
-absl::StatusOr<std::unique_ptr<BeyondTable>> ComputeIn(const PersistentSpace& space,
-                                                       BeyondExtents extents, int64_t slots,
-                                                       const SolveOptions& options) {
+absl::StatusOr<std::unique_ptr<NonPersistentTable>> ComputeIn(const PersistentSpace& space,
+                                                              NonPersistentExtents extents,
+                                                              int64_t slots,
+                                                              const SolveOptions& options) {
   const double room = 0.9 * static_cast<double>(kNeverAs<T>);
   const int64_t unit = static_cast<int64_t>(MostExcess(space) / room) + 1;
   auto table = std::make_unique<Table<T>>(space, std::move(extents), slots, unit);
   absl::Status status = table->Compute(options);
   if (!status.ok()) return status;
-  return std::unique_ptr<BeyondTable>(std::move(table));
+  return std::unique_ptr<NonPersistentTable>(std::move(table));
 }
 
 }  // namespace
 
-int64_t BeyondTable::BytesBesideValues(int64_t subchains) {
+int64_t NonPersistentTable::BytesBesideValues(int64_t subchains) {
   constexpr size_t kRow = 3 * sizeof(int64_t);
-  return subchains * static_cast<int64_t>(kRow + 2 * sizeof(BeyondExtents::Extent));
+  return subchains * static_cast<int64_t>(kRow + 2 * sizeof(NonPersistentExtents::Extent));
 }
 
-absl::StatusOr<std::unique_ptr<BeyondTable>> BeyondTable::Compute(const PersistentSpace& space,
-                                                                  bool moving, int64_t slots,
-                                                                  const SolveOptions& options) {
-  absl::StatusOr<BeyondExtents> extents = ComputeExtents(space, moving, options);
+absl::StatusOr<std::unique_ptr<NonPersistentTable>> NonPersistentTable::Compute(
+    const PersistentSpace& space, bool moving, int64_t slots, const SolveOptions& options) {
+  absl::StatusOr<NonPersistentExtents> extents = ComputeExtents(space, moving, options);
   if (!extents.ok()) return extents.status();
   const bool narrow_is_exact = MostExcess(space) < 0.9 * static_cast<double>(kNeverAs<int32_t>);
   if (space.last() <= kMaxWideStages && !narrow_is_exact) {

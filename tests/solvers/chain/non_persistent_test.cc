@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/chain/internal/beyond_table.h"
+#include "solvers/chain/internal/non_persistent_table.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/schedule/evaluator.h"
@@ -88,16 +88,16 @@ Chain FigureTwo(int n) {
   return *Chain::Create(std::move(spec));
 }
 
-TEST(BeyondPersistent, MovesTheCheckpointOfFigureTwo) {
+TEST(NonPersistent, MovesTheCheckpointOfFigureTwo) {
   for (int n = 4; n <= 7; ++n) {
     const Chain chain = FigureTwo(n);
     EXPECT_EQ(Makespan(OptimalPersistentSolver(), chain, 8), 3 * n - 1);
-    EXPECT_EQ(Makespan(BeyondPersistentSolver(), chain, 8), 2 * n + 2);
+    EXPECT_EQ(Makespan(NonPersistentSolver(), chain, 8), 2 * n + 2);
     EXPECT_EQ(testing::SearchSchedules(chain, 8)->makespan, 2 * n + 2);
   }
 }
 
-TEST(BeyondPersistent, DropsAnInputToSaveAStage) {
+TEST(NonPersistent, DropsAnInputToSaveAStage) {
   const int64_t outputs[] = {1, 2, 1, 1}, saved[] = {0, 2, 1, 4};
   const int64_t forward[] = {0, 1, 3, 5}, backward[] = {0, 2, 2, 3};
   const int64_t workspace[] = {0, 1, 1, 2}, backward_workspace[] = {0, 1, 0, 1};
@@ -115,7 +115,7 @@ TEST(BeyondPersistent, DropsAnInputToSaveAStage) {
   }
   const Chain chain = *Chain::Create(std::move(spec));
   EXPECT_EQ(Makespan(OptimalPersistentSolver(), chain, 10), 20);
-  EXPECT_EQ(Makespan(BeyondPersistentSolver(), chain, 10), 17);
+  EXPECT_EQ(Makespan(NonPersistentSolver(), chain, 10), 17);
   EXPECT_EQ(testing::SearchSchedules(chain, 10)->makespan, 17);
 }
 
@@ -164,7 +164,7 @@ void AddGaps(const Chain& chain, int64_t step, Gap* sum) {
     if (!persistent) return;
     const std::optional<testing::FastestSchedule> fastest = testing::SearchSchedules(chain, budget);
     ASSERT_TRUE(fastest.has_value());
-    const std::optional<int64_t> beyond = Makespan(BeyondPersistentSolver(), chain, budget);
+    const std::optional<int64_t> beyond = Makespan(NonPersistentSolver(), chain, budget);
     ASSERT_TRUE(beyond.has_value());
     EXPECT_GE(*beyond, fastest->makespan) << Describe(chain) << "\nbudget " << budget;
     EXPECT_LE(*beyond, *persistent) << Describe(chain) << "\nbudget " << budget;
@@ -182,7 +182,7 @@ void Report(const char* chains, const Gap& sum) {
             << "% of the total gap closed\n";
 }
 
-TEST(BeyondPersistent, ClosesTheGapOfRandomChains) {
+TEST(NonPersistent, ClosesTheGapOfRandomChains) {
   std::mt19937_64 rng(41);
   Gap sum;
   for (int i = 0; i < 90; ++i) {
@@ -195,7 +195,7 @@ TEST(BeyondPersistent, ClosesTheGapOfRandomChains) {
   EXPECT_GE(sum.Share(), 0.98);
 }
 
-TEST(BeyondPersistent, ClosesTheGapOfNetworkLikeChains) {
+TEST(NonPersistent, ClosesTheGapOfNetworkLikeChains) {
   std::mt19937_64 rng(42);
   Gap sum;
   for (int i = 0; i < 60; ++i) AddGaps(NetworkLikeChain(3 + i % 3, &rng), 4, &sum);
@@ -206,7 +206,7 @@ TEST(BeyondPersistent, ClosesTheGapOfNetworkLikeChains) {
 }
 
 // Beyond the stages that checkpoints move on, and in slots that round.
-TEST(BeyondPersistent, IsNeverSlowerOnLongChainsAndUsuallyFaster) {
+TEST(NonPersistent, IsNeverSlowerOnLongChainsAndUsuallyFaster) {
   std::mt19937_64 rng(43);
   int faster = 0;
   for (int i = 0; i < 12; ++i) {
@@ -218,8 +218,7 @@ TEST(BeyondPersistent, IsNeverSlowerOnLongChainsAndUsuallyFaster) {
       const int64_t budget = static_cast<int64_t>(share * static_cast<double>(all));
       const std::optional<int64_t> persistent =
           Makespan(OptimalPersistentSolver(), chain, budget, options);
-      const std::optional<int64_t> beyond =
-          Makespan(BeyondPersistentSolver(), chain, budget, options);
+      const std::optional<int64_t> beyond = Makespan(NonPersistentSolver(), chain, budget, options);
       ASSERT_EQ(persistent.has_value(), beyond.has_value());
       if (!beyond) continue;
       EXPECT_LE(*beyond, *persistent) << Describe(chain);
@@ -230,12 +229,12 @@ TEST(BeyondPersistent, IsNeverSlowerOnLongChainsAndUsuallyFaster) {
 }
 
 // Of rounded tables a budget makes the schedules that it needs alone, and loses nothing by it.
-TEST(BeyondPersistent, OneBudgetGetsWhatAllHave) {
+TEST(NonPersistent, OneBudgetGetsWhatAllHave) {
   std::mt19937_64 rng(49);
   int beyond = 0;
   for (const int length : {18, 30, 47, 90}) {
     const Chain chain = RandomChain(length, {1000003, 1000, true, false, false}, &rng);
-    const Frontier frontier = *BeyondPersistentSolver().SolveFrontier(chain, {});
+    const Frontier frontier = *NonPersistentSolver().SolveFrontier(chain, {});
     ASSERT_FALSE(frontier.info().exact);
     const Frontier persistent = *OptimalPersistentSolver().SolveFrontier(chain, {});
     const int64_t least = frontier.info().least_budget.value();
@@ -245,7 +244,7 @@ TEST(BeyondPersistent, OneBudgetGetsWhatAllHave) {
       const int64_t budget = least + (all - least) * i / 13;
       const Frontier::Point* point = frontier.At(Bytes(budget));
       ASSERT_NE(point, nullptr);
-      const std::optional<int64_t> one = Makespan(BeyondPersistentSolver(), chain, budget, {});
+      const std::optional<int64_t> one = Makespan(NonPersistentSolver(), chain, budget, {});
       ASSERT_TRUE(one.has_value());
       EXPECT_LE(*one, point->makespan.value()) << length << " stages, budget " << budget;
       EXPECT_LE(*one, before) << length << " stages, budget " << budget;
@@ -257,20 +256,20 @@ TEST(BeyondPersistent, OneBudgetGetsWhatAllHave) {
   EXPECT_GT(beyond, 10);
 }
 
-TEST(BeyondPersistent, NeedsNoMoreThanPersistentSchedulesAndSometimesLess) {
+TEST(NonPersistent, NeedsNoMoreThanPersistentSchedulesAndSometimesLess) {
   std::mt19937_64 rng(44);
   int less = 0;
   for (int i = 0; i < 100; ++i) {
     const Chain chain = RandomChain(2 + i % 12, {}, &rng);
     const Bytes persistent = *OptimalPersistentSolver().LeastBudget(chain, {});
-    const Bytes beyond = *BeyondPersistentSolver().LeastBudget(chain, {});
+    const Bytes beyond = *NonPersistentSolver().LeastBudget(chain, {});
     EXPECT_LE(beyond, persistent) << Describe(chain);
     less += beyond < persistent ? 1 : 0;
   }
   EXPECT_GT(less, 5);
 }
 
-TEST(BeyondTable, SchedulesTakeExactlyWhatItClaims) {
+TEST(NonPersistentTable, SchedulesTakeExactlyWhatItClaims) {
   std::mt19937_64 rng(48);
   int64_t schedules = 0;
   for (int i = 0; i < 400; ++i) {
@@ -282,12 +281,12 @@ TEST(BeyondTable, SchedulesTakeExactlyWhatItClaims) {
         i % 4 == 0 ? RepetitiveChain(length, &rng) : RandomChain(length, options, &rng);
     const PersistentSpace space(chain, 1);
     const int64_t all = StoreAllPeak(chain);
-    const auto fixed = BeyondTable::Compute(space, /*moving=*/false, all, {});
-    const auto moving = BeyondTable::Compute(space, /*moving=*/true, all, {});
+    const auto fixed = NonPersistentTable::Compute(space, /*moving=*/false, all, {});
+    const auto moving = NonPersistentTable::Compute(space, /*moving=*/true, all, {});
     ASSERT_TRUE(fixed.ok() && moving.ok());
     for (int64_t budget = 0; budget <= all; ++budget) {
       EXPECT_LE((*moving)->Excess(budget), (*fixed)->Excess(budget)) << Describe(chain);
-      for (const BeyondTable* table : {fixed->get(), moving->get()}) {
+      for (const NonPersistentTable* table : {fixed->get(), moving->get()}) {
         if (table->Excess(budget) == kNever) continue;
         const testing::NaiveResult naive = testing::NaiveReplay(chain, table->Backtrack(budget));
         ASSERT_TRUE(naive.valid) << Describe(chain) << "\nbudget " << budget;
@@ -302,53 +301,53 @@ TEST(BeyondTable, SchedulesTakeExactlyWhatItClaims) {
   EXPECT_GT(schedules, 10000);
 }
 
-TEST(BeyondPersistent, ProofsHold) {
+TEST(NonPersistent, ProofsHold) {
   std::mt19937_64 rng(45);
   for (int i = 0; i < 30; ++i) {
     const Chain chain = RandomChain(4, {}, &rng);
-    const Frontier frontier = *BeyondPersistentSolver().SolveFrontier(chain, {});
+    const Frontier frontier = *NonPersistentSolver().SolveFrontier(chain, {});
     ASSERT_TRUE(frontier.info().exact);
     for (int64_t budget = frontier.info().least_budget.value(); budget < StoreAllPeak(chain);
          budget += 3) {
-      const Plan plan = *BeyondPersistentSolver().Solve(chain, Bytes(budget), {});
+      const Plan plan = *NonPersistentSolver().Solve(chain, Bytes(budget), {});
       EXPECT_TRUE(plan.bounds.proven_optimal);
       EXPECT_EQ(Evaluator(chain).Run(plan.schedule)->makespan, frontier.At(Bytes(budget))->makespan)
           << Describe(chain);
-      EXPECT_EQ(plan.schedule, BeyondPersistentSolver().Solve(chain, Bytes(budget), {})->schedule);
+      EXPECT_EQ(plan.schedule, NonPersistentSolver().Solve(chain, Bytes(budget), {})->schedule);
     }
   }
 }
 
 // Scaled sizes that no common unit divides: the table rounds, the budget is tight.
-TEST(BeyondPersistent, FindsWhatFitsWhereRoundingLeavesNothing) {
+TEST(NonPersistent, FindsWhatFitsWhereRoundingLeavesNothing) {
   std::mt19937_64 rng(46);
   for (int i = 0; i < 20; ++i) {
     const Chain chain = RandomChain(12, {1000003, 1000, true, false, false}, &rng);
     SolveOptions options;
     options.slots = 40;
-    const Bytes least = *BeyondPersistentSolver().LeastBudget(chain, options);
-    const Plan plan = *BeyondPersistentSolver().Solve(chain, least, options);
+    const Bytes least = *NonPersistentSolver().LeastBudget(chain, options);
+    const Plan plan = *NonPersistentSolver().Solve(chain, least, options);
     ASSERT_EQ(plan.status, PlanStatus::kFound) << Describe(chain);
     EXPECT_FALSE(plan.bounds.proven_optimal);
     EXPECT_EQ(testing::NaiveReplay(chain, plan.schedule).peak, least.value());
   }
 }
 
-TEST(BeyondPersistent, ChecksItsOptionsAndStops) {
+TEST(NonPersistent, ChecksItsOptionsAndStops) {
   std::mt19937_64 rng(47);
   const Chain chain = NetworkLikeChain(100, &rng);
   const Bytes budget(StoreAllPeak(chain) / 2);
   SolveOptions options;
   options.slots = -1;
-  EXPECT_EQ(BeyondPersistentSolver().Solve(chain, budget, options).status().code(),
+  EXPECT_EQ(NonPersistentSolver().Solve(chain, budget, options).status().code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(BeyondPersistentSolver().SolveFrontier(chain, options).status().code(),
+  EXPECT_EQ(NonPersistentSolver().SolveFrontier(chain, options).status().code(),
             absl::StatusCode::kInvalidArgument);
   StopToken cancelled;
   cancelled.RequestStop();
   options.slots = 0;
   options.stop = &cancelled;
-  EXPECT_EQ(BeyondPersistentSolver().Solve(chain, budget, options).status().code(),
+  EXPECT_EQ(NonPersistentSolver().Solve(chain, budget, options).status().code(),
             absl::StatusCode::kCancelled);
 }
 
