@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/chain/internal/revolve_rows.h"
+#include "solvers/chain/internal/persistent_steps.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/chain/store_all_plan.h"
@@ -15,17 +17,99 @@ namespace stowage {
 namespace {
 
 constexpr int64_t kMaxRevolveSteps = 1000000;
+// What a split takes of one core: something for itself, and for every step of its rows.
+constexpr double kNanosPerSplit = 20;
+constexpr double kNanosPerStep = 25;
+// What the solver aims at, what it takes where that is not enough for kMinSteps, and what it does
+// when a caller asks for so many steps.
+constexpr double kAimNanos = 3e9;
+constexpr double kMostNanos = 8e9;
+constexpr double kMostAskedNanos = 4e10;
+constexpr int64_t kMinSteps = 4;
+constexpr int64_t kMaxSteps = 4096;
+// What a row takes without its steps.
+constexpr int64_t kRowBytes = 64;
+
+// What the rows of a chain cost: known before anything large is made.
+struct RowCosts {
+  int64_t rows = 0;    // of intervals that differ
+  int64_t splits = 0;  // of all of them
+
+  double Nanos(int64_t steps) const {
+    return static_cast<double>(splits) *
+           (kNanosPerSplit + kNanosPerStep * static_cast<double>(steps));
+  }
+
+  // As many steps for each row as some seconds and options.table_limit allow.
+  int64_t AffordableSteps(const SolveOptions& options) const {
+    const double by_time =
+        (kAimNanos / static_cast<double>(std::max<int64_t>(splits, 1)) - kNanosPerSplit) /
+        kNanosPerStep;
+    const int64_t bytes = options.table_limit.value() - rows * kRowBytes;
+    const auto row_bytes =
+        static_cast<double>(sizeof(PersistentSteps::Step)) * static_cast<double>(rows);
+    const double by_memory = static_cast<double>(std::max<int64_t>(bytes, 0)) / 2 / row_bytes;
+    return static_cast<int64_t>(
+        std::min(std::clamp<double>(by_time, kMinSteps, kMaxSteps), std::max(by_memory, 1.0)));
+  }
+};
+
+// RESOURCE_EXHAUSTED where even rows of a few steps would take more than some seconds, or more than
+// options.table_limit; CANCELLED, DEADLINE_EXCEEDED. O(L^2).
+absl::StatusOr<RowCosts> CostsOf(const PersistentSpace& space, const SolveOptions& options) {
+  StopPoll poll(options.stop);
+  absl::Status status = poll.Spend(0);
+  if (!status.ok()) return status;
+  const int64_t last = space.last();
+  const absl::Status too_long = absl::ResourceExhaustedError(
+      absl::StrCat("rows for all intervals of ", last, " stages would take minutes"));
+  // At the least there is an interval of every length.
+  if (last > kMaxIntervalStages + 1 ||
+      RowCosts{last, last * last / 2}.Nanos(kMinSteps) > kMostNanos) {
+    return too_long;
+  }
+  const std::vector<StageRepeat> repeats = FindStageRepeats(space);
+  RowCosts costs;
+  costs.rows = DistinctIntervals(repeats);
+  for (int64_t s = 1; s <= last; ++s) {
+    const int64_t shared = repeats[static_cast<size_t>(s)].length;
+    const int64_t all = last - s + 1;  // lengths of intervals from s
+    costs.splits += (all * (all - 1) - shared * (shared - 1)) / 2;
+  }
+  if (costs.Nanos(kMinSteps) > kMostNanos) return too_long;
+  if (costs.rows <= options.table_limit.value() / kRowBytes) return costs;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "rows for ", last, " stages are over the limit of ", options.table_limit.value(), " bytes"));
+}
 
 // What a solve starts from.
 struct Setting {
   PersistentSpace space;
-  RevolveIntervals intervals;
+  RowCosts costs;
   Bytes store_all_peak;
   Bytes least;  // budget
 
   // What rows may use within a budget.
   int64_t Memory(Bytes budget) const { return budget.value() - space.activation(0); }
 };
+
+absl::StatusOr<PersistentSteps> RowsOf(const Setting& setting, Bytes budget, int64_t steps,
+                                       const SolveOptions& options) {
+  const int stages = setting.space.last();
+  if (steps > kMinSteps && setting.costs.Nanos(steps) > kMostAskedNanos) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("rows of ", steps, " steps for ", stages, " stages would take minutes"));
+  }
+  absl::StatusOr<std::optional<PersistentSteps>> rows =
+      PersistentSteps::Compute(setting.space, setting.Memory(budget),
+                               {kNever, options.table_limit.value(), static_cast<size_t>(steps)},
+                               options, PersistentSteps::Saving::kJustInTime);
+  if (!rows.ok()) return rows.status();
+  if (rows->has_value()) return **std::move(rows);
+  return absl::ResourceExhaustedError(absl::StrCat("rows of ", steps, " steps for ", stages,
+                                                   " stages are over the limit of ",
+                                                   options.table_limit.value(), " bytes"));
+}
 
 absl::StatusOr<Setting> Prepare(const Instance& instance, const SolveOptions& options) {
   const Chain& chain = instance.chain();
@@ -34,14 +118,14 @@ absl::StatusOr<Setting> Prepare(const Instance& instance, const SolveOptions& op
                       absl::StrCat("must be in [0, ", kMaxRevolveSteps, "]"));
   }
   PersistentSpace space(chain, 1);
-  absl::StatusOr<RevolveIntervals> intervals = RevolveIntervals::Find(space, options);
-  if (!intervals.ok()) return intervals.status();
-  Setting setting = {std::move(space), *std::move(intervals), instance.store_all()->peak,
-                     instance.store_all()->peak};
+  absl::StatusOr<RowCosts> costs = CostsOf(space, options);
+  if (!costs.ok()) return costs.status();
+  const Bytes store_all = instance.store_all()->peak;
+  Setting setting = {std::move(space), *costs, store_all, store_all};
   SolveOptions quiet = options;
   quiet.progress = nullptr;
-  absl::StatusOr<RevolveRows> rows = RevolveRows::Compute(
-      setting.space, setting.intervals, setting.Memory(setting.store_all_peak), 1, quiet);
+  // With one step a row has the minimum memory alone.
+  absl::StatusOr<PersistentSteps> rows = RowsOf(setting, store_all, 1, quiet);
   if (!rows.ok()) return rows.status();
   if (!rows->Whole().empty()) {
     const Bytes memory(setting.space.activation(0) + rows->Whole().front().memory);
@@ -51,13 +135,10 @@ absl::StatusOr<Setting> Prepare(const Instance& instance, const SolveOptions& op
   return setting;
 }
 
-absl::StatusOr<RevolveRows> RowsWithin(const Setting& setting, Bytes budget,
-                                       const SolveOptions& options) {
-  const int64_t steps = options.slots > 0
-                            ? options.slots
-                            : setting.intervals.AffordableSteps(sizeof(RevolveRows::Step), options);
-  return RevolveRows::Compute(setting.space, setting.intervals, setting.Memory(budget), steps,
-                              options);
+absl::StatusOr<PersistentSteps> RowsWithin(const Setting& setting, Bytes budget,
+                                           const SolveOptions& options) {
+  const int64_t steps = options.slots > 0 ? options.slots : setting.costs.AffordableSteps(options);
+  return RowsOf(setting, budget, steps, options);
 }
 
 class Revolve final : public Solver {
@@ -78,7 +159,7 @@ class Revolve final : public Solver {
       return plan;
     }
     if (PlanStoreAll(instance, budget, &plan)) return plan;
-    absl::StatusOr<RevolveRows> rows = RowsWithin(*setting, budget, options);
+    absl::StatusOr<PersistentSteps> rows = RowsWithin(*setting, budget, options);
     if (!rows.ok()) return rows.status();
     plan.status = PlanStatus::kFound;
     plan.schedule = rows->Backtrack(setting->Memory(budget));
@@ -92,10 +173,10 @@ class Revolve final : public Solver {
                                            const SolveOptions& options) const override {
     absl::StatusOr<Setting> setting = Prepare(instance, options);
     if (!setting.ok()) return setting.status();
-    absl::StatusOr<RevolveRows> rows = RowsWithin(*setting, setting->store_all_peak, options);
+    absl::StatusOr<PersistentSteps> rows = RowsWithin(*setting, setting->store_all_peak, options);
     if (!rows.ok()) return rows.status();
     std::vector<PointCost> costs;
-    for (const RevolveRows::Step& step : rows->Whole()) {
+    for (const PersistentSteps::Step& step : rows->Whole()) {
       costs.push_back({instance.ideal_time() + Nanos(step.excess)});
     }
     const std::vector<size_t> chosen = ChooseCompact(costs);

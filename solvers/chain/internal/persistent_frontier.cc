@@ -239,9 +239,11 @@ absl::Status CheckScheduleSize(const PersistentProblem& problem) {
 absl::StatusOr<std::optional<PersistentSteps>> ExactSteps(const PersistentProblem& problem,
                                                           const SolveOptions& options) {
   const double work = Scaled(kStepWork, kMostStepWork, problem.chain().length());
+  SolveOptions quiet = options;
+  quiet.progress = nullptr;  // it may give up
   return PersistentSteps::Compute(
       problem.exact, problem.store_all_peak.value() - problem.chain().activation(0).value(),
-      {static_cast<int64_t>(work), options.table_limit.value()}, options);
+      {static_cast<int64_t>(work), options.table_limit.value()}, quiet);
 }
 
 absl::StatusOr<TableSummary> AddSchedules(const PersistentProblem& problem, Bytes budget,

@@ -1,6 +1,7 @@
 #include "solvers/chain/internal/persistent_steps.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -9,6 +10,16 @@ namespace {
 
 using Step = PersistentSteps::Step;
 using Row = PersistentSteps::Row;
+
+// Beyond all memories.
+constexpr int64_t kEndOfRow = std::numeric_limits<int64_t>::max();
+
+// The step that holds at `memory`, the last that begins at or below it; the row's end if none does.
+Row::const_iterator StepAt(const Row& row, int64_t memory) {
+  const auto over = std::upper_bound(row.begin(), row.end(), memory,
+                                     [](int64_t m, const Step& step) { return m < step.memory; });
+  return over == row.begin() ? row.end() : over - 1;
+}
 
 // The share of all work that is allowed up to intervals of `length`. Rows get longer with their
 // intervals: with a tenth of the lengths some thousandths of the work are done, with half a third.
@@ -55,6 +66,33 @@ class LowerEnvelope {
   explicit LowerEnvelope(Row row) : row_(std::move(row)) {}
 
   Row Take() { return std::move(row_); }
+  const Row& row() const { return row_; }
+  // Leaves at most `count` steps, the first and the last among them: evenly spread along the curve
+  // of memory and excess, each in shares of its range.
+  void Thin(size_t count) {
+    if (count == 1) {
+      row_.resize(1);
+      return;
+    }
+    const Step first = row_.front(), last = row_.back();
+    const auto way = [&first, &last](const Step& step) {
+      return static_cast<double>(step.memory - first.memory) /
+                 static_cast<double>(last.memory - first.memory) +
+             static_cast<double>(first.excess - step.excess) /
+                 static_cast<double>(first.excess - last.excess);
+    };
+    const double stride = 2.0 / static_cast<double>(count - 1);
+    Row thin = {first};
+    double next = stride;
+    for (size_t i = 1; i + 1 < row_.size(); ++i) {
+      const double here = way(row_[i]);
+      if (here < next) continue;
+      thin.push_back(row_[i]);
+      next = stride * (std::floor(here / stride) + 1.0);
+    }
+    thin.push_back(last);
+    row_ = std::move(thin);
+  }
   int64_t work() const { return work_; }
 
   // Takes in a choice that is allowed for memories in [from, end).
@@ -153,9 +191,13 @@ class LowerEnvelope {
 
 }  // namespace
 
-PersistentSteps::PersistentSteps(const PersistentSpace& space, int64_t memory,
-                                 const std::vector<StageRepeat>& repeats)
-    : space_(&space), memory_(memory), row_of_(space.last()) {
+PersistentSteps::PersistentSteps(const PersistentSpace& space, int64_t memory, size_t max_steps,
+                                 Saving saving, const std::vector<StageRepeat>& repeats)
+    : space_(&space),
+      memory_(memory),
+      max_steps_(max_steps),
+      saving_(saving),
+      row_of_(space.last()) {
   int32_t rows = 0;
   for (int s = space.last(); s >= 1; --s) {
     const StageRepeat& repeat = repeats[static_cast<size_t>(s)];
@@ -166,20 +208,26 @@ PersistentSteps::PersistentSteps(const PersistentSpace& space, int64_t memory,
   rows_.resize(static_cast<size_t>(rows));
 }
 
-Row PersistentSteps::ComputeRow(int s, int t, int64_t* work) const {
-  const int64_t keep_need = std::max(space_->KeepAllNeed(s, t), space_->saved(s));
+Row PersistentSteps::KeepRow(int s, int t) const {
+  const int64_t need = std::max(space_->KeepAllNeed(s, t), space_->saved(s));
+  if (s == t) return need <= memory_ ? Row{{need, 0, 0}} : Row();
   Row row;
-  if (s == t) {
-    if (keep_need <= memory_) row.push_back({keep_need, 0, 0});
-    return row;
-  }
+  if (saving_ == Saving::kJustInTime) return row;
   for (const Step& step : RowOf(s + 1, t)) {
-    const int64_t memory = std::max(keep_need, step.memory + space_->saved(s));
+    const int64_t memory = std::max(need, step.memory + space_->saved(s));
     if (memory > memory_) break;
     if (!row.empty() && row.back().memory == memory) row.pop_back();
     row.push_back({memory, step.excess, 0});
   }
-  LowerEnvelope envelope(std::move(row));
+  return row;
+}
+
+absl::StatusOr<Row> PersistentSteps::ComputeRow(int s, int t, StopPoll* poll, int64_t* work) {
+  LowerEnvelope envelope(KeepRow(s, t));
+  const auto thin = [this, &envelope] {
+    envelope.Thin(max_steps_);
+    exact_ = false;
+  };
   int64_t run_need = space_->FirstRunNeed(s);
   for (int split = s + 1; split <= t && space_->Recomputable(s, split - 1); ++split) {
     if (split > s + 1) run_need = space_->ExtendRunNeed(run_need, split - 1);
@@ -190,51 +238,57 @@ Row PersistentSteps::ComputeRow(int s, int t, int64_t* work) const {
     const Row& left = RowOf(s, split - 1);
     if (right.empty() || left.empty()) continue;
     const int64_t from = std::max({need, right.front().memory + kept, left.front().memory});
+    const int64_t before = envelope.work();
     envelope.Fold({right, left, kept, space_->ForwardTime(s, split - 1), split - s}, from,
                   memory_ + 1);
+    absl::Status status = poll->Spend(8 * (envelope.work() - before));
+    if (!status.ok()) return status;
+    // Each split would add to what the next one walks over.
+    if (envelope.row().size() > 2 * max_steps_ + 2) thin();
   }
+  if (envelope.row().size() > max_steps_) thin();
   *work += envelope.work();
-  row = envelope.Take();
+  Row row = envelope.Take();
   row.shrink_to_fit();
   return row;
 }
 
 absl::StatusOr<std::optional<PersistentSteps>> PersistentSteps::Compute(
-    const PersistentSpace& space, int64_t memory, const Limits& limits,
-    const SolveOptions& options) {
+    const PersistentSpace& space, int64_t memory, const Limits& limits, const SolveOptions& options,
+    Saving saving) {
+  const std::optional<PersistentSteps> beyond_limits;
   const int last = space.last();
-  if (IntervalTable<int32_t>::SizeBytes(last) > limits.bytes)
-    return std::optional<PersistentSteps>();
+  int64_t bytes = IntervalTable<int32_t>::SizeBytes(last);
+  if (bytes > limits.bytes) return beyond_limits;
   const std::vector<StageRepeat> repeats = FindStageRepeats(space);
   // Every split of every row is looked at; a third of the longest interval is their mean.
   const double least_work = static_cast<double>(DistinctIntervals(repeats)) * last / 3;
-  if (least_work > static_cast<double>(limits.work)) return std::optional<PersistentSteps>();
-  PersistentSteps steps(space, memory, repeats);
+  if (least_work > static_cast<double>(limits.work)) return beyond_limits;
+  PersistentSteps steps(space, memory, limits.steps, saving, repeats);
   std::vector<bool> done(steps.rows_.size());
   StopPoll poll(options.stop);
-  int64_t work = 0, bytes = IntervalTable<int32_t>::SizeBytes(last);
+  int64_t work = 0;
   for (int length = 0; length < last; ++length) {
     const double allowed = static_cast<double>(limits.work) * AllowedShare(length, last);
     for (int s = 1; s + length <= last; ++s) {
       const size_t index = static_cast<size_t>(steps.row_of_(s, s + length));
       if (done[index]) continue;
       done[index] = true;
-      const int64_t before = work;
-      steps.rows_[index] = steps.ComputeRow(s, s + length, &work);
-      bytes += static_cast<int64_t>(steps.rows_[index].size() * sizeof(Step));
-      if (static_cast<double>(work) > allowed || bytes > limits.bytes)
-        return std::optional<PersistentSteps>();
-      absl::Status status = poll.Spend(8 * (work - before));
-      if (!status.ok()) return status;
+      absl::StatusOr<Row> row = steps.ComputeRow(s, s + length, &poll, &work);
+      if (!row.ok()) return row.status();
+      bytes += static_cast<int64_t>(row->size() * sizeof(Step));
+      steps.rows_[index] = *std::move(row);
+      if (static_cast<double>(work) > allowed || bytes > limits.bytes) return beyond_limits;
     }
+    if (options.progress) options.progress(static_cast<double>(length + 1) / last);
   }
   return std::optional<PersistentSteps>(std::move(steps));
 }
 
 int PersistentSteps::Choose(int s, int t, int64_t memory) const {
-  const Row& row = RowOf(s, t);
-  const Step& step = *StepAt(row, memory);
-  if (memory >= std::max(space_->KeepAllNeed(s, t), space_->saved(s)) &&
+  const Step& step = *StepAt(RowOf(s, t), memory);
+  if (saving_ == Saving::kAhead &&
+      memory >= std::max(space_->KeepAllNeed(s, t), space_->saved(s)) &&
       ExcessAt(RowOf(s + 1, t), memory - space_->saved(s)) == step.excess) {
     return 0;
   }

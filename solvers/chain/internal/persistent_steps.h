@@ -1,9 +1,7 @@
-// Rows of steps in memory: what the recurrences in exact bytes have for an interval. Internal to
-// solvers/chain.
+// Persistent schedules of a chain in exact bytes. Internal to solvers/chain.
 #ifndef STOWAGE_SOLVERS_CHAIN_INTERNAL_PERSISTENT_STEPS_H_
 #define STOWAGE_SOLVERS_CHAIN_INTERNAL_PERSISTENT_STEPS_H_
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -17,34 +15,15 @@
 
 namespace stowage {
 
-// Beyond all memories.
-inline constexpr int64_t kEndOfRow = std::numeric_limits<int64_t>::max();
-
-// The step that holds at `memory`, the last that begins at or below it; the row's end if none does.
-// Step::memory rises. O(log steps).
-template <class Step>
-typename std::vector<Step>::const_iterator StepAt(const std::vector<Step>& row, int64_t memory) {
-  const auto over = std::upper_bound(row.begin(), row.end(), memory,
-                                     [](int64_t m, const Step& step) { return m < step.memory; });
-  return over == row.begin() ? row.end() : over - 1;
-}
-
-// The recurrence of Beaumont et al. 2019, Theorem 1, in exact bytes and for every memory at once.
-// The least time of an interval is a step function of its memory: it falls at some memories and is
-// constant in between. Here each interval has its steps, and nothing is rounded. Internal to
-// solvers/chain.
-//
-// A choice of the recurrence adds two step functions, which has at most as many steps as both
-// together; the row of an interval is the minimum over its choices. The number of steps can grow
-// exponentially with the stages, hence the limits; on networks it stays at some tens to hundreds.
-// Where stages repeat, equal intervals share a row.
+// The recurrence of Beaumont et al. 2019, Theorem 1, in exact bytes and for every memory at once: the
+// minimum time of an interval is a step function of its memory, and each interval has a row of its
+// steps (algorithms.md, "Exact steps"). Equal intervals share a row.
 //
 // O(L^3 R) time and O(L^2 R) memory for rows of R steps at most; O(L^2 R) and O(L R) where all
-// stages are equal.
-
+// stages are equal. Immutable, hence safe to share between threads.
 class PersistentSteps {
  public:
-  // From `memory` on, the least time above the ideal is `excess`. `split` is the choice: 0 keeps
+  // From `memory` on, the minimum time above the ideal is `excess`. `split` is the choice: 0 keeps
   // all of the first stage s, k keeps the input of stage s + k. (Not s + k itself: rows are shared.)
   struct Step {
     int64_t memory;
@@ -54,36 +33,51 @@ class PersistentSteps {
   // Memory rises strictly, excess falls strictly. Before the first, nothing fits.
   using Row = std::vector<Step>;
 
+  // When a stage may save its tensors: as soon as the memory is there, or by the forward right
+  // before its backward alone, so that only checkpoints are kept ahead (revolve).
+  enum class Saving { kAhead, kJustInTime };
+
   struct Limits {
     int64_t work;   // steps looked at, some nanoseconds each
     int64_t bytes;  // of all rows
+    // Of a row, >= 1: of more, some that are evenly spread stay, the minimum memory and the minimum
+    // time among them. All that stays is attained by schedules.
+    size_t steps = std::numeric_limits<int32_t>::max();
   };
 
-  // Memories up to `memory` (a^0 not included). Nothing if that is beyond the limits, or looks
-  // after some of the work as if it were going to be. CANCELLED, DEADLINE_EXCEEDED. `space` must
-  // have unit 1 and outlive the result.
+  // Memories up to `memory` (a^0 not included). Nothing if that is beyond the limits of work and
+  // bytes, or looks after some of the work as if it were going to be. CANCELLED, DEADLINE_EXCEEDED.
+  // `space` must have unit 1 and outlive the result.
   static absl::StatusOr<std::optional<PersistentSteps>> Compute(const PersistentSpace& space,
                                                                 int64_t memory,
                                                                 const Limits& limits,
-                                                                const SolveOptions& options);
+                                                                const SolveOptions& options,
+                                                                Saving saving = Saving::kAhead);
 
   // The whole chain's, a^0 not included in the memories.
   const Row& Whole() const { return RowOf(1, space_->last()); }
+  // Whether no row had to leave a step out.
+  bool exact() const { return exact_; }
 
-  // A schedule of least time within `memory` (a^0 not included), which must hold the first step.
-  // Ties prefer keeping over recomputing, then the smaller memory.
+  // The schedule of the step that holds at `memory` (a^0 not included); there must be one. Ties
+  // prefer keeping over recomputing, then the smaller memory.
   Schedule Backtrack(int64_t memory) const;
 
  private:
-  PersistentSteps(const PersistentSpace& space, int64_t memory,
+  PersistentSteps(const PersistentSpace& space, int64_t memory, size_t max_steps, Saving saving,
                   const std::vector<StageRepeat>& repeats);
 
   const Row& RowOf(int s, int t) const { return rows_[static_cast<size_t>(row_of_(s, t))]; }
-  Row ComputeRow(int s, int t, int64_t* work) const;
+  // The choice to keep all of stage s.
+  Row KeepRow(int s, int t) const;
+  absl::StatusOr<Row> ComputeRow(int s, int t, StopPoll* poll, int64_t* work);
   int Choose(int s, int t, int64_t memory) const;
 
   const PersistentSpace* space_;
   int64_t memory_;
+  size_t max_steps_;
+  Saving saving_;
+  bool exact_ = true;
   IntervalTable<int32_t> row_of_;  // equal intervals have the same
   std::vector<Row> rows_;
 };

@@ -5,8 +5,6 @@
 #include <map>
 #include <random>
 
-#include "solvers/chain/internal/revolve_rows.h"
-#include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/model/field_error.h"
 #include "solvers/schedule/evaluator.h"
@@ -128,7 +126,7 @@ TEST(BinomialForwards, HandlesTheLongestChains) {
 }
 
 // Rows that leave steps out still give valid schedules, the least memory, and few lost times.
-TEST(RevolveRows, LoseLittleWhenTheyAreThin) {
+TEST(Revolve, LoseLittleWhenTheyAreThin) {
   std::mt19937_64 rng(2);
   for (int i = 0; i < 10; ++i) {
     testing::RandomChainOptions wide;
@@ -152,18 +150,17 @@ TEST(RevolveRows, LoseLittleWhenTheyAreThin) {
   }
 }
 
-TEST(RevolveRows, KeepToTheirLimits) {
+TEST(Revolve, KeepToTheirLimits) {
   std::mt19937_64 rng(3);
   const Chain chain = testing::RandomChain(60, {}, &rng);
-  const PersistentSpace space(chain, 1);
   SolveOptions options;
-  options.table_limit = Bytes(1000);
-  EXPECT_TRUE(absl::IsResourceExhausted(RevolveIntervals::Find(space, options).status()));
-  const RevolveIntervals intervals = *RevolveIntervals::Find(space, {});
-  options.table_limit = Bytes(60 * 61 / 2 * 40);
-  EXPECT_TRUE(absl::IsResourceExhausted(
-      RevolveRows::Compute(space, intervals, 1000, 100, options).status()));
-  EXPECT_TRUE(RevolveRows::Compute(space, intervals, 1000, 1, {}).ok());
+  options.slots = 100;
+  EXPECT_TRUE(RevolveSolver().SolveFrontier(chain, options).ok());
+  for (const int64_t limit : {1000, 60 * 61 / 2 * 100}) {  // of the index, and of the rows
+    options.table_limit = Bytes(limit);
+    EXPECT_TRUE(absl::IsResourceExhausted(RevolveSolver().SolveFrontier(chain, options).status()))
+        << limit;
+  }
 }
 
 TEST(Revolve, RefusesSlotsOutOfRange) {
