@@ -1,4 +1,4 @@
-// The solver over the recurrence of non_persistent_recurrence.h. Ideas tried and what they gained: README.md
+// The solver over the tables of non_persistent_table.h. Ideas tried and what they gained: README.md
 // beside this file.
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "solvers/chain/internal/non_persistent_recurrence.h"
 #include "solvers/chain/internal/non_persistent_table.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
@@ -27,12 +26,6 @@
 
 namespace stowage {
 namespace {
-
-// The tables behind non_persistent: which of them serve a chain, and what they add to a frontier.
-// Internal to solvers/chain.
-
-// Whether checkpoints may move: on short chains.
-bool CheckpointsMove(const Chain& chain);
 
 // What one table was made with.
 struct SizedTable {
@@ -54,20 +47,6 @@ struct NonPersistentProblem {
   Bytes least_budget() const { return Bytes(LeastBudgetOf(exact, extents)); }
   Schedule least_schedule() const { return LeastSchedule(exact, extents); }
 };
-
-// In the sizes' common unit.
-absl::StatusOr<SizedTable> LosslessTable(const Chain& chain, Bytes budget,
-                                         const SolveOptions& options);
-// Of so many slots or, where the budget is no multiple, up to twice as many: none of it is left out.
-absl::StatusOr<SizedTable> TableOfSlots(const Chain& chain, Bytes budget, int64_t slots,
-                                        const SolveOptions& options);
-
-// Adds what one lossless table has, or several rounded ones, and notes it in `info`. CANCELLED,
-// DEADLINE_EXCEEDED; what is too large for the table limit adds nothing.
-absl::Status AddLossless(const NonPersistentProblem& problem, const SolveOptions& options,
-                         FrontierBuilder* builder, FrontierInfo* info);
-absl::Status AddRounded(const NonPersistentProblem& problem, const SolveOptions& options,
-                        FrontierBuilder* builder, FrontierInfo* info);
 
 struct RoundedSchedule {
   std::optional<Schedule> schedule;
@@ -95,6 +74,9 @@ constexpr int kMaxTables = 4;
 constexpr int64_t kBudgetsPerTable = 200;
 // A table that rounds nothing gives them for all budgets where these, of O(L^2) each, take seconds.
 constexpr int64_t kBudgetsByStages = 50000000;
+
+// Whether checkpoints may move: on short chains.
+bool CheckpointsMove(const Chain& chain) { return chain.length() + 1 <= kMaxMoving; }
 
 // As many slots for all budgets up to `budget` as the time and the table limit allow.
 int64_t AffordableSlots(const NonPersistentProblem& problem, Bytes budget, double nanos,
@@ -126,6 +108,22 @@ absl::StatusOr<SizedTable> MakeTable(const Chain& chain, int64_t unit, int64_t s
   result.table = *std::move(table);
   result.lossless = CommonUnit(chain) % unit == 0 && result.table->time_unit() == 1;
   return result;
+}
+
+// In the sizes' common unit.
+absl::StatusOr<SizedTable> LosslessTable(const Chain& chain, Bytes budget,
+                                         const SolveOptions& options) {
+  const int64_t unit = CommonUnit(chain);
+  return MakeTable(chain, unit, budget.value() / unit, Rounding::kUp, options);
+}
+
+// Of so many slots or, where the budget is no multiple, up to twice as many: none of it is left out.
+absl::StatusOr<SizedTable> TableOfSlots(const Chain& chain, Bytes budget, int64_t slots,
+                                        const SolveOptions& options) {
+  const int64_t common = CommonUnit(chain);
+  if (budget.value() / common <= slots) return LosslessTable(chain, budget, options);
+  const int64_t unit = std::max<int64_t>(budget.value() / slots, 1);
+  return MakeTable(chain, unit, budget.value() / unit, Rounding::kUp, options);
 }
 
 // Rising memories from `from` slots on, about so many: the first at which each value stands.
@@ -220,8 +218,6 @@ absl::StatusOr<int64_t> VisitRounded(
   return most_slots;
 }
 
-bool CheckpointsMove(const Chain& chain) { return chain.length() + 1 <= kMaxMoving; }
-
 absl::StatusOr<NonPersistentProblem> MakeNonPersistentProblem(const Instance& instance,
                                                               const SolveOptions& options) {
   const Chain& chain = instance.chain();
@@ -241,20 +237,8 @@ bool LosslessIsAffordable(const NonPersistentProblem& problem, const SolveOption
   return problem.store_all_peak.value() / CommonUnit(problem.chain()) <= slots;
 }
 
-absl::StatusOr<SizedTable> LosslessTable(const Chain& chain, Bytes budget,
-                                         const SolveOptions& options) {
-  const int64_t unit = CommonUnit(chain);
-  return MakeTable(chain, unit, budget.value() / unit, Rounding::kUp, options);
-}
-
-absl::StatusOr<SizedTable> TableOfSlots(const Chain& chain, Bytes budget, int64_t slots,
-                                        const SolveOptions& options) {
-  const int64_t common = CommonUnit(chain);
-  if (budget.value() / common <= slots) return LosslessTable(chain, budget, options);
-  const int64_t unit = std::max<int64_t>(budget.value() / slots, 1);
-  return MakeTable(chain, unit, budget.value() / unit, Rounding::kUp, options);
-}
-
+// Adds what one lossless table has, or several rounded ones, and notes it in `info`. CANCELLED,
+// DEADLINE_EXCEEDED; what is too large for the table limit adds nothing.
 absl::Status AddLossless(const NonPersistentProblem& problem, const SolveOptions& options,
                          FrontierBuilder* builder, FrontierInfo* info) {
   const absl::StatusOr<SizedTable> table =

@@ -1,4 +1,4 @@
-// The blocked engine: chunks of memory slots upwards, and for each the whole triangle of intervals
+// The engine of tiles: chunks of memory slots upwards, and for each the whole triangle of intervals
 // in tiles, blocks of rows downwards and columns upwards. Internal to solvers/chain.
 //
 // A tile needs the tiles below it in its column, those to its left in its rows, and tiles of lower
@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/chain/internal/persistent_engine.h"
+#include "solvers/chain/internal/persistent_tiles.h"
 #include "solvers/chain/internal/worker_pool.h"
+#include "solvers/model/index.h"
 
 namespace stowage {
 namespace {
@@ -27,23 +28,123 @@ constexpr int64_t kStepsPerSplit = int64_t{kTile} * kTile;
 constexpr int64_t kStepsPerMaskedSplit = 8 * kStepsPerSplit;
 constexpr int64_t kStepsPerTile = 256;
 
-template <class T>
-class Tiles final : public PersistentEngine {
+// Which tiles are stored: of every chunk of memory slots and column of tiles only the rows that are
+// neither out of reach nor 0. O(L^2 + L chunks).
+class LiveTiles {
  public:
-  explicit Tiles(TileStore<T> store) : store_(std::move(store)) {}
+  struct Column {
+    int32_t first;       // tiles above hold never
+    int32_t last;        // tiles below hold 0
+    int32_t right_last;  // the same for C(s, t, m - a^{s-1}); at least `last`
+    int64_t begin;       // tiles stored before this column
+  };
 
-  bool Allocate() { return store_.Allocate(); }
-  TileStore<T>& store() { return store_; }
+  // CANCELLED, DEADLINE_EXCEEDED. O(chunks L).
+  static absl::StatusOr<LiveTiles> Find(const PersistentSlots& slots, const LiveSlots& live,
+                                        int lanes, StopPoll* poll) {
+    LiveTiles tiles(slots.slots / lanes + 1, (slots.stages + kTile - 1) / kTile);
+    for (int chunk = 0; chunk < tiles.chunks_; ++chunk) {
+      absl::Status status = poll->Spend(int64_t{4} * tiles.columns_);
+      if (!status.ok()) return status;
+      for (int column = 0; column < tiles.columns_; ++column) {
+        tiles.At(chunk, column) = {column + 1, -1, -1, 0};
+      }
+    }
+    for (int t = 0; t < slots.stages; ++t) {
+      absl::Status status = poll->Spend(int64_t{16} * tiles.chunks_);
+      if (!status.ok()) return status;
+      tiles.AddRows(slots, live, t, lanes);
+    }
+    for (Column& column : tiles.table_) {
+      absl::Status status = poll->Spend(4);
+      if (!status.ok()) return status;
+      column.begin = tiles.tiles_;
+      tiles.tiles_ += std::max(column.last - column.first + 1, 0);
+    }
+    return tiles;
+  }
+
+  int chunks() const { return chunks_; }
+  int columns() const { return columns_; }
+  int64_t tiles() const { return tiles_; }
+  const Column& at(int chunk, int column) const { return table_[Place(chunk, column)]; }
+
+ private:
+  LiveTiles(int chunks, int columns)
+      : chunks_(chunks), columns_(columns), table_(Index(chunks) * Index(columns)) {}
+
+  size_t Place(int chunk, int column) const {
+    return Index(chunk) * Index(columns_) + Index(column);
+  }
+  Column& At(int chunk, int column) { return table_[Place(chunk, column)]; }
+
+  // Rows (0..t, t) of all chunks: as memory grows, more of them are in reach and more are 0.
+  void AddRows(const PersistentSlots& slots, const LiveSlots& live, int t, int lanes) {
+    int first = t + 1, last = t, right_last = t;
+    for (int chunk = 0; chunk < chunks_; ++chunk) {
+      const int low = chunk * lanes, high = low + lanes - 1;
+      while (first > 0 && live.least(first - 1, t) <= high) --first;
+      while (last >= 0 && live.all_kept(last, t) <= low) --last;
+      while (right_last >= 0 &&
+             live.all_kept(right_last, t) + slots.input[Index(right_last)] <= low) {
+        --right_last;
+      }
+      Column& column = At(chunk, t / kTile);
+      column.first = std::min(column.first, first / kTile);
+      column.last = std::max(column.last, last < 0 ? -1 : last / kTile);
+      column.right_last = std::max(column.right_last, right_last < 0 ? -1 : right_last / kTile);
+    }
+  }
+
+  int chunks_;
+  int columns_;
+  int64_t tiles_ = 0;
+  std::vector<Column> table_;
+};
+
+template <class T>
+class TileStore final : public PersistentEngine {
+ public:
+  explicit TileStore(LiveTiles live) : live_(std::move(live)) {
+    for (T& value : never_) value = kNeverAs<T>;
+  }
+
+  static int64_t Bytes(const LiveTiles& live) {
+    return live.tiles() * kTileValues<T> * int64_t{sizeof(T)};
+  }
+  // False where there is no memory.
+  bool Allocate() {
+    values_ = NewAlignedArray<T>(live_.tiles() * kTileValues<T>);
+    return values_ != nullptr;
+  }
+
   int64_t Value(int s, int t, int64_t m) const override {
     constexpr int64_t kWidth = kLanes<T>;
-    const T* tile = store_.Tile(static_cast<int>(m / kWidth), s / kTile, t / kTile);
+    const T* tile = Tile(static_cast<int>(m / kWidth), s / kTile, t / kTile);
     const T value = tile[((s % kTile) * kTile + t % kTile) * kWidth + m % kWidth];
     return value < kNeverAs<T> ? static_cast<int64_t>(value) : kNever;
   }
-  int64_t bytes() const override { return TileStore<T>::Bytes(store_.live()); }
+  int64_t bytes() const override { return Bytes(live_); }
+
+  const LiveTiles& live() const { return live_; }
+
+  // Tile (row, column), row <= column, of any chunk up to the last; below chunk 0 nothing fits.
+  const T* Tile(int chunk, int row, int column) const {
+    if (chunk < 0) return never_;
+    const LiveTiles::Column& range = live_.at(chunk, column);
+    if (row < range.first) return never_;
+    if (row > range.last) return zero_;
+    return values_.get() + (range.begin + (row - range.first)) * kTileValues<T>;
+  }
+  T* Stored(int chunk, int row, int column) { return const_cast<T*>(Tile(chunk, row, column)); }
+  const T* never() const { return never_; }
+  const T* zero() const { return zero_; }
 
  private:
-  TileStore<T> store_;
+  const LiveTiles live_;
+  AlignedArray<T> values_;
+  alignas(kChunkBytes) T never_[kTileValues<T>];
+  alignas(kChunkBytes) T zero_[kTileValues<T>] = {};
 };
 
 template <class T>
@@ -317,8 +418,8 @@ template <class T>
 absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles(const EngineInput& input,
                                                                const MinPlusKernels& kernels,
                                                                const SolveOptions& options) {
-  const int64_t index_bytes = LiveTiles::Bytes(input.slots.stages, input.slots.slots, kLanes<T>);
   const PersistentSlots& slots = input.slots;
+  const int64_t index_bytes = TileIndexBytes(slots.stages, slots.slots, kLanes<T>);
   absl::Status status =
       CheckTableSize(slots.stages, slots.slots, input.bytes_beside + index_bytes, options);
   if (!status.ok()) return status;
@@ -332,11 +433,16 @@ absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles(const EngineInput
                         TileSolver<T>::ScratchBytes(live->columns(), WorkerPool::Threads(options));
   status = CheckTableSize(slots.stages, slots.slots, input.bytes_beside + bytes, options);
   if (!status.ok()) return status;
-  auto tiles = std::make_unique<Tiles<T>>(TileStore<T>(*std::move(live)));
+  auto tiles = std::make_unique<TileStore<T>>(*std::move(live));
   if (!tiles->Allocate()) return NoMemoryForTable(bytes);
-  status = TileSolver<T>(input, KernelFor<T>(kernels), &tiles->store(), options).Run();
+  status = TileSolver<T>(input, KernelFor<T>(kernels), tiles.get(), options).Run();
   if (!status.ok()) return status;
   return std::unique_ptr<PersistentEngine>(std::move(tiles));
+}
+
+int64_t TileIndexBytes(int64_t stages, int64_t slots, int64_t lanes) {
+  const int64_t columns = (stages + kTile - 1) / kTile;
+  return (slots / lanes + 1) * columns * static_cast<int64_t>(sizeof(LiveTiles::Column));
 }
 
 template absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles<int32_t>(
