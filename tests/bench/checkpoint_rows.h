@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "solvers/graph/checkpoint_graph.h"
 #include "solvers/graph/checkpoint_solver.h"
-#include "solvers/zoo/paper_graphs.h"
+#include "tests/solvers/paper_graphs.h"
 
 namespace stowage {
 

@@ -12,8 +12,8 @@
 #include "solvers/schedule/graph_liveness.h"
 #include "solvers/schedule/lower_bound.h"
 #include "solvers/zoo/network_graph.h"
-#include "solvers/zoo/paper_graphs.h"
 #include "tests/bench/thread_cpu.h"
+#include "tests/solvers/paper_graphs.h"
 
 namespace stowage {
 namespace {

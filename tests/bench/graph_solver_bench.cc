@@ -7,9 +7,9 @@
 
 #include "solvers/graph/checkpoint_solver.h"
 #include "solvers/graph/division_tree.h"
-#include "solvers/zoo/paper_graphs.h"
 #include "solvers/zoo/roofline.h"
 #include "tests/solvers/graph_file.h"
+#include "tests/solvers/paper_graphs.h"
 #include "tests/solvers/random_series_parallel.h"
 
 namespace {

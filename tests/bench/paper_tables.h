@@ -1,4 +1,4 @@
-// What two papers print of the networks that solvers/zoo/paper_graphs.h makes: facts to hold
+// What two papers print of the networks that tests/solvers/paper_graphs.h makes: facts to hold
 // figures against, never inputs of a computation.
 //
 //   R   "Cutting down training memory by re-fowarding", submitted to ICLR 2019, Table 1; an earlier

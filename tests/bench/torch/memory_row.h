@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "solvers/model/units.h"
-#include "solvers/zoo/paper_graphs.h"
 #include "tests/bench/torch/turns.h"
+#include "tests/solvers/paper_graphs.h"
 
 namespace stowage {
 

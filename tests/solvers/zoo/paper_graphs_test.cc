@@ -1,4 +1,4 @@
-#include "solvers/zoo/paper_graphs.h"
+#include "tests/solvers/paper_graphs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

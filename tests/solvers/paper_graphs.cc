@@ -1,4 +1,4 @@
-#include "solvers/zoo/paper_graphs.h"
+#include "tests/solvers/paper_graphs.h"
 
 #include <utility>
 

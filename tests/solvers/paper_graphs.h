@@ -5,8 +5,8 @@
 // flattened, sliced and dropped-out tensors in what they are made from, and the loss is left out.
 // The input is a vertex. Made from the graph of all ops (network_graph.h) by folding, so that each
 // network is described once.
-#ifndef STOWAGE_SOLVERS_ZOO_PAPER_GRAPHS_H_
-#define STOWAGE_SOLVERS_ZOO_PAPER_GRAPHS_H_
+#ifndef STOWAGE_TESTS_SOLVERS_PAPER_GRAPHS_H_
+#define STOWAGE_TESTS_SOLVERS_PAPER_GRAPHS_H_
 
 #include <string>
 #include <vector>
@@ -50,4 +50,4 @@ absl::StatusOr<Graph> MakePaperGraph(const PaperGraph& paper_graph, const Device
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_ZOO_PAPER_GRAPHS_H_
+#endif  // STOWAGE_TESTS_SOLVERS_PAPER_GRAPHS_H_
