@@ -1,7 +1,6 @@
 #include "solvers/zoo/catalogue.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -126,13 +125,19 @@ Digest StructureDigest(const Problem& problem) {
       CanonicalBytes(Profile{"", Device(), problem, CostSource::kModelled}, KeyOptions()));
 }
 
+absl::StatusOr<Problem> ModelledProblem(const NetworkOptions& options, bool graph,
+                                        const std::string& device) {
+  const absl::StatusOr<DeviceKind> kind = FindDeviceKind(device);
+  if (!kind.ok()) return kind.status();
+  const absl::StatusOr<Network> network = MakeNetwork(options);
+  if (!network.ok()) return network.status();
+  return FormOf(*network, graph, kind->model);
+}
+
 absl::StatusOr<Problem> ProblemFor(const NetworkCatalogue& catalogue,
                                    const CatalogueFrontier& frontier) {
-  const absl::StatusOr<DeviceKind> kind = FindDeviceKind(frontier.device);
-  if (!kind.ok()) return kind.status();
-  const absl::StatusOr<Network> network = MakeNetwork(OptionsOf(catalogue, frontier));
-  if (!network.ok()) return network.status();
-  absl::StatusOr<Problem> problem = FormOf(*network, frontier.graph, kind->model);
+  absl::StatusOr<Problem> problem =
+      ModelledProblem(OptionsOf(catalogue, frontier), frontier.graph, frontier.device);
   if (!problem.ok()) return problem;
   if (StructureDigest(*problem) == frontier.structure) return problem;
   return absl::FailedPreconditionError(
@@ -244,15 +249,6 @@ class FieldLine {
   std::string wrong_;
 };
 
-bool ReadDigest(const std::string& text, Digest* digest) {
-  const std::string binary = absl::HexStringToBytes(text);
-  if (text.size() != 2 * Digest::kSize) return false;
-  std::array<uint8_t, Digest::kSize> bytes{};
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(binary[i]);
-  *digest = Digest(bytes);
-  return digest->ToHex() == text;
-}
-
 bool ReadSchedules(const std::string& text, size_t count, std::vector<size_t>* schedules) {
   for (const std::string& one : std::vector<std::string>(absl::StrSplit(text, ','))) {
     uint64_t index = 0;
@@ -287,10 +283,11 @@ std::string ReadFrontier(const std::string& fields, size_t schedules, CatalogueF
       line.Text("solver", &frontier->info.solver) && line.Count("exact", &exact, 0, 1) &&
       line.Count("slots", &frontier->info.slots) && line.Count("least", &least) &&
       line.Text("structure", &structure) &&
-      line.Check("structure", ReadDigest(structure, &frontier->structure)) &&
+      line.Check("structure", DigestFromHex(structure).has_value()) &&
       line.Text("schedules", &indices) &&
       line.Check("schedules", ReadSchedules(indices, schedules, &frontier->schedules)) &&
       line.Text("class", &frontier->info.schedule_class, /*last=*/true);
+  frontier->structure = DigestFromHex(structure).value_or(Digest());
   frontier->info.exact = exact != 0;
   frontier->info.least_budget = Bytes(least);
   return read ? "" : line.wrong();

@@ -1,25 +1,12 @@
-// A catalogue: frontiers that were solved beforehand, of the reference networks as chains or as graphs, at usual
-// sizes, on modelled devices. What is in it knows no environment: whose plans they become, and under which key, is for
-// whoever puts it into a store.
+// A catalogue: frontiers that were solved beforehand, of the reference networks as chains or as graphs,
+// at usual sizes, on modelled devices. It knows no environment: whose plans they become, and under
+// which key, is for whoever puts it into a store.
 //
-// Decoders are there with their output layer tied to the embedding or not: the same problem.
-// Only schedules are kept, each once per network; what a schedule takes in memory and time is always the
-// evaluator's word, under costs that are modelled anew (solvers/zoo/roofline.h). The order of a frontier's
-// schedules is theirs: peaks rise, makespans fall.
-//
-// A file holds one network, lines of text in this order:
-//   stowage-catalogue 1
-//   generator NUMBER          of kGeneratorVersion when it was made
-//   solver_version TEXT
-//   costs modelled roofline   nothing of it was measured
-//   network NAME
-//   schedule CODE             base64 of solvers/schedule/schedule.h; numbered from 0
-//   frontier image=224 batch=32 classes=1000 device=a100 solver=... exact=0 slots=0 least=BYTES
-//     structure=DIGEST schedules=0,5,7 class=TEXT       (one line; the class to its end)
-//   of a graph form=graph before the size
-//   of a decoder length=1024 batch=8 in place of image, batch and classes
-//   sha256 DIGEST             of all before it
-// The same generator, solvers and networks make the same bytes.
+// Decoders are there with their output layer tied to the embedding or not: the same problem. Only
+// schedules are kept, each once per network; their memory and time are always the evaluator's word,
+// under costs that are modelled anew (solvers/zoo/roofline.h). Within a frontier peaks rise and
+// makespans fall. The format of the files is in README.md. The same generator, solvers and networks
+// make the same bytes.
 #ifndef STOWAGE_SOLVERS_ZOO_CATALOGUE_H_
 #define STOWAGE_SOLVERS_ZOO_CATALOGUE_H_
 
@@ -70,6 +57,10 @@ std::string SizeText(const CatalogueFrontier& frontier);
 
 // The network as a graph of all ops (ProfiledGraphOf), or as a chain of stages (ChainOf).
 absl::StatusOr<Problem> FormOf(const Network& network, bool graph, const DeviceModel& device);
+
+// FormOf the network that MakeNetwork makes, on the device of FindDeviceKind; with their errors.
+absl::StatusOr<Problem> ModelledProblem(const NetworkOptions& options, bool graph,
+                                        const std::string& device);
 
 // What of a problem a catalogue's schedules are for: all that a key takes of it, of no tenant and no device.
 Digest StructureDigest(const Problem& problem);

@@ -1,53 +1,61 @@
-// Krizhevsky 2014, "One weird trick for parallelizing convolutional neural networks", as
-// torchvision builds it.
 #include "solvers/zoo/families.h"
 
-#include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "solvers/zoo/network_builder.h"
 
 namespace stowage {
 namespace {
 
-constexpr char kAlexNet[] = "alexnet";
-constexpr int64_t kAlexPooledSide = 6;
-constexpr int64_t kAlexHidden = 4096;
+NetworkBuilder Begin(const std::string& name, const NetworkOptions& options) {
+  return NetworkBuilder(name, {options.batch, 3, options.image, options.image}, kFloatBytes);
+}
 
-void Convolve(NetworkBuilder* net, int number, int64_t channels, const Window& window) {
+void MaxPoolStage(NetworkBuilder* net, std::string name, const Window& window) {
+  net->MaxPool(net->last(), window);
+  net->EndStage(std::move(name), "max_pool2d");
+}
+
+void ConvReluStage(NetworkBuilder* net, std::string name, int64_t channels, const Window& window) {
   net->Relu(net->Conv2d(net->last(), channels, window, /*bias=*/true));
-  net->EndStage(absl::StrCat("conv", number), "conv2d_relu");
+  net->EndStage(std::move(name), "conv2d_relu");
 }
 
-void Pool(NetworkBuilder* net, int number) {
-  net->MaxPool(net->last(), Window::Square(3, 2));
-  net->EndStage(absl::StrCat("pool", number), "max_pool2d");
+void NormReluStage(NetworkBuilder* net, std::string name) {
+  net->Relu(net->BatchNorm(net->last()));
+  net->EndStage(std::move(name), "batch_norm_relu");
 }
 
-}  // namespace
+absl::StatusOr<Network> BuildWithHead(NetworkBuilder net, int64_t classes) {
+  net.Linear(net.Flatten(net.GlobalAvgPool(net.last())), classes);
+  net.EndStage("head", "average_pool_linear");
+  return std::move(net).Build();
+}
 
-std::vector<NetworkInfo> AlexNets() { return {{kAlexNet, "five plain convolutions, no norm"}}; }
+// Krizhevsky 2014, "One weird trick for parallelizing convolutional neural networks", as
+// torchvision builds it.
 
-absl::StatusOr<Network> MakeAlexNet(const NetworkOptions& options) {
-  if (options.name != kAlexNet) return absl::NotFoundError(options.name);
-  NetworkBuilder net(kAlexNet, {options.batch, 3, options.image, options.image}, kFloatBytes);
-  Convolve(&net, 1, 64, Window::Square(11, 4, 2));
-  Pool(&net, 1);
-  Convolve(&net, 2, 192, Window::Square(5, 1, 2));
-  Pool(&net, 2);
-  Convolve(&net, 3, 384, Window::Square(3, 1, 1));
-  Convolve(&net, 4, 256, Window::Square(3, 1, 1));
-  Convolve(&net, 5, 256, Window::Square(3, 1, 1));
-  Pool(&net, 5);
-  net.AdaptiveAvgPool(net.last(), kAlexPooledSide);
+constexpr int64_t kHidden = 4096;  // of AlexNet and VGG
+
+absl::StatusOr<Network> BuildAlexNet(const NetworkOptions& options) {
+  NetworkBuilder net = Begin(options.name, options);
+  ConvReluStage(&net, "conv1", 64, Window::Square(11, 4, 2));
+  MaxPoolStage(&net, "pool1", Window::Square(3, 2));
+  ConvReluStage(&net, "conv2", 192, Window::Square(5, 1, 2));
+  MaxPoolStage(&net, "pool2", Window::Square(3, 2));
+  ConvReluStage(&net, "conv3", 384, Window::Square(3, 1, 1));
+  ConvReluStage(&net, "conv4", 256, Window::Square(3, 1, 1));
+  ConvReluStage(&net, "conv5", 256, Window::Square(3, 1, 1));
+  MaxPoolStage(&net, "pool5", Window::Square(3, 2));
+  net.AdaptiveAvgPool(net.last(), 6);
   net.EndStage("avgpool", "adaptive_avg_pool2d");
-  net.Relu(net.Linear(net.Dropout(net.Flatten(net.last())), kAlexHidden));
+  net.Relu(net.Linear(net.Dropout(net.Flatten(net.last())), kHidden));
   net.EndStage("fc1", "dropout_linear_relu");
-  net.Relu(net.Linear(net.Dropout(net.last()), kAlexHidden));
+  net.Relu(net.Linear(net.Dropout(net.last()), kHidden));
   net.EndStage("fc2", "dropout_linear_relu");
   net.Linear(net.last(), options.classes);
   net.EndStage("fc3", "linear");
@@ -57,45 +65,28 @@ absl::StatusOr<Network> MakeAlexNet(const NetworkOptions& options) {
 // Simonyan & Zisserman 2015, "Very deep convolutional networks", without norms, as torchvision
 // builds them.
 
-namespace {
-
-constexpr int64_t kPooledSide = 7;
-constexpr int64_t kHidden = 4096;
-constexpr int64_t kMaxChannels = 512;
-
 struct VggSpec {
   const char* name;
-  std::vector<int> convolutions;  // between the poolings
+  std::array<int, 5> convolutions;  // between the poolings
 };
 
-const std::vector<VggSpec>& VggSpecs() {
-  static const auto* const kSpecs = new std::vector<VggSpec>{
-      {"vgg11", {1, 1, 2, 2, 2}},
-      {"vgg13", {2, 2, 2, 2, 2}},
-      {"vgg16", {2, 2, 3, 3, 3}},
-      {"vgg19", {2, 2, 4, 4, 4}},
-  };
-  return *kSpecs;
-}
+constexpr VggSpec kVggs[] = {{"vgg11", {1, 1, 2, 2, 2}},
+                             {"vgg13", {2, 2, 2, 2, 2}},
+                             {"vgg16", {2, 2, 3, 3, 3}},
+                             {"vgg19", {2, 2, 4, 4, 4}}};
 
-void AddFeatures(NetworkBuilder* net, const std::vector<int>& convolutions) {
+absl::StatusOr<Network> BuildVgg(const VggSpec& spec, const NetworkOptions& options) {
+  NetworkBuilder net = Begin(spec.name, options);
   int64_t channels = 64;
-  for (size_t group = 0; group < convolutions.size(); ++group) {
-    for (int i = 0; i < convolutions[group]; ++i) {
-      net->Relu(net->Conv2d(net->last(), channels, Window::Square(3, 1, 1), /*bias=*/true));
-      net->EndStage(absl::StrCat("conv", group + 1, "_", i + 1), "conv2d_relu");
+  for (size_t group = 0; group < spec.convolutions.size(); ++group) {
+    for (int i = 0; i < spec.convolutions[group]; ++i) {
+      ConvReluStage(&net, absl::StrCat("conv", group + 1, "_", i + 1), channels,
+                    Window::Square(3, 1, 1));
     }
-    net->MaxPool(net->last(), Window::Square(2, 2));
-    net->EndStage(absl::StrCat("pool", group + 1), "max_pool2d");
-    if (channels < kMaxChannels) channels *= 2;
+    MaxPoolStage(&net, absl::StrCat("pool", group + 1), Window::Square(2, 2));
+    if (channels < 512) channels *= 2;
   }
-}
-
-absl::StatusOr<Network> BuildVgg(const VggSpec& architecture, const NetworkOptions& options) {
-  NetworkBuilder net(architecture.name, {options.batch, 3, options.image, options.image},
-                     kFloatBytes);
-  AddFeatures(&net, architecture.convolutions);
-  net.AdaptiveAvgPool(net.last(), kPooledSide);
+  net.AdaptiveAvgPool(net.last(), 7);
   net.EndStage("avgpool", "adaptive_avg_pool2d");
   net.Dropout(net.Relu(net.Linear(net.Flatten(net.last()), kHidden)));
   net.EndStage("fc1", "linear_relu_dropout");
@@ -106,58 +97,8 @@ absl::StatusOr<Network> BuildVgg(const VggSpec& architecture, const NetworkOptio
   return std::move(net).Build();
 }
 
-}  // namespace
-
-std::vector<NetworkInfo> Vggs() {
-  std::vector<NetworkInfo> infos;
-  for (const VggSpec& architecture : VggSpecs()) {
-    infos.push_back({architecture.name, "plain convolutions, no norm"});
-  }
-  return infos;
-}
-
-absl::StatusOr<Network> MakeVgg(const NetworkOptions& options) {
-  for (const VggSpec& architecture : VggSpecs()) {
-    if (options.name == architecture.name) return BuildVgg(architecture, options);
-  }
-  return absl::NotFoundError(options.name);
-}
-
 // He et al. 2016, "Deep residual learning" (18 to 152, as torchvision builds them) and "Identity
 // mappings in deep residual networks" (200 and 1001, with the norm before the convolution).
-
-namespace {
-
-enum class Block { kBasic, kBottleneck, kPreActivation };
-
-struct ResNetSpec {
-  const char* name;
-  const char* description;
-  Block block;
-  std::vector<int> blocks;  // per group; each group after the first halves the image
-  bool small_stem;          // a 3x3 convolution that keeps the image's size, and no pooling
-};
-
-const std::vector<ResNetSpec>& ResNetSpecs() {
-  static const auto* const kSpecs = new std::vector<ResNetSpec>{
-      {"resnet18", "residual, basic blocks", Block::kBasic, {2, 2, 2, 2}, false},
-      {"resnet34", "residual, basic blocks", Block::kBasic, {3, 4, 6, 3}, false},
-      {"resnet50", "residual, bottlenecks", Block::kBottleneck, {3, 4, 6, 3}, false},
-      {"resnet101", "residual, bottlenecks", Block::kBottleneck, {3, 4, 23, 3}, false},
-      {"resnet152", "residual, bottlenecks", Block::kBottleneck, {3, 8, 36, 3}, false},
-      {"resnet200",
-       "residual, pre-activation bottlenecks",
-       Block::kPreActivation,
-       {3, 24, 36, 3},
-       false},
-      {"resnet1001",
-       "residual, 3 groups of 111 pre-activation bottlenecks, no downsampling at the start",
-       Block::kPreActivation,
-       {111, 111, 111},
-       true},
-  };
-  return *kSpecs;
-}
 
 size_t BasicBlock(NetworkBuilder* net, size_t x, int64_t width, int64_t stride) {
   size_t y = net->Conv2d(x, width, Window::Square(3, stride, 1));
@@ -193,77 +134,48 @@ size_t PreActivationBlock(NetworkBuilder* net, size_t x, int64_t width, int64_t 
   return net->AddInPlace(y, x);
 }
 
-void AddBlock(NetworkBuilder* net, Block block, int64_t width, int64_t stride) {
-  switch (block) {
-    case Block::kBasic:
-      BasicBlock(net, net->last(), width, stride);
-      break;
-    case Block::kBottleneck:
-      Bottleneck(net, net->last(), width, stride);
-      break;
-    case Block::kPreActivation:
-      PreActivationBlock(net, net->last(), width, stride);
-      break;
-  }
-}
+struct ResNetSpec {
+  const char* name;
+  const char* description;
+  size_t (*add_block)(NetworkBuilder* net, size_t x, int64_t width, int64_t stride);
+  const char* block;
+  std::array<int, 4> blocks;  // per group; each group after the first halves the image
+};
 
-const char* OpKindOf(Block block) {
-  switch (block) {
-    case Block::kBasic:
-      return "basic_block";
-    case Block::kBottleneck:
-      return "bottleneck";
-    case Block::kPreActivation:
-      return "preactivation_bottleneck";
-  }
-  return "";
-}
+constexpr ResNetSpec kResNets[] = {
+    {"resnet18", "residual, basic blocks", BasicBlock, "basic_block", {2, 2, 2, 2}},
+    {"resnet34", "residual, basic blocks", BasicBlock, "basic_block", {3, 4, 6, 3}},
+    {"resnet50", "residual, bottlenecks", Bottleneck, "bottleneck", {3, 4, 6, 3}},
+    {"resnet101", "residual, bottlenecks", Bottleneck, "bottleneck", {3, 4, 23, 3}},
+    {"resnet152", "residual, bottlenecks", Bottleneck, "bottleneck", {3, 8, 36, 3}},
+    {"resnet200",
+     "residual, pre-activation bottlenecks",
+     PreActivationBlock,
+     "preactivation_bottleneck",
+     {3, 24, 36, 3}},
+    {"resnet1001",
+     "residual, 3 groups of 111 pre-activation bottlenecks, no downsampling at the start",
+     PreActivationBlock,
+     "preactivation_bottleneck",
+     {111, 111, 111, 0}},
+};
 
-void AddStem(NetworkBuilder* net, bool small) {
-  net->Conv2d(net->last(), 64, small ? Window::Square(3, 1, 1) : Window::Square(7, 2, 3));
-  net->EndStage("conv1", "conv2d");
-  net->Relu(net->BatchNorm(net->last()));
-  net->EndStage("bn1relu", "batch_norm_relu");
-  if (small) return;
-  net->MaxPool(net->last(), Window::Square(3, 2, 1));
-  net->EndStage("maxpool", "max_pool2d");
-}
-
-absl::StatusOr<Network> BuildResNet(const ResNetSpec& architecture, const NetworkOptions& options) {
-  NetworkBuilder net(architecture.name, {options.batch, 3, options.image, options.image},
-                     kFloatBytes);
-  AddStem(&net, architecture.small_stem);
-  for (size_t group = 0; group < architecture.blocks.size(); ++group) {
-    for (int i = 0; i < architecture.blocks[group]; ++i) {
-      const int64_t stride = group > 0 && i == 0 ? 2 : 1;
-      AddBlock(&net, architecture.block, int64_t{64} << group, stride);
-      net.EndStage(absl::StrCat("layer", group + 1, ".", i), OpKindOf(architecture.block));
+absl::StatusOr<Network> BuildResNet(const ResNetSpec& spec, const NetworkOptions& options) {
+  // Of three groups: a 3x3 convolution that keeps the image's size, and no pooling.
+  const bool small_stem = spec.blocks.back() == 0;
+  NetworkBuilder net = Begin(spec.name, options);
+  net.Conv2d(net.last(), 64, small_stem ? Window::Square(3, 1, 1) : Window::Square(7, 2, 3));
+  net.EndStage("conv1", "conv2d");
+  NormReluStage(&net, "bn1relu");
+  if (!small_stem) MaxPoolStage(&net, "maxpool", Window::Square(3, 2, 1));
+  for (size_t group = 0; group < spec.blocks.size(); ++group) {
+    for (int i = 0; i < spec.blocks[group]; ++i) {
+      spec.add_block(&net, net.last(), int64_t{64} << group, group > 0 && i == 0 ? 2 : 1);
+      net.EndStage(absl::StrCat("layer", group + 1, ".", i), spec.block);
     }
   }
-  if (architecture.block == Block::kPreActivation) {
-    net.Relu(net.BatchNorm(net.last()));
-    net.EndStage("bnrelu", "batch_norm_relu");
-  }
-  net.Linear(net.Flatten(net.GlobalAvgPool(net.last())), options.classes);
-  net.EndStage("head", "average_pool_linear");
-  return std::move(net).Build();
-}
-
-}  // namespace
-
-std::vector<NetworkInfo> ResNets() {
-  std::vector<NetworkInfo> infos;
-  for (const ResNetSpec& architecture : ResNetSpecs()) {
-    infos.push_back({architecture.name, architecture.description});
-  }
-  return infos;
-}
-
-absl::StatusOr<Network> MakeResNet(const NetworkOptions& options) {
-  for (const ResNetSpec& architecture : ResNetSpecs()) {
-    if (options.name == architecture.name) return BuildResNet(architecture, options);
-  }
-  return absl::NotFoundError(options.name);
+  if (spec.add_block == PreActivationBlock) NormReluStage(&net, "bnrelu");
+  return BuildWithHead(std::move(net), options.classes);
 }
 
 // Huang et al. 2017, "Densely connected convolutional networks", as torchvision builds them, cut
@@ -271,27 +183,20 @@ absl::StatusOr<Network> MakeResNet(const NetworkOptions& options) {
 // appended. The "_full_cat" ones are as torchvision runs them: every layer concatenates its block's
 // tensors anew, so that a dense block is a stage.
 
-namespace {
-
 constexpr int64_t kBottleneckFactor = 4;
 constexpr char kFullCat[] = "_full_cat";
 
 struct DenseNetSpec {
   const char* name;
   int64_t growth;
-  std::vector<int> layers;  // per dense block
+  std::array<int, 4> layers;  // per dense block
   int64_t stem_channels;
 };
 
-const std::vector<DenseNetSpec>& DenseNetSpecs() {
-  static const auto* const kSpecs = new std::vector<DenseNetSpec>{
-      {"densenet121", 32, {6, 12, 24, 16}, 64},
-      {"densenet161", 48, {6, 12, 36, 24}, 96},
-      {"densenet169", 32, {6, 12, 32, 32}, 64},
-      {"densenet201", 32, {6, 12, 48, 32}, 64},
-  };
-  return *kSpecs;
-}
+constexpr DenseNetSpec kDenseNets[] = {{"densenet121", 32, {6, 12, 24, 16}, 64},
+                                       {"densenet161", 48, {6, 12, 36, 24}, 96},
+                                       {"densenet169", 32, {6, 12, 32, 32}, 64},
+                                       {"densenet201", 32, {6, 12, 48, 32}, 64}};
 
 // The channels that a layer adds.
 size_t DenseLayer(NetworkBuilder* net, size_t x, int64_t growth) {
@@ -321,63 +226,31 @@ void AddTransition(NetworkBuilder* net) {
   net->AvgPool(net->Conv2d(y, channels, Window::Square(1)), Window::Square(2, 2));
 }
 
-absl::StatusOr<Network> BuildDenseNet(const DenseNetSpec& architecture,
-                                      const NetworkOptions& options, bool full_cat) {
-  NetworkBuilder net(options.name, {options.batch, 3, options.image, options.image}, kFloatBytes);
-  net.Conv2d(net.last(), architecture.stem_channels, Window::Square(7, 2, 3));
+absl::StatusOr<Network> BuildDenseNet(const DenseNetSpec& spec, const NetworkOptions& options,
+                                      bool full_cat) {
+  NetworkBuilder net = Begin(options.name, options);
+  net.Conv2d(net.last(), spec.stem_channels, Window::Square(7, 2, 3));
   net.EndStage("conv0", "conv2d");
-  net.Relu(net.BatchNorm(net.last()));
-  net.EndStage("norm0relu", "batch_norm_relu");
-  net.MaxPool(net.last(), Window::Square(3, 2, 1));
-  net.EndStage("pool0", "max_pool2d");
-  for (size_t block = 0; block < architecture.layers.size(); ++block) {
+  NormReluStage(&net, "norm0relu");
+  MaxPoolStage(&net, "pool0", Window::Square(3, 2, 1));
+  for (size_t block = 0; block < spec.layers.size(); ++block) {
     const auto add = full_cat ? AddBlockStage : AddLayerStages;
-    add(&net, absl::StrCat("block", block + 1), architecture.layers[block], architecture.growth);
-    if (block + 1 == architecture.layers.size()) continue;
+    add(&net, absl::StrCat("block", block + 1), spec.layers[block], spec.growth);
+    if (block + 1 == spec.layers.size()) continue;
     AddTransition(&net);
     net.EndStage(absl::StrCat("transition", block + 1), "dense_transition");
   }
-  net.Relu(net.BatchNorm(net.last()));
-  net.EndStage("norm5relu", "batch_norm_relu");
-  net.Linear(net.Flatten(net.GlobalAvgPool(net.last())), options.classes);
-  net.EndStage("head", "average_pool_linear");
-  return std::move(net).Build();
-}
-
-}  // namespace
-
-std::vector<NetworkInfo> DenseNets() {
-  std::vector<NetworkInfo> infos;
-  for (const DenseNetSpec& architecture : DenseNetSpecs()) {
-    infos.push_back({architecture.name, "densely connected, a stage per dense layer"});
-  }
-  for (const DenseNetSpec& architecture : DenseNetSpecs()) {
-    infos.push_back({absl::StrCat(architecture.name, kFullCat),
-                     "densely connected, a stage per dense block", /*chain=*/false});
-  }
-  return infos;
-}
-
-absl::StatusOr<Network> MakeDenseNet(const NetworkOptions& options) {
-  for (const DenseNetSpec& architecture : DenseNetSpecs()) {
-    if (absl::StripSuffix(options.name, kFullCat) != architecture.name) continue;
-    return BuildDenseNet(architecture, options, /*full_cat=*/options.name != architecture.name);
-  }
-  return absl::NotFoundError(options.name);
+  NormReluStage(&net, "norm5relu");
+  return BuildWithHead(std::move(net), options.classes);
 }
 
 // Szegedy et al. 2016, "Rethinking the Inception architecture", version 3 as torchvision builds it,
 // without the auxiliary classifier: a stage per block.
 
-namespace {
-
-constexpr char kInception[] = "inception_v3";
-
 class InceptionBuilder {
  public:
   explicit InceptionBuilder(const NetworkOptions& options)
-      : net_(kInception, {options.batch, 3, options.image, options.image}, kFloatBytes),
-        classes_(options.classes) {}
+      : net_(Begin(options.name, options)), classes_(options.classes) {}
 
   absl::StatusOr<Network> Build() && {
     AddStem();
@@ -425,14 +298,12 @@ class InceptionBuilder {
     net_.EndStage("conv_2a", "conv2d_bn_relu");
     Three(net_.last(), 64);
     net_.EndStage("conv_2b", "conv2d_bn_relu");
-    net_.MaxPool(net_.last(), Window::Square(3, 2));
-    net_.EndStage("maxpool1", "max_pool2d");
+    MaxPoolStage(&net_, "maxpool1", Window::Square(3, 2));
     One(net_.last(), 80);
     net_.EndStage("conv_3b", "conv2d_bn_relu");
     Convolve(net_.last(), 192, Window::Square(3));
     net_.EndStage("conv_4a", "conv2d_bn_relu");
-    net_.MaxPool(net_.last(), Window::Square(3, 2));
-    net_.EndStage("maxpool2", "max_pool2d");
+    MaxPoolStage(&net_, "maxpool2", Window::Square(3, 2));
   }
 
   void AddBlockA(const char* name, int64_t pool_channels) {
@@ -488,24 +359,11 @@ class InceptionBuilder {
   int64_t classes_;
 };
 
-}  // namespace
-
-std::vector<NetworkInfo> Inceptions() {
-  return {{kInception, "parallel branches, a stage per block, no auxiliary classifier"}};
-}
-
-absl::StatusOr<Network> MakeInception(const NetworkOptions& options) {
-  if (options.name != kInception) return absl::NotFoundError(options.name);
-  return InceptionBuilder(options).Build();
-}
-
 // Networks of cells that a search has found, for images of 32 x 32 pixels: NASNet-A (Zoph et al.
 // 2018, "Learning transferable architectures"), AmoebaNet-A (Real et al. 2019, "Regularized
 // evolution") and DARTS, second order (Liu et al. 2019, "DARTS: differentiable architecture
 // search"), all three as the last of these evaluates them: 20 cells of 36 channels, the 7th and the
 // 14th of which halve the image; no auxiliary classifier, no dropped paths.
-
-namespace {
 
 constexpr int kCells = 20;
 constexpr int64_t kChannels = 36;
@@ -583,27 +441,17 @@ CellNetworkSpec Darts() {
            {2, 3, 4, 5}}};
 }
 
-const std::vector<CellNetworkSpec>& CellNetworkSpecs() {
-  static const auto* const kSpecs =
-      new std::vector<CellNetworkSpec>{NasNet(), AmoebaNet(), Darts()};
-  return *kSpecs;
-}
-
 class CellNetworkBuilder {
  public:
-  CellNetworkBuilder(const CellNetworkSpec& architecture, const NetworkOptions& options)
-      : architecture_(architecture),
-        classes_(options.classes),
-        net_(architecture.name, {options.batch, 3, options.image, options.image}, kFloatBytes) {}
+  CellNetworkBuilder(const CellNetworkSpec& spec, const NetworkOptions& options)
+      : spec_(spec), classes_(options.classes), net_(Begin(spec.name, options)) {}
 
   absl::StatusOr<Network> Build() && {
     net_.BatchNorm(net_.Conv2d(net_.last(), kStemFactor * kChannels, Window::Square(3, 1, 1)));
     net_.EndStage("stem", "conv2d_bn");
     AddCells();
     net_.EndStage("cells", "cells");
-    net_.Linear(net_.Flatten(net_.GlobalAvgPool(net_.last())), classes_);
-    net_.EndStage("head", "average_pool_linear");
-    return std::move(net_).Build();
+    return BuildWithHead(std::move(net_), classes_);
   }
 
  private:
@@ -618,7 +466,7 @@ class CellNetworkBuilder {
       before_last =
           last_reduces ? Halve(before_last, channels) : ReluConvNorm(before_last, channels);
       const size_t input = ReluConvNorm(last, channels);
-      const Cell& cell = reduces ? architecture_.reduction : architecture_.normal;
+      const Cell& cell = reduces ? spec_.reduction : spec_.normal;
       const size_t output = AddCell(cell, {before_last, input}, reduces ? 2 : 1);
       before_last = std::exchange(last, output);
       last_reduces = reduces;
@@ -689,28 +537,45 @@ class CellNetworkBuilder {
     return net_.BatchNorm(net_.Cat({even, odd}));
   }
 
-  const CellNetworkSpec& architecture_;
+  const CellNetworkSpec spec_;
   int64_t classes_;
   NetworkBuilder net_;
 };
 
 }  // namespace
 
-std::vector<NetworkInfo> CellNetworks() {
-  std::vector<NetworkInfo> infos;
-  for (const CellNetworkSpec& architecture : CellNetworkSpecs()) {
-    infos.push_back({architecture.name, architecture.description, /*chain=*/false});
-  }
-  return infos;
-}
-
-absl::StatusOr<Network> MakeCellNetwork(const NetworkOptions& options) {
-  for (const CellNetworkSpec& architecture : CellNetworkSpecs()) {
-    if (options.name == architecture.name) {
-      return CellNetworkBuilder(architecture, options).Build();
+const std::vector<ImageNetwork>& ImageNetworks() {
+  static const auto* const kNetworks = [] {
+    auto* networks = new std::vector<ImageNetwork>;
+    const auto add = [networks](NetworkInfo info, auto make) {
+      networks->push_back({std::move(info), std::move(make)});
+    };
+    using Options = const NetworkOptions&;
+    for (const ResNetSpec& spec : kResNets) {
+      add({spec.name, spec.description}, [&spec](Options o) { return BuildResNet(spec, o); });
     }
-  }
-  return absl::NotFoundError(options.name);
+    for (const bool full_cat : {false, true}) {
+      const char* description = full_cat ? "densely connected, a stage per dense block"
+                                         : "densely connected, a stage per dense layer";
+      for (const DenseNetSpec& spec : kDenseNets) {
+        add({absl::StrCat(spec.name, full_cat ? kFullCat : ""), description, /*chain=*/!full_cat},
+            [&spec, full_cat](Options o) { return BuildDenseNet(spec, o, full_cat); });
+      }
+    }
+    add({"inception_v3", "parallel branches, a stage per block, no auxiliary classifier"},
+        [](Options o) { return InceptionBuilder(o).Build(); });
+    for (const VggSpec& spec : kVggs) {
+      add({spec.name, "plain convolutions, no norm"},
+          [&spec](Options o) { return BuildVgg(spec, o); });
+    }
+    add({"alexnet", "five plain convolutions, no norm"}, BuildAlexNet);
+    for (const CellNetworkSpec& spec : {NasNet(), AmoebaNet(), Darts()}) {
+      add({spec.name, spec.description, /*chain=*/false},
+          [spec](Options o) { return CellNetworkBuilder(spec, o).Build(); });
+    }
+    return networks;
+  }();
+  return *kNetworks;
 }
 
 }  // namespace stowage

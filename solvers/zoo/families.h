@@ -1,8 +1,8 @@
-// The families of networks. Every function returns NOT_FOUND for a name that is none
-// of its own; see MakeNetwork (networks.h) for the other errors.
+// The networks of images by family. Internal to solvers/zoo.
 #ifndef STOWAGE_SOLVERS_ZOO_FAMILIES_H_
 #define STOWAGE_SOLVERS_ZOO_FAMILIES_H_
 
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,26 +10,14 @@
 
 namespace stowage {
 
-std::vector<NetworkInfo> ResNets();
-absl::StatusOr<Network> MakeResNet(const NetworkOptions& options);
+struct ImageNetwork {
+  NetworkInfo info;
+  // Of options whose name is the network's. Errors: see MakeNetwork (networks.h).
+  std::function<absl::StatusOr<Network>(const NetworkOptions&)> make;
+};
 
-std::vector<NetworkInfo> DenseNets();
-absl::StatusOr<Network> MakeDenseNet(const NetworkOptions& options);
-
-std::vector<NetworkInfo> Inceptions();
-absl::StatusOr<Network> MakeInception(const NetworkOptions& options);
-
-std::vector<NetworkInfo> Vggs();
-absl::StatusOr<Network> MakeVgg(const NetworkOptions& options);
-
-std::vector<NetworkInfo> AlexNets();
-absl::StatusOr<Network> MakeAlexNet(const NetworkOptions& options);
-
-std::vector<NetworkInfo> CellNetworks();
-absl::StatusOr<Network> MakeCellNetwork(const NetworkOptions& options);
-
-// Of AllDecoders().
-absl::StatusOr<Network> MakeNamedDecoder(const NetworkOptions& options);
+// In the order of AllNetworks.
+const std::vector<ImageNetwork>& ImageNetworks();
 
 }  // namespace stowage
 

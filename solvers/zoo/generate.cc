@@ -45,15 +45,6 @@ CatalogueFrontier Sized(const NetworkOptions& network, bool graph) {
   return frontier;
 }
 
-absl::StatusOr<Problem> ProblemOf(const NetworkOptions& options, bool graph,
-                                  const std::string& device) {
-  const absl::StatusOr<DeviceKind> kind = FindDeviceKind(device);
-  if (!kind.ok()) return kind.status();
-  const absl::StatusOr<Network> network = MakeNetwork(options);
-  if (!network.ok()) return network.status();
-  return FormOf(*network, graph, kind->model);
-}
-
 // What a catalogue has of a frontier.
 struct Chosen {
   FrontierInfo info;
@@ -95,7 +86,7 @@ absl::Status AddFrontiers(const CatalogueWish& wish, int64_t size, ScheduleNumbe
   for (const int64_t batch : wish.batches) {
     for (const std::string& device : wish.devices) {
       const NetworkOptions options{wish.network, size, batch, wish.classes, size};
-      const absl::StatusOr<Problem> problem = ProblemOf(options, wish.graph, device);
+      const absl::StatusOr<Problem> problem = ModelledProblem(options, wish.graph, device);
       if (!problem.ok()) return problem.status();
       const absl::StatusOr<Chosen> chosen =
           wish.graph && first ? Replayed(*first, std::get<Graph>(*problem)) : Solved(*problem);

@@ -1,11 +1,49 @@
 #include "solvers/zoo/network_builder.h"
 
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace stowage {
+
+int64_t Elements(const Shape& shape) {
+  int64_t elements = 1;
+  for (const int64_t dimension : shape) elements *= dimension;
+  return elements;
+}
+
+const char* NameOf(OpKind kind) {
+  // clang-format off
+  static constexpr const char* kNames[] = {
+      "Input", "Conv2d", "Linear", "Matmul", "BatchNorm2d", "LayerNorm", "ReLU", "GELU", "Softmax",
+      "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d", "AdaptiveAvgPool2d", "Dropout", "Add", "Cat",
+      "Flatten", "Identity", "Slice", "Transpose", "Embedding", "LogSoftmax", "NLLLoss"};
+  // clang-format on
+  static_assert(std::size(kNames) == static_cast<size_t>(OpKind::kNllLoss) + 1);
+  return kNames[static_cast<size_t>(kind)];
+}
+
+int64_t NetworkOp::elements() const { return Elements(shape); }
+
+Bytes NetworkOp::parameter_bytes() const {
+  int64_t elements = 0;
+  for (const int64_t parameter : parameters) elements += parameter;
+  return Bytes(elements * kFloatBytes);
+}
+
+std::vector<std::string> OpNames(const Network& network) {
+  std::vector<std::string> names = {"input"};
+  for (const NetworkStage& stage : network.stages) {
+    for (size_t i = stage.first_op; i < stage.end_op; ++i) {
+      names.push_back(
+          absl::StrCat(stage.name, "/", NameOf(network.ops[i].kind), "_", i - stage.first_op));
+    }
+  }
+  return names;
+}
+
 namespace {
 
 constexpr int64_t kIndexBytes = 8;

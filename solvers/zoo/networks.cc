@@ -14,10 +14,6 @@
 namespace stowage {
 namespace {
 
-using Family = absl::StatusOr<Network> (*)(const NetworkOptions&);
-constexpr Family kFamilies[] = {MakeResNet,  MakeDenseNet,    MakeInception,   MakeVgg,
-                                MakeAlexNet, MakeCellNetwork, MakeNamedDecoder};
-
 absl::Status UnknownName(const std::string& name) {
   const auto append_name = [](std::string* out, const NetworkInfo& info) {
     out->append(info.name);
@@ -60,10 +56,7 @@ Stage MakeStage(const Network& network, size_t index, const StageMemory& memory,
 const std::vector<NetworkInfo>& AllNetworks() {
   static const auto* const kNetworks = [] {
     auto* networks = new std::vector<NetworkInfo>;
-    for (std::vector<NetworkInfo> family :
-         {ResNets(), DenseNets(), Inceptions(), Vggs(), AlexNets(), CellNetworks()}) {
-      for (NetworkInfo& info : family) networks->push_back(std::move(info));
-    }
+    for (const ImageNetwork& network : ImageNetworks()) networks->push_back(network.info);
     return networks;
   }();
   return *kNetworks;
@@ -77,11 +70,16 @@ absl::StatusOr<Network> MakeNetwork(const NetworkOptions& options) {
   for (const auto& [name, size] : sizes) {
     if (size < 1) return FieldError(name, size, "must be >= 1");
   }
-  for (const Family family : kFamilies) {
-    absl::StatusOr<Network> network = family(options);
-    if (!absl::IsNotFound(network.status())) return network;
+  for (const ImageNetwork& network : ImageNetworks()) {
+    if (options.name == network.info.name) return network.make(options);
   }
-  return UnknownName(options.name);
+  const absl::StatusOr<DecoderOptions> decoder = NamedDecoder(options);
+  if (!decoder.ok()) return UnknownName(options.name);
+  absl::StatusOr<Network> network = MakeDecoder(*decoder);
+  if (!network.ok()) return network;
+  network->name = options.name;
+  network->tied_embedding = true;
+  return network;
 }
 
 absl::StatusOr<Chain> ChainOf(const Network& network, const DeviceModel& device) {
@@ -208,16 +206,6 @@ absl::StatusOr<DecoderOptions> NamedDecoder(const NetworkOptions& options) {
     return decoder;
   }
   return absl::NotFoundError(absl::StrCat("there is no decoder '", options.name, "'"));
-}
-
-absl::StatusOr<Network> MakeNamedDecoder(const NetworkOptions& options) {
-  const absl::StatusOr<DecoderOptions> decoder = NamedDecoder(options);
-  if (!decoder.ok()) return decoder.status();
-  absl::StatusOr<Network> network = MakeDecoder(*decoder);
-  if (!network.ok()) return network;
-  network->name = options.name;
-  network->tied_embedding = true;
-  return network;
 }
 
 absl::StatusOr<Network> MakeDecoder(const DecoderOptions& options) {
