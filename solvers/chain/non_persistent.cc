@@ -15,7 +15,6 @@
 #include "solvers/chain/internal/non_persistent_table.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/chain/store_all_plan.h"
 #include "solvers/model/chain.h"
 #include "solvers/rising_progress.h"
 #include "solvers/schedule/evaluator.h"

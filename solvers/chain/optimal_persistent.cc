@@ -9,7 +9,6 @@
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/persistent_table.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/chain/store_all_plan.h"
 #include "solvers/rising_progress.h"
 #include "solvers/schedule/lower_bound.h"
 

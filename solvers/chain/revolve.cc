@@ -9,7 +9,6 @@
 #include "solvers/chain/internal/persistent_steps.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/chain/store_all_plan.h"
 #include "solvers/model/field_error.h"
 #include "solvers/schedule/instance.h"
 

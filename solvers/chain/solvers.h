@@ -9,6 +9,10 @@ namespace stowage {
 // Plain training: every forward keeps all. O(L).
 const Solver& StoreAllSolver();
 
+// Every solver's answer where nothing has to be recomputed: whether plain training fits the budget; if
+// so, `plan` is FOUND with its schedule, which no other beats. O(instructions).
+bool PlanStoreAll(const Instance& instance, Bytes budget, Plan* plan);
+
 // Periodic checkpointing as torch.utils.checkpoint.checkpoint_sequential does it: the first k-1
 // segments of floor(L/k) stages keep only their input, the rest is kept whole. The fastest k of all
 // in 1..L that fits; O(L sqrt(L)). SequentialSchedule in solvers/chain/segments.h is the one of a
@@ -56,16 +60,13 @@ const Solver& OptimalPersistentSolver();
 //   slots as above.
 // Ties prefer persistent schedules. Refuses (RESOURCE_EXHAUSTED) chains of more than some 600
 // stages that do not repeat. O(S L^3) time, O(S L^2) memory; with moving checkpoints O(S L^4) and O(S L^3). The
-// recurrence is described in non_persistent_recurrence.h.
+// recurrence is described in algorithms.md.
 const Solver& NonPersistentSolver();
 
-// The planner's own choice among the chain solvers, as a solver.
-//
-// Store-all whenever it fits; else non_persistent on chains of up to 128 stages,
+// The planner's own choice among the chain solvers: store-all whenever it fits; else non_persistent on chains of up to 128 stages,
 // optimal_persistent on longer ones, checkpoint_sequential on those too long for it. Who asks for
 // slots wants a table: then the refusal of optimal_persistent is the answer. Plans name the solver
 // that made them.
-
 const Solver& ChosenChainSolver();
 
 }  // namespace stowage

@@ -9,24 +9,71 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/model/index.h"
 #include "solvers/solver.h"
 
 namespace stowage {
 namespace {
 
-// Puts blocks at the lowest free offset, one by one. Internal to placement.h.
+int64_t InUnits(int64_t size, int64_t unit) { return (size + unit - 1) / unit; }
 
+// A block begins or ends.
+struct Event {
+  int64_t time;
+  bool begins;
+  size_t block;
+};
+
+// In the order of time; blocks that end come before those that begin then.
+template <class Block>
+std::vector<Event> EventsOf(const std::vector<Block>& blocks) {
+  std::vector<Event> events;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    events.push_back({blocks[i].begin, true, i});
+    events.push_back({blocks[i].end, false, i});
+  }
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return std::tie(a.time, a.begins, a.block) < std::tie(b.time, b.begins, b.block);
+  });
+  return events;
+}
+
+// Puts blocks at the lowest free offset, one by one.
 class FirstFit {
  public:
   // `blocks` must outlive it.
-  explicit FirstFit(const std::vector<UnitBlock>& blocks);
+  explicit FirstFit(const std::vector<UnitBlock>& blocks)
+      : blocks_(blocks), offsets_(blocks.size(), 0) {
+    placed_.reserve(blocks.size());
+  }
 
   // Places all blocks in the order given. O(n^2). Returns the extent.
-  int64_t Place(const std::vector<int>& order);
+  int64_t Place(const std::vector<int>& order) {
+    placed_.clear();
+    int64_t extent = 0;
+    for (const int index : order) {
+      const UnitBlock& block = blocks_[Index(index)];
+      int64_t offset = 0;
+      for (const Placed& other : placed_) {
+        if (other.begin >= block.end || block.begin >= other.end) continue;
+        if (other.offset - offset >= block.size) break;
+        offset = std::max(offset, other.top);
+      }
+      const Placed placed{offset, offset + block.size, block.begin, block.end};
+      const auto place =
+          std::upper_bound(placed_.begin(), placed_.end(), offset,
+                           [](int64_t value, const Placed& other) { return value < other.offset; });
+      placed_.insert(place, placed);
+      offsets_[Index(index)] = offset;
+      extent = std::max(extent, placed.top);
+    }
+    return extent;
+  }
 
   // Of the last Place, by block.
   const std::vector<int64_t>& offsets() const { return offsets_; }
@@ -44,43 +91,8 @@ class FirstFit {
   std::vector<int64_t> offsets_;
 };
 
-FirstFit::FirstFit(const std::vector<UnitBlock>& blocks)
-    : blocks_(blocks), offsets_(blocks.size(), 0) {
-  placed_.reserve(blocks.size());
-}
-
-int64_t FirstFit::Place(const std::vector<int>& order) {
-  placed_.clear();
-  int64_t extent = 0;
-  for (const int index : order) {
-    const UnitBlock& block = blocks_[static_cast<size_t>(index)];
-    int64_t offset = 0;
-    size_t next = 0;
-    for (; next < placed_.size(); ++next) {
-      const Placed& other = placed_[next];
-      if (other.begin >= block.end || block.begin >= other.end) continue;
-      if (other.offset - offset >= block.size) break;
-      offset = std::max(offset, other.top);
-    }
-    const Placed placed{offset, offset + block.size, block.begin, block.end};
-    const auto place =
-        std::upper_bound(placed_.begin(), placed_.end(), offset,
-                         [](int64_t value, const Placed& other) { return value < other.offset; });
-    placed_.insert(place, placed);
-    offsets_[static_cast<size_t>(index)] = offset;
-    extent = std::max(extent, placed.top);
-  }
-  return extent;
-}
-
-// Fills the lowest part of the skyline first. Internal to placement.h.
-//
-// Over all moments there is a height up to which memory is taken. Of the lowest stretch, the first block in
-// the order whose life lies within it is put there; where there is none, the stretch rises to its lower
-// neighbour (best fit of Sekiyama et al. 2018, "Profile-guided memory optimization for deep neural
-// networks", there by life).
-
-// Of the skyline; neighbours are of different height.
+// A part of the skyline, the height up to which memory is taken by time; neighbours are of different
+// height.
 struct Stretch {
   int64_t begin;
   int64_t end;
@@ -135,10 +147,13 @@ class Skyline {
     stretches_.erase(stretches_.begin() + static_cast<std::ptrdiff_t>(index) + 1);
   }
 
-  std::vector<Stretch> stretches_;  // by moment, without gaps
+  std::vector<Stretch> stretches_;  // by time, without gaps
 };
 
-// Offsets by block. O(n^2).
+// Of the lowest stretch of the skyline, the first block in the order whose life lies within it is put
+// there; where there is none, the stretch rises to its lower neighbour (best fit of Sekiyama et al.
+// 2018, "Profile-guided memory optimization for deep neural networks", there by life). Offsets by
+// block. O(n^2).
 std::vector<int64_t> PlaceBySkyline(const std::vector<UnitBlock>& blocks, std::vector<int> order) {
   int64_t begin = std::numeric_limits<int64_t>::max();
   int64_t end = std::numeric_limits<int64_t>::min();
@@ -152,14 +167,14 @@ std::vector<int64_t> PlaceBySkyline(const std::vector<UnitBlock>& blocks, std::v
     const size_t lowest = skyline.Lowest();
     const Stretch& stretch = skyline.at(lowest);
     const auto next = std::find_if(order.begin(), order.end(), [&](int index) {
-      const UnitBlock& block = blocks[static_cast<size_t>(index)];
+      const UnitBlock& block = blocks[Index(index)];
       return block.begin >= stretch.begin && block.end <= stretch.end;
     });
     if (next == order.end()) {
       skyline.Lift(lowest);
       continue;
     }
-    const auto index = static_cast<size_t>(*next);
+    const auto index = Index(*next);
     offsets[index] = stretch.height;
     skyline.Put(lowest, blocks[index]);
     order.erase(next);
@@ -167,72 +182,16 @@ std::vector<int64_t> PlaceBySkyline(const std::vector<UnitBlock>& blocks, std::v
   return offsets;
 }
 
-// Looks for a placement within a given extent by throwing out what is in the way. Internal to
-// placement.h.
-//
-// Blocks that have no place wait. The one with the greatest area of size and life is put where what it
-// overlaps weighs least, and that waits instead. Whatever had to throw out others gets heavier, so
-// that what is hard to place comes to rest first (the ejection chains of Nagata & Braysy 2009, made
-// for vehicle routing).
-class EjectionSearch {
- public:
-  // `blocks` must outlive it. Ends when `effort` is spent or at the stop. O(n log n + pairs).
-  EjectionSearch(const std::vector<UnitBlock>& blocks, int64_t effort, const StopToken* stop);
-
-  // Starts with those blocks of `start` that lie within `target`. Whether all got a place there; `effort`
-  // is what this try may spend. With `fresh` weights are those of sizes and lives, else what they have
-  // grown to.
-  bool Reach(int64_t target, const std::vector<int64_t>& start, int64_t effort, bool fresh);
-
-  // After a Reach that did.
-  const std::vector<int64_t>& offsets() const { return offsets_; }
-  bool exhausted() const { return stopped_ || spent_ >= effort_; }
-
- private:
-  static constexpr int64_t kNowhere = -1;
-
-  // From `offset` on, what lies in the way weighs so much more.
-  struct Step {
-    int64_t offset;
-    int64_t weight;
-  };
-
-  bool Overlap(size_t block, int64_t offset, size_t other) const;
-  void FindNeighbours();
-  void Weigh(int64_t target);
-  size_t TakeWaiting();
-  // The lowest offset where nothing is in the way; if there is none, one of those where it weighs least.
-  int64_t LightestOffset(size_t block, int64_t target, int64_t* weight);
-  // Puts it there; what was there waits.
-  void Put(size_t block, int64_t offset);
-  void Spend(int64_t steps);
-  // True once in `chances` times.
-  bool Draw(int64_t chances);
-
-  const std::vector<UnitBlock>& blocks_;
-  const int64_t effort_;
-  StopPoll stop_;
-  bool stopped_ = false;
-  int64_t spent_ = 0;
-  uint64_t random_ = 88172645463325252U;
-  std::vector<size_t> first_;    // by block: its neighbours begin there; one more at the end
-  std::vector<int> neighbours_;  // that live at the same moment
-  std::vector<int64_t> weights_;
-  std::vector<int64_t> offsets_;
-  std::vector<size_t> waiting_;
-  std::vector<Step> steps_;
-};
-
 // What a block gets heavier by whenever it throws out others; weights of sizes and lives begin at
 // some twentieth of it.
 constexpr int64_t kGrowth = 1000000;
 
-// Calls visit(block, other) for all pairs that live at the same moment.
+// Calls visit(block, other) for all pairs that live at the same time.
 template <class Visit>
 void VisitPairs(const std::vector<UnitBlock>& blocks, const Visit& visit) {
   std::vector<int> order(blocks.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto block = [&blocks](int index) { return blocks[static_cast<size_t>(index)]; };
+  const auto block = [&blocks](int index) { return blocks[Index(index)]; };
   std::stable_sort(order.begin(), order.end(),
                    [&block](int a, int b) { return block(a).begin < block(b).begin; });
   std::vector<int> live;
@@ -253,158 +212,190 @@ int64_t Share(int64_t size, int64_t target) {
   return target < kSmall ? size * kMillion / target : size / (target / kMillion);
 }
 
-// How many pairs of blocks live at the same moment. O(n log n).
+// How many pairs of blocks live at the same time. O(n log n).
 int64_t CountNeighbours(const std::vector<UnitBlock>& blocks) {
-  std::vector<int64_t> ends;
-  std::vector<int64_t> begins;
-  for (const UnitBlock& block : blocks) {
-    begins.push_back(block.begin);
-    ends.push_back(block.end);
-  }
-  std::sort(begins.begin(), begins.end());
-  std::sort(ends.begin(), ends.end());
-  int64_t pairs = 0;
-  size_t ended = 0;
-  for (size_t begun = 0; begun < begins.size(); ++begun) {
-    while (ends[ended] <= begins[begun]) ++ended;
-    pairs += static_cast<int64_t>(begun - ended);
+  int64_t pairs = 0, live = 0;
+  for (const Event& event : EventsOf(blocks)) {
+    if (event.begins) pairs += live;
+    live += event.begins ? 1 : -1;
   }
   return pairs;
 }
 
-EjectionSearch::EjectionSearch(const std::vector<UnitBlock>& blocks, int64_t effort,
-                               const StopToken* stop)
-    : blocks_(blocks), effort_(effort), stop_(stop) {
-  FindNeighbours();
-}
-
-void EjectionSearch::FindNeighbours() {
-  std::vector<size_t> next(blocks_.size() + 1, 0);
-  VisitPairs(blocks_, [&next](int a, int b) {
-    ++next[static_cast<size_t>(a) + 1];
-    ++next[static_cast<size_t>(b) + 1];
-  });
-  std::partial_sum(next.begin(), next.end(), next.begin());
-  first_ = next;
-  neighbours_.resize(first_.back());
-  VisitPairs(blocks_, [this, &next](int a, int b) {
-    neighbours_[next[static_cast<size_t>(a)]++] = b;
-    neighbours_[next[static_cast<size_t>(b)]++] = a;
-  });
-}
-
-bool EjectionSearch::Reach(int64_t target, const std::vector<int64_t>& start, int64_t effort,
-                           bool fresh) {
-  if (fresh || weights_.empty()) Weigh(target);
-  offsets_ = start;
-  waiting_.clear();
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    if (blocks_[i].size > target) return false;
-    if (offsets_[i] + blocks_[i].size <= target) continue;
-    offsets_[i] = kNowhere;
-    waiting_.push_back(i);
+// Looks for a placement within a given extent by throwing out what is in the way.
+//
+// Blocks that have no place wait. The one with the greatest area of size and life is put where what it
+// overlaps weighs least, and that waits instead. Whatever had to throw out others gets heavier, so
+// that what is hard to place comes to rest first (the ejection chains of Nagata & Braysy 2009, made
+// for vehicle routing).
+class EjectionSearch {
+ public:
+  // `blocks` must outlive it. Ends when `effort` is spent or at the stop. O(n log n + pairs).
+  EjectionSearch(const std::vector<UnitBlock>& blocks, int64_t effort, const StopToken* stop)
+      : blocks_(blocks), effort_(effort), stop_(stop) {
+    FindNeighbours();
   }
-  const int64_t limit = spent_ + effort;
-  while (!waiting_.empty()) {
-    if (exhausted() || spent_ >= limit) return false;
-    const size_t block = TakeWaiting();
-    int64_t weight = 0;
-    const int64_t offset = LightestOffset(block, target, &weight);
-    if (weight > 0) weights_[block] += kGrowth;
-    Put(block, offset);
-  }
-  return true;
-}
 
-void EjectionSearch::Weigh(int64_t target) {
-  const auto count = static_cast<int64_t>(blocks_.size());
-  weights_.clear();
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    const auto neighbours = static_cast<int64_t>(first_[i + 1] - first_[i]);
-    const int64_t of_size = 20 * Share(blocks_[i].size, target) + kGrowth / 20;
-    weights_.push_back(of_size * (1000 * neighbours / count + 100) / 1000 + 1);
+  // Starts with those blocks of `start` that lie within `target`. Whether all got a place there; `effort`
+  // is what this try may spend. With `fresh` weights are those of sizes and lives, else what they have
+  // grown to.
+  bool Reach(int64_t target, const std::vector<int64_t>& start, int64_t effort, bool fresh) {
+    if (fresh || weights_.empty()) Weigh(target);
+    offsets_ = start;
+    waiting_.clear();
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      if (blocks_[i].size > target) return false;
+      if (offsets_[i] + blocks_[i].size <= target) continue;
+      offsets_[i] = kNowhere;
+      waiting_.push_back(i);
+    }
+    const int64_t limit = spent_ + effort;
+    while (!waiting_.empty()) {
+      if (exhausted() || spent_ >= limit) return false;
+      const size_t block = TakeWaiting();
+      int64_t weight = 0;
+      const int64_t offset = LightestOffset(block, target, &weight);
+      if (weight > 0) weights_[block] += kGrowth;
+      Put(block, offset);
+    }
+    return true;
   }
-}
 
-size_t EjectionSearch::TakeWaiting() {
-  const auto area = [this](size_t i) {
-    return static_cast<double>(blocks_[i].size) * static_cast<double>(first_[i + 1] - first_[i]);
+  // After a Reach that did.
+  const std::vector<int64_t>& offsets() const { return offsets_; }
+  bool exhausted() const { return stopped_ || spent_ >= effort_; }
+
+ private:
+  static constexpr int64_t kNowhere = -1;
+
+  // From `offset` on, what lies in the way weighs so much more.
+  struct Step {
+    int64_t offset;
+    int64_t weight;
   };
-  const auto most = std::max_element(waiting_.begin(), waiting_.end(),
-                                     [&area](size_t a, size_t b) { return area(a) < area(b); });
-  const size_t block = *most;
-  *most = waiting_.back();
-  waiting_.pop_back();
-  return block;
-}
 
-int64_t EjectionSearch::LightestOffset(size_t block, int64_t target, int64_t* weight) {
-  const int64_t size = blocks_[block].size;
-  const int64_t highest = target - size;
-  steps_.clear();
-  int64_t here = 0;
-  for (size_t k = first_[block]; k < first_[block + 1]; ++k) {
-    const auto other = static_cast<size_t>(neighbours_[k]);
-    if (offsets_[other] == kNowhere) continue;
-    // In the way from `from` to below `to`.
-    const int64_t from = offsets_[other] - size + 1;
-    const int64_t to = offsets_[other] + blocks_[other].size;
-    if (from <= 0) here += weights_[other];
-    if (from > 0 && from <= highest) steps_.push_back({from, weights_[other]});
-    if (to <= highest) steps_.push_back({to, -weights_[other]});
+  void FindNeighbours() {
+    std::vector<size_t> next(blocks_.size() + 1, 0);
+    VisitPairs(blocks_, [&next](int a, int b) {
+      ++next[Index(a) + 1];
+      ++next[Index(b) + 1];
+    });
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    first_ = next;
+    neighbours_.resize(first_.back());
+    VisitPairs(blocks_, [this, &next](int a, int b) {
+      neighbours_[next[Index(a)]++] = b;
+      neighbours_[next[Index(b)]++] = a;
+    });
   }
-  Spend(static_cast<int64_t>(first_[block + 1] - first_[block] + 4 * steps_.size()));
-  std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) {
-    return a.offset != b.offset ? a.offset < b.offset : a.weight < b.weight;
-  });
-  int64_t best = 0;
-  int64_t ties = 1;
-  *weight = here;
-  for (size_t i = 0; i < steps_.size() && *weight > 0;) {
-    const int64_t offset = steps_[i].offset;
-    for (; i < steps_.size() && steps_[i].offset == offset; ++i) here += steps_[i].weight;
-    if (here > *weight) continue;
-    ties = here < *weight ? 1 : ties + 1;
-    if (ties == 1 || Draw(ties)) best = offset;
+
+  void Weigh(int64_t target) {
+    const auto count = static_cast<int64_t>(blocks_.size());
+    weights_.clear();
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      const auto neighbours = static_cast<int64_t>(first_[i + 1] - first_[i]);
+      const int64_t of_size = 20 * Share(blocks_[i].size, target) + kGrowth / 20;
+      weights_.push_back(of_size * (1000 * neighbours / count + 100) / 1000 + 1);
+    }
+  }
+
+  size_t TakeWaiting() {
+    const auto area = [this](size_t i) {
+      return static_cast<double>(blocks_[i].size) * static_cast<double>(first_[i + 1] - first_[i]);
+    };
+    const auto most = std::max_element(waiting_.begin(), waiting_.end(),
+                                       [&area](size_t a, size_t b) { return area(a) < area(b); });
+    const size_t block = *most;
+    *most = waiting_.back();
+    waiting_.pop_back();
+    return block;
+  }
+
+  // The lowest offset where nothing is in the way; if there is none, one of those where it weighs
+  // least.
+  int64_t LightestOffset(size_t block, int64_t target, int64_t* weight) {
+    const int64_t size = blocks_[block].size;
+    const int64_t highest = target - size;
+    steps_.clear();
+    int64_t here = 0;
+    for (size_t k = first_[block]; k < first_[block + 1]; ++k) {
+      const auto other = Index(neighbours_[k]);
+      if (offsets_[other] == kNowhere) continue;
+      // In the way from `from` to below `to`.
+      const int64_t from = offsets_[other] - size + 1;
+      const int64_t to = offsets_[other] + blocks_[other].size;
+      if (from <= 0) here += weights_[other];
+      if (from > 0 && from <= highest) steps_.push_back({from, weights_[other]});
+      if (to <= highest) steps_.push_back({to, -weights_[other]});
+    }
+    Spend(static_cast<int64_t>(first_[block + 1] - first_[block] + 4 * steps_.size()));
+    std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) {
+      return a.offset != b.offset ? a.offset < b.offset : a.weight < b.weight;
+    });
+    int64_t best = 0;
+    int64_t ties = 1;
     *weight = here;
-    // What it will be near to on the other side.
-    const int64_t last = (i < steps_.size() ? steps_[i].offset : highest + 1) - 1;
-    if (here > 0 && last > offset && Draw(++ties)) best = last;
+    for (size_t i = 0; i < steps_.size() && *weight > 0;) {
+      const int64_t offset = steps_[i].offset;
+      for (; i < steps_.size() && steps_[i].offset == offset; ++i) here += steps_[i].weight;
+      if (here > *weight) continue;
+      ties = here < *weight ? 1 : ties + 1;
+      if (ties == 1 || Draw(ties)) best = offset;
+      *weight = here;
+      // What it will be near to on the other side.
+      const int64_t last = (i < steps_.size() ? steps_[i].offset : highest + 1) - 1;
+      if (here > 0 && last > offset && Draw(++ties)) best = last;
+    }
+    return best;
   }
-  return best;
-}
 
-bool EjectionSearch::Overlap(size_t block, int64_t offset, size_t other) const {
-  return offsets_[other] != kNowhere && offsets_[other] < offset + blocks_[block].size &&
-         offset < offsets_[other] + blocks_[other].size;
-}
-
-void EjectionSearch::Put(size_t block, int64_t offset) {
-  for (size_t k = first_[block]; k < first_[block + 1]; ++k) {
-    const auto other = static_cast<size_t>(neighbours_[k]);
-    if (!Overlap(block, offset, other)) continue;
-    offsets_[other] = kNowhere;
-    waiting_.push_back(other);
+  bool Overlap(size_t block, int64_t offset, size_t other) const {
+    return offsets_[other] != kNowhere && offsets_[other] < offset + blocks_[block].size &&
+           offset < offsets_[other] + blocks_[other].size;
   }
-  offsets_[block] = offset;
-}
 
-void EjectionSearch::Spend(int64_t steps) {
-  spent_ += steps;
-  if (!stop_.Spend(steps).ok()) stopped_ = true;
-}
+  // Puts it there; what was there waits.
+  void Put(size_t block, int64_t offset) {
+    for (size_t k = first_[block]; k < first_[block + 1]; ++k) {
+      const auto other = Index(neighbours_[k]);
+      if (!Overlap(block, offset, other)) continue;
+      offsets_[other] = kNowhere;
+      waiting_.push_back(other);
+    }
+    offsets_[block] = offset;
+  }
 
-bool EjectionSearch::Draw(int64_t chances) {
-  random_ ^= random_ << 13;
-  random_ ^= random_ >> 7;
-  random_ ^= random_ << 17;
-  return random_ % static_cast<uint64_t>(chances) == 0;
-}
+  void Spend(int64_t steps) {
+    spent_ += steps;
+    if (!stop_.Spend(steps).ok()) stopped_ = true;
+  }
+
+  // True once in `chances` times.
+  bool Draw(int64_t chances) {
+    random_ ^= random_ << 13;
+    random_ ^= random_ >> 7;
+    random_ ^= random_ << 17;
+    return random_ % static_cast<uint64_t>(chances) == 0;
+  }
+
+  const std::vector<UnitBlock>& blocks_;
+  const int64_t effort_;
+  StopPoll stop_;
+  bool stopped_ = false;
+  int64_t spent_ = 0;
+  uint64_t random_ = 88172645463325252U;
+  std::vector<size_t> first_;    // by block: its neighbours begin there; one more at the end
+  std::vector<int> neighbours_;  // that live at the same time
+  std::vector<int64_t> weights_;
+  std::vector<int64_t> offsets_;
+  std::vector<size_t> waiting_;
+  std::vector<Step> steps_;
+};
 
 constexpr int64_t kMostNeighbours = 32000000;
 // A share of the effort for each target.
 constexpr int64_t kTries = 16;
-// The effort that pays, for each pair of blocks that live at the same moment.
+// The effort that pays, for each pair of blocks that live at the same time.
 constexpr int64_t kEffortPerPair = 2000;
 // What may be left fragmentation, as a part of the live peak.
 constexpr int64_t kGoodEnough = 5000;
@@ -443,8 +434,7 @@ std::vector<UnitBlock> InUnits(const std::vector<BlockLife>& blocks, Bytes align
   std::vector<UnitBlock> units;
   units.reserve(blocks.size());
   for (const BlockLife& block : blocks) {
-    const int64_t size = (block.size.value() + alignment.value() - 1) / alignment.value();
-    units.push_back({size, block.begin, block.end});
+    units.push_back({InUnits(block.size.value(), alignment.value()), block.begin, block.end});
   }
   return units;
 }
@@ -478,9 +468,8 @@ class Best {
   std::vector<int> OrderBy(const Before& before) const {
     std::vector<int> order(blocks_.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&before](int a, int b) {
-      return before(static_cast<size_t>(a), static_cast<size_t>(b));
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&before](int a, int b) { return before(Index(a), Index(b)); });
     return order;
   }
 
@@ -594,15 +583,8 @@ constexpr int64_t kMostParts = 32;
 // Live peaks of blocks with other sizes.
 class Peaks {
  public:
-  explicit Peaks(const std::vector<UnitBlock>& blocks) : blocks_(blocks) {
-    for (size_t i = 0; i < blocks.size(); ++i) {
-      events_.push_back({blocks[i].begin, 1, i});
-      events_.push_back({blocks[i].end, 0, i});
-    }
-    std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
-      return std::make_pair(a.moment, a.begins) < std::make_pair(b.moment, b.begins);
-    });
-  }
+  explicit Peaks(const std::vector<UnitBlock>& blocks)
+      : blocks_(blocks), events_(EventsOf(blocks)) {}
 
   // `size` of each block instead of its own.
   int64_t Of(const std::function<int64_t(int64_t)>& size) const {
@@ -610,21 +592,14 @@ class Peaks {
     int64_t peak = 0;
     for (const Event& event : events_) {
       const int64_t change = size(blocks_[event.block].size);
-      peak = std::max(peak, live += event.begins == 1 ? change : -change);
+      peak = std::max(peak, live += event.begins ? change : -change);
     }
     return peak;
   }
 
  private:
-  // What ends makes room first.
-  struct Event {
-    int64_t moment;
-    int begins;
-    size_t block;
-  };
-
   const std::vector<UnitBlock>& blocks_;
-  std::vector<Event> events_;
+  const std::vector<Event> events_;
 };
 
 // The largest size such that all blocks of at most that take next to nothing together.
@@ -657,8 +632,6 @@ std::set<int64_t, std::greater<>> Units(const std::vector<UnitBlock>& blocks, in
   }
   return units;
 }
-
-int64_t InUnits(int64_t size, int64_t unit) { return (size + unit - 1) / unit; }
 
 }  // namespace
 
@@ -693,30 +666,7 @@ CoarseSizes FindCoarseSizes(const std::vector<UnitBlock>& blocks, int64_t peak) 
 namespace {
 
 int64_t RoundUp(Bytes size, Bytes alignment) {
-  return (size.value() + alignment.value() - 1) / alignment.value() * alignment.value();
-}
-
-// A block begins or ends.
-struct Event {
-  int64_t moment;
-  bool begins;
-  size_t block;
-
-  friend bool operator<(const Event& a, const Event& b) {
-    if (a.moment != b.moment) return a.moment < b.moment;
-    if (a.begins != b.begins) return !a.begins;  // what ends makes room first
-    return a.block < b.block;
-  }
-};
-
-std::vector<Event> EventsOf(const std::vector<BlockLife>& blocks) {
-  std::vector<Event> events;
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    events.push_back({blocks[i].begin, true, i});
-    events.push_back({blocks[i].end, false, i});
-  }
-  std::sort(events.begin(), events.end());
-  return events;
+  return InUnits(size.value(), alignment.value()) * alignment.value();
 }
 
 absl::Status OverlapError(size_t a, size_t b) {

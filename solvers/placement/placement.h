@@ -1,8 +1,8 @@
 // Offsets in one region of memory for the blocks of a static schedule: what a budget needs in order to
 // hold for reserved memory, not for live bytes alone.
 //
-// Blocks that live at the same moment do not overlap. The extent, how far the region reaches, is at
-// least the live peak; what it is more lies fragmentation: free at every moment, but in pieces. The least
+// Blocks that live at the same time do not overlap. The extent, how far the region reaches, is at
+// least the live peak; what it is more lies fragmentation: free at every time, but in pieces. The least
 // extent is NP-hard to find (dynamic storage allocation, Garey & Johnson 1979, SR2). What is done:
 //   - In some orders, by size, life and area, blocks are put one by one at the lowest offset that is free
 //     for all of their life (first fit; one of all orders gives the least extent), and from the
@@ -41,7 +41,7 @@ struct PlacementOptions {
 struct Placement {
   std::vector<Bytes> offsets;  // by block
   Bytes extent;                // the greatest end of a block
-  Bytes live_peak;             // the greatest sum of sizes that live at one moment, as they count
+  Bytes live_peak;             // the greatest sum of sizes that live at one time, as they count
 
   // Of the extent. 0: no placement has a smaller one.
   Bytes fragmentation() const { return extent - live_peak; }
@@ -54,7 +54,7 @@ absl::StatusOr<Placement> PlaceBlocks(const std::vector<BlockLife>& blocks,
                                       const PlacementOptions& options = {});
 
 // OK if all of a placement is true: offsets are multiples of the alignment and not negative, nothing
-// overlaps that lives at the same moment, extent and live peak are as stated. INTERNAL that names
+// overlaps that lives at the same time, extent and live peak are as stated. INTERNAL that names
 // blocks and rule otherwise. What PlaceBlocks returns has passed. O(n log n).
 absl::Status CheckPlacement(const std::vector<BlockLife>& blocks, Bytes alignment,
                             const Placement& placement);
@@ -72,7 +72,7 @@ struct UnitBlock {
   int64_t end;
 };
 
-// The greatest sum of sizes that live at one moment. O(n log n).
+// The greatest sum of sizes that live at one time. O(n log n).
 int64_t LivePeak(const std::vector<UnitBlock>& blocks);
 
 struct CoarseSizes {

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/chain/store_all_plan.h"
 #include "solvers/rising_progress.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"

@@ -161,15 +161,6 @@ absl::StatusOr<std::vector<OutlineRow>> OutlineOf(const DivisionTree& tree,
   return Outline(tree, limits).Make();
 }
 
-absl::StatusOr<DivisionSketch> SketchOf(const CheckpointGraph& graph, const DivisionTree& tree,
-                                        const GraphDrawing& drawing, const DivisionLimits& limits) {
-  absl::StatusOr<GraphStyle> style = StyleOf(graph, drawing);
-  if (!style.ok()) return style.status();
-  absl::StatusOr<std::vector<OutlineRow>> rows = OutlineOf(tree, limits);
-  if (!rows.ok()) return rows.status();
-  return DivisionSketch{*std::move(style), *std::move(rows)};
-}
-
 std::string KindOf(const DivisionTree& tree, const OutlineRow& row) {
   switch (row.form) {
     case OutlineRow::Form::kPart:
@@ -180,27 +171,6 @@ std::string KindOf(const DivisionTree& tree, const OutlineRow& row) {
       break;
   }
   return absl::StrCat("and ", row.count, " more");
-}
-
-const char* KindColour(const DivisionTree& tree, const OutlineRow& row) {
-  if (row.form == OutlineRow::Form::kMore) return "#ffffff";
-  switch (tree.node(row.first).kind) {
-    case DivisionKind::kLinear:
-      return "#d5e3f0";
-    case DivisionKind::kBranch:
-      return "#f7dfb8";
-    case DivisionKind::kRigid:
-      return "#f0c9cc";
-    case DivisionKind::kEdge:
-      break;
-  }
-  return "#eef0f2";
-}
-
-std::pair<int, int> EndsOf(const DivisionTree& tree, const OutlineRow& row) {
-  const DivisionNode& first = tree.node(row.first);
-  const bool line = row.count == 1 || tree.node(first.parent).kind == DivisionKind::kLinear;
-  return {first.start, line ? tree.node(row.first + row.count - 1).end : OutlineRow::kNone};
 }
 
 std::string RemarkOn(const DivisionTree& tree, const OutlineRow& row) {
@@ -218,6 +188,47 @@ std::string MeetingBytes(const CheckpointGraph& graph, const OutlineRow& row) {
                               : absl::StrCat(row.meet.size(), ": ", ToString(bytes));
 }
 
+namespace {
+
+// What every picture of a division tree is made from.
+struct DivisionSketch {
+  GraphStyle style;
+  std::vector<OutlineRow> rows;
+};
+
+// Errors of OutlineOf and StyleOf.
+absl::StatusOr<DivisionSketch> SketchOf(const CheckpointGraph& graph, const DivisionTree& tree,
+                                        const GraphDrawing& drawing, const DivisionLimits& limits) {
+  absl::StatusOr<GraphStyle> style = StyleOf(graph, drawing);
+  if (!style.ok()) return style.status();
+  absl::StatusOr<std::vector<OutlineRow>> rows = OutlineOf(tree, limits);
+  if (!rows.ok()) return rows.status();
+  return DivisionSketch{*std::move(style), *std::move(rows)};
+}
+
+const char* KindColour(const DivisionTree& tree, const OutlineRow& row) {
+  if (row.form == OutlineRow::Form::kMore) return "#ffffff";
+  switch (tree.node(row.first).kind) {
+    case DivisionKind::kLinear:
+      return "#d5e3f0";
+    case DivisionKind::kBranch:
+      return "#f7dfb8";
+    case DivisionKind::kRigid:
+      return "#f0c9cc";
+    case DivisionKind::kEdge:
+      break;
+  }
+  return "#eef0f2";
+}
+
+// Where the row begins and ends, vertices; the end is kNone for edges that are no line.
+std::pair<int, int> EndsOf(const DivisionTree& tree, const OutlineRow& row) {
+  const DivisionNode& first = tree.node(row.first);
+  const bool line = row.count == 1 || tree.node(first.parent).kind == DivisionKind::kLinear;
+  return {first.start, line ? tree.node(row.first + row.count - 1).end : OutlineRow::kNone};
+}
+
+// Of all vertices in the list if they share it, else null.
 const VertexStyle* SharedStyle(const GraphStyle& style, absl::Span<const int> vertices) {
   const VertexStyle* shared = nullptr;
   for (const int v : vertices) {
@@ -228,10 +239,8 @@ const VertexStyle* SharedStyle(const GraphStyle& style, absl::Span<const int> ve
   return shared;
 }
 
-namespace {
-
 std::string LabelOf(const DivisionTree& tree, const GraphStyle& style, const OutlineRow& row) {
-  const auto name = [&](int v) { return DotEscaped(style.vertices[static_cast<size_t>(v)].label); };
+  const auto name = [&](int v) { return DotEscaped(style.vertices[Index(v)].label); };
   std::string label = KindOf(tree, row);
   if (row.form != OutlineRow::Form::kMore) {
     const auto [from, to] = EndsOf(tree, row);
@@ -335,21 +344,20 @@ class Sheet {
                           InsideAt() + kBytesWidth - 6, kTreeTitle - 8, MeetAt() + kBytesWidth - 6,
                           kTreeTitle - 8);
     std::vector<int> path;
-    for (int p = rows_[static_cast<size_t>(row)].parent; p != OutlineRow::kNone;
-         p = rows_[static_cast<size_t>(p)].parent) {
+    for (int p = rows_[Index(row)].parent; p != OutlineRow::kNone; p = rows_[Index(p)].parent) {
       path.push_back(p);
     }
     for (size_t i = path.size(); i-- > 0;) AppendRow(path[i], /*again=*/true, svg);
   }
 
   void AppendRow(int index, bool again, std::string* svg) {
-    const OutlineRow& row = rows_[static_cast<size_t>(index)];
+    const OutlineRow& row = rows_[Index(index)];
     const double x = Left() + row.depth * kIndent;
     const double y = kTreeTitle + line_ * kRow + kRow / 2;
-    line_of_[static_cast<size_t>(index)] = line_++;
+    line_of_[Index(index)] = line_++;
     most_lines_ = std::max(most_lines_, line_);
     if (row.parent != OutlineRow::kNone) {
-      const int above = line_of_[static_cast<size_t>(row.parent)];
+      const int above = line_of_[Index(row.parent)];
       absl::StrAppendFormat(svg,
                             "<path d=\"M%.1f %.1fV%.1fH%.1f\" fill=\"none\" stroke=\"#b5bcc6\"/>",
                             x - kIndent / 2, kTreeTitle + above * kRow + kRow - 2, y, x);
@@ -395,7 +403,7 @@ class Sheet {
         x + kBytesWidth - 6, y + 4, style == nullptr ? "#1a1a1a" : style->text, text);
   }
 
-  const std::string& LabelOf(int v) const { return style_.vertices[static_cast<size_t>(v)].label; }
+  const std::string& LabelOf(int v) const { return style_.vertices[Index(v)].label; }
 
   // "conv1 -> pool1", with a true arrow.
   std::string NamesOf(const OutlineRow& row) const {

@@ -14,7 +14,6 @@
 #define STOWAGE_SOLVERS_VIZ_DIVISION_DRAWING_H_
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -62,27 +61,12 @@ struct OutlineRow {
 absl::StatusOr<std::vector<OutlineRow>> OutlineOf(const DivisionTree& tree,
                                                   const DivisionLimits& limits);
 
-// What every picture of a division tree is made from.
-struct DivisionSketch {
-  GraphStyle style;
-  std::vector<OutlineRow> rows;
-};
-
-// Errors of OutlineOf and StyleOf.
-absl::StatusOr<DivisionSketch> SketchOf(const CheckpointGraph& graph, const DivisionTree& tree,
-                                        const GraphDrawing& drawing, const DivisionLimits& limits);
-
 // "linear", "5 edges", "and 37 more".
 std::string KindOf(const DivisionTree& tree, const OutlineRow& row);
-const char* KindColour(const DivisionTree& tree, const OutlineRow& row);
-// Where the row begins and ends, vertices; the end is kNone for edges that are no line.
-std::pair<int, int> EndsOf(const DivisionTree& tree, const OutlineRow& row);
 // "3 parts", "7 edges", "41 nodes hidden" or nothing.
 std::string RemarkOn(const DivisionTree& tree, const OutlineRow& row);
 // The bytes of row.meet, and if there are several, their number.
 std::string MeetingBytes(const CheckpointGraph& graph, const OutlineRow& row);
-// Of all vertices in the list if they share it, else null.
-const VertexStyle* SharedStyle(const GraphStyle& style, absl::Span<const int> vertices);
 
 }  // namespace stowage
 

@@ -88,17 +88,8 @@ std::string EventText(const TimelineEvent& event, const std::string& label) {
 }
 
 const char* ToString(StageRole role) {
-  switch (role) {
-    case StageRole::kKeep:
-      return "keep";
-    case StageRole::kRecompute:
-      return "recompute";
-    case StageRole::kOffload:
-      return "offload";
-    case StageRole::kRecomputeAndOffload:
-      return "recompute and offload";
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"keep", "recompute", "offload", "recompute and offload"};
+  return kNames[static_cast<size_t>(role)];
 }
 
 std::vector<StageUse> StageUses(const Problem& problem, const StepTimeline& step) {

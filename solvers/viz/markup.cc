@@ -3,6 +3,8 @@
 #include <array>
 #include <cmath>
 
+#include "absl/strings/str_replace.h"
+
 namespace stowage {
 namespace {
 
@@ -11,29 +13,10 @@ char Printable(char c) { return c >= ' ' && c <= '~' ? c : '?'; }
 }  // namespace
 
 std::string XmlEscaped(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&apos;";
-        break;
-      default:
-        escaped += Printable(c);
-    }
-  }
-  return escaped;
+  std::string printable;
+  for (const char c : text) printable += Printable(c);
+  return absl::StrReplaceAll(
+      printable, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&apos;"}});
 }
 
 std::string DotEscaped(const std::string& text) {

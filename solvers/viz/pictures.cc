@@ -35,18 +35,9 @@ const char* ColourOf(MemoryUse use) {
 }
 
 const char* TextColourOn(StepWork work) {
-  switch (work) {
-    case StepWork::kForward:
-    case StepWork::kBackward:
-    case StepWork::kOffload:
-      return "#ffffff";
-    case StepWork::kRecompute:
-    case StepWork::kPrefetch:
-    case StepWork::kWait:
-    case StepWork::kRelease:
-      break;
-  }
-  return kInk;
+  const bool on_dark =
+      work == StepWork::kForward || work == StepWork::kBackward || work == StepWork::kOffload;
+  return on_dark ? "#ffffff" : kInk;
 }
 
 std::string PaletteCss() {

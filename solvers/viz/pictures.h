@@ -34,7 +34,7 @@ std::string PaletteCss();
 // the most that is held in it, so that the peak is never lost.
 
 struct StepFigure {
-  std::string title;    // any characters; none: no room is left for it
+  std::string title;    // any characters; none: no space is left for it
   double width = 720;   // pixels, >= 320
   double height = 180;  // of memory, >= 60
 };

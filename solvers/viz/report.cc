@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -19,11 +20,6 @@
 
 namespace stowage {
 namespace {
-
-// The numbers of plans as a table of HTML. Internal to solvers/viz.
-
-// One sentence about the first plan: what it takes against storing everything. Not escaped.
-std::string LeadText(const DrawnPlan& plan);
 
 double Ratio(int64_t a, int64_t b) {
   return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
@@ -111,6 +107,7 @@ class TableWriter {
   std::string rows_;
 };
 
+// One sentence about a plan: what it takes against storing everything. Not escaped.
 std::string LeadText(const DrawnPlan& drawn) {
   const Plan& plan = drawn.plan;
   const Simulation& s = drawn.step.simulation;
@@ -242,14 +239,18 @@ namespace {
 
 constexpr char kStage[] = "%";
 
-// A list of numbers, of what `value` makes of each item.
+// "[...]" of what `append` writes for each item.
+template <class Items, class Append>
+std::string List(const Items& items, const Append& append, const char* separator = ",") {
+  return absl::StrCat("[", absl::StrJoin(items, separator, append), "]");
+}
+
+// Of numbers, those that `value` makes of the items.
 template <class Items, class Value>
 std::string Numbers(const Items& items, const Value& value) {
-  std::string list = "[";
-  for (const auto& item : items) {
-    absl::StrAppend(&list, list.size() > 1 ? "," : "", static_cast<int64_t>(value(item)));
-  }
-  return list + "]";
+  return List(items, [&value](std::string* out, const auto& item) {
+    absl::StrAppend(out, static_cast<int64_t>(value(item)));
+  });
 }
 
 // The same of differences to the value before; the first's is 0.
@@ -258,29 +259,19 @@ std::string Differences(const Items& items, const Value& value) {
   int64_t before = 0;
   return Numbers(items, [&](const auto& item) {
     const int64_t now = value(item);
-    const int64_t difference = now - before;
-    before = now;
-    return difference;
+    return now - std::exchange(before, now);
   });
 }
 
 std::string Texts(const std::vector<std::string>& texts) {
-  return absl::StrCat("[",
-                      absl::StrJoin(texts, ",",
-                                    [](std::string* out, const std::string& text) {
-                                      out->append(JsonString(text));
-                                    }),
-                      "]");
+  return List(texts,
+              [](std::string* out, const std::string& text) { out->append(JsonString(text)); });
 }
 
 std::string Points(const std::vector<TradeOff>& points) {
-  return absl::StrCat("[",
-                      absl::StrJoin(points, ",",
-                                    [](std::string* out, const TradeOff& p) {
-                                      absl::StrAppend(out, "[", p.memory.value(), ",",
-                                                      p.makespan.value(), "]");
-                                    }),
-                      "]");
+  return List(points, [](std::string* out, const TradeOff& p) {
+    absl::StrAppend(out, "[", p.memory.value(), ",", p.makespan.value(), "]");
+  });
 }
 
 // Patterns of all instructions' texts, by number.
@@ -395,19 +386,17 @@ std::string PlanData(const DrawnPlan& plan, Patterns* patterns) {
 
 std::string FrontierData(const Report& report) {
   const Bounds& bounds = report.plans.front().plan.bounds;
-  const std::string curves =
-      absl::StrJoin(report.curves, ",", [](std::string* out, const ReportCurve& curve) {
-        absl::StrAppend(out, "{\"label\":", JsonString(curve.label),
-                        ",\"points\":", Points(curve.points), "}");
-      });
-  const std::string others =
-      absl::StrJoin(report.others, ",", [](std::string* out, const ReportStrategy& other) {
-        absl::StrAppend(out, "{\"label\":", JsonString(other.label),
-                        ",\"bytes\":", other.at.memory.value(),
-                        ",\"time\":", other.at.makespan.value(), "}");
-      });
-  return absl::StrCat("{\"curves\":[", curves, "],\"others\":[", others,
-                      "],\"bound\":", Points(report.bound),
+  const std::string curves = List(report.curves, [](std::string* out, const ReportCurve& curve) {
+    absl::StrAppend(out, "{\"label\":", JsonString(curve.label),
+                    ",\"points\":", Points(curve.points), "}");
+  });
+  const std::string others = List(report.others, [](std::string* out, const ReportStrategy& other) {
+    absl::StrAppend(out, "{\"label\":", JsonString(other.label),
+                    ",\"bytes\":", other.at.memory.value(), ",\"time\":", other.at.makespan.value(),
+                    "}");
+  });
+  return absl::StrCat("{\"curves\":", curves, ",\"others\":", others,
+                      ",\"bound\":", Points(report.bound),
                       ",\"plain\":{\"bytes\":", bounds.store_all_peak.value(),
                       ",\"time\":", bounds.store_all_makespan.value(), "}}");
 }
@@ -416,17 +405,19 @@ std::string FrontierData(const Report& report) {
 
 std::string ReportData(const Problem& problem, const Report& report) {
   Patterns patterns;
-  const std::string plans =
-      absl::StrJoin(report.plans, ",\n", [&patterns](std::string* out, const DrawnPlan& plan) {
+  const std::string plans = List(
+      report.plans,
+      [&patterns](std::string* out, const DrawnPlan& plan) {
         out->append(PlanData(plan, &patterns));
-      });
+      },
+      ",\n");
   std::vector<std::string> works, uses;
   for (size_t w = 0; w < kStepWorks; ++w) works.push_back(ToString(static_cast<StepWork>(w)));
   for (size_t u = 0; u < kMemoryUses; ++u) uses.push_back(ToString(static_cast<MemoryUse>(u)));
   const int first_stage = std::holds_alternative<Chain>(problem) ? 0 : 1;
   return absl::StrCat("{\"works\":", Texts(works), ",\"uses\":", Texts(uses),
                       ",\"first_stage\":", first_stage, ",\"stages\":", StageData(problem),
-                      ",\n\"plans\":[", plans, "],\n\"patterns\":", Texts(patterns.texts()),
+                      ",\n\"plans\":", plans, ",\n\"patterns\":", Texts(patterns.texts()),
                       ",\"frontier\":", FrontierData(report), "}");
 }
 

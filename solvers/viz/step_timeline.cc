@@ -19,20 +19,6 @@ namespace {
 
 using Timeline = std::vector<TimelinePoint>;
 
-MemoryUse UseOf(BlockUse use) {
-  switch (use) {
-    case BlockUse::kActivation:
-      return MemoryUse::kActivations;
-    case BlockUse::kSaved:
-      return MemoryUse::kSaved;
-    case BlockUse::kGradient:
-      return MemoryUse::kGradients;
-    case BlockUse::kWorkspace:
-      return MemoryUse::kWorkspace;
-  }
-  return MemoryUse::kWorkspace;
-}
-
 // What each moment holds, for all of them at once: as blocks come and go.
 class MemoryBook {
  public:
@@ -112,10 +98,13 @@ absl::StatusOr<std::vector<MemoryByUse>> MemoryOf(const Instance& instance,
   const Schedule plain = OnCompute(schedule);
   const absl::StatusOr<ScheduleBlocks> blocks = BlocksOf(instance, plain);
   if (!blocks.ok()) return blocks.status();
+  // By BlockUse.
+  static constexpr MemoryUse kUseOf[] = {MemoryUse::kActivations, MemoryUse::kSaved,
+                                         MemoryUse::kGradients, MemoryUse::kWorkspace};
   MemoryBook book(schedule.size());
   for (size_t b = 0; b < blocks->lives.size(); ++b) {
     const BlockLife& life = blocks->lives[b];
-    book.Take(UseOf(blocks->names[b].use), life.size, life.begin, life.end);
+    book.Take(kUseOf[static_cast<size_t>(blocks->names[b].use)], life.size, life.begin, life.end);
   }
   MoveDroppedSaved(plain, *blocks, &book);
   MoveCopies(instance.problem(), plain, &book);
@@ -225,9 +214,6 @@ absl::StatusOr<StepTimeline> TimelineOf(const Instance& instance, const Schedule
 
 namespace {
 
-Bytes AtLeastNothing(Bytes bytes) { return bytes < Bytes(0) ? Bytes(0) : bytes; }
-Bytes Larger(Bytes a, Bytes b) { return a < b ? b : a; }
-
 // Held before the first instruction.
 Bytes StartOf(const Problem& problem) {
   const Chain* chain = std::get_if<Chain>(&problem);
@@ -266,7 +252,7 @@ MemoryCause CauseOf(const MemoryFinding& f) {
   const MemoryReading& r = f.reading;
   const bool all_known = r.limit > Bytes(0) && r.asked > Bytes(0);
   if (all_known && !AtLimit(r)) {
-    // Whole, there would have been room; what was reserved is not all live.
+    // Whole, there would have been memory enough; what was reserved is not all live.
     return r.reserved + r.asked > r.limit ? MemoryCause::kFragmentation : MemoryCause::kElsewhere;
   }
   if (f.beyond_plan > Bytes(0)) {
@@ -317,17 +303,9 @@ std::string CauseText(const MemoryFinding& f) {
 }  // namespace
 
 const char* ToString(MemoryCause cause) {
-  switch (cause) {
-    case MemoryCause::kWorkspace:
-      return "workspace";
-    case MemoryCause::kLiveBeside:
-      return "live beside the plan";
-    case MemoryCause::kFragmentation:
-      return "fragmentation";
-    case MemoryCause::kElsewhere:
-      return "taken elsewhere";
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"workspace", "live beside the plan", "fragmentation",
+                                           "taken elsewhere"};
+  return kNames[static_cast<size_t>(cause)];
 }
 
 absl::StatusOr<MemoryFinding> FindMemoryCause(const Instance& instance, const Schedule& schedule,
@@ -345,14 +323,14 @@ absl::StatusOr<MemoryFinding> FindMemoryCause(const Instance& instance, const Sc
   f.planned_before = reading.instruction == 0 ? StartOf(instance.problem())
                                               : step->events[reading.instruction - 1].held.total();
   f.planned_peak = step->simulation.peak;
-  f.step = AtLeastNothing(reading.allocated - reading.before_step) + reading.asked;
-  const Bytes beyond = AtLeastNothing(f.step - f.planned.total());
+  f.step = std::max(Bytes(0), reading.allocated - reading.before_step) + reading.asked;
+  const Bytes beyond = std::max(Bytes(0), f.step - f.planned.total());
   f.beyond_plan = beyond > reading.rounding ? beyond : Bytes(0);
   f.in_pieces = reading.reserved - reading.allocated;
   f.cause = CauseOf(f);
   // Where the allocator was not at its limit, the device had no more for it.
   const Bytes there = AtLimit(reading) ? reading.limit : reading.reserved;
-  f.missing = AtLeastNothing(reading.before_step + Larger(f.step, f.planned_peak) - there);
+  f.missing = std::max(Bytes(0), reading.before_step + std::max(f.step, f.planned_peak) - there);
   return f;
 }
 

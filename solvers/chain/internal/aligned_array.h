@@ -3,6 +3,10 @@
 #ifndef STOWAGE_SOLVERS_CHAIN_INTERNAL_ALIGNED_ARRAY_H_
 #define STOWAGE_SOLVERS_CHAIN_INTERNAL_ALIGNED_ARRAY_H_
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,10 +25,23 @@ using AlignedArray = std::unique_ptr<T[], AlignedDelete>;
 
 // At the start of a cache line; where there are many bytes, in huge pages if the system has them:
 // touching small ones for the first time takes as long as filling them several times.
-size_t AlignmentFor(size_t bytes);
+inline size_t AlignmentFor(size_t bytes) {
+  constexpr size_t kCacheLine = 64, kHugePage = size_t{1} << 21;
+  return bytes >= kHugePage ? kHugePage : kCacheLine;
+}
 
 // `bytes` at their alignment, by operator new; nullptr where there is no memory.
-void* AllocateAligned(size_t bytes);
+inline void* AllocateAligned(size_t bytes) {
+  const size_t alignment = AlignmentFor(bytes);
+  const size_t whole = (bytes / 64 + 1) * 64;
+  if (whole < bytes) return nullptr;
+  void* memory = ::operator new(whole, std::align_val_t(alignment), std::nothrow);
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  // Advice: where it is not taken, all is well too.
+  if (memory != nullptr && alignment > 64) madvise(memory, whole, MADV_HUGEPAGE);
+#endif
+  return memory;
+}
 
 template <class T>
 AlignedArray<T> NewAlignedArray(int64_t count) {
