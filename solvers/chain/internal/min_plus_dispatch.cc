@@ -6,34 +6,10 @@
 #include "solvers/chain/internal/min_plus_kernel_impl.h"
 
 namespace stowage {
-namespace {
 
-// The loops for every machine: registers of 16 bytes as the compiler's vectors.
-template <class T>
-struct Vector16 {
-  using Value = T;
-  typedef T Register __attribute__((vector_size(16)));
-  typedef T Unaligned __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
-  static constexpr int kLanes = 16 / static_cast<int>(sizeof(T));
-  static constexpr int kRows = 2;
-  static constexpr int kColumns = 4;
-
-  static Register Load(const T* from) { return LoadAny(from); }
-  static Register LoadAny(const T* from) { return *reinterpret_cast<const Unaligned*>(from); }
-  static void Store(T* to, Register value) { StoreAny(to, value); }
-  static void StoreAny(T* to, Register value) { *reinterpret_cast<Unaligned*>(to) = value; }
-  static Register Set(T value) { return Register{} + value; }
-  static Register Add(Register a, Register b) { return a + b; }
-  static Register Min(Register a, Register b) { return a < b ? a : b; }
-  static Register Max(Register a, Register b) { return a > b ? a : b; }
-  static void Shift(const ShiftedRow<T>& row, T* into) { ShiftByMemory<Vector16<T>>(row, into); }
-};
-
-}  // namespace
-
-const MinPlusKernels kGenericKernels = {"generic", Loops<Vector16<int32_t>>::Kernel(),
-                                        Loops<Vector16<double>>::Kernel(),
-                                        Loops<Vector16<int64_t>>::Kernel()};
+const MinPlusKernels kGenericKernels = {"generic", Loops<Vectors<int32_t, 16, 2>>::Kernel(),
+                                        Loops<Vectors<double, 16, 2>>::Kernel(),
+                                        Loops<Vectors<int64_t, 16, 2>>::Kernel()};
 
 std::vector<const MinPlusKernels*> UsableKernels() {
   std::vector<const MinPlusKernels*> usable;

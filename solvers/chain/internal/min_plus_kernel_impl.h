@@ -1,8 +1,8 @@
 // The loops of min_plus_kernel.h over a register type V, for the files that instantiate them: in an
 // unnamed namespace on purpose, each instruction set has its own copy. No standard headers here.
 //
-// V has: Value, kLanes, kRows x kColumns of a tile that fit the registers, and Load, Store, Set, Add,
-// Min, Max on V::Register.
+// V is Vectors or derived from it: Value, kLanes, kRows x kColumns of a tile that fit the registers, and
+// Load, Store, Set, Add, Min, Max on V::Register, and Shift.
 #ifndef STOWAGE_SOLVERS_CHAIN_INTERNAL_MIN_PLUS_KERNEL_IMPL_H_
 #define STOWAGE_SOLVERS_CHAIN_INTERNAL_MIN_PLUS_KERNEL_IMPL_H_
 
@@ -292,23 +292,43 @@ struct Loops {
   }
 };
 
-// The four rows by way of memory, for instruction sets without a permutation of two registers.
-template <class V, class T>
-void ShiftByMemory(const ShiftedRow<T>& row, T* into) {
-  constexpr int kWidth = kLanes<T>;
-  alignas(kChunkBytes) T both[2 * kTile * kWidth];
-  for (int c = 0; c < kTile; ++c) {
-    for (int lane = 0; lane < kWidth; lane += V::kLanes) {
-      V::Store(both + 2 * c * kWidth + lane, V::Load(row.low + c * kWidth + lane));
-      V::Store(both + (2 * c + 1) * kWidth + lane, V::Load(row.high + c * kWidth + lane));
+// Registers of kBytes as the compiler's vectors, of which kRowsOfTile x 4 fit the processor.
+template <class T, int kBytes, int kRowsOfTile>
+struct Vectors {
+  using Value = T;
+  typedef T Register __attribute__((vector_size(kBytes)));
+  typedef T Unaligned __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias));
+  typedef T Aligned __attribute__((vector_size(kBytes), may_alias));
+  static constexpr int kLanes = kBytes / static_cast<int>(sizeof(T));
+  static constexpr int kRows = kRowsOfTile;
+  static constexpr int kColumns = 4;
+
+  static Register Load(const T* from) { return *reinterpret_cast<const Aligned*>(from); }
+  static Register LoadAny(const T* from) { return *reinterpret_cast<const Unaligned*>(from); }
+  static void Store(T* to, Register value) { *reinterpret_cast<Aligned*>(to) = value; }
+  static void StoreAny(T* to, Register value) { *reinterpret_cast<Unaligned*>(to) = value; }
+  static Register Set(T value) { return Register{} + value; }
+  static Register Add(Register a, Register b) { return a + b; }
+  static Register Min(Register a, Register b) { return a < b ? a : b; }
+  static Register Max(Register a, Register b) { return a > b ? a : b; }
+
+  // The four rows by way of memory, for instruction sets without a permutation of two registers.
+  static void Shift(const ShiftedRow<T>& row, T* into) {
+    constexpr int kWidth = stowage::kLanes<T>;
+    alignas(kChunkBytes) T both[2 * kTile * kWidth];
+    for (int c = 0; c < kTile; ++c) {
+      for (int lane = 0; lane < kWidth; lane += kLanes) {
+        Store(both + 2 * c * kWidth + lane, Load(row.low + c * kWidth + lane));
+        Store(both + (2 * c + 1) * kWidth + lane, Load(row.high + c * kWidth + lane));
+      }
+    }
+    for (int c = 0; c < kTile; ++c) {
+      const T* from = both + (2 * c + 1) * kWidth - row.shift;
+      for (int lane = 0; lane < kWidth; lane += kLanes)
+        Store(into + c * kWidth + lane, LoadAny(from + lane));
     }
   }
-  for (int c = 0; c < kTile; ++c) {
-    const T* from = both + (2 * c + 1) * kWidth - row.shift;
-    for (int lane = 0; lane < kWidth; lane += V::kLanes)
-      V::Store(into + c * kWidth + lane, V::LoadAny(from + lane));
-  }
-}
+};
 
 }  // namespace
 }  // namespace stowage
