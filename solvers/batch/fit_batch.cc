@@ -96,9 +96,6 @@ absl::StatusOr<Problem> Interpolate(const Line& line, const Graph& a, const Grap
   return Problem(*std::move(graph));
 }
 
-std::string Text(const std::string& text) { return text; }
-std::string Text(int64_t number) { return absl::StrCat(number); }
-
 // Compares what must be equal; the first that is not is the error.
 class SameStructure {
  public:
@@ -107,8 +104,8 @@ class SameStructure {
   template <class Value>
   void Check(const std::string& field, const Value& first, const Value& other) {
     if (!status_.ok() || first == other) return;
-    status_ = FieldError(absl::StrCat(profile_, field), Text(other),
-                         absl::StrCat("must be that of profiles[0]: ", Text(first)));
+    status_ = FieldError(absl::StrCat(profile_, field), absl::StrCat(other),
+                         absl::StrCat("must be that of profiles[0]: ", first));
   }
 
   template <class Step>

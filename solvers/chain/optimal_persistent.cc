@@ -22,26 +22,21 @@ struct Outcome {
   std::string explanation;
 };
 
-// One table. `lossless` says that the unit divides all sizes and no memory is left out.
-absl::StatusOr<Outcome> SolveByTable(const Chain& chain, int64_t unit, int64_t slots, bool lossless,
-                                     const SolveOptions& options) {
-  const PersistentSpace space(chain, unit);
-  absl::StatusOr<PersistentTable> table = PersistentTable::Compute(space, slots, options);
+// One table of `slots` or, where the budget is no multiple, up to twice as many: no memory is left out.
+absl::StatusOr<Outcome> SolveWithSlots(const Chain& chain, Bytes budget, int64_t slots,
+                                       const SolveOptions& options) {
+  const int64_t unit = std::max<int64_t>(budget.value() / slots, 1);
+  slots = budget.value() / unit;
+  absl::StatusOr<PersistentTable> table =
+      PersistentTable::Compute(PersistentSpace(chain, unit), slots, options);
   if (!table.ok()) return table.status();
   Outcome outcome;
   outcome.slots = slots;
   outcome.explanation = absl::StrCat("a table with memory rounded to ", slots, " slots");
   if (table->Excess(slots) >= kNever) return outcome;
   outcome.schedule = table->Backtrack(slots);
-  outcome.proven_optimal = lossless;
+  outcome.proven_optimal = CommonUnit(chain) % unit == 0;
   return outcome;
-}
-
-// `slots` or, where the budget is no multiple, up to twice as many: no memory is left out.
-absl::StatusOr<Outcome> SolveWithSlots(const Chain& chain, Bytes budget, int64_t slots,
-                                       const SolveOptions& options) {
-  const int64_t unit = std::max<int64_t>(budget.value() / slots, 1);
-  return SolveByTable(chain, unit, budget.value() / unit, CommonUnit(chain) % unit == 0, options);
 }
 
 // What is feasible is found: exactly in bytes, or the best of all that tables and cheap schedules

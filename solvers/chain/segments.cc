@@ -115,77 +115,99 @@ Bytes LeastPeak(const Candidates& candidates) {
 // About what an encoded schedule of so many segments takes: each is a few runs of a few bytes.
 int64_t EncodedBytes(size_t segments) { return 16 * (static_cast<int64_t>(segments) + 2); }
 
-}  // namespace
+// What the comparison strategies that cut a chain into segments have in common: a list of
+// candidates, store-all among them, of which the fastest that fits is the plan and those that no
+// other one beats are the frontier.
+class SegmentedSolver : public Solver {
+ protected:
+  struct Candidate {
+    int64_t parameter;  // the strategy's own: what it is made from
+    SegmentedCost cost;
+  };
 
-absl::StatusOr<Plan> SegmentedSolver::DoSolve(const Instance& instance, Bytes budget,
-                                              const SolveOptions& options) const {
-  const Chain& chain = instance.chain();
-  const absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
-  if (!all.ok()) return all.status();
-  const Candidate* best = nullptr;
-  for (const Candidate& c : *all) {
-    if (c.cost.peak > budget) continue;
-    if (best == nullptr || Better(c.cost, best->cost)) best = &c;
+  // Every candidate whose recomputed stages may all be; store-all is the first. CANCELLED,
+  // DEADLINE_EXCEEDED.
+  virtual absl::StatusOr<std::vector<Candidate>> Candidates(const Chain& chain,
+                                                            const SolveOptions& options) const = 0;
+  // The segments of a candidate.
+  virtual SegmentEnds Segments(const Chain& chain, int64_t parameter) const = 0;
+  // For people.
+  virtual std::string Describe(int64_t parameter) const {
+    return absl::StrCat(parameter, " segments");
   }
-  Plan plan;
-  plan.bounds.schedule_class = info().schedule_class;
-  plan.bounds.least_budget = LeastPeak(*all);
-  if (best == nullptr) {
-    plan.status = PlanStatus::kProvenInfeasible;
-    plan.explanation = absl::StrCat("the least peak of ", info().schedule_class, " is ",
-                                    plan.bounds.least_budget.value(), " bytes");
+
+ private:
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveOptions& options) const final {
+    const Chain& chain = instance.chain();
+    const absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
+    if (!all.ok()) return all.status();
+    const Candidate* best = nullptr;
+    for (const Candidate& c : *all) {
+      if (c.cost.peak > budget) continue;
+      if (best == nullptr || Better(c.cost, best->cost)) best = &c;
+    }
+    Plan plan;
+    plan.bounds.schedule_class = info().schedule_class;
+    plan.bounds.least_budget = LeastPeak(*all);
+    if (best == nullptr) {
+      plan.status = PlanStatus::kProvenInfeasible;
+      plan.explanation = absl::StrCat("the least peak of ", info().schedule_class, " is ",
+                                      plan.bounds.least_budget.value(), " bytes");
+      return plan;
+    }
+    plan.status = PlanStatus::kFound;
+    plan.schedule = SegmentedSchedule(chain, Segments(chain, best->parameter));
+    plan.bounds.proven_optimal = true;
+    plan.explanation = best->cost.recomputed_forwards == 0
+                           ? "everything fits: nothing is recomputed"
+                           : Describe(best->parameter);
     return plan;
   }
-  plan.status = PlanStatus::kFound;
-  plan.schedule = SegmentedSchedule(chain, Segments(chain, best->parameter));
-  plan.bounds.proven_optimal = true;
-  plan.explanation = best->cost.recomputed_forwards == 0 ? "everything fits: nothing is recomputed"
-                                                         : Describe(best->parameter);
-  return plan;
-}
 
-absl::StatusOr<Frontier> SegmentedSolver::DoSolveFrontier(const Instance& instance,
-                                                          const SolveOptions& options) const {
-  const Chain& chain = instance.chain();
-  absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
-  if (!all.ok()) return all.status();
-  const Bytes least = LeastPeak(*all);
-  // In the order of peaks, only what is better than all before is worth replaying.
-  std::sort(all->begin(), all->end(), [](const Candidate& a, const Candidate& b) {
-    return a.cost.peak != b.cost.peak ? a.cost.peak < b.cost.peak : Better(a.cost, b.cost);
-  });
-  std::vector<Candidate> best;
-  std::vector<PointCost> costs;
-  StopPoll poll(options.stop);
-  for (const Candidate& c : *all) {
-    if (!best.empty() && c.cost.makespan >= best.back().cost.makespan) continue;
-    const SegmentEnds ends = Segments(chain, c.parameter);
-    best.push_back(c);
-    costs.push_back({c.cost.makespan, EncodedBytes(ends.size())});
-    absl::Status status = poll.Spend(16 * static_cast<int64_t>(chain.length()));
-    if (!status.ok()) return status;
+  // Compact (solvers/schedule/frontier.h).
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveOptions& options) const final {
+    const Chain& chain = instance.chain();
+    absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
+    if (!all.ok()) return all.status();
+    const Bytes least = LeastPeak(*all);
+    // In the order of peaks, only what is better than all before is worth replaying.
+    std::sort(all->begin(), all->end(), [](const Candidate& a, const Candidate& b) {
+      return a.cost.peak != b.cost.peak ? a.cost.peak < b.cost.peak : Better(a.cost, b.cost);
+    });
+    std::vector<Candidate> best;
+    std::vector<PointCost> costs;
+    StopPoll poll(options.stop);
+    for (const Candidate& c : *all) {
+      if (!best.empty() && c.cost.makespan >= best.back().cost.makespan) continue;
+      const SegmentEnds ends = Segments(chain, c.parameter);
+      best.push_back(c);
+      costs.push_back({c.cost.makespan, EncodedBytes(ends.size())});
+      absl::Status status = poll.Spend(16 * static_cast<int64_t>(chain.length()));
+      if (!status.ok()) return status;
+    }
+    // Schedules of long chains are large: only those are made that are kept.
+    const std::vector<size_t> chosen = ChooseCompact(costs);
+    FrontierBuilder builder(instance, options.frontier_limit());
+    for (const size_t i : chosen) {
+      absl::Status status =
+          builder.Add(SegmentedSchedule(chain, Segments(chain, best[i].parameter)));
+      if (status.ok() && options.stop != nullptr) status = options.stop->Check();
+      if (!status.ok()) return status;
+    }
+    return builder.BuildCompact({info().name, info().schedule_class, least,
+                                 /*exact=*/chosen.size() == best.size(), /*slots=*/0});
   }
-  // Schedules of long chains are large: only those are made that are kept.
-  const std::vector<size_t> chosen = ChooseCompact(costs);
-  FrontierBuilder builder(instance, options.frontier_limit());
-  for (const size_t i : chosen) {
-    absl::Status status = builder.Add(SegmentedSchedule(chain, Segments(chain, best[i].parameter)));
-    if (status.ok() && options.stop != nullptr) status = options.stop->Check();
-    if (!status.ok()) return status;
+
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveOptions& options) const final {
+    const Chain& chain = instance.chain();
+    const absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
+    if (!all.ok()) return all.status();
+    return LeastPeak(*all);
   }
-  return builder.BuildCompact({info().name, info().schedule_class, least,
-                               /*exact=*/chosen.size() == best.size(), /*slots=*/0});
-}
-
-absl::StatusOr<Bytes> SegmentedSolver::DoLeastBudget(const Instance& instance,
-                                                     const SolveOptions& options) const {
-  const Chain& chain = instance.chain();
-  const absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
-  if (!all.ok()) return all.status();
-  return LeastPeak(*all);
-}
-
-namespace {
+};
 
 class CheckpointSequential final : public SegmentedSolver {
  public:
@@ -219,40 +241,17 @@ class CheckpointSequential final : public SegmentedSolver {
     return SequentialSegments(chain, static_cast<int>(parameter));
   }
 
-  std::string Describe(int64_t parameter) const override {
-    return absl::StrCat(parameter, " segments");
-  }
-
  private:
   const SolverInfo info_ = {"checkpoint_sequential",
                             "equal segments that keep only their input, the last one kept whole",
                             "schedules that recompute segments of equal length, as many as may be"};
 };
 
-}  // namespace
-
-const Solver& CheckpointSequentialSolver() {
-  static const CheckpointSequential* const kSolver = new CheckpointSequential;
-  return *kSolver;
-}
-
 // Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost": segments that keep only their
 // input and are recomputed whole, the last one too.
 
-namespace {
-
 // The parameter of store-all.
 constexpr int64_t kStoreAll = 0;
-
-// Adds the candidate if its stages may all be recomputed.
-bool Evaluate(const TailPeaks& tails, const SegmentEnds& ends, SegmentedCost* cost) {
-  SegmentedCosts costs(tails);
-  for (const int end : ends) {
-    if (!costs.Add(end)) return false;
-  }
-  *cost = costs.Cost();
-  return true;
-}
 
 class Chen : public SegmentedSolver {
  protected:
@@ -266,9 +265,10 @@ class Chen : public SegmentedSolver {
     for (size_t i = 0; i < parameters.size(); ++i) {
       absl::Status status = poll.Spend(16 * int64_t{chain.length()});
       if (!status.ok()) return status;
-      SegmentedCost cost;
-      if (!Evaluate(tails, Segments(chain, parameters[i]), &cost)) continue;
-      candidates.push_back({parameters[i], cost});
+      SegmentedCosts costs(tails);
+      const SegmentEnds ends = Segments(chain, parameters[i]);
+      if (!std::all_of(ends.begin(), ends.end(), [&](int end) { return costs.Add(end); })) continue;
+      candidates.push_back({parameters[i], costs.Cost()});
       if (options.progress) {
         options.progress(static_cast<double>(i + 1) / static_cast<double>(parameters.size()));
       }
@@ -295,10 +295,6 @@ class ChenSqrt final : public Chen {
       ends.push_back(static_cast<int>(i * chain.length() / parameter));
     }
     return ends;
-  }
-
-  std::string Describe(int64_t parameter) const override {
-    return absl::StrCat(parameter, " segments");
   }
 
  private:
@@ -368,6 +364,11 @@ class ChenGreedy final : public Chen {
 };
 
 }  // namespace
+
+const Solver& CheckpointSequentialSolver() {
+  static const CheckpointSequential* const kSolver = new CheckpointSequential;
+  return *kSolver;
+}
 
 const Solver& ChenSqrtSolver() {
   static const ChenSqrt* const kSolver = new ChenSqrt;

@@ -167,16 +167,6 @@ std::vector<OpTimes> ModelledTimes(const Network& network, const DeviceModel& de
   return times;
 }
 
-std::vector<OpFlops> FlopsOf(const Network& network) {
-  std::vector<OpFlops> flops;
-  flops.reserve(network.ops.size());
-  for (size_t i = 0; i < network.ops.size(); ++i) {
-    const OpWork work = WorkOf(network, network.ops[i], i > 1);
-    flops.push_back({work.forward.flops, work.backward.flops});
-  }
-  return flops;
-}
-
 namespace {
 
 class StageWalk {

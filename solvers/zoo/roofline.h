@@ -48,15 +48,6 @@ struct OpTimes {
 // Graph::Create refuse them. O(ops + edges).
 std::vector<OpTimes> ModelledTimes(const Network& network, const DeviceModel& device);
 
-// Operations of matrix products, convolutions among them: a multiplication and an addition are two.
-struct OpFlops {
-  double forward = 0;
-  double backward = 0;
-};
-
-// Of every op. O(ops + edges).
-std::vector<OpFlops> FlopsOf(const Network& network);
-
 // The memory of one stage, found by walking through its ops as autograd does: which tensors are
 // saved, and what is alive at once while the stage runs in each of its three ways.
 //

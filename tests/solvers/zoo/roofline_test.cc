@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,6 +19,15 @@ Network Make(const std::string& name, int64_t image) {
   return MakeNetwork(options).value();
 }
 
+// A multiplication and an addition are two: the nanoseconds of a device that takes one for each, and
+// none for traffic and kernels.
+std::vector<OpTimes> FlopsOf(const Network& network) {
+  DeviceModel device;
+  device.peak_flops_per_second = 1e9;
+  device.peak_bytes_per_second = std::numeric_limits<double>::infinity();
+  return ModelledTimes(network, device);
+}
+
 // 10^9 multiplications with additions of one image, as torchvision's documentation states them.
 TEST(RooflineTest, FlopsAreThePublishedNumbers) {
   const std::map<std::string, double> published = {
@@ -26,9 +36,9 @@ TEST(RooflineTest, FlopsAreThePublishedNumbers) {
   };
   for (const auto& [name, giga_products] : published) {
     double forward = 0, backward = 0;
-    for (const OpFlops& flops : FlopsOf(Make(name, 224))) {
-      forward += flops.forward;
-      backward += flops.backward;
+    for (const OpTimes& flops : FlopsOf(Make(name, 224))) {
+      forward += static_cast<double>(flops.forward.value());
+      backward += static_cast<double>(flops.backward.value());
     }
     EXPECT_NEAR(forward / 2e9, giga_products, 0.006) << name;
     EXPECT_LT(backward, 2 * forward) << name;  // the input has no gradient
@@ -39,12 +49,12 @@ TEST(RooflineTest, FlopsAreThePublishedNumbers) {
 // Each output is a sum over one channel's window; the convolution after it, over all channels.
 TEST(RooflineTest, DepthwiseConvolutionsCountOneChannel) {
   const Network network = Make("darts_v2", 32);
-  const std::vector<OpFlops> flops = FlopsOf(network);
+  const std::vector<OpTimes> flops = FlopsOf(network);
   size_t depthwise = 0;
   while (network.ops[depthwise].parameters != std::vector<int64_t>{36 * 3 * 3}) ++depthwise;
-  EXPECT_EQ(flops[depthwise].forward, 2.0 * 36 * 32 * 32 * 3 * 3);
-  EXPECT_EQ(flops[depthwise].backward, 2 * flops[depthwise].forward);
-  EXPECT_EQ(flops[depthwise + 1].forward, 2.0 * 36 * 32 * 32 * 36);
+  EXPECT_EQ(flops[depthwise].forward, Nanos(2 * 36 * 32 * 32 * 3 * 3));
+  EXPECT_EQ(flops[depthwise].backward, flops[depthwise].forward + flops[depthwise].forward);
+  EXPECT_EQ(flops[depthwise + 1].forward, Nanos(2 * 36 * 32 * 32 * 36));
 }
 
 // An addition's own backward is nothing; who reads a tensor first adds the gradients up.
