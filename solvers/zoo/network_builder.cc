@@ -205,15 +205,6 @@ size_t NetworkBuilder::Conv2d(size_t x, int64_t channels, const Window& window, 
   return Slide(OpKind::kConv2d, x, channels, window, std::move(parameters));
 }
 
-size_t NetworkBuilder::DepthwiseConv2d(size_t x, const Window& window) {
-  return Slide(OpKind::kConv2d, x, channels(x), window,
-               {channels(x) * window.height * window.width});
-}
-
-size_t NetworkBuilder::BatchNorm(size_t x) {
-  return AddOp(OpKind::kBatchNorm, {x}, shape(x), {channels(x), channels(x)});
-}
-
 size_t NetworkBuilder::LayerNorm(size_t x) {
   const int64_t width = shape(x).back();
   return AddOp(OpKind::kLayerNorm, {x}, shape(x), {width, width});
@@ -224,30 +215,6 @@ size_t NetworkBuilder::Relu(size_t x) {
   network_.ops[op].in_place = true;
   return op;
 }
-
-size_t NetworkBuilder::ReluCopy(size_t x) { return AddOp(OpKind::kRelu, {x}, shape(x)); }
-
-size_t NetworkBuilder::Gelu(size_t x) { return AddOp(OpKind::kGelu, {x}, shape(x)); }
-
-size_t NetworkBuilder::Softmax(size_t x) { return AddOp(OpKind::kSoftmax, {x}, shape(x)); }
-
-size_t NetworkBuilder::MaxPool(size_t x, const Window& window) {
-  return Slide(OpKind::kMaxPool, x, channels(x), window);
-}
-
-size_t NetworkBuilder::AvgPool(size_t x, const Window& window) {
-  return Slide(OpKind::kAvgPool, x, channels(x), window);
-}
-
-size_t NetworkBuilder::AdaptiveAvgPool(size_t x, int64_t side) {
-  return AddOp(OpKind::kAdaptiveAvgPool, {x}, {shape(x)[0], channels(x), side, side});
-}
-
-size_t NetworkBuilder::GlobalAvgPool(size_t x) {
-  return AddOp(OpKind::kGlobalAvgPool, {x}, {shape(x)[0], channels(x), 1, 1});
-}
-
-size_t NetworkBuilder::Dropout(size_t x) { return AddOp(OpKind::kDropout, {x}, shape(x)); }
 
 size_t NetworkBuilder::Add(size_t x, size_t y) {
   RequireSameSize(x, y);
@@ -275,8 +242,6 @@ size_t NetworkBuilder::Flatten(size_t x) {
   return AddOp(OpKind::kFlatten, {x}, {batch, Elements(shape(x)) / batch});
 }
 
-size_t NetworkBuilder::Identity(size_t x) { return AddOp(OpKind::kIdentity, {x}, shape(x)); }
-
 size_t NetworkBuilder::Slice(size_t x) {
   const Shape& image = shape(x);
   return AddOp(OpKind::kSlice, {x}, {image[0], image[1], image[2] - 1, image[3] - 1});
@@ -287,10 +252,6 @@ size_t NetworkBuilder::Linear(size_t x, int64_t features) {
   const int64_t weights = shape.back() * features;
   shape.back() = features;
   return AddOp(OpKind::kLinear, {x}, std::move(shape), {weights, features});
-}
-
-size_t NetworkBuilder::Transpose(size_t x, Shape shape) {
-  return AddOp(OpKind::kTranspose, {x}, std::move(shape));
 }
 
 size_t NetworkBuilder::Matmul(size_t x, size_t y, int64_t columns) {

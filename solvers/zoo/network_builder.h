@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,18 +51,31 @@ class NetworkBuilder {
 
   size_t Conv2d(size_t x, int64_t channels, const Window& window, bool bias = false);
   // Every channel is convolved alone.
-  size_t DepthwiseConv2d(size_t x, const Window& window);
-  size_t BatchNorm(size_t x);
+  size_t DepthwiseConv2d(size_t x, const Window& window) {
+    return Slide(OpKind::kConv2d, x, channels(x), window,
+                 {channels(x) * window.height * window.width});
+  }
+  size_t BatchNorm(size_t x) {
+    return AddOp(OpKind::kBatchNorm, {x}, shape(x), {channels(x), channels(x)});
+  }
   size_t LayerNorm(size_t x);
   size_t Relu(size_t x);  // in place
-  size_t ReluCopy(size_t x);
-  size_t Gelu(size_t x);
-  size_t Softmax(size_t x);
-  size_t MaxPool(size_t x, const Window& window);
-  size_t AvgPool(size_t x, const Window& window);
-  size_t AdaptiveAvgPool(size_t x, int64_t side);
-  size_t GlobalAvgPool(size_t x);
-  size_t Dropout(size_t x);
+  size_t ReluCopy(size_t x) { return AddOp(OpKind::kRelu, {x}, shape(x)); }
+  size_t Gelu(size_t x) { return AddOp(OpKind::kGelu, {x}, shape(x)); }
+  size_t Softmax(size_t x) { return AddOp(OpKind::kSoftmax, {x}, shape(x)); }
+  size_t MaxPool(size_t x, const Window& window) {
+    return Slide(OpKind::kMaxPool, x, channels(x), window);
+  }
+  size_t AvgPool(size_t x, const Window& window) {
+    return Slide(OpKind::kAvgPool, x, channels(x), window);
+  }
+  size_t AdaptiveAvgPool(size_t x, int64_t side) {
+    return AddOp(OpKind::kAdaptiveAvgPool, {x}, {shape(x)[0], channels(x), side, side});
+  }
+  size_t GlobalAvgPool(size_t x) {
+    return AddOp(OpKind::kGlobalAvgPool, {x}, {shape(x)[0], channels(x), 1, 1});
+  }
+  size_t Dropout(size_t x) { return AddOp(OpKind::kDropout, {x}, shape(x)); }
   size_t Add(size_t x, size_t y);
   // x += y.
   size_t AddInPlace(size_t x, size_t y);
@@ -69,12 +83,14 @@ class NetworkBuilder {
   size_t Cat(const std::vector<size_t>& parts);
   // All dimensions but the first become one.
   size_t Flatten(size_t x);
-  size_t Identity(size_t x);
+  size_t Identity(size_t x) { return AddOp(OpKind::kIdentity, {x}, shape(x)); }
   // The image without its first row and column.
   size_t Slice(size_t x);
   // On the last dimension; with bias.
   size_t Linear(size_t x, int64_t features);
-  size_t Transpose(size_t x, Shape shape);
+  size_t Transpose(size_t x, Shape shape) {
+    return AddOp(OpKind::kTranspose, {x}, std::move(shape));
+  }
   // [b, m, k] by a [b, k, n] or its transpose.
   size_t Matmul(size_t x, size_t y, int64_t columns);
   size_t Embedding(size_t x, int64_t vocabulary, int64_t width);

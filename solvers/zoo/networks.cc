@@ -9,6 +9,7 @@
 #include "solvers/model/field_error.h"
 #include "solvers/zoo/families.h"
 #include "solvers/zoo/network_builder.h"
+#include "solvers/zoo/network_graph.h"
 #include "solvers/zoo/roofline.h"
 
 namespace stowage {
