@@ -1,6 +1,6 @@
 // Reads a command line into Abseil's flags. Abseil's own parser ends the process with code 1 for
 // --help and errors alike, and lists flags of linked libraries; programs here want 0, a code of
-// their own for mistakes, and their own flags only. Of both binaries, hence in the one room below
+// their own for mistakes, and their own flags only. Of both binaries, hence in the one folder below
 // both.
 #ifndef STOWAGE_SOLVERS_BASE_FLAG_PARSER_H_
 #define STOWAGE_SOLVERS_BASE_FLAG_PARSER_H_

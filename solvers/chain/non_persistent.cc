@@ -129,11 +129,11 @@ absl::StatusOr<SizedTable> TableOfSlots(const Chain& chain, Bytes budget, int64_
 std::vector<int64_t> MemoriesOf(const SizedTable& table, int64_t from, int64_t budgets) {
   std::vector<int64_t> memories;
   const int64_t step = std::max<int64_t>((table.slots - from) / std::max<int64_t>(budgets, 1), 1);
-  int64_t before = kNever;
+  int64_t before = kInfinity;
   for (int64_t m = from + (table.slots - from) % step; m <= table.slots; m += step) {
-    const int64_t excess = table.table->Excess(m);
-    if (excess >= before) continue;
-    before = excess;
+    const int64_t overhead = table.table->Overhead(m);
+    if (overhead >= before) continue;
+    before = overhead;
     memories.push_back(m);
   }
   return memories;
@@ -170,7 +170,7 @@ absl::Status FindFastest(const NonPersistentProblem& problem, const SizedTable& 
   for (size_t i = memories.size(); i-- > 0;) {
     // What is faster than at the memory before needs more than that.
     if (i > 0 && !MayFit(table, memories[i - 1] + 1, budget)) continue;
-    if (exact && ideal + Nanos(table.table->Excess(memories[i])) >= *bound) break;
+    if (exact && ideal + Nanos(table.table->Overhead(memories[i])) >= *bound) break;
     absl::Status status = poll.Spend(1 << 20);
     if (!status.ok()) return status;
     Schedule schedule = table.table->Backtrack(memories[i]);
@@ -229,7 +229,7 @@ absl::StatusOr<NonPersistentProblem> MakeNonPersistentProblem(const Instance& in
 }
 
 // Whether one table in the sizes' common unit serves all budgets. It depends on none of them: more
-// budget must not turn an exact answer into a rounded one.
+// budget must not make an exact answer a rounded one.
 bool LosslessIsAffordable(const NonPersistentProblem& problem, const SolveOptions& options) {
   const int64_t slots = std::min(
       AffordableSlots(problem, problem.store_all_peak, kTableNanos, options), kMaxLosslessSlots);
@@ -295,7 +295,7 @@ class Best {
   }
 
   // More than any schedule's where none fits.
-  Nanos makespan() const { return schedule_ ? makespan_ : Nanos(kNever); }
+  Nanos makespan() const { return schedule_ ? makespan_ : Nanos(kInfinity); }
 
   void MoveTo(Plan* plan) {
     plan->status = PlanStatus::kFound;
@@ -406,7 +406,7 @@ class NonPersistent final : public Solver {
     if (!table.ok()) {
       return MayDoWithout(table.status(), options) ? absl::OkStatus() : table.status();
     }
-    if (table->table->Excess(table->slots) >= kNever) return absl::OkStatus();
+    if (table->table->Overhead(table->slots) >= kInfinity) return absl::OkStatus();
     plan->provenance.slots = table->slots;
     plan->bounds.proven_optimal = table->lossless;
     return best->Offer(table->table->Backtrack(table->slots),

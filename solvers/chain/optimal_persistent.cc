@@ -33,7 +33,7 @@ absl::StatusOr<Outcome> SolveWithSlots(const Chain& chain, Bytes budget, int64_t
   Outcome outcome;
   outcome.slots = slots;
   outcome.explanation = absl::StrCat("a table with memory rounded to ", slots, " slots");
-  if (table->Excess(slots) >= kNever) return outcome;
+  if (table->Overhead(slots) >= kInfinity) return outcome;
   outcome.schedule = table->Backtrack(slots);
   outcome.proven_optimal = CommonUnit(chain) % unit == 0;
   return outcome;
@@ -110,7 +110,7 @@ class OptimalPersistent final : public Solver {
                                       const SolveOptions& options) const override {
     const Chain& chain = instance.chain();
     const PersistentSpace exact(chain, 1);
-    absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, options);
+    absl::StatusOr<MinimumMemory> least = ComputeMinimumMemory(exact, options);
     if (!least.ok()) return least.status();
     return Bytes(LeastBudgetOf(exact, *least));
   }
@@ -173,7 +173,8 @@ class OptimalPersistent final : public Solver {
   }
 
   static SolveOptions WithoutLeastMemory(const Chain& chain, SolveOptions options) {
-    options.table_limit -= Bytes(IntervalTable<LeastMemory::Entry>::SizeBytes(chain.length() + 1));
+    options.table_limit -=
+        Bytes(IntervalTable<MinimumMemory::Entry>::SizeBytes(chain.length() + 1));
     return options;
   }
 

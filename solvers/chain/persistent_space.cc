@@ -74,7 +74,7 @@ int64_t CommonUnit(const Chain& chain) {
   return std::max<int64_t>(unit, 1);
 }
 
-int64_t LeastBudgetOf(const PersistentSpace& space, const LeastMemory& least) {
+int64_t LeastBudgetOf(const PersistentSpace& space, const MinimumMemory& least) {
   // Beside the recurrence: delta^0 alone is left at the end.
   return std::max(space.activation(0) + least.table(1, space.last()).memory,
                   space.input_gradient());
@@ -118,7 +118,7 @@ int64_t DistinctIntervals(const std::vector<StageRepeat>& repeats) {
   return distinct;
 }
 
-// ComputeLeastMemory of persistent_space.h.
+// ComputeMinimumMemory of persistent_space.h.
 //
 // s downwards, t upwards, the splits of one interval by vector instructions. What repeats a later
 // interval is copied.
@@ -133,10 +133,10 @@ constexpr int64_t kBlock = 64;
 
 // T holds every sum of sizes exactly.
 template <class T>
-class LeastMemoryBuilder {
+class MinimumMemoryBuilder {
  public:
-  LeastMemoryBuilder(const PersistentSpace& space, const MinPlusKernel<T>& kernel,
-                     const std::vector<StageRepeat>& repeats, bool with_splits)
+  MinimumMemoryBuilder(const PersistentSpace& space, const MinPlusKernel<T>& kernel,
+                       const std::vector<StageRepeat>& repeats, bool with_splits)
       : with_splits_(with_splits),
         space_(space),
         kernel_(kernel),
@@ -147,7 +147,7 @@ class LeastMemoryBuilder {
     return last * (last + 1) / 2 * static_cast<int64_t>(sizeof(T));
   }
 
-  absl::Status Build(const SolveOptions& options, LeastMemory* least) {
+  absl::Status Build(const SolveOptions& options, MinimumMemory* least) {
     const size_t count = static_cast<size_t>(last_) + 2;
     inner_ = NewAlignedArray<T>(Column(last_ + 1));
     if (inner_ == nullptr) return absl::ResourceExhaustedError("out of memory: least memory");
@@ -162,7 +162,7 @@ class LeastMemoryBuilder {
         const bool repeated = length <= repeat.length;
         absl::Status status = poll.Spend(repeated ? 8 : 16 + length);
         if (!status.ok()) return status;
-        LeastMemory::Entry& entry = least->table(s, t);
+        MinimumMemory::Entry& entry = least->table(s, t);
         if (repeated) {
           entry = least->table(repeat.stage, repeat.stage + length - 1);
           if (entry.split > 0) entry.split -= repeat.stage - s;
@@ -198,8 +198,8 @@ class LeastMemoryBuilder {
     return std::lower_bound(need + begin, need + end, limit) - need;
   }
 
-  LeastMemory::Entry Best(const LeastMemory& least, int s, int t) const {
-    LeastMemory::Entry best;
+  MinimumMemory::Entry Best(const MinimumMemory& least, int s, int t) const {
+    MinimumMemory::Entry best;
     best.memory = space_.KeepAllNeed(s, t);
     if (s == t) return best;
     best.memory = std::max(best.memory, space_.saved(s) + least.table(s + 1, t).memory);
@@ -250,27 +250,27 @@ double LargestSum(const PersistentSpace& space) {
 
 }  // namespace
 
-absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
-                                               const SolveOptions& options, bool with_splits) {
+absl::StatusOr<MinimumMemory> ComputeMinimumMemory(const PersistentSpace& space,
+                                                   const SolveOptions& options, bool with_splits) {
   const int64_t last = space.last();
   if (last > kMaxIntervalStages + 1) {
     return absl::ResourceExhaustedError(absl::StrCat("the least memory of ", last - 1,
                                                      " stages: the limit is ", kMaxIntervalStages));
   }
-  const int64_t bytes = IntervalTable<LeastMemory::Entry>::SizeBytes(last) +
-                        LeastMemoryBuilder<int64_t>::ScratchBytes(last);
+  const int64_t bytes = IntervalTable<MinimumMemory::Entry>::SizeBytes(last) +
+                        MinimumMemoryBuilder<int64_t>::ScratchBytes(last);
   if (bytes > options.table_limit.value()) {
     return absl::ResourceExhaustedError(absl::StrCat("the least memory of ", last, " stages takes ",
                                                      bytes, " bytes; the limit is ",
                                                      options.table_limit.value()));
   }
   const std::vector<StageRepeat> repeats = FindStageRepeats(space);
-  LeastMemory least{IntervalTable<LeastMemory::Entry>(static_cast<int>(last))};
+  MinimumMemory least{IntervalTable<MinimumMemory::Entry>(static_cast<int>(last))};
   absl::Status status =
       LargestSum(space) < kMaxReal
-          ? LeastMemoryBuilder<double>(space, BestKernels().real, repeats, with_splits)
+          ? MinimumMemoryBuilder<double>(space, BestKernels().real, repeats, with_splits)
                 .Build(options, &least)
-          : LeastMemoryBuilder<int64_t>(space, BestKernels().wide, repeats, with_splits)
+          : MinimumMemoryBuilder<int64_t>(space, BestKernels().wide, repeats, with_splits)
                 .Build(options, &least);
   if (!status.ok()) return status;
   return least;

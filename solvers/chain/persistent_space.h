@@ -22,7 +22,7 @@ namespace stowage {
 
 // More than any time above the ideal of a validated problem; two of them and a total still fit 64
 // bits.
-inline constexpr int64_t kNever = int64_t{1} << 61;
+inline constexpr int64_t kInfinity = int64_t{1} << 61;
 
 // The most stages that any recurrence over intervals takes: its tables and schedules grow with the
 // square of them even where all are equal.
@@ -105,7 +105,7 @@ class IntervalTable {
 
 // The least memory in which any persistent schedule runs each interval, and the choice that attains
 // it.
-struct LeastMemory {
+struct MinimumMemory {
   struct Entry {
     int64_t memory = 0;
     int32_t split = 0;  // 0: keep all of stage s; else s', the checkpoint is a^{s'-1}
@@ -116,12 +116,12 @@ struct LeastMemory {
 // O(L^3) time, less where stages repeat, and O(L^2) memory. Without splits, which is faster, they
 // are all 0. CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED beyond options.table_limit and for
 // chains of more than 4,096 stages.
-absl::StatusOr<LeastMemory> ComputeLeastMemory(const PersistentSpace& space,
-                                               const SolveOptions& options,
-                                               bool with_splits = true);
+absl::StatusOr<MinimumMemory> ComputeMinimumMemory(const PersistentSpace& space,
+                                                   const SolveOptions& options,
+                                                   bool with_splits = true);
 
 // The smallest budget that holds any persistent schedule of the whole chain, in the space's units.
-int64_t LeastBudgetOf(const PersistentSpace& space, const LeastMemory& least);
+int64_t LeastBudgetOf(const PersistentSpace& space, const MinimumMemory& least);
 
 // Builds a schedule from choices: `choose(s, t, m)` returns 0 to keep all of stage s, or s' in
 // s+1..t. m is what the interval may use; it is tracked here as the recurrence does.

@@ -44,8 +44,8 @@ void PersistentSlots::FillRunNeeds(const PersistentSpace& space) {
   }
 }
 
-absl::StatusOr<LiveSlots> LiveSlots::Compute(const PersistentSlots& slots, const LeastMemory& least,
-                                             StopPoll* poll) {
+absl::StatusOr<LiveSlots> LiveSlots::Compute(const PersistentSlots& slots,
+                                             const MinimumMemory& least, StopPoll* poll) {
   LiveSlots live(slots.stages);
   for (int t = 0; t < slots.stages; ++t) {
     absl::Status status = poll->Spend(int64_t{16} * (t + 1));
@@ -134,10 +134,10 @@ class Rows final : public PersistentEngine {
 
   int64_t Value(int s, int t, int64_t m) const override {
     const RowRange& range = Range(s, t);
-    if (m < range.begin) return kNever;
+    if (m < range.begin) return kInfinity;
     if (m >= range.end) return 0;
     const T value = values_[static_cast<size_t>(range.at + m - range.begin)];
-    return value < kNeverAs<T> ? static_cast<int64_t>(value) : kNever;
+    return value < kInfinityAs<T> ? static_cast<int64_t>(value) : kInfinity;
   }
 
   const RowRange& Range(int s, int t) const {
@@ -180,7 +180,7 @@ class RowSolver {
   int64_t ComputeRow(int s, int t) const {
     const RowRange& row = rows_.Range(s, t);
     if (row.begin >= row.end) return 1;
-    std::fill(rows_.At(row, row.begin), rows_.At(row, row.end), kNeverAs<T>);
+    std::fill(rows_.At(row, row.begin), rows_.At(row, row.end), kInfinityAs<T>);
     if (s == t) return row.end - row.begin;  // all or nothing
     Keep(s, t, row);
     int64_t steps = row.end - row.begin;
@@ -294,8 +294,8 @@ bool RowsAreFaster(const std::vector<StageRepeat>& repeats) {
 
 // What is held while a table is computed, beside the values.
 int64_t SetUpBytes(int64_t stages) {
-  return IntervalTable<LeastMemory::Entry>::SizeBytes(stages) + PersistentSlots::SizeBytes(stages) +
-         LiveSlots::SizeBytes(stages);
+  return IntervalTable<MinimumMemory::Entry>::SizeBytes(stages) +
+         PersistentSlots::SizeBytes(stages) + LiveSlots::SizeBytes(stages);
 }
 
 }  // namespace
@@ -318,8 +318,8 @@ absl::StatusOr<PersistentTable> PersistentTable::Compute(const PersistentSpace& 
     return absl::ResourceExhaustedError(
         absl::StrCat("a table has 0 to ", PersistentSlots::kMaxSlots, " slots, not ", slots));
   }
-  const absl::StatusOr<LeastMemory> least =
-      ComputeLeastMemory(space, options, /*with_splits=*/false);
+  const absl::StatusOr<MinimumMemory> least =
+      ComputeMinimumMemory(space, options, /*with_splits=*/false);
   if (!least.ok()) return least.status();
   PersistentTable table(space);
   const int64_t total = table.forward_.back();
@@ -338,7 +338,7 @@ absl::StatusOr<PersistentTable> PersistentTable::Compute(const PersistentSpace& 
 // Adds a part for memories up to `slots`. Returns the most memory that runs the chain and is beyond
 // T, or -1.
 template <class T>
-absl::StatusOr<int64_t> PersistentTable::Extend(const LeastMemory& least, int64_t slots,
+absl::StatusOr<int64_t> PersistentTable::Extend(const MinimumMemory& least, int64_t slots,
                                                 const SolveOptions& options,
                                                 const TableTuning& tuning) {
   const int64_t beside = SetUpBytes(space_.last()) + bytes();
@@ -361,7 +361,7 @@ absl::StatusOr<int64_t> PersistentTable::Extend(const LeastMemory& least, int64_
 
   int64_t memory = space_.activation(0) + least.table(1, space_.last()).memory;
   int64_t beyond = -1;
-  for (; memory <= slots && Excess(memory) >= kNever; ++memory) beyond = memory;
+  for (; memory <= slots && Overhead(memory) >= kInfinity; ++memory) beyond = memory;
   return beyond;
 }
 
@@ -377,20 +377,20 @@ const PersistentEngine& PersistentTable::EngineFor(int64_t memory) const {
   return *parts_[part].engine;
 }
 
-int64_t PersistentTable::Excess(int64_t memory) const {
+int64_t PersistentTable::Overhead(int64_t memory) const {
   const int64_t inner = memory - space_.activation(0);
-  if (inner < 0) return kNever;
+  if (inner < 0) return kInfinity;
   const int64_t value = EngineFor(memory).Value(0, space_.last() - 1, inner);
-  return value < kNever ? value * time_unit_ : kNever;
+  return value < kInfinity ? value * time_unit_ : kInfinity;
 }
 
-int64_t PersistentTable::IntervalExcess(int s, int t, int64_t memory) const {
+int64_t PersistentTable::IntervalOverhead(int s, int t, int64_t memory) const {
   for (const Part& part : parts_) {
     const int64_t m = std::min(memory, part.slots - space_.activation(s - 1));
-    const int64_t value = m < 0 ? kNever : part.engine->Value(s - 1, t - 1, m);
-    if (value < kNever) return value * time_unit_;
+    const int64_t value = m < 0 ? kInfinity : part.engine->Value(s - 1, t - 1, m);
+    if (value < kInfinity) return value * time_unit_;
   }
-  return kNever;
+  return kInfinity;
 }
 
 int PersistentTable::Choose(const PersistentEngine& engine, int s, int t, int64_t m) const {
@@ -449,15 +449,15 @@ TableEstimate PersistentTable::Estimate(const PersistentSpace& space, int64_t sl
 
 namespace {
 
-class Guide {
+class RoundingAwareChoices {
  public:
-  Guide(const PersistentSpace& exact, const LeastMemory& least, const PersistentTable& table,
-        int64_t unit)
+  RoundingAwareChoices(const PersistentSpace& exact, const MinimumMemory& least,
+                       const PersistentTable& table, int64_t unit)
       : exact_(exact), least_(least), table_(table), unit_(unit) {}
 
   int Choose(int s, int t, int64_t memory) const {
     int best_split = 0;
-    int64_t best = kNever;
+    int64_t best = kInfinity;
     if (memory >= exact_.KeepAllNeed(s, t) && Fits(s + 1, t, memory - exact_.saved(s))) {
       best = Estimate(s + 1, t, memory - exact_.saved(s));
     }
@@ -479,8 +479,8 @@ class Guide {
   }
 
  private:
-  // Beyond every excess of a table, and some of them still fit 64 bits.
-  static constexpr int64_t kUnknown = kNever / 4;
+  // Beyond every overhead of a table, and some of them still fit 64 bits.
+  static constexpr int64_t kUnknown = kInfinity / 4;
 
   bool Fits(int s, int t, int64_t memory) const { return memory >= least_.table(s, t).memory; }
 
@@ -489,30 +489,31 @@ class Guide {
     constexpr int64_t kMore = 8;
     const int64_t slots = memory / unit_ + (memory % unit_ >= unit_ - memory % unit_ ? 1 : 0);
     for (int64_t more = 0; more <= kMore; ++more) {
-      const int64_t excess = table_.IntervalExcess(s, t, slots + more);
-      if (excess < kNever) return excess;
+      const int64_t overhead = table_.IntervalOverhead(s, t, slots + more);
+      if (overhead < kInfinity) return overhead;
     }
     return kUnknown;
   }
 
   const PersistentSpace& exact_;
-  const LeastMemory& least_;
+  const MinimumMemory& least_;
   const PersistentTable& table_;
   const int64_t unit_;
 };
 
 }  // namespace
 
-Schedule GuidedSchedule(const PersistentSpace& exact, const LeastMemory& least,
-                        const PersistentTable& table, int64_t unit, int64_t memory) {
-  return GuidedSchedule(exact, least, table, unit, 1, exact.last(), memory);
+Schedule RoundingAwareSchedule(const PersistentSpace& exact, const MinimumMemory& least,
+                               const PersistentTable& table, int64_t unit, int64_t memory) {
+  return RoundingAwareSchedule(exact, least, table, unit, 1, exact.last(), memory);
 }
 
-Schedule GuidedSchedule(const PersistentSpace& exact, const LeastMemory& least,
-                        const PersistentTable& table, int64_t unit, int s, int t, int64_t memory) {
-  const Guide guide(exact, least, table, unit);
-  return PersistentBacktrack::Run(exact, s, t, memory, [&guide](int first, int last, int64_t m) {
-    return guide.Choose(first, last, m);
+Schedule RoundingAwareSchedule(const PersistentSpace& exact, const MinimumMemory& least,
+                               const PersistentTable& table, int64_t unit, int s, int t,
+                               int64_t memory) {
+  const RoundingAwareChoices choices(exact, least, table, unit);
+  return PersistentBacktrack::Run(exact, s, t, memory, [&choices](int first, int last, int64_t m) {
+    return choices.Choose(first, last, m);
   });
 }
 

@@ -59,13 +59,13 @@ class PersistentTable {
   ~PersistentTable();
 
   // Least time above the ideal (ns) of the whole chain within `memory` slots, a^0 included, for
-  // 0 <= memory <= slots; kNever if nothing fits.
-  int64_t Excess(int64_t memory) const;
+  // 0 <= memory <= slots; kInfinity if nothing fits.
+  int64_t Overhead(int64_t memory) const;
 
   // The same for the interval (s, t) within `memory` slots, a^{s-1} not included.
-  int64_t IntervalExcess(int s, int t, int64_t memory) const;
+  int64_t IntervalOverhead(int s, int t, int64_t memory) const;
 
-  // A schedule that attains Excess(memory), which must not be kNever. Ties prefer keeping, then the
+  // A schedule that attains Overhead(memory), which must not be kInfinity. Ties prefer keeping, then the
   // earlier split.
   Schedule Backtrack(int64_t memory) const;
 
@@ -82,7 +82,7 @@ class PersistentTable {
   explicit PersistentTable(const PersistentSpace& space);
 
   template <class T>
-  absl::StatusOr<int64_t> Extend(const LeastMemory& least, int64_t slots,
+  absl::StatusOr<int64_t> Extend(const MinimumMemory& least, int64_t slots,
                                  const SolveOptions& options, const TableTuning& tuning);
   const PersistentEngine& EngineFor(int64_t memory) const;
   int Choose(const PersistentEngine& engine, int s, int t, int64_t m) const;
@@ -93,19 +93,15 @@ class PersistentTable {
   std::vector<Part> parts_;       // fewer slots and wider values each
 };
 
-// Schedules for a budget in exact bytes, guided by a table in slots. Internal to solvers/chain.
-//
-// A table's own schedule adds up the rounding of everything it keeps. Here memory is tracked in
-// bytes and feasibility is that of the exact least memory; the table only says which of the
-// feasible choices looks fastest. So every budget from the least on gets a schedule within it.
-
+// Backtracking in exact bytes that follows a table in slots (algorithms.md, "The discretised table").
 // A schedule within `memory` bytes (a^0 not included), at least the least memory of (1, L+1).
 // `exact` must have unit 1, `table` have slots of `unit` bytes. O(L^2) time.
-Schedule GuidedSchedule(const PersistentSpace& exact, const LeastMemory& least,
-                        const PersistentTable& table, int64_t unit, int64_t memory);
+Schedule RoundingAwareSchedule(const PersistentSpace& exact, const MinimumMemory& least,
+                               const PersistentTable& table, int64_t unit, int64_t memory);
 // The same of the interval (s, t), a^{s-1} not included.
-Schedule GuidedSchedule(const PersistentSpace& exact, const LeastMemory& least,
-                        const PersistentTable& table, int64_t unit, int s, int t, int64_t memory);
+Schedule RoundingAwareSchedule(const PersistentSpace& exact, const MinimumMemory& least,
+                               const PersistentTable& table, int64_t unit, int s, int t,
+                               int64_t memory);
 
 }  // namespace stowage
 

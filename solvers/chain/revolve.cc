@@ -101,7 +101,7 @@ absl::StatusOr<PersistentSteps> RowsOf(const Setting& setting, Bytes budget, int
   }
   absl::StatusOr<std::optional<PersistentSteps>> rows =
       PersistentSteps::Compute(setting.space, setting.Memory(budget),
-                               {kNever, options.table_limit.value(), static_cast<size_t>(steps)},
+                               {kInfinity, options.table_limit.value(), static_cast<size_t>(steps)},
                                options, PersistentSteps::Saving::kJustInTime);
   if (!rows.ok()) return rows.status();
   if (rows->has_value()) return **std::move(rows);
@@ -176,7 +176,7 @@ class Revolve final : public Solver {
     if (!rows.ok()) return rows.status();
     std::vector<PointCost> costs;
     for (const PersistentSteps::Step& step : rows->Whole()) {
-      costs.push_back({instance.ideal_time() + Nanos(step.excess)});
+      costs.push_back({instance.ideal_time() + Nanos(step.overhead)});
     }
     const std::vector<size_t> chosen = ChooseCompact(costs);
     FrontierBuilder builder(instance, options.frontier_limit());

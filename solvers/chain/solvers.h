@@ -37,19 +37,15 @@ const Solver& RevolveSolver();
 // Least time among memory-persistent schedules (Beaumont et al. 2019, Theorem 1): once a tensor is
 // kept, it stays until its backward; and nothing is recomputed ahead of the backward that needs it.
 // (Without that second rule there can be a faster one: solvers/chain/README.md.)
-//   slots = 0: exact in bytes (proven_optimal) where that takes a fraction of a second: most
-//     networks of up to 100 stages, longer ones whose stages repeat. Else the best of what tables
-//     of each octave of budgets propose, judged in bytes; on chains too long for tables, the
-//     schedule of least memory or the best periodic one. Whatever fits the exact least memory is
+//   slots = 0: exact in bytes (proven_optimal) where that takes a fraction of a second; else the best
+//     of what tables propose (algorithms.md, "Frontiers"). Whatever fits the exact minimum memory is
 //     found, and more budget is never slower. Single budgets cost as much as a frontier of all.
-//   slots > 0: for a budget a table of that many slots (up to twice as many, so that no memory is
-//     left out), every size rounded up: NOT_FOUND when rounding alone stands in the way. For a
-//     frontier the tables of each octave have so many.
-// Frontiers have 600 points at most.
-// Ties prefer keeping over recomputing; equal input gives equal plans.
-// Refuses (RESOURCE_EXHAUSTED) chains of more than 4,096 stages, and those whose schedule of least
-// memory has more than some 2 million instructions: from 2,050 equal stages on.
-// Infeasible is always proven in exact bytes. Tables take O(S L^3) time and O(S L^2) memory.
+//   slots > 0: a table of that many slots (up to twice as many, so that no memory is left out), every
+//     size rounded up: NOT_FOUND when rounding alone stands in the way. Of a frontier: each octave's.
+// Ties prefer keeping over recomputing; equal input gives equal plans. Refuses (RESOURCE_EXHAUSTED)
+// chains of more than 4,096 stages, and those whose schedule of minimum memory has more than some 2
+// million instructions: from 2,050 equal stages on. Infeasible is always proven in exact bytes.
+// Frontiers have 600 points at most. Tables take O(S L^3) time and O(S L^2) memory.
 const Solver& OptimalPersistentSolver();
 
 // Beyond the theorem: a stage's saved tensors may be kept without its input, which is computed again

@@ -31,7 +31,7 @@ struct PlacementOptions {
   // Offsets are multiples of it, sizes count as rounded up to it. CUDA's caching allocator has 512.
   Bytes alignment{512};
   // Steps of the search below the first orders, at most 2,000 for each pair of blocks that live at the
-  // same moment; 100 million take one to two seconds. Where none is left, the best placement so far is
+  // same time; 100 million take one to two seconds. Where none is left, the best placement so far is
   // the answer.
   int64_t effort = 200000000;
   // Ends all early that comes after the first order, as if the effort were spent; may be null.
@@ -49,7 +49,7 @@ struct Placement {
 
 // INVALID_ARGUMENT: an alignment below 1, a negative effort, a block of no bytes or of no life, or
 // sizes that add up to 2^62 or more. Time O(n^2 + effort); memory O(n + pairs of blocks that live at
-// the same moment). Where these are more than 32 million there is no search.
+// the same time). Where these are more than 32 million there is no search.
 absl::StatusOr<Placement> PlaceBlocks(const std::vector<BlockLife>& blocks,
                                       const PlacementOptions& options = {});
 

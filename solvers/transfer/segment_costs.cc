@@ -172,11 +172,11 @@ absl::StatusOr<std::optional<SegmentCosts>> SegmentCosts::Compute(const Chain& c
   SolveOptions within = options;
   within.progress = nullptr;
   within.table_limit = Bytes(options.table_limit.value() / 2 -
-                             IntervalTable<LeastMemory::Entry>::SizeBytes(exact.last()) -
+                             IntervalTable<MinimumMemory::Entry>::SizeBytes(exact.last()) -
                              2 * IntervalTable<Span>::SizeBytes(exact.last()) - option_bytes);
   const int64_t slots = AffordableSlots(chain, memory.value(), within.table_limit.value());
   if (slots == 0) return none;
-  absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, within);
+  absl::StatusOr<MinimumMemory> least = ComputeMinimumMemory(exact, within);
   if (absl::IsResourceExhausted(least.status())) return none;
   if (!least.ok()) return least.status();
   SegmentCosts costs(chain, std::max<int64_t>(memory.value() / slots, 1), longest,
@@ -194,12 +194,12 @@ absl::StatusOr<std::optional<SegmentCosts>> SegmentCosts::Compute(const Chain& c
 }
 
 int64_t SegmentCosts::bytes() const {
-  return IntervalTable<LeastMemory::Entry>::SizeBytes(last()) +
+  return IntervalTable<MinimumMemory::Entry>::SizeBytes(last()) +
          2 * IntervalTable<Span>::SizeBytes(last()) +
          static_cast<int64_t>(options_.capacity() * sizeof(SegmentOption)) + table_->bytes();
 }
 
-SegmentCosts::SegmentCosts(const Chain& chain, int64_t unit, int longest, LeastMemory least)
+SegmentCosts::SegmentCosts(const Chain& chain, int64_t unit, int longest, MinimumMemory least)
     : space_(chain, 1),
       unit_(unit),
       longest_(longest),
@@ -251,9 +251,9 @@ absl::Status SegmentCosts::AddOptions(int i, int j, bool saved, const std::vecto
 std::vector<int64_t> SegmentCosts::RoomsOf(int i, int j, int64_t slots, size_t most) const {
   const int64_t least = LeastRoom(i, j).value();
   std::vector<int64_t> rooms = {least};
-  int64_t before = kNever;
+  int64_t before = kInfinity;
   for (int64_t slot = least / unit_ + 1; slot <= slots; ++slot) {
-    const int64_t excess = table_->IntervalExcess(i, j, slot);
+    const int64_t excess = table_->IntervalOverhead(i, j, slot);
     if (excess >= before) continue;
     before = excess;
     rooms.push_back(slot * unit_);
@@ -267,7 +267,7 @@ std::vector<int64_t> SegmentCosts::RoomsOf(int i, int j, int64_t slots, size_t m
 
 Schedule SegmentCosts::SegmentBackward(int i, int j, bool saved, Bytes room) const {
   const int end = saved ? j - 1 : j;
-  Schedule schedule = GuidedSchedule(space_, least_, *table_, unit_, i, end, room.value());
+  Schedule schedule = RoundingAwareSchedule(space_, least_, *table_, unit_, i, end, room.value());
   if (!saved) return schedule;
   // Before the first backward, what stage j-1 saves is held.
   const auto first = std::find_if(schedule.begin(), schedule.end(),

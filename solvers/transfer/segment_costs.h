@@ -83,7 +83,7 @@ class SegmentCosts {
   };
   class Replay;
 
-  SegmentCosts(const Chain& chain, int64_t unit, int longest, LeastMemory least);
+  SegmentCosts(const Chain& chain, int64_t unit, int longest, MinimumMemory least);
 
   absl::Status FillOptions(const Chain& chain, double per_byte, int64_t slots, size_t most,
                            const SolveOptions& options);
@@ -95,7 +95,7 @@ class SegmentCosts {
   PersistentSpace space_;  // in bytes
   int64_t unit_;           // of the table
   int longest_;
-  LeastMemory least_;
+  MinimumMemory least_;
   std::optional<PersistentTable> table_;
   std::array<IntervalTable<Span>, 2> spans_;  // by whether the last stage is saved
   std::vector<SegmentOption> options_;

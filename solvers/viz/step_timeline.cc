@@ -19,7 +19,7 @@ namespace {
 
 using Timeline = std::vector<TimelinePoint>;
 
-// What each moment holds, for all of them at once: as blocks come and go.
+// What each time step holds, for all of them at once: as blocks come and go.
 class MemoryBook {
  public:
   explicit MemoryBook(size_t instructions) : change_(2 * instructions + 1) {}
@@ -33,7 +33,7 @@ class MemoryBook {
     Take(from, Bytes(0) - bytes, begin, end);
   }
 
-  // By moment (schedule_blocks.h).
+  // By time step (schedule_blocks.h).
   std::vector<MemoryByUse> Finish() {
     for (size_t m = 1; m < change_.size(); ++m) {
       for (size_t u = 0; u < kMemoryUses; ++u) change_[m].bytes[u] += change_[m - 1].bytes[u];
@@ -73,14 +73,14 @@ void MoveCopies(const Problem& problem, const Schedule& schedule, MemoryBook* bo
     const Instruction& i = schedule[index];
     if (!IsTransfer(i.op)) continue;
     const auto tensor = std::make_tuple(i.tensor, i.stage, i.part);
-    const int64_t moment = 2 * static_cast<int64_t>(index);
+    const int64_t step = 2 * static_cast<int64_t>(index);
     if (i.op == Op::kOffloadStart || i.op == Op::kPrefetchStart) {
-      started[tensor] = moment;
+      started[tensor] = step;
       continue;
     }
     const MemoryUse from =
         i.tensor == TensorKind::kSaved ? MemoryUse::kSaved : MemoryUse::kActivations;
-    book->Move(from, MemoryUse::kCopies, MovedBytes(problem, i), started[tensor], moment + 1);
+    book->Move(from, MemoryUse::kCopies, MovedBytes(problem, i), started[tensor], step + 1);
   }
 }
 
@@ -91,7 +91,7 @@ Schedule OnCompute(Schedule schedule) {
   return schedule;
 }
 
-// By moment. Of a schedule that the evaluator accepts.
+// By time step. Of a schedule that the evaluator accepts.
 absl::StatusOr<std::vector<MemoryByUse>> MemoryOf(const Instance& instance,
                                                   const Schedule& schedule,
                                                   const Timeline& timeline) {
@@ -114,7 +114,7 @@ absl::StatusOr<std::vector<MemoryByUse>> MemoryOf(const Instance& instance,
     const TimelinePoint& point = timeline[m / 2];
     const Bytes kept = (m % 2 == 0 ? point.running : point.held) - memory[m].total();
     if (kept < Bytes(0) || (kept > Bytes(0) && plain == schedule)) {
-      return absl::InternalError(absl::StrCat("moment ", m, ": uses do not add up"));
+      return absl::InternalError(absl::StrCat("time step ", m, ": uses do not add up"));
     }
     memory[m][MemoryUse::kCommunication] = kept;
   }

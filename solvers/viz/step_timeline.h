@@ -2,7 +2,7 @@
 // is for: what pictures of a plan are drawn from.
 //
 // Times and sums are the evaluator's (solvers/schedule/evaluator.h), the shares are those of
-// its blocks (schedule_blocks.h): at every moment they add up to the memory that the evaluator says.
+// its blocks (schedule_blocks.h): at every time they add up to the memory that the evaluator says.
 //
 //   use            of a chain                          of a graph
 //   saved          saved l, its output included        extras

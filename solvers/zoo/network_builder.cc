@@ -119,7 +119,7 @@ OpRules RulesOf(const NetworkOp& op) {
 
 namespace {
 
-// Leaves room for the sums over all ops of the largest network.
+// Sums over all ops of the largest network stay within 64 bits.
 constexpr int64_t kMaxElements = int64_t{1} << 48;
 
 bool IsSmallEnough(const Shape& shape) {

@@ -24,13 +24,13 @@
 namespace stowage {
 namespace {
 
-// Excess at the budget by a table of `slots` slots for it alone, or kNever.
-int64_t ReferenceExcess(const Chain& chain, Bytes budget, int64_t slots) {
+// Overhead at the budget by a table of `slots` slots for it alone, or kInfinity.
+int64_t ReferenceOverhead(const Chain& chain, Bytes budget, int64_t slots) {
   const int64_t unit = std::max<int64_t>(budget.value() / slots, 1);
   const PersistentSpace space(chain, unit);
   const absl::StatusOr<PersistentTable> table =
       PersistentTable::Compute(space, budget.value() / unit, {});
-  return table.ok() ? table->Excess(budget.value() / unit) : kNever;
+  return table.ok() ? table->Overhead(budget.value() / unit) : kInfinity;
 }
 
 std::vector<Bytes> Budgets(const Frontier& frontier, int64_t count) {
@@ -49,13 +49,13 @@ void CompareWithReference(const Chain& chain, const Frontier& frontier, int64_t 
                           int64_t slots, benchmark::State* state) {
   double worst = 0.0, sum = 0.0, compared = 0.0, lost = 0.0;
   for (const Bytes budget : Budgets(frontier, count)) {
-    const int64_t excess = ReferenceExcess(chain, budget, slots);
-    if (excess >= kNever) {
+    const int64_t overhead = ReferenceOverhead(chain, budget, slots);
+    if (overhead >= kInfinity) {
       ++lost;
       continue;
     }
     const double ratio = static_cast<double>(frontier.At(budget)->makespan.value()) /
-                         static_cast<double>(chain.ideal_time().value() + excess);
+                         static_cast<double>(chain.ideal_time().value() + overhead);
     worst = std::max(worst, ratio);
     sum += ratio;
     ++compared;

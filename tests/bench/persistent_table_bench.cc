@@ -68,10 +68,10 @@ void AgainstReference(benchmark::State& state, const TableTuning& tuning) {
   double table_least = reference_least;
   double bytes = 0;
   for (auto _ : state) {
-    int64_t expected = stowage::kNever;
+    int64_t expected = stowage::kInfinity;
     reference_least = std::min(reference_least, Timed(CpuSeconds, [&] {
                                  const ReferenceRecurrence reference(chain, unit, slots);
-                                 expected = reference.Excess(slots).value_or(stowage::kNever);
+                                 expected = reference.Overhead(slots).value_or(stowage::kInfinity);
                                }));
     const double begin = CpuSeconds();
     const PersistentTable table = TableOf(space, slots, 1, tuning);
@@ -79,7 +79,7 @@ void AgainstReference(benchmark::State& state, const TableTuning& tuning) {
     table_least = std::min(table_least, seconds);
     state.SetIterationTime(seconds);
     bytes = static_cast<double>(table.bytes());
-    if (table.Excess(slots) != expected) state.SkipWithError("the table is not the recurrence's");
+    if (table.Overhead(slots) != expected) state.SkipWithError("the table is not the recurrence's");
   }
   state.counters["reference"] = reference_least;
   state.counters["table"] = table_least;
@@ -112,7 +112,7 @@ void DecoderTable(benchmark::State& state) {
 void DecoderLeastMemory(benchmark::State& state) {
   const PersistentSpace space(BenchDecoderChain(static_cast<int>(state.range(0))), 1);
   for (auto _ : state)
-    benchmark::DoNotOptimize(stowage::ComputeLeastMemory(space, SolveOptions()).ok());
+    benchmark::DoNotOptimize(stowage::ComputeMinimumMemory(space, SolveOptions()).ok());
 }
 
 // One thread and two in turn, on an otherwise idle machine of two cores or more.

@@ -74,7 +74,7 @@ void ReferenceRecurrence::ComputeRow(int s, int t) {
   }
 }
 
-std::optional<int64_t> ReferenceRecurrence::Excess(int64_t memory) const {
+std::optional<int64_t> ReferenceRecurrence::Overhead(int64_t memory) const {
   const int64_t inner = memory - activation_[0];
   if (inner < 0) return std::nullopt;
   const int64_t rows_before = static_cast<int64_t>(last_) * (last_ - 1) / 2;

@@ -19,7 +19,7 @@ class ReferenceRecurrence {
   ReferenceRecurrence(const Chain& chain, int64_t unit, int64_t slots);
 
   // Least time above the ideal of the whole chain in `memory` slots, a^0 included.
-  std::optional<int64_t> Excess(int64_t memory) const;
+  std::optional<int64_t> Overhead(int64_t memory) const;
 
  private:
   // Rows [s][t][m] for s <= t, m contiguous.

@@ -30,13 +30,13 @@ inline constexpr int kTileValues = kTile* kTile* kLanes<T>;
 // A value that stands for "does not fit". Two of them add up without overflow, and all sums below
 // it are exact.
 template <class T>
-inline constexpr T kNeverAs = T{0};
+inline constexpr T kInfinityAs = T{0};
 template <>
-inline constexpr int32_t kNeverAs<int32_t> = (int32_t{1} << 30) - 1;
+inline constexpr int32_t kInfinityAs<int32_t> = (int32_t{1} << 30) - 1;
 template <>
-inline constexpr double kNeverAs<double> = 4503599627370496.0;  // 2^52
+inline constexpr double kInfinityAs<double> = 4503599627370496.0;  // 2^52
 template <>
-inline constexpr int64_t kNeverAs<int64_t> = int64_t{1} << 61;
+inline constexpr int64_t kInfinityAs<int64_t> = int64_t{1} << 61;
 
 // Four rows of one tile (the same s, four t), `shift` lanes up: lanes below `shift` come from the
 // end of `low`, the others from the start of `high`.

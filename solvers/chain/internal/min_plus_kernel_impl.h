@@ -60,7 +60,7 @@ struct Loops {
     for (int r = 0; r < kTile; ++r) {
       for (int part = 0; part < kParts; ++part) {
         const T* from = left + r * kWidth + part * V::kLanes;
-        Register best = V::Set(kNeverAs<T>);
+        Register best = V::Set(kInfinityAs<T>);
         for (int64_t i = 0; i < splits; ++i) best = V::Min(best, V::Load(from + i * kStride));
         for (int c = 0; c < kTile; ++c) {
           T* to = into + (r * kTile + c) * kWidth + part * V::kLanes;
@@ -148,7 +148,7 @@ struct Loops {
 
   // Where later tiles look for a finished row.
   static void Publish(const TileJob<T>& job, int r, int t, const T* best, T* out) {
-    const Register never = V::Set(kNeverAs<T>);
+    const Register never = V::Set(kInfinityAs<T>);
     const Register forward = V::Set(job.forward[t + 1] - job.forward[job.s0 + r]);
     T* left = job.left + static_cast<int64_t>(t + 1) * kStride + r * kWidth;
     for (int part = 0; part < kParts; ++part) {
@@ -186,7 +186,7 @@ struct Loops {
           const T* right = job.diagonal_right + (d + 1) * kStride + c * kWidth + lane;
           value[c] = V::Min(value[c], V::Add(left[d], V::Load(right)));
         }
-        left[c] = V::Min(V::Add(value[c], V::Set(forward[c] - before)), V::Set(kNeverAs<T>));
+        left[c] = V::Min(V::Add(value[c], V::Set(forward[c] - before)), V::Set(kInfinityAs<T>));
         V::Store(out + c * kWidth + lane, value[c]);
         V::Store(left_out + c * kStride + lane, left[c]);
       }
@@ -236,7 +236,7 @@ struct Loops {
   }
 
   static void MinPlusRow(T* into, const T* a, const T* b, T constant, int64_t count) {
-    const Register never = V::Set(kNeverAs<T>);
+    const Register never = V::Set(kInfinityAs<T>);
     const Register plus = V::Set(constant);
     int64_t i = 0;
     for (; i + V::kLanes <= count; i += V::kLanes) {
@@ -246,7 +246,7 @@ struct Loops {
     }
     for (; i < count; ++i) {
       const T left = a[i] + constant;
-      const T term = (left < kNeverAs<T> ? left : kNeverAs<T>)+b[i];
+      const T term = (left < kInfinityAs<T> ? left : kInfinityAs<T>)+b[i];
       into[i] = term < into[i] ? term : into[i];
     }
   }

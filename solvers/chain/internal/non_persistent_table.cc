@@ -315,7 +315,7 @@ constexpr int kMaxWideStages = 64;
 
 // More than what any schedule of the recurrence repeats: a stage runs at most twice before each
 // backward.
-double MostExcess(const PersistentSpace& space) {
+double MostOverhead(const PersistentSpace& space) {
   return 2.0 * space.last() * static_cast<double>(space.ForwardTime(1, space.last()));
 }
 
@@ -366,11 +366,11 @@ class Table final : public NonPersistentTable {
     return status;
   }
 
-  int64_t Excess(int64_t memory) const override {
+  int64_t Overhead(int64_t memory) const override {
     const int64_t m = memory - space_.activation(0);
-    if (m < 0 || memory < space_.input_gradient()) return kNever;
+    if (m < 0 || memory < space_.input_gradient()) return kInfinity;
     const T value = Value(Whole(), m);
-    return value >= kNeverAs<T> ? kNever : static_cast<int64_t>(value);
+    return value >= kInfinityAs<T> ? kInfinity : static_cast<int64_t>(value);
   }
 
   Schedule Backtrack(int64_t memory) const override {
@@ -392,7 +392,7 @@ class Table final : public NonPersistentTable {
   T Value(const Subchain& x, int64_t m) const {
     if (x.empty()) return 0;
     const Row& row = RowOf(x);
-    if (m < row.begin) return kNeverAs<T>;
+    if (m < row.begin) return kInfinityAs<T>;
     return m >= row.end ? T{0} : *At(row, m);
   }
 
@@ -406,7 +406,7 @@ class Table final : public NonPersistentTable {
 
   void ComputeRow(const Subchain& x, StopPoll* poll, absl::Status* status) {
     const Row& row = RowOf(x);
-    std::fill(At(row, row.begin), At(row, row.end), kNeverAs<T>);
+    std::fill(At(row, row.begin), At(row, row.end), kInfinityAs<T>);
     // Memory that is touched for the first time takes longer than to fill it.
     *status = poll->Spend(64 + 4 * (row.end - row.begin));
     if (row.begin == row.end || !status->ok()) return;
@@ -466,8 +466,8 @@ absl::StatusOr<std::unique_ptr<NonPersistentTable>> ComputeIn(const PersistentSp
                                                               NonPersistentExtents extents,
                                                               int64_t slots,
                                                               const SolveOptions& options) {
-  const double room = 0.9 * static_cast<double>(kNeverAs<T>);
-  const int64_t unit = static_cast<int64_t>(MostExcess(space) / room) + 1;
+  const double largest = 0.9 * static_cast<double>(kInfinityAs<T>);
+  const int64_t unit = static_cast<int64_t>(MostOverhead(space) / largest) + 1;
   auto table = std::make_unique<Table<T>>(space, std::move(extents), slots, unit);
   absl::Status status = table->Compute(options);
   if (!status.ok()) return status;
@@ -485,7 +485,8 @@ absl::StatusOr<std::unique_ptr<NonPersistentTable>> NonPersistentTable::Compute(
     const PersistentSpace& space, bool moving, int64_t slots, const SolveOptions& options) {
   absl::StatusOr<NonPersistentExtents> extents = ComputeExtents(space, moving, options);
   if (!extents.ok()) return extents.status();
-  const bool narrow_is_exact = MostExcess(space) < 0.9 * static_cast<double>(kNeverAs<int32_t>);
+  const bool narrow_is_exact =
+      MostOverhead(space) < 0.9 * static_cast<double>(kInfinityAs<int32_t>);
   if (space.last() <= kMaxWideStages && !narrow_is_exact) {
     return ComputeIn<int64_t>(space, *std::move(extents), slots, options);
   }

@@ -148,8 +148,8 @@ class NonPersistentTable {
                                                                      const SolveOptions& options);
 
   // Least time above the ideal of the whole chain within `memory` <= slots, a^0 included, in units
-  // of time_unit(); kNever if nothing fits.
-  virtual int64_t Excess(int64_t memory) const = 0;
+  // of time_unit(); kInfinity if nothing fits.
+  virtual int64_t Overhead(int64_t memory) const = 0;
   // A schedule that attains it. Ties prefer keeping, then the earlier split.
   virtual Schedule Backtrack(int64_t memory) const = 0;
 

@@ -27,10 +27,10 @@ constexpr int64_t kMaxSlots = 4096;
 // Of a schedule: longer ones take long to replay, and a frontier of them much memory.
 constexpr int64_t kMaxPointInstructions = int64_t{1} << 21;
 // Budgets of an octave that get a schedule of their own, beside the table's; on chains of more than
-// kGuidedStages fewer, as each takes longer.
-constexpr int64_t kGuidedBudgets = 64;
-constexpr int64_t kFewestGuidedBudgets = 8;
-constexpr int64_t kGuidedStages = 200;
+// kRoundingAwareStages fewer, as each takes longer.
+constexpr int64_t kRoundingAwareBudgets = 64;
+constexpr int64_t kFewestRoundingAwareBudgets = 8;
+constexpr int64_t kRoundingAwareStages = 200;
 // A table's value that is better by less than this share of the ideal time is not worth a replay.
 constexpr double kWorthwhile = 1e-5;
 
@@ -56,8 +56,8 @@ std::vector<BudgetRange> BudgetRanges(const PersistentProblem& problem) {
   return ranges;
 }
 
-Schedule LeastMemorySchedule(const PersistentProblem& problem) {
-  const LeastMemory& least = problem.least;
+Schedule MinimumMemorySchedule(const PersistentProblem& problem) {
+  const MinimumMemory& least = problem.least;
   return PersistentBacktrack::Run(
       problem.exact, 0, [&least](int s, int t, int64_t) { return least.table(s, t).split; });
 }
@@ -69,7 +69,7 @@ int64_t WorkOfSchedule(const PersistentProblem& problem) {
 
 absl::Status AddCheapSchedules(const PersistentProblem& problem, const SolveOptions& options,
                                FrontierBuilder* builder) {
-  const Schedule least = LeastMemorySchedule(problem);
+  const Schedule least = MinimumMemorySchedule(problem);
   StopPoll poll(options.stop);  // making it takes long enough to look up before the replay
   absl::Status status = poll.Spend(1);
   if (status.ok()) status = builder->Add(least);
@@ -131,31 +131,32 @@ absl::Status AddTableSchedules(const PersistentProblem& problem, const Persisten
   const double worthwhile =
       lossless ? 0.0 : kWorthwhile * static_cast<double>(problem.chain().ideal_time().value());
   const int64_t first = lossless ? 0 : (range.low - range.low / 64) / plan.unit;
-  int64_t before = kNever;
+  int64_t before = kInfinity;
   for (int64_t memory = first; memory <= plan.slots; ++memory) {
-    const int64_t excess = table.Excess(memory);
-    if (excess >= before) continue;
-    if (before < kNever && static_cast<double>(before - excess) < worthwhile && excess > 0)
+    const int64_t overhead = table.Overhead(memory);
+    if (overhead >= before) continue;
+    if (before < kInfinity && static_cast<double>(before - overhead) < worthwhile && overhead > 0)
       continue;
-    before = excess;
+    before = overhead;
     absl::Status status = poll->Spend(WorkOfSchedule(problem));
     if (status.ok()) status = builder->Add(table.Backtrack(memory));
     if (!status.ok()) return status;
-    if (excess == 0) break;
+    if (overhead == 0) break;
   }
   return absl::OkStatus();
 }
 
-int64_t GuidedBudgets(int64_t stages) {
-  const int64_t afforded =
-      kGuidedBudgets * kGuidedStages * kGuidedStages / std::max<int64_t>(stages * stages, 1);
-  return std::clamp(afforded, kFewestGuidedBudgets, kGuidedBudgets);
+int64_t RoundingAwareBudgets(int64_t stages) {
+  const int64_t afforded = kRoundingAwareBudgets * kRoundingAwareStages * kRoundingAwareStages /
+                           std::max<int64_t>(stages * stages, 1);
+  return std::clamp(afforded, kFewestRoundingAwareBudgets, kRoundingAwareBudgets);
 }
 
-absl::Status AddGuidedSchedules(const PersistentProblem& problem, const PersistentTable& table,
-                                int64_t unit, const BudgetRange& range, StopPoll* poll,
-                                FrontierBuilder* builder) {
-  const int64_t budgets = GuidedBudgets(problem.chain().length());
+absl::Status AddRoundingAwareSchedules(const PersistentProblem& problem,
+                                       const PersistentTable& table, int64_t unit,
+                                       const BudgetRange& range, StopPoll* poll,
+                                       FrontierBuilder* builder) {
+  const int64_t budgets = RoundingAwareBudgets(problem.chain().length());
   int64_t before = -1;
   for (int64_t i = 0; i < budgets; ++i) {
     const int64_t width = range.high - range.low;
@@ -164,8 +165,8 @@ absl::Status AddGuidedSchedules(const PersistentProblem& problem, const Persiste
     before = bytes;
     absl::Status status = poll->Spend(WorkOfSchedule(problem));
     if (!status.ok()) return status;
-    status = builder->Add(GuidedSchedule(problem.exact, problem.least, table, unit,
-                                         bytes - problem.chain().activation(0).value()));
+    status = builder->Add(RoundingAwareSchedule(problem.exact, problem.least, table, unit,
+                                                bytes - problem.chain().activation(0).value()));
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -187,7 +188,7 @@ absl::Status AddRange(const PersistentProblem& problem, const BudgetRange& range
   StopPoll poll(options.stop);
   absl::Status status = AddTableSchedules(problem, *table, plan, range, lossless, &poll, builder);
   if (!status.ok() || lossless) return status;
-  return AddGuidedSchedules(problem, *table, plan.unit, range, &poll, builder);
+  return AddRoundingAwareSchedules(problem, *table, plan.unit, range, &poll, builder);
 }
 
 // A quarter of the intervals or more.
@@ -202,7 +203,7 @@ absl::StatusOr<PersistentProblem> MakePersistentProblem(const Instance& instance
                                                         const SolveOptions& options) {
   const Chain& chain = instance.chain();
   PersistentSpace exact(chain, 1);
-  absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, options);
+  absl::StatusOr<MinimumMemory> least = ComputeMinimumMemory(exact, options);
   if (!least.ok()) return least.status();
   const Bytes least_budget(LeastBudgetOf(exact, *least));
   const bool repeats = ManyRepeat(exact);

@@ -1,18 +1,5 @@
-// Persistent schedules for all budgets of a chain at once. Internal to solvers/chain.
-//
-// Two ways. Exact steps (persistent_steps.h) where the chain is not too long for them. Else tables
-// (persistent_table.h), whose rounding does not make a budget lose what it could have:
-//  - sizes are rounded to nearest, so that errors cancel, or upwards where stages repeat: the errors
-//    of equal stages add up. A table only proposes schedules, for every memory at which its value
-//    changes, and the evaluator says what each really needs;
-//  - one table per range of budgets, at most an octave wide, with a unit of its own;
-//  - beside them, schedules for a grid of budgets that follow the table but track memory in bytes
-//    (persistent_table.h): near the least budget they are what fits.
-// The monotone envelope of all that, of the schedule of least memory, of the periodic ones and of
-// store-all is the frontier.
-//
-// Which way, and with which units, depends on the chain and the options, not on a budget: a budget
-// gets the best of what the smaller ones have, and more.
+// Persistent schedules for all budgets of a chain at once: exact steps where the chain is not too long
+// for them, else tables and what they propose (algorithms.md, "Frontiers"). Internal to solvers/chain.
 #ifndef STOWAGE_SOLVERS_CHAIN_INTERNAL_PERSISTENT_FRONTIER_H_
 #define STOWAGE_SOLVERS_CHAIN_INTERNAL_PERSISTENT_FRONTIER_H_
 
@@ -35,13 +22,13 @@ struct PersistentProblem {
 
   Instance instance;
   PersistentSpace exact;  // in bytes
-  LeastMemory least;
+  MinimumMemory least;
   Bytes least_budget;
   Bytes store_all_peak;
   bool repeats;  // many of its intervals are alike
 };
 
-// O(L^3) time. Errors of ComputeLeastMemory.
+// O(L^3) time. Errors of ComputeMinimumMemory.
 absl::StatusOr<PersistentProblem> MakePersistentProblem(const Instance& instance,
                                                         const SolveOptions& options);
 

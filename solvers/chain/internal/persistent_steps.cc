@@ -34,9 +34,9 @@ size_t IndexAt(const Row& row, int64_t memory) {
   return static_cast<size_t>(StepAt(row, memory) - row.begin());
 }
 
-int64_t ExcessAt(const Row& row, int64_t memory) {
+int64_t OverheadAt(const Row& row, int64_t memory) {
   const auto step = StepAt(row, memory);
-  return step == row.end() ? kNever : step->excess;
+  return step == row.end() ? kInfinity : step->overhead;
 }
 
 // One choice of the recurrence: `right` runs with the checkpoint kept beside it, `left` afterwards.
@@ -68,7 +68,7 @@ class LowerEnvelope {
   Row Take() { return std::move(row_); }
   const Row& row() const { return row_; }
   // Leaves at most `count` steps, the first and the last among them: evenly spread along the curve
-  // of memory and excess, each in shares of its range.
+  // of memory and overhead, each in shares of its range.
   void Thin(size_t count) {
     if (count == 1) {
       row_.resize(1);
@@ -78,8 +78,8 @@ class LowerEnvelope {
     const auto way = [&first, &last](const Step& step) {
       return static_cast<double>(step.memory - first.memory) /
                  static_cast<double>(last.memory - first.memory) +
-             static_cast<double>(first.excess - step.excess) /
-                 static_cast<double>(first.excess - last.excess);
+             static_cast<double>(first.overhead - step.overhead) /
+                 static_cast<double>(first.overhead - last.overhead);
     };
     const double stride = 2.0 / static_cast<double>(count - 1);
     Row thin = {first};
@@ -99,7 +99,7 @@ class LowerEnvelope {
   void Fold(const Split& split, int64_t from, int64_t end) {
     // Beyond the memory at which the row is down to `run`, the choice gains nothing.
     const auto down = std::partition_point(
-        row_.begin(), row_.end(), [&split](const Step& s) { return s.excess > split.run; });
+        row_.begin(), row_.end(), [&split](const Step& s) { return s.overhead > split.run; });
     if (down != row_.end()) end = std::min(end, down->memory);
     ++work_;
     if (from >= end) return;
@@ -115,14 +115,14 @@ class LowerEnvelope {
   // A range costs some binary searches.
   static constexpr int64_t kWorkPerRange = 8;
 
-  int64_t RowExcess(size_t k) const { return k < row_.size() ? row_[k].excess : kNever; }
+  int64_t RowOverhead(size_t k) const { return k < row_.size() ? row_[k].overhead : kInfinity; }
 
   // Appends to better_ where the choice beats the row. A range whose end cannot beat the row at its
   // beginning is left out; others are halved until they have few steps.
   void Compare(const Split& split, const Range& range) {
     work_ += kWorkPerRange;
-    if (split.run + split.right[range.i_end].excess + split.left[range.j_end].excess >=
-        RowExcess(range.k)) {
+    if (split.run + split.right[range.i_end].overhead + split.left[range.j_end].overhead >=
+        RowOverhead(range.k)) {
       return;
     }
     const size_t rights = range.i_end - range.i, lefts = range.j_end - range.j;
@@ -155,9 +155,10 @@ class LowerEnvelope {
     if (range.k == row_.size()) range.k = 0;
     for (int64_t memory = range.from; memory < range.end;) {
       while (range.k + 1 < row_.size() && row_[range.k + 1].memory <= memory) ++range.k;
-      const int64_t excess = split.run + split.right[range.i].excess + split.left[range.j].excess;
-      if (row_.empty() || memory < row_.front().memory || excess < row_[range.k].excess) {
-        better_.push_back({memory, excess, split.distance});
+      const int64_t overhead =
+          split.run + split.right[range.i].overhead + split.left[range.j].overhead;
+      if (row_.empty() || memory < row_.front().memory || overhead < row_[range.k].overhead) {
+        better_.push_back({memory, overhead, split.distance});
       }
       const int64_t next_right = split.RightAt(range.i + 1), next_left = split.LeftAt(range.j + 1);
       memory = std::min(next_right, next_left);
@@ -173,14 +174,14 @@ class LowerEnvelope {
     tail_.assign(first, row_.end());
     row_.erase(first, row_.end());
     work_ += static_cast<int64_t>(tail_.size() + better_.size());
-    int64_t excess = kEndOfRow;
+    int64_t overhead = kEndOfRow;
     size_t i = 0, j = 0;
     while (i < tail_.size() || j < better_.size()) {
       const bool own =
           j == better_.size() || (i < tail_.size() && tail_[i].memory < better_[j].memory);
       const Step& step = own ? tail_[i++] : better_[j++];
-      if (step.excess >= excess) continue;
-      excess = step.excess;
+      if (step.overhead >= overhead) continue;
+      overhead = step.overhead;
       row_.push_back(step);
     }
   }
@@ -217,7 +218,7 @@ Row PersistentSteps::KeepRow(int s, int t) const {
     const int64_t memory = std::max(need, step.memory + space_->saved(s));
     if (memory > memory_) break;
     if (!row.empty() && row.back().memory == memory) row.pop_back();
-    row.push_back({memory, step.excess, 0});
+    row.push_back({memory, step.overhead, 0});
   }
   return row;
 }
@@ -289,7 +290,7 @@ int PersistentSteps::Choose(int s, int t, int64_t memory) const {
   const Step& step = *StepAt(RowOf(s, t), memory);
   if (saving_ == Saving::kAhead &&
       memory >= std::max(space_->KeepAllNeed(s, t), space_->saved(s)) &&
-      ExcessAt(RowOf(s + 1, t), memory - space_->saved(s)) == step.excess) {
+      OverheadAt(RowOf(s + 1, t), memory - space_->saved(s)) == step.overhead) {
     return 0;
   }
   return step.split == 0 ? 0 : s + step.split;

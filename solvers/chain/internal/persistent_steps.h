@@ -23,14 +23,14 @@ namespace stowage {
 // stages are equal. Immutable, hence safe to share between threads.
 class PersistentSteps {
  public:
-  // From `memory` on, the minimum time above the ideal is `excess`. `split` is the choice: 0 keeps
+  // From `memory` on, the minimum time above the ideal is `overhead`. `split` is the choice: 0 keeps
   // all of the first stage s, k keeps the input of stage s + k. (Not s + k itself: rows are shared.)
   struct Step {
     int64_t memory;
-    int64_t excess;
+    int64_t overhead;
     int32_t split;
   };
-  // Memory rises strictly, excess falls strictly. Before the first, nothing fits.
+  // Memory rises strictly, overhead falls strictly. Before the first, nothing fits.
   using Row = std::vector<Step>;
 
   // When a stage may save its tensors: as soon as the memory is there, or by the forward right

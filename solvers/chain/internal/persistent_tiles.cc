@@ -106,7 +106,7 @@ template <class T>
 class TileStore final : public PersistentEngine {
  public:
   explicit TileStore(LiveTiles live) : live_(std::move(live)) {
-    for (T& value : never_) value = kNeverAs<T>;
+    for (T& value : never_) value = kInfinityAs<T>;
   }
 
   static int64_t Bytes(const LiveTiles& live) {
@@ -122,7 +122,7 @@ class TileStore final : public PersistentEngine {
     constexpr int64_t kWidth = kLanes<T>;
     const T* tile = Tile(static_cast<int>(m / kWidth), s / kTile, t / kTile);
     const T value = tile[((s % kTile) * kTile + t % kTile) * kWidth + m % kWidth];
-    return value < kNeverAs<T> ? static_cast<int64_t>(value) : kNever;
+    return value < kInfinityAs<T> ? static_cast<int64_t>(value) : kInfinity;
   }
   int64_t bytes() const override { return Bytes(live_); }
 
@@ -191,7 +191,7 @@ class TileSolver {
     if (penalty_ == nullptr || right_[0] == nullptr || right_[1] == nullptr) return NoScratch();
     for (int from = 0; from <= kWidth; ++from) {
       for (int lane = 0; lane < kWidth; ++lane)
-        penalty_[from * kWidth + lane] = lane < from ? kNeverAs<T> : T{0};
+        penalty_[from * kWidth + lane] = lane < from ? kInfinityAs<T> : T{0};
     }
     return crew_.Run([this](WorkerPool::Member* member) { return Work(member); });
   }
@@ -365,7 +365,7 @@ class TileSolver {
     for (int r = 0; r < kTile && row * kTile + r < slots_.stages; ++r, before += kStride) {
       const T most = std::max(std::max(before[0], before[kWidth]),
                               std::max(before[2 * kWidth], before[3 * kWidth]));
-      if (most >= kNeverAs<T>) return end;
+      if (most >= kInfinityAs<T>) return end;
       limit = std::max(limit, most + forward_[static_cast<size_t>(row * kTile + r)]);
     }
     return static_cast<int>(

@@ -56,7 +56,7 @@ struct PersistentSlots {
 class LiveSlots {
  public:
   // CANCELLED, DEADLINE_EXCEEDED. O(L^2).
-  static absl::StatusOr<LiveSlots> Compute(const PersistentSlots& slots, const LeastMemory& least,
+  static absl::StatusOr<LiveSlots> Compute(const PersistentSlots& slots, const MinimumMemory& least,
                                            StopPoll* poll);
 
   static int64_t SizeBytes(int64_t stages) { return IntervalTable<Range>::SizeBytes(stages); }
@@ -78,7 +78,7 @@ class LiveSlots {
 class PersistentEngine {
  public:
   virtual ~PersistentEngine() = default;
-  // C(s, t, m) in units of time above the ideal, or kNever where nothing fits or the value is
+  // C(s, t, m) in units of time above the ideal, or kInfinity where nothing fits or the value is
   // beyond the type. 0 <= m; stages count from 0. The a^{s-1} beside m must fit the slots too.
   virtual int64_t Value(int s, int t, int64_t m) const = 0;
   virtual int64_t bytes() const = 0;
@@ -96,7 +96,7 @@ struct EngineInput {
 // The largest sum of forward times that a type of value takes.
 template <class T>
 bool FitsValues(int64_t forward_total) {
-  return forward_total < static_cast<int64_t>(kNeverAs<T>);
+  return forward_total < static_cast<int64_t>(kInfinityAs<T>);
 }
 
 // RESOURCE_EXHAUSTED if `bytes` in all are over the limit of a table.

@@ -126,12 +126,12 @@ TEST_P(Profiles, TablesEqualTheRecurrence) {
     ASSERT_TRUE(plan.ok()) << plan.status();
     const int64_t unit = budget->value() / options.solve.slots;
     const int64_t slots = budget->value() / unit;
-    const std::optional<int64_t> excess =
-        testing::ReferenceRecurrence(*chain, unit, slots).Excess(slots);
-    ASSERT_EQ(plan->status == PlanStatus::kFound, excess.has_value()) << share;
-    if (!excess) continue;
-    EXPECT_EQ(plan->prediction.makespan - chain->ideal_time(), Nanos(*excess)) << share;
-    EXPECT_GT(*excess, 0) << share;
+    const std::optional<int64_t> overhead =
+        testing::ReferenceRecurrence(*chain, unit, slots).Overhead(slots);
+    ASSERT_EQ(plan->status == PlanStatus::kFound, overhead.has_value()) << share;
+    if (!overhead) continue;
+    EXPECT_EQ(plan->prediction.makespan - chain->ideal_time(), Nanos(*overhead)) << share;
+    EXPECT_GT(*overhead, 0) << share;
   }
 }
 

@@ -19,7 +19,7 @@ using ::stowage::testing::RandomChainOptions;
 using ::stowage::testing::ReferenceRecurrence;
 
 // The table's own feasibility, found by another recurrence.
-TEST(LeastMemory, IsTheFirstMemoryWithAValue) {
+TEST(MinimumMemory, IsTheFirstMemoryWithAValue) {
   std::mt19937_64 rng(10);
   for (int round = 0; round < 200; ++round) {
     RandomChainOptions options;
@@ -28,12 +28,13 @@ TEST(LeastMemory, IsTheFirstMemoryWithAValue) {
     const Chain chain = round % 3 == 0 ? PeriodicChain(20, 1 + round % 5, &rng)
                                        : RandomChain(1 + round % 30, options, &rng);
     const PersistentSpace space(chain, 1);
-    const absl::StatusOr<LeastMemory> least = ComputeLeastMemory(space, SolveOptions());
+    const absl::StatusOr<MinimumMemory> least = ComputeMinimumMemory(space, SolveOptions());
     ASSERT_TRUE(least.ok());
     const int64_t memory = least->table(1, space.last()).memory;
     const ReferenceRecurrence reference(chain, 1, space.activation(0) + memory);
-    EXPECT_TRUE(reference.Excess(space.activation(0) + memory).has_value()) << Describe(chain);
-    EXPECT_FALSE(reference.Excess(space.activation(0) + memory - 1).has_value()) << Describe(chain);
+    EXPECT_TRUE(reference.Overhead(space.activation(0) + memory).has_value()) << Describe(chain);
+    EXPECT_FALSE(reference.Overhead(space.activation(0) + memory - 1).has_value())
+        << Describe(chain);
 
     // The splits attain it.
     const Schedule schedule = PersistentBacktrack::Run(
@@ -45,7 +46,7 @@ TEST(LeastMemory, IsTheFirstMemoryWithAValue) {
 }
 
 // Scaled by more than a double holds, the choices stay the same.
-TEST(LeastMemory, IsExactForHugeSizes) {
+TEST(MinimumMemory, IsExactForHugeSizes) {
   std::mt19937_64 rng(11);
   for (int round = 0; round < 50; ++round) {
     const Chain chain = RandomChain(1 + round % 20, RandomChainOptions(), &rng);
@@ -64,8 +65,8 @@ TEST(LeastMemory, IsExactForHugeSizes) {
     spec.stages.pop_back();
     const absl::StatusOr<Chain> scaled = Chain::Create(spec);
     ASSERT_TRUE(scaled.ok()) << scaled.status();
-    const auto small = ComputeLeastMemory(PersistentSpace(chain, 1), SolveOptions());
-    const auto large = ComputeLeastMemory(PersistentSpace(*scaled, 1), SolveOptions());
+    const auto small = ComputeMinimumMemory(PersistentSpace(chain, 1), SolveOptions());
+    const auto large = ComputeMinimumMemory(PersistentSpace(*scaled, 1), SolveOptions());
     ASSERT_TRUE(small.ok() && large.ok());
     for (int s = 1; s <= chain.length() + 1; ++s) {
       for (int t = s; t <= chain.length() + 1; ++t) {

@@ -239,7 +239,7 @@ TEST(NonPersistent, OneBudgetGetsWhatAllHave) {
     const Frontier persistent = *OptimalPersistentSolver().SolveFrontier(chain, {});
     const int64_t least = frontier.info().least_budget.value();
     const int64_t all = StoreAllPeak(chain);
-    int64_t before = kNever;
+    int64_t before = kInfinity;
     for (int i = 1; i <= 12; ++i) {
       const int64_t budget = least + (all - least) * i / 13;
       const Frontier::Point* point = frontier.At(Bytes(budget));
@@ -285,18 +285,18 @@ TEST(NonPersistentTable, SchedulesTakeExactlyWhatItClaims) {
     const auto moving = NonPersistentTable::Compute(space, /*moving=*/true, all, {});
     ASSERT_TRUE(fixed.ok() && moving.ok());
     for (int64_t budget = 0; budget <= all; ++budget) {
-      EXPECT_LE((*moving)->Excess(budget), (*fixed)->Excess(budget)) << Describe(chain);
+      EXPECT_LE((*moving)->Overhead(budget), (*fixed)->Overhead(budget)) << Describe(chain);
       for (const NonPersistentTable* table : {fixed->get(), moving->get()}) {
-        if (table->Excess(budget) == kNever) continue;
+        if (table->Overhead(budget) == kInfinity) continue;
         const testing::NaiveResult naive = testing::NaiveReplay(chain, table->Backtrack(budget));
         ASSERT_TRUE(naive.valid) << Describe(chain) << "\nbudget " << budget;
         ASSERT_LE(naive.peak, budget) << Describe(chain);
-        ASSERT_EQ(naive.makespan, chain.ideal_time().value() + table->Excess(budget))
+        ASSERT_EQ(naive.makespan, chain.ideal_time().value() + table->Overhead(budget))
             << Describe(chain) << "\nbudget " << budget;
         ++schedules;
       }
     }
-    EXPECT_EQ((*moving)->Excess(all), 0);
+    EXPECT_EQ((*moving)->Overhead(all), 0);
   }
   EXPECT_GT(schedules, 10000);
 }

@@ -167,7 +167,7 @@ TEST(OptimalPersistent, ScheduleOfLeastMemoryAttainsIt) {
   for (int i = 0; i < 200; ++i) {
     const Chain chain = testing::RandomChain(1 + i % 15, {}, &rng);
     const PersistentSpace exact(chain, 1);
-    const absl::StatusOr<LeastMemory> least = ComputeLeastMemory(exact, {});
+    const absl::StatusOr<MinimumMemory> least = ComputeMinimumMemory(exact, {});
     const Schedule schedule = PersistentBacktrack::Run(
         exact, 0, [&least](int s, int t, int64_t) { return least->table(s, t).split; });
     const absl::StatusOr<Simulation> simulation = Evaluator(chain).Run(schedule);

@@ -143,7 +143,7 @@ TEST(PersistentFrontier, IsCompactAndSaysWhenThinningEndedTheProof) {
   EXPECT_GT(frontier.points().size(), 300u);
   EXPECT_FALSE(frontier.info().exact);
   for (const PersistentSteps::Step& step : (*steps)->Whole()) {
-    const double best = static_cast<double>(chain.ideal_time().value() + step.excess);
+    const double best = static_cast<double>(chain.ideal_time().value() + step.overhead);
     const Bytes budget = Bytes(step.memory) + chain.activation(0);
     EXPECT_LE(static_cast<double>(frontier.At(budget)->makespan.value()), 1.002 * best);
   }
@@ -177,7 +177,7 @@ TEST(PersistentFrontier, EqualInputGivesEqualBytes) {
 }
 
 // However coarse the table: the schedule fits, and with many slots it is mostly a good one.
-TEST(PersistentGuide, KeepsEveryBudgetFromTheLeastOn) {
+TEST(RoundingAwareBacktracking, KeepsEveryBudgetFromTheLeastOn) {
   std::mt19937_64 rng(49);
   for (const int64_t slots : {8, 2000}) {
     double ratios = 0.0;
@@ -193,7 +193,7 @@ TEST(PersistentGuide, KeepsEveryBudgetFromTheLeastOn) {
       for (const Bytes budget : Grid(*problem, 20)) {
         const int64_t memory = (budget - chain.activation(0)).value();
         const absl::StatusOr<Simulation> simulation = Evaluator(chain).Run(
-            GuidedSchedule(problem->exact, problem->least, *table, unit, memory));
+            RoundingAwareSchedule(problem->exact, problem->least, *table, unit, memory));
         ASSERT_TRUE(simulation.ok()) << simulation.status();
         EXPECT_LE(simulation->peak, budget);
         const Simulation best = *Evaluator(chain).Run((*steps)->Backtrack(memory));

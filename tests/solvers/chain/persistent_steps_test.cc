@@ -30,7 +30,7 @@ std::map<int64_t, int64_t> StepsOf(const Chain& chain) {
     const absl::StatusOr<Simulation> simulation =
         Evaluator(chain).Run((*steps)->Backtrack(step.memory));
     EXPECT_TRUE(simulation.ok()) << simulation.status();
-    EXPECT_EQ(simulation->makespan, chain.ideal_time() + Nanos(step.excess));
+    EXPECT_EQ(simulation->makespan, chain.ideal_time() + Nanos(step.overhead));
     // The left-over gradient of the input can need more than all the rest.
     const int64_t budget = std::max(space.activation(0) + step.memory, space.input_gradient());
     EXPECT_EQ(simulation->peak.value(), budget);
@@ -86,7 +86,7 @@ TEST(PersistentSteps, LessMemoryCutsTheRowAndChangesNothingBelow) {
     const PersistentSteps::Row& cut = (*half)->Whole();
     for (size_t k = 0; k < cut.size(); ++k) {
       EXPECT_EQ(cut[k].memory, (*full)->Whole()[k].memory);
-      EXPECT_EQ(cut[k].excess, (*full)->Whole()[k].excess);
+      EXPECT_EQ(cut[k].overhead, (*full)->Whole()[k].overhead);
     }
     const bool ends = cut.size() == (*full)->Whole().size();
     EXPECT_TRUE(ends || (*full)->Whole()[cut.size()].memory > all * 2 / 3);

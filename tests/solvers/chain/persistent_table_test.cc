@@ -63,13 +63,14 @@ void ExpectReference(const Chain& chain, int64_t unit, int64_t slots,
                      const std::vector<Way>& ways) {
   const ReferenceRecurrence reference(chain, unit, slots);
   std::vector<int64_t> expected;
-  for (int64_t m = 0; m <= slots; ++m) expected.push_back(reference.Excess(m).value_or(kNever));
+  for (int64_t m = 0; m <= slots; ++m)
+    expected.push_back(reference.Overhead(m).value_or(kInfinity));
   for (const Way& way : ways) {
     const PersistentTable table = TableOf(chain, unit, slots, way);
-    std::vector<int64_t> excess;
-    for (int64_t m = 0; m <= slots; ++m) excess.push_back(table.Excess(m));
-    ASSERT_EQ(excess, expected) << way.name << " slots " << slots << " unit " << unit << " "
-                                << Describe(chain);
+    std::vector<int64_t> overhead;
+    for (int64_t m = 0; m <= slots; ++m) overhead.push_back(table.Overhead(m));
+    ASSERT_EQ(overhead, expected) << way.name << " slots " << slots << " unit " << unit << " "
+                                  << Describe(chain);
   }
 }
 
@@ -173,11 +174,12 @@ TEST(PersistentTable, BacktracksWhatItPromises) {
       const PersistentTable table = TableOf(chain, 1, slots, way);
       std::vector<Schedule> schedules;
       for (int64_t memory = 0; memory <= slots; memory += 7) {
-        if (table.Excess(memory) == kNever) continue;
+        if (table.Overhead(memory) == kInfinity) continue;
         schedules.push_back(table.Backtrack(memory));
         const absl::StatusOr<Simulation> simulation = Evaluator(chain).Run(schedules.back());
         ASSERT_TRUE(simulation.ok()) << simulation.status() << Describe(chain);
-        EXPECT_EQ(simulation->makespan.value(), chain.ideal_time().value() + table.Excess(memory));
+        EXPECT_EQ(simulation->makespan.value(),
+                  chain.ideal_time().value() + table.Overhead(memory));
         EXPECT_LE(simulation->peak.value(), std::max(memory, chain.gradient(0).value()));
       }
       if (first.empty()) first = schedules;
@@ -197,7 +199,7 @@ TEST(PersistentTable, TiesKeep) {
   }
   const Chain chain = *Chain::Create(spec);
   const PersistentTable table = TableOf(chain, 1, 100, AllWays().back());
-  EXPECT_EQ(table.Excess(100), 0);
+  EXPECT_EQ(table.Overhead(100), 0);
   for (const Instruction& instruction : table.Backtrack(100))
     EXPECT_FALSE(instruction == ForwardNoSave(instruction.stage));
 }
