@@ -47,11 +47,6 @@ struct NonPersistentProblem {
   Schedule least_schedule() const { return LeastSchedule(exact, extents); }
 };
 
-struct RoundedSchedule {
-  std::optional<Schedule> schedule;
-  int64_t slots = 0;  // the most of any table
-};
-
 constexpr int64_t kMostSlots = 1000000;
 // What a table that rounds nothing may take of one core, and what an alternative takes of it:
 // something for itself, and for every slot. Measured on random chains of 339 stages.
@@ -158,31 +153,6 @@ bool MayFit(const SizedTable& table, int64_t slots, Bytes budget) {
   return slots - sizes / 2 <= budget.value() / table.unit;
 }
 
-// Of the schedules at these memories, the fastest that fits the budget and takes less than `bound`.
-absl::Status FindFastest(const NonPersistentProblem& problem, const SizedTable& table,
-                         const std::vector<int64_t>& memories, Bytes budget, Nanos* bound,
-                         const SolveOptions& options, std::optional<Schedule>* fastest) {
-  StopPoll poll(options.stop);
-  // Less memory is slower; times that are rounded do not say by how much.
-  const bool exact = table.table->time_unit() == 1;
-  const Nanos ideal = problem.instance.ideal_time();
-  const Evaluator evaluator(problem.instance);
-  for (size_t i = memories.size(); i-- > 0;) {
-    // What is faster than at the memory before needs more than that.
-    if (i > 0 && !MayFit(table, memories[i - 1] + 1, budget)) continue;
-    if (exact && ideal + Nanos(table.table->Overhead(memories[i])) >= *bound) break;
-    absl::Status status = poll.Spend(1 << 20);
-    if (!status.ok()) return status;
-    Schedule schedule = table.table->Backtrack(memories[i]);
-    const absl::StatusOr<Simulation> simulation = evaluator.Run(schedule);
-    if (!simulation.ok()) return absl::InternalError(simulation.status().message());
-    if (simulation->peak > budget || simulation->makespan >= *bound) continue;
-    *bound = simulation->makespan;
-    *fastest = std::move(schedule);
-  }
-  return absl::OkStatus();
-}
-
 // Calls use(table, memories) for each of the rounded tables of a chain, those for store-all's peak,
 // half of it, and so on; returns the most slots of one.
 absl::StatusOr<int64_t> VisitRounded(
@@ -263,21 +233,6 @@ absl::Status AddRounded(const NonPersistentProblem& problem, const SolveOptions&
   return absl::OkStatus();
 }
 
-// Of the schedules that AddRounded adds, the fastest that fits `budget` and takes less than `bound`,
-// if there is one. The same tables, but few schedules are made of them instead of hundreds. Errors
-// as of AddRounded.
-absl::StatusOr<RoundedSchedule> FastestRounded(const NonPersistentProblem& problem, Bytes budget,
-                                               Nanos bound, const SolveOptions& options) {
-  RoundedSchedule result;
-  absl::StatusOr<int64_t> slots = VisitRounded(
-      problem, options, [&](const SizedTable& table, const std::vector<int64_t>& memories) {
-        return FindFastest(problem, table, memories, budget, &bound, options, &result.schedule);
-      });
-  if (!slots.ok()) return slots.status();
-  result.slots = *slots;
-  return result;
-}
-
 // The fastest of the schedules offered that fit; the first among equals.
 class Best {
  public:
@@ -293,6 +248,9 @@ class Best {
     explanation_ = std::move(explanation);
     return absl::OkStatus();
   }
+
+  // Of the best schedule so far.
+  void Explain(std::string explanation) { explanation_ = std::move(explanation); }
 
   // More than any schedule's where none fits.
   Nanos makespan() const { return schedule_ ? makespan_ : Nanos(kInfinity); }
@@ -310,6 +268,35 @@ class Best {
   Nanos makespan_;
   std::string explanation_;
 };
+
+// Offers the fastest of the schedules that AddRounded adds and that fit `budget`: of the same tables,
+// but few schedules are made instead of hundreds. Rounded tables depend on the chain alone, so that
+// more budget is never slower. Errors as of AddRounded.
+absl::Status OfferOfRounded(const NonPersistentProblem& problem, Bytes budget,
+                            const SolveOptions& options, Best* best, Plan* plan) {
+  const Nanos ideal = problem.instance.ideal_time(), before = best->makespan();
+  StopPoll poll(options.stop);
+  const auto offer = [&](const SizedTable& table, const std::vector<int64_t>& memories) {
+    // Less memory is slower; times that are rounded do not say by how much.
+    const bool exact = table.table->time_unit() == 1;
+    for (size_t i = memories.size(); i-- > 0;) {
+      // What is faster than at the memory before needs more than that.
+      if (i > 0 && !MayFit(table, memories[i - 1] + 1, budget)) continue;
+      if (exact && ideal + Nanos(table.table->Overhead(memories[i])) >= best->makespan()) break;
+      absl::Status status = poll.Spend(1 << 20);
+      if (status.ok()) status = best->Offer(table.table->Backtrack(memories[i]), "");
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  };
+  const absl::StatusOr<int64_t> slots = VisitRounded(problem, options, offer);
+  if (!slots.ok()) return slots.status();
+  plan->provenance.slots = std::max(plan->provenance.slots, *slots);
+  if (best->makespan() < before) {
+    best->Explain(absl::StrCat("tables with memory rounded to up to ", *slots, " slots"));
+  }
+  return absl::OkStatus();
+}
 
 class NonPersistent final : public Solver {
  public:
@@ -411,19 +398,6 @@ class NonPersistent final : public Solver {
     plan->bounds.proven_optimal = table->lossless;
     return best->Offer(table->table->Backtrack(table->slots),
                        absl::StrCat("a table with memory rounded to ", table->slots, " slots"));
-  }
-
-  // Rounded tables depend on the chain alone, so that more budget is never slower.
-  absl::Status OfferOfRounded(const NonPersistentProblem& problem, Bytes budget,
-                              const SolveOptions& options, Best* best, Plan* plan) const {
-    absl::StatusOr<RoundedSchedule> rounded =
-        FastestRounded(problem, budget, best->makespan(), options);
-    if (!rounded.ok()) return rounded.status();
-    plan->provenance.slots = std::max(plan->provenance.slots, rounded->slots);
-    if (!rounded->schedule) return absl::OkStatus();
-    return best->Offer(
-        *std::move(rounded->schedule),
-        absl::StrCat("tables with memory rounded to up to ", rounded->slots, " slots"));
   }
 
   absl::StatusOr<Frontier> FrontierOf(const NonPersistentProblem& problem,

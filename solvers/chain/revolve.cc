@@ -90,6 +90,10 @@ struct Setting {
 
   // What rows may use within a budget.
   int64_t Memory(Bytes budget) const { return budget.value() - space.activation(0); }
+  // Of each row.
+  int64_t Steps(const SolveOptions& options) const {
+    return options.slots > 0 ? options.slots : costs.AffordableSteps(options);
+  }
 };
 
 absl::StatusOr<PersistentSteps> RowsOf(const Setting& setting, Bytes budget, int64_t steps,
@@ -134,12 +138,6 @@ absl::StatusOr<Setting> Prepare(const Instance& instance, const SolveOptions& op
   return setting;
 }
 
-absl::StatusOr<PersistentSteps> RowsWithin(const Setting& setting, Bytes budget,
-                                           const SolveOptions& options) {
-  const int64_t steps = options.slots > 0 ? options.slots : setting.costs.AffordableSteps(options);
-  return RowsOf(setting, budget, steps, options);
-}
-
 class Revolve final : public Solver {
  public:
   const SolverInfo& info() const override { return info_; }
@@ -158,7 +156,8 @@ class Revolve final : public Solver {
       return plan;
     }
     if (PlanStoreAll(instance, budget, &plan)) return plan;
-    absl::StatusOr<PersistentSteps> rows = RowsWithin(*setting, budget, options);
+    absl::StatusOr<PersistentSteps> rows =
+        RowsOf(*setting, budget, setting->Steps(options), options);
     if (!rows.ok()) return rows.status();
     plan.status = PlanStatus::kFound;
     plan.schedule = rows->Backtrack(setting->Memory(budget));
@@ -172,7 +171,8 @@ class Revolve final : public Solver {
                                            const SolveOptions& options) const override {
     absl::StatusOr<Setting> setting = Prepare(instance, options);
     if (!setting.ok()) return setting.status();
-    absl::StatusOr<PersistentSteps> rows = RowsWithin(*setting, setting->store_all_peak, options);
+    absl::StatusOr<PersistentSteps> rows =
+        RowsOf(*setting, setting->store_all_peak, setting->Steps(options), options);
     if (!rows.ok()) return rows.status();
     std::vector<PointCost> costs;
     for (const PersistentSteps::Step& step : rows->Whole()) {

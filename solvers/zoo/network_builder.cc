@@ -60,16 +60,13 @@ OpRules RulesOf(const NetworkOp& op) {
     case OpKind::kGlobalAvgPool:  // the backward of a mean needs the shape alone
       rules.backward_temporary = Floats(1) + Bytes(kIndexBytes);  // the divisor, in both types
       break;
-    case OpKind::kConv2d:
-      rules.saves_inputs = true;
-      rules.wants_dense_gradient = true;
-      break;
     case OpKind::kLinear:
     case OpKind::kMatmul:
     case OpKind::kGelu:
     case OpKind::kEmbedding:
       rules.saves_inputs = true;
       break;
+    case OpKind::kConv2d:
     case OpKind::kAvgPool:
     case OpKind::kAdaptiveAvgPool:
       rules.saves_inputs = true;
