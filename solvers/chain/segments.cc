@@ -115,99 +115,81 @@ Bytes LeastPeak(const Candidates& candidates) {
 // About what an encoded schedule of so many segments takes: each is a few runs of a few bytes.
 int64_t EncodedBytes(size_t segments) { return 16 * (static_cast<int64_t>(segments) + 2); }
 
-// What the comparison strategies that cut a chain into segments have in common: a list of
-// candidates, store-all among them, of which the fastest that fits is the plan and those that no
-// other one beats are the frontier.
-class SegmentedSolver : public Solver {
- protected:
-  struct Candidate {
-    int64_t parameter;  // the strategy's own: what it is made from
-    SegmentedCost cost;
-  };
+}  // namespace
 
-  // Every candidate whose recomputed stages may all be; store-all is the first. CANCELLED,
-  // DEADLINE_EXCEEDED.
-  virtual absl::StatusOr<std::vector<Candidate>> Candidates(const Chain& chain,
-                                                            const SolveOptions& options) const = 0;
-  // The segments of a candidate.
-  virtual SegmentEnds Segments(const Chain& chain, int64_t parameter) const = 0;
-  // For people.
-  virtual std::string Describe(int64_t parameter) const {
-    return absl::StrCat(parameter, " segments");
+std::string SegmentedSolver::Describe(int64_t parameter) const {
+  return absl::StrCat(parameter, " segments");
+}
+
+absl::StatusOr<Plan> SegmentedSolver::DoSolve(const Instance& instance, Bytes budget,
+                                              const SolveOptions& options) const {
+  const Chain& chain = instance.chain();
+  const absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
+  if (!all.ok()) return all.status();
+  const Candidate* best = nullptr;
+  for (const Candidate& c : *all) {
+    if (c.cost.peak > budget) continue;
+    if (best == nullptr || Better(c.cost, best->cost)) best = &c;
   }
-
- private:
-  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                               const SolveOptions& options) const final {
-    const Chain& chain = instance.chain();
-    const absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
-    if (!all.ok()) return all.status();
-    const Candidate* best = nullptr;
-    for (const Candidate& c : *all) {
-      if (c.cost.peak > budget) continue;
-      if (best == nullptr || Better(c.cost, best->cost)) best = &c;
-    }
-    Plan plan;
-    plan.bounds.schedule_class = info().schedule_class;
-    plan.bounds.least_budget = LeastPeak(*all);
-    if (best == nullptr) {
-      plan.status = PlanStatus::kProvenInfeasible;
-      plan.explanation = absl::StrCat("the least peak of ", info().schedule_class, " is ",
-                                      plan.bounds.least_budget.value(), " bytes");
-      return plan;
-    }
-    plan.status = PlanStatus::kFound;
-    plan.schedule = SegmentedSchedule(chain, Segments(chain, best->parameter));
-    plan.bounds.proven_optimal = true;
-    plan.explanation = best->cost.recomputed_forwards == 0
-                           ? "everything fits: nothing is recomputed"
-                           : Describe(best->parameter);
+  Plan plan;
+  plan.bounds.schedule_class = info().schedule_class;
+  plan.bounds.least_budget = LeastPeak(*all);
+  if (best == nullptr) {
+    plan.status = PlanStatus::kProvenInfeasible;
+    plan.explanation = absl::StrCat("the least peak of ", info().schedule_class, " is ",
+                                    plan.bounds.least_budget.value(), " bytes");
     return plan;
   }
+  plan.status = PlanStatus::kFound;
+  plan.schedule = SegmentedSchedule(chain, Segments(chain, best->parameter));
+  plan.bounds.proven_optimal = true;
+  plan.explanation = best->cost.recomputed_forwards == 0 ? "everything fits: nothing is recomputed"
+                                                         : Describe(best->parameter);
+  return plan;
+}
 
-  // Compact (solvers/schedule/frontier.h).
-  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                           const SolveOptions& options) const final {
-    const Chain& chain = instance.chain();
-    absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
-    if (!all.ok()) return all.status();
-    const Bytes least = LeastPeak(*all);
-    // In the order of peaks, only what is better than all before is worth replaying.
-    std::sort(all->begin(), all->end(), [](const Candidate& a, const Candidate& b) {
-      return a.cost.peak != b.cost.peak ? a.cost.peak < b.cost.peak : Better(a.cost, b.cost);
-    });
-    std::vector<Candidate> best;
-    std::vector<PointCost> costs;
-    StopPoll poll(options.stop);
-    for (const Candidate& c : *all) {
-      if (!best.empty() && c.cost.makespan >= best.back().cost.makespan) continue;
-      const SegmentEnds ends = Segments(chain, c.parameter);
-      best.push_back(c);
-      costs.push_back({c.cost.makespan, EncodedBytes(ends.size())});
-      absl::Status status = poll.Spend(16 * static_cast<int64_t>(chain.length()));
-      if (!status.ok()) return status;
-    }
-    // Schedules of long chains are large: only those are made that are kept.
-    const std::vector<size_t> chosen = ChooseCompact(costs);
-    FrontierBuilder builder(instance, options.frontier_limit());
-    for (const size_t i : chosen) {
-      absl::Status status =
-          builder.Add(SegmentedSchedule(chain, Segments(chain, best[i].parameter)));
-      if (status.ok() && options.stop != nullptr) status = options.stop->Check();
-      if (!status.ok()) return status;
-    }
-    return builder.BuildCompact({info().name, info().schedule_class, least,
-                                 /*exact=*/chosen.size() == best.size(), /*slots=*/0});
+absl::StatusOr<Frontier> SegmentedSolver::DoSolveFrontier(const Instance& instance,
+                                                          const SolveOptions& options) const {
+  const Chain& chain = instance.chain();
+  absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
+  if (!all.ok()) return all.status();
+  const Bytes least = LeastPeak(*all);
+  // In the order of peaks, only what is better than all before is worth replaying.
+  std::sort(all->begin(), all->end(), [](const Candidate& a, const Candidate& b) {
+    return a.cost.peak != b.cost.peak ? a.cost.peak < b.cost.peak : Better(a.cost, b.cost);
+  });
+  std::vector<Candidate> best;
+  std::vector<PointCost> costs;
+  StopPoll poll(options.stop);
+  for (const Candidate& c : *all) {
+    if (!best.empty() && c.cost.makespan >= best.back().cost.makespan) continue;
+    const SegmentEnds ends = Segments(chain, c.parameter);
+    best.push_back(c);
+    costs.push_back({c.cost.makespan, EncodedBytes(ends.size())});
+    absl::Status status = poll.Spend(16 * static_cast<int64_t>(chain.length()));
+    if (!status.ok()) return status;
   }
+  // Schedules of long chains are large: only those are made that are kept.
+  const std::vector<size_t> chosen = ChooseCompact(costs);
+  FrontierBuilder builder(instance, options.frontier_limit());
+  for (const size_t i : chosen) {
+    absl::Status status = builder.Add(SegmentedSchedule(chain, Segments(chain, best[i].parameter)));
+    if (status.ok() && options.stop != nullptr) status = options.stop->Check();
+    if (!status.ok()) return status;
+  }
+  return builder.BuildCompact({info().name, info().schedule_class, least,
+                               /*exact=*/chosen.size() == best.size(), /*slots=*/0});
+}
 
-  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                      const SolveOptions& options) const final {
-    const Chain& chain = instance.chain();
-    const absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
-    if (!all.ok()) return all.status();
-    return LeastPeak(*all);
-  }
-};
+absl::StatusOr<Bytes> SegmentedSolver::DoLeastBudget(const Instance& instance,
+                                                     const SolveOptions& options) const {
+  const Chain& chain = instance.chain();
+  const absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
+  if (!all.ok()) return all.status();
+  return LeastPeak(*all);
+}
+
+namespace {
 
 class CheckpointSequential final : public SegmentedSolver {
  public:

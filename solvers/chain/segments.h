@@ -1,15 +1,19 @@
 // Periodic checkpointing: the chain is cut into segments, all but a tail keep only their input and
 // are recomputed whole, the tail is kept whole from its first forward. Schedules, and their costs
-// without building them. Internal to solvers/chain, but for SequentialSchedule, for comparisons.
+// without building them. Internal to solvers/chain, but for SequentialSchedule.
 //
 // The accounting is the evaluator's (solvers/schedule/evaluator.h), bytes and ns; no errors.
 #ifndef STOWAGE_SOLVERS_CHAIN_SEGMENTS_H_
 #define STOWAGE_SOLVERS_CHAIN_SEGMENTS_H_
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
 #include "solvers/schedule/schedule.h"
+#include "solvers/solver.h"
 
 namespace stowage {
 
@@ -68,6 +72,35 @@ class SegmentedCosts {
   Bytes checkpoints_;  // a^0 and the inputs of the segments and of the tail
   Bytes peak_;         // of everything but the tail
   Nanos recompute_;
+};
+
+// What the comparison strategies that cut a chain into segments have in common: a list of
+// candidates, store-all among them, of which the fastest that fits is the plan and those that no
+// other one beats are the frontier.
+class SegmentedSolver : public Solver {
+ protected:
+  struct Candidate {
+    int64_t parameter;  // the strategy's own: what it is made from
+    SegmentedCost cost;
+  };
+
+  // Every candidate whose recomputed stages may all be; store-all is the first. CANCELLED,
+  // DEADLINE_EXCEEDED.
+  virtual absl::StatusOr<std::vector<Candidate>> Candidates(const Chain& chain,
+                                                            const SolveOptions& options) const = 0;
+  // The segments of a candidate.
+  virtual SegmentEnds Segments(const Chain& chain, int64_t parameter) const = 0;
+  // For people: "12 segments", if it is not overridden.
+  virtual std::string Describe(int64_t parameter) const;
+
+ private:
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveOptions& options) const final;
+  // Compact (solvers/schedule/frontier.h).
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveOptions& options) const final;
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveOptions& options) const final;
 };
 
 }  // namespace stowage
