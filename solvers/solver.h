@@ -117,6 +117,10 @@ absl::Status ValidateSolveOptions(const SolveOptions& options);
 // RESOURCE_EXHAUSTED: what a solve that the machine has not the memory for ends with.
 absl::Status SolveOutOfMemoryError();
 
+// Which instances a deadline that passes leaves a plan for: Solve then answers with the best schedule so far, once
+// there is one, instead of DEADLINE_EXCEEDED.
+enum class Anytime { kNever, kWithLink, kAlways };
+
 struct SolverInfo {
   std::string name;         // "optimal_persistent"
   std::string description;  // one line
@@ -127,9 +131,13 @@ struct SolverInfo {
   bool graphs = false;  // takes instances that are graphs
   bool copies =
       false;  // uses the instance's link to host memory; others plan as if there were none
-  bool monotone =
-      true;  // a plan for more budget is never slower; of frontiers that holds for all solvers
 
+  Anytime anytime = Anytime::kNever;
+
+  bool IsAnytimeFor(const Instance& instance) const {
+    return anytime == Anytime::kAlways ||
+           (anytime == Anytime::kWithLink && instance.link().has_value());
+  }
   bool Takes(ProblemKind kind) const { return kind == ProblemKind::kGraph ? graphs : chains; }
 };
 
@@ -147,6 +155,7 @@ class Solver {
   // budget is a plan, not an error: PROVEN_INFEASIBLE only below a proven need, which is bounds.least_budget then and,
   // of graphs, may be less than what any schedule fits in. Else that is the smallest budget that the solver found a
   // schedule for, or 0 where it is not known: where everything fits it is not looked for.
+  // More budget is never slower, and finds a schedule where less does, unless a deadline cuts a search short.
   absl::StatusOr<Plan> Solve(const Instance& instance, Bytes budget,
                              const SolveOptions& options) const;
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/planning/solve_outcome.h"
+#include "solvers/registry.h"
 
 namespace stowage {
 namespace {
@@ -77,10 +78,8 @@ Bytes TableLimit(const PlanningOptions& options) {
 }
 
 bool IsAnytime(const PlanningProblem& problem) {
-  const std::string& name = problem.options.solver;
-  const bool linked = problem.costs->link().has_value();
-  if (name == "joint" || name == "order_search") return linked || name == "order_search";
-  return name.empty() && (linked || std::holds_alternative<Graph>(problem.costs->problem()));
+  const absl::StatusOr<const Solver*> solver = FindSolver(*problem.costs, problem.options.solver);
+  return solver.ok() && (*solver)->info().IsAnytimeFor(*problem.costs);
 }
 
 SolveEstimate FlightSolver::Estimate(const PlanningProblem& problem,

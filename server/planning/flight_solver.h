@@ -23,7 +23,7 @@ namespace stowage {
 // Bytes that one solve may use for tables.
 Bytes TableLimit(const PlanningOptions& options);
 
-// Whether its solver has a plan long before it ends.
+// Whether a deadline that passes leaves a plan of its solver (SolverInfo::IsAnytimeFor).
 bool IsAnytime(const PlanningProblem& problem);
 
 // Thread-safe.

@@ -303,8 +303,10 @@ class Solving {
 // Lives as long as the process.
 const SolverInfo& OrderSearchInfo() {
   static const auto* const kInfo = new SolverInfo{
-      "order_search", "least time on any graph: what chain solvers propose, improved op by op",
-      kAllSchedules, /*chains=*/false, /*graphs=*/true};
+      "order_search",  "least time on any graph: what chain solvers propose, improved op by op",
+      kAllSchedules,   /*chains=*/false,
+      /*graphs=*/true, /*copies=*/false,
+      Anytime::kAlways};
   return *kInfo;
 }
 

@@ -127,7 +127,7 @@ TensorLives::TensorLives(const Schedule& compute, const std::vector<TimelinePoin
   }
   const auto first = std::find_if(compute.begin(), compute.end(),
                                   [](const Instruction& i) { return i.op == Op::kBackward; });
-  trace_.turn = static_cast<int>(first - compute.begin());
+  trace_.first_backward = static_cast<int>(first - compute.begin());
 }
 
 void TensorLives::Make(TensorKind kind, int stage, Bytes bytes, int step) {
@@ -143,9 +143,9 @@ void TensorLives::MakeInGroups(int stage, const std::vector<PartGroup>& groups, 
 
 void TensorLives::Read(TensorKind kind, int stage, int step) {
   Life& life = lives_[Index(kind, stage)];
-  if (step < trace_.turn) {
+  if (step < trace_.first_backward) {
     life.tensor.last_read = step;
-  } else if (life.tensor.made < trace_.turn && !life.crosses) {
+  } else if (life.tensor.made < trace_.first_backward && !life.crosses) {
     life.crosses = true;
     life.tensor.next_read = step;
   }
@@ -153,7 +153,7 @@ void TensorLives::Read(TensorKind kind, int stage, int step) {
 
 void TensorLives::Write(TensorKind kind, int stage, int step) {
   Read(kind, stage, step);
-  if (step < trace_.turn) lives_[Index(kind, stage)].tensor.made = step;
+  if (step < trace_.first_backward) lives_[Index(kind, stage)].tensor.made = step;
 }
 
 void TensorLives::Drop(TensorKind kind, int stage, int step) {

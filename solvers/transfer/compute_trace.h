@@ -30,7 +30,7 @@ std::vector<PartGroup> PartGroupsOf(const Stage& stage);
 bool HasParts(const Chain& chain);
 
 // A schedule without transfers, with whatever it recomputes, as transfers see it: what each
-// instruction takes, and which tensors lie idle around the turn from forwards to backwards.
+// instruction takes, and which tensors lie idle around the forward/backward boundary.
 //
 // Bytes, nanoseconds. Immutable by convention, hence safe to share between threads.
 
@@ -40,20 +40,20 @@ struct ComputeTrace {
     Bytes need;  // device memory while it runs and after it, with nothing on the host
   };
 
-  // Held from before the turn to after it, and not read in between: it may be on the host.
+  // Held from before the boundary to after it, and not read in between: it may be on the host.
   struct Tensor {
     TensorKind kind = TensorKind::kActivation;
     int stage = 0;
     Bytes bytes;
     int made = -1;      // the step that makes it, or writes it last; -1: held from the start
-    int last_read = 0;  // the last step before the turn that reads it; `made` if none does
-    int next_read = 0;  // the first step from the turn on that reads or drops it
+    int last_read = 0;  // the last step before the boundary that reads it; `made` if none does
+    int next_read = 0;  // the first step from the boundary on that reads or drops it
     int dropped = 0;    // the step that drops it; the number of steps if none does
     std::vector<int> parts = {};  // of the stage (Stage::parts) that it is made of; empty: all
   };
 
   std::vector<Step> steps;      // one per instruction
-  int turn = 0;                 // the first backward
+  int first_backward = 0;       // a step: the boundary
   std::vector<Tensor> tensors;  // in the order in which they may leave: by last_read, then those
                                 // that come back later first; only such as have bytes, and a step
                                 // between the two reads
@@ -94,7 +94,7 @@ class TensorLives {
  private:
   struct Life {
     bool held = false;
-    bool crosses = false;                            // made before the turn and read after it
+    bool crosses = false;                            // made before the boundary and read after it
     ComputeTrace::Tensor tensor;                     // or of its last group
     const std::vector<PartGroup>* groups = nullptr;  // null: it has none
   };

@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/graph/linearize.h"
 #include "solvers/graph/linearized_solver.h"
 #include "solvers/graph/solvers.h"
 #include "solvers/graph/trivial_plan.h"
@@ -15,15 +15,15 @@
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
 #include "solvers/schedule/schedule.h"
+#include "solvers/transfer/internal/budget_grid.h"
+#include "solvers/transfer/internal/transfer_search.h"
 #include "solvers/transfer/joint_graph_solver.h"
-#include "solvers/transfer/joint_solver.h"
-#include "solvers/transfer/transfer_search.h"
 
 namespace stowage {
 namespace {
 
-// Budgets of a frontier.
-constexpr int64_t kGraphBudgets = 48;
+// Budgets that are searched at before the least one is known.
+constexpr int64_t kFirstBudgets = 6;
 // Instructions looked at for all budgets together: when schedules are offered, of which some are left
 // out where they would be more, and when repeats are taken out again. Some half a microsecond each.
 constexpr int64_t kMostOffered = 24000000;
@@ -33,64 +33,47 @@ constexpr double kLinearized = 0.1;
 constexpr double kOrders = 0.7;
 constexpr double kOffered = 0.8;
 
-// One solve of one graph with a link.
+// One solve of one graph with a link: what is found within the budgets of two grids. Within one of them that does not
+// depend on the others, but for those of less memory: the grids may be cut off anywhere.
 class Solving {
  public:
-  Solving(const Instance& instance, const SolveOptions& options)
-      : instance_(instance), options_(options), store_all_(instance.store_all_schedule()) {}
+  // `most`: budgets of the grids beyond it are left out.
+  Solving(const Instance& instance, Bytes most, const SolveOptions& options)
+      : instance_(instance),
+        most_(most),
+        options_(options),
+        store_all_(instance.store_all_schedule()),
+        points_(JointGrid(LeastNeed(instance.graph()), instance.store_all()->peak)),
+        best_(most, options.incumbent) {}
 
-  // All, one after the other. After an error, what has been found until then.
-  absl::Status SearchAt(TransferSearch* search) const {
-    absl::Status status = search->Offer(store_all_);
-    for (const auto& propose : {&Solving::Linearized, &Solving::Orders}) {
-      if (!status.ok()) return status;
-      const absl::StatusOr<Frontier> frontier = (this->*propose)();
-      status = frontier.ok() ? OfferPoints(*frontier, search) : frontier.status();
-    }
-    if (status.ok()) status = OfferJointChain(search);
-    return status.ok() ? Refine(search) : status;
+  // The fastest schedule so far.
+  const FastestSchedule& best() const { return best_; }
+  // The smallest budget that something is found for, once all is done.
+  Bytes least_budget() const { return least_; }
+
+  // What soon has a plan comes first. Ends as soon as the fastest schedule meets the bound. After an error, what has
+  // been found until then is there.
+  absl::Status Search(Nanos bound) {
+    absl::Status status = SearchFirst();
+    if (!status.ok() || best_.makespan() <= bound) return status;
+    status = FindOrders();
+    if (status.ok()) status = FindLeast();
+    return status.ok() ? SearchGrid() : status;
   }
 
-  // All at budgets that are evenly spaced from the least to that of plain training, beside what
-  // order_search finds without transfers.
-  absl::StatusOr<Frontier> SearchAll(FrontierInfo info) const {
-    const absl::StatusOr<Proposals> proposals = Propose();
-    if (!proposals.ok()) return proposals.status();
-    const absl::StatusOr<Bytes> least = LeastOf(*proposals);
-    if (!least.ok()) return least.status();
-    const Bytes most = proposals->orders.points().back().peak;
-    std::vector<Bytes> budgets;
-    for (int64_t b = 0; b < kGraphBudgets; ++b) {
-      budgets.push_back(*least + Bytes((most - *least).value() / kGraphBudgets * b));
-    }
-    TransferSearch search = SearchFor(budgets);
-    absl::Status status = OfferAll(*proposals, &search);
-    if (status.ok()) status = Refine(&search);
-    FrontierBuilder builder(instance_, options_.frontier_limit());
-    builder.Add(proposals->orders);
-    for (const TransferSearch::Best& best : search.bests()) {
-      if (!status.ok() || !best.found()) continue;
-      status = builder.Add(JustInTimeSchedule(instance_, best.compute, best.schedule));
-    }
+  absl::StatusOr<Bytes> LeastBudget() {
+    absl::Status status = FindLinearized();
+    if (status.ok()) status = FindOrders();
+    if (status.ok()) status = FindLeast();
     if (!status.ok()) return status;
-    Report(1.0);
-    return builder.BuildCompact(std::move(info));
+    return least_;
   }
 
-  absl::StatusOr<Bytes> LeastBudget() const {
-    const absl::StatusOr<Proposals> proposals = Propose();
-    return proposals.ok() ? LeastOf(*proposals) : proposals.status();
-  }
-
-  TransferSearch SearchFor(const std::vector<Bytes>& budgets) const {
-    return TransferSearch(instance_, budgets, options_);
-  }
+  const Frontier& orders() const { return orders_; }
+  // Of every budget that something was found for.
+  const std::vector<TransferSearch::Best>& bests() const { return bests_; }
 
  private:
-  struct Proposals {
-    Frontier linearized, orders;
-  };
-
   void Report(double share) const {
     if (options_.progress) options_.progress(share);
   }
@@ -103,92 +86,117 @@ class Solving {
     return options;
   }
 
-  absl::StatusOr<Proposals> Propose() const {
-    absl::StatusOr<Frontier> linearized = Linearized();
-    if (!linearized.ok()) return linearized.status();
-    absl::StatusOr<Frontier> orders = Orders();
-    if (!orders.ok()) return orders.status();
-    return Proposals{*std::move(linearized), *std::move(orders)};
+  // Of the budgets those that are not beyond the most.
+  TransferSearch SearchFor(std::vector<Bytes> budgets) {
+    budgets.erase(std::upper_bound(budgets.begin(), budgets.end(), most_), budgets.end());
+    TransferSearch search(instance_, budgets, options_);
+    search.ReportTo(&best_);
+    return search;
   }
 
-  absl::Status OfferAll(const Proposals& proposals, TransferSearch* search) const {
-    absl::Status status = search->Offer(store_all_);
-    if (status.ok()) status = OfferPoints(proposals.linearized, search);
-    return status.ok() ? OfferPoints(proposals.orders, search) : status;
+  void Keep(const TransferSearch& search) {
+    for (const TransferSearch::Best& best : search.bests()) {
+      if (best.found()) bests_.push_back(best);
+    }
   }
 
-  // The smallest budget at which a search finds anything.
-  absl::StatusOr<Bytes> LeastOf(const Proposals& proposals) const {
-    TransferSearch search = SearchFor({});
-    absl::Status status = OfferAll(proposals, &search);
-    if (!status.ok()) return status;
-    return search.least_budget();
+  // What is known of the graph alone.
+  absl::Status SearchFirst() {
+    TransferSearch search = SearchFor(
+        BudgetGrid(points_.front(), instance_.store_all()->peak, kFirstBudgets, Spacing::kEven));
+    absl::Status status = search.Offer(store_all_);
+    if (status.ok()) status = FindLinearized();
+    if (status.ok()) status = OfferPoints(linearized_, &search);
+    Keep(search);
+    return status;
+  }
+
+  // From the least budget on, beside what order_search finds without transfers.
+  absl::Status SearchGrid() {
+    const Frontier::Point* alone = orders_.At(most_);
+    if (alone != nullptr) {
+      const absl::StatusOr<Schedule> schedule = Decoded(*alone);
+      if (!schedule.ok()) return schedule.status();
+      best_.Offer(*schedule, alone->peak, alone->makespan);
+    }
+    TransferSearch search = SearchFor(JointGrid(least_, orders_.points().back().peak));
+    absl::Status status = OfferAll(&search);
+    for (size_t b = 0; status.ok() && b < search.bests().size(); ++b) {
+      Report(kOffered + (1.0 - kOffered) * static_cast<double>(b) /
+                            static_cast<double>(search.bests().size()));
+      status = search.OfferThoroughly(store_all_, b);
+      if (status.ok()) status = search.Retain(b, kMostRetained / kJointBudgets);
+    }
+    Keep(search);
+    return status;
   }
 
   // No points where a chain of the graph would be too large for one.
-  absl::StatusOr<Frontier> Linearized() const {
+  absl::Status FindLinearized() {
     const LinearizedSolver solver(&ChosenChainSolver());
     absl::StatusOr<Frontier> frontier = solver.SolveFrontier(instance_, Part(0.0, kLinearized));
-    if (absl::IsInvalidArgument(frontier.status())) return Frontier();
-    return frontier;
+    if (absl::IsInvalidArgument(frontier.status())) return absl::OkStatus();
+    if (frontier.ok()) linearized_ = *std::move(frontier);
+    return frontier.status();
   }
 
-  absl::StatusOr<Frontier> Orders() const {
-    return AllOrders(instance_.WithLink(std::nullopt), Part(kLinearized, kOrders));
+  absl::Status FindOrders() {
+    absl::StatusOr<Frontier> frontier =
+        AllOrders(instance_.WithLink(std::nullopt), Part(kLinearized, kOrders));
+    if (frontier.ok()) orders_ = *std::move(frontier);
+    return frontier.status();
+  }
+
+  absl::Status FindLeast() {
+    TransferSearch search(instance_, {}, options_);
+    absl::Status status = OfferAll(&search);
+    least_ = search.least_budget();
+    return status;
+  }
+
+  absl::Status OfferAll(TransferSearch* search) const {
+    absl::Status status = search->Offer(store_all_);
+    if (status.ok()) status = OfferPoints(linearized_, search);
+    return status.ok() ? OfferPoints(orders_, search) : status;
   }
 
   // The least memory first. Where not all of them can be looked at, those that are the fastest within
-  // a budget are.
+  // a budget are; the same ones whatever the budgets of the search.
   absl::Status OfferPoints(const Frontier& frontier, TransferSearch* search) const {
     const std::vector<Frontier::Point>& points = frontier.points();
     std::vector<bool> chosen(points.size(), false);
-    const size_t each = store_all_.size() * (search->bests().size() + 1);
+    const size_t each = store_all_.size() * static_cast<size_t>(kJointBudgets + 1);
     const size_t most = std::max<size_t>(static_cast<size_t>(kMostOffered) / each, 2);
     const size_t step = points.size() / most + 1;
     for (size_t i = 0; i < points.size(); i += step) chosen[i] = true;
-    for (const TransferSearch::Best& best : search->bests()) {
-      const Frontier::Point* within = frontier.At(best.budget);
+    for (const Bytes budget : points_) {
+      const Frontier::Point* within = frontier.At(budget);
       if (within != nullptr) chosen[static_cast<size_t>(within - points.data())] = true;
     }
     for (size_t i = 0; i < points.size(); ++i) {
       if (!chosen[i]) continue;
-      const absl::StatusOr<Schedule> schedule =
-          DecodeSchedule(points[i].schedule, kMaxInstructions);
-      if (!schedule.ok()) return absl::InternalError(schedule.status().message());
-      absl::Status status = search->Offer(*schedule);
+      const absl::StatusOr<Schedule> schedule = Decoded(points[i]);
+      absl::Status status = schedule.ok() ? search->Offer(*schedule) : schedule.status();
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }
 
-  // What the joint solver of chains runs at the largest budget, with the graph cut at its splitting
-  // vertices; what it moves is chosen anew.
-  absl::Status OfferJointChain(TransferSearch* search) const {
-    const absl::StatusOr<LinearizedGraph> linear = Linearize(instance_.graph());
-    if (absl::IsInvalidArgument(linear.status())) return absl::OkStatus();
-    if (!linear.ok()) return linear.status();
-    const absl::StatusOr<Plan> plan =
-        JointSolver().Solve(Instance(linear->chain, instance_.link()),
-                            search->bests().back().budget, Part(kOrders, kOffered));
-    if (!plan.ok()) return plan.status();
-    if (plan->status != PlanStatus::kFound) return absl::OkStatus();
-    return search->Offer(ExpandSchedule(instance_.graph(), *linear, plan->schedule));
-  }
-
-  absl::Status Refine(TransferSearch* search) const {
-    const size_t budgets = search->bests().size();
-    absl::Status status;
-    for (size_t b = 0; status.ok() && b < budgets; ++b) {
-      Report(kOffered + (1.0 - kOffered) * static_cast<double>(b) / static_cast<double>(budgets));
-      status = search->OfferThoroughly(store_all_, b);
-      if (status.ok()) status = search->Retain(b, kMostRetained / static_cast<int64_t>(budgets));
-    }
-    return status;
+  static absl::StatusOr<Schedule> Decoded(const Frontier::Point& point) {
+    absl::StatusOr<Schedule> schedule = DecodeSchedule(point.schedule, kMaxInstructions);
+    if (!schedule.ok()) return absl::InternalError(schedule.status().message());
+    return schedule;
   }
 
   const Instance instance_;
+  const Bytes most_;
   const SolveOptions& options_;
   const Schedule store_all_;
+  const std::vector<Bytes> points_;  // budgets whose fastest points are looked at in any case
+  FastestSchedule best_;
+  Frontier linearized_, orders_;
+  Bytes least_{std::numeric_limits<int64_t>::max()};
+  std::vector<TransferSearch::Best> bests_;
 };
 
 class JointGraphSolverImpl final : public Solver {
@@ -201,66 +209,76 @@ class JointGraphSolverImpl final : public Solver {
     absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_, options);
     if (!easy.ok()) return easy.status();
     if (easy->has_value()) return **std::move(easy);
-    const Solving solving(instance, options);
-    TransferSearch search = solving.SearchFor(UpTo(budget));
-    search.ReportTo(options.incumbent);
-    absl::Status status = solving.SearchAt(&search);
-    const bool late = absl::IsDeadlineExceeded(status) && BestOf(search).found();
+    Solving solving(instance, budget, options);
+    const Nanos bound = MakespanLowerBound(instance, budget);
+    absl::Status status = solving.Search(bound);
+    const bool late = absl::IsDeadlineExceeded(status) && solving.best().found();
     if (!status.ok() && !late) return status;
+    Plan plan;
+    plan.bounds.schedule_class = info_.schedule_class;
+    if (!solving.best().found()) {
+      NotFound(instance, solving.least_budget(), &plan);
+      return plan;
+    }
+    plan.status = PlanStatus::kFound;
+    plan.search_complete = !late;
+    plan.schedule = JustInTime(instance, solving, late);
+    const absl::StatusOr<Simulation> simulation = Evaluator(instance).Run(plan.schedule);
+    if (!simulation.ok()) return absl::InternalError(simulation.status().message());
+    plan.bounds.proven_optimal = simulation->makespan <= bound;
+    plan.explanation = absl::StrCat(late ? "the best until the deadline: " : "",
+                                    simulation->recomputed_forwards, " forwards run again, ",
+                                    simulation->offloaded.value(), " bytes go to the host");
     if (options.progress) options.progress(1.0);
-    return PlanOf(instance, search, late);
+    return plan;
   }
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
                                            const SolveOptions& options) const override {
     if (!instance.link()) return OrderSearchSolver().SolveFrontier(instance, options);
-    return Solving(instance, options)
-        .SearchAll({info_.name, info_.schedule_class, LeastNeed(instance.graph()), false, 0});
+    Solving solving(instance, instance.store_all()->peak, options);
+    absl::Status status = solving.Search(Nanos(-1));
+    if (!status.ok()) return status;
+    FrontierBuilder builder(instance, options.frontier_limit());
+    builder.Add(solving.orders());
+    for (const TransferSearch::Best& best : solving.bests()) {
+      status = builder.Add(JustInTimeSchedule(instance, best.compute, best.schedule));
+      if (!status.ok()) return status;
+    }
+    if (options.progress) options.progress(1.0);
+    return builder.BuildCompact(
+        {info_.name, info_.schedule_class, LeastNeed(instance.graph()), false, 0});
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
                                       const SolveOptions& options) const override {
     if (!instance.link()) return OrderSearchSolver().LeastBudget(instance, options);
-    return Solving(instance, options).LeastBudget();
+    return Solving(instance, instance.store_all()->peak, options).LeastBudget();
   }
 
  private:
-  // What is found in a little less memory is another place to begin from.
-  static std::vector<Bytes> UpTo(Bytes budget) {
-    const Bytes step(budget.value() / 32);
-    return {budget - step - step, budget - step, budget};
-  }
-
-  static const TransferSearch::Best& BestOf(const TransferSearch& search) {
-    return *std::min_element(search.bests().begin(), search.bests().end(),
-                             [](const TransferSearch::Best& a, const TransferSearch::Best& b) {
-                               return a.makespan < b.makespan;
-                             });
-  }
-
-  absl::StatusOr<Plan> PlanOf(const Instance& instance, const TransferSearch& search,
-                              bool late) const {
-    const TransferSearch::Best& best = BestOf(search);
-    Plan plan;
-    plan.budget = search.bests().back().budget;
-    plan.bounds.schedule_class = info_.schedule_class;
-    plan.bounds.least_budget = search.least_budget();
-    if (!best.found()) {
-      plan.explanation = absl::StrCat("with transfers nothing was found below ",
-                                      search.least_budget().value(), " bytes; proven is that ",
-                                      LeastNeed(instance.graph()).value(), " are needed");
-      return plan;
+  // The fastest of all that is found, each with its copies just in time: that may make one faster. At a deadline the
+  // one that is the fastest without that.
+  static Schedule JustInTime(const Instance& instance, const Solving& solving, bool late) {
+    const Evaluator evaluator(instance);
+    FastestSchedule fastest(solving.best().memory());
+    for (const TransferSearch::Best& best : solving.bests()) {
+      if (late && best.makespan > solving.best().makespan()) continue;
+      const Schedule schedule = JustInTimeSchedule(instance, best.compute, best.schedule);
+      const absl::StatusOr<Simulation> simulation = evaluator.Run(schedule);
+      if (simulation.ok()) fastest.Offer(schedule, simulation->peak, simulation->makespan);
+      if (late) break;
     }
-    plan.status = PlanStatus::kFound;
-    plan.search_complete = !late;
-    plan.schedule = JustInTimeSchedule(instance, best.compute, best.schedule);
-    plan.bounds.proven_optimal = best.makespan <= MakespanLowerBound(instance, plan.budget);
-    const absl::StatusOr<Simulation> simulation = Evaluator(instance).Run(plan.schedule);
-    if (!simulation.ok()) return absl::InternalError(simulation.status().message());
-    plan.explanation = absl::StrCat(late ? "the best until the deadline: " : "",
-                                    simulation->recomputed_forwards, " forwards run again, ",
-                                    simulation->offloaded.value(), " bytes go to the host");
-    return plan;
+    // What order_search has.
+    if (solving.best().makespan() < fastest.makespan()) return solving.best().schedule();
+    return fastest.schedule();
+  }
+
+  static void NotFound(const Instance& instance, Bytes least, Plan* plan) {
+    plan->bounds.least_budget = least;
+    plan->explanation =
+        absl::StrCat("with transfers nothing was found below ", least.value(),
+                     " bytes; proven is that ", LeastNeed(instance.graph()).value(), " are needed");
   }
 
   const SolverInfo info_ = {
@@ -271,7 +289,7 @@ class JointGraphSolverImpl final : public Solver {
       /*chains=*/false,
       /*graphs=*/true,
       /*copies=*/true,
-      /*monotone=*/false};
+      Anytime::kAlways};
 };
 
 }  // namespace

@@ -9,15 +9,14 @@ namespace stowage {
 
 // Least time within a budget on any graph where tensors and extras of single vertices may go to host
 // memory and back (Instance::link): what other solvers do with more memory than there is,
-// with the excess on the host while it lies idle (README.md beside this file).
-//   - Never slower than order_search at the same budget, nor than plain training with the excess on
-//     the host as Greedy or DynProg choose it (solvers/transfer/strategies.h).
+// with the overflow on the host while it lies idle (README.md beside this file).
+//   - Never slower than order_search at the same budget. Plain training with the overflow on the host, as Greedy or
+//     DynProg choose it (solvers/transfer/strategies.h), is tried at 40 budgets (algorithms.md); a frontier is made of
+//     the same schedules.
 //   - Without a link it is order_search, whose name the plan has then.
-//   - A plan for one budget may be slower than one for less memory; a frontier has none that is. It
-//     is made of 48 budgets, evenly spaced, and of what order_search has without transfers.
 //   - Anytime: at the deadline Solve has the best plan so far, and DEADLINE_EXCEEDED only before the
 //     first. Without one, equal input gives equal plans.
-//   - Takes some seconds longer than order_search, and as long where graphs are small.
+//   - Takes up to four times as long as order_search.
 //   - PROVEN_INFEASIBLE below what one op alone needs; else NOT_FOUND.
 // Of the options, all but threads count, slots and table_limit as for order_search.
 const Solver& JointGraphSolver();

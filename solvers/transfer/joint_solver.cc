@@ -1,19 +1,23 @@
 #include "solvers/transfer/joint_solver.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <optional>
-#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/rising_progress.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
-#include "solvers/transfer/incumbent.h"
-#include "solvers/transfer/joint_search.h"
-#include "solvers/transfer/peak_lower_bound.h"
-#include "solvers/transfer/segment_costs.h"
+#include "solvers/transfer/internal/budget_grid.h"
+#include "solvers/transfer/internal/incumbent.h"
+#include "solvers/transfer/internal/joint_search.h"
+#include "solvers/transfer/internal/peak_lower_bound.h"
+#include "solvers/transfer/internal/segment_costs.h"
 
 namespace stowage {
 namespace {
@@ -23,107 +27,70 @@ bool MayTransfer(const Instance& instance) {
   return instance.link() && instance.link()->host_memory > Bytes(0);
 }
 
-// Outlines that are changed locally, and the schedules looked at for it.
-constexpr int kChanged = 4;
-constexpr int64_t kSchedules = 12000;
-constexpr int64_t kFewSchedules = 1000;
-// Of the recurrence: what gives a good plan soon, and all.
-constexpr size_t kFewStates = 150;
-constexpr size_t kStates = 1500;
-constexpr int64_t kQuickSlots = 100;
-constexpr double kCoarseCells = 64;
+// Of the recurrence within each budget: coarse cells find more different states, fine ones better ones.
+constexpr size_t kStates = 150;
 constexpr double kFineCells = 256;
-
+constexpr double kCoarseCells = 64;
+// Outlines that are changed locally, and the schedules looked at for it.
+constexpr int kChanged = 1;
+constexpr int64_t kSchedules = 1000;
 // DynProg takes minutes on longer chains.
 constexpr int kMostThoroughStages = 1000;
 
-// All that the joint solver tries for one budget, until the bound is met. What soon gives a good plan
-// comes first.
+// Chains too long for the chain solver; who asks for slots gets its refusal.
+bool MayGoWithout(const absl::Status& status, const SolveOptions& options) {
+  return absl::IsResourceExhausted(status) && options.slots == 0;
+}
+
+// Searches within single budgets. What is found within one does not depend on the others.
 class Search {
  public:
-  Search(const SolveOptions& options, Nanos bound, Incumbent* best)
-      : options_(options), bound_(bound), best_(*best), progress_(options.progress) {}
+  // All that is pointed to must outlive it.
+  Search(const Instance& instance, const SolveOptions& options, RisingProgress* progress)
+      : instance_(instance), options_(options), quiet_(options), progress_(*progress) {
+    quiet_.progress = nullptr;
+  }
 
-  absl::Status Run() {
-    absl::Status status = StopPoll(options_.stop).Spend(1);
-    if (status.ok()) status = OfferCheapSchedules(options_.stop, &best_);
-    if (status.ok()) status = OfferQuickFrontier();
-    if (!status.ok() || Done(0.05)) return status;
-    status = SearchOutlines();
-    return !status.ok() || Done(0.8) ? status : OfferEachAlone();
+  // What all budgets have in common: of a chain too long for the chain solver, or for costs of segments, less.
+  absl::Status Prepare() {
+    absl::StatusOr<std::optional<SegmentCosts>> costs = SegmentCosts::Compute(
+        instance_.chain(), *instance_.link(), instance_.store_all()->peak, options_);
+    if (!costs.ok()) return costs.status();
+    costs_ = *std::move(costs);
+    SolveOptions beside = progress_.Part(options_, 0.0, 0.2);
+    if (costs_) beside.table_limit -= Bytes(costs_->bytes());
+    absl::StatusOr<Frontier> alone = ChosenChainSolver().SolveFrontier(instance_, beside);
+    if (!alone.ok() && !MayGoWithout(alone.status(), options_)) return alone.status();
+    if (alone.ok()) alone_ = *std::move(alone);
+    return absl::OkStatus();
+  }
+
+  // What recomputing finds alone.
+  const Frontier& alone() const { return alone_; }
+
+  // Until the lower bound is met.
+  absl::Status Within(Incumbent* best) const {
+    const Nanos bound = MakespanLowerBound(instance_, best->memory());
+    absl::Status status = OfferCheapSchedules(options_.stop, best);
+    if (!status.ok() || best->makespan() <= bound) return status;
+    JointSearch search(costs_ ? &*costs_ : nullptr, quiet_, best);
+    status = search.TakePoints(alone_);
+    if (status.ok()) status = search.Propose(kStates, kFineCells);
+    if (status.ok()) status = search.Propose(kStates, kCoarseCells);
+    if (status.ok()) status = search.Improve(kChanged, kSchedules);
+    if (status.ok() && instance_.chain().length() <= kMostThoroughStages) {
+      status = best->OfferThoroughly(instance_.store_all_schedule(), quiet_, "offloading alone");
+    }
+    return status.ok() ? best->OverlapBest(options_.stop) : status;
   }
 
  private:
-  absl::Status SearchOutlines() {
-    const Chain& chain = best_.chain();
-    const absl::StatusOr<std::optional<SegmentCosts>> costs =
-        SegmentCosts::Compute(chain, best_.link(), best_.memory(), options_);
-    if (!costs.ok()) return costs.status();
-    JointSearch search(costs->has_value() ? &**costs : nullptr, options_, &best_);
-    absl::Status status = search.Propose(kFewStates, kFineCells);
-    if (status.ok()) status = search.Improve(1, kFewSchedules, /*thoroughly=*/false);
-    if (!status.ok() || Done(0.2)) return status;
-    status = OfferFrontier(&search);
-    if (!status.ok() || Done(0.4)) return status;
-    status = search.Propose(kStates, kCoarseCells);
-    if (!status.ok() || Done(0.5)) return status;
-    status = search.Propose(kStates, kFineCells);
-    if (!status.ok() || Done(0.6)) return status;
-    return search.Improve(kChanged, kSchedules, Thoroughly());
-  }
-
-  // Of the chain solver's choice.
-  absl::Status OfferFrontier(JointSearch* search) {
-    const absl::StatusOr<Frontier> alone = ChosenChainSolver().SolveFrontier(
-        best_.instance(), search->Beside(progress_.Part(options_, 0.2, 0.3)));
-    if (alone.ok()) return search->TakePoints(*alone, Thoroughly());
-    return MayGoWithout(alone.status()) ? absl::OkStatus() : alone.status();
-  }
-
-  // Frontiers leave out a little, and what is held beside them takes of their memory.
-  absl::Status OfferEachAlone() {
-    const absl::StatusOr<Plan> plan = ChosenChainSolver().Solve(best_.instance(), best_.memory(),
-                                                                progress_.Part(options_, 0.8, 0.9));
-    if (!plan.ok() && !MayGoWithout(plan.status())) return plan.status();
-    absl::Status status;
-    if (plan.ok() && plan->status == PlanStatus::kFound) {
-      status = best_.Offer(plan->schedule, "recomputing alone");
-    }
-    if (!status.ok() || Done(0.9) || !Thoroughly()) return status;
-    return best_.OfferThoroughly(best_.instance().store_all_schedule(), options_,
-                                 "offloading alone");
-  }
-
-  bool Thoroughly() const { return best_.chain().length() <= kMostThoroughStages; }
-
-  // What a coarse table has at once: hardly worse than the chain solver's choice, which may take
-  // seconds.
-  absl::Status OfferQuickFrontier() {
-    SolveOptions quick = options_;
-    quick.slots = kQuickSlots;
-    quick.progress = nullptr;
-    const absl::StatusOr<Frontier> frontier =
-        OptimalPersistentSolver().SolveFrontier(best_.instance(), quick);
-    if (absl::IsResourceExhausted(frontier.status())) return absl::OkStatus();
-    if (!frontier.ok()) return frontier.status();
-    StopPoll poll(options_.stop);
-    return OfferPoints(*frontier, &poll, &best_).status();
-  }
-
-  // Chains too long for the chain solver; who asks for slots gets its refusal.
-  bool MayGoWithout(const absl::Status& status) const {
-    return absl::IsResourceExhausted(status) && options_.slots == 0;
-  }
-
-  bool Done(double share) {
-    progress_.Report(share);
-    return best_.makespan() <= bound_;
-  }
-
+  const Instance& instance_;
   const SolveOptions& options_;
-  const Nanos bound_;
-  Incumbent& best_;
-  RisingProgress progress_;
+  SolveOptions quiet_;
+  RisingProgress& progress_;
+  std::optional<SegmentCosts> costs_;
+  Frontier alone_;
 };
 
 class Joint final : public Solver {
@@ -132,26 +99,27 @@ class Joint final : public Solver {
 
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
                                const SolveOptions& options) const override {
-    const Chain& chain = instance.chain();
     if (!MayTransfer(instance)) return ChosenChainSolver().Solve(instance, budget, options);
     Plan plan;
     plan.bounds.schedule_class = info_.schedule_class;
     if (PlanStoreAll(instance, budget, &plan)) return plan;
-    const Bytes least = PeakLowerBound(chain);
-    if (budget < least) return Infeasible(instance, budget, options, std::move(plan));
-    Incumbent best(instance, budget, options.incumbent);
-    const Nanos bound = MakespanLowerBound(instance, budget);
-    absl::Status status = Search(options, bound, &best).Run();
+    const Bytes proven = PeakLowerBound(instance.chain());
+    const absl::StatusOr<Bytes> least = LeastBudget(instance, WithoutProgress(options));
+    if (!least.ok()) return least.status();
+    if (budget < proven) return Infeasible(proven, *least, budget, std::move(plan));
+    std::vector<Bytes> grid = JointGrid(proven, instance.store_all()->peak);
+    if (*least > proven) grid.insert(std::upper_bound(grid.begin(), grid.end(), *least), *least);
+    FastestSchedule best(budget, options.incumbent);
+    const absl::Status status =
+        SearchUpTo(instance, GridFor(std::move(grid), budget), budget, options, &best);
     const bool cut_short = absl::IsDeadlineExceeded(status);
     if (!status.ok() && !(best.found() && cut_short)) return status;
-    if (!best.found()) return Infeasible(instance, budget, options, std::move(plan));
-    status = best.OverlapBest(options.stop);
-    if (!status.ok()) return status;
     if (options.stop != nullptr && options.stop->stop_requested()) return options.stop->Check();
+    if (!best.found()) return Infeasible(proven, *least, budget, std::move(plan));
     plan.status = PlanStatus::kFound;
     plan.schedule = best.schedule();
-    plan.bounds.proven_optimal = best.makespan() <= bound;
-    if (CheapLeastMemory(instance) <= least) plan.bounds.least_budget = least;
+    plan.bounds.proven_optimal = best.makespan() <= MakespanLowerBound(instance, budget);
+    if (*least <= proven) plan.bounds.least_budget = proven;
     plan.search_complete = !cut_short;
     plan.explanation = best.explanation();
     if (cut_short) absl::StrAppend(&plan.explanation, "; the deadline cut the search short");
@@ -161,32 +129,26 @@ class Joint final : public Solver {
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
                                            const SolveOptions& options) const override {
-    const Chain& chain = instance.chain();
     if (!MayTransfer(instance)) return ChosenChainSolver().SolveFrontier(instance, options);
     RisingProgress progress(options.progress);
-    const absl::StatusOr<Frontier> alone =
-        ChosenChainSolver().SolveFrontier(instance, progress.Part(options, 0.0, 0.1));
-    if (!alone.ok()) return alone.status();
-    FrontierBuilder builder(instance, options.frontier_limit());
-    builder.Add(*alone);
-    const absl::StatusOr<Bytes> least = LeastBudget(instance, options);
+    Search search(instance, options, &progress);
+    absl::Status status = search.Prepare();
+    if (!status.ok()) return status;
+    const absl::StatusOr<Bytes> least = LeastBudget(instance, WithoutProgress(options));
     if (!least.ok()) return least.status();
-    const Bytes most = instance.store_all()->peak;
-    // Those of the largest budget are of use for all.
-    const absl::StatusOr<std::optional<SegmentCosts>> costs =
-        SegmentCosts::Compute(chain, *instance.link(), most, options);
-    if (!costs.ok()) return costs.status();
-    const SegmentCosts* search_costs = costs->has_value() ? &**costs : nullptr;
-    constexpr int kBudgets = 40;
-    const int64_t range = std::max(most - *least, Bytes(0)).value();
-    for (int b = 0; b < kBudgets; ++b) {
-      const Bytes budget = *least + Bytes(range / kBudgets * b + range % kBudgets * b / kBudgets);
-      absl::Status status = AddBudget(instance, budget, *alone, search_costs, options, &builder);
+    FrontierBuilder builder(instance, options.frontier_limit());
+    builder.Add(search.alone());
+    const std::vector<Bytes> grid = JointGrid(*least, instance.store_all()->peak);
+    for (size_t b = 0; b < grid.size(); ++b) {
+      Incumbent best(instance, grid[b]);
+      status = search.Within(&best);
+      if (status.ok() && best.found()) status = builder.Add(best.schedule());
       if (!status.ok()) return status;
-      progress.Report(0.1 + 0.9 * (b + 1) / kBudgets);
+      progress.Report(0.2 + 0.8 * (static_cast<double>(b + 1) / static_cast<double>(grid.size())));
     }
-    return builder.BuildCompact(
-        {info_.name, info_.schedule_class, PeakLowerBound(chain), /*exact=*/false, /*slots=*/0});
+    progress.Report(1.0);
+    return builder.BuildCompact({info_.name, info_.schedule_class, PeakLowerBound(instance.chain()),
+                                 /*exact=*/false, /*slots=*/0});
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
@@ -202,33 +164,53 @@ class Joint final : public Solver {
   }
 
  private:
-  static absl::Status AddBudget(const Instance& instance, Bytes budget, const Frontier& alone,
-                                const SegmentCosts* costs, const SolveOptions& options,
-                                FrontierBuilder* builder) {
-    SolveOptions quiet = options;
-    quiet.progress = nullptr;
-    Incumbent best(instance, budget);
-    const Nanos bound = MakespanLowerBound(instance, budget);
-    absl::Status status = OfferCheapSchedules(options.stop, &best);
-    if (status.ok() && best.makespan() > bound) {
-      JointSearch search(costs, quiet, &best);
-      status = search.TakePoints(alone, /*thoroughly=*/false);
-      if (status.ok()) status = search.Propose(kFewStates, kFineCells);
-      if (status.ok()) status = search.Improve(1, kFewSchedules, /*thoroughly=*/false);
-    }
-    if (!status.ok() || !best.found()) return status;
-    status = best.OverlapBest(options.stop);
-    if (!status.ok()) return status;
-    return builder->Add(best.schedule());
+  static SolveOptions WithoutProgress(SolveOptions options) {
+    options.progress = nullptr;
+    return options;
   }
 
-  // No schedule fits, or none was found.
-  absl::StatusOr<Plan> Infeasible(const Instance& instance, Bytes budget,
-                                  const SolveOptions& options, Plan plan) const {
-    const Bytes proven = PeakLowerBound(instance.chain());
-    const absl::StatusOr<Bytes> least = LeastBudget(instance, options);
-    if (!least.ok()) return least.status();
-    plan.bounds.least_budget = *least;
+  // The fastest schedule of the grid's budgets up to `budget`, and of the chain solver's choice at the budget itself,
+  // which is monotone: "more budget is never slower" in algorithms.md. The largest budget first: it soon has a good
+  // plan. A smaller one is left out where its bound says that it is of no use.
+  static absl::Status SearchUpTo(const Instance& instance, const std::vector<Bytes>& grid,
+                                 Bytes budget, const SolveOptions& options, FastestSchedule* best) {
+    RisingProgress progress(options.progress);
+    absl::Status status = StopPoll(options.stop).Spend(1);
+    if (status.ok()) status = SearchGrid(instance, grid, options, &progress, best);
+    if (!status.ok() || best->makespan() <= MakespanLowerBound(instance, budget)) return status;
+    const absl::StatusOr<Plan> alone =
+        ChosenChainSolver().Solve(instance, budget, progress.Part(options, 0.9, 0.99));
+    if (!alone.ok())
+      return MayGoWithout(alone.status(), options) ? absl::OkStatus() : alone.status();
+    if (alone->status == PlanStatus::kFound) {
+      best->Offer(alone->schedule, alone->prediction.peak, alone->prediction.makespan,
+                  "recomputing alone");
+    }
+    return absl::OkStatus();
+  }
+
+  static absl::Status SearchGrid(const Instance& instance, const std::vector<Bytes>& grid,
+                                 const SolveOptions& options, RisingProgress* progress,
+                                 FastestSchedule* best) {
+    const Bytes budget = best->memory();
+    Incumbent first(instance, *std::prev(std::upper_bound(grid.begin(), grid.end(), budget)), best);
+    absl::Status status = OfferCheapSchedules(options.stop, &first);
+    if (!status.ok() || best->makespan() <= MakespanLowerBound(instance, budget)) return status;
+    Search search(instance, options, progress);
+    status = search.Prepare();
+    for (size_t left = grid.size(); status.ok() && left > 0; --left) {
+      progress->Report(0.9 - 0.7 * static_cast<double>(left) / static_cast<double>(grid.size()));
+      const Bytes within = std::min(budget, grid[left - 1]);
+      if (best->makespan() <= MakespanLowerBound(instance, within)) break;
+      Incumbent at(instance, grid[left - 1], best);
+      status = search.Within(&at);
+    }
+    return status;
+  }
+
+  // No schedule fits, or none is found.
+  static Plan Infeasible(Bytes proven, Bytes least, Bytes budget, Plan plan) {
+    plan.bounds.least_budget = least;
     if (budget < proven) {
       plan.bounds.least_budget = proven;
       plan.status = PlanStatus::kProvenInfeasible;
@@ -236,7 +218,7 @@ class Joint final : public Solver {
     } else {
       plan.status = PlanStatus::kNotFound;
       plan.explanation = absl::StrCat("the host's memory is too small to offload all; with ",
-                                      least->value(), " bytes a schedule is found");
+                                      least.value(), " bytes a schedule is found");
     }
     return plan;
   }
@@ -247,7 +229,8 @@ class Joint final : public Solver {
                             "schedules that recompute and copy to the host",
                             /*chains=*/true,
                             /*graphs=*/false,
-                            /*copies=*/true};
+                            /*copies=*/true,
+                            Anytime::kWithLink};
 };
 
 }  // namespace

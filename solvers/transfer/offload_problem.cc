@@ -109,7 +109,7 @@ Bytes OffloadProblem::need(int i) const {
 
 Nanos OffloadProblem::LowerBound() const {
   // More than all that may leave is asked for only where nothing fits.
-  const Bytes moved = std::min(excess(), prefix(size()));
+  const Bytes moved = std::min(overflow_bytes(), prefix(size()));
   if (moved == Bytes(0)) return ideal_time_;
   return std::max(ideal_time_,
                   CopyTime(spec_.link.to_host, moved) + CopyTime(spec_.link.to_device, moved));
@@ -117,12 +117,12 @@ Nanos OffloadProblem::LowerBound() const {
 
 bool OffloadProblem::Admits(const OffloadSet& set) const {
   if (BytesOf(set) > spec_.link.host_memory) return false;
-  Bytes away;
+  Bytes on_host;
   size_t next = 0;
   for (int i = 0; i < size(); ++i) {
-    // Activation i itself is read by op i: only what is before it can be away.
-    for (; next < set.size() && set[next] < i; ++next) away += activation(set[next]);
-    if (prefix(i + 2) - away + need(i) > memory()) return false;
+    // Activation i itself is read by op i: only what is before it can be on the host.
+    for (; next < set.size() && set[next] < i; ++next) on_host += activation(set[next]);
+    if (prefix(i + 2) - on_host + need(i) > memory()) return false;
   }
   return true;
 }
@@ -219,7 +219,7 @@ Bytes PeakOf(const OffloadProblem& problem, const OffloadTimeline& timeline) {
 namespace {
 
 // One half of a replay: ops 0..n-1 in order, each starting as soon as the one before it has ended
-// and the offloads so far have left room for it. Internal to solvers/transfer.
+// and the offloads so far have left memory for it. Internal to solvers/transfer.
 enum class Half {
   kForward,
   kBackward,  // in reversed time: prefetches are offloads then
@@ -327,17 +327,19 @@ class Stitch {
   // Prefetches start after the last offload: a forward that they run beside holds, of the set, its
   // own input alone.
   void ForwardsBesidePrefetches() {
-    Bytes away;
+    Bytes on_host;
     size_t next = 0;
     for (int i = 0; i < problem_.size(); ++i) {
-      for (; next < set_.size() && set_[next] < i; ++next) away += problem_.activation(set_[next]);
+      for (; next < set_.size() && set_[next] < i; ++next)
+        on_host += problem_.activation(set_[next]);
       const OffloadOp& op = problem_.op(i);
-      const Bytes room = problem_.memory() - (problem_.prefix(i + 2) - away + op.forward_need);
-      // The prefetches after those that find room wait for the end of this forward.
+      const Bytes free_bytes =
+          problem_.memory() - (problem_.prefix(i + 2) - on_host + op.forward_need);
+      // The prefetches after those that find memory wait for the end of this forward.
       Bytes prefetched;
       for (size_t place = set_.size(); place-- > 0;) {
         prefetched += problem_.activation(set_[place]);
-        if (prefetched > room) {
+        if (prefetched > free_bytes) {
           Require(forward_.start[static_cast<size_t>(i)] + op.forward_time, Lead(place));
           break;
         }

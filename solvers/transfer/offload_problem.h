@@ -1,22 +1,9 @@
-// Offloading activations to host memory while a chain is trained: what Beaumont et al. 2020
-// (section 3) call Problem 1, in bytes and nanoseconds.
+// Offloading activations to host memory while a chain is trained: Problem 1 of Beaumont et al. 2020, in bytes and
+// nanoseconds (algorithms.md: the model, and what a chain is in it).
 //
-// Ops 0..n-1 run forward, then n-1..0 backward. Forward i makes activation i+1 from activation i;
-// backward i needs both and drops i+1 (the last one drops 0, too). Between the two an activation
-// may be moved to the host and brought back:
-//   - copies run beside ops, one at a time, or one each way where the link is full duplex;
-//   - device memory is held until the offload is complete and the forward that reads the
-//     activation has ended, and again from the start of the prefetch;
-//   - a prefetch starts after the activation's offload has ended and ends before backward i starts;
-//   - host memory is held from the start of the offload to the end of the prefetch.
-// Gradients are not moved.
-//
-// Of a chain of L stages (solvers/schedule/evaluator.h): n = L+1, op i is stage i+1, activation 0 is a^0
-// and activation l is what stage l saves. Needs beside activations while an op runs:
-//   forward i    o_f+ and the seed gradient delta^{L+1}, which is held from the start
-//   backward i   o_b and delta^{i+1}; or delta^i less what is dropped, where that is more: what is
-//                held after it
-// so that the peak without offloading is exactly the evaluator's of store-all.
+// Ops 0..n-1 run forward, then n-1..0 backward. Forward i makes activation i+1 from activation i; backward i needs
+// both and drops i+1 (the last one drops 0, too). Between the two an activation may be on the host. Gradients are not
+// moved.
 #ifndef STOWAGE_SOLVERS_TRANSFER_OFFLOAD_PROBLEM_H_
 #define STOWAGE_SOLVERS_TRANSFER_OFFLOAD_PROBLEM_H_
 
@@ -79,18 +66,18 @@ class OffloadProblem {
   // M_peak: device memory without offloading.
   Bytes peak() const { return peak_; }
   // What must be offloaded at least: peak - memory, or 0 (Proposition 2).
-  Bytes excess() const { return std::max(peak_ - memory(), Bytes(0)); }
+  Bytes overflow_bytes() const { return std::max(peak_ - memory(), Bytes(0)); }
   // Least memory in which everything can be trained, whatever the host memory: with every
   // activation offloaded.
   Bytes least_memory() const { return least_memory_; }
   // Sum of all forward and backward times.
   Nanos ideal_time() const { return ideal_time_; }
-  // Proposition 3, with latencies: the ideal time, or the excess out and back. What is away during
+  // Proposition 3, with latencies: the ideal time, or the overflow out and back. What is on the host during
   // the op of the peak left before it and returns after, so it holds in full duplex, too. Of any
   // schedule that recomputes nothing.
   Nanos LowerBound() const;
 
-  // Whether every op fits once the set has left, and the host has room: then, and only then, the set
+  // Whether every op fits once the set has left, and the host has memory for it: then, and only then, the set
   // has a schedule. O(n).
   bool Admits(const OffloadSet& set) const;
   Bytes BytesOf(const OffloadSet& set) const;
@@ -138,16 +125,8 @@ struct OffloadTimeline {
 // one offload and one later prefetch. O(n log n).
 Bytes PeakOf(const OffloadProblem& problem, const OffloadTimeline& timeline);
 
-// The fastest schedule of an ordered set of activations to offload (Beaumont et al. 2020,
-// Proposition 1), with whole copies.
-//
-// The forward half runs without waiting for anything but memory and the link. The backward half is
-// the same loop in reversed time: so each prefetch is as late as possible. (As early as possible
-// would be wrong: it takes the memory that a backward before it needs.) Both are put together with
-// the least idle time between them at which the first prefetch starts after the last offload and
-// memory suffices at every instant. Since all offloads precede all prefetches, that is enough on
-// half and full duplex alike, and every condition is a lower bound on the idle time: the greatest
-// of them is it, with no search among candidates.
+// The fastest schedule of an ordered set of activations to offload (Beaumont et al. 2020, Proposition 1), with whole
+// copies (algorithms.md).
 
 // Nothing if problem.Admits(set) does not hold. `set` is ascending, in 0..n-1. O(n log n).
 std::optional<OffloadTimeline> ReplaySet(const OffloadProblem& problem, const OffloadSet& set);

@@ -1,13 +1,19 @@
 #include "solvers/transfer/offload_solver.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "solvers/rising_progress.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/transfer/compute_trace.h"
+#include "solvers/transfer/internal/budget_grid.h"
 #include "solvers/transfer/strategies.h"
 #include "solvers/transfer/trace_problem.h"
 
@@ -63,7 +69,7 @@ absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& inst
 namespace {
 
 constexpr char kClass[] = "schedules that recompute nothing and copy whole tensors to the host";
-constexpr int kFrontierBudgets = 64;
+constexpr int64_t kOffloadBudgets = 64;
 
 // Plain training of one chain, and what may be moved around in it.
 class Offloading {
@@ -80,6 +86,7 @@ class Offloading {
 
   const Instance& instance() const { return instance_; }
   Bytes plain_peak() const { return instance_.store_all()->peak; }
+  bool IsEasy(Bytes budget) const { return plain_peak() <= budget; }
 
   // Nothing of the class fits into less.
   Bytes Floor() const {
@@ -88,12 +95,19 @@ class Offloading {
     return std::max(traced->problem.least_memory(), plain_peak() - instance_.link()->host_memory);
   }
 
-  // The plan for a budget; its least_budget is set where it is infeasible alone.
+  // No schedule of the class is faster within the budget.
+  Nanos LowerBound(Bytes budget) const {
+    const std::optional<TraceProblem> traced = Traced(budget);
+    const Nanos ideal = instance_.store_all()->makespan;
+    return traced ? std::max(ideal, OffloadLowerBound(traced->problem)) : ideal;
+  }
+
+  // The strategy's own plan for a budget; its least_budget is set where it is infeasible alone.
   absl::StatusOr<Plan> Solve(const OffloadStrategy& strategy, Bytes budget,
                              const SolveOptions& options) const {
     Plan plan;
     plan.bounds.schedule_class = kClass;
-    if (plain_peak() <= budget) {
+    if (IsEasy(budget)) {
       plan.status = PlanStatus::kFound;
       plan.schedule = instance_.store_all_schedule();
       plan.bounds.proven_optimal = true;
@@ -125,6 +139,7 @@ class Offloading {
         WithTransfers(instance_.store_all_schedule(), trace_, *traced, answer->timeline);
     const absl::StatusOr<Simulation> simulation = Evaluator(instance_).Run(plan.schedule);
     if (!simulation.ok()) return absl::InternalError(simulation.status().message());
+    plan.prediction = *simulation;
     plan.bounds.proven_optimal = simulation->makespan <= answer->lower_bound;
     return plan;
   }
@@ -160,8 +175,7 @@ class OffloadSolver final : public Solver {
               kClass,
               /*chains=*/true,
               /*graphs=*/false,
-              /*copies=*/true,
-              /*monotone=*/false} {}
+              /*copies=*/true} {}
 
   const SolverInfo& info() const override { return info_; }
 
@@ -170,8 +184,9 @@ class OffloadSolver final : public Solver {
     const absl::StatusOr<Offloading> offloading = Offloading::Create(instance, options);
     if (!offloading.ok()) return offloading.status();
     RisingProgress progress(options.progress);
-    absl::StatusOr<Plan> plan =
-        offloading->Solve(strategy_, budget, progress.Part(options, 0.0, 1.0));
+    absl::StatusOr<Plan> plan = offloading->IsEasy(budget)
+                                    ? offloading->Solve(strategy_, budget, options)
+                                    : FastestUpTo(*offloading, budget, options, &progress);
     if (plan.ok()) progress.Report(1.0);
     return plan;
   }
@@ -184,16 +199,11 @@ class OffloadSolver final : public Solver {
     if (!least.ok()) return least.status();
     FrontierBuilder builder(instance, options.frontier_limit());
     RisingProgress progress(options.progress);
-    const int64_t range = (offloading->plain_peak() - *least).value();
-    // What takes no longer than plain training is not bettered by more memory.
-    for (int i = 0; i < kFrontierBudgets &&
-                    builder.MakespanAt(offloading->plain_peak()) > instance.store_all()->makespan;
-         ++i) {
-      const Bytes budget = *least + Bytes(range / kFrontierBudgets * i +
-                                          range % kFrontierBudgets * i / kFrontierBudgets);
-      const double share = static_cast<double>(i) / kFrontierBudgets;
-      absl::StatusOr<Plan> plan = offloading->Solve(
-          strategy_, budget, progress.Part(options, share, share + 1.0 / kFrontierBudgets));
+    const std::vector<Bytes> grid = Grid(*offloading, *least);
+    for (size_t i = 0; i < grid.size(); ++i) {
+      // What takes no longer than plain training is not bettered by more memory.
+      if (builder.MakespanAt(grid[i]) <= instance.store_all()->makespan) break;
+      absl::StatusOr<Plan> plan = SolveAt(*offloading, grid[i], i, grid.size(), options, &progress);
       if (!plan.ok()) return plan.status();
       if (plan->status != PlanStatus::kFound) continue;
       absl::Status status = builder.Add(plan->schedule);
@@ -214,6 +224,64 @@ class OffloadSolver final : public Solver {
   }
 
  private:
+  static std::vector<Bytes> Grid(const Offloading& offloading, Bytes least) {
+    return BudgetGrid(least, offloading.plain_peak(), kOffloadBudgets, Spacing::kEven);
+  }
+
+  // The strategy's plan for a budget, after so many of the budgets of a grid.
+  absl::StatusOr<Plan> SolveAt(const Offloading& offloading, Bytes budget, size_t done, size_t all,
+                               const SolveOptions& options, RisingProgress* progress) const {
+    const double share = 1.0 / static_cast<double>(all);
+    return offloading.Solve(strategy_, budget,
+                            progress->Part(options, share * static_cast<double>(done),
+                                           share * static_cast<double>(done + 1)));
+  }
+
+  // The fastest that fits of the strategy's plans for the budgets of the grid up to the first beyond `budget`: "more
+  // budget is never slower" in algorithms.md. From the largest on down: those of less memory are left out as soon as
+  // no schedule of theirs can be faster.
+  absl::StatusOr<Plan> FastestUpTo(const Offloading& offloading, Bytes budget,
+                                   const SolveOptions& options, RisingProgress* progress) const {
+    const absl::StatusOr<Bytes> least = LeastOf(offloading, options);
+    if (!least.ok()) return least.status();
+    if (budget < *least) return NothingBelow(offloading, *least, budget, options);
+    const std::vector<Bytes> grid = GridFor(Grid(offloading, *least), budget);
+    Plan best;
+    for (size_t done = 0; done < grid.size(); ++done) {
+      const Bytes at = grid[grid.size() - 1 - done];
+      if (best.status == PlanStatus::kFound &&
+          best.prediction.makespan <= offloading.LowerBound(std::min(at, budget))) {
+        break;
+      }
+      absl::StatusOr<Plan> plan = SolveAt(offloading, at, done, grid.size(), options, progress);
+      if (!plan.ok()) return plan.status();
+      if (plan->status != PlanStatus::kFound || plan->prediction.peak > budget) continue;
+      if (best.status == PlanStatus::kFound &&
+          plan->prediction.makespan >= best.prediction.makespan) {
+        continue;
+      }
+      best = *std::move(plan);
+      // A bound for other memory says nothing of this budget.
+      best.bounds.proven_optimal &= at == budget;
+    }
+    best.bounds.proven_optimal |= best.prediction.makespan <= offloading.LowerBound(budget);
+    return best;
+  }
+
+  // The strategy says why; what it finds below the least budget by chance does not count.
+  absl::StatusOr<Plan> NothingBelow(const Offloading& offloading, Bytes least, Bytes budget,
+                                    const SolveOptions& options) const {
+    absl::StatusOr<Plan> plan = offloading.Solve(strategy_, budget, options);
+    if (!plan.ok() || plan->status == PlanStatus::kProvenInfeasible) return plan;
+    if (plan->status == PlanStatus::kFound)
+      plan->explanation = "not all larger budgets have a plan";
+    plan->status = PlanStatus::kNotFound;
+    plan->schedule.clear();
+    plan->bounds.proven_optimal = false;
+    plan->bounds.least_budget = least;
+    return plan;
+  }
+
   // Where the strategy does not find all that fits: a budget at which it finds something, and at one
   // byte less does not.
   absl::StatusOr<Bytes> LeastOf(const Offloading& offloading, SolveOptions options) const {

@@ -1,5 +1,5 @@
 // The fastest way found to run a compute schedule within a memory that it does not fit in, by
-// keeping tensors on the host around the turn from forwards to backwards.
+// keeping tensors on the host around the forward/backward boundary.
 #ifndef STOWAGE_SOLVERS_TRANSFER_OFFLOAD_SOLVER_H_
 #define STOWAGE_SOLVERS_TRANSFER_OFFLOAD_SOLVER_H_
 
@@ -45,13 +45,13 @@ absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& inst
 // leave, least_budget may then be less than what such a schedule fits in. Where the strategy finds
 // nothing, or copies take longer than times can say, NOT_FOUND.
 //
-// A plan for one budget is the strategy's for it, so it may be slower than one for less memory; a
-// frontier has none that is. It is made of 64 budgets, evenly spaced.
+// Plans for one budget and frontiers are made of the strategy's schedules for 64 budgets, evenly spaced from the least
+// budget on, so that more budget is never slower (algorithms.md).
 
 // One for each of AllOffloadStrategies(), of the same name. Live as long as the process; stateless
-// and thread-safe. LeastBudget takes one solve where the strategy finds something within what the
-// class needs at least, else the logarithm of the range of budgets: some forty. SolveFrontier takes
-// as many and 64 more. Of any length, a solve of DynProg is bounded (strategies.h).
+// and thread-safe. LeastBudget takes one solve of the strategy where that finds something within what the
+// class needs at least, else the logarithm of the range of budgets: some forty. Solve takes as many, and one for each
+// of the 64 budgets that may be faster by their lower bounds; SolveFrontier as many and 64 more.
 const std::vector<const Solver*>& OffloadSolvers();
 
 }  // namespace stowage

@@ -12,10 +12,16 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
+#include "solvers/transfer/internal/relaxed_optimum.h"
 #include "solvers/transfer/offload_problem.h"
-#include "solvers/transfer/relaxed_optimum.h"
 
 namespace stowage {
+
+Nanos OffloadLowerBound(const OffloadProblem& problem) {
+  const Nanos bound = problem.LowerBound();
+  if (problem.link().full_duplex) return bound;
+  return std::max(bound, FractionalOptimum(problem).value_or(bound));
+}
 
 absl::StatusOr<OffloadPlan> OffloadStrategy::Solve(const OffloadProblem& problem,
                                                    const SolveOptions& options) const {
@@ -35,17 +41,14 @@ absl::StatusOr<OffloadPlan> OffloadStrategy::Solve(const OffloadProblem& problem
                                     problem.least_memory().value(), " bytes");
     return plan;
   }
-  if (problem.excess() > problem.link().host_memory) {
+  if (problem.overflow_bytes() > problem.link().host_memory) {
     plan.status = PlanStatus::kProvenInfeasible;
-    plan.explanation = absl::StrCat("at least ", problem.excess().value(),
+    plan.explanation = absl::StrCat("at least ", problem.overflow_bytes().value(),
                                     " bytes must be offloaded, the host takes ",
                                     problem.link().host_memory.value());
     return plan;
   }
-  if (!problem.link().full_duplex) {
-    const std::optional<Nanos> fractional = FractionalOptimum(problem);
-    if (fractional) plan.lower_bound = std::max(plan.lower_bound, *fractional);
-  }
+  plan.lower_bound = OffloadLowerBound(problem);
   status = SolveHard(problem, options, &plan);
   if (!status.ok()) return status;
   if (options.progress) options.progress(1.0);
@@ -102,7 +105,7 @@ OffloadSet EagerSet(const OffloadProblem& problem) {
   }
   OffloadSet set;
   for (int i = 0; i < n; ++i) {
-    const bool enough = problem.prefix(i) >= problem.excess();
+    const bool enough = problem.prefix(i) >= problem.overflow_bytes();
     if (enough && most[static_cast<size_t>(i)] - problem.prefix(i) <= problem.memory()) break;
     if (problem.activation(i) > Bytes(0)) set.push_back(i);
   }

@@ -22,6 +22,10 @@ struct OffloadPlan {
   std::string explanation;
 };
 
+// No schedule that moves whole activations, and recomputes nothing, is faster; no less for less memory. Where nothing
+// fits it says nothing. O(n).
+Nanos OffloadLowerBound(const OffloadProblem& problem);
+
 struct OffloadStrategyInfo {
   std::string name;         // "offload_greedy"
   std::string description;  // one line
@@ -52,7 +56,7 @@ class OffloadStrategy {
 // The eager set: Greedy of Beaumont et al. 2020 (section 4). Internal to solvers/transfer; the
 // strategy is GreedyOffload in strategies.h.
 
-// The first activations, as few as are needed: theirs is at least the excess over the memory, and
+// The first activations, as few as are needed: theirs is at least the overflow, and
 // every op fits. Activations without bytes are left out. The host's memory is not looked at. All of
 // them where problem.memory() < problem.least_memory(). O(n).
 OffloadSet EagerSet(const OffloadProblem& problem);

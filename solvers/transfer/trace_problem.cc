@@ -13,7 +13,7 @@ namespace {
 // A place in one half, in the order of the ops: forwards as they run, backwards in reversed time.
 struct Token {
   int step = -1;    // -1: takes nothing
-  int tensor = -1;  // that may be away from here on
+  int tensor = -1;  // that may be on the host from here on
 };
 
 class Builder {
@@ -110,7 +110,7 @@ class Builder {
     const int count = static_cast<int>(trace_.tensors.size());
     int t = 0;
     for (; t < count && TensorAt(t).last_read < 0; ++t) tokens.push_back({-1, t});
-    for (int step = 0; step < trace_.turn; ++step) {
+    for (int step = 0; step < trace_.first_backward; ++step) {
       const bool reads = t < count && TensorAt(t).last_read == step && TensorAt(t).made < step;
       if (reads) {
         tokens.push_back({step, t++});
@@ -126,7 +126,8 @@ class Builder {
     std::vector<Token> tokens;
     const int count = static_cast<int>(trace_.tensors.size());
     int t = 0;
-    for (int step = static_cast<int>(trace_.steps.size()) - 1; step >= trace_.turn; --step) {
+    for (int step = static_cast<int>(trace_.steps.size()) - 1; step >= trace_.first_backward;
+         --step) {
       const auto due = [&] { return t < count && deadlines_[static_cast<size_t>(t)] == step; };
       if (due()) {
         tokens.push_back({step, t++});
@@ -217,11 +218,11 @@ class Placement {
     Insert(freed_, InsertionRank::kOffloadWait, OffloadWait(tensor->kind, tensor->stage), *tensor);
   }
 
-  // Steps that the problem leaves out take no more than the one before, but from the turn on than
+  // Steps that the problem leaves out take no more than the one before, but from the boundary on than
   // the one after: there memory is freed before them.
   int FreeBefore(size_t i) const {
-    if (steps_[i].step < trace_.turn || i == 0) return steps_[i].step;
-    return std::max(trace_.turn, steps_[i - 1].step + 1);
+    if (steps_[i].step < trace_.first_backward || i == 0) return steps_[i].step;
+    return std::max(trace_.first_backward, steps_[i - 1].step + 1);
   }
 
   void Prefetch(const TimedCopy& copy) {

@@ -17,7 +17,7 @@
 namespace stowage {
 
 // An offload, and the prefetch that brings the tensor back, if any does. In gaps:
-//   made <= offload start;  free_from <= offload wait <= away_by
+//   made <= offload start;  free_from <= offload wait <= on_host_by
 //   back_from <= prefetch wait <= back_by
 struct TensorTransfer {
   Instruction tensor;  // its kind, stage and part
@@ -26,7 +26,7 @@ struct TensorTransfer {
   std::vector<int> after;      // the transfers that have to be over before this one starts
   int made = 0;
   int free_from = 0;  // after the last that reads it before it has left
-  int away_by;        // before the first that finds it away and would drop it otherwise
+  int on_host_by;     // before the first that finds it on the host and would drop it otherwise
   int back_from = 0;  // after the last such
   int back_by;  // before the first that reads it; beyond the last gap if it does not come back
   int dropped;  // the instruction that drops it on the host; beyond all if none does
@@ -36,7 +36,8 @@ struct TensorTransfer {
 struct TransferSet {
   Schedule compute;
   std::vector<Nanos> time;  // of each compute instruction
-  std::vector<Bytes> need;  // while it runs and after it, if all are away for as long as can be
+  std::vector<Bytes>
+      need;  // while it runs and after it, if all are on the host for as long as can be
   std::vector<TensorTransfer> transfers;  // in the order of their offload starts
 };
 
@@ -49,9 +50,9 @@ enum class OffloadRule {
 };
 
 enum class PrefetchRule {
-  kInOrder,       // as early as there is room, but none before one that is needed sooner
-  kAsRoomAllows,  // as early as there is room
-  kJustInTime,    // as late as the link allows, where there is room then; else as soon as there is
+  kInOrder,         // as early as there is memory, but none before one that is needed sooner
+  kAsMemoryAllows,  // as early as there is memory
+  kJustInTime,  // as late as the link allows, where there is memory then; else as soon as there is
 };
 
 struct OverlapRules {
@@ -61,7 +62,7 @@ struct OverlapRules {
 
 // Places the copies of given transfers anew, in one run through the compute instructions.
 //
-// Tensors that left are dropped when their copies have ended, or when an instruction needs the room:
+// Tensors that left are dropped when their copies have ended, or when an instruction needs the memory:
 // then compute waits for them, first come first. A prefetch may start early where the memory
 // suffices for it all the time until its tensor is read, whatever else has to be here.
 //

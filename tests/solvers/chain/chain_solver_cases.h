@@ -40,6 +40,11 @@ class ChainSolverTest : public ::testing::TestWithParam<ChainSolverCase> {
   void NewLink(std::mt19937_64* rng) {
     if (std::get<1>(GetParam())) link_ = RandomTransferModel(rng);
   }
+  // The link's host has memory for a third of plain training.
+  void LimitHost(const Chain& chain) {
+    if (link_)
+      link_->host_memory = Bytes(Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value() / 3);
+  }
   // Its frontiers are: some tests take fewer and shorter chains.
   bool MadeOfManySolves() const { return std::get<1>(GetParam()) && solver().info().copies; }
   // Of its class. TFLMS watches no memory: it may find nothing where something fits.

@@ -16,6 +16,7 @@
 #include "tests/solvers/chain/chain_solver_cases.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
+#include "tests/solvers/solver_promises.h"
 
 namespace stowage::testing {
 
@@ -98,27 +99,26 @@ TEST_P(ChainSolvers, HandlesTheLargestSizes) {
 }
 
 TEST_P(ChainSolvers, MoreBudgetIsNeverSlower) {
-  if (!solver().info().monotone) GTEST_SKIP() << "of a strategy, only frontiers are so";
   std::mt19937_64 rng(26);
-  RandomChainOptions options;
-  options.max_size = 1000;
-  options.max_time = 1000;
-  for (const int length : {4, 9, 17, MadeOfManySolves() ? 20 : 40}) {
-    const Chain chain = RandomChain(length, options, &rng);
+  for (int i = 0; i < (MadeOfManySolves() ? 18 : 60); ++i) {
+    RandomChainOptions options;
+    options.with_flags = i % 4 == 0;
+    if (i % 2 == 1) options.max_size = options.max_time = 1000;
+    const Chain chain = RandomChain(1 + i % (MadeOfManySolves() ? 10 : 20), options, &rng);
     NewLink(&rng);
-    const int64_t all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
-    const int64_t least = Least(chain).value();
-    Nanos before(INT64_MAX);
-    for (int i = 0; i <= 12; ++i) {
-      const Bytes budget(least + (all - least) * i / 12);
-      const absl::StatusOr<Plan> plan = Solve(chain, budget);
-      ASSERT_TRUE(plan.ok()) << plan.status();
-      ASSERT_EQ(plan->status, PlanStatus::kFound) << Describe(chain);
-      const Nanos makespan = Run(chain, plan->schedule).makespan;
-      EXPECT_LE(makespan, before) << "at " << budget.value() << " of " << Describe(chain);
-      before = makespan;
-    }
-    EXPECT_EQ(before, chain.ideal_time());
+    if (i % 3 == 1) LimitHost(chain);
+    ExpectMoreBudgetIsNeverSlower(solver(), Linked(chain), 12);
+  }
+}
+
+TEST_P(ChainSolvers, HasAPlanAtTheDeadlineIfItSaysSo) {
+  std::mt19937_64 rng(32);
+  for (const int length : {1, 6, 14}) {
+    const Chain chain = RandomChain(length, {}, &rng);
+    NewLink(&rng);
+    const Bytes least = Least(chain);
+    const Bytes all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak;
+    if (least < all) ExpectAPlanAtTheDeadline(solver(), Linked(chain), all - Bytes(1));
   }
 }
 

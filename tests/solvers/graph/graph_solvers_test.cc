@@ -13,6 +13,8 @@
 #include "tests/solvers/graph/graph_solver_cases.h"
 #include "tests/solvers/graph_file.h"
 #include "tests/solvers/random_graph.h"
+#include "tests/solvers/random_transfers.h"
+#include "tests/solvers/solver_promises.h"
 
 namespace stowage::testing {
 namespace {
@@ -47,6 +49,41 @@ TEST_P(GraphSolvers, PlansAreValidAndWithinBudget) {
       before = simulation->makespan;
     }
     EXPECT_EQ(before, graph.ideal_time());
+  }
+}
+
+TEST_P(GraphSolvers, MoreBudgetIsNeverSlower) {
+  std::mt19937_64 rng(36);
+  for (int i = 0; i < 60; ++i) {
+    ExpectMoreBudgetIsNeverSlower(solver(), Instance(DrawGraph(i, &rng)), 16);
+  }
+}
+
+TEST_P(GraphSolvers, HasAPlanAtTheDeadlineIfItSaysSo) {
+  std::mt19937_64 rng(38);
+  for (int i = 3; i < 14; i += 4) {
+    const Instance instance(DrawGraph(i, &rng));
+    const Bytes below = StoreAllPeak(instance.graph()) - Bytes(1);
+    if (*solver().LeastBudget(instance, {}) > below) continue;
+    ExpectAPlanAtTheDeadline(solver(), instance, below);
+  }
+}
+
+// With a link: what the others are without one, joint is not.
+TEST(LinkedGraphSolvers, KeepTheirPromises) {
+  for (const Solver* solver : SolversOf(ProblemKind::kGraph)) {
+    std::mt19937_64 rng(37);
+    for (int i = 0; i < (solver->info().copies ? 60 : 12); ++i) {
+      const Graph graph = DrawGraph(i, &rng);
+      TransferModel link = RandomTransferModel(&rng);
+      if (i % 3 == 1) link.host_memory = Bytes(StoreAllPeak(graph).value() / 3);
+      SCOPED_TRACE(solver->info().name + " on " + Describe(graph));
+      const Instance instance(graph, link);
+      ExpectMoreBudgetIsNeverSlower(*solver, instance, 16);
+      const Bytes below = StoreAllPeak(graph) - Bytes(1);
+      if (*solver->LeastBudget(instance, {}) > below) continue;
+      ExpectAPlanAtTheDeadline(*solver, instance, below);
+    }
   }
 }
 

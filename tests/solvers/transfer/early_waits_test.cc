@@ -1,5 +1,5 @@
 // Schedules with early waits on random chains: what the evaluator says of them.
-#include "solvers/transfer/moved_copies.h"
+#include "solvers/transfer/internal/moved_copies.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "solvers/transfer/relaxed_optimum.h"
+#include "solvers/transfer/internal/relaxed_optimum.h"
 
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ TEST(FractionalOptimum, BoundsEveryStrategy) {
     const OffloadProblem problem = RandomOffload(2 + i % 8, Varied(i), &rng);
     for (const OffloadStrategy* strategy : AllOffloadStrategies()) {
       const OffloadPlan plan = *strategy->Solve(problem, {});
-      if (plan.status != PlanStatus::kFound || problem.excess() == Bytes(0)) continue;
+      if (plan.status != PlanStatus::kFound || problem.overflow_bytes() == Bytes(0)) continue;
       EXPECT_GE(plan.lower_bound, *FractionalOptimum(problem));
       EXPECT_GE(plan.timeline.makespan, plan.lower_bound) << strategy->info().name;
     }

@@ -89,7 +89,7 @@ TEST(GraphTrace, HasEveryTensorsLife) {
   compute.push_back(Discard(kActivation, 5));
   for (int v = 5; v >= 1; --v) compute.push_back(Backward(v));
   const ComputeTrace trace = *TraceOf(graph, compute);
-  EXPECT_EQ(trace.turn, 6);
+  EXPECT_EQ(trace.first_backward, 6);
   ASSERT_EQ(trace.steps.size(), compute.size());
   EXPECT_EQ(trace.steps[2].time, Nanos(3));
   EXPECT_EQ(trace.steps[5].need, Bytes(1121));

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "solvers/graph/solvers.h"
 #include "solvers/graph/trivial_plan.h"
@@ -10,6 +13,7 @@
 #include "solvers/schedule/gradient_sums.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
+#include "solvers/transfer/internal/budget_grid.h"
 #include "solvers/transfer/joint_graph_solver.h"
 #include "solvers/transfer/offload_solver.h"
 #include "solvers/transfer/strategies.h"
@@ -66,9 +70,12 @@ TEST(JointGraphSolver, IsNoWorseThanEitherAlone) {
       if (alone != nullptr) {
         EXPECT_LE(s->makespan, alone->makespan);
       }
+      // Offloading is tried at budgets of the grid.
+      const std::vector<Bytes> grid = JointGrid(least, orders.points().back().peak);
+      const Bytes tried = *std::prev(std::upper_bound(grid.begin(), grid.end(), budget));
       for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
         const auto offloading =
-            OffloadFrom(Instance(graph, link), StoreAllSchedule(graph), budget, *strategy, {});
+            OffloadFrom(Instance(graph, link), StoreAllSchedule(graph), tried, *strategy, {});
         ASSERT_TRUE(offloading.ok());
         if (!offloading->has_value()) continue;
         EXPECT_LE(s->makespan, (*offloading)->prediction.makespan);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <utility>
@@ -14,8 +15,9 @@
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
+#include "solvers/transfer/internal/budget_grid.h"
+#include "solvers/transfer/internal/peak_lower_bound.h"
 #include "solvers/transfer/offload_solver.h"
-#include "solvers/transfer/peak_lower_bound.h"
 #include "solvers/transfer/strategies.h"
 #include "tests/solvers/graph/deadline.h"
 #include "tests/solvers/naive_replay.h"
@@ -74,7 +76,12 @@ TEST(JointSolver, IsNeverSlowerThanEachAlone) {
     const int64_t joint = Makespan(chain, link, budget, plan);
     const int64_t recomputing =
         Makespan(chain, link, budget, ChosenChainSolver().Solve(chain, budget, {}));
-    const int64_t alone = std::min(recomputing, OffloadingAlone(chain, link, budget));
+    // Offloading is tried at budgets of the grid.
+    const std::vector<Bytes> grid = JointGrid(PeakLowerBound(chain), all);
+    const auto beyond = std::upper_bound(grid.begin(), grid.end(), budget);
+    const int64_t offloading =
+        beyond == grid.begin() ? kNone : OffloadingAlone(chain, link, *std::prev(beyond));
+    const int64_t alone = std::min(recomputing, offloading);
     EXPECT_LE(joint, alone) << Describe(chain) << " budget " << budget.value();
     if (joint == kNone) continue;
     const int64_t bound = MakespanLowerBound(Instance(chain, link), budget).value();

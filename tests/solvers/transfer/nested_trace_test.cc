@@ -1,4 +1,4 @@
-#include "solvers/transfer/transfer_search.h"
+#include "solvers/transfer/internal/transfer_search.h"
 
 #include <gtest/gtest.h>
 

@@ -45,7 +45,7 @@ TEST(OffloadProblem, KnownValues) {
   spec.link.to_host.bytes_per_second = 100000000;
   spec.link.to_host.latency = Nanos(5);
   const OffloadProblem tight = *OffloadProblem::Create(spec);
-  EXPECT_EQ(tight.excess(), Bytes(1));
+  EXPECT_EQ(tight.overflow_bytes(), Bytes(1));
   EXPECT_EQ(tight.LowerBound(), Nanos(5 + 10 + 1));
   EXPECT_FALSE(tight.Admits({}));
   EXPECT_TRUE(tight.Admits({0}));

@@ -98,7 +98,7 @@ TEST_P(OffloadStrategies, WithoutHostMemoryNothingLeaves) {
   std::mt19937_64 rng(34);
   for (int i = 0; i < 30; ++i) {
     const OffloadProblem base = RandomOffload(2 + i, Varied(i), &rng);
-    if (base.excess() == Bytes(0)) continue;
+    if (base.overflow_bytes() == Bytes(0)) continue;
     TransferModel link = base.link();
     link.host_memory = Bytes(0);
     EXPECT_EQ(Solve(WithLink(base, link)).status, PlanStatus::kProvenInfeasible);
@@ -226,8 +226,8 @@ TEST(GreedyOffload, TakesTheFewestOfTheFirstThatFit) {
     options.limited_host = false;
     const OffloadProblem problem = RandomOffload(1 + i % 10, options, &rng);
     OffloadSet expected;
-    for (int a = 0; !problem.Admits(expected) || problem.BytesOf(expected) < problem.excess();
-         ++a) {
+    for (int a = 0;
+         !problem.Admits(expected) || problem.BytesOf(expected) < problem.overflow_bytes(); ++a) {
       ASSERT_LT(a, problem.size());
       if (problem.activation(a) > Bytes(0)) expected.push_back(a);
     }

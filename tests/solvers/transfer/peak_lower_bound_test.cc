@@ -1,5 +1,5 @@
 // The least memory of any schedule with transfers: attained, and not undercut by exhaustive search.
-#include "solvers/transfer/peak_lower_bound.h"
+#include "solvers/transfer/internal/peak_lower_bound.h"
 
 #include <gtest/gtest.h>
 

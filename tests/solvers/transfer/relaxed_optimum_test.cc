@@ -1,4 +1,4 @@
-#include "solvers/transfer/relaxed_optimum.h"
+#include "solvers/transfer/internal/relaxed_optimum.h"
 
 #include <gtest/gtest.h>
 

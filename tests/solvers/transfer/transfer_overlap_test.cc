@@ -1,5 +1,5 @@
 // overlapped schedules on random chains with random transfers: what the evaluator says of them.
-#include "solvers/transfer/transfer_overlap.h"
+#include "solvers/transfer/internal/transfer_overlap.h"
 #include "solvers/transfer/internal/tensor_transfers.h"
 
 #include <gtest/gtest.h>
@@ -266,7 +266,7 @@ TEST(ReplayTransfers, IsValid) {
     const std::vector<bool> stays(transfers.transfers.size(), false);
     for (const OffloadRule offload : {OffloadRule::kSoon, OffloadRule::kLate}) {
       for (const PrefetchRule prefetch :
-           {PrefetchRule::kInOrder, PrefetchRule::kAsRoomAllows, PrefetchRule::kJustInTime}) {
+           {PrefetchRule::kInOrder, PrefetchRule::kAsMemoryAllows, PrefetchRule::kJustInTime}) {
         const std::optional<Schedule> next =
             ReplayTransfers(transfers, stays, link, peak, {offload, prefetch});
         ++(next ? replayed : refused);

@@ -1,6 +1,6 @@
 // A schedule with some instructions elsewhere. Internal to moved_copies.cc.
-#ifndef STOWAGE_SOLVERS_TRANSFER_MOVED_COPIES_H_
-#define STOWAGE_SOLVERS_TRANSFER_MOVED_COPIES_H_
+#ifndef STOWAGE_SOLVERS_TRANSFER_INTERNAL_MOVED_COPIES_H_
+#define STOWAGE_SOLVERS_TRANSFER_INTERNAL_MOVED_COPIES_H_
 
 #include <cstddef>
 #include <vector>
@@ -30,7 +30,7 @@ Schedule WithEarlyWaits(const Schedule& schedule, const std::vector<TimelinePoin
 
 // Starts copies from the host as late as they may without making a schedule slower.
 //
-// The replays that choose times start each copy as early as there is room for it. Where the link has time
+// The replays that choose times start each copy as early as there is memory for it. Where the link has time
 // to spare, memory is then full of tensors that have come back long before they are read, and blocks that
 // come and go find no places in one region of memory (solvers/placement) but with much of it fragmentation.
 
@@ -44,4 +44,4 @@ Schedule WithLatePrefetches(const Schedule& schedule, const std::vector<Timeline
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_TRANSFER_MOVED_COPIES_H_
+#endif  // STOWAGE_SOLVERS_TRANSFER_INTERNAL_MOVED_COPIES_H_

@@ -1,4 +1,4 @@
-#include "solvers/transfer/moved_copies.h"
+#include "solvers/transfer/internal/moved_copies.h"
 
 #include <algorithm>
 #include <cstddef>

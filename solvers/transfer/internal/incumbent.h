@@ -1,11 +1,9 @@
 // The fastest schedule found so far for one instance and memory. Internal to solvers/transfer.
-#ifndef STOWAGE_SOLVERS_TRANSFER_INCUMBENT_H_
-#define STOWAGE_SOLVERS_TRANSFER_INCUMBENT_H_
+#ifndef STOWAGE_SOLVERS_TRANSFER_INTERNAL_INCUMBENT_H_
+#define STOWAGE_SOLVERS_TRANSFER_INTERNAL_INCUMBENT_H_
 
-#include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,6 +13,7 @@
 #include "solvers/schedule/schedule.h"
 #include "solvers/solver.h"
 #include "solvers/transfer/compute_trace.h"
+#include "solvers/transfer/internal/budget_grid.h"
 #include "solvers/transfer/offload_problem.h"
 #include "solvers/transfer/trace_problem.h"
 
@@ -29,39 +28,34 @@ struct TensorName {
 // Of an instance with a link. Not thread-safe.
 class Incumbent {
  public:
-  using Improved = std::function<void(const Schedule&)>;
-
-  // `improved`, unless it is empty, hears of every schedule that is faster than those before.
-  Incumbent(const Instance& instance, Bytes memory, Improved improved = nullptr)
-      : evaluator_(instance),
-        memory_(memory),
-        has_parts_(HasParts(instance.chain())),
-        improved_(std::move(improved)) {}
+  // What is offered here and is a schedule is offered to `all`, too, unless that is null; it must outlive this.
+  Incumbent(const Instance& instance, Bytes memory, FastestSchedule* all = nullptr)
+      : evaluator_(instance), has_parts_(HasParts(instance.chain())), all_(all), best_(memory) {}
 
   const Instance& instance() const { return evaluator_.instance(); }
   const Chain& chain() const { return instance().chain(); }
   const TransferModel& link() const { return *instance().link(); }
-  Bytes memory() const { return memory_; }
+  Bytes memory() const { return best_.memory(); }
 
-  bool found() const { return schedule_.has_value(); }
+  bool found() const { return best_.found(); }
   // More than any schedule's where none is found.
-  Nanos makespan() const { return makespan_; }
-  const Schedule& schedule() const { return *schedule_; }
-  const std::string& explanation() const { return explanation_; }
+  Nanos makespan() const { return best_.makespan(); }
+  const Schedule& schedule() const { return best_.schedule(); }
+  const std::string& explanation() const { return best_.explanation(); }
 
   // A schedule, transfers included, if it fits. INTERNAL if the evaluator refuses it.
   absl::Status Offer(const Schedule& schedule, const std::string& explanation);
 
   // Has the copies of the best schedule run beside more of what it computes. What a stop leaves of
-  // that: solvers/transfer/transfer_overlap.h. INTERNAL as above.
+  // that: solvers/transfer/internal/transfer_overlap.h. INTERNAL as above.
   absl::Status OverlapBest(const StopToken* stop);
 
   // The ways to run a compute schedule that take next to no time to find: without transfers, or with
-  // the first tensors away, as few as are needed, or with those named, and more if these are too
+  // the first tensors on the host, as few as are needed, or with those named, and more if these are too
   // few. The least time, whether it is better than what was known or not; nothing if no way fits. A
   // time that cannot be better is not looked for: nothing either. INTERNAL as above.
   absl::StatusOr<std::optional<Nanos>> OfferQuickly(const Schedule& compute,
-                                                    const std::vector<TensorName>& away,
+                                                    const std::vector<TensorName>& on_host,
                                                     const std::string& explanation);
   // The set of DynProgOffload, of whole tensors, and of parts where stages list them. As above;
   // CANCELLED, DEADLINE_EXCEEDED.
@@ -83,14 +77,11 @@ class Incumbent {
                              const OffloadTimeline& timeline, const std::string& explanation);
 
   const Evaluator evaluator_;
-  const Bytes memory_;
   const bool has_parts_;
-  const Improved improved_;
-  std::optional<Schedule> schedule_;
-  Nanos makespan_{kMaxTotal};
-  std::string explanation_;
+  FastestSchedule* const all_;
+  FastestSchedule best_;
 };
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_TRANSFER_INCUMBENT_H_
+#endif  // STOWAGE_SOLVERS_TRANSFER_INTERNAL_INCUMBENT_H_

@@ -1,4 +1,4 @@
-#include "solvers/transfer/joint_recurrence.h"
+#include "solvers/transfer/internal/joint_recurrence.h"
 
 #include <algorithm>
 #include <array>
@@ -35,8 +35,8 @@ struct JointState {
   int32_t parent = -1;
   int32_t first = 0;
   bool parent_saved = false;  // the kind of its input
-  bool input_away = false;
-  Bytes room;  // of a segment's backward
+  bool input_on_host = false;
+  Bytes memory;  // of a segment's backward
 };
 
 // Waiting turns extra time into less backlog, one for one, in each half.
@@ -64,35 +64,35 @@ class StatePool {
   explicit StatePool(const StateGrid& grid) : grid_(grid) {}
 
   // Of the states in one cell the one with the least extra time and backlogs stays. False if there
-  // is no room for one more: nothing has changed.
+  // is no capacity for one more: nothing has changed.
   bool Offer(const JointState& state);
 
-  // What the room for states takes, and what it would take once grown.
-  int64_t bytes() const { return BytesFor(room_); }
-  int64_t grown_bytes() const { return BytesFor(GrownRoom()); }
-  static int64_t least_bytes() { return BytesFor(kLeastRoom); }
+  // What the capacity for states takes, and what it would take once grown.
+  int64_t bytes() const { return BytesFor(capacity_); }
+  int64_t grown_bytes() const { return BytesFor(GrownCapacity()); }
+  static int64_t least_bytes() { return BytesFor(kLeastCapacity); }
   void Grow();
-  // Halves the room, where there is more than the least. The states that may not stay go; of the
+  // Halves the capacity, where there is more than the least. The states that may not stay go; of the
   // others, if need be, those with the largest bounds.
   void Thin(Bound bound);
 
-  // Empties the pool, its room included: at most `most` states that none other dominates, the least
+  // Empties the pool, its capacity included: at most `most` states that none other dominates, the least
   // bound first. CANCELLED, DEADLINE_EXCEEDED.
   absl::StatusOr<std::vector<JointState>> Take(size_t most, Bound bound, StopPoll* poll);
 
   size_t size() const { return states_.size(); }
 
  private:
-  static constexpr size_t kLeastRoom = 16;
+  static constexpr size_t kLeastCapacity = 16;
 
   // A state, and at most two places of 17 bytes each in the table of cells.
-  static int64_t BytesFor(size_t room) {
-    return static_cast<int64_t>(room * (sizeof(JointState) + 40));
+  static int64_t BytesFor(size_t capacity) {
+    return static_cast<int64_t>(capacity * (sizeof(JointState) + 40));
   }
-  size_t GrownRoom() const { return room_ == 0 ? kLeastRoom : 2 * room_; }
+  size_t GrownCapacity() const { return capacity_ == 0 ? kLeastCapacity : 2 * capacity_; }
   uint64_t CellOf(const JointState& state) const;
 
-  size_t room_ = 0;  // for so many states
+  size_t capacity_ = 0;  // for so many states
   StateGrid grid_;
   absl::flat_hash_map<uint64_t, uint32_t> cells_;  // index in states_
   std::vector<JointState> states_;
@@ -109,7 +109,7 @@ bool Better(const JointState& a, const JointState& b) {
 bool ComesBefore(const JointState& a, const JointState& b) {
   const auto key = [](const JointState& s) {
     return std::make_tuple(s.bound, Weight(s), s.kept, s.host, s.first, s.parent_saved, s.parent,
-                           s.input_away);
+                           s.input_on_host);
   };
   return key(a) < key(b);
 }
@@ -127,7 +127,7 @@ uint64_t StatePool::CellOf(const JointState& state) const {
 
 bool StatePool::Offer(const JointState& state) {
   const uint64_t cell = CellOf(state);
-  if (states_.size() == room_) {
+  if (states_.size() == capacity_) {
     const auto found = cells_.find(cell);
     if (found == cells_.end()) return false;
     if (Better(state, states_[found->second])) states_[found->second] = state;
@@ -143,28 +143,28 @@ bool StatePool::Offer(const JointState& state) {
 }
 
 void StatePool::Grow() {
-  room_ = GrownRoom();
-  states_.reserve(room_);
-  cells_.reserve(room_);
+  capacity_ = GrownCapacity();
+  states_.reserve(capacity_);
+  cells_.reserve(capacity_);
 }
 
 void StatePool::Thin(Bound bound) {
-  if (room_ <= kLeastRoom) return;
-  room_ /= 2;
+  if (capacity_ <= kLeastCapacity) return;
+  capacity_ /= 2;
   cells_ = {};
   states_.erase(std::remove_if(states_.begin(), states_.end(),
                                [&](JointState& state) { return !bound(&state); }),
                 states_.end());
-  if (states_.size() > room_) {
-    const auto end = states_.begin() + static_cast<std::ptrdiff_t>(room_);
+  if (states_.size() > capacity_) {
+    const auto end = states_.begin() + static_cast<std::ptrdiff_t>(capacity_);
     std::nth_element(states_.begin(), end, states_.end(), ComesBefore);
     states_.erase(end, states_.end());
   }
   std::vector<JointState> states;
-  states.reserve(room_);
+  states.reserve(capacity_);
   states.assign(states_.begin(), states_.end());
   states_ = std::move(states);
-  cells_.reserve(room_);
+  cells_.reserve(capacity_);
   for (size_t s = 0; s < states_.size(); ++s) {
     cells_.emplace(CellOf(states_[s]), static_cast<uint32_t>(s));
   }
@@ -174,7 +174,7 @@ absl::StatusOr<std::vector<JointState>> StatePool::Take(size_t most, Bound bound
   std::vector<JointState> states = std::move(states_);
   states_ = {};
   cells_ = {};
-  room_ = 0;
+  capacity_ = 0;
   states.erase(std::remove_if(states.begin(), states.end(),
                               [&](JointState& state) { return !bound(&state); }),
                states.end());
@@ -230,10 +230,10 @@ struct LinkCosts {
 
 // What the last stages of a chain cost at least beyond their ideal time. Internal to solvers/transfer.
 //
-// The moments and kept stages of solvers/schedule/lower_bound.h, for stages i..L+1 beside what is held of
-// those before: at the moment that needs most, stages that are neither recomputed nor away are held.
-// What is recomputed costs a forward; what is away takes the link there and back, beside the time
-// that these stages take. So of the bytes in excess any share y is recomputed, and the time is at
+// The time steps and kept stages of solvers/schedule/lower_bound.h, for stages i..L+1 beside what is held of
+// those before: at the time step that needs most, stages that are neither recomputed nor on the host are held.
+// What is recomputed costs a forward; what is on the host takes the link there and back, beside the time
+// that these stages take. So of the bytes beyond the memory any share y is recomputed, and the time is at
 // least the larger of both.
 class SuffixBound {
   // Stages recomputed so far, those that cost least per byte first.
@@ -257,7 +257,7 @@ class SuffixBound {
 
  private:
   struct Suffix {
-    int64_t need = 0;                    // bytes at the moment that needs most
+    int64_t need = 0;                    // bytes at the time step that needs most
     double ideal = 0;                    // time of the stages
     std::vector<Recomputed> recomputed;  // from nothing on
   };
@@ -316,14 +316,14 @@ void SuffixBound::Fill(const Chain& chain, int i, Suffix* suffix) const {
 
 double SuffixBound::Least(int i, int64_t held, double backlog, int64_t host) const {
   const Suffix& suffix = suffixes_[static_cast<size_t>(i)];
-  const double excess = static_cast<double>(held + suffix.need - memory_);
+  const double overflow = static_cast<double>(held + suffix.need - memory_);
   const double queue = backlog - suffix.ideal;
-  if (excess <= 0) return std::max(0.0, queue);
-  const auto link = [&](double recomputed) { return queue + (excess - recomputed) * per_byte_; };
+  if (overflow <= 0) return std::max(0.0, queue);
+  const auto link = [&](double recomputed) { return queue + (overflow - recomputed) * per_byte_; };
   const std::vector<Recomputed>& points = suffix.recomputed;
   // The first point at which recomputing takes no less than the link, and leaves the host no more
   // than it takes.
-  const double least = excess - static_cast<double>(host);
+  const double least = overflow - static_cast<double>(host);
   const auto at = std::partition_point(points.begin(), points.end(), [&](const Recomputed& point) {
     return point.time < link(point.bytes) || point.bytes < least;
   });
@@ -334,14 +334,14 @@ double SuffixBound::Least(int i, int64_t held, double backlog, int64_t host) con
   const double per_byte = (at->time - before.time) / (at->bytes - before.bytes);
   double bytes = before.bytes + (link(before.bytes) - before.time) / (per_byte + per_byte_);
   bytes = std::clamp(std::max(bytes, least), before.bytes, at->bytes);
-  bytes = std::min(bytes, excess);
+  bytes = std::min(bytes, overflow);
   return std::max({0.0, before.time + (bytes - before.bytes) * per_byte, link(bytes)});
 }
 
 double Positive(double value) { return std::max(value, 0.0); }
 
 // Bytes of all that may ever be on the host at once.
-int64_t MostAway(const Chain& chain) {
+int64_t MostOnHost(const Chain& chain) {
   int64_t sum = chain.activation(0).value();
   for (int l = 1; l <= chain.length(); ++l) sum += chain.stage(l).saved.value();
   return sum;
@@ -352,7 +352,7 @@ StateGrid GridOf(const Chain& chain, const LinkCosts& link, Bytes memory, double
   const double bytes = std::max(static_cast<double>(memory.value()), 1.0) / cells;
   grid.kept = bytes;
   grid.backlog = std::max(bytes * std::max(link.out.per_byte, link.in.per_byte), 1e-3);
-  grid.host_limited = link.host_memory < MostAway(chain);
+  grid.host_limited = link.host_memory < MostOnHost(chain);
   grid.host = std::max(static_cast<double>(link.host_memory) / cells, 1.0);
   return grid;
 }
@@ -364,7 +364,7 @@ struct Division {
 
   Division(int stages, int longest, const JointLimits& limits) {
     constexpr size_t kFewestStates = 8;
-    constexpr int64_t kLeastPools = 8;  // times the least room
+    constexpr int64_t kLeastPools = 8;  // times the least capacity
     const int64_t kinds = 2 * int64_t{stages};
     const int64_t left = limits.bytes - SuffixBound::SizeBytes(stages);
     // While a pool is emptied, what is taken has an index, too.
@@ -529,20 +529,21 @@ class StateSearch {
     next.extra = state.extra + wait_f + again;
     if (next.extra > limits_.most_extra) return;
     const SegmentCosts::Options options = costs_.OptionsOf(i, j, saved);
-    double excess = std::numeric_limits<double>::infinity();
+    double overhead = std::numeric_limits<double>::infinity();
     for (const SegmentOption* option = options.begin; option != options.end; ++option) {
       if (held + option->need > memory_) continue;
-      if (option->excess >= excess) break;
+      if (option->overhead >= overhead) break;
       const double wait = Positive(state.backlog_b + link_.in.per_byte * over + option->rush);
-      if (option->excess + wait < excess) {
-        excess = option->excess + wait;
-        next.room = Bytes(option->room);
+      if (option->overhead + wait < overhead) {
+        overhead = option->overhead + wait;
+        next.memory = Bytes(option->memory);
       }
       if (wait == 0) break;
     }
-    next.extra += excess;
+    next.extra += overhead;
     if (next.extra > limits_.most_extra) return;
-    Leave(state, input, wait_f + run.time, again + run.backward_time + excess, j + 1, saved, next);
+    Leave(state, input, wait_f + run.time, again + run.backward_time + overhead, j + 1, saved,
+          next);
   }
 
   // Of the input that stays, and of the one that leaves, while the part takes its times.
@@ -554,7 +555,7 @@ class StateSearch {
     next.backlog_b = Positive(state.backlog_b - pass_b);
     Offer(to, saved, next);
     if (input == 0 || state.host + input > link_.host_memory) return;
-    next.input_away = true;
+    next.input_on_host = true;
     next.kept = state.kept;
     next.host = state.host + input;
     next.backlog_f = Positive(state.backlog_f + link_.out.Time(input) - pass_f);
@@ -616,7 +617,7 @@ class StateSearch {
     const JointState* at = &state;
     bool saved = true;
     for (int next = end; next > 1;) {
-      outline.push_back({at->first, next - 1, saved, at->room, at->input_away});
+      outline.push_back({at->first, next - 1, saved, at->memory, at->input_on_host});
       next = at->first;
       saved = at->parent_saved;
       at = &states_[static_cast<size_t>(next)][saved ? 1 : 0][static_cast<size_t>(at->parent)];
@@ -653,6 +654,86 @@ absl::StatusOr<std::vector<Outline>> ProposeOutlines(const Chain& chain,
     return std::vector<Outline>();
   }
   return StateSearch(chain, transfers, costs, memory, limits, options).Propose();
+}
+
+Schedule ComputeScheduleOf(const Outline& outline, const SegmentCosts& costs) {
+  Schedule schedule;
+  for (const OutlinePart& part : outline) {
+    const int runs_to = part.saved ? part.last - 1 : part.last;
+    for (int l = part.first; l <= runs_to; ++l) {
+      schedule.push_back(l == part.first ? ForwardNoSave(l) : ForwardNoSaveFreeInput(l));
+    }
+    if (!part.saved) continue;
+    schedule.push_back(ForwardSave(part.last));
+    if (part.first < part.last) {
+      schedule.push_back(Discard(TensorKind::kActivation, part.last - 1));
+    }
+  }
+  for (auto part = outline.rbegin(); part != outline.rend(); ++part) {
+    if (part->saved && part->first == part->last) {
+      schedule.push_back(Backward(part->last));
+      continue;
+    }
+    const Schedule segment =
+        costs.SegmentBackward(part->first, part->last, part->saved, part->memory);
+    schedule.insert(schedule.end(), segment.begin(), segment.end());
+  }
+  return schedule;
+}
+
+double RecomputeTimeOf(const Outline& outline, const SegmentCosts& costs) {
+  double time = 0;
+  for (const OutlinePart& part : outline) {
+    const int runs_to = part.saved ? part.last - 1 : part.last;
+    if (runs_to < part.first) continue;
+    time += static_cast<double>(costs.ForwardTime(part.first, runs_to));
+    const SegmentCosts::Options options = costs.OptionsOf(part.first, part.last, part.saved);
+    for (const SegmentOption* option = options.begin; option != options.end; ++option) {
+      if (option->memory == part.memory.value()) time += option->overhead;
+    }
+  }
+  return time;
+}
+
+std::optional<Outline> OutlineOf(const Schedule& schedule, const SegmentCosts& costs) {
+  Outline outline;
+  const auto add = [&](OutlinePart part) {
+    const int runs_to = part.saved ? part.last - 1 : part.last;
+    if (runs_to >= part.first) {
+      if (!costs.MayRunTwice(part.first, runs_to)) return false;
+      const SegmentCosts::Options options = costs.OptionsOf(part.first, part.last, part.saved);
+      if (options.begin == options.end) return false;
+      part.memory = Bytes(options.begin->memory);
+    }
+    outline.push_back(part);
+    return true;
+  };
+  int first = 0;  // of stages that have run and saved nothing; 0: none
+  for (size_t k = 0; k < schedule.size() && schedule[k].op != Op::kBackward; ++k) {
+    const Instruction& i = schedule[k];
+    const int next = outline.empty() ? 1 : outline.back().last + 1;
+    const bool runs = i.op == Op::kForwardNoSave || i.op == Op::kForwardNoSaveFreeInput;
+    if (i.op == Op::kForwardSave) {
+      // The input of a saved stage may be dropped: then it belongs to the stages before it.
+      const bool drops = first > 0 && k + 1 < schedule.size() &&
+                         schedule[k + 1] == Discard(TensorKind::kActivation, i.stage - 1);
+      if (first > 0 && !drops && !add({first, i.stage - 1, false, Bytes(0), false})) return {};
+      const int from = drops ? first : i.stage;
+      if (from != (outline.empty() ? 1 : outline.back().last + 1)) return {};
+      if (!add({from, i.stage, true, Bytes(0), false})) return {};
+      first = 0;
+    } else if (runs && first > 0 && i.op == Op::kForwardNoSave) {
+      if (!add({first, i.stage - 1, false, Bytes(0), false})) return {};
+      first = i.stage;
+    } else if (runs) {
+      if (first == 0 && i.stage != next) return {};
+      if (first == 0) first = i.stage;
+    } else if (i.op != Op::kDiscard) {
+      return {};
+    }
+  }
+  if (first > 0 || outline.empty() || outline.back().last != costs.last()) return {};
+  return outline;
 }
 
 }  // namespace stowage

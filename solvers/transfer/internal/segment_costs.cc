@@ -1,4 +1,4 @@
-#include "solvers/transfer/segment_costs.h"
+#include "solvers/transfer/internal/segment_costs.h"
 
 #include <algorithm>
 #include <utility>
@@ -68,13 +68,14 @@ int RepeatLength(const Chain& chain, int i, const StageRepeat& repeat) {
 
 // Leaves the options that are of use: see OptionsOf.
 void Prune(std::vector<SegmentOption>* options) {
-  std::stable_sort(options->begin(), options->end(),
-                   [](const SegmentOption& a, const SegmentOption& b) {
-                     return a.excess < b.excess || (a.excess == b.excess && a.need < b.need);
-                   });
+  std::stable_sort(
+      options->begin(), options->end(), [](const SegmentOption& a, const SegmentOption& b) {
+        return a.overhead < b.overhead || (a.overhead == b.overhead && a.need < b.need);
+      });
   std::vector<SegmentOption> kept;
   for (const SegmentOption& option : *options) {
-    if (!kept.empty() && (option.excess == kept.back().excess || option.need >= kept.back().need)) {
+    if (!kept.empty() &&
+        (option.overhead == kept.back().overhead || option.need >= kept.back().need)) {
       continue;
     }
     kept.push_back(option);
@@ -105,7 +106,7 @@ class SegmentCosts::Replay {
       steps_.push_back({need, time});
       option.need = std::max(option.need, need);
     }
-    option.excess = static_cast<double>(time - ideal);
+    option.overhead = static_cast<double>(time - ideal);
     for (const auto& [need, end] : steps_) {
       const double lead = static_cast<double>(time - end);
       option.rush = std::max(option.rush, per_byte_ * static_cast<double>(need) - lead);
@@ -222,10 +223,10 @@ absl::Status SegmentCosts::FillOptions(const Chain& chain, double per_byte, int6
         spans_[1](i, j + 1) = spans_[1](repeated, repeated + j + 1 - i);
         continue;
       }
-      const std::vector<int64_t> rooms = RoomsOf(i, j, slots, most);
-      absl::Status status = AddOptions(i, j, false, rooms, &replay, &poll);
+      const std::vector<int64_t> memories = MemoriesOf(i, j, slots, most);
+      absl::Status status = AddOptions(i, j, false, memories, &replay, &poll);
       if (status.ok() && j + 1 < last()) {
-        status = AddOptions(i, j + 1, true, rooms, &replay, &poll);
+        status = AddOptions(i, j + 1, true, memories, &replay, &poll);
       }
       if (!status.ok()) return status;
     }
@@ -233,12 +234,13 @@ absl::Status SegmentCosts::FillOptions(const Chain& chain, double per_byte, int6
   return absl::OkStatus();
 }
 
-absl::Status SegmentCosts::AddOptions(int i, int j, bool saved, const std::vector<int64_t>& rooms,
-                                      Replay* replay, StopPoll* poll) {
+absl::Status SegmentCosts::AddOptions(int i, int j, bool saved,
+                                      const std::vector<int64_t>& memories, Replay* replay,
+                                      StopPoll* poll) {
   std::vector<SegmentOption> found;
-  for (const int64_t room : rooms) {
-    found.push_back(replay->Run(i, j, saved, SegmentBackward(i, j, saved, Bytes(room))));
-    found.back().room = room;
+  for (const int64_t memory : memories) {
+    found.push_back(replay->Run(i, j, saved, SegmentBackward(i, j, saved, Bytes(memory))));
+    found.back().memory = memory;
     absl::Status status = poll->Spend(int64_t{16} * (j - i + 1) * (j - i + 1) + 64);
     if (!status.ok()) return status;
   }
@@ -248,26 +250,27 @@ absl::Status SegmentCosts::AddOptions(int i, int j, bool saved, const std::vecto
   return absl::OkStatus();
 }
 
-std::vector<int64_t> SegmentCosts::RoomsOf(int i, int j, int64_t slots, size_t most) const {
-  const int64_t least = LeastRoom(i, j).value();
-  std::vector<int64_t> rooms = {least};
+std::vector<int64_t> SegmentCosts::MemoriesOf(int i, int j, int64_t slots, size_t most) const {
+  const int64_t least = LeastMemoryOf(i, j).value();
+  std::vector<int64_t> memories = {least};
   int64_t before = kInfinity;
   for (int64_t slot = least / unit_ + 1; slot <= slots; ++slot) {
-    const int64_t excess = table_->IntervalOverhead(i, j, slot);
-    if (excess >= before) continue;
-    before = excess;
-    rooms.push_back(slot * unit_);
-    if (excess == 0) break;
+    const int64_t overhead = table_->IntervalOverhead(i, j, slot);
+    if (overhead >= before) continue;
+    before = overhead;
+    memories.push_back(slot * unit_);
+    if (overhead == 0) break;
   }
-  if (rooms.size() <= most) return rooms;
+  if (memories.size() <= most) return memories;
   std::vector<int64_t> chosen;
-  for (size_t k = 0; k < most; ++k) chosen.push_back(rooms[k * (rooms.size() - 1) / (most - 1)]);
+  for (size_t k = 0; k < most; ++k)
+    chosen.push_back(memories[k * (memories.size() - 1) / (most - 1)]);
   return chosen;
 }
 
-Schedule SegmentCosts::SegmentBackward(int i, int j, bool saved, Bytes room) const {
+Schedule SegmentCosts::SegmentBackward(int i, int j, bool saved, Bytes memory) const {
   const int end = saved ? j - 1 : j;
-  Schedule schedule = RoundingAwareSchedule(space_, least_, *table_, unit_, i, end, room.value());
+  Schedule schedule = RoundingAwareSchedule(space_, least_, *table_, unit_, i, end, memory.value());
   if (!saved) return schedule;
   // Before the first backward, what stage j-1 saves is held.
   const auto first = std::find_if(schedule.begin(), schedule.end(),

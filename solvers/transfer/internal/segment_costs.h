@@ -8,8 +8,8 @@
 //
 // Where the last stage has been saved, the others run again before its backward, so that they hold
 // their memory beside what it saved.
-#ifndef STOWAGE_SOLVERS_TRANSFER_SEGMENT_COSTS_H_
-#define STOWAGE_SOLVERS_TRANSFER_SEGMENT_COSTS_H_
+#ifndef STOWAGE_SOLVERS_TRANSFER_INTERNAL_SEGMENT_COSTS_H_
+#define STOWAGE_SOLVERS_TRANSFER_INTERNAL_SEGMENT_COSTS_H_
 
 #include <array>
 #include <cstddef>
@@ -28,9 +28,9 @@
 namespace stowage {
 
 struct SegmentOption {
-  int64_t room = 0;   // that its schedule was made for
-  int64_t need = 0;   // bytes, delta^j among them, the input not
-  double excess = 0;  // ns beyond one forward and one backward per stage
+  int64_t memory = 0;   // that its schedule was made for
+  int64_t need = 0;     // bytes, delta^j among them, the input not
+  double overhead = 0;  // ns beyond one forward and one backward per stage
   // ns: the most, over its steps, of the link's time for what the step needs less the time from the
   // end of the step to that of the segment. Where r bytes are left for the segment and what is
   // prefetched beside it, and b ns of prefetches must have ended when it does, it waits for
@@ -40,7 +40,7 @@ struct SegmentOption {
 
 class SegmentCosts {
  public:
-  // Rooms up to `memory`. Nothing for chains that are too long for all of it to be held within half
+  // Memories up to `memory`. Nothing for chains that are too long for all of it to be held within half
   // of options.table_limit, and for some seconds of work. CANCELLED, DEADLINE_EXCEEDED.
   static absl::StatusOr<std::optional<SegmentCosts>> Compute(const Chain& chain,
                                                              const TransferModel& transfers,
@@ -59,22 +59,22 @@ class SegmentCosts {
   // Stages of a segment at most.
   int longest() const { return longest_; }
   int64_t ForwardTime(int i, int j) const { return space_.ForwardTime(i, j); }
-  // Least room of such stages.
-  Bytes LeastRoom(int i, int j) const { return Bytes(least_.table(i, j).memory); }
+  // Least memory of such stages.
+  Bytes LeastMemoryOf(int i, int j) const { return Bytes(least_.table(i, j).memory); }
 
   struct Options {
     const SegmentOption* begin;
     const SegmentOption* end;
   };
-  // Of stages i..j that run twice, or of i..j-1 where j is saved, i < j. Excess rises, need falls.
+  // Of stages i..j that run twice, or of i..j-1 where j is saved, i < j. Overhead rises, need falls.
   Options OptionsOf(int i, int j, bool saved) const {
     const Span& span = spans_[saved ? 1 : 0](i, j);
     return {options_.data() + span.begin, options_.data() + span.begin + span.count};
   }
 
-  // The second run and the backwards. `room` is for stages i..j, of i..j-1 where j is saved, and at
+  // The second run and the backwards. `memory` is for stages i..j, of i..j-1 where j is saved, and at
   // least their least. O(length^2).
-  Schedule SegmentBackward(int i, int j, bool saved, Bytes room) const;
+  Schedule SegmentBackward(int i, int j, bool saved, Bytes memory) const;
 
  private:
   struct Span {
@@ -87,10 +87,10 @@ class SegmentCosts {
 
   absl::Status FillOptions(const Chain& chain, double per_byte, int64_t slots, size_t most,
                            const SolveOptions& options);
-  absl::Status AddOptions(int i, int j, bool saved, const std::vector<int64_t>& rooms,
+  absl::Status AddOptions(int i, int j, bool saved, const std::vector<int64_t>& memories,
                           Replay* replay, StopPoll* poll);
-  // Rooms at which the table's value changes, `most` of them at most.
-  std::vector<int64_t> RoomsOf(int i, int j, int64_t slots, size_t most) const;
+  // Memories at which the table's value changes, `most` of them at most.
+  std::vector<int64_t> MemoriesOf(int i, int j, int64_t slots, size_t most) const;
 
   PersistentSpace space_;  // in bytes
   int64_t unit_;           // of the table
@@ -103,4 +103,4 @@ class SegmentCosts {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_TRANSFER_SEGMENT_COSTS_H_
+#endif  // STOWAGE_SOLVERS_TRANSFER_INTERNAL_SEGMENT_COSTS_H_

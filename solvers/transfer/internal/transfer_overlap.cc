@@ -1,4 +1,4 @@
-#include "solvers/transfer/transfer_overlap.h"
+#include "solvers/transfer/internal/transfer_overlap.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -59,8 +59,8 @@ class TransferFinder {
     int read = 0;           // the gap after the last time
   };
 
-  // When a transfer's tensor was away.
-  struct Away {
+  // When a transfer's tensor was on the host.
+  struct OnHost {
     int from = kNoStep;
     int to = kNoStep;
   };
@@ -88,11 +88,11 @@ class TransferFinder {
         return Start(i, &item);
       case Op::kOffloadWait:
         item.where = Where::kHost;
-        away_[static_cast<size_t>(item.transfer)].from = gap();
+        on_host_[static_cast<size_t>(item.transfer)].from = gap();
         return;
       case Op::kPrefetchStart:
         item.where = Where::kComing;
-        away_[static_cast<size_t>(item.transfer)].to = gap();
+        on_host_[static_cast<size_t>(item.transfer)].to = gap();
         return;
       default:
         item.where = Where::kDevice;
@@ -106,7 +106,7 @@ class TransferFinder {
     transfer.tensor = i;
     transfer.made = item->made;
     transfer.free_from = std::max(item->made, item->read);
-    transfer.away_by = transfer.back_by = transfer.dropped = kNoStep;
+    transfer.on_host_by = transfer.back_by = transfer.dropped = kNoStep;
     const auto follow = [&](Item* before) {
       if (before->transfer == kNone) return;
       Need(before, gap());
@@ -125,7 +125,7 @@ class TransferFinder {
     item->where = Where::kLeaving;
     item->transfer = static_cast<int>(result_.transfers.size());
     result_.transfers.push_back(std::move(transfer));
-    away_.emplace_back();
+    on_host_.emplace_back();
   }
 
   void Compute(size_t i) {
@@ -193,7 +193,7 @@ class TransferFinder {
     if (item.where == Where::kDevice) Need(&item, gap());
     if (item.where != Where::kDevice) {
       TensorTransfer& transfer = TransferOf(item);
-      transfer.away_by = std::min(transfer.away_by, gap());
+      transfer.on_host_by = std::min(transfer.on_host_by, gap());
       transfer.back_from = gap() + 1;
       if (!ends) return;
       transfer.dropped = gap();
@@ -220,8 +220,8 @@ class TransferFinder {
     };
     for (size_t t = 0; t < result_.transfers.size(); ++t) {
       const TensorTransfer& transfer = result_.transfers[t];
-      lower(transfer.free_from, away_[t].from, transfer.bytes);
-      lower(away_[t].to, transfer.back_by, transfer.bytes);
+      lower(transfer.free_from, on_host_[t].from, transfer.bytes);
+      lower(on_host_[t].to, transfer.back_by, transfer.bytes);
     }
     Bytes sum;
     for (size_t j = 0; j < result_.need.size(); ++j) {
@@ -235,7 +235,7 @@ class TransferFinder {
   const std::vector<TimelinePoint>& timeline_;
   std::vector<int> first_part_;  // of stage l at l-1; the end of the last
   std::vector<Item> items_;
-  std::vector<Away> away_;  // by transfer
+  std::vector<OnHost> on_host_;  // by transfer
   TransferSet result_;
 };
 
@@ -253,7 +253,7 @@ absl::StatusOr<TransferSet> FindTransfers(const Instance& instance, const Schedu
 namespace {
 
 // No prefetch starts more instructions than that before it has to: that is soon enough, and keeps
-// the cost of looking for room linear.
+// the cost of looking for memory linear.
 constexpr int kEarliest = 512;
 
 class OverlapReplay {
@@ -294,15 +294,15 @@ class OverlapReplay {
 
   struct State {
     Where where = Where::kHere;
-    bool in_excess = false;  // takes room that need does not count
-    Nanos end;               // of its last copy
-    Nanos latest;            // when its prefetch has to start, if compute never waits
-    int room_from = 0;       // no early prefetch before this gap
+    bool beyond_need = false;  // takes memory that need does not count
+    Nanos end;                 // of its last copy
+    Nanos latest;              // when its prefetch has to start, if compute never waits
+    int prefetch_from = 0;     // no early prefetch before this gap
   };
 
   // What happens at a gap; transfers by number.
   struct Events {
-    std::vector<int> ready, free, away, back, dropped;
+    std::vector<int> ready, free, on_host, back, dropped;
   };
 
   const TensorTransfer& TransferAt(int t) const {
@@ -316,7 +316,7 @@ class OverlapReplay {
     const int ready = rules_.offload == OffloadRule::kSoon ? transfer.made : transfer.free_from;
     EventsAt(ready).ready.push_back(t);
     EventsAt(transfer.free_from).free.push_back(t);
-    EventsAt(std::min(transfer.away_by, end_)).away.push_back(t);
+    EventsAt(std::min(transfer.on_host_by, end_)).on_host.push_back(t);
     if (transfer.returns) EventsAt(transfer.back_by).back.push_back(t);
     if (transfer.dropped < end_) EventsAt(transfer.dropped).dropped.push_back(t);
   }
@@ -348,9 +348,9 @@ class OverlapReplay {
     for (const int t : events.back) {
       if (StateAt(t).where != Where::kHere && StateAt(t).where != Where::kLeaving) Settle(t);
     }
-    Leave(events.away);
+    Leave(events.on_host);
     if (!Leave(events.back)) return false;
-    MakeRoom(g);
+    FreeMemory(g);
     for (const int t : events.back) {
       if (StateAt(t).where == Where::kHost) StartPrefetch(t);
     }
@@ -360,21 +360,21 @@ class OverlapReplay {
     }
     // Those that had to come back first.
     StartOffloads(g);
-    MakeRoom(g);
-    return Leave(events.away) && Fits(g, Bytes(0));
+    FreeMemory(g);
+    return Leave(events.on_host) && Fits(g, Bytes(0));
   }
 
   bool Fits(int g, Bytes more) const {
-    return g == end_ || transfers_.need[static_cast<size_t>(g)] + excess_ + more <= memory_;
+    return g == end_ || transfers_.need[static_cast<size_t>(g)] + beyond_need_ + more <= memory_;
   }
 
   void Exceed(int t) {
-    StateAt(t).in_excess = true;
-    excess_ += TransferAt(t).bytes;
+    StateAt(t).beyond_need = true;
+    beyond_need_ += TransferAt(t).bytes;
   }
   void Settle(int t) {
-    if (StateAt(t).in_excess) excess_ -= TransferAt(t).bytes;
-    StateAt(t).in_excess = false;
+    if (StateAt(t).beyond_need) beyond_need_ -= TransferAt(t).bytes;
+    StateAt(t).beyond_need = false;
   }
 
   void StartOffloads(int g) {
@@ -419,7 +419,7 @@ class OverlapReplay {
     return all;
   }
 
-  void MakeRoom(int g) {
+  void FreeMemory(int g) {
     for (size_t i = 0; i < leaving_.size();) {
       const int t = leaving_[i];
       const bool is_free = TransferAt(t).free_from <= g;
@@ -451,7 +451,7 @@ class OverlapReplay {
       if (just_in_time && g < end_ && begins_[static_cast<size_t>(g) + 1] <= StateAt(t).latest) {
         return;
       }
-      if (HasRoom(t, g)) {
+      if (HasMemory(t, g)) {
         const int back_by = TransferAt(t).back_by;
         for (int j = g; j < back_by; ++j) early_[static_cast<size_t>(j)] += TransferAt(t).bytes;
         Exceed(t);
@@ -463,13 +463,13 @@ class OverlapReplay {
   }
 
   // For the prefetch to start at the gap, all the time until it is needed.
-  bool HasRoom(int t, int g) {
+  bool HasMemory(int t, int g) {
     const Bytes bytes = TransferAt(t).bytes;
-    if (StateAt(t).room_from > g || !Fits(g, bytes)) return false;
+    if (StateAt(t).prefetch_from > g || !Fits(g, bytes)) return false;
     for (int j = TransferAt(t).back_by - 1; j >= g; --j) {
       const size_t at = static_cast<size_t>(j);
       if (transfers_.need[at] + early_[at] + bytes <= memory_) continue;
-      StateAt(t).room_from = j + 1;
+      StateAt(t).prefetch_from = j + 1;
       return false;
     }
     return true;
@@ -520,7 +520,7 @@ class OverlapReplay {
   Nanos now_;
   Nanos channel_[2];
   Bytes host_;
-  Bytes excess_;              // on the device now, beyond need
+  Bytes beyond_need_;         // on the device now, beyond need
   std::vector<int> ready_;    // to start
   std::vector<int> leaving_;  // in the order of their starts
   std::vector<int> on_host_;  // in the order in which they are needed
@@ -545,10 +545,10 @@ constexpr int64_t kLateWork = int64_t{1} << 16;
 
 constexpr OverlapRules kRules[] = {
     {OffloadRule::kSoon, PrefetchRule::kInOrder},
-    {OffloadRule::kSoon, PrefetchRule::kAsRoomAllows},
+    {OffloadRule::kSoon, PrefetchRule::kAsMemoryAllows},
     {OffloadRule::kSoon, PrefetchRule::kJustInTime},
     {OffloadRule::kLate, PrefetchRule::kInOrder},
-    {OffloadRule::kLate, PrefetchRule::kAsRoomAllows},
+    {OffloadRule::kLate, PrefetchRule::kAsMemoryAllows},
     {OffloadRule::kLate, PrefetchRule::kJustInTime},
 };
 
@@ -690,7 +690,7 @@ class Overlapping {
     return stop_->stop_requested() || (most_late_work_ && work_ >= *most_late_work_);
   }
 
-  // As many as have room.
+  // As many as memory allows.
   void StayTogether() {
     for (const size_t t : BySize()) {
       if (MayStay(t)) Stay(t, true);

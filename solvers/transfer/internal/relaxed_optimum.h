@@ -1,8 +1,8 @@
 // The optimum when copies can be interrupted but activations move as a whole (Problem 2 of Beaumont
 // et al. 2020), and the sets that have it: exactly, or in slots of memory. Latencies are left to
 // the replay.
-#ifndef STOWAGE_SOLVERS_TRANSFER_RELAXED_OPTIMUM_H_
-#define STOWAGE_SOLVERS_TRANSFER_RELAXED_OPTIMUM_H_
+#ifndef STOWAGE_SOLVERS_TRANSFER_INTERNAL_RELAXED_OPTIMUM_H_
+#define STOWAGE_SOLVERS_TRANSFER_INTERNAL_RELAXED_OPTIMUM_H_
 
 #include <algorithm>
 #include <cmath>
@@ -65,38 +65,20 @@ constexpr int MostSingleRaises(int n) { return 4096 / std::max(n, 1); }
 // odd and large for 127-bit integers. O(n).
 std::optional<Nanos> FractionalOptimum(const OffloadProblem& problem);
 
-// The problem in which `away[i]` bytes of activation i may leave, for i in 0..n-1, and the rest
+// The problem in which `on_host[i]` bytes of activation i may leave, for i in 0..n-1, and the rest
 // stays; and the set of all these parts. Internal to the optimum and its test.
 struct PartialOffload {
   OffloadProblem problem;
   OffloadSet set;
 };
 absl::StatusOr<PartialOffload> OffloadParts(const OffloadProblem& problem,
-                                            const std::vector<Bytes>& away);
+                                            const std::vector<Bytes>& on_host);
 
-// Least idle time when copies can be interrupted: the dynamic program of Beaumont et al. 2020
-// (section 5, Algorithm 1), on states that none other dominates. Internal to solvers/transfer.
+// Least idle time when copies can be interrupted: the dynamic program of Beaumont et al. 2020 (section 5, Algorithm 1),
+// on states that none other dominates (algorithms.md: states, corrections, dominance). Internal to solvers/transfer.
 //
-// Memory is counted in any unit (bytes, slots), time in one in which both directions of the link
-// take a whole number for a unit of memory. Before op i, going inwards from both ends of the
-// schedule, a state is
-//   kept       activation i and those before it that stay: what the device holds at least
-//   backlog_f  time that the link needs for offloads that are left, or, below zero, for how long it
-//              has had none
-//   backlog_b  the same of prefetches, in reversed time
-//   reading    of the last offload, if it ended while forward j still read its activation, which
-//              therefore stays until forward j has ended: where prefetches may reach into forward j
-//   idle       so far
-// In the paper's terms M_F = kept + what backlog_f > 0 holds, and M_B likewise: of the gradients
-// only sums with ex^B are needed, and equations 1 to 10 become those in relaxed_optimum.cc.
-// Corrected against the print: feasibility takes positive parts of the backlogs; equation 6 has
-// ex^B; equation 9 |y_{j+1}|; equation 10 lacks -|y_{L+1}|, and what `reading` is for: there an
-// activation counts as gone while forward j reads it.
-//
-// Dominance: waiting turns idle time into less backlog, one for one, in each half. So a state is no
-// worse than another that keeps no less and whose idle time is no less than its own and what its
-// backlogs, and `reading`, are greater by. Where the host's memory is limited, both must keep the
-// same. States that cannot end within the idle time of a known set are left out.
+// Memory is counted in any unit (bytes, slots), time in one in which both directions of the link take a whole number
+// for a unit of memory.
 
 template <class Number>
 struct RelaxedInstance {
@@ -157,7 +139,7 @@ class RelaxedRecurrence {
   State Initial() const;
   // The state after op i, or nothing if op i never fits.
   std::optional<State> Next(int i, const State& state, bool offload) const;
-  bool HostHasRoom(int i, const State& state) const;
+  bool FitsHost(int i, const State& state) const;
   Number EndIdle(const State& state) const;
   // No schedule that goes through the state before op i has less idle time.
   Number Bound(int i, const State& state) const;
@@ -216,4 +198,4 @@ inline RelaxedLimits RelaxedLimitsOf(const OffloadProblem& problem, const SolveO
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_TRANSFER_RELAXED_OPTIMUM_H_
+#endif  // STOWAGE_SOLVERS_TRANSFER_INTERNAL_RELAXED_OPTIMUM_H_

@@ -1,4 +1,4 @@
-#include "solvers/transfer/joint_search.h"
+#include "solvers/transfer/internal/joint_search.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -14,11 +14,10 @@
 #include "solvers/schedule/schedule.h"
 #include "solvers/solver.h"
 #include "solvers/transfer/compute_trace.h"
-#include "solvers/transfer/incumbent.h"
-#include "solvers/transfer/joint_recurrence.h"
-#include "solvers/transfer/outline.h"
-#include "solvers/transfer/peak_lower_bound.h"
-#include "solvers/transfer/segment_costs.h"
+#include "solvers/transfer/internal/incumbent.h"
+#include "solvers/transfer/internal/joint_recurrence.h"
+#include "solvers/transfer/internal/peak_lower_bound.h"
+#include "solvers/transfer/internal/segment_costs.h"
 #include "solvers/transfer/strategies.h"
 #include "solvers/transfer/trace_problem.h"
 
@@ -32,7 +31,7 @@ namespace {
 absl::StatusOr<std::optional<Nanos>> OfferOutline(const Outline& outline, const SegmentCosts& costs,
                                                   const std::string& explanation, Incumbent* best);
 
-// Outlines that differ in one part or two neighbouring ones: less or more room for a segment, a
+// Outlines that differ in one part or two neighbouring ones: less or more memory for a segment, a
 // stage that goes from one part to the next, parts joined or split, an input that leaves or stays.
 // They are made one by one, until `visit` returns false: all of them take O(L^2) memory.
 void ForEachNeighbour(const Outline& outline, const SegmentCosts& costs,
@@ -48,7 +47,7 @@ class NeighbourVisit {
 
   void Run() {
     for (size_t p = 0; p < outline_.size() && more_; ++p) {
-      ChangeRoom(p);
+      ChangeMemory(p);
       FlipInput(p);
       Split(p);
       if (p + 1 < outline_.size()) JoinWithNext(p);
@@ -69,41 +68,42 @@ class NeighbourVisit {
     more_ = visit_(changed);
   }
 
-  // The stages as one part, if they may be, with no more than the given room, if that is enough.
-  std::optional<OutlinePart> Part(int first, int last, bool saved, bool away, Bytes room) const {
-    OutlinePart part{first, last, saved, Bytes(0), away};
+  // The stages as one part, if they may be, with no more than the given memory, if that is enough.
+  std::optional<OutlinePart> Part(int first, int last, bool saved, bool on_host,
+                                  Bytes memory) const {
+    OutlinePart part{first, last, saved, Bytes(0), on_host};
     if (saved && first == last) return part;
     if (last > costs_.last() - 1 || !costs_.MayRunTwice(first, saved ? last - 1 : last)) {
       return std::nullopt;
     }
     const SegmentCosts::Options options = costs_.OptionsOf(first, last, saved);
     if (options.begin == options.end) return std::nullopt;
-    // Room falls along the options.
+    // Memory falls along the options.
     const SegmentOption* option = options.begin;
-    while (option + 1 != options.end && option->room > room.value()) ++option;
-    part.room = Bytes(option->room);
+    while (option + 1 != options.end && option->memory > memory.value()) ++option;
+    part.memory = Bytes(option->memory);
     return part;
   }
 
-  void ChangeRoom(size_t p) {
+  void ChangeMemory(size_t p) {
     const OutlinePart& part = outline_[p];
     if (!Runs(part)) return;
     const SegmentCosts::Options options = costs_.OptionsOf(part.first, part.last, part.saved);
     const SegmentOption* at = options.begin;
-    while (at != options.end && at->room > part.room.value()) ++at;
+    while (at != options.end && at->memory > part.memory.value()) ++at;
     for (const std::ptrdiff_t step : {-2, -1, 0, 1, 2}) {
       const SegmentOption* option = at + step;
       if (option < options.begin || option >= options.end) continue;
-      if (option->room == part.room.value()) continue;
+      if (option->memory == part.memory.value()) continue;
       OutlinePart changed = part;
-      changed.room = Bytes(option->room);
+      changed.memory = Bytes(option->memory);
       Replace(p, 1, {changed});
     }
   }
 
   void FlipInput(size_t p) {
     OutlinePart changed = outline_[p];
-    changed.input_away = !changed.input_away;
+    changed.input_on_host = !changed.input_on_host;
     Replace(p, 1, {changed});
   }
 
@@ -121,16 +121,16 @@ class NeighbourVisit {
   void Split(size_t p) {
     const OutlinePart& part = outline_[p];
     if (part.first == part.last && part.last == costs_.last()) return;
-    ReplaceIfAll(p, 1, {Part(part.first, part.last, !part.saved, part.input_away, part.room)});
+    ReplaceIfAll(p, 1, {Part(part.first, part.last, !part.saved, part.input_on_host, part.memory)});
     if (part.first == part.last) return;
     for (int k = part.first; k < part.last; ++k) {
-      const auto rest = Part(k + 1, part.last, part.saved, false, part.room);
-      ReplaceIfAll(p, 1, {Part(part.first, k, false, part.input_away, part.room), rest});
-      ReplaceIfAll(p, 1, {Part(part.first, k, true, part.input_away, part.room), rest});
+      const auto rest = Part(k + 1, part.last, part.saved, false, part.memory);
+      ReplaceIfAll(p, 1, {Part(part.first, k, false, part.input_on_host, part.memory), rest});
+      ReplaceIfAll(p, 1, {Part(part.first, k, true, part.input_on_host, part.memory), rest});
     }
     std::vector<OutlinePart> saved;
     for (int l = part.first; l <= part.last; ++l) {
-      saved.push_back({l, l, true, Bytes(0), l == part.first && part.input_away});
+      saved.push_back({l, l, true, Bytes(0), l == part.first && part.input_on_host});
     }
     Replace(p, 1, saved);
   }
@@ -138,9 +138,9 @@ class NeighbourVisit {
   void JoinWithNext(size_t p) {
     const OutlinePart& part = outline_[p];
     const OutlinePart& next = outline_[p + 1];
-    const Bytes room = std::max(part.room, next.room);
-    for (const Bytes most : {room, Bytes(kMaxTotal)}) {
-      ReplaceIfAll(p, 2, {Part(part.first, next.last, next.saved, part.input_away, most)});
+    const Bytes memory = std::max(part.memory, next.memory);
+    for (const Bytes most : {memory, Bytes(kMaxTotal)}) {
+      ReplaceIfAll(p, 2, {Part(part.first, next.last, next.saved, part.input_on_host, most)});
     }
   }
 
@@ -151,8 +151,8 @@ class NeighbourVisit {
     for (const int end : {part.last - 1, part.last + 1}) {
       if (end < part.first || end >= next.last) continue;
       ReplaceIfAll(p, 2,
-                   {Part(part.first, end, part.saved, part.input_away, part.room),
-                    Part(end + 1, next.last, next.saved, next.input_away, next.room)});
+                   {Part(part.first, end, part.saved, part.input_on_host, part.memory),
+                    Part(end + 1, next.last, next.saved, next.input_on_host, next.memory)});
     }
   }
 
@@ -238,19 +238,19 @@ class Climb {
   Incumbent& best_;
 };
 
-std::vector<TensorName> AwayOf(const Outline& outline) {
-  std::vector<TensorName> away;
+std::vector<TensorName> OnHostOf(const Outline& outline) {
+  std::vector<TensorName> on_host;
   for (size_t p = 0; p < outline.size(); ++p) {
-    if (!outline[p].input_away) continue;
+    if (!outline[p].input_on_host) continue;
     const bool saved = p > 0 && outline[p - 1].saved;
-    away.push_back({saved ? TensorKind::kSaved : TensorKind::kActivation, outline[p].first - 1});
+    on_host.push_back({saved ? TensorKind::kSaved : TensorKind::kActivation, outline[p].first - 1});
   }
-  return away;
+  return on_host;
 }
 
 absl::StatusOr<std::optional<Nanos>> OfferOutline(const Outline& outline, const SegmentCosts& costs,
                                                   const std::string& explanation, Incumbent* best) {
-  return best->OfferQuickly(ComputeScheduleOf(outline, costs), AwayOf(outline), explanation);
+  return best->OfferQuickly(ComputeScheduleOf(outline, costs), OnHostOf(outline), explanation);
 }
 
 void ForEachNeighbour(const Outline& outline, const SegmentCosts& costs,
@@ -298,7 +298,7 @@ Schedule CheckpointEveryStage(const Chain& chain) {
   return schedule;
 }
 
-// The least memory in which a compute schedule runs with the first tensors away, as few as needed;
+// The least memory in which a compute schedule runs with the first tensors on the host, as few as needed;
 // all of it where copies take longer than times can say.
 Bytes LeastEagerMemory(const Instance& instance, const Schedule& compute) {
   const TransferModel& link = *instance.link();
@@ -319,6 +319,11 @@ Bytes LeastEagerMemory(const Instance& instance, const Schedule& compute) {
     }
   }
   return low;
+}
+
+SolveOptions Beside(const SegmentCosts* costs, SolveOptions options) {
+  if (costs != nullptr) options.table_limit -= Bytes(costs->bytes());
+  return options;
 }
 
 }  // namespace
@@ -342,19 +347,14 @@ absl::Status OfferCheapSchedules(const StopToken* stop, Incumbent* best) {
 
 Bytes CheapLeastMemory(const Instance& instance) {
   const Chain& chain = instance.chain();
-  const absl::StatusOr<Simulation> away = Evaluator(instance).Run(LeastScheduleOnHost(chain));
-  if (away.ok()) return away->peak;
+  const absl::StatusOr<Simulation> on_host = Evaluator(instance).Run(LeastScheduleOnHost(chain));
+  if (on_host.ok()) return on_host->peak;
   return std::min(LeastEagerMemory(instance, instance.store_all_schedule()),
                   LeastEagerMemory(instance, CheckpointEveryStage(chain)));
 }
 
 JointSearch::JointSearch(const SegmentCosts* costs, const SolveOptions& options, Incumbent* best)
-    : costs_(costs), options_(Beside(options)), best_(*best), poll_(options.stop) {}
-
-SolveOptions JointSearch::Beside(SolveOptions options) const {
-  if (costs_ != nullptr) options.table_limit -= Bytes(costs_->bytes());
-  return options;
-}
+    : costs_(costs), options_(Beside(costs, options)), best_(*best), poll_(options.stop) {}
 
 absl::Status JointSearch::Propose(size_t states, double cells) {
   constexpr double kPairs = 100 * 100;
@@ -380,36 +380,26 @@ absl::Status JointSearch::Propose(size_t states, double cells) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<Schedule>> OfferPoints(const Frontier& alone, StopPoll* poll,
-                                                    Incumbent* best) {
+absl::Status JointSearch::TakePoints(const Frontier& alone) {
   std::optional<Schedule> fastest;
   Nanos fastest_time(kMaxTotal);
   for (const Frontier::Point& point : alone.points()) {
     absl::StatusOr<Schedule> schedule = DecodeSchedule(point.schedule, kMaxInstructions);
     if (!schedule.ok()) return absl::InternalError(schedule.status().message());
-    absl::Status status = poll->Spend(static_cast<int64_t>(schedule->size()) * kWorkPerStep);
+    absl::Status status = poll_.Spend(static_cast<int64_t>(schedule->size()) * kWorkPerStep);
     if (!status.ok()) return status;
-    const absl::StatusOr<std::optional<Nanos>> time = best->OfferQuickly(*schedule, {}, kPoint);
+    const absl::StatusOr<std::optional<Nanos>> time = best_.OfferQuickly(*schedule, {}, kPoint);
     if (!time.ok()) return time.status();
     if (!time->has_value() || **time >= fastest_time) continue;
     fastest_time = **time;
     fastest = *std::move(schedule);
   }
-  return fastest;
+  if (costs_ == nullptr || !fastest) return absl::OkStatus();
+  std::optional<Outline> outline = OutlineOf(*fastest, *costs_);
+  return outline ? Rate(*std::move(outline)) : absl::OkStatus();
 }
 
-absl::Status JointSearch::TakePoints(const Frontier& alone, bool thoroughly) {
-  const absl::StatusOr<std::optional<Schedule>> fastest = OfferPoints(alone, &poll_, &best_);
-  if (!fastest.ok() || !fastest->has_value()) return fastest.status();
-  if (costs_ != nullptr) {
-    std::optional<Outline> outline = OutlineOf(**fastest, *costs_);
-    absl::Status status = outline ? Rate(*std::move(outline)) : absl::OkStatus();
-    if (!status.ok()) return status;
-  }
-  return thoroughly ? best_.OfferThoroughly(**fastest, options_, kPoint) : absl::OkStatus();
-}
-
-absl::Status JointSearch::Improve(int outlines, int64_t schedules, bool thoroughly) {
+absl::Status JointSearch::Improve(int outlines, int64_t schedules) {
   std::stable_sort(rated_.begin(), rated_.end(),
                    [](const Rated& a, const Rated& b) { return a.makespan < b.makespan; });
   outlines = std::min(outlines, static_cast<int>(rated_.size()));
@@ -424,10 +414,6 @@ absl::Status JointSearch::Improve(int outlines, int64_t schedules, bool thorough
         ImproveLocally(std::move(rated.outline), rated.makespan, *costs_, options_, &share, &best_);
     if (!improved.ok()) return improved.status();
     schedules += share;
-    if (!thoroughly) continue;
-    absl::Status status =
-        best_.OfferThoroughly(ComputeScheduleOf(*improved, *costs_), options_, kJoint);
-    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }

@@ -1,33 +1,26 @@
 // The joint solver's search for one budget. Internal to solvers/transfer.
-#ifndef STOWAGE_SOLVERS_TRANSFER_JOINT_SEARCH_H_
-#define STOWAGE_SOLVERS_TRANSFER_JOINT_SEARCH_H_
+#ifndef STOWAGE_SOLVERS_TRANSFER_INTERNAL_JOINT_SEARCH_H_
+#define STOWAGE_SOLVERS_TRANSFER_INTERNAL_JOINT_SEARCH_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "solvers/schedule/frontier.h"
 #include "solvers/solver.h"
-#include "solvers/transfer/incumbent.h"
-#include "solvers/transfer/outline.h"
-#include "solvers/transfer/segment_costs.h"
+#include "solvers/transfer/internal/incumbent.h"
+#include "solvers/transfer/internal/joint_recurrence.h"
+#include "solvers/transfer/internal/segment_costs.h"
 
 namespace stowage {
 
-// Schedules that cost next to nothing to find: everything away, store-all and a checkpoint of every
+// Schedules that cost next to nothing to find: everything on the host, store-all and a checkpoint of every
 // stage. Something fits down to CheapLeastMemory.
 absl::Status OfferCheapSchedules(const StopToken* stop, Incumbent* best);
 
 // The least memory that these fit. O(L log memory).
 Bytes CheapLeastMemory(const Instance& instance);
-
-// Every point of a frontier of schedules without transfers, with what is too much of it offloaded
-// (Incumbent::OfferQuickly): the fastest one's compute schedule, or nothing if none can be better
-// than what is known. CANCELLED, DEADLINE_EXCEEDED.
-absl::StatusOr<std::optional<Schedule>> OfferPoints(const Frontier& alone, StopPoll* poll,
-                                                    Incumbent* best);
 
 // Looks for faster schedules, by outlines and their changes. Everything is counted in work, not in
 // time. On chains too long for the costs of segments there are no outlines: only points of frontiers
@@ -38,20 +31,17 @@ class JointSearch {
   // memory or more; null where there are none. What they hold counts towards options.table_limit.
   JointSearch(const SegmentCosts* costs, const SolveOptions& options, Incumbent* best);
 
-  // For a solve while this is held: of `options` the limit is less what it holds.
-  SolveOptions Beside(SolveOptions options) const;
-
   // What the recurrence proposes with so many states at a stage, fewer on long chains, in so many
   // cells of memory. Coarse cells find more different states, fine ones better ones.
   absl::Status Propose(size_t states, double cells);
 
   // Every point of a frontier of schedules without transfers, what is too much of it offloaded; the
-  // best one gives an outline. `thoroughly`: DynProg's set of that, too.
-  absl::Status TakePoints(const Frontier& alone, bool thoroughly);
+  // best one gives an outline.
+  absl::Status TakePoints(const Frontier& alone);
 
   // Changes the best outlines that have not been changed yet, so many of them, and looks at so many
-  // schedules, fewer on long chains. `thoroughly` as above.
-  absl::Status Improve(int outlines, int64_t schedules, bool thoroughly);
+  // schedules, fewer on long chains.
+  absl::Status Improve(int outlines, int64_t schedules);
 
  private:
   struct Rated {
@@ -62,7 +52,7 @@ class JointSearch {
   absl::Status Rate(Outline outline);
 
   const SegmentCosts* costs_;
-  const SolveOptions options_;  // Beside itself
+  const SolveOptions options_;  // less what the costs hold
   Incumbent& best_;
   StopPoll poll_;
   std::vector<Rated> rated_;
@@ -70,4 +60,4 @@ class JointSearch {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_TRANSFER_JOINT_SEARCH_H_
+#endif  // STOWAGE_SOLVERS_TRANSFER_INTERNAL_JOINT_SEARCH_H_

@@ -1,4 +1,4 @@
-#include "solvers/transfer/relaxed_optimum.h"
+#include "solvers/transfer/internal/relaxed_optimum.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -120,7 +120,7 @@ absl::StatusOr<std::optional<RelaxedOptimum>> ExactRelaxedOptimum(const OffloadP
 }
 
 absl::StatusOr<PartialOffload> OffloadParts(const OffloadProblem& problem,
-                                            const std::vector<Bytes>& away) {
+                                            const std::vector<Bytes>& on_host) {
   OffloadSpec spec;
   spec.link = problem.link();
   spec.memory = problem.memory();
@@ -128,7 +128,7 @@ absl::StatusOr<PartialOffload> OffloadParts(const OffloadProblem& problem,
   // The part that stays is an activation of its own: an op that takes nothing reads it after the
   // one that reads both. What such an op makes is there while the one before it runs.
   for (int i = 0; i < problem.size(); ++i) {
-    const Bytes part = away[static_cast<size_t>(i)];
+    const Bytes part = on_host[static_cast<size_t>(i)];
     const Bytes rest = problem.activation(i) - part;
     if (part > Bytes(0)) set.push_back(static_cast<int>(spec.ops.size()));
     if (part == Bytes(0) || rest == Bytes(0)) {
@@ -155,14 +155,14 @@ absl::StatusOr<PartialOffload> OffloadParts(const OffloadProblem& problem,
 }
 
 std::optional<Nanos> FractionalOptimum(const OffloadProblem& problem) {
-  std::vector<Bytes> away(static_cast<size_t>(problem.size()));
-  Bytes left = problem.excess();
-  for (size_t i = 0; i < away.size(); ++i) {
-    away[i] = std::min(left, problem.activation(static_cast<int>(i)));
-    left -= away[i];
+  std::vector<Bytes> on_host(static_cast<size_t>(problem.size()));
+  Bytes left = problem.overflow_bytes();
+  for (size_t i = 0; i < on_host.size(); ++i) {
+    on_host[i] = std::min(left, problem.activation(static_cast<int>(i)));
+    left -= on_host[i];
   }
   if (left > Bytes(0)) return std::nullopt;
-  const absl::StatusOr<PartialOffload> parts = OffloadParts(problem, away);
+  const absl::StatusOr<PartialOffload> parts = OffloadParts(problem, on_host);
   if (!parts.ok()) return std::nullopt;
   return ExactRelaxedMakespan(parts->problem, parts->set);
 }
@@ -215,7 +215,7 @@ typename RelaxedRecurrence<Number>::State RelaxedRecurrence<Number>::Initial() c
 }
 
 template <class Number>
-bool RelaxedRecurrence<Number>::HostHasRoom(int i, const State& state) const {
+bool RelaxedRecurrence<Number>::FitsHost(int i, const State& state) const {
   const size_t at = static_cast<size_t>(i);
   // All before activation i that is not kept, and activation i.
   return prefix_[at + 1] - (state.kept - instance_.activations[at]) <= instance_.host_memory;
@@ -231,7 +231,7 @@ std::optional<typename RelaxedRecurrence<Number>::State> RelaxedRecurrence<Numbe
   const Number over_f = state.kept + op.forward_need + made - instance_.memory;
   const Number over_b = state.kept + op.backward_need + made - instance_.memory;
   if (over_f > Number(0) || over_b > Number(0)) return std::nullopt;
-  if (offload && !HostHasRoom(i, state)) return std::nullopt;
+  if (offload && !FitsHost(i, state)) return std::nullopt;
   const Number queue_f = Positive(state.backlog_f);
   const Number queue_b = Positive(state.backlog_b);
   // Equations 1 and 6: wait until what is left in the queue and over the memory is gone.
@@ -296,7 +296,7 @@ Number RelaxedRecurrence<Number>::Bound(int i, const State& state) const {
   const Number queue_f = Positive(state.backlog_f);
   const Number queue_b = Positive(state.backlog_b);
   const Number before = state.kept - prefix_[at + 1];  // less what has been offloaded
-  // Room that later ops need must be made by the link until they start.
+  // Memory that later ops need must be made by the link until they start.
   const Number rush_f =
       queue_f + before * instance_.offload_time + forward_rush_[at] + forward_before_[at];
   const Number rush_b =
@@ -554,9 +554,9 @@ class Slots {
   // Slots that the link moves during one op: the partial sum rounded down, less those before. More
   // than there is to move makes no difference.
   int64_t Moved(int128 bytes, int64_t* before) const {
-    // Sums of nearly 126 bits leave no room for the slots; those of that size need no rounding.
-    constexpr int kRoom = 20;
-    const bool large = (bytes >> (126 - kRoom)) != 0;
+    // Sums of nearly 126 bits leave no bits for the slots; those of that size need no rounding.
+    constexpr int kSlotBits = 20;
+    const bool large = (bytes >> (126 - kSlotBits)) != 0;
     const int128 after = large ? bytes / kNanosPerSecond * slots_ / memory_
                                : bytes * slots_ / (int128(memory_) * kNanosPerSecond);
     const int64_t capped =
@@ -572,8 +572,8 @@ class Slots {
     int64_t in = problem_.link().to_host.bytes_per_second;
     if (out == in) out = in = 1;
     const int64_t largest_sum = 8 * all_ * (2 * int64_t{problem_.size()} + 4);
-    const int64_t room = std::max<int64_t>(kMaxTotal / largest_sum, 1);
-    while (std::max(out, in) > std::min<int64_t>(room, 1 << 20)) {
+    const int64_t most = std::max<int64_t>(kMaxTotal / largest_sum, 1);
+    while (std::max(out, in) > std::min<int64_t>(most, 1 << 20)) {
       out >>= 1;
       in >>= 1;
     }

@@ -1,4 +1,4 @@
-#include "solvers/transfer/peak_lower_bound.h"
+#include "solvers/transfer/internal/peak_lower_bound.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,29 +1,30 @@
-#include "solvers/transfer/incumbent.h"
+#include "solvers/transfer/internal/incumbent.h"
 
 #include <algorithm>
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/transfer/internal/transfer_overlap.h"
 #include "solvers/transfer/offload_problem.h"
 #include "solvers/transfer/strategies.h"
 #include "solvers/transfer/trace_problem.h"
-#include "solvers/transfer/transfer_overlap.h"
 
 namespace stowage {
 namespace {
 
 // The activations of the tensors named; more of the first ones until every op fits.
 OffloadSet SetOf(const ComputeTrace& trace, const TraceProblem& problem,
-                 const std::vector<TensorName>& away) {
+                 const std::vector<TensorName>& on_host) {
   const OffloadProblem& offload = problem.problem;
   OffloadSet set;
   for (int i = 0; i < offload.size(); ++i) {
     const int t = problem.tensor[static_cast<size_t>(i)];
     if (t < 0) continue;
     const ComputeTrace::Tensor& tensor = trace.tensors[static_cast<size_t>(t)];
-    const bool named = std::any_of(away.begin(), away.end(), [&tensor](const TensorName& name) {
-      return name.kind == tensor.kind && name.stage == tensor.stage;
-    });
+    const bool named =
+        std::any_of(on_host.begin(), on_host.end(), [&tensor](const TensorName& name) {
+          return name.kind == tensor.kind && name.stage == tensor.stage;
+        });
     if (named) set.push_back(i);
   }
   for (int i = 0; i < offload.size() && !offload.Admits(set); ++i) {
@@ -42,17 +43,14 @@ absl::Status Incumbent::Offer(const Schedule& schedule, const std::string& expla
     return absl::InternalError(
         absl::StrCat("the evaluator refused a schedule: ", simulation.status().message()));
   }
-  if (simulation->peak > memory_ || simulation->makespan >= makespan_) return absl::OkStatus();
-  makespan_ = simulation->makespan;
-  schedule_ = schedule;
-  explanation_ = explanation;
-  if (improved_) improved_(schedule);
+  best_.Offer(schedule, simulation->peak, simulation->makespan, explanation);
+  if (all_ != nullptr) all_->Offer(schedule, simulation->peak, simulation->makespan, explanation);
   return absl::OkStatus();
 }
 
 absl::Status Incumbent::OverlapBest(const StopToken* stop) {
   if (!found()) return absl::OkStatus();
-  return Offer(OverlapTransfers(instance(), *schedule_, memory_, stop), explanation_);
+  return Offer(OverlapTransfers(instance(), schedule(), memory(), stop), explanation());
 }
 
 absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(
@@ -65,13 +63,13 @@ absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(
     time += step.time;
     peak = std::max(peak, step.need);
   }
-  const Bytes excess = std::max(peak - memory_, Bytes(0));
+  const Bytes overflow = std::max(peak - memory(), Bytes(0));
   // Each copy may take all that times can say: their sum is not made.
-  const Nanos there = CopyTime(link().to_host, excess);
+  const Nanos there = CopyTime(link().to_host, overflow);
   const bool copies_take_longer =
-      there >= makespan_ || CopyTime(link().to_device, excess) >= makespan_ - there;
-  if (time >= makespan_ || (excess > Bytes(0) && copies_take_longer)) return std::nullopt;
-  absl::StatusOr<TraceProblem> offload = MakeTraceProblem(*trace, link(), memory_);
+      there >= makespan() || CopyTime(link().to_device, overflow) >= makespan() - there;
+  if (time >= makespan() || (overflow > Bytes(0) && copies_take_longer)) return std::nullopt;
+  absl::StatusOr<TraceProblem> offload = MakeTraceProblem(*trace, link(), memory());
   if (!offload.ok()) return std::nullopt;  // copies take longer than times can say
   return Problem{*std::move(trace), *std::move(offload)};
 }
@@ -79,12 +77,12 @@ absl::StatusOr<std::optional<Incumbent::Problem>> Incumbent::ProblemOf(
 absl::Status Incumbent::OfferTimeline(const Schedule& compute, const Problem& problem,
                                       const OffloadTimeline& timeline,
                                       const std::string& explanation) {
-  if (timeline.makespan >= makespan_) return absl::OkStatus();
+  if (timeline.makespan >= makespan()) return absl::OkStatus();
   return Offer(WithTransfers(compute, problem.trace, problem.offload, timeline), explanation);
 }
 
 absl::StatusOr<std::optional<Nanos>> Incumbent::OfferQuickly(const Schedule& compute,
-                                                             const std::vector<TensorName>& away,
+                                                             const std::vector<TensorName>& on_host,
                                                              const std::string& explanation) {
   const absl::StatusOr<std::optional<Problem>> problem = ProblemOf(compute, Granularity::kWhole);
   if (!problem.ok()) return problem.status();
@@ -95,11 +93,11 @@ absl::StatusOr<std::optional<Nanos>> Incumbent::OfferQuickly(const Schedule& com
     std::optional<OffloadTimeline> timeline = ReplaySet(offload, set);
     if (timeline && (!best || timeline->makespan < best->makespan)) best = std::move(timeline);
   };
-  if (offload.excess() == Bytes(0)) {
+  if (offload.overflow_bytes() == Bytes(0)) {
     consider({});
   } else if (offload.memory() >= offload.least_memory()) {
     consider(EagerSet(offload));
-    if (!away.empty()) consider(SetOf((*problem)->trace, (*problem)->offload, away));
+    if (!on_host.empty()) consider(SetOf((*problem)->trace, (*problem)->offload, on_host));
   }
   if (!best) return std::nullopt;
   absl::Status status = OfferTimeline(compute, **problem, *best, explanation);

@@ -1,12 +1,10 @@
 // The tensors of a trace that are worth moving together. Internal to solvers/transfer.
-#ifndef STOWAGE_SOLVERS_TRANSFER_TRANSFER_SEARCH_H_
-#define STOWAGE_SOLVERS_TRANSFER_TRANSFER_SEARCH_H_
+#ifndef STOWAGE_SOLVERS_TRANSFER_INTERNAL_TRANSFER_SEARCH_H_
+#define STOWAGE_SOLVERS_TRANSFER_INTERNAL_TRANSFER_SEARCH_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +16,7 @@
 #include "solvers/schedule/schedule.h"
 #include "solvers/solver.h"
 #include "solvers/transfer/compute_trace.h"
+#include "solvers/transfer/internal/budget_grid.h"
 #include "solvers/transfer/strategies.h"
 
 namespace stowage {
@@ -31,7 +30,7 @@ ComputeTrace NestedTrace(ComputeTrace trace, const TransferModel& link);
 // A schedule with transfers that is as fast and takes less memory in between. Internal to
 // solvers/transfer.
 
-// `schedule`, of an instance with a link, which is `compute` with copies around its turn (solvers/transfer/trace_problem.h), with its
+// `schedule`, of an instance with a link, which is `compute` with copies around its forward/backward boundary (solvers/transfer/trace_problem.h), with its
 // waits for offloads early and its prefetches late, as far as the evaluator says that it is no slower and
 // takes no more at its peak: what lies in memory without need makes it hard to place blocks in one
 // region. O(instructions log instructions + TraceOf).
@@ -56,14 +55,14 @@ class TransferSearch {
   TransferSearch(const Instance& instance, const std::vector<Bytes>& budgets,
                  const SolveOptions& options);
 
-  // Hears of every schedule that is faster than all before, whichever budget it is for.
-  void ReportTo(std::function<void(const Schedule&)> improved) { improved_ = std::move(improved); }
+  // What gets faster at a budget is offered there, too; it must outlive this.
+  void ReportTo(FastestSchedule* all) { all_ = all; }
 
   // At every budget, the schedule as it is where it fits, else with the first tensors that lie idle
-  // away, as few as are needed: of all, or of those of NestedTrace.
+  // on the host, as few as are needed: of all, or of those of NestedTrace.
   absl::Status Offer(const Schedule& compute);
 
-  // At one budget, with the tensors away that DynProg chooses, if any set can be better than what is
+  // At one budget, with the tensors on the host that DynProg chooses, if any set can be better than what is
   // found.
   absl::Status OfferThoroughly(const Schedule& compute, size_t budget);
 
@@ -73,7 +72,7 @@ class TransferSearch {
 
   const std::vector<Best>& bests() const { return bests_; }
 
-  // The smallest memory that one of the schedules offered so far takes with the first tensors away;
+  // The smallest memory that one of the schedules offered so far takes with the first tensors on the host;
   // the largest number before the first.
   Bytes least_budget() const { return least_budget_; }
 
@@ -87,6 +86,7 @@ class TransferSearch {
 
   absl::StatusOr<Offered> Trace(const Schedule& compute) const;
   absl::Status OfferAt(const Offered& offered, Best* best);
+  void Report(const Best& best);
   // Of a change of what is found: none if it is no schedule.
   absl::Status OfferChanged(const Schedule& compute, Best* best);
   void Inherit(size_t budget);
@@ -104,12 +104,11 @@ class TransferSearch {
   const Evaluator evaluator_;  // of an instance with a link
   SolveOptions options_;       // of what is solved on the way: no progress
   StopPoll poll_;
-  std::function<void(const Schedule&)> improved_;
-  Nanos reported_{std::numeric_limits<int64_t>::max()};
+  FastestSchedule* all_ = nullptr;
   std::vector<Best> bests_;
   Bytes least_budget_{std::numeric_limits<int64_t>::max()};
 };
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_TRANSFER_TRANSFER_SEARCH_H_
+#endif  // STOWAGE_SOLVERS_TRANSFER_INTERNAL_TRANSFER_SEARCH_H_

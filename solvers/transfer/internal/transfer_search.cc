@@ -1,4 +1,4 @@
-#include "solvers/transfer/transfer_search.h"
+#include "solvers/transfer/internal/transfer_search.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -13,16 +13,16 @@
 #include "solvers/schedule/graph_liveness.h"
 #include "solvers/schedule/simulation.h"
 #include "solvers/transfer/compute_trace.h"
-#include "solvers/transfer/moved_copies.h"
+#include "solvers/transfer/internal/moved_copies.h"
 #include "solvers/transfer/strategies.h"
 #include "solvers/transfer/trace_problem.h"
 
 namespace stowage {
 namespace {
 
-using Tensor = ComputeTrace::Tensor;
+using TracedTensor = ComputeTrace::Tensor;
 
-bool MostlyLatency(const Tensor& tensor, const TransferModel& link) {
+bool MostlyLatency(const TracedTensor& tensor, const TransferModel& link) {
   double latency = 0, copies = 0;  // sums of the longest times are no times
   for (const CopyCost& cost : {link.to_host, link.to_device}) {
     latency += static_cast<double>(cost.latency.value());
@@ -62,9 +62,9 @@ class Sequences {
 }  // namespace
 
 ComputeTrace NestedTrace(ComputeTrace trace, const TransferModel& link) {
-  std::vector<Tensor>& tensors = trace.tensors;
+  std::vector<TracedTensor>& tensors = trace.tensors;
   tensors.erase(std::remove_if(tensors.begin(), tensors.end(),
-                               [&link](const Tensor& t) { return MostlyLatency(t, link); }),
+                               [&link](const TracedTensor& t) { return MostlyLatency(t, link); }),
                 tensors.end());
   Sequences sequences;
   std::vector<int> before;
@@ -74,7 +74,7 @@ ComputeTrace NestedTrace(ComputeTrace trace, const TransferModel& link) {
     sequences.Add(tensors[t].next_read,
                   {end.bytes + tensors[t].bytes.value(), static_cast<int>(t)});
   }
-  std::vector<Tensor> nested;
+  std::vector<TracedTensor> nested;
   for (int t = sequences.Before(0).tensor; t >= 0; t = before[static_cast<size_t>(t)]) {
     nested.push_back(tensors[static_cast<size_t>(t)]);
   }
@@ -120,9 +120,9 @@ Schedule JustInTimeSchedule(const Instance& instance, const Schedule& compute, S
   const auto take = [&](Schedule changed) {
     std::vector<TimelinePoint> changed_timeline;
     const absl::StatusOr<Simulation> after = evaluator.Run(changed, &changed_timeline);
-    const bool lean =
+    const bool no_worse =
         after.ok() && after->makespan <= before->makespan && after->peak <= before->peak;
-    if (!lean) return;
+    if (!no_worse) return;
     schedule = std::move(changed);
     timeline = std::move(changed_timeline);
   };
@@ -204,6 +204,7 @@ absl::Status TransferSearch::Offer(const Schedule& compute) {
   if (!offered.ok()) return absl::InternalError(offered.status().message());
   for (Best& best : bests_) {
     if (status.ok()) status = OfferAt(*offered, &best);
+    Report(best);
   }
   return status.ok() ? NoteLeast(*offered) : status;
 }
@@ -222,16 +223,22 @@ absl::Status TransferSearch::OfferThoroughly(const Schedule& compute, size_t bud
   if (!offered.ok()) return absl::InternalError(offered.status().message());
   Best* best = &bests_[budget];
   if (!MayBeat(*offered, *best)) return absl::OkStatus();
-  return OfferWith(*offered, offered->traces.front(), DynProgOffload(), best);
+  absl::Status status = OfferWith(*offered, offered->traces.front(), DynProgOffload(), best);
+  Report(*best);
+  return status;
+}
+
+void TransferSearch::Report(const Best& best) {
+  if (all_ != nullptr && best.found()) all_->Offer(best.schedule, best.budget, best.makespan);
 }
 
 bool TransferSearch::MayBeat(const Offered& offered, const Best& best) const {
   if (offered.makespan >= best.makespan) return false;
-  const Bytes excess = offered.peak - best.budget;
-  if (excess <= Bytes(0) || !best.found()) return true;
+  const Bytes overflow = offered.peak - best.budget;
+  if (overflow <= Bytes(0) || !best.found()) return true;
   // Copies take less than kMaxTotal each, or there would be nothing to beat.
-  const Nanos there = CopyTime(link().to_host, excess);
-  return there < best.makespan && CopyTime(link().to_device, excess) < best.makespan - there;
+  const Nanos there = CopyTime(link().to_host, overflow);
+  return there < best.makespan && CopyTime(link().to_device, overflow) < best.makespan - there;
 }
 
 absl::Status TransferSearch::OfferWith(const Offered& offered, const ComputeTrace& trace,
@@ -255,11 +262,6 @@ absl::Status TransferSearch::Take(Schedule schedule, const Schedule& compute, Be
     return absl::InternalError(absl::StrCat(
         "the evaluator refused a schedule with transfers: ",
         simulation.ok() ? "its peak is beyond the memory" : simulation.status().message()));
-  }
-  // Some are tried in more memory than any budget has.
-  if (improved_ && simulation->makespan < reported_ && simulation->peak <= bests_.back().budget) {
-    reported_ = simulation->makespan;
-    improved_(schedule);
   }
   if (simulation->makespan >= best->makespan) return absl::OkStatus();
   best->makespan = simulation->makespan;
@@ -329,7 +331,9 @@ absl::Status TransferSearch::OfferChanged(const Schedule& compute, Best* best) {
   if (!status.ok()) return status;
   const absl::StatusOr<Offered> offered = Trace(compute);
   // What is written over in place may not be there any more.
-  return offered.ok() ? OfferAt(*offered, best) : absl::OkStatus();
+  absl::Status answer = offered.ok() ? OfferAt(*offered, best) : absl::OkStatus();
+  Report(*best);
+  return answer;
 }
 
 }  // namespace stowage
