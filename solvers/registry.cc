@@ -82,6 +82,7 @@ std::vector<const Solver*> SolversOf(ProblemKind kind) {
 
 absl::StatusOr<const Solver*> FindSolver(const Instance& instance, const std::string& name) {
   if (name.empty()) {
+    if (instance.kind() == ProblemKind::kDag) return &OrderSearchSolver();
     if (instance.is_graph()) return instance.link() ? &JointGraphSolver() : &OrderSearchSolver();
     return instance.link() ? &JointSolver() : &ChosenChainSolver();
   }

@@ -12,9 +12,8 @@ namespace {
 absl::Status CheckAll(const SolverInfo& info, const Instance& instance,
                       const SolveOptions& options) {
   if (!info.Takes(instance.kind())) {
-    return FieldError(
-        "options.solver", '"' + info.name + '"',
-        absl::StrCat("must be a solver of ", instance.is_graph() ? "graphs" : "chains"));
+    return FieldError("options.solver", '"' + info.name + '"',
+                      absl::StrCat("must be a solver of ", ToString(instance.kind()), "s"));
   }
   absl::Status status = ValidateSolveOptions(options);
   if (status.ok()) status = instance.CheckLink();

@@ -133,12 +133,15 @@ struct SolverInfo {
       false;  // uses the instance's link to host memory; others plan as if there were none
 
   Anytime anytime = Anytime::kNever;
+  bool dags = false;  // takes instances that are compute DAGs
 
   bool IsAnytimeFor(const Instance& instance) const {
     return anytime == Anytime::kAlways ||
            (anytime == Anytime::kWithLink && instance.link().has_value());
   }
-  bool Takes(ProblemKind kind) const { return kind == ProblemKind::kGraph ? graphs : chains; }
+  bool Takes(ProblemKind kind) const {
+    return kind == ProblemKind::kChain ? chains : kind == ProblemKind::kGraph ? graphs : dags;
+  }
 };
 
 // Stateless and thread-safe: one object serves any number of concurrent solves.

@@ -63,16 +63,9 @@ absl::StatusOr<Problem> WithCosts(const Chain& chain, const std::vector<int64_t>
 }
 
 absl::StatusOr<Problem> WithCosts(const Graph& graph, const std::vector<int64_t>& costs) {
-  GraphSpec spec;
-  spec.name = graph.name();
-  for (int v = 0; v < graph.size(); ++v) {
-    Vertex vertex = graph.vertex(v);
-    // A Graph's inputs are positions; what Create takes are ids.
-    for (GraphInput& input : vertex.inputs) {
-      input.vertex = graph.vertex(static_cast<int>(input.vertex)).id;
-    }
-    SetCosts(costs, kCosts * static_cast<size_t>(v), &vertex);
-    spec.vertices.push_back(std::move(vertex));
+  GraphSpec spec = graph.spec();
+  for (size_t v = 0; v < spec.vertices.size(); ++v) {
+    SetCosts(costs, kCosts * v, &spec.vertices[v]);
   }
   absl::StatusOr<Graph> made = Graph::Create(std::move(spec));
   if (!made.ok()) return made.status();

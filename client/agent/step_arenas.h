@@ -36,7 +36,7 @@ struct StepMemory {
 };
 
 // What a region may take of a device, where so much is reserved beside it, now: its memory less that or
-// less what `shared` subtracts, if that is more, but for the reserve, which is for what lies fragmentation,
+// less what `shared` subtracts, if that is more, but for the reserve, which is for what is lost to fragmentation,
 // too. `input` is the batch's.
 Bytes RoomForRegion(const DeviceBudget& shared, Bytes beside, Bytes input);
 

@@ -49,7 +49,7 @@ absl::StatusOr<CheckpointFinding> FindCheckpoints(const Profile& profile,
   finding->answer = *std::move(answer);
   const CheckpointSet& set = finding->answer.set;
   const absl::StatusOr<CheckpointSet> judged =
-      JudgeCheckpoints(graph, set.checkpoints, solver.rule(), &finding->segments);
+      ValidateCheckpoints(graph, set.checkpoints, solver.rule(), &finding->segments);
   if (!judged.ok()) return absl::InternalError(judged.status().message());
   if (judged->checkpoint_bytes != set.checkpoint_bytes ||
       judged->segment_bytes != set.segment_bytes) {

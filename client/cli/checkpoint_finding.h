@@ -37,7 +37,7 @@ struct CheckpointFinding {
 };
 
 // `solver` lives as long as the process. Errors: those of MakeCheckpointProblem and of the solver;
-// INTERNAL if the set is not what the solver says, by JudgeCheckpoints.
+// INTERNAL if the set is not what the solver says, by ValidateCheckpoints.
 absl::StatusOr<CheckpointFinding> FindCheckpoints(const Profile& profile,
                                                   const CheckpointSolver& solver,
                                                   const SolveOptions& options);

@@ -28,13 +28,12 @@ absl::StatusOr<ModelBytes> ModelledNetwork::ModelSize() const {
 
 absl::StatusOr<Plan> ValidatedPlanAt(const NetworkCatalogue& network, const Frontier& frontier,
                                      const Problem& problem, Bytes budget) {
-  absl::StatusOr<Plan> plan = frontier.PlanAt(budget);
-  if (!plan.ok()) return plan.status();
-  plan->stage_vertices = StepVertices(problem);
+  Plan plan = frontier.PlanAt(budget);
+  plan.stage_vertices = StepVertices(problem);
   const absl::Status accepted =
-      plan->status == PlanStatus::kFound ? ValidatePlan(problem, &*plan) : absl::OkStatus();
+      plan.status == PlanStatus::kFound ? ValidatePlan(problem, &plan) : absl::OkStatus();
   if (!accepted.ok()) return accepted;
-  plan->provenance.solver_version = network.solver_version;
+  plan.provenance.solver_version = network.solver_version;
   return plan;
 }
 

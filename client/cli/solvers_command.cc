@@ -18,6 +18,7 @@ constexpr char kForCheckpoints[] = "checkpoints";
 
 // What a solver of plans takes.
 const char* TakenBy(const SolverInfo& solver) {
+  if (solver.dags) return "graphs and compute DAGs";
   if (!solver.chains) return "graphs";
   return solver.graphs ? "chains and graphs" : "chains";
 }
@@ -41,7 +42,8 @@ std::string SolversText() {
       &text,
       "\nWithout --solver: plain training (store_all) where it fits. Else joint, where the "
       "profile's device has a link to\nhost memory and --recompute_only is not set. Else for a "
-      "graph order_search, and for a chain non_persistent up to\n128 stages, "
+      "graph order_search (for a compute DAG always), and for a chain non_persistent up to\n128 "
+      "stages, "
       "optimal_persistent on longer ones, checkpoint_sequential on those too long for that.\nA "
       "solver of chains plans a graph as the chain that it is cut into wherever one tensor alone "
       "passes.\n\nSolvers of checkpoints, least bytes of what is kept and the largest segment, "

@@ -61,19 +61,18 @@ absl::StatusOr<PlanReply> PlanFrom(const LocalFrontier& made, const Profile& pro
                                    const KeyOptions& key_options, const Budget& budget) {
   const absl::StatusOr<Bytes> bytes = BytesOf(budget, made.frontier, profile);
   if (!bytes.ok()) return bytes.status();
-  absl::StatusOr<Plan> plan = made.frontier.PlanAt(*bytes);
-  if (!plan.ok()) return plan.status();
+  Plan plan = made.frontier.PlanAt(*bytes);
   const Instance instance = InstanceOf(profile, key_options.recompute_only);
-  const absl::Status accepted = ValidatePlan(instance, &*plan);
+  const absl::Status accepted = ValidatePlan(instance, &plan);
   if (!accepted.ok()) {
     return absl::InternalError(absl::StrCat("the evaluator refused a plan of ",
-                                            plan->provenance.solver, ": ", accepted.message()));
+                                            plan.provenance.solver, ": ", accepted.message()));
   }
-  StrengthenBound(instance, &*plan);
-  plan->provenance.solver_version = kSolverVersion;
-  plan->provenance.solve_time = made.solve_time;
-  plan->stage_vertices = StepVertices(profile.problem);
-  return PlanReply{*std::move(plan), made.reply.key, PlanSource::kLocal};
+  StrengthenBound(instance, &plan);
+  plan.provenance.solver_version = kSolverVersion;
+  plan.provenance.solve_time = made.solve_time;
+  plan.stage_vertices = StepVertices(profile.problem);
+  return PlanReply{std::move(plan), made.reply.key, PlanSource::kLocal};
 }
 
 }  // namespace stowage

@@ -9,6 +9,7 @@
 #include "client/torch/saved_tensor_scope.h"
 #include "client/torch/step_run.h"
 #include "client/torch/torch_status.h"
+#include "solvers/model/field_error.h"
 #include "solvers/schedule/evaluator.h"
 
 namespace stowage {
@@ -59,6 +60,9 @@ GraphExecutor::GraphExecutor(const GraphModel* model, Graph graph, Schedule sche
 absl::StatusOr<std::unique_ptr<GraphExecutor>> GraphExecutor::Create(const GraphModel* model,
                                                                      Graph graph, Schedule schedule,
                                                                      ExecutionDevice* device) {
+  if (!graph.has_backwards()) {
+    return FieldError("profile.dag", "set", "must be a graph: autograd runs the backwards");
+  }
   const absl::StatusOr<ExecutionDevice*> used = DeviceOrInstalled(device);
   if (!used.ok()) return used.status();
   absl::Status status = CheckCarriedOut(schedule, **used);

@@ -63,24 +63,23 @@ absl::StatusOr<Device> ReadDevice(const v1::Device& message) {
   return device;
 }
 
-absl::StatusOr<std::variant<Chain, Graph>> ReadProblem(const v1::Profile& message) {
+absl::StatusOr<Problem> MakeGraph(absl::StatusOr<GraphSpec> spec) {
+  if (!spec.ok()) return spec.status();
+  return Graph::Create(*std::move(spec));
+}
+
+absl::StatusOr<Problem> ReadProblem(const v1::Profile& message) {
   switch (message.problem_case()) {
-    case v1::Profile::kChain: {
-      absl::StatusOr<Chain> chain = Chain::Create(ReadChain(message.chain(), message.name()));
-      if (!chain.ok()) return chain.status();
-      return std::variant<Chain, Graph>(*std::move(chain));
-    }
-    case v1::Profile::kGraph: {
-      absl::StatusOr<GraphSpec> spec = ReadGraph(message.graph(), message.name());
-      if (!spec.ok()) return spec.status();
-      absl::StatusOr<Graph> graph = Graph::Create(*std::move(spec));
-      if (!graph.ok()) return graph.status();
-      return std::variant<Chain, Graph>(*std::move(graph));
-    }
+    case v1::Profile::kChain:
+      return Chain::Create(ReadChain(message.chain(), message.name()));
+    case v1::Profile::kGraph:
+      return MakeGraph(ReadGraph(message.graph(), message.name()));
+    case v1::Profile::kDag:
+      return MakeGraph(ReadDag(message.dag(), message.name()));
     case v1::Profile::PROBLEM_NOT_SET:
       break;
   }
-  return FieldError("problem", "unset", "exactly one of chain and graph must be set");
+  return FieldError("problem", "unset", "exactly one of chain, graph and dag must be set");
 }
 
 // Names of fields are relative to the profile.
@@ -95,7 +94,7 @@ absl::StatusOr<Profile> ReadProfile(const v1::Profile& message) {
   if (!status.ok()) return status;
   absl::StatusOr<Device> device = ReadDevice(message.device());
   if (!device.ok()) return device.status();
-  absl::StatusOr<std::variant<Chain, Graph>> problem = ReadProblem(message);
+  absl::StatusOr<Problem> problem = ReadProblem(message);
   if (!problem.ok()) return problem.status();
   return Profile{message.name(), *std::move(device), *std::move(problem), cost_source};
 }
@@ -106,10 +105,16 @@ v1::Profile ToProto(const Profile& profile) {
   v1::Profile message;
   message.set_name(profile.name);
   WriteDevice(profile.device, message.mutable_device());
-  if (const Chain* chain = std::get_if<Chain>(&profile.problem)) {
-    WriteChain(*chain, message.mutable_chain());
-  } else {
-    WriteGraph(std::get<Graph>(profile.problem), message.mutable_graph());
+  switch (KindOf(profile.problem)) {
+    case ProblemKind::kChain:
+      WriteChain(std::get<Chain>(profile.problem), message.mutable_chain());
+      break;
+    case ProblemKind::kGraph:
+      WriteGraph(std::get<Graph>(profile.problem), message.mutable_graph());
+      break;
+    case ProblemKind::kDag:
+      WriteDag(std::get<Graph>(profile.problem), message.mutable_dag());
+      break;
   }
   message.set_cost_source(ToWire(kCostSources, profile.cost_source));
   return message;

@@ -73,6 +73,34 @@ Vertex ReadVertex(const v1::Vertex& message) {
   return v;
 }
 
+// The alias of vertices[index] or nodes[index], whose list is called `list`.
+template <class Message>
+absl::Status ReadAlias(const std::string& list, size_t index, const Message& message, Vertex* v) {
+  const std::optional<AliasKind> alias = FindNative(kAliasKinds, message.alias());
+  if (!alias) return UnknownEnum(absl::StrCat(list, "[", index, "].alias"), message.alias());
+  v->alias = *alias;
+  return absl::OkStatus();
+}
+
+Vertex ReadNode(const v1::Node& message) {
+  Vertex v;
+  v.id = message.id();
+  v.name = message.name();
+  v.op_kind = message.op_kind();
+  v.program_order = message.program_order();
+  for (const int64_t input : message.inputs()) v.inputs.push_back({input, false});
+  v.output = Bytes(message.output_bytes());
+  v.forward_time = Nanos(message.time_ns());
+  v.forward_overhead = Bytes(message.workspace_bytes());
+  v.transient_parameters = Bytes(message.transient_parameter_bytes());
+  v.result = message.result();
+  v.random = message.random();
+  v.stateful = message.stateful();
+  v.collective = message.collective();
+  v.must_keep = message.must_keep();
+  return v;
+}
+
 }  // namespace
 
 void WriteGraph(const Graph& graph, v1::Graph* out) {
@@ -100,12 +128,43 @@ absl::StatusOr<GraphSpec> ReadGraph(const v1::Graph& message, const std::string&
   spec.vertices.reserve(static_cast<size_t>(message.vertices_size()));
   for (const v1::Vertex& vertex : message.vertices()) {
     Vertex v = ReadVertex(vertex);
-    const std::optional<AliasKind> alias = FindNative(kAliasKinds, vertex.alias());
-    if (!alias) {
-      return UnknownEnum(absl::StrCat("graph.vertices[", spec.vertices.size(), "].alias"),
-                         vertex.alias());
-    }
-    v.alias = *alias;
+    absl::Status status = ReadAlias("graph.vertices", spec.vertices.size(), vertex, &v);
+    if (!status.ok()) return status;
+    spec.vertices.push_back(std::move(v));
+  }
+  return spec;
+}
+
+void WriteDag(const Graph& dag, v1::ComputeDag* out) {
+  for (const Vertex& v : dag.spec().vertices) {
+    v1::Node* message = out->add_nodes();
+    message->set_id(v.id);
+    message->set_name(v.name);
+    message->set_op_kind(v.op_kind);
+    message->set_program_order(v.program_order);
+    for (const GraphInput& input : v.inputs) message->add_inputs(input.vertex);
+    message->set_output_bytes(v.output.value());
+    message->set_time_ns(v.forward_time.value());
+    message->set_workspace_bytes(v.forward_overhead.value());
+    message->set_result(v.result);
+    message->set_alias(ToWire(kAliasKinds, v.alias));
+    message->set_random(v.random);
+    message->set_stateful(v.stateful);
+    message->set_collective(v.collective);
+    message->set_must_keep(v.must_keep);
+    message->set_transient_parameter_bytes(v.transient_parameters.value());
+  }
+}
+
+absl::StatusOr<GraphSpec> ReadDag(const v1::ComputeDag& message, const std::string& name) {
+  GraphSpec spec;
+  spec.name = name;
+  spec.has_backwards = false;
+  spec.vertices.reserve(static_cast<size_t>(message.nodes_size()));
+  for (const v1::Node& node : message.nodes()) {
+    Vertex v = ReadNode(node);
+    absl::Status status = ReadAlias("dag.nodes", spec.vertices.size(), node, &v);
+    if (!status.ok()) return status;
     spec.vertices.push_back(std::move(v));
   }
   return spec;

@@ -1,4 +1,4 @@
-// Chains and graphs between the contract and the solver library. Internal to proto/codec: codec.h
+// Chains, graphs and compute DAGs between the contract and the solver library. Internal to proto/codec: codec.h
 // is what others use.
 #ifndef STOWAGE_PROTO_CODEC_CODEC_PROBLEM_H_
 #define STOWAGE_PROTO_CODEC_CODEC_PROBLEM_H_
@@ -18,6 +18,10 @@ ChainSpec ReadChain(const v1::Chain& message, const std::string& name);
 void WriteGraph(const Graph& graph, v1::Graph* out);
 // Fails for an enum value that this version does not know; all other rules are Graph::Create's.
 absl::StatusOr<GraphSpec> ReadGraph(const v1::Graph& message, const std::string& name);
+
+// The same for a graph without backwards.
+void WriteDag(const Graph& dag, v1::ComputeDag* out);
+absl::StatusOr<GraphSpec> ReadDag(const v1::ComputeDag& message, const std::string& name);
 
 }  // namespace stowage
 

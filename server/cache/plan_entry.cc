@@ -39,7 +39,7 @@ size_t ChargeOf(const Problem& problem) {
 size_t ChargeOf(const Frontier& frontier) {
   size_t bytes = sizeof(Frontier);
   for (const Frontier::Point& point : frontier.points()) {
-    bytes += sizeof(point) + point.schedule.capacity();
+    bytes += sizeof(point) + static_cast<size_t>(point.schedule.bytes());
   }
   return bytes;
 }

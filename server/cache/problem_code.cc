@@ -68,6 +68,31 @@ void CodeGraph(Code* code, G* graph) {
   code->List(&graph->vertices, [code](auto* vertex) { CodeVertex(code, vertex); });
 }
 
+template <class Code, class V>
+void CodeNode(Code* code, V* node) {
+  code->Field(&node->id);
+  code->Field(&node->name);
+  code->Field(&node->op_kind);
+  code->Field(&node->program_order);
+  code->List(&node->inputs, [code](auto* input) { code->Field(&input->vertex); });
+  code->Field(&node->output);
+  code->Field(&node->forward_time);
+  code->Field(&node->forward_overhead);
+  code->Field(&node->result);
+  code->Choice(&node->alias, AliasKind::kInPlace);
+  code->Field(&node->random);
+  code->Field(&node->stateful);
+  code->Field(&node->collective);
+  code->Field(&node->must_keep);
+  code->Field(&node->transient_parameters);
+}
+
+template <class Code, class G>
+void CodeDag(Code* code, G* dag) {
+  code->Field(&dag->name);
+  code->List(&dag->vertices, [code](auto* node) { CodeNode(code, node); });
+}
+
 template <class Code, class C>
 void CodeCopyCost(Code* code, C* cost) {
   code->Field(&cost->bytes_per_second);
@@ -84,21 +109,6 @@ void CodeTransfers(Code* code, T* transfers) {
   });
 }
 
-// What Graph::Create made the graph from, in program order.
-GraphSpec SpecOf(const Graph& graph) {
-  GraphSpec spec;
-  spec.name = graph.name();
-  spec.vertices.reserve(static_cast<size_t>(graph.size()));
-  for (int p = 0; p < graph.size(); ++p) {
-    Vertex vertex = graph.vertex(p);
-    for (GraphInput& input : vertex.inputs) {
-      input.vertex = graph.vertex(static_cast<int>(input.vertex)).id;
-    }
-    spec.vertices.push_back(std::move(vertex));
-  }
-  return spec;
-}
-
 bool IsInProgramOrder(const GraphSpec& spec) {
   for (size_t i = 1; i < spec.vertices.size(); ++i) {
     if (spec.vertices[i].program_order <= spec.vertices[i - 1].program_order) return false;
@@ -106,9 +116,10 @@ bool IsInProgramOrder(const GraphSpec& spec) {
   return true;
 }
 
-std::optional<Problem> ReadGraph(FieldReader* in) {
+std::optional<Problem> ReadGraph(bool has_backwards, FieldReader* in) {
   GraphSpec spec;
-  CodeGraph(in, &spec);
+  spec.has_backwards = has_backwards;
+  has_backwards ? CodeGraph(in, &spec) : CodeDag(in, &spec);
   if (!in->ok() || !IsInProgramOrder(spec)) return std::nullopt;
   absl::StatusOr<Graph> graph = Graph::Create(std::move(spec));
   if (!graph.ok()) return std::nullopt;
@@ -128,10 +139,10 @@ std::optional<Problem> ReadChain(FieldReader* in) {
 
 void WriteProblem(const Instance& instance, FieldWriter* out) {
   const ProblemKind kind = instance.kind();
-  out->Choice(&kind, ProblemKind::kGraph);
+  out->Choice(&kind, ProblemKind::kDag);
   if (instance.is_graph()) {
-    const GraphSpec spec = SpecOf(instance.graph());
-    CodeGraph(out, &spec);
+    const GraphSpec spec = instance.graph().spec();
+    spec.has_backwards ? CodeGraph(out, &spec) : CodeDag(out, &spec);
   } else {
     CodeChain(out, &instance.chain().spec());
   }
@@ -140,8 +151,9 @@ void WriteProblem(const Instance& instance, FieldWriter* out) {
 
 std::shared_ptr<const Instance> ReadProblem(FieldReader* in) {
   ProblemKind kind = ProblemKind::kChain;
-  in->Choice(&kind, ProblemKind::kGraph);
-  std::optional<Problem> problem = kind == ProblemKind::kGraph ? ReadGraph(in) : ReadChain(in);
+  in->Choice(&kind, ProblemKind::kDag);
+  std::optional<Problem> problem =
+      kind == ProblemKind::kChain ? ReadChain(in) : ReadGraph(kind == ProblemKind::kGraph, in);
   std::optional<TransferModel> transfers;
   CodeTransfers(in, &transfers);
   if (!problem || !in->ok() || (transfers && !ValidateTransferModel(*transfers).ok())) {

@@ -16,13 +16,12 @@ absl::StatusOr<std::vector<StoredPlan>> PlansOfFrontier(const Instance& instance
   std::vector<StoredPlan> plans;
   for (size_t i = 0; i < points.size(); ++i) {
     const Bytes budget = i + 1 < points.size() ? points[i + 1].peak - Bytes(1) : points[i].peak;
-    absl::StatusOr<Plan> plan = frontier.PlanAt(budget);
-    if (!plan.ok()) return plan.status();
-    plan->provenance.solver_version = solver_version;
-    plan->explanation = explanation;
-    absl::Status accepted = ValidatePlan(instance, &*plan);
+    Plan plan = frontier.PlanAt(budget);
+    plan.provenance.solver_version = solver_version;
+    plan.explanation = explanation;
+    absl::Status accepted = ValidatePlan(instance, &plan);
     if (!accepted.ok()) return accepted;
-    plans.push_back({std::make_shared<const Plan>(*std::move(plan))});
+    plans.push_back({std::make_shared<const Plan>(std::move(plan))});
   }
   return plans;
 }

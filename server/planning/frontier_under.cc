@@ -41,8 +41,7 @@ std::shared_ptr<const Frontier> FrontierUnder(const Instance& caller, const Inst
   if (caller.link() && !AlikeLink(caller, reference)) return nullptr;
   FrontierBuilder builder(caller);
   for (const Frontier::Point& point : frontier->points()) {
-    const auto schedule = DecodeSchedule(point.schedule, kMaxInstructions);
-    if (!schedule.ok() || !builder.Add(*schedule).ok()) return nullptr;
+    if (!builder.Add(point.schedule.Unpack()).ok()) return nullptr;
   }
   FrontierInfo info = frontier->info();
   info.exact = info.exact && distance == 0;

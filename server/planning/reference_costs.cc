@@ -89,6 +89,7 @@ absl::StatusOr<Problem> ProblemOf(const Chain& first, const Costs& samples) {
 absl::StatusOr<Problem> ProblemOf(const Graph& first, const Costs& samples) {
   GraphSpec spec;
   spec.name = first.name();
+  spec.has_backwards = first.has_backwards();
   for (int p = 0; p < first.size(); ++p) {
     spec.vertices.push_back(first.vertex(p));
     spec.vertices.back().id = p;

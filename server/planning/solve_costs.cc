@@ -26,8 +26,7 @@ int SizeClass(int64_t steps) {
 
 // The planner's choice depends on the kind and on the link.
 std::string SolverOf(const PlanningProblem& problem) {
-  const bool graph = std::holds_alternative<Graph>(problem.costs->problem());
-  return absl::StrCat(graph ? "graph " : "chain ", problem.costs->link() ? "linked " : "",
+  return absl::StrCat(ToString(problem.costs->kind()), " ", problem.costs->link() ? "linked " : "",
                       problem.options.solver);
 }
 

@@ -39,7 +39,9 @@ absl::Status CheckLimits(const v1::Profile& profile, const RequestLimits& limits
   }
   status = AtMost("profile.chain.stages.saved_tensor_bytes", saved_tensors, kMaxSavedTensors);
   if (!status.ok()) return status;
-  return AtMost("profile.graph.vertices", profile.graph().vertices_size(), limits.max_vertices);
+  status = AtMost("profile.graph.vertices", profile.graph().vertices_size(), limits.max_vertices);
+  if (!status.ok()) return status;
+  return AtMost("profile.dag.nodes", profile.dag().nodes_size(), limits.max_vertices);
 }
 
 absl::Status CheckSize(size_t response_bytes, const RequestLimits& limits) {

@@ -79,17 +79,11 @@ absl::StatusOr<Problem> Interpolate(const Line& line, const Chain& a, const Chai
 }
 
 absl::StatusOr<Problem> Interpolate(const Line& line, const Graph& a, const Graph& b) {
-  GraphSpec spec;
-  spec.name = a.name();
+  GraphSpec spec = a.spec();
   for (int p = 0; p < a.size(); ++p) {
-    Vertex vertex = a.vertex(p);
+    Vertex& vertex = spec.vertices[static_cast<size_t>(p)];
     InterpolateStep(line, a.vertex(p), b.vertex(p), &vertex);
     vertex.extra_saved = line.At(a.vertex(p).extra_saved, b.vertex(p).extra_saved);
-    // A graph names inputs by position, its spec by id.
-    for (GraphInput& input : vertex.inputs) {
-      input.vertex = a.vertex(static_cast<int>(input.vertex)).id;
-    }
-    spec.vertices.push_back(std::move(vertex));
   }
   absl::StatusOr<Graph> graph = Graph::Create(std::move(spec));
   if (!graph.ok()) return graph.status();
@@ -151,7 +145,7 @@ class SameStructure {
 absl::Status CheckSame(const Profile& first, const Profile& other, size_t index) {
   SameStructure same(absl::StrCat("profiles[", index, "].profile."));
   const auto kind = [](const Profile& profile) {
-    return std::string(std::holds_alternative<Graph>(profile.problem) ? "graph" : "chain");
+    return std::string(ToString(KindOf(profile.problem)));
   };
   same.Check("kind", kind(first), kind(other));
   if (!same.status().ok()) return same.status();

@@ -55,9 +55,8 @@ absl::StatusOr<Outcome> SolveAutomatically(const PersistentProblem& problem, Byt
   FrontierBuilder builder(problem.instance, options.frontier_limit());
   absl::StatusOr<TableSummary> summary = AddSchedules(problem, budget, options, &builder);
   if (!summary.ok()) return summary.status();
-  absl::StatusOr<Plan> plan = builder.Build(FrontierInfo()).PlanAt(budget);
-  if (!plan.ok()) return plan.status();
-  outcome.schedule = std::move(plan->schedule);
+  Plan plan = builder.Build(FrontierInfo()).PlanAt(budget);
+  outcome.schedule = std::move(plan.schedule);
   outcome.slots = summary->slots;
   outcome.proven_optimal = summary->lossless || builder.MakespanAt(budget) <=
                                                     MakespanLowerBound(problem.instance, budget);

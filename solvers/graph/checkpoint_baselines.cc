@@ -27,7 +27,7 @@ class StoreAllCheckpoints final : public TwoEndPointsSolver {
     std::vector<int> all(static_cast<size_t>(graph.size()));
     std::iota(all.begin(), all.end(), 0);
     absl::StatusOr<CheckpointSet> set =
-        JudgeCheckpoints(graph, std::move(all), rule(), nullptr, poll);
+        ValidateCheckpoints(graph, std::move(all), rule(), nullptr, poll);
     if (!set.ok()) return set.status();
     return CheckpointAnswer{*std::move(set), Bytes(0), false};
   }
@@ -227,7 +227,7 @@ class RandomCheckpoints final : public TwoEndPointsSolver {
     int valid = 0;
     for (int64_t i = 0; i < tries && valid < kDraws; ++i) {
       absl::StatusOr<CheckpointSet> set =
-          JudgeCheckpoints(graph, Draw(given, &free, &rng), rule(), nullptr, poll);
+          ValidateCheckpoints(graph, Draw(given, &free, &rng), rule(), nullptr, poll);
       if (absl::IsInvalidArgument(set.status())) continue;
       if (!set.ok()) return set.status();
       if (valid == 0 || IsBetter(*set, answer.set)) answer.set = *std::move(set);

@@ -115,6 +115,10 @@ absl::StatusOr<CheckpointGraph> CheckpointGraph::Create(CheckpointGraphSpec spec
 }
 
 absl::StatusOr<CheckpointProblem> MakeCheckpointProblem(const Graph& graph) {
+  if (!graph.has_backwards()) {
+    return FieldError("profile.dag", "set",
+                      "must be a graph: of a compute DAG it is not known what its backwards are");
+  }
   absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
   if (!folded.ok()) return folded.status();
   const Graph& ops = folded->graph;

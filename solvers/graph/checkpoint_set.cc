@@ -222,9 +222,9 @@ bool IsBetter(const CheckpointSet& a, const CheckpointSet& b) {
   return a.checkpoints < b.checkpoints;
 }
 
-absl::StatusOr<CheckpointSet> JudgeCheckpoints(const CheckpointGraph& graph,
-                                               std::vector<int> checkpoints, SegmentRule rule,
-                                               Segmentation* segmentation, StopPoll* poll) {
+absl::StatusOr<CheckpointSet> ValidateCheckpoints(const CheckpointGraph& graph,
+                                                  std::vector<int> checkpoints, SegmentRule rule,
+                                                  Segmentation* segmentation, StopPoll* poll) {
   StopPoll never(nullptr);
   if (poll == nullptr) poll = &never;
   const absl::StatusOr<std::vector<bool>> kept = Members(graph, checkpoints, poll);
@@ -311,7 +311,7 @@ absl::StatusOr<CheckpointSet> RepairCheckpoints(const CheckpointGraph& graph,
   for (int v = 0; v < graph.size(); ++v) {
     if (kept[Index(v)]) all.push_back(v);
   }
-  return JudgeCheckpoints(graph, std::move(all), SegmentRule::kTwoEndPoints, nullptr, poll);
+  return ValidateCheckpoints(graph, std::move(all), SegmentRule::kTwoEndPoints, nullptr, poll);
 }
 
 }  // namespace stowage

@@ -63,14 +63,14 @@ struct FurtherEnd {
 absl::Status ForEachFurtherEnd(const CheckpointGraph& graph, const Segmentation& segmentation,
                                const std::function<bool(const FurtherEnd&)>& visit, StopPoll* poll);
 
-// Judges a set: what no solver's answer leaves the library without. `checkpoints` in any order.
+// Validates a set: what no solver's answer leaves the library without. `checkpoints` in any order.
 // INVALID_ARGUMENT that names the vertex: not in the graph, twice, a vertex missing that must be
 // kept, a segment that breaks the rule. CANCELLED or DEADLINE_EXCEEDED by `poll`, which may be
 // null. O((V + E) log V).
-absl::StatusOr<CheckpointSet> JudgeCheckpoints(const CheckpointGraph& graph,
-                                               std::vector<int> checkpoints, SegmentRule rule,
-                                               Segmentation* segmentation = nullptr,
-                                               StopPoll* poll = nullptr);
+absl::StatusOr<CheckpointSet> ValidateCheckpoints(const CheckpointGraph& graph,
+                                                  std::vector<int> checkpoints, SegmentRule rule,
+                                                  Segmentation* segmentation = nullptr,
+                                                  StopPoll* poll = nullptr);
 
 // Makes a set of checkpoints one that a rule allows.
 

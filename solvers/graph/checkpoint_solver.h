@@ -12,7 +12,7 @@
 namespace stowage {
 
 struct CheckpointAnswer {
-  CheckpointSet set;  // as JudgeCheckpoints says
+  CheckpointSet set;  // as ValidateCheckpoints says
   Bytes lower_bound;  // no set that the solver's rule allows has a smaller objective; 0 if unknown
   bool optimal = false;  // none has
 };

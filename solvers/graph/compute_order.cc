@@ -25,6 +25,7 @@ OpGraph::Costs CostsOf(const Vertex& v) {
   costs.backward_needs_output = v.backward_needs_output;
   costs.recomputable = !v.inputs.empty() && !v.collective && !v.must_keep;
   costs.ordered = v.random || v.stateful || v.collective;
+  costs.result = v.result;
   return costs;
 }
 
@@ -33,7 +34,8 @@ constexpr int64_t kMostUnits = int64_t{1} << 38;
 
 }  // namespace
 
-OpGraph::OpGraph(const Graph& folded, GradientSums sums) : sums_(std::move(sums)) {
+OpGraph::OpGraph(const Graph& folded, GradientSums sums)
+    : sums_(std::move(sums)), has_backwards_(folded.has_backwards()) {
   const size_t size = static_cast<size_t>(folded.size());
   costs_.reserve(size);
   first_reader_.assign(size + 1, 0);
@@ -64,13 +66,11 @@ OpGraph::OpGraph(const Graph& folded, GradientSums sums) : sums_(std::move(sums)
   while (total >> unit_bits_ > kMostUnits) ++unit_bits_;
 }
 
-namespace {}  // namespace
-
 ComputeOrder StoreAllOrder(const OpGraph& graph) {
   ComputeOrder order;
   order.reserve(2 * Index(graph.size()));
   for (int v = 0; v < graph.size(); ++v) order.push_back({v, false});
-  for (int v = graph.size(); v-- > 0;) order.push_back({v, true});
+  for (int v = graph.has_backwards() ? graph.size() : 0; v-- > 0;) order.push_back({v, true});
   return order;
 }
 
@@ -86,14 +86,15 @@ bool KeepsGradientSums(const OpGraph& graph, const ComputeOrder& order) {
   return true;
 }
 
-Schedule ToSchedule(const ComputeOrder& order) {
+Schedule ToSchedule(const Graph& graph, const ComputeOrder& order) {
   Schedule schedule;
   schedule.reserve(order.size());
   for (const Compute& c : order) {
     const int stage = c.vertex + 1;
-    schedule.push_back(c.backward      ? Backward(stage)
-                       : c.extras_stay ? ForwardNoSave(stage)
-                                       : ForwardSave(stage));
+    const bool saving = graph.has_backwards() && !c.extras_stay;
+    schedule.push_back(c.backward ? Backward(stage)
+                       : saving   ? ForwardSave(stage)
+                                  : ForwardNoSave(stage));
   }
   return schedule;
 }
@@ -179,6 +180,9 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
     }
     next = at;
   };
+  for (int v = 0; v < graph_.size(); ++v) {
+    if (graph_.costs(v).result) use(v, static_cast<int>(order.size()));
+  }
   for (size_t i = order.size(); i-- > 0;) {
     const int at = static_cast<int>(i);
     const int v = order[i].vertex;
@@ -232,7 +236,7 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
 }
 
 std::optional<Schedule> UnfoldedOrders::ScheduleOf(const ComputeOrder& order) const {
-  Schedule schedule = ToSchedule(order);
+  Schedule schedule = ToSchedule(folded_.graph, order);
   // Members of a group run together, a view among them too late for its place in the sum.
   if (IsFolded()) schedule = sums_.WithViewsInOrder(graph(), UnfoldCompute(folded_, schedule));
   schedule = WithDiscards(graph(), schedule);

@@ -40,6 +40,7 @@ class OpGraph {
     bool backward_needs_output;
     bool recomputable;  // may run forward a second time
     bool ordered;       // its first run keeps its place among those of other such vertices
+    bool result;        // of a compute DAG: held when the step ends
   };
 
   // `folded` must have no aliases; `sums` are those of the graph that it was folded from. O(V + E).
@@ -47,6 +48,8 @@ class OpGraph {
   explicit OpGraph(const Graph& folded) : OpGraph(folded, GradientSums(folded)) {}
 
   int size() const { return static_cast<int>(costs_.size()); }
+  // False: a compute DAG. Its orders have forwards alone.
+  bool has_backwards() const { return has_backwards_; }
   const Costs& costs(int v) const { return costs_[static_cast<size_t>(v)]; }
   absl::Span<const Input> inputs(int v) const {
     const size_t begin = first_input_[static_cast<size_t>(v)];
@@ -75,20 +78,15 @@ class OpGraph {
   std::vector<int> readers_;  // rising
   std::vector<size_t> first_reader_;
   GradientSums sums_;
+  bool has_backwards_;
   int64_t seed_gradients_ = 0;
   int64_t ideal_time_ = 0;
   int unit_bits_ = 0;
 };
 
-// Forwards and backwards of a graph in the order they run, repeats among them: what a schedule is
-// before its discards. Everything else follows: a tensor is held from the forward that makes it to
-// the last use before the next forward that makes it again, and a repeated forward that nobody uses
-// is not run. Hence any order in which first runs follow the inputs is valid, and one may be changed
-// freely: take out a repeat, and the tensor is held in between; put one in, and it is dropped.
-//
-// Costs are the graph evaluator's (solvers/schedule/evaluator.h) on a graph without aliases; the
-// evaluator judges again whatever leaves the solver. Internal to solvers/graph.
-
+// Forwards and backwards of a graph in the order they run, repeats among them: what a schedule is before its discards
+// (algorithms.md). Any order in which first runs follow the inputs is valid. Costs are the evaluator's on a graph
+// without aliases; the evaluator validates what leaves the solver.
 struct Compute {
   int vertex;
   bool backward;
@@ -101,14 +99,14 @@ struct Compute {
 };
 using ComputeOrder = std::vector<Compute>;
 
-// Forwards in program order, then backwards in reverse.
+// Forwards in program order, then backwards in reverse; of a compute DAG, every node once.
 ComputeOrder StoreAllOrder(const OpGraph& graph);
 
 // Whether gradients are added up as in plain training. Of an order with all backwards.
 bool KeepsGradientSums(const OpGraph& graph, const ComputeOrder& order);
 
 // As instructions on the same graph, without discards.
-Schedule ToSchedule(const ComputeOrder& order);
+Schedule ToSchedule(const Graph& graph, const ComputeOrder& order);
 
 struct OrderCost {
   int64_t peak = 0;
@@ -122,7 +120,7 @@ struct OrderProfile {
   struct Gap {
     int vertex;
     int from;  // index of the compute that made or used it
-    int to;    // index of the compute that uses it next
+    int to;    // index of the compute that uses it next; the number of computes for the step's end
     bool extras;
   };
   // A tensor is held from one compute to another.

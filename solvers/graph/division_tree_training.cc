@@ -26,14 +26,13 @@ class DivisionTreeTraining final : public Solver {
     if (easy->has_value()) return **std::move(easy);
     const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, options);
     if (!frontier.ok()) return frontier.status();
-    absl::StatusOr<Plan> plan = frontier->PlanAt(budget);
-    if (!plan.ok()) return plan.status();
-    plan->bounds.least_budget = frontier->points().front().peak;
-    plan->explanation =
-        plan->status == PlanStatus::kFound
+    Plan plan = frontier->PlanAt(budget);
+    plan.bounds.least_budget = frontier->points().front().peak;
+    plan.explanation =
+        plan.status == PlanStatus::kFound
             ? "keeps the checkpoints of the division tree, recomputes what lies between them"
             : absl::StrCat("training by the checkpoints of the division tree takes ",
-                           plan->bounds.least_budget.value(), " bytes");
+                           plan.bounds.least_budget.value(), " bytes");
     return plan;
   }
 

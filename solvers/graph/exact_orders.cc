@@ -15,7 +15,7 @@ namespace stowage {
 namespace {
 
 using Set = uint32_t;  // of vertices
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+constexpr int64_t kInfinity = std::numeric_limits<int64_t>::max();
 
 Set Bit(int v) { return Set{1} << v; }
 bool Has(Set set, int v) { return (set >> v & 1u) != 0; }
@@ -72,6 +72,11 @@ class Search {
     }
     labels_.emplace_back();
     labels_.back().peak = peak_lower_bound;
+    State& end = labels_.back().state;
+    if (!graph.has_backwards()) end.backwards = all_;
+    for (int v = 0; v < size; ++v) {
+      if (graph.costs(v).result) end.tensors |= Bit(v);
+    }
     queue_.push(0);
   }
 
@@ -119,9 +124,9 @@ class Search {
   };
   // Of the labels of a state.
   struct Reached {
-    int64_t peak = kNever;          // the lowest of those that have been expanded
-    int64_t waiting_time = kNever;  // one that waits
-    int64_t waiting_peak = kNever;
+    int64_t peak = kInfinity;          // the lowest of those that have been expanded
+    int64_t waiting_time = kInfinity;  // one that waits
+    int64_t waiting_peak = kInfinity;
   };
   struct Later {
     const std::vector<Label>* labels;
@@ -133,7 +138,7 @@ class Search {
   };
 
   int64_t KnownTime(int64_t peak) const {
-    int64_t time = kNever;
+    int64_t time = kInfinity;
     for (const Bound& bound : bounds_) {
       if (bound.peak <= peak) time = std::min(time, bound.time);
     }

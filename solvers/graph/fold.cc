@@ -135,7 +135,7 @@ class GroupVertex {
     made_.output_gradient = owns ? first.output_gradient : Bytes(0);
     made_.must_keep = groups_.pinned[Index(group_)];
     made_.stateful = groups_.pinned[Index(group_)];
-    made_.linear_multi_input = true;
+    made_.linear_multi_input = graph_.has_backwards();
     if (!owns) inputs_.push_back({groups_.first_version[Index(group_)], false});
     Bytes forward_saving;
     for (const int p : members) {
@@ -169,6 +169,7 @@ class GroupVertex {
     made_.stateful |= v.stateful;
     made_.collective |= v.collective;
     made_.must_keep |= v.must_keep;
+    made_.result |= v.result;
   }
 
   void AddInput(int input, bool needs, int position) {
@@ -189,6 +190,16 @@ class GroupVertex {
   Vertex made_;
 };
 
+// Whether the group has the bytes of a later version that is a result.
+bool OwnsResult(const Graph& graph, const Groups& groups, int group) {
+  for (int later = group + 1; later < group + groups.versions[Index(group)]; ++later) {
+    for (const int p : groups.members[Index(later)]) {
+      if (graph.vertex(p).result) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 absl::StatusOr<FoldedGraph> FoldAliases(const Graph& graph) {
@@ -200,9 +211,11 @@ absl::StatusOr<FoldedGraph> FoldAliases(const Graph& graph) {
   std::sort(order.begin(), order.end());
   GraphSpec spec;
   spec.name = graph.name();
+  spec.has_backwards = graph.has_backwards();
   std::vector<std::vector<int>> members;
   for (const auto& [anchor, group] : order) {
     Vertex v = GroupVertex(graph, groups, group).Make();
+    v.result |= OwnsResult(graph, groups, group);
     v.id = group;
     v.program_order = anchor;
     spec.vertices.push_back(std::move(v));

@@ -1,12 +1,7 @@
 // Folds views and in-place results into the tensor they live in, so that solvers see tensors that
 // each have bytes of their own.
 //
-// A folded vertex runs the ops of its members one after the other, in program order, at the place of
-// the last one that writes: between two members nothing else reads the tensor, so nothing can tell.
-// Where something else does read a value that is written over later, the value cannot come back
-// once it is gone: the versions stay vertices of their own (the later ones of no bytes, and what
-// reads them holds the first one too), and they and that reader must be kept, and first run in
-// program order: they are marked stateful.
+// algorithms.md says what a folded vertex runs, and what cannot be folded.
 #ifndef STOWAGE_SOLVERS_GRAPH_FOLD_H_
 #define STOWAGE_SOLVERS_GRAPH_FOLD_H_
 

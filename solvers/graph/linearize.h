@@ -1,19 +1,7 @@
 // Cuts a graph at its splitting vertices into a chain whose stages are segments of the program, so
 // that chain solvers plan graphs.
 //
-// A position of the program order is a cut when one tensor alone crosses it, and nothing after it
-// writes over that tensor in place. A stage runs the vertices between two cuts; its output is the
-// tensor that crosses the second one. Sizes and overheads of a stage follow from the liveness
-// inside it:
-//   saved      what the segment's backwards need of it (outputs, inputs made inside, extras), and
-//              its output;
-//   overheads  the most that is alive at once while it runs forward (saving or not) or backward,
-//              above what is counted already.
-// A gradient lives from its first contribution to the end of the backward of the op that made its
-// tensor; saved tensors are freed after the last backward that needs them. A view or an in-place
-// result adds no bytes. The first vertex alone is a^0, the input of the chain, if it takes nothing
-// but its output; its times do not count then. A stage with any other source (no inputs: fed from
-// outside) must be kept, because nothing makes the source a second time.
+// algorithms.md says where it cuts, and what a stage saves and takes.
 #ifndef STOWAGE_SOLVERS_GRAPH_LINEARIZE_H_
 #define STOWAGE_SOLVERS_GRAPH_LINEARIZE_H_
 

@@ -33,9 +33,8 @@ absl::StatusOr<Plan> LinearizedSolver::DoSolve(const Instance& instance, Bytes b
   if (easy->has_value()) return **std::move(easy);
   const absl::StatusOr<Frontier> frontier = Expanded(instance, options, /*compact=*/false);
   if (!frontier.ok()) return frontier.status();
-  absl::StatusOr<Plan> plan = frontier->PlanAt(budget);
-  if (!plan.ok()) return plan.status();
-  plan->bounds.least_budget = frontier->points().front().peak;
+  Plan plan = frontier->PlanAt(budget);
+  plan.bounds.least_budget = frontier->points().front().peak;
   return plan;
 }
 
@@ -63,9 +62,8 @@ absl::StatusOr<Frontier> LinearizedSolver::Expanded(const Instance& instance,
   for (const Frontier::Point& point : frontier->points()) {
     if (status.ok()) status = poll.Spend(kStepsPerVertex * graph.size());
     if (!status.ok()) return status;
-    const absl::StatusOr<Plan> plan = frontier->PlanAt(point.peak);
-    if (!plan.ok()) return plan.status();
-    status = builder.Add(ExpandSchedule(graph, *linear, plan->schedule));
+    const Plan plan = frontier->PlanAt(point.peak);
+    status = builder.Add(ExpandSchedule(graph, *linear, plan.schedule));
   }
   if (!status.ok()) return status;
   FrontierInfo info = frontier->info();

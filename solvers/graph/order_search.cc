@@ -157,13 +157,14 @@ void OrderMoves::Apply(std::vector<const Insertion*> insertions, ComputeOrder* o
   order->clear();
   auto next = insertions.begin();
   const int size = static_cast<int>(profile_.order.size());
-  for (int i = 0; i < size; ++i) {
+  for (int i = 0; i <= size; ++i) {
     for (; next != insertions.end() && (*next)->before == i; ++next) {
       for (const int v : (*next)->vertices) {
         order->push_back({v, false});
         if ((*next)->instead_of_next) ++left_out_[Index(v)];
       }
     }
+    if (i == size) break;
     const Compute& c = profile_.order[Index(i)];
     if (!c.backward && left_out_[Index(c.vertex)] > 0) {
       --left_out_[Index(c.vertex)];
@@ -597,7 +598,8 @@ absl::Status OrderSearch::Shrink(int64_t work) {
   return absl::OkStatus();
 }
 
-absl::Status OrderSearch::Improve(int64_t work, const std::function<void(double)>& progress) {
+absl::Status OrderSearch::Improve(int64_t work,
+                                  const std::function<absl::Status(double, int64_t)>& after) {
   const int64_t start = moves_.work();
   absl::Status status = Shrink(work / 16);
   if (!status.ok()) return status;
@@ -621,8 +623,8 @@ absl::Status OrderSearch::Improve(int64_t work, const std::function<void(double)
     for (int i = 1; i <= targets && status.ok(); ++i) {
       const int64_t left = std::max<int64_t>(end - moves_.work(), 0);
       status = step(target_at(i), moves_.work() + left / (targets + 1 - i));
-      if (progress)
-        progress(static_cast<double>(moves_.work() - start) / static_cast<double>(work));
+      const double done = static_cast<double>(moves_.work() - start) / static_cast<double>(work);
+      if (status.ok() && after) status = after(done, target_at(i));
     }
   };
   for_targets(0.25, [&](int64_t target, int64_t end) {

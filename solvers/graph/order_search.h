@@ -44,7 +44,7 @@ class OrderPool {
   std::vector<Entry> entries_;
 };
 
-// Changes of a compute order that trade time for memory and back, each judged by replaying it.
+// Changes of a compute order that trade time for memory and back, each validated by replaying it.
 // Internal to solvers/graph.
 //
 //   Evict    drops a tensor that waits where the order is over a target, and computes it again before
@@ -159,15 +159,16 @@ class OrderSearch {
   void Offer(const ComputeOrder& order);
 
   // Improves what there is, for budgets between the least peak there is, or below, and the highest.
-  // Spends about `work` computes and edges.
-  absl::Status Improve(int64_t work, const std::function<void(double)>& progress);
+  // Spends about `work` computes and edges. After each budget `after` is told the share of the work
+  // that is done, and the budget; it may be empty. The search ends with an error of it.
+  absl::Status Improve(int64_t work, const std::function<absl::Status(double, int64_t)>& after);
 
   const OrderPool& pool() const { return pool_; }
 
  private:
   absl::Status FitFrom(int64_t target, size_t entry, int64_t end);
   absl::Status VaryAt(int64_t target, int64_t end);
-  // Makes the order fit and takes back what room there is for.
+  // Makes the order fit and takes back what memory is left for.
   absl::Status Fit(int64_t target, int64_t work, ComputeOrder* order, OrderCost* cost);
   // Takes out one repeat after the other and makes the order fit again another way.
   absl::Status Vary(int64_t target, int64_t end, ComputeOrder* order, OrderCost* cost);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -53,9 +54,7 @@ class BestWithin {
     const Frontier::Point& best = *points.At(*budget_);
     if (best.makespan >= told_) return absl::OkStatus();
     told_ = best.makespan;
-    const absl::StatusOr<Schedule> schedule = DecodeSchedule(best.schedule, kMaxInstructions);
-    if (!schedule.ok()) return absl::InternalError(schedule.status().message());
-    tell_(*schedule);
+    tell_(best.schedule.Unpack());
     return absl::OkStatus();
   }
 
@@ -113,8 +112,8 @@ class Solving {
   // All points found, or those that a cache would want to keep.
   absl::StatusOr<Frontier> Run(FrontierInfo info, bool compact) {
     bool exact = false;
-    absl::Status status = SearchAndJudge(&exact);
-    if (absl::IsDeadlineExceeded(status) && JudgeBest().ok() && best_.FoundIn(builder_)) {
+    absl::Status status = SearchAndValidate(&exact);
+    if (absl::IsDeadlineExceeded(status) && ValidateBest().ok() && best_.FoundIn(builder_)) {
       cut_short_ = true;
       return builder_.Build(std::move(info));
     }
@@ -130,48 +129,57 @@ class Solving {
   bool cut_short() const { return cut_short_; }
 
  private:
-  static constexpr double kProposing = 0.1;     // share of the work, about
-  static constexpr int64_t kWorkToJudge = 128;  // of each compute, about
+  static constexpr double kProposing = 0.1;        // share of the work, about
+  static constexpr int64_t kWorkToValidate = 128;  // of each compute, about
 
-  absl::Status SearchAndJudge(bool* exact) {
+  absl::Status SearchAndValidate(bool* exact) {
     absl::Status status = builder_.Add(instance_.store_all_schedule());
     if (status.ok()) status = Propose();
     if (status.ok() && ops_.size() <= kMaxSearched) status = Improve();
     if (status.ok() && ops_.size() <= kMaxExactVertices) status = SearchAll(exact);
     StopPoll poll(options_.stop);
     for (const OrderPool::Entry& entry : search_.pool().entries()) {
-      if (status.ok()) status = poll.Spend(kWorkToJudge * static_cast<int64_t>(entry.order.size()));
-      if (status.ok()) status = Judge(entry.order);
+      if (status.ok())
+        status = poll.Spend(kWorkToValidate * static_cast<int64_t>(entry.order.size()));
+      if (status.ok()) status = Validate(entry.order);
     }
     return status;
   }
 
   absl::Status Improve() {
     const SolveOptions rest = progress_.Part(options_, kProposing, 1.0);
-    absl::Status judged;
-    const auto after_each = [&](double share) {
-      if (rest.progress) rest.progress(share);
-      if (judged.ok()) judged = JudgeBest();
-    };
-    absl::Status status =
-        search_.Improve(std::min(kWorkPerVertex * ops_.size(), kMaxWork), after_each);
-    return status.ok() ? judged : status;
+    return search_.Improve(std::min(kWorkPerVertex * ops_.size(), kMaxWork),
+                           [&](double share, int64_t target) {
+                             if (rest.progress) rest.progress(share);
+                             absl::Status status = ValidateWithin(target);
+                             return status.ok() ? TellBest() : status;
+                           });
   }
 
-  // Judges the best order of the pool for the budget, if it is news.
-  absl::Status JudgeBest() {
-    const size_t within = best_.budget() ? search_.pool().Within(best_.budget()->value()) : 0;
-    if (within > 0 && search_.pool().entries()[within - 1].forward_time < judged_) {
-      const OrderPool::Entry& entry = search_.pool().entries()[within - 1];
-      judged_ = entry.forward_time;
-      absl::Status status = Judge(entry.order);
-      if (!status.ok()) return status;
-    }
-    return best_.TellOf(builder_);
+  // Validates the fastest order of the pool within a budget, if that is news.
+  absl::Status ValidateWithin(int64_t budget) {
+    const size_t within = search_.pool().Within(budget);
+    if (within == 0) return absl::OkStatus();
+    const OrderPool::Entry& entry = search_.pool().entries()[within - 1];
+    if (!validated_.emplace(entry.peak, entry.forward_time).second) return absl::OkStatus();
+    return Validate(entry.order);
+  }
+
+  absl::Status ValidateBest() {
+    return best_.budget() ? ValidateWithin(best_.budget()->value()) : absl::OkStatus();
+  }
+
+  // Where the graph has aliases, a point that is only looked for because of the budget may be one that the search
+  // for another budget never sees: more budget could then be slower.
+  absl::Status TellBest() {
+    absl::Status status = orders_.IsFolded() ? absl::OkStatus() : ValidateBest();
+    return status.ok() ? best_.TellOf(builder_) : status;
   }
 
   absl::Status Propose() {
     search_.Offer(StoreAllOrder(ops_));
+    // What follows splits the step into forwards and backwards.
+    if (!ops_.has_backwards()) return absl::OkStatus();
     search_.Offer(OutputByOutputOrder(ops_, false));
     search_.Offer(OutputByOutputOrder(ops_, true));
     absl::Status status = ProposeCheckpoints();
@@ -198,8 +206,8 @@ class Solving {
         CheckpointTraining(graph_, folded_, ops_, WithoutProgress());
     if (!order.ok()) return order.status();
     search_.Offer(*order);
-    absl::Status status = Judge(*order);
-    return status.ok() ? JudgeBest() : status;
+    absl::Status status = Validate(*order);
+    return status.ok() ? TellBest() : status;
   }
 
   // What the chain solver does with the graph cut at its splitting vertices. Every point counts.
@@ -223,7 +231,7 @@ class Solving {
     status = ForSchedules(*frontier, frontier->points().size(), [&](const Schedule& schedule) {
       return builder_.Add(ExpandSchedule(graph_, *linear, schedule));
     });
-    return status.ok() ? JudgeBest() : status;
+    return status.ok() ? TellBest() : status;
   }
 
   absl::Status ProposeCuts(int stages) {
@@ -240,7 +248,7 @@ class Solving {
       if (absl::IsResourceExhausted(frontier.status())) continue;
       if (!frontier.ok()) return frontier.status();
       absl::Status status = OfferSchedules(*frontier, StagesOfCuts(cuts));
-      if (status.ok()) status = JudgeBest();
+      if (status.ok()) status = TellBest();
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -263,18 +271,15 @@ class Solving {
     const size_t step = frontier.points().size() / most + 1;
     for (size_t i = 0; i < frontier.points().size();
          i += most >= frontier.points().size() ? 1 : step) {
-      absl::StatusOr<Schedule> schedule =
-          DecodeSchedule(frontier.points()[i].schedule, kMaxInstructions);
-      if (!schedule.ok()) return absl::InternalError(schedule.status().message());
-      absl::Status status = poll.Spend(kWorkToJudge * ops_.size());
-      if (status.ok()) status = take(*schedule);
+      absl::Status status = poll.Spend(kWorkToValidate * ops_.size());
+      if (status.ok()) status = take(frontier.points()[i].schedule.Unpack());
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }
 
   // An order of the folded graph that is none of the graph itself is no answer.
-  absl::Status Judge(const ComputeOrder& order) {
+  absl::Status Validate(const ComputeOrder& order) {
     const std::optional<Schedule> schedule = orders_.ScheduleOf(order);
     return schedule ? builder_.Add(*schedule) : absl::OkStatus();
   }
@@ -292,7 +297,7 @@ class Solving {
   const UnfoldedOrders orders_;
   const SolveOptions& options_;
   BestWithin best_;
-  int64_t judged_ = std::numeric_limits<int64_t>::max();  // the least forward time so far
+  std::set<std::pair<int64_t, int64_t>> validated_;  // peaks and times of orders
   bool cut_short_ = false;
   RisingProgress progress_;
   OrderSearch search_;
@@ -303,10 +308,10 @@ class Solving {
 // Lives as long as the process.
 const SolverInfo& OrderSearchInfo() {
   static const auto* const kInfo = new SolverInfo{
-      "order_search",  "least time on any graph: what chain solvers propose, improved op by op",
-      kAllSchedules,   /*chains=*/false,
-      /*graphs=*/true, /*copies=*/false,
-      Anytime::kAlways};
+      "order_search",   "least time on any graph: what chain solvers propose, improved op by op",
+      kAllSchedules,    /*chains=*/false,
+      /*graphs=*/true,  /*copies=*/false,
+      Anytime::kAlways, /*dags=*/true};
   return *kInfo;
 }
 
@@ -337,11 +342,10 @@ class OrderSearchSolverImpl final : public Solver {
     const absl::StatusOr<Frontier> frontier =
         SearchOrders(instance, options, /*compact=*/false, budget, &cut_short);
     if (!frontier.ok()) return frontier.status();
-    absl::StatusOr<Plan> found = frontier->PlanAt(budget);
-    if (!found.ok()) return found.status();
-    Explain(instance, *frontier, &*found);
-    found->search_complete = !cut_short;
-    if (cut_short) found->explanation = "the deadline cut the search short";
+    Plan found = frontier->PlanAt(budget);
+    Explain(instance, *frontier, &found);
+    found.search_complete = !cut_short;
+    if (cut_short) found.explanation = "the deadline cut the search short";
     return found;
   }
 
@@ -368,8 +372,10 @@ class OrderSearchSolverImpl final : public Solver {
     }
     if (plan->status != PlanStatus::kNotFound) return;
     plan->explanation = absl::StrCat(
-        "plain training, checkpoints, chain solvers and a search from what they propose "
-        "found nothing below ",
+        instance.kind() == ProblemKind::kDag
+            ? "plain training and a search from it found nothing below "
+            : "plain training, checkpoints, chain solvers and a search from what they propose "
+              "found nothing below ",
         least.value(), " bytes; proven is that ", LeastNeed(instance.graph()).value(),
         " are needed");
   }

@@ -24,12 +24,12 @@ absl::StatusOr<std::vector<int>> DivisionTreeSegments(const Graph& graph, const 
   if (!answer.ok()) return answer.status();
   StopPoll poll(options.stop);
   Segmentation segmentation;
-  const absl::StatusOr<CheckpointSet> judged = JudgeCheckpoints(
+  const absl::StatusOr<CheckpointSet> validated = ValidateCheckpoints(
       problem->graph, answer->set.checkpoints, SegmentRule::kTwoEndPoints, &segmentation, &poll);
-  if (absl::IsInvalidArgument(judged.status())) {
-    return absl::InternalError(judged.status().message());
+  if (absl::IsInvalidArgument(validated.status())) {
+    return absl::InternalError(validated.status().message());
   }
-  if (!judged.ok()) return judged.status();
+  if (!validated.ok()) return validated.status();
   std::vector<int> segment_of_position(Index(graph.size()), Segmentation::kCheckpoint);
   for (int v = 0; v < problem->graph.size(); ++v) {
     for (const int p : problem->members[Index(v)]) {

@@ -10,28 +10,17 @@
 
 namespace stowage {
 
-// Least time within a budget on any graph, by search over the orders in which forwards, backwards
-// and repeated forwards run (README.md beside this file).
-//   - Exact, the least budget too, for graphs without aliases of up to some 16 vertices (a search of
-//     a million states, at most a second; it tells where it was not enough). Plans for others come
-//     with a lower bound.
-//   - Never slower at a budget than the frontier, there, of the chain solver that suits the length
-//     (solvers/chain/solvers.h) on the same graph cut at its splitting vertices: where that
-//     chain keeps within the limits of chains. A plan that the chain solver makes for one budget of
-//     a long chain alone may be finer than its frontier, and so a little faster than either.
-//   - Never slower than training with the checkpoints of DivisionTreeSolver, nor than plain
-//     training, at the same budget: but for graphs with values written over in place, where what
-//     training with those checkpoints would do may be no schedule, and is left out.
-//   - All budgets cost as much as one: a budget gets the fastest of all that was found and fits, so
-//     more is never slower.
-//   - Effort is counted, some million computes per vertex, and does not depend on the machine: equal
-//     input gives equal plans. Some 3 s for 300 vertices, 15 s for 1,500 and more; beyond 20,000 the
-//     proposals are not improved.
-//   - PROVEN_INFEASIBLE below the least budget where that is exact, and below what one op alone
-//     needs; else NOT_FOUND.
-// Of the options, slots are for the chain solver; table_limit is for the table of each chain solver,
-// and the orders that the search keeps beside it take up to a quarter of that: where more would be
-// worth it, those go that gain least. Threads are not used beyond the chain solver.
+// Least time within a budget on any graph or compute DAG, by search over the orders in which forwards, backwards and
+// repeated forwards run (algorithms.md, "order_search").
+//   - Exact, the least budget too, for graphs without aliases of up to some 16 vertices. Plans for others come with a
+//     lower bound.
+//   - Never slower than plain training, than the chain solver's frontier on the graph as a chain, nor than training by
+//     the division tree's checkpoints (exceptions: algorithms.md).
+//   - All budgets cost as much as one: a budget gets the fastest of all that was found and fits.
+//   - Effort does not depend on the machine: some 3 s for 300 vertices, 15 s for 1,500 and more.
+//   - PROVEN_INFEASIBLE below the least budget where that is exact, and below what one op alone needs; else NOT_FOUND.
+// Of the options, slots are for the chain solver; table_limit is for the table of each chain solver, and the orders that
+// the search keeps beside it take up to a quarter of that. Threads are not used beyond the chain solver.
 const Solver& OrderSearchSolver();
 
 // Trains with the checkpoints of DivisionTreeSolver (solvers/graph/checkpoint_solver.h): Feng & Huang

@@ -12,24 +12,24 @@ namespace {
 // Steps of some 10 ns.
 constexpr int64_t kSweepWork = 600000000;
 
-struct Judged {
+struct Validated {
   CheckpointSet set;
   Bytes lower_bound;  // of all sets, as the search counts
 };
 
-absl::StatusOr<Judged> SolveCounting(const CheckpointGraph& graph, const DivisionTree& tree,
-                                     NeededInputs needed, const SolveOptions& options,
-                                     StopPoll* poll) {
+absl::StatusOr<Validated> SolveCounting(const CheckpointGraph& graph, const DivisionTree& tree,
+                                        NeededInputs needed, const SolveOptions& options,
+                                        StopPoll* poll) {
   const absl::StatusOr<DivisionCosts> costs = CostsOf(graph, tree, needed, poll);
   if (!costs.ok()) return costs.status();
   DivisionSearch search(graph, tree, *costs, poll);
   absl::StatusOr<SweepResult> result =
       SweepLimits(graph.total().value(), kSweepWork, &search, options);
   if (!result.ok()) return result.status();
-  absl::StatusOr<CheckpointSet> set = JudgeCheckpoints(graph, std::move(result->checkpoints),
-                                                       SegmentRule::kTwoEndPoints, nullptr, poll);
+  absl::StatusOr<CheckpointSet> set = ValidateCheckpoints(
+      graph, std::move(result->checkpoints), SegmentRule::kTwoEndPoints, nullptr, poll);
   if (!set.ok()) return set.status();
-  return Judged{*std::move(set), Bytes(result->lower_bound)};
+  return Validated{*std::move(set), Bytes(result->lower_bound)};
 }
 
 bool NeedsInputs(const CheckpointGraph& graph) {
@@ -66,13 +66,13 @@ class DivisionTreeCheckpoints : public TwoEndPointsSolver {
     const absl::StatusOr<DivisionTree> tree = DivisionTree::Build(graph, poll);
     if (!tree.ok()) return tree.status();
     const bool twice = NeedsInputs(graph);
-    absl::StatusOr<Judged> least = SolveCounting(
+    absl::StatusOr<Validated> least = SolveCounting(
         graph, *tree, NeededInputs::kIgnored, WithProgress(options, 0.0, twice ? 0.5 : 1.0), poll);
     if (!least.ok()) return least.status();
     CheckpointAnswer answer{std::move(least->set), least->lower_bound, false};
     if (twice) {
-      absl::StatusOr<Judged> charged = SolveCounting(graph, *tree, NeededInputs::kAllCharged,
-                                                     WithProgress(options, 0.5, 1.0), poll);
+      absl::StatusOr<Validated> charged = SolveCounting(graph, *tree, NeededInputs::kAllCharged,
+                                                        WithProgress(options, 0.5, 1.0), poll);
       if (!charged.ok()) return charged.status();
       if (IsBetter(charged->set, answer.set)) answer.set = std::move(charged->set);
     }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kMagic[] = "STWG";
 
-enum ProblemTag : int64_t { kChainTag = 1, kGraphTag = 2 };
+enum ProblemTag : int64_t { kChainTag = 1, kGraphTag = 2, kDagTag = 3 };
 
 // Several booleans as the bits of one integer, in the order given.
 int64_t Flags(std::initializer_list<bool> bits) {
@@ -81,10 +81,22 @@ void WriteVertex(const Vertex& v, CanonicalWriter* out) {
   }
 }
 
+void WriteNode(const Vertex& v, CanonicalWriter* out) {
+  out->String(v.op_kind);
+  out->Integer(v.output.value());
+  out->Integer(v.transient_parameters.value());
+  out->Integer(Flags({v.result, v.random, v.stateful, v.collective, v.must_keep}));
+  out->Integer(static_cast<int64_t>(v.alias));
+  out->Integer(static_cast<int64_t>(v.inputs.size()));
+  for (const GraphInput& input : v.inputs) out->Integer(input.vertex);
+}
+
 void WriteProblem(const Graph& graph, CanonicalWriter* out) {
-  out->Integer(kGraphTag);
+  out->Integer(graph.has_backwards() ? kGraphTag : kDagTag);
   out->Integer(graph.size());
-  for (int p = 0; p < graph.size(); ++p) WriteVertex(graph.vertex(p), out);
+  for (int p = 0; p < graph.size(); ++p) {
+    graph.has_backwards() ? WriteVertex(graph.vertex(p), out) : WriteNode(graph.vertex(p), out);
+  }
 }
 
 // Takes from the front what CanonicalWriter appends; false at the end of the bytes.

@@ -1,24 +1,9 @@
-// Canonical bytes: one encoding of what must be equal for two jobs to share plans, and the key
-// hashed from it.
+// Canonical bytes: one encoding of what must be equal for two jobs to share plans, and the key hashed from it.
+// keys.md ("Canonical bytes") has the encoding, field by field.
 //
-// Encoding version 1. Integers are 8 bytes little-endian, strings and lists a count followed by
-// their elements, booleans of one element packed into one integer. In this order:
-//   "STWG", encoding version
-//   options that matter: tenant, objective, solver, slots
-//   environment: device model, framework, math settings, granularity, bandwidth class, duplex,
-//     host memory (0 where only recomputing is allowed: the device might as well have none).
-//     The bandwidth class is the one that the device states; if that is 0 and plans may copy (host
-//     memory, both directions measured, not only recomputing) BandwidthClassOf the link
-//     (transfer_model.h), else 0: plans for a link are no plans for one half as fast
-//   of a chain: 1, input, input gradient, number of stages, each stage, the loss;
-//     a stage: op kind, output, saved, gradient, transient, flags; if it lists its saved tensors, the
-//     flags say so, and the number of tensors and each one's size follow
-//   of a graph: 2, number of vertices, each vertex in program order;
-//     a vertex: op kind, output, gradient, extra, transient, flags, alias, number of inputs,
-//     each input as (position, backward needs)
-// Times, overheads, bandwidths beyond their class and names are not in it: they are noisy or for
-// people. A graph's canonical order is its program order, which is structure: the sender's numbering
-// of the vertices leaves no trace. Any change to this list is a new version.
+// Times, overheads, bandwidths beyond their class and names are not in it: they are noisy or for people. A graph's
+// canonical order is its program order, which is structure: the sender's numbering of the vertices leaves no trace.
+// Any change is a new version.
 #ifndef STOWAGE_SOLVERS_MODEL_CANONICAL_H_
 #define STOWAGE_SOLVERS_MODEL_CANONICAL_H_
 

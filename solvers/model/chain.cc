@@ -43,7 +43,7 @@ void CheckSizes(const Stage& stage, Totals* totals, FieldChecks* checks) {
   checks->AtLeast("saved_bytes", stage.saved.value(), stage.output.value(), "output_bytes");
 }
 
-// The saved tensors have room beside the output.
+// The saved tensors and the output are within what is saved.
 absl::Status CheckSavedTensors(const Stage& stage, const std::string& prefix) {
   const size_t count = stage.saved_tensors.size();
   if (count > Stage::kMaxSavedTensors) {
@@ -51,11 +51,11 @@ absl::Status CheckSavedTensors(const Stage& stage, const std::string& prefix) {
         absl::StrCat(prefix, "saved_tensor_bytes"), static_cast<int64_t>(count),
         absl::StrCat("must have at most ", Stage::kMaxSavedTensors, " saved tensors"));
   }
-  Bytes room = stage.saved - stage.output;
+  Bytes left = stage.saved - stage.output;
   for (size_t i = 0; i < count; ++i) {
     const Bytes bytes = stage.saved_tensors[i];
-    if (bytes >= Bytes(0) && bytes <= room) {
-      room -= bytes;
+    if (bytes >= Bytes(0) && bytes <= left) {
+      left -= bytes;
       continue;
     }
     return FieldError(absl::StrCat(prefix, "saved_tensor_bytes[", i, "]"), bytes.value(),

@@ -38,7 +38,8 @@ bool VertexDominates(const Vertex& larger, const Vertex& smaller) {
   return StepDominates(larger, smaller) && larger.extra_saved >= smaller.extra_saved &&
          (larger.extra_saved > Bytes(0)) == (smaller.extra_saved > Bytes(0)) &&
          larger.backward_needs_output == smaller.backward_needs_output &&
-         larger.alias == smaller.alias && larger.linear_multi_input == smaller.linear_multi_input &&
+         larger.alias == smaller.alias && larger.result == smaller.result &&
+         larger.linear_multi_input == smaller.linear_multi_input &&
          std::equal(larger.inputs.begin(), larger.inputs.end(), smaller.inputs.begin(),
                     smaller.inputs.end(), same_input);
 }
@@ -55,7 +56,9 @@ bool KindDominates(const Chain& larger, const Chain& smaller) {
 }
 
 bool KindDominates(const Graph& larger, const Graph& smaller) {
-  if (larger.size() != smaller.size()) return false;
+  if (larger.size() != smaller.size() || larger.has_backwards() != smaller.has_backwards()) {
+    return false;
+  }
   for (int p = 0; p < larger.size(); ++p) {
     if (!VertexDominates(larger.vertex(p), smaller.vertex(p))) return false;
   }

@@ -1,6 +1,6 @@
 // One network at two sizes: lengths of a sequence, or batches, in buckets.
 //
-// What is held at any moment of a schedule is a sum of sizes, each counted in full or not at all. So a
+// What is held at any time of a schedule is a sum of sizes, each counted in full or not at all. So a
 // schedule of the larger problem is one of the smaller, within the larger one's peak, on the device
 // and on the host, whatever the times and the link: a plan for a bucket serves all that is in it.
 // Thread-safe.

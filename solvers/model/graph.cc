@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "solvers/model/field_error.h"
 
@@ -13,31 +17,53 @@ namespace {
 // Where a vertex of the sender's list went.
 using Positions = std::unordered_map<int64_t, int>;
 
-std::string VertexPrefix(size_t index) { return absl::StrCat("graph.vertices[", index, "]."); }
+// How the contract spells a field of a vertex.
+std::string VertexPrefix(const GraphSpec& spec, size_t index) {
+  return absl::StrCat(spec.has_backwards ? "graph.vertices[" : "dag.nodes[", index, "].");
+}
 
-absl::Status CheckFields(const Vertex& v, size_t index, int64_t nanos_limit, int64_t* bytes,
-                         int64_t* nanos) {
-  FieldChecks checks(VertexPrefix(index));
+struct NamedBytes {
+  const char* field;
+  Bytes value;
+};
+
+std::vector<NamedBytes> SizesOf(const Vertex& v, bool has_backwards) {
+  if (!has_backwards) {
+    return {{"output_bytes", v.output},
+            {"workspace_bytes", v.forward_overhead},
+            {"transient_parameter_bytes", v.transient_parameters}};
+  }
+  return {{"output_bytes", v.output},
+          {"output_gradient_bytes", v.output_gradient},
+          {"extra_saved_bytes", v.extra_saved},
+          {"forward_saving_overhead_bytes", v.forward_saving_overhead},
+          {"forward_overhead_bytes", v.forward_overhead},
+          {"backward_overhead_bytes", v.backward_overhead},
+          {"transient_parameter_bytes", v.transient_parameters}};
+}
+
+struct NamedNanos {
+  const char* field;
+  Nanos value;
+};
+
+std::vector<NamedNanos> TimesOf(const Vertex& v, bool has_backwards) {
+  if (!has_backwards) return {{"time_ns", v.forward_time}};
+  return {{"forward_time_ns", v.forward_time}, {"backward_time_ns", v.backward_time}};
+}
+
+absl::Status CheckFields(const Vertex& v, const std::string& prefix, bool has_backwards,
+                         int64_t nanos_limit, int64_t* bytes, int64_t* nanos) {
+  FieldChecks checks(prefix);
   checks.NonNegative("id", v.id);
   checks.NonNegative("program_order", v.program_order);
   checks.MaxLength("name", v.name);
   checks.MaxLength("op_kind", v.op_kind);
-  const std::pair<const char*, Bytes> sizes[] = {
-      {"output_bytes", v.output},
-      {"output_gradient_bytes", v.output_gradient},
-      {"extra_saved_bytes", v.extra_saved},
-      {"forward_saving_overhead_bytes", v.forward_saving_overhead},
-      {"forward_overhead_bytes", v.forward_overhead},
-      {"backward_overhead_bytes", v.backward_overhead},
-      {"transient_parameter_bytes", v.transient_parameters},
-  };
-  for (const auto& [field, size] : sizes) {
+  for (const auto& [field, size] : SizesOf(v, has_backwards)) {
     checks.NonNegative(field, size.value());
     checks.Total(field, size.value(), kMaxTotal, "the sum of all sizes", bytes);
   }
-  const std::pair<const char*, Nanos> times[] = {{"forward_time_ns", v.forward_time},
-                                                 {"backward_time_ns", v.backward_time}};
-  for (const auto& [field, time] : times) {
+  for (const auto& [field, time] : TimesOf(v, has_backwards)) {
     checks.NonNegative(field, time.value());
     checks.Total(field, time.value(), nanos_limit, "the sum of all times times (vertices + 2)",
                  nanos);
@@ -45,18 +71,45 @@ absl::Status CheckFields(const Vertex& v, size_t index, int64_t nanos_limit, int
   return checks.status();
 }
 
+// What a vertex of this kind cannot have. The contract has no field for it: a program made it.
+absl::Status CheckKind(const Vertex& v, const std::string& prefix, bool has_backwards) {
+  if (has_backwards) {
+    if (!v.result) return absl::OkStatus();
+    return FieldError(prefix + "result", "set", "is for the nodes of a compute DAG");
+  }
+  const bool needed = std::any_of(v.inputs.begin(), v.inputs.end(),
+                                  [](const GraphInput& input) { return input.backward_needs; });
+  if (needed || v.backward_needs_output || v.linear_multi_input ||
+      v.output_gradient + v.extra_saved + v.backward_overhead != Bytes(0) ||
+      (v.forward_saving_overhead != Bytes(0) && v.forward_saving_overhead != v.forward_overhead) ||
+      v.backward_time != Nanos(0)) {
+    return FieldError(prefix + "backward", "set",
+                      "must be absent from a compute DAG: its backwards are nodes");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckVertexFields(const GraphSpec& spec) {
   const size_t count = spec.vertices.size();
-  if (count == 0) return FieldError("graph.vertices", "[]", "must have at least one vertex");
+  const char* const list = spec.has_backwards ? "graph.vertices" : "dag.nodes";
+  if (count == 0) {
+    return FieldError(
+        list, "[]",
+        absl::StrCat("must have at least one ", spec.has_backwards ? "vertex" : "node"));
+  }
   if (count > Graph::kMaxVertices) {
-    return FieldError("graph.vertices", static_cast<int64_t>(count),
-                      absl::StrCat("must have at most ", Graph::kMaxVertices, " vertices"));
+    return FieldError(list, static_cast<int64_t>(count),
+                      absl::StrCat("must have at most ", Graph::kMaxVertices,
+                                   spec.has_backwards ? " vertices" : " nodes"));
   }
   const int64_t nanos_limit = kMaxTimeTotal / static_cast<int64_t>(count + 2);
   int64_t bytes = 0;
   int64_t nanos = 0;
   for (size_t i = 0; i < count; ++i) {
-    absl::Status status = CheckFields(spec.vertices[i], i, nanos_limit, &bytes, &nanos);
+    const std::string prefix = VertexPrefix(spec, i);
+    const Vertex& v = spec.vertices[i];
+    absl::Status status = CheckFields(v, prefix, spec.has_backwards, nanos_limit, &bytes, &nanos);
+    if (status.ok()) status = CheckKind(v, prefix, spec.has_backwards);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -76,11 +129,11 @@ absl::Status Locate(const GraphSpec& spec, const std::vector<size_t>& order, Pos
   for (size_t p = 0; p < order.size(); ++p) {
     const Vertex& v = spec.vertices[order[p]];
     if (p > 0 && spec.vertices[order[p - 1]].program_order == v.program_order) {
-      return FieldError(VertexPrefix(order[p]) + "program_order", v.program_order,
+      return FieldError(VertexPrefix(spec, order[p]) + "program_order", v.program_order,
                         "must be unique in the graph");
     }
     if (!positions->emplace(v.id, static_cast<int>(p)).second) {
-      return FieldError(VertexPrefix(order[p]) + "id", v.id, "must be unique in the graph");
+      return FieldError(VertexPrefix(spec, order[p]) + "id", v.id, "must be unique in the graph");
     }
   }
   return absl::OkStatus();
@@ -88,10 +141,12 @@ absl::Status Locate(const GraphSpec& spec, const std::vector<size_t>& order, Pos
 
 // Replaces the sender's ids by positions. Reading only what ran earlier is what makes the graph
 // acyclic.
-absl::Status ResolveInputs(size_t index, int position, const Positions& positions, Vertex* v) {
+absl::Status ResolveInputs(const std::string& prefix, bool has_backwards, int position,
+                           const Positions& positions, Vertex* v) {
   for (size_t k = 0; k < v->inputs.size(); ++k) {
     GraphInput& input = v->inputs[k];
-    const std::string field = absl::StrCat(VertexPrefix(index), "inputs[", k, "].vertex_id");
+    const std::string field =
+        absl::StrCat(prefix, "inputs[", k, has_backwards ? "].vertex_id" : "]");
     const auto found = positions.find(input.vertex);
     if (found == positions.end()) {
       return FieldError(field, input.vertex, "must be the id of a vertex of the graph");
@@ -121,23 +176,38 @@ absl::StatusOr<Graph> Graph::Create(GraphSpec spec) {
 
   Graph graph;
   graph.name_ = std::move(spec.name);
+  graph.has_backwards_ = spec.has_backwards;
   graph.vertices_.reserve(order.size());
   for (size_t p = 0; p < order.size(); ++p) {
     Vertex v = std::move(spec.vertices[order[p]]);
     const int position = static_cast<int>(p);
-    status = ResolveInputs(order[p], position, positions, &v);
+    const std::string prefix = VertexPrefix(spec, order[p]);
+    status = ResolveInputs(prefix, spec.has_backwards, position, positions, &v);
     if (!status.ok()) return status;
     if (v.alias != AliasKind::kNone && v.inputs.empty()) {
-      return FieldError(VertexPrefix(order[p]) + "alias", "set",
-                        "needs an input that the vertex is an alias of");
+      return FieldError(prefix + "alias", "set", "needs an input that the vertex is an alias of");
     }
     graph.storage_.push_back(v.alias == AliasKind::kNone
                                  ? position
                                  : graph.storage_[static_cast<size_t>(v.inputs[0].vertex)]);
+    // A node has one way to run.
+    if (!spec.has_backwards) v.forward_saving_overhead = v.forward_overhead;
     graph.ideal_time_ += v.forward_time + v.backward_time;
     graph.vertices_.push_back(std::move(v));
   }
   return graph;
+}
+
+GraphSpec Graph::spec() const {
+  GraphSpec spec;
+  spec.name = name_;
+  spec.has_backwards = has_backwards_;
+  spec.vertices = vertices_;
+  for (Vertex& v : spec.vertices) {
+    for (GraphInput& input : v.inputs)
+      input.vertex = vertices_[static_cast<size_t>(input.vertex)].id;
+  }
+  return spec;
 }
 
 Bytes Graph::bytes(int position) const {

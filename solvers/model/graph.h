@@ -1,5 +1,9 @@
 // A computation graph as a planning problem: every vertex is a tensor with the op that makes it.
 //
+// Of a graph (has_backwards), each vertex runs forward, and backward as autograd has it. Of a compute DAG, each
+// vertex runs forward alone: forwards, losses and backwards of the step are vertices alike, as in the joint graphs
+// of compilers, and what the step is for (losses, gradients) is marked as a result.
+//
 // Immutable after Create. Vertices are held in program order and addressed by their position there
 // (0..size()-1), whatever numbers the sender used; that order is part of the structure, so it is
 // also the canonical order of the key.
@@ -48,11 +52,15 @@ struct Vertex {
   bool collective = false;
   bool must_keep = false;
   Bytes transient_parameters;
+  bool result = false;  // of a compute DAG: its tensor is held when the step ends
 };
 
 struct GraphSpec {
   std::string name;
   std::vector<Vertex> vertices;
+  // False: a compute DAG. Its vertices have forward_time, output and forward_overhead (the op's workspace; also in
+  // forward_saving_overhead, or 0 there), no gradients, no extras, and no input that a backward needs.
+  bool has_backwards = true;
 };
 
 class Graph {
@@ -65,10 +73,13 @@ class Graph {
   static absl::StatusOr<Graph> Create(GraphSpec spec);
 
   const std::string& name() const { return name_; }
+  bool has_backwards() const { return has_backwards_; }
   int size() const { return static_cast<int>(vertices_.size()); }
   const Vertex& vertex(int position) const { return vertices_[static_cast<size_t>(position)]; }
   // The vertex whose bytes this one lives in: itself unless it is an alias.
   int storage(int position) const { return storage_[static_cast<size_t>(position)]; }
+  // What makes this graph anew: in program order, inputs by the sender's ids. O(V + E).
+  GraphSpec spec() const;
   // Bytes that this vertex adds: 0 for an alias.
   Bytes bytes(int position) const;
   Nanos ideal_time() const { return ideal_time_; }
@@ -77,6 +88,7 @@ class Graph {
   Graph() = default;
 
   std::string name_;
+  bool has_backwards_ = true;
   std::vector<Vertex> vertices_;
   std::vector<int> storage_;
   Nanos ideal_time_;

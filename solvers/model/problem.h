@@ -1,4 +1,4 @@
-// What is planned: a chain or a graph, on a device.
+// What is planned: a chain, a graph or a compute DAG, on a device.
 #ifndef STOWAGE_SOLVERS_MODEL_PROBLEM_H_
 #define STOWAGE_SOLVERS_MODEL_PROBLEM_H_
 
@@ -11,10 +11,14 @@
 
 namespace stowage {
 
-// Immutable, hence safe to share between threads.
+// Immutable, hence safe to share between threads. A compute DAG is a Graph without backwards.
 using Problem = std::variant<Chain, Graph>;
 
-enum class ProblemKind { kChain, kGraph };
+enum class ProblemKind { kChain, kGraph, kDag };
+
+ProblemKind KindOf(const Problem& problem);
+// "chain", "graph", "compute DAG".
+const char* ToString(ProblemKind kind);
 
 // Sum of all forward and backward times: the step without a budget.
 Nanos IdealTime(const Problem& problem);

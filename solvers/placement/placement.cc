@@ -397,7 +397,7 @@ constexpr int64_t kMostNeighbours = 32000000;
 constexpr int64_t kTries = 16;
 // The effort that pays, for each pair of blocks that live at the same time.
 constexpr int64_t kEffortPerPair = 2000;
-// What may be left fragmentation, as a part of the live peak.
+// What may be lost to fragmentation, as a part of the live peak.
 constexpr int64_t kGoodEnough = 5000;
 // Coarse units are tried for so many blocks and more, where more than such a part of the live peak is
 // fragmentation without.
@@ -500,7 +500,7 @@ void TryOrders(const StopToken* stop, Best* best) {
   }
 }
 
-// The first target is the live peak. Then each cuts off a share of what is fragmentation: a larger one after
+// The first target is the live peak. Then each cuts off a share of what is lost to fragmentation: a larger one after
 // a success, a smaller one after failing with both kinds of weights.
 void Search(const std::vector<UnitBlock>& blocks, int64_t peak, int64_t effort,
             const StopToken* stop, Best* best) {

@@ -2,13 +2,13 @@
 // hold for reserved memory, not for live bytes alone.
 //
 // Blocks that live at the same time do not overlap. The extent, how far the region reaches, is at
-// least the live peak; what it is more lies fragmentation: free at every time, but in pieces. The least
+// least the live peak; what it is more is lost to fragmentation: free at every time, but in pieces. The least
 // extent is NP-hard to find (dynamic storage allocation, Garey & Johnson 1979, SR2). What is done:
 //   - In some orders, by size, life and area, blocks are put one by one at the lowest offset that is free
 //     for all of their life (first fit; one of all orders gives the least extent), and from the
 //     lowest free memory up (skyline).
 //   - Below the best of these, targets are tried by throwing out what is in the way (ejection), until
-//     less than 1/5000 of the live peak is fragmentation, or the effort is spent: of many blocks first with
+//     less than 1/5000 of the live peak is lost to fragmentation, or the effort is spent: of many blocks first with
 //     sizes in coarse units (CoarseSizes), for half of it, then as they are.
 //
 // Bytes. Deterministic: equal input gives equal offsets. Thread-safe.

@@ -27,7 +27,7 @@ std::vector<Point>::const_iterator FirstOver(const std::vector<Point>& points, B
 }
 
 Bytes MemoryOf(const Point& point) {
-  return Bytes(static_cast<int64_t>(sizeof(Point) + point.schedule.capacity()));
+  return Bytes(static_cast<int64_t>(sizeof(Point)) + point.schedule.bytes());
 }
 
 void AppendText(const std::string& text, std::string* out) {
@@ -65,7 +65,12 @@ bool ReadPoint(VarintReader* in, bool first, int64_t instructions_max, Point* po
   }
   point->peak += Bytes(peak_step);
   point->makespan = Nanos(first ? makespan_step : point->makespan.value() - makespan_step);
-  return ReadText(in, instructions_max, &point->schedule);
+  std::string code;
+  if (!ReadText(in, instructions_max, &code)) return false;
+  absl::StatusOr<PackedSchedule> schedule = PackedSchedule::FromCode(std::move(code));
+  if (!schedule.ok()) return false;
+  point->schedule = *std::move(schedule);
+  return true;
 }
 
 // What Build keeps; nothing where that is over the limits of a compact frontier.
@@ -111,7 +116,7 @@ const Frontier::Point* Frontier::At(Bytes budget) const {
   return over == points_.begin() ? nullptr : &*(over - 1);
 }
 
-absl::StatusOr<Plan> Frontier::PlanAt(Bytes budget) const {
+Plan Frontier::PlanAt(Bytes budget) const {
   Plan plan;
   plan.budget = budget;
   plan.bounds.schedule_class = info_.schedule_class;
@@ -131,10 +136,8 @@ absl::StatusOr<Plan> Frontier::PlanAt(Bytes budget) const {
                                            : absl::StrCat(points_.front().peak.value(), " bytes"));
     return plan;
   }
-  absl::StatusOr<Schedule> schedule = DecodeSchedule(point->schedule, kMaxInstructions);
-  if (!schedule.ok()) return absl::InternalError(schedule.status().message());
   plan.status = PlanStatus::kFound;
-  plan.schedule = *std::move(schedule);
+  plan.schedule = point->schedule.Unpack();
   plan.bounds.proven_optimal = info_.exact;
   plan.explanation =
       absl::StrCat("one of ", points_.size(), " plans, solved at once for all budgets");
@@ -157,7 +160,7 @@ std::string Frontier::Encode() const {
     AppendVarint(static_cast<uint64_t>(
                      (first ? point.makespan : previous.makespan - point.makespan).value()),
                  &bytes);
-    AppendText(point.schedule, &bytes);
+    AppendText(point.schedule.code(), &bytes);
     previous = point;
   }
   return bytes;
@@ -179,7 +182,6 @@ absl::StatusOr<Frontier> Frontier::Decode(const std::string& bytes) {
   Point point;
   for (int64_t i = 0; i < count; ++i) {
     if (!ReadPoint(&in, i == 0, size, &point)) return malformed;
-    if (!CheckScheduleCode(point.schedule, kMaxInstructions).ok()) return malformed;
     frontier.points_.push_back(point);
   }
   if (!in.done()) return malformed;
@@ -193,7 +195,7 @@ absl::Status FrontierBuilder::Add(const Schedule& schedule) {
                                             simulation.status().message()));
   }
   if (MakespanAt(simulation->peak) <= simulation->makespan) return absl::OkStatus();
-  Insert({simulation->peak, simulation->makespan, EncodeSchedule(schedule)});
+  Insert({simulation->peak, simulation->makespan, PackedSchedule(schedule)});
   return absl::OkStatus();
 }
 
@@ -256,7 +258,7 @@ Frontier FrontierBuilder::BuildCompact(FrontierInfo info) const {
   std::vector<PointCost> costs;
   costs.reserve(points_.size());
   for (const Point& point : points_) {
-    costs.push_back({point.makespan, static_cast<int64_t>(point.schedule.size())});
+    costs.push_back({point.makespan, static_cast<int64_t>(point.schedule.code().size())});
   }
   const std::vector<size_t> chosen = ChooseCompact(costs);
   Frontier frontier;

@@ -35,7 +35,7 @@ class Frontier {
   struct Point {
     Bytes peak;
     Nanos makespan;
-    std::string schedule;  // solvers/schedule/schedule.h
+    PackedSchedule schedule;
   };
 
   const FrontierInfo& info() const { return info_; }
@@ -47,8 +47,8 @@ class Frontier {
 
   // The plan for a budget: FOUND with the schedule of At(budget), PROVEN_INFEASIBLE below
   // info().least_budget, NOT_FOUND between it and the first point. Not validated yet (ValidatePlan): the caller does
-  // it, under the costs that hold for it. INTERNAL if the point's schedule does not decode.
-  absl::StatusOr<Plan> PlanAt(Bytes budget) const;
+  // it, under the costs that hold for it.
+  Plan PlanAt(Bytes budget) const;
 
   // Versioned bytes, a few hundred per point. Decode takes only what Encode wrote: INVALID_ARGUMENT
   // otherwise. What is decoded has not been validated.
@@ -64,7 +64,7 @@ class Frontier {
 // What a point costs, before or after its schedule is made.
 struct PointCost {
   Nanos makespan;
-  int64_t bytes = 0;  // of its encoded schedule
+  int64_t bytes = 0;  // of its packed schedule
 };
 
 // Of a compact frontier.
@@ -73,7 +73,7 @@ inline constexpr size_t kMostPoints = 600;
 // Which of the points of a frontier, in its order, are kept where it shall be small: all, if they
 // are at most `most` >= 1 and their schedules take at most 16 MiB. Else those that are faster than the
 // one kept before by some share of the makespan, the least that leaves no more; the first always, and
-// the last where there is room for two. Rising indices. O(points).
+// the last where `most` is 2 or more. Rising indices. O(points).
 std::vector<size_t> ChooseCompact(const std::vector<PointCost>& points, size_t most = kMostPoints);
 // The same where the points are shown without their schedules.
 std::vector<size_t> ChooseCompact(const std::vector<Frontier::Point>& points, size_t most);

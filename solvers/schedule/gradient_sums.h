@@ -1,19 +1,6 @@
-// In which order backwards have to run so that gradients come out bit for bit as in plain training, and in
-// the memory that the profile says.
-//
-// A tensor that several vertices read gets a gradient from each, and they are added up as they come: the
-// first is the sum so far, each other one is in memory beside it until it is added. Plain training runs
-// backwards in reverse program order, and a profile has the bytes of a summand with the backwards that
-// come second and later there. In another order the first of those needs less than it says, and the last
-// of the others more: up to 2.7% of the peak of ResNet-152 at batch 1. Three summands and more come out
-// rounded differently, too, as addition does not associate. So of a tensor that has a gradient and several
-// readers, the readers' backwards run in reverse program order: a rule of solvers, not of the evaluator,
-// which knows of an overhead only that it is a vertex's.
-//
-// The readers of a view count as those of the tensor: exactly right for an op that hands its input on
-// as it is, to which they then give directly. A view with a backward of its own, as a slice's, gives at its
-// own place, with a gradient of the whole tensor: so views keep their places among a tensor's readers, too.
-// A graph does not say which of both a view is; one that is held to too much loses next to nothing.
+// In which order backwards have to run so that gradients come out bit for bit as in plain training, and in the memory
+// that the profile says (algorithms.md, "Sums of gradients"): of a tensor that has a gradient and several readers, the
+// readers' backwards run in reverse program order. It is a rule of solvers, not of the evaluator.
 #ifndef STOWAGE_SOLVERS_SCHEDULE_GRADIENT_SUMS_H_
 #define STOWAGE_SOLVERS_SCHEDULE_GRADIENT_SUMS_H_
 
@@ -34,7 +21,7 @@ class GradientSums {
   explicit GradientSums(const Graph& graph);
   // The same in terms of groups of vertices whose backwards run one after the other, in reverse: groups
   // by position, each with its members, rising. A group that reads a tensor before another one does,
-  // yet comes after it, is not held to anything: see KeptBy for the last word. O(V + E).
+  // yet comes after it, is not held to anything: KeptBy says whether a schedule keeps the sums. O(V + E).
   GradientSums(const Graph& graph, const std::vector<std::vector<int>>& groups);
 
   // Vertices whose backwards run before that of v; the rest follows from these.

@@ -52,6 +52,10 @@ class ReverseSweep {
 
   Schedule Run() {
     const std::vector<bool> repeats = FindRepeats();
+    for (int p = 0; p < graph_.size(); ++p) {
+      // Held when the step ends: used after all of it, and not dropped.
+      if (graph_.vertex(p).result) used_[Index(graph_.storage(p))] = versions_.made(p);
+    }
     for (size_t k = compute_.size(); k-- > 0;) {
       const Instruction& i = compute_[k];
       if (i.op == Op::kDiscard) continue;

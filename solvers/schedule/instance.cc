@@ -64,7 +64,10 @@ Schedule StoreAllSchedule(const Chain& chain) {
 Schedule StoreAllSchedule(const Graph& graph) {
   Schedule compute;
   compute.reserve(static_cast<size_t>(graph.size()) * 2);
-  for (int v = 1; v <= graph.size(); ++v) compute.push_back(ForwardSave(v));
+  for (int v = 1; v <= graph.size(); ++v) {
+    compute.push_back(graph.has_backwards() ? ForwardSave(v) : ForwardNoSave(v));
+  }
+  if (!graph.has_backwards()) return WithDiscards(graph, compute);
   for (int v = graph.size(); v >= 1; --v) compute.push_back(Backward(v));
   return WithDiscards(graph, compute);
 }

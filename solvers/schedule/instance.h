@@ -1,4 +1,4 @@
-// What is planned: a chain or a graph, and the link to host memory that its plans may use, if any.
+// What is planned: a chain, a graph or a compute DAG, and the link to host memory that its plans may use, if any.
 //
 // What every solver, the evaluator and the bounds need of it, plain training's run, is computed once and held
 // here. Copies share it: they cost a reference count. Immutable and thread-safe.
@@ -32,7 +32,8 @@ class Instance {
   Instance(const Profile& profile);
 
   const Problem& problem() const { return shared_->problem; }
-  ProblemKind kind() const { return is_graph() ? ProblemKind::kGraph : ProblemKind::kChain; }
+  ProblemKind kind() const { return KindOf(problem()); }
+  // A graph or a compute DAG.
   bool is_graph() const { return std::holds_alternative<Graph>(problem()); }
   // Of an instance of that kind only.
   const Chain& chain() const { return std::get<Chain>(problem()); }
@@ -73,14 +74,11 @@ Instance InstanceOf(const Profile& profile, bool recompute_only);
 
 // The schedule of plain training: every forward keeps all, then every backward. Here, beside the
 // evaluator, because budgets and bounds are stated relative to it.
-
 Schedule StoreAllSchedule(const Chain& chain);
 
-// The schedule of plain training on a graph: every forward keeps all, then every backward.
-
-// Forwards in program order, backwards in reverse, everything dropped after its last use. The
+// On a graph: forwards in program order, backwards in reverse, everything dropped after its last use. The
 // evaluator refuses it only where a backward needs what has been written over in place, which
-// training frameworks refuse too. O(V + E).
+// training frameworks refuse too. On a compute DAG: every node once, in program order. O(V + E).
 Schedule StoreAllSchedule(const Graph& graph);
 
 }  // namespace stowage

@@ -27,9 +27,9 @@ class BoundKnapsack {
   // 0 < `bytes` <= `whole`, of the results of an op: repeating it takes `time` and brings back all
   // of them, so that each byte costs time / whole.
   void Add(int64_t bytes, int64_t time, int64_t whole);
-  // Gives up what is held over `room`, or all there is; the time per byte of the dearest item that
+  // Gives up what is held over `capacity`, or all there is; the time per byte of the dearest item that
   // it gave of, 0 without one. O(log items) for each item given up.
-  double Require(int64_t room);
+  double Require(int64_t capacity);
 
   // The time of all that has been given up; makespans are whole.
   int64_t RoundedUp() const;
@@ -59,12 +59,12 @@ void BoundKnapsack::Add(int64_t bytes, int64_t time, int64_t whole) {
   items_.push({bytes, time, whole});
 }
 
-double BoundKnapsack::Require(int64_t room) {
+double BoundKnapsack::Require(int64_t capacity) {
   double price = 0;
-  while (held_ > room && !items_.empty()) {
+  while (held_ > capacity && !items_.empty()) {
     Item item = items_.top();
     items_.pop();
-    const int64_t given_up = std::min(held_ - room, item.bytes);
+    const int64_t given_up = std::min(held_ - capacity, item.bytes);
     held_ -= given_up;
     price = static_cast<double>(item.time) / static_cast<double>(item.whole);
     item.bytes -= given_up;
@@ -171,10 +171,10 @@ class PathBound {
     }
   }
 
-  // Bytes of the storage if this moment counts it neither as kept nor already.
-  Bytes Beside(int storage, int moment) {
-    if (held_[Index(storage)] || seen_[Index(storage)] == moment) return Bytes(0);
-    seen_[Index(storage)] = moment;
+  // Bytes of the storage if this time step counts it neither as kept nor already.
+  Bytes Beside(int storage, int time_step) {
+    if (held_[Index(storage)] || seen_[Index(storage)] == time_step) return Bytes(0);
+    seen_[Index(storage)] = time_step;
     return graph_.bytes(storage);
   }
 
@@ -182,18 +182,18 @@ class PathBound {
     const Vertex& v = graph_.vertex(p);
     const Bytes saving = v.extra_saved + v.forward_saving_overhead;
     Bytes need = v.extra_saved > Bytes(0) ? saving : std::min(saving, v.forward_overhead);
-    const int moment = 2 * p;
+    const int time_step = 2 * p;
     for (const GraphInput& input : v.inputs) {
-      need += Beside(graph_.storage(static_cast<int>(input.vertex)), moment);
+      need += Beside(graph_.storage(static_cast<int>(input.vertex)), time_step);
     }
-    return (need + Beside(graph_.storage(p), moment)).value();
+    return (need + Beside(graph_.storage(p), time_step)).value();
   }
 
   int64_t BackwardNeed(int p) {
     const Vertex& v = graph_.vertex(p);
     Bytes need = v.extra_saved + v.backward_overhead;
-    const int moment = 2 * p + 1;
-    ForEachNeed(graph_, p, [&](int storage) { need += Beside(storage, moment); });
+    const int time_step = 2 * p + 1;
+    ForEachNeed(graph_, p, [&](int storage) { need += Beside(storage, time_step); });
     return (need + Gradients(p)).value();
   }
 
@@ -215,11 +215,14 @@ class PathBound {
   std::vector<int64_t> whole_;  // bytes that each op makes and some backward needs
   std::vector<bool> below_;     // is an ancestor of where the path has come
   std::vector<bool> held_;      // the storage is needed later by a backward
-  std::vector<int> seen_;       // the last moment that counted the storage
+  std::vector<int> seen_;       // the last time step that counted the storage
   BoundKnapsack knapsack_;
 };
 
-Nanos BoundWithoutLink(const Graph& graph, Bytes budget) { return PathBound(graph, budget).Run(); }
+// Of a compute DAG: each node runs once.
+Nanos BoundWithoutLink(const Graph& graph, Bytes budget) {
+  return graph.has_backwards() ? PathBound(graph, budget).Run() : graph.ideal_time();
+}
 
 // need_l for l in 1..L+1 (index 0 is not used), in bytes: the larger of what the forward that last
 // saves stage l and its backward take, beside what is held of stages below l. O(L).
@@ -280,9 +283,10 @@ constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
 // Stages below l are decided.
 struct State {
-  int64_t memory = kNone;   // held of them at every later moment outside their last segment
-  int64_t time = kNone;     // of repeated forwards
-  int64_t segment = kNone;  // held of them at the moments of l if l goes on with their last segment
+  int64_t memory = kNone;  // held of them at every later time step outside their last segment
+  int64_t time = kNone;    // of repeated forwards
+  int64_t segment =
+      kNone;  // held of them at the time steps of l if l goes on with their last segment
 };
 
 // States by memory: of those in one bucket, the least times are kept apart and the rest merged.
@@ -317,15 +321,15 @@ class StateSet {
   // the one with the least segment before.
   template <class Use>
   void ForEach(Use use) const {
-    State fastest, leanest;
+    State fastest, least_segment;
     for (size_t word = 0; word < used_.size(); ++word) {
       for (uint64_t bits = used_[word]; bits != 0; bits &= bits - 1) {
         for (const State& state : buckets_[word * kWordBits + LowestBit(bits)]) {
           if (state.time == kNone) break;
-          if (NoWorse(fastest, state) || NoWorse(leanest, state)) continue;
+          if (NoWorse(fastest, state) || NoWorse(least_segment, state)) continue;
           use(state);
           if (state.time < fastest.time) fastest = state;
-          if (state.segment < leanest.segment) leanest = state;
+          if (state.segment < least_segment.segment) least_segment = state;
         }
       }
     }
@@ -413,12 +417,12 @@ class Search {
     double sum = 0, magnitude = 0;
     for (int l = last; l >= 1; --l) {
       const double kept = Price(l) * static_cast<double>(Saved(l));
-      const double moment =
+      const double at_step =
           (Price(l - 1) - Price(l)) * static_cast<double>(needs_[static_cast<size_t>(l)] - budget_);
       const double cost =
           chain_.stage(l).recomputable() ? std::min(kept, static_cast<double>(Time(l))) : kept;
-      sum += cost + moment;
-      magnitude += kept + std::abs(moment) + static_cast<double>(Time(l));
+      sum += cost + at_step;
+      magnitude += kept + std::abs(at_step) + static_cast<double>(Time(l));
       rest_[static_cast<size_t>(l)] = sum - kRounding * magnitude;
     }
   }

@@ -15,7 +15,7 @@
 namespace stowage {
 
 // Of compute, from the start of the step on: the next instruction never starts before this one's end. So
-// the start of a copy is the moment at which compute has asked for it, not the copy, which has ended
+// the start of a copy is the time step at which compute has asked for it, not the copy, which has ended
 // when the wait for it has.
 struct MeasuredInstruction {
   Nanos start;

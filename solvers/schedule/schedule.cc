@@ -1,6 +1,7 @@
 #include "solvers/schedule/schedule.h"
 
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "solvers/model/canonical.h"
@@ -65,7 +66,7 @@ const char* ToString(Stream stream) {
 
 std::string ToString(const Instruction& instruction) {
   const char* tensor = "";
-  if (!IsForward(instruction.op) && instruction.op != Op::kBackward) {
+  if (IsTransfer(instruction.op) || instruction.op == Op::kDiscard) {
     tensor = instruction.tensor == TensorKind::kSaved ? "saved " : "activation ";
   }
   const std::string stream = instruction.stream == Stream::kCommunication
@@ -240,6 +241,19 @@ absl::Status CheckScheduleCode(const std::string& code, int64_t max_instructions
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<PackedSchedule> PackedSchedule::FromCode(std::string code) {
+  absl::Status status = CheckScheduleCode(code, kMaxInstructions);
+  if (!status.ok()) return status;
+  PackedSchedule packed;
+  packed.code_ = std::make_shared<const std::string>(std::move(code));
+  return packed;
+}
+
+Schedule PackedSchedule::Unpack() const {
+  // Written by EncodeSchedule, or checked.
+  return *DecodeSchedule(*code_, std::numeric_limits<int64_t>::max());
 }
 
 }  // namespace stowage

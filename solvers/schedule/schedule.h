@@ -7,6 +7,7 @@
 #define STOWAGE_SOLVERS_SCHEDULE_SCHEDULE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -101,7 +102,7 @@ Digest ScheduleDigest(const Schedule& schedule);
 //   stage    of the first instruction, as the zigzag difference to the last one's stage
 //   count    of instructions in the run, less one; stages change by one from each to the next
 // Before a run of instructions that move a part stand the byte 15 and the part, such an integer.
-// A schedule has one encoding. It says nothing of the chain: whoever decodes lets the evaluator judge.
+// A schedule has one encoding. It says nothing of the chain: whoever decodes lets the evaluator validate it.
 
 // Of a schedule that is kept encoded: many times what the longest that solvers make have.
 inline constexpr int64_t kMaxInstructions = int64_t{1} << 24;
@@ -115,6 +116,28 @@ absl::StatusOr<Schedule> DecodeSchedule(const std::string& code, int64_t max_ins
 // Whether DecodeSchedule would take it. A few bytes may stand for many instructions: this takes no
 // memory and O(bytes).
 absl::Status CheckScheduleCode(const std::string& code, int64_t max_instructions);
+
+// A schedule that many hold and few read, as in a frontier: shared between copies, and in a tenth to a twentieth of the
+// memory that its instructions take, so that a service may keep thousands of frontiers. Immutable and thread-safe.
+class PackedSchedule {
+ public:
+  PackedSchedule() : PackedSchedule(Schedule()) {}
+  // O(instructions).
+  explicit PackedSchedule(const Schedule& schedule)
+      : code_(std::make_shared<const std::string>(EncodeSchedule(schedule))) {}
+  // From where schedules are stored. INVALID_ARGUMENT as CheckScheduleCode.
+  static absl::StatusOr<PackedSchedule> FromCode(std::string code);
+
+  // O(instructions).
+  Schedule Unpack() const;
+  // What EncodeSchedule writes: for where schedules are stored.
+  const std::string& code() const { return *code_; }
+  // Of memory, whoever shares it.
+  int64_t bytes() const { return static_cast<int64_t>(sizeof(std::string) + code_->capacity()); }
+
+ private:
+  std::shared_ptr<const std::string> code_;
+};
 
 }  // namespace stowage
 

@@ -41,14 +41,14 @@ class BlockBook {
  private:
   static constexpr size_t kNone = static_cast<size_t>(-1);
 
-  void Open(size_t block, int64_t moment);
-  void Close(size_t block, int64_t moment);
+  void Open(size_t block, int64_t time_step);
+  void Close(size_t block, int64_t time_step);
 
   ScheduleBlocks blocks_;
   std::vector<size_t> block_;    // by tensor
   std::vector<size_t> made_;     // blocks, by the instruction that runs
   std::vector<size_t> dropped_;  // the same
-  int64_t moment_ = 0;
+  int64_t time_step_ = 0;
   Bytes live_;
 };
 
@@ -61,7 +61,7 @@ void BlockBook::See(size_t tensor, bool taken, Bytes size, const BlockName& name
     return;
   }
   block = blocks_.lives.size();
-  blocks_.lives.push_back({size, moment_, -1});
+  blocks_.lives.push_back({size, time_step_, -1});
   blocks_.names.push_back(name);
   made_.push_back(block);
 }
@@ -82,40 +82,40 @@ absl::Status BlockBook::EndInstruction(Bytes running, Bytes held, int32_t stage)
   // What the op makes is there while it runs, unless the profile says that it takes less.
   const bool early = live_ + made <= running;
   for (const size_t block : made_) {
-    if (early) Open(block, moment_);
+    if (early) Open(block, time_step_);
   }
   const Bytes workspace = running - live_;
   if (workspace > Bytes(0)) {
-    blocks_.lives.push_back({workspace, moment_, moment_ + 1});
+    blocks_.lives.push_back({workspace, time_step_, time_step_ + 1});
     blocks_.names.push_back({BlockUse::kWorkspace, stage});
   }
-  for (const size_t block : dropped_) Close(block, moment_ + 1);
+  for (const size_t block : dropped_) Close(block, time_step_ + 1);
   for (const size_t block : made_) {
-    if (!early) Open(block, moment_ + 1);
+    if (!early) Open(block, time_step_ + 1);
   }
   made_.clear();
   dropped_.clear();
-  moment_ += 2;
+  time_step_ += 2;
   if (workspace >= Bytes(0) && live_ == held) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("moment ", moment_ - 1, ": the blocks take ",
+  return absl::InternalError(absl::StrCat("time step ", time_step_ - 1, ": the blocks take ",
                                           live_.value(), " bytes, the evaluator says ",
                                           held.value()));
 }
 
 ScheduleBlocks BlockBook::Finish() {
   for (BlockLife& life : blocks_.lives) {
-    if (life.end < 0) life.end = moment_;
+    if (life.end < 0) life.end = time_step_;
   }
   return std::move(blocks_);
 }
 
-void BlockBook::Open(size_t block, int64_t moment) {
-  blocks_.lives[block].begin = moment;
+void BlockBook::Open(size_t block, int64_t time_step) {
+  blocks_.lives[block].begin = time_step;
   live_ += blocks_.lives[block].size;
 }
 
-void BlockBook::Close(size_t block, int64_t moment) {
-  blocks_.lives[block].end = moment;
+void BlockBook::Close(size_t block, int64_t time_step) {
+  blocks_.lives[block].end = time_step;
   live_ -= blocks_.lives[block].size;
 }
 

@@ -1,14 +1,14 @@
 // The blocks of memory of a static schedule: what lives when, by the accounting of the evaluator
 // (accounting.md). What offsets are planned for (solvers/placement).
 //
-// Moments count the states of a replay: instruction i runs in moment 2i, and 2i + 1 is what it leaves
-// behind. At every moment the blocks that live then add up to exactly what the evaluator says is held,
+// Time steps count the states of a replay: instruction i runs in time step 2i, and 2i + 1 is what it leaves
+// behind. At every time step the blocks that live then add up to exactly what the evaluator says is held,
 // or taken while the instruction runs; the greatest of these sums is the schedule's peak.
 //
 // Of a chain, what a stage saves is its parts (Stage::parts), a block each, and of the last, or of all
 // where they are not known, the output by itself: it outlives the others where the schedule reduces.
 // Of a graph, a block is a tensor, its gradient, or a vertex's extras. What an op takes beyond what it
-// leaves behind is one block. What is held at the start begins at moment 0, what is left at the end
+// leaves behind is one block. What is held at the start begins at time step 0, what is left at the end
 // ends after the last. A tensor that comes back from the host is a new block.
 #ifndef STOWAGE_SOLVERS_SCHEDULE_SCHEDULE_BLOCKS_H_
 #define STOWAGE_SOLVERS_SCHEDULE_SCHEDULE_BLOCKS_H_
@@ -23,7 +23,7 @@
 
 namespace stowage {
 
-// Bytes that are taken at the moments [begin, end); both are above 0.
+// Bytes that are taken at the time steps [begin, end); both are above 0.
 struct BlockLife {
   Bytes size;
   int64_t begin = 0;

@@ -115,9 +115,7 @@ class Solving {
   absl::Status SearchGrid() {
     const Frontier::Point* alone = orders_.At(most_);
     if (alone != nullptr) {
-      const absl::StatusOr<Schedule> schedule = Decoded(*alone);
-      if (!schedule.ok()) return schedule.status();
-      best_.Offer(*schedule, alone->peak, alone->makespan);
+      best_.Offer(alone->schedule.Unpack(), alone->peak, alone->makespan);
     }
     TransferSearch search = SearchFor(JointGrid(least_, orders_.points().back().peak));
     absl::Status status = OfferAll(&search);
@@ -175,17 +173,10 @@ class Solving {
     }
     for (size_t i = 0; i < points.size(); ++i) {
       if (!chosen[i]) continue;
-      const absl::StatusOr<Schedule> schedule = Decoded(points[i]);
-      absl::Status status = schedule.ok() ? search->Offer(*schedule) : schedule.status();
+      absl::Status status = search->Offer(points[i].schedule.Unpack());
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
-  }
-
-  static absl::StatusOr<Schedule> Decoded(const Frontier::Point& point) {
-    absl::StatusOr<Schedule> schedule = DecodeSchedule(point.schedule, kMaxInstructions);
-    if (!schedule.ok()) return absl::InternalError(schedule.status().message());
-    return schedule;
   }
 
   const Instance instance_;

@@ -30,7 +30,7 @@ struct DivisionLimits {
   int children = 60;  // rows of a node's children; the rest is "and 37 more"
 };
 
-// `tree` is that of `graph`. INVALID_ARGUMENT for a limit below 1, and where JudgeCheckpoints
+// `tree` is that of `graph`. INVALID_ARGUMENT for a limit below 1, and where ValidateCheckpoints
 // refuses the checkpoints. O((V + E) log V + nodes), without recursion.
 absl::StatusOr<std::string> DrawDivisionSvg(const CheckpointGraph& graph, const DivisionTree& tree,
                                             const GraphDrawing& drawing,

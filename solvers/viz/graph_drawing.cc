@@ -47,7 +47,7 @@ absl::StatusOr<GraphStyle> StyleOf(const CheckpointGraph& graph, const GraphDraw
   if (drawing.checkpoints.empty()) return style;
   Segmentation segments;
   const absl::StatusOr<CheckpointSet> set =
-      JudgeCheckpoints(graph, drawing.checkpoints, drawing.rule, &segments);
+      ValidateCheckpoints(graph, drawing.checkpoints, drawing.rule, &segments);
   if (!set.ok()) return set.status();
   StyleSegments(*set, segments, &style);
   return style;

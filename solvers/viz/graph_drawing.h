@@ -25,10 +25,10 @@ struct GraphDrawing {
 // Names of ops for the labels of MakeCheckpointProblem's vertices: "layer1.0.conv1".
 std::vector<std::string> LabelsOf(const Graph& graph, const CheckpointProblem& problem);
 
-// INVALID_ARGUMENT where LayOut or, with checkpoints, JudgeCheckpoints refuses the input.
+// INVALID_ARGUMENT where LayOut or, with checkpoints, ValidateCheckpoints refuses the input.
 absl::StatusOr<std::string> DrawSvg(const CheckpointGraph& graph, const GraphDrawing& drawing);
 
-// The same for `dot`; of any size. INVALID_ARGUMENT where JudgeCheckpoints refuses the checkpoints.
+// The same for `dot`; of any size. INVALID_ARGUMENT where ValidateCheckpoints refuses the checkpoints.
 absl::StatusOr<std::string> DrawDot(const CheckpointGraph& graph, const GraphDrawing& drawing);
 
 // What both pictures of a graph say about each vertex. Internal to solvers/viz.

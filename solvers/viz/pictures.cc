@@ -409,7 +409,7 @@ absl::StatusOr<std::string> GraphPicture(const Graph& graph, const DrawnPlan& pl
   drawing.labels = LabelsOf(graph, *problem);
   drawing.rule = SegmentRule::kSeveralEndPoints;
   drawing.checkpoints = KeptOf(*problem, plan);
-  if (!JudgeCheckpoints(problem->graph, drawing.checkpoints, drawing.rule).ok()) {
+  if (!ValidateCheckpoints(problem->graph, drawing.checkpoints, drawing.rule).ok()) {
     drawing.checkpoints.clear();
   }
   return form == GraphPictureForm::kSvg ? DrawSvg(problem->graph, drawing)

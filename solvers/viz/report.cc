@@ -163,7 +163,8 @@ std::string NameOf(const Problem& problem) {
 
 std::string KindText(const Problem& problem) {
   if (const Graph* graph = std::get_if<Graph>(&problem)) {
-    return absl::StrCat("Graph of ", graph->size(), " vertices");
+    return graph->has_backwards() ? absl::StrCat("Graph of ", graph->size(), " vertices")
+                                  : absl::StrCat("Compute DAG of ", graph->size(), " nodes");
   }
   return absl::StrCat("Chain of ", std::get<Chain>(problem).length(), " stages");
 }
@@ -379,7 +380,7 @@ std::string PlanData(const DrawnPlan& plan, Patterns* patterns) {
   absl::StrAppend(&data,
                   ",\"role\":", stages([](const auto& s) { return static_cast<int64_t>(s.role); }),
                   ",\"forwards\":", stages([](const auto& s) { return s.forwards; }),
-                  ",\"sent\":", stages([](const auto& s) { return s.offloaded.value(); }));
+                  ",\"offloaded\":", stages([](const auto& s) { return s.offloaded.value(); }));
   if (plan.measured) absl::StrAppend(&data, ",\"measured\":", MeasuredData(*plan.measured));
   return data + "}";
 }

@@ -89,7 +89,7 @@ absl::StatusOr<CatalogueFrontier> FromOthers(const NetworkCatalogue& catalogue,
   if (!all.ok()) return all.status();
   one.schedules.clear();
   for (const size_t i : ChooseCompact(all->points(), kMostCataloguePoints)) {
-    one.schedules.push_back(numbers.at(all->points()[i].schedule));
+    one.schedules.push_back(numbers.at(all->points()[i].schedule.code()));
   }
   return one;
 }

@@ -48,7 +48,7 @@ CatalogueFrontier Sized(const NetworkOptions& network, bool graph) {
 // What a catalogue has of a frontier.
 struct Chosen {
   FrontierInfo info;
-  std::vector<std::string> schedules;
+  std::vector<PackedSchedule> schedules;
 };
 
 absl::StatusOr<Chosen> Solved(const Problem& problem) {
@@ -66,9 +66,8 @@ absl::StatusOr<Chosen> Solved(const Problem& problem) {
 // Of what was solved for a graph of another batch or device, what is a frontier on this one.
 absl::StatusOr<Chosen> Replayed(const Chosen& solved, const Graph& graph) {
   FrontierBuilder builder(graph);
-  for (const std::string& code : solved.schedules) {
-    const absl::StatusOr<Schedule> schedule = DecodeSchedule(code, kMaxInstructions);
-    const absl::Status added = schedule.ok() ? builder.Add(*schedule) : schedule.status();
+  for (const PackedSchedule& schedule : solved.schedules) {
+    const absl::Status added = builder.Add(schedule.Unpack());
     if (!added.ok()) return added;
   }
   Chosen result{solved.info, {}};
@@ -96,8 +95,8 @@ absl::Status AddFrontiers(const CatalogueWish& wish, int64_t size, ScheduleNumbe
       frontier.device = device;
       frontier.info = chosen->info;
       frontier.structure = StructureDigest(*problem);
-      for (const std::string& code : chosen->schedules) {
-        frontier.schedules.push_back(numbers->Of(code));
+      for (const PackedSchedule& schedule : chosen->schedules) {
+        frontier.schedules.push_back(numbers->Of(schedule.code()));
       }
       frontiers->push_back(std::move(frontier));
     }

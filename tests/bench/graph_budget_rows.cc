@@ -65,7 +65,7 @@ absl::StatusOr<Schedule> CheckpointTrainingSchedule(const Graph& graph) {
   const absl::StatusOr<ComputeOrder> order =
       CheckpointTraining(graph, *folded, OpGraph(folded->graph), {});
   if (!order.ok()) return order.status();
-  const Schedule unfolded = UnfoldCompute(*folded, ToSchedule(*order));
+  const Schedule unfolded = UnfoldCompute(*folded, ToSchedule(folded->graph, *order));
   return WithDiscards(graph, GradientSums(graph).WithViewsInOrder(graph, unfolded));
 }
 

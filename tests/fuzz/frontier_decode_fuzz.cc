@@ -4,6 +4,7 @@
 #include <string>
 
 #include "solvers/schedule/frontier.h"
+#include "solvers/schedule/plan.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -17,7 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Require(frontier->Encode() == bytes, "a frontier has one encoding");
   // One of them: each may stand for millions of instructions.
   if (!frontier->points().empty()) {
-    Require(frontier->PlanAt(frontier->points().back().peak).ok(), "the last point decodes");
+    Require(frontier->PlanAt(frontier->points().back().peak).status == stowage::PlanStatus::kFound,
+            "the last point is a plan");
   }
   return 0;
 }

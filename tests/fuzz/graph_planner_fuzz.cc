@@ -189,7 +189,7 @@ void CheckSolvers(const CheckpointGraph& graph, int threads, const std::string& 
       Require(documented, "errors are documented", answer.status().ToString() + " " + who);
       continue;
     }
-    const auto judged = JudgeCheckpoints(graph, answer->set.checkpoints, solver->rule());
+    const auto judged = ValidateCheckpoints(graph, answer->set.checkpoints, solver->rule());
     Require(judged.ok(), "the judge accepts the answer", judged.status().ToString() + " " + who);
     Require(judged->objective() == answer->set.objective(), "the objective is right", who);
     Require(answer->lower_bound <= answer->set.objective(), "the bound is below", who);

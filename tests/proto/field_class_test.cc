@@ -26,7 +26,8 @@ using google::protobuf::Reflection;
 // These name each other, so they are varied consistently, by the tests below the walk.
 const std::set<std::string>& VariedByHand() {
   static const auto* fields = new std::set<std::string>{
-      "stowage.v1.Vertex.id", "stowage.v1.Vertex.program_order", "stowage.v1.Edge.vertex_id"};
+      "stowage.v1.Vertex.id", "stowage.v1.Vertex.program_order", "stowage.v1.Edge.vertex_id",
+      "stowage.v1.Node.id",   "stowage.v1.Node.program_order",   "stowage.v1.Node.inputs"};
   return *fields;
 }
 
@@ -130,9 +131,11 @@ class Walk {
 
   void Check(Message* message, const FieldDescriptor* field, const std::string& path) {
     if (VariedByHand().count(field->full_name()) > 0) return;
-    // A vertex that reads nothing cannot be an alias.
+    // What reads nothing cannot be an alias.
     const auto* vertex = dynamic_cast<const v1::Vertex*>(message);
     if (vertex && vertex->inputs().empty() && field->name() == "alias") return;
+    const auto* node = dynamic_cast<const v1::Node*>(message);
+    if (node && node->inputs().empty() && field->name() == "alias") return;
     const std::unique_ptr<Message> saved(message->New());
     saved->CopyFrom(*message);
     Vary(message, field);
@@ -166,6 +169,8 @@ TEST(FieldClass, SaysWhetherTheKeySeesAField) {
   unstated.mutable_device()->clear_bandwidth_class();
   EXPECT_GT(Walk(unstated).varied().size(), 20u);
   varied.insert(of_graph.begin(), of_graph.end());
+  const auto of_dag = Walk(SampleDagProfile()).varied();
+  varied.insert(of_dag.begin(), of_dag.end());
   for (const FieldDescriptor* field : LeavesOfProfile()) {
     const bool by_hand = VariedByHand().count(field->full_name()) > 0;
     EXPECT_NE(varied.count(field) > 0, by_hand) << field->full_name();
@@ -228,6 +233,34 @@ TEST(FieldClass, EdgesAreStructure) {
             key);
   EXPECT_NE(KeyOfChangedGraph([](v1::Graph* graph) {
               *graph->mutable_vertices(3)->add_inputs() = graph->vertices(3).inputs(0);
+            }),
+            key);
+}
+
+std::string KeyOfChangedDag(const std::function<void(v1::ComputeDag*)>& change) {
+  v1::Profile profile = SampleDagProfile();
+  change(profile.mutable_dag());
+  return KeyOf(profile);
+}
+
+TEST(FieldClass, NodesAreAsVertices) {
+  const std::string key = KeyOf(SampleDagProfile());
+  EXPECT_EQ(KeyOfChangedDag([](v1::ComputeDag* dag) {
+              for (v1::Node& node : *dag->mutable_nodes()) {
+                node.set_id(1000 - node.id());
+                node.set_program_order(10 * node.program_order() + 3);
+                for (int64_t& input : *node.mutable_inputs()) input = 1000 - input;
+              }
+              dag->mutable_nodes()->SwapElements(0, 4);
+            }),
+            key);
+  EXPECT_NE(KeyOfChangedDag([](v1::ComputeDag* dag) { dag->mutable_nodes(4)->set_inputs(0, 10); }),
+            key);
+  EXPECT_NE(KeyOfChangedDag([](v1::ComputeDag* dag) { dag->mutable_nodes(4)->add_inputs(10); }),
+            key);
+  EXPECT_NE(KeyOfChangedDag([](v1::ComputeDag* dag) {
+              dag->mutable_nodes(2)->set_program_order(6);
+              dag->mutable_nodes(3)->set_program_order(4);
             }),
             key);
 }

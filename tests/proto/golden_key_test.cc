@@ -1,5 +1,5 @@
 // The keys of two profiles, literally. They were computed outside of this code base, from the
-// description of the encoding in solvers/model/canonical.h. A change of the encoding breaks this
+// description of the encoding in solvers/model/keys.md. A change of the encoding breaks this
 // test: then it is a new version.
 #include <gtest/gtest.h>
 
@@ -28,6 +28,11 @@ TEST(GoldenKey, ChainWithSavedTensors) {
 TEST(GoldenKey, Graph) {
   EXPECT_EQ(KeyOf(SampleGraphProfile(), KeyOptions()),
             "e0b2fc8804e9c3c3656fec345f710b98347feaec6b86ce1880e02dd7234e381e");
+}
+
+TEST(GoldenKey, Dag) {
+  EXPECT_EQ(KeyOf(SampleDagProfile(), KeyOptions()),
+            "ffc9957700f5c49dce0f54e7162b52fd523b7906f23c48859a722e68eee8383f");
 }
 
 TEST(GoldenKey, Options) {

@@ -8,6 +8,8 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "proto/codec/codec.h"
 #include "tests/proto/samples.h"
@@ -29,6 +31,7 @@ std::string ReadData(const std::string& name) {
 TEST(Json, WritesTheGoldenFiles) {
   EXPECT_EQ(ToJson(SampleChainProfile()), ReadData("profile_chain.json"));
   EXPECT_EQ(ToJson(SampleGraphProfile()), ReadData("profile_graph.json"));
+  EXPECT_EQ(ToJson(SampleDagProfile()), ReadData("profile_dag.json"));
   EXPECT_EQ(ToJson(SamplePlan()), ReadData("plan.json"));
 }
 
@@ -107,6 +110,43 @@ TEST(Json, ReadsTheGoldenFiles) {
   const auto graph = ProfileFromJson(ReadData("profile_graph.json"));
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_TRUE(MessageDifferencer::Equals(*graph, SampleGraphProfile()));
+  const auto dag = ProfileFromJson(ReadData("profile_dag.json"));
+  ASSERT_TRUE(dag.ok()) << dag.status();
+  EXPECT_TRUE(MessageDifferencer::Equals(*dag, SampleDagProfile()));
+}
+
+// Plans of before the first release have other names for a few things.
+TEST(Json, ReadsPlansByTheirNamesOfBefore) {
+  std::string old = ReadData("plan.json");
+  const std::vector<std::pair<std::string, std::string>> names = {
+      {"offloaded_bytes", "sent_bytes"},
+      {"prefetched_bytes", "fetched_bytes"},
+      {"OP_FORWARD_SAVE", "OP_FORWARD_KEEP_ALL"},
+      {"OP_FORWARD_NO_SAVE", "OP_FORWARD_KEEP_INPUT"},
+      {"OP_FORWARD_NO_SAVE_FREE_INPUT", "OP_FORWARD_KEEP_NOTHING"},
+      {"OP_DROP_SAVED_KEEP_OUTPUT", "OP_REDUCE"}};
+  for (const auto& [now, before] : names) {
+    const size_t at = old.find('"' + now + '"');
+    ASSERT_NE(at, std::string::npos) << now;
+    old.replace(at + 1, now.size(), before);
+  }
+  const auto plan = PlanFromJson(old);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(MessageDifferencer::Equals(*plan, SamplePlan()));
+  const auto camel = PlanFromJson(R"({"prediction": {"sentBytes": "7", "fetchedBytes" : 8}})");
+  ASSERT_TRUE(camel.ok()) << camel.status();
+  EXPECT_EQ(camel->prediction().offloaded_bytes(), 7);
+  EXPECT_EQ(camel->prediction().prefetched_bytes(), 8);
+  // A name is a name only where names are.
+  const auto text =
+      PlanFromJson(R"({"explanation": "sent_bytes", "provenance": {"solver": "OP_REDUCE"}})");
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(text->explanation(), "sent_bytes");
+  EXPECT_EQ(text->provenance().solver(), "OP_REDUCE");
+  for (const char* broken :
+       {"{\"sent_bytes", "{\"sent_bytes\\", "\"sent_bytes\"", "{\"op\": \"OP_REDUCE\"}"}) {
+    EXPECT_FALSE(PlanFromJson(broken).ok()) << broken;
+  }
 }
 
 TEST(Json, TakesNumbersAndLowerCamelNamesToo) {

@@ -105,7 +105,7 @@ TEST(ProfileValidation, Device) {
 
 TEST(ProfileValidation, Problem) {
   ExpectViolation(ChangedChain([](v1::Profile* p) { p->clear_problem(); }), "profile.problem",
-                  "unset", "exactly one of chain and graph must be set");
+                  "unset", "exactly one of chain, graph and dag must be set");
 }
 
 TEST(ProfileValidation, Chain) {
@@ -119,6 +119,34 @@ TEST(ProfileValidation, Chain) {
                     p->mutable_chain()->mutable_stages(0)->set_saved_bytes(1002);
                   }),
                   "profile.chain.stages[0].saved_bytes", "1002", "must be >= output_bytes (1003)");
+}
+
+TEST(ProfileValidation, Dag) {
+  const auto changed = [](const std::function<void(v1::ComputeDag*)>& change) {
+    return Changed<v1::Profile>(SampleDagProfile(),
+                                [&](v1::Profile* profile) { change(profile->mutable_dag()); });
+  };
+  const auto expect = [&](const std::function<void(v1::ComputeDag*)>& change,
+                          const std::string& field, const std::string& value,
+                          const std::string& rule) {
+    ExpectViolation(changed(change), "profile.dag.nodes" + field, value, rule);
+  };
+  expect([](v1::ComputeDag* dag) { dag->clear_nodes(); }, "", "[]", "must have at least one node");
+  expect([](v1::ComputeDag* dag) { dag->mutable_nodes(2)->set_time_ns(-1); }, "[2].time_ns", "-1",
+         "must be >= 0");
+  expect([](v1::ComputeDag* dag) { dag->mutable_nodes(0)->set_workspace_bytes(-7); },
+         "[0].workspace_bytes", "-7", "must be >= 0");
+  expect([](v1::ComputeDag* dag) { dag->mutable_nodes(4)->set_inputs(1, 77); }, "[4].inputs[1]",
+         "77", "must be the id of a vertex of the graph");
+  expect([](v1::ComputeDag* dag) { dag->mutable_nodes(2)->set_inputs(0, 30); }, "[2].inputs[0]",
+         "30", "must come earlier in program_order than its reader (a cycle, or a wrong order)");
+  expect([](v1::ComputeDag* dag) { dag->mutable_nodes(3)->set_id(10); }, "[3].id", "10",
+         "must be unique in the graph");
+  expect([](v1::ComputeDag* dag) { dag->mutable_nodes(1)->set_alias(v1::ALIAS_KIND_VIEW); },
+         "[1].alias", "set", "needs an input that the vertex is an alias of");
+  expect(
+      [](v1::ComputeDag* dag) { dag->mutable_nodes(0)->set_alias(static_cast<v1::AliasKind>(8)); },
+      "[0].alias", "8", "must be a value of stowage.v1.AliasKind that this version knows");
 }
 
 TEST(ProfileValidation, SavedTensors) {

@@ -84,7 +84,11 @@ TEST(RoundTrip, GranularityZeroReadsAsOne) {
 TEST(RoundTrip, NameReachesTheProblem) {
   const auto chain = FromProto(SampleChainProfile());
   const auto graph = FromProto(SampleGraphProfile());
-  ASSERT_TRUE(chain.ok() && graph.ok());
+  const auto dag = FromProto(SampleDagProfile());
+  ASSERT_TRUE(chain.ok() && graph.ok() && dag.ok());
+  EXPECT_EQ(std::get<Graph>(dag->problem).name(), "sample dag");
+  EXPECT_EQ(KindOf(graph->problem), ProblemKind::kGraph);
+  EXPECT_EQ(KindOf(dag->problem), ProblemKind::kDag);
   EXPECT_EQ(std::get<Chain>(chain->problem).name(), "sample chain");
   EXPECT_EQ(std::get<Graph>(graph->problem).name(), "sample graph");
 }

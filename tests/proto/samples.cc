@@ -167,6 +167,35 @@ v1::Profile SampleGraphProfile() {
   return profile;
 }
 
+v1::Profile SampleDagProfile() {
+  v1::Profile profile;
+  profile.set_name("sample dag");
+  FillDevice(profile.mutable_device());
+  profile.set_cost_source(v1::COST_SOURCE_MEASURED);
+  const std::vector<VertexPlace> places = {
+      {50, 12, {20}}, {10, 2, {}}, {40, 4, {10}}, {30, 6, {10}}, {20, 9, {40, 30}}};
+  for (size_t i = 0; i < places.size(); ++i) {
+    const int64_t base = 1000 * static_cast<int64_t>(i + 1);
+    v1::Node* node = profile.mutable_dag()->add_nodes();
+    node->set_id(places[i].id);
+    node->set_name(absl::StrCat("node", i));
+    node->set_op_kind(absl::StrCat("aten", i));
+    node->set_program_order(places[i].program_order);
+    for (const int64_t read : places[i].reads) node->add_inputs(read);
+    node->set_output_bytes(base + 1);
+    node->set_time_ns(base + 2);
+    node->set_workspace_bytes(base + 3);
+    node->set_result(i == 0 || i == 4);
+    node->set_alias(i == 0 ? v1::ALIAS_KIND_VIEW : v1::ALIAS_KIND_UNSPECIFIED);
+    node->set_random(i == 1);
+    node->set_stateful(i == 2);
+    node->set_collective(i == 3);
+    node->set_must_keep(i == 4);
+    node->set_transient_parameter_bytes(base + 4);
+  }
+  return profile;
+}
+
 v1::Plan SamplePlan() {
   v1::Plan plan;
   plan.set_status(v1::PLAN_STATUS_FOUND);

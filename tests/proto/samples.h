@@ -17,6 +17,10 @@ v1::Profile SampleChainProfile();
 v1::Profile SampleChainProfileWithSavedTensors();
 v1::Profile SampleGraphProfile();
 
+// Five nodes in program order, of which the list has the last one first: 10 is an input, 40 and 30 read it, 20 reads
+// 40 and 30, 50 is a view of 20. 20 and 50 are results.
+v1::Profile SampleDagProfile();
+
 // A plan that was found, with every op, tensor and stream in its schedule and the digest that
 // belongs to it.
 v1::Plan SamplePlan();

@@ -599,7 +599,7 @@ absl::Status BandSearch::Search(int64_t known, size_t width, Band* band, StopPol
   band->work = result->work;
   work_left_ = std::max<int64_t>(work_left_ - result->work, 0);
   if (!result->checkpoints.empty()) {
-    absl::StatusOr<CheckpointSet> found = JudgeCheckpoints(
+    absl::StatusOr<CheckpointSet> found = ValidateCheckpoints(
         graph_, std::move(result->checkpoints), SegmentRule::kSeveralEndPoints, nullptr, poll);
     if (!found.ok()) return found.status();
     band->found = std::min(band->found, found->objective().value());

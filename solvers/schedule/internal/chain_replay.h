@@ -52,7 +52,7 @@ class SavedParts {
 
 // Without transfers.
 
-// What is held at one moment of a replay. Solvers replay millions of instructions: each op has one
+// What is held at one time step of a replay. Solvers replay millions of instructions: each op has one
 // caller and is inlined there, which compilers do not do unasked in a class of a header (a fifth of
 // the time).
 class ChainReplay : public Replay {

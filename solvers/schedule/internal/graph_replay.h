@@ -37,6 +37,7 @@ class GraphReplay : public Replay {
 
  protected:
   absl::Status Finish() const override {
+    if (!graph_.has_backwards()) return FinishDag();
     for (int p = graph_.size() - 1; p >= 0; --p) {
       if (!ran_backward_[Index(p)]) {
         return absl::InvalidArgumentError(
@@ -52,9 +53,12 @@ class GraphReplay : public Replay {
     const int p = i.stage - 1;
     switch (i.op) {
       case Op::kForwardSave:
+        if (!graph_.has_backwards()) break;
+        return Forward(true, p);
       case Op::kForwardNoSave:
-        return Forward(i.op == Op::kForwardSave, p);
+        return Forward(false, p);
       case Op::kBackward:
+        if (!graph_.has_backwards()) break;
         return RunBackward(p);
       case Op::kDiscard:
         return RunDiscard(i.tensor, p);
@@ -67,7 +71,21 @@ class GraphReplay : public Replay {
       case Op::kPrefetchWait:
         return absl::InvalidArgumentError("transfers need a transfer model");
     }
-    return absl::InvalidArgumentError("the op has no place in the graph's accounting");
+    return absl::InvalidArgumentError(
+        absl::StrCat("the op has no place in the accounting of a ",
+                     graph_.has_backwards() ? "graph" : "compute DAG"));
+  }
+
+  absl::Status FinishDag() const {
+    for (int p = 0; p < graph_.size(); ++p) {
+      if (!ran_[Index(p)]) {
+        return absl::InvalidArgumentError(absl::StrCat("the schedule ends before forward ", p + 1));
+      }
+      absl::Status status =
+          graph_.vertex(p).result ? CheckHeld("a result", p, versions_.made(p)) : absl::OkStatus();
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
   }
 
   absl::Status CheckCollective(int number) const override {

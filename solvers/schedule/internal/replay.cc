@@ -16,7 +16,7 @@ absl::StatusOr<StreamSpan> HostLink::Start(Stream direction, size_t tensor, Byte
   const bool leaves = direction == Stream::kToHost;
   if (leaves && bytes > transfers_.host_memory - host_) {
     return absl::InvalidArgumentError(
-        absl::StrCat("host memory of ", transfers_.host_memory.value(), " bytes has no room for ",
+        absl::StrCat("host memory of ", transfers_.host_memory.value(), " bytes cannot hold ",
                      bytes.value(), " beside ", host_.value()));
   }
   Bytes& moved = leaves ? offloaded_ : prefetched_;

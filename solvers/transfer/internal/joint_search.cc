@@ -384,15 +384,14 @@ absl::Status JointSearch::TakePoints(const Frontier& alone) {
   std::optional<Schedule> fastest;
   Nanos fastest_time(kMaxTotal);
   for (const Frontier::Point& point : alone.points()) {
-    absl::StatusOr<Schedule> schedule = DecodeSchedule(point.schedule, kMaxInstructions);
-    if (!schedule.ok()) return absl::InternalError(schedule.status().message());
-    absl::Status status = poll_.Spend(static_cast<int64_t>(schedule->size()) * kWorkPerStep);
+    Schedule schedule = point.schedule.Unpack();
+    absl::Status status = poll_.Spend(static_cast<int64_t>(schedule.size()) * kWorkPerStep);
     if (!status.ok()) return status;
-    const absl::StatusOr<std::optional<Nanos>> time = best_.OfferQuickly(*schedule, {}, kPoint);
+    const absl::StatusOr<std::optional<Nanos>> time = best_.OfferQuickly(schedule, {}, kPoint);
     if (!time.ok()) return time.status();
     if (!time->has_value() || **time >= fastest_time) continue;
     fastest_time = **time;
-    fastest = *std::move(schedule);
+    fastest = std::move(schedule);
   }
   if (costs_ == nullptr || !fastest) return absl::OkStatus();
   std::optional<Outline> outline = OutlineOf(*fastest, *costs_);

@@ -32,7 +32,7 @@ Schedule WithEarlyWaits(const Schedule& schedule, const std::vector<TimelinePoin
 //
 // The replays that choose times start each copy as early as there is memory for it. Where the link has time
 // to spare, memory is then full of tensors that have come back long before they are read, and blocks that
-// come and go find no places in one region of memory (solvers/placement) but with much of it fragmentation.
+// come and go find no places in one region of memory (solvers/placement) but with much of it lost to fragmentation.
 
 // `schedule`, of a chain or a graph, with the same instructions, those that start prefetches later.
 // `timeline` is the evaluator's; `full_duplex` says whether prefetches have a channel to themselves. Each

@@ -26,7 +26,7 @@ function whenOpened(id, fill) {
 }
 
 function start() {
-  const plans = DATA.plans.map((sent) => ({...offloaded, step: new Step(sent)}));
+  const plans = DATA.plans.map((plan) => ({...plan, step: new Step(plan)}));
   drawLegend(plans);
   const timeline = new Timeline(document.getElementById('timeline'), plans);
   const controls = new TimelineControls(timeline);

@@ -57,7 +57,7 @@ std::vector<int> KeptOf(const google::protobuf::Struct& json) {
 void ExpectJudgedAs(const google::protobuf::Struct& json, const CheckpointProblem& problem,
                     const CheckpointSolver& solver) {
   const absl::StatusOr<CheckpointSet> set =
-      JudgeCheckpoints(problem.graph, KeptOf(json), solver.rule());
+      ValidateCheckpoints(problem.graph, KeptOf(json), solver.rule());
   ASSERT_TRUE(set.ok()) << set.status();
   EXPECT_EQ(BytesOf(json, "store_all_bytes"), problem.graph.total().value());
   EXPECT_EQ(BytesOf(json, "checkpoint_bytes"), set->checkpoint_bytes.value());

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "client/cli/exit_code.h"
 #include "proto/codec/codec.h"
@@ -118,6 +119,63 @@ TEST(Cli, PlansAGraph) {
     EXPECT_GT(plan.stage_vertices_size(), 10);
     EXPECT_GT(plan.prediction().recomputed_forwards(), 0);
   }
+}
+
+// What a compiler makes of `layers` layers: forwards, the loss, backwards that read an activation each.
+std::string JointGraphFile(int layers) {
+  v1::Profile profile;
+  profile.set_name("joint");
+  const auto add = [&profile](const std::string& name, std::vector<int64_t> inputs, int64_t time) {
+    v1::Node* node = profile.mutable_dag()->add_nodes();
+    const int64_t id = profile.dag().nodes_size() - 1;
+    node->set_id(id);
+    node->set_name(name);
+    node->set_op_kind(name.substr(0, 4));
+    node->set_program_order(id);
+    for (const int64_t input : inputs) node->add_inputs(input);
+    node->set_output_bytes(1 << 20);
+    node->set_workspace_bytes(1 << 10);
+    node->set_time_ns(time);
+    return id;
+  };
+  std::vector<int64_t> forwards = {add("input", {}, 0)};
+  for (int l = 0; l < layers; ++l) {
+    forwards.push_back(add("forward " + std::to_string(l), {forwards.back()}, 1000));
+  }
+  int64_t gradient = add("loss", {forwards.back()}, 10);
+  for (int l = layers; l-- > 0;) {
+    const auto at = static_cast<size_t>(l);
+    gradient =
+        add("backward " + std::to_string(l), {gradient, forwards[at], forwards[at + 1]}, 2000);
+  }
+  profile.mutable_dag()->mutable_nodes(static_cast<int>(gradient))->set_result(true);
+  const std::string path = ::testing::TempDir() + "/joint.json";
+  std::ofstream(path) << ToJson(profile);
+  return path;
+}
+
+TEST(Cli, PlansAComputeDag) {
+  const std::string of = " --profile=" + JointGraphFile(12);
+  const Result result = Stowage("plan --format=json --budget=60%" + of);
+  ASSERT_EQ(result.code, kExitOk) << result.out;
+  const v1::Plan plan = PlanFromJson(result.out);
+  EXPECT_EQ(plan.status(), v1::PLAN_STATUS_FOUND);
+  EXPECT_EQ(plan.provenance().solver(), "order_search");
+  EXPECT_EQ(plan.stage_vertices_size(), 26);
+  EXPECT_GT(plan.prediction().recomputed_forwards(), 0);
+  EXPECT_LE(plan.prediction().peak_bytes(), plan.bounds().store_all_peak_bytes() * 6 / 10);
+  for (const char* rest : {"plan --budget=least", "frontier", "explain --budget=60%",
+                           "compare --budget=60%", "report --out=/dev/null --budget=60%"}) {
+    EXPECT_EQ(Stowage(rest + of).code, kExitOk) << rest;
+  }
+  const Result tight = Stowage("plan --budget=1KiB" + of);
+  EXPECT_EQ(tight.code, kExitInfeasible) << tight.out;
+  const Result chain_solver = Stowage("plan --budget=60% --solver=revolve" + of, true);
+  EXPECT_EQ(chain_solver.code, kExitUsage);
+  EXPECT_THAT(chain_solver.out, HasSubstr("must be empty or one of order_search"));
+  const Result checkpoints = Stowage("checkpoints" + of, true);
+  EXPECT_EQ(checkpoints.code, kExitUsage);
+  EXPECT_THAT(checkpoints.out, HasSubstr("of a compute DAG it is not known"));
 }
 
 TEST(Cli, EverySolverIsReachedByName) {

@@ -55,7 +55,7 @@ void ExpectCorrupt(const Decoded& decoded) {
 
 TEST(EntryCodec, EveryFieldComesBack) {
   for (const PlanEntry& entry :
-       {FullChainEntry(), FullGraphEntry(), SmallEntry(), *EntryOf("x", 9)}) {
+       {FullChainEntry(), FullGraphEntry(), FullDagEntry(), SmallEntry(), *EntryOf("x", 9)}) {
     const std::string bytes = EncodeEntry(entry);
     const Decoded decoded = DecodeEntry(KeyOf(entry.canonical), bytes);
     ASSERT_TRUE(decoded.ok()) << decoded.status();
@@ -194,7 +194,8 @@ TEST(EntryCodec, SamplesOfAnotherSizeAndRatiosThatAreNoNumbersAreCorrupt) {
 TEST(EntryCodec, SealedNonsenseIsRefusedOrAnEntry) {
   std::mt19937_64 rng(20);
   int taken = 0;
-  for (const PlanEntry& entry : {SmallEntry(), FullChainEntry(), FullGraphEntry()}) {
+  for (const PlanEntry& entry :
+       {SmallEntry(), FullChainEntry(), FullGraphEntry(), FullDagEntry()}) {
     const std::string body = *Unseal(kEntryVersion, EncodeEntry(entry));
     for (int round = 0; round < 20000; ++round) {
       std::string changed = body;

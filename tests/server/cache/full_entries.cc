@@ -85,6 +85,19 @@ Graph FullGraph() {
   return *Graph::Create(std::move(spec));
 }
 
+Graph FullDag() {
+  GraphSpec spec = FullGraph().spec();
+  spec.has_backwards = false;
+  for (Vertex& v : spec.vertices) {
+    for (GraphInput& input : v.inputs) input.backward_needs = false;
+    v.backward_needs_output = v.linear_multi_input = false;
+    v.output_gradient = v.extra_saved = v.forward_saving_overhead = v.backward_overhead = Bytes(0);
+    v.backward_time = Nanos(0);
+    v.result = v.program_order > 20;
+  }
+  return *Graph::Create(std::move(spec));
+}
+
 // Store-all, with a copy to the host and back where there is a link.
 Schedule ScheduleOf(const Instance& instance) {
   Schedule schedule = instance.store_all_schedule();
@@ -201,6 +214,7 @@ void ExpectEqualVertices(const Vertex& a, const Vertex& b) {
   EXPECT_EQ(a.forward_overhead, b.forward_overhead);
   EXPECT_EQ(a.backward_overhead, b.backward_overhead);
   EXPECT_EQ(a.alias, b.alias);
+  EXPECT_EQ(a.result, b.result);
   EXPECT_EQ(a.linear_multi_input, b.linear_multi_input);
   EXPECT_EQ(a.random, b.random);
   EXPECT_EQ(a.stateful, b.stateful);
@@ -211,6 +225,7 @@ void ExpectEqualVertices(const Vertex& a, const Vertex& b) {
 
 void ExpectEqualProblems(const Graph& a, const Graph& b) {
   EXPECT_EQ(a.name(), b.name());
+  EXPECT_EQ(a.has_backwards(), b.has_backwards());
   ASSERT_EQ(a.size(), b.size());
   for (int p = 0; p < a.size(); ++p) ExpectEqualVertices(a.vertex(p), b.vertex(p));
 }
@@ -279,6 +294,8 @@ PlanEntry FullChainEntry() {
 }
 
 PlanEntry FullGraphEntry() { return EntryWith({FullGraph(), std::nullopt}, "of a graph"); }
+
+PlanEntry FullDagEntry() { return EntryWith({FullDag(), std::nullopt}, "of a compute DAG"); }
 
 void ExpectEqualEntries(const PlanEntry& a, const PlanEntry& b) {
   EXPECT_EQ(a.canonical, b.canonical);

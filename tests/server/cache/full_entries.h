@@ -15,6 +15,9 @@ PlanEntry FullChainEntry();
 // Of a graph with aliases and the sender's own numbers.
 PlanEntry FullGraphEntry();
 
+// Of a compute DAG.
+PlanEntry FullDagEntry();
+
 // Records a failure for every field in which they differ.
 void ExpectEqualEntries(const PlanEntry& a, const PlanEntry& b);
 

@@ -154,7 +154,7 @@ TEST_P(CatalogueInStore, WhatIsReadBackIsWhatTheEvaluatorAccepts) {
     }
     ASSERT_NE(entry->frontier, nullptr);
     for (const Frontier::Point& point : entry->frontier->points()) {
-      const auto replay = Evaluator(problem).Run(*DecodeSchedule(point.schedule, 1 << 20));
+      const auto replay = Evaluator(problem).Run(point.schedule.Unpack());
       ASSERT_TRUE(replay.ok()) << replay.status();
       EXPECT_EQ(replay->peak, point.peak);
       EXPECT_EQ(replay->makespan, point.makespan);

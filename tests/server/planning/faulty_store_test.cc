@@ -47,7 +47,7 @@ class FaultyStoreTest : public ::testing::Test {
   void ExpectRight(const Profile& profile, const Frontier& frontier) {
     ASSERT_FALSE(frontier.points().empty());
     for (const Frontier::Point& point : frontier.points()) {
-      const auto replay = Evaluator(profile.problem).Run(*DecodeSchedule(point.schedule, 1 << 20));
+      const auto replay = Evaluator(profile.problem).Run(point.schedule.Unpack());
       ASSERT_TRUE(replay.ok()) << replay.status();
       EXPECT_EQ(replay->peak, point.peak);
       EXPECT_EQ(replay->makespan, point.makespan);

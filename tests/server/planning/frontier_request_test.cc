@@ -31,8 +31,7 @@ struct FrontierFixture : PlanningFixture {
 void ExpectTrue(const Frontier& frontier, const Profile& profile) {
   ASSERT_FALSE(frontier.points().empty());
   for (const Frontier::Point& point : frontier.points()) {
-    const auto simulation =
-        Evaluator(profile.problem).Run(*DecodeSchedule(point.schedule, 1 << 20));
+    const auto simulation = Evaluator(profile.problem).Run(point.schedule.Unpack());
     ASSERT_TRUE(simulation.ok()) << simulation.status();
     EXPECT_EQ(simulation->peak, point.peak);
     EXPECT_EQ(simulation->makespan, point.makespan);

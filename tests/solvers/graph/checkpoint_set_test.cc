@@ -41,12 +41,12 @@ CheckpointGraph Skips() {
 }
 
 std::string ErrorOf(const CheckpointGraph& graph, std::vector<int> set, SegmentRule rule) {
-  const auto judged = JudgeCheckpoints(graph, std::move(set), rule);
+  const auto judged = ValidateCheckpoints(graph, std::move(set), rule);
   EXPECT_EQ(judged.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(judged.status().message());
 }
 
-TEST(JudgeCheckpoints, EqualsTheDefinitionOnEverySetOfRandomDags) {
+TEST(ValidateCheckpoints, EqualsTheDefinitionOnEverySetOfRandomDags) {
   std::mt19937_64 rng(11);
   int allowed = 0, forbidden = 0;
   for (int i = 0; i < 300; ++i) {
@@ -60,7 +60,7 @@ TEST(JudgeCheckpoints, EqualsTheDefinitionOnEverySetOfRandomDags) {
         if ((kept >> v & 1) != 0) set.push_back(v);
       }
       for (const SegmentRule rule : kRules) {
-        const auto judged = JudgeCheckpoints(graph, set, rule);
+        const auto judged = ValidateCheckpoints(graph, set, rule);
         const auto defined = CostByDefinition(graph, kept, rule);
         ASSERT_EQ(judged.ok(), defined.has_value()) << Describe(graph) << ", set " << kept;
         ++(judged.ok() ? allowed : forbidden);
@@ -75,9 +75,9 @@ TEST(JudgeCheckpoints, EqualsTheDefinitionOnEverySetOfRandomDags) {
   EXPECT_GT(forbidden, 3000);
 }
 
-TEST(JudgeCheckpoints, TellsTheSegments) {
+TEST(ValidateCheckpoints, TellsTheSegments) {
   Segmentation split;
-  const auto set = JudgeCheckpoints(Skips(), {4, 2, 0}, SegmentRule::kSeveralEndPoints, &split);
+  const auto set = ValidateCheckpoints(Skips(), {4, 2, 0}, SegmentRule::kSeveralEndPoints, &split);
   ASSERT_TRUE(set.ok()) << set.status();
   EXPECT_THAT(set->checkpoints, ElementsAre(0, 2, 4));
   EXPECT_EQ(set->objective(), Bytes(29));
@@ -86,7 +86,7 @@ TEST(JudgeCheckpoints, TellsTheSegments) {
   EXPECT_THAT(split.segment_bytes, ElementsAre(Bytes(2), Bytes(8)));
 }
 
-TEST(JudgeCheckpoints, NamesWhatIsWrong) {
+TEST(ValidateCheckpoints, NamesWhatIsWrong) {
   const CheckpointGraph graph = Make({1, 1, 1, 1}, {{0, 1}, {1, 2}, {2, 3}, {0, 3}}, {2});
   for (const SegmentRule rule : kRules) {
     EXPECT_THAT(ErrorOf(graph, {0, 2, 3, 4}, rule), HasSubstr("4"));
@@ -98,7 +98,7 @@ TEST(JudgeCheckpoints, NamesWhatIsWrong) {
   }
 }
 
-TEST(JudgeCheckpoints, NamesTheSegmentThatBreaksTheRule) {
+TEST(ValidateCheckpoints, NamesTheSegmentThatBreaksTheRule) {
   EXPECT_THAT(ErrorOf(Skips(), {0, 2, 4}, SegmentRule::kTwoEndPoints),
               AllOf(HasSubstr("vertex 3"), HasSubstr("reads"), HasSubstr("2")));
   const CheckpointGraph fork = Make({1, 1, 1, 1, 1}, {{0, 1}, {1, 2}, {1, 3}, {2, 4}, {3, 4}});
@@ -110,13 +110,13 @@ TEST(JudgeCheckpoints, NamesTheSegmentThatBreaksTheRule) {
               AllOf(HasSubstr("vertex"), HasSubstr("waits for itself")));
 }
 
-TEST(JudgeCheckpoints, CountsInputsThatACheckpointNeedsInEverySegmentThatFeedsIt) {
+TEST(ValidateCheckpoints, CountsInputsThatACheckpointNeedsInEverySegmentThatFeedsIt) {
   const CheckpointGraph graph =
       Make({1, 10, 20, 5, 1}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}, {3, 4}}, {}, {3});
-  const auto kept = JudgeCheckpoints(graph, {0, 3, 4}, SegmentRule::kTwoEndPoints);
+  const auto kept = ValidateCheckpoints(graph, {0, 3, 4}, SegmentRule::kTwoEndPoints);
   ASSERT_TRUE(kept.ok());
   EXPECT_EQ(kept->segment_bytes, Bytes(30));  // 1 beside 2, 2 beside 1
-  const auto one_kept = JudgeCheckpoints(graph, {0, 1, 3, 4}, SegmentRule::kTwoEndPoints);
+  const auto one_kept = ValidateCheckpoints(graph, {0, 1, 3, 4}, SegmentRule::kTwoEndPoints);
   ASSERT_TRUE(one_kept.ok());
   EXPECT_EQ(one_kept->segment_bytes, Bytes(20));
 }
@@ -153,7 +153,7 @@ TEST(RepairCheckpoints, AnySetBecomesAllowedByBothRules) {
     EXPECT_TRUE(std::includes(repaired.checkpoints.begin(), repaired.checkpoints.end(), set.begin(),
                               set.end()));
     for (const SegmentRule rule : kRules) {
-      EXPECT_TRUE(JudgeCheckpoints(graph, repaired.checkpoints, rule).ok()) << Describe(graph);
+      EXPECT_TRUE(ValidateCheckpoints(graph, repaired.checkpoints, rule).ok()) << Describe(graph);
     }
   }
 }

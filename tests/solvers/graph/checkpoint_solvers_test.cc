@@ -31,7 +31,7 @@ class CheckpointSolvers : public ::testing::TestWithParam<const CheckpointSolver
     EXPECT_TRUE(answer.ok()) << answer.status() << ": " << Describe(graph);
     if (!answer.ok()) return {};
     const CheckpointSet& set = answer->set;
-    const auto judged = JudgeCheckpoints(graph, set.checkpoints, solver().rule());
+    const auto judged = ValidateCheckpoints(graph, set.checkpoints, solver().rule());
     EXPECT_TRUE(judged.ok()) << judged.status() << ": " << Describe(graph);
     if (!judged.ok()) return {};
     EXPECT_EQ(judged->checkpoints, set.checkpoints) << "rising";
@@ -49,7 +49,7 @@ class CheckpointSolvers : public ::testing::TestWithParam<const CheckpointSolver
     EXPECT_GE(graph.edge_count(), static_cast<size_t>(graph.size())) << "refused a path";
     std::vector<int> all(static_cast<size_t>(graph.size()));
     std::iota(all.begin(), all.end(), 0);
-    return {*JudgeCheckpoints(graph, all, solver().rule()), Bytes(0), false};
+    return {*ValidateCheckpoints(graph, all, solver().rule()), Bytes(0), false};
   }
 };
 

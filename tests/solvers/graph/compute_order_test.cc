@@ -27,7 +27,7 @@ ComputeOrder OrderOf(const Schedule& schedule) {
 
 Simulation Judge(const Graph& graph, const ComputeOrder& order) {
   const absl::StatusOr<Simulation> simulation =
-      Evaluator(graph).Run(WithDiscards(graph, ToSchedule(order)));
+      Evaluator(graph).Run(WithDiscards(graph, ToSchedule(graph, order)));
   EXPECT_TRUE(simulation.ok()) << simulation.status() << "\n" << testing::Describe(graph);
   return simulation.ok() ? *simulation : Simulation();
 }

@@ -41,9 +41,10 @@ OrderPool StoreAllPool(const OpGraph& ops) {
 // What the orders take under the evaluator, with store-all.
 Points Judge(const Graph& graph, const ExactOrders& exact) {
   FrontierBuilder builder(graph);
-  EXPECT_TRUE(builder.Add(WithDiscards(graph, ToSchedule(StoreAllOrder(OpGraph(graph))))).ok());
+  EXPECT_TRUE(
+      builder.Add(WithDiscards(graph, ToSchedule(graph, StoreAllOrder(OpGraph(graph))))).ok());
   for (const ComputeOrder& order : exact.orders) {
-    const absl::Status status = builder.Add(WithDiscards(graph, ToSchedule(order)));
+    const absl::Status status = builder.Add(WithDiscards(graph, ToSchedule(graph, order)));
     EXPECT_TRUE(status.ok()) << status << testing::Describe(graph);
   }
   const Frontier frontier = builder.Build({});

@@ -27,7 +27,7 @@ TEST_P(GraphFrontiers, FrontierAndPlansAgree) {
     EXPECT_EQ(frontier->points().front().peak, *solver().LeastBudget(graph, {}));
     EXPECT_LE(frontier->info().least_budget, frontier->points().front().peak);
     for (const Frontier::Point& point : frontier->points()) {
-      const Simulation simulation = *Evaluator(graph).Run(frontier->PlanAt(point.peak)->schedule);
+      const Simulation simulation = *Evaluator(graph).Run(frontier->PlanAt(point.peak).schedule);
       EXPECT_EQ(simulation.peak, point.peak);
       EXPECT_EQ(simulation.makespan, point.makespan);
       const absl::StatusOr<Plan> plan = solver().Solve(graph, point.peak, {});

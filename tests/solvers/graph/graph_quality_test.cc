@@ -104,8 +104,8 @@ void ExpectNeverSlowerThanItsCheckpoints(const Graph& graph, const Frontier& fro
   ASSERT_TRUE(problem.ok()) << problem.status();
   const CheckpointAnswer answer = *DivisionTreeSolver().Solve(problem->graph, {});
   Segmentation segments;
-  ASSERT_TRUE(JudgeCheckpoints(problem->graph, answer.set.checkpoints, SegmentRule::kTwoEndPoints,
-                               &segments)
+  ASSERT_TRUE(ValidateCheckpoints(problem->graph, answer.set.checkpoints,
+                                  SegmentRule::kTwoEndPoints, &segments)
                   .ok());
   std::vector<int> segment_of(static_cast<size_t>(graph.size()), Segmentation::kCheckpoint);
   for (size_t v = 0; v < problem->members.size(); ++v) {
@@ -114,7 +114,7 @@ void ExpectNeverSlowerThanItsCheckpoints(const Graph& graph, const Frontier& fro
     }
   }
   const Schedule schedule =
-      WithDiscards(graph, ToSchedule(CheckpointOrder(OpGraph(graph), segment_of)));
+      WithDiscards(graph, ToSchedule(graph, CheckpointOrder(OpGraph(graph), segment_of)));
   const absl::StatusOr<Simulation> simulation = Evaluator(graph).Run(schedule);
   ASSERT_TRUE(simulation.ok()) << simulation.status();
   ASSERT_NE(frontier.At(simulation->peak), nullptr);

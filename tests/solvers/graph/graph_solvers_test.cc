@@ -130,7 +130,7 @@ TEST_P(GraphSolvers, WhatMustBeKeptRunsOnce) {
   for (int i = 0; i < 60; ++i) {
     const Graph graph = DrawGraph(2 * i, &rng);
     const Frontier frontier = *solver().SolveFrontier(graph, {});
-    const Schedule schedule = frontier.PlanAt(frontier.points().front().peak)->schedule;
+    const Schedule schedule = frontier.PlanAt(frontier.points().front().peak).schedule;
     std::vector<int> runs(static_cast<size_t>(graph.size()), 0);
     for (const Instruction& instruction : schedule) {
       if (IsForward(instruction.op)) ++runs[static_cast<size_t>(instruction.stage) - 1];

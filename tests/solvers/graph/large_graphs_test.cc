@@ -89,7 +89,7 @@ void ExpectAnswers(const CheckpointGraph& graph) {
           << answer.status();
       continue;
     }
-    const auto judged = JudgeCheckpoints(graph, answer->set.checkpoints, solver->rule());
+    const auto judged = ValidateCheckpoints(graph, answer->set.checkpoints, solver->rule());
     ASSERT_TRUE(judged.ok()) << judged.status();
     EXPECT_EQ(judged->objective(), answer->set.objective());
     EXPECT_LE(answer->lower_bound, answer->set.objective());

@@ -53,7 +53,8 @@ CheckpointAnswer Solve(const CheckpointGraph& graph) {
 // The answer is what the judge says of it, and the least there is.
 void ExpectLeast(const CheckpointGraph& graph) {
   const CheckpointAnswer answer = Solve(graph);
-  const auto judged = JudgeCheckpoints(graph, answer.set.checkpoints, SegmentRule::kTwoEndPoints);
+  const auto judged =
+      ValidateCheckpoints(graph, answer.set.checkpoints, SegmentRule::kTwoEndPoints);
   ASSERT_TRUE(judged.ok()) << judged.status() << " " << Show(graph);
   EXPECT_EQ(judged->objective(), answer.set.objective());
   EXPECT_TRUE(answer.optimal);
@@ -115,7 +116,8 @@ TEST(DivisionTreeSolver, BoundsGraphsWhoseOpsNeedTheirInputs) {
   for (int round = 0; round < kRounds; ++round) {
     const CheckpointGraph graph = GraphOf(Flagged(round, 0.1, 0.5, &random));
     const CheckpointAnswer answer = Solve(graph);
-    const auto judged = JudgeCheckpoints(graph, answer.set.checkpoints, SegmentRule::kTwoEndPoints);
+    const auto judged =
+        ValidateCheckpoints(graph, answer.set.checkpoints, SegmentRule::kTwoEndPoints);
     ASSERT_TRUE(judged.ok()) << judged.status() << " " << Show(graph);
     ASSERT_EQ(judged->objective(), answer.set.objective());
     const int64_t least = LeastObjectiveOfTwoEndPoints(graph);

@@ -39,7 +39,7 @@ TEST(NetworkPlacement, OfChainPlansAtAnyBudgetIsTight) {
     const Chain chain = ChainOf(NetworkOf(name), ModelledV100()).value();
     const Frontier frontier = ChosenChainSolver().SolveFrontier(chain, {}).value();
     for (const size_t i : {size_t{0}, frontier.points().size() / 2, frontier.points().size() - 1}) {
-      const Schedule schedule = frontier.PlanAt(frontier.points()[i].peak)->schedule;
+      const Schedule schedule = frontier.PlanAt(frontier.points()[i].peak).schedule;
       ExpectTight(BlocksOf(chain, schedule), Evaluator(chain).Run(schedule)->peak);
     }
   }

@@ -47,7 +47,7 @@ TEST(Communication, IsForTheOpsOfCollectiveVertices) {
       {Communicating(ForwardSave(0)), "the graph's vertices are 1 to 5"},
       {Communicating(Backward(6)), "the graph's vertices are 1 to 5"},
       {Communicating(ForwardSave(std::numeric_limits<int32_t>::min())), "vertices are 1 to 5"},
-      {Communicating(ForwardNoSaveFreeInput(2)), "no place in the graph's accounting"},
+      {Communicating(ForwardNoSaveFreeInput(2)), "no place in the accounting of a graph"},
       {Communicating(ForwardSave(2)), "the vertex must not be recomputed"},
       {Communicating(Discard(kSaved, 2)), "runs on the compute stream only"},
       {Communicating(DropSavedKeepOutput(2)), "runs on the compute stream only"},

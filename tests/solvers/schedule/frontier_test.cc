@@ -56,9 +56,8 @@ TEST(Frontier, PointsStayWithinTheMemoryGiven) {
   ASSERT_GE(thin.points().size(), 2u);
   int64_t bytes = 0;
   for (const Frontier::Point& point : thin.points()) {
-    bytes += static_cast<int64_t>(sizeof(point) + point.schedule.size());
-    EXPECT_EQ(point.makespan,
-              Evaluator(chain).Run(*DecodeSchedule(point.schedule, kMaxInstructions))->makespan);
+    bytes += static_cast<int64_t>(sizeof(point)) + point.schedule.bytes();
+    EXPECT_EQ(point.makespan, Evaluator(chain).Run(point.schedule.Unpack())->makespan);
   }
   EXPECT_LE(bytes, kMemory.value());
   EXPECT_EQ(thin.points().front().peak, whole.points().front().peak);
@@ -115,11 +114,11 @@ TEST(Frontier, SaysInfeasibleOnlyBelowTheProvenLeast) {
   ASSERT_TRUE(builder.Add(StoreAllSchedule(chain)).ok());
   const Bytes peak = Evaluator(chain).Run(StoreAllSchedule(chain))->peak;
   const Frontier frontier = builder.Build(Info(peak - Bytes(2)));
-  EXPECT_EQ(frontier.PlanAt(peak)->status, PlanStatus::kFound);
-  EXPECT_EQ(frontier.PlanAt(peak - Bytes(1))->status, PlanStatus::kNotFound);
-  EXPECT_EQ(frontier.PlanAt(peak - Bytes(2))->status, PlanStatus::kNotFound);
-  EXPECT_EQ(frontier.PlanAt(peak - Bytes(3))->status, PlanStatus::kProvenInfeasible);
-  EXPECT_EQ(frontier.PlanAt(peak - Bytes(3))->bounds.least_budget, peak - Bytes(2));
+  EXPECT_EQ(frontier.PlanAt(peak).status, PlanStatus::kFound);
+  EXPECT_EQ(frontier.PlanAt(peak - Bytes(1)).status, PlanStatus::kNotFound);
+  EXPECT_EQ(frontier.PlanAt(peak - Bytes(2)).status, PlanStatus::kNotFound);
+  EXPECT_EQ(frontier.PlanAt(peak - Bytes(3)).status, PlanStatus::kProvenInfeasible);
+  EXPECT_EQ(frontier.PlanAt(peak - Bytes(3)).bounds.least_budget, peak - Bytes(2));
 }
 
 TEST(Frontier, ThinningLosesNoMoreThanItsTolerance) {
@@ -313,7 +312,7 @@ TEST(FrontierBuilder, RefusesWhatTheEvaluatorRefuses) {
 TEST(ChooseCompact, OfFewPointsKeepsTheEndsAndWhatGainsMost) {
   std::vector<Frontier::Point> points;
   for (const int64_t time : {1000, 999, 998, 500, 499, 498, 100, 99}) {
-    points.push_back({Bytes(static_cast<int64_t>(points.size())), Nanos(time), ""});
+    points.push_back({Bytes(static_cast<int64_t>(points.size())), Nanos(time), {}});
   }
   EXPECT_EQ(ChooseCompact(points, 8).size(), 8u);
   EXPECT_EQ(ChooseCompact(points, 4), (std::vector<size_t>{0, 3, 6, 7}));

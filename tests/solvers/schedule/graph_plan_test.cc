@@ -68,7 +68,7 @@ TEST(GraphPlan, AFrontierHoldsSchedulesOfAGraph) {
   EXPECT_EQ(builder.MakespanAt(Bytes(12)), Nanos(60));
   const absl::StatusOr<Frontier> decoded = Frontier::Decode(builder.Build({}).Encode());
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_EQ(decoded->PlanAt(Bytes(10))->schedule, Recompute(graph));
+  EXPECT_EQ(decoded->PlanAt(Bytes(10)).schedule, Recompute(graph));
 }
 
 }  // namespace

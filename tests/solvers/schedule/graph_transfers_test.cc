@@ -174,7 +174,7 @@ TEST(GraphTransfers, AreBoundedByHostMemory) {
   TransferModel narrow = Link();
   narrow.host_memory = Bytes(109);
   EXPECT_THAT(ErrorOf(kTo4 + There(kActivation, 2) + There(kSaved, 2), narrow),
-              HasSubstr("host memory of 109 bytes has no room for 100 beside 10"));
+              HasSubstr("host memory of 109 bytes cannot hold 100 beside 10"));
   narrow.to_device.bytes_per_second = 0;
   EXPECT_EQ(Evaluator(Instance(Digits(), narrow)).Run(kTo4).status().message(),
             FieldError("transfers.to_device.bytes_per_second", 0, "must be > 0").message());

@@ -205,7 +205,7 @@ TEST(PartTransfers, HostMemoryBoundsThem) {
   const absl::Status status = Evaluator(Instance(Parts(), link))
                                   .Run(Joined(Joined({ForwardSave(1)}, Offload(2)), Offload(1)))
                                   .status();
-  EXPECT_THAT(std::string(status.message()), HasSubstr("has no room for 1000 beside 2000"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot hold 1000 beside 2000"));
 }
 
 }  // namespace

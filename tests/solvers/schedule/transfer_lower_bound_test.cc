@@ -172,7 +172,7 @@ TEST(TransferEvaluator, FrontiersTakeItsSchedules) {
   ASSERT_TRUE(with.Add(StoreAllSchedule(chain)).ok());
   const Frontier frontier = with.Build({});
   ASSERT_EQ(frontier.points().size(), 2u);
-  EXPECT_EQ(frontier.PlanAt(Bytes(100))->schedule, Offloading());
+  EXPECT_EQ(frontier.PlanAt(Bytes(100)).schedule, Offloading());
 }
 
 }  // namespace

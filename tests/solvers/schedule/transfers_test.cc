@@ -140,7 +140,7 @@ TEST(Transfers, HostMemoryIsBounded) {
           .Run({ForwardSave(1), OffloadStart(kSaved, 1), ForwardSave(2), OffloadWait(kSaved, 1),
                 PrefetchStart(kSaved, 1), OffloadStart(kSaved, 2)})
           .status();
-  EXPECT_THAT(std::string(both.message()), HasSubstr("has no room for 40000 beside 200"));
+  EXPECT_THAT(std::string(both.message()), HasSubstr("cannot hold 40000 beside 200"));
   link.host_memory = Bytes(40000);
   Replayed({ForwardSave(1), OffloadStart(kSaved, 1), ForwardSave(2), OffloadWait(kSaved, 1),
             PrefetchStart(kSaved, 1), PrefetchWait(kSaved, 1), OffloadStart(kSaved, 2),

@@ -154,7 +154,7 @@ TEST(TransferSearch, BeatsRecomputingAndOffloadingAloneOnNetworks) {
     ASSERT_TRUE(search.Offer(store_all).ok());
     const Nanos offloading = search.bests()[0].makespan;
     for (const Frontier::Point& point : orders.points()) {
-      ASSERT_TRUE(search.Offer(orders.PlanAt(point.peak)->schedule).ok());
+      ASSERT_TRUE(search.Offer(orders.PlanAt(point.peak).schedule).ok());
     }
     const double recomputing = static_cast<double>(orders.At(half)->makespan.value());
     const double ideal = static_cast<double>(graph.ideal_time().value());

@@ -107,7 +107,7 @@ TEST(JointGraphSolver, HasAFrontier) {
     }
     for (const Frontier::Point& point : frontier->points()) {
       const Simulation s =
-          *Evaluator(Instance(graph, link)).Run(frontier->PlanAt(point.peak)->schedule);
+          *Evaluator(Instance(graph, link)).Run(frontier->PlanAt(point.peak).schedule);
       EXPECT_EQ(s.makespan, point.makespan);
       EXPECT_EQ(s.peak, point.peak);
     }
