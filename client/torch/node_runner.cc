@@ -2,46 +2,17 @@
 
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "client/torch/passed_input.h"
+#include "client/torch/saved_tensor_scope.h"
 #include "client/torch/tensor_storage.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {
 namespace {
-
-// The same memory as no leaf and no view of one: a node may write over it, and gradients that others
-// give to the tensor come in here. The sum of all stays here, too, as autograd has it.
-struct Passed : torch::autograd::Function<Passed> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& leaf,
-                            int64_t gradient) {
-    context->saved_data["gradient"] = gradient;
-    return leaf.variable_data();
-  }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list gradients) {
-    const int64_t address = context->saved_data["gradient"].toInt();
-    *reinterpret_cast<at::Tensor*>(address) = std::move(gradients[0]);
-    return {at::Tensor(), at::Tensor()};
-  }
-};
-
-at::Tensor WithOwnMemory(at::Tensor gradient) {
-  if (!gradient.defined()) return gradient;
-  // A view would hold on to what it is a view of.
-  gradient = gradient.variable_data();
-  const bool alone = gradient.storage().use_count() == 1;
-  if (alone && gradient.storage().nbytes() <= gradient.nbytes()) return gradient;
-  if (gradient.is_non_overlapping_and_dense() || gradient.dim() < 2) return gradient.clone();
-  // A slice: of a tensor that is larger by as little as makes it one.
-  std::vector<int64_t> sizes = gradient.sizes().vec();
-  ++sizes[1];
-  at::Tensor slice = at::empty(sizes, gradient.options()).narrow(1, 0, gradient.size(1));
-  return slice.copy_(gradient);
-}
 
 // The first input that is the same node as input i.
 size_t FirstLike(const ModelNode& node, size_t i) {
@@ -112,10 +83,10 @@ at::Tensor NodeRunner::Call(int v, const std::vector<at::Tensor>& inputs) {
 }
 
 at::Tensor NodeRunner::Forward(int v, const std::vector<at::Tensor>& inputs) {
-  const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> plain;
-  for (const at::Tensor& input : inputs) plain.push_back(input.variable_data());
-  return Call(v, plain).variable_data();
+  std::optional<DropSavedScope> drops;
+  // A forward that must not run again is not run this way but to be measured.
+  if (!model_->node(v).must_keep) drops.emplace();
+  return RunWithGraph(v, inputs).output.variable_data();
 }
 
 at::Tensor NodeRunner::LeafOf(int input, const at::Tensor& value) const {
@@ -126,6 +97,11 @@ at::Tensor NodeRunner::LeafOf(int input, const at::Tensor& value) const {
 }
 
 SavedNode NodeRunner::ForwardSaving(int v, const std::vector<at::Tensor>& inputs) {
+  const ParameterGradients::Recording recording(&*gradients_, v);
+  return RunWithGraph(v, inputs);
+}
+
+SavedNode NodeRunner::RunWithGraph(int v, const std::vector<at::Tensor>& inputs) {
   const at::AutoGradMode grad(true);
   const ModelNode& node = model_->node(v);
   SavedNode saved;
@@ -139,10 +115,8 @@ SavedNode NodeRunner::ForwardSaving(int v, const std::vector<at::Tensor>& inputs
     }
     const at::Tensor leaf = LeafOf(node.inputs[i], inputs[i]);
     saved.leaves.push_back(leaf);
-    const auto address = reinterpret_cast<int64_t>(&(*saved.gradients)[i]);
-    saved.passed.push_back(leaf.requires_grad() ? Passed::apply(leaf, address) : leaf);
+    saved.passed.push_back(leaf.requires_grad() ? PassedInput(leaf, &(*saved.gradients)[i]) : leaf);
   }
-  const ParameterGradients::Recording recording(&*gradients_, v);
   saved.output = Call(v, saved.passed);
   if (saved.output.requires_grad() && !needs_gradient(v)) {
     throw StageRuleError("it trains parameters that the node does not list");
@@ -174,8 +148,7 @@ std::vector<at::Tensor> NodeRunner::BackwardOf(int v, SavedNode saved, at::Tenso
   }
   running = std::move(*saved.gradients);
   saved = {};
-  const at::NoGradGuard no_grad;
-  for (at::Tensor& sum : running) sum = WithOwnMemory(std::move(sum));
+  for (at::Tensor& sum : running) sum = GradientWithOwnMemory(std::move(sum));
   return running;
 }
 

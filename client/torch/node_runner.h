@@ -42,9 +42,10 @@ class NodeRunner {
   // Forgets which nodes have run. `target` goes to the nodes that read it.
   void BeginStep(at::Tensor target, OnGradientReady ready = {});
 
-  // `inputs` are plain tensors, one for each of the node's inputs. Without a graph.
+  // `inputs` are plain tensors, one for each of the node's inputs. Saves nothing: by the same kernels as with a graph,
+  // which is gone at the end.
   at::Tensor Forward(int v, const std::vector<at::Tensor>& inputs);
-  // The same with a graph.
+  // The same, and the graph is kept.
   SavedNode ForwardSaving(int v, const std::vector<at::Tensor>& inputs);
   // Uses up the graph, adds to the parameters' gradients (those of tied ones after their last
   // backward), and returns those of the inputs: by input, once for equal ones, undefined where there is none. `running` is what other readers have given to
@@ -69,6 +70,7 @@ class NodeRunner {
   int recomputed_forwards() const { return recomputed_forwards_; }
 
  private:
+  SavedNode RunWithGraph(int v, const std::vector<at::Tensor>& inputs);
   at::Tensor Call(int v, const std::vector<at::Tensor>& inputs);
   at::Tensor CallOnce(int v, std::vector<at::Tensor> inputs);
   at::Tensor LeafOf(int input, const at::Tensor& value) const;

@@ -46,6 +46,16 @@ class SavedTensorRecord {
 namespace {
 
 thread_local SavedTensorRecord* current_record = nullptr;
+thread_local bool drops_saved = false;  // then there is no record
+
+class DroppingHooks final : public torch::autograd::SavedVariableHooks {
+ public:
+  void call_pack_hook(const at::Tensor&) override {}
+  at::Tensor call_unpack_hook() override {
+    throw StageRuleError(
+        "its forward runs a backward of its own: it cannot be computed again (must_keep)");
+  }
+};
 
 class RememberingHooks final : public torch::autograd::SavedVariableHooks {
  public:
@@ -82,6 +92,7 @@ std::atomic<torch::autograd::Engine*> engine_before{nullptr};
 class RememberingEngine final : public torch::autograd::Engine {
  public:
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    if (drops_saved) return std::make_unique<DroppingHooks>();
     return std::make_unique<RememberingHooks>(current_record);
   }
 
@@ -115,7 +126,7 @@ torch::autograd::Engine& OwnEngine() {
 }
 
 torch::autograd::Engine& EngineOfThread() {
-  return current_record != nullptr ? OwnEngine() : *engine_before.load();
+  return drops_saved || current_record != nullptr ? OwnEngine() : *engine_before.load();
 }
 
 // Also again, where an embedded Python has installed its engine since.
@@ -131,12 +142,29 @@ void EnsureInstalled() {
 }  // namespace
 
 SavedTensorScope::SavedTensorScope()
-    : record_(std::make_shared<SavedTensorRecord>()), outer_(current_record) {
+    : record_(std::make_shared<SavedTensorRecord>()),
+      outer_(current_record),
+      outer_drops_(drops_saved) {
   current_record = record_.get();
+  drops_saved = false;
   EnsureInstalled();
 }
 
-SavedTensorScope::~SavedTensorScope() { current_record = outer_; }
+SavedTensorScope::~SavedTensorScope() {
+  current_record = outer_;
+  drops_saved = outer_drops_;
+}
+
+DropSavedScope::DropSavedScope() : outer_(current_record), outer_drops_(drops_saved) {
+  current_record = nullptr;
+  drops_saved = true;
+  EnsureInstalled();
+}
+
+DropSavedScope::~DropSavedScope() {
+  current_record = outer_;
+  drops_saved = outer_drops_;
+}
 
 std::vector<StoragePtr> SavedTensorScope::OwnedByGraph(c10::Device device) const {
   std::vector<StoragePtr> owned;

@@ -45,6 +45,23 @@ class SavedTensorScope {
  private:
   std::shared_ptr<SavedTensorRecord> record_;
   SavedTensorRecord* outer_;  // of the scope that this one is in
+  bool outer_drops_;
+};
+
+// While an object of this class lives, autograd keeps nothing of what this thread's forwards save. LibTorch chooses
+// kernels by whether a graph is made: those of LSTM, attention and others round differently without one. So a
+// forward that is not to save makes its graph, too, and saves into the void. A backward through what was saved
+// meanwhile is a StageRuleError. Scopes nest, also with those above: the innermost counts.
+class DropSavedScope {
+ public:
+  DropSavedScope();
+  ~DropSavedScope();
+  DropSavedScope(const DropSavedScope&) = delete;
+  DropSavedScope& operator=(const DropSavedScope&) = delete;
+
+ private:
+  SavedTensorRecord* outer_;
+  bool outer_drops_;
 };
 
 // What of the graph that `forward` makes can go to host memory, as OwnedByGraph. `forward` returns its

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/torch/passed_input.h"
+#include "client/torch/saved_tensor_scope.h"
 #include "client/torch/tensor_storage.h"
 #include "client/torch/torch_status.h"
 
@@ -72,12 +74,23 @@ at::Tensor StageRunner::Call(int l, const at::Tensor& input) {
   return run.Run(BuffersOf(l), [&] { return CallOnce(l, input); });
 }
 
+// A forward that must not run again is not run this way but to be measured.
+bool StageRunner::MayDropSaved(int l) const {
+  return l > model_->length() || !model_->stage(l).must_keep;
+}
+
 at::Tensor StageRunner::Forward(int l, const at::Tensor& input) {
-  const at::NoGradGuard no_grad;
-  return Call(l, input);
+  std::optional<DropSavedScope> drops;
+  if (MayDropSaved(l)) drops.emplace();
+  return RunWithGraph(l, input).output.variable_data();
 }
 
 SavedForward StageRunner::ForwardSaving(int l, const at::Tensor& input) {
+  const ParameterGradients::Recording recording(&*gradients_, l);
+  return RunWithGraph(l, input);
+}
+
+SavedForward StageRunner::RunWithGraph(int l, const at::Tensor& input) {
   const at::AutoGradMode grad(true);
   SavedForward saved;
   // Not detach(), whose result can hold on to the tensor that it came from.
@@ -85,10 +98,10 @@ SavedForward StageRunner::ForwardSaving(int l, const at::Tensor& input) {
   if (needs_input_gradient_[static_cast<size_t>(l)] && at::isFloatingType(input.scalar_type())) {
     saved.input.requires_grad_();
   }
-  const ParameterGradients::Recording recording(&*gradients_, l);
-  // Autocast would remember the cast of a leaf and use it twice, where plain training casts twice.
-  const bool hides_leaf = autocast_.enabled() && saved.input.requires_grad();
-  saved.output = Call(l, hides_leaf ? at::alias(saved.input) : saved.input);
+  saved.gradient = std::make_shared<at::Tensor>();
+  saved.output =
+      Call(l, saved.input.requires_grad() ? PassedInput(saved.input, saved.gradient.get())
+                                          : saved.input);
   // Nothing would flow back to them: later stages give no gradient where nothing listed trains.
   if (saved.output.requires_grad() && !MayRequireGradient(l)) {
     throw StageRuleError("it trains parameters that the stage does not list");
@@ -101,7 +114,7 @@ at::Tensor StageRunner::BackwardOf(int l, const SavedForward& saved, at::Tensor 
   if (!flows || !saved.output.requires_grad()) return {};
   const AutocastScope off(autocast_.Off());
   gradients_->Backward(l, {saved.output}, {std::move(gradient)});
-  return saved.input.grad();
+  return DenseGradient(std::move(*saved.gradient), saved.input);
 }
 
 at::Tensor StageRunner::Backward(int l, const SavedForward& saved, at::Tensor gradient) {

@@ -11,6 +11,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <optional>
 #include <unordered_set>
 #include <vector>
@@ -23,10 +24,11 @@
 namespace stowage {
 
 // What a saving forward leaves: the graph hangs on the output; the input is its leaf and shares the
-// activation's storage.
+// activation's storage. The input's gradient comes to be where `gradient` points.
 struct SavedForward {
   at::Tensor input;
   at::Tensor output;
+  std::shared_ptr<at::Tensor> gradient;
 };
 
 class StageRunner {
@@ -39,9 +41,10 @@ class StageRunner {
   // The backwards come from L+1 on again, and so does what is made ready.
   void BeginBackwards(OnGradientReady ready);
 
-  // Stage l in 1..L+1, without a graph. The output owns its storage.
+  // Stage l in 1..L+1, saving nothing: by the same kernels as with a graph, which is gone at the end. The output owns
+  // its storage.
   at::Tensor Forward(int l, const at::Tensor& input);
-  // The same with a graph.
+  // The same, and the graph is kept.
   SavedForward ForwardSaving(int l, const at::Tensor& input);
   // Uses up the graph, adds to the parameters' gradients (those of tied ones after their last
   // backward), returns the gradient of the input; undefined if there is none. An undefined `gradient`
@@ -56,6 +59,8 @@ class StageRunner {
   bool MayRequireGradient(int l) const;
   bool OwnsStorage(const at::Tensor& output, const at::Tensor& input) const;
   at::Tensor BackwardOf(int l, const SavedForward& saved, at::Tensor gradient);
+  bool MayDropSaved(int l) const;
+  SavedForward RunWithGraph(int l, const at::Tensor& input);
   at::Tensor Call(int l, const at::Tensor& input);
   at::Tensor CallOnce(int l, const at::Tensor& input);
 

@@ -200,7 +200,8 @@ TEST(ProfileGraph, OnlyWhatAGradientComesToHasOne) {
 INSTANTIATE_TEST_SUITE_P(Mixed, GraphFailureTest, testing::Values("mixed"));
 
 INSTANTIATE_TEST_SUITE_P(Graphs, GraphExecutorTest,
-                         testing::Values("mixed", "decoder", "resnet18", "nasnet_a", "darts_v2"),
+                         testing::Values("mixed", "decoder", "grad_kernels", "resnet18", "nasnet_a",
+                                         "darts_v2"),
                          [](const auto& graph) { return graph.param; });
 
 }  // namespace

@@ -74,6 +74,33 @@ TestGraph Mixed() {
           torch::randint(5, {3}, torch::kLong)};
 }
 
+TestGraph GradKernels() {
+  GraphModel model("grad_kernels");
+  const auto by_grad_mode = [](const std::vector<at::Tensor>& x) {
+    return at::GradMode::is_enabled() && x[0].requires_grad() ? (x[0] / 3) * 0.7 : x[0] * (0.7 / 3);
+  };
+  const int image = model.AddInput("image");
+  int last = model.AddModule("fc", "linear", image, nn::Linear(12, 16));
+  for (const std::string block : {"1", "2", "3"}) {
+    const int scaled = model.AddFunction("scaled" + block, "scale", {last}, by_grad_mode);
+    const nn::LSTM lstm(nn::LSTMOptions(16, 16).batch_first(true));
+    ModelNode recurrent;
+    recurrent.name = "recurrent" + block;
+    recurrent.op_kind = "lstm";
+    recurrent.inputs = {scaled};
+    recurrent.parameters = lstm->parameters();
+    recurrent.forward = [lstm](const std::vector<at::Tensor>& x) {
+      return std::get<0>(nn::LSTM(lstm)(x[0]));
+    };
+    const int after = model.AddNode(recurrent);
+    last = model.AddFunction("sum" + block, "add", {after, scaled},
+                             [](const auto& x) { return (x[0] + x[1]).tanh(); });
+  }
+  const int head = model.AddModule("head", "linear", last, nn::Linear(16, 4));
+  model.AddFunction("loss", "mean", {head}, [](const auto& x) { return x[0].pow(2).mean(); });
+  return {std::move(model), {torch::randn({5, 7, 12})}, {}};
+}
+
 TestGraph FromNetwork(const Network& network, const Sample& sample) {
   return {GraphModelOf(network), {sample.input}, sample.target};
 }
@@ -103,6 +130,7 @@ TestGraph Decoder() {
 TestGraph MakeTestGraph(const std::string& name) {
   torch::manual_seed(1);
   if (name == "mixed") return Mixed();
+  if (name == "grad_kernels") return GradKernels();
   if (name == "decoder") return Decoder();
   return FromImages(name, name == "resnet18" ? 96 : 16);
 }

@@ -26,6 +26,7 @@ struct TestGraph {
 
 // "mixed": two inputs, two losses, a view, ops in place, a tensor with three readers, one read twice by
 // the same node, random and stateful nodes, a frozen one, and a node that nobody trains by.
+// "grad_kernels": nodes that compute in another way without a graph, as kernels of LibTorch do.
 // "decoder", and the reference networks by their names, on small images.
 // The same parameters and data at each call; LibTorch's generator is seeded by it.
 TestGraph MakeTestGraph(const std::string& name);

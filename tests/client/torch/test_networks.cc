@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "client/models/models.h"
@@ -176,6 +177,43 @@ TestNetwork MovingScale() {
   return {std::move(model), torch::randn({5, 16}), torch::randint(10, {5}, torch::kLong)};
 }
 
+struct RecurrentImpl : nn::Module {
+  explicit RecurrentImpl(int64_t width) {
+    lstm = register_module("lstm", nn::LSTM(nn::LSTMOptions(width, width).batch_first(true)));
+  }
+  at::Tensor forward(const at::Tensor& x) { return std::get<0>(lstm(x)); }
+  nn::LSTM lstm{nullptr};
+};
+
+struct AttendingImpl : nn::Module {
+  explicit AttendingImpl(int64_t width) {
+    attention = register_module("attention", nn::MultiheadAttention(width, 2));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor by_time = x.transpose(0, 1);
+    return std::get<0>(attention(by_time, by_time, by_time)).transpose(0, 1).contiguous();
+  }
+  nn::MultiheadAttention attention{nullptr};
+};
+
+// The same value but for its rounding.
+at::Tensor ByGradMode(const at::Tensor& x) {
+  return at::GradMode::is_enabled() && x.requires_grad() ? (x / 3) * 0.7 : x * (0.7 / 3);
+}
+
+TestNetwork GradKernels() {
+  ChainModel model("grad_kernels");
+  model.AddStage("fc1", "linear", nn::Linear(12, 16));
+  model.AddFunction("by_grad_mode1", "scale", ByGradMode);
+  model.AddStage("recurrent", "lstm", std::make_shared<RecurrentImpl>(16));
+  model.AddStage("attending", "attention", std::make_shared<AttendingImpl>(16));
+  model.AddFunction("by_grad_mode2", "scale", ByGradMode);
+  model.AddStage("encoder", "linear_tanh", nn::Sequential(nn::Linear(16, 16), nn::Tanh()));
+  model.AddStage("head", "linear", nn::Sequential(nn::Flatten(), nn::Linear(7 * 16, 10)));
+  model.SetLoss("cross_entropy", CrossEntropy);
+  return {std::move(model), torch::randn({5, 7, 12}), torch::randint(10, {5}, torch::kLong)};
+}
+
 TestNetwork Tied() {
   const nn::Conv2d shared = Conv(8, 8);
   ChainModel model("tied");
@@ -230,6 +268,7 @@ TestNetwork MakeTestNetwork(const std::string& name) {
   if (name == "frozen_prefix") return FrozenPrefix();
   if (name == "own_tensors") return OwnTensors();
   if (name == "moving_scale") return MovingScale();
+  if (name == "grad_kernels") return GradKernels();
   if (name == "tied") return Tied();
   TORCH_CHECK(name == "resnet18", "there is no test network ", name);
   return ResNet18();

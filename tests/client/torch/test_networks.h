@@ -24,6 +24,8 @@ struct TestNetwork {
 // "frozen_prefix": the first stages have nothing to train.
 // "own_tensors": stages that return views of a buffer and of a parameter.
 // "moving_scale": a stage whose output depends on a buffer that it updates.
+// "grad_kernels": stages that compute in another way without a graph, as kernels of LibTorch do: an LSTM, attention, one that
+// says so itself.
 // "tied": a convolution of several stages, twice in one of them.
 // "resnet18": the reference network on 32x32 images.
 // "norm_mlp": norm_cnn with fully connected layers for convolutions, whose workspaces differ between processors.
