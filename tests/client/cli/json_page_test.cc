@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -136,6 +137,26 @@ TEST(JsonPage, PlansCarryZeros) {
   for (const char* part : {"\"recomputed_forwards\": 0", "\"offloaded_bytes\": \"0\"",
                            "\"part\": 0", "\"stage_vertices\": []"}) {
     EXPECT_THAT(plan, HasSubstr(part));
+  }
+}
+
+// What differs from run to run and from version to version is put aside.
+std::string Steady(std::string text) {
+  text = std::regex_replace(text, std::regex(R"x(("(solve|cpu)_time_ns": "?)\d+)x"), "$010");
+  return std::regex_replace(text, std::regex(R"x(("solver_version": )"[^"]*")x"), "$01\"VERSION\"");
+}
+
+// What is printed for a small profile, byte by byte.
+TEST(JsonGolden, IsWhatItWas) {
+  const std::string folder = STOWAGE_SOURCE_DIR "/tests/data/cli/";
+  for (const std::string command : {"plan", "frontier", "explain", "compare"}) {
+    const std::string budget = command == "frontier" ? "" : " --budget=85%";
+    const Result result =
+        Stowage(command + budget + " --format=json --profile=" + folder + "profile.json");
+    EXPECT_EQ(result.code, kExitOk) << command;
+    std::ostringstream golden;
+    golden << std::ifstream(folder + command + ".json").rdbuf();
+    EXPECT_EQ(Steady(result.out), golden.str()) << command;
   }
 }
 
