@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-
 #include "solvers/model/field_error.h"
 
 namespace stowage {
@@ -79,8 +78,8 @@ absl::Status CheckKind(const Vertex& v, const std::string& prefix, bool has_back
   }
   const bool needed = std::any_of(v.inputs.begin(), v.inputs.end(),
                                   [](const GraphInput& input) { return input.backward_needs; });
-  if (needed || v.backward_needs_output || v.linear_multi_input ||
-      v.output_gradient + v.extra_saved + v.backward_overhead != Bytes(0) ||
+  if (needed || v.backward_needs_output || v.linear_multi_input || v.output_gradient != Bytes(0) ||
+      v.extra_saved != Bytes(0) || v.backward_overhead != Bytes(0) ||
       (v.forward_saving_overhead != Bytes(0) && v.forward_saving_overhead != v.forward_overhead) ||
       v.backward_time != Nanos(0)) {
     return FieldError(prefix + "backward", "set",
