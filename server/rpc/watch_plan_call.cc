@@ -32,6 +32,14 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
     PullLocked();
   }
 
+  // The handle has its call. News may have come before, and have found none.
+  void Begun() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    begun_ = true;
+    changed_ = changed_ || early_;
+    PullLocked();
+  }
+
   void Written(bool ok) {
     std::unique_lock<std::mutex> lock(mutex_);
     writing_ = false;
@@ -79,12 +87,18 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
   void Pull() {
     v1::WatchPlanResponse message;
     PlanUpdate update;
+    bool has_call = true;
     const absl::Status made = CatchingBadAlloc([&] {
-      Look(&update, &message);
+      has_call = Look(&update, &message);
       return absl::OkStatus();
     });
     std::lock_guard<std::mutex> lock(mutex_);
     pulling_ = false;
+    if (!has_call && !early_) {
+      early_ = true;
+      changed_ = changed_ || begun_;
+      return PullLocked();
+    }
     progress_ = std::max(progress_, message.progress());
     message.set_progress(progress_);
     grpc::ByteBuffer bytes;
@@ -102,10 +116,13 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
     }).IgnoreError();
   }
 
-  void Look(PlanUpdate* update, v1::WatchPlanResponse* message) {
-    if (const auto call = handle_.call()) *update = planning_->Latest(call);
+  // Whether there is a call to look at.
+  bool Look(PlanUpdate* update, v1::WatchPlanResponse* message) {
+    const auto call = handle_.call();
+    if (call) *update = planning_->Latest(call);
     if (update->plan) *message->mutable_plan() = ToProto(*update->plan);
     message->set_progress(update->progress);
+    return call != nullptr;
   }
 
   // Nothing is on its way, and nothing but this will be.
@@ -126,6 +143,8 @@ class WatchPlanCall::Stream : public std::enable_shared_from_this<Stream> {
   const RequestLimits limits_;
   std::mutex mutex_;
   bool changed_ = false;
+  bool begun_ = false;
+  bool early_ = false;  // news was looked for before there was a call
   bool pulling_ = false;
   bool writing_ = false;
   bool broken_ = false;
@@ -189,6 +208,7 @@ void WatchPlanCall::Begin() {
   handle.Set(planning_->ComputePlan(
       *request, [stream](const absl::StatusOr<ComputeAnswer>& answer) { stream->Answer(answer); },
       [stream] { stream->Changed(); }));
+  stream->Begun();
 }
 
 void WatchPlanCall::OnWriteDone(bool ok) { stream_->Written(ok); }
