@@ -194,6 +194,28 @@ TEST(ChainProfilerTest, ALossThatIsNoScalarIsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("the loss must be a scalar"));
 }
 
+// What it saves for that backward is not there where a forward must save nothing.
+TEST(ChainProfilerTest, AStageWithABackwardOfItsOwnMustBeKept) {
+  for (const bool must_keep : {false, true}) {
+    TestNetwork network = TwoLayers();
+    ModelStage stage;
+    stage.name = "inner";
+    stage.op_kind = "grad";
+    stage.must_keep = must_keep;
+    stage.forward = [](const at::Tensor& x) {
+      const at::Tensor y = x.pow(2).sum();
+      return x * torch::autograd::grad({y}, {x}, {}, /*retain_graph=*/true)[0].detach();
+    };
+    network.model.AddStage(std::move(stage));
+    const auto profile = ProfileChain(network.model, network.input, network.target, {});
+    EXPECT_EQ(profile.ok(), must_keep) << profile.status();
+    if (must_keep) continue;
+    EXPECT_EQ(profile.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(profile.status().message()),
+                HasSubstr("its forward runs a backward of its own"));
+  }
+}
+
 TEST(ChainProfilerTest, SizesThatChangeFromRunToRunAreRefused) {
   TestNetwork network = TwoLayers();
   int64_t calls = 0;
