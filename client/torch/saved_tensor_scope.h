@@ -1,7 +1,7 @@
-// Finds what the graph of a forward holds: the storages of the tensors that autograd saves for the
-// backward while an object of this class lives.
+// What autograd saves for the backward while a scope lives. SavedTensorScope finds the storages of these
+// tensors; DropSavedScope keeps none of them.
 //
-// It gives autograd hooks for what this thread saves meanwhile. They keep the tensors as autograd
+// Both give autograd hooks for what this thread saves meanwhile. Those of SavedTensorScope keep the tensors as autograd
 // would, check as it does that nobody has written over them since, and remember their storages. No
 // other thread sees a difference, whatever engine is installed, also that of an embedded Python. Hooks
 // that Python has in force around a scope do not see what is saved in it, as those around an inner pair

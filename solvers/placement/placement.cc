@@ -400,7 +400,7 @@ constexpr int64_t kEffortPerPair = 2000;
 // What may be lost to fragmentation, as a part of the live peak.
 constexpr int64_t kGoodEnough = 5000;
 // Coarse units are tried for so many blocks and more, where more than such a part of the live peak is
-// fragmentation without.
+// lost to fragmentation without.
 constexpr size_t kManyBlocks = 256;
 constexpr int64_t kWorthCoarse = 100;
 

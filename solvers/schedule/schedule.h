@@ -1,8 +1,8 @@
 // The one schedule type of all solvers and executors: a list of instructions over the stages of a
-// chain.
+// chain, the vertices of a graph or the nodes of a compute DAG.
 //
-// It expresses store-all, periodic and optimal checkpointing, nested recompute, discards, reduces
-// and transfers. An executor carries it out and decides nothing.
+// It expresses store-all, periodic and optimal checkpointing, nested recompute
+// (rematerialization), discards and transfers. An executor carries it out and decides nothing.
 #ifndef STOWAGE_SOLVERS_SCHEDULE_SCHEDULE_H_
 #define STOWAGE_SOLVERS_SCHEDULE_SCHEDULE_H_
 

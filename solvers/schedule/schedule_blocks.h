@@ -6,7 +6,7 @@
 // or taken while the instruction runs; the greatest of these sums is the schedule's peak.
 //
 // Of a chain, what a stage saves is its parts (Stage::parts), a block each, and of the last, or of all
-// where they are not known, the output by itself: it outlives the others where the schedule reduces.
+// where they are not known, the output by itself: it outlives the others where the schedule drops the rest (drop-saved-keep-output).
 // Of a graph, a block is a tensor, its gradient, or a vertex's extras. What an op takes beyond what it
 // leaves behind is one block. What is held at the start begins at time step 0, what is left at the end
 // ends after the last. A tensor that comes back from the host is a new block.

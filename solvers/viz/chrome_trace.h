@@ -3,7 +3,7 @@
 //
 // Process 1 is what is planned, process 2, where there is one, what was measured: of copies that is
 // when compute asked for them and when it had waited for them. Times are microseconds from the start of
-// the step, to the nanosecond; memory is bytes. Discards, reduces and waits that took no time are
+// the step, to the nanosecond; memory is bytes. Discards and waits that took no time are
 // instants. Events of a thread come in the order in which they run, and none overlaps another.
 //
 // Both processes count "total memory"; "memory" has it by use, of those that there are. Perfetto draws each number of a counter as a

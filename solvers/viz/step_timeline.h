@@ -54,7 +54,7 @@ struct MemoryByUse {
 };
 
 // What an instruction is to somebody who looks at a step. A forward that is not its stage's first
-// recomputes; discards and reduces take no time.
+// recomputes; discards take no time.
 enum class StepWork : uint8_t {
   kForward,
   kRecompute,

@@ -29,21 +29,21 @@ int WorkerPool::Threads(const SolveOptions& options) {
   return std::min(std::max(options.threads, 1), kMaxThreads);
 }
 
-WorkerPool::Member::Member(WorkerPool* crew, bool calling_thread)
-    : crew_(crew), poll_(crew->options_.stop), calling_thread_(calling_thread) {}
+WorkerPool::Member::Member(WorkerPool* pool, bool calling_thread)
+    : pool_(pool), poll_(pool->options_.stop), calling_thread_(calling_thread) {}
 
 int WorkerPool::Member::NextTask() {
-  const int task = crew_->next_.fetch_add(1, std::memory_order_relaxed);
-  if (calling_thread_ && crew_->options_.progress) {
-    crew_->options_.progress(static_cast<double>(std::min(task, crew_->tasks_)) / crew_->tasks_);
+  const int task = pool_->next_.fetch_add(1, std::memory_order_relaxed);
+  if (calling_thread_ && pool_->options_.progress) {
+    pool_->options_.progress(static_cast<double>(std::min(task, pool_->tasks_)) / pool_->tasks_);
   }
-  return task < crew_->tasks_ ? task : -1;
+  return task < pool_->tasks_ ? task : -1;
 }
 
 absl::Status WorkerPool::Member::WaitFor(int task, int step) {
-  const std::atomic<int>& steps = crew_->steps_[static_cast<size_t>(task)];
+  const std::atomic<int>& steps = pool_->steps_[static_cast<size_t>(task)];
   for (int spins = 0; steps.load(std::memory_order_acquire) < step; ++spins) {
-    if (crew_->failed_.load(std::memory_order_relaxed))
+    if (pool_->failed_.load(std::memory_order_relaxed))
       return absl::CancelledError("another thread of the solve stopped");
     if (spins < kSpinsBeforeYield) {
       Pause();
@@ -57,7 +57,7 @@ absl::Status WorkerPool::Member::WaitFor(int task, int step) {
 }
 
 void WorkerPool::Member::Report(int task, int step) {
-  crew_->steps_[static_cast<size_t>(task)].store(step, std::memory_order_release);
+  pool_->steps_[static_cast<size_t>(task)].store(step, std::memory_order_release);
 }
 
 absl::Status WorkerPool::Member::Spend(int64_t steps) { return poll_.Spend(steps); }

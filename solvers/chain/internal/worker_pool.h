@@ -23,7 +23,7 @@ class WorkerPool {
   // Threads that a solve with these options uses, the calling one included.
   static int Threads(const SolveOptions& options);
 
-  // One thread's view of the crew.
+  // One thread's view of the pool.
   class Member {
    public:
     // Tasks are dealt in order; -1 when there is none left.
@@ -37,9 +37,9 @@ class WorkerPool {
 
    private:
     friend class WorkerPool;
-    Member(WorkerPool* crew, bool calling_thread);
+    Member(WorkerPool* pool, bool calling_thread);
 
-    WorkerPool* crew_;
+    WorkerPool* pool_;
     StopPoll poll_;
     bool calling_thread_;
   };

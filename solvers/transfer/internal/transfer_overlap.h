@@ -12,7 +12,7 @@ namespace stowage {
 
 // A schedule that is at least as fast by the evaluator, with a peak of at most `memory`: `schedule` itself if nothing
 // faster is found, or if it is not valid, does not fit or communicates beside compute. It has the forwards, backwards
-// and reduces of `schedule` in their order, and its copies, of whole tensors and of parts, where they are of use:
+// and drops of saved tensors of `schedule` in their order, and its copies, of whole tensors and of parts, where they are of use:
 // - offloads start when their tensor is made, or is read no more, and end when their memory is needed; prefetches start
 //   as early as memory allows or as late as does no harm, and end before the first that reads the tensor;
 // - a tensor stays that has memory all the time;

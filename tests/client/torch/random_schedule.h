@@ -18,7 +18,7 @@ namespace stowage {
 Schedule RandomPersistentSchedule(const Chain& chain, std::mt19937* random);
 
 // Inserts up to `count` random pairs of instructions that throw something away and make it again,
-// or make something and throw it away: discards and reduces of plain and saved tensors, also while
+// or make something and throw it away: discards of plain and saved tensors, also while
 // the graph of the next stage needs them.
 Schedule Disturb(const Chain& chain, Schedule schedule, int count, std::mt19937* random);
 

@@ -20,8 +20,8 @@ TEST(WorkerPool, DealsEveryTaskOnce) {
   for (const int threads : {1, 2, 5}) {
     const SolveOptions options = WithThreads(threads);
     std::vector<std::atomic<int>> dealt(100);
-    WorkerPool crew(100, options);
-    const absl::Status status = crew.Run([&](WorkerPool::Member* member) {
+    WorkerPool pool(100, options);
+    const absl::Status status = pool.Run([&](WorkerPool::Member* member) {
       for (int task = member->NextTask(); task >= 0; task = member->NextTask()) {
         if (task > 0) {
           const absl::Status waited = member->WaitFor(task - 1, 1);
@@ -42,8 +42,8 @@ TEST(WorkerPool, MemoryThatCannotBeHadIsAnAnswer) {
   for (const int threads : {1, 2, 4}) {
     for (int failing = 0; failing < 8; ++failing) {
       const SolveOptions options = WithThreads(threads);
-      WorkerPool crew(8, options);
-      const absl::Status status = crew.Run([&](WorkerPool::Member* member) {
+      WorkerPool pool(8, options);
+      const absl::Status status = pool.Run([&](WorkerPool::Member* member) {
         for (int task = member->NextTask(); task >= 0; task = member->NextTask()) {
           if (task == failing) throw std::bad_alloc();
           if (task > 0) {

@@ -1,4 +1,4 @@
-// overlapped schedules on random chains with random transfers: what the evaluator says of them.
+// Schedules with overlapped copies, on random chains with random transfers: what the evaluator says of them.
 #include "solvers/transfer/internal/transfer_overlap.h"
 #include "solvers/transfer/internal/tensor_transfers.h"
 
