@@ -32,16 +32,16 @@ class SolverOfBothKinds final : public Solver {
   }
 
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                               const SolveOptions& options) const override {
-    return For(instance).Solve(instance, budget, options);
+                               const SolveContext& context) const override {
+    return For(instance).Solve(instance, budget, context);
   }
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                           const SolveOptions& options) const override {
-    return For(instance).SolveFrontier(instance, options);
+                                           const SolveContext& context) const override {
+    return For(instance).SolveFrontier(instance, context);
   }
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                      const SolveOptions& options) const override {
-    return For(instance).LeastBudget(instance, options);
+                                      const SolveContext& context) const override {
+    return For(instance).LeastBudget(instance, context);
   }
 
   const Solver& chains_;

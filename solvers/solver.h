@@ -32,6 +32,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -105,14 +106,57 @@ struct SolveOptions {
   // faster than all before, long before it ends; may be empty. Solvers that do not search have one
   // schedule, their answer.
   std::function<void(const Schedule&)> incumbent;
-
-  // What the points of a frontier may take, beside tables; where they would take more, those that gain least go
-  // (FrontierBuilder).
-  Bytes frontier_limit() const { return std::max(table_limit, Bytes(16 << 20)); }
 };
 
-// INVALID_ARGUMENT unless slots are in [0, 1,000,000] and there is a thread.
-absl::Status ValidateSolveOptions(const SolveOptions& options);
+// What a solve has: its options, checked once; how far it is; who hears of its schedules; what memory its tables may
+// take. Parts of a solve have contexts of their own, made from its: cheap to copy, of one thread.
+class SolveContext {
+ public:
+  // Implicit: options are a solve of their own.
+  SolveContext(SolveOptions options = {});  // NOLINT(google-explicit-constructor)
+
+  // OK, or INVALID_ARGUMENT unless slots are in [0, 1,000,000] and there is a thread.
+  const absl::Status& status() const { return solve_->status; }
+  const StopToken* stop() const { return solve_->options.stop; }
+  // OK, CANCELLED or DEADLINE_EXCEEDED, as StopToken::Check().
+  absl::Status CheckStop() const;
+  int threads() const { return solve_->options.threads; }
+  int64_t slots() const { return slots_; }
+  // What tables may take.
+  Bytes memory() const { return memory_; }
+  // What the points of a frontier may take, beside tables; where they would take more, those that gain least go
+  // (FrontierBuilder).
+  Bytes frontier_limit() const { return std::max(solve_->options.table_limit, Bytes(16 << 20)); }
+  // Hears of every schedule that is the fastest so far; may be empty.
+  const std::function<void(const Schedule&)>& incumbent() const;
+  // The share of this part that is done, in [0, 1]. Whoever listens hears of the whole, and only of what rises.
+  void Report(double share) const;
+
+  // A part that does the shares [from, to] of this one.
+  SolveContext Part(double from, double to) const;
+  // A part whose progress, and whose schedules, are nobody's; or whose schedules alone.
+  SolveContext Quiet() const;
+  SolveContext Silent() const;
+  SolveContext WithSlots(int64_t slots) const;
+  // Beside tables that are there already.
+  SolveContext WithMemory(Bytes memory) const;
+
+ private:
+  // Of all parts.
+  struct Solve {
+    SolveOptions options;
+    absl::Status status;
+    double reported = -1.0;
+  };
+
+  std::shared_ptr<Solve> solve_;
+  int64_t slots_;
+  Bytes memory_;
+  double from_ = 0.0;
+  double to_ = 1.0;
+  bool reports_ = true;
+  bool tells_ = true;
+};
 
 // RESOURCE_EXHAUSTED: what a solve that the machine has not the memory for ends with.
 absl::Status SolveOutOfMemoryError();
@@ -124,16 +168,16 @@ enum class Anytime { kNever, kWithLink, kAlways };
 struct SolverInfo {
   std::string name;         // "optimal_persistent"
   std::string description;  // one line
-  std::string
-      schedule_class;  // the class that it is optimal, or just valid, in; of chains where it takes both
-  // What it can do.
+  // The class that it is optimal, or just valid, in; of chains where it takes both kinds.
+  std::string schedule_class;
   bool chains = true;   // takes instances that are chains
   bool graphs = false;  // takes instances that are graphs
   bool copies =
       false;  // uses the instance's link to host memory; others plan as if there were none
-
   Anytime anytime = Anytime::kNever;
   bool dags = false;  // takes instances that are compute DAGs
+  // Of chains: finds a schedule within every budget that one of the class fits in.
+  bool complete = true;
 
   bool IsAnytimeFor(const Instance& instance) const {
     return anytime == Anytime::kAlways ||
@@ -160,7 +204,7 @@ class Solver {
   // schedule for, or 0 where it is not known: where everything fits it is not looked for.
   // More budget is never slower, and finds a schedule where less does, unless a deadline cuts a search short.
   absl::StatusOr<Plan> Solve(const Instance& instance, Bytes budget,
-                             const SolveOptions& options) const;
+                             const SolveContext& context) const;
 
   // All budgets at once: the points at which the solver's makespan changes, as far as its precision goes; where they
   // are too many to keep, less some that gain little (ChooseCompact in solvers/schedule/frontier.h): a budget may then get
@@ -168,21 +212,21 @@ class Solver {
   // than at a smaller one. The last point is as fast as store-all. info().least_budget is proven: nothing of the class
   // needs less. Of chains the first point is the least budget's (LeastBudget).
   absl::StatusOr<Frontier> SolveFrontier(const Instance& instance,
-                                         const SolveOptions& options) const;
+                                         const SolveContext& context) const;
 
-  // The smallest budget that Solve finds a schedule for; of chains exactly that of the class named in info().
-  absl::StatusOr<Bytes> LeastBudget(const Instance& instance, const SolveOptions& options) const;
+  // The smallest budget that Solve finds a schedule for; of chains, where info().complete, that of the class.
+  absl::StatusOr<Bytes> LeastBudget(const Instance& instance, const SolveContext& context) const;
 
  private:
   // What solvers implement. Instance and options are checked before, memory that runs out is caught, and the plan is
   // validated afterwards. DoSolve fills status, schedule, bounds.{proven_optimal, schedule_class, least_budget},
   // provenance.slots, explanation; provenance.solver only where another solver made the plan.
   virtual absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                                       const SolveOptions& options) const = 0;
+                                       const SolveContext& context) const = 0;
   virtual absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                                   const SolveOptions& options) const = 0;
+                                                   const SolveContext& context) const = 0;
   virtual absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                              const SolveOptions& options) const = 0;
+                                              const SolveContext& context) const = 0;
 };
 
 }  // namespace stowage

@@ -16,7 +16,6 @@
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/model/chain.h"
-#include "solvers/rising_progress.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/frontier.h"
 #include "solvers/schedule/lower_bound.h"
@@ -74,7 +73,7 @@ bool CheckpointsMove(const Chain& chain) { return chain.length() + 1 <= kMaxMovi
 
 // As many slots for all budgets up to `budget` as the time and the table limit allow.
 int64_t AffordableSlots(const NonPersistentProblem& problem, Bytes budget, double nanos,
-                        const SolveOptions& options) {
+                        const SolveContext& context) {
   const double by_time =
       (nanos / problem.extents.index.alternatives() - kNanosPerAlternative) / kNanosPerSlot;
   double widths = 0;  // of all rows, as shares of the slots
@@ -85,19 +84,19 @@ int64_t AffordableSlots(const NonPersistentProblem& problem, Bytes budget, doubl
   }
   const int64_t beside =
       NonPersistentTable::BytesBesideValues(static_cast<int64_t>(problem.extents.extents.size()));
-  const double by_memory = 0.8 * static_cast<double>(options.table_limit.value() - beside) /
+  const double by_memory = 0.8 * static_cast<double>(context.memory().value() - beside) /
                            (NonPersistentTable::kMaxBytesPerValue * std::max(widths, 1.0));
   return static_cast<int64_t>(std::clamp<double>(std::min(by_time, by_memory), 0, kMostSlots));
 }
 
 absl::StatusOr<SizedTable> MakeTable(const Chain& chain, int64_t unit, int64_t slots,
-                                     Rounding rounding, const SolveOptions& options) {
+                                     Rounding rounding, const SolveContext& context) {
   SizedTable result;
   result.unit = unit;
   result.slots = slots;
   result.space = std::make_unique<PersistentSpace>(chain, unit, rounding);
   absl::StatusOr<std::unique_ptr<NonPersistentTable>> table =
-      NonPersistentTable::Compute(*result.space, CheckpointsMove(chain), slots, options);
+      NonPersistentTable::Compute(*result.space, CheckpointsMove(chain), slots, context);
   if (!table.ok()) return table.status();
   result.table = *std::move(table);
   result.lossless = CommonUnit(chain) % unit == 0 && result.table->time_unit() == 1;
@@ -106,18 +105,18 @@ absl::StatusOr<SizedTable> MakeTable(const Chain& chain, int64_t unit, int64_t s
 
 // In the sizes' common unit.
 absl::StatusOr<SizedTable> LosslessTable(const Chain& chain, Bytes budget,
-                                         const SolveOptions& options) {
+                                         const SolveContext& context) {
   const int64_t unit = CommonUnit(chain);
-  return MakeTable(chain, unit, budget.value() / unit, Rounding::kUp, options);
+  return MakeTable(chain, unit, budget.value() / unit, Rounding::kUp, context);
 }
 
 // Of so many slots or, where the budget is no multiple, up to twice as many: none of it is left out.
 absl::StatusOr<SizedTable> TableOfSlots(const Chain& chain, Bytes budget, int64_t slots,
-                                        const SolveOptions& options) {
+                                        const SolveContext& context) {
   const int64_t common = CommonUnit(chain);
-  if (budget.value() / common <= slots) return LosslessTable(chain, budget, options);
+  if (budget.value() / common <= slots) return LosslessTable(chain, budget, context);
   const int64_t unit = std::max<int64_t>(budget.value() / slots, 1);
-  return MakeTable(chain, unit, budget.value() / unit, Rounding::kUp, options);
+  return MakeTable(chain, unit, budget.value() / unit, Rounding::kUp, context);
 }
 
 // Rising memories from `from` slots on, about so many: the first at which each value stands.
@@ -136,8 +135,8 @@ std::vector<int64_t> MemoriesOf(const SizedTable& table, int64_t from, int64_t b
 
 // What the table has at these memories.
 absl::Status AddBudgets(const SizedTable& table, const std::vector<int64_t>& memories,
-                        const SolveOptions& options, FrontierBuilder* builder) {
-  StopPoll poll(options.stop);
+                        const SolveContext& context, FrontierBuilder* builder) {
+  StopPoll poll(context.stop());
   for (const int64_t m : memories) {
     absl::Status status = poll.Spend(1 << 20);
     if (status.ok()) status = builder->Add(table.table->Backtrack(m));
@@ -156,23 +155,21 @@ bool MayFit(const SizedTable& table, int64_t slots, Bytes budget) {
 // Calls use(table, memories) for each of the rounded tables of a chain, those for store-all's peak,
 // half of it, and so on; returns the most slots of one.
 absl::StatusOr<int64_t> VisitRounded(
-    const NonPersistentProblem& problem, const SolveOptions& options,
+    const NonPersistentProblem& problem, const SolveContext& context,
     absl::FunctionRef<absl::Status(const SizedTable&, const std::vector<int64_t>&)> use) {
   const double alternatives = problem.extents.index.alternatives();
   const int tables = static_cast<int>(std::clamp<double>(
       kFrontierNanos / (2 * kNanosPerAlternative * alternatives), 1, kMaxTables));
-  RisingProgress progress(options.progress);
   int64_t most_slots = 0;
   Bytes budget = problem.store_all_peak;
   for (int i = 0; i < tables && budget > problem.least_budget(); ++i) {
-    const SolveOptions part =
-        progress.Part(options, double{1} * i / tables, double{1} * (i + 1) / tables);
+    const SolveContext part = context.Part(double{1} * i / tables, double{1} * (i + 1) / tables);
     const int64_t affordable =
-        std::min(AffordableSlots(problem, budget, kFrontierNanos / tables, options), kRoundedSlots);
-    if (options.slots == 0 && affordable < kLeastRoundedSlots) break;
+        std::min(AffordableSlots(problem, budget, kFrontierNanos / tables, context), kRoundedSlots);
+    if (context.slots() == 0 && affordable < kLeastRoundedSlots) break;
     const absl::StatusOr<SizedTable> table =
-        options.slots > 0
-            ? TableOfSlots(problem.chain(), budget, options.slots, part)
+        context.slots() > 0
+            ? TableOfSlots(problem.chain(), budget, context.slots(), part)
             : MakeTable(problem.chain(), std::max<int64_t>(budget.value() / affordable, 1),
                         affordable, Rounding::kNearest, part);
     if (absl::IsResourceExhausted(table.status())) break;
@@ -188,11 +185,11 @@ absl::StatusOr<int64_t> VisitRounded(
 }
 
 absl::StatusOr<NonPersistentProblem> MakeNonPersistentProblem(const Instance& instance,
-                                                              const SolveOptions& options) {
+                                                              const SolveContext& context) {
   const Chain& chain = instance.chain();
   PersistentSpace exact(chain, 1);
   absl::StatusOr<NonPersistentExtents> extents =
-      ComputeExtents(exact, CheckpointsMove(chain), options);
+      ComputeExtents(exact, CheckpointsMove(chain), context);
   if (!extents.ok()) return extents.status();
   return NonPersistentProblem{instance, std::move(exact), *std::move(extents),
                               instance.store_all()->peak};
@@ -200,18 +197,18 @@ absl::StatusOr<NonPersistentProblem> MakeNonPersistentProblem(const Instance& in
 
 // Whether one table in the sizes' common unit serves all budgets. It depends on none of them: more
 // budget must not make an exact answer a rounded one.
-bool LosslessIsAffordable(const NonPersistentProblem& problem, const SolveOptions& options) {
+bool LosslessIsAffordable(const NonPersistentProblem& problem, const SolveContext& context) {
   const int64_t slots = std::min(
-      AffordableSlots(problem, problem.store_all_peak, kTableNanos, options), kMaxLosslessSlots);
+      AffordableSlots(problem, problem.store_all_peak, kTableNanos, context), kMaxLosslessSlots);
   return problem.store_all_peak.value() / CommonUnit(problem.chain()) <= slots;
 }
 
 // Adds what one lossless table has, or several rounded ones, and notes it in `info`. CANCELLED,
 // DEADLINE_EXCEEDED; what is too large for the table limit adds nothing.
-absl::Status AddLossless(const NonPersistentProblem& problem, const SolveOptions& options,
+absl::Status AddLossless(const NonPersistentProblem& problem, const SolveContext& context,
                          FrontierBuilder* builder, FrontierInfo* info) {
   const absl::StatusOr<SizedTable> table =
-      LosslessTable(problem.chain(), problem.store_all_peak, options);
+      LosslessTable(problem.chain(), problem.store_all_peak, context);
   if (absl::IsResourceExhausted(table.status())) return absl::OkStatus();
   if (!table.ok()) return table.status();
   const int64_t stages = problem.exact.last();
@@ -219,14 +216,14 @@ absl::Status AddLossless(const NonPersistentProblem& problem, const SolveOptions
   info->slots = table->slots;
   info->exact = all && table->lossless;
   const int64_t budgets = all ? table->slots : kMaxTables * kBudgetsPerTable;
-  return AddBudgets(*table, MemoriesOf(*table, 0, budgets), options, builder);
+  return AddBudgets(*table, MemoriesOf(*table, 0, budgets), context, builder);
 }
 
-absl::Status AddRounded(const NonPersistentProblem& problem, const SolveOptions& options,
+absl::Status AddRounded(const NonPersistentProblem& problem, const SolveContext& context,
                         FrontierBuilder* builder, FrontierInfo* info) {
   absl::StatusOr<int64_t> slots = VisitRounded(
-      problem, options, [&](const SizedTable& table, const std::vector<int64_t>& memories) {
-        return AddBudgets(table, memories, options, builder);
+      problem, context, [&](const SizedTable& table, const std::vector<int64_t>& memories) {
+        return AddBudgets(table, memories, context, builder);
       });
   if (!slots.ok()) return slots.status();
   info->slots = *slots;
@@ -273,9 +270,9 @@ class Best {
 // but few schedules are made instead of hundreds. Rounded tables depend on the chain alone, so that
 // more budget is never slower. Errors as of AddRounded.
 absl::Status OfferOfRounded(const NonPersistentProblem& problem, Bytes budget,
-                            const SolveOptions& options, Best* best, Plan* plan) {
+                            const SolveContext& context, Best* best, Plan* plan) {
   const Nanos ideal = problem.instance.ideal_time(), before = best->makespan();
-  StopPoll poll(options.stop);
+  StopPoll poll(context.stop());
   const auto offer = [&](const SizedTable& table, const std::vector<int64_t>& memories) {
     // Less memory is slower; times that are rounded do not say by how much.
     const bool exact = table.table->time_unit() == 1;
@@ -289,7 +286,7 @@ absl::Status OfferOfRounded(const NonPersistentProblem& problem, Bytes budget,
     }
     return absl::OkStatus();
   };
-  const absl::StatusOr<int64_t> slots = VisitRounded(problem, options, offer);
+  const absl::StatusOr<int64_t> slots = VisitRounded(problem, context, offer);
   if (!slots.ok()) return slots.status();
   plan->provenance.slots = std::max(plan->provenance.slots, *slots);
   if (best->makespan() < before) {
@@ -303,12 +300,12 @@ class NonPersistent final : public Solver {
   const SolverInfo& info() const override { return info_; }
 
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                               const SolveOptions& options) const override {
+                               const SolveContext& context) const override {
     const Chain& chain = instance.chain();
     Plan plan;
     plan.bounds.schedule_class = ClassFor(chain);
     if (PlanStoreAll(instance, budget, &plan)) return plan;
-    absl::StatusOr<NonPersistentProblem> problem = MakeNonPersistentProblem(instance, options);
+    absl::StatusOr<NonPersistentProblem> problem = MakeNonPersistentProblem(instance, context);
     if (!problem.ok()) return problem.status();
     plan.bounds.least_budget = problem->least_budget();
     if (budget < plan.bounds.least_budget) {
@@ -317,24 +314,24 @@ class NonPersistent final : public Solver {
                                       plan.bounds.least_budget.value(), " bytes");
       return plan;
     }
-    absl::Status status = SolveFeasible(*problem, budget, options, &plan);
+    absl::Status status = SolveFeasible(*problem, budget, context, &plan);
     if (!status.ok()) return status;
     return plan;
   }
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                           const SolveOptions& options) const override {
-    absl::StatusOr<NonPersistentProblem> problem = MakeNonPersistentProblem(instance, options);
+                                           const SolveContext& context) const override {
+    absl::StatusOr<NonPersistentProblem> problem = MakeNonPersistentProblem(instance, context);
     if (!problem.ok()) return problem.status();
-    return FrontierOf(*problem, options);
+    return FrontierOf(*problem, context);
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                      const SolveOptions& options) const override {
+                                      const SolveContext& context) const override {
     const Chain& chain = instance.chain();
     const PersistentSpace exact(chain, 1);
     absl::StatusOr<NonPersistentExtents> extents =
-        ComputeExtents(exact, CheckpointsMove(chain), options);
+        ComputeExtents(exact, CheckpointsMove(chain), context);
     if (!extents.ok()) return extents.status();
     return Bytes(LeastBudgetOf(exact, *extents));
   }
@@ -346,19 +343,18 @@ class NonPersistent final : public Solver {
   }
 
   // A table that is too large is done without, unless it was asked for.
-  static bool MayDoWithout(const absl::Status& status, const SolveOptions& options) {
-    return absl::IsResourceExhausted(status) && options.slots == 0;
+  static bool MayDoWithout(const absl::Status& status, const SolveContext& context) {
+    return absl::IsResourceExhausted(status) && context.slots() == 0;
   }
 
   // Of the optimal persistent schedule, what goes beyond it and the schedule of least memory, the
   // fastest. Each of them is never slower with more budget.
   absl::Status SolveFeasible(const NonPersistentProblem& problem, Bytes budget,
-                             const SolveOptions& options, Plan* plan) const {
-    RisingProgress progress(options.progress);
+                             const SolveContext& context, Plan* plan) const {
     Best best(problem.instance, budget);
     absl::StatusOr<Plan> persistent =
-        OptimalPersistentSolver().Solve(problem.instance, budget, progress.Part(options, 0.0, 0.3));
-    if (!persistent.ok() && !MayDoWithout(persistent.status(), options)) return persistent.status();
+        OptimalPersistentSolver().Solve(problem.instance, budget, context.Part(0.0, 0.3));
+    if (!persistent.ok() && !MayDoWithout(persistent.status(), context)) return persistent.status();
     bool done = false;
     if (persistent.ok() && persistent->status == PlanStatus::kFound) {
       plan->provenance.slots = persistent->provenance.slots;
@@ -370,8 +366,8 @@ class NonPersistent final : public Solver {
       plan->bounds.proven_optimal = done;
     }
     if (!done) {
-      const SolveOptions rest = progress.Part(options, 0.3, 1.0);
-      absl::Status status = options.slots > 0 || LosslessIsAffordable(problem, options)
+      const SolveContext rest = context.Part(0.3, 1.0);
+      absl::Status status = context.slots() > 0 || LosslessIsAffordable(problem, context)
                                 ? OfferOfOneTable(problem, budget, rest, &best, plan)
                                 : OfferOfRounded(problem, budget, rest, &best, plan);
       if (status.ok()) {
@@ -381,17 +377,16 @@ class NonPersistent final : public Solver {
       if (!status.ok()) return status;
     }
     best.MoveTo(plan);
-    progress.Report(1.0);
     return absl::OkStatus();
   }
 
   static absl::Status OfferOfOneTable(const NonPersistentProblem& problem, Bytes budget,
-                                      const SolveOptions& options, Best* best, Plan* plan) {
+                                      const SolveContext& context, Best* best, Plan* plan) {
     const absl::StatusOr<SizedTable> table =
-        options.slots > 0 ? TableOfSlots(problem.chain(), budget, options.slots, options)
-                          : LosslessTable(problem.chain(), budget, options);
+        context.slots() > 0 ? TableOfSlots(problem.chain(), budget, context.slots(), context)
+                            : LosslessTable(problem.chain(), budget, context);
     if (!table.ok()) {
-      return MayDoWithout(table.status(), options) ? absl::OkStatus() : table.status();
+      return MayDoWithout(table.status(), context) ? absl::OkStatus() : table.status();
     }
     if (table->table->Overhead(table->slots) >= kInfinity) return absl::OkStatus();
     plan->provenance.slots = table->slots;
@@ -401,23 +396,21 @@ class NonPersistent final : public Solver {
   }
 
   absl::StatusOr<Frontier> FrontierOf(const NonPersistentProblem& problem,
-                                      const SolveOptions& options) const {
-    RisingProgress progress(options.progress);
+                                      const SolveContext& context) const {
     absl::StatusOr<Frontier> persistent =
-        OptimalPersistentSolver().SolveFrontier(problem.instance, progress.Part(options, 0.0, 0.5));
+        OptimalPersistentSolver().SolveFrontier(problem.instance, context.Part(0.0, 0.5));
     if (!persistent.ok()) return persistent.status();
-    FrontierBuilder builder(problem.instance, options.frontier_limit());
+    FrontierBuilder builder(problem.instance, context.frontier_limit());
     builder.Add(*persistent);
     absl::Status status = builder.Add(problem.least_schedule());
     if (!status.ok()) return status;
     FrontierInfo info = {info_.name, ClassFor(problem.chain()), problem.least_budget(),
                          /*exact=*/false, /*slots=*/0};
-    const SolveOptions rest = progress.Part(options, 0.5, 1.0);
-    status = options.slots == 0 && LosslessIsAffordable(problem, options)
+    const SolveContext rest = context.Part(0.5, 1.0);
+    status = context.slots() == 0 && LosslessIsAffordable(problem, context)
                  ? AddLossless(problem, rest, &builder, &info)
                  : AddRounded(problem, rest, &builder, &info);
     if (!status.ok()) return status;
-    progress.Report(1.0);
     return builder.BuildCompact(std::move(info));
   }
 

@@ -9,7 +9,6 @@
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/persistent_table.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/rising_progress.h"
 #include "solvers/schedule/lower_bound.h"
 
 namespace stowage {
@@ -24,11 +23,11 @@ struct Outcome {
 
 // One table of `slots` or, where the budget is no multiple, up to twice as many: no memory is left out.
 absl::StatusOr<Outcome> SolveWithSlots(const Chain& chain, Bytes budget, int64_t slots,
-                                       const SolveOptions& options) {
+                                       const SolveContext& context) {
   const int64_t unit = std::max<int64_t>(budget.value() / slots, 1);
   slots = budget.value() / unit;
   absl::StatusOr<PersistentTable> table =
-      PersistentTable::Compute(PersistentSpace(chain, unit), slots, options);
+      PersistentTable::Compute(PersistentSpace(chain, unit), slots, context);
   if (!table.ok()) return table.status();
   Outcome outcome;
   outcome.slots = slots;
@@ -42,9 +41,9 @@ absl::StatusOr<Outcome> SolveWithSlots(const Chain& chain, Bytes budget, int64_t
 // What is feasible is found: exactly in bytes, or the best of all that tables and cheap schedules
 // have for this budget and smaller ones.
 absl::StatusOr<Outcome> SolveAutomatically(const PersistentProblem& problem, Bytes budget,
-                                           const SolveOptions& options) {
+                                           const SolveContext& context) {
   Outcome outcome;
-  absl::StatusOr<std::optional<PersistentSteps>> steps = ExactSteps(problem, options);
+  absl::StatusOr<std::optional<PersistentSteps>> steps = ExactSteps(problem, context);
   if (!steps.ok()) return steps.status();
   if (steps->has_value()) {
     outcome.schedule = (*steps)->Backtrack((budget - problem.chain().activation(0)).value());
@@ -52,8 +51,8 @@ absl::StatusOr<Outcome> SolveAutomatically(const PersistentProblem& problem, Byt
     outcome.explanation = "solved exactly, to the byte";
     return outcome;
   }
-  FrontierBuilder builder(problem.instance, options.frontier_limit());
-  absl::StatusOr<TableSummary> summary = AddSchedules(problem, budget, options, &builder);
+  FrontierBuilder builder(problem.instance, context.frontier_limit());
+  absl::StatusOr<TableSummary> summary = AddSchedules(problem, budget, context, &builder);
   if (!summary.ok()) return summary.status();
   Plan plan = builder.Build(FrontierInfo()).PlanAt(budget);
   outcome.schedule = std::move(plan.schedule);
@@ -66,17 +65,17 @@ absl::StatusOr<Outcome> SolveAutomatically(const PersistentProblem& problem, Byt
           : "the best of a few schedules that cost next to nothing to find";
   if (summary->left_out) {
     absl::StrAppend(&outcome.explanation, summary->slots > 0 ? "; for some budgets" : ":",
-                    " no table within ", options.table_limit.value(),
+                    " no table within ", context.memory().value(),
                     " bytes and the work that the solver allows itself");
   }
   return outcome;
 }
 
 // Every point of the exact steps.
-absl::Status AddSteps(const PersistentSteps& steps, const SolveOptions& options,
+absl::Status AddSteps(const PersistentSteps& steps, const SolveContext& context,
                       FrontierBuilder* builder) {
   constexpr int64_t kWorkPerSchedule = 100000;
-  StopPoll poll(options.stop);
+  StopPoll poll(context.stop());
   for (const PersistentSteps::Step& step : steps.Whole()) {
     absl::Status status = poll.Spend(kWorkPerSchedule);
     if (status.ok()) status = builder->Add(steps.Backtrack(step.memory));
@@ -90,39 +89,33 @@ class OptimalPersistent final : public Solver {
   const SolverInfo& info() const override { return info_; }
 
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                               const SolveOptions& options) const override {
-    RisingProgress progress(options.progress);
-    absl::StatusOr<Plan> plan = SolveBudget(instance, budget, progress.Part(options, 0.0, 1.0));
-    if (plan.ok()) progress.Report(1.0);
-    return plan;
+                               const SolveContext& context) const override {
+    return SolveBudget(instance, budget, context);
   }
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                           const SolveOptions& options) const override {
-    RisingProgress progress(options.progress);
-    absl::StatusOr<Frontier> frontier = SolveAll(instance, progress.Part(options, 0.0, 1.0));
-    if (frontier.ok()) progress.Report(1.0);
-    return frontier;
+                                           const SolveContext& context) const override {
+    return SolveAll(instance, context);
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                      const SolveOptions& options) const override {
+                                      const SolveContext& context) const override {
     const Chain& chain = instance.chain();
     const PersistentSpace exact(chain, 1);
-    absl::StatusOr<MinimumMemory> least = ComputeMinimumMemory(exact, options);
+    absl::StatusOr<MinimumMemory> least = ComputeMinimumMemory(exact, context);
     if (!least.ok()) return least.status();
     return Bytes(LeastBudgetOf(exact, *least));
   }
 
  private:
   absl::StatusOr<Plan> SolveBudget(const Instance& instance, Bytes budget,
-                                   const SolveOptions& options) const {
+                                   const SolveContext& context) const {
     const Chain& chain = instance.chain();
     Plan plan;
     plan.bounds.schedule_class = info_.schedule_class;
     if (PlanStoreAll(instance, budget, &plan)) return plan;
 
-    absl::StatusOr<PersistentProblem> problem = MakePersistentProblem(instance, options);
+    absl::StatusOr<PersistentProblem> problem = MakePersistentProblem(instance, context);
     if (!problem.ok()) return problem.status();
     plan.bounds.least_budget = problem->least_budget;
     if (budget < plan.bounds.least_budget) {
@@ -134,28 +127,28 @@ class OptimalPersistent final : public Solver {
     }
     absl::Status status = CheckScheduleSize(*problem);
     if (!status.ok()) return status;
-    const SolveOptions rest = WithoutLeastMemory(chain, options);
-    absl::StatusOr<Outcome> outcome = options.slots > 0
-                                          ? SolveWithSlots(chain, budget, options.slots, rest)
+    const SolveContext rest = WithoutLeastMemory(chain, context);
+    absl::StatusOr<Outcome> outcome = context.slots() > 0
+                                          ? SolveWithSlots(chain, budget, context.slots(), rest)
                                           : SolveAutomatically(*problem, budget, rest);
     if (!outcome.ok()) return outcome.status();
     return Finish(*std::move(outcome), std::move(plan));
   }
 
-  absl::StatusOr<Frontier> SolveAll(const Instance& instance, const SolveOptions& options) const {
+  absl::StatusOr<Frontier> SolveAll(const Instance& instance, const SolveContext& context) const {
     const Chain& chain = instance.chain();
-    absl::StatusOr<PersistentProblem> problem = MakePersistentProblem(instance, options);
+    absl::StatusOr<PersistentProblem> problem = MakePersistentProblem(instance, context);
     if (!problem.ok()) return problem.status();
     absl::Status status = CheckScheduleSize(*problem);
     if (!status.ok()) return status;
-    const SolveOptions rest = WithoutLeastMemory(chain, options);
+    const SolveContext rest = WithoutLeastMemory(chain, context);
     FrontierInfo frontier;
     frontier.solver = info_.name;
     frontier.schedule_class = info_.schedule_class;
     frontier.least_budget = problem->least_budget;
-    FrontierBuilder builder(instance, options.frontier_limit());
+    FrontierBuilder builder(instance, context.frontier_limit());
     absl::StatusOr<std::optional<PersistentSteps>> steps = std::optional<PersistentSteps>();
-    if (options.slots == 0) steps = ExactSteps(*problem, rest);
+    if (context.slots() == 0) steps = ExactSteps(*problem, rest);
     if (!steps.ok()) return steps.status();
     if (steps->has_value()) {
       frontier.exact = true;
@@ -171,10 +164,10 @@ class OptimalPersistent final : public Solver {
     return builder.BuildCompact(std::move(frontier));
   }
 
-  static SolveOptions WithoutLeastMemory(const Chain& chain, SolveOptions options) {
-    options.table_limit -=
-        Bytes(IntervalTable<MinimumMemory::Entry>::SizeBytes(chain.length() + 1));
-    return options;
+  static SolveContext WithoutLeastMemory(const Chain& chain, const SolveContext& context) {
+    return context.WithMemory(
+        context.memory() -
+        Bytes(IntervalTable<MinimumMemory::Entry>::SizeBytes(chain.length() + 1)));
   }
 
   static Plan Finish(Outcome outcome, Plan plan) {

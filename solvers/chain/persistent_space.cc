@@ -147,13 +147,13 @@ class MinimumMemoryBuilder {
     return last * (last + 1) / 2 * static_cast<int64_t>(sizeof(T));
   }
 
-  absl::Status Build(const SolveOptions& options, MinimumMemory* least) {
+  absl::Status Build(const SolveContext& context, MinimumMemory* least) {
     const size_t count = static_cast<size_t>(last_) + 2;
     inner_ = NewAlignedArray<T>(Column(last_ + 1));
     if (inner_ == nullptr) return absl::ResourceExhaustedError("out of memory: least memory");
     run_need_.resize(count);
     row_.resize(count);
-    StopPoll poll(options.stop);
+    StopPoll poll(context.stop());
     for (int s = last_; s >= 1; --s) {
       FillRunNeed(s);
       const StageRepeat repeat = repeats_[static_cast<size_t>(s)];
@@ -251,7 +251,7 @@ double LargestSum(const PersistentSpace& space) {
 }  // namespace
 
 absl::StatusOr<MinimumMemory> ComputeMinimumMemory(const PersistentSpace& space,
-                                                   const SolveOptions& options, bool with_splits) {
+                                                   const SolveContext& context, bool with_splits) {
   const int64_t last = space.last();
   if (last > kMaxIntervalStages + 1) {
     return absl::ResourceExhaustedError(absl::StrCat("the least memory of ", last - 1,
@@ -259,19 +259,19 @@ absl::StatusOr<MinimumMemory> ComputeMinimumMemory(const PersistentSpace& space,
   }
   const int64_t bytes = IntervalTable<MinimumMemory::Entry>::SizeBytes(last) +
                         MinimumMemoryBuilder<int64_t>::ScratchBytes(last);
-  if (bytes > options.table_limit.value()) {
+  if (bytes > context.memory().value()) {
     return absl::ResourceExhaustedError(absl::StrCat("the least memory of ", last, " stages takes ",
                                                      bytes, " bytes; the limit is ",
-                                                     options.table_limit.value()));
+                                                     context.memory().value()));
   }
   const std::vector<StageRepeat> repeats = FindStageRepeats(space);
   MinimumMemory least{IntervalTable<MinimumMemory::Entry>(static_cast<int>(last))};
   absl::Status status =
       LargestSum(space) < kMaxReal
           ? MinimumMemoryBuilder<double>(space, BestKernels().real, repeats, with_splits)
-                .Build(options, &least)
+                .Build(context, &least)
           : MinimumMemoryBuilder<int64_t>(space, BestKernels().wide, repeats, with_splits)
-                .Build(options, &least);
+                .Build(context, &least);
   if (!status.ok()) return status;
   return least;
 }

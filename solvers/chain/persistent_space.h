@@ -114,10 +114,10 @@ struct MinimumMemory {
 };
 
 // O(L^3) time, less where stages repeat, and O(L^2) memory. Without splits, which is faster, they
-// are all 0. CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED beyond options.table_limit and for
+// are all 0. CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED beyond the context's memory and for
 // chains of more than 4,096 stages.
 absl::StatusOr<MinimumMemory> ComputeMinimumMemory(const PersistentSpace& space,
-                                                   const SolveOptions& options,
+                                                   const SolveContext& context,
                                                    bool with_splits = true);
 
 // The smallest budget that holds any persistent schedule of the whole chain, in the space's units.

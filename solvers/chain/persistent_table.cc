@@ -66,11 +66,11 @@ absl::StatusOr<LiveSlots> LiveSlots::Compute(const PersistentSlots& slots,
 }
 
 absl::Status CheckTableSize(int64_t stages, int64_t slots, int64_t bytes,
-                            const SolveOptions& options) {
-  if (bytes <= options.table_limit.value()) return absl::OkStatus();
+                            const SolveContext& context) {
+  if (bytes <= context.memory().value()) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("a table of ", slots, " slots for ", stages,
                                                    " stages takes ", bytes, " bytes; the limit is ",
-                                                   options.table_limit.value()));
+                                                   context.memory().value()));
 }
 
 absl::Status NoMemoryForTable(int64_t bytes) {
@@ -161,8 +161,8 @@ class RowSolver {
   RowSolver(const EngineInput& input, const MinPlusKernel<T>& kernel, const Rows<T>* rows)
       : input_(input), slots_(input.slots), kernel_(kernel), rows_(*rows) {}
 
-  absl::Status Run(const SolveOptions& options) const {
-    StopPoll poll(options.stop);
+  absl::Status Run(const SolveContext& context) const {
+    StopPoll poll(context.stop());
     const int stages = slots_.stages;
     for (int s = stages - 1; s >= 0; --s) {
       const StageRepeat repeat = input_.repeats[static_cast<size_t>(s) + 1];
@@ -170,7 +170,7 @@ class RowSolver {
         absl::Status status = poll.Spend(ComputeRow(s, t));
         if (!status.ok()) return status;
       }
-      if (options.progress) options.progress(static_cast<double>(stages - s) / stages);
+      context.Report(static_cast<double>(stages - s) / stages);
     }
     return absl::OkStatus();
   }
@@ -254,19 +254,19 @@ class RowSolver {
 template <class T>
 absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeRows(const EngineInput& input,
                                                               const MinPlusKernels& kernels,
-                                                              const SolveOptions& options) {
+                                                              const SolveContext& context) {
   const PersistentSlots& slots = input.slots;
   const int64_t beside = input.bytes_beside + Rows<T>::IndexBytes(input);
-  absl::Status status = CheckTableSize(slots.stages, slots.slots, beside, options);
+  absl::Status status = CheckTableSize(slots.stages, slots.slots, beside, context);
   if (!status.ok()) return status;
   auto rows = std::make_unique<Rows<T>>(input);
-  StopPoll poll(options.stop);
+  StopPoll poll(context.stop());
   status = rows->Number(input, &poll);
   if (!status.ok()) return status;
-  status = CheckTableSize(slots.stages, slots.slots, beside + rows->bytes(), options);
+  status = CheckTableSize(slots.stages, slots.slots, beside + rows->bytes(), context);
   if (!status.ok()) return status;
   if (!rows->Allocate()) return NoMemoryForTable(rows->bytes());
-  status = RowSolver<T>(input, KernelFor<T>(kernels), rows.get()).Run(options);
+  status = RowSolver<T>(input, KernelFor<T>(kernels), rows.get()).Run(context);
   if (!status.ok()) return status;
   return std::unique_ptr<PersistentEngine>(std::move(rows));
 }
@@ -312,25 +312,25 @@ PersistentTable& PersistentTable::operator=(PersistentTable&&) noexcept = defaul
 PersistentTable::~PersistentTable() = default;
 
 absl::StatusOr<PersistentTable> PersistentTable::Compute(const PersistentSpace& space,
-                                                         int64_t slots, const SolveOptions& options,
+                                                         int64_t slots, const SolveContext& context,
                                                          const TableTuning& tuning) {
   if (slots < 0 || slots > PersistentSlots::kMaxSlots) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a table has 0 to ", PersistentSlots::kMaxSlots, " slots, not ", slots));
   }
   const absl::StatusOr<MinimumMemory> least =
-      ComputeMinimumMemory(space, options, /*with_splits=*/false);
+      ComputeMinimumMemory(space, context, /*with_splits=*/false);
   if (!least.ok()) return least.status();
   PersistentTable table(space);
   const int64_t total = table.forward_.back();
   absl::StatusOr<int64_t> left = slots;  // the most memory that has no value yet
   if (tuning.value == TableTuning::Value::kBest && FitsValues<int32_t>(total))
-    left = table.Extend<int32_t>(*least, *left, options, tuning);
+    left = table.Extend<int32_t>(*least, *left, context, tuning);
   if (left.ok() && *left >= 0 && tuning.value != TableTuning::Value::kWide &&
       FitsValues<double>(total)) {
-    left = table.Extend<double>(*least, *left, options, tuning);
+    left = table.Extend<double>(*least, *left, context, tuning);
   }
-  if (left.ok() && *left >= 0) left = table.Extend<int64_t>(*least, *left, options, tuning);
+  if (left.ok() && *left >= 0) left = table.Extend<int64_t>(*least, *left, context, tuning);
   if (!left.ok()) return left.status();
   return table;
 }
@@ -339,13 +339,13 @@ absl::StatusOr<PersistentTable> PersistentTable::Compute(const PersistentSpace& 
 // T, or -1.
 template <class T>
 absl::StatusOr<int64_t> PersistentTable::Extend(const MinimumMemory& least, int64_t slots,
-                                                const SolveOptions& options,
+                                                const SolveContext& context,
                                                 const TableTuning& tuning) {
   const int64_t beside = SetUpBytes(space_.last()) + bytes();
-  absl::Status status = CheckTableSize(space_.last(), slots, beside, options);
+  absl::Status status = CheckTableSize(space_.last(), slots, beside, context);
   if (!status.ok()) return status;
   const PersistentSlots in_slots(space_, slots);
-  StopPoll poll(options.stop);
+  StopPoll poll(context.stop());
   const absl::StatusOr<LiveSlots> live = LiveSlots::Compute(in_slots, least, &poll);
   if (!live.ok()) return live.status();
   const std::vector<StageRepeat> repeats = FindStageRepeats(space_);
@@ -355,7 +355,7 @@ absl::StatusOr<int64_t> PersistentTable::Extend(const MinimumMemory& least, int6
                         ? RowsAreFaster(repeats)
                         : tuning.engine == TableTuning::Engine::kRows;
   absl::StatusOr<std::unique_ptr<PersistentEngine>> engine =
-      rows ? ComputeRows<T>(input, kernels, options) : ComputeTiles<T>(input, kernels, options);
+      rows ? ComputeRows<T>(input, kernels, context) : ComputeTiles<T>(input, kernels, context);
   if (!engine.ok()) return engine.status();
   parts_.push_back({slots, std::move(*engine)});
 

@@ -42,13 +42,13 @@ struct TableTuning {
 class PersistentTable {
  public:
   // `space` must be in slots. CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED beyond
-  // options.table_limit, and where the machine has no memory left.
+  // the context's memory, and where the machine has no memory left.
   static absl::StatusOr<PersistentTable> Compute(const PersistentSpace& space, int64_t slots,
-                                                 const SolveOptions& options) {
-    return Compute(space, slots, options, TableTuning());
+                                                 const SolveContext& context) {
+    return Compute(space, slots, context, TableTuning());
   }
   static absl::StatusOr<PersistentTable> Compute(const PersistentSpace& space, int64_t slots,
-                                                 const SolveOptions& options,
+                                                 const SolveContext& context,
                                                  const TableTuning& tuning);
 
   // O(L^2).
@@ -83,7 +83,7 @@ class PersistentTable {
 
   template <class T>
   absl::StatusOr<int64_t> Extend(const MinimumMemory& least, int64_t slots,
-                                 const SolveOptions& options, const TableTuning& tuning);
+                                 const SolveContext& context, const TableTuning& tuning);
   const PersistentEngine& EngineFor(int64_t memory) const;
   int Choose(const PersistentEngine& engine, int s, int t, int64_t m) const;
 

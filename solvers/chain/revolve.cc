@@ -39,12 +39,12 @@ struct RowCosts {
            (kNanosPerSplit + kNanosPerStep * static_cast<double>(steps));
   }
 
-  // As many steps for each row as some seconds and options.table_limit allow.
-  int64_t AffordableSteps(const SolveOptions& options) const {
+  // As many steps for each row as some seconds and the context's memory allow.
+  int64_t AffordableSteps(const SolveContext& context) const {
     const double by_time =
         (kAimNanos / static_cast<double>(std::max<int64_t>(splits, 1)) - kNanosPerSplit) /
         kNanosPerStep;
-    const int64_t bytes = options.table_limit.value() - rows * kRowBytes;
+    const int64_t bytes = context.memory().value() - rows * kRowBytes;
     const auto row_bytes =
         static_cast<double>(sizeof(PersistentSteps::Step)) * static_cast<double>(rows);
     const double by_memory = static_cast<double>(std::max<int64_t>(bytes, 0)) / 2 / row_bytes;
@@ -54,11 +54,8 @@ struct RowCosts {
 };
 
 // RESOURCE_EXHAUSTED where even rows of a few steps would take more than some seconds, or more than
-// options.table_limit; CANCELLED, DEADLINE_EXCEEDED. O(L^2).
-absl::StatusOr<RowCosts> CostsOf(const PersistentSpace& space, const SolveOptions& options) {
-  StopPoll poll(options.stop);
-  absl::Status status = poll.Spend(0);
-  if (!status.ok()) return status;
+// the context's memory. O(L^2).
+absl::StatusOr<RowCosts> CostsOf(const PersistentSpace& space, const SolveContext& context) {
   const int64_t last = space.last();
   const absl::Status too_long = absl::ResourceExhaustedError(
       absl::StrCat("rows for all intervals of ", last, " stages would take minutes"));
@@ -76,9 +73,9 @@ absl::StatusOr<RowCosts> CostsOf(const PersistentSpace& space, const SolveOption
     costs.splits += (all * (all - 1) - shared * (shared - 1)) / 2;
   }
   if (costs.Nanos(kMinSteps) > kMostNanos) return too_long;
-  if (costs.rows <= options.table_limit.value() / kRowBytes) return costs;
+  if (costs.rows <= context.memory().value() / kRowBytes) return costs;
   return absl::ResourceExhaustedError(absl::StrCat(
-      "rows for ", last, " stages are over the limit of ", options.table_limit.value(), " bytes"));
+      "rows for ", last, " stages are over the limit of ", context.memory().value(), " bytes"));
 }
 
 // What a solve starts from.
@@ -91,13 +88,13 @@ struct Setting {
   // What rows may use within a budget.
   int64_t Memory(Bytes budget) const { return budget.value() - space.activation(0); }
   // Of each row.
-  int64_t Steps(const SolveOptions& options) const {
-    return options.slots > 0 ? options.slots : costs.AffordableSteps(options);
+  int64_t Steps(const SolveContext& context) const {
+    return context.slots() > 0 ? context.slots() : costs.AffordableSteps(context);
   }
 };
 
 absl::StatusOr<PersistentSteps> RowsOf(const Setting& setting, Bytes budget, int64_t steps,
-                                       const SolveOptions& options) {
+                                       const SolveContext& context) {
   const int stages = setting.space.last();
   if (steps > kMinSteps && setting.costs.Nanos(steps) > kMostAskedNanos) {
     return absl::ResourceExhaustedError(
@@ -105,28 +102,27 @@ absl::StatusOr<PersistentSteps> RowsOf(const Setting& setting, Bytes budget, int
   }
   absl::StatusOr<std::optional<PersistentSteps>> rows =
       PersistentSteps::Compute(setting.space, setting.Memory(budget),
-                               {kInfinity, options.table_limit.value(), static_cast<size_t>(steps)},
-                               options, PersistentSteps::Saving::kJustInTime);
+                               {kInfinity, context.memory().value(), static_cast<size_t>(steps)},
+                               context, PersistentSteps::Saving::kJustInTime);
   if (!rows.ok()) return rows.status();
   if (rows->has_value()) return **std::move(rows);
   return absl::ResourceExhaustedError(absl::StrCat("rows of ", steps, " steps for ", stages,
                                                    " stages are over the limit of ",
-                                                   options.table_limit.value(), " bytes"));
+                                                   context.memory().value(), " bytes"));
 }
 
-absl::StatusOr<Setting> Prepare(const Instance& instance, const SolveOptions& options) {
+absl::StatusOr<Setting> Prepare(const Instance& instance, const SolveContext& context) {
   const Chain& chain = instance.chain();
-  if (options.slots < 0 || options.slots > kMaxRevolveSteps) {
-    return FieldError("options.slots", options.slots,
+  if (context.slots() < 0 || context.slots() > kMaxRevolveSteps) {
+    return FieldError("options.slots", context.slots(),
                       absl::StrCat("must be in [0, ", kMaxRevolveSteps, "]"));
   }
   PersistentSpace space(chain, 1);
-  absl::StatusOr<RowCosts> costs = CostsOf(space, options);
+  absl::StatusOr<RowCosts> costs = CostsOf(space, context);
   if (!costs.ok()) return costs.status();
   const Bytes store_all = instance.store_all()->peak;
   Setting setting = {std::move(space), *costs, store_all, store_all};
-  SolveOptions quiet = options;
-  quiet.progress = nullptr;
+  const SolveContext quiet = context.Quiet();
   // With one step a row has the minimum memory alone.
   absl::StatusOr<PersistentSteps> rows = RowsOf(setting, store_all, 1, quiet);
   if (!rows.ok()) return rows.status();
@@ -143,8 +139,8 @@ class Revolve final : public Solver {
   const SolverInfo& info() const override { return info_; }
 
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                               const SolveOptions& options) const override {
-    absl::StatusOr<Setting> setting = Prepare(instance, options);
+                               const SolveContext& context) const override {
+    absl::StatusOr<Setting> setting = Prepare(instance, context);
     if (!setting.ok()) return setting.status();
     Plan plan;
     plan.bounds.schedule_class = info_.schedule_class;
@@ -157,7 +153,7 @@ class Revolve final : public Solver {
     }
     if (PlanStoreAll(instance, budget, &plan)) return plan;
     absl::StatusOr<PersistentSteps> rows =
-        RowsOf(*setting, budget, setting->Steps(options), options);
+        RowsOf(*setting, budget, setting->Steps(context), context);
     if (!rows.ok()) return rows.status();
     plan.status = PlanStatus::kFound;
     plan.schedule = rows->Backtrack(setting->Memory(budget));
@@ -168,22 +164,22 @@ class Revolve final : public Solver {
   }
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                           const SolveOptions& options) const override {
-    absl::StatusOr<Setting> setting = Prepare(instance, options);
+                                           const SolveContext& context) const override {
+    absl::StatusOr<Setting> setting = Prepare(instance, context);
     if (!setting.ok()) return setting.status();
     absl::StatusOr<PersistentSteps> rows =
-        RowsOf(*setting, setting->store_all_peak, setting->Steps(options), options);
+        RowsOf(*setting, setting->store_all_peak, setting->Steps(context), context);
     if (!rows.ok()) return rows.status();
     std::vector<PointCost> costs;
     for (const PersistentSteps::Step& step : rows->Whole()) {
       costs.push_back({instance.ideal_time() + Nanos(step.overhead)});
     }
     const std::vector<size_t> chosen = ChooseCompact(costs);
-    FrontierBuilder builder(instance, options.frontier_limit());
+    FrontierBuilder builder(instance, context.frontier_limit());
     absl::Status status = builder.Add(instance.store_all_schedule());
     for (const size_t i : chosen) {
       if (status.ok()) status = builder.Add(rows->Backtrack(rows->Whole()[i].memory));
-      if (status.ok() && options.stop != nullptr) status = options.stop->Check();
+      if (status.ok()) status = context.CheckStop();
       if (!status.ok()) return status;
     }
     const bool exact = rows->exact() && chosen.size() == costs.size();
@@ -192,8 +188,8 @@ class Revolve final : public Solver {
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                      const SolveOptions& options) const override {
-    absl::StatusOr<Setting> setting = Prepare(instance, options);
+                                      const SolveContext& context) const override {
+    absl::StatusOr<Setting> setting = Prepare(instance, context);
     if (!setting.ok()) return setting.status();
     return setting->least;
   }

@@ -122,9 +122,9 @@ std::string SegmentedSolver::Describe(int64_t parameter) const {
 }
 
 absl::StatusOr<Plan> SegmentedSolver::DoSolve(const Instance& instance, Bytes budget,
-                                              const SolveOptions& options) const {
+                                              const SolveContext& context) const {
   const Chain& chain = instance.chain();
-  const absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
+  const absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, context);
   if (!all.ok()) return all.status();
   const Candidate* best = nullptr;
   for (const Candidate& c : *all) {
@@ -149,9 +149,9 @@ absl::StatusOr<Plan> SegmentedSolver::DoSolve(const Instance& instance, Bytes bu
 }
 
 absl::StatusOr<Frontier> SegmentedSolver::DoSolveFrontier(const Instance& instance,
-                                                          const SolveOptions& options) const {
+                                                          const SolveContext& context) const {
   const Chain& chain = instance.chain();
-  absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
+  absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, context);
   if (!all.ok()) return all.status();
   const Bytes least = LeastPeak(*all);
   // In the order of peaks, only what is better than all before is worth replaying.
@@ -160,7 +160,7 @@ absl::StatusOr<Frontier> SegmentedSolver::DoSolveFrontier(const Instance& instan
   });
   std::vector<Candidate> best;
   std::vector<PointCost> costs;
-  StopPoll poll(options.stop);
+  StopPoll poll(context.stop());
   for (const Candidate& c : *all) {
     if (!best.empty() && c.cost.makespan >= best.back().cost.makespan) continue;
     const SegmentEnds ends = Segments(chain, c.parameter);
@@ -171,10 +171,10 @@ absl::StatusOr<Frontier> SegmentedSolver::DoSolveFrontier(const Instance& instan
   }
   // Schedules of long chains are large: only those are made that are kept.
   const std::vector<size_t> chosen = ChooseCompact(costs);
-  FrontierBuilder builder(instance, options.frontier_limit());
+  FrontierBuilder builder(instance, context.frontier_limit());
   for (const size_t i : chosen) {
     absl::Status status = builder.Add(SegmentedSchedule(chain, Segments(chain, best[i].parameter)));
-    if (status.ok() && options.stop != nullptr) status = options.stop->Check();
+    if (status.ok()) status = context.CheckStop();
     if (!status.ok()) return status;
   }
   return builder.BuildCompact({info().name, info().schedule_class, least,
@@ -182,9 +182,9 @@ absl::StatusOr<Frontier> SegmentedSolver::DoSolveFrontier(const Instance& instan
 }
 
 absl::StatusOr<Bytes> SegmentedSolver::DoLeastBudget(const Instance& instance,
-                                                     const SolveOptions& options) const {
+                                                     const SolveContext& context) const {
   const Chain& chain = instance.chain();
-  const absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, options);
+  const absl::StatusOr<std::vector<Candidate>> all = Candidates(chain, context);
   if (!all.ok()) return all.status();
   return LeastPeak(*all);
 }
@@ -198,11 +198,11 @@ class CheckpointSequential final : public SegmentedSolver {
  protected:
   // All counts that give segments of the same size share a walk over the chain: 2 sqrt(L) walks.
   absl::StatusOr<std::vector<Candidate>> Candidates(const Chain& chain,
-                                                    const SolveOptions& options) const override {
+                                                    const SolveContext& context) const override {
     const TailPeaks tails(chain);
     const int stages = chain.length();
     std::vector<Candidate> candidates;
-    StopPoll poll(options.stop);
+    StopPoll poll(context.stop());
     for (int k = 1; k <= stages;) {
       const int size = stages / k;
       const int last = stages / size;  // the most segments of this size
@@ -214,7 +214,7 @@ class CheckpointSequential final : public SegmentedSolver {
         if (segments >= k) candidates.push_back({segments, costs.Cost()});
       }
       k = last + 1;
-      if (options.progress) options.progress(static_cast<double>(last) / stages);
+      context.Report(static_cast<double>(last) / stages);
     }
     return candidates;
   }
@@ -240,10 +240,10 @@ class Chen : public SegmentedSolver {
   // Store-all, and every parameter's segments.
   absl::StatusOr<std::vector<Candidate>> CandidatesOf(const Chain& chain,
                                                       const std::vector<int64_t>& parameters,
-                                                      const SolveOptions& options) const {
+                                                      const SolveContext& context) const {
     const TailPeaks tails(chain);
     std::vector<Candidate> candidates = {{kStoreAll, SegmentedCosts(tails).Cost()}};
-    StopPoll poll(options.stop);
+    StopPoll poll(context.stop());
     for (size_t i = 0; i < parameters.size(); ++i) {
       absl::Status status = poll.Spend(16 * int64_t{chain.length()});
       if (!status.ok()) return status;
@@ -251,9 +251,7 @@ class Chen : public SegmentedSolver {
       const SegmentEnds ends = Segments(chain, parameters[i]);
       if (!std::all_of(ends.begin(), ends.end(), [&](int end) { return costs.Add(end); })) continue;
       candidates.push_back({parameters[i], costs.Cost()});
-      if (options.progress) {
-        options.progress(static_cast<double>(i + 1) / static_cast<double>(parameters.size()));
-      }
+      context.Report(static_cast<double>(i + 1) / static_cast<double>(parameters.size()));
     }
     return candidates;
   }
@@ -265,9 +263,9 @@ class ChenSqrt final : public Chen {
 
  protected:
   absl::StatusOr<std::vector<Candidate>> Candidates(const Chain& chain,
-                                                    const SolveOptions& options) const override {
+                                                    const SolveContext& context) const override {
     const double root = std::sqrt(static_cast<double>(chain.length()));
-    return CandidatesOf(chain, {std::lround(root)}, options);
+    return CandidatesOf(chain, {std::lround(root)}, context);
   }
 
   // Segments of equal numbers of stages, as far as that goes: the parameter is how many.
@@ -293,7 +291,7 @@ class ChenGreedy final : public Chen {
   // A geometric grid of bounds from the largest stage to the whole chain, each different
   // segmentation once.
   absl::StatusOr<std::vector<Candidate>> Candidates(const Chain& chain,
-                                                    const SolveOptions& options) const override {
+                                                    const SolveContext& context) const override {
     int64_t largest = 1, total = 0;
     for (int l = 1; l <= chain.length(); ++l) {
       largest = std::max(largest, chain.stage(l).saved.value());
@@ -305,7 +303,7 @@ class ChenGreedy final : public Chen {
     for (int grid = kGrid; grid > 1; grid /= 2) root = std::sqrt(root);
     std::vector<int64_t> bounds;
     SegmentEnds before;
-    StopPoll poll(options.stop);
+    StopPoll poll(context.stop());
     double bound = static_cast<double>(largest);
     for (int i = 0; i <= kGrid; ++i, bound *= root) {
       absl::Status status = poll.Spend(16 * int64_t{chain.length()});
@@ -316,7 +314,7 @@ class ChenGreedy final : public Chen {
       bounds.push_back(bytes);
       before = std::move(ends);
     }
-    return CandidatesOf(chain, bounds, options);
+    return CandidatesOf(chain, bounds, context);
   }
 
   // The paper's Algorithm 3: a segment ends with the stage at which what it would save exceeds the

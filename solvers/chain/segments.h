@@ -87,7 +87,7 @@ class SegmentedSolver : public Solver {
   // Every candidate whose recomputed stages may all be; store-all is the first. CANCELLED,
   // DEADLINE_EXCEEDED.
   virtual absl::StatusOr<std::vector<Candidate>> Candidates(const Chain& chain,
-                                                            const SolveOptions& options) const = 0;
+                                                            const SolveContext& context) const = 0;
   // The segments of a candidate.
   virtual SegmentEnds Segments(const Chain& chain, int64_t parameter) const = 0;
   // For people: "12 segments", if it is not overridden.
@@ -95,12 +95,12 @@ class SegmentedSolver : public Solver {
 
  private:
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                               const SolveOptions& options) const final;
+                               const SolveContext& context) const final;
   // Compact (solvers/schedule/frontier.h).
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                           const SolveOptions& options) const final;
+                                           const SolveContext& context) const final;
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                      const SolveOptions& options) const final;
+                                      const SolveContext& context) const final;
 };
 
 }  // namespace stowage

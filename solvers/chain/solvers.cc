@@ -13,7 +13,7 @@ class StoreAll final : public Solver {
 
  private:
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                               const SolveOptions&) const override {
+                               const SolveContext&) const override {
     Plan plan;
     plan.bounds.schedule_class = info_.schedule_class;
     plan.bounds.least_budget = instance.store_all()->peak;
@@ -25,7 +25,7 @@ class StoreAll final : public Solver {
   }
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                           const SolveOptions&) const override {
+                                           const SolveContext&) const override {
     FrontierBuilder builder(instance);
     absl::Status status = builder.Add(instance.store_all_schedule());
     if (!status.ok()) return status;
@@ -34,7 +34,7 @@ class StoreAll final : public Solver {
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                      const SolveOptions&) const override {
+                                      const SolveContext&) const override {
     return instance.store_all()->peak;
   }
 
@@ -46,18 +46,18 @@ class StoreAll final : public Solver {
 constexpr int kMaxStagesNonPersistent = 128;
 
 // Best first; the next one where a chain is too long for the one before.
-std::vector<const Solver*> Candidates(const Chain& chain, const SolveOptions& options) {
+std::vector<const Solver*> Candidates(const Chain& chain, const SolveContext& context) {
   std::vector<const Solver*> solvers;
   if (chain.length() <= kMaxStagesNonPersistent) solvers.push_back(&NonPersistentSolver());
   solvers.push_back(&OptimalPersistentSolver());
-  if (options.slots == 0) solvers.push_back(&CheckpointSequentialSolver());
+  if (context.slots() == 0) solvers.push_back(&CheckpointSequentialSolver());
   return solvers;
 }
 
 // What the first of the candidates says that the chain is not too long for.
 template <class Ask>
-auto FirstAnswer(const Chain& chain, const SolveOptions& options, const Ask& ask) {
-  const std::vector<const Solver*> solvers = Candidates(chain, options);
+auto FirstAnswer(const Chain& chain, const SolveContext& context, const Ask& ask) {
+  const std::vector<const Solver*> solvers = Candidates(chain, context);
   auto answer = ask(*solvers.front());
   for (size_t i = 1; i < solvers.size() && absl::IsResourceExhausted(answer.status()); ++i) {
     answer = ask(*solvers[i]);
@@ -72,26 +72,26 @@ class ChainChoice final : public Solver {
   const SolverInfo& info() const override { return info_; }
 
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                               const SolveOptions& options) const override {
+                               const SolveContext& context) const override {
     const auto solve = [&](const Solver& solver) {
-      return solver.Solve(instance, budget, options);
+      return solver.Solve(instance, budget, context);
     };
     absl::StatusOr<Plan> store_all = solve(StoreAllSolver());
     if (!store_all.ok() || store_all->status == PlanStatus::kFound) return store_all;
-    return FirstAnswer(instance.chain(), options, solve);
+    return FirstAnswer(instance.chain(), context, solve);
   }
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                           const SolveOptions& options) const override {
-    return FirstAnswer(instance.chain(), options, [&](const Solver& solver) {
-      return solver.SolveFrontier(instance, options);
+                                           const SolveContext& context) const override {
+    return FirstAnswer(instance.chain(), context, [&](const Solver& solver) {
+      return solver.SolveFrontier(instance, context);
     });
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                      const SolveOptions& options) const override {
-    return FirstAnswer(instance.chain(), options,
-                       [&](const Solver& solver) { return solver.LeastBudget(instance, options); });
+                                      const SolveContext& context) const override {
+    return FirstAnswer(instance.chain(), context,
+                       [&](const Solver& solver) { return solver.LeastBudget(instance, context); });
   }
 
  private:

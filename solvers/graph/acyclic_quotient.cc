@@ -26,24 +26,23 @@ class AcyclicQuotient final : public CheckpointSolver {
   SegmentRule rule() const override { return SegmentRule::kSeveralEndPoints; }
 
   absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
-                                         const SolveOptions& options) const override {
-    absl::Status status = ValidateSolveOptions(options);
+                                         const SolveContext& context) const override {
+    absl::Status status = context.status();
     if (!status.ok()) return status;
     std::optional<CheckpointSet> best;
-    SolveOptions quiet = options;
-    quiet.progress = nullptr;
+    const SolveContext quiet = context.Quiet();
     for (const CheckpointSolver* start : Starts()) {
       absl::StatusOr<CheckpointAnswer> answer = start->Solve(graph, quiet);
       if (!answer.ok()) return answer.status();
       if (!best || IsBetter(answer->set, *best)) best = std::move(answer->set);
     }
-    return Improve(graph, *std::move(best), options);
+    return Improve(graph, *std::move(best), context);
   }
 
  private:
   absl::StatusOr<CheckpointAnswer> Improve(const CheckpointGraph& graph, CheckpointSet best,
-                                           const SolveOptions& options) const {
-    StopPoll poll(options.stop);
+                                           const SolveContext& context) const {
+    StopPoll poll(context.stop());
     const absl::StatusOr<PathBound> bound = PathBound::Create(graph, &poll);
     if (!bound.ok()) return bound.status();
     const absl::StatusOr<int64_t> least = bound->LeastObjective(&poll);
@@ -59,7 +58,8 @@ class AcyclicQuotient final : public CheckpointSolver {
       const FrontierSearch search(graph, *bound, *std::move(order));
       BandSearch bands(graph, *bound, search, &answer);
       const absl::Status status =
-          bands.Run(kSearchWork + kSearchWorkPerVertex * graph.size(), &poll, options.progress);
+          bands.Run(kSearchWork + kSearchWorkPerVertex * graph.size(), &poll,
+                    [&context](double share) { context.Report(share); });
       if (!status.ok()) return status;
     }
     answer.optimal = answer.set.objective() <= answer.lower_bound;

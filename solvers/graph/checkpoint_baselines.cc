@@ -22,7 +22,7 @@ class StoreAllCheckpoints final : public TwoEndPointsSolver {
   const SolverInfo& info() const override { return info_; }
 
  protected:
-  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveOptions&,
+  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveContext&,
                                         StopPoll* poll) const override {
     std::vector<int> all(static_cast<size_t>(graph.size()));
     std::iota(all.begin(), all.end(), 0);
@@ -60,7 +60,7 @@ class LinearGraphCheckpoints : public CheckpointSolver {
   SegmentRule rule() const override { return SegmentRule::kTwoEndPoints; }
 
   absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
-                                         const SolveOptions& options) const override {
+                                         const SolveContext& context) const override {
     for (int v = 0; v < graph.size(); ++v) {
       if (graph.inputs(v).size() > 1) {
         return absl::FailedPreconditionError(
@@ -68,7 +68,7 @@ class LinearGraphCheckpoints : public CheckpointSolver {
                          graph.inputs(v).size(), " inputs"));
       }
     }
-    return DivisionTreeSolver().Solve(graph, options);
+    return DivisionTreeSolver().Solve(graph, context);
   }
 };
 
@@ -90,7 +90,7 @@ constexpr int64_t kMostVisits = 16000000;  // and edges looked at, for all bound
 // The best of the sets that a subclass proposes.
 class ChenCheckpoints : public TwoEndPointsSolver {
  protected:
-  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveOptions& options,
+  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveContext& context,
                                         StopPoll* poll) const override {
     CheckpointAnswer answer;
     const std::vector<int> splitting = SplittingVertices(graph);
@@ -103,9 +103,7 @@ class ChenCheckpoints : public TwoEndPointsSolver {
       absl::StatusOr<CheckpointSet> set = RepairCheckpoints(graph, sets[i], poll);
       if (!set.ok()) return set.status();
       if (i == 0 || IsBetter(*set, answer.set)) answer.set = *std::move(set);
-      if (options.progress) {
-        options.progress(static_cast<double>(i + 1) / static_cast<double>(sets.size()));
-      }
+      context.Report(static_cast<double>(i + 1) / static_cast<double>(sets.size()));
     }
     return answer;
   }
@@ -213,7 +211,7 @@ class RandomCheckpoints final : public TwoEndPointsSolver {
   const SolverInfo& info() const override { return info_; }
 
  protected:
-  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveOptions&,
+  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveContext&,
                                         StopPoll* poll) const override {
     const int64_t size = graph.size() + static_cast<int64_t>(graph.edge_count());
     const int64_t tries = std::min(kMostTries, kMostDrawn / size + kDraws);

@@ -30,7 +30,7 @@ class CheckpointSolver {
   // message says which). There is always an answer: source and target alone, and what must be kept,
   // with whatever the rule asks for beside it.
   virtual absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
-                                                 const SolveOptions& options) const = 0;
+                                                 const SolveContext& context) const = 0;
 };
 
 // All there are, in the order they are listed to people. Lives as long as the process.
@@ -85,17 +85,17 @@ class TwoEndPointsSolver : public CheckpointSolver {
   SegmentRule rule() const final { return SegmentRule::kTwoEndPoints; }
 
   absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
-                                         const SolveOptions& options) const final {
-    const absl::Status valid = ValidateSolveOptions(options);
+                                         const SolveContext& context) const final {
+    const absl::Status valid = context.status();
     if (!valid.ok()) return valid;
-    StopPoll poll(options.stop);
-    return Find(graph, options, &poll);
+    StopPoll poll(context.stop());
+    return Find(graph, context, &poll);
   }
 
  protected:
   // Of valid options, whose stop token `poll` checks.
   virtual absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph,
-                                                const SolveOptions& options,
+                                                const SolveContext& context,
                                                 StopPoll* poll) const = 0;
 };
 

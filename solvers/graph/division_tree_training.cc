@@ -20,11 +20,11 @@ class DivisionTreeTraining final : public Solver {
   const SolverInfo& info() const override { return info_; }
 
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                               const SolveOptions& options) const override {
-    absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_, options);
+                               const SolveContext& context) const override {
+    absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_);
     if (!easy.ok()) return easy.status();
     if (easy->has_value()) return **std::move(easy);
-    const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, options);
+    const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, context);
     if (!frontier.ok()) return frontier.status();
     Plan plan = frontier->PlanAt(budget);
     plan.bounds.least_budget = frontier->points().front().peak;
@@ -37,20 +37,20 @@ class DivisionTreeTraining final : public Solver {
   }
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                           const SolveOptions& options) const override {
+                                           const SolveContext& context) const override {
     const Graph& graph = instance.graph();
     const absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
     if (!folded.ok()) return folded.status();
     const absl::StatusOr<std::vector<int>> segment_of =
-        DivisionTreeSegments(graph, *folded, options);
+        DivisionTreeSegments(graph, *folded, context);
     if (!segment_of.ok()) return segment_of.status();
     const OpGraph ops(folded->graph, GradientSums(graph, folded->members));
     const UnfoldedOrders orders(instance, *folded);
-    FrontierBuilder builder(instance, options.frontier_limit());
+    FrontierBuilder builder(instance, context.frontier_limit());
     absl::Status status = builder.Add(instance.store_all_schedule());
     // Where ops of other segments run between those of the last one, holding it may take more memory.
     for (const bool last_stays : {false, true}) {
-      if (status.ok() && options.stop != nullptr) status = options.stop->Check();
+      if (status.ok()) status = context.CheckStop();
       if (!status.ok()) return status;
       const std::optional<Schedule> schedule =
           orders.ScheduleOf(CheckpointOrder(ops, *segment_of, last_stays));
@@ -62,8 +62,8 @@ class DivisionTreeTraining final : public Solver {
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                      const SolveOptions& options) const override {
-    const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, options);
+                                      const SolveContext& context) const override {
+    const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, context);
     if (!frontier.ok()) return frontier.status();
     return frontier->points().front().peak;
   }

@@ -27,11 +27,11 @@ LinearizedSolver::LinearizedSolver(const Solver* chain_solver)
     : chain_solver_(*chain_solver), info_(InfoOf(chain_solver->info())) {}
 
 absl::StatusOr<Plan> LinearizedSolver::DoSolve(const Instance& instance, Bytes budget,
-                                               const SolveOptions& options) const {
-  absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_, options);
+                                               const SolveContext& context) const {
+  absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_);
   if (!easy.ok()) return easy.status();
   if (easy->has_value()) return **std::move(easy);
-  const absl::StatusOr<Frontier> frontier = Expanded(instance, options, /*compact=*/false);
+  const absl::StatusOr<Frontier> frontier = Expanded(instance, context, /*compact=*/false);
   if (!frontier.ok()) return frontier.status();
   Plan plan = frontier->PlanAt(budget);
   plan.bounds.least_budget = frontier->points().front().peak;
@@ -39,12 +39,12 @@ absl::StatusOr<Plan> LinearizedSolver::DoSolve(const Instance& instance, Bytes b
 }
 
 absl::StatusOr<Frontier> LinearizedSolver::DoSolveFrontier(const Instance& instance,
-                                                           const SolveOptions& options) const {
-  return Expanded(instance, options, /*compact=*/true);
+                                                           const SolveContext& context) const {
+  return Expanded(instance, context, /*compact=*/true);
 }
 
 absl::StatusOr<Frontier> LinearizedSolver::Expanded(const Instance& instance,
-                                                    const SolveOptions& options,
+                                                    const SolveContext& context,
                                                     bool compact) const {
   const Graph& graph = instance.graph();
   const absl::StatusOr<LinearizedGraph> linear = Linearize(graph);
@@ -54,11 +54,11 @@ absl::StatusOr<Frontier> LinearizedSolver::Expanded(const Instance& instance,
                       "solver of chains");
   }
   if (!linear.ok()) return linear.status();
-  absl::StatusOr<Frontier> frontier = chain_solver_.SolveFrontier(linear->chain, options);
+  absl::StatusOr<Frontier> frontier = chain_solver_.SolveFrontier(linear->chain, context);
   if (!frontier.ok()) return frontier.status();
-  FrontierBuilder builder(instance, options.frontier_limit());
+  FrontierBuilder builder(instance, context.frontier_limit());
   absl::Status status = builder.Add(instance.store_all_schedule());
-  StopPoll poll(options.stop);
+  StopPoll poll(context.stop());
   for (const Frontier::Point& point : frontier->points()) {
     if (status.ok()) status = poll.Spend(kStepsPerVertex * graph.size());
     if (!status.ok()) return status;
@@ -74,8 +74,8 @@ absl::StatusOr<Frontier> LinearizedSolver::Expanded(const Instance& instance,
 }
 
 absl::StatusOr<Bytes> LinearizedSolver::DoLeastBudget(const Instance& instance,
-                                                      const SolveOptions& options) const {
-  const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, options);
+                                                      const SolveContext& context) const {
+  const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, context);
   if (!frontier.ok()) return frontier.status();
   return frontier->points().front().peak;
 }

@@ -20,14 +20,14 @@ class LinearizedSolver final : public Solver {
 
  private:
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                               const SolveOptions& options) const override;
+                               const SolveContext& context) const override;
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                           const SolveOptions& options) const override;
+                                           const SolveContext& context) const override;
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                      const SolveOptions& options) const override;
+                                      const SolveContext& context) const override;
 
   // The points of the chain's frontier on the graph: all, or what a cache would want to keep.
-  absl::StatusOr<Frontier> Expanded(const Instance& instance, const SolveOptions& options,
+  absl::StatusOr<Frontier> Expanded(const Instance& instance, const SolveContext& context,
                                     bool compact) const;
 
   // To expand and to replay, for each instruction; about.

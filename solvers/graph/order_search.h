@@ -152,8 +152,8 @@ class OrderMoves {
 
 class OrderSearch {
  public:
-  OrderSearch(const OpGraph& graph, const SolveOptions& options)
-      : graph_(graph), moves_(graph, options.stop), pool_(options.table_limit.value() / 4) {}
+  OrderSearch(const OpGraph& graph, const SolveContext& context)
+      : graph_(graph), moves_(graph, context.stop()), pool_(context.memory().value() / 4) {}
 
   // A proposal. Its first runs must follow their inputs. Ignored if it does not keep gradient sums.
   void Offer(const ComputeOrder& order);

@@ -22,7 +22,6 @@
 #include "solvers/graph/trivial_plan.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/index.h"
-#include "solvers/rising_progress.h"
 #include "solvers/schedule/frontier.h"
 #include "solvers/schedule/gradient_sums.h"
 #include "solvers/schedule/instance.h"
@@ -70,7 +69,7 @@ class BestWithin {
 // All points found, or with `compact` those that a cache would want to keep. With a budget, its best schedule
 // is there at a deadline, and `cut_short`, which may be null, says whether that ended the search. Errors and
 // cost as Solver::SolveFrontier of order_search.
-absl::StatusOr<Frontier> SearchOrders(const Instance& instance, const SolveOptions& options,
+absl::StatusOr<Frontier> SearchOrders(const Instance& instance, const SolveContext& context,
                                       bool compact, std::optional<Bytes> budget = std::nullopt,
                                       bool* cut_short = nullptr);
 
@@ -94,18 +93,17 @@ constexpr char kAllSchedules[] =
 // One solve of one graph, at all budgets. With one named, its best schedule is there at a deadline.
 class Solving {
  public:
-  Solving(const Instance& instance, const FoldedGraph& folded, const SolveOptions& options,
+  Solving(const Instance& instance, const FoldedGraph& folded, const SolveContext& context,
           std::optional<Bytes> budget)
       : instance_(instance),
         graph_(instance_.graph()),
         folded_(folded),
         ops_(folded.graph, GradientSums(graph_, folded.members)),
         orders_(instance, folded),
-        options_(options),
-        best_(budget, options.incumbent),
-        progress_(options.progress),
-        search_(ops_, options),
-        builder_(instance, options.frontier_limit()) {
+        context_(context),
+        best_(budget, context.incumbent()),
+        search_(ops_, context),
+        builder_(instance, context.frontier_limit()) {
     for (int v = 0; v < ops_.size(); ++v) recomputable_.push_back(ops_.costs(v).recomputable);
   }
 
@@ -118,7 +116,6 @@ class Solving {
       return builder_.Build(std::move(info));
     }
     if (!status.ok()) return status;
-    progress_.Report(1.0);
     if (exact) {
       info.exact = true;
       info.least_budget = builder_.Build(info).points().front().peak;
@@ -137,7 +134,7 @@ class Solving {
     if (status.ok()) status = Propose();
     if (status.ok() && ops_.size() <= kMaxSearched) status = Improve();
     if (status.ok() && ops_.size() <= kMaxExactVertices) status = SearchAll(exact);
-    StopPoll poll(options_.stop);
+    StopPoll poll(context_.stop());
     for (const OrderPool::Entry& entry : search_.pool().entries()) {
       if (status.ok())
         status = poll.Spend(kWorkToValidate * static_cast<int64_t>(entry.order.size()));
@@ -147,10 +144,10 @@ class Solving {
   }
 
   absl::Status Improve() {
-    const SolveOptions rest = progress_.Part(options_, kProposing, 1.0);
+    const SolveContext rest = context_.Part(kProposing, 1.0);
     return search_.Improve(std::min(kWorkPerVertex * ops_.size(), kMaxWork),
                            [&](double share, int64_t target) {
-                             if (rest.progress) rest.progress(share);
+                             rest.Report(share);
                              absl::Status status = ValidateWithin(target);
                              return status.ok() ? TellBest() : status;
                            });
@@ -194,7 +191,7 @@ class Solving {
   // What is found for a graph folded from aliases is no proof for the graph itself.
   absl::Status SearchAll(bool* exact) {
     const absl::StatusOr<ExactOrders> all = SearchAllOrders(
-        ops_, search_.pool(), LeastNeed(folded_.graph).value(), kMaxLabels, options_.stop);
+        ops_, search_.pool(), LeastNeed(folded_.graph).value(), kMaxLabels, context_.stop());
     if (!all.ok()) return all.status();
     for (const ComputeOrder& order : all->orders) search_.Offer(order);
     *exact = all->complete && !orders_.IsFolded();
@@ -203,7 +200,7 @@ class Solving {
 
   absl::Status ProposeCheckpoints() {
     const absl::StatusOr<ComputeOrder> order =
-        CheckpointTraining(graph_, folded_, ops_, WithoutProgress());
+        CheckpointTraining(graph_, folded_, ops_, context_.Quiet());
     if (!order.ok()) return order.status();
     search_.Offer(*order);
     absl::Status status = Validate(*order);
@@ -216,8 +213,8 @@ class Solving {
     // A chain counts some bytes more than once: they may be too many for one.
     if (absl::IsInvalidArgument(linear.status())) return absl::OkStatus();
     if (!linear.ok()) return linear.status();
-    const absl::StatusOr<Frontier> frontier = ChosenChainSolver().SolveFrontier(
-        linear->chain, progress_.Part(options_, 0.0, kProposing / 2));
+    const absl::StatusOr<Frontier> frontier =
+        ChosenChainSolver().SolveFrontier(linear->chain, context_.Part(0.0, kProposing / 2));
     if (!frontier.ok()) return frontier.status();
     std::vector<std::vector<int>> stages(linear->stage_begin.size() - 1);
     for (int g = 0; g < ops_.size(); ++g) {
@@ -241,10 +238,9 @@ class Solving {
       // Bytes counted many times over may be more than a chain can say.
       if (absl::IsInvalidArgument(chain.status())) continue;
       if (!chain.ok()) return chain.status();
-      SolveOptions options = WithoutProgress();
-      options.slots = 0;
+      const SolveContext context = context_.Quiet().WithSlots(0);
       const absl::StatusOr<Frontier> frontier =
-          OptimalPersistentSolver().SolveFrontier(*chain, options);
+          OptimalPersistentSolver().SolveFrontier(*chain, context);
       if (absl::IsResourceExhausted(frontier.status())) continue;
       if (!frontier.ok()) return frontier.status();
       absl::Status status = OfferSchedules(*frontier, StagesOfCuts(cuts));
@@ -267,7 +263,7 @@ class Solving {
   // Hands at most `most` points of a frontier to `take`.
   template <class Take>
   absl::Status ForSchedules(const Frontier& frontier, size_t most, const Take& take) {
-    StopPoll poll(options_.stop);
+    StopPoll poll(context_.stop());
     const size_t step = frontier.points().size() / most + 1;
     for (size_t i = 0; i < frontier.points().size();
          i += most >= frontier.points().size() ? 1 : step) {
@@ -284,22 +280,15 @@ class Solving {
     return schedule ? builder_.Add(*schedule) : absl::OkStatus();
   }
 
-  SolveOptions WithoutProgress() const {
-    SolveOptions options = options_;
-    options.progress = nullptr;
-    return options;
-  }
-
   const Instance instance_;
   const Graph& graph_;
   const FoldedGraph& folded_;
   const OpGraph ops_;
   const UnfoldedOrders orders_;
-  const SolveOptions& options_;
+  const SolveContext context_;
   BestWithin best_;
   std::set<std::pair<int64_t, int64_t>> validated_;  // peaks and times of orders
   bool cut_short_ = false;
-  RisingProgress progress_;
   OrderSearch search_;
   FrontierBuilder builder_;
   std::vector<bool> recomputable_;
@@ -315,11 +304,11 @@ const SolverInfo& OrderSearchInfo() {
   return *kInfo;
 }
 
-absl::StatusOr<Frontier> SearchOrders(const Instance& instance, const SolveOptions& options,
+absl::StatusOr<Frontier> SearchOrders(const Instance& instance, const SolveContext& context,
                                       bool compact, std::optional<Bytes> budget, bool* cut_short) {
   const absl::StatusOr<FoldedGraph> folded = FoldAliases(instance.graph());
   if (!folded.ok()) return folded.status();
-  Solving solving(instance, *folded, options, budget);
+  Solving solving(instance, *folded, context, budget);
   absl::StatusOr<Frontier> frontier = solving.Run(
       {OrderSearchInfo().name, OrderSearchInfo().schedule_class, LeastNeed(instance.graph()),
        /*exact=*/false, /*slots=*/0},
@@ -333,14 +322,13 @@ class OrderSearchSolverImpl final : public Solver {
   const SolverInfo& info() const override { return OrderSearchInfo(); }
 
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                               const SolveOptions& options) const override {
-    absl::StatusOr<std::optional<Plan>> easy =
-        TrivialPlan(instance, budget, OrderSearchInfo(), options);
+                               const SolveContext& context) const override {
+    absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, OrderSearchInfo());
     if (!easy.ok()) return easy.status();
     if (easy->has_value()) return **std::move(easy);
     bool cut_short = false;
     const absl::StatusOr<Frontier> frontier =
-        SearchOrders(instance, options, /*compact=*/false, budget, &cut_short);
+        SearchOrders(instance, context, /*compact=*/false, budget, &cut_short);
     if (!frontier.ok()) return frontier.status();
     Plan found = frontier->PlanAt(budget);
     Explain(instance, *frontier, &found);
@@ -350,13 +338,13 @@ class OrderSearchSolverImpl final : public Solver {
   }
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                           const SolveOptions& options) const override {
-    return SearchOrders(instance, options, /*compact=*/true);
+                                           const SolveContext& context) const override {
+    return SearchOrders(instance, context, /*compact=*/true);
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                      const SolveOptions& options) const override {
-    const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, options);
+                                      const SolveContext& context) const override {
+    const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, context);
     if (!frontier.ok()) return frontier.status();
     return frontier->points().front().peak;
   }
@@ -383,8 +371,8 @@ class OrderSearchSolverImpl final : public Solver {
 
 }  // namespace
 
-absl::StatusOr<Frontier> AllOrders(const Instance& instance, const SolveOptions& options) {
-  return SearchOrders(instance, options, /*compact=*/false);
+absl::StatusOr<Frontier> AllOrders(const Instance& instance, const SolveContext& context) {
+  return SearchOrders(instance, context, /*compact=*/false);
 }
 
 const Solver& OrderSearchSolver() {

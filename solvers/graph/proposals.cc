@@ -16,13 +16,13 @@ namespace stowage {
 namespace {}  // namespace
 
 absl::StatusOr<std::vector<int>> DivisionTreeSegments(const Graph& graph, const FoldedGraph& folded,
-                                                      const SolveOptions& options) {
+                                                      const SolveContext& context) {
   absl::StatusOr<CheckpointProblem> problem = MakeCheckpointProblem(graph);
   if (!problem.ok()) return problem.status();
   const absl::StatusOr<CheckpointAnswer> answer =
-      DivisionTreeSolver().Solve(problem->graph, options);
+      DivisionTreeSolver().Solve(problem->graph, context);
   if (!answer.ok()) return answer.status();
-  StopPoll poll(options.stop);
+  StopPoll poll(context.stop());
   Segmentation segmentation;
   const absl::StatusOr<CheckpointSet> validated = ValidateCheckpoints(
       problem->graph, answer->set.checkpoints, SegmentRule::kTwoEndPoints, &segmentation, &poll);
@@ -44,8 +44,8 @@ absl::StatusOr<std::vector<int>> DivisionTreeSegments(const Graph& graph, const 
 }
 
 absl::StatusOr<ComputeOrder> CheckpointTraining(const Graph& graph, const FoldedGraph& folded,
-                                                const OpGraph& ops, const SolveOptions& options) {
-  const absl::StatusOr<std::vector<int>> segment_of = DivisionTreeSegments(graph, folded, options);
+                                                const OpGraph& ops, const SolveContext& context) {
+  const absl::StatusOr<std::vector<int>> segment_of = DivisionTreeSegments(graph, folded, context);
   if (!segment_of.ok()) return segment_of.status();
   return CheckpointOrder(ops, *segment_of);
 }

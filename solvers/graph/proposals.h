@@ -18,12 +18,12 @@ namespace stowage {
 // What DivisionTreeSolver makes of `graph`: the segment of each op of `folded`, the graph without its
 // aliases, or Segmentation::kCheckpoint. CANCELLED, DEADLINE_EXCEEDED.
 absl::StatusOr<std::vector<int>> DivisionTreeSegments(const Graph& graph, const FoldedGraph& folded,
-                                                      const SolveOptions& options);
+                                                      const SolveContext& context);
 
 // Training with these segments as CheckpointOrder (proposals.h) has it. `ops` is the folded graph as
 // arrays. Errors: DivisionTreeSegments.
 absl::StatusOr<ComputeOrder> CheckpointTraining(const Graph& graph, const FoldedGraph& folded,
-                                                const OpGraph& ops, const SolveOptions& options);
+                                                const OpGraph& ops, const SolveContext& context);
 
 // Runs of the program as the stages of a chain, so that chain solvers propose compute orders for any
 // graph. Internal to solvers/graph.

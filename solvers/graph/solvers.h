@@ -40,7 +40,7 @@ const Solver& DivisionTreeTrainingSolver();
 
 // What OrderSearchSolver() has at every budget: its frontier, before points that gain little are left
 // out. Errors as for SolveFrontier.
-absl::StatusOr<Frontier> AllOrders(const Instance& instance, const SolveOptions& options);
+absl::StatusOr<Frontier> AllOrders(const Instance& instance, const SolveContext& context);
 
 }  // namespace stowage
 

@@ -18,13 +18,13 @@ struct Validated {
 };
 
 absl::StatusOr<Validated> SolveCounting(const CheckpointGraph& graph, const DivisionTree& tree,
-                                        NeededInputs needed, const SolveOptions& options,
+                                        NeededInputs needed, const SolveContext& context,
                                         StopPoll* poll) {
   const absl::StatusOr<DivisionCosts> costs = CostsOf(graph, tree, needed, poll);
   if (!costs.ok()) return costs.status();
   DivisionSearch search(graph, tree, *costs, poll);
   absl::StatusOr<SweepResult> result =
-      SweepLimits(graph.total().value(), kSweepWork, &search, options);
+      SweepLimits(graph.total().value(), kSweepWork, &search, context);
   if (!result.ok()) return result.status();
   absl::StatusOr<CheckpointSet> set = ValidateCheckpoints(
       graph, std::move(result->checkpoints), SegmentRule::kTwoEndPoints, nullptr, poll);
@@ -39,17 +39,6 @@ bool NeedsInputs(const CheckpointGraph& graph) {
   return false;
 }
 
-// Options under which progress runs from `begin` to `end`.
-SolveOptions WithProgress(const SolveOptions& options, double begin, double end) {
-  SolveOptions part = options;
-  if (options.progress) {
-    part.progress = [report = options.progress, begin, end](double share) {
-      report(begin + share * (end - begin));
-    };
-  }
-  return part;
-}
-
 class DivisionTreeCheckpoints : public TwoEndPointsSolver {
  public:
   const SolverInfo& info() const override {
@@ -61,22 +50,22 @@ class DivisionTreeCheckpoints : public TwoEndPointsSolver {
   }
 
  protected:
-  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveOptions& options,
+  absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph, const SolveContext& context,
                                         StopPoll* poll) const override {
     const absl::StatusOr<DivisionTree> tree = DivisionTree::Build(graph, poll);
     if (!tree.ok()) return tree.status();
     const bool twice = NeedsInputs(graph);
-    absl::StatusOr<Validated> least = SolveCounting(
-        graph, *tree, NeededInputs::kIgnored, WithProgress(options, 0.0, twice ? 0.5 : 1.0), poll);
+    absl::StatusOr<Validated> least = SolveCounting(graph, *tree, NeededInputs::kIgnored,
+                                                    context.Part(0.0, twice ? 0.5 : 1.0), poll);
     if (!least.ok()) return least.status();
     CheckpointAnswer answer{std::move(least->set), least->lower_bound, false};
     if (twice) {
-      absl::StatusOr<Validated> charged = SolveCounting(graph, *tree, NeededInputs::kAllCharged,
-                                                        WithProgress(options, 0.5, 1.0), poll);
+      absl::StatusOr<Validated> charged =
+          SolveCounting(graph, *tree, NeededInputs::kAllCharged, context.Part(0.5, 1.0), poll);
       if (!charged.ok()) return charged.status();
       if (IsBetter(charged->set, answer.set)) answer.set = std::move(charged->set);
     }
-    if (options.progress) options.progress(1.0);
+    context.Report(1.0);
     answer.optimal = answer.set.objective() == answer.lower_bound;
     return answer;
   }

@@ -48,12 +48,7 @@ Bytes LeastNeed(const Graph& graph) {
 }
 
 absl::StatusOr<std::optional<Plan>> TrivialPlan(const Instance& instance, Bytes budget,
-                                                const SolverInfo& solver,
-                                                const SolveOptions& options) {
-  if (options.stop != nullptr) {
-    absl::Status status = options.stop->Check();
-    if (!status.ok()) return status;
-  }
+                                                const SolverInfo& solver) {
   Plan plan;
   plan.bounds.schedule_class = solver.schedule_class;
   const Bytes least = LeastNeed(instance.graph());

@@ -21,11 +21,9 @@ Bytes LeastNeed(const Graph& graph);
 // and where everything does.
 
 // PROVEN_INFEASIBLE below what some op alone needs (LeastNeed), which is the least budget then;
-// plain training where it fits, which nothing beats; nothing in between. CANCELLED, DEADLINE_EXCEEDED.
-// O((V + E) log E).
+// plain training where it fits, which nothing beats; nothing in between. O((V + E) log E).
 absl::StatusOr<std::optional<Plan>> TrivialPlan(const Instance& instance, Bytes budget,
-                                                const SolverInfo& solver,
-                                                const SolveOptions& options);
+                                                const SolverInfo& solver);
 
 }  // namespace stowage
 

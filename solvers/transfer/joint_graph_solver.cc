@@ -38,13 +38,13 @@ constexpr double kOffered = 0.8;
 class Solving {
  public:
   // `most`: budgets of the grids beyond it are left out.
-  Solving(const Instance& instance, Bytes most, const SolveOptions& options)
+  Solving(const Instance& instance, Bytes most, const SolveContext& context)
       : instance_(instance),
         most_(most),
-        options_(options),
+        context_(context),
         store_all_(instance.store_all_schedule()),
         points_(JointGrid(LeastNeed(instance.graph()), instance.store_all()->peak)),
-        best_(most, options.incumbent) {}
+        best_(most, context.incumbent()) {}
 
   // The fastest schedule so far.
   const FastestSchedule& best() const { return best_; }
@@ -74,22 +74,13 @@ class Solving {
   const std::vector<TransferSearch::Best>& bests() const { return bests_; }
 
  private:
-  void Report(double share) const {
-    if (options_.progress) options_.progress(share);
-  }
-
-  SolveOptions Part(double from, double to) const {
-    SolveOptions options = options_;
-    options.incumbent = nullptr;
-    if (!options.progress) return options;
-    options.progress = [this, from, to](double share) { Report(from + (to - from) * share); };
-    return options;
-  }
+  // Schedules of a part are not of this solve.
+  SolveContext Part(double from, double to) const { return context_.Part(from, to).Silent(); }
 
   // Of the budgets those that are not beyond the most.
   TransferSearch SearchFor(std::vector<Bytes> budgets) {
     budgets.erase(std::upper_bound(budgets.begin(), budgets.end(), most_), budgets.end());
-    TransferSearch search(instance_, budgets, options_);
+    TransferSearch search(instance_, budgets, context_);
     search.ReportTo(&best_);
     return search;
   }
@@ -120,8 +111,8 @@ class Solving {
     TransferSearch search = SearchFor(JointGrid(least_, orders_.points().back().peak));
     absl::Status status = OfferAll(&search);
     for (size_t b = 0; status.ok() && b < search.bests().size(); ++b) {
-      Report(kOffered + (1.0 - kOffered) * static_cast<double>(b) /
-                            static_cast<double>(search.bests().size()));
+      context_.Report(kOffered + (1.0 - kOffered) * static_cast<double>(b) /
+                                     static_cast<double>(search.bests().size()));
       status = search.OfferThoroughly(store_all_, b);
       if (status.ok()) status = search.Retain(b, kMostRetained / kJointBudgets);
     }
@@ -146,7 +137,7 @@ class Solving {
   }
 
   absl::Status FindLeast() {
-    TransferSearch search(instance_, {}, options_);
+    TransferSearch search(instance_, {}, context_);
     absl::Status status = OfferAll(&search);
     least_ = search.least_budget();
     return status;
@@ -181,7 +172,7 @@ class Solving {
 
   const Instance instance_;
   const Bytes most_;
-  const SolveOptions& options_;
+  const SolveContext context_;
   const Schedule store_all_;
   const std::vector<Bytes> points_;  // budgets whose fastest points are looked at in any case
   FastestSchedule best_;
@@ -195,12 +186,12 @@ class JointGraphSolverImpl final : public Solver {
   const SolverInfo& info() const override { return info_; }
 
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                               const SolveOptions& options) const override {
-    if (!instance.link()) return OrderSearchSolver().Solve(instance, budget, options);
-    absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_, options);
+                               const SolveContext& context) const override {
+    if (!instance.link()) return OrderSearchSolver().Solve(instance, budget, context);
+    absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_);
     if (!easy.ok()) return easy.status();
     if (easy->has_value()) return **std::move(easy);
-    Solving solving(instance, budget, options);
+    Solving solving(instance, budget, context);
     const Nanos bound = MakespanLowerBound(instance, budget);
     absl::Status status = solving.Search(bound);
     const bool late = absl::IsDeadlineExceeded(status) && solving.best().found();
@@ -220,31 +211,29 @@ class JointGraphSolverImpl final : public Solver {
     plan.explanation = absl::StrCat(late ? "the best until the deadline: " : "",
                                     simulation->recomputed_forwards, " forwards run again, ",
                                     simulation->offloaded.value(), " bytes go to the host");
-    if (options.progress) options.progress(1.0);
     return plan;
   }
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                           const SolveOptions& options) const override {
-    if (!instance.link()) return OrderSearchSolver().SolveFrontier(instance, options);
-    Solving solving(instance, instance.store_all()->peak, options);
+                                           const SolveContext& context) const override {
+    if (!instance.link()) return OrderSearchSolver().SolveFrontier(instance, context);
+    Solving solving(instance, instance.store_all()->peak, context);
     absl::Status status = solving.Search(Nanos(-1));
     if (!status.ok()) return status;
-    FrontierBuilder builder(instance, options.frontier_limit());
+    FrontierBuilder builder(instance, context.frontier_limit());
     builder.Add(solving.orders());
     for (const TransferSearch::Best& best : solving.bests()) {
       status = builder.Add(JustInTimeSchedule(instance, best.compute, best.schedule));
       if (!status.ok()) return status;
     }
-    if (options.progress) options.progress(1.0);
     return builder.BuildCompact(
         {info_.name, info_.schedule_class, LeastNeed(instance.graph()), false, 0});
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                      const SolveOptions& options) const override {
-    if (!instance.link()) return OrderSearchSolver().LeastBudget(instance, options);
-    return Solving(instance, instance.store_all()->peak, options).LeastBudget();
+                                      const SolveContext& context) const override {
+    if (!instance.link()) return OrderSearchSolver().LeastBudget(instance, context);
+    return Solving(instance, instance.store_all()->peak, context).LeastBudget();
   }
 
  private:

@@ -14,7 +14,7 @@ namespace stowage {
 //     for frontiers and least budgets, it is DEADLINE_EXCEEDED. Without one, equal options give equal plans.
 //   - The least budget is exact where the host takes all that leaves; else budgets below that are PROVEN_INFEASIBLE,
 //     and NOT_FOUND below one for which a schedule is found. Proven optimal where MakespanLowerBound is met.
-//   - Tables stay within options.table_limit.
+//   - Tables stay within the context's memory.
 // Bytes, nanoseconds. Thread-safe.
 const Solver& JointSolver();
 

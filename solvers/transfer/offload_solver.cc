@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/rising_progress.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/transfer/compute_trace.h"
@@ -23,10 +22,10 @@ absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& inst
                                                             const Schedule& compute,
                                                             const ComputeTrace& trace, Bytes memory,
                                                             const OffloadStrategy& strategy,
-                                                            const SolveOptions& options) {
+                                                            const SolveContext& context) {
   const absl::StatusOr<TraceProblem> problem = MakeTraceProblem(trace, *instance.link(), memory);
   if (!problem.ok()) return problem.status();
-  const absl::StatusOr<OffloadPlan> plan = strategy.Solve(problem->problem, options);
+  const absl::StatusOr<OffloadPlan> plan = strategy.Solve(problem->problem, context);
   if (!plan.ok()) return plan.status();
   if (plan->status != PlanStatus::kFound) return std::nullopt;
   TransferSchedule found;
@@ -44,11 +43,11 @@ absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& inst
 absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& instance,
                                                             const Schedule& compute, Bytes memory,
                                                             const OffloadStrategy& strategy,
-                                                            const SolveOptions& options) {
+                                                            const SolveContext& context) {
   if (instance.is_graph()) {
     const absl::StatusOr<ComputeTrace> trace = TraceOf(instance, compute);
     if (!trace.ok()) return trace.status();
-    return OffloadFrom(instance, compute, *trace, memory, strategy, options);
+    return OffloadFrom(instance, compute, *trace, memory, strategy, context);
   }
   const Chain& chain = instance.chain();
   std::optional<TransferSchedule> best;
@@ -57,7 +56,7 @@ absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& inst
     const absl::StatusOr<ComputeTrace> trace = TraceOf(instance, compute, granularity);
     if (!trace.ok()) return trace.status();
     absl::StatusOr<std::optional<TransferSchedule>> found =
-        OffloadFrom(instance, compute, *trace, memory, strategy, options);
+        OffloadFrom(instance, compute, *trace, memory, strategy, context);
     if (!found.ok()) return found.status();
     if (!found->has_value()) continue;
     if (!best || (*found)->prediction.makespan < best->prediction.makespan)
@@ -74,11 +73,7 @@ constexpr int64_t kOffloadBudgets = 64;
 // Plain training of one chain, and what may be moved around in it.
 class Offloading {
  public:
-  static absl::StatusOr<Offloading> Create(const Instance& instance, const SolveOptions& options) {
-    if (options.stop != nullptr) {
-      absl::Status status = options.stop->Check();
-      if (!status.ok()) return status;
-    }
+  static absl::StatusOr<Offloading> Create(const Instance& instance) {
     absl::StatusOr<ComputeTrace> trace = TraceOf(instance, instance.store_all_schedule());
     if (!trace.ok()) return trace.status();
     return Offloading(instance, *std::move(trace));
@@ -104,7 +99,7 @@ class Offloading {
 
   // The strategy's own plan for a budget; its least_budget is set where it is infeasible alone.
   absl::StatusOr<Plan> Solve(const OffloadStrategy& strategy, Bytes budget,
-                             const SolveOptions& options) const {
+                             const SolveContext& context) const {
     Plan plan;
     plan.bounds.schedule_class = kClass;
     if (IsEasy(budget)) {
@@ -126,7 +121,7 @@ class Offloading {
       plan.explanation = "copies over this link take longer than times can say";
       return plan;
     }
-    absl::StatusOr<OffloadPlan> answer = strategy.Solve(traced->problem, options);
+    absl::StatusOr<OffloadPlan> answer = strategy.Solve(traced->problem, context);
     if (!answer.ok()) return answer.status();
     plan.explanation = std::move(answer->explanation);
     plan.provenance.slots = answer->slots;
@@ -175,35 +170,33 @@ class OffloadSolver final : public Solver {
               kClass,
               /*chains=*/true,
               /*graphs=*/false,
-              /*copies=*/true} {}
+              /*copies=*/true,
+              Anytime::kNever,
+              /*dags=*/false,
+              strategy->info().complete} {}
 
   const SolverInfo& info() const override { return info_; }
 
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
-                               const SolveOptions& options) const override {
-    const absl::StatusOr<Offloading> offloading = Offloading::Create(instance, options);
+                               const SolveContext& context) const override {
+    const absl::StatusOr<Offloading> offloading = Offloading::Create(instance);
     if (!offloading.ok()) return offloading.status();
-    RisingProgress progress(options.progress);
-    absl::StatusOr<Plan> plan = offloading->IsEasy(budget)
-                                    ? offloading->Solve(strategy_, budget, options)
-                                    : FastestUpTo(*offloading, budget, options, &progress);
-    if (plan.ok()) progress.Report(1.0);
-    return plan;
+    return offloading->IsEasy(budget) ? offloading->Solve(strategy_, budget, context)
+                                      : FastestUpTo(*offloading, budget, context);
   }
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
-                                           const SolveOptions& options) const override {
-    const absl::StatusOr<Offloading> offloading = Offloading::Create(instance, options);
+                                           const SolveContext& context) const override {
+    const absl::StatusOr<Offloading> offloading = Offloading::Create(instance);
     if (!offloading.ok()) return offloading.status();
-    const absl::StatusOr<Bytes> least = LeastOf(*offloading, options);
+    const absl::StatusOr<Bytes> least = LeastOf(*offloading, context);
     if (!least.ok()) return least.status();
-    FrontierBuilder builder(instance, options.frontier_limit());
-    RisingProgress progress(options.progress);
+    FrontierBuilder builder(instance, context.frontier_limit());
     const std::vector<Bytes> grid = Grid(*offloading, *least);
     for (size_t i = 0; i < grid.size(); ++i) {
       // What takes no longer than plain training is not bettered by more memory.
       if (builder.MakespanAt(grid[i]) <= instance.store_all()->makespan) break;
-      absl::StatusOr<Plan> plan = SolveAt(*offloading, grid[i], i, grid.size(), options, &progress);
+      absl::StatusOr<Plan> plan = SolveAt(*offloading, grid[i], i, grid.size(), context);
       if (!plan.ok()) return plan.status();
       if (plan->status != PlanStatus::kFound) continue;
       absl::Status status = builder.Add(plan->schedule);
@@ -211,16 +204,15 @@ class OffloadSolver final : public Solver {
     }
     absl::Status status = builder.Add(instance.store_all_schedule());
     if (!status.ok()) return status;
-    progress.Report(1.0);
     return builder.BuildCompact({info_.name, info_.schedule_class, offloading->Floor(),
                                  /*exact=*/!instance.link(), /*slots=*/0});
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
-                                      const SolveOptions& options) const override {
-    const absl::StatusOr<Offloading> offloading = Offloading::Create(instance, options);
+                                      const SolveContext& context) const override {
+    const absl::StatusOr<Offloading> offloading = Offloading::Create(instance);
     if (!offloading.ok()) return offloading.status();
-    return LeastOf(*offloading, options);
+    return LeastOf(*offloading, context);
   }
 
  private:
@@ -230,21 +222,21 @@ class OffloadSolver final : public Solver {
 
   // The strategy's plan for a budget, after so many of the budgets of a grid.
   absl::StatusOr<Plan> SolveAt(const Offloading& offloading, Bytes budget, size_t done, size_t all,
-                               const SolveOptions& options, RisingProgress* progress) const {
+                               const SolveContext& context) const {
     const double share = 1.0 / static_cast<double>(all);
-    return offloading.Solve(strategy_, budget,
-                            progress->Part(options, share * static_cast<double>(done),
-                                           share * static_cast<double>(done + 1)));
+    return offloading.Solve(
+        strategy_, budget,
+        context.Part(share * static_cast<double>(done), share * static_cast<double>(done + 1)));
   }
 
   // The fastest that fits of the strategy's plans for the budgets of the grid up to the first beyond `budget`: "more
   // budget is never slower" in algorithms.md. From the largest on down: those of less memory are left out as soon as
   // no schedule of theirs can be faster.
   absl::StatusOr<Plan> FastestUpTo(const Offloading& offloading, Bytes budget,
-                                   const SolveOptions& options, RisingProgress* progress) const {
-    const absl::StatusOr<Bytes> least = LeastOf(offloading, options);
+                                   const SolveContext& context) const {
+    const absl::StatusOr<Bytes> least = LeastOf(offloading, context);
     if (!least.ok()) return least.status();
-    if (budget < *least) return NothingBelow(offloading, *least, budget, options);
+    if (budget < *least) return NothingBelow(offloading, *least, budget, context);
     const std::vector<Bytes> grid = GridFor(Grid(offloading, *least), budget);
     Plan best;
     for (size_t done = 0; done < grid.size(); ++done) {
@@ -253,7 +245,7 @@ class OffloadSolver final : public Solver {
           best.prediction.makespan <= offloading.LowerBound(std::min(at, budget))) {
         break;
       }
-      absl::StatusOr<Plan> plan = SolveAt(offloading, at, done, grid.size(), options, progress);
+      absl::StatusOr<Plan> plan = SolveAt(offloading, at, done, grid.size(), context);
       if (!plan.ok()) return plan.status();
       if (plan->status != PlanStatus::kFound || plan->prediction.peak > budget) continue;
       if (best.status == PlanStatus::kFound &&
@@ -270,8 +262,8 @@ class OffloadSolver final : public Solver {
 
   // The strategy says why; what it finds below the least budget by chance does not count.
   absl::StatusOr<Plan> NothingBelow(const Offloading& offloading, Bytes least, Bytes budget,
-                                    const SolveOptions& options) const {
-    absl::StatusOr<Plan> plan = offloading.Solve(strategy_, budget, options);
+                                    const SolveContext& context) const {
+    absl::StatusOr<Plan> plan = offloading.Solve(strategy_, budget, context);
     if (!plan.ok() || plan->status == PlanStatus::kProvenInfeasible) return plan;
     if (plan->status == PlanStatus::kFound)
       plan->explanation = "not all larger budgets have a plan";
@@ -284,12 +276,12 @@ class OffloadSolver final : public Solver {
 
   // Where the strategy does not find all that fits: a budget at which it finds something, and at one
   // byte less does not.
-  absl::StatusOr<Bytes> LeastOf(const Offloading& offloading, SolveOptions options) const {
-    options.progress = nullptr;
+  absl::StatusOr<Bytes> LeastOf(const Offloading& offloading, const SolveContext& context) const {
+    const SolveContext quiet = context.Quiet();
     Bytes least = offloading.Floor(), found = offloading.plain_peak();
     Bytes next = least;
     while (least < found) {
-      const absl::StatusOr<Plan> plan = offloading.Solve(strategy_, next, options);
+      const absl::StatusOr<Plan> plan = offloading.Solve(strategy_, next, quiet);
       if (!plan.ok()) return plan.status();
       if (plan->status == PlanStatus::kFound) {
         found = next;

@@ -30,11 +30,11 @@ absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& inst
                                                             const Schedule& compute,
                                                             const ComputeTrace& trace, Bytes memory,
                                                             const OffloadStrategy& strategy,
-                                                            const SolveOptions& options);
+                                                            const SolveContext& context);
 absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& instance,
                                                             const Schedule& compute, Bytes memory,
                                                             const OffloadStrategy& strategy,
-                                                            const SolveOptions& options);
+                                                            const SolveContext& context);
 
 // The strategies of offloading as chain solvers: plain training within less memory, its activations
 // moved to the host as the strategy says.

@@ -24,9 +24,9 @@ Nanos OffloadLowerBound(const OffloadProblem& problem) {
 }
 
 absl::StatusOr<OffloadPlan> OffloadStrategy::Solve(const OffloadProblem& problem,
-                                                   const SolveOptions& options) const {
-  absl::Status status = ValidateSolveOptions(options);
-  if (status.ok() && options.stop != nullptr) status = options.stop->Check();
+                                                   const SolveContext& context) const {
+  absl::Status status = context.status();
+  if (status.ok()) status = context.CheckStop();
   if (!status.ok()) return status;
   OffloadPlan plan;
   plan.lower_bound = problem.LowerBound();
@@ -49,9 +49,9 @@ absl::StatusOr<OffloadPlan> OffloadStrategy::Solve(const OffloadProblem& problem
     return plan;
   }
   plan.lower_bound = OffloadLowerBound(problem);
-  status = SolveHard(problem, options, &plan);
+  status = SolveHard(problem, context, &plan);
   if (!status.ok()) return status;
-  if (options.progress) options.progress(1.0);
+  context.Report(1.0);
   return plan;
 }
 
@@ -78,7 +78,7 @@ class Greedy final : public OffloadStrategy {
   const OffloadStrategyInfo& info() const override { return info_; }
 
  protected:
-  absl::Status SolveHard(const OffloadProblem& problem, const SolveOptions&,
+  absl::Status SolveHard(const OffloadProblem& problem, const SolveContext&,
                          OffloadPlan* plan) const override {
     const OffloadSet set = EagerSet(problem);
     Offer(problem, set, plan);
@@ -264,17 +264,17 @@ class AutoSwap final : public OffloadStrategy {
   const OffloadStrategyInfo& info() const override { return info_; }
 
  protected:
-  absl::Status SolveHard(const OffloadProblem& problem, const SolveOptions& options,
+  absl::Status SolveHard(const OffloadProblem& problem, const SolveContext& context,
                          OffloadPlan* plan) const override {
     const Scores scores(problem);
     std::mt19937_64 rng(kSeed);
-    StopPoll poll(options.stop);
+    StopPoll poll(context.stop());
     for (int draw = 0; draw < kDraws; ++draw) {
       absl::Status status = poll.Spend(1 << 20);
       if (!status.ok()) return status;
       const OffloadSet set = scores.Choose(WeightsOf(draw, &rng));
       if (problem.Admits(set)) Offer(problem, set, plan);
-      if (options.progress) options.progress(static_cast<double>(draw + 1) / kDraws);
+      context.Report(static_cast<double>(draw + 1) / kDraws);
     }
     plan->explanation = absl::StrCat("the best of ", kDraws, " weightings of the scores");
     return absl::OkStatus();
@@ -300,8 +300,8 @@ constexpr int kStepsOfReplay = 64;  // for each op
 constexpr int64_t kFewestTableSlots = 500;
 constexpr int64_t kSlotsOfActivation = 2;
 
-int64_t SlotsFor(const OffloadProblem& problem, const SolveOptions& options) {
-  if (options.slots > 0) return options.slots;
+int64_t SlotsFor(const OffloadProblem& problem, const SolveContext& context) {
+  if (context.slots() > 0) return context.slots();
   return std::max(kFewestTableSlots, kSlotsOfActivation * problem.size());
 }
 
@@ -310,21 +310,21 @@ class DynProg final : public OffloadStrategy {
   const OffloadStrategyInfo& info() const override { return info_; }
 
  protected:
-  absl::Status SolveHard(const OffloadProblem& problem, const SolveOptions& options,
+  absl::Status SolveHard(const OffloadProblem& problem, const SolveContext& context,
                          OffloadPlan* plan) const override {
     std::optional<RelaxedOptimum> optimum;
-    if (options.slots == 0) {
-      absl::StatusOr<std::optional<RelaxedOptimum>> exact = ExactRelaxedOptimum(problem, options);
+    if (context.slots() == 0) {
+      absl::StatusOr<std::optional<RelaxedOptimum>> exact = ExactRelaxedOptimum(problem, context);
       if (!exact.ok()) return exact.status();
       optimum = *std::move(exact);
     }
     if (!optimum) {
       absl::StatusOr<RelaxedOptimum> slotted =
-          SlottedRelaxedOptimum(problem, SlotsFor(problem, options), options);
+          SlottedRelaxedOptimum(problem, SlotsFor(problem, context), context);
       if (!slotted.ok()) return slotted.status();
       optimum = *std::move(slotted);
     }
-    StopPoll poll(options.stop);
+    StopPoll poll(context.stop());
     return Finish(problem, *optimum, &poll, plan);
   }
 
@@ -429,7 +429,7 @@ class Tflms final : public OffloadStrategy {
   const OffloadStrategyInfo& info() const override { return info_; }
 
  protected:
-  absl::Status SolveHard(const OffloadProblem& problem, const SolveOptions& options,
+  absl::Status SolveHard(const OffloadProblem& problem, const SolveContext& context,
                          OffloadPlan* plan) const override {
     std::vector<int> movable;
     for (int i = 0; i < problem.size(); ++i) {
@@ -437,7 +437,7 @@ class Tflms final : public OffloadStrategy {
     }
     const std::vector<int> counts = Steps(static_cast<int>(movable.size()));
     const std::vector<int> distances = Steps(problem.size());
-    StopPoll poll(options.stop);
+    StopPoll poll(context.stop());
     for (const int count : counts) {
       const OffloadSet set(movable.begin(), movable.begin() + count);
       if (!problem.Admits(set)) continue;
@@ -446,9 +446,7 @@ class Tflms final : public OffloadStrategy {
         if (!status.ok()) return status;
         OfferTimed(problem, set, Unwatched(problem, set, ahead), ahead, plan);
       }
-      if (options.progress) {
-        options.progress(static_cast<double>(count) / static_cast<double>(movable.size()));
-      }
+      context.Report(static_cast<double>(count) / static_cast<double>(movable.size()));
     }
     if (plan->status != PlanStatus::kFound) {
       plan->explanation = "ops would have to wait for memory";
@@ -470,7 +468,8 @@ class Tflms final : public OffloadStrategy {
   }
 
   const OffloadStrategyInfo info_ = {
-      "offload_tflms", "the first activations, prefetched some ops ahead, without watching memory"};
+      "offload_tflms", "the first activations, prefetched some ops ahead, without watching memory",
+      /*complete=*/false};
 };
 
 }  // namespace
@@ -489,11 +488,11 @@ class Vdnn final : public OffloadStrategy {
   const OffloadStrategyInfo& info() const override { return info_; }
 
  protected:
-  absl::Status SolveHard(const OffloadProblem& problem, const SolveOptions& options,
+  absl::Status SolveHard(const OffloadProblem& problem, const SolveContext& context,
                          OffloadPlan* plan) const override {
     const std::vector<int> ranked = ByRatio(problem);
     const size_t steps = std::min(ranked.size(), kMostThresholds);
-    StopPoll poll(options.stop);
+    StopPoll poll(context.stop());
     for (size_t step = 1; step <= steps; ++step) {
       const size_t count = ranked.size() * step / steps;
       OffloadSet all(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count));
@@ -505,8 +504,7 @@ class Vdnn final : public OffloadStrategy {
       for (const OffloadSet& set : {all, half}) {
         if (problem.Admits(set)) Offer(problem, set, plan);
       }
-      if (options.progress)
-        options.progress(static_cast<double>(step) / static_cast<double>(steps));
+      context.Report(static_cast<double>(step) / static_cast<double>(steps));
     }
     plan->explanation = absl::StrCat("the best of ", 2 * steps, " sets by ratio of time to size");
     return absl::OkStatus();

@@ -29,6 +29,8 @@ Nanos OffloadLowerBound(const OffloadProblem& problem);
 struct OffloadStrategyInfo {
   std::string name;         // "offload_greedy"
   std::string description;  // one line
+  // Finds a plan within every memory that moving whole activations fits the problem in.
+  bool complete = true;
 };
 
 // Stateless and thread-safe. Equal problems give equal plans.
@@ -39,14 +41,14 @@ class OffloadStrategy {
 
   // Where all fits, nothing is offloaded. Where nothing can fit, kProvenInfeasible; where the
   // strategy has no answer, kNotFound. INVALID_ARGUMENT for options, CANCELLED, DEADLINE_EXCEEDED.
-  // Uses of the options `slots`, `stop`, `progress` and `table_limit`.
+  // Uses slots, stop, progress and memory of the context.
   absl::StatusOr<OffloadPlan> Solve(const OffloadProblem& problem,
-                                    const SolveOptions& options) const;
+                                    const SolveContext& context) const;
 
  protected:
   // Of a problem that does not fit as it is, and for which some set may fit. `plan` has the lower
   // bound already.
-  virtual absl::Status SolveHard(const OffloadProblem& problem, const SolveOptions& options,
+  virtual absl::Status SolveHard(const OffloadProblem& problem, const SolveContext& context,
                                  OffloadPlan* plan) const = 0;
 
   // Replays `set` and keeps it if it is faster than what `plan` has, or as fast with less to move.

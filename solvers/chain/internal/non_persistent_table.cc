@@ -258,10 +258,7 @@ NonPersistentExtents::Extent ExtentOf(const PersistentSpace& space,
 }  // namespace
 
 absl::StatusOr<NonPersistentExtents> ComputeExtents(const PersistentSpace& space, bool moving,
-                                                    const SolveOptions& options) {
-  StopPoll poll(options.stop);
-  absl::Status status = poll.Spend(0);
-  if (!status.ok()) return status;
+                                                    const SolveContext& context) {
   // At the least there is an interval of every length.
   if (space.last() > kMaxIntervalStages + 1 ||
       2.0 * space.last() * space.last() > kMaxAlternatives) {
@@ -269,11 +266,12 @@ absl::StatusOr<NonPersistentExtents> ComputeExtents(const PersistentSpace& space
         absl::StrCat(space.last(), " stages are too many for a recurrence of all their intervals"));
   }
   NonPersistentExtents result{moving, SubchainIndex(space, moving), {}};
-  if (options.stop != nullptr) status = options.stop->Check();
+  absl::Status status = context.CheckStop();
   if (!status.ok()) return status;
+  StopPoll poll(context.stop());
   const SubchainIndex& index = result.index;
   const int64_t bytes = index.size() * static_cast<int64_t>(sizeof(NonPersistentExtents::Extent));
-  if (index.alternatives() > kMaxAlternatives || bytes > options.table_limit.value() / 2) {
+  if (index.alternatives() > kMaxAlternatives || bytes > context.memory().value() / 2) {
     return absl::ResourceExhaustedError(
         absl::StrCat(space.last(), " stages have ", index.alternatives(), " alternatives of ",
                      kMaxAlternatives, ", and their subchains take ", bytes, " bytes"));
@@ -340,26 +338,26 @@ class Table final : public NonPersistentTable {
     }
   }
 
-  absl::Status Compute(const SolveOptions& options) {
-    const int64_t left = options.table_limit.value() -
-                         BytesBesideValues(static_cast<int64_t>(extents_.extents.size()));
+  absl::Status Compute(const SolveContext& context) {
+    const int64_t left =
+        context.memory().value() - BytesBesideValues(static_cast<int64_t>(extents_.extents.size()));
     if (values_count_ > left / static_cast<int64_t>(sizeof(T))) {
       return absl::ResourceExhaustedError(
           absl::StrCat("a table of ", slots_, " slots for ", space_.last(),
-                       " stages is over the limit of ", options.table_limit.value(), " bytes"));
+                       " stages is over the limit of ", context.memory().value(), " bytes"));
     }
     values_ = NewAlignedArray<T>(values_count_);
     if (values_ == nullptr) {
       return absl::ResourceExhaustedError(absl::StrCat("no memory for a table of ", slots_,
                                                        " slots for ", space_.last(), " stages"));
     }
-    StopPoll poll(options.stop);
+    StopPoll poll(context.stop());
     absl::Status status;
     int64_t done = 0;
     extents_.index.ForEach([&](const Subchain& x) {
       ComputeRow(x, &poll, &status);
-      if (options.progress && x.movable == 0 && !x.saved && x.last == space_.last()) {
-        options.progress(static_cast<double>(++done) / space_.last());
+      if (x.movable == 0 && !x.saved && x.last == space_.last()) {
+        context.Report(static_cast<double>(++done) / space_.last());
       }
       return status.ok();
     });
@@ -465,11 +463,11 @@ template <class T>
 absl::StatusOr<std::unique_ptr<NonPersistentTable>> ComputeIn(const PersistentSpace& space,
                                                               NonPersistentExtents extents,
                                                               int64_t slots,
-                                                              const SolveOptions& options) {
+                                                              const SolveContext& context) {
   const double largest = 0.9 * static_cast<double>(kInfinityAs<T>);
   const int64_t unit = static_cast<int64_t>(MostOverhead(space) / largest) + 1;
   auto table = std::make_unique<Table<T>>(space, std::move(extents), slots, unit);
-  absl::Status status = table->Compute(options);
+  absl::Status status = table->Compute(context);
   if (!status.ok()) return status;
   return std::unique_ptr<NonPersistentTable>(std::move(table));
 }
@@ -482,15 +480,15 @@ int64_t NonPersistentTable::BytesBesideValues(int64_t subchains) {
 }
 
 absl::StatusOr<std::unique_ptr<NonPersistentTable>> NonPersistentTable::Compute(
-    const PersistentSpace& space, bool moving, int64_t slots, const SolveOptions& options) {
-  absl::StatusOr<NonPersistentExtents> extents = ComputeExtents(space, moving, options);
+    const PersistentSpace& space, bool moving, int64_t slots, const SolveContext& context) {
+  absl::StatusOr<NonPersistentExtents> extents = ComputeExtents(space, moving, context);
   if (!extents.ok()) return extents.status();
   const bool narrow_is_exact =
       MostOverhead(space) < 0.9 * static_cast<double>(kInfinityAs<int32_t>);
   if (space.last() <= kMaxWideStages && !narrow_is_exact) {
-    return ComputeIn<int64_t>(space, *std::move(extents), slots, options);
+    return ComputeIn<int64_t>(space, *std::move(extents), slots, context);
   }
-  return ComputeIn<int32_t>(space, *std::move(extents), slots, options);
+  return ComputeIn<int32_t>(space, *std::move(extents), slots, context);
 }
 
 }  // namespace stowage

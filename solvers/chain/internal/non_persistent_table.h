@@ -120,9 +120,9 @@ struct NonPersistentExtents {
 };
 
 // O(L^3), with moving checkpoints O(L^4). CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED beyond
-// options.table_limit and for chains that it would take minutes for.
+// the context's memory and for chains that it would take minutes for.
 absl::StatusOr<NonPersistentExtents> ComputeExtents(const PersistentSpace& space, bool moving,
-                                                    const SolveOptions& options);
+                                                    const SolveContext& context);
 
 // The smallest budget of the whole chain, in the space's units, and the schedule that needs no more.
 int64_t LeastBudgetOf(const PersistentSpace& space, const NonPersistentExtents& extents);
@@ -142,10 +142,10 @@ class NonPersistentTable {
   virtual ~NonPersistentTable() = default;
 
   // `space` in slots; it must outlive the table. CANCELLED, DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED
-  // beyond options.table_limit.
+  // beyond the context's memory.
   static absl::StatusOr<std::unique_ptr<NonPersistentTable>> Compute(const PersistentSpace& space,
                                                                      bool moving, int64_t slots,
-                                                                     const SolveOptions& options);
+                                                                     const SolveContext& context);
 
   // Least time above the ideal of the whole chain within `memory` <= slots, a^0 included, in units
   // of time_unit(); kInfinity if nothing fits.

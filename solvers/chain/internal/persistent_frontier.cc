@@ -8,7 +8,6 @@
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/persistent_table.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/rising_progress.h"
 #include "solvers/schedule/instance.h"
 
 namespace stowage {
@@ -67,17 +66,16 @@ int64_t WorkOfSchedule(const PersistentProblem& problem) {
   return int64_t{10} * problem.chain().length() * problem.chain().length();
 }
 
-absl::Status AddCheapSchedules(const PersistentProblem& problem, const SolveOptions& options,
+absl::Status AddCheapSchedules(const PersistentProblem& problem, const SolveContext& context,
                                FrontierBuilder* builder) {
   const Schedule least = MinimumMemorySchedule(problem);
-  StopPoll poll(options.stop);  // making it takes long enough to look up before the replay
+  StopPoll poll(context.stop());  // making it takes long enough to look up before the replay
   absl::Status status = poll.Spend(1);
   if (status.ok()) status = builder->Add(least);
   if (status.ok()) status = poll.Spend(WorkOfSchedule(problem));
   if (!status.ok()) return status;
   // Store-all is periodic, too.
-  SolveOptions quiet = options;
-  quiet.progress = nullptr;  // the tables' is the solve's
+  const SolveContext quiet = context.Quiet();  // the progress that the solve reports is the tables'
   absl::StatusOr<Frontier> periodic =
       CheckpointSequentialSolver().SolveFrontier(problem.chain(), quiet);
   if (!periodic.ok()) return periodic.status();
@@ -103,13 +101,13 @@ PersistentSpace SpaceInUnits(const PersistentProblem& problem, int64_t unit) {
 
 // As many slots as the work and the memory allow; none if that is too few.
 absl::StatusOr<TablePlan> PlanTable(const PersistentProblem& problem, int64_t memory, double work,
-                                    const SolveOptions& options, StopPoll* poll) {
+                                    const SolveContext& context, StopPoll* poll) {
   const int64_t common = CommonUnit(problem.chain());
   const auto with_slots = [memory, common](int64_t slots) {
     return TablePlan::For(memory, std::max(common, memory / slots));
   };
-  if (options.slots > 0) return with_slots(options.slots);
-  const double bytes = std::max(static_cast<double>(options.table_limit.value()), 1.0);
+  if (context.slots() > 0) return with_slots(context.slots());
+  const double bytes = std::max(static_cast<double>(context.memory().value()), 1.0);
   for (int64_t slots = kMaxSlots; slots >= kMinSlots;) {
     absl::Status status = poll->Spend(WorkOfSchedule(problem));
     if (!status.ok()) return status;
@@ -174,10 +172,10 @@ absl::Status AddRoundingAwareSchedules(const PersistentProblem& problem,
 
 // One table's work. Tables over the limits are left out.
 absl::Status AddRange(const PersistentProblem& problem, const BudgetRange& range,
-                      const TablePlan& plan, bool lossless, const SolveOptions& options,
+                      const TablePlan& plan, bool lossless, const SolveContext& context,
                       TableSummary* summary, FrontierBuilder* builder) {
   const PersistentSpace space = SpaceInUnits(problem, plan.unit);
-  absl::StatusOr<PersistentTable> table = PersistentTable::Compute(space, plan.slots, options);
+  absl::StatusOr<PersistentTable> table = PersistentTable::Compute(space, plan.slots, context);
   if (absl::IsResourceExhausted(table.status())) {
     summary->left_out = summary->left_out || !lossless;
     return absl::OkStatus();
@@ -185,7 +183,7 @@ absl::Status AddRange(const PersistentProblem& problem, const BudgetRange& range
   if (!table.ok()) return table.status();
   summary->slots = std::max(summary->slots, plan.slots);
   summary->lossless = lossless;
-  StopPoll poll(options.stop);
+  StopPoll poll(context.stop());
   absl::Status status = AddTableSchedules(problem, *table, plan, range, lossless, &poll, builder);
   if (!status.ok() || lossless) return status;
   return AddRoundingAwareSchedules(problem, *table, plan.unit, range, &poll, builder);
@@ -200,10 +198,10 @@ bool ManyRepeat(const PersistentSpace& exact) {
 }  // namespace
 
 absl::StatusOr<PersistentProblem> MakePersistentProblem(const Instance& instance,
-                                                        const SolveOptions& options) {
+                                                        const SolveContext& context) {
   const Chain& chain = instance.chain();
   PersistentSpace exact(chain, 1);
-  absl::StatusOr<MinimumMemory> least = ComputeMinimumMemory(exact, options);
+  absl::StatusOr<MinimumMemory> least = ComputeMinimumMemory(exact, context);
   if (!least.ok()) return least.status();
   const Bytes least_budget(LeastBudgetOf(exact, *least));
   const bool repeats = ManyRepeat(exact);
@@ -238,38 +236,36 @@ absl::Status CheckScheduleSize(const PersistentProblem& problem) {
 }
 
 absl::StatusOr<std::optional<PersistentSteps>> ExactSteps(const PersistentProblem& problem,
-                                                          const SolveOptions& options) {
+                                                          const SolveContext& context) {
   const double work = Scaled(kStepWork, kMostStepWork, problem.chain().length());
-  SolveOptions quiet = options;
-  quiet.progress = nullptr;  // it may give up
+  const SolveContext quiet = context.Quiet();  // it may give up
   return PersistentSteps::Compute(
       problem.exact, problem.store_all_peak.value() - problem.chain().activation(0).value(),
-      {static_cast<int64_t>(work), options.table_limit.value()}, quiet);
+      {static_cast<int64_t>(work), context.memory().value()}, quiet);
 }
 
 absl::StatusOr<TableSummary> AddSchedules(const PersistentProblem& problem, Bytes budget,
-                                          const SolveOptions& options, FrontierBuilder* builder) {
-  absl::Status status = AddCheapSchedules(problem, options, builder);
+                                          const SolveContext& context, FrontierBuilder* builder) {
+  absl::Status status = AddCheapSchedules(problem, context, builder);
   if (!status.ok()) return status;
   TableSummary summary;
-  RisingProgress progress(options.progress);
-  StopPoll poll(options.stop);
+  StopPoll poll(context.stop());
   const std::vector<BudgetRange> ranges = BudgetRanges(problem);
   const double share = 1.0 / static_cast<double>(ranges.size() + 1);
   const double work = Scaled(kTableWork, problem.repeats ? kMostRepeatingTableWork : kMostTableWork,
                              problem.chain().length());
   const BudgetRange all = {ranges.front().low, ranges.back().high};
-  absl::StatusOr<TablePlan> plan = PlanTable(problem, all.high, work, options, &poll);
+  absl::StatusOr<TablePlan> plan = PlanTable(problem, all.high, work, context, &poll);
   if (!plan.ok()) return plan.status();
   if (plan->slots > 0 && CommonUnit(problem.chain()) % plan->unit == 0) {
-    status = AddRange(problem, all, *plan, /*lossless=*/true, progress.Part(options, 0.0, share),
-                      &summary, builder);
+    status = AddRange(problem, all, *plan, /*lossless=*/true, context.Part(0.0, share), &summary,
+                      builder);
     if (!status.ok()) return status;
     if (summary.lossless) return summary;
   }
   for (size_t i = 0; i < ranges.size(); ++i) {
     if (ranges[i].low > budget.value()) break;
-    plan = PlanTable(problem, ranges[i].high, work / static_cast<double>(ranges.size()), options,
+    plan = PlanTable(problem, ranges[i].high, work / static_cast<double>(ranges.size()), context,
                      &poll);
     if (!plan.ok()) return plan.status();
     if (plan->slots == 0) {
@@ -278,7 +274,7 @@ absl::StatusOr<TableSummary> AddSchedules(const PersistentProblem& problem, Byte
     }
     const double before = share * static_cast<double>(i + 1);
     status = AddRange(problem, ranges[i], *plan, /*lossless=*/false,
-                      progress.Part(options, before, before + share), &summary, builder);
+                      context.Part(before, before + share), &summary, builder);
     if (!status.ok()) return status;
   }
   return summary;

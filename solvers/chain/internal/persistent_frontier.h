@@ -30,7 +30,7 @@ struct PersistentProblem {
 
 // O(L^3) time. Errors of ComputeMinimumMemory.
 absl::StatusOr<PersistentProblem> MakePersistentProblem(const Instance& instance,
-                                                        const SolveOptions& options);
+                                                        const SolveContext& context);
 
 // RESOURCE_EXHAUSTED where schedules are too long to be kept: the one of least memory is the longest,
 // or nearly. O(instructions).
@@ -39,7 +39,7 @@ absl::Status CheckScheduleSize(const PersistentProblem& problem);
 // Exact for all budgets; nothing where that would take more than a fraction of a second (more for
 // long chains). CANCELLED, DEADLINE_EXCEEDED.
 absl::StatusOr<std::optional<PersistentSteps>> ExactSteps(const PersistentProblem& problem,
-                                                          const SolveOptions& options);
+                                                          const SolveContext& context);
 
 struct TableSummary {
   int64_t slots = 0;      // the most of any table; 0 if none was of use
@@ -50,7 +50,7 @@ struct TableSummary {
 // Adds what cheap schedules and tables have for budgets up to `budget`, and for some beyond.
 // options.slots = 0 lets the work decide how many slots. CANCELLED, DEADLINE_EXCEEDED.
 absl::StatusOr<TableSummary> AddSchedules(const PersistentProblem& problem, Bytes budget,
-                                          const SolveOptions& options, FrontierBuilder* builder);
+                                          const SolveContext& context, FrontierBuilder* builder);
 
 }  // namespace stowage
 

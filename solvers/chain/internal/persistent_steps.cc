@@ -255,7 +255,7 @@ absl::StatusOr<Row> PersistentSteps::ComputeRow(int s, int t, StopPoll* poll, in
 }
 
 absl::StatusOr<std::optional<PersistentSteps>> PersistentSteps::Compute(
-    const PersistentSpace& space, int64_t memory, const Limits& limits, const SolveOptions& options,
+    const PersistentSpace& space, int64_t memory, const Limits& limits, const SolveContext& context,
     Saving saving) {
   const std::optional<PersistentSteps> beyond_limits;
   const int last = space.last();
@@ -267,7 +267,7 @@ absl::StatusOr<std::optional<PersistentSteps>> PersistentSteps::Compute(
   if (least_work > static_cast<double>(limits.work)) return beyond_limits;
   PersistentSteps steps(space, memory, limits.steps, saving, repeats);
   std::vector<bool> done(steps.rows_.size());
-  StopPoll poll(options.stop);
+  StopPoll poll(context.stop());
   int64_t work = 0;
   for (int length = 0; length < last; ++length) {
     const double allowed = static_cast<double>(limits.work) * AllowedShare(length, last);
@@ -281,7 +281,7 @@ absl::StatusOr<std::optional<PersistentSteps>> PersistentSteps::Compute(
       steps.rows_[index] = *std::move(row);
       if (static_cast<double>(work) > allowed || bytes > limits.bytes) return beyond_limits;
     }
-    if (options.progress) options.progress(static_cast<double>(length + 1) / last);
+    context.Report(static_cast<double>(length + 1) / last);
   }
   return std::optional<PersistentSteps>(std::move(steps));
 }

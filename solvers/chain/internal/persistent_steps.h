@@ -51,7 +51,7 @@ class PersistentSteps {
   static absl::StatusOr<std::optional<PersistentSteps>> Compute(const PersistentSpace& space,
                                                                 int64_t memory,
                                                                 const Limits& limits,
-                                                                const SolveOptions& options,
+                                                                const SolveContext& context,
                                                                 Saving saving = Saving::kAhead);
 
   // The whole chain's, a^0 not included in the memories.

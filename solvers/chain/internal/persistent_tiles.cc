@@ -151,7 +151,7 @@ template <class T>
 class TileSolver {
  public:
   TileSolver(const EngineInput& input, const MinPlusKernel<T>& kernel, TileStore<T>* store,
-             const SolveOptions& options)
+             const SolveContext& context)
       : slots_(input.slots),
         kernel_(kernel),
         store_(*store),
@@ -159,7 +159,7 @@ class TileSolver {
         blocks_(Blocks(columns_)),
         forward_(input.forward.begin(), input.forward.end()),
         penalty_(NewAlignedArray<T>((kWidth + 1) * kWidth)),
-        crew_(static_cast<int>(Tasks(store->live())), options) {
+        pool_(static_cast<int>(Tasks(store->live())), context) {
     needs_.resize(static_cast<size_t>(columns_));
     // Padding shifts by nothing.
     saved_.resize(needs_.size() * kTile);
@@ -193,7 +193,7 @@ class TileSolver {
       for (int lane = 0; lane < kWidth; ++lane)
         penalty_[from * kWidth + lane] = lane < from ? kInfinityAs<T> : T{0};
     }
-    return crew_.Run([this](WorkerPool::Member* member) { return Work(member); });
+    return pool_.Run([this](WorkerPool::Member* member) { return Work(member); });
   }
 
  private:
@@ -409,7 +409,7 @@ class TileSolver {
   std::vector<Shift> saved_, input_;  // by stage
   AlignedArray<T> penalty_;
   AlignedArray<T> right_[kOpenChunks];
-  WorkerPool crew_;
+  WorkerPool pool_;
 };
 
 }  // namespace
@@ -417,25 +417,25 @@ class TileSolver {
 template <class T>
 absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles(const EngineInput& input,
                                                                const MinPlusKernels& kernels,
-                                                               const SolveOptions& options) {
+                                                               const SolveContext& context) {
   const PersistentSlots& slots = input.slots;
   const int64_t index_bytes = TileIndexBytes(slots.stages, slots.slots, kLanes<T>);
   absl::Status status =
-      CheckTableSize(slots.stages, slots.slots, input.bytes_beside + index_bytes, options);
+      CheckTableSize(slots.stages, slots.slots, input.bytes_beside + index_bytes, context);
   if (!status.ok()) return status;
-  StopPoll poll(options.stop);
+  StopPoll poll(context.stop());
   absl::StatusOr<LiveTiles> live = LiveTiles::Find(slots, input.live, kLanes<T>, &poll);
   if (!live.ok()) return live.status();
   if (TileSolver<T>::Tasks(*live) > std::numeric_limits<int>::max()) {
     return absl::ResourceExhaustedError("a table of more blocks of tiles than are counted");
   }
   const int64_t bytes = index_bytes + TileStore<T>::Bytes(*live) +
-                        TileSolver<T>::ScratchBytes(live->columns(), WorkerPool::Threads(options));
-  status = CheckTableSize(slots.stages, slots.slots, input.bytes_beside + bytes, options);
+                        TileSolver<T>::ScratchBytes(live->columns(), WorkerPool::Threads(context));
+  status = CheckTableSize(slots.stages, slots.slots, input.bytes_beside + bytes, context);
   if (!status.ok()) return status;
   auto tiles = std::make_unique<TileStore<T>>(*std::move(live));
   if (!tiles->Allocate()) return NoMemoryForTable(bytes);
-  status = TileSolver<T>(input, KernelFor<T>(kernels), tiles.get(), options).Run();
+  status = TileSolver<T>(input, KernelFor<T>(kernels), tiles.get(), context).Run();
   if (!status.ok()) return status;
   return std::unique_ptr<PersistentEngine>(std::move(tiles));
 }
@@ -446,10 +446,10 @@ int64_t TileIndexBytes(int64_t stages, int64_t slots, int64_t lanes) {
 }
 
 template absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles<int32_t>(
-    const EngineInput& input, const MinPlusKernels& kernels, const SolveOptions& options);
+    const EngineInput& input, const MinPlusKernels& kernels, const SolveContext& context);
 template absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles<double>(
-    const EngineInput& input, const MinPlusKernels& kernels, const SolveOptions& options);
+    const EngineInput& input, const MinPlusKernels& kernels, const SolveContext& context);
 template absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles<int64_t>(
-    const EngineInput& input, const MinPlusKernels& kernels, const SolveOptions& options);
+    const EngineInput& input, const MinPlusKernels& kernels, const SolveContext& context);
 
 }  // namespace stowage

@@ -101,7 +101,7 @@ bool FitsValues(int64_t forward_total) {
 
 // RESOURCE_EXHAUSTED if `bytes` in all are over the limit of a table.
 absl::Status CheckTableSize(int64_t stages, int64_t slots, int64_t bytes,
-                            const SolveOptions& options);
+                            const SolveContext& context);
 absl::Status NoMemoryForTable(int64_t bytes);
 
 // All intervals, in tiles (min_plus_kernel.h). For chains without much repetition. T is int32_t,
@@ -109,7 +109,7 @@ absl::Status NoMemoryForTable(int64_t bytes);
 template <class T>
 absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles(const EngineInput& input,
                                                                const MinPlusKernels& kernels,
-                                                               const SolveOptions& options);
+                                                               const SolveContext& context);
 
 // What the index of a table of tiles takes, the tiles not included.
 int64_t TileIndexBytes(int64_t stages, int64_t slots, int64_t lanes);

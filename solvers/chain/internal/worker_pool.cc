@@ -19,23 +19,23 @@ void Pause() {
 
 }  // namespace
 
-WorkerPool::WorkerPool(int tasks, const SolveOptions& options)
-    : options_(options), tasks_(tasks), steps_(new std::atomic<int>[static_cast<size_t>(tasks)]) {
+WorkerPool::WorkerPool(int tasks, const SolveContext& context)
+    : context_(context), tasks_(tasks), steps_(new std::atomic<int>[static_cast<size_t>(tasks)]) {
   for (int task = 0; task < tasks; ++task)
     steps_[static_cast<size_t>(task)].store(0, std::memory_order_relaxed);
 }
 
-int WorkerPool::Threads(const SolveOptions& options) {
-  return std::min(std::max(options.threads, 1), kMaxThreads);
+int WorkerPool::Threads(const SolveContext& context) {
+  return std::min(std::max(context.threads(), 1), kMaxThreads);
 }
 
 WorkerPool::Member::Member(WorkerPool* pool, bool calling_thread)
-    : pool_(pool), poll_(pool->options_.stop), calling_thread_(calling_thread) {}
+    : pool_(pool), poll_(pool->context_.stop()), calling_thread_(calling_thread) {}
 
 int WorkerPool::Member::NextTask() {
   const int task = pool_->next_.fetch_add(1, std::memory_order_relaxed);
-  if (calling_thread_ && pool_->options_.progress) {
-    pool_->options_.progress(static_cast<double>(std::min(task, pool_->tasks_)) / pool_->tasks_);
+  if (calling_thread_) {
+    pool_->context_.Report(static_cast<double>(std::min(task, pool_->tasks_)) / pool_->tasks_);
   }
   return task < pool_->tasks_ ? task : -1;
 }
@@ -77,7 +77,7 @@ absl::Status WorkerPool::RunMember(const std::function<absl::Status(Member*)>& w
 }
 
 absl::Status WorkerPool::Run(const std::function<absl::Status(Member*)>& work) {
-  const size_t others = static_cast<size_t>(Threads(options_)) - 1;
+  const size_t others = static_cast<size_t>(Threads(context_)) - 1;
   std::vector<absl::Status> statuses(others);
   std::vector<std::thread> threads;
   threads.reserve(others);  // nothing may throw between the first thread and its join
@@ -98,7 +98,7 @@ absl::Status WorkerPool::Run(const std::function<absl::Status(Member*)>& work) {
   for (const absl::Status& status : statuses) {
     if (!status.ok()) return status;
   }
-  if (options_.progress) options_.progress(1.0);
+  context_.Report(1.0);
   return absl::OkStatus();
 }
 

@@ -18,10 +18,10 @@ namespace stowage {
 
 class WorkerPool {
  public:
-  WorkerPool(int tasks, const SolveOptions& options);
+  WorkerPool(int tasks, const SolveContext& context);
 
   // Threads that a solve with these options uses, the calling one included.
-  static int Threads(const SolveOptions& options);
+  static int Threads(const SolveContext& context);
 
   // One thread's view of the pool.
   class Member {
@@ -51,7 +51,7 @@ class WorkerPool {
  private:
   absl::Status RunMember(const std::function<absl::Status(Member*)>& work, bool calling_thread);
 
-  const SolveOptions& options_;
+  const SolveContext context_;
   const int tasks_;
   std::atomic<int> next_{0};
   std::atomic<bool> failed_{false};

@@ -338,8 +338,8 @@ struct Interval {
 
 class LimitSweep {
  public:
-  LimitSweep(int64_t most, int64_t work, DivisionSearch* search, const SolveOptions& options)
-      : most_(most), work_(work), search_(search), options_(options) {}
+  LimitSweep(int64_t most, int64_t work, DivisionSearch* search, const SolveContext& context)
+      : most_(most), work_(work), search_(search), context_(context) {}
 
   absl::StatusOr<SweepResult> Run() {
     absl::Status status = Sample();
@@ -431,15 +431,15 @@ class LimitSweep {
   // At most some hundred times: there may be as many limits as vertices.
   void ReportProgress(int64_t limit) {
     const int64_t step = most_ / 256 + 1;
-    if (!options_.progress || limit > reported_ - step) return;
+    if (limit > reported_ - step) return;
     reported_ = limit;
-    options_.progress(1.0 - static_cast<double>(limit) / static_cast<double>(most_));
+    context_.Report(1.0 - static_cast<double>(limit) / static_cast<double>(most_));
   }
 
   const int64_t most_;
   const int64_t work_;
   DivisionSearch* const search_;
-  const SolveOptions& options_;
+  const SolveContext context_;
   LimitedSet current_;
   LimitedSet best_;
   int64_t best_limit_ = -1;
@@ -454,8 +454,8 @@ class LimitSweep {
 }  // namespace
 
 absl::StatusOr<SweepResult> SweepLimits(int64_t most, int64_t work, DivisionSearch* search,
-                                        const SolveOptions& options) {
-  return LimitSweep(most, work, search, options).Run();
+                                        const SolveContext& context) {
+  return LimitSweep(most, work, search, context).Run();
 }
 
 }  // namespace stowage

@@ -185,7 +185,7 @@ struct SweepResult {
 // is tried any more, but for the first samples. Of the options, progress counts; fails as the
 // search's token says.
 absl::StatusOr<SweepResult> SweepLimits(int64_t most, int64_t work, DivisionSearch* search,
-                                        const SolveOptions& options);
+                                        const SolveContext& context);
 
 }  // namespace stowage
 

@@ -105,22 +105,21 @@ absl::StatusOr<std::optional<Nanos>> Incumbent::OfferQuickly(const Schedule& com
   return best->makespan;
 }
 
-absl::Status Incumbent::OfferThoroughly(const Schedule& compute, const SolveOptions& options,
+absl::Status Incumbent::OfferThoroughly(const Schedule& compute, const SolveContext& context,
                                         const std::string& explanation) {
   for (const Granularity granularity : {Granularity::kWhole, Granularity::kParts}) {
     if (granularity == Granularity::kParts && !has_parts_) break;
-    absl::Status status = OfferDynProg(compute, granularity, options, explanation);
+    absl::Status status = OfferDynProg(compute, granularity, context, explanation);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
 absl::Status Incumbent::OfferDynProg(const Schedule& compute, Granularity granularity,
-                                     const SolveOptions& options, const std::string& explanation) {
+                                     const SolveContext& context, const std::string& explanation) {
   const absl::StatusOr<std::optional<Problem>> problem = ProblemOf(compute, granularity);
   if (!problem.ok() || !problem->has_value()) return problem.status();
-  SolveOptions quiet = options;
-  quiet.progress = nullptr;
+  const SolveContext quiet = context.Quiet();
   const absl::StatusOr<OffloadPlan> plan =
       DynProgOffload().Solve((*problem)->offload.problem, quiet);
   if (!plan.ok()) return plan.status();

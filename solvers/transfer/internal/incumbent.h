@@ -59,7 +59,7 @@ class Incumbent {
                                                     const std::string& explanation);
   // The set of DynProgOffload, of whole tensors, and of parts where stages list them. As above;
   // CANCELLED, DEADLINE_EXCEEDED.
-  absl::Status OfferThoroughly(const Schedule& compute, const SolveOptions& options,
+  absl::Status OfferThoroughly(const Schedule& compute, const SolveContext& context,
                                const std::string& explanation);
 
  private:
@@ -72,7 +72,7 @@ class Incumbent {
   absl::StatusOr<std::optional<Problem>> ProblemOf(const Schedule& compute,
                                                    Granularity granularity) const;
   absl::Status OfferDynProg(const Schedule& compute, Granularity granularity,
-                            const SolveOptions& options, const std::string& explanation);
+                            const SolveContext& context, const std::string& explanation);
   absl::Status OfferTimeline(const Schedule& compute, const Problem& problem,
                              const OffloadTimeline& timeline, const std::string& explanation);
 

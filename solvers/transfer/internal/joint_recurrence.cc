@@ -398,7 +398,7 @@ struct Run {
 class StateSearch {
  public:
   StateSearch(const Chain& chain, const TransferModel& transfers, const SegmentCosts& costs,
-              Bytes memory, const JointLimits& limits, const SolveOptions& options)
+              Bytes memory, const JointLimits& limits, const SolveContext& context)
       : chain_(chain),
         link_(transfers),
         costs_(costs),
@@ -407,7 +407,7 @@ class StateSearch {
         division_(chain.length() + 1, costs.longest(), limits),
         grid_(GridOf(chain, link_, memory, limits.cells)),
         bound_(chain, link_, memory_),
-        poll_(options.stop),
+        poll_(context.stop()),
         seed_gradient_(chain.gradient(chain.length() + 1).value()) {
     const size_t stages = static_cast<size_t>(chain.length()) + 3;
     pools_.resize(stages, {StatePool(grid_), StatePool(grid_)});
@@ -528,9 +528,9 @@ class StateSearch {
     const double wait_f = Positive(state.backlog_f + link_.out.per_byte * over + run.rush);
     next.extra = state.extra + wait_f + again;
     if (next.extra > limits_.most_extra) return;
-    const SegmentCosts::Options options = costs_.OptionsOf(i, j, saved);
+    const SegmentCosts::Options context = costs_.OptionsOf(i, j, saved);
     double overhead = std::numeric_limits<double>::infinity();
-    for (const SegmentOption* option = options.begin; option != options.end; ++option) {
+    for (const SegmentOption* option = context.begin; option != context.end; ++option) {
       if (held + option->need > memory_) continue;
       if (option->overhead >= overhead) break;
       const double wait = Positive(state.backlog_b + link_.in.per_byte * over + option->rush);
@@ -649,11 +649,11 @@ absl::StatusOr<std::vector<Outline>> ProposeOutlines(const Chain& chain,
                                                      const TransferModel& transfers,
                                                      const SegmentCosts& costs, Bytes memory,
                                                      const JointLimits& limits,
-                                                     const SolveOptions& options) {
+                                                     const SolveContext& context) {
   if (Division(chain.length() + 1, costs.longest(), limits).states == 0) {
     return std::vector<Outline>();
   }
-  return StateSearch(chain, transfers, costs, memory, limits, options).Propose();
+  return StateSearch(chain, transfers, costs, memory, limits, context).Propose();
 }
 
 Schedule ComputeScheduleOf(const Outline& outline, const SegmentCosts& costs) {
@@ -687,8 +687,8 @@ double RecomputeTimeOf(const Outline& outline, const SegmentCosts& costs) {
     const int runs_to = part.saved ? part.last - 1 : part.last;
     if (runs_to < part.first) continue;
     time += static_cast<double>(costs.ForwardTime(part.first, runs_to));
-    const SegmentCosts::Options options = costs.OptionsOf(part.first, part.last, part.saved);
-    for (const SegmentOption* option = options.begin; option != options.end; ++option) {
+    const SegmentCosts::Options context = costs.OptionsOf(part.first, part.last, part.saved);
+    for (const SegmentOption* option = context.begin; option != context.end; ++option) {
       if (option->memory == part.memory.value()) time += option->overhead;
     }
   }
@@ -701,9 +701,9 @@ std::optional<Outline> OutlineOf(const Schedule& schedule, const SegmentCosts& c
     const int runs_to = part.saved ? part.last - 1 : part.last;
     if (runs_to >= part.first) {
       if (!costs.MayRunTwice(part.first, runs_to)) return false;
-      const SegmentCosts::Options options = costs.OptionsOf(part.first, part.last, part.saved);
-      if (options.begin == options.end) return false;
-      part.memory = Bytes(options.begin->memory);
+      const SegmentCosts::Options context = costs.OptionsOf(part.first, part.last, part.saved);
+      if (context.begin == context.end) return false;
+      part.memory = Bytes(context.begin->memory);
     }
     outline.push_back(part);
     return true;

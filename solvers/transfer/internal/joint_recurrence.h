@@ -72,7 +72,7 @@ absl::StatusOr<std::vector<Outline>> ProposeOutlines(const Chain& chain,
                                                      const TransferModel& transfers,
                                                      const SegmentCosts& costs, Bytes memory,
                                                      const JointLimits& limits,
-                                                     const SolveOptions& options);
+                                                     const SolveContext& context);
 
 }  // namespace stowage
 

@@ -76,11 +76,11 @@ class NeighbourVisit {
     if (last > costs_.last() - 1 || !costs_.MayRunTwice(first, saved ? last - 1 : last)) {
       return std::nullopt;
     }
-    const SegmentCosts::Options options = costs_.OptionsOf(first, last, saved);
-    if (options.begin == options.end) return std::nullopt;
+    const SegmentCosts::Options context = costs_.OptionsOf(first, last, saved);
+    if (context.begin == context.end) return std::nullopt;
     // Memory falls along the options.
-    const SegmentOption* option = options.begin;
-    while (option + 1 != options.end && option->memory > memory.value()) ++option;
+    const SegmentOption* option = context.begin;
+    while (option + 1 != context.end && option->memory > memory.value()) ++option;
     part.memory = Bytes(option->memory);
     return part;
   }
@@ -88,12 +88,12 @@ class NeighbourVisit {
   void ChangeMemory(size_t p) {
     const OutlinePart& part = outline_[p];
     if (!Runs(part)) return;
-    const SegmentCosts::Options options = costs_.OptionsOf(part.first, part.last, part.saved);
-    const SegmentOption* at = options.begin;
-    while (at != options.end && at->memory > part.memory.value()) ++at;
+    const SegmentCosts::Options context = costs_.OptionsOf(part.first, part.last, part.saved);
+    const SegmentOption* at = context.begin;
+    while (at != context.end && at->memory > part.memory.value()) ++at;
     for (const std::ptrdiff_t step : {-2, -1, 0, 1, 2}) {
       const SegmentOption* option = at + step;
-      if (option < options.begin || option >= options.end) continue;
+      if (option < context.begin || option >= context.end) continue;
       if (option->memory == part.memory.value()) continue;
       OutlinePart changed = part;
       changed.memory = Bytes(option->memory);
@@ -165,12 +165,12 @@ class NeighbourVisit {
 // Where a local search is.
 class Climb {
  public:
-  Climb(Outline outline, Nanos makespan, const SegmentCosts& costs, const SolveOptions& options,
+  Climb(Outline outline, Nanos makespan, const SegmentCosts& costs, const SolveContext& context,
         int64_t* schedules, Incumbent* best)
       : outline_(std::move(outline)),
         makespan_(makespan),
         costs_(costs),
-        poll_(options.stop),
+        poll_(context.stop()),
         schedules_(*schedules),
         best_(*best) {}
 
@@ -263,9 +263,9 @@ void ForEachNeighbour(const Outline& outline, const SegmentCosts& costs,
 // schedules have been looked at; takes these off. Returns where it ends. CANCELLED,
 // DEADLINE_EXCEEDED.
 absl::StatusOr<Outline> ImproveLocally(Outline outline, Nanos makespan, const SegmentCosts& costs,
-                                       const SolveOptions& options, int64_t* schedules,
+                                       const SolveContext& context, int64_t* schedules,
                                        Incumbent* best) {
-  Climb climb(std::move(outline), makespan, costs, options, schedules, best);
+  Climb climb(std::move(outline), makespan, costs, context, schedules, best);
   for (bool moved = true; moved;) {
     absl::StatusOr<bool> step = climb.Step();
     if (step.ok() && !*step) step = climb.StepThroughUnfit();
@@ -321,9 +321,8 @@ Bytes LeastEagerMemory(const Instance& instance, const Schedule& compute) {
   return low;
 }
 
-SolveOptions Beside(const SegmentCosts* costs, SolveOptions options) {
-  if (costs != nullptr) options.table_limit -= Bytes(costs->bytes());
-  return options;
+SolveContext Beside(const SegmentCosts* costs, const SolveContext& context) {
+  return costs == nullptr ? context : context.WithMemory(context.memory() - Bytes(costs->bytes()));
 }
 
 }  // namespace
@@ -353,8 +352,8 @@ Bytes CheapLeastMemory(const Instance& instance) {
                   LeastEagerMemory(instance, CheckpointEveryStage(chain)));
 }
 
-JointSearch::JointSearch(const SegmentCosts* costs, const SolveOptions& options, Incumbent* best)
-    : costs_(costs), options_(Beside(costs, options)), best_(*best), poll_(options.stop) {}
+JointSearch::JointSearch(const SegmentCosts* costs, const SolveContext& context, Incumbent* best)
+    : costs_(costs), context_(Beside(costs, context)), best_(*best), poll_(context.stop()) {}
 
 absl::Status JointSearch::Propose(size_t states, double cells) {
   constexpr double kPairs = 100 * 100;
@@ -370,8 +369,8 @@ absl::Status JointSearch::Propose(size_t states, double cells) {
   absl::StatusOr<std::vector<Outline>> outlines =
       ProposeOutlines(best_.chain(), best_.link(), *costs_, best_.memory(),
                       {static_cast<size_t>(std::max(afforded, kFewestStates)), kOutlines, cells,
-                       kSlack * known, options_.table_limit.value()},
-                      options_);
+                       kSlack * known, context_.memory().value()},
+                      context_);
   if (!outlines.ok()) return outlines.status();
   for (Outline& outline : *outlines) {
     absl::Status status = Rate(std::move(outline));
@@ -410,7 +409,7 @@ absl::Status JointSearch::Improve(int outlines, int64_t schedules) {
     int64_t share = schedules / outlines;
     schedules -= share;
     const absl::StatusOr<Outline> improved =
-        ImproveLocally(std::move(rated.outline), rated.makespan, *costs_, options_, &share, &best_);
+        ImproveLocally(std::move(rated.outline), rated.makespan, *costs_, context_, &share, &best_);
     if (!improved.ok()) return improved.status();
     schedules += share;
   }

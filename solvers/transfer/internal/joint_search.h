@@ -28,8 +28,8 @@ Bytes CheapLeastMemory(const Instance& instance);
 class JointSearch {
  public:
   // All that is pointed to must outlive it. `costs` are of the chain and link of `best`, for its
-  // memory or more; null where there are none. What they hold counts towards options.table_limit.
-  JointSearch(const SegmentCosts* costs, const SolveOptions& options, Incumbent* best);
+  // memory or more; null where there are none. What they hold counts towards the context's memory.
+  JointSearch(const SegmentCosts* costs, const SolveContext& context, Incumbent* best);
 
   // What the recurrence proposes with so many states at a stage, fewer on long chains, in so many
   // cells of memory. Coarse cells find more different states, fine ones better ones.
@@ -52,7 +52,7 @@ class JointSearch {
   absl::Status Rate(Outline outline);
 
   const SegmentCosts* costs_;
-  const SolveOptions options_;  // less what the costs hold
+  const SolveContext context_;  // less what the costs hold
   Incumbent& best_;
   StopPoll poll_;
   std::vector<Rated> rated_;

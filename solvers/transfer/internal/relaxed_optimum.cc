@@ -82,13 +82,13 @@ std::optional<Nanos> ExactMakespan(const OffloadProblem& problem, const ExactUni
 template <class Number>
 absl::StatusOr<std::optional<RelaxedOptimum>> SolveExactly(const OffloadProblem& problem,
                                                            const ExactUnit& unit,
-                                                           const SolveOptions& options) {
+                                                           const SolveContext& context) {
   const RelaxedInstance<Number> instance = ExactInstance<Number>(problem, unit);
   using Recurrence = RelaxedRecurrence<Number>;
   const RelaxedLimits limits =
-      RelaxedLimitsOf(problem, options, sizeof(typename Recurrence::State), /*beam=*/false);
+      RelaxedLimitsOf(problem, context, sizeof(typename Recurrence::State), /*beam=*/false);
   absl::StatusOr<RelaxedSolution<Number>> solution =
-      Recurrence(instance).Solve({EagerSet(problem)}, limits, options);
+      Recurrence(instance).Solve({EagerSet(problem)}, limits, context);
   if (!solution.ok()) return solution.status();
   if (!solution->complete) return std::optional<RelaxedOptimum>();
   RelaxedOptimum optimum;
@@ -111,11 +111,11 @@ std::optional<Nanos> ExactRelaxedMakespan(const OffloadProblem& problem, const O
 }
 
 absl::StatusOr<std::optional<RelaxedOptimum>> ExactRelaxedOptimum(const OffloadProblem& problem,
-                                                                  const SolveOptions& options) {
+                                                                  const SolveContext& context) {
   const ExactUnit unit = ExactUnitOf(problem.link());
   const double largest = LargestSum(problem, unit);
-  if (largest < kNarrow) return SolveExactly<int64_t>(problem, unit, options);
-  if (largest < kWide) return SolveExactly<int128>(problem, unit, options);
+  if (largest < kNarrow) return SolveExactly<int64_t>(problem, unit, context);
+  if (largest < kWide) return SolveExactly<int128>(problem, unit, context);
   return std::optional<RelaxedOptimum>();
 }
 
@@ -433,8 +433,8 @@ absl::Status RelaxedRecurrence<Number>::Finish(const std::vector<std::vector<Sta
 template <class Number>
 absl::StatusOr<RelaxedSolution<Number>> RelaxedRecurrence<Number>::Solve(
     const std::vector<OffloadSet>& start, const RelaxedLimits& limits,
-    const SolveOptions& options) const {
-  StopPoll poll(options.stop);
+    const SolveContext& context) const {
+  StopPoll poll(context.stop());
   RelaxedSolution<Number> solution;
   solution.complete = true;
   std::optional<Number> known;
@@ -469,7 +469,7 @@ absl::StatusOr<RelaxedSolution<Number>> RelaxedRecurrence<Number>::Solve(
       to.resize(std::min(to.size(), limits.states));
     }
     states[static_cast<size_t>(i) + 1].assign(to.begin(), to.end());
-    if (options.progress) options.progress(static_cast<double>(i + 1) / size());
+    context.Report(static_cast<double>(i + 1) / size());
   }
   absl::Status status = Finish(states, limits, &poll, &solution);
   if (!status.ok()) return status;
@@ -591,10 +591,10 @@ class Slots {
 }  // namespace
 
 absl::StatusOr<RelaxedOptimum> SlottedRelaxedOptimum(const OffloadProblem& problem, int64_t slots,
-                                                     const SolveOptions& options) {
+                                                     const SolveContext& context) {
   using Recurrence = RelaxedRecurrence<int64_t>;
   RelaxedLimits limits =
-      RelaxedLimitsOf(problem, options, sizeof(Recurrence::State), /*beam=*/true);
+      RelaxedLimitsOf(problem, context, sizeof(Recurrence::State), /*beam=*/true);
   RelaxedOptimum optimum;
   optimum.slots = slots;
   if (problem.memory() < problem.least_memory() || problem.memory() == Bytes(0)) return optimum;
@@ -604,7 +604,7 @@ absl::StatusOr<RelaxedOptimum> SlottedRelaxedOptimum(const OffloadProblem& probl
     ++optimum.passes;
     const Recurrence recurrence(rounded.instance());
     absl::StatusOr<RelaxedSolution<int64_t>> solution =
-        recurrence.Solve({EagerSet(problem)}, limits, options);
+        recurrence.Solve({EagerSet(problem)}, limits, context);
     if (!solution.ok()) return solution.status();
     optimum.comparisons += solution->comparisons;
     for (OffloadSet& set : solution->sets) {

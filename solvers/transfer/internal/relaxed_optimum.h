@@ -36,7 +36,7 @@ inline constexpr size_t kMaxRelaxedSets = 64;
 // link the makespan is a lower bound of all schedules that recompute nothing and copy these tensors
 // whole. CANCELLED, DEADLINE_EXCEEDED.
 absl::StatusOr<std::optional<RelaxedOptimum>> ExactRelaxedOptimum(const OffloadProblem& problem,
-                                                                  const SolveOptions& options);
+                                                                  const SolveContext& context);
 
 // The makespan of one set, rounded up, when copies can be interrupted. Nothing if it does not fit,
 // or where bandwidths and sizes are too odd. O(n).
@@ -50,7 +50,7 @@ std::optional<Nanos> ExactRelaxedMakespan(const OffloadProblem& problem, const O
 // them: at most some 2^28 comparisons of states, and a sixteenth of that for each further pass. No
 // sets: rounding leaves none. The makespan is that of the slots. Errors as above.
 absl::StatusOr<RelaxedOptimum> SlottedRelaxedOptimum(const OffloadProblem& problem, int64_t slots,
-                                                     const SolveOptions& options);
+                                                     const SolveContext& context);
 
 // Passes of SlottedRelaxedOptimum that raise one activation, of n ops: all where n < 64.
 constexpr int MostSingleRaises(int n) { return 4096 / std::max(n, 1); }
@@ -129,7 +129,7 @@ class RelaxedRecurrence {
   // CANCELLED, DEADLINE_EXCEEDED. Deterministic. `start` are sets to begin with.
   absl::StatusOr<RelaxedSolution<Number>> Solve(const std::vector<OffloadSet>& start,
                                                 const RelaxedLimits& limits,
-                                                const SolveOptions& options) const;
+                                                const SolveContext& context) const;
 
   // Idle time of one set; nothing if it does not fit. O(n).
   std::optional<Number> IdleOf(const OffloadSet& set) const;
@@ -174,14 +174,14 @@ extern template class RelaxedRecurrence<absl::int128>;
 // Some thousand states for an op, fewer where the options' tables would get too large. A beam is
 // narrower the more ops there are, so that no problem takes more than some 2^28 comparisons; what
 // is to be complete may take four times as many before it is given up.
-inline RelaxedLimits RelaxedLimitsOf(const OffloadProblem& problem, const SolveOptions& options,
+inline RelaxedLimits RelaxedLimitsOf(const OffloadProblem& problem, const SolveContext& context,
                                      size_t state_bytes, bool beam) {
   constexpr size_t kStates = 4096;
   // States not yet compared, their copies when vectors grow, and scratch of sorting.
   constexpr size_t kRowsBeside = 12;
   constexpr int64_t kNodes = 100000;
   constexpr double kBeamPairs = 1 << 27;  // states of an op, squared, of all ops
-  const auto table = static_cast<size_t>(std::max<int64_t>(options.table_limit.value(), 0));
+  const auto table = static_cast<size_t>(std::max<int64_t>(context.memory().value(), 0));
   RelaxedLimits limits;
   limits.states = std::clamp<size_t>(
       table / (state_bytes * (static_cast<size_t>(problem.size() + 1) + kRowsBeside)), 1, kStates);

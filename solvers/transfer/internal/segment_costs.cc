@@ -67,20 +67,20 @@ int RepeatLength(const Chain& chain, int i, const StageRepeat& repeat) {
 }
 
 // Leaves the options that are of use: see OptionsOf.
-void Prune(std::vector<SegmentOption>* options) {
+void Prune(std::vector<SegmentOption>* context) {
   std::stable_sort(
-      options->begin(), options->end(), [](const SegmentOption& a, const SegmentOption& b) {
+      context->begin(), context->end(), [](const SegmentOption& a, const SegmentOption& b) {
         return a.overhead < b.overhead || (a.overhead == b.overhead && a.need < b.need);
       });
   std::vector<SegmentOption> kept;
-  for (const SegmentOption& option : *options) {
+  for (const SegmentOption& option : *context) {
     if (!kept.empty() &&
         (option.overhead == kept.back().overhead || option.need >= kept.back().need)) {
       continue;
     }
     kept.push_back(option);
   }
-  *options = std::move(kept);
+  *context = std::move(kept);
 }
 
 }  // namespace
@@ -162,7 +162,7 @@ class SegmentCosts::Replay {
 absl::StatusOr<std::optional<SegmentCosts>> SegmentCosts::Compute(const Chain& chain,
                                                                   const TransferModel& transfers,
                                                                   Bytes memory,
-                                                                  const SolveOptions& options) {
+                                                                  const SolveContext& context) {
   std::optional<SegmentCosts> none;
   if (chain.length() > kMostStages) return none;
   const PersistentSpace exact(chain, 1);
@@ -170,12 +170,10 @@ absl::StatusOr<std::optional<SegmentCosts>> SegmentCosts::Compute(const Chain& c
   const size_t most = MostOptions(exact, longest);
   const auto option_bytes =
       static_cast<int64_t>(OptionLists(exact.last(), longest) * most * sizeof(SegmentOption));
-  SolveOptions within = options;
-  within.progress = nullptr;
-  within.table_limit = Bytes(options.table_limit.value() / 2 -
-                             IntervalTable<MinimumMemory::Entry>::SizeBytes(exact.last()) -
-                             2 * IntervalTable<Span>::SizeBytes(exact.last()) - option_bytes);
-  const int64_t slots = AffordableSlots(chain, memory.value(), within.table_limit.value());
+  const SolveContext within = context.Quiet().WithMemory(Bytes(
+      context.memory().value() / 2 - IntervalTable<MinimumMemory::Entry>::SizeBytes(exact.last()) -
+      2 * IntervalTable<Span>::SizeBytes(exact.last()) - option_bytes));
+  const int64_t slots = AffordableSlots(chain, memory.value(), within.memory().value());
   if (slots == 0) return none;
   absl::StatusOr<MinimumMemory> least = ComputeMinimumMemory(exact, within);
   if (absl::IsResourceExhausted(least.status())) return none;
@@ -189,7 +187,7 @@ absl::StatusOr<std::optional<SegmentCosts>> SegmentCosts::Compute(const Chain& c
   if (!table.ok()) return table.status();
   costs.table_.emplace(*std::move(table));
   const double per_byte = 1e9 / static_cast<double>(transfers.to_device.bytes_per_second);
-  absl::Status status = costs.FillOptions(chain, per_byte, table_slots, most, options);
+  absl::Status status = costs.FillOptions(chain, per_byte, table_slots, most, context);
   if (!status.ok()) return status;
   return std::optional<SegmentCosts>(std::move(costs));
 }
@@ -208,8 +206,8 @@ SegmentCosts::SegmentCosts(const Chain& chain, int64_t unit, int longest, Minimu
       spans_{IntervalTable<Span>(space_.last()), IntervalTable<Span>(space_.last())} {}
 
 absl::Status SegmentCosts::FillOptions(const Chain& chain, double per_byte, int64_t slots,
-                                       size_t most, const SolveOptions& options) {
-  StopPoll poll(options.stop);
+                                       size_t most, const SolveContext& context) {
+  StopPoll poll(context.stop());
   options_.reserve(OptionLists(last(), longest_) * most);
   const std::vector<StageRepeat> repeats = FindStageRepeats(space_);
   Replay replay(chain, per_byte);

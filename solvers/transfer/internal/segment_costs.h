@@ -41,11 +41,11 @@ struct SegmentOption {
 class SegmentCosts {
  public:
   // Memories up to `memory`. Nothing for chains that are too long for all of it to be held within half
-  // of options.table_limit, and for some seconds of work. CANCELLED, DEADLINE_EXCEEDED.
+  // of the context's memory, and for some seconds of work. CANCELLED, DEADLINE_EXCEEDED.
   static absl::StatusOr<std::optional<SegmentCosts>> Compute(const Chain& chain,
                                                              const TransferModel& transfers,
                                                              Bytes memory,
-                                                             const SolveOptions& options);
+                                                             const SolveContext& context);
 
   int last() const { return space_.last(); }
 
@@ -86,7 +86,7 @@ class SegmentCosts {
   SegmentCosts(const Chain& chain, int64_t unit, int longest, MinimumMemory least);
 
   absl::Status FillOptions(const Chain& chain, double per_byte, int64_t slots, size_t most,
-                           const SolveOptions& options);
+                           const SolveContext& context);
   absl::Status AddOptions(int i, int j, bool saved, const std::vector<int64_t>& memories,
                           Replay* replay, StopPoll* poll);
   // Memories at which the table's value changes, `most` of them at most.

@@ -172,9 +172,8 @@ Schedule WithoutRepeat(const Graph& graph, const Schedule& compute, size_t repea
 }  // namespace
 
 TransferSearch::TransferSearch(const Instance& instance, const std::vector<Bytes>& budgets,
-                               const SolveOptions& options)
-    : evaluator_(instance), options_(options), poll_(options.stop) {
-  options_.progress = nullptr;
+                               const SolveContext& context)
+    : evaluator_(instance), context_(context.Quiet()), poll_(context.stop()) {
   for (const Bytes budget : budgets) {
     bests_.emplace_back();
     bests_.back().budget = budget;
@@ -248,7 +247,7 @@ absl::Status TransferSearch::OfferWith(const Offered& offered, const ComputeTrac
   const absl::StatusOr<TraceProblem> problem = MakeTraceProblem(trace, link(), best->budget);
   // Copies that take longer than times can say are no way.
   if (!problem.ok()) return absl::OkStatus();
-  const absl::StatusOr<OffloadPlan> plan = strategy.Solve(problem->problem, options_);
+  const absl::StatusOr<OffloadPlan> plan = strategy.Solve(problem->problem, context_);
   if (!plan.ok()) return plan.status();
   if (plan->status != PlanStatus::kFound) return absl::OkStatus();
   // The schedule may be faster than the timeline: its copies start as soon as they can.

@@ -53,7 +53,7 @@ class TransferSearch {
 
   // Budgets rise.
   TransferSearch(const Instance& instance, const std::vector<Bytes>& budgets,
-                 const SolveOptions& options);
+                 const SolveContext& context);
 
   // What gets faster at a budget is offered there, too; it must outlive this.
   void ReportTo(FastestSchedule* all) { all_ = all; }
@@ -101,8 +101,8 @@ class TransferSearch {
   const Graph& graph() const { return evaluator_.instance().graph(); }
   const TransferModel& link() const { return *evaluator_.instance().link(); }
 
-  const Evaluator evaluator_;  // of an instance with a link
-  SolveOptions options_;       // of what is solved on the way: no progress
+  const Evaluator evaluator_;   // of an instance with a link
+  const SolveContext context_;  // of what is solved on the way: quiet
   StopPoll poll_;
   FastestSchedule* all_ = nullptr;
   std::vector<Best> bests_;

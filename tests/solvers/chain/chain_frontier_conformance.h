@@ -93,8 +93,6 @@ TEST_P(ChainFrontiers, EqualInputGivesEqualPlansAndFrontiersWhateverTheThreads) 
 }
 
 TEST_P(ChainFrontiers, ProgressRisesToOne) {
-  if (solver().info().name == StoreAllSolver().info().name)
-    GTEST_SKIP() << "one replay: there is nothing to report";
   std::mt19937_64 rng(30);
   RandomChainOptions random;
   random.max_size = 100000;
@@ -120,8 +118,6 @@ TEST_P(ChainFrontiers, ProgressRisesToOne) {
 }
 
 TEST_P(ChainFrontiers, FrontiersStopWhenToldTo) {
-  if (solver().info().name == StoreAllSolver().info().name)
-    GTEST_SKIP() << "one replay: there is nothing to stop";
   std::mt19937_64 rng(26);
   const Chain chain = RandomChain(100, {}, &rng);
   NewLink(&rng);
