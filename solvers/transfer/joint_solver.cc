@@ -5,21 +5,435 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/solvers.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/frontier.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
+#include "solvers/transfer/compute_trace.h"
 #include "solvers/transfer/internal/budget_grid.h"
 #include "solvers/transfer/internal/incumbent.h"
-#include "solvers/transfer/internal/joint_search.h"
+#include "solvers/transfer/internal/joint_recurrence.h"
 #include "solvers/transfer/internal/peak_lower_bound.h"
 #include "solvers/transfer/internal/segment_costs.h"
+#include "solvers/transfer/strategies.h"
+#include "solvers/transfer/trace_problem.h"
 
 namespace stowage {
 namespace {
+
+constexpr char kExplanation[] = "parts kept, recomputed and offloaded together, changed locally";
+constexpr char kJoint[] = "parts kept, recomputed and offloaded together";
+constexpr char kPoint[] = "a schedule for more memory, what is too much of it offloaded";
+// Of looking at one instruction of a schedule, in steps of a poll.
+constexpr int64_t kWorkPerStep = 2000;
+// Longer chains get fewer schedules.
+constexpr int kStages = 100;
+
+// Outlines that differ in one part or two neighbouring ones: less or more memory for a segment, a
+// stage that goes from one part to the next, parts joined or split, an input that leaves or stays.
+// They are made one by one, until `visit` returns false: all of them take O(L^2) memory.
+class NeighbourVisit {
+ public:
+  NeighbourVisit(const Outline& outline, const SegmentCosts& costs,
+                 absl::FunctionRef<bool(const Outline&)> visit)
+      : outline_(outline), costs_(costs), visit_(visit) {}
+
+  void Run() {
+    for (size_t p = 0; p < outline_.size() && more_; ++p) {
+      ChangeMemory(p);
+      FlipInput(p);
+      Split(p);
+      if (p + 1 < outline_.size()) JoinWithNext(p);
+      if (p + 2 < outline_.size()) MoveBoundary(p);
+    }
+  }
+
+ private:
+  static bool Runs(const OutlinePart& part) { return !part.saved || part.first < part.last; }
+
+  // Replaces `count` parts from p on.
+  void Replace(size_t p, size_t count, const std::vector<OutlinePart>& parts) {
+    if (!more_) return;
+    Outline changed(outline_.begin(), outline_.begin() + static_cast<std::ptrdiff_t>(p));
+    changed.insert(changed.end(), parts.begin(), parts.end());
+    changed.insert(changed.end(), outline_.begin() + static_cast<std::ptrdiff_t>(p + count),
+                   outline_.end());
+    more_ = visit_(changed);
+  }
+
+  // The stages as one part, if they may be, with no more than the given memory, if that is enough.
+  std::optional<OutlinePart> Part(int first, int last, bool saved, bool on_host,
+                                  Bytes memory) const {
+    OutlinePart part{first, last, saved, Bytes(0), on_host};
+    if (saved && first == last) return part;
+    if (last > costs_.last() - 1 || !costs_.MayRunTwice(first, saved ? last - 1 : last)) {
+      return std::nullopt;
+    }
+    const SegmentCosts::Options context = costs_.OptionsOf(first, last, saved);
+    if (context.begin == context.end) return std::nullopt;
+    // Memory falls along the options.
+    const SegmentOption* option = context.begin;
+    while (option + 1 != context.end && option->memory > memory.value()) ++option;
+    part.memory = Bytes(option->memory);
+    return part;
+  }
+
+  void ChangeMemory(size_t p) {
+    const OutlinePart& part = outline_[p];
+    if (!Runs(part)) return;
+    const SegmentCosts::Options context = costs_.OptionsOf(part.first, part.last, part.saved);
+    const SegmentOption* at = context.begin;
+    while (at != context.end && at->memory > part.memory.value()) ++at;
+    for (const std::ptrdiff_t step : {-2, -1, 0, 1, 2}) {
+      const SegmentOption* option = at + step;
+      if (option < context.begin || option >= context.end) continue;
+      if (option->memory == part.memory.value()) continue;
+      OutlinePart changed = part;
+      changed.memory = Bytes(option->memory);
+      Replace(p, 1, {changed});
+    }
+  }
+
+  void FlipInput(size_t p) {
+    OutlinePart changed = outline_[p];
+    changed.input_on_host = !changed.input_on_host;
+    Replace(p, 1, {changed});
+  }
+
+  void ReplaceIfAll(size_t p, size_t count, const std::vector<std::optional<OutlinePart>>& parts) {
+    std::vector<OutlinePart> all;
+    for (const std::optional<OutlinePart>& part : parts) {
+      if (!part) return;
+      all.push_back(*part);
+    }
+    Replace(p, count, all);
+  }
+
+  // Into two parts of the same kinds, a stage that is saved and the rest, all of them saved; and the
+  // last stage saved or not.
+  void Split(size_t p) {
+    const OutlinePart& part = outline_[p];
+    if (part.first == part.last && part.last == costs_.last()) return;
+    ReplaceIfAll(p, 1, {Part(part.first, part.last, !part.saved, part.input_on_host, part.memory)});
+    if (part.first == part.last) return;
+    for (int k = part.first; k < part.last; ++k) {
+      const auto rest = Part(k + 1, part.last, part.saved, false, part.memory);
+      ReplaceIfAll(p, 1, {Part(part.first, k, false, part.input_on_host, part.memory), rest});
+      ReplaceIfAll(p, 1, {Part(part.first, k, true, part.input_on_host, part.memory), rest});
+    }
+    std::vector<OutlinePart> saved;
+    for (int l = part.first; l <= part.last; ++l) {
+      saved.push_back({l, l, true, Bytes(0), l == part.first && part.input_on_host});
+    }
+    Replace(p, 1, saved);
+  }
+
+  void JoinWithNext(size_t p) {
+    const OutlinePart& part = outline_[p];
+    const OutlinePart& next = outline_[p + 1];
+    const Bytes memory = std::max(part.memory, next.memory);
+    for (const Bytes most : {memory, Bytes(kMaxTotal)}) {
+      ReplaceIfAll(p, 2, {Part(part.first, next.last, next.saved, part.input_on_host, most)});
+    }
+  }
+
+  // One stage more, or less, for the part; its neighbour gets what is left.
+  void MoveBoundary(size_t p) {
+    const OutlinePart& part = outline_[p];
+    const OutlinePart& next = outline_[p + 1];
+    for (const int end : {part.last - 1, part.last + 1}) {
+      if (end < part.first || end >= next.last) continue;
+      ReplaceIfAll(p, 2,
+                   {Part(part.first, end, part.saved, part.input_on_host, part.memory),
+                    Part(end + 1, next.last, next.saved, next.input_on_host, next.memory)});
+    }
+  }
+
+  const Outline outline_;  // a copy: whoever looks may move on from it
+  const SegmentCosts& costs_;
+  const absl::FunctionRef<bool(const Outline&)> visit_;
+  bool more_ = true;
+};
+
+std::vector<TensorName> OnHostOf(const Outline& outline) {
+  std::vector<TensorName> on_host;
+  for (size_t p = 0; p < outline.size(); ++p) {
+    if (!outline[p].input_on_host) continue;
+    const bool saved = p > 0 && outline[p - 1].saved;
+    on_host.push_back({saved ? TensorKind::kSaved : TensorKind::kActivation, outline[p].first - 1});
+  }
+  return on_host;
+}
+
+// Offers an outline's schedule, without transfers, with its own choice of what leaves and with
+// others that are quick to find. As Incumbent::OfferQuickly.
+absl::StatusOr<std::optional<Nanos>> OfferOutline(const Outline& outline, const SegmentCosts& costs,
+                                                  const std::string& explanation, Incumbent* best) {
+  return best->OfferQuickly(ComputeScheduleOf(outline, costs), OnHostOf(outline), explanation);
+}
+
+// A local search from `outline`, of the given time. Takes what it looks at off `schedules`.
+class Climb {
+ public:
+  Climb(Outline outline, Nanos makespan, const SegmentCosts& costs, const SolveContext& context,
+        int64_t* schedules, Incumbent* best)
+      : outline_(std::move(outline)),
+        makespan_(makespan),
+        costs_(costs),
+        poll_(context.stop()),
+        schedules_(*schedules),
+        best_(*best) {}
+
+  // Moves to the first neighbour that is faster, again and again, until none is, nor any neighbour of
+  // one that recomputes less but does not fit, or until no more schedules may be looked at.
+  // CANCELLED, DEADLINE_EXCEEDED.
+  absl::Status Run() {
+    for (bool moved = true; moved;) {
+      absl::StatusOr<bool> step = StepFrom(outline_);
+      if (step.ok() && !*step) step = StepThroughUnfit();
+      if (!step.ok()) return step.status();
+      moved = *step;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // By way of a neighbour that would be faster if it fitted.
+  absl::StatusOr<bool> StepThroughUnfit() {
+    const double now = RecomputeTimeOf(outline_, costs_);
+    absl::StatusOr<bool> moved = false;
+    NeighbourVisit(outline_, costs_, [&](const Outline& between) {
+      if (schedules_ <= 0) return false;
+      absl::Status status = poll_.Spend(int64_t{50} * costs_.last());
+      if (!status.ok()) {
+        moved = status;
+      } else if (RecomputeTimeOf(between, costs_) < now) {
+        moved = StepFrom(between);
+      }
+      return moved.ok() && !*moved;
+    }).Run();
+    return moved;
+  }
+
+  // To a neighbour that is faster; false if there is none, or no more may be looked at.
+  absl::StatusOr<bool> StepFrom(const Outline& outline) {
+    absl::StatusOr<bool> moved = false;
+    NeighbourVisit(outline, costs_, [&](const Outline& neighbour) {
+      if (schedules_ <= 0) return false;
+      moved = MoveIfFaster(neighbour);
+      return moved.ok() && !*moved;
+    }).Run();
+    return moved;
+  }
+
+  absl::StatusOr<bool> MoveIfFaster(const Outline& neighbour) {
+    const double least = RecomputeTimeOf(neighbour, costs_) +
+                         static_cast<double>(best_.chain().ideal_time().value());
+    absl::Status status = poll_.Spend(int64_t{50} * costs_.last());
+    if (!status.ok()) return status;
+    if (++looks_ % kLooks == 0) --schedules_;
+    if (least >= static_cast<double>(makespan_.value())) return false;
+    --schedules_;
+    status = poll_.Spend(int64_t{2000} * costs_.last());
+    if (!status.ok()) return status;
+    const absl::StatusOr<std::optional<Nanos>> time =
+        OfferOutline(neighbour, costs_, kExplanation, &best_);
+    if (!time.ok()) return time.status();
+    if (!time->has_value() || **time >= makespan_) return false;
+    makespan_ = **time;
+    outline_ = neighbour;
+    return true;
+  }
+
+  // Neighbours whose time alone rules them out cost as much as one schedule.
+  static constexpr int64_t kLooks = 16;
+
+  Outline outline_;
+  Nanos makespan_;
+  const SegmentCosts& costs_;
+  StopPoll poll_;
+  int64_t looks_ = 0;
+  int64_t& schedules_;
+  Incumbent& best_;
+};
+
+// Of stages that may run twice; the others are saved.
+Schedule CheckpointEveryStage(const Chain& chain) {
+  const auto saved = [&chain](int l) {
+    return l > chain.length() || !chain.stage(l).recomputable();
+  };
+  Schedule schedule;
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    schedule.push_back(saved(l) ? ForwardSave(l) : ForwardNoSave(l));
+  }
+  for (int l = chain.length() + 1; l >= 1; --l) {
+    if (!saved(l)) schedule.push_back(ForwardSave(l));
+    schedule.push_back(Backward(l));
+  }
+  return schedule;
+}
+
+// The least memory in which a compute schedule runs with the first tensors on the host, as few as needed;
+// all of it where copies take longer than times can say.
+Bytes LeastEagerMemory(const Instance& instance, const Schedule& compute) {
+  const TransferModel& link = *instance.link();
+  const absl::StatusOr<ComputeTrace> trace = TraceOf(instance, compute);
+  if (!trace.ok()) return Bytes(kMaxTotal);
+  const auto problem_at = [&](Bytes memory) { return MakeTraceProblem(*trace, link, memory); };
+  const absl::StatusOr<TraceProblem> any = problem_at(Bytes(0));
+  if (!any.ok()) return Evaluator(instance).Run(compute)->peak;
+  // Less memory takes more of the host.
+  Bytes low = any->problem.least_memory(), high = std::max(any->problem.peak(), low);
+  while (low < high) {
+    const Bytes middle(low.value() + (high.value() - low.value()) / 2);
+    const OffloadProblem problem = problem_at(middle)->problem;
+    if (problem.BytesOf(EagerSet(problem)) <= link.host_memory) {
+      high = middle;
+    } else {
+      low = middle + Bytes(1);
+    }
+  }
+  return low;
+}
+
+// Schedules that cost next to nothing to find: everything on the host, store-all and a checkpoint of every
+// stage. Something fits down to CheapLeastMemory.
+absl::Status OfferCheapSchedules(const StopToken* stop, Incumbent* best) {
+  const Chain& chain = best->chain();
+  const Schedule least = LeastScheduleOnHost(chain);
+  absl::Status status;
+  if (Evaluator(best->instance()).Run(least).ok()) {
+    status = best->Offer(least, "everything on the host that is not in use");
+    if (status.ok()) status = best->OverlapBest(stop);
+  }
+  if (status.ok()) {
+    status =
+        best->OfferQuickly(best->instance().store_all_schedule(), {}, "offloading alone").status();
+  }
+  if (!status.ok()) return status;
+  return best->OfferQuickly(CheckpointEveryStage(chain), {}, "a checkpoint of every stage")
+      .status();
+}
+
+// The least memory that these fit. O(L log memory).
+Bytes CheapLeastMemory(const Instance& instance) {
+  const Chain& chain = instance.chain();
+  const absl::StatusOr<Simulation> on_host = Evaluator(instance).Run(LeastScheduleOnHost(chain));
+  if (on_host.ok()) return on_host->peak;
+  return std::min(LeastEagerMemory(instance, instance.store_all_schedule()),
+                  LeastEagerMemory(instance, CheckpointEveryStage(chain)));
+}
+
+SolveContext Beside(const SegmentCosts* costs, const SolveContext& context) {
+  return costs == nullptr ? context : context.WithMemory(context.memory() - Bytes(costs->bytes()));
+}
+
+// Looks for faster schedules, by outlines and their changes. Everything is counted in work, not in
+// time. On chains too long for the costs of segments there are no outlines: only points of frontiers
+// are of use. CANCELLED, DEADLINE_EXCEEDED.
+class JointSearch {
+ public:
+  // All that is pointed to must outlive it. `costs` are of the chain and link of `best`, for its
+  // memory or more; null where there are none. What they hold counts towards the context's memory.
+  JointSearch(const SegmentCosts* costs, const SolveContext& context, Incumbent* best)
+      : costs_(costs), context_(Beside(costs, context)), best_(*best), poll_(context.stop()) {}
+
+  // What the recurrence proposes with so many states at a stage, fewer on long chains, in so many
+  // cells of memory. Coarse cells find more different states, fine ones better ones.
+  absl::Status Propose(size_t states, double cells) {
+    constexpr double kPairs = 100 * 100;
+    constexpr double kFewestStates = 20;
+    constexpr size_t kOutlines = 128;
+    // What the recurrence takes for a little slower may be faster.
+    constexpr double kSlack = 1.2;
+    if (costs_ == nullptr) return absl::OkStatus();
+    const double pairs = static_cast<double>(costs_->last()) * costs_->longest();
+    const double afforded = static_cast<double>(states) * std::min(1.0, kPairs / pairs);
+    const double ideal = static_cast<double>(best_.chain().ideal_time().value());
+    const double known = static_cast<double>(best_.makespan().value()) - ideal;
+    absl::StatusOr<std::vector<Outline>> outlines =
+        ProposeOutlines(best_.chain(), best_.link(), *costs_, best_.memory(),
+                        {static_cast<size_t>(std::max(afforded, kFewestStates)), kOutlines, cells,
+                         kSlack * known, context_.memory().value()},
+                        context_);
+    if (!outlines.ok()) return outlines.status();
+    for (Outline& outline : *outlines) {
+      absl::Status status = Rate(std::move(outline));
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // Every point of a frontier of schedules without transfers, what is too much of it offloaded; the
+  // best one gives an outline.
+  absl::Status TakePoints(const Frontier& alone) {
+    std::optional<Schedule> fastest;
+    Nanos fastest_time(kMaxTotal);
+    for (const Frontier::Point& point : alone.points()) {
+      Schedule schedule = point.schedule.Unpack();
+      absl::Status status = poll_.Spend(static_cast<int64_t>(schedule.size()) * kWorkPerStep);
+      if (!status.ok()) return status;
+      const absl::StatusOr<std::optional<Nanos>> time = best_.OfferQuickly(schedule, {}, kPoint);
+      if (!time.ok()) return time.status();
+      if (!time->has_value() || **time >= fastest_time) continue;
+      fastest_time = **time;
+      fastest = std::move(schedule);
+    }
+    if (costs_ == nullptr || !fastest) return absl::OkStatus();
+    std::optional<Outline> outline = OutlineOf(*fastest, *costs_);
+    return outline ? Rate(*std::move(outline)) : absl::OkStatus();
+  }
+
+  // Changes the best outlines that have not been changed yet, so many of them, and looks at so many
+  // schedules, fewer on long chains.
+  absl::Status Improve(int outlines, int64_t schedules) {
+    std::stable_sort(rated_.begin(), rated_.end(),
+                     [](const Rated& a, const Rated& b) { return a.makespan < b.makespan; });
+    outlines = std::min(outlines, static_cast<int>(rated_.size()));
+    if (outlines > 0) schedules = schedules * kStages / std::max(kStages, costs_->last());
+    for (; outlines > 0; --outlines) {
+      Rated rated = std::move(rated_.front());
+      rated_.erase(rated_.begin());
+      // What one leaves is for the others.
+      int64_t share = schedules / outlines;
+      schedules -= share;
+      const absl::Status status =
+          Climb(std::move(rated.outline), rated.makespan, *costs_, context_, &share, &best_).Run();
+      if (!status.ok()) return status;
+      schedules += share;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Rated {
+    Nanos makespan;
+    Outline outline;
+  };
+
+  absl::Status Rate(Outline outline) {
+    absl::Status status = poll_.Spend(int64_t{costs_->last()} * kWorkPerStep);
+    if (!status.ok()) return status;
+    const absl::StatusOr<std::optional<Nanos>> time =
+        OfferOutline(outline, *costs_, kJoint, &best_);
+    if (!time.ok()) return time.status();
+    if (time->has_value()) rated_.push_back({**time, std::move(outline)});
+    return absl::OkStatus();
+  }
+
+  const SegmentCosts* costs_;
+  const SolveContext context_;  // less what the costs hold
+  Incumbent& best_;
+  StopPoll poll_;
+  std::vector<Rated> rated_;
+};
 
 // Whether transfers are of any use.
 bool MayTransfer(const Instance& instance) {
