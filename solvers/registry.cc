@@ -8,9 +8,7 @@
 #include "solvers/graph/linearized_solver.h"
 #include "solvers/graph/solvers.h"
 #include "solvers/model/field_error.h"
-#include "solvers/transfer/joint_graph_solver.h"
-#include "solvers/transfer/joint_solver.h"
-#include "solvers/transfer/offload_solver.h"
+#include "solvers/transfer/solvers.h"
 
 namespace stowage {
 namespace {

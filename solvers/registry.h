@@ -17,7 +17,7 @@ const std::vector<const Solver*>& AllSolvers();
 // Those that take the kind.
 std::vector<const Solver*> SolversOf(ProblemKind kind);
 
-// The solver of that name, or if the name is empty the planner's choice: with a link joint (solvers/transfer/joint_solver.h, solvers/transfer/joint_graph_solver.h);
+// The solver of that name, or if the name is empty the planner's choice: with a link joint (solvers/transfer/solvers.h);
 // else for chains as ChosenChainSolver says (solvers/chain/solvers.h), for graphs order_search. INVALID_ARGUMENT made
 // by FieldError unless there is one that takes the instance's kind.
 absl::StatusOr<const Solver*> FindSolver(const Instance& instance, const std::string& name);

@@ -1,3 +1,5 @@
+#include "solvers/transfer/solvers.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +19,6 @@
 #include "solvers/schedule/schedule.h"
 #include "solvers/transfer/internal/budget_grid.h"
 #include "solvers/transfer/internal/transfer_search.h"
-#include "solvers/transfer/joint_graph_solver.h"
 
 namespace stowage {
 namespace {

@@ -1,4 +1,4 @@
-#include "solvers/transfer/joint_solver.h"
+#include "solvers/transfer/solvers.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -133,28 +133,6 @@ Bytes OffloadProblem::BytesOf(const OffloadSet& set) const {
   return sum;
 }
 
-absl::StatusOr<OffloadProblem> MakeOffloadProblem(const Chain& chain, const TransferModel& link,
-                                                  Bytes memory) {
-  OffloadSpec spec;
-  spec.link = link;
-  spec.memory = memory;
-  const int last = chain.length() + 1;
-  spec.activations.push_back(chain.activation(0));
-  for (int l = 1; l <= last; ++l) spec.activations.push_back(chain.stage(l).saved);
-  for (int l = 1; l <= last; ++l) {
-    const Stage& stage = chain.stage(l);
-    OffloadOp op;
-    op.forward_time = stage.forward_time;
-    op.backward_time = stage.backward_time;
-    op.forward_need = stage.forward_saving_overhead + chain.gradient(last);
-    const Bytes dropped = stage.saved + (l == 1 ? chain.activation(0) : Bytes(0));
-    op.backward_need =
-        std::max(stage.backward_overhead + chain.gradient(l), chain.gradient(l - 1) - dropped);
-    spec.ops.push_back(op);
-  }
-  return OffloadProblem::Create(std::move(spec));
-}
-
 namespace {
 
 enum class EventRank { kRelease, kOp, kTake };

@@ -92,10 +92,6 @@ class OffloadProblem {
   Nanos ideal_time_;
 };
 
-// Errors as for OffloadProblem::Create. O(L).
-absl::StatusOr<OffloadProblem> MakeOffloadProblem(const Chain& chain, const TransferModel& link,
-                                                  Bytes memory);
-
 // When ops and copies run, and what memory that takes.
 
 struct TimedCopy {

@@ -1,4 +1,4 @@
-#include "solvers/transfer/offload_solver.h"
+#include "solvers/transfer/solvers.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -17,54 +17,6 @@
 #include "solvers/transfer/trace_problem.h"
 
 namespace stowage {
-
-absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& instance,
-                                                            const Schedule& compute,
-                                                            const ComputeTrace& trace, Bytes memory,
-                                                            const OffloadStrategy& strategy,
-                                                            const SolveContext& context) {
-  const absl::StatusOr<TraceProblem> problem = MakeTraceProblem(trace, *instance.link(), memory);
-  if (!problem.ok()) return problem.status();
-  const absl::StatusOr<OffloadPlan> plan = strategy.Solve(problem->problem, context);
-  if (!plan.ok()) return plan.status();
-  if (plan->status != PlanStatus::kFound) return std::nullopt;
-  TransferSchedule found;
-  found.schedule = WithTransfers(compute, trace, *problem, plan->timeline);
-  absl::StatusOr<Simulation> simulation = Evaluator(instance).Run(found.schedule);
-  if (!simulation.ok() || simulation->peak > memory) {
-    return absl::InternalError(absl::StrCat(
-        "the evaluator refused a schedule with transfers: ",
-        simulation.ok() ? "its peak is beyond the memory" : simulation.status().message()));
-  }
-  found.prediction = *simulation;
-  return std::optional<TransferSchedule>(std::move(found));
-}
-
-absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& instance,
-                                                            const Schedule& compute, Bytes memory,
-                                                            const OffloadStrategy& strategy,
-                                                            const SolveContext& context) {
-  if (instance.is_graph()) {
-    const absl::StatusOr<ComputeTrace> trace = TraceOf(instance, compute);
-    if (!trace.ok()) return trace.status();
-    return OffloadFrom(instance, compute, *trace, memory, strategy, context);
-  }
-  const Chain& chain = instance.chain();
-  std::optional<TransferSchedule> best;
-  for (const Granularity granularity : {Granularity::kWhole, Granularity::kParts}) {
-    if (granularity == Granularity::kParts && !HasParts(chain)) break;
-    const absl::StatusOr<ComputeTrace> trace = TraceOf(instance, compute, granularity);
-    if (!trace.ok()) return trace.status();
-    absl::StatusOr<std::optional<TransferSchedule>> found =
-        OffloadFrom(instance, compute, *trace, memory, strategy, context);
-    if (!found.ok()) return found.status();
-    if (!found->has_value()) continue;
-    if (!best || (*found)->prediction.makespan < best->prediction.makespan)
-      best = *std::move(found);
-  }
-  return best;
-}
-
 namespace {
 
 constexpr char kClass[] = "schedules that recompute nothing and copy whole tensors to the host";

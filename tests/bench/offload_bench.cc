@@ -8,16 +8,17 @@
 
 #include "solvers/transfer/strategies.h"
 #include "tests/bench/bench_chains.h"
+#include "tests/solvers/transfer/offload_from.h"
 
 namespace {
 
 using stowage::Bytes;
 using stowage::Chain;
-using stowage::MakeOffloadProblem;
 using stowage::OffloadProblem;
 using stowage::OffloadStrategy;
 using stowage::TransferModel;
 using stowage::testing::BenchRandomChain;
+using stowage::testing::MakeOffloadProblem;
 
 constexpr uint64_t kSeed = 1;
 

@@ -8,6 +8,7 @@
 #include "solvers/transfer/offload_problem.h"
 #include "tests/bench/svg_plot.h"
 #include "tests/bench/transfer_ways.h"
+#include "tests/solvers/transfer/offload_from.h"
 
 namespace stowage {
 namespace {
@@ -27,7 +28,7 @@ double ImagesPerSecond(const TransferCurves& curves, Nanos makespan) {
 
 absl::Status AddPoint(const Chain& chain, const TransferModel& link,
                       const std::vector<TransferWay>& ways, Bytes memory, TransferCurves* curves) {
-  const absl::StatusOr<OffloadProblem> problem = MakeOffloadProblem(chain, link, memory);
+  const absl::StatusOr<OffloadProblem> problem = testing::MakeOffloadProblem(chain, link, memory);
   if (!problem.ok()) return problem.status();
   TransferPoint point{
       memory, problem->LowerBound(), MakespanLowerBound(Instance(chain, link), memory), {}};
@@ -100,7 +101,7 @@ absl::StatusOr<TransferCurves> ComputeTransferCurves(const Configuration& config
                                                      const TransferModel& link, int count) {
   const absl::StatusOr<Chain> chain = ModelledChain(configuration);
   if (!chain.ok()) return chain.status();
-  const absl::StatusOr<OffloadProblem> problem = MakeOffloadProblem(*chain, link, Bytes(0));
+  const absl::StatusOr<OffloadProblem> problem = testing::MakeOffloadProblem(*chain, link, Bytes(0));
   if (!problem.ok()) return problem.status();
   const absl::StatusOr<Frontier> recompute = RecomputeFrontier(*chain);
   if (!recompute.ok()) return recompute.status();

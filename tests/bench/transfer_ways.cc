@@ -8,9 +8,9 @@
 #include "absl/strings/numbers.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/instance.h"
-#include "solvers/transfer/offload_solver.h"
 #include "solvers/transfer/strategies.h"
 #include "solvers/zoo/networks.h"
+#include "tests/solvers/transfer/offload_from.h"
 
 namespace stowage {
 namespace {
@@ -30,7 +30,7 @@ TransferWay RecomputeWay(const Frontier& frontier) {
 TransferWay OffloadWay(const Chain& chain, const OffloadStrategy& strategy,
                        const TransferModel& link) {
   return {strategy.info().name, [&chain, &strategy, link](Bytes memory) -> Makespan {
-            const auto found = OffloadFrom(Instance(chain, link), StoreAllSchedule(chain), memory,
+            const auto found = testing::OffloadFrom(Instance(chain, link), StoreAllSchedule(chain), memory,
                                            strategy, SolveOptions());
             if (!found.ok()) return found.status();
             if (!found->has_value()) return std::nullopt;

@@ -15,7 +15,6 @@
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
 #include "solvers/schedule/text.h"
-#include "solvers/transfer/offload_solver.h"
 #include "solvers/transfer/strategies.h"
 #include "tests/fuzz/byte_source.h"
 #include "tests/fuzz/draw_chain.h"
@@ -23,6 +22,7 @@
 #include "tests/fuzz/require.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
+#include "tests/solvers/transfer/offload_from.h"
 #include "tests/solvers/transfer_search.h"
 
 namespace stowage {
@@ -111,7 +111,7 @@ void CheckStrategy(const Case& c, const OffloadProblem& problem, const OffloadSt
     Require(plan->lower_bound <= timeline.makespan, "the bound of offloading is one", detail);
   }
   Require(found || problem.memory() < problem.peak(), "what fits is found", detail);
-  const auto schedule = OffloadFrom(Instance(c.chain, c.link), StoreAllSchedule(c.chain), c.budget,
+  const auto schedule = testing::OffloadFrom(Instance(c.chain, c.link), StoreAllSchedule(c.chain), c.budget,
                                     strategy, options);
   Require(schedule.ok(), "strategies have schedules", schedule.status().ToString() + detail);
   if (schedule->has_value()) {
@@ -120,7 +120,7 @@ void CheckStrategy(const Case& c, const OffloadProblem& problem, const OffloadSt
 }
 
 void CheckStrategies(const Case& c, const SolveOptions& options) {
-  const absl::StatusOr<OffloadProblem> problem = MakeOffloadProblem(c.chain, c.link, c.budget);
+  const absl::StatusOr<OffloadProblem> problem = testing::MakeOffloadProblem(c.chain, c.link, c.budget);
   Require(problem.ok() || absl::IsInvalidArgument(problem.status()), "bad problems are refused",
           c.detail);
   if (!problem.ok()) return;

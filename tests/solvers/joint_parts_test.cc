@@ -11,12 +11,12 @@
 #include "solvers/schedule/text.h"
 #include "solvers/transfer/internal/incumbent.h"
 #include "solvers/transfer/internal/peak_lower_bound.h"
-#include "solvers/transfer/joint_solver.h"
-#include "solvers/transfer/offload_solver.h"
+#include "solvers/transfer/solvers.h"
 #include "solvers/transfer/strategies.h"
 #include "solvers/zoo/networks.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
+#include "tests/solvers/transfer/offload_from.h"
 
 namespace stowage::testing {
 namespace {

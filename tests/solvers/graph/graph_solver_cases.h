@@ -13,7 +13,6 @@
 #include "solvers/planner.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
-#include "solvers/transfer/joint_graph_solver.h"
 #include "tests/solvers/random_graph.h"
 
 namespace stowage::testing {

@@ -10,8 +10,7 @@
 
 #include "solvers/graph/solvers.h"
 #include "solvers/schedule/evaluator.h"
-#include "solvers/transfer/joint_graph_solver.h"
-#include "solvers/transfer/joint_solver.h"
+#include "solvers/transfer/solvers.h"
 #include "tests/solvers/graph_file.h"
 #include "tests/solvers/random_chain.h"
 

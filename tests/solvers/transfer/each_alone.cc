@@ -11,9 +11,9 @@
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
-#include "solvers/transfer/joint_solver.h"
-#include "solvers/transfer/offload_solver.h"
+#include "solvers/transfer/solvers.h"
 #include "solvers/transfer/strategies.h"
+#include "tests/solvers/transfer/offload_from.h"
 
 namespace stowage::testing {
 namespace {

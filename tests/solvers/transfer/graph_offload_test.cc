@@ -12,13 +12,13 @@
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/text.h"
 #include "solvers/transfer/offload_problem.h"
-#include "solvers/transfer/offload_solver.h"
 #include "solvers/transfer/strategies.h"
 #include "solvers/transfer/trace_problem.h"
 #include "tests/solvers/chain_as_graph.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_graph.h"
 #include "tests/solvers/random_transfers.h"
+#include "tests/solvers/transfer/offload_from.h"
 #include "tests/solvers/transfer/random_offload.h"
 
 namespace stowage::testing {

@@ -12,12 +12,12 @@
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/graph_liveness.h"
 #include "solvers/schedule/instance.h"
-#include "solvers/transfer/offload_solver.h"
 #include "solvers/transfer/strategies.h"
 #include "solvers/zoo/network_graph.h"
 #include "solvers/zoo/networks.h"
 #include "tests/solvers/random_graph.h"
 #include "tests/solvers/random_transfers.h"
+#include "tests/solvers/transfer/offload_from.h"
 
 namespace stowage {
 namespace {
@@ -74,7 +74,7 @@ TEST(TransferSearch, IsNoWorseThanAnyWayOffered) {
       if (best.found()) ExpectValid(*d, best);
       for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
         const auto alone =
-            OffloadFrom(Instance(d->graph, d->link), d->compute, best.budget, *strategy, {});
+            testing::OffloadFrom(Instance(d->graph, d->link), d->compute, best.budget, *strategy, {});
         ASSERT_TRUE(alone.ok()) << alone.status();
         if (!alone->has_value()) continue;
         EXPECT_LE(best.makespan, (*alone)->prediction.makespan);

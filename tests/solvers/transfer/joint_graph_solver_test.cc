@@ -14,13 +14,13 @@
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
 #include "solvers/transfer/internal/budget_grid.h"
-#include "solvers/transfer/joint_graph_solver.h"
-#include "solvers/transfer/offload_solver.h"
+#include "solvers/transfer/solvers.h"
 #include "solvers/transfer/strategies.h"
 #include "solvers/zoo/network_graph.h"
 #include "solvers/zoo/networks.h"
 #include "tests/solvers/random_graph.h"
 #include "tests/solvers/random_transfers.h"
+#include "tests/solvers/transfer/offload_from.h"
 
 namespace stowage {
 namespace {
@@ -75,7 +75,7 @@ TEST(JointGraphSolver, IsNoWorseThanEitherAlone) {
       const Bytes tried = *std::prev(std::upper_bound(grid.begin(), grid.end(), budget));
       for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
         const auto offloading =
-            OffloadFrom(Instance(graph, link), StoreAllSchedule(graph), tried, *strategy, {});
+            testing::OffloadFrom(Instance(graph, link), StoreAllSchedule(graph), tried, *strategy, {});
         ASSERT_TRUE(offloading.ok());
         if (!offloading->has_value()) continue;
         EXPECT_LE(s->makespan, (*offloading)->prediction.makespan);

@@ -10,11 +10,11 @@
 #include "solvers/chain/solvers.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
-#include "solvers/transfer/joint_solver.h"
-#include "solvers/transfer/offload_solver.h"
+#include "solvers/transfer/solvers.h"
 #include "solvers/transfer/strategies.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/transfer/heap_peak.h"
+#include "tests/solvers/transfer/offload_from.h"
 
 namespace stowage::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/transfer/internal/peak_lower_bound.h"
-#include "solvers/transfer/joint_solver.h"
+#include "solvers/transfer/solvers.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
 #include "tests/solvers/transfer_search.h"

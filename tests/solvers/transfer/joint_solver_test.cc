@@ -1,4 +1,4 @@
-#include "solvers/transfer/joint_solver.h"
+#include "solvers/transfer/solvers.h"
 
 #include <gtest/gtest.h>
 
@@ -17,12 +17,12 @@
 #include "solvers/schedule/lower_bound.h"
 #include "solvers/transfer/internal/budget_grid.h"
 #include "solvers/transfer/internal/peak_lower_bound.h"
-#include "solvers/transfer/offload_solver.h"
 #include "solvers/transfer/strategies.h"
 #include "tests/solvers/graph/deadline.h"
 #include "tests/solvers/naive_replay.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
+#include "tests/solvers/transfer/offload_from.h"
 
 namespace stowage::testing {
 namespace {

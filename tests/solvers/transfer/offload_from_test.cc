@@ -1,4 +1,4 @@
-#include "solvers/transfer/offload_solver.h"
+#include "tests/solvers/transfer/offload_from.h"
 
 #include <gtest/gtest.h>
 

@@ -6,10 +6,10 @@
 
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
-#include "solvers/transfer/offload_solver.h"
 #include "solvers/transfer/strategies.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
+#include "tests/solvers/transfer/offload_from.h"
 #include "tests/solvers/transfer_search.h"
 
 namespace stowage::testing {

@@ -13,6 +13,7 @@
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "tests/solvers/random_chain.h"
+#include "tests/solvers/transfer/offload_from.h"
 
 namespace stowage::testing {
 namespace {

@@ -1,6 +1,6 @@
 // The strategies of offloading as chain solvers, beyond what every chain solver is held to
 // (tests/solvers/chain/chain_solvers_test.cc).
-#include "solvers/transfer/offload_solver.h"
+#include "solvers/transfer/solvers.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@
 #include "solvers/transfer/strategies.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
+#include "tests/solvers/transfer/offload_from.h"
 
 namespace stowage::testing {
 namespace {

@@ -1,20 +1,26 @@
-// The fastest way found to run a compute schedule within a memory that it does not fit in, by
-// keeping tensors on the host around the forward/backward boundary.
-#ifndef STOWAGE_SOLVERS_TRANSFER_OFFLOAD_SOLVER_H_
-#define STOWAGE_SOLVERS_TRANSFER_OFFLOAD_SOLVER_H_
+// One compute schedule, or plain training, offloaded by one strategy: the parts of the solvers of solvers/transfer
+// one by one, for tests and benchmarks.
+#ifndef STOWAGE_TESTS_SOLVERS_TRANSFER_OFFLOAD_FROM_H_
+#define STOWAGE_TESTS_SOLVERS_TRANSFER_OFFLOAD_FROM_H_
 
 #include <optional>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/transfer_model.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/schedule.h"
 #include "solvers/schedule/simulation.h"
 #include "solvers/solver.h"
 #include "solvers/transfer/compute_trace.h"
+#include "solvers/transfer/offload_problem.h"
 #include "solvers/transfer/strategies.h"
 
-namespace stowage {
+namespace stowage::testing {
+
+// Plain training of a chain. Errors as for OffloadProblem::Create. O(L).
+absl::StatusOr<OffloadProblem> MakeOffloadProblem(const Chain& chain, const TransferModel& link,
+                                                  Bytes memory);
 
 struct TransferSchedule {
   Schedule schedule;
@@ -36,24 +42,6 @@ absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& inst
                                                             const OffloadStrategy& strategy,
                                                             const SolveContext& context);
 
-// The strategies of offloading as chain solvers: plain training within less memory, its activations
-// moved to the host as the strategy says.
-//
-// The class recomputes nothing and copies all that a stage saves at once; without a link
-// (Instance::link) only plain training is left of it. A schedule is PROVEN_INFEASIBLE
-// where nothing of the class fits; with a link, and a host that has less memory than all that may
-// leave, least_budget may then be less than what such a schedule fits in. Where the strategy finds
-// nothing, or copies take longer than times can say, NOT_FOUND.
-//
-// Plans for one budget and frontiers are made of the strategy's schedules for 64 budgets, evenly spaced from the least
-// budget on, so that more budget is never slower (algorithms.md).
+}  // namespace stowage::testing
 
-// One for each of AllOffloadStrategies(), of the same name. Live as long as the process; stateless
-// and thread-safe. LeastBudget takes one solve of the strategy where that finds something within what the
-// class needs at least, else the logarithm of the range of budgets: some forty. Solve takes as many, and one for each
-// of the 64 budgets that may be faster by their lower bounds; SolveFrontier as many and 64 more.
-const std::vector<const Solver*>& OffloadSolvers();
-
-}  // namespace stowage
-
-#endif  // STOWAGE_SOLVERS_TRANSFER_OFFLOAD_SOLVER_H_
+#endif  // STOWAGE_TESTS_SOLVERS_TRANSFER_OFFLOAD_FROM_H_
