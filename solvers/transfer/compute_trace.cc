@@ -47,6 +47,111 @@ std::vector<PartGroup> PartGroupsOf(const Stage& stage) {
 
 namespace {
 
+// Follows the tensors of a schedule from step to step, for the trace of it.
+class TensorLives {
+ public:
+  // Of a schedule that the evaluator has accepted, with its timeline; tensors are of stages 0..last.
+  TensorLives(const Schedule& compute, const std::vector<TimelinePoint>& timeline, int last)
+      : lives_(2 * (static_cast<size_t>(last) + 1)) {
+    trace_.steps.reserve(timeline.size());
+    for (const TimelinePoint& point : timeline) {
+      trace_.steps.push_back({point.end - point.start, std::max(point.running, point.held)});
+    }
+    const auto first = std::find_if(compute.begin(), compute.end(),
+                                    [](const Instruction& i) { return i.op == Op::kBackward; });
+    trace_.first_backward = static_cast<int>(first - compute.begin());
+  }
+
+  bool Held(TensorKind kind, int stage) const { return lives_[Index(kind, stage)].held; }
+  // A step of -1: held from the start.
+  void Make(TensorKind kind, int stage, Bytes bytes, int step) {
+    lives_[Index(kind, stage)] = {true, false, {kind, stage, bytes, step, step, 0, 0}, nullptr};
+  }
+
+  // What a stage saves, in groups (not empty), which outlive this; what Read says is of the last one
+  // alone.
+  void MakeInGroups(int stage, const std::vector<PartGroup>& groups, int step) {
+    Make(TensorKind::kSaved, stage, groups.back().bytes, step);
+    Life& life = lives_[Index(TensorKind::kSaved, stage)];
+    life.tensor.parts = groups.back().parts;
+    life.groups = &groups;
+  }
+
+  void Read(TensorKind kind, int stage, int step) {
+    Life& life = lives_[Index(kind, stage)];
+    if (step < trace_.first_backward) {
+      life.tensor.last_read = step;
+    } else if (life.tensor.made < trace_.first_backward && !life.crosses) {
+      life.crosses = true;
+      life.tensor.next_read = step;
+    }
+  }
+
+  // Over what is held: it may not leave before.
+  void Write(TensorKind kind, int stage, int step) {
+    Read(kind, stage, step);
+    if (step < trace_.first_backward) lives_[Index(kind, stage)].tensor.made = step;
+  }
+
+  void Drop(TensorKind kind, int stage, int step) {
+    Life& life = lives_[Index(kind, stage)];
+    Read(kind, stage, step);
+    life.held = false;
+    if (!life.crosses) return;
+    if (life.groups != nullptr) DropGroups(life, step);
+    life.tensor.dropped = step;
+    trace_.tensors.push_back(life.tensor);
+  }
+
+  ComputeTrace Finish() {
+    const int end = static_cast<int>(trace_.steps.size());
+    std::vector<ComputeTrace::Tensor>& tensors = trace_.tensors;
+    for (Life& life : lives_) {
+      if (!life.held || !life.crosses) continue;
+      life.tensor.dropped = end;
+      tensors.push_back(life.tensor);
+    }
+    const auto useless = [](const ComputeTrace::Tensor& t) {
+      return t.bytes == Bytes(0) || t.next_read <= t.last_read + 1;
+    };
+    tensors.erase(std::remove_if(tensors.begin(), tensors.end(), useless), tensors.end());
+    std::sort(tensors.begin(), tensors.end(),
+              [](const ComputeTrace::Tensor& a, const ComputeTrace::Tensor& b) {
+                return std::tie(a.last_read, b.next_read, a.stage, a.kind, a.parts) <
+                       std::tie(b.last_read, a.next_read, b.stage, b.kind, b.parts);
+              });
+    return std::move(trace_);
+  }
+
+ private:
+  struct Life {
+    bool held = false;
+    bool crosses = false;                            // made before the boundary and read after it
+    ComputeTrace::Tensor tensor;                     // or of its last group
+    const std::vector<PartGroup>* groups = nullptr;  // null: it has none
+  };
+
+  // All but the last, which nothing reads between where they are made and where they are dropped.
+  void DropGroups(const Life& life, int step) {
+    for (size_t g = 0; g + 1 < life.groups->size(); ++g) {
+      const PartGroup& group = (*life.groups)[g];
+      ComputeTrace::Tensor tensor = life.tensor;
+      tensor.bytes = group.bytes;
+      tensor.parts = group.parts;
+      tensor.last_read = tensor.made;
+      tensor.next_read = tensor.dropped = step;
+      trace_.tensors.push_back(std::move(tensor));
+    }
+  }
+
+  static size_t Index(TensorKind kind, int stage) {
+    return 2 * static_cast<size_t>(stage) + static_cast<size_t>(kind);
+  }
+
+  ComputeTrace trace_;
+  std::vector<Life> lives_;
+};
+
 class ChainWalk {
  public:
   ChainWalk(const Chain& chain, Granularity granularity, TensorLives* lives)
@@ -106,101 +211,6 @@ class ChainWalk {
   std::vector<std::vector<PartGroup>> groups_;  // by stage; empty: it moves as a whole
 };
 
-ComputeTrace TraceOfChain(const Chain& chain, const Schedule& compute, Granularity granularity,
-                          const std::vector<TimelinePoint>& timeline) {
-  TensorLives lives(compute, timeline, chain.length() + 1);
-  ChainWalk walk(chain, granularity, &lives);
-  for (size_t step = 0; step < compute.size(); ++step) {
-    walk.Step(static_cast<int>(step), compute[step]);
-  }
-  return lives.Finish();
-}
-
-}  // namespace
-
-TensorLives::TensorLives(const Schedule& compute, const std::vector<TimelinePoint>& timeline,
-                         int last)
-    : lives_(2 * (static_cast<size_t>(last) + 1)) {
-  trace_.steps.reserve(timeline.size());
-  for (const TimelinePoint& point : timeline) {
-    trace_.steps.push_back({point.end - point.start, std::max(point.running, point.held)});
-  }
-  const auto first = std::find_if(compute.begin(), compute.end(),
-                                  [](const Instruction& i) { return i.op == Op::kBackward; });
-  trace_.first_backward = static_cast<int>(first - compute.begin());
-}
-
-void TensorLives::Make(TensorKind kind, int stage, Bytes bytes, int step) {
-  lives_[Index(kind, stage)] = {true, false, {kind, stage, bytes, step, step, 0, 0}, nullptr};
-}
-
-void TensorLives::MakeInGroups(int stage, const std::vector<PartGroup>& groups, int step) {
-  Make(TensorKind::kSaved, stage, groups.back().bytes, step);
-  Life& life = lives_[Index(TensorKind::kSaved, stage)];
-  life.tensor.parts = groups.back().parts;
-  life.groups = &groups;
-}
-
-void TensorLives::Read(TensorKind kind, int stage, int step) {
-  Life& life = lives_[Index(kind, stage)];
-  if (step < trace_.first_backward) {
-    life.tensor.last_read = step;
-  } else if (life.tensor.made < trace_.first_backward && !life.crosses) {
-    life.crosses = true;
-    life.tensor.next_read = step;
-  }
-}
-
-void TensorLives::Write(TensorKind kind, int stage, int step) {
-  Read(kind, stage, step);
-  if (step < trace_.first_backward) lives_[Index(kind, stage)].tensor.made = step;
-}
-
-void TensorLives::Drop(TensorKind kind, int stage, int step) {
-  Life& life = lives_[Index(kind, stage)];
-  Read(kind, stage, step);
-  life.held = false;
-  if (!life.crosses) return;
-  if (life.groups != nullptr) DropGroups(life, step);
-  life.tensor.dropped = step;
-  trace_.tensors.push_back(life.tensor);
-}
-
-// All but the last, which nothing reads between where they are made and where they are dropped.
-void TensorLives::DropGroups(const Life& life, int step) {
-  for (size_t g = 0; g + 1 < life.groups->size(); ++g) {
-    const PartGroup& group = (*life.groups)[g];
-    ComputeTrace::Tensor tensor = life.tensor;
-    tensor.bytes = group.bytes;
-    tensor.parts = group.parts;
-    tensor.last_read = tensor.made;
-    tensor.next_read = tensor.dropped = step;
-    trace_.tensors.push_back(std::move(tensor));
-  }
-}
-
-ComputeTrace TensorLives::Finish() {
-  const int end = static_cast<int>(trace_.steps.size());
-  std::vector<ComputeTrace::Tensor>& tensors = trace_.tensors;
-  for (Life& life : lives_) {
-    if (!life.held || !life.crosses) continue;
-    life.tensor.dropped = end;
-    tensors.push_back(life.tensor);
-  }
-  const auto useless = [](const ComputeTrace::Tensor& t) {
-    return t.bytes == Bytes(0) || t.next_read <= t.last_read + 1;
-  };
-  tensors.erase(std::remove_if(tensors.begin(), tensors.end(), useless), tensors.end());
-  std::sort(tensors.begin(), tensors.end(),
-            [](const ComputeTrace::Tensor& a, const ComputeTrace::Tensor& b) {
-              return std::tie(a.last_read, b.next_read, a.stage, a.kind, a.parts) <
-                     std::tie(b.last_read, a.next_read, b.stage, b.kind, b.parts);
-            });
-  return std::move(trace_);
-}
-
-namespace {
-
 constexpr TensorKind kTensor = TensorKind::kActivation;
 constexpr TensorKind kExtras = TensorKind::kSaved;
 
@@ -251,16 +261,6 @@ class GraphWalk {
   TensorLives& lives_;
 };
 
-ComputeTrace TraceOfGraph(const Graph& graph, const Schedule& compute,
-                          const std::vector<TimelinePoint>& timeline) {
-  TensorLives lives(compute, timeline, graph.size());
-  GraphWalk walk(graph, &lives);
-  for (size_t step = 0; step < compute.size(); ++step) {
-    walk.Step(static_cast<int>(step), compute[step]);
-  }
-  return lives.Finish();
-}
-
 }  // namespace
 
 absl::StatusOr<ComputeTrace> TraceOf(const Instance& instance, const Schedule& compute,
@@ -272,8 +272,16 @@ absl::StatusOr<ComputeTrace> TraceOf(const Instance& instance, const Schedule& c
   const Evaluator evaluator(instance.WithLink(std::nullopt));
   const absl::StatusOr<Simulation> simulation = evaluator.Run(compute, &timeline);
   if (!simulation.ok()) return simulation.status();
-  return instance.is_graph() ? TraceOfGraph(instance.graph(), compute, timeline)
-                             : TraceOfChain(instance.chain(), compute, granularity, timeline);
+  TensorLives lives(compute, timeline,
+                    instance.is_graph() ? instance.graph().size() : instance.chain().length() + 1);
+  const auto follow = [&](auto walk) {
+    for (size_t step = 0; step < compute.size(); ++step) {
+      walk.Step(static_cast<int>(step), compute[step]);
+    }
+    return lives.Finish();
+  };
+  if (instance.is_graph()) return follow(GraphWalk(instance.graph(), &lives));
+  return follow(ChainWalk(instance.chain(), granularity, &lives));
 }
 
 }  // namespace stowage

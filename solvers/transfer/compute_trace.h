@@ -71,44 +71,6 @@ enum class Granularity {
 absl::StatusOr<ComputeTrace> TraceOf(const Instance& instance, const Schedule& compute,
                                      Granularity granularity = Granularity::kWhole);
 
-// Follows the tensors of a schedule from step to step, for the trace of it. Internal to traces.
-
-class TensorLives {
- public:
-  // Of a schedule that the evaluator has accepted, with its timeline; tensors are of stages 0..last.
-  TensorLives(const Schedule& compute, const std::vector<TimelinePoint>& timeline, int last);
-
-  bool Held(TensorKind kind, int stage) const { return lives_[Index(kind, stage)].held; }
-  // A step of -1: held from the start.
-  void Make(TensorKind kind, int stage, Bytes bytes, int step);
-  // What a stage saves, in groups (not empty), which outlive this; what Read says is of the last one
-  // alone.
-  void MakeInGroups(int stage, const std::vector<PartGroup>& groups, int step);
-  void Read(TensorKind kind, int stage, int step);
-  // Over what is held: it may not leave before.
-  void Write(TensorKind kind, int stage, int step);
-  void Drop(TensorKind kind, int stage, int step);
-
-  ComputeTrace Finish();
-
- private:
-  struct Life {
-    bool held = false;
-    bool crosses = false;                            // made before the boundary and read after it
-    ComputeTrace::Tensor tensor;                     // or of its last group
-    const std::vector<PartGroup>* groups = nullptr;  // null: it has none
-  };
-
-  void DropGroups(const Life& life, int step);
-
-  static size_t Index(TensorKind kind, int stage) {
-    return 2 * static_cast<size_t>(stage) + static_cast<size_t>(kind);
-  }
-
-  ComputeTrace trace_;
-  std::vector<Life> lives_;
-};
-
 }  // namespace stowage
 
 #endif  // STOWAGE_SOLVERS_TRANSFER_COMPUTE_TRACE_H_

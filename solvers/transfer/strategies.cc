@@ -71,30 +71,6 @@ void OffloadStrategy::Offer(const OffloadProblem& problem, const OffloadSet& set
   plan->timeline = *std::move(timeline);
 }
 
-namespace {
-
-class Greedy final : public OffloadStrategy {
- public:
-  const OffloadStrategyInfo& info() const override { return info_; }
-
- protected:
-  absl::Status SolveHard(const OffloadProblem& problem, const SolveContext&,
-                         OffloadPlan* plan) const override {
-    const OffloadSet set = EagerSet(problem);
-    Offer(problem, set, plan);
-    plan->explanation = plan->status == PlanStatus::kFound
-                            ? absl::StrCat("the first ", set.size(), " activations that have bytes")
-                            : "the first activations that are needed do not fit the host's memory";
-    return absl::OkStatus();
-  }
-
- private:
-  const OffloadStrategyInfo info_ = {
-      "offload_greedy", "the first activations, as few as needed (Beaumont et al. 2020, Greedy)"};
-};
-
-}  // namespace
-
 OffloadSet EagerSet(const OffloadProblem& problem) {
   const int n = problem.size();
   // What ops i and later need at most, all activations before them counted.
@@ -112,18 +88,35 @@ OffloadSet EagerSet(const OffloadProblem& problem) {
   return set;
 }
 
-const OffloadStrategy& GreedyOffload() {
-  static const Greedy* const kStrategy = new Greedy;
-  return *kStrategy;
-}
-
-const std::vector<const OffloadStrategy*>& AllOffloadStrategies() {
-  static const auto* const kAll = new std::vector<const OffloadStrategy*>{
-      &DynProgOffload(), &GreedyOffload(), &VdnnOffload(), &TflmsOffload(), &AutoSwapOffload()};
-  return *kAll;
-}
-
 namespace {
+
+// Activations with bytes: nothing else is worth moving.
+std::vector<int> Movable(const OffloadProblem& problem) {
+  std::vector<int> movable;
+  for (int i = 0; i < problem.size(); ++i) {
+    if (problem.activation(i) > Bytes(0)) movable.push_back(i);
+  }
+  return movable;
+}
+
+class Greedy final : public OffloadStrategy {
+ public:
+  Greedy()
+      : OffloadStrategy(
+            {"offload_greedy",
+             "the first activations, as few as needed (Beaumont et al. 2020, Greedy)"}) {}
+
+ protected:
+  absl::Status SolveHard(const OffloadProblem& problem, const SolveContext&,
+                         OffloadPlan* plan) const override {
+    const OffloadSet set = EagerSet(problem);
+    Offer(problem, set, plan);
+    plan->explanation = plan->status == PlanStatus::kFound
+                            ? absl::StrCat("the first ", set.size(), " activations that have bytes")
+                            : "the first activations that are needed do not fit the host's memory";
+    return absl::OkStatus();
+  }
+};
 
 constexpr int kScores = 4;
 constexpr int kDraws = 64;
@@ -161,10 +154,7 @@ class Scores {
 
   // Activations by falling priority until the problem admits them; fewer if it never does.
   OffloadSet Choose(const Weights& weights) const {
-    std::vector<int> open;
-    for (int i = 0; i < n_; ++i) {
-      if (problem_.activation(i) > Bytes(0)) open.push_back(i);
-    }
+    std::vector<int> open = Movable(problem_);
     // The last score changes with every choice; on long chains it is renewed less often.
     const size_t batch = open.size() / 128 + 1;
     std::vector<double> over = over_;
@@ -261,7 +251,9 @@ Weights WeightsOf(int draw, std::mt19937_64* rng) {
 
 class AutoSwap final : public OffloadStrategy {
  public:
-  const OffloadStrategyInfo& info() const override { return info_; }
+  AutoSwap()
+      : OffloadStrategy(
+            {"offload_autoswap", "activations by a weighted sum of four priority scores"}) {}
 
  protected:
   absl::Status SolveHard(const OffloadProblem& problem, const SolveContext& context,
@@ -279,20 +271,7 @@ class AutoSwap final : public OffloadStrategy {
     plan->explanation = absl::StrCat("the best of ", kDraws, " weightings of the scores");
     return absl::OkStatus();
   }
-
- private:
-  const OffloadStrategyInfo info_ = {"offload_autoswap",
-                                     "activations by a weighted sum of four priority scores"};
 };
-
-}  // namespace
-
-const OffloadStrategy& AutoSwapOffload() {
-  static const AutoSwap* const kStrategy = new AutoSwap;
-  return *kStrategy;
-}
-
-namespace {
 
 constexpr int kStepsOfReplay = 64;  // for each op
 
@@ -307,7 +286,10 @@ int64_t SlotsFor(const OffloadProblem& problem, const SolveContext& context) {
 
 class DynProg final : public OffloadStrategy {
  public:
-  const OffloadStrategyInfo& info() const override { return info_; }
+  DynProg()
+      : OffloadStrategy(
+            {"offload_dynprog",
+             "what is optimal when copies can be interrupted (Beaumont et al. 2020, DynProg)"}) {}
 
  protected:
   absl::Status SolveHard(const OffloadProblem& problem, const SolveContext& context,
@@ -360,20 +342,7 @@ class DynProg final : public OffloadStrategy {
                                          : "the first activations do not fit the host's memory");
     return absl::OkStatus();
   }
-
-  const OffloadStrategyInfo info_ = {
-      "offload_dynprog",
-      "what is optimal when copies can be interrupted (Beaumont et al. 2020, DynProg)"};
 };
-
-}  // namespace
-
-const OffloadStrategy& DynProgOffload() {
-  static const DynProg* const kStrategy = new DynProg;
-  return *kStrategy;
-}
-
-namespace {
 
 constexpr int kMostSteps = 64;
 
@@ -426,15 +395,16 @@ OffloadTimeline Unwatched(const OffloadProblem& problem, const OffloadSet& set, 
 
 class Tflms final : public OffloadStrategy {
  public:
-  const OffloadStrategyInfo& info() const override { return info_; }
+  Tflms()
+      : OffloadStrategy(
+            {"offload_tflms",
+             "the first activations, prefetched some ops ahead, without watching memory",
+             /*complete=*/false}) {}
 
  protected:
   absl::Status SolveHard(const OffloadProblem& problem, const SolveContext& context,
                          OffloadPlan* plan) const override {
-    std::vector<int> movable;
-    for (int i = 0; i < problem.size(); ++i) {
-      if (problem.activation(i) > Bytes(0)) movable.push_back(i);
-    }
+    const std::vector<int> movable = Movable(problem);
     const std::vector<int> counts = Steps(static_cast<int>(movable.size()));
     const std::vector<int> distances = Steps(problem.size());
     StopPoll poll(context.stop());
@@ -466,26 +436,16 @@ class Tflms final : public OffloadStrategy {
     plan->explanation =
         absl::StrCat("the first ", set.size(), " activations, prefetched ", ahead, " ops ahead");
   }
-
-  const OffloadStrategyInfo info_ = {
-      "offload_tflms", "the first activations, prefetched some ops ahead, without watching memory",
-      /*complete=*/false};
 };
-
-}  // namespace
-
-const OffloadStrategy& TflmsOffload() {
-  static const Tflms* const kStrategy = new Tflms;
-  return *kStrategy;
-}
-
-namespace {
 
 constexpr size_t kMostThresholds = 512;
 
 class Vdnn final : public OffloadStrategy {
  public:
-  const OffloadStrategyInfo& info() const override { return info_; }
+  Vdnn()
+      : OffloadStrategy(
+            {"offload_vdnn",
+             "activations whose forward is long for their size, or every other one of them"}) {}
 
  protected:
   absl::Status SolveHard(const OffloadProblem& problem, const SolveContext& context,
@@ -513,10 +473,7 @@ class Vdnn final : public OffloadStrategy {
  private:
   // Activations with bytes, the longest forward for its bytes first.
   static std::vector<int> ByRatio(const OffloadProblem& problem) {
-    std::vector<int> ranked;
-    for (int i = 0; i < problem.size(); ++i) {
-      if (problem.activation(i) > Bytes(0)) ranked.push_back(i);
-    }
+    std::vector<int> ranked = Movable(problem);
     const auto cross = [&problem](int time, int size) {
       return absl::int128(problem.op(time).forward_time.value()) * problem.activation(size).value();
     };
@@ -524,17 +481,39 @@ class Vdnn final : public OffloadStrategy {
                      [&cross](int a, int b) { return cross(a, b) > cross(b, a); });
     return ranked;
   }
-
-  const OffloadStrategyInfo info_ = {
-      "offload_vdnn",
-      "activations whose forward is long for their size, or every other one of them"};
 };
 
 }  // namespace
 
+const OffloadStrategy& GreedyOffload() {
+  static const Greedy* const kStrategy = new Greedy;
+  return *kStrategy;
+}
+
+const OffloadStrategy& DynProgOffload() {
+  static const DynProg* const kStrategy = new DynProg;
+  return *kStrategy;
+}
+
 const OffloadStrategy& VdnnOffload() {
   static const Vdnn* const kStrategy = new Vdnn;
   return *kStrategy;
+}
+
+const OffloadStrategy& TflmsOffload() {
+  static const Tflms* const kStrategy = new Tflms;
+  return *kStrategy;
+}
+
+const OffloadStrategy& AutoSwapOffload() {
+  static const AutoSwap* const kStrategy = new AutoSwap;
+  return *kStrategy;
+}
+
+const std::vector<const OffloadStrategy*>& AllOffloadStrategies() {
+  static const auto* const kAll = new std::vector<const OffloadStrategy*>{
+      &DynProgOffload(), &GreedyOffload(), &VdnnOffload(), &TflmsOffload(), &AutoSwapOffload()};
+  return *kAll;
 }
 
 }  // namespace stowage

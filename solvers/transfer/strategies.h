@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -37,7 +38,7 @@ struct OffloadStrategyInfo {
 class OffloadStrategy {
  public:
   virtual ~OffloadStrategy() = default;
-  virtual const OffloadStrategyInfo& info() const = 0;
+  const OffloadStrategyInfo& info() const { return info_; }
 
   // Where all fits, nothing is offloaded. Where nothing can fit, kProvenInfeasible; where the
   // strategy has no answer, kNotFound. INVALID_ARGUMENT for options, CANCELLED, DEADLINE_EXCEEDED.
@@ -46,6 +47,8 @@ class OffloadStrategy {
                                     const SolveContext& context) const;
 
  protected:
+  explicit OffloadStrategy(OffloadStrategyInfo info) : info_(std::move(info)) {}
+
   // Of a problem that does not fit as it is, and for which some set may fit. `plan` has the lower
   // bound already.
   virtual absl::Status SolveHard(const OffloadProblem& problem, const SolveContext& context,
@@ -53,6 +56,9 @@ class OffloadStrategy {
 
   // Replays `set` and keeps it if it is faster than what `plan` has, or as fast with less to move.
   static void Offer(const OffloadProblem& problem, const OffloadSet& set, OffloadPlan* plan);
+
+ private:
+  const OffloadStrategyInfo info_;
 };
 
 // The eager set: Greedy of Beaumont et al. 2020 (section 4). Internal to solvers/transfer; the

@@ -20,8 +20,6 @@
 namespace stowage {
 namespace {
 
-// States of the joint recurrence, and which of them are kept. Internal to solvers/transfer.
-
 // What the stages before stage i leave to it and to those after it.
 struct JointState {
   int64_t kept = 0;      // bytes of theirs that stay on the device, the input of i not counted
@@ -55,49 +53,6 @@ struct StateGrid {
   bool host_limited = false;
 };
 
-// States of one stage and one kind of input, in no more memory than it is given. Not thread-safe.
-class StatePool {
- public:
-  // Fills in the bound of a state and says whether it may stay.
-  using Bound = absl::FunctionRef<bool(JointState*)>;
-
-  explicit StatePool(const StateGrid& grid) : grid_(grid) {}
-
-  // Of the states in one cell the one with the least extra time and backlogs stays. False if there
-  // is no capacity for one more: nothing has changed.
-  bool Offer(const JointState& state);
-
-  // What the capacity for states takes, and what it would take once grown.
-  int64_t bytes() const { return BytesFor(capacity_); }
-  int64_t grown_bytes() const { return BytesFor(GrownCapacity()); }
-  static int64_t least_bytes() { return BytesFor(kLeastCapacity); }
-  void Grow();
-  // Halves the capacity, where there is more than the least. The states that may not stay go; of the
-  // others, if need be, those with the largest bounds.
-  void Thin(Bound bound);
-
-  // Empties the pool, its capacity included: at most `most` states that none other dominates, the least
-  // bound first. CANCELLED, DEADLINE_EXCEEDED.
-  absl::StatusOr<std::vector<JointState>> Take(size_t most, Bound bound, StopPoll* poll);
-
-  size_t size() const { return states_.size(); }
-
- private:
-  static constexpr size_t kLeastCapacity = 16;
-
-  // A state, and at most two places of 17 bytes each in the table of cells.
-  static int64_t BytesFor(size_t capacity) {
-    return static_cast<int64_t>(capacity * (sizeof(JointState) + 40));
-  }
-  size_t GrownCapacity() const { return capacity_ == 0 ? kLeastCapacity : 2 * capacity_; }
-  uint64_t CellOf(const JointState& state) const;
-
-  size_t capacity_ = 0;  // for so many states
-  StateGrid grid_;
-  absl::flat_hash_map<uint64_t, uint32_t> cells_;  // index in states_
-  std::vector<JointState> states_;
-};
-
 double Weight(const JointState& s) { return s.extra + s.backlog_f + s.backlog_b; }
 
 // Of equals the first stays.
@@ -114,96 +69,132 @@ bool ComesBefore(const JointState& a, const JointState& b) {
   return key(a) < key(b);
 }
 
-uint64_t StatePool::CellOf(const JointState& state) const {
-  const auto side = [](double value, double unit) {
-    constexpr double kMost = 65535;
-    return static_cast<uint64_t>(std::min(value / unit, kMost));
-  };
-  const uint64_t host =
-      grid_.host_limited ? side(static_cast<double>(state.host), grid_.host) : uint64_t{0};
-  return side(static_cast<double>(state.kept), grid_.kept) << 48 | host << 32 |
-         side(state.backlog_f, grid_.backlog) << 16 | side(state.backlog_b, grid_.backlog);
-}
+// States of one stage and one kind of input, in no more memory than it is given. Not thread-safe.
+class StatePool {
+ public:
+  // Fills in the bound of a state and says whether it may stay.
+  using Bound = absl::FunctionRef<bool(JointState*)>;
 
-bool StatePool::Offer(const JointState& state) {
-  const uint64_t cell = CellOf(state);
-  if (states_.size() == capacity_) {
-    const auto found = cells_.find(cell);
-    if (found == cells_.end()) return false;
-    if (Better(state, states_[found->second])) states_[found->second] = state;
+  explicit StatePool(const StateGrid& grid) : grid_(grid) {}
+
+  // Of the states in one cell the one with the least extra time and backlogs stays. False if there
+  // is no capacity for one more: nothing has changed.
+  bool Offer(const JointState& state) {
+    const uint64_t cell = CellOf(state);
+    if (states_.size() == capacity_) {
+      const auto found = cells_.find(cell);
+      if (found == cells_.end()) return false;
+      if (Better(state, states_[found->second])) states_[found->second] = state;
+      return true;
+    }
+    const auto [at, added] = cells_.try_emplace(cell, static_cast<uint32_t>(states_.size()));
+    if (added) {
+      states_.push_back(state);
+    } else if (Better(state, states_[at->second])) {
+      states_[at->second] = state;
+    }
     return true;
   }
-  const auto [at, added] = cells_.try_emplace(cell, static_cast<uint32_t>(states_.size()));
-  if (added) {
-    states_.push_back(state);
-  } else if (Better(state, states_[at->second])) {
-    states_[at->second] = state;
-  }
-  return true;
-}
 
-void StatePool::Grow() {
-  capacity_ = GrownCapacity();
-  states_.reserve(capacity_);
-  cells_.reserve(capacity_);
-}
+  // What the capacity for states takes, and what it would take once grown.
+  int64_t bytes() const { return BytesFor(capacity_); }
+  int64_t grown_bytes() const { return BytesFor(GrownCapacity()); }
+  static int64_t least_bytes() { return BytesFor(kLeastCapacity); }
 
-void StatePool::Thin(Bound bound) {
-  if (capacity_ <= kLeastCapacity) return;
-  capacity_ /= 2;
-  cells_ = {};
-  states_.erase(std::remove_if(states_.begin(), states_.end(),
-                               [&](JointState& state) { return !bound(&state); }),
-                states_.end());
-  if (states_.size() > capacity_) {
-    const auto end = states_.begin() + static_cast<std::ptrdiff_t>(capacity_);
-    std::nth_element(states_.begin(), end, states_.end(), ComesBefore);
-    states_.erase(end, states_.end());
+  void Grow() {
+    capacity_ = GrownCapacity();
+    states_.reserve(capacity_);
+    cells_.reserve(capacity_);
   }
-  std::vector<JointState> states;
-  states.reserve(capacity_);
-  states.assign(states_.begin(), states_.end());
-  states_ = std::move(states);
-  cells_.reserve(capacity_);
-  for (size_t s = 0; s < states_.size(); ++s) {
-    cells_.emplace(CellOf(states_[s]), static_cast<uint32_t>(s));
-  }
-}
 
-absl::StatusOr<std::vector<JointState>> StatePool::Take(size_t most, Bound bound, StopPoll* poll) {
-  std::vector<JointState> states = std::move(states_);
-  states_ = {};
-  cells_ = {};
-  capacity_ = 0;
-  states.erase(std::remove_if(states.begin(), states.end(),
-                              [&](JointState& state) { return !bound(&state); }),
-               states.end());
-  absl::Status status = poll->Spend(static_cast<int64_t>(states.size()) * 64);
-  if (!status.ok()) return status;
-  std::sort(states.begin(), states.end(), ComesBefore);
-  std::vector<JointState> kept;
-  kept.reserve(std::min(most, states.size()));
-  // What dominated once does so again more often than not: it is asked first.
-  std::vector<uint32_t> order;
-  order.reserve(std::min(most, states.size()));
-  for (const JointState& state : states) {
-    if (kept.size() == most) break;
-    const auto by = std::find_if(order.begin(), order.end(), [&](uint32_t other) {
-      return Dominates(kept[other], state, grid_.host_limited);
-    });
-    status = poll->Spend(by - order.begin() + 1);
-    if (!status.ok()) return status;
-    if (by != order.end()) {
-      std::rotate(order.begin(), by, by + 1);
-      continue;
+  // Halves the capacity, where there is more than the least. The states that may not stay go; of the
+  // others, if need be, those with the largest bounds.
+  void Thin(Bound bound) {
+    if (capacity_ <= kLeastCapacity) return;
+    capacity_ /= 2;
+    cells_ = {};
+    states_.erase(std::remove_if(states_.begin(), states_.end(),
+                                 [&](JointState& state) { return !bound(&state); }),
+                  states_.end());
+    if (states_.size() > capacity_) {
+      const auto end = states_.begin() + static_cast<std::ptrdiff_t>(capacity_);
+      std::nth_element(states_.begin(), end, states_.end(), ComesBefore);
+      states_.erase(end, states_.end());
     }
-    order.push_back(static_cast<uint32_t>(kept.size()));
-    kept.push_back(state);
+    std::vector<JointState> states;
+    states.reserve(capacity_);
+    states.assign(states_.begin(), states_.end());
+    states_ = std::move(states);
+    cells_.reserve(capacity_);
+    for (size_t s = 0; s < states_.size(); ++s) {
+      cells_.emplace(CellOf(states_[s]), static_cast<uint32_t>(s));
+    }
   }
-  return kept;
-}
 
-// A link to host memory in doubles, for searches. Internal to solvers/transfer.
+  // Empties the pool, its capacity included: at most `most` states that none other dominates, the least
+  // bound first. CANCELLED, DEADLINE_EXCEEDED.
+  absl::StatusOr<std::vector<JointState>> Take(size_t most, Bound bound, StopPoll* poll) {
+    std::vector<JointState> states = std::move(states_);
+    states_ = {};
+    cells_ = {};
+    capacity_ = 0;
+    states.erase(std::remove_if(states.begin(), states.end(),
+                                [&](JointState& state) { return !bound(&state); }),
+                 states.end());
+    absl::Status status = poll->Spend(static_cast<int64_t>(states.size()) * 64);
+    if (!status.ok()) return status;
+    std::sort(states.begin(), states.end(), ComesBefore);
+    std::vector<JointState> kept;
+    kept.reserve(std::min(most, states.size()));
+    // What dominated once does so again more often than not: it is asked first.
+    std::vector<uint32_t> order;
+    order.reserve(std::min(most, states.size()));
+    for (const JointState& state : states) {
+      if (kept.size() == most) break;
+      const auto by = std::find_if(order.begin(), order.end(), [&](uint32_t other) {
+        return Dominates(kept[other], state, grid_.host_limited);
+      });
+      status = poll->Spend(by - order.begin() + 1);
+      if (!status.ok()) return status;
+      if (by != order.end()) {
+        std::rotate(order.begin(), by, by + 1);
+        continue;
+      }
+      order.push_back(static_cast<uint32_t>(kept.size()));
+      kept.push_back(state);
+    }
+    return kept;
+  }
+
+  size_t size() const { return states_.size(); }
+
+ private:
+  static constexpr size_t kLeastCapacity = 16;
+
+  // A state, and at most two places of 17 bytes each in the table of cells.
+  static int64_t BytesFor(size_t capacity) {
+    return static_cast<int64_t>(capacity * (sizeof(JointState) + 40));
+  }
+  size_t GrownCapacity() const { return capacity_ == 0 ? kLeastCapacity : 2 * capacity_; }
+
+  uint64_t CellOf(const JointState& state) const {
+    const auto side = [](double value, double unit) {
+      constexpr double kMost = 65535;
+      return static_cast<uint64_t>(std::min(value / unit, kMost));
+    };
+    const uint64_t host =
+        grid_.host_limited ? side(static_cast<double>(state.host), grid_.host) : uint64_t{0};
+    return side(static_cast<double>(state.kept), grid_.kept) << 48 | host << 32 |
+           side(state.backlog_f, grid_.backlog) << 16 | side(state.backlog_b, grid_.backlog);
+  }
+
+  size_t capacity_ = 0;  // for so many states
+  StateGrid grid_;
+  absl::flat_hash_map<uint64_t, uint32_t> cells_;  // index in states_
+  std::vector<JointState> states_;
+};
+
+// A link to host memory in doubles, for searches.
 
 // Of one direction, ns.
 struct CopyRate {
@@ -228,7 +219,7 @@ struct LinkCosts {
         host_memory(transfers.host_memory.value()) {}
 };
 
-// What the last stages of a chain cost at least beyond their ideal time. Internal to solvers/transfer.
+// What the last stages of a chain cost at least beyond their ideal time.
 //
 // The time steps and kept stages of solvers/schedule/lower_bound.h, for stages i..L+1 beside what is held of
 // those before: at the time step that needs most, stages that are neither recomputed nor on the host are held.
@@ -244,7 +235,18 @@ class SuffixBound {
 
  public:
   // O(L^2 log L) time, O(L^2) memory.
-  SuffixBound(const Chain& chain, const LinkCosts& link, int64_t memory);
+  SuffixBound(const Chain& chain, const LinkCosts& link, int64_t memory)
+      : memory_(memory),
+        per_byte_(link.out.per_byte + link.in.per_byte),
+        suffixes_(static_cast<size_t>(chain.length()) + 3) {
+    for (int i = chain.length() + 1; i >= 1; --i) {
+      Suffix& suffix = suffixes_[static_cast<size_t>(i)];
+      const Stage& stage = chain.stage(i);
+      suffix.ideal = suffixes_[static_cast<size_t>(i) + 1].ideal +
+                     static_cast<double>((stage.forward_time + stage.backward_time).value());
+      Fill(chain, i, &suffix);
+    }
+  }
 
   // The most that one for so many stages, the loss included, takes, but for O(L).
   static int64_t SizeBytes(int64_t stages) {
@@ -253,7 +255,32 @@ class SuffixBound {
 
   // Of stages i..L+1, in ns: beside `held` bytes of the stages before, with copies of `backlog` ns
   // still to be made, and `host` bytes that may still be taken there.
-  double Least(int i, int64_t held, double backlog, int64_t host) const;
+  double Least(int i, int64_t held, double backlog, int64_t host) const {
+    const Suffix& suffix = suffixes_[static_cast<size_t>(i)];
+    const double overflow = static_cast<double>(held + suffix.need - memory_);
+    const double queue = backlog - suffix.ideal;
+    if (overflow <= 0) return std::max(0.0, queue);
+    const auto link = [&](double recomputed) {
+      return queue + (overflow - recomputed) * per_byte_;
+    };
+    const std::vector<Recomputed>& points = suffix.recomputed;
+    // The first point at which recomputing takes no less than the link, and leaves the host no more
+    // than it takes.
+    const double least = overflow - static_cast<double>(host);
+    const auto at =
+        std::partition_point(points.begin(), points.end(), [&](const Recomputed& point) {
+          return point.time < link(point.bytes) || point.bytes < least;
+        });
+    if (at == points.begin()) return std::max(0.0, link(0));
+    const Recomputed& before = *(at - 1);
+    if (at == points.end()) return std::max(0.0, std::max(before.time, link(before.bytes)));
+    // Both are linear in between.
+    const double per_byte = (at->time - before.time) / (at->bytes - before.bytes);
+    double bytes = before.bytes + (link(before.bytes) - before.time) / (per_byte + per_byte_);
+    bytes = std::clamp(std::max(bytes, least), before.bytes, at->bytes);
+    bytes = std::min(bytes, overflow);
+    return std::max({0.0, before.time + (bytes - before.bytes) * per_byte, link(bytes)});
+  }
 
  private:
   struct Suffix {
@@ -262,81 +289,42 @@ class SuffixBound {
     std::vector<Recomputed> recomputed;  // from nothing on
   };
 
-  void Fill(const Chain& chain, int i, Suffix* suffix) const;
+  void Fill(const Chain& chain, int i, Suffix* suffix) const {
+    Bytes before;
+    int peak = i;
+    for (int l = i; l <= chain.length() + 1; ++l) {
+      const Stage& stage = chain.stage(l);
+      const Bytes need =
+          before + stage.saved +
+          std::max(stage.forward_saving_overhead, stage.output_gradient + stage.backward_overhead);
+      if (need.value() > suffix->need) {
+        suffix->need = need.value();
+        peak = l;
+      }
+      before += stage.saved;
+    }
+    std::vector<Recomputed>& points = suffix->recomputed;
+    points.reserve(static_cast<size_t>(peak - i) + 1);
+    for (int l = i; l < peak; ++l) {
+      const Stage& stage = chain.stage(l);
+      if (!stage.recomputable() || stage.saved == Bytes(0)) continue;
+      points.push_back({static_cast<double>(stage.saved.value()),
+                        static_cast<double>(stage.forward_time.value())});
+    }
+    std::stable_sort(points.begin(), points.end(), [](const Recomputed& a, const Recomputed& b) {
+      return a.time * b.bytes < b.time * a.bytes;
+    });
+    points.insert(points.begin(), {0, 0});
+    for (size_t p = 1; p < points.size(); ++p) {
+      points[p].bytes += points[p - 1].bytes;
+      points[p].time += points[p - 1].time;
+    }
+  }
 
   int64_t memory_;
   double per_byte_;  // out and in
   std::vector<Suffix> suffixes_;
 };
-
-SuffixBound::SuffixBound(const Chain& chain, const LinkCosts& link, int64_t memory)
-    : memory_(memory),
-      per_byte_(link.out.per_byte + link.in.per_byte),
-      suffixes_(static_cast<size_t>(chain.length()) + 3) {
-  for (int i = chain.length() + 1; i >= 1; --i) {
-    Suffix& suffix = suffixes_[static_cast<size_t>(i)];
-    const Stage& stage = chain.stage(i);
-    suffix.ideal = suffixes_[static_cast<size_t>(i) + 1].ideal +
-                   static_cast<double>((stage.forward_time + stage.backward_time).value());
-    Fill(chain, i, &suffix);
-  }
-}
-
-void SuffixBound::Fill(const Chain& chain, int i, Suffix* suffix) const {
-  Bytes before;
-  int peak = i;
-  for (int l = i; l <= chain.length() + 1; ++l) {
-    const Stage& stage = chain.stage(l);
-    const Bytes need =
-        before + stage.saved +
-        std::max(stage.forward_saving_overhead, stage.output_gradient + stage.backward_overhead);
-    if (need.value() > suffix->need) {
-      suffix->need = need.value();
-      peak = l;
-    }
-    before += stage.saved;
-  }
-  std::vector<Recomputed>& points = suffix->recomputed;
-  points.reserve(static_cast<size_t>(peak - i) + 1);
-  for (int l = i; l < peak; ++l) {
-    const Stage& stage = chain.stage(l);
-    if (!stage.recomputable() || stage.saved == Bytes(0)) continue;
-    points.push_back({static_cast<double>(stage.saved.value()),
-                      static_cast<double>(stage.forward_time.value())});
-  }
-  std::stable_sort(points.begin(), points.end(), [](const Recomputed& a, const Recomputed& b) {
-    return a.time * b.bytes < b.time * a.bytes;
-  });
-  points.insert(points.begin(), {0, 0});
-  for (size_t p = 1; p < points.size(); ++p) {
-    points[p].bytes += points[p - 1].bytes;
-    points[p].time += points[p - 1].time;
-  }
-}
-
-double SuffixBound::Least(int i, int64_t held, double backlog, int64_t host) const {
-  const Suffix& suffix = suffixes_[static_cast<size_t>(i)];
-  const double overflow = static_cast<double>(held + suffix.need - memory_);
-  const double queue = backlog - suffix.ideal;
-  if (overflow <= 0) return std::max(0.0, queue);
-  const auto link = [&](double recomputed) { return queue + (overflow - recomputed) * per_byte_; };
-  const std::vector<Recomputed>& points = suffix.recomputed;
-  // The first point at which recomputing takes no less than the link, and leaves the host no more
-  // than it takes.
-  const double least = overflow - static_cast<double>(host);
-  const auto at = std::partition_point(points.begin(), points.end(), [&](const Recomputed& point) {
-    return point.time < link(point.bytes) || point.bytes < least;
-  });
-  if (at == points.begin()) return std::max(0.0, link(0));
-  const Recomputed& before = *(at - 1);
-  if (at == points.end()) return std::max(0.0, std::max(before.time, link(before.bytes)));
-  // Both are linear in between.
-  const double per_byte = (at->time - before.time) / (at->bytes - before.bytes);
-  double bytes = before.bytes + (link(before.bytes) - before.time) / (per_byte + per_byte_);
-  bytes = std::clamp(std::max(bytes, least), before.bytes, at->bytes);
-  bytes = std::min(bytes, overflow);
-  return std::max({0.0, before.time + (bytes - before.bytes) * per_byte, link(bytes)});
-}
 
 double Positive(double value) { return std::max(value, 0.0); }
 

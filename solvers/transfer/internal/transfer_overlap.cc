@@ -13,7 +13,6 @@
 #include "solvers/model/chain.h"
 #include "solvers/model/transfer_model.h"
 #include "solvers/schedule/evaluator.h"
-#include "solvers/transfer/internal/tensor_transfers.h"
 
 namespace stowage {
 namespace {
@@ -558,6 +557,13 @@ class Overlapping {
               const StopToken* stop)
       : evaluator_(instance), memory_(memory), stop_(stop), best_(schedule), makespan_(makespan) {}
 
+  Schedule Run() {
+    for (int round = 0; round < kRounds && Round(); ++round) {
+    }
+    return std::move(best_);
+  }
+
+ private:
   // Whether it became faster, and there is time for more.
   bool Round() {
     const Nanos before = makespan_;
@@ -569,9 +575,6 @@ class Overlapping {
     return makespan_ < before && HasTime();
   }
 
-  Schedule Take() { return std::move(best_); }
-
- private:
   bool FindTrips() {
     base_ = best_;
     absl::StatusOr<TransferSet> transfers = FindTransfers(evaluator_.instance(), base_);
@@ -757,10 +760,7 @@ Schedule OverlapTransfers(const Instance& instance, const Schedule& schedule, By
   if (!simulation.ok() || simulation->peak > memory || simulation->idle_time == Nanos(0)) {
     return schedule;
   }
-  Overlapping overlapping(instance, schedule, memory, simulation->makespan, stop);
-  for (int round = 0; round < kRounds && overlapping.Round(); ++round) {
-  }
-  return overlapping.Take();
+  return Overlapping(instance, schedule, memory, simulation->makespan, stop).Run();
 }
 
 }  // namespace stowage

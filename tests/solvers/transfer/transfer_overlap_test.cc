@@ -1,6 +1,5 @@
 // Schedules with overlapped copies, on random chains with random transfers: what the evaluator says of them.
 #include "solvers/transfer/internal/transfer_overlap.h"
-#include "solvers/transfer/internal/tensor_transfers.h"
 
 #include <gtest/gtest.h>
 
