@@ -18,6 +18,8 @@
 namespace stowage {
 namespace {
 
+constexpr int kFractionBits = 60;
+
 // Items are held from when they are added on, and given up, in fractions and for good, where a requirement leaves no
 // memory for all of them (algorithms.md: nested constraints).
 class BoundKnapsack {
@@ -26,13 +28,35 @@ class BoundKnapsack {
   void Hold(int64_t bytes) { held_ += bytes; }
   // 0 < `bytes` <= `whole`, of the results of an op: repeating it takes `time` and brings back all
   // of them, so that each byte costs time / whole.
-  void Add(int64_t bytes, int64_t time, int64_t whole);
+  void Add(int64_t bytes, int64_t time, int64_t whole) {
+    held_ += bytes;
+    items_.push({bytes, time, whole});
+  }
+
   // Gives up what is held over `capacity`, or all there is; the time per byte of the dearest item that
   // it gave of, 0 without one. O(log items) for each item given up.
-  double Require(int64_t capacity);
+  double Require(int64_t capacity) {
+    double price = 0;
+    while (held_ > capacity && !items_.empty()) {
+      Item item = items_.top();
+      items_.pop();
+      const int64_t given_up = std::min(held_ - capacity, item.bytes);
+      held_ -= given_up;
+      price = static_cast<double>(item.time) / static_cast<double>(item.whole);
+      item.bytes -= given_up;
+      const absl::int128 cost = absl::int128(item.time) * given_up;
+      time_ +=
+          (cost / item.whole << kFractionBits) + (cost % item.whole << kFractionBits) / item.whole;
+      if (item.bytes > 0) items_.push(item);
+    }
+    return price;
+  }
 
   // The time of all that has been given up; makespans are whole.
-  int64_t RoundedUp() const;
+  int64_t RoundedUp() const {
+    const absl::int128 one = absl::int128(1) << kFractionBits;
+    return static_cast<int64_t>((time_ + one - 1) / one);
+  }
 
  private:
   struct Item {
@@ -51,35 +75,6 @@ class BoundKnapsack {
   int64_t held_ = 0;
   absl::int128 time_ = 0;  // of what has been given up, in fractions rounded down
 };
-
-constexpr int kFractionBits = 60;
-
-void BoundKnapsack::Add(int64_t bytes, int64_t time, int64_t whole) {
-  held_ += bytes;
-  items_.push({bytes, time, whole});
-}
-
-double BoundKnapsack::Require(int64_t capacity) {
-  double price = 0;
-  while (held_ > capacity && !items_.empty()) {
-    Item item = items_.top();
-    items_.pop();
-    const int64_t given_up = std::min(held_ - capacity, item.bytes);
-    held_ -= given_up;
-    price = static_cast<double>(item.time) / static_cast<double>(item.whole);
-    item.bytes -= given_up;
-    const absl::int128 cost = absl::int128(item.time) * given_up;
-    time_ +=
-        (cost / item.whole << kFractionBits) + (cost % item.whole << kFractionBits) / item.whole;
-    if (item.bytes > 0) items_.push(item);
-  }
-  return price;
-}
-
-int64_t BoundKnapsack::RoundedUp() const {
-  const absl::int128 one = absl::int128(1) << kFractionBits;
-  return static_cast<int64_t>((time_ + one - 1) / one);
-}
 
 // Calls `visit` with the owner of each storage that the backward of the vertex needs.
 template <class Visit>

@@ -26,23 +26,80 @@ class BlockBook {
 
   // Whether the tensor takes memory after the instruction that runs, or, before the first, from the
   // start on.
-  void See(size_t tensor, bool taken, Bytes size, const BlockName& name);
+  void See(size_t tensor, bool taken, Bytes size, const BlockName& name) {
+    size_t& block = block_[tensor];
+    if (taken == (block != kNone) || size == Bytes(0)) return;
+    if (!taken) {
+      dropped_.push_back(block);
+      block = kNone;
+      return;
+    }
+    block = blocks_.lives.size();
+    blocks_.lives.push_back({size, time_step_, -1});
+    blocks_.names.push_back(name);
+    made_.push_back(block);
+  }
+
   // The memory of a tensor is another's from now on.
-  void Rename(size_t from, size_t to);
+  void Rename(size_t from, size_t to) {
+    block_[to] = block_[from];
+    block_[from] = kNone;
+  }
 
   // Ends what was seen before the first instruction.
-  void EndStart();
+  void EndStart() {
+    for (const size_t block : made_) Open(block, 0);
+    made_.clear();
+  }
+
   // `running` and `held`: the evaluator's memory while the instruction runs and after it. INTERNAL if
   // the blocks do not add up to them.
-  absl::Status EndInstruction(Bytes running, Bytes held, int32_t stage);
+  absl::Status EndInstruction(Bytes running, Bytes held, int32_t stage) {
+    Bytes made;
+    for (const size_t block : made_) made += blocks_.lives[block].size;
+    // What the op makes is there while it runs, unless the profile says that it takes less.
+    const bool early = live_ + made <= running;
+    for (const size_t block : made_) {
+      if (early) Open(block, time_step_);
+    }
+    const Bytes workspace = running - live_;
+    if (workspace > Bytes(0)) {
+      blocks_.lives.push_back({workspace, time_step_, time_step_ + 1});
+      blocks_.names.push_back({BlockUse::kWorkspace, stage});
+    }
+    for (const size_t block : dropped_) Close(block, time_step_ + 1);
+    for (const size_t block : made_) {
+      if (!early) Open(block, time_step_ + 1);
+    }
+    made_.clear();
+    dropped_.clear();
+    time_step_ += 2;
+    if (workspace >= Bytes(0) && live_ == held) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("time step ", time_step_ - 1, ": the blocks take ",
+                                            live_.value(), " bytes, the evaluator says ",
+                                            held.value()));
+  }
+
   // Ends all blocks.
-  ScheduleBlocks Finish();
+  ScheduleBlocks Finish() {
+    for (BlockLife& life : blocks_.lives) {
+      if (life.end < 0) life.end = time_step_;
+    }
+    return std::move(blocks_);
+  }
 
  private:
   static constexpr size_t kNone = static_cast<size_t>(-1);
 
-  void Open(size_t block, int64_t time_step);
-  void Close(size_t block, int64_t time_step);
+  void Open(size_t block, int64_t time_step) {
+    blocks_.lives[block].begin = time_step;
+    live_ += blocks_.lives[block].size;
+  }
+
+  void Close(size_t block, int64_t time_step) {
+    blocks_.lives[block].end = time_step;
+    live_ -= blocks_.lives[block].size;
+  }
 
   ScheduleBlocks blocks_;
   std::vector<size_t> block_;    // by tensor
@@ -51,73 +108,6 @@ class BlockBook {
   int64_t time_step_ = 0;
   Bytes live_;
 };
-
-void BlockBook::See(size_t tensor, bool taken, Bytes size, const BlockName& name) {
-  size_t& block = block_[tensor];
-  if (taken == (block != kNone) || size == Bytes(0)) return;
-  if (!taken) {
-    dropped_.push_back(block);
-    block = kNone;
-    return;
-  }
-  block = blocks_.lives.size();
-  blocks_.lives.push_back({size, time_step_, -1});
-  blocks_.names.push_back(name);
-  made_.push_back(block);
-}
-
-void BlockBook::Rename(size_t from, size_t to) {
-  block_[to] = block_[from];
-  block_[from] = kNone;
-}
-
-void BlockBook::EndStart() {
-  for (const size_t block : made_) Open(block, 0);
-  made_.clear();
-}
-
-absl::Status BlockBook::EndInstruction(Bytes running, Bytes held, int32_t stage) {
-  Bytes made;
-  for (const size_t block : made_) made += blocks_.lives[block].size;
-  // What the op makes is there while it runs, unless the profile says that it takes less.
-  const bool early = live_ + made <= running;
-  for (const size_t block : made_) {
-    if (early) Open(block, time_step_);
-  }
-  const Bytes workspace = running - live_;
-  if (workspace > Bytes(0)) {
-    blocks_.lives.push_back({workspace, time_step_, time_step_ + 1});
-    blocks_.names.push_back({BlockUse::kWorkspace, stage});
-  }
-  for (const size_t block : dropped_) Close(block, time_step_ + 1);
-  for (const size_t block : made_) {
-    if (!early) Open(block, time_step_ + 1);
-  }
-  made_.clear();
-  dropped_.clear();
-  time_step_ += 2;
-  if (workspace >= Bytes(0) && live_ == held) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("time step ", time_step_ - 1, ": the blocks take ",
-                                          live_.value(), " bytes, the evaluator says ",
-                                          held.value()));
-}
-
-ScheduleBlocks BlockBook::Finish() {
-  for (BlockLife& life : blocks_.lives) {
-    if (life.end < 0) life.end = time_step_;
-  }
-  return std::move(blocks_);
-}
-
-void BlockBook::Open(size_t block, int64_t time_step) {
-  blocks_.lives[block].begin = time_step;
-  live_ += blocks_.lives[block].size;
-}
-
-void BlockBook::Close(size_t block, int64_t time_step) {
-  blocks_.lives[block].end = time_step;
-  live_ -= blocks_.lives[block].size;
-}
 
 // What TransferReplay wants where there is no transfer: the schedules are ones that Simulate accepts
 // without.
