@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SOLVERS_GRAPH_CHECKPOINT_SOLVER_H_
 #define STOWAGE_SOLVERS_GRAPH_CHECKPOINT_SOLVER_H_
 
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,8 +22,8 @@ struct CheckpointAnswer {
 class CheckpointSolver {
  public:
   virtual ~CheckpointSolver() = default;
-  virtual const SolverInfo& info() const = 0;
-  virtual SegmentRule rule() const = 0;
+  const SolverInfo& info() const { return info_; }
+  SegmentRule rule() const { return rule_; }
 
   // Of the options, stop counts, and progress for those solvers that take long; there is one thread,
   // whatever the options allow. Errors: CANCELLED, DEADLINE_EXCEEDED,
@@ -31,6 +32,13 @@ class CheckpointSolver {
   // with whatever the rule asks for beside it.
   virtual absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
                                                  const SolveContext& context) const = 0;
+
+ protected:
+  CheckpointSolver(SegmentRule rule, SolverInfo info) : rule_(rule), info_(std::move(info)) {}
+
+ private:
+  const SegmentRule rule_;
+  const SolverInfo info_;
 };
 
 // All there are, in the order they are listed to people. Lives as long as the process.
@@ -77,27 +85,6 @@ const CheckpointSolver& LinearCheckpointSolver();
 // half at 100,000; graphs of more than 64 vertices open at once, or of more than 100,000, get the
 // best set of the other solvers.
 const CheckpointSolver& AcyclicQuotientSolver();
-
-// What the solvers whose segments have two end points share.
-
-class TwoEndPointsSolver : public CheckpointSolver {
- public:
-  SegmentRule rule() const final { return SegmentRule::kTwoEndPoints; }
-
-  absl::StatusOr<CheckpointAnswer> Solve(const CheckpointGraph& graph,
-                                         const SolveContext& context) const final {
-    const absl::Status valid = context.status();
-    if (!valid.ok()) return valid;
-    StopPoll poll(context.stop());
-    return Find(graph, context, &poll);
-  }
-
- protected:
-  // Of valid options, whose stop token `poll` checks.
-  virtual absl::StatusOr<CheckpointAnswer> Find(const CheckpointGraph& graph,
-                                                const SolveContext& context,
-                                                StopPoll* poll) const = 0;
-};
 
 }  // namespace stowage
 

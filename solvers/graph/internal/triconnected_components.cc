@@ -334,7 +334,24 @@ class SplitGraph {
   explicit SplitGraph(size_t numbers) : degree_(numbers, 0), out_(numbers), high_(numbers) {}
 
   // Adds the arcs. CANCELLED or DEADLINE_EXCEEDED by `poll`.
-  absl::Status Fill(const PalmTree& tree, StopPoll* poll);
+  absl::Status Fill(const PalmTree& tree, StopPoll* poll) {
+    const auto add = [&](size_t e) {
+      NewEdge(tree.arcs[e].from, tree.arcs[e].to);
+      CountDegree(static_cast<int>(e), 1);
+    };
+    absl::Status status = PolledLoop(tree.arcs.size(), kVisitSteps, add, poll);
+    const auto leave = [&](size_t k) {
+      const int e = tree.order[k];
+      item_of_[Index(e)] = out_.Append(from(e), e);
+    };
+    if (status.ok()) status = PolledLoop(tree.order.size(), kVisitSteps, leave, poll);
+    const auto reach = [&](size_t k) {
+      const int e = tree.fronds[k];
+      high_of_[Index(e)] = high_.Append(to(e), from(e));
+    };
+    if (status.ok()) status = PolledLoop(tree.fronds.size(), kVisitSteps, reach, poll);
+    return status;
+  }
 
   size_t edge_count() const { return from_.size(); }
   int from(int edge) const { return from_[Index(edge)]; }
@@ -342,7 +359,14 @@ class SplitGraph {
   bool Joins(int edge, int a, int b) const {
     return (from(edge) == a && to(edge) == b) || (from(edge) == b && to(edge) == a);
   }
-  int NewEdge(int from, int to);
+
+  int NewEdge(int from, int to) {
+    from_.push_back(from);
+    to_.push_back(to);
+    item_of_.push_back(kNone);
+    high_of_.push_back(kNone);
+    return static_cast<int>(from_.size()) - 1;
+  }
 
   int degree(int v) const { return degree_[Index(v)]; }
   void CountDegree(int edge, int change) {
@@ -385,33 +409,6 @@ class SplitGraph {
   std::vector<int> high_of_;  // of an edge, in high_
 };
 
-absl::Status SplitGraph::Fill(const PalmTree& tree, StopPoll* poll) {
-  const auto add = [&](size_t e) {
-    NewEdge(tree.arcs[e].from, tree.arcs[e].to);
-    CountDegree(static_cast<int>(e), 1);
-  };
-  absl::Status status = PolledLoop(tree.arcs.size(), kVisitSteps, add, poll);
-  const auto leave = [&](size_t k) {
-    const int e = tree.order[k];
-    item_of_[Index(e)] = out_.Append(from(e), e);
-  };
-  if (status.ok()) status = PolledLoop(tree.order.size(), kVisitSteps, leave, poll);
-  const auto reach = [&](size_t k) {
-    const int e = tree.fronds[k];
-    high_of_[Index(e)] = high_.Append(to(e), from(e));
-  };
-  if (status.ok()) status = PolledLoop(tree.fronds.size(), kVisitSteps, reach, poll);
-  return status;
-}
-
-int SplitGraph::NewEdge(int from, int to) {
-  from_.push_back(from);
-  to_.push_back(to);
-  item_of_.push_back(kNone);
-  high_of_.push_back(kNone);
-  return static_cast<int>(from_.size()) - 1;
-}
-
 // Splits a biconnected graph at all its separation pairs (Hopcroft & Tarjan 1973, as corrected by
 // Gutwenger & Mutzel 2000, step 3).
 //
@@ -433,9 +430,23 @@ struct SplitComponents {
 // palm tree; names of variables follow the paper where it has them.
 class SplitSearch {
  public:
-  SplitSearch(const PalmTree& tree, StopPoll* poll);
+  SplitSearch(const PalmTree& tree, StopPoll* poll)
+      : tree_(tree),
+        poll_(poll),
+        graph_(tree.vertex.size()),
+        father_(tree.father),
+        tree_arc_(tree.vertex.size(), kNoIndex),
+        arcs_at_(tree.vertex.size(), 0) {
+    result_.first.push_back(0);
+  }
 
-  absl::StatusOr<SplitComponents> Run();
+  absl::StatusOr<SplitComponents> Run() {
+    absl::Status status = Prepare();
+    if (status.ok()) status = Search();
+    if (status.ok()) status = NameEdges();
+    if (!status.ok()) return status;
+    return std::move(result_);
+  }
 
  private:
   // A possible pair {a, b} of type 2 with h the largest number in the part it cuts off; a < 0 marks
@@ -453,16 +464,137 @@ class SplitSearch {
     int arc;  // as it was when it was taken
   };
 
-  absl::Status Prepare();
-  absl::Status Search();
-  absl::Status NameEdges();
+  absl::Status Prepare() {
+    const absl::Status status = graph_.Fill(tree_, poll_);
+    if (!status.ok()) return status;
+    const auto count = [this](size_t e) {
+      const PalmArc& arc = tree_.arcs[e];
+      ++arcs_at_[Index(arc.from)];
+      if (arc.tree) tree_arc_[Index(arc.to)] = static_cast<int>(e);
+    };
+    return PolledLoop(tree_.arcs.size(), 1 << 3, count, poll_);
+  }
+
+  absl::Status Search() {
+    candidates_.push_back({0, -1, 0});
+    Enter(1);
+    while (!path_.empty()) {
+      if (TakeNextArc(&path_.back())) continue;
+      path_.pop_back();
+      absl::Status status = poll_->Spend(1 << 6);
+      if (status.ok() && !path_.empty()) status = FinishTreeArc(&path_.back());
+      if (!status.ok()) return status;
+    }
+    const absl::Status status = PolledLoop(
+        edges_.size(), 1 << 2, [this](size_t) { Put(PopEdge()); }, poll_);
+    CloseComponent();
+    return status;
+  }
+
+  absl::Status NameEdges() {
+    const auto name = [this](size_t e) {
+      const int edge = static_cast<int>(e);
+      result_.edges.push_back(
+          {tree_.vertex[Index(graph_.from(edge))], tree_.vertex[Index(graph_.to(edge))]});
+    };
+    result_.edges.reserve(graph_.edge_count());
+    return PolledLoop(graph_.edge_count(), 1 << 3, name, poll_);
+  }
+
   void Enter(int v) {
     path_.push_back({v, kNoIndex, graph_.first_out(v), arcs_at_[Index(v)], kNoIndex});
   }
-  bool TakeNextArc(Frame* frame);
-  absl::Status FinishTreeArc(Frame* frame);
-  void OpenCandidate(int low, int h, int b);
-  absl::StatusOr<int> SplitTypeTwo(Frame* frame, int w);
+
+  // Whether a tree arc was taken.
+  bool TakeNextArc(Frame* frame) {
+    const int v = frame->v;
+    while (frame->next != kNoIndex) {
+      frame->item = frame->next;
+      frame->next = graph_.next_out(frame->item);
+      frame->arc = graph_.out_edge(frame->item);
+      const PalmArc& arc = tree_.arcs[Index(frame->arc)];
+      const int w = arc.to;
+      if (arc.tree) {
+        if (arc.starts_path) {
+          OpenCandidate(tree_.low[Index(w)], w + tree_.descendants[Index(w)] - 1, v);
+          candidates_.push_back({0, -1, 0});
+        }
+        Enter(w);
+        return true;
+      }
+      if (arc.starts_path) OpenCandidate(w, v, v);
+      edges_.push_back(frame->arc);
+    }
+    return false;
+  }
+
+  absl::Status FinishTreeArc(Frame* frame) {
+    const int v = frame->v;
+    const PalmArc& arc = tree_.arcs[Index(frame->arc)];
+    edges_.push_back(tree_arc_[Index(arc.to)]);
+    const absl::StatusOr<int> below = SplitTypeTwo(frame, arc.to);
+    if (!below.ok()) return below.status();
+    const int w = *below;
+    if (tree_.second_low[Index(w)] >= v && tree_.low[Index(w)] < v &&
+        (father_[Index(v)] != 1 || frame->arcs_left >= 2)) {
+      absl::Status status = SplitTypeOne(frame, w);
+      if (!status.ok()) return status;
+    }
+    if (arc.starts_path) {
+      while (candidates_.back().a >= 0) candidates_.pop_back();
+      candidates_.pop_back();
+    }
+    while (candidates_.back().a >= 0 && candidates_.back().b != v &&
+           graph_.High(v) > candidates_.back().h) {
+      candidates_.pop_back();
+    }
+    --frame->arcs_left;
+    return absl::OkStatus();
+  }
+
+  // Candidates above `low` merge into one with it, or a new one is made.
+  void OpenCandidate(int low, int h, int b) {
+    if (candidates_.back().a > low) {
+      h = 0;
+      for (; candidates_.back().a > low; candidates_.pop_back()) {
+        h = std::max(h, candidates_.back().h);
+        b = candidates_.back().b;
+      }
+    }
+    candidates_.push_back({h, low, b});
+  }
+
+  // Splits off what pairs {v, b} cut off below v. Returns the vertex now below v.
+  absl::StatusOr<int> SplitTypeTwo(Frame* frame, int w) {
+    const int v = frame->v;
+    while (IsTypeTwo(v, w)) {
+      const Candidate top = candidates_.back();
+      if (top.a == v && father_[Index(top.b)] == v) {
+        candidates_.pop_back();
+        continue;
+      }
+      int parallel = kNoIndex;
+      const absl::StatusOr<int> split =
+          IsSerial(w) ? SplitSerial(v, &parallel) : SplitCandidate(*frame, &parallel);
+      if (!split.ok()) return split.status();
+      int edge = *split;
+      const int x = graph_.to(edge);
+      if (parallel != kNoIndex) {
+        const int bond = graph_.NewEdge(v, x);
+        PutComponent({parallel, edge, bond});
+        graph_.CountDegree(bond, -1);
+        edge = bond;
+      }
+      edges_.push_back(edge);
+      graph_.PlaceArc(frame->item, edge);
+      graph_.CountDegree(edge, 1);
+      father_[Index(x)] = v;
+      tree_arc_[Index(x)] = edge;
+      w = x;
+    }
+    return w;
+  }
+
   bool IsTypeTwo(int v, int w) const {
     return v != 1 && (candidates_.back().a == v || IsSerial(w));
   }
@@ -471,9 +603,98 @@ class SplitSearch {
     const int item = graph_.first_out(w);
     return graph_.degree(w) == 2 && item != kNoIndex && graph_.to(graph_.out_edge(item)) > w;
   }
-  int SplitSerial(int v, int* parallel);
-  absl::StatusOr<int> SplitCandidate(const Frame& frame, int* parallel);
-  absl::Status SplitTypeOne(Frame* frame, int w);
+
+  // v, the vertex below it and the one below that make a triangle. Returns its virtual edge.
+  int SplitSerial(int v, int* parallel) {
+    const int above = PopEdge();
+    const int below = PopEdge();
+    graph_.Unlink(below);
+    const int x = graph_.to(below);
+    const int edge = graph_.NewEdge(v, x);
+    graph_.CountDegree(edge, -1);
+    PutComponent({above, below, edge});
+    if (!edges_.empty() && graph_.from(edges_.back()) == x && graph_.to(edges_.back()) == v) {
+      *parallel = PopEdge();
+      graph_.Unlink(*parallel);
+      graph_.DropHigh(*parallel);
+    }
+    return edge;
+  }
+
+  // Cuts off what the topmost candidate encloses.
+  absl::StatusOr<int> SplitCandidate(const Frame& frame, int* parallel) {
+    const auto [h, a, b] = candidates_.back();
+    candidates_.pop_back();
+    while (!edges_.empty()) {
+      const int edge = edges_.back();
+      const int from = graph_.from(edge), to = graph_.to(edge);
+      if (std::min(from, to) < a || std::max(from, to) > h) break;
+      edges_.pop_back();
+      absl::Status status = poll_->Spend(1 << 3);
+      if (!status.ok()) return status;
+      if (graph_.Joins(edge, a, b)) {
+        *parallel = edge;
+        graph_.Unlink(edge);
+        graph_.DropHigh(edge);
+        continue;
+      }
+      if (graph_.item_of(edge) != frame.item) {
+        graph_.Unlink(edge);
+        graph_.DropHigh(edge);
+      }
+      Put(edge);
+      graph_.CountDegree(edge, -1);
+    }
+    const int edge = graph_.NewEdge(a, b);
+    Put(edge);
+    CloseComponent();
+    return edge;
+  }
+
+  // The subtree of w reaches nothing above v but low(w).
+  absl::Status SplitTypeOne(Frame* frame, int w) {
+    const int v = frame->v;
+    const int low = tree_.low[Index(w)];
+    const int last = w + tree_.descendants[Index(w)] - 1;
+    const auto inside = [w, last](int k) { return k >= w && k <= last; };
+    while (!edges_.empty() &&
+           (inside(graph_.from(edges_.back())) || inside(graph_.to(edges_.back())))) {
+      const int edge = PopEdge();
+      Put(edge);
+      graph_.DropHigh(edge);
+      graph_.CountDegree(edge, -1);
+      absl::Status status = poll_->Spend(1 << 3);
+      if (!status.ok()) return status;
+    }
+    int edge = graph_.NewEdge(v, low);
+    Put(edge);
+    CloseComponent();
+
+    if (!edges_.empty() && graph_.Joins(edges_.back(), v, low)) {
+      const int parallel = PopEdge();
+      if (graph_.item_of(parallel) != frame->item) graph_.Unlink(parallel);
+      const int bond = graph_.NewEdge(v, low);
+      PutComponent({parallel, edge, bond});
+      graph_.CopyHigh(parallel, bond);
+      graph_.CountDegree(parallel, -1);
+      edge = bond;
+    }
+    if (low != father_[Index(v)]) {
+      edges_.push_back(edge);
+      graph_.PlaceArc(frame->item, edge);
+      if (graph_.High(low) < v) graph_.AddHigh(edge, low, v);
+      graph_.CountDegree(edge, 1);
+      return absl::OkStatus();
+    }
+    // The virtual edge runs beside the tree arc to v.
+    graph_.EraseItem(frame->item);
+    const int arc = tree_arc_[Index(v)];
+    const int bond = graph_.NewEdge(low, v);
+    PutComponent({edge, bond, arc});
+    tree_arc_[Index(v)] = bond;
+    graph_.PlaceArc(graph_.item_of(arc), bond);
+    return absl::OkStatus();
+  }
 
   int PopEdge() {
     const int edge = edges_.back();
@@ -498,243 +719,6 @@ class SplitSearch {
   std::vector<Frame> path_;
   SplitComponents result_;
 };
-
-SplitSearch::SplitSearch(const PalmTree& tree, StopPoll* poll)
-    : tree_(tree),
-      poll_(poll),
-      graph_(tree.vertex.size()),
-      father_(tree.father),
-      tree_arc_(tree.vertex.size(), kNoIndex),
-      arcs_at_(tree.vertex.size(), 0) {
-  result_.first.push_back(0);
-}
-
-absl::StatusOr<SplitComponents> SplitSearch::Run() {
-  absl::Status status = Prepare();
-  if (status.ok()) status = Search();
-  if (status.ok()) status = NameEdges();
-  if (!status.ok()) return status;
-  return std::move(result_);
-}
-
-absl::Status SplitSearch::Prepare() {
-  const absl::Status status = graph_.Fill(tree_, poll_);
-  if (!status.ok()) return status;
-  const auto count = [this](size_t e) {
-    const PalmArc& arc = tree_.arcs[e];
-    ++arcs_at_[Index(arc.from)];
-    if (arc.tree) tree_arc_[Index(arc.to)] = static_cast<int>(e);
-  };
-  return PolledLoop(tree_.arcs.size(), 1 << 3, count, poll_);
-}
-
-absl::Status SplitSearch::Search() {
-  candidates_.push_back({0, -1, 0});
-  Enter(1);
-  while (!path_.empty()) {
-    if (TakeNextArc(&path_.back())) continue;
-    path_.pop_back();
-    absl::Status status = poll_->Spend(1 << 6);
-    if (status.ok() && !path_.empty()) status = FinishTreeArc(&path_.back());
-    if (!status.ok()) return status;
-  }
-  const absl::Status status = PolledLoop(
-      edges_.size(), 1 << 2, [this](size_t) { Put(PopEdge()); }, poll_);
-  CloseComponent();
-  return status;
-}
-
-// Candidates above `low` merge into one with it, or a new one is made.
-void SplitSearch::OpenCandidate(int low, int h, int b) {
-  if (candidates_.back().a > low) {
-    h = 0;
-    for (; candidates_.back().a > low; candidates_.pop_back()) {
-      h = std::max(h, candidates_.back().h);
-      b = candidates_.back().b;
-    }
-  }
-  candidates_.push_back({h, low, b});
-}
-
-// Whether a tree arc was taken.
-bool SplitSearch::TakeNextArc(Frame* frame) {
-  const int v = frame->v;
-  while (frame->next != kNoIndex) {
-    frame->item = frame->next;
-    frame->next = graph_.next_out(frame->item);
-    frame->arc = graph_.out_edge(frame->item);
-    const PalmArc& arc = tree_.arcs[Index(frame->arc)];
-    const int w = arc.to;
-    if (arc.tree) {
-      if (arc.starts_path) {
-        OpenCandidate(tree_.low[Index(w)], w + tree_.descendants[Index(w)] - 1, v);
-        candidates_.push_back({0, -1, 0});
-      }
-      Enter(w);
-      return true;
-    }
-    if (arc.starts_path) OpenCandidate(w, v, v);
-    edges_.push_back(frame->arc);
-  }
-  return false;
-}
-
-absl::Status SplitSearch::FinishTreeArc(Frame* frame) {
-  const int v = frame->v;
-  const PalmArc& arc = tree_.arcs[Index(frame->arc)];
-  edges_.push_back(tree_arc_[Index(arc.to)]);
-  const absl::StatusOr<int> below = SplitTypeTwo(frame, arc.to);
-  if (!below.ok()) return below.status();
-  const int w = *below;
-  if (tree_.second_low[Index(w)] >= v && tree_.low[Index(w)] < v &&
-      (father_[Index(v)] != 1 || frame->arcs_left >= 2)) {
-    absl::Status status = SplitTypeOne(frame, w);
-    if (!status.ok()) return status;
-  }
-  if (arc.starts_path) {
-    while (candidates_.back().a >= 0) candidates_.pop_back();
-    candidates_.pop_back();
-  }
-  while (candidates_.back().a >= 0 && candidates_.back().b != v &&
-         graph_.High(v) > candidates_.back().h) {
-    candidates_.pop_back();
-  }
-  --frame->arcs_left;
-  return absl::OkStatus();
-}
-
-// v, the vertex below it and the one below that make a triangle. Returns its virtual edge.
-int SplitSearch::SplitSerial(int v, int* parallel) {
-  const int above = PopEdge();
-  const int below = PopEdge();
-  graph_.Unlink(below);
-  const int x = graph_.to(below);
-  const int edge = graph_.NewEdge(v, x);
-  graph_.CountDegree(edge, -1);
-  PutComponent({above, below, edge});
-  if (!edges_.empty() && graph_.from(edges_.back()) == x && graph_.to(edges_.back()) == v) {
-    *parallel = PopEdge();
-    graph_.Unlink(*parallel);
-    graph_.DropHigh(*parallel);
-  }
-  return edge;
-}
-
-// Cuts off what the topmost candidate encloses.
-absl::StatusOr<int> SplitSearch::SplitCandidate(const Frame& frame, int* parallel) {
-  const auto [h, a, b] = candidates_.back();
-  candidates_.pop_back();
-  while (!edges_.empty()) {
-    const int edge = edges_.back();
-    const int from = graph_.from(edge), to = graph_.to(edge);
-    if (std::min(from, to) < a || std::max(from, to) > h) break;
-    edges_.pop_back();
-    absl::Status status = poll_->Spend(1 << 3);
-    if (!status.ok()) return status;
-    if (graph_.Joins(edge, a, b)) {
-      *parallel = edge;
-      graph_.Unlink(edge);
-      graph_.DropHigh(edge);
-      continue;
-    }
-    if (graph_.item_of(edge) != frame.item) {
-      graph_.Unlink(edge);
-      graph_.DropHigh(edge);
-    }
-    Put(edge);
-    graph_.CountDegree(edge, -1);
-  }
-  const int edge = graph_.NewEdge(a, b);
-  Put(edge);
-  CloseComponent();
-  return edge;
-}
-
-// Splits off what pairs {v, b} cut off below v. Returns the vertex now below v.
-absl::StatusOr<int> SplitSearch::SplitTypeTwo(Frame* frame, int w) {
-  const int v = frame->v;
-  while (IsTypeTwo(v, w)) {
-    const Candidate top = candidates_.back();
-    if (top.a == v && father_[Index(top.b)] == v) {
-      candidates_.pop_back();
-      continue;
-    }
-    int parallel = kNoIndex;
-    const absl::StatusOr<int> split =
-        IsSerial(w) ? SplitSerial(v, &parallel) : SplitCandidate(*frame, &parallel);
-    if (!split.ok()) return split.status();
-    int edge = *split;
-    const int x = graph_.to(edge);
-    if (parallel != kNoIndex) {
-      const int bond = graph_.NewEdge(v, x);
-      PutComponent({parallel, edge, bond});
-      graph_.CountDegree(bond, -1);
-      edge = bond;
-    }
-    edges_.push_back(edge);
-    graph_.PlaceArc(frame->item, edge);
-    graph_.CountDegree(edge, 1);
-    father_[Index(x)] = v;
-    tree_arc_[Index(x)] = edge;
-    w = x;
-  }
-  return w;
-}
-
-// The subtree of w reaches nothing above v but low(w).
-absl::Status SplitSearch::SplitTypeOne(Frame* frame, int w) {
-  const int v = frame->v;
-  const int low = tree_.low[Index(w)];
-  const int last = w + tree_.descendants[Index(w)] - 1;
-  const auto inside = [w, last](int k) { return k >= w && k <= last; };
-  while (!edges_.empty() &&
-         (inside(graph_.from(edges_.back())) || inside(graph_.to(edges_.back())))) {
-    const int edge = PopEdge();
-    Put(edge);
-    graph_.DropHigh(edge);
-    graph_.CountDegree(edge, -1);
-    absl::Status status = poll_->Spend(1 << 3);
-    if (!status.ok()) return status;
-  }
-  int edge = graph_.NewEdge(v, low);
-  Put(edge);
-  CloseComponent();
-
-  if (!edges_.empty() && graph_.Joins(edges_.back(), v, low)) {
-    const int parallel = PopEdge();
-    if (graph_.item_of(parallel) != frame->item) graph_.Unlink(parallel);
-    const int bond = graph_.NewEdge(v, low);
-    PutComponent({parallel, edge, bond});
-    graph_.CopyHigh(parallel, bond);
-    graph_.CountDegree(parallel, -1);
-    edge = bond;
-  }
-  if (low != father_[Index(v)]) {
-    edges_.push_back(edge);
-    graph_.PlaceArc(frame->item, edge);
-    if (graph_.High(low) < v) graph_.AddHigh(edge, low, v);
-    graph_.CountDegree(edge, 1);
-    return absl::OkStatus();
-  }
-  // The virtual edge runs beside the tree arc to v.
-  graph_.EraseItem(frame->item);
-  const int arc = tree_arc_[Index(v)];
-  const int bond = graph_.NewEdge(low, v);
-  PutComponent({edge, bond, arc});
-  tree_arc_[Index(v)] = bond;
-  graph_.PlaceArc(graph_.item_of(arc), bond);
-  return absl::OkStatus();
-}
-
-absl::Status SplitSearch::NameEdges() {
-  const auto name = [this](size_t e) {
-    const int edge = static_cast<int>(e);
-    result_.edges.push_back(
-        {tree_.vertex[Index(graph_.from(edge))], tree_.vertex[Index(graph_.to(edge))]});
-  };
-  result_.edges.reserve(graph_.edge_count());
-  return PolledLoop(graph_.edge_count(), 1 << 3, name, poll_);
-}
 
 // `edges` join vertices 0..vertices-1, at least 3; the graph must be biconnected and simple.
 // O(V + E). CANCELLED or DEADLINE_EXCEEDED by `poll`.
