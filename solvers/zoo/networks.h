@@ -73,8 +73,7 @@ absl::StatusOr<Chain> ChainOf(const Network& network, const DeviceModel& device)
 absl::StatusOr<Chain> NetworkChain(const NetworkOptions& options, const DeviceModel& device);
 
 // The chain or graph as a profile whose costs are marked as modelled.
-Profile ModelledProfile(Chain chain, const DeviceModel& device);
-Profile ModelledProfile(Graph graph, const DeviceModel& device);
+Profile ModelledProfile(Problem problem, const DeviceModel& device);
 
 }  // namespace stowage
 
