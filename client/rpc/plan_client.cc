@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "client/rpc/answer_validation.h"
-#include "solvers/model/dominance.h"
+#include "solvers/model/problem.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"

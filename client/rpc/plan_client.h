@@ -11,7 +11,7 @@
 // they take beyond the server's prediction is then left free by asking for a plan within that much less.
 //
 // Shapes that come in turn, a shorter sequence or the last batch of an epoch, need no plans of their own: what
-// was planned for a larger one holds for them (solvers/model/dominance.h). The client remembers the last shapes
+// was planned for a larger one holds for them (solvers/model/problem.h). The client remembers the last shapes
 // it had plans for, and asks by their keys, too.
 #ifndef STOWAGE_CLIENT_RPC_PLAN_CLIENT_H_
 #define STOWAGE_CLIENT_RPC_PLAN_CLIENT_H_

@@ -1,4 +1,4 @@
-#include "solvers/model/dominance.h"
+#include "solvers/model/problem.h"
 
 #include <gtest/gtest.h>
 
