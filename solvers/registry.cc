@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/graph/linearized_solver.h"
 #include "solvers/graph/solvers.h"
 #include "solvers/model/field_error.h"
 #include "solvers/transfer/solvers.h"

@@ -3,9 +3,15 @@
 #ifndef STOWAGE_SOLVERS_GRAPH_SOLVERS_H_
 #define STOWAGE_SOLVERS_GRAPH_SOLVERS_H_
 
+#include <cstdint>
+#include <optional>
+
 #include "absl/status/statusor.h"
+#include "solvers/model/graph.h"
+#include "solvers/model/units.h"
 #include "solvers/schedule/frontier.h"
 #include "solvers/schedule/instance.h"
+#include "solvers/schedule/plan.h"
 #include "solvers/solver.h"
 
 namespace stowage {
@@ -41,6 +47,52 @@ const Solver& DivisionTreeTrainingSolver();
 // What OrderSearchSolver() has at every budget: its frontier, before points that gain little are left
 // out. Errors as for SolveFrontier.
 absl::StatusOr<Frontier> AllOrders(const Instance& instance, const SolveContext& context);
+
+// A chain solver as a graph solver: it plans the graph cut at its splitting vertices (linearize.h)
+// for all budgets, and its plans are carried over to the vertices (linearize.h), where they take no
+// longer and need no more memory.
+//
+// PROVEN_INFEASIBLE below what one op alone needs (LeastNeed): what the chain solver proves holds
+// for the chain only. INVALID_ARGUMENT for a graph of sizes whose chain, which counts some bytes more
+// than once, is beyond the limits of chains.
+class LinearizedSolver final : public Solver {
+ public:
+  // `chain_solver` outlives this object.
+  explicit LinearizedSolver(const Solver* chain_solver);
+
+  const SolverInfo& info() const override { return info_; }
+
+ private:
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveContext& context) const override;
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveContext& context) const override;
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveContext& context) const override;
+
+  // The points of the chain's frontier on the graph: all, or what a cache would want to keep.
+  absl::StatusOr<Frontier> Expanded(const Instance& instance, const SolveContext& context,
+                                    bool compact) const;
+
+  // To expand and to replay, for each instruction; about.
+  static constexpr int64_t kStepsPerVertex = 32;
+
+  const Solver& chain_solver_;
+  const SolverInfo info_;
+};
+
+// What one op alone needs at once: no schedule that the evaluator accepts has a lower peak. The most that any forward
+// or backward runs with: inputs, output, extras and overhead; what the backward needs of them, its overhead, and the
+// gradients of its inputs and its own. O(V + E log E).
+Bytes LeastNeed(const Graph& graph);
+
+// Budgets that are answered without a search, the same way by every solver of graphs: where no op fits,
+// and where everything does.
+//
+// PROVEN_INFEASIBLE below what some op alone needs (LeastNeed), which is the least budget then;
+// plain training where it fits, which nothing beats; nothing in between. O((V + E) log E).
+absl::StatusOr<std::optional<Plan>> TrivialPlan(const Instance& instance, Bytes budget,
+                                                const SolverInfo& solver);
 
 }  // namespace stowage
 

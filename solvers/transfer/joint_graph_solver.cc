@@ -10,9 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/graph/linearized_solver.h"
 #include "solvers/graph/solvers.h"
-#include "solvers/graph/trivial_plan.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "solvers/graph/trivial_plan.h"
+#include "solvers/graph/solvers.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/schedule.h"
 

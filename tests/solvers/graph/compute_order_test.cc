@@ -6,7 +6,7 @@
 
 #include "solvers/graph/order_search.h"
 #include "solvers/graph/proposals.h"
-#include "solvers/graph/trivial_plan.h"
+#include "solvers/graph/solvers.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/graph_liveness.h"
 #include "tests/solvers/random_graph.h"

@@ -7,7 +7,6 @@
 
 #include "solvers/graph/fold.h"
 #include "solvers/graph/solvers.h"
-#include "solvers/graph/trivial_plan.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/graph_liveness.h"
 #include "tests/solvers/graph_search.h"

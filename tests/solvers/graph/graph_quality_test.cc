@@ -12,7 +12,6 @@
 #include "solvers/graph/order_search.h"
 #include "solvers/graph/proposals.h"
 #include "solvers/graph/solvers.h"
-#include "solvers/graph/trivial_plan.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/gradient_sums.h"
 #include "solvers/schedule/graph_liveness.h"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "solvers/graph/solvers.h"
-#include "solvers/graph/trivial_plan.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/gradient_sums.h"
 #include "solvers/schedule/instance.h"

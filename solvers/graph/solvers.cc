@@ -1,3 +1,5 @@
+#include "solvers/graph/solvers.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -5,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,8 +21,7 @@
 #include "solvers/graph/linearize.h"
 #include "solvers/graph/order_search.h"
 #include "solvers/graph/proposals.h"
-#include "solvers/graph/solvers.h"
-#include "solvers/graph/trivial_plan.h"
+#include "solvers/model/field_error.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/index.h"
 #include "solvers/schedule/frontier.h"
@@ -31,6 +33,12 @@
 
 namespace stowage {
 namespace {
+
+// Of a frontier that begins with what takes least.
+absl::StatusOr<Bytes> LeastPeak(const absl::StatusOr<Frontier>& frontier) {
+  if (!frontier.ok()) return frontier.status();
+  return frontier->points().front().peak;
+}
 
 // Of a search over all budgets, the best at one of them: who asked for it hears of it as it gets better.
 // Internal to solvers/graph.
@@ -344,9 +352,7 @@ class OrderSearchSolverImpl final : public Solver {
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
                                       const SolveContext& context) const override {
-    const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, context);
-    if (!frontier.ok()) return frontier.status();
-    return frontier->points().front().peak;
+    return LeastPeak(DoSolveFrontier(instance, context));
   }
 
  private:
@@ -369,6 +375,83 @@ class OrderSearchSolverImpl final : public Solver {
   }
 };
 
+class DivisionTreeTraining final : public Solver {
+ public:
+  const SolverInfo& info() const override { return info_; }
+
+  absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
+                               const SolveContext& context) const override {
+    absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_);
+    if (!easy.ok()) return easy.status();
+    if (easy->has_value()) return **std::move(easy);
+    const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, context);
+    if (!frontier.ok()) return frontier.status();
+    Plan plan = frontier->PlanAt(budget);
+    plan.bounds.least_budget = frontier->points().front().peak;
+    plan.explanation =
+        plan.status == PlanStatus::kFound
+            ? "keeps the checkpoints of the division tree, recomputes what lies between them"
+            : absl::StrCat("training by the checkpoints of the division tree takes ",
+                           plan.bounds.least_budget.value(), " bytes");
+    return plan;
+  }
+
+  absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,
+                                           const SolveContext& context) const override {
+    const Graph& graph = instance.graph();
+    const absl::StatusOr<FoldedGraph> folded = FoldAliases(graph);
+    if (!folded.ok()) return folded.status();
+    const absl::StatusOr<std::vector<int>> segment_of =
+        DivisionTreeSegments(graph, *folded, context);
+    if (!segment_of.ok()) return segment_of.status();
+    const OpGraph ops(folded->graph, GradientSums(graph, folded->members));
+    const UnfoldedOrders orders(instance, *folded);
+    FrontierBuilder builder(instance, context.frontier_limit());
+    absl::Status status = builder.Add(instance.store_all_schedule());
+    // Where ops of other segments run between those of the last one, holding it may take more memory.
+    for (const bool last_stays : {false, true}) {
+      if (status.ok()) status = context.CheckStop();
+      if (!status.ok()) return status;
+      const std::optional<Schedule> schedule =
+          orders.ScheduleOf(CheckpointOrder(ops, *segment_of, last_stays));
+      if (schedule) status = builder.Add(*schedule);
+    }
+    if (!status.ok()) return status;
+    return builder.Build(
+        {info_.name, info_.schedule_class, LeastNeed(graph), /*exact=*/true, /*slots=*/0});
+  }
+
+  absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
+                                      const SolveContext& context) const override {
+    return LeastPeak(DoSolveFrontier(instance, context));
+  }
+
+ private:
+  const SolverInfo info_ = {
+      "division_tree",
+      "recomputes between the checkpoints that `stowage checkpoints` finds (Feng & Huang 2018)",
+      "plain training, or recomputing between the division tree's checkpoints", /*chains=*/false,
+      /*graphs=*/true};
+};
+
+SolverInfo InfoOf(const SolverInfo& chain) {
+  SolverInfo info = chain;
+  info.chains = false;
+  info.graphs = true;
+  info.schedule_class = absl::StrCat(chain.schedule_class, ", of the graph cut into a chain");
+  return info;
+}
+
+// Calls `bytes_of` with each storage once.
+template <class BytesOf>
+Bytes SumOf(std::vector<int> storages, const BytesOf& bytes_of) {
+  std::sort(storages.begin(), storages.end());
+  storages.erase(std::unique(storages.begin(), storages.end()), storages.end());
+  Bytes sum;
+  for (const int storage : storages) sum += bytes_of(storage);
+  return sum;
+}
+
 }  // namespace
 
 absl::StatusOr<Frontier> AllOrders(const Instance& instance, const SolveContext& context) {
@@ -378,6 +461,113 @@ absl::StatusOr<Frontier> AllOrders(const Instance& instance, const SolveContext&
 const Solver& OrderSearchSolver() {
   static const OrderSearchSolverImpl* const kSolver = new OrderSearchSolverImpl;
   return *kSolver;
+}
+
+const Solver& DivisionTreeTrainingSolver() {
+  static const DivisionTreeTraining* const kSolver = new DivisionTreeTraining;
+  return *kSolver;
+}
+
+LinearizedSolver::LinearizedSolver(const Solver* chain_solver)
+    : chain_solver_(*chain_solver), info_(InfoOf(chain_solver->info())) {}
+
+absl::StatusOr<Plan> LinearizedSolver::DoSolve(const Instance& instance, Bytes budget,
+                                               const SolveContext& context) const {
+  absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_);
+  if (!easy.ok()) return easy.status();
+  if (easy->has_value()) return **std::move(easy);
+  const absl::StatusOr<Frontier> frontier = Expanded(instance, context, /*compact=*/false);
+  if (!frontier.ok()) return frontier.status();
+  Plan plan = frontier->PlanAt(budget);
+  plan.bounds.least_budget = frontier->points().front().peak;
+  return plan;
+}
+
+absl::StatusOr<Frontier> LinearizedSolver::DoSolveFrontier(const Instance& instance,
+                                                           const SolveContext& context) const {
+  return Expanded(instance, context, /*compact=*/true);
+}
+
+absl::StatusOr<Frontier> LinearizedSolver::Expanded(const Instance& instance,
+                                                    const SolveContext& context,
+                                                    bool compact) const {
+  const Graph& graph = instance.graph();
+  const absl::StatusOr<LinearizedGraph> linear = Linearize(graph);
+  if (absl::IsInvalidArgument(linear.status())) {
+    return FieldError("profile.graph", std::string(linear.status().message()),
+                      "must be a chain within its limits when cut at its splitting vertices, for a "
+                      "solver of chains");
+  }
+  if (!linear.ok()) return linear.status();
+  absl::StatusOr<Frontier> frontier = chain_solver_.SolveFrontier(linear->chain, context);
+  if (!frontier.ok()) return frontier.status();
+  FrontierBuilder builder(instance, context.frontier_limit());
+  absl::Status status = builder.Add(instance.store_all_schedule());
+  StopPoll poll(context.stop());
+  for (const Frontier::Point& point : frontier->points()) {
+    if (status.ok()) status = poll.Spend(kStepsPerVertex * graph.size());
+    if (!status.ok()) return status;
+    const Plan plan = frontier->PlanAt(point.peak);
+    status = builder.Add(ExpandSchedule(graph, *linear, plan.schedule));
+  }
+  if (!status.ok()) return status;
+  FrontierInfo info = frontier->info();
+  info.schedule_class = info_.schedule_class;
+  info.least_budget = LeastNeed(graph);
+  info.exact = false;
+  return compact ? builder.BuildCompact(std::move(info)) : builder.Build(std::move(info));
+}
+
+absl::StatusOr<Bytes> LinearizedSolver::DoLeastBudget(const Instance& instance,
+                                                      const SolveContext& context) const {
+  return LeastPeak(DoSolveFrontier(instance, context));
+}
+
+Bytes LeastNeed(const Graph& graph) {
+  Bytes least;
+  std::vector<int> inputs, needed;
+  const auto tensor = [&graph](int storage) { return graph.bytes(storage); };
+  const auto gradient = [&graph](int storage) { return graph.vertex(storage).output_gradient; };
+  for (int p = 0; p < graph.size(); ++p) {
+    const Vertex& v = graph.vertex(p);
+    // With its own output, or the storage that it is written to.
+    inputs.assign(1, graph.storage(p));
+    needed.clear();
+    if (v.backward_needs_output) needed.push_back(graph.storage(p));
+    for (const GraphInput& input : v.inputs) {
+      const int storage = graph.storage(static_cast<int>(input.vertex));
+      inputs.push_back(storage);
+      if (input.backward_needs) needed.push_back(storage);
+    }
+    const Bytes saving = v.extra_saved + v.forward_saving_overhead;
+    const Bytes beside = v.extra_saved > Bytes(0) ? saving : std::min(saving, v.forward_overhead);
+    const Bytes forward = SumOf(inputs, tensor) + beside;
+    const Bytes backward =
+        SumOf(needed, tensor) + SumOf(inputs, gradient) + v.extra_saved + v.backward_overhead;
+    least = std::max({least, forward, backward});
+  }
+  return least;
+}
+
+absl::StatusOr<std::optional<Plan>> TrivialPlan(const Instance& instance, Bytes budget,
+                                                const SolverInfo& solver) {
+  Plan plan;
+  plan.bounds.schedule_class = solver.schedule_class;
+  const Bytes least = LeastNeed(instance.graph());
+  if (budget < least) {
+    plan.status = PlanStatus::kProvenInfeasible;
+    plan.bounds.least_budget = least;
+    plan.explanation = absl::StrCat("some op alone needs ", least.value(),
+                                    " bytes at once; --budget=least takes the smallest budget "
+                                    "that a schedule is found for");
+    return plan;
+  }
+  if (instance.store_all()->peak > budget) return std::nullopt;
+  plan.status = PlanStatus::kFound;
+  plan.schedule = instance.store_all_schedule();
+  plan.bounds.proven_optimal = true;
+  plan.explanation = "everything fits: nothing is recomputed";
+  return plan;
 }
 
 }  // namespace stowage
