@@ -5,7 +5,6 @@
 #include <string>
 #include <system_error>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -112,8 +111,7 @@ int Export() {
   if (!entry.ok()) return Fail(entry.status());
   const absl::StatusOr<DeviceKind> kind = FindDeviceKind(entry->one.device);
   if (!kind.ok()) return Fail(kind.status());
-  const Profile profile = std::visit(
-      [&](const auto& form) { return ModelledProfile(form, kind->model); }, entry->problem);
+  const Profile profile = ModelledProfile(entry->problem, kind->model);
   const std::string text = absl::GetFlag(FLAGS_budget);
   if (text.empty()) return Print(ToJson(ToProto(profile)));
   const absl::StatusOr<Budget> budget = BudgetFromFlag();
