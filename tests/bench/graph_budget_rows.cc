@@ -4,8 +4,8 @@
 
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/fold.h"
-#include "solvers/graph/solvers.h"
 #include "solvers/graph/proposals.h"
+#include "solvers/graph/solvers.h"
 #include "solvers/schedule/gradient_sums.h"
 #include "solvers/schedule/graph_liveness.h"
 #include "solvers/schedule/lower_bound.h"

@@ -101,7 +101,8 @@ absl::StatusOr<TransferCurves> ComputeTransferCurves(const Configuration& config
                                                      const TransferModel& link, int count) {
   const absl::StatusOr<Chain> chain = ModelledChain(configuration);
   if (!chain.ok()) return chain.status();
-  const absl::StatusOr<OffloadProblem> problem = testing::MakeOffloadProblem(*chain, link, Bytes(0));
+  const absl::StatusOr<OffloadProblem> problem =
+      testing::MakeOffloadProblem(*chain, link, Bytes(0));
   if (!problem.ok()) return problem.status();
   const absl::StatusOr<Frontier> recompute = RecomputeFrontier(*chain);
   if (!recompute.ok()) return recompute.status();

@@ -30,8 +30,8 @@ TransferWay RecomputeWay(const Frontier& frontier) {
 TransferWay OffloadWay(const Chain& chain, const OffloadStrategy& strategy,
                        const TransferModel& link) {
   return {strategy.info().name, [&chain, &strategy, link](Bytes memory) -> Makespan {
-            const auto found = testing::OffloadFrom(Instance(chain, link), StoreAllSchedule(chain), memory,
-                                           strategy, SolveOptions());
+            const auto found = testing::OffloadFrom(Instance(chain, link), StoreAllSchedule(chain),
+                                                    memory, strategy, SolveOptions());
             if (!found.ok()) return found.status();
             if (!found->has_value()) return std::nullopt;
             return std::optional<Nanos>((*found)->prediction.makespan);

@@ -111,8 +111,8 @@ void CheckStrategy(const Case& c, const OffloadProblem& problem, const OffloadSt
     Require(plan->lower_bound <= timeline.makespan, "the bound of offloading is one", detail);
   }
   Require(found || problem.memory() < problem.peak(), "what fits is found", detail);
-  const auto schedule = testing::OffloadFrom(Instance(c.chain, c.link), StoreAllSchedule(c.chain), c.budget,
-                                    strategy, options);
+  const auto schedule = testing::OffloadFrom(Instance(c.chain, c.link), StoreAllSchedule(c.chain),
+                                             c.budget, strategy, options);
   Require(schedule.ok(), "strategies have schedules", schedule.status().ToString() + detail);
   if (schedule->has_value()) {
     CheckSchedule(c, (*schedule)->schedule, (*schedule)->prediction.makespan);
@@ -120,7 +120,8 @@ void CheckStrategy(const Case& c, const OffloadProblem& problem, const OffloadSt
 }
 
 void CheckStrategies(const Case& c, const SolveOptions& options) {
-  const absl::StatusOr<OffloadProblem> problem = testing::MakeOffloadProblem(c.chain, c.link, c.budget);
+  const absl::StatusOr<OffloadProblem> problem =
+      testing::MakeOffloadProblem(c.chain, c.link, c.budget);
   Require(problem.ok() || absl::IsInvalidArgument(problem.status()), "bad problems are refused",
           c.detail);
   if (!problem.ok()) return;

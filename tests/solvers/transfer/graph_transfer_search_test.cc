@@ -73,8 +73,8 @@ TEST(TransferSearch, IsNoWorseThanAnyWayOffered) {
       EXPECT_EQ(best.found(), best.budget >= search.least_budget());
       if (best.found()) ExpectValid(*d, best);
       for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
-        const auto alone =
-            testing::OffloadFrom(Instance(d->graph, d->link), d->compute, best.budget, *strategy, {});
+        const auto alone = testing::OffloadFrom(Instance(d->graph, d->link), d->compute,
+                                                best.budget, *strategy, {});
         ASSERT_TRUE(alone.ok()) << alone.status();
         if (!alone->has_value()) continue;
         EXPECT_LE(best.makespan, (*alone)->prediction.makespan);

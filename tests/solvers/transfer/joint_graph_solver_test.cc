@@ -73,8 +73,8 @@ TEST(JointGraphSolver, IsNoWorseThanEitherAlone) {
       const std::vector<Bytes> grid = JointGrid(least, orders.points().back().peak);
       const Bytes tried = *std::prev(std::upper_bound(grid.begin(), grid.end(), budget));
       for (const OffloadStrategy* strategy : {&GreedyOffload(), &DynProgOffload()}) {
-        const auto offloading =
-            testing::OffloadFrom(Instance(graph, link), StoreAllSchedule(graph), tried, *strategy, {});
+        const auto offloading = testing::OffloadFrom(Instance(graph, link), StoreAllSchedule(graph),
+                                                     tried, *strategy, {});
         ASSERT_TRUE(offloading.ok());
         if (!offloading->has_value()) continue;
         EXPECT_LE(s->makespan, (*offloading)->prediction.makespan);
