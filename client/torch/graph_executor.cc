@@ -41,21 +41,14 @@ absl::Status CheckGraph(const GraphModel& model, const Graph& graph) {
 
 }  // namespace
 
-GraphExecutor::GraphExecutor(const GraphModel* model, Graph graph, Schedule schedule,
-                             Simulation prediction, ExecutionDevice* device)
-    : model_(model),
-      graph_(std::move(graph)),
-      schedule_(std::move(schedule)),
-      prediction_(prediction),
-      device_(device),
-      moves_extras_(static_cast<size_t>(model->size()), false),
-      moves_source_(moves_extras_.size(), false) {
-  for (const Instruction& i : schedule_) {
-    if (i.op != Op::kOffloadStart) continue;
-    (i.tensor == TensorKind::kSaved ? moves_extras_
-                                    : moves_source_)[static_cast<size_t>(i.stage) - 1] = true;
-  }
-}
+GraphExecutor::GraphExecutor(std::shared_ptr<const GraphPlan> plan, Simulation prediction)
+    : plan_(std::move(plan)),
+      model_(plan_->model),
+      graph_(plan_->graph),
+      schedule_(plan_->schedule),
+      device_(plan_->device),
+      in_engine_order_(IsInEngineOrder(*plan_)),
+      prediction_(prediction) {}
 
 absl::StatusOr<std::unique_ptr<GraphExecutor>> GraphExecutor::Create(const GraphModel* model,
                                                                      Graph graph, Schedule schedule,
@@ -73,8 +66,8 @@ absl::StatusOr<std::unique_ptr<GraphExecutor>> GraphExecutor::Create(const Graph
                                               ? Evaluator(graph).Run(schedule)
                                               : Evaluator(Instance(graph, *link)).Run(schedule);
   if (!prediction.ok()) return prediction.status();
-  return std::unique_ptr<GraphExecutor>(
-      new GraphExecutor(model, std::move(graph), std::move(schedule), *prediction, *used));
+  return std::unique_ptr<GraphExecutor>(new GraphExecutor(
+      MakeGraphPlan(model, std::move(graph), std::move(schedule), *used), *prediction));
 }
 
 void GraphExecutor::ForwardSaving(int v, StepState* state) {
@@ -84,7 +77,7 @@ void GraphExecutor::ForwardSaving(int v, StepState* state) {
     return graph_.storage(v) == v ? saved.output : at::Tensor();
   };
   std::vector<StoragePtr> extras;
-  if (moves_extras_[static_cast<size_t>(v)]) {
+  if (plan_->moves_extras[static_cast<size_t>(v)]) {
     extras = MovableParts(device_, run);
   } else {
     run();
@@ -182,19 +175,25 @@ absl::Status GraphExecutor::CheckInputs(const std::vector<at::Tensor>& inputs) c
   return absl::OkStatus();
 }
 
-GraphExecutor::StepState GraphExecutor::Begin(std::vector<at::Tensor> inputs,
-                                              const at::Tensor& target, bool lent) const {
-  StepState state{NodeRunner(model_), GraphTensors(&graph_, device_), {}, {}, {}};
-  state.runner.BeginStep(target, gradient_ready_);
-  state.sources.resize(static_cast<size_t>(model_->size()));
+std::vector<at::Tensor> GraphExecutor::SourcesOf(std::vector<at::Tensor> inputs,
+                                                 const at::Tensor& target, bool lent) const {
+  std::vector<at::Tensor> sources(static_cast<size_t>(model_->size()));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto v = static_cast<size_t>(model_->inputs()[i]);
     const bool is_target = StoragePtrOf(inputs[i]) == StoragePtrOf(target);
     const bool lends =
         CanLend(inputs[i], *device_) && (lent ? !is_target : IsSoleHolder(inputs[i]));
-    const bool copies = moves_source_[v] && !lends;
-    state.sources[v] = copies ? inputs[i].clone() : std::move(inputs[i]);
+    const bool copies = plan_->moves_source[v] && !lends;
+    sources[v] = copies ? inputs[i].clone() : std::move(inputs[i]);
   }
+  return sources;
+}
+
+GraphExecutor::StepState GraphExecutor::Begin(std::vector<at::Tensor> inputs,
+                                              const at::Tensor& target, bool lent) const {
+  StepState state{NodeRunner(model_), GraphTensors(&graph_, device_), {}, {}, {}};
+  state.runner.BeginStep(target, gradient_ready_);
+  state.sources = SourcesOf(std::move(inputs), target, lent);
   return state;
 }
 
@@ -205,10 +204,41 @@ absl::Status GraphExecutor::RunUpTo(size_t end, StepState* state) {
   return RunInstructions(schedule_, end, runner, &state->next, &state->report);
 }
 
+absl::StatusOr<StepReport> GraphExecutor::StepByAutograd(std::vector<at::Tensor> inputs,
+                                                         const at::Tensor& target) {
+  try {
+    model_->EnsureGradients();
+    StateGuard before(model_->buffers());
+    Bytes bytes;
+    for (const at::Tensor& input : inputs) bytes += Bytes(static_cast<int64_t>(input.nbytes()));
+    const auto cursor = std::make_shared<GraphCursor>(
+        plan_, SourcesOf(std::move(inputs), target, /*lent=*/true), target, gradient_ready_);
+    if (measured_ != nullptr) cursor->RecordInto(std::make_unique<StepRecorder>(device_, bytes));
+    const StepMeter meter(device_->meter(), bytes, device_->host());
+    absl::Status status = cursor->Forward();
+    if (status.ok()) status = cursor->Backward();
+    StepReport report = cursor->report();
+    meter.Finish(&report);
+    const absl::Status released = cursor->Release();
+    if (status.ok()) status = released;
+    if (!status.ok()) return status;
+    report.forwards = cursor->runner().forwards();
+    report.recomputed_forwards = cursor->runner().recomputed_forwards();
+    report.offloaded = cursor->copies().offloaded();
+    report.prefetched = cursor->copies().prefetched();
+    before.Dismiss();
+    if (measured_ != nullptr) *measured_ = cursor->recorder()->Finish(schedule_, report);
+    return report;
+  } catch (...) {
+    return CurrentExceptionToStatus("training step", absl::StatusCode::kInternal);
+  }
+}
+
 absl::StatusOr<StepReport> GraphExecutor::Step(std::vector<at::Tensor> inputs,
                                                const at::Tensor& target) {
   absl::Status fits = CheckInputs(inputs);
   if (!fits.ok()) return fits;
+  if (in_engine_order_) return StepByAutograd(std::move(inputs), target);
   try {
     model_->EnsureGradients();
     StateGuard before(model_->buffers());

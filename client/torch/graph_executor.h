@@ -1,5 +1,9 @@
 // Trains a model of any shape by a schedule over the vertices of its graph: carries out its
 // instructions, one by one, and decides nothing.
+//
+// A schedule whose first forwards and backwards come in autograd's order is one forward in an ordinary graph and one
+// backward (GraphCursor). Of any other schedule, each forward makes a graph of its own, and each BACKWARD is a call
+// of autograd's engine.
 #ifndef STOWAGE_CLIENT_TORCH_GRAPH_EXECUTOR_H_
 #define STOWAGE_CLIENT_TORCH_GRAPH_EXECUTOR_H_
 
@@ -13,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/torch/execution_device.h"
+#include "client/torch/graph_cursor.h"
 #include "client/torch/graph_model.h"
 #include "client/torch/graph_tensors.h"
 #include "client/torch/node_runner.h"
@@ -66,8 +71,7 @@ class GraphExecutor {
     std::unique_ptr<StepRecorder> recorder = nullptr;
   };
 
-  GraphExecutor(const GraphModel* model, Graph graph, Schedule schedule, Simulation prediction,
-                ExecutionDevice* device);
+  GraphExecutor(std::shared_ptr<const GraphPlan> plan, Simulation prediction);
   absl::Status CheckInputs(const std::vector<at::Tensor>& inputs) const;
   void ForwardSaving(int v, StepState* state);
   void RunForward(const Instruction& instruction, StepState* state);
@@ -75,17 +79,21 @@ class GraphExecutor {
   void Run(const Instruction& instruction, StepState* state);
   // `lent`: memory of inputs that others hold may be away until the step ends.
   StepState Begin(std::vector<at::Tensor> inputs, const at::Tensor& target, bool lent) const;
+  // By vertex, tensors of inputs for a step. `lent` as of Begin.
+  std::vector<at::Tensor> SourcesOf(std::vector<at::Tensor> inputs, const at::Tensor& target,
+                                    bool lent) const;
+  absl::StatusOr<StepReport> StepByAutograd(std::vector<at::Tensor> inputs,
+                                            const at::Tensor& target);
   // Instructions up to, not with, `end`.
   absl::Status RunUpTo(size_t end, StepState* state);
 
-  const GraphModel* model_;
-  Graph graph_;
-  Schedule schedule_;
+  const std::shared_ptr<const GraphPlan> plan_;
+  const GraphModel* const model_;
+  const Graph& graph_;
+  const Schedule& schedule_;
+  ExecutionDevice* const device_;
+  const bool in_engine_order_;
   Simulation prediction_;
-  ExecutionDevice* device_;
-  // By vertex: whether extras, or a source's tensor, move.
-  std::vector<bool> moves_extras_;
-  std::vector<bool> moves_source_;
   OnGradientReady gradient_ready_;
   MeasuredStep* measured_ = nullptr;
 };

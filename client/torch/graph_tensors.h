@@ -39,6 +39,8 @@ class GraphTensors {
   void PutPlain(int v, const at::Tensor& output);
   // `extras`: what of it can go to the host.
   void PutSaved(int v, SavedNode saved, std::vector<StoragePtr> extras);
+  // The extras of a forward whose graph is the caller's.
+  void PutExtras(int v, std::vector<StoragePtr> extras) { vertex(v).extras = std::move(extras); }
 
   // For the backward of v.
   SavedNode TakeSaved(int v);

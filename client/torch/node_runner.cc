@@ -23,17 +23,27 @@ size_t FirstLike(const ModelNode& node, size_t i) {
 }  // namespace
 
 void NodeRunner::BeginStep(at::Tensor target, OnGradientReady ready) {
+  BeginForwards(std::move(target));
+  gradients_.emplace(Parts(), std::move(ready));
+}
+
+std::vector<std::vector<at::Tensor>> NodeRunner::Parts() const {
+  std::vector<std::vector<at::Tensor>> parameters;
+  for (int v = 0; v < model_->size(); ++v) parameters.push_back(model_->node(v).parameters);
+  return parameters;
+}
+
+void NodeRunner::BeginForwards(at::Tensor target) {
   target_ = std::move(target);
   runs_.assign(static_cast<size_t>(model_->size()), RepeatableForward());
   needs_gradient_ = model_->NeedGradients();
+  gives_gradient_.assign(runs_.size(), false);
   hands_on_.assign(runs_.size(), false);
   model_storages_.clear();
   InsertStorages(model_->parameters(), &model_storages_);
   InsertStorages(model_->buffers(), &model_storages_);
   autocast_ = AutocastState::Capture();
-  std::vector<std::vector<at::Tensor>> parameters;
-  for (int v = 0; v < model_->size(); ++v) parameters.push_back(model_->node(v).parameters);
-  gradients_.emplace(parameters, std::move(ready));
+  gradients_.reset();
   forwards_ = 0;
   recomputed_forwards_ = 0;
 }
@@ -92,7 +102,7 @@ at::Tensor NodeRunner::Forward(int v, const std::vector<at::Tensor>& inputs) {
 at::Tensor NodeRunner::LeafOf(int input, const at::Tensor& value) const {
   // Not detach(), whose result can hold on to the tensor that it came from.
   at::Tensor leaf = value.variable_data();
-  if (needs_gradient(input) && at::isFloatingType(leaf.scalar_type())) leaf.requires_grad_();
+  if (gives_gradient_[static_cast<size_t>(input)]) leaf.requires_grad_();
   return leaf;
 }
 
@@ -117,11 +127,18 @@ SavedNode NodeRunner::RunWithGraph(int v, const std::vector<at::Tensor>& inputs)
     saved.leaves.push_back(leaf);
     saved.passed.push_back(leaf.requires_grad() ? PassedInput(leaf, &(*saved.gradients)[i]) : leaf);
   }
-  saved.output = Call(v, saved.passed);
-  if (saved.output.requires_grad() && !needs_gradient(v)) {
+  saved.output = ForwardInGraph(v, saved.passed);
+  return saved;
+}
+
+at::Tensor NodeRunner::ForwardInGraph(int v, const std::vector<at::Tensor>& passed) {
+  const at::AutoGradMode grad(true);
+  at::Tensor output = Call(v, passed);
+  if (output.requires_grad() && !needs_gradient(v)) {
     throw StageRuleError("it trains parameters that the node does not list");
   }
-  return saved;
+  gives_gradient_[static_cast<size_t>(v)] = output.requires_grad();
+  return output;
 }
 
 std::vector<at::Tensor> NodeRunner::Backward(int v, SavedNode saved, at::Tensor gradient,

@@ -41,12 +41,18 @@ class NodeRunner {
 
   // Forgets which nodes have run. `target` goes to the nodes that read it.
   void BeginStep(at::Tensor target, OnGradientReady ready = {});
+  // The same where the caller's own backward adds up the parameters' gradients: no Backward follows.
+  void BeginForwards(at::Tensor target);
 
   // `inputs` are plain tensors, one for each of the node's inputs. Saves nothing: by the same kernels as with a graph,
   // which is gone at the end.
   at::Tensor Forward(int v, const std::vector<at::Tensor>& inputs);
   // The same, and the graph is kept.
   SavedNode ForwardSaving(int v, const std::vector<at::Tensor>& inputs);
+  // With a graph of its own, in whatever scope the caller has for what that saves.
+  SavedNode RunWithGraph(int v, const std::vector<at::Tensor>& inputs);
+  // In a graph of the caller's: `passed` are the node's inputs as they are in it, equal ones one tensor.
+  at::Tensor ForwardInGraph(int v, const std::vector<at::Tensor>& passed);
   // Uses up the graph, adds to the parameters' gradients (those of tied ones after their last
   // backward), and returns those of the inputs: by input, once for equal ones, undefined where there is none. `running` is what other readers have given to
   // the inputs so far, or undefined: the node's own is added to it as autograd would add it, one
@@ -58,6 +64,9 @@ class NodeRunner {
   std::vector<at::Tensor> Backward(int v, SavedNode saved, at::Tensor gradient,
                                    std::vector<at::Tensor> running);
 
+  // The parameters of each node.
+  std::vector<std::vector<at::Tensor>> Parts() const;
+
   // In place of the Backward of a node that is not its own Giver.
   void PassBackward(int v) { gradients_->Finish(v); }
 
@@ -65,12 +74,16 @@ class NodeRunner {
   // once v has run forward.
   int Giver(int v) const;
 
+  // Of parameters and buffers.
+  const std::unordered_set<const c10::StorageImpl*>& model_storages() const {
+    return model_storages_;
+  }
+  bool has_run(int v) const { return runs_[static_cast<size_t>(v)].has_run(); }
   bool needs_gradient(int v) const { return needs_gradient_[static_cast<size_t>(v)]; }
   int forwards() const { return forwards_; }
   int recomputed_forwards() const { return recomputed_forwards_; }
 
  private:
-  SavedNode RunWithGraph(int v, const std::vector<at::Tensor>& inputs);
   at::Tensor Call(int v, const std::vector<at::Tensor>& inputs);
   at::Tensor CallOnce(int v, std::vector<at::Tensor> inputs);
   at::Tensor LeafOf(int input, const at::Tensor& value) const;
@@ -81,9 +94,11 @@ class NodeRunner {
 
   const GraphModel* model_;
   at::Tensor target_;
-  std::unordered_set<const c10::StorageImpl*> model_storages_;  // of parameters and buffers
-  std::vector<RepeatableForward> runs_;                         // by node
+  std::unordered_set<const c10::StorageImpl*> model_storages_;
+  std::vector<RepeatableForward> runs_;  // by node
   std::vector<bool> needs_gradient_;
+  std::vector<bool>
+      gives_gradient_;  // by node that has run: whether its output asks its readers for one
   std::vector<bool> hands_on_;
   AutocastState autocast_;
   std::optional<ParameterGradients> gradients_;

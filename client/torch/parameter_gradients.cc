@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <unordered_map>
 #include <utility>
 
@@ -19,7 +20,44 @@ using torch::autograd::Edge;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
+// By part, the trainable parameters that it uses, each once, as numbers in the order of their first use; calls `add` for
+// each new one, and for each use of one in a part `use`.
+std::vector<std::vector<int>> UsesOf(const std::vector<std::vector<at::Tensor>>& parts,
+                                     const std::function<void(const at::Tensor&)>& add,
+                                     const std::function<void(int)>& use) {
+  std::vector<std::vector<int>> uses(parts.size());
+  std::unordered_map<const c10::TensorImpl*, int> index;
+  for (size_t part = 0; part < parts.size(); ++part) {
+    for (const at::Tensor& parameter : parts[part]) {
+      if (!parameter.requires_grad()) continue;
+      const auto [known, is_new] =
+          index.emplace(parameter.unsafeGetTensorImpl(), static_cast<int>(index.size()));
+      if (is_new) add(parameter);
+      std::vector<int>& used = uses[part];
+      if (std::find(used.begin(), used.end(), known->second) != used.end()) continue;
+      used.push_back(known->second);
+      use(known->second);
+    }
+  }
+  return uses;
+}
+
 }  // namespace
+
+CompleteGradients::CompleteGradients(const std::vector<std::vector<at::Tensor>>& parts,
+                                     OnGradientReady ready)
+    : uses_(UsesOf(
+          parts, [this](const at::Tensor& parameter) { trained_.push_back({parameter}); },
+          [this](int number) { ++trained_[static_cast<size_t>(number)].parts_left; })),
+      ready_(std::move(ready)) {}
+
+void CompleteGradients::Finish(int part) {
+  const std::vector<int>& uses = uses_[static_cast<size_t>(part)];
+  for (auto use = uses.rbegin(); use != uses.rend(); ++use) {
+    Trained& trained = trained_[static_cast<size_t>(*use)];
+    if (--trained.parts_left == 0 && ready_) ready_(trained.parameter);
+  }
+}
 
 // Stands in for the gradient accumulator of a parameter in the graphs of its uses. Runs as early as
 // that would.
@@ -59,20 +97,13 @@ struct ParameterGradients::Trained {
 
 ParameterGradients::ParameterGradients(const std::vector<std::vector<at::Tensor>>& parts,
                                        OnGradientReady ready)
-    : uses_(parts.size()), ready_(std::move(ready)) {
-  std::unordered_map<const c10::TensorImpl*, int> index;
-  for (size_t part = 0; part < parts.size(); ++part) {
-    for (const at::Tensor& parameter : parts[part]) {
-      if (!parameter.requires_grad()) continue;
-      const auto [known, is_new] =
-          index.emplace(parameter.unsafeGetTensorImpl(), static_cast<int>(trained_.size()));
-      if (is_new) trained_.push_back(std::make_unique<Trained>(parameter));
-      std::vector<int>& uses = uses_[part];
-      if (std::find(uses.begin(), uses.end(), known->second) != uses.end()) continue;
-      uses.push_back(known->second);
-      ++trained_[static_cast<size_t>(known->second)]->parts_left;
-    }
-  }
+    : uses_(UsesOf(
+          parts,
+          [this](const at::Tensor& parameter) {
+            trained_.push_back(std::make_unique<Trained>(parameter));
+          },
+          [this](int number) { ++trained_[static_cast<size_t>(number)]->parts_left; })),
+      ready_(std::move(ready)) {
   for (const std::unique_ptr<Trained>& trained : trained_) {
     if (trained->parts_left == 1) continue;
     trained->accumulator = torch::autograd::impl::grad_accumulator(trained->parameter);
@@ -111,14 +142,13 @@ void ParameterGradients::Backward(int part, std::vector<at::Tensor> outputs,
     roots.emplace_back(trained.sum, 0);
     sums.push_back(trained.sum->Get());
   }
-  if (sums.empty()) return RunBackward(outputs, gradients);
   for (size_t i = 0; i < outputs.size(); ++i) {
     roots.push_back(torch::autograd::impl::gradient_edge(outputs[i]));
     sums.push_back(gradients[i].defined() ? std::move(gradients[i]) : at::ones_like(outputs[i]));
   }
   outputs.clear();
   gradients.clear();
-  RunBackwardAt(roots, sums);
+  RunBackwardFrom(std::move(roots), std::move(sums));
 }
 
 void ParameterGradients::Finish(int part) {

@@ -21,6 +21,26 @@ namespace stowage {
 // the order in which that comes to them, also when nothing flows back to it.
 using OnGradientReady = std::function<void(const at::Tensor& parameter)>;
 
+// Tells of parameters where the caller's own graph adds up their gradients. Functions throw what `ready` throws. Not
+// thread-safe.
+class CompleteGradients {
+ public:
+  // As those of ParameterGradients.
+  CompleteGradients(const std::vector<std::vector<at::Tensor>>& parts, OnGradientReady ready);
+  // The backward of a part is done: to be called once for each, in the order of the backwards.
+  void Finish(int part);
+
+ private:
+  struct Trained {
+    at::Tensor parameter;
+    int parts_left = 0;
+  };
+
+  std::vector<Trained> trained_;
+  std::vector<std::vector<int>> uses_;  // by part, indices into trained_
+  OnGradientReady ready_;
+};
+
 // Functions throw what LibTorch and `ready` throw. Not thread-safe: nobody else may build graphs on
 // the same parameters meanwhile.
 class ParameterGradients {

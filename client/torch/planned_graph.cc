@@ -16,8 +16,18 @@
 #include "client/torch/torch_status.h"
 
 namespace stowage {
+namespace {
 
-// One forward and its backward.
+at::Tensor SumOf(std::vector<at::Tensor> losses) {
+  at::Tensor sum;
+  for (at::Tensor& loss : losses) sum = sum.defined() ? sum + loss : std::move(loss);
+  if (sum.defined()) return sum;
+  ThrowStatus(absl::InvalidArgumentError("no node that nobody reads makes a scalar"));
+}
+
+}  // namespace
+
+// One forward and its backward, by a plan whose backwards autograd's engine would run in another order.
 class PlannedGraphRun : public PlannedRest {
  public:
   PlannedGraphRun(std::shared_ptr<GraphExecutor> executor, std::vector<at::Tensor> inputs,
@@ -99,11 +109,7 @@ absl::StatusOr<std::unique_ptr<PlannedGraph>> PlannedGraph::Create(const GraphMo
 
 at::Tensor PlannedGraph::forward(std::vector<at::Tensor> inputs, const at::Tensor& target) {
   if (!at::GradMode::is_enabled() || !AnyTrains(model_->parameters())) {
-    at::Tensor sum;
-    for (at::Tensor& loss : PlainLosses(*model_, std::move(inputs), target)) {
-      sum = sum.defined() ? sum + loss : std::move(loss);
-    }
-    return sum;
+    return SumOf(PlainLosses(*model_, std::move(inputs), target));
   }
   const absl::Status fits = executor_->CheckInputs(inputs);
   if (!fits.ok()) ThrowStatus(fits);
@@ -112,6 +118,16 @@ at::Tensor PlannedGraph::forward(std::vector<at::Tensor> inputs, const at::Tenso
     ThrowStatus(absl::UnimplementedError("an input of a planned graph asks for a gradient"));
   }
   model_->EnsureGradients();
+  if (executor_->in_engine_order_) {
+    StateGuard before(model_->buffers());
+    const auto cursor = std::make_shared<GraphCursor>(
+        executor_->plan_, executor_->SourcesOf(std::move(inputs), target, /*lent=*/false), target,
+        executor_->gradient_ready_);
+    const absl::Status status = cursor->Forward();
+    if (!status.ok()) ThrowStatus(status);
+    before.Dismiss();
+    return SumOf(cursor->TakeLosses());
+  }
   auto run = std::make_unique<PlannedGraphRun>(executor_, std::move(inputs), target);
   at::Tensor loss = run->Forward(first_backward_);
   SetBackward(loss, torch::autograd::Edge(), std::move(run));

@@ -36,11 +36,12 @@ class PlannedGraph {
                                                               Schedule schedule,
                                                               ExecutionDevice* device = nullptr);
 
-  // The sum of all scalars that nobody reads. Its backward adds to the gradients of the parameters what
-  // plain training adds, times the gradient that it is given; once per forward, also if the graph is
-  // kept. Several forwards may come before the first backward. An input that the caller holds on to stays in
-  // memory also where the plan drops it, and the plan moves a copy; one that requires a gradient is
-  // refused.
+  // The sum of all scalars that nobody reads, in an ordinary graph down to the parameters, in which autograd's own
+  // backward moves through the plan (GraphCursor): autograd.grad and hooks find in it what they find in plain
+  // training's. Where the plan's forwards or backwards come in another order than autograd's, the graph is one node
+  // instead. The backward gives the parameters what plain training gives them; it runs once per forward, also if the
+  // graph is kept. Several forwards may come before the first backward. An input that the caller holds on to stays in
+  // memory also where the plan drops it, and the plan moves a copy; one that requires a gradient is refused.
   //
   // Under NoGradGuard the nodes run as they are, without a plan, and tensors go after their last reader.
   at::Tensor forward(std::vector<at::Tensor> inputs, const at::Tensor& target);

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/function.h>
 
 #include <memory>
+#include <utility>
 
 namespace stowage {
 namespace {
@@ -21,6 +22,23 @@ class Oldest final : public torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list&& /*gradients*/) override {
     return {};
   }
+};
+
+// The root of a backward, which gives its gradients away; the engine's own would hold them to the end.
+class Root final : public torch::autograd::Node {
+ public:
+  Root(torch::autograd::edge_list places, std::vector<at::Tensor> gradients,
+       const at::Tensor& nothing)
+      : Node(std::move(places)), gradients_(std::move(gradients)) {
+    add_input_metadata(nothing);
+  }
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& /*gradients*/) override {
+    return std::move(gradients_);
+  }
+
+ private:
+  std::vector<at::Tensor> gradients_;
 };
 
 void Execute(const std::vector<torch::autograd::Edge>& roots,
@@ -44,6 +62,13 @@ void RunBackward(const std::vector<at::Tensor>& roots, const std::vector<at::Ten
     EmptyQueue();
     throw;
   }
+}
+
+void RunBackwardFrom(std::vector<torch::autograd::Edge> roots, std::vector<at::Tensor> gradients) {
+  const at::Tensor nothing = at::empty({0});
+  const std::shared_ptr<Root> root(new Root(std::move(roots), std::move(gradients), nothing),
+                                   torch::autograd::deleteNode);
+  RunBackwardAt({torch::autograd::Edge(root, 0)}, {nothing});
 }
 
 void RunBackwardAt(const std::vector<torch::autograd::Edge>& roots,

@@ -19,6 +19,8 @@ void RunBackward(const std::vector<at::Tensor>& roots, const std::vector<at::Ten
 // The same from places in a graph, all with a gradient.
 void RunBackwardAt(const std::vector<torch::autograd::Edge>& roots,
                    const std::vector<at::Tensor>& gradients);
+// The same, and nobody holds on to the gradients but their places.
+void RunBackwardFrom(std::vector<torch::autograd::Edge> roots, std::vector<at::Tensor> gradients);
 
 }  // namespace stowage
 

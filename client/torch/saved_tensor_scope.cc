@@ -45,8 +45,7 @@ class SavedTensorRecord {
 
 namespace {
 
-thread_local SavedTensorRecord* current_record = nullptr;
-thread_local bool drops_saved = false;  // then there is no record
+thread_local PackingScope* current_scope = nullptr;
 
 class DroppingHooks final : public torch::autograd::SavedVariableHooks {
  public:
@@ -92,8 +91,7 @@ std::atomic<torch::autograd::Engine*> engine_before{nullptr};
 class RememberingEngine final : public torch::autograd::Engine {
  public:
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
-    if (drops_saved) return std::make_unique<DroppingHooks>();
-    return std::make_unique<RememberingHooks>(current_record);
+    return current_scope->MakeHooks();
   }
 
   torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
@@ -126,7 +124,7 @@ torch::autograd::Engine& OwnEngine() {
 }
 
 torch::autograd::Engine& EngineOfThread() {
-  return drops_saved || current_record != nullptr ? OwnEngine() : *engine_before.load();
+  return current_scope != nullptr ? OwnEngine() : *engine_before.load();
 }
 
 // Also again, where an embedded Python has installed its engine since.
@@ -141,29 +139,21 @@ void EnsureInstalled() {
 
 }  // namespace
 
-SavedTensorScope::SavedTensorScope()
-    : record_(std::make_shared<SavedTensorRecord>()),
-      outer_(current_record),
-      outer_drops_(drops_saved) {
-  current_record = record_.get();
-  drops_saved = false;
+PackingScope::PackingScope() : outer_(current_scope) {
+  current_scope = this;
   EnsureInstalled();
 }
 
-SavedTensorScope::~SavedTensorScope() {
-  current_record = outer_;
-  drops_saved = outer_drops_;
+PackingScope::~PackingScope() { current_scope = outer_; }
+
+SavedTensorScope::SavedTensorScope() : record_(std::make_shared<SavedTensorRecord>()) {}
+
+std::unique_ptr<torch::autograd::SavedVariableHooks> SavedTensorScope::MakeHooks() {
+  return std::make_unique<RememberingHooks>(record_.get());
 }
 
-DropSavedScope::DropSavedScope() : outer_(current_record), outer_drops_(drops_saved) {
-  current_record = nullptr;
-  drops_saved = true;
-  EnsureInstalled();
-}
-
-DropSavedScope::~DropSavedScope() {
-  current_record = outer_;
-  drops_saved = outer_drops_;
+std::unique_ptr<torch::autograd::SavedVariableHooks> DropSavedScope::MakeHooks() {
+  return std::make_unique<DroppingHooks>();
 }
 
 std::vector<StoragePtr> SavedTensorScope::OwnedByGraph(c10::Device device) const {
@@ -179,20 +169,26 @@ std::vector<StoragePtr> SavedTensorScope::OwnedByGraph(c10::Device device) const
 
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
                                      const std::function<at::Tensor()>& forward) {
+  const SavedTensorScope scope;
+  return MovableParts(device, forward, [&] { return scope.OwnedByGraph(device->device()); });
+}
+
+std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
+                                     const std::function<at::Tensor()>& forward,
+                                     const std::function<std::vector<StoragePtr>()>& owned) {
   if (!at::SavedTensorDefaultHooks::is_enabled()) {
     throw ImmovableError(absl::StrCat(
         "what its graph holds cannot go to the host as the plan has it, since saved-tensor hooks "
         "are forbidden here: ",
         *at::SavedTensorDefaultHooks::get_disabled_error_message()));
   }
-  const SavedTensorScope scope;
   const DeviceWatch watch(device->device());
   const MemoryMeter& meter = *device->meter();
   const bool by_thread = HeldByThread(meter).has_value();
   const auto held = [&] { return by_thread ? *HeldByThread(meter) : meter.current(); };
   const Bytes before = held();
   const at::Tensor output = forward();
-  std::vector<StoragePtr> parts = scope.OwnedByGraph(device->device());
+  std::vector<StoragePtr> parts = owned();
   int64_t hidden = (held() - before).value();
   if (output.defined()) hidden -= static_cast<int64_t>(output.storage().nbytes());
   for (const StoragePtr& part : parts) hidden -= static_cast<int64_t>(part->nbytes());

@@ -12,6 +12,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
 #include <functional>
 #include <memory>
 #include <vector>
@@ -24,18 +26,33 @@ namespace stowage {
 
 class SavedTensorRecord;
 
+// Gives autograd the hooks of what this thread saves while an object of this class lives. Scopes nest: the innermost
+// counts.
+class PackingScope {
+ public:
+  PackingScope(const PackingScope&) = delete;
+  PackingScope& operator=(const PackingScope&) = delete;
+
+  // Called for every tensor that is saved.
+  virtual std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() = 0;
+
+ protected:
+  PackingScope();
+  virtual ~PackingScope();
+
+ private:
+  PackingScope* outer_;
+};
+
 // A stage whose memory cannot go to the host as the plan has it.
 class ImmovableError : public StageRuleError {
  public:
   using StageRuleError::StageRuleError;
 };
 
-class SavedTensorScope {
+class SavedTensorScope : private PackingScope {
  public:
   SavedTensorScope();
-  ~SavedTensorScope();
-  SavedTensorScope(const SavedTensorScope&) = delete;
-  SavedTensorScope& operator=(const SavedTensorScope&) = delete;
 
   // Storages on the device that nobody holds at this moment but the graph, by autograd's saved tensors, in
   // the order in which they were saved first. Not among them: parameters, buffers, constants, what
@@ -43,25 +60,18 @@ class SavedTensorScope {
   std::vector<StoragePtr> OwnedByGraph(c10::Device device) const;
 
  private:
+  std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() override;
+
   std::shared_ptr<SavedTensorRecord> record_;
-  SavedTensorRecord* outer_;  // of the scope that this one is in
-  bool outer_drops_;
 };
 
 // While an object of this class lives, autograd keeps nothing of what this thread's forwards save. LibTorch chooses
 // kernels by whether a graph is made: those of LSTM, attention and others round differently without one. So a
 // forward that is not to save makes its graph, too, and saves into the void. A backward through what was saved
 // meanwhile is a StageRuleError. Scopes nest, also with those above: the innermost counts.
-class DropSavedScope {
- public:
-  DropSavedScope();
-  ~DropSavedScope();
-  DropSavedScope(const DropSavedScope&) = delete;
-  DropSavedScope& operator=(const DropSavedScope&) = delete;
-
+class DropSavedScope : private PackingScope {
  private:
-  SavedTensorRecord* outer_;
-  bool outer_drops_;
+  std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() override;
 };
 
 // What of the graph that `forward` makes can go to host memory, as OwnedByGraph. `forward` returns its
@@ -72,6 +82,10 @@ class DropSavedScope {
 // then it is a StageRuleError that says so.
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
                                      const std::function<at::Tensor()>& forward);
+// The same where the caller knows what the graph holds: `parts`, called after `forward`.
+std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
+                                     const std::function<at::Tensor()>& forward,
+                                     const std::function<std::vector<StoragePtr>()>& parts);
 
 }  // namespace stowage
 

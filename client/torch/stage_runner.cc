@@ -113,7 +113,9 @@ at::Tensor StageRunner::BackwardOf(int l, const SavedForward& saved, at::Tensor 
   const bool flows = gradient.defined() || l > model_->length();
   if (!flows || !saved.output.requires_grad()) return {};
   const AutocastScope off(autocast_.Off());
-  gradients_->Backward(l, {saved.output}, {std::move(gradient)});
+  // The profile counts it to the end of the backward.
+  const at::Tensor held = gradient.defined() ? std::move(gradient) : at::ones_like(saved.output);
+  gradients_->Backward(l, {saved.output}, {held});
   return DenseGradient(std::move(*saved.gradient), saved.input);
 }
 

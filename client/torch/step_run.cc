@@ -51,6 +51,17 @@ void RunLabelled(const Instruction& instruction, const InstructionRunner& runner
 
 }  // namespace
 
+absl::Status CurrentInstructionFailure(const Schedule& schedule, size_t index,
+                                       const InstructionRunner& runner) {
+  const StepFailure failure = CurrentStepFailure(index, runner.device);
+  absl::Status status =
+      CurrentExceptionToStatus(absl::StrCat("instruction ", index, " (", ToString(schedule[index]),
+                                            "), ", runner.describe(schedule[index].stage)),
+                               absl::StatusCode::kInternal);
+  SetStepFailure(failure, &status);
+  return status;
+}
+
 absl::Status RunInstructions(const Schedule& schedule, size_t end, const InstructionRunner& runner,
                              size_t* next, StepReport* report) {
   const DeviceUse use(runner.device->device());
@@ -61,13 +72,7 @@ absl::Status RunInstructions(const Schedule& schedule, size_t end, const Instruc
       RunLabelled(instruction, runner);
       if (runner.recorder != nullptr) runner.recorder->Stop();
     } catch (...) {
-      const StepFailure failure = CurrentStepFailure(*next, runner.device);
-      absl::Status status =
-          CurrentExceptionToStatus(absl::StrCat("instruction ", *next, " (", ToString(instruction),
-                                                "), ", runner.describe(instruction.stage)),
-                                   absl::StatusCode::kInternal);
-      SetStepFailure(failure, &status);
-      return status;
+      return CurrentInstructionFailure(schedule, *next, runner);
     }
     ++report->counts[static_cast<size_t>(instruction.op)];
   }

@@ -32,10 +32,16 @@ struct InstructionRunner {
   StepRecorder* recorder = nullptr;          // of each instruction; null: of none
 };
 
+// The exception that is being handled, which instruction number `index` threw, as a Status that names it, with its
+// StepFailure. To be called in a catch block only.
+absl::Status CurrentInstructionFailure(const Schedule& schedule, size_t index,
+                                       const InstructionRunner& runner);
+
 // Hands the instructions from `*next` up to, not with, `end` to the runner, one by one, and counts them.
 // What it throws comes back as a Status that names the instruction, at which `*next` stays, and its stage,
 // with its StepFailure. Where somebody listens, a profiler say, each is a user scope of LibTorch
-// (at::RecordFunction): "stowage forward-save 3, stage 3 (layer1.0, bottleneck)".
+// (at::RecordFunction): "stowage forward-save 3, stage 3 (layer1.0, bottleneck)". A BACKWARD that the caller's own
+// backward carries out is the name of the autograd node at which it begins.
 absl::Status RunInstructions(const Schedule& schedule, size_t end, const InstructionRunner& runner,
                              size_t* next, StepReport* report);
 

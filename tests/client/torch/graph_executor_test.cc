@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -84,6 +85,69 @@ TEST_P(GraphExecutorTest, UnderAutocastAsWithout) {
   const Graph& graph = std::get<Graph>(profile.problem);
   ExpectLikePlain(graph, StoreAllSchedule(graph), Plain());
   ExpectPlansWithinBudgetsTrainAlike();
+}
+
+// The mask asks for no gradient, though the model cannot know it: what reads it saves as much again as at first.
+TEST(GraphGradients, AreAskedForAgainWhereTheyWereAtFirst) {
+  torch::manual_seed(7);
+  GraphModel model("mask");
+  const int x = model.AddInput("x");
+  const int wide = model.AddModule("wide", "linear", x, nn::Linear(8, 64));
+  const int mask = model.AddFunction("mask", "positive", {wide}, [](const auto& in) {
+    return (in[0].detach() > 0).to(in[0].scalar_type());
+  });
+  const int gated = model.AddFunction("gated", "gate", {wide, mask}, [](const auto& in) {
+    return (in[0] * in[1]).tanh().exp() + in[1].exp();
+  });
+  model.AddFunction("loss", "sum", {gated}, [](const auto& in) { return in[0].sum(); });
+  struct Training : GraphTraining {
+    explicit Training(TestGraph graph) : GraphTraining(std::move(graph)) {}
+    void Run(int wide, int gated) {
+      const Profile profile = Profiled();
+      const Graph& graph = std::get<Graph>(profile.problem);
+      Schedule schedule = StoreAllSchedule(graph);
+      const auto at = [&](Op op, int v) {
+        return std::find_if(schedule.begin(), schedule.end(),
+                            [&](const Instruction& i) { return i.op == op && i.stage == v + 1; });
+      };
+      // What is computed again reads what its backward alone would not.
+      schedule.erase(at(Op::kDiscard, wide));
+      schedule.insert(at(Op::kBackward, gated) + 1, Discard(TensorKind::kActivation, wide + 1));
+      schedule.insert(at(Op::kForwardSave, gated) + 1, Discard(TensorKind::kSaved, gated + 1));
+      schedule.insert(at(Op::kBackward, gated), ForwardSave(gated + 1));
+      ExpectLikePlain(graph, schedule, Plain());
+    }
+  };
+  Training(TestGraph{std::move(model), {torch::randn({16, 8})}, torch::zeros({1})})
+      .Run(wide, gated);
+}
+
+// A node that nobody trains by may run first when backwards have begun.
+TEST(GraphOrder, WhatTrainsNothingMayRunAmongTheBackwards) {
+  struct Training : GraphTraining {
+    Training() : GraphTraining("mixed") {}
+    void Run() {
+      const Profile profile = Profiled();
+      const Graph& graph = std::get<Graph>(profile.problem);
+      Schedule schedule;
+      Schedule late;
+      for (const Instruction& instruction : StoreAllSchedule(graph)) {
+        const std::string& name = graph_.model.node(instruction.stage - 1).name;
+        const bool idle = name == "probabilities" && instruction.op != Op::kBackward;
+        const bool read = name == "head" && instruction.op == Op::kDiscard;
+        (idle || read ? late : schedule).push_back(instruction);
+      }
+      ASSERT_FALSE(late.empty());
+      const auto first = std::find_if(schedule.begin(), schedule.end(), [](const Instruction& i) {
+        return i.op == Op::kBackward && i.stage != 13;
+      });
+      schedule.insert(first + 1, late.begin(), late.end());
+      const auto run = Evaluator(graph).Run(schedule);
+      ASSERT_TRUE(run.ok()) << run.status();
+      ExpectLikePlain(graph, schedule, Plain());
+    }
+  };
+  Training().Run();
 }
 
 class GraphFailureTest : public GraphExecutorTest {};

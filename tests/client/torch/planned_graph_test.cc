@@ -85,6 +85,16 @@ class PlannedGraphTest : public testing::TestWithParam<bool> {
 
   const Graph& graph() const { return std::get<Graph>(profile_->problem); }
 
+  // One that recomputes.
+  Schedule TightSchedule() const {
+    const Graph fixed = WithFixedCosts(graph());
+    const auto budget = ResolveBudget(fixed, ShareOfStoreAll{0.8}, PlanOptions());
+    const auto plan = MakePlan(fixed, budget.value(), PlanOptions());
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    EXPECT_GT(plan.value().prediction.recomputed_forwards, 0);
+    return plan.value().schedule;
+  }
+
   LossOfBatch PlainLoop() {
     return [this] {
       at::Tensor sum;
@@ -140,6 +150,60 @@ TEST_P(PlannedGraphTest, LoopsAreThePlainOnes) {
     const Bytes live = TrackingAllocator::Get()->current();
     ExpectEqual(plain, After(PlannedLoop(planned->get())));
     EXPECT_EQ(TrackingAllocator::Get()->current(), live);
+  }
+}
+
+// The graph is the caller's own: autograd.grad finds the parameters in it, and hooks on them run once.
+TEST_P(PlannedGraphTest, ItsGraphIsAnOrdinaryOne) {
+  const LossOfBatch plain = PlainLoop();
+  const Schedule schedule = TightSchedule();
+  const auto planned = PlannedGraph::Create(&model_, graph(), schedule).value();
+  std::vector<at::Tensor> trained;
+  for (const at::Tensor& parameter : model_.parameters()) {
+    if (parameter.requires_grad()) trained.push_back(parameter);
+  }
+  const auto gradients = [&](const LossOfBatch& forward) {
+    start_->Rewind();
+    const at::Tensor loss = forward();
+    const ScopedAutocast off(false);
+    return torch::autograd::grad({loss}, trained);
+  };
+  const std::vector<at::Tensor> expected = gradients(plain);
+  const std::vector<at::Tensor> found = gradients(PlannedLoop(planned.get()));
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(found[i].equal(expected[i])) << i;
+  for (const at::Tensor& parameter : trained) EXPECT_FALSE(parameter.grad().any().item<bool>());
+  int hooked = 0;
+  const unsigned hook = trained.front().register_hook([&](const at::Tensor&) { ++hooked; });
+  const at::Tensor loss = PlannedLoop(planned.get())();
+  {
+    const ScopedAutocast off(false);
+    loss.backward();
+  }
+  trained.front().remove_hook(hook);
+  EXPECT_EQ(hooked, 1);
+}
+
+TEST_P(PlannedGraphTest, ItsPeakIsThePlans) {
+  for (const Schedule& schedule : {StoreAllSchedule(graph()), TightSchedule()}) {
+    const auto planned = PlannedGraph::Create(&model_, graph(), schedule).value();
+    start_->Rewind();
+    const at::Tensor input = input_.clone();
+    TrackingAllocator* const meter = TrackingAllocator::Get();
+    const Bytes before = meter->current();
+    meter->ResetPeak();
+    at::Tensor loss = planned->forward({input}, target_);
+    {
+      const ScopedAutocast off(false);
+      loss.backward();
+    }
+    // The caller holds the input, the two losses, their sum and its gradient; sums of tied parameters are no activations.
+    int64_t took = (meter->peak() - before).value() + static_cast<int64_t>(input.nbytes());
+    for (const at::Tensor& tied : model_.tied_parameters()) {
+      took -= static_cast<int64_t>(tied.nbytes());
+    }
+    EXPECT_LE(took, planned->prediction().peak.value() + 32);
+    EXPECT_GE(took, planned->prediction().peak.value() * 99 / 100);
   }
 }
 
