@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -230,7 +231,7 @@ absl::Status GraphCursor::Forward() {
   return failure_;
 }
 
-// Without what the plan holds or drops behind it.
+// They share the memory of the tensors that the plan holds, and nothing else with them.
 std::vector<at::Tensor> GraphCursor::InputsInGraph(int v) const {
   const std::vector<int>& inputs = model_.node(v).inputs;
   std::vector<at::Tensor> passed;
@@ -303,6 +304,16 @@ std::unordered_set<const c10::StorageImpl*> GraphCursor::HeldByOthers(
   return held;
 }
 
+void GraphCursor::RunForExtras(int v, bool saves, const std::function<at::Tensor()>& forward) {
+  if (!saves || !plan_->moves_extras[static_cast<size_t>(v)]) {
+    forward();
+    return;
+  }
+  const SavedSlots& slots = slots_[static_cast<size_t>(v)];
+  tensors_.PutExtras(v, MovableParts(plan_->device, forward,
+                                     [&] { return slots.OwnStorages(plan_->device->device()); }));
+}
+
 at::Tensor GraphCursor::FirstForward(int v, bool saves) {
   SavedSlots& slots = slots_[static_cast<size_t>(v)];
   // The engine runs what has a higher number first.
@@ -318,12 +329,7 @@ at::Tensor GraphCursor::FirstForward(int v, bool saves) {
     slots.Settle(HeldByOthers(v, inputs, output));
     return plan_->graph.storage(v) == v ? output : at::Tensor();
   };
-  if (saves && plan_->moves_extras[static_cast<size_t>(v)]) {
-    tensors_.PutExtras(v, MovableParts(plan_->device, run,
-                                       [&] { return slots.OwnStorages(plan_->device->device()); }));
-  } else {
-    run();
-  }
+  RunForExtras(v, saves, run);
   if (runner_.Giver(v) != v) {
     // Its readers give to its input what they give to it.
     boundaries_[static_cast<size_t>(v)] =
@@ -347,12 +353,7 @@ at::Tensor GraphCursor::ForwardAgain(int v, bool saves) {
     refilling.Check();
     return plan_->graph.storage(v) == v ? output : at::Tensor();
   };
-  if (plan_->moves_extras[static_cast<size_t>(v)]) {
-    tensors_.PutExtras(v, MovableParts(plan_->device, run,
-                                       [&] { return slots.OwnStorages(plan_->device->device()); }));
-  } else {
-    run();
-  }
+  RunForExtras(v, saves, run);
   return output;
 }
 

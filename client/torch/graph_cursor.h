@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
@@ -100,6 +101,9 @@ class GraphCursor : public std::enable_shared_from_this<GraphCursor> {
 
   void Run(const Instruction& instruction);
   void RunForward(int v, bool saves);
+  // Runs a forward of v, which returns its output or nothing if that has no memory of its own; keeps what of its
+  // extras the plan moves.
+  void RunForExtras(int v, bool saves, const std::function<at::Tensor()>& forward);
   at::Tensor FirstForward(int v, bool saves);
   at::Tensor ForwardAgain(int v, bool saves);
   std::vector<at::Tensor> InputsInGraph(int v) const;

@@ -74,10 +74,6 @@ class NodeRunner {
   // once v has run forward.
   int Giver(int v) const;
 
-  // Of parameters and buffers.
-  const std::unordered_set<const c10::StorageImpl*>& model_storages() const {
-    return model_storages_;
-  }
   bool has_run(int v) const { return runs_[static_cast<size_t>(v)].has_run(); }
   bool needs_gradient(int v) const { return needs_gradient_[static_cast<size_t>(v)]; }
   int forwards() const { return forwards_; }
@@ -94,8 +90,8 @@ class NodeRunner {
 
   const GraphModel* model_;
   at::Tensor target_;
-  std::unordered_set<const c10::StorageImpl*> model_storages_;
-  std::vector<RepeatableForward> runs_;  // by node
+  std::unordered_set<const c10::StorageImpl*> model_storages_;  // of parameters and buffers
+  std::vector<RepeatableForward> runs_;                         // by node
   std::vector<bool> needs_gradient_;
   std::vector<bool>
       gives_gradient_;  // by node that has run: whether its output asks its readers for one

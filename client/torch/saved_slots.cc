@@ -69,9 +69,8 @@ class SlotHooks final : public torch::autograd::SavedVariableHooks {
   at::Tensor call_unpack_hook() override {
     if (!slot_->value.defined()) {
       throw StageRuleError(
-          "its backward reads what the plan does not hold then, or its forward runs a backward of "
-          "its own, and it "
-          "cannot be computed again (must_keep)");
+          "the plan does not hold what its backward reads; if its forward runs a backward of its "
+          "own, it cannot be computed again (must_keep)");
     }
     TORCH_CHECK(slot_->counter.current_version() == slot_->version,
                 "one of the variables needed for gradient computation has been modified by an "
@@ -126,7 +125,7 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> SavedSlots::Recording::Make
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> SavedSlots::Refilling::MakeHooks() {
   if (filled_ == slots_->slots_.size()) {
-    throw StageRuleError("its forward saves more tensors when it runs again");
+    throw StageRuleError("its forward saved more tensors when it ran again than at first");
   }
   const size_t number = filled_++;
   return std::make_unique<FillingHooks>(slots_->slots_[number].lock(), number);
@@ -134,8 +133,8 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> SavedSlots::Refilling::Make
 
 void SavedSlots::Refilling::Check() const {
   if (filled_ == slots_->slots_.size()) return;
-  throw StageRuleError(absl::StrCat("its forward saves ", filled_,
-                                    " tensors when it runs again, not ", slots_->slots_.size()));
+  throw StageRuleError(absl::StrCat("its forward saved ", slots_->slots_.size(),
+                                    " tensors at first and ", filled_, " when it ran again"));
 }
 
 void SavedSlots::Settle(const std::unordered_set<const c10::StorageImpl*>& held_by_others) {

@@ -92,9 +92,9 @@ TEST_F(SavedSlotsTest, AForwardThatKeepsNothingIsFilledLater) {
 TEST_F(SavedSlotsTest, AnotherForwardIsRefused) {
   const at::Tensor y = FirstForward(/*keeps=*/false);
   EXPECT_THAT(WhatOf([&] { Refill([](const at::Tensor& x) { return Part(Part(x)); }); }),
-              HasSubstr("saves more tensors when it runs again"));
+              HasSubstr("saved more tensors when it ran again"));
   EXPECT_THAT(WhatOf([&] { Refill([](const at::Tensor& x) { return x.exp(); }); }),
-              HasSubstr("saves 1 tensors when it runs again, not"));
+              HasSubstr("at first and 1 when it ran again"));
   EXPECT_THAT(WhatOf([&] { Refill([](const at::Tensor& x) { return Part(x.narrow(0, 0, 10)); }); }),
               HasSubstr("saved tensor 0 of its forward is another one"));
 }
