@@ -16,11 +16,12 @@
 namespace stowage {
 namespace {
 
-// Adds to a sum that has to stay below a limit.
-absl::Status AddBelow(const std::string& field, int64_t value, int64_t limit, const char* what,
-                      int64_t* sum) {
+// Adds a value to a sum that has to stay below a limit. Names are made for errors alone: `field` makes one.
+template <class Field>
+absl::Status Add(const Field& field, int64_t value, int64_t limit, const char* what, int64_t* sum) {
+  if (value < 0) return FieldError(field(), value, "must be >= 0");
   if (value >= limit - *sum) {
-    return FieldError(field, value, absl::StrCat("makes ", what, " reach or exceed ", limit));
+    return FieldError(field(), value, absl::StrCat("makes ", what, " reach or exceed ", limit));
   }
   *sum += value;
   return absl::OkStatus();
@@ -31,22 +32,18 @@ absl::Status CheckSizes(const OffloadSpec& spec) {
   static constexpr char kWhat[] = "the sum of the activations and what one op needs";
   int64_t sum = 0;
   for (size_t i = 0; i < spec.activations.size(); ++i) {
-    const std::string field = absl::StrCat("offload.activations[", i, "]");
-    const int64_t size = spec.activations[i].value();
-    if (size < 0) return FieldError(field, size, "must be >= 0");
-    absl::Status status = AddBelow(field, size, kMaxTotal, kWhat, &sum);
+    const auto field = [i] { return absl::StrCat("offload.activations[", i, "]"); };
+    absl::Status status = Add(field, spec.activations[i].value(), kMaxTotal, kWhat, &sum);
     if (!status.ok()) return status;
   }
   for (size_t i = 0; i < spec.ops.size(); ++i) {
-    const std::string op = absl::StrCat("offload.ops[", i, "].");
-    const int64_t forward = spec.ops[i].forward_need.value();
-    const int64_t backward = spec.ops[i].backward_need.value();
-    if (forward < 0) return FieldError(op + "forward_need", forward, "must be >= 0");
-    if (backward < 0) return FieldError(op + "backward_need", backward, "must be >= 0");
+    const auto forward = [i] { return absl::StrCat("offload.ops[", i, "].forward_need"); };
+    const auto backward = [i] { return absl::StrCat("offload.ops[", i, "].backward_need"); };
     int64_t with_forward = sum, with_backward = sum;
-    absl::Status status = AddBelow(op + "forward_need", forward, kMaxTotal, kWhat, &with_forward);
+    absl::Status status =
+        Add(forward, spec.ops[i].forward_need.value(), kMaxTotal, kWhat, &with_forward);
     if (status.ok()) {
-      status = AddBelow(op + "backward_need", backward, kMaxTotal, kWhat, &with_backward);
+      status = Add(backward, spec.ops[i].backward_need.value(), kMaxTotal, kWhat, &with_backward);
     }
     if (!status.ok()) return status;
   }
@@ -56,16 +53,16 @@ absl::Status CheckSizes(const OffloadSpec& spec) {
 absl::Status CheckTimes(const OffloadSpec& spec) {
   static constexpr char kWhat[] = "the sum of all times and copies";
   int64_t sum = 0;
-  const auto add = [&sum](const std::string& field, Nanos time) {
-    if (time < Nanos(0)) return FieldError(field, time.value(), "must be >= 0");
-    return AddBelow(field, time.value(), kMaxTimeTotal, kWhat, &sum);
+  const auto add = [&sum](const auto& field, Nanos time) {
+    return Add(field, time.value(), kMaxTimeTotal, kWhat, &sum);
   };
   absl::Status status;
   for (size_t i = 0; i < spec.ops.size() && status.ok(); ++i) {
-    const std::string op = absl::StrCat("offload.ops[", i, "].");
-    status = add(op + "forward_time", spec.ops[i].forward_time);
-    if (status.ok()) status = add(op + "backward_time", spec.ops[i].backward_time);
-    const std::string copy = absl::StrCat("offload.activations[", i, "].copy_time");
+    const auto forward = [i] { return absl::StrCat("offload.ops[", i, "].forward_time"); };
+    const auto backward = [i] { return absl::StrCat("offload.ops[", i, "].backward_time"); };
+    const auto copy = [i] { return absl::StrCat("offload.activations[", i, "].copy_time"); };
+    status = add(forward, spec.ops[i].forward_time);
+    if (status.ok()) status = add(backward, spec.ops[i].backward_time);
     if (status.ok()) status = add(copy, CopyTime(spec.link.to_host, spec.activations[i]));
     if (status.ok()) status = add(copy, CopyTime(spec.link.to_device, spec.activations[i]));
   }
@@ -357,6 +354,9 @@ OffloadTimeline Join(const OffloadSet& set, const HalfTimeline& forward,
   OffloadTimeline timeline;
   timeline.makespan = forward.end + idle + backward.end;
   timeline.forward_start = forward.start;
+  timeline.backward_start.reserve(forward.start.size());
+  timeline.offloads.reserve(set.size());
+  timeline.prefetches.reserve(set.size());
   for (int i = 0; i < problem.size(); ++i) {
     timeline.backward_start.push_back(timeline.makespan - backward.start[static_cast<size_t>(i)] -
                                       problem.op(i).backward_time);
