@@ -137,6 +137,8 @@ function(stowage_test_as_older_processor name)
   add_test(NAME ${name}_avx2 COMMAND ${arg_COMMAND})
   set_tests_properties(${name}_avx2 PROPERTIES TIMEOUT ${timeout}
     ENVIRONMENT "ATEN_CPU_CAPABILITY=avx2;ONEDNN_MAX_CPU_ISA=AVX2;DNNL_MAX_CPU_ISA=AVX2")
+  # Their temporary files have the same names.
+  set_property(TEST ${name} ${name}_avx2 APPEND PROPERTY RESOURCE_LOCK ${name})
 endfunction()
 
 # stowage_python_test(name PYTHON interpreter SCRIPT x.py SOURCES a.cc DEPS direct ...): the sources as a shared library
