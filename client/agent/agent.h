@@ -75,7 +75,7 @@ class Agent {
   // this job's own profile; of a plan that came by shapes alone (AgentOptions::plan_by_shapes), of what
   // the server knows of plain training. Batches of other shapes are planned within the same bytes, when they come.
   // Switched off, the answer is NOT_FOUND, with why. Errors: ProfileChain, ProfileGraph,
-  // PlanConnection, ChainExecutor::Create, GraphExecutor::Create.
+  // PlanConnection, Executor::Create.
   absl::StatusOr<AdoptedPlan> Plan(const Batch& batch, const Budget& budget);
   absl::StatusOr<AdoptedPlan> Plan(const at::Tensor& input, const at::Tensor& target,
                                    const Budget& budget);
@@ -97,7 +97,7 @@ class Agent {
 
   // One step by the plan for this shape of batch, which is made first where there is none. Adds to the
   // parameters' gradients. FAILED_PRECONDITION where nothing fits, or nobody ever said within what;
-  // errors of Plan; else those of ChainExecutor::Step and GraphExecutor::Step and what they leave:
+  // errors of Plan; else those of Executor::Step and what they leave:
   // above all, the gradients of a failed step are for the caller to zero. After RESOURCE_EXHAUSTED the
   // next step of this shape begins with a smaller plan (OutOfMemoryOptions).
   absl::StatusOr<StepReport> Step(Batch batch);

@@ -74,7 +74,7 @@ struct AgentOptions {
   ProfileOptions profile;
   // Asks by structure told from shapes, see ChainFromShapes; off, by that of a measuring pass.
   bool plan_by_shapes = true;
-  // That steps by plans run on; null as ChainExecutor::Create has it. It must outlive the agent. Where it
+  // That steps by plans run on; null as Executor::Create has it. It must outlive the agent. Where it
   // has a link to host memory, profiles state that and plans may copy, unless plan.recompute_only forbids
   // it. A step fails where a stage holds what autograd does not save, which cannot move; the next plan
   // then copies nothing (CopiesForbiddenEvent).

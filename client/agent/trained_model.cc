@@ -5,8 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/batch_shape.h"
-#include "client/torch/chain_executor.h"
-#include "client/torch/graph_executor.h"
+#include "client/torch/executor.h"
 #include "client/torch/graph_profiler.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/shape_profiler.h"
@@ -20,19 +19,17 @@ absl::Status CheckOneInput(const Batch& batch) {
       absl::StrCat("there are ", batch.inputs.size(), " inputs, a chain reads one"));
 }
 
-class ChainSteps : public PlannedStep {
+class Steps : public PlannedStep {
  public:
-  explicit ChainSteps(std::unique_ptr<ChainExecutor> executor) : executor_(std::move(executor)) {}
+  explicit Steps(std::unique_ptr<Executor> executor) : executor_(std::move(executor)) {}
 
   absl::StatusOr<StepReport> Run(Batch batch) override {
-    absl::Status status = CheckOneInput(batch);
-    if (!status.ok()) return status;
-    return executor_->Step(batch.inputs[0], batch.target);
+    return executor_->Step(std::move(batch.inputs), batch.target);
   }
   void MeasureInto(MeasuredStep* step) override { executor_->MeasureInto(step); }
 
  private:
-  std::unique_ptr<ChainExecutor> executor_;
+  std::unique_ptr<Executor> executor_;
 };
 
 class TrainedChain : public TrainedModel {
@@ -66,28 +63,15 @@ class TrainedChain : public TrainedModel {
     if (!std::holds_alternative<Chain>(problem)) {
       return absl::InvalidArgumentError("the profile is of a graph, the model is a chain");
     }
-    absl::StatusOr<std::unique_ptr<ChainExecutor>> executor =
-        ChainExecutor::Create(model_, std::get<Chain>(problem), schedule, device,
-                              BatchShape::Of(batch.inputs[0], batch.target));
+    absl::StatusOr<std::unique_ptr<Executor>> executor =
+        Executor::Create(model_, std::get<Chain>(problem), schedule, device,
+                         BatchShape::Of(batch.inputs[0], batch.target));
     if (!executor.ok()) return executor.status();
-    return std::make_unique<ChainSteps>(*std::move(executor));
+    return std::make_unique<Steps>(*std::move(executor));
   }
 
  private:
   const ChainModel* const model_;
-};
-
-class GraphSteps : public PlannedStep {
- public:
-  explicit GraphSteps(std::unique_ptr<GraphExecutor> executor) : executor_(std::move(executor)) {}
-
-  absl::StatusOr<StepReport> Run(Batch batch) override {
-    return executor_->Step(std::move(batch.inputs), batch.target);
-  }
-  void MeasureInto(MeasuredStep* step) override { executor_->MeasureInto(step); }
-
- private:
-  std::unique_ptr<GraphExecutor> executor_;
 };
 
 class TrainedGraph : public TrainedModel {
@@ -115,10 +99,10 @@ class TrainedGraph : public TrainedModel {
     if (!std::holds_alternative<Graph>(problem)) {
       return absl::InvalidArgumentError("the profile is of a chain, the model is a graph");
     }
-    absl::StatusOr<std::unique_ptr<GraphExecutor>> executor =
-        GraphExecutor::Create(model_, std::get<Graph>(problem), schedule, device);
+    absl::StatusOr<std::unique_ptr<Executor>> executor =
+        Executor::Create(model_, std::get<Graph>(problem), schedule, device);
     if (!executor.ok()) return executor.status();
-    return std::make_unique<GraphSteps>(*std::move(executor));
+    return std::make_unique<Steps>(*std::move(executor));
   }
 
  private:

@@ -25,9 +25,9 @@ namespace stowage {
 class PlannedStep {
  public:
   virtual ~PlannedStep() = default;
-  // As ChainExecutor::Step and GraphExecutor::Step.
+  // As Executor::Step.
   virtual absl::StatusOr<StepReport> Run(Batch batch) = 0;
-  // As ChainExecutor::MeasureInto; a step that cannot be measured leaves nothing there.
+  // As Executor::MeasureInto; a step that cannot be measured leaves nothing there.
   virtual void MeasureInto(MeasuredStep* /*step*/) {}
 };
 

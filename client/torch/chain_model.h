@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/torch/graph_model.h"
 #include "client/torch/model_tensors.h"
 
 namespace stowage {
@@ -77,9 +78,9 @@ class ChainModel : public ModelTensors {
   // Empty until SetLoss.
   const LossFunction& loss() const { return loss_; }
 
-  // Whether the backward of stage l (1..L+1) has to go on: some stage before it has a parameter to
-  // train.
-  bool NeedsInputGradient(int l) const;
+  // The same as a graph whose nodes are in line: node 0 is the input, node l stage l, the last one the loss, if there is
+  // one and it is asked for. Their outputs own their memory.
+  GraphModel InLine(bool with_loss = true) const;
 
   // "stage 3 (layer1.0, bottleneck)"; for L+1 "the loss (cross_entropy)", for 0 "the input".
   std::string Describe(int l) const;

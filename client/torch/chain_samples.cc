@@ -14,7 +14,6 @@ bool TakeBytes(const StageSample& sample, Bytes rounding, Stage* stage) {
   const auto blocks = static_cast<int64_t>(stage->saved_tensors.size()) + 2;
   return TakeLeast(sample.output, rounding, &stage->output) &&
          TakeLeast(sample.saved, Bytes(rounding.value() * blocks), &stage->saved) &&
-         TakeLeast(sample.output_gradient, rounding, &stage->output_gradient) &&
          sample.saved_tensors == stage->saved_tensors;
 }
 
@@ -36,9 +35,11 @@ absl::StatusOr<Stage> Combine(const ChainModel& model, int l, const Passes<Stage
   stage.output_gradient = first.output_gradient;
   for (const std::vector<StageSample>& pass : passes) {
     const StageSample& sample = pass[static_cast<size_t>(l)];
-    if (!TakeBytes(sample, rounding, &stage)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(model.Describe(l), ": its tensors change their size from run to run"));
+    const bool same = TakeBytes(sample, rounding, &stage);
+    // The next stage makes it.
+    if (!same || !TakeLeast(sample.output_gradient, rounding, &stage.output_gradient)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          model.Describe(same ? l + 1 : l), ": its tensors change their size from run to run"));
     }
     stage.forward_saving_overhead =
         std::max(stage.forward_saving_overhead, sample.forward_saving_overhead);

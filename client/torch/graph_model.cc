@@ -48,13 +48,15 @@ int GraphModel::AddFunction(std::string name, std::string op_kind, std::vector<i
   return AddNode(std::move(node));
 }
 
-std::vector<bool> GraphModel::NeedGradients() const {
+std::vector<bool> GraphModel::NeedGradients(const std::vector<int>& asking) const {
   std::vector<bool> needs;
   for (const ModelNode& node : nodes_) {
+    const bool asks =
+        std::find(asking.begin(), asking.end(), static_cast<int>(needs.size())) != asking.end();
     const bool passes_on = std::any_of(node.inputs.begin(), node.inputs.end(), [&needs](int input) {
       return needs[static_cast<size_t>(input)];
     });
-    needs.push_back(!node.detached && (passes_on || AnyTrains(node.parameters)));
+    needs.push_back(!node.detached && (asks || passes_on || AnyTrains(node.parameters)));
   }
   return needs;
 }

@@ -90,8 +90,9 @@ class GraphModel : public ModelTensors {
   // Nobody reads it: a loss, if it makes a scalar.
   bool is_output(int v) const { return !is_read_[static_cast<size_t>(v)]; }
 
-  // By node: whether its backward has anything to do, because it or a node before it trains.
-  std::vector<bool> NeedGradients() const;
+  // By node: whether its backward has anything to do, because it or a node before it trains, or is one of the inputs
+  // `asking` for a gradient.
+  std::vector<bool> NeedGradients(const std::vector<int>& asking = {}) const;
 
   // "node 3 (layer1.0, conv2d)".
   std::string Describe(int v) const;

@@ -8,24 +8,14 @@
 namespace stowage {
 
 GraphTensors::GraphTensors(const Graph* graph, ExecutionDevice* device)
-    : graph_(*graph),
-      copies_(std::make_unique<HostCopies>(device)),
-      vertices_(static_cast<size_t>(graph->size())) {}
-
-std::vector<at::Tensor> GraphTensors::Inputs(int v) const {
-  std::vector<at::Tensor> inputs;
-  for (const GraphInput& input : graph_.vertex(v).inputs) {
-    inputs.push_back(Value(static_cast<int>(input.vertex)));
-  }
-  return inputs;
-}
+    : graph_(*graph), copies_(device), vertices_(static_cast<size_t>(graph->size())) {}
 
 void GraphTensors::PutSource(int v, const at::Tensor& tensor) {
   vertex(v).value = vertex(v).data.Borrow(tensor);
 }
 
 // Where the graph says that v lives in the memory of its first input, the bytes are there already.
-void GraphTensors::Keep(int v, const at::Tensor& output) {
+void GraphTensors::PutOutput(int v, const at::Tensor& output, bool /*saves*/) {
   VertexState& kept = vertex(v);
   const bool owns = graph_.storage(v) == v;
   const int first = static_cast<int>(graph_.vertex(v).inputs.front().vertex);
@@ -41,23 +31,9 @@ void GraphTensors::Keep(int v, const at::Tensor& output) {
   kept.value = output.variable_data();
 }
 
-void GraphTensors::PutPlain(int v, const at::Tensor& output) { Keep(v, output); }
-
-void GraphTensors::PutSaved(int v, SavedNode saved, std::vector<StoragePtr> extras) {
-  Keep(v, saved.output);
-  vertex(v).saved = std::move(saved);
-  vertex(v).extras = std::move(extras);
-}
-
-SavedNode GraphTensors::TakeSaved(int v) {
-  // The backward frees them one by one.
-  vertex(v).extras.clear();
-  return std::move(vertex(v).saved);
-}
-
 void GraphTensors::Discard(TensorKind tensor, int v) {
-  copies_->Discard(tensor, v + 1);
-  if (tensor == TensorKind::kSaved) return DropSaved(v);
+  copies_.Discard(tensor, v + 1);
+  if (tensor == TensorKind::kSaved) return vertex(v).extras.clear();
   vertex(v).data.Free();
 }
 
@@ -66,17 +42,21 @@ void GraphTensors::Transfer(const Instruction& i) {
   const bool saved = i.tensor == TensorKind::kSaved;
   if (i.op == Op::kOffloadStart) {
     const bool lent = !saved && graph_.vertex(i.stage - 1).inputs.empty();
-    copies_->StartOffload(i, saved ? moved.extras : std::vector<StoragePtr>{moved.data.home()},
-                          lent);
+    copies_.StartOffload(i, saved ? moved.extras : std::vector<StoragePtr>{moved.data.home()},
+                         lent);
     return;
   }
-  copies_->Continue(i);
+  copies_.Continue(i);
   if (!saved) moved.data.Follow();
+}
+
+void GraphTensors::Run(const Instruction& i) {
+  i.op == Op::kDiscard ? Discard(i.tensor, i.stage - 1) : Transfer(i);
 }
 
 absl::Status GraphTensors::Release() {
   vertices_.clear();
-  return copies_ ? copies_->ReturnLent() : absl::OkStatus();
+  return copies_.ReturnLent();
 }
 
 }  // namespace stowage

@@ -22,8 +22,9 @@ size_t FirstLike(const ModelNode& node, size_t i) {
 
 }  // namespace
 
-void NodeRunner::BeginStep(at::Tensor target, OnGradientReady ready) {
-  BeginForwards(std::move(target));
+void NodeRunner::BeginStep(at::Tensor target, OnGradientReady ready,
+                           const std::vector<int>& asking) {
+  BeginForwards(std::move(target), asking);
   gradients_.emplace(Parts(), std::move(ready));
 }
 
@@ -33,11 +34,12 @@ std::vector<std::vector<at::Tensor>> NodeRunner::Parts() const {
   return parameters;
 }
 
-void NodeRunner::BeginForwards(at::Tensor target) {
+void NodeRunner::BeginForwards(at::Tensor target, const std::vector<int>& asking) {
   target_ = std::move(target);
   runs_.assign(static_cast<size_t>(model_->size()), RepeatableForward());
-  needs_gradient_ = model_->NeedGradients();
+  needs_gradient_ = model_->NeedGradients(asking);
   gives_gradient_.assign(runs_.size(), false);
+  for (const int v : asking) gives_gradient_[static_cast<size_t>(v)] = true;
   hands_on_.assign(runs_.size(), false);
   model_storages_.clear();
   InsertStorages(model_->parameters(), &model_storages_);
@@ -72,7 +74,9 @@ at::Tensor NodeRunner::CallOnce(int v, std::vector<at::Tensor> inputs) {
   at::Tensor output = node.forward(inputs);
   if (!output.defined()) throw StageRuleError("its forward returned no tensor");
   for (size_t i = first_kept; i < versions.size(); ++i) {
-    if (inputs[i]._version() != versions[i]) throw StageRuleError("it writes over an input");
+    if (inputs[i]._version() == versions[i]) continue;
+    throw StageRuleError(versions.size() == 1 ? "it writes over its input"
+                                              : "it writes over an input");
   }
   const at::Tensor first = inputs.front();
   hands_on_[static_cast<size_t>(v)] = !node.in_place && output.is_same(first);
@@ -135,7 +139,7 @@ at::Tensor NodeRunner::ForwardInGraph(int v, const std::vector<at::Tensor>& pass
   const at::AutoGradMode grad(true);
   at::Tensor output = Call(v, passed);
   if (output.requires_grad() && !needs_gradient(v)) {
-    throw StageRuleError("it trains parameters that the node does not list");
+    throw StageRuleError("it trains parameters that it does not list");
   }
   gives_gradient_[static_cast<size_t>(v)] = output.requires_grad();
   return output;
@@ -152,6 +156,8 @@ std::vector<at::Tensor> NodeRunner::BackwardOf(int v, SavedNode saved, at::Tenso
                                                std::vector<at::Tensor> running) {
   const bool starts = model_->is_output(v) && saved.output.numel() == 1;
   if ((!gradient.defined() && !starts) || !saved.output.requires_grad()) return running;
+  if (!gradient.defined()) gradient = at::ones_like(saved.output);
+  const at::Tensor held = in_line_ ? gradient : at::Tensor();
   std::vector<at::Tensor> roots = {saved.output};
   std::vector<at::Tensor> given = {std::move(gradient)};
   for (size_t i = 0; i < running.size(); ++i) {
@@ -164,6 +170,7 @@ std::vector<at::Tensor> NodeRunner::BackwardOf(int v, SavedNode saved, at::Tenso
     gradients_->Backward(v, std::move(roots), std::move(given));
   }
   running = std::move(*saved.gradients);
+  if (in_line_) return {DenseGradient(std::move(running[0]), saved.leaves[0])};
   saved = {};
   for (at::Tensor& sum : running) sum = GradientWithOwnMemory(std::move(sum));
   return running;

@@ -36,13 +36,17 @@ struct SavedNode {
 
 class NodeRunner {
  public:
-  // The model must outlive the runner.
-  explicit NodeRunner(const GraphModel* model) : model_(model) {}
+  // The model must outlive the runner. `in_line`: backwards are as chains account them. The gradient of the output is
+  // there to the end, and one of the input that is expanded, or a slice, is laid out anew.
+  explicit NodeRunner(const GraphModel* model, bool in_line = false)
+      : model_(model), in_line_(in_line) {}
 
-  // Forgets which nodes have run. `target` goes to the nodes that read it.
-  void BeginStep(at::Tensor target, OnGradientReady ready = {});
+  // Forgets which nodes have run. `target` goes to the nodes that read it; `asking` are inputs of the model that ask for
+  // a gradient.
+  void BeginStep(at::Tensor target, OnGradientReady ready = {},
+                 const std::vector<int>& asking = {});
   // The same where the caller's own backward adds up the parameters' gradients: no Backward follows.
-  void BeginForwards(at::Tensor target);
+  void BeginForwards(at::Tensor target, const std::vector<int>& asking = {});
 
   // `inputs` are plain tensors, one for each of the node's inputs. Saves nothing: by the same kernels as with a graph,
   // which is gone at the end.
@@ -89,6 +93,7 @@ class NodeRunner {
                        const std::vector<at::Tensor>& inputs) const;
 
   const GraphModel* model_;
+  bool in_line_;
   at::Tensor target_;
   std::unordered_set<const c10::StorageImpl*> model_storages_;  // of parameters and buffers
   std::vector<RepeatableForward> runs_;                         // by node

@@ -69,16 +69,23 @@ class ParameterGradients::GradientSum : public Node {
   }
 
   variable_list apply(variable_list&& gradients) override {
-    const at::Tensor& gradient = gradients[0];
+    at::Tensor& gradient = gradients[0];
     if (!gradient.defined()) return {};
-    // What there was before is in it. Not added to zeros, which would make +0 of -0.
-    gradient.is_sparse() ? sum_.zero_().add_(gradient) : sum_.copy_(gradient);
+    if (!sum_.defined()) {
+      // The sum so far, and what came since.
+      sum_ = std::move(gradient);
+    } else {
+      // Not added to zeros, which would make +0 of -0.
+      gradient.is_sparse() ? sum_.zero_().add_(gradient) : sum_.copy_(gradient);
+    }
     has_gradient_ = true;
     return {};
   }
 
   // Undefined if no gradient came.
   at::Tensor Get() const { return has_gradient_ ? sum_ : at::Tensor(); }
+  // The same, which has to come back as a gradient: nobody else holds it, so that the engine adds to it in place.
+  at::Tensor Take() { return has_gradient_ ? std::move(sum_) : at::Tensor(); }
 
  private:
   at::Tensor sum_;
@@ -138,9 +145,10 @@ void ParameterGradients::Backward(int part, std::vector<at::Tensor> outputs,
   std::vector<at::Tensor> sums;
   for (const int use : uses_[static_cast<size_t>(part)]) {
     const Trained& trained = *trained_[static_cast<size_t>(use)];
-    if (!trained.sum || !trained.sum->Get().defined()) continue;
+    at::Tensor sum = trained.sum ? trained.sum->Take() : at::Tensor();
+    if (!sum.defined()) continue;
     roots.emplace_back(trained.sum, 0);
-    sums.push_back(trained.sum->Get());
+    sums.push_back(std::move(sum));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     roots.push_back(torch::autograd::impl::gradient_edge(outputs[i]));

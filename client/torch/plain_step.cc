@@ -64,15 +64,17 @@ at::Tensor PlainForward(const ChainModel& model, at::Tensor input) {
   return input;
 }
 
-std::vector<at::Tensor> PlainLosses(const GraphModel& model, std::vector<at::Tensor> inputs,
-                                    const at::Tensor& target) {
+namespace {
+
+// What nobody reads, or the scalars among that.
+std::vector<at::Tensor> PlainOutputs(const GraphModel& model, std::vector<at::Tensor> inputs,
+                                     const at::Tensor& target, bool scalars) {
   const std::vector<int> last = LastReaders(model);
   std::vector<at::Tensor> values(last.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    values[static_cast<size_t>(model.inputs()[i])] = inputs[i].variable_data();
+    values[static_cast<size_t>(model.inputs()[i])] = std::move(inputs[i]);
   }
-  inputs.clear();
-  std::vector<at::Tensor> losses;
+  std::vector<at::Tensor> outputs;
   for (int v = 0; v < model.size(); ++v) {
     if (model.is_input(v)) continue;
     const ModelNode& node = model.node(v);
@@ -83,10 +85,22 @@ std::vector<at::Tensor> PlainLosses(const GraphModel& model, std::vector<at::Ten
     }
     if (node.reads_target) read.push_back(target);
     at::Tensor made = node.forward(read);
-    if (model.is_output(v) && made.numel() == 1) losses.push_back(made);
+    if (model.is_output(v) && (!scalars || made.numel() == 1)) outputs.push_back(made);
     if (last[static_cast<size_t>(v)] != v) values[static_cast<size_t>(v)] = std::move(made);
   }
-  return losses;
+  return outputs;
+}
+
+}  // namespace
+
+at::Tensor PlainOutput(const GraphModel& model, std::vector<at::Tensor> inputs) {
+  return PlainOutputs(model, std::move(inputs), at::Tensor(), /*scalars=*/false).back();
+}
+
+std::vector<at::Tensor> PlainLosses(const GraphModel& model, std::vector<at::Tensor> inputs,
+                                    const at::Tensor& target) {
+  for (at::Tensor& input : inputs) input = input.variable_data();
+  return PlainOutputs(model, std::move(inputs), target, /*scalars=*/true);
 }
 
 absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,

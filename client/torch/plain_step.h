@@ -17,7 +17,7 @@ namespace stowage {
 
 // Adds to the parameters' gradients. Where autocast is in force the forward runs under it, as a region of
 // its own, and the backward without. Counts every stage as one saving forward and one backward.
-// Errors and what they leave: as ChainExecutor::Step. `meter` null: the installed
+// Errors and what they leave: as Executor::Step. `meter` null: the installed
 // TrackingAllocator. Not thread-safe.
 absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& input,
                                      const at::Tensor& target, MemoryMeter* meter = nullptr);
@@ -27,9 +27,10 @@ absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& 
 absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,
                                           const at::Tensor& target, MemoryMeter* meter = nullptr);
 
-// The forwards alone, which throw what LibTorch and the model throw: the output of stage L, and what
-// nobody reads and is a scalar.
+// The forwards alone, which throw what LibTorch and the model throw: what the last stage or node makes, and what nobody
+// reads and is a scalar.
 at::Tensor PlainForward(const ChainModel& model, at::Tensor input);
+at::Tensor PlainOutput(const GraphModel& model, std::vector<at::Tensor> inputs);
 std::vector<at::Tensor> PlainLosses(const GraphModel& model, std::vector<at::Tensor> inputs,
                                     const at::Tensor& target);
 

@@ -5,8 +5,8 @@
 
 #include "client/torch/buffer_watch.h"
 #include "client/torch/model_state.h"
+#include "client/torch/node_runner.h"
 #include "client/torch/saved_tensor_scope.h"
-#include "client/torch/stage_runner.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {
@@ -34,13 +34,14 @@ class Pass {
       : model_(model),
         costs_(costs),
         stage_done_(stage_done),
-        runner_(&model),
+        line_(model.InLine()),
+        runner_(&line_, /*in_line=*/true),
         buffers_(model, BuffersByStage(model, watch)),
         activations_(static_cast<size_t>(model.length()) + 2),
         samples_(activations_.size()),
         storage_bytes_(activations_.size()) {
     activations_[0] = input;
-    runner_.BeginStep(target, {}, input.requires_grad());
+    runner_.BeginStep(target, {}, input.requires_grad() ? std::vector<int>{0} : std::vector<int>());
   }
 
   absl::StatusOr<std::vector<StageSample>> Run() {
@@ -68,7 +69,7 @@ class Pass {
     buffers_.CheckUntouched(l);
     const RandomState random = RandomState::Capture();
     const Cost cost = costs_->Measure(
-        [&] { activation(l) = runner_.Forward(l, activation(l - 1)); }, &sample(l).forward_time);
+        [&] { activation(l) = runner_.Forward(l, {activation(l - 1)}); }, &sample(l).forward_time);
     sample(l).output = cost.kept;
     sample(l).forward_overhead = cost.overhead();
     sample(l).random = RandomState::Capture() != random;
@@ -80,11 +81,11 @@ class Pass {
 
   void SaveAndBackward(int l) {
     const Bytes before = costs_->live();
-    SavedForward saved;
+    SavedNode saved;
     const Cost forward = costs_->Measure(
         [&] {
           const SavedTensorScope scope;
-          saved = runner_.ForwardSaving(l, activation(l - 1));
+          saved = runner_.ForwardSaving(l, {activation(l - 1)});
           for (const StoragePtr& tensor : scope.OwnedByGraph(saved.output.device())) {
             sample(l).saved_tensors.push_back(Bytes(static_cast<int64_t>(tensor->nbytes())));
           }
@@ -99,8 +100,8 @@ class Pass {
 
     const Cost backward = costs_->Measure(
         [&] {
-          gradient_ = runner_.Backward(l, saved, std::move(gradient_));
-          saved = {};
+          gradient_ = runner_.Backward(l, std::move(saved), std::move(gradient_),
+                                       std::vector<at::Tensor>(1))[0];
         },
         &sample(l).backward_time);
     sample(l).backward_overhead = backward.peak;
@@ -113,7 +114,8 @@ class Pass {
   const ChainModel& model_;
   CostMeter* costs_;
   const std::function<void()>& stage_done_;
-  StageRunner runner_;
+  const GraphModel line_;
+  NodeRunner runner_;
   BufferWatch buffers_;
   std::vector<at::Tensor> activations_;
   std::vector<StageSample> samples_;

@@ -117,8 +117,6 @@ class FillingHooks final : public torch::autograd::SavedVariableHooks {
 
 }  // namespace
 
-SavedSlots::Recording::Recording(SavedSlots* slots, bool keeps) : slots_(slots), keeps_(keeps) {}
-
 std::unique_ptr<torch::autograd::SavedVariableHooks> SavedSlots::Recording::MakeHooks() {
   return std::make_unique<SlotHooks>(&slots_->slots_, keeps_);
 }
@@ -141,6 +139,7 @@ void SavedSlots::Settle(const std::unordered_set<const c10::StorageImpl*>& held_
   for (const std::weak_ptr<SavedSlot>& known : slots_) {
     const std::shared_ptr<SavedSlot> slot = known.lock();
     if (slot == nullptr) continue;
+    held_.push_back(slot);
     StoragePtr storage = slot->storage.lock();
     slot->own = storage == nullptr || held_by_others.count(storage.get()) == 0;
     if (!slot->own && !slot->value.defined()) slot->value = FromStorage(*slot, std::move(storage));

@@ -25,16 +25,19 @@ struct SavedSlot;
 class SavedSlots {
  public:
   // Around the first forward. Unless it keeps, what the graph saves and nobody else holds goes as it would without a
-  // graph.
+  // graph. Where it is never to be dropped, the saved tensors are those of Python's hooks, if there are any in force.
   class Recording : private PackingScope {
    public:
-    Recording(SavedSlots* slots, bool keeps);
+    Recording(SavedSlots* slots, bool keeps, bool never_drops = false)
+        : slots_(slots), keeps_(keeps), never_drops_(never_drops) {}
 
    private:
     std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() override;
+    bool Yields() const override { return never_drops_; }
 
     SavedSlots* slots_;
     bool keeps_;
+    bool never_drops_;
   };
 
   // Around a forward that runs again, whose own graph is for nothing. Throws StageRuleError where it saves other tensors
@@ -55,11 +58,15 @@ class SavedSlots {
   void Settle(const std::unordered_set<const c10::StorageImpl*>& held_by_others);
   // Empties the slots that own.
   void Drop();
+  // To be called where the backward begins, which frees slots one by one. Until then they are held here, too: part of a
+  // graph may be gone before, if no gradient can come to it.
+  void LetGo() { held_.clear(); }
   // Memory on the device that only slots hold, each storage once, in the order of saving.
   std::vector<StoragePtr> OwnStorages(c10::Device device) const;
 
  private:
   std::vector<std::weak_ptr<SavedSlot>> slots_;  // the graph owns them
+  std::vector<std::shared_ptr<SavedSlot>> held_;
 };
 
 }  // namespace stowage

@@ -91,6 +91,11 @@ std::atomic<torch::autograd::Engine*> engine_before{nullptr};
 class RememberingEngine final : public torch::autograd::Engine {
  public:
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    if (current_scope->Yields()) {
+      std::unique_ptr<torch::autograd::SavedVariableHooks> theirs =
+          Before()->get_default_saved_variable_hooks();
+      if (theirs) return theirs;
+    }
     return current_scope->MakeHooks();
   }
 

@@ -4,8 +4,8 @@
 // Both give autograd hooks for what this thread saves meanwhile. Those of SavedTensorScope keep the tensors as autograd
 // would, check as it does that nobody has written over them since, and remember their storages. No
 // other thread sees a difference, whatever engine is installed, also that of an embedded Python. Hooks
-// that Python has in force around a scope do not see what is saved in it, as those around an inner pair
-// of Python's own hooks do not; all else that this thread asks an engine for, the installed one does.
+// that Python has in force around a scope do not see what is saved in it unless it yields, as those around an inner
+// pair of Python's own hooks do not; all else that this thread asks an engine for, the installed one does.
 #ifndef STOWAGE_CLIENT_TORCH_SAVED_TENSOR_SCOPE_H_
 #define STOWAGE_CLIENT_TORCH_SAVED_TENSOR_SCOPE_H_
 
@@ -35,6 +35,8 @@ class PackingScope {
 
   // Called for every tensor that is saved.
   virtual std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() = 0;
+  // Whether hooks that Python has in force around the scope come before those.
+  virtual bool Yields() const { return false; }
 
  protected:
   PackingScope();

@@ -14,7 +14,7 @@
 
 #include "client/agent/agent.h"
 #include "client/models/models.h"
-#include "client/torch/chain_executor.h"
+#include "client/torch/executor.h"
 #include "client/torch/median.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/tracking_allocator.h"
@@ -79,8 +79,8 @@ double FirstPlan(const Workload& work, Agent* agent, AdoptedPlan* adopted) {
 }
 
 void MeasureSteps(const Workload& work, Agent* agent, const AdoptedPlan& adopted, Times* times) {
-  const auto executor = ChainExecutor::Create(
-      &work.model, std::get<Chain>(agent->profile()->problem), adopted.plan.schedule);
+  const auto executor = Executor::Create(&work.model, std::get<Chain>(agent->profile()->problem),
+                                         adopted.plan.schedule);
   if (!executor.ok()) std::abort();
   for (int i = 0; i < 4; ++i) {
     Clock::time_point start = Clock::now();

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "client/models/models.h"
-#include "client/torch/chain_executor.h"
 #include "client/torch/chain_profiler.h"
+#include "client/torch/executor.h"
 #include "client/torch/step_arena.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/planner.h"
@@ -39,7 +39,7 @@ struct Steps {
   std::vector<Nanos> times;
 };
 
-absl::Status Step(const ChainModel& model, const Sample& sample, ChainExecutor* executor,
+absl::Status Step(const ChainModel& model, const Sample& sample, Executor* executor,
                   StepArena* arena, Steps* steps) {
   model.ZeroGradients();
   const Bytes before =
@@ -71,8 +71,7 @@ absl::StatusOr<bool> RunPlan(const std::string& name, const ChainModel& model, c
       MakePlan(profile, Budget(ShareOfStoreAll{share}), PlanOptions());
   if (!plan.ok()) return plan.status();
   if (plan->schedule.empty()) return true;
-  const auto executor =
-      ChainExecutor::Create(&model, std::get<Chain>(profile.problem), plan->schedule);
+  const auto executor = Executor::Create(&model, std::get<Chain>(profile.problem), plan->schedule);
   if (!executor.ok()) return executor.status();
   const auto arena = StepArena::Create({});
   if (!arena.ok()) return arena.status();

@@ -6,8 +6,7 @@
 #include <variant>
 
 #include "client/models/network_model.h"
-#include "client/torch/chain_executor.h"
-#include "client/torch/graph_executor.h"
+#include "client/torch/executor.h"
 #include "client/torch/graph_profiler.h"
 #include "client/torch/plain_step.h"
 
@@ -114,15 +113,15 @@ absl::StatusOr<StepReport> TrainedNetwork::Plain() const {
 absl::StatusOr<Step> TrainedNetwork::Planned(const Problem& problem, const Schedule& schedule,
                                              ExecutionDevice* device) const {
   if (chain_) {
-    auto made = ChainExecutor::Create(&*chain_, std::get<Chain>(problem), schedule, device);
+    auto made = Executor::Create(&*chain_, std::get<Chain>(problem), schedule, device);
     if (!made.ok()) return made.status();
-    return Step([this, executor = std::shared_ptr<ChainExecutor>(*std::move(made))] {
+    return Step([this, executor = std::shared_ptr<Executor>(*std::move(made))] {
       return executor->Step(sample_.input, sample_.target);
     });
   }
-  auto made = GraphExecutor::Create(&*graph_, std::get<Graph>(problem), schedule, device);
+  auto made = Executor::Create(&*graph_, std::get<Graph>(problem), schedule, device);
   if (!made.ok()) return made.status();
-  return Step([this, executor = std::shared_ptr<GraphExecutor>(*std::move(made))] {
+  return Step([this, executor = std::shared_ptr<Executor>(*std::move(made))] {
     return executor->Step({sample_.input.clone()}, sample_.target);
   });
 }

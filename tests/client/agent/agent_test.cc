@@ -30,7 +30,7 @@ TEST_F(AgentTest, PlansAndStepsWithinTheBudgetLikePlainTraining) {
   TestNetwork plain = MakeTestNetwork("norm_mlp");
   const absl::StatusOr<StepReport> expected = PlainStep(plain.model, plain.input, plain.target);
   ASSERT_TRUE(expected.ok()) << expected.status();
-  network_ = MakeTestNetwork("norm_mlp");  // the same start, random state included
+  MakeTestNetwork("norm_mlp");  // the same random state; the agent has left the model as it was
   const absl::StatusOr<StepReport> step = agent.Step(network_.input, network_.target);
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(step->loss, expected->loss);

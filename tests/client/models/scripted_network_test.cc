@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/torch/graph_executor.h"
+#include "client/torch/executor.h"
 #include "client/torch/graph_profiler.h"
 #include "client/torch/model_state.h"
 #include "client/torch/plain_step.h"
@@ -227,7 +227,7 @@ void ExpectTrainsAsItsModule(const ScriptedNetwork& network) {
   ASSERT_TRUE(profile.ok()) << profile.status();
   const Graph& graph = std::get<Graph>(profile->problem);
   ExpectEqual(own, After(network, [&](std::vector<at::Tensor> inputs) {
-                auto executor = GraphExecutor::Create(&model, graph, StoreAllSchedule(graph));
+                auto executor = Executor::Create(&model, graph, StoreAllSchedule(graph));
                 return (*executor)->Step(std::move(inputs), network.target());
               }));
 }

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "client/torch/graph_executor.h"
+#include "client/torch/executor.h"
 #include "client/torch/simulated_device.h"
 #include "client/torch/step_arena.h"
 #include "solvers/schedule/instance.h"
@@ -103,8 +103,8 @@ class ArenaChainTest : public testing::TestWithParam<std::string>, protected Cha
 
   // The caller holds on to the input, which may be away for a while.
   StepIn StepsBy(const Schedule& schedule) {
-    std::shared_ptr<ChainExecutor> executor =
-        ChainExecutor::Create(&network_.model, chain_, schedule, device_.get()).value();
+    std::shared_ptr<Executor> executor =
+        Executor::Create(&network_.model, chain_, schedule, device_.get()).value();
     return [this, executor](StepArena* arena) -> Stepped {
       Rewind();
       const at::Tensor input = network_.input.clone();
@@ -158,8 +158,7 @@ TEST_P(ArenaChainTest, AfterACopyThatFailsTheRegionIsFree) {
   const Schedule schedule = RandomSchedule(7, &random);
   const StepIn step = StepsBy(schedule);
   const std::unique_ptr<StepArena> arena = Recorded(step);
-  const auto executor =
-      ChainExecutor::Create(&network_.model, chain_, schedule, device_.get()).value();
+  const auto executor = Executor::Create(&network_.model, chain_, schedule, device_.get()).value();
   const auto failing = [&] {
     Rewind();
     const at::Tensor input = network_.input.clone();
@@ -186,8 +185,8 @@ class ArenaGraphTest : public testing::TestWithParam<std::string>, protected Gra
 
   // The caller holds on to the inputs, or gives them away.
   StepIn StepsBy(const Schedule& schedule, bool holds) {
-    std::shared_ptr<GraphExecutor> executor =
-        GraphExecutor::Create(&graph_.model, graph_profile_, schedule, device_.get()).value();
+    std::shared_ptr<Executor> executor =
+        Executor::Create(&graph_.model, graph_profile_, schedule, device_.get()).value();
     return [this, executor, holds](StepArena* arena) -> Stepped {
       Rewind();
       std::vector<at::Tensor> inputs = Inputs();
@@ -244,7 +243,7 @@ TEST_P(ArenaGraphTest, AfterACopyThatFailsTheRegionIsFree) {
   const StepIn step = StepsBy(schedule, /*holds=*/true);
   const std::unique_ptr<StepArena> arena = Recorded(step);
   const auto executor =
-      GraphExecutor::Create(&graph_.model, graph_profile_, schedule, device_.get()).value();
+      Executor::Create(&graph_.model, graph_profile_, schedule, device_.get()).value();
   const auto failing = [&] {
     Rewind();
     const std::vector<at::Tensor> inputs = Inputs();

@@ -9,8 +9,8 @@
 #include <variant>
 
 #include "client/torch/batch_shape.h"
-#include "client/torch/chain_executor.h"
 #include "client/torch/chain_profiler.h"
+#include "client/torch/executor.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
@@ -86,7 +86,7 @@ TEST_F(AutocastStepTest, EveryParameterHasAGradientAfterEvaluationAndRecompute) 
     if (l > 2) schedule.push_back(ForwardNoSave(l - 2));
   }
   ASSERT_TRUE(Evaluator(chain).Run(schedule).ok()) << Evaluator(chain).Run(schedule).status();
-  const auto executor = ChainExecutor::Create(&network_.model, chain, schedule).value();
+  const auto executor = Executor::Create(&network_.model, chain, schedule).value();
   {
     const torch::NoGradGuard no_grad;
     at::Tensor x = network_.input;
@@ -125,10 +125,9 @@ TEST_F(AutocastStepTest, TheProfileAndThePlanAreForIt) {
   const Profile cast = profiled();
   EXPECT_THAT(cast.device.math_settings, HasSubstr(" autocast=cpu:BFloat16"));
   const Chain& chain = std::get<Chain>(cast.problem);
-  const auto executor =
-      ChainExecutor::Create(&network_.model, chain, StoreAllSchedule(chain), nullptr,
-                            BatchShape::Of(network_.input, network_.target))
-          .value();
+  const auto executor = Executor::Create(&network_.model, chain, StoreAllSchedule(chain), nullptr,
+                                         BatchShape::Of(network_.input, network_.target))
+                            .value();
   EXPECT_TRUE(executor->Step(network_.input, network_.target).ok());
   const ScopedAutocast off(false);
   const absl::Status status = executor->Step(network_.input, network_.target).status();

@@ -1,5 +1,5 @@
 // What the executor refuses, and what it leaves behind when a step fails.
-#include "client/torch/chain_executor.h"
+#include "client/torch/executor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,6 +18,7 @@
 #include "client/torch/simulated_device.h"
 #include "client/torch/state_digest.h"
 #include "client/torch/tracking_allocator.h"
+#include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
@@ -44,14 +45,14 @@ class ChainExecutorTest : public testing::Test {
         random_(RandomState::Capture()) {}
   ~ChainExecutorTest() override { meter_->ClearLimit(); }
 
-  std::unique_ptr<ChainExecutor> Make(const Schedule& schedule) {
-    auto executor = ChainExecutor::Create(&network_.model, chain_, schedule);
+  std::unique_ptr<Executor> Make(const Schedule& schedule) {
+    auto executor = Executor::Create(&network_.model, chain_, schedule);
     EXPECT_TRUE(executor.ok()) << executor.status();
     return std::move(executor).value();
   }
 
   absl::Status CreateError(const Chain& chain, const Schedule& schedule) {
-    return ChainExecutor::Create(&network_.model, chain, schedule).status();
+    return Executor::Create(&network_.model, chain, schedule).status();
   }
 
   void Rewind() {
@@ -66,7 +67,7 @@ class ChainExecutorTest : public testing::Test {
   }
 
   // A step of `executor` from the first state is a plain step.
-  void ExpectLikePlain(ChainExecutor* executor) {
+  void ExpectLikePlain(Executor* executor) {
     Rewind();
     auto plain = PlainStep(network_.model, network_.input, network_.target);
     ASSERT_TRUE(plain.ok()) << plain.status();
@@ -143,6 +144,16 @@ TEST_F(ChainExecutorTest, CommunicationBesideComputeIsUnimplemented) {
               HasSubstr("instruction 1 (communication: forward-save 2): communication beside"));
 }
 
+TEST_F(ChainExecutorTest, WhatNobodyReadsIsNotSaved) {
+  Schedule schedule = StoreAllSchedule(chain_);
+  const int last = chain_.length() + 1;
+  schedule.insert(schedule.begin() + last + 1, ForwardSave(last));
+  EXPECT_TRUE(Evaluator(chain_).Run(schedule).ok());
+  EXPECT_EQ(CreateError(chain_, schedule),
+            absl::UnimplementedError("instruction 10 (forward-save 9): its backward has run, and "
+                                     "nothing else reads what it saves"));
+}
+
 TEST_F(ChainExecutorTest, AScheduleThatTheEvaluatorRefusesIsRefused) {
   Schedule schedule = StoreAllSchedule(chain_);
   schedule.pop_back();
@@ -194,8 +205,8 @@ TEST_F(ChainExecutorTest, ASmallerBatchRunsWithinThePrediction) {
 }
 
 TEST_F(ChainExecutorTest, ABatchOfAnotherShapeIsRefused) {
-  auto executor = ChainExecutor::Create(&network_.model, chain_, StoreAllSchedule(chain_), nullptr,
-                                        BatchShape::Of(network_.input, network_.target))
+  auto executor = Executor::Create(&network_.model, chain_, StoreAllSchedule(chain_), nullptr,
+                                   BatchShape::Of(network_.input, network_.target))
                       .value();
   const at::Tensor target = network_.target;
   const auto error = [&](const at::Tensor& input, const at::Tensor& labels) {
@@ -248,7 +259,7 @@ TEST(ChainExecutorExceptionTest, AnyExceptionLeavesACleanState) {
     schedule.push_back(ForwardSave(l));
     schedule.push_back(Backward(l));
   }
-  auto executor = ChainExecutor::Create(&network.model, chain, schedule).value();
+  auto executor = Executor::Create(&network.model, chain, schedule).value();
   const BufferState buffers = BufferState::Capture(network.model.buffers());
   const RandomState random = RandomState::Capture();
   const Bytes live = TrackingAllocator::Get()->current();
@@ -282,11 +293,11 @@ TEST(ChainExecutorExceptionTest, AStageThatTrainsWhatItDoesNotListIsRefused) {
   const TestNetwork network{std::move(model), torch::randn({2, 4}), torch::zeros({1})};
   const Chain chain = ProfiledChain(network);
   weight.requires_grad_();
-  auto executor = ChainExecutor::Create(&network.model, chain, StoreAllSchedule(chain)).value();
+  auto executor = Executor::Create(&network.model, chain, StoreAllSchedule(chain)).value();
   const absl::Status status = executor->Step(network.input, network.target).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("stage 1 (hidden, mul): it trains parameters that the stage does not"));
+              HasSubstr("stage 1 (hidden, mul): it trains parameters that it does not list"));
 }
 
 TEST_F(ChainExecutorTest, ACopyOfTheInputThatFailsIsNamed) {
@@ -300,8 +311,7 @@ TEST_F(ChainExecutorTest, ACopyOfTheInputThatFailsIsNamed) {
   for (const Instruction& i : {OffloadWait(kind, 0), OffloadStart(kind, 0)}) {
     schedule.insert(schedule.begin() + 1, i);
   }
-  const auto executor =
-      ChainExecutor::Create(&network_.model, chain_, schedule, device.get()).value();
+  const auto executor = Executor::Create(&network_.model, chain_, schedule, device.get()).value();
   device->FailCopyAfter(0);
   const absl::Status status = executor->Step(network_.input, network_.target).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;

@@ -8,8 +8,8 @@
 #include <string>
 #include <variant>
 
-#include "client/torch/chain_executor.h"
 #include "client/torch/chain_profiler.h"
+#include "client/torch/executor.h"
 #include "client/torch/model_state.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/state_digest.h"
@@ -42,7 +42,7 @@ class ChainTraining {
   }
 
   // One step, which must do as the evaluator says and as plain training does.
-  StepReport ExpectExact(ChainExecutor* executor, const Schedule& schedule, const Outcome& plain) {
+  StepReport ExpectExact(Executor* executor, const Schedule& schedule, const Outcome& plain) {
     Rewind();
     const at::Tensor input = network_.input.clone();
     const Bytes live = TrackingAllocator::Get()->current();

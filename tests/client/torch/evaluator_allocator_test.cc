@@ -18,7 +18,7 @@ class EvaluatorAllocatorTest : public testing::TestWithParam<std::string>, prote
   EvaluatorAllocatorTest() : ChainTraining(GetParam()) {}
 
   void ExpectExact(const Chain& chain, const Schedule& schedule, const Outcome& plain) {
-    auto executor = ChainExecutor::Create(&network_.model, chain, schedule);
+    auto executor = Executor::Create(&network_.model, chain, schedule);
     ASSERT_TRUE(executor.ok()) << executor.status();
     ChainTraining::ExpectExact(executor->get(), schedule, plain);
   }
@@ -67,7 +67,7 @@ TEST_P(EvaluatorAllocatorTest, ALimitAtThePeakHoldsAnd64BytesLessDoesNot) {
   for (int i = 0; i < 5; ++i) {
     const Schedule schedule = Disturb(chain, RandomPersistentSchedule(chain, &random), i, &random);
     SCOPED_TRACE(Text(schedule));
-    auto executor = ChainExecutor::Create(&network_.model, chain, schedule).value();
+    auto executor = Executor::Create(&network_.model, chain, schedule).value();
     Rewind();
     const Bytes live = meter->current();
     const Bytes top = live + sums - chain.activation(0) + executor->prediction().peak;
@@ -95,7 +95,7 @@ TEST_P(EvaluatorAllocatorTest, GradientsAccumulateOverSteps) {
   const Chain chain = Profiled();
   std::mt19937 random(5);
   const Schedule schedule = RandomPersistentSchedule(chain, &random);
-  auto executor = ChainExecutor::Create(&network_.model, chain, schedule);
+  auto executor = Executor::Create(&network_.model, chain, schedule);
   ASSERT_TRUE(executor.ok()) << executor.status();
   Rewind();
   ASSERT_TRUE(PlainStep(network_.model, network_.input, network_.target).ok());

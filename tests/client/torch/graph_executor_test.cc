@@ -1,5 +1,5 @@
 // Graphs trained by plans of every solver, against plain training and the evaluator.
-#include "client/torch/graph_executor.h"
+#include "client/torch/executor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -156,7 +156,7 @@ TEST_P(GraphFailureTest, AfterOutOfMemoryAtAnyPointTheNextStepIsRight) {
   const Profile profile = Profiled();
   const Graph& graph = std::get<Graph>(profile.problem);
   const GraphOutcome plain = Plain();
-  auto executor = GraphExecutor::Create(&graph_.model, graph, StoreAllSchedule(graph)).value();
+  auto executor = Executor::Create(&graph_.model, graph, StoreAllSchedule(graph)).value();
   TrackingAllocator* const meter = TrackingAllocator::Get();
   const int64_t peak = executor->prediction().peak.value();
   int failures = 0;
@@ -204,7 +204,7 @@ TEST(GraphSums, TakeWhatTheProfileSaysInPlainTrainingsOrder) {
     Schedule schedule;
     for (int v = 0; v < graph.size(); ++v) schedule.push_back(ForwardSave(v + 1));
     for (const int v : backwards) schedule.push_back(Backward(v + 1));
-    auto executor = GraphExecutor::Create(&model, graph, schedule);
+    auto executor = Executor::Create(&model, graph, schedule);
     EXPECT_TRUE(executor.ok()) << executor.status();
     EXPECT_EQ(GradientSums(graph).KeptBy(schedule), backwards[1] == wide);
     const auto report = executor.value()->Step({input.clone()}, target);

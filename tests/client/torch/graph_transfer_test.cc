@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "client/torch/graph_executor.h"
+#include "client/torch/executor.h"
 #include "client/torch/simulated_device.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/planner.h"
@@ -100,7 +100,7 @@ class GraphTransferFailureTest : public GraphTransferTest {
 
 TEST_F(GraphTransferFailureTest, AfterAnyCopyThatFailsTheNextStepIsRight) {
   const GraphOutcome plain = Plain();
-  auto executor = GraphExecutor::Create(&graph_.model, graph(), schedule_, device_.get()).value();
+  auto executor = Executor::Create(&graph_.model, graph(), schedule_, device_.get()).value();
   for (int copy = 0; copy < 12; ++copy) {
     Rewind();
     device_->FailCopyAfter(copy);
@@ -122,7 +122,7 @@ TEST_F(GraphTransferFailureTest, InputsThatTheCallerHoldsComeBack) {
     return i.op == Op::kDiscard && graph_.model.is_input(i.stage - 1);
   };
   schedule.erase(std::remove_if(schedule.begin(), schedule.end(), discarded), schedule.end());
-  auto executor = GraphExecutor::Create(&graph_.model, graph(), schedule, device_.get());
+  auto executor = Executor::Create(&graph_.model, graph(), schedule, device_.get());
   ASSERT_TRUE(executor.ok()) << executor.status();
   const std::vector<at::Tensor> inputs = Inputs();
   for (const int failing : {-1, 0, 1}) {
@@ -140,7 +140,7 @@ TEST_F(GraphTransferFailureTest, InputsThatTheCallerHoldsComeBack) {
 
 TEST_F(GraphTransferFailureTest, OutOfMemoryAnywhereLeavesACleanState) {
   const GraphOutcome plain = Plain();
-  auto executor = GraphExecutor::Create(&graph_.model, graph(), schedule_, device_.get()).value();
+  auto executor = Executor::Create(&graph_.model, graph(), schedule_, device_.get()).value();
   TrackingAllocator* const allocator = TrackingAllocator::Get();
   const int64_t peak = executor->prediction().peak.value();
   int failures = 0;
@@ -159,7 +159,7 @@ TEST_F(GraphTransferFailureTest, OutOfMemoryAnywhereLeavesACleanState) {
 }
 
 TEST_F(GraphTransferFailureTest, WithoutALinkTransfersAreRefused) {
-  const absl::Status status = GraphExecutor::Create(&graph_.model, graph(), schedule_).status();
+  const absl::Status status = Executor::Create(&graph_.model, graph(), schedule_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("the device has no link"));
 }

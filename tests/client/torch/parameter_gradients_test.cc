@@ -13,8 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "client/torch/chain_executor.h"
-#include "client/torch/graph_executor.h"
+#include "client/torch/executor.h"
 #include "client/torch/graph_profiler.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/planned_module.h"
@@ -172,8 +171,7 @@ TEST_P(ReadyGradientsTest, HooksSeeWhatTheySeeInPlainTraining) {
   Hooks hooks(network_.model);
   ASSERT_TRUE(PlainStep(network_.model, network_.input, network_.target).ok());
   const Hooks::Seen plain = hooks.Take();
-  const auto executor =
-      ChainExecutor::Create(&network_.model, chain_, RecomputeAll(chain_)).value();
+  const auto executor = Executor::Create(&network_.model, chain_, RecomputeAll(chain_)).value();
   start_.Rewind();
   ASSERT_TRUE(executor->Step(network_.input, network_.target).ok());
   ExpectSame(plain, hooks.Take(), Stages());
@@ -184,8 +182,7 @@ TEST_P(ReadyGradientsTest, HooksSeeWhatTheySeeInPlainTraining) {
 }
 
 TEST_P(ReadyGradientsTest, EachIsToldOnceInReverseOrderWhenComplete) {
-  const auto executor =
-      ChainExecutor::Create(&network_.model, chain_, RecomputeAll(chain_)).value();
+  const auto executor = Executor::Create(&network_.model, chain_, RecomputeAll(chain_)).value();
   executor->TellReadyGradients(Listener());
   for (int step = 0; step < 2; ++step) {
     ASSERT_TRUE(executor->Step(network_.input, network_.target).ok());
@@ -221,7 +218,7 @@ TEST(ReadyGradientsOfGraphsTest, TiedWeightsOfNodesAddUpAsInPlainTraining) {
   options.bytes_only = true;
   const Profile profile = ProfileGraph(model, {input}, at::Tensor(), options).value();
   const Graph& graph = std::get<Graph>(profile.problem);
-  const auto executor = GraphExecutor::Create(&model, graph, StoreAllSchedule(graph)).value();
+  const auto executor = Executor::Create(&model, graph, StoreAllSchedule(graph)).value();
   Order ready;
   executor->TellReadyGradients(
       [&](const at::Tensor& parameter) { ready.push_back(NumberOf(model, parameter)); });

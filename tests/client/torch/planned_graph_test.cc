@@ -1,4 +1,4 @@
-#include "client/torch/planned_graph.h"
+#include "client/torch/planned_module.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ class PlannedGraphTest : public testing::TestWithParam<bool> {
     };
   }
 
-  LossOfBatch PlannedLoop(PlannedGraph* planned) {
+  LossOfBatch PlannedLoop(PlannedModule* planned) {
     return [this, planned] { return planned->forward({input_.clone()}, target_); };
   }
 
@@ -145,7 +145,7 @@ TEST_P(PlannedGraphTest, LoopsAreThePlainOnes) {
   }
   ASSERT_GT(schedules.size(), 1U);
   for (const Schedule& schedule : schedules) {
-    const auto planned = PlannedGraph::Create(&model_, graph(), schedule);
+    const auto planned = PlannedModule::Create(&model_, graph(), schedule);
     ASSERT_TRUE(planned.ok()) << planned.status();
     const Bytes live = TrackingAllocator::Get()->current();
     ExpectEqual(plain, After(PlannedLoop(planned->get())));
@@ -157,7 +157,7 @@ TEST_P(PlannedGraphTest, LoopsAreThePlainOnes) {
 TEST_P(PlannedGraphTest, ItsGraphIsAnOrdinaryOne) {
   const LossOfBatch plain = PlainLoop();
   const Schedule schedule = TightSchedule();
-  const auto planned = PlannedGraph::Create(&model_, graph(), schedule).value();
+  const auto planned = PlannedModule::Create(&model_, graph(), schedule).value();
   std::vector<at::Tensor> trained;
   for (const at::Tensor& parameter : model_.parameters()) {
     if (parameter.requires_grad()) trained.push_back(parameter);
@@ -186,7 +186,7 @@ TEST_P(PlannedGraphTest, ItsGraphIsAnOrdinaryOne) {
 
 TEST_P(PlannedGraphTest, ItsPeakIsThePlans) {
   for (const Schedule& schedule : {StoreAllSchedule(graph()), TightSchedule()}) {
-    const auto planned = PlannedGraph::Create(&model_, graph(), schedule).value();
+    const auto planned = PlannedModule::Create(&model_, graph(), schedule).value();
     start_->Rewind();
     const at::Tensor input = input_.clone();
     TrackingAllocator* const meter = TrackingAllocator::Get();
@@ -212,12 +212,13 @@ INSTANTIATE_TEST_SUITE_P(Autocast, PlannedGraphTest, testing::Bool());
 class PlannedGraphRulesTest : public PlannedGraphTest {};
 
 TEST_P(PlannedGraphRulesTest, WhatItCannotDoIsSaid) {
-  const auto planned = PlannedGraph::Create(&model_, graph(), StoreAllSchedule(graph())).value();
+  const auto planned = PlannedModule::Create(&model_, graph(), StoreAllSchedule(graph())).value();
   const LossOfBatch forward = PlannedLoop(planned.get());
   at::Tensor loss = forward();
   loss.backward({}, /*retain_graph=*/true);
   EXPECT_THAT(ErrorOf([&] { loss.backward(); }), HasSubstr("a second time"));
-  EXPECT_THAT(ErrorOf([&] { planned->forward({}, target_); }), HasSubstr("there are 0 inputs"));
+  EXPECT_THAT(ErrorOf([&] { planned->forward(std::vector<at::Tensor>(), target_); }),
+              HasSubstr("there are 0 inputs"));
   EXPECT_THAT(ErrorOf([&] { planned->forward({input_.clone().requires_grad_()}, target_); }),
               HasSubstr("asks for a gradient"));
   loss = forward();
@@ -239,7 +240,7 @@ TEST_P(PlannedGraphRulesTest, ALossThatComesAfterABackwardIsRefused) {
   };
   schedule.erase(step(Op::kBackward, first));
   schedule.insert(step(Op::kForwardSave, first + 1), Backward(first));
-  const absl::Status status = PlannedGraph::Create(&model_, graph(), schedule).status();
+  const absl::Status status = PlannedModule::Create(&model_, graph(), schedule).status();
   EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("comes before the forward of node"));
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "client/torch/plain_step.h"
-#include "client/torch/planned_graph.h"
+#include "client/torch/planned_module.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/schedule/instance.h"
 #include "tests/client/torch/counting_device.h"
@@ -38,8 +38,8 @@ class PlannedGraphTransferTest : public testing::TestWithParam<std::string>,
     return WithTrips(graph(), *device_.link(), store_all_, trips, random);
   }
 
-  std::unique_ptr<PlannedGraph> Make(const Schedule& schedule) {
-    auto planned = PlannedGraph::Create(&graph_.model, graph(), schedule, &device_);
+  std::unique_ptr<PlannedModule> Make(const Schedule& schedule) {
+    auto planned = PlannedModule::Create(&graph_.model, graph(), schedule, &device_);
     EXPECT_TRUE(planned.ok()) << planned.status();
     return std::move(planned).value();
   }
@@ -53,7 +53,7 @@ class PlannedGraphTransferTest : public testing::TestWithParam<std::string>,
     EXPECT_TRUE(planned.random == plain.random);
   }
 
-  void ExpectRight(PlannedGraph* planned, const GraphOutcome& plain) {
+  void ExpectRight(PlannedModule* planned, const GraphOutcome& plain) {
     Rewind();
     const at::Tensor loss = planned->forward(Inputs(), graph_.target);
     loss.backward();
@@ -122,7 +122,7 @@ class OnePlannedGraphTransferTest : public PlannedGraphTransferTest {
   }
 
   Schedule schedule_;
-  std::unique_ptr<PlannedGraph> planned_;
+  std::unique_ptr<PlannedModule> planned_;
 };
 
 TEST_F(OnePlannedGraphTransferTest, StepsMayBeUnderWayAtOnceAndEndInAnyWay) {
@@ -211,7 +211,7 @@ TEST_F(OnePlannedGraphTransferTest, InputsThatTheCallerHoldsStayHis) {
 }
 
 TEST_F(OnePlannedGraphTransferTest, WithoutALinkTransfersAreRefused) {
-  const absl::Status status = PlannedGraph::Create(&graph_.model, graph(), schedule_).status();
+  const absl::Status status = PlannedModule::Create(&graph_.model, graph(), schedule_).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("the device has no link"));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -107,6 +108,15 @@ Schedule AddTrips(const std::vector<Instruction>& starts,
   return schedule;
 }
 
+// Which no executor carries out.
+bool SavesAfterBackward(const Schedule& schedule) {
+  std::set<int> done;
+  return std::any_of(schedule.begin(), schedule.end(), [&done](const Instruction& instruction) {
+    if (instruction.op == Op::kBackward) done.insert(instruction.stage);
+    return instruction.op == Op::kForwardSave && done.count(instruction.stage) > 0;
+  });
+}
+
 }  // namespace
 
 Schedule RandomPersistentSchedule(const Chain& chain, std::mt19937* random) {
@@ -124,7 +134,7 @@ Schedule Disturb(const Chain& chain, Schedule schedule, int count, std::mt19937*
     Schedule changed = schedule;
     changed.insert(changed.begin() + j, second);
     changed.insert(changed.begin() + i, first);
-    if (!Evaluator(chain).Run(changed).ok()) continue;
+    if (SavesAfterBackward(changed) || !Evaluator(chain).Run(changed).ok()) continue;
     schedule = std::move(changed);
     --count;
   }

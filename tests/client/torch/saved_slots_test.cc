@@ -52,12 +52,13 @@ class SavedSlotsTest : public testing::Test {
   }
 
   at::Tensor Gradient(const at::Tensor& y) {
+    slots_.LetGo();
     return torch::autograd::grad({y.sum()}, {x_}).front();
   }
 
+  SavedSlots slots_;
   at::Tensor x_ = torch::rand({1000}).requires_grad_();
   at::Tensor plain_ = Gradient(Part(x_));
-  SavedSlots slots_;
 };
 
 TEST_F(SavedSlotsTest, WhatIsDroppedIsGoneAndSaysSo) {
@@ -87,6 +88,15 @@ TEST_F(SavedSlotsTest, AForwardThatKeepsNothingIsFilledLater) {
   EXPECT_EQ(TrackingAllocator::Get()->current(), before + Bytes(3 * 4000));
   EXPECT_TRUE(Gradient(y).equal(plain_));
   EXPECT_EQ(TrackingAllocator::Get()->current(), before + Bytes(4000));
+}
+
+TEST_F(SavedSlotsTest, WhatNoGradientReachesIsHeldUntilItIsDropped) {
+  const Bytes before = TrackingAllocator::Get()->current();
+  FirstForward(/*keeps=*/true).reset();
+  EXPECT_EQ(slots_.OwnStorages(at::kCPU).size(), 2U);
+  slots_.Drop();
+  slots_.LetGo();
+  EXPECT_EQ(TrackingAllocator::Get()->current(), before);
 }
 
 TEST_F(SavedSlotsTest, AnotherForwardIsRefused) {

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "client/torch/graph_executor.h"
+#include "client/torch/executor.h"
 #include "client/torch/graph_profiler.h"
 #include "client/torch/state_digest.h"
 #include "client/torch/tracking_allocator.h"
@@ -126,7 +126,7 @@ class ScriptTraining : public GraphTraining {
     const Profile profile = Profiled();
     const Graph& graph = std::get<Graph>(profile.problem);
     const GraphOutcome plain = PlainModule();
-    auto executor = GraphExecutor::Create(&model(), graph, StoreAllSchedule(graph)).value();
+    auto executor = Executor::Create(&model(), graph, StoreAllSchedule(graph)).value();
     TrackingAllocator* const meter = TrackingAllocator::Get();
     const int64_t peak = executor->prediction().peak.value();
     int failures = 0;

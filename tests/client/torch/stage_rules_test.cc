@@ -72,7 +72,7 @@ TEST(StageRulesTest, UnlistedParametersAreRefused) {
                     [hidden](const at::Tensor& x) { return nn::Linear(hidden)->forward(x); });
   model.AddStage("fc", "linear", nn::Linear(4, 4));
   ExpectRefused(std::move(model),
-                "stage 1 (hidden, linear): it trains parameters that the stage does not list");
+                "stage 1 (hidden, linear): it trains parameters that it does not list");
 }
 
 TEST(StageRulesTest, UnlistedParametersOfTheLossAreRefused) {

@@ -15,8 +15,8 @@
 #include <variant>
 #include <vector>
 
-#include "client/torch/chain_executor.h"
 #include "client/torch/chain_profiler.h"
+#include "client/torch/executor.h"
 #include "client/torch/model_state.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/state_digest.h"
@@ -240,14 +240,14 @@ class ArenaTrainingTest : public testing::TestWithParam<std::string> {
   }
 
   // A step of the schedule in the arena, from where Plain started.
-  StepReport Planned(ChainExecutor* executor, StepArena* arena) {
+  StepReport Planned(Executor* executor, StepArena* arena) {
     Rewind();
     const ArenaScope scope(arena);
     return executor->Step(network_.input, network_.target).value();
   }
 
-  std::unique_ptr<ChainExecutor> ExecutorOf(const Schedule& schedule) {
-    return ChainExecutor::Create(&network_.model, *chain_, schedule).value();
+  std::unique_ptr<Executor> ExecutorOf(const Schedule& schedule) {
+    return Executor::Create(&network_.model, *chain_, schedule).value();
   }
 
   TestNetwork network_;
@@ -267,7 +267,7 @@ TEST_P(ArenaTrainingTest, EqualsPlainTrainingAndStaysInItsRegion) {
     const Schedule schedule =
         i == 0 ? StoreAllSchedule(*chain_)
                : Disturb(*chain_, RandomPersistentSchedule(*chain_, &random), i % 4, &random);
-    const std::unique_ptr<ChainExecutor> executor = ExecutorOf(schedule);
+    const std::unique_ptr<Executor> executor = ExecutorOf(schedule);
     const std::unique_ptr<StepArena> arena = NewArena();
     const StepReport recorded = Planned(executor.get(), arena.get());
     EXPECT_EQ(recorded.peak_reserved,
@@ -319,7 +319,7 @@ TEST_P(ArenaTrainingTest, AStepThatRunsOutOfMemoryLeavesTheRegionFree) {
   const std::string plain = Digests();
   TrackingAllocator* const meter = TrackingAllocator::Get();
   const Bytes live = meter->current();
-  const std::unique_ptr<ChainExecutor> stored = ExecutorOf(StoreAllSchedule(*chain_));
+  const std::unique_ptr<Executor> stored = ExecutorOf(StoreAllSchedule(*chain_));
   const std::unique_ptr<StepArena> arena = NewArena();
   Planned(stored.get(), arena.get());
   ASSERT_TRUE(arena->Prepare().ok());
@@ -328,7 +328,7 @@ TEST_P(ArenaTrainingTest, AStepThatRunsOutOfMemoryLeavesTheRegionFree) {
   std::mt19937 random(5);
   int failures = 0;
   for (int i = 0; i < 4; ++i) {
-    const std::unique_ptr<ChainExecutor> other =
+    const std::unique_ptr<Executor> other =
         ExecutorOf(Disturb(*chain_, RandomPersistentSchedule(*chain_, &random), 3, &random));
     Rewind();
     {

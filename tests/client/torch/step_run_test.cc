@@ -14,8 +14,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "client/torch/chain_executor.h"
-#include "client/torch/graph_executor.h"
+#include "client/torch/executor.h"
 #include "client/torch/simulated_device.h"
 #include "client/torch/step_failure.h"
 #include "client/torch/tracking_allocator.h"
@@ -43,12 +42,12 @@ class StepRunTest : public testing::Test, protected ChainTraining {
   }
   ~StepRunTest() override { TrackingAllocator::Get()->ClearLimit(); }
 
-  std::unique_ptr<ChainExecutor> Make(const Schedule& schedule, ExecutionDevice* device) {
-    return ChainExecutor::Create(&network_.model, chain_, schedule, device).value();
+  std::unique_ptr<Executor> Make(const Schedule& schedule, ExecutionDevice* device) {
+    return Executor::Create(&network_.model, chain_, schedule, device).value();
   }
 
   // Of the step that must fail.
-  StepFailure FailureOf(ChainExecutor* executor) {
+  StepFailure FailureOf(Executor* executor) {
     Rewind();
     const absl::Status status = executor->Step(network_.input, network_.target).status();
     const std::optional<StepFailure> failure = GetStepFailure(status);
@@ -147,7 +146,7 @@ class GraphStepRunTest : public testing::Test, protected GraphTraining {
 TEST_F(GraphStepRunTest, StepsOfGraphsAreMeasured) {
   const Graph& graph = std::get<Graph>(profile_.problem);
   const Schedule schedule = StoreAllSchedule(graph);
-  const auto executor = GraphExecutor::Create(&graph_.model, graph, schedule).value();
+  const auto executor = Executor::Create(&graph_.model, graph, schedule).value();
   MeasuredStep measured;
   executor->MeasureInto(&measured);
   Rewind();
@@ -166,8 +165,8 @@ TEST_F(GraphStepRunTest, StepsOfGraphsAreMeasured) {
 }
 
 TEST_F(GraphStepRunTest, AnInputOnAnotherDeviceIsRefusedBeforeAnythingRuns) {
-  const auto executor = GraphExecutor::Create(&graph_.model, std::get<Graph>(profile_.problem),
-                                              Instance(profile_).store_all_schedule())
+  const auto executor = Executor::Create(&graph_.model, std::get<Graph>(profile_.problem),
+                                         Instance(profile_).store_all_schedule())
                             .value();
   std::vector<at::Tensor> inputs = Inputs();
   inputs.back() = inputs.back().to(at::kMeta);
@@ -191,8 +190,9 @@ TEST_F(StepRunTest, InstructionsHaveNamesForThoseWhoListen) {
   const auto executor = Make(schedule, device_.get());
   std::vector<std::string> names;
   heard = &names;
-  const at::CallbackHandle handle = at::addThreadLocalCallback(
-      at::RecordFunctionCallback(&Hear).scopes({at::RecordScope::USER_SCOPE}));
+  const at::CallbackHandle handle =
+      at::addThreadLocalCallback(at::RecordFunctionCallback(&Hear).scopes(
+          {at::RecordScope::USER_SCOPE, at::RecordScope::BACKWARD_FUNCTION}));
   Rewind();
   const absl::Status status = executor->Step(network_.input, network_.target).status();
   at::removeCallback(handle);

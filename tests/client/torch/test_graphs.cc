@@ -8,7 +8,7 @@
 
 #include "client/models/models.h"
 #include "client/models/network_model.h"
-#include "client/torch/graph_executor.h"
+#include "client/torch/executor.h"
 #include "client/torch/graph_profiler.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/state_digest.h"
@@ -196,7 +196,7 @@ Profile GraphTraining::Profiled() {
 
 StepReport GraphTraining::ExpectLikePlain(const Graph& graph, const Schedule& schedule,
                                           const GraphOutcome& plain, ExecutionDevice* device) {
-  auto executor = GraphExecutor::Create(&graph_.model, graph, schedule, device);
+  auto executor = Executor::Create(&graph_.model, graph, schedule, device);
   EXPECT_TRUE(executor.ok()) << executor.status();
   if (!executor.ok()) return {};
   Rewind();

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "client/torch/chain_executor.h"
+#include "client/torch/executor.h"
 #include "client/torch/plain_step.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/evaluator.h"
@@ -48,7 +48,7 @@ class TrainingEqualityTest : public testing::TestWithParam<Case> {
 
   void ExpectLikePlain(const Schedule& schedule, Bytes budget) {
     if (!seen_.insert(ScheduleDigest(schedule).ToHex()).second) return;
-    const auto executor = ChainExecutor::Create(&network_.model, chain_, schedule);
+    const auto executor = Executor::Create(&network_.model, chain_, schedule);
     ASSERT_TRUE(executor.ok()) << executor.status();
     MeasuredStep measured;
     (*executor)->MeasureInto(&measured);

@@ -13,8 +13,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/chain_executor.h"
 #include "client/torch/chain_profiler.h"
+#include "client/torch/executor.h"
 #include "client/torch/model_state.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/simulated_device.h"
@@ -38,7 +38,7 @@ class Training {
   // `alone`: nothing else takes memory meanwhile.
   std::string ByPlan(const Schedule& schedule, bool alone) {
     Rewind();
-    auto executor = ChainExecutor::Create(&network_.model, chain_, schedule, device_.get());
+    auto executor = Executor::Create(&network_.model, chain_, schedule, device_.get());
     if (!executor.ok()) return executor.status().ToString();
     const auto report = (*executor)->Step(network_.input.clone(), network_.target);
     if (alone && report.ok() && report->peak != (*executor)->prediction().peak) {
