@@ -25,6 +25,7 @@ class LinkedLists {
 
   explicit LinkedLists(size_t lists) : front_(lists, kNone), back_(lists, kNone) {}
 
+  void Reserve(size_t items) { items_.reserve(items); }
   int Append(int list, int value) { return Insert(list, back_[Index(list)], kNone, value); }
   int Prepend(int list, int value) { return Insert(list, kNone, front_[Index(list)], value); }
   void Erase(int item) {
@@ -335,6 +336,11 @@ class SplitGraph {
 
   // Adds the arcs. CANCELLED or DEADLINE_EXCEEDED by `poll`.
   absl::Status Fill(const PalmTree& tree, StopPoll* poll) {
+    // With about as many virtual edges; there are rarely more.
+    const size_t edges = 2 * tree.arcs.size();
+    for (std::vector<int>* by_edge : {&from_, &to_, &item_of_, &high_of_}) by_edge->reserve(edges);
+    out_.Reserve(tree.order.size());
+    high_.Reserve(tree.fronds.size());
     const auto add = [&](size_t e) {
       NewEdge(tree.arcs[e].from, tree.arcs[e].to);
       CountDegree(static_cast<int>(e), 1);
@@ -437,6 +443,11 @@ class SplitSearch {
         father_(tree.father),
         tree_arc_(tree.vertex.size(), kNoIndex),
         arcs_at_(tree.vertex.size(), 0) {
+    edges_.reserve(tree.arcs.size());
+    candidates_.reserve(tree.vertex.size());
+    path_.reserve(tree.vertex.size());
+    result_.members.reserve(3 * tree.arcs.size());
+    result_.first.reserve(tree.arcs.size() + 1);
     result_.first.push_back(0);
   }
 
