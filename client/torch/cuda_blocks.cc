@@ -16,8 +16,6 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-constexpr uint8_t kPriority = 100;  // above every allocator that LibTorch registers itself
-
 class CudaBlocksAllocator final : public PassingCudaAllocator, public CudaBlocks {
  public:
   CudaBlocksAllocator(Base* native, int gpus) : PassingCudaAllocator(native) {
@@ -116,7 +114,7 @@ absl::StatusOr<CudaBlocks*> CudaBlocks::Install() {
   // Never destroyed: tensors of static storage duration are freed after main.
   CudaBlocksAllocator::installed = new CudaBlocksAllocator(allocator::get(), gpus);
   allocator::allocator.store(CudaBlocksAllocator::installed);
-  c10::SetAllocator(c10::DeviceType::CUDA, CudaBlocksAllocator::installed, kPriority);
+  c10::SetAllocator(c10::DeviceType::CUDA, CudaBlocksAllocator::installed, kSourcedAllocatorPriority);
   return CudaBlocksAllocator::installed;
 }
 

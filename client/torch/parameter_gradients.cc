@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "client/torch/autograd_node.h"
 #include "client/torch/run_backward.h"
 
 namespace stowage {
@@ -98,8 +99,8 @@ struct ParameterGradients::Trained {
   at::Tensor parameter;
   int parts_left = 0;
   // Of a parameter of several parts: its own accumulator, and what stands in for it.
-  std::shared_ptr<Node> accumulator;
-  std::shared_ptr<GradientSum> sum;
+  NodePtr accumulator;
+  NodePtrTo<GradientSum> sum;
 };
 
 ParameterGradients::ParameterGradients(const std::vector<std::vector<at::Tensor>>& parts,
@@ -114,7 +115,7 @@ ParameterGradients::ParameterGradients(const std::vector<std::vector<at::Tensor>
   for (const std::unique_ptr<Trained>& trained : trained_) {
     if (trained->parts_left == 1) continue;
     trained->accumulator = torch::autograd::impl::grad_accumulator(trained->parameter);
-    trained->sum = std::make_shared<GradientSum>(trained->parameter);
+    trained->sum = MakeNode<GradientSum>(trained->parameter);
   }
 }
 
@@ -125,7 +126,7 @@ ParameterGradients::Recording::Recording(ParameterGradients* gradients, int part
     : uses_(gradients->uses_[static_cast<size_t>(part)]), gradients_(gradients) {
   for (const int use : uses_) {
     const Trained& trained = *gradients_->trained_[static_cast<size_t>(use)];
-    if (trained.sum) torch::autograd::impl::set_grad_accumulator(trained.parameter, trained.sum);
+    if (trained.sum) torch::autograd::impl::set_grad_accumulator(trained.parameter, WeakNode(trained.sum));
   }
 }
 
@@ -133,7 +134,7 @@ ParameterGradients::Recording::~Recording() {
   for (const int use : uses_) {
     const Trained& trained = *gradients_->trained_[static_cast<size_t>(use)];
     if (!trained.sum) continue;
-    torch::autograd::impl::set_grad_accumulator(trained.parameter, trained.accumulator);
+    torch::autograd::impl::set_grad_accumulator(trained.parameter, WeakNode(trained.accumulator));
   }
 }
 

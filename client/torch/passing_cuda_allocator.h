@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/torch/torch_version.h"
+
 namespace stowage {
 
 // Blocks have the deleter that the other one gave them. Thread-safe as that one.
@@ -149,6 +151,24 @@ class PassingCudaAllocator : public c10::cuda::CUDACachingAllocator::CUDAAllocat
       std::shared_ptr<c10::cuda::CUDACachingAllocator::AllocatorState> state) override {
     return to_->setCheckpointPoolState(device, std::move(state));
   }
+#if STOWAGE_TORCH_AT_LEAST(2, 15)
+  void markCaptureBegin(c10::DeviceIndex device) override { to_->markCaptureBegin(device); }
+  void markCaptureEnd(c10::DeviceIndex device) override { to_->markCaptureEnd(device); }
+  std::shared_ptr<c10::GatheredContext> getContextForPointer(const void* data) override {
+    return to_->getContextForPointer(data);
+  }
+  bool supportsUserMetadata() override { return to_->supportsUserMetadata(); }
+  void annotateMemory(const void* data, const std::string& words) override {
+    to_->annotateMemory(data, words);
+  }
+  void attachOomRejectionObserver(
+      c10::cuda::CUDACachingAllocator::OomRejectionObserver observer) override {
+    to_->attachOomRejectionObserver(std::move(observer));
+  }
+  c10::DataPtr allocateWithAddress(size_t size, void* address) override {
+    return to_->allocateWithAddress(size, address);
+  }
+#endif
   std::string name() override { return to_->name(); }
 
  protected:

@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/autocast_state.h"
+#include "client/torch/autograd_node.h"
 #include "client/torch/device_use.h"
 #include "client/torch/model_state.h"
 #include "client/torch/passed_input.h"
@@ -110,7 +111,7 @@ class PlanCursor::Boundary : public Node {
 class PlanCursor::Passage : public Node {
  public:
   // Runs after all of the node's own graph, whose numbers are higher: what is shared in there is not any more then.
-  Passage(std::weak_ptr<PlanCursor> cursor, const std::shared_ptr<Boundary>& to,
+  Passage(std::weak_ptr<PlanCursor> cursor, const NodePtrTo<Boundary>& to,
           const at::Tensor& value, uint64_t number)
       : Node(number), cursor_(std::move(cursor)), v_(to->vertex()) {
     add_next_edge(Edge(to, 0));
@@ -137,7 +138,7 @@ class PlanCursor::Passage : public Node {
 // last of them has run: in memory that is there from the beginning, as that of gradients is.
 class PlanCursor::TiedPassage : public Node {
  public:
-  TiedPassage(std::shared_ptr<TiedSum> sum, const std::shared_ptr<Node>& accumulator,
+  TiedPassage(std::shared_ptr<TiedSum> sum, const NodePtr& accumulator,
               const at::Tensor& parameter, uint64_t number)
       : Node(std::numeric_limits<uint64_t>::max() - 1 - number), sum_(std::move(sum)) {
     add_next_edge(Edge(accumulator, 0));
@@ -177,10 +178,10 @@ class PlanCursor::WholeBackward : public Node {
  public:
   explicit WholeBackward(std::shared_ptr<PlanCursor> cursor) : cursor_(std::move(cursor)) {}
 
-  // Where the gradient of a loss goes.
-  Edge Add(int loss, const at::Tensor& value) {
+  // The number of the input for the gradient of a loss.
+  uint32_t Add(int loss, const at::Tensor& value) {
     losses_.push_back(loss);
-    return Edge(shared_from_this(), add_input_metadata(value));
+    return add_input_metadata(value);
   }
 
   variable_list apply(variable_list&& gradients) override {
@@ -223,7 +224,7 @@ PlanCursor::PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs,
   runner_.BeginForwards(target, AskingOf(inputs_.edges));
   for (const at::Tensor& parameter : model_.tied_parameters()) {
     if (!parameter.requires_grad()) continue;
-    const std::shared_ptr<Node> accumulator = torch::autograd::impl::grad_accumulator(parameter);
+    const NodePtr accumulator = torch::autograd::impl::grad_accumulator(parameter);
     tied_.emplace(
         accumulator.get(),
         Tied{parameter, accumulator,
@@ -252,11 +253,9 @@ absl::Status PlanCursor::RunUpTo(size_t end) {
 
 absl::Status PlanCursor::Forward() {
   for (const int v : AskingOf(inputs_.edges)) {
-    boundaries_[static_cast<size_t>(v)] = std::shared_ptr<Boundary>(
-        new Boundary(shared_from_this(), v,
-                     std::exchange(inputs_.edges[static_cast<size_t>(v)], Edge()),
-                     tensors_->Value(v)),
-        torch::autograd::deleteNode);
+    boundaries_[static_cast<size_t>(v)] = MakeNode<Boundary>(
+        shared_from_this(), v, std::exchange(inputs_.edges[static_cast<size_t>(v)], Edge()),
+        tensors_->Value(v));
   }
   failure_ = RunUpTo(plan_->first_backward);
   if (plan_->output >= 0) output_ = boundaries_[static_cast<size_t>(plan_->output)];
@@ -282,7 +281,7 @@ std::vector<at::Tensor> PlanCursor::InputsInGraph(int v) const {
       continue;
     }
     passed.push_back(tensors_->Value(inputs[i]).variable_data());
-    const std::shared_ptr<Boundary>& boundary = boundaries_[static_cast<size_t>(inputs[i])];
+    const NodePtrTo<Boundary>& boundary = boundaries_[static_cast<size_t>(inputs[i])];
     if (boundary) torch::autograd::impl::set_gradient_edge(passed.back(), Edge(boundary, 0));
   }
   return passed;
@@ -291,7 +290,7 @@ std::vector<at::Tensor> PlanCursor::InputsInGraph(int v) const {
 void PlanCursor::InsertPassages(int v, const at::Tensor& output, uint64_t number) {
   std::unordered_map<const Node*, std::vector<Edge*>> edges_to;  // boundaries of inputs
   for (const int input : model_.node(v).inputs) {
-    const std::shared_ptr<Boundary>& boundary = boundaries_[static_cast<size_t>(input)];
+    const NodePtrTo<Boundary>& boundary = boundaries_[static_cast<size_t>(input)];
     if (boundary) edges_to[boundary.get()];
   }
   std::unordered_set<Node*> seen;
@@ -309,26 +308,22 @@ void PlanCursor::InsertPassages(int v, const at::Tensor& output, uint64_t number
       if (input != edges_to.end()) {
         input->second.push_back(&edge);
       } else if (tied != tied_.end()) {
-        const std::shared_ptr<TiedPassage> passage(
-            new TiedPassage(tied->second.sum, tied->second.accumulator, tied->second.parameter,
-                            of_edge),
-            torch::autograd::deleteNode);
-        edge = Edge(passage, 0);
+        edge = Edge(MakeNode<TiedPassage>(tied->second.sum, tied->second.accumulator,
+                                          tied->second.parameter, of_edge),
+                    0);
       } else {
         left.push_back(edge.function.get());
       }
     }
   }
   for (const int input : model_.node(v).inputs) {
-    const std::shared_ptr<Boundary>& boundary = boundaries_[static_cast<size_t>(input)];
+    const NodePtrTo<Boundary>& boundary = boundaries_[static_cast<size_t>(input)];
     // What comes by several edges is a sum, in memory of its own; so is what comes after others have given something.
     if (!boundary || edges_to[boundary.get()].size() != 1) continue;
     const int u = boundary->vertex();
     if (plan_->last_reader[static_cast<size_t>(u)] > v) continue;
-    const std::shared_ptr<Passage> passage(
-        new Passage(weak_from_this(), boundary, tensors_->Value(u), number),
-        torch::autograd::deleteNode);
-    *edges_to[boundary.get()].front() = Edge(passage, 0);
+    *edges_to[boundary.get()].front() =
+        Edge(MakeNode<Passage>(weak_from_this(), boundary, tensors_->Value(u), number), 0);
     edges_to[boundary.get()].clear();
   }
 }
@@ -393,9 +388,8 @@ at::Tensor PlanCursor::FirstForward(int v, bool saves) {
         boundaries_[static_cast<size_t>(model_.node(v).inputs.front())];
   } else if (output.requires_grad()) {
     InsertPassages(v, output, number);
-    boundaries_[static_cast<size_t>(v)] = std::shared_ptr<Boundary>(
-        new Boundary(shared_from_this(), v, torch::autograd::impl::gradient_edge(output), output),
-        torch::autograd::deleteNode);
+    boundaries_[static_cast<size_t>(v)] = MakeNode<Boundary>(
+        shared_from_this(), v, torch::autograd::impl::gradient_edge(output), output);
   }
   // A caller who writes over what he gets of it is found out where the backward needs it.
   if (v == plan_->output) output_version_ = torch::autograd::impl::version_counter(output);
@@ -438,7 +432,7 @@ void PlanCursor::RunForward(const Instruction& instruction) {
   if (again || plan_->output >= 0) return;
   const at::Tensor& value = tensors_->Value(v);
   if (!model_.is_output(v) || value.numel() != 1) return;
-  const std::shared_ptr<Boundary>& boundary = boundaries_[static_cast<size_t>(v)];
+  const NodePtrTo<Boundary>& boundary = boundaries_[static_cast<size_t>(v)];
   const double number = value.item<double>();
   report_.loss += number;
   losses_.push_back(
@@ -447,22 +441,19 @@ void PlanCursor::RunForward(const Instruction& instruction) {
 
 std::vector<at::Tensor> PlanCursor::TakeLosses() {
   const std::vector<Loss> taken = std::exchange(losses_, {});
-  std::shared_ptr<WholeBackward> whole;
-  if (!plan_->in_engine_order) {
-    whole = std::shared_ptr<WholeBackward>(new WholeBackward(shared_from_this()),
-                                           torch::autograd::deleteNode);
-  }
+  NodePtrTo<WholeBackward> whole;
+  if (!plan_->in_engine_order) whole = MakeNode<WholeBackward>(shared_from_this());
   std::vector<at::Tensor> losses;
   for (const Loss& loss : taken) {
     losses.push_back(at::full(loss.sizes, loss.value, loss.options));
-    const Edge edge = whole ? whole->Add(loss.node, losses.back()) : loss.edge;
+    const Edge edge = whole ? Edge(whole, whole->Add(loss.node, losses.back())) : loss.edge;
     if (edge.is_valid()) torch::autograd::impl::set_gradient_edge(losses.back(), edge);
   }
   return losses;
 }
 
 at::Tensor PlanCursor::TakeOutput() {
-  const std::shared_ptr<Boundary> boundary = std::move(output_);
+  const NodePtrTo<Boundary> boundary = std::move(output_);
   const at::Tensor output = tensors_->Share(plan_->output);
   torch::autograd::impl::set_version_counter(output, output_version_);
   if (boundary) torch::autograd::impl::set_gradient_edge(output, Edge(boundary, 0));

@@ -24,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/torch/autograd_node.h"
 #include "client/torch/graph_model.h"
 #include "client/torch/held_tensors.h"
 #include "client/torch/node_runner.h"
@@ -98,7 +99,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   };
   struct Tied {
     at::Tensor parameter;
-    std::shared_ptr<torch::autograd::Node> accumulator;
+    NodePtr accumulator;
     std::shared_ptr<TiedSum> sum;
   };
   struct Loss {
@@ -151,9 +152,9 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   Inputs inputs_;
   std::unique_ptr<HeldTensors> tensors_;
   std::vector<SavedSlots> slots_;                      // by vertex
-  std::vector<std::shared_ptr<Boundary>> boundaries_;  // by vertex, while nodes run forward first
+  std::vector<NodePtrTo<Boundary>> boundaries_;  // by vertex, while nodes run forward first
   std::vector<Loss> losses_;                           // their edges hold the cursor
-  std::shared_ptr<Boundary> output_;                   // as these do
+  NodePtrTo<Boundary> output_;                   // as these do
   c10::VariableVersion output_version_;
   std::vector<bool> has_gradient_;  // by vertex: some reader has given one
   // Where the engine's order is not the plan's, by vertex: its own graph, and the gradient as far as it is known.

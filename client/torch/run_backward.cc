@@ -8,6 +8,8 @@
 #include <memory>
 #include <utility>
 
+#include "client/torch/autograd_node.h"
+
 namespace stowage {
 namespace {
 
@@ -50,7 +52,7 @@ void Execute(const std::vector<torch::autograd::Edge>& roots,
 
 void EmptyQueue() {
   const at::Tensor nothing = at::empty({0});
-  Execute({torch::autograd::Edge(std::make_shared<Oldest>(nothing), 0)}, {nothing});
+  Execute({torch::autograd::Edge(MakeNode<Oldest>(nothing), 0)}, {nothing});
 }
 
 }  // namespace
@@ -66,8 +68,7 @@ void RunBackward(const std::vector<at::Tensor>& roots, const std::vector<at::Ten
 
 void RunBackwardFrom(std::vector<torch::autograd::Edge> roots, std::vector<at::Tensor> gradients) {
   const at::Tensor nothing = at::empty({0});
-  const std::shared_ptr<Root> root(new Root(std::move(roots), std::move(gradients), nothing),
-                                   torch::autograd::deleteNode);
+  const NodePtr root = MakeNode<Root>(std::move(roots), std::move(gradients), nothing);
   RunBackwardAt({torch::autograd::Edge(root, 0)}, {nothing});
 }
 

@@ -12,11 +12,14 @@
 #include <cstdint>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/autograd_node.h"
 #include "client/torch/device_use.h"
 #include "client/torch/thread_memory.h"
 #include "client/torch/torch_status.h"
+#include "client/torch/torch_version.h"
 
 namespace stowage {
 
@@ -108,7 +111,7 @@ class RememberingEngine final : public torch::autograd::Engine {
 
   c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
       const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
-      std::shared_ptr<torch::autograd::Node> graph_root,
+      NodePtr graph_root,
       torch::autograd::InputBuffer&& input_buffer) override {
     return Before()->execute_with_graph_task(graph_task, std::move(graph_root),
                                              std::move(input_buffer));
@@ -117,6 +120,13 @@ class RememberingEngine final : public torch::autograd::Engine {
   std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override {
     return Before()->make_anomaly_metadata();
   }
+
+#if STOWAGE_TORCH_AT_LEAST(2, 15)
+  std::vector<std::unique_ptr<torch::autograd::NodeCreationHook>> get_node_creation_hooks()
+      override {
+    return Before()->get_node_creation_hooks();
+  }
+#endif
 
  private:
   static torch::autograd::Engine* Before() { return engine_before.load(); }

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_CLIENT_TORCH_SOURCED_ALLOCATOR_H_
 #define STOWAGE_CLIENT_TORCH_SOURCED_ALLOCATOR_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -9,6 +10,9 @@
 #include "solvers/model/units.h"
 
 namespace stowage {
+
+// Above every allocator that LibTorch registers itself.
+inline constexpr uint8_t kSourcedAllocatorPriority = 100;
 
 // Thread-safe.
 class SourcedAllocator {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client/torch/memory_refusal.h"
+#include "client/torch/sourced_allocator.h"
 #include "client/torch/thread_memory.h"
 
 namespace stowage {
@@ -17,7 +18,6 @@ namespace {
 // LibTorch's kernels expect blocks aligned to 64 bytes; the header is as long, so that what follows
 // it is aligned too.
 constexpr size_t kAlignment = 64;
-constexpr uint8_t kPriority = 100;  // above every allocator that LibTorch registers itself
 
 std::atomic<TrackingAllocator*> installed{nullptr};
 thread_local BlockSource* entered = nullptr;
@@ -35,7 +35,7 @@ TrackingAllocator* TrackingAllocator::Install() {
   // Never destroyed: tensors of static storage duration are freed after main.
   static TrackingAllocator* const instance = [] {
     auto* allocator = new TrackingAllocator();
-    c10::SetCPUAllocator(allocator, kPriority);
+    c10::SetCPUAllocator(allocator, kSourcedAllocatorPriority);
     installed.store(allocator, std::memory_order_release);
     return allocator;
   }();

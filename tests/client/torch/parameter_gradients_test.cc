@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "client/torch/autograd_node.h"
 #include "client/torch/executor.h"
 #include "client/torch/graph_profiler.h"
 #include "client/torch/plain_step.h"
@@ -77,7 +78,7 @@ class Hooks {
 
  private:
   const ModelTensors& model_;
-  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
+  std::vector<NodePtr> accumulators_;
   std::vector<unsigned> numbers_;
   Order before_;
   Order after_;
