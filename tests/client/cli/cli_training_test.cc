@@ -13,6 +13,7 @@
 #include "solvers/schedule/measured_step.h"
 #include "tests/client/cli/command_output.h"
 #include "tests/client/cli/stowage_command.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stowage {
 namespace {
@@ -63,7 +64,8 @@ TEST(CliTraining, WrongUsageSaysWhatAndExitsWithTwo) {
 }
 
 TEST(CliTraining, ProfilesANetworkThatCanThenBePlanned) {
-  const std::string file = ::testing::TempDir() + "/profile.json";
+  const TemporaryFolder folder;
+  const std::string file = folder / "profile.json";
   const std::string network = "--model=resnet18 --image_size=64 --batch=4 --threads=1";
   const Result profiled = Stowage("profile --repeats=2 " + network + " --out=" + file, true);
   ASSERT_EQ(profiled.code, kExitOk) << profiled.out;
@@ -81,7 +83,8 @@ TEST(CliTraining, ProfilesANetworkThatCanThenBePlanned) {
 }
 
 TEST(CliTraining, ProfilesANetworkAsAGraphAndHoldsItAgainstWholeSteps) {
-  const std::string file = ::testing::TempDir() + "/graph.json";
+  const TemporaryFolder folder;
+  const std::string file = folder / "graph.json";
   const std::string profile =
       "profile --graph --model=resnet18 --image_size=32 --batch=2 --threads=1 --repeats=3 --out=" +
       file;
@@ -95,7 +98,8 @@ TEST(CliTraining, ProfilesANetworkAsAGraphAndHoldsItAgainstWholeSteps) {
 }
 
 TEST(CliTraining, RunAndVerifyGoByASavedProfile) {
-  const std::string file = ::testing::TempDir() + "/saved.json";
+  const TemporaryFolder folder;
+  const std::string file = folder / "saved.json";
   const std::string network = " --model=resnet18 --image_size=32 --batch=2 --threads=1 ";
   ASSERT_EQ(Stowage("profile --repeats=1 --out=" + file + network).code, kExitOk);
   const std::string by = network + "--steps=1 --budgets=least --profile=" + file;
@@ -226,7 +230,8 @@ TEST(CliTraining, VerifyHasALineForEveryBudget) {
 
 // What was found before it is not lost.
 TEST(CliTraining, AnErrorLeavesWhatWasFoundSoFar) {
-  const std::string trace = ::testing::TempDir() + "/ended";
+  const TemporaryFolder folder;
+  const std::string trace = folder / "ended";
   const std::string verify = "verify --budgets=100%,least --trace=" + trace + kSmall + "--format=";
   // The second trace cannot be written: a folder has its name.
   std::filesystem::create_directory(trace + ".2");
@@ -236,7 +241,6 @@ TEST(CliTraining, AnErrorLeavesWhatWasFoundSoFar) {
   const Result json = Stowage(verify + "json");
   ASSERT_EQ(json.code, kExitUsage) << json.out;
   EXPECT_THAT(Json(json.out).fields().at("ended_by").string_value(), HasSubstr(trace + ".2"));
-  std::filesystem::remove(trace + ".2");
 }
 
 TEST(CliTraining, VerifyHoldsCopiesAgainstThePlan) {
@@ -261,7 +265,8 @@ MeasuredStep StepIn(const std::string& path) {
 }
 
 TEST(CliTraining, RunCopiesReservesAndLeavesTraces) {
-  const std::string file = ::testing::TempDir() + "/run-trace";
+  const TemporaryFolder folder;
+  const std::string file = folder / "run-trace";
   const Result result = Stowage(
       "run --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=2 --repeats=2 "
       "--link=12:10us --solver=offload_greedy --arena --budgets=least,1GiB --trace=" +
@@ -278,7 +283,8 @@ TEST(CliTraining, RunCopiesReservesAndLeavesTraces) {
 }
 
 TEST(CliTraining, VerifyLeavesATrace) {
-  const std::string file = ::testing::TempDir() + "/verify-trace";
+  const TemporaryFolder folder;
+  const std::string file = folder / "verify-trace";
   const Result result = Stowage(
       "verify --model=resnet18 --image_size=32 --batch=2 --threads=1 --steps=1 --repeats=1 --graph "
       "--budgets=least --trace=" +
