@@ -22,6 +22,7 @@
 #include "client/torch/rethrow_as_thrown.h"
 #include "client/torch/run_backward.h"
 #include "client/torch/script_model.h"
+#include "client/torch/tensor_storage.h"
 #include "client/torch/torch_status.h"
 #include "client/torch/tracking_allocator.h"
 #include "solvers/model/field_error.h"
@@ -109,7 +110,7 @@ absl::Status CheckTrains(const GraphModel& model, const std::string& path) {
 absl::StatusOr<std::vector<TensorShape>> OutputsOf(const ScriptModel& script,
                                                    const std::vector<at::Tensor>& inputs) {
   const GraphModel& model = script.model;
-  const StateGuard restore(model.buffers());
+  const StateGuard restore(model.buffers(), DeviceOf(inputs));
   std::vector<int> readers(static_cast<size_t>(model.size()));
   for (int v = 0; v < model.size(); ++v) {
     for (const int input : model.node(v).inputs) ++readers[static_cast<size_t>(input)];
@@ -121,7 +122,7 @@ absl::StatusOr<std::vector<TensorShape>> OutputsOf(const ScriptModel& script,
   }
   int v = 0;
   try {
-    NodeRunner runner(&model);
+    NodeRunner runner(&model, DeviceOf(inputs));
     runner.BeginStep(at::Tensor());
     for (; v < model.size(); ++v) {
       if (model.is_input(v)) continue;
@@ -301,7 +302,7 @@ absl::StatusOr<StepReport> ScriptedNetwork::PlainStep(std::vector<at::Tensor> in
   if (!used_meter.ok()) return used_meter.status();
   try {
     model_.EnsureGradients();
-    StateGuard before(model_.buffers());
+    StateGuard before(model_.buffers(), DeviceOf(inputs));
     int64_t input_bytes = 0;
     for (const at::Tensor& input : inputs) input_bytes += static_cast<int64_t>(input.nbytes());
     const StepMeter step(*used_meter, Bytes(input_bytes));

@@ -33,9 +33,9 @@ absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const at::Tensor& 
   try {
     const GradientsAside aside(model);
     model.EnsureGradients();
-    CostMeter costs(meters->memory, meters->timer.get());
+    CostMeter costs(meters->memory, meters->timer.get(), meters->granularity);
     WholeSteps steps = MakeWholeSteps(options, {input}, meters->timer.get(), [&] {
-      const StateGuard restore(model.buffers());
+      const StateGuard restore(model.buffers(), input.device());
       return PlainStep(model, input, target, meters->memory).status();
     });
     absl::StatusOr<Passes<StageSample>> passes = RunPasses<StageSample>(
@@ -46,8 +46,8 @@ absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const at::Tensor& 
         &steps);
     if (!passes.ok()) return passes.status();
     FinishTimes(options, steps, 1, &*passes);
-    absl::StatusOr<Chain> chain = MakeChain(model, Bytes(static_cast<int64_t>(input.nbytes())),
-                                            *passes, !options.bytes_only, meters->rounding);
+    absl::StatusOr<Chain> chain =
+        MakeChain(model, Bytes(static_cast<int64_t>(input.nbytes())), *passes, !options.bytes_only);
     if (!chain.ok()) return chain.status();
     absl::StatusOr<Device> device = ProfiledDevice(options);
     if (!device.ok()) return device.status();

@@ -9,24 +9,14 @@
 namespace stowage {
 namespace {
 
-// False if they are not those of the stage.
-bool TakeBytes(const StageSample& sample, Bytes rounding, Stage* stage) {
-  const auto blocks = static_cast<int64_t>(stage->saved_tensors.size()) + 2;
-  return TakeLeast(sample.output, rounding, &stage->output) &&
-         TakeLeast(sample.saved, Bytes(rounding.value() * blocks), &stage->saved) &&
-         sample.saved_tensors == stage->saved_tensors;
-}
-
-// The least of each may come from another pass.
-Bytes LeastSaved(const Stage& stage) {
-  Bytes least = stage.output;
-  for (const Bytes tensor : stage.saved_tensors) least += tensor;
-  return least;
+bool HasBytes(const Stage& stage, const StageSample& sample) {
+  return sample.output == stage.output && sample.saved == stage.saved &&
+         sample.saved_tensors == stage.saved_tensors;
 }
 
 // The passes' samples of one stage as one stage.
 absl::StatusOr<Stage> Combine(const ChainModel& model, int l, const Passes<StageSample>& passes,
-                              bool with_times, Bytes rounding) {
+                              bool with_times) {
   Stage stage;
   const StageSample& first = passes.front()[static_cast<size_t>(l)];
   stage.output = first.output;
@@ -35,9 +25,9 @@ absl::StatusOr<Stage> Combine(const ChainModel& model, int l, const Passes<Stage
   stage.output_gradient = first.output_gradient;
   for (const std::vector<StageSample>& pass : passes) {
     const StageSample& sample = pass[static_cast<size_t>(l)];
-    const bool same = TakeBytes(sample, rounding, &stage);
+    const bool same = HasBytes(stage, sample);
     // The next stage makes it.
-    if (!same || !TakeLeast(sample.output_gradient, rounding, &stage.output_gradient)) {
+    if (!same || sample.output_gradient != stage.output_gradient) {
       return absl::FailedPreconditionError(absl::StrCat(
           model.Describe(same ? l + 1 : l), ": its tensors change their size from run to run"));
     }
@@ -48,7 +38,6 @@ absl::StatusOr<Stage> Combine(const ChainModel& model, int l, const Passes<Stage
     stage.random |= sample.random;
     stage.stateful |= sample.stateful;
   }
-  if (rounding > Bytes(0)) stage.saved = std::max(stage.saved, LeastSaved(stage));
   if (with_times) {
     const StageTimes times = TimesOf(passes, static_cast<size_t>(l));
     stage.forward_time = times.forward.median;
@@ -60,14 +49,13 @@ absl::StatusOr<Stage> Combine(const ChainModel& model, int l, const Passes<Stage
 }  // namespace
 
 absl::StatusOr<Chain> MakeChain(const ChainModel& model, Bytes input,
-                                const Passes<StageSample>& passes, bool with_times,
-                                Bytes rounding) {
+                                const Passes<StageSample>& passes, bool with_times) {
   ChainSpec spec;
   spec.name = model.name();
   spec.input = input;
   spec.input_gradient = passes.front().front().output_gradient;
   for (int l = 1; l <= model.length() + 1; ++l) {
-    absl::StatusOr<Stage> stage = Combine(model, l, passes, with_times, rounding);
+    absl::StatusOr<Stage> stage = Combine(model, l, passes, with_times);
     if (!stage.ok()) return stage.status();
     if (l > model.length()) {
       stage->name = "loss";

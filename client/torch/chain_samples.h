@@ -11,14 +11,12 @@
 
 namespace stowage {
 
-// At least one pass, with samples as RunProfilePass gives them. Bytes are those of every pass, where the
-// meter counts up to `rounding` more for a tensor (ExecutionDevice) the least; overheads the largest,
-// times, if wanted, the medians; flags and names are the model's, too.
+// At least one pass, with samples as RunProfilePass gives them. Bytes are those of every pass, overheads the
+// largest, times, if wanted, the medians; flags and names are the model's, too.
 // FAILED_PRECONDITION, naming the stage: bytes change from pass to pass; INVALID_ARGUMENT: the chain
 // breaks a rule of Chain::Create. O(stages passes).
 absl::StatusOr<Chain> MakeChain(const ChainModel& model, Bytes input,
-                                const Passes<StageSample>& passes, bool with_times,
-                                Bytes rounding = Bytes(0));
+                                const Passes<StageSample>& passes, bool with_times);
 
 }  // namespace stowage
 

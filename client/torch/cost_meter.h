@@ -3,6 +3,7 @@
 #define STOWAGE_CLIENT_TORCH_COST_METER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "client/torch/memory_meter.h"
@@ -11,30 +12,36 @@
 
 namespace stowage {
 
-// Memory kept and highest memory of one run.
+// Memory of one run, above that at its start.
 struct Cost {
   Bytes kept;
-  Bytes peak;  // above the start
+  // In blocks: which temporaries there are is not known, so that their sizes cannot be rounded up one by one.
+  Bytes kept_blocks;
+  Bytes peak_blocks;
 
-  Bytes overhead() const { return peak - kept; }
+  Bytes overhead() const { return peak_blocks - kept_blocks; }
 };
 
 // Bytes are known after each run, times not before Finish: to ask for them would make the device wait.
 // Not thread-safe.
 class CostMeter {
  public:
-  CostMeter(MemoryMeter* meter, StageTimer* timer) : meter_(meter), timer_(timer) {}
+  // `granularity` as of ExecutionDevice.
+  CostMeter(MemoryMeter* meter, StageTimer* timer, Bytes granularity)
+      : meter_(meter), timer_(timer), granularity_(granularity) {}
 
   // `time` is where Finish puts what `run` took.
   template <class Run>
   Cost Measure(const Run& run, Nanos* time) {
     const Bytes before = meter_->current();
+    const Bytes blocks = meter_->block_bytes();
     meter_->ResetPeak();
     timer_->Start();
     run();
     timer_->Stop();
     times_.push_back(time);
-    return {meter_->current() - before, meter_->peak() - before};
+    return {meter_->current() - before, meter_->block_bytes() - blocks,
+            meter_->peak_block_bytes() - blocks};
   }
 
   void Finish() {
@@ -44,10 +51,16 @@ class CostMeter {
   }
 
   Bytes live() const { return meter_->current(); }
+  // A block that so many bytes are asked for.
+  Bytes Block(Bytes bytes) const {
+    const int64_t unit = granularity_.value();
+    return Bytes((bytes.value() + unit - 1) / unit * unit);
+  }
 
  private:
   MemoryMeter* const meter_;
   StageTimer* const timer_;
+  const Bytes granularity_;
   std::vector<Nanos*> times_;
 };
 

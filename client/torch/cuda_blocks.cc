@@ -114,7 +114,8 @@ absl::StatusOr<CudaBlocks*> CudaBlocks::Install() {
   // Never destroyed: tensors of static storage duration are freed after main.
   CudaBlocksAllocator::installed = new CudaBlocksAllocator(allocator::get(), gpus);
   allocator::allocator.store(CudaBlocksAllocator::installed);
-  c10::SetAllocator(c10::DeviceType::CUDA, CudaBlocksAllocator::installed, kSourcedAllocatorPriority);
+  c10::SetAllocator(c10::DeviceType::CUDA, CudaBlocksAllocator::installed,
+                    kSourcedAllocatorPriority);
   return CudaBlocksAllocator::installed;
 }
 

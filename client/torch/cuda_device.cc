@@ -13,6 +13,7 @@
 #include "client/torch/cuda_event.h"
 #include "client/torch/cuda_timer.h"
 #include "client/torch/torch_status.h"
+#include "client/torch/torch_version.h"
 
 namespace stowage {
 namespace {
@@ -21,15 +22,24 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 
 cudaStream_t Raw(const c10::Stream& stream) { return c10::cuda::CUDAStream(stream).stream(); }
 
+// What tensors asked for. The first of each statistic is the sum over the allocator's pools. How large the blocks are depends
+// on what the allocator keeps: not the same from step to step.
+const auto& Asked(const allocator::DeviceStats& stats) {
+#if STOWAGE_TORCH_AT_LEAST(2, 1)
+  return stats.requested_bytes[0];
+#else
+  return stats.allocated_bytes[0];
+#endif
+}
+
 class CudaMeter final : public MemoryMeter {
  public:
   explicit CudaMeter(c10::DeviceIndex index) : index_(index) {}
 
-  // The first of each statistic is the sum over the allocator's pools.
-  Bytes current() const override { return Bytes(Stats().allocated_bytes[0].current); }
+  Bytes current() const override { return Bytes(Asked(Stats()).current); }
   Bytes peak() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return std::max(earlier_peak_, Bytes(Stats().allocated_bytes[0].peak));
+    return std::max(earlier_peak_, Bytes(Asked(Stats()).peak));
   }
   void ResetPeak() override {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -40,12 +50,14 @@ class CudaMeter final : public MemoryMeter {
   Bytes TakeRecentPeak() override {
     const std::lock_guard<std::mutex> lock(mutex_);
     const allocator::DeviceStats stats = Stats();
-    const Bytes recent(stats.allocated_bytes[0].peak);
+    const Bytes recent(Asked(stats).peak);
     earlier_peak_ = std::max(earlier_peak_, recent);
     earlier_reserved_ = std::max(earlier_reserved_, Bytes(stats.reserved_bytes[0].peak));
     allocator::resetPeakStats(index_);
     return recent;
   }
+  Bytes block_bytes() const override { return Bytes(Stats().allocated_bytes[0].current); }
+  Bytes peak_block_bytes() const override { return Bytes(Stats().allocated_bytes[0].peak); }
   Bytes reserved() const override { return Bytes(Stats().reserved_bytes[0].current); }
   Bytes peak_reserved() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -159,9 +171,6 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(int index,
   }
 }
 
-// The allocator rounds up to 512 bytes and leaves a rest of up to a MiB at a block.
-Bytes CudaDevice::rounding() const { return Bytes((int64_t{1} << 20) + 512); }
-
 std::unique_ptr<StageTimer> CudaDevice::MakeTimer() { return MakeCudaTimer(device_); }
 
 Device CudaDevice::Hardware() const {
@@ -169,7 +178,7 @@ Device CudaDevice::Hardware() const {
   C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, device_.index()));
   Device device;
   device.model = properties.name;
-  device.allocation_granularity = Bytes(512);
+  device.allocation_granularity = granularity();
   device.memory = Bytes(static_cast<int64_t>(properties.totalGlobalMem));
   return device;
 }

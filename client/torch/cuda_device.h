@@ -27,7 +27,7 @@ class CudaDevice final : public ExecutionDevice {
 
   c10::Device device() const override { return device_; }
   MemoryMeter* meter() override { return meter_.get(); }
-  Bytes rounding() const override;
+  Bytes granularity() const override { return Bytes(512); }
   std::unique_ptr<StageTimer> MakeTimer() override;
   Device Hardware() const override;
   const TransferModel* link() const override { return &link_; }

@@ -1,5 +1,7 @@
 #include "client/torch/device_use.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <cstddef>
 #include <map>
 #include <mutex>
@@ -27,6 +29,12 @@ Users& UsersOf(c10::Device device) {
 }
 
 }  // namespace
+
+void WaitFor(c10::Device device) {
+  if (device.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  guard.synchronizeStream(guard.getStream(device));
+}
 
 DeviceUse::DeviceUse(c10::Device device) : device_(device) {
   const std::lock_guard<std::mutex> lock(Mutex());

@@ -9,6 +9,9 @@
 
 namespace stowage {
 
+// The host waits for what it gave the device's current stream to do. Throws what LibTorch throws.
+void WaitFor(c10::Device device);
+
 // The calling thread steps on the device while an object lives, one in another on that thread is no more.
 class DeviceUse {
  public:

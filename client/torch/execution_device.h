@@ -49,8 +49,8 @@ class ExecutionDevice {
 
   virtual c10::Device device() const = 0;
   virtual MemoryMeter* meter() = 0;
-  // Most that the meter counts for a tensor beyond the tensor's bytes.
-  virtual Bytes rounding() const { return Bytes(0); }
+  // Memory comes in blocks of a multiple of this, while the meter counts what was asked for.
+  virtual Bytes granularity() const { return Bytes(1); }
 
   // The clock of compute. This device outlives it.
   virtual std::unique_ptr<StageTimer> MakeTimer() { return MakeSteadyTimer(); }

@@ -9,6 +9,7 @@
 #include "client/torch/buffer_watch.h"
 #include "client/torch/model_state.h"
 #include "client/torch/node_runner.h"
+#include "client/torch/saved_tensor_scope.h"
 #include "client/torch/tensor_storage.h"
 #include "client/torch/torch_status.h"
 
@@ -50,7 +51,7 @@ class Pass {
       : model_(model),
         costs_(costs),
         node_done_(node_done),
-        runner_(&model),
+        runner_(&model, DeviceOf(inputs)),
         buffers_(model, BuffersByNode(model, watch)),
         samples_(static_cast<size_t>(model.size())),
         values_(samples_.size()),
@@ -102,24 +103,25 @@ class Pass {
   void Forward(int v) {
     owner(v) = v;
     if (model_.is_input(v)) {
-      sample(v).output = Bytes(static_cast<int64_t>(value(v).nbytes()));
+      sample(v).output = costs_->Block(Bytes(static_cast<int64_t>(value(v).nbytes())));
       return Done();
     }
     buffers_.CheckUntouched(v);
-    const RandomState random = RandomState::Capture();
     const std::vector<at::Tensor> inputs = Inputs(v);
+    const c10::Device device = DeviceOf(inputs);
+    const RandomState random = RandomState::Capture(device);
     NodeSample& measured = sample(v);
     const Cost cost =
         costs_->Measure([&] { value(v) = runner_.Forward(v, inputs); }, &measured.forward_time);
     measured.forward_overhead = cost.overhead();
-    measured.random = RandomState::Capture() != random;
+    measured.random = RandomState::Capture(device) != random;
     measured.stateful = buffers_.TakeChanges(v);
     if (StorageOf(value(v)) == StorageOf(inputs[0])) {
       measured.alias = model_.node(v).in_place ? AliasKind::kInPlace : AliasKind::kView;
-      measured.output = Bytes(static_cast<int64_t>(value(v).nbytes()));
+      measured.output = costs_->Block(Bytes(static_cast<int64_t>(value(v).nbytes())));
       owner(v) = owner(model_.node(v).inputs[0]);
     } else {
-      measured.output = cost.kept;
+      measured.output = costs_->Block(cost.kept);
       CheckOwnsOutput(value(v), cost.kept);
     }
     has_loss_ |= runner_.needs_gradient(v) && model_.is_output(v) && value(v).numel() == 1;
@@ -168,8 +170,18 @@ class Pass {
     for (const at::Tensor& input : inputs) uses.push_back(input.storage().use_count());
     SavedNode saved;
     NodeSample& measured = sample(v);
-    const Cost cost = costs_->Measure([&] { saved = runner_.ForwardSaving(v, inputs); },
-                                      &measured.forward_saving_time);
+    Bytes parts, blocks;  // of what the graph saved: asked for, and in blocks
+    const Cost cost = costs_->Measure(
+        [&] {
+          const SavedTensorScope scope;
+          saved = runner_.ForwardSaving(v, inputs);
+          for (const StoragePtr& tensor : scope.OwnedByGraph(saved.output.device())) {
+            const Bytes bytes(static_cast<int64_t>(tensor->nbytes()));
+            parts += bytes;
+            blocks += costs_->Block(bytes);
+          }
+        },
+        &measured.forward_saving_time);
     FindNeeds(v, uses, saved);
     const bool owns = measured.alias == AliasKind::kNone;
     const Bytes output = owns ? StorageBytes(saved.output) : Bytes(0);
@@ -177,7 +189,7 @@ class Pass {
       throw StageRuleError("its output takes other memory with a graph than without");
     }
     measured.forward_saving_overhead = cost.overhead();
-    measured.extra_saved = cost.kept - output;
+    measured.extra_saved = blocks + costs_->Block(cost.kept - output - parts);
     // It is then always run with a graph, which holds nothing of its own.
     if (measured.extra_saved == Bytes(0)) {
       measured.forward_overhead =
@@ -188,7 +200,7 @@ class Pass {
 
   at::Tensor TakeGradient(int v) {
     at::Tensor taken = std::move(gradient(v));
-    if (taken.defined()) held_gradients(v) -= StorageBytes(taken);
+    if (taken.defined()) held_gradients(v) -= costs_->Block(StorageBytes(taken));
     return taken;
   }
 
@@ -205,7 +217,7 @@ class Pass {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!gradients[i].defined()) continue;
       const int giver = runner_.Giver(inputs[i]);
-      const Bytes bytes = StorageBytes(gradients[i]);
+      const Bytes bytes = costs_->Block(StorageBytes(gradients[i]));
       for (const int given : {inputs[i], giver}) {
         sample(given).output_gradient = std::max(sample(given).output_gradient, bytes);
       }
@@ -255,7 +267,7 @@ class Pass {
         &sample(v).backward_time);
     PutGradients(v, std::move(running));
     const Bytes counted = NewGradients(v, before) + (starts ? sample(v).output_gradient : Bytes(0));
-    sample(v).backward_overhead = std::max(Bytes(0), cost.peak - counted);
+    sample(v).backward_overhead = std::max(Bytes(0), cost.peak_blocks - counted);
     value(v).reset();
     Done();
   }
@@ -278,7 +290,7 @@ class Pass {
 absl::StatusOr<std::vector<NodeSample>> RunGraphProfilePass(
     const GraphModel& model, const std::vector<at::Tensor>& inputs, const at::Tensor& target,
     CostMeter* costs, bool watch, const std::function<void()>& node_done) {
-  const StateGuard restore(model.buffers());
+  const StateGuard restore(model.buffers(), DeviceOf(inputs));
   return Pass(model, inputs, target, costs, watch, node_done).Run();
 }
 

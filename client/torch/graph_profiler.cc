@@ -10,6 +10,7 @@
 #include "client/torch/model_state.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/profile_passes.h"
+#include "client/torch/tensor_storage.h"
 #include "client/torch/torch_status.h"
 
 namespace stowage {
@@ -40,9 +41,9 @@ absl::StatusOr<Profile> ProfileGraph(const GraphModel& model, const std::vector<
   try {
     const GradientsAside aside(model);
     model.EnsureGradients();
-    CostMeter costs(meters->memory, meters->timer.get());
+    CostMeter costs(meters->memory, meters->timer.get(), meters->granularity);
     WholeSteps steps = MakeWholeSteps(options, inputs, meters->timer.get(), [&] {
-      const StateGuard restore(model.buffers());
+      const StateGuard restore(model.buffers(), DeviceOf(inputs));
       return PlainGraphStep(model, inputs, target, meters->memory).status();
     });
     absl::StatusOr<Passes<NodeSample>> passes = RunPasses<NodeSample>(
@@ -53,7 +54,7 @@ absl::StatusOr<Profile> ProfileGraph(const GraphModel& model, const std::vector<
         &steps);
     if (!passes.ok()) return passes.status();
     FinishTimes(options, steps, 0, &*passes);
-    absl::StatusOr<Graph> graph = MakeGraph(model, *passes, !options.bytes_only, meters->rounding);
+    absl::StatusOr<Graph> graph = MakeGraph(model, *passes, !options.bytes_only);
     if (!graph.ok()) return graph.status();
     absl::StatusOr<Device> device = ProfiledDevice(options);
     if (!device.ok()) return device.status();

@@ -9,17 +9,12 @@
 namespace stowage {
 namespace {
 
-// More than any op saves beside its inputs and output.
-constexpr int64_t kMostSaved = 16;
-
 bool SameStructure(const NodeSample& a, const NodeSample& b) {
   return a.alias == b.alias && a.needs_inputs == b.needs_inputs && a.needs_output == b.needs_output;
 }
 
-// False if they are not those of the vertex.
-bool TakeBytes(const NodeSample& sample, Bytes rounding, Vertex* vertex) {
-  return TakeLeast(sample.output, rounding, &vertex->output) &&
-         TakeLeast(sample.extra_saved, Bytes(rounding.value() * kMostSaved), &vertex->extra_saved);
+bool HasBytes(const Vertex& vertex, const NodeSample& sample) {
+  return sample.output == vertex.output && sample.extra_saved == vertex.extra_saved;
 }
 
 void TakeStructure(const NodeSample& sample, Vertex* vertex) {
@@ -57,13 +52,13 @@ Vertex VertexOf(const GraphModel& model, int v) {
 
 // The passes' samples of one node as a vertex.
 absl::StatusOr<Vertex> Combine(const GraphModel& model, int v, const Passes<NodeSample>& passes,
-                               bool with_times, Bytes rounding) {
+                               bool with_times) {
   Vertex vertex = VertexOf(model, v);
   const NodeSample& first = passes.front()[static_cast<size_t>(v)];
   TakeStructure(first, &vertex);
   for (const std::vector<NodeSample>& pass : passes) {
     const NodeSample& sample = pass[static_cast<size_t>(v)];
-    if (!SameStructure(first, sample) || !TakeBytes(sample, rounding, &vertex)) {
+    if (!SameStructure(first, sample) || !HasBytes(vertex, sample)) {
       return absl::FailedPreconditionError(
           absl::StrCat(model.Describe(v), ": its tensors change their size from run to run"));
     }
@@ -83,11 +78,11 @@ absl::StatusOr<Vertex> Combine(const GraphModel& model, int v, const Passes<Node
 }  // namespace
 
 absl::StatusOr<Graph> MakeGraph(const GraphModel& model, const Passes<NodeSample>& passes,
-                                bool with_times, Bytes rounding) {
+                                bool with_times) {
   GraphSpec spec;
   spec.name = model.name();
   for (int v = 0; v < model.size(); ++v) {
-    absl::StatusOr<Vertex> vertex = Combine(model, v, passes, with_times, rounding);
+    absl::StatusOr<Vertex> vertex = Combine(model, v, passes, with_times);
     if (!vertex.ok()) return vertex.status();
     spec.vertices.push_back(*std::move(vertex));
   }

@@ -12,7 +12,7 @@ namespace stowage {
 
 // As MakeChain: at least one pass, with a sample of every node; vertex v is node v.
 absl::StatusOr<Graph> MakeGraph(const GraphModel& model, const Passes<NodeSample>& passes,
-                                bool with_times, Bytes rounding = Bytes(0));
+                                bool with_times);
 
 }  // namespace stowage
 

@@ -21,6 +21,11 @@ class MemoryMeter {
   // does not count these apart, peak().
   virtual Bytes TakeRecentPeak() { return peak(); }
 
+  // What the blocks of live tensors take, and its most since the last ResetPeak or TakeRecentPeak: more than they asked
+  // for, where the allocator has no block of just that size.
+  virtual Bytes block_bytes() const { return current(); }
+  virtual Bytes peak_block_bytes() const { return peak(); }
+
   // What the allocator holds of the device for them, and its most since the last ResetPeak: more
   // than is live where it keeps what is freed.
   virtual Bytes reserved() const { return current(); }

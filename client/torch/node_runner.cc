@@ -93,7 +93,7 @@ at::Tensor NodeRunner::Call(int v, const std::vector<at::Tensor>& inputs) {
   ++forwards_;
   if (run.has_run()) ++recomputed_forwards_;
   const AutocastScope autocast(autocast_);
-  return run.Run(model_->node(v).buffers, [&] { return CallOnce(v, inputs); });
+  return run.Run(model_->node(v).buffers, device_, [&] { return CallOnce(v, inputs); });
 }
 
 at::Tensor NodeRunner::Forward(int v, const std::vector<at::Tensor>& inputs) {

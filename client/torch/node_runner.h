@@ -8,6 +8,7 @@
 #define STOWAGE_CLIENT_TORCH_NODE_RUNNER_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <memory>
 #include <optional>
@@ -36,10 +37,10 @@ struct SavedNode {
 
 class NodeRunner {
  public:
-  // The model must outlive the runner. `in_line`: backwards are as chains account them. The gradient of the output is
+  // The model must outlive the runner. `device`: that it runs on. `in_line`: backwards are as chains account them. The gradient of the output is
   // there to the end, and one of the input that is expanded, or a slice, is laid out anew.
-  explicit NodeRunner(const GraphModel* model, bool in_line = false)
-      : model_(model), in_line_(in_line) {}
+  NodeRunner(const GraphModel* model, c10::Device device, bool in_line = false)
+      : model_(model), device_(device), in_line_(in_line) {}
 
   // Forgets which nodes have run. `target` goes to the nodes that read it; `asking` are inputs of the model that ask for
   // a gradient.
@@ -93,6 +94,7 @@ class NodeRunner {
                        const std::vector<at::Tensor>& inputs) const;
 
   const GraphModel* model_;
+  c10::Device device_;
   bool in_line_;
   at::Tensor target_;
   std::unordered_set<const c10::StorageImpl*> model_storages_;  // of parameters and buffers

@@ -126,7 +126,8 @@ ParameterGradients::Recording::Recording(ParameterGradients* gradients, int part
     : uses_(gradients->uses_[static_cast<size_t>(part)]), gradients_(gradients) {
   for (const int use : uses_) {
     const Trained& trained = *gradients_->trained_[static_cast<size_t>(use)];
-    if (trained.sum) torch::autograd::impl::set_grad_accumulator(trained.parameter, WeakNode(trained.sum));
+    if (trained.sum)
+      torch::autograd::impl::set_grad_accumulator(trained.parameter, WeakNode(trained.sum));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "client/torch/autocast_state.h"
 #include "client/torch/model_state.h"
 #include "client/torch/run_backward.h"
+#include "client/torch/tensor_storage.h"
 #include "client/torch/torch_status.h"
 #include "client/torch/tracking_allocator.h"
 
@@ -113,7 +114,7 @@ absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<a
   if (!used_meter.ok()) return used_meter.status();
   try {
     model.EnsureGradients();
-    StateGuard before(model.buffers());
+    StateGuard before(model.buffers(), DeviceOf(inputs));
     int64_t input_bytes = 0;
     for (const at::Tensor& input : inputs) input_bytes += static_cast<int64_t>(input.nbytes());
     const StepMeter step(*used_meter, Bytes(input_bytes));
@@ -136,7 +137,7 @@ absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& 
   if (!used_meter.ok()) return used_meter.status();
   try {
     model.EnsureGradients();
-    StateGuard before(model.buffers());
+    StateGuard before(model.buffers(), input.device());
     const StepMeter step(*used_meter, Bytes(static_cast<int64_t>(input.nbytes())));
     StepReport report;
     report.loss = Train(model, input, target);

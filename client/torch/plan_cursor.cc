@@ -111,8 +111,8 @@ class PlanCursor::Boundary : public Node {
 class PlanCursor::Passage : public Node {
  public:
   // Runs after all of the node's own graph, whose numbers are higher: what is shared in there is not any more then.
-  Passage(std::weak_ptr<PlanCursor> cursor, const NodePtrTo<Boundary>& to,
-          const at::Tensor& value, uint64_t number)
+  Passage(std::weak_ptr<PlanCursor> cursor, const NodePtrTo<Boundary>& to, const at::Tensor& value,
+          uint64_t number)
       : Node(number), cursor_(std::move(cursor)), v_(to->vertex()) {
     add_next_edge(Edge(to, 0));
     add_input_metadata(value);
@@ -138,8 +138,8 @@ class PlanCursor::Passage : public Node {
 // last of them has run: in memory that is there from the beginning, as that of gradients is.
 class PlanCursor::TiedPassage : public Node {
  public:
-  TiedPassage(std::shared_ptr<TiedSum> sum, const NodePtr& accumulator,
-              const at::Tensor& parameter, uint64_t number)
+  TiedPassage(std::shared_ptr<TiedSum> sum, const NodePtr& accumulator, const at::Tensor& parameter,
+              uint64_t number)
       : Node(std::numeric_limits<uint64_t>::max() - 1 - number), sum_(std::move(sum)) {
     add_next_edge(Edge(accumulator, 0));
     add_input_metadata(parameter);
@@ -204,7 +204,7 @@ PlanCursor::PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs,
     : plan_(std::move(plan)),
       model_(*plan_->model),
       target_(target),
-      runner_(plan_->model.get()),
+      runner_(plan_->model.get(), plan_->device->device()),
       inputs_(std::move(inputs)),
       tensors_(plan_->HoldNothing()),
       slots_(static_cast<size_t>(model_.size())),
@@ -429,14 +429,38 @@ void PlanCursor::RunForward(const Instruction& instruction) {
   const bool saves = keeps || plan_->saves_nothing[static_cast<size_t>(v)];
   const bool again = runner_.has_run(v);
   tensors_->PutOutput(v, again ? ForwardAgain(v, saves) : FirstForward(v, saves), keeps);
-  if (again || plan_->output >= 0) return;
+  if (!again && plan_->output < 0 && model_.is_output(v)) AddLoss(v);
+}
+
+// The step goes on without waiting for its value.
+void PlanCursor::AddLoss(int v) {
   const at::Tensor& value = tensors_->Value(v);
-  if (!model_.is_output(v) || value.numel() != 1) return;
+  if (value.numel() != 1) return;
   const NodePtrTo<Boundary>& boundary = boundaries_[static_cast<size_t>(v)];
-  const double number = value.item<double>();
-  report_.loss += number;
-  losses_.push_back(
-      {v, number, value.sizes().vec(), value.options(), boundary ? Edge(boundary, 0) : Edge()});
+  Loss loss{v,
+            0,
+            at::Tensor(),
+            value.sizes().vec(),
+            value.options(),
+            boundary ? Edge(boundary, 0) : Edge()};
+  if (value.is_cpu()) {
+    loss.value = value.item<double>();
+    report_.loss += loss.value;
+  } else {
+    loss.on_host =
+        at::empty(value.sizes(), value.options().device(at::kCPU).pinned_memory(value.is_cuda()));
+    loss.on_host.copy_(value, /*non_blocking=*/true);
+    losses_on_host_.push_back(loss.on_host);
+  }
+  losses_.push_back(std::move(loss));
+}
+
+const StepReport& PlanCursor::report() {
+  if (!losses_on_host_.empty()) WaitFor(plan_->device->device());
+  for (const at::Tensor& loss : std::exchange(losses_on_host_, {})) {
+    report_.loss += loss.item<double>();
+  }
+  return report_;
 }
 
 std::vector<at::Tensor> PlanCursor::TakeLosses() {
@@ -445,7 +469,9 @@ std::vector<at::Tensor> PlanCursor::TakeLosses() {
   if (!plan_->in_engine_order) whole = MakeNode<WholeBackward>(shared_from_this());
   std::vector<at::Tensor> losses;
   for (const Loss& loss : taken) {
-    losses.push_back(at::full(loss.sizes, loss.value, loss.options));
+    losses.push_back(loss.on_host.defined()
+                         ? loss.on_host.to(loss.options.device(), /*non_blocking=*/true)
+                         : at::full(loss.sizes, loss.value, loss.options));
     const Edge edge = whole ? Edge(whole, whole->Add(loss.node, losses.back())) : loss.edge;
     if (edge.is_valid()) torch::autograd::impl::set_gradient_edge(losses.back(), edge);
   }
@@ -638,8 +664,8 @@ absl::StatusOr<StepReport> RunStep(const std::shared_ptr<const StepPlan>& plan,
                                    Bytes input_bytes, const OnGradientReady& ready,
                                    MeasuredStep* measured) {
   try {
-    StateGuard before(plan->model->buffers());
     ExecutionDevice* const device = plan->device;
+    StateGuard before(plan->model->buffers(), device->device());
     const auto cursor = std::make_shared<PlanCursor>(
         plan, PlanCursor::Inputs{std::move(sources), {}, false}, target, ready);
     if (measured != nullptr) {

@@ -82,7 +82,8 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   // From now on; of the whole step where it is called first.
   void RecordInto(std::unique_ptr<StepRecorder> recorder) { recorder_ = std::move(recorder); }
 
-  const StepReport& report() const { return report_; }
+  // Waits for the losses.
+  const StepReport& report();
   StepRecorder* recorder() { return recorder_.get(); }
   // Lets go of all that is held; what lent sources have on the host comes back, or the error says that one is lost.
   absl::Status Release();
@@ -105,6 +106,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   struct Loss {
     int node;
     double value;
+    at::Tensor on_host;  // the same where the device may not have it yet
     std::vector<int64_t> sizes;
     at::TensorOptions options;
     torch::autograd::Edge edge;
@@ -112,6 +114,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
 
   void Run(const Instruction& instruction);
   void RunForward(const Instruction& instruction);
+  void AddLoss(int v);
   // Runs a forward of v, which returns its output or nothing if that has no memory of its own; keeps what of its
   // extras the plan moves.
   void RunForExtras(int v, bool saves, const std::function<at::Tensor()>& forward);
@@ -151,10 +154,11 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   NodeRunner runner_;
   Inputs inputs_;
   std::unique_ptr<HeldTensors> tensors_;
-  std::vector<SavedSlots> slots_;                      // by vertex
+  std::vector<SavedSlots> slots_;                // by vertex
   std::vector<NodePtrTo<Boundary>> boundaries_;  // by vertex, while nodes run forward first
-  std::vector<Loss> losses_;                           // their edges hold the cursor
-  NodePtrTo<Boundary> output_;                   // as these do
+  std::vector<Loss> losses_;                     // their edges hold the cursor
+  std::vector<at::Tensor> losses_on_host_;
+  NodePtrTo<Boundary> output_;  // as these do
   c10::VariableVersion output_version_;
   std::vector<bool> has_gradient_;  // by vertex: some reader has given one
   // Where the engine's order is not the plan's, by vertex: its own graph, and the gradient as far as it is known.

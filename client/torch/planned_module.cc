@@ -111,7 +111,7 @@ at::Tensor PlannedModule::forward(std::vector<at::Tensor> inputs, const at::Tens
   if (!fits.ok()) ThrowStatus(fits);
   CheckAsking(inputs);
   plan->model->EnsureGradients();
-  StateGuard before(plan->model->buffers());
+  StateGuard before(plan->model->buffers(), plan->device->device());
   PlanCursor::Inputs given;
   for (const at::Tensor& input : inputs) {
     if (input.requires_grad()) given.edges = {torch::autograd::impl::gradient_edge(input)};

@@ -35,7 +35,7 @@ class Pass {
         costs_(costs),
         stage_done_(stage_done),
         line_(model.InLine()),
-        runner_(&line_, /*in_line=*/true),
+        runner_(&line_, input.device(), /*in_line=*/true),
         buffers_(model, BuffersByStage(model, watch)),
         activations_(static_cast<size_t>(model.length()) + 2),
         samples_(activations_.size()),
@@ -67,12 +67,12 @@ class Pass {
 
   void Forward(int l) {
     buffers_.CheckUntouched(l);
-    const RandomState random = RandomState::Capture();
+    const RandomState random = RandomState::Capture(activation(0).device());
     const Cost cost = costs_->Measure(
         [&] { activation(l) = runner_.Forward(l, {activation(l - 1)}); }, &sample(l).forward_time);
-    sample(l).output = cost.kept;
+    sample(l).output = costs_->Block(cost.kept);
     sample(l).forward_overhead = cost.overhead();
-    sample(l).random = RandomState::Capture() != random;
+    sample(l).random = RandomState::Capture(activation(0).device()) != random;
     sample(l).stateful = buffers_.TakeChanges(l);
     CheckOwnsOutput(activation(l), cost.kept);
     storage_bytes(l) = activation(l).storage().nbytes();
@@ -80,18 +80,23 @@ class Pass {
   }
 
   void SaveAndBackward(int l) {
-    const Bytes before = costs_->live();
     SavedNode saved;
+    Bytes parts, blocks;  // of what the graph saved: asked for, and in blocks
+    const Bytes before = costs_->live();
     const Cost forward = costs_->Measure(
         [&] {
           const SavedTensorScope scope;
           saved = runner_.ForwardSaving(l, {activation(l - 1)});
           for (const StoragePtr& tensor : scope.OwnedByGraph(saved.output.device())) {
-            sample(l).saved_tensors.push_back(Bytes(static_cast<int64_t>(tensor->nbytes())));
+            const Bytes bytes(static_cast<int64_t>(tensor->nbytes()));
+            sample(l).saved_tensors.push_back(costs_->Block(bytes));
+            parts += bytes;
+            blocks += sample(l).saved_tensors.back();
           }
         },
         &sample(l).forward_saving_time);
-    sample(l).saved = forward.kept;
+    const Bytes output(static_cast<int64_t>(saved.output.storage().nbytes()));
+    sample(l).saved = costs_->Block(output) + blocks + costs_->Block(forward.kept - output - parts);
     sample(l).forward_saving_overhead = forward.overhead();
     CheckOwnsOutput(saved.output, forward.kept);
     if (saved.output.storage().nbytes() != storage_bytes(l)) {
@@ -104,9 +109,10 @@ class Pass {
                                        std::vector<at::Tensor>(1))[0];
         },
         &sample(l).backward_time);
-    sample(l).backward_overhead = backward.peak;
+    sample(l).backward_overhead = backward.peak_blocks;
     // The gradient of the input took the place of that of the output.
-    sample(l - 1).output_gradient = costs_->live() - before + sample(l).output_gradient;
+    gradient_bytes_ += costs_->live() - before;
+    sample(l - 1).output_gradient = costs_->Block(gradient_bytes_);
     if (l > 1) activation(l - 1).reset();
     if (stage_done_) stage_done_();
   }
@@ -120,7 +126,8 @@ class Pass {
   std::vector<at::Tensor> activations_;
   std::vector<StageSample> samples_;
   std::vector<size_t> storage_bytes_;  // of the outputs
-  at::Tensor gradient_;                // of the output of the stage whose backward is next
+  Bytes gradient_bytes_;
+  at::Tensor gradient_;  // of the output of the stage whose backward is next
 };
 
 }  // namespace
@@ -130,7 +137,7 @@ absl::StatusOr<std::vector<StageSample>> RunProfilePass(const ChainModel& model,
                                                         const at::Tensor& target, CostMeter* costs,
                                                         bool watch,
                                                         const std::function<void()>& stage_done) {
-  const StateGuard restore(model.buffers());
+  const StateGuard restore(model.buffers(), input.device());
   return Pass(model, input, target, costs, watch, stage_done).Run();
 }
 

@@ -1,5 +1,6 @@
 #include "client/torch/profile_passes.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -51,10 +52,15 @@ absl::Status CheckPasses(const ProfileOptions& options, const std::vector<at::Te
 absl::StatusOr<ProfileMeters> MakeProfileMeters(const ProfileOptions& options) {
   if (options.device != nullptr)
     return ProfileMeters{options.device->meter(), options.device->MakeTimer(),
-                         options.device->rounding()};
+                         options.device->granularity()};
   absl::StatusOr<MemoryMeter*> meter = MeterOrInstalled(options.meter);
   if (!meter.ok()) return meter.status();
-  return ProfileMeters{*meter, MakeSteadyTimer(), Bytes(0)};
+  return ProfileMeters{*meter, MakeSteadyTimer(), Bytes(1)};
+}
+
+int WarmupOf(const ProfileOptions& options) {
+  const bool on_host = options.device == nullptr || options.device->device().is_cpu();
+  return std::max(options.warmup, on_host ? 0 : 1);
 }
 
 bool WatchesEveryPass(const ProfileOptions& options) {

@@ -33,13 +33,16 @@ absl::StatusOr<Device> ProfiledDevice(const ProfileOptions& options);
 struct ProfileMeters {
   MemoryMeter* memory;
   std::unique_ptr<StageTimer> timer;
-  Bytes rounding;  // of the meter, see ExecutionDevice
+  Bytes granularity;  // see ExecutionDevice
 };
 absl::StatusOr<ProfileMeters> MakeProfileMeters(const ProfileOptions& options);
 
 // As the options say; `step` is one of plain training, which leaves the model as it was.
 WholeSteps MakeWholeSteps(const ProfileOptions& options, const std::vector<at::Tensor>& inputs,
                           StageTimer* timer, std::function<absl::Status()> step);
+
+// Passes that do not count. On a GPU there is one in any case: in the first, libraries take workspaces that they keep.
+int WarmupOf(const ProfileOptions& options);
 
 // Whether every pass may look at buffers: on a GPU the first alone does, which the others then need not
 // wait for.
@@ -52,9 +55,10 @@ template <class Sample, class RunPass>
 absl::StatusOr<Passes<Sample>> RunPasses(const ProfileOptions& options, int calls_of_done,
                                          const RunPass& run_pass, WholeSteps* steps) {
   const int counted = options.bytes_only ? 1 : options.repeats;
+  const int warmup = WarmupOf(options);
   // A step takes about as long as a pass.
   const bool with_steps = steps->wanted();
-  const int rounds = options.warmup + counted + (with_steps ? counted : 0);
+  const int rounds = warmup + counted + (with_steps ? counted : 0);
   const double total = static_cast<double>(calls_of_done) * rounds;
   int calls = 0;
   const auto advance = [&](int by) {
@@ -64,14 +68,14 @@ absl::StatusOr<Passes<Sample>> RunPasses(const ProfileOptions& options, int call
   const std::function<void()> done = [&] { advance(1); };
   Passes<Sample> passes;
   std::vector<bool> stateful;  // found so by any pass
-  for (int i = 0; i < options.warmup + counted; ++i) {
+  for (int i = 0; i < warmup + counted; ++i) {
     absl::StatusOr<std::vector<Sample>> pass = run_pass(i == 0 || WatchesEveryPass(options), done);
     if (!pass.ok()) return pass.status();
     stateful.resize(pass->size(), false);
     for (size_t s = 0; s < pass->size(); ++s) {
       stateful[s] = (*pass)[s].stateful |= stateful[s];
     }
-    if (i < options.warmup) continue;
+    if (i < warmup) continue;
     passes.push_back(*std::move(pass));
     if (!with_steps) continue;
     steps->Run(StoredBytes(passes.back()));

@@ -60,14 +60,6 @@ Nanos SumOfMedians(const Passes<Sample>& passes) {
   return sum;
 }
 
-// Takes what another pass measured for the same: the least, for a device's meter counts up to `more`
-// beyond what a tensor takes. False if that does not explain the difference.
-inline bool TakeLeast(Bytes measured, Bytes more, Bytes* least) {
-  const bool same = measured <= *least + more && *least <= measured + more;
-  *least = std::min(*least, measured);
-  return same;
-}
-
 template <class Sample>
 void ScaleTimes(double factor, Passes<Sample>* passes) {
   const auto scale = [factor](Nanos* time) {

@@ -2,13 +2,13 @@
 
 namespace stowage {
 
-at::Tensor RepeatableForward::Run(const std::vector<at::Tensor>& buffers,
+at::Tensor RepeatableForward::Run(const std::vector<at::Tensor>& buffers, c10::Device device,
                                   const std::function<at::Tensor()>& forward) {
   if (!before_) {
-    before_ = Before{RandomState::Capture(), BufferState::Capture(buffers)};
+    before_ = Before{RandomState::Capture(device), BufferState::Capture(buffers)};
     return forward();
   }
-  const StateGuard guard(buffers);
+  const StateGuard guard(buffers, device);
   before_->random.Restore();
   before_->buffers.Restore();
   return forward();

@@ -3,6 +3,7 @@
 #define STOWAGE_CLIENT_TORCH_REPEATABLE_FORWARD_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <functional>
 #include <optional>
@@ -14,10 +15,10 @@ namespace stowage {
 
 class RepeatableForward {
  public:
-  // The first time `forward` draws from the random generator and updates `buffers`. Later it sees both
+  // The first time `forward` draws from the random generators, of the CPU and of `device`, and updates `buffers`. Later it sees both
   // as they were before the first time and leaves them as it found them, also when an exception
   // flies.
-  at::Tensor Run(const std::vector<at::Tensor>& buffers,
+  at::Tensor Run(const std::vector<at::Tensor>& buffers, c10::Device device,
                  const std::function<at::Tensor()>& forward);
 
   bool has_run() const { return before_.has_value(); }

@@ -50,36 +50,49 @@ void Execute(const std::vector<torch::autograd::Edge>& roots,
                                                         /*accumulate_grad=*/true);
 }
 
-void EmptyQueue() {
-  const at::Tensor nothing = at::empty({0});
+// Of the calling thread, or of the one that autograd has for another device. That one may hold on to what it ran last when
+// the caller goes on already: when this has run there, it has let go.
+void EmptyQueue(c10::Device device) {
+  const at::Tensor nothing = at::empty({0}, at::TensorOptions(device));
   Execute({torch::autograd::Edge(MakeNode<Oldest>(nothing), 0)}, {nothing});
+}
+
+// The one that they are on.
+c10::Device DeviceOfAll(const std::vector<at::Tensor>& tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined()) return tensor.device();
+  }
+  return c10::kCPU;
+}
+
+template <class Run>
+void RunAndEmpty(c10::Device device, const Run& run) {
+  try {
+    run();
+  } catch (...) {
+    EmptyQueue(c10::kCPU);
+    if (!device.is_cpu()) EmptyQueue(device);
+    throw;
+  }
+  if (!device.is_cpu()) EmptyQueue(device);
 }
 
 }  // namespace
 
 void RunBackward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients) {
-  try {
-    torch::autograd::backward(roots, gradients);
-  } catch (...) {
-    EmptyQueue();
-    throw;
-  }
+  RunAndEmpty(DeviceOfAll(roots), [&] { torch::autograd::backward(roots, gradients); });
 }
 
 void RunBackwardFrom(std::vector<torch::autograd::Edge> roots, std::vector<at::Tensor> gradients) {
   const at::Tensor nothing = at::empty({0});
+  const c10::Device device = DeviceOfAll(gradients);
   const NodePtr root = MakeNode<Root>(std::move(roots), std::move(gradients), nothing);
-  RunBackwardAt({torch::autograd::Edge(root, 0)}, {nothing});
+  RunAndEmpty(device, [&] { Execute({torch::autograd::Edge(root, 0)}, {nothing}); });
 }
 
 void RunBackwardAt(const std::vector<torch::autograd::Edge>& roots,
                    const std::vector<at::Tensor>& gradients) {
-  try {
-    Execute(roots, gradients);
-  } catch (...) {
-    EmptyQueue();
-    throw;
-  }
+  RunAndEmpty(DeviceOfAll(gradients), [&] { Execute(roots, gradients); });
 }
 
 }  // namespace stowage

@@ -2,7 +2,8 @@
 //
 // Backwards that were ready to run when another one threw stay in the engine's queue of the thread, with
 // the gradients that they were given, until some later backward happens to come across them: memory
-// that a step which ran out of it has to give back.
+// that a step which ran out of it has to give back. And a thread that autograd has for a GPU may hold on to what it ran last
+// when the caller goes on: memory that would be counted for what the caller does next.
 #ifndef STOWAGE_CLIENT_TORCH_RUN_BACKWARD_H_
 #define STOWAGE_CLIENT_TORCH_RUN_BACKWARD_H_
 

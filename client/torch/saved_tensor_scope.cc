@@ -110,8 +110,7 @@ class RememberingEngine final : public torch::autograd::Engine {
   }
 
   c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
-      const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
-      NodePtr graph_root,
+      const std::shared_ptr<torch::autograd::GraphTask>& graph_task, NodePtr graph_root,
       torch::autograd::InputBuffer&& input_buffer) override {
     return Before()->execute_with_graph_task(graph_task, std::move(graph_root),
                                              std::move(input_buffer));
@@ -207,7 +206,7 @@ std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
   int64_t hidden = (held() - before).value();
   if (output.defined()) hidden -= static_cast<int64_t>(output.storage().nbytes());
   for (const StoragePtr& part : parts) hidden -= static_cast<int64_t>(part->nbytes());
-  if (hidden > device->rounding().value() * static_cast<int64_t>(parts.size() + 1)) {
+  if (hidden > 0) {
     if (!by_thread && watch.SawOthers()) {
       throw StageRuleError(absl::StrCat(
           "another thread steps on this device, too, and memory is counted for both: ", hidden,

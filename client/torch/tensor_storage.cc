@@ -14,6 +14,10 @@ void InsertStorages(const std::vector<at::Tensor>& tensors,
   for (const at::Tensor& tensor : tensors) storages->insert(StorageOf(tensor));
 }
 
+c10::Device DeviceOf(const std::vector<at::Tensor>& tensors) {
+  return tensors.empty() ? c10::Device(c10::kCPU) : tensors.front().device();
+}
+
 c10::intrusive_ptr<c10::StorageImpl> NewStorage(size_t bytes, c10::DataPtr data) {
   return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
                                                std::move(data), /*allocator=*/nullptr,

@@ -36,31 +36,25 @@ std::vector<StageSample> Pass(int64_t output, int64_t saved, int64_t gradient, i
   return samples;
 }
 
-TEST(MakeChain, BytesAreTheLeastThatTheMeterCounted) {
-  const Passes<StageSample> passes = {Pass(1010, 1820, 1099, 7), Pass(1000, 1850, 1000, 9),
-                                      Pass(1030, 1870, 1010, 8)};
-  const auto chain = MakeChain(OneStage(), Bytes(100), passes, false, Bytes(100));
+TEST(MakeChain, BytesAreThoseOfEveryPassAndOverheadsTheLargest) {
+  const auto chain = MakeChain(OneStage(), Bytes(100),
+                               {Pass(1000, 1800, 900, 7), Pass(1000, 1800, 900, 9)}, false);
   ASSERT_TRUE(chain.ok()) << chain.status();
   EXPECT_EQ(chain->activation(0), Bytes(100));
   EXPECT_EQ(chain->stage(1).output, Bytes(1000));
-  EXPECT_EQ(chain->stage(1).saved, Bytes(1820));
-  EXPECT_EQ(chain->stage(1).output_gradient, Bytes(1000));
-  // The largest: a step may meet the same.
+  EXPECT_EQ(chain->stage(1).saved, Bytes(1800));
+  EXPECT_EQ(chain->stage(1).output_gradient, Bytes(900));
+  // A step may meet the same.
   EXPECT_EQ(chain->stage(1).backward_overhead, Bytes(9));
-  for (const int64_t exact : {0, 29}) {
-    const absl::Status status =
-        MakeChain(OneStage(), Bytes(100), passes, false, Bytes(exact)).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << exact;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(exact == 0 ? "stage 1 (s, exp)" : "loss"));
+  const auto refused = [](const std::vector<StageSample>& other) {
+    return MakeChain(OneStage(), Bytes(100), {Pass(1000, 1800, 900, 7), other}, false).status();
+  };
+  for (const auto& other : {Pass(1001, 1800, 900, 7), Pass(1000, 1801, 900, 7)}) {
+    EXPECT_EQ(refused(other).code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(refused(other).message()), HasSubstr("stage 1 (s, exp)"));
   }
-}
-
-TEST(MakeChain, WhatIsSavedHoldsItsTensorsWhicheverPassCountedThem) {
-  // Less than the output of another pass and the tensors take.
-  const auto chain = MakeChain(OneStage(), Bytes(0), {Pass(1050, 1800, 0, 0)}, false, Bytes(100));
-  ASSERT_TRUE(chain.ok()) << chain.status();
-  EXPECT_EQ(chain->stage(1).saved, Bytes(1850));
-  EXPECT_FALSE(MakeChain(OneStage(), Bytes(0), {Pass(1050, 1800, 0, 0)}, false).ok());
+  // The next stage makes it.
+  EXPECT_THAT(std::string(refused(Pass(1000, 1800, 901, 7)).message()), HasSubstr("loss"));
 }
 
 // A GPU that nothing runs on.
@@ -104,7 +98,7 @@ TEST(RunProfilePass, WithoutAWatchBuffersAreNotLookedAt) {
   const TestNetwork network = MakeTestNetwork("norm_cnn");
   network.model.EnsureGradients();
   const auto timer = MakeSteadyTimer();
-  CostMeter costs(TrackingAllocator::Get(), timer.get());
+  CostMeter costs(TrackingAllocator::Get(), timer.get(), Bytes(1));
   int stateful[2] = {};
   for (const bool watch : {false, true}) {
     const auto pass =
@@ -116,7 +110,7 @@ TEST(RunProfilePass, WithoutAWatchBuffersAreNotLookedAt) {
   EXPECT_GT(stateful[1], 0);
 }
 
-TEST(MakeGraph, BytesAreTheLeastThatTheMeterCounted) {
+TEST(MakeGraph, BytesAndNeedsAreThoseOfEveryPass) {
   GraphModel model("graph");
   const int x = model.AddInput("x");
   model.AddFunction("s", "exp", {x},
@@ -128,15 +122,16 @@ TEST(MakeGraph, BytesAreTheLeastThatTheMeterCounted) {
     samples[1].needs_inputs = {true};
     return samples;
   };
-  Passes<NodeSample> passes = {pass(1010, 64), pass(1000, 90)};
-  const auto graph = MakeGraph(model, passes, false, Bytes(10));
+  const auto graph = MakeGraph(model, {pass(1000, 64), pass(1000, 64)}, false);
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(graph->vertex(1).output, Bytes(1000));
   EXPECT_EQ(graph->vertex(1).extra_saved, Bytes(64));
   EXPECT_TRUE(graph->vertex(1).inputs[0].backward_needs);
-  EXPECT_FALSE(MakeGraph(model, passes, false, Bytes(9)).ok());
+  EXPECT_FALSE(MakeGraph(model, {pass(1000, 64), pass(1010, 64)}, false).ok());
+  EXPECT_FALSE(MakeGraph(model, {pass(1000, 64), pass(1000, 90)}, false).ok());
+  Passes<NodeSample> passes = {pass(1000, 64), pass(1000, 64)};
   passes[1][1].needs_inputs = {false};
-  EXPECT_FALSE(MakeGraph(model, passes, false, Bytes(10)).ok());
+  EXPECT_FALSE(MakeGraph(model, passes, false).ok());
 }
 
 }  // namespace

@@ -238,6 +238,14 @@ TestNetwork ResNet18() {
 
 }  // namespace
 
+TestNetwork MakeTestNetwork(const std::string& name, const TrainingDevice& device) {
+  TestNetwork network = MakeTestNetwork(name);
+  MoveTo(device.device, network.model);
+  network.input = network.input.to(device.device);
+  network.target = network.target.to(device.device);
+  return network;
+}
+
 const std::vector<std::string>& TestNetworkNames() {
   static const auto* const names =
       new std::vector<std::string>{"plain_cnn",   "norm_cnn",     "mlp",  "frozen_prefix",

@@ -9,6 +9,7 @@
 
 #include "client/torch/chain_model.h"
 #include "solvers/model/units.h"
+#include "tests/client/device/training_devices.h"
 
 namespace stowage {
 
@@ -33,6 +34,8 @@ struct TestNetwork {
 // takes. TestNetworkNames does not have it.
 // The same parameters and data at each call; LibTorch's generator is seeded by it.
 TestNetwork MakeTestNetwork(const std::string& name);
+// The same there.
+TestNetwork MakeTestNetwork(const std::string& name, const TrainingDevice& device);
 const std::vector<std::string>& TestNetworkNames();
 
 // Whether what steps of a test network, or test graph, allocate is the same on every processor: it has no convolutions.

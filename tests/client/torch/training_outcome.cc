@@ -12,9 +12,9 @@
 
 namespace stowage {
 
-Outcome Outcome::Of(const ModelTensors& model, double loss) {
+Outcome Outcome::Of(const ModelTensors& model, double loss, c10::Device device) {
   return {loss, GradientDigest(model), BufferDigest(model), ParameterDigest(model),
-          RandomState::Capture()};
+          RandomState::Capture(device)};
 }
 
 void ExpectEqual(const Outcome& plain, const Outcome& planned) {
@@ -34,10 +34,10 @@ void ExpectGradients(const ModelTensors& model) {
   }
 }
 
-Rewinder::Rewinder(const ModelTensors& model)
+Rewinder::Rewinder(const ModelTensors& model, c10::Device device)
     : model_(model),
       buffers_(BufferState::Capture(model.buffers())),
-      random_(RandomState::Capture()) {}
+      random_(RandomState::Capture(device)) {}
 
 void Rewinder::Rewind() const {
   buffers_.Restore();
@@ -45,9 +45,11 @@ void Rewinder::Rewind() const {
   model_.ZeroGradients();
 }
 
-Chain ChainWithTimes(const ChainModel& model, const at::Tensor& input, const at::Tensor& target) {
+Chain ChainWithTimes(const ChainModel& model, const at::Tensor& input, const at::Tensor& target,
+                     ExecutionDevice* device) {
   ProfileOptions options;
   options.bytes_only = true;
+  options.device = device;
   auto profile = ProfileChain(model, input, target, options);
   EXPECT_TRUE(profile.ok()) << profile.status();
   ChainSpec spec = std::get<Chain>(profile.value().problem).spec();

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "client/torch/chain_model.h"
+#include "client/torch/execution_device.h"
 #include "client/torch/model_state.h"
 #include "client/torch/model_tensors.h"
 #include "solvers/model/chain.h"
@@ -14,7 +15,7 @@ namespace stowage {
 
 struct Outcome {
   // As things are now.
-  static Outcome Of(const ModelTensors& model, double loss);
+  static Outcome Of(const ModelTensors& model, double loss, c10::Device device = c10::kCPU);
 
   double loss;
   Digest gradients;
@@ -36,7 +37,7 @@ void ExpectGradients(const ModelTensors& model);
 // Takes a model back to where it was at construction: random state and buffers; gradients to zero.
 class Rewinder {
  public:
-  explicit Rewinder(const ModelTensors& model);
+  explicit Rewinder(const ModelTensors& model, c10::Device device = c10::kCPU);
   void Rewind() const;
 
  private:
@@ -46,7 +47,9 @@ class Rewinder {
 };
 
 // The bytes of the network on these tensors, measured; times that are made up, the same each time.
-Chain ChainWithTimes(const ChainModel& model, const at::Tensor& input, const at::Tensor& target);
+// `device` as of ProfileOptions.
+Chain ChainWithTimes(const ChainModel& model, const at::Tensor& input, const at::Tensor& target,
+                     ExecutionDevice* device = nullptr);
 
 }  // namespace stowage
 

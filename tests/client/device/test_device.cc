@@ -1,0 +1,365 @@
+#include "tests/client/device/test_device.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/GeneratorImpl.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "client/torch/memory_refusal.h"
+#include "client/torch/model_state.h"
+#include "client/torch/torch_version.h"
+#include "tests/client/device/device_ops.h"
+
+#if STOWAGE_TORCH_AT_LEAST(2, 1)
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#endif
+
+namespace stowage {
+namespace {
+
+const c10::Device kDevice(kTestDeviceType, 0);
+
+std::atomic<int64_t> waits{0};
+
+// As CUDA's Philox: the numbers of a call are a matter of seed and offset, which moves on with each call.
+class DeviceGenerator final : public c10::GeneratorImpl {
+ public:
+  DeviceGenerator()
+      : c10::GeneratorImpl(kDevice, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)) {}
+
+  uint64_t Next() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    offset_ += 4;
+    return seed_ * 6364136223846793005u + offset_ * 1442695040888963407u;
+  }
+
+  void set_current_seed(uint64_t seed) override {
+    seed_ = seed;
+    offset_ = 0;
+  }
+  uint64_t current_seed() const override { return seed_; }
+  uint64_t seed() override {
+    set_current_seed(c10::detail::getNonDeterministicRandom());
+    return seed_;
+  }
+#if STOWAGE_TORCH_AT_LEAST(2, 1)
+  void set_offset(uint64_t offset) override { offset_ = offset; }
+  uint64_t get_offset() const override { return offset_; }
+#endif
+  void set_state(const c10::TensorImpl& state) override {
+    const auto* const words = static_cast<const uint64_t*>(state.data());
+    seed_ = words[0];
+    offset_ = words[1];
+  }
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    at::Tensor state = at::empty({16}, at::kByte);
+    auto* const words = static_cast<uint64_t*>(state.data_ptr());
+    words[0] = seed_;
+    words[1] = offset_;
+    return state.getIntrusivePtr();
+  }
+
+ private:
+  DeviceGenerator* clone_impl() const override {
+    auto* const copy = new DeviceGenerator();
+    copy->seed_ = seed_;
+    copy->offset_ = offset_;
+    return copy;
+  }
+
+  uint64_t seed_ = c10::detail::getNonDeterministicRandom();
+  uint64_t offset_ = 0;
+};
+
+const at::Generator& Generator() {
+  static const auto* const generator = new at::Generator(at::make_generator<DeviceGenerator>());
+  return *generator;
+}
+
+class DeviceAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) STOWAGE_ALLOCATE_CONST override {
+    void* const data = TestDevice::memory().Allocate(bytes);
+    if (data == nullptr && bytes > 0) {
+      const BlockCache::Stats stats = TestDevice::memory().stats();
+      TORCH_CHECK_WITH(
+          OutOfMemoryError, false, "test device out of memory. ",
+          WordsOfRefusal(Bytes(static_cast<int64_t>(bytes)), Bytes(stats.allocated_bytes),
+                         Bytes(stats.reserved_bytes), Bytes(stats.limit_bytes)));
+    }
+    return {data, data, &Free, kDevice};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &Free; }
+#if STOWAGE_ALLOCATOR_COPIES
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    TestDevice::compute().Add([to, from, bytes] { std::memcpy(to, from, bytes); });
+  }
+#endif
+
+ private:
+  static void Free(void* data) { TestDevice::memory().Free(data); }
+};
+
+// One device with one stream.
+class DeviceGuardImpl final : public c10::impl::DeviceGuardImplInterface {
+ public:
+  c10::DeviceType type() const override { return kTestDeviceType; }
+  c10::Device exchangeDevice(c10::Device) const override { return kDevice; }
+  c10::Device getDevice() const override { return kDevice; }
+  void setDevice(c10::Device) const override {}
+  void uncheckedSetDevice(c10::Device) const noexcept override {}
+  c10::Stream getStream(c10::Device) const noexcept override { return Stream(); }
+  c10::Stream getDefaultStream(c10::Device) const override { return Stream(); }
+  c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override { return Stream(); }
+  c10::Stream exchangeStream(c10::Stream) const noexcept override { return Stream(); }
+  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+
+  void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
+    delete static_cast<QueueEvent*>(event);
+  }
+  void record(void** event, const c10::Stream&, const c10::DeviceIndex,
+              const c10::EventFlag) const override {
+    destroyEvent(*event, 0);
+    *event = new QueueEvent(TestDevice::compute().Record());
+  }
+  // There is one stream, and it is in order.
+  void block(void*, const c10::Stream&) const override {}
+  bool queryEvent(void* event) const override {
+    return event == nullptr || static_cast<QueueEvent*>(event)->passed();
+  }
+  bool queryStream(const c10::Stream&) const override { return TestDevice::compute().idle(); }
+  void synchronizeStream(const c10::Stream&) const override { WaitForTestDevice(); }
+#if STOWAGE_TORCH_AT_LEAST(2, 1)
+  void synchronizeEvent(void* event) const override {
+    ++waits;
+    if (event != nullptr) static_cast<QueueEvent*>(event)->Wait();
+  }
+#endif
+
+ private:
+  static c10::Stream Stream() { return c10::Stream(c10::Stream::DEFAULT, kDevice); }
+};
+
+// When the process starts: autograd makes threads for the devices that there are at its first backward.
+const c10::impl::DeviceGuardImplRegistrar registrar(kTestDeviceType, new DeviceGuardImpl());
+
+#if STOWAGE_TORCH_AT_LEAST(2, 1)
+struct DeviceHooks final : at::PrivateUse1HooksInterface {
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+#if STOWAGE_TORCH_AT_LEAST(2, 7)
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+#endif
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex) const
+#if STOWAGE_TORCH_AT_LEAST(2, 6)
+      override
+#endif
+  {
+    return Generator();
+  }
+  at::Device getDeviceFromPtr(void*) const override { return kDevice; }
+};
+#endif
+
+void EnsureRegistered() {
+  static const bool registered = [] {
+    static auto* const allocator = new DeviceAllocator();
+    c10::SetAllocator(kTestDeviceType, allocator);
+#if STOWAGE_TORCH_AT_LEAST(2, 1)
+    at::RegisterPrivateUse1HooksInterface(new DeviceHooks());
+#endif
+    RegisterTestDeviceOps();
+    RandomState::UseGenerator(Generator());
+    // The same sums however many threads the host has.
+    TestDevice::compute().Add([] { at::set_num_threads(1); });
+    return true;
+  }();
+  static_cast<void>(registered);
+}
+
+// What was asked for: how large the blocks are depends on what the cache holds.
+class CacheMeter final : public MemoryMeter {
+ public:
+  Bytes current() const override { return Bytes(Stats().requested_bytes); }
+  Bytes peak() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::max(earlier_, Bytes(Stats().requested_peak_bytes));
+  }
+  void ResetPeak() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    earlier_ = earlier_reserved_ = Bytes(0);
+    TestDevice::memory().ResetPeaks();
+  }
+  Bytes TakeRecentPeak() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const BlockCache::Stats stats = Stats();
+    earlier_ = std::max(earlier_, Bytes(stats.requested_peak_bytes));
+    earlier_reserved_ = std::max(earlier_reserved_, Bytes(stats.reserved_peak_bytes));
+    TestDevice::memory().ResetPeaks();
+    return Bytes(stats.requested_peak_bytes);
+  }
+  Bytes block_bytes() const override { return Bytes(Stats().allocated_bytes); }
+  Bytes peak_block_bytes() const override { return Bytes(Stats().allocated_peak_bytes); }
+  Bytes reserved() const override { return Bytes(Stats().reserved_bytes); }
+  Bytes peak_reserved() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::max(earlier_reserved_, Bytes(Stats().reserved_peak_bytes));
+  }
+
+ private:
+  static BlockCache::Stats Stats() { return TestDevice::memory().stats(); }
+
+  mutable std::mutex mutex_;
+  Bytes earlier_;  // since the last ResetPeak, up to the last TakeRecentPeak
+  Bytes earlier_reserved_;
+};
+
+class QueueTimer final : public StageTimer {
+ public:
+  void Start() override { start_ = TestDevice::compute().Record(); }
+  void Stop() override { intervals_.emplace_back(start_, TestDevice::compute().Record()); }
+  std::vector<Nanos> Collect() override {
+    std::vector<Nanos> times;
+    for (const auto& [start, stop] : std::exchange(intervals_, {})) {
+      TestDevice::compute().Resume();
+      stop.Wait();
+      times.push_back(
+          Nanos(std::chrono::duration_cast<std::chrono::nanoseconds>(stop.time() - start.time())
+                    .count()));
+    }
+    return times;
+  }
+
+ private:
+  QueueEvent start_;
+  std::vector<std::pair<QueueEvent, QueueEvent>> intervals_;
+};
+
+class QueueCopy final : public DeviceCopy {
+ public:
+  QueueCopy(WorkQueue* queue, const std::vector<CopyPiece>& pieces) {
+    queue->Block(TestDevice::compute().Record());
+    queue->Add([pieces] {
+      for (const CopyPiece& piece : pieces) {
+        std::memcpy(piece.destination, piece.source, piece.bytes);
+      }
+    });
+    done_ = queue->Record();
+  }
+  ~QueueCopy() override {
+    if (!waited_) TestDevice::compute().Block(done_);
+  }
+
+  void Wait() override {
+    TestDevice::compute().Block(done_);
+    waited_ = true;
+  }
+
+ private:
+  QueueEvent done_;
+  bool waited_ = false;
+};
+
+HostPool::Source SystemMemory() {
+  return {[](size_t bytes) { return std::aligned_alloc(64, bytes); },
+          [](void* data) { std::free(data); }};
+}
+
+}  // namespace
+
+void WaitForTestDevice() {
+  ++waits;
+  TestDevice::Synchronize();
+}
+
+c10::DataPtr AllocateOnTestDevice(size_t bytes) {
+  return c10::GetAllocator(kTestDeviceType)->allocate(bytes);
+}
+
+at::Generator NextNumbers(const at::Generator& generator) {
+  TORCH_CHECK(generator.device().type() == kTestDeviceType, "a generator of another device");
+  return at::detail::createCPUGenerator(
+      static_cast<DeviceGenerator*>(generator.unsafeGetGeneratorImpl())->Next());
+}
+
+TestDevice::TestDevice(std::optional<TransferModel> link)
+    : link_(std::move(link)), meter_(std::make_unique<CacheMeter>()) {
+  if (!link_) return;
+  host_ = std::make_unique<HostPool>(link_->host_memory, Bytes(0), SystemMemory());
+  to_host_ = std::make_shared<WorkQueue>();
+  to_device_ = link_->full_duplex ? std::make_shared<WorkQueue>() : to_host_;
+}
+
+// Copies that were given up may still write to the pool.
+TestDevice::~TestDevice() {
+  if (!link_) return;
+  compute().Synchronize();
+  to_host_.reset();
+  to_device_.reset();
+}
+
+absl::StatusOr<std::unique_ptr<TestDevice>> TestDevice::Create(std::optional<TransferModel> link) {
+  if (link) {
+    absl::Status status = ValidateTransferModel(*link);
+    if (!status.ok()) return status;
+  }
+  EnsureRegistered();
+  return std::unique_ptr<TestDevice>(new TestDevice(std::move(link)));
+}
+
+std::unique_ptr<StageTimer> TestDevice::MakeTimer() { return std::make_unique<QueueTimer>(); }
+
+Device TestDevice::Hardware() const {
+  Device device;
+  device.model = "test device";
+  device.allocation_granularity = granularity();
+  device.memory = Bytes(int64_t{1} << 30);
+  return device;
+}
+
+std::unique_ptr<DeviceCopy> TestDevice::StartCopy(Stream direction,
+                                                  const std::vector<CopyPiece>& pieces) {
+  WorkQueue* const queue = (direction == Stream::kToHost ? to_host_ : to_device_).get();
+  return std::make_unique<QueueCopy>(queue, pieces);
+}
+
+// Never destroyed: tensors of static storage duration are freed after main.
+BlockCache& TestDevice::memory() {
+  static auto* const memory = new BlockCache([] { Synchronize(); });
+  return *memory;
+}
+
+WorkQueue& TestDevice::compute() {
+  static auto* const queue = new WorkQueue();
+  return *queue;
+}
+
+int64_t TestDevice::waits() { return stowage::waits.load(); }
+void TestDevice::Synchronize() { compute().Synchronize(); }
+at::Generator TestDevice::generator() { return Generator(); }
+
+void MoveTo(c10::Device device, const at::Tensor& tensor) {
+  const at::NoGradGuard no_grad;
+  const bool trains = tensor.requires_grad();
+  at::Tensor gradient = tensor.grad();
+  const at::Tensor moved = tensor.detach().to(device);
+  // set_data would refuse: only LibTorch's own devices may stand in for each other.
+  tensor.unsafeGetTensorImpl()->shallow_copy_from(moved.getIntrusivePtr());
+  tensor.requires_grad_(trains);
+  if (gradient.defined()) tensor.mutable_grad() = gradient.to(device);
+}
+
+}  // namespace stowage

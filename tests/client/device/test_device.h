@@ -1,0 +1,79 @@
+// A device that is not the CPU, for machines without a GPU: LibTorch's PrivateUse1.
+//
+// Operations are CPU kernels that run later, in order, on a thread of the device's own (WorkQueue): the host knows shapes
+// at once, values only after it has waited. Memory is cut and kept in blocks as CUDA's is (BlockCache), within a limit.
+// Matrix products take a workspace at their first call in each thread, and keep it. Random numbers come from a generator of
+// the device, by seed and offset. Backwards run on a thread that autograd has for the device. What waits is counted.
+//
+// There is one such device in a process; it lives to the end. Operations whose shapes depend on data wait.
+#ifndef STOWAGE_TESTS_CLIENT_DEVICE_TEST_DEVICE_H_
+#define STOWAGE_TESTS_CLIENT_DEVICE_TEST_DEVICE_H_
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/torch/execution_device.h"
+#include "client/torch/host_pool.h"
+#include "client/torch/memory_meter.h"
+#include "solvers/model/transfer_model.h"
+#include "tests/client/device/block_cache.h"
+#include "tests/client/device/work_queue.h"
+
+namespace stowage {
+
+inline constexpr c10::DeviceType kTestDeviceType = c10::DeviceType::PrivateUse1;
+
+class TestDevice final : public ExecutionDevice {
+ public:
+  // What a matrix product keeps in each thread.
+  static constexpr int64_t kWorkspaceBytes = int64_t{8} << 20;
+
+  // Without a link it copies nothing. INVALID_ARGUMENT as ValidateTransferModel has it; RESOURCE_EXHAUSTED: no host memory.
+  static absl::StatusOr<std::unique_ptr<TestDevice>> Create(
+      std::optional<TransferModel> link = std::nullopt);
+  ~TestDevice() override;
+
+  c10::Device device() const override { return c10::Device(kTestDeviceType, 0); }
+  MemoryMeter* meter() override { return meter_.get(); }
+  Bytes granularity() const override {
+    return Bytes(static_cast<int64_t>(BlockCache::kGranularity));
+  }
+  std::unique_ptr<StageTimer> MakeTimer() override;
+  Device Hardware() const override;
+  const TransferModel* link() const override { return link_ ? &*link_ : nullptr; }
+  HostPool* host() override { return host_.get(); }
+  std::unique_ptr<DeviceCopy> StartCopy(Stream direction,
+                                        const std::vector<CopyPiece>& pieces) override;
+
+  // Of the process.
+  static BlockCache& memory();
+  static WorkQueue& compute();
+  // Of the host, for what it read or because it had to know a shape: not Synchronize.
+  static int64_t waits();
+  static void Synchronize();
+  static at::Generator generator();
+
+ private:
+  explicit TestDevice(std::optional<TransferModel> link);
+
+  const std::optional<TransferModel> link_;
+  const std::unique_ptr<MemoryMeter> meter_;
+  std::unique_ptr<HostPool> host_;
+  // One and the same where the link is half duplex.
+  std::shared_ptr<WorkQueue> to_host_;
+  std::shared_ptr<WorkQueue> to_device_;
+};
+
+// Puts a parameter, buffer or other leaf on a device, for all who hold it.
+void MoveTo(c10::Device device, const at::Tensor& tensor);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_CLIENT_DEVICE_TEST_DEVICE_H_
