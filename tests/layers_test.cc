@@ -26,6 +26,15 @@ struct Room {
   std::set<std::string> may_use;
 };
 
+// The torch part, which is one library in several folders, and these.
+std::set<std::string> TorchAnd(std::set<std::string> others) {
+  for (const char* folder : {"", "/base", "/memory", "/offload", "/model", "/execute", "/profile",
+                             "/shapes", "/script", "/cuda"}) {
+    others.insert(std::string("client/torch") + folder);
+  }
+  return others;
+}
+
 const std::vector<Room>& Rooms() {
   static const auto* const kRooms = new std::vector<Room>{
       {"proto/codec", {"proto", "solvers/model", "solvers/schedule", "<protobuf>", "<grpc>"}},
@@ -62,19 +71,41 @@ const std::vector<Room>& Rooms() {
        {"server/cache", "server/catalogue", "server/decisions", "server/log", "server/metrics",
         "server/planning", "server/rpc", "solvers", "solvers/base", "solvers/zoo",
         "solvers/model"}},
+      {"client/torch/base", {"<torch>"}},
+      {"client/torch/memory",
+       {"client/torch/base", "solvers/model", "solvers/placement", "solvers/schedule", "<torch>"}},
+      {"client/torch/offload",
+       {"client/torch/base", "client/torch/memory", "solvers/model", "solvers/schedule",
+        "<torch>"}},
+      {"client/torch/model",
+       {"client/torch/base", "client/torch/offload", "solvers/model", "<torch>"}},
+      {"client/torch/execute",
+       {"client/torch/base", "client/torch/memory", "client/torch/offload", "client/torch/model",
+        "solvers/model", "solvers/schedule", "<torch>"}},
+      {"client/torch/profile",
+       {"client/torch/base", "client/torch/memory", "client/torch/offload", "client/torch/model",
+        "client/torch/execute", "solvers/model", "solvers/schedule", "<torch>"}},
+      {"client/torch/shapes",
+       {"client/torch/base", "client/torch/memory", "client/torch/model", "client/torch/profile",
+        "solvers/model", "<torch>"}},
+      {"client/torch/script",
+       {"client/torch/base", "client/torch/model", "solvers/model", "<torch>"}},
+      {"client/torch/cuda",
+       {"client/torch/base", "client/torch/memory", "client/torch/offload", "solvers/model",
+        "<torch>"}},
+      // Its folders are one library.
       {"client/torch", {"solvers/model", "solvers/placement", "solvers/schedule", "<torch>"}},
-      {"client/models", {"client/torch", "solvers/model", "solvers/zoo", "<torch>"}},
+      {"client/models", TorchAnd({"solvers/model", "solvers/zoo", "<torch>"})},
       {"client/rpc",
        {"proto", "proto/codec", "solvers", "solvers/batch", "solvers/model", "solvers/schedule",
         "<grpc>", "<protobuf>", "<openssl>"}},
       {"client/probe", {"client/rpc", "solvers/base", "solvers/model"}},
-      {"client/agent",
-       {"client/torch", "client/rpc", "solvers", "solvers/model", "solvers/schedule", "solvers/viz",
-        "<torch>"}},
+      {"client/agent", TorchAnd({"client/rpc", "solvers", "solvers/model", "solvers/schedule",
+                                 "solvers/viz", "<torch>"})},
       {"client/cli",
-       {"client/agent", "client/models", "client/torch", "client/rpc", "proto", "proto/codec",
-        "solvers", "solvers/base", "solvers/batch", "solvers/graph", "solvers/model",
-        "solvers/schedule", "solvers/viz", "solvers/zoo", "<torch>"}},
+       TorchAnd({"client/agent", "client/models", "client/rpc", "proto", "proto/codec", "solvers",
+                 "solvers/base", "solvers/batch", "solvers/graph", "solvers/model",
+                 "solvers/schedule", "solvers/viz", "solvers/zoo", "<torch>"})},
   };
   return *kRooms;
 }

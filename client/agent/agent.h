@@ -28,9 +28,9 @@
 #include "client/agent/step_arenas.h"
 #include "client/agent/trained_model.h"
 #include "client/rpc/plan_connection.h"
-#include "client/torch/chain_model.h"
-#include "client/torch/graph_model.h"
-#include "client/torch/step_report.h"
+#include "client/torch/execute/step_report.h"
+#include "client/torch/model/chain_model.h"
+#include "client/torch/model/graph_model.h"
 #include "solvers/model/budget.h"
 #include "solvers/schedule/measured_step.h"
 
@@ -48,7 +48,7 @@ struct StepCounts {
 class Agent {
  public:
   // The model must outlive the agent. Install the TrackingAllocator first
-  // (client/torch/tracking_allocator.h).
+  // (client/torch/memory/tracking_allocator.h).
   Agent(const ChainModel* model, AgentOptions options);
   Agent(const GraphModel* model, AgentOptions options);
   // The same over a connection of the caller's, say a mock; null is one to options.server.

@@ -7,7 +7,7 @@
 #include "client/agent/memory_words.h"
 #include "client/agent/out_of_memory.h"
 #include "client/agent/step_watch.h"
-#include "client/torch/step_failure.h"
+#include "client/torch/execute/step_failure.h"
 #include "solvers/schedule/instance.h"
 
 namespace stowage {

@@ -14,10 +14,10 @@
 #include "client/agent/device_budget.h"
 #include "client/agent/plan_agreement.h"
 #include "client/rpc/connect.h"
-#include "client/torch/chain_profiler.h"
-#include "client/torch/execution_device.h"
-#include "client/torch/memory_meter.h"
-#include "client/torch/step_arena.h"
+#include "client/torch/memory/memory_meter.h"
+#include "client/torch/memory/step_arena.h"
+#include "client/torch/offload/execution_device.h"
+#include "client/torch/profile/chain_profiler.h"
 #include "solvers/model/budget.h"
 #include "solvers/model/canonical.h"
 
@@ -50,7 +50,7 @@ struct OutOfMemoryOptions {
 };
 
 // Steps by plans get their memory from one region, at offsets planned from the first step of each plan and
-// shape of batch (client/torch/step_arena.h): what a step reserves is then known, and held against
+// shape of batch (client/torch/memory/step_arena.h): what a step reserves is then known, and held against
 // `device_limit`, or the plan's budget where there is none. Planning takes up to a second or two, once for
 // each; a region that does not fit is not used (ArenaEvent). Reserved bytes are in Agent::memory.
 struct ArenaOptions {

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/agent/agent.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/memory/tracking_allocator.h"
 
 namespace stowage {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/torch/autocast_state.h"
+#include "client/torch/model/autocast_state.h"
 
 namespace stowage {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "client/torch/batch_shape.h"
-#include "client/torch/model_tensors.h"
+#include "client/torch/model/batch_shape.h"
+#include "client/torch/model/model_tensors.h"
 #include "solvers/model/units.h"
 
 namespace stowage {

@@ -3,7 +3,7 @@
 #define STOWAGE_CLIENT_AGENT_DEVICE_BUDGET_H_
 
 #include "absl/status/statusor.h"
-#include "client/torch/model_tensors.h"
+#include "client/torch/model/model_tensors.h"
 #include "solvers/model/budget.h"
 
 namespace stowage {

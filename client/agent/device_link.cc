@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "client/torch/describe_link.h"
+#include "client/torch/offload/describe_link.h"
 #include "solvers/model/transfer_model.h"
 
 namespace stowage {

@@ -2,7 +2,7 @@
 #ifndef STOWAGE_CLIENT_AGENT_DEVICE_LINK_H_
 #define STOWAGE_CLIENT_AGENT_DEVICE_LINK_H_
 
-#include "client/torch/execution_device.h"
+#include "client/torch/offload/execution_device.h"
 #include "solvers/model/device.h"
 #include "solvers/model/units.h"
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "client/torch/step_failure.h"
+#include "client/torch/execute/step_failure.h"
 #include "solvers/model/units.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/schedule.h"

@@ -1,4 +1,4 @@
-// Serves an agent's steps by plans from one reserved region (client/torch/step_arena.h): the first step of
+// Serves an agent's steps by plans from one reserved region (client/torch/memory/step_arena.h): the first step of
 // a plan on a shape of batch is recorded, those that follow are served.
 #ifndef STOWAGE_CLIENT_AGENT_STEP_ARENAS_H_
 #define STOWAGE_CLIENT_AGENT_STEP_ARENAS_H_
@@ -14,9 +14,9 @@
 #include "client/agent/agent_options.h"
 #include "client/agent/device_budget.h"
 #include "client/agent/event_sink.h"
-#include "client/torch/memory_meter.h"
-#include "client/torch/step_arena.h"
-#include "client/torch/step_report.h"
+#include "client/torch/execute/step_report.h"
+#include "client/torch/memory/memory_meter.h"
+#include "client/torch/memory/step_arena.h"
 #include "solvers/model/digest.h"
 #include "solvers/model/units.h"
 

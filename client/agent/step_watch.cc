@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/median.h"
+#include "client/torch/profile/median.h"
 
 namespace stowage {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "client/agent/agent_event.h"
 #include "client/agent/agent_options.h"
-#include "client/torch/step_report.h"
+#include "client/torch/execute/step_report.h"
 #include "solvers/model/units.h"
 #include "solvers/schedule/simulation.h"
 

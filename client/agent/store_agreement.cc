@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/torch_status.h"
+#include "client/torch/base/torch_status.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {

@@ -4,11 +4,11 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/batch_shape.h"
-#include "client/torch/executor.h"
-#include "client/torch/graph_profiler.h"
-#include "client/torch/plain_step.h"
-#include "client/torch/shape_profiler.h"
+#include "client/torch/execute/executor.h"
+#include "client/torch/execute/plain_step.h"
+#include "client/torch/model/batch_shape.h"
+#include "client/torch/profile/graph_profiler.h"
+#include "client/torch/shapes/shape_profiler.h"
 
 namespace stowage {
 namespace {

@@ -16,7 +16,7 @@
 #include "client/cli/training_flags.h"
 #include "client/cli/training_session.h"
 #include "client/cli/workload.h"
-#include "client/torch/profile_options.h"
+#include "client/torch/profile/profile_options.h"
 #include "proto/codec/codec.h"
 
 namespace stowage {

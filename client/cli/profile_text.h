@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "client/torch/profile_report.h"
+#include "client/torch/profile/profile_report.h"
 #include "solvers/model/problem.h"
 
 namespace stowage {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/torch/state_digest.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/model/state_digest.h"
 
 namespace stowage {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "absl/status/statusor.h"
 #include "client/agent/batch.h"
-#include "client/torch/model_state.h"
-#include "client/torch/model_tensors.h"
-#include "client/torch/step_report.h"
+#include "client/torch/execute/step_report.h"
+#include "client/torch/model/model_state.h"
+#include "client/torch/model/model_tensors.h"
 #include "solvers/model/digest.h"
 
 namespace stowage {

@@ -12,12 +12,12 @@
 #include "absl/time/time.h"
 #include "client/cli/script_flags.h"
 #include "client/cli/training_commands.h"
-#include "client/torch/simulated_device.h"
+#include "client/torch/offload/simulated_device.h"
 #include "solvers/model/field_error.h"
 #ifdef STOWAGE_TORCH_CUDA
 #include <c10/cuda/CUDAFunctions.h>
 
-#include "client/torch/cuda_device.h"
+#include "client/torch/cuda/cuda_device.h"
 #endif
 
 namespace stowage {

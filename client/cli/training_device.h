@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "client/torch/execution_device.h"
+#include "client/torch/offload/execution_device.h"
 #include "solvers/model/transfer_model.h"
 
 namespace stowage {

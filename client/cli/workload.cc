@@ -16,7 +16,7 @@
 #include "client/models/input_spec.h"
 #include "client/models/models.h"
 #include "client/models/network_loss.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/memory/tracking_allocator.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {

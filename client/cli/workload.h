@@ -13,8 +13,8 @@
 #include "client/agent/batch.h"
 #include "client/agent/trained_model.h"
 #include "client/models/scripted_network.h"
-#include "client/torch/chain_model.h"
-#include "client/torch/graph_model.h"
+#include "client/torch/model/chain_model.h"
+#include "client/torch/model/graph_model.h"
 
 namespace stowage {
 

@@ -6,7 +6,7 @@
 
 #include "client/models/network_model.h"
 #include "client/models/seeded_random.h"
-#include "client/torch/torch_status.h"
+#include "client/torch/base/torch_status.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {

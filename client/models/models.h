@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/torch/chain_model.h"
-#include "client/torch/graph_model.h"
+#include "client/torch/model/chain_model.h"
+#include "client/torch/model/graph_model.h"
 #include "solvers/zoo/networks.h"
 
 namespace stowage {

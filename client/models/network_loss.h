@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/torch/batch_shape.h"
+#include "client/torch/model/batch_shape.h"
 
 namespace stowage {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "client/models/network_op.h"
-#include "client/torch/chain_model.h"
-#include "client/torch/graph_model.h"
+#include "client/torch/model/chain_model.h"
+#include "client/torch/model/graph_model.h"
 #include "solvers/zoo/network.h"
 
 namespace stowage {

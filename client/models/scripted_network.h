@@ -15,9 +15,9 @@
 #include "absl/status/statusor.h"
 #include "client/models/input_spec.h"
 #include "client/models/network_loss.h"
-#include "client/torch/graph_model.h"
-#include "client/torch/memory_meter.h"
-#include "client/torch/step_report.h"
+#include "client/torch/execute/step_report.h"
+#include "client/torch/memory/memory_meter.h"
+#include "client/torch/model/graph_model.h"
 
 namespace torch {
 namespace jit {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "client/torch/model_state.h"
+#include "client/torch/model/model_state.h"
 
 namespace stowage {
 

@@ -42,7 +42,7 @@ StageMemory MemoryOfStage(const Network& network, size_t stage);
 //
 // GraphOf says what the ops are; a profile differs from it where the executor does.
 //   - Gradients that a concatenation hands back are slices of its own. Each moves into memory with one channel more, so
-//     that it stays a slice and kernels do what they do in plain training (client/torch/node_runner.h); so it does
+//     that it stays a slice and kernels do what they do in plain training (client/torch/execute/node_runner.h); so it does
 //     where additions hand it on, until it is summed up or computed with.
 //   - Profiles do not say which ops are linear in several inputs.
 // LibTorch 1.13 keeps the input of a mean, and has keys of its own for graphs with one; from 2.0 on it does not.

@@ -14,10 +14,10 @@
 
 #include "client/agent/agent.h"
 #include "client/models/models.h"
-#include "client/torch/executor.h"
-#include "client/torch/median.h"
-#include "client/torch/plain_step.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/execute/executor.h"
+#include "client/torch/execute/plain_step.h"
+#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/profile/median.h"
 #include "tests/support/stowaged_process.h"
 
 namespace stowage {

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "client/models/models.h"
-#include "client/torch/chain_profiler.h"
-#include "client/torch/executor.h"
-#include "client/torch/step_arena.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/execute/executor.h"
+#include "client/torch/memory/step_arena.h"
+#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/profile/chain_profiler.h"
 #include "solvers/planner.h"
 
 namespace stowage {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/torch/simulated_device.h"
+#include "client/torch/offload/simulated_device.h"
 #include "solvers/schedule/plan.h"
 #include "tests/bench/torch/asked_plan.h"
 #include "tests/client/torch/autocast.h"

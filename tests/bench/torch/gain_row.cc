@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/torch/median.h"
+#include "client/torch/profile/median.h"
 #include "solvers/chain/segments.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/evaluator.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/memory/tracking_allocator.h"
 #include "solvers/base/flag_parser.h"
 #include "tests/bench/paper_tables.h"
 #include "tests/bench/torch/memory_row.h"

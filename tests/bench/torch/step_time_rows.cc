@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/torch/median.h"
-#include "client/torch/simulated_device.h"
+#include "client/torch/offload/simulated_device.h"
+#include "client/torch/profile/median.h"
 #include "solvers/schedule/evaluator.h"
 
 namespace stowage {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/memory/tracking_allocator.h"
 #include "solvers/base/flag_parser.h"
 #include "tests/bench/torch/step_time_rows.h"
 

@@ -12,7 +12,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_join.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/memory/tracking_allocator.h"
 #include "solvers/base/flag_parser.h"
 #include "tests/bench/torch/equality_row.h"
 

@@ -6,9 +6,9 @@
 #include <variant>
 
 #include "client/models/network_model.h"
-#include "client/torch/executor.h"
-#include "client/torch/graph_profiler.h"
-#include "client/torch/plain_step.h"
+#include "client/torch/execute/executor.h"
+#include "client/torch/execute/plain_step.h"
+#include "client/torch/profile/graph_profiler.h"
 
 namespace stowage {
 namespace {

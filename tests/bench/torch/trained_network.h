@@ -12,9 +12,9 @@
 
 #include "absl/status/statusor.h"
 #include "client/models/models.h"
-#include "client/torch/chain_profiler.h"
-#include "client/torch/execution_device.h"
-#include "client/torch/step_report.h"
+#include "client/torch/execute/step_report.h"
+#include "client/torch/offload/execution_device.h"
+#include "client/torch/profile/chain_profiler.h"
 #include "solvers/model/problem.h"
 #include "solvers/schedule/schedule.h"
 #include "solvers/zoo/networks.h"

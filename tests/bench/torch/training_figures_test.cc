@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/torch/simulated_device.h"
+#include "client/torch/offload/simulated_device.h"
 #include "solvers/schedule/instance.h"
 #include "tests/bench/paper_tables.h"
 #include "tests/bench/torch/asked_plan.h"

@@ -12,8 +12,8 @@
 
 #include "client/agent/agent.h"
 #include "client/agent/step_arenas.h"
-#include "client/torch/state_digest.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/model/state_digest.h"
 #include "tests/client/torch/test_graphs.h"
 #include "tests/client/torch/test_networks.h"
 #include "tests/client/torch/training_outcome.h"

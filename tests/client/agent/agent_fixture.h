@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "client/agent/agent.h"
-#include "client/torch/execution_device.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/offload/execution_device.h"
 #include "tests/client/torch/test_networks.h"
 
 namespace stowage {

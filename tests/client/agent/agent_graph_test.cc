@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "client/agent/agent.h"
-#include "client/torch/plain_step.h"
-#include "client/torch/state_digest.h"
+#include "client/torch/execute/plain_step.h"
+#include "client/torch/model/state_digest.h"
 #include "tests/client/agent/fake_training.h"
 
 namespace stowage {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "client/agent/agent.h"
-#include "client/torch/simulated_device.h"
+#include "client/torch/offload/simulated_device.h"
 #include "solvers/planner.h"
 #include "tests/client/agent/agent_life_fixture.h"
 #include "tests/client/torch/random_schedule.h"

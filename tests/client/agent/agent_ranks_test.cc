@@ -13,7 +13,7 @@
 #include "client/agent/agent.h"
 #include "client/agent/agreed_terms.h"
 #include "client/agent/plan_agreement.h"
-#include "client/torch/simulated_device.h"
+#include "client/torch/offload/simulated_device.h"
 #include "solvers/model/transfer_model.h"
 #include "tests/client/agent/fake_training.h"
 #include "tests/client/torch/random_schedule.h"

@@ -6,10 +6,10 @@
 #include <string>
 #include <variant>
 
-#include "client/torch/model_state.h"
-#include "client/torch/plain_step.h"
-#include "client/torch/state_digest.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/execute/plain_step.h"
+#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/model/model_state.h"
+#include "client/torch/model/state_digest.h"
 #include "tests/client/agent/agent_fixture.h"
 #include "tests/client/torch/test_networks.h"
 

@@ -11,8 +11,8 @@
 
 #include "client/agent/agent.h"
 #include "client/agent/device_link.h"
-#include "client/torch/simulated_device.h"
-#include "client/torch/state_digest.h"
+#include "client/torch/model/state_digest.h"
+#include "client/torch/offload/simulated_device.h"
 #include "solvers/model/transfer_model.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/evaluator.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "client/agent/agent.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/memory/tracking_allocator.h"
 #include "solvers/model/field_error.h"
 #include "tests/client/agent/some_tensors.h"
 #include "tests/client/torch/test_networks.h"

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "client/rpc/mock_plan_connection.h"
-#include "client/torch/step_failure.h"
+#include "client/torch/execute/step_failure.h"
 #include "solvers/planner.h"
 #include "solvers/schedule/evaluator.h"
 

@@ -11,8 +11,8 @@
 #include "client/agent/batch.h"
 #include "client/agent/trained_model.h"
 #include "client/rpc/plan_connection.h"
-#include "client/torch/memory_meter.h"
-#include "client/torch/model_tensors.h"
+#include "client/torch/memory/memory_meter.h"
+#include "client/torch/model/model_tensors.h"
 
 namespace stowage {
 

@@ -20,7 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/agent/agent.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/memory/tracking_allocator.h"
 #include "tests/client/torch/test_networks.h"
 #ifdef STOWAGE_TEST_C10D
 #include <torch/csrc/distributed/c10d/FileStore.hpp>

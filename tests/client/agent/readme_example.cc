@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "client/agent/agent.h"
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/memory/tracking_allocator.h"
 
 int main() {
   stowage::TrackingAllocator::Install();  // first: memory is measured, not guessed

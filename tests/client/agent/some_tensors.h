@@ -4,7 +4,7 @@
 
 #include <torch/torch.h>
 
-#include "client/torch/model_tensors.h"
+#include "client/torch/model/model_tensors.h"
 
 namespace stowage {
 

@@ -12,7 +12,7 @@
 #include "client/cli/verification.h"
 #include "client/cli/verification_text.h"
 #include "client/models/models.h"
-#include "client/torch/plain_step.h"
+#include "client/torch/execute/plain_step.h"
 #include "tests/client/torch/test_networks.h"
 
 namespace stowage {

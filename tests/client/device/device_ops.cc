@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/torch/tensor_storage.h"
+#include "client/torch/base/tensor_storage.h"
 #include "tests/client/device/test_device.h"
 
 namespace stowage {

@@ -18,9 +18,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "client/torch/memory_refusal.h"
-#include "client/torch/model_state.h"
-#include "client/torch/torch_version.h"
+#include "client/torch/base/torch_version.h"
+#include "client/torch/memory/memory_refusal.h"
+#include "client/torch/model/model_state.h"
 #include "tests/client/device/device_ops.h"
 
 #if STOWAGE_TORCH_AT_LEAST(2, 1)

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/torch/execution_device.h"
-#include "client/torch/host_pool.h"
-#include "client/torch/memory_meter.h"
+#include "client/torch/memory/memory_meter.h"
+#include "client/torch/offload/execution_device.h"
+#include "client/torch/offload/host_pool.h"
 #include "solvers/model/transfer_model.h"
 #include "tests/client/device/block_cache.h"
 #include "tests/client/device/work_queue.h"

@@ -7,9 +7,9 @@
 
 #include <string>
 
-#include "client/torch/execution_device.h"
-#include "client/torch/memory_meter.h"
-#include "client/torch/model_tensors.h"
+#include "client/torch/memory/memory_meter.h"
+#include "client/torch/model/model_tensors.h"
+#include "client/torch/offload/execution_device.h"
 
 namespace stowage {
 

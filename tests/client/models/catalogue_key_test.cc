@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "client/models/models.h"
-#include "client/torch/shape_profiler.h"
+#include "client/torch/shapes/shape_profiler.h"
 #include "solvers/model/canonical.h"
 #include "solvers/zoo/catalogue.h"
 #include "solvers/zoo/networks.h"

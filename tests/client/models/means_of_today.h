@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "client/torch/torch_version.h"
+#include "client/torch/base/torch_version.h"
 #include "solvers/model/graph.h"
 #include "solvers/zoo/network.h"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "client/models/models.h"
-#include "client/torch/chain_profiler.h"
-#include "client/torch/torch_version.h"
+#include "client/torch/base/torch_version.h"
+#include "client/torch/profile/chain_profiler.h"
 #include "solvers/zoo/networks.h"
 #include "tests/client/models/hollow_model.h"
 #include "tests/client/models/written_resnet.h"

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "client/torch/graph_profiler.h"
+#include "client/torch/profile/graph_profiler.h"
 #include "solvers/model/canonical.h"
 #include "solvers/zoo/network_graph.h"
 #include "solvers/zoo/networks.h"

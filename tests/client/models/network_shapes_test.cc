@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "client/models/models.h"
-#include "client/torch/chain_profiler.h"
-#include "client/torch/graph_profiler.h"
-#include "client/torch/shape_profiler.h"
+#include "client/torch/profile/chain_profiler.h"
+#include "client/torch/profile/graph_profiler.h"
+#include "client/torch/shapes/shape_profiler.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/same_structure.h"
 

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "client/torch/executor.h"
-#include "client/torch/graph_profiler.h"
-#include "client/torch/model_state.h"
-#include "client/torch/plain_step.h"
-#include "client/torch/state_digest.h"
+#include "client/torch/execute/executor.h"
+#include "client/torch/execute/plain_step.h"
+#include "client/torch/model/model_state.h"
+#include "client/torch/model/state_digest.h"
+#include "client/torch/profile/graph_profiler.h"
 #include "solvers/schedule/instance.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/support/temporary_folder.h"

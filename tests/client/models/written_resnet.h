@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "client/torch/chain_model.h"
+#include "client/torch/model/chain_model.h"
 
 namespace stowage {
 

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "client/torch/chain_profiler.h"
+#include "client/torch/profile/chain_profiler.h"
 #include "solvers/zoo/networks.h"
 
 namespace stowage {

@@ -7,7 +7,7 @@
 
 #include <exception>
 
-#include "client/torch/torch_version.h"
+#include "client/torch/base/torch_version.h"
 
 namespace stowage {
 namespace {

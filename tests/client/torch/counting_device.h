@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "client/torch/simulated_device.h"
+#include "client/torch/offload/simulated_device.h"
 #include "solvers/model/units.h"
 #include "solvers/schedule/schedule.h"
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "client/torch/model_state.h"
-#include "client/torch/plain_step.h"
-#include "client/torch/state_digest.h"
+#include "client/torch/execute/plain_step.h"
+#include "client/torch/model/model_state.h"
+#include "client/torch/model/state_digest.h"
 
 namespace stowage {
 namespace {

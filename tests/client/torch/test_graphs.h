@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "client/torch/execution_device.h"
-#include "client/torch/graph_model.h"
-#include "client/torch/model_state.h"
-#include "client/torch/step_report.h"
+#include "client/torch/execute/step_report.h"
+#include "client/torch/model/graph_model.h"
+#include "client/torch/model/model_state.h"
+#include "client/torch/offload/execution_device.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/problem.h"
 #include "solvers/model/units.h"

@@ -1,7 +1,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "client/torch/tracking_allocator.h"
+#include "client/torch/memory/tracking_allocator.h"
 #include "tests/client/torch/autocast.h"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "client/torch/chain_model.h"
+#include "client/torch/model/chain_model.h"
 #include "solvers/model/units.h"
 #include "tests/client/device/training_devices.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <variant>
 
-#include "client/torch/chain_profiler.h"
-#include "client/torch/state_digest.h"
+#include "client/torch/model/state_digest.h"
+#include "client/torch/profile/chain_profiler.h"
 
 namespace stowage {
 

@@ -4,10 +4,10 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "client/torch/chain_model.h"
-#include "client/torch/execution_device.h"
-#include "client/torch/model_state.h"
-#include "client/torch/model_tensors.h"
+#include "client/torch/model/chain_model.h"
+#include "client/torch/model/model_state.h"
+#include "client/torch/model/model_tensors.h"
+#include "client/torch/offload/execution_device.h"
 #include "solvers/model/chain.h"
 #include "solvers/model/digest.h"
 

@@ -1,0 +1,29 @@
+// The memory behind tensors: where it is, whether two of them share it, and new of it. Pure functions.
+#ifndef STOWAGE_CLIENT_TORCH_BASE_TENSOR_STORAGE_H_
+#define STOWAGE_CLIENT_TORCH_BASE_TENSOR_STORAGE_H_
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/core/StorageImpl.h>
+
+#include <cstddef>
+#include <unordered_set>
+#include <vector>
+
+namespace stowage {
+
+// Null of a tensor that is undefined or has none. The tensor owns it.
+c10::StorageImpl* StorageOf(const at::Tensor& tensor);
+
+void InsertStorages(const std::vector<at::Tensor>& tensors,
+                    std::unordered_set<const c10::StorageImpl*>* storages);
+
+// That tensors are on, which are on one; the CPU where there are none.
+c10::Device DeviceOf(const std::vector<at::Tensor>& tensors);
+
+// With this memory, of as many bytes; never resized.
+c10::intrusive_ptr<c10::StorageImpl> NewStorage(size_t bytes, c10::DataPtr data);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_BASE_TENSOR_STORAGE_H_

@@ -1,0 +1,39 @@
+// A training step as everyone writes it: one graph over the whole model, one backward. The
+// reference that schedules are measured against.
+#ifndef STOWAGE_CLIENT_TORCH_EXECUTE_PLAIN_STEP_H_
+#define STOWAGE_CLIENT_TORCH_EXECUTE_PLAIN_STEP_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/torch/execute/step_report.h"
+#include "client/torch/memory/memory_meter.h"
+#include "client/torch/model/chain_model.h"
+#include "client/torch/model/graph_model.h"
+
+namespace stowage {
+
+// Adds to the parameters' gradients. Where autocast is in force the forward runs under it, as a region of
+// its own, and the backward without. Counts every stage as one saving forward and one backward.
+// Errors and what they leave: as Executor::Step. `meter` null: the installed
+// TrackingAllocator. Not thread-safe.
+absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& input,
+                                     const at::Tensor& target, MemoryMeter* meter = nullptr);
+
+// The same of a model of any shape: the loss is the sum of the scalars that nobody reads, and tensors
+// go after their last reader.
+absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,
+                                          const at::Tensor& target, MemoryMeter* meter = nullptr);
+
+// The forwards alone, which throw what LibTorch and the model throw: what the last stage or node makes, and what nobody
+// reads and is a scalar.
+at::Tensor PlainForward(const ChainModel& model, at::Tensor input);
+at::Tensor PlainOutput(const GraphModel& model, std::vector<at::Tensor> inputs);
+std::vector<at::Tensor> PlainLosses(const GraphModel& model, std::vector<at::Tensor> inputs,
+                                    const at::Tensor& target);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_EXECUTE_PLAIN_STEP_H_

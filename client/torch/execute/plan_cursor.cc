@@ -1,0 +1,694 @@
+#include "client/torch/execute/plan_cursor.h"
+
+#include <ATen/Functions.h>
+#include <ATen/SequenceNumber.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/torch/base/autograd_node.h"
+#include "client/torch/base/tensor_storage.h"
+#include "client/torch/base/torch_status.h"
+#include "client/torch/execute/passed_input.h"
+#include "client/torch/execute/run_backward.h"
+#include "client/torch/execute/saved_tensor_scope.h"
+#include "client/torch/model/autocast_state.h"
+#include "client/torch/model/model_state.h"
+#include "client/torch/offload/device_use.h"
+
+namespace stowage {
+
+using torch::autograd::Edge;
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+
+namespace {
+
+std::vector<at::Tensor> Defined(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> defined;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined()) defined.push_back(tensor);
+  }
+  return defined;
+}
+
+void CheckMayRun(const PlanCursor* cursor) {
+  if (at::GradMode::is_enabled()) {
+    ThrowStatus(absl::UnimplementedError("a planned step has no gradient of its gradient"));
+  }
+  if (cursor == nullptr) {
+    ThrowStatus(
+        absl::FailedPreconditionError("Trying to backward through a planned step a second time: "
+                                      "what it held for that is freed. "
+                                      "Set retain_graph the first time."));
+  }
+}
+
+}  // namespace
+
+TensorVersions::TensorVersions(std::string what, const std::vector<at::Tensor>& tensors)
+    : what_(std::move(what)) {
+  for (const at::Tensor& tensor : tensors) {
+    counters_.push_back(torch::autograd::impl::version_counter(tensor));
+    versions_.push_back(counters_.back().current_version());
+  }
+}
+
+void TensorVersions::CheckUnchanged() const {
+  for (size_t i = 0; i < versions_.size(); ++i) {
+    if (counters_[i].current_version() == versions_[i]) continue;
+    ThrowStatus(absl::FailedPreconditionError(
+        absl::StrCat(what_, " ", i,
+                     " of a planned step was written over between its forward and its backward, "
+                     "which runs parts of the forward again")));
+  }
+}
+
+// Behind a node's own graph: what readers give to its output comes together here. Of an input, between the model's graph
+// and the caller's.
+class PlanCursor::Boundary : public Node {
+ public:
+  Boundary(std::shared_ptr<PlanCursor> cursor, int v, Edge next, const at::Tensor& value)
+      : cursor_(std::move(cursor)), v_(v) {
+    add_next_edge(std::move(next));
+    add_input_metadata(value);
+  }
+
+  int vertex() const { return v_; }
+
+  variable_list apply(variable_list&& gradients) override {
+    const std::shared_ptr<PlanCursor> cursor = cursor_;
+    CheckMayRun(cursor.get());
+    cursor->Reach(v_, gradients[0]);
+    return std::move(gradients);
+  }
+
+  void release_variables() override { cursor_.reset(); }
+  // What a profiler shows where the backward begins.
+  std::string name() const override {
+    return cursor_ == nullptr ? "StowageBoundary"
+                              : absl::StrCat("stowage backward ", cursor_->plan_->NumberOf(v_),
+                                             ", ", cursor_->plan_->NameOf(v_));
+  }
+
+ private:
+  std::shared_ptr<PlanCursor> cursor_;
+  int v_;
+};
+
+// On the one edge from a node's own graph to something that no later node reads. Gives what comes memory of its own: the
+// plan counts it so, while autograd would let gradients share theirs.
+class PlanCursor::Passage : public Node {
+ public:
+  // Runs after all of the node's own graph, whose numbers are higher: what is shared in there is not any more then.
+  Passage(std::weak_ptr<PlanCursor> cursor, const NodePtrTo<Boundary>& to, const at::Tensor& value,
+          uint64_t number)
+      : Node(number), cursor_(std::move(cursor)), v_(to->vertex()) {
+    add_next_edge(Edge(to, 0));
+    add_input_metadata(value);
+  }
+
+  variable_list apply(variable_list&& gradients) override {
+    const std::shared_ptr<PlanCursor> cursor = cursor_.lock();
+    if (cursor == nullptr || !gradients[0].defined() || at::GradMode::is_enabled())
+      return std::move(gradients);
+    if (cursor->has_gradient_[static_cast<size_t>(v_)]) return std::move(gradients);
+    if (!cursor->plan_->chain) return {GradientWithOwnMemory(std::move(gradients[0]))};
+    return {DenseGradient(std::move(gradients[0]), cursor->tensors_->Value(v_))};
+  }
+
+  std::string name() const override { return "StowagePassage"; }
+
+ private:
+  std::weak_ptr<PlanCursor> cursor_;
+  int v_;
+};
+
+// On an edge to the accumulator of a parameter that several nodes use. The sum of what they give waits there until the
+// last of them has run: in memory that is there from the beginning, as that of gradients is.
+class PlanCursor::TiedPassage : public Node {
+ public:
+  TiedPassage(std::shared_ptr<TiedSum> sum, const NodePtr& accumulator, const at::Tensor& parameter,
+              uint64_t number)
+      : Node(std::numeric_limits<uint64_t>::max() - 1 - number), sum_(std::move(sum)) {
+    add_next_edge(Edge(accumulator, 0));
+    add_input_metadata(parameter);
+  }
+
+  variable_list apply(variable_list&& gradients) override {
+    at::Tensor memory = std::move(sum_->memory);
+    if (!memory.defined() || !gradients[0].defined() || gradients[0].is_sparse() ||
+        at::GradMode::is_enabled()) {
+      return std::move(gradients);
+    }
+    // The engine adds to it what comes later, in place.
+    return {memory.copy_(gradients[0])};
+  }
+
+  std::string name() const override { return "StowageTiedPassage"; }
+
+ private:
+  std::shared_ptr<TiedSum> sum_;
+};
+
+namespace {
+
+std::vector<int> AskingOf(const torch::autograd::edge_list& edges) {
+  std::vector<int> asking;
+  for (size_t v = 0; v < edges.size(); ++v) {
+    if (edges[v].is_valid()) asking.push_back(static_cast<int>(v));
+  }
+  return asking;
+}
+
+}  // namespace
+
+// All backwards of a plan, in its order.
+class PlanCursor::WholeBackward : public Node {
+ public:
+  explicit WholeBackward(std::shared_ptr<PlanCursor> cursor) : cursor_(std::move(cursor)) {}
+
+  // The number of the input for the gradient of a loss.
+  uint32_t Add(int loss, const at::Tensor& value) {
+    losses_.push_back(loss);
+    return add_input_metadata(value);
+  }
+
+  variable_list apply(variable_list&& gradients) override {
+    const std::shared_ptr<PlanCursor> cursor = cursor_;
+    CheckMayRun(cursor.get());
+    cursor->BackwardFrom(losses_, std::move(gradients));
+    return {};
+  }
+
+  void release_variables() override { cursor_.reset(); }
+  std::string name() const override { return "StowageBackward"; }
+
+ private:
+  std::shared_ptr<PlanCursor> cursor_;
+  std::vector<int> losses_;
+};
+
+PlanCursor::PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs,
+                       const at::Tensor& target, OnGradientReady ready)
+    : plan_(std::move(plan)),
+      model_(*plan_->model),
+      target_(target),
+      runner_(plan_->model.get(), plan_->device->device()),
+      inputs_(std::move(inputs)),
+      tensors_(plan_->HoldNothing()),
+      slots_(static_cast<size_t>(model_.size())),
+      boundaries_(slots_.size()),
+      has_gradient_(slots_.size(), false),
+      ready_(std::move(ready)),
+      complete_(runner_.Parts(), ready_),
+      parameter_versions_("parameter", model_.parameters()),
+      input_versions_("input", Defined(inputs_.sources)) {
+  Begin();
+  if (!plan_->in_engine_order) {
+    own_graphs_.resize(slots_.size());
+    gradients_.resize(slots_.size());
+    runner_.BeginStep(target, ready_);
+    return;
+  }
+  runner_.BeginForwards(target, AskingOf(inputs_.edges));
+  for (const at::Tensor& parameter : model_.tied_parameters()) {
+    if (!parameter.requires_grad()) continue;
+    const NodePtr accumulator = torch::autograd::impl::grad_accumulator(parameter);
+    tied_.emplace(
+        accumulator.get(),
+        Tied{parameter, accumulator,
+             std::make_shared<TiedSum>(TiedSum{at::empty_like(parameter.variable_data())})});
+  }
+}
+
+// What is lent is then wanted by nobody else.
+PlanCursor::~PlanCursor() { inputs_.sources.clear(); }
+
+// A chain holds its input from the beginning; of a graph, there is an instruction for each.
+void PlanCursor::Begin() {
+  if (!plan_->chain) return;
+  tensors_->PutSource(0, inputs_.sources[0]);
+  if (!inputs_.repeats) inputs_.sources[0].reset();
+}
+
+InstructionRunner PlanCursor::Runner() {
+  return {plan_->device, [this](const Instruction& i) { Run(i); },
+          [this](int number) { return plan_->Name(number); }, recorder_.get()};
+}
+
+absl::Status PlanCursor::RunUpTo(size_t end) {
+  return RunInstructions(plan_->schedule, end, Runner(), &next_, &report_);
+}
+
+absl::Status PlanCursor::Forward() {
+  for (const int v : AskingOf(inputs_.edges)) {
+    boundaries_[static_cast<size_t>(v)] = MakeNode<Boundary>(
+        shared_from_this(), v, std::exchange(inputs_.edges[static_cast<size_t>(v)], Edge()),
+        tensors_->Value(v));
+  }
+  failure_ = RunUpTo(plan_->first_backward);
+  if (plan_->output >= 0) output_ = boundaries_[static_cast<size_t>(plan_->output)];
+  // They hold the cursor, as does the graph.
+  boundaries_.assign(boundaries_.size(), nullptr);
+  if (!failure_.ok()) {
+    losses_.clear();
+    output_.reset();
+    Release().IgnoreError();
+  }
+  return failure_;
+}
+
+// They share the memory of the tensors that the plan holds, and nothing else with them.
+std::vector<at::Tensor> PlanCursor::InputsInGraph(int v) const {
+  const std::vector<int>& inputs = model_.node(v).inputs;
+  std::vector<at::Tensor> passed;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto first =
+        static_cast<size_t>(std::find(inputs.begin(), inputs.end(), inputs[i]) - inputs.begin());
+    if (first < i) {
+      passed.push_back(passed[first]);
+      continue;
+    }
+    passed.push_back(tensors_->Value(inputs[i]).variable_data());
+    const NodePtrTo<Boundary>& boundary = boundaries_[static_cast<size_t>(inputs[i])];
+    if (boundary) torch::autograd::impl::set_gradient_edge(passed.back(), Edge(boundary, 0));
+  }
+  return passed;
+}
+
+void PlanCursor::InsertPassages(int v, const at::Tensor& output, uint64_t number) {
+  std::unordered_map<const Node*, std::vector<Edge*>> edges_to;  // boundaries of inputs
+  for (const int input : model_.node(v).inputs) {
+    const NodePtrTo<Boundary>& boundary = boundaries_[static_cast<size_t>(input)];
+    if (boundary) edges_to[boundary.get()];
+  }
+  std::unordered_set<Node*> seen;
+  std::vector<Node*> left = {torch::autograd::impl::gradient_edge(output).function.get()};
+  while (!left.empty()) {
+    Node* const node = left.back();
+    left.pop_back();
+    if (edges_to.count(node) > 0 || !seen.insert(node).second) continue;
+    uint64_t of_edge = 0;
+    for (Edge& edge : node->next_edges()) {
+      ++of_edge;  // in the order in which autograd adds up
+      if (!edge.is_valid()) continue;
+      const auto input = edges_to.find(edge.function.get());
+      const auto tied = tied_.find(edge.function.get());
+      if (input != edges_to.end()) {
+        input->second.push_back(&edge);
+      } else if (tied != tied_.end()) {
+        edge = Edge(MakeNode<TiedPassage>(tied->second.sum, tied->second.accumulator,
+                                          tied->second.parameter, of_edge),
+                    0);
+      } else {
+        left.push_back(edge.function.get());
+      }
+    }
+  }
+  for (const int input : model_.node(v).inputs) {
+    const NodePtrTo<Boundary>& boundary = boundaries_[static_cast<size_t>(input)];
+    // What comes by several edges is a sum, in memory of its own; so is what comes after others have given something.
+    if (!boundary || edges_to[boundary.get()].size() != 1) continue;
+    const int u = boundary->vertex();
+    if (plan_->last_reader[static_cast<size_t>(u)] > v) continue;
+    *edges_to[boundary.get()].front() =
+        Edge(MakeNode<Passage>(weak_from_this(), boundary, tensors_->Value(u), number), 0);
+    edges_to[boundary.get()].clear();
+  }
+}
+
+std::unordered_set<const c10::StorageImpl*> PlanCursor::HeldByOthers(
+    int v, const std::vector<at::Tensor>& inputs, const at::Tensor& output) const {
+  std::unordered_set<const c10::StorageImpl*> held;
+  InsertStorages(inputs, &held);
+  InsertStorages({output, target_}, &held);
+  InsertStorages(model_.node(v).parameters, &held);
+  InsertStorages(model_.node(v).buffers, &held);
+  return held;
+}
+
+void PlanCursor::RunForExtras(int v, bool saves, const std::function<at::Tensor()>& forward) {
+  if (!saves || !plan_->moves_extras[static_cast<size_t>(v)]) {
+    forward();
+    return;
+  }
+  const SavedSlots& slots = slots_[static_cast<size_t>(v)];
+  tensors_->PutExtras(v, MovableParts(plan_->device, forward,
+                                      [&] { return slots.OwnStorages(plan_->device->device()); }));
+}
+
+at::Tensor PlanCursor::FirstForwardAlone(int v, bool saves) {
+  SavedSlots& slots = slots_[static_cast<size_t>(v)];
+  SavedNode& graph = own_graphs_[static_cast<size_t>(v)];
+  const std::vector<at::Tensor> inputs = ValuesOfInputs(v);
+  RunForExtras(v, saves, [&] {
+    {
+      const SavedSlots::Recording recording(&slots, saves || model_.node(v).must_keep,
+                                            plan_->never_drops[static_cast<size_t>(v)]);
+      graph = runner_.ForwardSaving(v, inputs);
+    }
+    slots.Settle(HeldByOthers(v, inputs, graph.output));
+    return plan_->owns_memory[static_cast<size_t>(v)] ? graph.output : at::Tensor();
+  });
+  return graph.output.variable_data();
+}
+
+at::Tensor PlanCursor::FirstForward(int v, bool saves) {
+  if (!plan_->in_engine_order) return FirstForwardAlone(v, saves);
+  SavedSlots& slots = slots_[static_cast<size_t>(v)];
+  // The engine runs what has a higher number first.
+  const uint64_t number = at::sequence_number::get_and_increment();
+  at::Tensor output;
+  const auto run = [&] {
+    const std::vector<at::Tensor> inputs = InputsInGraph(v);
+    {
+      // What must not run again is not dropped.
+      const SavedSlots::Recording recording(&slots, saves || model_.node(v).must_keep,
+                                            plan_->never_drops[static_cast<size_t>(v)]);
+      output = runner_.ForwardInGraph(v, inputs);
+    }
+    slots.Settle(HeldByOthers(v, inputs, output));
+    return plan_->owns_memory[static_cast<size_t>(v)] ? output : at::Tensor();
+  };
+  RunForExtras(v, saves, run);
+  if (runner_.Giver(v) != v) {
+    // Its readers give to its input what they give to it.
+    boundaries_[static_cast<size_t>(v)] =
+        boundaries_[static_cast<size_t>(model_.node(v).inputs.front())];
+  } else if (output.requires_grad()) {
+    InsertPassages(v, output, number);
+    boundaries_[static_cast<size_t>(v)] = MakeNode<Boundary>(
+        shared_from_this(), v, torch::autograd::impl::gradient_edge(output), output);
+  }
+  // A caller who writes over what he gets of it is found out where the backward needs it.
+  if (v == plan_->output) output_version_ = torch::autograd::impl::version_counter(output);
+  return output.variable_data();
+}
+
+std::vector<at::Tensor> PlanCursor::ValuesOfInputs(int v) const {
+  std::vector<at::Tensor> inputs;
+  for (const int input : model_.node(v).inputs) inputs.push_back(tensors_->Value(input));
+  return inputs;
+}
+
+at::Tensor PlanCursor::ForwardAgain(int v, bool saves) {
+  const std::vector<at::Tensor> inputs = ValuesOfInputs(v);
+  if (!saves) return runner_.Forward(v, inputs);
+  SavedSlots& slots = slots_[static_cast<size_t>(v)];
+  at::Tensor output;
+  const auto run = [&] {
+    SavedSlots::Refilling refilling(&slots);
+    output = runner_.RunWithGraph(v, inputs).output.variable_data();
+    refilling.Check();
+    return plan_->owns_memory[static_cast<size_t>(v)] ? output : at::Tensor();
+  };
+  RunForExtras(v, saves, run);
+  return output;
+}
+
+void PlanCursor::RunForward(const Instruction& instruction) {
+  const int v = plan_->NodeOf(instruction);
+  if (v == model_.size()) return;  // a loss that the caller has run
+  if (model_.is_input(v)) {
+    at::Tensor& source = inputs_.sources[static_cast<size_t>(v)];
+    return tensors_->PutSource(v, inputs_.repeats ? source : std::exchange(source, {}));
+  }
+  const bool keeps = instruction.op == Op::kForwardSave;
+  // A graph that holds nothing of its own costs nothing, and the backward may want it.
+  const bool saves = keeps || plan_->saves_nothing[static_cast<size_t>(v)];
+  const bool again = runner_.has_run(v);
+  tensors_->PutOutput(v, again ? ForwardAgain(v, saves) : FirstForward(v, saves), keeps);
+  if (!again && plan_->output < 0 && model_.is_output(v)) AddLoss(v);
+}
+
+// The step goes on without waiting for its value.
+void PlanCursor::AddLoss(int v) {
+  const at::Tensor& value = tensors_->Value(v);
+  if (value.numel() != 1) return;
+  const NodePtrTo<Boundary>& boundary = boundaries_[static_cast<size_t>(v)];
+  Loss loss{v,
+            0,
+            at::Tensor(),
+            value.sizes().vec(),
+            value.options(),
+            boundary ? Edge(boundary, 0) : Edge()};
+  if (value.is_cpu()) {
+    loss.value = value.item<double>();
+    report_.loss += loss.value;
+  } else {
+    loss.on_host =
+        at::empty(value.sizes(), value.options().device(at::kCPU).pinned_memory(value.is_cuda()));
+    loss.on_host.copy_(value, /*non_blocking=*/true);
+    losses_on_host_.push_back(loss.on_host);
+  }
+  losses_.push_back(std::move(loss));
+}
+
+const StepReport& PlanCursor::report() {
+  if (!losses_on_host_.empty()) WaitFor(plan_->device->device());
+  for (const at::Tensor& loss : std::exchange(losses_on_host_, {})) {
+    report_.loss += loss.item<double>();
+  }
+  return report_;
+}
+
+std::vector<at::Tensor> PlanCursor::TakeLosses() {
+  const std::vector<Loss> taken = std::exchange(losses_, {});
+  NodePtrTo<WholeBackward> whole;
+  if (!plan_->in_engine_order) whole = MakeNode<WholeBackward>(shared_from_this());
+  std::vector<at::Tensor> losses;
+  for (const Loss& loss : taken) {
+    losses.push_back(loss.on_host.defined()
+                         ? loss.on_host.to(loss.options.device(), /*non_blocking=*/true)
+                         : at::full(loss.sizes, loss.value, loss.options));
+    const Edge edge = whole ? Edge(whole, whole->Add(loss.node, losses.back())) : loss.edge;
+    if (edge.is_valid()) torch::autograd::impl::set_gradient_edge(losses.back(), edge);
+  }
+  return losses;
+}
+
+at::Tensor PlanCursor::TakeOutput() {
+  const NodePtrTo<Boundary> boundary = std::move(output_);
+  const at::Tensor output = tensors_->Share(plan_->output);
+  torch::autograd::impl::set_version_counter(output, output_version_);
+  if (boundary) torch::autograd::impl::set_gradient_edge(output, Edge(boundary, 0));
+  return output;
+}
+
+void PlanCursor::Run(const Instruction& instruction) {
+  switch (instruction.op) {
+    case Op::kForwardSave:
+    case Op::kForwardNoSave:
+      return RunForward(instruction);
+    case Op::kForwardNoSaveFreeInput:
+      RunForward(instruction);
+      return tensors_->Run(Discard(TensorKind::kActivation, instruction.stage - 1));
+    case Op::kBackward: {
+      const int v = plan_->NodeOf(instruction);
+      return plan_->in_engine_order ? SkipBackward(v) : RunOwnBackward(v);
+    }
+    case Op::kDiscard:
+    case Op::kDropSavedKeepOutput:
+      if (instruction.tensor == TensorKind::kSaved) {
+        slots_[static_cast<size_t>(plan_->NodeOf(instruction))].Drop();
+      }
+      return tensors_->Run(instruction);
+    case Op::kOffloadStart:
+    case Op::kOffloadWait:
+    case Op::kPrefetchStart:
+    case Op::kPrefetchWait:
+      return tensors_->Run(instruction);
+  }
+}
+
+// No gradient has come to v, and none will; or the caller's loss has given his own.
+void PlanCursor::SkipBackward(int v) {
+  tensors_->FinishBackward(v);
+  if (v == model_.size()) return;
+  slots_[static_cast<size_t>(v)].Drop();
+  complete_.Finish(v);
+}
+
+void PlanCursor::RunOwnBackward(int v) {
+  if (model_.is_input(v)) return;
+  tensors_->BeginBackward(v);
+  slots_[static_cast<size_t>(v)].LetGo();
+  SavedNode graph = std::move(own_graphs_[static_cast<size_t>(v)]);
+  if (runner_.Giver(v) != v) {
+    // Its readers have given to its input what they gave to it.
+    runner_.PassBackward(v);
+  } else {
+    const std::vector<int>& inputs = model_.node(v).inputs;
+    std::vector<at::Tensor> running;
+    for (const int input : inputs) running.push_back(std::move(GradientOf(input)));
+    running = runner_.Backward(v, std::move(graph), std::move(gradients_[static_cast<size_t>(v)]),
+                               std::move(running));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (running[i].defined()) GradientOf(inputs[i]) = std::move(running[i]);
+    }
+  }
+  tensors_->FinishBackward(v);
+  slots_[static_cast<size_t>(v)].Drop();
+}
+
+void PlanCursor::BackwardFrom(const std::vector<int>& losses, std::vector<at::Tensor> gradients) {
+  if (!failure_.ok()) ThrowStatus(failure_);
+  if (next_ > plan_->first_backward) BeginAgain();
+  CheckMayBegin();
+  for (size_t i = 0; i < losses.size(); ++i) {
+    gradients_[static_cast<size_t>(losses[i])] = std::move(gradients[i]);
+  }
+  failure_ = RunUpTo(plan_->schedule.size());
+  if (failure_.ok()) return;
+  Release().IgnoreError();
+  ThrowStatus(failure_);
+}
+
+void PlanCursor::CheckMayBegin() const {
+  parameter_versions_.CheckUnchanged();
+  input_versions_.CheckUnchanged();
+}
+
+void PlanCursor::BeginAgain() {
+  if (!inputs_.repeats) {
+    ThrowStatus(absl::UnimplementedError(
+        "Trying to backward through a planned graph a second time, which it cannot do"));
+  }
+  for (int v = 0; v < model_.size(); ++v) {
+    if (plan_->recomputable[static_cast<size_t>(v)]) continue;
+    ThrowStatus(absl::FailedPreconditionError(
+        absl::StrCat("a second backward runs the forward again, but ", plan_->NameOf(v),
+                     " must not run twice in a step")));
+  }
+  for (SavedSlots& slots : slots_) slots.Drop();
+  const absl::Status has_sources = tensors_->Release();
+  if (!has_sources.ok()) ThrowStatus(has_sources);
+  Begin();
+  has_gradient_.assign(has_gradient_.size(), false);
+  complete_ = CompleteGradients(runner_.Parts(), ready_);
+  next_ = 0;
+}
+
+void PlanCursor::Reach(int v, const at::Tensor& gradient) {
+  if (!failure_.ok()) ThrowStatus(failure_);
+  if (!told_to_finish_) {
+    told_to_finish_ = true;
+    CheckMayBegin();
+    torch::autograd::Engine::get_default_engine().queue_callback([cursor = shared_from_this()] {
+      const absl::Status status = cursor->Finish();
+      if (!status.ok()) ThrowStatus(status);
+    });
+  }
+  FinishBackward();
+  if (model_.is_input(v)) return;
+  const size_t at = plan_->backward_at[static_cast<size_t>(v)];
+  if (next_ > at) BeginAgain();
+  failure_ = RunUpTo(at);
+  if (!failure_.ok()) {
+    Release().IgnoreError();
+    ThrowStatus(failure_);
+  }
+  if (recorder_) recorder_->Start();
+  in_backward_ = true;
+  // The accounting of chains has it to the end of the backward.
+  if (plan_->chain) gradient_ = gradient;
+  tensors_->BeginBackward(v);
+  slots_[static_cast<size_t>(v)].LetGo();
+}
+
+void PlanCursor::FinishBackward() {
+  if (!in_backward_) return;
+  in_backward_ = false;
+  gradient_.reset();
+  const int v = plan_->NodeOf(plan_->schedule[next_]);
+  for (const int input : model_.node(v).inputs) {
+    has_gradient_[static_cast<size_t>(runner_.Giver(input))] = true;
+  }
+  SkipBackward(v);
+  if (recorder_) recorder_->Stop();
+  ++report_.counts[static_cast<size_t>(Op::kBackward)];
+  ++next_;
+}
+
+absl::Status PlanCursor::Finish() {
+  told_to_finish_ = false;
+  if (!failure_.ok()) return failure_;
+  if (next_ == plan_->schedule.size()) return absl::OkStatus();
+  FinishBackward();
+  failure_ = RunUpTo(plan_->schedule.size());
+  return failure_;
+}
+
+absl::Status PlanCursor::Backward() {
+  if (!plan_->in_engine_order) return failure_ = RunUpTo(plan_->schedule.size());
+  torch::autograd::edge_list roots;
+  std::vector<at::Tensor> gradients;
+  const DeviceUse use(plan_->device->device());
+  try {
+    for (const Loss& loss : std::exchange(losses_, {})) {
+      if (!loss.edge.is_valid()) continue;
+      roots.push_back(loss.edge);
+      gradients.push_back(at::ones(loss.sizes, loss.options));
+    }
+    const AutocastScope off(AutocastState::Capture().Off());
+    if (!roots.empty()) RunBackwardFrom(std::move(roots), std::move(gradients));
+    if (failure_.ok()) failure_ = Finish();
+  } catch (...) {
+    if (failure_.ok()) failure_ = CurrentInstructionFailure(plan_->schedule, next_, Runner());
+  }
+  return failure_;
+}
+
+absl::Status PlanCursor::Release() {
+  gradient_.reset();
+  for (SavedSlots& slots : slots_) slots.Drop();
+  own_graphs_.assign(own_graphs_.size(), {});
+  gradients_.assign(gradients_.size(), {});
+  inputs_.sources.clear();
+  return tensors_->Release();
+}
+
+absl::StatusOr<StepReport> RunStep(const std::shared_ptr<const StepPlan>& plan,
+                                   std::vector<at::Tensor> sources, const at::Tensor& target,
+                                   Bytes input_bytes, const OnGradientReady& ready,
+                                   MeasuredStep* measured) {
+  try {
+    ExecutionDevice* const device = plan->device;
+    StateGuard before(plan->model->buffers(), device->device());
+    const auto cursor = std::make_shared<PlanCursor>(
+        plan, PlanCursor::Inputs{std::move(sources), {}, false}, target, ready);
+    if (measured != nullptr) {
+      cursor->RecordInto(std::make_unique<StepRecorder>(device, input_bytes));
+    }
+    const StepMeter meter(device->meter(), input_bytes, device->host());
+    absl::Status status = cursor->Forward();
+    if (status.ok()) status = cursor->Backward();
+    StepReport report = cursor->report();
+    meter.Finish(&report);
+    const absl::Status released = cursor->Release();
+    if (status.ok()) status = released;
+    if (!status.ok()) return status;
+    report.forwards = cursor->runner().forwards();
+    report.recomputed_forwards = cursor->runner().recomputed_forwards();
+    report.offloaded = cursor->copies().offloaded();
+    report.prefetched = cursor->copies().prefetched();
+    before.Dismiss();
+    if (measured != nullptr) *measured = cursor->recorder()->Finish(plan->schedule, report);
+    return report;
+  } catch (...) {
+    return CurrentExceptionToStatus("training step", absl::StatusCode::kInternal);
+  }
+}
+
+}  // namespace stowage

@@ -1,0 +1,191 @@
+// One step by a plan under the caller's own backward: the nodes run forward in an ordinary graph, and autograd's engine
+// moves a cursor through the plan.
+//
+// Between the nodes of the model stand nodes of the cursor's in the graph. When the engine comes to the one behind node
+// v, the gradient of v's output is complete and v's own backward begins: the cursor carries out the plan up to that
+// BACKWARD, so that what v's backward reads is held. What the plan drops, the graph finds again in the slots
+// (SavedSlots) and storages (SharedData) of its saved tensors. Stages of chains are nodes in line.
+#ifndef STOWAGE_CLIENT_TORCH_EXECUTE_PLAN_CURSOR_H_
+#define STOWAGE_CLIENT_TORCH_EXECUTE_PLAN_CURSOR_H_
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/TensorImpl.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/torch/base/autograd_node.h"
+#include "client/torch/execute/held_tensors.h"
+#include "client/torch/execute/node_runner.h"
+#include "client/torch/execute/parameter_gradients.h"
+#include "client/torch/execute/saved_slots.h"
+#include "client/torch/execute/step_plan.h"
+#include "client/torch/execute/step_recorder.h"
+#include "client/torch/execute/step_report.h"
+#include "client/torch/execute/step_run.h"
+#include "client/torch/model/graph_model.h"
+#include "solvers/schedule/measured_step.h"
+#include "solvers/schedule/schedule.h"
+
+namespace stowage {
+
+// What is read by a forward and, where that runs again, in the backward. Holds none of it.
+class TensorVersions {
+ public:
+  TensorVersions(std::string what, const std::vector<at::Tensor>& tensors);
+  // Throws c10::Error if one was written over since the construction.
+  void CheckUnchanged() const;
+
+ private:
+  std::string what_;
+  std::vector<c10::VariableVersion> counters_;
+  std::vector<uint32_t> versions_;
+};
+
+// Where the engine's order is not the plan's (IsInEngineOrder), each node has a graph of its own, and the cursor runs its
+// backward where the plan has it: all of that is one node in the caller's graph, behind the losses.
+//
+// The graph that it makes holds it. Not thread-safe; autograd may run the backward on a thread of its own.
+class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
+ public:
+  // `sources`: by node, tensors of inputs (SourceFor). `edges`: where their gradients go, invalid or left out where they
+  // ask for none. `repeats`: keeps the sources, so that there may be more backwards than one.
+  struct Inputs {
+    std::vector<at::Tensor> sources;
+    torch::autograd::edge_list edges;
+    bool repeats = false;
+  };
+  PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs, const at::Tensor& target,
+             OnGradientReady ready);
+  ~PlanCursor();
+
+  // Up to the first BACKWARD. An error leaves nothing held.
+  absl::Status Forward();
+  // Scalars that nobody reads, in the caller's graph where they train; to be taken before their backward.
+  std::vector<at::Tensor> TakeLosses();
+  // What the plan's output node made, in the caller's graph where it trains. The caller may hold it longer than the plan
+  // does.
+  at::Tensor TakeOutput();
+  // A backward of all losses, without autocast, for callers who have no loss of their own. An error names the instruction.
+  absl::Status Backward();
+
+  // From now on; of the whole step where it is called first.
+  void RecordInto(std::unique_ptr<StepRecorder> recorder) { recorder_ = std::move(recorder); }
+
+  // Waits for the losses.
+  const StepReport& report();
+  StepRecorder* recorder() { return recorder_.get(); }
+  // Lets go of all that is held; what lent sources have on the host comes back, or the error says that one is lost.
+  absl::Status Release();
+  const NodeRunner& runner() const { return runner_; }
+  const HostCopies& copies() const { return tensors_->copies(); }
+
+ private:
+  class Boundary;
+  class Passage;
+  class TiedPassage;
+  class WholeBackward;
+  struct TiedSum {
+    at::Tensor memory;  // undefined once a gradient has come
+  };
+  struct Tied {
+    at::Tensor parameter;
+    NodePtr accumulator;
+    std::shared_ptr<TiedSum> sum;
+  };
+  struct Loss {
+    int node;
+    double value;
+    at::Tensor on_host;  // the same where the device may not have it yet
+    std::vector<int64_t> sizes;
+    at::TensorOptions options;
+    torch::autograd::Edge edge;
+  };
+
+  void Run(const Instruction& instruction);
+  void RunForward(const Instruction& instruction);
+  void AddLoss(int v);
+  // Runs a forward of v, which returns its output or nothing if that has no memory of its own; keeps what of its
+  // extras the plan moves.
+  void RunForExtras(int v, bool saves, const std::function<at::Tensor()>& forward);
+  at::Tensor FirstForward(int v, bool saves);
+  at::Tensor FirstForwardAlone(int v, bool saves);
+  at::Tensor ForwardAgain(int v, bool saves);
+  std::vector<at::Tensor> ValuesOfInputs(int v) const;
+  std::vector<at::Tensor> InputsInGraph(int v) const;
+  at::Tensor& GradientOf(int v) { return gradients_[static_cast<size_t>(runner_.Giver(v))]; }
+  // Between v's own graph and what it reads; `number` is theirs among autograd's nodes.
+  void InsertPassages(int v, const at::Tensor& output, uint64_t number);
+  std::unordered_set<const c10::StorageImpl*> HeldByOthers(int v,
+                                                           const std::vector<at::Tensor>& inputs,
+                                                           const at::Tensor& output) const;
+  // All that is held when a step begins.
+  void Begin();
+  // The same where the caller goes through a graph again that he kept.
+  void BeginAgain();
+  // Up to BACKWARD v, which begins, with the gradient of what v made.
+  void Reach(int v, const at::Tensor& gradient);
+  void FinishBackward();
+  void SkipBackward(int v);
+  // That of v where the engine's order is not the plan's.
+  void RunOwnBackward(int v);
+  // All of them, from the gradients of losses.
+  void BackwardFrom(const std::vector<int>& losses, std::vector<at::Tensor> gradients);
+  // Of the caller's backward, which begins.
+  void CheckMayBegin() const;
+  // What is left of the plan after the backward, which calls it where it ends well.
+  absl::Status Finish();
+  absl::Status RunUpTo(size_t end);
+  InstructionRunner Runner();
+
+  const std::shared_ptr<const StepPlan> plan_;
+  const GraphModel& model_;
+  const at::Tensor target_;
+  NodeRunner runner_;
+  Inputs inputs_;
+  std::unique_ptr<HeldTensors> tensors_;
+  std::vector<SavedSlots> slots_;                // by vertex
+  std::vector<NodePtrTo<Boundary>> boundaries_;  // by vertex, while nodes run forward first
+  std::vector<Loss> losses_;                     // their edges hold the cursor
+  std::vector<at::Tensor> losses_on_host_;
+  NodePtrTo<Boundary> output_;  // as these do
+  c10::VariableVersion output_version_;
+  std::vector<bool> has_gradient_;  // by vertex: some reader has given one
+  // Where the engine's order is not the plan's, by vertex: its own graph, and the gradient as far as it is known.
+  std::vector<SavedNode> own_graphs_;
+  std::vector<at::Tensor> gradients_;
+  std::unordered_map<const torch::autograd::Node*, Tied> tied_;  // by accumulator
+  OnGradientReady ready_;
+  CompleteGradients complete_;
+  // What is read again in the backward.
+  TensorVersions parameter_versions_;
+  TensorVersions input_versions_;
+  StepReport report_;
+  std::unique_ptr<StepRecorder> recorder_;
+  absl::Status failure_;
+  size_t next_ = 0;           // instruction
+  bool in_backward_ = false;  // the engine carries out number next_
+  at::Tensor gradient_;       // of what its node made
+  bool told_to_finish_ = false;
+};
+
+// A whole step, `input_bytes` of which are the inputs', and what it took in `*measured`, unless that is null. An error
+// leaves nothing held; buffers and random state are then what they were.
+absl::StatusOr<StepReport> RunStep(const std::shared_ptr<const StepPlan>& plan,
+                                   std::vector<at::Tensor> sources, const at::Tensor& target,
+                                   Bytes input_bytes, const OnGradientReady& ready,
+                                   MeasuredStep* measured);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_EXECUTE_PLAN_CURSOR_H_

@@ -1,0 +1,37 @@
+// Lets a part of a model run forward again as it ran first in a step. Not thread-safe.
+#ifndef STOWAGE_CLIENT_TORCH_EXECUTE_REPEATABLE_FORWARD_H_
+#define STOWAGE_CLIENT_TORCH_EXECUTE_REPEATABLE_FORWARD_H_
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "client/torch/model/model_state.h"
+
+namespace stowage {
+
+class RepeatableForward {
+ public:
+  // The first time `forward` draws from the random generators, of the CPU and of `device`, and updates `buffers`. Later it sees both
+  // as they were before the first time and leaves them as it found them, also when an exception
+  // flies.
+  at::Tensor Run(const std::vector<at::Tensor>& buffers, c10::Device device,
+                 const std::function<at::Tensor()>& forward);
+
+  bool has_run() const { return before_.has_value(); }
+
+ private:
+  struct Before {
+    RandomState random;
+    BufferState buffers;
+  };
+
+  std::optional<Before> before_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_EXECUTE_REPEATABLE_FORWARD_H_

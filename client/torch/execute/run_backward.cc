@@ -1,0 +1,98 @@
+#include "client/torch/execute/run_backward.h"
+
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <memory>
+#include <utility>
+
+#include "client/torch/base/autograd_node.h"
+
+namespace stowage {
+namespace {
+
+// Runs after everything else in a queue: the engine takes the youngest first, and drops what belongs
+// to a backward that is over.
+class Oldest final : public torch::autograd::Node {
+ public:
+  explicit Oldest(const at::Tensor& gradient) : Node(/*sequence_nr=*/0) {
+    add_input_metadata(gradient);
+  }
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& /*gradients*/) override {
+    return {};
+  }
+};
+
+// The root of a backward, which gives its gradients away; the engine's own would hold them to the end.
+class Root final : public torch::autograd::Node {
+ public:
+  Root(torch::autograd::edge_list places, std::vector<at::Tensor> gradients,
+       const at::Tensor& nothing)
+      : Node(std::move(places)), gradients_(std::move(gradients)) {
+    add_input_metadata(nothing);
+  }
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& /*gradients*/) override {
+    return std::move(gradients_);
+  }
+
+ private:
+  std::vector<at::Tensor> gradients_;
+};
+
+void Execute(const std::vector<torch::autograd::Edge>& roots,
+             const std::vector<at::Tensor>& gradients) {
+  torch::autograd::Engine::get_default_engine().execute(roots, gradients, /*keep_graph=*/false,
+                                                        /*create_graph=*/false,
+                                                        /*accumulate_grad=*/true);
+}
+
+// Of the calling thread, or of the one that autograd has for another device. That one may hold on to what it ran last when
+// the caller goes on already: when this has run there, it has let go.
+void EmptyQueue(c10::Device device) {
+  const at::Tensor nothing = at::empty({0}, at::TensorOptions(device));
+  Execute({torch::autograd::Edge(MakeNode<Oldest>(nothing), 0)}, {nothing});
+}
+
+// The one that they are on.
+c10::Device DeviceOfAll(const std::vector<at::Tensor>& tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined()) return tensor.device();
+  }
+  return c10::kCPU;
+}
+
+template <class Run>
+void RunAndEmpty(c10::Device device, const Run& run) {
+  try {
+    run();
+  } catch (...) {
+    EmptyQueue(c10::kCPU);
+    if (!device.is_cpu()) EmptyQueue(device);
+    throw;
+  }
+  if (!device.is_cpu()) EmptyQueue(device);
+}
+
+}  // namespace
+
+void RunBackward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients) {
+  RunAndEmpty(DeviceOfAll(roots), [&] { torch::autograd::backward(roots, gradients); });
+}
+
+void RunBackwardFrom(std::vector<torch::autograd::Edge> roots, std::vector<at::Tensor> gradients) {
+  const at::Tensor nothing = at::empty({0});
+  const c10::Device device = DeviceOfAll(gradients);
+  const NodePtr root = MakeNode<Root>(std::move(roots), std::move(gradients), nothing);
+  RunAndEmpty(device, [&] { Execute({torch::autograd::Edge(root, 0)}, {nothing}); });
+}
+
+void RunBackwardAt(const std::vector<torch::autograd::Edge>& roots,
+                   const std::vector<at::Tensor>& gradients) {
+  RunAndEmpty(DeviceOfAll(gradients), [&] { Execute(roots, gradients); });
+}
+
+}  // namespace stowage

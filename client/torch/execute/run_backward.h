@@ -1,0 +1,28 @@
+// A backward through autograd that leaves nothing behind when it throws.
+//
+// Backwards that were ready to run when another one threw stay in the engine's queue of the thread, with
+// the gradients that they were given, until some later backward happens to come across them: memory
+// that a step which ran out of it has to give back. And a thread that autograd has for a GPU may hold on to what it ran last
+// when the caller goes on: memory that would be counted for what the caller does next.
+#ifndef STOWAGE_CLIENT_TORCH_EXECUTE_RUN_BACKWARD_H_
+#define STOWAGE_CLIENT_TORCH_EXECUTE_RUN_BACKWARD_H_
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
+
+#include <vector>
+
+namespace stowage {
+
+// torch::autograd::backward of `roots` from `gradients`, which are as many or none; uses up the
+// graphs. Throws what that throws.
+void RunBackward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients);
+// The same from places in a graph, all with a gradient.
+void RunBackwardAt(const std::vector<torch::autograd::Edge>& roots,
+                   const std::vector<at::Tensor>& gradients);
+// The same, and nobody holds on to the gradients but their places.
+void RunBackwardFrom(std::vector<torch::autograd::Edge> roots, std::vector<at::Tensor> gradients);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_EXECUTE_RUN_BACKWARD_H_

@@ -1,0 +1,181 @@
+#include "client/torch/execute/saved_slots.h"
+
+#include <ATen/Functions.h>
+#include <c10/core/TensorImpl.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/torch/base/tensor_storage.h"
+#include "client/torch/base/torch_status.h"
+
+namespace stowage {
+
+struct SavedSlot {
+  at::Tensor value;  // undefined: not held
+  bool own = true;   // else its memory is somebody else's
+  c10::VariableVersion counter;
+  uint32_t version = 0;
+  // What it must be like when it is saved again, and, as long as nobody has settled whose the memory is, where it lies.
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;
+  int64_t offset = 0;
+  at::TensorOptions options;
+  c10::weak_intrusive_ptr<c10::StorageImpl> storage{c10::intrusive_ptr<c10::StorageImpl>()};
+};
+
+namespace {
+
+// A tensor of the graph that shares memory and version, but not the graph: the hooks are part of that.
+at::Tensor WithoutGraph(const at::Tensor& tensor) { return tensor.tensor_data(); }
+
+// Sparse tensors, say, have no storage, and views of complex ones are more than a place in one.
+bool LiesInStorage(const at::Tensor& tensor) {
+  return StorageOf(tensor) != nullptr && !tensor.is_conj() && !tensor.is_neg();
+}
+
+at::Tensor FromStorage(const SavedSlot& slot, StoragePtr storage) {
+  at::Tensor tensor = at::empty({0}, slot.options);
+  tensor.set_(c10::Storage(std::move(storage)), slot.offset, slot.sizes, slot.strides);
+  torch::autograd::impl::set_version_counter(tensor, slot.counter);
+  return tensor;
+}
+
+class SlotHooks final : public torch::autograd::SavedVariableHooks {
+ public:
+  SlotHooks(std::vector<std::weak_ptr<SavedSlot>>* slots, bool keeps)
+      : slots_(slots), keeps_(keeps) {}
+
+  void call_pack_hook(const at::Tensor& tensor) override {
+    slot_ = std::make_shared<SavedSlot>();
+    slot_->counter = torch::autograd::impl::version_counter(tensor);
+    slot_->version = slot_->counter.current_version();
+    slot_->sizes = tensor.sizes().vec();
+    slot_->options = tensor.options();
+    const bool lies = LiesInStorage(tensor);
+    if (keeps_) slot_->value = WithoutGraph(tensor);
+    if (lies) {
+      slot_->strides = tensor.strides().vec();
+      slot_->offset = tensor.storage_offset();
+      slot_->storage = c10::weak_intrusive_ptr<c10::StorageImpl>(StoragePtrOf(tensor));
+    }
+    slots_->push_back(slot_);
+    slots_ = nullptr;
+  }
+
+  at::Tensor call_unpack_hook() override {
+    if (!slot_->value.defined()) {
+      throw StageRuleError(
+          "the plan does not hold what its backward reads; if its forward runs a backward of its "
+          "own, it cannot be computed again (must_keep)");
+    }
+    TORCH_CHECK(slot_->counter.current_version() == slot_->version,
+                "one of the variables needed for gradient computation has been modified by an "
+                "inplace operation: it is at version ",
+                slot_->counter.current_version(), ", saved was version ", slot_->version);
+    return slot_->value;
+  }
+
+ private:
+  std::vector<std::weak_ptr<SavedSlot>>* slots_;  // while packing only
+  bool keeps_;
+  std::shared_ptr<SavedSlot> slot_;
+};
+
+// Of a graph that nobody runs backward.
+class FillingHooks final : public torch::autograd::SavedVariableHooks {
+ public:
+  FillingHooks(std::shared_ptr<SavedSlot> slot, size_t number)
+      : slot_(std::move(slot)), number_(number) {}
+
+  void call_pack_hook(const at::Tensor& tensor) override {
+    const std::shared_ptr<SavedSlot> slot = std::move(slot_);
+    if (slot == nullptr) return;  // the graph has let go of it
+    if (tensor.sizes() != slot->sizes || tensor.dtype() != slot->options.dtype() ||
+        tensor.device() != slot->options.device()) {
+      throw StageRuleError(absl::StrCat("saved tensor ", number_,
+                                        " of its forward is another one when it runs again"));
+    }
+    if (!slot->own) return;
+    slot->value = WithoutGraph(tensor);
+    slot->counter = torch::autograd::impl::version_counter(tensor);
+    slot->version = slot->counter.current_version();
+  }
+
+  at::Tensor call_unpack_hook() override {
+    throw StageRuleError(
+        "its forward runs a backward of its own: it cannot be computed again (must_keep)");
+  }
+
+ private:
+  std::shared_ptr<SavedSlot> slot_;
+  size_t number_;
+};
+
+}  // namespace
+
+std::unique_ptr<torch::autograd::SavedVariableHooks> SavedSlots::Recording::MakeHooks() {
+  return std::make_unique<SlotHooks>(&slots_->slots_, keeps_);
+}
+
+std::unique_ptr<torch::autograd::SavedVariableHooks> SavedSlots::Refilling::MakeHooks() {
+  if (filled_ == slots_->slots_.size()) {
+    throw StageRuleError("its forward saved more tensors when it ran again than at first");
+  }
+  const size_t number = filled_++;
+  return std::make_unique<FillingHooks>(slots_->slots_[number].lock(), number);
+}
+
+void SavedSlots::Refilling::Check() const {
+  if (filled_ == slots_->slots_.size()) return;
+  throw StageRuleError(absl::StrCat("its forward saved ", slots_->slots_.size(),
+                                    " tensors at first and ", filled_, " when it ran again"));
+}
+
+void SavedSlots::Settle(const std::unordered_set<const c10::StorageImpl*>& held_by_others) {
+  for (const std::weak_ptr<SavedSlot>& known : slots_) {
+    const std::shared_ptr<SavedSlot> slot = known.lock();
+    if (slot == nullptr) continue;
+    held_.push_back(slot);
+    StoragePtr storage = slot->storage.lock();
+    slot->own = storage == nullptr || held_by_others.count(storage.get()) == 0;
+    if (!slot->own && !slot->value.defined()) slot->value = FromStorage(*slot, std::move(storage));
+    slot->storage.reset();
+  }
+}
+
+void SavedSlots::Drop() {
+  for (const std::weak_ptr<SavedSlot>& known : slots_) {
+    const std::shared_ptr<SavedSlot> slot = known.lock();
+    if (slot != nullptr && slot->own) slot->value.reset();
+  }
+}
+
+std::vector<StoragePtr> SavedSlots::OwnStorages(c10::Device device) const {
+  std::vector<StoragePtr> storages;
+  std::vector<size_t> holders;
+  for (const std::weak_ptr<SavedSlot>& known : slots_) {
+    const std::shared_ptr<SavedSlot> slot = known.lock();
+    if (slot == nullptr || !slot->own) continue;
+    const StoragePtr storage = StoragePtrOf(slot->value);
+    if (!storage || storage->nbytes() == 0 || storage->device() != device) continue;
+    const auto same = std::find(storages.begin(), storages.end(), storage);
+    if (same == storages.end()) {
+      storages.push_back(storage);
+      holders.push_back(1);
+    } else {
+      ++holders[static_cast<size_t>(same - storages.begin())];
+    }
+  }
+  std::vector<StoragePtr> own;
+  for (size_t i = 0; i < storages.size(); ++i) {
+    // One more is the list above.
+    if (storages[i].use_count() == holders[i] + 1) own.push_back(storages[i]);
+  }
+  return own;
+}
+
+}  // namespace stowage

@@ -1,0 +1,94 @@
+// What autograd saves for the backward while a scope lives. SavedTensorScope finds the storages of these
+// tensors; DropSavedScope keeps none of them.
+//
+// Both give autograd hooks for what this thread saves meanwhile. Those of SavedTensorScope keep the tensors as autograd
+// would, check as it does that nobody has written over them since, and remember their storages. No
+// other thread sees a difference, whatever engine is installed, also that of an embedded Python. Hooks
+// that Python has in force around a scope do not see what is saved in it unless it yields, as those around an inner
+// pair of Python's own hooks do not; all else that this thread asks an engine for, the installed one does.
+#ifndef STOWAGE_CLIENT_TORCH_EXECUTE_SAVED_TENSOR_SCOPE_H_
+#define STOWAGE_CLIENT_TORCH_EXECUTE_SAVED_TENSOR_SCOPE_H_
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "client/torch/base/torch_status.h"
+#include "client/torch/offload/execution_device.h"
+#include "client/torch/offload/host_copies.h"
+
+namespace stowage {
+
+class SavedTensorRecord;
+
+// Gives autograd the hooks of what this thread saves while an object of this class lives. Scopes nest: the innermost
+// counts.
+class PackingScope {
+ public:
+  PackingScope(const PackingScope&) = delete;
+  PackingScope& operator=(const PackingScope&) = delete;
+
+  // Called for every tensor that is saved.
+  virtual std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() = 0;
+  // Whether hooks that Python has in force around the scope come before those.
+  virtual bool Yields() const { return false; }
+
+ protected:
+  PackingScope();
+  virtual ~PackingScope();
+
+ private:
+  PackingScope* outer_;
+};
+
+// A stage whose memory cannot go to the host as the plan has it.
+class ImmovableError : public StageRuleError {
+ public:
+  using StageRuleError::StageRuleError;
+};
+
+class SavedTensorScope : private PackingScope {
+ public:
+  SavedTensorScope();
+
+  // Storages on the device that nobody holds at this moment but the graph, by autograd's saved tensors, in
+  // the order in which they were saved first. Not among them: parameters, buffers, constants, what
+  // the caller holds of inputs and output, and what is empty.
+  std::vector<StoragePtr> OwnedByGraph(c10::Device device) const;
+
+ private:
+  std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() override;
+
+  std::shared_ptr<SavedTensorRecord> record_;
+};
+
+// While an object of this class lives, autograd keeps nothing of what this thread's forwards save. LibTorch chooses
+// kernels by whether a graph is made: those of LSTM, attention and others round differently without one. So a
+// forward that is not to save makes its graph, too, and saves into the void. A backward through what was saved
+// meanwhile is a StageRuleError. Scopes nest, also with those above: the innermost counts.
+class DropSavedScope : private PackingScope {
+ private:
+  std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() override;
+};
+
+// What of the graph that `forward` makes can go to host memory, as OwnedByGraph. `forward` returns its
+// output, or nothing if that has no memory of its own. Throws ImmovableError where the graph holds
+// more than output and saved tensors, by what the device's meter counts for this thread, and where
+// saved-tensor hooks are forbidden (Python's disable_saved_tensors_hooks). Where the meter counts for all
+// threads at once (CUDA), what others allocate meanwhile is taken for the graph's, unless they step, too:
+// then it is a StageRuleError that says so.
+std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
+                                     const std::function<at::Tensor()>& forward);
+// The same where the caller knows what the graph holds: `parts`, called after `forward`.
+std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
+                                     const std::function<at::Tensor()>& forward,
+                                     const std::function<std::vector<StoragePtr>()>& parts);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_EXECUTE_SAVED_TENSOR_SCOPE_H_

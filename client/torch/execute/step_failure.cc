@@ -1,0 +1,91 @@
+#include "client/torch/execute/step_failure.h"
+
+#include <c10/util/Exception.h>
+
+#include <cstdint>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/torch/base/torch_status.h"
+#include "client/torch/execute/saved_tensor_scope.h"
+#include "client/torch/memory/memory_refusal.h"
+#include "client/torch/offload/host_pool.h"
+
+namespace stowage {
+namespace {
+
+constexpr char kPayload[] = "stowage/step-failure";
+
+void NoteRefusal(const std::string& words, ExecutionDevice* device, StepFailure* failure) {
+  const std::optional<MemoryRefusal> said = ReadMemoryRefusal(words);
+  if (!said) {
+    failure->asked = AskedIn(words);
+    failure->limit = device->Hardware().memory;
+    return;
+  }
+  const MemoryRefusal refusal = said->ExactBy(*device->meter());
+  failure->allocated = refusal.allocated;
+  failure->reserved = refusal.reserved;
+  failure->asked = refusal.asked;
+  failure->limit = refusal.limit;
+  failure->rounding = refusal.rounding;
+}
+
+}  // namespace
+
+StepFailure CurrentStepFailure(size_t instruction, ExecutionDevice* device) {
+  StepFailure failure;
+  failure.instruction = instruction;
+  failure.allocated = failure.live_after = device->meter()->current();
+  failure.reserved = device->meter()->reserved();
+  try {
+    throw;
+  } catch (const c10::OutOfMemoryError& error) {
+    failure.fault = StepFault::kDeviceMemory;
+    NoteRefusal(error.what_without_backtrace(), device, &failure);
+  } catch (const HostMemoryError&) {
+    failure.fault = StepFault::kHostMemory;
+  } catch (const std::bad_alloc&) {
+    failure.fault = StepFault::kHostMemory;
+  } catch (const ImmovableError&) {
+    failure.fault = StepFault::kImmovable;
+  } catch (...) {
+  }
+  return failure;
+}
+
+void SetStepFailure(const StepFailure& failure, absl::Status* status) {
+  status->SetPayload(kPayload, absl::Cord(absl::StrCat(
+                                   static_cast<int>(failure.fault), " ", failure.instruction, " ",
+                                   failure.allocated.value(), " ", failure.reserved.value(), " ",
+                                   failure.asked.value(), " ", failure.limit.value(), " ",
+                                   failure.live_after.value(), " ", failure.rounding.value())));
+}
+
+std::optional<StepFailure> GetStepFailure(const absl::Status& status) {
+  const auto payload = status.GetPayload(kPayload);
+  if (!payload) return std::nullopt;
+  std::vector<int64_t> numbers;
+  const std::vector<std::string> words = absl::StrSplit(std::string(*payload), ' ');
+  for (const std::string& word : words) {
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(word, &number)) return std::nullopt;
+    numbers.push_back(number);
+  }
+  if (numbers.size() != 8) return std::nullopt;
+  return StepFailure{static_cast<StepFault>(numbers[0]),
+                     static_cast<size_t>(numbers[1]),
+                     Bytes(numbers[2]),
+                     Bytes(numbers[3]),
+                     Bytes(numbers[4]),
+                     Bytes(numbers[5]),
+                     Bytes(numbers[6]),
+                     Bytes(numbers[7])};
+}
+
+}  // namespace stowage

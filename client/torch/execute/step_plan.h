@@ -1,0 +1,78 @@
+// A plan as steps carry it out: what all steps of it share. A chain is a graph whose nodes are in line.
+#ifndef STOWAGE_CLIENT_TORCH_EXECUTE_STEP_PLAN_H_
+#define STOWAGE_CLIENT_TORCH_EXECUTE_STEP_PLAN_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/torch/execute/held_tensors.h"
+#include "client/torch/model/chain_model.h"
+#include "client/torch/model/graph_model.h"
+#include "client/torch/offload/execution_device.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/graph.h"
+#include "solvers/model/units.h"
+#include "solvers/schedule/schedule.h"
+
+namespace stowage {
+
+// Immutable, hence safe to share between threads as far as the model is.
+struct StepPlan {
+  // One of the two is the problem.
+  std::shared_ptr<const Chain> chain;
+  std::shared_ptr<const Graph> graph;
+  std::shared_ptr<const GraphModel> model;
+  Schedule schedule;
+  ExecutionDevice* device = nullptr;
+  // The node whose tensor goes to the caller, who has a loss of his own; -1: losses are nodes of the model. The
+  // instructions of a chain's loss then only stand for what its backward drops.
+  int output = -1;
+  // How instructions are named to people, by the numbers that they have.
+  std::vector<std::string> names;
+  // By node.
+  std::vector<bool> moves_extras;   // what it saves moves, as a whole or in parts
+  std::vector<bool> moves_parts;    // some of that moves singly
+  std::vector<bool> moves_source;   // the tensor of an input moves
+  std::vector<bool> saves_nothing;  // of its own
+  std::vector<bool>
+      never_drops;  // runs forward once, saves, and all of that stays for its backward
+  std::vector<bool> owns_memory;
+  std::vector<bool> recomputable;
+  std::vector<size_t> backward_at;  // the instruction; that of a chain's input is the end
+  std::vector<int> last_reader;     // of those that train; -1 if there is none
+  size_t first_backward = 0;        // where the caller's backward begins
+  // Whether the engine's order is the plan's: nodes that train run forward first in program order, before the first
+  // BACKWARD, and backwards in reverse. Of a chain it always is.
+  bool in_engine_order = true;
+
+  // The node of an instruction; one more than there are for the loss of a chain where the caller has his own.
+  int NodeOf(const Instruction& instruction) const { return instruction.stage - (chain ? 0 : 1); }
+  int NumberOf(int v) const { return v + (chain ? 0 : 1); }
+  const std::string& Name(int number) const { return names[static_cast<size_t>(number)]; }
+  const std::string& NameOf(int v) const { return Name(NumberOf(v)); }
+  // Of the tensor of an input.
+  Bytes SourceBytes(int v) const { return chain ? chain->activation(v) : graph->vertex(v).output; }
+  std::unique_ptr<HeldTensors> HoldNothing() const;
+};
+
+// The schedule must be one that the evaluator accepts; the model outlives the plan.
+std::shared_ptr<const StepPlan> MakeGraphPlan(const GraphModel* model, Graph graph,
+                                              Schedule schedule, ExecutionDevice* device);
+// `callers_loss`: at this place of the schedule stand a saving forward of the loss and its backward, for which the
+// caller's come; -1: the loss is the model's.
+std::shared_ptr<const StepPlan> MakeChainPlan(const ChainModel& model, Chain chain,
+                                              Schedule schedule, ExecutionDevice* device,
+                                              int callers_loss = -1);
+
+// A tensor of an input, as a step may use it: itself, without a graph, or a copy where the plan takes away memory that
+// is somebody else's for good. `lent`: memory that others hold may be away until the step ends.
+at::Tensor SourceFor(const StepPlan& plan, int v, at::Tensor input, const at::Tensor& target,
+                     bool lent);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_EXECUTE_STEP_PLAN_H_

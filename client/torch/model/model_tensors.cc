@@ -1,0 +1,56 @@
+#include "client/torch/model/model_tensors.h"
+
+#include <ATen/Functions.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+
+namespace stowage {
+namespace {
+
+bool Contains(const std::vector<at::Tensor>& tensors, const at::Tensor& tensor) {
+  const auto same = [&](const at::Tensor& other) { return other.is_same(tensor); };
+  return std::any_of(tensors.begin(), tensors.end(), same);
+}
+
+void AppendNew(const std::vector<at::Tensor>& tensors, std::vector<at::Tensor>* all) {
+  for (const at::Tensor& tensor : tensors) {
+    if (!Contains(*all, tensor)) all->push_back(tensor);
+  }
+}
+
+}  // namespace
+
+void ModelTensors::AddTensors(const std::vector<at::Tensor>& parameters,
+                              const std::vector<at::Tensor>& buffers) {
+  std::vector<at::Tensor> tied;
+  for (const at::Tensor& parameter : parameters) {
+    if (Contains(parameters_, parameter)) tied.push_back(parameter);
+  }
+  AppendNew(tied, &tied_parameters_);
+  AppendNew(parameters, &parameters_);
+  AppendNew(buffers, &buffers_);
+  EnsureGradients();
+}
+
+void ModelTensors::EnsureGradients() const {
+  for (const at::Tensor& parameter : parameters_) {
+    if (parameter.requires_grad() && !parameter.grad().defined()) {
+      parameter.mutable_grad() = at::zeros_like(parameter.variable_data());
+    }
+  }
+}
+
+void ModelTensors::ZeroGradients() const {
+  const at::NoGradGuard no_grad;
+  for (const at::Tensor& parameter : parameters_) {
+    if (parameter.grad().defined()) parameter.mutable_grad().zero_();
+  }
+}
+
+bool AnyTrains(const std::vector<at::Tensor>& parameters) {
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const at::Tensor& parameter) { return parameter.requires_grad(); });
+}
+
+}  // namespace stowage

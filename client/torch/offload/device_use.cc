@@ -1,0 +1,64 @@
+#include "client/torch/offload/device_use.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace stowage {
+namespace {
+
+struct Users {
+  std::map<std::thread::id, int> depths;  // of steps in steps
+  int64_t begun = 0;                      // outermost steps
+};
+
+// Never destroyed: threads may step to the end.
+std::mutex& Mutex() {
+  static auto* const mutex = new std::mutex();
+  return *mutex;
+}
+
+Users& UsersOf(c10::Device device) {
+  using Key = std::pair<c10::DeviceType, c10::DeviceIndex>;
+  static auto* const users = new std::map<Key, Users>();
+  return (*users)[{device.type(), device.index()}];
+}
+
+}  // namespace
+
+void WaitFor(c10::Device device) {
+  if (device.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  guard.synchronizeStream(guard.getStream(device));
+}
+
+DeviceUse::DeviceUse(c10::Device device) : device_(device) {
+  const std::lock_guard<std::mutex> lock(Mutex());
+  Users& users = UsersOf(device_);
+  if (users.depths[std::this_thread::get_id()]++ == 0) ++users.begun;
+}
+
+DeviceUse::~DeviceUse() {
+  const std::lock_guard<std::mutex> lock(Mutex());
+  Users& users = UsersOf(device_);
+  const auto own = users.depths.find(std::this_thread::get_id());
+  if (--own->second == 0) users.depths.erase(own);
+}
+
+DeviceWatch::DeviceWatch(c10::Device device) : device_(device) {
+  const std::lock_guard<std::mutex> lock(Mutex());
+  const Users& users = UsersOf(device_);
+  begun_ = users.begun;
+  others_ = users.depths.size() > users.depths.count(std::this_thread::get_id());
+}
+
+bool DeviceWatch::SawOthers() const {
+  const std::lock_guard<std::mutex> lock(Mutex());
+  return others_ || UsersOf(device_).begun > begun_;
+}
+
+}  // namespace stowage

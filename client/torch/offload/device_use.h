@@ -1,0 +1,43 @@
+// Which threads of this process step on a device: where its meter counts for all of them, what one of them
+// holds cannot be told from what another does.
+#ifndef STOWAGE_CLIENT_TORCH_OFFLOAD_DEVICE_USE_H_
+#define STOWAGE_CLIENT_TORCH_OFFLOAD_DEVICE_USE_H_
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+
+namespace stowage {
+
+// The host waits for what it gave the device's current stream to do. Throws what LibTorch throws.
+void WaitFor(c10::Device device);
+
+// The calling thread steps on the device while an object lives, one in another on that thread is no more.
+class DeviceUse {
+ public:
+  explicit DeviceUse(c10::Device device);
+  ~DeviceUse();
+  DeviceUse(const DeviceUse&) = delete;
+  DeviceUse& operator=(const DeviceUse&) = delete;
+
+ private:
+  const c10::Device device_;
+};
+
+// Whether others do. To be made by a thread that steps.
+class DeviceWatch {
+ public:
+  explicit DeviceWatch(c10::Device device);
+
+  // At any time since this object was made.
+  bool SawOthers() const;
+
+ private:
+  const c10::Device device_;
+  int64_t begun_;
+  bool others_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_OFFLOAD_DEVICE_USE_H_

@@ -1,0 +1,61 @@
+#include "client/torch/profile/chain_profiler.h"
+
+#include <functional>
+#include <utility>
+
+#include "client/torch/base/torch_status.h"
+#include "client/torch/execute/plain_step.h"
+#include "client/torch/model/model_state.h"
+#include "client/torch/profile/chain_samples.h"
+#include "client/torch/profile/gradients_aside.h"
+#include "client/torch/profile/profile_pass.h"
+#include "client/torch/profile/profile_passes.h"
+
+namespace stowage {
+namespace {
+
+absl::Status CheckRequest(const ChainModel& model, const at::Tensor& input,
+                          const ProfileOptions& options) {
+  if (model.length() == 0) return absl::InvalidArgumentError("the model has no stage");
+  if (!model.loss()) return absl::InvalidArgumentError("the model has no loss");
+  if (!input.defined()) return absl::InvalidArgumentError("the input is an undefined tensor");
+  return CheckPasses(options, {input});
+}
+
+}  // namespace
+
+absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const at::Tensor& input,
+                                     const at::Tensor& target, const ProfileOptions& options) {
+  absl::Status status = CheckRequest(model, input, options);
+  if (!status.ok()) return status;
+  const absl::StatusOr<ProfileMeters> meters = MakeProfileMeters(options);
+  if (!meters.ok()) return meters.status();
+  try {
+    const GradientsAside aside(model);
+    model.EnsureGradients();
+    CostMeter costs(meters->memory, meters->timer.get(), meters->granularity);
+    WholeSteps steps = MakeWholeSteps(options, {input}, meters->timer.get(), [&] {
+      const StateGuard restore(model.buffers(), input.device());
+      return PlainStep(model, input, target, meters->memory).status();
+    });
+    absl::StatusOr<Passes<StageSample>> passes = RunPasses<StageSample>(
+        options, 2 * (model.length() + 1),
+        [&](bool watch, const std::function<void()>& stage_done) {
+          return RunProfilePass(model, input, target, &costs, watch, stage_done);
+        },
+        &steps);
+    if (!passes.ok()) return passes.status();
+    FinishTimes(options, steps, 1, &*passes);
+    absl::StatusOr<Chain> chain =
+        MakeChain(model, Bytes(static_cast<int64_t>(input.nbytes())), *passes, !options.bytes_only);
+    if (!chain.ok()) return chain.status();
+    absl::StatusOr<Device> device = ProfiledDevice(options);
+    if (!device.ok()) return device.status();
+    return Profile{model.name(), *std::move(device), *std::move(chain),
+                   options.bytes_only ? CostSource::kBytesOnly : CostSource::kMeasured};
+  } catch (...) {
+    return CurrentExceptionToStatus("profiling", absl::StatusCode::kInternal);
+  }
+}
+
+}  // namespace stowage

@@ -1,0 +1,23 @@
+// What passes over a model measured, as a chain.
+#ifndef STOWAGE_CLIENT_TORCH_PROFILE_CHAIN_SAMPLES_H_
+#define STOWAGE_CLIENT_TORCH_PROFILE_CHAIN_SAMPLES_H_
+
+#include "absl/status/statusor.h"
+#include "client/torch/model/chain_model.h"
+#include "client/torch/profile/profile_pass.h"
+#include "client/torch/profile/profile_times.h"
+#include "solvers/model/chain.h"
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+// At least one pass, with samples as RunProfilePass gives them. Bytes are those of every pass, overheads the
+// largest, times, if wanted, the medians; flags and names are the model's, too.
+// FAILED_PRECONDITION, naming the stage: bytes change from pass to pass; INVALID_ARGUMENT: the chain
+// breaks a rule of Chain::Create. O(stages passes).
+absl::StatusOr<Chain> MakeChain(const ChainModel& model, Bytes input,
+                                const Passes<StageSample>& passes, bool with_times);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_PROFILE_CHAIN_SAMPLES_H_

@@ -1,0 +1,69 @@
+// What one run of something costs: how a profile is measured.
+#ifndef STOWAGE_CLIENT_TORCH_PROFILE_COST_METER_H_
+#define STOWAGE_CLIENT_TORCH_PROFILE_COST_METER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "client/torch/memory/memory_meter.h"
+#include "client/torch/offload/stage_timer.h"
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+// Memory of one run, above that at its start.
+struct Cost {
+  Bytes kept;
+  // In blocks: which temporaries there are is not known, so that their sizes cannot be rounded up one by one.
+  Bytes kept_blocks;
+  Bytes peak_blocks;
+
+  Bytes overhead() const { return peak_blocks - kept_blocks; }
+};
+
+// Bytes are known after each run, times not before Finish: to ask for them would make the device wait.
+// Not thread-safe.
+class CostMeter {
+ public:
+  // `granularity` as of ExecutionDevice.
+  CostMeter(MemoryMeter* meter, StageTimer* timer, Bytes granularity)
+      : meter_(meter), timer_(timer), granularity_(granularity) {}
+
+  // `time` is where Finish puts what `run` took.
+  template <class Run>
+  Cost Measure(const Run& run, Nanos* time) {
+    const Bytes before = meter_->current();
+    const Bytes blocks = meter_->block_bytes();
+    meter_->ResetPeak();
+    timer_->Start();
+    run();
+    timer_->Stop();
+    times_.push_back(time);
+    return {meter_->current() - before, meter_->block_bytes() - blocks,
+            meter_->peak_block_bytes() - blocks};
+  }
+
+  void Finish() {
+    const std::vector<Nanos> times = timer_->Collect();
+    for (size_t i = 0; i < times_.size(); ++i) *times_[i] = times[i];
+    times_.clear();
+  }
+
+  Bytes live() const { return meter_->current(); }
+  // A block that so many bytes are asked for.
+  Bytes Block(Bytes bytes) const {
+    const int64_t unit = granularity_.value();
+    return Bytes((bytes.value() + unit - 1) / unit * unit);
+  }
+
+ private:
+  MemoryMeter* const meter_;
+  StageTimer* const timer_;
+  const Bytes granularity_;
+  std::vector<Nanos*> times_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_PROFILE_COST_METER_H_

@@ -1,0 +1,36 @@
+#ifndef STOWAGE_CLIENT_TORCH_PROFILE_PROFILE_OPTIONS_H_
+#define STOWAGE_CLIENT_TORCH_PROFILE_PROFILE_OPTIONS_H_
+
+#include <functional>
+
+#include "client/torch/memory/memory_meter.h"
+#include "client/torch/offload/execution_device.h"
+#include "client/torch/profile/profile_report.h"
+
+namespace stowage {
+
+// How a model is measured, of whatever shape it is.
+struct ProfileOptions {
+  int warmup = 1;   // passes that are not counted
+  int repeats = 5;  // passes whose times' medians are taken
+  // One pass after the warm-up, for the bytes; times are 0.
+  bool bytes_only = false;
+  // Runs a whole step of plain training after each pass that counts and scales all times so that they
+  // add up to its median (Calibration). Only of 3 repeats or more, where the input needs no gradient,
+  // and unless a step fails: it stores all activations, which may not fit.
+  bool calibrate = true;
+  // That model and tensors are on; null: the CPU.
+  ExecutionDevice* device = nullptr;
+  // Measures the link of `device`, too (MeasureTransfers); else the profile says nothing of a link.
+  bool transfers = false;
+  // Of memory, where `device` is null; null as well: the installed TrackingAllocator.
+  MemoryMeter* meter = nullptr;
+  // Called on this thread with the share done, in (0, 1]; may be empty.
+  std::function<void(double)> progress;
+  // What a successful profile leaves behind beside itself; may be null.
+  ProfileReport* report = nullptr;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_PROFILE_PROFILE_OPTIONS_H_

@@ -1,0 +1,70 @@
+#include "client/torch/shapes/shape_scope.h"
+
+#include <c10/util/Exception.h>
+#include <torch/library.h>
+
+#include <utility>
+
+#include "client/torch/base/real_operations.h"
+#include "client/torch/base/torch_status.h"
+#include "client/torch/shapes/shape_tracer.h"
+
+namespace stowage {
+namespace {
+
+thread_local ShapeTracer* current = nullptr;
+
+void RunInScope(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  TORCH_CHECK(current != nullptr, op.schema().name(),
+              " is given a tensor that was made when only shapes were looked at: a stage or node "
+              "keeps tensors between calls, which it must not (planning by shapes can be switched "
+              "off)");
+  current->Run(op, stack);
+}
+
+// Never taken back: a tensor of a scope may outlive it.
+absl::Status EnsureRegistered() {
+  static const auto* const status = [] {
+    try {
+      auto* const library = new torch::Library(torch::Library::IMPL, "_", kShapesKey, __FILE__,
+                                               static_cast<uint32_t>(__LINE__));
+      library->fallback(torch::CppFunction::makeFromBoxedFunction<&RunInScope>());
+      return new absl::Status();
+    } catch (...) {
+      return new absl::Status(CurrentExceptionToStatus("looking at shapes alone",
+                                                       absl::StatusCode::kFailedPrecondition));
+    }
+  }();
+  return *status;
+}
+
+}  // namespace
+
+ShapeScope::ShapeScope(std::unique_ptr<ShapeTracer> tracer)
+    : tracer_(std::move(tracer)), include_(kShapesKey) {
+  current = tracer_.get();
+}
+
+ShapeScope::~ShapeScope() { current = nullptr; }
+
+absl::StatusOr<std::unique_ptr<ShapeScope>> ShapeScope::Begin(
+    const MemoryMeter* real, const std::vector<at::Tensor>& buffers) {
+  const absl::Status status = EnsureRegistered();
+  if (!status.ok()) return status;
+  if (current != nullptr) return absl::FailedPreconditionError("a scope of shapes within another");
+  return std::unique_ptr<ShapeScope>(new ShapeScope(std::make_unique<ShapeTracer>(real, buffers)));
+}
+
+MemoryMeter* ShapeScope::meter() const { return tracer_->memory(); }
+
+absl::Status ShapeScope::Check() const {
+  if (tracer_->memory()->touched()) {
+    return absl::FailedPreconditionError("a stage or node reads tensors by their pointers");
+  }
+  if (tracer_->memory()->blocks() > 0) {
+    return absl::FailedPreconditionError("a stage or node keeps tensors between calls");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace stowage

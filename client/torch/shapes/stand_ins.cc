@@ -1,0 +1,118 @@
+#include "client/torch/shapes/stand_ins.h"
+
+#include <c10/core/Storage.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "client/torch/base/real_operations.h"
+#include "client/torch/base/tensor_storage.h"
+
+namespace stowage {
+namespace {
+
+void CheckOrdinary(const at::Tensor& tensor, c10::DeviceType device) {
+  TORCH_CHECK(tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_quantized() &&
+                  !tensor.is_nested() && !tensor.is_complex(),
+              "a tensor that is sparse, quantized, nested or complex");
+  TORCH_CHECK(tensor.device().type() == device, "a tensor on ", tensor.device().str());
+}
+
+void CopyShape(const at::Tensor& from, c10::TensorImpl* to) {
+  to->set_sizes_and_strides(from.sizes(), from.strides());
+  to->set_storage_offset(from.storage_offset());
+  if (from.unsafeGetTensorImpl()->is_wrapped_number()) to->set_wrapped_number(true);
+}
+
+bool SameShape(const at::Tensor& a, const at::Tensor& b) {
+  return a.sizes() == b.sizes() && a.strides() == b.strides() &&
+         a.storage_offset() == b.storage_offset();
+}
+
+}  // namespace
+
+const StandIns::Known* StandIns::OwnerOf(const at::Tensor& stand_in) const {
+  for (const Known& known : known_) {
+    if (StorageOf(known.stand_in) == StorageOf(stand_in)) return &known;
+  }
+  return nullptr;
+}
+
+at::Tensor StandIns::For(const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  CheckOrdinary(tensor, c10::kCPU);
+  c10::Storage storage;
+  for (const Known& known : known_) {
+    if (known.tensor.is_same(tensor)) return known.stand_in;
+    if (StorageOf(known.tensor) == StorageOf(tensor)) storage = known.stand_in.storage();
+  }
+  const c10::Device meta(c10::kMeta);
+  if (!storage) storage = NewStorage(tensor.storage().nbytes(), c10::DataPtr(nullptr, meta));
+  at::Tensor stand_in = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::Meta), tensor.dtype());
+  CopyShape(tensor, stand_in.unsafeGetTensorImpl());
+  known_.push_back({tensor, stand_in});
+  return stand_in;
+}
+
+at::Tensor StandIns::Back(const at::Tensor& stand_in) {
+  if (!stand_in.defined()) return stand_in;
+  CheckOrdinary(stand_in, c10::kMeta);
+  const auto same = std::find_if(known_.begin(), known_.end(), [&](const Known& known) {
+    return known.stand_in.is_same(stand_in);
+  });
+  if (same != known_.end()) {
+    // An operation that changes its argument's shape in place.
+    if (!SameShape(same->tensor, stand_in)) {
+      CopyShape(stand_in, same->tensor.unsafeGetTensorImpl());
+    }
+    return same->tensor;
+  }
+  at::Tensor tensor;
+  if (const Known* owner = OwnerOf(stand_in)) {
+    tensor = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW,
+                                                      c10::Storage(owner->tensor.storage()),
+                                                      owner->tensor.key_set(), stand_in.dtype());
+  } else {
+    const size_t bytes = stand_in.storage().nbytes();
+    tensor = at::detail::make_tensor<c10::TensorImpl>(
+        NewStorage(bytes, memory_->Allocate(bytes)),
+        c10::DispatchKeySet({c10::DispatchKey::CPU, kShapesKey}), stand_in.dtype());
+  }
+  CopyShape(stand_in, tensor.unsafeGetTensorImpl());
+  known_.push_back({tensor, stand_in});
+  return tensor;
+}
+
+c10::IValue StandIns::For(const c10::IValue& argument) {
+  if (argument.isTensor()) return For(argument.toTensor());
+  if (argument.isDevice()) {
+    const c10::Device device = argument.toDevice();
+    TORCH_CHECK(device.is_cpu(), "a tensor is sent to ", device.str());
+    return c10::Device(c10::kMeta);
+  }
+  if (argument.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : argument.toTensorVector()) list.push_back(For(tensor));
+    return list;
+  }
+  if (argument.isOptionalTensorList()) {
+    c10::List<c10::optional<at::Tensor>> list;
+    for (const c10::optional<at::Tensor>& tensor : argument.toOptionalTensorVector()) {
+      list.push_back(tensor ? c10::optional<at::Tensor>(For(*tensor)) : c10::nullopt);
+    }
+    return list;
+  }
+  return argument;
+}
+
+c10::IValue StandIns::Back(const c10::IValue& result) {
+  if (result.isTensor()) return Back(result.toTensor());
+  if (!result.isTensorList()) return result;
+  c10::List<at::Tensor> list;
+  for (const at::Tensor& tensor : result.toTensorVector()) list.push_back(Back(tensor));
+  return list;
+}
+
+}  // namespace stowage

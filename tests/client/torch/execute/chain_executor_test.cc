@@ -1,0 +1,337 @@
+// What the executor refuses, and what it leaves behind when a step fails.
+#include "client/torch/execute/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "client/torch/execute/plain_step.h"
+#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/model/batch_shape.h"
+#include "client/torch/model/model_state.h"
+#include "client/torch/model/state_digest.h"
+#include "client/torch/offload/simulated_device.h"
+#include "client/torch/profile/chain_profiler.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
+#include "tests/client/torch/random_schedule.h"
+#include "tests/client/torch/test_networks.h"
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+
+Chain ProfiledChain(const TestNetwork& network) {
+  ProfileOptions options;
+  options.bytes_only = true;
+  auto profile = ProfileChain(network.model, network.input, network.target, options);
+  EXPECT_TRUE(profile.ok()) << profile.status();
+  return std::get<Chain>(profile.value().problem);
+}
+
+class ChainExecutorTest : public testing::Test {
+ protected:
+  ChainExecutorTest()
+      : network_(MakeTestNetwork("norm_cnn")),
+        chain_(ProfiledChain(network_)),
+        buffers_(BufferState::Capture(network_.model.buffers())),
+        random_(RandomState::Capture()) {}
+  ~ChainExecutorTest() override { meter_->ClearLimit(); }
+
+  std::unique_ptr<Executor> Make(const Schedule& schedule) {
+    auto executor = Executor::Create(&network_.model, chain_, schedule);
+    EXPECT_TRUE(executor.ok()) << executor.status();
+    return std::move(executor).value();
+  }
+
+  absl::Status CreateError(const Chain& chain, const Schedule& schedule) {
+    return Executor::Create(&network_.model, chain, schedule).status();
+  }
+
+  void Rewind() {
+    buffers_.Restore();
+    random_.Restore();
+    network_.model.ZeroGradients();
+  }
+
+  void ExpectStateUntouched() {
+    EXPECT_TRUE(BufferState::Capture(network_.model.buffers()) == buffers_);
+    EXPECT_TRUE(RandomState::Capture() == random_);
+  }
+
+  // A step of `executor` from the first state is a plain step.
+  void ExpectLikePlain(Executor* executor) {
+    Rewind();
+    auto plain = PlainStep(network_.model, network_.input, network_.target);
+    ASSERT_TRUE(plain.ok()) << plain.status();
+    const Digest gradients = GradientDigest(network_.model);
+    const Digest buffers = BufferDigest(network_.model);
+    const RandomState random = RandomState::Capture();
+    Rewind();
+    auto report = executor->Step(network_.input, network_.target);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->loss, plain->loss);
+    EXPECT_EQ(GradientDigest(network_.model), gradients);
+    EXPECT_EQ(BufferDigest(network_.model), buffers);
+    EXPECT_TRUE(RandomState::Capture() == random);
+  }
+
+  Schedule RandomSchedule(unsigned seed) {
+    std::mt19937 random(seed);
+    return Disturb(chain_, RandomPersistentSchedule(chain_, &random), 2, &random);
+  }
+
+  TrackingAllocator* meter_ = TrackingAllocator::Get();
+  TestNetwork network_;
+  Chain chain_;
+  BufferState buffers_;
+  RandomState random_;
+};
+
+TEST_F(ChainExecutorTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
+  auto executor = Make(RandomSchedule(3));
+  const Bytes live = meter_->current();
+  const int64_t peak = executor->prediction().peak.value();
+  int failures = 0;
+  for (int64_t extra = 0; extra < peak; extra += peak / 60) {
+    Rewind();
+    meter_->SetLimit(live + Bytes(extra));
+    const absl::Status status = executor->Step(network_.input, network_.target).status();
+    meter_->ClearLimit();
+    if (status.ok()) continue;
+    ++failures;
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_EQ(meter_->current(), live);
+    ExpectStateUntouched();
+  }
+  EXPECT_GT(failures, 30);
+  ExpectLikePlain(executor.get());
+}
+
+TEST_F(ChainExecutorTest, PlainStepsFailAsCleanly) {
+  const Bytes live = meter_->current();
+  meter_->SetLimit(live + Bytes(20000));
+  const absl::Status status = PlainStep(network_.model, network_.input, network_.target).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_EQ(meter_->current(), live);
+  ExpectStateUntouched();
+}
+
+TEST_F(ChainExecutorTest, CountsInstructions) {
+  auto executor = Make(StoreAllSchedule(chain_));
+  const StepReport report = executor->Step(network_.input, network_.target).value();
+  const int stages = chain_.length() + 1;
+  EXPECT_EQ(report.count(Op::kForwardSave), stages);
+  EXPECT_EQ(report.count(Op::kBackward), stages);
+  EXPECT_EQ(report.count(Op::kDiscard), 0);
+  EXPECT_EQ(report.recomputed_forwards, 0);
+  EXPECT_GT(report.wall_time, Nanos(0));
+}
+
+TEST_F(ChainExecutorTest, CommunicationBesideComputeIsUnimplemented) {
+  Schedule schedule = StoreAllSchedule(chain_);
+  schedule[1].stream = Stream::kCommunication;
+  const absl::Status status = CreateError(chain_, schedule);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("instruction 1 (communication: forward-save 2): communication beside"));
+}
+
+TEST_F(ChainExecutorTest, WhatNobodyReadsIsNotSaved) {
+  Schedule schedule = StoreAllSchedule(chain_);
+  const int last = chain_.length() + 1;
+  schedule.insert(schedule.begin() + last + 1, ForwardSave(last));
+  EXPECT_TRUE(Evaluator(chain_).Run(schedule).ok());
+  EXPECT_EQ(CreateError(chain_, schedule),
+            absl::UnimplementedError("instruction 10 (forward-save 9): its backward has run, and "
+                                     "nothing else reads what it saves"));
+}
+
+TEST_F(ChainExecutorTest, AScheduleThatTheEvaluatorRefusesIsRefused) {
+  Schedule schedule = StoreAllSchedule(chain_);
+  schedule.pop_back();
+  EXPECT_EQ(CreateError(chain_, schedule).code(), absl::StatusCode::kInvalidArgument);
+  schedule = StoreAllSchedule(chain_);
+  schedule.push_back(ForwardSave(chain_.length() + 2));
+  EXPECT_EQ(CreateError(chain_, schedule).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ChainExecutorTest, AChainOfAnotherModelIsRefused) {
+  ChainSpec shorter = chain_.spec();
+  shorter.stages.pop_back();
+  const Chain short_chain = Chain::Create(shorter).value();
+  EXPECT_THAT(std::string(CreateError(short_chain, StoreAllSchedule(short_chain)).message()),
+              HasSubstr("the chain has 7 stages, the model 8"));
+  ChainSpec renamed = chain_.spec();
+  renamed.stages[2].op_kind = "gelu";
+  const Chain renamed_chain = Chain::Create(renamed).value();
+  EXPECT_THAT(std::string(CreateError(renamed_chain, StoreAllSchedule(renamed_chain)).message()),
+              HasSubstr("the chain says 'gelu' where the model has stage 3 (drop, dropout)"));
+}
+
+TEST_F(ChainExecutorTest, ALargerInputIsRefusedBeforeAnythingRuns) {
+  auto executor = Make(StoreAllSchedule(chain_));
+  const absl::Status status =
+      executor->Step(torch::zeros({4, 3, 16, 16}), torch::zeros({4}, torch::kLong)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the input has 12288 bytes"));
+  EXPECT_EQ(executor->Step(at::Tensor(), network_.target).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  ExpectStateUntouched();
+}
+
+TEST_F(ChainExecutorTest, AnInputOnAnotherDeviceIsRefusedBeforeAnythingRuns) {
+  auto executor = Make(StoreAllSchedule(chain_));
+  const absl::Status status =
+      executor->Step(network_.input.to(torch::kMeta), network_.target).status();
+  EXPECT_EQ(status,
+            absl::InvalidArgumentError("the input is on meta, the device to train on is cpu"));
+  ExpectStateUntouched();
+}
+
+TEST_F(ChainExecutorTest, ASmallerBatchRunsWithinThePrediction) {
+  auto executor = Make(RandomSchedule(1));
+  const auto report =
+      executor->Step(network_.input.narrow(0, 0, 2), network_.target.narrow(0, 0, 2));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_LT(report->peak, executor->prediction().peak);
+}
+
+TEST_F(ChainExecutorTest, ABatchOfAnotherShapeIsRefused) {
+  auto executor = Executor::Create(&network_.model, chain_, StoreAllSchedule(chain_), nullptr,
+                                   BatchShape::Of(network_.input, network_.target))
+                      .value();
+  const at::Tensor target = network_.target;
+  const auto error = [&](const at::Tensor& input, const at::Tensor& labels) {
+    const absl::Status status = executor->Step(input, labels).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  // No more bytes than planned, but a larger side.
+  EXPECT_EQ(error(torch::zeros({1, 3, 16, 48}), target.narrow(0, 0, 1)),
+            "the input is Float[1, 3, 16, 48], the plan is for Float[3, 3, 16, 16] at most");
+  EXPECT_THAT(error(torch::zeros({3, 3, 16, 16}, torch::kHalf), target), HasSubstr("Half["));
+  EXPECT_THAT(error(torch::zeros({3, 3, 16}), target), HasSubstr("the input is Float[3, 3, 16],"));
+  EXPECT_EQ(error(network_.input, torch::zeros({4}, torch::kLong)),
+            "the target is Long[4], the plan is for Long[3] at most");
+  EXPECT_THAT(error(network_.input, torch::zeros({3})), HasSubstr("the target is Float[3]"));
+  EXPECT_THAT(error(network_.input, at::Tensor()),
+              HasSubstr("the target is undefined, the plan is for Long[3]"));
+  ExpectStateUntouched();
+  ExpectLikePlain(executor.get());
+  EXPECT_TRUE(executor->Step(network_.input.narrow(0, 0, 2), target.narrow(0, 0, 2)).ok());
+}
+
+TEST_F(ChainExecutorTest, AWrongShapeIsAnErrorThatNamesTheStage) {
+  auto executor = Make(StoreAllSchedule(chain_));
+  const Bytes live = meter_->current();
+  const absl::Status status =
+      executor->Step(torch::zeros({3, 1, 16, 16}), network_.target).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("instruction 0 (forward-save 1), stage 1 (conv1"));
+  EXPECT_EQ(meter_->current(), live);
+}
+
+// A model whose last stage fails at a call that the test chooses.
+TEST(ChainExecutorExceptionTest, AnyExceptionLeavesACleanState) {
+  TestNetwork network = MakeTestNetwork("norm_cnn");
+  int calls_until_failure = -1;
+  network.model.AddFunction("fragile", "mul", [&](const at::Tensor& x) {
+    if (calls_until_failure-- == 0) throw std::runtime_error("a stage broke");
+    return x * 1.5 + at::rand_like(x);
+  });
+  const Chain chain = ProfiledChain(network);
+  Schedule schedule;
+  schedule.push_back(ForwardNoSave(1));
+  const int last = chain.length();
+  for (int l = 2; l <= last; ++l) schedule.push_back(ForwardNoSave(l));
+  schedule.push_back(ForwardSave(last + 1));
+  schedule.push_back(Backward(last + 1));
+  for (int l = last; l >= 1; --l) {
+    schedule.push_back(ForwardSave(l));
+    schedule.push_back(Backward(l));
+  }
+  auto executor = Executor::Create(&network.model, chain, schedule).value();
+  const BufferState buffers = BufferState::Capture(network.model.buffers());
+  const RandomState random = RandomState::Capture();
+  const Bytes live = TrackingAllocator::Get()->current();
+  for (const int call : {0, 1}) {
+    calls_until_failure = call;
+    network.model.ZeroGradients();
+    const absl::Status status = executor->Step(network.input, network.target).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("stage 9 (fragile, mul): a stage broke"));
+    EXPECT_TRUE(BufferState::Capture(network.model.buffers()) == buffers);
+    EXPECT_TRUE(RandomState::Capture() == random);
+    EXPECT_EQ(TrackingAllocator::Get()->current(), live);
+  }
+  calls_until_failure = -1;
+  network.model.ZeroGradients();
+  const double loss = executor->Step(network.input, network.target).value().loss;
+  const Digest gradients = GradientDigest(network.model);
+  buffers.Restore();
+  random.Restore();
+  network.model.ZeroGradients();
+  EXPECT_EQ(PlainStep(network.model, network.input, network.target).value().loss, loss);
+  EXPECT_EQ(GradientDigest(network.model), gradients);
+}
+
+// The chain of a profile that somebody else made.
+TEST(ChainExecutorExceptionTest, AStageThatTrainsWhatItDoesNotListIsRefused) {
+  ChainModel model("hidden");
+  const at::Tensor weight = torch::ones({4});
+  model.AddFunction("hidden", "mul", [weight](const at::Tensor& x) { return x * weight; });
+  model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+  const TestNetwork network{std::move(model), torch::randn({2, 4}), torch::zeros({1})};
+  const Chain chain = ProfiledChain(network);
+  weight.requires_grad_();
+  auto executor = Executor::Create(&network.model, chain, StoreAllSchedule(chain)).value();
+  const absl::Status status = executor->Step(network.input, network.target).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("stage 1 (hidden, mul): it trains parameters that it does not list"));
+}
+
+TEST_F(ChainExecutorTest, ACopyOfTheInputThatFailsIsNamed) {
+  const CopyCost cost{int64_t{8} << 30, Nanos(1000)};
+  const auto device = SimulatedDevice::Create({cost, cost, false, Bytes(1 << 20)}).value();
+  Schedule schedule = StoreAllSchedule(chain_);
+  const TensorKind kind = TensorKind::kActivation;
+  for (const Instruction& i : {PrefetchStart(kind, 0), PrefetchWait(kind, 0)}) {
+    schedule.insert(schedule.end() - 1, i);
+  }
+  for (const Instruction& i : {OffloadWait(kind, 0), OffloadStart(kind, 0)}) {
+    schedule.insert(schedule.begin() + 1, i);
+  }
+  const auto executor = Executor::Create(&network_.model, chain_, schedule, device.get()).value();
+  device->FailCopyAfter(0);
+  const absl::Status status = executor->Step(network_.input, network_.target).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("(offload-wait activation 0), the input: the simulated copy failed"));
+}
+
+TEST(StateDigestTest, SeesEveryBit) {
+  const TestNetwork network = MakeTestNetwork("norm_cnn");
+  const Digest parameters = ParameterDigest(network.model);
+  const Digest buffers = BufferDigest(network.model);
+  EXPECT_EQ(ParameterDigest(MakeTestNetwork("norm_cnn").model), parameters);
+  auto* byte = static_cast<unsigned char*>(network.model.parameters().back().data_ptr());
+  *byte ^= 1;
+  EXPECT_NE(ParameterDigest(network.model), parameters);
+  *byte ^= 1;
+  EXPECT_EQ(ParameterDigest(network.model), parameters);
+  network.model.buffers()[0].add_(1);
+  EXPECT_NE(BufferDigest(network.model), buffers);
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,272 @@
+// Graphs trained by plans of every solver, against plain training and the evaluator.
+#include "client/torch/execute/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/model/model_state.h"
+#include "client/torch/profile/graph_profiler.h"
+#include "solvers/planner.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/gradient_sums.h"
+#include "solvers/schedule/instance.h"
+#include "tests/client/torch/autocast.h"
+#include "tests/client/torch/test_graphs.h"
+
+namespace stowage {
+namespace {
+
+namespace nn = torch::nn;
+
+using testing::HasSubstr;
+
+class GraphExecutorTest : public testing::TestWithParam<std::string>, protected GraphTraining {
+ protected:
+  GraphExecutorTest() : GraphTraining(GetParam()) {}
+
+  void ExpectPlansWithinBudgetsTrainAlike();
+};
+
+TEST_P(GraphExecutorTest, StoringAllIsPlainTraining) {
+  const Profile profile = Profiled();
+  const Graph& graph = std::get<Graph>(profile.problem);
+  ExpectLikePlain(graph, StoreAllSchedule(graph), Plain());
+}
+
+void GraphExecutorTest::ExpectPlansWithinBudgetsTrainAlike() {
+  const Profile profile = Profiled();
+  const Graph& graph = std::get<Graph>(profile.problem);
+  const Graph fixed = WithFixedCosts(graph);
+  const GraphOutcome plain = Plain();
+  int recomputing = 0;
+  for (const double share : {0.85, 0.6}) {
+    // Large graphs could be searched for minutes: the first schedule that fits will do.
+    Schedule schedule;
+    StopToken stop;
+    PlanOptions options;
+    options.solve.stop = &stop;
+    options.solve.incumbent = [&](const Schedule& fits) {
+      schedule = fits;
+      stop.RequestStop();
+    };
+    const auto budget = ResolveBudget(fixed, ShareOfStoreAll{share}, PlanOptions());
+    ASSERT_TRUE(budget.ok()) << budget.status();
+    const auto plan = MakePlan(fixed, *budget, options);
+    ASSERT_TRUE(plan.ok() || !schedule.empty()) << plan.status();
+    if (plan.ok()) schedule = plan->schedule;
+    if (schedule.empty()) continue;  // nothing fits
+    SCOPED_TRACE(share);
+    const absl::StatusOr<Simulation> simulation = Evaluator(fixed).Run(schedule);
+    ASSERT_TRUE(simulation.ok()) << simulation.status();
+    EXPECT_LE(simulation->peak, *budget);
+    EXPECT_TRUE(GradientSums(graph).KeptBy(schedule));
+    recomputing += simulation->recomputed_forwards > 0 ? 1 : 0;
+    ExpectLikePlain(graph, schedule, plain);
+  }
+  EXPECT_GT(recomputing, 0);
+}
+
+TEST_P(GraphExecutorTest, PlansWithinBudgetsTrainAlike) { ExpectPlansWithinBudgetsTrainAlike(); }
+
+// The casts that graphs save are in the profile, so measured memory is as predicted.
+TEST_P(GraphExecutorTest, UnderAutocastAsWithout) {
+  // Plain training that remembers casts sums up the gradients of tied weights in the type of the cast.
+  const ScopedAutocast autocast(true, /*remember_casts=*/graph_.model.tied_parameters().empty());
+  const Profile profile = Profiled();
+  EXPECT_THAT(profile.device.math_settings, HasSubstr("autocast"));
+  const Graph& graph = std::get<Graph>(profile.problem);
+  ExpectLikePlain(graph, StoreAllSchedule(graph), Plain());
+  ExpectPlansWithinBudgetsTrainAlike();
+}
+
+// The mask asks for no gradient, though the model cannot know it: what reads it saves as much again as at first.
+TEST(GraphGradients, AreAskedForAgainWhereTheyWereAtFirst) {
+  torch::manual_seed(7);
+  GraphModel model("mask");
+  const int x = model.AddInput("x");
+  const int wide = model.AddModule("wide", "linear", x, nn::Linear(8, 64));
+  const int mask = model.AddFunction("mask", "positive", {wide}, [](const auto& in) {
+    return (in[0].detach() > 0).to(in[0].scalar_type());
+  });
+  const int gated = model.AddFunction("gated", "gate", {wide, mask}, [](const auto& in) {
+    return (in[0] * in[1]).tanh().exp() + in[1].exp();
+  });
+  model.AddFunction("loss", "sum", {gated}, [](const auto& in) { return in[0].sum(); });
+  struct Training : GraphTraining {
+    explicit Training(TestGraph graph) : GraphTraining(std::move(graph)) {}
+    void Run(int wide, int gated) {
+      const Profile profile = Profiled();
+      const Graph& graph = std::get<Graph>(profile.problem);
+      Schedule schedule = StoreAllSchedule(graph);
+      const auto at = [&](Op op, int v) {
+        return std::find_if(schedule.begin(), schedule.end(),
+                            [&](const Instruction& i) { return i.op == op && i.stage == v + 1; });
+      };
+      // What is computed again reads what its backward alone would not.
+      schedule.erase(at(Op::kDiscard, wide));
+      schedule.insert(at(Op::kBackward, gated) + 1, Discard(TensorKind::kActivation, wide + 1));
+      schedule.insert(at(Op::kForwardSave, gated) + 1, Discard(TensorKind::kSaved, gated + 1));
+      schedule.insert(at(Op::kBackward, gated), ForwardSave(gated + 1));
+      ExpectLikePlain(graph, schedule, Plain());
+    }
+  };
+  Training(TestGraph{std::move(model), {torch::randn({16, 8})}, torch::zeros({1})})
+      .Run(wide, gated);
+}
+
+// A node that nobody trains by may run first when backwards have begun.
+TEST(GraphOrder, WhatTrainsNothingMayRunAmongTheBackwards) {
+  struct Training : GraphTraining {
+    Training() : GraphTraining("mixed") {}
+    void Run() {
+      const Profile profile = Profiled();
+      const Graph& graph = std::get<Graph>(profile.problem);
+      Schedule schedule;
+      Schedule late;
+      for (const Instruction& instruction : StoreAllSchedule(graph)) {
+        const std::string& name = graph_.model.node(instruction.stage - 1).name;
+        const bool idle = name == "probabilities" && instruction.op != Op::kBackward;
+        const bool read = name == "head" && instruction.op == Op::kDiscard;
+        (idle || read ? late : schedule).push_back(instruction);
+      }
+      ASSERT_FALSE(late.empty());
+      const auto first = std::find_if(schedule.begin(), schedule.end(), [](const Instruction& i) {
+        return i.op == Op::kBackward && i.stage != 13;
+      });
+      schedule.insert(first + 1, late.begin(), late.end());
+      const auto run = Evaluator(graph).Run(schedule);
+      ASSERT_TRUE(run.ok()) << run.status();
+      ExpectLikePlain(graph, schedule, Plain());
+    }
+  };
+  Training().Run();
+}
+
+class GraphFailureTest : public GraphExecutorTest {};
+
+TEST_P(GraphFailureTest, AfterOutOfMemoryAtAnyPointTheNextStepIsRight) {
+  const Profile profile = Profiled();
+  const Graph& graph = std::get<Graph>(profile.problem);
+  const GraphOutcome plain = Plain();
+  auto executor = Executor::Create(&graph_.model, graph, StoreAllSchedule(graph)).value();
+  TrackingAllocator* const meter = TrackingAllocator::Get();
+  const int64_t peak = executor->prediction().peak.value();
+  int failures = 0;
+  for (int64_t extra = 0; extra < peak; extra += peak / 60) {
+    Rewind();
+    std::vector<at::Tensor> inputs = Inputs();
+    const Bytes live = meter->current();
+    meter->SetLimit(live + Bytes(extra));
+    const absl::Status status = executor->Step(inputs, graph_.target).status();
+    meter->ClearLimit();
+    if (status.ok()) continue;
+    ++failures;
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_EQ(meter->current(), live) << "after " << extra << " bytes";
+    EXPECT_TRUE(BufferState::Capture(graph_.model.buffers()) == buffers_);
+    EXPECT_TRUE(RandomState::Capture() == random_);
+  }
+  EXPECT_GT(failures, 30);
+  ExpectLikePlain(graph, StoreAllSchedule(graph), plain);
+}
+
+// Two read a tensor; the backward of `wide`, plain training's first, takes the most memory. Run second, it
+// has its summand beside the other one, of which its profile does not know: why solvers keep the order
+// (solvers/schedule/gradient_sums.h).
+TEST(GraphSums, TakeWhatTheProfileSaysInPlainTrainingsOrder) {
+  GraphModel model("fork");
+  const int x = model.AddInput("x");
+  const int fork = model.AddModule("fork", "linear", x, nn::Linear(8, 256));
+  const int narrow =
+      model.AddFunction("narrow", "mul", {fork}, [](const auto& in) { return in[0] * 2; });
+  model.AddFunction("narrow_loss", "sum", {narrow}, [](const auto& in) { return in[0].sum(); });
+  const int wide = model.AddFunction("wide", "tanh", {fork}, [](const auto& in) {
+    return in[0].repeat({1, 8}).tanh().view({-1, 8, 256}).sum(1);
+  });
+  model.AddFunction("wide_loss", "sum", {wide}, [](const auto& in) { return in[0].sum(); });
+  const at::Tensor input = torch::ones({64, 8});
+  const at::Tensor target = torch::zeros({1});
+  ProfileOptions options;
+  options.bytes_only = true;
+  const auto profile = ProfileGraph(model, {input}, target, options);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  const Graph& graph = std::get<Graph>(profile->problem);
+
+  const auto peak_over_predicted = [&](const std::vector<int>& backwards) {
+    Schedule schedule;
+    for (int v = 0; v < graph.size(); ++v) schedule.push_back(ForwardSave(v + 1));
+    for (const int v : backwards) schedule.push_back(Backward(v + 1));
+    auto executor = Executor::Create(&model, graph, schedule);
+    EXPECT_TRUE(executor.ok()) << executor.status();
+    EXPECT_EQ(GradientSums(graph).KeptBy(schedule), backwards[1] == wide);
+    const auto report = executor.value()->Step({input.clone()}, target);
+    EXPECT_TRUE(report.ok()) << report.status();
+    return report.value().peak - executor.value()->prediction().peak;
+  };
+  const Bytes summand = graph.vertex(fork).output_gradient;
+  EXPECT_LE(peak_over_predicted({5, 4, 3, 2, 1, 0}), Bytes(0));
+  EXPECT_EQ(peak_over_predicted({3, 2, 5, 4, 1, 0}), summand);
+}
+
+TEST(ProfileGraph, AModelWithoutAScalarToTrainByIsRefused) {
+  GraphModel model("no loss");
+  const int x = model.AddInput("x");
+  model.AddModule("head", "linear", x, nn::Linear(4, 3));
+  ProfileOptions options;
+  options.bytes_only = true;
+  const absl::Status status =
+      ProfileGraph(model, {torch::ones({2, 4})}, torch::zeros({1}), options).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("nothing to train by"));
+}
+
+// All of it follows from what is trained.
+TEST(ProfileGraph, OnlyWhatAGradientComesToHasOne) {
+  GraphModel model("gate");
+  const int x = model.AddInput("x");
+  const int head = model.AddModule("head", "linear", x, nn::Linear(4, 64));
+  const int gate =
+      model.AddFunction("gate", "gt", {head}, [](const auto& in) { return in[0] > 0; });
+  ModelNode sizes;
+  sizes.name = sizes.op_kind = "zeros_like";
+  sizes.inputs = {head};
+  sizes.detached = true;
+  sizes.forward = [](const auto& in) { return at::zeros_like(in[0]); };
+  const int zeros = model.AddNode(std::move(sizes));
+  const int kept = model.AddFunction("kept", "where", {gate, head, zeros},
+                                     [](const auto& in) { return at::where(in[0], in[1], in[2]); });
+  const int loss =
+      model.AddFunction("loss", "sum", {kept}, [](const auto& in) { return in[0].square().sum(); });
+  const int best =
+      model.AddFunction("best", "argmax", {kept}, [](const auto& in) { return in[0].argmax(1); });
+  ProfileOptions options;
+  options.bytes_only = true;
+  const auto profile = ProfileGraph(model, {torch::ones({2, 4})}, torch::zeros({1}), options);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  const Graph& graph = std::get<Graph>(profile->problem);
+  for (const int v : {head, kept, loss}) {
+    EXPECT_EQ(graph.vertex(v).output_gradient, graph.vertex(v).output) << v;
+  }
+  for (const int v : {x, gate, zeros, best}) {
+    EXPECT_GT(graph.vertex(v).output, Bytes(0)) << v;
+    EXPECT_EQ(graph.vertex(v).output_gradient, Bytes(0)) << v;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Mixed, GraphFailureTest, testing::Values("mixed"));
+
+INSTANTIATE_TEST_SUITE_P(Graphs, GraphExecutorTest,
+                         testing::Values("mixed", "decoder", "grad_kernels", "resnet18", "nasnet_a",
+                                         "darts_v2"),
+                         [](const auto& graph) { return graph.param; });
+
+}  // namespace
+}  // namespace stowage

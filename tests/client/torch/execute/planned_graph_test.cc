@@ -1,0 +1,251 @@
+#include "client/torch/execute/planned_module.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client/torch/execute/plain_step.h"
+#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/profile/graph_profiler.h"
+#include "solvers/planner.h"
+#include "solvers/schedule/instance.h"
+#include "tests/client/torch/autocast.h"
+#include "tests/client/torch/error_of.h"
+#include "tests/client/torch/test_graphs.h"
+#include "tests/client/torch/training_outcome.h"
+
+namespace stowage {
+namespace {
+
+namespace nn = torch::nn;
+using testing::HasSubstr;
+using LossOfBatch = std::function<at::Tensor()>;
+
+// Two losses, tied weights, a tensor with three readers, dropout, statistics, an op in place.
+GraphModel TwoLosses() {
+  GraphModel model("two losses");
+  const auto conv = [](int64_t in, int64_t out) {
+    return nn::Conv2d(nn::Conv2dOptions(in, out, 3).padding(1));
+  };
+  const nn::Conv2d shared = conv(6, 6);
+  const int image = model.AddInput("image");
+  const int stem = model.AddModule("stem", "conv", image, conv(3, 6));
+  const int norm = model.AddModule("norm", "batch_norm", stem, nn::BatchNorm2d(6));
+  ModelNode relu;
+  relu.name = "relu";
+  relu.op_kind = "relu_";
+  relu.inputs = {norm};
+  relu.in_place = true;
+  relu.forward = [](const std::vector<at::Tensor>& x) { return at::Tensor(x[0]).relu_(); };
+  const int active = model.AddNode(relu);
+  const int left = model.AddModule("left", "conv", active, shared);
+  const int drop = model.AddFunction("drop", "dropout", {left},
+                                     [](const auto& x) { return at::dropout(x[0], 0.3, true); });
+  const int right = model.AddModule("right", "conv", drop, shared);
+  const int sum = model.AddFunction("sum", "add", {active, right, drop},
+                                    [](const auto& x) { return x[0] * x[1] + x[2]; });
+  const int pool = model.AddFunction("pool", "avg_pool", {sum}, [](const auto& x) {
+    return x[0].mean({2, 3});
+  });
+  const int head = model.AddModule("head", "linear", pool, nn::Linear(6, 4));
+  model.AddFunction("penalty", "mean", {drop}, [](const auto& x) { return x[0].square().mean(); });
+  ModelNode loss;
+  loss.name = "loss";
+  loss.op_kind = "cross_entropy";
+  loss.inputs = {head};
+  loss.reads_target = true;
+  loss.forward = [](const std::vector<at::Tensor>& x) {
+    return nn::functional::cross_entropy(x[0], x[1]);
+  };
+  model.AddNode(loss);
+  return model;
+}
+
+class PlannedGraphTest : public testing::TestWithParam<bool> {
+ protected:
+  PlannedGraphTest()
+      : autocast_(GetParam(), /*remember_casts=*/false),
+        model_((torch::manual_seed(5), TwoLosses())) {
+    input_ = torch::randn({3, 3, 12, 12});
+    target_ = torch::randint(4, {3}, torch::kLong);
+    ProfileOptions options;
+    options.bytes_only = true;
+    profile_ = ProfileGraph(model_, {input_}, target_, options).value();
+    start_.emplace(model_);
+  }
+
+  const Graph& graph() const { return std::get<Graph>(profile_->problem); }
+
+  // One that recomputes.
+  Schedule TightSchedule() const {
+    const Graph fixed = WithFixedCosts(graph());
+    const auto budget = ResolveBudget(fixed, ShareOfStoreAll{0.8}, PlanOptions());
+    const auto plan = MakePlan(fixed, budget.value(), PlanOptions());
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    EXPECT_GT(plan.value().prediction.recomputed_forwards, 0);
+    return plan.value().schedule;
+  }
+
+  LossOfBatch PlainLoop() {
+    return [this] {
+      at::Tensor sum;
+      for (const at::Tensor& loss : PlainLosses(model_, {input_.clone()}, target_)) {
+        sum = sum.defined() ? sum + loss : loss;
+      }
+      return sum;
+    };
+  }
+
+  LossOfBatch PlannedLoop(PlannedModule* planned) {
+    return [this, planned] { return planned->forward({input_.clone()}, target_); };
+  }
+
+  // Two batches at once, then their backwards, then another, of scaled losses.
+  Outcome After(const LossOfBatch& forward) {
+    start_->Rewind();
+    const at::Tensor first = forward();
+    const at::Tensor second = forward();
+    {
+      const torch::NoGradGuard no_grad;
+      EXPECT_FALSE(forward().requires_grad());
+    }
+    const ScopedAutocast off(false);
+    (second * 0.5).backward();
+    (first * 3).backward();
+    return Outcome::Of(model_, first.item<double>());
+  }
+
+  ScopedAutocast autocast_;
+  GraphModel model_;
+  at::Tensor input_;
+  at::Tensor target_;
+  std::optional<Profile> profile_;
+  std::optional<Rewinder> start_;
+};
+
+TEST_P(PlannedGraphTest, LoopsAreThePlainOnes) {
+  const Outcome plain = After(PlainLoop());
+  ExpectGradients(model_);
+  std::vector<Schedule> schedules = {StoreAllSchedule(graph())};
+  const Graph fixed = WithFixedCosts(graph());
+  for (const double share : {0.8, 0.6}) {
+    const auto budget = ResolveBudget(fixed, ShareOfStoreAll{share}, PlanOptions());
+    const auto plan = MakePlan(fixed, budget.value(), PlanOptions());
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    if (plan->status == PlanStatus::kFound) schedules.push_back(plan->schedule);
+  }
+  ASSERT_GT(schedules.size(), 1U);
+  for (const Schedule& schedule : schedules) {
+    const auto planned = PlannedModule::Create(&model_, graph(), schedule);
+    ASSERT_TRUE(planned.ok()) << planned.status();
+    const Bytes live = TrackingAllocator::Get()->current();
+    ExpectEqual(plain, After(PlannedLoop(planned->get())));
+    EXPECT_EQ(TrackingAllocator::Get()->current(), live);
+  }
+}
+
+// The graph is the caller's own: autograd.grad finds the parameters in it, and hooks on them run once.
+TEST_P(PlannedGraphTest, ItsGraphIsAnOrdinaryOne) {
+  const LossOfBatch plain = PlainLoop();
+  const Schedule schedule = TightSchedule();
+  const auto planned = PlannedModule::Create(&model_, graph(), schedule).value();
+  std::vector<at::Tensor> trained;
+  for (const at::Tensor& parameter : model_.parameters()) {
+    if (parameter.requires_grad()) trained.push_back(parameter);
+  }
+  const auto gradients = [&](const LossOfBatch& forward) {
+    start_->Rewind();
+    const at::Tensor loss = forward();
+    const ScopedAutocast off(false);
+    return torch::autograd::grad({loss}, trained);
+  };
+  const std::vector<at::Tensor> expected = gradients(plain);
+  const std::vector<at::Tensor> found = gradients(PlannedLoop(planned.get()));
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(found[i].equal(expected[i])) << i;
+  for (const at::Tensor& parameter : trained) EXPECT_FALSE(parameter.grad().any().item<bool>());
+  int hooked = 0;
+  const unsigned hook = trained.front().register_hook([&](const at::Tensor&) { ++hooked; });
+  const at::Tensor loss = PlannedLoop(planned.get())();
+  {
+    const ScopedAutocast off(false);
+    loss.backward();
+  }
+  trained.front().remove_hook(hook);
+  EXPECT_EQ(hooked, 1);
+}
+
+TEST_P(PlannedGraphTest, ItsPeakIsThePlans) {
+  for (const Schedule& schedule : {StoreAllSchedule(graph()), TightSchedule()}) {
+    const auto planned = PlannedModule::Create(&model_, graph(), schedule).value();
+    start_->Rewind();
+    const at::Tensor input = input_.clone();
+    TrackingAllocator* const meter = TrackingAllocator::Get();
+    const Bytes before = meter->current();
+    meter->ResetPeak();
+    at::Tensor loss = planned->forward({input}, target_);
+    {
+      const ScopedAutocast off(false);
+      loss.backward();
+    }
+    // The caller holds the input, the two losses, their sum and its gradient; sums of tied parameters are no activations.
+    int64_t took = (meter->peak() - before).value() + static_cast<int64_t>(input.nbytes());
+    for (const at::Tensor& tied : model_.tied_parameters()) {
+      took -= static_cast<int64_t>(tied.nbytes());
+    }
+    EXPECT_LE(took, planned->prediction().peak.value() + 32);
+    EXPECT_GE(took, planned->prediction().peak.value() * 99 / 100);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Autocast, PlannedGraphTest, testing::Bool());
+
+class PlannedGraphRulesTest : public PlannedGraphTest {};
+
+TEST_P(PlannedGraphRulesTest, WhatItCannotDoIsSaid) {
+  const auto planned = PlannedModule::Create(&model_, graph(), StoreAllSchedule(graph())).value();
+  const LossOfBatch forward = PlannedLoop(planned.get());
+  at::Tensor loss = forward();
+  loss.backward({}, /*retain_graph=*/true);
+  EXPECT_THAT(ErrorOf([&] { loss.backward(); }), HasSubstr("a second time"));
+  EXPECT_THAT(ErrorOf([&] { planned->forward(std::vector<at::Tensor>(), target_); }),
+              HasSubstr("there are 0 inputs"));
+  EXPECT_THAT(ErrorOf([&] { planned->forward({input_.clone().requires_grad_()}, target_); }),
+              HasSubstr("asks for a gradient"));
+  loss = forward();
+  {
+    const torch::NoGradGuard no_grad;
+    at::Tensor(model_.parameters()[0]).mul_(2);
+  }
+  EXPECT_THAT(ErrorOf([&] { loss.backward(); }), HasSubstr("parameter 0 of a planned step"));
+}
+
+TEST_P(PlannedGraphRulesTest, ALossThatComesAfterABackwardIsRefused) {
+  Schedule schedule = StoreAllSchedule(graph());
+  // The first loss is forward and backward done before the second begins.
+  const auto first = static_cast<int32_t>(graph().size()) - 1;
+  const auto step = [&](Op op, int32_t stage) {
+    return std::find_if(schedule.begin(), schedule.end(), [&](const Instruction& instruction) {
+      return instruction.op == op && instruction.stage == stage;
+    });
+  };
+  schedule.erase(step(Op::kBackward, first));
+  schedule.insert(step(Op::kForwardSave, first + 1), Backward(first));
+  const absl::Status status = PlannedModule::Create(&model_, graph(), schedule).status();
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("comes before the forward of node"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Plain, PlannedGraphRulesTest, testing::Values(false));
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,220 @@
+// Networks of any shape under autograd by schedules that move tensors to the host and back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client/torch/execute/plain_step.h"
+#include "client/torch/execute/planned_module.h"
+#include "client/torch/memory/tracking_allocator.h"
+#include "solvers/schedule/instance.h"
+#include "tests/client/torch/counting_device.h"
+#include "tests/client/torch/error_of.h"
+#include "tests/client/torch/random_schedule.h"
+#include "tests/client/torch/test_graphs.h"
+#include "tests/client/torch/test_networks.h"
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+
+class PlannedGraphTransferTest : public testing::TestWithParam<std::string>,
+                                 protected GraphTraining {
+ protected:
+  explicit PlannedGraphTransferTest(const std::string& name = GetParam())
+      : GraphTraining(name), profile_(Profiled()), store_all_(StoreAllSchedule(graph())) {}
+  ~PlannedGraphTransferTest() override { meter_->ClearLimit(); }
+
+  const Graph& graph() const { return std::get<Graph>(profile_.problem); }
+
+  Schedule MovingSchedule(int trips, std::mt19937* random) const {
+    return WithTrips(graph(), *device_.link(), store_all_, trips, random);
+  }
+
+  std::unique_ptr<PlannedModule> Make(const Schedule& schedule) {
+    auto planned = PlannedModule::Create(&graph_.model, graph(), schedule, &device_);
+    EXPECT_TRUE(planned.ok()) << planned.status();
+    return std::move(planned).value();
+  }
+
+  void ExpectLike(const GraphOutcome& plain, double loss) {
+    const GraphOutcome planned = After(loss);
+    // A tensor of the type of the losses.
+    EXPECT_EQ(static_cast<float>(planned.loss), static_cast<float>(plain.loss));
+    EXPECT_EQ(planned.gradients, plain.gradients);
+    EXPECT_EQ(planned.buffers, plain.buffers);
+    EXPECT_TRUE(planned.random == plain.random);
+  }
+
+  void ExpectRight(PlannedModule* planned, const GraphOutcome& plain) {
+    Rewind();
+    const at::Tensor loss = planned->forward(Inputs(), graph_.target);
+    loss.backward();
+    ExpectLike(plain, loss.item<double>());
+  }
+
+  void ExpectNothingHeld(Bytes live) {
+    EXPECT_EQ(meter_->current(), live);
+    EXPECT_EQ(device_.host()->held(), Bytes(0));
+  }
+
+  TrackingAllocator* const meter_ = TrackingAllocator::Get();
+  CountingDevice device_{FastLink(/*full_duplex=*/true)};
+  const Profile profile_;
+  const Schedule store_all_;
+};
+
+int CopiesOf(const Schedule& schedule, Op start) {
+  int copies = 0;
+  for (const Instruction& i : schedule) copies += i.op == start ? 1 : 0;
+  return copies;
+}
+
+TEST_P(PlannedGraphTransferTest, StepsAreThePlainOnesAndDoAsTheEvaluatorSays) {
+  const GraphOutcome plain = Plain();
+  std::mt19937 random(12);
+  const int schedules = GetParam() == "mixed" ? 40 : 6;
+  int trips = 0;
+  for (int i = 0; i < schedules; ++i) {
+    const Schedule schedule = MovingSchedule(2 + i % 12, &random);
+    SCOPED_TRACE(Text(schedule));
+    const auto planned = Make(schedule);
+    const Bytes live = meter_->current();
+    const Bytes sums = TiedSums(graph_.model);
+    device_.Forget();
+    meter_->ResetPeak();
+    ExpectRight(planned.get(), plain);
+    const Simulation& predicted = planned->prediction();
+    const Bytes peak = meter_->peak() - live - sums;
+    // The caller holds the loss, the engine its gradient.
+    EXPECT_LE(peak, predicted.peak + Bytes(8));
+    EXPECT_GE(static_cast<double>(peak.value()),
+              0.99 * static_cast<double>(predicted.peak.value()));
+    EXPECT_EQ(device_.host()->peak(), predicted.host_peak);
+    EXPECT_EQ(device_.offloaded().bytes, predicted.offloaded);
+    EXPECT_EQ(device_.prefetched().bytes, predicted.prefetched);
+    EXPECT_EQ(device_.offloaded().count, CopiesOf(schedule, Op::kOffloadStart));
+    EXPECT_EQ(device_.prefetched().count, CopiesOf(schedule, Op::kPrefetchStart));
+    ExpectNothingHeld(live);
+    trips += device_.offloaded().count;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(trips, 3 * schedules);
+}
+
+INSTANTIATE_TEST_SUITE_P(Graphs, PlannedGraphTransferTest,
+                         testing::Values("mixed", "decoder", "resnet18"),
+                         [](const auto& graph) { return graph.param; });
+
+class OnePlannedGraphTransferTest : public PlannedGraphTransferTest {
+ protected:
+  OnePlannedGraphTransferTest() : PlannedGraphTransferTest("mixed") {
+    std::mt19937 random(5);
+    schedule_ = MovingSchedule(10, &random);
+    planned_ = Make(schedule_);
+  }
+
+  Schedule schedule_;
+  std::unique_ptr<PlannedModule> planned_;
+};
+
+TEST_F(OnePlannedGraphTransferTest, StepsMayBeUnderWayAtOnceAndEndInAnyWay) {
+  const GraphOutcome plain = [this] {
+    Rewind();
+    double sum = 0;
+    for (int i = 0; i < 2; ++i) {
+      const auto losses = PlainLosses(graph_.model, Inputs(), graph_.target);
+      at::Tensor loss = losses[0];
+      for (size_t k = 1; k < losses.size(); ++k) loss = loss + losses[k];
+      loss.backward();
+      sum += loss.item<double>();
+    }
+    return After(sum);
+  }();
+  const Bytes live = meter_->current();
+  Rewind();
+  {
+    const at::Tensor first = planned_->forward(Inputs(), graph_.target);
+    const at::Tensor second = planned_->forward(Inputs(), graph_.target);
+    const RandomState after_two = RandomState::Capture();
+    const BufferState buffers = BufferState::Capture(graph_.model.buffers());
+    at::Tensor dropped = planned_->forward(Inputs(), graph_.target);
+    dropped.reset();
+    after_two.Restore();
+    buffers.Restore();
+    // In this order plain training, too, adds up the gradients.
+    first.backward();
+    second.backward();
+    ExpectLike(plain, first.item<double>() + second.item<double>());
+  }
+  ExpectNothingHeld(live);
+}
+
+TEST_F(OnePlannedGraphTransferTest, AfterAnyCopyThatFailsTheNextStepIsRight) {
+  const GraphOutcome plain = Plain();
+  const Bytes live = meter_->current();
+  const int copies =
+      CopiesOf(schedule_, Op::kOffloadStart) + CopiesOf(schedule_, Op::kPrefetchStart);
+  int in_backward = 0;
+  for (int copy = 0; copy < copies; ++copy) {
+    Rewind();
+    device_.simulated()->FailCopyAfter(copy);
+    at::Tensor loss;
+    EXPECT_THAT(ErrorOf([&] {
+                  loss = planned_->forward(Inputs(), graph_.target);
+                  loss.backward();
+                }),
+                HasSubstr("the simulated copy failed"));
+    in_backward += loss.defined() ? 1 : 0;
+    loss.reset();
+    ExpectNothingHeld(live);
+  }
+  EXPECT_GT(in_backward, 3);
+  ExpectRight(planned_.get(), plain);
+}
+
+TEST_F(OnePlannedGraphTransferTest, InputsThatTheCallerHoldsStayHis) {
+  const GraphOutcome plain = Plain();
+  // Both inputs are away between forward and backward.
+  Schedule schedule;
+  for (const Instruction& i : store_all_) {
+    const bool is_first = i.op == Op::kBackward && CopiesOf(schedule, Op::kOffloadStart) == 0;
+    for (const int v : graph_.model.inputs()) {
+      if (!is_first) continue;
+      schedule.push_back(OffloadStart(TensorKind::kActivation, v + 1));
+      schedule.push_back(OffloadWait(TensorKind::kActivation, v + 1));
+    }
+    schedule.push_back(i);
+    for (const int v : graph_.model.inputs()) {
+      if (!is_first) continue;
+      schedule.push_back(PrefetchStart(TensorKind::kActivation, v + 1));
+      schedule.push_back(PrefetchWait(TensorKind::kActivation, v + 1));
+    }
+  }
+  const auto planned = Make(schedule);
+  const std::vector<at::Tensor> inputs = Inputs();
+  Rewind();
+  const at::Tensor sum = planned->forward(inputs, graph_.target);
+  for (size_t i = 0; i < inputs.size(); ++i) EXPECT_TRUE(inputs[i].equal(graph_.inputs[i]));
+  sum.backward();
+  ExpectLike(plain, sum.item<double>());
+  for (size_t i = 0; i < inputs.size(); ++i) EXPECT_TRUE(inputs[i].equal(graph_.inputs[i]));
+  EXPECT_EQ(device_.host()->held(), Bytes(0));
+  EXPECT_EQ(device_.offloaded().count, static_cast<int>(inputs.size()));
+}
+
+TEST_F(OnePlannedGraphTransferTest, WithoutALinkTransfersAreRefused) {
+  const absl::Status status = PlannedModule::Create(&graph_.model, graph(), schedule_).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the device has no link"));
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,93 @@
+// A network under a PlannedModule, and loops over it against the same loops over its stages as they are.
+#ifndef STOWAGE_TESTS_CLIENT_TORCH_EXECUTE_PLANNED_MODULE_FIXTURE_H_
+#define STOWAGE_TESTS_CLIENT_TORCH_EXECUTE_PLANNED_MODULE_FIXTURE_H_
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "client/torch/execute/planned_module.h"
+#include "client/torch/memory/tracking_allocator.h"
+#include "tests/client/torch/error_of.h"
+#include "tests/client/torch/random_schedule.h"
+#include "tests/client/torch/test_networks.h"
+#include "tests/client/torch/training_outcome.h"
+
+namespace stowage {
+
+using Forward = std::function<at::Tensor(const at::Tensor&)>;
+
+class PlannedModuleTest : public testing::TestWithParam<std::string> {
+ protected:
+  explicit PlannedModuleTest(const std::string& name = GetParam())
+      : network_(MakeTestNetwork(name)),
+        model_(network_.model),
+        chain_(ChainWithTimes(model_, network_.input, network_.target)),
+        start_(model_),
+        plain_([this](const at::Tensor& input) {
+          at::Tensor x = input;
+          for (int l = 1; l <= model_.length(); ++l) x = model_.stage(l).forward(x);
+          return x;
+        }) {}
+  ~PlannedModuleTest() override { meter_->ClearLimit(); }
+
+  std::unique_ptr<PlannedModule> Make(const Schedule& schedule) {
+    auto planned = PlannedModule::Create(&model_, chain_, schedule);
+    EXPECT_TRUE(planned.ok()) << planned.status();
+    return std::move(planned).value();
+  }
+
+  Schedule RandomSchedule(unsigned seed) {
+    std::mt19937 random(seed);
+    return Disturb(chain_, RandomPersistentSchedule(chain_, &random), 3, &random);
+  }
+
+  at::Tensor LossOf(const Forward& forward) {
+    return model_.loss()(forward(network_.input), network_.target);
+  }
+
+  Outcome After(const std::function<double()>& train) {
+    start_.Rewind();
+    const double loss = train();
+    return Outcome::Of(model_, loss);
+  }
+
+  Outcome AfterStep(const Forward& forward) {
+    return After([&] {
+      const at::Tensor loss = LossOf(forward);
+      loss.backward();
+      return loss.item<double>();
+    });
+  }
+
+  static Forward ForwardOf(PlannedModule* planned) {
+    return [planned](const at::Tensor& input) { return planned->forward(input); };
+  }
+
+  // `train` runs a loop over a forward and returns a loss.
+  void ExpectLikePlain(const std::function<double(const Forward&)>& train) {
+    const Outcome plain = After([&] { return train(plain_); });
+    for (const Schedule& schedule : {RecomputeAll(chain_), RandomSchedule(2)}) {
+      const auto planned = Make(schedule);
+      const Bytes live = meter_->current();
+      ExpectEqual(plain, After([&] { return train(ForwardOf(planned.get())); }));
+      EXPECT_EQ(meter_->current(), live);
+    }
+  }
+
+  TrackingAllocator* meter_ = TrackingAllocator::Get();
+  TestNetwork network_;
+  const ChainModel& model_;
+  Chain chain_;
+  Rewinder start_;
+  const Forward plain_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_CLIENT_TORCH_EXECUTE_PLANNED_MODULE_FIXTURE_H_

@@ -1,0 +1,209 @@
+// What a PlannedModule refuses, what it leaves behind when something fails, and what it does as a part of
+// larger graphs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "client/torch/execute/planned_module.h"
+#include "client/torch/model/model_state.h"
+#include "client/torch/model/state_digest.h"
+#include "solvers/schedule/evaluator.h"
+#include "solvers/schedule/instance.h"
+#include "tests/client/torch/execute/planned_module_fixture.h"
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+
+class OnePlannedModuleTest : public PlannedModuleTest {
+ protected:
+  OnePlannedModuleTest() : PlannedModuleTest("norm_cnn") {}
+  std::unique_ptr<PlannedModule> planned_ = Make(RecomputeAll(chain_));
+};
+
+TEST_F(OnePlannedModuleTest, AGraphThatIsDroppedHoldsNothing) {
+  const Bytes live = meter_->current();
+  at::Tensor output = planned_->forward(network_.input);
+  EXPECT_TRUE(output.requires_grad());
+  EXPECT_EQ(output.grad_fn()->name(), "stowage backward 8, " + model_.Describe(8));
+  EXPECT_GT(meter_->current(), live);
+  output.reset();
+  EXPECT_EQ(meter_->current(), live);
+}
+
+TEST_F(OnePlannedModuleTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
+  const Outcome plain = AfterStep(plain_);
+  start_.Rewind();
+  const Digest before = BufferDigest(model_);
+  const RandomState random = RandomState::Capture();
+  const Bytes live = meter_->current();
+  const int64_t peak = planned_->prediction().peak.value();
+  int in_forward = 0;
+  int in_backward = 0;
+  for (int64_t extra = 0; extra < peak; extra += peak / 60) {
+    start_.Rewind();
+    meter_->SetLimit(live + Bytes(extra));
+    at::Tensor output;
+    at::Tensor loss;
+    try {
+      output = planned_->forward(network_.input);
+      loss = model_.loss()(output, network_.target);
+      output.reset();
+      loss.backward();
+    } catch (const c10::OutOfMemoryError&) {
+      meter_->ClearLimit();
+      if (loss.defined()) {
+        ++in_backward;
+        EXPECT_EQ(BufferDigest(model_), plain.buffers);
+        EXPECT_TRUE(RandomState::Capture() == plain.random);
+      } else if (!output.defined()) {
+        ++in_forward;
+        EXPECT_EQ(BufferDigest(model_), before);
+        EXPECT_TRUE(RandomState::Capture() == random);
+      }
+    }
+    meter_->ClearLimit();
+    output.reset();
+    loss.reset();
+    EXPECT_EQ(meter_->current(), live);
+  }
+  EXPECT_GT(in_forward, 5);
+  EXPECT_GT(in_backward, 5);
+  ExpectEqual(plain, AfterStep(ForwardOf(planned_.get())));
+}
+
+TEST_F(OnePlannedModuleTest, AnExceptionOfAStageNamesItAndPassesThrough) {
+  int calls_until_failure = -1;
+  ChainModel& model = network_.model;
+  model.AddFunction("fragile", "mul", [&](const at::Tensor& x) {
+    if (calls_until_failure-- == 0) throw std::runtime_error("a stage broke");
+    return x * 1.5 + at::rand_like(x);
+  });
+  chain_ = ChainWithTimes(model, network_.input, network_.target);
+  planned_ = Make(RecomputeAll(chain_));
+  const Outcome plain = AfterStep(plain_);
+  const Bytes live = meter_->current();
+  const Forward forward = ForwardOf(planned_.get());
+  for (const int call : {0, 1}) {
+    start_.Rewind();
+    const Digest buffers = BufferDigest(model);
+    const RandomState random = RandomState::Capture();
+    calls_until_failure = call;
+    EXPECT_THAT(ErrorOf([&] { LossOf(forward).backward(); }),
+                HasSubstr("stage 9 (fragile, mul): a stage broke"));
+    EXPECT_EQ(meter_->current(), live);
+    // The forward puts back what it changed; after it, the step has been made as far as that goes.
+    EXPECT_EQ(BufferDigest(model) == buffers, call == 0);
+    EXPECT_EQ(RandomState::Capture() == random, call == 0);
+  }
+  calls_until_failure = -1;
+  ExpectEqual(plain, AfterStep(forward));
+}
+
+TEST_F(OnePlannedModuleTest, WhatIsReadAgainMustNotBeWrittenOver) {
+  const Forward forward = ForwardOf(planned_.get());
+  at::Tensor loss = LossOf(forward);
+  {
+    const torch::NoGradGuard no_grad;
+    at::Tensor(model_.parameters()[2]).add_(1);
+  }
+  EXPECT_THAT(ErrorOf([&] { loss.backward(); }),
+              HasSubstr("parameter 2 of a planned step was written over between"));
+  loss = LossOf(forward);
+  network_.input.add_(1);
+  EXPECT_THAT(ErrorOf([&] { loss.backward(); }),
+              HasSubstr("input 0 of a planned step was written over"));
+}
+
+TEST_F(OnePlannedModuleTest, GradientsHaveNoGradient) {
+  const at::Tensor loss = LossOf(ForwardOf(planned_.get()));
+  EXPECT_THAT(ErrorOf([&] { loss.backward({}, true, /*create_graph=*/true); }),
+              HasSubstr("no gradient of its gradient"));
+}
+
+TEST_F(OnePlannedModuleTest, TheOutputMayBeWrittenOverWhereItIsNotNeeded) {
+  ExpectLikePlain([this](const Forward& forward) {
+    const at::Tensor loss =
+        LossOf([&](const at::Tensor& input) { return forward(input).mul_(0.5); });
+    loss.backward();
+    return loss.item<double>();
+  });
+}
+
+TEST_F(OnePlannedModuleTest, AnotherInputIsRefused) {
+  EXPECT_THAT(ErrorOf([&] {
+                planned_->forward(torch::zeros({4, 3, 16, 16}));
+              }),
+              HasSubstr("the input has 12288 bytes"));
+  EXPECT_THAT(ErrorOf([&] { planned_->forward(at::Tensor()); }), HasSubstr("undefined tensor"));
+  EXPECT_THAT(ErrorOf([&] { planned_->forward(network_.input.clone().requires_grad_()); }),
+              HasSubstr("the input asks for a gradient, that of the profile asked for none"));
+}
+
+TEST_F(OnePlannedModuleTest, TheLossHasOnePlace) {
+  // Runs the loss early, throws what it saved away, and runs it again.
+  const int loss = chain_.length() + 1;
+  Schedule schedule = RecomputeAll(chain_);
+  const auto place = schedule.begin() + chain_.length();
+  schedule.insert(place, {ForwardSave(loss), Discard(TensorKind::kSaved, loss)});
+  EXPECT_EQ(Evaluator(chain_).Run(schedule)->recomputed_forwards, chain_.length() + 1);
+  planned_ = Make(schedule);
+  EXPECT_EQ(planned_->prediction().recomputed_forwards, chain_.length());
+  const Outcome plain = AfterStep(plain_);
+  ExpectEqual(plain, AfterStep(ForwardOf(planned_.get())));
+  schedule.pop_back();
+  EXPECT_TRUE(absl::IsInvalidArgument(PlannedModule::Create(&model_, chain_, schedule).status()));
+}
+
+// A last stage whose backward needs its output.
+TEST(PlannedModuleOutputTest, WritingOverAnOutputThatIsNeededIsFoundOut) {
+  const TestNetwork network = MakeTestNetwork("moving_scale");
+  ChainModel model("tanh");
+  for (int l = 1; l <= 3; ++l) model.AddStage(network.model.stage(l));
+  model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+  const Chain chain = ChainWithTimes(model, network.input, network.target);
+  const auto planned = PlannedModule::Create(&model, chain, StoreAllSchedule(chain)).value();
+  EXPECT_THAT(ErrorOf([&] { planned->forward(network.input).mul_(0.5).sum().backward(); }),
+              HasSubstr("modified by an inplace operation"));
+}
+
+// As part of a larger model, in front of which something is trained.
+TEST(PlannedModuleInputTest, TheInputGetsItsGradient) {
+  for (const char* const name : {"plain_cnn", "frozen_prefix"}) {
+    const TestNetwork network = MakeTestNetwork(name);
+    const at::Tensor input = network.input.clone().requires_grad_();
+    const Chain chain = ChainWithTimes(network.model, input, network.target);
+    EXPECT_EQ(chain.gradient(0), chain.activation(0));
+    const Rewinder start(network.model);
+    const auto gradient_of = [&](const Forward& forward) {
+      start.Rewind();
+      input.mutable_grad() = torch::zeros_like(input);
+      network.model.loss()(forward(input * 2), network.target).backward();
+      return input.grad().clone();
+    };
+    const at::Tensor plain = gradient_of([&](at::Tensor x) {
+      for (int l = 1; l <= network.model.length(); ++l) x = network.model.stage(l).forward(x);
+      return x;
+    });
+    const Digest gradients = GradientDigest(network.model);
+    const auto planned = PlannedModule::Create(&network.model, chain, RecomputeAll(chain)).value();
+    const at::Tensor got = gradient_of([&](const at::Tensor& x) { return planned->forward(x); });
+    EXPECT_TRUE(got.equal(plain));
+    EXPECT_EQ(GradientDigest(network.model), gradients);
+  }
+}
+
+TEST(PlannedModuleInputTest, WithoutAnythingToTrainThereIsNoGraph) {
+  const TestNetwork network = MakeTestNetwork("plain_cnn");
+  const Chain chain = ChainWithTimes(network.model, network.input, network.target);
+  for (const at::Tensor& parameter : network.model.parameters()) parameter.set_requires_grad(false);
+  const auto planned = PlannedModule::Create(&network.model, chain, RecomputeAll(chain)).value();
+  EXPECT_FALSE(planned->forward(network.input).requires_grad());
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,123 @@
+#include "client/torch/execute/saved_slots.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "client/torch/base/tensor_storage.h"
+#include "client/torch/memory/tracking_allocator.h"
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+
+std::string WhatOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+// A part that saves its input, its output and two tensors of its own.
+at::Tensor Part(const at::Tensor& x) { return ((x * x).exp() * (x + 1).tanh()).sigmoid(); }
+
+class SavedSlotsTest : public testing::Test {
+ protected:
+  at::Tensor FirstForward(bool keeps) {
+    at::Tensor y;
+    {
+      const SavedSlots::Recording recording(&slots_, keeps);
+      y = Part(x_);
+    }
+    std::unordered_set<const c10::StorageImpl*> held;
+    InsertStorages({x_, y}, &held);
+    slots_.Settle(held);
+    return y;
+  }
+
+  template <class Forward>
+  void Refill(const Forward& forward) {
+    SavedSlots::Refilling refilling(&slots_);
+    forward(x_.detach().requires_grad_());
+    refilling.Check();
+  }
+
+  at::Tensor Gradient(const at::Tensor& y) {
+    slots_.LetGo();
+    return torch::autograd::grad({y.sum()}, {x_}).front();
+  }
+
+  SavedSlots slots_;
+  at::Tensor x_ = torch::rand({1000}).requires_grad_();
+  at::Tensor plain_ = Gradient(Part(x_));
+};
+
+TEST_F(SavedSlotsTest, WhatIsDroppedIsGoneAndSaysSo) {
+  const at::Tensor y = FirstForward(/*keeps=*/true);
+  const Bytes live = TrackingAllocator::Get()->current();
+  // exp's output and tanh's; x, y and what they are made of are others'.
+  EXPECT_EQ(slots_.OwnStorages(at::kCPU).size(), 2U);
+  slots_.Drop();
+  EXPECT_EQ(TrackingAllocator::Get()->current(), live - Bytes(2 * 4000));
+  EXPECT_TRUE(slots_.OwnStorages(at::kCPU).empty());
+  EXPECT_THAT(WhatOf([&] { Gradient(y); }), HasSubstr("does not hold"));
+}
+
+TEST_F(SavedSlotsTest, DroppedAndFilledItIsTheSame) {
+  const at::Tensor y = FirstForward(/*keeps=*/true);
+  slots_.Drop();
+  Refill(Part);
+  EXPECT_EQ(slots_.OwnStorages(at::kCPU).size(), 2U);
+  EXPECT_TRUE(Gradient(y).equal(plain_));
+}
+
+TEST_F(SavedSlotsTest, AForwardThatKeepsNothingIsFilledLater) {
+  const Bytes before = TrackingAllocator::Get()->current();
+  const at::Tensor y = FirstForward(/*keeps=*/false);
+  EXPECT_EQ(TrackingAllocator::Get()->current(), before + Bytes(4000));
+  Refill(Part);
+  EXPECT_EQ(TrackingAllocator::Get()->current(), before + Bytes(3 * 4000));
+  EXPECT_TRUE(Gradient(y).equal(plain_));
+  EXPECT_EQ(TrackingAllocator::Get()->current(), before + Bytes(4000));
+}
+
+TEST_F(SavedSlotsTest, WhatNoGradientReachesIsHeldUntilItIsDropped) {
+  const Bytes before = TrackingAllocator::Get()->current();
+  FirstForward(/*keeps=*/true).reset();
+  EXPECT_EQ(slots_.OwnStorages(at::kCPU).size(), 2U);
+  slots_.Drop();
+  slots_.LetGo();
+  EXPECT_EQ(TrackingAllocator::Get()->current(), before);
+}
+
+TEST_F(SavedSlotsTest, AnotherForwardIsRefused) {
+  const at::Tensor y = FirstForward(/*keeps=*/false);
+  EXPECT_THAT(WhatOf([&] { Refill([](const at::Tensor& x) { return Part(Part(x)); }); }),
+              HasSubstr("saved more tensors when it ran again"));
+  EXPECT_THAT(WhatOf([&] { Refill([](const at::Tensor& x) { return x.exp(); }); }),
+              HasSubstr("at first and 1 when it ran again"));
+  EXPECT_THAT(WhatOf([&] { Refill([](const at::Tensor& x) { return Part(x.narrow(0, 0, 10)); }); }),
+              HasSubstr("saved tensor 0 of its forward is another one"));
+}
+
+TEST_F(SavedSlotsTest, AnInputThatIsWrittenOverIsFound) {
+  const at::Tensor y = FirstForward(/*keeps=*/false);
+  Refill(Part);
+  {
+    const at::NoGradGuard no_grad;
+    x_.add_(1);
+  }
+  EXPECT_THAT(WhatOf([&] { Gradient(y); }), HasSubstr("modified by an inplace operation"));
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,260 @@
+#include "client/torch/profile/chain_profiler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/model/model_state.h"
+#include "client/torch/model/state_digest.h"
+#include "tests/client/torch/test_networks.h"
+
+namespace stowage {
+namespace {
+
+namespace nn = torch::nn;
+using testing::HasSubstr;
+
+ProfileOptions BytesOnly() {
+  ProfileOptions options;
+  options.bytes_only = true;
+  return options;
+}
+
+Chain ProfiledChain(const TestNetwork& network, const ProfileOptions& options) {
+  auto profile = ProfileChain(network.model, network.input, network.target, options);
+  EXPECT_TRUE(profile.ok()) << profile.status();
+  return std::get<Chain>(profile.value().problem);
+}
+
+TestNetwork TwoLayers() {
+  ChainModel model("two");
+  model.AddStage("fc", "linear", nn::Linear(4, 8));
+  model.AddFunction("relu", "relu", [](const at::Tensor& x) { return x.relu(); });
+  model.AddFunction("drop", "dropout",
+                    [](const at::Tensor& x) { return at::dropout(x, 0.5, true); });
+  model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+  return {std::move(model), torch::randn({2, 4}), torch::zeros({1})};
+}
+
+TEST(ChainProfilerTest, BytesAreWhatTheLayersKeep) {
+  const Chain chain = ProfiledChain(TwoLayers(), BytesOnly());
+  ASSERT_EQ(chain.length(), 3);
+  EXPECT_EQ(chain.activation(0), Bytes(2 * 4 * 4));
+  EXPECT_EQ(chain.gradient(0), Bytes(0));
+  const Bytes output(2 * 8 * 4);
+  for (int l = 1; l <= 3; ++l) {
+    EXPECT_EQ(chain.stage(l).output, output) << l;
+    // The gradient of the sum is one number spread out; autograd writes it down in full.
+    EXPECT_EQ(chain.stage(l).output_gradient, output) << l;
+  }
+  EXPECT_EQ(chain.stage(1).saved, output);
+  EXPECT_EQ(chain.stage(2).saved, output);
+  // Output and mask.
+  EXPECT_GT(chain.stage(3).saved, output);
+  EXPECT_EQ(chain.stage(4).output, Bytes(4));
+  EXPECT_EQ(chain.stage(4).saved, Bytes(4));
+  EXPECT_EQ(chain.stage(4).output_gradient, Bytes(0));
+  // The seed gradient and the gradient of the loss' input.
+  EXPECT_GE(chain.stage(4).backward_overhead, Bytes(4) + output);
+}
+
+TEST(ChainProfilerTest, FlagsAreSeen) {
+  const Chain chain = ProfiledChain(MakeTestNetwork("norm_cnn"), BytesOnly());
+  std::vector<std::string> random;
+  std::vector<std::string> stateful;
+  for (const Stage& stage : chain.spec().stages) {
+    if (stage.random) random.push_back(stage.name);
+    if (stage.stateful) stateful.push_back(stage.name);
+  }
+  EXPECT_THAT(random, testing::ElementsAre("drop", "residual1", "block", "residual2"));
+  EXPECT_THAT(stateful, testing::ElementsAre("bn1relu", "residual1", "block", "residual2"));
+}
+
+TEST(ChainProfilerTest, AStageBeforeAnyParameterHasNoGradient) {
+  const Chain chain = ProfiledChain(MakeTestNetwork("frozen_prefix"), BytesOnly());
+  EXPECT_EQ(chain.stage(3).output_gradient, Bytes(0));
+  EXPECT_EQ(chain.stage(3).backward_overhead, Bytes(0));
+  EXPECT_GT(chain.stage(4).output_gradient, Bytes(0));
+}
+
+bool SameBytes(const Stage& a, const Stage& b) {
+  return a.output == b.output && a.saved == b.saved && a.output_gradient == b.output_gradient &&
+         a.forward_saving_overhead == b.forward_saving_overhead &&
+         a.forward_overhead == b.forward_overhead && a.backward_overhead == b.backward_overhead &&
+         a.random == b.random && a.stateful == b.stateful;
+}
+
+TEST(ChainProfilerTest, ProfilingAgainGivesTheSameBytes) {
+  for (const std::string& name : TestNetworkNames()) {
+    SCOPED_TRACE(name);
+    const TestNetwork network = MakeTestNetwork(name);
+    ProfileOptions timed;
+    timed.repeats = 2;
+    const Chain first = ProfiledChain(network, BytesOnly());
+    const Chain second = ProfiledChain(network, timed);
+    ASSERT_EQ(first.length(), second.length());
+    for (int l = 1; l <= first.length() + 1; ++l) {
+      EXPECT_TRUE(SameBytes(first.stage(l), second.stage(l))) << network.model.Describe(l);
+      EXPECT_EQ(first.stage(l).forward_time, Nanos(0));
+      EXPECT_GT(second.stage(l).forward_time, Nanos(0));
+      EXPECT_GT(second.stage(l).backward_time, Nanos(0));
+    }
+  }
+}
+
+TEST(ChainProfilerTest, LeavesTheModelAsItWas) {
+  const TestNetwork network = MakeTestNetwork("norm_cnn");
+  for (const at::Tensor& parameter : network.model.parameters()) parameter.mutable_grad().fill_(3);
+  network.model.parameters()[0].mutable_grad().reset();
+  const Digest parameters = ParameterDigest(network.model);
+  const Digest gradients = GradientDigest(network.model);
+  const Digest buffers = BufferDigest(network.model);
+  const RandomState random = RandomState::Capture();
+  const Bytes live = TrackingAllocator::Get()->current();
+  ProfiledChain(network, BytesOnly());
+  EXPECT_EQ(TrackingAllocator::Get()->current(), live);
+  EXPECT_EQ(ParameterDigest(network.model), parameters);
+  EXPECT_EQ(GradientDigest(network.model), gradients);
+  EXPECT_EQ(BufferDigest(network.model), buffers);
+  EXPECT_TRUE(RandomState::Capture() == random);
+}
+
+TEST(ChainProfilerTest, DescribesDeviceAndSource) {
+  const TestNetwork network = TwoLayers();
+  const Profile bytes =
+      ProfileChain(network.model, network.input, network.target, BytesOnly()).value();
+  EXPECT_EQ(bytes.cost_source, CostSource::kBytesOnly);
+  EXPECT_EQ(bytes.name, "two");
+  EXPECT_EQ(bytes.device.model, "cpu");
+  EXPECT_THAT(bytes.device.framework, HasSubstr("libtorch "));
+  EXPECT_THAT(bytes.device.math_settings, HasSubstr("threads=1 deterministic=0 mkldnn="));
+  EXPECT_EQ(bytes.device.allocation_granularity, Bytes(1));
+  EXPECT_TRUE(ValidateDevice(bytes.device).ok());
+  const Profile timed = ProfileChain(network.model, network.input, network.target).value();
+  EXPECT_EQ(timed.cost_source, CostSource::kMeasured);
+}
+
+TEST(ChainProfilerTest, ReportsProgress) {
+  std::vector<double> shares;
+  ProfileOptions options;
+  options.warmup = 1;
+  options.repeats = 2;
+  options.progress = [&](double share) { shares.push_back(share); };
+  ProfiledChain(TwoLayers(), options);
+  ASSERT_EQ(shares.size(), 3U * 2U * 4U);
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT_DOUBLE_EQ(shares.back(), 1.0);
+}
+
+absl::Status ProfileError(const ChainModel& model, const at::Tensor& input) {
+  return ProfileChain(model, input, torch::zeros({1}), BytesOnly()).status();
+}
+
+TEST(ChainProfilerTest, AWrongShapeNamesTheStage) {
+  const TestNetwork network = TwoLayers();
+  const absl::Status status = ProfileError(network.model, torch::randn({2, 5}));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stage 1 (fc, linear): mat1 and mat2"));
+}
+
+TEST(ChainProfilerTest, AnEmptyModelAndBadOptionsAreRefused) {
+  EXPECT_EQ(ProfileError(ChainModel("empty"), torch::zeros({1})).message(),
+            "the model has no stage");
+  ChainModel lossless("lossless");
+  lossless.AddFunction("id", "copy", [](const at::Tensor& x) { return x.clone(); });
+  EXPECT_EQ(ProfileError(lossless, torch::zeros({1})).message(), "the model has no loss");
+  const TestNetwork network = TwoLayers();
+  EXPECT_EQ(ProfileError(network.model, at::Tensor()).code(), absl::StatusCode::kInvalidArgument);
+  ProfileOptions options;
+  options.repeats = 0;
+  EXPECT_EQ(ProfileChain(network.model, network.input, network.target, options).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ChainProfilerTest, AStageThatWritesOverItsInputIsRefused) {
+  TestNetwork network = TwoLayers();
+  network.model.AddFunction("in place", "relu", [](const at::Tensor& x) { return x.relu_(); });
+  const absl::Status status = ProfileError(network.model, network.input);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("stage 4 (in place, relu): it writes over its input"));
+}
+
+TEST(ChainProfilerTest, ALossThatIsNoScalarIsRefused) {
+  TestNetwork network = TwoLayers();
+  network.model.SetLoss("none", [](const at::Tensor& y, const at::Tensor&) { return y * 2; });
+  const absl::Status status = ProfileError(network.model, network.input);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the loss must be a scalar"));
+}
+
+// What it saves for that backward is not there where a forward must save nothing.
+TEST(ChainProfilerTest, AStageWithABackwardOfItsOwnMustBeKept) {
+  for (const bool must_keep : {false, true}) {
+    TestNetwork network = TwoLayers();
+    ModelStage stage;
+    stage.name = "inner";
+    stage.op_kind = "grad";
+    stage.must_keep = must_keep;
+    stage.forward = [](const at::Tensor& x) {
+      const at::Tensor y = x.pow(2).sum();
+      return x * torch::autograd::grad({y}, {x}, {}, /*retain_graph=*/true)[0].detach();
+    };
+    network.model.AddStage(std::move(stage));
+    const auto profile = ProfileChain(network.model, network.input, network.target, {});
+    EXPECT_EQ(profile.ok(), must_keep) << profile.status();
+    if (must_keep) continue;
+    EXPECT_EQ(profile.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(profile.status().message()),
+                HasSubstr("its forward runs a backward of its own"));
+  }
+}
+
+TEST(ChainProfilerTest, SizesThatChangeFromRunToRunAreRefused) {
+  TestNetwork network = TwoLayers();
+  int64_t calls = 0;
+  network.model.AddFunction("grow", "cat", [&calls](const at::Tensor& x) {
+    // Two forwards of a pass see the same call count.
+    return x.repeat({1, 1 + calls++ / 2});
+  });
+  ProfileOptions options;
+  options.warmup = 0;
+  options.repeats = 2;
+  const absl::Status status =
+      ProfileChain(network.model, network.input, network.target, options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stage 4 (grow, cat)"));
+}
+
+TEST(ChainProfilerTest, OutOfMemoryIsResourceExhausted) {
+  const TestNetwork network = MakeTestNetwork("plain_cnn");
+  TrackingAllocator* meter = TrackingAllocator::Get();
+  // Room for the second set of gradients, not for the activations.
+  meter->SetLimit(meter->current() + Bytes(60000));
+  const absl::Status status = ProfileError(network.model, network.input);
+  meter->ClearLimit();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stage "));
+}
+
+TEST(ChainProfilerTest, OutOfMemoryBeforeTheFirstPassLosesNoGradient) {
+  const TestNetwork network = MakeTestNetwork("plain_cnn");
+  for (const at::Tensor& parameter : network.model.parameters()) parameter.mutable_grad().fill_(3);
+  const Digest gradients = GradientDigest(network.model);
+  TrackingAllocator* meter = TrackingAllocator::Get();
+  meter->SetLimit(meter->current() + Bytes(1));
+  const absl::Status status =
+      ProfileChain(network.model, network.input, network.target, BytesOnly()).status();
+  meter->ClearLimit();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_EQ(GradientDigest(network.model), gradients);
+}
+
+}  // namespace
+}  // namespace stowage

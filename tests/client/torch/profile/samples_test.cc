@@ -1,0 +1,138 @@
+// Samples of passes as chains and graphs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/profile/chain_samples.h"
+#include "client/torch/profile/graph_samples.h"
+#include "client/torch/profile/profile_passes.h"
+#include "tests/client/torch/test_networks.h"
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+
+ChainModel OneStage() {
+  ChainModel model("one");
+  model.AddFunction("s", "exp", [](const at::Tensor& x) { return x.exp(); });
+  model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+  return model;
+}
+
+// Of the stage; those of the loss and of what is before the stage are zero.
+std::vector<StageSample> Pass(int64_t output, int64_t saved, int64_t gradient, int64_t overhead) {
+  std::vector<StageSample> samples(3);
+  samples[1].output = Bytes(output);
+  samples[1].saved = Bytes(saved);
+  samples[1].saved_tensors = {Bytes(500), Bytes(300)};
+  samples[1].output_gradient = Bytes(gradient);
+  samples[1].backward_overhead = Bytes(overhead);
+  return samples;
+}
+
+TEST(MakeChain, BytesAreThoseOfEveryPassAndOverheadsTheLargest) {
+  const auto chain = MakeChain(OneStage(), Bytes(100),
+                               {Pass(1000, 1800, 900, 7), Pass(1000, 1800, 900, 9)}, false);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_EQ(chain->activation(0), Bytes(100));
+  EXPECT_EQ(chain->stage(1).output, Bytes(1000));
+  EXPECT_EQ(chain->stage(1).saved, Bytes(1800));
+  EXPECT_EQ(chain->stage(1).output_gradient, Bytes(900));
+  // A step may meet the same.
+  EXPECT_EQ(chain->stage(1).backward_overhead, Bytes(9));
+  const auto refused = [](const std::vector<StageSample>& other) {
+    return MakeChain(OneStage(), Bytes(100), {Pass(1000, 1800, 900, 7), other}, false).status();
+  };
+  for (const auto& other : {Pass(1001, 1800, 900, 7), Pass(1000, 1801, 900, 7)}) {
+    EXPECT_EQ(refused(other).code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(refused(other).message()), HasSubstr("stage 1 (s, exp)"));
+  }
+  // The next stage makes it.
+  EXPECT_THAT(std::string(refused(Pass(1000, 1800, 901, 7)).message()), HasSubstr("loss"));
+}
+
+// A GPU that nothing runs on.
+class NoGpu final : public ExecutionDevice {
+ public:
+  c10::Device device() const override { return c10::Device(c10::DeviceType::CUDA, 0); }
+  MemoryMeter* meter() override { return nullptr; }
+};
+
+TEST(RunPasses, OnAGpuTheFirstPassAloneLooksAtBuffers) {
+  NoGpu gpu;
+  for (ExecutionDevice* device :
+       {static_cast<ExecutionDevice*>(nullptr), static_cast<ExecutionDevice*>(&gpu)}) {
+    ProfileOptions options;
+    options.warmup = 1;
+    options.repeats = 2;
+    options.device = device;
+    std::vector<bool> watched;
+    WholeSteps none("none");
+    const auto passes = RunPasses<StageSample>(
+        options, 1,
+        [&](bool watch, const std::function<void()>&) -> absl::StatusOr<std::vector<StageSample>> {
+          watched.push_back(watch);
+          std::vector<StageSample> samples(2);
+          samples[1].stateful = watch;
+          return samples;
+        },
+        &none);
+    ASSERT_TRUE(passes.ok());
+    EXPECT_EQ(watched, (std::vector<bool>{true, device == nullptr, device == nullptr}));
+    // What it found is so in all of them.
+    ASSERT_EQ(passes->size(), 2U);
+    for (const std::vector<StageSample>& pass : *passes) {
+      EXPECT_FALSE(pass[0].stateful);
+      EXPECT_TRUE(pass[1].stateful);
+    }
+  }
+}
+
+TEST(RunProfilePass, WithoutAWatchBuffersAreNotLookedAt) {
+  const TestNetwork network = MakeTestNetwork("norm_cnn");
+  network.model.EnsureGradients();
+  const auto timer = MakeSteadyTimer();
+  CostMeter costs(TrackingAllocator::Get(), timer.get(), Bytes(1));
+  int stateful[2] = {};
+  for (const bool watch : {false, true}) {
+    const auto pass =
+        RunProfilePass(network.model, network.input, network.target, &costs, watch, {});
+    ASSERT_TRUE(pass.ok()) << pass.status();
+    for (const StageSample& sample : *pass) stateful[watch ? 1 : 0] += sample.stateful ? 1 : 0;
+  }
+  EXPECT_EQ(stateful[0], 0);
+  EXPECT_GT(stateful[1], 0);
+}
+
+TEST(MakeGraph, BytesAndNeedsAreThoseOfEveryPass) {
+  GraphModel model("graph");
+  const int x = model.AddInput("x");
+  model.AddFunction("s", "exp", {x},
+                    [](const std::vector<at::Tensor>& inputs) { return inputs[0].exp(); });
+  const auto pass = [](int64_t output, int64_t extra) {
+    std::vector<NodeSample> samples(2);
+    samples[1].output = Bytes(output);
+    samples[1].extra_saved = Bytes(extra);
+    samples[1].needs_inputs = {true};
+    return samples;
+  };
+  const auto graph = MakeGraph(model, {pass(1000, 64), pass(1000, 64)}, false);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->vertex(1).output, Bytes(1000));
+  EXPECT_EQ(graph->vertex(1).extra_saved, Bytes(64));
+  EXPECT_TRUE(graph->vertex(1).inputs[0].backward_needs);
+  EXPECT_FALSE(MakeGraph(model, {pass(1000, 64), pass(1010, 64)}, false).ok());
+  EXPECT_FALSE(MakeGraph(model, {pass(1000, 64), pass(1000, 90)}, false).ok());
+  Passes<NodeSample> passes = {pass(1000, 64), pass(1000, 64)};
+  passes[1][1].needs_inputs = {false};
+  EXPECT_FALSE(MakeGraph(model, passes, false).ok());
+}
+
+}  // namespace
+}  // namespace stowage

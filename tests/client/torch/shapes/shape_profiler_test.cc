@@ -1,0 +1,248 @@
+#include "client/torch/shapes/shape_profiler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client/torch/execute/plain_step.h"
+#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/model/model_state.h"
+#include "client/torch/model/state_digest.h"
+#include "client/torch/profile/chain_profiler.h"
+#include "client/torch/profile/graph_profiler.h"
+#include "client/torch/shapes/shape_scope.h"
+#include "tests/client/torch/autocast.h"
+#include "tests/client/torch/error_of.h"
+#include "tests/client/torch/same_structure.h"
+#include "tests/client/torch/test_graphs.h"
+#include "tests/client/torch/test_networks.h"
+
+namespace stowage {
+namespace {
+
+namespace nn = torch::nn;
+using testing::HasSubstr;
+
+ProfileOptions BytesOnly() {
+  ProfileOptions options;
+  options.bytes_only = true;
+  options.warmup = 0;
+  return options;
+}
+
+void ExpectShapesTell(const TestNetwork& network) {
+  const auto told = ChainFromShapes(network.model, network.input, network.target);
+  ASSERT_TRUE(told.ok()) << told.status();
+  const auto measured = ProfileChain(network.model, network.input, network.target, BytesOnly());
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  ExpectSameStructure(*told, *measured);
+}
+
+void ExpectShapesTell(const TestGraph& graph) {
+  const auto told = GraphFromShapes(graph.model, graph.inputs, graph.target);
+  ASSERT_TRUE(told.ok()) << told.status();
+  const auto measured = ProfileGraph(graph.model, graph.inputs, graph.target, BytesOnly());
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  ExpectSameStructure(*told, *measured);
+}
+
+// A chain of one function, which is all that a test is about.
+TestNetwork Around(StageFunction function, const at::Tensor& input = torch::randn({4, 6})) {
+  ChainModel model("around");
+  model.AddStage("fc", "linear", nn::Linear(6, 6));
+  model.AddFunction("function", "function", std::move(function));
+  model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+  return {std::move(model), input, torch::zeros({1})};
+}
+
+std::string RefusalOf(const TestNetwork& network) {
+  const absl::Status status =
+      ChainFromShapes(network.model, network.input, network.target).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  return std::string(status.message());
+}
+
+TEST(ShapeProfilerTest, ChainsHaveTheStructureThatIsMeasured) {
+  for (const bool autocast : {false, true}) {
+    const ScopedAutocast scope(autocast);
+    for (const std::string& name : TestNetworkNames()) {
+      SCOPED_TRACE(name + (autocast ? " under autocast" : ""));
+      ExpectShapesTell(MakeTestNetwork(name));
+    }
+  }
+}
+
+TEST(ShapeProfilerTest, GraphsHaveTheStructureThatIsMeasured) {
+  for (const bool autocast : {false, true}) {
+    const ScopedAutocast scope(autocast);
+    for (const char* name : {"mixed", "decoder", "resnet18", "darts_v2"}) {
+      SCOPED_TRACE(name + std::string(autocast ? " under autocast" : ""));
+      ExpectShapesTell(MakeTestGraph(name));
+    }
+  }
+}
+
+TEST(ShapeProfilerTest, AnInputThatWantsAGradient) {
+  TestNetwork network = MakeTestNetwork("plain_cnn");
+  network.input.requires_grad_();
+  ExpectShapesTell(network);
+}
+
+TEST(ShapeProfilerTest, MasksMadeOfNumbersAreComputed) {
+  ExpectShapesTell(Around([](const at::Tensor& x) {
+    const at::Tensor mask = torch::ones({6, 6}).tril();
+    const int64_t ones = mask.sum().item<int64_t>();
+    const at::Tensor scale = torch::tensor({1.0F, 2.0F}).repeat({3});
+    return x.matmul(mask) * scale.data_ptr<float>()[1] + torch::zeros({ones / 21}) + scale;
+  }));
+}
+
+TEST(ShapeProfilerTest, FlagsAreThoseThatAreMeasured) {
+  // Random only where something is drawn; stateful only where statistics move.
+  ExpectShapesTell(Around([](const at::Tensor& x) { return at::dropout(x, 0.5, false); }));
+  ExpectShapesTell(Around([](const at::Tensor& x) { return x + torch::randn({4, 6}); }));
+  ExpectShapesTell(Around([](const at::Tensor& x) { return x * at::bernoulli(x.sigmoid()); }));
+  ExpectShapesTell(Around([](const at::Tensor& x) { return x + at::rand_like(x); }));
+  TestNetwork evaluated = MakeTestNetwork("norm_cnn");
+  nn::BatchNorm2d norm(3);
+  norm->eval();
+  ChainModel model("evaluated");
+  model.AddStage("norm", "batch_norm", norm);
+  model.SetLoss("sum", [](const at::Tensor& y, const at::Tensor&) { return y.sum(); });
+  evaluated.model = std::move(model);
+  ExpectShapesTell(evaluated);
+}
+
+// All that a pass must not change.
+struct State {
+  explicit State(const ModelTensors& model)
+      : parameters(ParameterDigest(model).ToHex()),
+        gradients(GradientDigest(model).ToHex()),
+        buffers(BufferDigest(model).ToHex()) {}
+
+  std::string parameters, gradients, buffers;
+  RandomState random = RandomState::Capture();
+  Bytes live = TrackingAllocator::Get()->current();
+};
+
+void ExpectSameState(const State& a, const State& b) {
+  EXPECT_EQ(a.parameters, b.parameters);
+  EXPECT_EQ(a.gradients, b.gradients);
+  EXPECT_EQ(a.buffers, b.buffers);
+  EXPECT_TRUE(a.random == b.random);
+  EXPECT_EQ(a.live, b.live);
+}
+
+TEST(ShapeProfilerTest, LeavesTheModelAsItWas) {
+  TestNetwork network = MakeTestNetwork("norm_cnn");
+  for (const at::Tensor& parameter : network.model.parameters()) parameter.mutable_grad().fill_(3);
+  network.model.parameters()[0].mutable_grad().reset();
+  const State before(network.model);
+  ASSERT_TRUE(ChainFromShapes(network.model, network.input, network.target).ok());
+  ExpectSameState(State(network.model), before);
+}
+
+TEST(ShapeProfilerTest, ARefusalInAForwardLeavesTheModelAsItWas) {
+  TestNetwork network = MakeTestNetwork("norm_cnn");
+  network.model.AddFunction("masked", "masked_select",
+                            [](const at::Tensor& x) { return x.masked_select(x > 0).sum(); });
+  const State before(network.model);
+  EXPECT_THAT(RefusalOf(network), HasSubstr("aten::masked_select has no known shape"));
+  ExpectSameState(State(network.model), before);
+}
+
+// Looks at the gradient.
+struct Suspicious : torch::autograd::Function<Suspicious> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) {
+    return x * 2;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list gradients) {
+    return {gradients[0] * (at::isfinite(gradients[0]).all().item<bool>() ? 2 : 0)};
+  }
+};
+
+TEST(ShapeProfilerTest, ARefusalInABackwardLeavesTheModelAsItWas) {
+  const TestNetwork network = Around([](const at::Tensor& x) { return Suspicious::apply(x); });
+  const State before(network.model);
+  EXPECT_THAT(RefusalOf(network), HasSubstr("stage 2 (function, function): "));
+  ExpectSameState(State(network.model), before);
+  const auto measured = ProfileChain(network.model, network.input, network.target, BytesOnly());
+  EXPECT_TRUE(measured.ok()) << measured.status();
+}
+
+TEST(ShapeProfilerTest, StepsAfterwardsAreThoseOfBefore) {
+  double losses[2];
+  std::string gradients[2];
+  for (const bool look : {false, true}) {
+    const TestNetwork network = MakeTestNetwork("norm_cnn");
+    if (look) {
+      ASSERT_TRUE(ChainFromShapes(network.model, network.input, network.target).ok());
+    }
+    const auto report = PlainStep(network.model, network.input, network.target);
+    ASSERT_TRUE(report.ok()) << report.status();
+    losses[look ? 1 : 0] = report->loss;
+    gradients[look ? 1 : 0] = GradientDigest(network.model).ToHex();
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(gradients[0], gradients[1]);
+}
+
+TEST(ShapeProfilerTest, WhatDependsOnDataIsRefusedByName) {
+  EXPECT_THAT(
+      RefusalOf(Around([](const at::Tensor& x) { return x.sum().item<double>() > 0 ? x : x * 2; })),
+      HasSubstr("stage 2 (function, function): aten::_local_scalar_dense"));
+  EXPECT_THAT(RefusalOf(Around([](const at::Tensor& x) { return x.index({x > 0}).sum(); })),
+              HasSubstr("stage 2 (function, function)"));
+  EXPECT_THAT(RefusalOf(Around([](const at::Tensor& x) { return x.nonzero().to(at::kFloat); })),
+              HasSubstr("aten::nonzero"));
+}
+
+TEST(ShapeProfilerTest, ReadingByPointerIsRefused) {
+  EXPECT_THAT(RefusalOf(Around([](const at::Tensor& x) {
+                const at::Tensor y = x * 2;
+                return y * y.data_ptr<float>()[0];
+              })),
+              HasSubstr("reads tensors by their pointers"));
+}
+
+TEST(ShapeProfilerTest, ModelsThatCannotRunAreRefused) {
+  TestNetwork network = MakeTestNetwork("plain_cnn");
+  network.input = torch::randn({3, 4, 16});
+  RefusalOf(network);
+  EXPECT_THAT(RefusalOf({ChainModel("empty"), network.input, network.target}),
+              HasSubstr("the model has no stage"));
+}
+
+TEST(ShapeProfilerTest, ATensorThatIsKeptIsRefusedAndNobodyComputesWithIt) {
+  const auto kept = std::make_shared<at::Tensor>(torch::ones({4, 6}));
+  const TestNetwork network = Around([kept](const at::Tensor& x) {
+    *kept = x.detach() * 2;
+    return x + *kept;
+  });
+  EXPECT_THAT(RefusalOf(network), HasSubstr("keeps tensors between calls"));
+  EXPECT_THAT(ErrorOf([&] { *kept + 1; }), HasSubstr("keeps tensors between calls"));
+  *kept = torch::ones({4, 6});
+  EXPECT_TRUE(ProfileChain(network.model, network.input, network.target, BytesOnly()).ok());
+}
+
+TEST(ShapeProfilerTest, TakesNoMemoryWhateverTheBatch) {
+  TestNetwork network = MakeTestNetwork("resnet18");
+  network.input = network.input.slice(0, 0, 1).expand({1 << 14, -1, -1, -1});
+  network.target = network.target.slice(0, 0, 1).expand({1 << 14});
+  TrackingAllocator* meter = TrackingAllocator::Get();
+  meter->SetLimit(meter->current() + Bytes(1 << 20));
+  const auto told = ChainFromShapes(network.model, network.input, network.target);
+  meter->ClearLimit();
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_GE(std::get<Chain>(told->problem).stage(1).output, Bytes(int64_t{1} << 30));
+}
+
+}  // namespace
+}  // namespace stowage
