@@ -39,7 +39,7 @@ def main():
     assert not left, left
 
     # What ran is not run again, what it found stays; what did not is run now.
-    state = folder / "soak_output/state.json"
+    state = folder / "page.json"
     done = json.loads(state.read_text())
     del done["done"]["solvers_with_generic_loops_tests_solvers_1"]
     state.write_text(json.dumps(done))
@@ -52,7 +52,19 @@ def main():
     state.write_text(json.dumps(done))
     code, resumed = soak(folder, {"good": "true", "new": "true"}, "--resume", "--jobs=2")
     lines = [line for line in resumed.splitlines() if line.startswith("| solvers with") and line.count("|") == 8]
-    assert lines and "another" not in lines[0] and all(line.endswith("| another |") for line in lines[1:]), resumed
+    assert len(lines) == len(done["done"]) + 1 and all(line.endswith("| another |") != ("generic" in line) for line in lines), resumed
+    assert "Not run to their end: processors, load, fuzz, faults." in resumed, resumed
+
+    # What failed runs again where that is asked for, and so does nothing else.
+    code, mended = soak(folder, {"good": "true"}, "--resume", "--again")
+    assert code == 0 and "Nothing failed." in mended and mended.count("| another |") == 0, mended
+    assert "| solvers with generic loops | 1 | 2 | 0 | 0 |" in mended, mended
+    # What was broken off is a part, and said to be one.
+    done = json.loads(state.read_text())
+    done["done"]["solvers_with_generic_loops_tests_solvers_1"]["parts"] = 3
+    state.write_text(json.dumps(done))
+    code, part = soak(folder, {"good": "true"}, "--resume")
+    assert "| solvers with generic loops | 1 of 3 | 2 |" in part, part
 
     code, page = soak(folder, {"good": "true"}, "--tests=bad")
     assert code == 0 and "| solvers with generic loops | 1 | 0 | 0 | 0 |" in page, page
