@@ -1,17 +1,19 @@
 #include "solvers/solver.h"
 
-#include <new>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "solvers/base/without_exceptions.h"
+#include "solvers/model/canonical.h"
 #include "solvers/model/field_error.h"
 
 namespace stowage {
 namespace {
 
-absl::Status CheckAll(const SolverInfo& info, const Instance& instance,
-                      const SolveContext& context) {
+// What a solve plans, or why it does not: the instance, for the length of the solve.
+absl::StatusOr<Instance> Checked(const SolverInfo& info, const Instance& instance,
+                                 const SolveContext& context) {
   if (!info.Takes(instance.kind())) {
     return FieldError("options.solver", '"' + info.name + '"',
                       absl::StrCat("must be a solver of ", ToString(instance.kind()), "s"));
@@ -19,8 +21,9 @@ absl::Status CheckAll(const SolverInfo& info, const Instance& instance,
   absl::Status status = context.status();
   if (status.ok()) status = context.CheckStop();
   if (status.ok()) status = instance.CheckLink();
-  if (status.ok()) status = instance.store_all().status();
-  return status;
+  if (!status.ok()) return status;
+  if (!instance.store_all().ok()) return instance.store_all().status();
+  return instance;
 }
 
 // Replays are faster without a link.
@@ -28,37 +31,13 @@ Instance Given(const SolverInfo& info, const Instance& instance) {
   return info.copies ? instance : instance.WithLink(std::nullopt);
 }
 
-// Calls `solve`; memory that cannot be had is an answer, too.
-template <class Solve>
-auto WithinMemory(const Solve& solve) -> decltype(solve()) {
-  try {
-    return solve();
-  } catch (const std::bad_alloc&) {
-    return SolveOutOfMemoryError();
-  }
-}
-
 }  // namespace
-
-void StopToken::ExtendDeadline(Clock::time_point deadline) {
-  const Clock::rep later = deadline.time_since_epoch().count();
-  Clock::rep now = deadline_.load(std::memory_order_relaxed);
-  while (now < later && !deadline_.compare_exchange_weak(now, later, std::memory_order_relaxed)) {
-  }
-}
-
-absl::Status StopToken::Check() const {
-  if (stop_requested()) return absl::CancelledError("the solve was cancelled");
-  if (deadline_passed()) return absl::DeadlineExceededError("the solve reached its deadline");
-  return absl::OkStatus();
-}
 
 SolveContext::SolveContext(SolveOptions options)
     : solve_(std::make_shared<Solve>()), slots_(options.slots), memory_(options.table_limit) {
-  constexpr int64_t kMaxSlots = 1000000;
-  if (options.slots < 0 || options.slots > kMaxSlots) {
-    solve_->status =
-        FieldError("options.slots", options.slots, absl::StrCat("must be in [0, ", kMaxSlots, "]"));
+  if (options.slots < 0 || options.slots > kSlotLimit) {
+    solve_->status = FieldError("options.slots", options.slots,
+                                absl::StrCat("must be in [0, ", kSlotLimit, "]"));
   } else if (options.threads < 1) {
     solve_->status = FieldError("options.threads", options.threads, "must be >= 1");
   }
@@ -112,44 +91,43 @@ SolveContext SolveContext::WithMemory(Bytes memory) const {
   return with;
 }
 
-absl::Status SolveOutOfMemoryError() {
-  return absl::ResourceExhaustedError("the machine has not the memory that this solve takes");
-}
-
 absl::StatusOr<Plan> Solver::Solve(const Instance& instance, Bytes budget,
                                    const SolveContext& context) const {
-  absl::Status status = CheckAll(info(), instance, context);
-  if (!status.ok()) return status;
-  const Instance given = Given(info(), instance);
-  absl::StatusOr<Plan> plan = WithinMemory([&] { return DoSolve(given, budget, context); });
-  if (!plan.ok()) return plan.status();
-  plan->budget = budget;
-  if (plan->provenance.solver.empty()) plan->provenance.solver = info().name;
-  status = ValidatePlan(instance, &*plan);
-  if (!status.ok()) {
-    return absl::InternalError(absl::StrCat("the evaluator refused a plan of ",
-                                            plan->provenance.solver, ": ", status.message()));
-  }
-  context.Report(1.0);
-  return plan;
+  return WithoutExceptions([&]() -> absl::StatusOr<Plan> {
+    const absl::StatusOr<Instance> checked = Checked(info(), instance, context);
+    if (!checked.ok()) return checked.status();
+    absl::StatusOr<Plan> plan = DoSolve(Given(info(), *checked), budget, context);
+    if (!plan.ok()) return plan.status();
+    plan->budget = budget;
+    if (plan->provenance.solver.empty()) plan->provenance.solver = info().name;
+    const absl::Status status = ValidatePlan(*checked, &*plan);
+    if (!status.ok()) {
+      return absl::InternalError(absl::StrCat("the evaluator refused a plan of ",
+                                              plan->provenance.solver, ": ", status.message()));
+    }
+    context.Report(1.0);
+    return plan;
+  });
 }
 
 absl::StatusOr<Frontier> Solver::SolveFrontier(const Instance& instance,
                                                const SolveContext& context) const {
-  absl::Status status = CheckAll(info(), instance, context);
-  if (!status.ok()) return status;
-  const Instance given = Given(info(), instance);
-  absl::StatusOr<Frontier> frontier = WithinMemory([&] { return DoSolveFrontier(given, context); });
-  if (frontier.ok()) context.Report(1.0);
-  return frontier;
+  return WithoutExceptions([&]() -> absl::StatusOr<Frontier> {
+    const absl::StatusOr<Instance> checked = Checked(info(), instance, context);
+    if (!checked.ok()) return checked.status();
+    absl::StatusOr<Frontier> frontier = DoSolveFrontier(Given(info(), *checked), context);
+    if (frontier.ok()) context.Report(1.0);
+    return frontier;
+  });
 }
 
 absl::StatusOr<Bytes> Solver::LeastBudget(const Instance& instance,
                                           const SolveContext& context) const {
-  absl::Status status = CheckAll(info(), instance, context);
-  if (!status.ok()) return status;
-  const Instance given = Given(info(), instance);
-  return WithinMemory([&] { return DoLeastBudget(given, context); });
+  return WithoutExceptions([&]() -> absl::StatusOr<Bytes> {
+    const absl::StatusOr<Instance> checked = Checked(info(), instance, context);
+    if (!checked.ok()) return checked.status();
+    return DoLeastBudget(Given(info(), *checked), context);
+  });
 }
 
 }  // namespace stowage

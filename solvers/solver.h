@@ -27,15 +27,13 @@
 #define STOWAGE_SOLVERS_SOLVER_H_
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "solvers/base/stop_token.h"
 #include "solvers/model/units.h"
 #include "solvers/schedule/frontier.h"
 #include "solvers/schedule/instance.h"
@@ -44,58 +42,11 @@
 
 namespace stowage {
 
-// Tells a running solve to stop: by a flag that any thread may set, by a deadline, or both. The
-// deadline may move while the solve runs, to a later time only.
-// Thread-safe.
-class StopToken {
- public:
-  using Clock = std::chrono::steady_clock;
-
-  StopToken() = default;  // without a deadline
-  explicit StopToken(Clock::time_point deadline) : deadline_(deadline.time_since_epoch().count()) {}
-
-  void RequestStop() { stopped_.store(true, std::memory_order_relaxed); }
-  // No effect where the deadline is later already, or there is none.
-  void ExtendDeadline(Clock::time_point deadline);
-  bool deadline_passed() const {
-    const Clock::rep deadline = deadline_.load(std::memory_order_relaxed);
-    return deadline != kNone && Clock::now().time_since_epoch().count() >= deadline;
-  }
-  bool stop_requested() const { return stopped_.load(std::memory_order_relaxed); }
-  // OK, CANCELLED or DEADLINE_EXCEEDED. Costs one clock read: solvers call it every few
-  // milliseconds.
-  absl::Status Check() const;
-
- private:
-  static constexpr Clock::rep kNone = std::numeric_limits<Clock::rep>::max();
-
-  std::atomic<bool> stopped_{false};
-  std::atomic<Clock::rep> deadline_{kNone};
-};
-
-// Checks a token often enough (every few milliseconds) and no oftener: solvers report the steps of
-// their innermost loops. Not thread-safe.
-class StopPoll {
- public:
-  explicit StopPoll(const StopToken* stop) : stop_(stop) {}
-  absl::Status Spend(int64_t steps) {
-    spent_ += steps;
-    if (spent_ < kStepsPerCheck) return absl::OkStatus();
-    spent_ = 0;
-    return stop_ == nullptr ? absl::OkStatus() : stop_->Check();
-  }
-
- private:
-  static constexpr int64_t kStepsPerCheck = 1 << 20;
-
-  const StopToken* stop_;
-  int64_t spent_ = kStepsPerCheck;  // a solve that is stopped already does nothing
-};
-
 struct SolveOptions {
   // Slots of a discretised table; 0 lets the solver choose.
   int64_t slots = 0;
-  // Refuse (RESOURCE_EXHAUSTED) rather than use more memory than this for tables.
+  // Refuse (RESOURCE_EXHAUSTED) rather than use more memory than this for tables. The points of a frontier, which are
+  // the answer, may take as much again (SolveContext::frontier_limit).
   Bytes table_limit{int64_t{4} << 30};
   int threads = 1;  // Threads that a solver may use; results do not depend on it.
   // Polled at least every 50 ms; may be null.
@@ -115,7 +66,7 @@ class SolveContext {
   // Implicit: options are a solve of their own.
   SolveContext(SolveOptions options = {});  // NOLINT(google-explicit-constructor)
 
-  // OK, or INVALID_ARGUMENT unless slots are in [0, 1,000,000] and there is a thread.
+  // OK, or INVALID_ARGUMENT unless slots are in [0, kSlotLimit] and there is a thread.
   const absl::Status& status() const { return solve_->status; }
   const StopToken* stop() const { return solve_->options.stop; }
   // OK, CANCELLED or DEADLINE_EXCEEDED, as StopToken::Check().
@@ -124,8 +75,8 @@ class SolveContext {
   int64_t slots() const { return slots_; }
   // What tables may take.
   Bytes memory() const { return memory_; }
-  // What the points of a frontier may take, beside tables; where they would take more, those that gain least go
-  // (FrontierBuilder).
+  // What the points of a frontier may take, beside tables: as much as these, but at least 16 MiB, because a solve that
+  // may have no table still has an answer. Where they would take more, those that gain least go (FrontierBuilder).
   Bytes frontier_limit() const { return std::max(solve_->options.table_limit, Bytes(16 << 20)); }
   // Hears of every schedule that is the fastest so far; may be empty.
   const std::function<void(const Schedule&)>& incumbent() const;
@@ -158,9 +109,6 @@ class SolveContext {
   bool tells_ = true;
 };
 
-// RESOURCE_EXHAUSTED: what a solve that the machine has not the memory for ends with.
-absl::Status SolveOutOfMemoryError();
-
 // Which instances a deadline that passes leaves a plan for: Solve then answers with the best schedule so far, once
 // there is one, instead of DEADLINE_EXCEEDED.
 enum class Anytime { kNever, kWithLink, kAlways };
@@ -170,8 +118,8 @@ struct SolverInfo {
   std::string description;  // one line
   // The class that it is optimal, or just valid, in; of chains where it takes both kinds.
   std::string schedule_class;
-  bool chains = true;   // takes instances that are chains
-  bool graphs = false;  // takes instances that are graphs
+  bool chains = true;                               // takes instances that are chains
+  bool graphs = false;                              // takes instances that are graphs
   bool copies =
       false;  // uses the instance's link to host memory; others plan as if there were none
   Anytime anytime = Anytime::kNever;
@@ -192,7 +140,8 @@ struct SolverInfo {
 //
 // Errors of all three: INVALID_ARGUMENT for options, for an instance whose kind the solver does not take or whose
 // link is not valid, and for a graph on which plain training is not valid (Instance::store_all); CANCELLED,
-// DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED where the problem is too large for the solver or for memory.
+// DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED where the problem is too large for the solver or for memory; INTERNAL for any
+// other exception, on whichever thread.
 class Solver {
  public:
   virtual ~Solver() = default;
@@ -218,7 +167,7 @@ class Solver {
   absl::StatusOr<Bytes> LeastBudget(const Instance& instance, const SolveContext& context) const;
 
  private:
-  // What solvers implement. Instance and options are checked before, memory that runs out is caught, and the plan is
+  // What solvers implement. Instance and options are checked before, exceptions are caught, and the plan is
   // validated afterwards. DoSolve fills status, schedule, bounds.{proven_optimal, schedule_class, least_budget},
   // provenance.slots, explanation; provenance.solver only where another solver made the plan.
   virtual absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,

@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A room and what its files may include and its targets may link, apart from the standard library
+// A folder and what its files may include and its targets may link, apart from the standard library
 // and Abseil. The longest matching prefix decides. Outside libraries are written in angle brackets.
-struct Room {
+struct Folder {
   std::string path;
   std::set<std::string> may_use;
 };
@@ -35,15 +35,15 @@ std::set<std::string> TorchAnd(std::set<std::string> others) {
   return others;
 }
 
-const std::vector<Room>& Rooms() {
-  static const auto* const kRooms = new std::vector<Room>{
+const std::vector<Folder>& Folders() {
+  static const auto* const kFolders = new std::vector<Folder>{
       {"proto/codec", {"proto", "solvers/model", "solvers/schedule", "<protobuf>", "<grpc>"}},
       {"proto", {"<protobuf>", "<grpc>"}},
       {"solvers/base", {}},
       {"solvers/model", {"<openssl>"}},
       {"solvers/schedule", {"solvers/model"}},
       {"solvers/batch", {"solvers/model", "solvers/schedule"}},
-      {"solvers/chain", {"solvers/model", "solvers/schedule", "solvers"}},
+      {"solvers/chain", {"solvers/base", "solvers/model", "solvers/schedule", "solvers"}},
       {"solvers/graph",
        {"solvers/base", "solvers/model", "solvers/schedule", "solvers/chain", "solvers"}},
       {"solvers/transfer",
@@ -52,7 +52,8 @@ const std::vector<Room>& Rooms() {
       {"solvers/viz", {"solvers/base", "solvers/model", "solvers/schedule", "solvers/graph"}},
       {"solvers/zoo", {"solvers/graph", "solvers/model", "solvers/schedule", "solvers"}},
       {"solvers",
-       {"solvers/model", "solvers/schedule", "solvers/chain", "solvers/graph", "solvers/transfer"}},
+       {"solvers/base", "solvers/model", "solvers/schedule", "solvers/chain", "solvers/graph",
+        "solvers/transfer"}},
       {"server/planning",
        {"solvers", "solvers/batch", "solvers/model", "solvers/schedule", "server/cache",
         "server/log", "server/metrics"}},
@@ -107,14 +108,14 @@ const std::vector<Room>& Rooms() {
                  "solvers/base", "solvers/batch", "solvers/graph", "solvers/model",
                  "solvers/schedule", "solvers/viz", "solvers/zoo", "<torch>"})},
   };
-  return *kRooms;
+  return *kFolders;
 }
 
-const Room* RoomOf(const std::string& path) {
-  const Room* best = nullptr;
-  for (const Room& room : Rooms()) {
-    const bool inside = path == room.path || path.rfind(room.path + "/", 0) == 0;
-    if (inside && (best == nullptr || room.path.size() > best->path.size())) best = &room;
+const Folder* FolderOf(const std::string& path) {
+  const Folder* best = nullptr;
+  for (const Folder& folder : Folders()) {
+    const bool inside = path == folder.path || path.rfind(folder.path + "/", 0) == 0;
+    if (inside && (best == nullptr || folder.path.size() > best->path.size())) best = &folder;
   }
   return best;
 }
@@ -186,11 +187,11 @@ std::vector<std::string> IncludesOf(const fs::path& file) {
   return includes;
 }
 
-// What an include crosses into; "" when it stays in its room or belongs to everyone.
-std::string IncludedRoom(const std::string& include) {
+// What an include crosses into; "" when it stays in its folder or belongs to everyone.
+std::string IncludedFolder(const std::string& include) {
   if (include.rfind("stowage/v1/", 0) == 0) return "proto";
-  const Room* room = RoomOf(include);
-  return room != nullptr ? room->path : LibraryOfInclude(include);
+  const Folder* folder = FolderOf(include);
+  return folder != nullptr ? folder->path : LibraryOfInclude(include);
 }
 
 TEST(Layers, IncludesStayWithinThem) {
@@ -198,14 +199,14 @@ TEST(Layers, IncludesStayWithinThem) {
   ASSERT_GT(files.size(), 20u);
   for (const fs::path& file : files) {
     const std::string name = RelativeTo(file, STOWAGE_SOURCE_DIR);
-    const Room* room = RoomOf(name);
-    ASSERT_NE(room, nullptr) << name << " is in no room of the layers' table";
+    const Folder* folder = FolderOf(name);
+    ASSERT_NE(folder, nullptr) << name << " is in no folder of the layers' table";
     for (const std::string& include : IncludesOf(file)) {
-      const std::string used = IncludedRoom(include);
+      const std::string used = IncludedFolder(include);
       // A mock header is for tests of users.
       const bool mock = name.find("/mock_") != std::string::npos && used == "<gmock>";
-      EXPECT_TRUE(used.empty() || used == room->path || room->may_use.count(used) > 0 || mock)
-          << name << " includes " << include << ": " << room->path << " may not use " << used;
+      EXPECT_TRUE(used.empty() || used == folder->path || folder->may_use.count(used) > 0 || mock)
+          << name << " includes " << include << ": " << folder->path << " may not use " << used;
     }
   }
 }
@@ -217,7 +218,7 @@ TEST(Layers, InternalHeadersAreForTheirOwnFolder) {
     const std::string name = RelativeTo(file, STOWAGE_SOURCE_DIR);
     for (const std::string& include : IncludesOf(file)) {
       const size_t at = include.find("/internal/");
-      if (at == std::string::npos || RoomOf(include) == nullptr) continue;
+      if (at == std::string::npos || FolderOf(include) == nullptr) continue;
       ++internal;
       EXPECT_EQ(name.rfind(include.substr(0, at + 1), 0), 0u) << name << " includes " << include;
     }
@@ -248,22 +249,22 @@ TEST(Layers, OneFileKnowsTheRedisLibrary) {
 
 TEST(Layers, LinksStayWithinThem) {
   std::ifstream in(fs::path(STOWAGE_BINARY_DIR) / "link_graph.txt");
-  std::map<std::string, std::string> room_of_target;
+  std::map<std::string, std::string> folder_of_target;
   std::vector<std::pair<std::string, std::string>> links;
-  for (std::string room, target, dep; in >> room >> target >> dep;) {
-    room_of_target[target] = room;
+  for (std::string folder, target, dep; in >> folder >> target >> dep;) {
+    folder_of_target[target] = folder;
     if (dep != "-") links.push_back({target, dep});
   }
   ASSERT_GT(links.size(), 10u) << "link_graph.txt is missing or empty";
   for (const auto& [target, dep] : links) {
-    const std::string& directory = room_of_target[target];
-    const Room* room = RoomOf(directory);
-    if (room == nullptr) continue;  // tests may use everything
-    const auto found = room_of_target.find(dep);
-    const Room* used_room = found != room_of_target.end() ? RoomOf(found->second) : nullptr;
-    const std::string used = used_room != nullptr ? used_room->path : LibraryOfTarget(dep);
-    EXPECT_TRUE(used.empty() || used == room->path || room->may_use.count(used) > 0)
-        << target << " links " << dep << ": " << room->path << " may not use " << used;
+    const std::string& directory = folder_of_target[target];
+    const Folder* folder = FolderOf(directory);
+    if (folder == nullptr) continue;  // tests may use everything
+    const auto found = folder_of_target.find(dep);
+    const Folder* used_folder = found != folder_of_target.end() ? FolderOf(found->second) : nullptr;
+    const std::string used = used_folder != nullptr ? used_folder->path : LibraryOfTarget(dep);
+    EXPECT_TRUE(used.empty() || used == folder->path || folder->may_use.count(used) > 0)
+        << target << " links " << dep << ": " << folder->path << " may not use " << used;
   }
 }
 

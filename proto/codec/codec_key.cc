@@ -11,7 +11,6 @@
 namespace stowage {
 namespace {
 
-constexpr int64_t kMaxSlots = 1000000;
 constexpr size_t kMaxSolverName = 256;
 
 constexpr EnumMap<v1::Objective, Objective, 2> kObjectives{{
@@ -97,9 +96,9 @@ absl::StatusOr<KeyOptions> FromProto(const v1::PlanOptions& message, const std::
         absl::StrCat("must have at most ", kMaxSolverName, " bytes, has ", options.solver.size()));
   }
   options.slots = message.slots();
-  if (options.slots < 0 || options.slots > kMaxSlots) {
+  if (options.slots < 0 || options.slots > kSlotLimit) {
     return FieldError("options.slots", options.slots,
-                      absl::StrCat("must be in [0, ", kMaxSlots, "]"));
+                      absl::StrCat("must be in [0, ", kSlotLimit, "]"));
   }
   options.recompute_only = message.recompute_only();
   return options;

@@ -15,6 +15,7 @@
 #include "solvers/chain/internal/non_persistent_table.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
+#include "solvers/model/canonical.h"
 #include "solvers/model/chain.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/frontier.h"
@@ -46,7 +47,6 @@ struct NonPersistentProblem {
   Schedule least_schedule() const { return LeastSchedule(exact, extents); }
 };
 
-constexpr int64_t kMostSlots = 1000000;
 // What a table that rounds nothing may take of one core, and what an alternative takes of it:
 // something for itself, and for every slot. Measured on random chains of 339 stages.
 constexpr double kTableNanos = 2e9;
@@ -86,7 +86,7 @@ int64_t AffordableSlots(const NonPersistentProblem& problem, Bytes budget, doubl
       NonPersistentTable::BytesBesideValues(static_cast<int64_t>(problem.extents.extents.size()));
   const double by_memory = 0.8 * static_cast<double>(context.memory().value() - beside) /
                            (NonPersistentTable::kMaxBytesPerValue * std::max(widths, 1.0));
-  return static_cast<int64_t>(std::clamp<double>(std::min(by_time, by_memory), 0, kMostSlots));
+  return static_cast<int64_t>(std::clamp<double>(std::min(by_time, by_memory), 0, kSlotLimit));
 }
 
 absl::StatusOr<SizedTable> MakeTable(const Chain& chain, int64_t unit, int64_t slots,

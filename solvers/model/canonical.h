@@ -21,6 +21,9 @@ inline constexpr int32_t kEncodingVersion = 1;
 
 enum class Objective { kLeastTime = 1 };
 
+// Slots of a solver's table that options may ask for, at most.
+inline constexpr int64_t kSlotLimit = 1000000;
+
 // Options that change which plan comes out. Defaults mean "the planner chooses".
 struct KeyOptions {
   std::string tenant;

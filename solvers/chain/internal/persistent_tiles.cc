@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "solvers/base/worker_pool.h"
 #include "solvers/chain/internal/persistent_tiles.h"
-#include "solvers/chain/internal/worker_pool.h"
 #include "solvers/model/index.h"
 
 namespace stowage {
@@ -159,7 +159,8 @@ class TileSolver {
         blocks_(Blocks(columns_)),
         forward_(input.forward.begin(), input.forward.end()),
         penalty_(NewAlignedArray<T>((kWidth + 1) * kWidth)),
-        pool_(static_cast<int>(Tasks(store->live())), context) {
+        pool_(static_cast<int>(Tasks(store->live())), context.threads(), context.stop(),
+              [context](double share) { context.Report(share); }) {
     needs_.resize(static_cast<size_t>(columns_));
     // Padding shifts by nothing.
     saved_.resize(needs_.size() * kTile);
@@ -429,8 +430,9 @@ absl::StatusOr<std::unique_ptr<PersistentEngine>> ComputeTiles(const EngineInput
   if (TileSolver<T>::Tasks(*live) > std::numeric_limits<int>::max()) {
     return absl::ResourceExhaustedError("a table of more blocks of tiles than are counted");
   }
-  const int64_t bytes = index_bytes + TileStore<T>::Bytes(*live) +
-                        TileSolver<T>::ScratchBytes(live->columns(), WorkerPool::Threads(context));
+  const int64_t bytes =
+      index_bytes + TileStore<T>::Bytes(*live) +
+      TileSolver<T>::ScratchBytes(live->columns(), WorkerPool::Threads(context.threads()));
   status = CheckTableSize(slots.stages, slots.slots, input.bytes_beside + bytes, context);
   if (!status.ok()) return status;
   auto tiles = std::make_unique<TileStore<T>>(*std::move(live));

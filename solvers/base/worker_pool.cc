@@ -1,9 +1,11 @@
-#include "solvers/chain/internal/worker_pool.h"
+#include "solvers/base/worker_pool.h"
 
 #include <algorithm>
-#include <new>
 #include <system_error>
 #include <thread>
+#include <utility>
+
+#include "solvers/base/without_exceptions.h"
 
 namespace stowage {
 namespace {
@@ -19,23 +21,26 @@ void Pause() {
 
 }  // namespace
 
-WorkerPool::WorkerPool(int tasks, const SolveContext& context)
-    : context_(context), tasks_(tasks), steps_(new std::atomic<int>[static_cast<size_t>(tasks)]) {
+WorkerPool::WorkerPool(int tasks, int threads, const StopToken* stop,
+                       std::function<void(double)> report)
+    : tasks_(tasks),
+      threads_(Threads(threads)),
+      stop_(stop),
+      report_(std::move(report)),
+      steps_(new std::atomic<int>[static_cast<size_t>(tasks)]) {
   for (int task = 0; task < tasks; ++task)
     steps_[static_cast<size_t>(task)].store(0, std::memory_order_relaxed);
 }
 
-int WorkerPool::Threads(const SolveContext& context) {
-  return std::min(std::max(context.threads(), 1), kMaxThreads);
-}
+int WorkerPool::Threads(int asked) { return std::clamp(asked, 1, kMaxThreads); }
 
 WorkerPool::Member::Member(WorkerPool* pool, bool calling_thread)
-    : pool_(pool), poll_(pool->context_.stop()), calling_thread_(calling_thread) {}
+    : pool_(pool), poll_(pool->stop_), calling_thread_(calling_thread) {}
 
 int WorkerPool::Member::NextTask() {
   const int task = pool_->next_.fetch_add(1, std::memory_order_relaxed);
   if (calling_thread_) {
-    pool_->context_.Report(static_cast<double>(std::min(task, pool_->tasks_)) / pool_->tasks_);
+    pool_->report_(static_cast<double>(std::min(task, pool_->tasks_)) / pool_->tasks_);
   }
   return task < pool_->tasks_ ? task : -1;
 }
@@ -65,19 +70,14 @@ absl::Status WorkerPool::Member::Spend(int64_t steps) { return poll_.Spend(steps
 absl::Status WorkerPool::RunMember(const std::function<absl::Status(Member*)>& work,
                                    bool calling_thread) {
   Member member(this, calling_thread);
-  absl::Status status;
   // An exception would end the process, from a thread of its own or past threads that run.
-  try {
-    status = work(&member);
-  } catch (const std::bad_alloc&) {
-    status = SolveOutOfMemoryError();
-  }
+  absl::Status status = WithoutExceptions([&] { return work(&member); });
   if (!status.ok()) failed_.store(true, std::memory_order_relaxed);
   return status;
 }
 
 absl::Status WorkerPool::Run(const std::function<absl::Status(Member*)>& work) {
-  const size_t others = static_cast<size_t>(Threads(context_)) - 1;
+  const size_t others = static_cast<size_t>(threads_) - 1;
   std::vector<absl::Status> statuses(others);
   std::vector<std::thread> threads;
   threads.reserve(others);  // nothing may throw between the first thread and its join
@@ -98,7 +98,7 @@ absl::Status WorkerPool::Run(const std::function<absl::Status(Member*)>& work) {
   for (const absl::Status& status : statuses) {
     if (!status.ok()) return status;
   }
-  context_.Report(1.0);
+  report_(1.0);
   return absl::OkStatus();
 }
 

@@ -1,8 +1,7 @@
 // Threads that work through numbered tasks, each of which advances in steps and waits for steps of
-// lower-numbered tasks only: hence no deadlock, whatever the number of threads. Internal to
-// solvers/chain.
-#ifndef STOWAGE_SOLVERS_CHAIN_INTERNAL_WORKER_POOL_H_
-#define STOWAGE_SOLVERS_CHAIN_INTERNAL_WORKER_POOL_H_
+// lower-numbered tasks only: hence no deadlock, whatever the number of threads.
+#ifndef STOWAGE_SOLVERS_BASE_WORKER_POOL_H_
+#define STOWAGE_SOLVERS_BASE_WORKER_POOL_H_
 
 #include <atomic>
 #include <cstddef>
@@ -12,16 +11,18 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "solvers/solver.h"
+#include "solvers/base/stop_token.h"
 
 namespace stowage {
 
 class WorkerPool {
  public:
-  WorkerPool(int tasks, const SolveContext& context);
+  // Of `threads` threads, as many as Threads() allows. `stop` may be null and outlives this; `report` hears of the share
+  // of the tasks that are dealt, in [0, 1], on the thread that calls Run.
+  WorkerPool(int tasks, int threads, const StopToken* stop, std::function<void(double)> report);
 
-  // Threads that a solve with these options uses, the calling one included.
-  static int Threads(const SolveContext& context);
+  // Threads that are used where so many are asked for, the calling one included.
+  static int Threads(int asked);
 
   // One thread's view of the pool.
   class Member {
@@ -44,15 +45,17 @@ class WorkerPool {
     bool calling_thread_;
   };
 
-  // Runs `work` once on every thread and returns the first error by thread; RESOURCE_EXHAUSTED where
-  // memory cannot be had on one. Progress is called on the calling thread.
+  // Runs `work` once on every thread and returns the first error by thread. An exception is one, too: RESOURCE_EXHAUSTED
+  // where memory cannot be had, else INTERNAL.
   absl::Status Run(const std::function<absl::Status(Member*)>& work);
 
  private:
   absl::Status RunMember(const std::function<absl::Status(Member*)>& work, bool calling_thread);
 
-  const SolveContext context_;
   const int tasks_;
+  const int threads_;
+  const StopToken* const stop_;
+  const std::function<void(double)> report_;
   std::atomic<int> next_{0};
   std::atomic<bool> failed_{false};
   std::unique_ptr<std::atomic<int>[]> steps_;  // reported, by task
@@ -60,4 +63,4 @@ class WorkerPool {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_CHAIN_INTERNAL_WORKER_POOL_H_
+#endif  // STOWAGE_SOLVERS_BASE_WORKER_POOL_H_
