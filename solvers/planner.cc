@@ -38,9 +38,10 @@ absl::StatusOr<Bytes> ResolveBudget(const Instance& instance, const Budget& budg
 
 absl::StatusOr<Plan> MakePlan(const Instance& instance, const Budget& budget,
                               const PlanOptions& options) {
-  const absl::StatusOr<Bytes> bytes = ResolveBudget(instance, budget, options);
+  const Instance remembering = instance.Remembering();
+  const absl::StatusOr<Bytes> bytes = ResolveBudget(remembering, budget, options);
   if (!bytes.ok()) return bytes.status();
-  const Instance planned = Planned(instance, options);
+  const Instance planned = Planned(remembering, options);
   const absl::StatusOr<const Solver*> solver = FindSolver(planned, options.solver);
   if (!solver.ok()) return solver.status();
   const auto start = std::chrono::steady_clock::now();

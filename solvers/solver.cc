@@ -22,8 +22,9 @@ absl::StatusOr<Instance> Checked(const SolverInfo& info, const Instance& instanc
   if (status.ok()) status = context.CheckStop();
   if (status.ok()) status = instance.CheckLink();
   if (!status.ok()) return status;
-  if (!instance.store_all().ok()) return instance.store_all().status();
-  return instance;
+  Instance remembering = instance.Remembering();
+  if (!remembering.store_all().ok()) return remembering.store_all().status();
+  return remembering;
 }
 
 // Replays are faster without a link.

@@ -27,7 +27,8 @@ class Evaluator {
   // Instructions name the chain's stages, or the graph's vertices by position in program order plus 1.
   // `timeline`, if given, is filled with one point per instruction. Without a link no transfer is valid; a link
   // that is not valid is INVALID_ARGUMENT as ValidateTransferModel has it. O(instructions + L) on a chain,
-  // O(V + E + the inputs of all instructions) on a graph.
+  // O(V + E + the inputs of all instructions) on a graph. Plain training that the instance remembers
+  // (Instance::Remembering) is not replayed again: it copies nothing, so that the link is of no account.
   absl::StatusOr<Simulation> Run(const Schedule& schedule,
                                  std::vector<TimelinePoint>* timeline = nullptr) const;
 

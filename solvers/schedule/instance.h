@@ -1,7 +1,7 @@
 // What is planned: a chain, a graph or a compute DAG, and the link to host memory that its plans may use, if any.
 //
 // What every solver, the evaluator and the bounds need of it, plain training's run, is computed once and held
-// here. Copies share it: they cost a reference count. Immutable and thread-safe.
+// here. Copies share it: they cost a reference count. Thread-safe; nothing that is seen of it changes.
 #ifndef STOWAGE_SOLVERS_SCHEDULE_INSTANCE_H_
 #define STOWAGE_SOLVERS_SCHEDULE_INSTANCE_H_
 
@@ -10,7 +10,9 @@
 #include <optional>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
@@ -21,6 +23,9 @@
 #include "solvers/schedule/simulation.h"
 
 namespace stowage {
+
+// MakespanLowerBound and StrongestMakespanLowerBound (lower_bound.h).
+enum class BoundKind { kFast, kStrongest };
 
 class Instance {
  public:
@@ -44,6 +49,10 @@ class Instance {
   absl::Status CheckLink() const;
   // The same problem with another link, or with none; shares what is computed of it.
   Instance WithLink(std::optional<TransferModel> link) const;
+  // The same for the length of a solve: it and its copies, with whatever link, remember each moment of plain training,
+  // replayed here, and every lower bound, so that neither is computed again. Some 60 bytes an instruction and 150 a
+  // bound: not for instances that are kept. Itself if it remembers already.
+  Instance Remembering() const;
 
   // Sum of all forward and backward times: the step without a budget.
   Nanos ideal_time() const { return IdealTime(problem()); }
@@ -55,6 +64,10 @@ class Instance {
   const absl::StatusOr<Simulation>& store_all() const;
 
  private:
+  friend class Evaluator;
+  friend Nanos MakespanLowerBound(const Instance& instance, Bytes budget);
+  friend Nanos StrongestMakespanLowerBound(const Instance& instance, Bytes budget);
+
   // Of all instances of one problem.
   struct Shared {
     explicit Shared(Problem problem_in) : problem(std::move(problem_in)) {}
@@ -62,11 +75,22 @@ class Instance {
     mutable std::once_flag once;
     mutable absl::StatusOr<Simulation> store_all;  // after `once`
   };
+  // Of one that remembers, and its copies.
+  class Memo;
 
-  Instance(std::shared_ptr<const Shared> shared, std::optional<TransferModel> link);
+  Instance(std::shared_ptr<const Shared> shared, std::optional<TransferModel> link,
+           std::shared_ptr<Memo> memo);
+
+  void SetStoreAll(const absl::StatusOr<Simulation>& replayed) const;
+  // Whether the schedule is plain training and remembered; then its run, and its timeline unless that is null.
+  std::optional<Simulation> Recall(const Schedule& schedule,
+                                   std::vector<TimelinePoint>* timeline) const;
+  // The bound for the link and budget: remembered, or by `compute`.
+  Nanos Bound(BoundKind kind, Bytes budget, absl::FunctionRef<Nanos()> compute) const;
 
   std::shared_ptr<const Shared> shared_;
   std::optional<TransferModel> link_;
+  std::shared_ptr<Memo> memo_;  // null: it does not remember
 };
 
 // Of a profile; without a link if plans must copy nothing.

@@ -107,9 +107,9 @@ std::vector<int> LongestPath(const Graph& graph) {
   return path;
 }
 
-class PathBound {
+class LongestPathBound {
  public:
-  PathBound(const Graph& graph, Bytes budget)
+  LongestPathBound(const Graph& graph, Bytes budget)
       : graph_(graph),
         budget_(budget.value()),
         whole_(Index(graph.size()), 0),
@@ -216,7 +216,7 @@ class PathBound {
 
 // Of a compute DAG: each node runs once.
 Nanos BoundWithoutLink(const Graph& graph, Bytes budget) {
-  return graph.has_backwards() ? PathBound(graph, budget).Run() : graph.ideal_time();
+  return graph.has_backwards() ? LongestPathBound(graph, budget).Run() : graph.ideal_time();
 }
 
 // need_l for l in 1..L+1 (index 0 is not used), in bytes: the larger of what the forward that last
@@ -541,12 +541,15 @@ Nanos MakespanLowerBound(const Instance& instance, Bytes budget) {
     return instance.link() ? BoundWithLink(kind, *instance.link(), budget)
                            : BoundWithoutLink(kind, budget);
   };
-  return std::visit(bound, instance.problem());
+  return instance.Bound(BoundKind::kFast, budget,
+                        [&] { return std::visit(bound, instance.problem()); });
 }
 
 Nanos StrongestMakespanLowerBound(const Instance& instance, Bytes budget) {
   if (instance.is_graph() || instance.link()) return MakespanLowerBound(instance, budget);
-  return instance.ideal_time() + Nanos(Search(instance.chain(), budget.value()).Run());
+  return instance.Bound(BoundKind::kStrongest, budget, [&] {
+    return instance.ideal_time() + Nanos(Search(instance.chain(), budget.value()).Run());
+  });
 }
 
 }  // namespace stowage

@@ -1,6 +1,7 @@
 // Lower bounds on the makespan within a budget: no schedule that the evaluator accepts on the instance, of whatever
 // class, and whose peak is within the budget is faster. Schedules are those that put nothing on the communication
-// stream: one that does is faster by no more than its time there. algorithms.md has the derivations.
+// stream: one that does is faster by no more than its time there. algorithms.md has the derivations. An
+// instance that remembers (Instance::Remembering) computes each once for a link and budget.
 #ifndef STOWAGE_SOLVERS_SCHEDULE_LOWER_BOUND_H_
 #define STOWAGE_SOLVERS_SCHEDULE_LOWER_BOUND_H_
 

@@ -77,7 +77,7 @@ absl::Status AddCheapSchedules(const PersistentProblem& problem, const SolveCont
   // Store-all is periodic, too.
   const SolveContext quiet = context.Quiet();  // the progress that the solve reports is the tables'
   absl::StatusOr<Frontier> periodic =
-      CheckpointSequentialSolver().SolveFrontier(problem.chain(), quiet);
+      CheckpointSequentialSolver().SolveFrontier(problem.instance, quiet);
   if (!periodic.ok()) return periodic.status();
   builder->Add(*periodic);
   return absl::OkStatus();
