@@ -1,6 +1,6 @@
 // What the solvers of memory-persistent schedules share: sizes, needs and prefix sums of the
 // recurrence of Beaumont et al. 2019, Theorem 1, in bytes or in slots, and the least memory of
-// every interval. Internal to solvers/chain.
+// every interval.
 //
 // An interval (s, t) is the subproblem that starts with a^{s-1} held (outside its memory) and
 // delta^t held (inside) and ends with delta^{s-1}. Stages run from 1 to L+1.

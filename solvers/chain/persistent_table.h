@@ -1,5 +1,5 @@
 // The discretised dynamic program of Beaumont et al. 2019, Theorem 1: one table that answers every
-// budget up to its number of memory slots. Internal to solvers/chain.
+// budget up to its number of memory slots.
 //
 // O(S L^3 / 6) time at worst and O(S L^2 / 2) memory; what is out of reach, kept whole, or repeats
 // costs neither. Values are times above the ideal: in 32 bits where they fit, and for the low

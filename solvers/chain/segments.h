@@ -1,6 +1,6 @@
 // Periodic checkpointing: the chain is cut into segments, all but a tail keep only their input and
 // are recomputed whole, the tail is kept whole from its first forward. Schedules, and their costs
-// without building them. Internal to solvers/chain, but for SequentialSchedule.
+// without building them.
 //
 // The accounting is the evaluator's (solvers/schedule/evaluator.h), bytes and ns; no errors.
 #ifndef STOWAGE_SOLVERS_CHAIN_SEGMENTS_H_

@@ -342,19 +342,19 @@ class AcyclicQuotient final : public CheckpointSolver {
   absl::StatusOr<CheckpointAnswer> Improve(const CheckpointGraph& graph, CheckpointSet best,
                                            const SolveContext& context) const {
     StopPoll poll(context.stop());
-    const absl::StatusOr<PathBound> bound = PathBound::Create(graph, &poll);
+    const absl::StatusOr<CheckpointPathBound> bound = CheckpointPathBound::Create(graph, &poll);
     if (!bound.ok()) return bound.status();
     const absl::StatusOr<int64_t> least = bound->LeastObjective(&poll);
     if (!least.ok()) return least.status();
     CheckpointAnswer answer = {std::move(best), Bytes(*least), false};
-    std::optional<FrontierOrder> order;
+    std::optional<CutOrder> order;
     if (graph.size() <= kMostVerticesOfSearch) {
-      absl::StatusOr<std::optional<FrontierOrder>> made = MakeFrontierOrder(graph, &poll);
+      absl::StatusOr<std::optional<CutOrder>> made = MakeCutOrder(graph, &poll);
       if (!made.ok()) return made.status();
       order = *std::move(made);
     }
     if (order) {
-      const FrontierSearch search(graph, *bound, *std::move(order));
+      const CutSearch search(graph, *bound, *std::move(order));
       BandSearch bands(graph, *bound, search, &answer);
       const absl::Status status =
           bands.Run(kSearchWork + kSearchWorkPerVertex * graph.size(), &poll,

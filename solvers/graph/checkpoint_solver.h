@@ -78,9 +78,9 @@ const CheckpointSolver& DivisionTreeSolver();
 const CheckpointSolver& LinearCheckpointSolver();
 
 // Any segments whose graph has no cycle: a search along a topological order of the graph
-// (FrontierSearch) from the best set of the other solvers. Optimal where it says so: on any graph
+// (CutSearch) from the best set of the other solvers. Optimal where it says so: on any graph
 // of up to some 20 vertices, and on larger ones that are narrow; else as good as a fixed amount of
-// work made it, and never worse than those sets. The lower bound is that of a path (PathBound).
+// work made it, and never worse than those sets. The lower bound is that of a path (CheckpointPathBound).
 // Beside what the others take, about half a second up to some 20,000 vertices and a second and a
 // half at 100,000; graphs of more than 64 vertices open at once, or of more than 100,000, get the
 // best set of the other solvers.

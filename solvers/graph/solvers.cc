@@ -15,12 +15,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/solvers.h"
-#include "solvers/graph/compute_order.h"
-#include "solvers/graph/exact_orders.h"
 #include "solvers/graph/fold.h"
+#include "solvers/graph/internal/compute_order.h"
+#include "solvers/graph/internal/exact_orders.h"
+#include "solvers/graph/internal/order_search.h"
+#include "solvers/graph/internal/proposals.h"
 #include "solvers/graph/linearize.h"
-#include "solvers/graph/order_search.h"
-#include "solvers/graph/proposals.h"
 #include "solvers/model/field_error.h"
 #include "solvers/model/graph.h"
 #include "solvers/model/index.h"
@@ -199,7 +199,7 @@ class Solving {
   // What is found for a graph folded from aliases is no proof for the graph itself.
   absl::Status SearchAll(bool* exact) {
     const absl::StatusOr<ExactOrders> all = SearchAllOrders(
-        ops_, search_.pool(), LeastNeed(folded_.graph).value(), kMaxLabels, context_.stop());
+        ops_, search_.pool(), PeakLowerBound(folded_.graph).value(), kMaxLabels, context_.stop());
     if (!all.ok()) return all.status();
     for (const ComputeOrder& order : all->orders) search_.Offer(order);
     *exact = all->complete && !orders_.IsFolded();
@@ -306,7 +306,8 @@ class Solving {
 const SolverInfo& OrderSearchInfo() {
   static const auto* const kInfo = new SolverInfo{
       "order_search",   "least time on any graph: what chain solvers propose, improved op by op",
-      kAllSchedules,    /*chains=*/false,
+      kAllSchedules,
+      /*chains=*/false,
       /*graphs=*/true,  /*copies=*/false,
       Anytime::kAlways, /*dags=*/true};
   return *kInfo;
@@ -318,7 +319,7 @@ absl::StatusOr<Frontier> SearchOrders(const Instance& instance, const SolveConte
   if (!folded.ok()) return folded.status();
   Solving solving(instance, *folded, context, budget);
   absl::StatusOr<Frontier> frontier = solving.Run(
-      {OrderSearchInfo().name, OrderSearchInfo().schedule_class, LeastNeed(instance.graph()),
+      {OrderSearchInfo().name, OrderSearchInfo().schedule_class, PeakLowerBound(instance.graph()),
        /*exact=*/false, /*slots=*/0},
       compact);
   if (cut_short != nullptr) *cut_short = solving.cut_short();
@@ -331,9 +332,9 @@ class OrderSearchSolverImpl final : public Solver {
 
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
                                const SolveContext& context) const override {
-    absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, OrderSearchInfo());
-    if (!easy.ok()) return easy.status();
-    if (easy->has_value()) return **std::move(easy);
+    absl::StatusOr<std::optional<Plan>> trivial = TrivialPlan(instance, budget, OrderSearchInfo());
+    if (!trivial.ok()) return trivial.status();
+    if (trivial->has_value()) return **std::move(trivial);
     bool cut_short = false;
     const absl::StatusOr<Frontier> frontier =
         SearchOrders(instance, context, /*compact=*/false, budget, &cut_short);
@@ -370,7 +371,7 @@ class OrderSearchSolverImpl final : public Solver {
             ? "plain training and a search from it found nothing below "
             : "plain training, checkpoints, chain solvers and a search from what they propose "
               "found nothing below ",
-        least.value(), " bytes; proven is that ", LeastNeed(instance.graph()).value(),
+        least.value(), " bytes; proven is that ", PeakLowerBound(instance.graph()).value(),
         " are needed");
   }
 };
@@ -381,9 +382,9 @@ class DivisionTreeTraining final : public Solver {
 
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
                                const SolveContext& context) const override {
-    absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_);
-    if (!easy.ok()) return easy.status();
-    if (easy->has_value()) return **std::move(easy);
+    absl::StatusOr<std::optional<Plan>> trivial = TrivialPlan(instance, budget, info_);
+    if (!trivial.ok()) return trivial.status();
+    if (trivial->has_value()) return **std::move(trivial);
     const absl::StatusOr<Frontier> frontier = DoSolveFrontier(instance, context);
     if (!frontier.ok()) return frontier.status();
     Plan plan = frontier->PlanAt(budget);
@@ -418,7 +419,7 @@ class DivisionTreeTraining final : public Solver {
     }
     if (!status.ok()) return status;
     return builder.Build(
-        {info_.name, info_.schedule_class, LeastNeed(graph), /*exact=*/true, /*slots=*/0});
+        {info_.name, info_.schedule_class, PeakLowerBound(graph), /*exact=*/true, /*slots=*/0});
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
@@ -430,7 +431,8 @@ class DivisionTreeTraining final : public Solver {
   const SolverInfo info_ = {
       "division_tree",
       "recomputes between the checkpoints that `stowage checkpoints` finds (Feng & Huang 2018)",
-      "plain training, or recomputing between the division tree's checkpoints", /*chains=*/false,
+      "plain training, or recomputing between the division tree's checkpoints",
+      /*chains=*/false,
       /*graphs=*/true};
 };
 
@@ -473,9 +475,9 @@ LinearizedSolver::LinearizedSolver(const Solver* chain_solver)
 
 absl::StatusOr<Plan> LinearizedSolver::DoSolve(const Instance& instance, Bytes budget,
                                                const SolveContext& context) const {
-  absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_);
-  if (!easy.ok()) return easy.status();
-  if (easy->has_value()) return **std::move(easy);
+  absl::StatusOr<std::optional<Plan>> trivial = TrivialPlan(instance, budget, info_);
+  if (!trivial.ok()) return trivial.status();
+  if (trivial->has_value()) return **std::move(trivial);
   const absl::StatusOr<Frontier> frontier = Expanded(instance, context, /*compact=*/false);
   if (!frontier.ok()) return frontier.status();
   Plan plan = frontier->PlanAt(budget);
@@ -513,7 +515,7 @@ absl::StatusOr<Frontier> LinearizedSolver::Expanded(const Instance& instance,
   if (!status.ok()) return status;
   FrontierInfo info = frontier->info();
   info.schedule_class = info_.schedule_class;
-  info.least_budget = LeastNeed(graph);
+  info.least_budget = PeakLowerBound(graph);
   info.exact = false;
   return compact ? builder.BuildCompact(std::move(info)) : builder.Build(std::move(info));
 }
@@ -523,7 +525,7 @@ absl::StatusOr<Bytes> LinearizedSolver::DoLeastBudget(const Instance& instance,
   return LeastPeak(DoSolveFrontier(instance, context));
 }
 
-Bytes LeastNeed(const Graph& graph) {
+Bytes PeakLowerBound(const Graph& graph) {
   Bytes least;
   std::vector<int> inputs, needed;
   const auto tensor = [&graph](int storage) { return graph.bytes(storage); };
@@ -553,7 +555,7 @@ absl::StatusOr<std::optional<Plan>> TrivialPlan(const Instance& instance, Bytes 
                                                 const SolverInfo& solver) {
   Plan plan;
   plan.bounds.schedule_class = solver.schedule_class;
-  const Bytes least = LeastNeed(instance.graph());
+  const Bytes least = PeakLowerBound(instance.graph());
   if (budget < least) {
     plan.status = PlanStatus::kProvenInfeasible;
     plan.bounds.least_budget = least;

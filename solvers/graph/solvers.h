@@ -42,17 +42,15 @@ const Solver& OrderSearchSolver();
 // Of the options, stop and progress count.
 const Solver& DivisionTreeTrainingSolver();
 
-// Everything that the search over compute orders finds. Internal to solvers of graphs.
-
-// What OrderSearchSolver() has at every budget: its frontier, before points that gain little are left
-// out. Errors as for SolveFrontier.
+// Everything that OrderSearchSolver() finds: its frontier, before points that gain little are left out. For solvers
+// that search on from it. Errors as for SolveFrontier.
 absl::StatusOr<Frontier> AllOrders(const Instance& instance, const SolveContext& context);
 
 // A chain solver as a graph solver: it plans the graph cut at its splitting vertices (linearize.h)
 // for all budgets, and its plans are carried over to the vertices (linearize.h), where they take no
 // longer and need no more memory.
 //
-// PROVEN_INFEASIBLE below what one op alone needs (LeastNeed): what the chain solver proves holds
+// PROVEN_INFEASIBLE below what one op alone needs (PeakLowerBound): what the chain solver proves holds
 // for the chain only. INVALID_ARGUMENT for a graph of sizes whose chain, which counts some bytes more
 // than once, is beyond the limits of chains.
 class LinearizedSolver final : public Solver {
@@ -84,12 +82,12 @@ class LinearizedSolver final : public Solver {
 // What one op alone needs at once: no schedule that the evaluator accepts has a lower peak. The most that any forward
 // or backward runs with: inputs, output, extras and overhead; what the backward needs of them, its overhead, and the
 // gradients of its inputs and its own. O(V + E log E).
-Bytes LeastNeed(const Graph& graph);
+Bytes PeakLowerBound(const Graph& graph);
 
 // Budgets that are answered without a search, the same way by every solver of graphs: where no op fits,
 // and where everything does.
 //
-// PROVEN_INFEASIBLE below what some op alone needs (LeastNeed), which is the least budget then;
+// PROVEN_INFEASIBLE below what some op alone needs (PeakLowerBound), which is the least budget then;
 // plain training where it fits, which nothing beats; nothing in between. O((V + E) log E).
 absl::StatusOr<std::optional<Plan>> TrivialPlan(const Instance& instance, Bytes budget,
                                                 const SolverInfo& solver);

@@ -28,7 +28,7 @@ absl::Status FieldError(const std::string& field, int64_t value, const std::stri
 // The parts of a status that FieldError made; nothing for any other status.
 std::optional<FieldViolation> GetFieldViolation(const absl::Status& status);
 
-// Checks that chain, graph and device validation share. Internal to solvers/model.
+// Checks that chain, graph and device validation share.
 
 inline constexpr size_t kMaxNameLength = 256;
 

@@ -59,7 +59,7 @@ absl::StatusOr<Placement> PlaceBlocks(const std::vector<BlockLife>& blocks,
 absl::Status CheckPlacement(const std::vector<BlockLife>& blocks, Bytes alignment,
                             const Placement& placement);
 
-// Sizes rounded up to a common unit, as large a one as costs next to nothing. Internal to placement.h.
+// Sizes rounded up to a common unit, as large a one as costs next to nothing.
 //
 // Most blocks of a network are small multiples of one size, and some are a few bytes more. Placed as they
 // are, these leave gaps into which none of the others fits by as little. In coarse units there are no such

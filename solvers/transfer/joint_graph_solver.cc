@@ -42,7 +42,7 @@ class Solving {
         most_(most),
         context_(context),
         store_all_(instance.store_all_schedule()),
-        points_(JointGrid(LeastNeed(instance.graph()), instance.store_all()->peak)),
+        points_(JointGrid(PeakLowerBound(instance.graph()), instance.store_all()->peak)),
         best_(most, context.incumbent()) {}
 
   // The fastest schedule so far.
@@ -187,9 +187,9 @@ class JointGraphSolverImpl final : public Solver {
   absl::StatusOr<Plan> DoSolve(const Instance& instance, Bytes budget,
                                const SolveContext& context) const override {
     if (!instance.link()) return OrderSearchSolver().Solve(instance, budget, context);
-    absl::StatusOr<std::optional<Plan>> easy = TrivialPlan(instance, budget, info_);
-    if (!easy.ok()) return easy.status();
-    if (easy->has_value()) return **std::move(easy);
+    absl::StatusOr<std::optional<Plan>> trivial = TrivialPlan(instance, budget, info_);
+    if (!trivial.ok()) return trivial.status();
+    if (trivial->has_value()) return **std::move(trivial);
     Solving solving(instance, budget, context);
     const Nanos bound = MakespanLowerBound(instance, budget);
     absl::Status status = solving.Search(bound);
@@ -226,7 +226,7 @@ class JointGraphSolverImpl final : public Solver {
       if (!status.ok()) return status;
     }
     return builder.BuildCompact(
-        {info_.name, info_.schedule_class, LeastNeed(instance.graph()), false, 0});
+        {info_.name, info_.schedule_class, PeakLowerBound(instance.graph()), false, 0});
   }
 
   absl::StatusOr<Bytes> DoLeastBudget(const Instance& instance,
@@ -255,9 +255,9 @@ class JointGraphSolverImpl final : public Solver {
 
   static void NotFound(const Instance& instance, Bytes least, Plan* plan) {
     plan->bounds.least_budget = least;
-    plan->explanation =
-        absl::StrCat("with transfers nothing was found below ", least.value(),
-                     " bytes; proven is that ", LeastNeed(instance.graph()).value(), " are needed");
+    plan->explanation = absl::StrCat("with transfers nothing was found below ", least.value(),
+                                     " bytes; proven is that ",
+                                     PeakLowerBound(instance.graph()).value(), " are needed");
   }
 
   const SolverInfo info_ = {

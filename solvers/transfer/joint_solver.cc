@@ -16,14 +16,14 @@
 #include "solvers/schedule/frontier.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
-#include "solvers/transfer/compute_trace.h"
 #include "solvers/transfer/internal/budget_grid.h"
+#include "solvers/transfer/internal/compute_trace.h"
 #include "solvers/transfer/internal/incumbent.h"
 #include "solvers/transfer/internal/joint_recurrence.h"
 #include "solvers/transfer/internal/peak_lower_bound.h"
 #include "solvers/transfer/internal/segment_costs.h"
+#include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/strategies.h"
-#include "solvers/transfer/trace_problem.h"
 
 namespace stowage {
 namespace {

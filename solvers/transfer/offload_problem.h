@@ -121,12 +121,6 @@ struct OffloadTimeline {
 // one offload and one later prefetch. O(n log n).
 Bytes PeakOf(const OffloadProblem& problem, const OffloadTimeline& timeline);
 
-// The fastest schedule of an ordered set of activations to offload (Beaumont et al. 2020, Proposition 1), with whole
-// copies (algorithms.md).
-
-// Nothing if problem.Admits(set) does not hold. `set` is ascending, in 0..n-1. O(n log n).
-std::optional<OffloadTimeline> ReplaySet(const OffloadProblem& problem, const OffloadSet& set);
-
 }  // namespace stowage
 
 #endif  // STOWAGE_SOLVERS_TRANSFER_OFFLOAD_PROBLEM_H_

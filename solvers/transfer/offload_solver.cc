@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
-#include "solvers/transfer/compute_trace.h"
 #include "solvers/transfer/internal/budget_grid.h"
+#include "solvers/transfer/internal/compute_trace.h"
+#include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/strategies.h"
-#include "solvers/transfer/trace_problem.h"
 
 namespace stowage {
 namespace {
@@ -33,7 +33,7 @@ class Offloading {
 
   const Instance& instance() const { return instance_; }
   Bytes plain_peak() const { return instance_.store_all()->peak; }
-  bool IsEasy(Bytes budget) const { return plain_peak() <= budget; }
+  bool HoldsAll(Bytes budget) const { return plain_peak() <= budget; }
 
   // Nothing of the class fits into less.
   Bytes Floor() const {
@@ -54,7 +54,7 @@ class Offloading {
                              const SolveContext& context) const {
     Plan plan;
     plan.bounds.schedule_class = kClass;
-    if (IsEasy(budget)) {
+    if (HoldsAll(budget)) {
       plan.status = PlanStatus::kFound;
       plan.schedule = instance_.store_all_schedule();
       plan.bounds.proven_optimal = true;
@@ -133,8 +133,8 @@ class OffloadSolver final : public Solver {
                                const SolveContext& context) const override {
     const absl::StatusOr<Offloading> offloading = Offloading::Create(instance);
     if (!offloading.ok()) return offloading.status();
-    return offloading->IsEasy(budget) ? offloading->Solve(strategy_, budget, context)
-                                      : FastestUpTo(*offloading, budget, context);
+    return offloading->HoldsAll(budget) ? offloading->Solve(strategy_, budget, context)
+                                        : FastestUpTo(*offloading, budget, context);
   }
 
   absl::StatusOr<Frontier> DoSolveFrontier(const Instance& instance,

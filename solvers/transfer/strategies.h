@@ -61,8 +61,7 @@ class OffloadStrategy {
   const OffloadStrategyInfo info_;
 };
 
-// The eager set: Greedy of Beaumont et al. 2020 (section 4). Internal to solvers/transfer; the
-// strategy is GreedyOffload in strategies.h.
+// The eager set: Greedy of Beaumont et al. 2020 (section 4).
 
 // The first activations, as few as are needed: theirs is at least the overflow, and
 // every op fits. Activations without bytes are left out. The host's memory is not looked at. All of

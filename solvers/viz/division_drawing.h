@@ -39,7 +39,7 @@ absl::StatusOr<std::string> DrawDivisionDot(const CheckpointGraph& graph, const 
                                             const GraphDrawing& drawing,
                                             const DivisionLimits& limits = {});
 
-// The rows of a division tree's picture. Internal to solvers/viz.
+// The rows of a division tree's picture.
 
 struct OutlineRow {
   static constexpr int kNone = -1;

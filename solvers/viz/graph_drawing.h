@@ -31,7 +31,7 @@ absl::StatusOr<std::string> DrawSvg(const CheckpointGraph& graph, const GraphDra
 // The same for `dot`; of any size. INVALID_ARGUMENT where ValidateCheckpoints refuses the checkpoints.
 absl::StatusOr<std::string> DrawDot(const CheckpointGraph& graph, const GraphDrawing& drawing);
 
-// What both pictures of a graph say about each vertex. Internal to solvers/viz.
+// What both pictures of a graph say about each vertex.
 
 struct VertexStyle {
   std::string label;

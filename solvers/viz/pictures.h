@@ -1,6 +1,6 @@
 // The colours of pictures of plans. Their lightness alone tells neighbours apart, so that they can be read
 // in grey, and by people who do not see all colours; hues are those of Okabe & Ito 2008, moved in
-// lightness. Internal to solvers/viz.
+// lightness.
 #ifndef STOWAGE_SOLVERS_VIZ_PICTURES_H_
 #define STOWAGE_SOLVERS_VIZ_PICTURES_H_
 

@@ -46,7 +46,7 @@ struct Report {
 // 50 to 100 bytes per instruction and stage; O(instructions + stages).
 absl::StatusOr<std::string> HtmlReport(const Problem& problem, const Report& report);
 
-// What a report's scripts draw, as JSON. Internal to solvers/viz.
+// What a report's scripts draw, as JSON.
 //
 // Columns, one number per instruction or stage. Starts, memory and measured bytes are differences to the
 // one before; memory has two per instruction, while it runs and afterwards (TimelineEvent), and is empty
@@ -55,7 +55,7 @@ absl::StatusOr<std::string> HtmlReport(const Problem& problem, const Report& rep
 // Plain ASCII, fit for the inside of <script>.
 std::string ReportData(const Problem& problem, const Report& report);
 
-// The style sheet and the scripts of reports (page/), as they are. Internal to solvers/viz.
+// The style sheet and the scripts of reports (page/), as they are.
 
 extern const char kPageStyle[];
 extern const char kPageScript[];

@@ -72,7 +72,7 @@ absl::StatusOr<Chosen> Replayed(const Chosen& solved, const Graph& graph) {
   }
   Chosen result{solved.info, {}};
   result.info.exact = false;
-  result.info.least_budget = LeastNeed(graph);
+  result.info.least_budget = PeakLowerBound(graph);
   const Frontier frontier = builder.Build(result.info);
   for (const Frontier::Point& point : frontier.points()) result.schedules.push_back(point.schedule);
   return result;

@@ -4,7 +4,7 @@
 
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/fold.h"
-#include "solvers/graph/proposals.h"
+#include "solvers/graph/internal/proposals.h"
 #include "solvers/graph/solvers.h"
 #include "solvers/schedule/gradient_sums.h"
 #include "solvers/schedule/graph_liveness.h"
@@ -97,7 +97,7 @@ absl::StatusOr<BudgetRow> ComputeBudgetRow(const BudgetNetwork& network) {
   row.batch = network.batch;
   row.vertices = graph.size();
   row.ideal = graph.ideal_time();
-  row.peak_lower_bound = LeastNeed(graph);
+  row.peak_lower_bound = PeakLowerBound(graph);
   // First: its last point says what plain training takes.
   absl::StatusOr<Way> way = Solve(OrderSearchSolver(), graph, &row);
   if (!way.ok()) return way.status();

@@ -33,7 +33,7 @@ const std::vector<std::string>& BudgetNetworks();
 absl::StatusOr<BudgetNetwork> MakeBudgetNetwork(const std::string& name);
 
 // Training with the checkpoints of Feng & Huang 2018, Algorithm 6: what CheckpointTraining
-// (solvers/graph/proposals.h) does, each tensor dropped after its last use. The evaluator
+// (solvers/graph/internal/proposals.h) does, each tensor dropped after its last use. The evaluator
 // may refuse it where values are written over in place.
 absl::StatusOr<Schedule> CheckpointTrainingSchedule(const Graph& graph);
 

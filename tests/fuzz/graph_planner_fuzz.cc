@@ -1,5 +1,5 @@
 // Arbitrary graphs and schedules through the library: bad graphs are refused by name, and whatever
-// comes through has checkpoints that the judge accepts, pictures, a chain, and schedules of which
+// comes through has checkpoints that the validation accepts, pictures, a chain, and schedules of which
 // the evaluator, the bound and the placement of discards agree.
 #include <algorithm>
 #include <chrono>
@@ -189,9 +189,10 @@ void CheckSolvers(const CheckpointGraph& graph, int threads, const std::string& 
       Require(documented, "errors are documented", answer.status().ToString() + " " + who);
       continue;
     }
-    const auto judged = ValidateCheckpoints(graph, answer->set.checkpoints, solver->rule());
-    Require(judged.ok(), "the judge accepts the answer", judged.status().ToString() + " " + who);
-    Require(judged->objective() == answer->set.objective(), "the objective is right", who);
+    const auto validated = ValidateCheckpoints(graph, answer->set.checkpoints, solver->rule());
+    Require(validated.ok(), "the validation accepts the answer",
+            validated.status().ToString() + " " + who);
+    Require(validated->objective() == answer->set.objective(), "the objective is right", who);
     Require(answer->lower_bound <= answer->set.objective(), "the bound is below", who);
     answers.push_back({solver->rule(), *std::move(answer)});
   }

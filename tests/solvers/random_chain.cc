@@ -109,11 +109,11 @@ Chain PeriodicChain(int length, int period, std::mt19937_64* rng) {
 Chain WithSavedTensors(const Chain& chain, std::mt19937_64* rng) {
   ChainSpec spec = chain.spec();
   const auto list = [rng](Stage* stage) {
-    int room = static_cast<int>((stage->saved - stage->output).value());
+    int rest = static_cast<int>((stage->saved - stage->output).value());
     for (int n = Draw(0, 4, rng); n > 0; --n) {
-      const int bytes = Draw(0, room, rng);
+      const int bytes = Draw(0, rest, rng);
       stage->saved_tensors.push_back(Bytes(bytes));
-      room -= bytes;
+      rest -= bytes;
     }
   };
   for (Stage& stage : spec.stages) list(&stage);

@@ -79,10 +79,9 @@ absl::StatusOr<std::vector<int>> NarrowOrder(const CheckpointGraph& graph, StopP
 }
 
 // Nothing where too many are open at once.
-absl::StatusOr<std::optional<FrontierOrder>> WithSlots(const CheckpointGraph& graph,
-                                                       const std::vector<int>& order,
-                                                       StopPoll* poll) {
-  FrontierOrder result;
+absl::StatusOr<std::optional<CutOrder>> WithSlots(const CheckpointGraph& graph,
+                                                  const std::vector<int>& order, StopPoll* poll) {
+  CutOrder result;
   std::vector<int>& slot = result.slot;
   slot.resize(Index(graph.size()));
   std::vector<int> readers(Index(graph.size()));
@@ -92,7 +91,7 @@ absl::StatusOr<std::optional<FrontierOrder>> WithSlots(const CheckpointGraph& gr
   uint64_t used = 0;
   for (const int v : order) {
     if (~used == 0) return std::nullopt;
-    FrontierStep step = {v, __builtin_ctzll(~used), 0, 0};
+    CutStep step = {v, __builtin_ctzll(~used), 0, 0};
     slot[Index(v)] = step.slot;
     used |= SlotBit(step.slot);
     result.widest = std::max(result.widest, __builtin_popcountll(used));
@@ -111,18 +110,17 @@ absl::StatusOr<std::optional<FrontierOrder>> WithSlots(const CheckpointGraph& gr
 
 }  // namespace
 
-absl::StatusOr<std::optional<FrontierOrder>> MakeFrontierOrder(const CheckpointGraph& graph,
-                                                               StopPoll* poll) {
+absl::StatusOr<std::optional<CutOrder>> MakeCutOrder(const CheckpointGraph& graph, StopPoll* poll) {
   std::vector<int> own(Index(graph.size()));
   std::iota(own.begin(), own.end(), 0);
-  absl::StatusOr<std::optional<FrontierOrder>> as_given = WithSlots(graph, own, poll);
+  absl::StatusOr<std::optional<CutOrder>> as_given = WithSlots(graph, own, poll);
   if (!as_given.ok()) return as_given;
   const absl::StatusOr<std::vector<int>> order = NarrowOrder(graph, poll);
   if (!order.ok()) return order.status();
-  absl::StatusOr<std::optional<FrontierOrder>> narrow = WithSlots(graph, *order, poll);
+  absl::StatusOr<std::optional<CutOrder>> narrow = WithSlots(graph, *order, poll);
   if (!narrow.ok()) return narrow;
-  const auto widest = [](const std::optional<FrontierOrder>& made) {
-    return made ? made->widest : FrontierOrder::kMaxSlots + 1;
+  const auto widest = [](const std::optional<CutOrder>& made) {
+    return made ? made->widest : CutOrder::kMaxSlots + 1;
   };
   return widest(*narrow) < widest(*as_given) ? narrow : as_given;
 }
@@ -152,10 +150,11 @@ absl::StatusOr<std::vector<int>> HeaviestPath(const CheckpointGraph& graph, Stop
 
 }  // namespace
 
-absl::StatusOr<PathBound> PathBound::Create(const CheckpointGraph& graph, StopPoll* poll) {
+absl::StatusOr<CheckpointPathBound> CheckpointPathBound::Create(const CheckpointGraph& graph,
+                                                                StopPoll* poll) {
   absl::StatusOr<std::vector<int>> path = HeaviestPath(graph, poll);
   if (!path.ok()) return path.status();
-  PathBound bound;
+  CheckpointPathBound bound;
   bound.path_ = *std::move(path);
   const auto kept = [&graph](int v) {
     return v == graph.source() || v == graph.target() || graph.must_keep(v);
@@ -173,7 +172,7 @@ absl::StatusOr<PathBound> PathBound::Create(const CheckpointGraph& graph, StopPo
   return bound;
 }
 
-std::vector<int64_t> PathBound::LeastCheckpoints(int64_t limit) const {
+std::vector<int64_t> CheckpointPathBound::LeastCheckpoints(int64_t limit) const {
   const size_t length = path_.size();
   std::vector<int64_t> least(length + 1, 0);
   std::vector<int64_t> after(length + 1, 0);  // bytes of path()[i..]
@@ -192,7 +191,7 @@ std::vector<int64_t> PathBound::LeastCheckpoints(int64_t limit) const {
   return least;
 }
 
-absl::StatusOr<int64_t> PathBound::LeastObjective(StopPoll* poll) const {
+absl::StatusOr<int64_t> CheckpointPathBound::LeastObjective(StopPoll* poll) const {
   // Intervals (above, limit] of the largest run, by what every set in them costs at least.
   using Interval = std::tuple<int64_t, int64_t, int64_t>;  // cost, above, limit
   std::priority_queue<Interval, std::vector<Interval>, std::greater<Interval>> open;
@@ -224,8 +223,7 @@ uint64_t Mix(uint64_t hash, uint64_t word) {
 
 }  // namespace
 
-void FrontierState::Keep(const CheckpointGraph& graph, const FrontierOrder& order,
-                         const FrontierStep& step) {
+void CutState::Keep(const CheckpointGraph& graph, const CutOrder& order, const CutStep& step) {
   checkpoint_bytes_ += graph.bytes(step.vertex).value();
   for (Segment& segment : open_) {
     if (((segment.members | segment.reach) & step.reads) != 0) segment.reach |= SlotBit(step.slot);
@@ -234,8 +232,7 @@ void FrontierState::Keep(const CheckpointGraph& graph, const FrontierOrder& orde
   Close(step.ends);
 }
 
-void FrontierState::AddNeededInputs(const CheckpointGraph& graph, const FrontierOrder& order,
-                                    int v) {
+void CutState::AddNeededInputs(const CheckpointGraph& graph, const CutOrder& order, int v) {
   const auto held = [&](uint64_t slots) {
     int64_t bytes = 0;
     for (const int u : graph.inputs(v)) {
@@ -263,7 +260,7 @@ void FrontierState::AddNeededInputs(const CheckpointGraph& graph, const Frontier
   needs_.push_back({fed, bytes});
 }
 
-bool FrontierState::Join(const CheckpointGraph& graph, const FrontierStep& step) {
+bool CutState::Join(const CheckpointGraph& graph, const CutStep& step) {
   Segment whole = {SlotBit(step.slot), 0, 0};
   absl::int128 bytes = graph.bytes(step.vertex).value();
   for (const Segment& segment : open_) {
@@ -288,7 +285,7 @@ bool FrontierState::Join(const CheckpointGraph& graph, const FrontierStep& step)
   return true;
 }
 
-absl::int128 FrontierState::UniteNeeds(uint64_t slots, uint64_t members) {
+absl::int128 CutState::UniteNeeds(uint64_t slots, uint64_t members) {
   absl::int128 twice = 0;
   for (Need& need : needs_) {
     const auto parts = std::count_if(open_.begin(), open_.end(), [&](const Segment& segment) {
@@ -301,7 +298,7 @@ absl::int128 FrontierState::UniteNeeds(uint64_t slots, uint64_t members) {
   return twice;
 }
 
-void FrontierState::Close(uint64_t slots) {
+void CutState::Close(uint64_t slots) {
   for (Segment& segment : open_) {
     segment.members &= ~slots;
     segment.reach &= ~slots;
@@ -320,13 +317,13 @@ void FrontierState::Close(uint64_t slots) {
   needs_.erase(std::remove_if(needs_.begin(), needs_.end(), settled), needs_.end());
 }
 
-double FrontierState::open_bytes() const {
+double CutState::open_bytes() const {
   double sum = 0;
   for (const Segment& segment : open_) sum += static_cast<double>(segment.bytes);
   return sum;
 }
 
-uint64_t FrontierState::Hash() const {
+uint64_t CutState::Hash() const {
   uint64_t hash = open_.size();
   for (const Segment& segment : open_) hash = Mix(Mix(hash, segment.members), segment.reach);
   for (const Need& need : needs_) {
@@ -335,7 +332,7 @@ uint64_t FrontierState::Hash() const {
   return hash;
 }
 
-bool FrontierState::AgreesWith(const FrontierState& other) const {
+bool CutState::AgreesWith(const CutState& other) const {
   return std::equal(open_.begin(), open_.end(), other.open_.begin(), other.open_.end(),
                     [](const Segment& a, const Segment& b) {
                       return a.members == b.members && a.reach == b.reach;
@@ -346,7 +343,7 @@ bool FrontierState::AgreesWith(const FrontierState& other) const {
                     });
 }
 
-bool FrontierState::Dominates(const FrontierState& other) const {
+bool CutState::Dominates(const CutState& other) const {
   return checkpoint_bytes_ <= other.checkpoint_bytes_ && largest_ <= other.largest_ &&
          std::equal(open_.begin(), open_.end(), other.open_.begin(),
                     [](const Segment& a, const Segment& b) { return a.bytes <= b.bytes; });
@@ -368,7 +365,7 @@ struct Origin {
 class Layer {
  public:
   size_t size() const { return states_.size(); }
-  const FrontierState& state(size_t i) const { return states_[i]; }
+  const CutState& state(size_t i) const { return states_[i]; }
   const std::vector<Origin>& origins() const { return origins_; }
 
   void Clear(size_t expected) {
@@ -382,7 +379,7 @@ class Layer {
   }
 
   // Returns how many states it was compared with.
-  int64_t Add(FrontierState state, Origin origin) {
+  int64_t Add(CutState state, Origin origin) {
     const size_t bucket = state.Hash() & (heads_.size() - 1);
     int64_t compared = 1;
     for (uint32_t* link = &heads_[bucket]; *link != kNoState; ++compared) {
@@ -440,7 +437,7 @@ class Layer {
   }
 
  private:
-  std::vector<FrontierState> states_;
+  std::vector<CutState> states_;
   std::vector<Origin> origins_;
   std::vector<uint32_t> heads_;
   std::vector<uint32_t> next_;  // of the same bucket
@@ -449,8 +446,7 @@ class Layer {
 
 }  // namespace
 
-FrontierSearch::FrontierSearch(const CheckpointGraph& graph, const PathBound& bound,
-                               FrontierOrder order)
+CutSearch::CutSearch(const CheckpointGraph& graph, const CheckpointPathBound& bound, CutOrder order)
     : graph_(graph), bound_(bound), order_(std::move(order)) {
   const size_t steps = order_.steps.size();
   path_from_.assign(steps + 1, bound.path().size());
@@ -465,22 +461,22 @@ FrontierSearch::FrontierSearch(const CheckpointGraph& graph, const PathBound& bo
   }
 }
 
-absl::StatusOr<FrontierSearchResult> FrontierSearch::Run(const FrontierSearchLimits& limits,
-                                                         StopPoll* poll) const {
+absl::StatusOr<CutSearchResult> CutSearch::Run(const CutSearchLimits& limits,
+                                               StopPoll* poll) const {
   const std::vector<int64_t> least = bound_.LeastCheckpoints(limits.limit);
   std::vector<std::vector<Origin>> trail;
   trail.reserve(order_.steps.size());
   Layer layer, next;
   layer.Clear(1);
-  layer.Add(FrontierState(limits.above), {kNoState, false});
-  FrontierSearchResult result;
+  layer.Add(CutState(limits.above), {kNoState, false});
+  CutSearchResult result;
   result.complete = true;
   for (size_t i = 0; i < order_.steps.size(); ++i) {
-    const FrontierStep& step = order_.steps[i];
+    const CutStep& step = order_.steps[i];
     const int64_t rest = least[path_from_[i + 1]] + kept_from_[i + 1];
     next.Clear(2 * layer.size());
     int64_t work = 0;
-    const auto add = [&](FrontierState state, Origin origin) {
+    const auto add = [&](CutState state, Origin origin) {
       if (state.largest() > limits.limit) return;
       if (state.checkpoint_bytes() + rest + state.largest() >= limits.known) return;
       work += next.Add(std::move(state), origin);
@@ -488,9 +484,9 @@ absl::StatusOr<FrontierSearchResult> FrontierSearch::Run(const FrontierSearchLim
     const int v = step.vertex;
     const bool must = v == graph_.source() || v == graph_.target() || graph_.must_keep(v);
     for (uint32_t s = 0; s < layer.size(); ++s) {
-      FrontierState kept = layer.state(s);
+      CutState kept = layer.state(s);
       if (!must) {
-        FrontierState joined = kept;
+        CutState joined = kept;
         if (joined.Join(graph_, step)) add(std::move(joined), {s, false});
       }
       kept.Keep(graph_, order_, step);
@@ -508,7 +504,7 @@ absl::StatusOr<FrontierSearchResult> FrontierSearch::Run(const FrontierSearchLim
     }
     if (next.size() > limits.width) {
       result.complete = false;
-      next.Cut(limits.width, [&](const FrontierState& state) {
+      next.Cut(limits.width, [&](const CutState& state) {
         return static_cast<double>(state.checkpoint_bytes() + state.largest()) +
                limits.segment_rate * state.open_bytes();
       });
@@ -546,8 +542,8 @@ constexpr int64_t kSlackShare = 8;
 
 }  // namespace
 
-BandSearch::BandSearch(const CheckpointGraph& graph, const PathBound& bound,
-                       const FrontierSearch& search, CheckpointAnswer* answer)
+BandSearch::BandSearch(const CheckpointGraph& graph, const CheckpointPathBound& bound,
+                       const CutSearch& search, CheckpointAnswer* answer)
     : graph_(graph), search_(search), answer_(answer) {
   for (int64_t limit = best() - 1, above = limit; limit >= 0 && above > 0; limit = above) {
     above = static_cast<int64_t>(static_cast<double>(limit) * kBandRatio);
@@ -585,7 +581,7 @@ absl::Status BandSearch::Run(int64_t work, StopPoll* poll,
 
 absl::Status BandSearch::Search(int64_t known, size_t width, Band* band, StopPoll* poll) {
   const CheckpointSet& set = answer_->set;
-  FrontierSearchLimits limits;
+  CutSearchLimits limits;
   limits.above = band->above;
   limits.limit = std::min(band->limit, known);
   limits.known = known;
@@ -594,7 +590,7 @@ absl::Status BandSearch::Search(int64_t known, size_t width, Band* band, StopPol
   limits.segment_rate =
       static_cast<double>(set.checkpoint_bytes.value()) / std::max(recomputed, 1.0);
   limits.work = work_left_;
-  absl::StatusOr<FrontierSearchResult> result = search_.Run(limits, poll);
+  absl::StatusOr<CutSearchResult> result = search_.Run(limits, poll);
   if (!result.ok()) return result.status();
   band->work = result->work;
   work_left_ = std::max<int64_t>(work_left_ - result->work, 0);

@@ -1,5 +1,5 @@
-// A topological order of a graph and what is open at each step of it: the frontier, the vertices
-// passed that vertices to come still read. Each has a slot, a bit of a word, while it is open.
+// A topological order of a graph and what is open at each step of it: the vertices passed that
+// vertices to come still read, those of the edges that the step cuts. Each has a slot, a bit of a word, while it is open.
 #ifndef STOWAGE_SOLVERS_GRAPH_INTERNAL_ACYCLIC_QUOTIENT_SEARCH_H_
 #define STOWAGE_SOLVERS_GRAPH_INTERNAL_ACYCLIC_QUOTIENT_SEARCH_H_
 
@@ -20,7 +20,7 @@
 
 namespace stowage {
 
-struct FrontierStep {
+struct CutStep {
   int vertex;
   int slot;        // of the vertex from here on
   uint64_t reads;  // slots of its inputs
@@ -30,17 +30,16 @@ struct FrontierStep {
 // A set of slots with `slot` alone.
 inline uint64_t SlotBit(int slot) { return uint64_t{1} << slot; }
 
-struct FrontierOrder {
+struct CutOrder {
   static constexpr int kMaxSlots = 64;
-  std::vector<FrontierStep> steps;
+  std::vector<CutStep> steps;
   std::vector<int> slot;  // by vertex
   int widest = 0;         // most slots in use at once
 };
 
-// The narrower of the graph's own order and one that takes next what leaves the smallest frontier;
+// The narrower of the graph's own order and one that takes next what leaves the fewest vertices open;
 // nothing if both have more than kMaxSlots open at once. O(64 V + E). Fails as the token says.
-absl::StatusOr<std::optional<FrontierOrder>> MakeFrontierOrder(const CheckpointGraph& graph,
-                                                               StopPoll* poll);
+absl::StatusOr<std::optional<CutOrder>> MakeCutOrder(const CheckpointGraph& graph, StopPoll* poll);
 
 // A lower bound of the checkpoint objective from one directed path of the graph.
 //
@@ -52,10 +51,10 @@ absl::StatusOr<std::optional<FrontierOrder>> MakeFrontierOrder(const CheckpointG
 //
 // The path is the heaviest. Immutable, hence thread-safe.
 
-class PathBound {
+class CheckpointPathBound {
  public:
   // O(V + E). Fails as the token says.
-  static absl::StatusOr<PathBound> Create(const CheckpointGraph& graph, StopPoll* poll);
+  static absl::StatusOr<CheckpointPathBound> Create(const CheckpointGraph& graph, StopPoll* poll);
 
   const std::vector<int>& path() const { return path_; }
 
@@ -71,7 +70,7 @@ class PathBound {
   int64_t kept_off_path() const { return kept_off_path_; }
 
  private:
-  PathBound() = default;
+  CheckpointPathBound() = default;
 
   std::vector<int> path_;
   std::vector<int64_t> bytes_;   // along the path
@@ -82,21 +81,21 @@ class PathBound {
 // What is known of a partial choice of checkpoints, along a topological order: all that its
 // completions depend on.
 //
-// Segments that still have vertices in the frontier are open: which slots (FrontierOrder) are
+// Segments that still have open vertices are open: which slots (CutOrder) are
 // theirs, which they reach through checkpoints, and their bytes so far. A vertex that is no
 // checkpoint joins the segments of its inputs; where one of them reaches another, or reaches a
 // checkpoint that the vertex reads, the segment would wait for itself and the choice is refused.
-// Slots of the frontier in no open segment are checkpoints. Two states that agree on the slots
+// Open slots in no open segment are checkpoints. Two states that agree on the slots
 // allow the same completions, so that the one that is no better in any number can go.
 
-class FrontierState {
+class CutState {
  public:
-  explicit FrontierState(int64_t largest) : largest_(largest) {}
+  explicit CutState(int64_t largest) : largest_(largest) {}
 
   // The state after a step. Join returns false where a segment would wait for itself. A state whose
   // largest() is kMaxTotal or more is beyond all limits: it has no next step.
-  void Keep(const CheckpointGraph& graph, const FrontierOrder& order, const FrontierStep& step);
-  bool Join(const CheckpointGraph& graph, const FrontierStep& step);
+  void Keep(const CheckpointGraph& graph, const CutOrder& order, const CutStep& step);
+  bool Join(const CheckpointGraph& graph, const CutStep& step);
 
   int64_t checkpoint_bytes() const { return checkpoint_bytes_; }
   // Of the largest segment so far, open or not, or what the state began with.
@@ -106,9 +105,9 @@ class FrontierState {
 
   // Equal for states that agree on the slots, and hardly ever else.
   uint64_t Hash() const;
-  bool AgreesWith(const FrontierState& other) const;
+  bool AgreesWith(const CutState& other) const;
   // Every completion of an agreeing state is no worse on top of this one.
-  bool Dominates(const FrontierState& other) const;
+  bool Dominates(const CutState& other) const;
 
  private:
   struct Segment {
@@ -123,7 +122,7 @@ class FrontierState {
     int64_t bytes;
   };
 
-  void AddNeededInputs(const CheckpointGraph& graph, const FrontierOrder& order, int v);
+  void AddNeededInputs(const CheckpointGraph& graph, const CutOrder& order, int v);
   // Bytes that are counted more than once when the segments that have the slots become one, which
   // has these members.
   absl::int128 UniteNeeds(uint64_t slots, uint64_t members);
@@ -140,7 +139,7 @@ class FrontierState {
 // those that cannot lead to a better set than is known. Exact as long as no layer has to be cut to
 // the width asked for; a beam search where they have to.
 
-struct FrontierSearchLimits {
+struct CutSearchLimits {
   int64_t above =
       0;  // only sets with a larger largest segment are looked for (others may be found)
   int64_t limit = 0;        // none with a larger one
@@ -150,7 +149,7 @@ struct FrontierSearchLimits {
   int64_t work = 0;         // states to look at before the search ends without result
 };
 
-struct FrontierSearchResult {
+struct CutSearchResult {
   std::vector<int> checkpoints;  // rising; empty: none found
   int64_t objective = 0;         // theirs
   bool complete = false;         // nothing was cut: no better one is there
@@ -158,25 +157,24 @@ struct FrontierSearchResult {
 };
 
 // Thread-safe. The graph must outlive it.
-class FrontierSearch {
+class CutSearch {
  public:
-  FrontierSearch(const CheckpointGraph& graph, const PathBound& bound, FrontierOrder order);
+  CutSearch(const CheckpointGraph& graph, const CheckpointPathBound& bound, CutOrder order);
 
   // O(V + work) steps of up to 64 operations, as many as segments may be open, and where ops need
   // their inputs of up to so many more for each input; 8 bytes of memory per vertex and state of the
   // width. Fails as the token says.
-  absl::StatusOr<FrontierSearchResult> Run(const FrontierSearchLimits& limits,
-                                           StopPoll* poll) const;
+  absl::StatusOr<CutSearchResult> Run(const CutSearchLimits& limits, StopPoll* poll) const;
 
  private:
   const CheckpointGraph& graph_;
-  const PathBound& bound_;
-  const FrontierOrder order_;
+  const CheckpointPathBound& bound_;
+  const CutOrder order_;
   std::vector<size_t> path_from_;   // at [i]: where the path goes on from step i
   std::vector<int64_t> kept_from_;  // at [i]: bytes off the path that must be kept, from step i
 };
 
-// Shares a fixed amount of work among frontier searches (FrontierSearch) whose largest segments
+// Shares a fixed amount of work among searches over cuts (CutSearch) whose largest segments
 // lie in different bands: where to stop segments is what a set is mostly about, and within a band
 // states differ in little but what they hold.
 //
@@ -187,8 +185,8 @@ class FrontierSearch {
 class BandSearch {
  public:
   // `answer` has the set to start from and a lower bound; both improve. All must outlive it.
-  BandSearch(const CheckpointGraph& graph, const PathBound& bound, const FrontierSearch& search,
-             CheckpointAnswer* answer);
+  BandSearch(const CheckpointGraph& graph, const CheckpointPathBound& bound,
+             const CutSearch& search, CheckpointAnswer* answer);
 
   // Looks at about so many states. Fails as the token says.
   absl::Status Run(int64_t work, StopPoll* poll, const std::function<void(double)>& progress);
@@ -209,7 +207,7 @@ class BandSearch {
   void Sort();
 
   const CheckpointGraph& graph_;
-  const FrontierSearch& search_;
+  const CutSearch& search_;
   CheckpointAnswer* const answer_;
   std::vector<Band> bands_;  // open ones
   int64_t work_left_ = 0;

@@ -12,10 +12,10 @@
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/graph_liveness.h"
 #include "solvers/schedule/simulation.h"
-#include "solvers/transfer/compute_trace.h"
+#include "solvers/transfer/internal/compute_trace.h"
 #include "solvers/transfer/internal/moved_copies.h"
+#include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/strategies.h"
-#include "solvers/transfer/trace_problem.h"
 
 namespace stowage {
 namespace {

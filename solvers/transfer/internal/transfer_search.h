@@ -15,8 +15,8 @@
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/schedule.h"
 #include "solvers/solver.h"
-#include "solvers/transfer/compute_trace.h"
 #include "solvers/transfer/internal/budget_grid.h"
+#include "solvers/transfer/internal/compute_trace.h"
 #include "solvers/transfer/strategies.h"
 
 namespace stowage {
@@ -30,7 +30,7 @@ ComputeTrace NestedTrace(ComputeTrace trace, const TransferModel& link);
 // A schedule with transfers that is as fast and takes less memory in between. Internal to
 // solvers/transfer.
 
-// `schedule`, of an instance with a link, which is `compute` with copies around its forward/backward boundary (solvers/transfer/trace_problem.h), with its
+// `schedule`, of an instance with a link, which is `compute` with copies around its forward/backward boundary (solvers/transfer/internal/trace_problem.h), with its
 // waits for offloads early and its prefetches late, as far as the evaluator says that it is no slower and
 // takes no more at its peak: what lies in memory without need makes it hard to place blocks in one
 // region. O(instructions log instructions + TraceOf).

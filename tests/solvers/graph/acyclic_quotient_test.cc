@@ -86,10 +86,10 @@ TEST(AcyclicQuotient, SegmentsThatShareANeedJoinedNearTheLimit) {
   const CheckpointGraph graph = GraphOf(std::move(spec));
   EXPECT_EQ(Exact(graph), BestObjective(graph, SegmentRule::kSeveralEndPoints));
 
-  FrontierState state(0);
+  CutState state(0);
   StopPoll poll(nullptr);
-  const FrontierOrder order = **MakeFrontierOrder(graph, &poll);
-  for (const FrontierStep& step : order.steps) {
+  const CutOrder order = **MakeCutOrder(graph, &poll);
+  for (const CutStep& step : order.steps) {
     const int v = step.vertex;
     if (v == 0 || v == 4 || v == 6) {
       state.Keep(graph, order, step);
@@ -174,8 +174,8 @@ TEST(BandSearch, LittleWorkComesCloseToTheOptimum) {
     const int64_t optimum = Exact(graph);
     StopPoll poll(nullptr);
     CheckpointAnswer answer = {*RepairCheckpoints(graph, {}, &poll), Bytes(0), false};
-    const PathBound bound = *PathBound::Create(graph, &poll);
-    const FrontierSearch search(graph, bound, **MakeFrontierOrder(graph, &poll));
+    const CheckpointPathBound bound = *CheckpointPathBound::Create(graph, &poll);
+    const CutSearch search(graph, bound, **MakeCutOrder(graph, &poll));
     ASSERT_TRUE(BandSearch(graph, bound, search, &answer).Run(200000, &poll, {}).ok());
     ASSERT_GE(answer.set.objective().value(), optimum) << Describe(graph);
     ASSERT_LE(answer.lower_bound.value(), optimum) << Describe(graph);

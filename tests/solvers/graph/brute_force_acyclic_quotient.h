@@ -1,5 +1,5 @@
-// The checkpoint objective from its definition, with nothing of the library but the graph: to judge
-// the judge, and the solvers, on small graphs.
+// The checkpoint objective from its definition, with nothing of the library but the graph: to check
+// the validation, and the solvers, on small graphs.
 #ifndef STOWAGE_TESTS_SOLVERS_GRAPH_BRUTE_FORCE_ACYCLIC_QUOTIENT_H_
 #define STOWAGE_TESTS_SOLVERS_GRAPH_BRUTE_FORCE_ACYCLIC_QUOTIENT_H_
 

@@ -41,9 +41,9 @@ CheckpointGraph Skips() {
 }
 
 std::string ErrorOf(const CheckpointGraph& graph, std::vector<int> set, SegmentRule rule) {
-  const auto judged = ValidateCheckpoints(graph, std::move(set), rule);
-  EXPECT_EQ(judged.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(judged.status().message());
+  const auto validated = ValidateCheckpoints(graph, std::move(set), rule);
+  EXPECT_EQ(validated.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(validated.status().message());
 }
 
 TEST(ValidateCheckpoints, EqualsTheDefinitionOnEverySetOfRandomDags) {
@@ -60,13 +60,13 @@ TEST(ValidateCheckpoints, EqualsTheDefinitionOnEverySetOfRandomDags) {
         if ((kept >> v & 1) != 0) set.push_back(v);
       }
       for (const SegmentRule rule : kRules) {
-        const auto judged = ValidateCheckpoints(graph, set, rule);
+        const auto validated = ValidateCheckpoints(graph, set, rule);
         const auto defined = CostByDefinition(graph, kept, rule);
-        ASSERT_EQ(judged.ok(), defined.has_value()) << Describe(graph) << ", set " << kept;
-        ++(judged.ok() ? allowed : forbidden);
-        if (!judged.ok()) continue;
-        EXPECT_EQ(judged->checkpoint_bytes.value(), defined->checkpoints) << Describe(graph);
-        EXPECT_EQ(judged->segment_bytes.value(), defined->segment)
+        ASSERT_EQ(validated.ok(), defined.has_value()) << Describe(graph) << ", set " << kept;
+        ++(validated.ok() ? allowed : forbidden);
+        if (!validated.ok()) continue;
+        EXPECT_EQ(validated->checkpoint_bytes.value(), defined->checkpoints) << Describe(graph);
+        EXPECT_EQ(validated->segment_bytes.value(), defined->segment)
             << Describe(graph) << ", set " << kept;
       }
     }

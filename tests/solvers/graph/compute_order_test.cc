@@ -1,11 +1,11 @@
-#include "solvers/graph/compute_order.h"
+#include "solvers/graph/internal/compute_order.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "solvers/graph/order_search.h"
-#include "solvers/graph/proposals.h"
+#include "solvers/graph/internal/order_search.h"
+#include "solvers/graph/internal/proposals.h"
 #include "solvers/graph/solvers.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/graph_liveness.h"
@@ -25,7 +25,7 @@ ComputeOrder OrderOf(const Schedule& schedule) {
   return order;
 }
 
-Simulation Judge(const Graph& graph, const ComputeOrder& order) {
+Simulation Replay(const Graph& graph, const ComputeOrder& order) {
   const absl::StatusOr<Simulation> simulation =
       Evaluator(graph).Run(WithDiscards(graph, ToSchedule(graph, order)));
   EXPECT_TRUE(simulation.ok()) << simulation.status() << "\n" << testing::Describe(graph);
@@ -56,12 +56,12 @@ TEST(OrderEvaluator, SaysWhatTheEvaluatorSays) {
     const ComputeOrder drawn = OrderOf(testing::RandomSchedule(graph, &rng));
     OrderProfile profile;
     const OrderCost cost = evaluator.EvaluateWithProfile(drawn, kNoTarget, &profile);
-    const Simulation simulation = Judge(graph, profile.order);
+    const Simulation simulation = Replay(graph, profile.order);
     EXPECT_EQ(cost.peak, simulation.peak.value()) << testing::Describe(graph);
     EXPECT_EQ(cost.forward_time + BackwardTime(graph), simulation.makespan.value());
-    EXPECT_LE(simulation.makespan, Judge(graph, drawn).makespan);
+    EXPECT_LE(simulation.makespan, Replay(graph, drawn).makespan);
     EXPECT_EQ(evaluator.Evaluate(drawn, kNoTarget).peak, cost.peak);
-    EXPECT_LE(LeastNeed(graph), simulation.peak) << testing::Describe(graph);
+    EXPECT_LE(PeakLowerBound(graph), simulation.peak) << testing::Describe(graph);
   }
 }
 
@@ -90,7 +90,7 @@ TEST(Proposals, OutputByOutputIsValidAndRepeatsNothing) {
     for (const bool last_first : {false, true}) {
       const ComputeOrder order = OutputByOutputOrder(OpGraph(graph), last_first);
       EXPECT_EQ(order.size(), 2 * static_cast<size_t>(graph.size()));
-      EXPECT_EQ(Judge(graph, order).makespan, graph.ideal_time());
+      EXPECT_EQ(Replay(graph, order).makespan, graph.ideal_time());
     }
   }
 }
@@ -112,7 +112,7 @@ TEST(Proposals, CheckpointsRunEverySegmentTwiceAtMost) {
       const bool again = v % 3 != 0 && ops.costs(v).recomputable;
       EXPECT_EQ(runs[static_cast<size_t>(v)], again ? 2 : 1);
     }
-    Judge(graph, order);
+    Replay(graph, order);
   }
 }
 
@@ -139,8 +139,8 @@ TEST(OrderMoves, LeaveValidOrdersAndKeepTheirWord) {
     const OrderCost retained = moves.Cost(order, target);
     EXPECT_LE(retained.overload, fitted.overload);
     EXPECT_LE(retained.forward_time, fitted.forward_time);
-    EXPECT_EQ(Judge(graph, order).peak.value(), retained.peak);
-    // With room for everything nothing is repeated.
+    EXPECT_EQ(Replay(graph, order).peak.value(), retained.peak);
+    // With memory for everything nothing is repeated.
     ASSERT_TRUE(moves.Retain(kNoTarget, kNoTarget / 2, &order).ok());
     EXPECT_EQ(moves.Cost(order, kNoTarget).forward_time, all.forward_time);
   }

@@ -1,4 +1,4 @@
-#include "solvers/graph/exact_orders.h"
+#include "solvers/graph/internal/exact_orders.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ OrderPool StoreAllPool(const OpGraph& ops) {
 }
 
 // What the orders take under the evaluator, with store-all.
-Points Judge(const Graph& graph, const ExactOrders& exact) {
+Points Replayed(const Graph& graph, const ExactOrders& exact) {
   FrontierBuilder builder(graph);
   EXPECT_TRUE(
       builder.Add(WithDiscards(graph, ToSchedule(graph, StoreAllOrder(OpGraph(graph))))).ok());
@@ -55,9 +55,9 @@ Points Judge(const Graph& graph, const ExactOrders& exact) {
 void ExpectEveryPoint(const Graph& graph) {
   const OpGraph ops(graph);
   const ExactOrders exact =
-      *SearchAllOrders(ops, StoreAllPool(ops), LeastNeed(graph).value(), kLabels, nullptr);
+      *SearchAllOrders(ops, StoreAllPool(ops), PeakLowerBound(graph).value(), kLabels, nullptr);
   EXPECT_TRUE(exact.complete);
-  EXPECT_EQ(Judge(graph, exact), testing::GraphScheduleFrontier(graph, testing::SumOrder::kKept))
+  EXPECT_EQ(Replayed(graph, exact), testing::GraphScheduleFrontier(graph, testing::SumOrder::kKept))
       << testing::Describe(graph);
 }
 
@@ -90,8 +90,9 @@ TEST(ExactOrders, LeaveExtrasWhereTheyAre) {
   const Graph graph = *Graph::Create(spec);
   const OpGraph ops(graph);
   const ExactOrders exact =
-      *SearchAllOrders(ops, StoreAllPool(ops), LeastNeed(graph).value(), kLabels, nullptr);
-  EXPECT_EQ(Judge(graph, exact), testing::GraphScheduleFrontier(graph, testing::SumOrder::kKept));
+      *SearchAllOrders(ops, StoreAllPool(ops), PeakLowerBound(graph).value(), kLabels, nullptr);
+  EXPECT_EQ(Replayed(graph, exact),
+            testing::GraphScheduleFrontier(graph, testing::SumOrder::kKept));
   bool stays = false;
   for (const ComputeOrder& order : exact.orders) {
     for (const Compute& compute : order) stays = stays || compute.extras_stay;
@@ -104,7 +105,7 @@ TEST(ExactOrders, StopBeforeTooManyLabels) {
   const Graph graph = Draw(12, 1, &rng);
   const OpGraph ops(graph);
   const OrderPool pool = StoreAllPool(ops);
-  const int64_t least = LeastNeed(graph).value();
+  const int64_t least = PeakLowerBound(graph).value();
   const ExactOrders all = *SearchAllOrders(ops, pool, least, kLabels, nullptr);
   ASSERT_TRUE(all.complete);
   const ExactOrders some = *SearchAllOrders(ops, pool, least, all.labels / 2, nullptr);

@@ -6,11 +6,11 @@
 
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/checkpoint_solver.h"
-#include "solvers/graph/compute_order.h"
-#include "solvers/graph/exact_orders.h"
+#include "solvers/graph/internal/compute_order.h"
+#include "solvers/graph/internal/exact_orders.h"
 #include "solvers/graph/linearize.h"
-#include "solvers/graph/order_search.h"
-#include "solvers/graph/proposals.h"
+#include "solvers/graph/internal/order_search.h"
+#include "solvers/graph/internal/proposals.h"
 #include "solvers/graph/solvers.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/gradient_sums.h"
@@ -65,7 +65,7 @@ TEST(GraphQuality, SmallGraphsAreMostlyExact) {
     search.Offer(StoreAllOrder(ops));
     ASSERT_TRUE(search.Improve(1000000 * ops.size(), nullptr).ok());
     const ExactOrders exact =
-        *SearchAllOrders(ops, search.pool(), LeastNeed(graph).value(), 1 << 18, nullptr);
+        *SearchAllOrders(ops, search.pool(), PeakLowerBound(graph).value(), 1 << 18, nullptr);
     ASSERT_TRUE(exact.complete);
     OrderPool best = search.pool();
     OrderEvaluator evaluator(ops);

@@ -27,21 +27,21 @@ CheckpointGraph RandomChain(int length, std::mt19937_64* rng) {
   return RandomDag(length, options, rng);
 }
 
-PathBound BoundOf(const CheckpointGraph& graph) {
+CheckpointPathBound BoundOf(const CheckpointGraph& graph) {
   StopPoll poll(nullptr);
-  return *PathBound::Create(graph, &poll);
+  return *CheckpointPathBound::Create(graph, &poll);
 }
 
-int64_t LeastObjective(const PathBound& bound) {
+int64_t LeastObjective(const CheckpointPathBound& bound) {
   StopPoll poll(nullptr);
   return bound.LeastObjective(&poll).value_or(-1);
 }
 
-TEST(PathBound, LeastCheckpointsEqualBruteForceOnChains) {
+TEST(CheckpointPathBound, LeastCheckpointsEqualBruteForceOnChains) {
   std::mt19937_64 rng(31);
   for (int i = 0; i < 200; ++i) {
     const CheckpointGraph graph = RandomChain(1 + i % 10, &rng);
-    const PathBound bound = BoundOf(graph);
+    const CheckpointPathBound bound = BoundOf(graph);
     const int64_t limit = static_cast<int64_t>(rng() % 60);
     int64_t least = std::numeric_limits<int64_t>::max();
     for (uint32_t kept = 0; kept < uint32_t{1} << graph.size(); ++kept) {
@@ -53,7 +53,7 @@ TEST(PathBound, LeastCheckpointsEqualBruteForceOnChains) {
   }
 }
 
-TEST(PathBound, IsTheOptimumOfShortChains) {
+TEST(CheckpointPathBound, IsTheOptimumOfShortChains) {
   std::mt19937_64 rng(32);
   for (int i = 0; i < 200; ++i) {
     const CheckpointGraph graph = RandomChain(1 + i % 12, &rng);
@@ -62,14 +62,14 @@ TEST(PathBound, IsTheOptimumOfShortChains) {
   }
 }
 
-TEST(PathBound, BoundsEverySetOfRandomDags) {
+TEST(CheckpointPathBound, BoundsEverySetOfRandomDags) {
   std::mt19937_64 rng(33);
   for (int i = 0; i < 500; ++i) {
     RandomDagOptions options;
     options.density = 0.1 + 0.1 * (i % 5);
     options.with_flags = i % 2 == 1;
     const CheckpointGraph graph = RandomDag(1 + i % 11, options, &rng);
-    const PathBound bound = BoundOf(graph);
+    const CheckpointPathBound bound = BoundOf(graph);
     EXPECT_LE(LeastObjective(bound), BestObjective(graph, SegmentRule::kSeveralEndPoints))
         << Describe(graph);
     const std::vector<int>& path = bound.path();
@@ -82,19 +82,19 @@ TEST(PathBound, BoundsEverySetOfRandomDags) {
   }
 }
 
-TEST(FrontierOrder, SlotsAreHeldFromAVertexToItsLastReader) {
+TEST(CutOrder, SlotsAreHeldFromAVertexToItsLastReader) {
   std::mt19937_64 rng(34);
   for (int i = 0; i < 200; ++i) {
     RandomDagOptions options;
     options.longest_edge = 2 + i % 20;
     const CheckpointGraph graph = RandomDag(1 + i, options, &rng);
     StopPoll poll(nullptr);
-    const auto made = MakeFrontierOrder(graph, &poll);
+    const auto made = MakeCutOrder(graph, &poll);
     ASSERT_TRUE(made.ok() && made->has_value());
-    const FrontierOrder* order = &**made;
-    std::vector<int> holder(FrontierOrder::kMaxSlots, -1), left(static_cast<size_t>(graph.size()));
+    const CutOrder* order = &**made;
+    std::vector<int> holder(CutOrder::kMaxSlots, -1), left(static_cast<size_t>(graph.size()));
     int open = 0, widest = 0;
-    for (const FrontierStep& step : order->steps) {
+    for (const CutStep& step : order->steps) {
       uint64_t reads = 0, ends = 0;
       ASSERT_EQ(holder[static_cast<size_t>(step.slot)], -1);
       holder[static_cast<size_t>(step.slot)] = step.vertex;
@@ -102,7 +102,7 @@ TEST(FrontierOrder, SlotsAreHeldFromAVertexToItsLastReader) {
       widest = std::max(widest, ++open);
       for (const int u : graph.inputs(step.vertex)) {
         const auto slot = std::find(holder.begin(), holder.end(), u) - holder.begin();
-        ASSERT_LT(slot, FrontierOrder::kMaxSlots) << "read before it is computed, or after its end";
+        ASSERT_LT(slot, CutOrder::kMaxSlots) << "read before it is computed, or after its end";
         reads |= uint64_t{1} << slot;
         if (--left[static_cast<size_t>(u)] == 0) ends |= uint64_t{1} << slot;
       }
@@ -121,7 +121,7 @@ TEST(FrontierOrder, SlotsAreHeldFromAVertexToItsLastReader) {
   }
 }
 
-TEST(FrontierOrder, RefusesWhatIsTooWide) {
+TEST(CutOrder, RefusesWhatIsTooWide) {
   const auto fan = [](int branches) {
     EdgeList edges;
     for (int v = 1; v <= branches; ++v) {
@@ -132,8 +132,8 @@ TEST(FrontierOrder, RefusesWhatIsTooWide) {
     return GraphOf(SpecOf(branches + 2, edges, bytes));
   };
   StopPoll poll(nullptr);
-  EXPECT_TRUE(MakeFrontierOrder(fan(63), &poll)->has_value());
-  EXPECT_FALSE(MakeFrontierOrder(fan(65), &poll)->has_value());
+  EXPECT_TRUE(MakeCutOrder(fan(63), &poll)->has_value());
+  EXPECT_FALSE(MakeCutOrder(fan(65), &poll)->has_value());
 }
 
 // Whether the target is out of reach without the vertex.

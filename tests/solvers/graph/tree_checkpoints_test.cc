@@ -50,13 +50,13 @@ CheckpointAnswer Solve(const CheckpointGraph& graph) {
   return *DivisionTreeSolver().Solve(graph, {});
 }
 
-// The answer is what the judge says of it, and the least there is.
+// The answer is what the validation says of it, and the least there is.
 void ExpectLeast(const CheckpointGraph& graph) {
   const CheckpointAnswer answer = Solve(graph);
-  const auto judged =
+  const auto validated =
       ValidateCheckpoints(graph, answer.set.checkpoints, SegmentRule::kTwoEndPoints);
-  ASSERT_TRUE(judged.ok()) << judged.status() << " " << Show(graph);
-  EXPECT_EQ(judged->objective(), answer.set.objective());
+  ASSERT_TRUE(validated.ok()) << validated.status() << " " << Show(graph);
+  EXPECT_EQ(validated->objective(), answer.set.objective());
   EXPECT_TRUE(answer.optimal);
   EXPECT_EQ(answer.lower_bound, answer.set.objective());
   ASSERT_EQ(answer.set.objective().value(), LeastObjectiveOfTwoEndPoints(graph)) << Show(graph);
@@ -116,10 +116,10 @@ TEST(DivisionTreeSolver, BoundsGraphsWhoseOpsNeedTheirInputs) {
   for (int round = 0; round < kRounds; ++round) {
     const CheckpointGraph graph = GraphOf(Flagged(round, 0.1, 0.5, &random));
     const CheckpointAnswer answer = Solve(graph);
-    const auto judged =
+    const auto validated =
         ValidateCheckpoints(graph, answer.set.checkpoints, SegmentRule::kTwoEndPoints);
-    ASSERT_TRUE(judged.ok()) << judged.status() << " " << Show(graph);
-    ASSERT_EQ(judged->objective(), answer.set.objective());
+    ASSERT_TRUE(validated.ok()) << validated.status() << " " << Show(graph);
+    ASSERT_EQ(validated->objective(), answer.set.objective());
     const int64_t least = LeastObjectiveOfTwoEndPoints(graph);
     ASSERT_LE(answer.lower_bound.value(), least) << Show(graph);
     ASSERT_GE(answer.set.objective().value(), least) << Show(graph);

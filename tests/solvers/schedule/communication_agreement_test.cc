@@ -25,12 +25,12 @@ namespace {
 using Timeline = std::vector<TimelinePoint>;
 
 // Either kind of problem by the same names.
-absl::StatusOr<Simulation> Judge(const Chain& chain, const Schedule& schedule,
-                                 const TransferModel& link, Timeline* timeline = nullptr) {
+absl::StatusOr<Simulation> Replay(const Chain& chain, const Schedule& schedule,
+                                  const TransferModel& link, Timeline* timeline = nullptr) {
   return Evaluator(Instance(chain, link)).Run(schedule, timeline);
 }
-absl::StatusOr<Simulation> Judge(const Graph& graph, const Schedule& schedule,
-                                 const TransferModel& link, Timeline* timeline = nullptr) {
+absl::StatusOr<Simulation> Replay(const Graph& graph, const Schedule& schedule,
+                                  const TransferModel& link, Timeline* timeline = nullptr) {
   return Evaluator(Instance(graph, link)).Run(schedule, timeline);
 }
 testing::NaiveResult Naive(const Chain& chain, const Schedule& schedule,
@@ -94,7 +94,7 @@ template <class Problem>
 bool ExpectAgreement(const Problem& problem, const Schedule& schedule, const TransferModel& link) {
   Timeline timeline;
   const testing::NaiveResult naive = Naive(problem, schedule, link);
-  const absl::StatusOr<Simulation> s = Judge(problem, schedule, link, &timeline);
+  const absl::StatusOr<Simulation> s = Replay(problem, schedule, link, &timeline);
   EXPECT_EQ(s.ok(), naive.valid) << s.status();
   if (s.ok() && naive.valid) testing::ExpectAsNaive(*s, timeline, naive);
   EXPECT_FALSE(::testing::Test::HasFailure()) << testing::Describe(problem) << "\n"
@@ -114,9 +114,9 @@ struct Seen {
 template <class Problem>
 void ExpectNoSlowerThanOnCompute(const Drawn<Problem>& d, Seen* seen) {
   Timeline timeline;
-  const Simulation with = *Judge(d.problem, d.schedule, d.link, &timeline);
+  const Simulation with = *Replay(d.problem, d.schedule, d.link, &timeline);
   const absl::StatusOr<Simulation> on_compute =
-      Judge(d.problem, testing::WithoutCommunication(d.schedule), d.link);
+      Replay(d.problem, testing::WithoutCommunication(d.schedule), d.link);
   ASSERT_TRUE(on_compute.ok()) << on_compute.status();
   EXPECT_LE(with.makespan, on_compute->makespan);
   EXPECT_LE(on_compute->makespan, with.makespan + with.communication_time);
@@ -179,14 +179,14 @@ void TryAllChoices(int count, const Draw& draw, int seed, int* slower_with_more)
     for (size_t i = 0; i < d.schedule.size(); ++i) {
       if (d.schedule[i].stream == Stream::kCommunication) there.push_back(i);
     }
-    if (there.size() > 7 || !Judge(d.problem, d.schedule, d.link).ok()) continue;
+    if (there.size() > 7 || !Replay(d.problem, d.schedule, d.link).ok()) continue;
     std::vector<Nanos> makespan;
     for (size_t choice = 0; choice < size_t{1} << there.size(); ++choice) {
       for (size_t k = 0; k < there.size(); ++k) {
         const bool moved = (choice >> k & 1) != 0;
         d.schedule[there[k]].stream = moved ? Stream::kCommunication : Stream::kCompute;
       }
-      const absl::StatusOr<Simulation> s = Judge(d.problem, d.schedule, d.link);
+      const absl::StatusOr<Simulation> s = Replay(d.problem, d.schedule, d.link);
       ASSERT_TRUE(s.ok()) << s.status();
       makespan.push_back(s->makespan);
       EXPECT_LE(s->makespan, makespan.front());

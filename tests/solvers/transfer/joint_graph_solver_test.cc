@@ -53,7 +53,7 @@ TEST(JointGraphSolver, IsNoWorseThanEitherAlone) {
       const absl::StatusOr<Plan> plan = JointGraphSolver().Solve(instance, budget, {});
       ASSERT_TRUE(plan.ok()) << plan.status();
       EXPECT_EQ(plan->status == PlanStatus::kFound, budget >= least) << testing::Describe(graph);
-      EXPECT_EQ(plan->status == PlanStatus::kProvenInfeasible, budget < LeastNeed(graph));
+      EXPECT_EQ(plan->status == PlanStatus::kProvenInfeasible, budget < PeakLowerBound(graph));
       EXPECT_FALSE(plan->explanation.empty());
       if (plan->status != PlanStatus::kFound) continue;
       const absl::StatusOr<Simulation> s = Evaluator(Instance(graph, link)).Run(plan->schedule);
@@ -97,7 +97,7 @@ TEST(JointGraphSolver, HasAFrontier) {
     const absl::StatusOr<Frontier> frontier = JointGraphSolver().SolveFrontier(instance, {});
     ASSERT_TRUE(frontier.ok()) << frontier.status();
     EXPECT_EQ(frontier->info().solver, "joint");
-    EXPECT_EQ(frontier->info().least_budget, LeastNeed(graph));
+    EXPECT_EQ(frontier->info().least_budget, PeakLowerBound(graph));
     EXPECT_LE(frontier->points().front().peak, *JointGraphSolver().LeastBudget(instance, {}));
     EXPECT_EQ(frontier->points().back().makespan, graph.ideal_time());
     const Frontier orders = *OrderSearchSolver().SolveFrontier(graph, {});

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/schedule/evaluator.h"
-#include "solvers/transfer/trace_problem.h"
+#include "solvers/transfer/internal/trace_problem.h"
 
 namespace stowage::testing {
 

@@ -12,7 +12,7 @@
 #include "solvers/schedule/schedule.h"
 #include "solvers/schedule/simulation.h"
 #include "solvers/solver.h"
-#include "solvers/transfer/compute_trace.h"
+#include "solvers/transfer/internal/compute_trace.h"
 #include "solvers/transfer/offload_problem.h"
 #include "solvers/transfer/strategies.h"
 

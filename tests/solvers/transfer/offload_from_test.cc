@@ -7,9 +7,10 @@
 
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
+#include "solvers/transfer/internal/set_replay.h"
+#include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/offload_problem.h"
 #include "solvers/transfer/strategies.h"
-#include "solvers/transfer/trace_problem.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"
 #include "tests/solvers/transfer/random_offload.h"

@@ -8,10 +8,11 @@
 
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
-#include "solvers/transfer/compute_trace.h"
+#include "solvers/transfer/internal/compute_trace.h"
+#include "solvers/transfer/internal/set_replay.h"
+#include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/offload_problem.h"
 #include "solvers/transfer/strategies.h"
-#include "solvers/transfer/trace_problem.h"
 #include "solvers/zoo/networks.h"
 #include "tests/solvers/random_chain.h"
 #include "tests/solvers/random_transfers.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/offload_problem.h"
-#include "solvers/transfer/trace_problem.h"
 
 namespace stowage::testing {
 

@@ -10,6 +10,7 @@
 
 #include "solvers/transfer/offload_problem.h"
 #include "solvers/transfer/strategies.h"
+#include "solvers/transfer/internal/set_replay.h"
 #include "tests/solvers/transfer/random_offload.h"
 #include "tests/solvers/transfer/split_copies_search.h"
 

@@ -1,4 +1,4 @@
-#include "solvers/transfer/offload_problem.h"
+#include "solvers/transfer/internal/set_replay.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // A graph without aliases (solvers/graph/fold.h) as flat arrays: what the search over compute orders
-// reads millions of times. Immutable after construction. Internal to solvers/graph.
+// reads millions of times. Immutable after construction.
 //
 // Vertices are positions in program order, sizes bytes, times ns.
-#ifndef STOWAGE_SOLVERS_GRAPH_COMPUTE_ORDER_H_
-#define STOWAGE_SOLVERS_GRAPH_COMPUTE_ORDER_H_
+#ifndef STOWAGE_SOLVERS_GRAPH_INTERNAL_COMPUTE_ORDER_H_
+#define STOWAGE_SOLVERS_GRAPH_INTERNAL_COMPUTE_ORDER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -166,8 +166,7 @@ class OrderEvaluator {
   int64_t work_ = 0;
 };
 
-// Compute orders of a graph without aliases as schedules of the graph that it was folded from. Internal
-// to solvers/graph.
+// Compute orders of a graph without aliases as schedules of the graph that it was folded from.
 
 // Immutable; the folded graph outlives it.
 class UnfoldedOrders {
@@ -194,4 +193,4 @@ class UnfoldedOrders {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_GRAPH_COMPUTE_ORDER_H_
+#endif  // STOWAGE_SOLVERS_GRAPH_INTERNAL_COMPUTE_ORDER_H_

@@ -1,4 +1,4 @@
-#include "solvers/graph/exact_orders.h"
+#include "solvers/graph/internal/exact_orders.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -10,15 +10,15 @@
 //     those that leave after it.
 // The first is no loss on a chain, where the step after the one that makes a tensor reads it; and
 // the second none for schedules whose checkpoints are a stack.
-#ifndef STOWAGE_SOLVERS_TRANSFER_TRACE_PROBLEM_H_
-#define STOWAGE_SOLVERS_TRANSFER_TRACE_PROBLEM_H_
+#ifndef STOWAGE_SOLVERS_TRANSFER_INTERNAL_TRACE_PROBLEM_H_
+#define STOWAGE_SOLVERS_TRANSFER_INTERNAL_TRACE_PROBLEM_H_
 
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "solvers/model/transfer_model.h"
 #include "solvers/schedule/schedule.h"
-#include "solvers/transfer/compute_trace.h"
+#include "solvers/transfer/internal/compute_trace.h"
 #include "solvers/transfer/offload_problem.h"
 
 namespace stowage {
@@ -52,4 +52,4 @@ Schedule WithTransfers(const Schedule& compute, const ComputeTrace& trace,
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_TRANSFER_TRACE_PROBLEM_H_
+#endif  // STOWAGE_SOLVERS_TRANSFER_INTERNAL_TRACE_PROBLEM_H_

@@ -1,13 +1,12 @@
-// Training with the checkpoints of Feng & Huang 2018, Algorithm 6, as a compute order. Internal to
-// solvers/graph.
-#ifndef STOWAGE_SOLVERS_GRAPH_PROPOSALS_H_
-#define STOWAGE_SOLVERS_GRAPH_PROPOSALS_H_
+// Training with the checkpoints of Feng & Huang 2018, Algorithm 6, as a compute order.
+#ifndef STOWAGE_SOLVERS_GRAPH_INTERNAL_PROPOSALS_H_
+#define STOWAGE_SOLVERS_GRAPH_INTERNAL_PROPOSALS_H_
 
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "solvers/graph/compute_order.h"
 #include "solvers/graph/fold.h"
+#include "solvers/graph/internal/compute_order.h"
 #include "solvers/model/chain.h"
 #include "solvers/model/graph.h"
 #include "solvers/schedule/schedule.h"
@@ -26,7 +25,7 @@ absl::StatusOr<ComputeOrder> CheckpointTraining(const Graph& graph, const Folded
                                                 const OpGraph& ops, const SolveContext& context);
 
 // Runs of the program as the stages of a chain, so that chain solvers propose compute orders for any
-// graph. Internal to solvers/graph.
+// graph.
 //
 // Unlike solvers/graph/linearize.h a cut may have several tensors crossing it (Kusumoto et al. 2019:
 // the vertices before it are a lower set). Such a chain is a model and no more: a tensor that
@@ -52,7 +51,7 @@ std::vector<std::vector<int>> StagesOfCuts(const std::vector<int>& cuts);
 ComputeOrder ExpandStages(const Schedule& schedule, const std::vector<std::vector<int>>& stages,
                           const std::vector<bool>& recomputable);
 
-// Compute orders to start a search from. Internal to solvers/graph.
+// Compute orders to start a search from.
 
 // One output of the graph after the other, the last one first if `last_first`: what it needs runs
 // forward, then everything runs backward that can. With one output it is plain training. Ops whose
@@ -69,4 +68,4 @@ ComputeOrder CheckpointOrder(const OpGraph& graph, const std::vector<int>& segme
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_GRAPH_PROPOSALS_H_
+#endif  // STOWAGE_SOLVERS_GRAPH_INTERNAL_PROPOSALS_H_

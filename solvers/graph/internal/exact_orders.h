@@ -1,14 +1,14 @@
 // All compute orders of a small graph that keep its gradient sums (solvers/schedule/gradient_sums.h): those that no
-// other one beats, by exhaustive search (algorithms.md). Internal to solvers/graph.
-#ifndef STOWAGE_SOLVERS_GRAPH_EXACT_ORDERS_H_
-#define STOWAGE_SOLVERS_GRAPH_EXACT_ORDERS_H_
+// other one beats, by exhaustive search (algorithms.md).
+#ifndef STOWAGE_SOLVERS_GRAPH_INTERNAL_EXACT_ORDERS_H_
+#define STOWAGE_SOLVERS_GRAPH_INTERNAL_EXACT_ORDERS_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "solvers/graph/compute_order.h"
-#include "solvers/graph/order_search.h"
+#include "solvers/graph/internal/compute_order.h"
+#include "solvers/graph/internal/order_search.h"
 #include "solvers/solver.h"
 
 namespace stowage {
@@ -32,4 +32,4 @@ absl::StatusOr<ExactOrders> SearchAllOrders(const OpGraph& graph, const OrderPoo
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_GRAPH_EXACT_ORDERS_H_
+#endif  // STOWAGE_SOLVERS_GRAPH_INTERNAL_EXACT_ORDERS_H_

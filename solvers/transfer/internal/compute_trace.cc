@@ -1,4 +1,4 @@
-#include "solvers/transfer/compute_trace.h"
+#include "solvers/transfer/internal/compute_trace.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // The compute orders that no other one found beats: the state of a search over all budgets. Internal
 // to solvers/graph.
-#ifndef STOWAGE_SOLVERS_GRAPH_ORDER_SEARCH_H_
-#define STOWAGE_SOLVERS_GRAPH_ORDER_SEARCH_H_
+#ifndef STOWAGE_SOLVERS_GRAPH_INTERNAL_ORDER_SEARCH_H_
+#define STOWAGE_SOLVERS_GRAPH_INTERNAL_ORDER_SEARCH_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "solvers/graph/compute_order.h"
+#include "solvers/graph/internal/compute_order.h"
 #include "solvers/solver.h"
 
 namespace stowage {
@@ -45,7 +45,6 @@ class OrderPool {
 };
 
 // Changes of a compute order that trade time for memory and back, each validated by replaying it.
-// Internal to solvers/graph.
 //
 //   Evict    drops a tensor that waits where the order is over a target, and computes it again before
 //            its next use: the one with the least time per byte and compute that it takes off the
@@ -181,4 +180,4 @@ class OrderSearch {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_GRAPH_ORDER_SEARCH_H_
+#endif  // STOWAGE_SOLVERS_GRAPH_INTERNAL_ORDER_SEARCH_H_

@@ -1,6 +1,6 @@
 // Which of a stage's saved tensors go to the host together, where they need not all go at once.
-#ifndef STOWAGE_SOLVERS_TRANSFER_COMPUTE_TRACE_H_
-#define STOWAGE_SOLVERS_TRANSFER_COMPUTE_TRACE_H_
+#ifndef STOWAGE_SOLVERS_TRANSFER_INTERNAL_COMPUTE_TRACE_H_
+#define STOWAGE_SOLVERS_TRANSFER_INTERNAL_COMPUTE_TRACE_H_
 
 #include <cstddef>
 #include <vector>
@@ -73,4 +73,4 @@ absl::StatusOr<ComputeTrace> TraceOf(const Instance& instance, const Schedule& c
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVERS_TRANSFER_COMPUTE_TRACE_H_
+#endif  // STOWAGE_SOLVERS_TRANSFER_INTERNAL_COMPUTE_TRACE_H_

@@ -1,4 +1,4 @@
-#include "solvers/graph/compute_order.h"
+#include "solvers/graph/internal/compute_order.h"
 
 #include <algorithm>
 #include <cstddef>

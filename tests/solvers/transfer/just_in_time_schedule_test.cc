@@ -28,7 +28,7 @@ double Held(const Graph& graph, const TransferModel& link, const Schedule& sched
 }
 
 // Of plain training with tensors on the host, at a share of its peak; nothing if none fits.
-Schedule Lean(const Graph& graph, const TransferModel& link, double share, Schedule* before) {
+Schedule JustInTime(const Graph& graph, const TransferModel& link, double share, Schedule* before) {
   const Schedule store_all = StoreAllSchedule(graph);
   const Bytes peak = Evaluator(graph).Run(store_all)->peak;
   const Bytes budget(static_cast<int64_t>(static_cast<double>(peak.value()) * share));
@@ -41,15 +41,15 @@ Schedule Lean(const Graph& graph, const TransferModel& link, double share, Sched
 }
 
 void ExpectNoWorse(const Graph& graph, const TransferModel& link, const Schedule& before,
-                   const Schedule& lean) {
+                   const Schedule& just_in_time) {
   const Simulation was = *Evaluator(Instance(graph, link)).Run(before);
-  const absl::StatusOr<Simulation> is = Evaluator(Instance(graph, link)).Run(lean);
+  const absl::StatusOr<Simulation> is = Evaluator(Instance(graph, link)).Run(just_in_time);
   ASSERT_TRUE(is.ok()) << is.status();
   EXPECT_LE(is->makespan, was.makespan);
   EXPECT_LE(is->peak, was.peak);
   EXPECT_EQ(is->offloaded, was.offloaded);
-  EXPECT_EQ(lean.size(), before.size());
-  EXPECT_TRUE(GradientSums(graph).KeptBy(lean));
+  EXPECT_EQ(just_in_time.size(), before.size());
+  EXPECT_TRUE(GradientSums(graph).KeptBy(just_in_time));
 }
 
 TEST(JustInTimeSchedule, HoldsLessOverTimeAndIsAsFast) {
@@ -62,10 +62,10 @@ TEST(JustInTimeSchedule, HoldsLessOverTimeAndIsAsFast) {
     options.batch = 4;
     const Graph graph = GraphOf(MakeNetwork(options).value(), ModelledV100()).value();
     Schedule before;
-    const Schedule lean = Lean(graph, link, 0.4, &before);
-    ASSERT_FALSE(lean.empty());
-    ExpectNoWorse(graph, link, before, lean);
-    EXPECT_LT(Held(graph, link, lean), 0.9 * Held(graph, link, before));
+    const Schedule just_in_time = JustInTime(graph, link, 0.4, &before);
+    ASSERT_FALSE(just_in_time.empty());
+    ExpectNoWorse(graph, link, before, just_in_time);
+    EXPECT_LT(Held(graph, link, just_in_time), 0.9 * Held(graph, link, before));
   }
 }
 
@@ -79,10 +79,10 @@ TEST(JustInTimeSchedule, OfRandomGraphsIsNoWorse) {
     const Graph graph = testing::RandomGraph(options, &rng);
     const TransferModel link = testing::RandomTransferModel(&rng);
     Schedule before;
-    const Schedule lean = Lean(graph, link, 0.6 + 0.1 * (i % 4), &before);
-    if (lean.empty()) continue;
-    ExpectNoWorse(graph, link, before, lean);
-    changed += lean != before ? 1 : 0;
+    const Schedule just_in_time = JustInTime(graph, link, 0.6 + 0.1 * (i % 4), &before);
+    if (just_in_time.empty()) continue;
+    ExpectNoWorse(graph, link, before, just_in_time);
+    changed += just_in_time != before ? 1 : 0;
     if (HasFailure()) return;
   }
   EXPECT_GT(changed, 10);

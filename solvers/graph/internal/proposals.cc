@@ -1,4 +1,4 @@
-#include "solvers/graph/proposals.h"
+#include "solvers/graph/internal/proposals.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "solvers/transfer/trace_problem.h"
+#include "solvers/transfer/internal/trace_problem.h"
 
 #include <algorithm>
 #include <cstddef>
