@@ -85,80 +85,6 @@ void Prune(std::vector<SegmentOption>* context) {
 
 }  // namespace
 
-// Needs, time and rush of a segment's backward.
-class SegmentCosts::Replay {
- public:
-  Replay(const Chain& chain, double per_byte)
-      : chain_(chain), per_byte_(per_byte), plain_(static_cast<size_t>(chain.length()) + 3) {}
-
-  SegmentOption Run(int i, int j, bool saved, const Schedule& schedule) {
-    steps_.clear();
-    held_ = (chain_.gradient(j) + (saved ? chain_.stage(j).saved : Bytes(0))).value();
-    int64_t time = 0;
-    int64_t ideal = 0;
-    for (int l = i; l <= j; ++l) {
-      ideal += Time(l, false) + (l == j && saved ? 0 : Time(l, true));
-    }
-    SegmentOption option;
-    for (const Instruction& instruction : schedule) {
-      const int64_t need = Step(i, instruction);
-      time += Time(instruction.stage, instruction.op != Op::kBackward);
-      steps_.push_back({need, time});
-      option.need = std::max(option.need, need);
-    }
-    option.overhead = static_cast<double>(time - ideal);
-    for (const auto& [need, end] : steps_) {
-      const double lead = static_cast<double>(time - end);
-      option.rush = std::max(option.rush, per_byte_ * static_cast<double>(need) - lead);
-    }
-    return option;
-  }
-
- private:
-  struct Timed {
-    int64_t need;
-    int64_t end;
-  };
-
-  int64_t Time(int l, bool forward) const {
-    return (forward ? chain_.stage(l).forward_time : chain_.stage(l).backward_time).value();
-  }
-
-  // What the instruction needs; tracks what is held. The schedules of intervals keep every input
-  // until its backward, but for those of forwards that keep nothing.
-  int64_t Step(int i, const Instruction& instruction) {
-    const int l = instruction.stage;
-    const Stage& stage = chain_.stage(l);
-    if (instruction.op == Op::kBackward) {
-      const int64_t running = held_ + stage.backward_overhead.value();
-      held_ += chain_.gradient(l - 1).value() - chain_.gradient(l).value() - stage.saved.value();
-      const int64_t before = held_;
-      if (l > i && plain_[static_cast<size_t>(l)]) {
-        held_ -= chain_.activation(l - 1).value();
-        plain_[static_cast<size_t>(l)] = false;
-      }
-      return std::max(running, before);
-    }
-    const bool saving = instruction.op == Op::kForwardSave;
-    const int64_t made = (saving ? stage.saved : stage.output).value();
-    const int64_t running =
-        held_ + made + (saving ? stage.forward_saving_overhead : stage.forward_overhead).value();
-    held_ += made;
-    if (!saving) plain_[static_cast<size_t>(l) + 1] = true;
-    if (instruction.op == Op::kForwardNoSaveFreeInput) {
-      held_ -= chain_.activation(l - 1).value();
-      plain_[static_cast<size_t>(l)] = false;
-    }
-    return running;
-  }
-
-  const Chain& chain_;
-  const double per_byte_;
-  std::vector<bool> plain_;  // by stage: its input is held as a plain activation
-  std::vector<Timed> steps_;
-  int64_t held_ = 0;
-};
-
 absl::StatusOr<std::optional<SegmentCosts>> SegmentCosts::Compute(const Chain& chain,
                                                                   const TransferModel& transfers,
                                                                   Bytes memory,
@@ -210,7 +136,7 @@ absl::Status SegmentCosts::FillOptions(const Chain& chain, double per_byte, int6
   StopPoll poll(context.stop());
   options_.reserve(OptionLists(last(), longest_) * most);
   const std::vector<StageRepeat> repeats = FindStageRepeats(space_);
-  Replay replay(chain, per_byte);
+  SegmentReplay replay(chain, per_byte);
   for (int i = last() - 1; i >= 1; --i) {
     const int repeated = repeats[static_cast<size_t>(i)].stage;
     const int length = RepeatLength(chain, i, repeats[static_cast<size_t>(i)]);
@@ -233,7 +159,7 @@ absl::Status SegmentCosts::FillOptions(const Chain& chain, double per_byte, int6
 }
 
 absl::Status SegmentCosts::AddOptions(int i, int j, bool saved,
-                                      const std::vector<int64_t>& memories, Replay* replay,
+                                      const std::vector<int64_t>& memories, SegmentReplay* replay,
                                       StopPoll* poll) {
   std::vector<SegmentOption> found;
   for (const int64_t memory : memories) {

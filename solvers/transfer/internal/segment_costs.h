@@ -24,19 +24,9 @@
 #include "solvers/model/transfer_model.h"
 #include "solvers/schedule/schedule.h"
 #include "solvers/solver.h"
+#include "solvers/transfer/internal/segment_replay.h"
 
 namespace stowage {
-
-struct SegmentOption {
-  int64_t memory = 0;   // that its schedule was made for
-  int64_t need = 0;     // bytes, delta^j among them, the input not
-  double overhead = 0;  // ns beyond one forward and one backward per stage
-  // ns: the most, over its steps, of the link's time for what the step needs less the time from the
-  // end of the step to that of the segment. Where r bytes are left for the segment and what is
-  // prefetched beside it, and b ns of prefetches must have ended when it does, it waits for
-  // max(0, b + rush - the link's time for r).
-  double rush = 0;
-};
 
 class SegmentCosts {
  public:
@@ -81,14 +71,13 @@ class SegmentCosts {
     size_t begin = 0;
     size_t count = 0;
   };
-  class Replay;
 
   SegmentCosts(const Chain& chain, int64_t unit, int longest, MinimumMemory least);
 
   absl::Status FillOptions(const Chain& chain, double per_byte, int64_t slots, size_t most,
                            const SolveContext& context);
   absl::Status AddOptions(int i, int j, bool saved, const std::vector<int64_t>& memories,
-                          Replay* replay, StopPoll* poll);
+                          SegmentReplay* replay, StopPoll* poll);
   // Memories at which the table's value changes, `most` of them at most.
   std::vector<int64_t> MemoriesOf(int i, int j, int64_t slots, size_t most) const;
 
