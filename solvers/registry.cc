@@ -19,6 +19,7 @@ class SolverOfBothKinds final : public Solver {
   SolverOfBothKinds(const Solver* chains, const Solver* graphs)
       : chains_(*chains), graphs_(*graphs), info_(chains->info()) {
     info_.graphs = true;
+    info_.cuts_graphs = graphs->info().cuts_graphs;
   }
 
   const SolverInfo& info() const override { return info_; }

@@ -113,11 +113,24 @@ class SolveContext {
 // there is one, instead of DEADLINE_EXCEEDED.
 enum class Anytime { kNever, kWithLink, kAlways };
 
+// What the schedules of a solver may do: SolverInfo::schedule_class for programs.
+enum class ScheduleClass {
+  kPlainTraining,
+  kSegments,       // stretches between what is kept run again as a whole
+  kCheckpoints,    // nothing but inputs of stages is kept where anything runs again
+  kPersistent,     // what is kept stays until its backward
+  kNonPersistent,  // may go before and be made again
+  kOffloading,     // nothing runs again; tensors may go to the host
+  kRecomputing,    // whatever copies nothing to the host
+  kAll,
+};
+
 struct SolverInfo {
   std::string name;         // "optimal_persistent"
   std::string description;  // one line
   // The class that it is optimal, or just valid, in; of chains where it takes both kinds.
   std::string schedule_class;
+  ScheduleClass exact_class = ScheduleClass::kAll;  // the same: proven_optimal is the fastest of it
   bool chains = true;                               // takes instances that are chains
   bool graphs = false;                              // takes instances that are graphs
   bool copies =
@@ -126,6 +139,8 @@ struct SolverInfo {
   bool dags = false;  // takes instances that are compute DAGs
   // Of chains: finds a schedule within every budget that one of the class fits in.
   bool complete = true;
+  // Plans graphs as chains, cut at their splitting vertices.
+  bool cuts_graphs = false;
 
   bool IsAnytimeFor(const Instance& instance) const {
     return anytime == Anytime::kAlways ||

@@ -419,7 +419,8 @@ class NonPersistent final : public Solver {
       "also drops the inputs of saved stages, and moves checkpoints on short chains; never slower "
       "than optimal_persistent",
       "schedules in which what is stored stays until its backward, except inputs of "
-      "stored stages"};
+      "stored stages",
+      ScheduleClass::kNonPersistent};
 };
 
 }  // namespace

@@ -189,7 +189,8 @@ class OptimalPersistent final : public Solver {
   const SolverInfo info_ = {
       "optimal_persistent",
       "least time when everything kept stays until its backward (Beaumont et al. 2019)",
-      "schedules in which what is stored stays until its backward (memory-persistent)"};
+      "schedules in which what is stored stays until its backward (memory-persistent)",
+      ScheduleClass::kPersistent};
 };
 
 }  // namespace

@@ -197,7 +197,8 @@ class Revolve final : public Solver {
  private:
   const SolverInfo info_ = {
       "revolve", "least time when only checkpoints are kept (Griewank & Walther 2000)",
-      "plain training, or schedules that store checkpoints alone and recompute the rest"};
+      "plain training, or schedules that store checkpoints alone and recompute the rest",
+      ScheduleClass::kCheckpoints};
 };
 
 }  // namespace

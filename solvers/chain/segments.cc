@@ -226,7 +226,8 @@ class CheckpointSequential final : public SegmentedSolver {
  private:
   const SolverInfo info_ = {"checkpoint_sequential",
                             "equal segments that keep only their input, the last one kept whole",
-                            "schedules that recompute segments of equal length, as many as may be"};
+                            "schedules that recompute segments of equal length, as many as may be",
+                            ScheduleClass::kSegments};
 };
 
 // Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost": segments that keep only their
@@ -278,9 +279,9 @@ class ChenSqrt final : public Chen {
   }
 
  private:
-  const SolverInfo info_ = {"chen_sqrt",
-                            "sqrt(L) segments of equal length, all recomputed (Chen et al. 2016)",
-                            "plain training, or recomputing sqrt(L) segments of equal length"};
+  const SolverInfo info_ = {
+      "chen_sqrt", "sqrt(L) segments of equal length, all recomputed (Chen et al. 2016)",
+      "plain training, or recomputing sqrt(L) segments of equal length", ScheduleClass::kSegments};
 };
 
 class ChenGreedy final : public Chen {
@@ -340,7 +341,8 @@ class ChenGreedy final : public Chen {
   static constexpr int kGrid = 256;  // a power of two
   const SolverInfo info_ = {
       "chen_greedy", "segments by a bound on their memory, all recomputed (Chen et al. 2016)",
-      "plain training, or recomputing segments that end at a bound, for a grid of bounds"};
+      "plain training, or recomputing segments that end at a bound, for a grid of bounds",
+      ScheduleClass::kSegments};
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ class StoreAll final : public Solver {
   }
 
   const SolverInfo info_ = {"store_all", "plain training: stores every activation",
-                            "plain training alone"};
+                            "plain training alone", ScheduleClass::kPlainTraining};
 };
 
 // Longer chains get the optimal persistent solver: going beyond takes it more than some seconds.

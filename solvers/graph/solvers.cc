@@ -306,7 +306,7 @@ class Solving {
 const SolverInfo& OrderSearchInfo() {
   static const auto* const kInfo = new SolverInfo{
       "order_search",   "least time on any graph: what chain solvers propose, improved op by op",
-      kAllSchedules,
+      kAllSchedules,    ScheduleClass::kRecomputing,
       /*chains=*/false,
       /*graphs=*/true,  /*copies=*/false,
       Anytime::kAlways, /*dags=*/true};
@@ -432,6 +432,7 @@ class DivisionTreeTraining final : public Solver {
       "division_tree",
       "recomputes between the checkpoints that `stowage checkpoints` finds (Feng & Huang 2018)",
       "plain training, or recomputing between the division tree's checkpoints",
+      ScheduleClass::kSegments,
       /*chains=*/false,
       /*graphs=*/true};
 };
@@ -440,6 +441,7 @@ SolverInfo InfoOf(const SolverInfo& chain) {
   SolverInfo info = chain;
   info.chains = false;
   info.graphs = true;
+  info.cuts_graphs = true;
   info.schedule_class = absl::StrCat(chain.schedule_class, ", of the graph cut into a chain");
   return info;
 }

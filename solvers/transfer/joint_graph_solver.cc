@@ -265,6 +265,7 @@ class JointGraphSolverImpl final : public Solver {
       "least time on any graph that recomputes and moves tensors to host memory",
       "all schedules that recompute or copy to the host and give plain training's gradients bit "
       "for bit",
+      ScheduleClass::kAll,
       /*chains=*/false,
       /*graphs=*/true,
       /*copies=*/true,

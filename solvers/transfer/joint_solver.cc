@@ -627,6 +627,7 @@ class Joint final : public Solver {
                             "keeps, recomputes or offloads, stage by stage (the default where a "
                             "link to the host is known)",
                             "schedules that recompute and copy to the host",
+                            ScheduleClass::kAll,
                             /*chains=*/true,
                             /*graphs=*/false,
                             /*copies=*/true,

@@ -120,6 +120,7 @@ class OffloadSolver final : public Solver {
         info_{strategy->info().name,
               "offloads, without recomputing: " + strategy->info().description,
               kClass,
+              ScheduleClass::kOffloading,
               /*chains=*/true,
               /*graphs=*/false,
               /*copies=*/true,

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "solvers/model/field_error.h"
 #include "solvers/planner.h"
@@ -67,7 +66,7 @@ void CheckSchedule(const Case& c, const Schedule& schedule, Nanos makespan) {
   const absl::StatusOr<Simulation> run = Evaluator(Instance(c.chain, c.link)).Run(schedule);
   Require(run.ok(), "the schedule is valid", run.status().ToString() + "\n" + detail);
   Require(run->peak <= c.budget, "the peak is within the budget", detail);
-  Require(run->host_peak <= c.link.host_memory, "the host has the room", detail);
+  Require(run->host_peak <= c.link.host_memory, "the host has the memory", detail);
   Require(run->makespan == makespan, "the makespan is exact", detail);
   Require(MakespanLowerBound(Instance(c.chain, c.link), c.budget) <= makespan, "the bound is one",
           detail);
@@ -107,7 +106,7 @@ void CheckStrategy(const Case& c, const OffloadProblem& problem, const OffloadSt
     Require(problem.Admits(plan->set), "its set fits", detail);
     Require(timeline.peak == PeakOf(problem, timeline), "the peak is exact", detail);
     Require(timeline.peak <= c.budget, "the peak is within the budget", detail);
-    Require(timeline.host_peak <= c.link.host_memory, "the host has the room", detail);
+    Require(timeline.host_peak <= c.link.host_memory, "the host has the memory", detail);
     Require(plan->lower_bound <= timeline.makespan, "the bound of offloading is one", detail);
   }
   Require(found || problem.memory() < problem.peak(), "what fits is found", detail);
@@ -155,7 +154,10 @@ std::optional<Nanos> CheckFacade(const Case& c, const PlanOptions& options) {
   if (plan->status == PlanStatus::kProvenInfeasible) {
     Require(c.budget < plan->bounds.least_budget, "infeasible below the least budget", detail);
     // Beside little host memory, or a link too slow for words, it is a bound: nothing may fit in it.
-    const bool alone = absl::StartsWith(plan->provenance.solver, "offload_");
+    const absl::StatusOr<const Solver*> solver =
+        FindSolver(Instance(c.chain, c.link), plan->provenance.solver);
+    Require(solver.ok(), "the plan names its solver", detail);
+    const bool alone = (*solver)->info().exact_class == ScheduleClass::kOffloading;
     const bool bound_alone = alone || LinkIsShort(c, options);
     const absl::StatusOr<Plan> least =
         MakePlan(Instance(c.chain, c.link), plan->bounds.least_budget, options);

@@ -34,11 +34,9 @@ class GraphSolverTest : public ::testing::TestWithParam<const Solver*> {
  protected:
   const Solver& solver() const { return *GetParam(); }
   // Not as the chain that they are cut into.
-  bool PlansGraphsAsTheyAre() const {
-    return Searches() || &solver() == &DivisionTreeTrainingSolver();
-  }
+  bool PlansGraphsAsTheyAre() const { return !solver().info().cuts_graphs; }
   // For seconds, on graphs of some hundred vertices.
-  bool Searches() const { return &solver() == &OrderSearchSolver(); }
+  bool Searches() const { return solver().info().anytime == Anytime::kAlways; }
 };
 
 inline Graph DrawGraph(int i, std::mt19937_64* rng) {
