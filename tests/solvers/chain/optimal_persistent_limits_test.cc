@@ -1,79 +1,80 @@
 // What a caller sees of optimal_persistent beside its plans: stops, progress and refusals.
 #include <gtest/gtest.h>
-#include <pthread.h>
-#include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "solvers/base/thread_cpu.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "tests/solvers/random_chain.h"
+#include "tests/solvers/stop_looks.h"
 
 namespace stowage {
 namespace {
 
-TEST(OptimalPersistentLimits, StopsWhenToldTo) {
+Chain LongChain(int length) {
   std::mt19937_64 rng(9);
   testing::RandomChainOptions random;
   random.max_size = 1 << 20;
-  const Chain chain = testing::RandomChain(300, random, &rng);
-  const Bytes budget(OptimalPersistentSolver().LeastBudget(chain, {})->value() * 2);
+  return testing::RandomChain(length, random, &rng);
+}
+
+Bytes TwiceTheLeast(const Chain& chain) {
+  return Bytes(OptimalPersistentSolver().LeastBudget(chain, {})->value() * 2);
+}
+
+TEST(OptimalPersistentLimits, StopsWhenToldTo) {
+  const Chain chain = LongChain(300);
+  const Bytes budget = TwiceTheLeast(chain);
   StopToken cancelled;
   cancelled.RequestStop();
   SolveOptions options;
   options.stop = &cancelled;
   EXPECT_EQ(OptimalPersistentSolver().Solve(chain, budget, options).status().code(),
             absl::StatusCode::kCancelled);
-  const StopToken late(StopToken::Clock::now() + std::chrono::milliseconds(20));
-  options.stop = &late;
-  const int64_t start = ThreadCpuNanos();
-  EXPECT_EQ(OptimalPersistentSolver().Solve(chain, budget, options).status().code(),
-            absl::StatusCode::kDeadlineExceeded);
-  EXPECT_LT(ThreadCpuNanos() - start, 500000000);
+  testing::ExpectToEndAtTheLook([&](const StopToken& stop) {
+    options.stop = &stop;
+    return OptimalPersistentSolver().Solve(chain, budget, options).status();
+  });
 }
 
-// CPU time of the solving thread between the request to stop, made from another thread after
-// `after` milliseconds of it, and the end. Slow machines are not slower in it.
-TEST(OptimalPersistentLimits, StopsSoonOnLongChains) {
-  std::mt19937_64 rng(9);
-  testing::RandomChainOptions random;
-  random.max_size = 1 << 20;
-  const Chain chain = testing::RandomChain(1000, random, &rng);
-  const Bytes budget(OptimalPersistentSolver().LeastBudget(chain, {})->value() * 2);
-  clockid_t clock;
-  ASSERT_EQ(pthread_getcpuclockid(pthread_self(), &clock), 0);
-  const auto now = [clock] {
-    timespec time{};
-    clock_gettime(clock, &time);
-    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
-  };
-  for (const double after : {50.0, 300.0, 500.0, 700.0, 900.0}) {
-    StopToken stop;
-    SolveOptions options;
-    options.slots = 500;
+// Wherever it is: all over the solve, from the exact least memory to the schedules of the table.
+TEST(OptimalPersistentLimits, StopsAnywhereOnLongChains) {
+  const Chain chain = LongChain(600);
+  const Bytes budget = TwiceTheLeast(chain);
+  SolveOptions options;
+  options.slots = 100;
+  const auto solve = [&](const StopToken& stop) {
     options.stop = &stop;
-    const double end = now() + after;
-    double requested = 0;
-    std::thread canceller([&] {
-      while (now() < end) std::this_thread::sleep_for(std::chrono::microseconds(200));
-      stop.RequestStop();
-      requested = now();
-    });
-    const absl::Status status = OptimalPersistentSolver().Solve(chain, budget, options).status();
-    const double done = now();
-    while (now() < end) continue;  // lets the canceller end where the solve was faster
-    canceller.join();
-    if (status.ok()) break;
-    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
-    EXPECT_LT(done - requested, 200.0) << "stopped after " << after << " ms";
+    return OptimalPersistentSolver().Solve(chain, budget, options).status();
+  };
+  const StopToken all;
+  ASSERT_TRUE(solve(all).ok());
+  for (const int64_t tenth : {1, 4, 7, 10}) {
+    StopToken stop;
+    stop.PassDeadlineAtLook(all.looks() * tenth / 10);
+    EXPECT_EQ(solve(stop).code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(stop.looks(), all.looks() * tenth / 10);
+  }
+}
+
+// A table of twice the slots is twice the work.
+TEST(OptimalPersistentLimits, LooksAtTheTokenAsOftenAsThereIsWork) {
+  const Chain chain = LongChain(300);
+  const Bytes budget = TwiceTheLeast(chain);
+  int64_t before = 0;
+  for (const int64_t slots : {250, 500, 1000}) {
+    const StopToken stop;
+    SolveOptions options;
+    options.slots = slots;
+    options.stop = &stop;
+    ASSERT_TRUE(OptimalPersistentSolver().Solve(chain, budget, options).ok());
+    EXPECT_GT(stop.looks(), before);
+    before = stop.looks();
   }
 }
 

@@ -125,8 +125,8 @@ TEST(BinomialForwards, HandlesTheLongestChains) {
   EXPECT_LT(BinomialForwards(n, 31), n * 31);
 }
 
-// Rows that leave steps out still give valid schedules, the least memory, and few lost times.
-TEST(Revolve, LoseLittleWhenTheyAreThin) {
+// Rows that leave steps out still give valid schedules, and the least memory.
+TEST(Revolve, AreValidWhenTheyAreThin) {
   std::mt19937_64 rng(2);
   for (int i = 0; i < 10; ++i) {
     testing::RandomChainOptions wide;
@@ -143,9 +143,7 @@ TEST(Revolve, LoseLittleWhenTheyAreThin) {
     EXPECT_FALSE(few->info().exact);
     EXPECT_EQ(few->points().front().peak, least);
     for (const Frontier::Point& point : all->points()) {
-      const auto makespan = static_cast<double>(few->At(point.peak)->makespan.value());
       EXPECT_GE(few->At(point.peak)->makespan, point.makespan);
-      EXPECT_LE(makespan, 1.05 * static_cast<double>(point.makespan.value()));
     }
   }
 }

@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include "solvers/graph/solvers.h"
@@ -16,8 +14,6 @@
 
 namespace stowage {
 namespace {
-
-using std::chrono::milliseconds;
 
 Graph Network() {
   return *testing::ReadGraphFile(STOWAGE_SOURCE_DIR "/tests/data/nasnet_cifar.graph");
@@ -35,33 +31,33 @@ Bytes HalfOfStoreAll(const Instance& instance) {
 }
 
 // Hears of every incumbent: each fits and is faster than the one before. The plan is the last of them
-// or better.
-void ExpectFasterAndFaster(const Solver& solver, const Instance& instance, milliseconds given,
-                           bool complete) {
+// or better. Unless it shall be complete, the deadline passes with the first of them.
+void ExpectFasterAndFaster(const Solver& solver, const Instance& instance, bool complete) {
   const Bytes budget = HalfOfStoreAll(instance);
   const Evaluator evaluator(instance);
   SolveOptions options;
+  StopToken stop;
   std::vector<Nanos> told;
   options.incumbent = [&](const Schedule& schedule) {
     const Simulation simulation = *evaluator.Run(schedule);
     EXPECT_LE(simulation.peak, budget);
     told.push_back(simulation.makespan);
+    if (!complete) stop.PassDeadlineAtLook(1);
   };
-  const StopToken stop(StopToken::Clock::now() + given);
   options.stop = &stop;
   const absl::StatusOr<Plan> plan = solver.Solve(instance, budget, options);
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->status, PlanStatus::kFound);
   EXPECT_EQ(plan->search_complete, complete);
-  const Simulation judged = *evaluator.Run(plan->schedule);
-  EXPECT_LE(judged.peak, budget);
+  const Simulation replayed = *evaluator.Run(plan->schedule);
+  EXPECT_LE(replayed.peak, budget);
   ASSERT_FALSE(told.empty());
   for (size_t i = 1; i < told.size(); ++i) EXPECT_LT(told[i], told[i - 1]);
-  EXPECT_LE(judged.makespan, told.back());
+  EXPECT_LE(replayed.makespan, told.back());
 }
 
 TEST(Anytime, OrderSearchHasAPlanAtTheDeadline) {
-  ExpectFasterAndFaster(OrderSearchSolver(), Network(), milliseconds(700), false);
+  ExpectFasterAndFaster(OrderSearchSolver(), Network(), false);
 }
 
 TEST(Anytime, OrderSearchIsTheSameWhoeverListens) {
@@ -78,7 +74,7 @@ TEST(Anytime, OrderSearchIsTheSameWhoeverListens) {
 }
 
 TEST(Anytime, JointOnGraphsHasAPlanAtTheDeadline) {
-  ExpectFasterAndFaster(JointGraphSolver(), Instance(Network(), Link()), milliseconds(700), false);
+  ExpectFasterAndFaster(JointGraphSolver(), Instance(Network(), Link()), false);
 }
 
 TEST(Anytime, JointOnChainsTellsOfWhatItFinds) {
@@ -86,22 +82,7 @@ TEST(Anytime, JointOnChainsTellsOfWhatItFinds) {
   const Chain chain = testing::RandomChain(30, {40, 60}, &rng);
   TransferModel link = Link();
   link.to_host = link.to_device = {400000000, Nanos(0)};
-  ExpectFasterAndFaster(JointSolver(), Instance(chain, link), std::chrono::minutes(1), true);
-}
-
-TEST(Anytime, ADeadlineMovesToALaterTimeOnly) {
-  const auto now = StopToken::Clock::now();
-  StopToken stop(now + milliseconds(40));
-  stop.ExtendDeadline(now);
-  EXPECT_FALSE(stop.deadline_passed());
-  std::this_thread::sleep_until(now + milliseconds(45));
-  EXPECT_TRUE(stop.deadline_passed());
-  stop.ExtendDeadline(StopToken::Clock::now() + std::chrono::hours(1));
-  EXPECT_FALSE(stop.deadline_passed());
-  EXPECT_TRUE(stop.Check().ok());
-  StopToken none;
-  none.ExtendDeadline(now);
-  EXPECT_FALSE(none.deadline_passed());
+  ExpectFasterAndFaster(JointSolver(), Instance(chain, link), true);
 }
 
 }  // namespace
