@@ -1,4 +1,4 @@
-// What the server counts, as an interface: the other rooms say what happened and know no metrics
+// What the server counts, as an interface: the other folders say what happened and know no metrics
 // library.
 //
 // Every method is cheap, never blocks for long, never fails and may be called from any thread.

@@ -63,7 +63,7 @@ struct FurtherEnd {
 absl::Status ForEachFurtherEnd(const CheckpointGraph& graph, const Segmentation& segmentation,
                                const std::function<bool(const FurtherEnd&)>& visit, StopPoll* poll);
 
-// Validates a set: what no solver's answer leaves the library without. `checkpoints` in any order.
+// Validates a set. Every answer of a solver passes this before a caller gets it. `checkpoints` in any order.
 // INVALID_ARGUMENT that names the vertex: not in the graph, twice, a vertex missing that must be
 // kept, a segment that breaks the rule. CANCELLED or DEADLINE_EXCEEDED by `poll`, which may be
 // null. O((V + E) log V).

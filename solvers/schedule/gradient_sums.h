@@ -19,9 +19,9 @@ class GradientSums {
  public:
   // O(V + E).
   explicit GradientSums(const Graph& graph);
-  // The same in terms of groups of vertices whose backwards run one after the other, in reverse: groups
-  // by position, each with its members, rising. A group that reads a tensor before another one does,
-  // yet comes after it, is not held to anything: KeptBy says whether a schedule keeps the sums. O(V + E).
+  // The same for groups of vertices. The backwards of a group run one after the other, in reverse; `groups` has the
+  // members of each, rising. Where the order of the groups is not the order in which they read a tensor, no pair is
+  // required of them: check the schedule with KeptBy. O(V + E).
   GradientSums(const Graph& graph, const std::vector<std::vector<int>>& groups);
 
   // Vertices whose backwards run before that of v; the rest follows from these.

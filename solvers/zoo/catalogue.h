@@ -1,9 +1,9 @@
 // A catalogue: frontiers that were solved beforehand, of the reference networks as chains or as graphs,
-// at usual sizes, on modelled devices. It knows no environment: whose plans they become, and under
-// which key, is for whoever puts it into a store.
+// at usual sizes, on modelled devices. It holds no environments: who puts a catalogue into a
+// store chooses the keys, and so the environments that get these plans.
 //
 // Decoders are there with their output layer tied to the embedding or not: the same problem. Only
-// schedules are kept, each once per network; their memory and time are always the evaluator's word,
+// schedules are kept, each once per network; their memory and time are always computed by the evaluator,
 // under costs that are modelled anew (solvers/zoo/roofline.h). Within a frontier peaks rise and
 // makespans fall. The format of the files is in README.md. The same generator, solvers and networks
 // make the same bytes.
