@@ -67,21 +67,21 @@ void MakeDeterministic() {
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
 }
 
-absl::StatusOr<Sample> SampleFromFlags() {
+absl::StatusOr<Sample> SampleFromFlags(c10::Device device) {
   const int64_t length = absl::GetFlag(FLAGS_length);
   const absl::StatusOr<DecoderOptions> decoder = NamedDecoder({absl::GetFlag(FLAGS_model)});
   if (decoder.ok()) {
     return MakeTokenSample(absl::GetFlag(FLAGS_batch), length, decoder->vocabulary,
-                           absl::GetFlag(FLAGS_seed));
+                           absl::GetFlag(FLAGS_seed), device);
   }
   return MakeImageSample(absl::GetFlag(FLAGS_batch), absl::GetFlag(FLAGS_image_size),
-                         absl::GetFlag(FLAGS_classes), absl::GetFlag(FLAGS_seed));
+                         absl::GetFlag(FLAGS_classes), absl::GetFlag(FLAGS_seed), device);
 }
 
 template <class Model>
-absl::StatusOr<Workload> WithSample(absl::StatusOr<Model> model) {
+absl::StatusOr<Workload> WithSample(absl::StatusOr<Model> model, c10::Device device) {
   if (!model.ok()) return model.status();
-  absl::StatusOr<Sample> sample = SampleFromFlags();
+  absl::StatusOr<Sample> sample = SampleFromFlags(device);
   if (!sample.ok()) return sample.status();
   return Workload{absl::GetFlag(FLAGS_model),
                   *std::move(model),
@@ -89,12 +89,13 @@ absl::StatusOr<Workload> WithSample(absl::StatusOr<Model> model) {
                   ToString(LossKind::kCrossEntropy)};
 }
 
-absl::StatusOr<Workload> ReferenceNetwork() {
+absl::StatusOr<Workload> ReferenceNetwork(c10::Device device) {
   const std::string name = absl::GetFlag(FLAGS_model);
   const ModelOptions options = {absl::GetFlag(FLAGS_classes), absl::GetFlag(FLAGS_seed),
-                                absl::GetFlag(FLAGS_image_size), absl::GetFlag(FLAGS_length)};
-  return absl::GetFlag(FLAGS_graph) ? WithSample(MakeGraphModel(name, options))
-                                    : WithSample(MakeModel(name, options));
+                                absl::GetFlag(FLAGS_image_size), absl::GetFlag(FLAGS_length),
+                                device};
+  return absl::GetFlag(FLAGS_graph) ? WithSample(MakeGraphModel(name, options), device)
+                                    : WithSample(MakeModel(name, options), device);
 }
 
 absl::StatusOr<Workload> OwnNetwork(c10::Device device) {
@@ -118,7 +119,7 @@ absl::StatusOr<Workload> WorkloadFromFlags(c10::Device device) {
   if (status.ok()) status = PrepareTorch();
   if (!status.ok()) return status;
   if (device.is_cuda()) MakeDeterministic();
-  return absl::GetFlag(FLAGS_script).empty() ? ReferenceNetwork() : OwnNetwork(device);
+  return absl::GetFlag(FLAGS_script).empty() ? ReferenceNetwork(device) : OwnNetwork(device);
 }
 
 std::unique_ptr<TrainedModel> TrainedModelOf(const Workload& workload) {

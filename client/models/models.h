@@ -3,6 +3,7 @@
 #define STOWAGE_CLIENT_MODELS_MODELS_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <string>
@@ -20,6 +21,7 @@ struct ModelOptions {
   uint64_t seed = 0;      // of the parameters: equal seeds, equal models
   int64_t image = 224;    // pixels on a side
   int64_t length = 1024;  // tokens of a sequence, of decoders
+  c10::Device device = c10::kCPU;
 };
 
 // Those of AllNetworks() in solvers/zoo; MakeModel takes those of AllDecoders(), too.
@@ -36,20 +38,22 @@ absl::StatusOr<GraphModel> MakeGraphModel(const std::string& name,
 // A decoder as in GPT-2, each position sees those before it. `tied_embedding`: the head's weight is
 // that of the embedding. INVALID_ARGUMENT: as MakeDecoder.
 absl::StatusOr<ChainModel> MakeDecoderModel(const DecoderOptions& options,
-                                            bool tied_embedding = false, uint64_t seed = 0);
+                                            bool tied_embedding = false, uint64_t seed = 0,
+                                            c10::Device device = c10::kCPU);
 
 struct Sample {
   at::Tensor input;   // [batch, 3, side, side], normal; or [batch, length], tokens
   at::Tensor target;  // [batch], class indices; or [batch, length], tokens
 };
 
-// Random images and labels for any of the networks; the same for the same arguments. LibTorch's
-// random state is left as it was. INVALID_ARGUMENT that names it: an argument < 1.
-absl::StatusOr<Sample> MakeImageSample(int64_t batch, int64_t side, int64_t classes, uint64_t seed);
+// Random images and labels for any of the networks; the same for the same arguments, on any device.
+// LibTorch's random state is left as it was. INVALID_ARGUMENT that names it: an argument < 1.
+absl::StatusOr<Sample> MakeImageSample(int64_t batch, int64_t side, int64_t classes, uint64_t seed,
+                                       c10::Device device = c10::kCPU);
 
 // Random tokens, [batch, length], each of which is to be followed by a random one.
 absl::StatusOr<Sample> MakeTokenSample(int64_t batch, int64_t length, int64_t vocabulary,
-                                       uint64_t seed);
+                                       uint64_t seed, c10::Device device = c10::kCPU);
 
 }  // namespace stowage
 

@@ -15,15 +15,15 @@ bool IsTied(const Network& network, const NetworkModelOptions& options) {
 }
 
 // The state of every op of a network, by op.
-std::vector<OpState> MakeStates(const Network& network, bool tied_embedding) {
+std::vector<OpState> MakeStates(const Network& network, const NetworkModelOptions& options) {
   std::vector<OpState> states;
   const OpState* embedding = nullptr;
   states.reserve(network.ops.size());
   for (size_t i = 0; i < network.ops.size(); ++i) {
-    states.push_back(MakeOpState(network, i));
+    states.push_back(MakeOpState(network, i, options.device));
     OpState& state = states.back();
     if (network.ops[i].kind == OpKind::kEmbedding) embedding = &state;
-    const bool ties = tied_embedding && embedding != nullptr &&
+    const bool ties = IsTied(network, options) && embedding != nullptr &&
                       network.ops[i].kind == OpKind::kLinear &&
                       state.weight.sizes() == embedding->weight.sizes();
     if (ties) state.weight = embedding->weight;
@@ -102,7 +102,7 @@ at::Tensor CrossEntropy(const at::Tensor& output, const at::Tensor& target) {
 }  // namespace
 
 ChainModel ChainModelOf(const Network& network, const NetworkModelOptions& options) {
-  const std::vector<OpState> states = MakeStates(network, IsTied(network, options));
+  const std::vector<OpState> states = MakeStates(network, options);
   ChainModel model(network.name);
   for (size_t i = 0; i + 1 < network.stages.size(); ++i) {
     const auto ops =
@@ -120,7 +120,7 @@ ChainModel ChainModelOf(const Network& network, const NetworkModelOptions& optio
 }
 
 GraphModel GraphModelOf(const Network& network, const NetworkModelOptions& options) {
-  const std::vector<OpState> states = MakeStates(network, IsTied(network, options));
+  const std::vector<OpState> states = MakeStates(network, options);
   const std::vector<std::string> names = OpNames(network);
   GraphModel model(network.name);
   model.AddInput(names[0]);

@@ -3,6 +3,7 @@
 #define STOWAGE_CLIENT_MODELS_NETWORK_MODEL_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <functional>
 #include <vector>
@@ -21,6 +22,8 @@ struct NetworkModelOptions {
   // The linear layer over the vocabulary shares its weight with the embedding, where there are both
   // and their shapes agree; as it does in any case where the network says so.
   bool tied_embedding = false;
+  // That parameters, buffers and masks are on; what a step reads must be, too.
+  c10::Device device = c10::kCPU;
   // How an op is run.
   OpFunction run_op = RunOp;
 };

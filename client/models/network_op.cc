@@ -107,19 +107,21 @@ at::Tensor Rows(const at::Tensor& x) { return x.dim() > 2 ? x.flatten(0, -2) : x
 
 }  // namespace
 
-OpState MakeOpState(const Network& network, size_t op_index) {
+OpState MakeOpState(const Network& network, size_t op_index, c10::Device device) {
   const NetworkOp& op = network.ops[op_index];
   OpState state;
   if (op.kind == OpKind::kTranspose) {
     state.heads = HeadsOf(network.ops[op.inputs.front()].shape, op.shape);
   }
-  if (AreScores(network, op_index)) state.mask = CausalMask(op.shape.back());
+  if (AreScores(network, op_index)) state.mask = CausalMask(op.shape.back()).to(device);
   if (op.parameters.empty()) return state;
-  state.weight = InitialWeight(op);
-  if (op.parameters.size() > 1) state.bias = InitialBias(op, state.weight).requires_grad_();
-  state.weight.requires_grad_();
+  state.weight = InitialWeight(op).to(device).requires_grad_();
+  if (op.parameters.size() > 1) {
+    state.bias = InitialBias(op, state.weight).to(device).requires_grad_();
+  }
   if (op.kind == OpKind::kBatchNorm) {
-    state.statistics = {torch::zeros({op.shape[1]}), torch::ones({op.shape[1]})};
+    const at::TensorOptions there = at::TensorOptions().device(device);
+    state.statistics = {torch::zeros({op.shape[1]}, there), torch::ones({op.shape[1]}, there)};
   }
   return state;
 }

@@ -5,6 +5,7 @@
 #define STOWAGE_CLIENT_MODELS_NETWORK_OP_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +30,8 @@ struct OpState {
 
 // Parameters as networks of this kind start: convolutions normal by He et al. 2015 (fan out),
 // linear layers uniform as LibTorch's own, embeddings normal with a deviation of 0.02, norms 1 and 0.
-// Draws from LibTorch's default generator.
-OpState MakeOpState(const Network& network, size_t op);
+// Draws from LibTorch's default generator of the CPU, whatever the device: equal seeds, equal values.
+OpState MakeOpState(const Network& network, size_t op, c10::Device device = c10::kCPU);
 
 // A loss reads the target after its input. The batch, and the length of a sequence, need not be those of the description. An op in place
 // writes over the first input.

@@ -7,9 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "client/torch/execute/executor.h"
 #include "client/torch/execute/plain_step.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/model/state_digest.h"
+#include "client/torch/profile/chain_profiler.h"
+#include "solvers/planner.h"
+#include "tests/client/device/training_devices.h"
+#include "tests/client/torch/training_outcome.h"
 
 namespace stowage {
 namespace {
@@ -164,6 +169,51 @@ TEST(DecoderModelTest, AHeadMayBeTiedToTheEmbedding) {
   for (const ChainModel* model : {&loose, &tied}) {
     ExpectGradients(*model, MakeTokenSample(2, 12, 30, 1).value());
   }
+}
+
+// Made on a device, trained there plain and by a plan that recomputes.
+void ExpectTrainsOn(const TrainingDevice& where, const ChainModel& model, const Sample& sample) {
+  SCOPED_TRACE(model.name());
+  for (const at::Tensor& parameter : model.parameters()) {
+    EXPECT_EQ(parameter.device().type(), where.device.type());
+  }
+  EXPECT_EQ(sample.input.device().type(), where.device.type());
+  EXPECT_EQ(sample.target.device().type(), where.device.type());
+  model.EnsureGradients();
+  const Rewinder start(model, where.device);
+  const auto plain = PlainStep(model, sample.input, sample.target, where.meter());
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  ExpectGradients(model);
+  const Outcome as_plain = Outcome::Of(model, plain->loss, where.device);
+
+  const Chain chain = ChainWithTimes(model, sample.input, sample.target, where.execution);
+  const Plan plan = MakePlan(chain, LeastBudget{}, {}).value();
+  ASSERT_GT(plan.prediction.recomputed_forwards, 0);
+  auto executor = Executor::Create(&model, chain, plan.schedule, where.execution);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  start.Rewind();
+  const auto planned = (*executor)->Step(sample.input, sample.target);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  ExpectEqual(as_plain, Outcome::Of(model, planned->loss, where.device));
+  EXPECT_LE(planned->peak, plan.prediction.peak);
+}
+
+TEST(ModelsTest, TrainOnTheDeviceThatTheyAreMadeOn) {
+  const TrainingDevice& where = TrainingDeviceNamed("test");
+  ModelOptions options;
+  options.classes = 10;
+  options.image = 32;
+  const ChainModel here = MakeModel("resnet18", options).value();
+  options.device = where.device;
+  const ChainModel resnet = MakeModel("resnet18", options).value();
+  EXPECT_EQ(ParameterDigest(resnet), ParameterDigest(here));
+  ExpectTrainsOn(where, resnet, MakeImageSample(4, 32, 10, 1, where.device).value());
+
+  DecoderOptions sizes = SmallDecoder();
+  sizes.layers = 4;
+  const ChainModel decoder =
+      MakeDecoderModel(sizes, /*tied_embedding=*/true, 1, where.device).value();
+  ExpectTrainsOn(where, decoder, MakeTokenSample(2, 12, 30, 1, where.device).value());
 }
 
 TEST(ModelsTest, BadArgumentsAreRefused) {
