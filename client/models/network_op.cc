@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
+
+#include "client/torch/base/torch_version.h"
 
 namespace stowage {
 namespace {
@@ -93,6 +96,23 @@ at::Tensor Multiply(const OpState& state, const at::Tensor& x, const at::Tensor&
                      /*alpha=*/1 / std::sqrt(static_cast<double>(x.size(2))));
 }
 
+// The kernels take a batch of heads; masks are theirs.
+at::Tensor Attend(const std::vector<at::Tensor>& inputs) {
+  const at::Tensor queries = inputs[0].unsqueeze(0);
+  const at::Tensor keys = inputs[1].unsqueeze(0);
+  const at::Tensor values = inputs[2].unsqueeze(0);
+#if STOWAGE_TORCH_AT_LEAST(2, 0)
+  return at::scaled_dot_product_attention(queries, keys, values, /*attn_mask=*/{},
+                                          /*dropout_p=*/0, /*is_causal=*/true)
+      .squeeze(0);
+#else
+  return std::get<0>(at::_scaled_dot_product_attention(
+                         queries, keys, values, /*attn_mask=*/{}, /*dropout_p=*/0,
+                         /*need_attn_weights=*/false, /*is_causal=*/true))
+      .squeeze(0);
+#endif
+}
+
 at::Tensor Pool(const NetworkOp& op, const at::Tensor& x) {
   const Window& window = op.window;
   const std::vector<int64_t> kernel = {window.height, window.width};
@@ -135,6 +155,8 @@ at::Tensor RunOp(const NetworkOp& op, const OpState& state, std::vector<at::Tens
       return at::linear(x, state.weight, state.bias);
     case OpKind::kMatmul:
       return Multiply(state, x, inputs[1]);
+    case OpKind::kAttention:
+      return Attend(inputs);
     case OpKind::kBatchNorm:
       return at::batch_norm(x, state.weight, state.bias, state.statistics[0], state.statistics[1],
                             /*training=*/true, kStatisticsMomentum, kNormEpsilon,

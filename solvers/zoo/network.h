@@ -29,6 +29,7 @@ enum class OpKind {
   kRelu,
   kGelu,
   kSoftmax,
+  kAttention,  // causal, of queries, keys and values, in one kernel
   kMaxPool,
   kAvgPool,
   kAdaptiveAvgPool,

@@ -18,7 +18,7 @@ const char* NameOf(OpKind kind) {
   // clang-format off
   static constexpr const char* kNames[] = {
       "Input", "Conv2d", "Linear", "Matmul", "BatchNorm2d", "LayerNorm", "ReLU", "GELU", "Softmax",
-      "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d", "AdaptiveAvgPool2d", "Dropout", "Add", "Cat",
+      "ScaledDotProductAttention", "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d", "AdaptiveAvgPool2d", "Dropout", "Add", "Cat",
       "Flatten", "Identity", "Slice", "Transpose", "Embedding", "LogSoftmax", "NLLLoss"};
   // clang-format on
   static_assert(std::size(kNames) == static_cast<size_t>(OpKind::kNllLoss) + 1);
@@ -83,6 +83,11 @@ OpRules RulesOf(const NetworkOp& op) {
       rules.saves_inputs = true;
       rules.extra = Floats(2 * op.elements() / op.shape.back());
       rules.extra_tensors = 2;
+      break;
+    case OpKind::kAttention:
+      rules.saves_inputs = true;
+      rules.saves_output = true;
+      rules.extra = Floats(op.elements() / op.shape.back());  // of each row, the scores' sum
       break;
     case OpKind::kRelu:
     case OpKind::kSoftmax:

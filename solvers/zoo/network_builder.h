@@ -2,7 +2,7 @@
 //
 // The rules are those of LibTorch 1.13 on the CPU in float32, as its allocator shows them (the
 // tests compare them); later versions and other devices differ in small things, such as a dropout
-// mask of one byte per element. Not in them, because shapes do not say it: the workspace that a
+// mask of one byte per element. Attention in one kernel is that of LibTorch 2: 1.13 makes the matrix of scores. Not in them, because shapes do not say it: the workspace that a
 // convolution takes while it runs.
 #ifndef STOWAGE_SOLVERS_ZOO_NETWORK_BUILDER_H_
 #define STOWAGE_SOLVERS_ZOO_NETWORK_BUILDER_H_
@@ -62,6 +62,10 @@ class NetworkBuilder {
   size_t Relu(size_t x);  // in place
   size_t ReluCopy(size_t x) { return AddOp(OpKind::kRelu, {x}, shape(x)); }
   size_t Gelu(size_t x) { return AddOp(OpKind::kGelu, {x}, shape(x)); }
+  // Of a matrix per head each, as Transpose makes them.
+  size_t Attention(size_t queries, size_t keys, size_t values) {
+    return AddOp(OpKind::kAttention, {queries, keys, values}, shape(queries));
+  }
   size_t Softmax(size_t x) { return AddOp(OpKind::kSoftmax, {x}, shape(x)); }
   size_t MaxPool(size_t x, const Window& window) {
     return Slide(OpKind::kMaxPool, x, channels(x), window);

@@ -638,8 +638,11 @@ size_t Attention(NetworkBuilder* net, size_t x, const DecoderOptions& options) {
   const size_t queries = Project(net, x, options);
   const size_t keys = Project(net, x, options);
   const size_t values = Project(net, x, options);
-  const size_t weights = net->Softmax(net->Matmul(queries, keys, options.length));
-  const size_t mixed = net->Matmul(weights, values, options.width / options.heads);
+  const auto op_by_op = [&] {
+    const size_t weights = net->Softmax(net->Matmul(queries, keys, options.length));
+    return net->Matmul(weights, values, options.width / options.heads);
+  };
+  const size_t mixed = options.fused_attention ? net->Attention(queries, keys, values) : op_by_op();
   const size_t joined = net->Transpose(mixed, {options.batch, options.length, options.width});
   return net->Linear(joined, options.width);
 }

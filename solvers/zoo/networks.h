@@ -56,6 +56,8 @@ struct DecoderOptions {
   int64_t length = 1024;
   int64_t vocabulary = 50257;
   int64_t batch = 8;
+  // Attention in one kernel, which keeps no matrix of scores (OpKind::kAttention); else op by op.
+  bool fused_attention = false;
 };
 
 // What a named decoder is at that length and batch. NOT_FOUND for a name that is none of AllDecoders().

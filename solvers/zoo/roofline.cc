@@ -60,6 +60,12 @@ OpWork WorkOf(const Network& network, const NetworkOp& op, bool needs_input_grad
       const int products = needs_input_gradient ? 2 : 1;
       return {{flops, traffic, 1}, {products * flops, products * traffic, products}};
     }
+    // Two products, each score by itself; the backward makes the scores again and five products in all.
+    case OpKind::kAttention: {
+      const double flops =
+          4 * static_cast<double>(op.elements()) * static_cast<double>(op.shape[1]);
+      return {{flops, in + out + extra, 1}, {2.5 * flops, 2 * (in + out), 2}};
+    }
     // Reads its input for the statistics and again to apply them; both gradients likewise.
     case OpKind::kBatchNorm:
     case OpKind::kLayerNorm:

@@ -153,6 +153,16 @@ TEST(DecoderModelTest, APositionSeesThoseBeforeItAndNoOther) {
   }
 }
 
+TEST(DecoderModelTest, AttentionInOneKernelIsTheSame) {
+  DecoderOptions options = SmallDecoder();
+  const ChainModel op_by_op = MakeDecoderModel(options).value();
+  options.fused_attention = true;
+  const ChainModel fused = MakeDecoderModel(options).value();
+  const Sample sample = MakeTokenSample(2, 12, 30, 1).value();
+  EXPECT_TRUE(Scores(fused, sample.input).allclose(Scores(op_by_op, sample.input), 1e-4, 1e-5));
+  ExpectGradients(fused, sample);
+}
+
 TEST(DecoderModelTest, TakesOtherBatchesAndShorterSequences) {
   const ChainModel model = MakeDecoderModel(SmallDecoder()).value();
   const at::Tensor tokens = MakeTokenSample(3, 12, 30, 1)->input;

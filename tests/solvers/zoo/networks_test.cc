@@ -188,6 +188,25 @@ TEST(NetworksTest, BytesGrowWithTheBatch) {
   }
 }
 
+// Of each head a row of sums in place of the scores and their softmax, each a matrix.
+TEST(NetworksTest, AttentionInOneKernelKeepsNoMatrixOfScores) {
+  DecoderOptions options;
+  options.layers = 2;
+  options.length = 64;
+  options.batch = 2;
+  const Network op_by_op = MakeDecoder(options).value();
+  options.fused_attention = true;
+  const Network fused = MakeDecoder(options).value();
+  EXPECT_EQ(ParametersOf(fused), ParametersOf(op_by_op));
+  const Chain before = ChainOf(op_by_op, ModelledV100()).value();
+  const Chain after = ChainOf(fused, ModelledV100()).value();
+  const int64_t rows = options.batch * options.heads * options.length;
+  const int64_t mixed = options.batch * options.length * options.width;
+  EXPECT_EQ(before.stage(2).saved - after.stage(2).saved,
+            Bytes(kFloatBytes * (rows * options.length - rows - mixed)));
+  EXPECT_LT(after.stage(2).forward_time, before.stage(2).forward_time);
+}
+
 TEST(NetworksTest, DecoderLayersAreAllAlike) {
   DecoderOptions options;
   options.layers = 12;
