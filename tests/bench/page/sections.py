@@ -100,6 +100,10 @@ def sections(quick, out):
              ["--networks=resnet18", "--image=32", "--batch=1", "--rounds=1"],
              "By default 96 pixels, batch 4; one thread. Medians and quartiles over rounds in which plain steps, planned ones and profiles take turns.",
              limit_s=7200),
+        made("overheads", "Steps against their parts", "step_overheads", [],
+             ["--networks=decoder", "--rounds=1"],
+             "What a planned step costs beyond a plain one and its recomputations as measured; one thread. Medians and quartiles over rounds.",
+             part_flag=pick("--networks=", "")),
         made("throughput", "Throughput over checkpoint_sequential, measured", "throughput_gain", [],
              ["--configurations=resnet18:32:1", "--rounds=1", "--screenings=1"],
              "Of each network the best run of checkpoint_sequential with any number of segments, and what schedules within that run's memory "

@@ -27,19 +27,21 @@ struct GainRow {
   int segments = 0;       // of the best run
   Bytes memory;           // it takes, measured
   Nanos step;             // of the best run, median wall time
-  double over_plain = 0;  // its CPU time over that of a plain step
+  double over_plain = 0;  // its time over that of a plain step, by which it is best
   Bytes plain_memory;
   Gain optimal;  // optimal_persistent, the paper's
   Gain choice_of_planner;
 };
 
 struct GainOptions {
-  int repeats = 3;     // passes of the profile
-  int screenings = 3;  // steps by which the best number of segments is found, each
-  int rounds = 9;      // of the best run and its rivals, in turn
+  int repeats = 3;                    // passes of the profile
+  int screenings = 3;                 // steps by which the best number of segments is found, each
+  int rounds = 9;                     // of the best run and its rivals, in turn
+  ExecutionDevice* device = nullptr;  // as of TrainedNetwork
 };
 
-// 2 to 2 sqrt(L) segments are tried. Which is best, CPU time says; it is measured again beside its rivals.
+// 2 to 2 sqrt(L) segments are tried. Which is best, CPU time says, on a device its own; it is measured again beside its
+// rivals.
 // RESOURCE_EXHAUSTED if a rival takes more memory than the run; else errors of profiles, plans and steps.
 absl::StatusOr<GainRow> MeasureGain(const NetworkChoice& choice, const GainOptions& options);
 

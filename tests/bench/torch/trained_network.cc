@@ -2,12 +2,14 @@
 
 #include <torch/torch.h>
 
+#include <chrono>
 #include <utility>
 #include <variant>
 
 #include "client/models/network_model.h"
 #include "client/torch/execute/executor.h"
 #include "client/torch/execute/plain_step.h"
+#include "client/torch/offload/device_use.h"
 #include "client/torch/profile/graph_profiler.h"
 
 namespace stowage {
@@ -42,11 +44,28 @@ absl::StatusOr<Network> DescribedBy(const NetworkChoice& choice) {
   return MakeNetwork(options);
 }
 
-absl::StatusOr<Sample> DataFor(const NetworkChoice& choice, const Network& network) {
+absl::StatusOr<Sample> DataFor(const NetworkChoice& choice, const Network& network,
+                               c10::Device device) {
   if (IsDecoder(choice.name)) {
-    return MakeTokenSample(choice.batch, choice.decoder.length, choice.decoder.vocabulary, kSeed);
+    return MakeTokenSample(choice.batch, choice.decoder.length, choice.decoder.vocabulary, kSeed,
+                           device);
   }
-  return MakeImageSample(choice.batch, network.ops.front().shape.back(), choice.classes, kSeed);
+  return MakeImageSample(choice.batch, network.ops.front().shape.back(), choice.classes, kSeed,
+                         device);
+}
+
+// A step that ends when the device, if there is one, has done it.
+absl::StatusOr<StepReport> Await(ExecutionDevice* device,
+                                 const std::function<absl::StatusOr<StepReport>()>& step) {
+  if (device == nullptr) return step();
+  WaitFor(device->device());
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<StepReport> report = step();
+  if (!report.ok()) return report;
+  WaitFor(device->device());
+  report->wall_time =
+      Nanos(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+  return report;
 }
 
 }  // namespace
@@ -71,17 +90,20 @@ DecoderOptions NetworkChoice::SmallDecoder() {
 const char* ToString(Form form) { return form == Form::kChain ? "chain" : "graph"; }
 
 absl::StatusOr<std::unique_ptr<TrainedNetwork>> TrainedNetwork::Make(const NetworkChoice& choice,
-                                                                     Form form) {
-  const absl::StatusOr<Network> network = DescribedBy(choice);
+                                                                     Form form,
+                                                                     ExecutionDevice* device) {
+  absl::StatusOr<Network> network = DescribedBy(choice);
   if (!network.ok()) return network.status();
-  absl::StatusOr<Sample> sample = DataFor(choice, *network);
+  const c10::Device place = device != nullptr ? device->device() : c10::Device(c10::kCPU);
+  absl::StatusOr<Sample> sample = DataFor(choice, *network, place);
   if (!sample.ok()) return sample.status();
   torch::manual_seed(kSeed);
   NetworkModelOptions options;
   options.tied_embedding = choice.name == kTiedDecoder;
-  auto made = std::unique_ptr<TrainedNetwork>(new TrainedNetwork());
-  if (form == Form::kChain) made->chain_ = ChainModelOf(*network, options);
-  if (form == Form::kGraph) made->graph_ = GraphModelOf(*network, options);
+  options.device = place;
+  auto made = std::unique_ptr<TrainedNetwork>(new TrainedNetwork(*std::move(network), device));
+  if (form == Form::kChain) made->chain_ = ChainModelOf(made->described_, options);
+  if (form == Form::kGraph) made->graph_ = GraphModelOf(made->described_, options);
   made->sample_ = *std::move(sample);
   made->tensors().EnsureGradients();
   return made;
@@ -99,30 +121,39 @@ Bytes TrainedNetwork::parameter_bytes() const {
   return bytes;
 }
 
-absl::StatusOr<Profile> TrainedNetwork::Measure(const ProfileOptions& options) const {
+absl::StatusOr<Profile> TrainedNetwork::Measure(const ProfileOptions& asked) const {
+  ProfileOptions options = asked;
+  if (options.device == nullptr) options.device = device_;
   if (chain_) return ProfileChain(*chain_, sample_.input, sample_.target, options);
   return ProfileGraph(*graph_, {sample_.input}, sample_.target, options);
 }
 
 // A graph's input goes where the plan drops it, if nobody else holds it: hence a copy for each step.
 absl::StatusOr<StepReport> TrainedNetwork::Plain() const {
-  if (chain_) return PlainStep(*chain_, sample_.input, sample_.target);
-  return PlainGraphStep(*graph_, {sample_.input.clone()}, sample_.target);
+  MemoryMeter* const meter = device_ != nullptr ? device_->meter() : nullptr;
+  return Await(device_, [&] {
+    if (chain_) return PlainStep(*chain_, sample_.input, sample_.target, meter);
+    return PlainGraphStep(*graph_, {sample_.input.clone()}, sample_.target, meter);
+  });
 }
 
 absl::StatusOr<Step> TrainedNetwork::Planned(const Problem& problem, const Schedule& schedule,
-                                             ExecutionDevice* device) const {
+                                             ExecutionDevice* device,
+                                             MeasuredStep* measured) const {
+  if (device == nullptr) device = device_;
   if (chain_) {
     auto made = Executor::Create(&*chain_, std::get<Chain>(problem), schedule, device);
     if (!made.ok()) return made.status();
+    (*made)->MeasureInto(measured);
     return Step([this, executor = std::shared_ptr<Executor>(*std::move(made))] {
-      return executor->Step(sample_.input, sample_.target);
+      return Await(device_, [&] { return executor->Step(sample_.input, sample_.target); });
     });
   }
   auto made = Executor::Create(&*graph_, std::get<Graph>(problem), schedule, device);
   if (!made.ok()) return made.status();
+  (*made)->MeasureInto(measured);
   return Step([this, executor = std::shared_ptr<Executor>(*std::move(made))] {
-    return executor->Step({sample_.input.clone()}, sample_.target);
+    return Await(device_, [&] { return executor->Step({sample_.input.clone()}, sample_.target); });
   });
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,6 +17,7 @@
 #include "client/torch/offload/execution_device.h"
 #include "client/torch/profile/chain_profiler.h"
 #include "solvers/model/problem.h"
+#include "solvers/schedule/measured_step.h"
 #include "solvers/schedule/schedule.h"
 #include "solvers/zoo/networks.h"
 
@@ -47,24 +49,31 @@ using Step = std::function<absl::StatusOr<StepReport>()>;
 // Not thread-safe. Nothing here throws but what LibTorch throws while a model is made.
 class TrainedNetwork {
  public:
-  // INVALID_ARGUMENT as MakeNetwork and MakeDecoder have it. Equal choices make equal networks and data.
+  // On the device, null: the CPU, whose memory the installed allocator counts. INVALID_ARGUMENT as MakeNetwork and MakeDecoder
+  // have it. Equal choices make equal networks and data, on any device.
   static absl::StatusOr<std::unique_ptr<TrainedNetwork>> Make(const NetworkChoice& choice,
-                                                              Form form);
+                                                              Form form,
+                                                              ExecutionDevice* device = nullptr);
 
+  const Network& described() const { return described_; }
   const ModelTensors& tensors() const;
   Bytes parameter_bytes() const;
 
-  // Errors of all below: those of client/torch.
-  absl::StatusOr<Profile> Measure(const ProfileOptions& options) const;
+  // Errors of all below: those of client/torch. A step's time ends when the device has done it.
+  absl::StatusOr<Profile> Measure(const ProfileOptions& asked) const;
   absl::StatusOr<StepReport> Plain() const;
-  // Steps by the schedule, on a device with a link or, null, on the installed allocator's. This and the device must outlive
-  // them.
+  // Steps by the schedule, on a device with a link or, null, on the network's own; each leaves in `measured`, unless
+  // it is null, what its instructions took. This, the device and `measured` must outlive them.
   absl::StatusOr<Step> Planned(const Problem& problem, const Schedule& schedule,
-                               ExecutionDevice* device = nullptr) const;
+                               ExecutionDevice* device = nullptr,
+                               MeasuredStep* measured = nullptr) const;
 
  private:
-  TrainedNetwork() = default;
+  TrainedNetwork(Network described, ExecutionDevice* device)
+      : described_(std::move(described)), device_(device) {}
 
+  const Network described_;
+  ExecutionDevice* const device_;
   std::optional<ChainModel> chain_;  // one of the two
   std::optional<GraphModel> graph_;
   Sample sample_;

@@ -16,6 +16,7 @@
 #include "tests/bench/torch/equality_row.h"
 #include "tests/bench/torch/gain_row.h"
 #include "tests/bench/torch/memory_row.h"
+#include "tests/bench/torch/overhead_rows.h"
 #include "tests/bench/torch/step_time_rows.h"
 #include "tests/bench/torch/trained_network.h"
 #include "tests/bench/torch/turns.h"
@@ -160,6 +161,24 @@ TEST(StepTimeRowsTest, HaveEveryPlan) {
   }
   EXPECT_THAT(StepTimeSummary(*rows), HasSubstr("plans that recompute: off the prediction by"));
   EXPECT_EQ(StepTimeSummary({}), "");
+}
+
+TEST(OverheadRowsTest, HaveBothPlans) {
+  OverheadOptions options;
+  options.repeats = 1;
+  options.rounds = 1;
+  options.patience = kPatience;
+  const auto rows = MeasureOverheads(SmallDecoder(), Form::kChain, options);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  ASSERT_EQ(rows->size(), 2U);
+  EXPECT_LT(rows->front().share, 1);
+  EXPECT_GT(rows->front().recomputed_forwards, 0);
+  EXPECT_EQ(rows->back().share, 1);
+  EXPECT_EQ(rows->back().recomputed_forwards, 0);
+  for (const OverheadRow& row : *rows) {
+    EXPECT_GT(row.over_parts.median, 0);
+    EXPECT_THAT(OverheadMarkdown(row), HasSubstr("| decoder | chain | "));
+  }
 }
 
 TEST(GainRowTest, RivalsKeepToTheMemoryOfTheRun) {
