@@ -37,10 +37,7 @@ absl::Status CheckGpu(int index) {
 }
 
 absl::StatusOr<std::unique_ptr<ExecutionDevice>> GpuOf(int index) {
-  // No host memory, so that nothing is locked, and plans copy nothing.
-  const CopyCost cost{int64_t{1} << 30, Nanos(0)};
-  const TransferModel none{cost, cost, /*full_duplex=*/true, Bytes(0)};
-  absl::StatusOr<std::unique_ptr<CudaDevice>> gpu = CudaDevice::Create(index, none);
+  absl::StatusOr<std::unique_ptr<CudaDevice>> gpu = CudaDevice::Create(index);
   if (!gpu.ok()) return gpu.status();
   return std::unique_ptr<ExecutionDevice>(*std::move(gpu));
 }

@@ -21,4 +21,7 @@
 // Since 2.4 at::autocast asks for the device type; what it had for each device before is deprecated.
 #define STOWAGE_AUTOCAST_BY_DEVICE STOWAGE_TORCH_AT_LEAST(2, 4)
 
+// at::Context initialises any kind of device by one function; what it had for each before is deprecated.
+#define STOWAGE_LAZY_INIT_BY_DEVICE STOWAGE_TORCH_AT_LEAST(2, 7)
+
 #endif  // STOWAGE_CLIENT_TORCH_BASE_TORCH_VERSION_H_

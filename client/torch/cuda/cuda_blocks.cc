@@ -8,7 +8,9 @@
 #include <memory>
 #include <vector>
 
+#include "client/torch/base/lazy_init.h"
 #include "client/torch/cuda/cuda_gpu_blocks.h"
+#include "client/torch/cuda/cuda_watch.h"
 #include "client/torch/cuda/passing_cuda_allocator.h"
 
 namespace stowage {
@@ -20,7 +22,8 @@ class CudaBlocksAllocator final : public PassingCudaAllocator, public CudaBlocks
  public:
   CudaBlocksAllocator(Base* native, int gpus) : PassingCudaAllocator(native) {
     for (int gpu = 0; gpu < gpus; ++gpu) {
-      gpus_.push_back(std::make_unique<CudaGpuBlocks>(native, static_cast<c10::DeviceIndex>(gpu)));
+      const auto index = static_cast<c10::DeviceIndex>(gpu);
+      gpus_.push_back(std::make_unique<CudaGpuBlocks>(native, index, WatchGpu(index).count));
     }
   }
 
@@ -110,6 +113,13 @@ absl::StatusOr<CudaBlocks*> CudaBlocks::Install() {
   const int gpus = c10::cuda::device_count();
   if (gpus == 0 || allocator::get() == nullptr) {
     return absl::FailedPreconditionError("there is no GPU whose memory a source could serve");
+  }
+  InitialiseLazily(c10::DeviceType::CUDA);
+  if (WatchGpu(0).count == nullptr) {
+    return absl::FailedPreconditionError(
+        "LibTorch's CUDA allocator tells of no blocks (PYTORCH_CUDA_ALLOC_CONF=backend), so that "
+        "those "
+        "of a source could not be counted beside them");
   }
   // Never destroyed: tensors of static storage duration are freed after main.
   CudaBlocksAllocator::installed = new CudaBlocksAllocator(allocator::get(), gpus);

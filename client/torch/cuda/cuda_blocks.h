@@ -11,6 +11,8 @@
 // its own waits for them when it is freed; a source entered on another stream waits for the one before.
 // What is captured in a CUDA graph, or shared with other processes, must not be of a source.
 //
+// A region is reserved after what is cached was given back, so that it does not come on top of that.
+//
 // Statistics: of the sums over all pools, allocated bytes count what is used of regions, in units of 512
 // bytes, not the regions; reserved bytes, those that the caching allocator holds, count them whole. So
 // CudaDevice's meter, and what is held against a budget, is right for both.
@@ -26,7 +28,8 @@ namespace stowage {
 class CudaBlocks {
  public:
   // Puts the one instance before LibTorch's allocator, for good. Calling it again does nothing more. Blocks
-  // allocated earlier are freed properly; no source sees them. FAILED_PRECONDITION: there is no GPU.
+  // allocated earlier are freed properly; no source sees them. FAILED_PRECONDITION: there is no GPU, or the allocator that
+  // is there tells of no blocks.
   static absl::StatusOr<CudaBlocks*> Install();
 
   // Of that GPU; null if there is none of that number.

@@ -4,47 +4,65 @@
 // Compute is the current stream of the calling thread. Copy streams wait for its events and it for theirs,
 // the host for neither; both ends of a copy are allocated and freed in the order of compute, so
 // that no stream has to be noted with the allocator. Thread-safety as ExecutionDevice.
+//
+// Memory is counted from what the caching allocator tells (AllocationCount): peaks of LibTorch's user are left alone, blocks
+// are sizes rounded up to 512 bytes, and a rest of up to 1 MiB that a block is not split from is only in what is reserved.
+// Where the allocator tells nothing (CudaWatch) its own figures are read, and its peaks are reset with the meter's.
 #ifndef STOWAGE_CLIENT_TORCH_CUDA_CUDA_DEVICE_H_
 #define STOWAGE_CLIENT_TORCH_CUDA_CUDA_DEVICE_H_
 
 #include <c10/core/Stream.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/torch/cuda/cuda_watch.h"
 #include "client/torch/offload/execution_device.h"
+#include "client/torch/offload/host_link.h"
 
 namespace stowage {
 
 class CudaDevice final : public ExecutionDevice {
  public:
-  // GPU number `index`. Allocates the link's host memory, page-locked, at once.
-  // INVALID_ARGUMENT as ValidateTransferModel has it; FAILED_PRECONDITION: there is no such GPU;
-  // RESOURCE_EXHAUSTED: no host memory; INTERNAL: what else CUDA says.
-  static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(int index, const TransferModel& link);
+  // GPU number `index`, initialised if nobody has used it. Host memory for copies is the link's, without one
+  // `host_memory`; it is page-locked as copies need it (HostPool).
+  // INVALID_ARGUMENT as ValidateTransferModel has it; FAILED_PRECONDITION: there is no such GPU; INTERNAL: what else
+  // CUDA says.
+  static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(
+      int index, const std::optional<TransferModel>& link = std::nullopt,
+      Bytes host_memory = Bytes(0));
   ~CudaDevice() override;
 
   c10::Device device() const override { return device_; }
   MemoryMeter* meter() override { return meter_.get(); }
   Bytes granularity() const override { return Bytes(512); }
+  std::optional<Bytes> FreeMemory() const override;
+  void GiveBackUnused() override;
+  std::optional<MemoryRefusal> TakeRefusal() override;
+  bool IsCapturing() const override;
   std::unique_ptr<StageTimer> MakeTimer() override;
   Device Hardware() const override;
-  const TransferModel* link() const override { return &link_; }
-  HostPool* host() override { return &host_; }
+  // Of CUDA, its driver and cuDNN, and how many multiprocessors there are, of which a partition (MIG) has fewer.
+  std::vector<DeviceSetting> Software() const override;
+  const TransferModel* link() const override { return link_.link(); }
+  HostPool* host() override { return link_.host(); }
+  absl::Status SetLink(const TransferModel& link) override;
   std::unique_ptr<DeviceCopy> StartCopy(Stream direction,
                                         const std::vector<CopyPiece>& pieces) override;
 
  private:
-  CudaDevice(c10::Device device, const TransferModel& link);
+  CudaDevice(c10::Device device, const std::optional<TransferModel>& link, Bytes host_memory);
+  bool one_channel() const { return link() != nullptr && !link()->full_duplex; }
 
   const c10::Device device_;
-  const TransferModel link_;
+  const CudaWatch watch_;
+  HostLink link_;
   const std::unique_ptr<MemoryMeter> meter_;
-  HostPool host_;
   // One and the same where the link is half duplex.
   const c10::Stream to_host_;
-  const c10::Stream to_device_;
+  c10::Stream to_device_;
 };
 
 }  // namespace stowage

@@ -42,31 +42,31 @@ void CudaGpuBlocks::WaitFor(c10::cuda::CUDAStream other, cudaStream_t stream) co
   C10_CUDA_CHECK(event.Block(stream));
 }
 
+void* CudaGpuBlocks::Allocate(Bytes bytes) {
+  const cudaStream_t stream = c10::cuda::getCurrentCUDAStream(gpu_).stream();
+  try {
+    return native_->raw_alloc_with_stream(static_cast<size_t>(bytes.value()), stream);
+  } catch (const c10::OutOfMemoryError&) {
+    return nullptr;
+  }
+}
+
 void* CudaGpuBlocks::Reserve(Bytes size, Bytes alignment) {
   const c10::DeviceGuard guard(Gpu(gpu_));
   const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream(gpu_);
   const int64_t bytes = RoundUp(size.value(), kGranularity) + alignment.value() - kGranularity;
   const int64_t before = native_->getDeviceStats(gpu_).allocated_bytes[kAllPools].peak;
-  CountRegion(bytes);
-  void* block = nullptr;
-  try {
-    block = native_->raw_alloc_with_stream(static_cast<size_t>(bytes), stream.stream());
-  } catch (const c10::OutOfMemoryError&) {
-    CountRegion(-bytes);
-    return nullptr;
-  }
+  void* const block = regions_count_.Reserve(Bytes(bytes));
+  if (block == nullptr) return nullptr;
   const auto address = static_cast<int64_t>(reinterpret_cast<intptr_t>(block));
   void* const start = static_cast<char*>(block) + RoundUp(address, alignment.value()) - address;
   const std::lock_guard<std::mutex> lock(mutex_);
   regions_.emplace(start, Region{block, bytes, {stream}});
-  if (!own_peak_) peak_ = before;
+  if (own_peak_) return start;
+  earlier_peak_ = before;
+  peak_.Reset();
   own_peak_ = true;
   return start;
-}
-
-void CudaGpuBlocks::CountRegion(int64_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  region_bytes_ += bytes;
 }
 
 void CudaGpuBlocks::Unreserve(void* region, Bytes /*size*/) {
@@ -82,31 +82,24 @@ void CudaGpuBlocks::Unreserve(void* region, Bytes /*size*/) {
   c10::DataPtr shown(gone.block, gone.block, native_->raw_deleter(), Gpu(gpu_));
   for (size_t i = 1; i < gone.streams.size(); ++i) native_->recordStream(shown, gone.streams[i]);
   shown.release_context();
-  native_->raw_delete(gone.block);
-  CountRegion(-gone.bytes);
+  regions_count_.Unreserve(gone.block, Bytes(gone.bytes));
 }
 
 void* CudaGpuBlocks::Allocate(size_t size, cudaStream_t stream) {
-  void* block = nullptr;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (entered_ == nullptr || stream_->stream() != stream) return nullptr;
-    block = entered_->Allocate(size);
-    if (block == nullptr) return nullptr;
-    const int64_t bytes = RoundUp(static_cast<int64_t>(size), kGranularity);
-    served_.emplace(block, Served{bytes, stream, {}});
-    served_bytes_ += bytes;
-  }
-  RaisePeak();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (entered_ == nullptr || stream_->stream() != stream) return nullptr;
+  void* const block = entered_->Allocate(size);
+  if (block == nullptr) return nullptr;
+  const Bytes bytes(static_cast<int64_t>(size));
+  served_.emplace(block, Served{bytes, stream, {}});
+  regions_count_.Served(bytes);
   return block;
 }
 
 void CudaGpuBlocks::Allocated(const void* block, size_t size, cudaStream_t stream) {
-  if (!sources_.empty()) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (entered_ != nullptr && stream_->stream() == stream) entered_->Allocated(block, size);
-  }
-  RaisePeak();
+  if (sources_.empty()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (entered_ != nullptr && stream_->stream() == stream) entered_->Allocated(block, size);
 }
 
 bool CudaGpuBlocks::Free(const void* block) {
@@ -118,7 +111,7 @@ bool CudaGpuBlocks::Free(const void* block) {
     served = it != served_.end();
     if (served) {
       for (const auto& other : it->second.others) WaitFor(other, it->second.stream);
-      served_bytes_ -= it->second.bytes;
+      regions_count_.Returned(it->second.bytes);
       served_.erase(it);
     }
   }
@@ -139,35 +132,22 @@ bool CudaGpuBlocks::RecordStream(const void* block, c10::cuda::CUDAStream stream
   return true;
 }
 
-int64_t CudaGpuBlocks::Live(const Stats& native) const {
-  return native.allocated_bytes[kAllPools].current - region_bytes_ + served_bytes_;
-}
-
-void CudaGpuBlocks::RaisePeak() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!own_peak_) return;
-  }
-  const Stats stats = native_->getDeviceStats(gpu_);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  peak_ = std::max(peak_, Live(stats));
-}
-
 CudaGpuBlocks::Stats CudaGpuBlocks::GetStats() {
   Stats stats = native_->getDeviceStats(gpu_);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!own_peak_) return stats;
-  stats.allocated_bytes[kAllPools].current = Live(stats);
-  stats.allocated_bytes[kAllPools].peak = std::max(peak_, Live(stats));
+  auto& allocated = stats.allocated_bytes[kAllPools];
+  allocated.current -= regions_count_.unserved().value();
+  allocated.peak = std::max({earlier_peak_, peak_.peak().blocks.value(), allocated.current});
   return stats;
 }
 
 void CudaGpuBlocks::ResetPeakStats() {
   native_->resetPeakStats(gpu_);
-  const Stats stats = native_->getDeviceStats(gpu_);
   const std::lock_guard<std::mutex> lock(mutex_);
   own_peak_ = !regions_.empty();
-  peak_ = Live(stats);
+  earlier_peak_ = 0;
+  peak_.Reset();
 }
 
 }  // namespace stowage

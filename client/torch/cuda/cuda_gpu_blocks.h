@@ -14,19 +14,22 @@
 #include <utility>
 #include <vector>
 
+#include "client/torch/memory/allocation_count.h"
 #include "client/torch/memory/block_sources.h"
+#include "client/torch/memory/region_count.h"
 #include "client/torch/memory/sourced_allocator.h"
 
 namespace stowage {
 
 // Thread-safe.
-class CudaGpuBlocks final : public SourcedAllocator {
+class CudaGpuBlocks final : public SourcedAllocator, private RegionMemory {
  public:
   using Allocator = c10::cuda::CUDACachingAllocator::CUDAAllocator;
   using Stats = c10::CachingDeviceAllocator::DeviceStats;
 
-  // `native` outlives it.
-  CudaGpuBlocks(Allocator* native, c10::DeviceIndex gpu) : native_(native), gpu_(gpu) {}
+  // Both outlive it; the count is of that GPU.
+  CudaGpuBlocks(Allocator* native, c10::DeviceIndex gpu, AllocationCount* count)
+      : native_(native), gpu_(gpu), regions_count_(count, this), peak_(count) {}
 
   void Add(std::shared_ptr<BlockSource> source) override { sources_.Add(std::move(source)); }
   void DropDone() override { sources_.DropDone(); }
@@ -51,7 +54,7 @@ class CudaGpuBlocks final : public SourcedAllocator {
   static constexpr int64_t kGranularity = 512;
 
   struct Served {
-    int64_t bytes;
+    Bytes bytes;
     cudaStream_t stream;
     std::vector<c10::cuda::CUDAStream> others;
   };
@@ -61,11 +64,12 @@ class CudaGpuBlocks final : public SourcedAllocator {
     std::vector<c10::cuda::CUDAStream> streams;  // that its blocks were served for
   };
 
-  void CountRegion(int64_t bytes);
+  void EmptyCache() override { native_->emptyCache({0, 0}); }
+  void* Allocate(Bytes bytes) override;
+  void Free(void* block) override { native_->raw_delete(block); }
+
   void NoteStream(c10::cuda::CUDAStream stream);
   void WaitFor(c10::cuda::CUDAStream other, cudaStream_t stream) const;
-  int64_t Live(const Stats& native) const;
-  void RaisePeak();
 
   Allocator* const native_;
   const c10::DeviceIndex gpu_;
@@ -76,12 +80,12 @@ class CudaGpuBlocks final : public SourcedAllocator {
   std::optional<c10::cuda::CUDAStream> stream_;  // where a source was entered last
   std::unordered_map<const void*, Served> served_;
   std::unordered_map<const void*, Region> regions_;
-  // Of the caching allocator's count of allocated bytes: regions count there whole.
-  int64_t region_bytes_ = 0;
-  int64_t served_bytes_ = 0;
-  // The most since ResetPeakStats, once a region has been in the caching allocator's own.
+  RegionCount regions_count_;
+  // Of what the user is shown, since ResetPeakStats or the first region after it; then regions have been in the caching
+  // allocator's own peak, and what was there before is its.
+  AllocationCount::Mark peak_;
   bool own_peak_ = false;
-  int64_t peak_ = 0;
+  int64_t earlier_peak_ = 0;
 };
 
 }  // namespace stowage

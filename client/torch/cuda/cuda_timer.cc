@@ -4,9 +4,14 @@
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstddef>
-#include <utility>
+#include <deque>
+#include <mutex>
+
+#include "client/torch/offload/queued_timer.h"
 
 namespace stowage {
 namespace {
@@ -14,75 +19,92 @@ namespace {
 class TimedEvent {
  public:
   TimedEvent() { C10_CUDA_CHECK(cudaEventCreate(&event_)); }
-  TimedEvent(TimedEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-  TimedEvent& operator=(TimedEvent&&) = delete;
-  ~TimedEvent() {
-    if (event_ != nullptr) C10_CUDA_IGNORE_ERROR(cudaEventDestroy(event_));
-  }
+  TimedEvent(const TimedEvent&) = delete;
+  TimedEvent& operator=(const TimedEvent&) = delete;
+  ~TimedEvent() { C10_CUDA_IGNORE_ERROR(cudaEventDestroy(event_)); }
 
-  void Record(cudaStream_t stream) { C10_CUDA_CHECK(cudaEventRecord(event_, stream)); }
-  void Synchronize() const { C10_CUDA_CHECK(cudaEventSynchronize(event_)); }
-  // Both have been reached.
-  Nanos Since(const TimedEvent& start) const {
-    float milliseconds = 0;
-    C10_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start.event_, event_));
-    return Nanos(std::llround(static_cast<double>(milliseconds) * 1e6));
-  }
+  cudaEvent_t get() const { return event_; }
 
  private:
   cudaEvent_t event_ = nullptr;
 };
 
-struct Interval {
-  TimedEvent start, stop;
+// Shared with a function in the stream, which may run after the timer is gone.
+class Gate {
+ public:
+  explicit Gate(Nanos most) : most_(most.value()) {}
+
+  void Wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, most_, [this] { return open_; });
+    passed_ = true;
+  }
+  // Whether nothing has passed it yet.
+  bool Open() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+    return !passed_;
+  }
+
+ private:
+  const std::chrono::nanoseconds most_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+  bool passed_ = false;
 };
 
-class CudaTimer final : public StageTimer {
+void WaitAtGate(void* gate) {
+  const std::unique_ptr<std::shared_ptr<Gate>> owned(static_cast<std::shared_ptr<Gate>*>(gate));
+  (*owned)->Wait();
+}
+
+// The current stream of the calling thread. A gate is a function of the host in it: nothing to be compiled for a GPU.
+class CudaQueue final : public ComputeQueue {
  public:
-  explicit CudaTimer(c10::Device device) : device_(device) {}
-  ~CudaTimer() override {
+  explicit CudaQueue(c10::Device device) : device_(device) {}
+  ~CudaQueue() override {
     const c10::DeviceGuard guard(device_);
-    intervals_.clear();
+    events_.clear();
   }
 
-  void Start() override {
+  void Mark(size_t mark) override {
     const c10::DeviceGuard guard(device_);
-    // Events are made once; a pass as long as the one before it makes none.
-    if (ended_ == intervals_.size()) intervals_.emplace_back();
-    intervals_[ended_].start.Record(Compute());
+    while (mark >= events_.size()) events_.emplace_back();
+    C10_CUDA_CHECK(cudaEventRecord(events_[mark].get(), Compute()));
   }
 
-  void Stop() override {
+  Nanos Between(size_t start, size_t stop) override {
     const c10::DeviceGuard guard(device_);
-    intervals_[ended_].stop.Record(Compute());
-    ++ended_;
+    // The caller may have changed the stream in between.
+    C10_CUDA_CHECK(cudaEventSynchronize(events_[stop].get()));
+    float milliseconds = 0;
+    C10_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, events_[start].get(), events_[stop].get()));
+    return Nanos(std::llround(static_cast<double>(milliseconds) * 1e6));
   }
 
-  std::vector<Nanos> Collect() override {
+  void Close(Nanos most) override {
     const c10::DeviceGuard guard(device_);
-    std::vector<Nanos> times;
-    for (size_t i = 0; i < ended_; ++i) {
-      const Interval& interval = intervals_[i];
-      // The caller may have changed the stream in between.
-      interval.stop.Synchronize();
-      times.push_back(interval.stop.Since(interval.start));
-    }
-    ended_ = 0;
-    return times;
+    gate_ = std::make_shared<Gate>(most);
+    auto owned = std::make_unique<std::shared_ptr<Gate>>(gate_);
+    C10_CUDA_CHECK(cudaLaunchHostFunc(Compute(), &WaitAtGate, owned.get()));
+    static_cast<void>(owned.release());
   }
+  bool Open() override { return gate_->Open(); }
 
  private:
   cudaStream_t Compute() const { return c10::cuda::getCurrentCUDAStream(device_.index()).stream(); }
 
   const c10::Device device_;
-  std::vector<Interval> intervals_;
-  size_t ended_ = 0;
+  std::deque<TimedEvent> events_;
+  std::shared_ptr<Gate> gate_;
 };
 
 }  // namespace
 
 std::unique_ptr<StageTimer> MakeCudaTimer(c10::Device device) {
-  return std::make_unique<CudaTimer>(device);
+  return MakeQueuedTimer(std::make_unique<CudaQueue>(device));
 }
 
 }  // namespace stowage

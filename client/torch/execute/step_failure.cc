@@ -22,7 +22,8 @@ namespace {
 constexpr char kPayload[] = "stowage/step-failure";
 
 void NoteRefusal(const std::string& words, ExecutionDevice* device, StepFailure* failure) {
-  const std::optional<MemoryRefusal> said = ReadMemoryRefusal(words);
+  std::optional<MemoryRefusal> said = device->TakeRefusal();
+  if (!said) said = ReadMemoryRefusal(words);
   if (!said) {
     failure->asked = AskedIn(words);
     failure->limit = device->Hardware().memory;

@@ -21,8 +21,8 @@ enum class StepFault {
 struct StepFailure {
   StepFault fault = StepFault::kOther;
   size_t instruction = 0;  // of the schedule
-  // Of the device: at the instant when memory was refused, as the allocator's error has it (MemoryRefusal);
-  // where that says nothing, and of other faults, when the instruction had failed and let go of what it held.
+  // Of the device: at the instant when memory was refused, as the device or the allocator's error has it
+  // (MemoryRefusal); where they say nothing, and of other faults, when the instruction had failed and let go of what it held.
   Bytes allocated;  // to all that is live
   Bytes reserved;
   Bytes asked;  // kDeviceMemory: for the tensor, as far as the allocator says; 0 if it does not

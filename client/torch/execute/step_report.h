@@ -18,6 +18,8 @@ struct StepReport {
   Nanos wall_time;
   // Highest memory of the step, the input counted, what was live before it not.
   Bytes peak;
+  // Most that the blocks of live tensors took meanwhile, whoever's (MemoryMeter::block_bytes).
+  Bytes peak_blocks;
   // Most that the device's allocator held of the device meanwhile, whoever it was for.
   Bytes peak_reserved;
   Bytes offloaded;   // to host memory
@@ -45,6 +47,7 @@ class StepMeter {
     const auto time = Clock::now() - start_;
     report->wall_time = Nanos(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
     report->peak = meter_->peak() - base_;
+    report->peak_blocks = meter_->peak_block_bytes();
     report->peak_reserved = meter_->peak_reserved();
     if (host_ != nullptr) report->host_peak = host_->peak() - host_base_;
   }

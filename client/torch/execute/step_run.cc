@@ -29,6 +29,12 @@ absl::Status CheckCarriedOut(const Schedule& schedule, const ExecutionDevice& de
 
 absl::Status CheckIsOn(const ExecutionDevice& device, const at::Tensor& tensor,
                        const std::string& what) {
+  if (device.IsCapturing()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the work of ", device.device().str(),
+        " is being captured in a graph, and a planned step reads random states and the "
+        "loss on the host, which a capture forbids: run it outside of the capture"));
+  }
   if (tensor.device() == device.device()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(what, " is on ", tensor.device().str(),
                                                  ", the device to train on is ",

@@ -20,7 +20,8 @@ namespace stowage {
 // names the first transfer if the device has no link.
 absl::Status CheckCarriedOut(const Schedule& schedule, const ExecutionDevice& device);
 
-// INVALID_ARGUMENT unless the tensor is there: "<what> is on meta, the device to train on is cpu".
+// FAILED_PRECONDITION while the device's work is captured; INVALID_ARGUMENT unless the tensor is there: "<what> is on meta,
+// the device to train on is cpu".
 absl::Status CheckIsOn(const ExecutionDevice& device, const at::Tensor& tensor,
                        const std::string& what);
 

@@ -21,8 +21,8 @@ class MemoryMeter {
   // does not count these apart, peak().
   virtual Bytes TakeRecentPeak() { return peak(); }
 
-  // What the blocks of live tensors take, and its most since the last ResetPeak or TakeRecentPeak: more than they asked
-  // for, where the allocator has no block of just that size.
+  // What the blocks of live tensors take, and its most since the last ResetPeak: more than they asked for, where the
+  // allocator has no block of just that size.
   virtual Bytes block_bytes() const { return current(); }
   virtual Bytes peak_block_bytes() const { return peak(); }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -76,6 +77,16 @@ MemoryRefusal MemoryRefusal::ExactBy(const MemoryMeter& meter) const {
   exact.reserved = UpTo(meter.peak_reserved(), reserved, rounding);
   exact.reserved = std::max(exact.reserved, exact.allocated);
   return exact;
+}
+
+void RefusalLog::Note(const MemoryRefusal& refusal) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  last_ = refusal;
+}
+
+std::optional<MemoryRefusal> RefusalLog::Take() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(last_, std::nullopt);
 }
 
 std::optional<MemoryRefusal> ReadMemoryRefusal(const std::string& words) {

@@ -3,6 +3,7 @@
 #ifndef STOWAGE_CLIENT_TORCH_MEMORY_MEMORY_REFUSAL_H_
 #define STOWAGE_CLIENT_TORCH_MEMORY_MEMORY_REFUSAL_H_
 
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -24,7 +25,19 @@ struct MemoryRefusal {
   MemoryRefusal ExactBy(const MemoryMeter& meter) const;
 };
 
-// From the words of an error: those of LibTorch's CUDA allocator, in which sizes are rounded ("2.50 GiB"),
+// What an allocator's observer was told of the refusal before its error flies: for who handles that. Thread-safe.
+class RefusalLog {
+ public:
+  void Note(const MemoryRefusal& refusal);
+  // The last that was noted, once. Where several threads run out of memory at once, it may be another's.
+  std::optional<MemoryRefusal> Take();
+
+ private:
+  std::mutex mutex_;
+  std::optional<MemoryRefusal> last_;
+};
+
+// For versions that have no observer. From the words of an error: those of LibTorch's CUDA allocator, in which sizes are rounded ("2.50 GiB"),
 // of 1.13 to 2.11, and of WordsOfRefusal. Nothing where they say less.
 std::optional<MemoryRefusal> ReadMemoryRefusal(const std::string& words);
 

@@ -27,6 +27,10 @@ Device CpuHardware() {
   return device;
 }
 
+absl::Status ExecutionDevice::SetLink(const TransferModel& /*link*/) {
+  return absl::FailedPreconditionError("the link of this device is fixed");
+}
+
 std::unique_ptr<DeviceCopy> ExecutionDevice::StartCopy(Stream /*direction*/,
                                                        const std::vector<CopyPiece>& /*pieces*/) {
   throw std::logic_error("a copy on a device without a link");

@@ -12,10 +12,14 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/torch/memory/memory_meter.h"
+#include "client/torch/memory/memory_refusal.h"
 #include "client/torch/offload/host_pool.h"
 #include "client/torch/offload/stage_timer.h"
 #include "solvers/model/device.h"
@@ -42,6 +46,12 @@ class DeviceCopy {
 
 Device CpuHardware();
 
+// Of a device's software, for keys: "cudnn", "90100".
+struct DeviceSetting {
+  std::string name;
+  std::string value;
+};
+
 // Not thread-safe; outlives its copies.
 class ExecutionDevice {
  public:
@@ -52,15 +62,32 @@ class ExecutionDevice {
   // Memory comes in blocks of a multiple of this, while the meter counts what was asked for.
   virtual Bytes granularity() const { return Bytes(1); }
 
+  // Of the device's memory, what this process could still have: what is free, and what its allocator holds and nobody uses.
+  // Nothing: it is not known.
+  virtual std::optional<Bytes> FreeMemory() const { return std::nullopt; }
+  // Gives back to the device what its allocator holds and nobody uses. May wait for compute.
+  virtual void GiveBackUnused() {}
+  // What was refused when the error that is being handled was thrown, once; nothing where the allocator does not tell, so
+  // that only the error's words do.
+  virtual std::optional<MemoryRefusal> TakeRefusal() { return std::nullopt; }
+  // Whether what compute is given now is recorded to be run again as it is, and does not run (CUDA graphs).
+  virtual bool IsCapturing() const { return false; }
+
   // The clock of compute. This device outlives it.
   virtual std::unique_ptr<StageTimer> MakeTimer() { return MakeSteadyTimer(); }
   // Model, granularity and memory, as profiles state them; the rest is left open.
   virtual Device Hardware() const { return CpuHardware(); }
+  // Versions and partitions that its kernels depend on, beside LibTorch's version and switches.
+  virtual std::vector<DeviceSetting> Software() const { return {}; }
 
   // What copies cost, whether both directions share a channel, and how much host memory there is. Null:
-  // the device copies nothing; then it has no host pool either, and StartCopy must not be called.
+  // plans copy nothing.
   virtual const TransferModel* link() const { return nullptr; }
+  // There where there is a link, and where one can be measured (MeasureTransfers). Null: StartCopy must not be called.
   virtual HostPool* host() { return nullptr; }
+  // Makes what was measured the link, for what is planned and run from now on. INVALID_ARGUMENT as ValidateTransferModel
+  // has it, or for more host memory than the pool has; FAILED_PRECONDITION: the link of this device is fixed.
+  virtual absl::Status SetLink(const TransferModel& link);
   // Puts one copy, of all the pieces, on the channel of its direction: Stream::kToHost from this
   // device to blocks of the host pool, kToDevice back. Throws what LibTorch throws.
   virtual std::unique_ptr<DeviceCopy> StartCopy(Stream direction,

@@ -47,11 +47,14 @@ void HostCopies::StartOffload(const Instruction& i, std::vector<StoragePtr> stor
   const size_t bytes = BytesOf(entry.storages);
   entry.host = device_->host()->Allocate(bytes);
   std::vector<CopyPiece> pieces;
-  std::byte* to = entry.host.data();
+  size_t begin = 0;
   for (const StoragePtr& storage : entry.storages) {
-    if (storage->nbytes() == 0) continue;
-    pieces.push_back({to, storage->data(), storage->nbytes()});
-    to += storage->nbytes();
+    const auto* const from = static_cast<const std::byte*>(storage->data());
+    entry.host.ForEachPiece(begin, storage->nbytes(),
+                            [&](std::byte* to, size_t offset, size_t size) {
+                              pieces.push_back({to, from + offset, size});
+                            });
+    begin += storage->nbytes();
   }
   entry.copy = device_->StartCopy(Stream::kToHost, pieces);
   offloaded_ += ToBytes(bytes);
@@ -69,14 +72,17 @@ void HostCopies::WaitOffload(HostCopy* entry) {
 void HostCopies::StartPrefetch(HostCopy* entry) {
   std::vector<c10::DataPtr> arriving;
   std::vector<CopyPiece> pieces;
-  const std::byte* from = entry->host.data();
+  size_t begin = 0;
   const c10::DeviceGuard guard(device_->device());
   c10::Allocator* const allocator = c10::GetAllocator(device_->device().type());
   for (const StoragePtr& storage : entry->storages) {
     arriving.push_back(allocator->allocate(storage->nbytes()));
-    if (storage->nbytes() == 0) continue;
-    pieces.push_back({arriving.back().get(), from, storage->nbytes()});
-    from += storage->nbytes();
+    auto* const to = static_cast<std::byte*>(arriving.back().get());
+    entry->host.ForEachPiece(begin, storage->nbytes(),
+                             [&](std::byte* from, size_t offset, size_t size) {
+                               pieces.push_back({to + offset, from, size});
+                             });
+    begin += storage->nbytes();
   }
   entry->copy = device_->StartCopy(Stream::kToDevice, pieces);
   entry->arriving = std::move(arriving);

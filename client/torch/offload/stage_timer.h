@@ -17,6 +17,10 @@ class StageTimer {
   // Marks the point that the calling thread has given compute work up to; waits for nothing. A start
   // that has no stop is forgotten at the next. Throws what LibTorch throws.
   virtual void Start() = 0;
+  // The same for work that is queued as a whole before compute begins with it, as it is in a step where compute is behind
+  // the host: else short work takes as long as the host takes to give it. Where the host waits for compute before Stop,
+  // compute begins earlier.
+  virtual void StartQueued() { Start(); }
   virtual void Stop() = 0;
   // The times from each start to its stop since the last Collect, in order. Compute has then done all
   // that was marked.

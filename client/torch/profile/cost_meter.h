@@ -36,7 +36,7 @@ class CostMeter {
     const Bytes before = meter_->current();
     const Bytes blocks = meter_->block_bytes();
     meter_->ResetPeak();
-    timer_->Start();
+    timer_->StartQueued();
     run();
     timer_->Stop();
     times_.push_back(time);

@@ -82,7 +82,7 @@ class TransferRun {
       MeasureBothWays();
     }
     MeasuredTransfers measured;
-    measured.model.host_memory = device_->link()->host_memory;
+    measured.model.host_memory = device_->host()->limit();
     absl::Status status = Fit(Stream::kToHost, &measured.model.to_host, &measured.to_host_residual);
     if (status.ok()) {
       status = Fit(Stream::kToDevice, &measured.model.to_device, &measured.to_device_residual);
@@ -101,11 +101,15 @@ class TransferRun {
   };
 
   std::unique_ptr<DeviceCopy> Start(Stream direction, size_t bytes) {
-    if (direction == Stream::kToHost) {
-      return device_->StartCopy(direction,
-                                {{out_.on_host.data(), out_.on_device.data_ptr(), bytes}});
-    }
-    return device_->StartCopy(direction, {{in_.on_device.data_ptr(), in_.on_host.data(), bytes}});
+    const bool to_host = direction == Stream::kToHost;
+    const Ends& ends = to_host ? out_ : in_;
+    auto* const there = static_cast<std::byte*>(ends.on_device.data_ptr());
+    std::vector<CopyPiece> pieces;
+    ends.on_host.ForEachPiece(0, bytes, [&](std::byte* here, size_t offset, size_t size) {
+      pieces.push_back(to_host ? CopyPiece{here, there + offset, size}
+                               : CopyPiece{there + offset, here, size});
+    });
+    return device_->StartCopy(direction, pieces);
   }
 
   // The row once, with `loads` pieces of work.
@@ -219,10 +223,11 @@ absl::StatusOr<MeasuredTransfers> MeasureTransfers(ExecutionDevice* device,
                                                    ", not ", options.repeats, " and ",
                                                    options.largest.value()));
   }
-  if (device->link() == nullptr) {
-    return absl::FailedPreconditionError("the device has no link to host memory to be measured");
+  if (device->host() == nullptr) {
+    return absl::FailedPreconditionError(
+        "the device has no link to host memory to be measured, and no host memory for copies");
   }
-  const Bytes host = device->link()->host_memory;
+  const Bytes host = device->host()->limit();
   if (host < Bytes(2 * kLeast)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "measuring a link takes ", 2 * kLeast, " bytes of host memory, there are ", host.value()));

@@ -20,7 +20,7 @@ struct TransferOptions {
 };
 
 struct MeasuredTransfers {
-  // `host_memory` is that of the device's own link.
+  // `host_memory` is the limit of the device's host pool.
   TransferModel model;
   // Most that the copies of one size differ from the model, as a share of what it says.
   double to_host_residual = 0;
@@ -34,9 +34,10 @@ struct MeasuredTransfers {
 // Copies of several sizes, as many in a row on the channel as take a while, each measured as long as
 // compute works on `load` for most of the time, and all of it in rounds. Latency and bandwidth are the
 // line through the medians (FitLine). What the device's link says of its speed is not looked at, but where
-// that has one channel only one is found.
+// that has one channel only one is found. A device without a link needs host memory alone; what was measured can be its
+// link from then on (ExecutionDevice::SetLink).
 //
-// INVALID_ARGUMENT: options out of range. FAILED_PRECONDITION: no link, less than 1 MiB of host memory, or
+// INVALID_ARGUMENT: options out of range. FAILED_PRECONDITION: no host pool, less than 1 MiB of host memory, or
 // no copy is slower the larger it is. RESOURCE_EXHAUSTED: no memory for a copy each way, on the device
 // or free on the host. INTERNAL: what the device throws. Not thread-safe; nothing else may use the
 // device.

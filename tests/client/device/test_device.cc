@@ -18,9 +18,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "client/torch/base/lazy_init.h"
 #include "client/torch/base/torch_version.h"
 #include "client/torch/memory/memory_refusal.h"
 #include "client/torch/model/model_state.h"
+#include "client/torch/offload/queued_timer.h"
 #include "tests/client/device/device_ops.h"
 
 #if STOWAGE_TORCH_AT_LEAST(2, 1)
@@ -33,6 +35,14 @@ namespace {
 const c10::Device kDevice(kTestDeviceType, 0);
 
 std::atomic<int64_t> waits{0};
+// Where LibTorch has no hook for it, the device needs no initialisation.
+std::atomic<bool> initialised{!STOWAGE_LAZY_INIT_BY_DEVICE};
+
+// Never destroyed: memory may be asked for to the end.
+RefusalLog& Refusals() {
+  static auto* const refusals = new RefusalLog();
+  return *refusals;
+}
 
 // As CUDA's Philox: the numbers of a call are a matter of seed and offset, which moves on with each call.
 class DeviceGenerator final : public c10::GeneratorImpl {
@@ -92,13 +102,14 @@ const at::Generator& Generator() {
 class DeviceAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) STOWAGE_ALLOCATE_CONST override {
+    TORCH_CHECK(initialised, "the test device is not initialised");
     void* const data = TestDevice::memory().Allocate(bytes);
     if (data == nullptr && bytes > 0) {
       const BlockCache::Stats stats = TestDevice::memory().stats();
-      TORCH_CHECK_WITH(
-          OutOfMemoryError, false, "test device out of memory. ",
-          WordsOfRefusal(Bytes(static_cast<int64_t>(bytes)), Bytes(stats.allocated_bytes),
-                         Bytes(stats.reserved_bytes), Bytes(stats.limit_bytes)));
+      Refusals().Note({Bytes(static_cast<int64_t>(bytes)), Bytes(stats.allocated_bytes),
+                       Bytes(stats.reserved_bytes), Bytes(stats.limit_bytes), Bytes(0)});
+      // How much, only those are told who ask: words are for people.
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "the test device is out of memory");
     }
     return {data, data, &Free, kDevice};
   }
@@ -145,6 +156,7 @@ class DeviceGuardImpl final : public c10::impl::DeviceGuardImplInterface {
 #if STOWAGE_TORCH_AT_LEAST(2, 1)
   void synchronizeEvent(void* event) const override {
     ++waits;
+    TestDevice::compute().Resume();
     if (event != nullptr) static_cast<QueueEvent*>(event)->Wait();
   }
 #endif
@@ -162,6 +174,7 @@ struct DeviceHooks final : at::PrivateUse1HooksInterface {
 #if STOWAGE_TORCH_AT_LEAST(2, 7)
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
+  void init() const override { initialised = true; }
 #endif
   const at::Generator& getDefaultGenerator(c10::DeviceIndex) const
 #if STOWAGE_TORCH_AT_LEAST(2, 6)
@@ -174,22 +187,6 @@ struct DeviceHooks final : at::PrivateUse1HooksInterface {
 };
 #endif
 
-void EnsureRegistered() {
-  static const bool registered = [] {
-    static auto* const allocator = new DeviceAllocator();
-    c10::SetAllocator(kTestDeviceType, allocator);
-#if STOWAGE_TORCH_AT_LEAST(2, 1)
-    at::RegisterPrivateUse1HooksInterface(new DeviceHooks());
-#endif
-    RegisterTestDeviceOps();
-    RandomState::UseGenerator(Generator());
-    // The same sums however many threads the host has.
-    TestDevice::compute().Add([] { at::set_num_threads(1); });
-    return true;
-  }();
-  static_cast<void>(registered);
-}
-
 // What was asked for: how large the blocks are depends on what the cache holds.
 class CacheMeter final : public MemoryMeter {
  public:
@@ -200,19 +197,23 @@ class CacheMeter final : public MemoryMeter {
   }
   void ResetPeak() override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    earlier_ = earlier_reserved_ = Bytes(0);
+    earlier_ = earlier_blocks_ = earlier_reserved_ = Bytes(0);
     TestDevice::memory().ResetPeaks();
   }
   Bytes TakeRecentPeak() override {
     const std::lock_guard<std::mutex> lock(mutex_);
     const BlockCache::Stats stats = Stats();
     earlier_ = std::max(earlier_, Bytes(stats.requested_peak_bytes));
+    earlier_blocks_ = std::max(earlier_blocks_, Bytes(stats.allocated_peak_bytes));
     earlier_reserved_ = std::max(earlier_reserved_, Bytes(stats.reserved_peak_bytes));
     TestDevice::memory().ResetPeaks();
     return Bytes(stats.requested_peak_bytes);
   }
   Bytes block_bytes() const override { return Bytes(Stats().allocated_bytes); }
-  Bytes peak_block_bytes() const override { return Bytes(Stats().allocated_peak_bytes); }
+  Bytes peak_block_bytes() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::max(earlier_blocks_, Bytes(Stats().allocated_peak_bytes));
+  }
   Bytes reserved() const override { return Bytes(Stats().reserved_bytes); }
   Bytes peak_reserved() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -224,28 +225,29 @@ class CacheMeter final : public MemoryMeter {
 
   mutable std::mutex mutex_;
   Bytes earlier_;  // since the last ResetPeak, up to the last TakeRecentPeak
+  Bytes earlier_blocks_;
   Bytes earlier_reserved_;
 };
 
-class QueueTimer final : public StageTimer {
+// What is closed opens when somebody waits for it, not when time has passed.
+class DeviceQueue final : public ComputeQueue {
  public:
-  void Start() override { start_ = TestDevice::compute().Record(); }
-  void Stop() override { intervals_.emplace_back(start_, TestDevice::compute().Record()); }
-  std::vector<Nanos> Collect() override {
-    std::vector<Nanos> times;
-    for (const auto& [start, stop] : std::exchange(intervals_, {})) {
-      TestDevice::compute().Resume();
-      stop.Wait();
-      times.push_back(
-          Nanos(std::chrono::duration_cast<std::chrono::nanoseconds>(stop.time() - start.time())
-                    .count()));
-    }
-    return times;
+  void Mark(size_t mark) override {
+    if (mark >= marks_.size()) marks_.resize(mark + 1);
+    marks_[mark] = TestDevice::compute().Record();
   }
+  Nanos Between(size_t start, size_t stop) override {
+    TestDevice::compute().Resume();
+    marks_[stop].Wait();
+    return Nanos(std::chrono::duration_cast<std::chrono::nanoseconds>(marks_[stop].time() -
+                                                                      marks_[start].time())
+                     .count());
+  }
+  void Close(Nanos) override { TestDevice::compute().Hold(); }
+  bool Open() override { return TestDevice::compute().Resume(); }
 
  private:
-  QueueEvent start_;
-  std::vector<std::pair<QueueEvent, QueueEvent>> intervals_;
+  std::vector<QueueEvent> marks_;
 };
 
 class QueueCopy final : public DeviceCopy {
@@ -295,32 +297,64 @@ at::Generator NextNumbers(const at::Generator& generator) {
       static_cast<DeviceGenerator*>(generator.unsafeGetGeneratorImpl())->Next());
 }
 
-TestDevice::TestDevice(std::optional<TransferModel> link)
-    : link_(std::move(link)), meter_(std::make_unique<CacheMeter>()) {
-  if (!link_) return;
-  host_ = std::make_unique<HostPool>(link_->host_memory, Bytes(0), SystemMemory());
+TestDevice::TestDevice(std::optional<TransferModel> link, Bytes host_memory)
+    : link_(link, host_memory, SystemMemory()), meter_(std::make_unique<CacheMeter>()) {
+  if (host() == nullptr) return;
   to_host_ = std::make_shared<WorkQueue>();
-  to_device_ = link_->full_duplex ? std::make_shared<WorkQueue>() : to_host_;
+  to_device_ = one_channel() ? to_host_ : std::make_shared<WorkQueue>();
 }
 
 // Copies that were given up may still write to the pool.
 TestDevice::~TestDevice() {
-  if (!link_) return;
+  if (host() == nullptr) return;
   compute().Synchronize();
   to_host_.reset();
   to_device_.reset();
 }
 
-absl::StatusOr<std::unique_ptr<TestDevice>> TestDevice::Create(std::optional<TransferModel> link) {
+absl::StatusOr<std::unique_ptr<TestDevice>> TestDevice::Create(std::optional<TransferModel> link,
+                                                               Bytes host_memory) {
   if (link) {
     absl::Status status = ValidateTransferModel(*link);
     if (!status.ok()) return status;
   }
-  EnsureRegistered();
-  return std::unique_ptr<TestDevice>(new TestDevice(std::move(link)));
+  Register();
+  InitialiseLazily(kTestDeviceType);
+  return std::unique_ptr<TestDevice>(new TestDevice(link, host_memory));
 }
 
-std::unique_ptr<StageTimer> TestDevice::MakeTimer() { return std::make_unique<QueueTimer>(); }
+absl::Status TestDevice::SetLink(const TransferModel& link) {
+  absl::Status status = link_.SetLink(link);
+  if (status.ok() && one_channel()) to_device_ = to_host_;
+  return status;
+}
+
+void TestDevice::Register() {
+  static const bool registered = [] {
+    static auto* const allocator = new DeviceAllocator();
+    c10::SetAllocator(kTestDeviceType, allocator);
+#if STOWAGE_TORCH_AT_LEAST(2, 1)
+    at::RegisterPrivateUse1HooksInterface(new DeviceHooks());
+#endif
+    RegisterTestDeviceOps();
+    RandomState::UseGenerator(Generator());
+    // The same sums however many threads the host has.
+    compute().Add([] { at::set_num_threads(1); });
+    return true;
+  }();
+  static_cast<void>(registered);
+}
+
+std::unique_ptr<StageTimer> TestDevice::MakeTimer() {
+  return MakeQueuedTimer(std::make_unique<DeviceQueue>());
+}
+
+std::optional<Bytes> TestDevice::FreeMemory() const {
+  const BlockCache::Stats stats = memory().stats();
+  return std::min(Bytes(stats.limit_bytes), Hardware().memory) - Bytes(stats.allocated_bytes);
+}
+
+std::optional<MemoryRefusal> TestDevice::TakeRefusal() { return Refusals().Take(); }
 
 Device TestDevice::Hardware() const {
   Device device;

@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "client/torch/memory/memory_meter.h"
 #include "client/torch/offload/execution_device.h"
+#include "client/torch/offload/host_link.h"
 #include "client/torch/offload/host_pool.h"
 #include "solvers/model/transfer_model.h"
 #include "tests/client/device/block_cache.h"
@@ -35,20 +36,27 @@ class TestDevice final : public ExecutionDevice {
   // What a matrix product keeps in each thread.
   static constexpr int64_t kWorkspaceBytes = int64_t{8} << 20;
 
-  // Without a link it copies nothing. INVALID_ARGUMENT as ValidateTransferModel has it; RESOURCE_EXHAUSTED: no host memory.
+  // Without a link plans copy nothing; with host memory one can be measured. INVALID_ARGUMENT as ValidateTransferModel has it.
   static absl::StatusOr<std::unique_ptr<TestDevice>> Create(
-      std::optional<TransferModel> link = std::nullopt);
+      std::optional<TransferModel> link = std::nullopt, Bytes host_memory = Bytes(0));
   ~TestDevice() override;
+  // Makes the kind of device known to LibTorch, no more: like CUDA, it serves nobody before it is initialised. Create does
+  // both.
+  static void Register();
 
   c10::Device device() const override { return c10::Device(kTestDeviceType, 0); }
   MemoryMeter* meter() override { return meter_.get(); }
   Bytes granularity() const override {
     return Bytes(static_cast<int64_t>(BlockCache::kGranularity));
   }
+  std::optional<Bytes> FreeMemory() const override;
+  void GiveBackUnused() override { memory().Empty(); }
+  std::optional<MemoryRefusal> TakeRefusal() override;
   std::unique_ptr<StageTimer> MakeTimer() override;
   Device Hardware() const override;
-  const TransferModel* link() const override { return link_ ? &*link_ : nullptr; }
-  HostPool* host() override { return host_.get(); }
+  const TransferModel* link() const override { return link_.link(); }
+  HostPool* host() override { return link_.host(); }
+  absl::Status SetLink(const TransferModel& link) override;
   std::unique_ptr<DeviceCopy> StartCopy(Stream direction,
                                         const std::vector<CopyPiece>& pieces) override;
 
@@ -61,12 +69,12 @@ class TestDevice final : public ExecutionDevice {
   static at::Generator generator();
 
  private:
-  explicit TestDevice(std::optional<TransferModel> link);
+  TestDevice(std::optional<TransferModel> link, Bytes host_memory);
+  bool one_channel() const { return link() != nullptr && !link()->full_duplex; }
 
-  const std::optional<TransferModel> link_;
+  HostLink link_;
   const std::unique_ptr<MemoryMeter> meter_;
-  std::unique_ptr<HostPool> host_;
-  // One and the same where the link is half duplex.
+  // One and the same where the link is half duplex; none without host memory.
   std::shared_ptr<WorkQueue> to_host_;
   std::shared_ptr<WorkQueue> to_device_;
 };

@@ -110,5 +110,18 @@ TEST_F(TestDeviceTest, MemoryIsRefusedWithinALimitAfterWhatIsKeptWasGivenBack) {
   TestDevice::memory().SetLimit(INT64_MAX);
 }
 
+TEST_F(TestDeviceTest, ALinkComesLaterWhereThereIsHostMemory) {
+  EXPECT_EQ(device_->host(), nullptr);
+  const CopyCost cost{int64_t{1} << 30, Nanos(1000)};
+  const TransferModel link{cost, cost, /*full_duplex=*/false, Bytes(1 << 20)};
+  EXPECT_FALSE(device_->SetLink(link).ok());
+  const auto linked = *TestDevice::Create(std::nullopt, Bytes(1 << 20));
+  EXPECT_EQ(linked->link(), nullptr);
+  EXPECT_NE(linked->host(), nullptr);
+  ASSERT_TRUE(linked->SetLink(link).ok());
+  ASSERT_NE(linked->link(), nullptr);
+  EXPECT_FALSE(linked->link()->full_duplex);
+}
+
 }  // namespace
 }  // namespace stowage

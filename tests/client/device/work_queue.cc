@@ -83,12 +83,14 @@ void WorkQueue::Hold() {
   held_ = true;
 }
 
-void WorkQueue::Resume() {
+bool WorkQueue::Resume() {
+  bool held = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    held_ = false;
+    held = std::exchange(held_, false);
   }
   changed_.notify_all();
+  return held;
 }
 
 void WorkQueue::Run() {

@@ -52,7 +52,8 @@ class WorkQueue {
 
   // What is added stays in the queue until Resume: a device that is as late as it may be.
   void Hold();
-  void Resume();
+  // Whether it was held.
+  bool Resume();
 
  private:
   void Run();

@@ -30,8 +30,7 @@ class CudaBlocksTest : public testing::Test {
   void SetUp() override {
     if (!torch::cuda::is_available()) GTEST_SKIP() << "there is no GPU";
     blocks_ = CudaBlocks::Install().value();
-    const CopyCost cost{int64_t{8} << 30, Nanos(10000)};
-    device_ = CudaDevice::Create(0, {cost, cost, true, Bytes(kMiB)}).value();
+    device_ = CudaDevice::Create(0).value();
     arena_ = StepArena::Create({}, blocks_->Of(0)).value();
   }
 

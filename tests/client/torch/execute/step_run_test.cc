@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <random>
@@ -108,6 +109,58 @@ TEST_F(StepRunTest, MeasuresNothingUnlessAskedNorOfAStepThatFails) {
   Rewind();
   ASSERT_TRUE(executor->Step(network_.input, network_.target).ok());
   EXPECT_EQ(measured, MeasuredStep());
+}
+
+// What the allocator's observer was told counts, whatever the error says, and in whatever language.
+class RefusingDevice final : public ClockedDevice {
+ public:
+  std::optional<MemoryRefusal> TakeRefusal() override { return refusals.Take(); }
+
+  RefusalLog refusals;
+};
+
+TEST(StepFailureOf, ARefusalIsWhatTheObserverWasTold) {
+  RefusingDevice device;
+  const auto failure_of = [&device](const std::string& words) {
+    try {
+      throw c10::OutOfMemoryError({"", "", 0}, words);
+    } catch (...) {
+      return CurrentStepFailure(3, &device);
+    }
+  };
+  const Bytes live = device.meter()->current();
+  device.refusals.Note({Bytes(1), Bytes(1), Bytes(1), Bytes(1), Bytes(0)});
+  device.refusals.Note({Bytes(700), Bytes(11), Bytes(2000), Bytes(2500), Bytes(0)});
+  const StepFailure told = failure_of("kein Speicher");
+  EXPECT_EQ(told.fault, StepFault::kDeviceMemory);
+  EXPECT_EQ(told.asked, Bytes(700));
+  EXPECT_EQ(told.allocated, std::min(Bytes(11), device.meter()->peak()));
+  EXPECT_EQ(told.limit, Bytes(2500));
+  EXPECT_EQ(told.rounding, Bytes(0));
+  // Once: the next error is another's.
+  EXPECT_EQ(failure_of("kein Speicher").asked, Bytes(0));
+  EXPECT_EQ(failure_of("kein Speicher").allocated, live);
+  EXPECT_EQ(failure_of(WordsOfRefusal(Bytes(512), Bytes(11), Bytes(11), Bytes(600))).asked,
+            Bytes(512));
+}
+
+class CapturingDevice final : public ClockedDevice {
+ public:
+  bool IsCapturing() const override { return capturing; }
+
+  bool capturing = true;
+};
+
+TEST_F(StepRunTest, AStepThatIsCapturedInAGraphIsRefusedBeforeAnythingRuns) {
+  CapturingDevice device;
+  const auto executor = Make(StoreAllSchedule(chain_), &device);
+  Rewind();
+  const absl::Status status = executor->Step(network_.input, network_.target).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("captured"));
+  EXPECT_FALSE(GetStepFailure(status));
+  device.capturing = false;
+  EXPECT_TRUE(executor->Step(network_.input, network_.target).ok());
 }
 
 // Where stage l takes l; what the executor does between two instructions does not count.

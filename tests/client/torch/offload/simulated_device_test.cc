@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -172,11 +173,13 @@ TEST_F(SimulatedDeviceTest, ALinkThatIsNotValidIsRefused) {
 struct Counted {
   int allocated = 0;
   int freed = 0;
+  size_t bytes = 0;
 
   HostPool::Source Source() {
-    return {[this](size_t bytes) {
+    return {[this](size_t size) {
               ++allocated;
-              return std::aligned_alloc(64, bytes);
+              bytes += size;
+              return std::aligned_alloc(64, size);
             },
             [this](void* data) {
               ++freed;
@@ -193,8 +196,9 @@ TEST(HostPoolTest, BlocksOfWhatWasAllocatedOnceAreUsedAgain) {
     for (int round = 0; round < 100; ++round) {
       for (const size_t bytes : {100, 300, 64, 1, 400}) blocks.push_back(pool.Allocate(bytes));
       for (const HostPool::Block& block : blocks) {
-        std::memset(block.data(), round, block.bytes());
-        EXPECT_EQ(reinterpret_cast<uintptr_t>(block.data()) % 64, 0U);
+        ASSERT_EQ(block.extents().size(), 1U);
+        std::memset(block.extents()[0].data, round, block.bytes());
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(block.extents()[0].data) % 64, 0U);
       }
       std::swap(blocks[static_cast<size_t>(round) % 5], blocks[2]);
       blocks.clear();
@@ -208,20 +212,46 @@ TEST(HostPoolTest, BlocksOfWhatWasAllocatedOnceAreUsedAgain) {
   EXPECT_EQ(memory.freed, 1);
 }
 
-TEST(HostPoolTest, PiecesThatAreTooSmallDoNotStandInTheWay) {
+// Page-locked memory beyond the limit is what the rest of the machine lacks.
+TEST(HostPoolTest, WhatIsFreeInPiecesIsUsedInPiecesAndNothingBeyondTheLimit) {
   Counted memory;
   {
-    HostPool pool(Bytes(640), Bytes(640), memory.Source());
+    HostPool pool(Bytes(640), Bytes(0), memory.Source());
+    EXPECT_EQ(memory.allocated, 0);
     std::vector<HostPool::Block> blocks;
     for (int i = 0; i < 10; ++i) blocks.push_back(pool.Allocate(64));
     for (size_t i = 0; i < 10; i += 2) blocks[i] = {};
     const HostPool::Block whole = pool.Allocate(320);
-    std::memset(whole.data(), 1, 320);
     EXPECT_EQ(pool.held(), Bytes(640));
     EXPECT_THROW(pool.Allocate(1), HostMemoryError);
-    EXPECT_EQ(memory.allocated, 2);
+    EXPECT_EQ(memory.bytes, 640U);
+    EXPECT_EQ(whole.extents().size(), 5U);
+    std::vector<bool> seen(320);
+    whole.ForEachPiece(0, 320, [&](std::byte* data, size_t offset, size_t size) {
+      std::memset(data, 1, size);
+      for (size_t i = offset; i < offset + size; ++i) seen[i] = true;
+    });
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 320);
+    size_t inner = 0;
+    whole.ForEachPiece(60, 200, [&](std::byte*, size_t offset, size_t size) {
+      EXPECT_EQ(offset, inner);
+      inner += size;
+    });
+    EXPECT_EQ(inner, 200U);
+    for (size_t i = 1; i < 10; i += 2) blocks[i] = {};
+    EXPECT_EQ(pool.Allocate(320).bytes(), 320U);
   }
-  EXPECT_EQ(memory.freed, 2);
+  EXPECT_EQ(memory.freed, memory.allocated);
+}
+
+TEST(HostPoolTest, MemoryIsTakenAsItIsNeeded) {
+  Counted memory;
+  HostPool pool(Bytes(1000 * kMiB), Bytes(0), memory.Source());
+  EXPECT_EQ(memory.bytes, 0U);
+  std::vector<HostPool::Block> blocks;
+  for (int i = 0; i < 100; ++i) blocks.push_back(pool.Allocate(kMiB));
+  EXPECT_LE(memory.bytes, static_cast<size_t>(200 * kMiB));
+  EXPECT_LE(memory.allocated, 8);
 }
 
 TEST(HostPoolTest, ASystemWithoutMemoryIsAnError) {

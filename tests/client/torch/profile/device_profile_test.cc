@@ -108,6 +108,8 @@ TEST_P(DeviceProfileTest, BlocksOfPlannedStepsAreWithinThePrediction) {
                              SumsInBlocks() + chain.activation(0).value();
       EXPECT_LE(blocks, (*executor)->prediction().peak.value()) << solver->info().name;
       EXPECT_LE(report->peak.value(), blocks);
+      EXPECT_EQ(report->peak_blocks.value(), TestDevice::memory().stats().allocated_peak_bytes);
+      EXPECT_GE(report->peak_reserved, report->peak_blocks);
     }
   }
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/torch/offload/host_link.h"
 #include "client/torch/offload/simulated_device.h"
 #include "client/torch/profile/chain_profiler.h"
 #include "client/torch/profile/line_fit.h"
@@ -25,15 +26,15 @@ using testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
+HostPool::Source SystemMemory() {
+  return {[](size_t n) { return std::aligned_alloc(64, n); }, [](void* data) { std::free(data); }};
+}
+
 // A link whose copies take as long as it says by the clock of the device, and longer while that computes.
-class LinkedDevice final : public ClockedDevice {
+class LinkedDevice : public ClockedDevice {
  public:
   explicit LinkedDevice(const TransferModel& link, double slowed = 0)
-      : link_(link),
-        slowed_(slowed),
-        host_(link.host_memory, Bytes(0),
-              {[](size_t n) { return std::aligned_alloc(64, n); },
-               [](void* data) { std::free(data); }}) {}
+      : link_(link), slowed_(slowed), host_(link.host_memory, Bytes(0), SystemMemory()) {}
 
   const TransferModel* link() const override { return &link_; }
   HostPool* host() override { return &host_; }
@@ -189,6 +190,39 @@ TEST(MeasureTransfers, AProfileHasTheLinkThatWasMeasured) {
   options.device = nullptr;
   EXPECT_EQ(ProfileChain(model, input, torch::zeros({1}), options).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// Of which nobody knows how fast it is.
+class UnmeasuredDevice final : public LinkedDevice {
+ public:
+  explicit UnmeasuredDevice(const TransferModel& real)
+      : LinkedDevice(real), known_(std::nullopt, real.host_memory, SystemMemory()) {}
+
+  const TransferModel* link() const override { return known_.link(); }
+  HostPool* host() override { return known_.host(); }
+  absl::Status SetLink(const TransferModel& link) override { return known_.SetLink(link); }
+
+ private:
+  HostLink known_;
+};
+
+TEST(MeasureTransfers, ADeviceWithoutALinkGetsTheOneThatWasMeasured) {
+  const TransferModel real = Link(12000000000, 10000000000, true);
+  UnmeasuredDevice device(real);
+  EXPECT_EQ(device.link(), nullptr);
+  TransferModel measured = Measure(&device).model;
+  ExpectNear(measured.to_host, real.to_host);
+  EXPECT_EQ(measured.host_memory, real.host_memory);
+  measured.host_memory = real.host_memory + Bytes(1);
+  EXPECT_EQ(device.SetLink(measured).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(device.link(), nullptr);
+  measured.host_memory = Bytes(kMiB);
+  ASSERT_TRUE(device.SetLink(measured).ok());
+  ASSERT_NE(device.link(), nullptr);
+  EXPECT_EQ(device.link()->to_host.bytes_per_second, measured.to_host.bytes_per_second);
+  measured.to_host.bytes_per_second = -1;
+  EXPECT_EQ(device.SetLink(measured).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(LinkedDevice(real).SetLink(real).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(FitLine, ABadPointMovesNothing) {

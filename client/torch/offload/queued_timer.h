@@ -1,0 +1,34 @@
+// The clock of compute that runs behind the host, off a queue.
+#ifndef STOWAGE_CLIENT_TORCH_OFFLOAD_QUEUED_TIMER_H_
+#define STOWAGE_CLIENT_TORCH_OFFLOAD_QUEUED_TIMER_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "client/torch/offload/stage_timer.h"
+#include "solvers/model/units.h"
+
+namespace stowage {
+
+// What a timer needs of a device's compute. Marks count from 0; functions throw what LibTorch throws.
+class ComputeQueue {
+ public:
+  virtual ~ComputeQueue() = default;
+
+  // Puts mark number `mark` into the queue: reached once compute has done what was queued before. A number that is put
+  // again means the later place.
+  virtual void Mark(size_t mark) = 0;
+  // From one mark to the other. Waits for it.
+  virtual Nanos Between(size_t start, size_t stop) = 0;
+  // What is queued from now on waits for Open, or until `most` has passed: the host may wait for compute before.
+  virtual void Close(Nanos most) = 0;
+  // Whether it was still closed.
+  virtual bool Open() = 0;
+};
+
+// Marks are in the queue, so the host runs ahead as in training; only Collect waits for compute.
+std::unique_ptr<StageTimer> MakeQueuedTimer(std::unique_ptr<ComputeQueue> queue);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_OFFLOAD_QUEUED_TIMER_H_

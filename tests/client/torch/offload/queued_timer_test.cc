@@ -1,0 +1,159 @@
+// Times of a device that runs behind the host, by clocks of both that the tests hold.
+#include "client/torch/offload/queued_timer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace stowage {
+namespace {
+
+using testing::ElementsAre;
+
+// Host and compute, each with its own time.
+struct Machine {
+  int64_t host = 0;
+  int64_t compute = 0;
+  int64_t opens = 0;  // when what is queued may begin; 0: at once
+  bool closed = false;
+  int closings = 0;
+  std::vector<int64_t> marks;
+  struct Queued {
+    int64_t given, takes;
+    int mark;
+  };
+  std::vector<Queued> queued;
+
+  // The host takes `gives` to queue work that takes compute `takes`.
+  void Op(int64_t gives, int64_t takes) {
+    host += gives;
+    queued.push_back({host, takes, -1});
+    if (closed && host > opens) closed = false;
+    if (!closed) Run();
+  }
+  void Run() {
+    for (const Queued& work : queued) {
+      if (work.mark >= 0) {
+        marks[static_cast<size_t>(work.mark)] = std::max({compute, work.given, opens});
+        compute = marks[static_cast<size_t>(work.mark)];
+        continue;
+      }
+      compute = std::max({compute, work.given, opens}) + work.takes;
+    }
+    queued.clear();
+  }
+  // As .item() does.
+  void HostWaits() {
+    if (closed) host = opens;
+    closed = false;
+    Run();
+    host = std::max(host, compute);
+  }
+};
+
+class FakeQueue final : public ComputeQueue {
+ public:
+  explicit FakeQueue(Machine* machine) : machine_(machine) {}
+
+  void Mark(size_t mark) override {
+    if (mark >= machine_->marks.size()) machine_->marks.resize(mark + 1);
+    machine_->queued.push_back({machine_->host, 0, static_cast<int>(mark)});
+    if (!machine_->closed) machine_->Run();
+  }
+  Nanos Between(size_t start, size_t stop) override {
+    machine_->HostWaits();
+    return Nanos(machine_->marks[stop] - machine_->marks[start]);
+  }
+  void Close(Nanos most) override {
+    ++machine_->closings;
+    machine_->closed = true;
+    machine_->opens = machine_->host + most.value();
+  }
+  bool Open() override {
+    const bool was = machine_->closed;
+    if (was) machine_->opens = machine_->host;
+    machine_->closed = false;
+    machine_->Run();
+    return was;
+  }
+
+ private:
+  Machine* const machine_;
+};
+
+class QueuedTimerTest : public testing::Test {
+ protected:
+  Machine machine_;
+  const std::unique_ptr<StageTimer> timer_ =
+      MakeQueuedTimer(std::make_unique<FakeQueue>(&machine_));
+};
+
+TEST_F(QueuedTimerTest, ShortWorkTakesWhatComputeTakes) {
+  for (int pass = 0; pass < 3; ++pass) {
+    for (int stage = 0; stage < 2; ++stage) {
+      timer_->StartQueued();
+      for (int op = 0; op < 10; ++op) machine_.Op(/*gives=*/5000, /*takes=*/1000 * (stage + 1));
+      timer_->Stop();
+    }
+    EXPECT_THAT(timer_->Collect(), ElementsAre(Nanos(10000), Nanos(20000)));
+  }
+}
+
+// The host's latency is part of a whole step, as it is of those that are planned.
+TEST_F(QueuedTimerTest, AnIntervalThatIsNotQueuedHasTheHostsLatency) {
+  timer_->Start();
+  for (int op = 0; op < 10; ++op) machine_.Op(5000, 1000);
+  timer_->Stop();
+  EXPECT_THAT(timer_->Collect(), ElementsAre(Nanos(51000)));
+  EXPECT_EQ(machine_.closings, 0);
+}
+
+TEST_F(QueuedTimerTest, WhatAlwaysWaitsForComputeIsNotHeldBackForGood) {
+  for (int pass = 0; pass < 5; ++pass) {
+    timer_->StartQueued();
+    machine_.Op(5000, 1000);
+    machine_.HostWaits();
+    timer_->Stop();
+    timer_->StartQueued();
+    machine_.Op(5000, 1000);
+    timer_->Stop();
+    EXPECT_EQ(timer_->Collect()[1], Nanos(1000));
+  }
+  EXPECT_EQ(machine_.closings, 2 + 5);
+}
+
+// It takes workspaces, say.
+TEST_F(QueuedTimerTest, WhatWaitsInTheFirstPassAloneIsHeldBackInTheOthers) {
+  for (int pass = 0; pass < 5; ++pass) {
+    timer_->StartQueued();
+    machine_.Op(5000, 1000);
+    if (pass == 0) machine_.HostWaits();
+    machine_.Op(5000, 1000);
+    timer_->Stop();
+    const Nanos time = timer_->Collect()[0];
+    if (pass > 0) {
+      EXPECT_EQ(time, Nanos(2000));
+    }
+  }
+  EXPECT_EQ(machine_.closings, 5);
+}
+
+TEST_F(QueuedTimerTest, AStartWithoutAStopIsForgottenAndHoldsNothingBack) {
+  timer_->StartQueued();
+  machine_.Op(5000, 1000);
+  EXPECT_TRUE(timer_->Collect().empty());
+  EXPECT_FALSE(machine_.closed);
+  timer_->StartQueued();
+  timer_->Start();
+  EXPECT_FALSE(machine_.closed);
+  machine_.Op(5000, 1000);
+  timer_->Stop();
+  EXPECT_THAT(timer_->Collect(), ElementsAre(Nanos(5000)));
+}
+
+}  // namespace
+}  // namespace stowage
