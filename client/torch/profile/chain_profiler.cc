@@ -1,15 +1,18 @@
 #include "client/torch/profile/chain_profiler.h"
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "client/torch/base/torch_status.h"
-#include "client/torch/execute/plain_step.h"
+#include "client/torch/execute/executor.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/profile/chain_samples.h"
 #include "client/torch/profile/gradients_aside.h"
 #include "client/torch/profile/profile_pass.h"
 #include "client/torch/profile/profile_passes.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 namespace {
@@ -22,6 +25,24 @@ absl::Status CheckRequest(const ChainModel& model, const at::Tensor& input,
   return CheckPasses(options, {input});
 }
 
+// That a plan would run which has memory for everything: all others are told against it.
+absl::StatusOr<WholeStep> StoreAllStep(const ChainModel& model, const at::Tensor& input,
+                                       const at::Tensor& target, ExecutionDevice* device,
+                                       const Passes<StageSample>& passes) {
+  absl::StatusOr<Chain> chain =
+      MakeChain(model, Bytes(static_cast<int64_t>(input.nbytes())), passes, /*with_times=*/false);
+  if (!chain.ok()) return chain.status();
+  Schedule schedule = StoreAllSchedule(*chain);
+  absl::StatusOr<std::unique_ptr<Executor>> made =
+      Executor::Create(&model, *std::move(chain), std::move(schedule), device);
+  if (!made.ok()) return made.status();
+  const std::shared_ptr<Executor> executor = *std::move(made);
+  return WholeStep{executor->prediction().peak, [&model, input, target, executor] {
+                     const StateGuard restore(model.buffers(), input.device());
+                     return executor->Step(input, target).status();
+                   }};
+}
+
 }  // namespace
 
 absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const at::Tensor& input,
@@ -31,17 +52,20 @@ absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const at::Tensor& 
   const absl::StatusOr<ProfileMeters> meters = MakeProfileMeters(options);
   if (!meters.ok()) return meters.status();
   try {
+    const UnusedMemory unused(options.device);
+    status = CheckGradientRoom(model, options.device);
+    if (!status.ok()) return status;
     const GradientsAside aside(model);
     model.EnsureGradients();
     CostMeter costs(meters->memory, meters->timer.get(), meters->granularity);
-    WholeSteps steps = MakeWholeSteps(options, {input}, meters->timer.get(), [&] {
-      const StateGuard restore(model.buffers(), input.device());
-      return PlainStep(model, input, target, meters->memory).status();
-    });
+    WholeSteps steps = MakeWholeSteps(options, {input}, meters->timer.get());
     absl::StatusOr<Passes<StageSample>> passes = RunPasses<StageSample>(
         options, 2 * (model.length() + 1),
         [&](bool watch, const std::function<void()>& stage_done) {
           return RunProfilePass(model, input, target, &costs, watch, stage_done);
+        },
+        [&](const Passes<StageSample>& made) {
+          return StoreAllStep(model, input, target, options.device, made);
         },
         &steps);
     if (!passes.ok()) return passes.status();

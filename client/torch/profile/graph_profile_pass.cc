@@ -44,10 +44,11 @@ std::vector<std::vector<at::Tensor>> BuffersByNode(const GraphModel& model, bool
   return buffers;
 }
 
-class Pass {
+class GraphPass {
  public:
-  Pass(const GraphModel& model, const std::vector<at::Tensor>& inputs, const at::Tensor& target,
-       CostMeter* costs, bool watch, const std::function<void()>& node_done)
+  GraphPass(const GraphModel& model, const std::vector<at::Tensor>& inputs,
+            const at::Tensor& target, CostMeter* costs, bool watch,
+            const std::function<void()>& node_done)
       : model_(model),
         costs_(costs),
         node_done_(node_done),
@@ -291,16 +292,7 @@ absl::StatusOr<std::vector<NodeSample>> RunGraphProfilePass(
     const GraphModel& model, const std::vector<at::Tensor>& inputs, const at::Tensor& target,
     CostMeter* costs, bool watch, const std::function<void()>& node_done) {
   const StateGuard restore(model.buffers(), DeviceOf(inputs));
-  return Pass(model, inputs, target, costs, watch, node_done).Run();
-}
-
-Bytes StoredBytes(const std::vector<NodeSample>& pass) {
-  Bytes bytes;
-  for (const NodeSample& sample : pass) {
-    bytes += sample.extra_saved;
-    if (sample.alias == AliasKind::kNone) bytes += sample.output;
-  }
-  return bytes;
+  return GraphPass(model, inputs, target, costs, watch, node_done).Run();
 }
 
 }  // namespace stowage

@@ -43,9 +43,6 @@ absl::StatusOr<std::vector<NodeSample>> RunGraphProfilePass(const GraphModel& mo
                                                             CostMeter* costs, bool watch,
                                                             const std::function<void()>& node_done);
 
-// What a step that stores everything stores.
-Bytes StoredBytes(const std::vector<NodeSample>& pass);
-
 }  // namespace stowage
 
 #endif  // STOWAGE_CLIENT_TORCH_PROFILE_GRAPH_PROFILE_PASS_H_

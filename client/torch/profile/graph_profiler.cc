@@ -1,17 +1,19 @@
 #include "client/torch/profile/graph_profiler.h"
 
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/base/tensor_storage.h"
 #include "client/torch/base/torch_status.h"
-#include "client/torch/execute/plain_step.h"
+#include "client/torch/execute/executor.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/profile/gradients_aside.h"
 #include "client/torch/profile/graph_profile_pass.h"
 #include "client/torch/profile/graph_samples.h"
 #include "client/torch/profile/profile_passes.h"
+#include "solvers/schedule/instance.h"
 
 namespace stowage {
 namespace {
@@ -30,6 +32,24 @@ absl::Status CheckRequest(const GraphModel& model, const std::vector<at::Tensor>
   return CheckPasses(options, inputs);
 }
 
+// That a plan would run which has memory for everything: all others are told against it.
+absl::StatusOr<WholeStep> StoreAllStep(const GraphModel& model,
+                                       const std::vector<at::Tensor>& inputs,
+                                       const at::Tensor& target, ExecutionDevice* device,
+                                       const Passes<NodeSample>& passes) {
+  absl::StatusOr<Graph> graph = MakeGraph(model, passes, /*with_times=*/false);
+  if (!graph.ok()) return graph.status();
+  Schedule schedule = StoreAllSchedule(*graph);
+  absl::StatusOr<std::unique_ptr<Executor>> made =
+      Executor::Create(&model, *std::move(graph), std::move(schedule), device);
+  if (!made.ok()) return made.status();
+  const std::shared_ptr<Executor> executor = *std::move(made);
+  return WholeStep{executor->prediction().peak, [&model, inputs, target, executor] {
+                     const StateGuard restore(model.buffers(), DeviceOf(inputs));
+                     return executor->Step(inputs, target).status();
+                   }};
+}
+
 }  // namespace
 
 absl::StatusOr<Profile> ProfileGraph(const GraphModel& model, const std::vector<at::Tensor>& inputs,
@@ -39,17 +59,20 @@ absl::StatusOr<Profile> ProfileGraph(const GraphModel& model, const std::vector<
   const absl::StatusOr<ProfileMeters> meters = MakeProfileMeters(options);
   if (!meters.ok()) return meters.status();
   try {
+    const UnusedMemory unused(options.device);
+    status = CheckGradientRoom(model, options.device);
+    if (!status.ok()) return status;
     const GradientsAside aside(model);
     model.EnsureGradients();
     CostMeter costs(meters->memory, meters->timer.get(), meters->granularity);
-    WholeSteps steps = MakeWholeSteps(options, inputs, meters->timer.get(), [&] {
-      const StateGuard restore(model.buffers(), DeviceOf(inputs));
-      return PlainGraphStep(model, inputs, target, meters->memory).status();
-    });
+    WholeSteps steps = MakeWholeSteps(options, inputs, meters->timer.get());
     absl::StatusOr<Passes<NodeSample>> passes = RunPasses<NodeSample>(
         options, 2 * model.size(),
         [&](bool watch, const std::function<void()>& node_done) {
           return RunGraphProfilePass(model, inputs, target, &costs, watch, node_done);
+        },
+        [&](const Passes<NodeSample>& made) {
+          return StoreAllStep(model, inputs, target, options.device, made);
         },
         &steps);
     if (!passes.ok()) return passes.status();

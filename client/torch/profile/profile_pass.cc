@@ -27,10 +27,10 @@ std::vector<std::vector<at::Tensor>> BuffersByStage(const ChainModel& model, boo
   return buffers;
 }
 
-class Pass {
+class ChainPass {
  public:
-  Pass(const ChainModel& model, const at::Tensor& input, const at::Tensor& target, CostMeter* costs,
-       bool watch, const std::function<void()>& stage_done)
+  ChainPass(const ChainModel& model, const at::Tensor& input, const at::Tensor& target,
+            CostMeter* costs, bool watch, const std::function<void()>& stage_done)
       : model_(model),
         costs_(costs),
         stage_done_(stage_done),
@@ -138,13 +138,7 @@ absl::StatusOr<std::vector<StageSample>> RunProfilePass(const ChainModel& model,
                                                         bool watch,
                                                         const std::function<void()>& stage_done) {
   const StateGuard restore(model.buffers(), input.device());
-  return Pass(model, input, target, costs, watch, stage_done).Run();
-}
-
-Bytes StoredBytes(const std::vector<StageSample>& pass) {
-  Bytes bytes;
-  for (const StageSample& sample : pass) bytes += sample.saved;
-  return bytes;
+  return ChainPass(model, input, target, costs, watch, stage_done).Run();
 }
 
 }  // namespace stowage

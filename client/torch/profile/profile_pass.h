@@ -45,9 +45,6 @@ absl::StatusOr<std::vector<StageSample>> RunProfilePass(const ChainModel& model,
                                                         bool watch,
                                                         const std::function<void()>& stage_done);
 
-// What a step that stores everything stores.
-Bytes StoredBytes(const std::vector<StageSample>& pass);
-
 }  // namespace stowage
 
 #endif  // STOWAGE_CLIENT_TORCH_PROFILE_PROFILE_PASS_H_

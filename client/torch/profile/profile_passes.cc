@@ -1,6 +1,8 @@
 #include "client/torch/profile/profile_passes.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -23,8 +25,7 @@ std::string WhyNoSteps(const ProfileOptions& options, const std::vector<at::Tens
     return absl::StrCat("takes ", kLeastSteps, " passes at least");
   }
   for (const at::Tensor& input : inputs) {
-    if (input.requires_grad())
-      return "the input needs a gradient, which a plain step does not make";
+    if (input.requires_grad()) return "the input needs a gradient, which a step does not make";
   }
   return "";
 }
@@ -77,12 +78,42 @@ absl::StatusOr<Device> ProfiledDevice(const ProfileOptions& options) {
   return device;
 }
 
+Bytes FreeMemoryOf(const ExecutionDevice* device) {
+  if (device == nullptr) return FreeHostMemory();
+  const std::optional<Bytes> free = device->FreeMemory();
+  if (free) return *free;
+  return device->device().is_cpu() ? FreeHostMemory() : Bytes(kMaxTotal);
+}
+
+absl::Status CheckGradientRoom(const ModelTensors& model, const ExecutionDevice* device) {
+  const int64_t unit = device == nullptr ? 1 : device->granularity().value();
+  Bytes gradients;
+  for (const at::Tensor& parameter : model.parameters()) {
+    if (!parameter.requires_grad()) continue;
+    const auto bytes = static_cast<int64_t>(parameter.nbytes());
+    gradients += Bytes((bytes + unit - 1) / unit * unit);
+  }
+  const Bytes free = FreeMemoryOf(device);
+  if (gradients <= free) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a profile makes gradients of its own, which take ", ToString(gradients),
+                   ", and ", ToString(free), " of memory are free"));
+}
+
+UnusedMemory::~UnusedMemory() {
+  if (device_ == nullptr) return;
+  try {
+    device_->GiveBackUnused();
+  } catch (...) {
+    // A device that fails says so at whatever is done there next.
+  }
+}
+
 WholeSteps MakeWholeSteps(const ProfileOptions& options, const std::vector<at::Tensor>& inputs,
-                          StageTimer* timer, std::function<absl::Status()> step) {
+                          StageTimer* timer) {
   std::string why_not = WhyNoSteps(options, inputs);
   if (!why_not.empty()) return WholeSteps(std::move(why_not));
-  const bool on_host = options.device == nullptr || options.device->device().is_cpu();
-  return WholeSteps(timer, std::move(step), on_host ? FreeHostMemory() : Bytes(kMaxTotal));
+  return WholeSteps(timer, FreeMemoryOf(options.device));
 }
 
 }  // namespace stowage

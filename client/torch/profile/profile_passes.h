@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/torch/memory/memory_meter.h"
+#include "client/torch/model/model_tensors.h"
 #include "client/torch/offload/stage_timer.h"
 #include "client/torch/profile/cost_meter.h"
 #include "client/torch/profile/profile_options.h"
@@ -37,9 +38,28 @@ struct ProfileMeters {
 };
 absl::StatusOr<ProfileMeters> MakeProfileMeters(const ProfileOptions& options);
 
-// As the options say; `step` is one of plain training, which leaves the model as it was.
+// Of the device's memory, what is free; of the host's where that is not known.
+Bytes FreeMemoryOf(const ExecutionDevice* device);
+
+// RESOURCE_EXHAUSTED: there is no room for gradients of the model, one of each, which a profile makes and adds to.
+absl::Status CheckGradientRoom(const ModelTensors& model, const ExecutionDevice* device);
+
+// Gives back to the device, at its end, what passes made its allocator keep: others need it. The device, which outlives it,
+// may be null.
+class UnusedMemory {
+ public:
+  explicit UnusedMemory(ExecutionDevice* device) : device_(device) {}
+  ~UnusedMemory();
+  UnusedMemory(const UnusedMemory&) = delete;
+  UnusedMemory& operator=(const UnusedMemory&) = delete;
+
+ private:
+  ExecutionDevice* const device_;
+};
+
+// As the options say, in what memory is free now.
 WholeSteps MakeWholeSteps(const ProfileOptions& options, const std::vector<at::Tensor>& inputs,
-                          StageTimer* timer, std::function<absl::Status()> step);
+                          StageTimer* timer);
 
 // Passes that do not count. On a GPU there is one in any case: in the first, libraries take workspaces that they keep.
 int WarmupOf(const ProfileOptions& options);
@@ -49,11 +69,12 @@ int WarmupOf(const ProfileOptions& options);
 bool WatchesEveryPass(const ProfileOptions& options);
 
 // The passes that count, each made by `run_pass(watch, done)`, which calls `done` so many times, with a
-// whole step after each. A pass goes over the whole model, so that the repeats of one stage lie as far
-// apart as they can.
-template <class Sample, class RunPass>
+// whole step after each, which `make_step(passes)` makes of those there are at first. A pass goes over the whole model,
+// so that the repeats of one stage lie as far apart as they can.
+template <class Sample, class RunPass, class MakeStep>
 absl::StatusOr<Passes<Sample>> RunPasses(const ProfileOptions& options, int calls_of_done,
-                                         const RunPass& run_pass, WholeSteps* steps) {
+                                         const RunPass& run_pass, const MakeStep& make_step,
+                                         WholeSteps* steps) {
   const int counted = options.bytes_only ? 1 : options.repeats;
   const int warmup = WarmupOf(options);
   // A step takes about as long as a pass.
@@ -78,7 +99,7 @@ absl::StatusOr<Passes<Sample>> RunPasses(const ProfileOptions& options, int call
     if (i < warmup) continue;
     passes.push_back(*std::move(pass));
     if (!with_steps) continue;
-    steps->Run(StoredBytes(passes.back()));
+    steps->Run([&]() -> absl::StatusOr<WholeStep> { return make_step(passes); });
     advance(calls_of_done);
   }
   return passes;

@@ -25,7 +25,8 @@ struct StageTimes {
   TimeSpread backward;
 };
 
-// How the sum of all times compares with whole steps of plain training, which ran one after each pass.
+// How the sum of all times compares with whole steps by the plan that stores everything, as the executor runs it, one
+// after each pass.
 struct Calibration {
   // The times of the profile are those measured times `factor`; if not, 1 and why.
   bool applied = false;

@@ -16,15 +16,24 @@ constexpr double kMostFactor = 2;
 
 }  // namespace
 
-void WholeSteps::Run(Bytes stored) {
-  if (!wanted()) return;
-  if (stored > memory_) {
-    why_not_ = absl::StrCat("a whole step stores ", ToString(stored), ", and ", ToString(memory_),
-                            " of memory are free");
+void WholeSteps::Prepare(absl::StatusOr<WholeStep> step) {
+  if (!step.ok()) {
+    why_not_ = absl::StrCat("there is no whole step: ", std::string(step.status().message()));
     return;
   }
+  if (step->peak > memory_) {
+    why_not_ = absl::StrCat("a whole step takes ", ToString(step->peak), ", and ",
+                            ToString(memory_), " of memory are free");
+    return;
+  }
+  step_ = *std::move(step);
+}
+
+void WholeSteps::Run(const std::function<absl::StatusOr<WholeStep>()>& make) {
+  if (wanted() && !step_) Prepare(make());
+  if (!wanted()) return;
   timer_->Start();
-  const absl::Status status = step_();
+  const absl::Status status = step_->run();
   if (!status.ok()) {
     why_not_ = absl::StrCat(absl::IsResourceExhausted(status)
                                 ? "a whole step does not fit into the memory: "

@@ -82,6 +82,7 @@ TEST(RunPasses, OnAGpuTheFirstPassAloneLooksAtBuffers) {
           samples[1].stateful = watch;
           return samples;
         },
+        [](const Passes<StageSample>&) { return absl::InternalError("nobody asks for it"); },
         &none);
     ASSERT_TRUE(passes.ok());
     EXPECT_EQ(watched, (std::vector<bool>{true, device == nullptr, device == nullptr}));
