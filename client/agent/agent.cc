@@ -16,7 +16,12 @@
 namespace stowage {
 namespace {
 
-AgentOptions Completed(AgentOptions options) {
+// What cannot be completed is refused by CheckAgentOptions.
+AgentOptions Completed(AgentOptions options, const ModelTensors& model) {
+  if (options.device_limit) {
+    absl::StatusOr<DeviceLimit> limit = LimitOfDevice(model, *options.device_limit, options.device);
+    if (limit.ok()) options.device_limit = *limit;
+  }
   if (!HasLink(options.device)) options.plan.recompute_only = true;
   if (options.profile.device == nullptr) options.profile.device = options.device;
   if (options.job.empty()) options.job = JobName();
@@ -70,7 +75,7 @@ Agent::Agent(const ChainModel* model, std::unique_ptr<PlanConnection> connection
 Agent::Agent(std::unique_ptr<TrainedModel> model, std::unique_ptr<PlanConnection> connection,
              AgentOptions options)
     : model_(std::move(model)),
-      options_(Completed(std::move(options))),
+      options_(Completed(std::move(options), model_->tensors())),
       valid_(CheckAgentOptions(options_)),
       events_(std::make_shared<EventSink>(options_.on_event)),
       connection_(connection != nullptr ? std::move(connection) : ConnectTo(options_, events_)),

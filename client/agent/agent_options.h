@@ -86,7 +86,8 @@ struct AgentOptions {
   // recompute.
   KeyOptions plan;
 
-  // For Plan without a budget, and for Step before any Plan. At most one of the two.
+  // For Plan without a budget, and for Step before any Plan. At most one of the two. A limit of 0 bytes is what can be had
+  // of `device` when the agent is made (LimitOfDevice).
   std::optional<Budget> budget;
   std::optional<DeviceLimit> device_limit;
 

@@ -1,6 +1,9 @@
 #include "client/agent/device_budget.h"
 
 #include <cstdint>
+#include <optional>
+
+#include "solvers/model/field_error.h"
 
 namespace stowage {
 namespace {
@@ -25,8 +28,24 @@ ModelBytes Count(const ModelTensors& model) {
 
 }  // namespace
 
-absl::StatusOr<DeviceBudget> BudgetOfDevice(const ModelTensors& model, const DeviceLimit& limit) {
-  return SubtractFrom("device_limit", limit, Count(model));
+absl::StatusOr<DeviceLimit> LimitOfDevice(const ModelTensors& model, DeviceLimit limit,
+                                          const ExecutionDevice* device) {
+  if (limit.memory != Bytes(0)) return limit;
+  const std::optional<Bytes> free = device == nullptr ? std::nullopt : device->FreeMemory();
+  if (!free) {
+    return FieldError("device_limit.memory", 0,
+                      "must be given: this device does not say how much of its memory is free");
+  }
+  const ModelBytes bytes = Count(model);
+  limit.memory = *free + bytes.parameters + bytes.buffers + bytes.allocated;
+  return limit;
+}
+
+absl::StatusOr<DeviceBudget> BudgetOfDevice(const ModelTensors& model, const DeviceLimit& limit,
+                                            const ExecutionDevice* device) {
+  const absl::StatusOr<DeviceLimit> known = LimitOfDevice(model, limit, device);
+  if (!known.ok()) return known.status();
+  return SubtractFrom("device_limit", *known, Count(model));
 }
 
 }  // namespace stowage

@@ -4,13 +4,22 @@
 
 #include "absl/status/statusor.h"
 #include "client/torch/model/model_tensors.h"
+#include "client/torch/offload/execution_device.h"
 #include "solvers/model/budget.h"
 
 namespace stowage {
 
-// SubtractFrom for "device_limit". Gradients of tied parameters count twice, as steps hold them
+// The limit, and where it says nothing of memory (0) what this process can have of the device at this moment: what is free
+// (ExecutionDevice::FreeMemory), and what the model's own tensors take there. All else that is live stays where it is: the
+// optimizer's state, once it is there, is in no limit, and to be stated as 0. Not to be asked within a step.
+// INVALID_ARGUMENT for "device_limit.memory": neither says.
+absl::StatusOr<DeviceLimit> LimitOfDevice(const ModelTensors& model, DeviceLimit limit,
+                                          const ExecutionDevice* device);
+
+// SubtractFrom for "device_limit", of LimitOfDevice. Gradients of tied parameters count twice, as steps hold them
 // (ParameterGradients).
-absl::StatusOr<DeviceBudget> BudgetOfDevice(const ModelTensors& model, const DeviceLimit& limit);
+absl::StatusOr<DeviceBudget> BudgetOfDevice(const ModelTensors& model, const DeviceLimit& limit,
+                                            const ExecutionDevice* device = nullptr);
 
 }  // namespace stowage
 

@@ -10,6 +10,7 @@
 #include "client/torch/memory/tracking_allocator.h"
 #include "solvers/model/field_error.h"
 #include "tests/client/agent/some_tensors.h"
+#include "tests/client/device/test_device.h"
 #include "tests/client/torch/test_networks.h"
 
 namespace stowage {
@@ -82,6 +83,38 @@ TEST(DeviceBudget, NamesWhatDoesNotFit) {
   EXPECT_THAT(GetFieldViolation(status)->rule, HasSubstr("800 B"));
   limit.memory = Bytes(1741);
   EXPECT_EQ(BudgetOfDevice(model, limit)->activations, Bytes(1));
+}
+
+// Of memory that it knows, and that a caller need not state.
+TEST(DeviceBudget, IsWhatTheDeviceHasFreeWhereTheCallerSaysNothing) {
+  const TrainingDevice& device = TrainingDeviceNamed("test");
+  const TestNetwork network = MakeTestNetwork("mlp", device);
+  const DeviceLimit nothing;
+  TestDevice::memory().SetLimit(int64_t{200} << 20);
+  const auto budget_of = [&] { return BudgetOfDevice(network.model, nothing, device.execution); };
+  const absl::StatusOr<DeviceBudget> budget = budget_of();
+  ASSERT_TRUE(budget.ok()) << budget.status();
+  EXPECT_EQ(budget->device, Bytes(int64_t{200} << 20) - device.execution->meter()->block_bytes() +
+                                Bytes(ItemOf(*budget, "parameters") + ItemOf(*budget, "buffers") +
+                                      ItemOf(*budget, "gradients (allocated)")));
+  {
+    // What else is live is not the activations', what is kept and unused is.
+    const at::Tensor other =
+        torch::empty({8 << 20}, at::TensorOptions(device.device).dtype(at::kByte));
+    EXPECT_EQ(budget_of()->device, budget->device - Bytes(8 << 20));
+  }
+  EXPECT_EQ(budget_of()->device, budget->device);
+  // An agent asks when it is made.
+  AgentOptions options;
+  options.device = device.execution;
+  options.device_limit = nothing;
+  Agent agent(&network.model, options);
+  const auto adopted = agent.Plan(Batch{{network.input}, network.target});
+  EXPECT_TRUE(adopted.ok()) << adopted.status();
+  EXPECT_LE(adopted->plan.budget, budget->activations);
+  TestDevice::memory().SetLimit(INT64_MAX);
+  EXPECT_EQ(BudgetOfDevice(network.model, nothing, nullptr).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 Bytes BytesOf(const std::vector<at::Tensor>& tensors) {
