@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <memory>
 #include <utility>
@@ -26,7 +27,9 @@ class Oldest final : public torch::autograd::Node {
   }
 };
 
-// The root of a backward, which gives its gradients away; the engine's own would hold them to the end.
+// The root of a backward, which gives its gradients away; the engine's own would hold them to the end. It runs on the
+// thread of the device, which so is given all of them before it runs any: the engine's own, on the calling thread, hands
+// them over one by one, and the device's thread may be ahead of it, in another order than that of the numbers.
 class Root final : public torch::autograd::Node {
  public:
   Root(torch::autograd::edge_list places, std::vector<at::Tensor> gradients,
@@ -70,29 +73,48 @@ void RunAndEmpty(c10::Device device, const Run& run) {
   try {
     run();
   } catch (...) {
-    EmptyQueue(c10::kCPU);
-    if (!device.is_cpu()) EmptyQueue(device);
+    EmptyQueues(device);
     throw;
   }
   if (!device.is_cpu()) EmptyQueue(device);
 }
 
+// With one place the engine has no root.
+bool NeedsRoot(size_t places, c10::Device device) { return places > 1 && !device.is_cpu(); }
+
 }  // namespace
 
+void EmptyQueues(c10::Device device) {
+  EmptyQueue(c10::kCPU);
+  if (!device.is_cpu()) EmptyQueue(device);
+}
+
 void RunBackward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients) {
-  RunAndEmpty(DeviceOfAll(roots), [&] { torch::autograd::backward(roots, gradients); });
+  const c10::Device device = DeviceOfAll(roots);
+  if (!NeedsRoot(roots.size(), device)) {
+    return RunAndEmpty(device, [&] { torch::autograd::backward(roots, gradients); });
+  }
+  torch::autograd::edge_list places;
+  std::vector<at::Tensor> given = gradients;
+  for (const at::Tensor& root : roots) {
+    places.push_back(torch::autograd::impl::gradient_edge(root));
+    if (gradients.empty()) given.push_back(at::ones_like(root));
+  }
+  RunBackwardFrom(std::move(places), std::move(given));
 }
 
 void RunBackwardFrom(std::vector<torch::autograd::Edge> roots, std::vector<at::Tensor> gradients) {
-  const at::Tensor nothing = at::empty({0});
   const c10::Device device = DeviceOfAll(gradients);
+  const at::Tensor nothing = at::empty({0}, at::TensorOptions(device));
   const NodePtr root = MakeNode<Root>(std::move(roots), std::move(gradients), nothing);
   RunAndEmpty(device, [&] { Execute({torch::autograd::Edge(root, 0)}, {nothing}); });
 }
 
 void RunBackwardAt(const std::vector<torch::autograd::Edge>& roots,
                    const std::vector<at::Tensor>& gradients) {
-  RunAndEmpty(DeviceOfAll(gradients), [&] { Execute(roots, gradients); });
+  const c10::Device device = DeviceOfAll(gradients);
+  if (NeedsRoot(roots.size(), device)) return RunBackwardFrom(roots, gradients);
+  RunAndEmpty(device, [&] { Execute(roots, gradients); });
 }
 
 }  // namespace stowage

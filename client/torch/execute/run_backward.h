@@ -8,6 +8,7 @@
 #define STOWAGE_CLIENT_TORCH_EXECUTE_RUN_BACKWARD_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 #include <torch/csrc/autograd/edge.h>
 
 #include <vector>
@@ -22,6 +23,10 @@ void RunBackwardAt(const std::vector<torch::autograd::Edge>& roots,
                    const std::vector<at::Tensor>& gradients);
 // The same, and nobody holds on to the gradients but their places.
 void RunBackwardFrom(std::vector<torch::autograd::Edge> roots, std::vector<at::Tensor> gradients);
+
+// After a backward that somebody else ran and that threw: lets go of what is left of it in the queues of the calling
+// thread and of the one that autograd has for the device.
+void EmptyQueues(c10::Device device);
 
 }  // namespace stowage
 
