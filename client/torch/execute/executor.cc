@@ -1,5 +1,8 @@
 #include "client/torch/execute/executor.h"
 
+#include <c10/core/DispatchKey.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -74,6 +77,22 @@ absl::StatusOr<Simulation> Predict(Instance instance, const Schedule& schedule) 
   return Evaluator(std::move(instance)).Run(schedule);
 }
 
+// A recomputed forward could not do what the first one did: the tangents and the levels of torch.func are gone by then.
+absl::Status CheckNoOtherDifferentiation(const std::vector<at::Tensor>& inputs,
+                                         const std::vector<at::Tensor>& parameters) {
+  if (c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode)) {
+    return absl::UnimplementedError(
+        "a planned step within a transform of torch.func, such as grad or vmap");
+  }
+  for (const std::vector<at::Tensor>* const tensors : {&inputs, &parameters}) {
+    for (const at::Tensor& tensor : *tensors) {
+      if (!tensor.defined() || !tensor._fw_grad(/*level=*/0).defined()) continue;
+      return absl::UnimplementedError("a planned step has no forward-mode gradient");
+    }
+  }
+  return absl::OkStatus();
+}
+
 template <class Problem>
 absl::StatusOr<Simulation> Predict(const Problem& problem, const ExecutionDevice& device,
                                    const Schedule& schedule) {
@@ -127,6 +146,8 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(const GraphModel* mod
 }
 
 absl::Status Executor::CheckInputs(const std::vector<at::Tensor>& inputs) const {
+  absl::Status plain = CheckNoOtherDifferentiation(inputs, plan_->model->parameters());
+  if (!plain.ok()) return plain;
   const std::vector<int>& read = plan_->model->inputs();
   if (inputs.size() != read.size()) {
     return absl::InvalidArgumentError(
