@@ -36,12 +36,11 @@ void* BlockCache::Allocate(size_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const size_t size = RoundUp(bytes, kGranularity);
   const bool small = size <= kSmallBlock;
-  Block* block = TakeFree(size, small);
-  if (block == nullptr) block = NewSegment(SegmentBytes(size), small);
+  Block* block = Take(size, small);
   if (block == nullptr) {
     ++stats_.retries;
     EmptyLocked();
-    block = NewSegment(SegmentBytes(size), small);
+    block = Take(size, small);
   }
   if (block == nullptr) {
     ++stats_.refusals;
@@ -56,6 +55,12 @@ void* BlockCache::Allocate(size_t bytes) {
   stats_.allocated_peak_bytes = std::max(stats_.allocated_peak_bytes, stats_.allocated_bytes);
   stats_.requested_peak_bytes = std::max(stats_.requested_peak_bytes, stats_.requested_bytes);
   return block->data;
+}
+
+BlockCache::Block* BlockCache::Take(size_t size, bool small) {
+  if (static_cast<int64_t>(size) > stats_.live_limit_bytes - stats_.allocated_bytes) return nullptr;
+  Block* const block = TakeFree(size, small);
+  return block != nullptr ? block : NewSegment(SegmentBytes(size), small);
 }
 
 BlockCache::Block* BlockCache::TakeFree(size_t size, bool small) {
@@ -141,6 +146,11 @@ void BlockCache::EmptyLocked() {
 void BlockCache::SetLimit(int64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   stats_.limit_bytes = bytes;
+}
+
+void BlockCache::SetLiveLimit(int64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stats_.live_limit_bytes = bytes;
 }
 
 BlockCache::Stats BlockCache::stats() const {

@@ -30,6 +30,7 @@ class BlockCache {
     int64_t retries = 0;  // allocations that had to give back what was kept
     int64_t refusals = 0;
     int64_t limit_bytes = INT64_MAX;  // of what may be reserved
+    int64_t live_limit_bytes = INT64_MAX;  // of blocks in use
   };
 
   // `synchronize` waits for the work that uses blocks, which is asked before memory goes back to the system.
@@ -47,6 +48,8 @@ class BlockCache {
   void Empty();
   // Most that segments may take.
   void SetLimit(int64_t bytes);
+  // Most that blocks in use may take: of a device that is full at any point one likes.
+  void SetLiveLimit(int64_t bytes);
 
   Stats stats() const;
   void ResetPeaks();
@@ -73,6 +76,7 @@ class BlockCache {
   using Pool = std::map<Order, Block*>;
 
   Pool& PoolOf(const Segment& segment) { return segment.small ? small_ : large_; }
+  Block* Take(size_t size, bool small);
   Block* TakeFree(size_t size, bool small);
   Block* NewSegment(size_t size, bool small);
   void Split(Block* block, size_t size);

@@ -107,7 +107,8 @@ class DeviceAllocator final : public c10::Allocator {
     if (data == nullptr && bytes > 0) {
       const BlockCache::Stats stats = TestDevice::memory().stats();
       Refusals().Note({Bytes(static_cast<int64_t>(bytes)), Bytes(stats.allocated_bytes),
-                       Bytes(stats.reserved_bytes), Bytes(stats.limit_bytes), Bytes(0)});
+                       Bytes(stats.reserved_bytes),
+                       Bytes(std::min(stats.limit_bytes, stats.live_limit_bytes)), Bytes(0)});
       // How much, only those are told who ask: words are for people.
       TORCH_CHECK_WITH(OutOfMemoryError, false, "the test device is out of memory");
     }

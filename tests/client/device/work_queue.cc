@@ -48,14 +48,24 @@ void WorkQueue::Add(std::function<void()> work) {
   changed_.notify_all();
 }
 
+void WorkQueue::UseClock(Clock clock) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  clock_ = std::move(clock);
+}
+
 QueueEvent WorkQueue::Record() {
   QueueEvent event;
   event.state_->passed = false;
-  Add([state = event.state_] {
+  Clock clock;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    clock = clock_;
+  }
+  Add([state = event.state_, clock] {
     {
       const std::lock_guard<std::mutex> lock(state->mutex);
       state->passed = true;
-      state->time = std::chrono::steady_clock::now();
+      state->time = clock ? clock() : std::chrono::steady_clock::now();
     }
     state->changed.notify_all();
   });
@@ -98,7 +108,7 @@ void WorkQueue::Run() {
   while (true) {
     changed_.wait(lock, [this] { return (!work_.empty() && !held_) || ends_; });
     if (work_.empty()) return;
-    const std::function<void()> work = std::move(work_.front());
+    std::function<void()> work = std::move(work_.front());
     work_.pop_front();
     running_ = true;
     lock.unlock();
@@ -108,6 +118,8 @@ void WorkQueue::Run() {
     } catch (...) {
       error = std::current_exception();
     }
+    // Whoever waits for the queue counts on memory that the work held.
+    work = nullptr;
     lock.lock();
     running_ = false;
     if (error && !error_) error_ = error;

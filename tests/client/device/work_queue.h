@@ -22,7 +22,7 @@ class QueueEvent {
 
   bool passed() const;
   void Wait() const;
-  // When it passed, which it has.
+  // When it passed, which it has, by the queue's clock.
   std::chrono::steady_clock::time_point time() const;
 
  private:
@@ -46,6 +46,10 @@ class WorkQueue {
   // What is added later runs after the event has passed.
   void Block(const QueueEvent& event);
 
+  // Asked on the queue's thread where an event passes; null: the steady clock, as at the beginning.
+  using Clock = std::function<std::chrono::steady_clock::time_point()>;
+  void UseClock(Clock clock);
+
   // Waits until all that was added has run.
   void Synchronize();
   bool idle() const;
@@ -61,6 +65,7 @@ class WorkQueue {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;
+  Clock clock_;
   std::exception_ptr error_;
   bool running_ = false;
   bool held_ = false;

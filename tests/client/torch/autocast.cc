@@ -13,16 +13,23 @@ namespace stowage {
 namespace {
 
 #if STOWAGE_AUTOCAST_BY_DEVICE
-bool IsOn() { return at::autocast::is_autocast_enabled(at::kCPU); }
-void Set(bool on) {
-  at::autocast::set_autocast_enabled(at::kCPU, on);
-  at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+bool IsOn(c10::DeviceType device) { return at::autocast::is_autocast_enabled(device); }
+void Set(c10::DeviceType device, bool on) {
+  at::autocast::set_autocast_enabled(device, on);
+  at::autocast::set_autocast_dtype(device, at::kBFloat16);
 }
 #else
-bool IsOn() { return at::autocast::is_cpu_enabled(); }
-void Set(bool on) {
-  at::autocast::set_cpu_enabled(on);
-  at::autocast::set_autocast_cpu_dtype(at::kBFloat16);
+bool IsOn(c10::DeviceType device) {
+  return device == at::kCPU ? at::autocast::is_cpu_enabled() : at::autocast::is_enabled();
+}
+void Set(c10::DeviceType device, bool on) {
+  if (device == at::kCPU) {
+    at::autocast::set_cpu_enabled(on);
+    at::autocast::set_autocast_cpu_dtype(at::kBFloat16);
+  } else {
+    at::autocast::set_enabled(on);
+    at::autocast::set_autocast_gpu_dtype(at::kBFloat16);
+  }
 }
 #endif
 
@@ -53,17 +60,19 @@ void UseOneDnnAgain() {
   left_out = false;
 }
 
-ScopedAutocast::ScopedAutocast(bool on, bool remember_casts)
-    : was_on_(IsOn()), remembered_(at::autocast::is_autocast_cache_enabled()) {
-  if (on) LeaveOutOneDnnWhereItHasNoBfloat16();
-  Set(on);
+ScopedAutocast::ScopedAutocast(bool on, bool remember_casts, c10::DeviceType device)
+    : device_(device),
+      was_on_(IsOn(device)),
+      remembered_(at::autocast::is_autocast_cache_enabled()) {
+  if (on && device == c10::DeviceType::CPU) LeaveOutOneDnnWhereItHasNoBfloat16();
+  Set(device_, on);
   at::autocast::set_autocast_cache_enabled(remember_casts);
 }
 
 ScopedAutocast::~ScopedAutocast() {
   at::autocast::clear_cache();
   at::autocast::set_autocast_cache_enabled(remembered_);
-  Set(was_on_);
+  Set(device_, was_on_);
 }
 
 }  // namespace stowage

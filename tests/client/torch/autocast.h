@@ -1,18 +1,23 @@
-// Autocast on the CPU as a user turns it on around what he trains.
+// Autocast as a user turns it on around what he trains.
 #ifndef STOWAGE_TESTS_CLIENT_TORCH_AUTOCAST_H_
 #define STOWAGE_TESTS_CLIENT_TORCH_AUTOCAST_H_
+
+#include <c10/core/DeviceType.h>
 
 namespace stowage {
 
 // bfloat16, if `on`; as it was before at the end. But for oneDNN: see below.
 class ScopedAutocast {
  public:
-  explicit ScopedAutocast(bool on, bool remember_casts = true);
+  // Of the CPU or CUDA.
+  explicit ScopedAutocast(bool on, bool remember_casts = true,
+                          c10::DeviceType device = c10::DeviceType::CPU);
   ~ScopedAutocast();
   ScopedAutocast(const ScopedAutocast&) = delete;
   ScopedAutocast& operator=(const ScopedAutocast&) = delete;
 
  private:
+  const c10::DeviceType device_;
   const bool was_on_;
   const bool remembered_;
 };

@@ -15,6 +15,7 @@
 #include "solvers/model/problem.h"
 #include "solvers/model/units.h"
 #include "solvers/schedule/schedule.h"
+#include "tests/client/device/training_devices.h"
 
 namespace stowage {
 
@@ -45,8 +46,11 @@ struct GraphOutcome {
 
 class GraphTraining {
  protected:
-  explicit GraphTraining(TestGraph graph);
-  explicit GraphTraining(const std::string& name) : GraphTraining(MakeTestGraph(name)) {}
+  explicit GraphTraining(TestGraph graph,
+                         const TrainingDevice& device = TrainingDeviceNamed("cpu"));
+  explicit GraphTraining(const std::string& name,
+                         const TrainingDevice& device = TrainingDeviceNamed("cpu"))
+      : GraphTraining(MakeTestGraph(name), device) {}
 
   void Rewind();
   // So that nobody but the step holds them.
@@ -54,13 +58,16 @@ class GraphTraining {
   Bytes InputBytes() const;
   GraphOutcome Plain();
   Profile Profiled();
-  // One step by the schedule, which must do as the evaluator says and as plain training does.
+  // One step by the schedule, which must do as the evaluator says and as plain training does. `device` null: that of the
+  // training.
   StepReport ExpectLikePlain(const Graph& graph, const Schedule& schedule,
                              const GraphOutcome& plain, ExecutionDevice* device = nullptr);
 
   // With the state as it is now.
   GraphOutcome After(double loss) const;
 
+  const TrainingDevice& device_;
+  MemoryMeter* const meter_;
   TestGraph graph_;
   BufferState buffers_;
   RandomState random_;

@@ -2,12 +2,16 @@
 #include <gtest/gtest.h>
 
 #include "client/torch/memory/tracking_allocator.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/autocast.h"
 
 namespace {
 
 class AfterEachTest : public testing::EmptyTestEventListener {
-  void OnTestEnd(const testing::TestInfo&) override { stowage::UseOneDnnAgain(); }
+  void OnTestEnd(const testing::TestInfo&) override {
+    stowage::UseOneDnnAgain();
+    stowage::FinishTrainingDevices();
+  }
 };
 
 }  // namespace

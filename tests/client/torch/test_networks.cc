@@ -201,6 +201,42 @@ at::Tensor ByGradMode(const at::Tensor& x) {
   return at::GradMode::is_enabled() && x.requires_grad() ? (x / 3) * 0.7 : x * (0.7 / 3);
 }
 
+struct EncodingImpl : nn::Module {
+  explicit EncodingImpl(int64_t width) {
+    layer = register_module(
+        "layer",
+        nn::TransformerEncoderLayer(
+            nn::TransformerEncoderLayerOptions(width, 2).dim_feedforward(24).dropout(0.1)));
+  }
+  at::Tensor forward(const at::Tensor& x) { return layer(x); }
+  nn::TransformerEncoderLayer layer{nullptr};
+};
+
+// As those that shard parameters put between blocks: what comes out is what came in, and a node in the graph.
+struct IdentityFunction : torch::autograd::Function<IdentityFunction> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x; }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 const torch::autograd::variable_list& gradients) {
+    return gradients;
+  }
+};
+
+at::Tensor Identity(const at::Tensor& x) { return IdentityFunction::apply(x); }
+
+TestNetwork Transformer() {
+  ChainModel model("transformer");
+  model.AddStage("fc", "linear", nn::Linear(12, 16));
+  model.AddFunction("identity1", "identity", Identity);
+  model.AddStage("encoder1", "encoder_layer", std::make_shared<EncodingImpl>(16));
+  model.AddFunction("identity2", "identity", Identity);
+  model.AddStage("encoder2", "encoder_layer", std::make_shared<EncodingImpl>(16));
+  model.AddFunction("mean", "mean", [](const at::Tensor& x) { return x.mean(0); });
+  model.AddFunction("identity3", "identity", Identity);
+  model.AddStage("head", "linear", nn::Linear(16, 10));
+  model.SetLoss("cross_entropy", CrossEntropy);
+  return {std::move(model), torch::randn({7, 3, 12}), torch::randint(10, {3}, torch::kLong)};
+}
+
 TestNetwork GradKernels() {
   ChainModel model("grad_kernels");
   model.AddStage("fc1", "linear", nn::Linear(12, 16));
@@ -208,7 +244,7 @@ TestNetwork GradKernels() {
   model.AddStage("recurrent", "lstm", std::make_shared<RecurrentImpl>(16));
   model.AddStage("attending", "attention", std::make_shared<AttendingImpl>(16));
   model.AddFunction("by_grad_mode2", "scale", ByGradMode);
-  model.AddStage("encoder", "linear_tanh", nn::Sequential(nn::Linear(16, 16), nn::Tanh()));
+  model.AddStage("fc2", "linear_tanh", nn::Sequential(nn::Linear(16, 16), nn::Tanh()));
   model.AddStage("head", "linear", nn::Sequential(nn::Flatten(), nn::Linear(7 * 16, 10)));
   model.SetLoss("cross_entropy", CrossEntropy);
   return {std::move(model), torch::randn({5, 7, 12}), torch::randint(10, {5}, torch::kLong)};
@@ -278,6 +314,7 @@ TestNetwork MakeTestNetwork(const std::string& name) {
   if (name == "moving_scale") return MovingScale();
   if (name == "grad_kernels") return GradKernels();
   if (name == "tied") return Tied();
+  if (name == "transformer") return Transformer();
   TORCH_CHECK(name == "resnet18", "there is no test network ", name);
   return ResNet18();
 }

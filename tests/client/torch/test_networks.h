@@ -27,6 +27,7 @@ struct TestNetwork {
 // "moving_scale": a stage whose output depends on a buffer that it updates.
 // "grad_kernels": stages that compute in another way without a graph, as kernels of LibTorch do: an LSTM, attention, one that
 // says so itself.
+// "transformer": encoder layers as LibTorch has them, and between blocks functions of autograd that hand on what they get.
 // "tied": a convolution of several stages, twice in one of them.
 // "resnet18": the reference network on 32x32 images.
 // "norm_mlp": norm_cnn with fully connected layers for convolutions, whose workspaces differ between processors.

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/execute/planned_module.h"
+#include "client/torch/execute/step_plan.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/profile/graph_profiler.h"
 #include "solvers/planner.h"
@@ -28,9 +30,13 @@ namespace nn = torch::nn;
 
 using testing::HasSubstr;
 
-class GraphExecutorTest : public testing::TestWithParam<std::string>, protected GraphTraining {
+using Case = std::tuple<std::string, std::string>;  // graph, device
+
+class GraphExecutorTest : public testing::TestWithParam<Case>, protected GraphTraining {
  protected:
-  GraphExecutorTest() : GraphTraining(GetParam()) {}
+  GraphExecutorTest()
+      : GraphTraining(std::get<0>(GetParam()), TrainingDeviceNamed(std::get<1>(GetParam()))) {}
+  void SetUp() override { SKIP_IF_MISSING(device_); }
 
   void ExpectPlansWithinBudgetsTrainAlike();
 };
@@ -79,7 +85,9 @@ TEST_P(GraphExecutorTest, PlansWithinBudgetsTrainAlike) { ExpectPlansWithinBudge
 // The casts that graphs save are in the profile, so measured memory is as predicted.
 TEST_P(GraphExecutorTest, UnderAutocastAsWithout) {
   // Plain training that remembers casts sums up the gradients of tied weights in the type of the cast.
-  const ScopedAutocast autocast(true, /*remember_casts=*/graph_.model.tied_parameters().empty());
+  if (!device_.has_autocast) GTEST_SKIP() << "LibTorch has no autocast for it";
+  const ScopedAutocast autocast(true, /*remember_casts=*/graph_.model.tied_parameters().empty(),
+                                device_.device.type());
   const Profile profile = Profiled();
   EXPECT_THAT(profile.device.math_settings, HasSubstr("autocast"));
   const Graph& graph = std::get<Graph>(profile.problem);
@@ -150,29 +158,77 @@ TEST(GraphOrder, WhatTrainsNothingMayRunAmongTheBackwards) {
   Training().Run();
 }
 
-class GraphFailureTest : public GraphExecutorTest {};
+// Two losses: where backwards come in another order than autograd's (StepPlan::in_engine_order), all of them are one
+// node of the caller's graph (WholeBackward), which drives them as the plan has it.
+TEST(GraphOrder, BackwardsInAnotherOrderThanAutogradsAreDrivenByThePlan) {
+  torch::manual_seed(3);
+  GraphModel model("fork");
+  const int x = model.AddInput("x");
+  const int fork = model.AddModule("fork", "linear", x, nn::Linear(8, 32));
+  const int left = model.AddFunction(
+      "left", "tanh", {fork}, [](const auto& in) { return at::dropout(in[0].tanh(), 0.3, true); });
+  model.AddFunction("left_loss", "sum", {left}, [](const auto& in) { return in[0].sum(); });
+  const int right = model.AddModule("right", "linear", fork, nn::Linear(32, 4));
+  model.AddFunction("right_loss", "mean", {right}, [](const auto& in) { return in[0].mean(); });
+  struct Training : GraphTraining {
+    explicit Training(TestGraph graph) : GraphTraining(std::move(graph)) {}
+    void Run() {
+      const Profile profile = Profiled();
+      const Graph& graph = std::get<Graph>(profile.problem);
+      const GraphOutcome plain = Plain();
+      for (const bool as_autograd : {true, false}) {
+        SCOPED_TRACE(as_autograd);
+        Schedule schedule;
+        for (int v = 0; v < graph.size(); ++v) schedule.push_back(ForwardSave(v + 1));
+        const std::vector<int> order =
+            as_autograd ? std::vector<int>{5, 4, 3, 2, 1, 0} : std::vector<int>{3, 2, 5, 4, 1, 0};
+        for (const int v : order) schedule.push_back(Backward(v + 1));
+        EXPECT_EQ(MakeGraphPlan(&graph_.model, graph, schedule, DeviceOrInstalled(nullptr).value())
+                      ->in_engine_order,
+                  as_autograd);
+        const auto planned = PlannedModule::Create(&graph_.model, graph, schedule).value();
+        Rewind();
+        const at::Tensor loss = planned->forward(Inputs());
+        const auto& losses = loss.grad_fn()->next_edges();
+        EXPECT_EQ(losses[0].function->name() == "StowageBackward", !as_autograd)
+            << losses[0].function->name();
+        EXPECT_EQ(losses[0].function == losses[1].function, !as_autograd);
+        loss.backward();
+        const GraphOutcome done = After(loss.item<double>());
+        EXPECT_EQ(done.gradients, plain.gradients);
+        EXPECT_TRUE(done.random == plain.random);
+      }
+    }
+  };
+  Training(TestGraph{std::move(model), {torch::randn({16, 8})}, {}}).Run();
+}
+
+class GraphFailureTest : public GraphExecutorTest {
+ protected:
+  ~GraphFailureTest() override { device_.ClearLimit(); }
+};
 
 TEST_P(GraphFailureTest, AfterOutOfMemoryAtAnyPointTheNextStepIsRight) {
   const Profile profile = Profiled();
   const Graph& graph = std::get<Graph>(profile.problem);
   const GraphOutcome plain = Plain();
-  auto executor = Executor::Create(&graph_.model, graph, StoreAllSchedule(graph)).value();
-  TrackingAllocator* const meter = TrackingAllocator::Get();
+  auto executor =
+      Executor::Create(&graph_.model, graph, StoreAllSchedule(graph), device_.execution).value();
   const int64_t peak = executor->prediction().peak.value();
   int failures = 0;
   for (int64_t extra = 0; extra < peak; extra += peak / 60) {
     Rewind();
     std::vector<at::Tensor> inputs = Inputs();
-    const Bytes live = meter->current();
-    meter->SetLimit(live + Bytes(extra));
+    const Bytes live = meter_->current();
+    device_.LimitMemory(Bytes(extra));
     const absl::Status status = executor->Step(inputs, graph_.target).status();
-    meter->ClearLimit();
+    device_.ClearLimit();
     if (status.ok()) continue;
     ++failures;
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-    EXPECT_EQ(meter->current(), live) << "after " << extra << " bytes";
+    EXPECT_EQ(meter_->current(), live) << "after " << extra << " bytes";
     EXPECT_TRUE(BufferState::Capture(graph_.model.buffers()) == buffers_);
-    EXPECT_TRUE(RandomState::Capture() == random_);
+    EXPECT_TRUE(RandomState::Capture(device_.device) == random_);
   }
   EXPECT_GT(failures, 30);
   ExpectLikePlain(graph, StoreAllSchedule(graph), plain);
@@ -261,12 +317,24 @@ TEST(ProfileGraph, OnlyWhatAGradientComesToHasOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Mixed, GraphFailureTest, testing::Values("mixed"));
+std::string NameOf(const testing::TestParamInfo<Case>& test) {
+  const std::string& device = std::get<1>(test.param);
+  return std::get<0>(test.param) + (device == "cpu" ? "" : "_" + device);
+}
+
+INSTANTIATE_TEST_SUITE_P(Mixed, GraphFailureTest,
+                         testing::Combine(testing::Values("mixed"), testing::Values("cpu", "test")),
+                         NameOf);
 
 INSTANTIATE_TEST_SUITE_P(Graphs, GraphExecutorTest,
-                         testing::Values("mixed", "decoder", "grad_kernels", "resnet18", "nasnet_a",
-                                         "darts_v2"),
-                         [](const auto& graph) { return graph.param; });
+                         testing::Combine(testing::Values("mixed", "decoder", "grad_kernels",
+                                                          "resnet18", "nasnet_a", "darts_v2"),
+                                          testing::Values("cpu")),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(OnOtherDevices, GraphExecutorTest,
+                         testing::Combine(testing::Values("mixed", "decoder", "grad_kernels"),
+                                          testing::Values("test", "cuda")),
+                         NameOf);
 
 }  // namespace
 }  // namespace stowage

@@ -12,7 +12,8 @@
 #include <utility>
 
 #include "client/torch/execute/planned_module.h"
-#include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/memory/memory_meter.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/error_of.h"
 #include "tests/client/torch/random_schedule.h"
 #include "tests/client/torch/test_networks.h"
@@ -22,22 +23,26 @@ namespace stowage {
 
 using Forward = std::function<at::Tensor(const at::Tensor&)>;
 
-class PlannedModuleTest : public testing::TestWithParam<std::string> {
+class PlannedTraining : public testing::Test {
  protected:
-  explicit PlannedModuleTest(const std::string& name = GetParam())
-      : network_(MakeTestNetwork(name)),
+  explicit PlannedTraining(const std::string& name,
+                           const TrainingDevice& device = TrainingDeviceNamed("cpu"))
+      : training_device_(device),
+        meter_(device.meter()),
+        network_(MakeTestNetwork(name, device)),
         model_(network_.model),
-        chain_(ChainWithTimes(model_, network_.input, network_.target)),
-        start_(model_),
+        chain_(ChainWithTimes(model_, network_.input, network_.target, device.execution)),
+        start_(model_, device.device),
         plain_([this](const at::Tensor& input) {
           at::Tensor x = input;
           for (int l = 1; l <= model_.length(); ++l) x = model_.stage(l).forward(x);
           return x;
         }) {}
-  ~PlannedModuleTest() override { meter_->ClearLimit(); }
+  ~PlannedTraining() override { training_device_.ClearLimit(); }
+  void SetUp() override { SKIP_IF_MISSING(training_device_); }
 
   std::unique_ptr<PlannedModule> Make(const Schedule& schedule) {
-    auto planned = PlannedModule::Create(&model_, chain_, schedule);
+    auto planned = PlannedModule::Create(&model_, chain_, schedule, training_device_.execution);
     EXPECT_TRUE(planned.ok()) << planned.status();
     return std::move(planned).value();
   }
@@ -54,7 +59,7 @@ class PlannedModuleTest : public testing::TestWithParam<std::string> {
   Outcome After(const std::function<double()>& train) {
     start_.Rewind();
     const double loss = train();
-    return Outcome::Of(model_, loss);
+    return Outcome::Of(model_, loss, training_device_.device);
   }
 
   Outcome AfterStep(const Forward& forward) {
@@ -80,7 +85,8 @@ class PlannedModuleTest : public testing::TestWithParam<std::string> {
     }
   }
 
-  TrackingAllocator* meter_ = TrackingAllocator::Get();
+  const TrainingDevice& training_device_;
+  MemoryMeter* const meter_;
   TestNetwork network_;
   const ChainModel& model_;
   Chain chain_;

@@ -2,11 +2,13 @@
 // larger graphs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/torch.h>
 
 #include <stdexcept>
 #include <string>
 
+#include "client/torch/execute/executor.h"
 #include "client/torch/execute/planned_module.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/model/state_digest.h"
@@ -19,9 +21,10 @@ namespace {
 
 using testing::HasSubstr;
 
-class OnePlannedModuleTest : public PlannedModuleTest {
+class OnePlannedModuleTest : public PlannedTraining {
  protected:
-  OnePlannedModuleTest() : PlannedModuleTest("norm_cnn") {}
+  explicit OnePlannedModuleTest(const TrainingDevice& device = TrainingDeviceNamed("cpu"))
+      : PlannedTraining("norm_cnn", device) {}
   std::unique_ptr<PlannedModule> planned_ = Make(RecomputeAll(chain_));
 };
 
@@ -35,18 +38,25 @@ TEST_F(OnePlannedModuleTest, AGraphThatIsDroppedHoldsNothing) {
   EXPECT_EQ(meter_->current(), live);
 }
 
-TEST_F(OnePlannedModuleTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
+class PlannedFailureTest : public OnePlannedModuleTest,
+                           public testing::WithParamInterface<std::string> {
+ protected:
+  PlannedFailureTest() : OnePlannedModuleTest(TrainingDeviceNamed(GetParam())) {}
+};
+
+TEST_P(PlannedFailureTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
   const Outcome plain = AfterStep(plain_);
   start_.Rewind();
   const Digest before = BufferDigest(model_);
-  const RandomState random = RandomState::Capture();
+  const c10::Device device = training_device_.device;
+  const RandomState random = RandomState::Capture(device);
   const Bytes live = meter_->current();
   const int64_t peak = planned_->prediction().peak.value();
   int in_forward = 0;
   int in_backward = 0;
   for (int64_t extra = 0; extra < peak; extra += peak / 60) {
     start_.Rewind();
-    meter_->SetLimit(live + Bytes(extra));
+    training_device_.LimitMemory(Bytes(extra));
     at::Tensor output;
     at::Tensor loss;
     try {
@@ -55,18 +65,18 @@ TEST_F(OnePlannedModuleTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
       output.reset();
       loss.backward();
     } catch (const c10::OutOfMemoryError&) {
-      meter_->ClearLimit();
+      training_device_.ClearLimit();
       if (loss.defined()) {
         ++in_backward;
         EXPECT_EQ(BufferDigest(model_), plain.buffers);
-        EXPECT_TRUE(RandomState::Capture() == plain.random);
+        EXPECT_TRUE(RandomState::Capture(device) == plain.random);
       } else if (!output.defined()) {
         ++in_forward;
         EXPECT_EQ(BufferDigest(model_), before);
-        EXPECT_TRUE(RandomState::Capture() == random);
+        EXPECT_TRUE(RandomState::Capture(device) == random);
       }
     }
-    meter_->ClearLimit();
+    training_device_.ClearLimit();
     output.reset();
     loss.reset();
     EXPECT_EQ(meter_->current(), live);
@@ -75,6 +85,9 @@ TEST_F(OnePlannedModuleTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
   EXPECT_GT(in_backward, 5);
   ExpectEqual(plain, AfterStep(ForwardOf(planned_.get())));
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, PlannedFailureTest, testing::Values("cpu", "test"),
+                         [](const auto& device) { return device.param; });
 
 TEST_F(OnePlannedModuleTest, AnExceptionOfAStageNamesItAndPassesThrough) {
   int calls_until_failure = -1;
@@ -123,6 +136,24 @@ TEST_F(OnePlannedModuleTest, GradientsHaveNoGradient) {
   const at::Tensor loss = LossOf(ForwardOf(planned_.get()));
   EXPECT_THAT(ErrorOf([&] { loss.backward({}, true, /*create_graph=*/true); }),
               HasSubstr("no gradient of its gradient"));
+}
+
+TEST_F(OnePlannedModuleTest, ForwardModeAndTransformsOfFunctionsAreRefused) {
+  const auto executor = Executor::Create(&model_, chain_, RecomputeAll(chain_)).value();
+  const auto expect_refused = [&](const at::Tensor& input, const std::string& why) {
+    EXPECT_THAT(ErrorOf([&] { planned_->forward(input); }), HasSubstr(why));
+    const absl::Status status = executor->Step(input, network_.target).status();
+    EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+  };
+  const uint64_t level = torch::autograd::forward_ad::enter_dual_level();
+  expect_refused(at::_make_dual(network_.input, torch::ones_like(network_.input), level),
+                 "no forward-mode gradient");
+  torch::autograd::forward_ad::exit_dual_level(level);
+  const at::Tensor input = network_.input;
+  const c10::impl::IncludeDispatchKeyGuard transform(
+      c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+  expect_refused(input, "a transform of torch.func");
 }
 
 TEST_F(OnePlannedModuleTest, TheOutputMayBeWrittenOverWhereItIsNotNeeded) {

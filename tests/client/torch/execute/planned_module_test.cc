@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "solvers/schedule/instance.h"
@@ -16,9 +18,19 @@ namespace {
 
 using testing::HasSubstr;
 
+using Case = std::tuple<std::string, std::string>;  // network, device
+
+class PlannedModuleTest : public PlannedTraining, public testing::WithParamInterface<Case> {
+ protected:
+  PlannedModuleTest()
+      : PlannedTraining(std::get<0>(GetParam()), TrainingDeviceNamed(std::get<1>(GetParam()))) {}
+
+  static std::string name() { return std::get<0>(GetParam()); }
+};
+
 TEST_P(PlannedModuleTest, StepsAreThoseOfThePlainLoopWithinThePrediction) {
   const Outcome plain = AfterStep(plain_);
-  if (GetParam() != "own_tensors") ExpectGradients(model_);
+  if (name() != "own_tensors") ExpectGradients(model_);
   std::vector<Schedule> schedules = {StoreAllSchedule(chain_), RecomputeAll(chain_)};
   for (unsigned seed = 0; seed < 10; ++seed) schedules.push_back(RandomSchedule(seed));
   for (const Schedule& schedule : schedules) {
@@ -73,25 +85,37 @@ TEST_P(PlannedModuleTest, AGraphThatIsKeptMayBeGoneThroughAgain) {
 }
 
 TEST_P(PlannedModuleTest, UnderAutocastAsThePlainLoop) {
+  if (!training_device_.has_autocast) GTEST_SKIP() << "LibTorch has no autocast for it";
   // See TrainingEqualityTest.
-  const bool remember = GetParam() != "tied";
+  const bool remember = name() != "tied";
   const auto train = [this, remember](const Forward& forward) {
     at::Tensor loss;
     {
-      const ScopedAutocast autocast(true, remember);
+      const ScopedAutocast autocast(true, remember, training_device_.device.type());
       loss = LossOf(forward);
     }
     loss.backward();
     return loss.item<double>();
   };
   const Outcome plain = After([&] { return train(plain_); });
-  if (GetParam() != "own_tensors") ExpectGradients(model_);
+  if (name() != "own_tensors") ExpectGradients(model_);
   const auto planned = Make(RecomputeAll(chain_));
   ExpectEqual(plain, After([&] { return train(ForwardOf(planned.get())); }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, PlannedModuleTest, testing::ValuesIn(TestNetworkNames()),
-                         [](const auto& network) { return network.param; });
+std::string NameOf(const testing::TestParamInfo<Case>& test) {
+  const std::string& device = std::get<1>(test.param);
+  return std::get<0>(test.param) + (device == "cpu" ? "" : "_" + device);
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, PlannedModuleTest,
+                         testing::Combine(testing::ValuesIn(TestNetworkNames()),
+                                          testing::Values("cpu")),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(OnOtherDevices, PlannedModuleTest,
+                         testing::Combine(testing::Values("norm_cnn", "mlp", "tied", "transformer"),
+                                          testing::Values("test", "cuda")),
+                         NameOf);
 
 }  // namespace
 }  // namespace stowage

@@ -25,9 +25,10 @@ using testing::HasSubstr;
 constexpr TensorKind kActivation = TensorKind::kActivation;
 constexpr TensorKind kSaved = TensorKind::kSaved;
 
-class PlannedTransferTest : public PlannedModuleTest {
+class PlannedTransferTest : public PlannedTraining,
+                            public testing::WithParamInterface<std::string> {
  protected:
-  explicit PlannedTransferTest(const std::string& name = GetParam()) : PlannedModuleTest(name) {}
+  explicit PlannedTransferTest(const std::string& name = GetParam()) : PlannedTraining(name) {}
 
   Schedule MovingSchedule(int trips, std::mt19937* random) {
     const Schedule recomputing =
@@ -210,7 +211,7 @@ TEST_F(OnePlannedTransferTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
   int in_backward = 0;
   for (int64_t extra = 0; extra < peak; extra += peak / 40) {
     start_.Rewind();
-    meter_->SetLimit(live + Bytes(extra));
+    training_device_.LimitMemory(Bytes(extra));
     at::Tensor loss;
     try {
       loss = LossOf(Giving(planned_.get()));
@@ -218,7 +219,7 @@ TEST_F(OnePlannedTransferTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
     } catch (const c10::OutOfMemoryError&) {
       ++(loss.defined() ? in_backward : in_forward);
     }
-    meter_->ClearLimit();
+    training_device_.ClearLimit();
     loss.reset();
     ExpectNothingHeld(live);
   }

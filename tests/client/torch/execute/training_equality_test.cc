@@ -44,6 +44,8 @@ class TrainingEqualityTest : public testing::TestWithParam<Case> {
     if (name() != "own_tensors") ExpectGradients(network_.model);
   }
 
+  void SetUp() override { SKIP_IF_MISSING(device_); }
+
   static std::string name() { return std::get<0>(GetParam()); }
 
   void ExpectLikePlain(const Schedule& schedule, Bytes budget) {
@@ -102,7 +104,9 @@ TEST_P(TrainingEqualityTest, SchedulesOfEverySolverTrainAlike) {
 }
 
 std::string NameOf(const testing::TestParamInfo<Case>& test) {
-  return std::get<0>(test.param) + (std::get<1>(test.param) ? "_autocast" : "");
+  const std::string& device = std::get<2>(test.param);
+  return std::get<0>(test.param) + (std::get<1>(test.param) ? "_autocast" : "") +
+         (device == "cpu" ? "" : "_" + device);
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, TrainingEqualityTest,
@@ -112,13 +116,19 @@ INSTANTIATE_TEST_SUITE_P(Networks, TrainingEqualityTest,
                                           testing::Bool(), testing::Values("cpu")),
                          NameOf);
 
-// LibTorch has no autocast for it.
-INSTANTIATE_TEST_SUITE_P(OnTheTestDevice, TrainingEqualityTest,
-                         testing::Combine(testing::Values("plain_cnn", "norm_cnn", "mlp",
-                                                          "frozen_prefix", "own_tensors",
-                                                          "moving_scale", "grad_kernels", "tied"),
-                                          testing::Values(false), testing::Values("test")),
+// The layer norm of LibTorch 1.13 takes no input that was cast with weights that were not.
+INSTANTIATE_TEST_SUITE_P(WithoutAutocast, TrainingEqualityTest,
+                         testing::Combine(testing::Values("transformer"), testing::Values(false),
+                                          testing::Values("cpu")),
                          NameOf);
+
+// LibTorch has no autocast for the test device.
+INSTANTIATE_TEST_SUITE_P(
+    OnOtherDevices, TrainingEqualityTest,
+    testing::Combine(testing::Values("plain_cnn", "norm_cnn", "mlp", "frozen_prefix", "own_tensors",
+                                     "moving_scale", "grad_kernels", "tied", "transformer"),
+                     testing::Values(false), testing::Values("test", "cuda")),
+    NameOf);
 
 }  // namespace
 }  // namespace stowage

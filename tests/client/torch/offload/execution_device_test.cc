@@ -15,6 +15,8 @@
 #include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/offload/host_copies.h"
 #include "client/torch/offload/simulated_device.h"
+#include "tests/client/device/test_device.h"
+#include "tests/client/device/training_devices.h"
 #ifdef STOWAGE_TORCH_CUDA
 #include "client/torch/cuda/cuda_device.h"
 #endif
@@ -44,20 +46,27 @@ std::unique_ptr<SimulatedDevice> Simulated(const TransferModel& link) {
 }
 
 std::vector<Backend> Backends() {
-  std::vector<Backend> backends = {{"simulated", Simulated}};
+  return {{"simulated", Simulated},
+          {"test",
+           [](const TransferModel& link) -> std::unique_ptr<ExecutionDevice> {
+             return TestDevice::Create(link).value();
+           }},
+          {"cuda", [](const TransferModel& link) -> std::unique_ptr<ExecutionDevice> {
 #ifdef STOWAGE_TORCH_CUDA
-  if (torch::cuda::is_available()) {
-    backends.push_back({"cuda", [](const TransferModel& link) -> std::unique_ptr<ExecutionDevice> {
-                          return CudaDevice::Create(0, link).value();
-                        }});
-  }
+             if (torch::cuda::is_available()) return CudaDevice::Create(0, link).value();
 #endif
-  return backends;
+             static_cast<void>(link);
+             return nullptr;
+           }}};
 }
 
 class ExecutionDeviceTest : public testing::TestWithParam<std::tuple<Backend, bool>> {
  protected:
-  ExecutionDeviceTest() { Use(64 * kMiB); }
+  void SetUp() override {
+    SKIP_IF_MISSING(
+        TrainingDeviceNamed(std::get<0>(GetParam()).name == std::string("cuda") ? "cuda" : "cpu"));
+    Use(64 * kMiB);
+  }
 
   void Use(int64_t host) {
     trips_.reset();
