@@ -20,7 +20,7 @@ absl::StatusOr<StepReport> Agent::Step(Batch batch) {
   if (!valid_.ok()) return valid_;
   if (SwitchedOff()) {
     ++steps_.plain;
-    return model_->PlainStep(std::move(batch), MeterOf(options_));
+    return model_->PlainStep(std::move(batch), {MeterOf(options_), options_.device});
   }
   PlannedShape* shape = Meet(batch);
   if (options_.shadow) return ShadowStep(std::move(batch), shape);
@@ -142,7 +142,8 @@ absl::StatusOr<StepReport> Agent::ShadowStep(Batch batch, PlannedShape* shape) {
     const absl::Status status = PlanUnasked(batch, shape).status();
     if (!status.ok()) events_->Emit(PlanFailedEvent{shape->signature.text(), status});
   }
-  absl::StatusOr<StepReport> report = model_->PlainStep(std::move(batch), MeterOf(options_));
+  absl::StatusOr<StepReport> report =
+      model_->PlainStep(std::move(batch), {MeterOf(options_), options_.device});
   if (!report.ok()) return report;
   ++steps_.shadow;
   StepWatch& watch = shape->watch;

@@ -51,10 +51,10 @@ class TrainedChain : public TrainedModel {
     return ProfileChain(*model_, batch.inputs[0], batch.target, options);
   }
 
-  absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const override {
+  absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const override {
     absl::Status status = CheckOneInput(batch);
     if (!status.ok()) return status;
-    return stowage::PlainStep(*model_, batch.inputs[0], batch.target, meter);
+    return stowage::PlainStep(*model_, batch.inputs[0], batch.target, meters);
   }
 
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
@@ -89,8 +89,8 @@ class TrainedGraph : public TrainedModel {
     return ProfileGraph(*model_, batch.inputs, batch.target, options);
   }
 
-  absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const override {
-    return PlainGraphStep(*model_, std::move(batch.inputs), batch.target, meter);
+  absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const override {
+    return PlainGraphStep(*model_, std::move(batch.inputs), batch.target, meters);
   }
 
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,

@@ -50,7 +50,7 @@ class TrainedModel {
                                           const ProfileOptions& options) const = 0;
 
   // A step of plain training.
-  virtual absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const = 0;
+  virtual absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const = 0;
 
   // Steps by `schedule`, which the evaluator must accept on `problem`, for batches no larger than this
   // one. INVALID_ARGUMENT also where `problem` is not that of the model.

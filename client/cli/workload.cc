@@ -38,8 +38,8 @@ class TrainedScript final : public TrainedModel {
                                   const ProfileOptions& options) const override {
     return graph_->Measure(batch, options);
   }
-  absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const override {
-    return network_->PlainStep(std::move(batch.inputs), batch.target, meter);
+  absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const override {
+    return network_->PlainStep(std::move(batch.inputs), batch.target, meters);
   }
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
                                                        const Schedule& schedule, const Batch& batch,

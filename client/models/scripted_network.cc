@@ -269,7 +269,7 @@ absl::StatusOr<ScriptedNetwork> ScriptedNetwork::Load(const ScriptedOptions& opt
   }
 }
 
-double ScriptedNetwork::Train(std::vector<at::Tensor> inputs, const at::Tensor& target) const {
+LossValue ScriptedNetwork::Train(std::vector<at::Tensor> inputs, const at::Tensor& target) const {
   const AutocastState autocast = AutocastState::Capture();
   const at::AutoGradMode grad(true);
   at::Tensor loss;
@@ -286,7 +286,8 @@ double ScriptedNetwork::Train(std::vector<at::Tensor> inputs, const at::Tensor& 
     for (const size_t output : loss_.trained()) trained.push_back(outputs[output]);
     loss = loss_.Of(trained, target);
   }
-  const double value = loss.item<double>();
+  LossValue value;
+  value.Add(loss);
   const AutocastScope off(autocast.Off());
   RunBackward({loss}, {});
   return value;
@@ -294,20 +295,22 @@ double ScriptedNetwork::Train(std::vector<at::Tensor> inputs, const at::Tensor& 
 
 absl::StatusOr<StepReport> ScriptedNetwork::PlainStep(std::vector<at::Tensor> inputs,
                                                       const at::Tensor& target,
-                                                      MemoryMeter* meter) const {
+                                                      const StepMeters& meters) const {
   if (inputs.size() != model_.inputs().size()) {
     return absl::InvalidArgumentError("not as many inputs as the model reads");
   }
-  const absl::StatusOr<MemoryMeter*> used_meter = MeterOrInstalled(meter);
+  const absl::StatusOr<MemoryMeter*> used_meter = MeterOrInstalled(meters.memory);
   if (!used_meter.ok()) return used_meter.status();
   try {
     model_.EnsureGradients();
     StateGuard before(model_.buffers(), DeviceOf(inputs));
     int64_t input_bytes = 0;
     for (const at::Tensor& input : inputs) input_bytes += static_cast<int64_t>(input.nbytes());
-    const StepMeter step(*used_meter, Bytes(input_bytes));
+    StepMeter step(meters, *used_meter, Bytes(input_bytes));
+    const LossValue loss = Train(std::move(inputs), target);
+    step.Stop();
     StepReport report;
-    report.loss = Train(std::move(inputs), target);
+    report.loss = loss.Get();
     step.Finish(&report);
     report.forwards = model_.size() - static_cast<int>(model_.inputs().size());
     before.Dismiss();

@@ -15,8 +15,8 @@
 #include "absl/status/statusor.h"
 #include "client/models/input_spec.h"
 #include "client/models/network_loss.h"
+#include "client/torch/execute/loss_value.h"
 #include "client/torch/execute/step_report.h"
-#include "client/torch/memory/memory_meter.h"
 #include "client/torch/model/graph_model.h"
 
 namespace torch {
@@ -61,14 +61,14 @@ class ScriptedNetwork {
   // one backward. What plans of the model are to be held against. Errors and what they leave: as
   // PlainGraphStep.
   absl::StatusOr<StepReport> PlainStep(std::vector<at::Tensor> inputs, const at::Tensor& target,
-                                       MemoryMeter* meter = nullptr) const;
+                                       const StepMeters& meters = {}) const;
 
  private:
   ScriptedNetwork(GraphModel model, NetworkLoss loss)
       : model_(std::move(model)), loss_(std::move(loss)) {}
   friend class ScriptedNetworkMaker;
 
-  double Train(std::vector<at::Tensor> inputs, const at::Tensor& target) const;
+  LossValue Train(std::vector<at::Tensor> inputs, const at::Tensor& target) const;
 
   GraphModel model_;
   NetworkLoss loss_;

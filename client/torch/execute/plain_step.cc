@@ -7,6 +7,7 @@
 
 #include "client/torch/base/tensor_storage.h"
 #include "client/torch/base/torch_status.h"
+#include "client/torch/execute/loss_value.h"
 #include "client/torch/execute/run_backward.h"
 #include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/model/autocast_state.h"
@@ -15,8 +16,8 @@
 namespace stowage {
 namespace {
 
-// The loss, backward done.
-double Train(const ChainModel& model, const at::Tensor& input, const at::Tensor& target) {
+// The loss, the device told to do the backward.
+LossValue Train(const ChainModel& model, const at::Tensor& input, const at::Tensor& target) {
   const AutocastState autocast = AutocastState::Capture();
   const at::AutoGradMode grad(true);
   at::Tensor loss;
@@ -24,7 +25,8 @@ double Train(const ChainModel& model, const at::Tensor& input, const at::Tensor&
     const AutocastScope scope(autocast);
     loss = model.loss()(PlainForward(model, input.variable_data()), target);
   }
-  const double value = loss.item<double>();
+  LossValue value;
+  value.Add(loss);
   const AutocastScope off(autocast.Off());
   if (loss.requires_grad()) RunBackward({loss}, {});
   return value;
@@ -40,16 +42,16 @@ std::vector<int> LastReaders(const GraphModel& model) {
   return last;
 }
 
-double TrainGraph(const GraphModel& model, std::vector<at::Tensor> inputs,
-                  const at::Tensor& target) {
+LossValue TrainGraph(const GraphModel& model, std::vector<at::Tensor> inputs,
+                     const at::Tensor& target) {
   const AutocastState autocast = AutocastState::Capture();
   const at::AutoGradMode grad(true);
-  double value = 0;
+  LossValue value;
   std::vector<at::Tensor> roots;
   {
     const AutocastScope scope(autocast);
     for (at::Tensor& loss : PlainLosses(model, std::move(inputs), target)) {
-      value += loss.item<double>();
+      value.Add(loss);
       if (loss.requires_grad()) roots.push_back(std::move(loss));
     }
   }
@@ -105,21 +107,23 @@ std::vector<at::Tensor> PlainLosses(const GraphModel& model, std::vector<at::Ten
 }
 
 absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,
-                                          const at::Tensor& target, MemoryMeter* meter) {
+                                          const at::Tensor& target, const StepMeters& meters) {
   if (!model.status().ok()) return model.status();
   if (inputs.size() != model.inputs().size()) {
     return absl::InvalidArgumentError("not as many inputs as the model reads");
   }
-  absl::StatusOr<MemoryMeter*> used_meter = MeterOrInstalled(meter);
+  absl::StatusOr<MemoryMeter*> used_meter = MeterOrInstalled(meters.memory);
   if (!used_meter.ok()) return used_meter.status();
   try {
     model.EnsureGradients();
     StateGuard before(model.buffers(), DeviceOf(inputs));
     int64_t input_bytes = 0;
     for (const at::Tensor& input : inputs) input_bytes += static_cast<int64_t>(input.nbytes());
-    const StepMeter step(*used_meter, Bytes(input_bytes));
+    StepMeter step(meters, *used_meter, Bytes(input_bytes));
+    const LossValue loss = TrainGraph(model, std::move(inputs), target);
+    step.Stop();
     StepReport report;
-    report.loss = TrainGraph(model, std::move(inputs), target);
+    report.loss = loss.Get();
     step.Finish(&report);
     report.forwards = model.size() - static_cast<int>(model.inputs().size());
     before.Dismiss();
@@ -130,17 +134,19 @@ absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<a
 }
 
 absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& input,
-                                     const at::Tensor& target, MemoryMeter* meter) {
+                                     const at::Tensor& target, const StepMeters& meters) {
   if (!model.loss()) return absl::InvalidArgumentError("the model has no loss");
   if (!input.defined()) return absl::InvalidArgumentError("the input is an undefined tensor");
-  absl::StatusOr<MemoryMeter*> used_meter = MeterOrInstalled(meter);
+  absl::StatusOr<MemoryMeter*> used_meter = MeterOrInstalled(meters.memory);
   if (!used_meter.ok()) return used_meter.status();
   try {
     model.EnsureGradients();
     StateGuard before(model.buffers(), input.device());
-    const StepMeter step(*used_meter, Bytes(static_cast<int64_t>(input.nbytes())));
+    StepMeter step(meters, *used_meter, Bytes(static_cast<int64_t>(input.nbytes())));
+    const LossValue loss = Train(model, input, target);
+    step.Stop();
     StepReport report;
-    report.loss = Train(model, input, target);
+    report.loss = loss.Get();
     step.Finish(&report);
     report.forwards = model.length() + 1;
     report.counts[static_cast<size_t>(Op::kForwardSave)] = report.forwards;

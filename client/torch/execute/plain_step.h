@@ -9,7 +9,6 @@
 
 #include "absl/status/statusor.h"
 #include "client/torch/execute/step_report.h"
-#include "client/torch/memory/memory_meter.h"
 #include "client/torch/model/chain_model.h"
 #include "client/torch/model/graph_model.h"
 
@@ -17,15 +16,15 @@ namespace stowage {
 
 // Adds to the parameters' gradients. Where autocast is in force the forward runs under it, as a region of
 // its own, and the backward without. Counts every stage as one saving forward and one backward.
-// Errors and what they leave: as Executor::Step. `meter` null: the installed
-// TrackingAllocator. Not thread-safe.
+// Errors and what they leave: as Executor::Step. Waits for the device once, at its end. Not thread-safe.
 absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& input,
-                                     const at::Tensor& target, MemoryMeter* meter = nullptr);
+                                     const at::Tensor& target, const StepMeters& meters = {});
 
 // The same of a model of any shape: the loss is the sum of the scalars that nobody reads, and tensors
 // go after their last reader.
 absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,
-                                          const at::Tensor& target, MemoryMeter* meter = nullptr);
+                                          const at::Tensor& target,
+                                          const StepMeters& meters = {});
 
 // The forwards alone, which throw what LibTorch and the model throw: what the last stage or node makes, and what nobody
 // reads and is a scalar.

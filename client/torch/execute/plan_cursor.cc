@@ -671,9 +671,10 @@ absl::StatusOr<StepReport> RunStep(const std::shared_ptr<const StepPlan>& plan,
     if (measured != nullptr) {
       cursor->RecordInto(std::make_unique<StepRecorder>(device, input_bytes));
     }
-    const StepMeter meter(device->meter(), input_bytes, device->host());
+    StepMeter meter(device->meter(), input_bytes, device->MakeTimer(), device->host());
     absl::Status status = cursor->Forward();
     if (status.ok()) status = cursor->Backward();
+    meter.Stop();
     StepReport report = cursor->report();
     meter.Finish(&report);
     const absl::Status released = cursor->Release();

@@ -3,11 +3,14 @@
 #define STOWAGE_CLIENT_TORCH_EXECUTE_STEP_REPORT_H_
 
 #include <array>
-#include <chrono>
 #include <cstddef>
+#include <memory>
+#include <utility>
 
 #include "client/torch/memory/memory_meter.h"
+#include "client/torch/offload/execution_device.h"
 #include "client/torch/offload/host_pool.h"
+#include "client/torch/offload/stage_timer.h"
 #include "solvers/model/units.h"
 #include "solvers/schedule/schedule.h"
 
@@ -15,6 +18,7 @@ namespace stowage {
 
 struct StepReport {
   double loss = 0;
+  // By the clock of the device (ExecutionDevice::MakeTimer): what it did for the step, not what it had to do before.
   Nanos wall_time;
   // Highest memory of the step, the input counted, what was live before it not.
   Bytes peak;
@@ -32,20 +36,43 @@ struct StepReport {
   std::array<int, 10> counts{};  // instructions carried out, by Op
 };
 
+// What plain steps are measured with.
+struct StepMeters {
+  // Null: the installed TrackingAllocator.
+  StepMeters(MemoryMeter* meter = nullptr) : memory(meter) {}  // NOLINT: of a step on the CPU
+  StepMeters(MemoryMeter* meter, ExecutionDevice* by) : memory(meter), device(by) {}
+  // The device's own; null: as of a step on the CPU.
+  explicit StepMeters(ExecutionDevice* by)
+      : StepMeters(by == nullptr ? nullptr : by->meter(), by) {}
+
+  MemoryMeter* memory = nullptr;
+  ExecutionDevice* device = nullptr;  // whose clock it goes by; null: the steady one
+};
+
 // Measures from its construction on. `host` may be null.
 class StepMeter {
  public:
-  StepMeter(MemoryMeter* meter, Bytes input, HostPool* host = nullptr)
-      : meter_(meter), host_(host), base_(meter->current() - input) {
+  StepMeter(MemoryMeter* meter, Bytes input, std::unique_ptr<StageTimer> timer,
+            HostPool* host = nullptr)
+      : meter_(meter), timer_(std::move(timer)), host_(host), base_(meter->current() - input) {
     meter_->ResetPeak();
-    if (host_ == nullptr) return;
-    host_->ResetPeak();
-    host_base_ = host_->held();
+    if (host_ != nullptr) {
+      host_->ResetPeak();
+      host_base_ = host_->held();
+    }
+    timer_->Start();
   }
+  // Of a plain step.
+  StepMeter(const StepMeters& meters, MemoryMeter* memory, Bytes input)
+      : StepMeter(memory, input,
+                  meters.device == nullptr ? MakeSteadyTimer() : meters.device->MakeTimer()) {}
 
-  void Finish(StepReport* report) const {
-    const auto time = Clock::now() - start_;
-    report->wall_time = Nanos(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+  // Where the device has been given all of the step; waits for nothing.
+  void Stop() { timer_->Stop(); }
+
+  // After Stop, and after the wait for the loss: waits for what the device still has to do of the step.
+  void Finish(StepReport* report) {
+    report->wall_time = timer_->Collect().front();
     report->peak = meter_->peak() - base_;
     report->peak_blocks = meter_->peak_block_bytes();
     report->peak_reserved = meter_->peak_reserved();
@@ -53,13 +80,11 @@ class StepMeter {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   MemoryMeter* meter_;
+  std::unique_ptr<StageTimer> timer_;
   HostPool* host_;
   Bytes base_;
   Bytes host_base_;
-  Clock::time_point start_ = Clock::now();
 };
 
 }  // namespace stowage

@@ -57,8 +57,8 @@ class TimedChain : public TrainedModel {
     profile->problem = Timed(*model_, batch.inputs[0], batch.target);
     return profile;
   }
-  absl::StatusOr<StepReport> PlainStep(Batch batch, MemoryMeter* meter) const override {
-    return measured_->PlainStep(std::move(batch), meter);
+  absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const override {
+    return measured_->PlainStep(std::move(batch), meters);
   }
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
                                                        const Schedule& schedule, const Batch& batch,

@@ -116,9 +116,9 @@ absl::StatusOr<Profile> FakeModel::Measure(const Batch& batch,
   return FakeProfile(batch, world_->measured.back());
 }
 
-absl::StatusOr<StepReport> FakeModel::PlainStep(Batch batch, MemoryMeter* meter) const {
+absl::StatusOr<StepReport> FakeModel::PlainStep(Batch batch, const StepMeters& meters) const {
   ++world_->plain_steps;
-  world_->plain_meter = meter;
+  world_->plain_meter = meters.memory;
   const Simulation plain =
       Instance(FakeProfile(batch, CostSource::kMeasured).problem).store_all().value();
   StepReport report;
