@@ -181,6 +181,11 @@ std::vector<StoragePtr> SavedTensorScope::OwnedByGraph(c10::Device device) const
   return owned;
 }
 
+bool WarmNodes::Run(int v) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !have_run_.insert({v, std::this_thread::get_id()}).second;
+}
+
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
                                      const std::function<at::Tensor()>& forward) {
   const SavedTensorScope scope;
@@ -189,7 +194,8 @@ std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
 
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
                                      const std::function<at::Tensor()>& forward,
-                                     const std::function<std::vector<StoragePtr>()>& owned) {
+                                     const std::function<std::vector<StoragePtr>()>& owned,
+                                     bool warm) {
   if (!at::SavedTensorDefaultHooks::is_enabled()) {
     throw ImmovableError(absl::StrCat(
         "what its graph holds cannot go to the host as the plan has it, since saved-tensor hooks "
@@ -206,13 +212,12 @@ std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
   int64_t hidden = (held() - before).value();
   if (output.defined()) hidden -= static_cast<int64_t>(output.storage().nbytes());
   for (const StoragePtr& part : parts) hidden -= static_cast<int64_t>(part->nbytes());
-  if (hidden > 0) {
+  if (hidden > 0 && (by_thread || warm)) {
     if (!by_thread && watch.SawOthers()) {
       throw StageRuleError(absl::StrCat(
           "another thread steps on this device, too, and memory is counted for both: ", hidden,
-          " bytes are its, or of this graph, which could not go to the host. Steps whose plans "
-          "copy "
-          "must take turns"));
+          " bytes belong to that step, or to this graph, and those could not go to the host. Steps "
+          "whose plans copy must take turns"));
     }
     throw ImmovableError(absl::StrCat("its graph holds ", hidden,
                                       " bytes that autograd has not saved, which cannot go to the "

@@ -16,6 +16,10 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "client/torch/base/torch_status.h"
@@ -76,18 +80,31 @@ class DropSavedScope : private PackingScope {
   std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() override;
 };
 
+// Which nodes of a plan have run on which threads. Thread-safe.
+class WarmNodes {
+ public:
+  // Node v runs on this thread: whether it has done so before.
+  bool Run(int v);
+
+ private:
+  std::mutex mutex_;
+  std::set<std::pair<int, std::thread::id>> have_run_;
+};
+
 // What of the graph that `forward` makes can go to host memory, as OwnedByGraph. `forward` returns its
 // output, or nothing if that has no memory of its own. Throws ImmovableError where the graph holds
 // more than output and saved tensors, by what the device's meter counts for this thread, and where
 // saved-tensor hooks are forbidden (Python's disable_saved_tensors_hooks). Where the meter counts for all
 // threads at once (CUDA), what others allocate meanwhile is taken for the graph's, unless they step, too:
-// then it is a StageRuleError that says so.
+// then it is a StageRuleError that says so. There a forward that is not `warm`, the first of its kind on this thread, may
+// take more: libraries take workspaces then, which they keep; a graph that holds it takes it the next time, too.
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
                                      const std::function<at::Tensor()>& forward);
 // The same where the caller knows what the graph holds: `parts`, called after `forward`.
 std::vector<StoragePtr> MovableParts(ExecutionDevice* device,
                                      const std::function<at::Tensor()>& forward,
-                                     const std::function<std::vector<StoragePtr>()>& parts);
+                                     const std::function<std::vector<StoragePtr>()>& parts,
+                                     bool warm = true);
 
 }  // namespace stowage
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/torch/execute/held_tensors.h"
+#include "client/torch/execute/saved_tensor_scope.h"
 #include "client/torch/model/chain_model.h"
 #include "client/torch/model/graph_model.h"
 #include "client/torch/offload/execution_device.h"
@@ -20,7 +21,7 @@
 
 namespace stowage {
 
-// Immutable, hence safe to share between threads as far as the model is.
+// Safe to share between threads as far as the model is; but for what steps note, immutable.
 struct StepPlan {
   // One of the two is the problem.
   std::shared_ptr<const Chain> chain;
@@ -48,6 +49,7 @@ struct StepPlan {
   // Whether the engine's order is the plan's: nodes that train run forward first in program order, before the first
   // BACKWARD, and backwards in reverse. Of a chain it always is.
   bool in_engine_order = true;
+  mutable WarmNodes warm_nodes;
 
   // The node of an instruction; one more than there are for the loss of a chain where the caller has his own.
   int NodeOf(const Instruction& instruction) const { return instruction.stage - (chain ? 0 : 1); }
