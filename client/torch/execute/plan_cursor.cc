@@ -548,12 +548,13 @@ void PlanCursor::RunOwnBackward(int v) {
 void PlanCursor::BackwardFrom(const std::vector<int>& losses, std::vector<at::Tensor> gradients) {
   if (!failure_.ok()) ThrowStatus(failure_);
   if (next_ > plan_->first_backward) BeginAgain();
+  plan_->open_backwards.Begin();
   CheckMayBegin();
   for (size_t i = 0; i < losses.size(); ++i) {
     gradients_[static_cast<size_t>(losses[i])] = std::move(gradients[i]);
   }
   failure_ = RunUpTo(plan_->schedule.size());
-  if (failure_.ok()) return;
+  if (failure_.ok()) return plan_->open_backwards.End();
   Release().IgnoreError();
   ThrowStatus(failure_);
 }
@@ -587,6 +588,7 @@ void PlanCursor::Reach(int v, const at::Tensor& gradient) {
   if (!failure_.ok()) ThrowStatus(failure_);
   if (!told_to_finish_) {
     told_to_finish_ = true;
+    plan_->open_backwards.Begin();
     CheckMayBegin();
     torch::autograd::Engine::get_default_engine().queue_callback([cursor = shared_from_this()] {
       const absl::Status status = cursor->Finish();
@@ -625,7 +627,7 @@ void PlanCursor::FinishBackward() {
 }
 
 absl::Status PlanCursor::Finish() {
-  told_to_finish_ = false;
+  if (std::exchange(told_to_finish_, false)) plan_->open_backwards.End();
   if (!failure_.ok()) return failure_;
   if (next_ == plan_->schedule.size()) return absl::OkStatus();
   FinishBackward();

@@ -12,6 +12,7 @@
 #include "client/torch/base/torch_status.h"
 #include "client/torch/execute/plain_step.h"
 #include "client/torch/execute/plan_cursor.h"
+#include "client/torch/execute/run_backward.h"
 #include "client/torch/execute/step_plan.h"
 #include "client/torch/model/model_state.h"
 
@@ -82,6 +83,14 @@ absl::StatusOr<std::unique_ptr<PlannedModule>> PlannedModule::Create(const Graph
   return std::unique_ptr<PlannedModule>(new PlannedModule(*std::move(executor)));
 }
 
+PlannedModule::~PlannedModule() { EmptyQueuesAfterFailure(); }
+
+// The caller's backward, unlike those that we run, leaves in autograd's queues what was ready when it threw.
+void PlannedModule::EmptyQueuesAfterFailure() const {
+  const StepPlan& plan = *executor_->plan_;
+  if (plan.open_backwards.Take()) EmptyQueues(plan.device->device());
+}
+
 at::Tensor PlannedModule::ForwardWithoutPlan(std::vector<at::Tensor> inputs,
                                              const at::Tensor& target) const {
   const StepPlan& plan = *executor_->plan_;
@@ -105,6 +114,7 @@ void PlannedModule::CheckAsking(const std::vector<at::Tensor>& inputs) const {
 
 at::Tensor PlannedModule::forward(std::vector<at::Tensor> inputs, const at::Tensor& target) {
   const std::shared_ptr<const StepPlan>& plan = executor_->plan_;
+  EmptyQueuesAfterFailure();
   const bool trains = AnyTrains(inputs) || AnyTrains(plan->model->parameters());
   if (!at::GradMode::is_enabled() || !trains) return ForwardWithoutPlan(std::move(inputs), target);
   const absl::Status fits = executor_->CheckInputs(inputs);

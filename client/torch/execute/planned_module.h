@@ -36,12 +36,15 @@ namespace stowage {
 // Unlike the rest of client/torch it throws, as modules do, in forward() and out of backward():
 // c10::OutOfMemoryError where memory ran out, c10::Error with a message that names instruction and
 // stage for anything else that the plan runs. What fails leaves nothing held, and random state and buffers as they were
-// before it; after a backward that failed zero the gradients.
+// before it; after a backward that failed zero the gradients. What autograd itself still has of that goes with the next
+// forward() on the thread, or with the module.
 //
 // Not thread-safe. Model and device must outlive the module and every graph that hangs on what it
 // returned.
 class PlannedModule {
  public:
+  ~PlannedModule();
+
   // As Executor::Create. What of a chain's loss the schedule moves to the host is not moved.
   static absl::StatusOr<std::unique_ptr<PlannedModule>> Create(
       const ChainModel* model, Chain chain, const Schedule& schedule,
@@ -88,6 +91,7 @@ class PlannedModule {
 
  private:
   explicit PlannedModule(std::unique_ptr<Executor> executor) : executor_(std::move(executor)) {}
+  void EmptyQueuesAfterFailure() const;
   void CheckAsking(const std::vector<at::Tensor>& inputs) const;
   at::Tensor ForwardWithoutPlan(std::vector<at::Tensor> inputs, const at::Tensor& target) const;
 

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -20,6 +21,22 @@
 #include "solvers/schedule/schedule.h"
 
 namespace stowage {
+
+// Of backwards of the caller's that go through a plan. Thread-safe.
+class OpenBackwards {
+ public:
+  void Begin() { ++open_; }
+  void End() {
+    int open = open_;
+    while (open > 0 && !open_.compare_exchange_weak(open, open - 1)) {
+    }
+  }
+  // Whether some have begun and not ended, because they threw or are not done; forgets them.
+  bool Take() { return open_.exchange(0) > 0; }
+
+ private:
+  std::atomic<int> open_{0};
+};
 
 // Safe to share between threads as far as the model is; but for what steps note, immutable.
 struct StepPlan {
@@ -49,6 +66,7 @@ struct StepPlan {
   // Whether the engine's order is the plan's: nodes that train run forward first in program order, before the first
   // BACKWARD, and backwards in reverse. Of a chain it always is.
   bool in_engine_order = true;
+  mutable OpenBackwards open_backwards;
   mutable WarmNodes warm_nodes;
 
   // The node of an instruction; one more than there are for the loss of a chain where the caller has his own.

@@ -9,6 +9,7 @@
 #include "client/torch/base/tensor_storage.h"
 #include "client/torch/base/torch_status.h"
 #include "client/torch/execute/node_runner.h"
+#include "client/torch/execute/run_backward.h"
 #include "client/torch/execute/saved_tensor_scope.h"
 #include "client/torch/model/buffer_watch.h"
 #include "client/torch/model/model_state.h"
@@ -291,6 +292,8 @@ class GraphPass {
 absl::StatusOr<std::vector<NodeSample>> RunGraphProfilePass(
     const GraphModel& model, const std::vector<at::Tensor>& inputs, const at::Tensor& target,
     CostMeter* costs, bool watch, const std::function<void()>& node_done) {
+  // What others' backwards left there would go in the middle of this.
+  EmptyQueues(DeviceOf(inputs));
   const StateGuard restore(model.buffers(), DeviceOf(inputs));
   return GraphPass(model, inputs, target, costs, watch, node_done).Run();
 }

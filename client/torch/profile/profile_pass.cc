@@ -5,6 +5,7 @@
 
 #include "client/torch/base/torch_status.h"
 #include "client/torch/execute/node_runner.h"
+#include "client/torch/execute/run_backward.h"
 #include "client/torch/execute/saved_tensor_scope.h"
 #include "client/torch/model/buffer_watch.h"
 #include "client/torch/model/model_state.h"
@@ -137,6 +138,8 @@ absl::StatusOr<std::vector<StageSample>> RunProfilePass(const ChainModel& model,
                                                         const at::Tensor& target, CostMeter* costs,
                                                         bool watch,
                                                         const std::function<void()>& stage_done) {
+  // What others' backwards left there would go in the middle of this.
+  EmptyQueues(input.device());
   const StateGuard restore(model.buffers(), input.device());
   return ChainPass(model, input, target, costs, watch, stage_done).Run();
 }

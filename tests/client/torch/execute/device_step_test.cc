@@ -1,0 +1,350 @@
+// Steps on a device that runs later, on threads of its own: what they are timed by, how often they wait, what they take
+// for the graph's, and what is left of those that fail.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client/torch/execute/executor.h"
+#include "client/torch/execute/plain_step.h"
+#include "client/torch/execute/planned_module.h"
+#include "client/torch/execute/run_backward.h"
+#include "client/torch/execute/step_failure.h"
+#include "client/torch/profile/graph_profiler.h"
+#include "solvers/schedule/instance.h"
+#include "tests/client/device/test_device.h"
+#include "tests/client/torch/random_schedule.h"
+#include "tests/client/torch/test_graphs.h"
+#include "tests/client/torch/test_networks.h"
+#include "tests/client/torch/training_outcome.h"
+
+namespace stowage {
+namespace {
+
+namespace nn = torch::nn;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+std::atomic<int64_t> device_time{0};
+
+// The test device is given work of so many seconds, by the clock below.
+void Work(int seconds) {
+  TestDevice::compute().Add([seconds] { device_time += seconds * kSecond; });
+}
+
+// Of the test device, while an object lives: stands still but for Work.
+class WorkClock {
+ public:
+  WorkClock() {
+    TestDevice::compute().UseClock([] {
+      return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(device_time.load()));
+    });
+  }
+  ~WorkClock() {
+    TestDevice::Synchronize();
+    TestDevice::compute().UseClock(nullptr);
+  }
+};
+
+// A stage that works 2 seconds forward and 5 backward.
+struct Working : torch::autograd::Function<Working> {
+  static at::Tensor forward(AutogradContext*, const at::Tensor& x) {
+    Work(2);
+    return x.clone();
+  }
+  static variable_list backward(AutogradContext*, const variable_list& gradients) {
+    Work(5);
+    return {gradients[0].clone()};
+  }
+};
+
+at::Tensor Sum(const at::Tensor& y, const at::Tensor& /*target*/) { return y.sum(); }
+
+class StepTimeTest : public testing::Test {
+ protected:
+  // Of a step that is given to a device which still has 70 seconds of other work.
+  template <class Step>
+  static int64_t SecondsOf(const Step& step) {
+    TestDevice::Synchronize();
+    TestDevice::compute().Hold();
+    Work(70);
+    const absl::StatusOr<StepReport> report = step();
+    EXPECT_TRUE(report.ok()) << report.status();
+    return report.ok() ? report->wall_time.value() / kSecond : -1;
+  }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed("test");
+  const at::Tensor input_ = torch::randn({4, 8}).to(device_.device);
+  const at::Tensor target_ = torch::zeros({1}).to(device_.device);
+};
+
+TEST_F(StepTimeTest, IsWhatTheDeviceDoesForAStepOfAChain) {
+  ChainModel model("working");
+  model.AddStage("fc", "linear", nn::Linear(8, 8));
+  model.AddFunction("work", "work", [](const at::Tensor& x) { return Working::apply(x); });
+  model.SetLoss("sum", Sum);
+  MoveTo(device_.device, model);
+  const Chain chain = ChainWithTimes(model, input_, target_, device_.execution);
+  const auto executor =
+      Executor::Create(&model, chain, RecomputeAll(chain), device_.execution).value();
+  const WorkClock clock;
+  const StepMeters meters(device_.execution);
+  EXPECT_EQ(SecondsOf([&] { return PlainStep(model, input_, target_, meters); }), 2 + 5);
+  EXPECT_EQ(SecondsOf([&] { return executor->Step(input_, target_); }), 2 + 2 + 5);
+}
+
+TEST_F(StepTimeTest, IsWhatTheDeviceDoesForAStepOfAGraph) {
+  GraphModel model("working");
+  const int x = model.AddInput("x");
+  const int fc = model.AddModule("fc", "linear", x, nn::Linear(8, 8));
+  const int work =
+      model.AddFunction("work", "work", {fc}, [](const auto& in) { return Working::apply(in[0]); });
+  model.AddFunction("loss", "sum", {work}, [](const auto& in) { return in[0].sum(); });
+  MoveTo(device_.device, model);
+  ProfileOptions options;
+  options.bytes_only = true;
+  options.device = device_.execution;
+  const Profile profile = ProfileGraph(model, {input_}, target_, options).value();
+  const Graph& graph = std::get<Graph>(profile.problem);
+  const auto executor =
+      Executor::Create(&model, graph, StoreAllSchedule(graph), device_.execution).value();
+  const WorkClock clock;
+  const StepMeters meters(device_.execution);
+  EXPECT_EQ(SecondsOf([&] { return PlainGraphStep(model, {input_}, target_, meters); }), 2 + 5);
+  EXPECT_EQ(SecondsOf([&] { return executor->Step({input_.clone()}, target_); }), 2 + 5);
+}
+
+// Of two stages: the second multiplies matrices, and what it saves of its own goes to the host and comes back.
+class MovingStepTest : public testing::Test {
+ protected:
+  MovingStepTest() {
+    ModelStage scale;
+    scale.name = scale.op_kind = "scale";
+    const at::Tensor weight = torch::ones({8}).requires_grad_();
+    scale.parameters = {weight};
+    scale.forward = [weight](const at::Tensor& x) { return x * weight; };
+    model_.AddStage(std::move(scale));
+    model_.AddFunction("block", "matmul_exp", [this](const at::Tensor& x) {
+      if (hides_) hidden_.push_back(at::empty({1024}, x.options()));
+      return x.matmul(x).exp().exp();
+    });
+    model_.SetLoss("sum", Sum);
+    MoveTo(device_->device(), model_);
+    const Chain chain = ChainWithTimes(model_, input_, input_, device_.get());
+    const Schedule schedule = {ForwardSave(1),
+                               ForwardSave(2),
+                               OffloadStart(TensorKind::kSaved, 2, 1),
+                               OffloadWait(TensorKind::kSaved, 2, 1),
+                               ForwardSave(3),
+                               Backward(3),
+                               PrefetchStart(TensorKind::kSaved, 2, 1),
+                               PrefetchWait(TensorKind::kSaved, 2, 1),
+                               Backward(2),
+                               Backward(1)};
+    executor_ = Executor::Create(&model_, chain, schedule, device_.get()).value();
+  }
+
+  absl::Status Step() { return executor_->Step(input_, input_).status(); }
+
+  const std::unique_ptr<TestDevice> device_ =
+      TestDevice::Create(FastLink(/*full_duplex=*/true)).value();
+  const at::Tensor input_ = torch::rand({8, 8}).to(device_->device());
+  ChainModel model_{"moving"};
+  bool hides_ = false;
+  std::vector<at::Tensor> hidden_;
+  std::unique_ptr<Executor> executor_;
+};
+
+TEST_F(MovingStepTest, AWorkspaceThatAThreadTakesIsNotTheGraphs) {
+  const int64_t before = TestDevice::memory().stats().requested_bytes;
+  absl::Status status;
+  std::thread([&] { status = Step(); }).join();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_GE(TestDevice::memory().stats().requested_bytes, before + TestDevice::kWorkspaceBytes);
+}
+
+TEST_F(MovingStepTest, WhatAGraphHoldsEachTimeCannotMove) {
+  hides_ = true;
+  EXPECT_TRUE(Step().ok());
+  const absl::Status status = Step();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  const auto failure = GetStepFailure(status);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->fault, StepFault::kImmovable);
+  hides_ = false;
+  EXPECT_TRUE(Step().ok());
+}
+
+// The engine runs what has a higher number first, if it has it: the thread of the device must not begin with the root
+// that it happens to get first.
+TEST(DeviceBackward, RootsComeInTheOrderOfTheirNumbers) {
+  static auto* const order = new std::vector<int64_t>();
+  struct Noting : torch::autograd::Function<Noting> {
+    static at::Tensor forward(AutogradContext* context, const at::Tensor& x, int64_t number) {
+      context->saved_data["number"] = number;
+      return x.clone();
+    }
+    static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+      order->push_back(context->saved_data["number"].toInt());
+      return {gradients[0], at::Tensor()};
+    }
+  };
+  constexpr int64_t kRoots = 200;
+  const at::Tensor x = torch::ones({1}).to(TrainingDeviceNamed("test").device).requires_grad_();
+  std::vector<at::Tensor> roots;
+  torch::autograd::edge_list places;
+  std::vector<int64_t> expected;
+  for (int64_t i = 0; i < kRoots; ++i) {
+    roots.push_back(Noting::apply(x, i));
+    places.push_back(torch::autograd::impl::gradient_edge(roots.back()));
+    expected.insert(expected.begin(), i);
+  }
+  const std::vector<at::Tensor> gradients(kRoots, at::ones_like(x));
+  for (const auto& run : std::vector<std::function<void()>>{
+           [&] { RunBackward(roots, {}); }, [&] { RunBackwardAt(places, gradients); },
+           [&] { RunBackwardFrom(places, gradients); }}) {
+    order->clear();
+    run();
+    EXPECT_EQ(*order, expected);
+    // The graph is used up.
+    for (int64_t i = 0; i < kRoots; ++i) {
+      roots[static_cast<size_t>(i)] = Noting::apply(x, i);
+      places[static_cast<size_t>(i)] =
+          torch::autograd::impl::gradient_edge(roots[static_cast<size_t>(i)]);
+    }
+  }
+}
+
+// Of a graph with two losses, under the caller's own backward.
+class CallersBackwardTest : public testing::TestWithParam<std::string>, protected GraphTraining {
+ protected:
+  CallersBackwardTest() : GraphTraining("mixed", TrainingDeviceNamed(GetParam())) {
+    const Profile profile = Profiled();
+    const Graph& graph = std::get<Graph>(profile.problem);
+    planned_ =
+        PlannedModule::Create(&graph_.model, graph, StoreAllSchedule(graph), device_.execution)
+            .value();
+    plain_ = Plain();
+  }
+  ~CallersBackwardTest() override { device_.ClearLimit(); }
+
+  // Whether a backward that may take so much more than the forward left runs out of memory.
+  bool BackwardFails(Bytes more) {
+    Rewind();
+    const at::Tensor loss = planned_->forward(Inputs(), graph_.target);
+    device_.LimitMemory(more);
+    bool failed = false;
+    try {
+      loss.backward();
+    } catch (const c10::OutOfMemoryError&) {
+      failed = true;
+    }
+    device_.ClearLimit();
+    return failed;
+  }
+
+  std::unique_ptr<PlannedModule> planned_;
+  GraphOutcome plain_;
+};
+
+TEST_P(CallersBackwardTest, WhatOneThatFailedLeftIsGoneAfterTheNextForward) {
+  const int64_t peak = planned_->prediction().peak.value();
+  const Bytes live = meter_->current();
+  int failures = 0;
+  int left = 0;
+  for (int64_t more = 0; more < peak; more += peak / 60) {
+    if (!BackwardFails(Bytes(more))) continue;
+    ++failures;
+    left += meter_->current() > live ? 1 : 0;
+    {
+      const torch::NoGradGuard no_grad;
+      planned_->forward(Inputs(), graph_.target);
+    }
+    EXPECT_EQ(meter_->current(), live) << more;
+  }
+  EXPECT_GT(failures, 3);
+  // Elsewhere the device's thread lets go of it at some time.
+  if (device_.device.is_cpu()) {
+    EXPECT_GT(left, 0);
+  }
+  Rewind();
+  const at::Tensor loss = planned_->forward(Inputs(), graph_.target);
+  loss.backward();
+  EXPECT_EQ(After(0).gradients, plain_.gradients);
+}
+
+TEST_P(CallersBackwardTest, WhatOneThatFailedLeftIsGoneWithTheModule) {
+  const Bytes live = meter_->current();
+  int failures = 0;
+  for (int64_t more = 0; more < 100'000; more += 10'000) {
+    failures += BackwardFails(Bytes(more)) ? 1 : 0;
+  }
+  EXPECT_GT(failures, 0);
+  planned_.reset();
+  EXPECT_EQ(meter_->current(), live);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CallersBackwardTest, testing::Values("cpu", "test"),
+                         [](const auto& device) { return device.param; });
+
+class WaitsTest : public testing::Test {
+ protected:
+  // Of the second step.
+  template <class Step>
+  static int64_t WaitsOf(const Step& step) {
+    step();
+    const int64_t before = TestDevice::waits();
+    step();
+    return TestDevice::waits() - before;
+  }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed("test");
+};
+
+TEST_F(WaitsTest, OfPlannedModulesAreThoseOfThePlainLoop) {
+  for (const std::string name : {"plain_cnn", "norm_cnn", "tied"}) {
+    SCOPED_TRACE(name);
+    const TestNetwork network = MakeTestNetwork(name, device_);
+    const ChainModel& model = network.model;
+    const Chain chain = ChainWithTimes(model, network.input, network.target, device_.execution);
+    const auto planned =
+        PlannedModule::Create(&model, chain, RecomputeAll(chain), device_.execution).value();
+    const auto train = [&](const auto& forward) {
+      return WaitsOf([&] { model.loss()(forward(network.input), network.target).backward(); });
+    };
+    const int64_t plain = train([&](const at::Tensor& x) { return PlainForward(model, x); });
+    EXPECT_EQ(train([&](const at::Tensor& x) { return planned->forward(x); }), plain);
+  }
+}
+
+class GraphWaitsTest : public WaitsTest, protected GraphTraining {
+ protected:
+  GraphWaitsTest() : GraphTraining("mixed", TrainingDeviceNamed("test")) {}
+};
+
+TEST_F(GraphWaitsTest, OfPlannedGraphsAreThoseOfPlainSteps) {
+  const Profile profile = Profiled();
+  const Graph& graph = std::get<Graph>(profile.problem);
+  const Schedule schedule = StoreAllSchedule(graph);
+  const TrainingDevice& device = GraphTraining::device_;
+  const int64_t plain = WaitsOf(
+      [&] { ASSERT_TRUE(PlainGraphStep(graph_.model, Inputs(), graph_.target, meter_).ok()); });
+  const auto executor = Executor::Create(&graph_.model, graph, schedule, device.execution).value();
+  EXPECT_LE(WaitsOf([&] { ASSERT_TRUE(executor->Step(Inputs(), graph_.target).ok()); }), plain);
+  const auto planned =
+      PlannedModule::Create(&graph_.model, graph, schedule, device.execution).value();
+  EXPECT_EQ(WaitsOf([&] { planned->forward(Inputs(), graph_.target).backward(); }), 0);
+}
+
+}  // namespace
+}  // namespace stowage
