@@ -94,6 +94,10 @@ std::atomic<torch::autograd::Engine*> engine_before{nullptr};
 class RememberingEngine final : public torch::autograd::Engine {
  public:
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+#if STOWAGE_TORCH_AT_LEAST(2, 7)
+    // What a compiler traces are tensors without data: it saves them itself, and refuses hooks.
+    if (at::SavedTensorDefaultHooks::get_tls_state().is_tracing) return nullptr;
+#endif
     if (current_scope->Yields()) {
       std::unique_ptr<torch::autograd::SavedVariableHooks> theirs =
           Before()->get_default_saved_variable_hooks();

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "client/torch/base/torch_status.h"
+#include "client/torch/base/torch_version.h"
 #include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/offload/device_use.h"
 #include "client/torch/offload/simulated_device.h"
@@ -191,6 +192,22 @@ TEST(SavedTensorScope, ABackwardInAScopeIsRunByTheEngineThatIsInstalled) {
   EXPECT_GT(foreign.notes, notes);
   loss.backward();
   EXPECT_TRUE(x.grad().equal(expected));
+}
+
+// What a compiler traces within a stage.
+TEST(SavedTensorScope, WhatIsTracedIsNotSeen) {
+#if STOWAGE_TORCH_AT_LEAST(2, 7)
+  const at::Tensor x = Leaf(8);
+  const SavedTensorScope scope;
+  const bool traced = at::SavedTensorDefaultHooks::set_tracing(true);
+  const at::Tensor inside = x.exp().exp().sum();
+  at::SavedTensorDefaultHooks::set_tracing(traced);
+  EXPECT_THAT(Sizes(scope), IsEmpty());
+  const at::Tensor outside = x.exp().exp().sum();
+  EXPECT_THAT(Sizes(scope), ElementsAre(32, 32));
+#else
+  GTEST_SKIP() << "LibTorch before 2 has no compiler that traces";
+#endif
 }
 
 TEST(SavedTensorScope, WhereHooksAreForbiddenNothingCanMove) {
