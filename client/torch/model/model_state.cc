@@ -29,7 +29,7 @@ std::vector<at::Generator>& OtherGenerators() {
 at::Generator GeneratorOf(c10::Device device) {
   if (device.is_cpu()) return at::Generator();
   for (const at::Generator& generator : OtherGenerators()) {
-    if (generator.device().type() == device.type()) return generator;
+    if (generator.device() == device) return generator;
   }
 #if STOWAGE_TORCH_AT_LEAST(2, 1)
   return at::globalContext().defaultGenerator(device);
