@@ -23,8 +23,7 @@ absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& 
 // The same of a model of any shape: the loss is the sum of the scalars that nobody reads, and tensors
 // go after their last reader.
 absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,
-                                          const at::Tensor& target,
-                                          const StepMeters& meters = {});
+                                          const at::Tensor& target, const StepMeters& meters = {});
 
 // The forwards alone, which throw what LibTorch and the model throw: what the last stage or node makes, and what nobody
 // reads and is a scalar.

@@ -345,10 +345,9 @@ void PlanCursor::RunForExtras(int v, bool saves, const std::function<at::Tensor(
   }
   const SavedSlots& slots = slots_[static_cast<size_t>(v)];
   const bool warm = plan_->warm_nodes.Run(v);
-  tensors_->PutExtras(
-      v, MovableParts(
-             plan_->device, forward, [&] { return slots.OwnStorages(plan_->device->device()); },
-             warm));
+  tensors_->PutExtras(v, MovableParts(
+                             plan_->device, forward,
+                             [&] { return slots.OwnStorages(plan_->device->device()); }, warm));
 }
 
 at::Tensor PlanCursor::FirstForwardAlone(int v, bool saves) {

@@ -29,7 +29,7 @@ class BlockCache {
     int64_t reserved_peak_bytes = 0;
     int64_t retries = 0;  // allocations that had to give back what was kept
     int64_t refusals = 0;
-    int64_t limit_bytes = INT64_MAX;  // of what may be reserved
+    int64_t limit_bytes = INT64_MAX;       // of what may be reserved
     int64_t live_limit_bytes = INT64_MAX;  // of blocks in use
   };
 
