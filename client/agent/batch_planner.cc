@@ -80,7 +80,8 @@ const stowage::Profile* BatchPlanner::Shapes(const Batch& batch, PlannedShape* s
   if (shape->shapes) return &*shape->shapes;
   if (!not_shapes_.empty()) return nullptr;
   const auto start = std::chrono::steady_clock::now();
-  absl::StatusOr<stowage::Profile> shapes = model_->FromShapes(batch, MeterOf(*options_));
+  absl::StatusOr<stowage::Profile> shapes =
+      model_->FromShapes(batch, {MeterOf(*options_), options_->device});
   if (!shapes.ok()) {
     not_shapes_ = std::string(shapes.status().message());
     return nullptr;

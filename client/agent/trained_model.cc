@@ -38,10 +38,10 @@ class TrainedChain : public TrainedModel {
 
   const ModelTensors& tensors() const override { return *model_; }
 
-  absl::StatusOr<Profile> FromShapes(const Batch& batch, MemoryMeter* meter) const override {
+  absl::StatusOr<Profile> FromShapes(const Batch& batch, const StepMeters& meters) const override {
     absl::Status status = CheckOneInput(batch);
     if (!status.ok()) return status;
-    return ChainFromShapes(*model_, batch.inputs[0], batch.target, meter);
+    return ChainFromShapes(*model_, batch.inputs[0], batch.target, meters);
   }
 
   absl::StatusOr<Profile> Measure(const Batch& batch,
@@ -80,8 +80,8 @@ class TrainedGraph : public TrainedModel {
 
   const ModelTensors& tensors() const override { return *model_; }
 
-  absl::StatusOr<Profile> FromShapes(const Batch& batch, MemoryMeter* meter) const override {
-    return GraphFromShapes(*model_, batch.inputs, batch.target, meter);
+  absl::StatusOr<Profile> FromShapes(const Batch& batch, const StepMeters& meters) const override {
+    return GraphFromShapes(*model_, batch.inputs, batch.target, meters);
   }
 
   absl::StatusOr<Profile> Measure(const Batch& batch,
@@ -111,7 +111,7 @@ class TrainedGraph : public TrainedModel {
 
 }  // namespace
 
-absl::StatusOr<Profile> TrainedModel::FromShapes(const Batch&, MemoryMeter*) const {
+absl::StatusOr<Profile> TrainedModel::FromShapes(const Batch&, const StepMeters&) const {
   return absl::UnimplementedError("the model has no shapes to look at");
 }
 

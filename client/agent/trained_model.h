@@ -44,7 +44,7 @@ class TrainedModel {
 
   // What Measure would find of the structure, without running anything; an error where that cannot be
   // told. `meter` as that of ProfileOptions.
-  virtual absl::StatusOr<Profile> FromShapes(const Batch& batch, MemoryMeter* meter) const;
+  virtual absl::StatusOr<Profile> FromShapes(const Batch& batch, const StepMeters& meters) const;
 
   virtual absl::StatusOr<Profile> Measure(const Batch& batch,
                                           const ProfileOptions& options) const = 0;

@@ -31,8 +31,8 @@ class TrainedScript final : public TrainedModel {
   const ModelTensors& tensors() const override { return graph_->tensors(); }
   Device DeviceOf(const ExecutionDevice* device) const override { return graph_->DeviceOf(device); }
 
-  absl::StatusOr<Profile> FromShapes(const Batch& batch, MemoryMeter* meter) const override {
-    return graph_->FromShapes(batch, meter);
+  absl::StatusOr<Profile> FromShapes(const Batch& batch, const StepMeters& meters) const override {
+    return graph_->FromShapes(batch, meters);
   }
   absl::StatusOr<Profile> Measure(const Batch& batch,
                                   const ProfileOptions& options) const override {

@@ -80,6 +80,9 @@ class ExecutionDevice {
   // Versions and partitions that its kernels depend on, beside LibTorch's version and switches.
   virtual std::vector<DeviceSetting> Software() const { return {}; }
 
+  // Whether operations make there, and autograd saves, what they make and save on the CPU.
+  virtual bool has_cpu_kernels() const { return device().is_cpu(); }
+
   // What copies cost, whether both directions share a channel, and how much host memory there is. Null:
   // plans copy nothing.
   virtual const TransferModel* link() const { return nullptr; }

@@ -23,6 +23,7 @@ size_t WholePages(size_t bytes) { return (bytes + PageSize() - 1) / PageSize() *
 struct ShapeMemory::Block {
   std::shared_ptr<ShapeMemory> memory;
   int64_t bytes;
+  int64_t rounded;
 };
 
 ShapeMemory::~ShapeMemory() {
@@ -49,18 +50,23 @@ void* ShapeMemory::Place(size_t bytes) {
 }
 
 c10::DataPtr ShapeMemory::Allocate(size_t bytes) {
-  if (bytes == 0) return {nullptr, c10::Device(c10::kCPU)};
+  if (bytes == 0) return {nullptr, device_};
   void* const place = Place(bytes);
-  auto* const block = new Block{shared_from_this(), static_cast<int64_t>(bytes)};
+  const auto asked = static_cast<int64_t>(bytes);
+  const int64_t unit = granularity_.value();
+  auto* const block = new Block{shared_from_this(), asked, (asked + unit - 1) / unit * unit};
   bytes_ += block->bytes;
+  block_bytes_ += block->rounded;
   ++blocks_;
   peak_ = std::max(peak_.load(), current().value());
-  return {place, block, &Free, c10::Device(c10::kCPU)};
+  block_peak_ = std::max(block_peak_.load(), block_bytes().value());
+  return {place, block, &Free, device_};
 }
 
 void ShapeMemory::Free(void* data) {
   const std::unique_ptr<Block> block(static_cast<Block*>(data));
   block->memory->bytes_ -= block->bytes;
+  block->memory->block_bytes_ -= block->rounded;
   --block->memory->blocks_;
 }
 
@@ -68,7 +74,16 @@ Bytes ShapeMemory::current() const { return real_->current() + Bytes(bytes_.load
 
 Bytes ShapeMemory::peak() const { return std::max(Bytes(peak_.load()), current()); }
 
-void ShapeMemory::ResetPeak() { peak_ = current().value(); }
+void ShapeMemory::ResetPeak() {
+  peak_ = current().value();
+  block_peak_ = block_bytes().value();
+}
+
+Bytes ShapeMemory::block_bytes() const { return real_->block_bytes() + Bytes(block_bytes_.load()); }
+
+Bytes ShapeMemory::peak_block_bytes() const {
+  return std::max(Bytes(block_peak_.load()), block_bytes());
+}
 
 bool ShapeMemory::touched() const {
   std::vector<unsigned char> resident;

@@ -8,6 +8,7 @@
 #define STOWAGE_CLIENT_TORCH_SHAPES_SHAPE_MEMORY_H_
 
 #include <c10/core/Allocator.h>
+#include <c10/core/Device.h>
 
 #include <atomic>
 #include <cstddef>
@@ -20,11 +21,20 @@
 
 namespace stowage {
 
+// The device that tensors seem to be on; has_cpu_kernels and granularity as of ExecutionDevice.
+struct TracedDevice {
+  c10::Device device = c10::kCPU;
+  bool has_cpu_kernels = true;
+  Bytes granularity{1};
+};
+
 // Counts its own bytes on top of those of the meter of real memory, which outlives whoever asks.
 // Allocate is for one thread, all else thread-safe.
 class ShapeMemory final : public MemoryMeter, public std::enable_shared_from_this<ShapeMemory> {
  public:
-  explicit ShapeMemory(const MemoryMeter* real) : real_(real) {}
+  // Its addresses are the host's, whatever device they stand for.
+  explicit ShapeMemory(const MemoryMeter* real, const TracedDevice& on = {})
+      : real_(real), device_(on.device), granularity_(on.granularity) {}
   ~ShapeMemory() override;
 
   // Throws c10::Error if the system refuses. What is allocated keeps the object alive. O(1).
@@ -33,6 +43,8 @@ class ShapeMemory final : public MemoryMeter, public std::enable_shared_from_thi
   Bytes current() const override;
   Bytes peak() const override;
   void ResetPeak() override;
+  Bytes block_bytes() const override;
+  Bytes peak_block_bytes() const override;
 
   // Allocated and not freed.
   int64_t blocks() const { return blocks_.load(std::memory_order_relaxed); }
@@ -51,9 +63,13 @@ class ShapeMemory final : public MemoryMeter, public std::enable_shared_from_thi
   void* Place(size_t bytes);
 
   const MemoryMeter* real_;
+  const c10::Device device_;
+  const Bytes granularity_;
   std::vector<Region> regions_;
   std::atomic<int64_t> bytes_{0};
   std::atomic<int64_t> peak_{0};
+  std::atomic<int64_t> block_bytes_{0};  // rounded up, each block by itself
+  std::atomic<int64_t> block_peak_{0};
   std::atomic<int64_t> blocks_{0};
 };
 

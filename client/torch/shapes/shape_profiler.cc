@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/memory/tracking_allocator.h"
+#include "client/torch/offload/execution_device.h"
 #include "client/torch/profile/chain_profiler.h"
 #include "client/torch/profile/graph_profiler.h"
 #include "client/torch/shapes/shape_scope.h"
@@ -16,17 +18,37 @@ absl::Status Refusal(const absl::Status& why) {
   return absl::FailedPreconditionError(absl::StrCat("shapes alone do not tell: ", why.message()));
 }
 
+// A device of which only shapes are looked at.
+class ShapesOn final : public ExecutionDevice {
+ public:
+  ShapesOn(const ExecutionDevice* real, MemoryMeter* meter) : real_(real), meter_(meter) {}
+
+  c10::Device device() const override { return real_->device(); }
+  MemoryMeter* meter() override { return meter_; }
+  Bytes granularity() const override { return real_->granularity(); }
+  Device Hardware() const override { return real_->Hardware(); }
+
+ private:
+  const ExecutionDevice* const real_;
+  MemoryMeter* const meter_;
+};
+
 absl::StatusOr<Profile> FromShapes(
-    const ModelTensors& model, MemoryMeter* meter,
+    const ModelTensors& model, const StepMeters& meters,
     const std::function<absl::StatusOr<Profile>(const ProfileOptions&)>& profile) {
-  const absl::StatusOr<MemoryMeter*> real = MeterOrInstalled(meter);
+  const absl::StatusOr<MemoryMeter*> real = MeterOrInstalled(meters.memory);
   if (!real.ok()) return real.status();
-  const auto scope = ShapeScope::Begin(*real, model.buffers());
+  ExecutionDevice* const device = meters.device;
+  TracedDevice on;
+  if (device != nullptr) on = {device->device(), device->has_cpu_kernels(), device->granularity()};
+  const auto scope = ShapeScope::Begin(*real, model.buffers(), on);
   if (!scope.ok()) return Refusal(scope.status());
   ProfileOptions options;
   options.bytes_only = true;
   options.warmup = 0;
   options.meter = (*scope)->meter();
+  std::optional<ShapesOn> shapes;
+  if (device != nullptr) options.device = &shapes.emplace(device, (*scope)->meter());
   absl::StatusOr<Profile> found = profile(options);
   if (!found.ok()) return Refusal(found.status());
   const absl::Status status = (*scope)->Check();
@@ -37,16 +59,16 @@ absl::StatusOr<Profile> FromShapes(
 }  // namespace
 
 absl::StatusOr<Profile> ChainFromShapes(const ChainModel& model, const at::Tensor& input,
-                                        const at::Tensor& target, MemoryMeter* meter) {
-  return FromShapes(model, meter, [&](const ProfileOptions& options) {
+                                        const at::Tensor& target, const StepMeters& meters) {
+  return FromShapes(model, meters, [&](const ProfileOptions& options) {
     return ProfileChain(model, input, target, options);
   });
 }
 
 absl::StatusOr<Profile> GraphFromShapes(const GraphModel& model,
                                         const std::vector<at::Tensor>& inputs,
-                                        const at::Tensor& target, MemoryMeter* meter) {
-  return FromShapes(model, meter, [&](const ProfileOptions& options) {
+                                        const at::Tensor& target, const StepMeters& meters) {
+  return FromShapes(model, meters, [&](const ProfileOptions& options) {
     return ProfileGraph(model, inputs, target, options);
   });
 }

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/torch/memory/memory_meter.h"
+#include "client/torch/execute/step_report.h"
 #include "client/torch/model/chain_model.h"
 #include "client/torch/model/graph_model.h"
 #include "solvers/model/problem.h"
@@ -24,17 +24,17 @@ namespace stowage {
 
 // CostSource::kBytesOnly. Takes milliseconds and next to no memory, whatever the batch. Parameters,
 // gradients, buffers and random state are afterwards what they were before, also after an error.
-// `meter`: of real memory; null: the installed TrackingAllocator.
+// `meters` are of real memory, and the device of the tensors: null for those of the CPU.
 //
 // FAILED_PRECONDITION where the shapes do not tell, or for any error of ProfileChain: whoever gets it
 // measures instead, and learns there what is wrong. The message names stage and operation. Not
 // thread-safe: nothing else may allocate tensors meanwhile.
 absl::StatusOr<Profile> ChainFromShapes(const ChainModel& model, const at::Tensor& input,
-                                        const at::Tensor& target, MemoryMeter* meter = nullptr);
+                                        const at::Tensor& target, const StepMeters& meters = {});
 
 absl::StatusOr<Profile> GraphFromShapes(const GraphModel& model,
                                         const std::vector<at::Tensor>& inputs,
-                                        const at::Tensor& target, MemoryMeter* meter = nullptr);
+                                        const at::Tensor& target, const StepMeters& meters = {});
 
 }  // namespace stowage
 

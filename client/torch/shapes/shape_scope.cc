@@ -12,9 +12,23 @@
 namespace stowage {
 namespace {
 
-thread_local ShapeTracer* current = nullptr;
+// LibTorch hands this kind of note on to the threads that autograd has for devices, as it does with dispatch keys.
+constexpr auto kScopeNote = c10::DebugInfoKind::INFERENCE_CONTEXT;
+
+struct ScopeNote final : c10::DebugInfoBase {
+  explicit ScopeNote(ShapeTracer* of) : tracer(of) {}
+  ShapeTracer* tracer;
+};
+
+// Null outside of scopes.
+ShapeTracer* Current() {
+  const auto* const note =
+      dynamic_cast<const ScopeNote*>(c10::ThreadLocalDebugInfo::get(kScopeNote));
+  return note == nullptr ? nullptr : note->tracer;
+}
 
 void RunInScope(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  ShapeTracer* const current = Current();
   TORCH_CHECK(current != nullptr, op.schema().name(),
               " is given a tensor that was made when only shapes were looked at: a stage or node "
               "keeps tensors between calls, which it must not (planning by shapes can be switched "
@@ -41,18 +55,20 @@ absl::Status EnsureRegistered() {
 }  // namespace
 
 ShapeScope::ShapeScope(std::unique_ptr<ShapeTracer> tracer)
-    : tracer_(std::move(tracer)), include_(kShapesKey) {
-  current = tracer_.get();
-}
+    : tracer_(std::move(tracer)),
+      info_(kScopeNote, std::make_shared<ScopeNote>(tracer_.get())),
+      include_(kShapesKey) {}
 
-ShapeScope::~ShapeScope() { current = nullptr; }
+ShapeScope::~ShapeScope() = default;
 
 absl::StatusOr<std::unique_ptr<ShapeScope>> ShapeScope::Begin(
-    const MemoryMeter* real, const std::vector<at::Tensor>& buffers) {
+    const MemoryMeter* real, const std::vector<at::Tensor>& buffers, const TracedDevice& on) {
   const absl::Status status = EnsureRegistered();
   if (!status.ok()) return status;
-  if (current != nullptr) return absl::FailedPreconditionError("a scope of shapes within another");
-  return std::unique_ptr<ShapeScope>(new ShapeScope(std::make_unique<ShapeTracer>(real, buffers)));
+  if (Current() != nullptr)
+    return absl::FailedPreconditionError("a scope of shapes within another");
+  return std::unique_ptr<ShapeScope>(
+      new ShapeScope(std::make_unique<ShapeTracer>(real, buffers, on)));
 }
 
 MemoryMeter* ShapeScope::meter() const { return tracer_->memory(); }

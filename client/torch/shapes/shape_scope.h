@@ -1,6 +1,6 @@
 // Lets what runs on a thread run for the shapes of its tensors alone.
 //
-// Within a scope every operation of LibTorch makes tensors that look like those of the CPU to autograd,
+// Within a scope every operation of LibTorch makes tensors that look like those of a device to autograd,
 // to autocast and to the code that runs: type, sizes, strides, storage, sharing. Their memory is
 // addresses (ShapeMemory), and nothing is computed. What autograd saves and frees is thus what it saves
 // and frees in a step, and a profiling pass that looks at storages and at the scope's meter finds the
@@ -13,13 +13,14 @@
 // is computed for real.
 //
 // An operation of which nobody can tell what it makes without data throws c10::Error: those whose
-// shapes depend on data, item(), other devices than the CPU, and what neither LibTorch's meta device
-// nor shape_rules.h knows. So do, from then on, tensors that somebody keeps beyond the scope.
+// shapes depend on data, item(), other devices, and what neither LibTorch's meta device, which is right for all
+// devices, nor shape_rules.h, which is for CPU kernels, knows. So do, from then on, tensors that somebody keeps beyond the scope.
 #ifndef STOWAGE_CLIENT_TORCH_SHAPES_SHAPE_SCOPE_H_
 #define STOWAGE_CLIENT_TORCH_SHAPES_SHAPE_SCOPE_H_
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <memory>
 #include <vector>
@@ -28,18 +29,20 @@
 #include "absl/status/statusor.h"
 #include "client/torch/base/real_operations.h"
 #include "client/torch/memory/memory_meter.h"
+#include "client/torch/shapes/shape_memory.h"
 
 namespace stowage {
 
 class ShapeTracer;
 
-// For the thread that made it. Two do not nest.
+// For the thread that made it, and those that autograd has for devices while they run its backwards. Two do not nest.
 class ShapeScope {
  public:
-  // `real` measures real memory and outlives the scope. FAILED_PRECONDITION within a scope, or where
-  // somebody else uses kShapesKey.
+  // `real` measures real memory and outlives the scope. FAILED_PRECONDITION
+  // within a scope, or where somebody else uses kShapesKey.
   static absl::StatusOr<std::unique_ptr<ShapeScope>> Begin(const MemoryMeter* real,
-                                                           const std::vector<at::Tensor>& buffers);
+                                                           const std::vector<at::Tensor>& buffers,
+                                                           const TracedDevice& on = {});
   ~ShapeScope();
   ShapeScope(const ShapeScope&) = delete;
   ShapeScope& operator=(const ShapeScope&) = delete;
@@ -55,6 +58,7 @@ class ShapeScope {
   explicit ShapeScope(std::unique_ptr<ShapeTracer> tracer);
 
   std::unique_ptr<ShapeTracer> tracer_;
+  c10::DebugInfoGuard info_;
   c10::impl::IncludeDispatchKeyGuard include_;
 };
 

@@ -1,6 +1,7 @@
 #include "client/torch/shapes/shape_tracer.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Functions.h>
 #include <ATen/core/function_schema.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
@@ -10,7 +11,6 @@
 #include <string>
 #include <utility>
 
-#include "client/torch/shapes/shape_rules.h"
 #include "client/torch/shapes/stand_ins.h"
 
 namespace stowage {
@@ -88,16 +88,21 @@ bool DropsNothing(const c10::OperatorHandle& op, const Arguments& arguments) {
   return dropout && arguments[static_cast<size_t>(*dropout)].toDouble() == 0;
 }
 
-// From the generator that everybody uses, and only if it would have been asked.
-void Draw(const c10::OperatorHandle& op, const Arguments& arguments) {
+// Whether the generator that everybody uses is asked.
+bool AsksForNumbers(const c10::OperatorHandle& op, const Arguments& arguments, c10::Device device) {
   const std::string& name = op.schema().name();
-  if (!Draws(name) && (!MayDraw(op) || DropsNothing(op, arguments))) return;
+  if (!Draws(name) && (!MayDraw(op) || DropsNothing(op, arguments))) return false;
   TORCH_CHECK(Draws(name), NameOf(op), " may draw random numbers or not");
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
   for (const c10::IValue& argument : arguments) {
-    if (argument.isGenerator() && argument.toGenerator() != generator) return;
+    if (!argument.isGenerator()) continue;
+    TORCH_CHECK(device.is_cpu(), NameOf(op), " is given a generator");
+    if (argument.toGenerator() != at::detail::getDefaultCPUGenerator()) return false;
   }
-  if (arguments[0].toTensor().numel() == 0) return;
+  return arguments[0].toTensor().numel() > 0;
+}
+
+void DrawOnHost() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
   auto* const impl = at::check_generator<at::CPUGeneratorImpl>(generator);
   const std::lock_guard<std::mutex> lock(impl->mutex_);
   impl->random();
@@ -109,16 +114,19 @@ void Draw(const c10::OperatorHandle& op, const Arguments& arguments) {
 
 // Asking beforehand whether it has a kernel would not do: from 2.x on each has one, which throws, and what
 // an operation is composed of may have none.
-void CallOnMeta(const c10::OperatorHandle& op, const std::string& name, torch::jit::Stack* stack) {
+void CallOnMeta(const c10::OperatorHandle& op, const std::string& name, c10::Device device,
+                torch::jit::Stack* stack) {
   try {
     op.callBoxed(stack);
   } catch (const c10::NotImplementedError&) {
-    RefuseUnknown(name);
+    if (device.is_cpu() || FindShapeRule(name) == nullptr) RefuseUnknown(name);
+    C10_THROW_ERROR(Error, name + " makes what shapes tell of the CPU alone, not of " +
+                               c10::DeviceTypeName(device.type(), /*lower_case=*/true));
   }
 }
 
-// Another number than the element is now.
-void Change(const at::Tensor& buffer) {
+// Another number than the first element is now.
+void ChangeOnHost(const at::Tensor& buffer) {
   if (buffer.numel() == 0) return;
   auto* const bytes = static_cast<unsigned char*>(buffer.data_ptr());
   for (size_t i = 0; i < buffer.itemsize() && ++bytes[i] == 0; ++i) {
@@ -127,8 +135,9 @@ void Change(const at::Tensor& buffer) {
 
 }  // namespace
 
-ShapeTracer::ShapeTracer(const MemoryMeter* real, const std::vector<at::Tensor>& buffers)
-    : memory_(std::make_shared<ShapeMemory>(real)) {
+ShapeTracer::ShapeTracer(const MemoryMeter* real, const std::vector<at::Tensor>& buffers,
+                         const TracedDevice& on)
+    : on_(on), memory_(std::make_shared<ShapeMemory>(real, on)) {
   for (const at::Tensor& buffer : buffers) {
     buffers_.insert(buffer.storage().unsafeGetStorageImpl());
   }
@@ -154,7 +163,22 @@ void ShapeTracer::NoteWrite(const at::Tensor& tensor) {
   c10::StorageImpl* const storage = tensor.storage().unsafeGetStorageImpl();
   // It should hold what depends on data now.
   constants_.erase(storage);
-  if (buffers_.count(storage) > 0) Change(tensor);
+  if (buffers_.count(storage) == 0) return;
+  on_.device.is_cpu() ? ChangeOnHost(tensor) : ChangeOnDevice(tensor);
+}
+
+void ShapeTracer::DrawOnDevice() const {
+  const c10::impl::ForceDispatchKeyGuard keys(BelowAutograd());
+  at::empty({1}, at::TensorOptions(on_.device)).uniform_();
+}
+
+void ShapeTracer::ChangeOnDevice(const at::Tensor& buffer) const {
+  if (buffer.numel() == 0) return;
+  const c10::impl::ForceDispatchKeyGuard keys(BelowAutograd());
+  at::Tensor first = at::empty({0}, at::TensorOptions(on_.device).dtype(at::kByte));
+  first.set_(buffer.storage(), buffer.storage_offset() * static_cast<int64_t>(buffer.itemsize()),
+             {1}, {1});
+  first.add_(1);
 }
 
 void ShapeTracer::NoteWrites(const c10::OperatorHandle& op, const Arguments& arguments) {
@@ -188,23 +212,24 @@ ShapeTracer::Results ShapeTracer::RunForReal(const c10::OperatorHandle& op, Argu
 ShapeTracer::Results ShapeTracer::RunForShapes(const c10::OperatorHandle& op,
                                                const Arguments& arguments) {
   const std::string name = NameOf(op);
-  const ShapeRule rule = FindShapeRule(name);
+  const ShapeRule rule = on_.has_cpu_kernels ? FindShapeRule(name) : nullptr;
   if (ReplacesMemory(op.schema().name())) RefuseUnknown(name);
   const c10::impl::ForceDispatchKeyGuard keys(BelowAutograd());
-  StandIns stand_ins(memory_.get());
+  StandIns stand_ins(memory_.get(), on_.device);
   Arguments stack;
   for (const c10::IValue& argument : arguments) stack.push_back(stand_ins.For(argument));
   if (rule != nullptr) {
     const std::vector<at::Tensor> made = rule(stack);
     stack.assign(made.begin(), made.end());
   } else {
-    CallOnMeta(op, name, &stack);
+    CallOnMeta(op, name, on_.device, &stack);
   }
   for (c10::IValue& result : stack) result = stand_ins.Back(result);
   return stack;
 }
 
 void ShapeTracer::Run(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   Arguments arguments(std::make_move_iterator(stack->end() - static_cast<std::ptrdiff_t>(
                                                                  op.schema().arguments().size())),
                       std::make_move_iterator(stack->end()));
@@ -213,7 +238,9 @@ void ShapeTracer::Run(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (AreConstant(arguments)) {
     results = RunForReal(op, std::move(arguments));
   } else {
-    Draw(op, arguments);
+    if (AsksForNumbers(op, arguments, on_.device)) {
+      on_.device.is_cpu() ? DrawOnHost() : DrawOnDevice();
+    }
     NoteWrites(op, arguments);
     results = IsInPlace(op) ? Results{arguments[0]} : RunForShapes(op, arguments);
   }

@@ -1,6 +1,7 @@
 #include "client/torch/shapes/stand_ins.h"
 
 #include <c10/core/Storage.h>
+#include <c10/core/TensorOptions.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -13,10 +14,11 @@ namespace stowage {
 namespace {
 
 void CheckOrdinary(const at::Tensor& tensor, c10::DeviceType device) {
+  const bool number = tensor.is_cpu() && tensor.dim() == 0;
   TORCH_CHECK(tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_quantized() &&
                   !tensor.is_nested() && !tensor.is_complex(),
               "a tensor that is sparse, quantized, nested or complex");
-  TORCH_CHECK(tensor.device().type() == device, "a tensor on ", tensor.device().str());
+  TORCH_CHECK(tensor.device().type() == device || number, "a tensor on ", tensor.device().str());
 }
 
 void CopyShape(const at::Tensor& from, c10::TensorImpl* to) {
@@ -41,7 +43,7 @@ const StandIns::Known* StandIns::OwnerOf(const at::Tensor& stand_in) const {
 
 at::Tensor StandIns::For(const at::Tensor& tensor) {
   if (!tensor.defined()) return tensor;
-  CheckOrdinary(tensor, c10::kCPU);
+  CheckOrdinary(tensor, device_.type());
   c10::Storage storage;
   for (const Known& known : known_) {
     if (known.tensor.is_same(tensor)) return known.stand_in;
@@ -78,7 +80,8 @@ at::Tensor StandIns::Back(const at::Tensor& stand_in) {
     const size_t bytes = stand_in.storage().nbytes();
     tensor = at::detail::make_tensor<c10::TensorImpl>(
         NewStorage(bytes, memory_->Allocate(bytes)),
-        c10::DispatchKeySet({c10::DispatchKey::CPU, kShapesKey}), stand_in.dtype());
+        c10::DispatchKeySet({c10::computeDispatchKey({}, {}, device_), kShapesKey}),
+        stand_in.dtype());
   }
   CopyShape(stand_in, tensor.unsafeGetTensorImpl());
   known_.push_back({tensor, stand_in});
@@ -89,7 +92,7 @@ c10::IValue StandIns::For(const c10::IValue& argument) {
   if (argument.isTensor()) return For(argument.toTensor());
   if (argument.isDevice()) {
     const c10::Device device = argument.toDevice();
-    TORCH_CHECK(device.is_cpu(), "a tensor is sent to ", device.str());
+    TORCH_CHECK(device.type() == device_.type(), "a tensor is sent to ", device.str());
     return c10::Device(c10::kMeta);
   }
   if (argument.isTensorList()) {

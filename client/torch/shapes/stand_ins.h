@@ -2,12 +2,13 @@
 // from what the operation made of them.
 //
 // What shares memory with an argument shares it after the way back; what is an argument is that one
-// again. Everything else becomes a tensor of the CPU with the key kShapesKey, in ShapeMemory.
+// again. Everything else becomes a tensor of the scope's device with the key kShapesKey, in ShapeMemory.
 #ifndef STOWAGE_CLIENT_TORCH_SHAPES_STAND_INS_H_
 #define STOWAGE_CLIENT_TORCH_SHAPES_STAND_INS_H_
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/Device.h>
 
 #include <vector>
 
@@ -15,11 +16,12 @@
 
 namespace stowage {
 
-// Functions throw c10::Error for what has no stand-in: other devices, layouts and complex types.
+// Functions throw c10::Error for what has no stand-in: other devices (but for single numbers of the host), layouts and
+// complex types.
 class StandIns {
  public:
   // The memory outlives the object.
-  explicit StandIns(ShapeMemory* memory) : memory_(memory) {}
+  StandIns(ShapeMemory* memory, c10::Device device) : memory_(memory), device_(device) {}
 
   // Of a tensor, a list of tensors, or a device; anything else is itself.
   c10::IValue For(const c10::IValue& argument);
@@ -38,6 +40,7 @@ class StandIns {
   const Known* OwnerOf(const at::Tensor& stand_in) const;
 
   ShapeMemory* memory_;
+  c10::Device device_;
   std::vector<Known> known_;
 };
 

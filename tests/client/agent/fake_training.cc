@@ -98,8 +98,8 @@ Profile FakeProfile(const Batch& batch, CostSource costs) {
   return {"fake", FakeDevice(), Chain::Create(std::move(spec)).value(), costs};
 }
 
-absl::StatusOr<Profile> FakeModel::FromShapes(const Batch& batch, MemoryMeter* meter) const {
-  if (!world_->tells_shapes) return TrainedModel::FromShapes(batch, meter);
+absl::StatusOr<Profile> FakeModel::FromShapes(const Batch& batch, const StepMeters& meters) const {
+  if (!world_->tells_shapes) return TrainedModel::FromShapes(batch, meters);
   ++world_->told_shapes;
   Profile told = FakeProfile(batch, CostSource::kBytesOnly);
   if (!world_->shapes_are_off) return told;

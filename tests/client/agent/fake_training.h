@@ -57,7 +57,7 @@ class FakeModel : public TrainedModel {
 
   const ModelTensors& tensors() const override { return tensors_; }
   Device DeviceOf(const ExecutionDevice* device) const override;
-  absl::StatusOr<Profile> FromShapes(const Batch& batch, MemoryMeter* meter) const override;
+  absl::StatusOr<Profile> FromShapes(const Batch& batch, const StepMeters& meters) const override;
   absl::StatusOr<Profile> Measure(const Batch& batch, const ProfileOptions& options) const override;
   absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const override;
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,

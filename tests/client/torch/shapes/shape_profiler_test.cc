@@ -17,6 +17,7 @@
 #include "client/torch/profile/chain_profiler.h"
 #include "client/torch/profile/graph_profiler.h"
 #include "client/torch/shapes/shape_scope.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/autocast.h"
 #include "tests/client/torch/error_of.h"
 #include "tests/client/torch/same_structure.h"
@@ -29,25 +30,28 @@ namespace {
 namespace nn = torch::nn;
 using testing::HasSubstr;
 
-ProfileOptions BytesOnly() {
+ProfileOptions BytesOnly(ExecutionDevice* device = nullptr) {
   ProfileOptions options;
+  options.device = device;
   options.bytes_only = true;
   options.warmup = 0;
   return options;
 }
 
-void ExpectShapesTell(const TestNetwork& network) {
-  const auto told = ChainFromShapes(network.model, network.input, network.target);
+void ExpectShapesTell(const TestNetwork& network, ExecutionDevice* device = nullptr) {
+  const auto told =
+      ChainFromShapes(network.model, network.input, network.target, StepMeters(device));
   ASSERT_TRUE(told.ok()) << told.status();
-  const auto measured = ProfileChain(network.model, network.input, network.target, BytesOnly());
+  const auto measured =
+      ProfileChain(network.model, network.input, network.target, BytesOnly(device));
   ASSERT_TRUE(measured.ok()) << measured.status();
   ExpectSameStructure(*told, *measured);
 }
 
-void ExpectShapesTell(const TestGraph& graph) {
-  const auto told = GraphFromShapes(graph.model, graph.inputs, graph.target);
+void ExpectShapesTell(const TestGraph& graph, ExecutionDevice* device = nullptr) {
+  const auto told = GraphFromShapes(graph.model, graph.inputs, graph.target, StepMeters(device));
   ASSERT_TRUE(told.ok()) << told.status();
-  const auto measured = ProfileGraph(graph.model, graph.inputs, graph.target, BytesOnly());
+  const auto measured = ProfileGraph(graph.model, graph.inputs, graph.target, BytesOnly(device));
   ASSERT_TRUE(measured.ok()) << measured.status();
   ExpectSameStructure(*told, *measured);
 }
@@ -66,6 +70,68 @@ std::string RefusalOf(const TestNetwork& network) {
       ChainFromShapes(network.model, network.input, network.target).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   return std::string(status.message());
+}
+
+// On a device whose work comes later, in blocks, by operations of its own.
+class DeviceShapesTest : public testing::Test {
+ protected:
+  const TrainingDevice& device_ = TrainingDeviceNamed("test");
+};
+
+TEST_F(DeviceShapesTest, StructureIsWhatIsMeasuredThere) {
+  for (const std::string& name : TestNetworkNames()) {
+    SCOPED_TRACE(name);
+    ExpectShapesTell(MakeTestNetwork(name, device_), device_.execution);
+  }
+  for (const char* const name : {"mixed", "resnet18"}) {
+    SCOPED_TRACE(name);
+    TestGraph graph = MakeTestGraph(name);
+    MoveTo(device_.device, graph.model);
+    for (at::Tensor& input : graph.inputs) input = input.to(device_.device);
+    graph.target = graph.target.to(device_.device);
+    ExpectShapesTell(graph, device_.execution);
+  }
+}
+
+TEST_F(DeviceShapesTest, TheModelIsLeftAsItWasAndNothingRuns) {
+  const TestNetwork network = MakeTestNetwork("norm_cnn", device_);
+  const Digest buffers = BufferDigest(network.model);
+  const RandomState random = RandomState::Capture(device_.device);
+  const Bytes live = device_.meter()->current();
+  ASSERT_TRUE(
+      ChainFromShapes(network.model, network.input, network.target, StepMeters(device_.execution))
+          .ok());
+  EXPECT_EQ(BufferDigest(network.model), buffers);
+  EXPECT_TRUE(RandomState::Capture(device_.device) == random);
+  EXPECT_EQ(device_.meter()->current(), live);
+}
+
+// What a GPU's kernels make and save, say, is not what the CPU's do.
+TEST_F(DeviceShapesTest, RulesForCpuKernelsAreForThoseAlone) {
+  class OtherKernels final : public ExecutionDevice {
+   public:
+    explicit OtherKernels(ExecutionDevice* of) : of_(of) {}
+    c10::Device device() const override { return of_->device(); }
+    MemoryMeter* meter() override { return of_->meter(); }
+    Bytes granularity() const override { return of_->granularity(); }
+
+   private:
+    ExecutionDevice* const of_;
+  };
+  OtherKernels other(device_.execution);
+  const TestNetwork network = MakeTestNetwork("norm_cnn", device_);
+  const absl::Status status =
+      ChainFromShapes(network.model, network.input, network.target, StepMeters(&other)).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("aten::convolution makes what shapes tell of the CPU alone"));
+}
+
+TEST_F(DeviceShapesTest, TensorsOfAnotherDeviceAreRefused) {
+  const TestNetwork network = MakeTestNetwork("mlp", device_);
+  const absl::Status status =
+      ChainFromShapes(network.model, network.input, network.target).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
 TEST(ShapeProfilerTest, ChainsHaveTheStructureThatIsMeasured) {
