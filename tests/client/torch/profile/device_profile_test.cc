@@ -5,60 +5,77 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "client/torch/execute/executor.h"
 #include "client/torch/execute/plain_step.h"
+#include "client/torch/execute/planned_module.h"
 #include "client/torch/profile/chain_profiler.h"
+#include "solvers/model/canonical.h"
 #include "solvers/planner.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/device/test_device.h"
+#include "tests/client/torch/random_schedule.h"
+#include "tests/client/torch/test_graphs.h"
 #include "tests/client/torch/test_networks.h"
 #include "tests/client/torch/training_outcome.h"
 
 namespace stowage {
 namespace {
 
+// Blocks of many sizes, some of which are free again and lie between others.
+std::vector<at::Tensor> DisturbTheCache(c10::Device device, std::mt19937* random) {
+  if ((*random)() % 3 == 0) TestDevice::memory().Empty();
+  std::vector<at::Tensor> blocks;
+  for (int i = 0; i < 40; ++i) {
+    const auto bytes = static_cast<int64_t>((*random)() % (i % 5 == 0 ? 3 << 20 : 20000));
+    blocks.push_back(torch::empty({bytes}, at::TensorOptions(device).dtype(at::kByte)));
+  }
+  for (size_t i = 0; i < blocks.size(); i += 1 + (*random)() % 2) blocks[i].reset();
+  return blocks;
+}
+
+// Of tied parameters' gradients, which are none of the activations'.
+Bytes SumsInBlocks(const TrainingDevice& device, const ModelTensors& model) {
+  const int64_t unit = device.execution->granularity().value();
+  Bytes bytes;
+  for (const at::Tensor& tied : model.tied_parameters()) {
+    if (!tied.requires_grad()) continue;
+    bytes += Bytes((static_cast<int64_t>(tied.nbytes()) + unit - 1) / unit * unit);
+  }
+  return bytes;
+}
+
+// Most that blocks take while `step` runs, above what they take before.
+template <class Step>
+Bytes BlocksOf(const TrainingDevice& device, const Step& step) {
+  const Bytes before = device.meter()->block_bytes();
+  device.meter()->ResetPeak();
+  step();
+  return device.meter()->peak_block_bytes() - before;
+}
+
 class DeviceProfileTest : public ::testing::TestWithParam<std::string> {
  protected:
-  Chain Profiled(int warmup = 1) const {
+  Profile Profiled(int warmup = 1) const {
     ProfileOptions options;
     options.bytes_only = true;
     options.warmup = warmup;
     options.device = device_.execution;
-    const auto profile = ProfileChain(network_.model, network_.input, network_.target, options);
+    auto profile = ProfileChain(network_.model, network_.input, network_.target, options);
     EXPECT_TRUE(profile.ok()) << profile.status();
-    return std::get<Chain>(profile.value().problem);
-  }
-
-  // Blocks of many sizes, some of which are free again and lie between others.
-  std::vector<at::Tensor> DisturbTheCache(std::mt19937* random) const {
-    if ((*random)() % 3 == 0) TestDevice::memory().Empty();
-    std::vector<at::Tensor> blocks;
-    for (int i = 0; i < 40; ++i) {
-      const auto bytes = static_cast<int64_t>((*random)() % (i % 5 == 0 ? 3 << 20 : 20000));
-      blocks.push_back(torch::empty({bytes}, at::TensorOptions(device_.device).dtype(at::kByte)));
-    }
-    for (size_t i = 0; i < blocks.size(); i += 1 + (*random)() % 2) blocks[i].reset();
-    return blocks;
-  }
-
-  // Of tied parameters' gradients, which are none of the activations'.
-  int64_t SumsInBlocks() const {
-    const int64_t unit = device_.execution->granularity().value();
-    int64_t bytes = 0;
-    for (const at::Tensor& tied : network_.model.tied_parameters()) {
-      if (!tied.requires_grad()) continue;
-      bytes += (static_cast<int64_t>(tied.nbytes()) + unit - 1) / unit * unit;
-    }
-    return bytes;
+    return std::move(profile).value();
   }
 
   const TrainingDevice& device_ = TrainingDeviceNamed("test");
   const TestNetwork network_ = MakeTestNetwork(GetParam(), device_);
 };
 
-std::string StructureOf(const Chain& chain) {
+// So that a difference says where it is.
+std::string StructureOf(const Profile& profile) {
+  const Chain& chain = std::get<Chain>(profile.problem);
   std::string text;
   const auto add = [&text](const Stage& stage) {
     text += stage.name + ":" + std::to_string(stage.output.value()) + "," +
@@ -73,12 +90,14 @@ std::string StructureOf(const Chain& chain) {
 }
 
 // They are what a plan is asked for by: other bytes would be another network's.
-TEST_P(DeviceProfileTest, BytesAreTheSameWhateverTheCacheHolds) {
-  const std::string structure = StructureOf(Profiled());
+TEST_P(DeviceProfileTest, TheKeyIsTheSameWhateverTheCacheHolds) {
+  const Profile first = Profiled();
   std::mt19937 random(7);
   for (int run = 0; run < 20; ++run) {
-    const std::vector<at::Tensor> others = DisturbTheCache(&random);
-    EXPECT_EQ(StructureOf(Profiled()), structure) << run;
+    const std::vector<at::Tensor> others = DisturbTheCache(device_.device, &random);
+    const Profile again = Profiled();
+    EXPECT_EQ(StructureOf(again), StructureOf(first)) << run;
+    EXPECT_EQ(MakePlanKey(again, {}), MakePlanKey(first, {})) << run;
     if (HasFailure()) return;
   }
 }
@@ -101,16 +120,38 @@ TEST_P(DeviceProfileTest, BlocksOfPlannedStepsAreWithinThePrediction) {
       const auto executor = Executor::Create(
           &network_.model, chain, frontier->PlanAt(point.peak).schedule, device_.execution);
       ASSERT_TRUE(executor.ok()) << executor.status();
-      const int64_t before = TestDevice::memory().stats().allocated_bytes;
-      const auto report = (*executor)->Step(network_.input, network_.target);
-      ASSERT_TRUE(report.ok()) << report.status();
-      const int64_t blocks = TestDevice::memory().stats().allocated_peak_bytes - before -
-                             SumsInBlocks() + chain.activation(0).value();
-      EXPECT_LE(blocks, (*executor)->prediction().peak.value()) << solver->info().name;
-      EXPECT_LE(report->peak.value(), blocks);
-      EXPECT_EQ(report->peak_blocks.value(), TestDevice::memory().stats().allocated_peak_bytes);
-      EXPECT_GE(report->peak_reserved, report->peak_blocks);
+      Bytes peak;
+      const Bytes blocks =
+          chain.activation(0) - SumsInBlocks(device_, network_.model) + BlocksOf(device_, [&] {
+            const auto report = (*executor)->Step(network_.input, network_.target);
+            ASSERT_TRUE(report.ok()) << report.status();
+            if (device_.name == "test") {
+              EXPECT_EQ(report->peak_blocks.value(),
+                        TestDevice::memory().stats().allocated_peak_bytes);
+            }
+            EXPECT_GE(report->peak_reserved, report->peak_blocks);
+            peak = report->peak;
+          });
+      EXPECT_LE(blocks, (*executor)->prediction().peak) << solver->info().name;
+      EXPECT_LE(peak, blocks);
     }
+  }
+}
+
+TEST_P(DeviceProfileTest, BlocksOfPlannedModulesAreWithinThePrediction) {
+  const ChainModel& model = network_.model;
+  const Chain chain = ChainWithTimes(model, network_.input, network_.target, device_.execution);
+  std::mt19937 random(3);
+  for (int i = 0; i < 6; ++i) {
+    const Schedule schedule = Disturb(chain, RandomPersistentSchedule(chain, &random), i, &random);
+    const auto planned = PlannedModule::Create(&model, chain, schedule, device_.execution).value();
+    const Bytes blocks =
+        chain.activation(0) - SumsInBlocks(device_, model) + BlocksOf(device_, [&] {
+          const at::Tensor loss = model.loss()(planned->forward(network_.input), network_.target);
+          loss.backward();
+        });
+    // The caller holds the loss, the engine its gradient.
+    EXPECT_LE(blocks, planned->prediction().peak + Bytes(2 * 512)) << Text(schedule);
   }
 }
 
@@ -142,9 +183,54 @@ TEST_P(DeviceProfileTest, PlannedStepsWaitNoMoreOftenThanPlainOnes) {
   }
 }
 
+class DeviceGraphTest : public ::testing::TestWithParam<std::string>, protected GraphTraining {
+ protected:
+  DeviceGraphTest() : GraphTraining(GetParam(), TrainingDeviceNamed("test")) {}
+};
+
+TEST_P(DeviceGraphTest, TheKeyIsTheSameWhateverTheCacheHolds) {
+  const PlanKey first = MakePlanKey(Profiled(), {});
+  std::mt19937 random(7);
+  for (int run = 0; run < 20; ++run) {
+    const std::vector<at::Tensor> others = DisturbTheCache(device_.device, &random);
+    EXPECT_EQ(MakePlanKey(Profiled(), {}), first) << run;
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(DeviceGraphTest, BlocksOfPlannedStepsAreWithinThePrediction) {
+  const Profile profile = Profiled();
+  const Graph& graph = std::get<Graph>(profile.problem);
+  const Graph fixed = WithFixedCosts(graph);
+  std::vector<Schedule> schedules = {StoreAllSchedule(graph)};
+  const auto budget = ResolveBudget(fixed, ShareOfStoreAll{0.8}, PlanOptions());
+  const auto plan = MakePlan(fixed, budget.value(), PlanOptions());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  if (plan->status == PlanStatus::kFound) schedules.push_back(plan->schedule);
+  const Bytes sums = SumsInBlocks(device_, graph_.model);
+  for (const Schedule& schedule : schedules) {
+    const auto executor =
+        Executor::Create(&graph_.model, graph, schedule, device_.execution).value();
+    const Bytes blocks =
+        BlocksOf(device_, [&] { ASSERT_TRUE(executor->Step(Inputs(), graph_.target).ok()); });
+    EXPECT_LE(blocks - sums, executor->prediction().peak);
+  }
+  const auto planned =
+      PlannedModule::Create(&graph_.model, graph, schedules[0], device_.execution).value();
+  const Bytes blocks =
+      BlocksOf(device_, [&] { planned->forward(Inputs(), graph_.target).backward(); });
+  // The caller holds the losses, their sum and its gradient.
+  EXPECT_LE(blocks - sums, planned->prediction().peak + Bytes(5 * 512));
+}
+
+INSTANTIATE_TEST_SUITE_P(Graphs, DeviceGraphTest,
+                         testing::Values("mixed", "decoder", "grad_kernels"),
+                         [](const auto& test) { return test.param; });
+
 INSTANTIATE_TEST_SUITE_P(Networks, DeviceProfileTest,
                          testing::Values("plain_cnn", "norm_cnn", "mlp", "frozen_prefix",
-                                         "own_tensors", "moving_scale", "grad_kernels", "tied"),
+                                         "own_tensors", "moving_scale", "grad_kernels", "tied",
+                                         "transformer"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace
