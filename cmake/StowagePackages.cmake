@@ -1,6 +1,6 @@
 # Every outside library, found once. Rooms name the targets they use; the layers test watches who does.
 find_package(absl CONFIG REQUIRED)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(Threads REQUIRED)
 
 if(STOWAGE_SERVER)
@@ -10,6 +10,7 @@ if(STOWAGE_SERVER)
 endif()
 
 if(STOWAGE_RPC)
+  find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
   find_package(Protobuf REQUIRED)
   find_package(gRPC CONFIG REQUIRED)
   find_package(prometheus-cpp CONFIG REQUIRED)
