@@ -389,11 +389,17 @@ at::Scalar Item(const at::Tensor& tensor) {
   return views.For(tensor).item();
 }
 
+std::vector<int64_t> Numbers(c10::SymIntArrayRef symbols) {
+  std::vector<int64_t> numbers;
+  for (const c10::SymInt& symbol : symbols) numbers.push_back(symbol.expect_int());
+  return numbers;
+}
+
 at::Tensor& SetStorage(at::Tensor& tensor, at::Storage storage, c10::SymInt offset,
                        c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides) {
   c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
   impl->set_storage_keep_dtype(std::move(storage));
-  impl->set_sizes_and_strides(c10::asIntArrayRefSlow(sizes), c10::asIntArrayRefSlow(strides));
+  impl->set_sizes_and_strides(Numbers(sizes), Numbers(strides));
   impl->set_storage_offset(offset.expect_int());
   return tensor;
 }
