@@ -1,0 +1,130 @@
+#include "tests/bench/gpu/report_device.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "solvers/model/field_error.h"
+#include "tests/client/device/test_device.h"
+#ifdef STOWAGE_TORCH_CUDA
+#include <ATen/Context.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/util/Exception.h>
+#include <cuda_runtime_api.h>
+
+#include "client/torch/cuda/cuda_device.h"
+#endif
+
+namespace stowage {
+namespace {
+
+class ReportTestDevice final : public ReportDevice {
+ public:
+  absl::StatusOr<std::unique_ptr<ExecutionDevice>> Make(const TransferModel& link) override {
+    absl::StatusOr<std::unique_ptr<TestDevice>> made = TestDevice::Create(link);
+    if (!made.ok()) return made.status();
+    return std::unique_ptr<ExecutionDevice>(*std::move(made));
+  }
+
+  int64_t waits() const override { return TestDevice::waits(); }
+
+  Bytes LimitMemory(Bytes of_test_device) override {
+    EmptyCache();
+    TestDevice::memory().SetLimit(of_test_device.value());
+    return of_test_device;
+  }
+
+  void EmptyCache() override {
+    TestDevice::Synchronize();
+    TestDevice::memory().Empty();
+  }
+};
+
+#ifdef STOWAGE_TORCH_CUDA
+// Counts what LibTorch warns of where it is asked to warn of calls that synchronize; other warnings are dropped.
+class SyncCounter final : public c10::WarningHandler {
+ public:
+  SyncCounter() {
+    c10::WarningUtils::set_warning_handler(this);
+    c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_WARN);
+  }
+  ~SyncCounter() override {
+    c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_DISABLED);
+    c10::WarningUtils::set_warning_handler(nullptr);
+  }
+  void process(const c10::Warning& warning) override {
+    if (warning.msg().find("synchroniz") != std::string::npos) ++count_;
+  }
+  int64_t count() const { return count_; }
+
+ private:
+  int64_t count_ = 0;
+};
+
+class ReportGpu final : public ReportDevice {
+ public:
+  explicit ReportGpu(int index) : index_(index) {
+    // Steps are to be equal bit for bit; kernels that cannot be only warn.
+    at::globalContext().setDeterministicCuDNN(true);
+    at::globalContext().setBenchmarkCuDNN(false);
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  }
+
+  absl::StatusOr<std::unique_ptr<ExecutionDevice>> Make(const TransferModel& link) override {
+    absl::StatusOr<std::unique_ptr<CudaDevice>> made = CudaDevice::Create(index_, link);
+    if (!made.ok()) return made.status();
+    return std::unique_ptr<ExecutionDevice>(*std::move(made));
+  }
+
+  int64_t waits() const override { return syncs_.count(); }
+
+  Bytes LimitMemory(Bytes /*of_test_device*/) override {
+    const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(index_));
+    EmptyCache();
+    size_t free = 0, total = 0;
+    C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    const auto stats =
+        c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(index_));
+    return Bytes(static_cast<int64_t>(free) + stats.reserved_bytes[0].current);
+  }
+
+  void EmptyCache() override {
+    c10::cuda::device_synchronize();
+    c10::cuda::CUDACachingAllocator::emptyCache();
+  }
+
+ private:
+  const int index_;
+  const SyncCounter syncs_;
+};
+
+// Where there is one.
+std::unique_ptr<ReportDevice> GpuOf(int index) {
+  if (index >= c10::cuda::device_count()) return nullptr;
+  return std::make_unique<ReportGpu>(index);
+}
+#else
+std::unique_ptr<ReportDevice> GpuOf(int /*index*/) { return nullptr; }
+#endif
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ReportDevice>> ReportDeviceNamed(const std::string& name) {
+  if (name == "test") return std::make_unique<ReportTestDevice>();
+  const std::vector<std::string> parts = absl::StrSplit(name, absl::MaxSplits(':', 1));
+  int index = 0;
+  const bool numbered = parts.size() == 1 || (absl::SimpleAtoi(parts[1], &index) && index >= 0);
+  if (parts[0] != "cuda" || !numbered) {
+    return FieldError("--device", name, "must be test, cuda or cuda:N");
+  }
+  std::unique_ptr<ReportDevice> gpu = GpuOf(index);
+  if (gpu == nullptr) return FieldError("--device", name, "is not there");
+  return gpu;
+}
+
+}  // namespace stowage

@@ -1,0 +1,120 @@
+"""What the rows of gpu_report (tests/bench/gpu) say: a page for people, and what is wrong with them."""
+import json
+
+CHAINS = ["resnet50", "resnet152", "densenet201", "decoder_sdpa"]
+NETWORKS = CHAINS + ["nasnet"]
+STEPS = ["link"] + [step for network in NETWORKS
+                    for step in [network] + ([f"{network}.gain"] if network in CHAINS else []) + [f"{network}.batch"]]
+BUDGETS = ["80%", "60%", "40%", "least"]
+
+
+def expected():
+    """The ids of all rows, in order."""
+    ids = ["link"]
+    for network in NETWORKS:
+        ids += [f"{network}/{kind}/{budget}" for kind in ("recompute", "joint") for budget in BUDGETS]
+        ids += [f"{network}/checkpoint_sequential"] if network in CHAINS else []
+        ids += [f"{network}/selective"]
+        ids += [f"{network}/gain"] if network in CHAINS else []
+        ids += [f"{network}/batch/{way}" for way in ("plain", "recompute", "joint")]
+    return ids
+
+
+def read(path):
+    """The rows of a file by their ids, the last of each; a line that was cut off is none."""
+    rows = {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        rows[row["row"]] = row
+    return rows
+
+
+def faults(rows):
+    """What is missing, failed or not as promised, a text each."""
+    found = []
+    for name in expected():
+        row = rows.get(name)
+        if row is None:
+            found.append(f"{name}: no row")
+        elif "error" in row:
+            found.append(f"{name}: {row['error']}")
+        elif "equal" in row:
+            found += [f"{name}: {fault}" for fault in _faults_of_steps(row)]
+        elif name.endswith("/least"):
+            found.append(f"{name}: {row['no_plan']}")
+        elif row.get("largest_batch") == 0:
+            found.append(f"{name}: none fits, {row['refused_for']}")
+    return found
+
+
+def _faults_of_steps(row):
+    if row["plain_repeats"] and not row["equal"]:
+        yield "loss, gradients, buffers or random state differ from plain training's"
+    if row["allocated_peak_bytes"] > row["predicted_peak_bytes"]:
+        yield f"{row['allocated_peak_bytes']} bytes at most, {row['predicted_peak_bytes']} predicted"
+    if row["waits_beyond_plain"] > 0:
+        yield f"{row['waits_beyond_plain']} more waits for the device than a plain step"
+
+
+def page(rows):
+    """Markdown."""
+    text = ["# Training on a device, plain and by plans", ""]
+    if "to_host_bytes_per_second" in rows.get("link", {}):
+        text += [_link(rows["link"]), ""]
+    for network in NETWORKS:
+        text += _network(network, rows)
+    wrong = faults(rows)
+    text += ["## What is missing or not as promised", ""] + ([f"- {fault}" for fault in wrong] or ["Nothing."])
+    return "\n".join(text) + "\n"
+
+
+def _link(link):
+    speeds = [f"{link[f'{way}_bytes_per_second'] / 1e9:.1f} GB/s {words}"
+              for way, words in (("to_host", "to the host"), ("to_device", "back"))]
+    both = "a channel each way" if link["both_ways"] < 0.75 else "one channel for both ways"
+    return f"{link['device']}, {_size(link['memory_bytes'])}; the link moves {' and '.join(speeds)}, {both}."
+
+
+def _size(size):
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB")):
+        if size >= unit:
+            return f"{size / unit:.2f} {name}"
+    return f"{size / 1024:.0f} KiB"
+
+
+def _network(network, rows):
+    mine = {name[len(network) + 1:]: row for name, row in rows.items() if name.startswith(f"{network}/")}
+    steps = [(way, row) for way, row in mine.items() if "equal" in row]
+    if not mine:
+        return []
+    text = [f"## {network}", ""]
+    if steps:
+        first = steps[0][1]
+        repeats = "repeats bit for bit" if first["plain_repeats"] else "does not repeat bit for bit"
+        text += [f"Batch {first['batch']}; plain training takes {_size(first['plain_peak_bytes'])} and "
+                 f"{first['plain_step_ns'] / 1e6:.1f} ms a step, and {repeats}.", ""]
+        text += ["| plan | predicted peak | allocated | of it | reserved | recomputed | copies | step, ms | of predicted | throughput of plain | equal | "
+                 "more waits |", "|---|---|---|---|---|---|---|---|---|---|---|---|"]
+        text += [_steps(way, row) for way, row in steps] + [""]
+    text += [f"- {way}: {row['no_plan']}" for way, row in mine.items() if "no_plan" in row]
+    text += [f"- {way}: {row['error']}" for way, row in mine.items() if "error" in row]
+    gain = mine.get("gain", {})
+    if "optimal_gain" in gain:
+        text.append(f"- Over the best run of checkpoint_sequential ({gain['segments']} segments), in its memory: optimal_persistent "
+                    f"{gain['optimal_gain']:+.1%} (modelled {gain['optimal_modelled']:+.1%}), the planner's choice {gain['planner_gain']:+.1%}.")
+    for way in ("plain", "recompute", "joint"):
+        batch = mine.get(f"batch/{way}", {})
+        if "samples_per_second" in batch:
+            text.append(f"- Largest batch, {way}: {batch['largest_batch']}, {batch['samples_per_second']:.1f} samples a second; "
+                        f"{batch['refused_batch']} not: {batch['refused_for']}")
+    return text + [""]
+
+
+def _steps(way, row):
+    return (f"| {way} ({row['solver']}) | {_size(row['predicted_peak_bytes'])} | {_size(row['allocated_peak_bytes'])} | "
+            f"{row['peak_of_prediction']:.3f} | {_size(row['reserved_peak_bytes'])} | {row['recomputed']} | {row['copies']} | "
+            f"{row['step_ns'] / 1e6:.1f} | {row['step_of_prediction']:.3f} | {row['throughput_of_plain']:.3f} "
+            f"({row['throughput_low']:.3f} to {row['throughput_high']:.3f}) | {'yes' if row['equal'] else 'no'} | {row['waits_beyond_plain']} |")
