@@ -25,6 +25,15 @@ void ChainModel::SetLoss(std::string op_kind, LossFunction loss) {
   loss_ = std::move(loss);
 }
 
+void ChainModel::Complete(int l, const FoundState& found) {
+  if (l > length()) {
+    if (loss_op_kind_.empty()) loss_op_kind_ = found.op_kind;
+    return;
+  }
+  ModelStage& stage = stages_[static_cast<size_t>(l) - 1];
+  AddFound(found, &stage.op_kind, &stage.parameters, &stage.buffers);
+}
+
 namespace {
 
 // A view of the input would keep the input alive where the plan lets it go.

@@ -26,7 +26,7 @@ using LossFunction = std::function<at::Tensor(const at::Tensor& output, const at
 
 struct ModelStage {
   std::string name;
-  std::string op_kind;  // what it computes; part of the key of its plans
+  std::string op_kind;  // what it computes; part of the key of its plans; empty: FindState finds it
   StageFunction forward;
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> buffers;
@@ -68,6 +68,9 @@ class ChainModel : public ModelTensors {
   void AddFunction(std::string name, std::string op_kind, StageFunction forward);
 
   void SetLoss(std::string op_kind, LossFunction loss);
+
+  // Adds to stage l, or L+1, the loss, what it does not list; of the loss, what it computes.
+  void Complete(int l, const FoundState& found);
 
   const std::string& name() const { return name_; }
   // L, the loss not counted.

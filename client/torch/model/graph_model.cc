@@ -61,6 +61,11 @@ std::vector<bool> GraphModel::NeedGradients(const std::vector<int>& asking) cons
   return needs;
 }
 
+void GraphModel::Complete(int v, const FoundState& found) {
+  ModelNode& node = nodes_[static_cast<size_t>(v)];
+  AddFound(found, &node.op_kind, &node.parameters, &node.buffers);
+}
+
 std::string GraphModel::Describe(int v) const {
   return absl::StrCat("node ", v, " (", node(v).name, ", ", node(v).op_kind, ")");
 }

@@ -27,7 +27,7 @@ using NodeFunction = std::function<at::Tensor(const std::vector<at::Tensor>& inp
 
 struct ModelNode {
   std::string name;
-  std::string op_kind;      // what it computes; part of the key of its plans
+  std::string op_kind;      // as that of ModelStage
   std::vector<int> inputs;  // numbers of nodes added before
   NodeFunction forward;
   std::vector<at::Tensor> parameters;
@@ -76,6 +76,9 @@ class GraphModel : public ModelTensors {
   // A function without parameters.
   int AddFunction(std::string name, std::string op_kind, std::vector<int> inputs,
                   NodeFunction forward);
+
+  // Adds to node v what it does not list.
+  void Complete(int v, const FoundState& found);
 
   // OK, or INVALID_ARGUMENT about the first thing that is wrong: see AddNode. That a model has nothing
   // to train by is found when it is profiled.

@@ -33,6 +33,18 @@ void ModelTensors::AddTensors(const std::vector<at::Tensor>& parameters,
   EnsureGradients();
 }
 
+void ModelTensors::AddFound(const FoundState& found, std::string* op_kind,
+                            std::vector<at::Tensor>* parameters, std::vector<at::Tensor>* buffers) {
+  if (op_kind->empty()) *op_kind = found.op_kind;
+  std::vector<at::Tensor> more;
+  for (const at::Tensor& parameter : found.parameters) {
+    if (!Contains(*parameters, parameter)) more.push_back(parameter);
+  }
+  AddTensors(more, found.buffers);
+  AppendNew(more, parameters);
+  AppendNew(found.buffers, buffers);
+}
+
 void ModelTensors::EnsureGradients() const {
   for (const at::Tensor& parameter : parameters_) {
     if (parameter.requires_grad() && !parameter.grad().defined()) {

@@ -5,9 +5,17 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
 #include <vector>
 
 namespace stowage {
+
+// What one part of a model was found to use (client/torch/profile/found_state.h).
+struct FoundState {
+  std::string op_kind;
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> buffers;
+};
 
 class ModelTensors {
  public:
@@ -28,6 +36,9 @@ class ModelTensors {
   // Those of one more part of the model.
   void AddTensors(const std::vector<at::Tensor>& parameters,
                   const std::vector<at::Tensor>& buffers);
+  // To what a part lists, and to all, what it lists not.
+  void AddFound(const FoundState& found, std::string* op_kind, std::vector<at::Tensor>* parameters,
+                std::vector<at::Tensor>* buffers);
 
  private:
   std::vector<at::Tensor> parameters_;
