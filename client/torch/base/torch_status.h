@@ -2,6 +2,7 @@
 #ifndef STOWAGE_CLIENT_TORCH_BASE_TORCH_STATUS_H_
 #define STOWAGE_CLIENT_TORCH_BASE_TORCH_STATUS_H_
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -29,6 +30,10 @@ absl::Status CurrentExceptionToStatus(const std::string& where, absl::StatusCode
 // The way back, for what LibTorch calls: throws c10::OutOfMemoryError for RESOURCE_EXHAUSTED, else
 // c10::Error.
 [[noreturn]] void ThrowStatus(const absl::Status& status);
+// The same where `thrown` is what the status was made of, or null: throws that itself if it is an exception of LibTorch's,
+// to which it adds the status's words once, or of somebody else's that is a std::exception. Our own become what they become
+// above.
+[[noreturn]] void ThrowStatus(const absl::Status& status, const std::exception_ptr& thrown);
 
 }  // namespace stowage
 

@@ -75,6 +75,7 @@ class CudaMeter final : public MemoryMeter {
     const std::lock_guard<std::mutex> lock(mutex_);
     return std::max(earlier_reserved_, Bytes(Stats().reserved_bytes[0].peak));
   }
+  int64_t refusals() const override { return Stats().num_ooms; }
 
  private:
   allocator::DeviceStats Stats() const { return allocator::getDeviceStats(index_); }

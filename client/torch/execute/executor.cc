@@ -182,6 +182,10 @@ std::vector<at::Tensor> Executor::SourcesOf(std::vector<at::Tensor> inputs,
 
 absl::StatusOr<StepReport> Executor::Step(std::vector<at::Tensor> inputs,
                                           const at::Tensor& target) {
+  if (plan_->callers_loss()) {
+    return absl::InvalidArgumentError(
+        "the model has outputs, of which the caller has the loss: see PlannedModule");
+  }
   absl::Status fits = CheckInputs(inputs);
   if (fits.ok() && batch_) fits = batch_->CheckTarget(target);
   if (!fits.ok()) return fits;

@@ -57,8 +57,8 @@ class Executor {
   // tensor, that is the target as well, or whose memory is not the device's allocator's, it moves a copy.
   //
   // Before anything runs: FAILED_PRECONDITION while the device's work is being captured in a CUDA graph (a step reads
-  // random states and the loss on the host), INVALID_ARGUMENT for inputs that are larger than the profile's or do not fit
-  // into the batch of Create, UNIMPLEMENTED for forward-mode gradients and within transforms of torch.func.
+  // random states and the loss on the host), INVALID_ARGUMENT for a model with outputs, whose loss is
+  // the caller's, and for inputs that are larger than the profile's or do not fit into the batch of Create, UNIMPLEMENTED for forward-mode gradients and within transforms of torch.func.
   // RESOURCE_EXHAUSTED if device or host ran out of memory, INVALID_ARGUMENT for a stage or node that breaks
   // a rule of its model or whose saved tensors are not those of the profile, INTERNAL for any other exception of one and
   // for copies that fail; the message names instruction and stage, GetStepFailure (client/torch/execute/step_failure.h) tells

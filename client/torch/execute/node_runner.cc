@@ -154,7 +154,7 @@ std::vector<at::Tensor> NodeRunner::Backward(int v, SavedNode saved, at::Tensor 
 
 std::vector<at::Tensor> NodeRunner::BackwardOf(int v, SavedNode saved, at::Tensor gradient,
                                                std::vector<at::Tensor> running) {
-  const bool starts = model_->is_output(v) && saved.output.numel() == 1;
+  const bool starts = model_->StartsBackward(v, saved.output);
   if ((!gradient.defined() && !starts) || !saved.output.requires_grad()) return running;
   if (!gradient.defined()) gradient = at::ones_like(saved.output);
   const at::Tensor held = in_line_ ? gradient : at::Tensor();

@@ -61,8 +61,8 @@ class NodeRunner {
   // Uses up the graph, adds to the parameters' gradients (those of tied ones after their last
   // backward), and returns those of the inputs: by input, once for equal ones, undefined where there is none. `running` is what other readers have given to
   // the inputs so far, or undefined: the node's own is added to it as autograd would add it, one
-  // by one. An undefined `gradient` means that nothing flows back, except into a scalar that nobody
-  // reads, which starts with 1.
+  // by one. An undefined `gradient` means that nothing flows back, except into what a backward begins
+  // at (GraphModel::StartsBackward), which starts with ones.
   //
   // Each gradient has memory of its own, which plain training may share between several, and is as
   // contiguous, or not, as it is there: on that depends in which order kernels add up.

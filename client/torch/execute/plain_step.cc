@@ -1,8 +1,11 @@
 #include "client/torch/execute/plain_step.h"
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <c10/core/GradMode.h>
 
 #include <cstdint>
+#include <map>
 #include <utility>
 
 #include "client/torch/base/tensor_storage.h"
@@ -48,15 +51,18 @@ LossValue TrainGraph(const GraphModel& model, std::vector<at::Tensor> inputs,
   const at::AutoGradMode grad(true);
   LossValue value;
   std::vector<at::Tensor> roots;
+  std::vector<at::Tensor> gradients;
   {
     const AutocastScope scope(autocast);
     for (at::Tensor& loss : PlainLosses(model, std::move(inputs), target)) {
       value.Add(loss);
-      if (loss.requires_grad()) roots.push_back(std::move(loss));
+      if (!loss.requires_grad()) continue;
+      if (!model.outputs().empty()) gradients.push_back(at::ones_like(loss));
+      roots.push_back(std::move(loss));
     }
   }
   const AutocastScope off(autocast.Off());
-  if (!roots.empty()) RunBackward(roots, {});
+  if (!roots.empty()) RunBackward(roots, gradients);
   return value;
 }
 
@@ -69,15 +75,25 @@ at::Tensor PlainForward(const ChainModel& model, at::Tensor input) {
 
 namespace {
 
-// What nobody reads, or the scalars among that.
+// Marked outputs in their order; else losses in that of the nodes.
+std::vector<at::Tensor> InOrder(const GraphModel& model, const std::map<int, at::Tensor>& made) {
+  std::vector<at::Tensor> ordered;
+  for (const int v : model.outputs()) ordered.push_back(made.at(v));
+  if (!ordered.empty()) return ordered;
+  for (const auto& [v, tensor] : made) ordered.push_back(tensor);
+  return ordered;
+}
+
+}  // namespace
+
 std::vector<at::Tensor> PlainOutputs(const GraphModel& model, std::vector<at::Tensor> inputs,
-                                     const at::Tensor& target, bool scalars) {
+                                     const at::Tensor& target) {
   const std::vector<int> last = LastReaders(model);
   std::vector<at::Tensor> values(last.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     values[static_cast<size_t>(model.inputs()[i])] = std::move(inputs[i]);
   }
-  std::vector<at::Tensor> outputs;
+  std::map<int, at::Tensor> outputs;
   for (int v = 0; v < model.size(); ++v) {
     if (model.is_input(v)) continue;
     const ModelNode& node = model.node(v);
@@ -88,22 +104,23 @@ std::vector<at::Tensor> PlainOutputs(const GraphModel& model, std::vector<at::Te
     }
     if (node.reads_target) read.push_back(target);
     at::Tensor made = node.forward(read);
-    if (model.is_output(v) && (!scalars || made.numel() == 1)) outputs.push_back(made);
+    if (model.StartsBackward(v, made)) outputs.emplace(v, made);
     if (last[static_cast<size_t>(v)] != v) values[static_cast<size_t>(v)] = std::move(made);
   }
-  return outputs;
-}
-
-}  // namespace
-
-at::Tensor PlainOutput(const GraphModel& model, std::vector<at::Tensor> inputs) {
-  return PlainOutputs(model, std::move(inputs), at::Tensor(), /*scalars=*/false).back();
+  return InOrder(model, outputs);
 }
 
 std::vector<at::Tensor> PlainLosses(const GraphModel& model, std::vector<at::Tensor> inputs,
                                     const at::Tensor& target) {
   for (at::Tensor& input : inputs) input = input.variable_data();
-  return PlainOutputs(model, std::move(inputs), target, /*scalars=*/true);
+  return PlainOutputs(model, std::move(inputs), target);
+}
+
+at::Tensor SumOf(std::vector<at::Tensor> losses) {
+  at::Tensor sum;
+  for (at::Tensor& loss : losses) sum = sum.defined() ? sum + loss : std::move(loss);
+  if (sum.defined()) return sum;
+  ThrowStatus(absl::InvalidArgumentError("no node that nobody reads makes a scalar"));
 }
 
 absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,

@@ -20,17 +20,20 @@ namespace stowage {
 absl::StatusOr<StepReport> PlainStep(const ChainModel& model, const at::Tensor& input,
                                      const at::Tensor& target, const StepMeters& meters = {});
 
-// The same of a model of any shape: the loss is the sum of the scalars that nobody reads, and tensors
-// go after their last reader.
+// The same of a model of any shape: the loss is the sum of the scalars that nobody reads, or of all that outputs have,
+// and tensors go after their last reader.
 absl::StatusOr<StepReport> PlainGraphStep(const GraphModel& model, std::vector<at::Tensor> inputs,
                                           const at::Tensor& target, const StepMeters& meters = {});
 
-// The forwards alone, which throw what LibTorch and the model throw: what the last stage or node makes, and what nobody
-// reads and is a scalar.
+// The forwards alone, which throw what LibTorch and the model throw: what the last stage makes; what a backward begins at
+// (GraphModel::StartsBackward); the same where no gradient flows to the inputs.
 at::Tensor PlainForward(const ChainModel& model, at::Tensor input);
-at::Tensor PlainOutput(const GraphModel& model, std::vector<at::Tensor> inputs);
+std::vector<at::Tensor> PlainOutputs(const GraphModel& model, std::vector<at::Tensor> inputs,
+                                     const at::Tensor& target);
 std::vector<at::Tensor> PlainLosses(const GraphModel& model, std::vector<at::Tensor> inputs,
                                     const at::Tensor& target);
+// The loss of a model that has several, or c10::Error where it has none.
+at::Tensor SumOf(std::vector<at::Tensor> losses);
 
 }  // namespace stowage
 

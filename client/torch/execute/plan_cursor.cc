@@ -3,7 +3,6 @@
 #include <ATen/Functions.h>
 #include <ATen/SequenceNumber.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
@@ -22,6 +21,7 @@
 #include "client/torch/execute/passed_input.h"
 #include "client/torch/execute/run_backward.h"
 #include "client/torch/execute/saved_tensor_scope.h"
+#include "client/torch/execute/step_failure.h"
 #include "client/torch/model/autocast_state.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/offload/device_use.h"
@@ -215,6 +215,7 @@ PlanCursor::PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs,
       parameter_versions_("parameter", model_.parameters()),
       input_versions_("input", Defined(inputs_.sources)) {
   Begin();
+  for (const int v : model_.outputs()) outputs_.push_back({v, nullptr, {}, {}});
   if (!plan_->in_engine_order) {
     own_graphs_.resize(slots_.size());
     gradients_.resize(slots_.size());
@@ -232,8 +233,14 @@ PlanCursor::PlanCursor(std::shared_ptr<const StepPlan> plan, Inputs inputs,
   }
 }
 
-// What is lent is then wanted by nobody else.
-PlanCursor::~PlanCursor() { inputs_.sources.clear(); }
+PlanCursor::~PlanCursor() {
+  try {
+    Tell(WhyNotEnded(absl::CancelledError("the graph of the step went without a backward")));
+  } catch (...) {
+    // Whoever drops a graph wants to know nothing of it.
+  }
+  inputs_.sources.clear();  // what is lent is then wanted by nobody else
+}
 
 // A chain holds its input from the beginning; of a graph, there is an instruction for each.
 void PlanCursor::Begin() {
@@ -244,7 +251,7 @@ void PlanCursor::Begin() {
 
 InstructionRunner PlanCursor::Runner() {
   return {plan_->device, [this](const Instruction& i) { Run(i); },
-          [this](int number) { return plan_->Name(number); }, recorder_.get()};
+          [this](int number) { return plan_->Name(number); }, recorder_.get(), &thrown_};
 }
 
 absl::Status PlanCursor::RunUpTo(size_t end) {
@@ -258,12 +265,14 @@ absl::Status PlanCursor::Forward() {
         tensors_->Value(v));
   }
   failure_ = RunUpTo(plan_->first_backward);
-  if (plan_->output >= 0) output_ = boundaries_[static_cast<size_t>(plan_->output)];
+  for (Output& output : outputs_) {
+    output.boundary = boundaries_[static_cast<size_t>(output.node)];
+  }
   // They hold the cursor, as does the graph.
   boundaries_.assign(boundaries_.size(), nullptr);
   if (!failure_.ok()) {
     losses_.clear();
-    output_.reset();
+    outputs_.clear();
     Release().IgnoreError();
   }
   return failure_;
@@ -363,6 +372,7 @@ at::Tensor PlanCursor::FirstForwardAlone(int v, bool saves) {
     slots.Settle(HeldByOthers(v, inputs, graph.output));
     return plan_->owns_memory[static_cast<size_t>(v)] ? graph.output : at::Tensor();
   });
+  NoteOutput(v, graph.output);
   return graph.output.variable_data();
 }
 
@@ -393,9 +403,22 @@ at::Tensor PlanCursor::FirstForward(int v, bool saves) {
     boundaries_[static_cast<size_t>(v)] = MakeNode<Boundary>(
         shared_from_this(), v, torch::autograd::impl::gradient_edge(output), output);
   }
-  // A caller who writes over what he gets of it is found out where the backward needs it.
-  if (v == plan_->output) output_version_ = torch::autograd::impl::version_counter(output);
+  NoteOutput(v, output);
   return output.variable_data();
+}
+
+void PlanCursor::NoteOutput(int v, const at::Tensor& made) {
+  for (Output& output : outputs_) {
+    // A caller who writes over what he gets of it is found out where the backward needs it.
+    if (output.node == v) output.version = torch::autograd::impl::version_counter(made);
+  }
+}
+
+void PlanCursor::KeepOutputsIn(int v) {
+  for (Output& output : outputs_) {
+    if (output.kept.defined() || plan_->OwnerOf(output.node) != v) continue;
+    if (runner_.has_run(output.node)) output.kept = tensors_->Share(output.node);
+  }
 }
 
 std::vector<at::Tensor> PlanCursor::ValuesOfInputs(int v) const {
@@ -431,7 +454,7 @@ void PlanCursor::RunForward(const Instruction& instruction) {
   const bool saves = keeps || plan_->saves_nothing[static_cast<size_t>(v)];
   const bool again = runner_.has_run(v);
   tensors_->PutOutput(v, again ? ForwardAgain(v, saves) : FirstForward(v, saves), keeps);
-  if (!again && plan_->output < 0 && model_.is_output(v)) AddLoss(v);
+  if (!again && !plan_->callers_loss() && model_.is_unread(v)) AddLoss(v);
 }
 
 // The step goes on without waiting for its value.
@@ -457,12 +480,69 @@ void PlanCursor::AddLoss(int v) {
   losses_.push_back(std::move(loss));
 }
 
-const StepReport& PlanCursor::report() {
+void PlanCursor::Measure(Bytes input, bool by_instruction) {
+  ExecutionDevice* const device = plan_->device;
+  if (by_instruction) recorder_ = std::make_unique<StepRecorder>(device, input);
+  refusals_ = device->meter()->refusals();
+  meter_.emplace(device->meter(), input, device->MakeTimer(), device->host());
+}
+
+void PlanCursor::FinishMeasuring() {
+  meter_->Stop();
   if (!losses_on_host_.empty()) WaitFor(plan_->device->device());
   for (const at::Tensor& loss : std::exchange(losses_on_host_, {})) {
     report_.loss += loss.item<double>();
   }
-  return report_;
+  meter_->Finish(&report_);
+}
+
+StepEnd PlanCursor::MeasuredEnd() const {
+  StepReport report = report_;
+  report.forwards = runner_.forwards();
+  report.recomputed_forwards = runner_.recomputed_forwards();
+  report.offloaded = tensors_->copies().offloaded();
+  report.prefetched = tensors_->copies().prefetched();
+  StepEnd end{report, {}};
+  if (recorder_) end.measured = recorder_->Finish(plan_->schedule, report);
+  return end;
+}
+
+void PlanCursor::Tell(const absl::Status& status) {
+  if (!ended_) return;
+  const OnStepEnd ended = std::exchange(ended_, {});
+  if (status.ok()) FinishMeasuring();
+  StepEnd end = status.ok() ? MeasuredEnd() : StepEnd{status, {}};
+  // A graph that is kept may be gone through again.
+  recorder_.reset();
+  ended(std::move(end));
+}
+
+// Of a step that ended in what is the caller's.
+absl::Status PlanCursor::WhyNotEnded(const absl::Status& otherwise) const {
+  ExecutionDevice* const device = plan_->device;
+  if (!ended_ || device->meter()->refusals() == refusals_) return otherwise;
+  const size_t at = std::min(next_, plan_->schedule.size() - 1);
+  const Instruction& instruction = plan_->schedule[at];
+  absl::Status status = absl::ResourceExhaustedError(
+      absl::StrCat("instruction ", at, " (", ToString(instruction), "), ",
+                   plan_->Name(instruction.stage), ": ", device->meter()->refusal_words()));
+  SetStepFailure(RefusedStepFailure(at, device), &status);
+  return status;
+}
+
+void PlanCursor::EndBackward(bool well) {
+  told_to_finish_ = false;
+  if (well || runs_backward_) plan_->open_backwards.End();
+  if (!well) {
+    // A backward of its own is told of by who runs it.
+    if (runs_backward_) return;
+    return Tell(failure_.ok() ? WhyNotEnded(absl::AbortedError("the caller's backward failed"))
+                              : failure_);
+  }
+  const absl::Status status = Finish();
+  if (!status.ok()) Release().IgnoreError();
+  Tell(status);
+  if (!status.ok()) ThrowStatus(status, thrown_);
 }
 
 std::vector<at::Tensor> PlanCursor::TakeLosses() {
@@ -480,12 +560,22 @@ std::vector<at::Tensor> PlanCursor::TakeLosses() {
   return losses;
 }
 
-at::Tensor PlanCursor::TakeOutput() {
-  const NodePtrTo<Boundary> boundary = std::move(output_);
-  const at::Tensor output = tensors_->Share(plan_->output);
-  torch::autograd::impl::set_version_counter(output, output_version_);
-  if (boundary) torch::autograd::impl::set_gradient_edge(output, Edge(boundary, 0));
-  return output;
+std::vector<at::Tensor> PlanCursor::TakeOutputs() {
+  std::vector<Output> taken = std::exchange(outputs_, {});
+  NodePtrTo<WholeBackward> whole;
+  if (!plan_->in_engine_order) whole = MakeNode<WholeBackward>(shared_from_this());
+  std::vector<at::Tensor> outputs;
+  for (Output& output : taken) {
+    outputs.push_back(output.kept.defined() ? std::move(output.kept)
+                                            : tensors_->Share(output.node));
+    torch::autograd::impl::set_version_counter(outputs.back(), output.version);
+    Edge edge(output.boundary, 0);
+    if (whole && runner_.needs_gradient(output.node)) {
+      edge = Edge(whole, whole->Add(output.node, outputs.back()));
+    }
+    if (edge.is_valid()) torch::autograd::impl::set_gradient_edge(outputs.back(), edge);
+  }
+  return outputs;
 }
 
 void PlanCursor::Run(const Instruction& instruction) {
@@ -504,9 +594,15 @@ void PlanCursor::Run(const Instruction& instruction) {
     case Op::kDropSavedKeepOutput:
       if (instruction.tensor == TensorKind::kSaved) {
         slots_[static_cast<size_t>(plan_->NodeOf(instruction))].Drop();
+      } else {
+        KeepOutputsIn(plan_->NodeOf(instruction));
       }
       return tensors_->Run(instruction);
     case Op::kOffloadStart:
+      if (instruction.tensor == TensorKind::kActivation) {
+        KeepOutputsIn(plan_->NodeOf(instruction));
+      }
+      return tensors_->Run(instruction);
     case Op::kOffloadWait:
     case Op::kPrefetchStart:
     case Op::kPrefetchWait:
@@ -545,17 +641,20 @@ void PlanCursor::RunOwnBackward(int v) {
 }
 
 void PlanCursor::BackwardFrom(const std::vector<int>& losses, std::vector<at::Tensor> gradients) {
-  if (!failure_.ok()) ThrowStatus(failure_);
+  if (!failure_.ok()) ThrowStatus(failure_, thrown_);
   if (next_ > plan_->first_backward) BeginAgain();
   plan_->open_backwards.Begin();
+  WhenBackwardEnds([cursor = shared_from_this()](bool well) { cursor->EndBackward(well); });
   CheckMayBegin();
   for (size_t i = 0; i < losses.size(); ++i) {
-    gradients_[static_cast<size_t>(losses[i])] = std::move(gradients[i]);
+    if (!gradients[i].defined()) continue;
+    at::Tensor& given = GradientOf(losses[i]);
+    given = given.defined() ? given + gradients[i] : std::move(gradients[i]);
   }
   failure_ = RunUpTo(plan_->schedule.size());
-  if (failure_.ok()) return plan_->open_backwards.End();
+  if (failure_.ok()) return;
   Release().IgnoreError();
-  ThrowStatus(failure_);
+  ThrowStatus(failure_, thrown_);
 }
 
 void PlanCursor::CheckMayBegin() const {
@@ -584,15 +683,12 @@ void PlanCursor::BeginAgain() {
 }
 
 void PlanCursor::Reach(int v, const at::Tensor& gradient) {
-  if (!failure_.ok()) ThrowStatus(failure_);
+  if (!failure_.ok()) ThrowStatus(failure_, thrown_);
   if (!told_to_finish_) {
     told_to_finish_ = true;
     plan_->open_backwards.Begin();
+    WhenBackwardEnds([cursor = shared_from_this()](bool well) { cursor->EndBackward(well); });
     CheckMayBegin();
-    torch::autograd::Engine::get_default_engine().queue_callback([cursor = shared_from_this()] {
-      const absl::Status status = cursor->Finish();
-      if (!status.ok()) ThrowStatus(status);
-    });
   }
   FinishBackward();
   if (model_.is_input(v)) return;
@@ -601,7 +697,7 @@ void PlanCursor::Reach(int v, const at::Tensor& gradient) {
   failure_ = RunUpTo(at);
   if (!failure_.ok()) {
     Release().IgnoreError();
-    ThrowStatus(failure_);
+    ThrowStatus(failure_, thrown_);
   }
   if (recorder_) recorder_->Start();
   in_backward_ = true;
@@ -626,7 +722,6 @@ void PlanCursor::FinishBackward() {
 }
 
 absl::Status PlanCursor::Finish() {
-  if (std::exchange(told_to_finish_, false)) plan_->open_backwards.End();
   if (!failure_.ok()) return failure_;
   if (next_ == plan_->schedule.size()) return absl::OkStatus();
   FinishBackward();
@@ -639,6 +734,7 @@ absl::Status PlanCursor::Backward() {
   torch::autograd::edge_list roots;
   std::vector<at::Tensor> gradients;
   const DeviceUse use(plan_->device->device());
+  runs_backward_ = true;
   try {
     for (const Loss& loss : std::exchange(losses_, {})) {
       if (!loss.edge.is_valid()) continue;
@@ -657,6 +753,7 @@ absl::Status PlanCursor::Backward() {
 absl::Status PlanCursor::Release() {
   gradient_.reset();
   for (SavedSlots& slots : slots_) slots.Drop();
+  outputs_.clear();
   own_graphs_.assign(own_graphs_.size(), {});
   gradients_.assign(gradients_.size(), {});
   inputs_.sources.clear();
@@ -672,25 +769,17 @@ absl::StatusOr<StepReport> RunStep(const std::shared_ptr<const StepPlan>& plan,
     StateGuard before(plan->model->buffers(), device->device());
     const auto cursor = std::make_shared<PlanCursor>(
         plan, PlanCursor::Inputs{std::move(sources), {}, false}, target, ready);
-    if (measured != nullptr) {
-      cursor->RecordInto(std::make_unique<StepRecorder>(device, input_bytes));
-    }
-    StepMeter meter(device->meter(), input_bytes, device->MakeTimer(), device->host());
+    cursor->Measure(input_bytes, measured != nullptr);
     absl::Status status = cursor->Forward();
     if (status.ok()) status = cursor->Backward();
-    meter.Stop();
-    StepReport report = cursor->report();
-    meter.Finish(&report);
+    cursor->FinishMeasuring();
     const absl::Status released = cursor->Release();
     if (status.ok()) status = released;
     if (!status.ok()) return status;
-    report.forwards = cursor->runner().forwards();
-    report.recomputed_forwards = cursor->runner().recomputed_forwards();
-    report.offloaded = cursor->copies().offloaded();
-    report.prefetched = cursor->copies().prefetched();
     before.Dismiss();
-    if (measured != nullptr) *measured = cursor->recorder()->Finish(plan->schedule, report);
-    return report;
+    StepEnd end = cursor->MeasuredEnd();
+    if (measured != nullptr) *measured = std::move(end.measured);
+    return end.report;
   } catch (...) {
     return CurrentExceptionToStatus("training step", absl::StatusCode::kInternal);
   }

@@ -14,8 +14,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -25,6 +27,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/torch/base/autograd_node.h"
+#include "client/torch/execute/backward_end.h"
 #include "client/torch/execute/held_tensors.h"
 #include "client/torch/execute/node_runner.h"
 #include "client/torch/execute/parameter_gradients.h"
@@ -73,22 +76,24 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   absl::Status Forward();
   // Scalars that nobody reads, in the caller's graph where they train; to be taken before their backward.
   std::vector<at::Tensor> TakeLosses();
-  // What the plan's output node made, in the caller's graph where it trains. The caller may hold it longer than the plan
+  // What the model's outputs made, in the caller's graph where they train. The caller may hold it longer than the plan
   // does.
-  at::Tensor TakeOutput();
+  std::vector<at::Tensor> TakeOutputs();
   // A backward of all losses, without autocast, for callers who have no loss of their own. An error names the instruction.
   absl::Status Backward();
 
-  // From now on; of the whole step where it is called first.
-  void RecordInto(std::unique_ptr<StepRecorder> recorder) { recorder_ = std::move(recorder); }
+  // Measures the step from now on, `input` bytes of which are the inputs'; `by_instruction`: also each instruction.
+  void Measure(Bytes input, bool by_instruction);
+  // Once the forward is made: tells of a step that is measured.
+  void TellOf(OnStepEnd ended) { ended_ = std::move(ended); }
+  // Of a step that is measured and has ended well. Waits for the losses.
+  void FinishMeasuring();
+  StepEnd MeasuredEnd() const;
 
-  // Waits for the losses.
-  const StepReport& report();
-  StepRecorder* recorder() { return recorder_.get(); }
+  // What an instruction threw, of a step that failed; null where it is not that.
+  const std::exception_ptr& thrown() const { return thrown_; }
   // Lets go of all that is held; what lent sources have on the host comes back, or the error says that one is lost.
   absl::Status Release();
-  const NodeRunner& runner() const { return runner_; }
-  const HostCopies& copies() const { return tensors_->copies(); }
 
  private:
   class Boundary;
@@ -103,6 +108,12 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
     NodePtr accumulator;
     std::shared_ptr<TiedSum> sum;
   };
+  struct Output {
+    int node;
+    NodePtrTo<Boundary> boundary;  // holds the cursor
+    c10::VariableVersion version;
+    at::Tensor kept;  // once the plan does not hold it
+  };
   struct Loss {
     int node;
     double value;
@@ -115,6 +126,9 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   void Run(const Instruction& instruction);
   void RunForward(const Instruction& instruction);
   void AddLoss(int v);
+  // Before the plan takes away what lives in the memory of v: outputs stay the caller's.
+  void KeepOutputsIn(int v);
+  void NoteOutput(int v, const at::Tensor& made);
   // Runs a forward of v, which returns its output or nothing if that has no memory of its own; keeps what of its
   // extras the plan moves.
   void RunForExtras(int v, bool saves, const std::function<at::Tensor()>& forward);
@@ -145,6 +159,10 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   void CheckMayBegin() const;
   // What is left of the plan after the backward, which calls it where it ends well.
   absl::Status Finish();
+  void EndBackward(bool well);
+  // Once, whoever is to be told.
+  void Tell(const absl::Status& status);
+  absl::Status WhyNotEnded(const absl::Status& otherwise) const;
   absl::Status RunUpTo(size_t end);
   InstructionRunner Runner();
 
@@ -158,8 +176,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   std::vector<NodePtrTo<Boundary>> boundaries_;  // by vertex, while nodes run forward first
   std::vector<Loss> losses_;                     // their edges hold the cursor
   std::vector<at::Tensor> losses_on_host_;
-  NodePtrTo<Boundary> output_;  // as these do
-  c10::VariableVersion output_version_;
+  std::vector<Output> outputs_;
   std::vector<bool> has_gradient_;  // by vertex: some reader has given one
   // Where the engine's order is not the plan's, by vertex: its own graph, and the gradient as far as it is known.
   std::vector<SavedNode> own_graphs_;
@@ -171,8 +188,14 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   TensorVersions parameter_versions_;
   TensorVersions input_versions_;
   StepReport report_;
+  std::optional<StepMeter> meter_;
+  int64_t refusals_ = 0;  // of memory, before the step
   std::unique_ptr<StepRecorder> recorder_;
+  MeasuredStep measured_;
+  OnStepEnd ended_;
+  bool runs_backward_ = false;  // itself: failures of it are its own
   absl::Status failure_;
+  std::exception_ptr thrown_;
   size_t next_ = 0;           // instruction
   bool in_backward_ = false;  // the engine carries out number next_
   at::Tensor gradient_;       // of what its node made

@@ -1,11 +1,12 @@
 #include "client/torch/execute/planned_module.h"
 
-#include <ATen/TensorOperators.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,13 +37,6 @@ Schedule WithLossTogether(const Schedule& schedule, int loss, int* place) {
   return together;
 }
 
-at::Tensor SumOf(std::vector<at::Tensor> losses) {
-  at::Tensor sum;
-  for (at::Tensor& loss : losses) sum = sum.defined() ? sum + loss : std::move(loss);
-  if (sum.defined()) return sum;
-  ThrowStatus(absl::InvalidArgumentError("no node that nobody reads makes a scalar"));
-}
-
 absl::Status CheckLossesComeFirst(const StepPlan& plan) {
   const GraphModel& model = *plan.model;
   std::vector<bool> trained = model.NeedGradients();
@@ -51,11 +45,12 @@ absl::Status CheckLossesComeFirst(const StepPlan& plan) {
     if (IsForward(instruction.op)) trained[static_cast<size_t>(plan.NodeOf(instruction))] = false;
   }
   for (int v = 0; v < model.size(); ++v) {
-    if (!model.is_output(v) || !trained[static_cast<size_t>(v)]) continue;
+    const bool may_start = plan.callers_loss() ? model.is_output(v) : model.is_unread(v);
+    if (!may_start || !trained[static_cast<size_t>(v)]) continue;
     return absl::UnimplementedError(
         absl::StrCat("instruction ", plan.first_backward, " (",
                      ToString(plan.schedule[plan.first_backward]), ") comes before the forward of ",
-                     model.Describe(v), ", which could be a loss of the caller's backward"));
+                     model.Describe(v), ", which could be where the caller's backward begins"));
   }
   return absl::OkStatus();
 }
@@ -91,35 +86,44 @@ void PlannedModule::EmptyQueuesAfterFailure() const {
   if (plan.open_backwards.Take()) EmptyQueues(plan.device->device());
 }
 
-at::Tensor PlannedModule::ForwardWithoutPlan(std::vector<at::Tensor> inputs,
-                                             const at::Tensor& target) const {
+std::vector<at::Tensor> PlannedModule::ForwardWithoutPlan(std::vector<at::Tensor> inputs,
+                                                          const at::Tensor& target) const {
   const StepPlan& plan = *executor_->plan_;
-  if (plan.output < 0) return SumOf(PlainLosses(*plan.model, std::move(inputs), target));
-  return PlainOutput(*plan.model, std::move(inputs));
+  return plan.chain ? PlainOutputs(*plan.model, std::move(inputs), target)
+                    : PlainLosses(*plan.model, std::move(inputs), target);
 }
 
-// A profile knows whether the input of a chain asks for a gradient.
-void PlannedModule::CheckAsking(const std::vector<at::Tensor>& inputs) const {
+bool PlannedModule::Trains(const std::vector<at::Tensor>& inputs) const {
+  return at::GradMode::is_enabled() &&
+         (AnyTrains(inputs) || AnyTrains(executor_->plan_->model->parameters()));
+}
+
+absl::Status PlannedModule::CheckInputs(const std::vector<at::Tensor>& inputs) const {
   const StepPlan& plan = *executor_->plan_;
+  absl::Status fits = executor_->CheckInputs(inputs);
+  if (!fits.ok()) return fits;
+  // A profile knows whether the input of a chain asks for a gradient.
   for (const at::Tensor& input : inputs) {
     if (!input.requires_grad()) continue;
     if (!plan.chain) {
-      ThrowStatus(absl::UnimplementedError("an input of a planned graph asks for a gradient"));
+      return absl::UnimplementedError("an input of a planned graph asks for a gradient");
     }
     if (plan.chain->gradient(0) > Bytes(0)) continue;
-    ThrowStatus(absl::InvalidArgumentError(
-        "the input asks for a gradient, that of the profile asked for none"));
+    return absl::InvalidArgumentError(
+        "the input asks for a gradient, that of the profile asked for none");
   }
+  return absl::OkStatus();
 }
 
-at::Tensor PlannedModule::forward(std::vector<at::Tensor> inputs, const at::Tensor& target) {
+absl::StatusOr<std::vector<at::Tensor>> PlannedModule::ForwardByPlan(
+    std::vector<at::Tensor> inputs, const at::Tensor& target, const Listener* listener,
+    std::exception_ptr* thrown) const {
   const std::shared_ptr<const StepPlan>& plan = executor_->plan_;
   EmptyQueuesAfterFailure();
-  const bool trains = AnyTrains(inputs) || AnyTrains(plan->model->parameters());
-  if (!at::GradMode::is_enabled() || !trains) return ForwardWithoutPlan(std::move(inputs), target);
-  const absl::Status fits = executor_->CheckInputs(inputs);
-  if (!fits.ok()) ThrowStatus(fits);
-  CheckAsking(inputs);
+  absl::Status status = CheckInputs(inputs);
+  if (!status.ok()) return status;
+  Bytes bytes;
+  for (const at::Tensor& input : inputs) bytes += Bytes(static_cast<int64_t>(input.nbytes()));
   plan->model->EnsureGradients();
   StateGuard before(plan->model->buffers(), plan->device->device());
   PlanCursor::Inputs given;
@@ -130,10 +134,54 @@ at::Tensor PlannedModule::forward(std::vector<at::Tensor> inputs, const at::Tens
   given.repeats = plan->chain != nullptr;
   const auto cursor =
       std::make_shared<PlanCursor>(plan, std::move(given), target, executor_->gradient_ready_);
-  const absl::Status status = cursor->Forward();
-  if (!status.ok()) ThrowStatus(status);
+  if (listener != nullptr) cursor->Measure(bytes, listener->measures);
+  status = cursor->Forward();
+  if (!status.ok()) {
+    *thrown = cursor->thrown();
+    return status;
+  }
+  if (listener != nullptr) cursor->TellOf(listener->ended);
   before.Dismiss();
-  return plan->output < 0 ? SumOf(cursor->TakeLosses()) : cursor->TakeOutput();
+  return plan->callers_loss() ? cursor->TakeOutputs() : cursor->TakeLosses();
+}
+
+std::vector<at::Tensor> PlannedModule::ForwardAll(std::vector<at::Tensor> inputs,
+                                                  const at::Tensor& target) {
+  const StepPlan& plan = *executor_->plan_;
+  std::exception_ptr thrown;
+  absl::StatusOr<std::vector<at::Tensor>> outputs =
+      Trains(inputs) ? ForwardByPlan(std::move(inputs), target, nullptr, &thrown)
+                     : ForwardWithoutPlan(std::move(inputs), target);
+  if (!outputs.ok()) ThrowStatus(outputs.status(), thrown);
+  if (!plan.callers_loss()) return {SumOf(*std::move(outputs))};
+  return *std::move(outputs);
+}
+
+at::Tensor PlannedModule::forward(std::vector<at::Tensor> inputs, const at::Tensor& target) {
+  const size_t made = std::max<size_t>(executor_->plan_->model->outputs().size(), 1);
+  if (made > 1) {
+    ThrowStatus(absl::InvalidArgumentError(
+        absl::StrCat("the model has ", made, " outputs, which only ForwardAll returns")));
+  }
+  return ForwardAll(std::move(inputs), target).front();
+}
+
+absl::StatusOr<std::vector<at::Tensor>> PlannedModule::BeginStep(std::vector<at::Tensor> inputs,
+                                                                 const at::Tensor& target,
+                                                                 bool measures, OnStepEnd ended) {
+  try {
+    if (!Trains(inputs)) {
+      return absl::InvalidArgumentError("nothing is to be trained: there is no step to begin");
+    }
+    const Listener listener{measures, std::move(ended)};
+    std::exception_ptr thrown;
+    absl::StatusOr<std::vector<at::Tensor>> outputs =
+        ForwardByPlan(std::move(inputs), target, &listener, &thrown);
+    if (!outputs.ok() || executor_->plan_->callers_loss()) return outputs;
+    return std::vector<at::Tensor>{SumOf(*std::move(outputs))};
+  } catch (...) {
+    return CurrentExceptionToStatus("forward of a training step", absl::StatusCode::kInternal);
+  }
 }
 
 }  // namespace stowage

@@ -8,18 +8,25 @@
 // forward() carries out what comes before the saving forward of stage L+1, then the caller's loss runs forward and
 // backward, and what it gives to the output starts the rest. Where a schedule has that forward and the backward of L+1
 // apart, or runs L+1 more than once, they are moved to stand together before the backward; prediction() is of what is
-// carried out. Of a graph the losses are nodes of the model, hence part of the plan, and forward() takes the target.
+// carried out. Of a graph it is the caller's where the model has outputs (GraphModel::MarkOutput); else the losses are nodes
+// of the model, hence part of the plan, and forward() takes the target.
+//
+// Of a graph's outputs a plan has their memory, and that of each one's gradient from where the first of its readers in the
+// model gives one, or else from its own backward on. What the caller's loss makes and saves is his, and so are gradients
+// that it gives to outputs before that.
 #ifndef STOWAGE_CLIENT_TORCH_EXECUTE_PLANNED_MODULE_H_
 #define STOWAGE_CLIENT_TORCH_EXECUTE_PLANNED_MODULE_H_
 
 #include <ATen/core/Tensor.h>
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/torch/execute/backward_end.h"
 #include "client/torch/execute/executor.h"
 #include "client/torch/execute/parameter_gradients.h"
 #include "client/torch/model/batch_shape.h"
@@ -33,11 +40,11 @@
 
 namespace stowage {
 
-// Unlike the rest of client/torch it throws, as modules do, in forward() and out of backward():
-// c10::OutOfMemoryError where memory ran out, c10::Error with a message that names instruction and
-// stage for anything else that the plan runs. What fails leaves nothing held, and random state and buffers as they were
-// before it; after a backward that failed zero the gradients. What autograd itself still has of that goes with the next
-// forward() on the thread, or with the module.
+// Unlike the rest of client/torch it throws, as modules do, in forward() and out of backward(): what a stage throws that is
+// a std::exception, as it was thrown, and exceptions of LibTorch's with instruction and stage among their words;
+// c10::OutOfMemoryError where host memory ran out, c10::Error that names instruction and stage for rules that a stage breaks.
+// What fails leaves nothing held, and random state and buffers as they were before it; after a backward that failed zero
+// the gradients. What autograd itself still has of that goes with the next forward() on the thread, or with the module.
 //
 // Not thread-safe. Model and device must outlive the module and every graph that hangs on what it
 // returned.
@@ -55,8 +62,8 @@ class PlannedModule {
                                                                Schedule schedule,
                                                                ExecutionDevice* device = nullptr);
 
-  // The output of stage L, or the sum of all scalars that nobody reads, in an ordinary graph down to the parameters, in
-  // which autograd's own backward moves through the plan (PlanCursor): autograd.grad and hooks find in it what they find
+  // The output of stage L or of a graph's one output, or the sum of all scalars that nobody reads, in an ordinary graph
+  // down to the parameters, in which autograd's own backward moves through the plan (PlanCursor): autograd.grad and hooks find in it what they find
   // in plain training's. Where the plan's forwards or backwards come in another order than autograd's, the graph is one
   // node instead. Random state and buffers change as in plain training.
   //
@@ -72,6 +79,8 @@ class PlannedModule {
   // where a stage must not run twice, or of a graph. So is a parameter or an input written over between forward and
   // backward, and a gradient of gradients.
   //
+  // Of a model with several outputs there is no one tensor: INVALID_ARGUMENT.
+  //
   // Under NoGradGuard, or where nothing is to be trained, the model runs as it is, without a plan.
   at::Tensor forward(std::vector<at::Tensor> inputs, const at::Tensor& target = {});
   // Of a model with one input. Unlike a list in braces, which holds a second reference, it can be moved.
@@ -80,6 +89,14 @@ class PlannedModule {
     inputs.push_back(std::move(input));
     return forward(std::move(inputs), target);
   }
+  // The same with all outputs, in the order in which they were marked.
+  std::vector<at::Tensor> ForwardAll(std::vector<at::Tensor> inputs, const at::Tensor& target = {});
+
+  // The same for those who want to know what becomes of the step: measured from here on, instruction by instruction where
+  // `measures` says so, and told of to `ended`, unless this fails. An error is that of Executor::Step.
+  absl::StatusOr<std::vector<at::Tensor>> BeginStep(std::vector<at::Tensor> inputs,
+                                                    const at::Tensor& target, bool measures,
+                                                    OnStepEnd ended);
 
   // From the next forward on, during its backward; see ParameterGradients.
   void TellReadyGradients(OnGradientReady ready) {
@@ -92,8 +109,20 @@ class PlannedModule {
  private:
   explicit PlannedModule(std::unique_ptr<Executor> executor) : executor_(std::move(executor)) {}
   void EmptyQueuesAfterFailure() const;
-  void CheckAsking(const std::vector<at::Tensor>& inputs) const;
-  at::Tensor ForwardWithoutPlan(std::vector<at::Tensor> inputs, const at::Tensor& target) const;
+  // Who is told of a step.
+  struct Listener {
+    bool measures = false;
+    OnStepEnd ended;
+  };
+  absl::Status CheckInputs(const std::vector<at::Tensor>& inputs) const;
+  bool Trains(const std::vector<at::Tensor>& inputs) const;
+  std::vector<at::Tensor> ForwardWithoutPlan(std::vector<at::Tensor> inputs,
+                                             const at::Tensor& target) const;
+  // `listener` may be null. What an error was thrown as is in `*thrown`, or null there.
+  absl::StatusOr<std::vector<at::Tensor>> ForwardByPlan(std::vector<at::Tensor> inputs,
+                                                        const at::Tensor& target,
+                                                        const Listener* listener,
+                                                        std::exception_ptr* thrown) const;
 
   std::unique_ptr<Executor> executor_;
 };

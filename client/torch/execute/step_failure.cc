@@ -37,13 +37,25 @@ void NoteRefusal(const std::string& words, ExecutionDevice* device, StepFailure*
   failure->rounding = refusal.rounding;
 }
 
-}  // namespace
-
-StepFailure CurrentStepFailure(size_t instruction, ExecutionDevice* device) {
+StepFailure FailureNow(size_t instruction, ExecutionDevice* device) {
   StepFailure failure;
   failure.instruction = instruction;
   failure.allocated = failure.live_after = device->meter()->current();
   failure.reserved = device->meter()->reserved();
+  return failure;
+}
+
+}  // namespace
+
+StepFailure RefusedStepFailure(size_t instruction, ExecutionDevice* device) {
+  StepFailure failure = FailureNow(instruction, device);
+  failure.fault = StepFault::kDeviceMemory;
+  NoteRefusal(device->meter()->refusal_words(), device, &failure);
+  return failure;
+}
+
+StepFailure CurrentStepFailure(size_t instruction, ExecutionDevice* device) {
+  StepFailure failure = FailureNow(instruction, device);
   try {
     throw;
   } catch (const c10::OutOfMemoryError& error) {

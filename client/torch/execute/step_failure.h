@@ -39,6 +39,8 @@ std::optional<StepFailure> GetStepFailure(const absl::Status& status);
 // The exception that is being handled, to be called in a catch block only, as the failure of an
 // instruction on the device.
 StepFailure CurrentStepFailure(size_t instruction, ExecutionDevice* device);
+// The same where memory was refused and nobody here has caught the exception.
+StepFailure RefusedStepFailure(size_t instruction, ExecutionDevice* device);
 // Writes it onto a status that is an error.
 void SetStepFailure(const StepFailure& failure, absl::Status* status);
 

@@ -117,10 +117,7 @@ std::shared_ptr<const StepPlan> MakeChainPlan(const ChainModel& model, Chain cha
   }
   FindUses(plan.get());
   plan->first_backward = *std::min_element(plan->backward_at.begin(), plan->backward_at.end());
-  if (callers_loss >= 0) {
-    plan->output = model.length();
-    plan->first_backward = static_cast<size_t>(callers_loss);
-  }
+  if (callers_loss >= 0) plan->first_backward = static_cast<size_t>(callers_loss);
   return plan;
 }
 

@@ -46,9 +46,9 @@ struct StepPlan {
   std::shared_ptr<const GraphModel> model;
   Schedule schedule;
   ExecutionDevice* device = nullptr;
-  // The node whose tensor goes to the caller, who has a loss of his own; -1: losses are nodes of the model. The
+  // Whether tensors of nodes go to the caller, who has a loss of his own; else losses are nodes of the model. The
   // instructions of a chain's loss then only stand for what its backward drops.
-  int output = -1;
+  bool callers_loss() const { return !model->outputs().empty(); }
   // How instructions are named to people, by the numbers that they have.
   std::vector<std::string> names;
   // By node.
@@ -74,6 +74,8 @@ struct StepPlan {
   int NumberOf(int v) const { return v + (chain ? 0 : 1); }
   const std::string& Name(int number) const { return names[static_cast<size_t>(number)]; }
   const std::string& NameOf(int v) const { return Name(NumberOf(v)); }
+  // The node in whose memory v lives.
+  int OwnerOf(int v) const { return chain ? v : graph->storage(v); }
   // Of the tensor of an input.
   Bytes SourceBytes(int v) const { return chain ? chain->activation(v) : graph->vertex(v).output; }
   std::unique_ptr<HeldTensors> HoldNothing() const;

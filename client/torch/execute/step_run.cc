@@ -59,6 +59,10 @@ void RunLabelled(const Instruction& instruction, const InstructionRunner& runner
 
 absl::Status CurrentInstructionFailure(const Schedule& schedule, size_t index,
                                        const InstructionRunner& runner) {
+  const Op op = schedule[index].op;
+  if (runner.thrown != nullptr && (IsForward(op) || op == Op::kBackward)) {
+    *runner.thrown = std::current_exception();
+  }
   const StepFailure failure = CurrentStepFailure(index, runner.device);
   absl::Status status =
       CurrentExceptionToStatus(absl::StrCat("instruction ", index, " (", ToString(schedule[index]),

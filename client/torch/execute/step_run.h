@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <string>
 
@@ -31,6 +32,7 @@ struct InstructionRunner {
   std::function<void(const Instruction&)> run;
   std::function<std::string(int)> describe;  // a stage, for people
   StepRecorder* recorder = nullptr;          // of each instruction; null: of none
+  std::exception_ptr* thrown = nullptr;  // where a forward's or backward's is left; null: nowhere
 };
 
 // The exception that is being handled, which instruction number `index` threw, as a Status that names it, with its

@@ -3,6 +3,9 @@
 #ifndef STOWAGE_CLIENT_TORCH_MEMORY_MEMORY_METER_H_
 #define STOWAGE_CLIENT_TORCH_MEMORY_MEMORY_METER_H_
 
+#include <cstdint>
+#include <string>
+
 #include "solvers/model/units.h"
 
 namespace stowage {
@@ -30,6 +33,10 @@ class MemoryMeter {
   // than is live where it keeps what is freed.
   virtual Bytes reserved() const { return current(); }
   virtual Bytes peak_reserved() const { return peak(); }
+
+  // How often memory was refused so far, and the words of the latest refusal; none of a meter that does not tell.
+  virtual int64_t refusals() const { return 0; }
+  virtual std::string refusal_words() const { return {}; }
 };
 
 }  // namespace stowage

@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -43,6 +45,8 @@ class TrackingAllocator final : public c10::Allocator, public MemoryMeter {
   }
   void ResetPeak() override;
   Bytes TakeRecentPeak() override;
+  int64_t refusals() const override { return refusals_.load(std::memory_order_relaxed); }
+  std::string refusal_words() const override;
 
   // Reserved bytes that may not be exceeded from now on.
   void SetLimit(Bytes limit) { limit_.store(limit.value(), std::memory_order_relaxed); }
@@ -72,6 +76,7 @@ class TrackingAllocator final : public c10::Allocator, public MemoryMeter {
   static void Free(void* data);
   void* AllocateOrdinary(size_t size) const;
   bool TryReserve(int64_t size) const;
+  [[noreturn]] void Refuse(const std::string& words) const;
 
   // Mutable: LibTorch 1.13 declares allocate const.
   mutable std::atomic<int64_t> current_{0};
@@ -79,6 +84,9 @@ class TrackingAllocator final : public c10::Allocator, public MemoryMeter {
   mutable std::atomic<int64_t> recent_peak_{0};
   mutable std::atomic<int64_t> reserved_{0};
   mutable std::atomic<int64_t> peak_reserved_{0};
+  mutable std::atomic<int64_t> refusals_{0};
+  mutable std::mutex words_mutex_;
+  mutable std::string refusal_words_;
   std::atomic<int64_t> limit_{kNoLimit};
   BlockSources sources_;
 };

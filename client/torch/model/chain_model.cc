@@ -62,7 +62,10 @@ GraphModel ChainModel::InLine(bool with_loss) const {
     node.must_keep = stage.must_keep;
     last = line.AddNode(std::move(node));
   }
-  if (!with_loss || !loss_) return line;
+  if (!with_loss || !loss_) {
+    if (length() > 0) line.MarkOutput(last);
+    return line;
+  }
   ModelNode node;
   node.op_kind = loss_op_kind_;
   node.inputs = {last};

@@ -82,7 +82,7 @@ class ChainModel : public ModelTensors {
   const LossFunction& loss() const { return loss_; }
 
   // The same as a graph whose nodes are in line: node 0 is the input, node l stage l, the last one the loss, if there is
-  // one and it is asked for. Their outputs own their memory.
+  // one and it is asked for; else the last stage is marked as output. Their outputs own their memory.
   GraphModel InLine(bool with_loss = true) const;
 
   // "stage 3 (layer1.0, bottleneck)"; for L+1 "the loss (cross_entropy)", for 0 "the input".

@@ -48,6 +48,20 @@ int GraphModel::AddFunction(std::string name, std::string op_kind, std::vector<i
   return AddNode(std::move(node));
 }
 
+void GraphModel::MarkOutput(int v) {
+  if (v < 0 || v >= size() || is_input(v)) {
+    if (!status_.ok()) return;
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat("output ", v, " is no node of the ", size(), " that compute something"));
+    return;
+  }
+  if (!is_output(v)) outputs_.push_back(v);
+}
+
+bool GraphModel::is_output(int v) const {
+  return std::find(outputs_.begin(), outputs_.end(), v) != outputs_.end();
+}
+
 std::vector<bool> GraphModel::NeedGradients(const std::vector<int>& asking) const {
   std::vector<bool> needs;
   for (const ModelNode& node : nodes_) {

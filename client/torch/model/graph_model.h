@@ -79,6 +79,10 @@ class GraphModel : public ModelTensors {
 
   // Adds to node v what it does not list.
   void Complete(int v, const FoundState& found);
+  // What v makes is an output, of which the caller has a loss of his own; other nodes may read it, too. A model with outputs
+  // has no losses of its own. A number that is no node, or an input's, is an error of status(); once more is no other
+  // output.
+  void MarkOutput(int v);
 
   // OK, or INVALID_ARGUMENT about the first thing that is wrong: see AddNode. That a model has nothing
   // to train by is found when it is profiled.
@@ -90,8 +94,15 @@ class GraphModel : public ModelTensors {
   bool is_input(int v) const { return !node(v).forward; }
   // Nodes that are inputs, in order.
   const std::vector<int>& inputs() const { return inputs_; }
-  // Nobody reads it: a loss, if it makes a scalar.
-  bool is_output(int v) const { return !is_read_[static_cast<size_t>(v)]; }
+  // Nobody reads it: of a model without outputs a loss, if it makes a scalar.
+  bool is_unread(int v) const { return !is_read_[static_cast<size_t>(v)]; }
+  // In the order in which they were marked.
+  const std::vector<int>& outputs() const { return outputs_; }
+  bool is_output(int v) const;
+  // Whether a backward of the model begins at v, which made `value`: an output, or a loss where there are none.
+  bool StartsBackward(int v, const at::Tensor& value) const {
+    return outputs_.empty() ? is_unread(v) && value.numel() == 1 : is_output(v);
+  }
 
   // By node: whether its backward has anything to do, because it or a node before it trains, or is one of the inputs
   // `asking` for a gradient.
@@ -106,6 +117,7 @@ class GraphModel : public ModelTensors {
   std::string name_;
   std::vector<ModelNode> nodes_;
   std::vector<int> inputs_;
+  std::vector<int> outputs_;
   std::vector<bool> is_read_;
   absl::Status status_;
 };

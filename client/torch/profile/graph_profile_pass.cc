@@ -59,6 +59,7 @@ class GraphPass {
         values_(samples_.size()),
         gradients_(samples_.size()),
         owners_(samples_.size()),
+        holds_output_(samples_.size(), false),
         held_gradients_(samples_.size()) {
     for (size_t i = 0; i < inputs.size(); ++i) value(model.inputs()[i]) = inputs[i];
     runner_.BeginStep(target);
@@ -70,7 +71,7 @@ class GraphPass {
       for (; v < model_.size(); ++v) Forward(v);
       if (!has_loss_) {
         return absl::InvalidArgumentError(
-            "the model has nothing to train by: no node that nobody reads makes a scalar that "
+            "the model has nothing to train by: no output, and no scalar that nobody reads, "
             "depends "
             "on a trained parameter");
       }
@@ -126,7 +127,8 @@ class GraphPass {
       measured.output = costs_->Block(cost.kept);
       CheckOwnsOutput(value(v), cost.kept);
     }
-    has_loss_ |= runner_.needs_gradient(v) && model_.is_output(v) && value(v).numel() == 1;
+    if (model_.is_output(v)) holds_output_[static_cast<size_t>(owner(v))] = true;
+    has_loss_ |= runner_.needs_gradient(v) && model_.StartsBackward(v, value(v));
     Done();
   }
 
@@ -185,6 +187,8 @@ class GraphPass {
         },
         &measured.forward_saving_time);
     FindNeeds(v, uses, saved);
+    // The caller holds it until its gradient has come.
+    measured.needs_output |= holds_output_[static_cast<size_t>(v)];
     const bool owns = measured.alias == AliasKind::kNone;
     const Bytes output = owns ? StorageBytes(saved.output) : Bytes(0);
     if (owns && output != StorageBytes(value(v))) {
@@ -257,8 +261,9 @@ class GraphPass {
     const std::map<int, Bytes> before = HeldGradients(v);
     at::Tensor own = runner_.Giver(v) == v ? TakeGradient(v) : at::Tensor();
     std::vector<at::Tensor> running = TakeGradients(v);
+    // Where readers have given something, the caller's own gradient of an output is none of the plan's.
     const bool starts =
-        model_.is_output(v) && saved.output.requires_grad() && saved.output.numel() == 1;
+        !own.defined() && saved.output.requires_grad() && model_.StartsBackward(v, saved.output);
     if (starts) sample(v).output_gradient = sample(v).output;
     // In a step it is the plan that says when the output goes.
     const at::Tensor output = saved.output.variable_data();
@@ -283,6 +288,7 @@ class GraphPass {
   std::vector<at::Tensor> values_;
   std::vector<at::Tensor> gradients_;
   std::vector<int> owners_;
+  std::vector<bool> holds_output_;     // by owner: what lives there is the caller's, too
   std::vector<Bytes> held_gradients_;  // by owner
   bool has_loss_ = false;
 };

@@ -209,6 +209,135 @@ TEST_P(PlannedGraphTest, ItsPeakIsThePlans) {
 
 INSTANTIATE_TEST_SUITE_P(Autocast, PlannedGraphTest, testing::Bool());
 
+// The same network without losses of its own: of what two of its nodes make the caller has one.
+GraphModel TwoOutputs(bool with_hidden) {
+  const GraphModel losses = TwoLosses();
+  GraphModel model("two outputs");
+  for (int v = 0; v < losses.size(); ++v) {
+    const ModelNode& node = losses.node(v);
+    if (losses.is_input(v)) {
+      model.AddInput(node.name);
+    } else if (node.name != "penalty" && node.name != "loss") {
+      model.AddNode(node);
+    }
+  }
+  model.MarkOutput(model.size() - 1);
+  for (int v = 0; with_hidden && v < model.size(); ++v) {
+    if (model.node(v).name == "drop") model.MarkOutput(v);
+  }
+  return model;
+}
+
+// Parameter: whether another node reads one of the outputs.
+class GraphOutputsTest : public testing::TestWithParam<bool> {
+ protected:
+  GraphOutputsTest() : model_((torch::manual_seed(5), TwoOutputs(GetParam()))) {
+    input_ = torch::randn({3, 3, 12, 12});
+    target_ = torch::randint(4, {3}, torch::kLong);
+    ProfileOptions options;
+    options.bytes_only = true;
+    profile_ = ProfileGraph(model_, {input_}, {}, options).value();
+    start_.emplace(model_);
+  }
+
+  const Graph& graph() const { return std::get<Graph>(profile_->problem); }
+
+  // Store-all, and one that recomputes.
+  std::vector<Schedule> Schedules() const {
+    const Graph fixed = WithFixedCosts(graph());
+    const auto budget = ResolveBudget(fixed, ShareOfStoreAll{0.8}, PlanOptions());
+    const auto plan = MakePlan(fixed, budget.value(), PlanOptions()).value();
+    EXPECT_GT(plan.prediction.recomputed_forwards, 0);
+    return {StoreAllSchedule(graph()), plan.schedule};
+  }
+
+  Outcome After(const std::function<std::vector<at::Tensor>()>& forward) {
+    start_->Rewind();
+    at::Tensor loss;
+    for (int step = 0; step < 2; ++step) {
+      const std::vector<at::Tensor> outputs = forward();
+      EXPECT_EQ(outputs.size(), GetParam() ? 2U : 1U);
+      loss = nn::functional::cross_entropy(outputs[0], target_);
+      if (GetParam()) loss = loss + outputs[1].square().mean() * 3;
+      (loss * 0.5).backward();
+    }
+    {
+      const torch::NoGradGuard no_grad;
+      EXPECT_FALSE(forward()[0].requires_grad());
+    }
+    return Outcome::Of(model_, loss.item<double>());
+  }
+
+  GraphModel model_;
+  at::Tensor input_;
+  at::Tensor target_;
+  std::optional<Profile> profile_;
+  std::optional<Rewinder> start_;
+};
+
+TEST_P(GraphOutputsTest, TheCallersLossDrivesTheBackward) {
+  const Outcome plain = After([&] { return PlainOutputs(model_, {input_.clone()}, {}); });
+  ExpectGradients(model_);
+  for (const Schedule& schedule : Schedules()) {
+    const auto planned = PlannedModule::Create(&model_, graph(), schedule).value();
+    const Bytes live = TrackingAllocator::Get()->current();
+    ExpectEqual(plain, After([&] { return planned->ForwardAll({input_.clone()}); }));
+    EXPECT_EQ(TrackingAllocator::Get()->current(), live);
+  }
+}
+
+TEST_P(GraphOutputsTest, ItsPeakIsThePlans) {
+  for (const Schedule& schedule : Schedules()) {
+    const auto planned = PlannedModule::Create(&model_, graph(), schedule).value();
+    start_->Rewind();
+    at::Tensor input = input_.clone();
+    TrackingAllocator* const meter = TrackingAllocator::Get();
+    Bytes before = meter->current() - Bytes(static_cast<int64_t>(input.nbytes()));
+    for (const at::Tensor& tied : model_.tied_parameters()) {
+      before += Bytes(static_cast<int64_t>(tied.nbytes()));
+    }
+    std::vector<at::Tensor> inputs;
+    inputs.push_back(std::move(input));
+    meter->ResetPeak();
+    // A loss that holds nothing but itself.
+    const at::Tensor loss = planned->ForwardAll(std::move(inputs))[0].sum();
+    loss.backward();
+    const Bytes took = meter->peak() - before;
+    EXPECT_LE(took, planned->prediction().peak + Bytes(8));
+    if (!GetParam()) {
+      EXPECT_GE(took, planned->prediction().peak);
+    }
+  }
+}
+
+// An output that nobody's loss reads gets no gradient, and what the caller keeps of one is his.
+TEST_P(GraphOutputsTest, OutputsMayBeLeftOutOrKept) {
+  const auto forwards = [&](const std::function<std::vector<at::Tensor>()>& forward) {
+    start_->Rewind();
+    const std::vector<at::Tensor> outputs = forward();
+    outputs.back().square().sum().backward();
+    return Outcome::Of(model_, outputs.front().sum().item<double>());
+  };
+  const Outcome plain = forwards([&] { return PlainOutputs(model_, {input_.clone()}, {}); });
+  for (const Schedule& schedule : Schedules()) {
+    const auto planned = PlannedModule::Create(&model_, graph(), schedule).value();
+    ExpectEqual(plain, forwards([&] { return planned->ForwardAll({input_.clone()}); }));
+  }
+}
+
+TEST_P(GraphOutputsTest, WhatHasNoLossIsNoWholeStep) {
+  const auto executor = Executor::Create(&model_, graph(), StoreAllSchedule(graph())).value();
+  const absl::Status status = executor->Step(input_.clone(), {}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  const auto planned = PlannedModule::Create(&model_, graph(), StoreAllSchedule(graph())).value();
+  EXPECT_EQ(ErrorOf([&] { planned->forward(input_.clone()); }) == "nothing", !GetParam());
+  GraphModel wrong("wrong");
+  wrong.MarkOutput(wrong.AddInput("image"));
+  EXPECT_TRUE(absl::IsInvalidArgument(wrong.status()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Hidden, GraphOutputsTest, testing::Bool());
+
 class PlannedGraphRulesTest : public PlannedGraphTest {};
 
 TEST_P(PlannedGraphRulesTest, WhatItCannotDoIsSaid) {

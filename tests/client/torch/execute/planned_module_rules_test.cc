@@ -89,11 +89,15 @@ TEST_P(PlannedFailureTest, OutOfMemoryAtAnyPointLeavesNothingBehind) {
 INSTANTIATE_TEST_SUITE_P(Devices, PlannedFailureTest, testing::Values("cpu", "test"),
                          [](const auto& device) { return device.param; });
 
-TEST_F(OnePlannedModuleTest, AnExceptionOfAStageNamesItAndPassesThrough) {
+struct StageBroke : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+TEST_F(OnePlannedModuleTest, AnExceptionOfAStagePassesThroughAsItIs) {
   int calls_until_failure = -1;
   ChainModel& model = network_.model;
   model.AddFunction("fragile", "mul", [&](const at::Tensor& x) {
-    if (calls_until_failure-- == 0) throw std::runtime_error("a stage broke");
+    if (calls_until_failure-- == 0) throw StageBroke("a stage broke");
     return x * 1.5 + at::rand_like(x);
   });
   chain_ = ChainWithTimes(model, network_.input, network_.target);
@@ -106,8 +110,7 @@ TEST_F(OnePlannedModuleTest, AnExceptionOfAStageNamesItAndPassesThrough) {
     const Digest buffers = BufferDigest(model);
     const RandomState random = RandomState::Capture();
     calls_until_failure = call;
-    EXPECT_THAT(ErrorOf([&] { LossOf(forward).backward(); }),
-                HasSubstr("stage 9 (fragile, mul): a stage broke"));
+    EXPECT_THROW(LossOf(forward).backward(), StageBroke);
     EXPECT_EQ(meter_->current(), live);
     // The forward puts back what it changed; after it, the step has been made as far as that goes.
     EXPECT_EQ(BufferDigest(model) == buffers, call == 0);
@@ -115,6 +118,29 @@ TEST_F(OnePlannedModuleTest, AnExceptionOfAStageNamesItAndPassesThrough) {
   }
   calls_until_failure = -1;
   ExpectEqual(plain, AfterStep(forward));
+}
+
+// Those of LibTorch keep their type and say where they were thrown.
+TEST_F(OnePlannedModuleTest, AnExceptionOfLibTorchsNamesItsStage) {
+  int calls_until_failure = -1;
+  ChainModel& model = network_.model;
+  model.AddFunction("fragile", "mul", [&](const at::Tensor& x) {
+    TORCH_CHECK_INDEX(calls_until_failure-- != 0, "no such row");
+    return x * 1.5 + at::rand_like(x);
+  });
+  chain_ = ChainWithTimes(model, network_.input, network_.target);
+  planned_ = Make(RecomputeAll(chain_));
+  for (const int call : {0, 1}) {
+    start_.Rewind();
+    calls_until_failure = call;
+    try {
+      LossOf(ForwardOf(planned_.get())).backward();
+      ADD_FAILURE();
+    } catch (const c10::IndexError& error) {
+      EXPECT_THAT(error.what_without_backtrace(), HasSubstr("no such row"));
+      EXPECT_THAT(error.what_without_backtrace(), HasSubstr("stage 9 (fragile, mul)"));
+    }
+  }
 }
 
 TEST_F(OnePlannedModuleTest, WhatIsReadAgainMustNotBeWrittenOver) {
