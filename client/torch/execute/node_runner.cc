@@ -37,6 +37,7 @@ std::vector<std::vector<at::Tensor>> NodeRunner::Parts() const {
 void NodeRunner::BeginForwards(at::Tensor target, const std::vector<int>& asking) {
   target_ = std::move(target);
   runs_.assign(static_cast<size_t>(model_->size()), RepeatableForward());
+  modes_.assign(runs_.size(), {});
   needs_gradient_ = model_->NeedGradients(asking);
   gives_gradient_.assign(runs_.size(), false);
   for (const int v : asking) gives_gradient_[static_cast<size_t>(v)] = true;
@@ -88,7 +89,21 @@ int NodeRunner::Giver(int v) const {
   return v;
 }
 
+// A module that runs again in another mode computes something else.
+void NodeRunner::CheckModes(int v) {
+  const ModuleModes& modes = model_->node(v).modes;
+  if (!modes) return;
+  std::vector<bool>& first = modes_[static_cast<size_t>(v)];
+  if (!has_run(v)) {
+    first = modes();
+  } else if (modes() != first) {
+    throw StageRuleError(
+        "its module was switched between train() and eval() after its forward, which runs again");
+  }
+}
+
 at::Tensor NodeRunner::Call(int v, const std::vector<at::Tensor>& inputs) {
+  CheckModes(v);
   RepeatableForward& run = runs_[static_cast<size_t>(v)];
   ++forwards_;
   if (run.has_run()) ++recomputed_forwards_;

@@ -85,6 +85,7 @@ class NodeRunner {
   int recomputed_forwards() const { return recomputed_forwards_; }
 
  private:
+  void CheckModes(int v);
   at::Tensor Call(int v, const std::vector<at::Tensor>& inputs);
   at::Tensor CallOnce(int v, std::vector<at::Tensor> inputs);
   at::Tensor LeafOf(int input, const at::Tensor& value) const;
@@ -99,6 +100,7 @@ class NodeRunner {
   at::Tensor target_;
   std::unordered_set<const c10::StorageImpl*> model_storages_;  // of parameters and buffers
   std::vector<RepeatableForward> runs_;                         // by node
+  std::vector<std::vector<bool>> modes_;  // of their modules, when they first ran
   std::vector<bool> needs_gradient_;
   std::vector<bool>
       gives_gradient_;  // by node that has run: whether its output asks its readers for one

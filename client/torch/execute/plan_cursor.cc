@@ -22,6 +22,7 @@
 #include "client/torch/execute/run_backward.h"
 #include "client/torch/execute/saved_tensor_scope.h"
 #include "client/torch/execute/step_failure.h"
+#include "client/torch/execute/used_parameters.h"
 #include "client/torch/model/autocast_state.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/offload/device_use.h"
@@ -390,6 +391,7 @@ at::Tensor PlanCursor::FirstForward(int v, bool saves) {
                                             plan_->never_drops[static_cast<size_t>(v)]);
       output = runner_.ForwardInGraph(v, inputs);
     }
+    CheckParameters(v, output);
     slots.Settle(HeldByOthers(v, inputs, output));
     return plan_->owns_memory[static_cast<size_t>(v)] ? output : at::Tensor();
   };
@@ -405,6 +407,15 @@ at::Tensor PlanCursor::FirstForward(int v, bool saves) {
   }
   NoteOutput(v, output);
   return output.variable_data();
+}
+
+// What must not run twice may run a backward of its own in its forward, which no graph shows.
+void PlanCursor::CheckParameters(int v, const at::Tensor& output) const {
+  const ModelNode& node = model_.node(v);
+  if (node.must_keep) return;
+  std::vector<const Node*> ends;
+  for (const int input : node.inputs) ends.push_back(boundaries_[static_cast<size_t>(input)].get());
+  CheckUsedParameters(output, ends, node.parameters);
 }
 
 void PlanCursor::NoteOutput(int v, const at::Tensor& made) {

@@ -129,6 +129,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   // Before the plan takes away what lives in the memory of v: outputs stay the caller's.
   void KeepOutputsIn(int v);
   void NoteOutput(int v, const at::Tensor& made);
+  void CheckParameters(int v, const at::Tensor& output) const;
   // Runs a forward of v, which returns its output or nothing if that has no memory of its own; keeps what of its
   // extras the plan moves.
   void RunForExtras(int v, bool saves, const std::function<at::Tensor()>& forward);

@@ -8,7 +8,7 @@
 
 namespace stowage {
 void ChainModel::AddStage(ModelStage stage) {
-  AddTensors(stage.parameters, stage.buffers);
+  AddTensors(stage.parameters, stage.buffers, stage.modes);
   stages_.push_back(std::move(stage));
 }
 
@@ -60,6 +60,7 @@ GraphModel ChainModel::InLine(bool with_loss) const {
     node.random = stage.random;
     node.stateful = stage.stateful;
     node.must_keep = stage.must_keep;
+    node.modes = stage.modes;
     last = line.AddNode(std::move(node));
   }
   if (!with_loss || !loss_) {

@@ -36,6 +36,8 @@ struct ModelStage {
   bool stateful = false;
   // Must not run forward twice in a step, for a reason of the caller's.
   bool must_keep = false;
+  // Of the modules that it runs, if any: part of what a plan is for, and what must not change between its forwards of a step.
+  ModuleModes modes = {};
 };
 
 class ChainModel : public ModelTensors {
@@ -53,6 +55,7 @@ class ChainModel : public ModelTensors {
     stage.op_kind = std::move(op_kind);
     stage.parameters = module->parameters();
     stage.buffers = module->buffers();
+    stage.modes = ModesOf(module, 0);
     stage.forward = [module](const at::Tensor& input) { return module->forward(input); };
     AddStage(std::move(stage));
   }

@@ -32,7 +32,7 @@ int GraphModel::AddNode(ModelNode node) {
     }
     is_read_[static_cast<size_t>(input)] = true;
   }
-  AddTensors(node.parameters, node.buffers);
+  AddTensors(node.parameters, node.buffers, node.modes);
   nodes_.push_back(std::move(node));
   is_read_.push_back(false);
   return size() - 1;

@@ -39,6 +39,7 @@ struct ModelNode {
   bool random = false;
   bool stateful = false;
   bool must_keep = false;
+  ModuleModes modes = {};
 };
 
 class GraphModel : public ModelTensors {
@@ -62,6 +63,7 @@ class GraphModel : public ModelTensors {
     node.inputs = {input};
     node.parameters = module->parameters();
     node.buffers = module->buffers();
+    node.modes = ModesOf(module, 0);
     node.forward = [module](const std::vector<at::Tensor>& x) { return module->forward(x[0]); };
     return AddNode(std::move(node));
   }

@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace stowage {
 namespace {
@@ -21,8 +22,18 @@ void AppendNew(const std::vector<at::Tensor>& tensors, std::vector<at::Tensor>* 
 
 }  // namespace
 
+std::vector<bool> ModelTensors::modes() const {
+  std::vector<bool> all;
+  for (const ModuleModes& part : modes_) {
+    const std::vector<bool> modes = part();
+    all.insert(all.end(), modes.begin(), modes.end());
+  }
+  return all;
+}
+
 void ModelTensors::AddTensors(const std::vector<at::Tensor>& parameters,
-                              const std::vector<at::Tensor>& buffers) {
+                              const std::vector<at::Tensor>& buffers, ModuleModes modes) {
+  if (modes) modes_.push_back(std::move(modes));
   std::vector<at::Tensor> tied;
   for (const at::Tensor& parameter : parameters) {
     if (Contains(parameters_, parameter)) tied.push_back(parameter);

@@ -1,0 +1,135 @@
+// Models whose modules change between steps, or in the middle of one: modes and parameters.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/torch/execute/executor.h"
+#include "client/torch/execute/planned_module.h"
+#include "client/torch/model/state_digest.h"
+#include "tests/client/torch/error_of.h"
+#include "tests/client/torch/random_schedule.h"
+#include "tests/client/torch/training_outcome.h"
+
+namespace stowage {
+namespace {
+
+namespace nn = torch::nn;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Two linear layers around a dropout, each a stage.
+class ModelChangesTest : public testing::Test {
+ protected:
+  ModelChangesTest() {
+    torch::manual_seed(3);
+    first_ = nn::Linear(6, 8);
+    drop_ = nn::Dropout(0.4);
+    last_ = nn::Linear(8, 4);
+    model_.AddStage("first", "linear", first_);
+    model_.AddStage("drop", "dropout", nn::Sequential(drop_, nn::Tanh()));
+    model_.AddStage("last", "linear", last_);
+    model_.SetLoss("square",
+                   [](const at::Tensor& y, const at::Tensor&) { return y.square().mean(); });
+    input_ = torch::randn({5, 6});
+    chain_.emplace(ChainWithTimes(model_, input_, {}));
+  }
+
+  std::unique_ptr<PlannedModule> Planned() {
+    return PlannedModule::Create(&model_, *chain_, RecomputeAll(*chain_)).value();
+  }
+  std::string ErrorOfStep() {
+    const auto planned = Planned();
+    return ErrorOf([&] { planned->forward(input_).square().mean().backward(); });
+  }
+
+  nn::Linear first_{nullptr};
+  nn::Dropout drop_{nullptr};
+  nn::Linear last_{nullptr};
+  ChainModel model_{"changes"};
+  at::Tensor input_;
+  std::optional<Chain> chain_;
+};
+
+TEST_F(ModelChangesTest, ModesAreThoseOfTheModulesNow) {
+  // A linear layer, a sequence of two, a linear layer.
+  EXPECT_THAT(model_.modes(), ElementsAre(true, true, true, true, true));
+  drop_->eval();
+  EXPECT_THAT(model_.modes(), ElementsAre(true, true, false, true, true));
+}
+
+TEST_F(ModelChangesTest, AModeThatChangesBeforeARecomputeIsAnErrorOfItsStage) {
+  const auto planned = Planned();
+  {
+    const at::Tensor loss = planned->forward(input_).square().mean();
+    drop_->eval();
+    const std::string error = ErrorOf([&] { loss.backward(); });
+    EXPECT_THAT(error, HasSubstr("stage 2 (drop, dropout)"));
+    EXPECT_THAT(error, HasSubstr("between train() and eval()"));
+  }
+  // A step in the other mode is one like others.
+  EXPECT_EQ(ErrorOfStep(), "nothing");
+}
+
+// As load_state_dict(assign=True) and as an adapter around a layer do.
+TEST_F(ModelChangesTest, AParameterThatWasReplacedIsAnErrorOfItsStage) {
+  first_->weight = first_->weight.detach().clone().requires_grad_();
+  EXPECT_THAT(ErrorOfStep(), HasSubstr("stage 1 (first, linear): its forward does not use "
+                                       "parameter 0 of the 2 that it lists"));
+}
+
+TEST_F(ModelChangesTest, AParameterThatNobodyListsIsAnErrorOfItsStage) {
+  last_->weight.set_requires_grad(false);
+  nn::Linear adapter(8, 4);
+  ModelStage stage = model_.stage(3);
+  ChainModel adapted("adapted");
+  adapted.AddStage(model_.stage(1));
+  adapted.AddStage(model_.stage(2));
+  const StageFunction base = stage.forward;
+  bool wrapped = false;
+  stage.forward = [base, adapter, &wrapped](const at::Tensor& x) mutable {
+    return wrapped ? base(x) + adapter->forward(x) : base(x);
+  };
+  adapted.AddStage(stage);
+  adapted.SetLoss("square", model_.loss());
+  const Chain chain = ChainWithTimes(adapted, input_, {});
+  const auto executor = Executor::Create(&adapted, chain, RecomputeAll(chain)).value();
+  EXPECT_TRUE(executor->Step(input_, {}).ok());
+  wrapped = true;
+  const absl::Status status = executor->Step(input_, {}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("stage 3 (last, linear): its forward uses 2 parameters that it does not "
+                        "list"));
+}
+
+TEST_F(ModelChangesTest, ParametersMayBeWrittenBetweenSteps) {
+  const auto planned = Planned();
+  planned->forward(input_).square().mean().backward();
+  const nn::Linear other(6, 8);
+  {
+    const torch::NoGradGuard no_grad;
+    first_->weight.copy_(other->weight);
+    first_->bias.copy_(other->bias);
+  }
+  const Rewinder start(model_);
+  const auto step = [&](const std::function<at::Tensor()>& forward) {
+    start.Rewind();
+    const at::Tensor loss = forward().square().mean();
+    loss.backward();
+    return Outcome::Of(model_, loss.item<double>());
+  };
+  const Outcome plain = step([&] {
+    at::Tensor x = input_;
+    for (int l = 1; l <= model_.length(); ++l) x = model_.stage(l).forward(x);
+    return x;
+  });
+  ExpectEqual(plain, step([&] { return planned->forward(input_); }));
+}
+
+}  // namespace
+}  // namespace stowage
