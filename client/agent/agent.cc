@@ -180,6 +180,7 @@ absl::StatusOr<PreparedPlan> Agent::MakePlan(const Batch& batch, const Budget& b
 absl::StatusOr<AdoptedPlan> Agent::PlanAnew(const Batch& batch, const Budget& budget,
                                             bool refresh) {
   if (!valid_.ok()) return valid_;
+  NoteEnded();
   if (SwitchedOff()) return NotPlanned("switched off: training is plain");
   PlannedShape* shape = MeetAnew(batch);
   arenas_.TryAgain();

@@ -5,6 +5,11 @@
 //   auto plan = agent.Plan(input, target, *stowage::ParseBudget("60%"));
 //   auto step = agent.Step(input, target);   // as often as there are batches, of this shape or another
 //
+// or, in a loop that has its own loss and backward:
+//
+//   auto output = agent.Forward({{input}, target});   // an error here is what planning and forward give
+//   criterion(output->front(), target).backward();    // throws what fails here
+//
 // Not thread-safe; one agent per model and training thread.
 #ifndef STOWAGE_CLIENT_AGENT_AGENT_H_
 #define STOWAGE_CLIENT_AGENT_AGENT_H_
@@ -15,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,7 +34,9 @@
 #include "client/agent/step_arenas.h"
 #include "client/agent/trained_model.h"
 #include "client/rpc/plan_connection.h"
+#include "client/torch/execute/backward_end.h"
 #include "client/torch/execute/step_report.h"
+#include "client/torch/memory/memory_meter.h"
 #include "client/torch/model/chain_model.h"
 #include "client/torch/model/graph_model.h"
 #include "solvers/model/budget.h"
@@ -42,6 +50,7 @@ struct StepCounts {
   int64_t by_larger = 0;  // by one for a larger shape
   int64_t shadow = 0;     // plain, in shadow mode
   int64_t plain = 0;      // plain, switched off
+  int64_t dropped = 0;    // begun by Forward, and the graph went without a backward
 };
 
 // Every call is INVALID_ARGUMENT while the options are (CheckAgentOptions).
@@ -103,6 +112,22 @@ class Agent {
   absl::StatusOr<StepReport> Step(Batch batch);
   absl::StatusOr<StepReport> Step(const at::Tensor& input, const at::Tensor& target);
 
+  // The forward of a step, by the same plan, whose loss and backward are the caller's: the outputs of the model as
+  // PlannedModule::ForwardAll returns them, in an ordinary graph. The batch has the target that the profile's loss reads,
+  // also where the caller's own does not read it.
+  //
+  // What fails before the backward comes as a status, as of Step; what fails in the backward is thrown there, as by
+  // PlannedModule. How the step ended, at the end of its first backward or when its graph is dropped, the agent notes as
+  // that of a Step, with its next call: counts, events, drift, reports, and a smaller plan after memory ran out, be it in
+  // the forward, in the backward, or in the caller's loss. There is no retry_step. Memory and time are those from here to
+  // the end of the backward, so the caller's loss is in them; of steps that overlap (a forward before the backward of
+  // another, an evaluation in between) they are not looked at. Where nothing is to be trained, as under NoGradGuard, it
+  // is plain and no step. StepReport::loss of such a step is 0 where the loss is the caller's. Regions
+  // (AgentOptions::arena) serve none of them.
+  absl::StatusOr<std::vector<at::Tensor>> Forward(Batch batch);
+  // Of a model with one input and one output.
+  absl::StatusOr<at::Tensor> Forward(const at::Tensor& input, const at::Tensor& target);
+
   // Tells the server what the latest steps of the latest shape took, as medians. FAILED_PRECONDITION
   // before the first step by its plan, or by a plan for a larger shape; else
   // PlanConnection::ReportExecution.
@@ -111,17 +136,64 @@ class Agent {
   // Of the latest shape; null before it was measured. Valid until the next call.
   const stowage::Profile* profile();
   const PlanConnection& connection() const { return *connection_; }
-  const StepCounts& steps() const { return steps_; }
-  const EventCounts& events() const { return events_->counts(); }
+  // Valid until the next call, as what the three below return.
+  const StepCounts& steps() {
+    NoteEnded();
+    return steps_;
+  }
+  const EventCounts& events() {
+    NoteEnded();
+    return events_->counts();
+  }
   // Of the latest step by a plan: allocated and reserved bytes beside what there was for it.
-  const StepMemory& memory() const { return memory_; }
+  const StepMemory& memory() {
+    NoteEnded();
+    return memory_;
+  }
   // The latest step by a plan that ended well, instruction by instruction; empty before there was one
   // and without AgentOptions::measure_steps.
-  const MeasuredStep& measured() const { return measured_; }
+  const MeasuredStep& measured() {
+    NoteEnded();
+    return measured_;
+  }
   // Shapes that had to go for others.
   int64_t forgotten_shapes() const { return table_.evicted(); }
 
  private:
+  // What there was when a step began.
+  struct StepStart {
+    Bytes input;
+    Bytes before;    // live, the input not counted
+    Bytes reserved;  // beside a region, the input not counted
+    Bytes host;
+    MemoryMeter* meter = nullptr;
+    const HostPool* pool = nullptr;
+  };
+  // What one took at most, when it had ended.
+  struct StepPeaks {
+    Bytes device;
+    Bytes host;
+  };
+  struct BegunStep;
+
+  absl::StatusOr<StepStart> StartOf(const Batch& batch) const;
+  static StepPeaks PeaksSince(const StepStart& start);
+  absl::StatusOr<PlannedShape*> ShapeOfStep(const Batch& batch, PlannedShape* shape);
+  // Of a step by the plan of `by`; `own`: it was made for this shape; `alone`: its memory and time are its own.
+  void NoteEnd(const absl::StatusOr<StepReport>& report, const StepStart& start,
+               const StepPeaks& peaks, bool retries, bool own, bool alone, PlannedShape* by);
+  std::shared_ptr<BegunStep> Begin(const StepStart& start, const PlannedShape& by);
+  // With steps that Forward began and that have not ended.
+  void Overlap();
+  static OnStepEnd TellsOf(const std::shared_ptr<BegunStep>& step);
+  // Of steps that Forward began.
+  void NoteEnded();
+  void NoteEnd(const BegunStep& step);
+  absl::StatusOr<std::vector<at::Tensor>> ShadowForward(Batch batch, PlannedShape* shape);
+  void PlanForShadow(const Batch& batch, PlannedShape* shape);
+  // `shape` may be null.
+  void NoteShadow(const StepReport& report, bool alone, PlannedShape* shape);
+  bool Trains(const Batch& batch) const;
   bool SwitchedOff();
   PlannedShape* Meet(const Batch& batch);
   absl::StatusOr<Budget> GivenBudget();
@@ -134,7 +206,7 @@ class Agent {
   absl::StatusOr<AdoptedPlan> PlanUnasked(const Batch& batch, PlannedShape* shape);
   absl::Status AgreeOnReplan(const Batch& batch, PlannedShape* shape);
   absl::StatusOr<PlannedShape*> ShapeToStepBy(const Batch& batch, PlannedShape* shape);
-  absl::StatusOr<StepReport> PlannedRun(Batch batch, bool retries, PlannedShape* by);
+  absl::StatusOr<StepReport> PlannedRun(Batch batch, bool retries, bool own, PlannedShape* by);
   Bytes RoomForRegion(Bytes beside, Bytes input, const PlannedShape& by) const;
   void NoteMemory(const StepReport& report, Bytes before, const PlannedShape& by);
   absl::StatusOr<StepReport> ShadowStep(Batch batch, PlannedShape* shape);
@@ -168,6 +240,7 @@ class Agent {
   std::optional<Bytes> room_;  // for shapes that Plan is not called for
   bool killed_ = false;
   StepCounts steps_;
+  std::vector<std::shared_ptr<BegunStep>> begun_;  // that nobody has noted the end of
 };
 
 }  // namespace stowage

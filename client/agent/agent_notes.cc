@@ -157,6 +157,7 @@ void Agent::ReportByItself(PlannedShape* shape) {
 
 absl::StatusOr<ExecutionVerdict> Agent::Report() {
   if (!valid_.ok()) return valid_;
+  NoteEnded();
   const PlannedShape* shape = latest_ ? table_.Find(*latest_) : nullptr;
   if (options_.shadow || shape == nullptr || shape->step == nullptr || shape->watch.steps() == 0) {
     return absl::FailedPreconditionError("no step has been made by the adopted plan");

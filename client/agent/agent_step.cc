@@ -18,31 +18,35 @@ absl::Status NothingFits(const PlannedShape& shape) {
 
 absl::StatusOr<StepReport> Agent::Step(Batch batch) {
   if (!valid_.ok()) return valid_;
+  NoteEnded();
+  Overlap();
   if (SwitchedOff()) {
     ++steps_.plain;
     return model_->PlainStep(std::move(batch), {MeterOf(options_), options_.device});
   }
   PlannedShape* shape = Meet(batch);
   if (options_.shadow) return ShadowStep(std::move(batch), shape);
-  if (agreed_) {
-    const absl::Status status = AgreeOnReplan(batch, shape);
-    if (!status.ok()) return status;
-  }
-  absl::StatusOr<PlannedShape*> by = ShapeToStepBy(batch, shape);
+  absl::StatusOr<PlannedShape*> by = ShapeOfStep(batch, shape);
   if (!by.ok()) return by.status();
   std::optional<Batch> kept;
   if (options_.out_of_memory.retry_step) kept = batch;
-  absl::StatusOr<StepReport> report = PlannedRun(std::move(batch), kept.has_value(), *by);
+  absl::StatusOr<StepReport> report =
+      PlannedRun(std::move(batch), kept.has_value(), *by == shape, *by);
   if (kept && !report.ok() && (*by)->fails()) {
     model_->tensors().ZeroGradients();
     by = ShapeToStepBy(*kept, shape);  // within less
     if (!by.ok()) return by.status();
-    report = PlannedRun(*std::move(kept), /*retries=*/false, *by);
+    report = PlannedRun(*std::move(kept), /*retries=*/false, *by == shape, *by);
   }
-  if (!report.ok()) return report;
-  ++(*by == shape ? steps_.planned : steps_.by_larger);
-  if (*by == shape) NoteStep(*report, shape);
   return report;
+}
+
+absl::StatusOr<PlannedShape*> Agent::ShapeOfStep(const Batch& batch, PlannedShape* shape) {
+  if (agreed_) {
+    const absl::Status status = AgreeOnReplan(batch, shape);
+    if (!status.ok()) return status;
+  }
+  return ShapeToStepBy(batch, shape);
 }
 
 absl::StatusOr<PlannedShape*> Agent::ShapeToStepBy(const Batch& batch, PlannedShape* shape) {
@@ -96,26 +100,48 @@ void Agent::Replan(const Batch& batch, PlannedShape* shape) {
   Install(*std::move(prepared), shape);
 }
 
-absl::StatusOr<StepReport> Agent::PlannedRun(Batch batch, bool retries, PlannedShape* by) {
+absl::StatusOr<Agent::StepStart> Agent::StartOf(const Batch& batch) const {
   const absl::StatusOr<MemoryMeter*> meter = MeterOrInstalled(MeterOf(options_));
   if (!meter.ok()) return meter.status();
+  StepStart start;
+  start.input = InputBytes(batch);
+  start.meter = *meter;
+  start.before = start.meter->current() - start.input;
+  start.reserved = start.meter->reserved() - arenas_.reserved() - start.input;
+  start.pool = options_.device != nullptr ? options_.device->host() : nullptr;
+  if (start.pool != nullptr) start.host = start.pool->held();
+  return start;
+}
+
+Agent::StepPeaks Agent::PeaksSince(const StepStart& start) {
+  return {start.meter->peak(), start.pool != nullptr ? start.pool->peak() - start.host : Bytes(0)};
+}
+
+absl::StatusOr<StepReport> Agent::PlannedRun(Batch batch, bool retries, bool own,
+                                             PlannedShape* by) {
   // What would outlive the recorded step, and then not come again.
   if (arenas_.used()) model_->tensors().EnsureGradients();
-  const Bytes before = (*meter)->current() - InputBytes(batch);
-  const Bytes beside = (*meter)->reserved() - arenas_.reserved();
-  const Bytes input = InputBytes(batch);
-  const HostPool* const host = options_.device != nullptr ? options_.device->host() : nullptr;
-  const Bytes host_before = host != nullptr ? host->held() : Bytes(0);
+  const absl::StatusOr<StepStart> start = StartOf(batch);
+  if (!start.ok()) return start.status();
   by->step->MeasureInto(options_.measure_steps ? &measured_ : nullptr);
+  const Bytes beside = start->reserved + start->input;
   absl::StatusOr<StepReport> report = arenas_.Run(
-      latest_->text(), by->adopted->digest, [&] { return RoomForRegion(beside, input, *by); },
+      latest_->text(), by->adopted->digest,
+      [&] { return RoomForRegion(beside, start->input, *by); },
       [&] { return by->step->Run(std::move(batch)); });
-  if (!report.ok()) {
-    const Bytes host_got = host != nullptr ? host->peak() - host_before : Bytes(0);
-    NoteFailure(report.status(), before, (*meter)->peak(), host_got, retries, by);
-  }
-  if (report.ok()) NoteMemory(*report, beside - input, *by);
+  NoteEnd(report, *start, PeaksSince(*start), retries, own, /*alone=*/begun_.empty(), by);
+  if (report.ok()) arenas_.Describe(&memory_);
   return report;
+}
+
+void Agent::NoteEnd(const absl::StatusOr<StepReport>& report, const StepStart& start,
+                    const StepPeaks& peaks, bool retries, bool own, bool alone, PlannedShape* by) {
+  if (!report.ok()) {
+    return NoteFailure(report.status(), start.before, peaks.device, peaks.host, retries, by);
+  }
+  NoteMemory(*report, start.reserved, *by);
+  ++(own ? steps_.planned : steps_.by_larger);
+  if (own && alone) NoteStep(*report, by);
 }
 
 // Where no limit of the device is known, the plan's budget is for what is reserved, too.
@@ -133,29 +159,34 @@ void Agent::NoteMemory(const StepReport& report, Bytes before, const PlannedShap
   memory_.reserved_peak = report.peak_reserved - before;
   if (options_.device_limit) memory_.device_limit = options_.device_limit->memory;
   memory_.device_peak = report.peak_reserved;
-  arenas_.Describe(&memory_);
+}
+
+void Agent::PlanForShadow(const Batch& batch, PlannedShape* shape) {
+  if (shape->adopted || shape->shadowed) return;
+  shape->shadowed = true;
+  const absl::Status status = PlanUnasked(batch, shape).status();
+  if (!status.ok()) events_->Emit(PlanFailedEvent{shape->signature.text(), status});
 }
 
 absl::StatusOr<StepReport> Agent::ShadowStep(Batch batch, PlannedShape* shape) {
-  if (!shape->adopted && !shape->shadowed) {
-    shape->shadowed = true;
-    const absl::Status status = PlanUnasked(batch, shape).status();
-    if (!status.ok()) events_->Emit(PlanFailedEvent{shape->signature.text(), status});
-  }
+  PlanForShadow(batch, shape);
   absl::StatusOr<StepReport> report =
       model_->PlainStep(std::move(batch), {MeterOf(options_), options_.device});
-  if (!report.ok()) return report;
-  ++steps_.shadow;
-  StepWatch& watch = shape->watch;
-  watch.Add(*report);
-  if (shape->step != nullptr && watch.steps() % options_.shadow_every == 0) {
-    const stowage::Plan& plan = shape->adopted->plan;
-    events_->Emit(
-        ShadowEvent{shape->signature.text(), watch.steps(), watch.MedianTime(options_.shadow_every),
-                    watch.MedianPeak(options_.shadow_every), plan.bounds.store_all_makespan,
-                    plan.bounds.store_all_peak, plan.prediction.makespan, plan.prediction.peak});
-  }
+  if (report.ok()) NoteShadow(*report, /*alone=*/begun_.empty(), shape);
   return report;
+}
+
+void Agent::NoteShadow(const StepReport& report, bool alone, PlannedShape* shape) {
+  ++steps_.shadow;
+  if (shape == nullptr || !alone) return;
+  StepWatch& watch = shape->watch;
+  watch.Add(report);
+  if (shape->step == nullptr || watch.steps() % options_.shadow_every != 0) return;
+  const stowage::Plan& plan = shape->adopted->plan;
+  events_->Emit(
+      ShadowEvent{shape->signature.text(), watch.steps(), watch.MedianTime(options_.shadow_every),
+                  watch.MedianPeak(options_.shadow_every), plan.bounds.store_all_makespan,
+                  plan.bounds.store_all_peak, plan.prediction.makespan, plan.prediction.peak});
 }
 
 }  // namespace stowage

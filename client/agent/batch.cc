@@ -29,6 +29,19 @@ std::string FrozenWords(const ModelTensors& model) {
   return words;
 }
 
+// The modules that are in eval(), by number: runs of them, since there are often all or none.
+std::string EvalWords(const std::vector<bool>& training) {
+  std::string words;
+  for (size_t i = 0; i < training.size(); ++i) {
+    if (training[i]) continue;
+    const size_t first = i;
+    while (i + 1 < training.size() && !training[i + 1]) ++i;
+    absl::StrAppend(&words, words.empty() ? " eval=" : ",", first);
+    if (i > first) absl::StrAppend(&words, "-", i);
+  }
+  return words;
+}
+
 void AppendShape(const TensorShape& shape, std::string* text) {
   if (shape.type == at::ScalarType::Undefined) {
     *text += "none";
@@ -63,7 +76,7 @@ BatchSignature BatchSignature::Of(const Batch& batch, const ModelTensors& model)
   signature.shapes_.push_back(TensorShape::Of(batch.target));
   signature.text_ += " -> ";
   AppendShape(signature.shapes_.back(), &signature.text_);
-  signature.other_ = absl::StrCat(FrozenWords(model), AutocastWords());
+  signature.other_ = absl::StrCat(FrozenWords(model), EvalWords(model.modes()), AutocastWords());
   for (size_t i = 0; i < batch.inputs.size(); ++i) {
     if (batch.inputs[i].requires_grad()) absl::StrAppend(&signature.other_, " gradient-of=", i);
   }

@@ -17,18 +17,18 @@ struct Batch {
   // One for a chain; for a graph those of GraphModel::inputs(), in order.
   std::vector<at::Tensor> inputs;
   at::Tensor target;
-  // Whatever else the caller switches that changes what the model computes, in any words: modules
-  // set to eval(), say. Which parameters train and whether autocast is on is seen without it.
+  // Whatever else the caller switches that changes what the model computes, in any words. Which parameters train, which
+  // modules are in train() (ModelTensors::modes), and whether autocast is on is seen without it.
   std::string mode = {};
 };
 
 Bytes InputBytes(const Batch& batch);
 
-// Types and sizes of a batch, what of the model trains, autocast, and the mode: a profile holds for one
+// Types and sizes of a batch, what of the model trains, modes of modules, autocast, and the mode: a profile holds for one
 // signature.
 class BatchSignature {
  public:
-  // O(dimensions + parameters): microseconds.
+  // O(dimensions + parameters + modules): microseconds.
   static BatchSignature Of(const Batch& batch, const ModelTensors& model);
 
   // "Float[8,3,32,32] -> Long[8]" and what else there is; equal for equal signatures only.

@@ -1,11 +1,14 @@
 #include "client/agent/trained_model.h"
 
+#include <functional>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/base/torch_status.h"
 #include "client/torch/execute/executor.h"
 #include "client/torch/execute/plain_step.h"
+#include "client/torch/execute/planned_module.h"
 #include "client/torch/model/batch_shape.h"
 #include "client/torch/profile/graph_profiler.h"
 #include "client/torch/shapes/shape_profiler.h"
@@ -19,9 +22,23 @@ absl::Status CheckOneInput(const Batch& batch) {
       absl::StrCat("there are ", batch.inputs.size(), " inputs, a chain reads one"));
 }
 
+using MakeModule = std::function<absl::StatusOr<std::unique_ptr<PlannedModule>>()>;
+
+// Whole steps, and forwards, whose plan is made where the first comes.
 class Steps : public PlannedStep {
  public:
-  explicit Steps(std::unique_ptr<Executor> executor) : executor_(std::move(executor)) {}
+  Steps(std::unique_ptr<Executor> executor, MakeModule make_module)
+      : executor_(std::move(executor)), make_module_(std::move(make_module)) {}
+
+  absl::StatusOr<std::vector<at::Tensor>> Forward(Batch batch, bool measures,
+                                                  OnStepEnd ended) override {
+    if (module_ == nullptr) {
+      absl::StatusOr<std::unique_ptr<PlannedModule>> module = make_module_();
+      if (!module.ok()) return module.status();
+      module_ = *std::move(module);
+    }
+    return module_->BeginStep(std::move(batch.inputs), batch.target, measures, std::move(ended));
+  }
 
   absl::StatusOr<StepReport> Run(Batch batch) override {
     return executor_->Step(std::move(batch.inputs), batch.target);
@@ -30,7 +47,18 @@ class Steps : public PlannedStep {
 
  private:
   std::unique_ptr<Executor> executor_;
+  MakeModule make_module_;
+  std::unique_ptr<PlannedModule> module_;
 };
+
+absl::StatusOr<std::vector<at::Tensor>> Caught(
+    const std::function<std::vector<at::Tensor>()>& forward) {
+  try {
+    return forward();
+  } catch (...) {
+    return CurrentExceptionToStatus("plain forward", absl::StatusCode::kInternal);
+  }
+}
 
 class TrainedChain : public TrainedModel {
  public:
@@ -57,17 +85,28 @@ class TrainedChain : public TrainedModel {
     return stowage::PlainStep(*model_, batch.inputs[0], batch.target, meters);
   }
 
+  absl::StatusOr<std::vector<at::Tensor>> PlainForward(Batch batch) const override {
+    absl::Status status = CheckOneInput(batch);
+    if (!status.ok()) return status;
+    return Caught(
+        [&] { return std::vector<at::Tensor>{stowage::PlainForward(*model_, batch.inputs[0])}; });
+  }
+
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
                                                        const Schedule& schedule, const Batch& batch,
                                                        ExecutionDevice* device) const override {
     if (!std::holds_alternative<Chain>(problem)) {
       return absl::InvalidArgumentError("the profile is of a graph, the model is a chain");
     }
+    const Chain& chain = std::get<Chain>(problem);
+    const BatchShape shape = BatchShape::Of(batch.inputs[0], batch.target);
     absl::StatusOr<std::unique_ptr<Executor>> executor =
-        Executor::Create(model_, std::get<Chain>(problem), schedule, device,
-                         BatchShape::Of(batch.inputs[0], batch.target));
+        Executor::Create(model_, chain, schedule, device, shape);
     if (!executor.ok()) return executor.status();
-    return std::make_unique<Steps>(*std::move(executor));
+    return std::make_unique<Steps>(
+        *std::move(executor), [model = model_, chain, schedule, device, shape] {
+          return PlannedModule::Create(model, chain, schedule, device, shape);
+        });
   }
 
  private:
@@ -93,16 +132,30 @@ class TrainedGraph : public TrainedModel {
     return PlainGraphStep(*model_, std::move(batch.inputs), batch.target, meters);
   }
 
+  absl::StatusOr<std::vector<at::Tensor>> PlainForward(Batch batch) const override {
+    if (batch.inputs.size() != model_->inputs().size()) {
+      return absl::InvalidArgumentError("not as many inputs as the model reads");
+    }
+    return Caught([&] {
+      std::vector<at::Tensor> outputs = PlainLosses(*model_, std::move(batch.inputs), batch.target);
+      if (model_->outputs().empty()) outputs = {SumOf(std::move(outputs))};
+      return outputs;
+    });
+  }
+
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
                                                        const Schedule& schedule, const Batch&,
                                                        ExecutionDevice* device) const override {
     if (!std::holds_alternative<Graph>(problem)) {
       return absl::InvalidArgumentError("the profile is of a chain, the model is a graph");
     }
+    const Graph& graph = std::get<Graph>(problem);
     absl::StatusOr<std::unique_ptr<Executor>> executor =
-        Executor::Create(model_, std::get<Graph>(problem), schedule, device);
+        Executor::Create(model_, graph, schedule, device);
     if (!executor.ok()) return executor.status();
-    return std::make_unique<Steps>(*std::move(executor));
+    return std::make_unique<Steps>(*std::move(executor), [model = model_, graph, schedule, device] {
+      return PlannedModule::Create(model, graph, schedule, device);
+    });
   }
 
  private:

@@ -2,10 +2,14 @@
 #ifndef STOWAGE_CLIENT_AGENT_TRAINED_MODEL_H_
 #define STOWAGE_CLIENT_AGENT_TRAINED_MODEL_H_
 
+#include <ATen/core/Tensor.h>
+
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/agent/batch.h"
+#include "client/torch/execute/backward_end.h"
 #include "client/torch/execute/step_report.h"
 #include "client/torch/memory/memory_meter.h"
 #include "client/torch/model/chain_model.h"
@@ -27,6 +31,9 @@ class PlannedStep {
   virtual ~PlannedStep() = default;
   // As Executor::Step.
   virtual absl::StatusOr<StepReport> Run(Batch batch) = 0;
+  // Of a step whose loss and backward are the caller's: as PlannedModule::BeginStep.
+  virtual absl::StatusOr<std::vector<at::Tensor>> Forward(Batch batch, bool measures,
+                                                          OnStepEnd ended) = 0;
   // As Executor::MeasureInto; a step that cannot be measured leaves nothing there.
   virtual void MeasureInto(MeasuredStep* /*step*/) {}
 };
@@ -51,6 +58,9 @@ class TrainedModel {
 
   // A step of plain training.
   virtual absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const = 0;
+
+  // Its forward alone, in an ordinary graph where gradients are on: what PlannedStep::Forward returns.
+  virtual absl::StatusOr<std::vector<at::Tensor>> PlainForward(Batch batch) const = 0;
 
   // Steps by `schedule`, which the evaluator must accept on `problem`, for batches no larger than this
   // one. INVALID_ARGUMENT also where `problem` is not that of the model.

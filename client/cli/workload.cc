@@ -41,6 +41,9 @@ class TrainedScript final : public TrainedModel {
   absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const override {
     return network_->PlainStep(std::move(batch.inputs), batch.target, meters);
   }
+  absl::StatusOr<std::vector<at::Tensor>> PlainForward(Batch batch) const override {
+    return graph_->PlainForward(std::move(batch));
+  }
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
                                                        const Schedule& schedule, const Batch& batch,
                                                        ExecutionDevice* device) const override {

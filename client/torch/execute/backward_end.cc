@@ -41,8 +41,8 @@ class EndCall {
 // Of a plain step; the graph holds it.
 class PlainStepEnd {
  public:
-  PlainStepEnd(MemoryMeter* meter, Bytes input)
-      : memory_(meter), refusals_(meter->refusals()), meter_(meter, input) {}
+  PlainStepEnd(const StepMeters& meters, Bytes input)
+      : memory_(meters.memory), refusals_(memory_->refusals()), meter_(meters, memory_, input) {}
   ~PlainStepEnd() {
     try {
       Tell(WhyNotEnded(absl::CancelledError("the graph went without a backward")));
@@ -74,6 +74,7 @@ class PlainStepEnd {
     const OnStepEnd ended = std::exchange(ended_, {});
     if (!status.ok()) return ended({status, {}});
     StepReport report;
+    meter_.Stop();
     meter_.Finish(&report);
     ended({report, {}});
   }
@@ -114,9 +115,9 @@ void WhenBackwardEnds(std::function<void(bool)> ended) {
 }
 
 absl::StatusOr<std::vector<at::Tensor>> ForwardOfPlainStep(
-    MemoryMeter* meter, Bytes input,
+    const StepMeters& meters, Bytes input,
     const std::function<absl::StatusOr<std::vector<at::Tensor>>()>& forward, OnStepEnd ended) {
-  const auto end = std::make_shared<PlainStepEnd>(meter, input);
+  const auto end = std::make_shared<PlainStepEnd>(meters, input);
   absl::StatusOr<std::vector<at::Tensor>> outputs = forward();
   if (!outputs.ok()) return outputs;
   for (at::Tensor& output : *outputs) {

@@ -32,9 +32,9 @@ using OnStepEnd = std::function<void(StepEnd)>;
 void WhenBackwardEnds(std::function<void(bool well)> ended);
 
 // Runs a forward of plain training, measured as a planned one is, and tells how the step ended that it began. Returns
-// what `forward` does, in the same graph; of an error tells nothing.
+// what `forward` does, in the same graph; of an error tells nothing. `meters` has a meter of memory.
 absl::StatusOr<std::vector<at::Tensor>> ForwardOfPlainStep(
-    MemoryMeter* meter, Bytes input,
+    const StepMeters& meters, Bytes input,
     const std::function<absl::StatusOr<std::vector<at::Tensor>>()>& forward, OnStepEnd ended);
 
 }  // namespace stowage

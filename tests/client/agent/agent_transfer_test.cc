@@ -60,6 +60,9 @@ class TimedChain : public TrainedModel {
   absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const override {
     return measured_->PlainStep(std::move(batch), meters);
   }
+  absl::StatusOr<std::vector<at::Tensor>> PlainForward(Batch batch) const override {
+    return measured_->PlainForward(std::move(batch));
+  }
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
                                                        const Schedule& schedule, const Batch& batch,
                                                        ExecutionDevice* device) const override {

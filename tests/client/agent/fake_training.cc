@@ -22,7 +22,22 @@ Device FakeDevice() {
 
 class FakeStep : public PlannedStep {
  public:
-  FakeStep(FakeWorld* world, Simulation predicted) : world_(world), predicted_(predicted) {}
+  FakeStep(FakeWorld* world, at::Tensor parameter, Simulation predicted)
+      : world_(world), parameter_(std::move(parameter)), predicted_(predicted) {}
+
+  // Ends as the whole step would, where the backward does.
+  absl::StatusOr<std::vector<at::Tensor>> Forward(Batch batch, bool, OnStepEnd ended) override {
+    auto outputs = ForwardOfPlainStep(
+        &world_->meter, Bytes(0),
+        [this]() -> absl::StatusOr<std::vector<at::Tensor>> {
+          return std::vector<at::Tensor>{parameter_ * 2};
+        },
+        [this, batch, ended](StepEnd end) {
+          if (end.report.ok()) end.report = Run(batch);
+          ended(std::move(end));
+        });
+    return outputs;
+  }
 
   absl::StatusOr<StepReport> Run(Batch batch) override {
     if (world_->immovable && predicted_.offloaded > Bytes(0)) {
@@ -56,6 +71,7 @@ class FakeStep : public PlannedStep {
   }
 
   FakeWorld* const world_;
+  const at::Tensor parameter_;
   const Simulation predicted_;
 };
 
@@ -127,6 +143,11 @@ absl::StatusOr<StepReport> FakeModel::PlainStep(Batch batch, const StepMeters& m
   return report;
 }
 
+absl::StatusOr<std::vector<at::Tensor>> FakeModel::PlainForward(Batch) const {
+  ++world_->plain_steps;
+  return std::vector<at::Tensor>{tensors_.parameters()[0] * 2};
+}
+
 absl::StatusOr<std::unique_ptr<PlannedStep>> FakeModel::Prepare(const Problem& problem,
                                                                 const Schedule& schedule,
                                                                 const Batch&,
@@ -138,7 +159,7 @@ absl::StatusOr<std::unique_ptr<PlannedStep>> FakeModel::Prepare(const Problem& p
   if (!predicted.ok()) return predicted.status();
   // Of the costs as they are, whatever was measured.
   if (predicted->makespan == Nanos(0)) predicted->makespan = Nanos(24000000);
-  return std::make_unique<FakeStep>(world_, *predicted);
+  return std::make_unique<FakeStep>(world_, tensors_.parameters()[0], *predicted);
 }
 
 Batch FakeBatch(int64_t n) { return {{torch::zeros({n, 2})}, torch::zeros({n})}; }

@@ -60,6 +60,7 @@ class FakeModel : public TrainedModel {
   absl::StatusOr<Profile> FromShapes(const Batch& batch, const StepMeters& meters) const override;
   absl::StatusOr<Profile> Measure(const Batch& batch, const ProfileOptions& options) const override;
   absl::StatusOr<StepReport> PlainStep(Batch batch, const StepMeters& meters) const override;
+  absl::StatusOr<std::vector<at::Tensor>> PlainForward(Batch batch) const override;
   absl::StatusOr<std::unique_ptr<PlannedStep>> Prepare(const Problem& problem,
                                                        const Schedule& schedule, const Batch& batch,
                                                        ExecutionDevice* device) const override;
