@@ -192,7 +192,7 @@ absl::StatusOr<StepReport> Executor::Step(std::vector<at::Tensor> inputs,
   Bytes bytes;
   for (const at::Tensor& input : inputs) bytes += Bytes(static_cast<int64_t>(input.nbytes()));
   try {
-    plan_->model->EnsureGradients();
+    if (measured_ != nullptr || !plan_->in_engine_order) plan_->model->EnsureGradients();
     return RunStep(plan_, SourcesOf(std::move(inputs), target, /*lent=*/true), target, bytes,
                    gradient_ready_, measured_);
   } catch (...) {

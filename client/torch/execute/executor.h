@@ -56,9 +56,13 @@ class Executor {
   // memory away while the step runs: it is back when Step returns, elsewhere. Of an input that is part of a larger
   // tensor, that is the target as well, or whose memory is not the device's allocator's, it moves a copy.
   //
+  // A parameter without a gradient gets what comes as one, which no more than gradients that are there is part of
+  // StepReport::peak. Where instructions are measured, or come in another order than autograd's, it gets a zeroed one first.
+  //
   // Before anything runs: FAILED_PRECONDITION while the device's work is being captured in a CUDA graph (a step reads
-  // random states and the loss on the host), INVALID_ARGUMENT for a model with outputs, whose loss is
-  // the caller's, and for inputs that are larger than the profile's or do not fit into the batch of Create, UNIMPLEMENTED for forward-mode gradients and within transforms of torch.func.
+  // random states and the loss on the host), INVALID_ARGUMENT for a model with outputs, whose loss is the caller's, and
+  // for inputs that are larger than the profile's or do not fit into the batch of Create, UNIMPLEMENTED for forward-mode
+  // gradients and within transforms of torch.func.
   // RESOURCE_EXHAUSTED if device or host ran out of memory, INVALID_ARGUMENT for a stage or node that breaks
   // a rule of its model or whose saved tensors are not those of the profile, INTERNAL for any other exception of one and
   // for copies that fail; the message names instruction and stage, GetStepFailure (client/torch/execute/step_failure.h) tells

@@ -297,6 +297,10 @@ std::vector<at::Tensor> PlanCursor::InputsInGraph(int v) const {
   return passed;
 }
 
+NodePtr PlanCursor::FirstGradient(const Edge& edge, uint64_t number) const {
+  return new_gradients_ ? new_gradients_->Before(edge.function.get(), number) : nullptr;
+}
+
 void PlanCursor::InsertPassages(int v, const at::Tensor& output, uint64_t number) {
   std::unordered_map<const Node*, std::vector<Edge*>> edges_to;  // boundaries of inputs
   for (const int input : model_.node(v).inputs) {
@@ -321,6 +325,8 @@ void PlanCursor::InsertPassages(int v, const at::Tensor& output, uint64_t number
         edge = Edge(MakeNode<TiedPassage>(tied->second.sum, tied->second.accumulator,
                                           tied->second.parameter, of_edge),
                     0);
+      } else if (const NodePtr first = FirstGradient(edge, of_edge)) {
+        edge = Edge(first, 0);
       } else {
         left.push_back(edge.function.get());
       }
@@ -495,6 +501,8 @@ void PlanCursor::Measure(Bytes input, bool by_instruction) {
   ExecutionDevice* const device = plan_->device;
   if (by_instruction) recorder_ = std::make_unique<StepRecorder>(device, input);
   refusals_ = device->meter()->refusals();
+  if (!by_instruction && plan_->in_engine_order) new_gradients_.emplace(model_, device->meter());
+  base_ = device->meter()->current() - input;
   meter_.emplace(device->meter(), input, device->MakeTimer(), device->host());
 }
 
@@ -505,6 +513,7 @@ void PlanCursor::FinishMeasuring() {
     report_.loss += loss.item<double>();
   }
   meter_->Finish(&report_);
+  if (new_gradients_) report_.peak = new_gradients_->TakePeak() - base_;
 }
 
 StepEnd PlanCursor::MeasuredEnd() const {
@@ -525,6 +534,7 @@ void PlanCursor::Tell(const absl::Status& status) {
   StepEnd end = status.ok() ? MeasuredEnd() : StepEnd{status, {}};
   // A graph that is kept may be gone through again.
   recorder_.reset();
+  new_gradients_.reset();
   ended(std::move(end));
 }
 

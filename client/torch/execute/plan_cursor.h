@@ -29,6 +29,7 @@
 #include "client/torch/base/autograd_node.h"
 #include "client/torch/execute/backward_end.h"
 #include "client/torch/execute/held_tensors.h"
+#include "client/torch/execute/new_gradients.h"
 #include "client/torch/execute/node_runner.h"
 #include "client/torch/execute/parameter_gradients.h"
 #include "client/torch/execute/saved_slots.h"
@@ -82,7 +83,8 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   // A backward of all losses, without autocast, for callers who have no loss of their own. An error names the instruction.
   absl::Status Backward();
 
-  // Measures the step from now on, `input` bytes of which are the inputs'; `by_instruction`: also each instruction.
+  // Measures the step from now on, `input` bytes of which are the inputs'; `by_instruction`: also each instruction, of a
+  // step whose parameters have gradients (EnsureGradients).
   void Measure(Bytes input, bool by_instruction);
   // Once the forward is made: tells of a step that is measured.
   void TellOf(OnStepEnd ended) { ended_ = std::move(ended); }
@@ -140,6 +142,7 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   std::vector<at::Tensor> InputsInGraph(int v) const;
   at::Tensor& GradientOf(int v) { return gradients_[static_cast<size_t>(runner_.Giver(v))]; }
   // Between v's own graph and what it reads; `number` is theirs among autograd's nodes.
+  NodePtr FirstGradient(const torch::autograd::Edge& edge, uint64_t number) const;
   void InsertPassages(int v, const at::Tensor& output, uint64_t number);
   std::unordered_set<const c10::StorageImpl*> HeldByOthers(int v,
                                                            const std::vector<at::Tensor>& inputs,
@@ -190,6 +193,8 @@ class PlanCursor : public std::enable_shared_from_this<PlanCursor> {
   TensorVersions input_versions_;
   StepReport report_;
   std::optional<StepMeter> meter_;
+  std::optional<NewGradients> new_gradients_;
+  Bytes base_;            // live before the step
   int64_t refusals_ = 0;  // of memory, before the step
   std::unique_ptr<StepRecorder> recorder_;
   MeasuredStep measured_;

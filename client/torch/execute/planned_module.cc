@@ -124,7 +124,10 @@ absl::StatusOr<std::vector<at::Tensor>> PlannedModule::ForwardByPlan(
   if (!status.ok()) return status;
   Bytes bytes;
   for (const at::Tensor& input : inputs) bytes += Bytes(static_cast<int64_t>(input.nbytes()));
-  plan->model->EnsureGradients();
+  // Where each node has a graph of its own, gradients are added up by hand; instructions are measured against them.
+  const bool needs_gradients =
+      !plan->in_engine_order || (listener != nullptr && listener->measures);
+  if (needs_gradients) plan->model->EnsureGradients();
   StateGuard before(plan->model->buffers(), plan->device->device());
   PlanCursor::Inputs given;
   for (const at::Tensor& input : inputs) {

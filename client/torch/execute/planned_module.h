@@ -72,8 +72,7 @@ class PlannedModule {
   // plan does not have. So is an input that he keeps, where the plan drops it or has it on the host: it moves a copy
   // then, which forward(std::move(input)) spares.
   //
-  // A backward adds to the gradients of the parameters (one that has none gets a zeroed one in the
-  // forward) what plain training adds, under the autocast of the forward, and gives one to a chain's input,
+  // A backward adds to the gradients of the parameters what plain training adds, or makes it one where there is none, under the autocast of the forward, and gives one to a chain's input,
   // if it asks: the profile must know that, measured with an input that requires a gradient. A second
   // backward without retain_graph is an error; with it, all of a chain runs again from the input on, which is an error
   // where a stage must not run twice, or of a graph. So is a parameter or an input written over between forward and

@@ -49,8 +49,8 @@ class ModelTensors {
   // Modes of all parts that tell, in order: what eval() and train() have set now. O(modules).
   std::vector<bool> modes() const;
 
-  // Gives every trainable parameter that has none a zeroed gradient: gradients do not belong to the
-  // activation budget and so must exist before a step.
+  // Gives every trainable parameter that has none a zeroed gradient: gradients do not belong to the activation budget, and
+  // where they exist before a step nothing has to be left out of what it takes.
   void EnsureGradients() const;
   // Zeroes the gradients in place.
   void ZeroGradients() const;

@@ -3,16 +3,22 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "client/torch/execute/executor.h"
+#include "client/torch/execute/plain_step.h"
 #include "client/torch/execute/planned_module.h"
 #include "client/torch/model/state_digest.h"
+#include "solvers/schedule/instance.h"
 #include "tests/client/torch/error_of.h"
 #include "tests/client/torch/random_schedule.h"
+#include "tests/client/torch/test_networks.h"
 #include "tests/client/torch/training_outcome.h"
 
 namespace stowage {
@@ -129,6 +135,92 @@ TEST_F(ModelChangesTest, ParametersMayBeWrittenBetweenSteps) {
     return x;
   });
   ExpectEqual(plain, step([&] { return planned->forward(input_); }));
+}
+
+// Parameter: a network.
+class SetToNoneTest : public testing::TestWithParam<std::string> {
+ protected:
+  SetToNoneTest() : network_(MakeTestNetwork(GetParam())), start_(network_.model) {
+    chain_.emplace(ChainWithTimes(network_.model, network_.input, network_.target));
+  }
+
+  Outcome After(const std::function<double()>& step) {
+    start_.Rewind();
+    for (const at::Tensor& parameter : network_.model.parameters()) {
+      parameter.mutable_grad().reset();
+    }
+    const double loss = step();
+    return Outcome::Of(network_.model, loss);
+  }
+
+  Outcome Plain() {
+    return After([&] {
+      const at::Tensor loss =
+          network_.model.loss()(PlainForward(network_.model, network_.input), network_.target);
+      loss.backward();
+      return loss.item<double>();
+    });
+  }
+
+  TestNetwork network_;
+  Rewinder start_;
+  std::optional<Chain> chain_;
+};
+
+TEST_P(SetToNoneTest, StepsAreThePlainOnesWithinThePrediction) {
+  const Outcome plain = Plain();
+  std::mt19937 random(4);
+  std::vector<Schedule> schedules = {StoreAllSchedule(*chain_), RecomputeAll(*chain_)};
+  for (int i = 0; i < 10; ++i) schedules.push_back(RandomPersistentSchedule(*chain_, &random));
+  for (const Schedule& schedule : schedules) {
+    const auto executor = Executor::Create(&network_.model, *chain_, schedule).value();
+    ExpectEqual(plain, After([&] {
+                  const auto report = executor->Step(network_.input, network_.target);
+                  EXPECT_TRUE(report.ok()) << report.status();
+                  EXPECT_EQ(report->peak, executor->prediction().peak);
+                  return report->loss;
+                }));
+    // Gradients that are there are added to, also after a step that made them.
+    const auto again = executor->Step(network_.input, network_.target);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->peak, executor->prediction().peak);
+  }
+}
+
+TEST_P(SetToNoneTest, TheForwardMakesNoGradients) {
+  const auto planned =
+      PlannedModule::Create(&network_.model, *chain_, RecomputeAll(*chain_)).value();
+  ExpectEqual(Plain(), After([&] {
+                const at::Tensor loss =
+                    network_.model.loss()(planned->forward(network_.input), network_.target);
+                for (const at::Tensor& parameter : network_.model.parameters()) {
+                  EXPECT_FALSE(parameter.grad().defined());
+                }
+                loss.backward();
+                return loss.item<double>();
+              }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, SetToNoneTest, testing::ValuesIn(TestNetworkNames()),
+                         [](const auto& network) { return network.param; });
+
+// The gradient of the weight is -0, which +0 added to it would make +0.
+TEST(SetToNone, AGradientKeepsTheSignOfItsZero) {
+  ChainModel model("zero");
+  const at::Tensor weight = torch::ones({4}).requires_grad_();
+  ModelStage stage;
+  stage.name = "scale";
+  stage.op_kind = "mul";
+  stage.forward = [weight](const at::Tensor& x) { return x * weight; };
+  stage.parameters = {weight};
+  model.AddStage(stage);
+  model.SetLoss("minus", [](const at::Tensor& y, const at::Tensor&) { return -y.sum(); });
+  const at::Tensor input = torch::zeros({4});
+  const Chain chain = ChainWithTimes(model, input, {});
+  const auto executor = Executor::Create(&model, chain, StoreAllSchedule(chain)).value();
+  weight.mutable_grad().reset();
+  ASSERT_TRUE(executor->Step(input, {}).ok());
+  EXPECT_TRUE(at::signbit(weight.grad()).all().item<bool>());
 }
 
 }  // namespace
