@@ -1,7 +1,5 @@
 #include "solvers/registry.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "solvers/chain/solvers.h"

@@ -4,11 +4,9 @@
 #define STOWAGE_SOLVERS_BASE_WORKER_POOL_H_
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "solvers/base/stop_token.h"

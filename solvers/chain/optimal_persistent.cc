@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "solvers/chain/internal/persistent_frontier.h"
-#include "solvers/chain/internal/persistent_steps.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/persistent_table.h"
 #include "solvers/chain/solvers.h"

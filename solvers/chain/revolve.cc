@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/chain/internal/persistent_steps.h"
+#include "solvers/chain/internal/persistent_frontier.h"
 #include "solvers/chain/persistent_space.h"
 #include "solvers/chain/solvers.h"
 #include "solvers/model/field_error.h"

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <functional>
 #include <numeric>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

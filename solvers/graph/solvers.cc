@@ -17,7 +17,6 @@
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/fold.h"
 #include "solvers/graph/internal/compute_order.h"
-#include "solvers/graph/internal/exact_orders.h"
 #include "solvers/graph/internal/order_search.h"
 #include "solvers/graph/internal/proposals.h"
 #include "solvers/graph/linearize.h"
@@ -41,8 +40,6 @@ absl::StatusOr<Bytes> LeastPeak(const absl::StatusOr<Frontier>& frontier) {
 }
 
 // Of a search over all budgets, the best at one of them: who asked for it hears of it as it gets better.
-// Internal to solvers/graph.
-
 // Not thread-safe. Without a budget nothing is found and nobody told.
 class BestWithin {
  public:
@@ -70,16 +67,6 @@ class BestWithin {
   const std::function<void(const Schedule&)> tell_;
   Nanos told_{std::numeric_limits<int64_t>::max()};
 };
-
-// The search behind order_search (solvers.h): what chain solvers propose for a graph, improved op by op, and all
-// orders of small ones.
-
-// All points found, or with `compact` those that a cache would want to keep. With a budget, its best schedule
-// is there at a deadline, and `cut_short`, which may be null, says whether that ended the search. Errors and
-// cost as Solver::SolveFrontier of order_search.
-absl::StatusOr<Frontier> SearchOrders(const Instance& instance, const SolveContext& context,
-                                      bool compact, std::optional<Bytes> budget = std::nullopt,
-                                      bool* cut_short = nullptr);
 
 // Computes and edges replayed: some 8 ns each.
 constexpr int64_t kWorkPerVertex = 1200000;
@@ -313,8 +300,12 @@ const SolverInfo& OrderSearchInfo() {
   return *kInfo;
 }
 
+// All points found, or with `compact` those that a cache would want to keep. With a budget, its best schedule
+// is there at a deadline, and `cut_short`, which may be null, says whether that ended the search. Errors and
+// cost as Solver::SolveFrontier of order_search.
 absl::StatusOr<Frontier> SearchOrders(const Instance& instance, const SolveContext& context,
-                                      bool compact, std::optional<Bytes> budget, bool* cut_short) {
+                                      bool compact, std::optional<Bytes> budget = std::nullopt,
+                                      bool* cut_short = nullptr) {
   const absl::StatusOr<FoldedGraph> folded = FoldAliases(instance.graph());
   if (!folded.ok()) return folded.status();
   Solving solving(instance, *folded, context, budget);
@@ -566,11 +557,7 @@ absl::StatusOr<std::optional<Plan>> TrivialPlan(const Instance& instance, Bytes 
                                     "that a schedule is found for");
     return plan;
   }
-  if (instance.store_all()->peak > budget) return std::nullopt;
-  plan.status = PlanStatus::kFound;
-  plan.schedule = instance.store_all_schedule();
-  plan.bounds.proven_optimal = true;
-  plan.explanation = "everything fits: nothing is recomputed";
+  if (!PlanStoreAll(instance, budget, &plan)) return std::nullopt;
   return plan;
 }
 

@@ -1,7 +1,6 @@
 #include "solvers/model/chain.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <utility>
 

@@ -17,7 +17,6 @@
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/lower_bound.h"
 #include "solvers/transfer/internal/budget_grid.h"
-#include "solvers/transfer/internal/compute_trace.h"
 #include "solvers/transfer/internal/incumbent.h"
 #include "solvers/transfer/internal/joint_recurrence.h"
 #include "solvers/transfer/internal/peak_lower_bound.h"

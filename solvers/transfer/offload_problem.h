@@ -9,12 +9,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "solvers/model/chain.h"
 #include "solvers/model/transfer_model.h"
 #include "solvers/model/units.h"
 
@@ -93,7 +90,6 @@ class OffloadProblem {
 };
 
 // When ops and copies run, and what memory that takes.
-
 struct TimedCopy {
   int activation = 0;
   Nanos start;

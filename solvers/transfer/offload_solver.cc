@@ -12,7 +12,6 @@
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/transfer/internal/budget_grid.h"
-#include "solvers/transfer/internal/compute_trace.h"
 #include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/strategies.h"
 

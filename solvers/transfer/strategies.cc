@@ -13,7 +13,7 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "solvers/transfer/internal/relaxed_optimum.h"
-#include "solvers/transfer/internal/set_replay.h"
+#include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/offload_problem.h"
 
 namespace stowage {

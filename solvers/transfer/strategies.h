@@ -62,7 +62,6 @@ class OffloadStrategy {
 };
 
 // The eager set: Greedy of Beaumont et al. 2020 (section 4).
-
 // The first activations, as few as are needed: theirs is at least the overflow, and
 // every op fits. Activations without bytes are left out. The host's memory is not looked at. All of
 // them where problem.memory() < problem.least_memory(). O(n).
@@ -70,7 +69,6 @@ OffloadSet EagerSet(const OffloadProblem& problem);
 
 // The strategies of offloading. Each lives as long as the process; see OffloadStrategy for the
 // interface.
-
 // Beaumont et al. 2020, section 4: the first activations, as few as needed; optimal up to the last
 // one's rounding if activations could be split. O(n log n).
 const OffloadStrategy& GreedyOffload();

@@ -1,6 +1,5 @@
 #include "solvers/viz/report.h"
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>

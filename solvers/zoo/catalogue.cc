@@ -4,13 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
 #include <system_error>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"

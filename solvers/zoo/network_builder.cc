@@ -1,6 +1,5 @@
 #include "solvers/zoo/network_builder.h"
 
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -8,7 +8,6 @@
 #include <optional>
 #include <random>
 
-#include "solvers/graph/internal/exact_orders.h"
 #include "solvers/graph/internal/order_search.h"
 #include "solvers/graph/solvers.h"
 #include "solvers/schedule/evaluator.h"

@@ -1,4 +1,4 @@
-#include "solvers/chain/internal/persistent_steps.h"
+#include "solvers/chain/internal/persistent_frontier.h"
 
 #include <algorithm>
 #include <cmath>

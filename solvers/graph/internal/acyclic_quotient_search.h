@@ -50,7 +50,6 @@ absl::StatusOr<std::optional<CutOrder>> MakeCutOrder(const CheckpointGraph& grap
 // checkpoints of a rest of the path under a limit of the segments bound those of a partial solution.
 //
 // The path is the heaviest. Immutable, hence thread-safe.
-
 class CheckpointPathBound {
  public:
   // O(V + E). Fails as the token says.
@@ -87,7 +86,6 @@ class CheckpointPathBound {
 // checkpoint that the vertex reads, the segment would wait for itself and the choice is refused.
 // Open slots in no open segment are checkpoints. Two states that agree on the slots
 // allow the same completions, so that the one that is no better in any number can go.
-
 class CutState {
  public:
   explicit CutState(int64_t largest) : largest_(largest) {}
@@ -138,7 +136,6 @@ class CutState {
 // choices at a time: one layer of states per vertex, dominated ones dropped, and
 // those that cannot lead to a better set than is known. Exact as long as no layer has to be cut to
 // the width asked for; a beam search where they have to.
-
 struct CutSearchLimits {
   int64_t above =
       0;  // only sets with a larger largest segment are looked for (others may be found)
@@ -181,7 +178,6 @@ class CutSearch {
 // Round by round the more promising half of the bands is searched with twice the width. A band that
 // was searched without a cut is closed: once all are, the best set is optimal. Bands that the path
 // bound rules out are closed from the start.
-
 class BandSearch {
  public:
   // `answer` has the set to start from and a lower bound; both improve. All must outlive it.

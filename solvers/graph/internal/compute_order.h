@@ -167,7 +167,6 @@ class OrderEvaluator {
 };
 
 // Compute orders of a graph without aliases as schedules of the graph that it was folded from.
-
 // Immutable; the folded graph outlives it.
 class UnfoldedOrders {
  public:

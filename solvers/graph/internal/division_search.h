@@ -61,7 +61,6 @@ class LinearCheckpoints {
 };
 
 // What the nodes of a division tree cost a search for checkpoints.
-
 // How much an op that needs its inputs makes the segments that end at it cost.
 enum class NeededInputs {
   kIgnored,    // nothing: segments cost at most what they really do
@@ -87,7 +86,6 @@ absl::StatusOr<DivisionCosts> CostsOf(const CheckpointGraph& graph, const Divisi
 // A node that fits the limit is not opened. A Branch or Rigid node that does not has all vertices
 // that its children meet in for checkpoints; a Linear one has the ends of the children that do not
 // fit, and between those what LinearCheckpoints finds.
-
 struct LimitedSet {
   KeptBytes kept;
   int64_t largest = 0;  // segment, branches between the same two checkpoints counted as one
@@ -173,7 +171,6 @@ class DivisionSearch {
 // There may be as many limits worth trying as there are sums of sizes. Once they have taken long, the
 // limits left are halved where they promise most: sets with a largest segment in (A, C] cost D + A
 // + 1 at least, which bounds what is not looked at.
-
 struct SweepResult {
   std::vector<int> checkpoints;
   int64_t objective = 0;    // theirs, as the search counts

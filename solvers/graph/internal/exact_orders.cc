@@ -1,7 +1,6 @@
-#include "solvers/graph/internal/exact_orders.h"
+#include "solvers/graph/internal/order_search.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
 #include <queue>
 #include <tuple>

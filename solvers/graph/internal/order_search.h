@@ -52,7 +52,6 @@ class OrderPool {
 //   Reorder  moves computes, where that takes something off the overload: it costs no time
 //   Retain   takes out repeats while nothing gets over the target: those with the most time per byte
 //            held first
-
 // Not thread-safe.
 class OrderMoves {
  public:
@@ -148,7 +147,6 @@ class OrderMoves {
 
 // Search over compute orders for many budgets. Deterministic; effort is counted, not timed. Internal
 // to solvers/graph.
-
 class OrderSearch {
  public:
   OrderSearch(const OpGraph& graph, const SolveContext& context)
@@ -177,6 +175,25 @@ class OrderSearch {
   OrderMoves moves_;
   OrderPool pool_;
 };
+
+// All compute orders of a small graph that keep its gradient sums (solvers/schedule/gradient_sums.h): those that no
+// other one beats, by exhaustive search (algorithms.md).
+constexpr int kMaxExactVertices = 20;
+
+struct ExactOrders {
+  // Better than what was known, each at its own peak.
+  std::vector<ComputeOrder> orders;
+  // Nothing else is better.
+  bool complete = false;
+  int64_t labels = 0;
+};
+
+// `known` has an order for every vertex running once; `peak_lower_bound`: no peak is lower. Stops, not
+// complete, before it makes more than `max_labels`; some 100 bytes each. CANCELLED, DEADLINE_EXCEEDED.
+// At most kMaxExactVertices vertices.
+absl::StatusOr<ExactOrders> SearchAllOrders(const OpGraph& graph, const OrderPool& known,
+                                            int64_t peak_lower_bound, int64_t max_labels,
+                                            const StopToken* stop);
 
 }  // namespace stowage
 

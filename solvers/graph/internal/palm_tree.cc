@@ -1,4 +1,4 @@
-#include "solvers/graph/internal/palm_tree.h"
+#include "solvers/graph/internal/triconnected_components.h"
 
 #include <algorithm>
 

@@ -42,7 +42,6 @@ absl::Status PolledVertices(const Graph& graph, const Visit& visit, StopPoll* po
 }
 
 // Sorts many items or makes a heap of them, and hears a stop token meanwhile.
-
 // As std::sort does; no two items may be equal but not the same. O(n log n). CANCELLED or
 // DEADLINE_EXCEEDED by `poll`, the items in any order then.
 template <class T, class Less>

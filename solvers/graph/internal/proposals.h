@@ -32,7 +32,6 @@ absl::StatusOr<ComputeOrder> CheckpointTraining(const Graph& graph, const Folded
 // crosses several cuts is either an output of every stage that it crosses the end of, which is too
 // much where several of them are kept, or of the one that makes it, which is too little where that
 // one is not. What a schedule of it needs as a compute order of the graph is for a replay to say.
-
 // Last vertices of the stages, rising; the last one is the last vertex. Of at most `stages` runs of
 // about equal bytes, each ends where the fewest bytes cross. O(V + E).
 std::vector<int> ChooseCuts(const OpGraph& graph, int stages);
@@ -52,7 +51,6 @@ ComputeOrder ExpandStages(const Schedule& schedule, const std::vector<std::vecto
                           const std::vector<bool>& recomputable);
 
 // Compute orders to start a search from.
-
 // One output of the graph after the other, the last one first if `last_first`: what it needs runs
 // forward, then everything runs backward that can. With one output it is plain training. Ops whose
 // first runs keep their order do. O(V + E).

@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "solvers/graph/internal/palm_tree.h"
 #include "solvers/graph/internal/polled_loops.h"
 #include "solvers/model/index.h"
 #include "solvers/solver.h"

@@ -4,7 +4,6 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
-#include "solvers/transfer/internal/set_replay.h"
 #include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/internal/transfer_overlap.h"
 #include "solvers/transfer/offload_problem.h"

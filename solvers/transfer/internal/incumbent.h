@@ -13,7 +13,6 @@
 #include "solvers/schedule/schedule.h"
 #include "solvers/solver.h"
 #include "solvers/transfer/internal/budget_grid.h"
-#include "solvers/transfer/internal/compute_trace.h"
 #include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/offload_problem.h"
 

@@ -55,7 +55,6 @@ constexpr int MostSingleRaises(int n) { return 4096 / std::max(n, 1); }
 // The optimum when copies can be interrupted and any part of an activation may leave (Beaumont et
 // al. 2020, Problem 3): by their Theorem 2, the first bytes, as many as the peak is beyond the
 // memory. A lower bound for schedules of whole activations, stronger than what the link takes.
-
 // The makespan, rounded up; latencies are left out. On a half-duplex link no schedule is faster that
 // recomputes nothing and moves all that a stage saves at once. (Single tensors may leave before the
 // next stage has read its input.) Nothing where nothing fits, or where bandwidths and sizes are too

@@ -3,11 +3,483 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "solvers/model/units.h"
+#include "solvers/schedule/evaluator.h"
+
 namespace stowage {
+namespace {
+
+// One half of a replay: ops 0..n-1 in order, each starting as soon as the one before it has ended
+// and the offloads so far have left memory for it.
+enum class Half {
+  kForward,
+  kBackward,  // in reversed time: prefetches are offloads then
+};
+
+struct HalfCopy {
+  Nanos start;
+  Nanos end;
+  Nanos release;  // of its memory
+};
+
+struct HalfTimeline {
+  std::vector<Nanos> start;      // by op
+  std::vector<HalfCopy> copies;  // by place in the set
+  Nanos end;                     // of the last op
+};
+
+class Loop {
+ public:
+  Loop(const OffloadProblem& problem, const OffloadSet& set, Half half)
+      : problem_(problem), set_(set), half_(half), held_(problem.activation(0)) {}
+
+  std::optional<HalfTimeline> Run() {
+    timeline_.start.reserve(static_cast<size_t>(problem_.size()));
+    timeline_.copies.reserve(set_.size());
+    for (int i = 0; i < problem_.size(); ++i) {
+      if (!Start(i)) return std::nullopt;
+    }
+    timeline_.end = time_;
+    return std::move(timeline_);
+  }
+
+ private:
+  bool Start(int i) {
+    const OffloadOp& op = problem_.op(i);
+    const bool forward = half_ == Half::kForward;
+    const Bytes need = problem_.activation(i + 1) + (forward ? op.forward_need : op.backward_need);
+    const Nanos ready = time_;  // of the forward's input, which is made by the op before it
+    while (held_ + need > problem_.memory()) {
+      if (released_ == timeline_.copies.size()) return false;
+      time_ = std::max(time_, timeline_.copies[released_].release);
+      held_ -= problem_.activation(set_[released_]);
+      ++released_;
+    }
+    timeline_.start.push_back(time_);
+    time_ += forward ? op.forward_time : op.backward_time;
+    held_ += problem_.activation(i + 1);
+    if (timeline_.copies.size() < set_.size() && set_[timeline_.copies.size()] == i) {
+      Copy(i, forward ? ready : time_);
+    }
+    return true;
+  }
+
+  // The copy of activation i, whose op ends now; the link takes it from `ready` on.
+  void Copy(int i, Nanos ready) {
+    HalfCopy copy;
+    copy.start = std::max(link_free_, ready);
+    copy.end =
+        copy.start + (half_ == Half::kForward ? problem_.OffloadTime(i) : problem_.PrefetchTime(i));
+    copy.release = std::max(copy.end, time_);
+    link_free_ = copy.end;
+    timeline_.copies.push_back(copy);
+  }
+
+  const OffloadProblem& problem_;
+  const OffloadSet& set_;
+  const Half half_;
+  HalfTimeline timeline_;
+  Bytes held_;  // as far as releases have been needed
+  size_t released_ = 0;
+  Nanos time_;
+  Nanos link_free_;
+};
+
+// Nothing if some op never fits. The host's memory is not looked at. O(n).
+std::optional<HalfTimeline> ReplayHalf(const OffloadProblem& problem, const OffloadSet& set,
+                                       Half half) {
+  return Loop(problem, set, half).Run();
+}
+
+// Finds the least idle time between the halves. Times of the forward half count from its start,
+// leads of the backward half from its start backwards: a prefetch with lead d starts d before the
+// first backward.
+class Stitch {
+ public:
+  Stitch(const OffloadProblem& problem, const OffloadSet& set, const HalfTimeline& forward,
+         const HalfTimeline& backward)
+      : problem_(problem), set_(set), forward_(forward), backward_(backward) {}
+
+  Nanos LeastIdle() {
+    if (set_.empty()) return Nanos(0);
+    first_lead_ = Lead(set_.size() - 1);
+    Require(forward_.copies.back().end, first_lead_);
+    ForwardsBesidePrefetches();
+    BackwardsBesideOffloads();
+    return idle_;
+  }
+
+ private:
+  Nanos Lead(size_t place) const { return backward_.copies[place].end - backward_.end; }
+
+  // What happens `lead` before the first backward must not happen before `time`.
+  void Require(Nanos time, Nanos lead) { idle_ = std::max(idle_, time + lead - forward_.end); }
+
+  // Prefetches start after the last offload: a forward that they run beside holds, of the set, its
+  // own input alone.
+  void ForwardsBesidePrefetches() {
+    Bytes on_host;
+    size_t next = 0;
+    for (int i = 0; i < problem_.size(); ++i) {
+      for (; next < set_.size() && set_[next] < i; ++next)
+        on_host += problem_.activation(set_[next]);
+      const OffloadOp& op = problem_.op(i);
+      const Bytes free_bytes =
+          problem_.memory() - (problem_.prefix(i + 2) - on_host + op.forward_need);
+      // The prefetches after those that find memory wait for the end of this forward.
+      Bytes prefetched;
+      for (size_t place = set_.size(); place-- > 0;) {
+        prefetched += problem_.activation(set_[place]);
+        if (prefetched > free_bytes) {
+          Require(forward_.start[static_cast<size_t>(i)] + op.forward_time, Lead(place));
+          break;
+        }
+        if (forward_.start[static_cast<size_t>(i)] + op.forward_time + Lead(place) <=
+            forward_.end + idle_) {
+          break;  // it and those after it start after this forward anyway
+        }
+      }
+    }
+  }
+
+  // Before the first prefetch a backward needs so many of the offloads to have ended.
+  void BackwardsBesideOffloads() {
+    for (int i = problem_.size() - 1; i >= 0; --i) {
+      const OffloadOp& op = problem_.op(i);
+      // The lead of its start: reversed time ends it where the backward half starts it.
+      const Nanos lead = backward_.start[static_cast<size_t>(i)] + op.backward_time - backward_.end;
+      if (lead <= first_lead_) return;
+      Bytes over = problem_.prefix(i + 2) + op.backward_need - problem_.memory();
+      for (size_t place = 0; over > Bytes(0) && place < set_.size(); ++place) {
+        over -= problem_.activation(set_[place]);
+        if (over <= Bytes(0)) Require(forward_.copies[place].release, lead);
+      }
+    }
+  }
+
+  const OffloadProblem& problem_;
+  const OffloadSet& set_;
+  const HalfTimeline& forward_;
+  const HalfTimeline& backward_;
+  Nanos first_lead_;
+  Nanos idle_;
+};
+
+OffloadTimeline Join(const OffloadSet& set, const HalfTimeline& forward,
+                     const HalfTimeline& backward, Nanos idle, const OffloadProblem& problem) {
+  OffloadTimeline timeline;
+  timeline.makespan = forward.end + idle + backward.end;
+  timeline.forward_start = forward.start;
+  timeline.backward_start.reserve(forward.start.size());
+  timeline.offloads.reserve(set.size());
+  timeline.prefetches.reserve(set.size());
+  for (int i = 0; i < problem.size(); ++i) {
+    timeline.backward_start.push_back(timeline.makespan - backward.start[static_cast<size_t>(i)] -
+                                      problem.op(i).backward_time);
+  }
+  for (size_t place = 0; place < set.size(); ++place) {
+    timeline.offloads.push_back(
+        {set[place], forward.copies[place].start, forward.copies[place].end});
+  }
+  for (size_t place = set.size(); place-- > 0;) {
+    timeline.prefetches.push_back({set[place], timeline.makespan - backward.copies[place].end,
+                                   timeline.makespan - backward.copies[place].start});
+  }
+  timeline.peak = PeakOf(problem, timeline);
+  timeline.host_peak = problem.BytesOf(set);
+  return timeline;
+}
+
+}  // namespace
+
+std::optional<OffloadTimeline> ReplaySet(const OffloadProblem& problem, const OffloadSet& set) {
+  if (problem.BytesOf(set) > problem.link().host_memory) return std::nullopt;
+  std::optional<HalfTimeline> forward = ReplayHalf(problem, set, Half::kForward);
+  if (!forward) return std::nullopt;
+  std::optional<HalfTimeline> backward = ReplayHalf(problem, set, Half::kBackward);
+  if (!backward) return std::nullopt;
+  const Nanos idle = Stitch(problem, set, *forward, *backward).LeastIdle();
+  return Join(set, *forward, *backward, idle, problem);
+}
+
+bool HasParts(const Chain& chain) {
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    if (chain.stage(l).parts() > 0) return true;
+  }
+  return false;
+}
+
+std::vector<PartGroup> PartGroupsOf(const Stage& stage) {
+  std::vector<PartGroup> groups;
+  const int last = stage.parts();
+  if (last == 0) return groups;
+  const Bytes enough = std::max(Bytes(stage.saved.value() / 8), Bytes(1));
+  const Bytes least = Bytes(enough.value() / 100);
+  PartGroup next;
+  for (int part = 1; part < last; ++part) {
+    const Bytes bytes = stage.part(part);
+    if (bytes <= least) continue;
+    next.parts.push_back(part);
+    next.bytes += bytes;
+    if (next.bytes < enough) continue;
+    groups.push_back(std::move(next));
+    next = PartGroup();
+  }
+  if (!next.parts.empty() && !groups.empty()) {
+    PartGroup& before = groups.back();
+    before.parts.insert(before.parts.end(), next.parts.begin(), next.parts.end());
+    before.bytes += next.bytes;
+  } else if (!next.parts.empty()) {
+    groups.push_back(std::move(next));
+  }
+  groups.push_back({{last}, stage.part(last)});
+  return groups;
+}
+
+namespace {
+
+// Follows the tensors of a schedule from step to step, for the trace of it.
+class TensorLives {
+ public:
+  // Of a schedule that the evaluator has accepted, with its timeline; tensors are of stages 0..last.
+  TensorLives(const Schedule& compute, const std::vector<TimelinePoint>& timeline, int last)
+      : lives_(2 * (static_cast<size_t>(last) + 1)) {
+    trace_.steps.reserve(timeline.size());
+    for (const TimelinePoint& point : timeline) {
+      trace_.steps.push_back({point.end - point.start, std::max(point.running, point.held)});
+    }
+    const auto first = std::find_if(compute.begin(), compute.end(),
+                                    [](const Instruction& i) { return i.op == Op::kBackward; });
+    trace_.first_backward = static_cast<int>(first - compute.begin());
+  }
+
+  bool Held(TensorKind kind, int stage) const { return lives_[Index(kind, stage)].held; }
+  // A step of -1: held from the start.
+  void Make(TensorKind kind, int stage, Bytes bytes, int step) {
+    lives_[Index(kind, stage)] = {true, false, {kind, stage, bytes, step, step, 0, 0}, nullptr};
+  }
+
+  // What a stage saves, in groups (not empty), which outlive this; what Read says is of the last one
+  // alone.
+  void MakeInGroups(int stage, const std::vector<PartGroup>& groups, int step) {
+    Make(TensorKind::kSaved, stage, groups.back().bytes, step);
+    Life& life = lives_[Index(TensorKind::kSaved, stage)];
+    life.tensor.parts = groups.back().parts;
+    life.groups = &groups;
+  }
+
+  void Read(TensorKind kind, int stage, int step) {
+    Life& life = lives_[Index(kind, stage)];
+    if (step < trace_.first_backward) {
+      life.tensor.last_read = step;
+    } else if (life.tensor.made < trace_.first_backward && !life.crosses) {
+      life.crosses = true;
+      life.tensor.next_read = step;
+    }
+  }
+
+  // Over what is held: it may not leave before.
+  void Write(TensorKind kind, int stage, int step) {
+    Read(kind, stage, step);
+    if (step < trace_.first_backward) lives_[Index(kind, stage)].tensor.made = step;
+  }
+
+  void Drop(TensorKind kind, int stage, int step) {
+    Life& life = lives_[Index(kind, stage)];
+    Read(kind, stage, step);
+    life.held = false;
+    if (!life.crosses) return;
+    if (life.groups != nullptr) DropGroups(life, step);
+    life.tensor.dropped = step;
+    trace_.tensors.push_back(life.tensor);
+  }
+
+  ComputeTrace Finish() {
+    const int end = static_cast<int>(trace_.steps.size());
+    std::vector<ComputeTrace::Tensor>& tensors = trace_.tensors;
+    for (Life& life : lives_) {
+      if (!life.held || !life.crosses) continue;
+      life.tensor.dropped = end;
+      tensors.push_back(life.tensor);
+    }
+    const auto useless = [](const ComputeTrace::Tensor& t) {
+      return t.bytes == Bytes(0) || t.next_read <= t.last_read + 1;
+    };
+    tensors.erase(std::remove_if(tensors.begin(), tensors.end(), useless), tensors.end());
+    std::sort(tensors.begin(), tensors.end(),
+              [](const ComputeTrace::Tensor& a, const ComputeTrace::Tensor& b) {
+                return std::tie(a.last_read, b.next_read, a.stage, a.kind, a.parts) <
+                       std::tie(b.last_read, a.next_read, b.stage, b.kind, b.parts);
+              });
+    return std::move(trace_);
+  }
+
+ private:
+  struct Life {
+    bool held = false;
+    bool crosses = false;                            // made before the boundary and read after it
+    ComputeTrace::Tensor tensor;                     // or of its last group
+    const std::vector<PartGroup>* groups = nullptr;  // null: it has none
+  };
+
+  // All but the last, which nothing reads between where they are made and where they are dropped.
+  void DropGroups(const Life& life, int step) {
+    for (size_t g = 0; g + 1 < life.groups->size(); ++g) {
+      const PartGroup& group = (*life.groups)[g];
+      ComputeTrace::Tensor tensor = life.tensor;
+      tensor.bytes = group.bytes;
+      tensor.parts = group.parts;
+      tensor.last_read = tensor.made;
+      tensor.next_read = tensor.dropped = step;
+      trace_.tensors.push_back(std::move(tensor));
+    }
+  }
+
+  static size_t Index(TensorKind kind, int stage) {
+    return 2 * static_cast<size_t>(stage) + static_cast<size_t>(kind);
+  }
+
+  ComputeTrace trace_;
+  std::vector<Life> lives_;
+};
+
+class ChainWalk {
+ public:
+  ChainWalk(const Chain& chain, Granularity granularity, TensorLives* lives)
+      : chain_(chain), lives_(*lives), groups_(static_cast<size_t>(chain.length()) + 2) {
+    Make(TensorKind::kActivation, 0, -1);
+    if (granularity == Granularity::kWhole) return;
+    for (int l = 1; l <= chain.length() + 1; ++l) GroupsAt(l) = PartGroupsOf(chain.stage(l));
+  }
+
+  void Step(int step, const Instruction& i) {
+    const int l = i.stage;
+    switch (i.op) {
+      case Op::kForwardSave:
+        ReadInput(l, step);
+        Make(TensorKind::kSaved, l, step);
+        break;
+      case Op::kForwardNoSave:
+      case Op::kForwardNoSaveFreeInput:
+        ReadInput(l, step);
+        Make(TensorKind::kActivation, l, step);
+        if (i.op == Op::kForwardNoSaveFreeInput) lives_.Drop(TensorKind::kActivation, l - 1, step);
+        break;
+      case Op::kBackward:
+        ReadInput(l, step);
+        lives_.Drop(TensorKind::kSaved, l, step);
+        if (lives_.Held(TensorKind::kActivation, l - 1)) {
+          lives_.Drop(TensorKind::kActivation, l - 1, step);
+        }
+        break;
+      case Op::kDropSavedKeepOutput:
+        lives_.Drop(TensorKind::kSaved, l, step);
+        Make(TensorKind::kActivation, l, step);
+        break;
+      default:
+        lives_.Drop(i.tensor, l, step);
+    }
+  }
+
+ private:
+  void Make(TensorKind kind, int l, int step) {
+    if (kind == TensorKind::kSaved && !GroupsAt(l).empty()) {
+      return lives_.MakeInGroups(l, GroupsAt(l), step);
+    }
+    const Bytes bytes = kind == TensorKind::kSaved ? chain_.stage(l).saved : chain_.activation(l);
+    lives_.Make(kind, l, bytes, step);
+  }
+
+  void ReadInput(int l, int step) {
+    const bool plain = lives_.Held(TensorKind::kActivation, l - 1);
+    lives_.Read(plain ? TensorKind::kActivation : TensorKind::kSaved, l - 1, step);
+  }
+
+  std::vector<PartGroup>& GroupsAt(int l) { return groups_[static_cast<size_t>(l)]; }
+
+  const Chain& chain_;
+  TensorLives& lives_;
+  std::vector<std::vector<PartGroup>> groups_;  // by stage; empty: it moves as a whole
+};
+
+constexpr TensorKind kTensor = TensorKind::kActivation;
+constexpr TensorKind kExtras = TensorKind::kSaved;
+
+class GraphWalk {
+ public:
+  GraphWalk(const Graph& graph, TensorLives* lives) : graph_(graph), lives_(*lives) {}
+
+  void Step(int step, const Instruction& i) {
+    const int p = i.stage - 1;
+    if (i.op == Op::kDiscard) {
+      lives_.Drop(i.tensor, i.stage, step);
+    } else if (i.op == Op::kBackward) {
+      Backward(p, step);
+    } else {
+      Forward(i.op, p, step);
+    }
+  }
+
+ private:
+  // By the owner of the storage; views are in it.
+  void Read(int position, int step) { lives_.Read(kTensor, graph_.storage(position) + 1, step); }
+
+  void Forward(Op op, int p, int step) {
+    const Vertex& v = graph_.vertex(p);
+    for (const GraphInput& input : v.inputs) Read(static_cast<int>(input.vertex), step);
+    if (op == Op::kForwardSave && v.extra_saved > Bytes(0)) {
+      lives_.Make(kExtras, p + 1, v.extra_saved, step);
+    }
+    if (v.alias == AliasKind::kInPlace) {
+      lives_.Write(kTensor, graph_.storage(p) + 1, step);
+    } else if (v.alias == AliasKind::kNone && lives_.Held(kTensor, p + 1)) {
+      Read(p, step);  // renews the extras beside its output, which has to be there for it
+    } else if (v.alias == AliasKind::kNone) {
+      lives_.Make(kTensor, p + 1, graph_.bytes(p), step);
+    }
+  }
+
+  void Backward(int p, int step) {
+    const Vertex& v = graph_.vertex(p);
+    for (const GraphInput& input : v.inputs) {
+      if (input.backward_needs) Read(static_cast<int>(input.vertex), step);
+    }
+    if (v.backward_needs_output) Read(p, step);
+    if (lives_.Held(kExtras, p + 1)) lives_.Drop(kExtras, p + 1, step);
+  }
+
+  const Graph& graph_;
+  TensorLives& lives_;
+};
+
+}  // namespace
+
+absl::StatusOr<ComputeTrace> TraceOf(const Instance& instance, const Schedule& compute,
+                                     Granularity granularity) {
+  absl::Status status = CheckNoCommunication(compute);
+  if (!status.ok()) return status;
+  std::vector<TimelinePoint> timeline;
+  // A trace is of what is computed: a schedule with copies is refused, as it is without a link.
+  const Evaluator evaluator(instance.WithLink(std::nullopt));
+  const absl::StatusOr<Simulation> simulation = evaluator.Run(compute, &timeline);
+  if (!simulation.ok()) return simulation.status();
+  TensorLives lives(compute, timeline,
+                    instance.is_graph() ? instance.graph().size() : instance.chain().length() + 1);
+  const auto follow = [&](auto walk) {
+    for (size_t step = 0; step < compute.size(); ++step) {
+      walk.Step(static_cast<int>(step), compute[step]);
+    }
+    return lives.Finish();
+  };
+  if (instance.is_graph()) return follow(GraphWalk(instance.graph(), &lives));
+  return follow(ChainWalk(instance.chain(), granularity, &lives));
+}
+
 namespace {
 
 // A place in one half, in the order of the ops: forwards as they run, backwards in reversed time.

@@ -33,7 +33,6 @@ Schedule OverlapTransfers(const Instance& instance, const Schedule& schedule, By
 // The copies of a chain schedule as transfers of tensors: what of their times the compute
 // instructions settle, and what is free. Times are gaps: gap g is before compute instruction g, the
 // last one after all of them. Compute instructions are all that are not transfers.
-
 // An offload, and the prefetch that brings the tensor back, if any does. In gaps:
 //   made <= offload start;  free_from <= offload wait <= on_host_by
 //   back_from <= prefetch wait <= back_by

@@ -14,12 +14,41 @@
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/schedule.h"
+#include "solvers/schedule/simulation.h"
 #include "solvers/solver.h"
 #include "solvers/transfer/internal/budget_grid.h"
-#include "solvers/transfer/internal/compute_trace.h"
+#include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/strategies.h"
 
 namespace stowage {
+
+// Waits for offloads as early as that makes a schedule no slower.
+//
+// Where the link is what takes the time, compute runs ahead of it until memory is full, and then waits for
+// each copy. Here it waits before: for the next copy where there is nothing to be had from being ahead. Memory is
+// then less full while tensors leave, as it is with WithLatePrefetches while they come back.
+//
+// `schedule`, of a chain or a graph, with the same instructions, waits for offloads earlier.
+// `timeline` is the evaluator's; `earliest` says for each instruction that is such a wait before which the
+// wait may come: after the last that reads its tensor before it has left. Compute keeps of the time to
+// spare `margin` times what a copy takes, for links that are slower than they were said to be. Memory is at no
+// time more than before; the evaluator says whether the makespan is. O(instructions log instructions).
+Schedule WithEarlyWaits(const Schedule& schedule, const std::vector<TimelinePoint>& timeline,
+                        const std::vector<size_t>& earliest, double margin);
+
+// Starts copies from the host as late as they may without making a schedule slower.
+//
+// The replays that choose times start each copy as early as there is memory for it. Where the link has time
+// to spare, memory is then full of tensors that have come back long before they are read, and blocks that
+// come and go find no places in one region of memory (solvers/placement) but with much of it lost to fragmentation.
+//
+// `schedule`, of a chain or a graph, with the same instructions, those that start prefetches later.
+// `timeline` is the evaluator's; `full_duplex` says whether prefetches have a channel to themselves. Each
+// prefetch keeps of the time to spare `margin` times what it takes, for links that are slower than they
+// were said to be. Memory is at no time more than before, and the makespan is the same but where copies
+// on one channel meet: the evaluator says. O(instructions log instructions).
+Schedule WithLatePrefetches(const Schedule& schedule, const std::vector<TimelinePoint>& timeline,
+                            bool full_duplex, double margin);
 
 // The same with fewer tensors. Sets leave in one order and come back in the other: a tensor that is
 // read again early brings back all that left after it. And a small one takes the link for its
@@ -27,17 +56,14 @@ namespace stowage {
 // takes more latency than it takes to copy. O(tensors log tensors).
 ComputeTrace NestedTrace(ComputeTrace trace, const TransferModel& link);
 
-// A schedule with transfers that is as fast and takes less memory in between. Internal to
-// solvers/transfer.
-
-// `schedule`, of an instance with a link, which is `compute` with copies around its forward/backward boundary (solvers/transfer/internal/trace_problem.h), with its
+// A schedule with transfers that is as fast and takes less memory in between: `schedule`, of an instance with a link,
+// which is `compute` with copies around its forward/backward boundary (trace_problem.h), with its
 // waits for offloads early and its prefetches late, as far as the evaluator says that it is no slower and
 // takes no more at its peak: what lies in memory without need makes it hard to place blocks in one
 // region. O(instructions log instructions + TraceOf).
 Schedule JustInTimeSchedule(const Instance& instance, const Schedule& compute, Schedule schedule);
 
-// The fastest schedules found with transfers, for some budgets. Internal to solvers/transfer.
-
+// The fastest schedules found with transfers, for some budgets.
 // Not thread-safe. The graph must outlive it. Errors: CANCELLED, DEADLINE_EXCEEDED; INTERNAL for a
 // schedule that the evaluator refuses.
 class TransferSearch {

@@ -1,4 +1,4 @@
-#include "solvers/graph/internal/exact_orders.h"
+#include "solvers/graph/internal/order_search.h"
 
 #include <gtest/gtest.h>
 

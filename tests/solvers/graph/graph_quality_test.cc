@@ -7,7 +7,6 @@
 #include "solvers/chain/solvers.h"
 #include "solvers/graph/checkpoint_solver.h"
 #include "solvers/graph/internal/compute_order.h"
-#include "solvers/graph/internal/exact_orders.h"
 #include "solvers/graph/internal/order_search.h"
 #include "solvers/graph/internal/proposals.h"
 #include "solvers/graph/linearize.h"

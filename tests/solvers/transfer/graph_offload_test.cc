@@ -11,7 +11,6 @@
 #include "solvers/schedule/graph_liveness.h"
 #include "solvers/schedule/instance.h"
 #include "solvers/schedule/text.h"
-#include "solvers/transfer/internal/set_replay.h"
 #include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/offload_problem.h"
 #include "solvers/transfer/strategies.h"

@@ -1,5 +1,5 @@
 // Schedules with late prefetches on random chains and graphs: what the evaluator says of them.
-#include "solvers/transfer/internal/moved_copies.h"
+#include "solvers/transfer/internal/transfer_search.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include "solvers/schedule/schedule.h"
 #include "solvers/schedule/simulation.h"
 #include "solvers/solver.h"
-#include "solvers/transfer/internal/compute_trace.h"
+#include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/offload_problem.h"
 #include "solvers/transfer/strategies.h"
 
@@ -31,7 +31,7 @@ struct TransferSchedule {
 // if that fits. Nothing if the strategy finds no set. INVALID_ARGUMENT if the schedule is none, or has transfers, or as
 // OffloadProblem::Create; CANCELLED, DEADLINE_EXCEEDED. Thread-safe. The first takes a trace of `compute`, to be made
 // once for many memories; the second has, of a chain, the faster of both granularities (Granularity, in
-// compute_trace.h), of whole tensors if they are alike.
+// trace_problem.h), of whole tensors if they are alike.
 absl::StatusOr<std::optional<TransferSchedule>> OffloadFrom(const Instance& instance,
                                                             const Schedule& compute,
                                                             const ComputeTrace& trace, Bytes memory,

@@ -7,7 +7,6 @@
 
 #include "solvers/schedule/evaluator.h"
 #include "solvers/schedule/instance.h"
-#include "solvers/transfer/internal/set_replay.h"
 #include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/offload_problem.h"
 #include "solvers/transfer/strategies.h"

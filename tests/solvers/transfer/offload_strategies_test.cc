@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "solvers/transfer/internal/set_replay.h"
+#include "solvers/transfer/internal/trace_problem.h"
 #include "solvers/transfer/offload_problem.h"
 #include "solvers/transfer/strategies.h"
 #include "tests/solvers/transfer/random_offload.h"

@@ -1,4 +1,4 @@
-#include "solvers/transfer/internal/segment_replay.h"
+#include "solvers/transfer/internal/segment_costs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "solvers/transfer/internal/set_replay.h"
+#include "solvers/transfer/internal/trace_problem.h"
 
 #include <gtest/gtest.h>
 
