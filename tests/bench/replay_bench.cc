@@ -113,7 +113,8 @@ void BM_SegmentBySegmentReplay(benchmark::State& state) {
 BENCHMARK(BM_SegmentByEvaluator)->Arg(50)->Arg(339)->Unit(benchmark::kMicrosecond);
 BENCHMARK(BM_SegmentBySegmentReplay)->Arg(50)->Arg(339)->Unit(benchmark::kMicrosecond);
 
-// Plain training with half of what is too much on the host.
+// Plain training with half of what is too much on the host. The evaluator replays times that are given, ReplaySet finds
+// the best ones.
 struct Offloaded {
   explicit Offloaded(const benchmark::State& state) : chain(ChainOf(state)) {
     link.to_host.bytes_per_second = link.to_device.bytes_per_second = 12200000000;

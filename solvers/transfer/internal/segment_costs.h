@@ -27,8 +27,6 @@
 
 namespace stowage {
 
-// What a segment's backward needs and takes, without the steps around it: what the evaluator says of its instructions
-// in a whole step, at a fraction of the time (replay_bench). The costs of segments take a million of these.
 struct SegmentOption {
   int64_t memory = 0;   // that its schedule was made for
   int64_t need = 0;     // bytes, delta^j among them, the input not
@@ -40,6 +38,8 @@ struct SegmentOption {
   double rush = 0;
 };
 
+// What a segment's backward needs and takes, without the steps around it: what the evaluator says of its instructions
+// in a whole step, in less time (replay_bench in tests/bench).
 // Not thread-safe.
 class SegmentReplay {
  public:
