@@ -3,9 +3,12 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/base/tensor_storage.h"
 #include "client/torch/memory/tracking_allocator.h"
 #include "client/torch/model/state_digest.h"
 
@@ -51,12 +54,49 @@ Equality Compare(const Trajectory& a, const Trajectory& b) {
   return equality;
 }
 
+Distance DistanceOf(const Trajectory& a, const Trajectory& b) {
+  Distance distance;
+  for (size_t i = 0; i < std::min(a.steps.size(), b.steps.size()); ++i) {
+    const double scale = std::max(std::abs(a.steps[i].loss), std::abs(b.steps[i].loss));
+    const double apart = std::abs(a.steps[i].loss - b.steps[i].loss);
+    if (apart > 0) distance.loss = std::max(distance.loss, apart / scale);
+  }
+  double apart = 0, scale = 0;
+  for (size_t i = 0; i < a.end.size(); ++i) {
+    apart += (a.end[i] - b.end[i]).to(at::kDouble).square().sum().item<double>();
+    scale += a.end[i].to(at::kDouble).square().sum().item<double>();
+  }
+  if (apart > 0) distance.parameters = std::sqrt(apart / scale);
+  return distance;
+}
+
+Distance SpreadOf(const std::vector<Trajectory>& runs) {
+  Distance spread;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const Distance distance = DistanceOf(runs[i], runs[j]);
+      spread.loss = std::max(spread.loss, distance.loss);
+      spread.parameters = std::max(spread.parameters, distance.parameters);
+    }
+  }
+  return spread;
+}
+
+bool LiesWithin(const Distance& spread, const std::vector<Trajectory>& runs,
+                const Trajectory& run) {
+  return std::any_of(runs.begin(), runs.end(), [&](const Trajectory& other) {
+    return DistanceOf(other, run).within(spread);
+  });
+}
+
 TrainingComparison::TrainingComparison(const ModelTensors* model, const Batch* batch, uint64_t seed,
                                        StepFunction plain)
     : model_(model),
       batch_(batch),
       seed_(seed),
       plain_(std::move(plain)),
+      device_(DeviceOf(batch->inputs)),
+      random_(RandomState::Capture(device_)),
       parameters_(Clones(model->parameters())),
       buffers_(Clones(model->buffers())) {}
 
@@ -64,6 +104,8 @@ void TrainingComparison::Restore() const {
   CopyBack(parameters_, model_->parameters());
   CopyBack(buffers_, model_->buffers());
   model_->ZeroGradients();
+  // Of a device that LibTorch does not seed with the others, too.
+  random_.Restore();
   torch::manual_seed(seed_);
 }
 
@@ -87,7 +129,12 @@ absl::StatusOr<Trajectory> TrainingComparison::Train(int steps, const StepFuncti
   }
   trajectory.parameters = ParameterDigest(*model_);
   trajectory.buffers = BufferDigest(*model_);
-  trajectory.random = RandomState::Capture();
+  trajectory.random = RandomState::Capture(device_);
+  if (!device_.is_cpu()) {
+    for (const at::Tensor& parameter : Clones(model_->parameters())) {
+      trajectory.end.push_back(parameter.to(at::kCPU));
+    }
+  }
   return trajectory;
 }
 

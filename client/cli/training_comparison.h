@@ -4,6 +4,7 @@
 #define STOWAGE_CLIENT_CLI_TRAINING_COMPARISON_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <functional>
@@ -25,6 +26,7 @@ struct Trajectory {
   Digest parameters;              // at the end, after the optimizer's last step
   Digest buffers;
   RandomState random;
+  std::vector<at::Tensor> end;  // the parameters at the end, on the host; of the CPU's runs nothing
 
   Bytes peak() const;  // the highest of all steps
   Nanos median_time() const;
@@ -41,6 +43,22 @@ struct Equality {
   bool all() const { return loss && gradients && parameters && buffers && random; }
 };
 Equality Compare(const Trajectory& a, const Trajectory& b);
+
+// How far two runs of as many steps on a device are apart, as shares: of the losses, where that is most, and of the
+// parameters at the end, as the lengths of vectors. 0: they are equal, or as good as equal.
+struct Distance {
+  double loss = 0;
+  double parameters = 0;
+
+  bool within(const Distance& other) const {
+    return loss <= other.loss && parameters <= other.parameters;
+  }
+};
+Distance DistanceOf(const Trajectory& a, const Trajectory& b);
+// The greatest of two of them, each by itself: their spread.
+Distance SpreadOf(const std::vector<Trajectory>& runs);
+// Whether a run is as near to one of `runs` as those are to each other.
+bool LiesWithin(const Distance& spread, const std::vector<Trajectory>& runs, const Trajectory& run);
 
 // The batch's inputs are the step's own: it may drop them where its plan says so.
 using StepFunction = std::function<absl::StatusOr<StepReport>(Batch batch)>;
@@ -73,6 +91,8 @@ class TrainingComparison {
   const Batch* batch_;
   uint64_t seed_;
   StepFunction plain_;
+  c10::Device device_;                            // of the batch
+  RandomState random_;                            // of the start
   std::vector<at::Tensor> parameters_, buffers_;  // copies of the start
 };
 

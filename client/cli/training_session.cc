@@ -66,12 +66,12 @@ int NodesOf(const Problem& problem) {
 class TrainingSession {
  public:
   TrainingSession(const Workload& workload, AgentOptions options, int steps,
-                  const TrainingChecks& checks, MemoryMeter* plain_meter)
+                  const TrainingChecks& checks, const StepMeters& plain_meters)
       : checks_(checks),
         plain_(TrainedModelOf(workload)),
         agent_(TrainedModelOf(workload), nullptr, Watched(std::move(options))),
         verification_(&agent_, plain_.get(), &workload.batch, absl::GetFlag(FLAGS_seed), steps,
-                      plain_meter),
+                      plain_meters),
         report_(Title(workload, steps)) {}
 
   absl::Status Prepare(std::optional<Profile> known) {
@@ -83,6 +83,7 @@ class TrainingSession {
     const absl::Status status = verification_.Prepare(std::move(known));
     if (!status.ok()) return status;
     report_.plain = verification_.plain();
+    report_.plain_spread = verification_.plain_spread();
     report_.plain_prediction = IdealTime(agent_.profile()->problem);
     report_.nodes = NodesOf(agent_.profile()->problem);
     report_.events = events_.Take();
@@ -165,8 +166,8 @@ absl::StatusOr<VerificationReport> TrainAsFlagsSay(const TrainingChecks& checks)
 
   // Of a GPU no limit can be set.
   const TrainingChecks possible{checks.limit && place->is_cpu(), checks.report};
-  MemoryMeter* const meter = MeterOf(*options);
-  TrainingSession session(*workload, *std::move(options), steps, possible, meter);
+  const StepMeters meters(MeterOf(*options), options->device);
+  TrainingSession session(*workload, *std::move(options), steps, possible, meters);
   status = session.Prepare(*std::move(known));
   if (!status.ok()) return status;
   for (size_t i = 0; status.ok() && i < budgets->size(); ++i) {

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/known_profile.h"
+#include "client/torch/base/tensor_storage.h"
 
 namespace stowage {
 namespace {
@@ -82,18 +83,25 @@ std::vector<std::string> Faults(const StepMemory& memory) {
 }
 
 Verification::Verification(Agent* agent, const TrainedModel* plain, const Batch* batch,
-                           uint64_t seed, int steps, MemoryMeter* meter)
+                           uint64_t seed, int steps, const StepMeters& meters)
     : agent_(agent),
       batch_(batch),
       steps_(steps),
       planned_([agent](Batch own) { return agent->Step(std::move(own)); }),
       training_(&plain->tensors(), batch, seed,
-                [plain, meter](Batch own) { return plain->PlainStep(std::move(own), meter); }) {}
+                [plain, meters](Batch own) { return plain->PlainStep(std::move(own), meters); }) {}
 
 absl::Status Verification::Prepare(std::optional<Profile> known) {
-  absl::StatusOr<Trajectory> reference = training_.TrainPlain(steps_);
-  if (!reference.ok()) return reference.status();
-  plain_run_ = *std::move(reference);
+  const int runs = DeviceOf(batch_->inputs).is_cpu() ? 1 : kPlainRuns;
+  for (int i = 0; i < runs; ++i) {
+    absl::StatusOr<Trajectory> plain = training_.TrainPlain(steps_);
+    if (!plain.ok()) return plain.status();
+    plain_runs_.push_back(*std::move(plain));
+  }
+  const auto equal = [this](const Trajectory& run) { return Compare(run, plain()).all(); };
+  if (!std::all_of(plain_runs_.begin(), plain_runs_.end(), equal)) {
+    plain_spread_ = SpreadOf(plain_runs_);
+  }
   return KnowOrProfile(agent_, *batch_, std::move(known));
 }
 
@@ -107,11 +115,19 @@ absl::StatusOr<Verified> Verification::Verify(const Budget& budget) {
   absl::StatusOr<Trajectory> run = training_.Train(steps_, planned_);
   if (!run.ok()) return run.status();
   verified.run = *std::move(run);
-  verified.equal = Compare(verified.run, plain_run_);
+  verified.equal = Compare(verified.run, plain());
   verified.planned_transfers = Transfers(verified.adopted.plan.schedule);
   verified.executed_transfers = Transfers(verified.run.steps.front());
   verified.memory = agent_->memory();
-  verified.faults = Faults(verified.adopted.plan, verified.run, verified.equal);
+  Equality held_to = verified.equal;
+  if (plain_spread_) {
+    held_to.loss = held_to.gradients = held_to.parameters = held_to.buffers = true;
+  }
+  verified.faults = Faults(verified.adopted.plan, verified.run, held_to);
+  if (plain_spread_ && !LiesWithin(*plain_spread_, plain_runs_, verified.run)) {
+    verified.faults.emplace_back(
+        "it is further from plain training than runs of that are from each other");
+  }
   for (std::string& fault : Faults(verified.memory)) verified.faults.push_back(std::move(fault));
   return verified;
 }

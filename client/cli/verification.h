@@ -52,14 +52,20 @@ int Transfers(const StepReport& report);
 // Not thread-safe.
 class Verification {
  public:
-  // `plain` and the model of `agent` are the same; they, the batch and the meter of plain steps (null: the
-  // installed TrackingAllocator) outlive this. Steps of at least 1.
-  Verification(Agent* agent, const TrainedModel* plain, const Batch* batch, uint64_t seed,
-               int steps, MemoryMeter* meter = nullptr);
+  static constexpr int kPlainRuns = 4;
 
-  // Trains plain and profiles, unless a profile is known. Errors: those of the steps, KnowOrProfile.
+  // `plain` and the model of `agent` are the same; they, the batch and what plain steps are measured with
+  // outlive this. Steps of at least 1.
+  Verification(Agent* agent, const TrainedModel* plain, const Batch* batch, uint64_t seed,
+               int steps, const StepMeters& meters = {});
+
+  // Trains plain and profiles, unless a profile is known. On a device other than the CPU it trains plain
+  // kPlainRuns times: where those runs are not equal bit for bit, no two are, and planned ones are held to
+  // their spread. Errors: those of the steps, KnowOrProfile.
   absl::Status Prepare(std::optional<Profile> known = std::nullopt);
-  const Trajectory& plain() const { return plain_run_; }
+  const Trajectory& plain() const { return plain_runs_.front(); }
+  // Nothing where plain runs are equal.
+  const std::optional<Distance>& plain_spread() const { return plain_spread_; }
 
   // Errors: Agent::Plan, Agent::Step.
   absl::StatusOr<Verified> Verify(const Budget& budget);
@@ -75,7 +81,8 @@ class Verification {
   const int steps_;
   const StepFunction planned_;
   TrainingComparison training_;
-  Trajectory plain_run_;
+  std::vector<Trajectory> plain_runs_;
+  std::optional<Distance> plain_spread_;
 };
 
 // All of it: what was trained, plain and within each budget.
@@ -96,8 +103,9 @@ struct VerificationReport {
   std::string plans_from;  // PlanConnection::name
 
   Trajectory plain;
-  Nanos plain_prediction;          // of a step without a budget, by the profile
-  std::vector<AgentEvent> events;  // before the first budget
+  std::optional<Distance> plain_spread;  // of plain runs on a device, unless they are equal
+  Nanos plain_prediction;                // of a step without a budget, by the profile
+  std::vector<AgentEvent> events;        // before the first budget
   std::vector<Verified> budgets;
   absl::Status ended;  // what kept it from the budgets that are missing; OK if none is
 

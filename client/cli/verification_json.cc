@@ -67,6 +67,11 @@ std::string JsonOf(const Equality& equal) {
                      {"random_state", JsonBool(equal.random)}});
 }
 
+std::string JsonOf(const Distance& spread) {
+  return JsonObject(
+      {{"loss", absl::StrCat(spread.loss)}, {"parameters", absl::StrCat(spread.parameters)}});
+}
+
 // What is known of a budget with a plan alone, in the order of JsonOf.
 constexpr const char* kOfFoundPlans[] = {"plan",
                                          "predicted",
@@ -125,6 +130,7 @@ std::string ToJson(const VerificationReport& report) {
       JsonObject({{"predicted_step_time_ns", Count(report.plain_prediction.value())},
                   {"step_time_ns", Count(report.plain.median_time().value())},
                   {"peak_bytes", Count(report.plain.peak().value())},
+                  {"spread", report.plain_spread ? JsonOf(*report.plain_spread) : "null"},
                   {"steps", JsonOf(report.plain.steps)}});
   const std::string ended =
       report.ended.ok() ? "null" : JsonString(std::string(report.ended.message()));

@@ -175,9 +175,16 @@ std::string ToText(const VerificationReport& report) {
       absl::StrAppend(&faults, ToString(one.budget), ": ", fault, "\n");
     }
   }
+  std::string spread;
+  if (report.plain_spread) {
+    spread = absl::StrCat(
+        "runs of plain training differ here, by shares of ", report.plain_spread->loss,
+        " of the loss and ", report.plain_spread->parameters,
+        " of the parameters: planned runs are held to that, not to be equal bit for bit\n");
+  }
   return absl::StrCat(report.model, " as a ", report.form(), ", ", report.steps,
                       report.steps == 1 ? " step each\n" : " steps each\n",
-                      BudgetsOf(report).Table(), faults);
+                      BudgetsOf(report).Table(), spread, faults);
 }
 
 }  // namespace stowage

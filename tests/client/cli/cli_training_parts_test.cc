@@ -13,6 +13,7 @@
 #include "client/cli/verification_text.h"
 #include "client/models/models.h"
 #include "client/torch/execute/plain_step.h"
+#include "tests/client/device/training_devices.h"
 #include "tests/client/torch/test_networks.h"
 
 namespace stowage {
@@ -106,6 +107,26 @@ TEST_F(TrainingComparisonTest, TheSmallestDifferenceShows) {
   EXPECT_FALSE(equality.all());
 }
 
+TEST(DeviceComparisonTest, RandomNumbersOfTheDeviceAreCompared) {
+  const TrainingDevice& device = TrainingDeviceNamed("test");
+  const TestNetwork network = MakeTestNetwork("norm_cnn", device);
+  const Batch batch{{network.input}, network.target};
+  const auto plain = [&](const Batch& own) {
+    return PlainStep(network.model, own.inputs[0], own.target, StepMeters(device.execution));
+  };
+  const TrainingComparison training(&network.model, &batch, 7, plain);
+  const auto drawing = [&](const Batch& own) {
+    absl::StatusOr<StepReport> report = plain(own);
+    torch::rand({1}, device.device);
+    return report;
+  };
+  const Trajectory run = training.Train(1, plain).value();
+  EXPECT_TRUE(Compare(training.Train(1, plain).value(), run).all());
+  const Equality equality = Compare(training.Train(1, drawing).value(), run);
+  EXPECT_TRUE(equality.gradients);
+  EXPECT_FALSE(equality.random);
+}
+
 TEST_F(TrainingComparisonTest, TheLimitCheckNoticesStepsThatDoNotRunOut) {
   const Bytes peak = training_.Train(1, step_).value().peak();
   EXPECT_TRUE(training_.CheckLimit(peak, step_).ok());
@@ -142,6 +163,77 @@ TEST_F(VerificationTest, FindsTrainingByPlansEqual) {
   EXPECT_THAT(ToText(report), ::testing::HasSubstr("proven infeasible"));
   EXPECT_THAT(ToText(report), ::testing::Not(::testing::HasSubstr("NO")));
   EXPECT_THAT(ToJson(report), ::testing::HasSubstr(R"("model": "a \"network\"")"));
+}
+
+// On a device, with an operation that is not the same twice, as some of a GPU's are.
+class DeviceVerificationTest : public ::testing::Test {
+ protected:
+  DeviceVerificationTest() {
+    network_.model.AddFunction("noise", "noise", [this](const at::Tensor& x) {
+      return noisy_ ? x * (1 + 1e-4 * static_cast<double>(++calls_ % 5)) : x * 1;
+    });
+    options_.device = device_.execution;
+    options_.profile.repeats = 1;
+  }
+
+  Verified Verify() {
+    const auto model = MakeTrainedModel(&network_.model);
+    Agent agent(&network_.model, options_);
+    Verification verification(&agent, model.get(), &batch_, 7, 2, StepMeters(device_.execution));
+    const absl::Status status = verification.Prepare();
+    EXPECT_TRUE(status.ok()) << status;
+    spread_ = verification.plain_spread();
+    const auto verified = verification.Verify(ShareOfStoreAll{1.0});
+    EXPECT_TRUE(verified.ok()) << verified.status();
+    return verified.value();
+  }
+
+  const TrainingDevice& device_ = TrainingDeviceNamed("test");
+  TestNetwork network_ = MakeTestNetwork("mlp", device_);
+  Batch batch_{{network_.input}, network_.target};
+  AgentOptions options_;
+  bool noisy_ = false;
+  int calls_ = 0;
+  std::optional<Distance> spread_;
+};
+
+TEST_F(DeviceVerificationTest, WherePlainRunsAreEqualPlannedOnesMustBe) {
+  const Verified verified = Verify();
+  EXPECT_FALSE(spread_);
+  EXPECT_TRUE(verified.equal.all());
+  EXPECT_THAT(verified.faults, ::testing::IsEmpty());
+}
+
+TEST_F(DeviceVerificationTest, WherePlainRunsDifferPlannedOnesLieWithinTheirSpread) {
+  noisy_ = true;
+  const Verified verified = Verify();
+  ASSERT_TRUE(spread_);
+  EXPECT_GT(spread_->loss, 0);
+  EXPECT_GT(spread_->parameters, 0);
+  EXPECT_THAT(verified.faults, ::testing::IsEmpty());
+  VerificationReport report;
+  report.plain_spread = spread_;
+  report.steps = 2;
+  EXPECT_THAT(ToText(report), HasSubstr("runs of plain training differ here"));
+  EXPECT_THAT(ToJson(report), HasSubstr(R"("spread": {"loss": )"));
+}
+
+TEST(Distances, ARunOutsideOfTheSpreadIsFoundOut) {
+  const auto run = [](double loss, double parameter) {
+    Trajectory made;
+    made.steps.emplace_back();
+    made.steps[0].loss = loss;
+    made.end = {torch::full({4}, parameter)};
+    return made;
+  };
+  const std::vector<Trajectory> plain = {run(1, 2), run(1.01, 2.02), run(0.99, 2)};
+  const Distance spread = SpreadOf(plain);
+  EXPECT_NEAR(spread.loss, 0.02 / 1.01, 1e-6);
+  EXPECT_NEAR(spread.parameters, 0.01, 1e-3);
+  EXPECT_TRUE(LiesWithin(spread, plain, run(1.02, 2.01)));
+  EXPECT_FALSE(LiesWithin(spread, plain, run(1.04, 2.01)));
+  EXPECT_FALSE(LiesWithin(spread, plain, run(1, 2.1)));
+  EXPECT_EQ(SpreadOf({run(1, 2), run(1, 2)}).loss, 0);
 }
 
 // Images have no tokens, and tokens are no images.
