@@ -20,8 +20,9 @@ struct OverheadRow {
   int stages = 0;    // or vertices
   Nanos stage;       // of a plain step, a stage's forward and backward in the mean
   int recomputed_forwards = 0;
-  Spread over_parts;      // the planned step over the plain one of the round and its recomputations
-  Spread over_parts_cpu;  // the same, CPU time of step and plain step
+  Spread over_parts;  // the planned step over the plain one of the round and its recomputations
+  // CPU time of the step over the plain one's, where nothing is recomputed: instructions are timed by the wall clock.
+  Spread over_plain_cpu;
 };
 
 struct OverheadOptions {
