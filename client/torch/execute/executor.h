@@ -50,20 +50,15 @@ class Executor {
   // One step on the model's inputs, in order: adds to the parameters' gradients what a plain step adds, updates buffers
   // and random state as it does. Of a graph the loss is the sum of all scalars that nobody reads; gradients equal those
   // of plain training bit for bit where the schedule keeps the order of sums (solvers/schedule/gradient_sums.h), as
-  // those of all our solvers do.
+  // those of all our solvers do. A parameter without a gradient gets the first that comes, which is no part of
+  // StepReport::peak, or a zeroed one before where instructions are measured or come in another order than autograd's.
   //
-  // An input that the caller holds on to stays in memory also where the plan drops it. A schedule that moves it takes its
-  // memory away while the step runs: it is back when Step returns, elsewhere. Of an input that is part of a larger
-  // tensor, that is the target as well, or whose memory is not the device's allocator's, it moves a copy.
+  // An input that the caller holds stays in memory where the plan drops it. A schedule that moves it takes its memory away
+  // until Step returns. Of a part of a larger tensor, of the target, and of memory of another allocator it moves a copy.
   //
-  // A parameter without a gradient gets what comes as one, which no more than gradients that are there is part of
-  // StepReport::peak. Where instructions are measured, or come in another order than autograd's, it gets a zeroed one first.
-  //
-  // Before anything runs: FAILED_PRECONDITION while the device's work is being captured in a CUDA graph (a step reads
-  // random states and the loss on the host), INVALID_ARGUMENT for a model with outputs, whose loss is the caller's, and
-  // for inputs that are larger than the profile's or do not fit into the batch of Create, UNIMPLEMENTED for forward-mode
-  // gradients and within transforms of torch.func.
-  // RESOURCE_EXHAUSTED if device or host ran out of memory, INVALID_ARGUMENT for a stage or node that breaks
+  // Before anything runs: FAILED_PRECONDITION in a CUDA graph's capture, UNIMPLEMENTED for forward-mode gradients and
+  // transforms of torch.func, INVALID_ARGUMENT for a model with outputs, whose loss is the caller's, and for inputs that
+  // are larger than the profile's or not as the batch of Create. RESOURCE_EXHAUSTED out of memory; INVALID_ARGUMENT for what breaks
   // a rule of its model or whose saved tensors are not those of the profile, INTERNAL for any other exception of one and
   // for copies that fail; the message names instruction and stage, GetStepFailure (client/torch/execute/step_failure.h) tells
   // more. After such an error nothing of the step is held, buffers and random state are what they were before it, and

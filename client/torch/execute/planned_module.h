@@ -11,9 +11,8 @@
 // carried out. Of a graph it is the caller's where the model has outputs (GraphModel::MarkOutput); else the losses are nodes
 // of the model, hence part of the plan, and forward() takes the target.
 //
-// Of a graph's outputs a plan has their memory, and that of each one's gradient from where the first of its readers in the
-// model gives one, or else from its own backward on. What the caller's loss makes and saves is his, and so are gradients
-// that it gives to outputs before that.
+// Of a graph's outputs a plan has their memory, and that of a gradient from where a reader in the model gives one, or else
+// from the output's own backward on. What the caller's loss makes, saves, and gives to outputs before that is his.
 #ifndef STOWAGE_CLIENT_TORCH_EXECUTE_PLANNED_MODULE_H_
 #define STOWAGE_CLIENT_TORCH_EXECUTE_PLANNED_MODULE_H_
 
@@ -63,22 +62,20 @@ class PlannedModule {
                                                                ExecutionDevice* device = nullptr);
 
   // The output of stage L or of a graph's one output, or the sum of all scalars that nobody reads, in an ordinary graph
-  // down to the parameters, in which autograd's own backward moves through the plan (PlanCursor): autograd.grad and hooks find in it what they find
-  // in plain training's. Where the plan's forwards or backwards come in another order than autograd's, the graph is one
-  // node instead. Random state and buffers change as in plain training.
+  // down to the parameters, in which autograd's own backward moves through the plan (PlanCursor): autograd.grad and hooks
+  // find in it what they find in plain training's. Where the plan's forwards or backwards come in another order than
+  // autograd's, the graph is one node instead. Random state and buffers change as in plain training.
   //
   // Each call holds what its backward needs, until that has run or the graph on the output is gone; so there may be
   // several before the first backward. The output is the caller's: what he keeps of it after the loss is memory that the
   // plan does not have. So is an input that he keeps, where the plan drops it or has it on the host: it moves a copy
   // then, which forward(std::move(input)) spares.
   //
-  // A backward adds to the gradients of the parameters what plain training adds, or makes it one where there is none, under the autocast of the forward, and gives one to a chain's input,
-  // if it asks: the profile must know that, measured with an input that requires a gradient. A second
+  // A backward adds to the gradients of the parameters what plain training adds, or makes it one where there is none,
+  // under the autocast of the forward, and gives one to a chain's input, if it asks: the profile must know that. A second
   // backward without retain_graph is an error; with it, all of a chain runs again from the input on, which is an error
   // where a stage must not run twice, or of a graph. So is a parameter or an input written over between forward and
-  // backward, and a gradient of gradients.
-  //
-  // Of a model with several outputs there is no one tensor: INVALID_ARGUMENT.
+  // backward, a gradient of gradients, and more outputs than one.
   //
   // Under NoGradGuard, or where nothing is to be trained, the model runs as it is, without a plan.
   at::Tensor forward(std::vector<at::Tensor> inputs, const at::Tensor& target = {});
