@@ -4,7 +4,6 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <cstddef>
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
@@ -46,12 +45,6 @@ void CheckUsedParameters(const at::Tensor& output, const std::vector<const Node*
                          const std::vector<at::Tensor>& listed) {
   if (!output.requires_grad()) return;
   std::unordered_set<const c10::TensorImpl*> leaves = LeavesOf(output, ends);
-  for (size_t i = 0; i < listed.size(); ++i) {
-    // One may be listed twice.
-    if (!listed[i].requires_grad() || leaves.count(listed[i].unsafeGetTensorImpl()) > 0) continue;
-    throw StageRuleError(absl::StrCat("its forward does not use parameter ", i, " of the ",
-                                      listed.size(), " that it lists", kReplaced));
-  }
   for (const at::Tensor& parameter : listed) leaves.erase(parameter.unsafeGetTensorImpl());
   if (leaves.empty()) return;
   throw StageRuleError(absl::StrCat("its forward uses ", leaves.size(),

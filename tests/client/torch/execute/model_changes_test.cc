@@ -84,8 +84,34 @@ TEST_F(ModelChangesTest, AModeThatChangesBeforeARecomputeIsAnErrorOfItsStage) {
 // As load_state_dict(assign=True) and as an adapter around a layer do.
 TEST_F(ModelChangesTest, AParameterThatWasReplacedIsAnErrorOfItsStage) {
   first_->weight = first_->weight.detach().clone().requires_grad_();
-  EXPECT_THAT(ErrorOfStep(), HasSubstr("stage 1 (first, linear): its forward does not use "
-                                       "parameter 0 of the 2 that it lists"));
+  EXPECT_THAT(ErrorOfStep(), HasSubstr("stage 1 (first, linear): its forward uses 1 parameters "
+                                       "that it does not list"));
+}
+
+// A layer that this step leaves out has no gradient, as in plain training.
+TEST_F(ModelChangesTest, AParameterThatThisStepDoesNotUseIsNoError) {
+  nn::Linear sometimes(8, 8);
+  ModelStage stage = model_.stage(1);
+  bool used = true;
+  stage.forward = [base = stage.forward, sometimes, &used](const at::Tensor& x) mutable {
+    const at::Tensor y = base(x);
+    return used ? y + sometimes->forward(y) : y * 2 + y;
+  };
+  stage.parameters.push_back(sometimes->weight);
+  stage.parameters.push_back(sometimes->bias);
+  ChainModel conditional("conditional");
+  conditional.AddStage(stage);
+  conditional.AddStage(model_.stage(2));
+  conditional.AddStage(model_.stage(3));
+  conditional.SetLoss("square", model_.loss());
+  const Chain chain = ChainWithTimes(conditional, input_, {});
+  Schedule keep = StoreAllSchedule(chain);
+  const auto executor = Executor::Create(&conditional, chain, keep).value();
+  ASSERT_TRUE(executor->Step(input_, {}).ok());
+  used = false;
+  sometimes->zero_grad();
+  const absl::Status status = executor->Step(input_, {}).status();
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST_F(ModelChangesTest, AParameterThatNobodyListsIsAnErrorOfItsStage) {
