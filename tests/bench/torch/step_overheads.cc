@@ -16,8 +16,7 @@ ABSL_FLAG(std::vector<std::string>, networks,
           "names with commas between");
 ABSL_FLAG(int64_t, image, 96, "pixels on a side");
 ABSL_FLAG(int64_t, batch, 4, "images or sequences of a step");
-ABSL_FLAG(int64_t, length, 16,
-          "tokens of a sequence: so many that a stage of the decoder takes about a millisecond");
+ABSL_FLAG(int64_t, length, 16, "tokens of a sequence");
 ABSL_FLAG(int32_t, rounds, 15, "rounds of a plain step, a planned one and one that is measured");
 ABSL_FLAG(bool, list, false, "prints the networks, one a line, and runs nothing");
 
