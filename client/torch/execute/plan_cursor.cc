@@ -793,7 +793,7 @@ absl::StatusOr<StepReport> RunStep(const std::shared_ptr<const StepPlan>& plan,
     cursor->Measure(input_bytes, measured != nullptr);
     absl::Status status = cursor->Forward();
     if (status.ok()) status = cursor->Backward();
-    cursor->FinishMeasuring();
+    if (status.ok()) cursor->FinishMeasuring();
     const absl::Status released = cursor->Release();
     if (status.ok()) status = released;
     if (!status.ok()) return status;

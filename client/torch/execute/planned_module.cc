@@ -88,6 +88,7 @@ void PlannedModule::EmptyQueuesAfterFailure() const {
 
 std::vector<at::Tensor> PlannedModule::ForwardWithoutPlan(std::vector<at::Tensor> inputs,
                                                           const at::Tensor& target) const {
+  EmptyQueuesAfterFailure();
   const StepPlan& plan = *executor_->plan_;
   return plan.chain ? PlainOutputs(*plan.model, std::move(inputs), target)
                     : PlainLosses(*plan.model, std::move(inputs), target);

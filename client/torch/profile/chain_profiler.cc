@@ -7,6 +7,7 @@
 
 #include "client/torch/base/torch_status.h"
 #include "client/torch/execute/executor.h"
+#include "client/torch/execute/step_report.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/profile/chain_samples.h"
 #include "client/torch/profile/gradients_aside.h"
@@ -37,9 +38,12 @@ absl::StatusOr<WholeStep> StoreAllStep(const ChainModel& model, const at::Tensor
       Executor::Create(&model, *std::move(chain), std::move(schedule), device);
   if (!made.ok()) return made.status();
   const std::shared_ptr<Executor> executor = *std::move(made);
-  return WholeStep{executor->prediction().peak, [&model, input, target, executor] {
+  return WholeStep{executor->prediction().peak,
+                   [&model, input, target, executor]() -> absl::StatusOr<Nanos> {
                      const StateGuard restore(model.buffers(), input.device());
-                     return executor->Step(input, target).status();
+                     const absl::StatusOr<StepReport> step = executor->Step(input, target);
+                     if (!step.ok()) return step.status();
+                     return step->wall_time;
                    }};
 }
 
@@ -58,7 +62,7 @@ absl::StatusOr<Profile> ProfileChain(const ChainModel& model, const at::Tensor& 
     const GradientsAside aside(model);
     model.EnsureGradients();
     CostMeter costs(meters->memory, meters->timer.get(), meters->granularity);
-    WholeSteps steps = MakeWholeSteps(options, {input}, meters->timer.get());
+    WholeSteps steps = MakeWholeSteps(options, {input});
     absl::StatusOr<Passes<StageSample>> passes = RunPasses<StageSample>(
         options, 2 * (model.length() + 1),
         [&](bool watch, const std::function<void()>& stage_done) {

@@ -8,6 +8,7 @@
 #include "client/torch/base/tensor_storage.h"
 #include "client/torch/base/torch_status.h"
 #include "client/torch/execute/executor.h"
+#include "client/torch/execute/step_report.h"
 #include "client/torch/model/model_state.h"
 #include "client/torch/profile/gradients_aside.h"
 #include "client/torch/profile/graph_profile_pass.h"
@@ -44,9 +45,12 @@ absl::StatusOr<WholeStep> StoreAllStep(const GraphModel& model,
       Executor::Create(&model, *std::move(graph), std::move(schedule), device);
   if (!made.ok()) return made.status();
   const std::shared_ptr<Executor> executor = *std::move(made);
-  return WholeStep{executor->prediction().peak, [&model, inputs, target, executor] {
+  return WholeStep{executor->prediction().peak,
+                   [&model, inputs, target, executor]() -> absl::StatusOr<Nanos> {
                      const StateGuard restore(model.buffers(), DeviceOf(inputs));
-                     return executor->Step(inputs, target).status();
+                     const absl::StatusOr<StepReport> step = executor->Step(inputs, target);
+                     if (!step.ok()) return step.status();
+                     return step->wall_time;
                    }};
 }
 
@@ -65,7 +69,7 @@ absl::StatusOr<Profile> ProfileGraph(const GraphModel& model, const std::vector<
     const GradientsAside aside(model);
     model.EnsureGradients();
     CostMeter costs(meters->memory, meters->timer.get(), meters->granularity);
-    WholeSteps steps = MakeWholeSteps(options, inputs, meters->timer.get());
+    WholeSteps steps = MakeWholeSteps(options, inputs);
     absl::StatusOr<Passes<NodeSample>> passes = RunPasses<NodeSample>(
         options, 2 * model.size(),
         [&](bool watch, const std::function<void()>& node_done) {

@@ -109,11 +109,10 @@ UnusedMemory::~UnusedMemory() {
   }
 }
 
-WholeSteps MakeWholeSteps(const ProfileOptions& options, const std::vector<at::Tensor>& inputs,
-                          StageTimer* timer) {
+WholeSteps MakeWholeSteps(const ProfileOptions& options, const std::vector<at::Tensor>& inputs) {
   std::string why_not = WhyNoSteps(options, inputs);
   if (!why_not.empty()) return WholeSteps(std::move(why_not));
-  return WholeSteps(timer, FreeMemoryOf(options.device));
+  return WholeSteps(FreeMemoryOf(options.device));
 }
 
 }  // namespace stowage

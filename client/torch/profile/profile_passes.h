@@ -58,8 +58,7 @@ class UnusedMemory {
 };
 
 // As the options say, in what memory is free now.
-WholeSteps MakeWholeSteps(const ProfileOptions& options, const std::vector<at::Tensor>& inputs,
-                          StageTimer* timer);
+WholeSteps MakeWholeSteps(const ProfileOptions& options, const std::vector<at::Tensor>& inputs);
 
 // Passes that do not count. On a GPU there is one in any case: in the first, libraries take workspaces that they keep.
 int WarmupOf(const ProfileOptions& options);

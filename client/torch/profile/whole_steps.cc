@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/torch/profile/median.h"
@@ -32,17 +33,15 @@ void WholeSteps::Prepare(absl::StatusOr<WholeStep> step) {
 void WholeSteps::Run(const std::function<absl::StatusOr<WholeStep>()>& make) {
   if (wanted() && !step_) Prepare(make());
   if (!wanted()) return;
-  timer_->Start();
-  const absl::Status status = step_->run();
-  if (!status.ok()) {
-    why_not_ = absl::StrCat(absl::IsResourceExhausted(status)
+  const absl::StatusOr<Nanos> time = step_->run();
+  if (!time.ok()) {
+    why_not_ = absl::StrCat(absl::IsResourceExhausted(time.status())
                                 ? "a whole step does not fit into the memory: "
                                 : "a whole step failed: ",
-                            std::string(status.message()));
+                            std::string(time.status().message()));
     return;
   }
-  timer_->Stop();
-  times_.push_back(timer_->Collect().back());
+  times_.push_back(*time);
 }
 
 Calibration WholeSteps::CalibrationOf(Nanos stages, const std::vector<Nanos>& passes) const {

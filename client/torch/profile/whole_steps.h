@@ -7,9 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/torch/offload/stage_timer.h"
 #include "client/torch/profile/profile_report.h"
 #include "solvers/model/units.h"
 
@@ -17,8 +15,8 @@ namespace stowage {
 
 // Leaves the model as it was.
 struct WholeStep {
-  Bytes peak;  // as it is predicted
-  std::function<absl::Status()> run;
+  Bytes peak;                                  // as it is predicted
+  std::function<absl::StatusOr<Nanos>()> run;  // what it took, StepReport::wall_time
 };
 
 // The whole steps that a profile is calibrated by. Whatever becomes of them, a profile is not failed by
@@ -26,14 +24,13 @@ struct WholeStep {
 class WholeSteps {
  public:
   // `memory` is what there is for a step.
-  WholeSteps(StageTimer* timer, Bytes memory) : timer_(timer), memory_(memory) {}
+  explicit WholeSteps(Bytes memory) : memory_(memory) {}
   // None will be run.
   explicit WholeSteps(std::string why_not) : why_not_(std::move(why_not)) {}
 
   // As long as it makes sense to run another.
   bool wanted() const { return why_not_.empty(); }
-  // One step, that which `make` makes at the first call. Not one that takes more memory than there is. Throws what the
-  // timer throws.
+  // One step, that which `make` makes at the first call. Not one that takes more memory than there is.
   void Run(const std::function<absl::StatusOr<WholeStep>()>& make);
 
   // Of a profile whose times add up to `stages`, and whose passes, each beside a step, took `passes`.
@@ -42,7 +39,6 @@ class WholeSteps {
  private:
   void Prepare(absl::StatusOr<WholeStep> step);
 
-  StageTimer* timer_ = nullptr;
   Bytes memory_;
   std::optional<WholeStep> step_;
   std::string why_not_;

@@ -139,7 +139,8 @@ class TrainingMeasurement {
     const int64_t planned_waits = report_device_->waits() - waits;
     // A chain's input is there before the step, and counts.
     const Bytes input = is_chain() ? std::get<Chain>(problem()).activation(0) : Bytes(0);
-    const Bytes blocks = meter->peak_block_bytes() - before + input;
+    // By the meter of the device that the plan runs on, which may copy.
+    const Bytes blocks = report->peak_blocks - before + input;
     row->Add("peak", report->peak).Add("allocated_peak", blocks);
     row->Add("reserved_peak", report->peak_reserved).Add("kept", before);
     row->Add("peak_of_prediction",

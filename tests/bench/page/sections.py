@@ -47,6 +47,10 @@ def sections(quick, out):
         benchmark("table", "The table against the plain recurrence", "persistent_table_bench", [], ["--benchmark_filter=/20/50"],
                   "Numbers in names: stages, slots, budget in per cent of store-all's peak. `reference` and `table`, `wall_1` and `wall_2` (one "
                   "thread, two) are seconds; `ratio` is the first of the two over the second."),
+        benchmark("replays", "What searches replay, beside the evaluator", "replay_bench", [], ["--benchmark_filter=/50$|resnet50"],
+                  "CPU time of a schedule's accounting by a replay that a search has of its own, and by the evaluator, which it agrees with."),
+        benchmark("quality", "Searches beside exhaustive search", "solver_quality", [], ["--benchmark_filter=Joint.*/3/"],
+                  "Makespans of searches over the optima of small random problems."),
         made("checkpoints", "Checkpoints of the networks of Feng and Huang 2018", "checkpoint_tables", ["FOLDER"], ["FOLDER"],
              "Columns of F are Feng and Huang 2018's, of FS its supplement's, of R its earlier version's; all others are ours. Times are medians "
              "of five.",

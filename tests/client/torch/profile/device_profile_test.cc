@@ -125,10 +125,7 @@ TEST_P(DeviceProfileTest, BlocksOfPlannedStepsAreWithinThePrediction) {
           chain.activation(0) - SumsInBlocks(device_, network_.model) + BlocksOf(device_, [&] {
             const auto report = (*executor)->Step(network_.input, network_.target);
             ASSERT_TRUE(report.ok()) << report.status();
-            if (device_.name == "test") {
-              EXPECT_EQ(report->peak_blocks.value(),
-                        TestDevice::memory().stats().allocated_peak_bytes);
-            }
+            EXPECT_EQ(report->peak_blocks, device_.meter()->peak_block_bytes());
             EXPECT_GE(report->peak_reserved, report->peak_blocks);
             peak = report->peak;
           });
