@@ -1,5 +1,5 @@
-// Whether a part of a model trains what it lists: parameters that were replaced since it was listed (load_state_dict with
-// assign, adapters put around a layer) would else go untrained, without a word.
+// Finds parameters that a part of a model uses and does not list: those that replaced others since the model was built
+// (load_state_dict with assign, adapters put around a layer). Without the check they would go untrained in silence.
 #ifndef STOWAGE_CLIENT_TORCH_EXECUTE_USED_PARAMETERS_H_
 #define STOWAGE_CLIENT_TORCH_EXECUTE_USED_PARAMETERS_H_
 

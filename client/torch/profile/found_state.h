@@ -25,8 +25,7 @@ namespace stowage {
 //   that it is the same for batches of other sizes. Two that compute different things by the same operations, on
 //   constants of their own say, need names of their own.
 //
-// One forward on the sample in training mode of the caller's; random state and buffers are then what they were. The model's
-// parts hold what was found from then on.
+// Runs one forward on the sample, in the modes that the caller's modules are in, then puts random state and buffers back.
 //
 // INVALID_ARGUMENT, and a model as it was, for a part that reads a tensor with a graph from outside of its inputs (whose
 // gradients no plan could give), or that throws; the message names the part. Not thread-safe. O(operations + bytes of what
