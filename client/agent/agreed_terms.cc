@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -20,13 +21,19 @@ namespace {
 
 constexpr char kWell = '+';
 constexpr char kFailed = '-';
-constexpr size_t kCosts = 5;  // of a stage or vertex
+constexpr size_t kCosts = 7;  // of a stage or vertex
+// In place of a time: its recomputes do not stop early. The greatest of all ranks' is then this.
+constexpr int64_t kNeverStops = std::numeric_limits<int64_t>::max();
 
 template <class Step>
 std::vector<int64_t> CostsOf(const Step& step) {
-  return {step.forward_time.value(), step.backward_time.value(),
-          step.forward_saving_overhead.value(), step.forward_overhead.value(),
-          step.backward_overhead.value()};
+  return {step.forward_time.value(),
+          step.backward_time.value(),
+          step.forward_saving_overhead.value(),
+          step.forward_overhead.value(),
+          step.backward_overhead.value(),
+          step.stops() ? step.stopped_time().value() : kNeverStops,
+          step.stopped_overhead().value()};
 }
 
 template <class Step>
@@ -36,6 +43,11 @@ void SetCosts(const std::vector<int64_t>& costs, size_t at, Step* step) {
   step->forward_saving_overhead = Bytes(costs[at + 2]);
   step->forward_overhead = Bytes(costs[at + 3]);
   step->backward_overhead = Bytes(costs[at + 4]);
+  step->recompute_saving_time.reset();
+  step->recompute_saving_overhead.reset();
+  if (costs[at + 5] == kNeverStops) return;
+  step->recompute_saving_time = Nanos(costs[at + 5]);
+  step->recompute_saving_overhead = Bytes(costs[at + 6]);
 }
 
 void Append(const std::vector<int64_t>& more, std::vector<int64_t>* all) {

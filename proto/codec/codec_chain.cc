@@ -22,6 +22,7 @@ void WriteStage(const Stage& stage, v1::Stage* out) {
   out->set_must_keep(stage.must_keep);
   out->set_transient_parameter_bytes(stage.transient_parameters.value());
   for (const Bytes bytes : stage.saved_tensors) out->add_saved_tensor_bytes(bytes.value());
+  WriteStoppedRecompute(stage, out);
 }
 
 Stage ReadStage(const v1::Stage& message) {
@@ -44,6 +45,7 @@ Stage ReadStage(const v1::Stage& message) {
   for (const int64_t bytes : message.saved_tensor_bytes()) {
     stage.saved_tensors.push_back(Bytes(bytes));
   }
+  ReadStoppedRecompute(message, &stage);
   return stage;
 }
 

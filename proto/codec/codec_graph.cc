@@ -24,6 +24,7 @@ void WriteCosts(const Vertex& v, v1::Vertex* out) {
   out->set_forward_overhead_bytes(v.forward_overhead.value());
   out->set_backward_overhead_bytes(v.backward_overhead.value());
   out->set_transient_parameter_bytes(v.transient_parameters.value());
+  WriteStoppedRecompute(v, out);
 }
 
 void ReadCosts(const v1::Vertex& message, Vertex* v) {
@@ -36,6 +37,7 @@ void ReadCosts(const v1::Vertex& message, Vertex* v) {
   v->forward_overhead = Bytes(message.forward_overhead_bytes());
   v->backward_overhead = Bytes(message.backward_overhead_bytes());
   v->transient_parameters = Bytes(message.transient_parameter_bytes());
+  ReadStoppedRecompute(message, v);
 }
 
 void WriteFlags(const Vertex& v, v1::Vertex* out) {

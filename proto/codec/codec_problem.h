@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "solvers/model/chain.h"
 #include "solvers/model/graph.h"
+#include "solvers/model/units.h"
 #include "stowage/v1/profile.pb.h"
 
 namespace stowage {
@@ -22,6 +23,27 @@ absl::StatusOr<GraphSpec> ReadGraph(const v1::Graph& message, const std::string&
 // The same for a graph without backwards.
 void WriteDag(const Graph& dag, v1::ComputeDag* out);
 absl::StatusOr<GraphSpec> ReadDag(const v1::ComputeDag& message, const std::string& name);
+
+// What a stage and a vertex say of a recompute that stops early; Step and Message are of one kind.
+template <class Step, class Message>
+void WriteStoppedRecompute(const Step& step, Message* out) {
+  if (const auto& time = step.recompute_saving_time) {
+    out->set_recompute_saving_time_ns(time->value());
+  }
+  if (const auto& overhead = step.recompute_saving_overhead) {
+    out->set_recompute_saving_overhead_bytes(overhead->value());
+  }
+}
+
+template <class Message, class Step>
+void ReadStoppedRecompute(const Message& message, Step* step) {
+  if (message.has_recompute_saving_time_ns()) {
+    step->recompute_saving_time = Nanos(message.recompute_saving_time_ns());
+  }
+  if (message.has_recompute_saving_overhead_bytes()) {
+    step->recompute_saving_overhead = Bytes(message.recompute_saving_overhead_bytes());
+  }
+}
 
 }  // namespace stowage
 

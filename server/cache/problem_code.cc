@@ -5,8 +5,16 @@
 namespace stowage {
 namespace {
 
+// Of a stage or a vertex, in problems where one has it.
 template <class Code, class S>
-void CodeStage(Code* code, S* stage) {
+void CodeStoppedRecompute(Code* code, S* step) {
+  const auto field = [code](auto* value) { code->Field(value); };
+  code->Optional(&step->recompute_saving_time, field);
+  code->Optional(&step->recompute_saving_overhead, field);
+}
+
+template <class Code, class S>
+void CodeStage(Code* code, bool stops, S* stage) {
   code->Field(&stage->forward_time);
   code->Field(&stage->backward_time);
   code->Field(&stage->output);
@@ -23,19 +31,20 @@ void CodeStage(Code* code, S* stage) {
   code->List(&stage->saved_tensors, [code](auto* bytes) { code->Field(bytes); });
   code->Field(&stage->name);
   code->Field(&stage->op_kind);
+  if (stops) CodeStoppedRecompute(code, stage);
 }
 
 template <class Code, class C>
-void CodeChain(Code* code, C* chain) {
+void CodeChain(Code* code, bool stops, C* chain) {
   code->Field(&chain->name);
   code->Field(&chain->input);
   code->Field(&chain->input_gradient);
-  code->List(&chain->stages, [code](auto* stage) { CodeStage(code, stage); });
-  CodeStage(code, &chain->loss);
+  code->List(&chain->stages, [=](auto* stage) { CodeStage(code, stops, stage); });
+  CodeStage(code, stops, &chain->loss);
 }
 
 template <class Code, class V>
-void CodeVertex(Code* code, V* vertex) {
+void CodeVertex(Code* code, bool stops, V* vertex) {
   code->Field(&vertex->id);
   code->Field(&vertex->name);
   code->Field(&vertex->op_kind);
@@ -60,12 +69,13 @@ void CodeVertex(Code* code, V* vertex) {
   code->Field(&vertex->collective);
   code->Field(&vertex->must_keep);
   code->Field(&vertex->transient_parameters);
+  if (stops) CodeStoppedRecompute(code, vertex);
 }
 
 template <class Code, class G>
-void CodeGraph(Code* code, G* graph) {
+void CodeGraph(Code* code, bool stops, G* graph) {
   code->Field(&graph->name);
-  code->List(&graph->vertices, [code](auto* vertex) { CodeVertex(code, vertex); });
+  code->List(&graph->vertices, [=](auto* vertex) { CodeVertex(code, stops, vertex); });
 }
 
 template <class Code, class V>
@@ -116,44 +126,57 @@ bool IsInProgramOrder(const GraphSpec& spec) {
   return true;
 }
 
-std::optional<Problem> ReadGraph(bool has_backwards, FieldReader* in) {
+// The first byte: what the problem is, and whether a recompute in it stops early. Others are stored without a word of that.
+enum class StoredKind { kChain, kGraph, kDag, kChainStops, kGraphStops };
+
+StoredKind StoredKindOf(const Instance& instance) {
+  if (instance.kind() == ProblemKind::kDag) return StoredKind::kDag;
+  if (instance.is_graph()) {
+    return instance.graph().stops() ? StoredKind::kGraphStops : StoredKind::kGraph;
+  }
+  return instance.chain().stops() ? StoredKind::kChainStops : StoredKind::kChain;
+}
+
+std::optional<Problem> ReadGraph(StoredKind kind, FieldReader* in) {
+  const bool stops = kind == StoredKind::kGraphStops;
   GraphSpec spec;
-  spec.has_backwards = has_backwards;
-  has_backwards ? CodeGraph(in, &spec) : CodeDag(in, &spec);
+  spec.has_backwards = kind != StoredKind::kDag;
+  spec.has_backwards ? CodeGraph(in, stops, &spec) : CodeDag(in, &spec);
   if (!in->ok() || !IsInProgramOrder(spec)) return std::nullopt;
   absl::StatusOr<Graph> graph = Graph::Create(std::move(spec));
-  if (!graph.ok()) return std::nullopt;
+  if (!graph.ok() || graph->stops() != stops) return std::nullopt;
   return *std::move(graph);
 }
 
-std::optional<Problem> ReadChain(FieldReader* in) {
+std::optional<Problem> ReadChain(StoredKind kind, FieldReader* in) {
+  const bool stops = kind == StoredKind::kChainStops;
   ChainSpec spec;
-  CodeChain(in, &spec);
+  CodeChain(in, stops, &spec);
   if (!in->ok()) return std::nullopt;
   absl::StatusOr<Chain> chain = Chain::Create(std::move(spec));
-  if (!chain.ok()) return std::nullopt;
+  if (!chain.ok() || chain->stops() != stops) return std::nullopt;
   return *std::move(chain);
 }
 
 }  // namespace
 
 void WriteProblem(const Instance& instance, FieldWriter* out) {
-  const ProblemKind kind = instance.kind();
-  out->Choice(&kind, ProblemKind::kDag);
+  const StoredKind kind = StoredKindOf(instance);
+  out->Choice(&kind, StoredKind::kGraphStops);
   if (instance.is_graph()) {
     const GraphSpec spec = instance.graph().spec();
-    spec.has_backwards ? CodeGraph(out, &spec) : CodeDag(out, &spec);
+    spec.has_backwards ? CodeGraph(out, instance.graph().stops(), &spec) : CodeDag(out, &spec);
   } else {
-    CodeChain(out, &instance.chain().spec());
+    CodeChain(out, instance.chain().stops(), &instance.chain().spec());
   }
   CodeTransfers(out, &instance.link());
 }
 
 std::shared_ptr<const Instance> ReadProblem(FieldReader* in) {
-  ProblemKind kind = ProblemKind::kChain;
-  in->Choice(&kind, ProblemKind::kDag);
-  std::optional<Problem> problem =
-      kind == ProblemKind::kChain ? ReadChain(in) : ReadGraph(kind == ProblemKind::kGraph, in);
+  StoredKind kind = StoredKind::kChain;
+  in->Choice(&kind, StoredKind::kGraphStops);
+  const bool is_chain = kind == StoredKind::kChain || kind == StoredKind::kChainStops;
+  std::optional<Problem> problem = is_chain ? ReadChain(kind, in) : ReadGraph(kind, in);
   std::optional<TransferModel> transfers;
   CodeTransfers(in, &transfers);
   if (!problem || !in->ok() || (transfers && !ValidateTransferModel(*transfers).ok())) {

@@ -1,6 +1,7 @@
 // Problems as fields of what is stored. Internal to server/cache.
 //
-// An instance is 0 and a chain or 1 and a graph, then whether there is a link, and the link. A
+// An instance is 0 and a chain, 1 and a graph or 2 and a compute DAG, then whether there is a link, and the link.
+// 3 and 4 are a chain and a graph some recompute of which stops early: each stage or vertex says how. A
 // graph is stored in program order with its sender's ids. Every field of chain.h, graph.h and
 // transfer_model.h is kept.
 #ifndef STOWAGE_SERVER_CACHE_PROBLEM_CODE_H_

@@ -23,13 +23,15 @@ bool AlikeCost(const CopyCost& a, const CopyCost& b, Bytes bytes) {
 
 bool SameOverheads(const Problem& a, const Problem& b) {
   return AllSteps(a, b, [](const auto& x, const auto& y) {
-    return x.forward_saving_overhead == y.forward_saving_overhead &&
+    return x.stops() == y.stops() && x.stopped_overhead() == y.stopped_overhead() &&
+           x.forward_saving_overhead == y.forward_saving_overhead &&
            x.forward_overhead == y.forward_overhead && x.backward_overhead == y.backward_overhead;
   });
 }
 
 bool OverheadsAtLeast(const Problem& a, const Problem& b) {
   return AllSteps(a, b, [](const auto& x, const auto& y) {
+    if (x.stops() && (!y.stops() || x.stopped_overhead() < y.stopped_overhead())) return false;
     return x.forward_saving_overhead >= y.forward_saving_overhead &&
            x.forward_overhead >= y.forward_overhead && x.backward_overhead >= y.backward_overhead;
   });
@@ -37,7 +39,8 @@ bool OverheadsAtLeast(const Problem& a, const Problem& b) {
 
 bool SameTimes(const Problem& a, const Problem& b) {
   return AllSteps(a, b, [](const auto& x, const auto& y) {
-    return x.forward_time == y.forward_time && x.backward_time == y.backward_time;
+    return x.forward_time == y.forward_time && x.backward_time == y.backward_time &&
+           x.recompute_saving_time == y.recompute_saving_time;
   });
 }
 

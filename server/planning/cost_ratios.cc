@@ -16,7 +16,9 @@ bool Repeatable(const Vertex& v) { return !v.collective && !v.must_keep && !v.in
 LeastRatio ForwardRatio(const Problem& caller, const Problem& reference) {
   LeastRatio ratio;
   AllSteps(caller, reference, [&ratio](const auto& ours, const auto& theirs) {
-    if (Repeatable(ours)) ratio.Add(ours.forward_time, theirs.forward_time);
+    if (!Repeatable(ours)) return true;
+    ratio.Add(ours.forward_time, theirs.forward_time);
+    ratio.Add(ours.stopped_time(), theirs.stopped_time());
     return true;
   });
   return ratio;
@@ -57,6 +59,7 @@ LeastRatio RatioOfAll(const Instance& caller, const Instance& reference) {
   LeastRatio ratio;
   AllSteps(caller.problem(), reference.problem(), [&ratio](const auto& ours, const auto& theirs) {
     ratio.Add(ours.forward_time, theirs.forward_time);
+    ratio.Add(ours.stopped_time(), theirs.stopped_time());
     ratio.Add(ours.backward_time, theirs.backward_time);
     return true;
   });
@@ -109,14 +112,18 @@ Nanos ExpectedUnder(const Instance& caller, const Instance& reference, Nanos mak
   });
   LeastRatio ratio;
   Nanos ours, theirs;
+  const auto add = [&](Nanos asked, Nanos known) {
+    if (known.value() >= total.value() / kTiny) {
+      ratio.Add(asked, known);
+    } else {
+      ours += asked;
+      theirs += known;
+    }
+  };
   AllSteps(caller.problem(), reference.problem(), [&](const auto& asked, const auto& known) {
     if (!Repeatable(asked)) return true;
-    if (known.forward_time.value() >= total.value() / kTiny) {
-      ratio.Add(asked.forward_time, known.forward_time);
-    } else {
-      ours += asked.forward_time;
-      theirs += known.forward_time;
-    }
+    add(asked.forward_time, known.forward_time);
+    if (known.stops()) add(asked.stopped_time(), known.stopped_time());
     return true;
   });
   ratio.Add(ours, theirs);

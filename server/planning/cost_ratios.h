@@ -3,7 +3,8 @@
 //
 // Without transfers a schedule takes the ideal time, which no schedule takes less than, and its
 // repeated forwards. Let r be the least ratio of caller to reference time of a forward that may be
-// repeated. Then a schedule that takes x more than ideal under the reference takes at least r x more
+// repeated, or of a recompute that stops early. Then a schedule that takes x more than ideal under
+// the reference takes at least r x more
 // under the caller's costs, so what is a bound of ideal + x there is one of ideal + r x here.
 // With transfers, let r be the least ratio over all steps and all copies. A replay is made of sums
 // and maxima, so with every cost r times that of the reference a schedule takes r times as long, and

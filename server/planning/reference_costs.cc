@@ -50,6 +50,22 @@ Costs Agreeing(const std::vector<CostSample>& samples) {
   return agreeing;
 }
 
+// Stops early if it does in all samples.
+template <class Step>
+void SetStoppedRecompute(const std::vector<const Step*>& measured, Step* step) {
+  step->recompute_saving_time.reset();
+  step->recompute_saving_overhead.reset();
+  std::vector<Nanos> times;
+  std::vector<Bytes> overheads;
+  for (const Step* sample : measured) {
+    if (!sample->stops()) return;
+    times.push_back(sample->stopped_time());
+    overheads.push_back(sample->stopped_overhead());
+  }
+  step->recompute_saving_time = Median(std::move(times));
+  step->recompute_saving_overhead = UpperQuantile(std::move(overheads));
+}
+
 // The costs of one step, of all samples; Step is Stage or Vertex.
 template <class Step>
 void SetCosts(const std::vector<const Step*>& measured, Step* step) {
@@ -65,6 +81,7 @@ void SetCosts(const std::vector<const Step*>& measured, Step* step) {
        {&Step::forward_saving_overhead, &Step::forward_overhead, &Step::backward_overhead}) {
     step->*overhead = UpperQuantile(all(overhead));
   }
+  SetStoppedRecompute(measured, step);
 }
 
 template <class Kind>
@@ -202,7 +219,9 @@ bool MovesFrom(const Instance& now, const Instance& next) {
       AllSteps(now.problem(), next.problem(), [&distance](const auto& x, const auto& y) {
         distance +=
             Distance(x.forward_time, y.forward_time) + Distance(x.backward_time, y.backward_time);
-        return x.forward_saving_overhead == y.forward_saving_overhead &&
+        if (x.stops()) distance += Distance(x.stopped_time(), y.stopped_time());
+        return x.stops() == y.stops() && x.stopped_overhead() == y.stopped_overhead() &&
+               x.forward_saving_overhead == y.forward_saving_overhead &&
                x.forward_overhead == y.forward_overhead &&
                x.backward_overhead == y.backward_overhead;
       });

@@ -50,6 +50,13 @@ void InterpolateStep(const Line& line, const Step& a, const Step& b, Step* step)
         &Step::forward_overhead, &Step::backward_overhead, &Step::transient_parameters}) {
     step->*field = line.At(a.*field, b.*field);
   }
+  step->recompute_saving_time.reset();
+  step->recompute_saving_overhead.reset();
+  if (!a.stops() || !b.stops()) return;
+  step->recompute_saving_time =
+      std::min(line.At(a.stopped_time(), b.stopped_time()), step->forward_time);
+  step->recompute_saving_overhead = std::min(line.At(a.stopped_overhead(), b.stopped_overhead()),
+                                             step->output + step->forward_saving_overhead);
 }
 
 Stage Interpolate(const Line& line, const Stage& a, const Stage& b) {

@@ -72,7 +72,17 @@ absl::Status CheckStage(const Stage& stage, const std::string& prefix, Totals* t
   checks.MaxLength("op_kind", stage.op_kind);
   CheckTimes(stage, totals, &checks);
   CheckSizes(stage, totals, &checks);
+  CheckStoppedRecompute(stage, &checks);
   return checks.status().ok() ? CheckSavedTensors(stage, prefix) : checks.status();
+}
+
+absl::Status CheckLoss(const Stage& loss, Totals* totals) {
+  constexpr char kPrefix[] = "chain.loss.";
+  absl::Status status = CheckStage(loss, kPrefix, totals);
+  if (!status.ok() || !loss.stops()) return status;
+  return FieldError(absl::StrCat(kPrefix, "recompute_saving_time_ns"),
+                    loss.recompute_saving_time->value(),
+                    "must be absent: the backward of a loss follows its first forward");
 }
 
 absl::Status CheckChain(const ChainSpec& spec) {
@@ -96,7 +106,7 @@ absl::Status CheckChain(const ChainSpec& spec) {
         CheckStage(spec.stages[i], absl::StrCat("chain.stages[", i, "]."), &totals);
     if (!status.ok()) return status;
   }
-  return CheckStage(spec.loss, "chain.loss.", &totals);
+  return CheckLoss(spec.loss, &totals);
 }
 
 }  // namespace
@@ -115,6 +125,7 @@ absl::StatusOr<Chain> Chain::Create(ChainSpec spec) {
 Chain::Chain(ChainSpec spec) : spec_(std::move(spec)) {
   for (int l = 1; l <= length() + 1; ++l) {
     ideal_time_ += stage(l).forward_time + stage(l).backward_time;
+    stops_ = stops_ || stage(l).stops();
   }
 }
 

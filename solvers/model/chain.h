@@ -7,6 +7,7 @@
 #define STOWAGE_SOLVERS_MODEL_CHAIN_H_
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,13 @@ struct Stage {
   Bytes backward_overhead;  // o_b: beyond everything held while the backward runs, new gradient
                             // included
 
+  // Nobody reads the output of a recompute that saves right before its backward: it ends at its last
+  // saved tensor, and the output is never made. No time: not known, or the output itself is saved;
+  // then it runs as every forward that saves. The overhead is beyond `saved` - `output`; none: output +
+  // forward_saving_overhead.
+  std::optional<Nanos> recompute_saving_time;  // <= forward_time
+  std::optional<Bytes> recompute_saving_overhead;
+
   bool random = false;      // a recompute must see the same random state
   bool stateful = false;    // a recompute must not update state again
   bool collective = false;  // communicates: never recomputed
@@ -47,6 +55,16 @@ struct Stage {
 
   // Whether a schedule may run this forward a second time.
   bool recomputable() const { return !collective && !must_keep; }
+
+  // The recompute right before the backward: its time, what it leaves, and what it takes beyond that
+  // while it runs.
+  bool stops() const { return recompute_saving_time.has_value(); }
+  Nanos stopped_time() const { return recompute_saving_time.value_or(forward_time); }
+  Bytes stopped_saved() const { return stops() ? saved - output : saved; }
+  Bytes stopped_overhead() const {
+    if (!stops()) return forward_saving_overhead;
+    return recompute_saving_overhead.value_or(output + forward_saving_overhead);
+  }
 
   // The parts of `saved` that can go singly: saved tensor k is part k, and the last part is the rest,
   // which holds the output. 0 where the tensors are not known.
@@ -92,6 +110,9 @@ class Chain {
   // Sum of all forward and backward times, loss included: the step without a budget.
   Nanos ideal_time() const { return ideal_time_; }
 
+  // Whether a recompute of some stage stops early (Stage::stops).
+  bool stops() const { return stops_; }
+
   const ChainSpec& spec() const { return spec_; }
 
  private:
@@ -99,6 +120,7 @@ class Chain {
 
   ChainSpec spec_;
   Nanos ideal_time_;
+  bool stops_ = false;
 };
 
 }  // namespace stowage

@@ -46,6 +46,11 @@ class FieldChecks {
       Fail(field, value, absl::StrCat("must be >= ", bound_name, " (", bound, ")"));
     }
   }
+  void AtMost(const char* field, int64_t value, int64_t bound, const char* bound_name) {
+    if (status_.ok() && value > bound) {
+      Fail(field, value, absl::StrCat("must be <= ", bound_name, " (", bound, ")"));
+    }
+  }
   void MaxLength(const char* field, const std::string& value, size_t limit = kMaxNameLength) {
     if (status_.ok() && value.size() > limit) {
       status_ = FieldError(absl::StrCat(prefix_, field), absl::StrCat(value.substr(0, 32), "..."),
@@ -63,14 +68,35 @@ class FieldChecks {
   }
   const absl::Status& status() const { return status_; }
 
- private:
   void Fail(const char* field, int64_t value, const std::string& rule) {
-    status_ = FieldError(absl::StrCat(prefix_, field), value, rule);
+    if (status_.ok()) status_ = FieldError(absl::StrCat(prefix_, field), value, rule);
   }
 
+ private:
   std::string prefix_;
   absl::Status status_;
 };
+
+// What stages and vertices say of a recompute that stops at its last saved tensor: it takes no more than one that goes on.
+template <class Step>
+void CheckStoppedRecompute(const Step& step, FieldChecks* checks) {
+  if (!checks->status().ok()) return;  // sums of sizes that are not checked may overflow
+  constexpr char kTime[] = "recompute_saving_time_ns";
+  constexpr char kOverhead[] = "recompute_saving_overhead_bytes";
+  if (step.recompute_saving_time) {
+    const int64_t time = step.recompute_saving_time->value();
+    checks->NonNegative(kTime, time);
+    checks->AtMost(kTime, time, step.forward_time.value(), "forward_time_ns");
+  }
+  if (!step.recompute_saving_overhead) return;
+  const int64_t overhead = step.recompute_saving_overhead->value();
+  checks->NonNegative(kOverhead, overhead);
+  if (!step.recompute_saving_time) {
+    checks->Fail(kOverhead, overhead, "must be absent without recompute_saving_time_ns");
+  }
+  checks->AtMost(kOverhead, overhead, (step.output + step.forward_saving_overhead).value(),
+                 "output_bytes + forward_saving_overhead_bytes");
+}
 
 }  // namespace stowage
 

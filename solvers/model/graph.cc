@@ -67,6 +67,11 @@ absl::Status CheckFields(const Vertex& v, const std::string& prefix, bool has_ba
     checks.Total(field, time.value(), nanos_limit, "the sum of all times times (vertices + 2)",
                  nanos);
   }
+  CheckStoppedRecompute(v, &checks);
+  if (v.stops() && v.alias != AliasKind::kNone) {
+    checks.Fail("recompute_saving_time_ns", v.recompute_saving_time->value(),
+                "must be absent from a view and from what is written in place");
+  }
   return checks.status();
 }
 
@@ -81,7 +86,7 @@ absl::Status CheckKind(const Vertex& v, const std::string& prefix, bool has_back
   if (needed || v.backward_needs_output || v.linear_multi_input || v.output_gradient != Bytes(0) ||
       v.extra_saved != Bytes(0) || v.backward_overhead != Bytes(0) ||
       (v.forward_saving_overhead != Bytes(0) && v.forward_saving_overhead != v.forward_overhead) ||
-      v.backward_time != Nanos(0)) {
+      v.backward_time != Nanos(0) || v.stops()) {
     return FieldError(prefix + "backward", "set",
                       "must be absent from a compute DAG: its backwards are nodes");
   }
@@ -192,6 +197,7 @@ absl::StatusOr<Graph> Graph::Create(GraphSpec spec) {
     // A node has one way to run.
     if (!spec.has_backwards) v.forward_saving_overhead = v.forward_overhead;
     graph.ideal_time_ += v.forward_time + v.backward_time;
+    graph.stops_ = graph.stops_ || v.stops();
     graph.vertices_.push_back(std::move(v));
   }
   return graph;

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,11 @@ struct Vertex {
   Bytes forward_overhead;
   Bytes backward_overhead;
 
+  // As of a stage (chain.h): of a recompute right before the backward that makes the extras, and whose output is dropped
+  // unread.
+  std::optional<Nanos> recompute_saving_time;
+  std::optional<Bytes> recompute_saving_overhead;  // beyond the extras
+
   AliasKind alias = AliasKind::kNone;  // of the first input; adds no bytes
   bool linear_multi_input = false;
   bool random = false;
@@ -53,6 +59,12 @@ struct Vertex {
   bool must_keep = false;
   Bytes transient_parameters;
   bool result = false;  // of a compute DAG: its tensor is held when the step ends
+
+  bool stops() const { return recompute_saving_time.has_value(); }
+  Nanos stopped_time() const { return recompute_saving_time.value_or(forward_time); }
+  Bytes stopped_overhead() const {
+    return recompute_saving_overhead.value_or(output + forward_saving_overhead);
+  }
 };
 
 struct GraphSpec {
@@ -83,6 +95,8 @@ class Graph {
   // Bytes that this vertex adds: 0 for an alias.
   Bytes bytes(int position) const;
   Nanos ideal_time() const { return ideal_time_; }
+  // Whether a recompute of some vertex stops early (Vertex::stops).
+  bool stops() const { return stops_; }
 
  private:
   Graph() = default;
@@ -92,6 +106,7 @@ class Graph {
   std::vector<Vertex> vertices_;
   std::vector<int> storage_;
   Nanos ideal_time_;
+  bool stops_ = false;
 };
 
 }  // namespace stowage

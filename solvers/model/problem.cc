@@ -16,11 +16,16 @@ bool StepDominates(const Step& larger, const Step& smaller) {
          larger.output_gradient >= smaller.output_gradient &&
          larger.forward_saving_overhead >= smaller.forward_saving_overhead &&
          larger.forward_overhead >= smaller.forward_overhead &&
-         larger.backward_overhead >= smaller.backward_overhead;
+         larger.backward_overhead >= smaller.backward_overhead &&
+         (!larger.stops() ||
+          (smaller.stops() && larger.stopped_overhead() >= smaller.stopped_overhead()));
 }
 
 bool StageDominates(const Stage& larger, const Stage& smaller) {
-  if (!StepDominates(larger, smaller) || larger.saved < smaller.saved) return false;
+  if (!StepDominates(larger, smaller) || larger.saved < smaller.saved ||
+      larger.stopped_saved() < smaller.stopped_saved()) {
+    return false;
+  }
   if (larger.parts() != smaller.parts()) return false;
   const auto no_less = [](Bytes a, Bytes b) { return a >= b; };
   if (!std::equal(larger.saved_tensors.begin(), larger.saved_tensors.end(),

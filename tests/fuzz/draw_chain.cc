@@ -23,6 +23,11 @@ Stage DrawStage(ByteSource* in) {
     stage.forward_overhead = Bytes(in->Quantity());
     stage.backward_overhead = Bytes(in->Quantity());
   }
+  if (in->OneIn(3)) {
+    stage.recompute_saving_time =
+        in->OneIn(2) ? Nanos(in->Quantity()) : Nanos(stage.forward_time.value() / 2);
+    if (in->OneIn(2)) stage.recompute_saving_overhead = Bytes(stage.output.value() / 2);
+  }
   stage.must_keep = in->OneIn(8);
   stage.collective = in->OneIn(16);
   return stage;

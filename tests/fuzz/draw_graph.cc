@@ -45,6 +45,7 @@ Vertex DrawVertex(int index, int count, bool wild, ByteSource* in) {
   v.forward_overhead = Bytes(in->Quantity());
   v.backward_overhead = Bytes(in->Quantity());
   v.transient_parameters = Bytes(in->Quantity());
+  if (in->OneIn(2)) v.recompute_saving_time = Nanos(v.forward_time.value() / 2);
   return v;
 }
 

@@ -45,7 +45,8 @@ void ExpectAllFields(const google::protobuf::Message& message,
     const bool single_message =
         field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE &&
         !field.is_repeated();
-    if (!single_message) {
+    // A zero is not what its absence says.
+    if (!single_message && !field.has_optional_keyword()) {
       EXPECT_TRUE(has) << field.full_name();
       continue;
     }

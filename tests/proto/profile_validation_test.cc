@@ -36,9 +36,40 @@ TEST(ProfileValidation, NothingOfAProfileIsNegative) {
   const Locate vertex = [](v1::Profile* p) { return p->mutable_graph()->mutable_vertices(4); };
   EXPECT_EQ(ExpectNoNegative(chain, device, "profile.device."), 8);
   EXPECT_EQ(ExpectNoNegative(chain, of_chain, "profile.chain."), 2);
-  EXPECT_EQ(ExpectNoNegative(chain, stage, "profile.chain.stages[2]."), 9);
-  EXPECT_EQ(ExpectNoNegative(chain, loss, "profile.chain.loss."), 9);
-  EXPECT_EQ(ExpectNoNegative(graph, vertex, "profile.graph.vertices[4]."), 11);
+  EXPECT_EQ(ExpectNoNegative(chain, stage, "profile.chain.stages[2]."), 11);
+  EXPECT_EQ(ExpectNoNegative(chain, loss, "profile.chain.loss."), 11);
+  EXPECT_EQ(ExpectNoNegative(graph, vertex, "profile.graph.vertices[4]."), 13);
+}
+
+TEST(ProfileValidation, ARecomputeThatStopsTakesNoMoreThanOneThatGoesOn) {
+  const auto stage = [](const std::function<void(v1::Stage*)>& change) {
+    return ChangedChain([&](v1::Profile* p) { change(p->mutable_chain()->mutable_stages(0)); });
+  };
+  const std::string prefix = "profile.chain.stages[0].recompute_saving_";
+  EXPECT_TRUE(stage([](v1::Stage* s) { s->set_recompute_saving_time_ns(1001); }).ok());
+  ExpectViolation(stage([](v1::Stage* s) { s->set_recompute_saving_time_ns(1002); }),
+                  prefix + "time_ns", "1002", "must be <= forward_time_ns (1001)");
+  ExpectViolation(stage([](v1::Stage* s) { s->set_recompute_saving_overhead_bytes(0); }),
+                  prefix + "overhead_bytes", "0",
+                  "must be absent without recompute_saving_time_ns");
+  const auto overhead = [&](int64_t bytes) {
+    return stage([bytes](v1::Stage* s) {
+      s->set_recompute_saving_time_ns(0);
+      s->set_recompute_saving_overhead_bytes(bytes);
+    });
+  };
+  EXPECT_TRUE(overhead(2009).ok());
+  ExpectViolation(overhead(2010), prefix + "overhead_bytes", "2010",
+                  "must be <= output_bytes + forward_saving_overhead_bytes (2009)");
+  const auto loss = ChangedChain(
+      [](v1::Profile* p) { p->mutable_chain()->mutable_loss()->set_recompute_saving_time_ns(0); });
+  ExpectViolation(loss, "profile.chain.loss.recompute_saving_time_ns", "0",
+                  "must be absent: the backward of a loss follows its first forward");
+  const auto view = ChangedGraph([](v1::Profile* p) {
+    p->mutable_graph()->mutable_vertices(4)->set_recompute_saving_time_ns(0);
+  });
+  ExpectViolation(view, "profile.graph.vertices[4].recompute_saving_time_ns", "0",
+                  "must be absent from a view and from what is written in place");
 }
 
 TEST(ProfileValidation, Labels) {

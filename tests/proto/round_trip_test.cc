@@ -43,6 +43,21 @@ TEST(RoundTrip, ChainWithoutLoss) {
   ExpectRoundTrip(profile);
 }
 
+// The key stays that of the structure: what a recompute takes is a cost.
+TEST(RoundTrip, RecomputesThatStopEarly) {
+  v1::Profile chain = SampleChainProfile();
+  chain.mutable_chain()->mutable_stages(0)->set_recompute_saving_time_ns(0);
+  chain.mutable_chain()->mutable_stages(0)->set_recompute_saving_overhead_bytes(0);
+  chain.mutable_chain()->mutable_stages(1)->set_recompute_saving_time_ns(17);
+  ExpectRoundTrip(chain);
+  EXPECT_EQ(MakePlanKey(*FromProto(chain), {}), MakePlanKey(*FromProto(SampleChainProfile()), {}));
+  v1::Profile graph = SampleGraphProfile();
+  graph.mutable_graph()->mutable_vertices(1)->set_recompute_saving_time_ns(23);
+  graph.mutable_graph()->mutable_vertices(1)->set_recompute_saving_overhead_bytes(29);
+  ExpectRoundTrip(graph);
+  EXPECT_EQ(MakePlanKey(*FromProto(graph), {}), MakePlanKey(*FromProto(SampleGraphProfile()), {}));
+}
+
 TEST(RoundTrip, Graph) { ExpectRoundTrip(SampleGraphProfile()); }
 
 TEST(RoundTrip, GraphComesBackInProgramOrder) {

@@ -64,6 +64,31 @@ TEST(EntryCodec, EveryFieldComesBack) {
   }
 }
 
+TEST(EntryCodec, RecomputesThatStopEarlyComeBack) {
+  const PlanEntry chain_entry = FullChainEntry(), graph_entry = FullGraphEntry();
+  ChainSpec chain = chain_entry.reference->chain().spec();
+  chain.stages[0].recompute_saving_time = Nanos(0);
+  chain.stages[1].recompute_saving_time = Nanos(1);
+  chain.stages[1].recompute_saving_overhead = Bytes(1);
+  GraphSpec graph = graph_entry.reference->graph().spec();
+  graph.vertices[0].recompute_saving_time = Nanos(0);
+  graph.vertices[1].recompute_saving_time = Nanos(1);
+  graph.vertices[1].recompute_saving_overhead = Bytes(1);
+  const Problem problems[] = {*Chain::Create(chain), *Graph::Create(graph)};
+  for (const Problem& problem : problems) {
+    PlanEntry entry = SmallEntry();
+    entry.reference = std::make_shared<const Instance>(problem);
+    entry.store_all = *Instance(problem).store_all();
+    entry.plans.clear();
+    entry.least_budget.reset();
+    const std::string bytes = EncodeEntry(entry);
+    const Decoded decoded = DecodeEntry(KeyOf("abc"), bytes);
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    ExpectEqualEntries(entry, **decoded);
+    EXPECT_EQ(EncodeEntry(**decoded), bytes);
+  }
+}
+
 TEST(EntryCodec, AnEntryWithNothingButItsReferenceComesBack) {
   PlanEntry entry = SmallEntry();
   entry.plans.clear();

@@ -174,6 +174,8 @@ void ExpectEqualStages(const Stage& a, const Stage& b) {
   EXPECT_EQ(a.saved, b.saved);
   EXPECT_EQ(a.output_gradient, b.output_gradient);
   EXPECT_EQ(a.forward_saving_overhead, b.forward_saving_overhead);
+  EXPECT_EQ(a.recompute_saving_time, b.recompute_saving_time);
+  EXPECT_EQ(a.recompute_saving_overhead, b.recompute_saving_overhead);
   EXPECT_EQ(a.forward_overhead, b.forward_overhead);
   EXPECT_EQ(a.backward_overhead, b.backward_overhead);
   EXPECT_EQ(a.random, b.random);
@@ -211,6 +213,8 @@ void ExpectEqualVertices(const Vertex& a, const Vertex& b) {
   EXPECT_EQ(a.forward_time, b.forward_time);
   EXPECT_EQ(a.backward_time, b.backward_time);
   EXPECT_EQ(a.forward_saving_overhead, b.forward_saving_overhead);
+  EXPECT_EQ(a.recompute_saving_time, b.recompute_saving_time);
+  EXPECT_EQ(a.recompute_saving_overhead, b.recompute_saving_overhead);
   EXPECT_EQ(a.forward_overhead, b.forward_overhead);
   EXPECT_EQ(a.backward_overhead, b.backward_overhead);
   EXPECT_EQ(a.alias, b.alias);
