@@ -24,7 +24,7 @@ PersistentSpace::PersistentSpace(const Chain& chain, int64_t unit, Rounding roun
   const size_t count = static_cast<size_t>(last_) + 1;
   for (std::vector<int64_t>* v :
        {&activation_, &saved_, &gradient_, &saving_overhead_, &plain_overhead_, &backward_overhead_,
-        &forward_prefix_, &kept_prefix_}) {
+        &stopped_need_, &stop_gain_, &forward_prefix_, &kept_prefix_}) {
     v->resize(count);
   }
   activation_[0] = slots(chain.activation(0));
@@ -38,12 +38,15 @@ PersistentSpace::PersistentSpace(const Chain& chain, int64_t unit, Rounding roun
     saving_overhead_[i] = slots(stage.forward_saving_overhead);
     plain_overhead_[i] = slots(stage.forward_overhead);
     backward_overhead_[i] = slots(stage.backward_overhead);
+    stopped_need_[i] = gradient_[i] + slots(stage.stopped_saved()) +
+                       std::max(slots(stage.stopped_overhead()), backward_overhead_[i]);
+    stop_gain_[i] = (stage.forward_time - stage.stopped_time()).value();
     forward_prefix_[i] = forward_prefix_[i - 1] + stage.forward_time.value();
     kept_prefix_[i] = kept_prefix_[i - 1] + (stage.recomputable() ? 0 : 1);
   }
 }
 
-std::array<int64_t, 8> PersistentSpace::StageKey(int s) const {
+std::array<int64_t, 10> PersistentSpace::StageKey(int s) const {
   return {ForwardTime(s, s),
           Recomputable(s, s) ? 1 : 0,
           activation(s),
@@ -51,7 +54,9 @@ std::array<int64_t, 8> PersistentSpace::StageKey(int s) const {
           gradient(s),
           at(saving_overhead_, s),
           at(plain_overhead_, s),
-          at(backward_overhead_, s)};
+          at(backward_overhead_, s),
+          at(stopped_need_, s),
+          StopGain(s)};
 }
 
 int64_t PersistentSpace::FirstRunNeed(int s) const {
@@ -67,7 +72,7 @@ int64_t CommonUnit(const Chain& chain) {
   for (int l = 1; l <= chain.length() + 1; ++l) {
     const Stage& s = chain.stage(l);
     for (const Bytes size : {s.output, s.saved, s.output_gradient, s.forward_saving_overhead,
-                             s.forward_overhead, s.backward_overhead}) {
+                             s.forward_overhead, s.backward_overhead, s.stopped_overhead()}) {
       unit = std::gcd(unit, size.value());
     }
   }
@@ -85,7 +90,7 @@ namespace {
 // Numbers equal stages alike.
 std::vector<int> ClassesOf(const PersistentSpace& space) {
   std::vector<int> classes(static_cast<size_t>(space.last()) + 1);
-  std::map<std::array<int64_t, 8>, int> numbers;
+  std::map<std::array<int64_t, 10>, int> numbers;
   for (int s = 1; s <= space.last(); ++s) {
     const int next = static_cast<int>(numbers.size());
     classes[static_cast<size_t>(s)] = numbers.insert({space.StageKey(s), next}).first->second;

@@ -43,8 +43,10 @@ class PersistentSpace {
   int64_t input_gradient() const { return at(gradient_, 0); }
 
   // m_all(s, t): what keeping all of stage s needs when its backward comes after that of s+1..t.
+  // Where s = t the forward, a recompute, may stop early.
   int64_t KeepAllNeed(int s, int t) const {
-    return std::max(gradient(t) + SavingNeed(s), BackwardNeed(s));
+    const int64_t need = std::max(gradient(t) + SavingNeed(s), BackwardNeed(s));
+    return s < t ? need : std::min(need, at(stopped_need_, s));
   }
   // Its two parts: the forward that saves (delta^t comes on top) and the backward.
   int64_t SavingNeed(int s) const { return saved(s) + at(saving_overhead_, s); }
@@ -60,12 +62,16 @@ class PersistentSpace {
   int64_t ForwardTime(int s, int e) const {
     return at(forward_prefix_, e) - at(forward_prefix_, s - 1);
   }
+  // The same where backward e follows: the forward of stage e is one that may stop early. It never falls with e.
+  int64_t RecomputeTime(int s, int e) const { return ForwardTime(s, e) - StopGain(e); }
+  // What stage e is faster then.
+  int64_t StopGain(int e) const { return at(stop_gain_, e); }
   // Whether stages s..e may all run their forward twice.
   bool Recomputable(int s, int e) const { return at(kept_prefix_, e) == at(kept_prefix_, s - 1); }
 
   // All that the recurrence knows of a stage: two of equal keys are the same to it, and all of (s, t)
   // depends on stages s..t alone.
-  std::array<int64_t, 8> StageKey(int s) const;
+  std::array<int64_t, 10> StageKey(int s) const;
 
  private:
   static int64_t at(const std::vector<int64_t>& v, int l) { return v[static_cast<size_t>(l)]; }
@@ -73,6 +79,7 @@ class PersistentSpace {
   int last_;
   std::vector<int64_t> activation_, saved_, gradient_;
   std::vector<int64_t> saving_overhead_, plain_overhead_, backward_overhead_;
+  std::vector<int64_t> stopped_need_, stop_gain_;
   std::vector<int64_t> forward_prefix_, kept_prefix_;
 };
 

@@ -26,6 +26,7 @@ PersistentSlots::PersistentSlots(const PersistentSpace& space, int64_t slot_coun
     gradient.push_back(cut(space.gradient(s)));
     saving_need.push_back(cut(space.SavingNeed(s)));
     backward_need.push_back(cut(space.BackwardNeed(s)));
+    leaf_need.push_back(cut(space.KeepAllNeed(s, s)));
   }
   FillRunNeeds(space);
 }
@@ -55,8 +56,9 @@ absl::StatusOr<LiveSlots> LiveSlots::Compute(const PersistentSlots& slots,
     for (int s = t; s >= 0; --s) {
       const size_t i = static_cast<size_t>(s);
       const int32_t need =
-          std::max(slots.gradient[ti] + slots.saving_need[i], slots.backward_need[i]);
-      inner = std::min(std::max(need, slots.saved[i] + inner), slots.slots + 1);
+          s == t ? slots.leaf_need[i]
+                 : std::max(slots.gradient[ti] + slots.saving_need[i], slots.backward_need[i]);
+      inner = std::min(s == t ? need : std::max(need, slots.saved[i] + inner), slots.slots + 1);
       const int64_t memory = least.table(s + 1, t + 1).memory;
       live.table_(s + 1, t + 1) = {static_cast<int32_t>(std::min<int64_t>(memory, slots.slots + 1)),
                                    inner};
@@ -200,7 +202,7 @@ class RowSolver {
   }
 
   T Forward(int s, int split) const {
-    return static_cast<T>(input_.forward[static_cast<size_t>(split)] -
+    return static_cast<T>(input_.until[static_cast<size_t>(split)] -
                           input_.forward[static_cast<size_t>(s)]);
   }
 
@@ -302,9 +304,14 @@ int64_t SetUpBytes(int64_t stages) {
 
 PersistentTable::PersistentTable(const PersistentSpace& space) : space_(space) {
   int64_t unit = 0;
-  for (int s = 1; s <= space.last(); ++s) unit = std::gcd(unit, space.ForwardTime(s, s));
+  for (int s = 1; s <= space.last(); ++s) {
+    unit = std::gcd(std::gcd(unit, space.ForwardTime(s, s)), space.StopGain(s));
+  }
   time_unit_ = std::max<int64_t>(unit, 1);
-  for (int s = 0; s <= space.last(); ++s) forward_.push_back(space.ForwardTime(1, s) / time_unit_);
+  for (int s = 0; s <= space.last(); ++s) {
+    forward_.push_back(space.ForwardTime(1, s) / time_unit_);
+    until_.push_back(space.RecomputeTime(1, s) / time_unit_);
+  }
 }
 
 PersistentTable::PersistentTable(PersistentTable&&) noexcept = default;
@@ -349,7 +356,7 @@ absl::StatusOr<int64_t> PersistentTable::Extend(const MinimumMemory& least, int6
   const absl::StatusOr<LiveSlots> live = LiveSlots::Compute(in_slots, least, &poll);
   if (!live.ok()) return live.status();
   const std::vector<StageRepeat> repeats = FindStageRepeats(space_);
-  const EngineInput input{in_slots, *live, repeats, forward_, beside};
+  const EngineInput input{in_slots, *live, repeats, forward_, until_, beside};
   const MinPlusKernels& kernels = tuning.kernels != nullptr ? *tuning.kernels : BestKernels();
   const bool rows = tuning.engine == TableTuning::Engine::kBest
                         ? RowsAreFaster(repeats)
@@ -407,7 +414,7 @@ int PersistentTable::Choose(const PersistentEngine& engine, int s, int t, int64_
     if (m < space_.gradient(t) + run_need) break;  // the need grows with the split
     if (m < kept) continue;
     const int64_t run =
-        forward_[static_cast<size_t>(split - 1)] - forward_[static_cast<size_t>(s - 1)];
+        until_[static_cast<size_t>(split - 1)] - forward_[static_cast<size_t>(s - 1)];
     if (run + engine.Value(split - 1, t - 1, m - kept) + engine.Value(s - 1, split - 2, m) == value)
       return split;
   }
@@ -433,8 +440,9 @@ TableEstimate PersistentTable::Estimate(const PersistentSpace& space, int64_t sl
   for (int t = 1; t <= space.last(); ++t) {
     int64_t all_kept = 0, least = 0;
     for (int s = t; s >= 1; --s) {
-      all_kept = cut(std::max(space.KeepAllNeed(s, t), cut(space.saved(s)) + all_kept));
-      least = std::max(least, cut(space.BackwardNeed(s)));
+      all_kept = s == t ? cut(space.KeepAllNeed(s, t))
+                        : cut(std::max(space.KeepAllNeed(s, t), cut(space.saved(s)) + all_kept));
+      least = std::max(least, cut(std::min(space.BackwardNeed(s), space.KeepAllNeed(s, s))));
       if (rows && t - s + 1 <= repeats[static_cast<size_t>(s)].length) continue;
       const int64_t live = std::max<int64_t>(all_kept - least, 0);
       // Tiles and chunks are kept whole.
@@ -465,7 +473,7 @@ class RoundingAwareChoices {
     for (int split = s + 1; split <= t && exact_.Recomputable(s, split - 1); ++split) {
       if (split > s + 1) run_need = exact_.ExtendRunNeed(run_need, split - 1);
       if (memory < exact_.gradient(t) + run_need) break;  // the need grows with the split
-      const int64_t run = exact_.ForwardTime(s, split - 1);
+      const int64_t run = exact_.RecomputeTime(s, split - 1);
       if (run >= best) break;  // so does the time
       const int64_t rest = memory - exact_.activation(split - 1);
       if (!Fits(split, t, rest) || !Fits(s, split - 1, memory)) continue;

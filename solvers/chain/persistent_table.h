@@ -90,6 +90,7 @@ class PersistentTable {
   PersistentSpace space_;
   int64_t time_unit_ = 1;         // ns
   std::vector<int64_t> forward_;  // forward time of the stages before s, in time units
+  std::vector<int64_t> until_;    // the same where that of stage s-1 may stop early
   std::vector<Part> parts_;       // fewer slots and wider values each
 };
 

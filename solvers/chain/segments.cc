@@ -21,6 +21,13 @@ struct KeptPeak {
   Bytes forward;   // without the gradient that is held during the forwards
   Bytes backward;  // with the gradients
 
+  // Of a recomputed segment's last stage, whose recompute may stop early.
+  static KeptPeak OfLastAgain(const Stage& stage) {
+    const Bytes saved = stage.stopped_saved();
+    return {saved + stage.stopped_overhead(),
+            saved + std::max(Bytes(0), stage.output_gradient + stage.backward_overhead)};
+  }
+
   void KeepBelow(const Stage& stage) {
     forward = stage.saved + std::max(forward, stage.forward_saving_overhead);
     backward = stage.saved + std::max(backward, stage.output_gradient + stage.backward_overhead);
@@ -81,10 +88,10 @@ bool SegmentedCosts::Add(int end) {
     const Stage& stage = chain_.stage(l);
     peak_ = std::max(peak_, checkpoints_ + seed + input + stage.output + stage.forward_overhead);
     input = stage.output;
-    recompute_ += stage.forward_time;
+    recompute_ += l < end ? stage.forward_time : stage.stopped_time();
   }
-  KeptPeak again;
-  for (int l = end; l >= first; --l) again.KeepBelow(chain_.stage(l));
+  KeptPeak again = KeptPeak::OfLastAgain(chain_.stage(end));
+  for (int l = end - 1; l >= first; --l) again.KeepBelow(chain_.stage(l));
   peak_ = std::max(
       {peak_, checkpoints_ + chain_.gradient(end) + again.forward, checkpoints_ + again.backward});
   checkpoints_ += chain_.activation(end);

@@ -143,6 +143,11 @@ class GroupVertex {
           std::max(forward_saving, made_.extra_saved + graph_.vertex(p).forward_saving_overhead);
     }
     made_.forward_saving_overhead = forward_saving - made_.extra_saved;
+    // With others in its group, theirs come between its recompute and its backward.
+    if (members.size() == 1) {
+      made_.recompute_saving_time = first.recompute_saving_time;
+      made_.recompute_saving_overhead = first.recompute_saving_overhead;
+    }
     made_.inputs = Merged(std::move(inputs_));
     made_.linear_multi_input &= made_.inputs.size() > 1;
     return std::move(made_);

@@ -536,7 +536,13 @@ Bytes PeakLowerBound(const Graph& graph) {
     }
     const Bytes saving = v.extra_saved + v.forward_saving_overhead;
     const Bytes beside = v.extra_saved > Bytes(0) ? saving : std::min(saving, v.forward_overhead);
-    const Bytes forward = SumOf(inputs, tensor) + beside;
+    Bytes forward = SumOf(inputs, tensor) + beside;
+    if (v.stops() && Recomputable(v)) {
+      // The first forward may save nothing, and the last one make no output.
+      const Bytes first = SumOf(inputs, tensor) + std::min(saving, v.forward_overhead);
+      const Bytes last = SumOf(inputs, tensor) - v.output + v.extra_saved + v.stopped_overhead();
+      forward = std::min(forward, std::max(first, last));
+    }
     const Bytes backward =
         SumOf(needed, tensor) + SumOf(inputs, gradient) + v.extra_saved + v.backward_overhead;
     least = std::max({least, forward, backward});

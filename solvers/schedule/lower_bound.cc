@@ -160,7 +160,7 @@ class LongestPathBound {
     if (bytes == Bytes(0)) return;
     const Vertex& v = graph_.vertex(maker);
     if (Recomputable(v)) {
-      knapsack_.Add(bytes.value(), v.forward_time.value(), whole_[Index(maker)]);
+      knapsack_.Add(bytes.value(), v.stopped_time().value(), whole_[Index(maker)]);
     } else {
       knapsack_.Hold(bytes.value());
     }
@@ -178,10 +178,14 @@ class LongestPathBound {
     const Bytes saving = v.extra_saved + v.forward_saving_overhead;
     Bytes need = v.extra_saved > Bytes(0) ? saving : std::min(saving, v.forward_overhead);
     const int time_step = 2 * p;
+    Bytes inputs;
     for (const GraphInput& input : v.inputs) {
-      need += Beside(graph_.storage(static_cast<int>(input.vertex)), time_step);
+      inputs += Beside(graph_.storage(static_cast<int>(input.vertex)), time_step);
     }
-    return (need + Beside(graph_.storage(p), time_step)).value();
+    need += Beside(graph_.storage(p), time_step);
+    // The last one may be a recompute that stops before the output.
+    if (v.stops() && Recomputable(v)) need = std::min(need, v.extra_saved + v.stopped_overhead());
+    return (inputs + need).value();
   }
 
   int64_t BackwardNeed(int p) {
@@ -220,8 +224,9 @@ Nanos BoundWithoutLink(const Graph& graph, Bytes budget) {
 }
 
 // need_l for l in 1..L+1 (index 0 is not used), in bytes: the larger of what the forward that last
-// saves stage l and its backward take, beside what is held of stages below l. O(L).
-std::vector<int64_t> MomentNeeds(const Chain& chain) {
+// saves stage l and its backward take, beside what is held of stages below l. Of stages that are `kept` from their
+// first forward on, else of what may stop early. O(L).
+std::vector<int64_t> MomentNeeds(const Chain& chain, bool kept) {
   const int last = chain.length() + 1;
   std::vector<int64_t> needs(static_cast<size_t>(last) + 1);
   // Whichever gradient is held when the forward runs, it is one of stage l or above.
@@ -231,8 +236,12 @@ std::vector<int64_t> MomentNeeds(const Chain& chain) {
     least_gradient = std::min(least_gradient, s.output_gradient);
     const Bytes forward = least_gradient + s.forward_saving_overhead;
     const Bytes backward = s.output_gradient + s.backward_overhead;
-    needs[static_cast<size_t>(l)] =
-        (chain.activation(0) + s.saved + std::max(forward, backward)).value();
+    Bytes need = s.saved + std::max(forward, backward);
+    if (!kept && s.stops() && s.recomputable()) {
+      need = std::min(need, s.stopped_saved() + s.output_gradient +
+                                std::max(s.stopped_overhead(), s.backward_overhead));
+    }
+    needs[static_cast<size_t>(l)] = (chain.activation(0) + need).value();
   }
   return needs;
 }
@@ -254,7 +263,7 @@ RelaxedLowerBound RelaxLowerBound(const Chain& chain, Bytes budget,
     const Stage& s = chain.stage(static_cast<int>(l));
     if (s.saved == Bytes(0)) continue;
     if (s.recomputable()) {
-      knapsack.Add(s.saved.value(), s.forward_time.value(), s.saved.value());
+      knapsack.Add(s.saved.value(), s.stopped_time().value(), s.saved.value());
     } else {
       knapsack.Hold(s.saved.value());
     }
@@ -267,7 +276,7 @@ RelaxedLowerBound RelaxLowerBound(const Chain& chain, Bytes budget,
 }
 
 Nanos BoundWithoutLink(const Chain& chain, Bytes budget) {
-  return chain.ideal_time() + RelaxLowerBound(chain, budget, MomentNeeds(chain)).repeated;
+  return chain.ideal_time() + RelaxLowerBound(chain, budget, MomentNeeds(chain, false)).repeated;
 }
 
 // The strongest bound of chains: a search over the stages that leaves out what cannot end within a limit, with
@@ -360,7 +369,8 @@ class Search {
   Search(const Chain& chain, int64_t budget)
       : chain_(chain),
         budget_(budget),
-        needs_(MomentNeeds(chain)),
+        needs_(MomentNeeds(chain, false)),
+        kept_needs_(MomentNeeds(chain, true)),
         relaxed_(RelaxLowerBound(chain, Bytes(budget), needs_)) {
     int64_t max_memory = 0;
     for (int l = 1; l <= chain.length() + 1; ++l) {
@@ -401,6 +411,8 @@ class Search {
 
   int64_t Saved(int l) const { return chain_.stage(l).saved.value(); }
   int64_t Time(int l) const { return chain_.stage(l).forward_time.value(); }
+  // Of the repeated forward before the backward.
+  int64_t LastTime(int l) const { return chain_.stage(l).stopped_time().value(); }
   int64_t Activation(int l) const { return chain_.activation(l).value(); }
   double Price(int l) const { return relaxed_.prices[static_cast<size_t>(l)]; }
 
@@ -415,7 +427,7 @@ class Search {
       const double at_step =
           (Price(l - 1) - Price(l)) * static_cast<double>(needs_[static_cast<size_t>(l)] - budget_);
       const double cost =
-          chain_.stage(l).recomputable() ? std::min(kept, static_cast<double>(Time(l))) : kept;
+          chain_.stage(l).recomputable() ? std::min(kept, static_cast<double>(LastTime(l))) : kept;
       sum += cost + at_step;
       magnitude += kept + std::abs(at_step) + static_cast<double>(Time(l));
       rest_[static_cast<size_t>(l)] = sum - kRounding * magnitude;
@@ -460,15 +472,20 @@ class Search {
     const int64_t need = needs_[static_cast<size_t>(l)];
     const bool may_repeat = chain_.stage(l).recomputable();
     if (before == kTwice && may_repeat && state.segment + need <= budget_) {
-      Add(l + 1, {state.memory, state.time + Time(l), state.segment + Saved(l)}, &(*next)[kTwice]);
+      // The second forward of stage l-1 has a reader: it does not stop early.
+      const int64_t time = LastTime(l) + Time(l - 1) - LastTime(l - 1);
+      Add(l + 1, {state.memory, state.time + time, state.segment + Saved(l)}, &(*next)[kTwice]);
     }
-    if (state.memory + need + Input(l, before) > budget_) return;
-    Add(l + 1, {state.memory + Saved(l), state.time, kNone}, &(*next)[kKept]);
+    const int64_t input = Input(l, before);
+    if (state.memory + need + input > budget_) return;
+    if (state.memory + kept_needs_[static_cast<size_t>(l)] + input <= budget_) {
+      Add(l + 1, {state.memory + Saved(l), state.time, kNone}, &(*next)[kKept]);
+    }
     if (!may_repeat) return;
     const int64_t link = before == kTwice ? Link(l - 1) : 0;
-    Add(l + 1, {state.memory + link, state.time + Time(l), state.memory + Saved(l)},
+    Add(l + 1, {state.memory + link, state.time + LastTime(l), state.memory + Saved(l)},
         &(*next)[kTwice]);
-    Add(l + 1, {state.memory, state.time + 2 * Time(l), kNone}, &(*next)[kMore]);
+    Add(l + 1, {state.memory, state.time + Time(l) + LastTime(l), kNone}, &(*next)[kMore]);
   }
 
   // What is held between the segments that end with i and start with i+1 until backward i+1.
@@ -485,7 +502,7 @@ class Search {
 
   const Chain& chain_;
   const int64_t budget_;
-  const std::vector<int64_t> needs_;
+  const std::vector<int64_t> needs_, kept_needs_;
   const RelaxedLowerBound relaxed_;
   std::vector<double> rest_;  // by stage
   int64_t max_time_ = 0;

@@ -18,6 +18,20 @@ bool IsTransfer(Op op) {
          op == Op::kPrefetchWait;
 }
 
+AfterSaving WhatFollows(const Schedule& schedule, size_t at) {
+  const int32_t stage = schedule[at].stage;
+  AfterSaving follows = AfterSaving::kBackward;
+  for (size_t i = at + 1; i < schedule.size(); ++i) {
+    const Instruction& next = schedule[i];
+    if (IsForward(next.op)) break;
+    if (next.op == Op::kBackward) return next.stage == stage ? follows : AfterSaving::kOther;
+    if (next.stage != stage) continue;
+    if (next.op != Op::kDiscard || next.tensor == TensorKind::kSaved) break;
+    follows = AfterSaving::kDropAndBackward;
+  }
+  return AfterSaving::kOther;
+}
+
 Stream StreamOf(Op op) {
   if (op == Op::kOffloadStart) return Stream::kToHost;
   if (op == Op::kPrefetchStart) return Stream::kToDevice;

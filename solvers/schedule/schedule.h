@@ -6,6 +6,7 @@
 #ifndef STOWAGE_SOLVERS_SCHEDULE_SCHEDULE_H_
 #define STOWAGE_SOLVERS_SCHEDULE_SCHEDULE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -87,6 +88,12 @@ const char* ToString(Stream stream);
 // "forward-save 3", "discard saved 2", "offload-start saved 2 part 1",
 // "communication: backward 3".
 std::string ToString(const Instruction& instruction);
+
+// What comes after a forward that saves, up to the next forward or backward. kBackward: that is the backward of its
+// stage, and nothing is done to what it made before then. kDropAndBackward: nothing but that its output is dropped.
+enum class AfterSaving : uint8_t { kOther, kBackward, kDropAndBackward };
+// Of schedule[at], a kForwardSave. O(instructions up to the next forward or backward).
+AfterSaving WhatFollows(const Schedule& schedule, size_t at);
 
 // INVALID_ARGUMENT that names the first instruction on the communication stream, if there is any.
 absl::Status CheckNoCommunication(const Schedule& schedule);

@@ -185,7 +185,7 @@ class ChainBlocks final : public PartReplay {
     }
     const bool taken = parts == 0 ? TakesMemory(TensorKind::kSaved, l) : PartTakesMemory(l, parts);
     const Bytes rest = parts == 0 ? stage.saved : stage.part(parts);
-    book_.See(Tensor(kOutput, l), taken, stage.output, {BlockUse::kSaved, l});
+    book_.See(Tensor(kOutput, l), taken && !Stopped(l), stage.output, {BlockUse::kSaved, l});
     book_.See(first + SavedBlocks(l) - 1, taken, rest - stage.output, {BlockUse::kSaved, l});
   }
 
@@ -214,8 +214,9 @@ class GraphBlocks final : public TransferReplay<GraphReplay> {
 
   void See(TensorKind tensor, int number) {
     const bool saved = tensor == TensorKind::kSaved;
-    book_.See(3 * static_cast<size_t>(number) + (saved ? 1 : 0), TakesMemory(tensor, number),
-              Size(tensor, number), {saved ? BlockUse::kSaved : BlockUse::kActivation, number});
+    const bool taken = TakesMemory(tensor, number) && (saved || !Unmade(number));
+    book_.See(3 * static_cast<size_t>(number) + (saved ? 1 : 0), taken, Size(tensor, number),
+              {saved ? BlockUse::kSaved : BlockUse::kActivation, number});
   }
 
   void SeeGradient(int storage) {

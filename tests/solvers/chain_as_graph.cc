@@ -86,6 +86,9 @@ Chain ComparableChain(const Chain& chain, const std::function<void(Stage*)>& cha
   for (int l = 1; l <= chain.length() + 1; ++l) {
     Stage& s = l <= chain.length() ? spec.stages[static_cast<size_t>(l) - 1] : spec.loss;
     change(&s);
+    // A chain drops what was saved with the output in it, which the graph would have to make.
+    s.recompute_saving_time.reset();
+    s.recompute_saving_overhead.reset();
     s.backward_overhead = std::max(s.backward_overhead, input_gradient);
     input_gradient = s.output_gradient;
   }

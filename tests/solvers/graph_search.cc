@@ -20,11 +20,14 @@ struct HeldInGraph {
   uint32_t tensors = 0;
   uint32_t extras = 0;
   uint32_t ran = 0;
-  uint32_t done = 0;  // backward
+  uint32_t done = 0;    // backward
+  int stopped = -1;     // the vertex whose extras are new and whose backward comes next
+  bool unmade = false;  // its output, which was not made, has to be dropped before
 
   uint64_t Key() const {
     return tensors | uint64_t{extras} << kBits | uint64_t{ran} << (2 * kBits) |
-           uint64_t{done} << (3 * kBits);
+           uint64_t{done} << (3 * kBits) | static_cast<uint64_t>(stopped + 1) << (4 * kBits) |
+           uint64_t{unmade} << 60;
   }
 };
 
@@ -60,6 +63,20 @@ class GraphRules {
 
   std::vector<Step> Steps(const State& s) const {
     std::vector<Step> steps;
+    if (s.unmade) {
+      State next = s;
+      next.unmade = false;
+      steps.push_back({next, Discard(TensorKind::kActivation, s.stopped + 1), 0, Memory(s)});
+      return steps;
+    }
+    if (s.stopped >= 0) {
+      // What it read its backward may not need.
+      for (int p = 0; p < graph_.size(); ++p) {
+        if (p != s.stopped) AddDrops(s, p, &steps);
+      }
+      if (MayRunBackward(s, s.stopped)) AddBackward(s, s.stopped, &steps);
+      return steps;
+    }
     for (int p = 0; p < graph_.size(); ++p) {
       AddDrops(s, p, &steps);
       // What is made of a vertex after its backward nothing can use.
@@ -108,10 +125,26 @@ class GraphRules {
       steps->push_back({next, ForwardNoSave(p + 1), time, running + v.forward_overhead.value()});
     }
     const bool has_extras = v.extra_saved > Bytes(0);
+    if (v.recompute_saving_time && Has(s.ran, p) && has_extras && !Has(s.extras, p) &&
+        !Has(s.tensors, p)) {
+      AddStopped(s, p, steps);
+    }
     if (Has(s.extras, p) || (Has(s.tensors, p) && !has_extras)) return;
     if (has_extras) next.extras |= Bit(p);
     steps->push_back({next, ForwardSave(p + 1), time,
                       running + (v.extra_saved + v.forward_saving_overhead).value()});
+  }
+
+  // Makes the extras alone: right before the backward, which does not read the output.
+  void AddStopped(const State& s, int p, std::vector<Step>* steps) const {
+    const Vertex& v = graph_.vertex(p);
+    State next = s;
+    next.extras |= Bit(p);
+    next.stopped = p;
+    next.unmade = true;
+    const Bytes as_others = v.output + v.forward_saving_overhead;
+    steps->push_back({next, ForwardSave(p + 1), v.recompute_saving_time->value(),
+                      Memory(next) + v.recompute_saving_overhead.value_or(as_others).value()});
   }
 
   bool MayRunBackward(const State& s, int p) const {
@@ -142,6 +175,7 @@ class GraphRules {
     State next = s;
     next.extras &= ~Bit(p);
     next.done |= Bit(p);
+    next.stopped = -1;
     // Everything that is there afterwards is there while it runs, and what it drops.
     const Bytes running =
         Bytes(Memory(next)) + v.extra_saved + v.output_gradient + v.backward_overhead;

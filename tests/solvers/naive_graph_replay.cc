@@ -111,6 +111,10 @@ class NaiveGraph final : public NaiveWorld {
     if (there && !makes_extras) return false;
     if (makes_extras && Anywhere(Extras(p))) return false;
     if (owner && !there && Anywhere(Tensor(p))) return false;
+    if (again && makes_extras && v.recompute_saving_time) {
+      bool drops = false;
+      if (RunsRightBeforeItsBackward(&drops) && drops) return StoppedForward(p);
+    }
     const int storage = graph_.storage(p);
     if (v.alias == AliasKind::kInPlace && Leaves(Tensor(storage))) return false;
 
@@ -124,6 +128,20 @@ class NaiveGraph final : public NaiveWorld {
     Runs(v.forward_time, copy + (all ? v.forward_saving_overhead : v.forward_overhead));
     if (again) RunsAgain(v.forward_time);
     ran_.insert(p);
+    return true;
+  }
+
+  // Makes the extras alone. What would drop the output finds one of no bytes.
+  bool StoppedForward(int p) {
+    const Vertex& v = graph_.vertex(p);
+    held_[Extras(p)] = v.extra_saved.value();
+    if (!Has(Tensor(p))) {
+      held_[Tensor(p)] = 0;
+      histories_[p] = {p};
+    }
+    Runs(*v.recompute_saving_time,
+         v.recompute_saving_overhead.value_or(v.output + v.forward_saving_overhead));
+    RunsAgain(*v.recompute_saving_time);
     return true;
   }
 

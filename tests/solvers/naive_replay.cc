@@ -143,14 +143,30 @@ class NaiveChain final : public NaiveWorld {
     const bool drop = op == Op::kForwardNoSaveFreeInput;
     if (!HasInput(l) || (drop && !Has(Plain(l - 1)))) return false;
     if (all ? SavedAnywhere(l) : Anywhere(Plain(l))) return false;
+    bool drops = false;
     if (ran_.count(l) > 0) {
       if (stage.collective || stage.must_keep) return false;
+      if (all && stage.recompute_saving_time && RunsRightBeforeItsBackward(&drops)) {
+        return StoppedForward(l);
+      }
       RunsAgain(stage.forward_time);
     }
     ran_.insert(l);
     held_.merge(all ? SavedPieces(l) : Tensors{{Plain(l), stage.output.value()}});
     Runs(stage.forward_time, all ? stage.forward_saving_overhead : stage.forward_overhead);
     return !drop || Erase(Plain(l - 1));
+  }
+
+  // Makes what stage l saves, but not its output.
+  bool StoppedForward(int l) {
+    const Stage& stage = chain_.stage(l);
+    Tensors made = SavedPieces(l);
+    made.rbegin()->second -= stage.output.value();
+    held_.merge(made);
+    const Bytes as_others = stage.output + stage.forward_saving_overhead;
+    RunsAgain(*stage.recompute_saving_time);
+    Runs(*stage.recompute_saving_time, stage.recompute_saving_overhead.value_or(as_others));
+    return true;
   }
 
   bool RunBackward(int l) {

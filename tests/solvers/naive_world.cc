@@ -154,6 +154,20 @@ void NaiveWorld::EndInstruction() {
   ++next_;
 }
 
+bool NaiveWorld::RunsRightBeforeItsBackward(bool* drops) const {
+  *drops = false;
+  const int stage = schedule_[next_].stage;
+  for (size_t i = next_ + 1; i < schedule_.size(); ++i) {
+    const Instruction& later = schedule_[i];
+    if (IsForward(later.op)) return false;
+    if (later.op == Op::kBackward) return later.stage == stage;
+    const bool drop = later == Discard(TensorKind::kActivation, stage) && later.op == Op::kDiscard;
+    *drops = *drops || drop;
+    if (later.stage == stage && !drop) return false;
+  }
+  return false;
+}
+
 bool NaiveWorld::MayCommunicate(const Instruction& i) const {
   return i.part == 0 && (IsForward(i.op) || i.op == Op::kBackward) && IsCollective(i);
 }

@@ -53,6 +53,10 @@ class NaiveWorld {
   // Whether all backwards have run.
   virtual bool Done() const = 0;
 
+  // Whether, from the op that runs now to the backward of its stage, no forward and no other backward runs, and no
+  // instruction names the stage but, if `may_drop`, one that discards its plain output, which `*drops` then says.
+  bool RunsRightBeforeItsBackward(bool* drops) const;
+
   bool Has(const std::string& name) const { return held_.count(name) > 0; }
   bool Leaves(const std::string& name) const { return leaving_.count(name) > 0; }
   bool Anywhere(const std::string& name) const { return Has(name) || host_.count(name) > 0; }

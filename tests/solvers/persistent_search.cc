@@ -102,6 +102,7 @@ class Search {
       State all = next;
       all.saved |= 1u << l;
       all.fresh = -1;
+      if (l == s.gradient && stage.stops()) steps->push_back(StopAndRunBackward(s, all, l));
       steps->push_back({all, stage.forward_time.value(),
                         Memory(s) + stage.saved.value() + stage.forward_saving_overhead.value()});
     }
@@ -114,6 +115,19 @@ class Search {
       next.plain &= ~(1u << (l - 1));
       steps->push_back({next, stage.forward_time.value(), running});
     }
+  }
+
+  // A recompute that stops early, and the backward that it runs right before. `made`: the state after it, had it gone on.
+  Step StopAndRunBackward(const State& s, const State& made, int l) const {
+    const Stage& stage = chain_.stage(l);
+    const int64_t saved = Memory(s) + (stage.saved - stage.output).value();
+    const Bytes as_others = stage.output + stage.forward_saving_overhead;
+    Step step = RunBackward(made, l);
+    step.time += stage.recompute_saving_time->value();
+    step.running = saved + std::max(stage.recompute_saving_overhead.value_or(as_others),
+                                    stage.backward_overhead)
+                               .value();
+    return step;
   }
 
   Step RunBackward(const State& s, int l) const {

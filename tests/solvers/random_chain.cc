@@ -21,6 +21,14 @@ Stage RandomStage(const RandomChainOptions& o, std::mt19937_64* rng) {
   s.forward_overhead = Bytes(Draw(0, o.max_size, rng));
   s.backward_overhead = Bytes(Draw(0, o.max_size, rng));
   s.must_keep = o.with_flags && Draw(0, 5, rng) == 0;
+  if (o.with_stops && Draw(0, 2, rng) > 0) {
+    s.recompute_saving_time = Nanos(Draw(0, static_cast<int>(s.forward_time.value()), rng));
+    const Bytes most = s.output + s.forward_saving_overhead;
+    // At times as much as a forward that goes on.
+    if (Draw(0, 2, rng) > 0) {
+      s.recompute_saving_overhead = Bytes(Draw(0, static_cast<int>(most.value()), rng));
+    }
+  }
   return s;
 }
 
@@ -81,6 +89,7 @@ RandomChainOptions VariedOptions(int i) {
   options.with_loss = i % 3 != 0;
   options.with_flags = i % 4 == 0;
   options.with_input_gradient = i % 5 == 0;
+  options.with_stops = i % 7 < 4;
   return options;
 }
 
@@ -89,7 +98,11 @@ Chain RandomChain(int length, const RandomChainOptions& options, std::mt19937_64
   spec.input = Bytes(Draw(0, options.max_size, rng));
   if (options.with_input_gradient) spec.input_gradient = Bytes(Draw(0, options.max_size, rng));
   for (int l = 0; l < length; ++l) spec.stages.push_back(RandomStage(options, rng));
-  if (options.with_loss) spec.loss = RandomStage(options, rng);
+  if (options.with_loss) {
+    RandomChainOptions of_loss = options;
+    of_loss.with_stops = false;
+    spec.loss = RandomStage(of_loss, rng);
+  }
   return *Chain::Create(std::move(spec));
 }
 
@@ -155,6 +168,9 @@ std::string Describe(const Chain& chain) {
         << " delta=" << s.output_gradient.value() << " o_f+=" << s.forward_saving_overhead.value()
         << " o_f0=" << s.forward_overhead.value() << " o_b=" << s.backward_overhead.value()
         << (s.recomputable() ? "" : " keep");
+    if (s.stops()) {
+      out << " stops=" << s.stopped_time().value() << "/" << s.stopped_overhead().value();
+    }
     for (const Bytes bytes : s.saved_tensors) out << " tensor=" << bytes.value();
   }
   return out.str();

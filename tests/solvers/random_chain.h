@@ -17,9 +17,10 @@ struct RandomChainOptions {
   bool with_loss = true;    // the loss has costs of its own
   bool with_flags = false;  // some stages must be kept
   bool with_input_gradient = false;
+  bool with_stops = false;  // recomputes of some stages stop early
 };
 
-// With and without a loss, flags and an input gradient, in turns.
+// With and without a loss, flags, an input gradient and recomputes that stop early, in turns.
 RandomChainOptions VariedOptions(int i);
 
 Chain RandomChain(int length, const RandomChainOptions& options, std::mt19937_64* rng);

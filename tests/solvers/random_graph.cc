@@ -36,6 +36,7 @@ class GraphDraw {
       if (o_.with_flags) AddFlags(&v);
       if (o_.collectives > 0.0) v.collective = v.collective || Chance(o_.collectives, rng_);
       if (o_.with_aliases && !v.inputs.empty()) MakeAlias(&v);
+      if (o_.with_stops && v.alias == AliasKind::kNone) AddStop(&v);
       Record(p, v);
       spec_.vertices.push_back(v);
     }
@@ -64,6 +65,14 @@ class GraphDraw {
       v.backward_overhead = Bytes(Draw(0, o_.max_size, rng_));
     }
     return v;
+  }
+
+  void AddStop(Vertex* v) {
+    if (Draw(0, 2, rng_) == 0) return;
+    v->recompute_saving_time = Nanos(Draw(0, static_cast<int>(v->forward_time.value()), rng_));
+    if (Draw(0, 2, rng_) == 0) return;  // as much as a forward that goes on
+    const Bytes most = v->output + v->forward_saving_overhead;
+    v->recompute_saving_overhead = Bytes(Draw(0, static_cast<int>(most.value()), rng_));
   }
 
   void AddInputs(int p, Vertex* v) {
@@ -216,6 +225,9 @@ std::string Describe(const Graph& graph) {
         << " grad=" << v.output_gradient.value() << " extra=" << v.extra_saved.value()
         << " o_f+=" << v.forward_saving_overhead.value() << " o_f0=" << v.forward_overhead.value()
         << " o_b=" << v.backward_overhead.value();
+    if (v.stops()) {
+      out << " stops=" << v.stopped_time().value() << "/" << v.stopped_overhead().value();
+    }
     if (v.random) out << " random";
     if (v.stateful) out << " stateful";
     if (v.collective) out << " collective";

@@ -24,6 +24,7 @@ struct RandomGraphOptions {
   bool with_aliases = false;   // views and in-place vertices
   bool with_flags = false;     // random, stateful, collective, must-keep vertices
   double collectives = 0.0;    // probability that a vertex is collective, beside those
+  bool with_stops = false;     // recomputes of some vertices stop early
 };
 
 // A vertex in place is drawn only where no backward needs what it writes over: training frameworks

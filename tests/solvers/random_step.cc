@@ -44,6 +44,7 @@ EvaluatedStep RandomStep(const Graph& graph, bool copies, std::mt19937_64* rng) 
 
 RandomGraphOptions VariedGraphOptions(int i) {
   RandomGraphOptions options;
+  options.with_stops = i % 7 < 4;
   options.vertices = 3 + i % 8;
   options.with_aliases = i % 2 == 0;
   options.with_flags = i % 3 == 0;

@@ -22,6 +22,9 @@ ReferenceRecurrence::ReferenceRecurrence(const Chain& chain, int64_t unit, int64
     saving_.push_back(units(stage.forward_saving_overhead));
     plain_.push_back(units(stage.forward_overhead));
     backward_.push_back(units(stage.backward_overhead));
+    stopped_.push_back(units(stage.stopped_saved()) +
+                       std::max(units(stage.stopped_overhead()), backward_.back()));
+    stopped_time_.push_back(stage.stopped_time().value());
     forward_time_.push_back(stage.forward_time.value());
     backward_time_.push_back(stage.backward_time.value());
     recomputable_.push_back(stage.recomputable());
@@ -40,6 +43,9 @@ int64_t* ReferenceRecurrence::Row(int s, int t) {
 
 int64_t ReferenceRecurrence::KeepAllNeed(int s, int t) const {
   const size_t i = static_cast<size_t>(s);
+  if (s == t) {
+    return gradient_[i] + std::min(saved_[i] + std::max(saving_[i], backward_[i]), stopped_[i]);
+  }
   return std::max(gradient_[static_cast<size_t>(t)] + saved_[i] + saving_[i],
                   gradient_[i] + saved_[i] + backward_[i]);
 }
@@ -48,7 +54,7 @@ void ReferenceRecurrence::ComputeRow(int s, int t) {
   const size_t si = static_cast<size_t>(s), ti = static_cast<size_t>(t);
   int64_t* row = Row(s, t);
   std::fill(row, row + slots_ + 1, kInfeasible);
-  const int64_t own = forward_time_[si] + backward_time_[si];
+  const int64_t own = (s < t ? forward_time_[si] : stopped_time_[si]) + backward_time_[si];
   if (s == t) {
     for (int64_t m = KeepAllNeed(s, t); m <= slots_; ++m) row[m] = own;
     return;

@@ -31,7 +31,9 @@ class ReferenceRecurrence {
   int64_t slots_;
   int64_t ideal_ = 0;
   std::vector<int64_t> activation_, saved_, gradient_, saving_, plain_, backward_;
-  std::vector<int64_t> forward_time_, backward_time_;
+  std::vector<int64_t>
+      stopped_;  // a leaf's need without its gradient, where the recompute stops early
+  std::vector<int64_t> forward_time_, backward_time_, stopped_time_;
   std::vector<bool> recomputable_;
   std::vector<int64_t> values_;
 };

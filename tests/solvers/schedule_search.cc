@@ -15,10 +15,11 @@ struct HeldInChain {
   uint32_t saved = 0;
   uint32_t ran = 0;
   int gradient = 0;
+  bool stopped = false;  // saved `gradient` is there without the output: its backward comes next
 
   uint64_t Key() const {
     return plain | uint64_t{saved} << kBits | uint64_t{ran} << (2 * kBits) |
-           static_cast<uint64_t>(gradient) << (3 * kBits);
+           static_cast<uint64_t>(gradient) << (3 * kBits) | uint64_t{stopped} << 60;
   }
 };
 
@@ -46,11 +47,16 @@ class ChainRules {
       if (Has(s.plain, l)) sum += chain_.activation(l).value();
       if (l > 0 && Has(s.saved, l)) sum += chain_.stage(l).saved.value();
     }
+    if (s.stopped) sum -= chain_.activation(s.gradient).value();
     return sum;
   }
 
   std::vector<Step> Steps(const State& s) const {
     std::vector<Step> steps;
+    if (s.stopped) {
+      AddBackward(s, &steps);
+      return steps;
+    }
     for (int l = 0; l <= loss_; ++l) AddDrops(s, l, &steps);
     // What is made above the next backward nothing can use.
     for (int l = 1; l <= s.gradient; ++l) {
@@ -75,19 +81,38 @@ class ChainRules {
     steps->push_back({next, DropSavedKeepOutput(l), 0, Memory(s)});
   }
 
+  void AddBackward(const State& s, std::vector<Step>* steps) const {
+    const int l = s.gradient;
+    const Stage& stage = chain_.stage(l);
+    State next = s;
+    next.saved &= ~Bit(l);
+    next.plain &= ~Bit(l - 1);
+    next.gradient = l - 1;
+    next.stopped = false;
+    steps->push_back({next, Backward(l), stage.backward_time.value(),
+                      Memory(s) + stage.backward_overhead.value()});
+  }
+
+  // Of the stage whose backward is next, which has run before.
+  void AddStopped(const State& s, std::vector<Step>* steps) const {
+    const int l = s.gradient;
+    const Stage& stage = chain_.stage(l);
+    if (!stage.recompute_saving_time || !stage.recomputable()) return;
+    State next = s;
+    next.saved |= Bit(l);
+    next.stopped = true;
+    const Bytes as_others = stage.output + stage.forward_saving_overhead;
+    steps->push_back({next, ForwardSave(l), stage.recompute_saving_time->value(),
+                      Memory(next) + stage.recompute_saving_overhead.value_or(as_others).value()});
+  }
+
   // Forwards and the backward of stage l, whose input is held. A forward that drops its input is
   // one that keeps it and a discard.
   void AddRuns(const State& s, int l, std::vector<Step>* steps) const {
     const Stage& stage = chain_.stage(l);
     const int64_t held = Memory(s);
-    if (s.gradient == l && Has(s.saved, l)) {
-      State next = s;
-      next.saved &= ~Bit(l);
-      next.plain &= ~Bit(l - 1);
-      next.gradient = l - 1;
-      steps->push_back(
-          {next, Backward(l), stage.backward_time.value(), held + stage.backward_overhead.value()});
-    }
+    if (s.gradient == l && Has(s.saved, l)) AddBackward(s, steps);
+    if (s.gradient == l && !Has(s.saved, l)) AddStopped(s, steps);
     if (!stage.recomputable() && Has(s.ran, l)) return;
     State next = s;
     if (!stage.recomputable()) next.ran |= Bit(l);

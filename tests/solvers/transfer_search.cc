@@ -30,13 +30,17 @@ TensorKind KindOf(int tensor) {
 struct Whereabouts {
   uint64_t places = 0;
   int gradient = 0;
+  bool stopped =
+      false;  // saved `gradient` is there without the output: what runs next is its backward
 
   Place at(int tensor) const {
     return static_cast<Place>(places >> (kPlaceBits * tensor) & ((1u << kPlaceBits) - 1));
   }
   bool Readable(int tensor) const { return at(tensor) == kHeld || at(tensor) == kLeaving; }
   void Put(int tensor, Place place) { places ^= (at(tensor) ^ place) << (kPlaceBits * tensor); }
-  uint64_t Key() const { return places << 4 | static_cast<uint64_t>(gradient); }
+  uint64_t Key() const {
+    return places << 5 | static_cast<uint64_t>(gradient) << 1 | (stopped ? 1 : 0);
+  }
 };
 
 struct Label {
@@ -66,7 +70,10 @@ class Search {
       to_device_[i] = CopyTime(transfers.to_device, bytes_[i]).value();
     }
     for (int l = 1; times == Times::kReal && l <= loss_; ++l) {
-      forward_[static_cast<size_t>(l)] = chain.stage(l).forward_time.value();
+      const Stage& stage = chain.stage(l);
+      forward_[static_cast<size_t>(l)] = stage.forward_time.value();
+      least_forward_[static_cast<size_t>(l)] =
+          stage.recomputable() ? stage.stopped_time().value() : stage.forward_time.value();
       backward_[static_cast<size_t>(l)] = chain.stage(l).backward_time.value();
     }
   }
@@ -93,6 +100,7 @@ class Search {
     for (int t = 0; t < tensors_; ++t) {
       if (where.at(t) != kNowhere && where.at(t) != kAway) sum += Size(t);
     }
+    if (where.stopped) sum -= chain_.activation(where.gradient).value();
     return sum;
   }
 
@@ -115,6 +123,11 @@ class Search {
     }
     for (int t = 0; t < tensors_; ++t) ExpandTensor(label, t);
     const int next = label.where.gradient;
+    if (label.where.stopped) {
+      if (HasInput(label.where, next)) RunBackward(label);
+      return;
+    }
+    StoppedForward(label);
     // What is made for stages above the next backward nothing can use.
     for (int l = 1; l <= next; ++l) {
       if (!HasInput(label.where, l)) continue;
@@ -133,6 +146,7 @@ class Search {
   }
 
   void ExpandTensor(const Label& label, int t) {
+    if (label.where.stopped && StageOf(t) == label.where.gradient) return;
     switch (label.where.at(t)) {
       case kNowhere:
         break;
@@ -221,6 +235,22 @@ class Search {
     Add(next, IsSaved(made) ? ForwardSave(StageOf(made)) : ForwardNoSave(StageOf(made)));
   }
 
+  // A recompute of the stage whose backward is next, which has run before.
+  void StoppedForward(const Label& label) {
+    const int l = label.where.gradient;
+    const Stage& stage = chain_.stage(l);
+    if (!stage.recompute_saving_time || !stage.recomputable() || !HasInput(label.where, l)) return;
+    if (label.where.at(Saved(l)) != kNowhere) return;
+    Label next = label;
+    next.where.Put(Saved(l), kHeld);
+    next.where.stopped = true;
+    const Bytes overhead =
+        stage.recompute_saving_overhead.value_or(stage.output + stage.forward_saving_overhead);
+    if (DeviceMemory(next.where) + overhead.value() > budget_) return;
+    if (forward_[static_cast<size_t>(l)] > 0) next.now += stage.recompute_saving_time->value();
+    Add(next, ForwardSave(l));
+  }
+
   void RunBackward(const Label& label) {
     const int l = label.where.gradient;
     const int input = Activation(l - 1);
@@ -231,6 +261,7 @@ class Search {
     next.where.Put(Saved(l), kNowhere);
     next.where.Put(input, kNowhere);
     next.where.gradient = l - 1;
+    next.where.stopped = false;
     next.now += backward_[static_cast<size_t>(l)];
     Add(next, Backward(l));
   }
@@ -276,7 +307,7 @@ class Search {
     int64_t estimate = 0;
     for (int l = 1; l <= label.where.gradient; ++l) {
       backwards += backward_[static_cast<size_t>(l)];
-      if (label.where.at(Saved(l)) == kNowhere) forwards += forward_[static_cast<size_t>(l)];
+      if (label.where.at(Saved(l)) == kNowhere) forwards += least_forward_[static_cast<size_t>(l)];
       estimate = std::max(estimate, AllBack(label, l) + backwards);
     }
     return std::max(estimate, label.now + forwards + backwards);
@@ -316,6 +347,7 @@ class Search {
   std::array<int64_t, kMaxTensors> to_host_ = {};
   std::array<int64_t, kMaxTensors> to_device_ = {};
   std::array<int64_t, kMaxTensors> forward_ = {};  // by stage
+  std::array<int64_t, kMaxTensors> least_forward_ = {};
   std::array<int64_t, kMaxTensors> backward_ = {};
   std::priority_queue<Item, std::vector<Item>, std::greater<Item>> open_;
   std::unordered_map<uint64_t, std::vector<size_t>> reached_;

@@ -62,9 +62,11 @@ struct TileJob {
   int begin, free_end, masked_end, zero_begin;
 
   const T* forward;                // forward time of the stages before s
+  const T* until;                  // the same where that of stage s-1 may stop early
   const int32_t* gradient;         // delta^t
   const int32_t* saving_need;      // m_all, its part under delta^t ...
   const int32_t* backward_need;    // ... and the other
+  const int32_t* leaf_need;        // m_all(s, s)
   const int32_t* run_need[kTile];  // m_0 without delta^t, by split
   const T* penalty;                // [0..kLanes][lane]: never below that lane, else 0
 

@@ -129,8 +129,10 @@ struct Loops {
         continue;
       }
       T* into = best + (r * kTile + c) * kWidth;
-      const int keep_from =
-          Larger(job.gradient[t] + job.saving_need[s], job.backward_need[s]) - job.first_memory;
+      const int keep_need =
+          s == t ? job.leaf_need[s]
+                 : Larger(job.gradient[t] + job.saving_need[s], job.backward_need[s]);
+      const int keep_from = keep_need - job.first_memory;
       if (s == t) {
         for (int part = 0; part < kParts; ++part) {
           const int lane = part * V::kLanes;
@@ -149,7 +151,7 @@ struct Loops {
   // Where later tiles look for a finished row.
   static void Publish(const TileJob<T>& job, int r, int t, const T* best, T* out) {
     const Register never = V::Set(kInfinityAs<T>);
-    const Register forward = V::Set(job.forward[t + 1] - job.forward[job.s0 + r]);
+    const Register forward = V::Set(job.until[t + 1] - job.forward[job.s0 + r]);
     T* left = job.left + static_cast<int64_t>(t + 1) * kStride + r * kWidth;
     for (int part = 0; part < kParts; ++part) {
       const int lane = part * V::kLanes;
@@ -163,7 +165,7 @@ struct Loops {
   static void FinishFreeRow(const TileJob<T>& job, int r, const T* best) {
     alignas(kChunkBytes) T kept[kTile * kWidth];
     V::Shift(job.keep[r], kept);
-    const T* forward = job.forward + job.t0 + 1;
+    const T* forward = job.until + job.t0 + 1;
     const T before = job.forward[job.s0 + r];
     T* out = job.out + r * kStride;
     T* left_out = job.left + static_cast<int64_t>(job.t0 + 1) * kStride + r * kWidth;
@@ -228,7 +230,7 @@ struct Loops {
     for (int r = 0; r < kTile; ++r) {
       for (int t = job.t0; t < Smaller(job.t0 + kTile, job.stages); ++t) {
         if (t < job.s0 + r) continue;
-        const Register forward = V::Set(job.forward[t + 1] - job.forward[job.s0 + r]);
+        const Register forward = V::Set(job.until[t + 1] - job.forward[job.s0 + r]);
         T* left = job.left + static_cast<int64_t>(t + 1) * kStride + r * kWidth;
         for (int part = 0; part < kParts; ++part) V::Store(left + part * V::kLanes, forward);
       }

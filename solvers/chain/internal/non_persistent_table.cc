@@ -56,6 +56,7 @@ void VisitFixed(const PersistentSpace& space, bool moving, const Subchain& x, Vi
 
     Alternative split = run;  // a^{k-1} is a checkpoint until its backward
     split.held = input;
+    split.stops = k - 1;
     split.upper = {k, x.last, x.saved};
     split.lower = {s, k - 1};
     if (!visit(split)) return;
@@ -68,9 +69,11 @@ void VisitFixed(const PersistentSpace& space, bool moving, const Subchain& x, Vi
       save.drop_before = k - 1;
       save.upper = Above(x, k);
       save.lower = {s, k, true};
+      if (k == x.last) save.goes_on = k;
       if (!visit(save)) return;
     }
     if (moving) {
+      run.stops = k - 1;
       run.upper = {s, x.last, x.saved, k};
       if (!visit(run)) return;
     }
@@ -83,6 +86,7 @@ bool VisitWithAnother(Alternative another, const Subchain& lower, int c, Visit v
   another.lower = lower;
   another.lower.movable = c;
   if (!visit(another)) return false;
+  another.goes_on_too = c - 1;
   another.lower.movable = 0;
   another.drop_between = c - 1;
   return visit(another);
@@ -106,6 +110,8 @@ void VisitMovable(const PersistentSpace& space, const Subchain& x, Visit visit) 
     save.drop_before = c - 1;
     save.upper = Above(x, c);
     save.lower = {s, c, true};
+    if (c == x.last) save.goes_on = c;
+    save.goes_on_too = c - 1;
     if (!visit(save)) return;
   }
   const int64_t first_need = here + space.FirstRunNeed(c);
@@ -120,12 +126,15 @@ void VisitMovable(const PersistentSpace& space, const Subchain& x, Visit visit) 
     Alternative move = run;
     move.need = top + std::max(first_need, run_need);
     move.drop_first_input = true;
+    move.stops = k - 1;
+    move.goes_on_too = c - 1;
     move.upper = {s, x.last, x.saved, k};
     if (!visit(move)) return;
 
     run.need = top + here + run_need;
     Alternative plain = run;
     plain.held = here + input;
+    plain.stops = k - 1;
     plain.upper = {k, x.last, x.saved};
     if (!VisitWithAnother(plain, {s, k - 1}, c, visit)) return;
 
@@ -135,6 +144,7 @@ void VisitMovable(const PersistentSpace& space, const Subchain& x, Visit visit) 
     run.save = k;
     run.drop_before = k - 1;
     run.upper = Above(x, k);
+    if (k == x.last) run.goes_on = k;
     if (!VisitWithAnother(run, {s, k, true}, c, visit)) return;
   }
 }
@@ -324,10 +334,14 @@ class Table final : public NonPersistentTable {
         int64_t time_unit)
       : NonPersistentTable(time_unit), space_(space), extents_(std::move(extents)), slots_(slots) {
     forward_.push_back(0);
+    gain_.push_back(0);
     for (int l = 1; l <= space.last(); ++l) {
       const int64_t time = space.ForwardTime(l, l);
-      forward_.push_back(forward_.back() +
-                         static_cast<T>(time / time_unit + (time % time_unit != 0 ? 1 : 0)));
+      const auto in_units = [time_unit](int64_t ns) {
+        return static_cast<T>(ns / time_unit + (ns % time_unit != 0 ? 1 : 0));
+      };
+      forward_.push_back(forward_.back() + in_units(time));
+      gain_.push_back(in_units(time) - in_units(time - space.StopGain(l)));
     }
     rows_.reserve(extents_.extents.size());
     for (const NonPersistentExtents::Extent& e : extents_.extents) {
@@ -398,8 +412,10 @@ class Table final : public NonPersistentTable {
   T* At(const Row& row, int64_t m) const { return values_.get() + (row.offset + m - row.begin); }
 
   T Time(const Alternative& a) const {
+    const auto gain = [this](int stage) { return gain_[static_cast<size_t>(stage)]; };
     return forward_[static_cast<size_t>(a.run_last)] -
-           forward_[static_cast<size_t>(a.run_first) - 1];
+           forward_[static_cast<size_t>(a.run_first) - 1] - gain(a.stops) + gain(a.goes_on) +
+           gain(a.goes_on_too);
   }
 
   void ComputeRow(const Subchain& x, StopPoll* poll, absl::Status* status) {
@@ -454,6 +470,7 @@ class Table final : public NonPersistentTable {
   const int64_t slots_;
   const MinPlusKernel<T>& kernel_ = KernelFor<T>(BestKernels());
   std::vector<T> forward_;  // of stages 1..l
+  std::vector<T> gain_;     // by stage, of its recompute that stops early
   std::vector<Row> rows_;   // by index
   int64_t values_count_ = 0;
   AlignedArray<T> values_;  // each row is filled when it is computed

@@ -8,7 +8,8 @@
 //   value(x, m) = time + value(upper, m - held) + value(lower, m)    where m >= need.
 //
 // Values are times above the ideal: above one forward and one backward per stage, a forward that
-// has run already not counted. a^{s-1} is outside m, everything else that is held is inside.
+// has run already not counted, and recomputes that stop early as Alternative says. a^{s-1} is outside
+// m, everything else that is held is inside.
 #ifndef STOWAGE_SOLVERS_CHAIN_INTERNAL_NON_PERSISTENT_TABLE_H_
 #define STOWAGE_SOLVERS_CHAIN_INTERNAL_NON_PERSISTENT_TABLE_H_
 
@@ -50,6 +51,12 @@ struct Alternative {
   int drop_between = 0;  // then a^{drop_between} goes
   Subchain lower;
   int backward = 0;  // in the end
+
+  // Every subchain but one that holds saved `last` counts the recompute of its last stage as one that stops early; with a
+  // movable checkpoint, that of stage c-1, too. Stages of which the lower part counts one more, and of which it
+  // counts one less than the whole; 0: none.
+  int stops = 0;
+  int goes_on = 0, goes_on_too = 0;
 };
 
 // Calls visit(alternative) for every alternative of `x`, that which keeps most first, until it

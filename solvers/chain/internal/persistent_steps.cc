@@ -210,7 +210,7 @@ PersistentSteps::PersistentSteps(const PersistentSpace& space, int64_t memory, s
 }
 
 Row PersistentSteps::KeepRow(int s, int t) const {
-  const int64_t need = std::max(space_->KeepAllNeed(s, t), space_->saved(s));
+  const int64_t need = space_->KeepAllNeed(s, t);
   if (s == t) return need <= memory_ ? Row{{need, 0, 0}} : Row();
   Row row;
   if (saving_ == Saving::kJustInTime) return row;
@@ -240,7 +240,7 @@ absl::StatusOr<Row> PersistentSteps::ComputeRow(int s, int t, StopPoll* poll, in
     if (right.empty() || left.empty()) continue;
     const int64_t from = std::max({need, right.front().memory + kept, left.front().memory});
     const int64_t before = envelope.work();
-    envelope.Fold({right, left, kept, space_->ForwardTime(s, split - 1), split - s}, from,
+    envelope.Fold({right, left, kept, space_->RecomputeTime(s, split - 1), split - s}, from,
                   memory_ + 1);
     absl::Status status = poll->Spend(8 * (envelope.work() - before));
     if (!status.ok()) return status;

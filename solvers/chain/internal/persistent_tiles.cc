@@ -158,6 +158,7 @@ class TileSolver {
         columns_(store->live().columns()),
         blocks_(Blocks(columns_)),
         forward_(input.forward.begin(), input.forward.end()),
+        until_(input.until.begin(), input.until.end()),
         penalty_(NewAlignedArray<T>((kWidth + 1) * kWidth)),
         pool_(static_cast<int>(Tasks(store->live())), context.threads(), context.stop(),
               [context](double share) { context.Report(share); }) {
@@ -303,9 +304,11 @@ class TileSolver {
     job.stages = slots_.stages;
     job.first_memory = chunk * kWidth;
     job.forward = forward_.data();
+    job.until = until_.data();
     job.gradient = slots_.gradient.data();
     job.saving_need = slots_.saving_need.data();
     job.backward_need = slots_.backward_need.data();
+    job.leaf_need = slots_.leaf_need.data();
     job.penalty = penalty_.get();
     return job;
   }
@@ -369,9 +372,8 @@ class TileSolver {
       if (most >= kInfinityAs<T>) return end;
       limit = std::max(limit, most + forward_[static_cast<size_t>(row * kTile + r)]);
     }
-    return static_cast<int>(
-        std::lower_bound(forward_.begin() + begin, forward_.begin() + end, limit) -
-        forward_.begin());
+    return static_cast<int>(std::lower_bound(until_.begin() + begin, until_.begin() + end, limit) -
+                            until_.begin());
   }
 
   // Row `stage` of its tile in a column, some slots up.
@@ -405,7 +407,7 @@ class TileSolver {
   TileStore<T>& store_;
   const int columns_;
   const int blocks_;
-  const std::vector<T> forward_;
+  const std::vector<T> forward_, until_;
   std::vector<Needs> needs_;          // by row or column of tiles
   std::vector<Shift> saved_, input_;  // by stage
   AlignedArray<T> penalty_;

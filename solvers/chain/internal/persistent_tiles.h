@@ -42,6 +42,7 @@ struct PersistentSlots {
   std::vector<int32_t> input;  // a^{s-1}
   std::vector<int32_t> saved, gradient;
   std::vector<int32_t> saving_need, backward_need;  // of m_all: under delta^t, and under delta^s
+  std::vector<int32_t> leaf_need;                   // m_all(s, s)
 
  private:
   void FillRunNeeds(const PersistentSpace& space);
@@ -90,6 +91,7 @@ struct EngineInput {
   const LiveSlots& live;
   const std::vector<StageRepeat>& repeats;
   std::vector<int64_t> forward;  // forward time of the stages before s, in units of time
+  std::vector<int64_t> until;    // the same where that of stage s-1 may stop early
   int64_t bytes_beside;          // of the table: what is held beside the engine
 };
 

@@ -22,6 +22,9 @@ OpGraph::Costs CostsOf(const Vertex& v) {
       std::min(v.forward_overhead, v.extra_saved + v.forward_saving_overhead).value();
   costs.staying_overhead = v.forward_overhead.value();
   costs.backward_overhead = v.backward_overhead.value();
+  costs.stopped_time = v.stopped_time().value();
+  costs.stopped_overhead = v.stopped_overhead().value();
+  costs.stops = v.stops() && v.extra_saved > Bytes(0) && Recomputable(v);
   costs.backward_needs_output = v.backward_needs_output;
   costs.recomputable = !v.inputs.empty() && !v.collective && !v.must_keep;
   costs.ordered = v.random || v.stateful || v.collective;
@@ -129,6 +132,7 @@ void OrderEvaluator::Prepare(const ComputeOrder& order) {
   std::fill(extra_use_.begin(), extra_use_.end(), kNoIndex);
   std::fill(runs_.begin(), runs_.end(), 0);
   live_.assign(live_.size(), false);
+  stopped_.assign(live_.size(), false);
   has_gradient_.assign(has_gradient_.size(), false);
   new_gradients_.assign(order.size(), 0);
   dead_.assign(order.size(), false);
@@ -156,6 +160,7 @@ void OrderEvaluator::Prepare(const ComputeOrder& order) {
 // Nobody uses what the forward makes, and another one is the first run, or may be.
 bool OrderEvaluator::IsDead(const Compute& forward) const {
   const size_t v = Index(forward.vertex);
+  if (stopped_[v] && runs_[v] == 1) return false;  // it is what one that stops early repeats
   if (next_use_[v] != kNoIndex || (extra_use_[v] != kNoIndex && !forward.extras_stay)) return false;
   return runs_[v] > 1 || (live_[v] && !graph_.costs(forward.vertex).ordered);
 }
@@ -169,7 +174,8 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
     profile->gaps.clear();
     profile->lives.assign(Index(graph_.size()), {});
   }
-  int64_t held = 0;  // after the compute; from the end to the start
+  int64_t held = 0;              // after the compute; from the end to the start
+  int next_backward = kNoIndex;  // the vertex whose backward is what runs after the compute
   const auto use = [&](int u, int at) {
     int& next = next_use_[Index(u)];
     if (next == kNoIndex) {
@@ -200,6 +206,7 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
       held += costs.gradient;
       running = held + costs.backward_overhead;
       held -= new_gradients_[i];
+      next_backward = v;
     } else {
       if (IsDead(order[i])) {
         dead_[i] = true;
@@ -208,11 +215,16 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
       }
       --runs_[Index(v)];
       live_[Index(v)] = true;
-      cost.forward_time = std::min(cost.forward_time + costs.forward_time, kMaxTotal);
       int& next = next_use_[Index(v)];
       int& extra_next = extra_use_[Index(v)];
       const bool waited_for = extra_next != kNoIndex;
       const bool saving = waited_for && !order[i].extras_stay;
+      const bool stops =
+          costs.stops && saving && next == kNoIndex && next_backward == v && runs_[Index(v)] > 0;
+      if (stops) stopped_[Index(v)] = true;
+      next_backward = kNoIndex;
+      cost.forward_time = std::min(
+          cost.forward_time + (stops ? costs.stopped_time : costs.forward_time), kMaxTotal);
       if (kProfile) {
         if (next > at + 1) profile->gaps.push_back({v, at, next, false});
         if (saving && extra_next > at + 1) profile->gaps.push_back({v, at, extra_next, true});
@@ -223,10 +235,10 @@ OrderCost OrderEvaluator::Run(const ComputeOrder& order, int64_t target, OrderPr
       next = kNoIndex;
       if (saving) extra_next = kNoIndex;
       for (const OpGraph::Input& input : graph_.inputs(v)) use(input.vertex, at);
-      running = held + costs.output +
-                (saving       ? costs.extra + costs.saving_overhead
-                 : waited_for ? costs.staying_overhead
-                              : costs.unsaved_overhead);
+      running = held + (stops        ? costs.extra + costs.stopped_overhead
+                        : saving     ? costs.output + costs.extra + costs.saving_overhead
+                        : waited_for ? costs.output + costs.staying_overhead
+                                     : costs.output + costs.unsaved_overhead);
     }
     cost.peak = std::max(cost.peak, running);
     cost.overload += graph_.OverloadUnits(running - target);

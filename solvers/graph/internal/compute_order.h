@@ -37,6 +37,9 @@ class OpGraph {
     int64_t unsaved_overhead;  // of one whose extras are not
     int64_t staying_overhead;  // of one whose extras are those of a forward before it
     int64_t backward_overhead;
+    int64_t stopped_time;      // of a repeat for the extras alone, right before the backward:
+    int64_t stopped_overhead;  // beyond the extras; the output is not made
+    bool stops;
     bool backward_needs_output;
     bool recomputable;  // may run forward a second time
     bool ordered;       // its first run keeps its place among those of other such vertices
@@ -159,6 +162,7 @@ class OrderEvaluator {
   std::vector<int> last_use_;           // of the output's life
   std::vector<int> runs_;               // forwards in the order not passed yet
   std::vector<bool> live_;              // a later forward runs
+  std::vector<bool> stopped_;           // a later forward stops early
   std::vector<int64_t> new_gradients_;  // by compute
   std::vector<bool> has_gradient_;
   std::vector<bool> dead_;  // by compute

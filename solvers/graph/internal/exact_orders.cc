@@ -26,14 +26,15 @@ struct State {
   Set extras = 0;
   Set backwards = 0;   // that come later
   Set first_runs = 0;  // that come later
+  int stops = -1;      // the vertex whose backward comes next, if a repeat before it stops early
 
   friend bool operator==(const State& a, const State& b) {
     return a.tensors == b.tensors && a.extras == b.extras && a.backwards == b.backwards &&
-           a.first_runs == b.first_runs;
+           a.first_runs == b.first_runs && a.stops == b.stops;
   }
   template <class H>
   friend H AbslHashValue(H hash, const State& s) {
-    return H::combine(std::move(hash), s.tensors, s.extras, s.backwards, s.first_runs);
+    return H::combine(std::move(hash), s.tensors, s.extras, s.backwards, s.first_runs, s.stops);
   }
 };
 
@@ -192,13 +193,19 @@ class Search {
   }
 
   void PushForward(const Label& label, int32_t at, Compute forward, bool first, int64_t running) {
+    PushForward(label, at, forward, first, running,
+                first ? 0 : graph_.costs(forward.vertex).forward_time);
+  }
+
+  void PushForward(const Label& label, int32_t at, Compute forward, bool first, int64_t running,
+                   int64_t time) {
     const int v = forward.vertex;
     State next = label.state;
     next.tensors = (next.tensors & ~Bit(v)) | sets_[Index(v)].inputs;
     if (!forward.extras_stay) next.extras &= ~Bit(v);
     if (first) next.first_runs |= Bit(v);
-    Push(next, label.time + (first ? 0 : graph_.costs(v).forward_time),
-         std::max(label.peak, running), at, forward);
+    next.stops = -1;
+    Push(next, label.time + time, std::max(label.peak, running), at, forward);
   }
 
   // All forwards of v that take away something that is waited for, and its first.
@@ -209,6 +216,13 @@ class Search {
     const bool repeat = (tensor || extras) && costs.recomputable;
     if (!first && !repeat) return;
     const int64_t running = RunningForward(label.state, v, held);
+    if (label.state.stops == v && !tensor) {
+      // As a repeat, whose output is not made; the extras are among what is held.
+      const int64_t stopped =
+          running - costs.output - costs.saving_overhead + costs.stopped_overhead;
+      PushForward(label, at, {v, false}, false, stopped, costs.stopped_time);
+      if (!first) return;
+    }
     PushForward(label, at, {v, false}, first, running);
     const int64_t less = costs.saving_overhead - costs.staying_overhead;
     if (!repeat || !tensor || !extras || less <= 0) return;
@@ -223,6 +237,7 @@ class Search {
     const int64_t running = Held(next) + costs.extra + costs.gradient + costs.backward_overhead;
     if (costs.extra > 0) next.extras |= Bit(v);
     next.backwards |= Bit(v);
+    next.stops = costs.stops ? v : -1;
     Push(next, label.time, std::max(label.peak, running), at, {v, true});
   }
 
@@ -233,6 +248,8 @@ class Search {
     // where it fits.
     for (int v = 0; v < graph_.size(); ++v) {
       if (!MayBeFirst(s, v) || !Within(sets_[Index(v)].inputs, s.tensors)) continue;
+      // Nor may it come between a repeat that stops early and its backward.
+      if (s.stops >= 0 && s.stops != v) continue;
       const int64_t running = RunningForward(s, v, held);
       if (running <= label.peak) return PushForward(label, at, {v, false}, true, running);
     }

@@ -259,9 +259,15 @@ absl::Status OrderMoves::Evict(int64_t target, int64_t work_limit, ComputeOrder*
     std::vector<Trial> trials;
     if (status.ok()) status = ReplayCandidates(target, cost, &trials);
     if (!status.ok() || trials.empty()) break;
+    const ComputeOrder before = *order;
+    const int64_t overload = cost.overload;
     status = ApplyBest(std::move(trials), target, order);
     cost = evaluator_.EvaluateWithProfile(*order, target, &profile_);
     *order = profile_.order;
+    if (cost.overload <= overload) continue;
+    // Together they parted a repeat that stopped early from its backward.
+    *order = before;
+    break;
   }
   return status;
 }

@@ -61,6 +61,7 @@ class ChainReplay : public Replay {
       : chain_(chain),
         plain_(static_cast<size_t>(chain.length()) + 2, false),
         saved_(plain_.size(), false),
+        stopped_(plain_.size(), false),
         forwards_(plain_.size(), 0),
         gradient_(chain.length() + 1) {
     plain_[0] = true;
@@ -115,6 +116,9 @@ class ChainReplay : public Replay {
         absl::StrCat("the chain's stages are 1 to ", chain_.length() + 1));
   }
 
+  // Whether saved l, which is held, was made by a recompute that stopped early: without the output.
+  bool Stopped(int l) const { return stopped_[static_cast<size_t>(l)]; }
+
   bool Held(TensorKind tensor, int l) const {
     return tensor == TensorKind::kSaved ? Saved(l) : Plain(l);
   }
@@ -155,12 +159,18 @@ class ChainReplay : public Replay {
     if (runs > 0 && !stage.recomputable()) {
       return absl::InvalidArgumentError("the stage must not be recomputed");
     }
-    const Bytes made = saving ? stage.saved : stage.output;
-    running_ = held_ + made + (saving ? stage.forward_saving_overhead : stage.forward_overhead);
+    const bool stops =
+        saving && stage.stops() && runs > 0 && WhatFollowsNow() != AfterSaving::kOther;
+    if (saving) stopped_[static_cast<size_t>(l)] = stops;
+    const Bytes made = !saving ? stage.output : stops ? stage.stopped_saved() : stage.saved;
+    running_ = held_ + made +
+               (!saving ? stage.forward_overhead
+                : stops ? stage.stopped_overhead()
+                        : stage.forward_saving_overhead);
     held_ += made;
     (saving ? saved_ : plain_)[static_cast<size_t>(l)] = true;
     if (op == Op::kForwardNoSaveFreeInput) DropPlain(l - 1);
-    AddForward(stage.forward_time, runs++ > 0);
+    AddForward(stops ? stage.stopped_time() : stage.forward_time, runs++ > 0);
     return absl::OkStatus();
   }
 
@@ -207,11 +217,12 @@ class ChainReplay : public Replay {
 
   void DropSaved(int l) {
     saved_[static_cast<size_t>(l)] = false;
-    held_ -= chain_.stage(l).saved;
+    held_ -= Stopped(l) ? chain_.stage(l).stopped_saved() : chain_.stage(l).saved;
   }
 
   std::vector<bool> plain_;  // a^l is held
   std::vector<bool> saved_;  // saved l is held
+  std::vector<bool> stopped_;
   std::vector<int> forwards_;
   int gradient_;  // the gradient that is held: delta^l, l = gradient_
 };

@@ -24,6 +24,7 @@ class GraphReplay : public Replay {
         version_(Index(graph.size())),
         tensors_(version_.size(), false),
         extras_(version_.size(), false),
+        unmade_(version_.size(), false),
         gradient_(version_.size(), false),
         ran_(version_.size(), false),
         ran_backward_(version_.size(), false),
@@ -124,9 +125,18 @@ class GraphReplay : public Replay {
     return tensor == TensorKind::kSaved ? graph_.vertex(p).extra_saved : graph_.bytes(p);
   }
 
+  // Whether the tensor was left out by a recompute that stopped early: it counts as held until it is dropped, and takes
+  // no memory.
+  bool Unmade(int number) const { return unmade_[Index(number - 1)]; }
+
   void Drop(TensorKind tensor, int number) {
-    (tensor == TensorKind::kSaved ? extras_ : tensors_)[Index(number - 1)] = false;
-    held_ -= Size(tensor, number);
+    const bool saved = tensor == TensorKind::kSaved;
+    (saved ? extras_ : tensors_)[Index(number - 1)] = false;
+    if (!saved && Unmade(number)) {
+      unmade_[Index(number - 1)] = false;
+    } else {
+      held_ -= Size(tensor, number);
+    }
   }
 
   // A tensor comes back in the version in which it left.
@@ -235,6 +245,7 @@ class GraphReplay : public Replay {
     if (status.ok()) status = CheckInputs(p, false);
     if (status.ok()) status = CheckNew(saving, p);
     if (!status.ok()) return status;
+    if (saving && StopsEarly(p)) return StoppedForward(p);
     const Vertex& v = graph_.vertex(p);
     const Bytes extras = saving ? v.extra_saved : Bytes(0);
     running_ = held_ + graph_.bytes(p) + extras +
@@ -250,6 +261,26 @@ class GraphReplay : public Replay {
     AddForward(v.forward_time, ran_[Index(p)]);
     if (!ran_[Index(p)] && FirstRunsInOrder(v)) ++next_ordered_;
     ran_[Index(p)] = true;
+    return absl::OkStatus();
+  }
+
+  // A recompute right before the backward, for the extras alone: the output is dropped unread.
+  bool StopsEarly(int p) const {
+    const Vertex& v = graph_.vertex(p);
+    return v.stops() && ran_[Index(p)] && v.extra_saved > Bytes(0) &&
+           WhatFollowsNow() == AfterSaving::kDropAndBackward;
+  }
+
+  absl::Status StoppedForward(int p) {
+    const Vertex& v = graph_.vertex(p);
+    running_ = held_ + v.extra_saved + v.stopped_overhead();
+    held_ += v.extra_saved;
+    extras_[Index(p)] = true;
+    if (!tensors_[Index(p)]) {
+      tensors_[Index(p)] = unmade_[Index(p)] = true;
+      version_[Index(p)] = p;
+    }
+    AddForward(v.stopped_time(), /*repeated=*/true);
     return absl::OkStatus();
   }
 
@@ -316,6 +347,7 @@ class GraphReplay : public Replay {
   std::vector<int> version_;    // that was made last, by owner of the storage
   std::vector<bool> tensors_;   // is held, by owner of the storage
   std::vector<bool> extras_;    // are held
+  std::vector<bool> unmade_;    // by owner of the storage
   std::vector<bool> gradient_;  // has been made, by owner of the storage
   std::vector<bool> ran_;
   std::vector<bool> ran_backward_;

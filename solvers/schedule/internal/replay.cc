@@ -232,6 +232,7 @@ CommunicationStream::Ended CommunicationStream::WaitForFirst(size_t count) {
 absl::StatusOr<Simulation> Replay::Run(const Schedule& schedule,
                                        std::vector<TimelinePoint>* timeline) {
   if (timeline != nullptr) timeline->clear();
+  schedule_ = &schedule;
   for (size_t i = 0; i < schedule.size(); ++i) {
     absl::Status status = Step(i, schedule[i]);
     if (!status.ok()) return status;
@@ -249,6 +250,7 @@ TimelinePoint Replay::Point() const {
 }
 
 absl::Status Replay::Step(size_t index, const Instruction& instruction) {
+  index_ = index;
   running_ = held_;
   start_ = result_.makespan;
   beside_.reset();

@@ -145,6 +145,8 @@ class Replay {
   // Before the instruction, whatever its stage; it need not be valid.
   virtual TensorUses UsesNow(const Instruction& instruction) const = 0;
 
+  // Of the instruction that runs, a forward that saves.
+  AfterSaving WhatFollowsNow() const { return WhatFollows(*schedule_, index_); }
   // Adds the time of a forward, and to what is recomputed if it repeats one.
   void AddForward(Nanos time, bool repeated);
   static absl::Status WrongStream(Op op);
@@ -171,7 +173,9 @@ class Replay {
   void Note(Bytes memory, size_t index);
 
   CommunicationStream communication_;
-  Nanos start_;  // of the instruction, once it has waited for communications
+  const Schedule* schedule_ = nullptr;  // while it is replayed
+  size_t index_ = 0;                    // of the instruction that runs
+  Nanos start_;                         // of the instruction, once it has waited for communications
 };
 
 }  // namespace stowage

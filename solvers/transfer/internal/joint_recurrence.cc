@@ -294,9 +294,14 @@ class SuffixBound {
     int peak = i;
     for (int l = i; l <= chain.length() + 1; ++l) {
       const Stage& stage = chain.stage(l);
-      const Bytes need =
+      Bytes need =
           before + stage.saved +
           std::max(stage.forward_saving_overhead, stage.output_gradient + stage.backward_overhead);
+      if (stage.stops() && stage.recomputable()) {
+        need = std::min(need, before + stage.stopped_saved() +
+                                  std::max(stage.stopped_overhead(),
+                                           stage.output_gradient + stage.backward_overhead));
+      }
       if (need.value() > suffix->need) {
         suffix->need = need.value();
         peak = l;
@@ -309,7 +314,7 @@ class SuffixBound {
       const Stage& stage = chain.stage(l);
       if (!stage.recomputable() || stage.saved == Bytes(0)) continue;
       points.push_back({static_cast<double>(stage.saved.value()),
-                        static_cast<double>(stage.forward_time.value())});
+                        static_cast<double>(stage.stopped_time().value())});
     }
     std::stable_sort(points.begin(), points.end(), [](const Recomputed& a, const Recomputed& b) {
       return a.time * b.bytes < b.time * a.bytes;
@@ -496,8 +501,9 @@ class StateSearch {
   bool RunTwice(int i, int j, const Run& run, const JointState& state, int64_t input,
                 const JointState& next) {
     const int64_t held = state.kept + input;
-    if (held + run.need > memory_ || state.extra + run.time > limits_.most_extra) return false;
-    Take(i, j, false, run, run.time, state, input, next);
+    const auto again = static_cast<double>(costs_.RecomputeTime(i, j));
+    if (held + run.need > memory_ || state.extra + again > limits_.most_extra) return false;
+    Take(i, j, false, run, again, state, input, next);
     if (j >= chain_.length()) return true;
     Run saving = run;
     const Stage& stage = chain_.stage(j + 1);
@@ -674,7 +680,8 @@ double RecomputeTimeOf(const Outline& outline, const SegmentCosts& costs) {
   for (const OutlinePart& part : outline) {
     const int runs_to = part.saved ? part.last - 1 : part.last;
     if (runs_to < part.first) continue;
-    time += static_cast<double>(costs.ForwardTime(part.first, runs_to));
+    time += static_cast<double>(part.saved ? costs.ForwardTime(part.first, runs_to)
+                                           : costs.RecomputeTime(part.first, runs_to));
     const SegmentCosts::Options context = costs.OptionsOf(part.first, part.last, part.saved);
     for (const SegmentOption* option = context.begin; option != context.end; ++option) {
       if (option->memory == part.memory.value()) time += option->overhead;

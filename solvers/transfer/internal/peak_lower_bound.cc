@@ -48,9 +48,28 @@ Bytes PlainNeed(const Chain& chain, int l) {
   return InputBytes(chain, l) + chain.stage(l).output + chain.stage(l).forward_overhead;
 }
 
+// What the last saving forward of a stage and its backward need, the gradient included: where the forward may run
+// beside any gradient from `least` on, and where it is a recompute right before the backward.
+Bytes AheadNeed(const Chain& chain, int l, Bytes least) {
+  const Stage& stage = chain.stage(l);
+  return std::max(
+      SavingNeed(chain, l) + least,
+      InputBytes(chain, l) + stage.saved + stage.output_gradient + stage.backward_overhead);
+}
+Bytes StoppedNeed(const Chain& chain, int l) {
+  const Stage& stage = chain.stage(l);
+  return InputBytes(chain, l) + stage.stopped_saved() + stage.output_gradient +
+         std::max(stage.stopped_overhead(), stage.backward_overhead);
+}
+
 // The loss runs right before its backward.
 bool RunsOnce(const Chain& chain, int l) {
   return l > chain.length() || !chain.stage(l).recomputable();
+}
+
+// Whether the recompute before the backward has to stop early for its stage to fit.
+bool MustStop(const Chain& chain, int l, Bytes least, Bytes memory) {
+  return chain.stage(l).stops() && !RunsOnce(chain, l) && AheadNeed(chain, l, least) > memory;
 }
 
 // The least gradient of stages l.. at index l, and the first stage that has it.
@@ -163,14 +182,14 @@ Bytes PeakLowerBound(const Chain& chain) {
     const Bytes saving = SavingNeed(chain, l);
     const Bytes first =
         (RunsOnce(chain, l) ? saving : std::min(saving, PlainNeed(chain, l))) + seed;
-    const Bytes again = saving + gradients[static_cast<size_t>(l)].bytes;
-    const Stage& stage = chain.stage(l);
-    const Bytes backward =
-        InputBytes(chain, l) + stage.saved + stage.output_gradient + stage.backward_overhead;
+    Bytes again = AheadNeed(chain, l, gradients[static_cast<size_t>(l)].bytes);
+    if (chain.stage(l).stops() && !RunsOnce(chain, l)) {
+      again = std::min(again, StoppedNeed(chain, l));
+    }
     // After it: its gradient, and its input if that was saved.
     const bool input_stays = InputOf(chain, l).kind == TensorKind::kSaved;
     const Bytes after = chain.gradient(l - 1) + (input_stays ? InputBytes(chain, l) : Bytes(0));
-    least = std::max({least, first, again, backward, after});
+    least = std::max({least, first, again, after});
   }
   return least;
 }
@@ -181,7 +200,11 @@ Schedule LeastScheduleOnHost(const Chain& chain) {
   const std::vector<LeastGradient> gradients = LeastGradients(chain);
   // By stage: those whose saving forward runs beside its gradient.
   std::vector<std::vector<int>> saved_beside(static_cast<size_t>(last) + 1);
+  std::vector<bool> stops(static_cast<size_t>(last) + 1, false);
   for (int l = 1; l <= last; ++l) {
+    stops[static_cast<size_t>(l)] =
+        MustStop(chain, l, gradients[static_cast<size_t>(l)].bytes, memory);
+    if (stops[static_cast<size_t>(l)]) continue;
     const bool beside_own =
         !RunsOnce(chain, l) && SavingNeed(chain, l) + chain.gradient(l) <= memory;
     const int beside = RunsOnce(chain, l) ? last
@@ -204,6 +227,7 @@ Schedule LeastScheduleOnHost(const Chain& chain) {
     if (l < last) {
       for (const int saved : saved_beside[static_cast<size_t>(l)]) mover.SaveStage(saved);
     }
+    if (stops[static_cast<size_t>(l)]) mover.SaveStage(l);
     mover.RunBackward(l);
   }
   return mover.Take();

@@ -11,16 +11,21 @@ namespace stowage {
 
 SegmentOption SegmentReplay::Run(int i, int j, bool saved, const Schedule& schedule) {
   steps_.clear();
+  stopped_ = 0;
   held_ = (chain_.gradient(j) + (saved ? chain_.stage(j).saved : Bytes(0))).value();
   int64_t time = 0;
   int64_t ideal = 0;
-  for (int l = i; l <= j; ++l) {
-    ideal += Time(l, false) + (l == j && saved ? 0 : Time(l, true));
-  }
+  for (int l = i; l <= j; ++l) ideal += Time(l, false) + (l < j ? Time(l, true) : 0);
+  if (!saved) ideal += chain_.stage(j).stopped_time().value();
   SegmentOption option;
-  for (const Instruction& instruction : schedule) {
+  for (size_t k = 0; k < schedule.size(); ++k) {
+    const Instruction& instruction = schedule[k];
+    const Stage& stage = chain_.stage(instruction.stage);
+    stops_ = instruction.op == Op::kForwardSave && stage.stops() &&
+             WhatFollows(schedule, k) != AfterSaving::kOther;
     const int64_t need = Step(i, instruction);
-    time += Time(instruction.stage, instruction.op != Op::kBackward);
+    time += stops_ ? stage.stopped_time().value()
+                   : Time(instruction.stage, instruction.op != Op::kBackward);
     steps_.push_back({need, time});
     option.need = std::max(option.need, need);
   }
@@ -37,7 +42,8 @@ int64_t SegmentReplay::Step(int i, const Instruction& instruction) {
   const Stage& stage = chain_.stage(l);
   if (instruction.op == Op::kBackward) {
     const int64_t running = held_ + stage.backward_overhead.value();
-    held_ += chain_.gradient(l - 1).value() - chain_.gradient(l).value() - stage.saved.value();
+    held_ += chain_.gradient(l - 1).value() - chain_.gradient(l).value();
+    held_ -= (stopped_ == l ? stage.stopped_saved() : stage.saved).value();
     if (l > i && plain_[static_cast<size_t>(l)]) {
       held_ -= chain_.activation(l - 1).value();
       plain_[static_cast<size_t>(l)] = false;
@@ -45,10 +51,13 @@ int64_t SegmentReplay::Step(int i, const Instruction& instruction) {
     return std::max(running, held_);
   }
   const bool saving = instruction.op == Op::kForwardSave;
-  const int64_t made = (saving ? stage.saved : stage.output).value();
-  const int64_t running =
-      held_ + made + (saving ? stage.forward_saving_overhead : stage.forward_overhead).value();
-  held_ += made;
+  if (stops_) stopped_ = l;
+  const Bytes made = !saving ? stage.output : stops_ ? stage.stopped_saved() : stage.saved;
+  const Bytes overhead = !saving  ? stage.forward_overhead
+                         : stops_ ? stage.stopped_overhead()
+                                  : stage.forward_saving_overhead;
+  const int64_t running = held_ + (made + overhead).value();
+  held_ += made.value();
   if (!saving) plain_[static_cast<size_t>(l) + 1] = true;
   if (instruction.op == Op::kForwardNoSaveFreeInput) {
     held_ -= chain_.activation(l - 1).value();

@@ -28,9 +28,10 @@
 namespace stowage {
 
 struct SegmentOption {
-  int64_t memory = 0;   // that its schedule was made for
-  int64_t need = 0;     // bytes, delta^j among them, the input not
-  double overhead = 0;  // ns beyond one forward and one backward per stage
+  int64_t memory = 0;  // that its schedule was made for
+  int64_t need = 0;    // bytes, delta^j among them, the input not
+  double overhead =
+      0;  // ns beyond one forward and one backward per stage; that of the last, if it runs, may stop early
   // ns: the most, over its steps, of the link's time for what the step needs less the time from the
   // end of the step to that of the segment. Where r bytes are left for the segment and what is
   // prefetched beside it, and b ns of prefetches must have ended when it does, it waits for
@@ -67,6 +68,8 @@ class SegmentReplay {
   const double per_byte_;
   std::vector<bool> plain_;  // by stage: its input is held as a plain activation
   std::vector<Timed> steps_;
+  bool stops_ = false;  // the forward that runs is a recompute that stops early
+  int stopped_ = 0;     // the stage whose saved tensors are those of such a one; 0: none
   int64_t held_ = 0;
 };
 
@@ -91,6 +94,8 @@ class SegmentCosts {
   // Stages of a segment at most.
   int longest() const { return longest_; }
   int64_t ForwardTime(int i, int j) const { return space_.ForwardTime(i, j); }
+  // Where backward j follows: the forward of stage j may stop early.
+  int64_t RecomputeTime(int i, int j) const { return space_.RecomputeTime(i, j); }
   // Least memory of such stages.
   Bytes LeastMemoryOf(int i, int j) const { return Bytes(least_.table(i, j).memory); }
 

@@ -26,6 +26,7 @@ TEST_P(ChainFrontiers, FrontiersReachFromTheLeastBudgetToStoreAll) {
   for (int i = 0; i < (MadeOfManySolves() ? 24 : 60); ++i) {
     RandomChainOptions options;
     options.with_flags = i % 4 == 0;
+    options.with_stops = i % 5 > 2;
     const Chain chain = RandomChain(1 + i % 12, options, &rng);
     NewLink(&rng);
     const absl::StatusOr<Frontier> frontier = solver().SolveFrontier(Linked(chain), {});
@@ -51,6 +52,7 @@ TEST_P(ChainFrontiers, FrontierPointsReplayExactlyAndAreNotSlowerThanPlans) {
   for (int i = 0; i < (MadeOfManySolves() ? 24 : 40); ++i) {
     RandomChainOptions options;
     options.with_flags = i % 4 == 0;
+    options.with_stops = i % 5 > 2;
     const Chain chain = RandomChain(1 + i % 12, options, &rng);
     NewLink(&rng);
     const Frontier frontier = *solver().SolveFrontier(Linked(chain), {});

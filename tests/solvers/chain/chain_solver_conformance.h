@@ -27,6 +27,7 @@ TEST_P(ChainSolvers, PlansAreValidAndWithinBudget) {
   for (int i = 0; i < 200; ++i) {
     RandomChainOptions options;
     options.with_flags = i % 4 == 0;
+    options.with_stops = i % 5 > 2;
     const Chain chain = RandomChain(1 + i % 12, options, &rng);
     NewLink(&rng);
     const int64_t all = Evaluator(chain).Run(StoreAllSchedule(chain))->peak.value();
@@ -103,6 +104,7 @@ TEST_P(ChainSolvers, MoreBudgetIsNeverSlower) {
   for (int i = 0; i < (MadeOfManySolves() ? 18 : 60); ++i) {
     RandomChainOptions options;
     options.with_flags = i % 4 == 0;
+    options.with_stops = i % 5 > 2;
     if (i % 2 == 1) options.max_size = options.max_time = 1000;
     const Chain chain = RandomChain(1 + i % (MadeOfManySolves() ? 10 : 20), options, &rng);
     NewLink(&rng);

@@ -25,6 +25,7 @@ TEST(MinimumMemory, IsTheFirstMemoryWithAValue) {
     RandomChainOptions options;
     options.max_size = 8;
     options.with_flags = round % 2 == 0;
+    options.with_stops = round % 5 > 2;
     const Chain chain = round % 3 == 0 ? PeriodicChain(20, 1 + round % 5, &rng)
                                        : RandomChain(1 + round % 30, options, &rng);
     const PersistentSpace space(chain, 1);

@@ -125,6 +125,7 @@ TEST(ScheduleSearch, IsNeverSlowerThanThePersistentSearchAndReplays) {
   for (int i = 0; i < 40; ++i) {
     testing::RandomChainOptions options;
     options.with_flags = i % 3 == 0;
+    options.with_stops = i % 5 > 2;
     options.with_input_gradient = i % 2 == 0;
     const Chain chain = RandomChain(1 + i % 4, options, &rng);
     const std::map<int64_t, int64_t> frontier = testing::ScheduleFrontier(chain);
@@ -185,9 +186,10 @@ void Report(const char* chains, const Gap& sum) {
 TEST(NonPersistent, ClosesTheGapOfRandomChains) {
   std::mt19937_64 rng(41);
   Gap sum;
-  for (int i = 0; i < 90; ++i) {
+  for (int i = 0; i < 120; ++i) {
     testing::RandomChainOptions options;
     options.with_flags = i % 5 == 0;
+    options.with_stops = i % 5 > 2;
     AddGaps(RandomChain(2 + i % 3, options, &rng), 3, &sum);
   }
   Report("random chains", sum);
@@ -275,6 +277,7 @@ TEST(NonPersistentTable, SchedulesTakeExactlyWhatItClaims) {
   for (int i = 0; i < 400; ++i) {
     testing::RandomChainOptions options;
     options.with_flags = i % 5 == 0;
+    options.with_stops = i % 5 > 2;
     options.with_input_gradient = i % 3 == 0;
     const int length = 1 + i % 10;
     const Chain chain =

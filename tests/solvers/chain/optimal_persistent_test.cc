@@ -114,6 +114,7 @@ TEST(OptimalPersistent, EqualsSearchOnRandomChains) {
     testing::RandomChainOptions options;
     options.with_loss = i % 2 == 0;
     options.with_flags = i % 3 == 0;
+    options.with_stops = i % 5 > 2;
     options.with_input_gradient = i % 5 == 0;
     const int length = i < 2200 ? 1 + i % 3 : 4;
     ExpectEqualToSearch(testing::RandomChain(length, options, &rng), testing::Recompute::kOnDemand);
@@ -148,6 +149,7 @@ TEST(OptimalPersistent, ExactAndTableAgreeOnLongerChains) {
   for (int i = 0; i < 60; ++i) {
     testing::RandomChainOptions options;
     options.with_flags = i % 2 == 0;
+    options.with_stops = i % 5 > 2;
     const Chain chain = testing::RandomChain(12, options, &rng);
     const int64_t least = OptimalPersistentSolver().LeastBudget(chain, {})->value();
     int64_t before = INT64_MAX;

@@ -54,6 +54,7 @@ TEST(PersistentFrontier, EqualsTheSearchAtEveryBudget) {
   for (int i = 0; i < 500; ++i) {
     testing::RandomChainOptions options;
     options.with_flags = i % 3 == 0;
+    options.with_stops = i % 5 > 2;
     const Chain chain = testing::RandomChain(1 + i % 5, options, &rng);
     const Frontier frontier = *OptimalPersistentSolver().SolveFrontier(chain, {});
     EXPECT_TRUE(frontier.info().exact);

@@ -46,6 +46,7 @@ TEST(PersistentSteps, EqualTheSearchOnTenThousandRandomChains) {
     options.max_size = i % 2 == 0 ? 5 : 1000;
     options.with_loss = i % 2 == 0;
     options.with_flags = i % 3 == 0;
+    options.with_stops = i % 5 > 2;
     options.with_input_gradient = i % 5 == 0;
     const int length = i % 200 == 0 ? 6 : i % 40 == 0 ? 5 : 1 + i % 4;
     const Chain chain = testing::RandomChain(length, options, &rng);

@@ -95,6 +95,7 @@ TEST(PersistentTable, EqualsTheRecurrenceAtEveryMemory) {
     options.max_time = round % 7 == 0 ? 0 : 1 + round % 40;
     options.with_loss = round % 3 != 0;
     options.with_flags = round % 2 == 0;
+    options.with_stops = round % 5 > 2;
     options.with_input_gradient = round % 4 == 0;
     const Chain chain = RandomChain(1 + round % 33, options, &rng);
     const int64_t slots = EnoughSlots(chain);
@@ -109,6 +110,7 @@ TEST(PersistentTable, EqualsTheRecurrenceOnLongChains) {
     options.max_size = 40;
     options.max_time = 1000;
     options.with_flags = length == 70;
+    options.with_stops = length == 131;
     const Chain chain = RandomChain(length, options, &rng);
     // About a third of what keeping everything takes.
     const int64_t slots = 113;
@@ -124,6 +126,7 @@ TEST(PersistentTable, WidensValuesWhereTheyNeedIt) {
     RandomChainOptions options;
     options.max_size = 3;
     options.max_time = max_time;
+    options.with_stops = max_time < 1000000000;
     const Chain chain = RandomChain(40, options, &rng);
     ASSERT_NO_FATAL_FAILURE(ExpectReference(chain, 1, EnoughSlots(chain), AllWays()));
   }
@@ -165,6 +168,7 @@ TEST(PersistentTable, BacktracksWhatItPromises) {
     RandomChainOptions options;
     options.max_size = 9;
     options.with_flags = round % 2 == 0;
+    options.with_stops = round % 5 > 2;
     const Chain chain =
         round % 4 == 0 ? PeriodicChain(25, 2, &rng) : RandomChain(2 + round, options, &rng);
     const int64_t slots = EnoughSlots(chain);

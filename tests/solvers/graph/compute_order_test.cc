@@ -44,6 +44,7 @@ Graph Draw(int i, bool with_flags, std::mt19937_64* rng) {
   options.density = 0.1 + 0.1 * (i % 5);
   options.sources = i % 3 == 0 ? 0.2 : 0.0;
   options.with_flags = with_flags;
+  options.with_stops = i % 5 > 2;
   return testing::RandomGraph(options, rng);
 }
 

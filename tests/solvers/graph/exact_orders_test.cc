@@ -27,6 +27,7 @@ Graph Draw(int vertices, int i, std::mt19937_64* rng) {
   options.sources = i % 3 == 0 ? 0.2 : 0.0;
   options.with_flags = i % 2 == 0;
   options.with_overheads = i % 7 != 0;
+  options.with_stops = i % 4 > 1;
   return testing::RandomGraph(options, rng);
 }
 

@@ -53,6 +53,10 @@ class Shrink {
     Less(&step->forward_saving_overhead);
     Less(&step->forward_overhead);
     Less(&step->backward_overhead);
+    if (auto& overhead = step->recompute_saving_overhead) {
+      Less(&*overhead);
+      overhead = std::min(*overhead, step->output + step->forward_saving_overhead);
+    }
     step->forward_time += Nanos(7);
   }
   // Each part, and the rest with the output in it.

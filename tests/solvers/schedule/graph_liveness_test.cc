@@ -145,6 +145,7 @@ TEST(WithDiscards, IsNoWorseThanAnyOtherPlacement) {
     options.vertices = 2 + round % 8;
     options.with_aliases = round % 3 > 0;
     options.with_flags = round % 3 > 1;
+    options.with_stops = round % 5 > 2;
     options.sources = round % 2 == 0 ? 0.2 : 0.0;
     const Graph graph = testing::RandomGraph(options, &rng);
     const Schedule schedule = testing::RandomSchedule(graph, &rng);

@@ -128,6 +128,7 @@ TEST(GraphLowerBound, IsNeverAboveTheOptimum) {
     testing::RandomGraphOptions options;
     options.vertices = 1 + round % 6;
     options.with_flags = round % 3 == 0;
+    options.with_stops = round % 5 > 2;
     options.sources = round % 4 == 0 ? 0.2 : 0.0;
     const Graph graph = testing::RandomGraph(options, &rng);
     for (const auto& [peak, makespan] : testing::GraphScheduleFrontier(graph)) {
@@ -151,6 +152,7 @@ TEST(GraphLowerBound, IsNeverAboveARandomSchedule) {
     options.vertices = 2 + round % 8;
     options.with_aliases = true;
     options.with_flags = round % 4 == 0;
+    options.with_stops = round % 5 > 2;
     options.sources = round % 3 == 0 ? 0.2 : 0.0;
     const Graph graph = testing::RandomGraph(options, &rng);
     const absl::StatusOr<Simulation> drawn =

@@ -17,6 +17,7 @@ Graph Draw(int round, std::mt19937_64* rng) {
   RandomGraphOptions options;
   options.vertices = 1 + round % 6;
   options.with_flags = round % 3 == 0;
+  options.with_stops = round % 5 > 2;
   options.sources = round % 4 == 0 ? 0.2 : 0.0;
   return RandomGraph(options, rng);
 }

@@ -19,13 +19,15 @@ struct Drawn {
 };
 
 std::vector<Drawn> Kinds() {
-  std::vector<Drawn> kinds = {{{}, "plain"}, {{}, "aliases"}, {{}, "all"}, {{}, "sparse"}};
+  std::vector<Drawn> kinds = {
+      {{}, "plain"}, {{}, "aliases"}, {{}, "all"}, {{}, "sparse"}, {{}, "stops"}};
   kinds[1].options.with_aliases = true;
   kinds[2].options.with_aliases = kinds[2].options.with_flags = true;
   kinds[2].options.sources = 0.15;
   kinds[2].options.reach = 6;
   kinds[3].options.sources = 0.3;
   kinds[3].options.density = 0.05;
+  kinds[4].options.with_aliases = kinds[4].options.with_stops = true;
   return kinds;
 }
 

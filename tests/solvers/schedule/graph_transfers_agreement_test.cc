@@ -46,6 +46,7 @@ Drawn DrawSchedule(int i, std::mt19937_64* rng) {
   options.vertices = 2 + i % 6;
   options.with_aliases = i % 4 != 0;
   options.with_flags = i % 5 == 0;
+  options.with_stops = i % 7 > 3;
   options.sources = i % 3 == 0 ? 0.2 : 0.0;
   const Graph graph = testing::RandomGraph(options, rng);
   const TransferModel transfers = testing::RandomTransferModel(rng);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -66,6 +67,62 @@ TEST(Simulate, CountsEveryTermOfTheTable) {
   EXPECT_EQ(t[4].running, Bytes(1 + 200 + 40 + 300000));
   EXPECT_EQ(t[4].held, Bytes(3));
   EXPECT_EQ(t[4].end, Nanos(5 + 11 + 5 + 7));
+}
+
+// Digits, the first stage of which stops early when it runs again.
+Chain StoppingDigits(std::optional<Bytes> overhead) {
+  ChainSpec spec = Digits().spec();
+  spec.stages[0].recompute_saving_time = Nanos(2);
+  spec.stages[0].recompute_saving_overhead = overhead;
+  return *Chain::Create(spec);
+}
+
+TEST(Simulate, ARecomputeRightBeforeItsBackwardStopsEarly) {
+  const Schedule schedule = {ForwardNoSave(1), ForwardSave(2), Backward(2), ForwardSave(1),
+                             Backward(1)};
+  const Chain chain = StoppingDigits(Bytes(6));
+  const std::vector<TimelinePoint> t = Timeline(chain, schedule);
+  EXPECT_EQ(t[0].end, Nanos(5));
+  // What it saves without its output, and without a gradient's digit more.
+  EXPECT_EQ(t[3].running, Bytes(1 + 200 + 30 + 6));
+  EXPECT_EQ(t[3].held, Bytes(1 + 200 + 30));
+  EXPECT_EQ(t[3].end - t[3].start, Nanos(2));
+  EXPECT_EQ(t[4].running, Bytes(1 + 200 + 30 + 300000));
+  EXPECT_EQ(t[4].held, Bytes(3));
+  const absl::StatusOr<Simulation> s = Evaluator(chain).Run(schedule);
+  ASSERT_TRUE(s.ok()) << s.status();
+  EXPECT_EQ(s->recompute_time, Nanos(2));
+  EXPECT_EQ(s->recomputed_forwards, 1);
+  // Without a word of its overhead it takes while it runs what one that goes on takes.
+  EXPECT_EQ(Timeline(StoppingDigits(std::nullopt), schedule)[3].running,
+            Bytes(1 + 200 + 40 + 1000));
+}
+
+TEST(Simulate, ARecomputeGoesOnWhereSomethingComesInBetween) {
+  const Chain chain = StoppingDigits(Bytes(6));
+  constexpr TensorKind kSaved = TensorKind::kSaved;
+  const Instruction drop_plain = Discard(TensorKind::kActivation, 1);
+  // The recompute is the instruction before the last three.
+  const Schedule goes_on[] = {
+      {ForwardNoSave(1), ForwardSave(1), ForwardSave(2), Backward(2), Backward(1)},
+      {ForwardNoSave(1), ForwardSave(2), Backward(2), ForwardSave(1), DropSavedKeepOutput(1),
+       ForwardSave(1), Backward(1)},
+      {ForwardNoSave(1), ForwardSave(2), Backward(2), ForwardSave(1), Discard(kSaved, 1),
+       ForwardSave(1), Backward(1)},
+  };
+  const size_t at[] = {1, 3, 3};
+  for (size_t k = 0; k < 3; ++k) {
+    const std::vector<TimelinePoint> t = Timeline(chain, goes_on[k]);
+    ASSERT_EQ(t.size(), goes_on[k].size());
+    EXPECT_EQ(t[at[k]].end - t[at[k]].start, Nanos(5)) << k;
+  }
+  // To drop the plain output, which the backward does not need either, is nothing to it.
+  const std::vector<TimelinePoint> t =
+      Timeline(chain, {ForwardNoSave(1), ForwardSave(2), Backward(2), ForwardNoSave(1),
+                       ForwardSave(1), drop_plain, Backward(1)});
+  ASSERT_EQ(t.size(), 7u);
+  EXPECT_EQ(t[4].end - t[4].start, Nanos(2));
+  EXPECT_EQ(t[5].held, Bytes(1 + 200 + 30));
 }
 
 TEST(Simulate, AddsUpTimeAndRecomputes) {
